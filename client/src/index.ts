@@ -1,0 +1,1 @@
+export type { Datatype } from "@nereid/wire";

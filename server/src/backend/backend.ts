@@ -1,0 +1,134 @@
+/**
+ * The contract between a scheduler and what runs a model. A backend is a factory of models, a model of instances.
+ * Nothing here knows queues, protocols or the repository.
+ */
+import type { InferRequest, ParameterValue } from "../core/infer-request.ts";
+import type { ModelConfig } from "../core/model-config.ts";
+import type { ServerError } from "../core/server-error.ts";
+import type { Tensor } from "../core/tensor.ts";
+import type { Logger } from "../observe/log.ts";
+
+/** What an answer of a backend is made of; the scheduler adds model name, version and id. */
+export interface BackendResponse {
+  readonly outputs: readonly Tensor[];
+  readonly parameters?: ReadonlyMap<string, ParameterValue>;
+  /** Last response of its request. A non-decoupled model gives one response, with `final: true`. */
+  readonly final: boolean;
+}
+
+/** One request of a batch, as a backend sees it. Exactly one final response or one `fail` ends it. */
+export interface BackendRequest {
+  /** Inputs are complete and checked against the configuration; shapes are those the model sees (after `reshape`). */
+  readonly request: InferRequest;
+  /** Rows of this request: its first dimension when the model batches, else 1. */
+  readonly batchSize: number;
+  /** Outputs to produce: the requested ones, or all of the configuration. A backend may produce more. */
+  readonly outputNames: readonly string[];
+  /** Hands over a response. Never throws; ignored after the end. */
+  respond(response: BackendResponse): void;
+  fail(error: ServerError): void;
+  /** Resolves when the client has taken enough of what was sent: a producer of many responses awaits it. */
+  drained(): Promise<void>;
+}
+
+/** One execution. The marks feed the statistics: input before `computeStart`, output after `computeEnd`. */
+export interface Batch {
+  readonly requests: readonly BackendRequest[];
+  /** Sum of the requests' rows. */
+  readonly batchSize: number;
+  /** Call once when inputs are ready and the model starts to run. */
+  computeStarted(): void;
+  /** Call once when the model has run and outputs are taken out. */
+  computeEnded(): void;
+}
+
+/** One executor of a model version. The scheduler never gives it a second batch before `execute` has settled. */
+export interface ModelInstance {
+  readonly name: string;
+  /**
+   * Runs a batch. A rejection fails every request of the batch that has not ended yet. A decoupled model may settle early,
+   * to take the next batch, and respond later; one that must answer before settles when it has. Returning undefined
+   * means: done already, synchronously (saves a turn of the event loop).
+   */
+  execute(batch: Batch): Promise<void> | undefined;
+  /** False takes model and server readiness down; for instances that can die (engine hosts, Python processes). */
+  isReady(): boolean;
+  /** Frees everything. Called once, when no batch runs. */
+  close(): Promise<void>;
+}
+
+/** A model version that a backend has loaded. */
+export interface BackendModel {
+  createInstance(spec: InstanceSpec): Promise<ModelInstance>;
+  /** Frees what the instances shared; they are closed before. */
+  close(): Promise<void>;
+}
+
+export interface InstanceSpec {
+  /** Triton's name: `<group>_<index>` (and the device for GPU groups). */
+  readonly name: string;
+  readonly kind: "KIND_CPU" | "KIND_GPU" | "KIND_MODEL";
+  readonly deviceId: number;
+}
+
+/** What the repository tells a backend about the version to load. */
+export interface ModelSource {
+  readonly name: string;
+  readonly version: number;
+  readonly config: ModelConfig;
+  /** Absolute folder of the model (labels, warmup data) and of the version (the artifact). */
+  readonly modelFolder: string;
+  readonly versionFolder: string;
+  /** `--backend-config` settings for this backend merged over the global ones. */
+  readonly settings: ReadonlyMap<string, string>;
+  readonly log: Logger;
+  /** Calls other models (ensembles, BLS). */
+  readonly models: ModelCaller;
+  readonly metrics: BackendMetrics;
+}
+
+/** Runs a request on another model of the same server, by the same rules as a client's. */
+export interface ModelCaller {
+  infer(request: InferRequest): AsyncIterable<import("../core/infer-response.ts").InferResponse>;
+}
+
+/** Custom metric families of a backend, shown on the metrics page. */
+export interface BackendMetrics {
+  /** Registers a gauge or counter whose series are read at scrape time. */
+  register(family: MetricFamily): Disposable;
+}
+
+export interface MetricFamily {
+  readonly name: string;
+  readonly help: string;
+  readonly type: "counter" | "gauge" | "histogram";
+  /** Called at each scrape: label values to value. */
+  collect(): Iterable<{ readonly labels: Readonly<Record<string, string>>; readonly value: number }>;
+}
+
+/** What auto-complete may fill in, read from the model itself; undefined = the backend cannot tell. */
+export interface ModelDescription {
+  readonly inputs: readonly DescribedTensor[];
+  readonly outputs: readonly DescribedTensor[];
+  /** First dimension of every tensor is free. */
+  readonly canBatch: boolean;
+}
+
+export interface DescribedTensor {
+  readonly name: string;
+  /** As in the configuration, e.g. "TYPE_FP32". */
+  readonly dataType: ModelConfig["input"][number]["data_type"];
+  /** Full shape of the model, batch dimension included when `canBatch`; -1 = free. */
+  readonly dims: readonly number[];
+}
+
+export interface Backend {
+  /** The name users write in `backend:`. */
+  readonly name: string;
+  /** Reads what the model declares, for auto-complete and validation. */
+  describe?(source: ModelSource): Promise<ModelDescription | undefined>;
+  /** @throws ServerError with the reason the load failed */
+  load(source: ModelSource): Promise<BackendModel>;
+  /** Frees what all models of the backend share. */
+  close(): Promise<void>;
+}

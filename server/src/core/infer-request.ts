@@ -1,0 +1,53 @@
+/** What a client asks of a model, once the protocol is gone. Made by protocol/, read by scheduler/ and backend/. */
+import type { Tensor } from "./tensor.ts";
+
+/** A custom parameter. Integers come as number when safe, else as bigint. Doubles are marked so 1.0 stays a double. */
+export type ParameterValue = string | boolean | number | bigint | DoubleParameter;
+
+/** A floating-point parameter, kept apart from integers: `5.0` and `5` are different values on the wire. */
+export interface DoubleParameter {
+  readonly double: number;
+}
+
+/** Sequence identity of a request; id 0n or "" means none. */
+export interface SequenceInfo {
+  readonly id: bigint | string;
+  readonly start: boolean;
+  readonly end: boolean;
+}
+
+export const NO_SEQUENCE: SequenceInfo = Object.freeze({ id: 0n, start: false, end: false });
+
+/**
+ * The client's request behind a request. The steps of an ensemble and calls between models share the key of the request
+ * that caused them, so that a step can keep state per client stream (the detokenizer does).
+ */
+export interface RequestOrigin {
+  readonly key: object;
+  /** False while the producer of this request's inputs will send more; true for a client's own request. */
+  readonly isLast: boolean;
+}
+
+export interface InferRequest {
+  /** Name and version as the client gave them; version "" = the server's choice. */
+  readonly modelName: string;
+  readonly modelVersion: string;
+  /** "" when the client gave none. */
+  readonly id: string;
+  readonly inputs: readonly Tensor[];
+  /** Names of the outputs wanted; empty = all. */
+  readonly outputs: readonly string[];
+  readonly parameters: ReadonlyMap<string, ParameterValue>;
+  readonly sequence: SequenceInfo;
+  /** 0 = the model's default level. */
+  readonly priority: number;
+  /** Queue timeout in microseconds; 0 = none. */
+  readonly timeoutUs: number;
+  /** Aborted when the client is gone or gave up: everything that can wait listens to it. */
+  readonly signal: AbortSignal;
+  readonly origin: RequestOrigin;
+  /** `performance.now()` in ms, when the server accepted the request. */
+  readonly arrivalMs: number;
+}
+
+export const NO_PARAMETERS: ReadonlyMap<string, ParameterValue> = new Map();

@@ -1,0 +1,17 @@
+/** One answer to an `InferRequest`; decoupled models give 0..n of them, all others exactly one. */
+import type { ParameterValue } from "./infer-request.ts";
+import type { Tensor } from "./tensor.ts";
+
+export interface InferResponse {
+  readonly modelName: string;
+  /** The version that served, as text. */
+  readonly modelVersion: string;
+  readonly id: string;
+  readonly parameters: ReadonlyMap<string, ParameterValue>;
+  /** In the order of the request's `outputs`, or of the configuration when all were wanted. */
+  readonly outputs: readonly Tensor[];
+  /** True on the last response of a request. A decoupled model may end with a final response without outputs. */
+  readonly final: boolean;
+  /** A final response that carries nothing (flag only): not shown to clients unless they asked for it. */
+  readonly empty: boolean;
+}

@@ -1,0 +1,18 @@
+/** Every number that a request controls has its cap here, with the reason. Tests stand on both sides of each. */
+
+/** JSON nesting, enforced while parsing: deeper documents serve no tensor and overflow recursive readers. */
+export const MAX_JSON_DEPTH = 100;
+/** Keys of one JSON object: requests have a handful; a million cost hash work before any check. */
+export const MAX_JSON_KEYS = 65_536;
+/** Non-empty chunks of one chunked HTTP body. */
+export const MAX_HTTP_CHUNKS = 65_536;
+/** Default of `--http-max-input-size`. */
+export const DEFAULT_HTTP_MAX_INPUT_BYTES: number = 64 * 1024 * 1024;
+/** Elements of an output that is turned into classes. */
+export const MAX_CLASSIFICATION_ELEMENTS = 1_000_000;
+/** Characters of a string correlation id. */
+export const MAX_CORRELATION_ID_LENGTH = 128;
+/** A gRPC message, as upstream: INT32_MAX. */
+export const MAX_GRPC_MESSAGE_BYTES: number = 2 ** 31 - 1;
+/** Open streams of one HTTP/2 connection: Node's default has no bound (CVE-2023-44487). */
+export const MAX_GRPC_CONCURRENT_STREAMS = 100;

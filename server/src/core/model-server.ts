@@ -1,0 +1,132 @@
+/**
+ * What a front end may ask of the server. Implemented by repository/, handed to protocol/ by main.ts, faked in tests:
+ * no protocol ever sees the repository behind it.
+ */
+import type { Datatype } from "@nereid/wire";
+import type { InferRequest } from "./infer-request.ts";
+import type { InferResponse } from "./infer-response.ts";
+import type { ModelConfig } from "./model-config.ts";
+
+export interface TensorMetadata {
+  readonly name: string;
+  readonly datatype: Datatype;
+  /** Outer shape: with a leading -1 when the model batches, before any `reshape`. */
+  readonly shape: readonly number[];
+}
+
+export interface ModelMetadata {
+  readonly name: string;
+  readonly versions: readonly string[];
+  readonly platform: string;
+  readonly inputs: readonly TensorMetadata[];
+  readonly outputs: readonly TensorMetadata[];
+}
+
+/** One served version of a model, pinned for the life of a request. */
+export interface ServedModel {
+  readonly name: string;
+  readonly version: string;
+  readonly config: ModelConfig;
+  /** By input name, outer shape. */
+  readonly inputs: ReadonlyMap<string, TensorMetadata>;
+  readonly outputs: ReadonlyMap<string, TensorMetadata>;
+  readonly decoupled: boolean;
+  /** Label of one class of an output, undefined when it has no label file or no such line. */
+  label(output: string, index: number): string | undefined;
+  /**
+   * Validates, schedules and runs. Refusals and failures reject the first or a later `next()`;
+   * nothing is thrown here. The last response has `final: true`.
+   */
+  infer(request: InferRequest): AsyncIterable<InferResponse>;
+}
+
+export interface DurationStatistic {
+  readonly count: number;
+  readonly ns: number;
+}
+
+export interface InferStatistics {
+  readonly success: DurationStatistic;
+  readonly fail: DurationStatistic;
+  readonly queue: DurationStatistic;
+  readonly compute_input: DurationStatistic;
+  readonly compute_infer: DurationStatistic;
+  readonly compute_output: DurationStatistic;
+  readonly cache_hit: DurationStatistic;
+  readonly cache_miss: DurationStatistic;
+}
+
+export interface InferBatchStatistics {
+  readonly batch_size: number;
+  readonly compute_input: DurationStatistic;
+  readonly compute_infer: DurationStatistic;
+  readonly compute_output: DurationStatistic;
+}
+
+export interface InferResponseStatistics {
+  readonly compute_infer: DurationStatistic;
+  readonly compute_output: DurationStatistic;
+  readonly success: DurationStatistic;
+  readonly fail: DurationStatistic;
+  readonly empty_response: DurationStatistic;
+  readonly cancel: DurationStatistic;
+}
+
+/** Field names and order as on the wire. */
+export interface ModelStatistics {
+  readonly name: string;
+  readonly version: string;
+  readonly last_inference: number;
+  readonly inference_count: number;
+  readonly execution_count: number;
+  readonly inference_stats: InferStatistics;
+  readonly response_stats: Readonly<Record<string, InferResponseStatistics>>;
+  readonly batch_stats: readonly InferBatchStatistics[];
+  readonly memory_usage: readonly { readonly type: string; readonly id: number; readonly byte_size: number }[];
+}
+
+export interface ModelIndexEntry {
+  readonly name: string;
+  readonly version?: string;
+  readonly state?: "UNKNOWN" | "READY" | "UNAVAILABLE" | "LOADING" | "UNLOADING";
+  readonly reason?: string;
+}
+
+/** Overrides of one load: `config` is the model configuration as JSON text, `files` are paths under the model's folder. */
+export interface LoadOptions {
+  readonly config?: string;
+  readonly files?: ReadonlyMap<string, Uint8Array>;
+}
+
+export interface LogSettings {
+  readonly log_file: string;
+  readonly log_info: boolean;
+  readonly log_warning: boolean;
+  readonly log_error: boolean;
+  readonly log_verbose_level: number;
+  readonly log_format: "default" | "ISO8601";
+}
+
+/** All methods throw `ServerError` for what the protocol refuses. */
+export interface ModelServer {
+  /** `exiting`: every health answer is then "Server exiting" (unavailable). */
+  readonly state: "starting" | "running" | "exiting";
+  readonly name: string;
+  readonly version: string;
+  readonly extensions: readonly string[];
+  /** Server ready by the readiness rule in force. */
+  ready(): boolean;
+  /** Looks a model up for any use; version "" = highest ready. @throws ServerError not_found / unavailable */
+  model(name: string, version: string): ServedModel;
+  /** True when that version is ready; never throws. */
+  modelReady(name: string, version: string): boolean;
+  modelMetadata(name: string, version: string): ModelMetadata;
+  /** name "" = every model, version "" = every version. */
+  statistics(name: string, version: string): readonly ModelStatistics[];
+  index(readyOnly: boolean): readonly ModelIndexEntry[];
+  /** Answers when the load has ended, one way or the other. */
+  load(name: string, options: LoadOptions): Promise<void>;
+  unload(name: string, unloadDependents: boolean): Promise<void>;
+  logSettings(): LogSettings;
+  updateLogSettings(changes: Partial<LogSettings>): LogSettings;
+}

@@ -1,0 +1,46 @@
+/** The one error class whose message may reach a client. Each protocol maps `ErrorCode` to its own status. */
+
+/** Triton's eight codes, in the field's spelling. */
+export type ErrorCode =
+  | "unknown"
+  | "internal"
+  | "not_found"
+  | "invalid_argument"
+  | "unavailable"
+  | "unsupported"
+  | "already_exists"
+  | "cancelled";
+
+/** The code as Triton writes it in logs and start-up errors. */
+export const ERROR_CODE_NAMES: Readonly<Record<ErrorCode, string>> = {
+  unknown: "Unknown",
+  internal: "Internal",
+  not_found: "Not found",
+  invalid_argument: "Invalid argument",
+  unavailable: "Unavailable",
+  unsupported: "Unsupported",
+  already_exists: "Already exists",
+  cancelled: "Cancelled",
+};
+
+/** Which `reason` label a failed request counts under in `nv_inference_request_failure`. */
+export type FailureReason = "REJECTED" | "CANCELED" | "BACKEND" | "OTHER";
+
+export class ServerError extends Error {
+  readonly code: ErrorCode;
+  /** Set where the failure is raised; "OTHER" when nobody knew better. */
+  readonly reason: FailureReason;
+
+  constructor(code: ErrorCode, message: string, options: ErrorOptions & { reason?: FailureReason } = {}) {
+    super(message, options);
+    this.name = "ServerError";
+    this.code = code;
+    this.reason = options.reason ?? (code === "cancelled" ? "CANCELED" : "OTHER");
+  }
+
+  /** Wraps anything thrown. What is not a `ServerError` must not leak its text: it becomes "Internal error". */
+  static from(thrown: unknown): ServerError {
+    if (thrown instanceof ServerError) return thrown;
+    return new ServerError("internal", "Internal error", { cause: thrown });
+  }
+}
