@@ -1,0 +1,59 @@
+/**
+ * The contract between the engine, which decides what a step computes, and a device, which computes it.
+ * It knows no device, no model architecture and no request: only token ids, cache slots and logits.
+ */
+
+/** One sequence's share of a step. Its tokens lie side by side in the arrays of the step. */
+export interface StepSequence {
+  /** Index of its first token in `tokenIds`. */
+  readonly queryStart: number;
+  /** Tokens it computes in this step: 1 when decoding, a chunk of the prompt when prefilling. */
+  readonly queryLength: number;
+  /** Tokens in its cache once this step is done, those of this step included. */
+  readonly contextLength: number;
+  /** Its cache blocks in order; at least ceil(contextLength / blockSize) entries, more are ignored. */
+  readonly blockTable: Int32Array;
+}
+
+/** Rows that enter the model as embeddings in place of the look-up of a token id (a picture, a prompt table). */
+export interface StepEmbeddings {
+  /** Indices into `tokenIds`, each at most once; the ids there are ignored. */
+  readonly rows: Int32Array;
+  /** [rows.length, hiddenSize] */
+  readonly values: Float32Array;
+}
+
+/** One forward pass over a ragged batch: chunked prefills and decodes side by side. */
+export interface StepInput {
+  /** [numTokens] */
+  readonly tokenIds: Int32Array;
+  /** [numTokens] place of each token in its sequence, from 0. */
+  readonly positions: Int32Array;
+  /** [numTokens] cache slot that each token writes: block * blockSize + offset. No slot twice in one step. */
+  readonly slots: Int32Array;
+  /** They cover all tokens without overlap, in order of `queryStart`. */
+  readonly sequences: readonly StepSequence[];
+  /** Indices into `tokenIds` whose logits are wanted, in the order wanted; may be empty. */
+  readonly logitRows: Int32Array;
+  readonly embeddings?: StepEmbeddings;
+  /** Pairs [from, to, from, to, ...] of blocks to copy before anything is computed (copy on write). */
+  readonly blockCopies?: Int32Array;
+}
+
+/** A model on a device. One step at a time: `run` may be called again once its promise has settled. */
+export interface StepRunner {
+  readonly vocabSize: number;
+  readonly hiddenSize: number;
+  /** Tokens of a cache block. */
+  readonly blockSize: number;
+  readonly numBlocks: number;
+  /** Positions lie below this. */
+  readonly maxPositions: number;
+  /**
+   * Gives the logits [logitRows.length, vocabSize], valid until the next run. The arrays of the input belong to the
+   * runner until the promise settles. An input that breaks the contract rejects and leaves the cache as it was.
+   */
+  run(input: StepInput): Promise<Float32Array>;
+  /** Waits for the step in flight, then frees everything. A second call does nothing. */
+  close(): Promise<void>;
+}
