@@ -1,0 +1,113 @@
+/**
+ * The one door to C: the only importer of koffi, whose stacks it sizes before anything is called. Knows no library.
+ *
+ * Rules for callers. An address given to C is only good while somebody holds the object it belongs to: keep a reference
+ * until the call, or whatever C remembers of it, is over. Foreign memory is freed only after its views are dropped. Never
+ * wait, in a synchronous call, for something that another thread would call back into JavaScript.
+ */
+import koffi, { type LibraryHandle, type TypeObject } from "koffi";
+
+/** Native stacks: by default asynchronous calls get 128 KiB, on which compilers and graph optimisers crash. */
+const STACK_BYTES: number = 8 * 1024 * 1024;
+const HEAP_BYTES: number = 1024 * 1024;
+/** Calls that may be queued at once; the default of 256 throws under load. */
+const MAX_ASYNC_CALLS = 4096;
+
+koffi.config({
+  sync_stack_size: STACK_BYTES,
+  sync_heap_size: HEAP_BYTES,
+  async_stack_size: STACK_BYTES,
+  async_heap_size: HEAP_BYTES,
+  max_async_calls: MAX_ASYNC_CALLS,
+});
+
+/** An address in this process. */
+export type Address = bigint;
+/** What may be passed where C wants a pointer; a view must stay referenced for as long as C uses it. */
+export type Pointer = Address | ArrayBufferView | null;
+/** A C type by its name ("int", "size_t", "void*", "str", ...), or a structure made by `structType`. */
+export type CType = string | StructType;
+declare const STRUCT: unique symbol;
+export interface StructType {
+  readonly [STRUCT]: true;
+}
+
+/** A C function. `async` runs it on libuv's thread pool: its arguments must stay referenced until the callback. */
+export interface NativeFunction<Args extends unknown[], Result> {
+  (...args: Args): Result;
+  async(...args: [...Args, (error: unknown, result: Result) => void]): void;
+}
+
+export interface NativeLibrary {
+  readonly path: string;
+  /** @throws Error when the library has no such function */
+  func<Args extends unknown[], Result>(
+    name: string,
+    result: CType,
+    parameters: readonly CType[],
+  ): NativeFunction<Args, Result>;
+  has(name: string): boolean;
+  /** Address of a symbol. @throws Error when the library has none of that name */
+  symbol(name: string): Address;
+}
+
+/** Loads a shared library. @throws Error with the reason of the dynamic linker */
+export function openLibrary(path: string): NativeLibrary {
+  const handle = koffi.load(path);
+  return {
+    path,
+    func: <Args extends unknown[], Result>(name: string, result: CType, parameters: readonly CType[]) =>
+      handle.func(name, toKoffi(result), parameters.map(toKoffi)) as NativeFunction<Args, Result>,
+    has: (name) => hasSymbol(handle, name),
+    symbol: (name) => koffi.address(handle.symbol(name)),
+  };
+}
+
+/** The function at an address, as found in tables of function pointers. */
+export function functionAt<Args extends unknown[], Result>(
+  address: Address,
+  result: CType,
+  parameters: readonly CType[],
+): NativeFunction<Args, Result> {
+  const prototype = koffi.proto(toKoffi(result), parameters.map(toKoffi));
+  return koffi.decode(address, prototype) as NativeFunction<Args, Result>;
+}
+
+/** A C structure, for passing and returning by value. Names are global to the process. */
+export function structType(name: string, members: Readonly<Record<string, CType>>): StructType {
+  const entries = Object.entries(members).map(([key, type]) => [key, toKoffi(type)] as const);
+  return koffi.struct(name, Object.fromEntries(entries)) as unknown as StructType;
+}
+
+/** Where the bytes of a view are. The view must outlive every use of the address. */
+export function addressOf(view: ArrayBufferView): Address {
+  return koffi.address(view);
+}
+
+/** A window on foreign memory, without a copy. The memory must outlive it; it must not be passed to another thread. */
+export function viewMemory(address: Address, byteLength: number): Uint8Array {
+  return new Uint8Array(koffi.view(address, byteLength));
+}
+
+/** Reads a NUL-terminated UTF-8 string. */
+export function readCString(address: Address): string {
+  return koffi.decode.string(address);
+}
+
+/** A NUL-terminated UTF-8 copy of a text, for addresses that C keeps. */
+export function cString(text: string): Uint8Array {
+  return Buffer.from(`${text}\0`, "utf8");
+}
+
+function toKoffi(type: CType): string | TypeObject {
+  return type as string | TypeObject;
+}
+
+function hasSymbol(handle: LibraryHandle, name: string): boolean {
+  try {
+    handle.symbol(name);
+    return true;
+  } catch {
+    return false;
+  }
+}
