@@ -1,5 +1,6 @@
 /** One answer to an `InferRequest`; decoupled models give 0..n of them, all others exactly one. */
 import type { ParameterValue } from "./infer-request.ts";
+import type { ServerError } from "./server-error.ts";
 import type { Tensor } from "./tensor.ts";
 
 export interface InferResponse {
@@ -8,8 +9,10 @@ export interface InferResponse {
   readonly modelVersion: string;
   readonly id: string;
   readonly parameters: ReadonlyMap<string, ParameterValue>;
-  /** In the order of the request's `outputs`, or of the configuration when all were wanted. */
+  /** In the order of the model, without those that were not asked for. */
   readonly outputs: readonly Tensor[];
+  /** Set: an error in place of outputs on one response of a decoupled model; more may follow unless it is final. */
+  readonly error?: ServerError;
   /** True on the last response of a request. A decoupled model may end with a final response without outputs. */
   readonly final: boolean;
   /** A final response that carries nothing (flag only): not shown to clients unless they asked for it. */
