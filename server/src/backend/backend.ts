@@ -3,15 +3,19 @@
  * Nothing here knows queues, protocols or the repository.
  */
 import type { InferRequest, ParameterValue } from "../core/infer-request.ts";
+import type { InferResponse } from "../core/infer-response.ts";
 import type { ModelConfig } from "../core/model-config.ts";
 import type { ServerError } from "../core/server-error.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { Logger } from "../observe/log.ts";
+import type { MetricFamily } from "../observe/metrics.ts";
 
 /** What an answer of a backend is made of; the scheduler adds model name, version and id. */
 export interface BackendResponse {
   readonly outputs: readonly Tensor[];
   readonly parameters?: ReadonlyMap<string, ParameterValue>;
+  /** Set: this response is an error in place of outputs, and unless it is final, more responses may follow it. */
+  readonly error?: ServerError;
   /** Last response of its request. A non-decoupled model gives one response, with `final: true`. */
   readonly final: boolean;
 }
@@ -89,21 +93,13 @@ export interface ModelSource {
 
 /** Runs a request on another model of the same server, by the same rules as a client's. */
 export interface ModelCaller {
-  infer(request: InferRequest): AsyncIterable<import("../core/infer-response.ts").InferResponse>;
+  infer(request: InferRequest): AsyncIterable<InferResponse>;
 }
 
 /** Custom metric families of a backend, shown on the metrics page. */
 export interface BackendMetrics {
-  /** Registers a gauge or counter whose series are read at scrape time. */
+  /** Registers a family whose series are read at scrape time; dispose it when the model goes. */
   register(family: MetricFamily): Disposable;
-}
-
-export interface MetricFamily {
-  readonly name: string;
-  readonly help: string;
-  readonly type: "counter" | "gauge" | "histogram";
-  /** Called at each scrape: label values to value. */
-  collect(): Iterable<{ readonly labels: Readonly<Record<string, string>>; readonly value: number }>;
 }
 
 /** What auto-complete may fill in, read from the model itself; undefined = the backend cannot tell. */
@@ -112,6 +108,12 @@ export interface ModelDescription {
   readonly outputs: readonly DescribedTensor[];
   /** First dimension of every tensor is free. */
   readonly canBatch: boolean;
+  /** The values that the model's own code chose, in place of what would be guessed. */
+  readonly maxBatchSize?: number;
+  readonly dynamicBatching?: boolean;
+  readonly decoupled?: boolean;
+  /** True: tensors that the configuration lacks are added to it. Else a configuration that names some must name all. */
+  readonly addsTensors?: boolean;
 }
 
 export interface DescribedTensor {
@@ -120,6 +122,8 @@ export interface DescribedTensor {
   readonly dataType: ModelConfig["input"][number]["data_type"];
   /** Full shape of the model, batch dimension included when `canBatch`; -1 = free. */
   readonly dims: readonly number[];
+  /** Inputs only: requests may leave it out. */
+  readonly optional?: boolean;
 }
 
 export interface Backend {

@@ -16,3 +16,7 @@ export const MAX_CORRELATION_ID_LENGTH = 128;
 export const MAX_GRPC_MESSAGE_BYTES: number = 2 ** 31 - 1;
 /** Open streams of one HTTP/2 connection: Node's default has no bound (CVE-2023-44487). */
 export const MAX_GRPC_CONCURRENT_STREAMS = 100;
+/** Stop or bad words of one LLM request: each is compared after every token. */
+export const MAX_LLM_WORDS = 4096;
+/** Token ids of all stop or all bad words of one LLM request. */
+export const MAX_LLM_WORD_TOKENS = 65_536;

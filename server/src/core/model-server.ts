@@ -34,8 +34,8 @@ export interface ServedModel {
   /** Label of one class of an output, undefined when it has no label file or no such line. */
   label(output: string, index: number): string | undefined;
   /**
-   * Validates, schedules and runs. Refusals and failures reject the first or a later `next()`;
-   * nothing is thrown here. The last response has `final: true`.
+   * Validates, schedules and runs. What fails later rejects the first or a later `next()`. The last response has `final: true`.
+   * @throws ServerError at once when the request is refused: it breaks a rule, or the queue is full
    */
   infer(request: InferRequest): AsyncIterable<InferResponse>;
 }

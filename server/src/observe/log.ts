@@ -1,4 +1,7 @@
-/** Log lines in Triton's two formats. INFO and VERBOSE go to stdout, WARNING and ERROR to stderr. */
+/** Log lines in Triton's two formats. INFO and VERBOSE go to stdout, WARNING and ERROR to stderr, all to a file if one is set. */
+import { appendFileSync, closeSync, openSync } from "node:fs";
+import process from "node:process";
+import type { LogSettings } from "../core/model-server.ts";
 
 export interface Logger {
   /** `location` is a short stable tag in the place where Triton prints file:line, e.g. "model_lifecycle". */
@@ -8,4 +11,101 @@ export interface Logger {
   verbose(level: number, location: string, message: string): void;
   /** A table or other multi-line text: printed unescaped after a line break. */
   table(location: string, text: string): void;
+}
+
+/** Where lines go. Tests give their own. */
+export interface LogSink {
+  out(line: string): void;
+  err(line: string): void;
+}
+
+export const DEFAULT_LOG_SETTINGS: LogSettings = Object.freeze({
+  log_file: "",
+  log_info: true,
+  log_warning: true,
+  log_error: true,
+  log_verbose_level: 0,
+  log_format: "default",
+});
+
+const PROCESS_SINK: LogSink = {
+  out: (line) => void process.stdout.write(line),
+  err: (line) => void process.stderr.write(line),
+};
+
+/** The log of a server. Settings but the file can change while it runs; messages are escaped, one record a line. */
+export class ServerLog implements Logger, Disposable {
+  #settings: LogSettings;
+  readonly #sink: LogSink;
+  readonly #escape: boolean;
+  readonly #file: number | undefined;
+
+  /** @throws Error when the log file cannot be opened */
+  constructor(settings: LogSettings, options: { sink?: LogSink; escape?: boolean } = {}) {
+    this.#settings = settings;
+    this.#escape = options.escape ?? true;
+    this.#file = settings.log_file === "" ? undefined : openSync(settings.log_file, "a");
+    this.#sink = this.#file === undefined ? (options.sink ?? PROCESS_SINK) : fileSink(this.#file);
+  }
+
+  get settings(): LogSettings {
+    return this.#settings;
+  }
+
+  update(changes: Partial<LogSettings>): LogSettings {
+    this.#settings = Object.freeze({ ...this.#settings, ...changes, log_file: this.#settings.log_file });
+    return this.#settings;
+  }
+
+  info(location: string, message: string): void {
+    if (this.#settings.log_info) this.#sink.out(this.#line("I", location, this.#quote(message)));
+  }
+
+  warn(location: string, message: string): void {
+    if (this.#settings.log_warning) this.#sink.err(this.#line("W", location, this.#quote(message)));
+  }
+
+  error(location: string, message: string): void {
+    if (this.#settings.log_error) this.#sink.err(this.#line("E", location, this.#quote(message)));
+  }
+
+  verbose(level: number, location: string, message: string): void {
+    if (this.#settings.log_verbose_level >= level) this.#sink.out(this.#line("I", location, this.#quote(message)));
+  }
+
+  table(location: string, text: string): void {
+    if (this.#settings.log_info) this.#sink.out(this.#line("I", location, `\n${text}`));
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#file !== undefined) closeSync(this.#file);
+  }
+
+  #quote(message: string): string {
+    return this.#escape ? escapeMessage(message) : message;
+  }
+
+  #line(level: string, location: string, text: string): string {
+    const iso = new Date().toISOString(); // 2024-05-20T20:03:26.829Z
+    const micros = Math.floor((performance.timeOrigin + performance.now()) * 1000) % 1_000_000;
+    const stamp =
+      this.#settings.log_format === "ISO8601"
+        ? `${iso.slice(0, 19)}Z ${level}`
+        : `${level}${iso.slice(5, 7)}${iso.slice(8, 10)} ${iso.slice(11, 19)}.${String(micros).padStart(6, "0")}`;
+    return `${stamp} ${process.pid} ${location}] ${text}\n`;
+  }
+}
+
+/** Quotes a message so that no client text can break a line or paint a terminal: JSON, and the two Unicode line ends. */
+export function escapeMessage(message: string): string {
+  return JSON.stringify(message)
+    .replaceAll("\u2028", "\\u2028")
+    .replaceAll("\u2029", "\\u2029")
+    .replaceAll("\u007f", "\\u007f")
+    .replaceAll("\u009b", "\\u009b");
+}
+
+function fileSink(file: number): LogSink {
+  const write = (line: string): void => appendFileSync(file, line);
+  return { out: write, err: write };
 }

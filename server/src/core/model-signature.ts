@@ -1,0 +1,77 @@
+/** What a request to a model must look like, worked out once from its configuration. */
+import type { Datatype } from "@nereid/wire";
+import type { ConfigDataType, ModelConfig } from "./model-config.ts";
+import type { TensorMetadata } from "./model-server.ts";
+import { ServerError } from "./server-error.ts";
+
+export interface ExpectedInput {
+  readonly name: string;
+  readonly datatype: Datatype;
+  /** Without the batch dimension; -1 = free. */
+  readonly dims: readonly number[];
+  /** Shape that the backend sees instead of `dims`, without the batch dimension; undefined = the same. */
+  readonly reshape: readonly number[] | undefined;
+  readonly optional: boolean;
+  readonly allowRaggedBatch: boolean;
+}
+
+export interface ExpectedOutput {
+  readonly name: string;
+  readonly datatype: Datatype;
+  readonly dims: readonly number[];
+  readonly reshape: readonly number[] | undefined;
+}
+
+export interface ModelSignature {
+  readonly modelName: string;
+  /** 0 = the model has no batch dimension. */
+  readonly maxBatchSize: number;
+  readonly inputs: ReadonlyMap<string, ExpectedInput>;
+  readonly outputs: ReadonlyMap<string, ExpectedOutput>;
+  readonly outputNames: readonly string[];
+  readonly numRequiredInputs: number;
+}
+
+/** Turns "TYPE_FP32" into "FP32"; TYPE_STRING is BYTES on the wire. @throws ServerError for TYPE_INVALID */
+export function datatypeOf(type: ConfigDataType): Datatype {
+  if (type === "TYPE_INVALID") throw new ServerError("internal", "TYPE_INVALID is no datatype of a tensor");
+  return type === "TYPE_STRING" ? "BYTES" : (type.slice("TYPE_".length) as Datatype);
+}
+
+export function signatureOf(config: ModelConfig): ModelSignature {
+  const inputs = config.input.map(
+    (input): ExpectedInput => ({
+      name: input.name,
+      datatype: datatypeOf(input.data_type),
+      dims: input.dims,
+      reshape: input.reshape?.shape,
+      optional: input.optional,
+      allowRaggedBatch: input.allow_ragged_batch,
+    }),
+  );
+  const outputs = config.output.map(
+    (output): ExpectedOutput => ({
+      name: output.name,
+      datatype: datatypeOf(output.data_type),
+      dims: output.dims,
+      reshape: output.reshape?.shape,
+    }),
+  );
+  return {
+    modelName: config.name,
+    maxBatchSize: config.max_batch_size,
+    inputs: new Map(inputs.map((input) => [input.name, input])),
+    outputs: new Map(outputs.map((output) => [output.name, output])),
+    outputNames: outputs.map((output) => output.name),
+    numRequiredInputs: inputs.filter((input) => !input.optional).length,
+  };
+}
+
+/** Metadata as clients see it: outer shapes, with -1 in front when the model batches. */
+export function tensorMetadata(
+  tensor: { readonly name: string; readonly datatype: Datatype; readonly dims: readonly number[] },
+  maxBatchSize: number,
+): TensorMetadata {
+  const shape = maxBatchSize > 0 ? [-1, ...tensor.dims] : [...tensor.dims];
+  return { name: tensor.name, datatype: tensor.datatype, shape };
+}

@@ -1,0 +1,182 @@
+/**
+ * The one check of a request against its model, for every protocol and for calls between models. Pure: looks at names,
+ * datatypes, shapes and sizes, never at values. Texts are those of Triton, whose clients match on them.
+ */
+import { elementSize } from "@nereid/wire";
+import { expectBytesElements } from "./bytes-tensor.ts";
+import type { InferRequest } from "./infer-request.ts";
+import type { ExpectedInput, ModelSignature } from "./model-signature.ts";
+import { ServerError } from "./server-error.ts";
+import { elementCount, type Tensor } from "./tensor.ts";
+
+const BATCH_NOTE =
+  "NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to be prepended to each input shape. If you want to specify the full shape including the batch dim in your input dims config, try setting max_batch_size to zero. See the model configuration docs for more info on max_batch_size.";
+
+/** What validation found out on the way. */
+export interface ValidatedRequest {
+  /** Inputs with the shapes that the backend sees. The very same array when nothing is reshaped. */
+  readonly inputs: readonly Tensor[];
+  /** Rows: the first dimension of the inputs, 1 when the model does not batch. */
+  readonly batchSize: number;
+}
+
+/**
+ * @throws ServerError invalid_argument with the text of the first rule broken. Inputs are looked at last to first, because
+ * that is the order in which Triton meets them and clients compare the texts.
+ */
+export function validateRequest(request: InferRequest, signature: ModelSignature): ValidatedRequest {
+  const { inputs } = request;
+  expectNames(request, signature);
+  const batchSize = signature.maxBatchSize > 0 ? batchSizeOf(request, signature) : 1;
+  let reshaped: Tensor[] | undefined;
+  for (let i = inputs.length - 1; i >= 0; i -= 1) {
+    const input = inputs[i] as Tensor;
+    const expected = signature.inputs.get(input.name) as ExpectedInput; // expectNames has looked
+    expectTensor(request, signature, input, expected);
+    if (expected.reshape !== undefined) {
+      reshaped ??= [...inputs];
+      reshaped[i] = { ...input, shape: reshapedShape(input.shape, expected.dims, expected.reshape, signature) };
+    }
+  }
+  return { inputs: reshaped ?? inputs, batchSize };
+}
+
+/** Prefix of every refusal of the core. */
+export function requestPrefix(request: Pick<InferRequest, "id">): string {
+  return `[request id: ${request.id === "" ? "<id_unknown>" : request.id}] `;
+}
+
+function expectNames(request: InferRequest, signature: ModelSignature): void {
+  const { inputs, outputs } = request;
+  for (let i = 0; i < inputs.length; i += 1) {
+    const { name } = inputs[i] as Tensor;
+    if (!signature.inputs.has(name)) {
+      throw invalid(`unexpected inference input '${name}' for model '${signature.modelName}'`);
+    }
+    for (let j = 0; j < i; j += 1) {
+      if ((inputs[j] as Tensor).name === name) refuse(request, `input '${name}' already exists in request`);
+    }
+  }
+  for (let i = 0; i < outputs.length; i += 1) {
+    const name = outputs[i] as string;
+    if (outputs.indexOf(name) < i) refuse(request, `output '${name}' already exists in request`);
+    if (!signature.outputs.has(name)) {
+      throw invalid(`unexpected inference output '${name}' for model '${signature.modelName}'`);
+    }
+  }
+  expectInputCount(request, signature);
+}
+
+function expectInputCount(request: InferRequest, signature: ModelSignature): void {
+  const got = request.inputs.length;
+  if (got === signature.inputs.size) return;
+  const given = new Set(request.inputs.map((input) => input.name));
+  const required = [...signature.inputs.values()].filter((input) => !input.optional && !given.has(input.name));
+  if (required.length === 0) return;
+  const { numRequiredInputs, modelName } = signature;
+  const expectation =
+    numRequiredInputs === signature.inputs.size
+      ? `expected ${numRequiredInputs} inputs but got ${got} inputs`
+      : `expected number of inputs between ${numRequiredInputs} and ${signature.inputs.size} but got ${got} inputs`;
+  const list = (names: readonly string[]): string => `[${names.map((name) => `'${name}'`).join(",")}]`;
+  refuse(
+    request,
+    `${expectation} for model '${modelName}'. Got input(s) ${list([...given])}, but missing required input(s) ${list(
+      required.map((input) => input.name),
+    )}. Please provide all required input(s).`,
+  );
+}
+
+function batchSizeOf(request: InferRequest, signature: ModelSignature): number {
+  let batchSize = 0;
+  for (let i = request.inputs.length - 1; i >= 0; i -= 1) {
+    const { name, shape } = request.inputs[i] as Tensor;
+    const rows = shape[0];
+    if (rows === undefined) {
+      refuse(request, `input '${name}' has no shape but model requires batch dimension for '${signature.modelName}'`);
+    }
+    if (batchSize === 0) batchSize = rows;
+    else if (rows !== batchSize) {
+      refuse(request, `input '${name}' batch size does not match other inputs for '${signature.modelName}'`);
+    }
+  }
+  if (batchSize > signature.maxBatchSize) {
+    refuse(request, `inference request batch-size must be <= ${signature.maxBatchSize} for '${signature.modelName}'`);
+  }
+  return Math.max(1, batchSize);
+}
+
+function expectTensor(request: InferRequest, signature: ModelSignature, input: Tensor, expected: ExpectedInput): void {
+  const where = `inference input '${input.name}'`;
+  if (input.datatype !== expected.datatype) {
+    refuse(
+      request,
+      `${where} data-type is '${input.datatype}', but model '${signature.modelName}' expects '${expected.datatype}'`,
+    );
+  }
+  expectShape(request, signature, input, expected);
+  const { modelName } = signature;
+  const zeroBatch = signature.maxBatchSize > 0 && input.shape[0] === 0;
+  const count = elementCount(zeroBatch ? input.shape.slice(1) : input.shape);
+  if (input.datatype === "BYTES") {
+    try {
+      expectBytesElements(input.data, count, `${where} for model '${modelName}'`);
+    } catch (error) {
+      refuse(request, ServerError.from(error).message);
+    }
+    return;
+  }
+  const size = count * elementSize(input.datatype);
+  if (input.data.length !== size) {
+    refuse(
+      request,
+      `input byte size mismatch for input '${input.name}' for model '${modelName}'. Expected ${size}, got ${input.data.length}`,
+    );
+  }
+}
+
+function expectShape(request: InferRequest, signature: ModelSignature, input: Tensor, expected: ExpectedInput): void {
+  const skip = signature.maxBatchSize > 0 ? 1 : 0;
+  const { shape, name } = input;
+  const { dims } = expected;
+  let matches = shape.length === dims.length + skip;
+  for (let i = 0; i < dims.length && matches; i += 1) {
+    const dim = shape[i + skip] as number;
+    if (dim < 0) {
+      refuse(
+        request,
+        `All input dimensions should be specified for input '${name}' for model '${signature.modelName}', got [${shape.join(",")}]`,
+      );
+    }
+    matches = dims[i] === -1 || dims[i] === dim;
+  }
+  if (matches) return;
+  const wanted = skip === 1 ? [-1, ...dims] : dims;
+  const note = skip === 1 ? ` ${BATCH_NOTE}` : "";
+  refuse(
+    request,
+    `unexpected shape for input '${name}' for model '${signature.modelName}'. Expected [${wanted.join(",")}], got [${shape.join(",")}].${note}`,
+  );
+}
+
+/** The configured reshape with its free dimensions filled, in order, from those of the request. */
+function reshapedShape(
+  shape: readonly number[],
+  dims: readonly number[],
+  reshape: readonly number[],
+  signature: ModelSignature,
+): number[] {
+  const skip = signature.maxBatchSize > 0 ? 1 : 0;
+  const free = dims.flatMap((dim, i) => (dim === -1 ? [shape[i + skip] as number] : []));
+  let next = 0;
+  const inner = reshape.map((dim) => (dim === -1 ? (free[next++] ?? 1) : dim));
+  return skip === 1 ? [shape[0] as number, ...inner] : inner;
+}
+
+function refuse(request: InferRequest, message: string): never {
+  throw invalid(requestPrefix(request) + message);
+}
+
+function invalid(message: string): ServerError {
+  return new ServerError("invalid_argument", message);
+}

@@ -1,0 +1,78 @@
+/**
+ * The Prometheus page: families register once, series are read when somebody scrapes. Knows no model and no HTTP.
+ * Text format 0.0.4; labels are printed in the order given.
+ */
+
+export type MetricType = "counter" | "gauge" | "histogram" | "summary";
+
+export interface MetricSample {
+  /** Added to the family's name: "_count", "_bucket"...; none for a plain value. */
+  readonly suffix?: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+export interface MetricFamily {
+  readonly name: string;
+  readonly help: string;
+  readonly type: MetricType;
+  /** Called at each scrape. */
+  collect(): Iterable<MetricSample>;
+}
+
+export class MetricRegistry {
+  readonly #families = new Map<string, { head: string; sources: Set<MetricFamily> }>();
+
+  /** Adds a source of series. Several sources may feed one family (instances of one backend); the first gives the text. */
+  register(family: MetricFamily): Disposable {
+    let entry = this.#families.get(family.name);
+    if (entry === undefined) {
+      const head = `# HELP ${family.name} ${escapeHelp(family.help)}\n# TYPE ${family.name} ${family.type}\n`;
+      entry = { head, sources: new Set() };
+      this.#families.set(family.name, entry);
+    }
+    const { sources } = entry;
+    sources.add(family);
+    return {
+      [Symbol.dispose]: () => {
+        sources.delete(family);
+        if (sources.size === 0) this.#families.delete(family.name);
+      },
+    };
+  }
+
+  /** The whole page. */
+  render(): string {
+    let page = "";
+    for (const [name, { head, sources }] of this.#families) {
+      page += head;
+      for (const source of sources) {
+        for (const sample of source.collect()) {
+          page += `${name}${sample.suffix ?? ""}${renderLabels(sample.labels)} ${renderValue(sample.value)}\n`;
+        }
+      }
+    }
+    return page;
+  }
+}
+
+function renderLabels(labels: Readonly<Record<string, string>>): string {
+  const parts = Object.entries(labels).map(([key, value]) => `${key}="${escapeLabel(value)}"`);
+  return parts.length === 0 ? "" : `{${parts.join(",")}}`;
+}
+
+function escapeLabel(value: string): string {
+  return value.replaceAll("\\", "\\\\").replaceAll("\n", "\\n").replaceAll('"', '\\"');
+}
+
+function escapeHelp(text: string): string {
+  return text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
+}
+
+/** As the C++ client library prints: "Nan" and "+Inf"/"-Inf" for the special values. */
+function renderValue(value: number): string {
+  if (Number.isNaN(value)) return "Nan";
+  if (value === Number.POSITIVE_INFINITY) return "+Inf";
+  if (value === Number.NEGATIVE_INFINITY) return "-Inf";
+  return String(value);
+}

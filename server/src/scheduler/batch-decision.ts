@@ -1,0 +1,61 @@
+/** How many of the waiting requests make the next batch. Pure: numbers in, a number out. */
+
+/** What decides whether two requests may share a batch, and how many rows they bring. */
+export interface BatchCandidate {
+  readonly rows: number;
+  /** Requests with different keys never share a batch (shapes of variable dimensions, set of inputs given). */
+  readonly key: string;
+}
+
+export interface BatchRules {
+  /** Ascending; never empty for a model that batches. */
+  readonly preferredSizes: readonly number[];
+  readonly maxBatchSize: number;
+  readonly queueDelayUs: number;
+}
+
+/** Take the first `take` requests now; or, when it is 0, look again after `waitUs` (Infinity: when something changes). */
+export interface BatchDecision {
+  readonly take: number;
+  readonly waitUs: number;
+}
+
+interface Walk {
+  walked: number;
+  rows: number;
+  /** Requests up to the last point where a preferred size was met; 0 = none was. */
+  best: number;
+  /** The next request can not join: what was walked should go. */
+  blocked: boolean;
+}
+
+/** `oldestUs`: how long the first of the queue has waited. */
+export function decideBatch(queue: Iterable<BatchCandidate>, rules: BatchRules, oldestUs: number): BatchDecision {
+  const walk = walkQueue(queue, rules);
+  if (walk.walked === 0) return { take: 0, waitUs: Number.POSITIVE_INFINITY };
+  const { queueDelayUs, preferredSizes } = rules;
+  const isLate = queueDelayUs > 0 && oldestUs >= queueDelayUs;
+  if (walk.best > 0 && !isLate) return { take: walk.best, waitUs: 0 };
+  const largest = preferredSizes.at(-1) ?? rules.maxBatchSize;
+  if (walk.blocked || walk.rows >= largest || isLate || queueDelayUs === 0) return { take: walk.walked, waitUs: 0 };
+  return { take: 0, waitUs: queueDelayUs - oldestUs };
+}
+
+function walkQueue(queue: Iterable<BatchCandidate>, rules: BatchRules): Walk {
+  const largest = rules.preferredSizes.at(-1) ?? rules.maxBatchSize;
+  const walk: Walk = { walked: 0, rows: 0, best: 0, blocked: false };
+  let key: string | undefined;
+  for (const candidate of queue) {
+    key ??= candidate.key;
+    const rows = walk.rows + candidate.rows;
+    if (rows > largest && walk.best === 0) walk.best = walk.walked;
+    if (walk.walked > 0 && (rows > rules.maxBatchSize || candidate.key !== key)) {
+      walk.blocked = true;
+      break;
+    }
+    walk.walked += 1;
+    walk.rows = rows;
+    if (rules.preferredSizes.includes(rows)) walk.best = walk.walked;
+  }
+  return walk;
+}

@@ -1,0 +1,170 @@
+/**
+ * The default scheduler and the dynamic batcher: one queue, several instances. Without dynamic batching each request is a
+ * batch of its own and any free instance takes the oldest. Which requests go together is decided in batch-decision.ts.
+ */
+import type { ModelInstance } from "../backend/backend.ts";
+import type { ModelConfig } from "../core/model-config.ts";
+import type { ModelSignature } from "../core/model-signature.ts";
+import { ServerError } from "../core/server-error.ts";
+import type { Logger } from "../observe/log.ts";
+import { type BatchRules, decideBatch } from "./batch-decision.ts";
+import { batchKeyOf } from "./batch-key.ts";
+import { execute } from "./execution.ts";
+import { InstancePool } from "./instance-pool.ts";
+import type { StatisticsCounter } from "./model-statistics.ts";
+import { PreciseTimer } from "./precise-timer.ts";
+import { RequestQueue } from "./request-queue.ts";
+import type { ScheduledRequest } from "./scheduled-request.ts";
+import type { Scheduler } from "./scheduler.ts";
+
+const US_PER_MS = 1000;
+
+export interface BatchSchedulerOptions {
+  readonly config: ModelConfig;
+  readonly signature: ModelSignature;
+  readonly instances: readonly ModelInstance[];
+  readonly statistics: StatisticsCounter;
+  readonly log: Logger;
+}
+
+export class BatchScheduler implements Scheduler {
+  readonly #options: BatchSchedulerOptions;
+  readonly #queue: RequestQueue;
+  readonly #pool: InstancePool;
+  /** Undefined = every request goes alone. */
+  readonly #rules: BatchRules | undefined;
+  readonly #keyOf: (request: ScheduledRequest["request"]) => string;
+  readonly #timer = new PreciseTimer(() => this.#pump());
+  readonly #decoupled: boolean;
+  /** Requests in arrival order whose responses must leave in it; undefined = no such promise. */
+  readonly #order: ScheduledRequest[] | undefined;
+  #inFlight = 0;
+  #isPumping = false;
+  #drained: (() => void) | undefined;
+  #isStopping = false;
+
+  constructor(options: BatchSchedulerOptions) {
+    const { config } = options;
+    this.#options = options;
+    this.#queue = new RequestQueue(config.dynamic_batching);
+    this.#pool = new InstancePool(options.instances);
+    this.#rules = batchRules(config);
+    this.#keyOf = batchKeyOf(options.signature);
+    this.#decoupled = config.model_transaction_policy?.decoupled ?? false;
+    this.#order = config.dynamic_batching?.preserve_ordering === true ? [] : undefined;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  enqueue(request: ScheduledRequest): void {
+    if (this.#isStopping) {
+      request.refused();
+      const text = "Server is stopping, scheduler for model has stopped accepting new inference requests";
+      throw new ServerError("unavailable", text);
+    }
+    try {
+      this.#queue.push(request, request.queuedMs);
+    } catch (error) {
+      request.refused();
+      throw error;
+    }
+    this.#inFlight += 1;
+    if (this.#order !== undefined && this.#order.push(request) > 1) request.hold();
+    request.onEnd = () => this.#ended(request);
+    this.#pump();
+  }
+
+  drain(): Promise<void> {
+    this.#isStopping = true;
+    if (this.#inFlight === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#drained = resolve;
+    });
+  }
+
+  /** Gives free instances what may go now. Not reentrant: a synchronous execution ends up here again. */
+  #pump(): void {
+    if (this.#isPumping) return;
+    this.#isPumping = true;
+    try {
+      while (this.#dispatchOne()) {
+        // each turn starts one batch
+      }
+    } finally {
+      this.#isPumping = false;
+    }
+  }
+
+  #dispatchOne(): boolean {
+    const nowMs = performance.now();
+    this.#queue.sweep(nowMs);
+    if (this.#queue.length === 0 || !this.#pool.hasIdle) {
+      this.#timer.set(this.#queue.length === 0 ? Number.POSITIVE_INFINITY : this.#queue.nextDeadlineMs);
+      return false;
+    }
+    const { take, waitMs } = this.#decide(nowMs);
+    if (take === 0) {
+      this.#timer.set(Math.min(nowMs + waitMs, this.#queue.nextDeadlineMs));
+      return false;
+    }
+    const requests = this.#queue.take(take);
+    if (requests.length > 0) this.#run(requests);
+    return true;
+  }
+
+  #decide(nowMs: number): { take: number; waitMs: number } {
+    if (this.#rules === undefined) return { take: 1, waitMs: 0 };
+    const keyOf = this.#keyOf;
+    const queue = this.#queue;
+    function* candidates(): Generator<{ rows: number; key: string }> {
+      for (const request of queue) {
+        yield { rows: request.batchSize, key: keyOf(request.request) };
+      }
+    }
+    const first = queue[Symbol.iterator]().next().value;
+    const oldestUs = first === undefined ? 0 : (nowMs - first.queuedMs) * US_PER_MS;
+    const { take, waitUs } = decideBatch(candidates(), this.#rules, oldestUs);
+    return { take, waitMs: waitUs / US_PER_MS };
+  }
+
+  #run(requests: readonly ScheduledRequest[]): void {
+    const instance = this.#pool.acquire();
+    if (instance === undefined) throw new Error("a batch was formed without a free instance");
+    const { statistics, log } = this.#options;
+    const running = execute({ instance, requests, statistics, decoupled: this.#decoupled, log });
+    if (running === undefined) this.#pool.release(instance);
+    else void running.then(() => this.#free(instance));
+  }
+
+  #free(instance: ModelInstance): void {
+    this.#pool.release(instance);
+    this.#pump();
+  }
+
+  #ended(request: ScheduledRequest): void {
+    this.#inFlight -= 1;
+    if (this.#order?.[0] === request) releaseInOrder(this.#order);
+    if (this.#inFlight === 0) this.#drained?.();
+  }
+}
+
+/** The head has ended: it and those behind it that have ended leave, and the first that has not may answer freely. */
+function releaseInOrder(order: ScheduledRequest[]): void {
+  while (order[0]?.ended === true) {
+    order.shift()?.release();
+    order[0]?.release();
+  }
+}
+
+/** Dynamic batching on a model without a batch dimension means nothing, as in Triton. */
+function batchRules(config: ModelConfig): BatchRules | undefined {
+  const batching = config.dynamic_batching;
+  if (batching === undefined || config.max_batch_size === 0) return undefined;
+  return {
+    preferredSizes: [...batching.preferred_batch_size].sort((a, b) => a - b),
+    maxBatchSize: config.max_batch_size,
+    queueDelayUs: batching.max_queue_delay_microseconds,
+  };
+}

@@ -1,0 +1,277 @@
+/**
+ * One request on its way through an ensemble. A *context* holds the tensors of one iteration; each response of a decoupled
+ * step opens a child context. A step runs in the contexts of its origin, as soon as its inputs are there or known to be
+ * missing. Responses of the ensemble leave in the order in which their contexts were opened.
+ */
+import type { InferRequest, ParameterValue } from "../core/infer-request.ts";
+import type { InferResponse } from "../core/infer-response.ts";
+import type { ModelSignature } from "../core/model-signature.ts";
+import { ServerError } from "../core/server-error.ts";
+import type { Tensor } from "../core/tensor.ts";
+import type { EnsemblePlan, EnsembleStep } from "./ensemble-plan.ts";
+import type { ExecutionTiming } from "./model-statistics.ts";
+import type { ScheduledRequest } from "./scheduled-request.ts";
+
+/** A composing model as the ensemble calls it. */
+export interface ComposingModel {
+  readonly signature: ModelSignature;
+  /** @throws ServerError when refused */
+  submit(request: InferRequest, onTiming: (timing: ExecutionTiming) => void): AsyncIterable<InferResponse>;
+}
+
+export interface EnsembleRunOptions {
+  readonly request: ScheduledRequest;
+  readonly plan: EnsemblePlan;
+  readonly signature: ModelSignature;
+  /** Steps worth running for the outputs wanted. */
+  readonly needed: ReadonlySet<number>;
+  readonly model: (step: EnsembleStep) => ComposingModel;
+  /** Told once, when every step that was started has ended. */
+  readonly onDone: (computeMs: { readonly input: number; readonly infer: number; readonly output: number }) => void;
+}
+
+interface Context {
+  readonly parent: Context | undefined;
+  /** The decoupled step whose response opened it. */
+  readonly origin: number | undefined;
+  readonly isLast: boolean;
+  /** Undefined value: will never come. */
+  readonly tensors: Map<string, Tensor | undefined>;
+  readonly launched: Set<number>;
+  readonly children: Context[];
+  /** Steps of this context that have not ended. */
+  running: number;
+}
+
+export class EnsembleRun {
+  readonly #options: EnsembleRunOptions;
+  readonly #abort = new AbortController();
+  readonly #leaves: Context[] = [];
+  readonly #onAbort: () => void;
+  readonly #compute = { input: 0, infer: 0, output: 0 };
+  #running = 0;
+  #isFailed = false;
+
+  constructor(options: EnsembleRunOptions) {
+    this.#options = options;
+    const { signal } = options.request.request;
+    this.#onAbort = () => this.#abort.abort(signal.reason);
+    if (signal.aborted) this.#abort.abort(signal.reason);
+    else signal.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  start(): void {
+    const root = createContext(undefined, undefined, true);
+    for (const name of this.#options.signature.inputs.keys()) root.tensors.set(name, undefined);
+    for (const input of this.#options.request.request.inputs) root.tensors.set(input.name, input);
+    this.#leaves.push(root);
+    this.#running = 1; // holds the end back until the first steps are launched
+    this.#advance(root);
+    this.#stepEnded();
+  }
+
+  /** Launches what became possible in a context and in those opened from it. */
+  #advance(context: Context): void {
+    for (const step of this.#options.plan.steps) {
+      if (this.#isFailed) return;
+      const isDue = step.origin === context.origin && this.#options.needed.has(step.index);
+      if (!isDue || context.launched.has(step.index) || !hasAll(context, step)) continue;
+      context.launched.add(step.index);
+      this.#launch(context, step);
+    }
+    for (const child of context.children) this.#advance(child);
+  }
+
+  #launch(context: Context, step: EnsembleStep): void {
+    let responses: AsyncIterable<InferResponse>;
+    const model = this.#options.model(step);
+    try {
+      const request = this.#composingRequest(context, step, model.signature);
+      responses = model.submit(request, (timing) => this.#addTiming(timing));
+    } catch (thrown) {
+      this.#fail(thrown);
+      return;
+    }
+    context.running += 1;
+    this.#running += 1;
+    void this.#consume(context, step, responses);
+  }
+
+  async #consume(context: Context, step: EnsembleStep, responses: AsyncIterable<InferResponse>): Promise<void> {
+    try {
+      for await (const response of responses) {
+        if (this.#isFailed) break;
+        if (response.empty && step.isDecoupled) continue;
+        this.#take(context, step, response);
+        await this.#options.request.drained();
+      }
+    } catch (thrown) {
+      this.#fail(thrown);
+    }
+    context.running -= 1;
+    this.#flush();
+    this.#stepEnded();
+  }
+
+  #take(context: Context, step: EnsembleStep, response: InferResponse): void {
+    const target = step.isDecoupled ? createContext(context, step.index, response.final && context.isLast) : context;
+    const byName = new Map(response.outputs.map((output) => [output.name, output]));
+    for (const [output, tensor] of step.outputs) {
+      const made = byName.get(output);
+      target.tensors.set(tensor, made === undefined ? undefined : { ...made, name: tensor });
+    }
+    if (step.isDecoupled) {
+      context.children.push(target);
+      this.#placeLeaf(context, target);
+    }
+    this.#advance(target);
+    this.#flush();
+  }
+
+  /** A child stands in front of its parent and behind its elder in the order of answers. */
+  #placeLeaf(parent: Context, child: Context): void {
+    this.#leaves.splice(this.#leaves.indexOf(parent), 0, child);
+  }
+
+  /** Sends the answers that are complete, in order. */
+  #flush(): void {
+    while (!this.#isFailed) {
+      const leaf = this.#leaves[0];
+      if (leaf === undefined || leaf.running > 0) return;
+      if (leaf.isLast && leaf.origin !== undefined && this.#running > 1) return; // it will carry the final flag
+      if (!this.#isSpent(leaf)) this.#answer(leaf);
+      this.#leaves.shift();
+    }
+  }
+
+  /** A context that ran a decoupled step leaves the answers to its children, be there any or none. */
+  #isSpent(leaf: Context): boolean {
+    return [...leaf.launched].some((index) => this.#options.plan.steps[index]?.isDecoupled === true);
+  }
+
+  #answer(leaf: Context): void {
+    const { request, signature } = this.#options;
+    const outputs: Tensor[] = [];
+    for (const name of request.outputNames) {
+      const tensor = lookUp(leaf, name);
+      if (tensor === undefined) {
+        if (this.#isReachable(leaf, name)) continue;
+        const text = "unexpected deadlock, at least one output is not set while no more ensemble steps can be made";
+        this.#fail(new ServerError("invalid_argument", text));
+        return;
+      }
+      outputs.push(fitBatch(tensor, signature.maxBatchSize > 0, signature.outputs.get(name)?.dims.length ?? 0));
+    }
+    const isFinal = leaf.isLast && this.#running <= 1 && this.#leaves.slice(1).every((other) => this.#isSpent(other));
+    request.respond({ outputs, parameters: sequenceParameters(request.request), final: isFinal });
+  }
+
+  /** The producer ran and left the output out, which a model may do; otherwise nothing could ever make it. */
+  #isReachable(leaf: Context, tensor: string): boolean {
+    const producer = this.#options.plan.producers.get(tensor);
+    for (let at: Context | undefined = leaf; at !== undefined; at = at.parent) {
+      if (producer !== undefined && (at.launched.has(producer) || at.origin === producer)) return true;
+    }
+    return false;
+  }
+
+  #composingRequest(context: Context, step: EnsembleStep, signature: ModelSignature): InferRequest {
+    const { request } = this.#options.request;
+    const inputs: Tensor[] = [];
+    for (const [input, tensor] of step.inputs) {
+      const found = lookUp(context, tensor);
+      if (found === undefined) continue;
+      const rank = signature.inputs.get(input)?.dims.length ?? found.shape.length;
+      inputs.push({ ...fitBatch(found, signature.maxBatchSize > 0, rank), name: input });
+    }
+    const wanted = [...step.outputs].filter(([, tensor]) => this.#isWanted(tensor)).map(([output]) => output);
+    return {
+      modelName: step.modelName,
+      modelVersion: step.modelVersion,
+      id: request.id,
+      inputs,
+      outputs: wanted,
+      parameters: request.parameters,
+      sequence: request.sequence,
+      priority: request.priority,
+      timeoutUs: request.timeoutUs,
+      signal: this.#abort.signal,
+      origin: { key: request.origin.key, isLast: context.isLast && request.origin.isLast },
+      arrivalMs: performance.now(),
+    };
+  }
+
+  #isWanted(tensor: string): boolean {
+    if (this.#options.request.outputNames.includes(tensor)) return true;
+    return this.#options.plan.steps.some(
+      (step) => this.#options.needed.has(step.index) && [...step.inputs.values()].includes(tensor),
+    );
+  }
+
+  #addTiming(timing: ExecutionTiming): void {
+    this.#compute.input += timing.computeStartMs - timing.startMs;
+    this.#compute.infer += timing.computeEndMs - timing.computeStartMs;
+    this.#compute.output += timing.endMs - timing.computeEndMs;
+  }
+
+  #fail(thrown: unknown): void {
+    if (this.#isFailed) return;
+    this.#isFailed = true;
+    const error = ServerError.from(thrown);
+    const text = `in ensemble '${this.#options.signature.modelName}', ${error.message}`;
+    const reason = error.reason === "CANCELED" ? "CANCELED" : "OTHER";
+    this.#options.request.fail(new ServerError(error.code, text, { cause: thrown, reason }));
+    this.#abort.abort(error);
+  }
+
+  #stepEnded(): void {
+    this.#running -= 1;
+    if (this.#running > 0) return;
+    this.#flush();
+    const { request, onDone } = this.#options;
+    request.request.signal.removeEventListener("abort", this.#onAbort);
+    onDone(this.#compute);
+    if (!request.ended) request.respond({ outputs: [], final: true });
+  }
+}
+
+function createContext(parent: Context | undefined, origin: number | undefined, isLast: boolean): Context {
+  return { parent, origin, isLast, tensors: new Map(), launched: new Set(), children: [], running: 0 };
+}
+
+function lookUp(context: Context, tensor: string): Tensor | undefined {
+  for (let at: Context | undefined = context; at !== undefined; at = at.parent) {
+    if (at.tensors.has(tensor)) return at.tensors.get(tensor);
+  }
+  return undefined;
+}
+
+/** True when every input of the step has come, or is known never to come. */
+function hasAll(context: Context, step: EnsembleStep): boolean {
+  for (const tensor of step.inputs.values()) {
+    let known = false;
+    for (let at: Context | undefined = context; at !== undefined && !known; at = at.parent)
+      known = at.tensors.has(tensor);
+    if (!known) return false;
+  }
+  return true;
+}
+
+/** Adds a batch dimension of 1 for a model that batches, or takes it away for one that does not. */
+function fitBatch(tensor: Tensor, batches: boolean, rank: number): Tensor {
+  const { shape } = tensor;
+  if (batches && shape.length === rank) return { ...tensor, shape: [1, ...shape] };
+  if (!batches && shape.length === rank + 1 && shape[0] === 1) return { ...tensor, shape: shape.slice(1) };
+  return tensor;
+}
+
+/** Triton hands the sequence of the request on as response parameters. */
+function sequenceParameters(request: InferRequest): ReadonlyMap<string, ParameterValue> {
+  const { id, start, end } = request.sequence;
+  const number = typeof id === "bigint" && id <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(id) : id;
+  return new Map<string, ParameterValue>([
+    ["sequence_id", number],
+    ["sequence_start", start],
+    ["sequence_end", end],
+  ]);
+}

@@ -1,0 +1,76 @@
+/** The scheduler of an ensemble: every request runs at once through its dataflow; its steps queue at their own models. */
+import type { ModelSignature } from "../core/model-signature.ts";
+import { ServerError } from "../core/server-error.ts";
+import { type EnsemblePlan, type EnsembleStep, neededSteps } from "./ensemble-plan.ts";
+import { type ComposingModel, EnsembleRun } from "./ensemble-run.ts";
+import type { ExecutionTiming, StatisticsCounter } from "./model-statistics.ts";
+import type { ScheduledRequest } from "./scheduled-request.ts";
+import type { Scheduler } from "./scheduler.ts";
+
+export interface EnsembleSchedulerOptions {
+  readonly plan: EnsemblePlan;
+  readonly signature: ModelSignature;
+  readonly statistics: StatisticsCounter;
+  /** Looks the model of a step up as it is now. @throws ServerError when it is not served */
+  readonly model: (step: EnsembleStep) => ComposingModel;
+}
+
+export class EnsembleScheduler implements Scheduler {
+  readonly #options: EnsembleSchedulerOptions;
+  #inFlight = 0;
+  #isStopping = false;
+  #drained: (() => void) | undefined;
+
+  constructor(options: EnsembleSchedulerOptions) {
+    this.#options = options;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  enqueue(request: ScheduledRequest): void {
+    if (this.#isStopping) {
+      request.refused();
+      const text = "Server is stopping, scheduler for model has stopped accepting new inference requests";
+      throw new ServerError("unavailable", text);
+    }
+    this.#inFlight += 1;
+    request.onEnd = () => this.#ended();
+    const startMs = performance.now();
+    request.dequeued(startMs);
+    const { plan, signature, statistics, model } = this.#options;
+    new EnsembleRun({
+      request,
+      plan,
+      signature,
+      needed: neededSteps(plan, request.outputNames),
+      model,
+      onDone: (compute) => {
+        const timing = timingOf(startMs, compute);
+        request.executed(timing);
+        if (!request.failed) statistics.executed(request.batchSize, timing);
+      },
+    }).start();
+  }
+
+  drain(): Promise<void> {
+    this.#isStopping = true;
+    if (this.#inFlight === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#drained = resolve;
+    });
+  }
+
+  #ended(): void {
+    this.#inFlight -= 1;
+    if (this.#inFlight === 0) this.#drained?.();
+  }
+}
+
+/** An ensemble computes nothing itself: its times are the sums over its steps. */
+function timingOf(startMs: number, compute: { input: number; infer: number; output: number }): ExecutionTiming {
+  const computeStartMs = startMs + compute.input;
+  const computeEndMs = computeStartMs + compute.infer;
+  return { startMs, computeStartMs, computeEndMs, endMs: computeEndMs + compute.output };
+}

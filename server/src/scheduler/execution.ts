@@ -1,0 +1,91 @@
+/** Runs one batch on one instance and settles whatever the backend left open. */
+import type { Batch, ModelInstance } from "../backend/backend.ts";
+import { ServerError } from "../core/server-error.ts";
+import type { Logger } from "../observe/log.ts";
+import type { ExecutionTiming, StatisticsCounter } from "./model-statistics.ts";
+import type { ScheduledRequest } from "./scheduled-request.ts";
+
+class Execution implements Batch {
+  readonly requests: readonly ScheduledRequest[];
+  readonly batchSize: number;
+  readonly startMs: number;
+  #computeStartMs = -1;
+  #computeEndMs = -1;
+
+  constructor(requests: readonly ScheduledRequest[], startMs: number) {
+    this.requests = requests;
+    this.startMs = startMs;
+    let rows = 0;
+    for (const request of requests) rows += request.batchSize;
+    this.batchSize = rows;
+  }
+
+  computeStarted(): void {
+    this.#computeStartMs = performance.now();
+  }
+
+  computeEnded(): void {
+    this.#computeEndMs = performance.now();
+  }
+
+  /** A backend that sets no marks spends its whole time inferring. */
+  timing(endMs: number): ExecutionTiming {
+    const computeStartMs = this.#computeStartMs < 0 ? this.startMs : this.#computeStartMs;
+    const computeEndMs = this.#computeEndMs < 0 ? endMs : this.#computeEndMs;
+    return { startMs: this.startMs, computeStartMs, computeEndMs, endMs };
+  }
+}
+
+export interface ExecutionOptions {
+  readonly instance: ModelInstance;
+  readonly requests: readonly ScheduledRequest[];
+  readonly statistics: StatisticsCounter;
+  readonly decoupled: boolean;
+  readonly log: Logger;
+}
+
+/** Undefined when the batch ran synchronously; otherwise settles, never rejecting, when the instance is free again. */
+export function execute(options: ExecutionOptions): Promise<void> | undefined {
+  const { requests, instance } = options;
+  const startMs = performance.now();
+  for (const request of requests) request.dequeued(startMs);
+  const execution = new Execution(requests, startMs);
+  let running: Promise<void> | undefined;
+  try {
+    running = instance.execute(execution);
+  } catch (thrown) {
+    failAll(options, thrown);
+  }
+  if (running === undefined) {
+    finish(options, execution);
+    return undefined;
+  }
+  return running.catch((thrown: unknown) => failAll(options, thrown)).then(() => finish(options, execution));
+}
+
+function finish(options: ExecutionOptions, execution: Execution): void {
+  const timing = execution.timing(performance.now());
+  let succeeded = false;
+  for (const request of options.requests) {
+    if (!request.ended && !options.decoupled) {
+      const text = `model instance '${options.instance.name}' ended its execution without answering the request`;
+      request.fail(new ServerError("internal", text, { reason: "BACKEND" }));
+    }
+    request.executed(timing);
+    succeeded ||= !request.failed;
+  }
+  if (succeeded) options.statistics.executed(execution.batchSize, timing);
+}
+
+function failAll(options: ExecutionOptions, thrown: unknown): void {
+  const error = ServerError.from(thrown);
+  if (!(thrown instanceof ServerError)) {
+    options.log.error("execution", `model instance '${options.instance.name}' failed: ${describe(thrown)}`);
+  }
+  const failure = new ServerError(error.code, error.message, { cause: thrown, reason: "BACKEND" });
+  for (const request of options.requests) request.fail(failure);
+}
+
+function describe(thrown: unknown): string {
+  return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
+}

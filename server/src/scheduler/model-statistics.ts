@@ -1,0 +1,138 @@
+/**
+ * The counters of one model version, by Triton's counting rules: successes and failures per request, compute times per
+ * successful request and per execution, batches by size. Written by the schedulers, read by the statistics API and the
+ * metrics page. Durations come in milliseconds of `performance.now()` and are kept in nanoseconds.
+ */
+import type { DurationStatistic, InferBatchStatistics, ModelStatistics } from "../core/model-server.ts";
+import type { FailureReason } from "../core/server-error.ts";
+
+const NS_PER_MS = 1e6;
+
+/** The four points in time of one execution, in ms. */
+export interface ExecutionTiming {
+  readonly startMs: number;
+  readonly computeStartMs: number;
+  readonly computeEndMs: number;
+  readonly endMs: number;
+}
+
+class Duration {
+  count = 0;
+  ns = 0;
+
+  add(ms: number): void {
+    this.count += 1;
+    this.ns += Math.max(0, Math.round(ms * NS_PER_MS));
+  }
+
+  snapshot(): DurationStatistic {
+    return { count: this.count, ns: this.ns };
+  }
+}
+
+class ComputeDurations {
+  readonly input: Duration = new Duration();
+  readonly infer: Duration = new Duration();
+  readonly output: Duration = new Duration();
+
+  add(timing: ExecutionTiming): void {
+    this.input.add(timing.computeStartMs - timing.startMs);
+    this.infer.add(timing.computeEndMs - timing.computeStartMs);
+    this.output.add(timing.endMs - timing.computeEndMs);
+  }
+}
+
+const ZERO: DurationStatistic = Object.freeze({ count: 0, ns: 0 });
+
+export class StatisticsCounter {
+  #lastInferenceMs = 0;
+  #inferences = 0;
+  #executions = 0;
+  /** Accepted and not yet given to the backend. */
+  #pending = 0;
+  readonly #success = new Duration();
+  readonly #fail = new Duration();
+  readonly #queue = new Duration();
+  readonly #compute = new ComputeDurations();
+  readonly #batches = new Map<number, ComputeDurations>();
+  readonly #failures: Record<FailureReason, number> = { REJECTED: 0, CANCELED: 0, BACKEND: 0, OTHER: 0 };
+
+  get pending(): number {
+    return this.#pending;
+  }
+
+  get failures(): Readonly<Record<FailureReason, number>> {
+    return this.#failures;
+  }
+
+  /** A request was accepted. Its end is told by `dequeued` and then `succeeded` or `failed`. */
+  accepted(): void {
+    this.#pending += 1;
+    this.#lastInferenceMs = Date.now();
+  }
+
+  /** The request left the queue: for the backend, or refused. */
+  dequeued(): void {
+    this.#pending -= 1;
+  }
+
+  executed(batchSize: number, timing: ExecutionTiming): void {
+    this.#executions += 1;
+    let batch = this.#batches.get(batchSize);
+    if (batch === undefined) {
+      batch = new ComputeDurations();
+      this.#batches.set(batchSize, batch);
+    }
+    batch.add(timing);
+  }
+
+  /** A request of `batchSize` rows ended well: whole duration, wait, and the timing of its execution. */
+  succeeded(batchSize: number, totalMs: number, queueMs: number, timing: ExecutionTiming): void {
+    this.#inferences += batchSize;
+    this.#success.add(totalMs);
+    this.#queue.add(queueMs);
+    this.#compute.add(timing);
+  }
+
+  failed(reason: FailureReason, totalMs: number): void {
+    this.#failures[reason] += 1;
+    this.#fail.add(totalMs);
+  }
+
+  /** Refused at the door (full queue): counts as a rejected failure on the metrics page, not in the statistics. */
+  rejected(): void {
+    this.#failures.REJECTED += 1;
+  }
+
+  snapshot(name: string, version: string): ModelStatistics {
+    return {
+      name,
+      version,
+      last_inference: this.#lastInferenceMs,
+      inference_count: this.#inferences,
+      execution_count: this.#executions,
+      inference_stats: {
+        success: this.#success.snapshot(),
+        fail: this.#fail.snapshot(),
+        queue: this.#queue.snapshot(),
+        compute_input: this.#compute.input.snapshot(),
+        compute_infer: this.#compute.infer.snapshot(),
+        compute_output: this.#compute.output.snapshot(),
+        cache_hit: ZERO,
+        cache_miss: ZERO,
+      },
+      response_stats: {},
+      batch_stats: [...this.#batches].sort(([a], [b]) => a - b).map(([size, durations]) => batchRow(size, durations)),
+      memory_usage: [],
+    };
+  }
+}
+
+function batchRow(batchSize: number, durations: ComputeDurations): InferBatchStatistics {
+  return {
+    batch_size: batchSize,
+    compute_input: durations.input.snapshot(),
+    compute_infer: durations.infer.snapshot(),
+    compute_output: durations.output.snapshot(),
+  };
+}

@@ -1,0 +1,134 @@
+/**
+ * Waiting requests of one model version: levels by priority, in each level the timely ones before the delayed.
+ * Applies sizes and timeouts of the queue policies; decides nothing about batches.
+ */
+import type { ModelDynamicBatching, ModelQueuePolicy } from "../core/model-config.ts";
+import { ServerError } from "../core/server-error.ts";
+import { requestPrefix } from "../core/validate-request.ts";
+import type { ScheduledRequest } from "./scheduled-request.ts";
+
+const US_PER_MS = 1000;
+
+interface Waiting {
+  readonly request: ScheduledRequest;
+  /** Infinity = no timeout. */
+  readonly deadlineMs: number;
+}
+
+class Level {
+  readonly policy: ModelQueuePolicy | undefined;
+  timely: Waiting[] = [];
+  delayed: Waiting[] = [];
+
+  constructor(policy: ModelQueuePolicy | undefined) {
+    this.policy = policy;
+  }
+
+  get length(): number {
+    return this.timely.length + this.delayed.length;
+  }
+}
+
+export class RequestQueue {
+  readonly #levels: Level[];
+  readonly #defaultLevel: number;
+  #length = 0;
+  /** No request times out before this; Infinity = none waits with a timeout. */
+  #nextDeadlineMs = Number.POSITIVE_INFINITY;
+
+  constructor(batching: ModelDynamicBatching | undefined) {
+    const numLevels = Math.max(1, batching?.priority_levels ?? 0);
+    this.#levels = Array.from(
+      { length: numLevels },
+      (_, i) => new Level(batching?.priority_queue_policy[String(i + 1)] ?? batching?.default_queue_policy),
+    );
+    this.#defaultLevel = Math.max(1, batching?.default_priority_level ?? 1) - 1;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Adds a request. @throws ServerError unavailable when its level is full */
+  push(request: ScheduledRequest, nowMs: number): void {
+    const { priority } = request.request;
+    const isLevel = priority >= 1 && priority <= this.#levels.length;
+    const level = this.#levels[isLevel ? priority - 1 : this.#defaultLevel];
+    if (level === undefined) throw new Error(`no priority level ${priority}`);
+    const limit = level.policy?.max_queue_size ?? 0;
+    if (limit > 0 && level.length >= limit) {
+      const text = `${requestPrefix(request.request)}Exceeds maximum queue size`;
+      throw new ServerError("unavailable", text, { reason: "REJECTED" });
+    }
+    const deadlineMs = deadline(level.policy, request.request.timeoutUs, nowMs);
+    this.#nextDeadlineMs = Math.min(this.#nextDeadlineMs, deadlineMs);
+    level.timely.push({ request, deadlineMs });
+    this.#length += 1;
+  }
+
+  /** Takes out what is late; levels with action DELAY move it behind their timely ones. */
+  sweep(nowMs: number): void {
+    if (nowMs < this.#nextDeadlineMs) return;
+    this.#nextDeadlineMs = Number.POSITIVE_INFINITY;
+    for (const level of this.#levels) this.#expire(level, nowMs);
+  }
+
+  /** In the order of service. */
+  *[Symbol.iterator](): Generator<ScheduledRequest> {
+    for (const level of this.#levels) {
+      for (const { request } of level.timely) yield request;
+      for (const { request } of level.delayed) yield request;
+    }
+  }
+
+  /** Removes the first `count` in the order of service; returns those that are still wanted, ends the cancelled ones. */
+  take(count: number): ScheduledRequest[] {
+    const taken: ScheduledRequest[] = [];
+    let left = count;
+    for (const level of this.#levels) {
+      for (const list of [level.timely, level.delayed]) {
+        const removed = list.splice(0, left);
+        left -= removed.length;
+        for (const { request } of removed) {
+          if (request.request.signal.aborted) request.fail(cancelled(request));
+          else taken.push(request);
+        }
+      }
+      if (left === 0) break;
+    }
+    this.#length -= count - left;
+    return taken;
+  }
+
+  /** When the next timeout may strike, in ms; Infinity = never. */
+  get nextDeadlineMs(): number {
+    return this.#nextDeadlineMs;
+  }
+
+  #expire(level: Level, nowMs: number): void {
+    const late = level.timely.filter(({ deadlineMs }) => deadlineMs <= nowMs);
+    if (late.length > 0) level.timely = level.timely.filter(({ deadlineMs }) => deadlineMs > nowMs);
+    for (const { deadlineMs } of level.timely) this.#nextDeadlineMs = Math.min(this.#nextDeadlineMs, deadlineMs);
+    if (level.policy?.timeout_action === "DELAY") {
+      level.delayed.push(...late.map(({ request }) => ({ request, deadlineMs: Number.POSITIVE_INFINITY })));
+      return;
+    }
+    this.#length -= late.length;
+    for (const { request } of late) {
+      request.fail(new ServerError("unavailable", "Request timeout expired", { reason: "REJECTED" }));
+    }
+  }
+}
+
+/** What a request gets that was given up before it ran. */
+export function cancelled(request: ScheduledRequest): ServerError {
+  return new ServerError("cancelled", `${requestPrefix(request.request)}Request was cancelled`, { reason: "CANCELED" });
+}
+
+/** A request's own timeout can only shorten the queue's, and only where the policy has one and allows it. */
+function deadline(policy: ModelQueuePolicy | undefined, timeoutUs: number, nowMs: number): number {
+  const defaultUs = policy?.default_timeout_microseconds ?? 0;
+  if (policy === undefined || defaultUs === 0) return Number.POSITIVE_INFINITY;
+  const override = policy.allow_timeout_override && timeoutUs > 0 && timeoutUs < defaultUs;
+  return nowMs + (override ? timeoutUs : defaultUs) / US_PER_MS;
+}

@@ -1,0 +1,167 @@
+/**
+ * A request on its way through a scheduler: what the backend sees of it, its end, and its bookkeeping. Exactly one of a
+ * final response or a failure ends it; whatever comes later is dropped.
+ */
+import type { BackendRequest, BackendResponse } from "../backend/backend.ts";
+import type { InferRequest } from "../core/infer-request.ts";
+import { NO_PARAMETERS } from "../core/infer-request.ts";
+import type { InferResponse } from "../core/infer-response.ts";
+import type { ModelSignature } from "../core/model-signature.ts";
+import { ResponseStream } from "../core/response-stream.ts";
+import type { ServerError } from "../core/server-error.ts";
+import type { Tensor } from "../core/tensor.ts";
+import { clientShape } from "./client-shape.ts";
+import type { ExecutionTiming, StatisticsCounter } from "./model-statistics.ts";
+
+/** What all requests of a model version share. */
+export interface RequestContext {
+  readonly signature: ModelSignature;
+  readonly version: string;
+  readonly statistics: StatisticsCounter;
+  /** True when an output has to be brought from the model's shape to the client's. */
+  readonly reshapesOutputs: boolean;
+}
+
+export class ScheduledRequest implements BackendRequest {
+  readonly request: InferRequest;
+  readonly batchSize: number;
+  readonly outputNames: readonly string[];
+  readonly stream: ResponseStream = new ResponseStream();
+  readonly queuedMs: number;
+  readonly #context: RequestContext;
+  readonly #onTiming: ((timing: ExecutionTiming, queueMs: number) => void) | undefined;
+  #onEnd: (() => void) | undefined;
+  /** Set while an earlier request of an ordered model has not ended: responses wait here. */
+  #held: InferResponse[] | undefined;
+  #ended = false;
+  #failure: ServerError | undefined;
+  #endMs = 0;
+  #dequeuedMs = -1;
+  #timing: ExecutionTiming | undefined;
+
+  constructor(
+    request: InferRequest,
+    batchSize: number,
+    context: RequestContext,
+    onTiming?: (timing: ExecutionTiming, queueMs: number) => void,
+  ) {
+    this.request = request;
+    this.batchSize = batchSize;
+    this.outputNames = request.outputs.length > 0 ? request.outputs : context.signature.outputNames;
+    this.queuedMs = performance.now();
+    this.#context = context;
+    this.#onTiming = onTiming;
+    context.statistics.accepted();
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  get failed(): boolean {
+    return this.#failure !== undefined;
+  }
+
+  /** Called once, when the request has ended; set by the scheduler that owns the request. */
+  set onEnd(listener: () => void) {
+    this.#onEnd = listener;
+  }
+
+  /** The request leaves the queue for a backend. */
+  dequeued(nowMs: number): void {
+    if (this.#dequeuedMs >= 0) return;
+    this.#dequeuedMs = nowMs;
+    this.#context.statistics.dequeued();
+  }
+
+  /** The scheduler does not take the request: it never was in the queue. */
+  refused(): void {
+    this.#ended = true;
+    this.#context.statistics.dequeued();
+    this.#context.statistics.rejected();
+  }
+
+  /** Its execution is over. The statistics of a request are complete when it has both ended and been executed. */
+  executed(timing: ExecutionTiming): void {
+    this.#timing = timing;
+    if (this.#ended) this.#account();
+  }
+
+  respond(response: BackendResponse): void {
+    if (this.#ended) return;
+    const outputs = this.#outputsFor(response.outputs);
+    this.#emit({
+      modelName: this.#context.signature.modelName,
+      modelVersion: this.#context.version,
+      id: this.request.id,
+      parameters: response.parameters ?? NO_PARAMETERS,
+      outputs,
+      final: response.final,
+      empty: response.final && response.outputs.length === 0,
+    });
+    if (response.final) this.#end(undefined);
+  }
+
+  fail(error: ServerError): void {
+    if (this.#ended) return;
+    if (this.#held === undefined) this.stream.fail(error);
+    this.#end(error);
+  }
+
+  drained(): Promise<void> {
+    return this.stream.drained();
+  }
+
+  /** Keeps responses back until `release`. Only before the first response. */
+  hold(): void {
+    this.#held = [];
+  }
+
+  release(): void {
+    const held = this.#held;
+    if (held === undefined) return;
+    this.#held = undefined;
+    for (const response of held) this.stream.push(response);
+    if (this.#failure !== undefined) this.stream.fail(this.#failure);
+  }
+
+  #emit(response: InferResponse): void {
+    if (this.#held === undefined) this.stream.push(response);
+    else this.#held.push(response);
+  }
+
+  #end(failure: ServerError | undefined): void {
+    this.#ended = true;
+    this.#failure = failure;
+    this.#endMs = performance.now();
+    this.dequeued(this.#endMs);
+    if (failure !== undefined || this.#timing !== undefined) this.#account();
+    this.#onEnd?.();
+  }
+
+  #account(): void {
+    const totalMs = this.#endMs - this.request.arrivalMs;
+    const queueMs = this.#dequeuedMs - this.queuedMs;
+    if (this.#failure !== undefined) {
+      if (this.#endMs >= 0) this.#context.statistics.failed(this.#failure.reason, totalMs);
+      this.#endMs = -1; // an execution that reports later must not count it again
+      return;
+    }
+    const timing = this.#timing as ExecutionTiming;
+    this.#context.statistics.succeeded(this.batchSize, totalMs, queueMs, timing);
+    this.#onTiming?.(timing, queueMs);
+  }
+
+  #outputsFor(outputs: readonly Tensor[]): readonly Tensor[] {
+    const { signature, reshapesOutputs } = this.#context;
+    const all = this.request.outputs.length === 0;
+    let wanted: readonly Tensor[] = outputs;
+    if (
+      !outputs.every((output) => (all ? signature.outputs.has(output.name) : this.outputNames.includes(output.name)))
+    ) {
+      const names = new Set(this.outputNames);
+      wanted = outputs.filter((output) => names.has(output.name));
+    }
+    return reshapesOutputs ? wanted.map((output) => clientShape(output, signature)) : wanted;
+  }
+}
