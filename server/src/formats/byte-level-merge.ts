@@ -1,0 +1,176 @@
+/**
+ * Byte-pair merging of one word: the pair of lowest rank first, leftmost among equals, in O(n log n) whatever the word.
+ * Works on ids and can be interrupted, so that a hostile word of a million characters does not hold the event loop.
+ * Knows neither text nor vocabulary.
+ */
+
+/** Merge rules as an open-addressing table: (left id, right id) -> rank and merged id. */
+export class PairTable {
+  readonly #mask: number;
+  readonly #left: Int32Array;
+  readonly #right: Int32Array;
+  readonly #rank: Int32Array;
+  readonly #merged: Int32Array;
+
+  constructor(numPairs: number) {
+    let slots = 16;
+    while (slots < numPairs * 2) slots *= 2;
+    this.#mask = slots - 1;
+    this.#left = new Int32Array(slots).fill(-1);
+    this.#right = new Int32Array(slots);
+    this.#rank = new Int32Array(slots);
+    this.#merged = new Int32Array(slots);
+  }
+
+  /** A pair added twice keeps its last rank. At most `numPairs` different pairs may be added. */
+  add(left: number, right: number, rank: number, merged: number): void {
+    const slot = this.#slot(left, right);
+    this.#left[slot] = left;
+    this.#right[slot] = right;
+    this.#rank[slot] = rank;
+    this.#merged[slot] = merged;
+  }
+
+  /** Slot of a pair, or -1: one look-up gives rank and merged id. */
+  find(left: number, right: number): number {
+    const slot = this.#slot(left, right);
+    return this.#left[slot] === left ? slot : -1;
+  }
+
+  rankAt(slot: number): number {
+    return this.#rank[slot] ?? 0;
+  }
+
+  mergedAt(slot: number): number {
+    return this.#merged[slot] ?? 0;
+  }
+
+  #slot(left: number, right: number): number {
+    let hash = Math.imul(left, 0x9e3779b1) ^ Math.imul(right + 1, 0x85ebca6b);
+    hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
+    let slot = (hash ^ (hash >>> 13)) & this.#mask;
+    while (this.#left[slot] !== -1 && (this.#left[slot] !== left || this.#right[slot] !== right)) {
+      slot = (slot + 1) & this.#mask;
+    }
+    return slot;
+  }
+}
+
+/** A rank and a position share one heap key; both stay exact in a double. */
+const POSITIONS = 2 ** 28;
+
+/** One word being merged. `start` takes the symbols, `run` merges, `finish` leaves the result. */
+export class WordMerge {
+  readonly #pairs: PairTable;
+  #ids = new Int32Array(0);
+  #previous = new Int32Array(0);
+  #next = new Int32Array(0);
+  /** Slot of the pair that begins at a position, -1 for none; tells stale heap entries from live ones. */
+  #pair = new Int32Array(0);
+  #heap = new Float64Array(0);
+  #heapSize = 0;
+  #length = 0;
+  /** Positions below this one have offered their pair. */
+  #numOffered = 0;
+
+  constructor(pairs: PairTable) {
+    this.#pairs = pairs;
+  }
+
+  /** Room for a word of `length` symbols; the caller fills it, then calls `start(length)`. */
+  reserve(length: number): Int32Array {
+    if (length >= POSITIONS) throw new RangeError(`word of ${length} symbols: at most ${POSITIONS - 1} can be merged`);
+    if (this.#ids.length < length) {
+      const capacity = Math.max(64, length);
+      this.#ids = new Int32Array(capacity);
+      this.#previous = new Int32Array(capacity);
+      this.#next = new Int32Array(capacity);
+      this.#pair = new Int32Array(capacity);
+      // Each of at most n - 1 merges adds two candidates to the first n - 1.
+      this.#heap = new Float64Array(3 * capacity);
+    }
+    return this.#ids;
+  }
+
+  start(length: number): void {
+    this.#length = length;
+    this.#heapSize = 0;
+    this.#numOffered = 0;
+    for (let at = 0; at < length; at++) {
+      this.#previous[at] = at - 1;
+      this.#next[at] = at + 1 < length ? at + 1 : -1;
+    }
+  }
+
+  /** Offers and merges up to `budget` candidates; true when the word is done. */
+  run(budget: number): boolean {
+    let left = budget;
+    for (; left > 0 && this.#numOffered < this.#length; left--) this.#offer(this.#numOffered++);
+    for (; left > 0 && this.#heapSize > 0; left--) {
+      const key = this.#pop();
+      const at = key % POSITIONS;
+      const slot = this.#pair[at] ?? -1;
+      if (slot >= 0 && this.#pairs.rankAt(slot) === (key - at) / POSITIONS) this.#merge(at, slot);
+    }
+    return this.#heapSize === 0 && this.#numOffered === this.#length;
+  }
+
+  /** Number of ids left; they are moved to the front of the array that `reserve` gave. */
+  finish(): number {
+    let count = 0;
+    if (this.#length === 0) return 0;
+    for (let at = 0; at !== -1; at = this.#next[at] ?? -1) this.#ids[count++] = this.#ids[at] ?? 0;
+    return count;
+  }
+
+  #merge(at: number, slot: number): void {
+    const right = this.#next[at] ?? -1;
+    const after = this.#next[right] ?? -1;
+    this.#ids[at] = this.#pairs.mergedAt(slot);
+    this.#pair[right] = -1;
+    this.#next[at] = after;
+    if (after !== -1) this.#previous[after] = at;
+    const before = this.#previous[at] ?? -1;
+    if (before !== -1) this.#offer(before);
+    this.#offer(at);
+  }
+
+  #offer(at: number): void {
+    const next = this.#next[at] ?? -1;
+    const slot = next === -1 ? -1 : this.#pairs.find(this.#ids[at] ?? 0, this.#ids[next] ?? 0);
+    this.#pair[at] = slot;
+    if (slot !== -1) this.#push(this.#pairs.rankAt(slot) * POSITIONS + at);
+  }
+
+  #push(key: number): void {
+    const heap = this.#heap;
+    let hole = this.#heapSize++;
+    while (hole > 0) {
+      const parent = (hole - 1) >> 1;
+      const parentKey = heap[parent] ?? 0;
+      if (parentKey <= key) break;
+      heap[hole] = parentKey;
+      hole = parent;
+    }
+    heap[hole] = key;
+  }
+
+  #pop(): number {
+    const heap = this.#heap;
+    const top = heap[0] ?? 0;
+    const size = --this.#heapSize;
+    const last = heap[size] ?? 0;
+    let hole = 0;
+    for (;;) {
+      let child = 2 * hole + 1;
+      if (child >= size) break;
+      if (child + 1 < size && (heap[child + 1] ?? 0) < (heap[child] ?? 0)) child++;
+      const childKey = heap[child] ?? 0;
+      if (childKey >= last) break;
+      heap[hole] = childKey;
+      hole = child;
+    }
+    heap[hole] = last;
+    return top;
+  }
+}

@@ -1,0 +1,109 @@
+/** Reads the parts of tokenizer.json and tokenizer_config.json that the server uses, checked. Knows no encoding. */
+
+/** A token that is matched in text before anything else. */
+export interface AddedToken {
+  readonly id: number;
+  readonly content: string;
+  /** Left out of text when special tokens are skipped. */
+  readonly isSpecial: boolean;
+  /** Matched in the normalised text instead of the raw one. */
+  readonly isNormalized: boolean;
+  readonly isSingleWord: boolean;
+  readonly stripsLeft: boolean;
+  readonly stripsRight: boolean;
+}
+
+/** Token ids are indices of arrays: a file that names a larger one is not a tokenizer. */
+const MAX_TOKEN_ID = 2 ** 24;
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+export function expectRecord(value: unknown, at: string): Record<string, unknown> {
+  if (!isRecord(value)) throw new Error(`${at}: expected an object, got ${describe(value)}`);
+  return value;
+}
+
+export function expectTokenId(value: unknown, at: string): number {
+  if (typeof value !== "number" || !Number.isInteger(value) || value < 0 || value > MAX_TOKEN_ID) {
+    throw new Error(`${at}: expected a token id between 0 and ${MAX_TOKEN_ID}, got ${describe(value)}`);
+  }
+  return value;
+}
+
+export function parseAddedTokens(value: unknown): readonly AddedToken[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) throw new Error(`added_tokens: expected a list, got ${describe(value)}`);
+  return value.map((item, index) => {
+    const at = `added_tokens[${index}]`;
+    const token = expectRecord(item, at);
+    const content = token.content;
+    if (typeof content !== "string" || content === "") throw new Error(`${at}.content: expected a text`);
+    const isSpecial = token.special === true;
+    return {
+      id: expectTokenId(token.id, `${at}.id`),
+      content,
+      isSpecial,
+      isNormalized: typeof token.normalized === "boolean" ? token.normalized : !isSpecial,
+      isSingleWord: token.single_word === true,
+      stripsLeft: token.lstrip === true,
+      stripsRight: token.rstrip === true,
+    };
+  });
+}
+
+/** Token text to id: an object for most models, a list of [token, score] for Unigram. */
+export function parseVocabulary(value: unknown): ReadonlyMap<string, number> {
+  if (Array.isArray(value)) {
+    return new Map(value.map((entry, index) => [tokenOfEntry(entry, index), index] as const));
+  }
+  const vocabulary = new Map<string, number>();
+  for (const [token, id] of Object.entries(expectRecord(value, "model.vocab"))) {
+    vocabulary.set(token, expectTokenId(id, `model.vocab["${token}"]`));
+  }
+  return vocabulary;
+}
+
+/** Merges come as "left right" or as [left, right]. */
+export function parseMerges(value: unknown): readonly (readonly [string, string])[] {
+  if (!Array.isArray(value)) throw new Error(`model.merges: expected a list, got ${describe(value)}`);
+  return value.map((entry, index) => {
+    const pair: unknown = typeof entry === "string" ? splitMerge(entry) : entry;
+    if (Array.isArray(pair) && typeof pair[0] === "string" && typeof pair[1] === "string") return [pair[0], pair[1]];
+    throw new Error(`model.merges[${index}]: expected two tokens, got ${describe(entry)}`);
+  });
+}
+
+/** Text of a named special token such as `bos_token`: written as a string or as an added token. */
+export function tokenText(config: Record<string, unknown>, name: string): string | undefined {
+  const value = config[name];
+  const text = isRecord(value) ? value.content : value;
+  return typeof text === "string" ? text : undefined;
+}
+
+/** `chat_template` of tokenizer_config.json: one template, or several by name, of which "default" counts. */
+export function chatTemplateOf(config: Record<string, unknown>): string | undefined {
+  const value = config.chat_template;
+  if (typeof value === "string") return value;
+  if (!Array.isArray(value)) return undefined;
+  const named = value.filter(isRecord);
+  const template = (named.find(({ name }) => name === "default") ?? named[0])?.template;
+  return typeof template === "string" ? template : undefined;
+}
+
+function splitMerge(text: string): readonly string[] {
+  const space = text.indexOf(" ");
+  return space < 0 ? [text] : [text.slice(0, space), text.slice(space + 1)];
+}
+
+function tokenOfEntry(entry: unknown, index: number): string {
+  const token: unknown = Array.isArray(entry) ? entry[0] : undefined;
+  if (typeof token !== "string")
+    throw new Error(`model.vocab[${index}]: expected [token, score], got ${describe(entry)}`);
+  return token;
+}
+
+function describe(value: unknown): string {
+  return JSON.stringify(value)?.slice(0, 60) ?? "nothing";
+}

@@ -1,0 +1,63 @@
+/** The special tokens around an encoded text, as a tokenizer's `post_processor` section says. Knows no text. */
+import { expectTokenId, isRecord } from "./tokenizer-json.ts";
+
+export interface SpecialFrame {
+  readonly before: readonly number[];
+  readonly after: readonly number[];
+}
+
+const EMPTY_FRAME: SpecialFrame = { before: [], after: [] };
+
+export function parseSpecialFrame(section: unknown): SpecialFrame {
+  if (!isRecord(section)) return EMPTY_FRAME;
+  switch (section.type) {
+    case "TemplateProcessing":
+      return parseTemplate(section);
+    case "BertProcessing":
+    case "RobertaProcessing":
+      return { before: idOfPair(section.cls, "cls"), after: idOfPair(section.sep, "sep") };
+    case "Sequence":
+      return parseSequence(section.processors);
+    default:
+      return EMPTY_FRAME;
+  }
+}
+
+/** Later processors wrap what earlier ones made. */
+function parseSequence(processors: unknown): SpecialFrame {
+  if (!Array.isArray(processors)) return EMPTY_FRAME;
+  return processors.map(parseSpecialFrame).reduce(
+    (inner, outer) => ({
+      before: [...outer.before, ...inner.before],
+      after: [...inner.after, ...outer.after],
+    }),
+    EMPTY_FRAME,
+  );
+}
+
+function parseTemplate(section: Record<string, unknown>): SpecialFrame {
+  const before: number[] = [];
+  const after: number[] = [];
+  let side = before;
+  const { single } = section;
+  if (!Array.isArray(single)) return EMPTY_FRAME;
+  for (const item of single) {
+    if (!isRecord(item)) continue;
+    if (isRecord(item.Sequence)) side = after;
+    else if (isRecord(item.SpecialToken)) side.push(...idsOf(section.special_tokens, item.SpecialToken.id));
+  }
+  return { before, after };
+}
+
+function idsOf(table: unknown, name: unknown): readonly number[] {
+  const entry = isRecord(table) && typeof name === "string" && Object.hasOwn(table, name) ? table[name] : undefined;
+  const ids = isRecord(entry) ? entry.ids : undefined;
+  if (!Array.isArray(ids))
+    throw new Error(`post_processor.special_tokens: expected the ids of ${JSON.stringify(name)}`);
+  return ids.map((id) => expectTokenId(id, "post_processor.special_tokens"));
+}
+
+/** `[text, id]`. */
+function idOfPair(value: unknown, name: string): readonly number[] {
+  return Array.isArray(value) ? [expectTokenId(value[1], `post_processor.${name}`)] : [];
+}
