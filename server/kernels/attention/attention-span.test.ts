@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { planAttention } from "./attention-span.ts";
+
+test("planAttention() reads blocks side by side as one range, and needs no mask for one query", () => {
+  const sequence = { queryStart: 3, queryLength: 1, contextLength: 9, blockTable: Int32Array.of(5, 6, 7, 1) };
+  assert.deepEqual(planAttention(sequence, 4), {
+    queryStart: 3,
+    queryLength: 1,
+    contextLength: 9,
+    keys: { kind: "range", firstSlot: 20 },
+  });
+});
+
+test("planAttention() gathers the slots of scattered blocks in the order of the sequence", () => {
+  const sequence = { queryStart: 0, queryLength: 1, contextLength: 5, blockTable: Int32Array.of(2, 0, 1) };
+  assert.deepEqual(planAttention(sequence, 2).keys, { kind: "gather", slots: Int32Array.of(4, 5, 0, 1, 2) });
+});
+
+test("planAttention() hides from each query of a chunk the keys after it", () => {
+  const sequence = { queryStart: 0, queryLength: 2, contextLength: 4, blockTable: Int32Array.of(0) };
+  const hidden = 0xfc00;
+  assert.deepEqual(planAttention(sequence, 4).mask, Uint16Array.of(0, 0, 0, hidden, 0, 0, 0, 0));
+});

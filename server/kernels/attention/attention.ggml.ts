@@ -1,0 +1,129 @@
+/**
+ * Causal attention of a ragged batch over the paged cache: one flash-attention node per sequence. It reads the cache in
+ * place when a sequence's blocks lie side by side, and gathers them first when they do not.
+ */
+import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
+import { CPU_TYPE_BYTES, type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";
+import type { AttentionSpan } from "./attention-span.ts";
+
+/** A span whose slots and mask have entered the graph; all layers share them. */
+export interface RecordedSpan {
+  readonly span: AttentionSpan;
+  readonly slots: CpuTensor | undefined;
+  readonly mask: CpuTensor | undefined;
+}
+
+export interface AttentionArgs {
+  /** [numTokens, headsPerRow, headDim]; the queries are the first `numHeads` heads of each row. */
+  readonly q: CpuTensor;
+  readonly keyCache: CpuTensor; // [numSlots, numKvHeads * headDim]
+  readonly valueCache: CpuTensor; // [numSlots, numKvHeads * headDim]
+  /** They cover all tokens; the caller has checked that their slots are slots of the cache. */
+  readonly spans: readonly RecordedSpan[];
+  readonly numHeads: number;
+  readonly numKvHeads: number;
+}
+
+export function recordSpans(graph: CpuGraph, spans: readonly AttentionSpan[]): RecordedSpan[] {
+  return spans.map((span) => ({
+    span,
+    slots: span.keys.kind === "gather" ? graph.input("i32", [span.contextLength], span.keys.slots) : undefined,
+    mask: span.mask && graph.input("f16", [span.queryLength, span.contextLength], span.mask),
+  }));
+}
+
+/** [numTokens, numHeads * headDim] */
+export function recordAttention(graph: CpuGraph, args: AttentionArgs): CpuTensor {
+  checkArgs(args);
+  const { base } = graph.ggml;
+  const [numTokens = 0, , headDim = 0] = args.q.shape;
+  const width = args.numHeads * headDim;
+  const [only] = args.spans;
+  if (only !== undefined && args.spans.length === 1) {
+    const handle = base.reshape2d(graph.claim(), recordSpan(graph, args, only), width, numTokens);
+    return { handle, type: "f32", shape: [numTokens, width] };
+  }
+  const out = graph.empty("f32", [numTokens, width]);
+  for (const recorded of args.spans) {
+    const { queryStart, queryLength } = recorded.span;
+    const result = recordSpan(graph, args, recorded);
+    const rows = base.view2d(graph.claim(), out.handle, width, queryLength, width * 4, queryStart * width * 4);
+    graph.expand(base.copy(graph.claim(), result, rows));
+  }
+  return out;
+}
+
+/** Tensors that one span adds to the graph in one layer, at most; for sizing the graph. */
+export const ATTENTION_TENSORS_PER_SPAN = 8;
+
+function recordSpan(graph: CpuGraph, args: AttentionArgs, { span, slots, mask }: RecordedSpan): bigint {
+  const { q, numHeads } = args;
+  const [, headsPerRow = 0, headDim = 0] = q.shape;
+  const { base } = graph.ggml;
+  const rowBytes = headsPerRow * headDim * 4;
+  const offset = span.queryStart * rowBytes;
+  // Seen as [numHeads, queryLength, headDim], the order in which flash attention wants queries and keys.
+  const queries = base.view3d(
+    graph.claim(),
+    q.handle,
+    headDim,
+    span.queryLength,
+    numHeads,
+    rowBytes,
+    headDim * 4,
+    offset,
+  );
+  const keys = recordKeys(graph, args, args.keyCache, span, slots);
+  const values = recordKeys(graph, args, args.valueCache, span, slots);
+  const scale = 1 / Math.sqrt(headDim);
+  return base.flashAttention(graph.claim(), queries, keys, values, mask?.handle ?? null, scale, 0, 0);
+}
+
+function recordKeys(
+  graph: CpuGraph,
+  { numKvHeads }: AttentionArgs,
+  cache: CpuTensor,
+  { keys, contextLength }: AttentionSpan,
+  slots: CpuTensor | undefined,
+): bigint {
+  const { base } = graph.ggml;
+  const width = cache.shape[1] ?? 0;
+  const headDim = width / numKvHeads;
+  const gathered = slots === undefined ? undefined : base.getRows(graph.claim(), cache.handle, slots.handle);
+  // Gathered rows are f32, whatever the cache is.
+  const elementBytes = gathered === undefined ? CPU_TYPE_BYTES[cache.type] : 4;
+  const rowBytes = width * elementBytes;
+  const offset = keys.kind === "range" ? keys.firstSlot * rowBytes : 0;
+  const source = gathered ?? cache.handle;
+  return base.view3d(
+    graph.claim(),
+    source,
+    headDim,
+    contextLength,
+    numKvHeads,
+    rowBytes,
+    headDim * elementBytes,
+    offset,
+  );
+}
+
+function checkArgs({ q, keyCache, valueCache, spans, numHeads, numKvHeads }: AttentionArgs): void {
+  expectTensor("attention q", q, ["f32"], [-1, -1, -1]);
+  const [numTokens = 0, headsPerRow = 0, headDim = 0] = q.shape;
+  const width = numKvHeads * headDim;
+  expectTensor("attention keyCache", keyCache, ["f32", "f16"], [-1, width]);
+  expectTensor("attention valueCache", valueCache, [keyCache.type], keyCache.shape);
+  if (numHeads > headsPerRow || numHeads % numKvHeads !== 0) {
+    throw new Error(`attention: ${numHeads} heads over ${numKvHeads} KV heads in rows of ${headsPerRow}`);
+  }
+  let covered = 0;
+  for (const { span } of spans) {
+    if (span.queryStart !== covered || span.queryLength < 1 || span.contextLength < span.queryLength) {
+      throw new Error(`attention: a span of ${span.queryLength} queries at ${span.queryStart} does not fit`);
+    }
+    covered += span.queryLength;
+    const last = span.keys.kind === "range" ? span.keys.firstSlot + span.contextLength : 0;
+    if (last > (keyCache.shape[0] ?? 0)) throw new Error(`attention: slot ${last - 1} is outside the cache`);
+  }
+  if (covered !== numTokens) throw new Error(`attention: spans cover ${covered} of ${numTokens} tokens`);
+}

@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { maxDifference, randomFloats, runOp } from "../testing/run-op.ts";
+import { recordAttention, recordSpans } from "./attention.ggml.ts";
+import { attentionRef } from "./attention.ref.ts";
+import { type AttentionSequence, planAttention } from "./attention-span.ts";
+
+const HEADS = { numHeads: 6, numKvHeads: 2, headDim: 16 };
+const BLOCK_SIZE = 8;
+const NUM_SLOTS = 1024;
+const CONTIGUOUS = Int32Array.from({ length: 100 }, (_, i) => i + 3);
+const SCATTERED = Int32Array.from({ length: 100 }, (_, i) => (i * 37 + 5) % 128);
+
+function sequence(
+  queryStart: number,
+  queryLength: number,
+  contextLength: number,
+  blockTable: Int32Array,
+): AttentionSequence {
+  return { queryStart, queryLength, contextLength, blockTable };
+}
+
+const CASES: readonly { readonly name: string; readonly sequences: readonly AttentionSequence[] }[] = [
+  { name: "one decode", sequences: [sequence(0, 1, 13, CONTIGUOUS)] },
+  { name: "one long decode, whose keys the threads share", sequences: [sequence(0, 1, 700, CONTIGUOUS)] },
+  { name: "one decode over scattered blocks", sequences: [sequence(0, 1, 61, SCATTERED)] },
+  { name: "a whole prompt", sequences: [sequence(0, 20, 20, CONTIGUOUS)] },
+  { name: "a long prompt, computed in tiles", sequences: [sequence(0, 150, 150, CONTIGUOUS)] },
+  { name: "a chunk after others, over scattered blocks", sequences: [sequence(0, 70, 300, SCATTERED)] },
+  {
+    name: "decodes and chunks side by side",
+    sequences: [
+      sequence(0, 1, 30, CONTIGUOUS),
+      sequence(1, 9, 40, SCATTERED),
+      sequence(10, 1, 1, SCATTERED),
+      sequence(11, 66, 66, CONTIGUOUS),
+    ],
+  },
+];
+
+for (const { name, sequences } of CASES) {
+  test(`recordAttention() agrees with the reference for ${name}`, async () => {
+    const numTokens = sequences.reduce((sum, { queryLength }) => sum + queryLength, 0);
+    const width = HEADS.numKvHeads * HEADS.headDim;
+    const q = randomFloats(numTokens * HEADS.numHeads * HEADS.headDim, 15).map((value) => value * 4);
+    const keyCache = randomFloats(NUM_SLOTS * width, 16);
+    const valueCache = randomFloats(NUM_SLOTS * width, 17);
+    const actual = await runOp((graph) => {
+      const flat = graph.input("f32", [numTokens, HEADS.numHeads * HEADS.headDim], q);
+      const spans = sequences.map((one) => planAttention(one, BLOCK_SIZE));
+      return recordAttention(graph, {
+        ...HEADS,
+        q: { ...flat, shape: [numTokens, HEADS.numHeads, HEADS.headDim] },
+        keyCache: graph.input("f32", [NUM_SLOTS, width], keyCache),
+        valueCache: graph.input("f32", [NUM_SLOTS, width], valueCache),
+        spans: recordSpans(graph, spans),
+      });
+    });
+    const expected = attentionRef({ ...HEADS, q, keyCache, valueCache, sequences, blockSize: BLOCK_SIZE });
+    assert.ok(maxDifference(actual, expected) < 1e-5, `${maxDifference(actual, expected)}`);
+  });
+}
+
+test("recordAttention() refuses spans that leave tokens out", async () => {
+  const run = runOp((graph) => {
+    const flat = graph.input("f32", [2, 96], new Float32Array(192));
+    const cache = graph.input("f32", [16, 32], new Float32Array(512));
+    const spans = recordSpans(graph, [planAttention(sequence(0, 1, 1, CONTIGUOUS.subarray(0, 0)), BLOCK_SIZE)]);
+    return recordAttention(graph, {
+      ...HEADS,
+      q: { ...flat, shape: [2, 6, 16] },
+      keyCache: cache,
+      valueCache: cache,
+      spans,
+    });
+  });
+  await assert.rejects(run, /spans cover 1 of 2 tokens/);
+});

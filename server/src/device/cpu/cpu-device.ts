@@ -1,0 +1,72 @@
+/**
+ * The processor as a device: ggml's backend and its threads. It runs graphs off the event loop; it does not know what
+ * they compute.
+ */
+import { availableParallelism } from "node:os";
+import type { Address } from "../../native/ffi.ts";
+import { expectAddress, type Ggml, openGgml, threadpoolParams } from "../../native/ggml.ts";
+
+export interface CpuDeviceOptions {
+  /** Threads of a graph; capped by the processors there are. Undefined: all of them. */
+  readonly numThreads?: number | undefined;
+  readonly ggml?: Ggml;
+}
+
+/**
+ * How long ggml's helpers spin for the next graph before they sleep, in its own unit of about 2 ms. One unit spans the
+ * gap between two steps and still leaves an idle engine idle.
+ */
+const POLLING = 1;
+
+export class CpuDevice {
+  readonly ggml: Ggml;
+  readonly numThreads: number;
+  /** Kind of memory that its tensors live in. */
+  readonly bufferType: Address;
+  readonly #backend: Address;
+  readonly #threadpool: Address;
+  #inFlight: Promise<void> = Promise.resolve();
+  #isClosed = false;
+
+  constructor(options: CpuDeviceOptions = {}) {
+    const wanted = options.numThreads ?? availableParallelism();
+    if (!Number.isInteger(wanted) || wanted < 1)
+      throw new Error(`numThreads: expected a positive integer, got ${wanted}`);
+    this.ggml = options.ggml ?? openGgml();
+    // Threads beyond the processors would spin at each barrier for one that does not run.
+    this.numThreads = Math.min(wanted, availableParallelism());
+    const { base, cpu, device } = this.ggml;
+    this.bufferType = expectAddress(base.deviceBufferType(device), "a buffer type");
+    this.#backend = this.ggml.createBackend();
+    this.#threadpool = expectAddress(cpu.threadpoolNew(threadpoolParams(base, this.numThreads, POLLING)), "threads");
+    cpu.setNumThreads(this.#backend, this.numThreads);
+    cpu.setThreadpool(this.#backend, this.#threadpool);
+  }
+
+  /** Runs an allocated graph. One at a time: the next waits. */
+  compute(graph: Address): Promise<void> {
+    if (this.#isClosed) return Promise.reject(new Error("the CPU device is closed"));
+    const turn = this.#inFlight.then(() => this.#computeNow(graph));
+    this.#inFlight = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /** Waits for the graph in flight, then stops the threads. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    await this.#inFlight;
+    this.ggml.base.backendFree(this.#backend);
+    this.ggml.cpu.threadpoolFree(this.#threadpool);
+  }
+
+  #computeNow(graph: Address): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.ggml.base.compute.async(this.#backend, graph, (error, status) => {
+        if (error !== null && error !== undefined) reject(error);
+        else if (status !== 0) reject(new Error(`ggml could not compute a graph: status ${status}`));
+        else resolve();
+      });
+    });
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * The functions of ggml that Nereid calls: name, C signature and TypeScript type, for ggml 0.25.
+ * ggml aborts the process on a wrong argument, so callers check shapes first. It knows no library path.
+ */
+
+import type { Address, NativeFunction, Pointer } from "./ffi.ts";
+
+/** C name, result and parameters of a function; parameters are separated by spaces. */
+export type Signature = readonly [symbol: string, result: string, parameters: string];
+export type SignatureTable<Functions> = Readonly<Record<keyof Functions, Signature>>;
+
+/** From libggml-base: contexts, tensors, graphs, buffers. */
+export interface GgmlBase {
+  version(): string;
+  tensorOverhead(): number;
+  graphOverhead(size: number, withGradients: boolean): number;
+  typeName(type: number): string;
+  typeSize(type: number): number;
+  init(params: { mem_size: number; mem_buffer: null; no_alloc: boolean }): Address | null;
+  reset(context: Address): void;
+  free(context: Address): void;
+  logSet(callback: Address | null, user: null): void;
+  newTensor2d(context: Address, type: number, ne0: number, ne1: number): Address;
+  newTensor1d(context: Address, type: number, ne0: number): Address;
+  getData(tensor: Address): Address | null;
+  setInput(tensor: Address): void;
+  setOutput(tensor: Address): void;
+  newGraph(context: Address, size: number, withGradients: boolean): Address;
+  expand(graph: Address, tensor: Address): void;
+  numNodes(graph: Address): number;
+  add(context: Address, a: Address, b: Address): Address;
+  mul(context: Address, a: Address, b: Address): Address;
+  mulMat(context: Address, a: Address, b: Address): Address;
+  rmsNorm(context: Address, a: Address, epsilon: number): Address;
+  swiglu(context: Address, a: Address): Address;
+  getRows(context: Address, a: Address, ids: Address): Address;
+  setRows(context: Address, a: Address, rows: Address, ids: Address): Address;
+  /** Copies `a` into `b`; the result is a view of `b`. */
+  copy(context: Address, a: Address, b: Address): Address;
+  reshape2d(context: Address, a: Address, ne0: number, ne1: number): Address;
+  view2d(context: Address, a: Address, ne0: number, ne1: number, nb1: number, offset: number): Address;
+  view3d(
+    context: Address,
+    a: Address,
+    ne0: number,
+    ne1: number,
+    ne2: number,
+    nb1: number,
+    nb2: number,
+    offset: number,
+  ): Address;
+  ropeExt(
+    context: Address,
+    a: Address,
+    positions: Address,
+    frequencyFactors: Address | null,
+    numDims: number,
+    mode: number,
+    originalContext: number,
+    frequencyBase: number,
+    frequencyScale: number,
+    extFactor: number,
+    attentionFactor: number,
+    betaFast: number,
+    betaSlow: number,
+  ): Address;
+  flashAttention(
+    context: Address,
+    q: Address,
+    k: Address,
+    v: Address,
+    mask: Address | null,
+    scale: number,
+    maxBias: number,
+    softcap: number,
+  ): Address;
+  setAccumulator(tensor: Address, precision: number): boolean;
+  bf16ToF32(from: Pointer, to: Pointer, count: number): void;
+  f16ToF32(from: Pointer, to: Pointer, count: number): void;
+  f32ToF16(from: Pointer, to: Pointer, count: number): void;
+  f32ToBf16(from: Pointer, to: Pointer, count: number): void;
+  allocateContext(context: Address, bufferType: Address): Address | null;
+  bufferFree(buffer: Address): void;
+  bufferSize(buffer: Address): number;
+  tensorSet(tensor: Address, data: Pointer, offset: number, size: number): void;
+  tensorGet(tensor: Address, data: Pointer, offset: number, size: number): void;
+  deviceRegistry(device: Address): Address | null;
+  deviceBufferType(device: Address): Address | null;
+  procAddress(registry: Address, name: string): Address | null;
+  backendFree(backend: Address): void;
+  readonly compute: NativeFunction<[backend: Address, graph: Address], number>;
+  allocatorNew(bufferType: Address): Address | null;
+  allocatorFree(allocator: Address): void;
+  allocateGraph(allocator: Address, graph: Address): boolean;
+  threadpoolDefaults(params: Pointer, numThreads: number): void;
+}
+
+/** From libggml: the registry of backends. */
+export interface GgmlRegistry {
+  loadAll(directory: string): void;
+  deviceByType(type: number): Address | null;
+  backendByType(type: number, params: null): Address | null;
+}
+
+/** From the library of this processor, found through the registry. */
+export interface GgmlCpu {
+  setNumThreads(backend: Address, numThreads: number): void;
+  threadpoolNew(params: Pointer): Address | null;
+  threadpoolFree(threadpool: Address): void;
+  setThreadpool(backend: Address, threadpool: Address): void;
+}
+
+export const BASE_SIGNATURES: SignatureTable<GgmlBase> = {
+  version: ["ggml_version", "str", ""],
+  tensorOverhead: ["ggml_tensor_overhead", "size_t", ""],
+  graphOverhead: ["ggml_graph_overhead_custom", "size_t", "size_t bool"],
+  typeName: ["ggml_type_name", "str", "int"],
+  typeSize: ["ggml_type_size", "size_t", "int"],
+  init: ["ggml_init", "void*", "GgmlInitParams"],
+  reset: ["ggml_reset", "void", "void*"],
+  free: ["ggml_free", "void", "void*"],
+  logSet: ["ggml_log_set", "void", "void* void*"],
+  newTensor2d: ["ggml_new_tensor_2d", "void*", "void* int int64_t int64_t"],
+  newTensor1d: ["ggml_new_tensor_1d", "void*", "void* int int64_t"],
+  getData: ["ggml_get_data", "void*", "void*"],
+  setInput: ["ggml_set_input", "void", "void*"],
+  setOutput: ["ggml_set_output", "void", "void*"],
+  newGraph: ["ggml_new_graph_custom", "void*", "void* size_t bool"],
+  expand: ["ggml_build_forward_expand", "void", "void* void*"],
+  numNodes: ["ggml_graph_n_nodes", "int", "void*"],
+  add: ["ggml_add", "void*", "void* void* void*"],
+  mul: ["ggml_mul", "void*", "void* void* void*"],
+  mulMat: ["ggml_mul_mat", "void*", "void* void* void*"],
+  rmsNorm: ["ggml_rms_norm", "void*", "void* void* float"],
+  swiglu: ["ggml_swiglu", "void*", "void* void*"],
+  getRows: ["ggml_get_rows", "void*", "void* void* void*"],
+  setRows: ["ggml_set_rows", "void*", "void* void* void* void*"],
+  copy: ["ggml_cpy", "void*", "void* void* void*"],
+  reshape2d: ["ggml_reshape_2d", "void*", "void* void* int64_t int64_t"],
+  view2d: ["ggml_view_2d", "void*", "void* void* int64_t int64_t size_t size_t"],
+  view3d: ["ggml_view_3d", "void*", "void* void* int64_t int64_t int64_t size_t size_t size_t"],
+  ropeExt: ["ggml_rope_ext", "void*", "void* void* void* void* int int int float float float float float float"],
+  flashAttention: ["ggml_flash_attn_ext", "void*", "void* void* void* void* void* float float float"],
+  setAccumulator: ["ggml_prec_set_acc", "bool", "void* int"],
+  bf16ToF32: ["ggml_bf16_to_fp32_row", "void", "void* void* int64_t"],
+  f16ToF32: ["ggml_fp16_to_fp32_row", "void", "void* void* int64_t"],
+  f32ToF16: ["ggml_fp32_to_fp16_row", "void", "void* void* int64_t"],
+  f32ToBf16: ["ggml_fp32_to_bf16_row", "void", "void* void* int64_t"],
+  allocateContext: ["ggml_backend_alloc_ctx_tensors_from_buft", "void*", "void* void*"],
+  bufferFree: ["ggml_backend_buffer_free", "void", "void*"],
+  bufferSize: ["ggml_backend_buffer_get_size", "size_t", "void*"],
+  tensorSet: ["ggml_backend_tensor_set", "void", "void* void* size_t size_t"],
+  tensorGet: ["ggml_backend_tensor_get", "void", "void* void* size_t size_t"],
+  deviceRegistry: ["ggml_backend_dev_backend_reg", "void*", "void*"],
+  deviceBufferType: ["ggml_backend_dev_buffer_type", "void*", "void*"],
+  procAddress: ["ggml_backend_reg_get_proc_address", "void*", "void* str"],
+  backendFree: ["ggml_backend_free", "void", "void*"],
+  compute: ["ggml_backend_graph_compute", "int", "void* void*"],
+  allocatorNew: ["ggml_gallocr_new", "void*", "void*"],
+  allocatorFree: ["ggml_gallocr_free", "void", "void*"],
+  allocateGraph: ["ggml_gallocr_alloc_graph", "bool", "void* void*"],
+  threadpoolDefaults: ["ggml_threadpool_params_init", "void", "void* int"],
+};
+
+export const REGISTRY_SIGNATURES: SignatureTable<GgmlRegistry> = {
+  loadAll: ["ggml_backend_load_all_from_path", "void", "str"],
+  deviceByType: ["ggml_backend_dev_by_type", "void*", "int"],
+  backendByType: ["ggml_backend_init_by_type", "void*", "int str"],
+};
+
+/** Under the names by which the registry knows them. */
+export const CPU_SIGNATURES: SignatureTable<GgmlCpu> = {
+  setNumThreads: ["ggml_backend_set_n_threads", "void", "void* int"],
+  threadpoolNew: ["ggml_threadpool_new", "void*", "void*"],
+  threadpoolFree: ["ggml_threadpool_free", "void", "void*"],
+  setThreadpool: ["ggml_backend_cpu_set_threadpool", "void", "void* void*"],
+};
