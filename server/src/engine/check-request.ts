@@ -1,0 +1,86 @@
+/** Refuses a request that no engine of these limits could ever serve. Pure; the texts reach the client. */
+import { MAX_LLM_WORD_TOKENS, MAX_LLM_WORDS } from "../core/limits.ts";
+import { ServerError } from "../core/server-error.ts";
+import type { GenerateRequest } from "./generate.ts";
+
+export interface RequestLimits {
+  readonly vocabSize: number;
+  readonly hiddenSize: number;
+  readonly maxSequenceLength: number;
+}
+
+/** @throws ServerError invalid_argument */
+export function checkRequest(request: GenerateRequest, limits: RequestLimits): void {
+  const length = request.promptTokens.length;
+  if (length === 0) refuse("the prompt has no tokens: at least one is needed");
+  if (length >= limits.maxSequenceLength) {
+    refuse(
+      `Prompt length (${length}) exceeds maximum input length (${limits.maxSequenceLength - 1}): shorten the prompt, ` +
+        "or give the model more context (max_tokens_in_paged_kv_cache bounds it too)",
+    );
+  }
+  checkNumbers(request);
+  checkTable(request, limits);
+  checkTokens(request, limits);
+  checkWords("stop words", request.stopWords);
+  checkWords("bad words", request.badWords);
+  const bias = request.logitBias;
+  if (bias !== undefined && bias.length !== limits.vocabSize) {
+    refuse(
+      `the embedding bias has ${bias.length} values, expected one per token of the vocabulary (${limits.vocabSize})`,
+    );
+  }
+}
+
+function checkNumbers(request: GenerateRequest): void {
+  atLeast("the number of new tokens", request.maxTokens, 1);
+  atLeast("the minimum number of new tokens", request.minTokens, 0);
+  atLeast("temperature", request.temperature, 0);
+  atLeast("top_k", request.topK, 0);
+  atLeast("top_p", request.topP, 0);
+  if (request.topP > 1) refuse(`top_p is ${request.topP}, expected at most 1`);
+  if (!(request.repetitionPenalty > 0 && Number.isFinite(request.repetitionPenalty))) {
+    refuse(`repetition_penalty is ${request.repetitionPenalty}, expected a number above 0`);
+  }
+  if (!Number.isFinite(request.presencePenalty)) refuse("presence_penalty is not a number");
+  if (!Number.isFinite(request.frequencyPenalty)) refuse("frequency_penalty is not a number");
+}
+
+function checkTokens(request: GenerateRequest, limits: RequestLimits): void {
+  const end = limits.vocabSize + (request.promptTable?.numRows ?? 0);
+  const tokens = request.promptTokens;
+  for (let i = 0; i < tokens.length; i++) {
+    const token = tokens[i] ?? 0;
+    if (token < 0 || token >= end) {
+      refuse(`input id ${token} at position ${i} is outside the vocabulary, expected 0 to ${end - 1}`);
+    }
+  }
+}
+
+function checkTable(request: GenerateRequest, limits: RequestLimits): void {
+  const table = request.promptTable;
+  if (table !== undefined && table.values.length !== table.numRows * limits.hiddenSize) {
+    refuse(
+      `the prompt embedding table has ${table.values.length} values, expected ${table.numRows} rows of ` +
+        `${limits.hiddenSize} (the model's hidden size)`,
+    );
+  }
+}
+
+function checkWords(what: string, words: readonly Int32Array[]): void {
+  if (words.length > MAX_LLM_WORDS) refuse(`${words.length} ${what}, expected at most ${MAX_LLM_WORDS}`);
+  let total = 0;
+  for (const word of words) {
+    if (word.length === 0) refuse(`an empty entry among the ${what}`);
+    total += word.length;
+  }
+  if (total > MAX_LLM_WORD_TOKENS) refuse(`${total} token ids of ${what}, expected at most ${MAX_LLM_WORD_TOKENS}`);
+}
+
+function atLeast(what: string, value: number, least: number): void {
+  if (!(value >= least && Number.isFinite(value))) refuse(`${what} is ${value}, expected at least ${least}`);
+}
+
+function refuse(message: string): never {
+  throw new ServerError("invalid_argument", message);
+}

@@ -1,0 +1,70 @@
+/** The numbers an engine tells about itself. A flat record, so that it crosses a process boundary as one float array. */
+
+export interface EngineStats {
+  /** Requests in the engine, running in the last step, waiting for it, and the most that can run. */
+  active: number;
+  scheduled: number;
+  waiting: number;
+  maxRequests: number;
+  /** Of the scheduled ones: still in their prompt, or generating. */
+  context: number;
+  generating: number;
+  /** Preempted and waiting to be computed again. */
+  paused: number;
+  preemptions: number;
+  kvBlocksMax: number;
+  kvBlocksFree: number;
+  kvBlocksUsed: number;
+  tokensPerBlock: number;
+  /** Since the start: blocks taken from the prefix cache and blocks newly written. */
+  kvBlocksReused: number;
+  kvBlocksNew: number;
+  iteration: number;
+  /** Prompt tokens computed in the last step. */
+  contextTokens: number;
+  /** Tokens of finished requests since the start. */
+  inputTokens: number;
+  outputTokens: number;
+  /** Wall clock of the last step, and how long it and all steps took. */
+  timestampUs: number;
+  lastStepMs: number;
+  totalStepMs: number;
+}
+
+export const ZERO_STATS: Readonly<EngineStats> = Object.freeze({
+  active: 0,
+  scheduled: 0,
+  waiting: 0,
+  maxRequests: 0,
+  context: 0,
+  generating: 0,
+  paused: 0,
+  preemptions: 0,
+  kvBlocksMax: 0,
+  kvBlocksFree: 0,
+  kvBlocksUsed: 0,
+  tokensPerBlock: 0,
+  kvBlocksReused: 0,
+  kvBlocksNew: 0,
+  iteration: 0,
+  contextTokens: 0,
+  inputTokens: 0,
+  outputTokens: 0,
+  timestampUs: 0,
+  lastStepMs: 0,
+  totalStepMs: 0,
+});
+
+/** The order of the fields in a float array. */
+const FIELDS = Object.keys(ZERO_STATS) as readonly (keyof EngineStats)[];
+export const NUM_STATS: number = FIELDS.length;
+
+export function writeStats(stats: EngineStats, into: Float64Array): void {
+  for (let i = 0; i < FIELDS.length; i++) into[i] = stats[FIELDS[i] ?? "active"];
+}
+
+export function readStats(values: Float64Array): EngineStats {
+  const stats: EngineStats = { ...ZERO_STATS };
+  for (let i = 0; i < FIELDS.length; i++) stats[FIELDS[i] ?? "active"] = values[i] ?? 0;
+  return stats;
+}
