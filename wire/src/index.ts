@@ -2,6 +2,28 @@
 export { type Datatype, elementSize, type FixedDatatype, isDatatype } from "./datatype.ts";
 export { fileDescriptors } from "./gen/descriptors.ts";
 export { schema } from "./gen/schema.ts";
+export { type Allocate, GatherWriter } from "./proto/gather-writer.ts";
+export { type InferParameter, type InferParameters, NO_INFER_PARAMETERS } from "./proto/infer-parameter.ts";
+export {
+  decodeInferRequest,
+  type InferInputMessage,
+  type InferRequestMessage,
+  type OutgoingInferRequest,
+  type OutgoingInput,
+  type RequestedOutputMessage,
+  writeInferRequest,
+} from "./proto/infer-request.ts";
+export {
+  decodeInferResponse,
+  decodeStreamResponse,
+  type InferOutputMessage,
+  type InferResponseMessage,
+  type StreamResponseMessage,
+  writeInferResponse,
+  writeStreamResponse,
+} from "./proto/infer-response.ts";
+export { NameCache } from "./proto/name-cache.ts";
+export { ProtoError } from "./proto/proto-reader.ts";
 export type {
   SchemaEnum,
   SchemaField,
@@ -10,3 +32,4 @@ export type {
   SchemaService,
   SchemaType,
 } from "./proto/schema-types.ts";
+export { type ContentsKind, contentsAs, type TypedContents } from "./proto/tensor-contents.ts";

@@ -1,0 +1,27 @@
+/** The repeated int64 of a shape, packed or not. */
+import type { GatherWriter } from "./gather-writer.ts";
+import { ProtoError, type ProtoReader } from "./proto-reader.ts";
+
+/** Dimensions of one tensor; no model has more than a dozen. */
+const MAX_DIMS = 4096;
+
+/** Reads the field at `tag` (wire type 0 = one dimension, 2 = packed) into `shape`. */
+export function readShapeField(reader: ProtoReader, tag: number, shape: number[]): void {
+  if ((tag & 7) === 0) {
+    shape.push(Number(reader.int64()));
+  } else {
+    const outer = reader.enter();
+    while (reader.pos < reader.end && shape.length <= MAX_DIMS) shape.push(Number(reader.int64()));
+    reader.leave(outer);
+  }
+  if (shape.length > MAX_DIMS) throw new ProtoError(`more than ${MAX_DIMS} dimensions`);
+}
+
+/** Writes the dimensions packed, nothing when there are none. */
+export function writeShape(writer: GatherWriter, tag: number, shape: readonly number[]): void {
+  if (shape.length === 0) return;
+  writer.varint(tag);
+  const mark = writer.begin();
+  for (const dim of shape) writer.int64(dim);
+  writer.end(mark);
+}
