@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
-import { addressOf, cString, functionAt, openLibrary, readCString, structType, viewMemory } from "./ffi.ts";
+import {
+  addressOf,
+  copyFromMemory,
+  cString,
+  functionAt,
+  openLibrary,
+  readCString,
+  structType,
+  viewMemory,
+} from "./ffi.ts";
 
 const libc = openLibrary("libc.so.6");
 
@@ -72,6 +81,15 @@ test("addressOf() and viewMemory() see the same bytes, also of small arrays and 
     assert.equal(view[length - 1], 200);
     assert.equal(addressOf(slice) - addressOf(whole), 3n);
   }
+});
+
+test("copyFromMemory() copies exactly the target's length", () => {
+  const source = Uint8Array.of(1, 2, 3, 4, 5);
+  const target = new Uint8Array(4);
+  copyFromMemory(target.subarray(1, 3), addressOf(source));
+  assert.deepEqual([...target], [0, 1, 2, 0]);
+  copyFromMemory(target.subarray(4), 0n);
+  assert.deepEqual([...target], [0, 1, 2, 0]);
 });
 
 test("cString() and readCString() carry multibyte text", () => {

@@ -21,6 +21,8 @@ koffi.config({
   max_async_calls: MAX_ASYNC_CALLS,
 });
 
+const memcpy = koffi.load(null).func("memcpy", "void", ["void*", "void*", "size_t"]);
+
 /** An address in this process. */
 export type Address = bigint;
 /** What may be passed where C wants a pointer; a view must stay referenced for as long as C uses it. */
@@ -87,6 +89,11 @@ export function addressOf(view: ArrayBufferView): Address {
 /** A window on foreign memory, without a copy. The memory must outlive it; it must not be passed to another thread. */
 export function viewMemory(address: Address, byteLength: number): Uint8Array {
   return new Uint8Array(koffi.view(address, byteLength));
+}
+
+/** Fills `target` from foreign memory. A tenth of the price of a view when the memory is small. */
+export function copyFromMemory(target: Uint8Array, address: Address): void {
+  if (target.byteLength > 0) memcpy(target, address, target.byteLength);
 }
 
 /** Reads a NUL-terminated UTF-8 string. */

@@ -1,0 +1,101 @@
+/**
+ * Finds the file of a foreign library: the environment first, then our own platform package, then a package that happens
+ * to carry it. Knows where to look, not how to load.
+ */
+import { readdirSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import process from "node:process";
+
+export interface LibrarySpec {
+  /** For messages, e.g. "ONNX Runtime". */
+  readonly title: string;
+  /** Environment variable that names the file, above all else. */
+  readonly override: string;
+  readonly fileName: string;
+  /** Packages that carry the file, best first. */
+  readonly packages: readonly CarrierPackage[];
+}
+
+export interface CarrierPackage {
+  readonly name: string;
+  /** Folders inside the package, in order; `*` as the end of a step stands for any rest, newest first. */
+  readonly folders: readonly string[];
+}
+
+export interface LibraryLookUp {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Root folder of an installed package, undefined when it is not installed. */
+  packageFolder(name: string): string | undefined;
+}
+
+/** @throws Error naming every place searched */
+export function findLibrary(spec: LibrarySpec, lookUp: LibraryLookUp = installedLibraries()): string {
+  const searched: string[] = [];
+  for (const candidate of candidates(spec, lookUp, searched)) {
+    if (isFile(candidate)) return candidate;
+    searched.push(candidate);
+  }
+  throw new Error(
+    `${spec.title} is not installed: found no ${spec.fileName} in ${searched.join(", ")}; ` +
+      `install one of ${spec.packages.map(({ name }) => name).join(", ")} or set ${spec.override} to the path of the library`,
+  );
+}
+
+/** Looks where Node would look for packages required by this file. */
+export function installedLibraries(): LibraryLookUp {
+  const resolver = createRequire(import.meta.url);
+  return {
+    environment: process.env,
+    packageFolder: (name) => {
+      for (const root of resolver.resolve.paths(name) ?? []) {
+        const folder = join(root, name);
+        if (isFile(join(folder, "package.json"))) return folder;
+      }
+      return undefined;
+    },
+  };
+}
+
+function* candidates(spec: LibrarySpec, lookUp: LibraryLookUp, searched: string[]): Generator<string> {
+  const override = lookUp.environment[spec.override];
+  if (override !== undefined && override !== "") {
+    yield override;
+    // A wrong override must not be hidden by a library found elsewhere.
+    return;
+  }
+  for (const { name, folders } of spec.packages) {
+    const root = lookUp.packageFolder(name);
+    if (root === undefined) searched.push(`package ${name} (not installed)`);
+    else for (const folder of folders) for (const real of expand(root, folder)) yield join(real, spec.fileName);
+  }
+}
+
+/** Folders that a pattern of steps means under a root; a step without match stays as it is, for the message. */
+function expand(root: string, pattern: string): string[] {
+  let found = [root];
+  for (const step of pattern.split("/").filter((part) => part !== "" && part !== ".")) {
+    found = found.flatMap((folder) => matches(folder, step));
+  }
+  return found;
+}
+
+function matches(folder: string, step: string): string[] {
+  if (!step.endsWith("*")) return [join(folder, step)];
+  const prefix = step.slice(0, -1);
+  const names = listFolder(folder).filter((name) => name.startsWith(prefix));
+  names.sort((a, b) => b.localeCompare(a, "en", { numeric: true }));
+  return names.length > 0 ? names.map((name) => join(folder, name)) : [join(folder, step)];
+}
+
+function listFolder(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch {
+    return [];
+  }
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+}
