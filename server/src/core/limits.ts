@@ -20,3 +20,9 @@ export const MAX_GRPC_CONCURRENT_STREAMS = 100;
 export const MAX_LLM_WORDS = 4096;
 /** Token ids of all stop or all bad words of one LLM request. */
 export const MAX_LLM_WORD_TOKENS = 65_536;
+/** Text of one prompt to tokenise, about a million tokens: merging takes 44 bytes of memory per byte of an unbroken word. */
+export const MAX_PROMPT_BYTES: number = 4 * 1024 * 1024;
+/** Text of all stop or all bad words of one LLM request, tokenised without a pause. */
+export const MAX_LLM_WORD_BYTES: number = 256 * 1024;
+/** Text for a tokenizer of a kind that encodes in one go, at 1.5 MB/s: longer ones would hold the event loop. */
+export const MAX_UNPAUSED_TEXT_CHARS: number = 512 * 1024;

@@ -4,7 +4,10 @@ import type { AddedToken } from "./tokenizer-json.ts";
 /** A stretch of text between added tokens, or one such token. */
 export type Section = string | AddedToken;
 
-const WORD_CHARACTER = /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}]/u;
+/** Unicode's property; JavaScript's `\s` and `trim` differ from it in U+0085 and U+FEFF. */
+const WHITE_SPACE = /\p{White_Space}/u;
+const ENDS_IN_WORD = /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]$/u;
+const BEGINS_WITH_WORD = /^[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]/u;
 
 export class AddedTokenSplitter {
   /** By first UTF-16 unit, longest first. */
@@ -22,19 +25,17 @@ export class AddedTokenSplitter {
     if (this.#byFirstUnit.size === 0) return text === "" ? [] : [text];
     const sections: Section[] = [];
     let start = 0;
-    let at = 0;
-    while (at < text.length) {
+    for (let at = 0; at < text.length; ) {
       const token = this.#match(text, at);
       if (token === undefined) {
         at++;
         continue;
       }
-      let end = at;
-      if (token.stripsLeft) end = start + text.slice(start, at).trimEnd().length;
+      const end = token.stripsLeft ? beforeSpace(text, start, at) : at;
       if (end > start) sections.push(text.slice(start, end));
       sections.push(token);
       at += token.content.length;
-      if (token.stripsRight) at = skipSpace(text, at);
+      if (token.stripsRight) at = afterSpace(text, at);
       start = at;
     }
     if (start < text.length) sections.push(text.slice(start));
@@ -50,13 +51,19 @@ export class AddedTokenSplitter {
 
 function fits(token: AddedToken, text: string, at: number): boolean {
   if (!token.isSingleWord) return true;
-  const before = text.slice(Math.max(0, at - 1), at);
+  // Two UTF-16 units hold any character.
   const end = at + token.content.length;
-  return !WORD_CHARACTER.test(before) && !WORD_CHARACTER.test(text.slice(end, end + 1));
+  return !ENDS_IN_WORD.test(text.slice(Math.max(0, at - 2), at)) && !BEGINS_WITH_WORD.test(text.slice(end, end + 2));
 }
 
-function skipSpace(text: string, from: number): number {
+function beforeSpace(text: string, from: number, to: number): number {
+  let at = to;
+  while (at > from && WHITE_SPACE.test(text.charAt(at - 1))) at--;
+  return at;
+}
+
+function afterSpace(text: string, from: number): number {
   let at = from;
-  while (at < text.length && text.charAt(at).trim() === "") at++;
+  while (at < text.length && WHITE_SPACE.test(text.charAt(at))) at++;
   return at;
 }

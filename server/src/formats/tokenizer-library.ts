@@ -1,5 +1,6 @@
 /** The general encoder and decoder: @huggingface/tokenizers behind our interfaces. For kinds without a path of our own. */
 import * as huggingFace from "@huggingface/tokenizers";
+import { MAX_UNPAUSED_TEXT_CHARS } from "../core/limits.ts";
 import { ServerError } from "../core/server-error.ts";
 import type { IdList } from "./byte-level-bpe.ts";
 import type { EncodeSteps } from "./tokenizer-byte-level.ts";
@@ -24,9 +25,6 @@ export function translatePattern(pattern: unknown): RegExp | undefined {
   return new library.SplitPreTokenizer(section).pattern ?? undefined;
 }
 
-/** The library encodes a text in one go, at 1.5 MB/s: a longer one would hold the event loop for too long. */
-export const MAX_LIBRARY_TEXT_CHARS: number = 512 * 1024;
-
 export class LibraryTokenizer implements EncodeSteps {
   readonly #json: object;
   readonly #config: object;
@@ -39,10 +37,10 @@ export class LibraryTokenizer implements EncodeSteps {
 
   // biome-ignore lint/correctness/useYield: one step is all the library offers
   *encodeSteps(text: string, out: IdList): Generator<undefined, void, undefined> {
-    if (text.length > MAX_LIBRARY_TEXT_CHARS) {
+    if (text.length > MAX_UNPAUSED_TEXT_CHARS) {
       throw new ServerError(
         "invalid_argument",
-        `text of ${text.length} characters is longer than the ${MAX_LIBRARY_TEXT_CHARS} that this kind of tokenizer takes`,
+        `text of ${text.length} characters is longer than the ${MAX_UNPAUSED_TEXT_CHARS} that this kind of tokenizer takes`,
       );
     }
     for (const id of this.#library().encode(text, { add_special_tokens: false }).ids) {

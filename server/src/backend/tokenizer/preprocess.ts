@@ -1,0 +1,171 @@
+/**
+ * Text to what the engine takes: prompt ids, word lists, bias, end and padding ids. A generator, so that a huge prompt can
+ * be encoded in turns with other work. Knows no scheduler.
+ */
+import type { FixedDatatype } from "@nereid/wire";
+import type { InferRequest } from "../../core/infer-request.ts";
+import { MAX_PROMPT_BYTES } from "../../core/limits.ts";
+import type { ModelConfig } from "../../core/model-config.ts";
+import { ServerError } from "../../core/server-error.ts";
+import type { Tensor } from "../../core/tensor.ts";
+import type { Tokenizer } from "../../formats/tokenizer.ts";
+import { findInput, floatValues, fp32Tensor, int32Tensor, intValues, textRows } from "./tensor-values.ts";
+import { wordLists } from "./word-lists.ts";
+
+const NO_IDS = new Int32Array(0);
+
+export type Steps<T> = Generator<undefined, T, undefined>;
+
+/** One model of the preprocessing kind. */
+export interface PreprocessingModel {
+  readonly tokenizer: Tokenizer;
+  readonly addSpecialTokens: boolean;
+  /** Tensors have a batch dimension in front. */
+  readonly isBatching: boolean;
+  /** Outputs of the configuration and their datatypes: only these are made. */
+  readonly outputs: ReadonlyMap<string, FixedDatatype>;
+}
+
+export function declaredOutputs(config: ModelConfig): ReadonlyMap<string, FixedDatatype> {
+  return new Map(config.output.map(({ name, data_type }) => [name, data_type.slice("TYPE_".length) as FixedDatatype]));
+}
+
+/** @throws ServerError when an input is beyond its limit */
+export function* preprocess(
+  model: PreprocessingModel,
+  request: InferRequest,
+  numRows: number,
+): Steps<readonly Tensor[]> {
+  const maker = new OutputMaker(model, request, model.isBatching ? numRows : 1);
+  yield* maker.prompts("QUERY", "INPUT_ID", "REQUEST_INPUT_LEN");
+  yield* maker.prompts("DECODER_QUERY", "DECODER_INPUT_ID", "REQUEST_DECODER_INPUT_LEN");
+  maker.words("BAD_WORDS_DICT", "BAD_WORDS_IDS");
+  maker.words("STOP_WORDS_DICT", "STOP_WORDS_IDS");
+  maker.bias();
+  maker.copy("REQUEST_OUTPUT_LEN");
+  maker.id("END_ID", "OUT_END_ID", model.tokenizer.eosId);
+  maker.id("PAD_ID", "OUT_PAD_ID", model.tokenizer.padId);
+  return maker.tensors;
+}
+
+class OutputMaker {
+  readonly tensors: Tensor[] = [];
+  readonly #model: PreprocessingModel;
+  readonly #request: InferRequest;
+  readonly #numRows: number;
+
+  constructor(model: PreprocessingModel, request: InferRequest, numRows: number) {
+    this.#model = model;
+    this.#request = request;
+    this.#numRows = numRows;
+  }
+
+  /** Ids of one text per row, padded on the right, and their lengths. No text: one padding token. */
+  *prompts(input: string, output: string, lengthOutput: string): Steps<void> {
+    if (!this.#makes(output) && !this.#makes(lengthOutput)) return;
+    const rows: Int32Array[] = [];
+    const padId = this.#model.tokenizer.padId ?? 0;
+    for (const [text = ""] of this.#texts(input)) {
+      expectPromptFits(input, text);
+      const isAbsent = text === "" && input !== "QUERY";
+      const { addSpecialTokens, tokenizer } = this.#model;
+      rows.push(isAbsent ? Int32Array.of(padId) : yield* tokenizer.encodeSteps(text, { addSpecialTokens }));
+    }
+    const width = rows.reduce((most, { length }) => Math.max(most, length), 0);
+    const values = new Int32Array(rows.length * width).fill(padId);
+    rows.forEach((ids, row) => {
+      values.set(ids, row * width);
+    });
+    this.#addInts(output, [width], values);
+    this.#addInts(
+      lengthOutput,
+      [1],
+      Int32Array.from(rows, ({ length }) => length),
+    );
+  }
+
+  words(input: string, output: string): void {
+    if (!this.#makes(output)) return;
+    const { width, values } = wordLists(input, this.#texts(input), (word) => this.#encodeWord(word));
+    this.#addInts(output, [2, width], values);
+  }
+
+  /** Adds each word's weight to all its tokens; no words at all: no numbers at all. */
+  bias(): void {
+    if (!this.#makes("EMBEDDING_BIAS")) return;
+    const rows = this.#texts("EMBEDDING_BIAS_WORDS");
+    const weights = findInput(this.#request, "EMBEDDING_BIAS_WEIGHTS");
+    const hasWords = rows.some((words) => words.some((word) => word !== ""));
+    const width = hasWords ? this.#model.tokenizer.vocabularySize : 0;
+    const values = new Float32Array(rows.length * width);
+    const flat = weights === undefined ? new Float32Array(0) : floatValues(weights);
+    const numWords = rows.reduce((sum, words) => sum + words.length, 0);
+    if (width > 0 && flat.length !== numWords) {
+      throw new ServerError(
+        "invalid_argument",
+        `inputs 'EMBEDDING_BIAS_WORDS' and 'EMBEDDING_BIAS_WEIGHTS' must have the same length, got ${numWords} and ${flat.length}`,
+      );
+    }
+    wordLists("EMBEDDING_BIAS_WORDS", rows, () => NO_IDS); // for its limits
+    let index = 0;
+    rows.forEach((words, row) => {
+      for (const word of words) addWeight(values, row * width, this.#encodeWord(word), flat[index++] ?? 0);
+    });
+    this.tensors.push(fp32Tensor("EMBEDDING_BIAS", this.#shape([width]), values));
+  }
+
+  copy(name: string): void {
+    const tensor = findInput(this.#request, name);
+    const datatype = this.#model.outputs.get(name);
+    // The two eras differ in the sign only: the bits stay.
+    if (tensor !== undefined && datatype !== undefined) this.tensors.push({ ...tensor, datatype });
+  }
+
+  /** The id asked for, else the tokenizer's, else -1: none. */
+  id(input: string, output: string, fallback: number | undefined): void {
+    const given = findInput(this.#request, input);
+    const values = given === undefined ? [] : intValues(given);
+    this.#addInts(
+      output,
+      [1],
+      Int32Array.from({ length: this.#numRows }, (_, row) => values[row] ?? fallback ?? -1),
+    );
+  }
+
+  #texts(input: string): readonly (readonly string[])[] {
+    const tensor = findInput(this.#request, input);
+    if (tensor === undefined) return Array.from({ length: this.#numRows }, () => []);
+    return textRows(tensor, this.#numRows);
+  }
+
+  /** Words stand inside a text: no start token in front of them. */
+  #encodeWord(word: string): Int32Array {
+    return this.#model.tokenizer.encode(word, { addSpecialTokens: false });
+  }
+
+  #makes(output: string): boolean {
+    return this.#model.outputs.has(output);
+  }
+
+  #addInts(output: string, rowShape: readonly number[], values: Int32Array): void {
+    const datatype = this.#model.outputs.get(output);
+    if (datatype !== undefined) this.tensors.push(int32Tensor(output, datatype, this.#shape(rowShape), values));
+  }
+
+  #shape(rowShape: readonly number[]): readonly number[] {
+    return this.#model.isBatching ? [this.#numRows, ...rowShape] : rowShape;
+  }
+}
+
+function addWeight(values: Float32Array, rowStart: number, ids: Int32Array, weight: number): void {
+  for (const id of ids) values[rowStart + id] = (values[rowStart + id] ?? 0) + weight;
+}
+
+function expectPromptFits(input: string, text: string): void {
+  const numBytes = text.length * 3 <= MAX_PROMPT_BYTES ? 0 : Buffer.byteLength(text);
+  if (numBytes <= MAX_PROMPT_BYTES) return;
+  throw new ServerError(
+    "invalid_argument",
+    `input '${input}' has a text of ${numBytes} bytes, expected at most ${MAX_PROMPT_BYTES}`,
+  );
+}

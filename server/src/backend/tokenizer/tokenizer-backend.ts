@@ -1,0 +1,153 @@
+/**
+ * The backend `tokenizer`: text to tokens and tokens to text in the server's own process, in the place of the Python models
+ * `preprocessing` and `postprocessing` that LLM repositories bring. Which of the two a model is shows in its inputs.
+ */
+import { access } from "node:fs/promises";
+import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
+import { ServerError } from "../../core/server-error.ts";
+import type { Tensor } from "../../core/tensor.ts";
+import type { Tokenizer } from "../../formats/tokenizer.ts";
+import { loadTokenizer } from "../../formats/tokenizer-files.ts";
+import type { Backend, BackendModel, BackendRequest, Batch, ModelInstance, ModelSource } from "../backend.ts";
+import { postprocess } from "./postprocess.ts";
+import { declaredOutputs, preprocess } from "./preprocess.ts";
+import { parseTokenizerSettings, type TokenizerSettings } from "./tokenizer-settings.ts";
+
+/** A batch with more input than this is worked on in turns with the rest of the server. */
+const MAX_SYNCHRONOUS_BYTES = 65_536;
+
+/** What one request asks for, in steps. */
+type Answer = (request: BackendRequest) => Iterator<undefined, readonly Tensor[], undefined>;
+
+export function createTokenizerBackend(): Backend {
+  return { name: "tokenizer", load, close: () => Promise.resolve() };
+}
+
+async function load(source: ModelSource): Promise<BackendModel> {
+  const settings = parseTokenizerSettings(source);
+  const tokenizer = await loadFirst(settings.folders, source.name);
+  const answer =
+    settings.role === "preprocessing"
+      ? preprocessor(source, settings, tokenizer)
+      : postprocessor(source, settings, tokenizer);
+  return {
+    createInstance: ({ name }) => Promise.resolve(new TokenizerInstance(name, answer)),
+    close: () => Promise.resolve(),
+  };
+}
+
+async function loadFirst(folders: readonly string[], model: string): Promise<Tokenizer> {
+  for (const folder of folders) {
+    const isThere = await access(join(folder, "tokenizer.json")).then(
+      () => true,
+      () => false,
+    );
+    if (!isThere) continue;
+    try {
+      return await loadTokenizer(folder);
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new ServerError("invalid_argument", `model '${model}': ${reason}`, { cause });
+    }
+  }
+  throw new ServerError(
+    "not_found",
+    `model '${model}': no tokenizer.json in ${folders.join(" or ")}; set parameter 'tokenizer_dir' to a Hugging Face tokenizer folder`,
+  );
+}
+
+function preprocessor({ config }: ModelSource, settings: TokenizerSettings, tokenizer: Tokenizer): Answer {
+  const model = {
+    tokenizer,
+    addSpecialTokens: settings.addSpecialTokens,
+    isBatching: config.max_batch_size > 0,
+    outputs: declaredOutputs(config),
+  };
+  return ({ request, batchSize }) => preprocess(model, request, batchSize);
+}
+
+function postprocessor({ config }: ModelSource, settings: TokenizerSettings, tokenizer: Tokenizer): Answer {
+  const model = {
+    createDetokenizer: () => tokenizer.createDetokenizer({ skipSpecialTokens: settings.skipSpecialTokens }),
+    outputs: new Set(config.output.map(({ name }) => name)),
+    streams: new WeakMap(),
+  };
+  return ({ request }) => ({ next: () => ({ done: true, value: postprocess(model, request) }) });
+}
+
+class TokenizerInstance implements ModelInstance {
+  readonly name: string;
+  readonly #answer: Answer;
+
+  constructor(name: string, answer: Answer) {
+    this.name = name;
+    this.#answer = answer;
+  }
+
+  execute(batch: Batch): Promise<void> | undefined {
+    batch.computeStarted();
+    if (inputBytes(batch) > MAX_SYNCHRONOUS_BYTES) return this.#executeInTurns(batch);
+    const finishers = batch.requests.map((request) => {
+      try {
+        return success(request, drain(this.#answer(request)));
+      } catch (error) {
+        return failure(request, error);
+      }
+    });
+    batch.computeEnded();
+    for (const finish of finishers) finish();
+    return undefined;
+  }
+
+  isReady(): boolean {
+    return true;
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  async #executeInTurns(batch: Batch): Promise<void> {
+    const finishers: (() => void)[] = [];
+    for (const request of batch.requests) {
+      try {
+        finishers.push(success(request, await drainInTurns(request, this.#answer(request))));
+      } catch (error) {
+        finishers.push(failure(request, error));
+      }
+    }
+    batch.computeEnded();
+    for (const finish of finishers) finish();
+  }
+}
+
+function success(request: BackendRequest, outputs: readonly Tensor[]): () => void {
+  return () => request.respond({ outputs, final: true });
+}
+
+function failure(request: BackendRequest, error: unknown): () => void {
+  return () => request.fail(ServerError.from(error));
+}
+
+function drain<T>(steps: Iterator<undefined, T, undefined>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+async function drainInTurns<T>({ request }: BackendRequest, steps: Iterator<undefined, T, undefined>): Promise<T> {
+  for (;;) {
+    if (request.signal.aborted) throw new ServerError("cancelled", "Request was cancelled");
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    await setImmediate();
+  }
+}
+
+function inputBytes(batch: Batch): number {
+  let bytes = 0;
+  for (const { request } of batch.requests) for (const { data } of request.inputs) bytes += data.length;
+  return bytes;
+}

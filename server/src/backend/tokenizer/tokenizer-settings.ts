@@ -1,0 +1,56 @@
+/** What the `parameters` of a tokenizer model say. Pure; the paths are not looked at. */
+import { resolve } from "node:path";
+import { ServerError } from "../../core/server-error.ts";
+import type { ModelSource } from "../backend.ts";
+
+export type TokenizerRole = "preprocessing" | "postprocessing";
+
+export interface TokenizerSettings {
+  readonly role: TokenizerRole;
+  /** Folders that may hold tokenizer.json, in the order in which to look. */
+  readonly folders: readonly string[];
+  readonly addSpecialTokens: boolean;
+  readonly skipSpecialTokens: boolean;
+}
+
+/** @throws ServerError when the model is neither kind or a parameter makes no sense */
+export function parseTokenizerSettings(
+  source: Pick<ModelSource, "config" | "modelFolder" | "versionFolder">,
+): TokenizerSettings {
+  const { config, modelFolder, versionFolder } = source;
+  const text = (key: string): string | undefined => unlessPlaceholder(config.parameters[key]?.string_value);
+  const folder = text("tokenizer_dir");
+  return {
+    role: roleOf(source.config),
+    // An absolute path stands for itself in both.
+    folders: [...new Set([resolve(modelFolder, folder ?? "."), resolve(versionFolder, folder ?? ".")])],
+    addSpecialTokens: parseFlag(text("add_special_tokens"), "add_special_tokens", config.name),
+    skipSpecialTokens: parseFlag(text("skip_special_tokens"), "skip_special_tokens", config.name),
+  };
+}
+
+function roleOf(config: ModelSource["config"]): TokenizerRole {
+  const names = config.input.map(({ name }) => name);
+  if (names.includes("QUERY")) return "preprocessing";
+  if (names.includes("TOKENS_BATCH")) return "postprocessing";
+  throw new ServerError(
+    "invalid_argument",
+    `model '${config.name}': the tokenizer backend expects an input 'QUERY' (text to tokens) or 'TOKENS_BATCH' (tokens to text), got inputs [${names.join(", ")}]`,
+  );
+}
+
+/** A template that nobody filled in counts as not given. */
+function unlessPlaceholder(value: string | undefined): string | undefined {
+  return value === undefined || value === "" || value.startsWith("${") ? undefined : value;
+}
+
+function parseFlag(value: string | undefined, key: string, model: string): boolean {
+  if (value === undefined) return true;
+  const word = value.trim().toLowerCase();
+  if (["true", "t", "1", "yes", "y"].includes(word)) return true;
+  if (["false", "f", "0", "no", "n"].includes(word)) return false;
+  throw new ServerError(
+    "invalid_argument",
+    `model '${model}': parameter '${key}' is '${value}', expected true or false`,
+  );
+}
