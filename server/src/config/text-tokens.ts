@@ -39,7 +39,11 @@ export function tokenize(text: string, file: string): Token[] {
 }
 
 /** The error of every reader of a configuration: the place first, so that editors can jump there. */
-export function errorAt(file: string, place: { readonly line: number; readonly column: number }, message: string) {
+export function errorAt(
+  file: string,
+  place: { readonly line: number; readonly column: number },
+  message: string,
+): ServerError {
   return new ServerError("invalid_argument", `${file}:${place.line}:${place.column}: ${message}`);
 }
 
