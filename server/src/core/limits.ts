@@ -8,6 +8,9 @@ export const MAX_JSON_KEYS = 65_536;
 export const MAX_HTTP_CHUNKS = 65_536;
 /** Default of `--http-max-input-size`. */
 export const DEFAULT_HTTP_MAX_INPUT_BYTES: number = 64 * 1024 * 1024;
+/** An HTTP body with binary tensors: `--http-max-input-size` bounds only its JSON. As a gRPC message. */
+export const MAX_HTTP_BINARY_BODY_BYTES: number = 2 ** 31 - 1;
+
 /** Elements of an output that is turned into classes. */
 export const MAX_CLASSIFICATION_ELEMENTS = 1_000_000;
 /** Characters of a string correlation id. */
@@ -26,3 +29,5 @@ export const MAX_PROMPT_BYTES: number = 4 * 1024 * 1024;
 export const MAX_LLM_WORD_BYTES: number = 256 * 1024;
 /** Text for a tokenizer of a kind that encodes in one go, at 1.5 MB/s: longer ones would hold the event loop. */
 export const MAX_UNPAUSED_TEXT_CHARS: number = 512 * 1024;
+/** Request metadata of one call, as upstream's hard limit. */
+export const MAX_GRPC_HEADER_LIST_BYTES: number = 16 * 1024;

@@ -101,6 +101,7 @@ export class EnsembleRun {
     try {
       for await (const response of responses) {
         if (this.#isFailed) break;
+        if (response.error !== undefined) throw response.error;
         if (response.empty && step.isDecoupled) continue;
         this.#take(context, step, response);
         await this.#options.request.drained();
@@ -109,7 +110,6 @@ export class EnsembleRun {
       this.#fail(thrown);
     }
     context.running -= 1;
-    this.#flush();
     this.#stepEnded();
   }
 
@@ -138,10 +138,17 @@ export class EnsembleRun {
     while (!this.#isFailed) {
       const leaf = this.#leaves[0];
       if (leaf === undefined || leaf.running > 0) return;
-      if (leaf.isLast && leaf.origin !== undefined && this.#running > 1) return; // it will carry the final flag
+      // More may come as long as anything runs: inputs of its steps, or the end of the stream, whose flag the last one carries.
+      if (this.#running > 0 && ((leaf.isLast && leaf.origin !== undefined) || this.#hasPending(leaf))) return;
       if (!this.#isSpent(leaf)) this.#answer(leaf);
       this.#leaves.shift();
     }
+  }
+
+  #hasPending(leaf: Context): boolean {
+    return this.#options.plan.steps.some(
+      ({ index, origin }) => origin === leaf.origin && this.#options.needed.has(index) && !leaf.launched.has(index),
+    );
   }
 
   /** A context that ran a decoupled step leaves the answers to its children, be there any or none. */
@@ -162,7 +169,7 @@ export class EnsembleRun {
       }
       outputs.push(fitBatch(tensor, signature.maxBatchSize > 0, signature.outputs.get(name)?.dims.length ?? 0));
     }
-    const isFinal = leaf.isLast && this.#running <= 1 && this.#leaves.slice(1).every((other) => this.#isSpent(other));
+    const isFinal = leaf.isLast && this.#running === 0 && this.#leaves.slice(1).every((other) => this.#isSpent(other));
     request.respond({ outputs, parameters: sequenceParameters(request.request), final: isFinal });
   }
 
@@ -226,8 +233,8 @@ export class EnsembleRun {
 
   #stepEnded(): void {
     this.#running -= 1;
-    if (this.#running > 0) return;
     this.#flush();
+    if (this.#running > 0) return;
     const { request, onDone } = this.#options;
     request.request.signal.removeEventListener("abort", this.#onAbort);
     onDone(this.#compute);

@@ -90,16 +90,18 @@ export class ScheduledRequest implements BackendRequest {
   respond(response: BackendResponse): void {
     if (this.#ended) return;
     const outputs = this.#outputsFor(response.outputs);
+    const { error } = response;
     this.#emit({
       modelName: this.#context.signature.modelName,
       modelVersion: this.#context.version,
       id: this.request.id,
       parameters: response.parameters ?? NO_PARAMETERS,
       outputs,
+      ...(error === undefined ? {} : { error }),
       final: response.final,
-      empty: response.final && response.outputs.length === 0,
+      empty: response.final && response.outputs.length === 0 && error === undefined,
     });
-    if (response.final) this.#end(undefined);
+    if (response.final) this.#end(error);
   }
 
   fail(error: ServerError): void {

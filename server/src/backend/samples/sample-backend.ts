@@ -1,0 +1,65 @@
+/**
+ * The frame of the small backends that black-box tests of inference servers use: a function of a batch, with
+ * `execute_delay_ms` before it runs. No state but what the function keeps.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { ServerError } from "../../core/server-error.ts";
+import type { Backend, BackendRequest, Batch, ModelInstance, ModelSource } from "../backend.ts";
+
+/** Answers one request of the batch; may do so after it has returned. */
+export type SampleExecute = (request: BackendRequest) => Promise<void> | void;
+
+export interface SampleModel {
+  readonly execute: SampleExecute;
+}
+
+/** `load` sees the configuration once per model version. */
+export function createSampleBackend(name: string, load: (source: ModelSource) => SampleModel): Backend {
+  return {
+    name,
+    async load(source) {
+      const delayMs = numberParameter(source, "execute_delay_ms", 0);
+      const model = load(source);
+      return {
+        createInstance: async (spec) => createInstance(spec.name, delayMs, model),
+        close: async () => undefined,
+      };
+    },
+    close: async () => undefined,
+  };
+}
+
+function createInstance(name: string, delayMs: number, model: SampleModel): ModelInstance {
+  return {
+    name,
+    execute(batch) {
+      if (delayMs > 0) return sleep(delayMs).then(() => runBatch(batch, model));
+      return runBatch(batch, model);
+    },
+    isReady: () => true,
+    close: async () => undefined,
+  };
+}
+
+function runBatch(batch: Batch, model: SampleModel): Promise<void> | undefined {
+  batch.computeStarted();
+  const pending: Promise<void>[] = [];
+  for (const request of batch.requests) {
+    const running = model.execute(request);
+    if (running !== undefined) pending.push(running);
+  }
+  batch.computeEnded();
+  return pending.length === 0 ? undefined : Promise.all(pending).then(() => undefined);
+}
+
+/** A numeric parameter of the configuration. @throws ServerError when it is no number >= 0 */
+export function numberParameter(source: ModelSource, key: string, fallback: number): number {
+  const text = source.config.parameters[key]?.string_value;
+  if (text === undefined) return fallback;
+  const value = Number(text);
+  if (text.trim() === "" || !Number.isFinite(value) || value < 0) {
+    const message = `parameter '${key}' of model '${source.name}' must be a number >= 0, got '${text}'`;
+    throw new ServerError("invalid_argument", message);
+  }
+  return value;
+}

@@ -1,0 +1,167 @@
+/** Builds one version of a model, ready to serve: configuration finished, backend loaded, instances made and warmed up. */
+import { join } from "node:path";
+import type {
+  Backend,
+  BackendMetrics,
+  BackendModel,
+  InstanceSpec,
+  ModelCaller,
+  ModelInstance,
+  ModelSource,
+} from "../backend/backend.ts";
+import { finishModelConfig, unknownBackend } from "../config/model-config.ts";
+import type { ModelConfig } from "../core/model-config.ts";
+import { signatureOf } from "../core/model-signature.ts";
+import { ServerError } from "../core/server-error.ts";
+import type { Logger } from "../observe/log.ts";
+import { BatchScheduler } from "../scheduler/batch-scheduler.ts";
+import { planEnsemble } from "../scheduler/ensemble-plan.ts";
+import { EnsembleScheduler } from "../scheduler/ensemble-scheduler.ts";
+import { StatisticsCounter } from "../scheduler/model-statistics.ts";
+import { readLabels } from "./labels.ts";
+import type { PolledModel } from "./model-manager.ts";
+import { ModelVersion } from "./model-version.ts";
+import type { ModelRegistry } from "./registry.ts";
+import { warmUp } from "./warmup.ts";
+
+export interface LoadContext {
+  readonly backends: ReadonlyMap<string, Backend>;
+  readonly registry: ModelRegistry;
+  readonly models: ModelCaller;
+  readonly metrics: BackendMetrics;
+  readonly log: Logger;
+  readonly autoComplete: boolean;
+  /** `--backend-config` of a backend over the global settings. */
+  readonly settingsOf: (backend: string) => ReadonlyMap<string, string>;
+}
+
+/** @throws ServerError with the reason why the version is unavailable */
+export async function loadModelVersion(
+  context: LoadContext,
+  polled: PolledModel,
+  version: number,
+): Promise<ModelVersion> {
+  const startMs = performance.now();
+  const isEnsemble = polled.config.ensemble_scheduling !== undefined || polled.config.platform === "ensemble";
+  if (isEnsemble) return loadEnsemble(context, polled, version, startMs);
+  const backend = context.backends.get(polled.config.backend);
+  if (backend === undefined) throw unknownBackend(polled.config.backend);
+  const source = sourceOf(context, polled, version);
+  const description = await backend.describe?.(source);
+  const config = finishModelConfig({
+    prepared: polled.config,
+    description,
+    autoComplete: context.autoComplete,
+    settings: source.settings,
+    gpus: NO_GPUS,
+  });
+  if (config.sequence_batching !== undefined) {
+    throw new ServerError(
+      "unsupported",
+      `model '${config.name}' asks for sequence_batching, which this server does not schedule yet`,
+    );
+  }
+  const labels = readLabels(config, polled.folder.path);
+  const model = await backend.load({ ...source, config });
+  const instances: ModelInstance[] = [];
+  try {
+    for (const spec of instanceSpecs(config)) instances.push(await model.createInstance(spec));
+    await warmUp(config, polled.folder.path, instances);
+  } catch (error) {
+    await closeAll(instances, model);
+    throw error;
+  }
+  const signature = signatureOf(config);
+  const statistics = new StatisticsCounter();
+  const scheduler = new BatchScheduler({ config, signature, instances, statistics, log: context.log });
+  return new ModelVersion({
+    config,
+    version,
+    signature,
+    decoupled: config.model_transaction_policy?.decoupled ?? false,
+    labels,
+    statistics,
+    scheduler,
+    instances,
+    model,
+    loadSeconds: (performance.now() - startMs) / 1000,
+  });
+}
+
+/** No GPU is usable until the device for them exists. */
+const NO_GPUS = Object.freeze({ ids: [] as readonly number[], minComputeCapability: 0 });
+
+function sourceOf(context: LoadContext, polled: PolledModel, version: number): ModelSource {
+  const { config, folder } = polled;
+  return {
+    name: folder.name,
+    version,
+    config,
+    modelFolder: folder.path,
+    versionFolder: join(folder.path, String(version)),
+    settings: context.settingsOf(config.backend),
+    log: context.log,
+    models: context.models,
+    metrics: context.metrics,
+  };
+}
+
+/** One spec for each instance of each group, named as Triton names them. Passive groups are not made: nothing would run them. */
+function instanceSpecs(config: ModelConfig): InstanceSpec[] {
+  return config.instance_group.flatMap((group): InstanceSpec[] => {
+    if (group.passive) return [];
+    const kind = group.kind === "KIND_AUTO" ? "KIND_CPU" : group.kind;
+    return Array.from({ length: group.count }, (_, i) => ({ name: `${group.name}_${i}`, kind, deviceId: 0 }));
+  });
+}
+
+async function closeAll(instances: readonly ModelInstance[], model: BackendModel): Promise<void> {
+  await Promise.allSettled(instances.map((instance) => instance.close()));
+  await model.close();
+}
+
+function loadEnsemble(context: LoadContext, polled: PolledModel, version: number, startMs: number): ModelVersion {
+  const { registry } = context;
+  const labels = readLabels(polled.config, polled.folder.path);
+  const config = finishModelConfig({
+    prepared: polled.config,
+    description: undefined,
+    autoComplete: context.autoComplete,
+    settings: context.settingsOf("ensemble"),
+    gpus: NO_GPUS,
+  });
+  const plan = planEnsemble(config, (name) => registry.lookUp(name, "").decoupled);
+  const signature = signatureOf(config);
+  const statistics = new StatisticsCounter();
+  const scheduler = new EnsembleScheduler({
+    plan,
+    signature,
+    statistics,
+    model: (step) => registry.lookUp(step.modelName, step.modelVersion),
+  });
+  return new ModelVersion({
+    config: plan.isDecoupled ? { ...config, model_transaction_policy: { decoupled: true } } : config,
+    version,
+    signature,
+    decoupled: plan.isDecoupled,
+    labels: new Map([...composingLabels(config, registry), ...labels]),
+    statistics,
+    scheduler,
+    instances: [],
+    model: undefined,
+    loadSeconds: (performance.now() - startMs) / 1000,
+  });
+}
+
+/** Classes of an ensemble's output are named by the model that makes it. */
+function composingLabels(config: ModelConfig, registry: ModelRegistry): Map<string, readonly string[]> {
+  const labels = new Map<string, readonly string[]>();
+  for (const step of config.ensemble_scheduling?.step ?? []) {
+    const model = registry.lookUp(step.model_name, "");
+    for (const [output, tensor] of Object.entries(step.output_map)) {
+      const found = model.labels.get(output);
+      if (found !== undefined) labels.set(tensor, found);
+    }
+  }
+  return labels;
+}

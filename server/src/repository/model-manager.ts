@@ -1,0 +1,372 @@
+/**
+ * Loads and unloads models: reads folders, orders dependencies, brings new versions up beside the old, switches, drains.
+ * Knows the states of the registry; how one version is built is in load-model.ts.
+ */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { ModelConfig } from "../core/model-config.ts";
+import type { LoadOptions, ModelIndexEntry } from "../core/model-server.ts";
+import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
+import type { Logger } from "../observe/log.ts";
+import { isSafeModelName } from "./beneath.ts";
+import { composingModels, loadWaves } from "./load-order.ts";
+import { listModels, type ModelFolder, readModelFolder } from "./model-folder.ts";
+import type { ModelVersion } from "./model-version.ts";
+import { forEachLimited, NamedLocks } from "./mutex.ts";
+import { writeOverrideFolder } from "./override-folder.ts";
+import { type ModelRegistry, UNLOADED } from "./registry.ts";
+import { selectVersions } from "./version-policy.ts";
+
+/** A model's folder with its configuration understood: it has passed the poll and may be loaded. */
+export interface PolledModel {
+  readonly folder: ModelFolder;
+  /** As far as it is known before the model itself has been looked into. */
+  readonly config: ModelConfig;
+}
+
+export interface ModelManagerOptions {
+  readonly repositoryPaths: readonly string[];
+  readonly configName: string;
+  readonly loadThreads: number;
+  readonly loadRetries: number;
+  readonly registry: ModelRegistry;
+  readonly log: Logger;
+  /** Understands a folder's configuration. @throws ServerError when the model cannot even be considered */
+  readonly poll: (folder: ModelFolder, configJson: string | undefined) => PolledModel;
+  /** Checks an ensemble against the models that it calls. @throws ServerError */
+  readonly checkEnsemble: (model: PolledModel) => void;
+  /** Builds one version, ready to serve. @throws ServerError */
+  readonly load: (model: PolledModel, version: number) => Promise<ModelVersion>;
+}
+
+/** What is known of a model between two loads of it. */
+interface ModelRecord {
+  readonly polled: PolledModel;
+  /** Named by a user, not only pulled in by an ensemble. */
+  isExplicit: boolean;
+  /** Lives while the model was sent with its load request. */
+  readonly overrideFolder: Disposable | undefined;
+}
+
+export class ModelManager {
+  readonly #options: ModelManagerOptions;
+  readonly #records = new Map<string, ModelRecord>();
+  readonly #locks = new NamedLocks();
+  /** Old versions that still answer what they had accepted. */
+  readonly #closing = new Set<Promise<void>>();
+
+  constructor(options: ModelManagerOptions) {
+    this.#options = options;
+  }
+
+  /** Loads the models named, or all when `names` is undefined. Returns the failures; never throws for one model. */
+  async loadAtStart(names: readonly string[] | undefined): Promise<ReadonlyMap<string, ServerError>> {
+    const failures = new Map<string, ServerError>();
+    const polled = new Map<string, PolledModel>();
+    for (const name of names ?? this.#allNames()) this.#pollInto(polled, name, failures);
+    const needs = (name: string): readonly string[] => composingModels(polledConfig(polled, name));
+    const { waves, circular } = loadWaves([...polled.keys()], needs);
+    for (const [name, error] of circular) this.#pollFailed(name, error, failures);
+    for (const wave of waves) {
+      await forEachLimited(wave, this.#options.loadThreads, async (name) => {
+        const model = polled.get(name);
+        if (model === undefined) return;
+        await this.#loadInWave(model, names === undefined || names.includes(name), failures);
+      });
+    }
+    return failures;
+  }
+
+  /** Loads or reloads one model, with the models that it calls. @throws ServerError */
+  async load(name: string, options: LoadOptions): Promise<void> {
+    await this.#locks.run([name], async () => {
+      const source = this.#sourceOf(name, options);
+      try {
+        const model = this.#pollForClient(name, () => this.#poll(name, source.repositoryPath, options.config));
+        const record = this.#records.get(name);
+        if (options.config === undefined && record !== undefined && this.#isUnchanged(name, record, model)) {
+          record.isExplicit = true;
+          source.folder?.[Symbol.dispose]();
+          return;
+        }
+        await this.#loadNeeds(model.config);
+        this.#pollForClient(name, () => this.#options.checkEnsemble(model));
+        await this.#loadPolled(model, true, source.folder);
+      } catch (error) {
+        source.folder?.[Symbol.dispose]();
+        throw error;
+      }
+    });
+  }
+
+  /** Takes a model out of service at once; resolves when that is done, not when its last request has ended. */
+  async unload(name: string, unloadDependents: boolean): Promise<void> {
+    await this.#locks.run([name], async () => this.#unloadNow(name, unloadDependents));
+  }
+
+  index(): ModelIndexEntry[] {
+    const { registry } = this.#options;
+    return this.#allNames().flatMap((name) => registry.indexRows(name));
+  }
+
+  /** Unloads everything, callers before callees, and waits for it. */
+  async close(): Promise<void> {
+    const names = [...this.#records.keys()];
+    const needs = (name: string): readonly string[] => {
+      const config = this.#records.get(name)?.polled.config;
+      return config === undefined ? [] : composingModels(config);
+    };
+    for (const wave of [...loadWaves(names, needs).waves].reverse()) {
+      for (const name of wave) this.#retire(name);
+      await Promise.all(this.#closing);
+    }
+    await Promise.all(this.#closing);
+  }
+
+  #pollInto(polled: Map<string, PolledModel>, name: string, failures: Map<string, ServerError>): void {
+    if (polled.has(name) || failures.has(name)) return;
+    try {
+      const model = this.#poll(name, this.#repositoryOf(name), undefined);
+      polled.set(name, model);
+      for (const need of composingModels(model.config)) {
+        if (this.#exists(need)) this.#pollInto(polled, need, failures);
+      }
+    } catch (error) {
+      this.#pollFailed(name, ServerError.from(error), failures);
+    }
+  }
+
+  async #loadInWave(model: PolledModel, isExplicit: boolean, failures: Map<string, ServerError>): Promise<void> {
+    const { name } = model.folder;
+    try {
+      this.#options.checkEnsemble(model);
+    } catch (error) {
+      this.#pollFailed(name, ServerError.from(error), failures);
+      return;
+    }
+    await this.#loadPolled(model, isExplicit, undefined).catch((error: unknown) => {
+      failures.set(name, ServerError.from(error));
+    });
+  }
+
+  #pollFailed(name: string, error: ServerError, failures: Map<string, ServerError>): void {
+    this.#options.log.error("model_repository", `Poll failed for model directory '${name}': ${error.message}`);
+    failures.set(name, error);
+  }
+
+  #poll(name: string, repositoryPath: string, configJson: string | undefined): PolledModel {
+    const folder = readModelFolder(repositoryPath, name, this.#options.configName);
+    for (const warning of folder.warnings) this.#options.log.warn("model_repository", warning);
+    return this.#options.poll(folder, configJson);
+  }
+
+  /** Clients get one text whatever was wrong with a model's folder; the reason goes to the log. */
+  #pollForClient<T>(name: string, action: () => T): T {
+    try {
+      return action();
+    } catch (error) {
+      const { message } = ServerError.from(error);
+      this.#options.log.error("model_repository", `Poll failed for model directory '${name}': ${message}`);
+      if (message.startsWith("Invalid config override")) throw error;
+      throw new ServerError("internal", `failed to load '${name}', failed to poll from model repository`);
+    }
+  }
+
+  #sourceOf(name: string, options: LoadOptions): { repositoryPath: string; folder: Disposable | undefined } {
+    return this.#pollForClient(name, () => {
+      if (!isSafeModelName(name)) throw new ServerError("invalid_argument", `'${name}' is no name of a model`);
+      if (options.files === undefined || options.files.size === 0) {
+        return { repositoryPath: this.#repositoryOf(name), folder: undefined };
+      }
+      if (options.config === undefined) {
+        throw new ServerError("invalid_argument", "Load parameter 'config' must be specified for model file override");
+      }
+      const folder = writeOverrideFolder(name, options.files);
+      return { repositoryPath: folder.root, folder };
+    });
+  }
+
+  #exists(name: string): boolean {
+    return isSafeModelName(name) && this.#options.repositoryPaths.some((path) => existsSync(join(path, name)));
+  }
+
+  /** @throws ServerError when no repository, or more than one, has the model */
+  #repositoryOf(name: string): string {
+    const found = this.#options.repositoryPaths.filter((path) => existsSync(join(path, name)));
+    const [path] = found;
+    if (path === undefined) throw new ServerError("not_found", `no repository has a model '${name}'`);
+    if (found.length > 1) {
+      const text = `failed to poll model '${name}': not unique across all model repositories`;
+      throw new ServerError("invalid_argument", text);
+    }
+    return path;
+  }
+
+  #allNames(): string[] {
+    return [...new Set(this.#options.repositoryPaths.flatMap(listModels))].sort();
+  }
+
+  #isUnchanged(name: string, record: ModelRecord, model: PolledModel): boolean {
+    return (
+      record.overrideFolder === undefined &&
+      record.polled.folder.fingerprint === model.folder.fingerprint &&
+      this.#options.registry.ready(name).length > 0
+    );
+  }
+
+  async #loadNeeds(config: ModelConfig): Promise<void> {
+    for (const need of composingModels(config)) {
+      if (this.#options.registry.ready(need).length > 0) continue;
+      await this.#locks.run([need], async () => {
+        const model = this.#pollForClient(need, () => this.#poll(need, this.#repositoryOf(need), undefined));
+        await this.#loadNeeds(model.config);
+        await this.#loadPolled(model, false, undefined);
+      });
+    }
+  }
+
+  /** Brings all selected versions up, then switches. What served before goes on serving when one fails. */
+  async #loadPolled(model: PolledModel, isExplicit: boolean, overrideFolder: Disposable | undefined): Promise<void> {
+    const { name } = model.folder;
+    const { selected, missing } = selectVersions(model.folder.versions, model.config.version_policy);
+    for (const version of missing) {
+      this.#options.log.error(
+        "model_repository",
+        `version ${version} is specified for model '${name}', but the version directory is not present`,
+      );
+    }
+    if (selected.length === 0) {
+      const text = `at least one version must be available under the version policy of model '${name}'`;
+      throw new ServerError("invalid_argument", text);
+    }
+    const loaded = new Map<number, ModelVersion>();
+    const failed = new Map<number, ServerError>();
+    for (const version of selected) {
+      try {
+        loaded.set(version, await this.#loadVersion(model, version));
+      } catch (error) {
+        failed.set(version, ServerError.from(error));
+      }
+    }
+    if (failed.size > 0) await this.#abandon(name, loaded, failed, overrideFolder);
+    this.#switch(name, loaded);
+    this.#records.get(name)?.overrideFolder?.[Symbol.dispose]();
+    const wasExplicit = this.#records.get(name)?.isExplicit ?? false;
+    this.#records.set(name, { polled: model, isExplicit: isExplicit || wasExplicit, overrideFolder });
+    this.#options.log.info("model_lifecycle", `successfully loaded '${name}'`);
+  }
+
+  async #loadVersion(model: PolledModel, version: number): Promise<ModelVersion> {
+    const { log, registry, loadRetries } = this.#options;
+    const { name } = model.folder;
+    log.info("model_lifecycle", `loading: ${name}:${version}`);
+    if (registry.versions(name).get(version)?.served === undefined) {
+      registry.set(name, version, { state: "LOADING", reason: "" });
+    }
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        return await this.#options.load(model, version);
+      } catch (thrown) {
+        const error = ServerError.from(thrown);
+        if (!(thrown instanceof ServerError)) log.error("model_lifecycle", String((thrown as Error)?.stack ?? thrown));
+        log.error(
+          "model_lifecycle",
+          `failed to load '${name}' version ${version}: ${ERROR_CODE_NAMES[error.code]}: ${error.message}`,
+        );
+        if (attempt >= loadRetries) throw error;
+      }
+    }
+  }
+
+  /** Some version failed: none of the new ones serves. @throws always */
+  async #abandon(
+    name: string,
+    loaded: ReadonlyMap<number, ModelVersion>,
+    failed: ReadonlyMap<number, ServerError>,
+    overrideFolder: Disposable | undefined,
+  ): Promise<never> {
+    const { registry } = this.#options;
+    await Promise.all([...loaded.values()].map((version) => version.close()));
+    let text = "";
+    for (const version of [...loaded.keys(), ...failed.keys()].sort((a, b) => a - b)) {
+      const error = failed.get(version);
+      const reason = error === undefined ? UNLOADED : `${ERROR_CODE_NAMES[error.code]}: ${error.message}`;
+      if (error !== undefined) text += `version ${version} is at UNAVAILABLE state: ${reason};`;
+      if (registry.versions(name).get(version)?.served !== undefined) continue;
+      registry.set(name, version, { state: "UNAVAILABLE", reason });
+    }
+    overrideFolder?.[Symbol.dispose]();
+    throw new ServerError("invalid_argument", `load failed for model '${name}': ${text}\n`);
+  }
+
+  #switch(name: string, loaded: ReadonlyMap<number, ModelVersion>): void {
+    const { registry } = this.#options;
+    const before = new Map(registry.versions(name));
+    for (const [version, served] of loaded) registry.set(name, version, { state: "READY", reason: "", served });
+    for (const [version, { served }] of before) {
+      if (loaded.has(version)) {
+        if (served !== undefined) this.#closeLater(served);
+      } else if (served !== undefined) {
+        this.#retireVersion(name, version, served);
+      }
+    }
+  }
+
+  async #unloadNow(name: string, unloadDependents: boolean): Promise<void> {
+    const record = this.#records.get(name);
+    if (record === undefined) return;
+    for (const caller of this.#callersOf(name)) this.#retire(caller);
+    this.#retire(name);
+    if (!unloadDependents) return;
+    for (const need of composingModels(record.polled.config)) {
+      const needed = this.#records.get(need);
+      if (needed === undefined || needed.isExplicit || this.#callersOf(need).length > 0) continue;
+      await this.#locks.run([need], async () => this.#unloadNow(need, true));
+    }
+  }
+
+  /** Loaded ensembles that call a model, directly or through others; callers of callers first. */
+  #callersOf(name: string): string[] {
+    const direct = [...this.#records].filter(([, { polled }]) => composingModels(polled.config).includes(name));
+    return direct.flatMap(([caller]) => [...this.#callersOf(caller), caller]);
+  }
+
+  #retire(name: string): void {
+    const { registry } = this.#options;
+    for (const [version, { served }] of registry.versions(name)) {
+      if (served !== undefined) this.#retireVersion(name, version, served);
+    }
+    this.#records.get(name)?.overrideFolder?.[Symbol.dispose]();
+    this.#records.delete(name);
+  }
+
+  #retireVersion(name: string, version: number, served: ModelVersion): void {
+    const { registry, log } = this.#options;
+    log.info("model_lifecycle", `unloading: ${name}:${version}`);
+    const unloading = { state: "UNLOADING", reason: "" } as const;
+    registry.set(name, version, unloading);
+    this.#closeLater(served, () => {
+      log.info("model_lifecycle", `successfully unloaded '${name}' version ${version}`);
+      if (registry.versions(name).get(version) !== unloading) return; // loaded again meanwhile
+      registry.set(name, version, { state: "UNAVAILABLE", reason: UNLOADED });
+    });
+  }
+
+  #closeLater(served: ModelVersion, then: () => void = () => undefined): void {
+    const closing = served
+      .close()
+      .catch((error: unknown) => {
+        const text = `model '${served.name}' version ${served.version} did not unload cleanly: ${String(error)}`;
+        this.#options.log.error("model_lifecycle", text);
+      })
+      .then(then)
+      .finally(() => this.#closing.delete(closing));
+    this.#closing.add(closing);
+  }
+}
+
+function polledConfig(polled: ReadonlyMap<string, PolledModel>, name: string): ModelConfig {
+  const model = polled.get(name);
+  if (model === undefined) throw new Error(`model '${name}' was not polled`);
+  return model.config;
+}

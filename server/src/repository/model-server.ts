@@ -1,0 +1,134 @@
+/** The server as front ends see it: registry, manager and log behind one interface. */
+import type { InferRequest } from "../core/infer-request.ts";
+import type { InferResponse } from "../core/infer-response.ts";
+import type {
+  LoadOptions,
+  LogSettings,
+  ModelIndexEntry,
+  ModelMetadata,
+  ModelServer,
+  ModelStatistics,
+  ServedModel,
+} from "../core/model-server.ts";
+import { ServerError } from "../core/server-error.ts";
+import type { ServerLog } from "../observe/log.ts";
+import type { ModelManager } from "./model-manager.ts";
+import { type ModelRegistry, parseVersion } from "./registry.ts";
+
+/** In the order in which Triton prints them. */
+const EXTENSIONS: readonly string[] = [
+  "classification",
+  "sequence",
+  "model_repository",
+  "model_repository(unload_dependents)",
+  "schedule_policy",
+  "model_configuration",
+  "system_shared_memory",
+  "cuda_shared_memory",
+  "binary_tensor_data",
+  "parameters",
+  "statistics",
+  "trace",
+  "logging",
+];
+
+export interface RepositoryServerOptions {
+  readonly name: string;
+  readonly version: string;
+  readonly registry: ModelRegistry;
+  readonly manager: ModelManager;
+  readonly log: ServerLog;
+  /** Load and unload by clients are allowed: `--model-control-mode=explicit`. */
+  readonly isExplicit: boolean;
+  readonly strictReadiness: boolean;
+}
+
+export class RepositoryServer implements ModelServer {
+  readonly name: string;
+  readonly version: string;
+  readonly extensions: readonly string[] = EXTENSIONS;
+  state: "starting" | "running" | "exiting" = "starting";
+  readonly #options: RepositoryServerOptions;
+
+  constructor(options: RepositoryServerOptions) {
+    this.name = options.name;
+    this.version = options.version;
+    this.#options = options;
+  }
+
+  ready(): boolean {
+    if (this.state !== "running") return false;
+    return !this.#options.strictReadiness || this.#options.registry.isAllReady();
+  }
+
+  model(name: string, version: string): ServedModel {
+    if (this.state === "starting") throw new ServerError("unavailable", "Server not ready");
+    return this.#options.registry.lookUp(name, version);
+  }
+
+  modelReady(name: string, version: string): boolean {
+    if (version !== "") parseVersion(version); // what is no version at all is an error, not "not ready"
+    const { registry } = this.#options;
+    const served = registry.ready(name).filter((model) => version === "" || model.version === String(Number(version)));
+    return this.state === "running" && (served.at(-1)?.isHealthy() ?? false);
+  }
+
+  modelMetadata(name: string, version: string): ModelMetadata {
+    const { registry } = this.#options;
+    const model = registry.lookUp(name, version);
+    const versions = version === "" ? registry.ready(name).map((ready) => ready.version) : [model.version];
+    return {
+      name,
+      versions,
+      platform: model.config.platform || model.config.backend,
+      inputs: [...model.inputs.values()],
+      outputs: [...model.outputs.values()],
+    };
+  }
+
+  statistics(name: string, version: string): readonly ModelStatistics[] {
+    const { registry } = this.#options;
+    const served = name === "" ? [...registry.allReady()] : registry.ready(name);
+    if (name !== "" && served.length === 0) {
+      throw new ServerError("invalid_argument", `requested model '${name}' is not available`);
+    }
+    const wanted = version === "" ? served : served.filter((model) => model.version === String(parseVersion(version)));
+    if (version !== "" && wanted.length === 0) {
+      throw new ServerError("invalid_argument", `requested model version is not available for model '${name}'`);
+    }
+    return wanted.map((model) => model.statistics.snapshot(model.name, model.version));
+  }
+
+  index(readyOnly: boolean): readonly ModelIndexEntry[] {
+    const rows = this.#options.manager.index();
+    return readyOnly ? rows.filter(({ state }) => state === "READY") : rows;
+  }
+
+  async load(name: string, options: LoadOptions): Promise<void> {
+    this.#expectExplicit();
+    await this.#options.manager.load(name, options);
+  }
+
+  async unload(name: string, unloadDependents: boolean): Promise<void> {
+    this.#expectExplicit();
+    await this.#options.manager.unload(name, unloadDependents);
+  }
+
+  logSettings(): LogSettings {
+    return this.#options.log.settings;
+  }
+
+  updateLogSettings(changes: Partial<LogSettings>): LogSettings {
+    return this.#options.log.update(changes);
+  }
+
+  /** For calls between models. */
+  infer(request: InferRequest): AsyncIterable<InferResponse> {
+    return this.model(request.modelName, request.modelVersion).infer(request);
+  }
+
+  #expectExplicit(): void {
+    if (this.#options.isExplicit) return;
+    throw new ServerError("unavailable", "explicit model load / unload is not allowed if polling is enabled");
+  }
+}

@@ -1,0 +1,101 @@
+/** One loaded version of a model: its scheduler, instances, statistics and the face that front ends see. */
+import type { BackendModel, ModelInstance } from "../backend/backend.ts";
+import type { InferRequest } from "../core/infer-request.ts";
+import type { InferResponse } from "../core/infer-response.ts";
+import type { ModelConfig } from "../core/model-config.ts";
+import type { ServedModel, TensorMetadata } from "../core/model-server.ts";
+import { type ModelSignature, tensorMetadata } from "../core/model-signature.ts";
+import { validateRequest } from "../core/validate-request.ts";
+import type { ExecutionTiming, StatisticsCounter } from "../scheduler/model-statistics.ts";
+import { type RequestContext, ScheduledRequest } from "../scheduler/scheduled-request.ts";
+import type { Scheduler } from "../scheduler/scheduler.ts";
+
+export interface ModelVersionParts {
+  readonly config: ModelConfig;
+  readonly version: number;
+  readonly signature: ModelSignature;
+  readonly decoupled: boolean;
+  readonly labels: ReadonlyMap<string, readonly string[]>;
+  readonly statistics: StatisticsCounter;
+  readonly scheduler: Scheduler;
+  readonly instances: readonly ModelInstance[];
+  /** Undefined for an ensemble. */
+  readonly model: BackendModel | undefined;
+  readonly loadSeconds: number;
+}
+
+export class ModelVersion implements ServedModel {
+  readonly name: string;
+  readonly version: string;
+  readonly config: ModelConfig;
+  readonly decoupled: boolean;
+  readonly inputs: ReadonlyMap<string, TensorMetadata>;
+  readonly outputs: ReadonlyMap<string, TensorMetadata>;
+  readonly signature: ModelSignature;
+  readonly statistics: StatisticsCounter;
+  readonly loadSeconds: number;
+  readonly #parts: ModelVersionParts;
+  readonly #context: RequestContext;
+
+  constructor(parts: ModelVersionParts) {
+    const { config, signature } = parts;
+    this.#parts = parts;
+    this.name = config.name;
+    this.version = String(parts.version);
+    this.config = config;
+    this.decoupled = parts.decoupled;
+    this.signature = signature;
+    this.statistics = parts.statistics;
+    this.loadSeconds = parts.loadSeconds;
+    const { maxBatchSize } = signature;
+    this.inputs = new Map([...signature.inputs.values()].map((t) => [t.name, tensorMetadata(t, maxBatchSize)]));
+    this.outputs = new Map([...signature.outputs.values()].map((t) => [t.name, tensorMetadata(t, maxBatchSize)]));
+    this.#context = {
+      signature,
+      version: this.version,
+      statistics: parts.statistics,
+      reshapesOutputs: [...signature.outputs.values()].some((output) => output.reshape !== undefined),
+    };
+  }
+
+  /** Requests accepted and not ended. */
+  get inFlight(): number {
+    return this.#parts.scheduler.inFlight;
+  }
+
+  get labels(): ReadonlyMap<string, readonly string[]> {
+    return this.#parts.labels;
+  }
+
+  label(output: string, index: number): string | undefined {
+    return this.#parts.labels.get(output)?.[index];
+  }
+
+  infer(request: InferRequest): AsyncIterable<InferResponse> {
+    return this.submit(request);
+  }
+
+  /** As `infer`; `onTiming` learns how long the execution took, once, before the final response is read. */
+  submit(
+    request: InferRequest,
+    onTiming?: (timing: ExecutionTiming, queueMs: number) => void,
+  ): AsyncIterable<InferResponse> {
+    const { inputs, batchSize } = validateRequest(request, this.signature);
+    const checked = inputs === request.inputs ? request : { ...request, inputs };
+    const scheduled = new ScheduledRequest(checked, batchSize, this.#context, onTiming);
+    this.#parts.scheduler.enqueue(scheduled);
+    return scheduled.stream;
+  }
+
+  /** False while an instance is down. */
+  isHealthy(): boolean {
+    return this.#parts.instances.every((instance) => instance.isReady());
+  }
+
+  /** Ends what was accepted, then frees everything. New requests are refused from the call on. */
+  async close(): Promise<void> {
+    await this.#parts.scheduler.drain();
+    await Promise.all(this.#parts.instances.map((instance) => instance.close()));
+    await this.#parts.model?.close();
+  }
+}
