@@ -46,7 +46,7 @@ export function generate(): ReadonlyMap<string, string> {
   root.loadSync(files, { keepCase: true });
   root.resolveAll();
   const schema = JSON.stringify(root.toJSON({ keepComments: false }), undefined, 1);
-  const descriptors = files.map((file) => `  ${JSON.stringify(file)}:\n    "${descriptorOf(root, file)}",\n`).join("");
+  const descriptors = files.map((file) => `  ${JSON.stringify(file)}: ${describeFile(root, file)},\n`).join("");
   return new Map([
     [
       "schema.ts",
@@ -54,8 +54,8 @@ export function generate(): ReadonlyMap<string, string> {
     ],
     [
       "descriptors.ts",
-      `${HEADER}/** File name to its serialized google.protobuf.FileDescriptorProto in base64. */\n` +
-        `export const fileDescriptors: Readonly<Record<string, string>> = {\n${descriptors}};\n`,
+      `${HEADER}import type { FileDescriptor } from "../proto/schema-types.ts";\n\n` +
+        `export const fileDescriptors: Readonly<Record<string, FileDescriptor>> = {\n${descriptors}};\n`,
     ],
   ]);
 }
@@ -66,21 +66,31 @@ function protoFiles(): string[] {
     .sort();
 }
 
-function descriptorOf(root: Root, file: string): string {
+/** The text of one file's `FileDescriptor`. */
+function describeFile(root: Root, file: string): string {
   const source = readFileSync(join(PROTO_FOLDER, file), "utf8");
   const pkg = /^package ([\w.]+);/m.exec(source)?.[1] ?? "";
   const scope = root.lookup(pkg) as Namespace;
   const members = scope.nestedArray.filter((member) => member.filename === join(PROTO_FOLDER, file));
+  const dependencies = [...source.matchAll(/^import "([^"]+)";/gm)].map((match) => match[1]);
   const message = {
     name: file,
     package: pkg,
-    dependency: [...source.matchAll(/^import "([^"]+)";/gm)].map((match) => match[1]),
+    dependency: dependencies,
     messageType: members.filter(isType).map(typeDescriptor),
     enumType: members.filter(isEnum).map(enumDescriptor),
     service: members.filter(isService).map(serviceDescriptor),
     syntax: "proto3",
   };
-  return Buffer.from(FileDescriptorProto.encode(FileDescriptorProto.fromObject(message)).finish()).toString("base64");
+  const bytes = FileDescriptorProto.encode(FileDescriptorProto.fromObject(message)).finish();
+  const symbols = members.flatMap(symbolsOf);
+  return JSON.stringify({ dependencies, symbols, base64: Buffer.from(bytes).toString("base64") }, undefined, 1);
+}
+
+/** Full names of a message, enum or service and of all that it declares, methods included. */
+function symbolsOf(member: ReflectionObject): string[] {
+  const inner = isType(member) ? member.nestedArray : isService(member) ? member.methodsArray : [];
+  return [member.fullName.slice(1), ...inner.flatMap(symbolsOf)];
 }
 
 const isType = (member: ReflectionObject): member is Type => member instanceof protobuf.Type;

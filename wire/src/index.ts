@@ -2,6 +2,31 @@
 export { type Datatype, elementSize, type FixedDatatype, isDatatype } from "./datatype.ts";
 export { fileDescriptors } from "./gen/descriptors.ts";
 export { schema } from "./gen/schema.ts";
+export {
+  InferRequestReader,
+  type JsonInferInput,
+  type JsonInferOutput,
+  type JsonInferRequest,
+  type JsonParameters,
+  type JsonShapeError,
+} from "./infer-request-json.ts";
+export { JsonLimitError, JsonSyntaxError } from "./json-error.ts";
+export { type JsonLimits, JsonReader } from "./json-reader.ts";
+export { hasJsonForm, type JsonDatatype, type JsonTensor, JsonTensorReader } from "./json-tensor.ts";
+export { writeTensorData } from "./json-tensor-writer.ts";
+export {
+  JSON_ARRAY,
+  JSON_OBJECT,
+  type JsonDouble,
+  type JsonObject,
+  type JsonScalar,
+  type JsonShallow,
+  type JsonValue,
+  readDocument,
+  readScalar,
+  readShallow,
+} from "./json-value.ts";
+export { JsonWriter } from "./json-writer.ts";
 export { type Allocate, GatherWriter } from "./proto/gather-writer.ts";
 export { type InferParameter, type InferParameters, NO_INFER_PARAMETERS } from "./proto/infer-parameter.ts";
 export {
@@ -25,6 +50,7 @@ export {
 export { NameCache } from "./proto/name-cache.ts";
 export { ProtoError } from "./proto/proto-reader.ts";
 export type {
+  FileDescriptor,
   SchemaEnum,
   SchemaField,
   SchemaMethod,
@@ -33,3 +59,4 @@ export type {
   SchemaType,
 } from "./proto/schema-types.ts";
 export { type ContentsKind, contentsAs, type TypedContents } from "./proto/tensor-contents.ts";
+export { decodeUtf8, encodeUtf8 } from "./utf8.ts";

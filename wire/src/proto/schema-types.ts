@@ -33,3 +33,13 @@ export interface SchemaMethod {
   readonly requestStream?: boolean;
   readonly responseStream?: boolean;
 }
+
+/** One .proto file, for server reflection. */
+export interface FileDescriptor {
+  /** Files that it imports. */
+  readonly dependencies: readonly string[];
+  /** Full names of its messages, enums, services and methods. */
+  readonly symbols: readonly string[];
+  /** A serialized google.protobuf.FileDescriptorProto. */
+  readonly base64: string;
+}

@@ -1,0 +1,298 @@
+/**
+ * One call: an HTTP/2 stream that speaks gRPC. Checks the request headers, cuts the input into messages, keeps the deadline,
+ * sends answers and the status. Knows no message type. Listeners are shared functions, so that a call costs no closures.
+ */
+
+import type { IncomingHttpHeaders } from "node:http2";
+import { constants, type ServerHttp2Stream, type ServerStreamResponseOptions } from "node:http2";
+import {
+  ACCEPTED_ENCODINGS,
+  chooseEncoding,
+  type GrpcEncoding,
+  inflateMessage,
+  parseGrpcEncoding,
+} from "./compression.ts";
+import { FrameReader } from "./frame-reader.ts";
+import { MessageSender } from "./message-sender.ts";
+import type { CallContext, GrpcMethod, OutgoingMessage, StreamCall, StreamHandler } from "./method.ts";
+import type { GrpcCompressionLevel } from "./options.ts";
+import { GRPC_STATUS, GrpcError, statusTrailers } from "./status.ts";
+import { parseGrpcTimeout } from "./timeout.ts";
+
+/** What a call needs of the front end around it. */
+export interface CallEnvironment {
+  readonly maxMessageBytes: number;
+  readonly inferCompressionLevel: GrpcCompressionLevel;
+  /** Sees the causes of internal errors. */
+  logFailure(path: string, error: GrpcError): void;
+  ended(call: GrpcCall): void;
+}
+
+/** `sendDate` is read by Node but missing in its types; gRPC has no use for a date. */
+const RESPOND: ServerStreamResponseOptions & { sendDate: boolean } = { waitForTrailers: true, sendDate: false };
+const RESPOND_AND_END: ServerStreamResponseOptions & { sendDate: boolean } = { endStream: true, sendDate: false };
+const RESPONSE_HEADERS: Readonly<Record<string, string>> = Object.freeze({
+  "content-type": "application/grpc",
+  "grpc-accept-encoding": ACCEPTED_ENCODINGS,
+});
+const COMPRESSED_HEADERS = {
+  gzip: Object.freeze({ ...RESPONSE_HEADERS, "grpc-encoding": "gzip" }),
+  deflate: Object.freeze({ ...RESPONSE_HEADERS, "grpc-encoding": "deflate" }),
+};
+const OK_TRAILERS = Object.freeze(statusTrailers(GRPC_STATUS.ok, ""));
+const CALL: unique symbol = Symbol("call");
+
+interface CallStream extends ServerHttp2Stream {
+  [CALL]?: GrpcCall;
+}
+
+export class GrpcCall implements CallContext, StreamCall {
+  readonly metadata: IncomingHttpHeaders;
+  readonly #stream: CallStream;
+  readonly #method: GrpcMethod;
+  readonly #environment: CallEnvironment;
+  readonly #controller = new AbortController();
+  readonly #frames: FrameReader;
+  readonly #encoding: GrpcEncoding;
+  readonly #sender: MessageSender;
+  #handler: StreamHandler | undefined;
+  #deadline: NodeJS.Timeout | undefined;
+  #trailers: Readonly<Record<string, string>> = OK_TRAILERS;
+  #hasMessage = false;
+  #isInflating = false;
+  #isInputOver = false;
+  #hasResponded = false;
+  #isEnded = false;
+
+  /** @throws GrpcError when the request headers are not acceptable */
+  constructor(
+    stream: ServerHttp2Stream,
+    metadata: IncomingHttpHeaders,
+    method: GrpcMethod,
+    environment: CallEnvironment,
+  ) {
+    this.metadata = metadata;
+    this.#stream = stream;
+    this.#method = method;
+    this.#environment = environment;
+    this.#frames = new FrameReader(environment.maxMessageBytes);
+    this.#encoding = parseGrpcEncoding(metadata["grpc-encoding"]?.toString());
+    const level = method.isInference ? environment.inferCompressionLevel : "none";
+    this.#sender = new MessageSender(stream, chooseEncoding(level, metadata["grpc-accept-encoding"]?.toString()));
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  start(): void {
+    const stream = this.#stream;
+    stream[CALL] = this;
+    stream.on("close", onClose);
+    stream.on("wantTrailers", onWantTrailers);
+    const timeoutMs = parseGrpcTimeout(this.metadata["grpc-timeout"]?.toString());
+    if (timeoutMs !== undefined) this.#deadline = setTimeout(onDeadline, timeoutMs, this);
+    if (this.#method.kind === "stream") this.#open(this.#method.open.bind(this.#method));
+    stream.on("data", onData);
+    stream.on("end", onEnd);
+  }
+
+  #open(open: (call: StreamCall) => StreamHandler): void {
+    // Clients of streams may wait for the headers before they send or read anything.
+    this.#respond();
+    try {
+      this.#handler = open(this);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** Tells a stream that the server drains. */
+  drain(): void {
+    this.#handler?.drain?.();
+  }
+
+  input(chunk: Uint8Array): void {
+    if (this.#isEnded) return;
+    this.#frames.push(chunk);
+    this.#advance();
+  }
+
+  inputOver(): void {
+    this.#isInputOver = true;
+    this.#advance();
+  }
+
+  /** Hands on every message that is whole; stops while one is being inflated, so that their order holds. */
+  #advance(): void {
+    try {
+      while (!this.#isInflating && !this.#isEnded) {
+        const frame = this.#frames.next();
+        if (frame === undefined) break;
+        if (frame.compressed) this.#inflate(frame.data);
+        else this.#message(frame.data);
+      }
+      if (this.#isInputOver && !this.#isInflating && !this.#isEnded) this.#halfClose();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  #inflate(data: Uint8Array): void {
+    this.#isInflating = true;
+    this.#stream.pause();
+    inflateMessage(data, this.#encoding, this.#environment.maxMessageBytes).then(
+      (bytes) => {
+        this.#isInflating = false;
+        if (this.#isEnded) return;
+        this.#tryMessage(bytes);
+        this.#stream.resume();
+        this.#advance();
+      },
+      (error: unknown) => this.fail(error),
+    );
+  }
+
+  #tryMessage(bytes: Uint8Array): void {
+    try {
+      this.#message(bytes);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  #message(bytes: Uint8Array): void {
+    if (this.#method.kind === "stream") {
+      this.#handler?.message(bytes);
+      if (this.#sender.isFarBehind) this.#hold();
+    } else if (!this.#hasMessage) {
+      // A unary call is its first message; what else a client sends has no meaning.
+      this.#hasMessage = true;
+      void this.#answer(this.#method.handle(bytes, this));
+    }
+  }
+
+  /** A client that does not read its answers may not send more requests for ever. */
+  #hold(): void {
+    this.#stream.pause();
+    void this.#sender.drained().then(() => this.#stream.resume());
+  }
+
+  #halfClose(): void {
+    if (!this.#frames.isAtBoundary) throw new GrpcError(GRPC_STATUS.internal, "Message was cut off");
+    if (this.#method.kind === "stream") this.#handler?.halfClose();
+    else if (!this.#hasMessage) throw new GrpcError(GRPC_STATUS.internal, "No payload");
+  }
+
+  async #answer(answer: Promise<OutgoingMessage>): Promise<void> {
+    try {
+      const message = await answer;
+      if (this.#isEnded) return;
+      this.#respond();
+      this.#isEnded = true;
+      clearTimeout(this.#deadline);
+      this.#sender.sendLast(message);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  send(message: OutgoingMessage): Promise<void> | undefined {
+    if (this.#isEnded) return undefined;
+    return this.#sender.send(message);
+  }
+
+  finish(): void {
+    this.#end(OK_TRAILERS);
+  }
+
+  report(thrown: unknown): void {
+    this.#environment.logFailure(this.metadata[":path"] ?? "", GrpcError.from(thrown));
+  }
+
+  fail(thrown: unknown): void {
+    if (this.#isEnded) return;
+    const error = GrpcError.from(thrown);
+    this.report(error);
+    this.#end(statusTrailers(error.status, error.message));
+    this.#controller.abort();
+  }
+
+  #end(trailers: Readonly<Record<string, string>>): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    clearTimeout(this.#deadline);
+    this.#trailers = trailers;
+    if (this.#hasResponded) {
+      this.#sender.end();
+      return;
+    }
+    const stream = this.#stream;
+    if (stream.destroyed || stream.headersSent) return;
+    stream.respond({ ...RESPONSE_HEADERS, ...trailers }, RESPOND_AND_END);
+    this.#stopInput();
+  }
+
+  #respond(): void {
+    const stream = this.#stream;
+    if (this.#hasResponded || stream.destroyed) return;
+    this.#hasResponded = true;
+    const encoding = this.#sender.encoding;
+    stream.respond(encoding === "identity" ? RESPONSE_HEADERS : COMPRESSED_HEADERS[encoding], RESPOND);
+  }
+
+  sendTrailers(): void {
+    if (this.#stream.destroyed) return;
+    this.#stream.sendTrailers(this.#trailers);
+    this.#stopInput();
+  }
+
+  /** The answer is complete: a client that still sends is told to stop, else its stream would stay open. */
+  #stopInput(): void {
+    if (this.#isInputOver) return;
+    setImmediate(closeIfOpen, this.#stream);
+  }
+
+  closed(): void {
+    clearTimeout(this.#deadline);
+    this.#sender.closed();
+    if (!this.#isEnded) {
+      this.#isEnded = true;
+      this.#controller.abort();
+    }
+    this.#environment.ended(this);
+  }
+
+  deadlineExceeded(): void {
+    this.fail(new GrpcError(GRPC_STATUS.deadlineExceeded, "Deadline Exceeded"));
+  }
+
+  /** Ends the call from the server's side. */
+  cancel(status: number, message: string): void {
+    this.fail(new GrpcError(status, message));
+  }
+}
+
+function onData(this: CallStream, chunk: Uint8Array): void {
+  this[CALL]?.input(chunk);
+}
+
+function onEnd(this: CallStream): void {
+  this[CALL]?.inputOver();
+}
+
+function onWantTrailers(this: CallStream): void {
+  this[CALL]?.sendTrailers();
+}
+
+function onClose(this: CallStream): void {
+  this[CALL]?.closed();
+}
+
+function onDeadline(call: GrpcCall): void {
+  call.deadlineExceeded();
+}
+
+export function closeIfOpen(stream: ServerHttp2Stream): void {
+  if (!stream.closed && !stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
+}

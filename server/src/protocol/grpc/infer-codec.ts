@@ -1,0 +1,174 @@
+/** From request bytes to `InferRequest`, from `InferResponse` to response bytes. One writer serves all calls, one after another. */
+import {
+  decodeInferRequest,
+  GatherWriter,
+  type InferOutputMessage,
+  type InferParameter,
+  type InferParameters,
+  type InferRequestMessage,
+  type InferResponseMessage,
+  NameCache,
+  NO_INFER_PARAMETERS,
+  writeInferResponse,
+  writeStreamResponse,
+} from "@nereid/wire";
+import type { InferRequest, ParameterValue } from "../../core/infer-request.ts";
+import type { InferResponse } from "../../core/infer-response.ts";
+import type { ServedModel } from "../../core/model-server.ts";
+import { ServerError } from "../../core/server-error.ts";
+import { classify } from "../classification.ts";
+import { PREFIX_BYTES } from "./frame-reader.ts";
+import { readInputs } from "./infer-inputs.ts";
+import { outputNames, readClassifications } from "./infer-outputs.ts";
+import { readRequestParameters, withForwardedMetadata } from "./infer-parameters.ts";
+import type { OutgoingMessage } from "./method.ts";
+
+/** A gRPC message cannot be longer on any peer. */
+const MAX_RESPONSE_BYTES: number = 2 ** 31 - 1;
+const FINAL: InferParameter = { kind: "bool", value: true };
+const NOT_FINAL: InferParameter = { kind: "bool", value: false };
+const FINAL_MARK = "triton_final_response";
+
+/** A request together with what shapes its answers. */
+export interface PreparedInfer {
+  readonly model: ServedModel;
+  readonly request: InferRequest;
+  readonly classes: ReadonlyMap<string, number>;
+  readonly wantsEmptyFinal: boolean;
+}
+
+/** What a call adds to the message. */
+export interface InferContext {
+  readonly metadata: NodeJS.Dict<string | string[]>;
+  readonly forwardPattern: RegExp | undefined;
+  readonly signal: AbortSignal;
+}
+
+export class InferCodec {
+  readonly #names = new NameCache();
+  readonly #writer = new GatherWriter((size) => Buffer.allocUnsafe(size));
+
+  /** @throws ProtoError */
+  decode(bytes: Uint8Array): InferRequestMessage {
+    return decodeInferRequest(bytes, this.#names);
+  }
+
+  /** The answer of a unary call. @throws ServerError */
+  encode(response: InferResponse, infer: PreparedInfer): OutgoingMessage {
+    const message = responseMessage(response, infer, parametersOf(response.parameters, undefined));
+    return this.#written((writer) => writeInferResponse(writer, message));
+  }
+
+  /** One answer on a stream, marked as the last of its request or not. @throws ServerError */
+  encodeOnStream(response: InferResponse, infer: PreparedInfer): OutgoingMessage {
+    const parameters = parametersOf(response.parameters, response.final ? FINAL : NOT_FINAL);
+    const message = response.empty ? bareMessage(infer, parameters) : responseMessage(response, infer, parameters);
+    return this.#written((writer) => writeStreamResponse(writer, message, ""));
+  }
+
+  /** An error of the model while it ran. */
+  encodeFailure(error: ServerError, infer: PreparedInfer, isFinal: boolean): OutgoingMessage {
+    const message = bareMessage(infer, parametersOf(undefined, isFinal ? FINAL : NOT_FINAL));
+    return this.#written((writer) => writeStreamResponse(writer, message, error.message));
+  }
+
+  /** An error of a request that never reached a model: only its id comes back. */
+  encodeRefusal(errorMessage: string, id: string): OutgoingMessage {
+    const message = { modelName: "", modelVersion: "", id, parameters: NO_INFER_PARAMETERS, outputs: [] };
+    return this.#written((writer) => writeStreamResponse(writer, message, errorMessage));
+  }
+
+  #written(write: (writer: GatherWriter) => void): OutgoingMessage {
+    const writer = this.#writer;
+    try {
+      write(writer);
+      if (writer.size > MAX_RESPONSE_BYTES) throw tooLarge(writer.size);
+      return writer.finish(PREFIX_BYTES);
+    } catch (error) {
+      writer.discard();
+      throw error;
+    }
+  }
+}
+
+/** @throws ServerError for what the protocol refuses; the model's own rules are checked behind `infer` */
+export function prepareInfer(message: InferRequestMessage, model: ServedModel, context: InferContext): PreparedInfer {
+  const parameters = readRequestParameters(message.parameters);
+  const custom = withForwardedMetadata(parameters.custom, context.metadata, context.forwardPattern);
+  const inputs = readInputs(message, model);
+  const classes = readClassifications(message.outputs);
+  const request: InferRequest = {
+    modelName: message.modelName,
+    modelVersion: message.modelVersion,
+    id: message.id,
+    inputs,
+    outputs: outputNames(message.outputs),
+    parameters: custom,
+    sequence: parameters.sequence,
+    priority: parameters.priority,
+    timeoutUs: parameters.timeoutUs,
+    signal: context.signal,
+    origin: { key: context.signal, isLast: true },
+    arrivalMs: performance.now(),
+  };
+  return { model, request, classes, wantsEmptyFinal: parameters.wantsEmptyFinal };
+}
+
+function responseMessage(
+  response: InferResponse,
+  infer: PreparedInfer,
+  parameters: InferParameters,
+): InferResponseMessage {
+  const { modelName, modelVersion, id } = response;
+  return { modelName, modelVersion, id, parameters, outputs: outputsOf(response, infer) };
+}
+
+/** Names the request, with the version as it was asked for. */
+function bareMessage({ request }: PreparedInfer, parameters: InferParameters): InferResponseMessage {
+  return {
+    modelName: request.modelName,
+    modelVersion: request.modelVersion,
+    id: request.id,
+    parameters,
+    outputs: [],
+  };
+}
+
+function outputsOf(response: InferResponse, { classes, model }: PreparedInfer): readonly InferOutputMessage[] {
+  if (classes.size === 0) return response.outputs;
+  const batches = model.config.max_batch_size > 0;
+  return response.outputs.map((output) => {
+    const count = classes.get(output.name);
+    if (count === undefined) return output;
+    return classify(output, count, batches, (name, index) => model.label(name, index));
+  });
+}
+
+function parametersOf(
+  values: ReadonlyMap<string, ParameterValue> | undefined,
+  finalMark: InferParameter | undefined,
+): InferParameters {
+  if (finalMark === undefined && (values === undefined || values.size === 0)) return NO_INFER_PARAMETERS;
+  const parameters = new Map<string, InferParameter>();
+  if (finalMark !== undefined) parameters.set(FINAL_MARK, finalMark);
+  for (const [key, value] of values ?? []) parameters.set(key, parameterOf(value));
+  return parameters;
+}
+
+function parameterOf(value: ParameterValue): InferParameter {
+  switch (typeof value) {
+    case "boolean":
+      return { kind: "bool", value };
+    case "string":
+      return { kind: "string", value };
+    case "object":
+      return { kind: "double", value: value.double };
+    default:
+      return { kind: "int64", value };
+  }
+}
+
+function tooLarge(size: number): ServerError {
+  const text = `Response has byte size ${size} which exceeds gRPC's byte size limit ${MAX_RESPONSE_BYTES}.`;
+  return new ServerError("invalid_argument", text);
+}

@@ -1,0 +1,119 @@
+/**
+ * The sending side of a call: framing, compression in order, and what the client has not taken yet. The pieces of a message
+ * leave in one gathered write.
+ */
+import type { ServerHttp2Stream } from "node:http2";
+import { deflateMessage, type GrpcEncoding } from "./compression.ts";
+import { PREFIX_BYTES } from "./frame-reader.ts";
+import type { OutgoingMessage } from "./method.ts";
+
+/** Unsent bytes that stop the reading of further requests. Generous: a client may write a batch before it reads. */
+const FAR_BEHIND_BYTES: number = 16 * 1024 * 1024;
+
+export class MessageSender {
+  readonly encoding: GrpcEncoding;
+  readonly #stream: ServerHttp2Stream;
+  /** Compression is asynchronous: what comes later waits for it here. */
+  #compressing: Promise<void> | undefined;
+  #drained: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
+
+  constructor(stream: ServerHttp2Stream, encoding: GrpcEncoding) {
+    this.#stream = stream;
+    this.encoding = encoding;
+  }
+
+  get isFarBehind(): boolean {
+    return this.#stream.writableLength > FAR_BEHIND_BYTES;
+  }
+
+  /** A promise when the client is behind. */
+  send(message: OutgoingMessage): Promise<void> | undefined {
+    if (this.encoding !== "identity") return this.#queueCompressed(message, this.encoding);
+    this.#write(message, 0, false);
+    return this.#stream.writableNeedDrain ? this.drained() : undefined;
+  }
+
+  /** Sends the last message and ends the stream. */
+  sendLast(message: OutgoingMessage): void {
+    if (this.encoding !== "identity") {
+      void this.#queueCompressed(message, this.encoding);
+      this.end();
+    } else this.#write(message, 0, true);
+  }
+
+  /** Ends the stream behind what was sent. */
+  end(): void {
+    if (this.#compressing === undefined) this.#endStream();
+    else void this.#compressing.then(() => this.#endStream());
+  }
+
+  /** Resolves when the client has taken what was sent, or is gone. */
+  drained(): Promise<void> {
+    if (!this.#stream.writableNeedDrain || this.#stream.destroyed) return Promise.resolve();
+    if (this.#drained === undefined) {
+      let release = (): void => undefined;
+      const promise = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      this.#drained = { promise, resolve: release };
+      this.#stream.once("drain", () => this.closed());
+    }
+    return this.#drained.promise;
+  }
+
+  /** Nobody waits for the client any more. */
+  closed(): void {
+    this.#drained?.resolve();
+    this.#drained = undefined;
+  }
+
+  async #queueCompressed(message: OutgoingMessage, encoding: "gzip" | "deflate"): Promise<void> {
+    const before = this.#compressing;
+    const turn = this.#compressInTurn(message, encoding, before);
+    this.#compressing = turn;
+    await turn;
+    if (this.#compressing === turn) this.#compressing = undefined;
+    await this.drained();
+  }
+
+  async #compressInTurn(
+    message: OutgoingMessage,
+    encoding: "gzip" | "deflate",
+    before: Promise<void> | undefined,
+  ): Promise<void> {
+    const body = Buffer.concat(message).subarray(PREFIX_BYTES);
+    const data = await deflateMessage(body, encoding);
+    await before;
+    this.#write([Buffer.allocUnsafe(PREFIX_BYTES), data], 1, false);
+  }
+
+  #write(message: OutgoingMessage, flag: 0 | 1, isLast: boolean): void {
+    const stream = this.#stream;
+    const first = message[0];
+    if (first === undefined || stream.destroyed || stream.writableEnded) return;
+    let length = -PREFIX_BYTES;
+    for (const piece of message) length += piece.length;
+    writePrefix(first, flag, length);
+    if (message.length === 1) {
+      if (isLast) stream.end(first);
+      else stream.write(first);
+      return;
+    }
+    stream.cork();
+    for (const piece of message) stream.write(piece);
+    if (isLast) stream.end();
+    else stream.uncork();
+  }
+
+  #endStream(): void {
+    if (!this.#stream.destroyed && !this.#stream.writableEnded) this.#stream.end();
+  }
+}
+
+function writePrefix(target: Uint8Array, flag: 0 | 1, length: number): void {
+  target[0] = flag;
+  target[1] = length >>> 24;
+  target[2] = length >>> 16;
+  target[3] = length >>> 8;
+  target[4] = length;
+}

@@ -1,0 +1,51 @@
+/** What an RPC is to the transport: a path, a group for restrictions, and a handler of message bytes. */
+import type { IncomingHttpHeaders } from "node:http2";
+import type { GrpcProtocolGroup } from "./options.ts";
+
+/** A message to send: pieces in order; the first begins with five free bytes, which the transport fills. */
+export type OutgoingMessage = readonly Uint8Array[];
+
+/** What a handler sees of its call. */
+export interface CallContext {
+  readonly metadata: IncomingHttpHeaders;
+  /** Aborted when the client is gone, gave up or ran out of time. */
+  readonly signal: AbortSignal;
+}
+
+export interface UnaryMethod {
+  readonly kind: "unary";
+  readonly group: GrpcProtocolGroup | undefined;
+  /** Answers to inference may be compressed. */
+  readonly isInference: boolean;
+  handle(message: Uint8Array, call: CallContext): Promise<OutgoingMessage>;
+}
+
+export interface StreamMethod {
+  readonly kind: "stream";
+  readonly group: GrpcProtocolGroup | undefined;
+  readonly isInference: boolean;
+  /** Called when the call begins; the handler gets its messages. */
+  open(call: StreamCall): StreamHandler;
+}
+
+export type GrpcMethod = UnaryMethod | StreamMethod;
+
+export interface StreamCall extends CallContext {
+  /** Sends one message; a promise when the client is behind, to await before producing more. */
+  send(message: OutgoingMessage): Promise<void> | undefined;
+  /** Ends the call with OK, once everything sent is out. */
+  finish(): void;
+  /** Logs the cause of what was thrown, if clients must not see it. */
+  report(thrown: unknown): void;
+  /** Ends the call with the status of what was thrown. */
+  fail(thrown: unknown): void;
+}
+
+export interface StreamHandler {
+  /** A throw ends the call. */
+  message(bytes: Uint8Array): void;
+  /** The client sends no more. */
+  halfClose(): void;
+  /** The server drains; a handler that would wait for ever ends its call. */
+  drain?(): void;
+}

@@ -1,0 +1,30 @@
+/** The table of all RPCs by path. */
+import type { ModelServer } from "../../core/model-server.ts";
+import { describeEntries } from "./describe-methods.ts";
+import { healthEntries } from "./health-methods.ts";
+import { InferCodec } from "./infer-codec.ts";
+import { MessageTypes } from "./messages.ts";
+import type { GrpcMethod } from "./method.ts";
+import { modelInferMethod } from "./model-infer.ts";
+import { modelStreamInferMethod } from "./model-stream-infer.ts";
+import type { GrpcOptions } from "./options.ts";
+import { reflectionEntries } from "./reflection-methods.ts";
+import { repositoryEntries } from "./repository-methods.ts";
+import { settingsEntries } from "./settings-methods.ts";
+import { sharedMemoryEntries } from "./shared-memory-methods.ts";
+import { inferencePath } from "./unary.ts";
+
+export function createMethods(server: ModelServer, options: GrpcOptions): ReadonlyMap<string, GrpcMethod> {
+  const types = new MessageTypes();
+  const parts = { server, codec: new InferCodec(), forwardPattern: options.forwardPattern };
+  return new Map([
+    [inferencePath("ModelInfer"), modelInferMethod(parts)],
+    [inferencePath("ModelStreamInfer"), modelStreamInferMethod(parts)],
+    ...describeEntries(server, types),
+    ...repositoryEntries(server, types),
+    ...settingsEntries(server, types),
+    ...sharedMemoryEntries(types),
+    ...healthEntries(server, types),
+    ...reflectionEntries(types),
+  ]);
+}

@@ -1,0 +1,56 @@
+/** The unary inference call: one request, one answer. */
+import type { InferResponse } from "../../core/infer-response.ts";
+import type { ModelServer } from "../../core/model-server.ts";
+import { ServerError } from "../../core/server-error.ts";
+import { type InferCodec, prepareInfer } from "./infer-codec.ts";
+import type { CallContext, OutgoingMessage, UnaryMethod } from "./method.ts";
+
+export interface InferParts {
+  readonly server: ModelServer;
+  readonly codec: InferCodec;
+  readonly forwardPattern: RegExp | undefined;
+}
+
+export function modelInferMethod(parts: InferParts): UnaryMethod {
+  return {
+    kind: "unary",
+    group: "inference",
+    isInference: true,
+    handle: (message, call) => modelInfer(parts, message, call),
+  };
+}
+
+async function modelInfer(parts: InferParts, bytes: Uint8Array, call: CallContext): Promise<OutgoingMessage> {
+  const { server, codec, forwardPattern } = parts;
+  const message = codec.decode(bytes);
+  const model = server.model(message.modelName, message.modelVersion);
+  if (model.decoupled) {
+    const text = "ModelInfer RPC doesn't support models with decoupled transaction policy";
+    throw new ServerError("unsupported", text);
+  }
+  const { metadata, signal } = call;
+  const infer = prepareInfer(message, model, { metadata, forwardPattern, signal });
+  const responses = model.infer(infer.request)[Symbol.asyncIterator]();
+  const first = await responses.next();
+  const response = first.done !== true && first.value.final ? first.value : await onlyResponse(first, responses);
+  if (response.error !== undefined) throw response.error;
+  return codec.encode(response, infer);
+}
+
+/** A model may end with a flag of its own behind its response; more than one response is its fault. */
+async function onlyResponse(
+  first: IteratorResult<InferResponse>,
+  rest: AsyncIterator<InferResponse>,
+): Promise<InferResponse> {
+  let only: InferResponse | undefined;
+  let count = 0;
+  for (let next = first; next.done !== true; next = await rest.next()) {
+    if (next.value.empty) continue;
+    count += 1;
+    only ??= next.value;
+  }
+  if (only === undefined || count !== 1) {
+    throw new ServerError("internal", `expected a single response, got ${count}`);
+  }
+  return only;
+}

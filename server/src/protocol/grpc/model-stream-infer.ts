@@ -1,0 +1,123 @@
+/**
+ * The streaming inference call: any number of requests for any models. Answers of normal models leave in the order of their
+ * requests, those of decoupled models as they are made. An error is a message, not the end, unless the client wants it so.
+ */
+import type { InferRequestMessage } from "@nereid/wire";
+import type { ServedModel } from "../../core/model-server.ts";
+import { ServerError } from "../../core/server-error.ts";
+import { type PreparedInfer, prepareInfer } from "./infer-codec.ts";
+import type { OutgoingMessage, StreamCall, StreamHandler, StreamMethod } from "./method.ts";
+import type { InferParts } from "./model-infer.ts";
+import { OrderedReplies } from "./ordered-replies.ts";
+
+/** Set to true by clients that want the first error as the status of the call. */
+const STRICT_ERRORS = "triton_grpc_error";
+
+/** Sends a reply; a promise when the client is behind. */
+type Send = (reply: OutgoingMessage) => Promise<void> | undefined;
+
+export function modelStreamInferMethod(parts: InferParts): StreamMethod {
+  return { kind: "stream", group: "inference", isInference: true, open: (call) => new InferStream(parts, call) };
+}
+
+class InferStream implements StreamHandler {
+  readonly #parts: InferParts;
+  readonly #call: StreamCall;
+  readonly #isStrict: boolean;
+  readonly #replies: OrderedReplies;
+  /** One per request in flight: a shared signal would collect thousands of listeners. */
+  readonly #controllers = new Set<AbortController>();
+  #isInputOver = false;
+
+  constructor(parts: InferParts, call: StreamCall) {
+    this.#parts = parts;
+    this.#call = call;
+    this.#isStrict = call.metadata[STRICT_ERRORS] === "true";
+    this.#replies = new OrderedReplies((message) => void call.send(message));
+    call.signal.addEventListener("abort", () => {
+      for (const controller of this.#controllers) controller.abort();
+    });
+  }
+
+  message(bytes: Uint8Array): void {
+    const message = this.#parts.codec.decode(bytes);
+    const controller = new AbortController();
+    this.#controllers.add(controller);
+    void this.#run(message, controller);
+  }
+
+  halfClose(): void {
+    this.#isInputOver = true;
+    this.#finishIfDone();
+  }
+
+  #finishIfDone(): void {
+    if (this.#isInputOver && this.#controllers.size === 0) this.#call.finish();
+  }
+
+  async #run(message: InferRequestMessage, controller: AbortController): Promise<void> {
+    const model = this.#tryModel(message);
+    if (model instanceof ServerError || !model.decoupled) {
+      const slot = this.#replies.open();
+      await this.#serve(message, model, controller.signal, (reply) => void slot.add(reply));
+      slot.close();
+    } else {
+      await this.#serve(message, model, controller.signal, (reply) => this.#call.send(reply));
+    }
+    this.#controllers.delete(controller);
+    this.#finishIfDone();
+  }
+
+  #tryModel(message: InferRequestMessage): ServedModel | ServerError {
+    try {
+      return this.#parts.server.model(message.modelName, message.modelVersion);
+    } catch (error) {
+      return ServerError.from(error);
+    }
+  }
+
+  /** Never throws: what goes wrong becomes a message or the status of the call. */
+  async #serve(
+    message: InferRequestMessage,
+    model: ServedModel | ServerError,
+    signal: AbortSignal,
+    send: Send,
+  ): Promise<void> {
+    let infer: PreparedInfer | undefined;
+    try {
+      if (model instanceof ServerError) throw model;
+      const { metadata } = this.#call;
+      infer = prepareInfer(message, model, { metadata, forwardPattern: this.#parts.forwardPattern, signal });
+      await this.#relay(infer, send);
+    } catch (thrown) {
+      const error = ServerError.from(thrown);
+      if (this.#isStrict) this.#call.fail(thrown);
+      else {
+        this.#call.report(thrown);
+        void send(this.#errorReply(error, message, infer));
+      }
+    }
+  }
+
+  /** Sends every response of a request as it comes, not faster than the client takes them. */
+  async #relay(infer: PreparedInfer, send: Send): Promise<void> {
+    const { codec } = this.#parts;
+    for await (const response of infer.model.infer(infer.request)) {
+      if (response.empty && !infer.wantsEmptyFinal) continue;
+      if (response.error !== undefined && this.#isStrict) throw response.error;
+      const reply =
+        response.error === undefined
+          ? codec.encodeOnStream(response, infer)
+          : codec.encodeFailure(response.error, infer, response.final);
+      const behind = send(reply);
+      if (behind !== undefined) await behind;
+    }
+  }
+
+  /** What failed in the model names the request and ends it; what was refused before has only its id. */
+  #errorReply(error: ServerError, message: InferRequestMessage, infer: PreparedInfer | undefined): OutgoingMessage {
+    const { codec } = this.#parts;
+    if (infer === undefined || error.reason !== "BACKEND") return codec.encodeRefusal(error.message, message.id);
+    return codec.encodeFailure(error, infer, true);
+  }
+}

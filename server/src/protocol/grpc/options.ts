@@ -1,0 +1,73 @@
+/** What the gRPC front end is told at start. Values are checked where they are parsed, not here. */
+
+/** Groups of RPCs that can be put behind a metadata key. */
+export type GrpcProtocolGroup =
+  | "health"
+  | "metadata"
+  | "inference"
+  | "shared-memory"
+  | "model-config"
+  | "model-repository"
+  | "statistics"
+  | "trace"
+  | "logging";
+
+export interface GrpcRestriction {
+  /** Behind `triton-grpc-protocol-`. */
+  readonly key: string;
+  readonly value: string;
+}
+
+export type GrpcCompressionLevel = "none" | "low" | "medium" | "high";
+
+export interface GrpcTlsOptions {
+  /** PEM contents, not paths. */
+  readonly cert: string | Uint8Array;
+  readonly key: string | Uint8Array;
+  /** Authorities of client certificates. */
+  readonly root?: string | Uint8Array;
+  /** A client certificate is required and verified. */
+  readonly mutual: boolean;
+}
+
+export interface GrpcKeepaliveOptions {
+  /** Period of the server's own pings. */
+  readonly timeMs: number;
+  /** Wait for the answer to a ping before the connection is closed. */
+  readonly timeoutMs: number;
+  /** Ping connections without open calls too. */
+  readonly permitWithoutCalls: boolean;
+  /** A client that pings more often while the server sends it nothing earns a strike. */
+  readonly minRecvPingIntervalMs: number;
+  /** Strikes before the connection is closed; 0 = any number. */
+  readonly maxPingStrikes: number;
+  /** 0 = connections may get as old as they like. */
+  readonly maxConnectionAgeMs: number;
+  /** Wait for open calls after that age; 0 = until they end. */
+  readonly maxConnectionAgeGraceMs: number;
+}
+
+export const DEFAULT_GRPC_KEEPALIVE: GrpcKeepaliveOptions = Object.freeze({
+  timeMs: 7_200_000,
+  timeoutMs: 20_000,
+  permitWithoutCalls: false,
+  minRecvPingIntervalMs: 300_000,
+  maxPingStrikes: 2,
+  maxConnectionAgeMs: 0,
+  maxConnectionAgeGraceMs: 0,
+});
+
+export interface GrpcOptions {
+  readonly address: string;
+  /** 0 = any free port. */
+  readonly port: number;
+  readonly restricted: ReadonlyMap<GrpcProtocolGroup, GrpcRestriction>;
+  /** Metadata keys that match become string parameters of inference requests. */
+  readonly forwardPattern: RegExp | undefined;
+  /** Of responses to inference, when the client accepts a compression. */
+  readonly inferCompressionLevel: GrpcCompressionLevel;
+  readonly tls: GrpcTlsOptions | undefined;
+  readonly keepalive: GrpcKeepaliveOptions;
+  /** Largest message in bytes, compressed and inflated. */
+  readonly maxMessageBytes: number;
+}

@@ -1,0 +1,69 @@
+/** gRPC status codes, how the server's errors map to them, and their text form in trailers. */
+import { ProtoError } from "@nereid/wire";
+import { type ErrorCode, ServerError } from "../../core/server-error.ts";
+
+export const GRPC_STATUS = {
+  ok: 0,
+  cancelled: 1,
+  unknown: 2,
+  invalidArgument: 3,
+  deadlineExceeded: 4,
+  notFound: 5,
+  alreadyExists: 6,
+  resourceExhausted: 8,
+  unimplemented: 12,
+  internal: 13,
+  unavailable: 14,
+} as const;
+
+const STATUS_OF_CODE: Readonly<Record<ErrorCode, number>> = {
+  unknown: GRPC_STATUS.unknown,
+  internal: GRPC_STATUS.internal,
+  not_found: GRPC_STATUS.notFound,
+  invalid_argument: GRPC_STATUS.invalidArgument,
+  unavailable: GRPC_STATUS.unavailable,
+  unsupported: GRPC_STATUS.unimplemented,
+  already_exists: GRPC_STATUS.alreadyExists,
+  cancelled: GRPC_STATUS.cancelled,
+};
+
+/** An end of a call that the protocol itself decides, with a status that no `ServerError` has. */
+export class GrpcError extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "GrpcError";
+    this.status = status;
+  }
+
+  /** Wraps anything thrown; what is neither kind of error says "Internal error" and keeps its cause for the log. */
+  static from(thrown: unknown): GrpcError {
+    if (thrown instanceof GrpcError) return thrown;
+    if (thrown instanceof ProtoError) {
+      return new GrpcError(GRPC_STATUS.internal, "Unable to parse request", { cause: thrown });
+    }
+    const error = ServerError.from(thrown);
+    return new GrpcError(STATUS_OF_CODE[error.code], error.message, { cause: error.cause });
+  }
+}
+
+/** The text of a grpc-message trailer: UTF-8, with all but visible ASCII and space as percent escapes. */
+export function encodeGrpcMessage(message: string): string {
+  if (!/[^ -$&-~]/.test(message)) return message;
+  let text = "";
+  for (const byte of new TextEncoder().encode(message)) {
+    const isPlain = byte >= 0x20 && byte <= 0x7e && byte !== 0x25;
+    text += isPlain ? String.fromCharCode(byte) : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+  }
+  return text;
+}
+
+/** Trailers are headers, and a header block has a limit on the client's side. */
+const MAX_MESSAGE_CHARS = 4096;
+
+export function statusTrailers(status: number, message: string): Record<string, string> {
+  if (status === GRPC_STATUS.ok) return { "grpc-status": "0" };
+  const text = message.length > MAX_MESSAGE_CHARS ? `${message.slice(0, MAX_MESSAGE_CHARS)}...` : message;
+  return { "grpc-status": String(status), "grpc-message": encodeGrpcMessage(text) };
+}
