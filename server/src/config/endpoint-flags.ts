@@ -1,0 +1,195 @@
+/** What the flags of HTTP, gRPC, metrics, SageMaker and Vertex AI write into the options. */
+import { FlagError } from "./flag-error.ts";
+import type { FlagHandler } from "./flag-handlers.ts";
+import { parseBoolean, parseFloat64, parseInt32, parseInt64, parsePair, parseScopedSetting } from "./flag-values.ts";
+import { applyMetricsSetting } from "./metrics-flags.ts";
+import type { OptionsDraft } from "./options-draft.ts";
+import { type AccessKey, RESTRICTED_APIS, type RestrictedApi } from "./server-options.ts";
+
+type EndpointName = "http" | "grpc" | "metrics" | "sagemaker" | "vertex";
+
+const GRPC_KEY_PREFIX = "triton-grpc-protocol-";
+const COMPRESSION_LEVELS = ["none", "low", "medium", "high"] as const;
+const MIN_GRPC_THREADS = 2;
+const MAX_GRPC_THREADS = 128;
+
+function enabled(endpoint: EndpointName): FlagHandler {
+  return (draft, value) => {
+    draft[endpoint].isEnabled = parseBoolean(value);
+  };
+}
+
+function port(endpoint: EndpointName): FlagHandler {
+  return (draft, value) => {
+    draft[endpoint].port = parseInt32(value);
+  };
+}
+
+function address(endpoint: EndpointName): FlagHandler {
+  return (draft, value) => {
+    draft[endpoint].address = value;
+  };
+}
+
+const HTTP_HANDLERS: Readonly<Record<string, FlagHandler>> = {
+  "allow-http": enabled("http"),
+  "http-address": address("http"),
+  "http-port": port("http"),
+  "reuse-http-port": (draft, value) => {
+    draft.http.reusePort = parseBoolean(value);
+  },
+  "http-header-forward-pattern": (draft, value) => {
+    draft.http.headerForwardPattern = parsePattern(value);
+  },
+  "http-thread-count": (draft, value) => {
+    draft.http.threadCount = parseInt32(value);
+  },
+  "http-max-input-size": (draft, value) => {
+    draft.http.maxInputBytes = positive("http-max-input-size", parseInt64(value));
+  },
+  "http-restricted-api": (draft, value) => {
+    restrict(draft.http.accessKeys, "http-restricted-api", "api", "", value);
+  },
+};
+
+const GRPC_HANDLERS: Readonly<Record<string, FlagHandler>> = {
+  "allow-grpc": enabled("grpc"),
+  "grpc-address": address("grpc"),
+  "grpc-port": port("grpc"),
+  "reuse-grpc-port": (draft, value) => {
+    draft.grpc.reusePort = parseBoolean(value);
+  },
+  "grpc-header-forward-pattern": (draft, value) => {
+    draft.grpc.headerForwardPattern = parsePattern(value);
+  },
+  "grpc-infer-thread-count": (draft, value) => {
+    const count = parseInt32(value);
+    if (count < MIN_GRPC_THREADS || count > MAX_GRPC_THREADS) {
+      throw new FlagError("invalid argument for --grpc_infer_thread_count. Must be in the range 2 to 128.");
+    }
+    draft.grpc.inferThreadCount = count;
+  },
+  "grpc-infer-allocation-pool-size": (draft, value) => {
+    draft.grpc.allocationPoolSize = parseInt32(value);
+  },
+  "grpc-max-response-pool-size": (draft, value) => {
+    draft.grpc.maxResponsePoolSize = positive("grpc-max-response-pool-size", parseInt32(value));
+  },
+  "grpc-use-ssl": (draft, value) => {
+    draft.grpc.useTls = parseBoolean(value);
+  },
+  "grpc-use-ssl-mutual": (draft, value) => {
+    draft.grpc.tls.isMutual = parseBoolean(value);
+    draft.grpc.useTls = true;
+  },
+  "grpc-server-cert": (draft, value) => {
+    draft.grpc.tls.certFile = value;
+  },
+  "grpc-server-key": (draft, value) => {
+    draft.grpc.tls.keyFile = value;
+  },
+  "grpc-root-cert": (draft, value) => {
+    draft.grpc.tls.rootCertFile = value;
+  },
+  "grpc-infer-response-compression-level": (draft, value) => {
+    const level = COMPRESSION_LEVELS.find((name) => name === value.toLowerCase());
+    // Underscores: the name of the setting inside the server, and what scripts look for.
+    if (level === undefined) throw new FlagError("invalid argument for --grpc_infer_response_compression_level");
+    draft.grpc.responseCompression = level;
+  },
+  "grpc-restricted-protocol": (draft, value) => {
+    restrict(draft.grpc.accessKeys, "grpc-restricted-protocol", "protocol", GRPC_KEY_PREFIX, value);
+  },
+};
+
+function keepaliveNumber(field: Exclude<keyof OptionsDraft["grpc"]["keepalive"], "permitWithoutCalls">): FlagHandler {
+  return (draft, value) => {
+    draft.grpc.keepalive[field] = parseInt32(value);
+  };
+}
+
+const KEEPALIVE_HANDLERS: Readonly<Record<string, FlagHandler>> = {
+  "grpc-keepalive-time": keepaliveNumber("timeMs"),
+  "grpc-keepalive-timeout": keepaliveNumber("timeoutMs"),
+  "grpc-keepalive-permit-without-calls": (draft, value) => {
+    draft.grpc.keepalive.permitWithoutCalls = parseBoolean(value);
+  },
+  "grpc-http2-max-pings-without-data": keepaliveNumber("maxPingsWithoutData"),
+  "grpc-http2-min-recv-ping-interval-without-data": keepaliveNumber("minPingIntervalWithoutDataMs"),
+  "grpc-http2-max-ping-strikes": keepaliveNumber("maxPingStrikes"),
+  "grpc-max-connection-age": keepaliveNumber("maxConnectionAgeMs"),
+  "grpc-max-connection-age-grace": keepaliveNumber("maxConnectionAgeGraceMs"),
+};
+
+const OTHER_HANDLERS: Readonly<Record<string, FlagHandler>> = {
+  "allow-metrics": enabled("metrics"),
+  "allow-gpu-metrics": (draft, value) => {
+    draft.metrics.gpu = parseBoolean(value);
+  },
+  "allow-cpu-metrics": (draft, value) => {
+    draft.metrics.cpu = parseBoolean(value);
+  },
+  "metrics-address": address("metrics"),
+  "metrics-port": port("metrics"),
+  "metrics-interval-ms": (draft, value) => {
+    draft.metrics.intervalMs = parseFloat64(value);
+  },
+  "metrics-config": (draft, value) => applyMetricsSetting(draft.metrics, value),
+  "allow-sagemaker": enabled("sagemaker"),
+  "sagemaker-port": port("sagemaker"),
+  "sagemaker-thread-count": (draft, value) => {
+    draft.sagemaker.threadCount = parseInt32(value);
+  },
+  "sagemaker-safe-port-range": (draft, value) => {
+    const [low, high] = parsePair(value, "-");
+    draft.sagemaker.safePortRange = [parseInt32(low), parseInt32(high)];
+  },
+  "allow-vertex-ai": enabled("vertex"),
+  "vertex-ai-port": port("vertex"),
+  "vertex-ai-thread-count": (draft, value) => {
+    draft.vertex.threadCount = parseInt32(value);
+  },
+  "vertex-ai-default-model": (draft, value) => {
+    draft.vertex.defaultModel = value;
+  },
+};
+
+export const ENDPOINT_HANDLERS: Readonly<Record<string, FlagHandler>> = {
+  ...HTTP_HANDLERS,
+  ...GRPC_HANDLERS,
+  ...KEEPALIVE_HANDLERS,
+  ...OTHER_HANDLERS,
+};
+
+function positive(flag: string, value: number): number {
+  if (value <= 0) throw new FlagError(`Error: --${flag} must be greater than 0.`);
+  return value;
+}
+
+/** Names of headers have no case. `(?i)` at the front, which other engines know, is thereby said already. */
+function parsePattern(text: string): RegExp | undefined {
+  if (text === "") return undefined;
+  try {
+    return new RegExp(text.replace(/^\(\?i\)/, ""), "i");
+  } catch (cause) {
+    throw new FlagError(`not a regular expression: ${text}`, { cause });
+  }
+}
+
+function restrict(
+  keys: Map<RestrictedApi, AccessKey>,
+  flag: string,
+  what: "api" | "protocol",
+  headerPrefix: string,
+  text: string,
+): void {
+  const setting = parseScopedSetting(flag, text, ":", "<config name>:<setting>=<value>");
+  for (const name of setting.scope.split(",")) {
+    const api = RESTRICTED_APIS.find((known) => known === name);
+    if (api === undefined) throw new FlagError(`unknown restricted ${what} '${name}'`);
+    if (keys.has(api)) {
+      throw new FlagError(`restricted ${what} '${name}' can not be specified in multiple config groups`);
+    }
+    keys.set(api, { header: `${headerPrefix}${setting.key}`, value: setting.value });
+  }
+}

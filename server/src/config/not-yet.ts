@@ -1,0 +1,31 @@
+/** Which accepted flags have no effect, said in words for the log. A feature that is built loses its line here. */
+import type { ServerOptions } from "./server-options.ts";
+
+type Options = Omit<ServerOptions, "notYet">;
+
+const FEATURES: readonly (readonly [isAsked: (options: Options) => boolean, message: string])[] = [
+  [
+    ({ repository }) => repository.controlMode === "poll",
+    "--model-control-mode=poll: the repository is read once, at start",
+  ],
+  [
+    ({ repository }) => repository.isNamespacing,
+    "--model-namespacing: equal model names in several repositories are refused",
+  ],
+  [({ cache }) => cache.settings.size > 0, "--cache-config: responses are not cached"],
+  [({ trace }) => trace.levels.length > 0, "--trace-config: requests are not traced"],
+  [({ sagemaker }) => sagemaker.isEnabled, "--allow-sagemaker: the SageMaker service is not started"],
+  [({ vertex }) => vertex.isEnabled, "--allow-vertex-ai: the Vertex AI service is not started"],
+  [({ rateLimit }) => rateLimit.mode !== "off", "--rate-limit: executions do not wait for resources"],
+  [({ memory }) => memory.allowClientSharedMemory, "--allow-client-shm: clients cannot register shared memory"],
+  [({ memory }) => memory.hostPolicies.size > 0, "--host-policy: instances are not bound to processors"],
+  [({ memory }) => memory.loadGpuLimits.size > 0, "--model-load-gpu-limit: loads are not limited"],
+  [({ memory }) => memory.cudaPoolBytes.size > 0, "--cuda-memory-pool-byte-size: there is no such pool"],
+  [({ memory }) => memory.cudaVirtualAddressBytes.size > 0, "--cuda-virtual-address-size: states do not grow on a GPU"],
+];
+
+export function notYetMessages(options: Options): string[] {
+  return FEATURES.filter(([isAsked]) => isAsked(options)).map(
+    ([, message]) => `not supported yet, ignored: ${message}`,
+  );
+}

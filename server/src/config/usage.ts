@@ -1,0 +1,28 @@
+/** The usage text of the server's command line. */
+import { FLAG_GROUPS, type Flag } from "./flag-table.ts";
+
+const WIDTH = 60;
+
+export function usageText(): string {
+  const groups = FLAG_GROUPS.map(({ title, flags }) => {
+    const lines = flags.map(flagText).join("");
+    return title === "" ? lines : `\n${title}:\n${lines}`;
+  });
+  return `Usage: tritonserver [options]\n${groups.join("")}`;
+}
+
+function flagText(flag: Flag): string {
+  const value = flag.value === undefined ? "" : ` ${flag.value}`;
+  return `  --${flag.name}${value}\n${wrapped(flag.description)}\n`;
+}
+
+/** Lines of at most `WIDTH` characters, each after a tab; a longer word has its own. */
+function wrapped(text: string): string {
+  const lines: string[] = [];
+  for (const word of text.split(" ")) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + 1 + word.length > WIDTH) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines.map((line) => `\t${line}`).join("\n");
+}
