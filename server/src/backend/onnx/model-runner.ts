@@ -1,0 +1,134 @@
+/** Runs a session, on the event loop when that is short and on another thread otherwise. Knows tensors, not requests. */
+import type { Tensor } from "../../core/tensor.ts";
+import type { OutputRequest } from "../../native/onnxruntime-frame.ts";
+import type { OnnxSession } from "../../native/onnxruntime-session.ts";
+import { OnnxRuntimeError } from "../../native/onnxruntime-status.ts";
+import { OutputPlan } from "./output-plan.ts";
+import type { RunGate } from "./run-gate.ts";
+import { RunPolicy } from "./run-policy.ts";
+import type { TurnBudget } from "./turn-budget.ts";
+
+const US_PER_MS = 1000;
+
+export interface RunnerContext {
+  readonly session: OnnxSession;
+  readonly budget: TurnBudget;
+  readonly gate: RunGate;
+}
+
+/** One per model version; its instances share it, since a session runs any number of times at once. */
+export class ModelRunner {
+  readonly session: OnnxSession;
+  readonly #budget: TurnBudget;
+  readonly #gate: RunGate;
+  readonly #policy = new RunPolicy();
+  readonly #plan: OutputPlan;
+  /** False once the model gave an output another shape than it declares. */
+  #isPlanTrusted = true;
+
+  constructor({ session, budget, gate }: RunnerContext) {
+    this.session = session;
+    this.#budget = budget;
+    this.#gate = gate;
+    this.#plan = new OutputPlan(session.info);
+  }
+
+  hasOutput(name: string): boolean {
+    return this.#plan.has(name);
+  }
+
+  /**
+   * Outputs at once when the run was made on the event loop, else a promise of them. `signals`: when all are aborted
+   * nobody wants the result any more and the run stops.
+   * @throws OnnxRuntimeError
+   */
+  run(
+    inputs: readonly Tensor[],
+    outputNames: readonly string[],
+    signals: readonly AbortSignal[],
+  ): Tensor[] | Promise<Tensor[]> {
+    const bytes = inputs.reduce((sum, { data }) => sum + data.byteLength, 0);
+    const outputs = this.#requests(inputs, outputNames);
+    if (!this.#budget.isLeft() || !this.#policy.maySync(bytes)) {
+      return this.#runAsync(inputs, outputs, signals, bytes);
+    }
+    const startMs = performance.now();
+    try {
+      return this.session.run(inputs, outputs);
+    } catch (error) {
+      if (!this.#mayRetry(error, outputs)) throw error;
+      const retried = this.session.run(inputs, withoutTargets(outputs));
+      this.#isPlanTrusted = false;
+      return retried;
+    } finally {
+      const us = (performance.now() - startMs) * US_PER_MS;
+      this.#policy.ranSync(bytes, us);
+      this.#budget.spend(us);
+    }
+  }
+
+  #requests(inputs: readonly Tensor[], names: readonly string[]): OutputRequest[] {
+    return names.map((name) => (this.#isPlanTrusted ? this.#plan.request(name, inputs) : { name }));
+  }
+
+  async #runAsync(
+    inputs: readonly Tensor[],
+    outputs: readonly OutputRequest[],
+    signals: readonly AbortSignal[],
+    bytes: number,
+  ): Promise<Tensor[]> {
+    await this.#gate.enter();
+    try {
+      const startMs = performance.now();
+      const tensors = await this.#runStoppable(inputs, outputs, signals);
+      this.#policy.ranAsync(bytes, (performance.now() - startMs) * US_PER_MS);
+      return tensors;
+    } catch (error) {
+      if (!this.#mayRetry(error, outputs)) throw error;
+      const retried = await this.#runStoppable(inputs, withoutTargets(outputs), signals);
+      this.#isPlanTrusted = false;
+      return retried;
+    } finally {
+      this.#gate.leave();
+    }
+  }
+
+  async #runStoppable(
+    inputs: readonly Tensor[],
+    outputs: readonly OutputRequest[],
+    signals: readonly AbortSignal[],
+  ): Promise<Tensor[]> {
+    const run = this.session.runAsync(inputs, outputs);
+    const unsubscribe = whenAllAborted(signals, () => run.terminate());
+    try {
+      return await run.outputs;
+    } finally {
+      unsubscribe();
+    }
+  }
+
+  /** A wrong guess of an output's shape looks like any other failure: only the run without guesses tells them apart. */
+  #mayRetry(error: unknown, outputs: readonly OutputRequest[]): boolean {
+    return error instanceof OnnxRuntimeError && !error.isTermination && outputs.some(({ into }) => into !== undefined);
+  }
+}
+
+function withoutTargets(outputs: readonly OutputRequest[]): OutputRequest[] {
+  return outputs.map(({ name }) => ({ name }));
+}
+
+/** Calls back once when the last of the signals is aborted; gives the way to stop listening. */
+function whenAllAborted(signals: readonly AbortSignal[], callback: () => void): () => void {
+  let live = signals.length;
+  const onAbort = (): void => {
+    live--;
+    if (live === 0) callback();
+  };
+  for (const signal of signals) {
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+  }
+  return () => {
+    for (const signal of signals) signal.removeEventListener("abort", onAbort);
+  };
+}

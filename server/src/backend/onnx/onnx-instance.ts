@@ -1,0 +1,106 @@
+/** One executor of an ONNX model: a batch of requests in, a response for each out. */
+import { ServerError } from "../../core/server-error.ts";
+import type { Tensor } from "../../core/tensor.ts";
+import type { ValueInfo } from "../../native/onnxruntime-info.ts";
+import { OnnxRuntimeError } from "../../native/onnxruntime-status.ts";
+import type { Batch, ModelInstance } from "../backend.ts";
+import { joinInputs } from "./batch-inputs.ts";
+import { splitOutputs } from "./batch-outputs.ts";
+import type { ModelRunner } from "./model-runner.ts";
+
+export interface OnnxInstanceContext {
+  readonly runner: ModelRunner;
+  readonly modelName: string;
+  /** Everything the model may be given, by name. */
+  readonly inputs: ReadonlyMap<string, ValueInfo>;
+  /** Shapes of the model's scalar outputs as the configuration has them: it cannot say "no dimension". */
+  readonly scalarShapes: ReadonlyMap<string, readonly number[]>;
+  readonly hasBatchDimension: boolean;
+}
+
+export class OnnxInstance implements ModelInstance {
+  readonly name: string;
+  readonly #context: OnnxInstanceContext;
+
+  constructor(name: string, context: OnnxInstanceContext) {
+    this.name = name;
+    this.#context = context;
+  }
+
+  execute(batch: Batch): Promise<void> | undefined {
+    try {
+      this.#expectOneRequest(batch);
+      const inputs = joinInputs(batch.requests, this.#context.inputs);
+      const outputNames = this.#outputNames(batch);
+      const signals = batch.requests.map(({ request }) => request.signal);
+      batch.computeStarted();
+      const outputs = this.#context.runner.run(inputs, outputNames, signals);
+      if (Array.isArray(outputs)) {
+        this.#answer(batch, outputs);
+        return undefined;
+      }
+      return outputs
+        .then((tensors) => this.#answer(batch, tensors))
+        .catch((error: unknown) => this.#fail(batch, error));
+    } catch (error) {
+      this.#fail(batch, error);
+      return undefined;
+    }
+  }
+
+  isReady(): boolean {
+    return true;
+  }
+
+  async close(): Promise<void> {
+    // The session belongs to the model: its instances share it.
+  }
+
+  /** Without a batch dimension there is nothing to join requests along. */
+  #expectOneRequest({ requests }: Batch): void {
+    if (requests.length === 1 || this.#context.hasBatchDimension) return;
+    throw failure("internal", `batch size ${requests.length} for '${this.#context.modelName}', max allowed is 0`);
+  }
+
+  #outputNames(batch: Batch): readonly string[] {
+    const [first, ...others] = batch.requests;
+    const names = new Set(first?.outputNames);
+    for (const { outputNames } of others) for (const name of outputNames) names.add(name);
+    for (const name of names) {
+      if (!this.#context.runner.hasOutput(name)) throw failure("internal", `output tensor '${name}' is not found`);
+    }
+    return [...names];
+  }
+
+  #answer(batch: Batch, tensors: readonly Tensor[]): void {
+    batch.computeEnded();
+    const outputs = tensors.map((tensor) => this.#withConfiguredShape(tensor));
+    const shares = splitOutputs(batch.requests, outputs, this.#context.hasBatchDimension);
+    for (const [index, request] of batch.requests.entries()) {
+      request.respond({ outputs: shares[index] ?? [], final: true });
+    }
+  }
+
+  #withConfiguredShape(tensor: Tensor): Tensor {
+    if (tensor.shape.length > 0) return tensor;
+    const shape = this.#context.scalarShapes.get(tensor.name);
+    return shape === undefined ? tensor : { ...tensor, shape };
+  }
+
+  #fail(batch: Batch, error: unknown): void {
+    const answer = toServerError(error);
+    for (const request of batch.requests) request.fail(answer);
+  }
+}
+
+/** ONNX Runtime's own words reach the client; what else went wrong does not. */
+export function toServerError(error: unknown): ServerError {
+  if (error instanceof ServerError) return error;
+  if (!(error instanceof OnnxRuntimeError)) return failure("internal", "Internal error", error);
+  if (error.isTermination) return new ServerError("cancelled", "request was cancelled", { cause: error });
+  return failure("internal", `onnx runtime error ${error.code}: ${error.message}`, error);
+}
+
+function failure(code: "internal", message: string, cause?: unknown): ServerError {
+  return new ServerError(code, message, { cause, reason: "BACKEND" });
+}

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { RunPolicy, SYNC_LIMIT_US } from "./run-policy.ts";
+
+const BYTES = 64;
+
+test("maySync() keeps an unknown model off the event loop", () => {
+  const policy = new RunPolicy();
+  assert.equal(policy.maySync(BYTES), false);
+  policy.ranAsync(BYTES, 50_000);
+  assert.equal(policy.maySync(BYTES), false);
+});
+
+test("maySync() tries a run that came back soon, and stays on the loop while runs are short", () => {
+  const policy = new RunPolicy();
+  policy.ranAsync(BYTES, 200);
+  assert.equal(policy.maySync(BYTES), true);
+  policy.ranSync(BYTES, 5);
+  for (let run = 0; run < 100; run++) {
+    assert.equal(policy.maySync(BYTES), true);
+    policy.ranSync(BYTES, SYNC_LIMIT_US);
+  }
+});
+
+test("maySync() forgives one run that the system held up, not several", () => {
+  const policy = new RunPolicy();
+  policy.ranAsync(BYTES, 200);
+  policy.ranSync(BYTES, 5);
+  policy.ranSync(BYTES, 1_000_000);
+  assert.equal(policy.maySync(BYTES), true);
+  policy.ranSync(BYTES, 1_000_000);
+  policy.ranSync(BYTES, 1_000_000);
+  assert.equal(policy.maySync(BYTES), false);
+});
+
+test("maySync() tries again ever more rarely when a model is too slow", () => {
+  const policy = new RunPolicy();
+  policy.ranAsync(BYTES, 500);
+  const pauses: number[] = [];
+  for (let round = 0; round < 3; round++) {
+    let pause = 0;
+    while (!policy.maySync(BYTES)) pause++;
+    pauses.push(pause);
+    policy.ranSync(BYTES, 400);
+  }
+  assert.deepEqual(pauses, [0, 64, 128]);
+});
+
+test("maySync() judges small and large inputs apart", () => {
+  const policy = new RunPolicy();
+  policy.ranAsync(BYTES, 100);
+  policy.ranSync(BYTES, 5);
+  assert.equal(policy.maySync(BYTES + 1), true);
+  assert.equal(policy.maySync(BYTES * 1000), false);
+  assert.equal(policy.maySync(0), false);
+});
