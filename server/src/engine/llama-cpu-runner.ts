@@ -16,7 +16,7 @@ export interface LlamaCpuRunnerOptions {
   readonly modelDir: string;
   readonly numBlocks: number;
   readonly blockSize: number;
-  /** Undefined: as many as there are processors. */
+  /** Undefined: as many as there are idle processors. */
   readonly numThreads?: number | undefined;
   /** Type of the matrices in memory. "f32" computes all in f32; the others round activations as well. */
   readonly weightType?: FloatType | undefined;

@@ -61,7 +61,8 @@ export function parseSafetensorsHeader(
 ): ReadonlyMap<string, SafetensorsRange> {
   const text = decodeHeader(header, file);
   const parsed = parseJson(text, file);
-  if (countKeys(parsed) !== countColons(text)) throw new Error(`${file}: header: a name occurs twice, or objects nest deeper than the format`);
+  if (countKeys(parsed) !== countColons(text))
+    throw new Error(`${file}: header: a name occurs twice, or objects nest deeper than the format`);
   const dataStart = SAFETENSORS_PREFIX_BYTES + header.byteLength;
   const ranges: SafetensorsRange[] = [];
   for (const [name, entry] of Object.entries(parsed)) {
