@@ -1,0 +1,243 @@
+/**
+ * From the JSON of an infer request and the bytes behind it to tensors and options. Checks what the HTTP protocol asks
+ * for; whether the model takes these tensors is checked behind `ServedModel.infer`, for every protocol alike.
+ */
+import {
+  type Datatype,
+  hasJsonForm,
+  isDatatype,
+  type JsonInferInput,
+  type JsonInferOutput,
+  type JsonInferRequest,
+  type JsonParameters,
+  type JsonShallow,
+} from "@nereid/wire";
+import { NO_PARAMETERS, NO_SEQUENCE, type ParameterValue, type SequenceInfo } from "../../core/infer-request.ts";
+import { ServerError } from "../../core/server-error.ts";
+import { byteSize, type Tensor } from "../../core/tensor.ts";
+import { BINARY_FORM, type DecodedInfer, JSON_FORM, NO_FORMS, type OutputForm } from "./http-infer-request.ts";
+import {
+  accessError,
+  expectBoolean,
+  expectMember,
+  expectString,
+  expectUnsigned,
+  jsonError,
+  parameterValue,
+} from "./json-access.ts";
+
+const MAX_ELEMENTS = 2n ** 63n - 1n;
+
+/** What decoding must know beside the JSON. */
+export interface DecodeContext {
+  readonly modelName: string;
+  /** The body behind the JSON. */
+  readonly tail: Uint8Array;
+  readonly maxInputBytes: number;
+}
+
+/** @throws ServerError with the protocol's text for the first thing wrong, in its order: id, parameters, inputs, outputs */
+export function decodeInfer(json: JsonInferRequest, context: DecodeContext): DecodedInfer {
+  const id = json.id === undefined ? "" : expectString(json.id, "Unable to parse 'id': ");
+  const options = decodeParameters(json.parameters);
+  const inputs = decodeInputs(json.inputs, context);
+  const { outputs, forms } = decodeOutputs(json.outputs);
+  return { id, inputs, outputs, forms, ...options };
+}
+
+type Options = Pick<DecodedInfer, "parameters" | "sequence" | "priority" | "timeoutUs" | "defaultForm">;
+
+const NO_OPTIONS: Options = {
+  parameters: NO_PARAMETERS,
+  sequence: NO_SEQUENCE,
+  priority: 0,
+  timeoutUs: 0,
+  defaultForm: JSON_FORM,
+};
+
+function decodeParameters(json: JsonParameters): Options {
+  if (json === undefined) return NO_OPTIONS;
+  if (!(json instanceof Map)) throw jsonError("failed to get request params.: attempt to get members for non-object");
+  const parameters = new Map<string, ParameterValue>();
+  const sequence: { -readonly [K in keyof SequenceInfo]: SequenceInfo[K] } = { ...NO_SEQUENCE };
+  const options = { parameters, sequence, priority: 0, timeoutUs: 0, defaultForm: JSON_FORM };
+  for (const [name, value] of json as ReadonlyMap<string, JsonShallow>) {
+    if (name === "sequence_id") sequence.id = sequenceId(value);
+    else if (name === "sequence_start") sequence.start = expectBoolean(value, "Unable to parse 'sequence_start': ");
+    else if (name === "sequence_end") sequence.end = expectBoolean(value, "Unable to parse 'sequence_end': ");
+    else if (name === "priority") options.priority = Number(expectUnsigned(value, "Unable to parse 'priority': "));
+    else if (name === "timeout") options.timeoutUs = Number(expectUnsigned(value, "Unable to parse 'timeout': "));
+    else if (name === "binary_data_output") options.defaultForm = formOf(value, "binary_data_output");
+    else parameters.set(name, customParameter(name, value));
+  }
+  return options;
+}
+
+function sequenceId(value: JsonShallow): bigint | string {
+  if ((typeof value === "number" || typeof value === "bigint") && value >= 0) return BigInt(value);
+  return expectString(value, "Unable to parse 'sequence_id': ");
+}
+
+function formOf(value: JsonShallow | undefined, name: string): OutputForm {
+  return expectBoolean(value, `Unable to parse '${name}': `) ? BINARY_FORM : JSON_FORM;
+}
+
+function customParameter(name: string, value: JsonShallow): ParameterValue {
+  if (!name.startsWith("triton_")) return parameterValue(name, value);
+  throw new ServerError(
+    "invalid_argument",
+    "parameter keys starting with 'triton_' are reserved for Triton usage and should not be specified.",
+  );
+}
+
+function decodeInputs(json: JsonInferRequest["inputs"], context: DecodeContext): Tensor[] {
+  const list = expectMember(json as JsonShallow | undefined, "inputs");
+  if (!Array.isArray(list)) throw accessError("Unable to parse 'inputs': ", "non-array as array");
+  const inputs: Tensor[] = [];
+  let offset = 0;
+  for (const input of list as readonly JsonInferInput[]) {
+    const tensor = decodeInput(input, context, offset);
+    inputs.push(tensor);
+    if (!input.hasData) offset += tensor.data.length;
+  }
+  if (offset !== context.tail.length) {
+    throw new ServerError("invalid_argument", `unexpected additional input data for model '${context.modelName}'`);
+  }
+  return inputs;
+}
+
+function decodeInput(input: JsonInferInput, context: DecodeContext, offset: number): Tensor {
+  const name = expectString(expectMember(input.name, "name") as JsonShallow, "Unable to parse 'name': ");
+  const type = expectString(expectMember(input.datatype, "datatype") as JsonShallow, "Unable to parse 'datatype': ");
+  if (input.shape === undefined) expectMember(undefined, "shape");
+  if (typeof input.shape === "string") throw accessError("Unable to parse 'shape': ", input.shape);
+  const shape = input.shape ?? [];
+  if (!isDatatype(type)) throw new ServerError("invalid_argument", `invalid datatype for input ${name}`);
+  expectShape(name, shape);
+  const parameters = input.parameters instanceof Map ? input.parameters : undefined;
+  expectOneSource(input.hasData, parameters);
+  if (parameters?.has("shared_memory_region")) throw unknownRegion(parameters);
+  if (input.hasData) return jsonTensor(input, { name, datatype: type, shape }, context);
+  const size = expectUnsigned(parameters?.get("binary_data_size"), "Unable to parse 'binary_data_size': ");
+  return { name, datatype: type, shape, data: takeBinary(name, Number(size), context, offset) };
+}
+
+/** Dimensions beyond 2^53 are not exact here, but the product of such a shape is too large all the same. */
+function expectShape(name: string, shape: readonly number[]): void {
+  let count = 1;
+  for (const dim of shape) count *= dim;
+  if (Number.isSafeInteger(count)) return;
+  const text = `invalid shape for input '${name}': shape [${shape.join(",")}]`;
+  if (shape.some((dim) => dim > Number(MAX_ELEMENTS))) {
+    throw new ServerError("invalid_argument", `${text} contains one or more invalid dimensions`);
+  }
+  throw new ServerError(
+    "invalid_argument",
+    `${text} causes total element count to exceed maximum size of ${MAX_ELEMENTS}`,
+  );
+}
+
+function expectOneSource(hasData: boolean, parameters: ReadonlyMap<string, JsonShallow> | undefined): void {
+  const isBinary = parameters?.has("binary_data_size") === true;
+  const isShared = parameters?.has("shared_memory_region") === true;
+  if (Number(hasData) + Number(isBinary) + Number(isShared) === 1) return;
+  const found = [
+    hasData ? "'data'" : "",
+    isBinary ? "'binary_data_size' in 'parameters'" : "",
+    isShared ? "'shared_memory_region' in 'parameters'" : "",
+  ].filter((text) => text !== "");
+  throw new ServerError(
+    "invalid_argument",
+    `Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', 'shared_memory_region' in 'parameters'. But ${found.length === 0 ? "no field is set" : `set ${found.join(", ")}`}`,
+  );
+}
+
+function unknownRegion(parameters: ReadonlyMap<string, JsonShallow>): ServerError {
+  const region = expectString(parameters.get("shared_memory_region"), "Unable to parse 'shared_memory_region': ");
+  return new ServerError("not_found", `Unable to find shared memory region: '${region}'`);
+}
+
+function takeBinary(name: string, size: number, context: DecodeContext, offset: number): Uint8Array {
+  const missing = size - (context.tail.length - offset);
+  if (missing <= 0) return context.tail.subarray(offset, offset + size);
+  throw new ServerError(
+    "invalid_argument",
+    `unexpected size for input '${name}', expecting ${missing} additional bytes for model '${context.modelName}'`,
+  );
+}
+
+type TensorHead = Omit<Tensor, "data">;
+
+function jsonTensor(input: JsonInferInput, head: TensorHead, context: DecodeContext): Tensor {
+  expectJsonForm(head.datatype, head.name);
+  const wanted = byteSize(head.datatype, head.shape);
+  if (wanted !== undefined) expectJsonSize(head.name, wanted, context.maxInputBytes);
+  const { tensor } = input;
+  if (tensor === undefined) throw accessError("Unable to parse 'data': ", "non-array as array");
+  if (tensor.error !== undefined) throw tensorError(head.datatype, tensor.error);
+  if (wanted === undefined) expectJsonSize(head.name, tensor.data.length, context.maxInputBytes);
+  else expectCount(tensor.count, head.shape);
+  return { ...head, data: tensor.data };
+}
+
+/** @throws ServerError for the two datatypes that JSON cannot carry */
+export function expectJsonForm(datatype: Datatype, input: string): void {
+  if (hasJsonForm(datatype)) return;
+  throw new ServerError(
+    "invalid_argument",
+    `receiving ${datatype} data via JSON is not supported. Please use the binary data format for input ${input}`,
+  );
+}
+
+/** An element of the wrong type. */
+export function tensorError(datatype: Datatype, error: string): ServerError {
+  const context = datatype === "BYTES" ? "Unable to parse JSON bytes array: " : "Unable to parse 'data': ";
+  return accessError(context, error);
+}
+
+function expectJsonSize(name: string, numBytes: number, maxInputBytes: number): void {
+  if (numBytes <= maxInputBytes) return;
+  throw new ServerError(
+    "invalid_argument",
+    `JSON input '${name}' has a byte_size (${numBytes} bytes) that exceeds the maximum allowed value of ${maxInputBytes} bytes. Use --http-max-input-size to increase the limit.`,
+  );
+}
+
+function expectCount(count: number, shape: readonly number[]): void {
+  let wanted = 1;
+  for (const dim of shape) wanted *= dim;
+  if (count > wanted) throw jsonError("Unable to parse 'data': Shape does not match true shape of 'data' field");
+  if (count < wanted) throw jsonError("Failed to parse 'data' field: shape does not match true shape");
+}
+
+interface DecodedOutputs {
+  readonly outputs: readonly string[];
+  readonly forms: ReadonlyMap<string, OutputForm>;
+}
+
+const ALL_OUTPUTS: DecodedOutputs = { outputs: [], forms: NO_FORMS };
+
+function decodeOutputs(json: JsonInferRequest["outputs"]): DecodedOutputs {
+  if (json === undefined) return ALL_OUTPUTS;
+  if (!Array.isArray(json)) throw accessError("Unable to parse 'outputs': ", "non-array as array");
+  if (json.length === 0) return ALL_OUTPUTS;
+  const outputs: string[] = [];
+  const forms = new Map<string, OutputForm>();
+  for (const output of json as readonly JsonInferOutput[]) {
+    const name = expectString(expectMember(output.name, "name") as JsonShallow, "Unable to parse 'name': ");
+    outputs.push(name);
+    if (!forms.has(name)) forms.set(name, decodeForm(output.parameters));
+  }
+  return { outputs, forms };
+}
+
+/** A listed output is JSON unless it says otherwise itself, whatever the request as a whole wants. */
+function decodeForm(parameters: JsonParameters): OutputForm {
+  if (!(parameters instanceof Map)) return JSON_FORM;
+  if (parameters.has("shared_memory_region")) throw unknownRegion(parameters);
+  const binary = parameters.get("binary_data");
+  const isBinary = binary !== undefined && formOf(binary, "binary_data").isBinary;
+  const classes = parameters.get("classification");
+  if (classes === undefined) return isBinary ? BINARY_FORM : JSON_FORM;
+  return { isBinary, numClasses: Number(expectUnsigned(classes, "Unable to set 'classification': ")) };
+}

@@ -1,0 +1,132 @@
+/**
+ * From a response to the JSON, and the binary tail, of an infer answer. A generator, so that a large answer is written in
+ * slices; a small one never yields.
+ */
+import { hasJsonForm, type JsonWriter, writeTensorData } from "@nereid/wire";
+import type { ParameterValue } from "../../core/infer-request.ts";
+import type { InferResponse } from "../../core/infer-response.ts";
+import type { ServedModel } from "../../core/model-server.ts";
+import { ServerError } from "../../core/server-error.ts";
+import { byteSize, elementCount, type Tensor } from "../../core/tensor.ts";
+import { classify } from "../classification.ts";
+import type { OutputForm } from "./http-infer-request.ts";
+
+export interface EncodedInfer {
+  /** The JSON, then the binary outputs. */
+  readonly body: readonly Uint8Array[];
+  /** Bytes of the JSON when binary outputs follow, otherwise 0. */
+  readonly headerLength: number;
+}
+
+/** How outputs are wanted: as listed, or in one way for all. */
+export interface OutputForms {
+  readonly forms: ReadonlyMap<string, OutputForm>;
+  readonly defaultForm: OutputForm;
+}
+
+/** @throws ServerError when an output cannot be given in the form wanted */
+export function* encodeInfer(
+  writer: JsonWriter,
+  response: InferResponse,
+  wanted: OutputForms,
+  served: ServedModel,
+): Generator<undefined, EncodedInfer> {
+  const tail: Uint8Array[] = [];
+  writer.begin();
+  writer.byte(0x7b);
+  if (response.id !== "") {
+    writer.raw('"id":');
+    writer.string(response.id);
+    writer.byte(0x2c);
+  }
+  writer.raw('"model_name":');
+  writer.string(response.modelName);
+  writer.raw(',"model_version":');
+  writer.string(response.modelVersion);
+  if (response.parameters.size > 0) writeParameters(writer, response.parameters);
+  writer.raw(',"outputs":[');
+  for (let i = 0; i < response.outputs.length; i++) {
+    const output = response.outputs[i];
+    if (output === undefined) continue;
+    if (i > 0) writer.byte(0x2c);
+    const form = wanted.forms.get(output.name) ?? wanted.defaultForm;
+    const tensor = form.numClasses === 0 ? output : classesOf(output, form.numClasses, served);
+    if (form.isBinary) writeBinaryOutput(writer, tensor, tail);
+    else yield* writeJsonOutput(writer, tensor);
+  }
+  writer.raw("]}");
+  const header = writer.finish();
+  return tail.length === 0
+    ? { body: [header], headerLength: 0 }
+    : { body: [header, ...tail], headerLength: header.length };
+}
+
+function classesOf(output: Tensor, numClasses: number, served: ServedModel): Tensor {
+  return classify(output, numClasses, served.config.max_batch_size > 0, (name, index) => served.label(name, index));
+}
+
+function writeParameters(writer: JsonWriter, parameters: ReadonlyMap<string, ParameterValue>): void {
+  writer.raw(',"parameters":{');
+  let isFirst = true;
+  for (const [name, value] of parameters) {
+    if (!isFirst) writer.byte(0x2c);
+    isFirst = false;
+    writer.string(name);
+    writer.byte(0x3a);
+    writeParameter(writer, value);
+  }
+  writer.byte(0x7d);
+}
+
+export function writeParameter(writer: JsonWriter, value: ParameterValue): void {
+  if (typeof value === "string") writer.string(value);
+  else if (typeof value === "boolean") writer.raw(value ? "true" : "false");
+  else if (typeof value === "number") writer.integer(value);
+  else if (typeof value === "bigint") writer.bigint(value);
+  else writer.double(value.double);
+}
+
+function writeHead(writer: JsonWriter, tensor: Tensor): void {
+  writer.raw('{"name":');
+  writer.string(tensor.name);
+  writer.raw(',"datatype":"');
+  writer.raw(tensor.datatype);
+  writer.raw('","shape":[');
+  for (let i = 0; i < tensor.shape.length; i++) {
+    if (i > 0) writer.byte(0x2c);
+    writer.integer(tensor.shape[i] ?? 0);
+  }
+  writer.byte(0x5d);
+}
+
+/** An empty output contributes its size and no bytes: alone it does not make the answer a binary one. */
+function writeBinaryOutput(writer: JsonWriter, tensor: Tensor, tail: Uint8Array[]): void {
+  writeHead(writer, tensor);
+  writer.raw(',"parameters":{"binary_data_size":');
+  writer.integer(tensor.data.length);
+  writer.raw("}}");
+  if (tensor.data.length > 0) tail.push(tensor.data);
+}
+
+function* writeJsonOutput(writer: JsonWriter, tensor: Tensor): Generator<undefined, void> {
+  writeHead(writer, tensor);
+  writer.raw(',"data":[');
+  yield* writeElements(writer, tensor);
+  writer.raw("]}");
+}
+
+/** The elements of a tensor, without brackets. */
+export function* writeElements(writer: JsonWriter, tensor: Tensor): Generator<undefined, void> {
+  const { datatype, data } = tensor;
+  if (!hasJsonForm(datatype)) {
+    throw new ServerError(
+      "invalid_argument",
+      `sending ${datatype} data via JSON is not supported. Please use the binary data format for output`,
+    );
+  }
+  const expected = byteSize(datatype, tensor.shape);
+  if (expected !== undefined && expected !== data.length) {
+    throw new ServerError("internal", `output tensor shape does not match size of output for '${tensor.name}'`);
+  }
+  yield* writeTensorData(writer, datatype, data, elementCount(tensor.shape));
+}

@@ -1,0 +1,100 @@
+/** The HTTP front end: a listener, its connections and their end. What is answered is decided in `HttpApi`. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { ModelServer } from "../../core/model-server.ts";
+import type { Logger } from "../../observe/log.ts";
+import { describe, HttpApi, type HttpApiOptions } from "./http-api.ts";
+import { NodeCall } from "./node-call.ts";
+import { BodyAborted } from "./read-body.ts";
+import { sendReply, sendStream } from "./send-reply.ts";
+
+/** Longer than the idle time of common load balancers, so that they never meet a connection that just closes. */
+const KEEP_ALIVE_TIMEOUT_MS = 75_000;
+
+export interface HttpFrontendOptions extends HttpApiOptions {
+  readonly address: string;
+  /** 0 = any free port. */
+  readonly port: number;
+}
+
+export interface HttpFrontend {
+  /** @throws the error of the socket, e.g. EADDRINUSE */
+  listen(): Promise<{ readonly address: string; readonly port: number }>;
+  /** Takes no new connections, answers what is in flight, then closes. After `graceMs` what is left is cut. */
+  close(graceMs?: number): Promise<void>;
+}
+
+export interface HttpFrontendDependencies {
+  readonly server: ModelServer;
+  readonly options: HttpFrontendOptions;
+  readonly log: Logger;
+}
+
+export function createHttpFrontend({ server, options, log }: HttpFrontendDependencies): HttpFrontend {
+  const api = new HttpApi(server, options, log);
+  const listener = new HttpListener(api, log);
+  return {
+    listen: () => listener.listen(options.address, options.port),
+    close: (graceMs) => listener.close(graceMs),
+  };
+}
+
+class HttpListener implements HttpFrontend {
+  readonly #api: HttpApi;
+  readonly #log: Logger;
+  readonly #server: Server;
+  #isDraining = false;
+
+  constructor(api: HttpApi, log: Logger) {
+    this.#api = api;
+    this.#log = log;
+    this.#server = createServer((request, response) => this.#accept(request, response));
+    this.#server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
+  }
+
+  listen(address = "", port = 0): Promise<{ readonly address: string; readonly port: number }> {
+    return new Promise((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen(port, address, () => {
+        this.#server.off("error", reject);
+        const bound = this.#server.address() as AddressInfo; // listening on a port, not on a path
+        resolve({ address: bound.address, port: bound.port });
+      });
+    });
+  }
+
+  close(graceMs?: number): Promise<void> {
+    this.#isDraining = true;
+    return new Promise((resolve) => {
+      const timer = graceMs === undefined ? undefined : setTimeout(() => this.#server.closeAllConnections(), graceMs);
+      this.#server.close(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+      this.#server.closeIdleConnections();
+    });
+  }
+
+  #accept(request: IncomingMessage, response: ServerResponse): void {
+    const call = new NodeCall(request);
+    response.sendDate = false;
+    response.on("close", () => {
+      if (!response.writableFinished) call.abort();
+    });
+    this.#answer(call, response).catch((error: unknown) => this.#fail(error, call, response));
+  }
+
+  async #answer(call: NodeCall, response: ServerResponse): Promise<void> {
+    const reply = await this.#api.handle(call);
+    if (response.destroyed) return;
+    if (this.#isDraining) response.shouldKeepAlive = false;
+    if ("chunks" in reply) await sendStream(response, reply, call.signal);
+    else sendReply(response, reply);
+  }
+
+  /** The client left, or a stream broke when its status was long sent: only the connection can tell. */
+  #fail(error: unknown, call: NodeCall, response: ServerResponse): void {
+    if (!(error instanceof BodyAborted)) this.#log.error("http", `${call.method} ${call.path}: ${describe(error)}`);
+    response.destroy();
+  }
+}

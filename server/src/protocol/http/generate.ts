@@ -1,0 +1,134 @@
+/** POST /v2/models/M/generate and /generate_stream: one JSON object in, one or many out. */
+import { JsonReader, JsonTensorReader } from "@nereid/wire";
+import type { InferResponse } from "../../core/infer-response.ts";
+import type { ModelServer, ServedModel } from "../../core/model-server.ts";
+import { ServerError } from "../../core/server-error.ts";
+import { decodeGenerate, type GenerateContext } from "./generate-request.ts";
+import { writeGenerateResponse } from "./generate-response.ts";
+import type { HttpCall } from "./http-call.ts";
+import { type DecodedInfer, HttpInferRequest } from "./http-infer-request.ts";
+import { bytesReply, emptyReply, errorReply, type HttpReply, type HttpStreamReply } from "./http-reply.ts";
+import { isFailure } from "./infer.ts";
+import { type InferCodec, MAX_BYTES_AT_ONCE } from "./infer-codec.ts";
+import { JSON_LIMITS, jsonFailure } from "./json-access.ts";
+import { LoopTurn } from "./loop-turn.ts";
+import { runAtOnce, runInTurns } from "./slices.ts";
+import { errorBody, statusOf } from "./status.ts";
+
+const EVENT_STREAM = "text/event-stream; charset=utf-8";
+const NOT_ONE =
+  "generate expects model to produce exactly 1 response, use generate stream for model that generates various number of responses";
+
+/** A response of the model, or an error in its place. */
+type Outcome = { readonly response: InferResponse } | { readonly error: ServerError };
+
+export class GenerateHandler {
+  readonly #server: ModelServer;
+  readonly #codec: InferCodec;
+  readonly #maxInputBytes: number;
+  readonly #turn = new LoopTurn();
+
+  constructor(server: ModelServer, codec: InferCodec, maxInputBytes: number) {
+    this.#server = server;
+    this.#codec = codec;
+    this.#maxInputBytes = maxInputBytes;
+  }
+
+  /** Exactly one response: anything else is said in the body, under the status of the first. */
+  async generate(model: string, version: string, call: HttpCall): Promise<HttpReply> {
+    const outcomes = this.#outcomes(await this.#start(model, version, call));
+    let first: Outcome | undefined;
+    let count = 0;
+    for await (const outcome of outcomes) {
+      first ??= outcome;
+      count++;
+    }
+    if (first !== undefined && "error" in first) throw first.error;
+    if (first === undefined || count !== 1) return errorReply(200, "application/json", NOT_ONE);
+    return bytesReply("application/json", [this.#write(first, "", "")]);
+  }
+
+  /** The first outcome sets the status; all are events. A refusal is a plain JSON error. */
+  async generateStream(model: string, version: string, call: HttpCall): Promise<HttpReply | HttpStreamReply> {
+    const request = await this.#start(model, version, call);
+    const turn = this.#turn.now();
+    const outcomes = this.#outcomes(request);
+    const step = await outcomes.next();
+    if (step.done === true) return emptyReply(200, EVENT_STREAM);
+    const first = step.value;
+    if (!("error" in first)) return { status: 200, contentType: EVENT_STREAM, chunks: this.#events(first, outcomes) };
+    if (!this.#turn.hasTurned(turn) && !isFailure(first.error)) throw first.error;
+    return { status: statusOf(first.error.code), contentType: EVENT_STREAM, chunks: this.#events(first, outcomes) };
+  }
+
+  async #start(model: string, version: string, call: HttpCall): Promise<[ServedModel, HttpInferRequest]> {
+    const served = this.#server.model(model, version);
+    const encoding = call.header("content-encoding") ?? "";
+    if (encoding !== "" && encoding !== "identity") {
+      throw new ServerError("invalid_argument", "Unsupported content-encoding, only 'identity' is supported.");
+    }
+    const { bytes, size } = await call.body(this.#maxInputBytes);
+    if (size > this.#maxInputBytes) {
+      throw new ServerError(
+        "invalid_argument",
+        `request JSON size of ${size} bytes exceeds the maximum allowed input size of ${this.#maxInputBytes} bytes. Use --http-max-input-size to increase the limit.`,
+      );
+    }
+    const decoded = await this.#decode(bytes, served);
+    return [served, new HttpInferRequest(model, version, decoded, call)];
+  }
+
+  async #decode(bytes: Buffer, served: ServedModel): Promise<DecodedInfer> {
+    const isSmall = bytes.length <= MAX_BYTES_AT_ONCE;
+    const reader = isSmall ? this.#codec.json : new JsonReader(JSON_LIMITS);
+    const tensors = isSmall ? this.#codec.tensors : new JsonTensorReader(reader);
+    const context: GenerateContext = {
+      served,
+      reader,
+      tensors,
+      maxInputBytes: this.#maxInputBytes,
+      requestBytes: bytes.length,
+    };
+    reader.reset(bytes);
+    try {
+      return isSmall ? runAtOnce(decodeGenerate(context)) : await runInTurns(decodeGenerate(context));
+    } catch (error) {
+      throw jsonFailure(error);
+    }
+  }
+
+  async *#outcomes([served, request]: [ServedModel, HttpInferRequest]): AsyncGenerator<Outcome, void> {
+    try {
+      for await (const response of served.infer(request)) {
+        if (response.error !== undefined) yield { error: response.error };
+        else if (!response.empty) yield { response };
+      }
+    } catch (error) {
+      yield { error: ServerError.from(error) };
+    }
+  }
+
+  async *#events(first: Outcome, rest: AsyncGenerator<Outcome, void>): AsyncGenerator<Uint8Array, void> {
+    yield this.#event(first);
+    for await (const outcome of rest) yield this.#event(outcome);
+  }
+
+  #event(outcome: Outcome): Uint8Array {
+    if ("error" in outcome)
+      return Buffer.concat([Buffer.from("data: "), errorBody(outcome.error.message), Buffer.from("\n\n")]);
+    try {
+      return this.#write(outcome, "data: ", "\n\n");
+    } catch (error) {
+      return this.#event({ error: ServerError.from(error) });
+    }
+  }
+
+  #write(outcome: { readonly response: InferResponse }, before: string, after: string): Uint8Array {
+    const { writer } = this.#codec;
+    writer.begin();
+    writer.raw(before);
+    writeGenerateResponse(writer, outcome.response);
+    writer.raw(after);
+    return writer.finish();
+  }
+}

@@ -1,0 +1,119 @@
+/** From a call to a reply: route, restriction, method, handler, error. Knows no socket. */
+import type { ModelServer } from "../../core/model-server.ts";
+import { ServerError } from "../../core/server-error.ts";
+import type { Logger } from "../../observe/log.ts";
+import { GenerateHandler } from "./generate.ts";
+import type { HttpCall } from "./http-call.ts";
+import { type ContentType, errorReply, type HttpReply, type HttpStreamReply } from "./http-reply.ts";
+import { InferHandler, type InferOptions } from "./infer.ts";
+import { InferCodec } from "./infer-codec.ts";
+import { ManageHandlers } from "./manage.ts";
+import { BodyAborted } from "./read-body.ts";
+import { type RestrictedApi, type RestrictedGroup, Restrictions } from "./restricted.ts";
+import { matchRoute, type RouteMatch, type RouteName } from "./router.ts";
+import { statusOf } from "./status.ts";
+import { expectVersion } from "./version.ts";
+
+export interface HttpApiOptions extends InferOptions {
+  readonly restricted: readonly RestrictedGroup[];
+}
+
+type Reply = HttpReply | HttpStreamReply;
+type Handler = (match: RouteMatch, call: HttpCall) => Reply | Promise<Reply>;
+
+interface Route {
+  readonly api: RestrictedApi;
+  /** Content type of errors before the handler says otherwise. */
+  readonly errorType: ContentType;
+  readonly get?: Handler;
+  readonly post?: Handler;
+}
+
+export class HttpApi {
+  readonly #routes: Readonly<Record<RouteName, Route>>;
+  readonly #restrictions: Restrictions;
+  readonly #log: Logger;
+
+  constructor(server: ModelServer, options: HttpApiOptions, log: Logger) {
+    this.#routes = createRoutes(server, options);
+    this.#restrictions = new Restrictions(options.restricted);
+    this.#log = log;
+  }
+
+  /** Never rejects, but for a client that left in the middle of its body. @throws BodyAborted */
+  async handle(call: HttpCall): Promise<Reply> {
+    const match = matchRoute(call.path);
+    if (match === undefined) return errorReply(404, "text/plain", "Not Found");
+    const route = this.#routes[match.name];
+    const missing = this.#restrictions.missingKey(route.api, call);
+    if (missing !== undefined) {
+      return errorReply(403, "text/plain", `This API is restricted, expecting header '${missing}'`);
+    }
+    const handler = call.method === "GET" ? route.get : call.method === "POST" ? route.post : undefined;
+    if (handler === undefined) return errorReply(405, route.errorType, "Method Not Allowed");
+    call.errorType = route.errorType;
+    try {
+      const reply = handler(match.version === "" ? match : expectVersion(match), call);
+      return reply instanceof Promise ? await reply : reply;
+    } catch (error) {
+      return this.#refuse(error, call);
+    }
+  }
+
+  #refuse(thrown: unknown, call: HttpCall): HttpReply {
+    if (thrown instanceof BodyAborted) throw thrown;
+    const error = ServerError.from(thrown);
+    if (error !== thrown) this.#log.error("http", `${call.method} ${call.path}: ${describe(thrown)}`);
+    return errorReply(statusOf(error.code), call.errorType, error.message);
+  }
+}
+
+/** For the log only: a client never sees it. */
+export function describe(thrown: unknown): string {
+  return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
+}
+
+function createRoutes(server: ModelServer, options: HttpApiOptions): Readonly<Record<RouteName, Route>> {
+  const codec = new InferCodec();
+  const infer = new InferHandler(server, codec, options);
+  const generate = new GenerateHandler(server, codec, options.maxInputBytes);
+  const manage = new ManageHandlers(server, options.maxInputBytes);
+  const text: ContentType = "text/plain";
+  const json: ContentType = "application/json";
+  const refuseMemory: Handler = () => manage.refuseSharedMemory();
+  const refuseTracing: Handler = () => manage.refuseTracing();
+  return {
+    live: { api: "health", errorType: text, get: () => manage.live() },
+    ready: { api: "health", errorType: text, get: () => manage.ready() },
+    modelReady: { api: "health", errorType: text, get: (match) => manage.modelReady(match) },
+    serverMetadata: { api: "metadata", errorType: json, get: () => manage.serverMetadata() },
+    modelMetadata: { api: "metadata", errorType: json, get: (match) => manage.modelMetadata(match) },
+    modelConfig: { api: "model-config", errorType: json, get: (match) => manage.modelConfig(match) },
+    modelStatistics: { api: "statistics", errorType: json, get: (match) => manage.statistics(match) },
+    allStatistics: { api: "statistics", errorType: json, get: (match) => manage.statistics(match) },
+    infer: { api: "inference", errorType: text, post: (match, call) => infer.handle(match.model, match.version, call) },
+    generate: {
+      api: "inference",
+      errorType: json,
+      post: (match, call) => generate.generate(match.model, match.version, call),
+    },
+    generateStream: {
+      api: "inference",
+      errorType: json,
+      post: (match, call) => generate.generateStream(match.model, match.version, call),
+    },
+    traceSetting: { api: "trace", errorType: json, get: refuseTracing, post: refuseTracing },
+    logging: {
+      api: "logging",
+      errorType: json,
+      get: () => manage.logging(),
+      post: (_, call) => manage.updateLogging(call),
+    },
+    index: { api: "model-repository", errorType: json, post: (_, call) => manage.index(call) },
+    load: { api: "model-repository", errorType: json, post: (match, call) => manage.load(match, call) },
+    unload: { api: "model-repository", errorType: json, post: (match, call) => manage.unload(match, call) },
+    sharedMemoryStatus: { api: "shared-memory", errorType: json, get: (match) => manage.sharedMemoryStatus(match) },
+    sharedMemoryRegister: { api: "shared-memory", errorType: json, post: refuseMemory },
+    sharedMemoryUnregister: { api: "shared-memory", errorType: json, post: refuseMemory },
+  };
+}

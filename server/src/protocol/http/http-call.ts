@@ -1,0 +1,26 @@
+/** One request as handlers see it: Node's HTTP behind a small interface, so that they run without a socket. */
+import type { ContentType } from "./http-reply.ts";
+
+export interface HttpBody {
+  readonly bytes: Buffer;
+  /** Bytes that came; more than `bytes` holds when the limit was passed. */
+  readonly size: number;
+}
+
+export interface HttpCall {
+  readonly method: string;
+  /** Path as sent: not decoded, without the query. */
+  readonly path: string;
+  /** Names and values in turn, as sent. */
+  readonly rawHeaders: readonly string[];
+  /** `performance.now()` when the head was there. */
+  readonly arrivalMs: number;
+  /** Content type of an error raised now. Handlers move it on as the request proceeds. */
+  errorType: ContentType;
+  /** Aborted when the client is gone. Made when first asked for. */
+  readonly signal: AbortSignal;
+  /** By lower-case name. */
+  header(name: string): string | undefined;
+  /** Reads the body to its end, keeping at most `maxBytes`. */
+  body(maxBytes: number): Promise<HttpBody>;
+}

@@ -1,0 +1,58 @@
+/** What a handler answers, before anything of Node's HTTP is involved. */
+import { errorBody } from "./status.ts";
+
+export type ContentType =
+  | "application/json"
+  | "application/octet-stream"
+  | "text/plain"
+  | "text/event-stream; charset=utf-8";
+
+export interface HttpReply {
+  readonly status: number;
+  /** Undefined for a reply without a body. */
+  readonly contentType: ContentType | undefined;
+  /** Further headers, names and values in turn. */
+  readonly headers: readonly string[];
+  /** The body in pieces that are sent one after the other without a copy. */
+  readonly body: readonly Uint8Array[];
+}
+
+/** A reply that is sent piece by piece, each as soon as it is there. */
+export interface HttpStreamReply {
+  readonly status: number;
+  readonly contentType: ContentType;
+  readonly chunks: AsyncIterable<Uint8Array>;
+}
+
+const NO_HEADERS: readonly string[] = [];
+const NO_BODY: readonly Uint8Array[] = [];
+
+export function jsonReply(value: unknown): HttpReply {
+  return {
+    status: 200,
+    contentType: "application/json",
+    headers: NO_HEADERS,
+    body: [Buffer.from(JSON.stringify(value))],
+  };
+}
+
+export function bytesReply(
+  contentType: ContentType,
+  body: readonly Uint8Array[],
+  headers: readonly string[] = NO_HEADERS,
+): HttpReply {
+  return { status: 200, contentType, headers, body };
+}
+
+export function emptyReply(status: number, contentType: ContentType): HttpReply {
+  return { status, contentType, headers: NO_HEADERS, body: NO_BODY };
+}
+
+export function errorReply(
+  status: number,
+  contentType: ContentType,
+  message: string,
+  headers: readonly string[] = NO_HEADERS,
+): HttpReply {
+  return { status, contentType, headers, body: [errorBody(message)] };
+}

@@ -1,0 +1,165 @@
+/** POST /v2/models/M/infer: from the body to an `InferRequest`, and from the one response to the answer. */
+import type { ParameterValue } from "../../core/infer-request.ts";
+import type { InferResponse } from "../../core/infer-response.ts";
+import { MAX_HTTP_BINARY_BODY_BYTES } from "../../core/limits.ts";
+import type { ModelServer, ServedModel } from "../../core/model-server.ts";
+import { ServerError } from "../../core/server-error.ts";
+import { compressBody, inflateBody, requestEncoding, responseEncoding } from "./compression.ts";
+import { decodeInfer } from "./decode-infer.ts";
+import type { EncodedInfer } from "./encode-infer.ts";
+import { forwardHeaders } from "./forward-headers.ts";
+import type { HttpCall } from "./http-call.ts";
+import { type DecodedInfer, HttpInferRequest } from "./http-infer-request.ts";
+import { bytesReply, errorReply, type HttpReply } from "./http-reply.ts";
+import type { InferCodec } from "./infer-codec.ts";
+import { LoopTurn } from "./loop-turn.ts";
+import { decodeRawInfer } from "./raw-infer.ts";
+
+const HEADER_LENGTH = "inference-header-content-length";
+const SIGNED_DIGITS = /^[+-]?[0-9]+$/;
+
+export interface InferOptions {
+  readonly maxInputBytes: number;
+  /** Headers whose names match become request parameters. */
+  readonly forwardPattern: RegExp | undefined;
+}
+
+export class InferHandler {
+  readonly #server: ModelServer;
+  readonly #codec: InferCodec;
+  readonly #options: InferOptions;
+  readonly #turn = new LoopTurn();
+
+  constructor(server: ModelServer, codec: InferCodec, options: InferOptions) {
+    this.#server = server;
+    this.#codec = codec;
+    this.#options = options;
+  }
+
+  async handle(model: string, version: string, call: HttpCall): Promise<HttpReply> {
+    const served = this.#server.model(model, version);
+    if (served.decoupled) {
+      throw new ServerError("unsupported", "HTTP end point doesn't support models with decoupled transaction policy");
+    }
+    if (requestEncoding(call.header("content-encoding")) === undefined) {
+      return errorReply(501, "text/plain", "Unsupported compression type", ["Accept-Encoding", "gzip, deflate"]);
+    }
+    const decoded = await this.#decode(call, served);
+    const response = await this.#infer(new HttpInferRequest(model, version, decoded, call), served, call);
+    const encoded = this.#codec.writeResponse(response, decoded, served);
+    return this.#reply(encoded instanceof Promise ? await encoded : encoded, call);
+  }
+
+  async #decode(call: HttpCall, served: ServedModel): Promise<DecodedInfer> {
+    const { maxInputBytes } = this.#options;
+    const lengthText = call.header(HEADER_LENGTH);
+    const isBinary = lengthText !== undefined && lengthText !== "0";
+    const body = await call.body(isBinary ? MAX_HTTP_BINARY_BODY_BYTES : maxInputBytes);
+    const encoding = requestEncoding(call.header("content-encoding")) ?? "identity";
+    const bytes = encoding === "identity" ? body.bytes : await inflateBody(body.bytes, encoding, maxInputBytes);
+    const size = encoding === "identity" ? body.size : bytes.length;
+    const headerLength = lengthText === undefined ? size : parseHeaderLength(lengthText, size);
+    call.errorType = "application/json";
+    expectSize(headerLength, size, bytes.length, maxInputBytes);
+    const decoded = headerLength === 0 ? decodeRawInfer(bytes, served) : await this.#json(bytes, headerLength, served);
+    return this.#forward(decoded, call);
+  }
+
+  async #json(bytes: Buffer, headerLength: number, served: ServedModel): Promise<DecodedInfer> {
+    const isWhole = headerLength === bytes.length;
+    const read = this.#codec.readRequest(isWhole ? bytes : bytes.subarray(0, headerLength));
+    return decodeInfer(read instanceof Promise ? await read : read, {
+      modelName: served.name,
+      tail: bytes.subarray(headerLength),
+      maxInputBytes: this.#options.maxInputBytes,
+    });
+  }
+
+  #forward(decoded: DecodedInfer, call: HttpCall): DecodedInfer {
+    const { forwardPattern } = this.#options;
+    if (forwardPattern === undefined) return decoded;
+    const parameters = new Map<string, ParameterValue>(decoded.parameters);
+    forwardHeaders(forwardPattern, call.rawHeaders, parameters);
+    return { ...decoded, parameters };
+  }
+
+  /** The one response. From the moment that the request was taken, errors are of the response path. */
+  async #infer(request: HttpInferRequest, served: ServedModel, call: HttpCall): Promise<InferResponse> {
+    const turn = this.#turn.now();
+    try {
+      const response = await onlyResponse(served.infer(request)[Symbol.asyncIterator]());
+      call.errorType = "text/plain";
+      return response;
+    } catch (error) {
+      if (this.#turn.hasTurned(turn) || isFailure(error)) call.errorType = "text/plain";
+      throw error;
+    }
+  }
+
+  async #reply(encoded: EncodedInfer, call: HttpCall): Promise<HttpReply> {
+    const { body, headerLength } = encoded;
+    const contentType = headerLength > 0 ? "application/octet-stream" : "application/json";
+    const lengthHeader = headerLength > 0 ? ["Inference-Header-Content-Length", String(headerLength)] : [];
+    const encoding = responseEncoding(call.header("accept-encoding"));
+    if (encoding === "identity") return bytesReply(contentType, body, lengthHeader);
+    const compressed = await compressBody(body, encoding);
+    return bytesReply(contentType, [compressed], ["Content-Encoding", encoding, ...lengthHeader]);
+  }
+}
+
+/** An error that a backend raised, however fast. */
+export function isFailure(error: unknown): boolean {
+  return error instanceof ServerError && error.reason === "BACKEND";
+}
+
+async function onlyResponse(responses: AsyncIterator<InferResponse>): Promise<InferResponse> {
+  let only: InferResponse | undefined;
+  let count = 0;
+  for (;;) {
+    const step = await responses.next();
+    if (step.done === true) break;
+    const response = step.value;
+    if (response.error !== undefined) throw response.error;
+    if (!response.empty) {
+      count++;
+      only ??= response;
+    }
+    if (response.final) break;
+  }
+  if (only === undefined || count !== 1) {
+    throw new ServerError("internal", `expected a single response, got ${count}`);
+  }
+  return only;
+}
+
+/** @throws ServerError for a header that is no number or points behind the body */
+function parseHeaderLength(text: string, size: number): number {
+  if (!SIGNED_DIGITS.test(text)) {
+    throw new ServerError("invalid_argument", `Unable to parse Inference-Header-Content-Length, got: ${text}`);
+  }
+  const length = Number(text);
+  if (length >= 0 && length <= size) return length;
+  throw new ServerError("invalid_argument", `inference header size should be in range (0, ${size}), got: ${text}`);
+}
+
+/** @throws ServerError when the JSON, the raw tensor or the whole body is larger than the server takes */
+function expectSize(headerLength: number, size: number, kept: number, maxInputBytes: number): void {
+  if (headerLength > maxInputBytes) {
+    throw new ServerError(
+      "invalid_argument",
+      `request JSON size of ${headerLength} bytes exceeds the maximum allowed input size of ${maxInputBytes} bytes. Use --http-max-input-size to increase the limit.`,
+    );
+  }
+  if (headerLength === 0 && size > maxInputBytes) {
+    throw new ServerError(
+      "invalid_argument",
+      `Raw input has a byte_size (${size} bytes) that exceeds the maximum allowed value of ${maxInputBytes} bytes. Use --http-max-input-size to increase the limit.`,
+    );
+  }
+  if (kept < size) {
+    throw new ServerError(
+      "invalid_argument",
+      `request body of ${size} bytes exceeds the maximum of ${MAX_HTTP_BINARY_BODY_BYTES} bytes`,
+    );
+  }
+}

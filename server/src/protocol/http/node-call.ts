@@ -1,0 +1,61 @@
+/** An `HttpCall` over Node's request and response. */
+import type { IncomingMessage } from "node:http";
+import type { HttpBody, HttpCall } from "./http-call.ts";
+import type { ContentType } from "./http-reply.ts";
+import { readBody } from "./read-body.ts";
+
+export class NodeCall implements HttpCall {
+  readonly method: string;
+  readonly path: string;
+  readonly arrivalMs: number;
+  errorType: ContentType = "text/plain";
+  readonly #request: IncomingMessage;
+  #controller: AbortController | undefined;
+  #isAborted = false;
+
+  constructor(request: IncomingMessage) {
+    this.#request = request;
+    this.method = request.method ?? "";
+    this.path = pathOf(request.url ?? "");
+    this.arrivalMs = performance.now();
+  }
+
+  get rawHeaders(): readonly string[] {
+    return this.#request.rawHeaders;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#isAborted) this.#controller.abort();
+    }
+    return this.#controller.signal;
+  }
+
+  /** The client is gone. */
+  abort(): void {
+    this.#isAborted = true;
+    this.#controller?.abort();
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#request.headers[name];
+    return Array.isArray(value) ? value.join(", ") : value;
+  }
+
+  body(maxBytes: number): Promise<HttpBody> {
+    return readBody(this.#request, maxBytes);
+  }
+}
+
+/** Without the query, and without scheme and host of the absolute form. */
+export function pathOf(url: string): string {
+  let path = url;
+  if (!url.startsWith("/")) {
+    const hostAt = url.indexOf("://");
+    const pathAt = hostAt < 0 ? -1 : url.indexOf("/", hostAt + 3);
+    if (pathAt >= 0) path = url.slice(pathAt);
+  }
+  const queryAt = path.indexOf("?");
+  return queryAt < 0 ? path : path.slice(0, queryAt);
+}

@@ -1,0 +1,62 @@
+/** Writes replies to Node's response: head as one flat list, body in as few writes as possible. */
+import type { ServerResponse } from "node:http";
+import type { HttpReply, HttpStreamReply } from "./http-reply.ts";
+
+/** Smaller bodies are joined: a second write costs more than the copy. */
+const MAX_JOINED_BYTES = 65_536;
+/** The phrase that differs from the standard one. */
+const REASON_405 = "Not Allowed";
+
+export function sendReply(response: ServerResponse, reply: HttpReply): void {
+  let size = 0;
+  for (const part of reply.body) size += part.length;
+  const head = ["Content-Length", String(size)];
+  if (reply.contentType !== undefined) head.unshift("Content-Type", reply.contentType);
+  for (const text of reply.headers) head.push(text);
+  writeHead(response, reply.status, head);
+  const [first] = reply.body;
+  if (first === undefined) {
+    response.end();
+  } else if (reply.body.length === 1) {
+    response.end(first);
+  } else if (size <= MAX_JOINED_BYTES) {
+    response.end(Buffer.concat(reply.body, size));
+  } else {
+    response.cork();
+    for (const part of reply.body) response.write(part);
+    response.uncork();
+    response.end();
+  }
+}
+
+/** Sends each chunk as it comes and asks for the next only when the client has taken enough. */
+export async function sendStream(response: ServerResponse, reply: HttpStreamReply, signal: AbortSignal): Promise<void> {
+  writeHead(response, reply.status, ["Content-Type", reply.contentType]);
+  for await (const chunk of reply.chunks) {
+    if (signal.aborted) break;
+    if (!response.write(chunk)) await drained(response, signal);
+  }
+  response.end();
+}
+
+function writeHead(response: ServerResponse, status: number, head: string[]): void {
+  if (status === 405) response.writeHead(status, REASON_405, head);
+  else response.writeHead(status, head);
+}
+
+/** Resolves when the client has taken what was written, or is gone. */
+function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      response.off("drain", done);
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    if (signal.aborted) {
+      resolve();
+      return;
+    }
+    response.on("drain", done);
+    signal.addEventListener("abort", done);
+  });
+}

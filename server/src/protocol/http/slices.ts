@@ -1,0 +1,19 @@
+/** Runs work that comes as a generator: at once when it is small, in turns of the event loop when it is large. */
+import { setImmediate as nextTurn } from "node:timers/promises";
+
+/** Runs to the end without a pause. */
+export function runAtOnce<T>(work: Generator<undefined, T>): T {
+  let step = work.next();
+  while (step.done !== true) step = work.next();
+  return step.value;
+}
+
+/** Lets the event loop turn at every pause, so that other requests are served in between. */
+export async function runInTurns<T>(work: Generator<undefined, T>): Promise<T> {
+  let step = work.next();
+  while (step.done !== true) {
+    await nextTurn();
+    step = work.next();
+  }
+  return step.value;
+}

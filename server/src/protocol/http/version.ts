@@ -1,0 +1,23 @@
+/** The version in a path: digits that must be a positive 64-bit integer. */
+import { ServerError } from "../../core/server-error.ts";
+import type { RouteMatch } from "./router.ts";
+
+const MAX_VERSION = 2n ** 63n - 1n;
+/** More digits are out of range whatever they are, and costly to convert. */
+const MAX_DIGITS = 64;
+
+/** The match with its version in canonical form: `01` is version 1. @throws ServerError */
+export function expectVersion(match: RouteMatch): RouteMatch {
+  const { version } = match;
+  const value = version.length > MAX_DIGITS ? MAX_VERSION + 1n : BigInt(version);
+  if (value > MAX_VERSION) throw refused(version, " (details: stol)");
+  if (value === 0n) throw refused(version, "");
+  return version === String(value) ? match : { ...match, version: String(value) };
+}
+
+function refused(version: string, details: string): ServerError {
+  return new ServerError(
+    "invalid_argument",
+    `failed to get model version from specified version string '${version}'${details}, version should be an integral value > 0`,
+  );
+}

@@ -1,0 +1,71 @@
+/** The listener that Prometheus reads: GET /metrics on a port of its own. Knows no metric. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Logger } from "../../observe/log.ts";
+
+export interface MetricsFrontendOptions {
+  /** The exposition text, made anew for every scrape. */
+  readonly render: () => string | Promise<string>;
+  readonly address: string;
+  /** 0 = any free port. */
+  readonly port: number;
+  readonly log: Logger;
+}
+
+export interface MetricsFrontend {
+  /** @throws the error of the socket, e.g. EADDRINUSE */
+  listen(): Promise<{ readonly address: string; readonly port: number }>;
+  close(): Promise<void>;
+}
+
+export function createMetricsFrontend({ render, address, port, log }: MetricsFrontendOptions): MetricsFrontend {
+  const server = createServer((request, response) => {
+    response.sendDate = false;
+    answer(request, response, render).catch((error: unknown) => {
+      log.error("metrics", error instanceof Error ? (error.stack ?? error.message) : String(error));
+      if (response.headersSent) response.destroy();
+      else send(response, 500, "text/plain", '{"error":"Internal error"}');
+    });
+  });
+  return { listen: () => listen(server, address, port), close: () => close(server) };
+}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  render: MetricsFrontendOptions["render"],
+): Promise<void> {
+  if (request.method !== "GET") {
+    send(response, 405, "text/plain", '{"error":"Method Not Allowed"}');
+    return;
+  }
+  const [path] = (request.url ?? "").split("?");
+  const isMetrics = path === "/metrics" || path === "/metrics/";
+  send(response, 200, "text/plain; charset=utf-8", isMetrics ? await render() : "");
+}
+
+function send(response: ServerResponse, status: number, contentType: string, text: string): void {
+  const body = Buffer.from(text);
+  const head = ["Content-Type", contentType, "Content-Length", String(body.length)];
+  if (status === 405) response.writeHead(status, "Not Allowed", head);
+  else response.writeHead(status, head);
+  response.end(body);
+}
+
+function listen(server: Server, address: string, port: number): Promise<{ address: string; port: number }> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, address, () => {
+      server.off("error", reject);
+      const bound = server.address() as AddressInfo; // listening on a port, not on a path
+      resolve({ address: bound.address, port: bound.port });
+    });
+  });
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeIdleConnections();
+  });
+}

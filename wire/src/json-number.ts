@@ -1,0 +1,214 @@
+/**
+ * Reads one JSON number from bytes and converts it without making a string where that is exact. Knows no tensors.
+ *
+ * The usual number is digits * 10^exponent with both factors exact in a double, so that one multiplication or division
+ * gives the correctly rounded value. The rest (16 digits and more, large exponents) goes through `Number(text)`.
+ */
+import { JSON_REASON, JsonSyntaxError } from "./json-error.ts";
+import { decodeUtf8 } from "./utf8.ts";
+
+const MAX_EXACT_DIGITS = 15;
+/** Digits that are accumulated; the rest only moves the exponent. */
+const MAX_DIGITS = 19;
+/** Digits of the largest 64-bit integer: a longer one is out of range without looking. */
+const MAX_UINT64_DIGITS = 20;
+const MAX_EXACT_POWER = 22;
+const POWERS: Float64Array = Float64Array.from({ length: MAX_EXACT_POWER + 1 }, (_, i) => Number(`1e${i}`));
+const MIN_NORMAL_FLOAT = 2 ** -126;
+
+export type NumberKind = "integer" | "double" | "special";
+
+export class JsonNumber {
+  kind: NumberKind = "integer";
+  negative = false;
+  /** End of the token. */
+  end = 0;
+  #bytes: Uint8Array = new Uint8Array(0);
+  #start = 0;
+  #digits = 0;
+  #numDigits = 0;
+  #exponent = 0;
+  #special = 0;
+  readonly #double = new Float64Array(1);
+  readonly #words = new Uint32Array(this.#double.buffer);
+
+  /** Reads the number at `start`. @throws JsonSyntaxError */
+  read(bytes: Uint8Array, start: number): void {
+    this.#bytes = bytes;
+    this.#start = start;
+    this.negative = bytes[start] === 0x2d;
+    this.#digits = 0;
+    this.#numDigits = 0;
+    this.#exponent = 0;
+    const first = this.negative ? start + 1 : start;
+    const at = this.#readWhole(first);
+    if (at === first) {
+      this.#readSpecial(at);
+      return;
+    }
+    const next = bytes[at];
+    if (next === 0x2e || next === 0x65 || next === 0x45) {
+      this.kind = "double";
+      this.#readRest(at);
+      return;
+    }
+    this.kind = "integer";
+    this.end = at;
+    this.#refuseOverflow();
+  }
+
+  /** True for an integer that a signed 64-bit variable holds. */
+  isInt64(): boolean {
+    if (this.kind !== "integer") return false;
+    if (this.#numDigits < MAX_DIGITS) return true;
+    if (this.#numDigits > MAX_DIGITS) return false;
+    const value = this.toBigInt();
+    return value >= -(2n ** 63n) && value < 2n ** 63n;
+  }
+
+  isUint64(): boolean {
+    if (this.kind !== "integer") return false;
+    if (this.negative) return this.#digits === 0;
+    if (this.#numDigits < MAX_UINT64_DIGITS) return true;
+    return this.#numDigits === MAX_UINT64_DIGITS && this.toBigInt() < 2n ** 64n;
+  }
+
+  /** True when `toInteger()` is exact. */
+  get isSafe(): boolean {
+    return this.#numDigits <= MAX_EXACT_DIGITS;
+  }
+
+  /** The integer as a number; exact only when `isSafe`. */
+  toInteger(): number {
+    return this.negative ? -this.#digits : this.#digits;
+  }
+
+  toBigInt(): bigint {
+    return BigInt(this.#text());
+  }
+
+  toDouble(): number {
+    if (this.kind === "special") return this.#special;
+    if (this.#numDigits > MAX_EXACT_DIGITS) return this.#slow();
+    const power = this.#exponent;
+    if (power < -MAX_EXACT_POWER || power > MAX_EXACT_POWER) return this.#slow();
+    const value = power < 0 ? this.#digits / (POWERS[-power] ?? 1) : this.#digits * (POWERS[power] ?? 1);
+    return this.negative ? -value : value;
+  }
+
+  /**
+   * A double that rounds to the right float. Up to 19 digits are taken with a few units of error in the 53rd bit, which
+   * can only matter next to the middle of two floats: there, and for subnormal floats, the exact way is taken.
+   */
+  toFloat(): number {
+    const power = this.#exponent;
+    if (this.kind === "special" || power < -MAX_EXACT_POWER || power > MAX_EXACT_POWER) return this.toDouble();
+    const value = power < 0 ? this.#digits / (POWERS[-power] ?? 1) : this.#digits * (POWERS[power] ?? 1);
+    if (this.#numDigits > MAX_EXACT_DIGITS) {
+      this.#double[0] = value;
+      const distance = ((this.#words[0] ?? 0) & 0x1fffffff) - 0x10000000;
+      if (value < MIN_NORMAL_FLOAT || (distance > -32 && distance < 32)) return this.toDouble();
+    }
+    return this.negative ? -value : value;
+  }
+
+  #readWhole(first: number): number {
+    const bytes = this.#bytes;
+    let at = first;
+    let digit = (bytes[at] ?? 0) - 0x30;
+    if (digit === 0) return at + 1;
+    let digits = 0;
+    while (digit >= 0 && digit <= 9) {
+      if (at - first < MAX_DIGITS) digits = digits * 10 + digit;
+      else this.#exponent++;
+      at++;
+      digit = (bytes[at] ?? 0) - 0x30;
+    }
+    this.#digits = digits;
+    this.#numDigits = at - first;
+    return at;
+  }
+
+  #readRest(at: number): void {
+    let end = at;
+    if (this.#bytes[end] === 0x2e) end = this.#readFraction(end + 1);
+    const letter = this.#bytes[end];
+    if (letter === 0x65 || letter === 0x45) end = this.#readExponent(end + 1);
+    this.end = end;
+    this.#refuseOverflow();
+  }
+
+  /** Only a number with an exponent or hundreds of digits can be too big; the cheap test spares all others. */
+  #refuseOverflow(): void {
+    if (this.#exponent + this.#numDigits > 300 && !Number.isFinite(this.toDouble())) {
+      throw new JsonSyntaxError(JSON_REASON.tooBig, this.#start);
+    }
+  }
+
+  #readFraction(first: number): number {
+    const bytes = this.#bytes;
+    let at = first;
+    let digits = this.#digits;
+    let numDigits = this.#numDigits;
+    let digit = (bytes[at] ?? 0) - 0x30;
+    if (digit < 0 || digit > 9) throw new JsonSyntaxError(JSON_REASON.fraction, at);
+    while (digit >= 0 && digit <= 9) {
+      if (numDigits < MAX_DIGITS) {
+        digits = digits * 10 + digit;
+        this.#exponent--;
+        if (digits !== 0) numDigits++;
+      }
+      at++;
+      digit = (bytes[at] ?? 0) - 0x30;
+    }
+    this.#digits = digits;
+    this.#numDigits = numDigits;
+    return at;
+  }
+
+  #readExponent(first: number): number {
+    const bytes = this.#bytes;
+    let at = first;
+    const isNegative = bytes[at] === 0x2d;
+    if (isNegative || bytes[at] === 0x2b) at++;
+    let digit = (bytes[at] ?? 0) - 0x30;
+    if (digit < 0 || digit > 9) throw new JsonSyntaxError(JSON_REASON.exponent, at);
+    let exponent = 0;
+    while (digit >= 0 && digit <= 9) {
+      if (exponent < 100_000) exponent = exponent * 10 + digit;
+      at++;
+      digit = (bytes[at] ?? 0) - 0x30;
+    }
+    this.#exponent += isNegative ? -exponent : exponent;
+    return at;
+  }
+
+  /** NaN, Inf, Infinity: not JSON, but what the protocol speaks. */
+  #readSpecial(at: number): void {
+    this.kind = "special";
+    if (matches(this.#bytes, at, "NaN")) {
+      this.#special = Number.NaN;
+      this.end = at + 3;
+      return;
+    }
+    if (!matches(this.#bytes, at, "Inf")) throw new JsonSyntaxError(JSON_REASON.value, at);
+    this.#special = this.negative ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
+    this.end = at + 3;
+    if (this.#bytes[this.end] !== 0x69) return;
+    if (!matches(this.#bytes, this.end, "inity")) throw new JsonSyntaxError(JSON_REASON.value, this.end);
+    this.end += 5;
+  }
+
+  #slow(): number {
+    return Number(this.#text());
+  }
+
+  #text(): string {
+    return decodeUtf8(this.#bytes, this.#start, this.end);
+  }
+}
+
+function matches(bytes: Uint8Array, at: number, text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false;
+  return true;
+}

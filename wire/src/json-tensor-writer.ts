@@ -1,0 +1,102 @@
+/** Writes the elements of a tensor as JSON, in slices when there are many. */
+import type { JsonDatatype } from "./json-tensor.ts";
+import type { JsonWriter } from "./json-writer.ts";
+
+/** Elements between two pauses. */
+const ELEMENTS_PER_SLICE = 16_384;
+const COMMA = 0x2c;
+
+/**
+ * Writes `count` elements separated by commas, without brackets. `data` is little-endian and may be unaligned.
+ * Of BYTES all elements are written, however many there are; the framing must have been checked.
+ */
+export function* writeTensorData(
+  writer: JsonWriter,
+  datatype: JsonDatatype,
+  data: Uint8Array,
+  count: number,
+): Generator<undefined, void> {
+  if (datatype === "BYTES") {
+    yield* writeStrings(writer, data);
+    return;
+  }
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  for (let from = 0; from < count; from += ELEMENTS_PER_SLICE) {
+    if (from > 0) yield undefined;
+    writeNumbers(writer, datatype, view, from, Math.min(from + ELEMENTS_PER_SLICE, count));
+  }
+}
+
+function* writeStrings(writer: JsonWriter, data: Uint8Array): Generator<undefined, void> {
+  let budget = ELEMENTS_PER_SLICE;
+  let at = 0;
+  while (at + 4 <= data.length) {
+    if (at > 0) writer.byte(COMMA);
+    const end = Math.min(at + 4 + readLength(data, at), data.length);
+    writer.stringBytes(data, at + 4, end);
+    at = end;
+    if (--budget === 0) {
+      budget = ELEMENTS_PER_SLICE;
+      yield undefined;
+    }
+  }
+}
+
+function readLength(data: Uint8Array, at: number): number {
+  const low = (data[at] ?? 0) | ((data[at + 1] ?? 0) << 8) | ((data[at + 2] ?? 0) << 16);
+  return (low | ((data[at + 3] ?? 0) << 24)) >>> 0;
+}
+
+type NumberDatatype = Exclude<JsonDatatype, "BYTES">;
+
+function writeNumbers(writer: JsonWriter, datatype: NumberDatatype, view: DataView, from: number, to: number): void {
+  if (datatype === "FP32") {
+    for (let i = from; i < to; i++) {
+      if (i > 0) writer.byte(COMMA);
+      writer.float(view.getFloat32(4 * i, true));
+    }
+    return;
+  }
+  for (let i = from; i < to; i++) {
+    if (i > 0) writer.byte(COMMA);
+    writeNumber(writer, datatype, view, i);
+  }
+}
+
+function writeNumber(writer: JsonWriter, datatype: NumberDatatype, view: DataView, i: number): void {
+  switch (datatype) {
+    case "BOOL":
+      writer.raw(view.getUint8(i) === 0 ? "false" : "true");
+      break;
+    case "UINT8":
+      writer.integer(view.getUint8(i));
+      break;
+    case "INT8":
+      writer.integer(view.getInt8(i));
+      break;
+    case "UINT16":
+      writer.integer(view.getUint16(2 * i, true));
+      break;
+    case "INT16":
+      writer.integer(view.getInt16(2 * i, true));
+      break;
+    case "UINT32":
+      writer.integer(view.getUint32(4 * i, true));
+      break;
+    case "INT32":
+      writer.integer(view.getInt32(4 * i, true));
+      break;
+    case "UINT64":
+      writer.integer64(view.getUint32(8 * i, true), view.getUint32(8 * i + 4, true), true);
+      break;
+    case "INT64":
+      writer.integer64(view.getUint32(8 * i, true), view.getUint32(8 * i + 4, true), false);
+      break;
+    case "FP32":
+      writer.float(view.getFloat32(4 * i, true));
+      break;
+    case "FP64":
+      writer.double(view.getFloat64(8 * i, true));
+      break;
+  }
+}

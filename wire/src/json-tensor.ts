@@ -1,0 +1,266 @@
+/**
+ * Reads the `data` array of a tensor, flat or nested, straight into its bytes: no JavaScript object per element.
+ * Integers wrap to their width as in C; what is no number, boolean or string of the datatype is remembered as an error
+ * and reading goes on, because a syntax error further down counts more.
+ */
+import type { Datatype } from "./datatype.ts";
+import { type JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./json-reader.ts";
+import { skipContainer } from "./json-value.ts";
+import { type Slab, SlabAllocator } from "./slab.ts";
+
+/** Datatypes that have a JSON form. */
+export type JsonDatatype = Exclude<Datatype, "FP16" | "BF16">;
+
+export interface JsonTensor {
+  readonly data: Uint8Array;
+  /** Elements in the text, which may be more than were wanted and kept. */
+  readonly count: number;
+  /** Elements of the outermost array alone; 1 for a lone value. */
+  readonly outerCount: number;
+  /** What the first element of a wrong type was, e.g. "non-number as double". */
+  readonly error: string | undefined;
+}
+
+/** Elements between two pauses. */
+const ELEMENTS_PER_SLICE = 16_384;
+/** First reservation of a tensor whose size is only claimed yet. */
+const FIRST_BYTES = 8192;
+const FIRST_STRING_BYTES = 1024;
+
+const WRONG_TYPE: Readonly<Record<JsonDatatype, string>> = {
+  BOOL: "non-boolean as boolean",
+  UINT8: "non-unsigned-integer as unsigned-integer",
+  UINT16: "non-unsigned-integer as unsigned-integer",
+  UINT32: "non-unsigned-integer as unsigned-integer",
+  UINT64: "non-unsigned-integer as unsigned-integer",
+  INT8: "non-signed-integer as signed-integer",
+  INT16: "non-signed-integer as signed-integer",
+  INT32: "non-signed-integer as signed-integer",
+  INT64: "non-signed-integer as signed-integer",
+  FP32: "non-number as double",
+  FP64: "non-number as double",
+  BYTES: "non-string as string",
+};
+
+const ELEMENT_BYTES: Readonly<Record<JsonDatatype, number>> = {
+  BOOL: 1,
+  UINT8: 1,
+  UINT16: 2,
+  UINT32: 4,
+  UINT64: 8,
+  INT8: 1,
+  INT16: 2,
+  INT32: 4,
+  INT64: 8,
+  FP32: 4,
+  FP64: 8,
+  BYTES: 0,
+};
+
+export class JsonTensorReader {
+  readonly #reader: JsonReader;
+  readonly #allocator = new SlabAllocator();
+  #slab: Slab;
+  #datatype: JsonDatatype = "INT32";
+  #depth = 0;
+  #isFirst = true;
+  #wanted = 0;
+  #count = 0;
+  #outerCount = 0;
+  /** In elements; for BYTES in bytes. */
+  #capacity = 0;
+  #numBytes = 0;
+  #error: string | undefined;
+
+  constructor(reader: JsonReader) {
+    this.#reader = reader;
+    this.#slab = this.#allocator.reserve(0);
+  }
+
+  /** Reads the array at the reader's position. Keeps `wanted` elements; all strings of BYTES. */
+  *read(datatype: JsonDatatype, wanted: number): Generator<undefined, JsonTensor> {
+    this.#begin(datatype, wanted);
+    this.#depth = 1;
+    this.#reader.open();
+    for (;;) {
+      const state = this.#slice();
+      if (state === "done") return this.#finish();
+      if (state === "pause") yield undefined;
+      else yield* skipContainer(this.#reader);
+    }
+  }
+
+  /** Reads the value at the reader's position as a tensor of one element. */
+  readOne(datatype: JsonDatatype, byte: number): JsonTensor {
+    this.#begin(datatype, 1);
+    this.#outerCount = 1;
+    this.#element(byte);
+    return this.#finish();
+  }
+
+  /** What a value that cannot be an element gives. */
+  refused(datatype: JsonDatatype): JsonTensor {
+    return { data: new Uint8Array(0), count: 0, outerCount: 0, error: WRONG_TYPE[datatype] };
+  }
+
+  #begin(datatype: JsonDatatype, wanted: number): void {
+    this.#datatype = datatype;
+    this.#wanted = wanted;
+    this.#isFirst = true;
+    this.#count = 0;
+    this.#outerCount = 0;
+    this.#numBytes = 0;
+    this.#error = undefined;
+    const size = ELEMENT_BYTES[datatype];
+    const numBytes = size === 0 ? FIRST_STRING_BYTES : Math.min(wanted * size, FIRST_BYTES);
+    this.#slab = this.#allocator.reserve(numBytes);
+    this.#capacity = size === 0 ? numBytes : numBytes / size;
+  }
+
+  #finish(): JsonTensor {
+    const size = ELEMENT_BYTES[this.#datatype];
+    const numBytes = size === 0 ? this.#numBytes : Math.min(this.#count, this.#wanted) * size;
+    const data = this.#allocator.commit(this.#slab, numBytes);
+    return { data, count: this.#count, outerCount: this.#outerCount, error: this.#error };
+  }
+
+  #slice(): "done" | "pause" | "object" {
+    const reader = this.#reader;
+    for (let budget = ELEMENTS_PER_SLICE; budget > 0; budget--) {
+      if (!reader.nextElement(this.#isFirst)) {
+        this.#isFirst = false;
+        if (--this.#depth === 0) return "done";
+        continue;
+      }
+      if (this.#depth === 1) this.#outerCount++;
+      const byte = reader.peek();
+      this.#isFirst = byte === OPEN_ARRAY;
+      if (byte === OPEN_ARRAY) {
+        this.#depth++;
+        reader.open();
+      } else if (byte === OPEN_OBJECT) {
+        this.#refuse();
+        return "object";
+      } else {
+        this.#element(byte);
+      }
+    }
+    return "pause";
+  }
+
+  #element(byte: number): void {
+    if (this.#datatype === "BYTES") this.#string(byte);
+    else if (this.#datatype === "BOOL") this.#boolean(byte);
+    else this.#number(byte);
+  }
+
+  #refuse(): void {
+    this.#error ??= WRONG_TYPE[this.#datatype];
+  }
+
+  #number(byte: number): void {
+    const reader = this.#reader;
+    if (byte !== 0x2d && (byte < 0x30 || byte > 0x39) && byte !== 0x4e && byte !== 0x49) {
+      this.#refuse();
+      reader.skipScalar(byte);
+      return;
+    }
+    reader.readNumber();
+    const at = this.#count++;
+    if (at >= this.#capacity && !this.#grow(at)) return;
+    const { base } = this.#slab;
+    if (this.#datatype === "FP32") this.#slab.f32[base / 4 + at] = reader.number.toFloat();
+    else if (this.#datatype === "FP64") this.#slab.f64[base / 8 + at] = reader.number.toDouble();
+    else this.#integer(at);
+  }
+
+  #integer(at: number): void {
+    const { number } = this.#reader;
+    const isUnsigned = this.#datatype.charCodeAt(0) === 0x55;
+    if (isUnsigned ? !number.isUint64() : !number.isInt64()) {
+      this.#refuse();
+      return;
+    }
+    if (number.isSafe) {
+      const value = number.toInteger();
+      this.#store(at, value, Math.floor(value / 0x100000000));
+    } else {
+      const value = number.toBigInt();
+      this.#store(at, Number(BigInt.asUintN(32, value)), Number(BigInt.asIntN(32, value >> 32n)));
+    }
+  }
+
+  /** A typed array takes of `low` what fits its width. */
+  #store(at: number, low: number, high: number): void {
+    const slab = this.#slab;
+    switch (ELEMENT_BYTES[this.#datatype]) {
+      case 1:
+        slab.u8[slab.base + at] = low;
+        break;
+      case 2:
+        slab.u16[slab.base / 2 + at] = low;
+        break;
+      case 4:
+        slab.i32[slab.base / 4 + at] = low;
+        break;
+      default:
+        slab.u32[slab.base / 4 + 2 * at] = low;
+        slab.i32[slab.base / 4 + 2 * at + 1] = high;
+    }
+  }
+
+  #boolean(byte: number): void {
+    this.#reader.skipScalar(byte);
+    if (byte !== 0x74 && byte !== 0x66) {
+      this.#refuse();
+      return;
+    }
+    const at = this.#count++;
+    if (at >= this.#capacity && !this.#grow(at)) return;
+    this.#slab.u8[this.#slab.base + at] = byte === 0x74 ? 1 : 0;
+  }
+
+  #string(byte: number): void {
+    const reader = this.#reader;
+    if (byte !== 0x22) {
+      this.#refuse();
+      reader.skipScalar(byte);
+      return;
+    }
+    this.#count++;
+    const start = this.#numBytes;
+    const room = start + 4 + reader.scanString();
+    if (room > this.#capacity) this.#move(room, start);
+    const { base, u8 } = this.#slab;
+    const end = reader.copyString(u8, base + start + 4) - base;
+    const length = end - start - 4;
+    u8[base + start] = length;
+    u8[base + start + 1] = length >>> 8;
+    u8[base + start + 2] = length >>> 16;
+    u8[base + start + 3] = length >>> 24;
+    this.#numBytes = end;
+  }
+
+  /** Doubles up to what is wanted. @returns false when element `at` is not wanted */
+  #grow(at: number): boolean {
+    if (at >= this.#wanted) return false;
+    const size = ELEMENT_BYTES[this.#datatype];
+    this.#move(Math.min(at * 2, this.#wanted) * size, at * size);
+    this.#capacity = Math.floor(this.#capacity / size);
+    return true;
+  }
+
+  #move(numBytes: number, used: number): void {
+    const from = this.#slab;
+    const isString = this.#datatype === "BYTES";
+    const to = this.#allocator.reserve(isString ? numBytes * 2 : numBytes);
+    if (to !== from) to.u8.set(from.u8.subarray(from.base, from.base + used), to.base);
+    this.#slab = to;
+    this.#capacity = isString ? numBytes * 2 : numBytes;
+  }
+}
+
+/** Nothing of `tensor` can be told from its JSON: these datatypes have none. */
+export function hasJsonForm(datatype: Datatype): datatype is JsonDatatype {
+  return datatype !== "FP16" && datatype !== "BF16";
+}

@@ -1,0 +1,228 @@
+/**
+ * Writes JSON into bytes, in the style of the protocol's reference server: no spaces, doubles with at least one digit
+ * behind the point, NaN and Infinity as bare words, other bytes than ASCII as they are.
+ */
+import { FloatDigits } from "./float-digits.ts";
+import { writeCodePoint } from "./utf8.ts";
+
+const FIRST_BYTES = 65_536;
+/** A text begins in the current block only while this much of it is free. */
+const MIN_ROOM = 4096;
+const HEX = "0123456789ABCDEF";
+/** Longest number: 17 digits, sign, point, exponent; 20 digits and sign of an integer. */
+const MAX_NUMBER = 32;
+
+export class JsonWriter {
+  bytes: Uint8Array = new Uint8Array(FIRST_BYTES);
+  pos = 0;
+  #start = 0;
+  readonly #float = new FloatDigits();
+
+  /** Begins a text. The last one must be finished: its bytes stay untouched. */
+  begin(): void {
+    if (this.bytes.length - this.pos < MIN_ROOM) {
+      this.bytes = new Uint8Array(FIRST_BYTES);
+      this.pos = 0;
+    }
+    this.#start = this.pos;
+  }
+
+  /** The text written since `begin()`. */
+  finish(): Uint8Array {
+    return this.bytes.subarray(this.#start, this.pos);
+  }
+
+  get size(): number {
+    return this.pos - this.#start;
+  }
+
+  /** Makes room for `count` more bytes. */
+  ensure(count: number): void {
+    if (this.bytes.length - this.pos >= count) return;
+    const used = this.pos - this.#start;
+    const grown = new Uint8Array(Math.max((used + count) * 2, FIRST_BYTES));
+    grown.set(this.bytes.subarray(this.#start, this.pos));
+    this.bytes = grown;
+    this.#start = 0;
+    this.pos = used;
+  }
+
+  byte(value: number): void {
+    this.ensure(1);
+    this.bytes[this.pos++] = value;
+  }
+
+  /** ASCII text that needs no escapes: punctuation and member names of ours. */
+  raw(text: string): void {
+    const { length } = text;
+    this.ensure(length);
+    const { bytes } = this;
+    const at = this.pos;
+    for (let i = 0; i < length; i++) bytes[at + i] = text.charCodeAt(i);
+    this.pos = at + length;
+  }
+
+  string(text: string): void {
+    this.ensure(text.length * 6 + 2);
+    this.bytes[this.pos++] = 0x22;
+    for (let i = 0; i < text.length; i++) {
+      const unit = text.charCodeAt(i);
+      if (unit >= 0x20 && unit < 0x80 && unit !== 0x22 && unit !== 0x5c) {
+        this.bytes[this.pos++] = unit;
+      } else if (unit < 0x80) {
+        this.#escape(unit);
+      } else {
+        const point = text.codePointAt(i) ?? 0;
+        if (point > 0xffff) i++;
+        this.pos = writeCodePoint(this.bytes, this.pos, point >= 0xd800 && point <= 0xdfff ? 0xfffd : point);
+      }
+    }
+    this.bytes[this.pos++] = 0x22;
+  }
+
+  /** Bytes as a JSON string: what is not UTF-8 goes out as it is. */
+  stringBytes(source: Uint8Array, start: number, end: number): void {
+    this.ensure((end - start) * 6 + 2);
+    const { bytes } = this;
+    bytes[this.pos++] = 0x22;
+    for (let i = start; i < end; i++) {
+      const byte = source[i] ?? 0;
+      if (byte >= 0x20 && byte !== 0x22 && byte !== 0x5c) bytes[this.pos++] = byte;
+      else this.#escape(byte);
+    }
+    bytes[this.pos++] = 0x22;
+  }
+
+  #escape(byte: number): void {
+    const { bytes } = this;
+    const short = SHORT_ESCAPES.get(byte);
+    bytes[this.pos++] = 0x5c;
+    if (short !== undefined) {
+      bytes[this.pos++] = short;
+      return;
+    }
+    bytes[this.pos++] = 0x75;
+    bytes[this.pos++] = 0x30;
+    bytes[this.pos++] = 0x30;
+    bytes[this.pos++] = HEX.charCodeAt(byte >> 4);
+    bytes[this.pos++] = HEX.charCodeAt(byte & 15);
+  }
+
+  /** A safe integer. */
+  integer(value: number): void {
+    this.ensure(MAX_NUMBER);
+    let rest = value;
+    if (value < 0) {
+      this.bytes[this.pos++] = 0x2d;
+      rest = -value;
+    }
+    this.pos = rest < 0x7fffffff ? this.#digits32(rest | 0) : this.#digits53(rest);
+  }
+
+  bigint(value: bigint): void {
+    this.raw(value.toString());
+  }
+
+  /** Two halves of a 64-bit integer. */
+  integer64(low: number, high: number, isUnsigned: boolean): void {
+    const value = (isUnsigned ? high >>> 0 : high | 0) * 0x100000000 + (low >>> 0);
+    if (Number.isSafeInteger(value)) {
+      this.integer(value);
+      return;
+    }
+    const exact = (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
+    this.bigint(isUnsigned ? exact : BigInt.asIntN(64, exact));
+  }
+
+  double(value: number): void {
+    this.ensure(MAX_NUMBER);
+    if (Number.isInteger(value) && Math.abs(value) < 0x7fffffff) this.#whole(value);
+    else this.#text(value);
+  }
+
+  /** A single-precision number, as the double it is. */
+  float(value: number): void {
+    this.ensure(MAX_NUMBER);
+    const size = Math.abs(value);
+    if (size < 0x7fffffff && Math.floor(size) === size) this.#whole(value);
+    else if (this.#float.read(size)) this.#fraction(value < 0);
+    else this.#text(value);
+  }
+
+  #whole(value: number): void {
+    if (value < 0 || Object.is(value, -0)) this.bytes[this.pos++] = 0x2d;
+    this.pos = this.#digits32(Math.abs(value) | 0);
+    this.bytes[this.pos++] = 0x2e;
+    this.bytes[this.pos++] = 0x30;
+  }
+
+  #text(value: number): void {
+    const text = String(value);
+    const exponentAt = text.indexOf("e");
+    if (exponentAt >= 0) {
+      this.raw(text.replace("+", ""));
+      return;
+    }
+    this.raw(text);
+    if (Number.isInteger(value)) this.raw(".0");
+  }
+
+  /** The digits of `#float`, between 1e-4 and 2^24 and with a fraction: never an exponent, always a point. */
+  #fraction(isNegative: boolean): void {
+    const { bytes } = this;
+    const { high, low, exponent } = this.#float;
+    if (isNegative) bytes[this.pos++] = 0x2d;
+    if (exponent < 0) {
+      bytes[this.pos++] = 0x30;
+      bytes[this.pos++] = 0x2e;
+      for (let i = exponent; i < -1; i++) bytes[this.pos++] = 0x30;
+    }
+    const first = this.pos;
+    writeDigits(bytes, first, high, 9);
+    writeDigits(bytes, first + 9, low, low === 0 ? 0 : 8);
+    let end = first + (low === 0 ? 9 : 17);
+    while (bytes[end - 1] === 0x30) end--;
+    this.pos = exponent < 0 ? end : this.#insertPoint(first + exponent + 1, end);
+  }
+
+  /** The value is no integer, so there are digits behind the point. */
+  #insertPoint(at: number, end: number): number {
+    this.bytes.copyWithin(at + 1, at, end);
+    this.bytes[at] = 0x2e;
+    return end + 1;
+  }
+
+  #digits32(value: number): number {
+    let length = 1;
+    for (let limit = 10; limit <= value && length < 10; limit *= 10) length++;
+    writeDigits(this.bytes, this.pos, value, length);
+    return this.pos + length;
+  }
+
+  #digits53(value: number): number {
+    const high = Math.floor(value / 1e9);
+    const at = high < 0x7fffffff ? this.#digits32(high) : this.pos;
+    writeDigits(this.bytes, at, value - high * 1e9, 9);
+    return at + 9;
+  }
+}
+
+/** `value` below 2^31 with exactly `length` digits. */
+function writeDigits(bytes: Uint8Array, at: number, value: number, length: number): void {
+  let rest = value | 0;
+  for (let i = at + length - 1; i >= at; i--) {
+    const next = (rest / 10) | 0;
+    bytes[i] = 0x30 + rest - next * 10;
+    rest = next;
+  }
+}
+
+const SHORT_ESCAPES: ReadonlyMap<number, number> = new Map([
+  [0x22, 0x22],
+  [0x5c, 0x5c],
+  [0x08, 0x62],
+  [0x0c, 0x66],
+  [0x0a, 0x6e],
+  [0x0d, 0x72],
+  [0x09, 0x74],
+]);

@@ -1,0 +1,34 @@
+/** Gives short repeated texts (member names, tensor names, datatypes) as one string each instead of decoding them anew. */
+import { decodeUtf8 } from "./utf8.ts";
+
+/** Longer texts are rarely repeated. */
+const MAX_BYTES = 32;
+/** A power of two. A collision replaces: the table never grows, whatever clients send. */
+const SLOTS = 1024;
+
+export class StringTable {
+  readonly #slots: (string | undefined)[] = Array.from({ length: SLOTS }, () => undefined);
+
+  get(bytes: Uint8Array, start: number, end: number): string {
+    const length = end - start;
+    if (length > MAX_BYTES) return decodeUtf8(bytes, start, end);
+    let hash = length;
+    for (let i = start; i < end; i++) hash = (Math.imul(hash, 31) + (bytes[i] ?? 0)) | 0;
+    const slot = (hash ^ (hash >>> 10)) & (SLOTS - 1);
+    const known = this.#slots[slot];
+    if (known !== undefined && isSame(known, bytes, start, length)) return known;
+    const text = decodeUtf8(bytes, start, end);
+    this.#slots[slot] = text;
+    return text;
+  }
+}
+
+/** Only ASCII can match: any other byte is no code unit of a text that was decoded from UTF-8 with the same length. */
+function isSame(text: string, bytes: Uint8Array, start: number, length: number): boolean {
+  if (text.length !== length) return false;
+  for (let i = 0; i < length; i++) {
+    const byte = bytes[start + i] ?? 0;
+    if (byte > 0x7f || text.charCodeAt(i) !== byte) return false;
+  }
+  return true;
+}
