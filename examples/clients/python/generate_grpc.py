@@ -37,25 +37,26 @@ def make_input(name, values):
 
 def make_inputs(flags, declared):
     """Only what the model declares is sent: a request with an unknown input is refused."""
-    one_text = lambda text: np.array([[text.encode()]], dtype=object)
-    length_type = triton_to_np_dtype(declared["max_tokens"])
     wanted = {
-        "text_input": one_text(flags.prompt),
-        "max_tokens": np.array([[flags.max_tokens]], dtype=length_type),
-        "bad_words": one_text(""),
-        "stop_words": one_text(""),
-        "stream": np.array([[flags.streaming]], dtype=bool),
+        "text_input": flags.prompt.encode(),
+        "max_tokens": flags.max_tokens,
+        "bad_words": b"",
+        "stop_words": b"",
+        "stream": flags.streaming,
+        "temperature": flags.temperature,
     }
-    if flags.temperature is not None:
-        wanted["temperature"] = np.array([[flags.temperature]], dtype=np.float32)
-    return [make_input(name, values) for name, values in wanted.items() if name in declared]
+    return [
+        make_input(name, np.full([1] * len(declared[name].shape), value, triton_to_np_dtype(declared[name].datatype)))
+        for name, value in wanted.items()
+        if value is not None and name in declared
+    ]
 
 
 def main():
     flags = parse_flags()
     client = grpcclient.InferenceServerClient(url=flags.url)
     metadata = client.get_model_metadata(flags.model_name)
-    declared = {tensor.name: tensor.datatype for tensor in metadata.inputs}
+    declared = {tensor.name: tensor for tensor in metadata.inputs}
     answers = queue.Queue()
     client.start_stream(callback=lambda result, error: answers.put((result, error)))
     client.async_stream_infer(flags.model_name, make_inputs(flags, declared), enable_empty_final_response=True)

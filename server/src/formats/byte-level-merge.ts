@@ -86,8 +86,7 @@ export class WordMerge {
       this.#previous = new Int32Array(capacity);
       this.#next = new Int32Array(capacity);
       this.#pair = new Int32Array(capacity);
-      // Each of at most n - 1 merges adds two candidates to the first n - 1.
-      this.#heap = new Float64Array(3 * capacity);
+      this.#heap = new Float64Array(capacity >> 1);
     }
     return this.#ids;
   }
@@ -143,6 +142,7 @@ export class WordMerge {
   }
 
   #push(key: number): void {
+    if (this.#heapSize === this.#heap.length) this.#growHeap();
     const heap = this.#heap;
     let hole = this.#heapSize++;
     while (hole > 0) {
@@ -153,6 +153,13 @@ export class WordMerge {
       hole = parent;
     }
     heap[hole] = key;
+  }
+
+  /** Half of the word suffices for text; a merge takes one candidate and adds two, so the size stays below twice the word. */
+  #growHeap(): void {
+    const heap = new Float64Array(2 * this.#heap.length);
+    heap.set(this.#heap);
+    this.#heap = heap;
   }
 
   #pop(): number {
