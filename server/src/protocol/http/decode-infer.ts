@@ -58,19 +58,43 @@ const NO_OPTIONS: Options = {
 function decodeParameters(json: JsonParameters): Options {
   if (json === undefined) return NO_OPTIONS;
   if (!(json instanceof Map)) throw jsonError("failed to get request params.: attempt to get members for non-object");
-  const parameters = new Map<string, ParameterValue>();
-  const sequence: { -readonly [K in keyof SequenceInfo]: SequenceInfo[K] } = { ...NO_SEQUENCE };
-  const options = { parameters, sequence, priority: 0, timeoutUs: 0, defaultForm: JSON_FORM };
-  for (const [name, value] of json as ReadonlyMap<string, JsonShallow>) {
-    if (name === "sequence_id") sequence.id = sequenceId(value);
-    else if (name === "sequence_start") sequence.start = expectBoolean(value, "Unable to parse 'sequence_start': ");
-    else if (name === "sequence_end") sequence.end = expectBoolean(value, "Unable to parse 'sequence_end': ");
-    else if (name === "priority") options.priority = Number(expectUnsigned(value, "Unable to parse 'priority': "));
-    else if (name === "timeout") options.timeoutUs = Number(expectUnsigned(value, "Unable to parse 'timeout': "));
-    else if (name === "binary_data_output") options.defaultForm = formOf(value, "binary_data_output");
-    else parameters.set(name, customParameter(name, value));
-  }
+  const options: MutableOptions = { ...NO_OPTIONS, parameters: new Map(), sequence: { ...NO_SEQUENCE } };
+  for (const [name, value] of json as ReadonlyMap<string, JsonShallow>) decodeParameter(options, name, value);
   return options;
+}
+
+interface MutableOptions {
+  readonly parameters: Map<string, ParameterValue>;
+  readonly sequence: { -readonly [K in keyof SequenceInfo]: SequenceInfo[K] };
+  priority: number;
+  timeoutUs: number;
+  defaultForm: OutputForm;
+}
+
+function decodeParameter(options: MutableOptions, name: string, value: JsonShallow): void {
+  const context = `Unable to parse '${name}': `;
+  switch (name) {
+    case "sequence_id":
+      options.sequence.id = sequenceId(value);
+      break;
+    case "sequence_start":
+      options.sequence.start = expectBoolean(value, context);
+      break;
+    case "sequence_end":
+      options.sequence.end = expectBoolean(value, context);
+      break;
+    case "priority":
+      options.priority = Number(expectUnsigned(value, context));
+      break;
+    case "timeout":
+      options.timeoutUs = Number(expectUnsigned(value, context));
+      break;
+    case "binary_data_output":
+      options.defaultForm = formOf(value, name);
+      break;
+    default:
+      options.parameters.set(name, customParameter(name, value));
+  }
 }
 
 function sequenceId(value: JsonShallow): bigint | string {
@@ -204,6 +228,8 @@ function expectJsonSize(name: string, numBytes: number, maxInputBytes: number): 
 }
 
 function expectCount(count: number, shape: readonly number[]): void {
+  // A tensor without dimensions is refused by the model, in words of its own.
+  if (shape.length === 0) return;
   let wanted = 1;
   for (const dim of shape) wanted *= dim;
   if (count > wanted) throw jsonError("Unable to parse 'data': Shape does not match true shape of 'data' field");
