@@ -83,7 +83,7 @@ test("run() gives a chunked prefill what it gives the whole prompt", async () =>
     { sequence: new TestSequence(contiguousBlocks(0, 40)), tokens: LONG },
   ]);
   const sequence = new TestSequence(contiguousBlocks(40, 40));
-  let last = new Float32Array();
+  let last: Float32Array = new Float32Array();
   for (const [start, end] of [
     [0, 1],
     [1, 130],
