@@ -21,6 +21,14 @@ koffi.config({
   max_async_calls: MAX_ASYNC_CALLS,
 });
 
+/**
+ * Libraries are never unloaded: koffi does that to one whose handle is collected, even while addresses of its functions
+ * are in use.
+ */
+const loaded: LibraryHandle[] = [];
+
+const neverUnloaded = new Set<LibraryHandle>();
+
 const memcpy = koffi.load(null).func("memcpy", "void", ["void*", "void*", "size_t"]);
 
 /** An address in this process. */
@@ -53,9 +61,14 @@ export interface NativeLibrary {
   symbol(name: string): Address;
 }
 
-/** Loads a shared library. @throws Error with the reason of the dynamic linker */
+/**
+ * Loads a shared library, for the life of the process: koffi unloads what is collected, but addresses taken out of a
+ * library's tables do not keep its handle alive. @throws Error with the reason of the dynamic linker
+ */
 export function openLibrary(path: string): NativeLibrary {
   const handle = koffi.load(path);
+  neverUnloaded.add(handle);
+  loaded.push(handle);
   return {
     path,
     func: <Args extends unknown[], Result>(name: string, result: CType, parameters: readonly CType[]) =>
