@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import process from "node:process";
 import { test } from "node:test";
+import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
 import {
   addressOf,
@@ -32,6 +35,30 @@ test("has() tells exported symbols from others", () => {
 test("functionAt() calls through an address", () => {
   const abs = functionAt<[number], number>(libc.symbol("abs"), "int", ["int"]);
   assert.equal(abs(-7), 7);
+});
+
+test("functionAt() goes on working after its library's handle has been collected", async () => {
+  const program = `
+    import { functionAt, openLibrary } from ${JSON.stringify(new URL("./ffi.ts", import.meta.url).href)};
+    import { findLibrary } from ${JSON.stringify(new URL("./library.ts", import.meta.url).href)};
+    import { onnxRuntimeLibrary } from ${JSON.stringify(new URL("./onnxruntime.ts", import.meta.url).href)};
+    const path = findLibrary(onnxRuntimeLibrary(process.platform, process.arch));
+    const base = functionAt(openLibrary(path).symbol("OrtGetApiBase"), "void*", []);
+    const before = base();
+    for (let round = 0; round < 5; round++) {
+      gc();
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    process.stdout.write(String(before === base()));
+  `;
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    "--expose-gc",
+    "--conditions=nereid-source",
+    "--import=tsx",
+    "--input-type=module",
+    `--eval=${program}`,
+  ]);
+  assert.equal(stdout, "true");
 });
 
 test("structType() passes and returns structures by value", () => {
