@@ -5,7 +5,7 @@ import process from "node:process";
 
 const IMPORT = /(?:^|[\s;])(?:import|export)\b[^"';]*?from\s*["']([^"']+)["']|\bimport\s*\(?\s*["']([^"']+)["']/g;
 /** Composition roots: the only files that may import everything. */
-const EXEMPT = new Set(["server/src/main.ts", "server/src/index.ts", "server/src/engine-host.ts"]);
+const EXEMPT = new Set(["server/src/main.ts", "server/src/frontends.ts", "server/src/index.ts", "server/src/engine-host.ts"]);
 const PACKAGES = ["wire", "client", "server", "web"];
 const layers: Record<string, string[]> = JSON.parse(readFileSync(new URL("layers.json", import.meta.url), "utf8"));
 const folders = Object.keys(layers).sort((a, b) => b.length - a.length); // longest match wins

@@ -194,7 +194,9 @@ export class ModelManager {
   #repositoryOf(name: string): string {
     const found = this.#options.repositoryPaths.filter((path) => existsSync(join(path, name)));
     const [path] = found;
-    if (path === undefined) throw new ServerError("not_found", `no repository has a model '${name}'`);
+    if (path === undefined) {
+      throw new ServerError("not_found", `failed to poll model '${name}': model not found in any model repository.`);
+    }
     if (found.length > 1) {
       const text = `failed to poll model '${name}': not unique across all model repositories`;
       throw new ServerError("invalid_argument", text);

@@ -1,0 +1,72 @@
+/** One ready-to-paste request for each served model, printed by `nereid serve`. Pure. */
+import type { ModelServer, ServedModel, TensorMetadata } from "../core/model-server.ts";
+
+type Endpoints = ReadonlyMap<string, { readonly address: string; readonly port: number }>;
+
+/** Above this a tensor does not fit on a line that anybody would paste. */
+const MAX_JSON_ELEMENTS = 64;
+const BYTES_OF: Readonly<Record<string, number>> = {
+  FP16: 2,
+  BF16: 2,
+  INT16: 2,
+  UINT16: 2,
+  BOOL: 1,
+  INT8: 1,
+  UINT8: 1,
+  FP64: 8,
+  INT64: 8,
+  UINT64: 8,
+};
+const DEFAULT_BYTES = 4;
+
+export function curlHints(server: ModelServer, endpoints: Endpoints): string {
+  const lines: string[] = [];
+  for (const [name, { address, port }] of endpoints)
+    lines.push(`${name.padEnd(8)} ${urlOf(address, port, name === "grpc")}`);
+  const http = endpoints.get("http");
+  if (http !== undefined) {
+    const base = urlOf(http.address, http.port, false);
+    const ready = server.index(true).map(({ name, version = "" }) => server.model(name, version));
+    for (const model of ready) lines.push("", `# ${model.name}`, hintOf(base, model));
+  }
+  return `\n${lines.join("\n")}\n\n`;
+}
+
+function urlOf(address: string, port: number, isGrpc: boolean): string {
+  const host = address === "0.0.0.0" || address === "::" ? "localhost" : address;
+  return isGrpc ? `${host}:${port}` : `http://${host}:${port}`;
+}
+
+function hintOf(base: string, model: ServedModel): string {
+  const url = `${base}/v2/models/${model.name}`;
+  const inputs = [...model.inputs.values()].filter(({ name }) => !isOptional(model, name));
+  if (inputs.some(({ name, datatype }) => name === "text_input" && datatype === "BYTES")) {
+    return `curl -X POST ${url}/generate -d '{"text_input": "What is machine learning?", "max_tokens": 20}'`;
+  }
+  const [only] = inputs;
+  if (inputs.length === 1 && only !== undefined && only.datatype !== "BYTES" && elements(only) > MAX_JSON_ELEMENTS) {
+    const bytes = elements(only) * (BYTES_OF[only.datatype] ?? DEFAULT_BYTES);
+    return `head -c ${bytes} /dev/zero | curl -X POST ${url}/infer -H 'Inference-Header-Content-Length: 0' --data-binary @- -o answer.bin`;
+  }
+  if (model.decoupled) return `curl ${url}   # decoupled: use generate_stream or a gRPC stream`;
+  const tensors = inputs.map((input) => JSON.stringify({ ...tensor(input), data: sample(input) }));
+  return `curl -X POST ${url}/infer -d '{"inputs": [${tensors.join(", ")}]}'`;
+}
+
+function isOptional(model: ServedModel, name: string): boolean {
+  return model.config.input.find((input) => input.name === name)?.optional === true;
+}
+
+function tensor({ name, datatype, shape }: TensorMetadata): { name: string; datatype: string; shape: number[] } {
+  return { name, datatype, shape: shape.map((dim) => Math.max(dim, 1)) };
+}
+
+function elements({ shape }: TensorMetadata): number {
+  return shape.reduce((product, dim) => product * Math.max(dim, 1), 1);
+}
+
+function sample(input: TensorMetadata): unknown[] {
+  const values = Array.from({ length: elements(input) }, (_, i) => i + 1);
+  if (input.datatype === "BYTES") return values.map((value) => `text ${value}`);
+  return input.datatype === "BOOL" ? values.map((value) => value % 2 === 0) : values;
+}

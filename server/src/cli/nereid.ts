@@ -1,0 +1,37 @@
+/** The `nereid` command: picks the subcommand and hands its arguments over. */
+import process from "node:process";
+import { serve } from "./serve.ts";
+
+interface Command {
+  readonly summary: string;
+  run(argv: readonly string[]): Promise<void>;
+}
+
+const COMMANDS: ReadonlyMap<string, Command> = new Map([
+  [
+    "serve",
+    {
+      summary: "serve model repositories; takes the flags of tritonserver",
+      run: (argv) => serve(argv, { hints: true }),
+    },
+  ],
+]);
+
+export async function main(argv: readonly string[]): Promise<void> {
+  const [name = "", ...rest] = argv;
+  const command = COMMANDS.get(name);
+  if (command !== undefined) {
+    await command.run(rest);
+    return;
+  }
+  if (name !== "" && name !== "--help" && name !== "help") {
+    process.stderr.write(`nereid: there is no command '${name}'\n`);
+    process.exitCode = 1;
+  }
+  process.stdout.write(usage());
+}
+
+function usage(): string {
+  const lines = [...COMMANDS].map(([name, { summary }]) => `  ${name.padEnd(10)} ${summary}`);
+  return `Usage: nereid <command> [options]\n\nCommands:\n${lines.join("\n")}\n`;
+}

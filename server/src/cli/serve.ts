@@ -1,0 +1,82 @@
+/** `nereid serve`, and all of `tritonserver`: flags in, a running server, signals, an exit code. */
+import process from "node:process";
+import { creationProblem, parseServerFlags } from "../config/parse-server-flags.ts";
+import type { ServerOptions } from "../config/server-options.ts";
+import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
+import { type RunningServer, startServer } from "../main.ts";
+import { ServerLog } from "../observe/log.ts";
+import { curlHints } from "./curl-hints.ts";
+
+const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15 } as const;
+/** First release that is still maintained. */
+const OLDEST_SUPPORTED_NODE = 22;
+
+export async function serve(argv: readonly string[], { hints }: { readonly hints: boolean }): Promise<void> {
+  const parsed = parseServerFlags(argv, process.env);
+  if (parsed.kind === "usage") {
+    process.stderr.write(parsed.text);
+    process.exitCode = parsed.exitCode;
+    return;
+  }
+  const { options } = parsed;
+  for (const warning of options.warnings) process.stderr.write(`${warning}\n`);
+  let server: RunningServer;
+  try {
+    const problem = creationProblem(options);
+    if (problem !== undefined) throw problem;
+    server = await startServer(options, createLog(options));
+  } catch (error) {
+    reportStartFailure(error);
+    return;
+  }
+  if (hints) process.stdout.write(curlHints(server.server, server.endpoints));
+  await stopOnSignal(server);
+}
+
+function createLog({ log }: ServerOptions): ServerLog {
+  const settings = {
+    log_file: log.file,
+    log_info: log.info,
+    log_warning: log.warning,
+    log_error: log.error,
+    log_verbose_level: log.verboseLevel,
+    log_format: log.format,
+  };
+  const serverLog = new ServerLog(settings, { escape: process.env.TRITON_SERVER_ESCAPE_LOG_MESSAGES !== "0" });
+  const major = Number(process.versions.node.split(".")[0]);
+  if (major < OLDEST_SUPPORTED_NODE) {
+    serverLog.warn("server", `Node.js ${process.versions.node} is past its end of life; Node.js 24 is recommended`);
+  }
+  return serverLog;
+}
+
+/** A start that failed ends the process with Triton's words; what is no `ServerError` is a fault of ours and shows its stack. */
+function reportStartFailure(error: unknown): void {
+  const { code, message } = ServerError.from(error);
+  const isListening = message.startsWith("failed to start");
+  const text = isListening ? message : `error: creating server: ${ERROR_CODE_NAMES[code]} - ${message}`;
+  process.stderr.write(`${text}\n`);
+  if (!(error instanceof ServerError)) process.stderr.write(`${error instanceof Error ? error.stack : error}\n`);
+  process.exitCode = 1;
+}
+
+/** The first signal drains; a second one stops waiting for what is in flight. */
+function stopOnSignal(server: RunningServer): Promise<void> {
+  return new Promise((resolve) => {
+    let isStopping = false;
+    const onSignal = (signal: "SIGINT" | "SIGTERM"): void => {
+      if (isStopping) {
+        server.hurry();
+        return;
+      }
+      isStopping = true;
+      process.stdout.write(`Signal (${SIGNAL_NUMBERS[signal]}) received.\n`);
+      void server.stop().then((inTime) => {
+        process.exitCode = inTime ? 0 : 1;
+        resolve();
+      });
+    };
+    process.on("SIGINT", onSignal);
+    process.on("SIGTERM", onSignal);
+  });
+}

@@ -1,0 +1,208 @@
+/** Builds the server, wires its rooms together, shuts it down. The only file that knows all of them. */
+
+import type { Backend, ModelCaller } from "./backend/backend.ts";
+import { createOnnxBackend } from "./backend/onnx/onnx-backend.ts";
+import { createPythonBackend } from "./backend/python/python-backend.ts";
+import { createIdentityBackend } from "./backend/samples/identity.ts";
+import { createRepeatBackend } from "./backend/samples/repeat.ts";
+import { createSquareBackend } from "./backend/samples/square.ts";
+import { createTokenizerBackend } from "./backend/tokenizer/tokenizer-backend.ts";
+import {
+  emptyModelConfig,
+  parseModelConfigJson,
+  parseModelConfigText,
+  prepareModelConfig,
+} from "./config/model-config.ts";
+import { backendSettingsOf, type ServerOptions } from "./config/server-options.ts";
+import { agentTable, backendTable, type ModelRow, modelTable, optionTable } from "./config/tables.ts";
+import type { ModelServer } from "./core/model-server.ts";
+import { ServerError } from "./core/server-error.ts";
+import { frontendsOf, type RunningFrontends } from "./frontends.ts";
+import { cpuFamilies, pinnedMemoryFamilies } from "./observe/host-metrics.ts";
+import type { ServerLog } from "./observe/log.ts";
+import { MetricRegistry } from "./observe/metrics.ts";
+import { checkEnsemble } from "./repository/ensemble-check.ts";
+import { loadModelVersion } from "./repository/load-model.ts";
+import { ModelManager, type ModelManagerOptions, type PolledModel } from "./repository/model-manager.ts";
+import { modelMetricFamilies } from "./repository/model-metrics.ts";
+import { RepositoryServer } from "./repository/model-server.ts";
+import { ModelRegistry } from "./repository/registry.ts";
+
+/** The release of Triton whose behaviour this server has: clients and tools look at it. */
+export const TRITON_VERSION = "2.70.0";
+
+const MS_PER_S = 1000;
+
+export interface RunningServer {
+  readonly server: ModelServer;
+  readonly endpoints: RunningFrontends["endpoints"];
+  /**
+   * Ends in order: not ready, no new requests, accepted ones finish, the rest is cancelled after the time allowed, models
+   * unload callers first, metrics go last. Resolves false when the time ran out.
+   */
+  stop(): Promise<boolean>;
+  /** Cancels what is still in flight; for people who do not want to wait. */
+  hurry(): void;
+}
+
+/** @throws ServerError when a model fails to load and the options say that this ends the start, or a port is taken */
+export async function startServer(options: ServerOptions, log: ServerLog): Promise<RunningServer> {
+  const registry = new ModelRegistry();
+  const metrics = new MetricRegistry();
+  const backends = createBackends();
+  const manager = createManager(options, log, registry, metrics, backends);
+  const server = new RepositoryServer({
+    name: options.serverId,
+    version: TRITON_VERSION,
+    registry,
+    manager,
+    log,
+    isExplicit: options.repository.controlMode === "explicit",
+    strictReadiness: options.repository.strictReadiness,
+  });
+  registerMetrics(options, registry, metrics);
+  const failures = await manager.loadAtStart(startupModels(options));
+  logTables(options, log, server, registry, failures);
+  if (failures.size > 0 && options.repository.exitOnError) {
+    await closeBackends(manager, backends);
+    throw new ServerError("internal", "failed to load all models");
+  }
+  for (const message of options.notYet) log.warn("server", message);
+  server.state = "running";
+  const frontends = frontendsOf(options, server, metrics, log);
+  await frontends.listen().catch(async (error: unknown) => {
+    await closeBackends(manager, backends);
+    throw error;
+  });
+  return {
+    server,
+    endpoints: frontends.endpoints,
+    hurry: () => frontends.hurry(),
+    async stop() {
+      server.state = "exiting";
+      const closing = frontends.closeInference(options.exitTimeoutSecs * MS_PER_S);
+      log.info("server", "Waiting for in-flight requests to complete.");
+      const inTime = await closing;
+      log.info("server", "All models are stopped, unloading models");
+      await closeBackends(manager, backends);
+      await frontends.closeMetrics();
+      if (!inTime) log.error("server", "Exit timeout expired. Exiting immediately.");
+      return inTime;
+    },
+  };
+}
+
+function createBackends(): ReadonlyMap<string, Backend> {
+  const all = [
+    createOnnxBackend(),
+    createPythonBackend(),
+    createTokenizerBackend(),
+    createIdentityBackend(),
+    createRepeatBackend(),
+    createSquareBackend(),
+  ];
+  return new Map([...all.map((backend) => [backend.name, backend] as const)]);
+}
+
+function createManager(
+  options: ServerOptions,
+  log: ServerLog,
+  registry: ModelRegistry,
+  metrics: MetricRegistry,
+  backends: ReadonlyMap<string, Backend>,
+): ModelManager {
+  const { repository } = options;
+  const models: ModelCaller = {
+    infer: (request) => registry.lookUp(request.modelName, request.modelVersion).infer(request),
+  };
+  const context = {
+    backends,
+    registry,
+    models,
+    metrics,
+    log,
+    autoComplete: repository.autoComplete,
+    settingsOf: (backend: string) => backendSettingsOf(options, backend),
+  };
+  const managerOptions: ModelManagerOptions = {
+    repositoryPaths: repository.paths,
+    configName: repository.configName,
+    loadThreads: repository.loadThreadCount,
+    loadRetries: repository.loadRetryCount,
+    registry,
+    log,
+    poll: (folder, configJson) => ({ folder, config: configOf(folder, configJson, repository.autoComplete) }),
+    checkEnsemble: ({ config }) => checkEnsemble(config, (name) => registry.ready(name).at(-1)?.config),
+    load: (model, version) => loadModelVersion(context, model, version),
+  };
+  return new ModelManager(managerOptions);
+}
+
+function configOf(
+  folder: PolledModel["folder"],
+  configJson: string | undefined,
+  autoComplete: boolean,
+): PolledModel["config"] {
+  const written =
+    configJson !== undefined
+      ? parseModelConfigJson(configJson)
+      : folder.config !== undefined
+        ? parseModelConfigText(folder.config.text, folder.config.path)
+        : emptyModelConfig();
+  if (folder.config === undefined && configJson === undefined && !autoComplete) {
+    throw new ServerError("not_found", `model '${folder.name}' has no config.pbtxt, and auto-complete is off`);
+  }
+  return prepareModelConfig({ written, modelName: folder.name, artifacts: folder.artifacts, autoComplete });
+}
+
+function registerMetrics(options: ServerOptions, registry: ModelRegistry, metrics: MetricRegistry): void {
+  for (const family of modelMetricFamilies(registry)) metrics.register(family);
+  for (const family of pinnedMemoryFamilies(options.memory.pinnedPoolBytes)) metrics.register(family);
+  if (options.metrics.cpu) for (const family of cpuFamilies()) metrics.register(family);
+}
+
+/** Undefined = all models of the repositories. */
+function startupModels({ repository }: ServerOptions): readonly string[] | undefined {
+  if (repository.controlMode !== "explicit" || repository.startupModels.includes("*")) return undefined;
+  return repository.startupModels;
+}
+
+function logTables(
+  options: ServerOptions,
+  log: ServerLog,
+  server: ModelServer,
+  registry: ModelRegistry,
+  failures: ReadonlyMap<string, ServerError>,
+): void {
+  log.table("server", agentTable([]));
+  log.table("server", backendTable(usedBackends(registry), options));
+  log.table("server", modelTable(modelRows(registry, failures)));
+  if (options.metrics.cpu) log.info("metrics", "Collecting CPU metrics");
+  log.table("server", optionTable(options, server));
+}
+
+/** Backends of the models that are up. They are part of this program, so there is no library to name. */
+function usedBackends(registry: ModelRegistry): { name: string; path: string }[] {
+  const names = [...registry.allReady()].flatMap(({ config }) => (config.backend === "" ? [] : [config.backend]));
+  return [...new Set(names)].sort().map((name) => ({ name, path: "<built in>" }));
+}
+
+function modelRows(registry: ModelRegistry, failures: ReadonlyMap<string, ServerError>): ModelRow[] {
+  const tried = registry.names().flatMap((name) =>
+    [...registry.versions(name)].map(([version, { state, reason }]) => ({
+      name,
+      version,
+      status: reason === "" ? state : `${state}: ${reason}`,
+    })),
+  );
+  const never = [...failures].filter(([name]) => !registry.isKnown(name));
+  return [
+    ...tried,
+    ...never.map(([name, { message }]) => ({ name, version: undefined, status: `Not loaded: ${message}` })),
+  ];
+}
+
+async function closeBackends(manager: ModelManager, backends: ReadonlyMap<string, Backend>): Promise<void> {
+  await manager.close();
+  await Promise.all([...new Set(backends.values())].map((backend) => backend.close()));
+}
