@@ -152,7 +152,7 @@ export function int32(name: string, values: readonly number[]): Tensor {
 
 /** The elements of an INT32 tensor; views may be unaligned. */
 export function int32Values(tensor: Tensor | undefined): number[] {
-  return tensor === undefined ? [] : [...new Int32Array(tensor.data.slice().buffer)];
+  return tensor === undefined ? [] : [...new Int32Array(new Uint8Array(tensor.data).buffer)];
 }
 
 export function textOf(tensor: Tensor | undefined): string | undefined {

@@ -1,0 +1,150 @@
+"""The binary form of messages between server and stub: little-endian fields, lengths in front. Knows no message.
+
+The counterpart is `server/src/backend/python/wire-codec.ts`; the two change together.
+"""
+
+from __future__ import annotations
+
+import struct
+
+_U32 = struct.Struct("<I")
+_I64 = struct.Struct("<q")
+_U64 = struct.Struct("<Q")
+_F64 = struct.Struct("<d")
+
+# Tensor data starts at a multiple of this in a message, so that arrays over it are aligned.
+DATA_ALIGNMENT = 8
+
+BOOL, INT, STRING, DOUBLE = range(4)
+
+
+class Writer:
+    """Collects the parts of one message; big data is referred to and not copied."""
+
+    def __init__(self, kind: int) -> None:
+        self._parts: list = [bytes((kind,))]
+        self._size = 1
+
+    def _append(self, data) -> None:
+        self._parts.append(data)
+        self._size += len(data)
+
+    def u8(self, value: int) -> None:
+        self._append(bytes((value,)))
+
+    def u32(self, value: int) -> None:
+        self._append(_U32.pack(value))
+
+    def i64(self, value: int) -> None:
+        self._append(_I64.pack(value))
+
+    def u64(self, value: int) -> None:
+        self._append(_U64.pack(value))
+
+    def string(self, value: str) -> None:
+        data = value.encode("utf-8", "replace")
+        self._append(_U32.pack(len(data)))
+        self._append(data)
+
+    def strings(self, values) -> None:
+        self.u32(len(values))
+        for value in values:
+            self.string(value)
+
+    def tensor(self, name: str, datatype: int, shape, data) -> None:
+        self.string(name)
+        self.u8(datatype)
+        self.u32(len(shape))
+        for dim in shape:
+            self.i64(dim)
+        self.u32(len(data))
+        self._append(b"\0" * (-self._size % DATA_ALIGNMENT))
+        self._append(data)
+
+    def parameters(self, values: dict) -> None:
+        self.u32(len(values))
+        for name, value in values.items():
+            self.string(name)
+            if isinstance(value, bool):
+                self.u8(BOOL)
+                self.u8(int(value))
+            elif isinstance(value, int):
+                self.u8(INT)
+                self.i64(value)
+            else:
+                self.u8(STRING)
+                self.string(value)
+
+    def correlation(self, value) -> None:
+        if isinstance(value, str):
+            self.u8(1)
+            self.string(value)
+        else:
+            self.u8(0)
+            self.u64(value)
+
+    def frame(self) -> list:
+        """The parts to send, length of the message first."""
+        return [_U32.pack(self._size), *self._parts]
+
+
+class Reader:
+    """Takes the fields of one message out in order; tensor data stays a view of the message."""
+
+    def __init__(self, body: bytearray) -> None:
+        self._body = body
+        self._view = memoryview(body)
+        self._at = 0
+
+    def _take(self, size: int) -> int:
+        start = self._at
+        if start + size > len(self._body):
+            raise ValueError("message of %d bytes ends inside a field" % len(self._body))
+        self._at = start + size
+        return start
+
+    def u8(self) -> int:
+        return self._body[self._take(1)]
+
+    def u32(self) -> int:
+        return _U32.unpack_from(self._body, self._take(4))[0]
+
+    def i64(self) -> int:
+        return _I64.unpack_from(self._body, self._take(8))[0]
+
+    def u64(self) -> int:
+        return _U64.unpack_from(self._body, self._take(8))[0]
+
+    def f64(self) -> float:
+        return _F64.unpack_from(self._body, self._take(8))[0]
+
+    def string(self) -> str:
+        size = self.u32()
+        start = self._take(size)
+        return str(self._view[start : start + size], "utf-8", "replace")
+
+    def strings(self) -> list:
+        return [self.string() for _ in range(self.u32())]
+
+    def tensor(self) -> tuple:
+        name = self.string()
+        datatype = self.u8()
+        shape = [self.i64() for _ in range(self.u32())]
+        size = self.u32()
+        self._take(-self._at % DATA_ALIGNMENT)
+        start = self._take(size)
+        return name, datatype, shape, self._view[start : start + size]
+
+    def parameters(self) -> dict:
+        return {self.string(): self._parameter() for _ in range(self.u32())}
+
+    def _parameter(self):
+        tag = self.u8()
+        if tag == BOOL:
+            return self.u8() != 0
+        if tag == INT:
+            return self.i64()
+        return self.string() if tag == STRING else self.f64()
+
+    def correlation(self):
+        return self.string() if self.u8() == 1 else self.u64()

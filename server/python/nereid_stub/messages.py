@@ -1,0 +1,108 @@
+"""The messages between server and stub. The counterpart is `server/src/backend/python/messages.ts`."""
+
+from __future__ import annotations
+
+from .codec import Reader, Writer
+
+# Both sides refuse to talk to another version.
+PROTOCOL_VERSION = 1
+
+# Server to stub.
+INITIALIZE, EXECUTE, CANCEL, CREDIT, CALL_RESPONSE, FINALIZE = range(1, 7)
+# Stub to server.
+HELLO, INITIALIZED, EXECUTED, RESPONSE, CALL, CALL_CANCEL, LOG, FINALIZED = range(65, 73)
+
+MODE_DESCRIBE = 0
+MODE_SERVE = 1
+
+
+class Initialize:
+    """What to load and how."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.mode = reader.u8()
+        self.name = reader.string()
+        self.version = reader.string()
+        self.version_folder = reader.string()
+        self.file = reader.string()
+        self.model_folder = reader.string()
+        self.config = reader.string()
+        self.decoupled = reader.u8() == 1
+        self.arguments = {reader.string(): reader.string() for _ in range(reader.u32())}
+
+
+def hello(python_version: str) -> list:
+    writer = Writer(HELLO)
+    writer.u32(PROTOCOL_VERSION)
+    writer.string(python_version)
+    return writer.frame()
+
+
+def initialized(error: str | None, config: str) -> list:
+    writer = Writer(INITIALIZED)
+    writer.u8(0 if error is None else 1)
+    writer.string(config if error is None else error)
+    return writer.frame()
+
+
+def finalized(error: str | None) -> list:
+    writer = Writer(FINALIZED)
+    writer.u8(0 if error is None else 1)
+    writer.string(error or "")
+    return writer.frame()
+
+
+def executed(batch_id: int, responses: list) -> list:
+    """`responses` holds one entry a request: an InferenceResponse, or None when its sender answers."""
+    writer = Writer(EXECUTED)
+    writer.u32(batch_id)
+    writer.u8(0)
+    writer.u32(len(responses))
+    for response in responses:
+        _write_optional(writer, response)
+    return writer.frame()
+
+
+def executed_with_error(batch_id: int, error: str) -> list:
+    writer = Writer(EXECUTED)
+    writer.u32(batch_id)
+    writer.u8(1)
+    writer.string(error)
+    return writer.frame()
+
+
+def response(key: int, final: bool, answer) -> list:
+    writer = Writer(RESPONSE)
+    writer.u32(key)
+    writer.u8(1 if final else 0)
+    _write_optional(writer, answer)
+    return writer.frame()
+
+
+def call(call_id: int, decoupled: bool, request) -> list:
+    writer = Writer(CALL)
+    writer.u32(call_id)
+    writer.u8(1 if decoupled else 0)
+    request._write(writer)
+    return writer.frame()
+
+
+def call_cancel(call_id: int) -> list:
+    writer = Writer(CALL_CANCEL)
+    writer.u32(call_id)
+    return writer.frame()
+
+
+def log(level: int, file: str, line: int, message: str) -> list:
+    writer = Writer(LOG)
+    writer.u8(level)
+    writer.string(file)
+    writer.u32(line)
+    writer.string(message)
+    return writer.frame()
+
+
+def _write_optional(writer: Writer, answer) -> None:
+    writer.u8(0 if answer is None else 1)
+    if answer is not None:
+        answer._write(writer)

@@ -1,0 +1,206 @@
+"""Requests: those the server gives to `execute`, and those a model makes to call other models."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import json
+import queue
+
+from . import runtime
+from .codec import Reader
+from .errors import TritonModelException
+from .response import InferenceResponse, InferenceResponseSender, check_parameters
+from .tensor import Tensor
+
+RELEASE_ALL = 1
+RELEASE_RESCHEDULE = 2
+
+
+class MemoryType(enum.IntEnum):
+    TRITONSERVER_MEMORY_CPU = 0
+    TRITONSERVER_MEMORY_GPU = 1
+
+
+class PreferredMemory:
+    """Where outputs of a called model should land. All tensors of this process are in host memory."""
+
+    def __init__(self, preferred_memory_type, preferred_device_id: int = 0) -> None:
+        self.preferred_memory_type = MemoryType(preferred_memory_type)
+        self.preferred_device_id = preferred_device_id
+
+
+class InferenceTrace:
+    def __init__(self, context: str | None = None) -> None:
+        self._context = context
+
+    def get_context(self):
+        return self._context
+
+
+class InferenceRequest:
+    def __init__(
+        self,
+        request_id="",
+        correlation_id=0,
+        inputs=(),
+        requested_output_names=(),
+        model_name="",
+        model_version=-1,
+        flags=0,
+        timeout=0,
+        preferred_memory=None,
+        trace=None,
+        parameters=None,
+    ) -> None:
+        if isinstance(correlation_id, bool) or not isinstance(correlation_id, (int, str)):
+            raise TritonModelException("Correlation ID must be integer or string")
+        where = "for request with id '%s' and model name '%s' should not be empty." % (request_id, model_name)
+        for tensor in inputs:
+            if tensor is None:
+                raise TritonModelException("Input tensor " + where)
+            if not isinstance(tensor, Tensor):
+                raise TypeError("inputs must hold Tensor objects, not %s" % type(tensor).__name__)
+        if "" in requested_output_names:
+            raise TritonModelException("Requested output name " + where)
+        self._id = request_id
+        self._correlation = correlation_id
+        self._inputs = list(inputs)
+        self._wanted = set(requested_output_names)
+        self._model_name = model_name
+        self._model_version = model_version
+        self._flags = flags
+        self._timeout = timeout
+        self._parameters = check_parameters(parameters)
+        self._trace = InferenceTrace() if trace is None else trace
+        self._release_flags = RELEASE_ALL
+        self._sender = None
+
+    @classmethod
+    def _read(cls, reader: Reader, decoupled: bool) -> "InferenceRequest":
+        """A request of the server, field by field as it is on the wire."""
+        self = cls.__new__(cls)
+        key = reader.u32()
+        self._flags = reader.u32()
+        self._timeout = reader.u64()
+        self._correlation = reader.correlation()
+        self._id = reader.string()
+        self._parameters = reader.string()
+        self._wanted = set(reader.strings())
+        self._inputs = [Tensor._from_wire(*reader.tensor()) for _ in range(reader.u32())]
+        self._sender = InferenceResponseSender(key, decoupled, self._wanted, reader.u8() == 1)
+        self._model_name = ""
+        self._model_version = -1
+        self._trace = InferenceTrace()
+        self._release_flags = RELEASE_ALL
+        return self
+
+    def inputs(self) -> list:
+        return self._inputs
+
+    def request_id(self) -> str:
+        return self._id
+
+    def correlation_id(self):
+        return self._correlation
+
+    def requested_output_names(self) -> set:
+        return self._wanted
+
+    def flags(self) -> int:
+        return self._flags
+
+    def set_flags(self, flags: int) -> None:
+        self._flags = flags
+
+    def timeout(self) -> int:
+        return self._timeout
+
+    def parameters(self) -> str:
+        return self._parameters if isinstance(self._parameters, str) else json.dumps(self._parameters)
+
+    def trace(self) -> InferenceTrace:
+        return self._trace
+
+    def set_release_flags(self, flags: int) -> None:
+        if flags != RELEASE_ALL:
+            raise TritonModelException("Rescheduling of requests is not supported")
+        self._release_flags = flags
+
+    def get_response_sender(self):
+        return self._sender
+
+    def is_cancelled(self) -> bool:
+        return self._sender is not None and self._sender.is_cancelled()
+
+    def exec(self, decoupled: bool = False):
+        """Runs the request on another model and waits: a response, or with `decoupled` an iterator of responses."""
+        answers: queue.SimpleQueue = queue.SimpleQueue()
+        call_id = runtime.stub().call(self, decoupled, lambda answer, final: answers.put((answer, final)))
+        if decoupled:
+            return ResponseIterator(call_id, answers)
+        return answers.get()[0]
+
+    def async_exec(self, decoupled: bool = False):
+        """`exec` for coroutines: awaitable."""
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        if decoupled:
+            future.set_result(self.exec(decoupled=True))
+            return future
+
+        def deliver(answer, _final) -> None:
+            loop.call_soon_threadsafe(_settle, future, answer)
+
+        runtime.stub().call(self, False, deliver)
+        return future
+
+    def _write(self, writer) -> None:
+        writer.string(self._model_name)
+        writer.i64(self._model_version)
+        writer.string(self._id)
+        writer.correlation(self._correlation)
+        writer.u32(self._flags)
+        writer.u64(self._timeout)
+        writer.strings(sorted(self._wanted))
+        writer.u32(len(self._inputs))
+        for tensor in self._inputs:
+            tensor._write(writer)
+        writer.parameters(self._parameters if isinstance(self._parameters, dict) else {})
+
+
+def _settle(future, answer) -> None:
+    if not future.done():
+        future.set_result(answer)
+
+
+class ResponseIterator:
+    """The responses of a decoupled call, as they come; `for` and `async for` both work."""
+
+    def __init__(self, call_id: int, answers: queue.SimpleQueue) -> None:
+        self._call_id = call_id
+        self._answers = answers
+        self._ended = False
+
+    def __iter__(self) -> "ResponseIterator":
+        return self
+
+    def __next__(self) -> InferenceResponse:
+        if self._ended:
+            raise StopIteration
+        answer, self._ended = self._answers.get()
+        if answer is None:
+            raise StopIteration
+        return answer
+
+    def __aiter__(self) -> "ResponseIterator":
+        return self
+
+    async def __anext__(self) -> InferenceResponse:
+        answer = await asyncio.get_running_loop().run_in_executor(None, next, self, None)
+        if answer is None:
+            raise StopAsyncIteration
+        return answer
+
+    def cancel(self) -> None:
+        runtime.stub().cancel_call(self._call_id)

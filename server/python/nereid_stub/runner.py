@@ -1,0 +1,279 @@
+"""Runs a model: loads its file, gives it batches, sends what it returns. One message of the server after another."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import os
+import platform
+import queue
+import signal
+import sys
+import threading
+import types
+import weakref
+
+from . import messages, runtime
+from .channel import Channel
+from .codec import Reader
+from .errors import ContractError, TritonError, TritonModelException, describe
+from .model_config import ModelConfig
+from .request import InferenceRequest
+from .response import InferenceResponse
+
+SERVER_SOCKET = 3
+
+
+class Stub:
+    """One loaded model. A thread reads the socket all the time; the main thread runs the model."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._commands: queue.SimpleQueue = queue.SimpleQueue()
+        # Weak: a sender that the model lets go of without an answer must be noticed.
+        self._senders = weakref.WeakValueDictionary()
+        self._calls: dict = {}
+        self._calls_made = 0
+        self._lock = threading.Lock()
+        self._model = None
+        self._name = ""
+        self._path = ""
+        self._decoupled = False
+        self._executing_allowed = False
+        self._loop = None
+        self.version_folder = ""
+
+    def send(self, frame: list) -> None:
+        self._channel.send(frame)
+
+    def dropped(self, key: int) -> None:
+        """The model has let go of a request that it has not answered."""
+        self._commands.put((None, key))
+
+    def call(self, request: InferenceRequest, decoupled: bool, deliver) -> int:
+        """Asks the server to run a request on another model; `deliver(response, final)` gets the answers."""
+        if not self._executing_allowed:
+            raise TritonModelException("BLS is only supported during the 'execute' function.")
+        with self._lock:
+            self._calls_made += 1
+            call_id = self._calls_made % 2**32
+            self._calls[call_id] = deliver
+        try:
+            self.send(messages.call(call_id, decoupled, request))
+        except BaseException:
+            self._calls.pop(call_id, None)
+            raise
+        return call_id
+
+    def cancel_call(self, call_id: int) -> None:
+        if call_id in self._calls:
+            self.send(messages.call_cancel(call_id))
+
+    def serve(self) -> None:
+        threading.Thread(target=self._read, name="server-socket", daemon=True).start()
+        self.send(messages.hello(platform.python_version()))
+        while True:
+            kind, payload = self._commands.get()
+            if kind is None:
+                self._fail_dropped(payload)
+            elif kind == messages.INITIALIZE:
+                self._initialize(messages.Initialize(payload))
+            elif kind == messages.EXECUTE:
+                self._execute(payload)
+            elif kind == messages.FINALIZE:
+                self._finalize()
+                return
+            del payload
+
+    def _read(self) -> None:
+        try:
+            while True:
+                body = self._channel.receive()
+                if body is None:
+                    break
+                self._take(Reader(body))
+        except OSError:
+            pass
+        # The server has gone: nobody is left to answer to, and the processes that the model started have no owner.
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    def _take(self, reader: Reader) -> None:
+        kind = reader.u8()
+        if kind == messages.CANCEL:
+            sender = self._senders.get(reader.u32())
+            if sender is not None:
+                sender._cancel()
+        elif kind == messages.CREDIT:
+            sender = self._senders.get(reader.u32())
+            if sender is not None:
+                sender._credit(reader.u32())
+        elif kind == messages.CALL_RESPONSE:
+            self._take_call_response(reader)
+        elif kind == messages.EXECUTE:
+            self._commands.put((kind, self._read_batch(reader)))
+        else:
+            self._commands.put((kind, reader))
+
+    def _take_call_response(self, reader: Reader) -> None:
+        call_id = reader.u32()
+        final = reader.u8() == 1
+        answer = InferenceResponse._read(reader) if reader.u8() == 1 else None
+        deliver = self._calls.pop(call_id, None) if final else self._calls.get(call_id)
+        if deliver is not None:
+            deliver(answer, final)
+
+    def _read_batch(self, reader: Reader) -> tuple:
+        batch_id = reader.u32()
+        requests = [InferenceRequest._read(reader, self._decoupled) for _ in range(reader.u32())]
+        for request in requests:
+            sender = request._sender
+            self._senders[sender._key] = sender
+        return batch_id, requests
+
+    def _initialize(self, what: messages.Initialize) -> None:
+        self._name = what.name
+        self._path = os.path.join(what.version_folder, what.file)
+        self._decoupled = what.decoupled
+        self.version_folder = what.version_folder
+        config = ""
+        error = None
+        try:
+            model_class = load_model_class(what)
+            if what.mode == messages.MODE_DESCRIBE:
+                config = auto_complete(model_class, what)
+            else:
+                self._model = model_class()
+                if hasattr(self._model, "initialize"):
+                    self._model.initialize(what.arguments)
+                self._executing_allowed = True
+        except BaseException as failure:
+            error = describe(failure)
+        self.send(messages.initialized(error, config))
+
+    def _execute(self, payload: tuple) -> None:
+        batch_id, requests = payload
+        try:
+            frame = messages.executed(batch_id, self._responses(requests))
+        except BaseException as failure:
+            for request in requests:
+                request._sender._close()
+            text = "Failed to process the request(s) for model '%s', message: %s" % (self._name, describe(failure))
+            frame = messages.executed_with_error(batch_id, text)
+        self.send(frame)
+
+    def _responses(self, requests: list) -> list:
+        if not hasattr(self._model, "execute"):
+            raise ContractError("Python model %s does not implement `execute` method." % self._path)
+        result = self._model.execute(requests)
+        if asyncio.iscoroutine(result):
+            future = asyncio.run_coroutine_threadsafe(result, self._event_loop())
+            if self._decoupled:
+                future.add_done_callback(lambda done: self._fail_open(requests, done))
+                return []
+            result = future.result()
+        return check_responses(result, requests, self._name, self._decoupled)
+
+    def _event_loop(self):
+        """The loop of coroutines, in a thread of its own; batches of decoupled models overlap in it."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            threading.Thread(target=self._loop.run_forever, name="coroutines", daemon=True).start()
+        return self._loop
+
+    def _fail_open(self, requests: list, done) -> None:
+        """A coroutine has ended; if by an exception, the requests that it left without a final response fail."""
+        failure = asyncio.CancelledError("the coroutine was cancelled") if done.cancelled() else done.exception()
+        if failure is None:
+            return
+        text = "Failed to process the request(s) for model '%s', message: %s" % (self._name, describe(failure))
+        for request in requests:
+            if request._sender._close():
+                self._fail(request._sender._key, text)
+
+    def _fail_dropped(self, key: int) -> None:
+        text = (
+            "Python model '%s' has dropped a request without its final response: `execute` must return a response, or "
+            "the response sender must send one with the flag TRITONSERVER_RESPONSE_COMPLETE_FINAL" % self._name
+        )
+        self._fail(key, text)
+
+    def _fail(self, key: int, text: str) -> None:
+        self.send(messages.response(key, True, InferenceResponse(error=TritonError(text))))
+
+    def _finalize(self) -> None:
+        self._executing_allowed = False
+        error = None
+        try:
+            if hasattr(self._model, "finalize"):
+                self._model.finalize()
+        except BaseException as failure:
+            error = describe(failure)
+        self.send(messages.finalized(error))
+
+
+def load_model_class(what: messages.Initialize):
+    """Imports the model's file as `<version>.<file>`, so that its own relative imports work."""
+    path = os.path.join(what.version_folder, what.file)
+    if not os.path.isfile(path):
+        raise ContractError("Python model file not found in '%s'" % path)
+    if not what.file.endswith(".py"):
+        raise ContractError("Model name must end with '.py'. Model name is \"%s\"." % what.file)
+    folder, file = os.path.split(path)
+    sys.path.extend([folder, what.model_folder])
+    package = types.ModuleType(what.version)
+    package.__path__ = [folder]
+    sys.modules[what.version] = package
+    module = importlib.import_module("%s.%s" % (what.version, file[:-3]))
+    return module.TritonPythonModel
+
+
+def auto_complete(model_class, what: messages.Initialize) -> str:
+    """The configuration as the model completes it, or "" when it has nothing to say."""
+    if not hasattr(model_class, "auto_complete_config"):
+        return ""
+    config = model_class.auto_complete_config(ModelConfig(what.config))
+    if not isinstance(config, ModelConfig):
+        raise ContractError(
+            "auto_complete_config function in model '%s' must return a valid pb.ModelConfig object." % what.name
+        )
+    return json.dumps(config.as_dict())
+
+
+def check_responses(result, requests: list, name: str, decoupled: bool) -> list:
+    """What `execute` returned, one entry a request; raises when it is not what the server may expect."""
+    if result is None:
+        return []
+    if decoupled:
+        raise ContractError(
+            "Python model '%s' is using the decoupled mode and the execute function must return None." % name
+        )
+    if not isinstance(result, list):
+        raise ContractError("Expected a list in the execute return, found type '%s'." % type(result))
+    if len(result) != len(requests):
+        raise ContractError(
+            "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
+            "InferenceRequest(s) size is:%d, and InferenceResponse(s) size is:%d\n" % (len(requests), len(result))
+        )
+    for request, response in zip(requests, result):
+        if response is None:
+            continue
+        if not isinstance(response, InferenceResponse):
+            raise ContractError(
+                "Expected an 'InferenceResponse' object in the execute function return list, found type '%s'."
+                % type(response)
+            )
+        request._sender._return(response)
+    return result
+
+
+def main() -> None:
+    # A terminal's Ctrl-C is the server's to handle: it lets requests finish first.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    stub = Stub(Channel(SERVER_SOCKET))
+    runtime.install(stub)
+    stub.serve()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads of the model that never end must not keep the process: the server waits for its end.
+    os._exit(0)

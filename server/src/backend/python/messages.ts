@@ -1,0 +1,214 @@
+/** The messages between server and stub. The counterpart is `server/python/nereid_stub/messages.py`. */
+import type { InferRequest, ParameterValue, SequenceInfo } from "../../core/infer-request.ts";
+import { type ErrorCode, ServerError } from "../../core/server-error.ts";
+import type { Tensor } from "../../core/tensor.ts";
+import type { BackendRequest } from "../backend.ts";
+import { parametersJson } from "./parameters-json.ts";
+import { type FrameReader, FrameWriter } from "./wire-codec.ts";
+
+/** Both sides refuse to talk to another version. */
+export const PROTOCOL_VERSION = 1;
+
+const INITIALIZE = 1;
+const EXECUTE = 2;
+const CANCEL = 3;
+const CREDIT = 4;
+const CALL_RESPONSE = 5;
+const FINALIZE = 6;
+
+/** What a stub says, by the first byte of a message. */
+export const HELLO = 65;
+export const INITIALIZED = 66;
+export const EXECUTED = 67;
+export const RESPONSE = 68;
+export const CALL = 69;
+export const CALL_CANCEL = 70;
+export const LOG = 71;
+export const FINALIZED = 72;
+
+const FLAG_SEQUENCE_START = 1;
+const FLAG_SEQUENCE_END = 2;
+
+/** By Triton's number. */
+const ERROR_CODES: readonly ErrorCode[] = [
+  "unknown",
+  "internal",
+  "not_found",
+  "invalid_argument",
+  "unavailable",
+  "unsupported",
+  "already_exists",
+  "cancelled",
+];
+
+export type Frame = readonly Uint8Array[];
+
+export interface InitializeMessage {
+  /** "describe" asks for the completed configuration only. */
+  readonly mode: "describe" | "serve";
+  /** Instance name, or the model's when describing. */
+  readonly name: string;
+  readonly version: string;
+  readonly versionFolder: string;
+  readonly file: string;
+  readonly modelFolder: string;
+  readonly configJson: string;
+  readonly decoupled: boolean;
+  /** What `initialize` gets. */
+  readonly arguments: ReadonlyMap<string, string>;
+}
+
+/** One answer of a model, or of a model that a model has called. */
+export interface StubResponse {
+  readonly error?: ServerError;
+  readonly outputs: readonly Tensor[];
+  readonly parameters: ReadonlyMap<string, ParameterValue>;
+}
+
+/** A request of a model to another model. */
+export interface CallMessage {
+  readonly callId: number;
+  readonly decoupled: boolean;
+  readonly modelName: string;
+  /** -1 = the server's choice. */
+  readonly modelVersion: number;
+  readonly id: string;
+  readonly sequence: SequenceInfo;
+  readonly timeoutUs: number;
+  readonly outputs: readonly string[];
+  readonly inputs: readonly Tensor[];
+  readonly parameters: ReadonlyMap<string, ParameterValue>;
+}
+
+export function encodeInitialize(message: InitializeMessage): Frame {
+  const writer = new FrameWriter(INITIALIZE);
+  writer.u8(message.mode === "serve" ? 1 : 0);
+  writer.string(message.name);
+  writer.string(message.version);
+  writer.string(message.versionFolder);
+  writer.string(message.file);
+  writer.string(message.modelFolder);
+  writer.string(message.configJson);
+  writer.u8(message.decoupled ? 1 : 0);
+  writer.u32(message.arguments.size);
+  for (const [name, value] of message.arguments) {
+    writer.string(name);
+    writer.string(value);
+  }
+  return writer.finish();
+}
+
+/** `keys` name the requests in later messages, in order. */
+export function encodeExecute(batchId: number, requests: readonly BackendRequest[], keys: readonly number[]): Frame {
+  const writer = new FrameWriter(EXECUTE);
+  writer.u32(batchId);
+  writer.u32(requests.length);
+  for (const [index, { request, outputNames }] of requests.entries()) {
+    writer.u32(keys[index] ?? 0);
+    writer.u32(flagsOf(request.sequence));
+    writer.u64(BigInt(request.timeoutUs));
+    encodeCorrelation(writer, request.sequence.id);
+    writer.string(request.id);
+    writer.string(parametersJson(request.parameters));
+    writer.strings(outputNames);
+    encodeInputs(writer, request);
+    writer.u8(request.signal.aborted ? 1 : 0);
+  }
+  return writer.finish();
+}
+
+export function encodeCancel(key: number): Frame {
+  const writer = new FrameWriter(CANCEL);
+  writer.u32(key);
+  return writer.finish();
+}
+
+/** Tells a sender that the client has taken `count` of its responses. */
+export function encodeCredit(key: number, count: number): Frame {
+  const writer = new FrameWriter(CREDIT);
+  writer.u32(key);
+  writer.u32(count);
+  return writer.finish();
+}
+
+/** An answer to a call; undefined = only the end of a decoupled call. */
+export function encodeCallResponse(callId: number, final: boolean, response: StubResponse | undefined): Frame {
+  const writer = new FrameWriter(CALL_RESPONSE);
+  writer.u32(callId);
+  writer.u8(final ? 1 : 0);
+  writer.u8(response === undefined ? 0 : 1);
+  if (response !== undefined) encodeResponse(writer, response);
+  return writer.finish();
+}
+
+export function encodeFinalize(): Frame {
+  return new FrameWriter(FINALIZE).finish();
+}
+
+/** Undefined when the stub says that the request's sender answers. */
+export function decodeOptionalResponse(reader: FrameReader): StubResponse | undefined {
+  return reader.bool() ? decodeResponse(reader) : undefined;
+}
+
+export function decodeCall(reader: FrameReader): CallMessage {
+  const callId = reader.u32();
+  const decoupled = reader.bool();
+  const modelName = reader.string();
+  const modelVersion = Number(reader.i64());
+  const id = reader.string();
+  const correlation = reader.bool() ? reader.string() : reader.u64();
+  const flags = reader.u32();
+  return {
+    callId,
+    decoupled,
+    modelName,
+    modelVersion,
+    id,
+    sequence: {
+      id: correlation,
+      start: (flags & FLAG_SEQUENCE_START) !== 0,
+      end: (flags & FLAG_SEQUENCE_END) !== 0,
+    },
+    timeoutUs: Number(reader.u64()),
+    outputs: reader.strings(),
+    inputs: reader.list(() => reader.tensor()),
+    parameters: reader.parameters(),
+  };
+}
+
+function decodeResponse(reader: FrameReader): StubResponse {
+  if (reader.bool()) {
+    const code = ERROR_CODES[reader.u8()] ?? "unknown";
+    const reason = code === "cancelled" ? "CANCELED" : "BACKEND";
+    const error = new ServerError(code, reader.string(), { reason });
+    return { error, outputs: [], parameters: reader.parameters() };
+  }
+  return { outputs: reader.list(() => reader.tensor()), parameters: reader.parameters() };
+}
+
+function encodeResponse(writer: FrameWriter, { error, outputs, parameters }: StubResponse): void {
+  writer.u8(error === undefined ? 0 : 1);
+  if (error === undefined) {
+    writer.u32(outputs.length);
+    for (const output of outputs) writer.tensor(output);
+  } else {
+    writer.u8(ERROR_CODES.indexOf(error.code));
+    writer.string(error.message);
+  }
+  writer.parameters(parameters);
+}
+
+function encodeInputs(writer: FrameWriter, request: InferRequest): void {
+  writer.u32(request.inputs.length);
+  for (const input of request.inputs) writer.tensor(input);
+}
+
+function encodeCorrelation(writer: FrameWriter, id: bigint | string): void {
+  writer.u8(typeof id === "string" ? 1 : 0);
+  if (typeof id === "string") writer.string(id);
+  else writer.u64(id);
+}
+
+function flagsOf({ start, end }: SequenceInfo): number {
+  return (start ? FLAG_SEQUENCE_START : 0) | (end ? FLAG_SEQUENCE_END : 0);
+}

@@ -1,0 +1,87 @@
+/** Calls from a Python model to other models of the server: message in, messages out. Knows no process. */
+import type { InferRequest } from "../../core/infer-request.ts";
+import type { InferResponse } from "../../core/infer-response.ts";
+import { ServerError } from "../../core/server-error.ts";
+import type { ModelCaller } from "../backend.ts";
+import { type CallMessage, encodeCallResponse, type Frame, type StubResponse } from "./messages.ts";
+
+/** The way back to the process that calls. */
+export interface CallSink {
+  send(frame: Frame): boolean;
+  drained(): Promise<void>;
+}
+
+export class ModelCalls {
+  readonly #models: ModelCaller;
+  readonly #running = new Map<number, AbortController>();
+
+  constructor(models: ModelCaller) {
+    this.#models = models;
+  }
+
+  /** Runs a call to its end; every call gets a final answer. Never rejects. */
+  async run(call: CallMessage, sink: CallSink): Promise<void> {
+    const controller = new AbortController();
+    this.#running.set(call.callId, controller);
+    try {
+      const request = requestOf(call, controller.signal);
+      if (call.decoupled) await this.#forward(request, call.callId, sink);
+      else sink.send(encodeCallResponse(call.callId, true, await this.#single(request)));
+    } catch (thrown) {
+      const response: StubResponse = { error: ServerError.from(thrown), outputs: [], parameters: new Map() };
+      sink.send(encodeCallResponse(call.callId, true, response));
+    } finally {
+      this.#running.delete(call.callId);
+    }
+  }
+
+  cancel(callId: number): void {
+    this.#running.get(callId)?.abort();
+  }
+
+  /** The process that called has ended. */
+  cancelAll(): void {
+    for (const controller of this.#running.values()) controller.abort();
+  }
+
+  async #single(request: InferRequest): Promise<StubResponse> {
+    for await (const response of this.#models.infer(request)) {
+      if (response.final && !response.empty) return stubResponse(response);
+      throw new ServerError(
+        "invalid_argument",
+        `Model ${request.modelName} is using the decoupled. The current BLS request call doesn't support models using the decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' calls for decoupled models.'`,
+      );
+    }
+    throw new ServerError("internal", "Unexpected empty response.");
+  }
+
+  async #forward(request: InferRequest, callId: number, sink: CallSink): Promise<void> {
+    for await (const response of this.#models.infer(request)) {
+      const answer = response.empty ? undefined : stubResponse(response);
+      if (!sink.send(encodeCallResponse(callId, response.final, answer))) await sink.drained();
+      if (response.final) return;
+    }
+    sink.send(encodeCallResponse(callId, true, undefined));
+  }
+}
+
+function requestOf(call: CallMessage, signal: AbortSignal): InferRequest {
+  return {
+    modelName: call.modelName,
+    modelVersion: call.modelVersion < 0 ? "" : String(call.modelVersion),
+    id: call.id,
+    inputs: call.inputs,
+    outputs: call.outputs,
+    parameters: call.parameters,
+    sequence: call.sequence,
+    priority: 0,
+    timeoutUs: call.timeoutUs,
+    signal,
+    origin: { key: {}, isLast: true },
+    arrivalMs: performance.now(),
+  };
+}
+
+function stubResponse({ error, outputs, parameters }: InferResponse): StubResponse {
+  return error === undefined ? { outputs, parameters } : { error, outputs, parameters };
+}

@@ -1,0 +1,99 @@
+/** The backend of models written in Python: `model.py` with a class `TritonPythonModel`, one process per instance. */
+import process from "node:process";
+import { modelConfigJson } from "../../config/model-config-json.ts";
+import type { ModelConfig } from "../../core/model-config.ts";
+import type { Backend, BackendModel, InstanceSpec, ModelDescription, ModelInstance, ModelSource } from "../backend.ts";
+import { describeModel } from "./describe-model.ts";
+import type { InitializeMessage } from "./messages.ts";
+import { PythonInstance } from "./python-instance.ts";
+import { type Environment, modelFile, readSettings, stubProgram } from "./settings.ts";
+import { startStub } from "./start-stub.ts";
+import type { StubLaunch } from "./stub-process.ts";
+
+export interface PythonBackendOptions {
+  /** Of the processes; that of the server when not given. */
+  readonly environment?: Environment;
+}
+
+export function createPythonBackend(options: PythonBackendOptions = {}): Backend {
+  const environment = options.environment ?? process.env;
+  return {
+    name: "python",
+    describe: (source) => describe(source, environment),
+    load: (source) => load(source, environment),
+    close: () => Promise.resolve(),
+  };
+}
+
+/** Asks the model's code in a process of its own, which ends with the answer. */
+async function describe(source: ModelSource, environment: Environment): Promise<ModelDescription | undefined> {
+  const { startTimeoutMs } = readSettings(source.settings, source.config, source.modelFolder, environment);
+  const launch = launchOf(source, source.name, environment);
+  const message: InitializeMessage = {
+    ...commonMessage(source),
+    mode: "describe",
+    name: source.name,
+    arguments: new Map(),
+  };
+  const listener = { message: () => undefined, ended: () => undefined };
+  const { stub, configJson } = await startStub(launch, message, startTimeoutMs, listener);
+  stub.kill("The model has described itself");
+  await stub.ended;
+  return configJson === "" ? undefined : describeModel(configJson, source.config);
+}
+
+async function load(source: ModelSource, environment: Environment): Promise<BackendModel> {
+  const { startTimeoutMs } = readSettings(source.settings, source.config, source.modelFolder, environment);
+  return {
+    async createInstance(spec: InstanceSpec): Promise<ModelInstance> {
+      const instance = new PythonInstance({
+        launch: launchOf(source, spec.name, environment),
+        initialize: {
+          ...commonMessage(source),
+          mode: "serve",
+          name: spec.name,
+          arguments: initializeArguments(source, spec),
+        },
+        startTimeoutMs,
+        models: source.models,
+      });
+      await instance.start();
+      return instance;
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+function launchOf(source: ModelSource, name: string, environment: Environment): StubLaunch {
+  const { interpreter } = readSettings(source.settings, source.config, source.modelFolder, environment);
+  return { interpreter, program: stubProgram(), name, folder: process.cwd(), environment, log: source.log };
+}
+
+function commonMessage(source: ModelSource): Omit<InitializeMessage, "mode" | "name" | "arguments"> {
+  const { config, version, versionFolder, modelFolder } = source;
+  return {
+    version: String(version),
+    versionFolder,
+    file: modelFile(config),
+    modelFolder,
+    configJson: modelConfigJson(config),
+    decoupled: isDecoupled(config),
+  };
+}
+
+/** The `args` of `initialize`. */
+function initializeArguments(source: ModelSource, spec: InstanceSpec): ReadonlyMap<string, string> {
+  return new Map([
+    ["model_config", modelConfigJson(source.config)],
+    ["model_instance_kind", spec.kind.replace("KIND_", "")],
+    ["model_instance_name", spec.name],
+    ["model_instance_device_id", String(spec.deviceId)],
+    ["model_repository", source.modelFolder],
+    ["model_version", String(source.version)],
+    ["model_name", source.name],
+  ]);
+}
+
+function isDecoupled(config: ModelConfig): boolean {
+  return config.model_transaction_policy?.decoupled ?? false;
+}

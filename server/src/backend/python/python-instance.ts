@@ -1,0 +1,241 @@
+/**
+ * One executor of a Python model: a process, the batch it runs, and its return after a death.
+ * What the process had started fails once, with the cause; what comes while it restarts waits, or is refused when that takes long.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { ServerError } from "../../core/server-error.ts";
+import type { Batch, ModelCaller, ModelInstance } from "../backend.ts";
+import {
+  CALL,
+  CALL_CANCEL,
+  decodeCall,
+  decodeOptionalResponse,
+  EXECUTED,
+  encodeCancel,
+  encodeCredit,
+  encodeExecute,
+  encodeFinalize,
+  FINALIZED,
+  type InitializeMessage,
+  LOG,
+  RESPONSE,
+  type StubResponse,
+} from "./messages.ts";
+import { ModelCalls } from "./model-calls.ts";
+import { RequestsInFlight } from "./requests-in-flight.ts";
+import { countFailures, isWorthWaiting, restartDelayMs } from "./restart-policy.ts";
+import { startStub } from "./start-stub.ts";
+import type { StubLaunch, StubProcess } from "./stub-process.ts";
+import type { FrameReader } from "./wire-codec.ts";
+
+export interface PythonInstanceOptions {
+  readonly launch: StubLaunch;
+  readonly initialize: InitializeMessage;
+  readonly startTimeoutMs: number;
+  readonly models: ModelCaller;
+}
+
+interface RunningBatch {
+  readonly id: number;
+  readonly batch: Batch;
+  readonly keys: readonly number[];
+  readonly resolve: () => void;
+  readonly reject: (error: ServerError) => void;
+}
+
+type State =
+  | { readonly tag: "starting" | "closed" }
+  | { readonly tag: "ready"; readonly stub: StubProcess }
+  | { readonly tag: "restarting"; readonly delayMs: number; readonly attempt: Promise<void> };
+
+export class PythonInstance implements ModelInstance {
+  readonly name: string;
+  readonly #options: PythonInstanceOptions;
+  readonly #inFlight: RequestsInFlight;
+  readonly #calls: ModelCalls;
+  readonly #closing: AbortController = new AbortController();
+  #state: State = { tag: "starting" };
+  #running: RunningBatch | undefined;
+  #nextBatchId = 1;
+  #failures = 0;
+
+  constructor(options: PythonInstanceOptions) {
+    this.name = options.initialize.name;
+    this.#options = options;
+    this.#inFlight = new RequestsInFlight(options.initialize.decoupled, {
+      cancelled: (key) => this.#stub()?.send(encodeCancel(key)),
+      credited: (key, count) => this.#stub()?.send(encodeCredit(key, count)),
+    });
+    this.#calls = new ModelCalls(options.models);
+  }
+
+  /** Loads the model in a fresh process. @throws ServerError with the model's traceback or the cause of the death */
+  async start(): Promise<void> {
+    const { launch, initialize, startTimeoutMs } = this.#options;
+    const listener = {
+      message: (kind: number, reader: FrameReader): void => this.#message(kind, reader),
+      ended: (cause: string): void => this.#died(cause),
+    };
+    const { stub } = await startStub(launch, initialize, startTimeoutMs, listener, this.#closing.signal);
+    if (this.#closing.signal.aborted) stub.kill("The model is being unloaded");
+    else if (stub.isAlive) this.#state = { tag: "ready", stub };
+    if (this.#state.tag === "ready") return;
+    await stub.ended;
+    throw this.#unhealthy("It ended as soon as its model was loaded");
+  }
+
+  isReady(): boolean {
+    return this.#state.tag === "ready";
+  }
+
+  execute(batch: Batch): Promise<void> {
+    const state = this.#state;
+    if (state.tag === "ready") return this.#run(state.stub, batch);
+    if (state.tag === "restarting" && isWorthWaiting(state.delayMs)) return this.#runAfter(state.attempt, batch);
+    return Promise.reject(this.#unhealthy(""));
+  }
+
+  async close(): Promise<void> {
+    const state = this.#state;
+    this.#state = { tag: "closed" };
+    this.#closing.abort();
+    if (state.tag === "restarting") await state.attempt;
+    if (state.tag !== "ready") return;
+    const { stub } = state;
+    // The model's own `finalize` comes first; a process that does not end by itself is ended.
+    stub.send(encodeFinalize());
+    const { startTimeoutMs } = this.#options;
+    const timer = setTimeout(() => stub.kill(`It did not finalize within ${startTimeoutMs} ms`), startTimeoutMs);
+    await stub.ended;
+    clearTimeout(timer);
+  }
+
+  #stub(): StubProcess | undefined {
+    return this.#state.tag === "ready" ? this.#state.stub : undefined;
+  }
+
+  #run(stub: StubProcess, batch: Batch): Promise<void> {
+    const id = this.#nextBatchId;
+    this.#nextBatchId = (id + 1) % 2 ** 32;
+    const keys = batch.requests.map((request) => this.#inFlight.add(request));
+    const frame = encodeExecute(id, batch.requests, keys);
+    batch.computeStarted();
+    stub.send(frame);
+    return new Promise((resolve, reject) => {
+      this.#running = { id, batch, keys, resolve, reject };
+    });
+  }
+
+  async #runAfter(attempt: Promise<void>, batch: Batch): Promise<void> {
+    await attempt;
+    const stub = this.#stub();
+    if (stub === undefined) throw this.#unhealthy("");
+    await this.#run(stub, batch);
+  }
+
+  #message(kind: number, reader: FrameReader): void {
+    if (kind === EXECUTED) this.#executed(reader);
+    else if (kind === RESPONSE) this.#responded(reader);
+    else if (kind === CALL) this.#called(reader);
+    else if (kind === CALL_CANCEL) this.#calls.cancel(reader.u32());
+    else if (kind === LOG) this.#logged(reader);
+    else if (kind === FINALIZED) this.#finalized(reader);
+    else throw new RangeError(`unknown message kind ${kind}`);
+  }
+
+  #executed(reader: FrameReader): void {
+    const running = this.#running;
+    const id = reader.u32();
+    if (running === undefined || running.id !== id) throw new RangeError(`no batch ${id} is running`);
+    const failed = reader.bool();
+    const text = failed ? reader.string() : "";
+    const responses = failed ? [] : reader.list(() => decodeOptionalResponse(reader));
+    this.#running = undefined;
+    running.batch.computeEnded();
+    if (failed) this.#failBatch(running, text);
+    else this.#answerBatch(running, responses);
+    running.resolve();
+  }
+
+  #failBatch({ keys }: RunningBatch, text: string): void {
+    this.#options.launch.log.error("python", text);
+    const error = new ServerError("internal", text, { reason: "BACKEND" });
+    for (const key of keys) this.#inFlight.fail(key, error);
+  }
+
+  #answerBatch({ keys }: RunningBatch, responses: readonly (StubResponse | undefined)[]): void {
+    for (const [index, response] of responses.entries()) {
+      const key = keys[index];
+      if (response !== undefined && key !== undefined) this.#inFlight.respond(key, response, true);
+    }
+  }
+
+  #responded(reader: FrameReader): void {
+    const key = reader.u32();
+    const final = reader.bool();
+    this.#inFlight.respond(key, decodeOptionalResponse(reader), final);
+  }
+
+  #called(reader: FrameReader): void {
+    const stub = this.#stub();
+    if (stub !== undefined) void this.#calls.run(decodeCall(reader), stub);
+  }
+
+  #logged(reader: FrameReader): void {
+    const { log } = this.#options.launch;
+    const level = reader.u8();
+    const location = `${reader.string()}:${reader.u32()}`;
+    const message = reader.string();
+    if (level === 0) log.info(location, message);
+    else if (level === 1) log.warn(location, message);
+    else if (level === 2) log.error(location, message);
+    else log.verbose(1, location, message);
+  }
+
+  #finalized(reader: FrameReader): void {
+    const failed = reader.bool();
+    const text = reader.string();
+    if (failed) this.#options.launch.log.error("python", `${this.name}: finalize failed: ${text}`);
+  }
+
+  #died(cause: string): void {
+    const state = this.#state;
+    const isClosed = state.tag === "closed";
+    if (state.tag === "ready") this.#restartLater(cause, performance.now() - state.stub.startedMs);
+    const error = isClosed
+      ? new ServerError("unavailable", `Model instance '${this.name}' is unloaded`)
+      : this.#unhealthy(cause);
+    this.#calls.cancelAll();
+    this.#inFlight.failAll(error);
+    const running = this.#running;
+    this.#running = undefined;
+    running?.reject(error);
+  }
+
+  #restartLater(cause: string, livedMs: number): void {
+    this.#failures = countFailures(this.#failures, livedMs);
+    const delayMs = restartDelayMs(this.#failures);
+    this.#options.launch.log.error(
+      "python",
+      `${this.#unhealthy(cause).message}; ${this.#inFlight.size} requests failed, restarting in ${delayMs} ms`,
+    );
+    this.#state = { tag: "restarting", delayMs, attempt: this.#restart(delayMs) };
+  }
+
+  /** One attempt. Never rejects: when it fails, the next one is on its way. */
+  async #restart(delayMs: number): Promise<void> {
+    try {
+      await sleep(delayMs, undefined, { signal: this.#closing.signal });
+      await this.start();
+      this.#options.launch.log.info("python", `Stub process '${this.name}' runs again`);
+    } catch (error) {
+      if (this.#closing.signal.aborted) return;
+      this.#restartLater(error instanceof Error ? error.message : String(error), 0);
+    }
+  }
+
+  #unhealthy(cause: string): ServerError {
+    const text = `Stub process '${this.name}' is not healthy.`;
+    return new ServerError("internal", cause === "" ? text : `${text} ${cause}`, { reason: "BACKEND" });
+  }
+}

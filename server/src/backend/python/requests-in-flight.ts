@@ -1,0 +1,86 @@
+/** The requests that a process works on: their keys, cancellation and flow control. Knows no process and no batch. */
+import type { ServerError } from "../../core/server-error.ts";
+import type { BackendRequest } from "../backend.ts";
+import type { StubResponse } from "./messages.ts";
+
+/** Responses after which a sender hears that the client has taken them; its window is a multiple of it. */
+const CREDIT_STEP = 32;
+const TWO_32 = 2 ** 32;
+
+/** What has to be told to the process. */
+export interface RequestSignals {
+  cancelled(key: number): void;
+  credited(key: number, count: number): void;
+}
+
+interface InFlight {
+  readonly target: BackendRequest;
+  readonly onAbort: () => void;
+  uncredited: number;
+}
+
+export class RequestsInFlight {
+  readonly #signals: RequestSignals;
+  /** Of a model that gives exactly one response a request. */
+  readonly #isSingle: boolean;
+  readonly #requests = new Map<number, InFlight>();
+  #nextKey = 1;
+
+  constructor(decoupled: boolean, signals: RequestSignals) {
+    this.#isSingle = !decoupled;
+    this.#signals = signals;
+  }
+
+  get size(): number {
+    return this.#requests.size;
+  }
+
+  /** Takes a request in until its last response; returns its key. */
+  add(target: BackendRequest): number {
+    const key = this.#nextKey;
+    this.#nextKey = (this.#nextKey + 1) % TWO_32;
+    const onAbort = (): void => this.#signals.cancelled(key);
+    target.request.signal.addEventListener("abort", onAbort, { once: true });
+    this.#requests.set(key, { target, onAbort, uncredited: 0 });
+    return key;
+  }
+
+  /** Hands on what the model answered; `response` undefined is an end without a response. */
+  respond(key: number, response: StubResponse | undefined, isFinal: boolean): void {
+    const inFlight = this.#requests.get(key);
+    if (inFlight === undefined) return;
+    // The one response of such a model is its last, whenever the model says so.
+    const final = isFinal || this.#isSingle;
+    if (final) this.#remove(key, inFlight);
+    const error = response?.error;
+    if (error !== undefined && final) inFlight.target.fail(error);
+    else inFlight.target.respond({ outputs: [], ...response, final });
+    if (!final) this.#credit(key, inFlight);
+  }
+
+  fail(key: number, error: ServerError): void {
+    const inFlight = this.#requests.get(key);
+    if (inFlight === undefined) return;
+    this.#remove(key, inFlight);
+    inFlight.target.fail(error);
+  }
+
+  failAll(error: ServerError): void {
+    for (const key of [...this.#requests.keys()]) this.fail(key, error);
+  }
+
+  #remove(key: number, { target, onAbort }: InFlight): void {
+    this.#requests.delete(key);
+    target.request.signal.removeEventListener("abort", onAbort);
+  }
+
+  #credit(key: number, inFlight: InFlight): void {
+    inFlight.uncredited += 1;
+    if (inFlight.uncredited < CREDIT_STEP) return;
+    const count = inFlight.uncredited;
+    inFlight.uncredited = 0;
+    void inFlight.target.drained().then(() => {
+      if (this.#requests.has(key)) this.#signals.credited(key, count);
+    });
+  }
+}

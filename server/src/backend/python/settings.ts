@@ -1,0 +1,94 @@
+/** What decides how a Python process is started: backend settings, the model's parameters and the environment. */
+import { existsSync } from "node:fs";
+import { isAbsolute, join, normalize, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { ModelConfig } from "../../core/model-config.ts";
+import { ServerError } from "../../core/server-error.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface PythonSettings {
+  readonly interpreter: string;
+  /** How long a process may take until it answers at all; `initialize` of the model is not counted. */
+  readonly startTimeoutMs: number;
+}
+
+const DEFAULT_START_TIMEOUT_S = 30;
+const DEFAULT_FILE = "model.py";
+const MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY";
+
+/** @throws ServerError when a setting cannot be used */
+export function readSettings(
+  settings: ReadonlyMap<string, string>,
+  config: ModelConfig,
+  modelFolder: string,
+  environment: Environment,
+): PythonSettings {
+  const force = config.parameters.FORCE_CPU_ONLY_INPUT_TENSORS?.string_value;
+  if (force !== undefined && force !== "yes" && force !== "no") {
+    throw new ServerError("invalid_argument", `Incorrect value for FORCE_CPU_ONLY_INPUT_TENSORS: ${force}'`);
+  }
+  return {
+    interpreter:
+      interpreterOf(config, modelFolder) ??
+      nonEmpty(settings.get("interpreter")) ??
+      nonEmpty(environment.NEREID_PYTHON) ??
+      "python3",
+    startTimeoutMs: startTimeoutS(settings.get("stub-timeout-seconds")) * 1000,
+  };
+}
+
+/** The artifact, relative to the version folder. @throws ServerError when it would lie outside */
+export function modelFile(config: ModelConfig): string {
+  const file = normalize(config.default_model_filename === "" ? DEFAULT_FILE : config.default_model_filename);
+  if (isAbsolute(file) || file === ".." || file.startsWith(`..${sep}`)) {
+    throw new ServerError(
+      "invalid_argument",
+      `default_model_filename '${config.default_model_filename}' of model '${config.name}' lies outside its version folder`,
+    );
+  }
+  return file;
+}
+
+/** The program that runs in the process; sources and builds lie at different depths. */
+export function stubProgram(): string {
+  const candidates = ["../../../python/stub.py", "../../../../python/stub.py"];
+  const paths = candidates.map((path) => fileURLToPath(new URL(path, import.meta.url)));
+  const found = paths.find((path) => existsSync(path));
+  if (found === undefined) {
+    throw new ServerError(
+      "internal",
+      `The Python stub is missing from the installation: looked for ${paths.join(", ")}`,
+    );
+  }
+  return found;
+}
+
+/** An environment of the model's own: a folder with `bin/python3`. */
+function interpreterOf(config: ModelConfig, modelFolder: string): string | undefined {
+  const written = nonEmpty(config.parameters.EXECUTION_ENV_PATH?.string_value);
+  if (written === undefined) return undefined;
+  const path = written.replaceAll(MODEL_DIRECTORY, modelFolder);
+  const interpreter = join(path, "bin", "python3");
+  if (existsSync(interpreter)) return interpreter;
+  throw new ServerError(
+    "invalid_argument",
+    `EXECUTION_ENV_PATH of model '${config.name}' must be a folder with an interpreter bin/python3, got '${path}' (unpack an archive first)`,
+  );
+}
+
+function startTimeoutS(written: string | undefined): number {
+  if (written === undefined) return DEFAULT_START_TIMEOUT_S;
+  const seconds = Number(written);
+  if (!Number.isFinite(seconds)) {
+    throw new ServerError("invalid_argument", `stub-timeout-seconds must be a number of seconds, got '${written}'`);
+  }
+  if (seconds <= 0) {
+    throw new ServerError("invalid_argument", "stub-timeout-seconds can't be smaller than or equal to zero.");
+  }
+  return seconds;
+}
+
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === "" ? undefined : text;
+}

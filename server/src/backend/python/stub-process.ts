@@ -1,0 +1,172 @@
+/**
+ * One Python process: spawned with an argument vector, spoken to over an inherited socket, ended with everything it started.
+ * Delivers messages and the one end; knows neither requests nor restarts.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { Socket } from "node:net";
+import process from "node:process";
+import type { Logger } from "../../observe/log.ts";
+import { FrameAssembler } from "./frame-assembler.ts";
+import { LineSplitter } from "./line-splitter.ts";
+import type { Frame } from "./messages.ts";
+import type { Environment } from "./settings.ts";
+import { FrameReader } from "./wire-codec.ts";
+
+/** Messages that a process sent before it died are read first, for at most this long. */
+const DRAIN_MS = 200;
+
+export interface StubLaunch {
+  readonly interpreter: string;
+  readonly program: string;
+  /** Shown in the process list and in the log. */
+  readonly name: string;
+  readonly folder: string;
+  readonly environment: Environment;
+  readonly log: Logger;
+}
+
+export interface StubListener {
+  /** Whatever it throws ends the process: the two sides no longer understand each other. */
+  message(kind: number, reader: FrameReader): void;
+  /** Once. `cause` is a sentence without a period. */
+  ended(cause: string): void;
+}
+
+export class StubProcess {
+  readonly startedMs: number = performance.now();
+  readonly #child: ChildProcess;
+  readonly #socket: Socket | undefined;
+  readonly #listener: StubListener;
+  readonly #ended: Promise<void>;
+  #markEnded: () => void = () => undefined;
+  #cause: string | undefined;
+  #isOver = false;
+
+  constructor(launch: StubLaunch, listener: StubListener) {
+    this.#listener = listener;
+    this.#ended = new Promise((resolve) => {
+      this.#markEnded = resolve;
+    });
+    // A process group of its own: a terminal's Ctrl-C does not reach it, and its own children end with it.
+    this.#child = spawn(launch.interpreter, ["-u", "-B", launch.program, launch.name], {
+      cwd: launch.folder,
+      env: { ...launch.environment },
+      stdio: ["ignore", "pipe", "pipe", "pipe"],
+      detached: true,
+    });
+    this.#child.once("error", (error) => this.#finish(startProblem(launch.interpreter, error)));
+    this.#child.once("exit", (code, signal) => this.#exited(code, signal));
+    const stream = this.#child.stdio[3];
+    this.#socket = stream instanceof Socket ? stream : undefined;
+    this.#readSocket();
+    this.#readOutput(launch);
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  /** True until the process has ended. */
+  get isAlive(): boolean {
+    return !this.#isOver;
+  }
+
+  /** Resolves when the process has ended and the listener knows. */
+  get ended(): Promise<void> {
+    return this.#ended;
+  }
+
+  /** Hands a message to the socket. False: much is waiting, `drained()` says when it has left. */
+  send(frame: Frame): boolean {
+    const socket = this.#socket;
+    if (socket === undefined || this.#isOver || !socket.writable) return true;
+    socket.cork();
+    let hasRoom = true;
+    for (const part of frame) hasRoom = socket.write(part);
+    socket.uncork();
+    return hasRoom;
+  }
+
+  /** Resolves when the socket has room again, or the process has ended. */
+  async drained(): Promise<void> {
+    const socket = this.#socket;
+    if (socket === undefined || !socket.writableNeedDrain) return;
+    const drain = new Promise<void>((resolve) => {
+      socket.once("drain", resolve);
+    });
+    await Promise.race([drain, this.#ended]);
+  }
+
+  /** Ends the process at once. `cause` is what the listener will hear. */
+  kill(cause: string): void {
+    if (this.#isOver) return;
+    this.#cause ??= cause;
+    this.#killGroup();
+  }
+
+  #readSocket(): void {
+    const assembler = new FrameAssembler((body) => {
+      if (this.#isOver || this.#cause !== undefined) return;
+      const reader = new FrameReader(body);
+      this.#listener.message(reader.u8(), reader);
+    });
+    this.#socket?.on("data", (chunk: Buffer) => {
+      try {
+        assembler.push(chunk);
+      } catch (error) {
+        this.kill(`It sent a message that the server cannot read: ${String(error)}`);
+      }
+    });
+    // A broken pipe: the exit of the process says more.
+    this.#socket?.on("error", () => this.#socket?.destroy());
+  }
+
+  #readOutput({ name, log }: StubLaunch): void {
+    const out = new LineSplitter((line) => log.info("python", `${name}: ${line}`));
+    const err = new LineSplitter((line) => log.warn("python", `${name}: ${line}`));
+    this.#child.stdout?.on("data", (chunk: Buffer) => out.push(chunk)).on("end", () => out.end());
+    this.#child.stderr?.on("data", (chunk: Buffer) => err.push(chunk)).on("end", () => err.end());
+  }
+
+  #exited(code: number | null, signal: string | null): void {
+    this.#killGroup();
+    const cause = this.#cause ?? (signal === null ? `It exited with code ${code}` : `It was ended by ${signal}`);
+    const socket = this.#socket;
+    if (socket === undefined || socket.destroyed) {
+      this.#finish(cause);
+      return;
+    }
+    const timer = setTimeout(() => this.#finish(cause), DRAIN_MS);
+    socket.once("close", () => {
+      clearTimeout(timer);
+      this.#finish(cause);
+    });
+  }
+
+  #finish(cause: string): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#socket?.destroy();
+    this.#listener.ended(cause);
+    this.#markEnded();
+  }
+
+  #killGroup(): void {
+    const { pid } = this.#child;
+    if (pid === undefined) return;
+    try {
+      process.kill(-pid, "SIGKILL");
+    } catch (error) {
+      const code = error instanceof Error && "code" in error ? error.code : undefined;
+      // ESRCH: nobody of the group is left. EPERM: what is left has changed its user and is not ours to end.
+      if (code !== "ESRCH" && code !== "EPERM") throw error;
+    }
+  }
+}
+
+function startProblem(interpreter: string, error: Error): string {
+  return (
+    `The Python interpreter '${interpreter}' cannot be started (${error.message}). ` +
+    "Install Python 3 or name one with --backend-config=python,interpreter=<path> or the environment variable NEREID_PYTHON"
+  );
+}

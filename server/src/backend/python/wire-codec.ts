@@ -1,0 +1,259 @@
+/**
+ * The binary form of messages between server and stub: little-endian fields, lengths in front. Knows no message.
+ * The counterpart is `server/python/nereid_stub/codec.py`; the two change together.
+ */
+import type { Datatype } from "@nereid/wire";
+import type { ParameterValue } from "../../core/infer-request.ts";
+import { byteSize, type Tensor } from "../../core/tensor.ts";
+
+/** Tensor data starts at a multiple of this in a message, so that numpy arrays over it are aligned. */
+const DATA_ALIGNMENT = 8;
+const BLOCK_BYTES = 2048;
+/** Data up to this size is copied into the message's block: cheaper than one more buffer to write. */
+const COPY_BYTES = 4096;
+const LENGTH_BYTES = 4;
+const TWO_32 = 2 ** 32;
+
+/** By Triton's number. */
+const DATATYPES: readonly (Datatype | undefined)[] = [
+  undefined,
+  "BOOL",
+  "UINT8",
+  "UINT16",
+  "UINT32",
+  "UINT64",
+  "INT8",
+  "INT16",
+  "INT32",
+  "INT64",
+  "FP16",
+  "FP32",
+  "FP64",
+  "BYTES",
+  "BF16",
+];
+const PARAMETER_BOOL = 0;
+const PARAMETER_INT = 1;
+const PARAMETER_STRING = 2;
+const PARAMETER_DOUBLE = 3;
+
+/** Builds one message as a list of buffers; big tensor data is referred to and not copied. */
+export class FrameWriter {
+  readonly #chunks: Uint8Array[] = [];
+  readonly #first: Buffer;
+  #block: Buffer;
+  #start = 0;
+  #at: number = LENGTH_BYTES;
+  #flushed = 0;
+
+  constructor(kind: number) {
+    this.#first = Buffer.allocUnsafe(BLOCK_BYTES);
+    this.#block = this.#first;
+    this.u8(kind);
+  }
+
+  u8(value: number): void {
+    this.#reserve(1);
+    this.#at = this.#block.writeUInt8(value, this.#at);
+  }
+
+  u32(value: number): void {
+    this.#reserve(4);
+    this.#at = this.#block.writeUInt32LE(value, this.#at);
+  }
+
+  u64(value: bigint): void {
+    this.#reserve(8);
+    this.#at = this.#block.writeBigUInt64LE(value, this.#at);
+  }
+
+  i64(value: number | bigint): void {
+    this.#reserve(8);
+    if (typeof value === "bigint") {
+      this.#at = this.#block.writeBigInt64LE(value, this.#at);
+    } else {
+      this.#block.writeUInt32LE(value >>> 0, this.#at);
+      this.#at = this.#block.writeInt32LE(Math.floor(value / TWO_32), this.#at + 4);
+    }
+  }
+
+  string(value: string): void {
+    const size = Buffer.byteLength(value);
+    this.u32(size);
+    this.#reserve(size);
+    this.#at += this.#block.write(value, this.#at, "utf8");
+  }
+
+  strings(values: readonly string[]): void {
+    this.u32(values.length);
+    for (const value of values) this.string(value);
+  }
+
+  tensor(tensor: Tensor): void {
+    this.string(tensor.name);
+    this.u8(DATATYPES.indexOf(tensor.datatype));
+    this.u32(tensor.shape.length);
+    for (const dim of tensor.shape) this.i64(dim);
+    this.u32(tensor.data.length);
+    const padding = -this.#size() & (DATA_ALIGNMENT - 1);
+    this.#reserve(padding);
+    this.#block.fill(0, this.#at, this.#at + padding);
+    this.#at += padding;
+    this.#data(tensor.data);
+  }
+
+  parameters(parameters: ReadonlyMap<string, ParameterValue>): void {
+    this.u32(parameters.size);
+    for (const [name, value] of parameters) {
+      this.string(name);
+      this.#parameter(value);
+    }
+  }
+
+  /** The buffers to write, length of the message first. The writer is spent. @throws RangeError over 4 GiB */
+  finish(): readonly Uint8Array[] {
+    this.#flush();
+    this.#first.writeUInt32LE(this.#flushed - LENGTH_BYTES, 0);
+    return this.#chunks;
+  }
+
+  #parameter(value: ParameterValue): void {
+    if (typeof value === "boolean") {
+      this.u8(PARAMETER_BOOL);
+      this.u8(value ? 1 : 0);
+    } else if (typeof value === "string") {
+      this.u8(PARAMETER_STRING);
+      this.string(value);
+    } else if (typeof value === "object") {
+      this.u8(PARAMETER_DOUBLE);
+      this.#reserve(8);
+      this.#at = this.#block.writeDoubleLE(value.double, this.#at);
+    } else {
+      this.u8(PARAMETER_INT);
+      this.i64(value);
+    }
+  }
+
+  /** Bytes of the message so far, without its length. */
+  #size(): number {
+    return this.#flushed + this.#at - this.#start - LENGTH_BYTES;
+  }
+
+  #data(data: Uint8Array): void {
+    if (data.length > COPY_BYTES) {
+      this.#flush();
+      this.#chunks.push(data);
+      this.#flushed += data.length;
+      return;
+    }
+    this.#reserve(data.length);
+    this.#block.set(data, this.#at);
+    this.#at += data.length;
+  }
+
+  #reserve(bytes: number): void {
+    if (this.#at + bytes <= this.#block.length) return;
+    this.#flush();
+    this.#block = Buffer.allocUnsafe(Math.max(BLOCK_BYTES, bytes));
+    this.#start = 0;
+    this.#at = 0;
+  }
+
+  #flush(): void {
+    if (this.#at > this.#start) this.#chunks.push(this.#block.subarray(this.#start, this.#at));
+    this.#flushed += this.#at - this.#start;
+    this.#start = this.#at;
+  }
+}
+
+/** Takes the fields of one message out in order; tensor data stays a view. @throws RangeError when fields are missing */
+export class FrameReader {
+  readonly #body: Buffer;
+  #at = 0;
+
+  constructor(body: Buffer) {
+    this.#body = body;
+  }
+
+  u8(): number {
+    const value = this.#body.readUInt8(this.#at);
+    this.#at += 1;
+    return value;
+  }
+
+  bool(): boolean {
+    return this.u8() === 1;
+  }
+
+  u32(): number {
+    const value = this.#body.readUInt32LE(this.#at);
+    this.#at += 4;
+    return value;
+  }
+
+  u64(): bigint {
+    const value = this.#body.readBigUInt64LE(this.#at);
+    this.#at += 8;
+    return value;
+  }
+
+  /** As a number when that is exact. */
+  i64(): number | bigint {
+    const value = this.#body.readInt32LE(this.#at + 4) * TWO_32 + this.#body.readUInt32LE(this.#at);
+    const exact = Number.isSafeInteger(value) ? value : this.#body.readBigInt64LE(this.#at);
+    this.#at += 8;
+    return exact;
+  }
+
+  string(): string {
+    const bytes = this.#take(this.u32());
+    return bytes.toString("utf8");
+  }
+
+  strings(): string[] {
+    return this.list(() => this.string());
+  }
+
+  list<T>(read: () => T): T[] {
+    const items: T[] = [];
+    for (let left = this.u32(); left > 0; left -= 1) items.push(read());
+    return items;
+  }
+
+  tensor(): Tensor {
+    const name = this.string();
+    const datatype = DATATYPES[this.u8()];
+    if (datatype === undefined) throw new RangeError(`tensor '${name}' has an unknown datatype number`);
+    const shape = this.list(() => Number(this.i64()));
+    const size = this.u32();
+    this.#at += -this.#at & (DATA_ALIGNMENT - 1);
+    const data = this.#take(size);
+    const expected = byteSize(datatype, shape);
+    if (expected !== undefined && expected !== size) {
+      throw new RangeError(`tensor '${name}' of shape [${shape.join(",")}] needs ${expected} bytes, got ${size}`);
+    }
+    return { name, datatype, shape, data };
+  }
+
+  parameters(): ReadonlyMap<string, ParameterValue> {
+    return new Map(this.list((): [string, ParameterValue] => [this.string(), this.#parameter()]));
+  }
+
+  #parameter(): ParameterValue {
+    const tag = this.u8();
+    if (tag === PARAMETER_BOOL) return this.bool();
+    if (tag === PARAMETER_INT) return this.i64();
+    if (tag === PARAMETER_STRING) return this.string();
+    const double = this.#body.readDoubleLE(this.#at);
+    this.#at += 8;
+    return { double };
+  }
+
+  #take(size: number): Buffer {
+    const end = this.#at + size;
+    if (end > this.#body.length) throw new RangeError(`message of ${this.#body.length} bytes ends inside a field`);
+    const bytes = this.#body.subarray(this.#at, end);
+    this.#at = end;
+    return bytes;
+  }
+}

@@ -1,0 +1,71 @@
+/**
+ * A Python interpreter with packages, for tests that need one: a virtual environment under `.venv/` of the repository, made once.
+ * Tells why when that is impossible (no Python, no package index), so that tests are skipped by name.
+ */
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdir, open, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+export type PythonVenv =
+  | { readonly python: string; readonly reason?: undefined }
+  | { readonly python: undefined; readonly reason: string };
+
+const FOLDER = fileURLToPath(new URL("../.venv", import.meta.url));
+const LOCK = fileURLToPath(new URL("../.cache/python-venv.lock", import.meta.url));
+/** One requirement a line: pip itself does not remember which extras it has installed. */
+const DONE = join(FOLDER, "installed.txt");
+const INSTALL_TIMEOUT_MS = 300_000;
+/** A lock this old was left by a process that died. */
+const STALE_LOCK_MS = 2 * INSTALL_TIMEOUT_MS;
+const run = promisify(execFile);
+
+/** Requirements as pip takes them, e.g. "numpy" or "tritonclient[http]". Never rejects. */
+export async function pythonVenv(requirements: readonly string[]): Promise<PythonVenv> {
+  const python = join(FOLDER, "bin", "python");
+  try {
+    await withLock(() => prepare(python, requirements));
+    return { python };
+  } catch (error) {
+    const text = error instanceof Error ? error.message.trim() : String(error);
+    return { python: undefined, reason: `no Python with ${requirements.join(", ")}: ${text.split("\n").at(-1)}` };
+  }
+}
+
+async function prepare(python: string, requirements: readonly string[]): Promise<void> {
+  if (!existsSync(python)) await run("python3", ["-m", "venv", FOLDER], { timeout: INSTALL_TIMEOUT_MS });
+  const done = new Set(existsSync(DONE) ? (await readFile(DONE, "utf8")).split("\n") : []);
+  const missing = requirements.filter((requirement) => !done.has(requirement));
+  if (missing.length === 0) return;
+  const options = ["-m", "pip", "install", "-q", "--disable-pip-version-check", "--retries", "1", "--timeout", "15"];
+  await run(python, [...options, ...missing], { timeout: INSTALL_TIMEOUT_MS });
+  await writeFile(DONE, [...done, ...missing].join("\n"));
+}
+
+/** Test files run in parallel processes: one at a time may change the environment. */
+async function withLock(work: () => Promise<void>): Promise<void> {
+  await mkdir(dirname(LOCK), { recursive: true });
+  while (!(await tryLock())) await sleep(100);
+  try {
+    await work();
+  } finally {
+    await rm(LOCK, { force: true });
+  }
+}
+
+async function tryLock(): Promise<boolean> {
+  try {
+    await (await open(LOCK, "wx")).close();
+    return true;
+  } catch {
+    const age = await stat(LOCK).then(
+      ({ mtimeMs }) => Date.now() - mtimeMs,
+      () => 0,
+    );
+    if (age > STALE_LOCK_MS) await rm(LOCK, { force: true });
+    return false;
+  }
+}
