@@ -28,6 +28,6 @@ export const MAX_PROMPT_BYTES: number = 4 * 1024 * 1024;
 /** Text of all stop or all bad words of one LLM request, tokenised without a pause. */
 export const MAX_LLM_WORD_BYTES: number = 256 * 1024;
 /** Text for a tokenizer of a kind that encodes in one go, at 1.5 MB/s: longer ones would hold the event loop. */
-export const MAX_UNPAUSED_TEXT_CHARS: number = 512 * 1024;
+export const MAX_UNPAUSED_TEXT_CHARS: number = 64 * 1024;
 /** Request metadata of one call, as upstream's hard limit. */
 export const MAX_GRPC_HEADER_LIST_BYTES: number = 16 * 1024;

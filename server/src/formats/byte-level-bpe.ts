@@ -3,7 +3,7 @@
  * Does not split text into words and knows no special tokens.
  */
 import { BYTE_TO_CHAR, tryBytesOfToken } from "./byte-level-alphabet.ts";
-import { PairTable, WordMerge } from "./byte-level-merge.ts";
+import { createPairTable, type PairTable, WordMerge } from "./byte-level-merge.ts";
 
 /** What a `BPE` model section says, checked: every merge names three ids of the vocabulary. */
 export interface BpeRules {
@@ -73,7 +73,7 @@ export class ByteLevelBpe {
   /** @throws Error naming what is missing when a byte or a merged token has no id */
   constructor(rules: BpeRules) {
     this.#byteIds = byteIds(rules.vocabulary);
-    this.#pairs = pairTable(rules);
+    this.#pairs = createPairTable(rules.vocabulary, rules.merges);
     this.#wholeWords = rules.ignoreMerges ? tokensAsText(rules.vocabulary) : new Map();
     this.#scratch = new WordMerge(this.#pairs);
   }
@@ -147,19 +147,6 @@ function byteIds(vocabulary: ReadonlyMap<string, number>): Int32Array {
     if (id === undefined) throw new Error(`vocabulary has no token for byte ${byte} (expected "${char}")`);
     return id;
   });
-}
-
-function pairTable({ vocabulary, merges }: BpeRules): PairTable {
-  const pairs = new PairTable(merges.length);
-  merges.forEach(([left, right], rank) => {
-    const ids = [left, right, left + right].map((token) => {
-      const id = vocabulary.get(token);
-      if (id === undefined) throw new Error(`merges[${rank}]: token "${token}" is not in the vocabulary`);
-      return id;
-    });
-    pairs.add(ids[0] ?? 0, ids[1] ?? 0, rank, ids[2] ?? 0);
-  });
-  return pairs;
 }
 
 function tokensAsText(vocabulary: ReadonlyMap<string, number>): Map<string, number> {

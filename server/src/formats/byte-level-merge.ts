@@ -1,7 +1,7 @@
 /**
  * Byte-pair merging of one word: the pair of lowest rank first, leftmost among equals, in O(n log n) whatever the word.
  * Works on ids and can be interrupted, so that a hostile word of a million characters does not hold the event loop.
- * Knows neither text nor vocabulary.
+ * Knows no text.
  */
 
 /** Merge rules as an open-addressing table: (left id, right id) -> rank and merged id. */
@@ -54,6 +54,23 @@ export class PairTable {
     }
     return slot;
   }
+}
+
+/** @throws Error when a merge names a token that is not in the vocabulary */
+export function createPairTable(
+  vocabulary: ReadonlyMap<string, number>,
+  merges: readonly (readonly [left: string, right: string])[],
+): PairTable {
+  const pairs = new PairTable(merges.length);
+  merges.forEach(([left, right], rank) => {
+    const [leftId = 0, rightId = 0, mergedId = 0] = [left, right, left + right].map((token) => {
+      const id = vocabulary.get(token);
+      if (id === undefined) throw new Error(`merges[${rank}]: token "${token}" is not in the vocabulary`);
+      return id;
+    });
+    pairs.add(leftId, rightId, rank, mergedId);
+  });
+  return pairs;
 }
 
 /** A rank and a position share one heap key; both stay exact in a double. */

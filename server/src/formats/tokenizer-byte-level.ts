@@ -3,14 +3,9 @@
  * milliseconds, so that a huge prompt shares the event loop. Adds no special tokens of its own accord.
  */
 import { ByteLevelBpe, type IdList } from "./byte-level-bpe.ts";
-import { AddedTokenSplitter } from "./tokenizer-added-tokens.ts";
 import { type AddedToken, isRecord, parseMerges } from "./tokenizer-json.ts";
+import { type EncodeSteps, type Pauses, type SectionCodec, SectionEncoder } from "./tokenizer-sections.ts";
 import { splitNext, tryParseWordSplit, type WordSplit } from "./tokenizer-split.ts";
-
-/** Appends the ids of a text; each `yield` is a chance to let others run. */
-export interface EncodeSteps {
-  encodeSteps(text: string, out: IdList): Generator<undefined, void, undefined>;
-}
 
 /** Characters between two pauses: 2 to 10 ms of work. */
 const CHARS_PER_STEP = 32_768;
@@ -33,39 +28,25 @@ export function tryCreateByteLevelEncoder(
     merges: parseMerges(model.merges),
     ignoreMerges: model.ignore_merges === true,
   });
-  return new ByteLevelEncoder(bpe, split, addedTokens, isNfc);
+  return new SectionEncoder(new ByteLevelCodec(bpe, split, isNfc), addedTokens);
 }
 
-class ByteLevelEncoder implements EncodeSteps {
+class ByteLevelCodec implements SectionCodec {
   readonly #bpe: ByteLevelBpe;
   readonly #split: WordSplit;
-  readonly #rawTokens: AddedTokenSplitter;
-  readonly #normalizedTokens: AddedTokenSplitter;
   readonly #isNfc: boolean;
 
-  constructor(bpe: ByteLevelBpe, split: WordSplit, addedTokens: readonly AddedToken[], isNfc: boolean) {
+  constructor(bpe: ByteLevelBpe, split: WordSplit, isNfc: boolean) {
     this.#bpe = bpe;
     this.#split = split;
     this.#isNfc = isNfc;
-    this.#rawTokens = new AddedTokenSplitter(addedTokens.filter(({ isNormalized }) => !isNormalized));
-    this.#normalizedTokens = new AddedTokenSplitter(addedTokens.filter(({ isNormalized }) => isNormalized));
   }
 
-  *encodeSteps(text: string, out: IdList): Generator<undefined, void, undefined> {
-    for (const raw of this.#rawTokens.split(text)) {
-      if (typeof raw !== "string") {
-        out.push(raw.id);
-        continue;
-      }
-      const normalized = this.#isNfc ? raw.normalize("NFC") : raw;
-      for (const section of this.#normalizedTokens.split(normalized)) {
-        if (typeof section === "string") yield* this.#encodeSection(section, out);
-        else out.push(section.id);
-      }
-    }
+  normalize(section: string): string {
+    return this.#isNfc ? section.normalize("NFC") : section;
   }
 
-  *#encodeSection(section: string, out: IdList): Generator<undefined, void, undefined> {
+  *encodeSection(section: string, _isFirst: boolean, out: IdList): Pauses {
     const { passes, addsPrefixSpace } = this.#split;
     const text = addsPrefixSpace && !section.startsWith(" ") ? ` ${section}` : section;
     let position = 0;

@@ -3,7 +3,7 @@ import * as huggingFace from "@huggingface/tokenizers";
 import { MAX_UNPAUSED_TEXT_CHARS } from "../core/limits.ts";
 import { ServerError } from "../core/server-error.ts";
 import type { IdList } from "./byte-level-bpe.ts";
-import type { EncodeSteps } from "./tokenizer-byte-level.ts";
+import type { EncodeSteps, Pauses } from "./tokenizer-sections.ts";
 
 /** What we use of the library, whose own declarations do not resolve under `nodenext`. */
 interface Library {
@@ -36,7 +36,7 @@ export class LibraryTokenizer implements EncodeSteps {
   }
 
   // biome-ignore lint/correctness/useYield: one step is all the library offers
-  *encodeSteps(text: string, out: IdList): Generator<undefined, void, undefined> {
+  *encodeSteps(text: string, out: IdList): Pauses {
     if (text.length > MAX_UNPAUSED_TEXT_CHARS) {
       throw new ServerError(
         "invalid_argument",

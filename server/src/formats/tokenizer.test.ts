@@ -182,6 +182,59 @@ test("added tokens take the space beside them, stand alone where they must, and 
   for (const text of ["sword", "words", "word\u200d", "𝐀word"]) assert.ok(!idsOf(text).includes(6145), text);
 });
 
+const MARK = "\u2581";
+const SENTENCE_PIECE_VOCABULARY = [
+  "<unk>",
+  "<s>",
+  ...Array.from({ length: 256 }, (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`),
+  ...`${MARK}abcdefinorstx漢.`,
+  ...[`${MARK}${MARK}`, "in", "re", `${MARK}a`, `${MARK}x`, "aa", "aaaa", "def", "ef", `${MARK}in`],
+];
+const sentencePiece = {
+  added_tokens: [{ id: 1, content: "<s>", special: true }],
+  post_processor: null,
+  decoder: null,
+  model: {
+    type: "BPE",
+    byte_fallback: true,
+    fuse_unk: true,
+    unk_token: "<unk>",
+    vocab: Object.fromEntries(SENTENCE_PIECE_VOCABULARY.map((token, id) => [token, id])),
+    merges: ["a a", "e f", `${MARK} ${MARK}`, "i n", "aa aa", "r e", "d ef", `${MARK} a`, `${MARK} x`, `${MARK} in`],
+  },
+};
+const replaceSpaces = { type: "Replace", pattern: { String: " " }, content: MARK };
+const metaspace = { type: "Metaspace", replacement: MARK, split: false };
+
+const SENTENCE_PIECE_VARIANTS: readonly (readonly [name: string, change: object])[] = [
+  [
+    "of Llama 2",
+    {
+      normalizer: { type: "Sequence", normalizers: [{ type: "Prepend", prepend: MARK }, replaceSpaces] },
+      pre_tokenizer: null,
+    },
+  ],
+  ["of Gemma", { normalizer: replaceSpaces, pre_tokenizer: null }],
+  ["of Mistral", { normalizer: null, pre_tokenizer: { ...metaspace, prepend_scheme: "first" } }],
+  ["with a mark before every section", { normalizer: null, pre_tokenizer: { ...metaspace, prepend_scheme: "always" } }],
+];
+
+for (const [variant, change] of SENTENCE_PIECE_VARIANTS) {
+  describe(`a SentencePiece tokenizer ${variant}`, () => {
+    const tokenizer = createTokenizer({ tokenizer: { ...sentencePiece, ...change }, config: {} });
+    const library = libraryEncoder({ ...sentencePiece, ...change });
+    for (const [name, text] of AWKWARD) {
+      test(`\`encode()\` gives the ids of the reference for ${name}`, () => {
+        assert.deepEqual([...tokenizer.encode(text, PLAIN)], library(text));
+      });
+    }
+
+    test("`encode()` takes a text that the reference could only do in one long go", () => {
+      assert.ok(tokenizer.encode("in re ".repeat(MAX_UNPAUSED_TEXT_CHARS / 4), PLAIN).length > 1000);
+    });
+  });
+}
+
 describe("a tokenizer of another kind", () => {
   const unigram = {
     added_tokens: [{ id: 0, content: "<unk>", special: true }],

@@ -1,13 +1,15 @@
 /**
- * Text to token ids and back, from the contents of a Hugging Face tokenizer folder. Byte-level BPE runs on our own
- * encoder, every other kind on @huggingface/tokenizers. Reads no files (tokenizer-files.ts does) and knows no request.
+ * Text to token ids and back, from the contents of a Hugging Face tokenizer folder. BPE runs on our own
+ * encoders, every other kind on @huggingface/tokenizers. Reads no files (tokenizer-files.ts does) and knows no request.
  */
 import { IdList } from "./byte-level-bpe.ts";
 import { type Detokenizer, IncrementalDetokenizer, WholeDetokenizer } from "./detokenizer.ts";
 import { type Pieces, tryParsePieces } from "./detokenizer-pieces.ts";
-import { type EncodeSteps, tryCreateByteLevelEncoder } from "./tokenizer-byte-level.ts";
+import { tryCreateByteLevelEncoder } from "./tokenizer-byte-level.ts";
+import { tryCreateCharacterEncoder } from "./tokenizer-character-bpe.ts";
 import { chatTemplateOf, expectRecord, parseAddedTokens, parseVocabulary, tokenText } from "./tokenizer-json.ts";
 import { LibraryTokenizer } from "./tokenizer-library.ts";
+import type { EncodeSteps } from "./tokenizer-sections.ts";
 import { parseSpecialFrame, type SpecialFrame } from "./tokenizer-template.ts";
 
 /** Parsed JSON of the files of a tokenizer folder; what is missing is `{}`. */
@@ -59,7 +61,10 @@ export function createTokenizer(files: TokenizerFiles): Tokenizer {
     ids,
     specialIds: new Set(addedTokens.filter(({ isSpecial }) => isSpecial).map(({ id }) => id)),
     frame: parseSpecialFrame(json.post_processor),
-    encoder: tryCreateByteLevelEncoder(json, vocabulary, addedTokens) ?? library,
+    encoder:
+      tryCreateByteLevelEncoder(json, vocabulary, addedTokens) ??
+      tryCreateCharacterEncoder(json, vocabulary, addedTokens) ??
+      library,
     library,
     pieces: tryParsePieces(json.decoder, tokens),
     bosId: idOf("bos_token"),

@@ -52,12 +52,12 @@ describe("preprocessing", () => {
     const found = summary(outputs);
     const [long, short] = ["Once upon a time", "hi"].map((line) => [1, ...tokenizer.encode(line, PLAIN)]);
     const padded = [...(short ?? []), ...new Array<number>((long?.length ?? 0) - (short?.length ?? 0)).fill(0)];
-    assert.deepEqual(found["INPUT_ID"], ["INT32", [2, long?.length], [...(long ?? []), ...padded]]);
-    assert.deepEqual(found["REQUEST_INPUT_LEN"]?.[2], [long?.length, short?.length]);
-    assert.deepEqual(found["OUT_END_ID"]?.[2], [7, 8]);
+    assert.deepEqual(found.INPUT_ID, ["INT32", [2, long?.length], [...(long ?? []), ...padded]]);
+    assert.deepEqual(found.REQUEST_INPUT_LEN?.[2], [long?.length, short?.length]);
+    assert.deepEqual(found.OUT_END_ID?.[2], [7, 8]);
     const [boat, x, moon] = [" boat", "x", " moon"].map((word) => [...tokenizer.encode(word, PLAIN)]);
     const ends = [x?.length ?? 0, (x?.length ?? 0) + (moon?.length ?? 0)];
-    const [, [, , width], words] = found["STOP_WORDS_IDS"] as [string, [number, number, number], number[]];
+    const [, [, , width], words] = found.STOP_WORDS_IDS as [string, [number, number, number], number[]];
     assert.deepEqual(words.slice(0, boat?.length), boat);
     assert.equal(words[width], boat?.length);
     assert.deepEqual(words.slice(2 * width, 2 * width + (ends[1] ?? 0)), [...(x ?? []), ...(moon ?? [])]);
