@@ -28,9 +28,10 @@ export class FloatDigits {
     let exponent = decimalExponent(x);
     let scaled = x * (POWERS[LOW_DIGITS - exponent] ?? 1);
     if (scaled >= 1e9) scaled = x * (POWERS[LOW_DIGITS - ++exponent] ?? 1);
-    const high = Math.floor(scaled);
+    // Both parts are below 2^31: as int32 their remainders below are cheap.
+    const high = scaled | 0;
     const rest = (scaled - high) * LOW_RANGE;
-    const low = Math.floor(rest);
+    const low = rest | 0;
     this.exponent = exponent;
     this.#shorten(high, low, rest - low, halfUnit(x) * (POWERS[LOW_DIGITS - exponent] ?? 1) * LOW_RANGE);
     return true;
@@ -41,11 +42,12 @@ export class FloatDigits {
     let bestHigh = high;
     let bestLow = fraction > 0.5 || (fraction === 0.5 && low % 2 === 1) ? low + 1 : low;
     for (let step = 10; step <= LOW_RANGE; step *= 10) {
-      const rest = (low % step) + fraction;
-      const isUp = rest * 2 >= step;
+      const over = low % step;
+      const rest = over + fraction;
+      const isUp = rest * 2 > step || (rest * 2 === step && ((low / step) & 1) === 1);
       const distance = isUp ? step - rest : rest;
       if (distance >= half) break;
-      bestLow = low - (low % step) + (isUp ? step : 0);
+      bestLow = low - over + (isUp ? step : 0);
     }
     if (bestLow >= LOW_RANGE) {
       bestLow -= LOW_RANGE;

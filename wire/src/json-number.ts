@@ -145,24 +145,26 @@ export class JsonNumber {
     }
   }
 
+  /** Zeros before the first digit that counts only move the exponent, digits after the last that counts do nothing. */
   #readFraction(first: number): number {
     const bytes = this.#bytes;
-    let at = first;
     let digits = this.#digits;
-    let numDigits = this.#numDigits;
+    let at = first;
     let digit = (bytes[at] ?? 0) - 0x30;
     if (digit < 0 || digit > 9) throw new JsonSyntaxError(JSON_REASON.fraction, at);
-    while (digit >= 0 && digit <= 9) {
-      if (numDigits < MAX_DIGITS) {
-        digits = digits * 10 + digit;
-        this.#exponent--;
-        if (digits !== 0) numDigits++;
-      }
-      at++;
-      digit = (bytes[at] ?? 0) - 0x30;
+    if (digits === 0) while (bytes[at] === 0x30) at++;
+    const from = at;
+    const limit = at + MAX_DIGITS - this.#numDigits;
+    digit = (bytes[at] ?? 0) - 0x30;
+    while (digit >= 0 && digit <= 9 && at < limit) {
+      digits = digits * 10 + digit;
+      digit = (bytes[++at] ?? 0) - 0x30;
     }
+    // Once digits of the whole part were dropped, none of the fraction is taken: `limit` is then behind `at`.
+    this.#exponent -= at - first;
     this.#digits = digits;
-    this.#numDigits = numDigits;
+    this.#numDigits += at - from;
+    while (digit >= 0 && digit <= 9) digit = (bytes[++at] ?? 0) - 0x30;
     return at;
   }
 
