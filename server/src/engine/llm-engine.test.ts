@@ -24,7 +24,7 @@ async function collect(chunks: AsyncIterable<GeneratedChunk>): Promise<{ tokens:
     tokens.push(...chunk.tokenIds);
     last = chunk;
   }
-  assert.ok(last !== undefined);
+  assert.ok(last !== undefined, "expected");
   return { tokens, last };
 }
 
@@ -84,7 +84,7 @@ test("generate() preempts under max_utilization and never under guaranteed_no_ev
     counts.push(engine.stats().preemptions);
     await engine.close();
   }
-  assert.ok((counts[0] ?? 0) > 0);
+  assert.equal((counts[0] ?? 0) > 0, true);
   assert.equal(counts[1], 0);
 });
 
@@ -136,7 +136,7 @@ test("generate() ends on length, end id, stop word and abort, each with its reas
   assert.equal(promptOnly.last.finishReason, "length");
   const minimum = await run({ endIds: Int32Array.of(a), minTokens: 4, maxTokens: 4 });
   assert.equal(minimum.tokens.length, 4);
-  assert.ok(!minimum.tokens.includes(a));
+  assert.equal(!minimum.tokens.includes(a), true);
   const aborted = await run({ signal: AbortSignal.abort() });
   assert.deepEqual([aborted.tokens, aborted.last.finishReason], [[], "cancelled"]);
   await engine.close();
@@ -147,10 +147,10 @@ test("generate() never gives a bad word, alone or at the end of a longer one", a
   const [a = 0, b = 0] = free;
   const { engine } = createEngine();
   const single = await collect(engine.generate(request([7, 8, 9], { badWords: [Int32Array.of(a)] })));
-  assert.ok(!single.tokens.includes(a));
+  assert.equal(!single.tokens.includes(a), true);
   const pair = await collect(engine.generate(request([7, 8, 9], { badWords: [Int32Array.of(a, b)] })));
   assert.equal(pair.tokens[0], a);
-  assert.ok(!pair.tokens.some((token, i) => token === a && pair.tokens[i + 1] === b));
+  assert.equal(!pair.tokens.some((token, i) => token === a && pair.tokens[i + 1] === b), true);
   await engine.close();
 });
 
@@ -172,7 +172,7 @@ test("cancel frees the blocks within one step", async () => {
     runner.steps.map((step) => step.numSequences),
     [2, 2, 2, 2, 1, 1, 1, 1],
   );
-  assert.ok((used[4] ?? 99) < (used[3] ?? 0));
+  assert.equal((used[4] ?? 99) < (used[3] ?? 0), true);
   assert.equal(engine.stats().kvBlocksUsed, 0);
   await engine.close();
 });
@@ -284,6 +284,6 @@ test("generate() reports log-probabilities of the model's own distribution", asy
     engine.generate(request([3], { logProbs: true, maxTokens: 5, temperature: 0 })),
   );
   assert.equal(tokens.length, 5);
-  assert.ok(last.cumLogProb < 0 && last.cumLogProb > -5 * Math.log(64));
+  assert.equal(last.cumLogProb < 0 && last.cumLogProb > -5 * Math.log(64), true);
   await engine.close();
 });

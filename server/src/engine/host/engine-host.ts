@@ -1,0 +1,272 @@
+/**
+ * An engine in a process of its own, with the same `generate` as the engine itself. When the process dies, the requests
+ * it had started fail once with the cause, those it had not are given to the next one, and a new one is started after a
+ * pause that grows with every failure. It knows no model and no Triton.
+ */
+import { fileURLToPath } from "node:url";
+import { ServerError } from "../../core/server-error.ts";
+import type { Logger } from "../../observe/log.ts";
+import { checkRequest } from "../check-request.ts";
+import { ChunkQueue } from "../chunk-queue.ts";
+import type { EngineInfo, EngineSpec } from "../engine-spec.ts";
+import { type EngineStats, ZERO_STATS } from "../engine-stats.ts";
+import type { GeneratedChunk, GenerateRequest, Generator } from "../generate.ts";
+import { type FrameReader, FrameWriter } from "./frame.ts";
+import { HostProcess } from "./host-process.ts";
+import { CANCEL, CLOSE, LOAD, LOAD_FAILED, READY, STEP, SUBMIT, writeRequest } from "./messages.ts";
+import { PendingRequest } from "./pending-request.ts";
+import { deliverReport } from "./step-report.ts";
+
+export interface EngineHostOptions {
+  /** For messages: the instance's name. */
+  readonly name: string;
+  readonly spec: EngineSpec;
+  readonly log: Logger;
+  /** The program of the host role; this program's own by default. */
+  readonly entry?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly loadTimeoutMs?: number;
+  /** Silence of a host that has work, after which it counts as hung. */
+  readonly stepTimeoutMs?: number;
+  readonly firstBackoffMs?: number;
+}
+
+const DEFAULTS = { loadTimeoutMs: 600_000, stepTimeoutMs: 300_000, firstBackoffMs: 250 };
+const MAX_BACKOFF_MS = 30_000;
+/** A host that ran this long was sound: the next failure starts again with the first pause. */
+const SOUND_AFTER_MS = 60_000;
+const CLOSE_TIMEOUT_MS = 10_000;
+/** Hosts that may die under a request before it started; then it is suspected itself and fails. */
+const MAX_ATTEMPTS = 3;
+
+type State = "starting" | "ready" | "pausing" | "closed";
+
+export class EngineHost implements Generator {
+  readonly #options: Required<Omit<EngineHostOptions, "env" | "entry">> & EngineHostOptions;
+  readonly #entry: string;
+  readonly #pending = new Map<number, PendingRequest>();
+  readonly #writer = new FrameWriter();
+  #state: State = "starting";
+  #process: HostProcess | undefined;
+  #info: EngineInfo | undefined;
+  #stats: EngineStats = { ...ZERO_STATS };
+  #nextId = 1;
+  #numFailures = 0;
+  #readySinceMs = 0;
+  #lastSignMs = 0;
+  /** Why a process that is about to end was killed, when the exit status alone would not say. */
+  #killedBecause: string | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #watchdog: NodeJS.Timeout | undefined;
+  #loaded: { resolve: (info: EngineInfo) => void; reject: (error: ServerError) => void } | undefined;
+
+  private constructor(options: EngineHostOptions) {
+    this.#options = { ...DEFAULTS, ...options };
+    this.#entry = options.entry ?? defaultEntry();
+  }
+
+  /** Starts a host and waits until its engine is loaded. @throws ServerError with the reason when it is not */
+  static async start(options: EngineHostOptions): Promise<EngineHost> {
+    const host = new EngineHost(options);
+    const loaded = new Promise<EngineInfo>((resolve, reject) => {
+      host.#loaded = { resolve, reject };
+    });
+    host.#spawn();
+    try {
+      await loaded;
+    } catch (error) {
+      await host.close();
+      throw error;
+    }
+    host.#watchdog = setInterval(() => host.#checkProgress(), Math.min(1000, host.#options.stepTimeoutMs / 2));
+    host.#watchdog.unref();
+    return host;
+  }
+
+  get info(): EngineInfo {
+    if (this.#info === undefined) throw new Error("engine host: info is known once it has started");
+    return this.#info;
+  }
+
+  get pid(): number | undefined {
+    return this.#process?.pid;
+  }
+
+  isReady(): boolean {
+    return this.#state === "ready";
+  }
+
+  /** As of the last step; zeros while there is no engine. */
+  stats(): Readonly<EngineStats> {
+    return this.#stats;
+  }
+
+  generate(request: GenerateRequest): AsyncIterable<GeneratedChunk> {
+    const queue = new ChunkQueue(request.logProbs, request.signal);
+    try {
+      this.#accept(request, queue);
+    } catch (error) {
+      queue.failed(ServerError.from(error));
+    }
+    return queue;
+  }
+
+  /** Fails what is under way, ends the process and waits until it is gone. */
+  async close(): Promise<void> {
+    this.#state = "closed";
+    clearTimeout(this.#timer);
+    clearInterval(this.#watchdog);
+    const host = this.#process;
+    host?.send(this.#frame(CLOSE));
+    await host?.ended(this.#info === undefined ? 0 : CLOSE_TIMEOUT_MS);
+    this.#failAll(new ServerError("unavailable", `engine host of '${this.#options.name}' is closed`));
+  }
+
+  #accept(request: GenerateRequest, queue: ChunkQueue): void {
+    if (this.#state !== "ready") {
+      throw new ServerError(
+        "unavailable",
+        `engine host of '${this.#options.name}' is not ready: it is being restarted`,
+      );
+    }
+    checkRequest(request, this.info);
+    const id = this.#nextId++;
+    const pending = new PendingRequest(request, queue, () => this.#pending.delete(id));
+    if (request.signal?.aborted === true) {
+      pending.endUnused();
+      return;
+    }
+    if (this.#pending.size === 0) this.#lastSignMs = performance.now();
+    this.#pending.set(id, pending);
+    queue.onCancel(() => this.#cancel(id, pending));
+    this.#submit(id, pending);
+  }
+
+  #submit(id: number, pending: PendingRequest): void {
+    this.#writer.begin(SUBMIT);
+    this.#writer.int(id);
+    writeRequest(this.#writer, pending.request);
+    pending.attempts += 1;
+    this.#process?.send(this.#writer.end());
+  }
+
+  #cancel(id: number, pending: PendingRequest): void {
+    pending.isCancelled = true;
+    if (this.#state === "ready") this.#process?.send(this.#frame(CANCEL, id));
+    else if (this.#pending.has(id)) pending.endUnused(); // it waits for the next host, which need not hear of it
+  }
+
+  #spawn(): void {
+    this.#state = "starting";
+    this.#killedBecause = undefined;
+    const { log, name, env, spec, loadTimeoutMs } = this.#options;
+    const host = new HostProcess(
+      { entry: this.#entry, ...(env === undefined ? {} : { env }) },
+      {
+        onFrame: (frame) => this.#onFrame(frame),
+        onOutput: (line) => log.warn("engine_host", `${name}: ${line}`),
+        onExit: (how) => this.#onExit(how),
+      },
+    );
+    this.#process = host;
+    this.#writer.begin(LOAD);
+    this.#writer.text(JSON.stringify(spec));
+    host.send(this.#writer.end());
+    this.#timer = setTimeout(() => this.#kill(`loading took more than ${loadTimeoutMs / 1000} s`), loadTimeoutMs);
+  }
+
+  #kill(because: string): void {
+    this.#killedBecause = because;
+    this.#process?.kill();
+  }
+
+  #onFrame(frame: FrameReader): void {
+    this.#lastSignMs = performance.now();
+    switch (frame.kind) {
+      case READY:
+        this.#onReady(JSON.parse(frame.text()) as EngineInfo);
+        return;
+      case LOAD_FAILED: {
+        const { code, message } = JSON.parse(frame.text()) as Pick<ServerError, "code" | "message">;
+        this.#loaded?.reject(new ServerError(code, message));
+        this.#kill(`the engine could not be loaded: ${message}`);
+        return;
+      }
+      case STEP:
+        this.#stats = deliverReport(frame, (id) => this.#pending.get(id));
+        return;
+      default:
+        throw new Error(`a frame of unknown kind ${frame.kind}`);
+    }
+  }
+
+  #onReady(info: EngineInfo): void {
+    clearTimeout(this.#timer);
+    if (this.#state === "closed") return;
+    this.#info = info;
+    this.#state = "ready";
+    this.#readySinceMs = performance.now();
+    this.#loaded?.resolve(info);
+    this.#loaded = undefined;
+    for (const [id, pending] of this.#pending) this.#submit(id, pending);
+  }
+
+  #onExit(how: string): void {
+    clearTimeout(this.#timer);
+    this.#process = undefined;
+    this.#stats = { ...ZERO_STATS };
+    if (this.#state === "closed") return;
+    const { name, log } = this.#options;
+    const wasReady = this.#state === "ready";
+    const cause = this.#killedBecause ?? how;
+    const message = `engine host of '${name}' ended unexpectedly (${cause})`;
+    log.error("engine_host", message);
+    if (this.#loaded !== undefined) {
+      this.#loaded.reject(new ServerError("internal", `${message} while loading`));
+      return;
+    }
+    this.#failStarted(message, wasReady);
+    if (wasReady && performance.now() - this.#readySinceMs > SOUND_AFTER_MS) this.#numFailures = 0;
+    const pauseMs = Math.min(MAX_BACKOFF_MS, this.#options.firstBackoffMs * 2 ** this.#numFailures);
+    this.#numFailures += 1;
+    this.#state = "pausing";
+    log.info("engine_host", `${name}: starting a new engine host in ${pauseMs} ms`);
+    this.#timer = setTimeout(() => this.#spawn(), pauseMs);
+  }
+
+  /** Those that ran fail; the others wait for the next host, unless no host could be loaded or several died under them. */
+  #failStarted(message: string, wasReady: boolean): void {
+    for (const pending of [...this.#pending.values()]) {
+      if (pending.isCancelled) {
+        pending.endUnused();
+        continue;
+      }
+      if (wasReady && !pending.isStarted && pending.attempts < MAX_ATTEMPTS) continue;
+      const state = pending.isStarted ? "while it served this request" : "before this request was started";
+      pending.failed(new ServerError("internal", `${message} ${state}`, { reason: "BACKEND" }));
+    }
+  }
+
+  #failAll(error: ServerError): void {
+    for (const pending of [...this.#pending.values()]) pending.failed(error);
+  }
+
+  #checkProgress(): void {
+    const { stepTimeoutMs } = this.#options;
+    if (this.#state !== "ready" || this.#pending.size === 0) return;
+    if (performance.now() - this.#lastSignMs < stepTimeoutMs) return;
+    this.#kill(`no step ended within ${stepTimeoutMs / 1000} s`);
+  }
+
+  #frame(kind: number, ...values: number[]): Uint8Array {
+    this.#writer.begin(kind);
+    for (const value of values) this.#writer.int(value);
+    return this.#writer.end();
+  }
+}
+
+/** The host role of this very program: a source file under a loader, or its compiled twin. */
+function defaultEntry(): string {
+  const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
+  return fileURLToPath(new URL(`../../engine-host.${extension}`, import.meta.url));
+}

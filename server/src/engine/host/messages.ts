@@ -1,0 +1,97 @@
+/**
+ * The kinds of frames between a server and an engine host, and how a request travels in one. Rare messages (load, ready,
+ * failed) carry JSON; requests and steps are flat. Endianness is the machine's: both ends run on the same one.
+ */
+import type { FinishReason, GenerateRequest } from "../generate.ts";
+import type { FrameReader, FrameWriter } from "./frame.ts";
+
+/** From the server: load, submit, cancel, close. From the host: ready, load failed, step. */
+export const LOAD = 1;
+export const SUBMIT = 2;
+export const CANCEL = 3;
+export const CLOSE = 4;
+export const READY = 5;
+export const LOAD_FAILED = 6;
+export const STEP = 7;
+
+/** Finish reasons travel as their place in this list. */
+export const FINISH_REASONS: readonly FinishReason[] = ["end", "stop", "length", "cancelled"];
+
+const SEED = 1;
+const LOG_PROBS = 2;
+const LOGIT_BIAS = 4;
+const PROMPT_TABLE = 8;
+
+export function writeRequest(writer: FrameWriter, request: GenerateRequest): void {
+  const { seed, logitBias, promptTable } = request;
+  let flags = request.logProbs ? LOG_PROBS : 0;
+  if (seed !== undefined) flags |= SEED;
+  if (logitBias !== undefined) flags |= LOGIT_BIAS;
+  if (promptTable !== undefined) flags |= PROMPT_TABLE;
+  writer.int(flags);
+  writer.ints(request.promptTokens);
+  writer.int(request.maxTokens);
+  writer.int(request.minTokens);
+  writer.ints(request.endIds);
+  writeWords(writer, request.stopWords);
+  writeWords(writer, request.badWords);
+  writer.double(request.temperature);
+  writer.int(request.topK);
+  writer.double(request.topP);
+  writer.double(request.repetitionPenalty);
+  writer.double(request.presencePenalty);
+  writer.double(request.frequencyPenalty);
+  writer.int(request.promptIgnoreLength);
+  writer.text(request.cacheSalt);
+  if (seed !== undefined) {
+    writer.int(Number(BigInt.asIntN(32, seed)));
+    writer.int(Number(BigInt.asIntN(32, seed >> 32n)));
+  }
+  if (logitBias !== undefined) writer.floats(logitBias);
+  if (promptTable !== undefined) {
+    writer.int(promptTable.numRows);
+    writer.floats(promptTable.values);
+  }
+}
+
+/** The arrays are views of the frame, which the request keeps alive. */
+export function readRequest(reader: FrameReader): GenerateRequest {
+  const flags = reader.int();
+  const request = {
+    promptTokens: reader.ints(),
+    maxTokens: reader.int(),
+    minTokens: reader.int(),
+    endIds: reader.ints(),
+    stopWords: readWords(reader),
+    badWords: readWords(reader),
+    temperature: reader.double(),
+    topK: reader.int(),
+    topP: reader.double(),
+    repetitionPenalty: reader.double(),
+    presencePenalty: reader.double(),
+    frequencyPenalty: reader.double(),
+    promptIgnoreLength: reader.int(),
+    cacheSalt: reader.text(),
+    logProbs: (flags & LOG_PROBS) !== 0,
+  };
+  const seed = (flags & SEED) === 0 ? undefined : readSeed(reader);
+  const logitBias = (flags & LOGIT_BIAS) === 0 ? undefined : reader.floats();
+  const promptTable = (flags & PROMPT_TABLE) === 0 ? undefined : { numRows: reader.int(), values: reader.floats() };
+  return { ...request, seed, logitBias, promptTable };
+}
+
+function readSeed(reader: FrameReader): bigint {
+  const low = BigInt.asUintN(32, BigInt(reader.int()));
+  return (BigInt.asUintN(32, BigInt(reader.int())) << 32n) | low;
+}
+
+function writeWords(writer: FrameWriter, words: readonly Int32Array[]): void {
+  writer.int(words.length);
+  for (const word of words) writer.ints(word);
+}
+
+function readWords(reader: FrameReader): Int32Array[] {
+  const words: Int32Array[] = [];
+  for (let left = reader.int(); left > 0; left--) words.push(reader.ints());
+  return words;
+}

@@ -1,0 +1,56 @@
+/** A request that an engine host has been given, as the server remembers it: enough to finish it or to give it again. */
+import type { ServerError } from "../../core/server-error.ts";
+import type { ChunkQueue } from "../chunk-queue.ts";
+import type { FinishReason, GenerateRequest, Usage } from "../generate.ts";
+import { nowNs } from "../llm-engine.ts";
+import type { SequenceSink } from "../sequence.ts";
+
+export class PendingRequest implements SequenceSink {
+  readonly request: GenerateRequest;
+  readonly #queue: ChunkQueue;
+  readonly #onOver: () => void;
+  readonly #arrivalNs: number = nowNs();
+  /** A host has begun to compute it: its death costs this request. */
+  isStarted = false;
+  isCancelled = false;
+  /** Hosts that it was given to. */
+  attempts = 0;
+
+  constructor(request: GenerateRequest, queue: ChunkQueue, onOver: () => void) {
+    this.request = request;
+    this.#queue = queue;
+    this.#onOver = onOver;
+  }
+
+  started(): void {
+    this.isStarted = true;
+  }
+
+  token(tokenId: number, logProb: number): void {
+    this.#queue.token(tokenId, logProb);
+  }
+
+  finished(reason: FinishReason, usage: Usage): void {
+    this.#onOver();
+    this.#queue.finished(reason, usage);
+  }
+
+  failed(error: ServerError): void {
+    this.#onOver();
+    this.#queue.failed(error);
+  }
+
+  /** Ends a request that no host has begun. */
+  endUnused(): void {
+    this.finished("cancelled", {
+      promptTokens: this.request.promptTokens.length,
+      outputTokens: 0,
+      reusedBlocks: 0,
+      newBlocks: 0,
+      arrivalNs: this.#arrivalNs,
+      firstScheduledNs: 0,
+      firstTokenNs: 0,
+      lastTokenNs: 0,
+    });
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * The host's half of the conversation: builds the engine it is told to, feeds it the requests that come in, and reports
+ * once per step. It ends when the server closes the socket, however that comes about.
+ */
+import type { Duplex } from "node:stream";
+import { ServerError } from "../../core/server-error.ts";
+import type { EngineInfo, EngineSpec } from "../engine-spec.ts";
+import { LlmEngine } from "../llm-engine.ts";
+import type { Sequence } from "../sequence.ts";
+import type { StepRunner } from "../step-runner.ts";
+import { type FrameReader, FrameSplitter, FrameWriter } from "./frame.ts";
+import { CANCEL, CLOSE, LOAD, LOAD_FAILED, READY, readRequest, SUBMIT } from "./messages.ts";
+import { StepReport } from "./step-report.ts";
+
+export interface EngineServerOptions {
+  readonly socket: Duplex;
+  readonly createRunner: (spec: EngineSpec) => Promise<StepRunner>;
+  /** Ends the process; called once, after the last frame is written. */
+  readonly exit: (code: number) => void;
+}
+
+/** Exit status of a host whose engine failed: the server logs it and starts another. */
+const EXIT_ENGINE_FAILED = 70;
+
+export function serveEngine(options: EngineServerOptions): void {
+  const server = new EngineServer(options);
+  const splitter = new FrameSplitter((frame) => server.onFrame(frame));
+  options.socket.on("data", (bytes: Buffer) => splitter.push(bytes));
+  options.socket.on("error", () => options.exit(0)); // the server is gone: nobody to serve, nobody to tell
+  options.socket.on("close", () => options.exit(0));
+}
+
+class EngineServer {
+  readonly #options: EngineServerOptions;
+  readonly #report = new StepReport();
+  readonly #sequences = new Map<number, Sequence>();
+  #engine: LlmEngine | undefined;
+  #isReportDue = false;
+
+  constructor(options: EngineServerOptions) {
+    this.#options = options;
+  }
+
+  onFrame(frame: FrameReader): void {
+    switch (frame.kind) {
+      case LOAD:
+        this.#load(JSON.parse(frame.text()) as EngineSpec).catch((error: unknown) => this.#refuse(error));
+        return;
+      case SUBMIT:
+        this.#submit(frame);
+        return;
+      case CANCEL: {
+        const sequence = this.#sequences.get(frame.int());
+        if (sequence !== undefined) this.#engine?.cancel(sequence);
+        return;
+      }
+      case CLOSE:
+        this.#close().catch((error: unknown) => this.#refuse(error));
+        return;
+      default:
+        throw new Error(`engine host: a frame of unknown kind ${frame.kind}`);
+    }
+  }
+
+  async #load(spec: EngineSpec): Promise<void> {
+    const runner = await this.#options.createRunner(spec);
+    const engine = new LlmEngine(runner, spec.engine, () => this.#onTurn());
+    this.#engine = engine;
+    const { vocabSize, hiddenSize, blockSize, numBlocks } = runner;
+    const { maxSequenceLength } = engine.limits;
+    const info: EngineInfo = { vocabSize, hiddenSize, blockSize, numBlocks, maxSequenceLength };
+    this.#send(READY, JSON.stringify(info));
+  }
+
+  /** A load that failed: the cause goes to the server, which decides what to do. */
+  #refuse(error: unknown): void {
+    const { message, code } =
+      error instanceof ServerError ? error : { message: messageOf(error), code: "internal" as const };
+    this.#send(LOAD_FAILED, JSON.stringify({ code, message }));
+  }
+
+  #submit(frame: FrameReader): void {
+    const id = frame.int();
+    const sink = this.#report.sink(id, () => this.#sequences.delete(id));
+    try {
+      if (this.#engine === undefined) throw new ServerError("unavailable", "the engine is not loaded");
+      this.#sequences.set(id, this.#engine.submit(readRequest(frame), sink));
+    } catch (error) {
+      sink.failed(ServerError.from(error));
+      this.#reportSoon();
+    }
+  }
+
+  /** A refusal must leave even when no step follows; several share one frame. */
+  #reportSoon(): void {
+    if (this.#isReportDue) return;
+    this.#isReportDue = true;
+    setImmediate(() => {
+      if (this.#isReportDue) this.#onTurn();
+    });
+  }
+
+  #onTurn(): void {
+    const engine = this.#engine;
+    if (engine === undefined) return;
+    this.#isReportDue = false;
+    this.#options.socket.write(this.#report.take(engine.stats()), () => {
+      if (engine.failure !== undefined) this.#options.exit(EXIT_ENGINE_FAILED);
+    });
+  }
+
+  async #close(): Promise<void> {
+    await this.#engine?.close();
+    this.#options.exit(0);
+  }
+
+  #send(kind: number, text: string): void {
+    const writer = new FrameWriter();
+    writer.begin(kind);
+    writer.text(text);
+    this.#options.socket.write(writer.end());
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
