@@ -49,7 +49,8 @@ export interface NativeFunction<Args extends unknown[], Result> {
 }
 
 export interface NativeLibrary {
-  readonly path: string;
+  /** Null: the program itself and what it has loaded, the C library among them. */
+  readonly path: string | null;
   /** @throws Error when the library has no such function */
   func<Args extends unknown[], Result>(
     name: string,
@@ -65,7 +66,7 @@ export interface NativeLibrary {
  * Loads a shared library, for the life of the process: koffi unloads what is collected, but addresses taken out of a
  * library's tables do not keep its handle alive. @throws Error with the reason of the dynamic linker
  */
-export function openLibrary(path: string): NativeLibrary {
+export function openLibrary(path: string | null): NativeLibrary {
   const handle = koffi.load(path);
   neverUnloaded.add(handle);
   loaded.push(handle);

@@ -1,4 +1,4 @@
-/** Microseconds of wall and processor time a run, through the whole backend: `node --import tsx onnx.bench.ts`. */
+/** Microseconds of wall and processor time a run, through the whole backend: `node --conditions=nereid-source --import tsx onnx.bench.ts`. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,9 +8,11 @@ import { parseModelConfigText } from "../../config/model-config.ts";
 import { NO_PARAMETERS, NO_SEQUENCE } from "../../core/infer-request.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { OnnxRuntime, type SessionOptions } from "../../native/onnxruntime.ts";
+import { keepFreedMemory } from "../../native/process-memory.ts";
 import type { Batch, ModelInstance } from "../backend.ts";
 import { createOnnxBackend } from "./onnx-backend.ts";
 
+keepFreedMemory();
 const root = mkdtempSync(join(tmpdir(), "nereid-onnx-bench-"));
 const noLog = {
   info: () => undefined,
