@@ -3,6 +3,8 @@ import type { ServerOptions } from "./server-options.ts";
 
 type Options = Omit<ServerOptions, "notYet">;
 
+const DEFAULT_REPO_AGENT_DIRECTORY = "/opt/tritonserver/repoagents";
+
 const FEATURES: readonly (readonly [isAsked: (options: Options) => boolean, message: string])[] = [
   [
     ({ repository }) => repository.controlMode === "poll",
@@ -22,6 +24,17 @@ const FEATURES: readonly (readonly [isAsked: (options: Options) => boolean, mess
   [({ memory }) => memory.loadGpuLimits.size > 0, "--model-load-gpu-limit: loads are not limited"],
   [({ memory }) => memory.cudaPoolBytes.size > 0, "--cuda-memory-pool-byte-size: there is no such pool"],
   [({ memory }) => memory.cudaVirtualAddressBytes.size > 0, "--cuda-virtual-address-size: states do not grow on a GPU"],
+  [({ http }) => http.reusePort, "--reuse-http-port: the port is not shared"],
+  [({ grpc }) => grpc.reusePort, "--reuse-grpc-port: the port is not shared"],
+  [
+    ({ metrics }) => metrics.summaryLatencies || metrics.histogramLatencies,
+    "--metrics-config: summaries and histograms are not published",
+  ],
+  [({ metrics }) => !metrics.counterLatencies, "--metrics-config counter_latencies=false: counters go on counting"],
+  [
+    ({ repoAgentDirectory }) => repoAgentDirectory !== DEFAULT_REPO_AGENT_DIRECTORY,
+    "--repoagent-directory: repository agents are not run",
+  ],
 ];
 
 export function notYetMessages(options: Options): string[] {

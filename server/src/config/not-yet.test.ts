@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseServerFlags } from "./parse-server-flags.ts";
+
+function notYet(...argv: string[]): readonly string[] {
+  const parsed = parseServerFlags(argv, {});
+  assert.equal(parsed.kind, "options");
+  return (parsed as { options: { notYet: readonly string[] } }).options.notYet;
+}
+
+for (const flag of [
+  "--model-control-mode=poll",
+  "--model-namespacing=true",
+  "--cache-config=local,size=1",
+  "--trace-config=level=TIMESTAMPS",
+  "--allow-sagemaker=true",
+  "--allow-vertex-ai=true",
+  "--rate-limit=execution_count",
+  "--allow-client-shm=true",
+  "--host-policy=p,numa-node=0",
+  "--model-load-gpu-limit=0:0.5",
+  "--cuda-memory-pool-byte-size=0:1",
+  "--cuda-virtual-address-size=0:1",
+  "--reuse-http-port=true",
+  "--reuse-grpc-port=true",
+  "--metrics-config=summary_latencies=true",
+  "--metrics-config=counter_latencies=false",
+  "--repoagent-directory=/agents",
+]) {
+  test(`notYetMessages() speaks of ${flag}`, () => {
+    const ports = flag.startsWith("--allow-") ? ["--vertex-ai-port=8090", "--sagemaker-port=8091"] : [];
+    const [message, ...more] = notYet(flag, ...ports);
+    assert.deepEqual(more, []);
+    assert.ok(message?.startsWith(`not supported yet, ignored: ${flag.slice(0, flag.indexOf("="))}`), message);
+  });
+}
+
+test("notYetMessages() is silent about flags that say what is so anyway", () => {
+  assert.deepEqual(
+    notYet("--rate-limit=off", "--model-namespacing=false", "--trace-config=level=OFF", "--allow-client-shm=false"),
+    [],
+  );
+});
