@@ -8,7 +8,6 @@ import { type AccessKey, RESTRICTED_APIS, type RestrictedApi } from "./server-op
 
 type EndpointName = "http" | "grpc" | "metrics" | "sagemaker" | "vertex";
 
-const GRPC_KEY_PREFIX = "triton-grpc-protocol-";
 const COMPRESSION_LEVELS = ["none", "low", "medium", "high"] as const;
 const MIN_GRPC_THREADS = 2;
 const MAX_GRPC_THREADS = 128;
@@ -48,7 +47,7 @@ const HTTP_HANDLERS: Readonly<Record<string, FlagHandler>> = {
     draft.http.maxInputBytes = positive("http-max-input-size", parseInt64(value));
   },
   "http-restricted-api": (draft, value) => {
-    restrict(draft.http.accessKeys, "http-restricted-api", "api", "", value);
+    restrict(draft.http.accessKeys, "http-restricted-api", "api", value);
   },
 };
 
@@ -98,7 +97,7 @@ const GRPC_HANDLERS: Readonly<Record<string, FlagHandler>> = {
     draft.grpc.responseCompression = level;
   },
   "grpc-restricted-protocol": (draft, value) => {
-    restrict(draft.grpc.accessKeys, "grpc-restricted-protocol", "protocol", GRPC_KEY_PREFIX, value);
+    restrict(draft.grpc.accessKeys, "grpc-restricted-protocol", "protocol", value);
   },
 };
 
@@ -176,13 +175,7 @@ function parsePattern(text: string): RegExp | undefined {
   }
 }
 
-function restrict(
-  keys: Map<RestrictedApi, AccessKey>,
-  flag: string,
-  what: "api" | "protocol",
-  headerPrefix: string,
-  text: string,
-): void {
+function restrict(keys: Map<RestrictedApi, AccessKey>, flag: string, what: "api" | "protocol", text: string): void {
   const setting = parseScopedSetting(flag, text, ":", "<config name>:<setting>=<value>");
   for (const name of setting.scope.split(",")) {
     const api = RESTRICTED_APIS.find((known) => known === name);
@@ -190,6 +183,6 @@ function restrict(
     if (keys.has(api)) {
       throw new FlagError(`restricted ${what} '${name}' can not be specified in multiple config groups`);
     }
-    keys.set(api, { header: `${headerPrefix}${setting.key}`, value: setting.value });
+    keys.set(api, { header: setting.key, value: setting.value });
   }
 }

@@ -267,7 +267,7 @@ const READ: readonly (readonly [
   [
     ["--grpc-restricted-protocol=inference:k=v"],
     (o) => o.grpc.accessKeys.get("inference"),
-    { header: "triton-grpc-protocol-k", value: "v" },
+    { header: "k", value: "v" },
   ],
   [
     ["--backend-config=a=1", "--backend-config=python,a=2", "--backend-config=b=3"],

@@ -15,7 +15,7 @@ export const RESTRICTED_APIS = [
 
 export type RestrictedApi = (typeof RESTRICTED_APIS)[number];
 
-/** The header (or metadata) that opens an API, and the value it must have. */
+/** The header that opens an API, and the value it must have. Of gRPC metadata, the name without `triton-grpc-protocol-`. */
 export interface AccessKey {
   readonly header: string;
   readonly value: string;
