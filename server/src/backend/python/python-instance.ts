@@ -154,7 +154,9 @@ export class PythonInstance implements ModelInstance {
     running.batch.computeEnded();
     if (failed) this.#failBatch(running, text);
     else this.#answerBatch(running, responses);
-    running.resolve();
+    // A model that must answer every request settles when it has: its sender may do so from a thread, later.
+    if (this.#options.initialize.decoupled) running.resolve();
+    else this.#inFlight.whenEnded(running.keys, running.resolve);
   }
 
   #failBatch({ keys }: RunningBatch, text: string): void {

@@ -105,14 +105,15 @@ test("a model that is not decoupled answers through its sender when it returns N
     t,
     `
 def execute(self, requests):
-    threading.Timer(0.05, requests[0].get_response_sender().send, (answer([4]),)).start()
-    return [None]
+    threading.Timer(0.05, requests[1].get_response_sender().send, (answer([4]),)).start()
+    return [answer([3]), None]
 `,
   );
-  const request = await runOne(instance, new TestRequest());
+  const requests = [new TestRequest(), new TestRequest()];
+  await instance.execute(batchOf(requests)); // settles with the last answer
   assert.deepEqual(
-    request.responses.map(({ final, outputs }) => [final, ...int32Values(outputs[0])]),
-    [[true, 4]],
+    requests.map(({ responses }) => responses.map(({ final, outputs }) => [final, ...int32Values(outputs[0])])),
+    [[[true, 3]], [[true, 4]]],
   );
 });
 

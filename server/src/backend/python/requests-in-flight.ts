@@ -24,6 +24,7 @@ export class RequestsInFlight {
   /** Of a model that gives exactly one response a request. */
   readonly #isSingle: boolean;
   readonly #requests = new Map<number, InFlight>();
+  #waiting: { readonly keys: Set<number>; readonly resolve: () => void } | undefined;
   #nextKey = 1;
 
   constructor(decoupled: boolean, signals: RequestSignals) {
@@ -55,7 +56,8 @@ export class RequestsInFlight {
     const error = response?.error;
     if (error !== undefined && final) inFlight.target.fail(error);
     else inFlight.target.respond({ outputs: [], ...response, final });
-    if (!final) this.#credit(key, inFlight);
+    if (final) this.#tellWaiting(key);
+    else this.#credit(key, inFlight);
   }
 
   fail(key: number, error: ServerError): void {
@@ -63,15 +65,30 @@ export class RequestsInFlight {
     if (inFlight === undefined) return;
     this.#remove(key, inFlight);
     inFlight.target.fail(error);
+    this.#tellWaiting(key);
   }
 
   failAll(error: ServerError): void {
     for (const key of [...this.#requests.keys()]) this.fail(key, error);
   }
 
+  /** Calls back when all of these requests have ended: at once, or with the last of them. One waits at a time. */
+  whenEnded(keys: readonly number[], resolve: () => void): void {
+    const open = new Set(keys.filter((key) => this.#requests.has(key)));
+    if (open.size === 0) resolve();
+    else this.#waiting = { keys: open, resolve };
+  }
+
   #remove(key: number, { target, onAbort }: InFlight): void {
     this.#requests.delete(key);
     target.request.signal.removeEventListener("abort", onAbort);
+  }
+
+  #tellWaiting(key: number): void {
+    const waiting = this.#waiting;
+    if (waiting === undefined || !waiting.keys.delete(key) || waiting.keys.size > 0) return;
+    this.#waiting = undefined;
+    waiting.resolve();
   }
 
   #credit(key: number, inFlight: InFlight): void {
