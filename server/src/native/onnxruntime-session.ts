@@ -122,8 +122,9 @@ export class OnnxSession {
   }
 
   #takeFrame(): RunFrame {
+    const frame = this.#idleFrames.pop() ?? new RunFrame(this.#context, this.#nameAddresses, this.#runConfig);
     this.#runsUnderWay++;
-    return this.#idleFrames.pop() ?? new RunFrame(this.#context, this.#nameAddresses, this.#runConfig);
+    return frame;
   }
 
   #giveFrame(frame: RunFrame): void {
