@@ -7,8 +7,8 @@ import type { GrpcCall } from "./call.ts";
 import type { GrpcKeepaliveOptions } from "./options.ts";
 import { isPingTooEarly } from "./ping-policy.ts";
 
-/** A first GOAWAY with the highest stream id says: open no more calls, those on their way are still taken. */
-const LAST_STREAM_ID: number = 2 ** 31 - 1;
+/** Node's timers fire at once past this. */
+const MAX_TIMER_MS: number = 2 ** 31 - 1;
 /** Trailers of the last call and the GOAWAY get this long to leave before the socket is closed. */
 const CLOSE_GRACE_MS = 1000;
 
@@ -26,13 +26,13 @@ export class Connection {
     this.#session = session;
     this.#keepalive = keepalive;
     session.on("ping", () => this.#pinged());
-    session.on("goaway", () => this.#clientLeaves());
+    session.on("goaway", () => this.leave());
     session.once("close", () => this.#stopTimers());
-    if (keepalive.timeMs > 0 && keepalive.timeMs <= LAST_STREAM_ID) {
+    if (keepalive.timeMs > 0 && keepalive.timeMs <= MAX_TIMER_MS) {
       this.#pingTimer = setInterval(() => this.#ping(), keepalive.timeMs).unref();
     }
     if (keepalive.maxConnectionAgeMs > 0) {
-      this.#ageTimer = setTimeout(() => this.#aged(), Math.min(keepalive.maxConnectionAgeMs, LAST_STREAM_ID)).unref();
+      this.#ageTimer = setTimeout(() => this.#aged(), Math.min(keepalive.maxConnectionAgeMs, MAX_TIMER_MS)).unref();
     }
   }
 
@@ -51,11 +51,10 @@ export class Connection {
     if (this.#isLeaving && this.#calls.size === 0) this.close();
   }
 
-  /** Asks the client to open no more calls; closes when the last open one has ended. */
+  /** Tells the client to open no more calls; closes when the last open one has ended. */
   leave(): void {
     this.#isLeaving = true;
-    if (this.#session.destroyed) return;
-    this.#session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM_ID);
+    if (!this.#session.closed) this.#session.close();
     if (this.#calls.size === 0) this.close();
   }
 
@@ -69,11 +68,6 @@ export class Connection {
 
   destroy(): void {
     this.#session.destroy();
-  }
-
-  #clientLeaves(): void {
-    this.#isLeaving = true;
-    if (this.#calls.size === 0) this.close();
   }
 
   #pinged(): void {
@@ -103,7 +97,7 @@ export class Connection {
   #aged(): void {
     this.leave();
     const graceMs = this.#keepalive.maxConnectionAgeGraceMs;
-    if (graceMs > 0) setTimeout(() => this.#session.destroy(), Math.min(graceMs, LAST_STREAM_ID)).unref();
+    if (graceMs > 0) setTimeout(() => this.#session.destroy(), Math.min(graceMs, MAX_TIMER_MS)).unref();
   }
 
   #stopTimers(): void {

@@ -32,8 +32,8 @@ export interface GrpcFrontend {
   readonly connectionCount: number;
   readonly callCount: number;
   /**
-   * Stops accepting, lets open calls end for `graceMs`, then cancels them. New calls are refused with UNAVAILABLE.
-   * Resolves when every connection is closed.
+   * Stops accepting, lets open calls end for `graceMs`, then cancels them. Meanwhile connections stay, so that new calls on
+   * them are told UNAVAILABLE and why; then they get GOAWAY. Resolves when every connection is closed.
    */
   close(options?: { readonly graceMs?: number }): Promise<void>;
 }
@@ -107,7 +107,6 @@ class Frontend implements GrpcFrontend, CallEnvironment {
     this.#isDraining = true;
     const stopped = this.#http2.listening ? new Promise((resolve) => this.#http2.close(resolve)) : undefined;
     for (const call of [...this.#owners.keys()]) call.drain();
-    for (const connection of [...this.#connections.values()]) connection.leave();
     await this.#quiet(graceMs);
     for (const call of [...this.#owners.keys()]) call.cancel(GRPC_STATUS.unavailable, DRAINING);
     for (const connection of [...this.#connections.values()]) connection.close();
