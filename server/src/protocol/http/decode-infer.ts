@@ -42,7 +42,8 @@ export function decodeInfer(json: JsonInferRequest, context: DecodeContext): Dec
   const options = decodeParameters(json.parameters);
   const inputs = decodeInputs(json.inputs, context);
   const { outputs, forms } = decodeOutputs(json.outputs);
-  return { id, inputs, outputs, forms, ...options };
+  const { parameters, sequence, priority, timeoutUs, defaultForm } = options;
+  return { id, inputs, outputs, parameters, sequence, priority, timeoutUs, forms, defaultForm };
 }
 
 type Options = Pick<DecodedInfer, "parameters" | "sequence" | "priority" | "timeoutUs" | "defaultForm">;
@@ -201,7 +202,7 @@ function jsonTensor(input: JsonInferInput, head: TensorHead, context: DecodeCont
   if (tensor.error !== undefined) throw tensorError(head.datatype, tensor.error);
   if (wanted === undefined) expectJsonSize(head.name, tensor.data.length, context.maxInputBytes);
   else expectCount(tensor.count, head.shape);
-  return { ...head, data: tensor.data };
+  return { name: head.name, datatype: head.datatype, shape: head.shape, data: tensor.data };
 }
 
 /** @throws ServerError for the two datatypes that JSON cannot carry */

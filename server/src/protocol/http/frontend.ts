@@ -1,8 +1,8 @@
 /** The HTTP front end: a listener, its connections and their end. What is answered is decided in `HttpApi`. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { ModelServer } from "../../core/model-server.ts";
 import type { Logger } from "../../observe/log.ts";
+import { type BoundAddress, close, listen } from "../http-listener.ts";
 import { describe, HttpApi, type HttpApiOptions } from "./http-api.ts";
 import { NodeCall } from "./node-call.ts";
 import { BodyAborted } from "./read-body.ts";
@@ -19,7 +19,7 @@ export interface HttpFrontendOptions extends HttpApiOptions {
 
 export interface HttpFrontend {
   /** @throws the error of the socket, e.g. EADDRINUSE */
-  listen(): Promise<{ readonly address: string; readonly port: number }>;
+  listen(): Promise<BoundAddress>;
   /** Takes no new connections, answers what is in flight, then closes. After `graceMs` what is left is cut. */
   close(graceMs?: number): Promise<void>;
 }
@@ -34,45 +34,27 @@ export function createHttpFrontend({ server, options, log }: HttpFrontendDepende
   const api = new HttpApi(server, options, log);
   const listener = new HttpListener(api, log);
   return {
-    listen: () => listener.listen(options.address, options.port),
+    listen: () => listen(listener.server, options.address, options.port),
     close: (graceMs) => listener.close(graceMs),
   };
 }
 
-class HttpListener implements HttpFrontend {
+class HttpListener {
+  readonly server: Server;
   readonly #api: HttpApi;
   readonly #log: Logger;
-  readonly #server: Server;
   #isDraining = false;
 
   constructor(api: HttpApi, log: Logger) {
     this.#api = api;
     this.#log = log;
-    this.#server = createServer((request, response) => this.#accept(request, response));
-    this.#server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
+    this.server = createServer((request, response) => this.#accept(request, response));
+    this.server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
   }
 
-  listen(address = "", port = 0): Promise<{ readonly address: string; readonly port: number }> {
-    return new Promise((resolve, reject) => {
-      this.#server.once("error", reject);
-      this.#server.listen(port, address, () => {
-        this.#server.off("error", reject);
-        const bound = this.#server.address() as AddressInfo; // listening on a port, not on a path
-        resolve({ address: bound.address, port: bound.port });
-      });
-    });
-  }
-
-  close(graceMs?: number): Promise<void> {
+  close(graceMs: number | undefined): Promise<void> {
     this.#isDraining = true;
-    return new Promise((resolve) => {
-      const timer = graceMs === undefined ? undefined : setTimeout(() => this.#server.closeAllConnections(), graceMs);
-      this.#server.close(() => {
-        clearTimeout(timer);
-        resolve();
-      });
-      this.#server.closeIdleConnections();
-    });
+    return close(this.server, graceMs === undefined ? {} : { graceMs });
   }
 
   #accept(request: IncomingMessage, response: ServerResponse): void {
@@ -80,6 +62,8 @@ class HttpListener implements HttpFrontend {
     response.sendDate = false;
     response.on("close", () => {
       if (!response.writableFinished) call.abort();
+      // A response that began before the drain did not say that its connection ends.
+      if (this.#isDraining) setImmediate(() => this.server.closeIdleConnections());
     });
     this.#answer(call, response).catch((error: unknown) => this.#fail(error, call, response));
   }

@@ -1,7 +1,7 @@
 /** The listener that Prometheus reads: GET /metrics on a port of its own. Knows no metric. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Logger } from "../../observe/log.ts";
+import { type BoundAddress, type CloseOptions, close, listen } from "../http-listener.ts";
 
 export interface MetricsFrontendOptions {
   /** The exposition text, made anew for every scrape. */
@@ -14,8 +14,8 @@ export interface MetricsFrontendOptions {
 
 export interface MetricsFrontend {
   /** @throws the error of the socket, e.g. EADDRINUSE */
-  listen(): Promise<{ readonly address: string; readonly port: number }>;
-  close(): Promise<void>;
+  listen(): Promise<BoundAddress>;
+  close(options?: CloseOptions): Promise<void>;
 }
 
 export function createMetricsFrontend({ render, address, port, log }: MetricsFrontendOptions): MetricsFrontend {
@@ -27,7 +27,7 @@ export function createMetricsFrontend({ render, address, port, log }: MetricsFro
       else send(response, 500, "text/plain", '{"error":"Internal error"}');
     });
   });
-  return { listen: () => listen(server, address, port), close: () => close(server) };
+  return { listen: () => listen(server, address, port), close: (options) => close(server, options) };
 }
 
 async function answer(
@@ -50,22 +50,4 @@ function send(response: ServerResponse, status: number, contentType: string, tex
   if (status === 405) response.writeHead(status, "Not Allowed", head);
   else response.writeHead(status, head);
   response.end(body);
-}
-
-function listen(server: Server, address: string, port: number): Promise<{ address: string; port: number }> {
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, address, () => {
-      server.off("error", reject);
-      const bound = server.address() as AddressInfo; // listening on a port, not on a path
-      resolve({ address: bound.address, port: bound.port });
-    });
-  });
-}
-
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeIdleConnections();
-  });
 }
