@@ -26,6 +26,7 @@ export interface OrtApi {
   readonly GetErrorCode: Returning<number, [Address]>;
   readonly GetErrorMessage: Returning<string, [Address]>;
   readonly CreateEnv: Call<[severity: number, logId: Pointer, out: Pointer]>;
+  readonly DisableTelemetryEvents: Call<[env: Address]>;
   readonly CreateSession: Call<[env: Address, path: Pointer, options: Address, out: Pointer]>;
   readonly Run: Call<
     [
@@ -137,6 +138,7 @@ const FUNCTIONS: Readonly<Record<OrtFunctionName, readonly [number, readonly CTy
   GetErrorCode: [1, [P], INT],
   GetErrorMessage: [2, [P], "str"],
   CreateEnv: [3, [INT, P, P]],
+  DisableTelemetryEvents: [6, [P]],
   CreateSession: [7, [P, P, P, P]],
   Run: [9, [P, P, P, P, N, P, N, P]],
   CreateSessionOptions: [10, [P]],

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 import { after, test } from "node:test";
 import {
   addSub,
@@ -347,6 +348,21 @@ test("createSession() takes every option", async () => {
   });
   assert.deepEqual(floats(session.run([f32("IN", [1], [3])], [{ name: "OUT" }])[0]), [3]);
   await assert.rejects(open(identity(ONNX_TYPE.FLOAT, ["M"]), { customOpLibraries: ["/nowhere/libops.so"] }), /libops/);
+});
+
+test("failing runs leave no memory behind, as they did when the library recorded them for its maker", async () => {
+  const session = await open(addSub(ONNX_TYPE.FLOAT, ["N", 2]));
+  const fail = (count: number): void => {
+    for (let index = 0; index < count; index++) {
+      assert.throws(() => session.run([f32("INPUT0", [1, 2], [1, 2])], [{ name: "OUTPUT0" }]), /Missing Input/);
+    }
+  };
+  fail(2_000);
+  const before = process.memoryUsage.rss();
+  fail(20_000);
+  // Recorded failures took some two and a half kilobytes each: 50 MB.
+  assert.ok(process.memoryUsage.rss() - before < 30_000_000);
+  assert.equal(process.env.ORT_DISABLE_TELEMETRY, "1");
 });
 
 test("close() refuses while a run is under way", async () => {

@@ -1,4 +1,5 @@
 /** ONNX Runtime in this process: its environment and how sessions are made. Does not know what a model is used for. */
+import process from "node:process";
 import { type Address, cString } from "./ffi.ts";
 import { findLibrary, type LibrarySpec } from "./library.ts";
 import { loadOrtApi, type OrtApi, type Status } from "./onnxruntime-api.ts";
@@ -60,10 +61,13 @@ export class OnnxRuntime {
     options: RuntimeOptions,
     libraryPath: string = findLibrary(onnxRuntimeLibrary(process.platform, process.arch)),
   ) {
+    // The library reports its use to its maker, from the moment it has an environment, and keeps what it cannot send.
+    process.env.ORT_DISABLE_TELEMETRY = "1";
     const { api, version } = loadOrtApi(libraryPath);
     this.version = version;
     this.#hasGlobalThreads = options.globalThreads !== undefined;
     this.#environment = createEnvironment(api, options);
+    check(api, api.DisableTelemetryEvents(this.#environment));
     this.#context = {
       api,
       cpuMemory: created(api, (out) => api.CreateCpuMemoryInfo(ARENA_ALLOCATOR, MEMORY_TYPE_DEFAULT, out)),
