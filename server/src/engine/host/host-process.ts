@@ -91,7 +91,7 @@ export class HostProcess {
 }
 
 /** Flags that decide how this program's files are found and compiled. */
-const LOADER_FLAGS = ["--import", "--require", "-r", "--conditions", "-C", "--loader", "--experimental-loader"];
+const LOADER_FLAG = /^(--import|--require|-r|--conditions|-C|--loader|--experimental-loader)(=|$)/;
 const OTHER_FLAGS = /^--(max-|stack-size|enable-source-maps|experimental-strip-types|no-warnings|disable-warning)/;
 
 /** The flags of this process that a host needs: none that make it a debugger, a test run or a one-liner. */
@@ -99,8 +99,10 @@ export function hostArguments(execArgv: readonly string[]): string[] {
   const kept: string[] = [];
   for (let i = 0; i < execArgv.length; i++) {
     const flag = execArgv[i] ?? "";
-    if (LOADER_FLAGS.includes(flag)) kept.push(flag, execArgv[++i] ?? "");
-    else if (LOADER_FLAGS.some((name) => flag.startsWith(`${name}=`)) || OTHER_FLAGS.test(flag)) kept.push(flag);
+    const loader = LOADER_FLAG.exec(flag);
+    if (loader === null && !OTHER_FLAGS.test(flag)) continue;
+    kept.push(flag);
+    if (loader !== null && loader[2] !== "=") kept.push(execArgv[++i] ?? ""); // its value is the next one
   }
   return kept;
 }

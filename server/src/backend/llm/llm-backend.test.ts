@@ -1,0 +1,339 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { parseModelConfigText } from "../../config/model-config.ts";
+import { type InferRequest, NO_PARAMETERS, NO_SEQUENCE } from "../../core/infer-request.ts";
+import type { ServerError } from "../../core/server-error.ts";
+import type { Tensor } from "../../core/tensor.ts";
+import type { MetricFamily } from "../../observe/metrics.ts";
+import type { BackendResponse, Batch, ModelInstance, ModelSource } from "../backend.ts";
+import { createLlmBackend, type HostSettings } from "./llm-backend.ts";
+
+const EXAMPLES = fileURLToPath(new URL("../../../../examples/", import.meta.url));
+const FOLDER = `${EXAMPLES}model_repository/tensorrt_llm`;
+const FAKE: HostSettings = {
+  entry: fileURLToPath(new URL("../../../../tests/fakes/engine-host.ts", import.meta.url)),
+  env: { FAKE_HOST: "" },
+};
+
+interface Served {
+  readonly instance: ModelInstance;
+  readonly metrics: readonly MetricFamily[];
+  readonly warnings: readonly string[];
+}
+
+async function serve(t: TestContext, changes: (text: string) => string, host: HostSettings = FAKE): Promise<Served> {
+  const text = changes(readFileSync(`${FOLDER}/config.pbtxt`, "utf8"));
+  const warnings: string[] = [];
+  const metrics: MetricFamily[] = [];
+  const ignore = (): void => undefined;
+  const warn = (_: string, message: string): void => {
+    warnings.push(message);
+  };
+  const source: ModelSource = {
+    name: "tensorrt_llm",
+    version: 1,
+    config: parseModelConfigText(text, "config.pbtxt"),
+    modelFolder: FOLDER,
+    versionFolder: `${FOLDER}/1`,
+    settings: new Map(),
+    log: { info: ignore, warn, error: warn, verbose: ignore, table: ignore },
+    models: {
+      infer: () => {
+        throw new Error("calls no model");
+      },
+    },
+    metrics: {
+      register: (family) => {
+        metrics.push(family);
+        return { [Symbol.dispose]: ignore };
+      },
+    },
+  };
+  const model = await createLlmBackend("tensorrtllm", host).load(source);
+  const instance = await model.createInstance({ name: "tensorrt_llm_0_0", kind: "KIND_CPU", deviceId: 0 });
+  t.after(async () => {
+    await instance.close();
+    await model.close();
+  });
+  return { instance, metrics, warnings };
+}
+
+function int32(name: string, shape: readonly number[], ...values: number[]): Tensor {
+  return { name, datatype: "INT32", shape, data: new Uint8Array(Int32Array.from(values).buffer) };
+}
+
+function bool(name: string, shape: readonly number[], ...values: boolean[]): Tensor {
+  return { name, datatype: "BOOL", shape, data: Uint8Array.from(values, Number) };
+}
+
+function fp32(name: string, shape: readonly number[], ...values: number[]): Tensor {
+  return { name, datatype: "FP32", shape, data: new Uint8Array(Float32Array.from(values).buffer) };
+}
+
+/** A row of ids with what every request has. */
+function prompt(ids: readonly number[], maxTokens: number, ...more: Tensor[]): Tensor[] {
+  const lengths = [int32("input_lengths", [1], ids.length), int32("request_output_len", [1], maxTokens)];
+  return [int32("input_ids", [1, ids.length], ...ids), ...lengths, ...more];
+}
+
+interface Call {
+  readonly responses: BackendResponse[];
+  readonly ended: Promise<ServerError | undefined>;
+}
+
+const OUTPUTS = ["output_ids", "sequence_length", "cum_log_probs", "output_log_probs", "batch_index", "sequence_index"];
+
+function call(
+  instance: ModelInstance,
+  inputs: readonly Tensor[],
+  options: { id?: string; signal?: AbortSignal; batchSize?: number; outputNames?: readonly string[] } = {},
+): Call {
+  const request: InferRequest = {
+    modelName: "tensorrt_llm",
+    modelVersion: "",
+    id: options.id ?? "",
+    inputs,
+    outputs: [],
+    parameters: NO_PARAMETERS,
+    sequence: NO_SEQUENCE,
+    priority: 0,
+    timeoutUs: 0,
+    signal: options.signal ?? new AbortController().signal,
+    origin: { key: {}, isLast: true },
+    arrivalMs: performance.now(),
+  };
+  const responses: BackendResponse[] = [];
+  const ended = new Promise<ServerError | undefined>((resolve) => {
+    const batch: Batch = {
+      batchSize: options.batchSize ?? 1,
+      requests: [
+        {
+          request,
+          batchSize: options.batchSize ?? 1,
+          outputNames: options.outputNames ?? OUTPUTS,
+          respond: (response) => {
+            responses.push(response);
+            if (response.final) resolve(undefined);
+          },
+          fail: resolve,
+          drained: () => Promise.resolve(),
+        },
+      ],
+      computeStarted: () => undefined,
+      computeEnded: () => undefined,
+    };
+    assert.equal(instance.execute(batch), undefined);
+  });
+  return { responses, ended };
+}
+
+function values(response: BackendResponse | undefined, name: string): { shape: readonly number[]; values: number[] } {
+  const tensor = response?.outputs.find((output) => output.name === name);
+  if (tensor === undefined) throw new Error(`no output ${name}`);
+  const { buffer } = tensor.data.slice();
+  const array = tensor.datatype === "FP32" ? new Float32Array(buffer) : new Int32Array(buffer);
+  return { shape: tensor.shape, values: [...array] };
+}
+
+const notDecoupled = (text: string): string => text.replace("decoupled: true", "decoupled: false");
+const asIs = (text: string): string => text;
+
+test("execute() answers once with the output ids and zeros for what was not asked for", async (t) => {
+  const { instance } = await serve(t, notDecoupled);
+  const { responses, ended } = call(instance, prompt([1, 2, 3], 5));
+  assert.equal(await ended, undefined);
+  assert.equal(responses.length, 1);
+  const ids = values(responses[0], "output_ids");
+  assert.deepEqual(ids.shape, [1, 1, 5]);
+  assert.deepEqual(values(responses[0], "sequence_length"), { shape: [1, 1], values: [5] });
+  assert.deepEqual(values(responses[0], "cum_log_probs"), { shape: [1, 1], values: [0] });
+  assert.deepEqual(values(responses[0], "output_log_probs"), { shape: [1, 1, 5], values: [0, 0, 0, 0, 0] });
+  assert.deepEqual(values(responses[0], "batch_index"), { shape: [1, 1], values: [0] });
+  assert.deepEqual(values(responses[0], "sequence_index"), { shape: [1, 1], values: [0] });
+  const few = call(instance, prompt([1, 2, 3], 5, bool("return_log_probs", [1], true)), {
+    outputNames: ["cum_log_probs"],
+  });
+  await few.ended;
+  assert.deepEqual(
+    few.responses[0]?.outputs.map((output) => output.name),
+    ["cum_log_probs"],
+  );
+  assert.equal((values(few.responses[0], "cum_log_probs").values[0] ?? 0) < 0, true);
+});
+
+test("execute() puts the prompt in front unless told otherwise, by parameter or input, and never when streaming", async (t) => {
+  const { instance } = await serve(t, (text) => text.replace('string_value: "true"', 'string_value: "false"'));
+  const echoed = call(instance, prompt([1, 2, 3], 2));
+  await echoed.ended;
+  assert.deepEqual(values(echoed.responses[0], "output_ids").values.slice(0, 3), [1, 2, 3]);
+  assert.deepEqual(values(echoed.responses[0], "sequence_length").values, [5]);
+  assert.deepEqual(values(echoed.responses[0], "output_log_probs").shape, [1, 1, 2]);
+  const excluded = call(instance, prompt([1, 2, 3], 2, bool("exclude_input_in_output", [1], true)));
+  await excluded.ended;
+  assert.deepEqual(values(excluded.responses[0], "sequence_length").values, [2]);
+  const streamed = call(instance, prompt([1, 2, 3], 2, bool("streaming", [1], true)));
+  await streamed.ended;
+  assert.deepEqual(
+    streamed.responses.map((response) => values(response, "sequence_length").values),
+    [[1], [1]],
+  );
+});
+
+test("execute() streams new ids only, one response a step, the last one final", async (t) => {
+  const { instance } = await serve(t, asIs);
+  const whole = call(instance, prompt([4, 5], 8));
+  await whole.ended;
+  const streamed = call(instance, prompt([4, 5], 8, bool("streaming", [1], true)));
+  await streamed.ended;
+  const ids = streamed.responses.flatMap((response) => values(response, "output_ids").values);
+  assert.deepEqual(ids, values(whole.responses[0], "output_ids").values);
+  assert.deepEqual(
+    streamed.responses.map((response) => response.final),
+    [false, false, false, false, false, false, false, true],
+  );
+});
+
+test("execute() splits a batched request into rows that give what they give alone", async (t) => {
+  const inputs = [
+    int32("input_ids", [2, 3], 1, 2, 3, 9, 0, 0),
+    int32("input_lengths", [2], 3, 1),
+    int32("request_output_len", [2], 4, 6),
+    int32("stop_words_list", [2, 2, 0]),
+  ];
+  const plain = await serve(t, notDecoupled);
+  const first = call(plain.instance, prompt([1, 2, 3], 4));
+  const second = call(plain.instance, prompt([9], 6));
+  const both = call(plain.instance, inputs, { batchSize: 2 });
+  await Promise.all([first.ended, second.ended, both.ended]);
+  const one = values(first.responses[0], "output_ids").values;
+  const two = values(second.responses[0], "output_ids").values;
+  assert.deepEqual(values(both.responses[0], "output_ids"), { shape: [2, 1, 6], values: [...one, -1, -1, ...two] });
+  assert.deepEqual(values(both.responses[0], "sequence_length"), { shape: [2, 1], values: [4, 6] });
+  const decoupled = await serve(t, asIs);
+  const split = call(decoupled.instance, inputs, { batchSize: 2 });
+  await split.ended;
+  const byIndex = new Map(
+    split.responses.map((each) => [values(each, "batch_index").values[0], values(each, "output_ids").values]),
+  );
+  assert.deepEqual([byIndex.get(0), byIndex.get(1)], [one, two]);
+  assert.deepEqual(
+    split.responses.map((each) => each.final),
+    [false, true],
+  );
+});
+
+test("execute() obeys word lists, end id, scalar widths and sampling inputs", async (t) => {
+  const { instance } = await serve(t, notDecoupled);
+  const run = async (...more: Tensor[]): Promise<number[]> => {
+    const { responses, ended } = call(instance, prompt([7, 8], 10, ...more));
+    assert.equal(await ended, undefined);
+    return values(responses[0], "output_ids").values;
+  };
+  const free = await run();
+  const [a = 0, b = 0, c = 0] = free;
+  assert.deepEqual(await run(int32("stop_words_list", [1, 2, 4], 63, b, c, 0, 1, 3, -1, -1)), [a, b, c]);
+  assert.deepEqual(await run(int32("stop_words_list", [2, 2], b, c, 2, -1)), [a, b, c]);
+  assert.deepEqual(await run(int32("end_id", [1], b)), [a]);
+  assert.deepEqual(await run(int32("end_id", [1], -1)), free);
+  const banned = await run(int32("bad_words_list", [1, 2, 1], a, 1));
+  assert.equal(banned.includes(a), false);
+  const sampling = [fp32("temperature", [1], 0.8), int32("runtime_top_k", [1], 30), fp32("runtime_top_p", [1], 0.95)];
+  const sampled = await run(...sampling);
+  assert.deepEqual(await run(...sampling), sampled);
+  const seed: Tensor = {
+    name: "random_seed",
+    datatype: "UINT64",
+    shape: [1],
+    data: new Uint8Array(BigUint64Array.of(2n ** 64n - 1n).buffer),
+  };
+  assert.notDeepEqual(await run(...sampling, seed), sampled);
+  const long: Tensor = { ...seed, name: "runtime_top_k", datatype: "INT64" };
+  const topK = { ...long, data: new Uint8Array(BigInt64Array.of(1n).buffer) };
+  assert.deepEqual(await run(fp32("temperature", [1], 0.8), topK), free);
+});
+
+test("execute() refuses what it cannot do, naming the input", async (t) => {
+  const { instance } = await serve(t, notDecoupled);
+  const cases: [Tensor[], RegExp][] = [
+    [prompt([1], 1, bool("streaming", [1], true)), /^Streaming is only supported if model is deployed using decoupled/],
+    [prompt([1], 1, int32("beam_width", [1], 2)), /'beam_width' is 2/],
+    [prompt([1], 1, int32("num_return_sequences", [1], 3)), /'num_return_sequences' is 3/],
+    [prompt([1], 1, bool("return_context_logits", [1], true)), /'return_context_logits' is not supported/],
+    [prompt([1], 1, int32("draft_input_ids", [1, 1], 4)), /'draft_input_ids' is not supported/],
+    [
+      prompt([1], 1, int32("stop_words_list", [1, 2, 2], 5, 6, 2, 1)),
+      /word 1 ends at 1, expected an offset from 3 to 2/,
+    ],
+    [prompt([1], 1, int32("bad_words_list", [1, 2, 1], 5, 9)), /'bad_words_list': word 0 ends at 9/],
+    [prompt([999], 1), /input id 999 at position 0 is outside the vocabulary/],
+    [
+      [int32("input_ids", [1, 1], 1), int32("input_lengths", [1], 2), int32("request_output_len", [1], 1)],
+      /'input_lengths' is 2/,
+    ],
+    [[int32("input_ids", [1, 1], 1), int32("input_lengths", [1], 1)], /'request_output_len' is missing/],
+    [prompt([1], 1, bool("stop", [1], true)), /Cannot send stop request without specifying a request_id/],
+  ];
+  for (const [inputs, message] of cases) assert.match((await call(instance, inputs).ended)?.message ?? "", message);
+});
+
+test("execute() ends a request when its client leaves or a stop request names its id", async (t) => {
+  const { instance, metrics } = await serve(t, asIs);
+  const controller = new AbortController();
+  const left = call(instance, prompt([1], 200, bool("streaming", [1], true)), { signal: controller.signal });
+  const stopped = call(instance, prompt([2], 200, bool("streaming", [1], true)), { id: "mine" });
+  while (left.responses.length === 0 || stopped.responses.length === 0) await sleep(2);
+  controller.abort();
+  assert.equal((await left.ended)?.code, "cancelled");
+  const stop = call(instance, [bool("stop", [1], true)], { id: "mine" });
+  assert.equal(await stop.ended, undefined);
+  assert.deepEqual(stop.responses, [{ outputs: [], final: true }]);
+  assert.equal(await stopped.ended, undefined);
+  assert.equal(stopped.responses.length < 200, true);
+  const family = metrics.find(({ name }) => name === "nv_trt_llm_request_metrics");
+  const active = (): number | undefined =>
+    [...(family?.collect() ?? [])].find(({ labels }) => labels.request_type === "active")?.value;
+  while (active() !== 0) await sleep(2);
+  assert.equal(metrics.length, 7);
+});
+
+test("load() names placeholders and parameters without effect once each, and a folder without a model", async (t) => {
+  const parameter = (key: string, value: string): string =>
+    `parameters { key: "${key}" value: { string_value: "${value}" } }\n`;
+  const { warnings } = await serve(
+    t,
+    (text) =>
+      text +
+      parameter("engine_dir", `\${engine_dir}`) +
+      parameter("kv_cache_free_gpu_mem_fraction", "0.5") +
+      parameter("batch_scheduler_policy", "best"),
+  );
+  assert.deepEqual(warnings.slice(0, 3), [
+    "model 'tensorrt_llm': parameters left as placeholders count as not set: engine_dir",
+    "model 'tensorrt_llm': batch_scheduler_policy is 'best', expected max_utilization or guaranteed_no_evict: taking the latter",
+    "model 'tensorrt_llm': parameters not applicable on this device: kv_cache_free_gpu_mem_fraction",
+  ]);
+  await assert.rejects(
+    serve(t, (text) => text.replace("../../nereid-tiny/language_model", "nowhere")),
+    /no config.json of a Hugging Face model in .*tensorrt_llm\/nowhere or .*tensorrt_llm\/1\/nowhere; set the parameter/,
+  );
+  await assert.rejects(
+    serve(t, (text) => text + parameter("enable_kv_cache_reuse", "maybe")),
+    /parameter 'enable_kv_cache_reuse' is 'maybe', expected true or false/,
+  );
+});
+
+test("the example model on the real engine continues the recorded prompts greedily", async (t) => {
+  const golden = JSON.parse(readFileSync(`${EXAMPLES}nereid-tiny/golden_text.json`, "utf8")) as {
+    input_ids: number[];
+    output_ids: number[];
+  }[];
+  const { instance } = await serve(t, asIs, {});
+  const calls = golden.map(({ input_ids: ids, output_ids: expected }) => call(instance, prompt(ids, expected.length)));
+  await Promise.all(calls.map((each) => each.ended));
+  for (const [i, { output_ids: expected }] of golden.entries()) {
+    assert.deepEqual(values(calls[i]?.responses[0], "output_ids").values, expected, `prompt ${i}`);
+  }
+});

@@ -1,0 +1,88 @@
+/**
+ * `llm`, also known as `tensorrtllm`: language models from a Hugging Face folder, with the tensors and parameters of
+ * TensorRT-LLM's `tensorrt_llm` model. Each instance is an engine in a process of its own.
+ */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { ServerError } from "../../core/server-error.ts";
+import { EngineHost, type EngineHostOptions } from "../../engine/host/engine-host.ts";
+import type { Backend, BackendModel, InstanceSpec, ModelInstance, ModelSource } from "../backend.ts";
+import { LlmInstance, StoppableRequests } from "./llm-instance.ts";
+import { registerLlmMetrics } from "./llm-metrics.ts";
+import { type LlmSettings, parseLlmSettings } from "./llm-settings.ts";
+import { TokenHistogram } from "./token-histogram.ts";
+
+/** How engine hosts are started, where it differs from this program's own host role. */
+export type HostSettings = Pick<EngineHostOptions, "entry" | "env" | "firstBackoffMs">;
+
+export function createLlmBackend(name: "llm" | "tensorrtllm" = "llm", host: HostSettings = {}): Backend {
+  return {
+    name,
+    async load(source) {
+      const settings = parseLlmSettings(source);
+      for (const note of settings.notes) source.log.warn("llm", `model '${source.name}': ${note}`);
+      return new LlmModel(source, settings, findModelFolder(source, settings), host);
+    },
+    close: async () => undefined,
+  };
+}
+
+class LlmModel implements BackendModel {
+  readonly #source: ModelSource;
+  readonly #settings: LlmSettings;
+  readonly #modelDir: string;
+  readonly #host: HostSettings;
+  readonly #engines = new Set<EngineHost>();
+  readonly #stoppable = new StoppableRequests();
+  readonly #lengths = { input: new TokenHistogram(), output: new TokenHistogram() };
+  readonly #metrics: Disposable[];
+
+  constructor(source: ModelSource, settings: LlmSettings, modelDir: string, host: HostSettings) {
+    this.#source = source;
+    this.#settings = settings;
+    this.#modelDir = modelDir;
+    this.#host = host;
+    this.#metrics = registerLlmMetrics(source.metrics, source, () => this.#stats(), this.#lengths);
+  }
+
+  async createInstance(spec: InstanceSpec): Promise<ModelInstance> {
+    const { engine: engineConfig, kvCacheTokens, numThreads } = this.#settings;
+    const engine = await EngineHost.start({
+      ...this.#host,
+      name: spec.name,
+      spec: { modelDir: this.#modelDir, engine: engineConfig, kvCacheTokens, numThreads },
+      log: this.#source.log,
+    });
+    this.#engines.add(engine);
+    return new LlmInstance({
+      name: spec.name,
+      config: this.#source.config,
+      settings: this.#settings,
+      engine,
+      stoppable: this.#stoppable,
+      onUsage: ({ promptTokens, outputTokens }) => {
+        this.#lengths.input.observe(promptTokens);
+        this.#lengths.output.observe(outputTokens);
+      },
+    });
+  }
+
+  async close(): Promise<void> {
+    for (const registration of this.#metrics) registration[Symbol.dispose]();
+  }
+
+  *#stats(): Iterable<ReturnType<EngineHost["stats"]>> {
+    for (const engine of this.#engines) yield engine.stats();
+  }
+}
+
+/** The first of the folders with a model in it. @throws ServerError naming what was looked for, and where */
+function findModelFolder(source: ModelSource, settings: LlmSettings): string {
+  const found = settings.folders.find((folder) => existsSync(join(folder, "config.json")));
+  if (found !== undefined) return found;
+  throw new ServerError(
+    "invalid_argument",
+    `model '${source.name}': no config.json of a Hugging Face model in ${settings.folders.join(" or ")}; ` +
+      "set the parameter 'gpt_model_path' to the folder that holds it",
+  );
+}

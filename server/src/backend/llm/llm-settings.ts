@@ -1,0 +1,164 @@
+/**
+ * What the `parameters` of an LLM model say, by the names of TensorRT-LLM's configuration. Pure: paths are not looked
+ * at, and what cannot be honoured is returned as notes for the log.
+ */
+import { resolve } from "node:path";
+import { ServerError } from "../../core/server-error.ts";
+import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../../engine/llm-engine.ts";
+import type { ModelSource } from "../backend.ts";
+
+export interface LlmSettings {
+  /** Folders that may hold the weights, in the order in which to look. */
+  readonly folders: readonly string[];
+  readonly engine: EngineConfig;
+  /** 0 = chosen by the engine. */
+  readonly kvCacheTokens: number;
+  readonly numThreads: number;
+  readonly excludeInputInOutput: boolean;
+  readonly isDecoupled: boolean;
+  /** One line each, to be logged once. */
+  readonly notes: readonly string[];
+}
+
+const FOLDER_KEYS = ["gpt_model_path", "engine_dir", "model_dir", "model_path"];
+/** Written by every filled-in template; they say how a GPU or another process layout is used, and change no answer. */
+const NOT_APPLICABLE = [
+  "kv_cache_free_gpu_mem_fraction",
+  "cross_kv_cache_fraction",
+  "kv_cache_host_memory_bytes",
+  "kv_cache_onboard_blocks",
+  "gpu_device_ids",
+  "participant_ids",
+  "num_nodes",
+  "executor_worker_path",
+  "worker_path",
+  "enable_trt_overlap",
+  "gpu_weights_percent",
+  "enable_context_fmha_fp32_acc",
+  "multi_block_mode",
+  "cuda_graph_mode",
+  "cuda_graph_cache_size",
+  "cancellation_check_period_ms",
+  "stats_check_period_ms",
+  "recv_poll_period_ms",
+  "iter_stats_max_iterations",
+  "request_stats_max_iterations",
+];
+/** These would change answers: a model that needs them should not be served as if it had them. */
+const NOT_SUPPORTED = [
+  "encoder_model_path",
+  "medusa_choices",
+  "eagle_choices",
+  "lookahead_window_size",
+  "lora_prefetch_dir",
+  "guided_decoding_backend",
+  "max_attention_window_size",
+  "sink_token_length",
+];
+
+/** @throws ServerError when a parameter makes no sense */
+export function parseLlmSettings(source: Pick<ModelSource, "config" | "modelFolder" | "versionFolder">): LlmSettings {
+  const reader = new ParameterReader(source.config);
+  const folder = FOLDER_KEYS.map((key) => reader.text(key)).find((text) => text !== undefined);
+  const { modelFolder, versionFolder } = source;
+  const settings = {
+    folders: [...new Set([resolve(modelFolder, folder ?? versionFolder), resolve(versionFolder, folder ?? ".")])],
+    engine: parseEngineConfig(reader, source.config),
+    kvCacheTokens: reader.int("max_tokens_in_paged_kv_cache") ?? 0,
+    numThreads: reader.int("num_threads") ?? 0,
+    excludeInputInOutput: reader.flag("exclude_input_in_output") ?? false,
+    isDecoupled: source.config.model_transaction_policy?.decoupled === true,
+  };
+  reader.noteUnused("not applicable on this device", NOT_APPLICABLE);
+  reader.noteUnused("not supported, ignored", NOT_SUPPORTED);
+  return { ...settings, notes: reader.notes() };
+}
+
+function parseEngineConfig(reader: ParameterReader, config: ModelSource["config"]): EngineConfig {
+  const defaults = DEFAULT_ENGINE_CONFIG;
+  if (/^v1$/i.test(reader.text("gpt_model_type") ?? "")) {
+    reader.note("gpt_model_type is V1: requests are batched in flight all the same, with equal results");
+  }
+  return {
+    maxSequences: reader.int("max_num_sequences") || Math.max(config.max_batch_size, defaults.maxSequences),
+    maxBatchTokens: reader.int("max_num_tokens") || defaults.maxBatchTokens,
+    // The templates' default is off, from the time when chunks needed another kernel; here chunks cost nothing.
+    chunkedPrefill: reader.flag("enable_chunked_context") ?? defaults.chunkedPrefill,
+    prefixReuse: reader.flag("enable_kv_cache_reuse") ?? defaults.prefixReuse,
+    policy: parsePolicy(reader),
+    maxWaiting: config.dynamic_batching?.default_queue_policy?.max_queue_size ?? 0,
+  };
+}
+
+function parsePolicy(reader: ParameterReader): EngineConfig["policy"] {
+  const text = reader.text("batch_scheduler_policy");
+  if (text === undefined || text === "guaranteed_no_evict") return "guaranteed_no_evict";
+  if (text === "max_utilization") return text;
+  reader.note(
+    `batch_scheduler_policy is '${text}', expected max_utilization or guaranteed_no_evict: taking the latter`,
+  );
+  return "guaranteed_no_evict";
+}
+
+class ParameterReader {
+  readonly #config: ModelSource["config"];
+  readonly #notes: string[] = [];
+  readonly #placeholders: string[];
+
+  constructor(config: ModelSource["config"]) {
+    this.#config = config;
+    this.#placeholders = Object.keys(config.parameters).filter((key) => isPlaceholder(this.#raw(key)));
+  }
+
+  /** Undefined when it was not given, is empty, or still is a `${placeholder}`. */
+  text(key: string): string | undefined {
+    const raw = this.#raw(key)?.trim();
+    return raw === "" || isPlaceholder(raw) ? undefined : raw;
+  }
+
+  int(key: string): number | undefined {
+    const text = this.text(key);
+    if (text === undefined) return undefined;
+    const value = Number.parseInt(text, 10); // "8abc" gives 8, as upstream
+    if (Number.isSafeInteger(value) && value >= 0) return value;
+    throw this.#error(key, "an integer of at least 0", text);
+  }
+
+  flag(key: string): boolean | undefined {
+    const text = this.text(key);
+    if (text === undefined) return undefined;
+    if (/^(true|1)$/i.test(text)) return true;
+    if (/^(false|0)$/i.test(text)) return false;
+    throw this.#error(key, "true or false", text);
+  }
+
+  note(text: string): void {
+    this.#notes.push(text);
+  }
+
+  noteUnused(why: string, keys: readonly string[]): void {
+    const given = keys.filter((key) => this.text(key) !== undefined);
+    if (given.length > 0) this.note(`parameters ${why}: ${given.join(", ")}`);
+  }
+
+  notes(): string[] {
+    const unfilled = this.#placeholders;
+    if (unfilled.length === 0) return this.#notes;
+    return [`parameters left as placeholders count as not set: ${unfilled.join(", ")}`, ...this.#notes];
+  }
+
+  #raw(key: string): string | undefined {
+    return Object.hasOwn(this.#config.parameters, key) ? this.#config.parameters[key]?.string_value : undefined;
+  }
+
+  #error(key: string, expected: string, text: string): ServerError {
+    return new ServerError(
+      "invalid_argument",
+      `model '${this.#config.name}': parameter '${key}' is '${text}', expected ${expected}`,
+    );
+  }
+}
+
+function isPlaceholder(text: string | undefined): boolean {
+  return text?.startsWith("${") === true;
+}

@@ -1,0 +1,121 @@
+/** Reads one row of a batched request's tensors as plain values. Knows datatypes, and no meaning of any input. */
+import { elementSize } from "@nereid/wire";
+import { ServerError } from "../../core/server-error.ts";
+import type { Tensor } from "../../core/tensor.ts";
+
+export class RowInputs {
+  readonly #tensors: ReadonlyMap<string, Tensor>;
+  readonly #row: number;
+  readonly #numRows: number;
+
+  constructor(tensors: readonly Tensor[], row: number, numRows: number) {
+    this.#tensors = new Map(tensors.map((tensor) => [tensor.name, tensor]));
+    this.#row = row;
+    this.#numRows = numRows;
+  }
+
+  /** True when the row carries at least one element that says something (an empty string does not). */
+  has(name: string): boolean {
+    const tensor = this.#tensors.get(name);
+    if (tensor === undefined || tensor.data.length === 0) return false;
+    return tensor.datatype !== "BYTES" || tensor.data.some((byte) => byte !== 0);
+  }
+
+  int(...names: string[]): number | undefined {
+    const value = this.#first(names);
+    if (value === undefined) return undefined;
+    const number = Number(value);
+    if (Number.isSafeInteger(number)) return number;
+    throw new ServerError("invalid_argument", `input '${names[0]}' is ${value}, expected an integer`);
+  }
+
+  bigint(...names: string[]): bigint | undefined {
+    const value = this.#first(names);
+    return value === undefined ? undefined : BigInt(value);
+  }
+
+  float(name: string): number | undefined {
+    const value = this.#first([name]);
+    return value === undefined ? undefined : Number(value);
+  }
+
+  flag(name: string): boolean {
+    return Number(this.#first([name]) ?? 0) !== 0;
+  }
+
+  /** Undefined when the input is absent. */
+  ints(name: string): Int32Array | undefined {
+    const slice = this.#slice(name);
+    if (slice === undefined) return undefined;
+    const values = new Int32Array(slice.count);
+    for (let i = 0; i < slice.count; i++) values[i] = Number(slice.read(i));
+    return values;
+  }
+
+  floats(name: string): Float32Array | undefined {
+    const slice = this.#slice(name);
+    if (slice === undefined) return undefined;
+    const values = new Float32Array(slice.count);
+    for (let i = 0; i < slice.count; i++) values[i] = Number(slice.read(i));
+    return values;
+  }
+
+  /** Last dimension but one of the input: the rows of a matrix. */
+  matrixRows(name: string): number {
+    return this.#tensors.get(name)?.shape.at(-2) ?? 0;
+  }
+
+  #first(names: readonly string[]): number | bigint | undefined {
+    for (const name of names) {
+      const slice = this.#slice(name);
+      if (slice !== undefined && slice.count > 0) return slice.read(0);
+    }
+    return undefined;
+  }
+
+  #slice(name: string): { count: number; read: (index: number) => number | bigint } | undefined {
+    const tensor = this.#tensors.get(name);
+    if (tensor === undefined) return undefined;
+    if (tensor.datatype === "BYTES") throw new ServerError("invalid_argument", `input '${name}' must hold numbers`);
+    const size = elementSize(tensor.datatype);
+    const count = Math.floor(tensor.data.length / size / this.#numRows);
+    const start = this.#row * count * size;
+    const view = new DataView(tensor.data.buffer, tensor.data.byteOffset + start, count * size);
+    const read = READERS[tensor.datatype];
+    return { count, read: (index) => read(view, index * size) };
+  }
+}
+
+type Read = (view: DataView, at: number) => number | bigint;
+
+const READERS: Readonly<Record<Exclude<Tensor["datatype"], "BYTES">, Read>> = {
+  BOOL: (view, at) => view.getUint8(at),
+  UINT8: (view, at) => view.getUint8(at),
+  UINT16: (view, at) => view.getUint16(at, true),
+  UINT32: (view, at) => view.getUint32(at, true),
+  UINT64: (view, at) => view.getBigUint64(at, true),
+  INT8: (view, at) => view.getInt8(at),
+  INT16: (view, at) => view.getInt16(at, true),
+  INT32: (view, at) => view.getInt32(at, true),
+  INT64: (view, at) => view.getBigInt64(at, true),
+  FP16: (view, at) => halfToNumber(view.getUint16(at, true)),
+  BF16: (view, at) => bfloatToNumber(view.getUint16(at, true)),
+  FP32: (view, at) => view.getFloat32(at, true),
+  FP64: (view, at) => view.getFloat64(at, true),
+};
+
+const word = new DataView(new ArrayBuffer(4));
+
+function bfloatToNumber(bits: number): number {
+  word.setUint32(0, bits * 65_536);
+  return word.getFloat32(0);
+}
+
+function halfToNumber(bits: number): number {
+  const sign = (bits & 0x8000) === 0 ? 1 : -1;
+  const exponent = (bits >> 10) & 0x1f;
+  const fraction = bits & 0x3ff;
+  if (exponent === 0) return sign * fraction * 2 ** -24;
+  if (exponent === 0x1f) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
+  return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+}

@@ -1,0 +1,41 @@
+/**
+ * The program in its other role: one engine in a process of its own, fed over an inherited socket. Composition root of
+ * that process; it knows which runner belongs to which device, and nothing of requests.
+ */
+import { Socket } from "node:net";
+import { freemem } from "node:os";
+import process from "node:process";
+import type { EngineSpec } from "./engine/engine-spec.ts";
+import { HOST_SOCKET_FD } from "./engine/host/host-process.ts";
+import { serveEngine } from "./engine/host/serve-engine.ts";
+import { createLlamaCpuRunner } from "./engine/llama-cpu-runner.ts";
+import type { StepRunner } from "./engine/step-runner.ts";
+import { type LlamaConfig, readLlamaConfig } from "./formats/hf-config.ts";
+
+/** Tokens of a cache block: small blocks waste little on short sequences and share short prefixes. */
+const BLOCK_SIZE = 16;
+const CACHE_BYTES_PER_VALUE = 4;
+/** Without a setting the cache takes at most this share of the free memory, and this many tokens or one full context. */
+const MEMORY_SHARE = 0.25;
+const DEFAULT_CACHE_TOKENS = 32_768;
+
+async function createRunner(spec: EngineSpec): Promise<StepRunner> {
+  const config = await readLlamaConfig(spec.modelDir);
+  const tokens = spec.kvCacheTokens > 0 ? spec.kvCacheTokens : defaultCacheTokens(config);
+  return createLlamaCpuRunner({
+    modelDir: spec.modelDir,
+    blockSize: BLOCK_SIZE,
+    numBlocks: Math.max(2, Math.floor(tokens / BLOCK_SIZE)),
+    numThreads: spec.numThreads > 0 ? spec.numThreads : undefined,
+  });
+}
+
+function defaultCacheTokens(config: LlamaConfig): number {
+  const bytesPerToken = 2 * config.numLayers * config.numKvHeads * config.headDim * CACHE_BYTES_PER_VALUE;
+  const affordable = Math.floor((freemem() * MEMORY_SHARE) / bytesPerToken);
+  return Math.min(affordable, Math.max(config.maxPositions, DEFAULT_CACHE_TOKENS));
+}
+
+// Signals to the process group are the server's to answer: it closes the socket when this process is to end.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
+serveEngine({ socket: new Socket({ fd: HOST_SOCKET_FD }), createRunner, exit: (code) => process.exit(code) });
