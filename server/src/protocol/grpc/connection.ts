@@ -3,6 +3,7 @@
  * that said GOAWAY and has no call left is closed here, because Node may keep it.
  */
 import { constants, type ServerHttp2Session } from "node:http2";
+import type { Socket } from "node:net";
 import type { GrpcCall } from "./call.ts";
 import type { GrpcKeepaliveOptions } from "./options.ts";
 import { isPingTooEarly } from "./ping-policy.ts";
@@ -14,6 +15,8 @@ const CLOSE_GRACE_MS = 1000;
 
 export class Connection {
   readonly #session: ServerHttp2Session;
+  /** A session that was closed only ends its half of the socket; a peer that keeps the other half would keep both. */
+  readonly #socket: Socket;
   readonly #keepalive: GrpcKeepaliveOptions;
   readonly #calls = new Set<GrpcCall>();
   #pingTimer: NodeJS.Timeout | undefined;
@@ -22,8 +25,9 @@ export class Connection {
   #strikes = 0;
   #isLeaving = false;
 
-  constructor(session: ServerHttp2Session, keepalive: GrpcKeepaliveOptions) {
+  constructor(session: ServerHttp2Session, socket: Socket, keepalive: GrpcKeepaliveOptions) {
     this.#session = session;
+    this.#socket = socket;
     this.#keepalive = keepalive;
     session.on("ping", () => this.#pinged());
     session.on("goaway", () => this.leave());
@@ -60,14 +64,17 @@ export class Connection {
 
   /** Ends the session, gracefully for a moment. */
   close(): void {
-    const session = this.#session;
-    if (session.destroyed) return;
-    if (!session.closed) session.close();
-    setTimeout(() => session.destroy(), CLOSE_GRACE_MS).unref();
+    if (!this.#session.closed) this.#session.close();
+    this.#destroyAfter(CLOSE_GRACE_MS);
   }
 
-  destroy(): void {
+  #destroyAfter(delayMs: number): void {
+    setTimeout(() => this.#destroy(), Math.min(delayMs, MAX_TIMER_MS)).unref();
+  }
+
+  #destroy(): void {
     this.#session.destroy();
+    this.#socket.destroy();
   }
 
   #pinged(): void {
@@ -83,13 +90,13 @@ export class Connection {
     const session = this.#session;
     if (session.destroyed) return;
     session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, 0, Buffer.from("too_many_pings"));
-    setTimeout(() => session.destroy(), CLOSE_GRACE_MS).unref();
+    this.#destroyAfter(CLOSE_GRACE_MS);
   }
 
   #ping(): void {
     const session = this.#session;
     if (session.destroyed || (this.#calls.size === 0 && !this.#keepalive.permitWithoutCalls)) return;
-    const timer = setTimeout(() => session.destroy(), this.#keepalive.timeoutMs).unref();
+    const timer = setTimeout(() => this.#destroy(), this.#keepalive.timeoutMs).unref();
     const isSent = session.ping(() => clearTimeout(timer));
     if (!isSent) clearTimeout(timer);
   }
@@ -97,7 +104,7 @@ export class Connection {
   #aged(): void {
     this.leave();
     const graceMs = this.#keepalive.maxConnectionAgeGraceMs;
-    if (graceMs > 0) setTimeout(() => this.#session.destroy(), Math.min(graceMs, MAX_TIMER_MS)).unref();
+    if (graceMs > 0) this.#destroyAfter(graceMs);
   }
 
   #stopTimers(): void {

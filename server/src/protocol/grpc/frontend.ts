@@ -13,7 +13,7 @@ import {
   type ServerHttp2Stream,
   type ServerOptions,
 } from "node:http2";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { MAX_GRPC_CONCURRENT_STREAMS, MAX_GRPC_HEADER_LIST_BYTES } from "../../core/limits.ts";
 import type { ModelServer } from "../../core/model-server.ts";
 import type { Logger } from "../../observe/log.ts";
@@ -64,6 +64,8 @@ class Frontend implements GrpcFrontend, CallEnvironment {
   readonly #http2: Http2Server | Http2SecureServer;
   readonly #connections = new Map<ServerHttp2Session, Connection>();
   readonly #owners = new Map<GrpcCall, Connection>();
+  /** Of the session that is about to be announced: Node makes it in the same turn. */
+  #newSocket: Socket | undefined;
   #isDraining = false;
   #onQuiet: (() => void) | undefined;
 
@@ -74,6 +76,9 @@ class Frontend implements GrpcFrontend, CallEnvironment {
     this.inferCompressionLevel = options.inferCompressionLevel;
     this.#methods = createMethods(server, options);
     this.#http2 = createHttp2Server(options);
+    this.#http2.prependListener(options.tls === undefined ? "connection" : "secureConnection", (socket: Socket) => {
+      this.#newSocket = socket;
+    });
     this.#http2.on("session", (session) => this.#accept(session));
     this.#http2.on("stream", (stream, headers) => this.#call(stream, headers));
     this.#http2.on("sessionError", (error) =>
@@ -138,7 +143,12 @@ class Frontend implements GrpcFrontend, CallEnvironment {
   }
 
   #accept(session: ServerHttp2Session): void {
-    const connection = new Connection(session, this.#options.keepalive);
+    const socket = this.#newSocket;
+    if (socket === undefined) {
+      session.destroy();
+      return;
+    }
+    const connection = new Connection(session, socket, this.#options.keepalive);
     this.#connections.set(session, connection);
     session.on("error", (error) => this.#log.verbose(1, LOG_LOCATION, `connection failed: ${error.message}`));
     session.once("close", () => this.#connections.delete(session));
