@@ -234,6 +234,8 @@ const ERRORS: [string, string, Record<string, string>, string, string, string][]
     JSON_TYPE,
     "request JSON size of 4097 bytes exceeds the maximum allowed input size of 4096 bytes. Use --http-max-input-size to increase the limit.",
   ],
+  ["/v2/models/refuses/generate", "{}", {}, "400", JSON_TYPE, "refused"],
+  ["/v2/models/fails/generate", "{}", {}, "400", JSON_TYPE, "failed"],
   ["/v2/models/refuses/infer", '{"inputs":[]}', {}, "400", JSON_TYPE, "refused"],
   ["/v2/models/fails/infer", '{"inputs":[]}', {}, "500", TEXT_TYPE, "failed"],
   [

@@ -13,9 +13,11 @@ import { type InferCodec, MAX_BYTES_AT_ONCE } from "./infer-codec.ts";
 import { JSON_LIMITS, jsonFailure } from "./json-access.ts";
 import { LoopTurn } from "./loop-turn.ts";
 import { runAtOnce, runInTurns } from "./slices.ts";
-import { errorBody, statusOf } from "./status.ts";
+import { errorBody } from "./status.ts";
 
 const EVENT_STREAM = "text/event-stream; charset=utf-8";
+/** What a model's own error gives here, whatever its code: only a refusal has a status by code. */
+const FAILED_STATUS = 400;
 const NOT_ONE =
   "generate expects model to produce exactly 1 response, use generate stream for model that generates various number of responses";
 
@@ -36,14 +38,21 @@ export class GenerateHandler {
 
   /** Exactly one response: anything else is said in the body, under the status of the first. */
   async generate(model: string, version: string, call: HttpCall): Promise<HttpReply> {
-    const outcomes = this.#outcomes(await this.#start(model, version, call));
+    const request = await this.#start(model, version, call);
+    const turn = this.#turn.now();
+    const outcomes = this.#outcomes(request);
     let first: Outcome | undefined;
     let count = 0;
+    let isRefused = false;
     for await (const outcome of outcomes) {
+      if (first === undefined) isRefused = this.#isRefusal(outcome, turn);
       first ??= outcome;
       count++;
     }
-    if (first !== undefined && "error" in first) throw first.error;
+    if (first !== undefined && "error" in first) {
+      if (isRefused) throw first.error;
+      return errorReply(FAILED_STATUS, "application/json", first.error.message);
+    }
     if (first === undefined || count !== 1) return errorReply(200, "application/json", NOT_ONE);
     return bytesReply("application/json", [this.#write(first, "", "")]);
   }
@@ -57,8 +66,13 @@ export class GenerateHandler {
     if (step.done === true) return emptyReply(200, EVENT_STREAM);
     const first = step.value;
     if (!("error" in first)) return { status: 200, contentType: EVENT_STREAM, chunks: this.#events(first, outcomes) };
-    if (!this.#turn.hasTurned(turn) && !isFailure(first.error)) throw first.error;
-    return { status: statusOf(first.error.code), contentType: EVENT_STREAM, chunks: this.#events(first, outcomes) };
+    if (this.#isRefusal(first, turn)) throw first.error;
+    return { status: FAILED_STATUS, contentType: EVENT_STREAM, chunks: this.#events(first, outcomes) };
+  }
+
+  /** An error that came before the request was taken. */
+  #isRefusal(outcome: Outcome, turn: number): boolean {
+    return "error" in outcome && !this.#turn.hasTurned(turn) && !isFailure(outcome.error);
   }
 
   async #start(model: string, version: string, call: HttpCall): Promise<[ServedModel, HttpInferRequest]> {
