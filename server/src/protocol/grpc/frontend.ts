@@ -52,6 +52,11 @@ const LOG_LOCATION = "grpc_server";
 const DRAINING = "GRPC server is shutting down and has stopped accepting new requests.";
 /** Per stream. A 64 KiB window makes a 600 KB tensor wait for nine round trips. */
 const STREAM_WINDOW_BYTES: number = 1024 * 1024;
+/**
+ * Per connection. The default of 64 KiB makes all its streams share one small window. Far larger windows of streams and
+ * connection together have been seen to stop streams that send both ways; the tests keep these two honest.
+ */
+const CONNECTION_WINDOW_BYTES: number = 16 * 1024 * 1024;
 /** Of what Node may hold for one session, answers on their way included. Its default of 10 refuses streams behind one large answer. */
 const SESSION_MEMORY_MB = 8192;
 
@@ -150,6 +155,7 @@ class Frontend implements GrpcFrontend, CallEnvironment {
     }
     const connection = new Connection(session, socket, this.#options.keepalive);
     this.#connections.set(session, connection);
+    session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
     session.on("error", (error) => this.#log.verbose(1, LOG_LOCATION, `connection failed: ${error.message}`));
     session.once("close", () => this.#connections.delete(session));
     if (this.#isDraining) connection.leave();

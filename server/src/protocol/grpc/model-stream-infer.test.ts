@@ -168,19 +168,22 @@ test("a client that cancels aborts every request in flight", async () => {
   );
 });
 
-test("a stream carries sixteen large requests at once in both directions", async () => {
-  const bytes = Buffer.alloc(600_000, 7);
-  const inputs = [{ name: "A", datatype: "UINT8", shape: [bytes.length] }];
-  const requests = Array.from({ length: 16 }, (_, k) => {
-    return { model_name: "echo", id: String(k), inputs, raw_input_contents: [bytes] };
+for (const numStreams of [1, 6]) {
+  test(`${numStreams} streams carry sixteen large requests each at once in both directions`, async () => {
+    const bytes = Buffer.alloc(600_000, 7);
+    const inputs = [{ name: "A", datatype: "UINT8", shape: [bytes.length] }];
+    const requests = Array.from({ length: 16 }, (_, k) => {
+      return { model_name: "echo", id: String(k), inputs, raw_input_contents: [bytes] };
+    });
+    for (const { messages, code } of await Promise.all(Array.from({ length: numStreams }, () => exchange(requests)))) {
+      assert.equal(code, 0);
+      assert.deepEqual(
+        messages.map(({ infer_response }) => [infer_response.id, infer_response.raw_output_contents[0].length]),
+        requests.map(({ id }) => [id, 600_000]),
+      );
+    }
   });
-  const { messages, code } = await exchange(requests);
-  assert.equal(code, 0);
-  assert.deepEqual(
-    messages.map(({ infer_response }) => [infer_response.id, infer_response.raw_output_contents[0].length]),
-    requests.map(({ id }) => [id, 600_000]),
-  );
-});
+}
 
 test("a client that reads late gets every response of a decoupled request", async () => {
   const stream = open();
