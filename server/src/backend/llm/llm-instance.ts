@@ -136,12 +136,7 @@ export class LlmInstance implements ModelInstance {
     for await (const chunk of engine.generate({ ...row.generate, signal })) {
       if (chunk.usage !== undefined) onUsage(chunk.usage);
       chunks.push(chunk);
-      const isLast = chunk.finishReason !== undefined;
-      if (row.isStreaming) {
-        if (isLast) outcome.numLeft -= 1;
-        this.#respond(request, [rowOutput(row, [chunk], batchIndex)], isLast && outcome.numLeft === 0);
-        await request.drained();
-      }
+      if (row.isStreaming) await this.#stream(request, row, chunk, batchIndex, outcome);
     }
     const whole = rowOutput(row, chunks, batchIndex);
     if (settings.isDecoupled && !row.isStreaming) {
@@ -151,10 +146,37 @@ export class LlmInstance implements ModelInstance {
     return whole;
   }
 
+  /** One response per token, also when the reader was late and several came at once: clients count them. */
+  async #stream(
+    request: BackendRequest,
+    row: LlmRow,
+    chunk: GeneratedChunk,
+    batchIndex: number,
+    outcome: { numLeft: number },
+  ): Promise<void> {
+    for (const part of splitChunk(chunk)) {
+      const isLast = part.finishReason !== undefined;
+      if (isLast) outcome.numLeft -= 1;
+      this.#respond(request, [rowOutput(row, [part], batchIndex)], isLast && outcome.numLeft === 0);
+      await request.drained();
+    }
+  }
+
   #respond(request: BackendRequest, rows: readonly RowOutput[], final: boolean): void {
     if (request.request.signal.aborted) return; // the end of `#generate` answers
     request.respond({ outputs: outputTensors(this.#options.config, request.outputNames, rows), final });
   }
+}
+
+function splitChunk(chunk: GeneratedChunk): GeneratedChunk[] {
+  const { tokenIds, logProbs, cumLogProb, ...end } = chunk;
+  if (tokenIds.length <= 1) return [chunk];
+  let sum = cumLogProb - logProbs.reduce((total, value) => total + value, 0);
+  return Array.from(tokenIds, (_, i) => {
+    sum += logProbs[i] ?? 0;
+    const part = { tokenIds: tokenIds.subarray(i, i + 1), logProbs: logProbs.subarray(i, i + 1), cumLogProb: sum };
+    return i === tokenIds.length - 1 ? { ...part, ...end } : part;
+  });
 }
 
 /** Joins chunks; the prompt goes in front where the row wants it. Log-probabilities are those of the output tokens. */
