@@ -5,7 +5,12 @@ import process from "node:process";
 
 const IMPORT = /(?:^|[\s;])(?:import|export)\b[^"';]*?from\s*["']([^"']+)["']|\bimport\s*\(?\s*["']([^"']+)["']/g;
 /** Composition roots: the only files that may import everything. */
-const EXEMPT = new Set(["server/src/main.ts", "server/src/frontends.ts", "server/src/index.ts", "server/src/engine-host.ts"]);
+const EXEMPT = new Set([
+  "server/src/main.ts",
+  "server/src/frontends.ts",
+  "server/src/index.ts",
+  "server/src/engine-host.ts",
+]);
 const PACKAGES = ["wire", "client", "server", "web"];
 const layers: Record<string, string[]> = JSON.parse(readFileSync(new URL("layers.json", import.meta.url), "utf8"));
 const folders = Object.keys(layers).sort((a, b) => b.length - a.length); // longest match wins
@@ -34,7 +39,9 @@ function sourceFiles(): string[] {
   const all = PACKAGES.filter((name) => existsSync(name)).flatMap((name) =>
     readdirSync(name, { recursive: true, encoding: "utf8" }).map((path) => `${name}/${path}`),
   );
-  return all.filter((f) => /\.tsx?$/.test(f) && !/\/(node_modules|dist)\/|\.(test|bench)\.tsx?$|\.d\.ts$/.test(f));
+  return all.filter(
+    (f) => /\.tsx?$/.test(f) && !/\/(node_modules|dist)\/|\.(test|bench|test-support)\.tsx?$|\.d\.ts$/.test(f),
+  );
 }
 
 function problemsOf(file: string): string[] {
