@@ -153,6 +153,7 @@ export class StepPlanner {
         if (this.#preemptNewest() === sequence) return true;
       }
       this.#schedule(sequence, length);
+      if (length > 1) this.#contextBudget -= length; // single tokens were taken off the budget before
     }
     return isShort;
   }
@@ -183,6 +184,7 @@ export class StepPlanner {
       if (sequence.firstScheduledNs === 0) this.#plan.admitted.push(sequence);
       if (!this.#reserve(sequence, length)) throw new Error("step planner: an admitted sequence found no blocks");
       this.#schedule(sequence, length);
+      this.#contextBudget -= length;
     }
   }
 
@@ -226,7 +228,6 @@ export class StepPlanner {
     if (length > 1 || sequence.numComputed < sequence.promptLength) {
       plan.numContextTokens += length;
       plan.numContextSequences += 1;
-      this.#contextBudget -= length;
     }
   }
 
