@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -189,6 +191,29 @@ test("close() fails what runs and leaves no process behind", async (t) => {
   await host.close();
   await running;
   assert.throws(() => process.kill(pid, 0), /ESRCH/);
+});
+
+test("a host ends when its server is killed", async () => {
+  const module = new URL("./host-process.ts", import.meta.url).href;
+  const code = `import { HostProcess } from ${JSON.stringify(module)};
+    const ignore = () => undefined;
+    const events = { onFrame: ignore, onExit: ignore, onOutput: () => process.stdout.write(host.pid + "\\n") };
+    const host = new HostProcess({ entry: ${JSON.stringify(ENTRY)} }, events);
+    host.send(new Uint8Array(Int32Array.of(4, 1, 2, 0x7d7b).buffer)); // load, with the text "{}"`;
+  const server = spawn(process.execPath, [...hostArguments(process.execArgv), "--input-type=module", "-e", code]);
+  const [output] = await once(server.stdout, "data");
+  const pid = Number.parseInt(String(output), 10);
+  assert.equal(process.kill(pid, 0), true);
+  server.kill("SIGKILL");
+  const isAlive = (): boolean => {
+    try {
+      return process.kill(pid, 0);
+    } catch {
+      return false;
+    }
+  };
+  while (isAlive()) await sleep(10);
+  assert.equal(isAlive(), false);
 });
 
 test("hostArguments() keeps loaders and conditions and drops test, debug and one-liner flags", () => {
