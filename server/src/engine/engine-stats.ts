@@ -29,6 +29,8 @@ export interface EngineStats {
   timestampUs: number;
   lastStepMs: number;
   totalStepMs: number;
+  /** Resident memory of the engine's process, as of the start, the last idle moment or one of the last steps. */
+  cpuBytes: number;
 }
 
 export const ZERO_STATS: Readonly<EngineStats> = Object.freeze({
@@ -53,6 +55,7 @@ export const ZERO_STATS: Readonly<EngineStats> = Object.freeze({
   timestampUs: 0,
   lastStepMs: 0,
   totalStepMs: 0,
+  cpuBytes: 0,
 });
 
 /** The order of the fields in a float array. */

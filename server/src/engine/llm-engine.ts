@@ -36,6 +36,9 @@ export const DEFAULT_ENGINE_CONFIG: EngineConfig = Object.freeze({
   maxWaiting: 0,
 });
 
+/** Asking for the resident memory costs some microseconds: not worth it every step. */
+const STEPS_PER_MEMORY_LOOK = 64;
+
 /** Called by the loop with everything of a step handed to the sinks, before the next step runs. Must not throw. */
 export type TurnListener = () => void;
 
@@ -67,6 +70,7 @@ export class LlmEngine implements Generator {
       kvBlocksMax: numBlocks,
       tokensPerBlock: blockSize,
     };
+    this.#stats.cpuBytes = process.memoryUsage.rss();
     this.#onTurn = onTurn;
     this.limits = { vocabSize, hiddenSize, maxSequenceLength: Math.min(runner.maxPositions, numBlocks * blockSize) };
   }
@@ -241,6 +245,7 @@ export class LlmEngine implements Generator {
     stats.generating = plan.sequences.length - plan.numContextSequences;
     stats.contextTokens = plan.numContextTokens;
     stats.timestampUs = Date.now() * 1000;
+    if (stats.iteration % STEPS_PER_MEMORY_LOOK === 0) stats.cpuBytes = process.memoryUsage.rss();
   }
 
   #goIdle(): void {
@@ -250,6 +255,7 @@ export class LlmEngine implements Generator {
     this.#stats.context = 0;
     this.#stats.generating = 0;
     this.#stats.contextTokens = 0;
+    this.#stats.cpuBytes = process.memoryUsage.rss();
     this.#onTurn();
   }
 

@@ -337,3 +337,16 @@ test("the example model on the real engine continues the recorded prompts greedi
     assert.deepEqual(values(calls[i]?.responses[0], "output_ids").values, expected, `prompt ${i}`);
   }
 });
+
+test("the metrics tell the size of the engine before it has run", async (t) => {
+  const { metrics } = await serve(t, asIs);
+  const value = (name: string, label: string): number | undefined =>
+    [...(metrics.find((family) => family.name === name)?.collect() ?? [])].find(({ labels }) =>
+      Object.values(labels).includes(label),
+    )?.value;
+  while (value("nv_trt_llm_kv_cache_block_metrics", "max") === 0) await sleep(2);
+  assert.equal(value("nv_trt_llm_kv_cache_block_metrics", "max"), 128);
+  assert.equal(value("nv_trt_llm_kv_cache_block_metrics", "free"), 128);
+  assert.equal(value("nv_trt_llm_request_metrics", "max"), 64);
+  assert.equal((value("nv_trt_llm_runtime_memory_metrics", "cpu") ?? 0) > 2 ** 20, true);
+});

@@ -70,6 +70,7 @@ class EngineServer {
     const { maxSequenceLength } = engine.limits;
     const info: EngineInfo = { vocabSize, hiddenSize, blockSize, numBlocks, maxSequenceLength };
     this.#send(READY, JSON.stringify(info));
+    this.#onTurn(); // the figures of an engine that has not run yet
   }
 
   /** A load that failed: the cause goes to the server, which decides what to do. */
