@@ -2,4 +2,4 @@
 // CommonJS, so that the size of libuv's pool is settled before anything uses it: runs of models wait there beside files and names.
 "use strict";
 process.env.UV_THREADPOOL_SIZE ??= String(Math.max(8, 2 * require("node:os").availableParallelism() + 4));
-import("../dist/src/cli/nereid.js").then(({ main }) => main(process.argv.slice(2)));
+void import("../dist/src/cli/nereid.js").then(({ main }) => main(process.argv.slice(2)));

@@ -2,4 +2,4 @@
 // The server under the name that existing start scripts call: the flags begin at once, without a command in front.
 "use strict";
 process.env.UV_THREADPOOL_SIZE ??= String(Math.max(8, 2 * require("node:os").availableParallelism() + 4));
-import("../dist/src/cli/serve.js").then(({ serve }) => serve(process.argv.slice(2), { hints: false }));
+void import("../dist/src/cli/serve.js").then(({ serve }) => serve(process.argv.slice(2), { hints: false }));
