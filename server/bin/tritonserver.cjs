@@ -2,4 +2,6 @@
 // The server under the name that existing start scripts call: the flags begin at once, without a command in front.
 "use strict";
 process.env.UV_THREADPOOL_SIZE ??= String(Math.max(8, 2 * require("node:os").availableParallelism() + 4));
+// ONNX Runtime would report to its makers.
+process.env.ORT_DISABLE_TELEMETRY = "1";
 void import("../dist/src/cli/serve.js").then(({ serve }) => serve(process.argv.slice(2), { hints: false }));

@@ -105,7 +105,7 @@ function grpcOptions({ grpc }: ServerOptions): GrpcOptions {
   return {
     address: grpc.address,
     port: grpc.port,
-    restricted: new Map([...grpc.accessKeys].map(([api, { header, value }]) => [api, { key: header, value }])),
+    restricted: new Map([...grpc.accessKeys].map(([api, { header, value }]) => [api, { key: grpcKey(header), value }])),
     forwardPattern: grpc.headerForwardPattern,
     inferCompressionLevel: grpc.responseCompression,
     tls: tlsOptions(grpc.tls),
@@ -120,6 +120,11 @@ function grpcOptions({ grpc }: ServerOptions): GrpcOptions {
     },
     maxMessageBytes: MAX_GRPC_MESSAGE_BYTES,
   };
+}
+
+/** The flag's parser puts Triton's prefix in front of the key; the front end does so itself. */
+function grpcKey(header: string): string {
+  return header.replace(/^triton-grpc-protocol-/, "");
 }
 
 /** @throws ServerError when a certificate file cannot be read */

@@ -1,10 +1,15 @@
 /** Builds the server, wires its rooms together, shuts it down. The only file that knows all of them. */
+import { statSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import type { Backend, ModelCaller } from "./backend/backend.ts";
+import { createLlmBackend } from "./backend/llm/llm-backend.ts";
 import { createOnnxBackend } from "./backend/onnx/onnx-backend.ts";
 import { createPythonBackend } from "./backend/python/python-backend.ts";
+import { createDynaSequenceBackend } from "./backend/samples/dyna-sequence.ts";
 import { createIdentityBackend } from "./backend/samples/identity.ts";
 import { createRepeatBackend } from "./backend/samples/repeat.ts";
+import { createSequenceBackend } from "./backend/samples/sequence.ts";
 import { createSquareBackend } from "./backend/samples/square.ts";
 import { createTokenizerBackend } from "./backend/tokenizer/tokenizer-backend.ts";
 import {
@@ -18,6 +23,7 @@ import { agentTable, backendTable, type ModelRow, modelTable, optionTable } from
 import type { ModelServer } from "./core/model-server.ts";
 import { ServerError } from "./core/server-error.ts";
 import { frontendsOf, type RunningFrontends } from "./frontends.ts";
+import { keepFreedMemory } from "./native/process-memory.ts";
 import { cpuFamilies, pinnedMemoryFamilies } from "./observe/host-metrics.ts";
 import type { ServerLog } from "./observe/log.ts";
 import { MetricRegistry } from "./observe/metrics.ts";
@@ -32,6 +38,8 @@ import { ModelRegistry } from "./repository/registry.ts";
 export const TRITON_VERSION = "2.70.0";
 
 const MS_PER_S = 1000;
+/** Models get this long to unload even when their requests have used up the time allowed. */
+const MIN_UNLOAD_MS = 2000;
 
 export interface RunningServer {
   readonly server: ModelServer;
@@ -47,6 +55,8 @@ export interface RunningServer {
 
 /** @throws ServerError when a model fails to load and the options say that this ends the start, or a port is taken */
 export async function startServer(options: ServerOptions, log: ServerLog): Promise<RunningServer> {
+  keepFreedMemory();
+  for (const path of options.repository.paths) expectRepository(path);
   const registry = new ModelRegistry();
   const metrics = new MetricRegistry();
   const backends = createBackends();
@@ -78,18 +88,38 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
     server,
     endpoints: frontends.endpoints,
     hurry: () => frontends.hurry(),
-    async stop() {
-      server.state = "exiting";
-      const closing = frontends.closeInference(options.exitTimeoutSecs * MS_PER_S);
-      log.info("server", "Waiting for in-flight requests to complete.");
-      const inTime = await closing;
-      log.info("server", "All models are stopped, unloading models");
-      await closeBackends(manager, backends);
-      await frontends.closeMetrics();
-      if (!inTime) log.error("server", "Exit timeout expired. Exiting immediately.");
-      return inTime;
-    },
+    stop: () => stopServer({ options, log, server, frontends, close: () => closeBackends(manager, backends) }),
   };
+}
+
+interface StopParts {
+  readonly options: ServerOptions;
+  readonly log: ServerLog;
+  readonly server: RepositoryServer;
+  readonly frontends: RunningFrontends;
+  readonly close: () => Promise<void>;
+}
+
+async function stopServer({ options, log, server, frontends, close }: StopParts): Promise<boolean> {
+  server.state = "exiting";
+  const graceMs = options.exitTimeoutSecs * MS_PER_S;
+  const deadlineMs = performance.now() + graceMs;
+  const closing = frontends.closeInference(graceMs);
+  log.info("server", "Waiting for in-flight requests to complete.");
+  const isQuiet = await closing;
+  log.info("server", "All models are stopped, unloading models");
+  const leftMs = Math.max(MIN_UNLOAD_MS, deadlineMs - performance.now());
+  const isUnloaded = await Promise.race([close().then(() => true), sleep(leftMs, false, { ref: false })]);
+  await frontends.closeMetrics();
+  if (!isQuiet || !isUnloaded) log.error("server", "Exit timeout expired. Exiting immediately.");
+  return isQuiet && isUnloaded;
+}
+
+/** @throws ServerError with the words that start scripts look for */
+function expectRepository(path: string): void {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (stat === undefined) throw new ServerError("internal", `failed to stat file ${path}`);
+  if (!stat.isDirectory()) throw new ServerError("invalid_argument", "repository path is not a valid directory");
 }
 
 function createBackends(): ReadonlyMap<string, Backend> {
@@ -97,9 +127,13 @@ function createBackends(): ReadonlyMap<string, Backend> {
     createOnnxBackend(),
     createPythonBackend(),
     createTokenizerBackend(),
+    createLlmBackend("llm"),
+    createLlmBackend("tensorrtllm"),
     createIdentityBackend(),
     createRepeatBackend(),
     createSquareBackend(),
+    createSequenceBackend(),
+    createDynaSequenceBackend(),
   ];
   return new Map([...all.map((backend) => [backend.name, backend] as const)]);
 }

@@ -72,7 +72,7 @@ function stopOnSignal(server: RunningServer): Promise<void> {
       isStopping = true;
       process.stdout.write(`Signal (${SIGNAL_NUMBERS[signal]}) received.\n`);
       void server.stop().then((inTime) => {
-        process.exitCode = inTime ? 0 : 1;
+        if (!inTime) process.exit(1); // whatever still runs has had its time
         resolve();
       });
     };

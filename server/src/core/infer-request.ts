@@ -51,3 +51,26 @@ export interface InferRequest {
 }
 
 export const NO_PARAMETERS: ReadonlyMap<string, ParameterValue> = new Map();
+
+/**
+ * The same request with other inputs. Not by spreading: front ends make requests whose `signal` comes to be only when
+ * somebody asks for it.
+ */
+export function withInputs(request: InferRequest, inputs: readonly Tensor[]): InferRequest {
+  return {
+    modelName: request.modelName,
+    modelVersion: request.modelVersion,
+    id: request.id,
+    inputs,
+    outputs: request.outputs,
+    parameters: request.parameters,
+    sequence: request.sequence,
+    priority: request.priority,
+    timeoutUs: request.timeoutUs,
+    get signal() {
+      return request.signal;
+    },
+    origin: request.origin,
+    arrivalMs: request.arrivalMs,
+  };
+}

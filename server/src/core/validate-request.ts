@@ -50,9 +50,6 @@ function expectNames(request: InferRequest, signature: ModelSignature): void {
   const { inputs, outputs } = request;
   for (let i = 0; i < inputs.length; i += 1) {
     const { name } = inputs[i] as Tensor;
-    if (!signature.inputs.has(name)) {
-      throw invalid(`unexpected inference input '${name}' for model '${signature.modelName}'`);
-    }
     for (let j = 0; j < i; j += 1) {
       if ((inputs[j] as Tensor).name === name) refuse(request, `input '${name}' already exists in request`);
     }
@@ -65,25 +62,27 @@ function expectNames(request: InferRequest, signature: ModelSignature): void {
     }
   }
   expectInputCount(request, signature);
+  for (const { name } of inputs) {
+    if (signature.inputs.has(name)) continue;
+    throw invalid(`unexpected inference input '${name}' for model '${signature.modelName}'`);
+  }
 }
 
 function expectInputCount(request: InferRequest, signature: ModelSignature): void {
   const got = request.inputs.length;
-  if (got === signature.inputs.size) return;
+  const { numRequiredInputs, modelName } = signature;
+  if (got >= numRequiredInputs && got <= signature.inputs.size) return;
   const given = new Set(request.inputs.map((input) => input.name));
   const required = [...signature.inputs.values()].filter((input) => !input.optional && !given.has(input.name));
-  if (required.length === 0) return;
-  const { numRequiredInputs, modelName } = signature;
   const expectation =
     numRequiredInputs === signature.inputs.size
       ? `expected ${numRequiredInputs} inputs but got ${got} inputs`
       : `expected number of inputs between ${numRequiredInputs} and ${signature.inputs.size} but got ${got} inputs`;
-  const list = (names: readonly string[]): string => `[${names.map((name) => `'${name}'`).join(",")}]`;
+  const list = (names: readonly string[]): string => names.map((name) => `'${name}'`).join(",");
+  const missing = required.length === 0 ? " ]" : `[${list(required.map((input) => input.name))}]`; // Triton's own slip
   refuse(
     request,
-    `${expectation} for model '${modelName}'. Got input(s) ${list([...given])}, but missing required input(s) ${list(
-      required.map((input) => input.name),
-    )}. Please provide all required input(s).`,
+    `${expectation} for model '${modelName}'. Got input(s) [${list([...given])}], but missing required input(s) ${missing}. Please provide all required input(s).`,
   );
 }
 
@@ -152,10 +151,10 @@ function expectShape(request: InferRequest, signature: ModelSignature, input: Te
   }
   if (matches) return;
   const wanted = skip === 1 ? [-1, ...dims] : dims;
-  const note = skip === 1 ? ` ${BATCH_NOTE}` : "";
+  const note = skip === 1 ? BATCH_NOTE : "";
   refuse(
     request,
-    `unexpected shape for input '${name}' for model '${signature.modelName}'. Expected [${wanted.join(",")}], got [${shape.join(",")}].${note}`,
+    `unexpected shape for input '${name}' for model '${signature.modelName}'. Expected [${wanted.join(",")}], got [${shape.join(",")}]. ${note}`,
   );
 }
 

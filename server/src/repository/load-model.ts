@@ -12,15 +12,17 @@ import type {
 import { finishModelConfig, unknownBackend } from "../config/model-config.ts";
 import type { ModelConfig } from "../core/model-config.ts";
 import { signatureOf } from "../core/model-signature.ts";
-import { ServerError } from "../core/server-error.ts";
 import type { Logger } from "../observe/log.ts";
 import { BatchScheduler } from "../scheduler/batch-scheduler.ts";
 import { planEnsemble } from "../scheduler/ensemble-plan.ts";
 import { EnsembleScheduler } from "../scheduler/ensemble-scheduler.ts";
 import { StatisticsCounter } from "../scheduler/model-statistics.ts";
+import { SequenceFeed } from "../scheduler/sequence-feed.ts";
+import { SequenceScheduler } from "../scheduler/sequence-scheduler.ts";
+import { readInitialStates } from "./initial-states.ts";
 import { readLabels } from "./labels.ts";
 import type { PolledModel } from "./model-manager.ts";
-import { ModelVersion } from "./model-version.ts";
+import { ModelVersion, requestContext } from "./model-version.ts";
 import type { ModelRegistry } from "./registry.ts";
 import { warmUp } from "./warmup.ts";
 
@@ -55,37 +57,48 @@ export async function loadModelVersion(
     settings: source.settings,
     gpus: NO_GPUS,
   });
-  if (config.sequence_batching !== undefined) {
-    throw new ServerError(
-      "unsupported",
-      `model '${config.name}' asks for sequence_batching, which this server does not schedule yet`,
-    );
-  }
+  const batching = config.sequence_batching;
+  const feed =
+    batching === undefined ? undefined : new SequenceFeed(config, readInitialStates(config, polled.folder.path));
   const labels = readLabels(config, polled.folder.path);
   const model = await backend.load({ ...source, config });
-  const instances: ModelInstance[] = [];
+  const instances = await createInstances(config, model);
+  const { log } = context;
+  const base = {
+    config,
+    version,
+    signature: signatureOf(config),
+    decoupled: config.model_transaction_policy?.decoupled ?? false,
+    statistics: new StatisticsCounter(),
+  };
   try {
-    for (const spec of instanceSpecs(config)) instances.push(await model.createInstance(spec));
-    await warmUp(config, polled.folder.path, instances);
+    await warmUp({ config, modelFolder: polled.folder.path, instances, context: requestContext(base), log, feed });
   } catch (error) {
     await closeAll(instances, model);
     throw error;
   }
-  const signature = signatureOf(config);
-  const statistics = new StatisticsCounter();
-  const scheduler = new BatchScheduler({ config, signature, instances, statistics, log: context.log });
+  const scheduler =
+    batching === undefined || feed === undefined
+      ? new BatchScheduler({ ...base, instances, log })
+      : new SequenceScheduler({ ...base, batching, feed, instances, log });
   return new ModelVersion({
-    config,
-    version,
-    signature,
-    decoupled: config.model_transaction_policy?.decoupled ?? false,
+    ...base,
     labels,
-    statistics,
     scheduler,
     instances,
     model,
     loadSeconds: (performance.now() - startMs) / 1000,
   });
+}
+
+/** All instances at once; when one fails, the others are closed again. */
+async function createInstances(config: ModelConfig, model: BackendModel): Promise<ModelInstance[]> {
+  const made = await Promise.allSettled(instanceSpecs(config).map((spec) => model.createInstance(spec)));
+  const instances = made.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+  const failed = made.find((result) => result.status === "rejected");
+  if (failed === undefined) return instances;
+  await closeAll(instances, model);
+  throw failed.reason;
 }
 
 /** No GPU is usable until the device for them exists. */

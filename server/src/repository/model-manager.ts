@@ -79,6 +79,14 @@ export class ModelManager {
 
   /** Loads or reloads one model, with the models that it calls. @throws ServerError */
   async load(name: string, options: LoadOptions): Promise<void> {
+    if (name === "") {
+      const text = "Model name cannot be empty. Please enter a valid name to deploy.";
+      throw new ServerError("invalid_argument", text);
+    }
+    if (!isSafeModelName(name)) {
+      const text = `invalid model name '${name}', model name must not contain path traversal characters`;
+      throw new ServerError("invalid_argument", text);
+    }
     await this.#locks.run([name], async () => {
       const source = this.#sourceOf(name, options);
       try {
@@ -174,7 +182,6 @@ export class ModelManager {
 
   #sourceOf(name: string, options: LoadOptions): { repositoryPath: string; folder: Disposable | undefined } {
     return this.#pollForClient(name, () => {
-      if (!isSafeModelName(name)) throw new ServerError("invalid_argument", `'${name}' is no name of a model`);
       if (options.files === undefined || options.files.size === 0) {
         return { repositoryPath: this.#repositoryOf(name), folder: undefined };
       }

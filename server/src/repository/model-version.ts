@@ -1,6 +1,6 @@
 /** One loaded version of a model: its scheduler, instances, statistics and the face that front ends see. */
 import type { BackendModel, ModelInstance } from "../backend/backend.ts";
-import type { InferRequest } from "../core/infer-request.ts";
+import { type InferRequest, withInputs } from "../core/infer-request.ts";
 import type { InferResponse } from "../core/infer-response.ts";
 import type { ModelConfig } from "../core/model-config.ts";
 import type { ServedModel, TensorMetadata } from "../core/model-server.ts";
@@ -50,12 +50,7 @@ export class ModelVersion implements ServedModel {
     const { maxBatchSize } = signature;
     this.inputs = new Map([...signature.inputs.values()].map((t) => [t.name, tensorMetadata(t, maxBatchSize)]));
     this.outputs = new Map([...signature.outputs.values()].map((t) => [t.name, tensorMetadata(t, maxBatchSize)]));
-    this.#context = {
-      signature,
-      version: this.version,
-      statistics: parts.statistics,
-      reshapesOutputs: [...signature.outputs.values()].some((output) => output.reshape !== undefined),
-    };
+    this.#context = requestContext(parts);
   }
 
   /** Requests accepted and not ended. */
@@ -81,7 +76,7 @@ export class ModelVersion implements ServedModel {
     onTiming?: (timing: ExecutionTiming, queueMs: number) => void,
   ): AsyncIterable<InferResponse> {
     const { inputs, batchSize } = validateRequest(request, this.signature);
-    const checked = inputs === request.inputs ? request : { ...request, inputs };
+    const checked = inputs === request.inputs ? request : withInputs(request, inputs);
     const scheduled = new ScheduledRequest(checked, batchSize, this.#context, onTiming);
     this.#parts.scheduler.enqueue(scheduled);
     return scheduled.stream;
@@ -98,4 +93,18 @@ export class ModelVersion implements ServedModel {
     await Promise.all(this.#parts.instances.map((instance) => instance.close()));
     await this.#parts.model?.close();
   }
+}
+
+/** What the requests of a version share. */
+export function requestContext(
+  parts: Pick<ModelVersionParts, "signature" | "version" | "statistics" | "decoupled">,
+): RequestContext {
+  const { signature, statistics, decoupled } = parts;
+  return {
+    signature,
+    version: String(parts.version),
+    statistics,
+    decoupled,
+    reshapesOutputs: [...signature.outputs.values()].some((output) => output.reshape !== undefined),
+  };
 }

@@ -1,28 +1,45 @@
-/** Warm-up: the samples of `model_warmup`, run on every instance before a version turns ready. Never counted. */
+/** Warm-up: the samples of `model_warmup`, run on every instance before a version turns ready. Counted like any request. */
 import { randomFillSync } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { elementSize } from "@nereid/wire";
-import type { BackendRequest, Batch, ModelInstance } from "../backend/backend.ts";
-import { type InferRequest, NO_PARAMETERS, NO_SEQUENCE } from "../core/infer-request.ts";
+import type { ModelInstance } from "../backend/backend.ts";
+import { type InferRequest, NO_PARAMETERS, NO_SEQUENCE, withInputs } from "../core/infer-request.ts";
+import type { InferResponse } from "../core/infer-response.ts";
 import type { ModelConfig, ModelWarmup, ModelWarmupInput } from "../core/model-config.ts";
-import { datatypeOf, signatureOf } from "../core/model-signature.ts";
+import { datatypeOf } from "../core/model-signature.ts";
 import { ServerError } from "../core/server-error.ts";
 import { elementCount, type Tensor } from "../core/tensor.ts";
 import { validateRequest } from "../core/validate-request.ts";
+import type { Logger } from "../observe/log.ts";
+import { execute } from "../scheduler/execution.ts";
+import { type RequestContext, ScheduledRequest } from "../scheduler/scheduled-request.ts";
+import type { SequenceFeed } from "../scheduler/sequence-feed.ts";
 import { resolveBeneath } from "./beneath.ts";
 
+export interface WarmUpParts {
+  readonly config: ModelConfig;
+  readonly modelFolder: string;
+  readonly instances: readonly ModelInstance[];
+  readonly context: RequestContext;
+  readonly log: Logger;
+  /** Of a model with sequences: completes what a sample leaves to the server. */
+  readonly feed: SequenceFeed | undefined;
+}
+
 /** @throws ServerError naming the sample that failed */
-export async function warmUp(
-  config: ModelConfig,
-  modelFolder: string,
-  instances: readonly ModelInstance[],
-): Promise<void> {
+export async function warmUp(parts: WarmUpParts): Promise<void> {
+  const { config, modelFolder, instances } = parts;
   for (const sample of config.model_warmup) {
     const rows = config.max_batch_size > 0 ? sample.batch_size : Math.min(1, sample.batch_size);
-    if (rows === 0) continue;
+    if (rows === 0) {
+      parts.log.verbose(1, "warmup", `skipping batch 0 warmup sample '${sample.name}'`);
+      continue;
+    }
     try {
       const inputs = sampleInputs(config, sample, modelFolder);
-      for (const instance of instances) await runSample(config, sample, inputs, rows, instance);
+      for (const instance of instances) {
+        for (let run = 0; run < Math.max(1, sample.count); run += 1) await runSample(parts, inputs, rows, instance);
+      }
     } catch (error) {
       const { code, message } = ServerError.from(error);
       throw new ServerError(code, `failed to run warmup sample '${sample.name}': ${message}`, { cause: error });
@@ -30,45 +47,35 @@ export async function warmUp(
   }
 }
 
+/** One execution of `rows` requests. @throws ServerError when one of them fails */
 async function runSample(
-  config: ModelConfig,
-  sample: ModelWarmup,
+  { context, log, feed }: WarmUpParts,
   inputs: readonly Tensor[],
   rows: number,
   instance: ModelInstance,
 ): Promise<void> {
-  for (let run = 0; run < Math.max(1, sample.count); run += 1) {
-    const ends: Promise<void>[] = [];
-    const requests = Array.from({ length: rows }, () => {
-      const { request, ended } = warmUpRequest(config, inputs);
-      ends.push(ended);
-      return request;
-    });
-    const batch: Batch = {
-      requests,
-      batchSize: rows,
-      computeStarted: () => undefined,
-      computeEnded: () => undefined,
-    };
-    await instance.execute(batch);
-    await Promise.all(ends);
+  const requests = Array.from({ length: rows }, () => {
+    const isAdded = ({ name }: Tensor): boolean => feed?.addedNames.has(name) === true;
+    const clientInputs = inputs.filter((input) => !isAdded(input));
+    const request = warmUpRequest(context.signature.modelName, clientInputs);
+    const checked = validateRequest(request, context.signature);
+    const given = [...checked.inputs, ...inputs.filter(isAdded)];
+    return new ScheduledRequest({ ...request, inputs: feed?.complete(given) ?? given }, checked.batchSize, context);
+  });
+  const { statistics, decoupled } = context;
+  const ends = Promise.all(requests.map(({ stream }) => untilEnd(stream)));
+  await Promise.all([execute({ instance, requests, statistics, decoupled, log }), ends]);
+}
+
+async function untilEnd(stream: AsyncIterable<InferResponse>): Promise<void> {
+  for await (const { error } of stream) {
+    if (error !== undefined) throw error;
   }
 }
 
-/** A request whose answers go nowhere; `ended` settles with its end. */
-function warmUpRequest(
-  config: ModelConfig,
-  inputs: readonly Tensor[],
-): { request: BackendRequest; ended: Promise<void> } {
-  let resolve = (): void => undefined;
-  let reject: (error: ServerError) => void = () => undefined;
-  const ended = new Promise<void>((onEnd, onError) => {
-    resolve = onEnd;
-    reject = onError;
-  });
-  ended.catch(() => undefined); // awaited after the execution; until then a failure must not count as unhandled
-  const clientRequest: InferRequest = {
-    modelName: config.name,
+function warmUpRequest(modelName: string, inputs: readonly Tensor[]): InferRequest {
+  return {
+    modelName,
     modelVersion: "",
     id: "warmup",
     inputs,
@@ -81,19 +88,6 @@ function warmUpRequest(
     origin: { key: {}, isLast: true },
     arrivalMs: performance.now(),
   };
-  const checked = validateRequest(clientRequest, signatureOf(config));
-  const request: BackendRequest = {
-    request: { ...clientRequest, inputs: checked.inputs },
-    batchSize: 1,
-    outputNames: config.output.map(({ name }) => name),
-    respond: ({ final, error }) => {
-      if (error !== undefined) reject(error);
-      else if (final) resolve();
-    },
-    fail: (error) => reject(error),
-    drained: () => Promise.resolve(),
-  };
-  return { request, ended };
 }
 
 function sampleInputs(config: ModelConfig, sample: ModelWarmup, modelFolder: string): Tensor[] {

@@ -67,7 +67,7 @@ function setUp(changes: Partial<ModelConfig>, instances: readonly ModelInstance[
   const statistics = new StatisticsCounter();
   const signature = signatureOf(config);
   const scheduler = new BatchScheduler({ config, signature, instances, statistics, log: SILENT });
-  const context = { signature, version: "1", statistics, reshapesOutputs: false };
+  const context = { signature, version: "1", statistics, decoupled: false, reshapesOutputs: false };
   const send = (value: number, request: Partial<Parameters<typeof fakeRequest>[1]> = {}) => {
     const scheduled = new ScheduledRequest(fakeRequest([int32("X", [1, 1], [value])], request), 1, context);
     scheduler.enqueue(scheduled);

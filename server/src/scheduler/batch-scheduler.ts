@@ -14,6 +14,7 @@ import { InstancePool } from "./instance-pool.ts";
 import type { StatisticsCounter } from "./model-statistics.ts";
 import { PreciseTimer } from "./precise-timer.ts";
 import { RequestQueue } from "./request-queue.ts";
+import { ResponseOrder } from "./response-order.ts";
 import type { ScheduledRequest } from "./scheduled-request.ts";
 import type { Scheduler } from "./scheduler.ts";
 
@@ -36,8 +37,8 @@ export class BatchScheduler implements Scheduler {
   readonly #keyOf: (request: ScheduledRequest["request"]) => string;
   readonly #timer = new PreciseTimer(() => this.#pump());
   readonly #decoupled: boolean;
-  /** Requests in arrival order whose responses must leave in it; undefined = no such promise. */
-  readonly #order: ScheduledRequest[] | undefined;
+  /** Undefined = responses may leave in any order. */
+  readonly #order: ResponseOrder | undefined;
   #inFlight = 0;
   #isPumping = false;
   #drained: (() => void) | undefined;
@@ -51,7 +52,7 @@ export class BatchScheduler implements Scheduler {
     this.#rules = batchRules(config);
     this.#keyOf = batchKeyOf(options.signature);
     this.#decoupled = config.model_transaction_policy?.decoupled ?? false;
-    this.#order = config.dynamic_batching?.preserve_ordering === true ? [] : undefined;
+    this.#order = config.dynamic_batching?.preserve_ordering === true ? new ResponseOrder() : undefined;
   }
 
   get inFlight(): number {
@@ -71,8 +72,8 @@ export class BatchScheduler implements Scheduler {
       throw error;
     }
     this.#inFlight += 1;
-    if (this.#order !== undefined && this.#order.push(request) > 1) request.hold();
-    request.onEnd = () => this.#ended(request);
+    this.#order?.add(request);
+    request.onEnd = () => this.#ended();
     this.#pump();
   }
 
@@ -143,18 +144,10 @@ export class BatchScheduler implements Scheduler {
     this.#pump();
   }
 
-  #ended(request: ScheduledRequest): void {
+  #ended(): void {
     this.#inFlight -= 1;
-    if (this.#order?.[0] === request) releaseInOrder(this.#order);
+    this.#order?.ended();
     if (this.#inFlight === 0) this.#drained?.();
-  }
-}
-
-/** The head has ended: it and those behind it that have ended leave, and the first that has not may answer freely. */
-function releaseInOrder(order: ScheduledRequest[]): void {
-  while (order[0]?.ended === true) {
-    order.shift()?.release();
-    order[0]?.release();
   }
 }
 

@@ -98,7 +98,13 @@ function ensemble(
       return found;
     },
   });
-  const context = { signature, version: "1", statistics, reshapesOutputs: false };
+  const context = {
+    signature,
+    version: "1",
+    statistics,
+    decoupled: options.decoupled !== undefined,
+    reshapesOutputs: false,
+  };
   const run = (values: readonly number[], changes: Partial<InferRequest> = {}) => {
     const shape = (options.maxBatchSize ?? 4) > 0 ? [1, values.length] : [values.length];
     const scheduled = new ScheduledRequest(fakeRequest([int32("IN", shape, values)], changes), 1, context);

@@ -159,7 +159,8 @@ export class EnsembleRun {
   #answer(leaf: Context): void {
     const { request, signature } = this.#options;
     const outputs: Tensor[] = [];
-    for (const name of request.outputNames) {
+    for (const name of [...request.outputNames].reverse()) {
+      // last to first, as Triton answers
       const tensor = lookUp(leaf, name);
       if (tensor === undefined) {
         if (this.#isReachable(leaf, name)) continue;

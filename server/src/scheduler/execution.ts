@@ -1,18 +1,27 @@
 /** Runs one batch on one instance and settles whatever the backend left open. */
-import type { Batch, ModelInstance } from "../backend/backend.ts";
+import type { BackendRequest, Batch, ModelInstance } from "../backend/backend.ts";
 import { ServerError } from "../core/server-error.ts";
 import type { Logger } from "../observe/log.ts";
 import type { ExecutionTiming, StatisticsCounter } from "./model-statistics.ts";
-import type { ScheduledRequest } from "./scheduled-request.ts";
+
+/** What an execution needs of a request: a client's, or one that only fills a row of a batch. */
+export interface ExecutableRequest extends BackendRequest {
+  readonly ended: boolean;
+  readonly failed: boolean;
+  /** The request leaves the queue for a backend. */
+  dequeued(nowMs: number): void;
+  /** Its execution is over. */
+  executed(timing: ExecutionTiming): void;
+}
 
 class Execution implements Batch {
-  readonly requests: readonly ScheduledRequest[];
+  readonly requests: readonly ExecutableRequest[];
   readonly batchSize: number;
   readonly startMs: number;
   #computeStartMs = -1;
   #computeEndMs = -1;
 
-  constructor(requests: readonly ScheduledRequest[], startMs: number) {
+  constructor(requests: readonly ExecutableRequest[], startMs: number) {
     this.requests = requests;
     this.startMs = startMs;
     let rows = 0;
@@ -38,7 +47,7 @@ class Execution implements Batch {
 
 export interface ExecutionOptions {
   readonly instance: ModelInstance;
-  readonly requests: readonly ScheduledRequest[];
+  readonly requests: readonly ExecutableRequest[];
   readonly statistics: StatisticsCounter;
   readonly decoupled: boolean;
   readonly log: Logger;

@@ -5,6 +5,8 @@
 
 /** setTimeout may fire up to this much late; the rest is waited for by turning. */
 const TIMEOUT_GRAIN_MS = 2;
+/** The longest that setTimeout can wait; the rest is waited for again. */
+const MAX_TIMEOUT_MS: number = 2 ** 31 - 1;
 
 export class PreciseTimer {
   readonly #callback: () => void;
@@ -34,8 +36,9 @@ export class PreciseTimer {
 
   #arm(): void {
     const leftMs = this.#dueMs - performance.now();
-    if (leftMs > TIMEOUT_GRAIN_MS) this.#timeout = setTimeout(() => this.#arm(), leftMs - TIMEOUT_GRAIN_MS);
-    else this.#immediate = setImmediate(() => this.#turn());
+    if (leftMs > TIMEOUT_GRAIN_MS) {
+      this.#timeout = setTimeout(() => this.#arm(), Math.min(leftMs - TIMEOUT_GRAIN_MS, MAX_TIMEOUT_MS));
+    } else this.#immediate = setImmediate(() => this.#turn());
   }
 
   #turn(): void {

@@ -2,7 +2,7 @@
  * A request on its way through a scheduler: what the backend sees of it, its end, and its bookkeeping. Exactly one of a
  * final response or a failure ends it; whatever comes later is dropped.
  */
-import type { BackendRequest, BackendResponse } from "../backend/backend.ts";
+import type { BackendResponse } from "../backend/backend.ts";
 import type { InferRequest } from "../core/infer-request.ts";
 import { NO_PARAMETERS } from "../core/infer-request.ts";
 import type { InferResponse } from "../core/infer-response.ts";
@@ -11,6 +11,7 @@ import { ResponseStream } from "../core/response-stream.ts";
 import type { ServerError } from "../core/server-error.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { clientShape } from "./client-shape.ts";
+import type { ExecutableRequest } from "./execution.ts";
 import type { ExecutionTiming, StatisticsCounter } from "./model-statistics.ts";
 
 /** What all requests of a model version share. */
@@ -18,11 +19,12 @@ export interface RequestContext {
   readonly signature: ModelSignature;
   readonly version: string;
   readonly statistics: StatisticsCounter;
+  readonly decoupled: boolean;
   /** True when an output has to be brought from the model's shape to the client's. */
   readonly reshapesOutputs: boolean;
 }
 
-export class ScheduledRequest implements BackendRequest {
+export class ScheduledRequest implements ExecutableRequest {
   readonly request: InferRequest;
   readonly batchSize: number;
   readonly outputNames: readonly string[];
@@ -47,7 +49,7 @@ export class ScheduledRequest implements BackendRequest {
   ) {
     this.request = request;
     this.batchSize = batchSize;
-    this.outputNames = request.outputs.length > 0 ? request.outputs : context.signature.outputNames;
+    this.outputNames = wantedOutputs(request.outputs, context.signature);
     this.queuedMs = performance.now();
     this.#context = context;
     this.#onTiming = onTiming;
@@ -99,7 +101,7 @@ export class ScheduledRequest implements BackendRequest {
       outputs,
       ...(error === undefined ? {} : { error }),
       final: response.final,
-      empty: response.final && response.outputs.length === 0 && error === undefined,
+      empty: this.#context.decoupled && response.final && response.outputs.length === 0 && error === undefined,
     });
     if (response.final) this.#end(error);
   }
@@ -166,4 +168,10 @@ export class ScheduledRequest implements BackendRequest {
     }
     return reshapesOutputs ? wanted.map((output) => clientShape(output, signature)) : wanted;
   }
+}
+
+/** In the order of the configuration, which is the order of answers. */
+function wantedOutputs(requested: readonly string[], signature: ModelSignature): readonly string[] {
+  if (requested.length === 0) return signature.outputNames;
+  return requested.length === 1 ? requested : signature.outputNames.filter((name) => requested.includes(name));
 }

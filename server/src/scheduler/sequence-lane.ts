@@ -1,0 +1,122 @@
+/** One instance and the sequences that are bound to it: forms batches as its strategy says and runs one at a time. */
+import type { ModelInstance } from "../backend/backend.ts";
+import type { InferRequest } from "../core/infer-request.ts";
+import type { Logger } from "../observe/log.ts";
+import { type ExecutableRequest, execute } from "./execution.ts";
+import type { StatisticsCounter } from "./model-statistics.ts";
+import { PreciseTimer } from "./precise-timer.ts";
+import { ResponseOrder } from "./response-order.ts";
+import type { Sequence } from "./sequence.ts";
+import type { SequenceFeed } from "./sequence-feed.ts";
+import type { SequenceStrategy } from "./sequence-strategy.ts";
+
+export interface SequenceLaneOptions {
+  readonly instance: ModelInstance;
+  readonly strategy: SequenceStrategy;
+  readonly feed: SequenceFeed;
+  readonly keyOf: (request: InferRequest) => string;
+  readonly statistics: StatisticsCounter;
+  readonly decoupled: boolean;
+  readonly preserveOrdering: boolean;
+  readonly log: Logger;
+  /** The running request of the sequence is done. */
+  readonly onDone: (sequence: Sequence) => void;
+}
+
+export class SequenceLane {
+  readonly #options: SequenceLaneOptions;
+  readonly #timer = new PreciseTimer(() => this.#pump());
+  readonly #order: ResponseOrder | undefined;
+  #running: Promise<void> | undefined;
+  #isPumping = false;
+
+  constructor(options: SequenceLaneOptions) {
+    this.#options = options;
+    this.#order = options.preserveOrdering ? new ResponseOrder() : undefined;
+  }
+
+  enter(sequence: Sequence): void {
+    this.#options.strategy.enter(sequence);
+  }
+
+  leave(sequence: Sequence): void {
+    this.#options.strategy.leave(sequence);
+  }
+
+  withdraw(sequence: Sequence): void {
+    this.#options.strategy.withdraw(sequence);
+  }
+
+  /** The head of the sequence's queue may run from now on. */
+  offer(sequence: Sequence): void {
+    const [head] = sequence.queue;
+    if (head === undefined || sequence.isOffered) return;
+    sequence.key = this.#keyOf(head.request.request, sequence);
+    sequence.offeredMs = performance.now();
+    this.#options.strategy.offer(sequence);
+    this.#pump();
+  }
+
+  /** Resolves when no execution runs. */
+  async settled(): Promise<void> {
+    while (this.#running !== undefined) await this.#running;
+  }
+
+  #keyOf(request: InferRequest, { state }: Sequence): string {
+    const { keyOf, feed } = this.#options;
+    if (state === undefined || !feed.hasVariableStates) return keyOf(request);
+    if (request.sequence.start) state.reset();
+    return `${keyOf(request)}|${state.inputs.map(({ shape }) => shape.join("x")).join(";")}`;
+  }
+
+  /** Not reentrant: a synchronous execution ends up here again. */
+  #pump(): void {
+    if (this.#isPumping) return;
+    this.#isPumping = true;
+    try {
+      while (this.#running === undefined && this.#dispatchOne()) {
+        // each turn starts one batch
+      }
+    } finally {
+      this.#isPumping = false;
+    }
+  }
+
+  #dispatchOne(): boolean {
+    const nowMs = performance.now();
+    const { rows, waitMs } = this.#options.strategy.next(nowMs);
+    if (rows.length === 0) {
+      this.#timer.set(nowMs + waitMs);
+      return false;
+    }
+    const { instance, statistics, decoupled, log } = this.#options;
+    const running = execute({ instance, requests: this.#requests(rows), statistics, decoupled, log });
+    if (running !== undefined) this.#running = running.then(() => this.#free());
+    return true;
+  }
+
+  #free(): void {
+    this.#running = undefined;
+    this.#pump();
+  }
+
+  #requests(rows: readonly (Sequence | undefined)[]): readonly ExecutableRequest[] {
+    const real = rows.map((sequence) => (sequence === undefined ? undefined : this.#take(sequence)));
+    const like = real.find((request) => request !== undefined);
+    if (like === undefined) throw new Error("a batch was formed without a request");
+    return real.map((request) => request ?? this.#options.feed.nullRequest(like));
+  }
+
+  #take(sequence: Sequence): ExecutableRequest {
+    const head = sequence.queue.shift();
+    if (head === undefined) throw new Error(`sequence ${sequence.id} was put in a batch without a request`);
+    head.unlisten?.();
+    sequence.isRunning = true;
+    this.#order?.add(head.request);
+    return this.#options.feed.request(head.request, sequence.state, () => {
+      sequence.isRunning = false;
+      this.#order?.ended();
+      this.#options.onDone(sequence);
+    });
+  }
+}

@@ -1,0 +1,52 @@
+/** The oldest strategy: the sequences of an instance that have a request are batched dynamically, first come first served. */
+import { type BatchCandidate, type BatchRules, decideBatch } from "./batch-decision.ts";
+import type { Sequence } from "./sequence.ts";
+import { NOTHING, type SequenceBatch, type SequenceStrategy } from "./sequence-strategy.ts";
+
+const US_PER_MS = 1000;
+
+export class OldestStrategy implements SequenceStrategy {
+  /** Undefined = the model has no batch dimension. */
+  readonly #rules: BatchRules | undefined;
+  /** In the order in which their requests became ready. */
+  #waiting: Sequence[] = [];
+
+  constructor(rules: BatchRules | undefined) {
+    this.#rules = rules;
+  }
+
+  enter(): void {
+    // Slots only bound the number of sequences: a batch has no fixed rows.
+  }
+
+  leave(sequence: Sequence): void {
+    this.withdraw(sequence);
+  }
+
+  offer(sequence: Sequence): void {
+    sequence.isOffered = true;
+    this.#waiting.push(sequence);
+  }
+
+  withdraw(sequence: Sequence): void {
+    if (!sequence.isOffered) return;
+    sequence.isOffered = false;
+    this.#waiting = this.#waiting.filter((waiting) => waiting !== sequence);
+  }
+
+  next(nowMs: number): SequenceBatch {
+    const [first] = this.#waiting;
+    if (first === undefined) return NOTHING;
+    const { take, waitUs } =
+      this.#rules === undefined
+        ? { take: 1, waitUs: 0 }
+        : decideBatch(candidates(this.#waiting), this.#rules, (nowMs - first.offeredMs) * US_PER_MS);
+    const rows = this.#waiting.splice(0, take);
+    for (const sequence of rows) sequence.isOffered = false;
+    return { rows, waitMs: waitUs / US_PER_MS };
+  }
+}
+
+function* candidates(waiting: readonly Sequence[]): Generator<BatchCandidate> {
+  for (const { key } of waiting) yield { rows: 1, key };
+}

@@ -1,0 +1,245 @@
+/**
+ * The sequence batcher: binds each sequence to an instance and a slot and runs its requests there one after the other.
+ * Which rows make a batch is decided by the strategies, which slot by the pool; here sequences begin, wait, end and go.
+ */
+import type { ModelInstance } from "../backend/backend.ts";
+import type { ModelConfig, ModelSequenceBatching } from "../core/model-config.ts";
+import type { ModelSignature } from "../core/model-signature.ts";
+import type { ServerError } from "../core/server-error.ts";
+import type { Logger } from "../observe/log.ts";
+import { batchKeyOf } from "./batch-key.ts";
+import type { StatisticsCounter } from "./model-statistics.ts";
+import { cancelled } from "./request-queue.ts";
+import type { ScheduledRequest } from "./scheduled-request.ts";
+import type { Scheduler } from "./scheduler.ts";
+import { type QueuedRequest, Sequence } from "./sequence.ts";
+import { SequenceBacklog } from "./sequence-backlog.ts";
+import { DirectStrategy } from "./sequence-direct.ts";
+import type { SequenceFeed } from "./sequence-feed.ts";
+import { IdleReaper } from "./sequence-idle.ts";
+import { SequenceLane } from "./sequence-lane.ts";
+import { OldestStrategy } from "./sequence-oldest.ts";
+import { backlogTimeout, checkSequenceRequest, startMissing, stopping } from "./sequence-rules.ts";
+import { type Slot, SlotPool } from "./sequence-slots.ts";
+import type { SequenceStrategy } from "./sequence-strategy.ts";
+
+const US_PER_MS = 1000;
+
+export interface SequenceSchedulerOptions {
+  readonly config: ModelConfig;
+  readonly batching: ModelSequenceBatching;
+  readonly feed: SequenceFeed;
+  readonly signature: ModelSignature;
+  readonly instances: readonly ModelInstance[];
+  readonly statistics: StatisticsCounter;
+  readonly log: Logger;
+}
+
+export class SequenceScheduler implements Scheduler {
+  readonly #options: SequenceSchedulerOptions;
+  readonly #lanes: readonly SequenceLane[];
+  readonly #slots: SlotPool;
+  readonly #backlog = new SequenceBacklog((sequence) => this.#giveUp(sequence, backlogTimeout));
+  readonly #idle: IdleReaper<Sequence>;
+  /** Sequences that take requests, by correlation id. */
+  readonly #live = new Map<bigint | string, Sequence>();
+  /** The latest sequence of an id that takes no more requests and has not run out. */
+  readonly #ending = new Map<bigint | string, Sequence>();
+  #inFlight = 0;
+  #isStopping = false;
+  #isClosed = false;
+  #drained: (() => void) | undefined;
+
+  constructor(options: SequenceSchedulerOptions) {
+    const { config, batching } = options;
+    this.#options = options;
+    this.#idle = new IdleReaper(batching.max_sequence_idle_microseconds / US_PER_MS, (idle) => this.#expire(idle));
+    const keyOf = batchKeyOf(options.signature);
+    this.#lanes = options.instances.map(
+      (instance) =>
+        new SequenceLane({
+          instance,
+          strategy: strategyOf(config, batching),
+          feed: options.feed,
+          keyOf,
+          statistics: options.statistics,
+          decoupled: config.model_transaction_policy?.decoupled ?? false,
+          preserveOrdering: batching.oldest?.preserve_ordering ?? false,
+          log: options.log,
+          onDone: (sequence) => this.#done(sequence),
+        }),
+    );
+    this.#slots = new SlotPool(this.#lanes.length, slotsPerInstance(config, batching));
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  enqueue(request: ScheduledRequest): void {
+    let sequence: Sequence;
+    try {
+      sequence = this.#sequenceOf(request);
+    } catch (error) {
+      request.refused();
+      throw error;
+    }
+    this.#inFlight += 1;
+    request.onEnd = () => this.#ended();
+    this.#add(sequence, request);
+  }
+
+  /** Running sequences may go on while accepted requests are left; no sequence begins. */
+  async drain(): Promise<void> {
+    this.#isStopping = true;
+    if (this.#inFlight > 0) {
+      await new Promise<void>((resolve) => {
+        this.#drained = resolve;
+      });
+    }
+    this.#isClosed = true;
+    this.#idle.clear();
+    await Promise.all(this.#lanes.map((lane) => lane.settled()));
+  }
+
+  #sequenceOf({ request, batchSize }: ScheduledRequest): Sequence {
+    const { feed, signature, log } = this.#options;
+    const { modelName } = signature;
+    checkSequenceRequest(request, batchSize, modelName, feed.controls.correlation);
+    const { id, start } = request.sequence;
+    if (this.#isClosed || (this.#isStopping && start)) throw stopping();
+    const live = this.#live.get(id);
+    if (live === undefined) {
+      if (!start) throw startMissing(id, modelName);
+      return this.#begin(id);
+    }
+    if (start) {
+      const text = `sequence ${id} for model '${modelName}' has a conflict. The previous sequence did not end before this sequence start. Previous sequence will be terminated early.`;
+      log.warn("sequence", text);
+    }
+    return live;
+  }
+
+  #begin(id: bigint | string): Sequence {
+    const sequence = new Sequence(id, this.#options.feed.newState());
+    this.#live.set(id, sequence);
+    sequence.predecessor = this.#ending.get(id);
+    if (sequence.predecessor !== undefined) sequence.predecessor.successor = sequence;
+    const slot = this.#slots.acquire();
+    if (slot === undefined) this.#backlog.add(sequence);
+    else this.#place(sequence, slot);
+    return sequence;
+  }
+
+  #add(sequence: Sequence, request: ScheduledRequest): void {
+    const { signal, timeoutUs, sequence: flags } = request.request;
+    const queued: QueuedRequest = { request, unlisten: undefined };
+    this.#idle.stop(sequence);
+    sequence.queue.push(queued);
+    if (flags.end) this.#takeNoMore(sequence);
+    if (signal.aborted) {
+      this.#giveUp(sequence, cancelled);
+      return;
+    }
+    this.#backlog.limit(sequence, timeoutUs, request.queuedMs);
+    this.#advance(sequence);
+    if (sequence.queue.at(-1) !== queued) return;
+    const onAbort = (): void => this.#giveUp(sequence, cancelled);
+    signal.addEventListener("abort", onAbort, { once: true });
+    queued.unlisten = () => signal.removeEventListener("abort", onAbort);
+  }
+
+  #place(sequence: Sequence, slot: Slot): void {
+    sequence.slot = slot;
+    sequence.deadlineMs = Number.POSITIVE_INFINITY;
+    this.#laneOf(slot).enter(sequence);
+    this.#advance(sequence);
+  }
+
+  #advance(sequence: Sequence): void {
+    if (sequence.isReady && sequence.slot !== undefined) this.#laneOf(sequence.slot).offer(sequence);
+  }
+
+  /** A request of the sequence has ended and its execution is over. */
+  #done(sequence: Sequence): void {
+    if (sequence.queue.length > 0) this.#advance(sequence);
+    else if (sequence.isLast) this.#finish(sequence);
+    else if (!this.#isClosed) this.#idle.start(sequence);
+  }
+
+  #takeNoMore(sequence: Sequence): void {
+    if (sequence.isLast) return;
+    sequence.isLast = true;
+    this.#live.delete(sequence.id);
+    this.#ending.set(sequence.id, sequence);
+  }
+
+  /** The sequence has run out: its slot goes to the one that has waited longest. */
+  #finish(sequence: Sequence): void {
+    const { slot, successor } = sequence;
+    this.#idle.stop(sequence);
+    this.#backlog.delete(sequence);
+    if (this.#ending.get(sequence.id) === sequence) this.#ending.delete(sequence.id);
+    if (slot !== undefined) {
+      this.#laneOf(slot).leave(sequence);
+      sequence.slot = undefined;
+      const waiting = this.#backlog.shift();
+      if (waiting === undefined) this.#slots.release(slot);
+      else this.#place(waiting, slot);
+    }
+    if (successor === undefined) return;
+    successor.predecessor = undefined;
+    this.#advance(successor);
+  }
+
+  /** Without one of its requests a sequence means nothing: all that wait fail, and it takes no more. */
+  #giveUp(sequence: Sequence, reason: (request: ScheduledRequest) => ServerError): void {
+    const given = sequence.queue.splice(0);
+    this.#takeNoMore(sequence);
+    if (sequence.slot !== undefined) this.#laneOf(sequence.slot).withdraw(sequence);
+    if (!sequence.isRunning) this.#finish(sequence);
+    for (const { request, unlisten } of given) {
+      unlisten?.();
+      request.fail(reason(request));
+    }
+  }
+
+  #expire(sequence: Sequence): void {
+    this.#options.log.verbose(1, "sequence", `sequence ${sequence.id} was idle for too long and is forgotten`);
+    this.#takeNoMore(sequence);
+    this.#finish(sequence);
+  }
+
+  #ended(): void {
+    this.#inFlight -= 1;
+    if (this.#inFlight === 0) this.#drained?.();
+  }
+
+  #laneOf(slot: Slot): SequenceLane {
+    const lane = this.#lanes[slot.lane];
+    if (lane === undefined) throw new Error(`no instance ${slot.lane}`);
+    return lane;
+  }
+}
+
+function slotsPerInstance(config: ModelConfig, { oldest }: ModelSequenceBatching): number {
+  const rows = Math.max(1, config.max_batch_size);
+  return oldest === undefined ? rows : oldest.max_candidate_sequences || rows;
+}
+
+function strategyOf(config: ModelConfig, { direct, oldest }: ModelSequenceBatching): SequenceStrategy {
+  if (oldest === undefined) {
+    return new DirectStrategy({
+      slotCount: Math.max(1, config.max_batch_size),
+      minimumUtilization: direct?.minimum_slot_utilization ?? 0,
+      queueDelayMs: (direct?.max_queue_delay_microseconds ?? 0) / US_PER_MS,
+    });
+  }
+  if (config.max_batch_size === 0) return new OldestStrategy(undefined);
+  const preferred = [...oldest.preferred_batch_size].sort((a, b) => a - b);
+  return new OldestStrategy({
+    preferredSizes: preferred.length > 0 ? preferred : [config.max_batch_size],
+    maxBatchSize: config.max_batch_size,
+    queueDelayUs: oldest.max_queue_delay_microseconds,
+  });
+}

@@ -1,0 +1,23 @@
+/** The contract of the two strategies: which sequences of an instance go into its next batch. */
+import type { Sequence } from "./sequence.ts";
+
+/** Rows of the next batch in order, undefined = a row without a request; or, when there are none, when to look again. */
+export interface SequenceBatch {
+  readonly rows: readonly (Sequence | undefined)[];
+  readonly waitMs: number;
+}
+
+export interface SequenceStrategy {
+  /** The sequence has got its slot of this instance. */
+  enter(sequence: Sequence): void;
+  /** The slot is free again. */
+  leave(sequence: Sequence): void;
+  /** The sequence's next request may go. */
+  offer(sequence: Sequence): void;
+  /** It may not any more. */
+  withdraw(sequence: Sequence): void;
+  /** Takes the sequences of the batch out of those offered. */
+  next(nowMs: number): SequenceBatch;
+}
+
+export const NOTHING: SequenceBatch = Object.freeze({ rows: [], waitMs: Number.POSITIVE_INFINITY });
