@@ -57,6 +57,8 @@ const STREAM_WINDOW_BYTES: number = 1024 * 1024;
  * connection together have been seen to stop streams that send both ways; the tests keep these two honest.
  */
 const CONNECTION_WINDOW_BYTES: number = 16 * 1024 * 1024;
+/** What is still connected this long after the end of all calls is cut off. */
+const SOCKET_GRACE_MS = 1500;
 /** Of what Node may hold for one session, answers on their way included. Its default of 10 refuses streams behind one large answer. */
 const SESSION_MEMORY_MB = 8192;
 
@@ -69,6 +71,8 @@ class Frontend implements GrpcFrontend, CallEnvironment {
   readonly #http2: Http2Server | Http2SecureServer;
   readonly #connections = new Map<ServerHttp2Session, Connection>();
   readonly #owners = new Map<GrpcCall, Connection>();
+  /** Every open socket, those among them that never became a session. */
+  readonly #sockets = new Set<Socket>();
   /** Of the session that is about to be announced: Node makes it in the same turn. */
   #newSocket: Socket | undefined;
   #isDraining = false;
@@ -81,6 +85,10 @@ class Frontend implements GrpcFrontend, CallEnvironment {
     this.inferCompressionLevel = options.inferCompressionLevel;
     this.#methods = createMethods(server, options);
     this.#http2 = createHttp2Server(options);
+    this.#http2.on("connection", (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.once("close", () => this.#sockets.delete(socket));
+    });
     this.#http2.prependListener(options.tls === undefined ? "connection" : "secureConnection", (socket: Socket) => {
       this.#newSocket = socket;
     });
@@ -120,7 +128,11 @@ class Frontend implements GrpcFrontend, CallEnvironment {
     await this.#quiet(graceMs);
     for (const call of [...this.#owners.keys()]) call.cancel(GRPC_STATUS.unavailable, DRAINING);
     for (const connection of [...this.#connections.values()]) connection.close();
+    const lastResort = setTimeout(() => {
+      for (const socket of this.#sockets) socket.destroy();
+    }, SOCKET_GRACE_MS);
     await stopped;
+    clearTimeout(lastResort);
   }
 
   logFailure(path: string, error: GrpcError): void {
