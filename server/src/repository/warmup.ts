@@ -60,7 +60,7 @@ async function runSample(
     const request = warmUpRequest(context.signature.modelName, clientInputs);
     const checked = validateRequest(request, context.signature);
     const given = [...checked.inputs, ...inputs.filter(isAdded)];
-    return new ScheduledRequest({ ...request, inputs: feed?.complete(given) ?? given }, checked.batchSize, context);
+    return new ScheduledRequest(withInputs(request, feed?.complete(given) ?? given), checked.batchSize, context);
   });
   const { statistics, decoupled } = context;
   const ends = Promise.all(requests.map(({ stream }) => untilEnd(stream)));

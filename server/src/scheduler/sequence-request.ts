@@ -1,6 +1,6 @@
 /** What a backend sees of a sequence: its requests with control tensors and states, and rows that only fill a batch. */
 import type { BackendResponse } from "../backend/backend.ts";
-import { type InferRequest, NO_PARAMETERS, NO_SEQUENCE } from "../core/infer-request.ts";
+import { type InferRequest, NO_PARAMETERS, NO_SEQUENCE, withInputs } from "../core/infer-request.ts";
 import { ServerError } from "../core/server-error.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { ExecutableRequest } from "./execution.ts";
@@ -28,7 +28,7 @@ export class SequencedRequest implements ExecutableRequest {
 
   constructor(parts: SequencedRequestParts) {
     const { client } = parts;
-    this.request = { ...client.request, inputs: [...client.request.inputs, ...parts.extraInputs] };
+    this.request = withInputs(client.request, [...client.request.inputs, ...parts.extraInputs]);
     this.batchSize = client.batchSize;
     this.outputNames = parts.outputNames;
     this.#parts = parts;
@@ -91,9 +91,8 @@ export class NullRequest implements ExecutableRequest {
 
   constructor(like: ExecutableRequest, inputs: readonly Tensor[]) {
     this.request = {
-      ...like.request,
+      ...withInputs(like.request, inputs),
       id: "",
-      inputs,
       parameters: NO_PARAMETERS,
       sequence: NO_SEQUENCE,
       origin: { key: {}, isLast: true },

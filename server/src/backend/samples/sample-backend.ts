@@ -6,12 +6,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ServerError } from "../../core/server-error.ts";
 import type { Backend, BackendRequest, Batch, ModelInstance, ModelSource } from "../backend.ts";
 
-/** Answers one request of the batch; may do so after it has returned. */
-export type SampleExecute = (request: BackendRequest) => Promise<void> | void;
+/** Answers one request of the batch, `row` of it; may do so after it has returned. */
+export type SampleExecute = (request: BackendRequest, row: number) => Promise<void> | void;
 
-export interface SampleModel {
-  readonly execute: SampleExecute;
-}
+/** All instances run the same function, or each has its own, which may keep state. */
+export type SampleModel = { readonly execute: SampleExecute } | { readonly createExecute: () => SampleExecute };
 
 /** `load` sees the configuration once per model version. */
 export function createSampleBackend(name: string, load: (source: ModelSource) => SampleModel): Backend {
@@ -21,7 +20,7 @@ export function createSampleBackend(name: string, load: (source: ModelSource) =>
       const delayMs = numberParameter(source, "execute_delay_ms", 0);
       const model = load(source);
       return {
-        createInstance: async (spec) => createInstance(spec.name, delayMs, model),
+        createInstance: async (spec) => createInstance(spec.name, delayMs, executeOf(model)),
         close: async () => undefined,
       };
     },
@@ -29,23 +28,27 @@ export function createSampleBackend(name: string, load: (source: ModelSource) =>
   };
 }
 
-function createInstance(name: string, delayMs: number, model: SampleModel): ModelInstance {
+function executeOf(model: SampleModel): SampleExecute {
+  return "execute" in model ? (request, row) => model.execute(request, row) : model.createExecute();
+}
+
+function createInstance(name: string, delayMs: number, executeOne: SampleExecute): ModelInstance {
   return {
     name,
     execute(batch) {
-      if (delayMs > 0) return sleep(delayMs).then(() => runBatch(batch, model));
-      return runBatch(batch, model);
+      if (delayMs > 0) return sleep(delayMs).then(() => runBatch(batch, executeOne));
+      return runBatch(batch, executeOne);
     },
     isReady: () => true,
     close: async () => undefined,
   };
 }
 
-function runBatch(batch: Batch, model: SampleModel): Promise<void> | undefined {
+function runBatch(batch: Batch, executeOne: SampleExecute): Promise<void> | undefined {
   batch.computeStarted();
   const pending: Promise<void>[] = [];
-  for (const request of batch.requests) {
-    const running = model.execute(request);
+  for (const [row, request] of batch.requests.entries()) {
+    const running = executeOne(request, row);
     if (running !== undefined) pending.push(running);
   }
   batch.computeEnded();
