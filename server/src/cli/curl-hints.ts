@@ -48,7 +48,10 @@ function hintOf(base: string, model: ServedModel): string {
     const bytes = elements(only) * (BYTES_OF[only.datatype] ?? DEFAULT_BYTES);
     return `head -c ${bytes} /dev/zero | curl -X POST ${url}/infer -H 'Inference-Header-Content-Length: 0' --data-binary @- -o answer.bin`;
   }
-  if (model.decoupled) return `curl ${url}   # decoupled: use generate_stream or a gRPC stream`;
+  if (model.decoupled) {
+    const body = Object.fromEntries(inputs.map((input) => [input.name, scalarOrList(sample(input))]));
+    return `curl -N -X POST ${url}/generate_stream -d '${JSON.stringify(body)}'`;
+  }
   const tensors = inputs.map((input) => JSON.stringify({ ...tensor(input), data: sample(input) }));
   return `curl -X POST ${url}/infer -d '{"inputs": [${tensors.join(", ")}]}'`;
 }
@@ -69,4 +72,9 @@ function sample(input: TensorMetadata): unknown[] {
   const values = Array.from({ length: elements(input) }, (_, i) => i + 1);
   if (input.datatype === "BYTES") return values.map((value) => `text ${value}`);
   return input.datatype === "BOOL" ? values.map((value) => value % 2 === 0) : values;
+}
+
+/** The generate extension takes a scalar for a tensor of one element. */
+function scalarOrList(values: readonly unknown[]): unknown {
+  return values.length === 1 ? values[0] : values;
 }

@@ -48,6 +48,7 @@ export async function loadModelVersion(
   if (isEnsemble) return loadEnsemble(context, polled, version, startMs);
   const backend = context.backends.get(polled.config.backend);
   if (backend === undefined) throw unknownBackend(polled.config.backend);
+  expectNoAgents(polled.config);
   const source = sourceOf(context, polled, version);
   const description = await backend.describe?.(source);
   const config = finishModelConfig({
@@ -89,6 +90,14 @@ export async function loadModelVersion(
     model,
     loadSeconds: (performance.now() - startMs) / 1000,
   });
+}
+
+/** An agent may be what vouches for a model's files: to load without it would be to ignore a check. */
+function expectNoAgents({ name, model_repository_agents }: ModelConfig): void {
+  const [agent] = model_repository_agents?.agents ?? [];
+  if (agent === undefined) return;
+  const text = `model '${name}' asks for the repository agent '${agent.name}', and this server has no agents`;
+  throw new ServerError("unsupported", text);
 }
 
 /** All instances at once; when one fails, the others are closed again. */
