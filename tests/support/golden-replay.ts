@@ -18,8 +18,8 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const COMMAND = "node server/bin/tritonserver.cjs";
 const START = `${COMMAND} --model-repository={repository} --http-port={http} --grpc-port={grpc} --metrics-port={metrics} --http-address=127.0.0.1 --grpc-address=127.0.0.1 --metrics-address=127.0.0.1 {flags}`;
 const PROBE_FILES = ["probes.jsonl", "grpc-probes.jsonl", "cli-probes.jsonl"];
-/** The replayer gives the profiles ports from the next ten; the command line gets ten more. */
-const PORTS_PER_RUN = 20;
+/** Three are used by a server, more by the command lines that occupy one. */
+const PORTS_PER_PROFILE = 20;
 const RUN_TIMEOUT_MS = 400_000;
 /** The name that the replayer gives the command-line probes. */
 export const COMMAND_LINE = "cli";
@@ -46,6 +46,8 @@ export interface GoldenSet extends AsyncDisposable {
   /** Ids of the probes that cannot run here. */
   readonly skipped: readonly string[];
   readonly python: string | undefined;
+  /** The first of the ports that belong to the set while it is open; each profile has its own. */
+  readonly firstPort: number;
 }
 
 export interface ReplaySelection {
@@ -59,12 +61,14 @@ export async function openGoldenSet(python: string | undefined): Promise<GoldenS
   const [kept, left] = partition(lines, ({ text }) => !models.some((model) => text.includes(model)));
   const probes = kept.map(({ probe }) => probe);
   const folder = python === undefined ? await copyWithout(models, kept) : GOLDEN;
+  const profiles = byNumProbes(probes);
   return {
     folder,
     probes,
-    profiles: byNumProbes(probes),
+    profiles,
     skipped: left.map(({ probe }) => probe.id),
     python,
+    firstPort: await freePortRange(profiles.length * PORTS_PER_PROFILE),
     async [Symbol.asyncDispose]() {
       if (folder !== GOLDEN) await rm(folder, { recursive: true, force: true });
     },
@@ -76,7 +80,7 @@ export async function replay(set: GoldenSet, { profile, id }: ReplaySelection): 
   const scratch = await mkdtemp(join(tmpdir(), "nereid-replay-"));
   try {
     const output = join(scratch, "result.json");
-    const port = await freePortRange(PORTS_PER_RUN);
+    const port = set.firstPort + set.profiles.indexOf(profile) * PORTS_PER_PROFILE;
     const args = [`--dir=${set.folder}`, `--start=${START}`, `--profile=${profile}`, `--port=${port}`];
     const said = await runReplayer(
       [...args, `--json=${output}`, ...(id === undefined ? [] : [`--id=${id}`])],
