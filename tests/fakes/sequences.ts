@@ -3,6 +3,7 @@ import type { Batch, ModelInstance } from "../../server/src/backend/backend.ts";
 import type { InferRequest } from "../../server/src/core/infer-request.ts";
 import type { ModelConfig, ModelSequenceBatching } from "../../server/src/core/model-config.ts";
 import { signatureOf } from "../../server/src/core/model-signature.ts";
+import { ServerError } from "../../server/src/core/server-error.ts";
 import type { Tensor } from "../../server/src/core/tensor.ts";
 import { DEFAULT_LOG_SETTINGS, ServerLog } from "../../server/src/observe/log.ts";
 import { StatisticsCounter } from "../../server/src/scheduler/model-statistics.ts";
@@ -10,7 +11,7 @@ import { ScheduledRequest } from "../../server/src/scheduler/scheduled-request.t
 import { SequenceFeed } from "../../server/src/scheduler/sequence-feed.ts";
 import { SequenceScheduler } from "../../server/src/scheduler/sequence-scheduler.ts";
 import { fakeConfig, fakeInput, fakeOutput } from "./model-config.ts";
-import { fakeRequest, int32, int32Values } from "./requests.ts";
+import { collect, fakeRequest, int32, int32Values } from "./requests.ts";
 
 const NO_LISTS = { int32_false_true: [], fp32_false_true: [], bool_false_true: [] };
 
@@ -150,4 +151,14 @@ export function setUpSequences(
       return scheduled;
     },
   };
+}
+
+/** The first Y of each request, or the text of its error. */
+export async function answers(requests: readonly ScheduledRequest[]): Promise<(number | string)[]> {
+  const ends = await Promise.allSettled(requests.map(({ stream }) => collect(stream)));
+  return ends.map((end) =>
+    end.status === "fulfilled"
+      ? (int32Values(end.value[0]?.outputs[0])[0] ?? -1)
+      : ServerError.from(end.reason).message,
+  );
 }

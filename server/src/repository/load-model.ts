@@ -12,6 +12,7 @@ import type {
 import { finishModelConfig, unknownBackend } from "../config/model-config.ts";
 import type { ModelConfig } from "../core/model-config.ts";
 import { signatureOf } from "../core/model-signature.ts";
+import { ServerError } from "../core/server-error.ts";
 import type { Logger } from "../observe/log.ts";
 import { BatchScheduler } from "../scheduler/batch-scheduler.ts";
 import { planEnsemble } from "../scheduler/ensemble-plan.ts";

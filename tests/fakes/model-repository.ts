@@ -1,0 +1,93 @@
+/** Model repositories on disk for tests, and the manager that serves them with the sample backends. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { Backend } from "../../server/src/backend/backend.ts";
+import { createIdentityBackend } from "../../server/src/backend/samples/identity.ts";
+import {
+  emptyModelConfig,
+  parseModelConfigJson,
+  parseModelConfigText,
+  prepareModelConfig,
+} from "../../server/src/config/model-config.ts";
+import { DEFAULT_LOG_SETTINGS, ServerLog } from "../../server/src/observe/log.ts";
+import { MetricRegistry } from "../../server/src/observe/metrics.ts";
+import { checkEnsemble } from "../../server/src/repository/ensemble-check.ts";
+import { loadModelVersion } from "../../server/src/repository/load-model.ts";
+import { ModelManager } from "../../server/src/repository/model-manager.ts";
+import { ModelRegistry } from "../../server/src/repository/registry.ts";
+
+export interface TestRepository extends AsyncDisposable {
+  readonly path: string;
+  readonly registry: ModelRegistry;
+  readonly manager: ModelManager;
+  readonly errors: readonly string[];
+  write(path: string, text: string): void;
+  remove(path: string): void;
+}
+
+/** A complete identity model: INPUT0 and OUTPUT0 of INT32 [-1]. */
+export function identityConfig(extra = ""): string {
+  return `backend: "identity"
+max_batch_size: 4
+input [ { name: "INPUT0" data_type: TYPE_INT32 dims: [ -1 ] } ]
+output [ { name: "OUTPUT0" data_type: TYPE_INT32 dims: [ -1 ] } ]
+${extra}`;
+}
+
+export function createTestRepository(
+  files: Readonly<Record<string, string>>,
+  more: readonly Backend[] = [],
+): TestRepository {
+  const path = mkdtempSync(join(tmpdir(), "nereid-repository-"));
+  const write = (file: string, text: string): void => {
+    mkdirSync(dirname(join(path, file)), { recursive: true });
+    writeFileSync(join(path, file), text);
+  };
+  for (const [file, text] of Object.entries(files)) write(file, text);
+  const errors: string[] = [];
+  const sink = { out: () => undefined, err: (line: string) => void errors.push(line) };
+  const log = new ServerLog(DEFAULT_LOG_SETTINGS, { sink });
+  const registry = new ModelRegistry();
+  const context = {
+    backends: new Map([createIdentityBackend(), ...more].map((backend) => [backend.name, backend])),
+    registry,
+    models: {
+      infer: (request: Parameters<ReturnType<ModelRegistry["lookUp"]>["infer"]>[0]) =>
+        registry.lookUp(request.modelName, request.modelVersion).infer(request),
+    },
+    metrics: new MetricRegistry(),
+    log,
+    autoComplete: true,
+    settingsOf: () => new Map<string, string>(),
+  };
+  const manager = new ModelManager({
+    repositoryPaths: [path],
+    configName: "",
+    loadThreads: 2,
+    loadRetries: 0,
+    registry,
+    log,
+    poll: (folder, json) => {
+      const text = folder.config;
+      const fromFile = text === undefined ? emptyModelConfig() : parseModelConfigText(text.text, text.path);
+      const written = json === undefined ? fromFile : parseModelConfigJson(json);
+      const found = { written, modelName: folder.name, artifacts: folder.artifacts, autoComplete: true };
+      return { folder, config: prepareModelConfig(found) };
+    },
+    checkEnsemble: ({ config }) => checkEnsemble(config, (name) => registry.ready(name).at(-1)?.config),
+    load: (model, version) => loadModelVersion(context, model, version),
+  });
+  return {
+    path,
+    registry,
+    manager,
+    errors,
+    write,
+    remove: (file) => rmSync(join(path, file), { recursive: true }),
+    async [Symbol.asyncDispose]() {
+      await manager.close();
+      rmSync(path, { recursive: true, force: true });
+    },
+  };
+}
