@@ -183,3 +183,23 @@ test("read() pauses in long arrays and never in short ones", () => {
   assert.equal(pauses(1000), 0);
   assert.ok(pauses(200_000) >= 12);
 });
+
+const SHAPES = Array.from({ length: 20 }, () => `{"shape":[${"1,".repeat(60)}1]}`).join();
+const PARAMETERS = `{${Array.from({ length: 500 }, (_, i) => `"p${i}":1`).join()}}`;
+const TOO_MANY: readonly [what: string, text: string][] = [
+  ["members of the request", `{${'"id":1,'.repeat(1000)}"id":1}`],
+  ["members of an input", `{"inputs":[{${'"name":1,'.repeat(1000)}"name":1}]}`],
+  ["members of an output", `{"outputs":[{${'"name":1,'.repeat(1000)}"name":1}]}`],
+  ["dimensions of all inputs", `{"inputs":[${SHAPES}]}`],
+  ["parameters of all outputs", `{"outputs":[{"parameters":${PARAMETERS}},{"parameters":${PARAMETERS}}]}`],
+];
+for (const [what, text] of TOO_MANY) {
+  test(`read() refuses more ${what} than the limit`, () => {
+    assert.throws(() => read(text), JsonLimitError);
+  });
+}
+
+test("read() does not count elements of tensors as items", () => {
+  const input = readInput(`{"name":"X","datatype":"UINT8","shape":[5000],"data":[${"1,".repeat(4999)}1]}`);
+  assert.equal(input.tensor?.count, 5000);
+});

@@ -73,6 +73,7 @@ export class InferRequestReader {
     const reader = this.#reader;
     reader.open();
     for (let isFirst = true; reader.nextMember(isFirst); isFirst = false) {
+      reader.countItem();
       const name = reader.memberName();
       if (name === "inputs" && request.inputs === undefined) request.inputs = yield* this.#inputs();
       else if (name === "outputs" && request.outputs === undefined) request.outputs = yield* this.#outputs();
@@ -94,7 +95,7 @@ export class InferRequestReader {
       const isScalar = byte !== OPEN_ARRAY && byte !== OPEN_OBJECT;
       const value = isScalar ? readScalar(reader, byte) : yield* readShallow(reader);
       if (!parameters.has(name)) parameters.set(name, value);
-      reader.checkItems(parameters.size);
+      reader.countItem();
     }
     return parameters;
   }
@@ -106,7 +107,7 @@ export class InferRequestReader {
     reader.open();
     for (let isFirst = true; reader.nextElement(isFirst); isFirst = false) {
       inputs.push(yield* this.#input());
-      reader.checkItems(inputs.length);
+      reader.countItem();
     }
     return inputs;
   }
@@ -128,6 +129,7 @@ export class InferRequestReader {
     let skippedAt = -1;
     reader.open();
     for (let isFirst = true; reader.nextMember(isFirst); isFirst = false) {
+      reader.countItem();
       const name = reader.memberName();
       if (name === "data" && !input.hasData) {
         input.hasData = true;
@@ -184,7 +186,7 @@ export class InferRequestReader {
       if (dim < 0) isBad = true;
       if (dim === -1) yield* readShallow(reader);
       shape.push(dim);
-      reader.checkItems(shape.length);
+      reader.countItem();
     }
     return isBad ? "non-unsigned-integer as unsigned-integer" : shape;
   }
@@ -196,7 +198,7 @@ export class InferRequestReader {
     reader.open();
     for (let isFirst = true; reader.nextElement(isFirst); isFirst = false) {
       outputs.push(yield* this.#output());
-      reader.checkItems(outputs.length);
+      reader.countItem();
     }
     return outputs;
   }
@@ -210,6 +212,7 @@ export class InferRequestReader {
     }
     reader.open();
     for (let isFirst = true; reader.nextMember(isFirst); isFirst = false) {
+      reader.countItem();
       const name = reader.memberName();
       if (name === "name" && output.name === undefined) output.name = yield* readShallow(reader);
       else if (name === "parameters" && output.parameters === undefined) output.parameters = yield* this.#parameters();

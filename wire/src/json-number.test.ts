@@ -94,3 +94,16 @@ for (const [text, isSigned, isUnsigned] of RANGES) {
     assert.deepEqual([number.isInt64(), number.isUint64()], [isSigned, isUnsigned]);
   });
 }
+
+const NINES = "9".repeat(200_000);
+const OVERFLOWS = [NINES, `-${NINES}`, `${NINES}.5`, `1e${NINES}`, `1${"0".repeat(309)}`, "1e309", "2e308", "0.1e310"];
+for (const text of OVERFLOWS) {
+  test(`read() refuses ${text.slice(0, 8)} of ${text.length} characters as too big`, () => {
+    assert.throws(() => read(text), /too big/);
+  });
+}
+
+test("read() takes what is long but no larger than the largest double", () => {
+  const texts = [`1${"0".repeat(308)}`, `0.${NINES}`, `${NINES}e-200000`, `0e${NINES}`, `1e-${NINES}`, "0.1e309"];
+  for (const text of texts) assert.equal(read(text).toDouble(), Number(text), text.slice(0, 8));
+});

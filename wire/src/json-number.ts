@@ -13,6 +13,8 @@ const MAX_DIGITS = 19;
 /** Digits of the largest 64-bit integer: a longer one is out of range without looking. */
 const MAX_UINT64_DIGITS = 20;
 const MAX_EXACT_POWER = 22;
+/** Digits before the point of the largest double. */
+const MAX_DOUBLE_DIGITS = 309;
 const POWERS: Float64Array = Float64Array.from({ length: MAX_EXACT_POWER + 1 }, (_, i) => Number(`1e${i}`));
 const MIN_NORMAL_FLOAT = 2 ** -126;
 
@@ -140,7 +142,10 @@ export class JsonNumber {
 
   /** Only a number with an exponent or hundreds of digits can be too big; the cheap test spares all others. */
   #refuseOverflow(): void {
-    if (this.#exponent + this.#numDigits > 300 && !Number.isFinite(this.toDouble())) {
+    const magnitude = this.#exponent + Math.min(this.#numDigits, MAX_DIGITS);
+    if (magnitude <= 300 || this.#digits === 0) return;
+    // Beyond the largest double by its length alone: a number of a million digits is not converted to find that out.
+    if (magnitude > MAX_DOUBLE_DIGITS || !Number.isFinite(this.toDouble())) {
       throw new JsonSyntaxError(JSON_REASON.tooBig, this.#start);
     }
   }

@@ -10,7 +10,7 @@ import { decodeUtf8, writeCodePoint } from "./utf8.ts";
 export interface JsonLimits {
   /** Open arrays and objects at one time. */
   readonly maxDepth: number;
-  /** Members or elements of one container that become objects of ours. */
+  /** Members and elements of one text that become objects of ours, all containers together. */
   readonly maxItems: number;
 }
 
@@ -32,6 +32,7 @@ export class JsonReader {
   readonly number: JsonNumber = new JsonNumber();
   readonly #strings = new StringTable();
   #depth = 0;
+  #numItems = 0;
   #stringStart = 0;
   #hasEscape = false;
 
@@ -44,6 +45,7 @@ export class JsonReader {
     this.bytes = bytes;
     this.pos = 0;
     this.#depth = 0;
+    this.#numItems = 0;
   }
 
   /** Skips white space and gives the byte that comes, without taking it. */
@@ -236,10 +238,13 @@ export class JsonReader {
     else this.readNumber();
   }
 
-  /** @throws JsonLimitError when a container has more members or elements than we keep */
-  checkItems(count: number): void {
-    if (count > this.limits.maxItems) {
-      throw new JsonLimitError(`JSON container exceeds maximum allowed number of items (${this.limits.maxItems})`);
+  /**
+   * One more member or element of what is kept, or looked at one by one. A limit for each container alone would not do:
+   * a hundred of them nested hold a limit to the power of a hundred. @throws JsonLimitError
+   */
+  countItem(): void {
+    if (++this.#numItems > this.limits.maxItems) {
+      throw new JsonLimitError(`JSON document exceeds maximum allowed number of items (${this.limits.maxItems})`);
     }
   }
 

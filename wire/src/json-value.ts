@@ -122,7 +122,7 @@ function readObject(reader: JsonReader): JsonObject {
     const name = reader.memberName();
     const value = readValue(reader);
     if (!members.has(name)) members.set(name, value);
-    reader.checkItems(members.size);
+    reader.countItem();
   }
   return members;
 }
@@ -132,7 +132,7 @@ function readArray(reader: JsonReader): readonly JsonValue[] {
   reader.open();
   for (let isFirst = true; reader.nextElement(isFirst); isFirst = false) {
     elements.push(readValue(reader));
-    reader.checkItems(elements.length);
+    reader.countItem();
   }
   return elements;
 }

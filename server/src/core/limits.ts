@@ -2,7 +2,7 @@
 
 /** JSON nesting, enforced while parsing: deeper documents serve no tensor and overflow recursive readers. */
 export const MAX_JSON_DEPTH = 100;
-/** Keys of one JSON object: requests have a handful; a million cost hash work before any check. */
+/** Members and elements of one JSON document beside tensor data: requests have a handful; millions of objects fill the heap. */
 export const MAX_JSON_KEYS = 65_536;
 /** Non-empty chunks of one chunked HTTP body. */
 export const MAX_HTTP_CHUNKS = 65_536;

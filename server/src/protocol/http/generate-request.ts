@@ -89,7 +89,7 @@ class GenerateRequest {
       else if (name === "parameters") yield* this.#nested();
       else yield* this.#member(name, "");
       seen.add(name);
-      reader.checkItems(seen.size);
+      reader.countItem();
     }
   }
 
@@ -111,7 +111,7 @@ class GenerateRequest {
       if (seen.has(name)) yield* readShallow(reader);
       else yield* this.#member(name, "Converting keyword: 'parameters': ");
       seen.add(name);
-      reader.checkItems(seen.size);
+      reader.countItem();
     }
   }
 
