@@ -33,6 +33,7 @@ import { ModelManager, type ModelManagerOptions, type PolledModel } from "./repo
 import { modelMetricFamilies } from "./repository/model-metrics.ts";
 import { RepositoryServer } from "./repository/model-server.ts";
 import { ModelRegistry } from "./repository/registry.ts";
+import { RepositoryPoller } from "./repository/repository-poller.ts";
 
 /** The release of Triton whose behaviour this server has: clients and tools look at it. */
 export const TRITON_VERSION = "2.70.0";
@@ -79,6 +80,8 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
   }
   for (const message of options.notYet) log.warn("server", message);
   server.state = "running";
+  const poller = new RepositoryPoller(manager, log);
+  if (options.repository.controlMode === "poll") poller.start(options.repository.pollSecs * MS_PER_S);
   const frontends = frontendsOf(options, server, metrics, log);
   await frontends.listen().catch(async (error: unknown) => {
     await closeBackends(manager, backends);
@@ -88,7 +91,10 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
     server,
     endpoints: frontends.endpoints,
     hurry: () => frontends.hurry(),
-    stop: () => stopServer({ options, log, server, frontends, close: () => closeBackends(manager, backends) }),
+    stop() {
+      poller[Symbol.dispose]();
+      return stopServer({ options, log, server, frontends, close: () => closeBackends(manager, backends) });
+    },
   };
 }
 

@@ -9,7 +9,6 @@ function notYet(...argv: string[]): readonly string[] {
 }
 
 for (const flag of [
-  "--model-control-mode=poll",
   "--model-namespacing=true",
   "--cache-config=local,size=1",
   "--trace-config=level=TIMESTAMPS",

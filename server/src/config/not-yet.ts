@@ -7,10 +7,6 @@ const DEFAULT_REPO_AGENT_DIRECTORY = "/opt/tritonserver/repoagents";
 
 const FEATURES: readonly (readonly [isAsked: (options: Options) => boolean, message: string])[] = [
   [
-    ({ repository }) => repository.controlMode === "poll",
-    "--model-control-mode=poll: the repository is read once, at start",
-  ],
-  [
     ({ repository }) => repository.isNamespacing,
     "--model-namespacing: equal model names in several repositories are refused",
   ],

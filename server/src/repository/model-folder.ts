@@ -82,7 +82,8 @@ function readConfig(path: string, configName: string): { text: string; path: str
   return { text: readFileSync(file, "utf8"), path: file };
 }
 
-function fingerprintOf(path: string): string {
+/** A text that changes when any file of the folder does. */
+export function fingerprintOf(path: string): string {
   const lines: string[] = [];
   const visit = (folder: string): void => {
     for (const entry of readdirSync(folder).sort()) {

@@ -10,7 +10,7 @@ import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
 import type { Logger } from "../observe/log.ts";
 import { isSafeModelName } from "./beneath.ts";
 import { composingModels, loadWaves } from "./load-order.ts";
-import { listModels, type ModelFolder, readModelFolder } from "./model-folder.ts";
+import { fingerprintOf, listModels, type ModelFolder, readModelFolder } from "./model-folder.ts";
 import type { ModelVersion } from "./model-version.ts";
 import { forEachLimited, NamedLocks } from "./mutex.ts";
 import { writeOverrideFolder } from "./override-folder.ts";
@@ -63,7 +63,7 @@ export class ModelManager {
   async loadAtStart(names: readonly string[] | undefined): Promise<ReadonlyMap<string, ServerError>> {
     const failures = new Map<string, ServerError>();
     const polled = new Map<string, PolledModel>();
-    for (const name of names ?? this.#allNames()) this.#pollInto(polled, name, failures);
+    for (const name of names ?? this.names()) this.#pollInto(polled, name, failures);
     const needs = (name: string): readonly string[] => composingModels(polledConfig(polled, name));
     const { waves, circular } = loadWaves([...polled.keys()], needs);
     for (const [name, error] of circular) this.#pollFailed(name, error, failures);
@@ -114,7 +114,21 @@ export class ModelManager {
 
   index(): ModelIndexEntry[] {
     const { registry } = this.#options;
-    return this.#allNames().flatMap((name) => registry.indexRows(name));
+    return this.names().flatMap((name) => registry.indexRows(name));
+  }
+
+  /** Models that lie in the repositories now. */
+  names(): string[] {
+    return [...new Set(this.#options.repositoryPaths.flatMap(listModels))].sort();
+  }
+
+  loadedNames(): string[] {
+    return [...this.#records.keys()];
+  }
+
+  /** Changes with any file of a model. @throws ServerError when the model is not there */
+  fingerprint(name: string): string {
+    return fingerprintOf(join(this.#repositoryOf(name), name));
   }
 
   /** Unloads everything, callers before callees, and waits for it. */
@@ -209,10 +223,6 @@ export class ModelManager {
       throw new ServerError("invalid_argument", text);
     }
     return path;
-  }
-
-  #allNames(): string[] {
-    return [...new Set(this.#options.repositoryPaths.flatMap(listModels))].sort();
   }
 
   #isUnchanged(name: string, record: ModelRecord, model: PolledModel): boolean {

@@ -1,0 +1,70 @@
+/**
+ * `--model-control-mode=poll`: looks at the repositories every so often and follows what changed there. A model that fails
+ * is logged and looked at again only when its files change; nothing that serves is given up for it.
+ */
+import { ServerError } from "../core/server-error.ts";
+import type { Logger } from "../observe/log.ts";
+
+/** What the poller needs of the manager. */
+export interface PolledRepository {
+  /** Models that lie in the repositories now. */
+  names(): readonly string[];
+  /** Changes with any file of the model. @throws when the folder cannot be read */
+  fingerprint(name: string): string;
+  loadedNames(): readonly string[];
+  load(name: string, options: Readonly<Record<string, never>>): Promise<void>;
+  unload(name: string, unloadDependents: boolean): Promise<void>;
+}
+
+export class RepositoryPoller implements Disposable {
+  readonly #repository: PolledRepository;
+  readonly #log: Logger;
+  /** As each model was when it was last looked at. */
+  readonly #seen = new Map<string, string>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(repository: PolledRepository, log: Logger) {
+    this.#repository = repository;
+    this.#log = log;
+    for (const name of repository.loadedNames()) this.#seen.set(name, repository.fingerprint(name));
+  }
+
+  /** Polls `periodMs` after the end of each poll. */
+  start(periodMs: number): void {
+    this.#timer = setTimeout(() => {
+      void this.poll().finally(() => {
+        if (this.#timer !== undefined) this.start(periodMs);
+      });
+    }, periodMs);
+    this.#timer.unref();
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** One look. Never rejects. */
+  async poll(): Promise<void> {
+    try {
+      const present = new Set(this.#repository.names());
+      for (const name of this.#repository.loadedNames()) {
+        if (present.has(name)) continue;
+        this.#seen.delete(name);
+        await this.#repository.unload(name, false);
+      }
+      for (const name of present) await this.#follow(name);
+    } catch (error) {
+      this.#log.error("repository_poller", `failed to poll the model repository: ${ServerError.from(error).message}`);
+    }
+  }
+
+  async #follow(name: string): Promise<void> {
+    const fingerprint = this.#repository.fingerprint(name);
+    if (this.#seen.get(name) === fingerprint) return;
+    this.#seen.set(name, fingerprint);
+    await this.#repository.load(name, {}).catch((error: unknown) => {
+      this.#log.error("repository_poller", ServerError.from(error).message.trimEnd());
+    });
+  }
+}
