@@ -64,10 +64,6 @@ export class DirectStrategy implements SequenceStrategy {
     sequence.isOffered = true;
   }
 
-  withdraw(sequence: Sequence): void {
-    sequence.isOffered = false;
-  }
-
   next(nowMs: number): SequenceBatch {
     const waiting = this.#slots.map((sequence) => (sequence?.isOffered === true ? waitingRow(sequence) : undefined));
     const { run, waitMs } = decideRows(waiting, this.#rules, nowMs);

@@ -43,10 +43,6 @@ export class SequenceLane {
     this.#options.strategy.leave(sequence);
   }
 
-  withdraw(sequence: Sequence): void {
-    this.#options.strategy.withdraw(sequence);
-  }
-
   /** The head of the sequence's queue may run from now on. */
   offer(sequence: Sequence): void {
     const [head] = sequence.queue;

@@ -19,16 +19,12 @@ export class OldestStrategy implements SequenceStrategy {
     // Slots only bound the number of sequences: a batch has no fixed rows.
   }
 
-  leave(sequence: Sequence): void {
-    this.withdraw(sequence);
-  }
-
   offer(sequence: Sequence): void {
     sequence.isOffered = true;
     this.#waiting.push(sequence);
   }
 
-  withdraw(sequence: Sequence): void {
+  leave(sequence: Sequence): void {
     if (!sequence.isOffered) return;
     sequence.isOffered = false;
     this.#waiting = this.#waiting.filter((waiting) => waiting !== sequence);

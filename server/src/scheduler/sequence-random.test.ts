@@ -8,7 +8,7 @@ import type { ScheduledRequest } from "./scheduled-request.ts";
 
 const STEPS = 400;
 const IDS = 12;
-const SEEDS = 25;
+const SEEDS = 40;
 
 /** mulberry32: a number from 0 to below `limit`. */
 function randomOf(seed: number): (limit: number) => number {
@@ -132,7 +132,7 @@ async function play(client: Client, instances: readonly WatchedInstance[], seed:
     const action = random(10);
     if (action < 6) client.send(BigInt(1 + random(IDS)), random(4) === 0, random(6) === 0);
     else if (action < 9) instances[random(instances.length)]?.open();
-    else if (random(4) === 0) client.aborts[random(client.aborts.length + 1)]?.abort();
+    else client.aborts.at(-1 - random(8))?.abort();
     if (random(3) === 0) await turn();
   }
   for (let id = 1; id <= IDS; id += 1) client.send(BigInt(id), false, true);

@@ -17,6 +17,7 @@ import { ServerError } from "../core/server-error.ts";
 const START = { start: true };
 const END = { end: true };
 const BOTH = { start: true, end: true };
+const CANCELLED = "[request id: <id_unknown>] Request was cancelled";
 
 function gated(batching: Partial<ModelSequenceBatching> = {}, maxBatchSize = 4) {
   const instance = new GatedInstance();
@@ -176,6 +177,17 @@ test("SequenceScheduler never runs two sequences of one id at once", async () =>
   assert.deepEqual(warnings, []);
 });
 
+test("SequenceScheduler never runs two sequences of one id at once when one between them is cancelled", async () => {
+  const { instance, send } = gated();
+  const abort = new AbortController();
+  const sent = [send(1n, 10, START), send(1n, 11, END), send(1n, 20, { start: true, signal: abort.signal })];
+  abort.abort();
+  sent.push(send(1n, 30, BOTH));
+  await openAll(instance, 3);
+  assert.deepEqual(instance.batches, [["1:S10"], ["1:E11", "-"], ["-", "1:SE30"]]);
+  assert.deepEqual(await answers(sent), [10, 11, CANCELLED, 30]);
+});
+
 test("SequenceScheduler tells a numeric id from the same text", () => {
   const config = fakeSequenceConfig({ control_input: [] });
   const { send } = setUpSequences(config, [new GatedInstance()]);
@@ -210,9 +222,12 @@ test("SequenceScheduler does not call a sequence idle while its request runs", a
   const { instance, send } = gated({ max_sequence_idle_microseconds: 5000 });
   const sent = [send(1n, 10, START)];
   await sleep(20);
-  sent.push(send(1n, 11, END));
+  await instance.open();
+  sent.push(send(1n, 11));
+  await sleep(20);
+  sent.push(send(1n, 12, END));
   await openAll(instance, 2);
-  assert.deepEqual(await answers(sent), [10, 11]);
+  assert.deepEqual(await answers(sent), [10, 11, 12]);
 });
 
 test("SequenceScheduler gives up a sequence in the backlog when the shortest timeout of its requests is over", async () => {
@@ -240,8 +255,6 @@ test("SequenceScheduler knows no timeout once a sequence has its slot", async ()
   assert.deepEqual(await answers(sent), [10, 11]);
 });
 
-const CANCELLED = "[request id: <id_unknown>] Request was cancelled";
-
 test("SequenceScheduler cancels what is queued of a sequence with one of its requests, and ends it", async () => {
   const { instance, send } = gated({}, 0);
   const abort = new AbortController();
@@ -266,6 +279,16 @@ test("SequenceScheduler cancels a sequence in the backlog at once", async () => 
   assert.deepEqual(await answers(sent.slice(1, 3)), [CANCELLED, CANCELLED]);
   await openAll(instance, 2);
   assert.deepEqual(await answers([...sent.slice(0, 1), ...sent.slice(3)]), [10, 30]);
+});
+
+test("SequenceScheduler leaves the end of a running request to the backend when it is cancelled", async () => {
+  const { instance, send } = gated();
+  const abort = new AbortController();
+  const sent = [send(1n, 10, START), send(1n, 11, { signal: abort.signal }), send(1n, 12, END)];
+  await instance.open();
+  abort.abort();
+  await openAll(instance, 2);
+  assert.deepEqual(await answers(sent), [10, 11, 12]);
 });
 
 test("SequenceScheduler does not run a request that was cancelled before it came", async () => {

@@ -176,10 +176,9 @@ export class SequenceScheduler implements Scheduler {
 
   /** The sequence has run out: its slot goes to the one that has waited longest. */
   #finish(sequence: Sequence): void {
-    const { slot, successor } = sequence;
+    const { slot } = sequence;
     this.#idle.stop(sequence);
     this.#backlog.delete(sequence);
-    if (this.#ending.get(sequence.id) === sequence) this.#ending.delete(sequence.id);
     if (slot !== undefined) {
       this.#laneOf(slot).leave(sequence);
       sequence.slot = undefined;
@@ -187,8 +186,19 @@ export class SequenceScheduler implements Scheduler {
       if (waiting === undefined) this.#slots.release(slot);
       else this.#place(waiting, slot);
     }
+    this.#leaveChain(sequence);
+  }
+
+  /** Whoever had to wait for this sequence now waits for the one before it, which may not have run out when this is given up. */
+  #leaveChain(sequence: Sequence): void {
+    const { id, predecessor, successor } = sequence;
+    if (predecessor !== undefined) predecessor.successor = successor;
+    if (this.#ending.get(id) === sequence) {
+      if (predecessor === undefined) this.#ending.delete(id);
+      else this.#ending.set(id, predecessor);
+    }
     if (successor === undefined) return;
-    successor.predecessor = undefined;
+    successor.predecessor = predecessor;
     this.#advance(successor);
   }
 
@@ -196,7 +206,6 @@ export class SequenceScheduler implements Scheduler {
   #giveUp(sequence: Sequence, reason: (request: ScheduledRequest) => ServerError): void {
     const given = sequence.queue.splice(0);
     this.#takeNoMore(sequence);
-    if (sequence.slot !== undefined) this.#laneOf(sequence.slot).withdraw(sequence);
     if (!sequence.isRunning) this.#finish(sequence);
     for (const { request, unlisten } of given) {
       unlisten?.();

@@ -10,12 +10,10 @@ export interface SequenceBatch {
 export interface SequenceStrategy {
   /** The sequence has got its slot of this instance. */
   enter(sequence: Sequence): void;
-  /** The slot is free again. */
+  /** The slot is free again, and the sequence runs no more. */
   leave(sequence: Sequence): void;
   /** The sequence's next request may go. */
   offer(sequence: Sequence): void;
-  /** It may not any more. */
-  withdraw(sequence: Sequence): void;
   /** Takes the sequences of the batch out of those offered. */
   next(nowMs: number): SequenceBatch;
 }
