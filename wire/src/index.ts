@@ -1,4 +1,5 @@
 /** The door of the package: everything a server or client of the V2 protocol shares. */
+export { type BytesFault, checkBytesElements, packBytesElements, splitBytesElements } from "./bytes.ts";
 export { type Datatype, elementSize, type FixedDatatype, isDatatype } from "./datatype.ts";
 export { fileDescriptors } from "./gen/descriptors.ts";
 export { schema } from "./gen/schema.ts";
@@ -7,10 +8,9 @@ export {
   type JsonInferInput,
   type JsonInferOutput,
   type JsonInferRequest,
-  type JsonParameters,
-  type JsonShapeError,
 } from "./infer-request-json.ts";
 export { JsonLimitError, JsonSyntaxError } from "./json-error.ts";
+export type { JsonInferTensor, JsonParameters, JsonShapeError } from "./json-infer-tensor.ts";
 export { type JsonLimits, JsonReader } from "./json-reader.ts";
 export { hasJsonForm, type JsonDatatype, type JsonTensor, JsonTensorReader } from "./json-tensor.ts";
 export { writeTensorData } from "./json-tensor-writer.ts";
@@ -60,3 +60,4 @@ export type {
 } from "./proto/schema-types.ts";
 export { type ContentsKind, contentsAs, type TypedContents } from "./proto/tensor-contents.ts";
 export { decodeUtf8, encodeUtf8 } from "./utf8.ts";
+export { readV2Response, V2ResponseError, type V2InferResponse, type V2Output } from "./v2-response.ts";

@@ -170,9 +170,24 @@ test("read() takes nesting of 100 and refuses 101, wherever it is", () => {
 test("read() takes as many items as the limit says and no more", () => {
   const parameters = (count: number): string =>
     `{"parameters":{${Array.from({ length: count }, (_, i) => `"p${i}":1`).join(",")}}}`;
-  read(parameters(1000));
-  assert.throws(() => read(parameters(1001)), { name: "JsonLimitError" });
+  read(parameters(LIMITS.maxItems - 1)); // and the member "parameters" itself
+  assert.throws(() => read(parameters(LIMITS.maxItems)), { name: "JsonLimitError" });
   assert.throws(() => read(`{"inputs":[${"{},".repeat(1000)}{}]}`), { name: "JsonLimitError" });
+});
+
+test("read() takes ids and names as long as the limit says and no longer, and longer texts in tensors", () => {
+  const reader = new InferRequestReader({ ...LIMITS, maxStringBytes: 10 });
+  const readAll = (text: string): number => [...reader.read(encodeUtf8(text))].length;
+  readAll('{"id":"1234567890"}');
+  for (const text of ['{"id":"12345678901"}', '{"12345678901":1}', '{"parameters":{"a":"12345678901"}}']) {
+    assert.throws(() => readAll(text), { name: "JsonLimitError" });
+  }
+  readAll('{"inputs":[{"name":"X","datatype":"BYTES","shape":[1],"data":["12345678901"]}]}');
+});
+
+test("read() pauses among objects that stand where elements should", () => {
+  const text = `{"inputs":[{"name":"X","datatype":"UINT8","shape":[1],"data":[${"{},".repeat(10_000)}1]}]}`;
+  assert.equal([...new InferRequestReader(LIMITS).read(encodeUtf8(text))].length, 9);
 });
 
 test("read() pauses in long arrays and never in short ones", () => {

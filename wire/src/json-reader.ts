@@ -12,6 +12,8 @@ export interface JsonLimits {
   readonly maxDepth: number;
   /** Members and elements of one text that become objects of ours, all containers together. */
   readonly maxItems: number;
+  /** Bytes of one text that becomes a string of ours; without it only the body bounds them. Texts of tensors stay bytes. */
+  readonly maxStringBytes?: number;
 }
 
 const QUOTE = 0x22;
@@ -119,11 +121,15 @@ export class JsonReader {
     this.pos++;
   }
 
-  /** Takes the string at `pos`. */
+  /** Takes the string at `pos`. @throws JsonLimitError when it is longer than we keep */
   string(): string {
     this.scanString();
     const start = this.#stringStart;
     const end = this.pos - 1;
+    const { maxStringBytes = Number.POSITIVE_INFINITY } = this.limits;
+    if (end - start > maxStringBytes) {
+      throw new JsonLimitError(`JSON string exceeds maximum allowed size (${maxStringBytes} bytes)`);
+    }
     if (!this.#hasEscape) return this.#strings.get(this.bytes, start, end);
     const bytes = new Uint8Array(end - start);
     return decodeUtf8(bytes, 0, this.#unescapeInto(bytes, 0));

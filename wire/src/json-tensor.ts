@@ -23,6 +23,8 @@ export interface JsonTensor {
 
 /** Elements between two pauses. */
 const ELEMENTS_PER_SLICE = 16_384;
+/** The same for objects, which are no elements and cost more each. */
+const OBJECTS_PER_SLICE = 1024;
 /** First reservation of a tensor whose size is only claimed yet. */
 const FIRST_BYTES = 8192;
 const FIRST_STRING_BYTES = 1024;
@@ -81,12 +83,16 @@ export class JsonTensorReader {
   *read(datatype: JsonDatatype, wanted: number): Generator<undefined, JsonTensor> {
     this.#begin(datatype, wanted);
     this.#depth = 1;
+    let numObjects = 0;
     this.#reader.open();
     for (;;) {
       const state = this.#slice();
       if (state === "done") return this.#finish();
       if (state === "pause") yield undefined;
-      else yield* skipContainer(this.#reader);
+      else {
+        yield* skipContainer(this.#reader);
+        if (++numObjects % OBJECTS_PER_SLICE === 0) yield undefined;
+      }
     }
   }
 

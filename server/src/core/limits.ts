@@ -4,6 +4,8 @@
 export const MAX_JSON_DEPTH = 100;
 /** Members and elements of one JSON document beside tensor data: requests have a handful; millions of objects fill the heap. */
 export const MAX_JSON_KEYS = 65_536;
+/** An id, a name or the value of a parameter in the JSON of a request: the text of tensors does not count. */
+export const MAX_JSON_STRING_BYTES: number = 1024 * 1024;
 /** Non-empty chunks of one chunked HTTP body. */
 export const MAX_HTTP_CHUNKS = 65_536;
 /** Default of `--http-max-input-size`. */

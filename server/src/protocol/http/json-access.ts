@@ -3,6 +3,7 @@ import {
   JSON_ARRAY,
   JSON_OBJECT,
   JsonLimitError,
+  type JsonLimits,
   JsonReader,
   type JsonShallow,
   JsonSyntaxError,
@@ -10,13 +11,18 @@ import {
   readDocument,
 } from "@nereid/wire";
 import type { ParameterValue } from "../../core/infer-request.ts";
-import { MAX_JSON_DEPTH, MAX_JSON_KEYS } from "../../core/limits.ts";
+import { MAX_JSON_DEPTH, MAX_JSON_KEYS, MAX_JSON_STRING_BYTES } from "../../core/limits.ts";
 import { ServerError } from "../../core/server-error.ts";
 
-export const JSON_LIMITS: { readonly maxDepth: number; readonly maxItems: number } = {
+/** For requests with tensors. */
+export const JSON_LIMITS: JsonLimits = {
   maxDepth: MAX_JSON_DEPTH,
   maxItems: MAX_JSON_KEYS,
+  maxStringBytes: MAX_JSON_STRING_BYTES,
 };
+
+/** For the other routes, where a string may be a whole model file. */
+const DOCUMENT_LIMITS: JsonLimits = { maxDepth: MAX_JSON_DEPTH, maxItems: MAX_JSON_KEYS };
 
 const MAX_INT64 = 2n ** 63n - 1n;
 
@@ -40,7 +46,7 @@ export function jsonFailure(thrown: unknown): unknown {
 /** A whole small document. @throws ServerError */
 export function parseDocument(bytes: Uint8Array): JsonValue {
   try {
-    return readDocument(new JsonReader(JSON_LIMITS), bytes);
+    return readDocument(new JsonReader(DOCUMENT_LIMITS), bytes);
   } catch (error) {
     throw jsonFailure(error);
   }
