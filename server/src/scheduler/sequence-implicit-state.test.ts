@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fakeOutput } from "../../../tests/fakes/model-config.ts";
 import { collect, int32, int32Values } from "../../../tests/fakes/requests.ts";
 import {
   answers,
@@ -16,12 +17,6 @@ const END = { end: true };
 const BOTH = { start: true, end: true };
 
 function stateConfig(dims: readonly number[], isDeclared: boolean) {
-  const output = {
-    data_type: "TYPE_INT32",
-    label_filename: "",
-    is_shape_tensor: false,
-    is_non_linear_format_io: false,
-  };
   const names = isDeclared ? ["Y", "S_OUT"] : ["Y"];
   const state = {
     input_name: "S_IN",
@@ -32,10 +27,7 @@ function stateConfig(dims: readonly number[], isDeclared: boolean) {
     use_same_buffer_for_input_output: false,
     use_growable_memory: false,
   } as const;
-  return fakeSequenceConfig(
-    { state: [state] },
-    { output: names.map((name) => ({ ...output, name, dims: [1] }) as const) },
-  );
+  return fakeSequenceConfig({ state: [state] }, { output: names.map((name) => fakeOutput(name, [1])) });
 }
 
 /** Y and the new state are X plus the old state; the rows of the batch are noted as "X+state". */
