@@ -33,7 +33,30 @@ const FILES: Readonly<Record<string, string>> = {
     output [ { name: "OUTPUT0" data_type: TYPE_INT32 dims: [ 1 ] } ]
     dynamic_batching { default_queue_policy { default_timeout_microseconds: 20000000 allow_timeout_override: true } }
     parameters { key: "execute_delay_ms" value { string_value: "400" } }`,
+  "accumulate/config.pbtxt": accumulator("sequence", "direct { }", ["START", "READY"]),
+  "accumulate_text/config.pbtxt": accumulator(
+    "dyna_sequence",
+    "oldest { max_candidate_sequences: 4 }",
+    ["START", "END", "READY"],
+    '{ name: "CORRID" control [ { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_STRING } ] }',
+  ),
 };
+
+/** Sums over sequences: a backend, a strategy and the controls that the backend reads. */
+function accumulator(backend: string, strategy: string, flags: readonly string[], more?: string): string {
+  const control = (kind: string): string =>
+    `{ name: "${kind}" control [ { kind: CONTROL_SEQUENCE_${kind} int32_false_true: [ 0, 1 ] } ] }`;
+  return `
+    backend: "${backend}"
+    max_batch_size: 2
+    input [ { name: "INPUT" data_type: TYPE_INT32 dims: [ 1 ] } ]
+    output [ { name: "OUTPUT" data_type: TYPE_INT32 dims: [ 1 ] } ]
+    sequence_batching {
+      max_sequence_idle_microseconds: 60000000
+      control_input [ ${[...flags.map(control), ...(more === undefined ? [] : [more])].join(", ")} ]
+      ${strategy}
+    }`;
+}
 
 /** A server with these models; the test's end stops it and asserts that it ended well. */
 export async function startClientServer(t: TestContext, flags: readonly string[] = []): Promise<ServerProcess> {

@@ -29,8 +29,13 @@ interface CheckResult {
 }
 
 /** @throws AssertionError when the script fails outside of its checks or there are none */
-export async function runChecks(t: TestContext, script: string, server: ServerProcess): Promise<void> {
-  const args = [`${SCRIPTS}${script}`, `${server.http}`, `${server.grpc}`, `${server.metrics}`];
+export async function runChecks(
+  t: TestContext,
+  script: string,
+  server: ServerProcess,
+  more: readonly string[] = [],
+): Promise<void> {
+  const args = [`${SCRIPTS}${script}`, `${server.http}`, `${server.grpc}`, `${server.metrics}`, ...more];
   const { code, stdout, stderr } = await runPython(args);
   assert.equal(code, 0, `${script} ended with ${code}: ${stderr}`);
   const results = stdout.split("\n").filter((line) => line.startsWith('{"check"'));
