@@ -233,7 +233,7 @@ export class SequenceScheduler implements Scheduler {
 
 function slotsPerInstance(config: ModelConfig, { oldest }: ModelSequenceBatching): number {
   const rows = Math.max(1, config.max_batch_size);
-  return oldest === undefined ? rows : oldest.max_candidate_sequences || rows;
+  return oldest !== undefined && oldest.max_candidate_sequences > 0 ? oldest.max_candidate_sequences : rows;
 }
 
 function strategyOf(config: ModelConfig, { direct, oldest }: ModelSequenceBatching): SequenceStrategy {
