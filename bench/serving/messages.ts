@@ -1,0 +1,49 @@
+/** The bodies of the benchmark's requests, in JSON, in the binary form of HTTP, and as gRPC messages. */
+import { bytesField, intField, messageField } from "../../tests/fakes/onnx-writer.ts";
+import type { HttpRequest } from "./http-load.ts";
+
+export interface BenchTensor {
+  readonly name: string;
+  readonly datatype: "INT32" | "FP32";
+  readonly shape: readonly number[];
+  readonly values: Int32Array | Float32Array;
+}
+
+export function jsonRequest(model: string, tensors: readonly BenchTensor[]): HttpRequest {
+  const inputs = tensors.map(({ values, ...head }) => ({ ...head, data: [...values] }));
+  return {
+    method: "POST",
+    path: `/v2/models/${model}/infer`,
+    headers: [["Content-Type", "application/json"]],
+    body: Buffer.from(JSON.stringify({ inputs })),
+  };
+}
+
+export function binaryRequest(model: string, tensors: readonly BenchTensor[]): HttpRequest {
+  const inputs = tensors.map(({ values, ...head }) => ({
+    ...head,
+    parameters: { binary_data_size: values.byteLength },
+  }));
+  const json = Buffer.from(JSON.stringify({ inputs, parameters: { binary_data_output: true } }));
+  return {
+    method: "POST",
+    path: `/v2/models/${model}/infer`,
+    headers: [
+      ["Content-Type", "application/octet-stream"],
+      ["Inference-Header-Content-Length", String(json.length)],
+    ],
+    body: Buffer.concat([json, ...tensors.map(bytesOf)]),
+  };
+}
+
+/** A ModelInferRequest with raw contents. */
+export function grpcMessage(model: string, tensors: readonly BenchTensor[]): Uint8Array {
+  const inputs = tensors.map(({ name, datatype, shape }) =>
+    messageField(5, [bytesField(1, name), bytesField(2, datatype), ...shape.map((dim) => intField(3, dim))]),
+  );
+  return Buffer.concat([bytesField(1, model), ...inputs, ...tensors.map((tensor) => bytesField(7, bytesOf(tensor)))]);
+}
+
+function bytesOf({ values }: BenchTensor): Uint8Array {
+  return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+}

@@ -1,0 +1,74 @@
+/** The processes that are measured: the built server, and Node's own servers beside it. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import process from "node:process";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+const HOST = "127.0.0.1";
+const READY_TIMEOUT_MS = 60_000;
+
+export interface BenchServer {
+  readonly pid: number;
+  readonly httpPort: number;
+  readonly grpcPort: number;
+  stop(): Promise<void>;
+}
+
+/** The built server of a checkout. `nodeFlags`: of the process, for profiles. */
+export async function startNereid(
+  root: string,
+  repositories: readonly string[],
+  basePort: number,
+  nodeFlags: readonly string[] = [],
+): Promise<BenchServer> {
+  const child = spawn(
+    process.execPath,
+    [
+      ...nodeFlags,
+      join(root, "server/bin/tritonserver.cjs"),
+      ...repositories.map((folder) => `--model-repository=${folder}`),
+      ...["http", "grpc", "metrics"].flatMap((name, k) => [
+        `--${name}-port=${basePort + k}`,
+        `--${name}-address=${HOST}`,
+      ]),
+    ],
+    { stdio: ["ignore", "ignore", "inherit"] },
+  );
+  await untilReady(child, `http://${HOST}:${basePort}/v2/health/ready`);
+  return { pid: child.pid ?? 0, httpPort: basePort, grpcPort: basePort + 1, stop: () => stop(child) };
+}
+
+export async function startReference(kind: "http" | "grpc-js" | "http2", port: number): Promise<BenchServer> {
+  const child = spawn(process.execPath, ["--import", "tsx", path("reference-server.ts"), kind, String(port)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  if (child.stdout === null) throw new Error("no pipe to the reference server");
+  await once(child.stdout, "data");
+  return { pid: child.pid ?? 0, httpPort: port, grpcPort: port, stop: () => stop(child) };
+}
+
+async function untilReady(child: ChildProcess, url: string): Promise<void> {
+  const deadlineMs = Date.now() + READY_TIMEOUT_MS;
+  while (Date.now() < deadlineMs && child.exitCode === null) {
+    const isReady = await fetch(url).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+    if (isReady) return;
+    await sleep(50);
+  }
+  child.kill();
+  throw new Error(`the server is not ready at ${url}; its messages are above`);
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null) return;
+  child.kill("SIGTERM");
+  await once(child, "exit");
+}
+
+function path(relative: string): string {
+  return fileURLToPath(new URL(relative, import.meta.url));
+}
