@@ -1,0 +1,62 @@
+/** The server's package: built modules that its programs reach, koffi's JavaScript, the Python stub. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join, posix } from "node:path";
+import { build } from "esbuild";
+import { moduleGraph } from "./module-graph.ts";
+import { publishedServerManifest, type WorkspaceManifest } from "./published-manifest.ts";
+import { copyBuilt, copyInto, emptyFolder, filesBelow, readJson, writeJson } from "./stage-files.ts";
+import { expectDeclared } from "./stage-library.ts";
+
+/** Modules that commands and child processes start with. */
+const ENTRIES = ["dist/src/cli/nereid.js", "dist/src/cli/serve.js", "dist/src/engine-host.js"];
+const KOFFI = "dist/vendor/koffi.js";
+const RULE = "-".repeat(70);
+const KOFFI_IMPORT = /(\bfrom )"koffi"/g;
+
+export async function stageServer(root: string, stage: string): Promise<void> {
+  const folder = join(root, "server");
+  emptyFolder(stage);
+  const { files } = await moduleGraph(folder, ENTRIES);
+  for (const file of files) copyBuilt(stage, folder, [file], (text) => pointToBundle(text, file));
+  copyInto(stage, folder, [...programs(folder, "bin", ".cjs"), ...programs(folder, "python", ".py")]);
+  copyInto(stage, root, ["LICENSE"]);
+  await bundleKoffi(folder, stage);
+  const manifest = publishedServerManifest(readJson<WorkspaceManifest>(join(folder, "package.json")));
+  writeJson(join(stage, "package.json"), manifest);
+  const { packages } = await moduleGraph(stage, ENTRIES);
+  expectDeclared(manifest, packages);
+}
+
+function pointToBundle(text: string, file: string): string {
+  return text.replace(KOFFI_IMPORT, (_, from: string) => `${from}"${posix.relative(posix.dirname(file), KOFFI)}"`);
+}
+
+function programs(folder: string, part: string, ending: string): string[] {
+  return filesBelow(join(folder, part))
+    .filter((file) => file.endsWith(ending))
+    .map((file) => join(part, file));
+}
+
+/**
+ * koffi would compile itself at install time where it finds no prebuilt part. Its JavaScript looks for that part from
+ * wherever it lies, so it can lie in our package, and only the part itself is installed.
+ */
+async function bundleKoffi(folder: string, stage: string): Promise<void> {
+  const home = dirname(createRequire(join(folder, "package.json")).resolve("koffi"));
+  await build({
+    entryPoints: [join(home, "index.js")],
+    outfile: join(stage, KOFFI),
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    target: "node20.19",
+    legalComments: "inline",
+    logLevel: "warning",
+  });
+  const notice = readFileSync(join(folder, "..", "NOTICE"), "utf8");
+  const { version }: { readonly version: string } = readJson(join(home, "package.json"));
+  const license = readFileSync(join(home, "LICENSE.txt"), "utf8");
+  const text = `${notice}\n${RULE}\n\n${KOFFI} is koffi ${version} (https://koffi.dev/), under this licence:\n\n${license}`;
+  writeFileSync(join(stage, "NOTICE"), text);
+}
