@@ -60,4 +60,4 @@ export type {
 } from "./proto/schema-types.ts";
 export { type ContentsKind, contentsAs, type TypedContents } from "./proto/tensor-contents.ts";
 export { decodeUtf8, encodeUtf8 } from "./utf8.ts";
-export { readV2Response, V2ResponseError, type V2InferResponse, type V2Output } from "./v2-response.ts";
+export { readV2Response, type V2InferResponse, type V2Output, V2ResponseError } from "./v2-response.ts";

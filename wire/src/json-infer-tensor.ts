@@ -1,0 +1,150 @@
+/**
+ * Reads a tensor of the V2 protocol as it stands in JSON, in the inputs of a request or the outputs of a response. Gives
+ * what stood there and judges nothing beyond syntax. Pauses now and then in long arrays.
+ */
+import { type Datatype, isDatatype } from "./datatype.ts";
+import { type JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./json-reader.ts";
+import { hasJsonForm, type JsonTensor, JsonTensorReader } from "./json-tensor.ts";
+import { type JsonShallow, readScalar, readShallow } from "./json-value.ts";
+
+/** Members of one level; undefined = absent, otherwise a value that is no object. */
+export type JsonParameters = ReadonlyMap<string, JsonShallow> | JsonShallow | undefined;
+
+export interface JsonInferTensor {
+  readonly name: JsonShallow | undefined;
+  readonly datatype: JsonShallow | undefined;
+  /** The dimensions, or why they are none. */
+  readonly shape: readonly number[] | JsonShapeError | undefined;
+  readonly parameters: JsonParameters;
+  /** True when there is a member `data`, whatever it holds. */
+  readonly hasData: boolean;
+  /** Read only when `data` is an array and name a datatype with a JSON form and the shape are known. */
+  readonly tensor: JsonTensor | undefined;
+}
+
+export type JsonShapeError = "non-array as array" | "non-unsigned-integer as unsigned-integer";
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+export class JsonInferTensorReader {
+  readonly #reader: JsonReader;
+  readonly #tensors: JsonTensorReader;
+
+  constructor(reader: JsonReader) {
+    this.#reader = reader;
+    this.#tensors = new JsonTensorReader(reader);
+  }
+
+  *read(): Generator<undefined, JsonInferTensor> {
+    const reader = this.#reader;
+    const entry: Mutable<JsonInferTensor> = {
+      name: undefined,
+      datatype: undefined,
+      shape: undefined,
+      parameters: undefined,
+      hasData: false,
+      tensor: undefined,
+    };
+    if (reader.peek() !== OPEN_OBJECT) {
+      yield* readShallow(reader);
+      return entry;
+    }
+    let skippedAt = -1;
+    reader.open();
+    for (let isFirst = true; reader.nextMember(isFirst); isFirst = false) {
+      reader.countItem();
+      const name = reader.memberName();
+      if (name === "data" && !entry.hasData) {
+        entry.hasData = true;
+        const start = reader.pos;
+        if (!(yield* this.#data(entry))) skippedAt = start;
+      } else {
+        yield* this.#member(entry, name);
+      }
+    }
+    if (skippedAt >= 0) yield* this.#dataAfterwards(entry, skippedAt);
+    return entry;
+  }
+
+  *#member(entry: Mutable<JsonInferTensor>, name: string): Generator<undefined, void> {
+    const reader = this.#reader;
+    if (name === "name" && entry.name === undefined) entry.name = yield* readShallow(reader);
+    else if (name === "datatype" && entry.datatype === undefined) entry.datatype = yield* readShallow(reader);
+    else if (name === "shape" && entry.shape === undefined) entry.shape = yield* this.#shape();
+    else if (name === "parameters" && entry.parameters === undefined) entry.parameters = yield* this.parameters();
+    else yield* readShallow(reader);
+  }
+
+  /** Reads the tensor if it is known how. @returns false when the value was only skipped */
+  *#data(entry: Mutable<JsonInferTensor>): Generator<undefined, boolean> {
+    const datatype = jsonDatatype(entry.datatype);
+    if (this.#reader.peek() !== OPEN_ARRAY || datatype === undefined || !Array.isArray(entry.shape)) {
+      yield* readShallow(this.#reader);
+      return false;
+    }
+    entry.tensor = yield* this.#tensors.read(datatype, elementCount(entry.shape));
+    return true;
+  }
+
+  /** The shape or the datatype stood behind the data: goes back for it. The text was checked when it was skipped. */
+  *#dataAfterwards(entry: Mutable<JsonInferTensor>, start: number): Generator<undefined, void> {
+    const end = this.#reader.pos;
+    this.#reader.pos = start;
+    if (jsonDatatype(entry.datatype) !== undefined && this.#reader.peek() === OPEN_ARRAY) yield* this.#data(entry);
+    this.#reader.pos = end;
+  }
+
+  *#shape(): Generator<undefined, readonly number[] | JsonShapeError> {
+    const reader = this.#reader;
+    if (reader.peek() !== OPEN_ARRAY) {
+      yield* readShallow(reader);
+      return "non-array as array";
+    }
+    const shape: number[] = [];
+    let isBad = false;
+    reader.open();
+    for (let isFirst = true; reader.nextElement(isFirst); isFirst = false) {
+      const byte = reader.peek();
+      const dim = byte >= 0x30 && byte <= 0x39 ? readDim(reader) : -1;
+      if (dim < 0) isBad = true;
+      if (dim === -1) yield* readShallow(reader);
+      shape.push(dim);
+      reader.countItem();
+    }
+    return isBad ? "non-unsigned-integer as unsigned-integer" : shape;
+  }
+
+  *parameters(): Generator<undefined, JsonParameters> {
+    const reader = this.#reader;
+    if (reader.peek() !== OPEN_OBJECT) return yield* readShallow(reader);
+    const parameters = new Map<string, JsonShallow>();
+    reader.open();
+    for (let isFirst = true; reader.nextMember(isFirst); isFirst = false) {
+      const name = reader.memberName();
+      const byte = reader.peek();
+      const isScalar = byte !== OPEN_ARRAY && byte !== OPEN_OBJECT;
+      const value = isScalar ? readScalar(reader, byte) : yield* readShallow(reader);
+      if (!parameters.has(name)) parameters.set(name, value);
+      reader.countItem();
+    }
+    return parameters;
+  }
+}
+
+/** The dimension at `pos`, -2 when the number is no unsigned integer. Above 2^53 it is not exact, and far too large. */
+function readDim(reader: JsonReader): number {
+  reader.readNumber();
+  const { number } = reader;
+  if (!number.isUint64()) return -2;
+  return number.isSafe ? number.toInteger() : Number(number.toBigInt());
+}
+
+function jsonDatatype(value: JsonShallow | undefined): Exclude<Datatype, "FP16" | "BF16"> | undefined {
+  return typeof value === "string" && isDatatype(value) && hasJsonForm(value) ? value : undefined;
+}
+
+function elementCount(shape: readonly number[]): number {
+  let count = 1;
+  for (const dim of shape) count *= dim;
+  return Number.isNaN(count) ? 0 : count;
+}
