@@ -22,6 +22,7 @@ export interface GgmlBase {
   logSet(callback: Address | null, user: null): void;
   newTensor2d(context: Address, type: number, ne0: number, ne1: number): Address;
   newTensor1d(context: Address, type: number, ne0: number): Address;
+  newTensor3d(context: Address, type: number, ne0: number, ne1: number, ne2: number): Address;
   getData(tensor: Address): Address | null;
   setInput(tensor: Address): void;
   setOutput(tensor: Address): void;
@@ -32,12 +33,30 @@ export interface GgmlBase {
   mul(context: Address, a: Address, b: Address): Address;
   mulMat(context: Address, a: Address, b: Address): Address;
   rmsNorm(context: Address, a: Address, epsilon: number): Address;
+  norm(context: Address, a: Address, epsilon: number): Address;
+  div(context: Address, a: Address, b: Address): Address;
+  scale(context: Address, a: Address, factor: number): Address;
+  scaleBias(context: Address, a: Address, factor: number, bias: number): Address;
+  tanh(context: Address, a: Address): Address;
+  sigmoid(context: Address, a: Address): Address;
+  silu(context: Address, a: Address): Address;
+  geluErf(context: Address, a: Address): Address;
+  gegluErf(context: Address, a: Address): Address;
   swiglu(context: Address, a: Address): Address;
+  /** silu(a) * b */
+  swigluSplit(context: Address, a: Address, b: Address): Address;
+  softMax(context: Address, a: Address): Address;
+  /** Columns of the `count` largest elements of each row, largest first: a view of the whole order. */
+  argsortTopK(context: Address, a: Address, count: number): Address;
+  sumRows(context: Address, a: Address): Address;
+  /** Products of `b` with the matrices of `a` that `ids` names. */
+  mulMatId(context: Address, a: Address, b: Address, ids: Address): Address;
   getRows(context: Address, a: Address, ids: Address): Address;
   setRows(context: Address, a: Address, rows: Address, ids: Address): Address;
   /** Copies `a` into `b`; the result is a view of `b`. */
   copy(context: Address, a: Address, b: Address): Address;
   reshape2d(context: Address, a: Address, ne0: number, ne1: number): Address;
+  reshape3d(context: Address, a: Address, ne0: number, ne1: number, ne2: number): Address;
   view2d(context: Address, a: Address, ne0: number, ne1: number, nb1: number, offset: number): Address;
   view3d(
     context: Address,
@@ -122,6 +141,7 @@ export const BASE_SIGNATURES: SignatureTable<GgmlBase> = {
   logSet: ["ggml_log_set", "void", "void* void*"],
   newTensor2d: ["ggml_new_tensor_2d", "void*", "void* int int64_t int64_t"],
   newTensor1d: ["ggml_new_tensor_1d", "void*", "void* int int64_t"],
+  newTensor3d: ["ggml_new_tensor_3d", "void*", "void* int int64_t int64_t int64_t"],
   getData: ["ggml_get_data", "void*", "void*"],
   setInput: ["ggml_set_input", "void", "void*"],
   setOutput: ["ggml_set_output", "void", "void*"],
@@ -132,11 +152,26 @@ export const BASE_SIGNATURES: SignatureTable<GgmlBase> = {
   mul: ["ggml_mul", "void*", "void* void* void*"],
   mulMat: ["ggml_mul_mat", "void*", "void* void* void*"],
   rmsNorm: ["ggml_rms_norm", "void*", "void* void* float"],
+  norm: ["ggml_norm", "void*", "void* void* float"],
+  div: ["ggml_div", "void*", "void* void* void*"],
+  scale: ["ggml_scale", "void*", "void* void* float"],
+  scaleBias: ["ggml_scale_bias", "void*", "void* void* float float"],
+  tanh: ["ggml_tanh", "void*", "void* void*"],
+  sigmoid: ["ggml_sigmoid", "void*", "void* void*"],
+  silu: ["ggml_silu", "void*", "void* void*"],
+  geluErf: ["ggml_gelu_erf", "void*", "void* void*"],
+  gegluErf: ["ggml_geglu_erf", "void*", "void* void*"],
   swiglu: ["ggml_swiglu", "void*", "void* void*"],
+  swigluSplit: ["ggml_swiglu_split", "void*", "void* void* void*"],
+  softMax: ["ggml_soft_max", "void*", "void* void*"],
+  argsortTopK: ["ggml_argsort_top_k", "void*", "void* void* int"],
+  sumRows: ["ggml_sum_rows", "void*", "void* void*"],
+  mulMatId: ["ggml_mul_mat_id", "void*", "void* void* void* void*"],
   getRows: ["ggml_get_rows", "void*", "void* void* void*"],
   setRows: ["ggml_set_rows", "void*", "void* void* void* void*"],
   copy: ["ggml_cpy", "void*", "void* void* void*"],
   reshape2d: ["ggml_reshape_2d", "void*", "void* void* int64_t int64_t"],
+  reshape3d: ["ggml_reshape_3d", "void*", "void* void* int64_t int64_t int64_t"],
   view2d: ["ggml_view_2d", "void*", "void* void* int64_t int64_t size_t size_t"],
   view3d: ["ggml_view_3d", "void*", "void* void* int64_t int64_t int64_t size_t size_t size_t"],
   ropeExt: ["ggml_rope_ext", "void*", "void* void* void* void* int int int float float float float float float"],

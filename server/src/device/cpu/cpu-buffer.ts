@@ -4,10 +4,12 @@ import { expectAddress, GGML_TYPES } from "../../native/ggml.ts";
 import type { CpuDevice } from "./cpu-device.ts";
 import { byteSize, type CpuTensor, type CpuType } from "./cpu-tensor.ts";
 
+export type CpuShape = readonly [number] | readonly [number, number] | readonly [number, number, number];
+
 export interface CpuTensorSpec {
   readonly type: CpuType;
-  /** One or two dimensions, outermost first. */
-  readonly shape: readonly [number] | readonly [number, number];
+  /** Outermost first. */
+  readonly shape: CpuShape;
 }
 
 /** The memory is not cleared: the system commits its pages when they are first written. */
@@ -64,13 +66,18 @@ export class CpuBuffer {
 }
 
 function createTensor(device: CpuDevice, context: Address, spec: CpuTensorSpec): CpuTensor {
-  const { base } = device.ggml;
-  const [outer, inner] = spec.shape;
   if (!spec.shape.every((size) => Number.isSafeInteger(size) && size > 0)) {
     throw new Error(`expected sizes above zero, got [${spec.shape.join(", ")}]`);
   }
-  const type = GGML_TYPES[spec.type];
-  const handle =
-    inner === undefined ? base.newTensor1d(context, type, outer) : base.newTensor2d(context, type, inner, outer);
+  const handle = newTensor(device, context, spec);
   return { handle, type: spec.type, shape: spec.shape };
+}
+
+function newTensor(device: CpuDevice, context: Address, spec: CpuTensorSpec): Address {
+  const { base } = device.ggml;
+  const type = GGML_TYPES[spec.type];
+  const [outer, middle, inner] = spec.shape;
+  if (middle === undefined) return base.newTensor1d(context, type, outer);
+  if (inner === undefined) return base.newTensor2d(context, type, middle, outer);
+  return base.newTensor3d(context, type, inner, middle, outer);
 }

@@ -1,0 +1,28 @@
+/** Products of each token's rows with the matrices of its experts; the rows of an expert are computed together. */
+import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
+import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";
+
+export interface ExpertLinearArgs {
+  /** [numTokens, inputs], the same row for all experts of a token; or [numTokens * numChosen, inputs], one for each. */
+  readonly x: CpuTensor;
+  readonly weight: CpuTensor; // [numExperts, outputs, inputs]
+  /** [numTokens, numChosen]; the caller vouches that each is an expert, for ggml aborts on others. */
+  readonly ids: CpuTensor;
+}
+
+/** [numTokens * numChosen, outputs] */
+export function recordExpertLinear(graph: CpuGraph, { x, weight, ids }: ExpertLinearArgs): CpuTensor {
+  expectTensor("expertLinear ids", ids, ["i32"], [-1, -1]);
+  const [numTokens = 0, numChosen = 0] = ids.shape;
+  expectTensor("expertLinear x", x, ["f32"], [-1, -1]);
+  const [numRows = 0, inputs = 0] = x.shape;
+  expectTensor("expertLinear weight", weight, ["f32", "f16", "bf16"], [-1, -1, inputs]);
+  const outputs = weight.shape[1] ?? 0;
+  if (numRows !== numTokens && numRows !== numTokens * numChosen)
+    throw new Error(`expertLinear x: ${numRows} rows for ${numTokens} tokens of ${numChosen} experts`);
+  const { base } = graph.ggml;
+  const rows = base.reshape3d(graph.claim(), x.handle, inputs, numRows / numTokens, numTokens);
+  const product = base.mulMatId(graph.claim(), weight.handle, rows, ids.handle);
+  const flat = base.reshape2d(graph.claim(), product, outputs, numTokens * numChosen);
+  return { handle: flat, type: "f32", shape: [numTokens * numChosen, outputs] };
+}

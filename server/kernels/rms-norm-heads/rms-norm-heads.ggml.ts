@@ -1,0 +1,27 @@
+/**
+ * Root-mean-square norm of each of the first heads of a row. Queries and keys lie side by side, so one node norms both:
+ * the weight has a row for each head.
+ */
+import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
+import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";
+
+export interface RmsNormHeadsArgs {
+  readonly x: CpuTensor; // [numTokens, rowWidth], rowWidth >= numHeads * headDim
+  readonly weight: CpuTensor; // [numHeads, headDim]
+  readonly epsilon: number;
+}
+
+/** [numTokens, numHeads * headDim] */
+export function recordRmsNormHeads(graph: CpuGraph, { x, weight, epsilon }: RmsNormHeadsArgs): CpuTensor {
+  expectTensor("rmsNormHeads x", x, ["f32"], [-1, -1]);
+  expectTensor("rmsNormHeads weight", weight, ["f32"], [-1, -1]);
+  const [numTokens = 0, rowWidth = 0] = x.shape;
+  const [numHeads = 0, headDim = 0] = weight.shape;
+  if (numHeads * headDim > rowWidth)
+    throw new Error(`rmsNormHeads: ${numHeads} heads of ${headDim} exceed rows of ${rowWidth}`);
+  const { base } = graph.ggml;
+  const heads = base.view3d(graph.claim(), x.handle, headDim, numHeads, numTokens, headDim * 4, rowWidth * 4, 0);
+  const normed = base.rmsNorm(graph.claim(), heads, epsilon);
+  const handle = base.mul(graph.claim(), normed, weight.handle);
+  return { handle, type: "f32", shape: [numTokens, numHeads * headDim] };
+}
