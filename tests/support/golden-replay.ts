@@ -58,7 +58,7 @@ export interface ReplaySelection {
 export async function openGoldenSet(python: string | undefined): Promise<GoldenSet> {
   const lines = await readProbeLines(GOLDEN);
   const models = python === undefined ? await pythonModels() : [];
-  const [kept, left] = partition(lines, ({ text }) => !models.some((model) => text.includes(model)));
+  const [kept, left] = partition(lines, ({ text }) => !models.some((model) => names(text, model)));
   const probes = kept.map(({ probe }) => probe);
   const folder = python === undefined ? await copyWithout(models, kept) : GOLDEN;
   const profiles = byNumProbes(probes);
@@ -126,6 +126,11 @@ function probeLine(file: string, line: string): ProbeLine {
   const { id, group, mode = COMMAND_LINE } = JSON.parse(line) as Partial<Probe> & Pick<Probe, "id" | "group">;
   const messages = [...line.matchAll(/"([A-Za-z0-9+/]{8,}={0,2})"/g)].map(([, text]) => decoded(text ?? ""));
   return { file, line, probe: { id, group, mode }, text: [line, ...messages].join("\n") };
+}
+
+/** True for /models/x, a quoted "x" and, in messages, an x behind its length: "text" is the name of a model and many other things. */
+function names(text: string, model: string): boolean {
+  return text.includes(`/models/${model}/`) || new RegExp(`(?:/models/|["'\\x00-\\x1f])${model}(?![\\w/])`).test(text);
 }
 
 function decoded(base64: string): string {
