@@ -1,11 +1,13 @@
 /** The HTTP front end: a listener, its connections and their end. What is answered is decided in `HttpApi`. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
 import type { ModelServer } from "../../core/model-server.ts";
 import type { Logger } from "../../observe/log.ts";
 import { type BoundAddress, close, listen } from "../http-listener.ts";
 import { describe, HttpApi, type HttpApiOptions } from "./http-api.ts";
 import { NodeCall } from "./node-call.ts";
 import { BodyAborted } from "./read-body.ts";
+import { refuseConnection } from "./refuse-connection.ts";
 import { sendReply, sendStream } from "./send-reply.ts";
 
 /** Longer than the idle time of common load balancers, so that they never meet a connection that just closes. */
@@ -43,6 +45,9 @@ class HttpListener {
   readonly server: Server;
   readonly #api: HttpApi;
   readonly #log: Logger;
+  /** The response to the latest request of each connection. */
+  readonly #latest = new WeakMap<Duplex, ServerResponse>();
+  readonly #refused = new WeakSet<Duplex>();
   #isDraining = false;
 
   constructor(api: HttpApi, log: Logger) {
@@ -50,6 +55,7 @@ class HttpListener {
     this.#log = log;
     this.server = createServer((request, response) => this.#accept(request, response));
     this.server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
+    this.server.on("clientError", (error, socket) => this.#refuse(error, socket));
   }
 
   close(graceMs: number | undefined): Promise<void> {
@@ -57,7 +63,15 @@ class HttpListener {
     return close(this.server, graceMs === undefined ? {} : { graceMs });
   }
 
+  /** Whatever comes behind the first thing that is no HTTP is as little worth. */
+  #refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
+    if (this.#refused.has(socket)) return;
+    this.#refused.add(socket);
+    refuseConnection(error, socket, this.#latest.get(socket));
+  }
+
   #accept(request: IncomingMessage, response: ServerResponse): void {
+    this.#latest.set(request.socket, response);
     const call = new NodeCall(request);
     response.sendDate = false;
     response.on("close", () => {

@@ -1,0 +1,25 @@
+/**
+ * Ends a connection on which something came that is no HTTP. An answer that an earlier request on it is still owed goes first:
+ * Node by itself would cut it off and put the refusal in its place. Knows no route.
+ */
+import type { ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+
+/** By Node's code of the error; anything else is a bad request. */
+const STATUS_LINES: ReadonlyMap<string, string> = new Map([
+  ["HPE_HEADER_OVERFLOW", "431 Request Header Fields Too Large"],
+  ["HPE_CHUNK_EXTENSIONS_OVERFLOW", "413 Payload Too Large"],
+  ["ERR_HTTP_REQUEST_TIMEOUT", "408 Request Timeout"],
+]);
+
+/** `last`: the response to the latest request of the connection, if there was one. */
+export function refuseConnection(error: NodeJS.ErrnoException, socket: Duplex, last: ServerResponse | undefined): void {
+  const refuse = (): void => {
+    if (socket.writable)
+      socket.end(`HTTP/1.1 ${STATUS_LINES.get(error.code ?? "") ?? "400 Bad Request"}\r\nConnection: close\r\n\r\n`);
+    else socket.destroy();
+  };
+  // A request whose own body is broken will never be answered.
+  if (last === undefined || last.destroyed || last.writableFinished || !last.req.complete) refuse();
+  else last.once("close", refuse);
+}
