@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { mkdir, writeFile } from "node:fs/promises";
+import { cpus } from "node:os";
+import process from "node:process";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { KeepAliveClient, type Reply } from "../support/hostile-http.ts";
+import { EXAMPLES } from "../support/model-repository.ts";
+import { assertSound } from "../support/probe-server.ts";
+import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
+
+const BODY_BYTES = 64 * 1024 * 1024;
+const POLL_MS = 10;
+/** Far fewer than would fit: how many do is a measurement. */
+const MIN_ANSWERS = 10;
+const RESULTS = fileURLToPath(new URL("../../bench/results/", import.meta.url));
+const SIMPLE = "/v2/models/simple/infer";
+
+let server: ServerProcess;
+before(async () => {
+  server = await startServerProcess({
+    repositories: [EXAMPLES],
+    flags: ["--model-control-mode=explicit", "--load-model=simple"],
+  });
+});
+after(() => server.stop());
+
+/** `part` repeated between the two ends, as long as the limit allows. */
+function fill(start: string, part: string, end: string): Buffer {
+  const room = BODY_BYTES - start.length - end.length;
+  return Buffer.concat([Buffer.from(start), Buffer.alloc(room - (room % part.length), part), Buffer.from(end)]);
+}
+
+const INPUT = '{"inputs":[{"name":"INPUT0","datatype":"INT32","shape":[1,16],"data":[';
+const LATE = '{"inputs":[{"data":[';
+const BYTES = '{"inputs":[{"name":"INPUT0","datatype":"BYTES","shape":[1,16],"data":[';
+const bodies: readonly [what: string, body: () => Buffer][] = [
+  ["numbers", () => fill(INPUT, "12345,", "1]}]}")],
+  ["numbers before their datatype", () => fill(LATE, "1,", '1],"datatype":"INT32","shape":[1,16]}]}')],
+  ["strings", () => fill(BYTES, '"abc",', '"a"]}]}')],
+  ["empty arrays", () => fill(INPUT, "[],", "[]]}]}")],
+  ["objects in place of numbers", () => fill(INPUT, "{},", "1]}]}")],
+  ["an array nobody reads", () => fill('{"x":[', '{"a":1},', '1],"inputs":[]}')],
+];
+
+/** Health as a probe sees it while the body is on its way and read. */
+async function askHealthDuring(client: KeepAliveClient, work: Promise<Reply>): Promise<readonly number[]> {
+  let isOver = false;
+  const over = (): void => {
+    isOver = true;
+  };
+  work.then(over, over);
+  const answeredAtMs = [performance.now()];
+  while (!isOver) {
+    const { status } = await client.send({ method: "GET", path: "/v2/health/live" });
+    assert.equal(status, 200);
+    answeredAtMs.push(performance.now());
+    await sleep(POLL_MS);
+  }
+  return answeredAtMs;
+}
+
+const measured: Record<string, { readonly answers: number; readonly largestGapMs: number; readonly totalMs: number }> =
+  {};
+for (const [what, body] of bodies) {
+  test(`health is answered while 64 MiB of ${what} are read`, async () => {
+    using client = new KeepAliveClient(server.http, 2);
+    using prober = new KeepAliveClient(server.http, 1);
+    const work = client.send({ path: SIMPLE, body: body() });
+    const answers = await askHealthDuring(prober, work);
+    const { status, body: text } = await work;
+    assert.ok(status === 400 || status === 500, `${status} ${text.toString().slice(0, 200)}`);
+    assert.ok(answers.length > MIN_ANSWERS, `${answers.length} answers`);
+    const gaps = answers.slice(1).map((ms, i) => ms - (answers[i] ?? ms));
+    const totalMs = (answers.at(-1) ?? 0) - (answers[0] ?? 0);
+    measured[what] = {
+      answers: answers.length,
+      largestGapMs: Math.round(Math.max(...gaps)),
+      totalMs: Math.round(totalMs),
+    };
+    await assertSound(server);
+  });
+}
+
+after(async () => {
+  if (process.env.NEREID_RECORD !== "1") return;
+  await mkdir(RESULTS, { recursive: true });
+  const machine = `${cpus().length} x ${cpus()[0]?.model ?? "unknown"}`;
+  const record = { bodyBytes: BODY_BYTES, pollMs: POLL_MS, node: process.version, machine, measured };
+  await writeFile(`${RESULTS}big-body.json`, `${JSON.stringify(record, undefined, 2)}\n`);
+});
