@@ -1,0 +1,44 @@
+/** How long a call may take: the caller's signal and a time limit in one, and which of them (if any) ended it. */
+import { ClientError } from "./client-error.ts";
+
+export interface CallOptions {
+  /** Aborts the call, which then fails with the reason of the signal. */
+  readonly signal?: AbortSignal | undefined;
+  /** Of the whole call, a stream's last event included. Without it only the server and the network limit a call. */
+  readonly timeoutMs?: number | undefined;
+}
+
+export class Deadline {
+  readonly signal: AbortSignal | undefined;
+  readonly #callerSignal: AbortSignal | undefined;
+  readonly #timeout: AbortSignal | undefined;
+  readonly #timeoutMs: number | undefined;
+
+  constructor({ signal, timeoutMs }: CallOptions) {
+    this.#callerSignal = signal;
+    this.#timeoutMs = timeoutMs;
+    this.#timeout = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
+    const signals = [signal, this.#timeout].filter((one) => one !== undefined);
+    this.signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
+  }
+
+  /** What to throw for an error of fetch or of its stream. */
+  explain(error: unknown, where: string): unknown {
+    if (error instanceof ClientError) return error;
+    if (this.#callerSignal?.aborted === true) return this.#callerSignal.reason;
+    if (this.#timeout?.aborted === true) {
+      return new ClientError("timeout", `${where}: no answer within ${this.#timeoutMs} ms`, undefined, {
+        cause: error,
+      });
+    }
+    return new ClientError("network", `${where}: ${reasonOf(error)}`, undefined, { cause: error });
+  }
+}
+
+/** fetch of Node says "fetch failed" and tells the rest in the cause, or in the errors of each address tried. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { cause } = error;
+  const inner = cause instanceof AggregateError ? cause.errors[0] : cause;
+  return inner instanceof Error ? `${error.message}: ${inner.message}` : error.message;
+}

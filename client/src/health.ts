@@ -1,0 +1,15 @@
+/** Questions that are answered with a status alone. */
+import { ClientError } from "./client-error.ts";
+import type { CallOptions } from "./deadline.ts";
+import type { Transport } from "./transport.ts";
+
+/** How servers say no. Anything else (a wrong address, no permission) is no answer to the question. */
+const NOT_HEALTHY: ReadonlySet<number> = new Set([400, 503]);
+
+/** @throws ClientError when the server gives no answer */
+export async function isHealthy(transport: Transport, path: string, options: CallOptions): Promise<boolean> {
+  const status = await transport.status({ method: "GET", path }, options);
+  if (status === 200) return true;
+  if (NOT_HEALTHY.has(status)) return false;
+  throw new ClientError("server", `GET ${path}: HTTP ${status}`, status);
+}

@@ -1,0 +1,104 @@
+/** One model on a server: what it is and what it answers. */
+import { JsonLimitError, JsonSyntaxError, readV2Response, V2ResponseError } from "@nereid/wire";
+import { ClientError } from "./client-error.ts";
+import type { CallOptions } from "./deadline.ts";
+import { isHealthy } from "./health.ts";
+import { encodeInferRequest, type InferOptions } from "./infer-request.ts";
+import { InferResult } from "./infer-result.ts";
+import { encodeJson, type JsonRecord, parseJsonRecord } from "./json-document.ts";
+import { type ModelMetadata, readModelMetadata, readModelStatistics } from "./metadata.ts";
+import { modelPath } from "./paths.ts";
+import { errorIn, type HttpAnswer, type Transport } from "./transport.ts";
+
+const JSON_LENGTH_HEADER = "inference-header-content-length";
+const JSON_TYPE = { "content-type": "application/json" };
+
+export class ModelHandle {
+  readonly name: string;
+  /** Undefined: the server chooses. */
+  readonly version: string | undefined;
+  readonly #transport: Transport;
+  readonly #path: string;
+
+  /** @throws RangeError for a name or version that no path can hold */
+  constructor(transport: Transport, name: string, version?: string | number) {
+    this.#transport = transport;
+    this.name = name;
+    this.version = version === undefined ? undefined : String(version);
+    this.#path = modelPath(name, version);
+  }
+
+  isReady(options: CallOptions = {}): Promise<boolean> {
+    return isHealthy(this.#transport, `${this.#path}/ready`, options);
+  }
+
+  async metadata(options: CallOptions = {}): Promise<ModelMetadata> {
+    return readModelMetadata(await this.#get("", options));
+  }
+
+  /** The configuration as the server completed it, with the names of `config.pbtxt`. */
+  config(options: CallOptions = {}): Promise<JsonRecord> {
+    return this.#get("/config", options);
+  }
+
+  /** Counters as the server names them, one record for each version. Large ones are bigints. */
+  async statistics(options: CallOptions = {}): Promise<readonly JsonRecord[]> {
+    return readModelStatistics(await this.#get("/stats", options));
+  }
+
+  /** Runs the model once. Tensors travel as binary both ways. @throws ClientError */
+  async infer(request: InferOptions & CallOptions): Promise<InferResult> {
+    const path = `${this.#path}/infer`;
+    const { body, jsonLength } = encodeInferRequest(request);
+    const headers = { "content-type": "application/octet-stream", [JSON_LENGTH_HEADER]: String(jsonLength) };
+    return readResult(await this.#transport.read({ method: "POST", path, headers, body }, request), path);
+  }
+
+  /** One answer of a model by the names of its tensors, e.g. a whole text of a language model. @throws ClientError */
+  async generate(body: JsonRecord, options: CallOptions = {}): Promise<JsonRecord> {
+    const path = `${this.#path}/generate`;
+    const call = { method: "POST", path, headers: JSON_TYPE, body: encodeJson(body) } as const;
+    const { bytes } = await this.#transport.read(call, options);
+    return expectNoError(parseJsonRecord(bytes, path), 200);
+  }
+
+  /** As `generate()`, one answer after the other. The call begins with the loop over it and ends with it. @throws ClientError */
+  async *generateStream(body: JsonRecord, options: CallOptions = {}): AsyncGenerator<JsonRecord, void, undefined> {
+    const path = `${this.#path}/generate_stream`;
+    const headers = { ...JSON_TYPE, accept: "text/event-stream" };
+    const call = { method: "POST", path, headers, body: encodeJson(body) } as const;
+    for await (const event of this.#transport.events(call, options)) {
+      yield expectNoError(parseJsonRecord(event, path), 200);
+    }
+  }
+
+  async #get(suffix: string, options: CallOptions): Promise<JsonRecord> {
+    const path = `${this.#path}${suffix}`;
+    const { bytes } = await this.#transport.read({ method: "GET", path }, options);
+    return parseJsonRecord(bytes, path);
+  }
+}
+
+/** Errors that a model has after the server began to answer come with a good status. */
+function expectNoError(document: JsonRecord, status: number): JsonRecord {
+  const message = errorIn(document);
+  if (message !== undefined) throw new ClientError("server", message, status);
+  return document;
+}
+
+function readResult({ bytes, headers }: HttpAnswer, path: string): InferResult {
+  const length = headers.get(JSON_LENGTH_HEADER);
+  if (length !== null && !/^\d{1,15}$/.test(length)) {
+    throw new ClientError("protocol", `${path}: the header ${JSON_LENGTH_HEADER} is '${length}', not a length`);
+  }
+  try {
+    return new InferResult(readV2Response(bytes, length === null ? bytes.length : Number(length)));
+  } catch (error) {
+    if (!isBadResponse(error)) throw error;
+    throw new ClientError("protocol", `${path}: ${error.message}`, undefined, { cause: error });
+  }
+}
+
+function isBadResponse(error: unknown): error is Error {
+  return error instanceof V2ResponseError || error instanceof JsonSyntaxError || error instanceof JsonLimitError;
+}

@@ -1,0 +1,22 @@
+/** Paths of the V2 protocol. A server compares them as sent, so only what would change the path is encoded. */
+
+/** What `encodeURIComponent` encodes although a path may hold it. */
+const ALLOWED_IN_PATH = /%(?:24|26|2B|2C|3A|3B|3D|40)/g;
+
+/** @throws RangeError for a name or version that no path can hold */
+export function modelPath(name: string, version?: string | number): string {
+  const model = `/v2/models/${segment(name)}`;
+  if (version === undefined) return model;
+  if (!/^\d+$/.test(String(version))) throw new RangeError(`model version '${version}' is no number`);
+  return `${model}/versions/${version}`;
+}
+
+export function repositoryPath(name: string, action: "load" | "unload"): string {
+  return `/v2/repository/models/${segment(name)}/${action}`;
+}
+
+/** "." and ".." would be taken for steps by fetch. */
+function segment(name: string): string {
+  if (name === "" || name === "." || name === "..") throw new RangeError(`'${name}' is no model name`);
+  return encodeURIComponent(name).replace(ALLOWED_IN_PATH, decodeURIComponent);
+}
