@@ -51,13 +51,16 @@ export function frontendsOf(
     async listen() {
       for (const [i, service] of services.entries()) {
         try {
-          endpoints.set(service.protocol, await service.listener.listen());
+          const bound = await service.listener.listen();
+          endpoints.set(service.protocol, bound);
+          log.info(
+            `${service.protocol}_server`,
+            `Started ${service.name} at ${service.endpoint.address}:${bound.port}`,
+          );
         } catch (error) {
           await closeAll(services.slice(0, i), 0);
           throw listenError(service, error);
         }
-        const { address, port } = service.endpoint;
-        log.info(`${service.protocol}_server`, `Started ${service.name} at ${address}:${port}`);
       }
     },
     async closeInference(graceMs) {

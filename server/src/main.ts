@@ -29,9 +29,10 @@ import type { ServerLog } from "./observe/log.ts";
 import { MetricRegistry } from "./observe/metrics.ts";
 import { checkEnsemble } from "./repository/ensemble-check.ts";
 import { loadModelVersion } from "./repository/load-model.ts";
-import { ModelManager, type ModelManagerOptions, type PolledModel } from "./repository/model-manager.ts";
+import { ModelManager, type ModelManagerOptions } from "./repository/model-manager.ts";
 import { modelMetricFamilies } from "./repository/model-metrics.ts";
 import { RepositoryServer } from "./repository/model-server.ts";
+import type { PolledModel } from "./repository/model-sources.ts";
 import { ModelRegistry } from "./repository/registry.ts";
 import { RepositoryPoller } from "./repository/repository-poller.ts";
 

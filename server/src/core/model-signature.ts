@@ -13,6 +13,8 @@ export interface ExpectedInput {
   readonly reshape: readonly number[] | undefined;
   readonly optional: boolean;
   readonly allowRaggedBatch: boolean;
+  /** A datatype that is taken for the declared one, bit for bit: INT32 and UINT32 of language-model pipelines. */
+  readonly alias: Datatype | undefined;
 }
 
 export interface ExpectedOutput {
@@ -38,6 +40,18 @@ export function datatypeOf(type: ConfigDataType): Datatype {
   return type === "TYPE_STRING" ? "BYTES" : (type.slice("TYPE_".length) as Datatype);
 }
 
+/**
+ * Pipelines of language models changed their counts from UINT32 to INT32 in one release; clients of both eras are about.
+ * Their models take either.
+ */
+const BACKENDS_OF_PIPELINES: ReadonlySet<string> = new Set(["tokenizer", "llm", "tensorrtllm"]);
+
+function aliasOf(datatype: Datatype, config: ModelConfig): Datatype | undefined {
+  if (!BACKENDS_OF_PIPELINES.has(config.backend) && config.ensemble_scheduling === undefined) return undefined;
+  if (datatype === "INT32") return "UINT32";
+  return datatype === "UINT32" ? "INT32" : undefined;
+}
+
 export function signatureOf(config: ModelConfig): ModelSignature {
   const inputs = config.input.map(
     (input): ExpectedInput => ({
@@ -47,6 +61,7 @@ export function signatureOf(config: ModelConfig): ModelSignature {
       reshape: input.reshape?.shape,
       optional: input.optional,
       allowRaggedBatch: input.allow_ragged_batch,
+      alias: aliasOf(datatypeOf(input.data_type), config),
     }),
   );
   const outputs = config.output.map(

@@ -23,7 +23,11 @@ const REFUSED: readonly {
   config?: ModelConfig;
   text: string;
 }[] = [
-  { title: "an unknown input", inputs: [int32("C", [1], [1])], text: "unexpected inference input 'C' for model 'm'" },
+  {
+    title: "an unknown input",
+    inputs: [int32("A", [1, 4], [1, 2, 3, 4]), int32("C", [1], [1])],
+    text: "unexpected inference input 'C' for model 'm'",
+  },
   {
     title: "an input given twice",
     inputs: [...good(), ...good()],
@@ -155,4 +159,12 @@ test("validateRequest() refuses shapes whose element count leaves the safe integ
   const config = fakeConfig({ input: [fakeInput("A", [-1, -1, -1])] });
   const tensor = int32("A", [2 ** 31, 2 ** 31, 4], []);
   assert.throws(() => validateRequest(fakeRequest([tensor]), signatureOf(config)), { code: "invalid_argument" });
+});
+
+test("validateRequest() takes UINT32 for INT32 in pipelines of language models and nowhere else", () => {
+  const input = { ...int32("A", [1], [7]), datatype: "UINT32" as const };
+  const config = fakeConfig({ backend: "tensorrtllm", input: [fakeInput("A", [1])] });
+  assert.equal(validateRequest(fakeRequest([input]), signatureOf(config)).inputs[0]?.datatype, "INT32");
+  const other = fakeConfig({ backend: "onnxruntime", input: [fakeInput("A", [1])] });
+  assert.throws(() => validateRequest(fakeRequest([input]), signatureOf(other)), /data-type is 'UINT32'/);
 });

@@ -28,17 +28,17 @@ export function validateRequest(request: InferRequest, signature: ModelSignature
   const { inputs } = request;
   expectNames(request, signature);
   const batchSize = signature.maxBatchSize > 0 ? batchSizeOf(request, signature) : 1;
-  let reshaped: Tensor[] | undefined;
+  let changed: Tensor[] | undefined;
   for (let i = inputs.length - 1; i >= 0; i -= 1) {
     const input = inputs[i] as Tensor;
     const expected = signature.inputs.get(input.name) as ExpectedInput; // expectNames has looked
     expectTensor(request, signature, input, expected);
-    if (expected.reshape !== undefined) {
-      reshaped ??= [...inputs];
-      reshaped[i] = { ...input, shape: reshapedShape(input.shape, expected.dims, expected.reshape, signature) };
-    }
+    if (expected.reshape === undefined && input.datatype === expected.datatype) continue;
+    changed ??= [...inputs];
+    const shape = reshapedShape(input.shape, expected, signature);
+    changed[i] = { name: input.name, datatype: expected.datatype, shape, data: input.data };
   }
-  return { inputs: reshaped ?? inputs, batchSize };
+  return { inputs: changed ?? inputs, batchSize };
 }
 
 /** Prefix of every refusal of the core. */
@@ -107,7 +107,7 @@ function batchSizeOf(request: InferRequest, signature: ModelSignature): number {
 
 function expectTensor(request: InferRequest, signature: ModelSignature, input: Tensor, expected: ExpectedInput): void {
   const where = `inference input '${input.name}'`;
-  if (input.datatype !== expected.datatype) {
+  if (input.datatype !== expected.datatype && input.datatype !== expected.alias) {
     refuse(
       request,
       `${where} data-type is '${input.datatype}', but model '${signature.modelName}' expects '${expected.datatype}'`,
@@ -158,13 +158,14 @@ function expectShape(request: InferRequest, signature: ModelSignature, input: Te
   );
 }
 
-/** The configured reshape with its free dimensions filled, in order, from those of the request. */
+/** The configured reshape, if there is one, with its free dimensions filled, in order, from those of the request. */
 function reshapedShape(
   shape: readonly number[],
-  dims: readonly number[],
-  reshape: readonly number[],
+  expected: ExpectedInput,
   signature: ModelSignature,
-): number[] {
+): readonly number[] {
+  const { dims, reshape } = expected;
+  if (reshape === undefined) return shape;
   const skip = signature.maxBatchSize > 0 ? 1 : 0;
   const free = dims.flatMap((dim, i) => (dim === -1 ? [shape[i + skip] as number] : []));
   let next = 0;

@@ -22,7 +22,7 @@ import { SequenceFeed } from "../scheduler/sequence-feed.ts";
 import { SequenceScheduler } from "../scheduler/sequence-scheduler.ts";
 import { readInitialStates } from "./initial-states.ts";
 import { readLabels } from "./labels.ts";
-import type { PolledModel } from "./model-manager.ts";
+import type { PolledModel } from "./model-sources.ts";
 import { ModelVersion, requestContext } from "./model-version.ts";
 import type { ModelRegistry } from "./registry.ts";
 import { warmUp } from "./warmup.ts";

@@ -1,5 +1,5 @@
 /** What lies in a model's folder: its configuration text, versions and artifacts. Reads, decides nothing. */
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, type Stats, statSync } from "node:fs";
 import { join } from "node:path";
 import type { ModelArtifact } from "../config/backend-fields.ts";
 import { ServerError } from "../core/server-error.ts";
@@ -38,6 +38,20 @@ export function listModels(repositoryPath: string): string[] {
 
 /** `configName`: `--model-config-name`, "" = config.pbtxt. @throws ServerError when the folder cannot be read */
 export function readModelFolder(repositoryPath: string, name: string, configName: string): ModelFolder {
+  try {
+    return readFolder(repositoryPath, name, configName);
+  } catch (error) {
+    if (error instanceof ServerError) throw error;
+    throw unreadable(join(repositoryPath, name), error);
+  }
+}
+
+function unreadable(path: string, error: unknown): ServerError {
+  const reason = error instanceof Error ? error.message : String(error);
+  return new ServerError("invalid_argument", `cannot read ${path}: ${reason}`, { cause: error });
+}
+
+function readFolder(repositoryPath: string, name: string, configName: string): ModelFolder {
   const path = join(repositoryPath, name);
   const warnings: string[] = [];
   const versions = readdirSync(path)
@@ -74,7 +88,9 @@ function readConfig(path: string, configName: string): { text: string; path: str
   const custom = join(path, "configs", `${configName}.pbtxt`);
   const file = configName !== "" && existsSync(custom) ? custom : join(path, "config.pbtxt");
   if (!existsSync(file)) return undefined;
-  const { size } = statSync(file);
+  const stat = statSync(file);
+  const { size } = stat;
+  if (!stat.isFile()) throw new ServerError("invalid_argument", `${file} is no file; expected a model configuration`);
   if (size > MAX_CONFIG_BYTES) {
     const text = `${file} has ${size} bytes: a model configuration of more than ${MAX_CONFIG_BYTES} is refused`;
     throw new ServerError("invalid_argument", text);
@@ -83,20 +99,38 @@ function readConfig(path: string, configName: string): { text: string; path: str
 }
 
 /** A text that changes when any file of the folder does. */
-export function fingerprintOf(path: string): string {
+export /** Links may lead in circles: each folder is visited once, under whatever name it is met first. */
+function fingerprintOf(path: string): string {
   const lines: string[] = [];
+  const visited = new Set<string>();
   const visit = (folder: string): void => {
     for (const entry of readdirSync(folder).sort()) {
       const file = join(folder, entry);
-      const stat = statSync(file, { throwIfNoEntry: false });
-      if (stat?.isDirectory() === true) visit(file);
-      else if (stat !== undefined) lines.push(`${file} ${stat.size} ${stat.mtimeMs}`);
+      const stat = statIfAny(file);
+      if (stat === undefined) continue;
+      const id = `${stat.dev}:${stat.ino}`;
+      if (!stat.isDirectory()) lines.push(`${file} ${stat.size} ${stat.mtimeMs}`);
+      else if (!visited.has(id)) {
+        visited.add(id);
+        visit(file);
+      }
     }
   };
+  const root = statIfAny(path);
+  if (root !== undefined) visited.add(`${root.dev}:${root.ino}`);
   visit(path);
   return lines.join("\n");
 }
 
 function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  return statIfAny(path)?.isDirectory() === true;
+}
+
+/** Undefined for what is not there or cannot be looked at, such as a link to itself: it is none of our models. */
+function statIfAny(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
 }

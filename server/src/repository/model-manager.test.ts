@@ -140,7 +140,6 @@ test("load() applies a configuration sent with the request and forgets it at the
   });
   await manager.load("m", { config });
   assert.equal(registry.lookUp("m", "").config.max_batch_size, 2);
-  repository.write("m/config.pbtxt", identityConfig("# changed"));
   await manager.load("m", {});
   assert.equal(registry.lookUp("m", "").config.max_batch_size, 4);
 });

@@ -2,37 +2,21 @@
  * Loads and unloads models: reads folders, orders dependencies, brings new versions up beside the old, switches, drains.
  * Knows the states of the registry; how one version is built is in load-model.ts.
  */
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import type { ModelConfig } from "../core/model-config.ts";
 import type { LoadOptions, ModelIndexEntry } from "../core/model-server.ts";
 import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
-import type { Logger } from "../observe/log.ts";
 import { isSafeModelName } from "./beneath.ts";
 import { composingModels, loadWaves } from "./load-order.ts";
-import { fingerprintOf, listModels, type ModelFolder, readModelFolder } from "./model-folder.ts";
+import { ModelSources, type ModelSourcesOptions, type PolledModel } from "./model-sources.ts";
 import type { ModelVersion } from "./model-version.ts";
 import { forEachLimited, NamedLocks } from "./mutex.ts";
-import { writeOverrideFolder } from "./override-folder.ts";
 import { type ModelRegistry, UNLOADED } from "./registry.ts";
 import { selectVersions } from "./version-policy.ts";
 
-/** A model's folder with its configuration understood: it has passed the poll and may be loaded. */
-export interface PolledModel {
-  readonly folder: ModelFolder;
-  /** As far as it is known before the model itself has been looked into. */
-  readonly config: ModelConfig;
-}
-
-export interface ModelManagerOptions {
-  readonly repositoryPaths: readonly string[];
-  readonly configName: string;
+export interface ModelManagerOptions extends ModelSourcesOptions {
   readonly loadThreads: number;
   readonly loadRetries: number;
   readonly registry: ModelRegistry;
-  readonly log: Logger;
-  /** Understands a folder's configuration. @throws ServerError when the model cannot even be considered */
-  readonly poll: (folder: ModelFolder, configJson: string | undefined) => PolledModel;
   /** Checks an ensemble against the models that it calls. @throws ServerError */
   readonly checkEnsemble: (model: PolledModel) => void;
   /** Builds one version, ready to serve. @throws ServerError */
@@ -44,12 +28,23 @@ interface ModelRecord {
   readonly polled: PolledModel;
   /** Named by a user, not only pulled in by an ensemble. */
   isExplicit: boolean;
+  /** Loaded with a configuration that the next plain load forgets. */
+  readonly isOverridden: boolean;
   /** Lives while the model was sent with its load request. */
   readonly overrideFolder: Disposable | undefined;
 }
 
+/** Why and from where a model is loaded. */
+interface LoadOrigin {
+  readonly isExplicit: boolean;
+  readonly isOverridden: boolean;
+  /** The files that came with the request. */
+  readonly folder: Disposable | undefined;
+}
+
 export class ModelManager {
   readonly #options: ModelManagerOptions;
+  readonly #sources: ModelSources;
   readonly #records = new Map<string, ModelRecord>();
   readonly #locks = new NamedLocks();
   /** Old versions that still answer what they had accepted. */
@@ -57,13 +52,14 @@ export class ModelManager {
 
   constructor(options: ModelManagerOptions) {
     this.#options = options;
+    this.#sources = new ModelSources(options);
   }
 
   /** Loads the models named, or all when `names` is undefined. Returns the failures; never throws for one model. */
   async loadAtStart(names: readonly string[] | undefined): Promise<ReadonlyMap<string, ServerError>> {
     const failures = new Map<string, ServerError>();
     const polled = new Map<string, PolledModel>();
-    for (const name of names ?? this.names()) this.#pollInto(polled, name, failures);
+    for (const name of names ?? this.#sources.names()) this.#pollInto(polled, name, failures);
     const needs = (name: string): readonly string[] => composingModels(polledConfig(polled, name));
     const { waves, circular } = loadWaves([...polled.keys()], needs);
     for (const [name, error] of circular) this.#pollFailed(name, error, failures);
@@ -88,9 +84,11 @@ export class ModelManager {
       throw new ServerError("invalid_argument", text);
     }
     await this.#locks.run([name], async () => {
-      const source = this.#sourceOf(name, options);
+      const source = this.#sources.sourceOf(name, options);
       try {
-        const model = this.#pollForClient(name, () => this.#poll(name, source.repositoryPath, options.config));
+        const model = this.#sources.pollForClient(name, () =>
+          this.#sources.poll(name, source.repositoryPath, options.config),
+        );
         const record = this.#records.get(name);
         if (options.config === undefined && record !== undefined && this.#isUnchanged(name, record, model)) {
           record.isExplicit = true;
@@ -98,8 +96,12 @@ export class ModelManager {
           return;
         }
         await this.#loadNeeds(model.config);
-        this.#pollForClient(name, () => this.#options.checkEnsemble(model));
-        await this.#loadPolled(model, true, source.folder);
+        this.#sources.pollForClient(name, () => this.#options.checkEnsemble(model));
+        await this.#loadPolled(model, {
+          isExplicit: true,
+          isOverridden: options.config !== undefined,
+          folder: source.folder,
+        });
       } catch (error) {
         source.folder?.[Symbol.dispose]();
         throw error;
@@ -114,21 +116,21 @@ export class ModelManager {
 
   index(): ModelIndexEntry[] {
     const { registry } = this.#options;
-    return this.names().flatMap((name) => registry.indexRows(name));
+    return this.#sources.names().flatMap((name) => registry.indexRows(name));
   }
 
   /** Models that lie in the repositories now. */
   names(): string[] {
-    return [...new Set(this.#options.repositoryPaths.flatMap(listModels))].sort();
-  }
-
-  loadedNames(): string[] {
-    return [...this.#records.keys()];
+    return this.#sources.names();
   }
 
   /** Changes with any file of a model. @throws ServerError when the model is not there */
   fingerprint(name: string): string {
-    return fingerprintOf(join(this.#repositoryOf(name), name));
+    return this.#sources.fingerprint(name);
+  }
+
+  loadedNames(): string[] {
+    return [...this.#records.keys()];
   }
 
   /** Unloads everything, callers before callees, and waits for it. */
@@ -148,10 +150,10 @@ export class ModelManager {
   #pollInto(polled: Map<string, PolledModel>, name: string, failures: Map<string, ServerError>): void {
     if (polled.has(name) || failures.has(name)) return;
     try {
-      const model = this.#poll(name, this.#repositoryOf(name), undefined);
+      const model = this.#sources.poll(name, this.#sources.repositoryOf(name), undefined);
       polled.set(name, model);
       for (const need of composingModels(model.config)) {
-        if (this.#exists(need)) this.#pollInto(polled, need, failures);
+        if (this.#sources.exists(need)) this.#pollInto(polled, need, failures);
       }
     } catch (error) {
       this.#pollFailed(name, ServerError.from(error), failures);
@@ -166,7 +168,7 @@ export class ModelManager {
       this.#pollFailed(name, ServerError.from(error), failures);
       return;
     }
-    await this.#loadPolled(model, isExplicit, undefined).catch((error: unknown) => {
+    await this.#loadPolled(model, { isExplicit, isOverridden: false, folder: undefined }).catch((error: unknown) => {
       failures.set(name, ServerError.from(error));
     });
   }
@@ -176,58 +178,9 @@ export class ModelManager {
     failures.set(name, error);
   }
 
-  #poll(name: string, repositoryPath: string, configJson: string | undefined): PolledModel {
-    const folder = readModelFolder(repositoryPath, name, this.#options.configName);
-    for (const warning of folder.warnings) this.#options.log.warn("model_repository", warning);
-    return this.#options.poll(folder, configJson);
-  }
-
-  /** Clients get one text whatever was wrong with a model's folder; the reason goes to the log. */
-  #pollForClient<T>(name: string, action: () => T): T {
-    try {
-      return action();
-    } catch (error) {
-      const { message } = ServerError.from(error);
-      this.#options.log.error("model_repository", `Poll failed for model directory '${name}': ${message}`);
-      if (message.startsWith("Invalid config override")) throw error;
-      throw new ServerError("internal", `failed to load '${name}', failed to poll from model repository`);
-    }
-  }
-
-  #sourceOf(name: string, options: LoadOptions): { repositoryPath: string; folder: Disposable | undefined } {
-    return this.#pollForClient(name, () => {
-      if (options.files === undefined || options.files.size === 0) {
-        return { repositoryPath: this.#repositoryOf(name), folder: undefined };
-      }
-      if (options.config === undefined) {
-        throw new ServerError("invalid_argument", "Load parameter 'config' must be specified for model file override");
-      }
-      const folder = writeOverrideFolder(name, options.files);
-      return { repositoryPath: folder.root, folder };
-    });
-  }
-
-  #exists(name: string): boolean {
-    return isSafeModelName(name) && this.#options.repositoryPaths.some((path) => existsSync(join(path, name)));
-  }
-
-  /** @throws ServerError when no repository, or more than one, has the model */
-  #repositoryOf(name: string): string {
-    const found = this.#options.repositoryPaths.filter((path) => existsSync(join(path, name)));
-    const [path] = found;
-    if (path === undefined) {
-      throw new ServerError("not_found", `failed to poll model '${name}': model not found in any model repository.`);
-    }
-    if (found.length > 1) {
-      const text = `failed to poll model '${name}': not unique across all model repositories`;
-      throw new ServerError("invalid_argument", text);
-    }
-    return path;
-  }
-
   #isUnchanged(name: string, record: ModelRecord, model: PolledModel): boolean {
     return (
-      record.overrideFolder === undefined &&
+      !record.isOverridden &&
       record.polled.folder.fingerprint === model.folder.fingerprint &&
       this.#options.registry.ready(name).length > 0
     );
@@ -237,15 +190,17 @@ export class ModelManager {
     for (const need of composingModels(config)) {
       if (this.#options.registry.ready(need).length > 0) continue;
       await this.#locks.run([need], async () => {
-        const model = this.#pollForClient(need, () => this.#poll(need, this.#repositoryOf(need), undefined));
+        const model = this.#sources.pollForClient(need, () =>
+          this.#sources.poll(need, this.#sources.repositoryOf(need), undefined),
+        );
         await this.#loadNeeds(model.config);
-        await this.#loadPolled(model, false, undefined);
+        await this.#loadPolled(model, { isExplicit: false, isOverridden: false, folder: undefined });
       });
     }
   }
 
   /** Brings all selected versions up, then switches. What served before goes on serving when one fails. */
-  async #loadPolled(model: PolledModel, isExplicit: boolean, overrideFolder: Disposable | undefined): Promise<void> {
+  async #loadPolled(model: PolledModel, origin: LoadOrigin): Promise<void> {
     const { name } = model.folder;
     const { selected, missing } = selectVersions(model.folder.versions, model.config.version_policy);
     for (const version of missing) {
@@ -267,11 +222,16 @@ export class ModelManager {
         failed.set(version, ServerError.from(error));
       }
     }
-    if (failed.size > 0) await this.#abandon(name, loaded, failed, overrideFolder);
+    if (failed.size > 0) await this.#abandon(name, loaded, failed, origin.folder);
     this.#switch(name, loaded);
     this.#records.get(name)?.overrideFolder?.[Symbol.dispose]();
     const wasExplicit = this.#records.get(name)?.isExplicit ?? false;
-    this.#records.set(name, { polled: model, isExplicit: isExplicit || wasExplicit, overrideFolder });
+    this.#records.set(name, {
+      polled: model,
+      isExplicit: origin.isExplicit || wasExplicit,
+      isOverridden: origin.isOverridden,
+      overrideFolder: origin.folder,
+    });
     this.#options.log.info("model_lifecycle", `successfully loaded '${name}'`);
   }
 
