@@ -62,6 +62,7 @@ export async function loadModelVersion(
   const batching = config.sequence_batching;
   const feed =
     batching === undefined ? undefined : new SequenceFeed(config, readInitialStates(config, polled.folder.path));
+  expectActiveInstance(config);
   const labels = readLabels(config, polled.folder.path);
   const model = await backend.load({ ...source, config });
   const instances = await createInstances(config, model);
@@ -99,6 +100,13 @@ function expectNoAgents({ name, model_repository_agents }: ModelConfig): void {
   if (agent === undefined) return;
   const text = `model '${name}' asks for the repository agent '${agent.name}', and this server has no agents`;
   throw new ServerError("unsupported", text);
+}
+
+/** Passive instances are never scheduled: with no other, every request would wait for ever. */
+function expectActiveInstance({ name, instance_group }: ModelConfig): void {
+  if (instance_group.some((group) => !group.passive)) return;
+  const text = `model '${name}' has passive instance groups only, and needs one that is scheduled`;
+  throw new ServerError("invalid_argument", text);
 }
 
 /** All instances at once; when one fails, the others are closed again. */

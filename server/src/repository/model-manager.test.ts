@@ -250,3 +250,12 @@ test("a model that asks for a repository agent is refused, because nothing would
   const failures = await repository.manager.loadAtStart(undefined);
   assert.match(failures.get("m")?.message ?? "", /asks for the repository agent 'checksum'/);
 });
+
+test("a model whose instances are all passive is refused, because its requests would wait for ever", async () => {
+  await using repository = createTestRepository({
+    "m/config.pbtxt": identityConfig("instance_group [ { kind: KIND_CPU passive: true } ]"),
+    "m/1/.keep": "",
+  });
+  const failures = await repository.manager.loadAtStart(undefined);
+  assert.match(failures.get("m")?.message ?? "", /has passive instance groups only/);
+});

@@ -87,7 +87,9 @@ export class OnnxInstance implements ModelInstance {
     return shape === undefined ? tensor : { ...tensor, shape };
   }
 
+  /** What nobody foresaw goes on to the scheduler, which logs it and fails the batch. */
   #fail(batch: Batch, error: unknown): void {
+    if (!(error instanceof ServerError || error instanceof OnnxRuntimeError)) throw error;
     const answer = toServerError(error);
     for (const request of batch.requests) request.fail(answer);
   }
