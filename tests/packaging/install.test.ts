@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { isProprietary } from "../../tools/dependency-rules.ts";
 import { startServerProcess } from "../support/server-process.ts";
 import { filesInTarball, install, installedPackages, pack, plainEnvironment, ROOT, run } from "./installed-packages.ts";
@@ -113,14 +114,16 @@ test("`npx nereid` names its commands", () => {
   assert.match(run("npx", ["nereid", "--help"], project), /serve +serve model repositories/);
 });
 
-test("`npx tritonserver` serves the examples to curl and ends cleanly on SIGTERM", async () => {
-  const server = await startServerProcess({
+test("`npx tritonserver` serves the examples to curl and ends cleanly on SIGTERM", { timeout: 120_000 }, async () => {
+  const npx = await startServerProcess({
     repositories: [EXAMPLES],
     command: ["env", "-C", project, "npx", "tritonserver"],
     env: plainEnvironment(),
   });
+  // A signal to npx would end the shell between it and the server, and say nothing of the server.
+  const server = Number(/^I\d{4} \S+ (\d+) http_server\]/m.exec(npx.log())?.[1]);
   try {
-    const simple = curl(`${server.baseUrl}/v2/models/simple/infer`, SIMPLE);
+    const simple = curl(`${npx.baseUrl}/v2/models/simple/infer`, SIMPLE);
     assert.deepEqual(
       (simple.outputs as { data: number[] }[]).map(({ data }) => data.slice(0, 3)),
       [
@@ -128,12 +131,14 @@ test("`npx tritonserver` serves the examples to curl and ends cleanly on SIGTERM
         [-1, 0, 1],
       ],
     );
-    const { model_name, text_output } = curl(`${server.baseUrl}/v2/models/ensemble/generate`, GENERATE);
+    const { model_name, text_output } = curl(`${npx.baseUrl}/v2/models/ensemble/generate`, GENERATE);
     assert.equal(model_name, "ensemble");
     assert.match(String(text_output), /machine learning/);
   } finally {
-    await server.stop();
+    process.kill(server, "SIGTERM");
   }
+  while (npx.exitCode() === undefined) await sleep(20);
+  assert.equal(npx.exitCode(), 0, npx.log());
 });
 
 function curl(url: string, body: unknown): Readonly<Record<string, unknown>> {
