@@ -4,6 +4,8 @@ import { existsSync, readdirSync } from "node:fs";
 import process from "node:process";
 
 const ROOTS = ["wire/src", "client/src", "server/src", "server/kernels", "tools", "examples", "tests"];
+/** A file that hangs fails, and does not take the whole run with it. */
+const FILE_TIMEOUT_MS = 300_000;
 
 function testFiles(): string[] {
   return ROOTS.filter((root) => existsSync(root))
@@ -15,6 +17,7 @@ function testFiles(): string[] {
 const given = process.argv.slice(2);
 const files = given.length > 0 ? given : testFiles();
 if (files.length === 0) throw new Error("no test files found: the runner itself is broken");
-const args = ["--conditions=nereid-source", "--import", "tsx", "--test", "--test-concurrency=2", ...files];
+const node = ["--conditions=nereid-source", "--import", "tsx"];
+const args = [...node, "--test", "--test-concurrency=2", `--test-timeout=${FILE_TIMEOUT_MS}`, ...files];
 const { status } = spawnSync(process.execPath, args, { stdio: "inherit" });
 process.exitCode = status ?? 1;
