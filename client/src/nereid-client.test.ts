@@ -213,6 +213,7 @@ test("generateStream() gives each event, with chunks that end within characters"
 const brokenStreams: [what: string, answer: Answer, kind: string, message: RegExp][] = [
   ["an error event", events('data: {"t":1}\n\n', 'data: {"error":"out of blocks"}\n\n'), "server", /^out of blocks$/],
   ["an error instead of a stream", json(400, '{"error":"no such model"}'), "server", /^no such model$/],
+  ["an error event with a bad status", json(400, 'data: {"error":"bad"}\n\n'), "server", /^bad$/],
   ["an event that is no JSON", events("data: [DONE]\n\n"), "protocol", /expected JSON/],
   ["an event that is no object", events("data: 1\n\n"), "protocol", /expected a JSON object/],
   ["an end within an event", events('data: {"t":1}\n'), "protocol", /ended within an event/],

@@ -154,10 +154,15 @@ async function expectOk(response: Response): Promise<void> {
 function errorMessage(bytes: Uint8Array): string | undefined {
   const text = decodeUtf8(bytes, 0, bytes.length).trim();
   if (text === "") return undefined;
-  return text.startsWith("{") ? (messageIn(bytes) ?? shorten(text)) : shorten(text);
+  return tryMessageIn(text.startsWith("data:") ? firstEvent(bytes) : bytes) ?? shorten(text);
 }
 
-function messageIn(bytes: Uint8Array): string | undefined {
+/** A stream that fails with its first event gives the status of the error and the error as an event. */
+function firstEvent(bytes: Uint8Array): Uint8Array {
+  return new EventStreamParser(MAX_ERROR_BYTES).push(bytes)[0] ?? bytes;
+}
+
+function tryMessageIn(bytes: Uint8Array): string | undefined {
   try {
     return errorIn(parseJson(bytes, "error"));
   } catch {
