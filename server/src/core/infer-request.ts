@@ -45,12 +45,18 @@ export interface InferRequest {
   readonly timeoutUs: number;
   /** Aborted when the client is gone or gave up: everything that can wait listens to it. */
   readonly signal: AbortSignal;
+  /** Whether `signal` is aborted, for those who only look: a signal that nobody asked for is never made. */
+  readonly isCancelled?: boolean;
   readonly origin: RequestOrigin;
   /** `performance.now()` in ms, when the server accepted the request. */
   readonly arrivalMs: number;
 }
 
 export const NO_PARAMETERS: ReadonlyMap<string, ParameterValue> = new Map();
+
+export function isCancelled(request: InferRequest): boolean {
+  return request.isCancelled ?? request.signal.aborted;
+}
 
 /**
  * The same request with other inputs. Not by spreading: front ends make requests whose `signal` comes to be only when
@@ -69,6 +75,9 @@ export function withInputs(request: InferRequest, inputs: readonly Tensor[]): In
     timeoutUs: request.timeoutUs,
     get signal() {
       return request.signal;
+    },
+    get isCancelled() {
+      return isCancelled(request);
     },
     origin: request.origin,
     arrivalMs: request.arrivalMs,

@@ -2,6 +2,8 @@
  * Waiting requests of one model version: levels by priority, in each level the timely ones before the delayed.
  * Applies sizes and timeouts of the queue policies; decides nothing about batches.
  */
+
+import { isCancelled } from "../core/infer-request.ts";
 import type { ModelDynamicBatching, ModelQueuePolicy } from "../core/model-config.ts";
 import { ServerError } from "../core/server-error.ts";
 import { requestPrefix } from "../core/validate-request.ts";
@@ -90,7 +92,7 @@ export class RequestQueue {
         const removed = list.splice(0, left);
         left -= removed.length;
         for (const { request } of removed) {
-          if (request.request.signal.aborted) request.fail(cancelled(request));
+          if (isCancelled(request.request)) request.fail(cancelled(request));
           else taken.push(request);
         }
       }

@@ -38,14 +38,14 @@ export class ModelRunner {
   }
 
   /**
-   * Outputs at once when the run was made on the event loop, else a promise of them. `signals`: when all are aborted
-   * nobody wants the result any more and the run stops.
+   * Outputs at once when the run was made on the event loop, else a promise of them. `signals`, asked for when the
+   * run can be stopped: when all are aborted nobody wants the result any more.
    * @throws OnnxRuntimeError
    */
   run(
     inputs: readonly Tensor[],
     outputNames: readonly string[],
-    signals: readonly AbortSignal[],
+    signals: () => readonly AbortSignal[],
   ): Tensor[] | Promise<Tensor[]> {
     const bytes = inputs.reduce((sum, { data }) => sum + data.byteLength, 0);
     const outputs = this.#requests(inputs, outputNames);
@@ -74,7 +74,7 @@ export class ModelRunner {
   async #runAsync(
     inputs: readonly Tensor[],
     outputs: readonly OutputRequest[],
-    signals: readonly AbortSignal[],
+    signals: () => readonly AbortSignal[],
     bytes: number,
   ): Promise<Tensor[]> {
     await this.#gate.enter();
@@ -96,10 +96,10 @@ export class ModelRunner {
   async #runStoppable(
     inputs: readonly Tensor[],
     outputs: readonly OutputRequest[],
-    signals: readonly AbortSignal[],
+    signals: () => readonly AbortSignal[],
   ): Promise<Tensor[]> {
     const run = this.session.runAsync(inputs, outputs);
-    const unsubscribe = whenAllAborted(signals, () => run.terminate());
+    const unsubscribe = whenAllAborted(signals(), () => run.terminate());
     try {
       return await run.outputs;
     } finally {

@@ -32,9 +32,10 @@ export class OnnxInstance implements ModelInstance {
       this.#expectOneRequest(batch);
       const inputs = joinInputs(batch.requests, this.#context.inputs);
       const outputNames = this.#outputNames(batch);
-      const signals = batch.requests.map(({ request }) => request.signal);
       batch.computeStarted();
-      const outputs = this.#context.runner.run(inputs, outputNames, signals);
+      const outputs = this.#context.runner.run(inputs, outputNames, () =>
+        batch.requests.map(({ request }) => request.signal),
+      );
       if (Array.isArray(outputs)) {
         this.#answer(batch, outputs);
         return undefined;

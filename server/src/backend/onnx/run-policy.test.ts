@@ -22,15 +22,28 @@ test("maySync() tries a run that came back soon, and stays on the loop while run
   }
 });
 
-test("maySync() forgives one run that the system held up, not several", () => {
+test("maySync() forgives a few runs that the system held up, not ten", () => {
   const policy = new RunPolicy();
   policy.ranAsync(BYTES, 200);
   policy.ranSync(BYTES, 5);
-  policy.ranSync(BYTES, 1_000_000);
+  for (let run = 0; run < 3; run++) policy.ranSync(BYTES, 1_000_000);
   assert.equal(policy.maySync(BYTES), true);
-  policy.ranSync(BYTES, 1_000_000);
-  policy.ranSync(BYTES, 1_000_000);
+  for (let run = 0; run < 7; run++) policy.ranSync(BYTES, 1_000_000);
   assert.equal(policy.maySync(BYTES), false);
+});
+
+test("maySync() forgets slow runs after many short ones", () => {
+  const policy = new RunPolicy();
+  policy.ranAsync(BYTES, 200);
+  const slowDown = (): number => {
+    while (policy.maySync(BYTES)) policy.ranSync(BYTES, 1_000_000);
+    let pause = 1;
+    while (!policy.maySync(BYTES)) pause++;
+    return pause;
+  };
+  assert.deepEqual([slowDown(), slowDown()], [64, 128]);
+  for (let run = 0; run < 256; run++) policy.ranSync(BYTES, 5);
+  assert.equal(slowDown(), 64);
 });
 
 test("maySync() tries again ever more rarely when a model is too slow", () => {

@@ -10,9 +10,14 @@ const PROBE_LIMIT_US = 1_500;
 /** Runs to wait after a try that took too long; doubles with every such try. */
 const FIRST_PAUSE = 64;
 const LONGEST_PAUSE = 65_536;
-/** Weight of the newest run in the mean. A single run held up by the system does not change the decision. */
+/**
+ * Weight of the newest run in the mean. A few runs held up by the system, on a machine with other work, do not change the
+ * decision; a model that became slow does within ten.
+ */
 const WEIGHT = 0.125;
-const LONGEST_SAMPLE_US: number = 4 * SYNC_LIMIT_US;
+const LONGEST_SAMPLE_US: number = 1.5 * SYNC_LIMIT_US;
+/** Short runs in a row after which what was learned from slow ones is forgotten. */
+const FORGIVING_RUNS = 256;
 
 interface Bucket {
   /** Mean of the runs on the loop; undefined before the first. */
@@ -21,6 +26,7 @@ interface Bucket {
   /** Runs until the next try. */
   pause: number;
   nextPause: number;
+  shortRuns: number;
 }
 
 /** One per session. Runs of similar input size are judged together. */
@@ -41,7 +47,11 @@ export class RunPolicy {
     const wasFast = bucket.syncUs !== undefined && bucket.syncUs <= SYNC_LIMIT_US;
     const sample = Math.min(us, LONGEST_SAMPLE_US);
     bucket.syncUs = wasFast && bucket.syncUs !== undefined ? bucket.syncUs + (sample - bucket.syncUs) * WEIGHT : sample;
-    if (bucket.syncUs <= SYNC_LIMIT_US) return;
+    if (bucket.syncUs <= SYNC_LIMIT_US) {
+      if (++bucket.shortRuns === FORGIVING_RUNS) bucket.nextPause = FIRST_PAUSE;
+      return;
+    }
+    bucket.shortRuns = 0;
     bucket.pause = bucket.nextPause;
     bucket.nextPause = Math.min(bucket.nextPause * 2, LONGEST_PAUSE);
   }
@@ -56,7 +66,13 @@ export class RunPolicy {
     const key = Math.ceil(Math.log2(inputBytes + 1));
     let bucket = this.#buckets.get(key);
     if (bucket === undefined) {
-      bucket = { syncUs: undefined, shortestAsyncUs: Number.POSITIVE_INFINITY, pause: 0, nextPause: FIRST_PAUSE };
+      bucket = {
+        syncUs: undefined,
+        shortestAsyncUs: Number.POSITIVE_INFINITY,
+        pause: 0,
+        nextPause: FIRST_PAUSE,
+        shortRuns: 0,
+      };
       this.#buckets.set(key, bucket);
     }
     return bucket;

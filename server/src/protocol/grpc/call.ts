@@ -5,6 +5,7 @@
 
 import type { IncomingHttpHeaders } from "node:http2";
 import { constants, type ServerHttp2Stream, type ServerStreamResponseOptions } from "node:http2";
+import { Cancellation } from "../../core/cancellation.ts";
 import {
   ACCEPTED_ENCODINGS,
   chooseEncoding,
@@ -48,10 +49,10 @@ interface CallStream extends ServerHttp2Stream {
 
 export class GrpcCall implements CallContext, StreamCall {
   readonly metadata: IncomingHttpHeaders;
+  readonly cancellation: Cancellation = new Cancellation();
   readonly #stream: CallStream;
   readonly #method: GrpcMethod;
   readonly #environment: CallEnvironment;
-  readonly #controller = new AbortController();
   readonly #frames: FrameReader;
   readonly #encoding: GrpcEncoding;
   readonly #sender: MessageSender;
@@ -79,10 +80,6 @@ export class GrpcCall implements CallContext, StreamCall {
     this.#encoding = parseGrpcEncoding(metadata["grpc-encoding"]?.toString());
     const level = method.isInference ? environment.inferCompressionLevel : "none";
     this.#sender = new MessageSender(stream, chooseEncoding(level, metadata["grpc-accept-encoding"]?.toString()));
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
   }
 
   start(): void {
@@ -215,7 +212,7 @@ export class GrpcCall implements CallContext, StreamCall {
     const error = GrpcError.from(thrown);
     this.report(error);
     this.#end(statusTrailers(error.status, error.message));
-    this.#controller.abort();
+    this.cancellation.cancel();
   }
 
   #end(trailers: Readonly<Record<string, string>>): void {
@@ -258,7 +255,7 @@ export class GrpcCall implements CallContext, StreamCall {
     this.#sender.closed();
     if (!this.#isEnded) {
       this.#isEnded = true;
-      this.#controller.abort();
+      this.cancellation.cancel();
     }
     this.#environment.ended(this);
   }

@@ -42,7 +42,7 @@ class HealthWatch implements StreamHandler {
     this.#server = server;
     this.#pair = pair;
     this.#call = call;
-    call.signal.addEventListener("abort", () => clearInterval(this.#timer));
+    call.cancellation.signal.addEventListener("abort", () => clearInterval(this.#timer));
   }
 
   message(bytes: Uint8Array): void {

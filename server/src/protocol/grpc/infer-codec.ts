@@ -12,6 +12,7 @@ import {
   writeInferResponse,
   writeStreamResponse,
 } from "@nereid/wire";
+import type { Cancellation } from "../../core/cancellation.ts";
 import type { InferRequest, ParameterValue } from "../../core/infer-request.ts";
 import type { InferResponse } from "../../core/infer-response.ts";
 import type { ServedModel } from "../../core/model-server.ts";
@@ -41,7 +42,7 @@ export interface PreparedInfer {
 export interface InferContext {
   readonly metadata: NodeJS.Dict<string | string[]>;
   readonly forwardPattern: RegExp | undefined;
-  readonly signal: AbortSignal;
+  readonly cancellation: Cancellation;
 }
 
 export class InferCodec {
@@ -97,6 +98,7 @@ export function prepareInfer(message: InferRequestMessage, model: ServedModel, c
   const custom = withForwardedMetadata(parameters.custom, context.metadata, context.forwardPattern);
   const inputs = readInputs(message, model);
   const classes = readClassifications(message.outputs);
+  const { cancellation } = context;
   const request: InferRequest = {
     modelName: message.modelName,
     modelVersion: message.modelVersion,
@@ -107,8 +109,13 @@ export function prepareInfer(message: InferRequestMessage, model: ServedModel, c
     sequence: parameters.sequence,
     priority: parameters.priority,
     timeoutUs: parameters.timeoutUs,
-    signal: context.signal,
-    origin: { key: context.signal, isLast: true },
+    get signal() {
+      return cancellation.signal;
+    },
+    get isCancelled() {
+      return cancellation.isCancelled;
+    },
+    origin: { key: cancellation, isLast: true },
     arrivalMs: performance.now(),
   };
   return { model, request, classes, wantsEmptyFinal: parameters.wantsEmptyFinal };

@@ -1,5 +1,6 @@
 /** What an RPC is to the transport: a path, a group for restrictions, and a handler of message bytes. */
 import type { IncomingHttpHeaders } from "node:http2";
+import type { Cancellation } from "../../core/cancellation.ts";
 import type { GrpcProtocolGroup } from "./options.ts";
 
 /** A message to send: pieces in order; the first begins with five free bytes, which the transport fills. */
@@ -9,7 +10,7 @@ export type OutgoingMessage = readonly Uint8Array[];
 export interface CallContext {
   readonly metadata: IncomingHttpHeaders;
   /** Aborted when the client is gone, gave up or ran out of time. */
-  readonly signal: AbortSignal;
+  readonly cancellation: Cancellation;
 }
 
 export interface UnaryMethod {

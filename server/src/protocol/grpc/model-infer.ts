@@ -28,8 +28,8 @@ async function modelInfer(parts: InferParts, bytes: Uint8Array, call: CallContex
     const text = "ModelInfer RPC doesn't support models with decoupled transaction policy";
     throw new ServerError("unsupported", text);
   }
-  const { metadata, signal } = call;
-  const infer = prepareInfer(message, model, { metadata, forwardPattern, signal });
+  const { metadata, cancellation } = call;
+  const infer = prepareInfer(message, model, { metadata, forwardPattern, cancellation });
   const responses = model.infer(infer.request)[Symbol.asyncIterator]();
   const first = await responses.next();
   const response = first.done !== true && first.value.final ? first.value : await onlyResponse(first, responses);

@@ -3,6 +3,7 @@
  * requests, those of decoupled models as they are made. An error is a message, not the end, unless the client wants it so.
  */
 import type { InferRequestMessage } from "@nereid/wire";
+import { Cancellation } from "../../core/cancellation.ts";
 import type { ServedModel } from "../../core/model-server.ts";
 import { ServerError } from "../../core/server-error.ts";
 import { type PreparedInfer, prepareInfer } from "./infer-codec.ts";
@@ -26,7 +27,7 @@ class InferStream implements StreamHandler {
   readonly #isStrict: boolean;
   readonly #replies: OrderedReplies;
   /** One per request in flight: a shared signal would collect thousands of listeners. */
-  readonly #controllers = new Set<AbortController>();
+  readonly #running = new Set<Cancellation>();
   #isInputOver = false;
 
   constructor(parts: InferParts, call: StreamCall) {
@@ -34,16 +35,16 @@ class InferStream implements StreamHandler {
     this.#call = call;
     this.#isStrict = call.metadata[STRICT_ERRORS] === "true";
     this.#replies = new OrderedReplies((message) => void call.send(message));
-    call.signal.addEventListener("abort", () => {
-      for (const controller of this.#controllers) controller.abort();
+    call.cancellation.signal.addEventListener("abort", () => {
+      for (const cancellation of this.#running) cancellation.cancel();
     });
   }
 
   message(bytes: Uint8Array): void {
     const message = this.#parts.codec.decode(bytes);
-    const controller = new AbortController();
-    this.#controllers.add(controller);
-    void this.#run(message, controller);
+    const cancellation = new Cancellation();
+    this.#running.add(cancellation);
+    void this.#run(message, cancellation);
   }
 
   halfClose(): void {
@@ -52,19 +53,19 @@ class InferStream implements StreamHandler {
   }
 
   #finishIfDone(): void {
-    if (this.#isInputOver && this.#controllers.size === 0) this.#call.finish();
+    if (this.#isInputOver && this.#running.size === 0) this.#call.finish();
   }
 
-  async #run(message: InferRequestMessage, controller: AbortController): Promise<void> {
+  async #run(message: InferRequestMessage, cancellation: Cancellation): Promise<void> {
     const model = this.#tryModel(message);
     if (model instanceof ServerError || !model.decoupled) {
       const slot = this.#replies.open();
-      await this.#serve(message, model, controller.signal, (reply) => void slot.add(reply));
+      await this.#serve(message, model, cancellation, (reply) => void slot.add(reply));
       slot.close();
     } else {
-      await this.#serve(message, model, controller.signal, (reply) => this.#call.send(reply));
+      await this.#serve(message, model, cancellation, (reply) => this.#call.send(reply));
     }
-    this.#controllers.delete(controller);
+    this.#running.delete(cancellation);
     this.#finishIfDone();
   }
 
@@ -80,14 +81,14 @@ class InferStream implements StreamHandler {
   async #serve(
     message: InferRequestMessage,
     model: ServedModel | ServerError,
-    signal: AbortSignal,
+    cancellation: Cancellation,
     send: Send,
   ): Promise<void> {
     let infer: PreparedInfer | undefined;
     try {
       if (model instanceof ServerError) throw model;
       const { metadata } = this.#call;
-      infer = prepareInfer(message, model, { metadata, forwardPattern: this.#parts.forwardPattern, signal });
+      infer = prepareInfer(message, model, { metadata, forwardPattern: this.#parts.forwardPattern, cancellation });
       await this.#relay(infer, send);
     } catch (thrown) {
       const error = ServerError.from(thrown);

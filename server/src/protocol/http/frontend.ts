@@ -8,7 +8,8 @@ import { describe, HttpApi, type HttpApiOptions } from "./http-api.ts";
 import { NodeCall } from "./node-call.ts";
 import { BodyAborted } from "./read-body.ts";
 import { refuseConnection } from "./refuse-connection.ts";
-import { sendReply, sendStream } from "./send-reply.ts";
+import { ReplyBatch } from "./reply-batch.ts";
+import { sendStream } from "./send-reply.ts";
 
 /** Longer than the idle time of common load balancers, so that they never meet a connection that just closes. */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
@@ -48,6 +49,10 @@ class HttpListener {
   /** The response to the latest request of each connection. */
   readonly #latest = new WeakMap<Duplex, ServerResponse>();
   readonly #refused = new WeakSet<Duplex>();
+  readonly #replies = new ReplyBatch((error, response) => {
+    this.#log.error("http", describe(error));
+    response.destroy();
+  });
   #isDraining = false;
 
   constructor(api: HttpApi, log: Logger) {
@@ -87,7 +92,7 @@ class HttpListener {
     if (response.destroyed) return;
     if (this.#isDraining) response.shouldKeepAlive = false;
     if ("chunks" in reply) await sendStream(response, reply, call.signal);
-    else sendReply(response, reply);
+    else this.#replies.add(response, reply);
   }
 
   /** The client left, or a stream broke when its status was long sent: only the connection can tell. */

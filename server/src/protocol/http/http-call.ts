@@ -19,6 +19,8 @@ export interface HttpCall {
   errorType: ContentType;
   /** Aborted when the client is gone. Made when first asked for. */
   readonly signal: AbortSignal;
+  /** Whether `signal` is aborted; does not make it. */
+  readonly isCancelled: boolean;
   /** By lower-case name. */
   header(name: string): string | undefined;
   /** Reads the body to its end, keeping at most `maxBytes`. */

@@ -77,6 +77,10 @@ export class HttpInferRequest implements InferRequest, RequestOrigin {
     return this.#call.signal;
   }
 
+  get isCancelled(): boolean {
+    return this.#call.isCancelled;
+  }
+
   /** A client's own request is its own origin. */
   get origin(): RequestOrigin {
     return this;

@@ -1,5 +1,6 @@
 /** An `HttpCall` over Node's request and response. */
 import type { IncomingMessage } from "node:http";
+import { Cancellation } from "../../core/cancellation.ts";
 import type { HttpBody, HttpCall } from "./http-call.ts";
 import type { ContentType } from "./http-reply.ts";
 import { readBody } from "./read-body.ts";
@@ -10,8 +11,7 @@ export class NodeCall implements HttpCall {
   readonly arrivalMs: number;
   errorType: ContentType = "text/plain";
   readonly #request: IncomingMessage;
-  #controller: AbortController | undefined;
-  #isAborted = false;
+  readonly #cancellation = new Cancellation();
 
   constructor(request: IncomingMessage) {
     this.#request = request;
@@ -25,17 +25,16 @@ export class NodeCall implements HttpCall {
   }
 
   get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController();
-      if (this.#isAborted) this.#controller.abort();
-    }
-    return this.#controller.signal;
+    return this.#cancellation.signal;
+  }
+
+  get isCancelled(): boolean {
+    return this.#cancellation.isCancelled;
   }
 
   /** The client is gone. */
   abort(): void {
-    this.#isAborted = true;
-    this.#controller?.abort();
+    this.#cancellation.cancel();
   }
 
   header(name: string): string | undefined {
