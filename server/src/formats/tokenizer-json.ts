@@ -55,6 +55,12 @@ export function parseAddedTokens(value: unknown): readonly AddedToken[] {
 
 /** Token text to id: an object for most models, a list of [token, score] for Unigram. */
 export function parseVocabulary(value: unknown): ReadonlyMap<string, number> {
+  const vocabulary = readVocabulary(value);
+  if (vocabulary.size === 0) throw new Error("model.vocab: expected tokens, got none");
+  return vocabulary;
+}
+
+function readVocabulary(value: unknown): ReadonlyMap<string, number> {
   if (Array.isArray(value)) {
     return new Map(value.map((entry, index) => [tokenOfEntry(entry, index), index] as const));
   }

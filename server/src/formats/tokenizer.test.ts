@@ -281,6 +281,7 @@ const BROKEN: readonly (readonly [name: string, change: object, message: RegExp]
     { model: { ...json.model, merges: ["x yy"] } },
     /merges\[0\]: token "yy" is not in the vocabulary/,
   ],
+  ["an empty vocabulary", { model: { ...json.model, vocab: [] } }, /model\.vocab: expected tokens, got none/],
   ["a merge of one token", { model: { ...json.model, merges: ["xy"] } }, /merges\[0\]: expected two tokens/],
   [
     "a template with an unknown token",
