@@ -1,6 +1,6 @@
 /** Products of each token's rows with the matrices of its experts; the rows of an expert are computed together. */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
-import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";
+import { type CpuTensor, expectTensor, WEIGHT_TYPES } from "../../src/device/cpu/cpu-tensor.ts";
 
 export interface ExpertLinearArgs {
   /** [numTokens, inputs], the same row for all experts of a token; or [numTokens * numChosen, inputs], one for each. */
@@ -16,7 +16,7 @@ export function recordExpertLinear(graph: CpuGraph, { x, weight, ids }: ExpertLi
   const [numTokens = 0, numChosen = 0] = ids.shape;
   expectTensor("expertLinear x", x, ["f32"], [-1, -1]);
   const [numRows = 0, inputs = 0] = x.shape;
-  expectTensor("expertLinear weight", weight, ["f32", "f16", "bf16"], [-1, -1, inputs]);
+  expectTensor("expertLinear weight", weight, WEIGHT_TYPES, [-1, -1, inputs]);
   const outputs = weight.shape[1] ?? 0;
   if (numRows !== numTokens && numRows !== numTokens * numChosen)
     throw new Error(`expertLinear x: ${numRows} rows for ${numTokens} tokens of ${numChosen} experts`);

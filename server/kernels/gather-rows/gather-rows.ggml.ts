@@ -1,6 +1,6 @@
 /** Rows of a table in the order of `ids`, widened to f32: the embedding look-up, and the choice of rows for logits. */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
-import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";
+import { type CpuTensor, expectTensor, WEIGHT_TYPES } from "../../src/device/cpu/cpu-tensor.ts";
 
 export interface GatherRowsArgs {
   readonly table: CpuTensor; // [numRows, width]
@@ -9,7 +9,7 @@ export interface GatherRowsArgs {
 }
 
 export function recordGatherRows(graph: CpuGraph, { table, ids }: GatherRowsArgs): CpuTensor {
-  expectTensor("gatherRows table", table, ["f32", "f16", "bf16"], [-1, -1]);
+  expectTensor("gatherRows table", table, WEIGHT_TYPES, [-1, -1]);
   expectTensor("gatherRows ids", ids, ["i32"], [-1]);
   const handle = graph.ggml.base.getRows(graph.claim(), table.handle, ids.handle);
   return { handle, type: "f32", shape: [ids.shape[0] ?? 0, table.shape[1] ?? 0] };

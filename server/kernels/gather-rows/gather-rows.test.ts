@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { randomFloats, runOp } from "../testing/run-op.ts";
+import { convertElements } from "../../src/device/cpu/convert-elements.ts";
+import { openGgml } from "../../src/native/ggml.ts";
+import { maxDifference, randomFloats, runOp } from "../testing/run-op.ts";
 import { recordGatherRows } from "./gather-rows.ggml.ts";
 import { gatherRowsRef } from "./gather-rows.ref.ts";
 
@@ -12,6 +14,20 @@ test("recordGatherRows() gives the rows of the reference, repeated and out of or
   );
   assert.deepEqual(actual, gatherRowsRef({ table, ids, width: 24 }));
 });
+
+for (const type of ["q8_0", "q4_0", "q4_1", "q4_K", "q5_K", "q6_K"] as const) {
+  test(`recordGatherRows() widens rows of ${type}`, async () => {
+    const ggml = openGgml();
+    const stored = convertElements(ggml, "f32", type, new Uint8Array(randomFloats(5 * 256, 2).buffer));
+    const table = new Float32Array(convertElements(ggml, type, "f32", stored).buffer);
+    const ids = Int32Array.of(4, 1);
+    const actual = await runOp((graph) =>
+      recordGatherRows(graph, { table: graph.input(type, [5, 256], stored), ids: graph.input("i32", [2], ids) }),
+    );
+    // Multiplications in another order: a unit in the last place.
+    assert.ok(maxDifference(actual, gatherRowsRef({ table, ids, width: 256 })) < 1e-6);
+  });
+}
 
 test("recordGatherRows() refuses ids that are not integers before ggml sees them", async () => {
   const floats = new Float32Array(4);

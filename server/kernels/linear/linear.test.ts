@@ -43,6 +43,65 @@ for (const [type, bound] of BOUNDS) {
   }
 }
 
+/** Rounded to 8 bits per row of 32 (256 with the K types), an activation is off by up to half a step of its block. */
+const BLOCK_TYPES = ["q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K"] as const;
+
+/**
+ * What an output may be off by: each activation by half of its block's largest / 127, and by what rounding scales to
+ * halves adds to it, times its weight; minima of blocks come with sums of activations, which are halves as well.
+ */
+function roundingBounds(x: Float32Array, weight: Float32Array, inputs: number, block: number): Float64Array {
+  const outputs = weight.length / inputs;
+  const bounds = new Float64Array((x.length / inputs) * outputs);
+  for (const [i] of bounds.entries()) {
+    const row = x.subarray(Math.floor(i / outputs) * inputs, (Math.floor(i / outputs) + 1) * inputs);
+    for (let j = 0; j < inputs; j++) {
+      const start = j - (j % block);
+      const largest = row.subarray(start, start + block).reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+      const off = largest / 254 + Math.abs(row[j] ?? 0) * 2 ** -10;
+      bounds[i] = (bounds[i] ?? 0) + off * Math.abs(weight[(i % outputs) * inputs + j] ?? 0);
+    }
+  }
+  return bounds;
+}
+
+for (const type of BLOCK_TYPES) {
+  for (const [rows, inputs, outputs] of [
+    [1, 512, 96],
+    [5, 256, 64],
+    [33, 256, 40],
+  ] as const) {
+    test(`recordLinear() agrees with the reference: ${rows} rows, ${inputs} -> ${outputs}, ${type}`, async () => {
+      const ggml = openGgml();
+      const x = randomFloats(rows * inputs, 16);
+      const stored = convertElements(ggml, "f32", type, new Uint8Array(randomFloats(outputs * inputs, 17).buffer));
+      const weight = new Float32Array(convertElements(ggml, type, "f32", stored).buffer);
+      const actual = await runOp((graph) =>
+        recordLinear(graph, {
+          x: graph.input("f32", [rows, inputs], x),
+          weight: graph.input(type, [outputs, inputs], stored),
+        }),
+      );
+      const expected = linearRef({ x, weight, inputs });
+      const bounds = roundingBounds(x, weight, inputs, type.endsWith("K") ? 256 : 32);
+      const shares = bounds.map((bound, i) => Math.abs((actual[i] ?? Number.NaN) - (expected[i] ?? 0)) / bound);
+      assert.equal(actual.length, rows * outputs);
+      assert.ok(
+        shares.every((share) => share <= 1),
+        `an output is off by ${Math.max(...shares)} of its bound`,
+      );
+      // Roundings are independent, so that they nearly cancel: a wrong scale or order would not.
+      const mean = shares.reduce((sum, share) => sum + share, 0) / shares.length;
+      assert.ok(mean < 0.15, `outputs are off by ${mean} of their bounds on average`);
+    });
+  }
+}
+
+test("a graph refuses block types whose rows are not whole blocks", async () => {
+  const run = runOp((graph) => graph.input("q8_0", [2, 48], new Uint8Array(102)));
+  await assert.rejects(run, /q8_0: expected rows of a multiple of 32, got 48/);
+});
+
 test("recordLinear() refuses a weight of another width before ggml sees it", async () => {
   const run = runOp((graph) =>
     recordLinear(graph, {
@@ -50,5 +109,5 @@ test("recordLinear() refuses a weight of another width before ggml sees it", asy
       weight: graph.input("f32", [2, 3], new Float32Array(6)),
     }),
   );
-  await assert.rejects(run, /linear weight: expected f32\|f16\|bf16\[\*, 4\], got f32\[2, 3\]/);
+  await assert.rejects(run, /linear weight: expected f32\|f16\|bf16\|.*\[\*, 4\], got f32\[2, 3\]/);
 });

@@ -5,6 +5,9 @@
 
 import type { Address, NativeFunction, Pointer } from "./ffi.ts";
 
+/** Types whose elements share scales in blocks. */
+export type GgmlBlockType = "q4_0" | "q4_1" | "q5_0" | "q5_1" | "q8_0" | "q2_K" | "q3_K" | "q4_K" | "q5_K" | "q6_K";
+
 /** C name, result and parameters of a function; parameters are separated by spaces. */
 export type Signature = readonly [symbol: string, result: string, parameters: string];
 export type SignatureTable<Functions> = Readonly<Record<keyof Functions, Signature>>;
@@ -98,6 +101,18 @@ export interface GgmlBase {
   f16ToF32(from: Pointer, to: Pointer, count: number): void;
   f32ToF16(from: Pointer, to: Pointer, count: number): void;
   f32ToBf16(from: Pointer, to: Pointer, count: number): void;
+  /** Elements that share a scale: rows are whole blocks. */
+  blockSize(type: number): number;
+  /** Bytes written. `rowLength` is whole blocks; `importance` weighs the columns, null for all alike. */
+  quantizeChunk(
+    type: number,
+    from: Pointer,
+    to: Pointer,
+    start: number,
+    numRows: number,
+    rowLength: number,
+    importance: null,
+  ): number;
   allocateContext(context: Address, bufferType: Address): Address | null;
   bufferFree(buffer: Address): void;
   bufferSize(buffer: Address): number;
@@ -113,6 +128,9 @@ export interface GgmlBase {
   allocateGraph(allocator: Address, graph: Address): boolean;
   threadpoolDefaults(params: Pointer, numThreads: number): void;
 }
+
+/** From libggml-base: what widens rows of each block type. */
+export type GgmlDequantizers = Readonly<Record<GgmlBlockType, (from: Pointer, to: Pointer, count: number) => void>>;
 
 /** From libggml: the registry of backends. */
 export interface GgmlRegistry {
@@ -181,6 +199,8 @@ export const BASE_SIGNATURES: SignatureTable<GgmlBase> = {
   f16ToF32: ["ggml_fp16_to_fp32_row", "void", "void* void* int64_t"],
   f32ToF16: ["ggml_fp32_to_fp16_row", "void", "void* void* int64_t"],
   f32ToBf16: ["ggml_fp32_to_bf16_row", "void", "void* void* int64_t"],
+  blockSize: ["ggml_blck_size", "int64_t", "int"],
+  quantizeChunk: ["ggml_quantize_chunk", "size_t", "int void* void* int64_t int64_t int64_t void*"],
   allocateContext: ["ggml_backend_alloc_ctx_tensors_from_buft", "void*", "void* void*"],
   bufferFree: ["ggml_backend_buffer_free", "void", "void*"],
   bufferSize: ["ggml_backend_buffer_get_size", "size_t", "void*"],
@@ -195,6 +215,19 @@ export const BASE_SIGNATURES: SignatureTable<GgmlBase> = {
   allocatorFree: ["ggml_gallocr_free", "void", "void*"],
   allocateGraph: ["ggml_gallocr_alloc_graph", "bool", "void* void*"],
   threadpoolDefaults: ["ggml_threadpool_params_init", "void", "void* int"],
+};
+
+export const DEQUANTIZE_SIGNATURES: SignatureTable<GgmlDequantizers> = {
+  q4_0: ["dequantize_row_q4_0", "void", "void* void* int64_t"],
+  q4_1: ["dequantize_row_q4_1", "void", "void* void* int64_t"],
+  q5_0: ["dequantize_row_q5_0", "void", "void* void* int64_t"],
+  q5_1: ["dequantize_row_q5_1", "void", "void* void* int64_t"],
+  q8_0: ["dequantize_row_q8_0", "void", "void* void* int64_t"],
+  q2_K: ["dequantize_row_q2_K", "void", "void* void* int64_t"],
+  q3_K: ["dequantize_row_q3_K", "void", "void* void* int64_t"],
+  q4_K: ["dequantize_row_q4_K", "void", "void* void* int64_t"],
+  q5_K: ["dequantize_row_q5_K", "void", "void* void* int64_t"],
+  q6_K: ["dequantize_row_q6_K", "void", "void* void* int64_t"],
 };
 
 export const REGISTRY_SIGNATURES: SignatureTable<GgmlRegistry> = {

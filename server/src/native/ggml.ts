@@ -10,21 +10,58 @@ import { functionAt, type NativeLibrary, openLibrary, structType } from "./ffi.t
 import {
   BASE_SIGNATURES,
   CPU_SIGNATURES,
+  DEQUANTIZE_SIGNATURES,
   type GgmlBase,
   type GgmlCpu,
+  type GgmlDequantizers,
   type GgmlRegistry,
   REGISTRY_SIGNATURES,
   type SignatureTable,
 } from "./ggml-functions.ts";
 
 /** ggml_type of the header, for the types that Nereid stores or computes with. */
-export const GGML_TYPES = { f32: 0, f16: 1, i32: 26, bf16: 30 } as const;
+export const GGML_TYPES = {
+  f32: 0,
+  f16: 1,
+  q4_0: 2,
+  q4_1: 3,
+  q5_0: 6,
+  q5_1: 7,
+  q8_0: 8,
+  q2_K: 10,
+  q3_K: 11,
+  q4_K: 12,
+  q5_K: 13,
+  q6_K: 14,
+  i32: 26,
+  bf16: 30,
+} as const;
 export type GgmlType = keyof typeof GGML_TYPES;
+
+/** Elements of a block and its bytes; a block is one element where no scale is shared. */
+export const GGML_BLOCKS: Readonly<Record<GgmlType, { readonly numElements: number; readonly numBytes: number }>> = {
+  f32: { numElements: 1, numBytes: 4 },
+  f16: { numElements: 1, numBytes: 2 },
+  q4_0: { numElements: 32, numBytes: 18 },
+  q4_1: { numElements: 32, numBytes: 20 },
+  q5_0: { numElements: 32, numBytes: 22 },
+  q5_1: { numElements: 32, numBytes: 24 },
+  q8_0: { numElements: 32, numBytes: 34 },
+  q2_K: { numElements: 256, numBytes: 84 },
+  q3_K: { numElements: 256, numBytes: 110 },
+  q4_K: { numElements: 256, numBytes: 144 },
+  q5_K: { numElements: 256, numBytes: 176 },
+  q6_K: { numElements: 256, numBytes: 210 },
+  i32: { numElements: 1, numBytes: 4 },
+  bf16: { numElements: 1, numBytes: 2 },
+};
 
 export interface Ggml {
   readonly directory: string;
   readonly version: string;
   readonly base: GgmlBase;
+  /** Widen rows of block types to f32. */
+  readonly dequantize: GgmlDequantizers;
   readonly cpu: GgmlCpu;
   readonly device: bigint;
   /** A new CPU backend: the state of one stream of graphs. */
@@ -36,7 +73,6 @@ const VERSION_PATTERN = /^0\.25\./;
 /** sizeof(ggml_object) + sizeof(ggml_tensor): moves when a field of either does. */
 const TENSOR_OVERHEAD_BYTES = 368;
 const CPU_DEVICE_TYPE = 0;
-const BYTES_OF_TYPE: Readonly<Record<GgmlType, number>> = { f32: 4, f16: 2, i32: 4, bf16: 2 };
 
 // Named once per process: koffi's type names are global.
 structType("GgmlInitParams", { mem_size: "size_t", mem_buffer: "void*", no_alloc: "bool" });
@@ -54,6 +90,7 @@ export function openGgml(directory: string = findGgmlDirectory()): Ggml {
     directory,
     version: base.version(),
     base,
+    dequantize: bindAll(baseLibrary, DEQUANTIZE_SIGNATURES),
     cpu: bindCpu(base, device, directory),
     device,
     createBackend: () => expectAddress(registry.backendByType(CPU_DEVICE_TYPE, null), "a CPU backend"),
@@ -103,7 +140,8 @@ function checkRelease(base: GgmlBase, directory: string): void {
     throw new Error(`ggml in ${directory}: expected tensors of ${TENSOR_OVERHEAD_BYTES} bytes, got ${overhead}`);
   }
   for (const [name, value] of Object.entries(GGML_TYPES) as [GgmlType, number][]) {
-    if (base.typeName(value) !== name || base.typeSize(value) !== BYTES_OF_TYPE[name]) {
+    const { numElements, numBytes } = GGML_BLOCKS[name];
+    if (base.typeName(value) !== name || base.typeSize(value) !== numBytes || base.blockSize(value) !== numElements) {
       throw new Error(`ggml in ${directory}: type ${value} is ${base.typeName(value)}, expected ${name}`);
     }
   }

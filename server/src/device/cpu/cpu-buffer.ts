@@ -2,7 +2,7 @@
 import type { Address } from "../../native/ffi.ts";
 import { expectAddress, GGML_TYPES } from "../../native/ggml.ts";
 import type { CpuDevice } from "./cpu-device.ts";
-import { byteSize, type CpuTensor, type CpuType } from "./cpu-tensor.ts";
+import { byteSize, type CpuTensor, type CpuType, expectWholeBlocks } from "./cpu-tensor.ts";
 
 export type CpuShape = readonly [number] | readonly [number, number] | readonly [number, number, number];
 
@@ -69,6 +69,7 @@ function createTensor(device: CpuDevice, context: Address, spec: CpuTensorSpec):
   if (!spec.shape.every((size) => Number.isSafeInteger(size) && size > 0)) {
     throw new Error(`expected sizes above zero, got [${spec.shape.join(", ")}]`);
   }
+  expectWholeBlocks(spec.type, spec.shape);
   const handle = newTensor(device, context, spec);
   return { handle, type: spec.type, shape: spec.shape };
 }

@@ -5,9 +5,9 @@
 import type { Address } from "../../native/ffi.ts";
 import { expectAddress, GGML_TYPES, type Ggml } from "../../native/ggml.ts";
 import type { CpuDevice } from "./cpu-device.ts";
-import { byteSize, type CpuTensor, type CpuType } from "./cpu-tensor.ts";
+import { byteSize, type CpuTensor, type CpuType, expectWholeBlocks } from "./cpu-tensor.ts";
 
-type InputData = Int32Array | Float32Array | Uint16Array;
+type InputData = Int32Array | Float32Array | Uint16Array | Uint8Array;
 
 export class CpuGraph {
   readonly ggml: Ggml;
@@ -58,6 +58,7 @@ export class CpuGraph {
   empty(type: CpuType, shape: readonly [number] | readonly [number, number]): CpuTensor {
     const { base } = this.ggml;
     const [outer, inner] = shape;
+    expectWholeBlocks(type, shape);
     const handle =
       inner === undefined
         ? base.newTensor1d(this.claim(), GGML_TYPES[type], outer)

@@ -1,6 +1,6 @@
 /** A tensor of the CPU device: where ggml keeps it, its type and its shape. It knows neither memory nor graphs. */
 import type { Address } from "../../native/ffi.ts";
-import type { GgmlType } from "../../native/ggml.ts";
+import { GGML_BLOCKS, type GgmlType } from "../../native/ggml.ts";
 
 export type CpuType = GgmlType;
 
@@ -12,7 +12,36 @@ export interface CpuTensor {
   readonly shape: readonly number[];
 }
 
-export const CPU_TYPE_BYTES: Readonly<Record<CpuType, number>> = { f32: 4, f16: 2, bf16: 2, i32: 4 };
+/** Types of a matrix of weights. With block types a row is whole blocks. */
+export const WEIGHT_TYPES: readonly CpuType[] = [
+  "f32",
+  "f16",
+  "bf16",
+  "q8_0",
+  "q4_0",
+  "q4_1",
+  "q5_0",
+  "q5_1",
+  "q2_K",
+  "q3_K",
+  "q4_K",
+  "q5_K",
+  "q6_K",
+];
+
+/** Of one element; a fraction, and an exact one, where a block of them shares scales. */
+export const CPU_TYPE_BYTES: Readonly<Record<CpuType, number>> = Object.freeze(
+  Object.fromEntries(
+    Object.entries(GGML_BLOCKS).map(([type, { numElements, numBytes }]) => [type, numBytes / numElements]),
+  ) as Record<CpuType, number>,
+);
+
+/** Guards tensors of block types. @throws Error naming the type */
+export function expectWholeBlocks(type: CpuType, shape: readonly number[]): void {
+  const { numElements: block } = GGML_BLOCKS[type];
+  const row = shape.at(-1) ?? 1;
+  if (row % block !== 0) throw new Error(`${type}: expected rows of a multiple of ${block}, got ${row}`);
+}
 
 export function numElements(shape: readonly number[]): number {
   return shape.reduce((product, size) => product * size, 1);
