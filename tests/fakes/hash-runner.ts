@@ -43,6 +43,7 @@ export class HashRunner implements StepRunner {
   async run(input: StepInput): Promise<Float32Array> {
     this.#options.onStep?.(input, this.steps.length);
     this.#check(input);
+    this.#copy(input.blockCopies ?? new Int32Array(0));
     this.steps.push({
       numTokens: input.tokenIds.length,
       numSequences: input.sequences.length,
@@ -87,6 +88,14 @@ export class HashRunner implements StepRunner {
       if (input.positions[i] !== position) throw new Error(`token ${i}: wrong position`);
       if (input.slots[i] !== block * this.blockSize + (position % this.blockSize)) throw new Error(`token ${i}: slot`);
       if (position >= this.maxPositions) throw new Error("position beyond the model");
+    }
+  }
+
+  #copy(pairs: Int32Array): void {
+    for (let i = 0; i < pairs.length; i += 2) {
+      const [from = 0, to = 0] = [pairs[i], pairs[i + 1]].map((block) => (block ?? 0) * this.blockSize);
+      this.#cache.copyWithin(to, from, from + this.blockSize);
+      this.#tokenAt.copyWithin(to, from, from + this.blockSize);
     }
   }
 

@@ -25,6 +25,16 @@ export const MAX_GRPC_CONCURRENT_STREAMS = 100;
 export const MAX_LLM_WORDS = 4096;
 /** Token ids of all stop or all bad words of one LLM request. */
 export const MAX_LLM_WORD_TOKENS = 65_536;
+/** Beams of one LLM request: each step ranks that many squared, times the end ids. */
+export const MAX_LLM_BEAMS = 64;
+/** Alternatives told for each token of one LLM request. */
+export const MAX_LLM_TOP_LOG_PROBS = 100;
+/** Logits that one LLM request may ask back: they are held until they are sent. */
+export const MAX_LLM_LOGITS_BYTES: number = 256 * 1024 * 1024;
+/** Sequences that one row of an LLM request may ask for. */
+export const MAX_LLM_RETURN_SEQUENCES = 256;
+/** Schema, expression or grammar of one LLM request. */
+export const MAX_LLM_GUIDE_CHARS: number = 128 * 1024;
 /** Text of one prompt to tokenise, about a million tokens: merging takes 44 bytes of memory per byte of an unbroken word. */
 export const MAX_PROMPT_BYTES: number = 4 * 1024 * 1024;
 /** Text of all stop or all bad words of one LLM request, tokenised without a pause. */

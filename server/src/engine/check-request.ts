@@ -1,5 +1,12 @@
 /** Refuses a request that no engine of these limits could ever serve. Pure; the texts reach the client. */
-import { MAX_LLM_WORD_TOKENS, MAX_LLM_WORDS } from "../core/limits.ts";
+import {
+  MAX_LLM_BEAMS,
+  MAX_LLM_GUIDE_CHARS,
+  MAX_LLM_LOGITS_BYTES,
+  MAX_LLM_TOP_LOG_PROBS,
+  MAX_LLM_WORD_TOKENS,
+  MAX_LLM_WORDS,
+} from "../core/limits.ts";
 import { ServerError } from "../core/server-error.ts";
 import type { GenerateRequest } from "./generate.ts";
 
@@ -20,6 +27,9 @@ export function checkRequest(request: GenerateRequest, limits: RequestLimits): v
     );
   }
   checkNumbers(request);
+  checkBeams(request);
+  checkGuide(request);
+  checkLogits(request, limits);
   checkTable(request, limits);
   checkTokens(request, limits);
   checkWords("stop words", request.stopWords);
@@ -39,11 +49,54 @@ function checkNumbers(request: GenerateRequest): void {
   atLeast("top_k", request.topK, 0);
   atLeast("top_p", request.topP, 0);
   if (request.topP > 1) refuse(`top_p is ${request.topP}, expected at most 1`);
+  within("top_p_decay", request.topPDecay, 0, 1);
+  within("top_p_min", request.topPMin, 0, 1);
+  within("min_p", request.minP, 0, 1);
+  atLeast("no_repeat_ngram_size", request.noRepeatNgramSize, 0);
   if (!(request.repetitionPenalty > 0 && Number.isFinite(request.repetitionPenalty))) {
     refuse(`repetition_penalty is ${request.repetitionPenalty}, expected a number above 0`);
   }
   if (!Number.isFinite(request.presencePenalty)) refuse("presence_penalty is not a number");
   if (!Number.isFinite(request.frequencyPenalty)) refuse("frequency_penalty is not a number");
+}
+
+function checkBeams(request: GenerateRequest): void {
+  within("beam_width", request.beamWidth, 1, MAX_LLM_BEAMS);
+  within("the number of beams returned", request.numReturnBeams, 1, request.beamWidth);
+  if (!Number.isFinite(request.lengthPenalty)) refuse("len_penalty is not a number");
+  if (!Number.isFinite(request.beamDiversityRate)) refuse("beam_search_diversity_rate is not a number");
+  if (![0, 1, 2].includes(request.earlyStopping)) {
+    refuse(`early_stopping is ${request.earlyStopping}, expected 0, 1 or 2`);
+  }
+  if (request.beamWidth > 1 && request.guide !== undefined) {
+    throw new ServerError("unsupported", "guided decoding is not supported together with beam search");
+  }
+}
+
+function checkGuide({ guide }: GenerateRequest): void {
+  if (guide !== undefined && guide.text.length > MAX_LLM_GUIDE_CHARS) {
+    refuse(`the guide has ${guide.text.length} characters, expected at most ${MAX_LLM_GUIDE_CHARS}`);
+  }
+}
+
+/** Rows of logits are kept until they are sent. */
+function checkLogits(request: GenerateRequest, limits: RequestLimits): void {
+  within(
+    "the number of top log-probabilities",
+    request.topLogProbs,
+    0,
+    Math.min(MAX_LLM_TOP_LOG_PROBS, limits.vocabSize),
+  );
+  const numPrompt = request.promptTokens.length;
+  const numNew = Math.min(request.maxTokens, limits.maxSequenceLength - numPrompt) * request.beamWidth;
+  const numRows = (request.contextLogits ? numPrompt : 0) + (request.generationLogits ? numNew : 0);
+  const bytes = numRows * limits.vocabSize * Float32Array.BYTES_PER_ELEMENT;
+  if (bytes > MAX_LLM_LOGITS_BYTES) {
+    refuse(
+      `the logits asked for take ${bytes} bytes (${numRows} rows of ${limits.vocabSize}), expected at most ` +
+        `${MAX_LLM_LOGITS_BYTES}: ask for fewer tokens`,
+    );
+  }
 }
 
 function checkTokens(request: GenerateRequest, limits: RequestLimits): void {
@@ -79,6 +132,10 @@ function checkWords(what: string, words: readonly Int32Array[]): void {
 
 function atLeast(what: string, value: number, least: number): void {
   if (!(value >= least && Number.isFinite(value))) refuse(`${what} is ${value}, expected at least ${least}`);
+}
+
+function within(what: string, value: number, least: number, most: number): void {
+  if (!(value >= least && value <= most)) refuse(`${what} is ${value}, expected ${least} to ${most}`);
 }
 
 function refuse(message: string): never {

@@ -3,7 +3,8 @@
  * late finds several steps' tokens in one chunk, at four bytes each. Knows nothing of how tokens are made.
  */
 import { ServerError } from "../core/server-error.ts";
-import type { FinishReason, GeneratedChunk, Usage } from "./generate.ts";
+import type { BeamResult, FinishReason, GeneratedChunk, GeneratedExtras, Usage } from "./generate.ts";
+import { ExtrasBuffer } from "./generated-extras.ts";
 import type { SequenceSink } from "./sequence.ts";
 
 type Result = IteratorResult<GeneratedChunk, undefined>;
@@ -19,6 +20,8 @@ export class ChunkQueue implements SequenceSink, AsyncIterableIterator<Generated
   #logProbs: Float32Array;
   #numTokens = 0;
   #cumLogProb = 0;
+  #extras: ExtrasBuffer | undefined;
+  #beams: readonly BeamResult[] | undefined;
   #end: { reason: FinishReason; usage: Usage } | undefined;
   #error: ServerError | undefined;
   #isOver = false;
@@ -48,6 +51,15 @@ export class ChunkQueue implements SequenceSink, AsyncIterableIterator<Generated
     this.#numTokens += 1;
     this.#cumLogProb += logProb;
     this.#wakeSoon();
+  }
+
+  extra<K extends keyof GeneratedExtras>(kind: K, values: GeneratedExtras[K]): void {
+    this.#extras ??= new ExtrasBuffer();
+    this.#extras.add(kind, values);
+  }
+
+  beams(results: readonly BeamResult[]): void {
+    this.#beams = results;
   }
 
   finished(reason: FinishReason, usage: Usage): void {
@@ -116,6 +128,8 @@ export class ChunkQueue implements SequenceSink, AsyncIterableIterator<Generated
       tokenIds: this.#tokens.slice(0, this.#numTokens),
       logProbs: this.#withLogProbs ? this.#logProbs.slice(0, this.#numTokens) : NO_LOG_PROBS,
       cumLogProb: this.#withLogProbs ? this.#cumLogProb : 0,
+      ...(this.#extras === undefined ? {} : { extras: this.#extras.take() }),
+      ...(end === undefined || this.#beams === undefined ? {} : { beams: this.#beams }),
       ...(end === undefined ? {} : { finishReason: end.reason, usage: end.usage }),
     };
     this.#numTokens = 0;

@@ -13,6 +13,18 @@ export interface PromptTable {
   readonly numRows: number;
 }
 
+/** What the output must look like. `choice` is a JSON list of the texts allowed; `json` is any JSON and has no text. */
+export interface Guide {
+  readonly type: "json" | "json_schema" | "regex" | "ebnf_grammar" | "choice";
+  readonly text: string;
+}
+
+/**
+ * When a beam search ends: 1 = once as many hypotheses ended as there are beams, 0 = once no running beam at its present
+ * length can beat them, 2 = once none could at any length.
+ */
+export type EarlyStopping = 0 | 1 | 2;
+
 export interface GenerateRequest {
   readonly promptTokens: Int32Array;
   /** New tokens at most; cut to what the model's context leaves. */
@@ -31,6 +43,14 @@ export interface GenerateRequest {
   readonly topK: number;
   /** Probability mass kept; 0 or 1 = all. */
   readonly topP: number;
+  /** Factor on top-p after every token, down to `topPMin`; 1 = off. The token `topPResetId` (-1 = none) sets it back. */
+  readonly topPDecay: number;
+  readonly topPMin: number;
+  readonly topPResetId: number;
+  /** Tokens less likely than this share of the best one's probability never come; 0 = off. */
+  readonly minP: number;
+  /** No sequence of that many tokens, prompt included, comes twice; 0 = off. */
+  readonly noRepeatNgramSize: number;
   /** Equal seeds give equal outputs, whatever else is in the batch. Absent = a random one. */
   readonly seed?: bigint | undefined;
   /** Multiplicative, over prompt and output; 1 = off. */
@@ -45,6 +65,24 @@ export interface GenerateRequest {
   readonly logitBias?: Float32Array | undefined;
   /** Ask for the log-probability of each output token under the model's own distribution. */
   readonly logProbs: boolean;
+  /** Ask for that many most likely tokens at the place of each output token, and of each prompt token if those are asked for. */
+  readonly topLogProbs: number;
+  /** Ask for the log-probability of each prompt token but the first. */
+  readonly promptLogProbs: boolean;
+  /** Ask for the logits after each prompt token, and for those that each output token was chosen by. */
+  readonly contextLogits: boolean;
+  readonly generationLogits: boolean;
+  /** 1 = no beam search. Beams rank by log-probability / length ^ lengthPenalty. */
+  readonly beamWidth: number;
+  /** Best beams given back, at most `beamWidth`. */
+  readonly numReturnBeams: number;
+  readonly lengthPenalty: number;
+  readonly earlyStopping: EarlyStopping;
+  /** Added to the rank of a candidate, times the place of the beam that it continues: above 0 favours worse beams. */
+  readonly beamDiversityRate: number;
+  readonly guide?: Guide | undefined;
+  /** Name of a function of the model's own that changes the logits first; "" = none. */
+  readonly logitsPostProcessor: string;
   /** Requests with different salts share no cache blocks. */
   readonly cacheSalt: string;
   readonly promptTable?: PromptTable | undefined;
@@ -64,6 +102,32 @@ export interface Usage {
   readonly lastTokenNs: number;
 }
 
+/** One finished beam. */
+export interface BeamResult {
+  readonly tokenIds: Int32Array;
+  /** One per token id. */
+  readonly logProbs: Float32Array;
+  /** Sum of them, and of the end token's where one came. */
+  readonly cumLogProb: number;
+  /** [tokenIds.length, vocab]; empty when not asked for. */
+  readonly logits: Float32Array;
+}
+
+/** What few requests ask for. Like the tokens, each list holds what is new since the last chunk. */
+export interface GeneratedExtras {
+  /** [prompt tokens, vocab] */
+  contextLogits: Float32Array;
+  /** [output tokens, vocab] */
+  generationLogits: Float32Array;
+  /** [output tokens, topLogProbs], best first. */
+  topIds: Int32Array;
+  topLogProbs: Float32Array;
+  /** [prompt tokens - 1] and [prompt tokens - 1, topLogProbs]: the first token has no probability. */
+  promptLogProbs: Float32Array;
+  promptTopIds: Int32Array;
+  promptTopLogProbs: Float32Array;
+}
+
 /** New tokens since the last chunk. A consumer that is late gets several steps in one chunk. */
 export interface GeneratedChunk {
   readonly tokenIds: Int32Array;
@@ -71,6 +135,10 @@ export interface GeneratedChunk {
   readonly logProbs: Float32Array;
   /** Sum over all output tokens so far; 0 when not asked for. */
   readonly cumLogProb: number;
+  /** Present once there was any. */
+  readonly extras?: Readonly<GeneratedExtras>;
+  /** Present on the last chunk of a beam search, best first; its tokens are in here only. */
+  readonly beams?: readonly BeamResult[];
   /** Present on the last chunk. */
   readonly finishReason?: FinishReason;
   readonly usage?: Usage;
@@ -98,10 +166,25 @@ export const NEUTRAL_REQUEST: GenerateRequest = Object.freeze({
   temperature: 1,
   topK: 1,
   topP: 0,
+  topPDecay: 1,
+  topPMin: 1e-6,
+  topPResetId: -1,
+  minP: 0,
+  noRepeatNgramSize: 0,
   repetitionPenalty: 1,
   presencePenalty: 0,
   frequencyPenalty: 0,
   promptIgnoreLength: 0,
   logProbs: false,
+  topLogProbs: 0,
+  promptLogProbs: false,
+  contextLogits: false,
+  generationLogits: false,
+  beamWidth: 1,
+  numReturnBeams: 1,
+  lengthPenalty: 0,
+  earlyStopping: 1,
+  beamDiversityRate: 0,
+  logitsPostProcessor: "",
   cacheSalt: "",
 });

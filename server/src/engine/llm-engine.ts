@@ -2,18 +2,19 @@
  * The step loop: plan, run, sample, hand out. Requests join and leave between steps. It knows tokens only: no text, no
  * tensors, no protocol, and of the device only that it runs steps.
  */
-import { createHash } from "node:crypto";
 import { ServerError } from "../core/server-error.ts";
+import { admitRequest } from "./admit-request.ts";
+import type { BeamGroup } from "./beam-group.ts";
 import { checkRequest, type RequestLimits } from "./check-request.ts";
 import { ChunkQueue } from "./chunk-queue.ts";
+import type { EngineServices } from "./engine-services.ts";
 import { type EngineStats, ZERO_STATS } from "./engine-stats.ts";
-import type { FinishReason, GeneratedChunk, GenerateRequest, Generator } from "./generate.ts";
-import { endsWith } from "./logit-rules.ts";
-import { Sampler } from "./sampler.ts";
-import { Sequence, type SequenceSink } from "./sequence.ts";
+import type { FinishReason, GeneratedChunk, GenerateRequest, Generator, Usage } from "./generate.ts";
+import type { Sequence, SequenceSink } from "./sequence.ts";
 import { StepBatch } from "./step-batch.ts";
 import { type CapacityPolicy, type StepPlan, StepPlanner } from "./step-planner.ts";
 import type { StepRunner } from "./step-runner.ts";
+import { TokenStep } from "./token-step.ts";
 
 export interface EngineConfig {
   /** Sequences of one step. */
@@ -48,7 +49,12 @@ export class LlmEngine implements Generator {
   readonly #config: EngineConfig;
   readonly #planner: StepPlanner;
   readonly #batch: StepBatch;
-  readonly #sampler: Sampler;
+  readonly #tokenStep: TokenStep;
+  readonly #services: EngineServices;
+  /** Sequences whose guide is being prepared: the planner does not know them yet. */
+  readonly #preparing = new Set<Sequence>();
+  /** Beam searches whose beams have all offered their scores in this step. */
+  readonly #complete: BeamGroup[] = [];
   readonly #stats: EngineStats;
   readonly #onTurn: TurnListener;
   #loop: Promise<void> = Promise.resolve();
@@ -57,13 +63,19 @@ export class LlmEngine implements Generator {
   #closed: ServerError | undefined;
   #hasCancelled = false;
 
-  constructor(runner: StepRunner, config: EngineConfig, onTurn: TurnListener = () => undefined) {
+  constructor(
+    runner: StepRunner,
+    config: EngineConfig,
+    onTurn: TurnListener = () => undefined,
+    services: EngineServices = {},
+  ) {
     const { blockSize, numBlocks, vocabSize, hiddenSize } = runner;
     this.#runner = runner;
     this.#config = config;
     this.#planner = new StepPlanner({ ...config, blockSize, numBlocks });
     this.#batch = new StepBatch(runner);
-    this.#sampler = new Sampler(vocabSize);
+    this.#tokenStep = new TokenStep(vocabSize);
+    this.#services = services;
     this.#stats = {
       ...ZERO_STATS,
       maxRequests: config.maxSequences,
@@ -101,12 +113,33 @@ export class LlmEngine implements Generator {
         },
       );
     }
-    const limits = { ...this.limits, blockSize: this.#runner.blockSize };
-    const sequence = new Sequence(withTableSalt(request), sink, limits);
+    const { blockSize, numBlocks } = this.#runner;
+    const limits = { ...this.limits, blockSize, numBlocks, maxSequences: this.#config.maxSequences };
+    const sequence = admitRequest(request, sink, limits, this.#services);
     sequence.arrivalNs = nowNs();
+    if (request.guide === undefined) this.#start(sequence);
+    else void this.#prepareGuide(sequence);
+    return sequence;
+  }
+
+  #start(sequence: Sequence): void {
     this.#planner.add(sequence);
     this.#wake();
-    return sequence;
+  }
+
+  /** Never rejects. The steps of others go on meanwhile. */
+  async #prepareGuide(sequence: Sequence): Promise<void> {
+    this.#preparing.add(sequence);
+    try {
+      const { guide } = sequence.request;
+      if (guide !== undefined) sequence.guide = await this.#services.guides?.open(guide, sequence.endIds);
+    } catch (error) {
+      if (this.#preparing.delete(sequence)) sequence.sink.failed(ServerError.from(error));
+      this.#onTurn();
+      return;
+    }
+    if (this.#preparing.delete(sequence)) this.#start(sequence);
+    else sequence.guide?.close(); // it was cancelled, or the engine was closed
   }
 
   /** Ends a sequence by the end of the step in flight; its blocks are free then. */
@@ -119,7 +152,7 @@ export class LlmEngine implements Generator {
   stats(): Readonly<EngineStats> {
     const stats = this.#stats;
     const planner = this.#planner;
-    stats.active = planner.numRunning + planner.numWaiting;
+    stats.active = planner.numRunning + planner.numWaiting + this.#preparing.size;
     stats.waiting = Math.max(0, stats.active - stats.scheduled);
     stats.paused = planner.numPaused;
     stats.preemptions = planner.numPreemptions;
@@ -140,6 +173,7 @@ export class LlmEngine implements Generator {
     this.#closed ??= new ServerError("unavailable", "the engine is closed");
     await this.#loop;
     this.#failAll(this.#closed);
+    await this.#services.guides?.close();
     await this.#runner.close();
   }
 
@@ -180,6 +214,7 @@ export class LlmEngine implements Generator {
     this.#countStep(plan);
     this.#onTurn();
     const logits = await this.#runner.run(input);
+    for (const { guide } of plan.sequences) if (guide?.pending !== undefined) await guide.pending;
     this.#applyLogits(plan, logits, nowNs());
     this.#stats.lastStepMs = (nowNs() - start) / 1e6;
     this.#stats.totalStepMs += this.#stats.lastStepMs;
@@ -192,49 +227,78 @@ export class LlmEngine implements Generator {
       const sequence = plan.sequences[i];
       if (sequence === undefined) break;
       this.#planner.computed(sequence, plan.queryLengths[i] ?? 0);
+      const promptRows = this.#batch.promptRows[i] ?? 0;
+      const rows = logits.subarray(row * vocabSize, (row + promptRows) * vocabSize);
+      row += promptRows;
+      if (promptRows > 0) this.#tokenStep.takePrompt(sequence, rows, promptRows);
       if (sequence.numComputed < sequence.numTokens) continue; // a chunk in the middle of a prompt
-      const scores = logits.subarray(row * vocabSize, (row + 1) * vocabSize);
-      row += 1;
-      if (!sequence.cancelled) this.#takeToken(sequence, scores, now);
+      if (promptRows === 0 || sequence.numTokens !== sequence.promptLength) row += 1;
+      const last = logits.subarray((row - 1) * vocabSize, row * vocabSize);
+      if (!sequence.cancelled) this.#takeRow(sequence, last, now);
+    }
+    // Beams change places once nothing of this step looks at them any more.
+    for (const group of this.#complete) this.#advance(group, now);
+    this.#complete.length = 0;
+  }
+
+  #takeRow(sequence: Sequence, row: Float32Array, now: number): void {
+    const { group } = sequence;
+    try {
+      if (group !== undefined) {
+        if (!group.isOver && group.offer(sequence, row, this.#tokenStep.sampler)) this.#complete.push(group);
+        return;
+      }
+      const reason = this.#tokenStep.take(sequence, row, now);
+      if (reason !== undefined) this.#finish(sequence, reason);
+    } catch (error) {
+      this.#failOne(sequence, error);
     }
   }
 
-  #takeToken(sequence: Sequence, row: Float32Array, now: number): void {
-    const token = this.#sampler.sample(row, sequence);
-    if (token < 0) {
-      this.#planner.remove(sequence);
-      sequence.sink.failed(
-        new ServerError(
-          "internal",
-          `no token can be chosen after ${sequence.numTokens} tokens: every logit is NaN or forbidden`,
-        ),
-      );
-      return;
-    }
-    if (sequence.firstTokenNs === 0) sequence.firstTokenNs = now;
-    sequence.lastTokenNs = now;
-    if (sequence.request.endIds.includes(token)) {
-      this.#finish(sequence, "end");
-      return;
-    }
-    const logProb = sequence.request.logProbs ? this.#sampler.logProb(row, token) : 0;
-    sequence.append(token);
-    sequence.sink.token(token, logProb);
-    if (hasStopWord(sequence)) this.#finish(sequence, "stop");
-    else if (sequence.numTokens === sequence.maxLength) this.#finish(sequence, "length");
+  #advance(group: BeamGroup, now: number): void {
+    if (group.isOver || group.leader.cancelled || !group.advance(this.#planner, now)) return;
+    const { reason, usage } = group.finish(this.#planner);
+    this.#countTokens(usage);
+    group.leader.sink.finished(reason, usage);
   }
 
   #finish(sequence: Sequence, reason: FinishReason): void {
-    this.#planner.remove(sequence);
-    this.#stats.inputTokens += sequence.promptLength;
-    this.#stats.outputTokens += sequence.numOutput;
-    sequence.sink.finished(reason, sequence.usage());
+    const usage = sequence.group?.cancelledUsage() ?? sequence.usage();
+    this.#remove(sequence);
+    this.#countTokens(usage);
+    sequence.sink.finished(reason, usage);
+  }
+
+  /** With all the beams it belongs to. */
+  #remove(sequence: Sequence): void {
+    this.#preparing.delete(sequence);
+    if (sequence.group === undefined) this.#planner.remove(sequence);
+    else sequence.group.remove(this.#planner);
+    sequence.guide?.close();
+  }
+
+  #countTokens(usage: Usage): void {
+    this.#stats.inputTokens += usage.promptTokens;
+    this.#stats.outputTokens += usage.outputTokens;
+  }
+
+  /** An error of a request's own rules: others do not notice. */
+  #failOne(sequence: Sequence, error: unknown): void {
+    this.#remove(sequence);
+    sequence.sink.failed(ServerError.from(error));
   }
 
   #dropCancelled(): void {
     if (!this.#hasCancelled) return;
     this.#hasCancelled = false;
-    for (const sequence of [...this.#planner.sequences()]) if (sequence.cancelled) this.#finish(sequence, "cancelled");
+    for (const sequence of this.#requests()) if (sequence.cancelled) this.#finish(sequence, "cancelled");
+  }
+
+  /** One sequence of every request in the engine. */
+  #requests(): Set<Sequence> {
+    const requests = new Set(this.#preparing);
+    for (const sequence of this.#planner.sequences()) requests.add(sequence.group?.leader ?? sequence);
+    return requests;
   }
 
   #countStep(plan: StepPlan): void {
@@ -273,8 +337,8 @@ export class LlmEngine implements Generator {
   }
 
   #failAll(error: ServerError): void {
-    for (const sequence of [...this.#planner.sequences()]) {
-      this.#planner.remove(sequence);
+    for (const sequence of this.#requests()) {
+      this.#remove(sequence);
       sequence.sink.failed(error);
     }
   }
@@ -283,19 +347,4 @@ export class LlmEngine implements Generator {
 /** System-wide monotonic clock, so that times of different processes compare. */
 export function nowNs(): number {
   return Number(process.hrtime.bigint());
-}
-
-function hasStopWord(sequence: Sequence): boolean {
-  for (const word of sequence.request.stopWords) {
-    if (word.length <= sequence.numOutput && endsWith(sequence, word, word.length)) return true;
-  }
-  return false;
-}
-
-/** Ids that stand for table rows mean something else with another table: such prompts share cache blocks by content. */
-function withTableSalt(request: GenerateRequest): GenerateRequest {
-  const table = request.promptTable;
-  if (table === undefined) return request;
-  const bytes = new Uint8Array(table.values.buffer, table.values.byteOffset, table.values.byteLength);
-  return { ...request, cacheSalt: `${request.cacheSalt}#${createHash("sha256").update(bytes).digest("base64")}` };
 }

@@ -11,6 +11,9 @@ export function needsRules(sequence: Sequence): boolean {
     sequence.occurrences !== undefined ||
     request.logitBias !== undefined ||
     request.badWords.length > 0 ||
+    request.noRepeatNgramSize > 0 ||
+    sequence.guide !== undefined ||
+    sequence.postProcess !== undefined ||
     sequence.numOutput < request.minTokens
   );
 }
@@ -18,16 +21,14 @@ export function needsRules(sequence: Sequence): boolean {
 /** Changes `scores`, [vocab], in place for the next token of the sequence; `temperature` is positive. */
 export function applyRules(scores: Float32Array, sequence: Sequence, temperature: number): void {
   const { request } = sequence;
+  sequence.postProcess?.(scores, sequence.tokens.subarray(0, sequence.numTokens), sequence.promptLength);
   if (request.logitBias !== undefined) addBias(scores, request.logitBias);
   if (temperature !== 1) scale(scores, 1 / temperature);
   if (sequence.occurrences !== undefined) penalise(scores, sequence, sequence.occurrences);
-  for (const word of request.badWords) {
-    const last = word[word.length - 1];
-    if (last !== undefined && endsWith(sequence, word, word.length - 1)) scores[last] = Number.NEGATIVE_INFINITY;
-  }
-  if (sequence.numOutput < request.minTokens) {
-    for (const id of request.endIds) if (id >= 0 && id < scores.length) scores[id] = Number.NEGATIVE_INFINITY;
-  }
+  banWords(scores, sequence);
+  if (request.noRepeatNgramSize > 0) banRepeats(scores, sequence, request.noRepeatNgramSize);
+  if (sequence.guide !== undefined) applyMask(scores, sequence.guide.mask);
+  if (sequence.numOutput < request.minTokens && !mustEnd(sequence)) ban(scores, sequence.endIds);
 }
 
 /** Whether the sequence's tokens end with the first `length` tokens of `word`. */
@@ -35,6 +36,46 @@ export function endsWith(sequence: Sequence, word: Int32Array, length: number): 
   const start = sequence.numTokens - length;
   if (start < 0) return false;
   for (let i = 0; i < length; i++) if (sequence.tokens[start + i] !== word[i]) return false;
+  return true;
+}
+
+function banWords(scores: Float32Array, sequence: Sequence): void {
+  for (const word of sequence.request.badWords) {
+    const last = word[word.length - 1];
+    if (last !== undefined && endsWith(sequence, word, word.length - 1)) scores[last] = Number.NEGATIVE_INFINITY;
+  }
+}
+
+function ban(scores: Float32Array, ids: Int32Array): void {
+  for (const id of ids) if (id >= 0 && id < scores.length) scores[id] = Number.NEGATIVE_INFINITY;
+}
+
+/** Forbids each token that followed the last `size - 1` tokens before. */
+function banRepeats(scores: Float32Array, { tokens, numTokens }: Sequence, size: number): void {
+  const tail = numTokens - size + 1;
+  for (let start = 0; start < tail; start++) {
+    let same = 0;
+    while (same < size - 1 && tokens[start + same] === tokens[tail + same]) same += 1;
+    const next = tokens[start + size - 1] ?? -1;
+    if (same === size - 1 && next < scores.length) scores[next] = Number.NEGATIVE_INFINITY;
+  }
+}
+
+/** One bit a token, 1 = allowed; tokens beyond the mask are not. */
+function applyMask(scores: Float32Array, mask: Int32Array): void {
+  for (let id = 0; id < scores.length; id++) {
+    if ((((mask[id >> 5] ?? 0) >>> (id & 31)) & 1) === 0) scores[id] = Number.NEGATIVE_INFINITY;
+  }
+}
+
+/** A text that is complete and cannot go on ends, however short it is. */
+function mustEnd({ guide, endIds }: Sequence): boolean {
+  if (guide === undefined) return false;
+  for (let word = 0; word < guide.mask.length; word++) {
+    let bits = guide.mask[word] ?? 0;
+    for (const id of endIds) if (id >> 5 === word) bits &= ~(1 << (id & 31));
+    if (bits !== 0) return false;
+  }
   return true;
 }
 

@@ -30,18 +30,20 @@ export class Sampler {
     this.#scores.set(row);
     applyRules(this.#scores, sequence, temperature);
     if (isGreedy) return argmax(this.#scores);
-    return this.#draw(request.topK, request.topP, uniformAt(sequence.seedLow, sequence.seedHigh, sequence.numOutput));
+    const u = uniformAt(sequence.seedLow, sequence.seedHigh, sequence.numOutput);
+    return this.#draw(request.topK, sequence.topP, request.minP, u);
   }
 
-  /** Log-probability of a token under the model's own distribution: no temperature, no penalty. */
-  logProb(row: Float32Array, token: number): number {
-    const best = row[argmax(row)] ?? 0;
-    let sum = 0;
-    for (let i = 0; i < row.length; i++) sum += Math.exp((row[i] ?? 0) - best);
-    return (row[token] ?? 0) - best - Math.log(sum);
+  /** The scores that a beam is ranked by: the row after the request's rules. Valid until the next call. */
+  ruledScores(row: Float32Array, sequence: Sequence): Float32Array {
+    const { temperature } = sequence.request;
+    if (temperature === 1 && !needsRules(sequence)) return row;
+    this.#scores.set(row);
+    applyRules(this.#scores, sequence, temperature === 0 ? 1 : temperature);
+    return this.#scores;
   }
 
-  #draw(topK: number, topP: number, u: number): number {
+  #draw(topK: number, topP: number, minP: number, u: number): number {
     const bestId = argmax(this.#scores);
     if (bestId < 0) return -1;
     const best = this.#scores[bestId] ?? 0;
@@ -49,14 +51,20 @@ export class Sampler {
     const limitsCount = topK > 0 && topK < this.#vocabSize;
     const limitsMass = topP > 0 && topP < 1;
     if (!limitsCount && !limitsMass) {
-      const all = this.#collectAll(best);
+      const all = this.#collectAll(best, minP);
       return this.#pick(all, u * this.#sumWeights(all));
     }
     const candidates = limitsCount ? this.#collectTop(topK, best) : this.#collectHeavy(topP, best);
-    if (!limitsMass) return this.#pick(candidates, u * this.#sumWeights(candidates));
+    if (!limitsMass) return this.#pickLikely(candidates, minP, u);
     // With top-k in force the mass is that of the k best; else it is that of the whole vocabulary.
     const mass = limitsCount ? this.#sumWeights(candidates) : this.#totalMass(best);
-    const count = this.#countMass(candidates, topP * mass);
+    return this.#pickLikely(this.#countMass(candidates, topP * mass), minP, u);
+  }
+
+  /** Picks among the leading candidates that weigh `minP` at least; weights are relative to the best one's. */
+  #pickLikely(candidates: number, minP: number, u: number): number {
+    let count = candidates;
+    while (count > 1 && (this.#weights[count - 1] ?? 0) < minP) count -= 1;
     return this.#pick(count, u * this.#sumWeights(count));
   }
 
@@ -87,11 +95,11 @@ export class Sampler {
     return this.#ids[0] ?? -1;
   }
 
-  #collectAll(best: number): number {
+  #collectAll(best: number, minP: number): number {
     let count = 0;
     for (let id = 0; id < this.#vocabSize; id++) {
       const weight = Math.exp((this.#scores[id] ?? 0) - best);
-      if (!(weight > 0)) continue;
+      if (!(weight > 0 && weight >= minP)) continue;
       this.#ids[count] = id;
       this.#weights[count] = weight;
       count += 1;

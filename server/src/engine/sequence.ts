@@ -7,13 +7,21 @@
  */
 import { randomBytes } from "node:crypto";
 import type { ServerError } from "../core/server-error.ts";
-import type { FinishReason, GenerateRequest, Usage } from "./generate.ts";
+import type { BeamGroup } from "./beam-group.ts";
+import type { BeamResult, FinishReason, GeneratedExtras, GenerateRequest, Usage } from "./generate.ts";
+import type { GuideSession } from "./guide/guides.ts";
+import type { LogitsPostProcessor } from "./logits-post-processor.ts";
+import type { StopTexts } from "./stop-texts.ts";
 
 /** Where the results of a sequence go. Called from the step loop: must not throw and must not wait. */
 export interface SequenceSink {
   /** Its first step is about to run: from here on a crash costs this request. */
   started(): void;
   token(tokenId: number, logProb: number): void;
+  /** More of a list that the request asked for; the array is the sink's from here on. */
+  extra<K extends keyof GeneratedExtras>(kind: K, values: GeneratedExtras[K]): void;
+  /** All of a beam search, before its end is told. */
+  beams(results: readonly BeamResult[]): void;
   finished(reason: FinishReason, usage: Usage): void;
   failed(error: ServerError): void;
 }
@@ -43,6 +51,17 @@ export class Sequence {
   reusedBlocks = 0;
   newBlocks = 0;
   cancelled = false;
+  /** Top-p for the next token: it moves when the request lets it decay. */
+  topP: number;
+  /** Prompt tokens whose rows were handed out; they are computed once even if the sequence is preempted. */
+  numPromptRows = 0;
+  /** The beam search that it is a beam of. */
+  group: BeamGroup | undefined;
+  /** Ids that end it: those of the request, or of the tokenizer where a guide needs one. */
+  endIds: Int32Array;
+  guide: GuideSession | undefined;
+  stopTexts: StopTexts | undefined;
+  postProcess: LogitsPostProcessor | undefined;
   arrivalNs = 0;
   firstScheduledNs = 0;
   firstTokenNs = 0;
@@ -60,6 +79,8 @@ export class Sequence {
     const seed = request.seed ?? randomBytes(8).readBigUInt64LE();
     this.seedLow = Number(BigInt.asIntN(32, seed));
     this.seedHigh = Number(BigInt.asIntN(32, seed >> 32n));
+    this.topP = request.topP;
+    this.endIds = request.endIds;
     this.occurrences = hasPenalty(request) ? new Map() : undefined;
     for (let i = 0; i < this.promptLength; i++) {
       this.#count(request.promptTokens[i] ?? 0, i >= request.promptIgnoreLength ? 1 : 0);
@@ -71,14 +92,29 @@ export class Sequence {
   }
 
   append(token: number): void {
-    if (this.numTokens === this.tokens.length) {
-      const larger = new Int32Array(Math.min(this.maxLength, this.tokens.length * 2));
-      larger.set(this.tokens);
-      this.tokens = larger;
-    }
+    if (this.numTokens === this.tokens.length) this.#reserve(Math.min(this.maxLength, this.tokens.length * 2));
     this.tokens[this.numTokens] = token;
     this.numTokens += 1;
     this.#count(token, 1);
+    if (this.request.topPDecay !== 1) this.#decayTopP(token);
+  }
+
+  /** Takes over the tokens of another sequence of the same request. What is computed of them is the planner's business. */
+  becomeCopyOf(other: Sequence): void {
+    if (this.tokens.length < other.numTokens) this.#reserve(other.tokens.length);
+    this.tokens.set(other.tokens.subarray(0, other.numTokens));
+    this.numTokens = other.numTokens;
+    this.numPromptRows = other.numPromptRows;
+    this.firstScheduledNs = other.firstScheduledNs;
+    if (this.occurrences === undefined || other.occurrences === undefined) return;
+    this.occurrences.clear();
+    for (const [token, count] of other.occurrences) this.occurrences.set(token, count);
+  }
+
+  /** Whether rows of logits for its prompt are wanted that were not handed out yet. */
+  get wantsPromptRows(): boolean {
+    const { contextLogits, promptLogProbs } = this.request;
+    return (contextLogits || promptLogProbs) && this.numPromptRows < this.promptLength;
   }
 
   usage(): Usage {
@@ -92,6 +128,17 @@ export class Sequence {
       firstTokenNs: this.firstTokenNs,
       lastTokenNs: this.lastTokenNs,
     };
+  }
+
+  #reserve(capacity: number): void {
+    const larger = new Int32Array(capacity);
+    larger.set(this.tokens);
+    this.tokens = larger;
+  }
+
+  #decayTopP(token: number): void {
+    const { topP, topPDecay, topPMin, topPResetId } = this.request;
+    this.topP = token === topPResetId ? topP : Math.max(topPMin, this.topP * topPDecay);
   }
 
   #count(token: number, weight: number): void {

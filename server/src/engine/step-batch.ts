@@ -14,6 +14,8 @@ export class StepBatch {
   #positions = new Int32Array(0);
   #slots = new Int32Array(0);
   #logitRows = new Int32Array(0);
+  /** Of the plan filled last: how many rows of each sequence are wanted for its prompt. They come before its last row. */
+  readonly promptRows: number[] = [];
 
   constructor(shape: { readonly blockSize: number; readonly vocabSize: number; readonly hiddenSize: number }) {
     this.#blockSize = shape.blockSize;
@@ -21,12 +23,16 @@ export class StepBatch {
     this.#hiddenSize = shape.hiddenSize;
   }
 
-  /** One logit row per sequence whose tokens are all computed after this step, in the order of the plan. */
+  /**
+   * In the order of the plan: the rows of the prompt where they are wanted, and one row per sequence whose tokens are all
+   * computed after this step, unless the last row of its prompt is that row already.
+   */
   fill(plan: StepPlan): StepInput {
     if (plan.numTokens > this.#tokenIds.length) this.#grow(plan.numTokens);
     const sequences: StepSequence[] = [];
     let at = 0;
     let numRows = 0;
+    this.promptRows.length = 0;
     for (let i = 0; i < plan.sequences.length; i++) {
       const sequence = plan.sequences[i];
       const length = plan.queryLengths[i] ?? 0;
@@ -34,8 +40,11 @@ export class StepBatch {
       const contextLength = sequence.numComputed + length;
       sequences.push({ queryStart: at, queryLength: length, contextLength, blockTable: sequence.blockTable });
       this.#writeTokens(sequence, length, at);
+      const promptRows = this.#writePromptRows(sequence, length, at, numRows);
+      this.promptRows.push(promptRows);
+      numRows += promptRows;
       at += length;
-      if (contextLength === sequence.numTokens) {
+      if (contextLength === sequence.numTokens && !(promptRows > 0 && contextLength === sequence.promptLength)) {
         this.#logitRows[numRows] = at - 1;
         numRows += 1;
       }
@@ -48,7 +57,20 @@ export class StepBatch {
       logitRows: this.#logitRows.subarray(0, numRows),
     };
     const embeddings = this.#embeddings(plan);
-    return embeddings === undefined ? input : { ...input, embeddings };
+    const withCopies =
+      plan.blockCopies.length === 0 ? input : { ...input, blockCopies: Int32Array.from(plan.blockCopies) };
+    return embeddings === undefined ? withCopies : { ...withCopies, embeddings };
+  }
+
+  /** Wants the rows of the prompt tokens among these; gives their number. */
+  #writePromptRows(sequence: Sequence, length: number, at: number, numRows: number): number {
+    if (!sequence.wantsPromptRows) return 0;
+    const first = Math.max(sequence.numComputed, sequence.numPromptRows);
+    const end = Math.min(sequence.numComputed + length, sequence.promptLength);
+    for (let position = first; position < end; position++) {
+      this.#logitRows[numRows + position - first] = at + position - sequence.numComputed;
+    }
+    return Math.max(0, end - first);
   }
 
   #writeTokens(sequence: Sequence, length: number, at: number): void {

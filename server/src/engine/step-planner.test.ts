@@ -8,6 +8,8 @@ import { type PlannerConfig, type StepPlan, StepPlanner } from "./step-planner.t
 const SINK = {
   started: (): void => undefined,
   token: (): void => undefined,
+  extra: (): void => undefined,
+  beams: (): void => undefined,
   finished: (): void => undefined,
   failed: (): void => undefined,
 };

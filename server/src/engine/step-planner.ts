@@ -34,6 +34,8 @@ export interface StepPlan {
   /** Tokens of prompts among them, and the sequences those belong to. */
   numContextTokens: number;
   numContextSequences: number;
+  /** Pairs of blocks to copy before the step: from, to. */
+  readonly blockCopies: number[];
 }
 
 export class StepPlanner {
@@ -49,7 +51,10 @@ export class StepPlanner {
     numTokens: 0,
     numContextTokens: 0,
     numContextSequences: 0,
+    blockCopies: [],
   };
+  /** Copies due since the last plan. */
+  #copies: number[] = [];
   /** Tokens that prompts may still take in the step being planned. */
   #contextBudget = 0;
   #numPreemptions = 0;
@@ -106,6 +111,20 @@ export class StepPlanner {
   /** What to compute next; undefined when there is nothing to do. Blocks for it are already held. */
   plan(): StepPlan | undefined {
     const plan = this.#plan;
+    let running = this.#planRunning();
+    let isShort = running !== "all";
+    while (running === "again") running = this.#planRunning();
+    isShort ||= running === "short";
+    if (!isShort) this.#admit();
+    if (plan.sequences.length === 0) return undefined;
+    plan.blockCopies.length = 0;
+    plan.blockCopies.push(...this.#copies);
+    this.#copies.length = 0;
+    return plan;
+  }
+
+  #clearPlan(): void {
+    const plan = this.#plan;
     plan.sequences.length = 0;
     plan.queryLengths.length = 0;
     plan.admitted.length = 0;
@@ -114,14 +133,42 @@ export class StepPlanner {
     plan.numContextSequences = 0;
     const numDecoding = this.#running.reduce((sum, sequence) => sum + (toCompute(sequence) === 1 ? 1 : 0), 0);
     this.#contextBudget = Math.max(1, this.#config.maxBatchTokens - numDecoding);
-    const isShort = this.#planRunning();
-    if (!isShort) this.#admit();
-    return plan.sequences.length === 0 ? undefined : plan;
+  }
+
+  /**
+   * Puts `child`, which holds nothing and has the tokens of `parent`, beside it: full blocks are shared, a part of one
+   * is copied before the next step. Without blocks for that it queues up first and is computed anew.
+   */
+  fork(parent: Sequence, child: Sequence): void {
+    const { blockSize } = this.#config;
+    const numFull = Math.floor(parent.numComputed / blockSize);
+    const hasPart = parent.numComputed % blockSize > 0;
+    const at = this.#running.indexOf(parent);
+    if (at < 0 || (hasPart && this.#cache.numAvailable === 0)) {
+      this.#waiting.unshift(child);
+      return;
+    }
+    child.blockTable.set(parent.blockTable.subarray(0, numFull));
+    this.#cache.hold(child.blockTable, numFull);
+    if (hasPart) {
+      const block = this.#cache.allocate();
+      child.blockTable[numFull] = block;
+      child.newBlocks += 1;
+      this.#numNewBlocks += 1;
+      this.#copies.push(parent.blockTable[numFull] ?? 0, block);
+    }
+    child.numBlocks = numFull + (hasPart ? 1 : 0);
+    child.numComputed = parent.numComputed;
+    this.#running.splice(at + 1, 0, child);
   }
 
   /** Records that the planned tokens of a sequence are in the cache, and makes its new full blocks reusable. */
   computed(sequence: Sequence, queryLength: number): void {
     const { blockSize } = this.#config;
+    if (sequence.group?.isForked === true) {
+      sequence.numComputed += queryLength; // what beams wrote is of no use to others
+      return;
+    }
     const firstFull = Math.floor(sequence.numComputed / blockSize);
     sequence.numComputed += queryLength;
     const numFull = Math.floor(sequence.numComputed / blockSize);
@@ -140,31 +187,46 @@ export class StepPlanner {
     this.#pool.checkIntegrity(holds);
   }
 
-  /** True when blocks ran short, so that nothing new may be admitted in this step. */
-  #planRunning(): boolean {
+  /**
+   * "short": blocks ran short, so that nothing new may be admitted in this step. "again": a whole beam search gave up its
+   * blocks, parts of which may stand in the plan, so the plan must be made once more; blocks held for it stay held.
+   */
+  #planRunning(): "all" | "short" | "again" {
+    this.#clearPlan();
     let isShort = false;
     for (let i = 0; i < this.#running.length; i++) {
       const sequence = this.#running[i];
       if (sequence === undefined) break;
       const length = this.#queryLength(sequence);
       if (length === 0) continue;
-      while (!this.#reserve(sequence, length)) {
-        isShort = true;
-        if (this.#preemptNewest() === sequence) return true;
-      }
+      const before = this.#numPreemptions;
+      const got = this.#reserveByForce(sequence, length);
+      isShort ||= this.#numPreemptions > before;
+      if (got !== "blocks") return got;
       this.#schedule(sequence, length);
       if (length > 1) this.#contextBudget -= length; // single tokens were taken off the budget before
     }
-    return isShort;
+    return isShort ? "short" : "all";
+  }
+
+  /** Takes blocks from the newest sequences until there are enough, or until `sequence` itself is one of those. */
+  #reserveByForce(sequence: Sequence, length: number): "blocks" | "short" | "again" {
+    while (!this.#reserve(sequence, length)) {
+      const victim = this.#preemptNewest();
+      if (victim.group !== undefined) return "again";
+      if (victim === sequence) return "short";
+    }
+    return "blocks";
   }
 
   #admit(): void {
-    while (this.#running.length < this.#config.maxSequences && this.#contextBudget > 0) {
+    let lanes = this.#running.reduce((sum, sequence) => sum + lanesOf(sequence), 0);
+    while (this.#contextBudget > 0) {
       const sequence = this.#waiting[0];
-      if (sequence === undefined) return;
+      if (sequence === undefined || lanes + lanesOf(sequence) > this.#config.maxSequences) return;
       const matched = this.#cache.match(
         sequence.tokens,
-        sequence.numTokens - 1, // the last token must be computed: its logits are wanted
+        sequence.wantsPromptRows ? 0 : sequence.numTokens - 1, // what logits are wanted of must be computed
         sequence.request.cacheSalt,
         sequence.blockTable,
       );
@@ -181,6 +243,7 @@ export class StepPlanner {
       this.#numReusedBlocks += matched;
       this.#waiting.shift();
       this.#running.push(sequence);
+      lanes += lanesOf(sequence);
       if (sequence.firstScheduledNs === 0) this.#plan.admitted.push(sequence);
       if (!this.#reserve(sequence, length)) throw new Error("step planner: an admitted sequence found no blocks");
       this.#schedule(sequence, length);
@@ -192,11 +255,16 @@ export class StepPlanner {
   #fits(sequence: Sequence, matched: number): boolean {
     const available = this.#cache.numAvailable - this.#cache.countIdle(sequence.blockTable, matched);
     if (this.#config.policy === "max_utilization") {
-      return this.#blocksFor(sequence.numTokens) - matched <= available;
+      return lanesOf(sequence) * this.#blocksFor(sequence.numTokens) - matched <= available;
     }
-    let promised = this.#blocksFor(sequence.maxLength - 1) - matched; // the last token is never computed
-    for (const other of this.#running) promised += this.#blocksFor(other.maxLength - 1) - other.numBlocks;
+    let promised = this.#blocksToEnd(sequence) - matched;
+    for (const other of this.#running) promised += this.#blocksToEnd(other) - other.numBlocks;
     return promised <= available;
+  }
+
+  /** Its last token is never computed. Beams are counted as if they shared nothing. */
+  #blocksToEnd(sequence: Sequence): number {
+    return lanesOf(sequence) * this.#blocksFor(sequence.maxLength - 1);
   }
 
   #queryLength(sequence: Sequence): number {
@@ -232,23 +300,42 @@ export class StepPlanner {
   }
 
   #preemptNewest(): Sequence {
-    const victim = this.#running.pop();
+    const victim = this.#running.at(-1);
     if (victim === undefined) throw new Error("step planner: no sequence to preempt");
-    this.#free(victim);
-    this.#waiting.unshift(victim);
-    this.#numPreemptions += 1;
+    const victims = victim.group === undefined ? [victim] : this.#running.filter((each) => each.group === victim.group);
+    this.#running = this.#running.filter((each) => !victims.includes(each));
+    for (const each of victims) this.#free(each);
+    this.#waiting.unshift(...victims);
+    this.#numPreemptions += victims.length;
     return victim;
   }
 
   #free(sequence: Sequence): void {
+    if (this.#copies.length > 0) this.#dropCopies(sequence);
     this.#cache.release(sequence.blockTable, sequence.numBlocks);
     sequence.numBlocks = 0;
     sequence.numComputed = 0;
   }
 
+  /** Copies into blocks that are given back: their next holder may be copied to as well. */
+  #dropCopies({ blockTable, numBlocks }: Sequence): void {
+    const own = blockTable.subarray(0, numBlocks);
+    const kept: number[] = [];
+    for (let i = 0; i < this.#copies.length; i += 2) {
+      const [from = 0, to = 0] = this.#copies.slice(i, i + 2);
+      if (!own.includes(to)) kept.push(from, to);
+    }
+    this.#copies = kept;
+  }
+
   #blocksFor(numTokens: number): number {
     return Math.ceil(numTokens / this.#config.blockSize);
   }
+}
+
+/** Sequences that it stands for: a beam search takes its places before it forks. */
+function lanesOf({ group }: Sequence): number {
+  return group === undefined || group.isForked ? 1 : group.width;
 }
 
 /** Tokens of a sequence that are not in the cache yet: 1 when it decodes, more when it prefills. */

@@ -73,6 +73,14 @@ function fp32(name: string, shape: readonly number[], ...values: number[]): Tens
   return { name, datatype: "FP32", shape, data: new Uint8Array(Float32Array.from(values).buffer) };
 }
 
+function text(name: string, value: string): Tensor {
+  const bytes = new TextEncoder().encode(value);
+  const data = new Uint8Array(4 + bytes.length);
+  new DataView(data.buffer).setUint32(0, bytes.length, true);
+  data.set(bytes, 4);
+  return { name, datatype: "BYTES", shape: [1, 1], data };
+}
+
 /** A row of ids with what every request has. */
 function prompt(ids: readonly number[], maxTokens: number, ...more: Tensor[]): Tensor[] {
   const lengths = [int32("input_lengths", [1], ids.length), int32("request_output_len", [1], maxTokens)];
@@ -241,8 +249,12 @@ test("execute() obeys word lists, end id, scalar widths and sampling inputs", as
   const banned = await run(int32("bad_words_list", [1, 2, 1], a, 1));
   assert.equal(banned.includes(a), false);
   const sampling = [fp32("temperature", [1], 0.8), int32("runtime_top_k", [1], 30), fp32("runtime_top_p", [1], 0.95)];
-  const sampled = await run(...sampling);
-  assert.deepEqual(await run(...sampling), sampled);
+  const zero: Tensor = { name: "random_seed", datatype: "UINT64", shape: [1], data: new Uint8Array(8) };
+  const sampled = await run(...sampling, zero);
+  assert.deepEqual(await run(...sampling, zero), sampled);
+  const unseeded = new Set<string>();
+  for (let i = 0; i < 5; i++) unseeded.add((await run(...sampling)).join());
+  assert.equal(unseeded.size, 5);
   const seed: Tensor = {
     name: "random_seed",
     datatype: "UINT64",
@@ -259,9 +271,18 @@ test("execute() refuses what it cannot do, naming the input", async (t) => {
   const { instance } = await serve(t, notDecoupled);
   const cases: [Tensor[], RegExp][] = [
     [prompt([1], 1, bool("streaming", [1], true)), /^Streaming is only supported if model is deployed using decoupled/],
-    [prompt([1], 1, int32("beam_width", [1], 2)), /'beam_width' is 2/],
-    [prompt([1], 1, int32("num_return_sequences", [1], 3)), /'num_return_sequences' is 3/],
-    [prompt([1], 1, bool("return_context_logits", [1], true)), /'return_context_logits' is not supported/],
+    [prompt([1], 1, int32("beam_width", [1], 5)), /'beam_width' is 5, expected at most 4/],
+    [prompt([1], 1, int32("beam_width", [1], 2), int32("early_stopping", [1], 3)), /'early_stopping' is 3/],
+    [
+      prompt([1], 1, int32("beam_width", [1], 2), int32("num_return_sequences", [1], 3)),
+      /number of beams returned is 3, expected 1 to 2/,
+    ],
+    [prompt([1], 1, int32("num_return_sequences", [1], 3)), /'num_return_sequences' is 3: .* decoupled mode/],
+    [prompt([1], 1, text("guided_decoding_guide_type", "poem")), /'guided_decoding_guide_type' is 'poem'/],
+    [prompt([1], 1, text("guided_decoding_guide_type", "regex")), /guide type 'regex' needs/],
+    [prompt([1], 1, text("guided_decoding_guide", "a+")), /needs 'guided_decoding_guide_type'/],
+    [prompt([1], 1, text("guided_decoding_guide_type", "json")), /needs the model's tokenizer.json/],
+    [prompt([1], 1, text("logits_post_processor_name", "x")), /no logits post-processor is named 'x'/],
     [prompt([1], 1, int32("draft_input_ids", [1, 1], 4)), /'draft_input_ids' is not supported/],
     [
       prompt([1], 1, int32("stop_words_list", [1, 2, 2], 5, 6, 2, 1)),

@@ -5,11 +5,19 @@
 
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
-import type { GeneratedChunk, Generator, Usage } from "../../engine/generate.ts";
+import {
+  type BeamResult,
+  EMPTY_TOKENS,
+  type GeneratedChunk,
+  type GeneratedExtras,
+  type Generator,
+  type Usage,
+} from "../../engine/generate.ts";
+import { EXTRA_KINDS, ExtrasBuffer } from "../../engine/generated-extras.ts";
 import type { BackendRequest, Batch, ModelInstance } from "../backend.ts";
 import type { LlmSettings } from "./llm-settings.ts";
 import { isStopRequest, type LlmRow, readRow } from "./read-row.ts";
-import { outputTensors, type RowOutput } from "./row-outputs.ts";
+import { type BeamOutput, outputTensors, type RowOutput } from "./row-outputs.ts";
 
 /** The engine of an instance, wherever it runs. */
 export interface InstanceEngine extends Generator {
@@ -114,8 +122,11 @@ export class LlmInstance implements ModelInstance {
   }
 
   async #generate(request: BackendRequest, rows: readonly LlmRow[], signal: AbortSignal): Promise<void> {
-    const outcome = { numLeft: rows.length };
-    const outputs = await Promise.all(rows.map((row, i) => this.#generateRow(request, row, i, signal, outcome)));
+    const jobs = rows.flatMap((row, batchIndex) =>
+      Array.from({ length: row.numSequences }, (_, sequenceIndex) => ({ row, batchIndex, sequenceIndex })),
+    );
+    const outcome = { numLeft: jobs.length };
+    const outputs = await Promise.all(jobs.map((job) => this.#generateRow(request, job, signal, outcome)));
     if (request.request.signal.aborted) {
       request.fail(new ServerError("cancelled", "request was cancelled by its client"));
     } else if (!this.#options.settings.isDecoupled) {
@@ -126,19 +137,20 @@ export class LlmInstance implements ModelInstance {
   /** Answers for one row as it goes, unless the model gives one response per request; returns all of it. */
   async #generateRow(
     request: BackendRequest,
-    row: LlmRow,
-    batchIndex: number,
+    job: Job,
     signal: AbortSignal,
     outcome: { numLeft: number },
   ): Promise<RowOutput> {
     const { engine, settings, onUsage } = this.#options;
+    const { row } = job;
+    const seed = seedOf(row.generate.seed, job.sequenceIndex);
     const chunks: GeneratedChunk[] = [];
-    for await (const chunk of engine.generate({ ...row.generate, signal })) {
+    for await (const chunk of engine.generate({ ...row.generate, seed, signal })) {
       if (chunk.usage !== undefined) onUsage(chunk.usage);
       chunks.push(chunk);
-      if (row.isStreaming) await this.#stream(request, row, chunk, batchIndex, outcome);
+      if (row.isStreaming) await this.#stream(request, job, chunk, outcome);
     }
-    const whole = rowOutput(row, chunks, batchIndex);
+    const whole = rowOutput(job, chunks);
     if (settings.isDecoupled && !row.isStreaming) {
       outcome.numLeft -= 1;
       this.#respond(request, [whole], outcome.numLeft === 0);
@@ -147,17 +159,11 @@ export class LlmInstance implements ModelInstance {
   }
 
   /** One response per token, also when the reader was late and several came at once: clients count them. */
-  async #stream(
-    request: BackendRequest,
-    row: LlmRow,
-    chunk: GeneratedChunk,
-    batchIndex: number,
-    outcome: { numLeft: number },
-  ): Promise<void> {
+  async #stream(request: BackendRequest, job: Job, chunk: GeneratedChunk, outcome: { numLeft: number }): Promise<void> {
     for (const part of splitChunk(chunk)) {
       const isLast = part.finishReason !== undefined;
       if (isLast) outcome.numLeft -= 1;
-      this.#respond(request, [rowOutput(row, [part], batchIndex)], isLast && outcome.numLeft === 0);
+      this.#respond(request, [rowOutput(job, [part])], isLast && outcome.numLeft === 0);
       await request.drained();
     }
   }
@@ -168,36 +174,99 @@ export class LlmInstance implements ModelInstance {
   }
 }
 
+/** A row once for each sequence that it asks for. */
+interface Job {
+  readonly row: LlmRow;
+  readonly batchIndex: number;
+  readonly sequenceIndex: number;
+}
+
+/** Different for each sequence of a row, the row's own for the first. */
+function seedOf(seed: bigint | undefined, sequenceIndex: number): bigint | undefined {
+  return seed === undefined ? undefined : seed ^ BigInt.asUintN(64, BigInt(sequenceIndex) * 0x9e3779b97f4a7c15n);
+}
+
 function splitChunk(chunk: GeneratedChunk): GeneratedChunk[] {
-  const { tokenIds, logProbs, cumLogProb, ...end } = chunk;
+  const { tokenIds, logProbs, cumLogProb, extras, ...end } = chunk;
   if (tokenIds.length <= 1) return [chunk];
   let sum = cumLogProb - logProbs.reduce((total, value) => total + value, 0);
   return Array.from(tokenIds, (_, i) => {
     sum += logProbs[i] ?? 0;
     const part = { tokenIds: tokenIds.subarray(i, i + 1), logProbs: logProbs.subarray(i, i + 1), cumLogProb: sum };
-    return i === tokenIds.length - 1 ? { ...part, ...end } : part;
+    const own = extras === undefined ? part : { ...part, extras: extrasOf(extras, i, tokenIds.length) };
+    return i === tokenIds.length - 1 ? { ...own, ...end } : own;
   });
 }
 
+/** What belongs to token `index` of `count`; all of the prompt's goes with the first. */
+function extrasOf(extras: Readonly<GeneratedExtras>, index: number, count: number): GeneratedExtras {
+  const own = <T extends Float32Array | Int32Array>(values: T): T =>
+    values.subarray((values.length / count) * index, (values.length / count) * (index + 1)) as T;
+  const first = <T extends Float32Array | Int32Array>(values: T): T =>
+    (index === 0 ? values : values.subarray(0, 0)) as T;
+  return {
+    contextLogits: first(extras.contextLogits),
+    generationLogits: own(extras.generationLogits),
+    topIds: own(extras.topIds),
+    topLogProbs: own(extras.topLogProbs),
+    promptLogProbs: first(extras.promptLogProbs),
+    promptTopIds: first(extras.promptTopIds),
+    promptTopLogProbs: first(extras.promptTopLogProbs),
+  };
+}
+
 /** Joins chunks; the prompt goes in front where the row wants it. Log-probabilities are those of the output tokens. */
-function rowOutput(row: LlmRow, chunks: readonly GeneratedChunk[], batchIndex: number): RowOutput {
-  const numNew = chunks.reduce((sum, chunk) => sum + chunk.tokenIds.length, 0);
-  const prompt = row.excludeInput ? [] : row.generate.promptTokens;
-  const tokenIds = new Int32Array(prompt.length + numNew);
-  const logProbs = new Float32Array(numNew);
+function rowOutput({ row, batchIndex, sequenceIndex }: Job, chunks: readonly GeneratedChunk[]): RowOutput {
+  const last = chunks.at(-1);
+  const extras = joinExtras(chunks);
+  const usage = last?.usage;
+  return {
+    beams: last?.beams?.map((beam) => beamOutput(row, beam)) ?? [beamOutput(row, joinTokens(chunks, extras))],
+    batchIndex,
+    sequenceIndex,
+    extras,
+    numContextRows: row.generate.promptTokens.length,
+    topLogProbs: row.generate.topLogProbs,
+    usage: row.wantsPerfMetrics ? usage : undefined,
+    numInputTokens: row.wantsInputCount ? row.generate.promptTokens.length : 0,
+    numOutputTokens: row.wantsOutputCount ? (usage?.outputTokens ?? 0) : 0,
+  };
+}
+
+function beamOutput({ generate, excludeInput }: LlmRow, beam: BeamResult): BeamOutput {
+  const prompt = excludeInput ? EMPTY_TOKENS : generate.promptTokens;
+  const tokenIds = new Int32Array(prompt.length + beam.tokenIds.length);
   tokenIds.set(prompt);
+  tokenIds.set(beam.tokenIds, prompt.length);
+  return {
+    tokenIds,
+    numNewTokens: beam.tokenIds.length,
+    // Scores of beams exist whether asked for or not; told they are when asked for.
+    logProbs: generate.logProbs ? beam.logProbs : new Float32Array(beam.tokenIds.length),
+    cumLogProb: generate.logProbs ? beam.cumLogProb : 0,
+    logits: beam.logits,
+  };
+}
+
+function joinTokens(chunks: readonly GeneratedChunk[], extras: GeneratedExtras | undefined): BeamResult {
+  const numNew = chunks.reduce((sum, chunk) => sum + chunk.tokenIds.length, 0);
+  const tokenIds = new Int32Array(numNew);
+  const logProbs = new Float32Array(numNew);
   let at = 0;
   for (const chunk of chunks) {
-    tokenIds.set(chunk.tokenIds, prompt.length + at);
+    tokenIds.set(chunk.tokenIds, at);
     logProbs.set(chunk.logProbs, at);
     at += chunk.tokenIds.length;
   }
-  const last = chunks.at(-1);
-  return {
-    tokenIds,
-    logProbs,
-    cumLogProb: last?.cumLogProb ?? 0,
-    batchIndex,
-    usage: row.wantsPerfMetrics ? last?.usage : undefined,
-  };
+  const logits = extras?.generationLogits ?? new Float32Array(0);
+  return { tokenIds, logProbs, cumLogProb: chunks.at(-1)?.cumLogProb ?? 0, logits };
+}
+
+function joinExtras(chunks: readonly GeneratedChunk[]): GeneratedExtras | undefined {
+  if (chunks.every(({ extras }) => extras === undefined)) return undefined;
+  const buffer = new ExtrasBuffer();
+  for (const { extras } of chunks) {
+    if (extras !== undefined) for (const kind of EXTRA_KINDS) buffer.add(kind, extras[kind]);
+  }
+  return buffer.take();
 }

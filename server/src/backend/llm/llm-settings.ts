@@ -2,7 +2,7 @@
  * What the `parameters` of an LLM model say, by the names of TensorRT-LLM's configuration. Pure: paths are not looked
  * at, and what cannot be honoured is returned as notes for the log.
  */
-import { resolve } from "node:path";
+import { isAbsolute, relative, resolve } from "node:path";
 import { ServerError } from "../../core/server-error.ts";
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../../engine/llm-engine.ts";
 import type { ModelSource } from "../backend.ts";
@@ -16,6 +16,9 @@ export interface LlmSettings {
   readonly numThreads: number;
   readonly excludeInputInOutput: boolean;
   readonly isDecoupled: boolean;
+  readonly maxBeamWidth: number;
+  /** Absolute path of a module inside the model's folder, whose functions change logits. */
+  readonly postProcessorModule: string | undefined;
   /** One line each, to be logged once. */
   readonly notes: readonly string[];
 }
@@ -51,7 +54,6 @@ const NOT_SUPPORTED = [
   "eagle_choices",
   "lookahead_window_size",
   "lora_prefetch_dir",
-  "guided_decoding_backend",
   "max_attention_window_size",
   "sink_token_length",
 ];
@@ -68,7 +70,10 @@ export function parseLlmSettings(source: Pick<ModelSource, "config" | "modelFold
     numThreads: reader.int("num_threads") ?? 0,
     excludeInputInOutput: reader.flag("exclude_input_in_output") ?? false,
     isDecoupled: source.config.model_transaction_policy?.decoupled === true,
+    maxBeamWidth: Math.max(1, reader.int("max_beam_width") ?? 1),
+    postProcessorModule: parseModule(reader, modelFolder),
   };
+  noteGuides(reader);
   reader.noteUnused("not applicable on this device", NOT_APPLICABLE);
   reader.noteUnused("not supported, ignored", NOT_SUPPORTED);
   return { ...settings, notes: reader.notes() };
@@ -88,6 +93,25 @@ function parseEngineConfig(reader: ParameterReader, config: ModelSource["config"
     policy: parsePolicy(reader),
     maxWaiting: config.dynamic_batching?.default_queue_policy?.max_queue_size ?? 0,
   };
+}
+
+function noteGuides(reader: ParameterReader): void {
+  const backend = reader.text("guided_decoding_backend");
+  if (backend !== undefined && backend !== "xgrammar") {
+    reader.note(`guided_decoding_backend is '${backend}': xgrammar is used instead`);
+  }
+  if (reader.text("xgrammar_tokenizer_info_path") !== undefined) {
+    reader.note("xgrammar_tokenizer_info_path is not needed: guided decoding reads the model's tokenizer.json");
+  }
+}
+
+function parseModule(reader: ParameterReader, modelFolder: string): string | undefined {
+  const text = reader.text("logits_post_processor");
+  if (text === undefined) return undefined;
+  const path = resolve(modelFolder, text);
+  const inside = relative(modelFolder, path);
+  if (inside !== "" && !inside.startsWith("..") && !isAbsolute(inside)) return path;
+  throw reader.error("logits_post_processor", "the path of a module inside the model's folder", text);
 }
 
 function parsePolicy(reader: ParameterReader): EngineConfig["policy"] {
@@ -121,7 +145,7 @@ class ParameterReader {
     if (text === undefined) return undefined;
     const value = Number.parseInt(text, 10); // "8abc" gives 8, as upstream
     if (Number.isSafeInteger(value) && value >= 0) return value;
-    throw this.#error(key, "an integer of at least 0", text);
+    throw this.error(key, "an integer of at least 0", text);
   }
 
   flag(key: string): boolean | undefined {
@@ -129,7 +153,7 @@ class ParameterReader {
     if (text === undefined) return undefined;
     if (/^(true|1)$/i.test(text)) return true;
     if (/^(false|0)$/i.test(text)) return false;
-    throw this.#error(key, "true or false", text);
+    throw this.error(key, "true or false", text);
   }
 
   note(text: string): void {
@@ -151,7 +175,7 @@ class ParameterReader {
     return Object.hasOwn(this.#config.parameters, key) ? this.#config.parameters[key]?.string_value : undefined;
   }
 
-  #error(key: string, expected: string, text: string): ServerError {
+  error(key: string, expected: string, text: string): ServerError {
     return new ServerError(
       "invalid_argument",
       `model '${this.#config.name}': parameter '${key}' is '${text}', expected ${expected}`,

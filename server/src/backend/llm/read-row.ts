@@ -4,8 +4,9 @@
  */
 
 import type { InferRequest } from "../../core/infer-request.ts";
+import { MAX_LLM_RETURN_SEQUENCES } from "../../core/limits.ts";
 import { ServerError } from "../../core/server-error.ts";
-import { EMPTY_TOKENS, type GenerateRequest, type PromptTable } from "../../engine/generate.ts";
+import { EMPTY_TOKENS, type GenerateRequest, type Guide, type PromptTable } from "../../engine/generate.ts";
 import type { LlmSettings } from "./llm-settings.ts";
 import { RowInputs } from "./row-inputs.ts";
 
@@ -14,6 +15,10 @@ export interface LlmRow {
   readonly isStreaming: boolean;
   readonly excludeInput: boolean;
   readonly wantsPerfMetrics: boolean;
+  readonly wantsInputCount: boolean;
+  readonly wantsOutputCount: boolean;
+  /** Independent generations, each answered for itself. The beams of a search are one. */
+  readonly numSequences: number;
 }
 
 /** Inputs that ask for what there is not, when they carry anything. */
@@ -27,11 +32,8 @@ const UNSUPPORTED_TENSORS = [
   "encoder_input_features",
   "cross_attention_mask",
   "context_phase_params",
-  "guided_decoding_guide_type",
-  "guided_decoding_guide",
   "mrope_rotary_cos_sin",
 ];
-const UNSUPPORTED_FLAGS = ["return_context_logits", "return_generation_logits"];
 
 /** @throws ServerError naming the input that is wrong or not supported */
 export function readRow(request: InferRequest, row: number, numRows: number, settings: LlmSettings): LlmRow {
@@ -44,11 +46,15 @@ export function readRow(request: InferRequest, row: number, numRows: number, set
   const excludes = inputs.has("exclude_input_in_output")
     ? inputs.flag("exclude_input_in_output")
     : settings.excludeInputInOutput;
+  const generate = readGenerate(inputs, settings, request.signal);
   return {
-    generate: readGenerate(inputs, request.signal),
+    generate,
+    numSequences: generate.beamWidth > 1 ? 1 : readNumSequences(inputs, settings),
     isStreaming,
     excludeInput: isStreaming || excludes,
     wantsPerfMetrics: inputs.flag("return_perf_metrics"),
+    wantsInputCount: inputs.flag("return_num_input_tokens"),
+    wantsOutputCount: inputs.flag("return_num_output_tokens"),
   };
 }
 
@@ -57,11 +63,9 @@ export function isStopRequest(request: InferRequest): boolean {
   return new RowInputs(request.inputs, 0, 1).flag("stop");
 }
 
-function readGenerate(inputs: RowInputs, signal: AbortSignal): GenerateRequest {
+function readGenerate(inputs: RowInputs, settings: LlmSettings, signal: AbortSignal): GenerateRequest {
   const maxTokens = inputs.int("request_output_len", "max_tokens");
   if (maxTokens === undefined) throw invalid("input 'request_output_len' is missing");
-  const topK = inputs.int("runtime_top_k") ?? 0;
-  const topP = Math.max(0, inputs.float("runtime_top_p") ?? 0);
   return {
     promptTokens: readPrompt(inputs),
     maxTokens,
@@ -69,20 +73,102 @@ function readGenerate(inputs: RowInputs, signal: AbortSignal): GenerateRequest {
     endIds: (inputs.ints("end_id") ?? EMPTY_TOKENS).filter((id) => id >= 0),
     stopWords: readWords(inputs, "stop_words_list"),
     badWords: readWords(inputs, "bad_words_list"),
-    temperature: inputs.float("temperature") ?? 1,
-    topK: topK === 0 && topP === 0 ? 1 : topK, // neither set: greedy
-    topP,
-    seed: inputs.bigint("random_seed", "seed") ?? 0n, // equal requests give equal answers unless they ask otherwise
+    ...readSampling(inputs),
+    ...readBeams(inputs, settings),
     repetitionPenalty: inputs.float("repetition_penalty") ?? 1,
     presencePenalty: inputs.float("presence_penalty") ?? 0,
     frequencyPenalty: inputs.float("frequency_penalty") ?? 0,
-    promptIgnoreLength: 0,
+    promptIgnoreLength: inputs.int("prompt_ignore_length") ?? 0,
+    noRepeatNgramSize: readNgramSize(inputs),
     logitBias: inputs.has("embedding_bias") ? inputs.floats("embedding_bias") : undefined,
     logProbs: inputs.flag("return_log_probs"),
+    topLogProbs: inputs.int("num_top_log_probs") ?? 0,
+    promptLogProbs: inputs.flag("return_prompt_log_probs"),
+    contextLogits: inputs.flag("return_context_logits"),
+    generationLogits: inputs.flag("return_generation_logits"),
+    guide: readGuide(inputs),
+    logitsPostProcessor: inputs.text("logits_post_processor_name") ?? "",
     cacheSalt: "",
     promptTable: readPromptTable(inputs),
     signal,
   };
+}
+
+type Sampling = Pick<
+  GenerateRequest,
+  "temperature" | "topK" | "topP" | "topPDecay" | "topPMin" | "topPResetId" | "minP" | "seed"
+>;
+
+function readSampling(inputs: RowInputs): Sampling {
+  const topK = inputs.int("runtime_top_k") ?? 0;
+  const topP = Math.max(0, inputs.float("runtime_top_p") ?? 0);
+  const minP = inputs.float("runtime_min_p", "min_p") ?? 0;
+  return {
+    temperature: inputs.float("temperature") ?? 1,
+    topK: topK === 0 && topP === 0 && minP === 0 ? 1 : topK, // none set: greedy
+    topP,
+    topPDecay: inputs.float("runtime_top_p_decay", "top_p_decay") ?? 1,
+    topPMin: inputs.float("runtime_top_p_min", "top_p_min") ?? 1e-6,
+    topPResetId: inputs.int("runtime_top_p_reset_ids", "top_p_reset_ids") ?? -1,
+    minP,
+    seed: inputs.bigint("random_seed", "seed"),
+  };
+}
+
+type Beams = Pick<
+  GenerateRequest,
+  "beamWidth" | "numReturnBeams" | "lengthPenalty" | "earlyStopping" | "beamDiversityRate"
+>;
+
+function readBeams(inputs: RowInputs, { maxBeamWidth }: LlmSettings): Beams {
+  const beamWidth = inputs.int("beam_width") ?? 1;
+  if (beamWidth > maxBeamWidth) {
+    throw invalid(`input 'beam_width' is ${beamWidth}, expected at most ${maxBeamWidth}, the model's max_beam_width`);
+  }
+  const earlyStopping = inputs.int("early_stopping") ?? 1;
+  if (earlyStopping !== 0 && earlyStopping !== 1 && earlyStopping !== 2) {
+    throw invalid(`input 'early_stopping' is ${earlyStopping}, expected 0, 1 or 2`);
+  }
+  return {
+    beamWidth,
+    numReturnBeams: beamWidth > 1 ? (inputs.int("num_return_sequences") ?? beamWidth) : 1,
+    lengthPenalty: inputs.float("len_penalty") ?? 0,
+    earlyStopping,
+    beamDiversityRate: inputs.float("beam_search_diversity_rate") ?? 0,
+  };
+}
+
+function readNumSequences(inputs: RowInputs, { isDecoupled }: LlmSettings): number {
+  const count = inputs.int("num_return_sequences") ?? 1;
+  if (count < 1 || count > MAX_LLM_RETURN_SEQUENCES) {
+    throw invalid(`input 'num_return_sequences' is ${count}, expected 1 to ${MAX_LLM_RETURN_SEQUENCES}`);
+  }
+  if (count === 1 || isDecoupled) return count;
+  throw invalid(
+    `input 'num_return_sequences' is ${count}: each sequence is a response of its own, which needs a model in decoupled mode`,
+  );
+}
+
+/** Upstream's default stands for "off" and is 2^30: so is any size that no sequence reaches. */
+function readNgramSize(inputs: RowInputs): number {
+  return inputs.int("no_repeat_ngram_size", "noRepeatNgramSize") ?? 0;
+}
+
+const GUIDE_TYPES = ["json", "json_schema", "regex", "ebnf_grammar", "choice"] as const;
+
+function readGuide(inputs: RowInputs): Guide | undefined {
+  const name = inputs.text("guided_decoding_guide_type");
+  const text = inputs.text("guided_decoding_guide");
+  if (name === undefined) {
+    if (text === undefined) return undefined;
+    throw invalid("input 'guided_decoding_guide' needs 'guided_decoding_guide_type' to say what it is");
+  }
+  const type = GUIDE_TYPES.find((each) => each === name);
+  if (type === undefined) {
+    throw invalid(`input 'guided_decoding_guide_type' is '${name}', expected one of ${GUIDE_TYPES.join(", ")}`);
+  }
+  if (text === undefined && type !== "json") throw invalid(`guide type '${name}' needs input 'guided_decoding_guide'`);
+  return { type, text: text ?? "" };
 }
 
 /** Rows are padded on the right to the longest; `input_lengths` says what counts. */
@@ -131,13 +217,6 @@ function readPromptTable(inputs: RowInputs): PromptTable | undefined {
 function refuseUnsupported(inputs: RowInputs): void {
   for (const name of UNSUPPORTED_TENSORS) {
     if (inputs.has(name)) throw new ServerError("unsupported", `input '${name}' is not supported by this engine`);
-  }
-  for (const name of UNSUPPORTED_FLAGS) {
-    if (inputs.flag(name)) throw new ServerError("unsupported", `input '${name}' is not supported by this engine`);
-  }
-  for (const name of ["beam_width", "num_return_sequences"]) {
-    const value = inputs.int(name) ?? 1;
-    if (value > 1) throw new ServerError("unsupported", `input '${name}' is ${value}: this engine supports 1 only`);
   }
 }
 

@@ -2,6 +2,7 @@
 import { elementSize } from "@nereid/wire";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
+import { bfloatToNumber, halfToNumber } from "./short-floats.ts";
 
 export class RowInputs {
   readonly #tensors: ReadonlyMap<string, Tensor>;
@@ -34,13 +35,27 @@ export class RowInputs {
     return value === undefined ? undefined : BigInt(value);
   }
 
-  float(name: string): number | undefined {
-    const value = this.#first([name]);
+  float(...names: string[]): number | undefined {
+    const value = this.#first(names);
     return value === undefined ? undefined : Number(value);
   }
 
   flag(name: string): boolean {
     return Number(this.#first([name]) ?? 0) !== 0;
+  }
+
+  /** The first string of the row; undefined when the input is absent or says nothing. */
+  text(name: string): string | undefined {
+    const tensor = this.#tensors.get(name);
+    if (tensor === undefined || !this.has(name)) return undefined;
+    if (tensor.datatype !== "BYTES") throw new ServerError("invalid_argument", `input '${name}' must hold strings`);
+    const count = tensor.shape.reduce((product, dim) => product * dim, 1);
+    const first = Math.floor(count / this.#numRows) * this.#row;
+    const view = new DataView(tensor.data.buffer, tensor.data.byteOffset, tensor.data.byteLength);
+    let at = 0; // the protocols have checked that the lengths add up
+    for (let i = 0; i < first; i++) at += 4 + view.getUint32(at, true);
+    const text = new TextDecoder().decode(tensor.data.subarray(at + 4, at + 4 + view.getUint32(at, true)));
+    return text === "" ? undefined : text;
   }
 
   /** Undefined when the input is absent. */
@@ -103,19 +118,3 @@ const READERS: Readonly<Record<Exclude<Tensor["datatype"], "BYTES">, Read>> = {
   FP32: (view, at) => view.getFloat32(at, true),
   FP64: (view, at) => view.getFloat64(at, true),
 };
-
-const word = new DataView(new ArrayBuffer(4));
-
-function bfloatToNumber(bits: number): number {
-  word.setUint32(0, bits * 65_536);
-  return word.getFloat32(0);
-}
-
-function halfToNumber(bits: number): number {
-  const sign = (bits & 0x8000) === 0 ? 1 : -1;
-  const exponent = (bits >> 10) & 0x1f;
-  const fraction = bits & 0x3ff;
-  if (exponent === 0) return sign * fraction * 2 ** -24;
-  if (exponent === 0x1f) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
-  return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
-}

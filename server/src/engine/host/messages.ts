@@ -2,7 +2,7 @@
  * The kinds of frames between a server and an engine host, and how a request travels in one. Rare messages (load, ready,
  * failed) carry JSON; requests and steps are flat. Endianness is the machine's: both ends run on the same one.
  */
-import type { FinishReason, GenerateRequest } from "../generate.ts";
+import type { EarlyStopping, FinishReason, GenerateRequest, Guide } from "../generate.ts";
 import type { FrameReader, FrameWriter } from "./frame.ts";
 
 /** From the server: load, submit, cancel, close. From the host: ready, load failed, step. */
@@ -21,14 +21,14 @@ const SEED = 1;
 const LOG_PROBS = 2;
 const LOGIT_BIAS = 4;
 const PROMPT_TABLE = 8;
+const PROMPT_LOG_PROBS = 16;
+const CONTEXT_LOGITS = 32;
+const GENERATION_LOGITS = 64;
+const GUIDE = 128;
 
 export function writeRequest(writer: FrameWriter, request: GenerateRequest): void {
-  const { seed, logitBias, promptTable } = request;
-  let flags = request.logProbs ? LOG_PROBS : 0;
-  if (seed !== undefined) flags |= SEED;
-  if (logitBias !== undefined) flags |= LOGIT_BIAS;
-  if (promptTable !== undefined) flags |= PROMPT_TABLE;
-  writer.int(flags);
+  const { seed, logitBias, promptTable, guide } = request;
+  writer.int(flagsOf(request));
   writer.ints(request.promptTokens);
   writer.int(request.maxTokens);
   writer.int(request.minTokens);
@@ -38,10 +38,22 @@ export function writeRequest(writer: FrameWriter, request: GenerateRequest): voi
   writer.double(request.temperature);
   writer.int(request.topK);
   writer.double(request.topP);
+  writer.double(request.topPDecay);
+  writer.double(request.topPMin);
+  writer.int(request.topPResetId);
+  writer.double(request.minP);
+  writer.int(request.noRepeatNgramSize);
   writer.double(request.repetitionPenalty);
   writer.double(request.presencePenalty);
   writer.double(request.frequencyPenalty);
   writer.int(request.promptIgnoreLength);
+  writer.int(request.topLogProbs);
+  writer.int(request.beamWidth);
+  writer.int(request.numReturnBeams);
+  writer.double(request.lengthPenalty);
+  writer.int(request.earlyStopping);
+  writer.double(request.beamDiversityRate);
+  writer.text(request.logitsPostProcessor);
   writer.text(request.cacheSalt);
   if (seed !== undefined) {
     writer.int(Number(BigInt.asIntN(32, seed)));
@@ -52,6 +64,19 @@ export function writeRequest(writer: FrameWriter, request: GenerateRequest): voi
     writer.int(promptTable.numRows);
     writer.floats(promptTable.values);
   }
+  if (guide !== undefined) writer.text(JSON.stringify(guide));
+}
+
+function flagsOf(request: GenerateRequest): number {
+  let flags = request.logProbs ? LOG_PROBS : 0;
+  if (request.promptLogProbs) flags |= PROMPT_LOG_PROBS;
+  if (request.contextLogits) flags |= CONTEXT_LOGITS;
+  if (request.generationLogits) flags |= GENERATION_LOGITS;
+  if (request.seed !== undefined) flags |= SEED;
+  if (request.logitBias !== undefined) flags |= LOGIT_BIAS;
+  if (request.promptTable !== undefined) flags |= PROMPT_TABLE;
+  if (request.guide !== undefined) flags |= GUIDE;
+  return flags;
 }
 
 /** The arrays are views of the frame, which the request keeps alive. */
@@ -67,17 +92,33 @@ export function readRequest(reader: FrameReader): GenerateRequest {
     temperature: reader.double(),
     topK: reader.int(),
     topP: reader.double(),
+    topPDecay: reader.double(),
+    topPMin: reader.double(),
+    topPResetId: reader.int(),
+    minP: reader.double(),
+    noRepeatNgramSize: reader.int(),
     repetitionPenalty: reader.double(),
     presencePenalty: reader.double(),
     frequencyPenalty: reader.double(),
     promptIgnoreLength: reader.int(),
+    topLogProbs: reader.int(),
+    beamWidth: reader.int(),
+    numReturnBeams: reader.int(),
+    lengthPenalty: reader.double(),
+    earlyStopping: reader.int() as EarlyStopping, // written by `writeRequest` from a request that was checked
+    beamDiversityRate: reader.double(),
+    logitsPostProcessor: reader.text(),
     cacheSalt: reader.text(),
     logProbs: (flags & LOG_PROBS) !== 0,
+    promptLogProbs: (flags & PROMPT_LOG_PROBS) !== 0,
+    contextLogits: (flags & CONTEXT_LOGITS) !== 0,
+    generationLogits: (flags & GENERATION_LOGITS) !== 0,
   };
   const seed = (flags & SEED) === 0 ? undefined : readSeed(reader);
   const logitBias = (flags & LOGIT_BIAS) === 0 ? undefined : reader.floats();
   const promptTable = (flags & PROMPT_TABLE) === 0 ? undefined : { numRows: reader.int(), values: reader.floats() };
-  return { ...request, seed, logitBias, promptTable };
+  const guide = (flags & GUIDE) === 0 ? undefined : (JSON.parse(reader.text()) as Guide);
+  return { ...request, seed, logitBias, promptTable, guide };
 }
 
 function readSeed(reader: FrameReader): bigint {

@@ -1,7 +1,7 @@
 /** A request that an engine host has been given, as the server remembers it: enough to finish it or to give it again. */
 import type { ServerError } from "../../core/server-error.ts";
 import type { ChunkQueue } from "../chunk-queue.ts";
-import type { FinishReason, GenerateRequest, Usage } from "../generate.ts";
+import type { BeamResult, FinishReason, GeneratedExtras, GenerateRequest, Usage } from "../generate.ts";
 import { nowNs } from "../llm-engine.ts";
 import type { SequenceSink } from "../sequence.ts";
 
@@ -28,6 +28,14 @@ export class PendingRequest implements SequenceSink {
 
   token(tokenId: number, logProb: number): void {
     this.#queue.token(tokenId, logProb);
+  }
+
+  extra<K extends keyof GeneratedExtras>(kind: K, values: GeneratedExtras[K]): void {
+    this.#queue.extra(kind, values);
+  }
+
+  beams(results: readonly BeamResult[]): void {
+    this.#queue.beams(results);
   }
 
   finished(reason: FinishReason, usage: Usage): void {

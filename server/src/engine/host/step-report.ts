@@ -4,7 +4,8 @@
  */
 import { type ErrorCode, ServerError } from "../../core/server-error.ts";
 import { type EngineStats, NUM_STATS, readStats, writeStats } from "../engine-stats.ts";
-import type { FinishReason, Usage } from "../generate.ts";
+import type { BeamResult, FinishReason, GeneratedExtras, Usage } from "../generate.ts";
+import { EXTRA_KINDS } from "../generated-extras.ts";
 import type { SequenceSink } from "../sequence.ts";
 import { type FrameReader, FrameWriter } from "./frame.ts";
 import { FINISH_REASONS, STEP } from "./messages.ts";
@@ -31,6 +32,12 @@ class Column {
   }
 }
 
+interface Extra {
+  readonly id: number;
+  readonly kind: keyof GeneratedExtras;
+  readonly values: Float32Array | Int32Array;
+}
+
 export class StepReport {
   readonly #writer = new FrameWriter();
   readonly #started = new Column();
@@ -41,6 +48,8 @@ export class StepReport {
   readonly #float = new Float32Array(1);
   readonly #floatBits = new Int32Array(this.#float.buffer);
   readonly #stats = new Float64Array(NUM_STATS);
+  #extras: Extra[] = [];
+  #beams: { readonly id: number; readonly results: readonly BeamResult[] }[] = [];
   #finished: { readonly id: number; readonly reason: FinishReason; readonly usage: Usage }[] = [];
   #failed: { readonly id: number; readonly error: ServerError }[] = [];
 
@@ -53,6 +62,12 @@ export class StepReport {
         this.#tokens.push(token);
         this.#float[0] = logProb;
         this.#logProbs.push(this.#floatBits[0] ?? 0);
+      },
+      extra: (kind, values) => {
+        this.#extras.push({ id, kind, values });
+      },
+      beams: (results) => {
+        this.#beams.push({ id, results });
       },
       finished: (reason, usage) => {
         this.#finished.push({ id, reason, usage });
@@ -73,6 +88,10 @@ export class StepReport {
     writer.ints(this.#tokenOwners.take());
     writer.ints(this.#tokens.take());
     writer.ints(this.#logProbs.take());
+    writer.int(this.#extras.length);
+    for (const extra of this.#extras) writeExtra(writer, extra);
+    writer.int(this.#beams.length);
+    for (const { id, results } of this.#beams) writeBeams(writer, id, results);
     writer.int(this.#finished.length);
     for (const { id, reason, usage } of this.#finished) writeFinished(writer, id, reason, usage);
     writer.int(this.#failed.length);
@@ -83,6 +102,8 @@ export class StepReport {
     }
     writeStats(stats, this.#stats);
     for (const value of this.#stats) writer.double(value);
+    this.#extras = [];
+    this.#beams = [];
     this.#finished = [];
     this.#failed = [];
     return writer.end();
@@ -97,6 +118,8 @@ export function deliverReport(frame: FrameReader, sinkOf: (id: number) => Sequen
   const bits = frame.ints();
   const logProbs = new Float32Array(bits.buffer, bits.byteOffset, bits.length);
   for (let i = 0; i < owners.length; i++) sinkOf(owners[i] ?? 0)?.token(tokens[i] ?? 0, logProbs[i] ?? 0);
+  for (let left = frame.int(); left > 0; left--) deliverExtra(frame, sinkOf(frame.int()));
+  for (let left = frame.int(); left > 0; left--) deliverBeams(frame, sinkOf(frame.int()));
   for (let left = frame.int(); left > 0; left--) {
     const sink = sinkOf(frame.int());
     const reason = FINISH_REASONS[frame.int()] ?? "cancelled";
@@ -110,6 +133,47 @@ export function deliverReport(frame: FrameReader, sinkOf: (id: number) => Sequen
   const stats = new Float64Array(NUM_STATS);
   for (let i = 0; i < NUM_STATS; i++) stats[i] = frame.double();
   return readStats(stats);
+}
+
+function writeExtra(writer: FrameWriter, { id, kind, values }: Extra): void {
+  writer.int(id);
+  writer.int(EXTRA_KINDS.indexOf(kind));
+  if (values instanceof Int32Array) writer.ints(values);
+  else writer.floats(values);
+}
+
+function deliverExtra(frame: FrameReader, sink: SequenceSink | undefined): void {
+  const kind = EXTRA_KINDS[frame.int()];
+  if (kind === undefined) throw new Error("step report: a list of unknown kind");
+  if (kind === "topIds" || kind === "promptTopIds") {
+    const ids = frame.ints(); // read whether or not anybody wants them
+    sink?.extra(kind, ids);
+  } else {
+    const values = frame.floats();
+    sink?.extra(kind, values);
+  }
+}
+
+function writeBeams(writer: FrameWriter, id: number, results: readonly BeamResult[]): void {
+  writer.int(id);
+  writer.int(results.length);
+  for (const { tokenIds, logProbs, cumLogProb, logits } of results) {
+    writer.ints(tokenIds);
+    writer.floats(logProbs);
+    writer.double(cumLogProb);
+    writer.floats(logits);
+  }
+}
+
+/** The order of the fields is that of `writeBeams`. */
+function deliverBeams(frame: FrameReader, sink: SequenceSink | undefined): void {
+  const results = Array.from({ length: frame.int() }, () => ({
+    tokenIds: frame.ints(),
+    logProbs: frame.floats(),
+    cumLogProb: frame.double(),
+    logits: frame.floats(),
+  }));
+  sink?.beams(results);
 }
 
 function writeFinished(writer: FrameWriter, id: number, reason: FinishReason, usage: Usage): void {

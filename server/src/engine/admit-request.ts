@@ -1,0 +1,86 @@
+/** Turns a request into a sequence with what its rules need, or refuses it. It starts nothing and waits for nothing. */
+import { createHash } from "node:crypto";
+import { ServerError } from "../core/server-error.ts";
+import { BeamGroup } from "./beam-group.ts";
+import type { EngineServices } from "./engine-services.ts";
+import type { GenerateRequest } from "./generate.ts";
+import type { LogitsPostProcessor } from "./logits-post-processor.ts";
+import { Sequence, type SequenceLimits, type SequenceSink } from "./sequence.ts";
+import { StopTexts } from "./stop-texts.ts";
+
+export interface AdmissionLimits extends SequenceLimits {
+  readonly numBlocks: number;
+  readonly maxSequences: number;
+}
+
+/** @throws ServerError when this engine lacks what the request needs */
+export function admitRequest(
+  request: GenerateRequest,
+  sink: SequenceSink,
+  limits: AdmissionLimits,
+  services: EngineServices,
+): Sequence {
+  const sequence = new Sequence(withTableSalt(request), sink, limits);
+  sequence.postProcess = postProcessorOf(request, services);
+  if (request.beamWidth > 1) {
+    checkBeams(sequence, limits);
+    sequence.group = new BeamGroup(sequence, limits);
+  } else if (services.tokenizer !== undefined && request.stopWords.length > 0) {
+    sequence.stopTexts = StopTexts.tryCreate(services.tokenizer, request.stopWords);
+  }
+  if (request.guide !== undefined) sequence.endIds = guidedEndIds(request, services);
+  return sequence;
+}
+
+/** All beams must fit at once, or they would wait for each other for ever. */
+function checkBeams({ request, maxLength }: Sequence, limits: AdmissionLimits): void {
+  const { beamWidth } = request;
+  const numBlocks = beamWidth * Math.ceil(maxLength / limits.blockSize);
+  if (beamWidth <= limits.maxSequences && numBlocks <= limits.numBlocks) return;
+  throw new ServerError(
+    "invalid_argument",
+    `beam_width ${beamWidth} with up to ${maxLength} tokens needs ${beamWidth} sequences and ${numBlocks} cache blocks, ` +
+      `the engine has ${limits.maxSequences} and ${limits.numBlocks}: ask for fewer beams or tokens`,
+  );
+}
+
+/** A guided text must have a way to end. */
+function guidedEndIds(request: GenerateRequest, { guides, tokenizer }: EngineServices): Int32Array {
+  if (guides === undefined) {
+    throw new ServerError("unsupported", "guided decoding needs the model's tokenizer.json, which was not found");
+  }
+  if (request.endIds.length > 0) return request.endIds;
+  const eosId = tokenizer?.eosId;
+  if (eosId !== undefined) return Int32Array.of(eosId);
+  throw new ServerError("invalid_argument", "guided decoding needs an end id: the request and the tokenizer have none");
+}
+
+function postProcessorOf(
+  { logitsPostProcessor: name }: GenerateRequest,
+  { postProcessors }: EngineServices,
+): LogitsPostProcessor | undefined {
+  const found = postProcessors?.get(name === "" ? "*" : name);
+  if (found !== undefined) return namingItself(found, name === "" ? "*" : name);
+  if (name === "") return undefined;
+  const known = [...(postProcessors?.keys() ?? [])].map((each) => `'${each}'`).join(", ") || "none";
+  throw new ServerError("invalid_argument", `no logits post-processor is named '${name}', known are: ${known}`);
+}
+
+function namingItself(run: LogitsPostProcessor, name: string): LogitsPostProcessor {
+  return (logits, tokens, promptLength) => {
+    try {
+      run(logits, tokens, promptLength);
+    } catch (cause) {
+      const message = cause instanceof Error ? cause.message : String(cause);
+      throw new ServerError("internal", `logits post-processor '${name}' failed: ${message}`, { cause });
+    }
+  };
+}
+
+/** Ids that stand for table rows mean something else with another table: such prompts share cache blocks by content. */
+function withTableSalt(request: GenerateRequest): GenerateRequest {
+  const table = request.promptTable;
+  if (table === undefined) return request;
+  const bytes = new Uint8Array(table.values.buffer, table.values.byteOffset, table.values.byteLength);
+  return { ...request, cacheSalt: `${request.cacheSalt}#${createHash("sha256").update(bytes).digest("base64")}` };
+}

@@ -1,0 +1,11 @@
+/** What an engine may be given beside a runner. Each is optional: requests that need a missing one are refused. */
+import type { Tokenizer } from "../formats/tokenizer.ts";
+import type { Guides } from "./guide/guides.ts";
+import type { LogitsPostProcessors } from "./logits-post-processor.ts";
+
+export interface EngineServices {
+  /** Finds stop words in the text; without it they are found by their ids. */
+  readonly tokenizer?: Tokenizer | undefined;
+  readonly guides?: Guides | undefined;
+  readonly postProcessors?: LogitsPostProcessors | undefined;
+}

@@ -1,0 +1,24 @@
+/** The contract between the step loop and whatever knows grammars: masks of allowed tokens, ahead of each token. */
+import type { Guide } from "../generate.ts";
+
+export interface Guides {
+  /**
+   * Prepares the guide for one sequence, its first mask included. `endIds` are allowed where the text is complete.
+   * @throws ServerError when the guide makes no sense or takes too long
+   */
+  open(guide: Guide, endIds: Int32Array): Promise<GuideSession>;
+  close(): Promise<void>;
+}
+
+/** The guide of one sequence. */
+export interface GuideSession {
+  /** Tokens allowed next, a bit each. Changed in place after `accept`; to be read once nothing is pending. */
+  readonly mask: Int32Array;
+  /** Settles when the mask is that of the next token; undefined when it is already. Never rejects. */
+  readonly pending: Promise<void> | undefined;
+  /** Why there will be no more masks. */
+  readonly failure: Error | undefined;
+  /** Moves on by a token that the mask allowed. */
+  accept(token: number): void;
+  close(): void;
+}

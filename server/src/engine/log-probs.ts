@@ -1,0 +1,40 @@
+/** Log-probabilities under the model's own distribution: no temperature, no penalty. Rows in, numbers out. */
+import { argmax } from "./sampler.ts";
+
+/** What a logit minus this is its log-probability. NaN counts as impossible. */
+export function logSumExp(row: Float32Array): number {
+  const best = row[argmax(row)] ?? 0;
+  if (best === Number.POSITIVE_INFINITY) return best;
+  let sum = 0;
+  for (let i = 0; i < row.length; i++) {
+    const weight = Math.exp((row[i] ?? 0) - best);
+    if (weight > 0) sum += weight;
+  }
+  return best + Math.log(sum);
+}
+
+export function logProb(row: Float32Array, token: number): number {
+  const score = row[token] ?? Number.NEGATIVE_INFINITY;
+  return score === Number.POSITIVE_INFINITY ? 0 : score - logSumExp(row);
+}
+
+/**
+ * Writes the `count` largest of `row` in falling order, ties by the smaller id, from `at` on. When the row has fewer
+ * numbers, ids of -1 follow.
+ */
+export function topOf(row: Float32Array, count: number, ids: Int32Array, values: Float32Array, at: number): void {
+  ids.fill(-1, at, at + count);
+  values.fill(Number.NEGATIVE_INFINITY, at, at + count);
+  const last = at + count - 1;
+  for (let id = 0; id < row.length; id++) {
+    const value = row[id] ?? Number.NaN;
+    if (!(value > (values[last] ?? 0))) continue;
+    let place = last;
+    for (; place > at && value > (values[place - 1] ?? 0); place--) {
+      values[place] = values[place - 1] ?? 0;
+      ids[place] = ids[place - 1] ?? 0;
+    }
+    values[place] = value;
+    ids[place] = id;
+  }
+}
