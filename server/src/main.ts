@@ -27,6 +27,7 @@ import { keepFreedMemory } from "./native/process-memory.ts";
 import { cpuFamilies, pinnedMemoryFamilies } from "./observe/host-metrics.ts";
 import type { ServerLog } from "./observe/log.ts";
 import { MetricRegistry } from "./observe/metrics.ts";
+import { cacheMetricFamilies } from "./repository/cache-metrics.ts";
 import { checkEnsemble } from "./repository/ensemble-check.ts";
 import { loadModelVersion } from "./repository/load-model.ts";
 import { ModelManager, type ModelManagerOptions } from "./repository/model-manager.ts";
@@ -35,6 +36,7 @@ import { RepositoryServer } from "./repository/model-server.ts";
 import type { PolledModel } from "./repository/model-sources.ts";
 import { ModelRegistry } from "./repository/registry.ts";
 import { RepositoryPoller } from "./repository/repository-poller.ts";
+import { ResponseCache } from "./scheduler/response-cache.ts";
 
 /** The release of Triton whose behaviour this server has: clients and tools look at it. */
 export const TRITON_VERSION = "2.70.0";
@@ -62,7 +64,8 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
   const registry = new ModelRegistry();
   const metrics = new MetricRegistry();
   const backends = createBackends();
-  const manager = createManager(options, log, registry, metrics, backends);
+  const cache = createCache(options);
+  const manager = createManager({ options, log, registry, metrics, backends, cache });
   const server = new RepositoryServer({
     name: options.serverId,
     version: TRITON_VERSION,
@@ -72,7 +75,7 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
     isExplicit: options.repository.controlMode === "explicit",
     strictReadiness: options.repository.strictReadiness,
   });
-  registerMetrics(options, registry, metrics);
+  registerMetrics(options, registry, metrics, cache);
   const failures = await manager.loadAtStart(startupModels(options));
   logTables(options, log, server, registry, failures);
   if (failures.size > 0 && options.repository.exitOnError) {
@@ -145,13 +148,26 @@ function createBackends(): ReadonlyMap<string, Backend> {
   return new Map([...all.map((backend) => [backend.name, backend] as const)]);
 }
 
-function createManager(
-  options: ServerOptions,
-  log: ServerLog,
-  registry: ModelRegistry,
-  metrics: MetricRegistry,
-  backends: ReadonlyMap<string, Backend>,
-): ModelManager {
+interface ManagerParts {
+  readonly options: ServerOptions;
+  readonly log: ServerLog;
+  readonly registry: ModelRegistry;
+  readonly metrics: MetricRegistry;
+  readonly backends: ReadonlyMap<string, Backend>;
+  readonly cache: ResponseCache | undefined;
+}
+
+/** Undefined when no cache is asked for. @throws ServerError when its size is no size */
+function createCache({ cache }: ServerOptions): ResponseCache | undefined {
+  const settings = cache.settings.get("local");
+  if (settings === undefined) return undefined;
+  const text = settings.get("size") ?? "";
+  if (/^[0-9]+$/.test(text) && Number.isSafeInteger(Number(text)) && Number(text) > 0)
+    return new ResponseCache(Number(text));
+  throw new ServerError("invalid_argument", `--cache-config local,size= expects a number of bytes, got '${text}'`);
+}
+
+function createManager({ options, log, registry, metrics, backends, cache }: ManagerParts): ModelManager {
   const { repository } = options;
   const models: ModelCaller = {
     infer: (request) => registry.lookUp(request.modelName, request.modelVersion).infer(request),
@@ -163,6 +179,7 @@ function createManager(
     metrics,
     log,
     autoComplete: repository.autoComplete,
+    cache,
     settingsOf: (backend: string) => backendSettingsOf(options, backend),
   };
   const managerOptions: ModelManagerOptions = {
@@ -196,7 +213,13 @@ function configOf(
   return prepareModelConfig({ written, modelName: folder.name, artifacts: folder.artifacts, autoComplete });
 }
 
-function registerMetrics(options: ServerOptions, registry: ModelRegistry, metrics: MetricRegistry): void {
+function registerMetrics(
+  options: ServerOptions,
+  registry: ModelRegistry,
+  metrics: MetricRegistry,
+  cache: ResponseCache | undefined,
+): void {
+  for (const family of cacheMetricFamilies(cache, registry)) metrics.register(family);
   for (const family of modelMetricFamilies(registry)) metrics.register(family);
   for (const family of pinnedMemoryFamilies(options.memory.pinnedPoolBytes)) metrics.register(family);
   if (options.metrics.cpu) for (const family of cpuFamilies()) metrics.register(family);

@@ -16,6 +16,7 @@ import { checkEnsemble } from "../../server/src/repository/ensemble-check.ts";
 import { loadModelVersion } from "../../server/src/repository/load-model.ts";
 import { ModelManager } from "../../server/src/repository/model-manager.ts";
 import { ModelRegistry } from "../../server/src/repository/registry.ts";
+import type { ResponseCache } from "../../server/src/scheduler/response-cache.ts";
 
 export interface TestRepository extends AsyncDisposable {
   readonly path: string;
@@ -38,6 +39,7 @@ ${extra}`;
 export function createTestRepository(
   files: Readonly<Record<string, string>>,
   more: readonly Backend[] = [],
+  cache?: ResponseCache,
 ): TestRepository {
   const path = mkdtempSync(join(tmpdir(), "nereid-repository-"));
   const write = (file: string, text: string): void => {
@@ -59,6 +61,7 @@ export function createTestRepository(
     metrics: new MetricRegistry(),
     log,
     autoComplete: true,
+    cache,
     settingsOf: () => new Map<string, string>(),
   };
   const manager = new ModelManager({

@@ -10,7 +10,6 @@ function notYet(...argv: string[]): readonly string[] {
 
 for (const flag of [
   "--model-namespacing=true",
-  "--cache-config=local,size=1",
   "--trace-config=level=TIMESTAMPS",
   "--allow-sagemaker=true",
   "--allow-vertex-ai=true",

@@ -10,7 +10,6 @@ const FEATURES: readonly (readonly [isAsked: (options: Options) => boolean, mess
     ({ repository }) => repository.isNamespacing,
     "--model-namespacing: equal model names in several repositories are refused",
   ],
-  [({ cache }) => cache.settings.size > 0, "--cache-config: responses are not cached"],
   [({ trace }) => trace.levels.length > 0, "--trace-config: requests are not traced"],
   [({ sagemaker }) => sagemaker.isEnabled, "--allow-sagemaker: the SageMaker service is not started"],
   [({ vertex }) => vertex.isEnabled, "--allow-vertex-ai: the Vertex AI service is not started"],

@@ -15,9 +15,12 @@ import { signatureOf } from "../core/model-signature.ts";
 import { ServerError } from "../core/server-error.ts";
 import type { Logger } from "../observe/log.ts";
 import { BatchScheduler } from "../scheduler/batch-scheduler.ts";
+import { CachingScheduler } from "../scheduler/caching-scheduler.ts";
 import { planEnsemble } from "../scheduler/ensemble-plan.ts";
 import { EnsembleScheduler } from "../scheduler/ensemble-scheduler.ts";
 import { StatisticsCounter } from "../scheduler/model-statistics.ts";
+import type { ResponseCache } from "../scheduler/response-cache.ts";
+import type { Scheduler } from "../scheduler/scheduler.ts";
 import { SequenceFeed } from "../scheduler/sequence-feed.ts";
 import { SequenceScheduler } from "../scheduler/sequence-scheduler.ts";
 import { readInitialStates } from "./initial-states.ts";
@@ -34,6 +37,8 @@ export interface LoadContext {
   readonly metrics: BackendMetrics;
   readonly log: Logger;
   readonly autoComplete: boolean;
+  /** Undefined = responses are not cached. */
+  readonly cache: ResponseCache | undefined;
   /** `--backend-config` of a backend over the global settings. */
   readonly settingsOf: (backend: string) => ReadonlyMap<string, string>;
 }
@@ -80,10 +85,11 @@ export async function loadModelVersion(
     await closeAll(instances, model);
     throw error;
   }
-  const scheduler =
+  const inner =
     batching === undefined || feed === undefined
       ? new BatchScheduler({ ...base, instances, log })
       : new SequenceScheduler({ ...base, batching, feed, instances, log });
+  const scheduler = withCache(context, base, inner);
   return new ModelVersion({
     ...base,
     labels,
@@ -117,6 +123,27 @@ async function createInstances(config: ModelConfig, model: BackendModel): Promis
   if (failed === undefined) return instances;
   await closeAll(instances, model);
   throw failed.reason;
+}
+
+/** Without parameters to see, a model answers equal inputs equally. */
+const BACKENDS_BLIND_TO_PARAMETERS: ReadonlySet<string> = new Set(["onnxruntime", "identity"]);
+
+function withCache(
+  { cache }: LoadContext,
+  {
+    config,
+    version,
+    decoupled,
+  }: { readonly config: ModelConfig; readonly version: number; readonly decoupled: boolean },
+  inner: Scheduler,
+): Scheduler {
+  if (cache === undefined || config.response_cache?.enable !== true || decoupled) return inner;
+  return new CachingScheduler(inner, {
+    cache,
+    version: String(version),
+    generation: performance.now(),
+    parametersMatter: !BACKENDS_BLIND_TO_PARAMETERS.has(config.backend),
+  });
 }
 
 /** No GPU is usable until the device for them exists. */
@@ -164,12 +191,13 @@ function loadEnsemble(context: LoadContext, polled: PolledModel, version: number
   const plan = planEnsemble(config, (name) => registry.lookUp(name, "").decoupled);
   const signature = signatureOf(config);
   const statistics = new StatisticsCounter();
-  const scheduler = new EnsembleScheduler({
+  const inner = new EnsembleScheduler({
     plan,
     signature,
     statistics,
     model: (step) => registry.lookUp(step.modelName, step.modelVersion),
   });
+  const scheduler = withCache(context, { config, version, decoupled: plan.isDecoupled }, inner);
   return new ModelVersion({
     config: plan.isDecoupled ? { ...config, model_transaction_policy: { decoupled: true } } : config,
     version,

@@ -101,7 +101,8 @@ export function modelMetricFamilies(registry: ModelRegistry): MetricFamily[] {
   return [...families.slice(0, 1), failures, ...families.slice(1)];
 }
 
-function labelsOf(model: ModelVersion): Record<string, string> {
+/** Tags of the configuration, name and version. */
+export function labelsOf(model: ModelVersion): Record<string, string> {
   const tags = Object.entries(model.config.metric_tags).map(([key, value]) => [`_${key}`, value] as const);
   return { ...Object.fromEntries(tags), model: model.name, version: model.version };
 }

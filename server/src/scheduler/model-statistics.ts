@@ -42,8 +42,6 @@ class ComputeDurations {
   }
 }
 
-const ZERO: DurationStatistic = Object.freeze({ count: 0, ns: 0 });
-
 export class StatisticsCounter {
   #lastInferenceMs = 0;
   #inferences = 0;
@@ -53,6 +51,8 @@ export class StatisticsCounter {
   readonly #success = new Duration();
   readonly #fail = new Duration();
   readonly #queue = new Duration();
+  readonly #cacheHit = new Duration();
+  readonly #cacheMiss = new Duration();
   readonly #compute = new ComputeDurations();
   readonly #batches = new Map<number, ComputeDurations>();
   readonly #failures: Record<FailureReason, number> = { REJECTED: 0, CANCELED: 0, BACKEND: 0, OTHER: 0 };
@@ -94,6 +94,18 @@ export class StatisticsCounter {
     this.#compute.add(timing);
   }
 
+  /** Answered from the cache: a success that waited and did not run. */
+  cacheHit(totalMs: number, queueMs: number, lookupMs: number): void {
+    this.#success.add(totalMs);
+    this.#queue.add(queueMs);
+    this.#cacheHit.add(lookupMs);
+  }
+
+  /** Not in the cache: time to look and to insert. */
+  cacheMissed(ms: number): void {
+    this.#cacheMiss.add(ms);
+  }
+
   failed(reason: FailureReason, totalMs: number): void {
     this.#failures[reason] += 1;
     this.#fail.add(totalMs);
@@ -118,8 +130,8 @@ export class StatisticsCounter {
         compute_input: this.#compute.input.snapshot(),
         compute_infer: this.#compute.infer.snapshot(),
         compute_output: this.#compute.output.snapshot(),
-        cache_hit: ZERO,
-        cache_miss: ZERO,
+        cache_hit: this.#cacheHit.snapshot(),
+        cache_miss: this.#cacheMiss.snapshot(),
       },
       response_stats: {},
       batch_stats: [...this.#batches].sort(([a], [b]) => a - b).map(([size, durations]) => batchRow(size, durations)),

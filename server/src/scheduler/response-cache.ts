@@ -101,17 +101,22 @@ export class ResponseCache {
   }
 }
 
-/**
- * SHA-256 over all that decides the answer. `generation` tells loads of a version apart: a model reloaded with other files
- * must not answer from what the old one said.
- */
-export function cacheKey(request: InferRequest, version: string, generation: number): string {
+export interface CacheKeyOptions {
+  readonly version: string;
+  /** Tells loads of a version apart: one loaded with other files must not answer with what the former said. */
+  readonly generation: number;
+  /** False where the model cannot see parameters. */
+  readonly parametersMatter: boolean;
+}
+
+/** SHA-256 over all that decides the answer. */
+export function cacheKey(request: InferRequest, options: CacheKeyOptions): string {
   const hash = createHash("sha256");
   const text = (value: string): void => void hash.update(`${Buffer.byteLength(value)}:${value}`);
-  text(`${request.modelName}/${version}/${generation}`);
+  text(`${request.modelName}/${options.version}/${options.generation}`);
   for (const name of [...request.outputs].sort()) text(name);
-  for (const [name, value] of [...request.parameters].sort(([a], [b]) => (a < b ? -1 : 1)))
-    text(`${name}=${word(value)}`);
+  const parameters = options.parametersMatter ? [...request.parameters] : [];
+  for (const [name, value] of parameters.sort(([a], [b]) => (a < b ? -1 : 1))) text(`${name}=${word(value)}`);
   for (const { name, datatype, shape, data } of [...request.inputs].sort((a, b) => (a.name < b.name ? -1 : 1))) {
     text(`${name} ${datatype} [${shape.join(",")}] ${data.length}`);
     hash.update(data);

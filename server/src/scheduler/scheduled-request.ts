@@ -33,6 +33,7 @@ export class ScheduledRequest implements ExecutableRequest {
   readonly #context: RequestContext;
   readonly #onTiming: ((timing: ExecutionTiming, queueMs: number) => void) | undefined;
   #onEnd: (() => void) | undefined;
+  #onOutputs: ((outputs: readonly Tensor[]) => number) | undefined;
   /** Set while an earlier request of an ordered model has not ended: responses wait here. */
   #held: InferResponse[] | undefined;
   #ended = false;
@@ -69,6 +70,31 @@ export class ScheduledRequest implements ExecutableRequest {
     this.#onEnd = listener;
   }
 
+  /** Is shown the outputs of a good answer, for the response cache; returns the ms that the cache took in all. */
+  set onOutputs(listener: (outputs: readonly Tensor[]) => number) {
+    this.#onOutputs = listener;
+  }
+
+  /** An equal request was answered before: this one never queues. */
+  answerFromCache(outputs: readonly Tensor[], lookupMs: number): void {
+    const { signature, version, statistics } = this.#context;
+    this.#ended = true;
+    const parameters = NO_PARAMETERS;
+    const { id } = this.request;
+    this.stream.push({
+      modelName: signature.modelName,
+      modelVersion: version,
+      id,
+      parameters,
+      outputs,
+      final: true,
+      empty: false,
+    });
+    const nowMs = performance.now();
+    statistics.dequeued();
+    statistics.cacheHit(nowMs - this.request.arrivalMs, nowMs - this.queuedMs, lookupMs);
+  }
+
   /** The request leaves the queue for a backend. */
   dequeued(nowMs: number): void {
     if (this.#dequeuedMs >= 0) return;
@@ -93,6 +119,9 @@ export class ScheduledRequest implements ExecutableRequest {
     if (this.#ended) return;
     const outputs = this.#outputsFor(response.outputs);
     const { error } = response;
+    if (error === undefined && this.#onOutputs !== undefined) {
+      this.#context.statistics.cacheMissed(this.#onOutputs(outputs));
+    }
     this.#emit({
       modelName: this.#context.signature.modelName,
       modelVersion: this.#context.version,

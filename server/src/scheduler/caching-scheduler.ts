@@ -1,0 +1,56 @@
+/** A scheduler in front of a scheduler: answers what was asked before from the response cache, and remembers the rest. */
+import type { Tensor } from "../core/tensor.ts";
+import { cacheKey, type ResponseCache } from "./response-cache.ts";
+import type { ScheduledRequest } from "./scheduled-request.ts";
+import type { Scheduler } from "./scheduler.ts";
+
+export interface CachingOptions {
+  readonly cache: ResponseCache;
+  readonly version: string;
+  /** Differs for each load of the version. */
+  readonly generation: number;
+  /** False where a request's parameters can not change the answer. */
+  readonly parametersMatter: boolean;
+}
+
+export class CachingScheduler implements Scheduler {
+  readonly #inner: Scheduler;
+  readonly #options: CachingOptions;
+  #isStopping = false;
+
+  constructor(inner: Scheduler, options: CachingOptions) {
+    this.#inner = inner;
+    this.#options = options;
+  }
+
+  get inFlight(): number {
+    return this.#inner.inFlight;
+  }
+
+  enqueue(request: ScheduledRequest): void {
+    if (this.#isStopping) {
+      this.#inner.enqueue(request); // refuses it in the scheduler's words
+      return;
+    }
+    const { cache, version, generation, parametersMatter } = this.#options;
+    const startMs = performance.now();
+    const key = cacheKey(request.request, { version, generation, parametersMatter });
+    const outputs = cache.lookUp(key);
+    const lookupMs = performance.now() - startMs;
+    if (outputs !== undefined) {
+      request.answerFromCache(outputs, lookupMs);
+      return;
+    }
+    request.onOutputs = (answer: readonly Tensor[]): number => {
+      const insertMs = performance.now();
+      cache.insert(key, answer);
+      return lookupMs + performance.now() - insertMs;
+    };
+    this.#inner.enqueue(request);
+  }
+
+  drain(): Promise<void> {
+    this.#isStopping = true;
+    return this.#inner.drain();
+  }
+}
