@@ -12,7 +12,7 @@ import { batchKeyOf } from "./batch-key.ts";
 import { execute } from "./execution.ts";
 import { InstancePool } from "./instance-pool.ts";
 import type { StatisticsCounter } from "./model-statistics.ts";
-import { PreciseTimer } from "./precise-timer.ts";
+import { PreciseTimer, prepareShortWaits } from "./precise-timer.ts";
 import { RequestQueue } from "./request-queue.ts";
 import { ResponseOrder } from "./response-order.ts";
 import type { ScheduledRequest } from "./scheduled-request.ts";
@@ -50,6 +50,7 @@ export class BatchScheduler implements Scheduler {
     this.#queue = new RequestQueue(config.dynamic_batching);
     this.#pool = new InstancePool(options.instances);
     this.#rules = batchRules(config);
+    if (this.#rules !== undefined && this.#rules.queueDelayUs > 0) prepareShortWaits();
     this.#keyOf = batchKeyOf(options.signature);
     this.#decoupled = config.model_transaction_policy?.decoupled ?? false;
     this.#order = config.dynamic_batching?.preserve_ordering === true ? new ResponseOrder() : undefined;

@@ -5,14 +5,17 @@ import { createSampleBackend } from "./sample-backend.ts";
 
 export function createIdentityBackend(): Backend {
   return createSampleBackend("identity", (source) => {
-    const outputs = source.config.output.map(({ name }) => name);
+    const outputs = source.config.output.map(({ name }) => ({ name, from: inputOf(name) }));
     return {
       execute(request) {
         const { inputs } = request.request;
-        const echoed = outputs.flatMap((name): Tensor[] => {
-          const input = inputs.find((candidate) => candidate.name === inputOf(name)) ?? soleInput(inputs, outputs);
-          return input === undefined ? [] : [{ ...input, name }];
-        });
+        const echoed: Tensor[] = [];
+        for (const { name, from } of outputs) {
+          const input = inputs.find((candidate) => candidate.name === from) ?? soleInput(inputs, outputs);
+          if (input === undefined) continue;
+          const { datatype, shape, data } = input;
+          echoed.push({ name, datatype, shape, data });
+        }
         request.respond({ outputs: echoed, final: true });
       },
     };
@@ -24,6 +27,6 @@ function inputOf(output: string): string {
   return output.replace(/^OUT(PUT)?/, (_, put: string | undefined) => `IN${put ?? ""}`);
 }
 
-function soleInput(inputs: readonly Tensor[], outputs: readonly string[]): Tensor | undefined {
+function soleInput(inputs: readonly Tensor[], outputs: readonly unknown[]): Tensor | undefined {
   return inputs.length === 1 && outputs.length === 1 ? inputs[0] : undefined;
 }
