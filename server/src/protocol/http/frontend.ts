@@ -1,9 +1,10 @@
 /** The HTTP front end: a listener, its connections and their end. What is answered is decided in `HttpApi`. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ModelServer } from "../../core/model-server.ts";
 import type { Logger } from "../../observe/log.ts";
-import { type BoundAddress, close, listen } from "../http-listener.ts";
+import { type BoundAddress, listen } from "../http-listener.ts";
 import { describe, HttpApi, type HttpApiOptions } from "./http-api.ts";
 import { NodeCall } from "./node-call.ts";
 import { BodyAborted } from "./read-body.ts";
@@ -13,6 +14,9 @@ import { sendStream } from "./send-reply.ts";
 
 /** Longer than the idle time of common load balancers, so that they never meet a connection that just closes. */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
+/** During the drain: idle connections close when no request began or ended for this long. */
+const QUIET_MS = 300;
+const IDLE_CHECK_MS = 50;
 
 export interface HttpFrontendOptions extends HttpApiOptions {
   readonly address: string;
@@ -54,6 +58,7 @@ class HttpListener {
     response.destroy();
   });
   #isDraining = false;
+  #lastUseMs = 0;
 
   constructor(api: HttpApi, log: Logger) {
     this.#api = api;
@@ -63,9 +68,29 @@ class HttpListener {
     this.server.on("clientError", (error, socket) => this.#refuse(error, socket));
   }
 
+  /**
+   * Takes no new connections, answers what comes on the open ones and says that they end with it. Idle ones stay until all
+   * have been quiet for a while: a request may be on its way on any of them. That is why it is not the HTTP server's own
+   * close(), which drops them at once. May be called again to hurry.
+   */
   close(graceMs: number | undefined): Promise<void> {
     this.#isDraining = true;
-    return close(this.server, graceMs === undefined ? {} : { graceMs });
+    this.#lastUseMs = performance.now();
+    const idleTimer = setInterval(() => this.#closeQuiet(), IDLE_CHECK_MS);
+    const cutTimer = graceMs === undefined ? undefined : setTimeout(() => this.server.closeAllConnections(), graceMs);
+    return new Promise((resolve) => {
+      const closed = (): void => {
+        clearInterval(idleTimer);
+        clearTimeout(cutTimer);
+        resolve();
+      };
+      // Right after the loop has taken what waited to be accepted: the system resets what is left in that queue.
+      setImmediate(() => NetServer.prototype.close.call(this.server, closed));
+    });
+  }
+
+  #closeQuiet(): void {
+    if (performance.now() - this.#lastUseMs >= QUIET_MS) this.server.closeIdleConnections();
   }
 
   /** Whatever comes behind the first thing that is no HTTP is as little worth. */
@@ -77,12 +102,12 @@ class HttpListener {
 
   #accept(request: IncomingMessage, response: ServerResponse): void {
     this.#latest.set(request.socket, response);
+    if (this.#isDraining) this.#lastUseMs = performance.now();
     const call = new NodeCall(request);
     response.sendDate = false;
     response.on("close", () => {
       if (!response.writableFinished) call.abort();
-      // A response that began before the drain did not say that its connection ends.
-      if (this.#isDraining) setImmediate(() => this.server.closeIdleConnections());
+      if (this.#isDraining) this.#lastUseMs = performance.now();
     });
     this.#answer(call, response).catch((error: unknown) => this.#fail(error, call, response));
   }

@@ -1,0 +1,136 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import process from "node:process";
+import { type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { childrenOf, isRunning } from "../support/child-processes.ts";
+import { KeepAliveClient } from "../support/hostile-http.ts";
+import { openStream } from "../support/llm-clients.ts";
+import { EXAMPLES } from "../support/model-repository.ts";
+import { eventually, SIMPLE_REQUEST } from "../support/probe-server.ts";
+import { freePorts, SERVER_BIN, type ServerProcess, startServerProcess } from "../support/server-process.ts";
+
+const ENGINE_HOST = "engine-host";
+const NUM_CLIENTS = 50;
+
+async function start(t: TestContext, ...flags: string[]): Promise<ServerProcess> {
+  const server = await startServerProcess({ repositories: [EXAMPLES], flags });
+  t.after(() => server.kill());
+  return server;
+}
+
+function exited(server: ServerProcess): Promise<number | null | undefined> {
+  return eventually(
+    () => Promise.resolve(server.exitCode()),
+    (code) => code !== undefined,
+    40_000,
+  );
+}
+
+interface Tally {
+  answered: number;
+  /** Sent, and the connection closed without an answer. */
+  lost: string[];
+}
+
+/** Sends until the server takes no more connections. */
+async function sendUntilRefused(client: KeepAliveClient, tally: Tally): Promise<void> {
+  for (;;) {
+    try {
+      const { status } = await client.send({ path: "/v2/models/simple/infer", body: SIMPLE_REQUEST });
+      assert.equal(status, 200);
+      tally.answered += 1;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ECONNREFUSED") return;
+      tally.lost.push(String(error));
+    }
+  }
+}
+
+test("SIGTERM under load: everything that was sent is answered, exit code 0", async (t) => {
+  const server = await start(t);
+  using client = new KeepAliveClient(server.http, NUM_CLIENTS);
+  const tally: Tally = { answered: 0, lost: [] };
+  const clients = Promise.all(Array.from({ length: NUM_CLIENTS }, () => sendUntilRefused(client, tally)));
+  await sleep(500);
+  const answeredBefore = tally.answered;
+  process.kill(server.pid, "SIGTERM");
+  await clients;
+  assert.ok(answeredBefore > 0);
+  assert.deepEqual(tally.lost, []);
+  assert.equal(await exited(server), 0, server.log());
+});
+
+test("SIGTERM lets a streamed answer come to its end", async (t) => {
+  const server = await start(t);
+  const [host = -1] = await childrenOf(server.pid, ENGINE_HOST);
+  const streams = [1, 2, 3].map(() => openStream(server.http, 400));
+  await eventually(
+    () => Promise.resolve(streams.map((stream) => stream.received())),
+    (counts) => counts.every((count) => count > 2),
+  );
+  process.kill(server.pid, "SIGTERM");
+  for (const { outcome } of streams) {
+    const { status, events, isCut } = await outcome;
+    assert.deepEqual([status, isCut], [200, false]);
+    assert.ok(events.length > 300 && events.every((event) => !event.includes('"error"')), `${events.length} events`);
+  }
+  assert.equal(await exited(server), 0, server.log());
+  assert.equal(await isRunning(host), false);
+});
+
+test("a second SIGTERM does not wait for streams", async (t) => {
+  const server = await start(t);
+  const [host = -1] = await childrenOf(server.pid, ENGINE_HOST);
+  const stream = openStream(server.http, 1500);
+  await eventually(
+    () => Promise.resolve(stream.received()),
+    (count) => count > 2,
+  );
+  process.kill(server.pid, "SIGTERM");
+  await eventually(
+    () => Promise.resolve(server.log()),
+    (log) => log.includes("Waiting for in-flight requests"),
+  );
+  process.kill(server.pid, "SIGTERM");
+  const { events } = await stream.outcome;
+  assert.ok(events.length < 1500, `${events.length} events`);
+  await exited(server);
+  assert.match(server.log(), /Signal \(15\) received/);
+  assert.equal(await isRunning(host), false);
+});
+
+test("an exit timeout of one second ends a server whose stream goes on", async (t) => {
+  const server = await start(t, "--exit-timeout-secs=1");
+  const stream = openStream(server.http, 1900);
+  await eventually(
+    () => Promise.resolve(stream.received()),
+    (count) => count > 2,
+  );
+  process.kill(server.pid, "SIGTERM");
+  await stream.outcome;
+  await exited(server);
+});
+
+test("SIGTERM while models load ends the server and every process that it started", async (t) => {
+  const { http, grpc, metrics } = await freePorts();
+  const ports = [`--http-port=${http}`, `--grpc-port=${grpc}`, `--metrics-port=${metrics}`];
+  const flags = ["--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--metrics-address=127.0.0.1"];
+  const args = [SERVER_BIN, `--model-repository=${EXAMPLES}`, ...ports, ...flags];
+  const child = spawn(process.execPath, args, { stdio: "ignore" });
+  t.after(() => child.kill("SIGKILL"));
+  const hosts = await eventually(
+    () => childrenOf(child.pid ?? -1, ENGINE_HOST),
+    (found) => found.length > 0,
+  );
+  const end = once(child, "exit");
+  child.kill("SIGTERM");
+  await end;
+  for (const host of hosts) {
+    await eventually(
+      () => isRunning(host),
+      (running) => !running,
+    );
+  }
+});
