@@ -20,6 +20,7 @@ import {
 } from "./config/model-config.ts";
 import { backendSettingsOf, type ServerOptions } from "./config/server-options.ts";
 import { agentTable, backendTable, type ModelRow, modelTable, optionTable } from "./config/tables.ts";
+import type { ModelConfig } from "./core/model-config.ts";
 import type { ModelServer } from "./core/model-server.ts";
 import { ServerError } from "./core/server-error.ts";
 import { frontendsOf, type RunningFrontends } from "./frontends.ts";
@@ -29,6 +30,7 @@ import type { ServerLog } from "./observe/log.ts";
 import { MetricRegistry } from "./observe/metrics.ts";
 import { cacheMetricFamilies } from "./repository/cache-metrics.ts";
 import { checkEnsemble } from "./repository/ensemble-check.ts";
+import { latencyMetricFamilies } from "./repository/latency-metrics.ts";
 import { loadModelVersion } from "./repository/load-model.ts";
 import { ModelManager, type ModelManagerOptions } from "./repository/model-manager.ts";
 import { modelMetricFamilies } from "./repository/model-metrics.ts";
@@ -36,6 +38,7 @@ import { RepositoryServer } from "./repository/model-server.ts";
 import type { PolledModel } from "./repository/model-sources.ts";
 import { ModelRegistry } from "./repository/registry.ts";
 import { RepositoryPoller } from "./repository/repository-poller.ts";
+import { LatencyObserver } from "./scheduler/latency-observer.ts";
 import { ResponseCache } from "./scheduler/response-cache.ts";
 
 /** The release of Triton whose behaviour this server has: clients and tools look at it. */
@@ -167,6 +170,21 @@ function createCache({ cache }: ServerOptions): ResponseCache | undefined {
   throw new ServerError("invalid_argument", `--cache-config local,size= expects a number of bytes, got '${text}'`);
 }
 
+/** Triton's bounds, in ms, for models that do not name their own. */
+const FIRST_RESPONSE_BUCKETS_MS = [100, 500, 2000, 5000];
+
+function createLatencies({ metrics }: ServerOptions, config: ModelConfig): LatencyObserver | undefined {
+  if (!metrics.summaryLatencies && !metrics.histogramLatencies) return undefined;
+  const control = config.model_metrics?.metric_control.find(
+    ({ metric_identifier }) => metric_identifier?.family === "nv_inference_first_response_histogram_ms",
+  );
+  const bucketsMs = control?.histogram_options?.buckets ?? FIRST_RESPONSE_BUCKETS_MS;
+  return new LatencyObserver({
+    summaries: metrics.summaryLatencies,
+    firstResponseBucketsMs: metrics.histogramLatencies ? bucketsMs : [],
+  });
+}
+
 function createManager({ options, log, registry, metrics, backends, cache }: ManagerParts): ModelManager {
   const { repository } = options;
   const models: ModelCaller = {
@@ -180,6 +198,7 @@ function createManager({ options, log, registry, metrics, backends, cache }: Man
     log,
     autoComplete: repository.autoComplete,
     cache,
+    latenciesOf: (config: ModelConfig) => createLatencies(options, config),
     settingsOf: (backend: string) => backendSettingsOf(options, backend),
   };
   const managerOptions: ModelManagerOptions = {
@@ -220,6 +239,12 @@ function registerMetrics(
   cache: ResponseCache | undefined,
 ): void {
   for (const family of cacheMetricFamilies(cache, registry)) metrics.register(family);
+  const latencies = {
+    summaries: options.metrics.summaryLatencies,
+    quantiles: options.metrics.summaryQuantiles.map(({ quantile }) => quantile),
+    histograms: options.metrics.histogramLatencies,
+  };
+  for (const family of latencyMetricFamilies(registry, latencies)) metrics.register(family);
   for (const family of modelMetricFamilies(registry)) metrics.register(family);
   for (const family of pinnedMemoryFamilies(options.memory.pinnedPoolBytes)) metrics.register(family);
   if (options.metrics.cpu) for (const family of cpuFamilies()) metrics.register(family);

@@ -62,6 +62,7 @@ export function createTestRepository(
     log,
     autoComplete: true,
     cache,
+    latenciesOf: () => undefined,
     settingsOf: () => new Map<string, string>(),
   };
   const manager = new ModelManager({

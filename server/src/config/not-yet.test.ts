@@ -21,7 +21,6 @@ for (const flag of [
   "--cuda-virtual-address-size=0:1",
   "--reuse-http-port=true",
   "--reuse-grpc-port=true",
-  "--metrics-config=summary_latencies=true",
   "--metrics-config=counter_latencies=false",
   "--repoagent-directory=/agents",
 ]) {

@@ -21,10 +21,6 @@ const FEATURES: readonly (readonly [isAsked: (options: Options) => boolean, mess
   [({ memory }) => memory.cudaVirtualAddressBytes.size > 0, "--cuda-virtual-address-size: states do not grow on a GPU"],
   [({ http }) => http.reusePort, "--reuse-http-port: the port is not shared"],
   [({ grpc }) => grpc.reusePort, "--reuse-grpc-port: the port is not shared"],
-  [
-    ({ metrics }) => metrics.summaryLatencies || metrics.histogramLatencies,
-    "--metrics-config: summaries and histograms are not published",
-  ],
   [({ metrics }) => !metrics.counterLatencies, "--metrics-config counter_latencies=false: counters go on counting"],
   [
     ({ repoAgentDirectory }) => repoAgentDirectory !== DEFAULT_REPO_AGENT_DIRECTORY,

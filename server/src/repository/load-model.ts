@@ -18,6 +18,7 @@ import { BatchScheduler } from "../scheduler/batch-scheduler.ts";
 import { CachingScheduler } from "../scheduler/caching-scheduler.ts";
 import { planEnsemble } from "../scheduler/ensemble-plan.ts";
 import { EnsembleScheduler } from "../scheduler/ensemble-scheduler.ts";
+import type { LatencyObserver } from "../scheduler/latency-observer.ts";
 import { StatisticsCounter } from "../scheduler/model-statistics.ts";
 import type { ResponseCache } from "../scheduler/response-cache.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
@@ -37,6 +38,8 @@ export interface LoadContext {
   readonly metrics: BackendMetrics;
   readonly log: Logger;
   readonly autoComplete: boolean;
+  /** What to observe beyond sums; undefined = nothing. */
+  readonly latenciesOf: (config: ModelConfig) => LatencyObserver | undefined;
   /** Undefined = responses are not cached. */
   readonly cache: ResponseCache | undefined;
   /** `--backend-config` of a backend over the global settings. */
@@ -77,7 +80,7 @@ export async function loadModelVersion(
     version,
     signature: signatureOf(config),
     decoupled: config.model_transaction_policy?.decoupled ?? false,
-    statistics: new StatisticsCounter(),
+    statistics: new StatisticsCounter(context.latenciesOf(config)),
   };
   try {
     await warmUp({ config, modelFolder: polled.folder.path, instances, context: requestContext(base), log, feed });
@@ -190,7 +193,7 @@ function loadEnsemble(context: LoadContext, polled: PolledModel, version: number
   });
   const plan = planEnsemble(config, (name) => registry.lookUp(name, "").decoupled);
   const signature = signatureOf(config);
-  const statistics = new StatisticsCounter();
+  const statistics = new StatisticsCounter(context.latenciesOf(config));
   const inner = new EnsembleScheduler({
     plan,
     signature,

@@ -6,6 +6,8 @@
 import type { DurationStatistic, InferBatchStatistics, ModelStatistics } from "../core/model-server.ts";
 import type { FailureReason } from "../core/server-error.ts";
 
+import type { LatencyObserver } from "./latency-observer.ts";
+
 const NS_PER_MS = 1e6;
 
 /** The four points in time of one execution, in ms. */
@@ -43,6 +45,8 @@ class ComputeDurations {
 }
 
 export class StatisticsCounter {
+  /** Set where distributions are wanted, not only sums. */
+  readonly latencies: LatencyObserver | undefined;
   #lastInferenceMs = 0;
   #inferences = 0;
   #executions = 0;
@@ -56,6 +60,10 @@ export class StatisticsCounter {
   readonly #compute = new ComputeDurations();
   readonly #batches = new Map<number, ComputeDurations>();
   readonly #failures: Record<FailureReason, number> = { REJECTED: 0, CANCELED: 0, BACKEND: 0, OTHER: 0 };
+
+  constructor(latencies?: LatencyObserver) {
+    this.latencies = latencies;
+  }
 
   get pending(): number {
     return this.#pending;
@@ -92,6 +100,7 @@ export class StatisticsCounter {
     this.#success.add(totalMs);
     this.#queue.add(queueMs);
     this.#compute.add(timing);
+    this.latencies?.succeeded(totalMs, queueMs, timing);
   }
 
   /** Answered from the cache: a success that waited and did not run. */

@@ -37,6 +37,7 @@ export class ScheduledRequest implements ExecutableRequest {
   /** Set while an earlier request of an ordered model has not ended: responses wait here. */
   #held: InferResponse[] | undefined;
   #ended = false;
+  #hasAnswered = false;
   #failure: ServerError | undefined;
   #endMs = 0;
   #dequeuedMs = -1;
@@ -119,6 +120,7 @@ export class ScheduledRequest implements ExecutableRequest {
     if (this.#ended) return;
     const outputs = this.#outputsFor(response.outputs);
     const { error } = response;
+    if (!this.#hasAnswered) this.#noteFirstResponse();
     if (error === undefined && this.#onOutputs !== undefined) {
       this.#context.statistics.cacheMissed(this.#onOutputs(outputs));
     }
@@ -156,6 +158,11 @@ export class ScheduledRequest implements ExecutableRequest {
     this.#held = undefined;
     for (const response of held) this.stream.push(response);
     if (this.#failure !== undefined) this.stream.fail(this.#failure);
+  }
+
+  #noteFirstResponse(): void {
+    this.#hasAnswered = true;
+    this.#context.statistics.latencies?.firstResponse(performance.now() - this.request.arrivalMs);
   }
 
   #emit(response: InferResponse): void {

@@ -1,0 +1,63 @@
+/** Summaries and the first-response histogram of one model version. Made only where `--metrics-config` asks for them. */
+import { SlidingSummary } from "../observe/sliding-summary.ts";
+import type { ExecutionTiming } from "./model-statistics.ts";
+
+const US_PER_MS = 1000;
+
+export type SummaryName = "request" | "queue" | "compute_input" | "compute_infer" | "compute_output";
+
+export interface LatencyOptions {
+  readonly summaries: boolean;
+  /** Upper bounds in ms, ascending; empty = no histogram. */
+  readonly firstResponseBucketsMs: readonly number[];
+}
+
+export class LatencyObserver {
+  readonly summaries: ReadonlyMap<SummaryName, SlidingSummary>;
+  readonly firstResponseBucketsMs: readonly number[];
+  /** Observations at or below each bound, not cumulative; the last stands for all above. */
+  readonly #buckets: number[];
+  #numFirst = 0;
+  #sumFirstMs = 0;
+
+  constructor({ summaries, firstResponseBucketsMs }: LatencyOptions) {
+    const nowMs = performance.now();
+    const names: readonly SummaryName[] = ["request", "queue", "compute_input", "compute_infer", "compute_output"];
+    this.summaries = new Map(summaries ? names.map((name) => [name, new SlidingSummary(nowMs)]) : []);
+    this.firstResponseBucketsMs = firstResponseBucketsMs;
+    this.#buckets = new Array<number>(firstResponseBucketsMs.length + 1).fill(0);
+  }
+
+  succeeded(totalMs: number, queueMs: number, timing: ExecutionTiming): void {
+    const nowMs = performance.now();
+    const observe = (name: SummaryName, ms: number): void => this.summaries.get(name)?.observe(ms * US_PER_MS, nowMs);
+    observe("request", totalMs);
+    observe("queue", queueMs);
+    observe("compute_input", timing.computeStartMs - timing.startMs);
+    observe("compute_infer", timing.computeEndMs - timing.computeStartMs);
+    observe("compute_output", timing.endMs - timing.computeEndMs);
+  }
+
+  firstResponse(ms: number): void {
+    const at = this.firstResponseBucketsMs.findIndex((bound) => ms <= bound);
+    const bucket = at < 0 ? this.#buckets.length - 1 : at;
+    this.#buckets[bucket] = (this.#buckets[bucket] ?? 0) + 1;
+    this.#numFirst += 1;
+    this.#sumFirstMs += ms;
+  }
+
+  /** Cumulative counts by upper bound, Infinity last. */
+  firstResponses(): {
+    readonly cumulative: readonly (readonly [boundMs: number, count: number])[];
+    readonly sumMs: number;
+    readonly count: number;
+  } {
+    let total = 0;
+    const bounds = [...this.firstResponseBucketsMs, Number.POSITIVE_INFINITY];
+    const cumulative = bounds.map((bound, i) => {
+      total += this.#buckets[i] ?? 0;
+      return [bound, total] as const;
+    });
+    return { cumulative, sumMs: this.#sumFirstMs, count: this.#numFirst };
+  }
+}
