@@ -158,7 +158,7 @@ test("BatchScheduler refuses at a full queue and answers a request whose time in
 test("BatchScheduler moves a late request behind the timely ones when the policy says DELAY", async () => {
   const policy = {
     timeout_action: "DELAY",
-    default_timeout_microseconds: 1000,
+    default_timeout_microseconds: 200_000,
     allow_timeout_override: false,
     max_queue_size: 0,
   } as const;
@@ -168,7 +168,7 @@ test("BatchScheduler moves a late request behind the timely ones when the policy
     [instance],
   );
   const streams = [collect(send(1).stream), collect(send(2).stream)];
-  await sleep(5);
+  await sleep(250);
   streams.push(collect(send(3).stream));
   for (let i = 0; i < 3; i += 1) {
     instance.open();
