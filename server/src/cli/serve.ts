@@ -8,6 +8,7 @@ import { ServerLog } from "../observe/log.ts";
 import { curlHints } from "./curl-hints.ts";
 
 const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15 } as const;
+const PARENT_CHECK_MS = 500;
 /** First release that is still maintained. */
 const OLDEST_SUPPORTED_NODE = 22;
 
@@ -78,5 +79,17 @@ function stopOnSignal(server: RunningServer): Promise<void> {
     };
     process.on("SIGINT", onSignal);
     process.on("SIGTERM", onSignal);
+    if (process.env.npm_command === "exec") onLossOfParent(() => onSignal("SIGTERM"));
   });
+}
+
+/** npx hands a signal to its shell, which dies of it and leaves the server behind: the loss of the shell is the signal. */
+function onLossOfParent(callback: () => void): void {
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(timer);
+    callback();
+  }, PARENT_CHECK_MS);
+  timer.unref();
 }
