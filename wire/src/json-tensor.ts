@@ -4,7 +4,8 @@
  * and reading goes on, because a syntax error further down counts more.
  */
 import type { Datatype } from "./datatype.ts";
-import { type JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./json-reader.ts";
+import { FastFloat } from "./fast-float.ts";
+import { COMMA, type JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./json-reader.ts";
 import { skipContainer } from "./json-value.ts";
 import { type Slab, SlabAllocator } from "./slab.ts";
 
@@ -21,6 +22,7 @@ export interface JsonTensor {
   readonly error: string | undefined;
 }
 
+const SPACE = 0x20;
 /** Elements between two pauses. */
 const ELEMENTS_PER_SLICE = 16_384;
 /** The same for objects, which are no elements and cost more each. */
@@ -62,6 +64,7 @@ const ELEMENT_BYTES: Readonly<Record<JsonDatatype, number>> = {
 export class JsonTensorReader {
   readonly #reader: JsonReader;
   readonly #allocator = new SlabAllocator();
+  readonly #float = new FastFloat();
   #slab: Slab;
   #datatype: JsonDatatype = "INT32";
   #depth = 0;
@@ -149,9 +152,32 @@ export class JsonTensorReader {
         return "object";
       } else {
         this.#element(byte);
+        budget -= this.#usualFloats(budget);
       }
     }
     return "pause";
+  }
+
+  /** Of floats: takes commas and numbers for as long as they are as usual and there is room. @returns how many numbers */
+  #usualFloats(most: number): number {
+    if (this.#datatype !== "FP32") return 0;
+    const reader = this.#reader;
+    const { bytes } = reader;
+    const float = this.#float;
+    const { f32 } = this.#slab;
+    const first = this.#slab.base / 4 + this.#count;
+    const room = Math.min(most, this.#capacity - this.#count);
+    let count = 0;
+    let at = reader.pos;
+    while (count < room && bytes[at] === COMMA) {
+      if (!float.read(bytes, bytes[at + 1] === SPACE ? at + 2 : at + 1)) break;
+      f32[first + count++] = float.value;
+      at = float.end;
+    }
+    reader.pos = at;
+    this.#count += count;
+    if (this.#depth === 1) this.#outerCount += count;
+    return count;
   }
 
   #element(byte: number): void {

@@ -40,7 +40,7 @@ export class JsonWriter {
   ensure(count: number): void {
     if (this.bytes.length - this.pos >= count) return;
     const used = this.pos - this.#start;
-    const grown = new Uint8Array(Math.max((used + count) * 2, FIRST_BYTES));
+    const grown = new Uint8Array(Math.max(used * 2 + count, FIRST_BYTES));
     grown.set(this.bytes.subarray(this.#start, this.pos));
     this.bytes = grown;
     this.#start = 0;
@@ -149,6 +149,37 @@ export class JsonWriter {
     else this.#text(value);
   }
 
+  /** Elements of a little-endian tensor, each but the very first with a comma in front. */
+  floats(view: DataView, from: number, to: number): void {
+    this.ensure((to - from) * (MAX_NUMBER + 1));
+    const { bytes } = this;
+    for (let i = from; i < to; i++) {
+      if (i > 0) bytes[this.pos++] = 0x2c;
+      const value = view.getFloat32(4 * i, true);
+      const size = Math.abs(value);
+      if (size < 1 && this.#float.read(size)) this.pos = this.#small(value < 0);
+      else this.float(value);
+    }
+  }
+
+  /** The digits of `#float` when the number is less than one. */
+  #small(isNegative: boolean): number {
+    const { bytes } = this;
+    const { high, low, exponent } = this.#float;
+    let at = this.pos;
+    if (isNegative) bytes[at++] = 0x2d;
+    bytes[at++] = 0x30;
+    bytes[at++] = 0x2e;
+    for (let i = exponent; i < -1; i++) bytes[at++] = 0x30;
+    const top = (high / 10) | 0;
+    writeEight(bytes, at, top);
+    bytes[at + 8] = 0x30 + high - top * 10;
+    if (low !== 0) writeEight(bytes, at + 9, low);
+    let end = at + (low === 0 ? 9 : 17);
+    while (bytes[end - 1] === 0x30) end--;
+    return end;
+  }
+
   #whole(value: number): void {
     if (value < 0 || Object.is(value, -0)) this.bytes[this.pos++] = 0x2d;
     this.pos = this.#digits32(Math.abs(value) | 0);
@@ -205,6 +236,29 @@ export class JsonWriter {
     writeDigits(this.bytes, at, value - high * 1e9, 9);
     return at + 9;
   }
+}
+
+/** All pairs of digits, one after the other. */
+const PAIRS: Uint8Array = Uint8Array.from(
+  { length: 200 },
+  (_, i) => 0x30 + (i % 2 === 0 ? Math.floor(i / 20) : (i >> 1) % 10),
+);
+
+/** `value` below 10^8 with exactly eight digits. */
+function writeEight(bytes: Uint8Array, at: number, value: number): void {
+  const high = (value / 10_000) | 0;
+  const low = value - high * 10_000;
+  const first = (high / 100) | 0;
+  const third = (low / 100) | 0;
+  writePair(bytes, at, first);
+  writePair(bytes, at + 2, high - first * 100);
+  writePair(bytes, at + 4, third);
+  writePair(bytes, at + 6, low - third * 100);
+}
+
+function writePair(bytes: Uint8Array, at: number, value: number): void {
+  bytes[at] = PAIRS[2 * value] ?? 0;
+  bytes[at + 1] = PAIRS[2 * value + 1] ?? 0;
 }
 
 /** `value` below 2^31 with exactly `length` digits. */
