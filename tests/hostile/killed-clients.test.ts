@@ -1,16 +1,12 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
-import { openSession } from "../../server/src/protocol/grpc/test-peer.test-support.ts";
-import { openGrpcStream, openStream } from "../support/llm-clients.ts";
+import { killClients, openStream } from "../support/llm-clients.ts";
 import { EXAMPLES } from "../support/model-repository.ts";
 import { assertSound, eventually, readMetric, residentBytes } from "../support/probe-server.ts";
-import { createRandom, type Random } from "../support/random.ts";
+import { createRandom } from "../support/random.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 
 const NUM_CLIENTS = 200;
-const NUM_TOKENS = 1500;
-const MAX_LIFE_MS = 1500;
 const MAX_GROWTH_BYTES = 64 * 1024 * 1024;
 
 let server: ServerProcess;
@@ -34,27 +30,13 @@ async function untilIdle(): Promise<void> {
   }
 }
 
-/** Half of them over HTTP; a quarter cancel a gRPC stream, the last quarter drop the connection under theirs. */
-async function killClients(random: Random): Promise<void> {
-  const clients = Array.from({ length: NUM_CLIENTS }, async (_, i) => {
-    const lifeMs = random.below(MAX_LIFE_MS);
-    const session = i % 2 === 0 ? undefined : openSession(server.grpc);
-    const hangUp =
-      session === undefined ? openStream(server.http, NUM_TOKENS).destroy : openGrpcStream(session, NUM_TOKENS);
-    await sleep(lifeMs);
-    if (i % 4 !== 3) hangUp();
-    session?.destroy();
-  });
-  await Promise.all(clients);
-}
-
 test("clients that are killed in the middle of their stream leave no work, no cache blocks and no memory behind", async () => {
   const random = createRandom(99);
-  await killClients(random);
+  await killClients(server, NUM_CLIENTS, random);
   await untilIdle();
   const bytesBefore = await residentBytes(server.pid);
   const survivor = openStream(server.http, 300);
-  await killClients(random);
+  await killClients(server, NUM_CLIENTS, random);
   const { status, events, isCut } = await survivor.outcome;
   assert.deepEqual([status, isCut], [200, false]);
   assert.ok(

@@ -5,10 +5,11 @@ import process from "node:process";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { childrenOf, isRunning } from "../support/child-processes.ts";
+import { sendUntilRefused, type Tally } from "../support/drain-load.ts";
 import { KeepAliveClient } from "../support/hostile-http.ts";
 import { openStream } from "../support/llm-clients.ts";
 import { EXAMPLES } from "../support/model-repository.ts";
-import { eventually, SIMPLE_REQUEST } from "../support/probe-server.ts";
+import { eventually } from "../support/probe-server.ts";
 import { freePorts, SERVER_BIN, type ServerProcess, startServerProcess } from "../support/server-process.ts";
 
 const ENGINE_HOST = "engine-host";
@@ -26,26 +27,6 @@ function exited(server: ServerProcess): Promise<number | null | undefined> {
     (code) => code !== undefined,
     40_000,
   );
-}
-
-interface Tally {
-  answered: number;
-  /** Sent, and the connection closed without an answer. */
-  lost: string[];
-}
-
-/** Sends until the server takes no more connections. */
-async function sendUntilRefused(client: KeepAliveClient, tally: Tally): Promise<void> {
-  for (;;) {
-    try {
-      const { status } = await client.send({ path: "/v2/models/simple/infer", body: SIMPLE_REQUEST });
-      assert.equal(status, 200);
-      tally.answered += 1;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ECONNREFUSED") return;
-      tally.lost.push(String(error));
-    }
-  }
 }
 
 test("SIGTERM under load: everything that was sent is answered, exit code 0", async (t) => {

@@ -2,7 +2,14 @@
 
 import { type ClientRequest, request } from "node:http";
 import type { ClientHttp2Session } from "node:http2";
-import { encode, frame, STREAM_INFER } from "../../server/src/protocol/grpc/test-peer.test-support.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { encode, frame, openSession, STREAM_INFER } from "../../server/src/protocol/grpc/test-peer.test-support.ts";
+
+import type { Random } from "./random.ts";
+import type { Ports } from "./server-process.ts";
+
+const KILLED_TOKENS = 1500;
+const MAX_LIFE_MS = 1500;
 
 export interface StreamOutcome {
   readonly status: number;
@@ -75,4 +82,18 @@ function ensembleRequest(numTokens: number): object {
     ],
     raw_input_contents: [Buffer.concat([length, text]), number, Buffer.from([1])],
   };
+}
+
+/** Starts `count` streams and kills each: half over HTTP, a quarter cancels a gRPC stream, a quarter drops the connection under it. */
+export async function killClients(ports: Ports, count: number, random: Random): Promise<void> {
+  const clients = Array.from({ length: count }, async (_, i) => {
+    const lifeMs = random.below(MAX_LIFE_MS);
+    const session = i % 2 === 0 ? undefined : openSession(ports.grpc);
+    const hangUp =
+      session === undefined ? openStream(ports.http, KILLED_TOKENS).destroy : openGrpcStream(session, KILLED_TOKENS);
+    await sleep(lifeMs);
+    if (i % 4 !== 3) hangUp();
+    session?.destroy();
+  });
+  await Promise.all(clients);
 }

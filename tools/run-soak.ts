@@ -1,0 +1,61 @@
+/**
+ * Runs the long hostile runs and writes what came of each under tests/soak/records/: commit, seed, duration, result.
+ * `npm run soak -- [--minutes=30] [--seed=1] [name ...]`; the minutes count for each run.
+ */
+import { execFileSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { cpus } from "node:os";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { fuzzSoak } from "../tests/soak/fuzz.ts";
+import { restartsSoak } from "../tests/soak/restarts.ts";
+import type { Soak } from "../tests/soak/soak.ts";
+
+const RECORDS = fileURLToPath(new URL("../tests/soak/records/", import.meta.url));
+const ALL: readonly Soak[] = [fuzzSoak, restartsSoak];
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { minutes: { type: "string", default: "30" }, seed: { type: "string", default: "1" } },
+});
+const wanted = ALL.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
+if (wanted.length === 0)
+  throw new Error(`no run named ${positionals.join(", ")}; there are ${ALL.map(({ name }) => name).join(", ")}`);
+const minutes = Number(values.minutes);
+const seed = Number(values.seed);
+if (!(minutes > 0) || !Number.isSafeInteger(seed))
+  throw new Error("--minutes takes a positive number, --seed a whole one");
+for (const soak of wanted) await runOne(soak);
+
+async function runOne(soak: Soak): Promise<void> {
+  const startedAt = new Date().toISOString();
+  const startMs = performance.now();
+  let outcome: object;
+  try {
+    outcome = { passed: true, ...(await soak.run({ seed, deadlineMs: startMs + minutes * 60_000 })) };
+  } catch (error) {
+    outcome = { passed: false, error: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+    process.exitCode = 1;
+  }
+  const record = {
+    name: soak.name,
+    commit: git("rev-parse", "HEAD"),
+    hasUncommittedChanges: git("status", "--porcelain", "--untracked-files=no") !== "",
+    startedAt,
+    seed,
+    minutesAsked: minutes,
+    seconds: Math.round((performance.now() - startMs) / 1000),
+    node: process.version,
+    machine: `${cpus().length} x ${cpus()[0]?.model ?? "unknown"}`,
+    outcome,
+  };
+  mkdirSync(RECORDS, { recursive: true });
+  const file = `${RECORDS}${startedAt.slice(0, 10)}-${soak.name}.json`;
+  writeFileSync(file, `${JSON.stringify(record, undefined, 2)}\n`);
+  console.log(`${file}\n${JSON.stringify(record, undefined, 2)}`);
+}
+
+function git(...args: string[]): string {
+  return execFileSync("git", args, { cwd: RECORDS.replace(/tests\/soak\/records\/$/, ""), encoding: "utf8" }).trim();
+}
