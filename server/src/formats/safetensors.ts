@@ -1,6 +1,7 @@
 /** Opens the safetensors files of a model folder, one file or shards with an index, and reads ranges of tensors. */
 import { type FileHandle, open, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { readFully } from "./read-fully.ts";
 import {
   parseHeaderLength,
   parseSafetensorsHeader,
@@ -21,8 +22,6 @@ const INDEX_FILE = "model.safetensors.index.json";
 const MAX_INDEX_BYTES = 100_000_000;
 /** The largest models ship below 200. */
 const MAX_SHARDS = 4096;
-/** One read call; the system splits larger ones anyway. */
-const MAX_READ_BYTES: number = 1 << 30;
 
 /** @throws Error naming the file and what is wrong with it */
 export async function openSafetensors(directory: string): Promise<Safetensors> {
@@ -89,16 +88,6 @@ async function openFile(path: string, name: string): Promise<OpenFile> {
   } catch (error) {
     await handle.close();
     throw error;
-  }
-}
-
-async function readFully(handle: FileHandle, into: Uint8Array, position: number, file: string): Promise<void> {
-  let done = 0;
-  while (done < into.byteLength) {
-    const length = Math.min(into.byteLength - done, MAX_READ_BYTES);
-    const { bytesRead } = await handle.read(into, done, length, position + done);
-    if (bytesRead === 0) throw new Error(`${file}: ended at byte ${position + done}: it was cut off while in use`);
-    done += bytesRead;
   }
 }
 
