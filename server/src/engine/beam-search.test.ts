@@ -84,10 +84,10 @@ async function reference(each: GenerateRequest): Promise<Beam[]> {
   for (let length = 1; length <= maxTokens; length++) {
     const all = await continuations(oracle, live, each);
     const ended = all.slice(0, width).filter(({ token }) => token === each.endIds[0]);
-    live = all.slice(0, 2 * width).filter(({ token }) => token !== each.endIds[0]);
+    const next = all.slice(0, 2 * width).filter(({ token }) => token !== each.endIds[0]);
     // An end behind the last beam that goes on came too late.
-    const lastLive = live[width - 1]?.rank ?? Number.NEGATIVE_INFINITY;
-    live = live.slice(0, width);
+    const lastLive = next[width - 1]?.rank ?? Number.NEGATIVE_INFINITY;
+    live = next.slice(0, width);
     add(
       ended.filter(({ rank }) => rank >= lastLive).map(({ tokens, sum }) => ({ tokens: tokens.slice(0, -1), sum })),
       length,
@@ -126,13 +126,18 @@ for (const earlyStopping of [0, 1, 2] as const) {
     }
   }
 }
+for (let i = 0; i < 48; i++) {
+  const lengthPenalty = i % 2 === 0 ? 1 : -1;
+  CASES.push({ earlyStopping: 2, lengthPenalty, beamWidth: 2, numReturnBeams: 2, endIds: Int32Array.of(i % VOCAB) });
+}
 CASES.push({ beamDiversityRate: 0.5, endIds: Int32Array.of(7) }, { beamDiversityRate: -2, endIds: Int32Array.of(2) });
 
 test("a beam search finds what an exhaustive one over whole texts finds, in every stopping mode", async () => {
   const engine = engineOf();
   const reasons = new Set<string>();
-  for (const [i, changes] of CASES.entries()) {
-    const each = request({ ...changes, promptTokens: Int32Array.of(1, 2 + (i % 5), i % 11), maxTokens: 3 + (i % 6) });
+  for (const [i, changes] of [...CASES, ...CASES, ...CASES].entries()) {
+    const promptTokens = Int32Array.of(1, 2 + (i % 5), i % 11, i % 7);
+    const each = request({ ...changes, promptTokens, maxTokens: 3 + (i % 14) });
     const chunk = await last(engine.generate(each));
     assertBeams(chunk.beams ?? [], await reference(each), JSON.stringify(changes));
     reasons.add(chunk.finishReason ?? "none");

@@ -9,6 +9,8 @@ export interface EngineSpec {
   readonly kvCacheTokens: number;
   /** 0 = chosen by the machine. */
   readonly numThreads: number;
+  /** Absolute path of a module that exports `logitsPostProcessors`; its functions run in the engine's process. */
+  readonly postProcessorModule?: string | undefined;
 }
 
 export interface EngineInfo {

@@ -281,7 +281,10 @@ test("execute() refuses what it cannot do, naming the input", async (t) => {
     [prompt([1], 1, text("guided_decoding_guide_type", "poem")), /'guided_decoding_guide_type' is 'poem'/],
     [prompt([1], 1, text("guided_decoding_guide_type", "regex")), /guide type 'regex' needs/],
     [prompt([1], 1, text("guided_decoding_guide", "a+")), /needs 'guided_decoding_guide_type'/],
-    [prompt([1], 1, text("guided_decoding_guide_type", "json")), /needs the model's tokenizer.json/],
+    [
+      prompt([1], 1, text("guided_decoding_guide_type", "regex"), text("guided_decoding_guide", "(")),
+      /the guide cannot be compiled: Regex parsing error at position 2/,
+    ],
     [prompt([1], 1, text("logits_post_processor_name", "x")), /no logits post-processor is named 'x'/],
     [prompt([1], 1, int32("draft_input_ids", [1, 1], 4)), /'draft_input_ids' is not supported/],
     [

@@ -46,11 +46,11 @@ class LlmModel implements BackendModel {
   }
 
   async createInstance(spec: InstanceSpec): Promise<ModelInstance> {
-    const { engine: engineConfig, kvCacheTokens, numThreads } = this.#settings;
+    const { engine: engineConfig, kvCacheTokens, numThreads, postProcessorModule } = this.#settings;
     const engine = await EngineHost.start({
       ...this.#host,
       name: spec.name,
-      spec: { modelDir: this.#modelDir, engine: engineConfig, kvCacheTokens, numThreads },
+      spec: { modelDir: this.#modelDir, engine: engineConfig, kvCacheTokens, numThreads, postProcessorModule },
       log: this.#source.log,
     });
     this.#engines.add(engine);

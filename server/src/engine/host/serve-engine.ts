@@ -9,6 +9,7 @@ import { LlmEngine } from "../llm-engine.ts";
 import type { Sequence } from "../sequence.ts";
 import type { StepRunner } from "../step-runner.ts";
 import { type FrameReader, FrameSplitter, FrameWriter } from "./frame.ts";
+import { loadServices } from "./load-services.ts";
 import { CANCEL, CLOSE, LOAD, LOAD_FAILED, READY, readRequest, SUBMIT } from "./messages.ts";
 import { StepReport } from "./step-report.ts";
 
@@ -64,7 +65,11 @@ class EngineServer {
 
   async #load(spec: EngineSpec): Promise<void> {
     const runner = await this.#options.createRunner(spec);
-    const engine = new LlmEngine(runner, spec.engine, () => this.#onTurn());
+    const services = await loadServices(spec, runner.vocabSize).catch(async (error: unknown) => {
+      await runner.close();
+      throw error;
+    });
+    const engine = new LlmEngine(runner, spec.engine, () => this.#onTurn(), services);
     this.#engine = engine;
     const { vocabSize, hiddenSize, blockSize, numBlocks } = runner;
     const { maxSequenceLength } = engine.limits;

@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { type TestContext, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import type { ServerError } from "../../core/server-error.ts";
+import { loadTokenizer } from "../../formats/tokenizer-files.ts";
+import type { Guide } from "../generate.ts";
+import { GrammarGuides } from "./grammar-guides.ts";
+import { grammarOf } from "./guide-grammar.ts";
+import type { GuideSession } from "./guides.ts";
+import { readVocabulary } from "./tokenizer-vocabulary.ts";
+
+const MODEL = fileURLToPath(new URL("../../../../examples/nereid-tiny/language_model", import.meta.url));
+const VOCAB = 6144;
+const END = 2;
+const END_IDS = Int32Array.of(END);
+
+function createGuides(t: TestContext): GrammarGuides {
+  const guides = new GrammarGuides({ tokenizerDir: MODEL, vocabSize: VOCAB });
+  t.after(() => guides.close());
+  return guides;
+}
+
+function allows({ mask }: GuideSession, id: number): boolean {
+  return (((mask[id >> 5] ?? 0) >>> (id & 31)) & 1) === 1;
+}
+
+/** Whether the guide lets a whole text through, token by token, and then lets it end. */
+async function accepts(guides: GrammarGuides, guide: Guide, text: string): Promise<boolean> {
+  const tokenizer = await loadTokenizer(MODEL);
+  const session = await guides.open(guide, END_IDS);
+  try {
+    for (const id of tokenizer.encode(text, { addSpecialTokens: false })) {
+      if (!allows(session, id)) return false;
+      session.accept(id);
+      await session.pending;
+      assert.equal(session.failure, undefined);
+    }
+    return allows(session, END);
+  } finally {
+    session.close();
+  }
+}
+
+const SCHEMA = JSON.stringify({
+  type: "object",
+  properties: { name: { type: "string" }, age: { type: "integer" } },
+  required: ["name", "age"],
+  additionalProperties: false,
+});
+
+test("open() allows what fits the guide and nothing else", async (t) => {
+  const guides = createGuides(t);
+  const cases: [Guide, string[], string[]][] = [
+    [{ type: "regex", text: "[a-c]+-[0-9]{2}" }, ["abc-12", "c-00"], ["abc", "d-12", "a-1", "a-123"]],
+    [
+      { type: "choice", text: '["red", "green \\"leaf\\"", "größe\\n☃"]' },
+      ["red", 'green "leaf"', "größe\n☃"],
+      ["re", "blue"],
+    ],
+    [{ type: "ebnf_grammar", text: 'root ::= "x" y\ny ::= "1" | "2" y' }, ["x1", "x221"], ["x", "x2", "y1"]],
+    [{ type: "json", text: "" }, ['{"a": [1, 2.5, null]}', '[true, "b"]'], ["{", '{"a" 1}', "hello"]],
+    [
+      { type: "json_schema", text: SCHEMA },
+      ['{"name": "Ann", "age": 7}'],
+      ['{"name": "Ann"}', '{"age": 7, "name": "Ann"}', '{"name": "Ann", "age": "7"}'],
+    ],
+  ];
+  for (const [guide, good, bad] of cases) {
+    for (const text of good) assert.equal(await accepts(guides, guide, text), true, `${guide.type}: ${text}`);
+    for (const text of bad) assert.equal(await accepts(guides, guide, text), false, `${guide.type}: ${text}`);
+  }
+});
+
+test("open() refuses guides that make no sense, and serves others at the same time", async (t) => {
+  const guides = createGuides(t);
+  const refused: [Guide, RegExp][] = [
+    [{ type: "regex", text: "(" }, /the guide cannot be compiled: Regex parsing error at position 2/],
+    [{ type: "json_schema", text: '{"type":' }, /the guide cannot be compiled: .*Failed to parse JSON/],
+    [{ type: "ebnf_grammar", text: "root ::= " }, /the guide cannot be compiled: EBNF parser error at line 1/],
+    [{ type: "ebnf_grammar", text: 'start ::= "a"' }, /the guide cannot be compiled/],
+    [{ type: "choice", text: "[]" }, /must be a JSON list of texts/],
+    [{ type: "choice", text: '["a", ""]' }, /must be a JSON list of texts/],
+    [{ type: "choice", text: "red" }, /must be a JSON list of texts/],
+  ];
+  const good = accepts(guides, { type: "regex", text: "ab" }, "ab");
+  for (const [guide, message] of refused) {
+    for (let i = 0; i < 2; i++) {
+      await assert.rejects(guides.open(guide, END_IDS), (error: ServerError) => {
+        assert.match(error.message, message);
+        return error.code === "invalid_argument";
+      });
+    }
+  }
+  assert.equal(await good, true);
+});
+
+test("open() gives up a guide that takes too long, and texts under way go on", async (t) => {
+  const guides = createGuides(t);
+  const session = await guides.open({ type: "regex", text: "a{1,900}" }, END_IDS);
+  const endless: Guide = { type: "regex", text: "((a{1,900}){1,900}b){1,900}" };
+  const given = assert.rejects(guides.open(endless, END_IDS), /takes more than 1 s to compile/);
+  const a = (await loadTokenizer(MODEL)).encode("a", { addSpecialTokens: false })[0] ?? 0;
+  for (let i = 0; i < 20; i++) {
+    assert.equal(allows(session, a), true);
+    session.accept(a);
+    await session.pending;
+  }
+  await given;
+  await assert.rejects(guides.open(endless, END_IDS), /takes more than 1 s to compile/);
+  assert.equal(session.failure, undefined);
+  assert.equal(await accepts(guides, { type: "choice", text: '["b"]' }, "b"), true);
+});
+
+test("close() fails what is under way", async () => {
+  const guides = new GrammarGuides({ tokenizerDir: MODEL, vocabSize: VOCAB });
+  const opening = assert.rejects(guides.open({ type: "json", text: "" }, END_IDS), /the engine is closed/);
+  await new Promise((resolve) => setImmediate(resolve));
+  await guides.close();
+  await opening;
+});
+
+test("grammarOf() writes choices so that nothing in them is grammar", () => {
+  assert.deepEqual(grammarOf({ type: "choice", text: '["a\\"| \\\\b", "é"]' }), {
+    kind: "ebnf",
+    text: 'root ::= "a\\U00000022| \\U0000005cb" | "\\U000000e9"',
+  });
+});
+
+test("readVocabulary() reads every token and how bytes are written", () => {
+  const tiny = readVocabulary(JSON.parse(readFileSync(`${MODEL}/tokenizer.json`, "utf8")));
+  assert.deepEqual([tiny.tokens.length, tiny.tokens[2], tiny.type], [VOCAB, "</s>", "byte_level"]);
+  const fallback = { type: "Sequence", decoders: [{ type: "Replace" }, { type: "ByteFallback" }] };
+  const llama = readVocabulary({
+    model: { vocab: { a: 0, b: 3 } },
+    added_tokens: [{ id: 1, content: "<s>" }],
+    decoder: fallback,
+  });
+  assert.deepEqual(llama, { tokens: ["a", "<s>", "", "b"], type: "byte_fallback" });
+  assert.deepEqual(
+    readVocabulary({
+      model: {
+        vocab: [
+          ["x", -1.5],
+          ["y", -2],
+        ],
+      },
+    }),
+    { tokens: ["x", "y"], type: "raw" },
+  );
+  assert.throws(() => readVocabulary({ model: {} }), /no vocabulary/);
+});

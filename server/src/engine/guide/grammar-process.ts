@@ -1,0 +1,118 @@
+/**
+ * A grammar worker from the outside: a process, so that it can be ended at any moment and takes its memory along. Every
+ * job has a limit of processor time; one that fails or takes more ends the process.
+ */
+import { type ChildProcess, fork } from "node:child_process";
+import { readFileSync } from "node:fs";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { hostArguments } from "../host/host-process.ts";
+import type { GrammarAnswer, GrammarJob, GrammarRequest, GrammarWorkerData } from "./grammar-messages.ts";
+
+/** Reading the vocabulary of a large tokenizer takes half a second. */
+const START_LIMIT_MS = 30_000;
+/** How much longer than its processor time a job may take on a busy machine. */
+const MAX_WALL_FACTOR = 10;
+/** Linux counts the time of processes in hundredths of a second. */
+const MS_PER_TICK = 10;
+
+interface Waiting {
+  readonly resolve: (answer: GrammarAnswer) => void;
+  readonly reject: (error: Error) => void;
+  timer: NodeJS.Timeout | undefined;
+}
+
+/** Says that a job was given up, in contrast to one that the library refused. */
+export class GrammarTimeout extends Error {}
+
+export class GrammarProcess {
+  readonly #child: ChildProcess;
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #limitMs: number;
+  readonly #ready: Promise<GrammarAnswer>;
+  #nextId = 1;
+  #ended: Error | undefined;
+
+  constructor(data: GrammarWorkerData, limitMs: number) {
+    this.#limitMs = limitMs;
+    const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
+    const entry = fileURLToPath(new URL(`./grammar-worker.${extension}`, import.meta.url));
+    this.#child = fork(entry, [JSON.stringify(data)], {
+      execArgv: hostArguments(process.execArgv),
+      serialization: "advanced",
+      stdio: ["ignore", "ignore", "ignore", "ipc"],
+    });
+    this.#child.on("message", (answer: GrammarAnswer) => this.#onAnswer(answer));
+    this.#child.on("error", (error) => this.end(error));
+    this.#child.on("exit", (code, signal) => this.end(new Error(`the grammar process ended with ${signal ?? code}`)));
+    this.#ready = this.#wait(0, START_LIMIT_MS);
+    this.#ready.catch(() => undefined); // every job is told
+  }
+
+  get hasEnded(): boolean {
+    return this.#ended !== undefined;
+  }
+
+  async run(job: GrammarJob): Promise<GrammarAnswer> {
+    await this.#ready;
+    if (this.#ended !== undefined) throw this.#ended;
+    const id = this.#nextId++;
+    const done = this.#wait(id, this.#limitMs);
+    this.#child.send({ id, job } satisfies GrammarRequest);
+    return done;
+  }
+
+  /** Ends the process; what waits for it fails with `error`. */
+  end(error: Error): void {
+    if (this.#ended !== undefined) return;
+    this.#ended = error;
+    this.#child.kill("SIGKILL");
+    for (const { reject, timer } of this.#waiting.values()) {
+      clearTimeout(timer);
+      reject(error);
+    }
+    this.#waiting.clear();
+  }
+
+  #wait(id: number, limitMs: number): Promise<GrammarAnswer> {
+    return new Promise((resolve, reject) => {
+      const waiting: Waiting = { resolve, reject, timer: undefined };
+      this.#waiting.set(id, waiting);
+      this.#watch(waiting, limitMs, limitMs, tryCpuMs(this.#child.pid), performance.now());
+    });
+  }
+
+  /** Looks again after `restMs`; waits on as long as the processor had other work to do. */
+  #watch(waiting: Waiting, limitMs: number, restMs: number, startCpuMs: number | undefined, startMs: number): void {
+    waiting.timer = setTimeout(() => {
+      const cpuMs = tryCpuMs(this.#child.pid);
+      const usedMs = cpuMs === undefined || startCpuMs === undefined ? limitMs : cpuMs - startCpuMs;
+      if (usedMs >= limitMs || performance.now() - startMs > limitMs * MAX_WALL_FACTOR) {
+        this.end(new GrammarTimeout(`no answer within ${limitMs / 1000} s`));
+      } else this.#watch(waiting, limitMs, Math.max(MS_PER_TICK, limitMs - usedMs), startCpuMs, startMs);
+    }, restMs);
+    waiting.timer.unref();
+  }
+
+  #onAnswer(answer: GrammarAnswer): void {
+    const waiting = this.#waiting.get(answer.id);
+    this.#waiting.delete(answer.id);
+    clearTimeout(waiting?.timer);
+    if (answer.error === undefined) waiting?.resolve(answer);
+    else {
+      waiting?.reject(new Error(answer.error));
+      this.end(new Error(`an earlier job failed: ${answer.error}`));
+    }
+  }
+}
+
+/** Processor time of a process so far; undefined where the system does not tell. */
+function tryCpuMs(pid: number | undefined): number | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * The process in which grammars are compiled and masks are made. It does one job after the other and knows no requests;
+ * whoever started it ends it when a job takes too long or fails, since the library does not survive its own errors.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import type { GrammarAnswer, GrammarJob, GrammarRequest, GrammarWorkerData } from "./grammar-messages.ts";
+import type { Grammar } from "./guide-grammar.ts";
+import {
+  loadXGrammar,
+  type XGrammar,
+  type XGrammarCompiled,
+  type XGrammarCompiler,
+  type XGrammarMatcher,
+} from "./load-xgrammar.ts";
+import { readVocabulary } from "./tokenizer-vocabulary.ts";
+
+/** Compiled grammars kept for texts to come. */
+const MAX_COMPILED = 64;
+
+class GrammarWorker {
+  readonly #xgrammar: XGrammar;
+  readonly #compiler: XGrammarCompiler;
+  /** Least recently used first. */
+  readonly #compiled = new Map<string, XGrammarCompiled>();
+  readonly #sessions = new Map<number, XGrammarMatcher>();
+
+  constructor(xgrammar: XGrammar, compiler: XGrammarCompiler) {
+    this.#xgrammar = xgrammar;
+    this.#compiler = compiler;
+  }
+
+  static async create({ tokenizerDir, vocabSize }: GrammarWorkerData): Promise<GrammarWorker> {
+    const xgrammar = loadXGrammar();
+    const { tokens, type } = readVocabulary(JSON.parse(readFileSync(join(tokenizerDir, "tokenizer.json"), "utf8")));
+    const info = await xgrammar.TokenizerInfo.createTokenizerInfo(
+      tokens.slice(0, vocabSize),
+      type,
+      false,
+      vocabSize,
+      [],
+    );
+    return new GrammarWorker(xgrammar, await xgrammar.GrammarCompiler.createGrammarCompiler(info, false));
+  }
+
+  /** The mask of the next token, for jobs that have one. */
+  async run(job: GrammarJob): Promise<Int32Array | undefined> {
+    switch (job.op) {
+      case "try": {
+        const matcher = await this.#match(await this.#compile(job.grammar), job.endIds);
+        await matcher.getNextTokenBitmask();
+        matcher.dispose();
+        return undefined;
+      }
+      case "open": {
+        const matcher = await this.#match(await this.#compile(job.grammar), job.endIds);
+        this.#sessions.set(job.session, matcher);
+        return matcher.getNextTokenBitmask();
+      }
+      case "accept": {
+        const matcher = this.#sessions.get(job.session);
+        if (matcher?.acceptToken(job.token) !== true) throw new Error(`token ${job.token} does not fit the guide`);
+        return matcher.getNextTokenBitmask();
+      }
+      case "close":
+        this.#sessions.get(job.session)?.dispose();
+        this.#sessions.delete(job.session);
+        return undefined;
+    }
+  }
+
+  #match(compiled: XGrammarCompiled, endIds: readonly number[]): Promise<XGrammarMatcher> {
+    return this.#xgrammar.GrammarMatcher.createGrammarMatcher(compiled, endIds);
+  }
+
+  async #compile(grammar: Grammar): Promise<XGrammarCompiled> {
+    const key = JSON.stringify(grammar);
+    const compiled = this.#compiled.get(key) ?? (await this.#compileAnew(grammar));
+    this.#compiled.delete(key);
+    this.#compiled.set(key, compiled);
+    const [oldest] = this.#compiled;
+    if (this.#compiled.size > MAX_COMPILED && oldest !== undefined) {
+      oldest[1].dispose(); // texts under way keep what they need of it
+      this.#compiled.delete(oldest[0]);
+    }
+    return compiled;
+  }
+
+  #compileAnew(grammar: Grammar): Promise<XGrammarCompiled> {
+    switch (grammar.kind) {
+      case "json":
+        return this.#compiler.compileBuiltinJSONGrammar();
+      case "json_schema":
+        return this.#compiler.compileJSONSchema(grammar.text);
+      case "ebnf":
+        return this.#compiler.compileGrammar(grammar.text);
+      case "regex": {
+        const format = { type: "regex", pattern: grammar.text };
+        return this.#compiler.compileStructuralTag({ type: "structural_tag", format });
+      }
+    }
+  }
+}
+
+/** The library tells causes through the console and throws without them. */
+function captureCauses(): () => string {
+  let cause = "";
+  const keep = (...parts: unknown[]): void => {
+    const fatal = /\[FATAL\] \S+: (.*)/s.exec(parts.join(" "));
+    if (fatal?.[1] !== undefined) cause = fatal[1].trim();
+  };
+  console.error = keep;
+  console.warn = keep;
+  console.log = keep;
+  return () => cause;
+}
+
+function main(): void {
+  const lastCause = captureCauses();
+  const send = (answer: GrammarAnswer): void => {
+    process.send?.(answer);
+  };
+  const fail = (id: number, error: unknown): void => {
+    const own = error instanceof Error ? error.message : String(error);
+    send({ id, error: lastCause() || own });
+  };
+  const worker = GrammarWorker.create(JSON.parse(process.argv[2] ?? "{}") as GrammarWorkerData);
+  let queue = worker.then(
+    () => send({ id: 0 }),
+    (error: unknown) => fail(0, error),
+  );
+  process.on("message", ({ id, job }: GrammarRequest) => {
+    queue = queue
+      .then(async () => (await worker).run(job))
+      .then(
+        (mask) => send(mask === undefined ? { id } : { id, mask }),
+        (error: unknown) => fail(id, error),
+      );
+  });
+  process.on("disconnect", () => process.exit(0));
+}
+
+main();
