@@ -5,6 +5,7 @@
 import { byteSize, elementCount, type Tensor } from "../core/tensor.ts";
 import { type Address, addressOf, copyFromMemory, cString } from "./ffi.ts";
 import type { OrtApi } from "./onnxruntime-api.ts";
+import { MAX_SMALL_BYTES, SmallValue } from "./onnxruntime-small-value.ts";
 import { check } from "./onnxruntime-status.ts";
 import { fromContent, toCStrings } from "./onnxruntime-strings.ts";
 import { elementTypeOf, elementTypeOfCode } from "./onnxruntime-types.ts";
@@ -42,6 +43,9 @@ export class RunFrame {
   inputValues: BigUint64Array = new BigUint64Array(0);
   outputNames: BigUint64Array = new BigUint64Array(0);
   outputValues: BigUint64Array = new BigUint64Array(0);
+  /** By index; holes where no tensor was small yet. */
+  readonly #smallInputs: (SmallValue | undefined)[] = [];
+  readonly #smallOutputs: (SmallValue | undefined)[] = [];
   #inputSlots: Address = 0n;
   #outputSlots: Address = 0n;
   inputCount = 0;
@@ -67,14 +71,16 @@ export class RunFrame {
       for (const tensor of inputs) {
         const index = this.inputCount;
         this.inputNames[index] = this.#nameAddress(tensor.name);
-        this.#createTensor(tensor, this.inputValues, this.#inputSlots, index);
+        if (isSmall(tensor)) {
+          this.#useSmall(tensor, this.inputValues, this.#inputSlots, index, this.#smallInputs).write(tensor.data);
+        } else this.#createTensor(tensor, this.inputValues, this.#inputSlots, index);
         this.inputCount++;
       }
       for (const { name, into } of outputs) {
         const index = this.outputCount;
         this.outputNames[index] = this.#nameAddress(name);
         this.outputValues[index] = 0n;
-        if (into !== undefined) this.#createTensor(into, this.outputValues, this.#outputSlots, index);
+        if (into !== undefined) this.#createOutput(into, index);
         this.outputCount++;
       }
     } catch (error) {
@@ -85,7 +91,13 @@ export class RunFrame {
 
   /** Takes the outputs out after a good run. */
   collect(): Tensor[] {
-    return this.#outputs.map(({ name, into }, index) => into ?? this.#readTensor(name, this.outputValues[index] ?? 0n));
+    return this.#outputs.map(({ name, into }, index) => {
+      const value = this.outputValues[index] ?? 0n;
+      if (into === undefined) return this.#readTensor(name, value);
+      const small = this.#smallOutputs[index];
+      if (small?.handle === value) small.read(into.data);
+      return into;
+    });
   }
 
   /** Asks the run that uses this frame to stop. May be called while it is on another thread. */
@@ -99,10 +111,13 @@ export class RunFrame {
     const { api } = this.#context;
     if (this.#isTerminated) check(api, api.RunOptionsUnsetTerminate(this.runOptions));
     this.#isTerminated = false;
-    for (let index = 0; index < this.inputCount; index++) api.ReleaseValue(this.inputValues[index] ?? 0n);
+    for (let index = 0; index < this.inputCount; index++) {
+      const value = this.inputValues[index] ?? 0n;
+      if (value !== this.#smallInputs[index]?.handle) api.ReleaseValue(value);
+    }
     for (let index = 0; index < this.outputCount; index++) {
       const value = this.outputValues[index] ?? 0n;
-      if (value !== 0n) api.ReleaseValue(value);
+      if (value !== 0n && value !== this.#smallOutputs[index]?.handle) api.ReleaseValue(value);
     }
     this.inputCount = 0;
     this.outputCount = 0;
@@ -111,6 +126,9 @@ export class RunFrame {
   }
 
   close(): void {
+    for (const small of [...this.#smallInputs, ...this.#smallOutputs]) {
+      if (small !== undefined && small.handle !== 0n) this.#context.api.ReleaseValue(small.handle);
+    }
     this.#context.api.ReleaseRunOptions(this.runOptions);
   }
 
@@ -133,6 +151,37 @@ export class RunFrame {
     return address;
   }
 
+  #createOutput(into: Tensor, index: number): void {
+    if (isSmall(into)) this.#useSmall(into, this.outputValues, this.#outputSlots, index, this.#smallOutputs);
+    else this.#createTensor(into, this.outputValues, this.#outputSlots, index);
+  }
+
+  /** Puts the lasting tensor of this place into `values[index]`, made anew when the last one was of another kind. */
+  #useSmall(
+    tensor: Tensor,
+    values: BigUint64Array,
+    slots: Address,
+    index: number,
+    smalls: (SmallValue | undefined)[],
+  ): SmallValue {
+    let small = smalls[index];
+    if (small === undefined) {
+      small = new SmallValue();
+      smalls[index] = small;
+    }
+    if (!small.fits(tensor)) {
+      if (small.handle !== 0n) this.#context.api.ReleaseValue(small.handle);
+      small.handle = 0n;
+      this.#writeShape(tensor.shape);
+      this.#createOn(small.memory, tensor, slots + BigInt(index) * POINTER_BYTES);
+      small.made(values[index] ?? 0n, tensor);
+    } else if (tensor.data.byteLength !== byteSize(tensor.datatype, tensor.shape)) {
+      throw wrongSize(tensor, byteSize(tensor.datatype, tensor.shape) ?? 0);
+    }
+    values[index] = small.handle;
+    return small;
+  }
+
   /** Makes the tensor whose handle C writes into `values[index]`. */
   #createTensor(tensor: Tensor, values: BigUint64Array, slots: Address, index: number): void {
     this.#writeShape(tensor.shape);
@@ -141,16 +190,20 @@ export class RunFrame {
     else this.#createDataTensor(tensor, slot);
   }
 
-  #createDataTensor({ name, datatype, shape, data }: Tensor, slot: Address): void {
-    const { api, cpuMemory } = this.#context;
-    const { code, byteLength } = elementTypeOf(datatype);
-    const expected = byteSize(datatype, shape) ?? 0;
-    if (data.byteLength !== expected) {
-      throw new RangeError(`tensor '${name}' has ${data.byteLength} bytes, expected ${expected}`);
-    }
-    const held = usableData(data, byteLength);
+  #createDataTensor(tensor: Tensor, slot: Address): void {
+    const held = usableData(tensor.data, elementTypeOf(tensor.datatype).byteLength);
     this.#held.push(held);
-    check(api, api.CreateTensorWithDataAsOrtValue(cpuMemory, held, expected, this.#shape, shape.length, code, slot));
+    this.#createOn(held, tensor, slot);
+  }
+
+  /** The shape must have been written. */
+  #createOn(memory: Uint8Array, tensor: Tensor, slot: Address): void {
+    const { api, cpuMemory } = this.#context;
+    const { datatype, shape, data } = tensor;
+    const { code } = elementTypeOf(datatype);
+    const expected = byteSize(datatype, shape) ?? 0;
+    if (data.byteLength !== expected) throw wrongSize(tensor, expected);
+    check(api, api.CreateTensorWithDataAsOrtValue(cpuMemory, memory, expected, this.#shape, shape.length, code, slot));
   }
 
   #createStringTensor(tensor: Tensor, values: BigUint64Array, slot: Address, index: number): void {
@@ -219,6 +272,14 @@ export class RunFrame {
     check(api, api.GetStringTensorContent(value, content, byteLength, offsets, count));
     return fromContent(content.subarray(0, byteLength), offsets);
   }
+}
+
+function isSmall({ datatype, data }: Tensor): boolean {
+  return data.byteLength <= MAX_SMALL_BYTES && data.byteLength > 0 && datatype !== "BYTES";
+}
+
+function wrongSize({ name, data }: Tensor, expected: number): RangeError {
+  return new RangeError(`tensor '${name}' has ${data.byteLength} bytes, expected ${expected}`);
 }
 
 /** Memory for an output: small ones share a pool, none is zeroed because every byte gets written. */
