@@ -4,6 +4,7 @@ import { Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ModelServer } from "../../core/model-server.ts";
 import type { Logger } from "../../observe/log.ts";
+import { BodyBudget, defaultBodyBudget } from "../body-budget.ts";
 import { type BoundAddress, listen } from "../http-listener.ts";
 import { describe, HttpApi, type HttpApiOptions } from "./http-api.ts";
 import { NodeCall } from "./node-call.ts";
@@ -17,11 +18,15 @@ const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 /** During the drain: idle connections close when no request began or ended for this long. */
 const QUIET_MS = 300;
 const IDLE_CHECK_MS = 50;
+/** Clients that never stop connecting do not keep the server from its end. */
+const MAX_ACCEPT_TURNS = 100;
 
 export interface HttpFrontendOptions extends HttpApiOptions {
   readonly address: string;
   /** 0 = any free port. */
   readonly port: number;
+  /** What the bodies of all requests may hold together; a share of the machine's memory by default. */
+  readonly maxHeldBodyBytes?: number;
 }
 
 export interface HttpFrontend {
@@ -39,7 +44,9 @@ export interface HttpFrontendDependencies {
 
 export function createHttpFrontend({ server, options, log }: HttpFrontendDependencies): HttpFrontend {
   const api = new HttpApi(server, options, log);
-  const listener = new HttpListener(api, log);
+  const { maxHeldBodyBytes } = options;
+  const budget = maxHeldBodyBytes === undefined ? defaultBodyBudget() : new BodyBudget(maxHeldBodyBytes);
+  const listener = new HttpListener(api, budget, log);
   return {
     listen: () => listen(listener.server, options.address, options.port),
     close: (graceMs) => listener.close(graceMs),
@@ -50,6 +57,7 @@ class HttpListener {
   readonly server: Server;
   readonly #api: HttpApi;
   readonly #log: Logger;
+  readonly #budget: BodyBudget;
   /** The response to the latest request of each connection. */
   readonly #latest = new WeakMap<Duplex, ServerResponse>();
   readonly #refused = new WeakSet<Duplex>();
@@ -59,12 +67,17 @@ class HttpListener {
   });
   #isDraining = false;
   #lastUseMs = 0;
+  #numConnections = 0;
 
-  constructor(api: HttpApi, log: Logger) {
+  constructor(api: HttpApi, budget: BodyBudget, log: Logger) {
     this.#api = api;
+    this.#budget = budget;
     this.#log = log;
     this.server = createServer((request, response) => this.#accept(request, response));
     this.server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
+    this.server.on("connection", () => {
+      this.#numConnections += 1;
+    });
     this.server.on("clientError", (error, socket) => this.#refuse(error, socket));
   }
 
@@ -84,9 +97,22 @@ class HttpListener {
         clearTimeout(cutTimer);
         resolve();
       };
-      // Right after the loop has taken what waited to be accepted: the system resets what is left in that queue.
-      setImmediate(() => NetServer.prototype.close.call(this.server, closed));
+      this.#stopListening(MAX_ACCEPT_TURNS, closed);
     });
+  }
+
+  /**
+   * After a turn of the event loop in which nobody has connected: the system resets the connections that it has completed and
+   * this process has not accepted yet.
+   */
+  #stopListening(turnsLeft: number, closed: () => void): void {
+    const numBefore = this.#numConnections;
+    setImmediate(() =>
+      setImmediate(() => {
+        if (this.#numConnections === numBefore || turnsLeft === 0) NetServer.prototype.close.call(this.server, closed);
+        else this.#stopListening(turnsLeft - 1, closed);
+      }),
+    );
   }
 
   #closeQuiet(): void {
@@ -103,10 +129,11 @@ class HttpListener {
   #accept(request: IncomingMessage, response: ServerResponse): void {
     this.#latest.set(request.socket, response);
     if (this.#isDraining) this.#lastUseMs = performance.now();
-    const call = new NodeCall(request);
+    const call = new NodeCall(request, this.#budget);
     response.sendDate = false;
     response.on("close", () => {
       if (!response.writableFinished) call.abort();
+      call.release();
       if (this.#isDraining) this.#lastUseMs = performance.now();
     });
     this.#answer(call, response).catch((error: unknown) => this.#fail(error, call, response));

@@ -23,6 +23,8 @@ export interface HttpCall {
   readonly isCancelled: boolean;
   /** By lower-case name. */
   header(name: string): string | undefined;
-  /** Reads the body to its end, keeping at most `maxBytes`. */
+  /** Reads the body to its end, keeping at most `maxBytes`. @throws ServerError unavailable when the server holds too much */
   body(maxBytes: number): Promise<HttpBody>;
+  /** Counts bytes that the request holds until it is answered. @throws ServerError unavailable when it is too much */
+  hold(numBytes: number): void;
 }

@@ -57,6 +57,7 @@ export class InferHandler {
     const body = await call.body(isBinary ? MAX_HTTP_BINARY_BODY_BYTES : maxInputBytes);
     const encoding = requestEncoding(call.header("content-encoding")) ?? "identity";
     const bytes = encoding === "identity" ? body.bytes : await inflateBody(body.bytes, encoding, maxInputBytes);
+    if (bytes !== body.bytes) call.hold(bytes.length);
     const size = encoding === "identity" ? body.size : bytes.length;
     const headerLength = lengthText === undefined ? size : parseHeaderLength(lengthText, size);
     call.errorType = "application/json";

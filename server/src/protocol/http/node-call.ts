@@ -1,6 +1,8 @@
 /** An `HttpCall` over Node's request and response. */
 import type { IncomingMessage } from "node:http";
 import { Cancellation } from "../../core/cancellation.ts";
+import { ServerError } from "../../core/server-error.ts";
+import type { BodyBudget } from "../body-budget.ts";
 import type { HttpBody, HttpCall } from "./http-call.ts";
 import type { ContentType } from "./http-reply.ts";
 import { readBody } from "./read-body.ts";
@@ -12,9 +14,12 @@ export class NodeCall implements HttpCall {
   errorType: ContentType = "text/plain";
   readonly #request: IncomingMessage;
   readonly #cancellation = new Cancellation();
+  readonly #budget: BodyBudget;
+  #heldBytes = 0;
 
-  constructor(request: IncomingMessage) {
+  constructor(request: IncomingMessage, budget: BodyBudget) {
     this.#request = request;
+    this.#budget = budget;
     this.method = request.method ?? "";
     this.path = pathOf(request.url ?? "");
     this.arrivalMs = performance.now();
@@ -43,7 +48,23 @@ export class NodeCall implements HttpCall {
   }
 
   body(maxBytes: number): Promise<HttpBody> {
-    return readBody(this.#request, maxBytes);
+    return readBody(this.#request, maxBytes, this);
+  }
+
+  hold(numBytes: number): void {
+    if (!this.#budget.take(numBytes)) {
+      throw new ServerError(
+        "unavailable",
+        `requests in flight hold the ${this.#budget.maxBytes} bytes that all bodies together may; try again later`,
+      );
+    }
+    this.#heldBytes += numBytes;
+  }
+
+  /** The answer is out, or nobody waits for it. */
+  release(): void {
+    this.#budget.give(this.#heldBytes);
+    this.#heldBytes = 0;
   }
 }
 

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import { MAX_HTTP_CHUNKS } from "../../core/limits.ts";
 import { ServerError } from "../../core/server-error.ts";
-import type { HttpBody } from "./http-call.ts";
+import type { HttpBody, HttpCall } from "./http-call.ts";
 
 const EMPTY: Buffer = Buffer.alloc(0);
 /** From here on the announced length is reserved at once instead of holding every chunk until the end. */
@@ -19,19 +19,21 @@ export class BodyAborted extends Error {
 }
 
 /** Reads to the end; keeps nothing once `maxBytes` are passed, but goes on counting, for the message. */
-export function readBody(request: IncomingMessage, maxBytes: number): Promise<HttpBody> {
+export function readBody(
+  request: IncomingMessage,
+  maxBytes: number,
+  holder: Pick<HttpCall, "hold">,
+): Promise<HttpBody> {
   return new Promise((resolve, reject) => {
     const collector = new BodyCollector(maxBytes, Number(request.headers["content-length"] ?? 0));
     request.on("data", (chunk: Buffer) => {
-      if (collector.add(chunk)) return;
-      request.removeAllListeners("data");
-      request.resume();
-      reject(
-        new ServerError(
-          "invalid_argument",
-          `Chunked request body exceeds maximum of ${MAX_HTTP_CHUNKS} non-empty chunks. Send larger chunks or a Content-Length.`,
-        ),
-      );
+      try {
+        collector.add(chunk, holder);
+      } catch (error) {
+        request.removeAllListeners("data");
+        request.resume();
+        reject(error);
+      }
     });
     request.on("end", () => resolve(collector.finish()));
     request.on("error", () => reject(new BodyAborted()));
@@ -55,11 +57,17 @@ export class BodyCollector {
     }
   }
 
-  /** @returns false when there were too many chunks */
-  add(chunk: Buffer): boolean {
+  /** @throws ServerError when there were too many chunks, or the server holds too much */
+  add(chunk: Buffer, holder: Pick<HttpCall, "hold">): void {
     const start = this.#size;
     this.#size += chunk.length;
-    if (chunk.length < SMALL_CHUNK_BYTES && ++this.#numSmallChunks > MAX_HTTP_CHUNKS) return false;
+    if (chunk.length < SMALL_CHUNK_BYTES && ++this.#numSmallChunks > MAX_HTTP_CHUNKS) {
+      throw new ServerError(
+        "invalid_argument",
+        `Chunked request body exceeds maximum of ${MAX_HTTP_CHUNKS} non-empty chunks. Send larger chunks or a Content-Length.`,
+      );
+    }
+    if (this.#size <= this.#maxBytes) holder.hold(chunk.length);
     if (this.#size > this.#maxBytes) {
       this.#chunks = [];
       this.#reserved = undefined;
@@ -68,7 +76,6 @@ export class BodyCollector {
     } else {
       chunk.copy(this.#reserved, start);
     }
-    return true;
   }
 
   finish(): HttpBody {

@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { after, before, test } from "node:test";
+import { gzipSync } from "node:zlib";
+import { RawHttpClient } from "../../../../tests/fakes/raw-http-client.ts";
+import type { ModelServer, ServedModel } from "../../core/model-server.ts";
+import { ServerError } from "../../core/server-error.ts";
+import type { Logger } from "../../observe/log.ts";
+import { createHttpFrontend, type HttpFrontend } from "./frontend.ts";
+
+const HELD_BYTES = 1000;
+const INDEX = "/v2/repository/index";
+const SILENT: Logger = { info: ignore, warn: ignore, error: ignore, verbose: ignore, table: ignore };
+const MODEL = {
+  decoupled: false,
+  infer() {
+    throw new ServerError("not_found", "no such model");
+  },
+} as unknown as ServedModel;
+const SERVER = { state: "running", index: () => [], model: () => MODEL } as unknown as ModelServer;
+
+function ignore(): undefined {
+  return undefined;
+}
+
+let frontend: HttpFrontend;
+let port: number;
+before(async () => {
+  const limits = { maxInputBytes: 10_000, maxHeldBodyBytes: HELD_BYTES, forwardPattern: undefined, restricted: [] };
+  const options = { address: "127.0.0.1", port: 0, ...limits };
+  frontend = createHttpFrontend({ server: SERVER, options, log: SILENT });
+  ({ port } = await frontend.listen());
+});
+after(() => frontend.close(0));
+
+function spaces(numBytes: number): string {
+  return `{${" ".repeat(numBytes - 2)}}`;
+}
+
+async function statusOf(body: string | Buffer, headers: Record<string, string> = {}, path = INDEX): Promise<string> {
+  const client = new RawHttpClient(port);
+  client.send("POST", path, body, headers);
+  const { status } = await client.answer();
+  client.socket.destroy();
+  return status.slice(0, 3);
+}
+
+/** A client whose body has begun, and what is left of it. The server has read the beginning when this resolves. */
+async function beginBody(): Promise<{ client: RawHttpClient; rest: string }> {
+  const body = spaces(800);
+  const client = new RawHttpClient(port);
+  const head = `POST ${INDEX} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: ${body.length}\r\n\r\n`;
+  client.socket.write(head + body.slice(0, 700));
+  // Sent when the head was read, with which the beginning of the body came.
+  await client.received((bytes) => bytes.includes("100 Continue"));
+  return { client, rest: body.slice(700) };
+}
+
+test("a body for which there is no room beside those on their way is refused with 503, and taken later", async () => {
+  const { client, rest } = await beginBody();
+  assert.equal(await statusOf(spaces(301)), "503");
+  assert.equal(await statusOf(spaces(300)), "200");
+  client.socket.write(rest);
+  await client.received((bytes) => bytes.includes("200 OK"));
+  client.socket.destroy();
+  assert.equal(await statusOf(spaces(HELD_BYTES)), "200");
+});
+
+test("a client that leaves in the middle of its body gives its room back", async () => {
+  const { client } = await beginBody();
+  client.socket.destroy();
+  await once(client.socket, "close");
+  while ((await statusOf(spaces(HELD_BYTES))) !== "200");
+});
+
+test("what a compressed body becomes counts", async () => {
+  const headers = { "Content-Encoding": "gzip" };
+  const infer = "/v2/models/m/infer";
+  assert.equal(await statusOf(gzipSync('{"inputs":[]}'), headers, infer), "404");
+  assert.equal(await statusOf(gzipSync(spaces(HELD_BYTES)), headers, infer), "503");
+});
