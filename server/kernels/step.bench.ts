@@ -1,10 +1,10 @@
 /** Steps of nereid-tiny on the CPU: decode and prefill tokens per second, and the share of recording the graph. */
 import { fileURLToPath } from "node:url";
 import {
-  createLlamaCpuRunner,
-  type LlamaCpuRunner,
-  type LlamaCpuRunnerOptions,
-} from "../src/engine/llama-cpu-runner.ts";
+  createDecoderRunner,
+  type DecoderCpuRunner,
+  type DecoderRunnerOptions,
+} from "../src/engine/decoder-cpu-runner.ts";
 import { append, contiguousBlocks, TestSequence } from "../src/engine/testing-sequences.ts";
 
 const MODEL_DIR = fileURLToPath(new URL("../../examples/nereid-tiny/language_model/", import.meta.url));
@@ -23,7 +23,7 @@ interface Measured {
 }
 
 async function measure(
-  runner: LlamaCpuRunner,
+  runner: DecoderCpuRunner,
   numSteps: number,
   tokensPerStep: number,
   step: (i: number) => Promise<unknown>,
@@ -51,7 +51,7 @@ function blocks(index: number, isScattered: boolean): number[] {
   return contiguousBlocks(first, BLOCKS_PER_SEQUENCE).map((_, i) => first + ((i * 7) % BLOCKS_PER_SEQUENCE));
 }
 
-async function decode(runner: LlamaCpuRunner, batch: number, isScattered: boolean): Promise<Measured> {
+async function decode(runner: DecoderCpuRunner, batch: number, isScattered: boolean): Promise<Measured> {
   const sequences = Array.from({ length: batch }, (_, i) => new TestSequence(blocks(i, isScattered)));
   for (const sequence of sequences) await append(runner, [{ sequence, tokens: tokensOf(PROMPT_TOKENS) }]);
   return measure(runner, DECODE_STEPS, batch, (i) =>
@@ -62,7 +62,7 @@ async function decode(runner: LlamaCpuRunner, batch: number, isScattered: boolea
   );
 }
 
-async function prefill(runner: LlamaCpuRunner): Promise<Measured> {
+async function prefill(runner: DecoderCpuRunner): Promise<Measured> {
   const tokens = tokensOf(PREFILL_TOKENS);
   return measure(runner, PREFILLS, PREFILL_TOKENS, () =>
     append(runner, [{ sequence: new TestSequence(blocks(0, false)), tokens }]),
@@ -76,9 +76,9 @@ function print(name: string, { tokensPerSecond, stepMs, recordShare }: Measured)
   );
 }
 
-async function run(options: Partial<LlamaCpuRunnerOptions>): Promise<void> {
+async function run(options: Partial<DecoderRunnerOptions>): Promise<void> {
   const numBlocks = MAX_BATCH * BLOCKS_PER_SEQUENCE;
-  const runner = await createLlamaCpuRunner({ modelDir: MODEL_DIR, blockSize: BLOCK_SIZE, numBlocks, ...options });
+  const runner = await createDecoderRunner({ modelDir: MODEL_DIR, blockSize: BLOCK_SIZE, numBlocks, ...options });
   const name = `${options.numThreads} threads, ${options.weightType} weights`;
   for (const batch of [1, 8, MAX_BATCH]) print(`${name}, decode x ${batch}`, await decode(runner, batch, false));
   print(`${name}, decode x 8 scattered`, await decode(runner, 8, true));

@@ -5,12 +5,13 @@
 import { Socket } from "node:net";
 import { freemem } from "node:os";
 import process from "node:process";
+import { createDecoderRunner } from "./engine/decoder-cpu-runner.ts";
 import type { EngineSpec } from "./engine/engine-spec.ts";
 import { HOST_SOCKET_FD } from "./engine/host/host-process.ts";
 import { serveEngine } from "./engine/host/serve-engine.ts";
-import { createLlamaCpuRunner } from "./engine/llama-cpu-runner.ts";
 import type { StepRunner } from "./engine/step-runner.ts";
-import { type LlamaConfig, readLlamaConfig } from "./formats/hf-config.ts";
+import type { DecoderConfig } from "./models/decoder-config.ts";
+import { readDecoderConfig } from "./models/parse-decoder-config.ts";
 
 /** Tokens of a cache block: small blocks waste little on short sequences and share short prefixes. */
 const BLOCK_SIZE = 16;
@@ -20,9 +21,9 @@ const MEMORY_SHARE = 0.25;
 const DEFAULT_CACHE_TOKENS = 32_768;
 
 async function createRunner(spec: EngineSpec): Promise<StepRunner> {
-  const config = await readLlamaConfig(spec.modelDir);
+  const { config } = await readDecoderConfig(spec.modelDir);
   const tokens = spec.kvCacheTokens > 0 ? spec.kvCacheTokens : defaultCacheTokens(config);
-  return createLlamaCpuRunner({
+  return createDecoderRunner({
     modelDir: spec.modelDir,
     blockSize: BLOCK_SIZE,
     numBlocks: Math.max(2, Math.floor(tokens / BLOCK_SIZE)),
@@ -30,7 +31,7 @@ async function createRunner(spec: EngineSpec): Promise<StepRunner> {
   });
 }
 
-function defaultCacheTokens(config: LlamaConfig): number {
+function defaultCacheTokens(config: DecoderConfig): number {
   const bytesPerToken = 2 * config.numLayers * config.numKvHeads * config.headDim * CACHE_BYTES_PER_VALUE;
   const affordable = Math.floor((freemem() * MEMORY_SHARE) / bytesPerToken);
   return Math.min(affordable, Math.max(config.maxPositions, DEFAULT_CACHE_TOKENS));

@@ -7,7 +7,7 @@ test("planAttention() reads blocks side by side as one range, and needs no mask 
   assert.deepEqual(planAttention(sequence, 4), {
     queryStart: 3,
     queryLength: 1,
-    contextLength: 9,
+    numKeys: 9,
     keys: { kind: "range", firstSlot: 20 },
   });
 });
@@ -21,4 +21,26 @@ test("planAttention() hides from each query of a chunk the keys after it", () =>
   const sequence = { queryStart: 0, queryLength: 2, contextLength: 4, blockTable: Int32Array.of(0) };
   const hidden = 0xfc00;
   assert.deepEqual(planAttention(sequence, 4).mask, Uint16Array.of(0, 0, 0, hidden, 0, 0, 0, 0));
+});
+
+test("planAttention() reads only what the window of the first query reaches", () => {
+  const blockTable = Int32Array.of(9, 3, 4, 5);
+  const sequence = { queryStart: 0, queryLength: 1, contextLength: 14, blockTable };
+  assert.deepEqual(planAttention(sequence, 4, 7), {
+    queryStart: 0,
+    queryLength: 1,
+    numKeys: 7,
+    keys: { kind: "range", firstSlot: 15 },
+  });
+  const gathered = planAttention({ ...sequence, contextLength: 6 }, 4, 5);
+  assert.deepEqual(gathered.keys, { kind: "gather", slots: Int32Array.of(37, 38, 39, 12, 13) });
+  assert.deepEqual(planAttention(sequence, 4, 14).numKeys, 14);
+});
+
+test("planAttention() hides from each query of a chunk the keys outside its window", () => {
+  const sequence = { queryStart: 0, queryLength: 3, contextLength: 5, blockTable: Int32Array.of(0, 1) };
+  const { numKeys, mask } = planAttention(sequence, 4, 2);
+  const hidden = 0xfc00;
+  assert.equal(numKeys, 4);
+  assert.deepEqual(mask, Uint16Array.of(0, 0, hidden, hidden, hidden, 0, 0, hidden, hidden, hidden, 0, 0));
 });

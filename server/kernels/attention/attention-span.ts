@@ -17,44 +17,57 @@ export type AttentionKeys =
 export interface AttentionSpan {
   readonly queryStart: number;
   readonly queryLength: number;
-  readonly contextLength: number;
+  /** Keys that are read: all of the sequence's, or those that the window of its first query reaches. */
+  readonly numKeys: number;
   readonly keys: AttentionKeys;
-  /** [queryLength, contextLength] in half precision, 0 or minus infinity. Absent when every query sees every key. */
+  /** [queryLength, numKeys] in half precision, 0 or minus infinity. Absent when every query sees every key. */
   readonly mask?: Uint16Array;
 }
 
 const MINUS_INFINITY_F16 = 0xfc00;
 
-export function planAttention(sequence: AttentionSequence, blockSize: number): AttentionSpan {
+/** `window`: how many keys a query sees, its own included; undefined for all. */
+export function planAttention(sequence: AttentionSequence, blockSize: number, window?: number): AttentionSpan {
   const { queryStart, queryLength, contextLength } = sequence;
-  const span = { queryStart, queryLength, contextLength, keys: planKeys(sequence, blockSize) };
-  return queryLength === 1 ? span : { ...span, mask: causalMask(queryLength, contextLength) };
+  const past = contextLength - queryLength;
+  const firstKey = window === undefined ? 0 : Math.max(0, past - window + 1);
+  const numKeys = contextLength - firstKey;
+  const span = { queryStart, queryLength, numKeys, keys: planKeys(sequence, firstKey, blockSize) };
+  return queryLength === 1 ? span : { ...span, mask: causalMask(queryLength, numKeys, window) };
 }
 
-/** The slots of a sequence's tokens, in order. */
-export function slotsOf(blockTable: Int32Array, contextLength: number, blockSize: number): Int32Array {
-  const slots = new Int32Array(contextLength);
-  for (let i = 0; i < contextLength; i++) {
-    slots[i] = (blockTable[Math.floor(i / blockSize)] ?? 0) * blockSize + (i % blockSize);
+/** The slots of a sequence's tokens from `first` on, in order. */
+export function slotsOf(blockTable: Int32Array, first: number, end: number, blockSize: number): Int32Array {
+  const slots = new Int32Array(end - first);
+  for (let i = first; i < end; i++) {
+    slots[i - first] = (blockTable[Math.floor(i / blockSize)] ?? 0) * blockSize + (i % blockSize);
   }
   return slots;
 }
 
-function planKeys({ blockTable, contextLength }: AttentionSequence, blockSize: number): AttentionKeys {
-  const first = blockTable[0] ?? 0;
-  const numBlocks = Math.ceil(contextLength / blockSize);
-  for (let i = 1; i < numBlocks; i++) {
-    if (blockTable[i] !== first + i) return { kind: "gather", slots: slotsOf(blockTable, contextLength, blockSize) };
+function planKeys(
+  { blockTable, contextLength }: AttentionSequence,
+  firstKey: number,
+  blockSize: number,
+): AttentionKeys {
+  const firstBlock = Math.floor(firstKey / blockSize);
+  const first = blockTable[firstBlock] ?? 0;
+  const endBlock = Math.ceil(contextLength / blockSize);
+  for (let i = firstBlock + 1; i < endBlock; i++) {
+    if (blockTable[i] !== first + i - firstBlock)
+      return { kind: "gather", slots: slotsOf(blockTable, firstKey, contextLength, blockSize) };
   }
-  return { kind: "range", firstSlot: first * blockSize };
+  return { kind: "range", firstSlot: first * blockSize + (firstKey % blockSize) };
 }
 
-/** Query i stands at contextLength - queryLength + i and sees the keys up to itself. */
-function causalMask(queryLength: number, contextLength: number): Uint16Array {
-  const mask = new Uint16Array(queryLength * contextLength);
-  const past = contextLength - queryLength;
+/** Query i stands at key numKeys - queryLength + i and sees the keys up to itself, as far back as the window. */
+function causalMask(queryLength: number, numKeys: number, window: number | undefined): Uint16Array {
+  const mask = new Uint16Array(queryLength * numKeys);
+  const past = numKeys - queryLength;
   for (let i = 0; i < queryLength; i++) {
-    mask.fill(MINUS_INFINITY_F16, i * contextLength + past + i + 1, (i + 1) * contextLength);
+    const row = i * numKeys;
+    mask.fill(MINUS_INFINITY_F16, row + past + i + 1, row + numKeys);
+    if (window !== undefined) mask.fill(MINUS_INFINITY_F16, row, row + Math.max(0, past + i + 1 - window));
   }
   return mask;
 }

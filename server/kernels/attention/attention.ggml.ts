@@ -22,13 +22,17 @@ export interface AttentionArgs {
   readonly spans: readonly RecordedSpan[];
   readonly numHeads: number;
   readonly numKvHeads: number;
+  /** Of the products of queries and keys. */
+  readonly scale: number;
+  /** Scores s become cap * tanh(s / cap); undefined for none. */
+  readonly softCap: number | undefined;
 }
 
 export function recordSpans(graph: CpuGraph, spans: readonly AttentionSpan[]): RecordedSpan[] {
   return spans.map((span) => ({
     span,
-    slots: span.keys.kind === "gather" ? graph.input("i32", [span.contextLength], span.keys.slots) : undefined,
-    mask: span.mask && graph.input("f16", [span.queryLength, span.contextLength], span.mask),
+    slots: span.keys.kind === "gather" ? graph.input("i32", [span.numKeys], span.keys.slots) : undefined,
+    mask: span.mask && graph.input("f16", [span.queryLength, span.numKeys], span.mask),
   }));
 }
 
@@ -57,7 +61,7 @@ export function recordAttention(graph: CpuGraph, args: AttentionArgs): CpuTensor
 export const ATTENTION_TENSORS_PER_SPAN = 8;
 
 function recordSpan(graph: CpuGraph, args: AttentionArgs, { span, slots, mask }: RecordedSpan): bigint {
-  const { q, numHeads } = args;
+  const { q, numHeads, scale, softCap } = args;
   const [, headsPerRow = 0, headDim = 0] = q.shape;
   const { base } = graph.ggml;
   const rowBytes = headsPerRow * headDim * 4;
@@ -75,15 +79,14 @@ function recordSpan(graph: CpuGraph, args: AttentionArgs, { span, slots, mask }:
   );
   const keys = recordKeys(graph, args, args.keyCache, span, slots);
   const values = recordKeys(graph, args, args.valueCache, span, slots);
-  const scale = 1 / Math.sqrt(headDim);
-  return base.flashAttention(graph.claim(), queries, keys, values, mask?.handle ?? null, scale, 0, 0);
+  return base.flashAttention(graph.claim(), queries, keys, values, mask?.handle ?? null, scale, 0, softCap ?? 0);
 }
 
 function recordKeys(
   graph: CpuGraph,
   { numKvHeads }: AttentionArgs,
   cache: CpuTensor,
-  { keys, contextLength }: AttentionSpan,
+  { keys, numKeys }: AttentionSpan,
   slots: CpuTensor | undefined,
 ): bigint {
   const { base } = graph.ggml;
@@ -95,16 +98,7 @@ function recordKeys(
   const rowBytes = width * elementBytes;
   const offset = keys.kind === "range" ? keys.firstSlot * rowBytes : 0;
   const source = gathered ?? cache.handle;
-  return base.view3d(
-    graph.claim(),
-    source,
-    headDim,
-    contextLength,
-    numKvHeads,
-    rowBytes,
-    headDim * elementBytes,
-    offset,
-  );
+  return base.view3d(graph.claim(), source, headDim, numKeys, numKvHeads, rowBytes, headDim * elementBytes, offset);
 }
 
 function checkArgs({ q, keyCache, valueCache, spans, numHeads, numKvHeads }: AttentionArgs): void {
@@ -118,11 +112,11 @@ function checkArgs({ q, keyCache, valueCache, spans, numHeads, numKvHeads }: Att
   }
   let covered = 0;
   for (const { span } of spans) {
-    if (span.queryStart !== covered || span.queryLength < 1 || span.contextLength < span.queryLength) {
+    if (span.queryStart !== covered || span.queryLength < 1 || span.numKeys < span.queryLength) {
       throw new Error(`attention: a span of ${span.queryLength} queries at ${span.queryStart} does not fit`);
     }
     covered += span.queryLength;
-    const last = span.keys.kind === "range" ? span.keys.firstSlot + span.contextLength : 0;
+    const last = span.keys.kind === "range" ? span.keys.firstSlot + span.numKeys : 0;
     if (last > (keyCache.shape[0] ?? 0)) throw new Error(`attention: slot ${last - 1} is outside the cache`);
   }
   if (covered !== numTokens) throw new Error(`attention: spans cover ${covered} of ${numTokens} tokens`);

@@ -10,15 +10,20 @@ export interface AttentionRef {
   readonly numHeads: number;
   readonly numKvHeads: number;
   readonly headDim: number;
+  readonly scale: number;
+  readonly softCap?: number;
+  /** Keys that a query sees, its own included. */
+  readonly window?: number;
 }
 
 /** [numTokens, numHeads, headDim] */
 export function attentionRef(args: AttentionRef): Float32Array {
   const out = new Float32Array(args.q.length);
   for (const sequence of args.sequences) {
-    const slots = slotsOf(sequence.blockTable, sequence.contextLength, args.blockSize);
+    const slots = slotsOf(sequence.blockTable, 0, sequence.contextLength, args.blockSize);
     for (let i = 0; i < sequence.queryLength; i++) {
-      const visible = slots.subarray(0, sequence.contextLength - sequence.queryLength + i + 1);
+      const end = sequence.contextLength - sequence.queryLength + i + 1;
+      const visible = slots.subarray(Math.max(0, end - (args.window ?? end)), end);
       for (let head = 0; head < args.numHeads; head++) attend(args, sequence.queryStart + i, head, visible, out);
     }
   }
@@ -30,7 +35,7 @@ function attend(args: AttentionRef, token: number, head: number, slots: Int32Arr
   const at = (token * numHeads + head) * headDim;
   const kvHead = Math.floor(head / (numHeads / numKvHeads));
   const rowOf = (slot: number): number => (slot * numKvHeads + kvHead) * headDim;
-  const scores = Array.from(slots, (slot) => dot(q, at, keyCache, rowOf(slot), headDim) / Math.sqrt(headDim));
+  const scores = Array.from(slots, (slot) => capped(dot(q, at, keyCache, rowOf(slot), headDim) * args.scale, args));
   const largest = Math.max(...scores);
   const weights = scores.map((score) => Math.exp(score - largest));
   const total = weights.reduce((sum, weight) => sum + weight, 0);
@@ -41,6 +46,10 @@ function attend(args: AttentionRef, token: number, head: number, slots: Int32Arr
     });
     out[at + i] = sum;
   }
+}
+
+function capped(score: number, { softCap }: AttentionRef): number {
+  return softCap === undefined ? score : softCap * Math.tanh(score / softCap);
 }
 
 function dot(a: Float32Array, aStart: number, b: Float32Array, bStart: number, length: number): number {

@@ -5,7 +5,7 @@ import { recordAttention, recordSpans } from "./attention.ggml.ts";
 import { attentionRef } from "./attention.ref.ts";
 import { type AttentionSequence, planAttention } from "./attention-span.ts";
 
-const HEADS = { numHeads: 6, numKvHeads: 2, headDim: 16 };
+const HEADS = { numHeads: 6, numKvHeads: 2, headDim: 16, scale: 0.25 };
 const BLOCK_SIZE = 8;
 const NUM_SLOTS = 1024;
 const CONTIGUOUS = Int32Array.from({ length: 100 }, (_, i) => i + 3);
@@ -38,8 +38,15 @@ const CASES: readonly { readonly name: string; readonly sequences: readonly Atte
   },
 ];
 
-for (const { name, sequences } of CASES) {
-  test(`recordAttention() agrees with the reference for ${name}`, async () => {
+const VARIANTS: readonly { readonly name: string; readonly window?: number; readonly softCap?: number }[] = [
+  { name: "" },
+  { name: ", a window", window: 40 },
+  { name: ", a soft cap", softCap: 1.5 },
+  { name: ", a window and a soft cap", window: 7, softCap: 3 },
+];
+
+for (const { name, sequences, variant } of CASES.flatMap((one) => VARIANTS.map((variant) => ({ ...one, variant })))) {
+  test(`recordAttention() agrees with the reference for ${name}${variant.name}`, async () => {
     const numTokens = sequences.reduce((sum, { queryLength }) => sum + queryLength, 0);
     const width = HEADS.numKvHeads * HEADS.headDim;
     const q = randomFloats(numTokens * HEADS.numHeads * HEADS.headDim, 15).map((value) => value * 4);
@@ -47,16 +54,17 @@ for (const { name, sequences } of CASES) {
     const valueCache = randomFloats(NUM_SLOTS * width, 17);
     const actual = await runOp((graph) => {
       const flat = graph.input("f32", [numTokens, HEADS.numHeads * HEADS.headDim], q);
-      const spans = sequences.map((one) => planAttention(one, BLOCK_SIZE));
+      const spans = sequences.map((one) => planAttention(one, BLOCK_SIZE, variant.window));
       return recordAttention(graph, {
         ...HEADS,
+        softCap: variant.softCap,
         q: { ...flat, shape: [numTokens, HEADS.numHeads, HEADS.headDim] },
         keyCache: graph.input("f32", [NUM_SLOTS, width], keyCache),
         valueCache: graph.input("f32", [NUM_SLOTS, width], valueCache),
         spans: recordSpans(graph, spans),
       });
     });
-    const expected = attentionRef({ ...HEADS, q, keyCache, valueCache, sequences, blockSize: BLOCK_SIZE });
+    const expected = attentionRef({ ...HEADS, ...variant, q, keyCache, valueCache, sequences, blockSize: BLOCK_SIZE });
     assert.ok(maxDifference(actual, expected) < 1e-5, `${maxDifference(actual, expected)}`);
   });
 }
@@ -68,6 +76,7 @@ test("recordAttention() refuses spans that leave tokens out", async () => {
     const spans = recordSpans(graph, [planAttention(sequence(0, 1, 1, CONTIGUOUS.subarray(0, 0)), BLOCK_SIZE)]);
     return recordAttention(graph, {
       ...HEADS,
+      softCap: undefined,
       q: { ...flat, shape: [2, 6, 16] },
       keyCache: cache,
       valueCache: cache,

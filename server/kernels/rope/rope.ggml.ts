@@ -10,39 +10,44 @@ export interface RopeArgs {
   readonly positions: CpuTensor; // [numTokens]
   readonly numHeads: number;
   readonly headDim: number;
+  /** Elements of a head that turn, from its first on; the others are copied. */
+  readonly numDims: number;
   readonly theta: number;
-  readonly frequencyFactors?: CpuTensor | undefined; // [headDim / 2], each divides its frequency
+  readonly frequencyFactors?: CpuTensor | undefined; // [numDims / 2], each divides its frequency
+  /** Multiplies what has turned. */
+  readonly magnitude: number;
 }
 
-/** ggml's name for the layout in which element i turns with element i + headDim / 2. */
+/** ggml's name for the layout in which element i turns with element i + numDims / 2. */
 const MODE_NEOX = 2;
 
 /** [numTokens, numHeads, headDim] */
 export function recordRope(graph: CpuGraph, args: RopeArgs): CpuTensor {
-  const { x, positions, numHeads, headDim, theta, frequencyFactors } = args;
+  const { x, positions, numHeads, headDim, numDims, theta, frequencyFactors, magnitude } = args;
   const [numTokens = 0, rowWidth = 0] = x.shape;
   expectTensor("rope x", x, ["f32"], [-1, -1]);
   expectTensor("rope positions", positions, ["i32"], [numTokens]);
-  if (headDim % 2 !== 0) throw new Error(`rope: expected an even head, got ${headDim}`);
+  if (numDims % 2 !== 0 || numDims > headDim)
+    throw new Error(`rope: expected an even number of at most ${headDim} elements, got ${numDims}`);
   if (numHeads * headDim > rowWidth)
     throw new Error(`rope: ${numHeads} heads of ${headDim} exceed rows of ${rowWidth}`);
-  if (frequencyFactors !== undefined) expectTensor("rope factors", frequencyFactors, ["f32"], [headDim / 2]);
+  if (frequencyFactors !== undefined) expectTensor("rope factors", frequencyFactors, ["f32"], [numDims / 2]);
   const { base } = graph.ggml;
   const heads = base.view3d(graph.claim(), x.handle, headDim, numHeads, numTokens, headDim * 4, rowWidth * 4, 0);
   const factors = frequencyFactors?.handle ?? null;
-  // The zeros and ones after `theta` switch YaRN off.
+  // The other zeros and ones after `theta` switch ggml's own YaRN off: `frequencyFactors` holds what it would do.
   const handle = base.ropeExt(
     graph.claim(),
     heads,
     positions.handle,
     factors,
-    headDim,
+    numDims,
     MODE_NEOX,
     0,
     theta,
     1,
     0,
-    1,
+    magnitude,
     0,
     0,
   );

@@ -1,6 +1,6 @@
 /**
  * Plain reference: rotary positions in the "half" layout of Hugging Face's Llama, where element i of a head turns with
- * element i + headDim / 2. Heads beyond `numHeads` of a row are left out.
+ * element i + numDims / 2. Heads beyond `numHeads` of a row are left out.
  */
 export interface RopeRef {
   readonly x: Float32Array; // [numTokens, rowWidth]
@@ -8,24 +8,30 @@ export interface RopeRef {
   readonly rowWidth: number;
   readonly numHeads: number;
   readonly headDim: number;
+  /** Elements of a head that turn, from its first on; the others are copied. */
+  readonly numDims: number;
   readonly theta: number;
-  readonly frequencyFactors?: Float32Array; // [headDim / 2], each divides its frequency
+  readonly frequencyFactors?: Float32Array; // [numDims / 2], each divides its frequency
+  /** Multiplies what has turned. */
+  readonly magnitude: number;
 }
 
 /** [numTokens, numHeads, headDim] */
-export function ropeRef({ x, positions, rowWidth, numHeads, headDim, theta, frequencyFactors }: RopeRef): Float32Array {
-  const half = headDim / 2;
+export function ropeRef(args: RopeRef): Float32Array {
+  const { x, positions, rowWidth, numHeads, headDim, numDims, theta, frequencyFactors, magnitude } = args;
+  const half = numDims / 2;
   const out = new Float32Array(positions.length * numHeads * headDim);
   positions.forEach((position, token) => {
     for (let head = 0; head < numHeads; head++) {
       const from = token * rowWidth + head * headDim;
       const to = (token * numHeads + head) * headDim;
+      out.set(x.subarray(from, from + headDim), to);
       for (let i = 0; i < half; i++) {
-        const angle = position / theta ** ((2 * i) / headDim) / (frequencyFactors?.[i] ?? 1);
+        const angle = position / theta ** ((2 * i) / numDims) / (frequencyFactors?.[i] ?? 1);
         const a = x[from + i] ?? 0;
         const b = x[from + i + half] ?? 0;
-        out[to + i] = a * Math.cos(angle) - b * Math.sin(angle);
-        out[to + i + half] = b * Math.cos(angle) + a * Math.sin(angle);
+        out[to + i] = magnitude * (a * Math.cos(angle) - b * Math.sin(angle));
+        out[to + i + half] = magnitude * (b * Math.cos(angle) + a * Math.sin(angle));
       }
     }
   });

@@ -4,8 +4,16 @@ import { maxDifference, randomFloats, runOp } from "../testing/run-op.ts";
 import { recordRope } from "./rope.ggml.ts";
 import { type RopeRef, ropeRef } from "./rope.ref.ts";
 
-const BASE = { rowWidth: 10 * 16, numHeads: 8, headDim: 16, theta: 10_000 };
-const CASES: readonly { name: string; positions: number[]; theta: number; factors?: Float32Array }[] = [
+const BASE = { rowWidth: 10 * 16, numHeads: 8, headDim: 16, numDims: 16, magnitude: 1 };
+interface Case {
+  readonly name: string;
+  readonly positions: number[];
+  readonly theta: number;
+  readonly factors?: Float32Array;
+  readonly changes?: Partial<typeof BASE>;
+}
+
+const CASES: readonly Case[] = [
   { name: "small positions", positions: [0, 1, 2, 3, 9], theta: 10_000 },
   { name: "large positions out of order", positions: [2047, 5, 1024], theta: 500_000 },
   {
@@ -14,13 +22,22 @@ const CASES: readonly { name: string; positions: number[]; theta: number; factor
     theta: 10_000,
     factors: Float32Array.of(1, 1, 1, 2, 3, 8, 8, 8),
   },
+  { name: "a part of each head", positions: [0, 3, 900], theta: 10_000, changes: { numDims: 10 } },
+  {
+    name: "a part of each head, with factors and a magnitude",
+    positions: [4, 1000],
+    theta: 500_000,
+    factors: Float32Array.of(1, 2, 4, 8),
+    changes: { numDims: 8, magnitude: 1.19 },
+  },
 ];
 
-for (const { name, positions, theta, factors } of CASES) {
+for (const { name, positions, theta, factors, changes } of CASES) {
   test(`recordRope() agrees with the reference for ${name}`, async () => {
     const x = randomFloats(positions.length * BASE.rowWidth, 12);
     const args: RopeRef = {
       ...BASE,
+      ...changes,
       x,
       theta,
       positions: Int32Array.from(positions),
@@ -29,10 +46,11 @@ for (const { name, positions, theta, factors } of CASES) {
     const actual = await runOp((graph) =>
       recordRope(graph, {
         ...BASE,
+        ...changes,
         theta,
         x: graph.input("f32", [positions.length, BASE.rowWidth], x),
         positions: graph.input("i32", [positions.length], args.positions),
-        frequencyFactors: factors === undefined ? undefined : graph.input("f32", [8], factors),
+        frequencyFactors: factors === undefined ? undefined : graph.input("f32", [factors.length], factors),
       }),
     );
     assert.ok(maxDifference(actual, ropeRef(args)) < 5e-4);
@@ -43,10 +61,24 @@ test("recordRope() refuses more heads than a row has", async () => {
   const run = runOp((graph) =>
     recordRope(graph, {
       ...BASE,
+      theta: 10_000,
       numHeads: 11,
       x: graph.input("f32", [1, BASE.rowWidth], new Float32Array(BASE.rowWidth)),
       positions: graph.input("i32", [1], new Int32Array(1)),
     }),
   );
   await assert.rejects(run, /11 heads of 16 exceed rows of 160/);
+});
+
+test("recordRope() refuses to turn more than a head has", async () => {
+  const run = runOp((graph) =>
+    recordRope(graph, {
+      ...BASE,
+      theta: 10_000,
+      numDims: 18,
+      x: graph.input("f32", [1, BASE.rowWidth], new Float32Array(BASE.rowWidth)),
+      positions: graph.input("i32", [1], new Int32Array(1)),
+    }),
+  );
+  await assert.rejects(run, /expected an even number of at most 16 elements, got 18/);
 });

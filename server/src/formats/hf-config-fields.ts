@@ -1,29 +1,47 @@
 /** Typed access to the fields of a Hugging Face JSON file; every refusal names file and field. It knows no model. */
 
+/** How the files of one family of models differ from those of Llama, after which the fields are called here. */
+export interface HfFieldsOptions {
+  /** From the name asked for to the one in the file. */
+  readonly aliases?: Readonly<Record<string, string>>;
+  /** Values of fields that are not set, by their names in the file. */
+  readonly defaults?: Readonly<Record<string, unknown>>;
+}
+
 export class HfFields {
   readonly #fields: ReadonlyMap<string, unknown>;
+  readonly #aliases: ReadonlyMap<string, string>;
+  readonly #defaults: ReadonlyMap<string, unknown>;
   readonly #at: string;
 
   /** `at` names the file, and the path within it for nested objects. */
-  constructor(value: unknown, at: string) {
+  constructor(value: unknown, at: string, { aliases = {}, defaults = {} }: HfFieldsOptions = {}) {
     if (typeof value !== "object" || value === null || Array.isArray(value))
       throw new Error(`${at}: expected an object`);
     this.#fields = new Map(Object.entries(value));
+    this.#aliases = new Map(Object.entries(aliases));
+    this.#defaults = new Map(Object.entries(defaults));
     this.#at = at;
   }
 
   /** Undefined when the field is absent or null, which Hugging Face writes for "not set". */
   get(name: string): unknown {
-    return this.#fields.get(name) ?? undefined;
+    const inFile = this.#nameInFile(name);
+    return this.#fields.get(inFile) ?? this.#defaults.get(inFile) ?? undefined;
   }
 
-  /** The first of `names` that is set. */
-  firstOf(...names: readonly string[]): HfFields | undefined {
-    for (const name of names) {
-      const value = this.get(name);
-      if (value !== undefined) return new HfFields(value, `${this.#at}: ${name}`);
-    }
-    return undefined;
+  /** The object in a field; undefined when it is not set. */
+  section(name: string, options?: HfFieldsOptions): HfFields | undefined {
+    const value = this.get(name);
+    return value === undefined ? undefined : new HfFields(value, `${this.#at}: ${this.#nameInFile(name)}`, options);
+  }
+
+  /** Positive numbers, exactly `count` of them. */
+  positives(name: string, count: number): readonly number[] {
+    const value = this.get(name);
+    const isPositive = (one: unknown): one is number => typeof one === "number" && Number.isFinite(one) && one > 0;
+    if (Array.isArray(value) && value.length === count && value.every(isPositive)) return Object.freeze([...value]);
+    throw this.refusal(name, `${count} numbers above zero`, value);
   }
 
   int(name: string, bounds: { readonly min: number; readonly max: number; readonly default?: number }): number {
@@ -59,6 +77,9 @@ export class HfFields {
 
   refusal(name: string, expected: string, value: unknown): Error {
     const got = value === undefined ? "nothing" : (JSON.stringify(value) ?? typeof value).slice(0, 80);
-    return new Error(`${this.#at}: ${name}: expected ${expected}, got ${got}`);
+    return new Error(`${this.#at}: ${this.#nameInFile(name)}: expected ${expected}, got ${got}`);
+  }
+  #nameInFile(name: string): string {
+    return this.#aliases.get(name) ?? name;
   }
 }

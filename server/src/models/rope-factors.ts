@@ -1,26 +1,64 @@
-/** What context extension does to the rotary frequencies: a divisor for each. Pure numbers. */
-import type { RopeScaling } from "../formats/hf-config.ts";
+/** What context extension does to the rotary frequencies: a divisor for each, and a magnitude. Pure numbers. */
+import type { Rope } from "./decoder-config.ts";
 
-export interface RopeDescription {
-  readonly headDim: number;
-  readonly ropeTheta: number;
-  readonly ropeScaling: RopeScaling;
+export interface RopeFactors {
+  /** [numDims / 2]; undefined when no frequency changes. */
+  readonly divisors: Float32Array | undefined;
+  /** Multiplies what has turned. */
+  readonly magnitude: number;
 }
 
-/** [headDim / 2]; undefined when no frequency changes. */
-export function ropeFrequencyFactors({ headDim, ropeTheta, ropeScaling }: RopeDescription): Float32Array | undefined {
-  if (ropeScaling.kind === "none") return undefined;
-  const factors = new Float32Array(headDim / 2);
-  if (ropeScaling.kind === "linear") return factors.fill(ropeScaling.factor);
-  const { factor, lowFrequencyFactor, highFrequencyFactor, originalMaxPositions } = ropeScaling;
-  for (let i = 0; i < factors.length; i++) {
-    const wavelength = 2 * Math.PI * ropeTheta ** ((2 * i) / headDim);
-    // Short waves stay, long ones are stretched in full, those between in part.
-    const turns = originalMaxPositions / wavelength;
-    const kept = clamp01((turns - lowFrequencyFactor) / (highFrequencyFactor - lowFrequencyFactor));
-    factors[i] = 1 / ((1 - kept) / factor + kept);
+/**
+ * `servedPositions`: the longest sequence there will be. Where short and long sequences want other frequencies, it
+ * chooses for all: a sequence that changed them midway would read keys that had turned otherwise.
+ */
+export function ropeFactors({ theta, numDims, scaling }: Rope, servedPositions: number): RopeFactors {
+  const count = numDims / 2;
+  switch (scaling.kind) {
+    case "none":
+      return { divisors: undefined, magnitude: 1 };
+    case "linear":
+      return { divisors: new Float32Array(count).fill(scaling.factor), magnitude: 1 };
+    case "llama3":
+      return { divisors: llama3Divisors(theta, numDims, scaling), magnitude: 1 };
+    case "yarn":
+      return { divisors: yarnDivisors(theta, numDims, scaling), magnitude: scaling.magnitude };
+    case "longrope": {
+      const isLong = servedPositions > scaling.originalMaxPositions;
+      const divisors = Float32Array.from(isLong ? scaling.longFactors : scaling.shortFactors);
+      return { divisors, magnitude: scaling.magnitude };
+    }
   }
-  return factors;
+}
+
+type Scaling<Kind extends Rope["scaling"]["kind"]> = Extract<Rope["scaling"], { readonly kind: Kind }>;
+
+/** Short waves stay, long ones are stretched in full, those between in part. */
+function llama3Divisors(theta: number, numDims: number, scaling: Scaling<"llama3">): Float32Array {
+  const { factor, lowFrequencyFactor, highFrequencyFactor, originalMaxPositions } = scaling;
+  return Float32Array.from({ length: numDims / 2 }, (_, i) => {
+    const turns = originalMaxPositions / (2 * Math.PI * theta ** ((2 * i) / numDims));
+    return blend(factor, (turns - lowFrequencyFactor) / (highFrequencyFactor - lowFrequencyFactor));
+  });
+}
+
+/** The same with a ramp over the number of the frequency: from those that turn `betaFast` times to `betaSlow`. */
+function yarnDivisors(theta: number, numDims: number, scaling: Scaling<"yarn">): Float32Array {
+  const { factor, betaFast, betaSlow, originalMaxPositions, isTruncated } = scaling;
+  const frequencyOf = (turns: number): number =>
+    (numDims * Math.log(originalMaxPositions / (turns * 2 * Math.PI))) / (2 * Math.log(theta));
+  const fast = frequencyOf(betaFast);
+  const slow = frequencyOf(betaSlow);
+  const low = Math.max(isTruncated ? Math.floor(fast) : fast, 0);
+  const high = Math.min(isTruncated ? Math.ceil(slow) : slow, numDims - 1);
+  const width = high === low ? 0.001 : high - low;
+  return Float32Array.from({ length: numDims / 2 }, (_, i) => blend(factor, 1 - clamp01((i - low) / width)));
+}
+
+/** The divisor of a frequency of which the share `kept` is not stretched. */
+function blend(factor: number, kept: number): number {
+  const share = clamp01(kept);
+  return 1 / ((1 - share) / factor + share);
 }
 
 function clamp01(value: number): number {

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { maxDifference } from "../../kernels/testing/run-op.ts";
-import { createLlamaCpuRunner, type LlamaCpuRunnerOptions } from "./llama-cpu-runner.ts";
+import { createDecoderRunner, type DecoderRunnerOptions } from "./decoder-cpu-runner.ts";
 import { append, argmax, contiguousBlocks, stepOf, TestSequence } from "./testing-sequences.ts";
 
 interface GoldenText {
@@ -16,7 +16,7 @@ interface GoldenText {
 
 const MODEL = new URL("../../../examples/nereid-tiny/", import.meta.url);
 const GOLDEN = JSON.parse(readFileSync(new URL("golden_text.json", MODEL), "utf8")) as readonly GoldenText[];
-const OPTIONS: LlamaCpuRunnerOptions = {
+const OPTIONS: DecoderRunnerOptions = {
   modelDir: fileURLToPath(new URL("language_model/", MODEL)),
   numBlocks: 128,
   blockSize: 16,
@@ -26,7 +26,7 @@ const OPTIONS: LlamaCpuRunnerOptions = {
 const TIE_MARGIN = 1e-3;
 const LOGIT_BOUND = 2e-2;
 
-const runner = await createLlamaCpuRunner(OPTIONS);
+const runner = await createDecoderRunner(OPTIONS);
 after(() => runner.close());
 
 /** Feeds the recorded tokens; where the largest logit is another token, and how far logits are off. */
@@ -167,7 +167,7 @@ test("run() refuses a second step while one is running", async () => {
 });
 
 test("close() waits for the step in flight, and later steps are refused", async () => {
-  const own = await createLlamaCpuRunner(OPTIONS);
+  const own = await createDecoderRunner(OPTIONS);
   const step = stepOf(own, [{ sequence: new TestSequence([0]), tokens: [1, 3] }]);
   const running = own.run(step);
   await own.close();
@@ -181,7 +181,7 @@ for (const [weightType, cacheType, bound] of [
   ["f16", "f16", 0.05],
 ] as const) {
   test(`weights of ${weightType} and a cache of ${cacheType} stay within ${bound} of the recorded logits`, async (t) => {
-    const own = await createLlamaCpuRunner({ ...OPTIONS, weightType, cacheType });
+    const own = await createDecoderRunner({ ...OPTIONS, weightType, cacheType });
     const [golden] = GOLDEN;
     assert.ok(golden);
     const { off } = await follow(golden, own);

@@ -1,17 +1,20 @@
-/** Runs a Llama model from a Hugging Face folder on the CPU: weights, paged cache, and one graph per step. */
+/** Runs a decoder from a Hugging Face folder on the CPU: weights, paged cache, and one graph per step. */
 import type { FloatType } from "../device/cpu/convert-elements.ts";
 import { CpuBuffer } from "../device/cpu/cpu-buffer.ts";
 import { CpuDevice } from "../device/cpu/cpu-device.ts";
 import { CpuGraph } from "../device/cpu/cpu-graph.ts";
 import { byteSize } from "../device/cpu/cpu-tensor.ts";
-import { type LlamaConfig, readLlamaConfig } from "../formats/hf-config.ts";
 import { openSafetensors } from "../formats/safetensors.ts";
-import { type LayerCache, type LlamaModel, numLlamaTensors, recordLlama } from "../models/llama.ts";
-import { type LlamaWeights, loadLlamaWeights } from "../models/llama-weights.ts";
+import { type DecoderModel, numDecoderTensors, recordDecoder } from "../models/decoder.ts";
+import type { LayerCache } from "../models/decoder-attention.ts";
+import type { DecoderConfig } from "../models/decoder-config.ts";
+import { type DecoderWeights, loadDecoderWeights } from "../models/decoder-weights.ts";
+import { type ParsedDecoder, readDecoderConfig } from "../models/parse-decoder-config.ts";
+import { type RopeFactors, ropeFactors } from "../models/rope-factors.ts";
 import { checkStep } from "./check-step.ts";
 import type { StepInput, StepRunner } from "./step-runner.ts";
 
-export interface LlamaCpuRunnerOptions {
+export interface DecoderRunnerOptions {
   /** Folder with config.json and the safetensors files. */
   readonly modelDir: string;
   readonly numBlocks: number;
@@ -21,6 +24,8 @@ export interface LlamaCpuRunnerOptions {
   /** Type of the matrices in memory. "f32" computes all in f32; the others round activations as well. */
   readonly weightType?: FloatType | undefined;
   readonly cacheType?: "f32" | "f16" | undefined;
+  /** Longest sequence, at most what the model allows, which is the default. Some models turn short ones otherwise. */
+  readonly maxPositions?: number | undefined;
 }
 
 /** Where the time of the steps so far went. */
@@ -33,15 +38,20 @@ export interface StepTimings {
 }
 
 /** @throws Error naming the file, field or tensor that does not fit */
-export async function createLlamaCpuRunner(options: LlamaCpuRunnerOptions): Promise<LlamaCpuRunner> {
+export async function createDecoderRunner(options: DecoderRunnerOptions): Promise<DecoderCpuRunner> {
   expectCount("numBlocks", options.numBlocks);
   expectCount("blockSize", options.blockSize);
-  const config = await readLlamaConfig(options.modelDir);
+  if (options.maxPositions !== undefined) expectCount("maxPositions", options.maxPositions);
+  const parsed = await readDecoderConfig(options.modelDir);
+  const { config } = parsed;
+  const maxPositions = Math.min(config.maxPositions, options.maxPositions ?? config.maxPositions);
+  const ropes = config.ropes.map((rope) => ropeFactors(rope, maxPositions));
   const device = new CpuDevice({ numThreads: options.numThreads });
-  let weights: LlamaWeights | undefined;
+  let weights: DecoderWeights | undefined;
   try {
-    weights = await loadWeights(device, config, options);
-    return new LlamaCpuRunner(device, config, weights, options);
+    weights = await loadWeights(device, parsed, ropes, options);
+    const ropeMagnitudes = ropes.map(({ magnitude }) => magnitude);
+    return new DecoderCpuRunner(device, { config, weights, ropeMagnitudes }, { ...options, maxPositions });
   } catch (error) {
     weights?.close();
     await device.close();
@@ -49,28 +59,29 @@ export async function createLlamaCpuRunner(options: LlamaCpuRunnerOptions): Prom
   }
 }
 
-export class LlamaCpuRunner implements StepRunner {
+export class DecoderCpuRunner implements StepRunner {
   readonly vocabSize: number;
   readonly hiddenSize: number;
   readonly blockSize: number;
   readonly numBlocks: number;
   readonly maxPositions: number;
-  readonly config: LlamaConfig;
+  readonly config: DecoderConfig;
   readonly timings: StepTimings = { numSteps: 0, recordMs: 0, computeMs: 0 };
   readonly #device: CpuDevice;
   readonly #cache: CpuBuffer;
-  readonly #model: LlamaModel;
+  readonly #model: DecoderModel;
   readonly #graph: CpuGraph;
   #logits: Float32Array = new Float32Array(0);
   #running: Promise<unknown> | undefined;
   #closing: Promise<void> | undefined;
 
   /** Takes over device and weights. */
-  constructor(device: CpuDevice, config: LlamaConfig, weights: LlamaWeights, options: LlamaCpuRunnerOptions) {
+  constructor(device: CpuDevice, loaded: Omit<DecoderModel, "caches">, options: DecoderRunnerOptions) {
+    const { config } = loaded;
     this.config = config;
     this.vocabSize = config.vocabSize;
     this.hiddenSize = config.hiddenSize;
-    this.maxPositions = config.maxPositions;
+    this.maxPositions = options.maxPositions ?? config.maxPositions;
     this.blockSize = options.blockSize;
     this.numBlocks = options.numBlocks;
     this.#device = device;
@@ -80,7 +91,7 @@ export class LlamaCpuRunner implements StepRunner {
       device,
       Array.from({ length: 2 * config.numLayers }, () => spec),
     );
-    this.#model = { config, weights, caches: pairLayers(this.#cache) };
+    this.#model = { ...loaded, caches: pairLayers(this.#cache) };
     this.#graph = new CpuGraph(device);
   }
 
@@ -106,8 +117,8 @@ export class LlamaCpuRunner implements StepRunner {
     checkStep(input, this);
     this.#copyBlocks(input.blockCopies);
     if (input.tokenIds.length === 0) return new Float32Array(0);
-    this.#graph.begin(numLlamaTensors(this.config, input.sequences.length));
-    const logits = recordLlama(this.#graph, this.#model, {
+    this.#graph.begin(numDecoderTensors(this.config, input.sequences.length));
+    const logits = recordDecoder(this.#graph, this.#model, {
       ...input,
       tokenIds: withoutReplacedIds(input),
       blockSize: this.blockSize,
@@ -152,12 +163,13 @@ export class LlamaCpuRunner implements StepRunner {
 
 async function loadWeights(
   device: CpuDevice,
-  config: LlamaConfig,
-  { modelDir, weightType }: LlamaCpuRunnerOptions,
-): Promise<LlamaWeights> {
+  parsed: ParsedDecoder,
+  ropes: readonly RopeFactors[],
+  { modelDir, weightType }: DecoderRunnerOptions,
+): Promise<DecoderWeights> {
   const files = await openSafetensors(modelDir);
   try {
-    return await loadLlamaWeights(device, config, files, weightType ?? "f32");
+    return await loadDecoderWeights(device, parsed, files, weightType ?? "f32", ropes);
   } finally {
     await files.close();
   }
