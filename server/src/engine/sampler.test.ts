@@ -65,12 +65,42 @@ test("sample() draws by the distribution that temperature, top-k and top-p leave
     [{ topP: 0.71 }, [0, 4 / 9, 2 / 9, 3 / 9]],
     [{ topP: 1e-9 }, [0, 1, 0, 0]],
     [{ topK: 3, topP: 0.7 }, [0, 4 / 7, 0, 3 / 7]],
+    [{ minP: 0.51 }, [0, 4 / 7, 0, 3 / 7]],
+    [{ minP: 0.49 }, [0, 4 / 9, 2 / 9, 3 / 9]],
+    [{ minP: 1 }, [0, 1, 0, 0]],
+    [{ topK: 3, minP: 0.7 }, [0, 4 / 7, 0, 3 / 7]],
+    [{ topP: 0.95, minP: 0.4 }, [0, 4 / 9, 2 / 9, 3 / 9]],
+    [{ temperature: 0.5, minP: 0.3 }, [0, 16 / 25, 0, 9 / 25]],
     [{ topK: 1, topP: 0.9 }, [0, 1, 0, 0]],
     [{ temperature: 0 }, [0, 1, 0, 0]],
     [{ logitBias: Float32Array.of(Math.log(4), 0, 0, Number.NEGATIVE_INFINITY) }, [0.4, 0.4, 0.2, 0]],
     [{ badWords: [Int32Array.of(1)] }, [0.1 / 0.6, 0, 0.2 / 0.6, 0.3 / 0.6]],
   ];
   for (const [changes, expected] of cases) assertNear(frequencies(logits, changes), expected);
+});
+
+test("sample() draws 400 tokens in proportion to their probabilities by the chi-square test", () => {
+  const size = 400;
+  const draws = 60_000;
+  const logits = Float32Array.from({ length: size }, (_, i) => uniformAt(11, 2, i) * 4);
+  for (const [changes, degrees] of [
+    [{ temperature: 1 }, 399],
+    [{ temperature: 1.7 }, 399],
+    [{ topK: 100 }, 99],
+  ] as const) {
+    const each = sequence({ seed: 77n, ...changes });
+    const temperature = each.request.temperature;
+    const kept = [...logits.keys()].sort((a, b) => (logits[b] ?? 0) - (logits[a] ?? 0)).slice(0, degrees + 1);
+    const weights = kept.map((id) => Math.exp((logits[id] ?? 0) / temperature));
+    const mass = weights.reduce((sum, weight) => sum + weight, 0);
+    const counts = frequencies(logits, { seed: 77n, ...changes }, draws);
+    const chiSquare = kept.reduce((sum, id, i) => {
+      const expected = (draws * (weights[i] ?? 0)) / mass;
+      return sum + ((counts[id] ?? 0) * draws - expected) ** 2 / expected;
+    }, 0);
+    // Within four standard deviations of its mean, for these seeds once and for all.
+    assert.equal(Math.abs(chiSquare - degrees) < 4 * Math.sqrt(2 * degrees), true, `${chiSquare} for ${degrees}`);
+  }
 });
 
 test("sample() gives the same for the same seed and place, whatever the sampler did before", () => {
