@@ -1,0 +1,102 @@
+/**
+ * A weight of small integers with a scale and a zero point for each group of inputs, whatever layout it came in: what it
+ * stands for as floats, and the same in blocks that kernels take. It knows no file.
+ */
+import { numberToHalf } from "../core/half.ts";
+import { PACKED_BLOCKS } from "./tensor-source.ts";
+
+/** An element is (value - zero) * scale, zero and scale those of its row and group. */
+export interface QuantizedMatrix {
+  readonly outputs: number;
+  readonly inputs: number;
+  readonly bits: 4 | 8;
+  /** [outputs, inputs] */
+  readonly values: Uint8Array;
+  /** Inputs of a group, when groups are runs of neighbours. */
+  readonly groupSize: number;
+  /** Group of each input, when they are not; [inputs] */
+  readonly groupOf: Int32Array | undefined;
+  readonly numGroups: number;
+  /** [outputs, numGroups] */
+  readonly scales: Float32Array;
+  /** [outputs, numGroups]; up to 256, for one format stores them less one. */
+  readonly zeros: Uint16Array;
+}
+
+/** Blocks that hold such a matrix: Q4_0 when each zero is 8, Q8_0 when each is 128. */
+export type MatrixBlocks = "Q4_0" | "Q4_1" | "Q8_0";
+
+const BLOCK = 32;
+const HALF_BLOCK = 16;
+
+/** Undefined when only floats hold it: groups that cut blocks or are no runs, and 8 bits with zeros off the middle. */
+export function blocksFor(
+  matrix: Pick<QuantizedMatrix, "bits" | "inputs" | "groupSize" | "groupOf">,
+  isSymmetric: boolean,
+): MatrixBlocks | undefined {
+  const { bits, inputs, groupSize, groupOf } = matrix;
+  if (groupOf !== undefined || groupSize % BLOCK !== 0 || inputs % BLOCK !== 0) return undefined;
+  if (bits === 8) return isSymmetric ? "Q8_0" : undefined;
+  return isSymmetric ? "Q4_0" : "Q4_1";
+}
+
+/** The inputs' groups, or undefined when each is the run of neighbours that `groupSize` says. */
+export function irregularGroups(groupOf: Int32Array, groupSize: number): Int32Array | undefined {
+  return groupOf.every((group, i) => group === Math.floor(i / groupSize)) ? undefined : groupOf;
+}
+
+/** Rows as floats, [numRows, inputs]. */
+export function dequantizeRows(matrix: QuantizedMatrix, firstRow: number, numRows: number): Float32Array {
+  const { inputs, values, groupOf, groupSize, numGroups, scales, zeros } = matrix;
+  const out = new Float32Array(numRows * inputs);
+  for (let row = 0; row < numRows; row++) {
+    const source = (firstRow + row) * inputs;
+    const groups = (firstRow + row) * numGroups;
+    for (let i = 0; i < inputs; i++) {
+      const group = groups + (groupOf === undefined ? Math.floor(i / groupSize) : (groupOf[i] ?? 0));
+      out[row * inputs + i] = ((values[source + i] ?? 0) - (zeros[group] ?? 0)) * (scales[group] ?? 0);
+    }
+  }
+  return out;
+}
+
+/**
+ * Rows in blocks. With Q4_0 and Q8_0 they are the same numbers when scales are halves, as they are stored; with Q4_1 the
+ * product of zero and scale is rounded to a half too.
+ */
+export function packRows(matrix: QuantizedMatrix, blocks: MatrixBlocks, firstRow: number, numRows: number): Uint8Array {
+  const { inputs, values, groupSize, numGroups, scales, zeros } = matrix;
+  const { numBytes } = PACKED_BLOCKS[blocks];
+  const perRow = inputs / BLOCK;
+  const out = new Uint8Array(numRows * perRow * numBytes);
+  for (let i = 0; i < numRows * perRow; i++) {
+    const row = firstRow + Math.floor(i / perRow);
+    const column = (i % perRow) * BLOCK;
+    const group = row * numGroups + Math.floor(column / groupSize);
+    const at = i * numBytes;
+    const scale = scales[group] ?? 0;
+    writeHalf(out, at, scale);
+    if (blocks === "Q4_1") writeHalf(out, at + 2, -(zeros[group] ?? 0) * scale);
+    if (blocks === "Q8_0") writeBytes(out, at + 2, values, row * inputs + column);
+    else writeNibbles(out, at + numBytes - HALF_BLOCK, values, row * inputs + column);
+  }
+  return out;
+}
+
+function writeBytes(out: Uint8Array, at: number, values: Uint8Array, from: number): void {
+  for (let i = 0; i < BLOCK; i++) out[at + i] = ((values[from + i] ?? 0) - 128) & 0xff;
+}
+
+/** The first half of a block lies in the low nibbles, the second in the high ones. */
+function writeNibbles(out: Uint8Array, at: number, values: Uint8Array, from: number): void {
+  for (let i = 0; i < HALF_BLOCK; i++) {
+    out[at + i] = (values[from + i] ?? 0) | ((values[from + HALF_BLOCK + i] ?? 0) << 4);
+  }
+}
+
+function writeHalf(out: Uint8Array, at: number, value: number): void {
+  const bits = numberToHalf(value);
+  if ((bits & 0x7c00) === 0x7c00) throw new Error(`a scale of ${value} is outside half precision`);
+  out[at] = bits & 0xff;
+  out[at + 1] = bits >>> 8;
+}
