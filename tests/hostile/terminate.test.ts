@@ -5,7 +5,7 @@ import process from "node:process";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { childrenOf, isRunning } from "../support/child-processes.ts";
-import { sendUntilRefused, type Tally } from "../support/drain-load.ts";
+import { sendUntilTold, type Tally } from "../support/drain-load.ts";
 import { KeepAliveClient } from "../support/hostile-http.ts";
 import { openStream } from "../support/llm-clients.ts";
 import { EXAMPLES } from "../support/model-repository.ts";
@@ -33,7 +33,7 @@ test("SIGTERM under load: everything that was sent is answered, exit code 0", as
   const server = await start(t);
   using client = new KeepAliveClient(server.http, NUM_CLIENTS);
   const tally: Tally = { answered: 0, lost: [] };
-  const clients = Promise.all(Array.from({ length: NUM_CLIENTS }, () => sendUntilRefused(client, tally)));
+  const clients = Promise.all(Array.from({ length: NUM_CLIENTS }, () => sendUntilTold(client, tally)));
   await sleep(500);
   const answeredBefore = tally.answered;
   process.kill(server.pid, "SIGTERM");

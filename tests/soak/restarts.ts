@@ -1,7 +1,7 @@
 /** Ends a loaded server with SIGTERM, again and again, and counts the requests that this cost. */
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import { sendUntilRefused, type Tally } from "../support/drain-load.ts";
+import { sendUntilTold, type Tally } from "../support/drain-load.ts";
 import { KeepAliveClient } from "../support/hostile-http.ts";
 import { EXAMPLES } from "../support/model-repository.ts";
 import { createRandom } from "../support/random.ts";
@@ -22,7 +22,7 @@ async function run({ seed, deadlineMs }: SoakOptions): Promise<SoakResult> {
     const server = await startServerProcess({ repositories: [EXAMPLES], flags: FLAGS });
     try {
       using client = new KeepAliveClient(server.http, NUM_CLIENTS);
-      const clients = Promise.all(Array.from({ length: NUM_CLIENTS }, () => sendUntilRefused(client, tally)));
+      const clients = Promise.all(Array.from({ length: NUM_CLIENTS }, () => sendUntilTold(client, tally)));
       await sleep(random.below(MAX_LOAD_MS));
       await server.stop();
       await clients;

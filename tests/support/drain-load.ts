@@ -9,13 +9,14 @@ export interface Tally {
   readonly lost: string[];
 }
 
-/** Sends one request after the other until the server takes no more connections. */
-export async function sendUntilRefused(client: KeepAliveClient, tally: Tally): Promise<void> {
+/** Sends one request after the other until the server says that it ends, or takes no more connections. */
+export async function sendUntilTold(client: KeepAliveClient, tally: Tally): Promise<void> {
   for (;;) {
     try {
-      const { status, body } = await client.send({ path: "/v2/models/simple/infer", body: SIMPLE_REQUEST });
+      const { status, body, isLast } = await client.send({ path: "/v2/models/simple/infer", body: SIMPLE_REQUEST });
       assert.equal(status, 200, body.toString());
       tally.answered += 1;
+      if (isLast) return;
     } catch (error) {
       if (error instanceof assert.AssertionError) throw error;
       if ((error as NodeJS.ErrnoException).code === "ECONNREFUSED") return;

@@ -10,6 +10,8 @@ export interface Reply {
   readonly status: number;
   readonly contentType: string;
   readonly body: Buffer;
+  /** The server says that it ends the connection. */
+  readonly isLast: boolean;
 }
 
 export interface Outgoing {
@@ -40,7 +42,8 @@ export class KeepAliveClient implements Disposable {
         incoming.on("error", reject);
         incoming.on("end", () => {
           const contentType = incoming.headers["content-type"] ?? "";
-          resolve({ status: incoming.statusCode ?? 0, contentType, body: Buffer.concat(chunks) });
+          const isLast = incoming.headers.connection === "close";
+          resolve({ status: incoming.statusCode ?? 0, contentType, body: Buffer.concat(chunks), isLast });
         });
       });
       outgoing.setTimeout(ANSWER_TIMEOUT_MS, () => outgoing.destroy(new Error(`${method} ${path}: no answer`)));

@@ -18,8 +18,8 @@ const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 /** During the drain: idle connections close when no request began or ended for this long. */
 const QUIET_MS = 300;
 const IDLE_CHECK_MS = 50;
-/** Clients that never stop connecting do not keep the server from its end. */
-const MAX_ACCEPT_TURNS = 100;
+/** During the drain: new connections are taken for this long at most. */
+const MAX_ACCEPT_MS = 1000;
 
 export interface HttpFrontendOptions extends HttpApiOptions {
   readonly address: string;
@@ -67,7 +67,7 @@ class HttpListener {
   });
   #isDraining = false;
   #lastUseMs = 0;
-  #numConnections = 0;
+  #lastConnectionMs = Number.NEGATIVE_INFINITY;
 
   constructor(api: HttpApi, budget: BodyBudget, log: Logger) {
     this.#api = api;
@@ -76,13 +76,13 @@ class HttpListener {
     this.server = createServer((request, response) => this.#accept(request, response));
     this.server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
     this.server.on("connection", () => {
-      this.#numConnections += 1;
+      this.#lastConnectionMs = performance.now();
     });
     this.server.on("clientError", (error, socket) => this.#refuse(error, socket));
   }
 
   /**
-   * Takes no new connections, answers what comes on the open ones and says that they end with it. Idle ones stay until all
+   * Answers what comes and says that the connection ends with it, until nobody new comes. Idle connections stay until all
    * have been quiet for a while: a request may be on its way on any of them. That is why it is not the HTTP server's own
    * close(), which drops them at once. May be called again to hurry.
    */
@@ -97,22 +97,21 @@ class HttpListener {
         clearTimeout(cutTimer);
         resolve();
       };
-      this.#stopListening(MAX_ACCEPT_TURNS, closed);
+      this.#stopListening(performance.now() + Math.min(graceMs ?? MAX_ACCEPT_MS, MAX_ACCEPT_MS), closed);
     });
   }
 
   /**
-   * After a turn of the event loop in which nobody has connected: the system resets the connections that it has completed and
-   * this process has not accepted yet.
+   * Once nobody has connected for a while: the system resets the connections that it has completed and this process has not
+   * accepted yet. Clients that are told of the end stop coming; those that do not are not waited for.
    */
-  #stopListening(turnsLeft: number, closed: () => void): void {
-    const numBefore = this.#numConnections;
-    setImmediate(() =>
-      setImmediate(() => {
-        if (this.#numConnections === numBefore || turnsLeft === 0) NetServer.prototype.close.call(this.server, closed);
-        else this.#stopListening(turnsLeft - 1, closed);
-      }),
-    );
+  #stopListening(latestMs: number, closed: () => void): void {
+    const nowMs = performance.now();
+    if (nowMs >= latestMs || nowMs - this.#lastConnectionMs >= QUIET_MS) {
+      NetServer.prototype.close.call(this.server, closed);
+    } else {
+      setTimeout(() => this.#stopListening(latestMs, closed), IDLE_CHECK_MS);
+    }
   }
 
   #closeQuiet(): void {
