@@ -10,6 +10,7 @@ import { createGrpcFrontend } from "./protocol/grpc/frontend.ts";
 import type { GrpcOptions, GrpcTlsOptions } from "./protocol/grpc/options.ts";
 import { createHttpFrontend } from "./protocol/http/frontend.ts";
 import { createMetricsFrontend } from "./protocol/metrics/frontend.ts";
+import { SharedMemoryRegions } from "./protocol/shared-memory.ts";
 
 interface Listener {
   listen(): Promise<{ readonly address: string; readonly port: number }>;
@@ -80,8 +81,9 @@ export function frontendsOf(
 
 function createServices(options: ServerOptions, server: ModelServer, metrics: MetricRegistry, log: Logger): Service[] {
   const services: Service[] = [];
+  const regions = new SharedMemoryRegions(options.memory.allowClientSharedMemory);
   if (options.grpc.isEnabled) {
-    const listener = createGrpcFrontend({ server, options: grpcOptions(options), log });
+    const listener = createGrpcFrontend({ server, options: grpcOptions(options), regions, log });
     services.push({ name: "GRPCInferenceService", protocol: "grpc", endpoint: options.grpc, listener });
   }
   if (options.http.isEnabled) {
@@ -90,6 +92,7 @@ function createServices(options: ServerOptions, server: ModelServer, metrics: Me
     const http = createHttpFrontend({
       server,
       options: { address, port, maxInputBytes, forwardPattern: headerForwardPattern, restricted },
+      regions,
       log,
     });
     const listener: Listener = { listen: () => http.listen(), close: (closing) => http.close(closing?.graceMs) };

@@ -43,3 +43,7 @@ export const MAX_LLM_WORD_BYTES: number = 256 * 1024;
 export const MAX_UNPAUSED_TEXT_CHARS: number = 64 * 1024;
 /** Request metadata of one call, as upstream's hard limit. */
 export const MAX_GRPC_HEADER_LIST_BYTES: number = 16 * 1024;
+/** Regions of shared memory registered at once: each holds a descriptor and a mapping, of which a process has few. */
+export const MAX_SHARED_MEMORY_REGIONS = 4096;
+/** One region of shared memory: what a typed array can span on every Node that is supported. */
+export const MAX_SHARED_MEMORY_REGION_BYTES: number = 2 ** 32;

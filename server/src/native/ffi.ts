@@ -110,6 +110,11 @@ export function copyFromMemory(target: Uint8Array, address: Address): void {
   if (target.byteLength > 0) memcpy(target, address, target.byteLength);
 }
 
+/** `errno` as the latest synchronous call left it. Only good right behind a call that says it failed. */
+export function lastErrno(): number {
+  return koffi.errno();
+}
+
 /** Reads a NUL-terminated UTF-8 string. */
 export function readCString(address: Address): string {
   return koffi.decode.string(address);

@@ -131,7 +131,11 @@ const refusals: [what: string, request: object, code: number, message: string][]
   ],
   [
     "a shared memory region",
-    withInput({ datatype: "INT32", shape: [2], parameters: { shared_memory_region: { string_param: "r" } } }),
+    withInput({
+      datatype: "INT32",
+      shape: [2],
+      parameters: { shared_memory_region: { string_param: "r" }, shared_memory_byte_size: { int64_param: 8 } },
+    }),
     status.NOT_FOUND,
     "Unable to find shared memory region: 'r'",
   ],

@@ -17,6 +17,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { MAX_GRPC_CONCURRENT_STREAMS, MAX_GRPC_HEADER_LIST_BYTES } from "../../core/limits.ts";
 import type { ModelServer } from "../../core/model-server.ts";
 import type { Logger } from "../../observe/log.ts";
+import { SharedMemoryRegions } from "../shared-memory.ts";
 import { type CallEnvironment, closeIfOpen, GrpcCall } from "./call.ts";
 import { ACCEPTED_ENCODINGS } from "./compression.ts";
 import { Connection } from "./connection.ts";
@@ -41,6 +42,8 @@ export interface GrpcFrontend {
 export interface GrpcFrontendParts {
   readonly server: ModelServer;
   readonly options: GrpcOptions;
+  /** Absent: clients cannot register shared memory. */
+  readonly regions?: SharedMemoryRegions;
   readonly log: Logger;
 }
 
@@ -78,12 +81,12 @@ class Frontend implements GrpcFrontend, CallEnvironment {
   #isDraining = false;
   #onQuiet: (() => void) | undefined;
 
-  constructor({ server, options, log }: GrpcFrontendParts) {
+  constructor({ server, options, regions, log }: GrpcFrontendParts) {
     this.#options = options;
     this.#log = log;
     this.maxMessageBytes = options.maxMessageBytes;
     this.inferCompressionLevel = options.inferCompressionLevel;
-    this.#methods = createMethods(server, options);
+    this.#methods = createMethods(server, options, regions ?? new SharedMemoryRegions(false));
     this.#http2 = createHttp2Server(options);
     this.#http2.on("connection", (socket: Socket) => {
       this.#sockets.add(socket);

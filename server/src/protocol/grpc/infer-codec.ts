@@ -17,10 +17,12 @@ import type { InferRequest, ParameterValue } from "../../core/infer-request.ts";
 import type { InferResponse } from "../../core/infer-response.ts";
 import type { ServedModel } from "../../core/model-server.ts";
 import { ServerError } from "../../core/server-error.ts";
+import type { Tensor } from "../../core/tensor.ts";
 import { classify } from "../classification.ts";
+import { type RequestMemory, writeOutput } from "../request-memory.ts";
 import { PREFIX_BYTES } from "./frame-reader.ts";
 import { readInputs } from "./infer-inputs.ts";
-import { outputNames, readClassifications } from "./infer-outputs.ts";
+import { type OutputForm, outputNames, readForms } from "./infer-outputs.ts";
 import { readRequestParameters, withForwardedMetadata } from "./infer-parameters.ts";
 import type { OutgoingMessage } from "./method.ts";
 
@@ -29,12 +31,15 @@ const MAX_RESPONSE_BYTES: number = 2 ** 31 - 1;
 const FINAL: InferParameter = { kind: "bool", value: true };
 const NOT_FINAL: InferParameter = { kind: "bool", value: false };
 const FINAL_MARK = "triton_final_response";
+const NO_DATA: Uint8Array = new Uint8Array(0);
 
 /** A request together with what shapes its answers. */
 export interface PreparedInfer {
   readonly model: ServedModel;
   readonly request: InferRequest;
-  readonly classes: ReadonlyMap<string, number>;
+  readonly forms: ReadonlyMap<string, OutputForm>;
+  /** Regions that the request uses; answers must not point to them. */
+  readonly memory: RequestMemory;
   readonly wantsEmptyFinal: boolean;
 }
 
@@ -43,6 +48,8 @@ export interface InferContext {
   readonly metadata: NodeJS.Dict<string | string[]>;
   readonly forwardPattern: RegExp | undefined;
   readonly cancellation: Cancellation;
+  /** Held from here to the end of the request. */
+  readonly memory: RequestMemory;
 }
 
 export class InferCodec {
@@ -96,9 +103,9 @@ export class InferCodec {
 export function prepareInfer(message: InferRequestMessage, model: ServedModel, context: InferContext): PreparedInfer {
   const parameters = readRequestParameters(message.parameters);
   const custom = withForwardedMetadata(parameters.custom, context.metadata, context.forwardPattern);
-  const inputs = readInputs(message, model);
-  const classes = readClassifications(message.outputs);
-  const { cancellation } = context;
+  const { cancellation, memory } = context;
+  const inputs = readInputs(message, model, memory);
+  const forms = readForms(message.outputs, memory);
   const request: InferRequest = {
     modelName: message.modelName,
     modelVersion: message.modelVersion,
@@ -118,7 +125,7 @@ export function prepareInfer(message: InferRequestMessage, model: ServedModel, c
     origin: { key: cancellation, isLast: true },
     arrivalMs: performance.now(),
   };
-  return { model, request, classes, wantsEmptyFinal: parameters.wantsEmptyFinal };
+  return { model, request, forms, memory, wantsEmptyFinal: parameters.wantsEmptyFinal };
 }
 
 function responseMessage(
@@ -141,14 +148,19 @@ function bareMessage({ request }: PreparedInfer, parameters: InferParameters): I
   };
 }
 
-function outputsOf(response: InferResponse, { classes, model }: PreparedInfer): readonly InferOutputMessage[] {
-  if (classes.size === 0) return response.outputs;
-  const batches = model.config.max_batch_size > 0;
-  return response.outputs.map((output) => {
-    const count = classes.get(output.name);
-    if (count === undefined) return output;
-    return classify(output, count, batches, (name, index) => model.label(name, index));
-  });
+function outputsOf(response: InferResponse, infer: PreparedInfer): readonly InferOutputMessage[] {
+  if (infer.forms.size === 0 && !infer.memory.isUsed) return response.outputs;
+  return response.outputs.map((output) => outputAs(infer.forms.get(output.name), output, infer));
+}
+
+function outputAs(form: OutputForm | undefined, output: Tensor, { model, memory }: PreparedInfer): Tensor {
+  if (form === undefined) return memory.detached(output);
+  if ("target" in form) {
+    writeOutput(form.target, output);
+    return { ...output, data: NO_DATA };
+  }
+  const isBatching = model.config.max_batch_size > 0;
+  return classify(output, form.numClasses, isBatching, (name, index) => model.label(name, index));
 }
 
 function parametersOf(

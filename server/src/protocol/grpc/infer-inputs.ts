@@ -3,20 +3,23 @@ import { contentsAs, type Datatype, type InferInputMessage, type InferRequestMes
 import type { ServedModel } from "../../core/model-server.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
+import type { RequestMemory } from "../request-memory.ts";
+import { readRegionPart } from "./region-part.ts";
 
 /** How an unknown datatype is called in messages. */
 const INVALID_DATATYPE = "<invalid>";
 const NO_DATA: Uint8Array = new Uint8Array(0);
 
 /** @throws ServerError for the first input without usable data */
-export function readInputs(message: InferRequestMessage, model: ServedModel): readonly Tensor[] {
+export function readInputs(message: InferRequestMessage, model: ServedModel, memory: RequestMemory): readonly Tensor[] {
   const tensors: Tensor[] = [];
   const raw = message.rawInputContents;
   let rawIndex = 0;
   for (const input of message.inputs) {
-    refuseSharedMemory(input);
-    let data: Uint8Array | undefined;
-    if (input.contents === undefined) data = raw[rawIndex++];
+    let data = input.parameters.size === 0 ? undefined : regionData(input, model, memory);
+    if (data !== undefined) {
+      // nothing of the message belongs to it
+    } else if (input.contents === undefined) data = raw[rawIndex++];
     else if (raw.length === 0) data = typedData(input, model.name);
     else {
       throw invalid(
@@ -31,15 +34,16 @@ export function readInputs(message: InferRequestMessage, model: ServedModel): re
   return tensors;
 }
 
-/** Regions cannot be registered, so none is ever found. */
-export function refuseSharedMemory(tensor: Pick<InferInputMessage, "parameters">): void {
-  if (tensor.parameters.size === 0) return;
-  const region = tensor.parameters.get("shared_memory_region");
-  if (region === undefined) return;
-  if (region.kind !== "string") {
-    throw invalid("invalid value type for 'shared_memory_region' parameter, expected string_param.");
-  }
-  throw new ServerError("not_found", `Unable to find shared memory region: '${region.value}'`);
+/**
+ * Undefined for an input that is not in shared memory. The client may write while the model reads: that must not move the
+ * borders of strings once they are checked, nor change what an answer, kept for others, was the answer to.
+ */
+function regionData(input: InferInputMessage, model: ServedModel, memory: RequestMemory): Uint8Array | undefined {
+  const part = readRegionPart(input);
+  if (part === undefined) return undefined;
+  const bytes = memory.bytes(part);
+  const mustCopy = input.datatype === "BYTES" || model.config.response_cache?.enable === true;
+  return mustCopy ? bytes.slice() : bytes;
 }
 
 /** No member with elements is no error here: a tensor may be empty. */

@@ -1,27 +1,41 @@
-/** The outputs that an inference request names, and those of them wanted as classes. */
+/** The outputs that an inference request names, and how some of them are wanted. */
 import type { RequestedOutputMessage } from "@nereid/wire";
 import { ServerError } from "../../core/server-error.ts";
-import { refuseSharedMemory } from "./infer-inputs.ts";
+import type { OutputTarget, RequestMemory } from "../request-memory.ts";
+import { readRegionPart } from "./region-part.ts";
+
+/** How an output is wanted, if not as it is. */
+export type OutputForm = { readonly numClasses: number } | { readonly target: OutputTarget };
 
 const NO_NAMES: readonly string[] = [];
-const NO_CLASSES: ReadonlyMap<string, number> = new Map();
+const NO_FORMS: ReadonlyMap<string, OutputForm> = new Map();
 
 export function outputNames(outputs: readonly RequestedOutputMessage[]): readonly string[] {
   return outputs.length === 0 ? NO_NAMES : outputs.map((output) => output.name);
 }
 
-/** Output name to number of classes. @throws ServerError for parameters that an output cannot have */
-export function readClassifications(outputs: readonly RequestedOutputMessage[]): ReadonlyMap<string, number> {
-  let classes: Map<string, number> | undefined;
+/** By output name. @throws ServerError for parameters that an output cannot have */
+export function readForms(
+  outputs: readonly RequestedOutputMessage[],
+  memory: RequestMemory,
+): ReadonlyMap<string, OutputForm> {
+  let forms: Map<string, OutputForm> | undefined;
   for (const output of outputs) {
     if (output.parameters.size === 0) continue;
-    const count = readClassification(output);
-    refuseSharedMemory(output);
-    if (count === undefined) continue;
-    classes ??= new Map();
-    classes.set(output.name, count);
+    const form = readForm(output, memory);
+    if (form === undefined) continue;
+    forms ??= new Map();
+    forms.set(output.name, form);
   }
-  return classes ?? NO_CLASSES;
+  return forms ?? NO_FORMS;
+}
+
+function readForm(output: RequestedOutputMessage, memory: RequestMemory): OutputForm | undefined {
+  const part = readRegionPart(output);
+  const numClasses = readClassification(output);
+  if (part === undefined) return numClasses === undefined ? undefined : { numClasses };
+  if (numClasses === undefined) return { target: memory.target(part) };
+  throw invalid("output can't set both 'shared_memory_region' and 'classification'");
 }
 
 function readClassification(output: RequestedOutputMessage): number | undefined {

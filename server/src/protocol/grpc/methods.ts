@@ -1,5 +1,6 @@
 /** The table of all RPCs by path. */
 import type { ModelServer } from "../../core/model-server.ts";
+import type { SharedMemoryRegions } from "../shared-memory.ts";
 import { describeEntries } from "./describe-methods.ts";
 import { healthEntries } from "./health-methods.ts";
 import { InferCodec } from "./infer-codec.ts";
@@ -14,16 +15,20 @@ import { settingsEntries } from "./settings-methods.ts";
 import { sharedMemoryEntries } from "./shared-memory-methods.ts";
 import { inferencePath } from "./unary.ts";
 
-export function createMethods(server: ModelServer, options: GrpcOptions): ReadonlyMap<string, GrpcMethod> {
+export function createMethods(
+  server: ModelServer,
+  options: GrpcOptions,
+  regions: SharedMemoryRegions,
+): ReadonlyMap<string, GrpcMethod> {
   const types = new MessageTypes();
-  const parts = { server, codec: new InferCodec(), forwardPattern: options.forwardPattern };
+  const parts = { server, codec: new InferCodec(), forwardPattern: options.forwardPattern, regions };
   return new Map([
     [inferencePath("ModelInfer"), modelInferMethod(parts)],
     [inferencePath("ModelStreamInfer"), modelStreamInferMethod(parts)],
     ...describeEntries(server, types),
     ...repositoryEntries(server, types),
     ...settingsEntries(server, types),
-    ...sharedMemoryEntries(types),
+    ...sharedMemoryEntries(regions, types),
     ...healthEntries(server, types),
     ...reflectionEntries(types),
   ]);

@@ -2,6 +2,8 @@
 import type { InferResponse } from "../../core/infer-response.ts";
 import type { ModelServer } from "../../core/model-server.ts";
 import { ServerError } from "../../core/server-error.ts";
+import { RequestMemory } from "../request-memory.ts";
+import type { SharedMemoryRegions } from "../shared-memory.ts";
 import { type InferCodec, prepareInfer } from "./infer-codec.ts";
 import type { CallContext, OutgoingMessage, UnaryMethod } from "./method.ts";
 
@@ -9,18 +11,37 @@ export interface InferParts {
   readonly server: ModelServer;
   readonly codec: InferCodec;
   readonly forwardPattern: RegExp | undefined;
+  readonly regions: SharedMemoryRegions;
 }
 
 export function modelInferMethod(parts: InferParts): UnaryMethod {
+  const { regions } = parts;
+  /** For all requests where no region can be registered: finds none and holds none. */
+  const noMemory = new RequestMemory(regions);
   return {
     kind: "unary",
     group: "inference",
     isInference: true,
-    handle: (message, call) => modelInfer(parts, message, call),
+    handle: (message, call) =>
+      regions.isAllowed ? modelInferWithMemory(parts, message, call) : modelInfer(parts, message, call, noMemory),
   };
 }
 
-async function modelInfer(parts: InferParts, bytes: Uint8Array, call: CallContext): Promise<OutgoingMessage> {
+async function modelInferWithMemory(parts: InferParts, bytes: Uint8Array, call: CallContext): Promise<OutgoingMessage> {
+  const memory = new RequestMemory(parts.regions);
+  try {
+    return await modelInfer(parts, bytes, call, memory);
+  } finally {
+    memory.release();
+  }
+}
+
+async function modelInfer(
+  parts: InferParts,
+  bytes: Uint8Array,
+  call: CallContext,
+  memory: RequestMemory,
+): Promise<OutgoingMessage> {
   const { server, codec, forwardPattern } = parts;
   const message = codec.decode(bytes);
   const model = server.model(message.modelName, message.modelVersion);
@@ -29,7 +50,7 @@ async function modelInfer(parts: InferParts, bytes: Uint8Array, call: CallContex
     throw new ServerError("unsupported", text);
   }
   const { metadata, cancellation } = call;
-  const infer = prepareInfer(message, model, { metadata, forwardPattern, cancellation });
+  const infer = prepareInfer(message, model, { metadata, forwardPattern, cancellation, memory });
   const responses = model.infer(infer.request)[Symbol.asyncIterator]();
   const first = await responses.next();
   const response = first.done !== true && first.value.final ? first.value : await onlyResponse(first, responses);

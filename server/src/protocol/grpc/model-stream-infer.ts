@@ -6,6 +6,7 @@ import type { InferRequestMessage } from "@nereid/wire";
 import { Cancellation } from "../../core/cancellation.ts";
 import type { ServedModel } from "../../core/model-server.ts";
 import { ServerError } from "../../core/server-error.ts";
+import { RequestMemory } from "../request-memory.ts";
 import { type PreparedInfer, prepareInfer } from "./infer-codec.ts";
 import type { OutgoingMessage, StreamCall, StreamHandler, StreamMethod } from "./method.ts";
 import type { InferParts } from "./model-infer.ts";
@@ -85,10 +86,12 @@ class InferStream implements StreamHandler {
     send: Send,
   ): Promise<void> {
     let infer: PreparedInfer | undefined;
+    const { forwardPattern, regions } = this.#parts;
+    const memory = new RequestMemory(regions);
     try {
       if (model instanceof ServerError) throw model;
       const { metadata } = this.#call;
-      infer = prepareInfer(message, model, { metadata, forwardPattern: this.#parts.forwardPattern, cancellation });
+      infer = prepareInfer(message, model, { metadata, forwardPattern, cancellation, memory });
       await this.#relay(infer, send);
     } catch (thrown) {
       const error = ServerError.from(thrown);
@@ -97,6 +100,8 @@ class InferStream implements StreamHandler {
         this.#call.report(thrown);
         void send(this.#errorReply(error, message, infer));
       }
+    } finally {
+      memory.release();
     }
   }
 

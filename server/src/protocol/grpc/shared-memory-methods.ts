@@ -1,34 +1,42 @@
-/** RPCs for shared memory, as a server answers them that does not allow it to clients: there is never a region. */
-import { ServerError } from "../../core/server-error.ts";
+/** RPCs for shared memory: regions of the system's, and the refusals of CUDA's. */
+import type { SharedMemoryRegions } from "../shared-memory.ts";
 import type { MessageTypes } from "./messages.ts";
 import { type MethodEntry, unaryEntry } from "./unary.ts";
 
-const DISABLED = "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable.";
-
 interface RegionRequest {
+  /** "" = all. */
   readonly name: string;
 }
 
-export function sharedMemoryEntries(types: MessageTypes): readonly MethodEntry[] {
+/** 64-bit numbers are decimal text. */
+interface RegisterRequest extends RegionRequest {
+  readonly key: string;
+  readonly offset: string;
+  readonly byte_size: string;
+}
+
+export function sharedMemoryEntries(regions: SharedMemoryRegions, types: MessageTypes): readonly MethodEntry[] {
   const group = "shared-memory";
   return [
-    unaryEntry<RegionRequest>(types, "SystemSharedMemoryStatus", group, ({ name }) => noRegions("system", name)),
-    unaryEntry(types, "SystemSharedMemoryRegister", group, refuse),
-    unaryEntry(types, "SystemSharedMemoryUnregister", group, refuse),
-    unaryEntry<RegionRequest>(types, "CudaSharedMemoryStatus", group, ({ name }) => noRegions("CUDA", name)),
-    unaryEntry<RegionRequest>(types, "CudaSharedMemoryRegister", group, ({ name }) => {
-      const message = `failed to register CUDA shared memory region: '${name}', GPUs not supported`;
-      throw new ServerError("invalid_argument", message);
+    unaryEntry<RegionRequest>(types, "SystemSharedMemoryStatus", group, ({ name }) => ({
+      regions: Object.fromEntries(regions.systemStatus(name).map((status) => [status.name, status])),
+    })),
+    unaryEntry<RegisterRequest>(types, "SystemSharedMemoryRegister", group, ({ name, key, offset, byte_size }) => {
+      regions.register(name, key, BigInt(offset), BigInt(byte_size));
+      return {};
     }),
-    unaryEntry(types, "CudaSharedMemoryUnregister", group, refuse),
+    unaryEntry<RegionRequest>(types, "SystemSharedMemoryUnregister", group, ({ name }) => {
+      regions.unregister(name);
+      return {};
+    }),
+    unaryEntry<RegionRequest>(types, "CudaSharedMemoryStatus", group, ({ name }) => {
+      regions.cudaStatus(name);
+      return {};
+    }),
+    unaryEntry<RegionRequest>(types, "CudaSharedMemoryRegister", group, ({ name }) => regions.refuseCuda(name)),
+    unaryEntry(types, "CudaSharedMemoryUnregister", group, () => {
+      regions.expectAllowed();
+      return {};
+    }),
   ];
-}
-
-function refuse(): never {
-  throw new ServerError("unsupported", DISABLED);
-}
-
-function noRegions(kind: string, name: string): object {
-  if (name === "") return {};
-  throw new ServerError("not_found", `Unable to find ${kind} shared memory region: '${name}'`);
 }

@@ -15,6 +15,7 @@ import {
 import { NO_PARAMETERS, NO_SEQUENCE, type ParameterValue, type SequenceInfo } from "../../core/infer-request.ts";
 import { ServerError } from "../../core/server-error.ts";
 import { byteSize, type Tensor } from "../../core/tensor.ts";
+import type { RegionPart, RequestMemory } from "../request-memory.ts";
 import { BINARY_FORM, type DecodedInfer, JSON_FORM, NO_FORMS, type OutputForm } from "./http-infer-request.ts";
 import {
   accessError,
@@ -34,6 +35,10 @@ export interface DecodeContext {
   /** The body behind the JSON. */
   readonly tail: Uint8Array;
   readonly maxInputBytes: number;
+  /** Regions of shared memory, held from here to the end of the request. */
+  readonly memory: RequestMemory;
+  /** Inputs in shared memory must not change while the request runs: its answer will be given to others. */
+  readonly copiesRegions: boolean;
 }
 
 /** @throws ServerError with the protocol's text for the first thing wrong, in its order: id, parameters, inputs, outputs */
@@ -41,7 +46,7 @@ export function decodeInfer(json: JsonInferRequest, context: DecodeContext): Dec
   const id = json.id === undefined ? "" : expectString(json.id, "Unable to parse 'id': ");
   const options = decodeParameters(json.parameters);
   const inputs = decodeInputs(json.inputs, context);
-  const { outputs, forms } = decodeOutputs(json.outputs);
+  const { outputs, forms } = decodeOutputs(json.outputs, context.memory);
   const { parameters, sequence, priority, timeoutUs, defaultForm } = options;
   return { id, inputs, outputs, parameters, sequence, priority, timeoutUs, forms, defaultForm };
 }
@@ -123,7 +128,7 @@ function decodeInputs(json: JsonInferRequest["inputs"], context: DecodeContext):
   for (const input of list as readonly JsonInferInput[]) {
     const tensor = decodeInput(input, context, offset);
     inputs.push(tensor);
-    if (!input.hasData) offset += tensor.data.length;
+    if (isBinary(input)) offset += tensor.data.length;
   }
   if (offset !== context.tail.length) {
     throw new ServerError("invalid_argument", `unexpected additional input data for model '${context.modelName}'`);
@@ -141,8 +146,10 @@ function decodeInput(input: JsonInferInput, context: DecodeContext, offset: numb
   expectShape(name, shape);
   const parameters = input.parameters instanceof Map ? input.parameters : undefined;
   expectOneSource(input.hasData, parameters);
-  if (parameters?.has("shared_memory_region")) throw unknownRegion(parameters);
   if (input.hasData) return jsonTensor(input, { name, datatype: type, shape }, context);
+  if (parameters?.has("shared_memory_region")) {
+    return regionTensor({ name, datatype: type, shape }, regionPart(parameters), context);
+  }
   const size = expectUnsigned(parameters?.get("binary_data_size"), "Unable to parse 'binary_data_size': ");
   return { name, datatype: type, shape, data: takeBinary(name, Number(size), context, offset) };
 }
@@ -168,18 +175,36 @@ function expectOneSource(hasData: boolean, parameters: ReadonlyMap<string, JsonS
   if (Number(hasData) + Number(isBinary) + Number(isShared) === 1) return;
   const found = [
     hasData ? "'data'" : "",
-    isBinary ? "'binary_data_size' in 'parameters'" : "",
-    isShared ? "'shared_memory_region' in 'parameters'" : "",
+    isBinary ? "'binary_data_size'" : "",
+    isShared ? "'shared_memory_region'" : "",
   ].filter((text) => text !== "");
   throw new ServerError(
     "invalid_argument",
-    `Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', 'shared_memory_region' in 'parameters'. But ${found.length === 0 ? "no field is set" : `set ${found.join(", ")}`}`,
+    `Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', 'shared_memory_region' in 'parameters'. But ${found.length === 0 ? "no field is set" : `set ${found.join(" ")}`}`,
   );
 }
 
-function unknownRegion(parameters: ReadonlyMap<string, JsonShallow>): ServerError {
-  const region = expectString(parameters.get("shared_memory_region"), "Unable to parse 'shared_memory_region': ");
-  return new ServerError("not_found", `Unable to find shared memory region: '${region}'`);
+/** Without an offset the part begins with the region, without a size it is empty. */
+function regionPart(parameters: ReadonlyMap<string, JsonShallow>): RegionPart {
+  const number = (name: string): bigint =>
+    BigInt(expectUnsigned(parameters.get(name) ?? 0, `Unable to parse '${name}': `));
+  return {
+    region: expectString(parameters.get("shared_memory_region"), "Unable to parse 'shared_memory_region': "),
+    offset: number("shared_memory_offset"),
+    byteSize: number("shared_memory_byte_size"),
+  };
+}
+
+/** The client may write while the model reads. That must not move the borders of strings once they are checked. */
+function regionTensor(head: TensorHead, part: RegionPart, context: DecodeContext): Tensor {
+  const bytes = context.memory.bytes(part);
+  const data = context.copiesRegions || head.datatype === "BYTES" ? bytes.slice() : bytes;
+  return { name: head.name, datatype: head.datatype, shape: head.shape, data };
+}
+
+/** Whether its bytes are behind the JSON. */
+function isBinary(input: JsonInferInput): boolean {
+  return !input.hasData && !(input.parameters instanceof Map && input.parameters.has("shared_memory_region"));
 }
 
 function takeBinary(name: string, size: number, context: DecodeContext, offset: number): Uint8Array {
@@ -244,7 +269,7 @@ interface DecodedOutputs {
 
 const ALL_OUTPUTS: DecodedOutputs = { outputs: [], forms: NO_FORMS };
 
-function decodeOutputs(json: JsonInferRequest["outputs"]): DecodedOutputs {
+function decodeOutputs(json: JsonInferRequest["outputs"], memory: RequestMemory): DecodedOutputs {
   if (json === undefined) return ALL_OUTPUTS;
   if (!Array.isArray(json)) throw accessError("Unable to parse 'outputs': ", "non-array as array");
   if (json.length === 0) return ALL_OUTPUTS;
@@ -253,18 +278,26 @@ function decodeOutputs(json: JsonInferRequest["outputs"]): DecodedOutputs {
   for (const output of json as readonly JsonInferOutput[]) {
     const name = expectString(expectMember(output.name, "name") as JsonShallow, "Unable to parse 'name': ");
     outputs.push(name);
-    if (!forms.has(name)) forms.set(name, decodeForm(output.parameters));
+    if (!forms.has(name)) forms.set(name, decodeForm(output.parameters, memory));
   }
   return { outputs, forms };
 }
 
 /** A listed output is JSON unless it says otherwise itself, whatever the request as a whole wants. */
-function decodeForm(parameters: JsonParameters): OutputForm {
+function decodeForm(parameters: JsonParameters, memory: RequestMemory): OutputForm {
   if (!(parameters instanceof Map)) return JSON_FORM;
-  if (parameters.has("shared_memory_region")) throw unknownRegion(parameters);
   const binary = parameters.get("binary_data");
   const isBinary = binary !== undefined && formOf(binary, "binary_data").isBinary;
+  if (parameters.has("shared_memory_region")) {
+    if (parameters.has("classification")) throw notBoth("classification");
+    if (isBinary) throw notBoth("binary_data");
+    return { isBinary, numClasses: 0, target: memory.target(regionPart(parameters)) };
+  }
   const classes = parameters.get("classification");
   if (classes === undefined) return isBinary ? BINARY_FORM : JSON_FORM;
   return { isBinary, numClasses: Number(expectUnsigned(classes, "Unable to set 'classification': ")) };
+}
+
+function notBoth(other: string): ServerError {
+  return new ServerError("invalid_argument", `Output can't set both 'shared_memory_region' and '${other}'`);
 }

@@ -9,6 +9,7 @@ import type { ServedModel } from "../../core/model-server.ts";
 import { ServerError } from "../../core/server-error.ts";
 import { byteSize, elementCount, type Tensor } from "../../core/tensor.ts";
 import { classify } from "../classification.ts";
+import { type RequestMemory, writeOutput } from "../request-memory.ts";
 import type { OutputForm } from "./http-infer-request.ts";
 
 export interface EncodedInfer {
@@ -22,6 +23,8 @@ export interface EncodedInfer {
 export interface OutputForms {
   readonly forms: ReadonlyMap<string, OutputForm>;
   readonly defaultForm: OutputForm;
+  /** Set when the request uses shared memory, which the answer must not point to. */
+  readonly memory?: RequestMemory;
 }
 
 /** @throws ServerError when an output cannot be given in the form wanted */
@@ -33,6 +36,30 @@ export function* encodeInfer(
 ): Generator<undefined, EncodedInfer> {
   const tail: Uint8Array[] = [];
   writer.begin();
+  writeResponseHead(writer, response);
+  writer.raw(',"outputs":[');
+  for (let i = 0; i < response.outputs.length; i++) {
+    const output = response.outputs[i];
+    if (output === undefined) continue;
+    if (i > 0) writer.byte(0x2c);
+    const form = wanted.forms.get(output.name) ?? wanted.defaultForm;
+    const tensor = form.numClasses === 0 ? output : classesOf(output, form.numClasses, served);
+    if (form.target !== undefined) {
+      writeOutput(form.target, tensor);
+      writeHead(writer, tensor);
+      writer.byte(0x7d);
+    } else if (form.isBinary) writeBinaryOutput(writer, wanted.memory?.detached(tensor) ?? tensor, tail);
+    else yield* writeJsonOutput(writer, tensor);
+  }
+  writer.raw("]}");
+  const header = writer.finish();
+  return tail.length === 0
+    ? { body: [header], headerLength: 0 }
+    : { body: [header, ...tail], headerLength: header.length };
+}
+
+/** Everything before the outputs. */
+function writeResponseHead(writer: JsonWriter, response: InferResponse): void {
   writer.byte(0x7b);
   if (response.id !== "") {
     writer.raw('"id":');
@@ -44,21 +71,6 @@ export function* encodeInfer(
   writer.raw(',"model_version":');
   writer.string(response.modelVersion);
   if (response.parameters.size > 0) writeParameters(writer, response.parameters);
-  writer.raw(',"outputs":[');
-  for (let i = 0; i < response.outputs.length; i++) {
-    const output = response.outputs[i];
-    if (output === undefined) continue;
-    if (i > 0) writer.byte(0x2c);
-    const form = wanted.forms.get(output.name) ?? wanted.defaultForm;
-    const tensor = form.numClasses === 0 ? output : classesOf(output, form.numClasses, served);
-    if (form.isBinary) writeBinaryOutput(writer, tensor, tail);
-    else yield* writeJsonOutput(writer, tensor);
-  }
-  writer.raw("]}");
-  const header = writer.finish();
-  return tail.length === 0
-    ? { body: [header], headerLength: 0 }
-    : { body: [header, ...tail], headerLength: header.length };
 }
 
 function classesOf(output: Tensor, numClasses: number, served: ServedModel): Tensor {

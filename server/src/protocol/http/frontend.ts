@@ -6,6 +6,7 @@ import type { ModelServer } from "../../core/model-server.ts";
 import type { Logger } from "../../observe/log.ts";
 import { BodyBudget, defaultBodyBudget } from "../body-budget.ts";
 import { type BoundAddress, listen } from "../http-listener.ts";
+import { SharedMemoryRegions } from "../shared-memory.ts";
 import { describe, HttpApi, type HttpApiOptions } from "./http-api.ts";
 import { NodeCall } from "./node-call.ts";
 import { BodyAborted } from "./read-body.ts";
@@ -39,11 +40,13 @@ export interface HttpFrontend {
 export interface HttpFrontendDependencies {
   readonly server: ModelServer;
   readonly options: HttpFrontendOptions;
+  /** Absent: clients cannot register shared memory. */
+  readonly regions?: SharedMemoryRegions;
   readonly log: Logger;
 }
 
-export function createHttpFrontend({ server, options, log }: HttpFrontendDependencies): HttpFrontend {
-  const api = new HttpApi(server, options, log);
+export function createHttpFrontend({ server, options, regions, log }: HttpFrontendDependencies): HttpFrontend {
+  const api = new HttpApi(server, options, regions ?? new SharedMemoryRegions(false), log);
   const { maxHeldBodyBytes } = options;
   const budget = maxHeldBodyBytes === undefined ? defaultBodyBudget() : new BodyBudget(maxHeldBodyBytes);
   const listener = new HttpListener(api, budget, log);

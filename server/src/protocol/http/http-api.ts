@@ -2,6 +2,7 @@
 import type { ModelServer } from "../../core/model-server.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
+import type { SharedMemoryRegions } from "../shared-memory.ts";
 import { GenerateHandler } from "./generate.ts";
 import type { HttpCall } from "./http-call.ts";
 import { type ContentType, errorReply, type HttpReply, type HttpStreamReply } from "./http-reply.ts";
@@ -9,6 +10,7 @@ import { InferHandler, type InferOptions } from "./infer.ts";
 import { InferCodec } from "./infer-codec.ts";
 import { ManageHandlers } from "./manage.ts";
 import { BodyAborted } from "./read-body.ts";
+import { RegionHandlers } from "./regions.ts";
 import { type RestrictedApi, type RestrictedGroup, Restrictions } from "./restricted.ts";
 import { matchRoute, type RouteMatch, type RouteName } from "./router.ts";
 import { statusOf } from "./status.ts";
@@ -34,8 +36,8 @@ export class HttpApi {
   readonly #restrictions: Restrictions;
   readonly #log: Logger;
 
-  constructor(server: ModelServer, options: HttpApiOptions, log: Logger) {
-    this.#routes = createRoutes(server, options);
+  constructor(server: ModelServer, options: HttpApiOptions, regions: SharedMemoryRegions, log: Logger) {
+    this.#routes = createRoutes(server, options, regions);
     this.#restrictions = new Restrictions(options.restricted);
     this.#log = log;
   }
@@ -73,14 +75,18 @@ export function describe(thrown: unknown): string {
   return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
 }
 
-function createRoutes(server: ModelServer, options: HttpApiOptions): Readonly<Record<RouteName, Route>> {
+function createRoutes(
+  server: ModelServer,
+  options: HttpApiOptions,
+  regions: SharedMemoryRegions,
+): Readonly<Record<RouteName, Route>> {
   const codec = new InferCodec();
-  const infer = new InferHandler(server, codec, options);
+  const infer = new InferHandler(server, codec, options, regions);
   const generate = new GenerateHandler(server, codec, options.maxInputBytes);
   const manage = new ManageHandlers(server, options.maxInputBytes);
   const text: ContentType = "text/plain";
   const json: ContentType = "application/json";
-  const refuseMemory: Handler = () => manage.refuseSharedMemory();
+  const memory = new RegionHandlers(regions, options.maxInputBytes);
   const refuseTracing: Handler = () => manage.refuseTracing();
   return {
     live: { api: "health", errorType: text, get: () => manage.live() },
@@ -112,8 +118,12 @@ function createRoutes(server: ModelServer, options: HttpApiOptions): Readonly<Re
     index: { api: "model-repository", errorType: json, post: (_, call) => manage.index(call) },
     load: { api: "model-repository", errorType: json, post: (match, call) => manage.load(match, call) },
     unload: { api: "model-repository", errorType: json, post: (match, call) => manage.unload(match, call) },
-    sharedMemoryStatus: { api: "shared-memory", errorType: json, get: (match) => manage.sharedMemoryStatus(match) },
-    sharedMemoryRegister: { api: "shared-memory", errorType: json, post: refuseMemory },
-    sharedMemoryUnregister: { api: "shared-memory", errorType: json, post: refuseMemory },
+    sharedMemoryStatus: { api: "shared-memory", errorType: json, get: (match) => memory.status(match) },
+    sharedMemoryRegister: {
+      api: "shared-memory",
+      errorType: json,
+      post: (match, call) => memory.register(match, call),
+    },
+    sharedMemoryUnregister: { api: "shared-memory", errorType: json, post: (match) => memory.unregister(match) },
   };
 }

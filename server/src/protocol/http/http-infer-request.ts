@@ -2,6 +2,7 @@
 import type { InferRequest, ParameterValue, RequestOrigin, SequenceInfo } from "../../core/infer-request.ts";
 import { NO_PARAMETERS, NO_SEQUENCE } from "../../core/infer-request.ts";
 import type { Tensor } from "../../core/tensor.ts";
+import type { OutputTarget } from "../request-memory.ts";
 import type { HttpCall } from "./http-call.ts";
 
 /** How an output is wanted. */
@@ -9,6 +10,8 @@ export interface OutputForm {
   readonly isBinary: boolean;
   /** Number of classes; 0 = the tensor itself. */
   readonly numClasses: number;
+  /** Set: the data go there, and the answer has none. */
+  readonly target?: OutputTarget;
 }
 
 /** What the body of a request says, in whatever form it came. */

@@ -4,6 +4,8 @@ import type { InferResponse } from "../../core/infer-response.ts";
 import { MAX_HTTP_BINARY_BODY_BYTES } from "../../core/limits.ts";
 import type { ModelServer, ServedModel } from "../../core/model-server.ts";
 import { ServerError } from "../../core/server-error.ts";
+import { RequestMemory } from "../request-memory.ts";
+import type { SharedMemoryRegions } from "../shared-memory.ts";
 import { compressBody, inflateBody, requestEncoding, responseEncoding } from "./compression.ts";
 import { decodeInfer } from "./decode-infer.ts";
 import type { EncodedInfer } from "./encode-infer.ts";
@@ -28,15 +30,34 @@ export class InferHandler {
   readonly #server: ModelServer;
   readonly #codec: InferCodec;
   readonly #options: InferOptions;
+  readonly #regions: SharedMemoryRegions;
+  /** For all requests where no region can be registered: finds none and holds none. */
+  readonly #noMemory: RequestMemory;
   readonly #turn = new LoopTurn();
 
-  constructor(server: ModelServer, codec: InferCodec, options: InferOptions) {
+  constructor(server: ModelServer, codec: InferCodec, options: InferOptions, regions: SharedMemoryRegions) {
     this.#server = server;
     this.#codec = codec;
     this.#options = options;
+    this.#regions = regions;
+    this.#noMemory = new RequestMemory(regions);
   }
 
-  async handle(model: string, version: string, call: HttpCall): Promise<HttpReply> {
+  handle(model: string, version: string, call: HttpCall): Promise<HttpReply> {
+    if (!this.#regions.isAllowed) return this.#serve(model, version, call, this.#noMemory);
+    return this.#serveWithMemory(model, version, call);
+  }
+
+  async #serveWithMemory(model: string, version: string, call: HttpCall): Promise<HttpReply> {
+    const memory = new RequestMemory(this.#regions);
+    try {
+      return await this.#serve(model, version, call, memory);
+    } finally {
+      memory.release();
+    }
+  }
+
+  async #serve(model: string, version: string, call: HttpCall, memory: RequestMemory): Promise<HttpReply> {
     const served = this.#server.model(model, version);
     if (served.decoupled) {
       throw new ServerError("unsupported", "HTTP end point doesn't support models with decoupled transaction policy");
@@ -44,13 +65,14 @@ export class InferHandler {
     if (requestEncoding(call.header("content-encoding")) === undefined) {
       return errorReply(501, "text/plain", "Unsupported compression type", ["Accept-Encoding", "gzip, deflate"]);
     }
-    const decoded = await this.#decode(call, served);
+    const decoded = await this.#decode(call, served, memory);
     const response = await this.#infer(new HttpInferRequest(model, version, decoded, call), served, call);
-    const encoded = this.#codec.writeResponse(response, decoded, served);
+    const wanted = memory.isUsed ? { forms: decoded.forms, defaultForm: decoded.defaultForm, memory } : decoded;
+    const encoded = this.#codec.writeResponse(response, wanted, served);
     return this.#reply(encoded instanceof Promise ? await encoded : encoded, call);
   }
 
-  async #decode(call: HttpCall, served: ServedModel): Promise<DecodedInfer> {
+  async #decode(call: HttpCall, served: ServedModel, memory: RequestMemory): Promise<DecodedInfer> {
     const { maxInputBytes } = this.#options;
     const lengthText = call.header(HEADER_LENGTH);
     const isBinary = lengthText !== undefined && lengthText !== "0";
@@ -62,17 +84,20 @@ export class InferHandler {
     const headerLength = lengthText === undefined ? size : parseHeaderLength(lengthText, size);
     call.errorType = "application/json";
     expectSize(headerLength, size, bytes.length, maxInputBytes);
-    const decoded = headerLength === 0 ? decodeRawInfer(bytes, served) : await this.#json(bytes, headerLength, served);
+    const decoded =
+      headerLength === 0 ? decodeRawInfer(bytes, served) : await this.#json(bytes, headerLength, served, memory);
     return this.#forward(decoded, call);
   }
 
-  async #json(bytes: Buffer, headerLength: number, served: ServedModel): Promise<DecodedInfer> {
+  async #json(bytes: Buffer, headerLength: number, served: ServedModel, memory: RequestMemory): Promise<DecodedInfer> {
     const isWhole = headerLength === bytes.length;
     const read = this.#codec.readRequest(isWhole ? bytes : bytes.subarray(0, headerLength));
     return decodeInfer(read instanceof Promise ? await read : read, {
       modelName: served.name,
       tail: bytes.subarray(headerLength),
       maxInputBytes: this.#options.maxInputBytes,
+      memory,
+      copiesRegions: served.config.response_cache?.enable === true,
     });
   }
 

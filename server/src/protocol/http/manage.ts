@@ -4,12 +4,11 @@ import type { LogSettings, ModelServer } from "../../core/model-server.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { HttpCall } from "./http-call.ts";
 import { emptyReply, errorReply, type HttpReply, jsonReply } from "./http-reply.ts";
-import { accessError, expectBoolean, expectString, expectUnsigned, parseDocument } from "./json-access.ts";
+import { accessError, expectBoolean, expectString, expectUnsigned } from "./json-access.ts";
 import { modelConfigJson } from "./model-config-json.ts";
+import { readObject } from "./read-object.ts";
 import type { RouteMatch } from "./router.ts";
 
-const SHARED_MEMORY_OFF =
-  "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable.";
 const BASE64 = /^[A-Za-z0-9+/\s]*={0,2}\s*$/;
 
 export class ManageHandlers {
@@ -59,7 +58,7 @@ export class ManageHandlers {
   }
 
   async index(call: HttpCall): Promise<HttpReply> {
-    const ready = (await this.#object(call, true)).get("ready");
+    const ready = (await readObject(call, this.#maxInputBytes, true)).get("ready");
     if (ready !== undefined && typeof ready !== "boolean") {
       throw new ServerError("invalid_argument", "Invalid value for 'ready': expected a boolean");
     }
@@ -70,7 +69,7 @@ export class ManageHandlers {
     refuseRepository(repository);
     const files = new Map<string, Uint8Array>();
     let config: string | undefined;
-    for (const [name, value] of parametersOf(await this.#object(call, true))) {
+    for (const [name, value] of parametersOf(await readObject(call, this.#maxInputBytes, true))) {
       if (name === "config") config = expectString(value, "");
       else if (name.startsWith("file:")) files.set(name.slice("file:".length), decodeFile(name, value));
       else throw new ServerError("internal", "unexpected error on creating Triton parameter");
@@ -81,7 +80,7 @@ export class ManageHandlers {
 
   async unload({ model, repository }: RouteMatch, call: HttpCall): Promise<HttpReply> {
     refuseRepository(repository);
-    const parameters = parametersOf(await this.#object(call, true));
+    const parameters = parametersOf(await readObject(call, this.#maxInputBytes, true));
     await this.#server.unload(model, parameters.get("unload_dependents") === true);
     return emptyReply(200, "application/json");
   }
@@ -91,35 +90,11 @@ export class ManageHandlers {
   }
 
   async updateLogging(call: HttpCall): Promise<HttpReply> {
-    return jsonReply(this.#server.updateLogSettings(logChanges(await this.#object(call, false))));
-  }
-
-  /** No region can have been registered. */
-  sharedMemoryStatus({ region, memory }: RouteMatch): HttpReply {
-    if (region === "") return jsonReply([]);
-    throw new ServerError("not_found", `Unable to find ${memory} shared memory region: '${region}'`);
-  }
-
-  refuseSharedMemory(): never {
-    throw new ServerError("unsupported", SHARED_MEMORY_OFF);
+    return jsonReply(this.#server.updateLogSettings(logChanges(await readObject(call, this.#maxInputBytes, false))));
   }
 
   refuseTracing(): never {
     throw new ServerError("unavailable", "the server does not support tracing");
-  }
-
-  /** The body as an object; an empty one counts as `{}` where the route allows it. */
-  async #object(call: HttpCall, mayBeEmpty: boolean): Promise<JsonObject> {
-    const { bytes, size } = await call.body(this.#maxInputBytes);
-    if (size > this.#maxInputBytes) {
-      throw new ServerError(
-        "invalid_argument",
-        `request JSON size of ${size} bytes exceeds the maximum allowed input size of ${this.#maxInputBytes} bytes. Use --http-max-input-size to increase the limit.`,
-      );
-    }
-    if (mayBeEmpty && size === 0) return new Map();
-    const value = parseDocument(bytes);
-    return value instanceof Map ? value : new Map();
   }
 }
 

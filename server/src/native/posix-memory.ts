@@ -1,0 +1,133 @@
+/**
+ * Named shared memory of POSIX: opens an object and maps a part of it. Knows no region names and no requests.
+ *
+ * Views of a mapping may outlive it: a run on another thread that nobody waits for any more still reads its inputs. So
+ * `close()` puts empty private pages in place of the object, at the same addresses, which gives the object's memory back at
+ * once, and the addresses themselves are freed when the last view has been collected.
+ *
+ * An object that somebody makes shorter takes its pages away from under every process that has mapped it, and touching them
+ * ends the process. `isIntact()` tells such an object before it is used; nothing protects against one that shrinks meanwhile.
+ */
+import { closeSync, constants, fstatSync } from "node:fs";
+import process from "node:process";
+import { type Address, lastErrno, type NativeFunction, openLibrary, viewMemory } from "./ffi.ts";
+
+/** As <sys/mman.h> of Linux has them. */
+const PROT_READ_WRITE = 3;
+const MAP_SHARED = 0x01;
+const MAP_PRIVATE = 0x02;
+const MAP_FIXED = 0x10;
+const MAP_ANONYMOUS = 0x20;
+const MAP_NORESERVE = 0x4000;
+const MAP_FAILED: Address = 2n ** 64n - 1n;
+const OWNER_READ_WRITE = 0o600;
+
+interface MemoryCalls {
+  readonly shmOpen: NativeFunction<[string, number, number], number>;
+  readonly mmap: NativeFunction<[Address | null, number, number, number, number, number], Address>;
+  readonly munmap: NativeFunction<[Address, number], number>;
+  readonly strerror: NativeFunction<[number], string>;
+}
+
+let calls: MemoryCalls | undefined;
+
+/** What went wrong: there is no such object, it is smaller than the part asked for, or the system refuses to map it. */
+export type MappingFault = "object" | "bounds" | "mapping";
+
+export class MappingError extends Error {
+  readonly fault: MappingFault;
+
+  constructor(fault: MappingFault, message: string) {
+    super(message);
+    this.name = "MappingError";
+    this.fault = fault;
+  }
+}
+
+export interface SharedMapping {
+  /** The mapped bytes, without a copy. Not to be called after `close()`. */
+  bytes(): Uint8Array;
+  /** False when the object has become shorter than what is mapped of it: its bytes must not be touched. */
+  isIntact(): boolean;
+  /** Gives the object back. Bytes seen before read as zeros from now on. */
+  close(): void;
+}
+
+interface Range {
+  readonly address: Address;
+  readonly byteLength: number;
+}
+
+const unreachable = new FinalizationRegistry<Range>(({ address, byteLength }) => {
+  calls?.munmap(address, byteLength);
+});
+
+/**
+ * Maps bytes `offset` to `offset + byteLength` of an object, to read and to write. `offset` must be a multiple of the page
+ * size. @throws MappingError; for "mapping", its message is the system's
+ */
+export function mapSharedMemory(name: string, offset: number, byteLength: number): SharedMapping {
+  const { shmOpen } = loadCalls();
+  const descriptor = shmOpen(name, constants.O_RDWR, OWNER_READ_WRITE);
+  if (descriptor < 0) throw new MappingError("object", `cannot open the shared memory object '${name}'`);
+  try {
+    return new PosixMapping(descriptor, offset, byteLength);
+  } catch (error) {
+    closeSync(descriptor);
+    throw error;
+  }
+}
+
+class PosixMapping implements SharedMapping {
+  readonly #descriptor: number;
+  /** Where the mapped part ends in the object. */
+  readonly #end: number;
+  readonly #range: Range;
+  #bytes: Uint8Array | undefined;
+
+  constructor(descriptor: number, offset: number, byteLength: number) {
+    this.#descriptor = descriptor;
+    this.#end = offset + byteLength;
+    if (!this.isIntact()) throw new MappingError("bounds", `the object has less than ${this.#end} bytes`);
+    const { mmap, strerror } = loadCalls();
+    const address = mmap(null, byteLength, PROT_READ_WRITE, MAP_SHARED, descriptor, offset);
+    if (address === MAP_FAILED) throw new MappingError("mapping", strerror(lastErrno()));
+    this.#range = { address, byteLength };
+  }
+
+  bytes(): Uint8Array {
+    if (this.#bytes === undefined) {
+      this.#bytes = viewMemory(this.#range.address, this.#range.byteLength);
+      unreachable.register(this.#bytes.buffer, this.#range);
+    }
+    return this.#bytes;
+  }
+
+  isIntact(): boolean {
+    const stat = fstatSync(this.#descriptor);
+    return stat.isFile() && stat.size >= this.#end;
+  }
+
+  close(): void {
+    const { address, byteLength } = this.#range;
+    const { mmap, munmap } = loadCalls();
+    if (this.#bytes === undefined) munmap(address, byteLength);
+    else mmap(address, byteLength, PROT_READ_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    this.#bytes = undefined;
+    closeSync(this.#descriptor);
+  }
+}
+
+/** @throws MappingError where the system is not Linux: elsewhere the calls and their constants differ */
+function loadCalls(): MemoryCalls {
+  if (calls !== undefined) return calls;
+  if (process.platform !== "linux") throw new MappingError("object", "shared memory objects need Linux");
+  const libc = openLibrary(null);
+  calls = {
+    shmOpen: libc.func("shm_open", "int", ["str", "int", "uint32"]),
+    mmap: libc.func("mmap", "void*", ["void*", "size_t", "int", "int", "int", "int64"]),
+    munmap: libc.func("munmap", "int", ["void*", "size_t"]),
+    strerror: libc.func("strerror", "str", ["int"]),
+  };
+  return calls;
+}

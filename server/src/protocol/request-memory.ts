@@ -1,0 +1,78 @@
+/** What one request uses of the registered regions: holds them until the request has ended. Knows no wire format. */
+import { ServerError } from "../core/server-error.ts";
+import type { Tensor } from "../core/tensor.ts";
+import type { Region, SharedMemoryRegions } from "./shared-memory.ts";
+
+/** A part of a region, as a client names it. Numbers are unsigned, of any size. */
+export interface RegionPart {
+  readonly region: string;
+  readonly offset: bigint;
+  readonly byteSize: bigint;
+}
+
+/** Where an output goes. */
+export interface OutputTarget {
+  readonly region: Region;
+  readonly bytes: Uint8Array;
+}
+
+export class RequestMemory {
+  readonly #regions: SharedMemoryRegions;
+  readonly #held = new Set<Region>();
+
+  constructor(regions: SharedMemoryRegions) {
+    this.#regions = regions;
+  }
+
+  get isUsed(): boolean {
+    return this.#held.size > 0;
+  }
+
+  /** The bytes themselves, good until `release()`. @throws ServerError when there is no such region or part */
+  bytes({ region, offset, byteSize }: RegionPart): Uint8Array {
+    return this.#hold(region).slice(offset, byteSize);
+  }
+
+  /** @throws ServerError when there is no such region or part */
+  target({ region: name, offset, byteSize }: RegionPart): OutputTarget {
+    const region = this.#hold(name);
+    return { region, bytes: region.slice(offset, byteSize) };
+  }
+
+  #hold(name: string): Region {
+    const region = this.#regions.find(name);
+    if (!this.#held.has(region)) {
+      region.acquire();
+      this.#held.add(region);
+    }
+    return region;
+  }
+
+  /** The tensor with bytes of its own, if those that it has are a region's: it leaves when the region may be gone. */
+  detached(tensor: Tensor): Tensor {
+    const { buffer } = tensor.data;
+    for (const region of this.#held) {
+      if (region.isBehind(buffer)) return { ...tensor, data: tensor.data.slice() };
+    }
+    return tensor;
+  }
+
+  /** The request has ended. */
+  release(): void {
+    for (const region of this.#held) region.release();
+    this.#held.clear();
+  }
+}
+
+/** @throws ServerError when the output does not fit, or the object behind the region has become too short */
+export function writeOutput({ region, bytes }: OutputTarget, output: Tensor): void {
+  const { name, data } = output;
+  if (data.length > bytes.length) {
+    throw new ServerError(
+      "internal",
+      `shared memory size specified with the request for output '${name}' (${bytes.length} bytes) should be at least ${data.length} bytes to hold the results`,
+    );
+  }
+  region.expectIntact();
+  bytes.set(data);
+}
