@@ -56,6 +56,11 @@ const REFUSED: readonly {
     text: "[request id: <id_unknown>] input 'A' batch size does not match other inputs for 'm'",
   },
   {
+    title: "a batch of zero beside one of one",
+    inputs: [int32("A", [1, 4], [1, 2, 3, 4]), int32("B", [0, 1], [1])],
+    text: "[request id: <id_unknown>] input 'A' batch size does not match other inputs for 'm'",
+  },
+  {
     title: "too large a batch",
     inputs: [int32("A", [9, 4], []), int32("B", [9, 0], [])],
     text: "[request id: <id_unknown>] inference request batch-size must be <= 8 for 'm'",
@@ -167,4 +172,17 @@ test("validateRequest() takes UINT32 for INT32 in pipelines of language models a
   assert.equal(validateRequest(fakeRequest([input]), signatureOf(config)).inputs[0]?.datatype, "INT32");
   const other = fakeConfig({ backend: "onnxruntime", input: [fakeInput("A", [1])] });
   assert.throws(() => validateRequest(fakeRequest([input]), signatureOf(other)), /data-type is 'UINT32'/);
+});
+
+test("`validateRequest()` takes a batch of zero with the data of one row as that row", () => {
+  const request = fakeRequest({ inputs: [int32("A", [0, 4], [1, 2, 3, 4]), int32("B", [0, 2], [5, 6])] });
+  const { inputs, batchSize } = validateRequest(request, signatureOf(TWO));
+  assert.equal(batchSize, 1);
+  assert.deepEqual(
+    inputs.map(({ shape }) => shape),
+    [
+      [1, 4],
+      [1, 2],
+    ],
+  );
 });

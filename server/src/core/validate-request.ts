@@ -33,9 +33,12 @@ export function validateRequest(request: InferRequest, signature: ModelSignature
     const input = inputs[i] as Tensor;
     const expected = signature.inputs.get(input.name) as ExpectedInput; // expectNames has looked
     expectTensor(request, signature, input, expected);
-    if (expected.reshape === undefined && input.datatype === expected.datatype) continue;
+    const isEmptyBatch = signature.maxBatchSize > 0 && input.shape[0] === 0;
+    if (expected.reshape === undefined && input.datatype === expected.datatype && !isEmptyBatch) continue;
     changed ??= [...inputs];
-    const shape = reshapedShape(input.shape, expected, signature);
+    // A batch of zero was checked as one row, and counts as one from here on.
+    const rows = isEmptyBatch ? [1, ...input.shape.slice(1)] : input.shape;
+    const shape = reshapedShape(rows, expected, signature);
     changed[i] = { name: input.name, datatype: expected.datatype, shape, data: input.data };
   }
   return { inputs: changed ?? inputs, batchSize };
@@ -87,22 +90,23 @@ function expectInputCount(request: InferRequest, signature: ModelSignature): voi
 }
 
 function batchSizeOf(request: InferRequest, signature: ModelSignature): number {
-  let batchSize = 0;
+  let batchSize: number | undefined;
   for (let i = request.inputs.length - 1; i >= 0; i -= 1) {
     const { name, shape } = request.inputs[i] as Tensor;
     const rows = shape[0];
     if (rows === undefined) {
       refuse(request, `input '${name}' has no shape but model requires batch dimension for '${signature.modelName}'`);
     }
-    if (batchSize === 0) batchSize = rows;
-    else if (rows !== batchSize) {
+    // A row count of zero counts like any other: beside another one it would reach the model with the wrong size.
+    batchSize ??= rows;
+    if (rows !== batchSize) {
       refuse(request, `input '${name}' batch size does not match other inputs for '${signature.modelName}'`);
     }
   }
-  if (batchSize > signature.maxBatchSize) {
+  if (batchSize !== undefined && batchSize > signature.maxBatchSize) {
     refuse(request, `inference request batch-size must be <= ${signature.maxBatchSize} for '${signature.modelName}'`);
   }
-  return Math.max(1, batchSize);
+  return Math.max(1, batchSize ?? 0);
 }
 
 function expectTensor(request: InferRequest, signature: ModelSignature, input: Tensor, expected: ExpectedInput): void {
