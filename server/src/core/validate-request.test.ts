@@ -175,7 +175,7 @@ test("validateRequest() takes UINT32 for INT32 in pipelines of language models a
 });
 
 test("`validateRequest()` takes a batch of zero with the data of one row as that row", () => {
-  const request = fakeRequest({ inputs: [int32("A", [0, 4], [1, 2, 3, 4]), int32("B", [0, 2], [5, 6])] });
+  const request = fakeRequest([int32("A", [0, 4], [1, 2, 3, 4]), int32("B", [0, 2], [5, 6])]);
   const { inputs, batchSize } = validateRequest(request, signatureOf(TWO));
   assert.equal(batchSize, 1);
   assert.deepEqual(
