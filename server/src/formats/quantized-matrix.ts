@@ -21,6 +21,8 @@ export interface QuantizedMatrix {
   readonly scales: Float32Array;
   /** [outputs, numGroups]; up to 256, for one format stores them less one. */
   readonly zeros: Uint16Array;
+  /** What each input is multiplied by first; undefined when by nothing. [inputs] */
+  readonly inputScales?: Float32Array | undefined;
 }
 
 /** Blocks that hold such a matrix: Q4_0 when each zero is 8, Q8_0 when each is 128. */
@@ -29,13 +31,17 @@ export type MatrixBlocks = "Q4_0" | "Q4_1" | "Q8_0";
 const BLOCK = 32;
 const HALF_BLOCK = 16;
 
-/** Undefined when only floats hold it: groups that cut blocks or are no runs, and 8 bits with zeros off the middle. */
+/**
+ * Undefined when only floats hold it: scales of inputs, groups that cut blocks or are no runs, 8 bits with zeros off
+ * the middle.
+ */
 export function blocksFor(
-  matrix: Pick<QuantizedMatrix, "bits" | "inputs" | "groupSize" | "groupOf">,
+  matrix: Pick<QuantizedMatrix, "bits" | "inputs" | "groupSize" | "groupOf" | "inputScales">,
   isSymmetric: boolean,
 ): MatrixBlocks | undefined {
-  const { bits, inputs, groupSize, groupOf } = matrix;
-  if (groupOf !== undefined || groupSize % BLOCK !== 0 || inputs % BLOCK !== 0) return undefined;
+  const { bits, inputs, groupSize, groupOf, inputScales } = matrix;
+  if (groupOf !== undefined || inputScales !== undefined || groupSize % BLOCK !== 0 || inputs % BLOCK !== 0)
+    return undefined;
   if (bits === 8) return isSymmetric ? "Q8_0" : undefined;
   return isSymmetric ? "Q4_0" : "Q4_1";
 }
@@ -47,7 +53,7 @@ export function irregularGroups(groupOf: Int32Array, groupSize: number): Int32Ar
 
 /** Rows as floats, [numRows, inputs]. */
 export function dequantizeRows(matrix: QuantizedMatrix, firstRow: number, numRows: number): Float32Array {
-  const { inputs, values, groupOf, groupSize, numGroups, scales, zeros } = matrix;
+  const { inputs, values, groupOf, groupSize, numGroups, scales, zeros, inputScales } = matrix;
   const out = new Float32Array(numRows * inputs);
   for (let row = 0; row < numRows; row++) {
     const source = (firstRow + row) * inputs;
@@ -56,8 +62,13 @@ export function dequantizeRows(matrix: QuantizedMatrix, firstRow: number, numRow
       const group = groups + (groupOf === undefined ? Math.floor(i / groupSize) : (groupOf[i] ?? 0));
       out[row * inputs + i] = ((values[source + i] ?? 0) - (zeros[group] ?? 0)) * (scales[group] ?? 0);
     }
+    if (inputScales !== undefined) multiply(out.subarray(row * inputs, (row + 1) * inputs), inputScales);
   }
   return out;
+}
+
+function multiply(values: Float32Array, by: Float32Array): void {
+  for (let i = 0; i < values.length; i++) values[i] = (values[i] ?? 0) * (by[i] ?? 0);
 }
 
 /**

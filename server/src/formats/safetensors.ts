@@ -1,6 +1,6 @@
 /** Opens the safetensors files of a model folder, one file or shards with an index, and reads ranges of tensors. */
 import { type FileHandle, open, readFile, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { readFully } from "./read-fully.ts";
 import {
   parseHeaderLength,
@@ -35,6 +35,12 @@ export async function openSafetensors(directory: string): Promise<Safetensors> {
     await closeAll(files);
     throw error;
   }
+}
+
+/** A file by its path, whatever its name. @throws Error naming the file and what is wrong with it */
+export async function openSafetensorsFile(path: string): Promise<Safetensors> {
+  const file = await openFile(path, basename(path));
+  return new ShardedTensors([file], collectTensors([file], undefined));
 }
 
 interface OpenFile {

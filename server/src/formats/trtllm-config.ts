@@ -1,0 +1,140 @@
+/**
+ * Reads config.json of a TensorRT-LLM checkpoint of the Llama family: how it was split over ranks and quantized, and the
+ * model itself in the words of Hugging Face's config.json, so that one parser judges both.
+ */
+import { HfFields } from "./hf-config-fields.ts";
+
+export interface TrtllmConfig {
+  /** What config.json of Hugging Face would say. */
+  readonly model: Readonly<Record<string, unknown>>;
+  readonly tpSize: number;
+  readonly ppSize: number;
+  /** How the embedding is split over tensor-parallel ranks. */
+  readonly embeddingSplit: "none" | "vocab" | "hidden";
+  readonly numLayers: number;
+  readonly numHeads: number;
+  readonly numKvHeads: number;
+  readonly headDim: number;
+  readonly hiddenSize: number;
+  readonly intermediateSize: number;
+  readonly vocabSize: number;
+  /** Undefined when weights are floats. */
+  readonly awqGroupSize: number | undefined;
+}
+
+const ARCHITECTURES: readonly unknown[] = ["LlamaForCausalLM", "MistralForCausalLM"];
+const MAX_SIZE: number = 1 << 24;
+const MAX_LAYERS = 4096;
+const MAX_RANKS = 4096;
+const DEFAULT_GROUP_SIZE = 128;
+
+/** Whether this is the config of a TensorRT-LLM checkpoint: Hugging Face's has a list of architectures. */
+export function isTrtllmConfig(config: unknown): boolean {
+  const fields = config as { architecture?: unknown } | null;
+  return typeof fields === "object" && typeof fields?.architecture === "string";
+}
+
+/** @throws Error naming file and field */
+export function parseTrtllmConfig(config: unknown, file: string): TrtllmConfig {
+  const fields = new HfFields(config, file);
+  refuseUnsupported(fields);
+  const size = { min: 1, max: MAX_SIZE };
+  const hiddenSize = fields.int("hidden_size", size);
+  const numHeads = fields.int("num_attention_heads", size);
+  const sizes = {
+    hiddenSize,
+    numHeads,
+    numLayers: fields.int("num_hidden_layers", { min: 1, max: MAX_LAYERS }),
+    numKvHeads: fields.int("num_key_value_heads", { ...size, default: numHeads }),
+    headDim: fields.int("head_size", { min: 2, max: 1024, default: hiddenSize / numHeads }),
+    intermediateSize: fields.int("intermediate_size", { ...size, default: 4 * hiddenSize }),
+    vocabSize: fields.int("vocab_size", size),
+  };
+  const parsed = { ...sizes, ...parseMapping(fields), awqGroupSize: parseQuantization(fields) };
+  expectEvenSplit(fields, parsed);
+  return { ...parsed, embeddingSplit: parseEmbeddingSplit(fields), model: modelOf(fields, sizes) };
+}
+
+function refuseUnsupported(fields: HfFields): void {
+  const architecture = fields.get("architecture");
+  if (!ARCHITECTURES.includes(architecture)) {
+    throw fields.refusal("architecture", ARCHITECTURES.join(" or "), architecture);
+  }
+  const position = fields.get("position_embedding_type") ?? "rope_gpt_neox";
+  if (position !== "rope_gpt_neox") throw fields.refusal("position_embedding_type", '"rope_gpt_neox"', position);
+  const activation = fields.get("hidden_act");
+  if (activation !== "silu" && activation !== "swiglu") throw fields.refusal("hidden_act", '"silu"', activation);
+  for (const name of ["qk_layernorm", "residual_mlp", "remove_duplicated_kv_heads"]) {
+    if (fields.boolean(name, false)) throw fields.refusal(name, "false", true);
+  }
+  const experts = fields.section("moe")?.get("num_experts") ?? 0;
+  if (experts !== 0) throw fields.refusal("moe", "a model without experts", { num_experts: experts });
+}
+
+function parseMapping(fields: HfFields): { readonly tpSize: number; readonly ppSize: number } {
+  const mapping = fields.section("mapping");
+  const sizeOf = (name: string): number => mapping?.int(name, { min: 1, max: MAX_RANKS, default: 1 }) ?? 1;
+  if (mapping !== undefined && sizeOf("cp_size") !== 1) throw mapping.refusal("cp_size", "1", sizeOf("cp_size"));
+  return { tpSize: sizeOf("tp_size"), ppSize: sizeOf("pp_size") };
+}
+
+/** Undefined: not quantized. Only AWQ is stored as the numbers that it is; the rest is laid out for one GPU's kernels. */
+function parseQuantization(fields: HfFields): number | undefined {
+  const quantization = fields.section("quantization");
+  const algorithm = quantization?.get("quant_algo");
+  if (quantization === undefined || algorithm === undefined) return undefined;
+  if (algorithm !== "W4A16_AWQ") {
+    throw quantization.refusal("quant_algo", 'none or "W4A16_AWQ"; convert others from their source again', algorithm);
+  }
+  return quantization.int("group_size", { min: 1, max: MAX_SIZE, default: DEFAULT_GROUP_SIZE });
+}
+
+type Split = Pick<
+  TrtllmConfig,
+  "tpSize" | "ppSize" | "numLayers" | "numHeads" | "numKvHeads" | "intermediateSize" | "awqGroupSize"
+>;
+
+function expectEvenSplit(fields: HfFields, split: Split): void {
+  const { tpSize, ppSize, numLayers, numHeads, numKvHeads, intermediateSize, awqGroupSize } = split;
+  const mapping = { tp_size: tpSize, pp_size: ppSize };
+  if (numLayers % ppSize !== 0) throw fields.refusal("mapping", `a pp_size that divides ${numLayers} layers`, mapping);
+  if (numHeads % tpSize !== 0 || intermediateSize % tpSize !== 0 || !dividesEither(numKvHeads, tpSize)) {
+    throw fields.refusal("mapping", "a tp_size that divides heads and MLP", mapping);
+  }
+  if (awqGroupSize !== undefined && tpSize > 1) {
+    throw fields.refusal("mapping", "a tp_size of 1 with quantized weights", mapping);
+  }
+}
+
+/** With fewer key-value heads than ranks, each is kept by several. */
+function dividesEither(numKvHeads: number, tpSize: number): boolean {
+  return numKvHeads % tpSize === 0 || tpSize % numKvHeads === 0;
+}
+
+function parseEmbeddingSplit(fields: HfFields): TrtllmConfig["embeddingSplit"] {
+  if (!fields.boolean("use_parallel_embedding", false)) return "none";
+  return fields.int("embedding_sharding_dim", { min: 0, max: 1, default: 0 }) === 0 ? "vocab" : "hidden";
+}
+
+type Sizes = Omit<TrtllmConfig, "model" | "tpSize" | "ppSize" | "embeddingSplit" | "awqGroupSize">;
+
+function modelOf(fields: HfFields, sizes: Sizes): Record<string, unknown> {
+  const model = {
+    architectures: ["LlamaForCausalLM"],
+    vocab_size: sizes.vocabSize,
+    hidden_size: sizes.hiddenSize,
+    intermediate_size: sizes.intermediateSize,
+    num_hidden_layers: sizes.numLayers,
+    num_attention_heads: sizes.numHeads,
+    num_key_value_heads: sizes.numKvHeads,
+    head_dim: sizes.headDim,
+    max_position_embeddings: fields.get("max_position_embeddings"),
+    rms_norm_eps: fields.positive("norm_epsilon", 1e-5),
+    rope_theta: fields.positive("rotary_base", 10_000),
+    rope_scaling: fields.get("rotary_scaling"),
+    tie_word_embeddings: fields.boolean("share_embedding_table", false),
+    attention_bias: fields.boolean("attn_bias", false),
+    mlp_bias: fields.boolean("mlp_bias", false),
+  };
+  return Object.fromEntries(Object.entries(model).filter(([, value]) => value !== undefined));
+}
