@@ -1,7 +1,7 @@
 /** The same engine in this process, fed with tokens: what is left when everything of a server is taken away. */
 import { join } from "node:path";
+import { createDecoderRunner, type DecoderCpuRunner } from "../../server/src/engine/decoder-cpu-runner.ts";
 import { NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
-import { createLlamaCpuRunner, type LlamaCpuRunner } from "../../server/src/engine/llama-cpu-runner.ts";
 import { DEFAULT_ENGINE_CONFIG, LlmEngine } from "../../server/src/engine/llm-engine.ts";
 import { loadTokenizer } from "../../server/src/formats/tokenizer-files.ts";
 import { NEW_TOKENS } from "./prompts.ts";
@@ -10,18 +10,18 @@ import { Arrivals, type Generation } from "./stream.ts";
 type Tokenizer = Awaited<ReturnType<typeof loadTokenizer>>;
 
 export class EngineGenerator {
-  readonly #runner: LlamaCpuRunner;
+  readonly #runner: DecoderCpuRunner;
   readonly #engine: LlmEngine;
   readonly #tokenizer: Tokenizer;
 
-  constructor(runner: LlamaCpuRunner, tokenizer: Tokenizer) {
+  constructor(runner: DecoderCpuRunner, tokenizer: Tokenizer) {
     this.#runner = runner;
     this.#engine = new LlmEngine(runner, DEFAULT_ENGINE_CONFIG);
     this.#tokenizer = tokenizer;
   }
 
   static async open(modelDir: string): Promise<EngineGenerator> {
-    const runner = await createLlamaCpuRunner({ modelDir, blockSize: 16, numBlocks: 2048, numThreads: undefined });
+    const runner = await createDecoderRunner({ modelDir, blockSize: 16, numBlocks: 2048, numThreads: undefined });
     return new EngineGenerator(runner, await loadTokenizer(modelDir));
   }
 

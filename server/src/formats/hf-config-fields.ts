@@ -36,6 +36,12 @@ export class HfFields {
     return value === undefined ? undefined : new HfFields(value, `${this.#at}: ${this.#nameInFile(name)}`, options);
   }
 
+  /** The object in the first of `names` that is set. */
+  firstOf(...names: readonly string[]): HfFields | undefined {
+    const name = names.find((one) => this.get(one) !== undefined);
+    return name === undefined ? undefined : this.section(name);
+  }
+
   /** Positive numbers, exactly `count` of them. */
   positives(name: string, count: number): readonly number[] {
     const value = this.get(name);

@@ -48,8 +48,9 @@ export function parseDecoderConfig({ config, generation, at }: HfConfigFiles): P
   const idFields = [...(generation === undefined ? [] : [new HfFields(generation, at.generation)]), fields, root];
   const ids = (name: string): readonly number[] =>
     idFields.map((from) => from.ids(name, sizes.vocabSize)).find((list) => list.length > 0) ?? Object.freeze([]);
+  const { intermediateSize: _, ...shape } = sizes;
   const described = {
-    ...sizes,
+    ...shape,
     ...parseLayers(fields, architecture, sizes),
     ...parseBlock(fields, architecture, sizes),
     embeddingScale: architecture.scalesEmbedding ? embeddingScale([fields, root], sizes.hiddenSize) : 1,

@@ -17,8 +17,7 @@ const MAX_POSITIONS = 1 << 24;
 const KINDS = '"default", "linear", "llama3", "yarn" or "longrope"';
 
 export function parseRopes(fields: HfFields, sizes: RopeSizes): ParsedRopes {
-  const name = fields.get("rope_parameters") === undefined ? "rope_scaling" : "rope_parameters";
-  const described = fields.section(name);
+  const described = fields.firstOf("rope_parameters", "rope_scaling");
   if (described?.get("full_attention") !== undefined) {
     const full = parseRope(fields, described.section("full_attention"), sizes);
     const sliding = described.section("sliding_attention");
