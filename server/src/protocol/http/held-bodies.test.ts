@@ -12,12 +12,18 @@ const HELD_BYTES = 1000;
 const INDEX = "/v2/repository/index";
 const SILENT: Logger = { info: ignore, warn: ignore, error: ignore, verbose: ignore, table: ignore };
 const MODEL = {
+  config: {},
   decoupled: false,
   infer() {
     throw new ServerError("not_found", "no such model");
   },
 } as unknown as ServedModel;
-const SERVER = { state: "running", index: () => [], model: () => MODEL } as unknown as ModelServer;
+const SERVER = {
+  state: "running",
+  tracing: { isOn: false },
+  index: () => [],
+  model: () => MODEL,
+} as unknown as ModelServer;
 
 function ignore(): undefined {
   return undefined;
