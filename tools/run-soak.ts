@@ -51,7 +51,7 @@ async function runOne(soak: Soak): Promise<void> {
     outcome,
   };
   mkdirSync(RECORDS, { recursive: true });
-  const file = `${RECORDS}${startedAt.slice(0, 10)}-${soak.name}.json`;
+  const file = `${RECORDS}${startedAt.slice(0, 16).replace(":", "")}-${soak.name}.json`;
   writeFileSync(file, `${JSON.stringify(record, undefined, 2)}\n`);
   console.log(`${file}\n${JSON.stringify(record, undefined, 2)}`);
 }
