@@ -28,6 +28,7 @@ import { keepFreedMemory } from "./native/process-memory.ts";
 import { cpuFamilies, pinnedMemoryFamilies } from "./observe/host-metrics.ts";
 import type { ServerLog } from "./observe/log.ts";
 import { MetricRegistry } from "./observe/metrics.ts";
+import { Tracer } from "./observe/tracer.ts";
 import { cacheMetricFamilies } from "./repository/cache-metrics.ts";
 import { checkEnsemble } from "./repository/ensemble-check.ts";
 import { latencyMetricFamilies } from "./repository/latency-metrics.ts";
@@ -68,6 +69,7 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
   const metrics = new MetricRegistry();
   const backends = createBackends();
   const cache = createCache(options);
+  const tracer = new Tracer({ start: options.trace, log, env: process.env });
   const manager = createManager({ options, log, registry, metrics, backends, cache });
   const server = new RepositoryServer({
     name: options.serverId,
@@ -75,6 +77,7 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
     registry,
     manager,
     log,
+    tracing: tracer,
     isExplicit: options.repository.controlMode === "explicit",
     strictReadiness: options.repository.strictReadiness,
   });
@@ -100,7 +103,7 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
     hurry: () => frontends.hurry(),
     stop() {
       poller[Symbol.dispose]();
-      return stopServer({ options, log, server, frontends, close: () => closeBackends(manager, backends) });
+      return stopServer({ options, log, server, tracer, frontends, close: () => closeBackends(manager, backends) });
     },
   };
 }
@@ -109,11 +112,12 @@ interface StopParts {
   readonly options: ServerOptions;
   readonly log: ServerLog;
   readonly server: RepositoryServer;
+  readonly tracer: Tracer;
   readonly frontends: RunningFrontends;
   readonly close: () => Promise<void>;
 }
 
-async function stopServer({ options, log, server, frontends, close }: StopParts): Promise<boolean> {
+async function stopServer({ options, log, server, tracer, frontends, close }: StopParts): Promise<boolean> {
   server.state = "exiting";
   const graceMs = options.exitTimeoutSecs * MS_PER_S;
   const deadlineMs = performance.now() + graceMs;
@@ -123,6 +127,7 @@ async function stopServer({ options, log, server, frontends, close }: StopParts)
   log.info("server", "All models are stopped, unloading models");
   const leftMs = Math.max(MIN_UNLOAD_MS, deadlineMs - performance.now());
   const isUnloaded = await Promise.race([close().then(() => true), sleep(leftMs, false, { ref: false })]);
+  await tracer.close();
   await frontends.closeMetrics();
   if (!isQuiet || !isUnloaded) log.error("server", "Exit timeout expired. Exiting immediately.");
   return isQuiet && isUnloaded;

@@ -1,4 +1,5 @@
 /** What a client asks of a model, once the protocol is gone. Made by protocol/, read by scheduler/ and backend/. */
+import type { RequestTrace } from "./request-trace.ts";
 import type { Tensor } from "./tensor.ts";
 
 /** A custom parameter. Integers come as number when safe, else as bigint. Doubles are marked so 1.0 stays a double. */
@@ -50,6 +51,8 @@ export interface InferRequest {
   readonly origin: RequestOrigin;
   /** `performance.now()` in ms, when the server accepted the request. */
   readonly arrivalMs: number;
+  /** Undefined: the request is not sampled. */
+  readonly trace?: RequestTrace | undefined;
 }
 
 export const NO_PARAMETERS: ReadonlyMap<string, ParameterValue> = new Map();
@@ -81,5 +84,6 @@ export function withInputs(request: InferRequest, inputs: readonly Tensor[]): In
     },
     origin: request.origin,
     arrivalMs: request.arrivalMs,
+    trace: request.trace,
   };
 }

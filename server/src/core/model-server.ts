@@ -6,6 +6,7 @@ import type { Datatype } from "@nereid/wire";
 import type { InferRequest } from "./infer-request.ts";
 import type { InferResponse } from "./infer-response.ts";
 import type { ModelConfig } from "./model-config.ts";
+import type { TraceChanges, TraceSettings, Tracing } from "./request-trace.ts";
 
 export interface TensorMetadata {
   readonly name: string;
@@ -129,4 +130,9 @@ export interface ModelServer {
   unload(name: string, unloadDependents: boolean): Promise<void>;
   logSettings(): LogSettings;
   updateLogSettings(changes: Partial<LogSettings>): LogSettings;
+  /** Where front ends get the traces of requests from. */
+  readonly tracing: Pick<Tracing, "isOn" | "start">;
+  /** name "" = the server's own settings. @throws ServerError invalid_argument for a model that is not ready */
+  traceSettings(name: string): TraceSettings;
+  updateTraceSettings(name: string, changes: TraceChanges): TraceSettings;
 }

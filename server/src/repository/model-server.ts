@@ -10,6 +10,7 @@ import type {
   ModelStatistics,
   ServedModel,
 } from "../core/model-server.ts";
+import type { TraceChanges, TraceSettings, Tracing } from "../core/request-trace.ts";
 import { ServerError } from "../core/server-error.ts";
 import type { ServerLog } from "../observe/log.ts";
 import type { ModelManager } from "./model-manager.ts";
@@ -38,6 +39,7 @@ export interface RepositoryServerOptions {
   readonly registry: ModelRegistry;
   readonly manager: ModelManager;
   readonly log: ServerLog;
+  readonly tracing: Tracing;
   /** Load and unload by clients are allowed: `--model-control-mode=explicit`. */
   readonly isExplicit: boolean;
   readonly strictReadiness: boolean;
@@ -47,12 +49,14 @@ export class RepositoryServer implements ModelServer {
   readonly name: string;
   readonly version: string;
   readonly extensions: readonly string[] = EXTENSIONS;
+  readonly tracing: Tracing;
   state: "starting" | "running" | "exiting" = "starting";
   readonly #options: RepositoryServerOptions;
 
   constructor(options: RepositoryServerOptions) {
     this.name = options.name;
     this.version = options.version;
+    this.tracing = options.tracing;
     this.#options = options;
   }
 
@@ -120,6 +124,21 @@ export class RepositoryServer implements ModelServer {
 
   updateLogSettings(changes: Partial<LogSettings>): LogSettings {
     return this.#options.log.update(changes);
+  }
+
+  traceSettings(name: string): TraceSettings {
+    this.#expectReady(name);
+    return this.tracing.settings(name);
+  }
+
+  updateTraceSettings(name: string, changes: TraceChanges): TraceSettings {
+    this.#expectReady(name);
+    return this.tracing.update(name, changes);
+  }
+
+  #expectReady(name: string): void {
+    if (name === "" || this.#options.registry.ready(name).length > 0) return;
+    throw new ServerError("invalid_argument", `Request for unknown model : ${name}`);
   }
 
   /** For calls between models. */

@@ -77,6 +77,8 @@ export class ModelVersion implements ServedModel {
   ): AsyncIterable<InferResponse> {
     const { inputs, batchSize } = validateRequest(request, this.signature);
     const checked = inputs === request.inputs ? request : withInputs(request, inputs);
+    const { trace } = checked;
+    if (trace !== undefined) trace.begin(this.version, checked.id, performance.now());
     const scheduled = new ScheduledRequest(checked, batchSize, this.#context, onTiming);
     this.#parts.scheduler.enqueue(scheduled);
     return scheduled.stream;
@@ -97,14 +99,15 @@ export class ModelVersion implements ServedModel {
 
 /** What the requests of a version share. */
 export function requestContext(
-  parts: Pick<ModelVersionParts, "signature" | "version" | "statistics" | "decoupled">,
+  parts: Pick<ModelVersionParts, "config" | "signature" | "version" | "statistics" | "decoupled">,
 ): RequestContext {
-  const { signature, statistics, decoupled } = parts;
+  const { config, signature, statistics, decoupled } = parts;
   return {
     signature,
     version: String(parts.version),
     statistics,
     decoupled,
+    isComposed: config.ensemble_scheduling !== undefined,
     reshapesOutputs: [...signature.outputs.values()].some((output) => output.reshape !== undefined),
   };
 }

@@ -206,6 +206,7 @@ export class EnsembleRun {
       signal: this.#abort.signal,
       origin: { key: request.origin.key, isLast: context.isLast && request.origin.isLast },
       arrivalMs: performance.now(),
+      trace: request.trace?.child(step.modelName),
     };
   }
 

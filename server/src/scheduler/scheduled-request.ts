@@ -22,6 +22,8 @@ export interface RequestContext {
   readonly decoupled: boolean;
   /** True when an output has to be brought from the model's shape to the client's. */
   readonly reshapesOutputs: boolean;
+  /** Of an ensemble: other models compute, and their times are not points in time of this one. */
+  readonly isComposed?: boolean;
 }
 
 export class ScheduledRequest implements ExecutableRequest {
@@ -56,6 +58,10 @@ export class ScheduledRequest implements ExecutableRequest {
     this.#context = context;
     this.#onTiming = onTiming;
     context.statistics.accepted();
+    const { trace } = request;
+    if (trace === undefined) return;
+    trace.mark("QUEUE_START", this.queuedMs);
+    trace.tensors("TENSOR_QUEUE_INPUT", request.inputs);
   }
 
   get ended(): boolean {
@@ -94,6 +100,8 @@ export class ScheduledRequest implements ExecutableRequest {
     const nowMs = performance.now();
     statistics.dequeued();
     statistics.cacheHit(nowMs - this.request.arrivalMs, nowMs - this.queuedMs, lookupMs);
+    this.request.trace?.mark("INFER_RESPONSE_COMPLETE", nowMs);
+    this.#endTrace();
   }
 
   /** The request leaves the queue for a backend. */
@@ -101,6 +109,8 @@ export class ScheduledRequest implements ExecutableRequest {
     if (this.#dequeuedMs >= 0) return;
     this.#dequeuedMs = nowMs;
     this.#context.statistics.dequeued();
+    const { trace, inputs } = this.request;
+    if (trace !== undefined && !this.#ended && !this.#isComposed) trace.tensors("TENSOR_BACKEND_INPUT", inputs);
   }
 
   /** The scheduler does not take the request: it never was in the queue. */
@@ -108,18 +118,24 @@ export class ScheduledRequest implements ExecutableRequest {
     this.#ended = true;
     this.#context.statistics.dequeued();
     this.#context.statistics.rejected();
+    this.#endTrace();
   }
 
   /** Its execution is over. The statistics of a request are complete when it has both ended and been executed. */
   executed(timing: ExecutionTiming): void {
     this.#timing = timing;
-    if (this.#ended) this.#account();
+    this.#traceExecution(timing);
+    if (!this.#ended) return;
+    this.#account();
+    this.#endTrace();
   }
 
   respond(response: BackendResponse): void {
     if (this.#ended) return;
     const outputs = this.#outputsFor(response.outputs);
     const { error } = response;
+    const { trace } = this.request;
+    if (trace !== undefined && !this.#isComposed) trace.tensors("TENSOR_BACKEND_OUTPUT", outputs);
     if (!this.#hasAnswered) this.#noteFirstResponse();
     if (error === undefined && this.#onOutputs !== undefined) {
       this.#context.statistics.cacheMissed(this.#onOutputs(outputs));
@@ -134,6 +150,7 @@ export class ScheduledRequest implements ExecutableRequest {
       final: response.final,
       empty: this.#context.decoupled && response.final && response.outputs.length === 0 && error === undefined,
     });
+    trace?.mark("INFER_RESPONSE_COMPLETE", performance.now());
     if (response.final) this.#end(error);
   }
 
@@ -174,9 +191,32 @@ export class ScheduledRequest implements ExecutableRequest {
     this.#ended = true;
     this.#failure = failure;
     this.#endMs = performance.now();
+    const wasTaken = this.#dequeuedMs >= 0;
     this.dequeued(this.#endMs);
+    if (!wasTaken || this.#timing !== undefined) this.#endTrace();
     if (failure !== undefined || this.#timing !== undefined) this.#account();
     this.#onEnd?.();
+  }
+
+  get #isComposed(): boolean {
+    return this.#context.isComposed === true;
+  }
+
+  #traceExecution({ startMs, computeStartMs, computeEndMs, endMs }: ExecutionTiming): void {
+    const { trace } = this.request;
+    if (trace === undefined || this.#isComposed) return;
+    trace.mark("COMPUTE_START", startMs);
+    trace.mark("COMPUTE_INPUT_END", computeStartMs);
+    trace.mark("COMPUTE_OUTPUT_START", computeEndMs);
+    trace.mark("COMPUTE_END", endMs);
+  }
+
+  /** Once: the request has ended, and its execution too if it came so far. */
+  #endTrace(): void {
+    const { trace } = this.request;
+    if (trace === undefined) return;
+    trace.mark("REQUEST_END", performance.now());
+    trace.end();
   }
 
   #account(): void {

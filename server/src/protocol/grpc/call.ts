@@ -6,6 +6,7 @@
 import type { IncomingHttpHeaders } from "node:http2";
 import { constants, type ServerHttp2Stream, type ServerStreamResponseOptions } from "node:http2";
 import { Cancellation } from "../../core/cancellation.ts";
+import type { RequestTrace } from "../../core/request-trace.ts";
 import {
   ACCEPTED_ENCODINGS,
   chooseEncoding,
@@ -19,6 +20,7 @@ import type { CallContext, GrpcMethod, OutgoingMessage, StreamCall, StreamHandle
 import type { GrpcCompressionLevel } from "./options.ts";
 import { GRPC_STATUS, GrpcError, statusTrailers } from "./status.ts";
 import { parseGrpcTimeout } from "./timeout.ts";
+import { endTrace } from "./trace-calls.ts";
 
 /** What a call needs of the front end around it. */
 export interface CallEnvironment {
@@ -50,6 +52,7 @@ interface CallStream extends ServerHttp2Stream {
 export class GrpcCall implements CallContext, StreamCall {
   readonly metadata: IncomingHttpHeaders;
   readonly cancellation: Cancellation = new Cancellation();
+  trace: RequestTrace | undefined;
   readonly #stream: CallStream;
   readonly #method: GrpcMethod;
   readonly #environment: CallEnvironment;
@@ -252,6 +255,7 @@ export class GrpcCall implements CallContext, StreamCall {
 
   closed(): void {
     clearTimeout(this.#deadline);
+    if (this.trace !== undefined) endTrace(this.trace);
     this.#sender.closed();
     if (!this.#isEnded) {
       this.#isEnded = true;

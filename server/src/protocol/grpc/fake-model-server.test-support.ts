@@ -13,6 +13,7 @@ import type {
   ServedModel,
   TensorMetadata,
 } from "../../core/model-server.ts";
+import type { TraceSettings } from "../../core/request-trace.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 
@@ -23,6 +24,8 @@ export class FakeModelServer implements ModelServer {
   readonly name = "fake";
   readonly version = "1.2.3";
   readonly extensions: readonly string[] = ["statistics"];
+  /** Samples nothing. */
+  readonly tracing: ModelServer["tracing"] = { isOn: false, start: () => undefined };
   isReady = true;
   readonly seen: InferRequest[] = [];
   readonly loads: { readonly name: string; readonly options: LoadOptions }[] = [];
@@ -120,6 +123,14 @@ export class FakeModelServer implements ModelServer {
 
   async unload(name: string, dependents: boolean): Promise<void> {
     this.unloads.push({ name, dependents });
+  }
+
+  traceSettings(): TraceSettings {
+    return { mode: "triton", levels: [], rate: 1000, count: -1, logFrequency: 0, file: "", modeSettings: [] };
+  }
+
+  updateTraceSettings(): TraceSettings {
+    return this.traceSettings();
   }
 
   logSettings(): LogSettings {

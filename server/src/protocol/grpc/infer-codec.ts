@@ -16,6 +16,7 @@ import type { Cancellation } from "../../core/cancellation.ts";
 import type { InferRequest, ParameterValue } from "../../core/infer-request.ts";
 import type { InferResponse } from "../../core/infer-response.ts";
 import type { ServedModel } from "../../core/model-server.ts";
+import type { RequestTrace } from "../../core/request-trace.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { classify } from "../classification.ts";
@@ -48,6 +49,7 @@ export interface InferContext {
   readonly metadata: NodeJS.Dict<string | string[]>;
   readonly forwardPattern: RegExp | undefined;
   readonly cancellation: Cancellation;
+  readonly trace: RequestTrace | undefined;
   /** Held from here to the end of the request. */
   readonly memory: RequestMemory;
 }
@@ -103,7 +105,7 @@ export class InferCodec {
 export function prepareInfer(message: InferRequestMessage, model: ServedModel, context: InferContext): PreparedInfer {
   const parameters = readRequestParameters(message.parameters);
   const custom = withForwardedMetadata(parameters.custom, context.metadata, context.forwardPattern);
-  const { cancellation, memory } = context;
+  const { cancellation, memory, trace } = context;
   const inputs = readInputs(message, model, memory);
   const forms = readForms(message.outputs, memory);
   const request: InferRequest = {
@@ -124,6 +126,7 @@ export function prepareInfer(message: InferRequestMessage, model: ServedModel, c
     },
     origin: { key: cancellation, isLast: true },
     arrivalMs: performance.now(),
+    trace,
   };
   return { model, request, forms, memory, wantsEmptyFinal: parameters.wantsEmptyFinal };
 }

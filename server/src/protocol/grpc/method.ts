@@ -1,6 +1,7 @@
 /** What an RPC is to the transport: a path, a group for restrictions, and a handler of message bytes. */
 import type { IncomingHttpHeaders } from "node:http2";
 import type { Cancellation } from "../../core/cancellation.ts";
+import type { RequestTrace } from "../../core/request-trace.ts";
 import type { GrpcProtocolGroup } from "./options.ts";
 
 /** A message to send: pieces in order; the first begins with five free bytes, which the transport fills. */
@@ -11,6 +12,8 @@ export interface CallContext {
   readonly metadata: IncomingHttpHeaders;
   /** Aborted when the client is gone, gave up or ran out of time. */
   readonly cancellation: Cancellation;
+  /** Of a unary call; set by the handler that samples it. The transport ends it with the call. */
+  trace: RequestTrace | undefined;
 }
 
 export interface UnaryMethod {

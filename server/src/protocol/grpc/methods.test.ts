@@ -95,7 +95,12 @@ const refusals: [rpc: string, request: object, code: number, details: string][] 
     status.INVALID_ARGUMENT,
     "failed to register CUDA shared memory region: 'r', GPUs not supported",
   ],
-  ["TraceSetting", {}, status.UNAVAILABLE, "the server does not support tracing"],
+  [
+    "TraceSetting",
+    { settings: { trace_rate: { value: ["1", "2"] } } },
+    status.INVALID_ARGUMENT,
+    "expect only 1 value for 'trace_rate'",
+  ],
   [
     "LogSettings",
     { settings: { log_info: { string_param: "true" } } },

@@ -13,6 +13,7 @@ import { reflectionEntries } from "./reflection-methods.ts";
 import { repositoryEntries } from "./repository-methods.ts";
 import { settingsEntries } from "./settings-methods.ts";
 import { sharedMemoryEntries } from "./shared-memory-methods.ts";
+import { traceSettingEntry } from "./trace-settings.ts";
 import { inferencePath } from "./unary.ts";
 
 export function createMethods(
@@ -28,6 +29,7 @@ export function createMethods(
     ...describeEntries(server, types),
     ...repositoryEntries(server, types),
     ...settingsEntries(server, types),
+    traceSettingEntry(server, types),
     ...sharedMemoryEntries(regions, types),
     ...healthEntries(server, types),
     ...reflectionEntries(types),

@@ -6,6 +6,7 @@ import { RequestMemory } from "../request-memory.ts";
 import type { SharedMemoryRegions } from "../shared-memory.ts";
 import { type InferCodec, prepareInfer } from "./infer-codec.ts";
 import type { CallContext, OutgoingMessage, UnaryMethod } from "./method.ts";
+import { startTrace } from "./trace-calls.ts";
 
 export interface InferParts {
   readonly server: ModelServer;
@@ -43,6 +44,7 @@ async function modelInfer(
   memory: RequestMemory,
 ): Promise<OutgoingMessage> {
   const { server, codec, forwardPattern } = parts;
+  const readMs = server.tracing.isOn ? performance.now() : 0;
   const message = codec.decode(bytes);
   const model = server.model(message.modelName, message.modelVersion);
   if (model.decoupled) {
@@ -50,11 +52,14 @@ async function modelInfer(
     throw new ServerError("unsupported", text);
   }
   const { metadata, cancellation } = call;
-  const infer = prepareInfer(message, model, { metadata, forwardPattern, cancellation, memory });
+  if (server.tracing.isOn) call.trace = startTrace(server.tracing, model.name, metadata, readMs);
+  const { trace } = call;
+  const infer = prepareInfer(message, model, { metadata, forwardPattern, cancellation, memory, trace });
   const responses = model.infer(infer.request)[Symbol.asyncIterator]();
   const first = await responses.next();
   const response = first.done !== true && first.value.final ? first.value : await onlyResponse(first, responses);
   if (response.error !== undefined) throw response.error;
+  trace?.mark("GRPC_SEND_START", performance.now());
   return codec.encode(response, infer);
 }
 

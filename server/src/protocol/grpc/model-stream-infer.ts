@@ -5,12 +5,14 @@
 import type { InferRequestMessage } from "@nereid/wire";
 import { Cancellation } from "../../core/cancellation.ts";
 import type { ServedModel } from "../../core/model-server.ts";
+import type { RequestTrace } from "../../core/request-trace.ts";
 import { ServerError } from "../../core/server-error.ts";
 import { RequestMemory } from "../request-memory.ts";
 import { type PreparedInfer, prepareInfer } from "./infer-codec.ts";
 import type { OutgoingMessage, StreamCall, StreamHandler, StreamMethod } from "./method.ts";
 import type { InferParts } from "./model-infer.ts";
 import { OrderedReplies } from "./ordered-replies.ts";
+import { endTrace, startTrace } from "./trace-calls.ts";
 
 /** Set to true by clients that want the first error as the status of the call. */
 const STRICT_ERRORS = "triton_grpc_error";
@@ -20,6 +22,14 @@ type Send = (reply: OutgoingMessage) => Promise<void> | undefined;
 
 export function modelStreamInferMethod(parts: InferParts): StreamMethod {
   return { kind: "stream", group: "inference", isInference: true, open: (call) => new InferStream(parts, call) };
+}
+
+/** A request of the stream on its way. */
+interface RunningInfer {
+  readonly message: InferRequestMessage;
+  readonly model: ServedModel | ServerError;
+  readonly cancellation: Cancellation;
+  readonly trace: RequestTrace | undefined;
 }
 
 class InferStream implements StreamHandler {
@@ -42,10 +52,11 @@ class InferStream implements StreamHandler {
   }
 
   message(bytes: Uint8Array): void {
+    const readMs = this.#parts.server.tracing.isOn ? performance.now() : 0;
     const message = this.#parts.codec.decode(bytes);
     const cancellation = new Cancellation();
     this.#running.add(cancellation);
-    void this.#run(message, cancellation);
+    void this.#run(message, cancellation, readMs);
   }
 
   halfClose(): void {
@@ -57,17 +68,25 @@ class InferStream implements StreamHandler {
     if (this.#isInputOver && this.#running.size === 0) this.#call.finish();
   }
 
-  async #run(message: InferRequestMessage, cancellation: Cancellation): Promise<void> {
+  async #run(message: InferRequestMessage, cancellation: Cancellation, readMs: number): Promise<void> {
     const model = this.#tryModel(message);
+    const trace = model instanceof ServerError ? undefined : this.#startTrace(model, readMs);
+    const running: RunningInfer = { message, model, cancellation, trace };
     if (model instanceof ServerError || !model.decoupled) {
       const slot = this.#replies.open();
-      await this.#serve(message, model, cancellation, (reply) => void slot.add(reply));
+      await this.#serve(running, (reply) => void slot.add(reply));
       slot.close();
     } else {
-      await this.#serve(message, model, cancellation, (reply) => this.#call.send(reply));
+      await this.#serve(running, (reply) => this.#call.send(reply));
     }
+    if (trace !== undefined) endTrace(trace);
     this.#running.delete(cancellation);
     this.#finishIfDone();
+  }
+
+  #startTrace(model: ServedModel, readMs: number): RequestTrace | undefined {
+    const { tracing } = this.#parts.server;
+    return tracing.isOn ? startTrace(tracing, model.name, this.#call.metadata, readMs) : undefined;
   }
 
   #tryModel(message: InferRequestMessage): ServedModel | ServerError {
@@ -79,19 +98,14 @@ class InferStream implements StreamHandler {
   }
 
   /** Never throws: what goes wrong becomes a message or the status of the call. */
-  async #serve(
-    message: InferRequestMessage,
-    model: ServedModel | ServerError,
-    cancellation: Cancellation,
-    send: Send,
-  ): Promise<void> {
+  async #serve({ message, model, cancellation, trace }: RunningInfer, send: Send): Promise<void> {
     let infer: PreparedInfer | undefined;
     const { forwardPattern, regions } = this.#parts;
     const memory = new RequestMemory(regions);
     try {
       if (model instanceof ServerError) throw model;
       const { metadata } = this.#call;
-      infer = prepareInfer(message, model, { metadata, forwardPattern, cancellation, memory });
+      infer = prepareInfer(message, model, { metadata, forwardPattern, cancellation, memory, trace });
       await this.#relay(infer, send);
     } catch (thrown) {
       const error = ServerError.from(thrown);
@@ -115,6 +129,7 @@ class InferStream implements StreamHandler {
         response.error === undefined
           ? codec.encodeOnStream(response, infer)
           : codec.encodeFailure(response.error, infer, response.final);
+      infer.request.trace?.mark("GRPC_SEND_START", performance.now());
       const behind = send(reply);
       if (behind !== undefined) await behind;
     }

@@ -1,4 +1,4 @@
-/** RPCs for log and trace settings. */
+/** The RPC for log settings. */
 import type { LogSettings, ModelServer } from "../../core/model-server.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { MessageTypes } from "./messages.ts";
@@ -18,9 +18,6 @@ export function settingsEntries(server: ModelServer, types: MessageTypes): reado
       const changes = logChanges(settings);
       const isRead = Object.keys(changes).length === 0;
       return { settings: settingsMessage(isRead ? server.logSettings() : server.updateLogSettings(changes)) };
-    }),
-    unaryEntry(types, "TraceSetting", "trace", () => {
-      throw new ServerError("unavailable", "the server does not support tracing");
     }),
   ];
 }

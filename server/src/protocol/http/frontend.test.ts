@@ -65,6 +65,7 @@ class FakeServer {
       name: "fake",
       version: "0",
       extensions: [],
+      tracing: { isOn: false },
       ready: () => true,
       modelReady: (name: string) => this.#models.has(name),
       model: (name: string) => {

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ModelServer } from "../../core/model-server.ts";
+import type { RequestTrace } from "../../core/request-trace.ts";
 import type { Logger } from "../../observe/log.ts";
 import { BodyBudget, defaultBodyBudget } from "../body-budget.ts";
 import { type BoundAddress, listen } from "../http-listener.ts";
@@ -135,6 +136,7 @@ class HttpListener {
     response.sendDate = false;
     response.on("close", () => {
       if (!response.writableFinished) call.abort();
+      if (call.trace !== undefined) endTrace(call.trace);
       call.release();
       if (this.#isDraining) this.#lastUseMs = performance.now();
     });
@@ -143,6 +145,7 @@ class HttpListener {
 
   async #answer(call: NodeCall, response: ServerResponse): Promise<void> {
     const reply = await this.#api.handle(call);
+    call.trace?.mark("HTTP_SEND_START", performance.now());
     if (response.destroyed) return;
     if (this.#isDraining) response.shouldKeepAlive = false;
     if ("chunks" in reply) await sendStream(response, reply, call.signal);
@@ -154,4 +157,10 @@ class HttpListener {
     if (!(error instanceof BodyAborted)) this.#log.error("http", `${call.method} ${call.path}: ${describe(error)}`);
     response.destroy();
   }
+}
+
+/** The connection has taken the answer, or is gone. */
+function endTrace(trace: RequestTrace): void {
+  trace.mark("HTTP_SEND_END", performance.now());
+  trace.end();
 }

@@ -13,6 +13,7 @@ import { type InferCodec, MAX_BYTES_AT_ONCE } from "./infer-codec.ts";
 import { JSON_LIMITS, jsonFailure } from "./json-access.ts";
 import { LoopTurn } from "./loop-turn.ts";
 import { runAtOnce, runInTurns } from "./slices.ts";
+import { startTrace } from "./start-trace.ts";
 import { errorBody } from "./status.ts";
 
 const EVENT_STREAM = "text/event-stream; charset=utf-8";
@@ -81,7 +82,9 @@ export class GenerateHandler {
     if (encoding !== "" && encoding !== "identity") {
       throw new ServerError("invalid_argument", "Unsupported content-encoding, only 'identity' is supported.");
     }
+    if (this.#server.tracing.isOn) startTrace(this.#server.tracing, served.name, call);
     const { bytes, size } = await call.body(this.#maxInputBytes);
+    call.trace?.mark("HTTP_RECV_END", performance.now());
     if (size > this.#maxInputBytes) {
       throw new ServerError(
         "invalid_argument",

@@ -14,6 +14,7 @@ import { RegionHandlers } from "./regions.ts";
 import { type RestrictedApi, type RestrictedGroup, Restrictions } from "./restricted.ts";
 import { matchRoute, type RouteMatch, type RouteName } from "./router.ts";
 import { statusOf } from "./status.ts";
+import { TraceHandlers } from "./trace-settings.ts";
 import { expectVersion } from "./version.ts";
 
 export interface HttpApiOptions extends InferOptions {
@@ -87,7 +88,7 @@ function createRoutes(
   const text: ContentType = "text/plain";
   const json: ContentType = "application/json";
   const memory = new RegionHandlers(regions, options.maxInputBytes);
-  const refuseTracing: Handler = () => manage.refuseTracing();
+  const trace = new TraceHandlers(server, options.maxInputBytes);
   return {
     live: { api: "health", errorType: text, get: () => manage.live() },
     ready: { api: "health", errorType: text, get: () => manage.ready() },
@@ -108,7 +109,12 @@ function createRoutes(
       errorType: json,
       post: (match, call) => generate.generateStream(match.model, match.version, call),
     },
-    traceSetting: { api: "trace", errorType: json, get: refuseTracing, post: refuseTracing },
+    traceSetting: {
+      api: "trace",
+      errorType: json,
+      get: (match) => trace.read(match),
+      post: (match, call) => trace.update(match, call),
+    },
     logging: {
       api: "logging",
       errorType: json,

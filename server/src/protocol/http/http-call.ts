@@ -1,4 +1,5 @@
 /** One request as handlers see it: Node's HTTP behind a small interface, so that they run without a socket. */
+import type { RequestTrace, TraceHeaders } from "../../core/request-trace.ts";
 import type { ContentType } from "./http-reply.ts";
 
 export interface HttpBody {
@@ -7,7 +8,7 @@ export interface HttpBody {
   readonly size: number;
 }
 
-export interface HttpCall {
+export interface HttpCall extends TraceHeaders {
   readonly method: string;
   /** Path as sent: not decoded, without the query. */
   readonly path: string;
@@ -17,6 +18,8 @@ export interface HttpCall {
   readonly arrivalMs: number;
   /** Content type of an error raised now. Handlers move it on as the request proceeds. */
   errorType: ContentType;
+  /** Set by the handler that samples the request; the front end ends it with the answer. */
+  trace: RequestTrace | undefined;
   /** Aborted when the client is gone. Made when first asked for. */
   readonly signal: AbortSignal;
   /** Whether `signal` is aborted; does not make it. */

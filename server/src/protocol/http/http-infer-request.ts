@@ -1,6 +1,7 @@
 /** The `InferRequest` of an HTTP call. Its signal is the call's, which is made only when somebody listens. */
 import type { InferRequest, ParameterValue, RequestOrigin, SequenceInfo } from "../../core/infer-request.ts";
 import { NO_PARAMETERS, NO_SEQUENCE } from "../../core/infer-request.ts";
+import type { RequestTrace } from "../../core/request-trace.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { OutputTarget } from "../request-memory.ts";
 import type { HttpCall } from "./http-call.ts";
@@ -59,6 +60,7 @@ export class HttpInferRequest implements InferRequest, RequestOrigin {
   readonly priority: number;
   readonly timeoutUs: number;
   readonly arrivalMs: number;
+  readonly trace: RequestTrace | undefined;
   readonly isLast = true;
   readonly #call: HttpCall;
 
@@ -73,6 +75,7 @@ export class HttpInferRequest implements InferRequest, RequestOrigin {
     this.priority = decoded.priority;
     this.timeoutUs = decoded.timeoutUs;
     this.arrivalMs = call.arrivalMs;
+    this.trace = call.trace;
     this.#call = call;
   }
 

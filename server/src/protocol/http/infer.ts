@@ -16,6 +16,7 @@ import { bytesReply, errorReply, type HttpReply } from "./http-reply.ts";
 import type { InferCodec } from "./infer-codec.ts";
 import { LoopTurn } from "./loop-turn.ts";
 import { decodeRawInfer } from "./raw-infer.ts";
+import { startTrace } from "./start-trace.ts";
 
 const HEADER_LENGTH = "inference-header-content-length";
 const SIGNED_DIGITS = /^[+-]?[0-9]+$/;
@@ -65,6 +66,7 @@ export class InferHandler {
     if (requestEncoding(call.header("content-encoding")) === undefined) {
       return errorReply(501, "text/plain", "Unsupported compression type", ["Accept-Encoding", "gzip, deflate"]);
     }
+    if (this.#server.tracing.isOn) startTrace(this.#server.tracing, served.name, call);
     const decoded = await this.#decode(call, served, memory);
     const response = await this.#infer(new HttpInferRequest(model, version, decoded, call), served, call);
     const wanted = memory.isUsed ? { forms: decoded.forms, defaultForm: decoded.defaultForm, memory } : decoded;
@@ -77,6 +79,7 @@ export class InferHandler {
     const lengthText = call.header(HEADER_LENGTH);
     const isBinary = lengthText !== undefined && lengthText !== "0";
     const body = await call.body(isBinary ? MAX_HTTP_BINARY_BODY_BYTES : maxInputBytes);
+    call.trace?.mark("HTTP_RECV_END", performance.now());
     const encoding = requestEncoding(call.header("content-encoding")) ?? "identity";
     const bytes = encoding === "identity" ? body.bytes : await inflateBody(body.bytes, encoding, maxInputBytes);
     if (bytes !== body.bytes) call.hold(bytes.length);

@@ -92,10 +92,6 @@ export class ManageHandlers {
   async updateLogging(call: HttpCall): Promise<HttpReply> {
     return jsonReply(this.#server.updateLogSettings(logChanges(await readObject(call, this.#maxInputBytes, false))));
   }
-
-  refuseTracing(): never {
-    throw new ServerError("unavailable", "the server does not support tracing");
-  }
 }
 
 function refuseRepository(repository: string): void {

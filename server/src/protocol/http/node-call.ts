@@ -1,6 +1,7 @@
 /** An `HttpCall` over Node's request and response. */
 import type { IncomingMessage } from "node:http";
 import { Cancellation } from "../../core/cancellation.ts";
+import type { RequestTrace } from "../../core/request-trace.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { BodyBudget } from "../body-budget.ts";
 import type { HttpBody, HttpCall } from "./http-call.ts";
@@ -12,6 +13,7 @@ export class NodeCall implements HttpCall {
   readonly path: string;
   readonly arrivalMs: number;
   errorType: ContentType = "text/plain";
+  trace: RequestTrace | undefined;
   readonly #request: IncomingMessage;
   readonly #cancellation = new Cancellation();
   readonly #budget: BodyBudget;

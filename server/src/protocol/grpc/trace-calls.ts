@@ -1,0 +1,23 @@
+/** The traces of inference requests over gRPC: whether one is sampled, and how it ends. */
+import type { IncomingHttpHeaders } from "node:http2";
+import type { ModelServer } from "../../core/model-server.ts";
+import type { RequestTrace } from "../../core/request-trace.ts";
+
+/** `readMs`: when the message was there to be read. Undefined when the request is not sampled. */
+export function startTrace(
+  tracing: ModelServer["tracing"],
+  modelName: string,
+  metadata: IncomingHttpHeaders,
+  readMs: number,
+): RequestTrace | undefined {
+  const trace = tracing.start(modelName, { header: (name) => metadata[name]?.toString() });
+  trace?.mark("GRPC_WAITREAD_START", readMs);
+  trace?.mark("GRPC_WAITREAD_END", performance.now());
+  return trace;
+}
+
+/** The answer is out, or the client is gone. */
+export function endTrace(trace: RequestTrace): void {
+  trace.mark("GRPC_SEND_END", performance.now());
+  trace.end();
+}
