@@ -43,3 +43,19 @@ test("ReplyBatch tells of a reply that cannot be sent, and sends the others", as
   assert.equal(failures.length, 1);
   close();
 });
+
+test("ReplyBatch sends a large reply at once", async () => {
+  const batch = new ReplyBatch((error) => assert.fail(String(error)));
+  const isSent: boolean[] = [];
+  const server = createServer((request, response) => {
+    batch.add(response, bytesReply("text/plain", [Buffer.alloc(Number(request.url?.slice(1)))]));
+    isSent.push(response.headersSent);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  for (const size of [16_384, 16_385]) {
+    assert.equal((await (await fetch(`${url}/${size}`)).arrayBuffer()).byteLength, size);
+  }
+  assert.deepEqual(isSent, [false, true]);
+  server.close();
+});
