@@ -10,8 +10,9 @@ import type { EngineSpec } from "./engine/engine-spec.ts";
 import { HOST_SOCKET_FD } from "./engine/host/host-process.ts";
 import { serveEngine } from "./engine/host/serve-engine.ts";
 import type { StepRunner } from "./engine/step-runner.ts";
+import { openModelFiles } from "./formats/model-files.ts";
 import type { DecoderConfig } from "./models/decoder-config.ts";
-import { readDecoderConfig } from "./models/parse-decoder-config.ts";
+import { parseDecoderConfig } from "./models/parse-decoder-config.ts";
 
 /** Tokens of a cache block: small blocks waste little on short sequences and share short prefixes. */
 const BLOCK_SIZE = 16;
@@ -21,14 +22,19 @@ const MEMORY_SHARE = 0.25;
 const DEFAULT_CACHE_TOKENS = 32_768;
 
 async function createRunner(spec: EngineSpec): Promise<StepRunner> {
-  const { config } = await readDecoderConfig(spec.modelDir);
-  const tokens = spec.kvCacheTokens > 0 ? spec.kvCacheTokens : defaultCacheTokens(config);
+  const tokens = spec.kvCacheTokens > 0 ? spec.kvCacheTokens : defaultCacheTokens(await readConfig(spec.modelDir));
   return createDecoderRunner({
     modelDir: spec.modelDir,
     blockSize: BLOCK_SIZE,
     numBlocks: Math.max(2, Math.floor(tokens / BLOCK_SIZE)),
     numThreads: spec.numThreads > 0 ? spec.numThreads : undefined,
   });
+}
+
+async function readConfig(modelDir: string): Promise<DecoderConfig> {
+  const { files, tensors } = await openModelFiles(modelDir);
+  await tensors.close();
+  return parseDecoderConfig(files).config;
 }
 
 function defaultCacheTokens(config: DecoderConfig): number {

@@ -1,28 +1,31 @@
-/** Runs a decoder from a Hugging Face folder on the CPU: weights, paged cache, and one graph per step. */
-import type { FloatType } from "../device/cpu/convert-elements.ts";
+/** Runs a decoder from its files on the CPU: weights, paged cache, and one graph per step. */
+import type { WeightType } from "../device/cpu/convert-elements.ts";
 import { CpuBuffer } from "../device/cpu/cpu-buffer.ts";
 import { CpuDevice } from "../device/cpu/cpu-device.ts";
 import { CpuGraph } from "../device/cpu/cpu-graph.ts";
 import { byteSize } from "../device/cpu/cpu-tensor.ts";
-import { openSafetensors } from "../formats/safetensors.ts";
+import { type ModelFiles, openModelFiles } from "../formats/model-files.ts";
 import { type DecoderModel, numDecoderTensors, recordDecoder } from "../models/decoder.ts";
 import type { LayerCache } from "../models/decoder-attention.ts";
 import type { DecoderConfig } from "../models/decoder-config.ts";
 import { type DecoderWeights, loadDecoderWeights } from "../models/decoder-weights.ts";
-import { type ParsedDecoder, readDecoderConfig } from "../models/parse-decoder-config.ts";
-import { type RopeFactors, ropeFactors } from "../models/rope-factors.ts";
+import { parseDecoderConfig } from "../models/parse-decoder-config.ts";
+import { ropeFactors } from "../models/rope-factors.ts";
 import { checkStep } from "./check-step.ts";
 import type { StepInput, StepRunner } from "./step-runner.ts";
 
 export interface DecoderRunnerOptions {
-  /** Folder with config.json and the safetensors files. */
+  /** Folder with config.json and the weights, or a GGUF file. */
   readonly modelDir: string;
   readonly numBlocks: number;
   readonly blockSize: number;
   /** Undefined: as many as there are idle processors. */
   readonly numThreads?: number | undefined;
-  /** Type of the matrices in memory. "f32" computes all in f32; the others round activations as well. */
-  readonly weightType?: FloatType | undefined;
+  /**
+   * Type of the matrices in memory; undefined: blocks as they are stored, floats as f32. "f32" computes all in f32; the
+   * others round activations as well.
+   */
+  readonly weightType?: WeightType | undefined;
   readonly cacheType?: "f32" | "f16" | undefined;
   /** Longest sequence, at most what the model allows, which is the default. Some models turn short ones otherwise. */
   readonly maxPositions?: number | undefined;
@@ -42,14 +45,23 @@ export async function createDecoderRunner(options: DecoderRunnerOptions): Promis
   expectCount("numBlocks", options.numBlocks);
   expectCount("blockSize", options.blockSize);
   if (options.maxPositions !== undefined) expectCount("maxPositions", options.maxPositions);
-  const parsed = await readDecoderConfig(options.modelDir);
+  const model = await openModelFiles(options.modelDir);
+  try {
+    return await loadRunner(model, options);
+  } finally {
+    await model.tensors.close();
+  }
+}
+
+async function loadRunner({ files, tensors }: ModelFiles, options: DecoderRunnerOptions): Promise<DecoderCpuRunner> {
+  const parsed = parseDecoderConfig(files);
   const { config } = parsed;
   const maxPositions = Math.min(config.maxPositions, options.maxPositions ?? config.maxPositions);
   const ropes = config.ropes.map((rope) => ropeFactors(rope, maxPositions));
   const device = new CpuDevice({ numThreads: options.numThreads });
   let weights: DecoderWeights | undefined;
   try {
-    weights = await loadWeights(device, parsed, ropes, options);
+    weights = await loadDecoderWeights(device, parsed, tensors, options.weightType, ropes);
     const ropeMagnitudes = ropes.map(({ magnitude }) => magnitude);
     return new DecoderCpuRunner(device, { config, weights, ropeMagnitudes }, { ...options, maxPositions });
   } catch (error) {
@@ -158,20 +170,6 @@ export class DecoderCpuRunner implements StepRunner {
     this.#cache.close();
     this.#model.weights.close();
     await this.#device.close();
-  }
-}
-
-async function loadWeights(
-  device: CpuDevice,
-  parsed: ParsedDecoder,
-  ropes: readonly RopeFactors[],
-  { modelDir, weightType }: DecoderRunnerOptions,
-): Promise<DecoderWeights> {
-  const files = await openSafetensors(modelDir);
-  try {
-    return await loadDecoderWeights(device, parsed, files, weightType ?? "f32", ropes);
-  } finally {
-    await files.close();
   }
 }
 

@@ -1,12 +1,13 @@
 /** Loads the weights of a decoder to the CPU device: reads, converts and places what weight-plan.ts describes. */
-import { convertElements, type FloatType } from "../device/cpu/convert-elements.ts";
+import { convertElements, type WeightType } from "../device/cpu/convert-elements.ts";
 import { CpuBuffer, type CpuTensorSpec } from "../device/cpu/cpu-buffer.ts";
 import type { CpuDevice } from "../device/cpu/cpu-device.ts";
 import { CPU_TYPE_BYTES, type CpuTensor } from "../device/cpu/cpu-tensor.ts";
-import type { Safetensors } from "../formats/safetensors.ts";
+import type { TensorSource } from "../formats/tensor-source.ts";
 import type { ParsedDecoder } from "./parse-decoder-config.ts";
 import type { RopeFactors } from "./rope-factors.ts";
 import { describeWeights, findPrefix, type ModelWeights, type WeightPlan, type WeightSource } from "./weight-plan.ts";
+import { chooseType, isBlockType, weightTypeOf } from "./weight-types.ts";
 
 export interface DecoderWeights extends ModelWeights<CpuTensor> {
   /** Divisors of the frequencies of each rope; undefined where none changes. */
@@ -15,21 +16,30 @@ export interface DecoderWeights extends ModelWeights<CpuTensor> {
   close(): void;
 }
 
-/** Read, converted and copied at a time: bounds what loading needs beside the weights themselves. */
-const PIECE_BYTES: number = 8 << 20;
+/** Read, converted and copied at a time: bounds what loading needs beside the weights themselves. Whole blocks. */
+const PIECE_ELEMENTS: number = 4 << 20;
 
-/** @throws Error naming a tensor that is missing or has another shape than the config says */
+/** A plan and the type in which its tensor is kept. */
+interface TypedPlan extends WeightPlan {
+  readonly type: WeightType;
+}
+
+/**
+ * `matrixType` is undefined for: as the files have them.
+ * @throws Error naming a tensor that is missing or has another shape than the config says
+ */
 export async function loadDecoderWeights(
   device: CpuDevice,
   { config, weights: names }: ParsedDecoder,
-  files: Safetensors,
-  matrixType: FloatType,
+  files: TensorSource,
+  matrixType: WeightType | undefined,
   ropes: readonly RopeFactors[],
 ): Promise<DecoderWeights> {
   const prefix = findPrefix(names, (tensor) => files.tensors.has(tensor));
-  const plans: WeightPlan[] = [];
-  describeWeights(config, names, matrixType, prefix, (plan) => plans.push(plan));
-  for (const plan of plans) checkSources(plan, files);
+  const plans: TypedPlan[] = [];
+  describeWeights(config, names, prefix, (plan) =>
+    plans.push({ ...plan, type: chooseType(plan, checkSources(plan, files), matrixType) }),
+  );
   const divisors = ropes.flatMap((rope) => rope.divisors ?? []);
   const divisorSpecs = divisors.map(({ length }): CpuTensorSpec => ({ type: "f32", shape: [length] }));
   const buffer = new CpuBuffer(device, [...plans, ...divisorSpecs]);
@@ -39,7 +49,7 @@ export async function loadDecoderWeights(
     let next = 0;
     const nextTensor = (): CpuTensor => at(buffer.tensors, next++);
     return {
-      ...describeWeights(config, names, matrixType, prefix, nextTensor),
+      ...describeWeights(config, names, prefix, nextTensor),
       ropeDivisors: ropes.map((rope) => (rope.divisors === undefined ? undefined : nextTensor())),
       numBytes: buffer.numBytes,
       close: () => buffer.close(),
@@ -50,26 +60,28 @@ export async function loadDecoderWeights(
   }
 }
 
-function checkSources(plan: WeightPlan, files: Safetensors): void {
-  for (const { name, shape } of plan.sources) {
-    const range = files.tensors.get(name);
-    if (range === undefined) throw new Error(`the weights lack tensor "${name}" [${shape.join(", ")}]`);
-    if (floatTypeOf(range.dtype) === undefined)
-      throw new Error(`tensor "${name}": expected F32, F16 or BF16, got ${range.dtype}`);
-    if (range.shape.length !== shape.length || !shape.every((size, i) => size === range.shape[i])) {
+/** The types of the sources, once they have proved to be there and to be of the shape that the config says. */
+function checkSources(plan: WeightPlan, files: TensorSource): readonly WeightType[] {
+  return plan.sources.map(({ name, shape }) => {
+    const stored = files.tensors.get(name);
+    if (stored === undefined) throw new Error(`the weights lack tensor "${name}" [${shape.join(", ")}]`);
+    const type = weightTypeOf(stored.dtype);
+    if (type === undefined) throw new Error(`tensor "${name}": expected F32, F16 or BF16, got ${stored.dtype}`);
+    if (stored.shape.length !== shape.length || !shape.every((size, i) => size === stored.shape[i])) {
       throw new Error(
-        `tensor "${name}": expected [${shape.join(", ")}] from the config, got [${range.shape.join(", ")}]`,
+        `tensor "${name}": expected [${shape.join(", ")}] from the config, got [${stored.shape.join(", ")}]`,
       );
     }
-  }
+    return type;
+  });
 }
 
 async function fill(
   device: CpuDevice,
   buffer: CpuBuffer,
   tensor: CpuTensor,
-  plan: WeightPlan,
-  files: Safetensors,
+  plan: TypedPlan,
+  files: TensorSource,
 ): Promise<void> {
   let written = 0;
   const write = (elements: Uint8Array): void => {
@@ -77,26 +89,28 @@ async function fill(
     written += elements.byteLength;
   };
   for (const source of plan.sources) {
-    const range = files.tensors.get(source.name);
-    const from = range && floatTypeOf(range.dtype);
-    if (range === undefined || from === undefined) throw new Error(`tensor "${source.name}" went away`);
-    // What is transposed is read whole; that is one matrix.
-    const pieceBytes = source.change === "transpose" ? range.byteLength : PIECE_BYTES;
-    for (let offset = 0; offset < range.byteLength; offset += pieceBytes) {
-      const piece = new Uint8Array(Math.min(pieceBytes, range.byteLength - offset));
+    const stored = files.tensors.get(source.name);
+    const from = stored && weightTypeOf(stored.dtype);
+    if (stored === undefined || from === undefined) throw new Error(`tensor "${source.name}" went away`);
+    // What is transposed is read whole; that is one matrix. Its blocks are made behind that.
+    const pieceBytes = source.change === "transpose" ? stored.byteLength : PIECE_ELEMENTS * CPU_TYPE_BYTES[from];
+    const between = source.change === "transpose" && isBlockType(plan.type) ? "f32" : plan.type;
+    for (let offset = 0; offset < stored.byteLength; offset += pieceBytes) {
+      const piece = new Uint8Array(Math.min(pieceBytes, stored.byteLength - offset));
       await files.read(source.name, piece, offset);
-      write(change(source, convertElements(device.ggml, from, plan.type, piece), plan.type));
+      const changed = change(source, convertElements(device.ggml, from, between, piece), between);
+      write(convertElements(device.ggml, between, plan.type, changed));
     }
   }
 }
 
-function change(source: WeightSource, elements: Uint8Array, type: FloatType): Uint8Array {
+function change(source: WeightSource, elements: Uint8Array, type: WeightType): Uint8Array {
   if (source.change === "transpose") return transpose(source, elements, type);
   if (source.change === "add-one") addOne(source, elements, type);
   return elements;
 }
 
-function transpose({ shape }: WeightSource, elements: Uint8Array, type: FloatType): Uint8Array {
+function transpose({ shape }: WeightSource, elements: Uint8Array, type: WeightType): Uint8Array {
   const [rows = 0, columns = 0] = shape;
   const isWide = CPU_TYPE_BYTES[type] === 4;
   const from = isWide ? wordsOf(elements) : new Uint16Array(elements.buffer, elements.byteOffset, rows * columns);
@@ -107,7 +121,7 @@ function transpose({ shape }: WeightSource, elements: Uint8Array, type: FloatTyp
   return new Uint8Array(to.buffer);
 }
 
-function addOne({ name }: WeightSource, elements: Uint8Array, type: FloatType): void {
+function addOne({ name }: WeightSource, elements: Uint8Array, type: WeightType): void {
   if (type !== "f32") throw new Error(`tensor "${name}": one is added to f32 only, not to ${type}`);
   const { buffer, byteOffset, byteLength } = elements;
   const values = new Float32Array(buffer, byteOffset, byteLength / 4);
@@ -116,12 +130,6 @@ function addOne({ name }: WeightSource, elements: Uint8Array, type: FloatType): 
 
 function wordsOf({ buffer, byteOffset, byteLength }: Uint8Array): Uint32Array {
   return new Uint32Array(buffer, byteOffset, byteLength / 4);
-}
-
-function floatTypeOf(dtype: string): FloatType | undefined {
-  if (dtype === "F32") return "f32";
-  if (dtype === "F16") return "f16";
-  return dtype === "BF16" ? "bf16" : undefined;
 }
 
 function at<T>(list: readonly T[], index: number): T {

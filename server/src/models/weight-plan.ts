@@ -2,14 +2,16 @@
  * Which tensors of the files make up which device tensor of a decoder. Projections that read the same rows are stacked
  * into one, which halves the products of a layer. Pure: it reads no file and knows no device.
  */
-import type { FloatType } from "../device/cpu/convert-elements.ts";
 import type { CpuShape } from "../device/cpu/cpu-buffer.ts";
 import type { ExpertNames, WeightNames } from "./architecture.ts";
 import type { DecoderConfig } from "./decoder-config.ts";
 
+/** What decides the type of a tensor: some stay exact, and a vocabulary bears fewer bits less well than a matrix. */
+export type WeightKind = "exact" | "matrix" | "vocabulary";
+
 /** One device tensor and the file tensors whose elements follow each other in it. */
 export interface WeightPlan {
-  readonly type: FloatType;
+  readonly kind: WeightKind;
   readonly shape: CpuShape;
   readonly sources: readonly WeightSource[];
 }
@@ -70,12 +72,11 @@ export interface ModelWeights<T> {
 export function describeWeights<T>(
   config: DecoderConfig,
   names: WeightNames,
-  matrixType: FloatType,
   prefix: string,
   make: (plan: WeightPlan) => T,
 ): ModelWeights<T> {
   const { hiddenSize, vocabSize, maxPositions } = config;
-  const plans = new Plans(config, names, matrixType, make);
+  const plans = new Plans(config, names, make);
   const embedding = plans.table(`${prefix}${names.embedding}`, vocabSize);
   const output = [`${names.output}`] as const;
   return {
@@ -84,7 +85,7 @@ export function describeWeights<T>(
     layers: config.layers.map((_, i) => describeLayer(plans, i, prefix + names.layer.replace("#", String(i)))),
     norm: plans.norm(`${prefix}${names.norm}`),
     output: {
-      weight: config.tieWordEmbeddings ? embedding : plans.matrix(output, [vocabSize], hiddenSize),
+      weight: config.tieWordEmbeddings ? embedding : plans.matrix(output, [vocabSize], hiddenSize, "vocabulary"),
       bias: config.biases.output ? plans.vector(output.map((name) => [`${name}.bias`, vocabSize])) : undefined,
     },
   };
@@ -99,27 +100,25 @@ export function findPrefix(names: WeightNames, has: (tensor: string) => boolean)
 class Plans<T> {
   readonly config: DecoderConfig;
   readonly names: WeightNames;
-  readonly #matrixType: FloatType;
   readonly #make: (plan: WeightPlan) => T;
 
-  constructor(config: DecoderConfig, names: WeightNames, matrixType: FloatType, make: (plan: WeightPlan) => T) {
+  constructor(config: DecoderConfig, names: WeightNames, make: (plan: WeightPlan) => T) {
     this.config = config;
     this.names = names;
-    this.#matrixType = matrixType;
     this.#make = make;
   }
 
   /** Rows that are looked up; never transposed. */
   table(name: string, rows: number): T {
     const shape = [rows, this.config.hiddenSize] as const;
-    return this.#make({ type: this.#matrixType, shape, sources: [source(`${name}.weight`, shape)] });
+    return this.#make({ kind: "vocabulary", shape, sources: [source(`${name}.weight`, shape)] });
   }
 
   /** Modules whose rows are stacked. */
-  matrix(names: readonly string[], rows: readonly number[], columns: number, type: FloatType = this.#matrixType): T {
+  matrix(names: readonly string[], rows: readonly number[], columns: number, kind: WeightKind = "matrix"): T {
     const shape = [rows.reduce((sum, count) => sum + count, 0), columns] as const;
     return this.#make({
-      type,
+      kind,
       shape,
       sources: names.map((name, i) => this.#matrixSource(name, rows[i] ?? 0, columns)),
     });
@@ -132,7 +131,7 @@ class Plans<T> {
     const sources = Array.from({ length: count }, (_, expert) =>
       names.map((name, i) => this.#matrixSource(name.replace("#", String(expert)), rows[i] ?? 0, columns)),
     );
-    return this.#make({ type: this.#matrixType, shape, sources: sources.flat() });
+    return this.#make({ kind: "matrix", shape, sources: sources.flat() });
   }
 
   linear(names: readonly string[], rows: readonly number[], columns: number, hasBias: boolean): Linear<T> {
@@ -143,12 +142,12 @@ class Plans<T> {
 
   vector(parts: readonly (readonly [name: string, length: number])[]): T {
     const shape = [parts.reduce((sum, [, length]) => sum + length, 0)] as const;
-    return this.#make({ type: "f32", shape, sources: parts.map(([name, length]) => source(name, [length])) });
+    return this.#make({ kind: "exact", shape, sources: parts.map(([name, length]) => source(name, [length])) });
   }
 
   norm(name: string): Norm<T> {
     const shape = [this.config.hiddenSize] as const;
-    const weight = this.#make({ type: "f32", shape, sources: [this.#normSource(name, shape)] });
+    const weight = this.#make({ kind: "exact", shape, sources: [this.#normSource(name, shape)] });
     return { weight, bias: this.config.norm.kind === "layer" ? this.vector([[`${name}.bias`, shape[0]]]) : undefined };
   }
 
@@ -158,7 +157,7 @@ class Plans<T> {
     const repeat = (name: string, count: number): readonly WeightSource[] =>
       Array.from({ length: count }, () => this.#normSource(name, [headDim]));
     const sources = [...repeat(queries, numHeads), ...repeat(keys, numKvHeads)];
-    return this.#make({ type: "f32", shape: [numHeads + numKvHeads, headDim], sources });
+    return this.#make({ kind: "exact", shape: [numHeads + numKvHeads, headDim], sources });
   }
 
   #normSource(name: string, shape: readonly number[]): WeightSource {
@@ -216,13 +215,13 @@ function describeExperts<T>(plans: Plans<T>, names: ExpertNames, at: string): Ex
   const hasShared = sharedIn !== undefined && sharedOut !== undefined && sharedGate !== undefined;
   return {
     // A choice between experts should not change with the type of the matrices.
-    router: plans.matrix([at + names.router], [experts?.numExperts ?? 0], hiddenSize, "f32"),
+    router: plans.matrix([at + names.router], [experts?.numExperts ?? 0], hiddenSize, "exact"),
     in: plans.experts(names.mlpIn.map(within), split(names.mlpIn, [width, width]), hiddenSize),
     out: plans.experts([at + names.mlpOut], [hiddenSize], width),
     shared: hasShared
       ? {
           mlp: describeMlp(plans, sharedIn.map(within), at + sharedOut, experts?.sharedIntermediateSize ?? 0),
-          gate: plans.matrix([at + sharedGate], [1], hiddenSize, "f32"),
+          gate: plans.matrix([at + sharedGate], [1], hiddenSize, "exact"),
         }
       : undefined,
   };

@@ -1,0 +1,55 @@
+/**
+ * Opens a model whatever it comes as: a folder of Hugging Face, quantized or not, a GGUF file or a folder that holds one,
+ * a TensorRT-LLM checkpoint. Gives the config in the words of Hugging Face and the weights under the names there.
+ */
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { openGgufModel } from "./gguf-model.ts";
+import { type HfConfigFiles, readHfConfig } from "./hf-config.ts";
+import { parseQuantizationConfig } from "./quantization-config.ts";
+import { openQuantizedTensors } from "./quantized-tensors.ts";
+import { openSafetensors } from "./safetensors.ts";
+import type { TensorSource } from "./tensor-source.ts";
+import { openTrtllmCheckpoint } from "./trtllm-checkpoint.ts";
+import { isTrtllmConfig, parseTrtllmConfig } from "./trtllm-config.ts";
+
+export interface ModelFiles {
+  /** Without what says how weights are stored: the tensors tell it. */
+  readonly files: HfConfigFiles;
+  readonly tensors: TensorSource;
+}
+
+/** @throws Error naming the file and what is wrong with it */
+export async function openModelFiles(path: string): Promise<ModelFiles> {
+  const gguf = await findGguf(path);
+  if (gguf !== undefined) {
+    const model = await openGgufModel(gguf);
+    const files = { config: model.config, generation: undefined, at: { config: gguf, generation: gguf } };
+    return { files, tensors: model };
+  }
+  const files = await readHfConfig(path);
+  const { config, at } = files;
+  if (isTrtllmConfig(config)) {
+    const parsed = parseTrtllmConfig(config, at.config);
+    return { files: { ...files, config: parsed.model }, tensors: await openTrtllmCheckpoint(path, parsed) };
+  }
+  const quantization = parseQuantizationConfig(config, at.config);
+  if (quantization === undefined) return { files, tensors: await openSafetensors(path) };
+  const plain = { ...(config as Readonly<Record<string, unknown>>), quantization_config: undefined };
+  return { files: { ...files, config: plain }, tensors: await openQuantizedTensors(path, quantization) };
+}
+
+/** The file itself, or the only one of a folder without config.json; of one in several, the first. */
+async function findGguf(path: string): Promise<string | undefined> {
+  const stats = await stat(path).catch((cause: unknown) => {
+    throw new Error(`${path}: expected a folder with a model, or a GGUF file`, { cause });
+  });
+  if (!stats.isDirectory()) return path;
+  const names = await readdir(path);
+  if (names.includes("config.json")) return undefined;
+  const found = names.filter((name) => name.endsWith(".gguf") && !/-(?!00001)\d{5}-of-\d{5}\.gguf$/.test(name));
+  const [name] = found;
+  if (name === undefined) return undefined;
+  if (found.length > 1) throw new Error(`${path}: expected one GGUF model, got ${found.sort().slice(0, 8).join(", ")}`);
+  return join(path, name);
+}
