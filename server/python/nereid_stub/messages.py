@@ -5,7 +5,7 @@ from __future__ import annotations
 from .codec import Reader, Writer
 
 # Both sides refuse to talk to another version.
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 
 # Server to stub.
 INITIALIZE, EXECUTE, CANCEL, CREDIT, CALL_RESPONSE, FINALIZE = range(1, 7)

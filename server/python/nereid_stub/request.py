@@ -31,8 +31,12 @@ class PreferredMemory:
 
 
 class InferenceTrace:
-    def __init__(self, context: str | None = None) -> None:
+    """The trace of a request. A call that is given it becomes a part of it."""
+
+    def __init__(self, context: str | None = None, key: int = 0) -> None:
         self._context = context
+        # The request it belongs to, as the server knows it; 0: none.
+        self._key = key
 
     def get_context(self):
         return self._context
@@ -72,6 +76,8 @@ class InferenceRequest:
         self._flags = flags
         self._timeout = timeout
         self._parameters = check_parameters(parameters)
+        if trace is not None and not isinstance(trace, InferenceTrace):
+            raise TypeError("trace must be an InferenceTrace, not %s" % type(trace).__name__)
         self._trace = InferenceTrace() if trace is None else trace
         self._release_flags = RELEASE_ALL
         self._sender = None
@@ -91,7 +97,7 @@ class InferenceRequest:
         self._sender = InferenceResponseSender(key, decoupled, self._wanted, reader.u8() == 1)
         self._model_name = ""
         self._model_version = -1
-        self._trace = InferenceTrace()
+        self._trace = InferenceTrace(reader.string() or None, key)
         self._release_flags = RELEASE_ALL
         return self
 
@@ -167,6 +173,7 @@ class InferenceRequest:
         for tensor in self._inputs:
             tensor._write(writer)
         writer.parameters(self._parameters if isinstance(self._parameters, dict) else {})
+        writer.u32(self._trace._key)
 
 
 def _settle(future, answer) -> None:

@@ -7,7 +7,7 @@ import { parametersJson } from "./parameters-json.ts";
 import { type FrameReader, FrameWriter } from "./wire-codec.ts";
 
 /** Both sides refuse to talk to another version. */
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
 
 const INITIALIZE = 1;
 const EXECUTE = 2;
@@ -78,6 +78,8 @@ export interface CallMessage {
   readonly outputs: readonly string[];
   readonly inputs: readonly Tensor[];
   readonly parameters: ReadonlyMap<string, ParameterValue>;
+  /** Key of the request whose trace the call belongs to; 0 = none. */
+  readonly traceKey: number;
 }
 
 export function encodeInitialize(message: InitializeMessage): Frame {
@@ -113,6 +115,7 @@ export function encodeExecute(batchId: number, requests: readonly BackendRequest
     writer.strings(outputNames);
     encodeInputs(writer, request);
     writer.u8(request.signal.aborted ? 1 : 0);
+    writer.string(request.trace?.context ?? "");
   }
   return writer.finish();
 }
@@ -173,6 +176,7 @@ export function decodeCall(reader: FrameReader): CallMessage {
     outputs: reader.strings(),
     inputs: reader.list(() => reader.tensor()),
     parameters: reader.parameters(),
+    traceKey: reader.u32(),
   };
 }
 

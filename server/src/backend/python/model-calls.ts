@@ -1,6 +1,7 @@
 /** Calls from a Python model to other models of the server: message in, messages out. Knows no process. */
 import type { InferRequest } from "../../core/infer-request.ts";
 import type { InferResponse } from "../../core/infer-response.ts";
+import type { RequestTrace } from "../../core/request-trace.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { ModelCaller } from "../backend.ts";
 import { type CallMessage, encodeCallResponse, type Frame, type StubResponse } from "./messages.ts";
@@ -19,12 +20,12 @@ export class ModelCalls {
     this.#models = models;
   }
 
-  /** Runs a call to its end; every call gets a final answer. Never rejects. */
-  async run(call: CallMessage, sink: CallSink): Promise<void> {
+  /** Runs a call to its end; every call gets a final answer. `trace`: the one that it is a part of. Never rejects. */
+  async run(call: CallMessage, sink: CallSink, trace?: RequestTrace): Promise<void> {
     const controller = new AbortController();
     this.#running.set(call.callId, controller);
     try {
-      const request = requestOf(call, controller.signal);
+      const request = requestOf(call, controller.signal, trace?.child(call.modelName));
       if (call.decoupled) await this.#forward(request, call.callId, sink);
       else sink.send(encodeCallResponse(call.callId, true, await this.#single(request)));
     } catch (thrown) {
@@ -65,7 +66,7 @@ export class ModelCalls {
   }
 }
 
-function requestOf(call: CallMessage, signal: AbortSignal): InferRequest {
+function requestOf(call: CallMessage, signal: AbortSignal, trace: RequestTrace | undefined): InferRequest {
   return {
     modelName: call.modelName,
     modelVersion: call.modelVersion < 0 ? "" : String(call.modelVersion),
@@ -79,6 +80,7 @@ function requestOf(call: CallMessage, signal: AbortSignal): InferRequest {
     signal,
     origin: { key: {}, isLast: true },
     arrivalMs: performance.now(),
+    trace,
   };
 }
 

@@ -180,7 +180,9 @@ export class PythonInstance implements ModelInstance {
 
   #called(reader: FrameReader): void {
     const stub = this.#stub();
-    if (stub !== undefined) void this.#calls.run(decodeCall(reader), stub);
+    if (stub === undefined) return;
+    const call = decodeCall(reader);
+    void this.#calls.run(call, stub, this.#inFlight.traceOf(call.traceKey));
   }
 
   #logged(reader: FrameReader): void {

@@ -1,4 +1,5 @@
 /** The requests that a process works on: their keys, cancellation and flow control. Knows no process and no batch. */
+import type { RequestTrace } from "../../core/request-trace.ts";
 import type { ServerError } from "../../core/server-error.ts";
 import type { BackendRequest } from "../backend.ts";
 import type { StubResponse } from "./messages.ts";
@@ -44,6 +45,11 @@ export class RequestsInFlight {
     target.request.signal.addEventListener("abort", onAbort, { once: true });
     this.#requests.set(key, { target, onAbort, uncredited: 0 });
     return key;
+  }
+
+  /** Undefined when the request is not traced, or has ended. */
+  traceOf(key: number): RequestTrace | undefined {
+    return this.#requests.get(key)?.target.request.trace;
   }
 
   /** Hands on what the model answered; `response` undefined is an end without a response. */
