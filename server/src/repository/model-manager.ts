@@ -156,7 +156,7 @@ export class ModelManager {
         if (this.#sources.exists(need)) this.#pollInto(polled, need, failures);
       }
     } catch (error) {
-      this.#pollFailed(name, ServerError.from(error), failures);
+      this.#pollFailed(name, error, failures);
     }
   }
 
@@ -165,7 +165,7 @@ export class ModelManager {
     try {
       this.#options.checkEnsemble(model);
     } catch (error) {
-      this.#pollFailed(name, ServerError.from(error), failures);
+      this.#pollFailed(name, error, failures);
       return;
     }
     await this.#loadPolled(model, { isExplicit, isOverridden: false, folder: undefined }).catch((error: unknown) => {
@@ -173,8 +173,10 @@ export class ModelManager {
     });
   }
 
-  #pollFailed(name: string, error: ServerError, failures: Map<string, ServerError>): void {
-    this.#options.log.error("model_repository", `Poll failed for model directory '${name}': ${error.message}`);
+  #pollFailed(name: string, thrown: unknown, failures: Map<string, ServerError>): void {
+    const error = ServerError.from(thrown);
+    const detail = thrown instanceof ServerError ? error.message : describe(thrown);
+    this.#options.log.error("model_repository", `Poll failed for model directory '${name}': ${detail}`);
     failures.set(name, error);
   }
 
@@ -247,7 +249,7 @@ export class ModelManager {
         return await this.#options.load(model, version);
       } catch (thrown) {
         const error = ServerError.from(thrown);
-        if (!(thrown instanceof ServerError)) log.error("model_lifecycle", String((thrown as Error)?.stack ?? thrown));
+        if (!(thrown instanceof ServerError)) log.error("model_lifecycle", describe(thrown));
         log.error(
           "model_lifecycle",
           `failed to load '${name}' version ${version}: ${ERROR_CODE_NAMES[error.code]}: ${error.message}`,
@@ -348,4 +350,9 @@ function polledConfig(polled: ReadonlyMap<string, PolledModel>, name: string): M
   const model = polled.get(name);
   if (model === undefined) throw new Error(`model '${name}' was not polled`);
   return model.config;
+}
+
+/** For the log: what nobody foresaw, with its place. */
+function describe(thrown: unknown): string {
+  return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
 }
