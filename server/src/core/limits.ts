@@ -31,6 +31,8 @@ export const MAX_LLM_BEAMS = 64;
 export const MAX_LLM_TOP_LOG_PROBS = 100;
 /** Logits that one LLM request may ask back: they are held until they are sent. */
 export const MAX_LLM_LOGITS_BYTES: number = 256 * 1024 * 1024;
+/** Logits that all requests in one engine may ask back together. */
+export const MAX_ENGINE_LOGITS_BYTES: number = 512 * 1024 * 1024;
 /** Sequences that one row of an LLM request may ask for. */
 export const MAX_LLM_RETURN_SEQUENCES = 256;
 /** Schema, expression or grammar of one LLM request. */

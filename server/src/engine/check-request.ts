@@ -81,22 +81,24 @@ function checkGuide({ guide }: GenerateRequest): void {
 
 /** Rows of logits are kept until they are sent. */
 function checkLogits(request: GenerateRequest, limits: RequestLimits): void {
-  within(
-    "the number of top log-probabilities",
-    request.topLogProbs,
-    0,
-    Math.min(MAX_LLM_TOP_LOG_PROBS, limits.vocabSize),
-  );
-  const numPrompt = request.promptTokens.length;
-  const numNew = Math.min(request.maxTokens, limits.maxSequenceLength - numPrompt) * request.beamWidth;
-  const numRows = (request.contextLogits ? numPrompt : 0) + (request.generationLogits ? numNew : 0);
-  const bytes = numRows * limits.vocabSize * Float32Array.BYTES_PER_ELEMENT;
+  const mostTop = Math.min(MAX_LLM_TOP_LOG_PROBS, limits.vocabSize);
+  within("the number of top log-probabilities", request.topLogProbs, 0, mostTop);
+  const bytes = logitsBytes(request, limits);
   if (bytes > MAX_LLM_LOGITS_BYTES) {
+    const numRows = bytes / limits.vocabSize / Float32Array.BYTES_PER_ELEMENT;
     refuse(
       `the logits asked for take ${bytes} bytes (${numRows} rows of ${limits.vocabSize}), expected at most ` +
         `${MAX_LLM_LOGITS_BYTES}: ask for fewer tokens`,
     );
   }
+}
+
+/** Of all the rows of logits that a request may get back. */
+export function logitsBytes(request: GenerateRequest, limits: RequestLimits): number {
+  const numPrompt = request.promptTokens.length;
+  const numNew = Math.min(request.maxTokens, limits.maxSequenceLength - numPrompt) * request.beamWidth;
+  const numRows = (request.contextLogits ? numPrompt : 0) + (request.generationLogits ? numNew : 0);
+  return numRows * limits.vocabSize * Float32Array.BYTES_PER_ELEMENT;
 }
 
 function checkTokens(request: GenerateRequest, limits: RequestLimits): void {

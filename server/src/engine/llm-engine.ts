@@ -2,10 +2,11 @@
  * The step loop: plan, run, sample, hand out. Requests join and leave between steps. It knows tokens only: no text, no
  * tensors, no protocol, and of the device only that it runs steps.
  */
+import { MAX_ENGINE_LOGITS_BYTES } from "../core/limits.ts";
 import { ServerError } from "../core/server-error.ts";
 import { admitRequest } from "./admit-request.ts";
 import type { BeamGroup } from "./beam-group.ts";
-import { checkRequest, type RequestLimits } from "./check-request.ts";
+import { checkRequest, logitsBytes, type RequestLimits } from "./check-request.ts";
 import { ChunkQueue } from "./chunk-queue.ts";
 import type { EngineServices } from "./engine-services.ts";
 import { type EngineStats, ZERO_STATS } from "./engine-stats.ts";
@@ -53,6 +54,8 @@ export class LlmEngine implements Generator {
   readonly #services: EngineServices;
   /** Sequences whose guide is being prepared: the planner does not know them yet. */
   readonly #preparing = new Set<Sequence>();
+  /** By request that asked for logits: how many bytes of them it may get. */
+  readonly #logitsBytes = new Map<Sequence, number>();
   /** Beam searches whose beams have all offered their scores in this step. */
   readonly #complete: BeamGroup[] = [];
   readonly #stats: EngineStats;
@@ -113,13 +116,29 @@ export class LlmEngine implements Generator {
         },
       );
     }
+    const bytes = this.#reserveLogits(request);
     const { blockSize, numBlocks } = this.#runner;
     const limits = { ...this.limits, blockSize, numBlocks, maxSequences: this.#config.maxSequences };
     const sequence = admitRequest(request, sink, limits, this.#services);
+    if (bytes > 0) this.#logitsBytes.set(sequence, bytes);
     sequence.arrivalNs = nowNs();
     if (request.guide === undefined) this.#start(sequence);
     else void this.#prepareGuide(sequence);
     return sequence;
+  }
+
+  /** Bytes of logits that a new request may get. @throws ServerError while others take too many */
+  #reserveLogits(request: GenerateRequest): number {
+    const bytes = logitsBytes(request, this.limits);
+    if (bytes === 0) return 0;
+    let total = bytes;
+    for (const other of this.#logitsBytes.values()) total += other;
+    if (total <= MAX_ENGINE_LOGITS_BYTES) return bytes;
+    throw new ServerError(
+      "unavailable",
+      `the requests under way ask for ${total - bytes} bytes of logits, ${bytes} more would exceed ` +
+        `${MAX_ENGINE_LOGITS_BYTES}: try again later`,
+    );
   }
 
   #start(sequence: Sequence): void {
@@ -134,6 +153,7 @@ export class LlmEngine implements Generator {
       const { guide } = sequence.request;
       if (guide !== undefined) sequence.guide = await this.#services.guides?.open(guide, sequence.endIds);
     } catch (error) {
+      this.#logitsBytes.delete(sequence);
       if (this.#preparing.delete(sequence)) sequence.sink.failed(ServerError.from(error));
       this.#onTurn();
       return;
@@ -258,6 +278,7 @@ export class LlmEngine implements Generator {
   #advance(group: BeamGroup, now: number): void {
     if (group.isOver || group.leader.cancelled || !group.advance(this.#planner, now)) return;
     const { reason, usage } = group.finish(this.#planner);
+    this.#logitsBytes.delete(group.leader);
     this.#countTokens(usage);
     group.leader.sink.finished(reason, usage);
   }
@@ -272,6 +293,7 @@ export class LlmEngine implements Generator {
   /** With all the beams it belongs to. */
   #remove(sequence: Sequence): void {
     this.#preparing.delete(sequence);
+    this.#logitsBytes.delete(sequence.group?.leader ?? sequence);
     if (sequence.group === undefined) this.#planner.remove(sequence);
     else sequence.group.remove(this.#planner);
     sequence.guide?.close();

@@ -268,5 +268,13 @@ test("what would take too much memory or makes no sense is refused", async () =>
     collect(wide.generate(request([1], { generationLogits: true, maxTokens: 23 }))),
     /the logits asked for take 276000000 bytes \(23 rows of 3000000\), expected at most 268435456/,
   );
+  const big = { generationLogits: true, maxTokens: 20 };
+  const all = await Promise.allSettled([1, 2, 3].map((id) => collect(wide.generate(request([id], big)))));
+  assert.deepEqual(
+    all.map(({ status }) => status),
+    ["fulfilled", "fulfilled", "rejected"],
+  );
+  assert.match(String(all[2]?.status === "rejected" && all[2].reason), /480000000 bytes of logits, 240000000 more/);
+  assert.equal((await collect(wide.generate(request([4], { ...big, maxTokens: 2 })))).tokens.length, 2);
   await wide.close();
 });

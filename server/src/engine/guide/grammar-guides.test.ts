@@ -62,8 +62,13 @@ test("open() allows what fits the guide and nothing else", async (t) => {
     [{ type: "json", text: "" }, ['{"a": [1, 2.5, null]}', '[true, "b"]'], ["{", '{"a" 1}', "hello"]],
     [
       { type: "json_schema", text: SCHEMA },
-      ['{"name": "Ann", "age": 7}'],
-      ['{"name": "Ann"}', '{"age": 7, "name": "Ann"}', '{"name": "Ann", "age": "7"}'],
+      ['{"name": "Ann", "age": 7}', `{${" ".repeat(16)}"name":"Ann","age":7}`],
+      [
+        `{${" ".repeat(17)}"name":"Ann","age":7}`,
+        '{"name": "Ann"}',
+        '{"age": 7, "name": "Ann"}',
+        '{"name": "Ann", "age": "7"}',
+      ],
     ],
   ];
   for (const [guide, good, bad] of cases) {

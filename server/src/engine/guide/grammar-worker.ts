@@ -16,6 +16,8 @@ import {
 } from "./load-xgrammar.ts";
 import { readVocabulary } from "./tokenizer-vocabulary.ts";
 
+/** Blanks between two parts of a JSON text: enough to indent, too few for a small model to lose itself in. */
+const MAX_WHITESPACE = 16;
 /** Compiled grammars kept for texts to come. */
 const MAX_COMPILED = 64;
 
@@ -92,7 +94,7 @@ class GrammarWorker {
       case "json":
         return this.#compiler.compileBuiltinJSONGrammar();
       case "json_schema":
-        return this.#compiler.compileJSONSchema(grammar.text);
+        return this.#compiler.compileJSONSchema(grammar.text, true, undefined, undefined, true, MAX_WHITESPACE);
       case "ebnf":
         return this.#compiler.compileGrammar(grammar.text);
       case "regex": {

@@ -23,7 +23,15 @@ export interface XGrammar {
 
 export interface XGrammarCompiler {
   compileBuiltinJSONGrammar(): Promise<XGrammarCompiled>;
-  compileJSONSchema(schema: string): Promise<XGrammarCompiled>;
+  /** Without an indent and separators of its own; `isStrict` allows no properties beside those of the schema. */
+  compileJSONSchema(
+    schema: string,
+    isAnyWhitespaceAllowed: boolean,
+    indent: undefined,
+    separators: undefined,
+    isStrict: boolean,
+    maxWhitespace: number,
+  ): Promise<XGrammarCompiled>;
   compileGrammar(ebnf: string): Promise<XGrammarCompiled>;
   compileStructuralTag(tag: unknown): Promise<XGrammarCompiled>;
 }

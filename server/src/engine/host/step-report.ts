@@ -123,12 +123,14 @@ export function deliverReport(frame: FrameReader, sinkOf: (id: number) => Sequen
   for (let left = frame.int(); left > 0; left--) {
     const sink = sinkOf(frame.int());
     const reason = FINISH_REASONS[frame.int()] ?? "cancelled";
-    sink?.finished(reason, readUsage(frame));
+    const usage = readUsage(frame); // also when nobody waits for it: more follows in the frame
+    sink?.finished(reason, usage);
   }
   for (let left = frame.int(); left > 0; left--) {
     const sink = sinkOf(frame.int());
     const code = frame.text() as ErrorCode; // written by `take` from a ServerError
-    sink?.failed(new ServerError(code, frame.text()));
+    const message = frame.text();
+    sink?.failed(new ServerError(code, message));
   }
   const stats = new Float64Array(NUM_STATS);
   for (let i = 0; i < NUM_STATS; i++) stats[i] = frame.double();
