@@ -69,6 +69,32 @@ for (const { name, sequences, variant } of CASES.flatMap((one) => VARIANTS.map((
   });
 }
 
+for (const headDim of [24, 80, 96, 128, 256]) {
+  test(`recordAttention() agrees with the reference for heads of ${headDim}, prompts beside decodes`, async () => {
+    const sequences = [sequence(0, 70, 130, SCATTERED), sequence(70, 1, 90, CONTIGUOUS)];
+    const shape = { numHeads: 4, numKvHeads: 2, headDim, scale: 1 / Math.sqrt(headDim), window: 50, softCap: 2 };
+    const width = shape.numKvHeads * headDim;
+    const q = randomFloats(71 * shape.numHeads * headDim, 15).map((value) => value * 4);
+    const keyCache = randomFloats(NUM_SLOTS * width, 16);
+    const valueCache = randomFloats(NUM_SLOTS * width, 17);
+    const actual = await runOp((graph) => {
+      const flat = graph.input("f32", [71, shape.numHeads * headDim], q);
+      return recordAttention(graph, {
+        ...shape,
+        q: { ...flat, shape: [71, shape.numHeads, headDim] },
+        keyCache: graph.input("f32", [NUM_SLOTS, width], keyCache),
+        valueCache: graph.input("f32", [NUM_SLOTS, width], valueCache),
+        spans: recordSpans(
+          graph,
+          sequences.map((one) => planAttention(one, BLOCK_SIZE, shape.window)),
+        ),
+      });
+    });
+    const expected = attentionRef({ ...shape, q, keyCache, valueCache, sequences, blockSize: BLOCK_SIZE });
+    assert.ok(maxDifference(actual, expected) < 2e-5, `${maxDifference(actual, expected)}`);
+  });
+}
+
 test("recordAttention() refuses spans that leave tokens out", async () => {
   const run = runOp((graph) => {
     const flat = graph.input("f32", [2, 96], new Float32Array(192));

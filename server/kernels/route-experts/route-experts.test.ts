@@ -1,8 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
+import type { CpuTensor } from "../../src/device/cpu/cpu-tensor.ts";
+import { recordExpertLinear } from "../expert-linear/expert-linear.ggml.ts";
 import { maxDifference, randomFloats, runOp } from "../testing/run-op.ts";
 import { recordRouteExperts } from "./route-experts.ggml.ts";
 import { routeExpertsRef } from "./route-experts.ref.ts";
+
+function reshaped(graph: CpuGraph, tensor: CpuTensor): CpuTensor {
+  const [outer = 0, middle = 0, inner = 0] = tensor.shape;
+  return { ...tensor, handle: graph.ggml.base.reshape3d(graph.claim(), tensor.handle, inner, middle, outer) };
+}
 
 const CASES = [
   { numTokens: 1, numExperts: 8, numChosen: 2, isRenormalized: true },
@@ -25,6 +33,26 @@ for (const shape of CASES) {
     assert.ok(maxDifference(actual, routeExpertsRef({ ...shape, logits }).weights) < 1e-6);
   });
 }
+
+test("recordRouteExperts() chooses experts that exist when logits are no numbers", async () => {
+  for (const odd of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {
+    const logits = randomFloats(8 * 128, 5).map((value, i) => (i % 3 === 0 ? odd : value));
+    const weight = randomFloats(128 * 4 * 8, 6);
+    const products = await runOp((graph) => {
+      const route = recordRouteExperts(graph, {
+        logits: graph.input("f32", [8, 128], logits),
+        numChosen: 8,
+        isRenormalized: true,
+      });
+      const experts = { ...graph.input("f32", [128 * 4, 8], weight), shape: [128, 4, 8] };
+      const x = graph.input("f32", [8, 8], randomFloats(64, 7));
+      graph.expand(route.weights.handle);
+      // A number of no expert would end the process here.
+      return recordExpertLinear(graph, { x, weight: reshaped(graph, experts), ids: route.ids });
+    });
+    assert.ok(products.every(Number.isFinite));
+  }
+});
 
 test("recordRouteExperts() refuses to choose more experts than there are", async () => {
   const run = runOp((graph) => {
