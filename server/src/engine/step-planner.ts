@@ -220,6 +220,7 @@ export class StepPlanner {
   }
 
   #admit(): void {
+    if (this.#waiting.length === 0) return;
     let lanes = this.#running.reduce((sum, sequence) => sum + lanesOf(sequence), 0);
     while (this.#contextBudget > 0) {
       const sequence = this.#waiting[0];

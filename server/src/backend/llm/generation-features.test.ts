@@ -184,6 +184,25 @@ test("guided decoding and beams on the example model give texts of the form aske
   assert.equal(first.startsWith(cut) && cut.includes(stop) && cut.length < first.length, true, `'${cut}' by '${stop}'`);
 });
 
+test("beams on the example model score what the model gives their whole texts, across cache blocks", async (t) => {
+  const { instance } = await serve(t, notDecoupled, {});
+  const query = [1, 300, 400, 500, 600, 700, 800];
+  const search = call(instance, prompt(query, 40, int32("beam_width", [1], 4), bool("return_log_probs", [1], true)));
+  assert.equal(await search.ended, undefined);
+  const { shape, values: ids } = values(search.responses[0], "output_ids");
+  const scores = values(search.responses[0], "cum_log_probs").values;
+  assert.deepEqual(shape, [1, 4, 40]);
+  for (let beam = 0; beam < 4; beam++) {
+    const whole = [...query, ...ids.slice(beam * 40, (beam + 1) * 40)];
+    const outputNames = ["prompt_log_probs"];
+    const scored = call(instance, prompt(whole, 1, bool("return_prompt_log_probs", [1], true)), { outputNames });
+    assert.equal(await scored.ended, undefined);
+    const logProbs = values(scored.responses[0], "prompt_log_probs").values;
+    const sum = logProbs.slice(query.length - 1).reduce((total, value) => total + value, 0);
+    assert.equal(Math.abs(sum - (scores[beam] ?? 0)) < 1e-2, true, `beam ${beam}: ${scores[beam]}, its text ${sum}`);
+  }
+});
+
 test("a module in the model's folder changes logits by the names it gives", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "nereid-hook-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
