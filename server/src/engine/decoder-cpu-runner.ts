@@ -57,7 +57,8 @@ async function loadRunner({ files, tensors }: ModelFiles, options: DecoderRunner
   const parsed = parseDecoderConfig(files);
   const { config } = parsed;
   const maxPositions = Math.min(config.maxPositions, options.maxPositions ?? config.maxPositions);
-  const ropes = config.ropes.map((rope) => ropeFactors(rope, maxPositions));
+  const servedPositions = Math.min(maxPositions, options.numBlocks * options.blockSize);
+  const ropes = config.ropes.map((rope) => ropeFactors(rope, servedPositions));
   const device = new CpuDevice({ numThreads: options.numThreads });
   let weights: DecoderWeights | undefined;
   try {
