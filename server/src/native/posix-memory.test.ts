@@ -30,7 +30,7 @@ test("mapSharedMemory() maps from an offset", () => {
   mapping.close();
 });
 
-for (const [what, fault, message, ...part] of [
+for (const [what, fault, message, offset, byteLength] of [
   ["a part one byte longer than the object", "bounds", /less than 65 bytes/, 1, 64],
   ["a part that begins behind the object", "bounds", /less than 8193 bytes/, 2 * PAGE_BYTES, 1],
   ["an offset inside of a page", "mapping", /^Invalid argument$/, 16, 8],
@@ -40,7 +40,7 @@ for (const [what, fault, message, ...part] of [
     using object = new SharedMemoryObject(64);
     const expected = (error: unknown): boolean =>
       error instanceof MappingError && error.fault === fault && message.test(error.message);
-    assert.throws(() => mapSharedMemory(object.key, ...part), expected);
+    assert.throws(() => mapSharedMemory(object.key, offset, byteLength), expected);
     assert.equal(object.mappings(), 0);
   });
 }

@@ -187,7 +187,7 @@ function expectOneSource(hasData: boolean, parameters: ReadonlyMap<string, JsonS
 /** Without an offset the part begins with the region, without a size it is empty. */
 function regionPart(parameters: ReadonlyMap<string, JsonShallow>): RegionPart {
   const number = (name: string): bigint =>
-    BigInt(expectUnsigned(parameters.get(name) ?? 0, `Unable to parse '${name}': `));
+    parameters.has(name) ? BigInt(expectUnsigned(parameters.get(name), `Unable to parse '${name}': `)) : 0n;
   return {
     region: expectString(parameters.get("shared_memory_region"), "Unable to parse 'shared_memory_region': "),
     offset: number("shared_memory_offset"),

@@ -26,7 +26,7 @@ export class RegionHandlers {
     if (memory === "cuda") this.#regions.refuseCuda(region);
     const body = await readObject(call, this.#maxInputBytes, false);
     const key = expectString(expectField(body, "key"), "");
-    const offset = BigInt(expectUnsigned(body.get("offset") ?? 0, ""));
+    const offset = body.has("offset") ? BigInt(expectUnsigned(body.get("offset"), "")) : 0n;
     const byteSize = BigInt(expectUnsigned(expectField(body, "byte_size"), ""));
     this.#regions.register(region, key, offset, byteSize);
     return emptyReply(200, "application/json");
