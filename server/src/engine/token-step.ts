@@ -55,6 +55,7 @@ export class TokenStep {
 
   #choose(sequence: Sequence, row: Float32Array): number {
     const failure = sequence.guide?.failure;
+    if (failure instanceof ServerError) throw failure;
     if (failure !== undefined) throw new ServerError("internal", `guided decoding failed: ${failure.message}`);
     const token = this.sampler.sample(row, sequence);
     if (token >= 0) return token;

@@ -117,6 +117,27 @@ test("open() gives up a guide that takes too long, and texts under way go on", a
   assert.equal(await accepts(guides, { type: "choice", text: '["b"]' }, "b"), true);
 });
 
+test("accept() gives up a text that can be read in too many ways, and no other", async (t) => {
+  const guides = createGuides(t);
+  const a = (await loadTokenizer(MODEL)).encode("a", { addSpecialTokens: false })[0] ?? 0;
+  const other = await guides.open({ type: "regex", text: "a+" }, END_IDS);
+  const session = await guides.open(
+    { type: "ebnf_grammar", text: 'root ::= s\ns ::= "a" s s | "a" s | s s | "a" | ""' },
+    END_IDS,
+  );
+  for (let i = 0; i < 1000 && session.failure === undefined; i++) {
+    session.accept(a);
+    other.accept(a);
+    await session.pending;
+    await other.pending;
+  }
+  assert.match(
+    session.failure?.message ?? "",
+    /read in too many ways: one token took \d+ ms to prepare, at most 100 ms/,
+  );
+  assert.deepEqual([other.failure, allows(other, a)], [undefined, true]);
+});
+
 test("close() fails what is under way", async () => {
   const guides = new GrammarGuides({ tokenizerDir: MODEL, vocabSize: VOCAB });
   const opening = assert.rejects(guides.open({ type: "json", text: "" }, END_IDS), /the engine is closed/);

@@ -14,6 +14,11 @@ import type { GuideSession, Guides } from "./guides.ts";
 const COMPILE_LIMIT_MS = 1000;
 /** For a process that also has the masks of others to make. */
 const MASK_LIMIT_MS = 5000;
+/**
+ * Processor time for one mask; usual ones take a tenth of a millisecond. Texts with many readings make each mask slower
+ * than the last, and every step waits for the masks of its sequences.
+ */
+const MAX_MASK_MS = 100;
 /** Guides whose verdict is remembered. */
 const MAX_VERDICTS = 256;
 
@@ -118,6 +123,7 @@ class GrammarSession implements GuideSession {
       (answer) => {
         this.#pending = undefined;
         this.#take(answer);
+        if ((answer.maskMs ?? 0) > MAX_MASK_MS) this.#failure = ambiguous(answer.maskMs ?? 0);
       },
       (error: Error) => {
         this.#pending = undefined;
@@ -134,6 +140,14 @@ class GrammarSession implements GuideSession {
   close(): void {
     this.#process.run({ op: "close", session: this.#id }).catch(() => undefined); // a process that ended has forgotten it
   }
+}
+
+function ambiguous(maskMs: number): ServerError {
+  return new ServerError(
+    "invalid_argument",
+    `the guide can be read in too many ways: one token took ${Math.round(maskMs)} ms to prepare, at most ` +
+      `${MAX_MASK_MS} ms are allowed; make it less ambiguous`,
+  );
 }
 
 function refusal(error: unknown): ServerError {

@@ -30,5 +30,7 @@ export interface GrammarRequest {
 export interface GrammarAnswer {
   readonly id: number;
   readonly mask?: Int32Array;
+  /** Processor time that the mask took. */
+  readonly maskMs?: number;
   readonly error?: string;
 }
