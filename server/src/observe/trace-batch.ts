@@ -26,7 +26,7 @@ export class TraceBatch {
 
   completed(text: string): void {
     this.#numRunning -= 1;
-    this.#texts.push(text);
+    if (text !== "") this.#texts.push(text); // a request refused early may leave nothing
     this.#numChars += text.length;
     const isLast = this.#numRunning === 0;
     if (this.#logFrequency > 0 && this.#texts.length >= this.#logFrequency) this.#write(true);

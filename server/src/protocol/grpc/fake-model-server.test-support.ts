@@ -24,8 +24,8 @@ export class FakeModelServer implements ModelServer {
   readonly name = "fake";
   readonly version = "1.2.3";
   readonly extensions: readonly string[] = ["statistics"];
-  /** Samples nothing. */
-  readonly tracing: ModelServer["tracing"] = { isOn: false, start: () => undefined };
+  /** Samples nothing, unless a test says otherwise. */
+  tracing: ModelServer["tracing"] = { isOn: false, start: () => undefined };
   isReady = true;
   readonly seen: InferRequest[] = [];
   readonly loads: { readonly name: string; readonly options: LoadOptions }[] = [];
