@@ -50,7 +50,7 @@ test("ModelInfer traces a request from its message to the end of the call", { ti
   const traces = traceAll(bed, parents);
   const metadata = new Metadata();
   metadata.set("traceparent", "00-1-2-01");
-  await callUnary(bed.client, "ModelInfer", inferRequest("simple", [1, 2, 3, 4]), { metadata });
+  await callUnary(bed.client, "ModelInfer", inferRequest(), { metadata });
   await untilEnded(traces, 1);
   assert.deepEqual(traces, [UNARY_MOMENTS]);
   assert.deepEqual(parents, ["00-1-2-01"]);
@@ -61,7 +61,7 @@ test("ModelInfer ends the trace of a request that fails", { timeout: 10_000 }, a
   const bed = await openTestBed();
   t.after(() => bed.close());
   const traces = traceAll(bed);
-  await assert.rejects(callUnary(bed.client, "ModelInfer", inferRequest("broken", [1, 2, 3, 4])));
+  await assert.rejects(callUnary(bed.client, "ModelInfer", inferRequest({ model_name: "broken" })));
   await untilEnded(traces, 1);
   assert.deepEqual(traces, [["GRPC_WAITREAD_START", "GRPC_WAITREAD_END", "GRPC_SEND_END", "end"]]);
 });
@@ -74,7 +74,7 @@ test("ModelStreamInfer traces each of its requests, and each answer of one", { t
   stream.resume();
   const inputs = [{ name: "IN", datatype: "INT32", shape: [2] }];
   const repeat = { model_name: "repeat", inputs, raw_input_contents: [int32Bytes([7, 8])] };
-  stream.write(encode("inference.ModelInferRequest", inferRequest("simple", [1, 2, 3, 4])));
+  stream.write(encode("inference.ModelInferRequest", inferRequest()));
   stream.write(encode("inference.ModelInferRequest", repeat));
   stream.write(encode("inference.ModelInferRequest", { model_name: "nope" }));
   stream.end();
