@@ -16,16 +16,19 @@ export interface OutputTarget {
   readonly bytes: Uint8Array;
 }
 
+const NONE: ReadonlySet<Region> = new Set();
+
 export class RequestMemory {
   readonly #regions: SharedMemoryRegions;
-  readonly #held = new Set<Region>();
+  /** Made for the few requests that use a region at all. */
+  #held: Set<Region> | undefined;
 
   constructor(regions: SharedMemoryRegions) {
     this.#regions = regions;
   }
 
   get isUsed(): boolean {
-    return this.#held.size > 0;
+    return this.#held !== undefined;
   }
 
   /** The bytes themselves, good until `release()`. @throws ServerError when there is no such region or part */
@@ -41,6 +44,7 @@ export class RequestMemory {
 
   #hold(name: string): Region {
     const region = this.#regions.find(name);
+    this.#held ??= new Set();
     if (!this.#held.has(region)) {
       region.acquire();
       this.#held.add(region);
@@ -51,7 +55,7 @@ export class RequestMemory {
   /** The tensor with bytes of its own, if those that it has are a region's: it leaves when the region may be gone. */
   detached(tensor: Tensor): Tensor {
     const { buffer } = tensor.data;
-    for (const region of this.#held) {
+    for (const region of this.#held ?? NONE) {
       if (region.isBehind(buffer)) return { ...tensor, data: tensor.data.slice() };
     }
     return tensor;
@@ -59,8 +63,8 @@ export class RequestMemory {
 
   /** The request has ended. */
   release(): void {
-    for (const region of this.#held) region.release();
-    this.#held.clear();
+    for (const region of this.#held ?? NONE) region.release();
+    this.#held = undefined;
   }
 }
 
