@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { readHfConfig } from "../formats/hf-config.ts";
 import type { DecoderConfig } from "./decoder-config.ts";
-import { parseDecoderConfig, readDecoderConfig } from "./parse-decoder-config.ts";
+import { parseDecoderConfig } from "./parse-decoder-config.ts";
 
 const AT = { config: "config.json", generation: "generation_config.json" };
 /** Llama-3.1-8B as published, without what is not read. */
@@ -280,9 +281,9 @@ for (const [architecture, fields, expected] of REFUSED_OF_OTHERS) {
   });
 }
 
-test("readDecoderConfig() reads nereid-tiny into a frozen description", async () => {
+test("parseDecoderConfig() reads nereid-tiny into a frozen description", async () => {
   const directory = fileURLToPath(new URL("../../../examples/nereid-tiny/language_model/", import.meta.url));
-  const { config } = await readDecoderConfig(directory);
+  const { config } = parseDecoderConfig(await readHfConfig(directory));
   assert.deepEqual(
     [config.numLayers, config.headDim, config.tieWordEmbeddings, config.eosTokenIds],
     [6, 64, true, [2]],
@@ -290,6 +291,6 @@ test("readDecoderConfig() reads nereid-tiny into a frozen description", async ()
   assert.ok(Object.isFrozen(config));
 });
 
-test("readDecoderConfig() names the file that is missing", async () => {
-  await assert.rejects(readDecoderConfig("/nowhere"), /\/nowhere\/config\.json: expected a file/);
+test("readHfConfig() names the file that is missing", async () => {
+  await assert.rejects(readHfConfig("/nowhere"), /\/nowhere\/config\.json: expected a file/);
 });

@@ -1,5 +1,5 @@
 /** Turns the config.json of any architecture of the table into one description of a decoder. It loads no weights. */
-import { type HfConfigFiles, readHfConfig } from "../formats/hf-config.ts";
+import type { HfConfigFiles } from "../formats/hf-config.ts";
 import { HfFields } from "../formats/hf-config-fields.ts";
 import type { Architecture, BiasRule, WeightNames } from "./architecture.ts";
 import { ARCHITECTURES } from "./architectures.ts";
@@ -34,11 +34,6 @@ const SIGNIFICANT_BITS: ReadonlyMap<unknown, number> = new Map([
 ]);
 
 /** @throws Error naming file and field */
-export async function readDecoderConfig(directory: string): Promise<ParsedDecoder> {
-  return parseDecoderConfig(await readHfConfig(directory));
-}
-
-/** The same from parsed JSON. */
 export function parseDecoderConfig({ config, generation, at }: HfConfigFiles): ParsedDecoder {
   const root = new HfFields(config, at.config);
   const architecture = findArchitecture(root);

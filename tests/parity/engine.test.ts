@@ -1,0 +1,45 @@
+/**
+ * The engine in a process of its own, as the server runs it, over models of several architectures: requests side by side
+ * give the tokens that Hugging Face transformers chose.
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
+import { EngineHost } from "../../server/src/engine/host/engine-host.ts";
+import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/llm-engine.ts";
+import type { Logger } from "../../server/src/observe/log.ts";
+
+const ENTRY = fileURLToPath(new URL("../../server/src/engine-host.ts", import.meta.url));
+const MODELS = fileURLToPath(new URL("models/", import.meta.url));
+const nothing = (): void => undefined;
+const SILENT: Logger = { info: nothing, warn: nothing, error: nothing, verbose: nothing, table: nothing };
+
+async function tokensOf(host: EngineHost, prompt: readonly number[], maxTokens: number): Promise<number[]> {
+  const tokens: number[] = [];
+  const request = { ...NEUTRAL_REQUEST, promptTokens: Int32Array.from(prompt), maxTokens };
+  for await (const chunk of host.generate(request)) tokens.push(...chunk.tokenIds);
+  return tokens;
+}
+
+for (const name of ["gpt2", "gemma-2", "gemma-3", "qwen2-moe", "phi-4-mini"]) {
+  test(`generate() of the engine's process gives the recorded tokens of ${name}, three requests side by side`, async () => {
+    const modelDir = `${MODELS}${name}`;
+    const text = readFileSync(`${modelDir}/expected.json`, "utf8");
+    const { prompt, greedy } = JSON.parse(text) as { readonly prompt: number[]; readonly greedy: number[] };
+    const spec = { modelDir, engine: DEFAULT_ENGINE_CONFIG, kvCacheTokens: 512, numThreads: 1 };
+    const host = await EngineHost.start({ name, spec, log: SILENT, entry: ENTRY });
+    try {
+      const continued = [...prompt, ...greedy.slice(0, 6)];
+      const answers = await Promise.all([
+        tokensOf(host, prompt, greedy.length),
+        tokensOf(host, continued, greedy.length - 6),
+        tokensOf(host, prompt, 5),
+      ]);
+      assert.deepEqual(answers, [greedy, greedy.slice(6), greedy.slice(0, 5)]);
+    } finally {
+      await host.close();
+    }
+  });
+}
