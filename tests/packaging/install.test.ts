@@ -64,7 +64,8 @@ for (const name of JAVASCRIPT_PACKAGES) {
 
 test("the package of server carries all that it starts by path, and the licence of what is bundled", () => {
   const files = filesInTarball(tarballOf("server"));
-  for (const expected of ["bin/nereid.cjs", "bin/tritonserver.cjs", "dist/src/engine-host.js", "python/stub.py"]) {
+  const programs = ["dist/src/engine-host.js", "dist/src/engine/guide/grammar-worker.js"];
+  for (const expected of ["bin/nereid.cjs", "bin/tritonserver.cjs", ...programs, "python/stub.py"]) {
     assert.ok(files.includes(expected), expected);
   }
   assert.match(readFileSync(join(project, "node_modules/@nereid/server/NOTICE"), "utf8"), /koffi[\s\S]*MIT License/);

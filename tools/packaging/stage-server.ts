@@ -9,7 +9,12 @@ import { copyBuilt, copyInto, emptyFolder, filesBelow, readJson, writeJson } fro
 import { expectDeclared } from "./stage-library.ts";
 
 /** Modules that commands and child processes start with. */
-const ENTRIES = ["dist/src/cli/nereid.js", "dist/src/cli/serve.js", "dist/src/engine-host.js"];
+const ENTRIES = [
+  "dist/src/cli/nereid.js",
+  "dist/src/cli/serve.js",
+  "dist/src/engine-host.js",
+  "dist/src/engine/guide/grammar-worker.js",
+];
 const KOFFI = "dist/vendor/koffi.js";
 const RULE = "-".repeat(70);
 const KOFFI_IMPORT = /(\bfrom )"koffi"/g;

@@ -1,8 +1,9 @@
 /** Reads one row of a batched request's tensors as plain values. Knows datatypes, and no meaning of any input. */
 import { elementSize } from "@nereid/wire";
+import { halfToNumber } from "../../core/half.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
-import { bfloatToNumber, halfToNumber } from "./short-floats.ts";
+import { bfloatToNumber } from "./bfloat.ts";
 
 export class RowInputs {
   readonly #tensors: ReadonlyMap<string, Tensor>;

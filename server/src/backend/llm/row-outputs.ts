@@ -3,10 +3,11 @@
  * given: those that were not asked for by a flag are zeros. Pure.
  */
 import { type Datatype, elementSize, type FixedDatatype } from "@nereid/wire";
+import { numberToHalf } from "../../core/half.ts";
 import type { ConfigDataType, ModelConfig } from "../../core/model-config.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { GeneratedExtras, Usage } from "../../engine/generate.ts";
-import { numberToBfloat, numberToHalf } from "./short-floats.ts";
+import { numberToBfloat } from "./bfloat.ts";
 
 /** One beam of a row; without beam search there is one. */
 export interface BeamOutput {
