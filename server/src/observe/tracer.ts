@@ -14,7 +14,15 @@ import { TraceFile } from "./trace-file.ts";
 import { traceFileText } from "./trace-file-text.ts";
 import { readTraceParent, type TraceParent, traceContextJson } from "./trace-parent.ts";
 import { createTraceTree } from "./trace-record.ts";
-import { changedOwn, expectUsable, hasOwn, type OwnSettings, resolveSettings, TraceSampler } from "./trace-setting.ts";
+import {
+  changedOwn,
+  expectUsable,
+  hasOwn,
+  type OwnSettings,
+  reasonAgainst,
+  resolveSettings,
+  TraceSampler,
+} from "./trace-setting.ts";
 
 /** How the server was started. */
 export interface TraceStart extends Omit<TraceSettings, "modeSettings"> {
@@ -48,12 +56,14 @@ export class Tracer implements Tracing {
 
   /** @throws ServerError for settings of mode opentelemetry that mean nothing */
   constructor({ start, log, env }: TracerOptions) {
-    const { opentelemetry, ...settings } = start;
+    const { opentelemetry, ...written } = start;
+    const settings = { ...written, rate: start.rate >>> 0, logFrequency: start.logFrequency >>> 0 }; // unsigned, as upstream
     const otlp = start.mode === "opentelemetry" ? parseOtlpSettings(opentelemetry, env) : undefined;
     this.#start = { ...settings, modeSettings: otlp === undefined ? [] : shownOtlpSettings(otlp) };
     this.#exporter = otlp === undefined ? undefined : new OtlpExporter({ settings: otlp, log });
     this.#file = new TraceFile(start.file, log);
     this.#replace(SERVER, {}, this.#start);
+    for (const warning of startWarnings(this.#start)) log.warn("tracer", warning);
   }
 
   settings(model: string): TraceSettings {
@@ -151,6 +161,18 @@ export class Tracer implements Tracing {
   #look(): void {
     this.isOn = [...this.#scopes.values()].some(({ sampler }) => sampler.isOn);
   }
+}
+
+/** What a flag asks for and does not get: a start is the time to say so, a request is not. */
+function startWarnings(start: TraceSettings): string[] {
+  const { levels, mode } = start;
+  const reason = levels.length === 0 ? undefined : reasonAgainst(start);
+  return [
+    ...(reason === undefined ? [] : [`--trace-config: no request is traced: ${reason}`]),
+    ...(mode === "opentelemetry" && levels.includes("TENSORS")
+      ? ["--trace-config: level TENSORS shows no tensors in mode opentelemetry"]
+      : []),
+  ];
 }
 
 interface Plan {

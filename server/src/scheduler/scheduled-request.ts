@@ -40,6 +40,7 @@ export class ScheduledRequest implements ExecutableRequest {
   #held: InferResponse[] | undefined;
   #ended = false;
   #hasAnswered = false;
+  #isTraceOver = false;
   #failure: ServerError | undefined;
   #endMs = 0;
   #dequeuedMs = -1;
@@ -214,7 +215,8 @@ export class ScheduledRequest implements ExecutableRequest {
   /** Once: the request has ended, and its execution too if it came so far. */
   #endTrace(): void {
     const { trace } = this.request;
-    if (trace === undefined) return;
+    if (trace === undefined || this.#isTraceOver) return;
+    this.#isTraceOver = true;
     trace.mark("REQUEST_END", performance.now());
     trace.end();
   }
