@@ -28,6 +28,7 @@ async function createRunner(spec: EngineSpec): Promise<StepRunner> {
     blockSize: BLOCK_SIZE,
     numBlocks: Math.max(2, Math.floor(tokens / BLOCK_SIZE)),
     numThreads: spec.numThreads > 0 ? spec.numThreads : undefined,
+    weightType: spec.weightType,
   });
 }
 

@@ -1,14 +1,20 @@
 /** What an engine is built from and what it says about itself once built. Plain data: both cross a process boundary. */
+import type { WeightType } from "../device/cpu/convert-elements.ts";
 import type { EngineConfig } from "./llm-engine.ts";
 
+/** Types in which weights of any checkpoint can be kept. */
+export const WEIGHT_TYPES: readonly WeightType[] = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1"];
+
 export interface EngineSpec {
-  /** Absolute path of a Hugging Face model directory. */
+  /** Absolute path of a model directory or of a GGUF file. */
   readonly modelDir: string;
   readonly engine: EngineConfig;
   /** Tokens that the KV cache holds; 0 = chosen by what the model and the machine allow. */
   readonly kvCacheTokens: number;
   /** 0 = chosen by the machine. */
   readonly numThreads: number;
+  /** Type of the matrices in memory; undefined: blocks as they are stored, floats as f32. */
+  readonly weightType?: WeightType | undefined;
   /** Absolute path of a module that exports `logitsPostProcessors`; its functions run in the engine's process. */
   readonly postProcessorModule?: string | undefined;
 }

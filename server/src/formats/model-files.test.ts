@@ -8,12 +8,12 @@ import { fileURLToPath } from "node:url";
 import { maxDifference } from "../../kernels/testing/run-op.ts";
 import { convertElements } from "../device/cpu/convert-elements.ts";
 import { createDecoderRunner, type DecoderRunnerOptions } from "../engine/decoder-cpu-runner.ts";
-import { append, contiguousBlocks, TestSequence } from "../engine/testing-sequences.ts";
+import { append, argmax, contiguousBlocks, stepOf, TestSequence } from "../engine/testing-sequences.ts";
 import { weightTypeOf } from "../models/weight-types.ts";
 import { openGgml } from "../native/ggml.ts";
 import { pairedRow } from "./gguf-model.ts";
 import { F32, type GgufField, type GgufTensorField, ggufBytes, STRING, U32 } from "./gguf-writer.test-support.ts";
-import { openModelFiles } from "./model-files.ts";
+import { hasModelFiles, openModelFiles } from "./model-files.ts";
 import { openSafetensors } from "./safetensors.ts";
 import { safetensorsBytes, type TensorDraft } from "./safetensors-writer.test-support.ts";
 
@@ -322,10 +322,54 @@ for (const [weightType, share] of [
   }
 }
 
+const LANGUAGE_MODEL = fileURLToPath(new URL("../../../examples/nereid-tiny/language_model/", import.meta.url));
+
+/** Share of the recorded tokens that are the likeliest behind those before them. */
+async function agreement(weightType: DecoderRunnerOptions["weightType"]): Promise<number> {
+  const recorded = JSON.parse(await readFile(join(LANGUAGE_MODEL, "../golden_text.json"), "utf8")) as readonly {
+    readonly input_ids: readonly number[];
+    readonly output_ids: readonly number[];
+  }[];
+  const options = { modelDir: LANGUAGE_MODEL, numBlocks: 32, blockSize: 16, numThreads: 1 };
+  const runner = await createDecoderRunner({ ...options, weightType });
+  let [numSame, numTokens] = [0, 0];
+  for (const { input_ids: prompt, output_ids: output } of recorded) {
+    const tokens = [...prompt, ...output.slice(0, -1)];
+    const step = stepOf(runner, [{ sequence: new TestSequence(contiguousBlocks(0, 32)), tokens }]);
+    const rows = output.map((_, i) => prompt.length - 1 + i);
+    const logits = await runner.run({ ...step, logitRows: Int32Array.from(rows) });
+    const { vocabSize } = runner;
+    numSame += output.filter((id, i) => argmax(logits.subarray(i * vocabSize, (i + 1) * vocabSize)) === id).length;
+    numTokens += output.length;
+  }
+  await runner.close();
+  return numSame / numTokens;
+}
+
+for (const [weightType, share] of [
+  ["f32", 1],
+  ["bf16", 0.99],
+  ["q8_0", 0.97],
+  ["q4_1", 0.75],
+] as const) {
+  test(`createDecoderRunner() with ${weightType} agrees in at least ${share} of the recorded tokens of nereid-tiny`, async () => {
+    const agreed = await agreement(weightType);
+    assert.ok(agreed >= share, `${agreed} of the tokens agree`);
+  });
+}
+
 test("openModelFiles() says which file it expected", async () => {
   await assert.rejects(openModelFiles("/nowhere"), /\/nowhere: expected a folder with a model, or a GGUF file/);
   const empty = await folderOf("empty", {});
   await assert.rejects(openModelFiles(empty), /empty\/config\.json: expected a file/);
   const two = await folderOf("two", { "a.gguf": "", "b.gguf": "" });
   await assert.rejects(openModelFiles(two), /two: expected one GGUF model, got a\.gguf, b\.gguf/);
+});
+
+test("hasModelFiles() knows a model by its names", async () => {
+  const empty = await folderOf("has-none", { "model.safetensors": "" });
+  const gguf = await folderOf("has-gguf", { "a.gguf": "" });
+  const hf = await folderOf("has-config", { "config.json": "" });
+  assert.deepEqual([empty, "/nowhere", join(hf, "config.json")].map(hasModelFiles), [false, false, false]);
+  assert.deepEqual([gguf, hf, join(gguf, "a.gguf")].map(hasModelFiles), [true, true, true]);
 });

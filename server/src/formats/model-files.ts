@@ -2,6 +2,7 @@
  * Opens a model whatever it comes as: a folder of Hugging Face, quantized or not, a GGUF file or a folder that holds one,
  * a TensorRT-LLM checkpoint. Gives the config in the words of Hugging Face and the weights under the names there.
  */
+import { readdirSync, statSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { openGgufModel } from "./gguf-model.ts";
@@ -37,6 +38,13 @@ export async function openModelFiles(path: string): Promise<ModelFiles> {
   if (quantization === undefined) return { files, tensors: await openSafetensors(path) };
   const plain = { ...(config as Readonly<Record<string, unknown>>), quantization_config: undefined };
   return { files: { ...files, config: plain }, tensors: await openQuantizedTensors(path, quantization) };
+}
+
+/** Whether there is something there to open; what it is worth shows then. */
+export function hasModelFiles(path: string): boolean {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats?.isDirectory() !== true) return stats !== undefined && path.endsWith(".gguf");
+  return readdirSync(path).some((name) => name === "config.json" || name.endsWith(".gguf"));
 }
 
 /** The file itself, or the only one of a folder without config.json; of one in several, the first. */

@@ -209,11 +209,15 @@ test("load() names placeholders and parameters without effect once each, and a f
   ]);
   await assert.rejects(
     serve(t, (text) => text.replace("../../nereid-tiny/language_model", "nowhere")),
-    /no config.json of a Hugging Face model in .*tensorrt_llm\/nowhere or .*tensorrt_llm\/1\/nowhere; set the parameter/,
+    /no config.json of a Hugging Face model and no GGUF file in .*tensorrt_llm\/nowhere or .*tensorrt_llm\/1\/nowhere; set the parameter/,
   );
   await assert.rejects(
     serve(t, (text) => text + parameter("enable_kv_cache_reuse", "maybe")),
     /parameter 'enable_kv_cache_reuse' is 'maybe', expected true or false/,
+  );
+  await assert.rejects(
+    serve(t, (text) => text + parameter("weight_type", "int3")),
+    /parameter 'weight_type' is 'int3', expected f32, f16, bf16, q8_0, q4_0, q4_1/,
   );
 });
 
@@ -228,6 +232,14 @@ test("the example model on the real engine continues the recorded prompts greedi
   for (const [i, { output_ids: expected }] of golden.entries()) {
     assert.deepEqual(values(calls[i]?.responses[0], "output_ids").values, expected, `prompt ${i}`);
   }
+});
+
+test("the real engine keeps weights in the type that weight_type names", async (t) => {
+  const parameter = `parameters { key: "weight_type" value: { string_value: "q8_0" } }\n`;
+  const { instance } = await serve(t, (text) => text + parameter, {});
+  const answered = call(instance, prompt([5, 6, 7], 4));
+  await answered.ended;
+  assert.equal(values(answered.responses[0], "output_ids").values.length, 4);
 });
 
 test("the metrics tell the size of the engine before it has run", async (t) => {

@@ -1,11 +1,10 @@
 /**
- * `llm`, also known as `tensorrtllm`: language models from a Hugging Face folder, with the tensors and parameters of
+ * `llm`, also known as `tensorrtllm`: language models from their files, with the tensors and parameters of
  * TensorRT-LLM's `tensorrt_llm` model. Each instance is an engine in a process of its own.
  */
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { ServerError } from "../../core/server-error.ts";
 import { EngineHost, type EngineHostOptions } from "../../engine/host/engine-host.ts";
+import { hasModelFiles } from "../../formats/model-files.ts";
 import type { Backend, BackendModel, InstanceSpec, ModelInstance, ModelSource } from "../backend.ts";
 import { LlmInstance, StoppableRequests } from "./llm-instance.ts";
 import { registerLlmMetrics } from "./llm-metrics.ts";
@@ -46,11 +45,18 @@ class LlmModel implements BackendModel {
   }
 
   async createInstance(spec: InstanceSpec): Promise<ModelInstance> {
-    const { engine: engineConfig, kvCacheTokens, numThreads, postProcessorModule } = this.#settings;
+    const { engine: engineConfig, kvCacheTokens, numThreads, weightType, postProcessorModule } = this.#settings;
     const engine = await EngineHost.start({
       ...this.#host,
       name: spec.name,
-      spec: { modelDir: this.#modelDir, engine: engineConfig, kvCacheTokens, numThreads, postProcessorModule },
+      spec: {
+        modelDir: this.#modelDir,
+        engine: engineConfig,
+        kvCacheTokens,
+        numThreads,
+        weightType,
+        postProcessorModule,
+      },
       log: this.#source.log,
     });
     this.#engines.add(engine);
@@ -78,11 +84,11 @@ class LlmModel implements BackendModel {
 
 /** The first of the folders with a model in it. @throws ServerError naming what was looked for, and where */
 function findModelFolder(source: ModelSource, settings: LlmSettings): string {
-  const found = settings.folders.find((folder) => existsSync(join(folder, "config.json")));
+  const found = settings.folders.find(hasModelFiles);
   if (found !== undefined) return found;
   throw new ServerError(
     "invalid_argument",
-    `model '${source.name}': no config.json of a Hugging Face model in ${settings.folders.join(" or ")}; ` +
+    `model '${source.name}': no config.json of a Hugging Face model and no GGUF file in ${settings.folders.join(" or ")}; ` +
       "set the parameter 'gpt_model_path' to the folder that holds it",
   );
 }

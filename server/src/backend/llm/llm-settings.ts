@@ -4,6 +4,7 @@
  */
 import { isAbsolute, relative, resolve } from "node:path";
 import { ServerError } from "../../core/server-error.ts";
+import { type EngineSpec, WEIGHT_TYPES } from "../../engine/engine-spec.ts";
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../../engine/llm-engine.ts";
 import type { ModelSource } from "../backend.ts";
 
@@ -14,6 +15,8 @@ export interface LlmSettings {
   /** 0 = chosen by the engine. */
   readonly kvCacheTokens: number;
   readonly numThreads: number;
+  /** Undefined = as the files have them. */
+  readonly weightType: EngineSpec["weightType"];
   readonly excludeInputInOutput: boolean;
   readonly isDecoupled: boolean;
   readonly maxBeamWidth: number;
@@ -68,6 +71,7 @@ export function parseLlmSettings(source: Pick<ModelSource, "config" | "modelFold
     engine: parseEngineConfig(reader, source.config),
     kvCacheTokens: reader.int("max_tokens_in_paged_kv_cache") ?? 0,
     numThreads: reader.int("num_threads") ?? 0,
+    weightType: parseWeightType(reader),
     excludeInputInOutput: reader.flag("exclude_input_in_output") ?? false,
     isDecoupled: source.config.model_transaction_policy?.decoupled === true,
     maxBeamWidth: Math.max(1, reader.int("max_beam_width") ?? 1),
@@ -103,6 +107,14 @@ function noteGuides(reader: ParameterReader): void {
   if (reader.text("xgrammar_tokenizer_info_path") !== undefined) {
     reader.note("xgrammar_tokenizer_info_path is not needed: guided decoding reads the model's tokenizer.json");
   }
+}
+
+/** Nereid's own parameter: weights that are not quantized can be kept in fewer bits. */
+function parseWeightType(reader: ParameterReader): EngineSpec["weightType"] {
+  const text = reader.text("weight_type");
+  const found = WEIGHT_TYPES.find((type) => type === text);
+  if (text === undefined || found !== undefined) return found;
+  throw reader.error("weight_type", WEIGHT_TYPES.join(", "), text);
 }
 
 function parseModule(reader: ParameterReader, modelFolder: string): string | undefined {
