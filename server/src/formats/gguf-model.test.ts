@@ -196,6 +196,13 @@ test("openGgufModel() slices the experts of a Mixtral", async () => {
   });
 });
 
+test("openGgufModel() refuses experts without end", async () => {
+  const many = tensorOf("blk.0.ffn_up_exps.weight", new Float32Array(4097), 1, 1, 4097);
+  await withModel(LLAMA, [...TENSORS, many], async (path) => {
+    await assert.rejects(openGgufModel(path), /expected at most 4096 matrices, got \[4097, 1, 1\]/);
+  });
+});
+
 /** The factors of Llama 3.1, by which converters divide frequencies. */
 function llama3Factors(factor: number): Float32Array {
   return Float32Array.from({ length: HEAD_DIM / 2 }, (_, i) => {

@@ -33,6 +33,9 @@ const IN_LAYER: ReadonlyMap<string, string> = new Map([
   ["ffn_gate_inp", "block_sparse_moe.gate"],
 ]);
 
+/** Models have at most some 500. */
+const MAX_EXPERTS = 4096;
+
 /** All experts of a layer in one tensor, [experts, rows, columns]. */
 const EXPERTS: ReadonlyMap<string, string> = new Map([
   ["ffn_gate_exps", "w1"],
@@ -42,7 +45,7 @@ const EXPERTS: ReadonlyMap<string, string> = new Map([
 
 /**
  * What each tensor stands for; empty for one that no model of Hugging Face has. `headRows` is the rows of a head when
- * query and key rows are paired.
+ * query and key rows are paired. @throws Error naming a tensor of experts that has not their shape
  */
 export function ggufParts(source: GgufTensor, headRows: number | undefined): readonly GgufPart[] {
   const whole = WHOLE.get(source.name);
@@ -65,8 +68,13 @@ function partOf(source: GgufTensor, name: string, pairedRows: number | undefined
 
 function expertParts(source: GgufTensor, at: string, name: string): GgufPart[] {
   const [numExperts = 0, rows = 0, columns = 0] = source.shape;
+  if (source.shape.length !== 3 || numExperts > MAX_EXPERTS) {
+    throw new Error(
+      `tensor "${source.name}": expected at most ${MAX_EXPERTS} matrices, got [${source.shape.join(", ")}]`,
+    );
+  }
   const byteLength = rows * rowBytes(source.dtype, columns);
-  return Array.from({ length: source.shape.length === 3 ? numExperts : 0 }, (_, i) => ({
+  return Array.from({ length: numExperts }, (_, i) => ({
     tensor: { name: `${at}.${i}.${name}.weight`, dtype: source.dtype, shape: [rows, columns], byteLength },
     sourceName: source.name,
     sourceOffset: i * byteLength,
