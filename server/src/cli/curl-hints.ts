@@ -48,6 +48,10 @@ function hintOf(base: string, model: ServedModel): string {
     const bytes = elements(only) * (BYTES_OF[only.datatype] ?? DEFAULT_BYTES);
     return `head -c ${bytes} /dev/zero | curl -X POST ${url}/infer -H 'Inference-Header-Content-Length: 0' --data-binary @- -o answer.bin`;
   }
+  if (model.inputs.has("input_ids") && model.inputs.has("request_output_len")) {
+    const body = { input_ids: [1, 2, 3], input_lengths: 3, request_output_len: 8 }; // the ids are optional, and still needed
+    return `curl -N -X POST ${url}/generate_stream -d '${JSON.stringify(body)}'`;
+  }
   if (model.decoupled) {
     const body = Object.fromEntries(inputs.map((input) => [input.name, scalarOrList(sample(input))]));
     return `curl -N -X POST ${url}/generate_stream -d '${JSON.stringify(body)}'`;
