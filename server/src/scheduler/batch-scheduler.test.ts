@@ -123,7 +123,7 @@ test("BatchScheduler without dynamic batching gives each request an execution an
 
 test("BatchScheduler waits for the queue delay and then sends what is there", async () => {
   const instance = new GatedInstance();
-  const { send } = setUp({ dynamic_batching: { ...BATCHING, max_queue_delay_microseconds: 500 } }, [instance]);
+  const { send } = setUp({ dynamic_batching: { ...BATCHING, max_queue_delay_microseconds: 200_000 } }, [instance]);
   const streams = [1, 2].map((value) => collect(send(value).stream));
   assert.deepEqual(instance.batches, []);
   while (instance.batches.length === 0) await sleep(1);
