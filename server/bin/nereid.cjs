@@ -2,6 +2,9 @@
 // CommonJS, so that the size of libuv's pool is settled before anything uses it: runs of models wait there beside files and names.
 "use strict";
 process.env.UV_THREADPOOL_SIZE ??= String(Math.max(8, 2 * require("node:os").availableParallelism() + 4));
+// Buffers of tensors freed on another thread go back to another arena of malloc, and each request faults its pages in anew:
+// freed on this thread they are reused while warm. Halves the CPU of a 1 MB tensor (bench/results/serving.md).
+require("node:v8").setFlagsFromString("--no-concurrent-array-buffer-sweeping");
 // ONNX Runtime would report to its makers.
 process.env.ORT_DISABLE_TELEMETRY = "1";
 void import("../dist/src/cli/nereid.js").then(({ main }) => main(process.argv.slice(2)));
