@@ -44,3 +44,8 @@ export class ServerError extends Error {
     return new ServerError("internal", "Internal error", { cause: thrown });
   }
 }
+
+/** For the log only, never for a client: what was thrown, with its place. */
+export function describeThrown(thrown: unknown): string {
+  return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
+}

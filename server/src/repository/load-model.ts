@@ -10,6 +10,7 @@ import type {
   ModelSource,
 } from "../backend/backend.ts";
 import { finishModelConfig, unknownBackend } from "../config/model-config.ts";
+import { withDecoupled } from "../config/normalize.ts";
 import type { ModelConfig } from "../core/model-config.ts";
 import { signatureOf } from "../core/model-signature.ts";
 import { ServerError } from "../core/server-error.ts";
@@ -202,7 +203,7 @@ function loadEnsemble(context: LoadContext, polled: PolledModel, version: number
   });
   const scheduler = withCache(context, { config, version, decoupled: plan.isDecoupled }, inner);
   return new ModelVersion({
-    config: plan.isDecoupled ? { ...config, model_transaction_policy: { decoupled: true } } : config,
+    config: plan.isDecoupled ? withDecoupled(config, true) : config,
     version,
     signature,
     decoupled: plan.isDecoupled,

@@ -4,7 +4,7 @@
  */
 import type { ModelConfig } from "../core/model-config.ts";
 import type { LoadOptions, ModelIndexEntry } from "../core/model-server.ts";
-import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
+import { describeThrown, ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
 import { isSafeModelName } from "./beneath.ts";
 import { composingModels, loadWaves } from "./load-order.ts";
 import { ModelSources, type ModelSourcesOptions, type PolledModel } from "./model-sources.ts";
@@ -175,7 +175,7 @@ export class ModelManager {
 
   #pollFailed(name: string, thrown: unknown, failures: Map<string, ServerError>): void {
     const error = ServerError.from(thrown);
-    const detail = thrown instanceof ServerError ? error.message : describe(thrown);
+    const detail = thrown instanceof ServerError ? error.message : describeThrown(thrown);
     this.#options.log.error("model_repository", `Poll failed for model directory '${name}': ${detail}`);
     failures.set(name, error);
   }
@@ -249,7 +249,7 @@ export class ModelManager {
         return await this.#options.load(model, version);
       } catch (thrown) {
         const error = ServerError.from(thrown);
-        if (!(thrown instanceof ServerError)) log.error("model_lifecycle", describe(thrown));
+        if (!(thrown instanceof ServerError)) log.error("model_lifecycle", describeThrown(thrown));
         log.error(
           "model_lifecycle",
           `failed to load '${name}' version ${version}: ${ERROR_CODE_NAMES[error.code]}: ${error.message}`,
@@ -350,9 +350,4 @@ function polledConfig(polled: ReadonlyMap<string, PolledModel>, name: string): M
   const model = polled.get(name);
   if (model === undefined) throw new Error(`model '${name}' was not polled`);
   return model.config;
-}
-
-/** For the log: what nobody foresaw, with its place. */
-function describe(thrown: unknown): string {
-  return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
 }

@@ -5,11 +5,11 @@
 import type { ModelInstance } from "../backend/backend.ts";
 import type { ModelConfig } from "../core/model-config.ts";
 import type { ModelSignature } from "../core/model-signature.ts";
-import { ServerError } from "../core/server-error.ts";
 import type { Logger } from "../observe/log.ts";
 import { type BatchRules, decideBatch } from "./batch-decision.ts";
 import { batchKeyOf } from "./batch-key.ts";
 import { execute } from "./execution.ts";
+import { InFlight, stopping } from "./in-flight.ts";
 import { InstancePool } from "./instance-pool.ts";
 import type { StatisticsCounter } from "./model-statistics.ts";
 import { PreciseTimer, prepareShortWaits } from "./precise-timer.ts";
@@ -39,10 +39,8 @@ export class BatchScheduler implements Scheduler {
   readonly #decoupled: boolean;
   /** Undefined = responses may leave in any order. */
   readonly #order: ResponseOrder | undefined;
-  #inFlight = 0;
+  readonly #inFlight = new InFlight();
   #isPumping = false;
-  #drained: (() => void) | undefined;
-  #isStopping = false;
 
   constructor(options: BatchSchedulerOptions) {
     const { config } = options;
@@ -57,14 +55,13 @@ export class BatchScheduler implements Scheduler {
   }
 
   get inFlight(): number {
-    return this.#inFlight;
+    return this.#inFlight.count;
   }
 
   enqueue(request: ScheduledRequest): void {
-    if (this.#isStopping) {
+    if (this.#inFlight.isStopping) {
       request.refused();
-      const text = "Server is stopping, scheduler for model has stopped accepting new inference requests";
-      throw new ServerError("unavailable", text);
+      throw stopping();
     }
     try {
       this.#queue.push(request, request.queuedMs);
@@ -72,18 +69,14 @@ export class BatchScheduler implements Scheduler {
       request.refused();
       throw error;
     }
-    this.#inFlight += 1;
+    this.#inFlight.begin();
     this.#order?.add(request);
     request.onEnd = () => this.#ended();
     this.#pump();
   }
 
   drain(): Promise<void> {
-    this.#isStopping = true;
-    if (this.#inFlight === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#drained = resolve;
-    });
+    return this.#inFlight.drain();
   }
 
   /** Gives free instances what may go now. Not reentrant: a synchronous execution ends up here again. */
@@ -146,9 +139,8 @@ export class BatchScheduler implements Scheduler {
   }
 
   #ended(): void {
-    this.#inFlight -= 1;
     this.#order?.ended();
-    if (this.#inFlight === 0) this.#drained?.();
+    this.#inFlight.end();
   }
 }
 

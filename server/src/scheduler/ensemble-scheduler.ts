@@ -1,8 +1,8 @@
 /** The scheduler of an ensemble: every request runs at once through its dataflow; its steps queue at their own models. */
 import type { ModelSignature } from "../core/model-signature.ts";
-import { ServerError } from "../core/server-error.ts";
 import { type EnsemblePlan, type EnsembleStep, neededSteps } from "./ensemble-plan.ts";
 import { type ComposingModel, EnsembleRun } from "./ensemble-run.ts";
+import { InFlight, stopping } from "./in-flight.ts";
 import type { ExecutionTiming, StatisticsCounter } from "./model-statistics.ts";
 import type { ScheduledRequest } from "./scheduled-request.ts";
 import type { Scheduler } from "./scheduler.ts";
@@ -17,26 +17,23 @@ export interface EnsembleSchedulerOptions {
 
 export class EnsembleScheduler implements Scheduler {
   readonly #options: EnsembleSchedulerOptions;
-  #inFlight = 0;
-  #isStopping = false;
-  #drained: (() => void) | undefined;
+  readonly #inFlight = new InFlight();
 
   constructor(options: EnsembleSchedulerOptions) {
     this.#options = options;
   }
 
   get inFlight(): number {
-    return this.#inFlight;
+    return this.#inFlight.count;
   }
 
   enqueue(request: ScheduledRequest): void {
-    if (this.#isStopping) {
+    if (this.#inFlight.isStopping) {
       request.refused();
-      const text = "Server is stopping, scheduler for model has stopped accepting new inference requests";
-      throw new ServerError("unavailable", text);
+      throw stopping();
     }
-    this.#inFlight += 1;
-    request.onEnd = () => this.#ended();
+    this.#inFlight.begin();
+    request.onEnd = () => this.#inFlight.end();
     const startMs = performance.now();
     request.dequeued(startMs);
     const { plan, signature, statistics, model } = this.#options;
@@ -55,16 +52,7 @@ export class EnsembleScheduler implements Scheduler {
   }
 
   drain(): Promise<void> {
-    this.#isStopping = true;
-    if (this.#inFlight === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#drained = resolve;
-    });
-  }
-
-  #ended(): void {
-    this.#inFlight -= 1;
-    if (this.#inFlight === 0) this.#drained?.();
+    return this.#inFlight.drain();
   }
 }
 

@@ -1,6 +1,6 @@
 /** Runs one batch on one instance and settles whatever the backend left open. */
 import type { BackendRequest, Batch, ModelInstance } from "../backend/backend.ts";
-import { ServerError } from "../core/server-error.ts";
+import { describeThrown, ServerError } from "../core/server-error.ts";
 import type { Logger } from "../observe/log.ts";
 import type { ExecutionTiming, StatisticsCounter } from "./model-statistics.ts";
 
@@ -89,12 +89,8 @@ function finish(options: ExecutionOptions, execution: Execution): void {
 function failAll(options: ExecutionOptions, thrown: unknown): void {
   const error = ServerError.from(thrown);
   if (!(thrown instanceof ServerError)) {
-    options.log.error("execution", `model instance '${options.instance.name}' failed: ${describe(thrown)}`);
+    options.log.error("execution", `model instance '${options.instance.name}' failed: ${describeThrown(thrown)}`);
   }
   const failure = new ServerError(error.code, error.message, { cause: thrown, reason: "BACKEND" });
   for (const request of options.requests) request.fail(failure);
-}
-
-function describe(thrown: unknown): string {
-  return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
 }

@@ -35,11 +35,6 @@ export function startMissing(id: bigint | string, modelName: string): ServerErro
   );
 }
 
-export function stopping(): ServerError {
-  const text = "Server is stopping, scheduler for model has stopped accepting new inference requests";
-  return new ServerError("unavailable", text);
-}
-
 /** What all requests of a sequence get that waited too long for a slot. */
 export function backlogTimeout(): ServerError {
   const text = "timeout of the corresponding sequence has been expired";

@@ -8,6 +8,7 @@ import type { ModelSignature } from "../core/model-signature.ts";
 import type { ServerError } from "../core/server-error.ts";
 import type { Logger } from "../observe/log.ts";
 import { batchKeyOf } from "./batch-key.ts";
+import { InFlight, stopping } from "./in-flight.ts";
 import type { StatisticsCounter } from "./model-statistics.ts";
 import { cancelled } from "./request-queue.ts";
 import type { ScheduledRequest } from "./scheduled-request.ts";
@@ -19,7 +20,7 @@ import type { SequenceFeed } from "./sequence-feed.ts";
 import { IdleReaper } from "./sequence-idle.ts";
 import { SequenceLane } from "./sequence-lane.ts";
 import { OldestStrategy } from "./sequence-oldest.ts";
-import { backlogTimeout, checkSequenceRequest, startMissing, stopping } from "./sequence-rules.ts";
+import { backlogTimeout, checkSequenceRequest, startMissing } from "./sequence-rules.ts";
 import { type Slot, SlotPool } from "./sequence-slots.ts";
 import type { SequenceStrategy } from "./sequence-strategy.ts";
 
@@ -45,10 +46,8 @@ export class SequenceScheduler implements Scheduler {
   readonly #live = new Map<bigint | string, Sequence>();
   /** The latest sequence of an id that takes no more requests and has not run out. */
   readonly #ending = new Map<bigint | string, Sequence>();
-  #inFlight = 0;
-  #isStopping = false;
+  readonly #inFlight = new InFlight();
   #isClosed = false;
-  #drained: (() => void) | undefined;
 
   constructor(options: SequenceSchedulerOptions) {
     const { config, batching } = options;
@@ -73,7 +72,7 @@ export class SequenceScheduler implements Scheduler {
   }
 
   get inFlight(): number {
-    return this.#inFlight;
+    return this.#inFlight.count;
   }
 
   enqueue(request: ScheduledRequest): void {
@@ -84,19 +83,14 @@ export class SequenceScheduler implements Scheduler {
       request.refused();
       throw error;
     }
-    this.#inFlight += 1;
-    request.onEnd = () => this.#ended();
+    this.#inFlight.begin();
+    request.onEnd = () => this.#inFlight.end();
     this.#add(sequence, request);
   }
 
   /** Running sequences may go on while accepted requests are left; no sequence begins. */
   async drain(): Promise<void> {
-    this.#isStopping = true;
-    if (this.#inFlight > 0) {
-      await new Promise<void>((resolve) => {
-        this.#drained = resolve;
-      });
-    }
+    await this.#inFlight.drain();
     this.#isClosed = true;
     this.#idle.clear();
     await Promise.all(this.#lanes.map((lane) => lane.settled()));
@@ -107,7 +101,7 @@ export class SequenceScheduler implements Scheduler {
     const { modelName } = signature;
     checkSequenceRequest(request, batchSize, modelName, feed.controls.correlation);
     const { id, start } = request.sequence;
-    if (this.#isClosed || (this.#isStopping && start)) throw stopping();
+    if (this.#isClosed || (this.#inFlight.isStopping && start)) throw stopping();
     const live = this.#live.get(id);
     if (live === undefined) {
       if (!start) throw startMissing(id, modelName);
@@ -217,11 +211,6 @@ export class SequenceScheduler implements Scheduler {
     this.#options.log.verbose(1, "sequence", `sequence ${sequence.id} was idle for too long and is forgotten`);
     this.#takeNoMore(sequence);
     this.#finish(sequence);
-  }
-
-  #ended(): void {
-    this.#inFlight -= 1;
-    if (this.#inFlight === 0) this.#drained?.();
   }
 
   #laneOf(slot: Slot): SequenceLane {

@@ -4,11 +4,12 @@ import { Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ModelServer } from "../../core/model-server.ts";
 import type { RequestTrace } from "../../core/request-trace.ts";
+import { describeThrown } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
 import { BodyBudget, defaultBodyBudget } from "../body-budget.ts";
 import { type BoundAddress, listen } from "../http-listener.ts";
 import { SharedMemoryRegions } from "../shared-memory.ts";
-import { describe, HttpApi, type HttpApiOptions } from "./http-api.ts";
+import { HttpApi, type HttpApiOptions } from "./http-api.ts";
 import { NodeCall } from "./node-call.ts";
 import { BodyAborted } from "./read-body.ts";
 import { refuseConnection } from "./refuse-connection.ts";
@@ -66,7 +67,7 @@ class HttpListener {
   readonly #latest = new WeakMap<Duplex, ServerResponse>();
   readonly #refused = new WeakSet<Duplex>();
   readonly #replies = new ReplyBatch((error, response) => {
-    this.#log.error("http", describe(error));
+    this.#log.error("http", describeThrown(error));
     response.destroy();
   });
   #isDraining = false;
@@ -154,7 +155,8 @@ class HttpListener {
 
   /** The client left, or a stream broke when its status was long sent: only the connection can tell. */
   #fail(error: unknown, call: NodeCall, response: ServerResponse): void {
-    if (!(error instanceof BodyAborted)) this.#log.error("http", `${call.method} ${call.path}: ${describe(error)}`);
+    if (!(error instanceof BodyAborted))
+      this.#log.error("http", `${call.method} ${call.path}: ${describeThrown(error)}`);
     response.destroy();
   }
 }

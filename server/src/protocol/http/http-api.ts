@@ -1,6 +1,6 @@
 /** From a call to a reply: route, restriction, method, handler, error. Knows no socket. */
 import type { ModelServer } from "../../core/model-server.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { describeThrown, ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
 import type { SharedMemoryRegions } from "../shared-memory.ts";
 import { GenerateHandler } from "./generate.ts";
@@ -66,14 +66,9 @@ export class HttpApi {
   #refuse(thrown: unknown, call: HttpCall): HttpReply {
     if (thrown instanceof BodyAborted) throw thrown;
     const error = ServerError.from(thrown);
-    if (error !== thrown) this.#log.error("http", `${call.method} ${call.path}: ${describe(thrown)}`);
+    if (error !== thrown) this.#log.error("http", `${call.method} ${call.path}: ${describeThrown(thrown)}`);
     return errorReply(statusOf(error.code), call.errorType, error.message);
   }
-}
-
-/** For the log only: a client never sees it. */
-export function describe(thrown: unknown): string {
-  return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
 }
 
 function createRoutes(
