@@ -1,10 +1,10 @@
 /** The `nereid` command: picks the subcommand and hands its arguments over. */
 import process from "node:process";
-import { serve } from "./serve.ts";
 
 interface Command {
   readonly summary: string;
-  run(argv: readonly string[]): Promise<void>;
+  /** Loaded when chosen, so that no command pays for another's modules. */
+  load(): Promise<(argv: readonly string[]) => Promise<void>>;
 }
 
 const COMMANDS: ReadonlyMap<string, Command> = new Map([
@@ -12,7 +12,10 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
     "serve",
     {
       summary: "serve model repositories; takes the flags of tritonserver",
-      run: (argv) => serve(argv, { hints: true }),
+      load: async () => {
+        const { serve } = await import("./serve.ts");
+        return (argv) => serve(argv, { hints: true });
+      },
     },
   ],
 ]);
@@ -21,7 +24,8 @@ export async function main(argv: readonly string[]): Promise<void> {
   const [name = "", ...rest] = argv;
   const command = COMMANDS.get(name);
   if (command !== undefined) {
-    await command.run(rest);
+    const run = await command.load();
+    await run(rest);
     return;
   }
   if (name !== "" && name !== "--help" && name !== "help") {
@@ -32,6 +36,6 @@ export async function main(argv: readonly string[]): Promise<void> {
 }
 
 function usage(): string {
-  const lines = [...COMMANDS].map(([name, { summary }]) => `  ${name.padEnd(10)} ${summary}`);
+  const lines = [...COMMANDS].map(([name, { summary }]) => `  ${name.padEnd(20)} ${summary}`);
   return `Usage: nereid <command> [options]\n\nCommands:\n${lines.join("\n")}\n`;
 }
