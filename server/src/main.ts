@@ -206,6 +206,7 @@ function createManager({ options, log, registry, metrics, backends, cache }: Man
     latenciesOf: (config: ModelConfig) => createLatencies(options, config),
     settingsOf: (backend: string) => backendSettingsOf(options, backend),
   };
+  const onNote = onceEach((note) => log.warn("model_config", note));
   const managerOptions: ModelManagerOptions = {
     repositoryPaths: repository.paths,
     configName: repository.configName,
@@ -213,23 +214,34 @@ function createManager({ options, log, registry, metrics, backends, cache }: Man
     loadRetries: repository.loadRetryCount,
     registry,
     log,
-    poll: (folder, configJson) => ({ folder, config: configOf(folder, configJson, repository.autoComplete) }),
+    poll: (folder, configJson) => ({ folder, config: configOf(folder, configJson, repository.autoComplete, onNote) }),
     checkEnsemble: ({ config }) => checkEnsemble(config, (name) => registry.ready(name).at(-1)?.config),
     load: (model, version) => loadModelVersion(context, model, version),
   };
   return new ModelManager(managerOptions);
 }
 
+/** A file is read again at every poll and every load: once is enough for what it says. */
+function onceEach(tell: (text: string) => void): (text: string) => void {
+  const told = new Set<string>();
+  return (text) => {
+    if (told.has(text)) return;
+    told.add(text);
+    tell(text);
+  };
+}
+
 function configOf(
   folder: PolledModel["folder"],
   configJson: string | undefined,
   autoComplete: boolean,
+  onNote: (note: string) => void,
 ): PolledModel["config"] {
   const written =
     configJson !== undefined
       ? parseModelConfigJson(configJson)
       : folder.config !== undefined
-        ? parseModelConfigText(folder.config.text, folder.config.path)
+        ? parseModelConfigText(folder.config.text, folder.config.path, onNote)
         : emptyModelConfig();
   if (folder.config === undefined && configJson === undefined && !autoComplete) {
     throw new ServerError("not_found", `model '${folder.name}' has no config.pbtxt, and auto-complete is off`);

@@ -12,7 +12,7 @@ import { invalid } from "./invalid.ts";
 import { parseJsonMessage } from "./json-form.ts";
 import type { DescribedModel } from "./model-description.ts";
 import { normalizeInstanceGroups, normalizeModelConfig } from "./normalize.ts";
-import { parseTextMessage } from "./text-format.ts";
+import { type OnNote, parseTextMessage } from "./text-format.ts";
 import { validateModelConfig } from "./validate.ts";
 import { type UsableGpus, validateInstanceGroups } from "./validate-instances.ts";
 import { validateModelIo } from "./validate-io.ts";
@@ -20,8 +20,8 @@ import { validateModelIo } from "./validate-io.ts";
 const DEFAULT_MAX_BATCH_SIZE = 4;
 
 /** @throws ServerError with `file:line:column` */
-export function parseModelConfigText(text: string, file: string): ModelConfig {
-  return deepFreeze(completeWritten(parseTextMessage(text, file, "ModelConfig")));
+export function parseModelConfigText(text: string, file: string, onNote?: OnNote): ModelConfig {
+  return deepFreeze(completeWritten(parseTextMessage(text, file, "ModelConfig", onNote)));
 }
 
 /** The `config` parameter of a load request. @throws ServerError beginning with "Invalid config override: " */

@@ -1,0 +1,42 @@
+/**
+ * What a template's placeholder means when nobody filled it in: "not set", and for a few of the templates of language
+ * models the value that most people fill in. Pure; knows names only.
+ */
+
+/** By placeholder, as the value is written in a configuration. Fields without an entry here get their usual default. */
+const STAND_INS: ReadonlyMap<string, string> = new Map([
+  ["triton_max_batch_size", "64"],
+  ["triton_backend", '"tensorrtllm"'],
+  ["logits_datatype", "TYPE_FP32"],
+  ["encoder_input_features_data_type", "TYPE_FP16"],
+  ["prompt_embedding_table_data_type", "TYPE_FP16"],
+  ["preprocessing_instance_count", "1"],
+  ["postprocessing_instance_count", "1"],
+  ["bls_instance_count", "1"],
+]);
+
+const WHOLE_TEXT = /^\$\{[^}\n]*\}$/;
+
+/** Whether a quoted text is nothing but a placeholder. */
+export function isPlaceholderText(text: string): boolean {
+  return WHOLE_TEXT.test(text);
+}
+
+/** `name` of `${name}` or `$name`. */
+export function placeholderName(written: string): string {
+  return written.replace(/^\$\{?|\}$/g, "");
+}
+
+/** The value in place of an unfilled placeholder, as one would write it; undefined: the field counts as not set. */
+export function standInOf(written: string): string | undefined {
+  return STAND_INS.get(placeholderName(written));
+}
+
+/** For the log: which field, what is taken, and how to fill it in. */
+export function unfilledText(field: string, written: string, standIn: string | undefined): string {
+  const taken = standIn === undefined ? "the field counts as not set" : `taking ${standIn}`;
+  return (
+    `field '${field}' has the unfilled template placeholder '${written}': ${taken}; ` +
+    `fill it with 'nereid fill-template -i config.pbtxt ${placeholderName(written)}:<value>' or write the value in its place`
+  );
+}
