@@ -1,4 +1,6 @@
 /** NVRTC, the compiler of CUDA C++ at run time: source text in, machine code out. Knows no device and no kernel. */
+import { readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { type Address, addressOf, cString, type NativeFunction, openLibrary } from "./ffi.ts";
 
 export interface CudaSource {
@@ -100,7 +102,16 @@ function addressesOf(texts: readonly Uint8Array[]): BigUint64Array {
   return BigUint64Array.from(texts, addressOf);
 }
 
+/** The compiler looks for its second library by name only, outside its own folder: it finds one that is loaded. */
+function loadBuiltins(path: string): void {
+  const folder = dirname(path);
+  for (const name of readdirSync(folder)) {
+    if (/^libnvrtc-builtins\.so\.\d+\.\d+$/.test(name)) openLibrary(join(folder, name));
+  }
+}
+
 function loadCalls(path: string): NvrtcCalls {
+  if (path.includes("/")) loadBuiltins(path);
   const library = openLibrary(path);
   return {
     version: library.func("nvrtcVersion", "int", ["void*", "void*"]),
