@@ -1,46 +1,8 @@
 /**
- * What tells one architecture from another: a row of the table in architectures.ts. It holds names and switches; what
- * they do is in decoder-config.ts, weight-plan.ts and decoder.ts.
+ * What tells one architecture from another: a row of the table in architectures.ts. It holds switches, and the names of
+ * formats/weight-names.ts; what they do is in decoder-config.ts, weight-plan.ts and decoder.ts.
  */
-
-/** Names of the modules in the files, without ".weight" and ".bias". Those of a layer are behind its own name. */
-export interface WeightNames {
-  /** Before every name; the first under which the embedding is found. */
-  readonly prefixes: readonly string[];
-  readonly embedding: string;
-  /** Learned positions. */
-  readonly positions?: string;
-  readonly norm: string;
-  readonly output: string;
-  /** "#" stands for the number of the layer. */
-  readonly layer: string;
-  readonly attentionNorm: string;
-  /** Three modules, or one whose rows are queries, keys and values. */
-  readonly qkv: readonly string[];
-  readonly headNorms?: readonly [queries: string, keys: string];
-  readonly attentionOut: string;
-  /** On what attention gives, before it is added. */
-  readonly attentionPostNorm?: string;
-  /** Absent when the MLP reads what attention reads. */
-  readonly mlpNorm?: string;
-  /** Gate and up, or one whose rows are both; alone, the first layer of an MLP without a gate. */
-  readonly mlpIn: readonly string[];
-  readonly mlpOut: string;
-  readonly mlpPostNorm?: string;
-  readonly experts?: ExpertNames;
-  /** Matrices lie [inputs, outputs] in the files. */
-  readonly isTransposed?: boolean;
-}
-
-export interface ExpertNames {
-  readonly router: string;
-  /** "#" stands for the number of the expert. */
-  readonly mlpIn: readonly string[];
-  readonly mlpOut: string;
-  readonly sharedIn?: readonly string[];
-  readonly sharedOut?: string;
-  readonly sharedGate?: string;
-}
+import type { WeightNames } from "../formats/weight-names.ts";
 
 /** Which layers see a window only, where config.json does not list them. */
 export type WindowRule =

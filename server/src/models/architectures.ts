@@ -1,27 +1,17 @@
 /**
- * The table of architectures. A new one is a row here and the names of its weights; where it needs an op that no other
+ * The table of architectures. A new one is a row here and the names of its weights in
+ * formats/weight-names.ts; where it needs an op that no other
  * has, that op gets a folder in kernels/ and a switch in decoder-config.ts.
  */
-import type { Architecture, WeightNames } from "./architecture.ts";
+import { weightNamesOf } from "../formats/weight-names.ts";
+import type { Architecture } from "./architecture.ts";
 
-const LLAMA_WEIGHTS: WeightNames = {
-  prefixes: ["model.", ""],
-  embedding: "embed_tokens",
-  norm: "norm",
-  output: "lm_head",
-  layer: "layers.#.",
-  attentionNorm: "input_layernorm",
-  qkv: ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
-  attentionOut: "self_attn.o_proj",
-  mlpNorm: "post_attention_layernorm",
-  mlpIn: ["mlp.gate_proj", "mlp.up_proj"],
-  mlpOut: "mlp.down_proj",
-};
+/** A row; the names of its weights are in a table of their own. */
+type Row = Omit<Architecture, "weights">;
 
-const HEAD_NORMS = ["self_attn.q_norm", "self_attn.k_norm"] as const;
 const NO_BIAS = { qkv: false, attentionOut: false, mlp: false, output: false } as const;
 
-const LLAMA: Architecture = {
+const LLAMA: Row = {
   className: "LlamaForCausalLM",
   norm: "rms",
   residual: "sequential",
@@ -36,72 +26,46 @@ const LLAMA: Architecture = {
     output: false,
   },
   window: { kind: "all" },
-  weights: LLAMA_WEIGHTS,
 };
 
-const MISTRAL: Architecture = { ...LLAMA, className: "MistralForCausalLM", biases: NO_BIAS };
+const MISTRAL: Row = { ...LLAMA, className: "MistralForCausalLM", biases: NO_BIAS };
 
-const MIXTRAL: Architecture = {
+const MIXTRAL: Row = {
   ...MISTRAL,
   className: "MixtralForCausalLM",
   aliases: { moe_intermediate_size: "intermediate_size" },
   defaults: { norm_topk_prob: true, rms_norm_eps: 1e-5 },
-  weights: {
-    ...LLAMA_WEIGHTS,
-    experts: {
-      router: "block_sparse_moe.gate",
-      mlpIn: ["block_sparse_moe.experts.#.w1", "block_sparse_moe.experts.#.w3"],
-      mlpOut: "block_sparse_moe.experts.#.w2",
-    },
-  },
 };
 
-const QWEN2: Architecture = {
+const QWEN2: Row = {
   ...LLAMA,
   className: "Qwen2ForCausalLM",
   biases: { ...NO_BIAS, qkv: true },
   window: { kind: "from-layer", isOnField: "use_sliding_window", field: "max_window_layers" },
 };
 
-const QWEN_EXPERTS = {
-  router: "mlp.gate",
-  mlpIn: ["mlp.experts.#.gate_proj", "mlp.experts.#.up_proj"],
-  mlpOut: "mlp.experts.#.down_proj",
-} as const;
-
-const QWEN2_MOE: Architecture = {
+const QWEN2_MOE: Row = {
   ...QWEN2,
   className: "Qwen2MoeForCausalLM",
   defaults: { norm_topk_prob: false, num_experts_per_tok: 4, qkv_bias: true },
   biases: { ...NO_BIAS, qkv: { field: "qkv_bias" } },
-  weights: {
-    ...LLAMA_WEIGHTS,
-    experts: {
-      ...QWEN_EXPERTS,
-      sharedIn: ["mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj"],
-      sharedOut: "mlp.shared_expert.down_proj",
-      sharedGate: "mlp.shared_expert_gate",
-    },
-  },
 };
 
-const QWEN3: Architecture = {
+const QWEN3: Row = {
   ...QWEN2,
   className: "Qwen3ForCausalLM",
   defaults: { head_dim: 128 },
   biases: { ...NO_BIAS, qkv: { field: "attention_bias" }, attentionOut: { field: "attention_bias" } },
   hasHeadNorm: true,
-  weights: { ...LLAMA_WEIGHTS, headNorms: HEAD_NORMS },
 };
 
-const QWEN3_MOE: Architecture = {
+const QWEN3_MOE: Row = {
   ...QWEN3,
   className: "Qwen3MoeForCausalLM",
   defaults: { head_dim: 128, norm_topk_prob: false, num_experts_per_tok: 8 },
-  weights: { ...LLAMA_WEIGHTS, headNorms: HEAD_NORMS, experts: QWEN_EXPERTS },
 };
 
-const GEMMA: Architecture = {
+const GEMMA: Row = {
   ...LLAMA,
   className: "GemmaForCausalLM",
   aliases: { hidden_act: "hidden_activation" },
@@ -113,14 +77,7 @@ const GEMMA: Architecture = {
   biases: { ...LLAMA.biases, mlp: false },
 };
 
-const SANDWICH_WEIGHTS: WeightNames = {
-  ...LLAMA_WEIGHTS,
-  attentionPostNorm: "post_attention_layernorm",
-  mlpNorm: "pre_feedforward_layernorm",
-  mlpPostNorm: "post_feedforward_layernorm",
-};
-
-const GEMMA2: Architecture = {
+const GEMMA2: Row = {
   ...GEMMA,
   className: "Gemma2ForCausalLM",
   defaults: {
@@ -132,10 +89,9 @@ const GEMMA2: Architecture = {
   },
   requires: { use_bidirectional_attention: false },
   window: { kind: "all-but-every", n: 2 },
-  weights: SANDWICH_WEIGHTS,
 };
 
-const GEMMA3: Architecture = {
+const GEMMA3: Row = {
   ...GEMMA2,
   className: "Gemma3ForCausalLM",
   defaults: {
@@ -151,28 +107,23 @@ const GEMMA3: Architecture = {
   },
   hasHeadNorm: true,
   window: { kind: "all-but-every", n: 6, field: "sliding_window_pattern" },
-  weights: { ...SANDWICH_WEIGHTS, headNorms: HEAD_NORMS },
 };
 
 /** The text half of the models that also see. */
-const GEMMA3_OF_MULTIMODAL: Architecture = {
+const GEMMA3_OF_MULTIMODAL: Row = {
   ...GEMMA3,
   className: "Gemma3ForConditionalGeneration",
   section: "text_config",
-  weights: { ...GEMMA3.weights, prefixes: ["language_model.model.", "model.language_model."] },
 };
 
-const PHI3: Architecture = {
+const PHI3: Row = {
   ...LLAMA,
   className: "Phi3ForCausalLM",
   defaults: { rms_norm_eps: 1e-5, original_max_position_embeddings: 4096 },
   biases: NO_BIAS,
-  weights: { ...LLAMA_WEIGHTS, qkv: ["self_attn.qkv_proj"], mlpIn: ["mlp.gate_up_proj"] },
 };
 
-const { mlpNorm: _, ...ONE_NORM_WEIGHTS } = LLAMA_WEIGHTS;
-
-const PHI: Architecture = {
+const PHI: Row = {
   ...LLAMA,
   className: "PhiForCausalLM",
   aliases: { rms_norm_eps: "layer_norm_eps" },
@@ -182,16 +133,9 @@ const PHI: Architecture = {
   residual: "parallel",
   isGated: false,
   biases: { qkv: true, attentionOut: true, mlp: true, output: true },
-  weights: {
-    ...ONE_NORM_WEIGHTS,
-    norm: "final_layernorm",
-    attentionOut: "self_attn.dense",
-    mlpIn: ["mlp.fc1"],
-    mlpOut: "mlp.fc2",
-  },
 };
 
-const STARCODER2: Architecture = {
+const STARCODER2: Row = {
   ...LLAMA,
   className: "Starcoder2ForCausalLM",
   aliases: { rms_norm_eps: "norm_epsilon" },
@@ -204,10 +148,9 @@ const STARCODER2: Architecture = {
     mlp: { field: "use_bias" },
     output: false,
   },
-  weights: { ...LLAMA_WEIGHTS, mlpIn: ["mlp.c_fc"], mlpOut: "mlp.c_proj" },
 };
 
-const GPT2: Architecture = {
+const GPT2: Row = {
   ...LLAMA,
   className: "GPT2LMHeadModel",
   aliases: {
@@ -226,21 +169,6 @@ const GPT2: Architecture = {
   intermediateRatio: 4,
   positions: "learned",
   biases: { qkv: true, attentionOut: true, mlp: true, output: false },
-  weights: {
-    prefixes: ["transformer.", ""],
-    embedding: "wte",
-    positions: "wpe",
-    norm: "ln_f",
-    output: "lm_head",
-    layer: "h.#.",
-    attentionNorm: "ln_1",
-    qkv: ["attn.c_attn"],
-    attentionOut: "attn.c_proj",
-    mlpNorm: "ln_2",
-    mlpIn: ["mlp.c_fc"],
-    mlpOut: "mlp.c_proj",
-    isTransposed: true,
-  },
 };
 
 /** By `className`. */
@@ -261,5 +189,5 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map(
     PHI3,
     STARCODER2,
     GPT2,
-  ].map((architecture) => [architecture.className, architecture]),
+  ].map((row) => [row.className, { ...row, weights: weightNamesOf(row.className) }]),
 );

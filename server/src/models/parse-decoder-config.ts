@@ -1,7 +1,8 @@
 /** Turns the config.json of any architecture of the table into one description of a decoder. It loads no weights. */
 import type { HfConfigFiles } from "../formats/hf-config.ts";
 import { HfFields } from "../formats/hf-config-fields.ts";
-import type { Architecture, BiasRule, WeightNames } from "./architecture.ts";
+import type { WeightNames } from "../formats/weight-names.ts";
+import type { Architecture, BiasRule } from "./architecture.ts";
 import { ARCHITECTURES } from "./architectures.ts";
 import type { Activation, DecoderConfig, DecoderLayer, Experts } from "./decoder-config.ts";
 import { layerWindows } from "./layer-windows.ts";

@@ -3,7 +3,7 @@
  * into one, which halves the products of a layer. Pure: it reads no file and knows no device.
  */
 import type { CpuShape } from "../device/cpu/cpu-buffer.ts";
-import type { ExpertNames, WeightNames } from "./architecture.ts";
+import type { ExpertNames, WeightNames } from "../formats/weight-names.ts";
 import type { DecoderConfig } from "./decoder-config.ts";
 
 /** What decides the type of a tensor: some stay exact, and a vocabulary bears fewer bits less well than a matrix. */

@@ -1,0 +1,149 @@
+/**
+ * What the weights of each architecture are called in the files of Hugging Face, by the class name in config.json. Names
+ * only: what the modules do is in models/.
+ */
+
+/** Names of the modules in the files, without ".weight" and ".bias". Those of a layer are behind its own name. */
+export interface WeightNames {
+  /** Before every name; the first under which the embedding is found. */
+  readonly prefixes: readonly string[];
+  readonly embedding: string;
+  /** Learned positions. */
+  readonly positions?: string;
+  readonly norm: string;
+  readonly output: string;
+  /** "#" stands for the number of the layer. */
+  readonly layer: string;
+  readonly attentionNorm: string;
+  /** Three modules, or one whose rows are queries, keys and values. */
+  readonly qkv: readonly string[];
+  readonly headNorms?: readonly [queries: string, keys: string];
+  readonly attentionOut: string;
+  /** On what attention gives, before it is added. */
+  readonly attentionPostNorm?: string;
+  /** Absent when the MLP reads what attention reads. */
+  readonly mlpNorm?: string;
+  /** Gate and up, or one whose rows are both; alone, the first layer of an MLP without a gate. */
+  readonly mlpIn: readonly string[];
+  readonly mlpOut: string;
+  readonly mlpPostNorm?: string;
+  readonly experts?: ExpertNames;
+  /** Matrices lie [inputs, outputs] in the files. */
+  readonly isTransposed?: boolean;
+}
+
+export interface ExpertNames {
+  readonly router: string;
+  /** "#" stands for the number of the expert. */
+  readonly mlpIn: readonly string[];
+  readonly mlpOut: string;
+  readonly sharedIn?: readonly string[];
+  readonly sharedOut?: string;
+  readonly sharedGate?: string;
+}
+
+const LLAMA: WeightNames = {
+  prefixes: ["model.", ""],
+  embedding: "embed_tokens",
+  norm: "norm",
+  output: "lm_head",
+  layer: "layers.#.",
+  attentionNorm: "input_layernorm",
+  qkv: ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
+  attentionOut: "self_attn.o_proj",
+  mlpNorm: "post_attention_layernorm",
+  mlpIn: ["mlp.gate_proj", "mlp.up_proj"],
+  mlpOut: "mlp.down_proj",
+};
+
+const HEAD_NORMS = ["self_attn.q_norm", "self_attn.k_norm"] as const;
+
+const MIXTRAL: WeightNames = {
+  ...LLAMA,
+  experts: {
+    router: "block_sparse_moe.gate",
+    mlpIn: ["block_sparse_moe.experts.#.w1", "block_sparse_moe.experts.#.w3"],
+    mlpOut: "block_sparse_moe.experts.#.w2",
+  },
+};
+
+const QWEN_EXPERTS = {
+  router: "mlp.gate",
+  mlpIn: ["mlp.experts.#.gate_proj", "mlp.experts.#.up_proj"],
+  mlpOut: "mlp.experts.#.down_proj",
+} as const;
+
+const QWEN2_MOE: WeightNames = {
+  ...LLAMA,
+  experts: {
+    ...QWEN_EXPERTS,
+    sharedIn: ["mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj"],
+    sharedOut: "mlp.shared_expert.down_proj",
+    sharedGate: "mlp.shared_expert_gate",
+  },
+};
+
+const GEMMA2: WeightNames = {
+  ...LLAMA,
+  attentionPostNorm: "post_attention_layernorm",
+  mlpNorm: "pre_feedforward_layernorm",
+  mlpPostNorm: "post_feedforward_layernorm",
+};
+
+const GEMMA3: WeightNames = { ...GEMMA2, headNorms: HEAD_NORMS };
+
+const { mlpNorm: _, ...ONE_NORM } = LLAMA;
+
+const PHI: WeightNames = {
+  ...ONE_NORM,
+  norm: "final_layernorm",
+  attentionOut: "self_attn.dense",
+  mlpIn: ["mlp.fc1"],
+  mlpOut: "mlp.fc2",
+};
+
+const GPT2: WeightNames = {
+  prefixes: ["transformer.", ""],
+  embedding: "wte",
+  positions: "wpe",
+  norm: "ln_f",
+  output: "lm_head",
+  layer: "h.#.",
+  attentionNorm: "ln_1",
+  qkv: ["attn.c_attn"],
+  attentionOut: "attn.c_proj",
+  mlpNorm: "ln_2",
+  mlpIn: ["mlp.c_fc"],
+  mlpOut: "mlp.c_proj",
+  isTransposed: true,
+};
+
+const WEIGHT_NAMES: ReadonlyMap<string, WeightNames> = new Map<string, WeightNames>([
+  ["LlamaForCausalLM", LLAMA],
+  ["MistralForCausalLM", LLAMA],
+  ["MixtralForCausalLM", MIXTRAL],
+  ["Qwen2ForCausalLM", LLAMA],
+  ["Qwen2MoeForCausalLM", QWEN2_MOE],
+  ["Qwen3ForCausalLM", { ...LLAMA, headNorms: HEAD_NORMS }],
+  ["Qwen3MoeForCausalLM", { ...LLAMA, headNorms: HEAD_NORMS, experts: QWEN_EXPERTS }],
+  ["GemmaForCausalLM", LLAMA],
+  ["Gemma2ForCausalLM", GEMMA2],
+  ["Gemma3ForCausalLM", GEMMA3],
+  // The text half of the models that also see.
+  ["Gemma3ForConditionalGeneration", { ...GEMMA3, prefixes: ["language_model.model.", "model.language_model."] }],
+  ["PhiForCausalLM", PHI],
+  ["Phi3ForCausalLM", { ...LLAMA, qkv: ["self_attn.qkv_proj"], mlpIn: ["mlp.gate_up_proj"] }],
+  ["Starcoder2ForCausalLM", { ...LLAMA, mlpIn: ["mlp.c_fc"], mlpOut: "mlp.c_proj" }],
+  ["GPT2LMHeadModel", GPT2],
+]);
+
+/** @throws Error when there is no such architecture */
+export function weightNamesOf(className: string): WeightNames {
+  const names = WEIGHT_NAMES.get(className);
+  if (names === undefined) throw new Error(`the names of the weights of ${className} are not known`);
+  return names;
+}
+
+export function hasWeightNames(className: unknown): className is string {
+  return typeof className === "string" && WEIGHT_NAMES.has(className);
+}
