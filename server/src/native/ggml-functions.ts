@@ -33,6 +33,8 @@ export interface GgmlBase {
   expand(graph: Address, tensor: Address): void;
   numNodes(graph: Address): number;
   add(context: Address, a: Address, b: Address): Address;
+  /** Adds `b` to the part of `a` at an offset, row lengths in bytes given; the result is `a` after that. */
+  accInplace(context: Address, a: Address, b: Address, nb1: number, nb2: number, nb3: number, offset: number): Address;
   mul(context: Address, a: Address, b: Address): Address;
   mulMat(context: Address, a: Address, b: Address): Address;
   rmsNorm(context: Address, a: Address, epsilon: number): Address;
@@ -167,6 +169,7 @@ export const BASE_SIGNATURES: SignatureTable<GgmlBase> = {
   expand: ["ggml_build_forward_expand", "void", "void* void*"],
   numNodes: ["ggml_graph_n_nodes", "int", "void*"],
   add: ["ggml_add", "void*", "void* void* void*"],
+  accInplace: ["ggml_acc_inplace", "void*", "void* void* void* size_t size_t size_t size_t"],
   mul: ["ggml_mul", "void*", "void* void* void*"],
   mulMat: ["ggml_mul_mat", "void*", "void* void* void*"],
   rmsNorm: ["ggml_rms_norm", "void*", "void* void* float"],
