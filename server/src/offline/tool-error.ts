@@ -1,0 +1,50 @@
+/** What stops an offline command for a reason its user can act on. Anything else that is thrown is a fault of ours. */
+
+/** Where in a file the reason lies; lines count from 1. */
+export interface FilePlace {
+  readonly file: string;
+  readonly line?: number;
+}
+
+export interface ToolErrorOptions extends ErrorOptions {
+  /** What to do about it, as a sentence of its own. */
+  readonly fix?: string;
+  readonly at?: FilePlace;
+}
+
+/** Message: what was expected and what came. Sentence case, no final period. */
+export class ToolError extends Error {
+  readonly fix: string | undefined;
+  readonly at: FilePlace | undefined;
+
+  constructor(message: string, options: ToolErrorOptions = {}) {
+    super(message, { cause: options.cause });
+    this.name = "ToolError";
+    this.fix = options.fix;
+    this.at = options.at;
+  }
+}
+
+export function placeText({ file, line }: FilePlace): string {
+  return line === undefined ? file : `${file}:${line}`;
+}
+
+/** A `ToolError` for what Node's file functions throw; other errors pass through as they are. */
+export function fileError(action: string, path: string, error: unknown): unknown {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  const reason = typeof code === "string" ? REASONS.get(code) : undefined;
+  return reason === undefined ? error : new ToolError(`Cannot ${action} ${path}: ${reason}`, { cause: error });
+}
+
+const REASONS: ReadonlyMap<string, string> = new Map([
+  ["ENOENT", "it does not exist"],
+  ["EACCES", "permission denied"],
+  ["EPERM", "the operation is not permitted"],
+  ["EISDIR", "it is a folder"],
+  ["ENOTDIR", "a part of the path is a file"],
+  ["ENOSPC", "no space is left on the disk"],
+  ["EDQUOT", "the disk quota is used up"],
+  ["EROFS", "the file system is read-only"],
+  ["ENAMETOOLONG", "the name is too long"],
+  ["EMFILE", "too many files are open"],
+]);
