@@ -79,7 +79,8 @@ function print(name: string, { tokensPerSecond, stepMs, recordShare }: Measured)
 async function run(options: Partial<DecoderRunnerOptions>): Promise<void> {
   const numBlocks = MAX_BATCH * BLOCKS_PER_SEQUENCE;
   const runner = await createDecoderRunner({ modelDir: MODEL_DIR, blockSize: BLOCK_SIZE, numBlocks, ...options });
-  const name = `${options.numThreads} threads, ${options.weightType} weights`;
+  const mode = options.isDeterministic ? ", deterministic" : "";
+  const name = `${options.numThreads} threads, ${options.weightType} weights${mode}`;
   for (const batch of [1, 8, MAX_BATCH]) print(`${name}, decode x ${batch}`, await decode(runner, batch, false));
   print(`${name}, decode x 8 scattered`, await decode(runner, 8, true));
   print(`${name}, prefill ${PREFILL_TOKENS}`, await prefill(runner));
@@ -87,5 +88,7 @@ async function run(options: Partial<DecoderRunnerOptions>): Promise<void> {
 }
 
 for (const numThreads of [1, 2]) {
-  for (const weightType of ["f32", "bf16", "f16"] as const) await run({ numThreads, weightType });
+  for (const weightType of ["f32", "bf16", "f16"] as const) {
+    for (const isDeterministic of [false, true]) await run({ numThreads, weightType, isDeterministic });
+  }
 }

@@ -26,21 +26,27 @@ test("planAttention() hides from each query of a chunk the keys after it", () =>
 test("planAttention() reads only what the window of the first query reaches", () => {
   const blockTable = Int32Array.of(9, 3, 4, 5);
   const sequence = { queryStart: 0, queryLength: 1, contextLength: 14, blockTable };
-  assert.deepEqual(planAttention(sequence, 4, 7), {
+  assert.deepEqual(planAttention(sequence, 4, { window: 7 }), {
     queryStart: 0,
     queryLength: 1,
     numKeys: 7,
     keys: { kind: "range", firstSlot: 15 },
   });
-  const gathered = planAttention({ ...sequence, contextLength: 6 }, 4, 5);
+  const gathered = planAttention({ ...sequence, contextLength: 6 }, 4, { window: 5 });
   assert.deepEqual(gathered.keys, { kind: "gather", slots: Int32Array.of(37, 38, 39, 12, 13) });
-  assert.deepEqual(planAttention(sequence, 4, 14).numKeys, 14);
+  assert.deepEqual(planAttention(sequence, 4, { window: 14 }).numKeys, 14);
 });
 
 test("planAttention() hides from each query of a chunk the keys outside its window", () => {
   const sequence = { queryStart: 0, queryLength: 3, contextLength: 5, blockTable: Int32Array.of(0, 1) };
-  const { numKeys, mask } = planAttention(sequence, 4, 2);
+  const { numKeys, mask } = planAttention(sequence, 4, { window: 2 });
   const hidden = 0xfc00;
   assert.equal(numKeys, 4);
   assert.deepEqual(mask, Uint16Array.of(0, 0, hidden, hidden, hidden, 0, 0, hidden, hidden, hidden, 0, 0));
+});
+
+test("planAttention() gathers blocks side by side when it always does", () => {
+  const sequence = { queryStart: 0, queryLength: 1, contextLength: 6, blockTable: Int32Array.of(3, 4) };
+  const { keys } = planAttention(sequence, 4, { window: 3, alwaysGathers: true });
+  assert.deepEqual(keys, { kind: "gather", slots: Int32Array.of(15, 16, 17) });
 });

@@ -26,13 +26,26 @@ export interface AttentionSpan {
 
 const MINUS_INFINITY_F16 = 0xfc00;
 
-/** `window`: how many keys a query sees, its own included; undefined for all. */
-export function planAttention(sequence: AttentionSequence, blockSize: number, window?: number): AttentionSpan {
+export interface AttentionOptions {
+  /** How many keys a query sees, its own included; undefined for all. */
+  readonly window?: number | undefined;
+  /** Slot by slot, however the blocks lie: for results that must not depend on that. */
+  readonly alwaysGathers?: boolean | undefined;
+}
+
+export function planAttention(
+  sequence: AttentionSequence,
+  blockSize: number,
+  { window, alwaysGathers = false }: AttentionOptions = {},
+): AttentionSpan {
   const { queryStart, queryLength, contextLength } = sequence;
   const past = contextLength - queryLength;
   const firstKey = window === undefined ? 0 : Math.max(0, past - window + 1);
   const numKeys = contextLength - firstKey;
-  const span = { queryStart, queryLength, numKeys, keys: planKeys(sequence, firstKey, blockSize) };
+  const keys: AttentionKeys = alwaysGathers
+    ? { kind: "gather", slots: slotsOf(sequence.blockTable, firstKey, contextLength, blockSize) }
+    : planKeys(sequence, firstKey, blockSize);
+  const span = { queryStart, queryLength, numKeys, keys };
   return queryLength === 1 ? span : { ...span, mask: causalMask(queryLength, numKeys, window) };
 }
 

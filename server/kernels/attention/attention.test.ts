@@ -54,7 +54,7 @@ for (const { name, sequences, variant } of CASES.flatMap((one) => VARIANTS.map((
     const valueCache = randomFloats(NUM_SLOTS * width, 17);
     const actual = await runOp((graph) => {
       const flat = graph.input("f32", [numTokens, HEADS.numHeads * HEADS.headDim], q);
-      const spans = sequences.map((one) => planAttention(one, BLOCK_SIZE, variant.window));
+      const spans = sequences.map((one) => planAttention(one, BLOCK_SIZE, { window: variant.window }));
       return recordAttention(graph, {
         ...HEADS,
         softCap: variant.softCap,
@@ -86,7 +86,7 @@ for (const headDim of [24, 80, 96, 128, 256]) {
         valueCache: graph.input("f32", [NUM_SLOTS, width], valueCache),
         spans: recordSpans(
           graph,
-          sequences.map((one) => planAttention(one, BLOCK_SIZE, shape.window)),
+          sequences.map((one) => planAttention(one, BLOCK_SIZE, { window: shape.window })),
         ),
       });
     });

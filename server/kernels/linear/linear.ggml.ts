@@ -1,9 +1,13 @@
 /**
  * y = x . weight^T + bias. With an f32 weight all is f32; with f16 or bf16 weights ggml rounds the rows of `x` to the
  * weight's type too, and with block types to 8 bits that share a scale, which costs accuracy and saves memory traffic.
+ *
+ * Of several rows ggml multiplies tiles, whose sums run in another order than those of one row. On a deterministic device
+ * each row is a matrix of its own, by which the weight is broadcast: its outputs are dot products whatever is beside it.
  */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor, WEIGHT_TYPES } from "../../src/device/cpu/cpu-tensor.ts";
+import type { Address } from "../../src/native/ffi.ts";
 
 export interface LinearArgs {
   readonly x: CpuTensor; // [numRows, inputs]
@@ -16,8 +20,17 @@ export function recordLinear(graph: CpuGraph, { x, weight, bias }: LinearArgs): 
   expectTensor("linear weight", weight, WEIGHT_TYPES, [-1, x.shape[1] ?? 0]);
   const { base } = graph.ggml;
   const shape = [x.shape[0] ?? 0, weight.shape[0] ?? 0];
-  const product = base.mulMat(graph.claim(), weight.handle, x.handle);
+  const product = graph.isDeterministic
+    ? recordRows(graph, x, weight)
+    : base.mulMat(graph.claim(), weight.handle, x.handle);
   if (bias === undefined) return { handle: product, type: "f32", shape };
   expectTensor("linear bias", bias, ["f32"], [weight.shape[0] ?? 0]);
   return { handle: base.add(graph.claim(), product, bias.handle), type: "f32", shape };
+}
+
+function recordRows(graph: CpuGraph, x: CpuTensor, weight: CpuTensor): Address {
+  const { base } = graph.ggml;
+  const [numRows = 0, inputs = 0] = x.shape;
+  const rows = base.reshape3d(graph.claim(), x.handle, inputs, 1, numRows);
+  return base.reshape2d(graph.claim(), base.mulMat(graph.claim(), weight.handle, rows), weight.shape[0] ?? 0, numRows);
 }

@@ -27,6 +27,8 @@ export interface DecoderRunnerOptions {
    */
   readonly weightType?: WeightType | undefined;
   readonly cacheType?: "f32" | "f16" | undefined;
+  /** Logits of a sequence do not depend on the step's other sequences, on chunks, nor on blocks, to the bit. Slower. */
+  readonly isDeterministic?: boolean | undefined;
   /** Longest sequence, at most what the model allows, which is the default. Some models turn short ones otherwise. */
   readonly maxPositions?: number | undefined;
 }
@@ -59,7 +61,7 @@ async function loadRunner({ files, tensors }: ModelFiles, options: DecoderRunner
   const maxPositions = Math.min(config.maxPositions, options.maxPositions ?? config.maxPositions);
   const servedPositions = Math.min(maxPositions, options.numBlocks * options.blockSize);
   const ropes = config.ropes.map((rope) => ropeFactors(rope, servedPositions));
-  const device = new CpuDevice({ numThreads: options.numThreads });
+  const device = new CpuDevice({ numThreads: options.numThreads, isDeterministic: options.isDeterministic });
   let weights: DecoderWeights | undefined;
   try {
     weights = await loadDecoderWeights(device, parsed, tensors, options.weightType, ropes);

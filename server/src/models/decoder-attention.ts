@@ -20,18 +20,26 @@ export class SpansByWindow {
   readonly #graph: CpuGraph;
   readonly #sequences: readonly AttentionSequence[];
   readonly #blockSize: number;
+  readonly #alwaysGathers: boolean;
   readonly #spans = new Map<number | undefined, readonly RecordedSpan[]>();
 
-  constructor(graph: CpuGraph, sequences: readonly AttentionSequence[], blockSize: number) {
+  constructor(
+    graph: CpuGraph,
+    { sequences, blockSize }: { readonly sequences: readonly AttentionSequence[]; readonly blockSize: number },
+    caches: readonly LayerCache[],
+  ) {
     this.#graph = graph;
     this.#sequences = sequences;
     this.#blockSize = blockSize;
+    // Gathered rows are widened, and rows of a narrow cache that are read in place are not.
+    this.#alwaysGathers = graph.isDeterministic && caches.some(({ keys }) => keys.type !== "f32");
   }
 
   get(window: number | undefined): readonly RecordedSpan[] {
     const known = this.#spans.get(window);
     if (known !== undefined) return known;
-    const plans = this.#sequences.map((sequence) => planAttention(sequence, this.#blockSize, window));
+    const options = { window, alwaysGathers: this.#alwaysGathers };
+    const plans = this.#sequences.map((sequence) => planAttention(sequence, this.#blockSize, options));
     const recorded = recordSpans(this.#graph, plans);
     this.#spans.set(window, recorded);
     return recorded;

@@ -62,7 +62,7 @@ export function recordDecoder(graph: CpuGraph, model: DecoderModel, batch: Decod
   const shared = {
     positions,
     slots: graph.input("i32", [numTokens], batch.slots),
-    spans: new SpansByWindow(graph, batch.sequences, batch.blockSize),
+    spans: new SpansByWindow(graph, batch, model.caches),
   };
   const lastRows = keepsAllRows(batch) ? undefined : batch.logitRows;
   let x = recordEmbedding(graph, model, batch, positions);

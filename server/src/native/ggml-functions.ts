@@ -147,6 +147,8 @@ export interface GgmlCpu {
   threadpoolNew(params: Pointer): Address | null;
   threadpoolFree(threadpool: Address): void;
   setThreadpool(backend: Address, threadpool: Address): void;
+  /** Plain loops in place of tiles and split ranges of keys, which add up in another order as sizes change. */
+  setUseReference(backend: Address, isOn: boolean): void;
 }
 
 export const BASE_SIGNATURES: SignatureTable<GgmlBase> = {
@@ -245,4 +247,5 @@ export const CPU_SIGNATURES: SignatureTable<GgmlCpu> = {
   threadpoolNew: ["ggml_threadpool_new", "void*", "void*"],
   threadpoolFree: ["ggml_threadpool_free", "void", "void*"],
   setThreadpool: ["ggml_backend_cpu_set_threadpool", "void", "void* void*"],
+  setUseReference: ["ggml_backend_cpu_set_use_ref", "void", "void* bool"],
 };

@@ -9,6 +9,8 @@ import { expectAddress, type Ggml, openGgml, threadpoolParams } from "../../nati
 export interface CpuDeviceOptions {
   /** Threads of a graph; capped by the processors there are. Undefined: those that are idle now. */
   readonly numThreads?: number | undefined;
+  /** What is computed of a row depends on that row alone, to the bit: not on the rows beside it, nor on their number. */
+  readonly isDeterministic?: boolean | undefined;
   readonly ggml?: Ggml;
 }
 
@@ -26,6 +28,7 @@ export function numIdleProcessors(numProcessors: number, load: number): number {
 export class CpuDevice {
   readonly ggml: Ggml;
   readonly numThreads: number;
+  readonly isDeterministic: boolean;
   /** Kind of memory that its tensors live in. */
   readonly bufferType: Address;
   readonly #backend: Address;
@@ -40,12 +43,14 @@ export class CpuDevice {
     this.ggml = options.ggml ?? openGgml();
     // Threads beyond the processors would spin at each barrier for one that does not run.
     this.numThreads = Math.min(wanted, availableParallelism());
+    this.isDeterministic = options.isDeterministic ?? false;
     const { base, cpu, device } = this.ggml;
     this.bufferType = expectAddress(base.deviceBufferType(device), "a buffer type");
     this.#backend = this.ggml.createBackend();
     this.#threadpool = expectAddress(cpu.threadpoolNew(threadpoolParams(base, this.numThreads, POLLING)), "threads");
     cpu.setNumThreads(this.#backend, this.numThreads);
     cpu.setThreadpool(this.#backend, this.#threadpool);
+    cpu.setUseReference(this.#backend, this.isDeterministic);
   }
 
   /** Runs an allocated graph. One at a time: the next waits. */

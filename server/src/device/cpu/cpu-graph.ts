@@ -27,6 +27,11 @@ export class CpuGraph {
     this.#allocator = expectAddress(this.ggml.base.allocatorNew(device.bufferType), "a graph allocator");
   }
 
+  /** Ops then record what computes a row by itself. */
+  get isDeterministic(): boolean {
+    return this.#device.isDeterministic;
+  }
+
   /** Forgets the last recording and starts one of at most `maxTensors` tensors, inputs included. */
   begin(maxTensors: number): void {
     const { base } = this.ggml;
