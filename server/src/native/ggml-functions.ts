@@ -123,6 +123,7 @@ export interface GgmlBase {
   deviceRegistry(device: Address): Address | null;
   deviceBufferType(device: Address): Address | null;
   procAddress(registry: Address, name: string): Address | null;
+  supportsOp(device: Address, op: Address): boolean;
   backendFree(backend: Address): void;
   readonly compute: NativeFunction<[backend: Address, graph: Address], number>;
   allocatorNew(bufferType: Address): Address | null;
@@ -214,6 +215,7 @@ export const BASE_SIGNATURES: SignatureTable<GgmlBase> = {
   deviceRegistry: ["ggml_backend_dev_backend_reg", "void*", "void*"],
   deviceBufferType: ["ggml_backend_dev_buffer_type", "void*", "void*"],
   procAddress: ["ggml_backend_reg_get_proc_address", "void*", "void* str"],
+  supportsOp: ["ggml_backend_dev_supports_op", "bool", "void* void*"],
   backendFree: ["ggml_backend_free", "void", "void*"],
   compute: ["ggml_backend_graph_compute", "int", "void* void*"],
   allocatorNew: ["ggml_gallocr_new", "void*", "void*"],

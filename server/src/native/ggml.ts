@@ -6,7 +6,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import process from "node:process";
-import { functionAt, type NativeLibrary, openLibrary, structType } from "./ffi.ts";
+import { copyFromMemory, functionAt, type NativeLibrary, openLibrary, structType } from "./ffi.ts";
 import {
   BASE_SIGNATURES,
   CPU_SIGNATURES,
@@ -64,6 +64,8 @@ export interface Ggml {
   readonly dequantize: GgmlDequantizers;
   readonly cpu: GgmlCpu;
   readonly device: bigint;
+  /** Kinds of memory besides the usual one, which lay matrices out for this processor; the best first. */
+  extraBufferTypes(): readonly bigint[];
   /** A new CPU backend: the state of one stream of graphs. */
   createBackend(): bigint;
 }
@@ -73,6 +75,8 @@ const VERSION_PATTERN = /^0\.25\./;
 /** sizeof(ggml_object) + sizeof(ggml_tensor): moves when a field of either does. */
 const TENSOR_OVERHEAD_BYTES = 368;
 const CPU_DEVICE_TYPE = 0;
+/** More than ggml has. */
+const MAX_EXTRA_BUFFER_TYPES = 16;
 
 // Named once per process: koffi's type names are global.
 structType("GgmlInitParams", { mem_size: "size_t", mem_buffer: "void*", no_alloc: "bool" });
@@ -93,6 +97,7 @@ export function openGgml(directory: string = findGgmlDirectory()): Ggml {
     dequantize: bindAll(baseLibrary, DEQUANTIZE_SIGNATURES),
     cpu: bindCpu(base, device, directory),
     device,
+    extraBufferTypes: () => extraBufferTypes(base, device),
     createBackend: () => expectAddress(registry.backendByType(CPU_DEVICE_TYPE, null), "a CPU backend"),
   };
 }
@@ -166,6 +171,23 @@ function bindCpu(base: GgmlBase, device: bigint, directory: string): GgmlCpu {
     return [key, functionAt(address, result, splitTypes(parameters))] as const;
   });
   return Object.fromEntries(bound) as unknown as GgmlCpu;
+}
+
+/** A list that ends with null. */
+function extraBufferTypes(base: GgmlBase, device: bigint): readonly bigint[] {
+  const registry = expectAddress(base.deviceRegistry(device), "a CPU registry");
+  const address = base.procAddress(registry, "ggml_backend_dev_get_extra_bufts");
+  if (address === null) return [];
+  const list = functionAt(address, "void*", ["void*"])(device) as bigint | null;
+  const found: bigint[] = [];
+  const entry = new BigUint64Array(1);
+  while (list !== null && found.length < MAX_EXTRA_BUFFER_TYPES) {
+    copyFromMemory(new Uint8Array(entry.buffer), list + BigInt(8 * found.length));
+    const [kind = 0n] = entry;
+    if (kind === 0n) break;
+    found.push(kind);
+  }
+  return found;
 }
 
 function splitTypes(parameters: string): string[] {

@@ -1,0 +1,110 @@
+/**
+ * One GPU of this process: its context, its kernels, its memory and the libraries that go with it. The context is that
+ * of the thread that opened it: everything here is called on that thread.
+ */
+
+import { type CublasLt, openCublasLt } from "../../native/cublaslt.ts";
+import { type CudaDriver, openCuda } from "../../native/cuda.ts";
+import { DEVICE_ATTRIBUTES } from "../../native/cuda-functions.ts";
+import { CudaBuffer, PinnedBuffer } from "./cuda-memory.ts";
+import { CudaModules } from "./cuda-modules.ts";
+import { CudaEvent, CudaStream, type StreamOwner } from "./cuda-stream.ts";
+
+/** Below this no kernel of Nereid runs: bf16 on the matrix units came with it. */
+const MIN_CAPABILITY = 80;
+
+export class CudaDevice implements StreamOwner {
+  readonly driver: CudaDriver;
+  readonly ordinal: number;
+  readonly name: string;
+  readonly arch: string;
+  readonly numSms: number;
+  readonly modules: CudaModules;
+  readonly overlapsLaunches: boolean;
+  /** All work of the model goes here. */
+  readonly stream: CudaStream;
+  readonly #device: number;
+  #lt: CublasLt | undefined;
+
+  /** @throws Error when there is no such device, or it is too old */
+  constructor(ordinal = 0, options: { readonly overlapsLaunches?: boolean } = {}) {
+    this.driver = openCuda();
+    this.ordinal = ordinal;
+    this.overlapsLaunches = options.overlapsLaunches ?? true;
+    this.#device = openDevice(this.driver, ordinal);
+    const { calls, check } = this.driver;
+    const context = new BigUint64Array(1);
+    check(calls.retainContext(context, this.#device), `opening GPU ${ordinal}`);
+    check(calls.setContext(context[0] ?? 0n), `opening GPU ${ordinal}`);
+    const name = Buffer.alloc(256);
+    check(calls.deviceName(name, name.length, this.#device), "asking for the name of a GPU");
+    this.name = name.toString("utf8").replace(/\0.*$/s, "");
+    const { computeCapabilityMajor, computeCapabilityMinor, multiprocessorCount } = DEVICE_ATTRIBUTES;
+    const capability = 10 * this.#attribute(computeCapabilityMajor) + this.#attribute(computeCapabilityMinor);
+    if (capability < MIN_CAPABILITY) {
+      throw new Error(
+        `GPU ${ordinal} (${this.name}): expected compute capability 8.0 or later, got ${capability / 10}`,
+      );
+    }
+    this.arch = archOf(capability);
+    this.numSms = this.#attribute(multiprocessorCount);
+    this.modules = new CudaModules(this.driver, this.arch);
+    this.stream = new CudaStream(this);
+  }
+
+  /** Loaded when first asked for. */
+  get lt(): CublasLt {
+    this.#lt ??= openCublasLt();
+    return this.#lt;
+  }
+
+  allocate(label: string, numBytes: number): CudaBuffer {
+    return new CudaBuffer(this.driver, label, numBytes);
+  }
+
+  pin(numBytes: number): PinnedBuffer {
+    return new PinnedBuffer(this.driver, numBytes);
+  }
+
+  event(hasTime = false): CudaEvent {
+    return new CudaEvent(this.driver, hasTime);
+  }
+
+  memory(): { readonly freeBytes: number; readonly totalBytes: number } {
+    const free = new BigUint64Array(1);
+    const total = new BigUint64Array(1);
+    this.driver.check(this.driver.calls.memoryInfo(free, total), "asking for the memory of a GPU");
+    return { freeBytes: Number(free[0] ?? 0n), totalBytes: Number(total[0] ?? 0n) };
+  }
+
+  /** What it has given out must be closed before. */
+  close(): void {
+    this.stream.synchronize();
+    this.stream.close();
+    this.modules.close();
+    this.driver.check(this.driver.calls.releaseContext(this.#device), `closing GPU ${this.ordinal}`);
+  }
+
+  #attribute(attribute: number): number {
+    const value = new Int32Array(1);
+    this.driver.check(
+      this.driver.calls.deviceAttribute(value, attribute, this.#device),
+      "asking for a GPU's properties",
+    );
+    return value[0] ?? 0;
+  }
+}
+
+/** What to compile for. Kernels may use what only this architecture has, where the name says so. */
+export function archOf(capability: number): string {
+  return capability === 90 ? "sm_90a" : `sm_${capability}`;
+}
+
+function openDevice({ calls, check }: CudaDriver, ordinal: number): number {
+  const out = new Int32Array(1);
+  check(calls.deviceCount(out), "counting GPUs");
+  const count = out[0] ?? 0;
+  if (ordinal < 0 || ordinal >= count) throw new Error(`expected a GPU from 0 to ${count - 1}, got ${ordinal}`);
+  check(calls.device(out, ordinal), `opening GPU ${ordinal}`);
+  return out[0] ?? 0;
+}

@@ -1,0 +1,159 @@
+/** An order of work on a device: launches, copies, marks in time. Knows no kernel and no tensor. */
+import { type CudaDriver, pinnedBytes } from "../../native/cuda.ts";
+import { EVENT_DISABLE_TIMING, STREAM_NON_BLOCKING } from "../../native/cuda-functions.ts";
+import type { Address, Pointer } from "../../native/ffi.ts";
+import type { CudaKernel, CudaModules } from "./cuda-modules.ts";
+import type { DevicePointer, Dimensions, KernelArg, KernelSpec, KernelStream } from "./kernel-stream.ts";
+
+/** CUlaunchConfig and, behind it, room for one CUlaunchAttribute. */
+const CONFIG = { numBytes: 56, sharedAt: 24, streamAt: 32, attributesAt: 40, countAt: 48 } as const;
+const ATTRIBUTE = { at: 64, valueAt: 72, numBytes: 72, programmaticSerialization: 6 } as const;
+const MAX_ARGS = 64;
+
+/** What streams of one device share. */
+export interface StreamOwner {
+  readonly driver: CudaDriver;
+  readonly modules: CudaModules;
+  readonly numSms: number;
+  readonly arch: string;
+  /** Kernels that wait by themselves may start early. */
+  readonly overlapsLaunches: boolean;
+}
+
+export class CudaStream implements KernelStream {
+  readonly address: Address;
+  readonly numSms: number;
+  readonly arch: string;
+  readonly #owner: StreamOwner;
+  readonly #config = pinnedBytes(CONFIG.numBytes + 8 + ATTRIBUTE.numBytes);
+  readonly #configBytes: Uint8Array;
+  readonly #values = pinnedBytes(8 * MAX_ARGS);
+  /** Where each value is: what C calls the parameters. */
+  readonly #parameters = new BigUint64Array(new ArrayBuffer(8 * MAX_ARGS));
+
+  constructor(owner: StreamOwner) {
+    this.#owner = owner;
+    this.numSms = owner.numSms;
+    this.arch = owner.arch;
+    const out = new BigUint64Array(1);
+    owner.driver.check(owner.driver.calls.createStream(out, STREAM_NON_BLOCKING), "making a stream");
+    this.address = out[0] ?? 0n;
+    for (let i = 0; i < MAX_ARGS; i++) this.#parameters[i] = this.#values.address + BigInt(8 * i);
+    const { view, address } = this.#config;
+    view.setBigUint64(CONFIG.streamAt, this.address, true);
+    view.setBigUint64(CONFIG.attributesAt, address + BigInt(ATTRIBUTE.at), true);
+    view.setInt32(ATTRIBUTE.at, ATTRIBUTE.programmaticSerialization, true);
+    view.setInt32(ATTRIBUTE.valueAt, 1, true);
+    this.#configBytes = new Uint8Array(view.buffer);
+  }
+
+  kernel(spec: KernelSpec): CudaKernel {
+    return this.#owner.modules.get(spec);
+  }
+
+  launch(
+    kernel: CudaKernel,
+    grid: Dimensions,
+    block: Dimensions,
+    sharedBytes: number,
+    args: readonly KernelArg[],
+  ): void {
+    const { driver, modules, overlapsLaunches } = this.#owner;
+    if (args.length > MAX_ARGS) throw new Error(`${kernel.spec.name}: more than ${MAX_ARGS} arguments`);
+    modules.allowShared(kernel, sharedBytes);
+    const { view } = this.#config;
+    for (let i = 0; i < 3; i++) {
+      view.setUint32(4 * i, grid[i] ?? 1, true);
+      view.setUint32(12 + 4 * i, block[i] ?? 1, true);
+    }
+    view.setUint32(CONFIG.sharedAt, sharedBytes, true);
+    view.setUint32(CONFIG.countAt, overlapsLaunches && kernel.spec.waitsForPrevious === true ? 1 : 0, true);
+    for (let i = 0; i < args.length; i++) this.#setArg(8 * i, args[i]);
+    const status = driver.calls.launch(this.#configBytes, kernel.address, this.#parameters, null);
+    if (status !== 0) driver.check(status, `launching ${kernel.spec.name} with a grid of ${grid}, blocks of ${block}`);
+  }
+
+  /** `from` must stay as it is until the stream has passed this point, and should be pinned. */
+  copyToDevice(to: DevicePointer, from: Pointer, numBytes: number): void {
+    const { calls, check } = this.#owner.driver;
+    const status = calls.copyToDevice(to, from, BigInt(numBytes), this.address);
+    if (status !== 0) check(status, `copying ${numBytes} bytes to the device`);
+  }
+
+  /** `to` is filled once the stream has passed this point. */
+  copyToHost(to: Pointer, from: DevicePointer, numBytes: number): void {
+    const { calls, check } = this.#owner.driver;
+    const status = calls.copyToHost(to, from, BigInt(numBytes), this.address);
+    if (status !== 0) check(status, `copying ${numBytes} bytes from the device`);
+  }
+
+  copyOnDevice(to: DevicePointer, from: DevicePointer, numBytes: number): void {
+    const { calls, check } = this.#owner.driver;
+    const status = calls.copyOnDevice(to, from, BigInt(numBytes), this.address);
+    if (status !== 0) check(status, `copying ${numBytes} bytes on the device`);
+  }
+
+  fill(to: DevicePointer, byte: number, numBytes: number): void {
+    const { calls, check } = this.#owner.driver;
+    check(calls.fillBytes(to, byte, BigInt(numBytes), this.address), `filling ${numBytes} bytes`);
+  }
+
+  /** Blocks this thread. */
+  synchronize(): void {
+    const { calls, check } = this.#owner.driver;
+    check(calls.synchronizeStream(this.address), "waiting for the device");
+  }
+
+  close(): void {
+    const { calls, check } = this.#owner.driver;
+    check(calls.destroyStream(this.address), "closing a stream");
+  }
+
+  #setArg(at: number, arg: KernelArg | undefined): void {
+    const { view } = this.#values;
+    if (arg === undefined) return;
+    if ("ptr" in arg) view.setBigUint64(at, arg.ptr, true);
+    else if ("i32" in arg) view.setInt32(at, arg.i32, true);
+    else if ("f32" in arg) view.setFloat32(at, arg.f32, true);
+    else view.setBigInt64(at, arg.i64, true);
+  }
+}
+
+/** A mark in a stream: whether the device has passed it, and when. */
+export class CudaEvent {
+  readonly #driver: CudaDriver;
+  readonly #address: Address;
+
+  constructor(driver: CudaDriver, hasTime = false) {
+    const out = new BigUint64Array(1);
+    driver.check(driver.calls.createEvent(out, hasTime ? 0 : EVENT_DISABLE_TIMING), "making an event");
+    this.#driver = driver;
+    this.#address = out[0] ?? 0n;
+  }
+
+  record(stream: CudaStream): void {
+    this.#driver.check(this.#driver.calls.recordEvent(this.#address, stream.address), "recording an event");
+  }
+
+  /** Resolves once the device has passed the mark. Looks again each turn of the event loop, which goes on meanwhile. */
+  async passed(doing: string): Promise<void> {
+    const NOT_READY = 600;
+    for (;;) {
+      const status = this.#driver.calls.queryEvent(this.#address);
+      if (status === 0) return;
+      if (status !== NOT_READY) this.#driver.check(status, doing);
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+  }
+
+  /** Both must have been made with times and passed. */
+  msSince(start: CudaEvent): number {
+    const ms = new Float32Array(1);
+    this.#driver.check(this.#driver.calls.elapsedMs(ms, start.#address, this.#address), "reading the time of an event");
+    return ms[0] ?? 0;
+  }
+
+  close(): void {
+    this.#driver.check(this.#driver.calls.destroyEvent(this.#address), "closing an event");
+  }
+}
