@@ -1,0 +1,20 @@
+/** How a kernel's result is stored: as activations, or as codes of 8 bits with a scale per row or one for all. */
+import type { DevicePointer } from "../../src/device/cuda/kernel-stream.ts";
+import type { Defines } from "./launch-args.ts";
+
+export type OutputCodes = "e4m3" | "i8";
+
+export interface QuantizedOutput {
+  readonly codes: OutputCodes;
+  /** Where one f32 a row is written ("row"), or the one f32 for all rows is read ("tensor"): a number is code * scale. */
+  readonly scales: DevicePointer;
+  readonly per: "row" | "tensor";
+}
+
+const NO_DEFINES: Defines = {};
+
+export function quantizeDefines(output: QuantizedOutput | undefined): Defines {
+  if (output === undefined) return NO_DEFINES;
+  const codes = output.codes === "e4m3" ? { QUANTIZE_E4M3: 1 } : { QUANTIZE_I8: 1 };
+  return output.per === "tensor" ? { ...codes, STATIC_SCALE: 1 } : codes;
+}

@@ -1,0 +1,82 @@
+// One vector a thread over a flat array: add, scale, soft cap, gelu; and rows times the sigmoid of their own gate.
+// `count` is a multiple of ELEM_VEC.
+#include "activation.cuh"
+
+#define FLAT_INDEX ((u64)(blockIdx.x) * blockDim.x + threadIdx.x) * ELEM_VEC
+
+extern "C" __global__ void add(const elem_t* a, const elem_t* b, elem_t* out, i64 count) {
+  const u64 at = FLAT_INDEX;
+  START_NEXT();
+  WAIT_FOR_PREVIOUS();
+  if (at >= count) return;
+  float x[ELEM_VEC], y[ELEM_VEC];
+  load_vec(a + at, x);
+  load_vec(b + at, y);
+#pragma unroll
+  for (int i = 0; i < ELEM_VEC; i++) x[i] += y[i];
+  store_vec(out + at, x);
+}
+
+extern "C" __global__ void scale(const elem_t* in, elem_t* out, i64 count, float factor) {
+  const u64 at = FLAT_INDEX;
+  START_NEXT();
+  WAIT_FOR_PREVIOUS();
+  if (at >= count) return;
+  float x[ELEM_VEC];
+  load_vec(in + at, x);
+#pragma unroll
+  for (int i = 0; i < ELEM_VEC; i++) x[i] *= factor;
+  store_vec(out + at, x);
+}
+
+extern "C" __global__ void soft_cap(const elem_t* in, elem_t* out, i64 count, float cap) {
+  const u64 at = FLAT_INDEX;
+  START_NEXT();
+  WAIT_FOR_PREVIOUS();
+  if (at >= count) return;
+  float x[ELEM_VEC];
+  load_vec(in + at, x);
+#pragma unroll
+  for (int i = 0; i < ELEM_VEC; i++) x[i] = cap * tanhf(x[i] / cap);
+  store_vec(out + at, x);
+}
+
+extern "C" __global__ void activation(const elem_t* in, elem_t* out, i64 count) {
+  const u64 at = FLAT_INDEX;
+  START_NEXT();
+  WAIT_FOR_PREVIOUS();
+  if (at >= count) return;
+  float x[ELEM_VEC];
+  load_vec(in + at, x);
+#pragma unroll
+  for (int i = 0; i < ELEM_VEC; i++) x[i] = activate(x[i]);
+  store_vec(out + at, x);
+}
+
+extern "C" __global__ void add_bias(elem_t* x /* [numRows, width] */, const elem_t* bias /* [width] */, i64 count,
+                                    int width) {
+  const u64 at = FLAT_INDEX;
+  START_NEXT();
+  WAIT_FOR_PREVIOUS();
+  if (at >= count) return;
+  float values[ELEM_VEC], shifts[ELEM_VEC];
+  load_vec(x + at, values);
+  load_vec(bias + at % width, shifts);
+#pragma unroll
+  for (int i = 0; i < ELEM_VEC; i++) values[i] += shifts[i];
+  store_vec(x + at, values);
+}
+
+extern "C" __global__ void gate_rows(const elem_t* in /* [numRows, width] */, const elem_t* gate /* [numRows] */,
+                                     elem_t* out, i64 count, int width) {
+  const u64 at = FLAT_INDEX;
+  START_NEXT();
+  WAIT_FOR_PREVIOUS();
+  if (at >= count) return;
+  float x[ELEM_VEC];
+  load_vec(in + at, x);
+  const float factor = 1.f / (1.f + __expf(-elem_to_float(gate[at / width])));
+#pragma unroll
+  for (int i = 0; i < ELEM_VEC; i++) x[i] *= factor;
+  store_vec(out + at, x);
+}

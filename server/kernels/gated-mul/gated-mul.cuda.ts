@@ -1,0 +1,74 @@
+/** act(gate) * up over rows of [gate | up], stored as activations or as codes for the next product. */
+import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
+import {
+  ceilDiv,
+  ELEM_VEC,
+  type ElemType,
+  elemDefines,
+  expectCount,
+  expectWidth,
+  i32,
+  ptr,
+  rowShape,
+} from "../cuda/launch-args.ts";
+import { type QuantizedOutput, quantizeDefines } from "../cuda/quantized-output.ts";
+
+export type CudaActivation = "silu" | "gelu-tanh" | "gelu-erf";
+
+/** Numbers that activation.cuh knows them by. */
+export const ACTIVATION_NUMBERS: Readonly<Record<CudaActivation, number>> = { silu: 0, "gelu-tanh": 1, "gelu-erf": 2 };
+
+export interface GatedMulCudaArgs {
+  readonly type: ElemType;
+  readonly activation: CudaActivation;
+  readonly gateUp: DevicePointer; // [numRows, 2 * width]
+  readonly out: DevicePointer; // [numRows, width], elements or codes
+  readonly quantized?: QuantizedOutput | undefined;
+  readonly numRows: number;
+  readonly width: number;
+}
+
+const THREADS = 256;
+
+export function launchGatedMul(stream: KernelStream, args: GatedMulCudaArgs): void {
+  expectCount("gatedMul", "row", args.numRows);
+  expectWidth("gatedMul", args.width, args.type);
+  if (args.quantized?.per === "row") launchRows(stream, args);
+  else launchFlat(stream, args);
+}
+
+function launchFlat(stream: KernelStream, args: GatedMulCudaArgs): void {
+  const { type, activation, gateUp, out, quantized, numRows, width } = args;
+  const kernel = stream.kernel({
+    source: "gated-mul/gated-mul.cu",
+    name: "gated_mul",
+    defines: { ...elemDefines(type), ...quantizeDefines(quantized), ACTIVATION: ACTIVATION_NUMBERS[activation] },
+    waitsForPrevious: true,
+  });
+  const numBlocks = ceilDiv(width / ELEM_VEC[type], THREADS);
+  const sizes = [ptr(gateUp), ptr(out), ptr(quantized?.scales), i32(width)];
+  stream.launch(kernel, [numBlocks, numRows, 1], [THREADS, 1, 1], 0, sizes);
+}
+
+/** The scale of a row needs all of it at once. */
+function launchRows(stream: KernelStream, args: GatedMulCudaArgs): void {
+  const { type, activation, gateUp, out, quantized, numRows, width } = args;
+  const { threads, vectors } = rowShape("gatedMul", width, type);
+  const kernel = stream.kernel({
+    source: "gated-mul/gated-mul.cu",
+    name: "gated_mul_rows",
+    defines: {
+      ...elemDefines(type),
+      ...quantizeDefines(quantized),
+      ACTIVATION: ACTIVATION_NUMBERS[activation],
+      VECTORS: vectors,
+    },
+    waitsForPrevious: true,
+  });
+  stream.launch(kernel, [numRows, 1, 1], [threads, 1, 1], 0, [
+    ptr(gateUp),
+    ptr(out),
+    ptr(quantized?.scales),
+    i32(width),
+  ]);
+}
