@@ -1,8 +1,8 @@
 /** Loads the weights of a decoder to the CPU device: reads, converts and places what weight-plan.ts describes. */
 import { convertElements, type WeightType } from "../device/cpu/convert-elements.ts";
-import { CpuBuffer, type CpuTensorSpec } from "../device/cpu/cpu-buffer.ts";
 import type { CpuDevice } from "../device/cpu/cpu-device.ts";
 import { CPU_TYPE_BYTES, type CpuTensor } from "../device/cpu/cpu-tensor.ts";
+import { type PlacedSpec, PlacedTensors } from "../device/cpu/placed-tensors.ts";
 import type { TensorSource } from "../formats/tensor-source.ts";
 import type { ParsedDecoder } from "./parse-decoder-config.ts";
 import type { RopeFactors } from "./rope-factors.ts";
@@ -18,6 +18,8 @@ export interface DecoderWeights extends ModelWeights<CpuTensor> {
 
 /** Read, converted and copied at a time: bounds what loading needs beside the weights themselves. Whole blocks. */
 const PIECE_ELEMENTS: number = 4 << 20;
+
+type Writer = ReturnType<PlacedTensors["writer"]>;
 
 /** A plan and the type in which its tensor is kept. */
 interface TypedPlan extends WeightPlan {
@@ -36,26 +38,36 @@ export async function loadDecoderWeights(
   ropes: readonly RopeFactors[],
 ): Promise<DecoderWeights> {
   const prefix = findPrefix(names, (tensor) => files.tensors.has(tensor));
+  const typed = (plan: WeightPlan): TypedPlan => ({
+    ...plan,
+    type: chooseType(plan, checkSources(plan, files), matrixType),
+  });
+  const options = { copiesTiedOutput: false };
   const plans: TypedPlan[] = [];
-  describeWeights(config, names, prefix, (plan) =>
-    plans.push({ ...plan, type: chooseType(plan, checkSources(plan, files), matrixType) }),
-  );
+  describeWeights(config, names, prefix, (plan) => plans.push(typed(plan)));
+  // A tied output is multiplied with at every step: worth a copy of its own where that makes it faster.
+  const [embedding] = plans;
+  if (config.tieWordEmbeddings && embedding !== undefined && device.productMemory(embedding) !== undefined) {
+    options.copiesTiedOutput = true;
+    plans.length = 0;
+    describeWeights(config, names, prefix, (plan) => plans.push(typed(plan)), options);
+  }
   const divisors = ropes.flatMap((rope) => rope.divisors ?? []);
-  const divisorSpecs = divisors.map(({ length }): CpuTensorSpec => ({ type: "f32", shape: [length] }));
-  const buffer = new CpuBuffer(device, [...plans, ...divisorSpecs]);
+  const divisorSpecs = divisors.map(({ length }): PlacedSpec => ({ type: "f32", shape: [length], isProduct: false }));
+  const placed = new PlacedTensors(device, [...plans, ...divisorSpecs]);
   try {
-    for (const [i, plan] of plans.entries()) await fill(device, buffer, at(buffer.tensors, i), plan, files);
-    for (const [i, values] of divisors.entries()) buffer.write(at(buffer.tensors, plans.length + i), values);
+    for (const [i, plan] of plans.entries()) await fill(device, placed.writer(i), plan, files);
+    for (const [i, values] of divisors.entries()) writeAll(placed.writer(plans.length + i), values);
     let next = 0;
-    const nextTensor = (): CpuTensor => at(buffer.tensors, next++);
+    const nextTensor = (): CpuTensor => at(placed.tensors, next++);
     return {
-      ...describeWeights(config, names, prefix, nextTensor),
+      ...describeWeights(config, names, prefix, nextTensor, options),
       ropeDivisors: ropes.map((rope) => (rope.divisors === undefined ? undefined : nextTensor())),
-      numBytes: buffer.numBytes,
-      close: () => buffer.close(),
+      numBytes: placed.numBytes,
+      close: () => placed.close(),
     };
   } catch (error) {
-    buffer.close();
+    placed.close();
     throw error;
   }
 }
@@ -76,18 +88,7 @@ function checkSources(plan: WeightPlan, files: TensorSource): readonly WeightTyp
   });
 }
 
-async function fill(
-  device: CpuDevice,
-  buffer: CpuBuffer,
-  tensor: CpuTensor,
-  plan: TypedPlan,
-  files: TensorSource,
-): Promise<void> {
-  let written = 0;
-  const write = (elements: Uint8Array): void => {
-    buffer.write(tensor, elements, written);
-    written += elements.byteLength;
-  };
+async function fill(device: CpuDevice, writer: Writer, plan: TypedPlan, files: TensorSource): Promise<void> {
   for (const source of plan.sources) {
     const stored = files.tensors.get(source.name);
     const from = stored && weightTypeOf(stored.dtype);
@@ -99,9 +100,15 @@ async function fill(
       const piece = new Uint8Array(Math.min(pieceBytes, stored.byteLength - offset));
       await files.read(source.name, piece, offset);
       const changed = change(source, convertElements(device.ggml, from, between, piece), between);
-      write(convertElements(device.ggml, between, plan.type, changed));
+      writer.write(convertElements(device.ggml, between, plan.type, changed));
     }
   }
+  writer.end();
+}
+
+function writeAll(writer: Writer, values: Float32Array): void {
+  writer.write(values);
+  writer.end();
 }
 
 function change(source: WeightSource, elements: Uint8Array, type: WeightType): Uint8Array {

@@ -12,6 +12,8 @@ export type WeightKind = "exact" | "matrix" | "vocabulary";
 /** One device tensor and the file tensors whose elements follow each other in it. */
 export interface WeightPlan {
   readonly kind: WeightKind;
+  /** Only multiplied with: its rows are never looked up, nor are its elements. */
+  readonly isProduct: boolean;
   readonly shape: CpuShape;
   readonly sources: readonly WeightSource[];
 }
@@ -68,24 +70,32 @@ export interface ModelWeights<T> {
   readonly output: Linear<T>; // [vocab, hidden]
 }
 
-/** Describes a model, `make` standing for each device tensor: always the same ones in the same order. */
+/**
+ * Describes a model, `make` standing for each device tensor: always the same ones in the same order. `copiesTiedOutput`:
+ * an output tied to the embedding becomes a tensor of its own, for devices that lay matrices out for products.
+ */
 export function describeWeights<T>(
   config: DecoderConfig,
   names: WeightNames,
   prefix: string,
   make: (plan: WeightPlan) => T,
+  { copiesTiedOutput = false }: { readonly copiesTiedOutput?: boolean } = {},
 ): ModelWeights<T> {
   const { hiddenSize, vocabSize, maxPositions } = config;
   const plans = new Plans(config, names, make);
   const embedding = plans.table(`${prefix}${names.embedding}`, vocabSize);
   const output = [`${names.output}`] as const;
+  const describeOutput = (): T => {
+    if (!config.tieWordEmbeddings) return plans.matrix(output, [vocabSize], hiddenSize, "vocabulary");
+    return copiesTiedOutput ? plans.table(`${prefix}${names.embedding}`, vocabSize, true) : embedding;
+  };
   return {
     embedding,
     positions: names.positions === undefined ? undefined : plans.table(`${prefix}${names.positions}`, maxPositions),
     layers: config.layers.map((_, i) => describeLayer(plans, i, prefix + names.layer.replace("#", String(i)))),
     norm: plans.norm(`${prefix}${names.norm}`),
     output: {
-      weight: config.tieWordEmbeddings ? embedding : plans.matrix(output, [vocabSize], hiddenSize, "vocabulary"),
+      weight: describeOutput(),
       bias: config.biases.output ? plans.vector(output.map((name) => [`${name}.bias`, vocabSize])) : undefined,
     },
   };
@@ -108,10 +118,10 @@ class Plans<T> {
     this.#make = make;
   }
 
-  /** Rows that are looked up; never transposed. */
-  table(name: string, rows: number): T {
+  /** Rows that are looked up, or those again as a matrix; never transposed. */
+  table(name: string, rows: number, isProduct = false): T {
     const shape = [rows, this.config.hiddenSize] as const;
-    return this.#make({ kind: "vocabulary", shape, sources: [source(`${name}.weight`, shape)] });
+    return this.#make({ kind: "vocabulary", isProduct, shape, sources: [source(`${name}.weight`, shape)] });
   }
 
   /** Modules whose rows are stacked. */
@@ -119,6 +129,7 @@ class Plans<T> {
     const shape = [rows.reduce((sum, count) => sum + count, 0), columns] as const;
     return this.#make({
       kind,
+      isProduct: kind !== "exact",
       shape,
       sources: names.map((name, i) => this.#matrixSource(name, rows[i] ?? 0, columns)),
     });
@@ -131,7 +142,7 @@ class Plans<T> {
     const sources = Array.from({ length: count }, (_, expert) =>
       names.map((name, i) => this.#matrixSource(name.replace("#", String(expert)), rows[i] ?? 0, columns)),
     );
-    return this.#make({ kind: "matrix", shape, sources: sources.flat() });
+    return this.#make({ kind: "matrix", isProduct: true, shape, sources: sources.flat() });
   }
 
   linear(names: readonly string[], rows: readonly number[], columns: number, hasBias: boolean): Linear<T> {
@@ -142,12 +153,17 @@ class Plans<T> {
 
   vector(parts: readonly (readonly [name: string, length: number])[]): T {
     const shape = [parts.reduce((sum, [, length]) => sum + length, 0)] as const;
-    return this.#make({ kind: "exact", shape, sources: parts.map(([name, length]) => source(name, [length])) });
+    return this.#make({
+      kind: "exact",
+      isProduct: false,
+      shape,
+      sources: parts.map(([name, length]) => source(name, [length])),
+    });
   }
 
   norm(name: string): Norm<T> {
     const shape = [this.config.hiddenSize] as const;
-    const weight = this.#make({ kind: "exact", shape, sources: [this.#normSource(name, shape)] });
+    const weight = this.#make({ kind: "exact", isProduct: false, shape, sources: [this.#normSource(name, shape)] });
     return { weight, bias: this.config.norm.kind === "layer" ? this.vector([[`${name}.bias`, shape[0]]]) : undefined };
   }
 
@@ -157,7 +173,7 @@ class Plans<T> {
     const repeat = (name: string, count: number): readonly WeightSource[] =>
       Array.from({ length: count }, () => this.#normSource(name, [headDim]));
     const sources = [...repeat(queries, numHeads), ...repeat(keys, numKvHeads)];
-    return this.#make({ kind: "exact", shape: [numHeads + numKvHeads, headDim], sources });
+    return this.#make({ kind: "exact", isProduct: false, shape: [numHeads + numKvHeads, headDim], sources });
   }
 
   #normSource(name: string, shape: readonly number[]): WeightSource {

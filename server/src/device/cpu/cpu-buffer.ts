@@ -21,14 +21,14 @@ export class CpuBuffer {
   readonly #memory: Address;
   #isClosed = false;
 
-  /** @throws Error when the memory cannot be had */
-  constructor(device: CpuDevice, specs: readonly CpuTensorSpec[]) {
+  /** `kind` of memory: undefined for the device's usual one. @throws Error when the memory cannot be had */
+  constructor(device: CpuDevice, specs: readonly CpuTensorSpec[], kind: Address = device.bufferType) {
     const { base } = device.ggml;
     this.#device = device;
     const contextBytes = (specs.length + 1) * base.tensorOverhead();
     this.#context = expectAddress(base.init({ mem_size: contextBytes, mem_buffer: null, no_alloc: true }), "a context");
     this.tensors = specs.map((spec) => createTensor(device, this.#context, spec));
-    const memory = base.allocateContext(this.#context, device.bufferType);
+    const memory = base.allocateContext(this.#context, kind);
     if (memory === null) {
       base.free(this.#context);
       const needed = specs.reduce((sum, spec) => sum + byteSize(spec), 0);

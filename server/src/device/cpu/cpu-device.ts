@@ -5,6 +5,8 @@
 import { availableParallelism, loadavg } from "node:os";
 import type { Address } from "../../native/ffi.ts";
 import { expectAddress, type Ggml, openGgml, threadpoolParams } from "../../native/ggml.ts";
+import type { CpuTensorSpec } from "./cpu-buffer.ts";
+import { ProductMemory } from "./product-memory.ts";
 
 export interface CpuDeviceOptions {
   /** Threads of a graph; capped by the processors there are. Undefined: those that are idle now. */
@@ -31,6 +33,7 @@ export class CpuDevice {
   readonly isDeterministic: boolean;
   /** Kind of memory that its tensors live in. */
   readonly bufferType: Address;
+  readonly #productMemory: ProductMemory;
   readonly #backend: Address;
   readonly #threadpool: Address;
   #inFlight: Promise<void> = Promise.resolve();
@@ -46,11 +49,18 @@ export class CpuDevice {
     this.isDeterministic = options.isDeterministic ?? false;
     const { base, cpu, device } = this.ggml;
     this.bufferType = expectAddress(base.deviceBufferType(device), "a buffer type");
+    this.#productMemory = new ProductMemory(this.ggml);
     this.#backend = this.ggml.createBackend();
     this.#threadpool = expectAddress(cpu.threadpoolNew(threadpoolParams(base, this.numThreads, POLLING)), "threads");
     cpu.setNumThreads(this.#backend, this.numThreads);
     cpu.setThreadpool(this.#backend, this.#threadpool);
     cpu.setUseReference(this.#backend, this.isDeterministic);
+  }
+
+  /** Kind of memory for a matrix that is only multiplied with; undefined: the usual one. */
+  productMemory(spec: CpuTensorSpec): Address | undefined {
+    // What such memory computes of a row depends on the number of rows.
+    return this.isDeterministic ? undefined : this.#productMemory.choose(spec);
   }
 
   /** Runs an allocated graph. One at a time: the next waits. */
