@@ -4,14 +4,17 @@ import { CpuBuffer } from "../device/cpu/cpu-buffer.ts";
 import { CpuDevice } from "../device/cpu/cpu-device.ts";
 import { CpuGraph } from "../device/cpu/cpu-graph.ts";
 import { byteSize } from "../device/cpu/cpu-tensor.ts";
+import type { LoraTargets } from "../formats/lora-adapter.ts";
 import { type ModelFiles, openModelFiles } from "../formats/model-files.ts";
 import { type DecoderModel, numDecoderTensors, recordDecoder } from "../models/decoder.ts";
 import type { LayerCache } from "../models/decoder-attention.ts";
 import type { DecoderConfig } from "../models/decoder-config.ts";
 import { type DecoderWeights, loadDecoderWeights } from "../models/decoder-weights.ts";
+import { loraTargets } from "../models/lora-targets.ts";
 import { parseDecoderConfig } from "../models/parse-decoder-config.ts";
 import { ropeFactors } from "../models/rope-factors.ts";
 import { checkStep } from "./check-step.ts";
+import { CpuAdapters } from "./cpu-adapters.ts";
 import type { StepInput, StepRunner } from "./step-runner.ts";
 
 export interface DecoderRunnerOptions {
@@ -66,12 +69,18 @@ async function loadRunner({ files, tensors }: ModelFiles, options: DecoderRunner
   try {
     weights = await loadDecoderWeights(device, parsed, tensors, options.weightType, ropes);
     const ropeMagnitudes = ropes.map(({ magnitude }) => magnitude);
-    return new DecoderCpuRunner(device, { config, weights, ropeMagnitudes }, { ...options, maxPositions });
+    const targets = loraTargets(config, parsed.weights);
+    return new DecoderCpuRunner(device, { config, weights, ropeMagnitudes, targets }, { ...options, maxPositions });
   } catch (error) {
     weights?.close();
     await device.close();
     throw error;
   }
+}
+
+/** What a runner takes over besides its device. */
+export interface LoadedDecoder extends Omit<DecoderModel, "caches" | "adapters"> {
+  readonly targets: LoraTargets;
 }
 
 export class DecoderCpuRunner implements StepRunner {
@@ -81,6 +90,7 @@ export class DecoderCpuRunner implements StepRunner {
   readonly numBlocks: number;
   readonly maxPositions: number;
   readonly config: DecoderConfig;
+  readonly adapters: CpuAdapters;
   readonly timings: StepTimings = { numSteps: 0, recordMs: 0, computeMs: 0 };
   readonly #device: CpuDevice;
   readonly #cache: CpuBuffer;
@@ -91,7 +101,7 @@ export class DecoderCpuRunner implements StepRunner {
   #closing: Promise<void> | undefined;
 
   /** Takes over device and weights. */
-  constructor(device: CpuDevice, loaded: Omit<DecoderModel, "caches">, options: DecoderRunnerOptions) {
+  constructor(device: CpuDevice, { targets, ...loaded }: LoadedDecoder, options: DecoderRunnerOptions) {
     const { config } = loaded;
     this.config = config;
     this.vocabSize = config.vocabSize;
@@ -106,7 +116,8 @@ export class DecoderCpuRunner implements StepRunner {
       device,
       Array.from({ length: 2 * config.numLayers }, () => spec),
     );
-    this.#model = { ...loaded, caches: pairLayers(this.#cache) };
+    this.adapters = new CpuAdapters(device, targets);
+    this.#model = { ...loaded, caches: pairLayers(this.#cache), adapters: this.adapters.loaded };
     this.#graph = new CpuGraph(device);
   }
 
@@ -130,9 +141,10 @@ export class DecoderCpuRunner implements StepRunner {
   async #runStep(input: StepInput): Promise<Float32Array> {
     const startMs = performance.now();
     checkStep(input, this);
+    this.adapters.check(input.sequences);
     this.#copyBlocks(input.blockCopies);
     if (input.tokenIds.length === 0) return new Float32Array(0);
-    this.#graph.begin(numDecoderTensors(this.config, input.sequences.length));
+    this.#graph.begin(numDecoderTensors(this.config, input.sequences));
     const logits = recordDecoder(this.#graph, this.#model, {
       ...input,
       tokenIds: withoutReplacedIds(input),
@@ -171,6 +183,7 @@ export class DecoderCpuRunner implements StepRunner {
     await running?.catch(() => undefined);
     this.#graph.close();
     this.#cache.close();
+    this.adapters.close();
     this.#model.weights.close();
     await this.#device.close();
   }

@@ -2,6 +2,7 @@
  * The contract between the engine, which decides what a step computes, and a device, which computes it.
  * It knows no device, no model architecture and no request: only token ids, cache slots and logits.
  */
+import type { LoraAdapter, LoraTargets } from "../formats/lora-adapter.ts";
 
 /** One sequence's share of a step. Its tokens lie side by side in the arrays of the step. */
 export interface StepSequence {
@@ -13,6 +14,8 @@ export interface StepSequence {
   readonly contextLength: number;
   /** Its cache blocks in order; at least ceil(contextLength / blockSize) entries, more are ignored. */
   readonly blockTable: Int32Array;
+  /** Number of the adapter that its rows carry; undefined for none. */
+  readonly adapter?: number | undefined;
 }
 
 /** Rows that enter the model as embeddings in place of the look-up of a token id (a picture, a prompt table). */
@@ -40,6 +43,16 @@ export interface StepInput {
   readonly blockCopies?: Int32Array;
 }
 
+/** Low-rank adapters beside the weights, each known by the number it was given. */
+export interface AdapterMemory {
+  /** What an adapter of this model may change. */
+  readonly targets: LoraTargets;
+  /** May be called while a step runs. @throws when there is no memory */
+  load(adapter: LoraAdapter): Promise<number>;
+  /** No step, running or to come, may name it. */
+  unload(id: number): void;
+}
+
 /** A model on a device. One step at a time: `run` may be called again once its promise has settled. */
 export interface StepRunner {
   readonly vocabSize: number;
@@ -49,6 +62,8 @@ export interface StepRunner {
   readonly numBlocks: number;
   /** Positions lie below this. */
   readonly maxPositions: number;
+  /** Undefined: this runner has no adapters. */
+  readonly adapters?: AdapterMemory | undefined;
   /**
    * Gives the logits [logitRows.length, vocabSize], valid until the next run. The arrays of the input belong to the
    * runner until the promise settles. An input that breaks the contract rejects and leaves the cache as it was.

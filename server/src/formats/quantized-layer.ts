@@ -1,9 +1,9 @@
 /** Reads the tensors of one quantized linear layer, checks their shapes against each other and unpacks them. */
-import { halfToNumber } from "../core/half.ts";
 import { unpackAwq } from "./awq.ts";
 import { hasMiddleZeros, unpackGptq } from "./gptq.ts";
 import type { QuantizationConfig } from "./quantization-config.ts";
 import { irregularGroups, type QuantizedMatrix } from "./quantized-matrix.ts";
+import { readFloats } from "./read-floats.ts";
 import type { StoredTensor, TensorSource } from "./tensor-source.ts";
 
 export interface QuantizedLayer {
@@ -45,7 +45,7 @@ export async function loadLayer(
     ...layer,
     qweight: await readWords(source, `${name}.qweight`),
     qzeros: await readWords(source, `${name}.qzeros`),
-    scales: await readScales(source, `${name}.scales`),
+    scales: await readFloats(source, `${name}.scales`),
   };
   if (config.method === "awq") return unpackAwq(stored);
   const { bits, version } = config;
@@ -96,15 +96,4 @@ async function readWords(source: TensorSource, name: string): Promise<Int32Array
   const bytes = new Uint8Array(source.tensors.get(name)?.byteLength ?? 0);
   await source.read(name, bytes);
   return new Int32Array(bytes.buffer);
-}
-
-/** Scales and the like, few beside the integers: widened one by one. */
-export async function readScales(source: TensorSource, name: string): Promise<Float32Array> {
-  const { dtype, byteLength } = source.tensors.get(name) ?? { dtype: "F32", byteLength: 0 };
-  const bytes = new Uint8Array(byteLength);
-  await source.read(name, bytes);
-  if (dtype === "F32") return new Float32Array(bytes.buffer);
-  const words = new Uint16Array(bytes.buffer);
-  if (dtype === "F16") return Float32Array.from(words, halfToNumber);
-  return new Float32Array(Uint32Array.from(words, (word) => word << 16).buffer);
 }

@@ -4,9 +4,9 @@
  */
 import { join } from "node:path";
 import { type MergedTensor, MergedTensors } from "./merged-tensors.ts";
-import { readScales } from "./quantized-layer.ts";
 import { blocksFor } from "./quantized-matrix.ts";
 import { QuantizedTensors, type VirtualMatrix, virtualMatrix } from "./quantized-tensors.ts";
+import { readFloats } from "./read-floats.ts";
 import { openSafetensorsFile } from "./safetensors.ts";
 import type { StoredTensor, TensorSource } from "./tensor-source.ts";
 import { unpackTrtllmAwq } from "./trtllm-awq.ts";
@@ -119,9 +119,9 @@ function awqMatrix(
   return virtualMatrix(`${name}.weight`, [numRows, inputs], blocks, async () => {
     const weight = new Uint8Array((outputs / 2) * inputs);
     await source.read(`${module}.weight`, weight);
-    const scales = await readScales(source, `${module}.weights_scaling_factor`);
+    const scales = await readFloats(source, `${module}.weights_scaling_factor`);
     const layer = { outputs, inputs, groupSize, weight, scales };
-    const scalesOfInputs = hasInputScales ? await readScales(source, `${module}.prequant_scaling_factor`) : undefined;
+    const scalesOfInputs = hasInputScales ? await readFloats(source, `${module}.prequant_scaling_factor`) : undefined;
     return unpackTrtllmAwq({ ...layer, inputScales: scalesOfInputs }, firstRow, numRows);
   });
 }

@@ -8,6 +8,7 @@ import { recordStoreKv } from "../../kernels/store-kv/store-kv.ggml.ts";
 import type { CpuGraph } from "../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../device/cpu/cpu-tensor.ts";
 import type { DecoderModel } from "./decoder.ts";
+import type { LoraChanger } from "./decoder-lora.ts";
 
 /** Keys and values of one layer. */
 export interface LayerCache {
@@ -52,13 +53,13 @@ export function recordKeysAndValues(
   model: DecoderModel,
   index: number,
   normed: CpuTensor,
-  { positions, slots }: { readonly positions: CpuTensor; readonly slots: CpuTensor },
+  { positions, slots, lora }: { readonly positions: CpuTensor; readonly slots: CpuTensor; readonly lora: LoraChanger },
 ): CpuTensor {
   const { numHeads, numKvHeads, headDim } = model.config;
   const layer = expectAt(model.weights.layers, index);
   const cache = expectAt(model.caches, index);
   // In a row: [queries | keys | values].
-  const qkv = recordLinear(graph, { x: normed, ...layer.qkv });
+  const qkv = lora("qkv", normed, recordLinear(graph, { x: normed, ...layer.qkv }));
   const qk = recordTurned(graph, model, index, qkv, positions);
   recordStoreKv(graph, { cache: cache.keys, source: qk, slots, column: numHeads * headDim });
   recordStoreKv(graph, { cache: cache.values, source: qkv, slots, column: (numHeads + numKvHeads) * headDim });

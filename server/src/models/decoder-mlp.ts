@@ -11,6 +11,7 @@ import { recordSiluMul } from "../../kernels/silu-mul/silu-mul.ggml.ts";
 import type { CpuGraph } from "../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../device/cpu/cpu-tensor.ts";
 import type { DecoderConfig } from "./decoder-config.ts";
+import type { LoraChanger } from "./decoder-lora.ts";
 import type { ExpertWeights, Mlp } from "./weight-plan.ts";
 
 /** [numRows, hidden] */
@@ -19,13 +20,21 @@ export function recordMlp(
   config: DecoderConfig,
   weights: Mlp<CpuTensor> | ExpertWeights<CpuTensor>,
   x: CpuTensor,
+  lora: LoraChanger,
 ): CpuTensor {
-  return "router" in weights ? recordExperts(graph, config, weights, x) : recordDense(graph, config, weights, x);
+  return "router" in weights ? recordExperts(graph, config, weights, x) : recordDense(graph, config, weights, x, lora);
 }
 
-function recordDense(graph: CpuGraph, config: DecoderConfig, mlp: Mlp<CpuTensor>, x: CpuTensor): CpuTensor {
-  const opened = recordLinear(graph, { x, ...mlp.in });
-  return recordLinear(graph, { x: recordActivation(graph, config, opened), ...mlp.out });
+function recordDense(
+  graph: CpuGraph,
+  config: DecoderConfig,
+  mlp: Mlp<CpuTensor>,
+  x: CpuTensor,
+  lora: LoraChanger = (_linear, _x, y) => y,
+): CpuTensor {
+  const opened = lora("mlpIn", x, recordLinear(graph, { x, ...mlp.in }));
+  const active = recordActivation(graph, config, opened);
+  return lora("mlpOut", active, recordLinear(graph, { x: active, ...mlp.out }));
 }
 
 function recordActivation(graph: CpuGraph, { mlp }: DecoderConfig, x: CpuTensor): CpuTensor {

@@ -18,16 +18,29 @@ import type { CpuGraph } from "../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../device/cpu/cpu-tensor.ts";
 import { type LayerCache, recordKeysAndValues, recordLayerAttention, SpansByWindow } from "./decoder-attention.ts";
 import type { DecoderConfig } from "./decoder-config.ts";
+import {
+  type AdapterWeights,
+  countAdapters,
+  LORA_TENSORS_PER_ADAPTER,
+  LORA_TENSORS_PER_LAYER,
+  type LoraChanger,
+  StepAdapters,
+} from "./decoder-lora.ts";
 import { recordMlp } from "./decoder-mlp.ts";
 import type { DecoderWeights } from "./decoder-weights.ts";
 import type { LayerWeights, Norm } from "./weight-plan.ts";
+
+export interface DecoderSequence extends AttentionSequence {
+  /** Undefined: none. */
+  readonly adapter?: number | undefined;
+}
 
 /** A batch whose indices have all been checked. */
 export interface DecoderBatch {
   readonly tokenIds: Int32Array; // [numTokens]
   readonly positions: Int32Array; // [numTokens]
   readonly slots: Int32Array; // [numTokens]
-  readonly sequences: readonly AttentionSequence[];
+  readonly sequences: readonly DecoderSequence[];
   readonly logitRows: Int32Array;
   readonly embeddings?: { readonly rows: Int32Array; readonly values: Float32Array };
   readonly blockSize: number;
@@ -39,6 +52,8 @@ export interface DecoderModel {
   /** By which each rope multiplies what has turned. */
   readonly ropeMagnitudes: readonly number[];
   readonly caches: readonly LayerCache[];
+  /** By the numbers that sequences name. */
+  readonly adapters: ReadonlyMap<number, AdapterWeights>;
 }
 
 /** Graph tensors of a layer and of the model besides attention's and the experts' own, at most. */
@@ -47,11 +62,15 @@ const TENSORS_PER_EXPERT_LAYER = 32;
 const TENSORS_PER_MODEL = 32;
 
 /** Room that `recordDecoder` needs in its graph. */
-export function numDecoderTensors({ experts, layers }: DecoderConfig, numSequences: number): number {
+export function numDecoderTensors({ experts, layers }: DecoderConfig, sequences: readonly DecoderSequence[]): number {
+  const numSequences = sequences.length;
+  const numAdapters = countAdapters(sequences);
   const perMixture = experts === undefined ? 0 : TENSORS_PER_EXPERT_LAYER + MIX_TENSORS_PER_EXPERT * experts.numChosen;
-  const perLayer = TENSORS_PER_LAYER + perMixture + numSequences * ATTENTION_TENSORS_PER_SPAN;
+  const perLayer =
+    TENSORS_PER_LAYER + perMixture + numSequences * ATTENTION_TENSORS_PER_SPAN + numAdapters * LORA_TENSORS_PER_LAYER;
   const numWindows = new Set(layers.map(({ window }) => window)).size;
-  return TENSORS_PER_MODEL + 2 * numSequences * numWindows + layers.length * perLayer;
+  const perStep = 2 * numSequences * numWindows + LORA_TENSORS_PER_ADAPTER * numAdapters;
+  return TENSORS_PER_MODEL + perStep + layers.length * perLayer;
 }
 
 /** Records the pass; the logits [logitRows, vocab], or undefined when only the cache is to be filled. */
@@ -64,17 +83,19 @@ export function recordDecoder(graph: CpuGraph, model: DecoderModel, batch: Decod
     slots: graph.input("i32", [numTokens], batch.slots),
     spans: new SpansByWindow(graph, batch, model.caches),
   };
+  const adapters = new StepAdapters(graph, batch.sequences, model.adapters);
   const lastRows = keepsAllRows(batch) ? undefined : batch.logitRows;
   let x = recordEmbedding(graph, model, batch, positions);
   for (const [i, layer] of weights.layers.entries()) {
     const isLast = i === weights.layers.length - 1;
     const normed = recordNorm(graph, config, layer.attentionNorm, x);
-    const queries = recordKeysAndValues(graph, model, i, normed, shared);
+    const queries = recordKeysAndValues(graph, model, i, normed, { ...shared, lora: adapters.changer(i) });
     if (isLast && batch.logitRows.length === 0) return undefined;
     const attended = recordLayerAttention(graph, model, i, queries, shared.spans);
     // Only rows that go on to logits pass the rest of the last layer.
     const keep = isLast && lastRows !== undefined ? rowsKeeper(graph, lastRows) : (tensor: CpuTensor) => tensor;
-    x = recordLayerRest(graph, config, layer, keep(x), keep(attended), () => keep(normed));
+    const lora = adapters.changer(i, isLast ? lastRows : undefined);
+    x = recordLayerRest(graph, config, { ...layer, lora }, keep(x), keep(attended), () => keep(normed));
   }
   const logits = recordLogits(graph, model, x);
   graph.output(logits);
@@ -106,18 +127,18 @@ function recordEmbedding(
 function recordLayerRest(
   graph: CpuGraph,
   config: DecoderConfig,
-  layer: LayerWeights<CpuTensor>,
+  layer: LayerWeights<CpuTensor> & { readonly lora: LoraChanger },
   x: CpuTensor,
   attended: CpuTensor,
   normed: () => CpuTensor,
 ): CpuTensor {
-  const { attentionPostNorm, mlpNorm, mlpPostNorm } = layer;
-  const projected = recordLinear(graph, { x: attended, ...layer.attentionOut });
+  const { attentionPostNorm, mlpNorm, mlpPostNorm, lora } = layer;
+  const projected = lora("attentionOut", attended, recordLinear(graph, { x: attended, ...layer.attentionOut }));
   const branch = attentionPostNorm === undefined ? projected : recordNorm(graph, config, attentionPostNorm, projected);
   const sum = recordAdd(graph, { a: branch, b: x });
   const mlpSource = config.residual === "parallel" ? x : sum;
   const mlpInput = mlpNorm === undefined ? normed() : recordNorm(graph, config, mlpNorm, mlpSource);
-  const mlp = recordMlp(graph, config, layer.mlp, mlpInput);
+  const mlp = recordMlp(graph, config, layer.mlp, mlpInput, lora);
   return recordAdd(graph, { a: mlpPostNorm === undefined ? mlp : recordNorm(graph, config, mlpPostNorm, mlp), b: sum });
 }
 
