@@ -3,6 +3,7 @@ import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import type { Backend, ModelCaller } from "./backend/backend.ts";
+import { createBlsBackend } from "./backend/bls/bls-backend.ts";
 import { createLlmBackend } from "./backend/llm/llm-backend.ts";
 import { createOnnxBackend } from "./backend/onnx/onnx-backend.ts";
 import { createPythonBackend } from "./backend/python/python-backend.ts";
@@ -145,6 +146,7 @@ function createBackends(): ReadonlyMap<string, Backend> {
     createOnnxBackend(),
     createPythonBackend(),
     createTokenizerBackend(),
+    createBlsBackend(),
     createLlmBackend("llm"),
     createLlmBackend("tensorrtllm"),
     createIdentityBackend(),
@@ -194,6 +196,7 @@ function createManager({ options, log, registry, metrics, backends, cache }: Man
   const { repository } = options;
   const models: ModelCaller = {
     infer: (request) => registry.lookUp(request.modelName, request.modelVersion).infer(request),
+    signature: (name) => registry.lookUp(name, "").signature,
   };
   const context = {
     backends,

@@ -57,6 +57,7 @@ export function createTestRepository(
     models: {
       infer: (request: Parameters<ReturnType<ModelRegistry["lookUp"]>["infer"]>[0]) =>
         registry.lookUp(request.modelName, request.modelVersion).infer(request),
+      signature: (name: string) => registry.lookUp(name, "").signature,
     },
     metrics: new MetricRegistry(),
     log,

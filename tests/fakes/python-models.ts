@@ -67,6 +67,9 @@ export async function sourceOf(code: string, changes: Partial<ModelSource> = {})
       infer() {
         throw new Error("this test calls no model");
       },
+      signature() {
+        throw new Error("this test looks at no model");
+      },
     },
     metrics: { register: () => ({ [Symbol.dispose]: () => undefined }) },
     ...changes,

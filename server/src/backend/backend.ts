@@ -5,6 +5,7 @@
 import type { InferRequest, ParameterValue } from "../core/infer-request.ts";
 import type { InferResponse } from "../core/infer-response.ts";
 import type { ModelConfig } from "../core/model-config.ts";
+import type { ModelSignature } from "../core/model-signature.ts";
 import type { ServerError } from "../core/server-error.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { Logger } from "../observe/log.ts";
@@ -49,6 +50,8 @@ export interface Batch {
 /** One executor of a model version. The scheduler never gives it a second batch before `execute` has settled. */
 export interface ModelInstance {
   readonly name: string;
+  /** True: `execute` may settle with requests that are answered later, also where a model gives one answer each. */
+  readonly answersLater?: boolean;
   /**
    * Runs a batch. A rejection fails every request of the batch that has not ended yet. A decoupled model may settle early,
    * to take the next batch, and respond later; one that must answer before settles when it has. Returning undefined
@@ -94,6 +97,8 @@ export interface ModelSource {
 /** Runs a request on another model of the same server, by the same rules as a client's. */
 export interface ModelCaller {
   infer(request: InferRequest): AsyncIterable<InferResponse>;
+  /** What a model takes and gives. @throws ServerError when it is not served */
+  signature(modelName: string): ModelSignature;
 }
 
 /** Custom metric families of a backend, shown on the metrics page. */

@@ -44,7 +44,7 @@ export function datatypeOf(type: ConfigDataType): Datatype {
  * Pipelines of language models changed their counts from UINT32 to INT32 in one release; clients of both eras are about.
  * Their models take either.
  */
-const BACKENDS_OF_PIPELINES: ReadonlySet<string> = new Set(["tokenizer", "llm", "tensorrtllm"]);
+const BACKENDS_OF_PIPELINES: ReadonlySet<string> = new Set(["tokenizer", "bls", "llm", "tensorrtllm"]);
 
 function aliasOf(datatype: Datatype, config: ModelConfig): Datatype | undefined {
   if (!BACKENDS_OF_PIPELINES.has(config.backend) && config.ensemble_scheduling === undefined) return undefined;

@@ -75,8 +75,9 @@ export function execute(options: ExecutionOptions): Promise<void> | undefined {
 function finish(options: ExecutionOptions, execution: Execution): void {
   const timing = execution.timing(performance.now());
   let succeeded = false;
+  const isOver = !options.decoupled && options.instance.answersLater !== true;
   for (const request of options.requests) {
-    if (!request.ended && !options.decoupled) {
+    if (!request.ended && isOver) {
       const text = `model instance '${options.instance.name}' ended its execution without answering the request`;
       request.fail(new ServerError("internal", text, { reason: "BACKEND" }));
     }

@@ -59,6 +59,7 @@ export class StoppableRequests {
 
 export class LlmInstance implements ModelInstance {
   readonly name: string;
+  readonly answersLater = true;
   readonly #options: LlmInstanceOptions;
   readonly #running = new Set<Promise<void>>();
 

@@ -49,6 +49,9 @@ export async function serve(
       infer: () => {
         throw new Error("calls no model");
       },
+      signature: () => {
+        throw new Error("calls no model");
+      },
     },
     metrics: {
       register: (family) => {

@@ -60,7 +60,7 @@ function source(text: string, files: Record<string, Uint8Array>): ModelSource {
     versionFolder,
     settings: new Map(),
     log,
-    models: { infer: () => assert.fail("no other model is called") },
+    models: { infer: () => assert.fail("no other model is called"), signature: () => assert.fail("nor looked at") },
     metrics: { register: () => assert.fail("no metric is registered") },
   };
 }

@@ -85,6 +85,9 @@ async function start(name: string, config: string, bytes: Uint8Array): Promise<M
     log: noLog,
     models: {
       infer: () => ({ [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true, value: undefined }) }) }),
+      signature: () => {
+        throw new Error("looks at no other model");
+      },
     },
     metrics: { register: () => ({ [Symbol.dispose]: () => undefined }) },
   });

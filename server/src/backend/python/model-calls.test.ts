@@ -24,6 +24,7 @@ function caller(respond: (request: InferRequest) => readonly Partial<InferRespon
         };
       }
     },
+    signature: () => assert.fail("nobody asks for it"),
   };
 }
 
@@ -101,6 +102,7 @@ test("`async_exec()` runs calls at the same time when they are gathered", option
         empty: false,
       };
     },
+    signature: () => assert.fail("nobody asks for it"),
   };
   const { instance } = await load(
     t,

@@ -37,6 +37,9 @@ function sourceOf(config: ModelConfig): ModelSource {
       infer: () => {
         throw new Error("calls no model");
       },
+      signature: () => {
+        throw new Error("calls no model");
+      },
     },
     metrics: { register: () => ({ [Symbol.dispose]: () => undefined }) },
   };

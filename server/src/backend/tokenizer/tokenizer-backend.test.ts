@@ -207,7 +207,7 @@ function sourceOf(name: string): ModelSource {
     versionFolder: `${folder}/1`,
     settings: new Map(),
     log: { info: nothing, warn: nothing, error: nothing, verbose: nothing, table: nothing },
-    models: { infer: () => assert.fail("calls no other model") },
+    models: { infer: () => assert.fail("calls no other model"), signature: () => assert.fail("looks at none") },
     metrics: { register: () => assert.fail("has no metrics of its own") },
   };
 }
