@@ -18,6 +18,13 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
       },
     },
   ],
+  [
+    "fill-template",
+    {
+      summary: "fill the placeholders of a config.pbtxt; takes the command line of fill_template.py",
+      load: async () => (await import("./fill-template.ts")).fillTemplateCommand,
+    },
+  ],
 ]);
 
 export async function main(argv: readonly string[]): Promise<void> {

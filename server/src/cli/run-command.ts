@@ -27,7 +27,7 @@ const SIGNAL_EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 const FAILED = 1;
 const WRONG_USAGE = 2;
 
-/** Runs a command with `OUTPUT_FLAGS` added to its own. `action` may set `process.exitCode` for endings of its own. */
+/** Runs a command with `OUTPUT_FLAGS` added to its own. `action` may throw `UsageError` for flags that do not go together, and may set `process.exitCode` for endings of its own. */
 export async function runCommand<const T extends FlagTable>(
   syntax: CommandSyntax<T>,
   argv: readonly string[],
@@ -47,7 +47,8 @@ export async function runCommand<const T extends FlagTable>(
   try {
     await action({ ...parsed, reporter, signal: interruption.signal });
   } catch (error) {
-    report(error, reporter, interruption.signal);
+    if (error instanceof UsageError) reportUsage(error, syntax.command);
+    else report(error, reporter, interruption.signal);
   } finally {
     ignoreSignals();
   }
@@ -63,10 +64,14 @@ function tryParse<T extends FlagTable>(syntax: CommandSyntax<T>, argv: readonly 
     return parseArguments(syntax, argv);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    process.stderr.write(`nereid ${syntax.command}: ${error.message}\nSee nereid ${syntax.command} --help\n`);
-    process.exitCode = WRONG_USAGE;
+    reportUsage(error, syntax.command);
     return undefined;
   }
+}
+
+function reportUsage({ message }: UsageError, command: string): void {
+  process.stderr.write(`nereid ${command}: ${message}\nSee nereid ${command} --help\n`);
+  process.exitCode = WRONG_USAGE;
 }
 
 function abortOnSignal(interruption: AbortController): () => void {

@@ -15,7 +15,8 @@ import {
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
-import { isUnfinishedName, openAtomicFolder, partialPath, writeFileAtomically } from "./atomic-output.ts";
+import { isUnfinishedName } from "../core/unfinished-name.ts";
+import { openAtomicFolder, partialPath, writeFileAtomically } from "./atomic-output.ts";
 import { freeBytes, requireFreeBytes } from "./disk-space.ts";
 import { lockPath, TargetLock } from "./target-lock.ts";
 import { ToolError } from "./tool-error.ts";

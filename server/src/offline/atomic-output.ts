@@ -5,16 +5,9 @@
 import { randomUUID } from "node:crypto";
 import { type FileHandle, lstat, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import { PARTIAL_SUFFIX, PREVIOUS_SUFFIX } from "../core/unfinished-name.ts";
 import { TargetLock } from "./target-lock.ts";
 import { fileError, ToolError } from "./tool-error.ts";
-
-const PARTIAL_SUFFIX = ".nereid-partial";
-const PREVIOUS_SUFFIX = ".nereid-previous";
-
-/** Names that this module gives to what is not complete: whoever lists a folder of models leaves them out. */
-export function isUnfinishedName(name: string): boolean {
-  return name.startsWith(".") && (name.includes(PARTIAL_SUFFIX) || name.includes(PREVIOUS_SUFFIX));
-}
 
 /** Where `openAtomicFolder` works before `target` exists. */
 export function partialPath(target: string): string {

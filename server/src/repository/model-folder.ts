@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, type Stats, statSync } from "nod
 import { join } from "node:path";
 import type { ModelArtifact } from "../config/backend-fields.ts";
 import { ServerError } from "../core/server-error.ts";
+import { isUnfinishedName } from "../core/unfinished-name.ts";
 
 /** Folders of a model that are not versions and deserve no warning. */
 const KNOWN_FOLDERS = new Set(["warmup", "initial_state", "configs"]);
@@ -29,7 +30,7 @@ export interface ModelFolder {
 export function listModels(repositoryPath: string): string[] {
   try {
     return readdirSync(repositoryPath)
-      .filter((name) => isFolder(join(repositoryPath, name)))
+      .filter((name) => !isUnfinishedName(name) && isFolder(join(repositoryPath, name)))
       .sort();
   } catch (error) {
     throw new ServerError("invalid_argument", "repository path is not a valid directory", { cause: error });
