@@ -6,9 +6,11 @@ export class TestSequence {
   readonly blockTable: Int32Array;
   /** Tokens in the cache. */
   numCached = 0;
+  readonly adapter: number | undefined;
 
-  constructor(blockTable: Iterable<number>) {
+  constructor(blockTable: Iterable<number>, adapter?: number) {
     this.blockTable = Int32Array.from(blockTable);
+    this.adapter = adapter;
   }
 }
 
@@ -35,7 +37,8 @@ export function stepOf(
     }
     logitRows.push(positions.length - 1);
     const contextLength = sequence.numCached + tokens.length;
-    return { queryStart, queryLength: tokens.length, contextLength, blockTable: sequence.blockTable };
+    const { blockTable, adapter } = sequence;
+    return { queryStart, queryLength: tokens.length, contextLength, blockTable, adapter };
   });
   return {
     tokenIds: Int32Array.from(parts.flatMap(({ tokens }) => tokens)),

@@ -24,6 +24,11 @@ const REFUSED: readonly (readonly [field: string, what: string])[] = [
   ["target_parameters", "adapters of parameters are not supported"],
   ["alora_invocation_tokens", "adapters that wait for tokens are not supported"],
   ["arrow_config", "routed adapters are not supported"],
+  ["kasa_config", "KaSA is not supported"],
+  ["velora_config", "VeLoRA is not supported"],
+  ["monteclora_config", "MonteCLoRA is not supported"],
+  ["use_bdlora", "block-diagonal adapters are not supported"],
+  ["lora_ga_config", "LoRA-GA changes the model's own weights"],
   ["megatron_config", "adapters of Megatron layers are not supported"],
 ];
 /** These ways to begin change the weights of the model itself, which the files then do not say. */
