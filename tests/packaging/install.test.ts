@@ -68,6 +68,12 @@ test("the package of server carries all that it starts by path, and the licence 
   for (const expected of ["bin/nereid.cjs", "bin/tritonserver.cjs", ...programs, "python/stub.py"]) {
     assert.ok(files.includes(expected), expected);
   }
+  for (const model of ["preprocessing", "tensorrt_llm", "postprocessing", "tensorrt_llm_bls", "ensemble"]) {
+    const template = `templates/inflight_batcher_llm/${model}`;
+    for (const expected of [`${template}/config.pbtxt`, `${template}/1/.gitkeep`]) {
+      assert.ok(files.includes(expected), expected);
+    }
+  }
   assert.match(readFileSync(join(project, "node_modules/@nereid/server/NOTICE"), "utf8"), /koffi[\s\S]*MIT License/);
 });
 

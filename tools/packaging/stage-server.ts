@@ -24,7 +24,11 @@ export async function stageServer(root: string, stage: string): Promise<void> {
   emptyFolder(stage);
   const { files } = await moduleGraph(folder, ENTRIES);
   for (const file of files) copyBuilt(stage, folder, [file], (text) => pointToBundle(text, file));
-  copyInto(stage, folder, [...programs(folder, "bin", ".cjs"), ...programs(folder, "python", ".py")]);
+  copyInto(stage, folder, [
+    ...programs(folder, "bin", ".cjs"),
+    ...programs(folder, "python", ".py"),
+    ...templates(folder),
+  ]);
   copyInto(stage, root, ["LICENSE"]);
   await bundleKoffi(folder, stage);
   const manifest = publishedServerManifest(readJson<WorkspaceManifest>(join(folder, "package.json")));
@@ -41,6 +45,11 @@ function programs(folder: string, part: string, ending: string): string[] {
   return filesBelow(join(folder, part))
     .filter((file) => file.endsWith(ending))
     .map((file) => join(part, file));
+}
+
+/** The configurations to fill in, with the empty version folders that a repository needs. */
+function templates(folder: string): string[] {
+  return filesBelow(join(folder, "templates")).map((file) => join("templates", file));
 }
 
 /**

@@ -13,6 +13,7 @@ import { findInput, floatValues, fp32Tensor, int32Tensor, intValues, textRows } 
 import { wordLists } from "./word-lists.ts";
 
 const NO_IDS = new Int32Array(0);
+const EXTRA_IDS = "OUT_PROMPT_TABLE_EXTRA_IDS";
 
 export type Steps<T> = Generator<undefined, T, undefined>;
 
@@ -30,12 +31,16 @@ export function declaredOutputs(config: ModelConfig): ReadonlyMap<string, FixedD
   return new Map(config.output.map(({ name, data_type }) => [name, data_type.slice("TYPE_".length) as FixedDatatype]));
 }
 
-/** @throws ServerError when an input is beyond its limit */
+/** Inputs that need an image processor, which a tokenizer is not. */
+const PICTURES = ["IMAGE", "IMAGE_BYTES", "IMAGE_URL", "IMAGES", "VIDEO_BYTES"];
+
+/** @throws ServerError when an input is beyond its limit or asks for what there is not */
 export function* preprocess(
   model: PreprocessingModel,
   request: InferRequest,
   numRows: number,
 ): Steps<readonly Tensor[]> {
+  refusePictures(request);
   const maker = new OutputMaker(model, request, model.isBatching ? numRows : 1);
   yield* maker.prompts("QUERY", "INPUT_ID", "REQUEST_INPUT_LEN");
   yield* maker.prompts("DECODER_QUERY", "DECODER_INPUT_ID", "REQUEST_DECODER_INPUT_LEN");
@@ -77,11 +82,25 @@ class OutputMaker {
       values.set(ids, row * width);
     });
     this.#addInts(output, [width], values);
+    if (input === "QUERY") this.#extraIds(values, width);
     this.#addInts(
       lengthOutput,
       [1],
       Int32Array.from(rows, ({ length }) => length),
     );
+  }
+
+  /** The request's salt at every id that stands for a row of a table, which is what lies beyond the vocabulary. */
+  #extraIds(ids: Int32Array, width: number): void {
+    const salt = findInput(this.#request, "PROMPT_TABLE_EXTRA_ID");
+    if (salt === undefined || !this.#makes(EXTRA_IDS)) return;
+    const { vocabularySize } = this.#model.tokenizer;
+    const salts = new BigUint64Array(salt.data.slice().buffer);
+    const values = BigUint64Array.from(ids, (id, i) =>
+      id < vocabularySize ? 0n : (salts[Math.floor(i / width)] ?? 0n),
+    );
+    const data = new Uint8Array(values.buffer);
+    this.tensors.push({ name: EXTRA_IDS, datatype: "UINT64", shape: this.#shape([width]), data });
   }
 
   words(input: string, output: string): void {
@@ -154,6 +173,17 @@ class OutputMaker {
 
   #shape(rowShape: readonly number[]): readonly number[] {
     return this.#model.isBatching ? [this.#numRows, ...rowShape] : rowShape;
+  }
+}
+
+function refusePictures(request: InferRequest): void {
+  for (const name of PICTURES) {
+    const tensor = findInput(request, name);
+    if (tensor === undefined || tensor.data.length === 0) continue;
+    throw new ServerError(
+      "unsupported",
+      `input '${name}' is not supported: pictures enter the language model as rows of 'prompt_embedding_table'`,
+    );
   }
 }
 
