@@ -1,0 +1,26 @@
+/** What the paged cache holds: elements as the activations are, or fp8 with one scale for a layer's keys and values each. */
+import type { Defines } from "./launch-args.ts";
+
+export interface Fp8KvScales {
+  /** A key is its code times this. */
+  readonly key: number;
+  readonly value: number;
+}
+
+const FP8_DEFINES: Defines = { KV_E4M3: 1 };
+const SAME_DEFINES: Defines = {};
+
+export function kvDefines(fp8: Fp8KvScales | undefined): Defines {
+  return fp8 === undefined ? SAME_DEFINES : FP8_DEFINES;
+}
+
+/** Head sizes that the kernels are written for: multiples of 16 up to 256. */
+export function expectHeadDim(op: string, headDim: number): void {
+  if (headDim >= 16 && headDim <= 256 && headDim % 16 === 0) return;
+  throw new Error(`${op}: expected heads of a multiple of 16 elements, at most 256, got ${headDim}`);
+}
+
+export function expectGroups(op: string, numHeads: number, numKvHeads: number): void {
+  if (numKvHeads >= 1 && numHeads >= numKvHeads && numHeads % numKvHeads === 0) return;
+  throw new Error(`${op}: expected query heads in equal groups, got ${numHeads} over ${numKvHeads} KV heads`);
+}

@@ -1,0 +1,133 @@
+// From rows of [queries | keys | values]: the norm of each query and key head, the rotary turn, queries to `q`, keys and
+// values to their slots of the cache. One warp a head; a warp's heads are of one token and share its angles.
+// HEAD_DIM; HEAD_NORMS for the norms; KV_E4M3 for a cache of fp8.
+#include "elem.cuh"
+
+#define PAIRS_PER_LANE CEIL_DIV(HEAD_DIM, 128)
+#define RESTS_PER_LANE CEIL_DIV(HEAD_DIM, 64)
+
+#if defined(KV_E4M3)
+typedef u8 kv_t;
+#else
+typedef elem_t kv_t;
+#endif
+
+__device__ __forceinline__ float2 load_two(const elem_t* at) {
+#if defined(ELEM_BF16)
+  const u32 pair = *reinterpret_cast<const u32*>(at);
+  return make_float2(bf16_low(pair), bf16_high(pair));
+#else
+  return *reinterpret_cast<const float2*>(at);
+#endif
+}
+
+__device__ __forceinline__ void store_two(elem_t* at, float2 two) {
+#if defined(ELEM_BF16)
+  *reinterpret_cast<u32*>(at) = pack_bf16(two.x, two.y);
+#else
+  *reinterpret_cast<float2*>(at) = two;
+#endif
+}
+
+__device__ __forceinline__ void store_kv_two(kv_t* at, float2 two, float inverseScale) {
+#if defined(KV_E4M3)
+  *reinterpret_cast<u16*>(at) = pack_e4m3(two.x * inverseScale, two.y * inverseScale);
+#else
+  store_two(at, two);
+#endif
+}
+
+// A head in registers: what turns, (i, i + numDims / 2) for i = 2 * lane + {0, 1} + 64 * n, and the rest.
+struct Head {
+  float2 low[PAIRS_PER_LANE];
+  float2 high[PAIRS_PER_LANE];
+  float2 rest[RESTS_PER_LANE];
+};
+
+// Calls `use(register, column)` for each two elements that this lane holds.
+template <typename Use>
+__device__ __forceinline__ void each_two(Head& head, int numDims, Use use) {
+  const int lane = threadIdx.x & 31, half = numDims / 2;
+#pragma unroll
+  for (int n = 0; n < PAIRS_PER_LANE; n++) {
+    const int i = 2 * lane + 64 * n;
+    if (i < half) {
+      use(head.low[n], i);
+      use(head.high[n], i + half);
+    }
+  }
+#pragma unroll
+  for (int n = 0; n < RESTS_PER_LANE; n++) {
+    const int i = numDims + 2 * lane + 64 * n;
+    if (i < HEAD_DIM) use(head.rest[n], i);
+  }
+}
+
+__device__ __forceinline__ void normalize(Head& head, int numDims, const float* weight, float epsilon) {
+  float sum = 0.f;
+  each_two(head, numDims, [&](float2& two, int) { sum += two.x * two.x + two.y * two.y; });
+  const float inverse = rsqrtf(warp_sum(sum) / HEAD_DIM + epsilon);
+  each_two(head, numDims, [&](float2& two, int column) {
+    two.x *= inverse * weight[column];
+    two.y *= inverse * weight[column + 1];
+  });
+}
+
+extern "C" __global__ void __launch_bounds__(256) rope_store(
+    const elem_t* qkv,      // [numTokens, (numHeads + 2 * numKvHeads) * HEAD_DIM]
+    const int* positions,   // [numTokens]
+    const int* slots,       // [numTokens]; -1 stores nothing
+    const float* invFreq,   // [numDims / 2]
+    const float* headNorms, // [numHeads + numKvHeads, HEAD_DIM]
+    elem_t* q,              // rows of qRowWidth
+    kv_t* keys,             // [numSlots, numKvHeads, HEAD_DIM]
+    kv_t* values,           // [numSlots, numKvHeads, HEAD_DIM]
+    int numHeads, int numKvHeads, int qRowWidth, int numDims, float magnitude, float epsilon, float inverseKeyScale,
+    float inverseValueScale) {
+  const int token = blockIdx.x, lane = threadIdx.x & 31;
+  const int warp = blockIdx.y * (blockDim.x / WARP) + threadIdx.x / WARP;
+  const int numWarps = gridDim.y * (blockDim.x / WARP);
+  const int numAll = numHeads + 2 * numKvHeads, half = numDims / 2;
+  START_NEXT();
+  WAIT_FOR_PREVIOUS();
+  const float position = (float)positions[token];
+  const int slot = slots[token];
+  float2 sines[PAIRS_PER_LANE], cosines[PAIRS_PER_LANE];
+#pragma unroll
+  for (int n = 0; n < PAIRS_PER_LANE; n++) {
+    const int i = 2 * lane + 64 * n;
+    if (i >= half) continue;
+    sincosf(position * invFreq[i], &sines[n].x, &cosines[n].x);
+    sincosf(position * invFreq[i + 1], &sines[n].y, &cosines[n].y);
+    sines[n] = make_float2(sines[n].x * magnitude, sines[n].y * magnitude);
+    cosines[n] = make_float2(cosines[n].x * magnitude, cosines[n].y * magnitude);
+  }
+  for (int number = warp; number < numAll; number += numWarps) {
+    const bool isQuery = number < numHeads, isValue = number >= numHeads + numKvHeads;
+    if (!isQuery && slot < 0) break;
+    Head head;
+    const elem_t* from = qkv + ((u64)token * numAll + number) * HEAD_DIM;
+    each_two(head, numDims, [&](float2& two, int column) { two = load_two(from + column); });
+    if (!isValue) {
+#if defined(HEAD_NORMS)
+      normalize(head, numDims, headNorms + number * HEAD_DIM, epsilon);
+#endif
+#pragma unroll
+      for (int n = 0; n < PAIRS_PER_LANE; n++) {
+        if (2 * lane + 64 * n >= half) continue;
+        const float2 a = head.low[n], b = head.high[n];
+        head.low[n] = make_float2(a.x * cosines[n].x - b.x * sines[n].x, a.y * cosines[n].y - b.y * sines[n].y);
+        head.high[n] = make_float2(b.x * cosines[n].x + a.x * sines[n].x, b.y * cosines[n].y + a.y * sines[n].y);
+      }
+    }
+    if (isQuery) {
+      elem_t* to = q + (u64)token * qRowWidth + number * HEAD_DIM;
+      each_two(head, numDims, [&](float2& two, int column) { store_two(to + column, two); });
+      continue;
+    }
+    const int kvHead = number - numHeads - (isValue ? numKvHeads : 0);
+    kv_t* to = (isValue ? values : keys) + ((u64)slot * numKvHeads + kvHead) * HEAD_DIM;
+    const float inverse = isValue ? inverseValueScale : inverseKeyScale;
+    each_two(head, numDims, [&](float2& two, int column) { store_kv_two(to + column, two, inverse); });
+  }
+}

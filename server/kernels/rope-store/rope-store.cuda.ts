@@ -1,0 +1,82 @@
+/** Takes the rows of the query-key-value product apart: norms of heads, rotary turn, keys and values to the cache. */
+import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
+import { expectGroups, expectHeadDim, type Fp8KvScales, kvDefines } from "../cuda/kv-cache-type.ts";
+import { ceilDiv, type ElemType, elemDefines, expectCount, f32, i32, ptr } from "../cuda/launch-args.ts";
+
+export interface RopeStoreCudaArgs {
+  readonly type: ElemType;
+  readonly qkv: DevicePointer; // [numTokens, (numHeads + 2 * numKvHeads) * headDim]
+  readonly positions: DevicePointer; // i32 [numTokens]
+  readonly slots: DevicePointer; // i32 [numTokens]; -1 stores nothing
+  readonly numTokens: number;
+  readonly numHeads: number;
+  readonly numKvHeads: number;
+  readonly headDim: number;
+  /** Absent for layers that turn nothing. */
+  readonly rope?: RopeTable | undefined;
+  readonly headNorms?: HeadNorms | undefined;
+  /** Rows of queries; `qkv` itself with rows as wide as its own turns them in place. */
+  readonly q: DevicePointer;
+  readonly qRowWidth: number;
+  readonly keys: DevicePointer; // [numSlots, numKvHeads * headDim]
+  readonly values: DevicePointer; // [numSlots, numKvHeads * headDim]
+  /** Of a cache of fp8; absent when it holds elements. */
+  readonly fp8?: Fp8KvScales | undefined;
+}
+
+export interface RopeTable {
+  readonly invFreq: DevicePointer; // f32 [numDims / 2]
+  /** Elements of a head that turn; a multiple of 4. */
+  readonly numDims: number;
+  readonly magnitude: number;
+}
+
+export interface HeadNorms {
+  readonly weight: DevicePointer; // f32 [numHeads + numKvHeads, headDim]
+  readonly epsilon: number;
+}
+
+const WARPS = 4;
+/** From here on one block a token fills the device. */
+const MANY_TOKENS = 256;
+
+export function launchRopeStore(stream: KernelStream, args: RopeStoreCudaArgs): void {
+  const { type, numTokens, numHeads, numKvHeads, headDim, rope, headNorms, fp8 } = args;
+  expectCount("ropeStore", "token", numTokens);
+  expectHeadDim("ropeStore", headDim);
+  expectGroups("ropeStore", numHeads, numKvHeads);
+  const numDims = rope?.numDims ?? 0;
+  if (numDims % 4 !== 0 || numDims > headDim) {
+    throw new Error(`ropeStore: expected a multiple of 4 of at most ${headDim} turning elements, got ${numDims}`);
+  }
+  const kernel = stream.kernel({
+    source: "rope-store/rope-store.cu",
+    name: "rope_store",
+    defines: {
+      ...elemDefines(type),
+      ...kvDefines(fp8),
+      HEAD_DIM: headDim,
+      ...(headNorms === undefined ? {} : { HEAD_NORMS: 1 }),
+    },
+    waitsForPrevious: true,
+  });
+  const numHeadGroups = numTokens >= MANY_TOKENS ? 1 : ceilDiv(numHeads + 2 * numKvHeads, WARPS);
+  stream.launch(kernel, [numTokens, numHeadGroups, 1], [WARPS * 32, 1, 1], 0, [
+    ptr(args.qkv),
+    ptr(args.positions),
+    ptr(args.slots),
+    ptr(rope?.invFreq),
+    ptr(headNorms?.weight),
+    ptr(args.q),
+    ptr(args.keys),
+    ptr(args.values),
+    i32(numHeads),
+    i32(numKvHeads),
+    i32(args.qRowWidth),
+    i32(numDims),
+    f32(rope?.magnitude ?? 1),
+    f32(headNorms?.epsilon ?? 0),
+    f32(1 / (fp8?.key ?? 1)),
+    f32(1 / (fp8?.value ?? 1)),
+  ]);
+}
