@@ -3,6 +3,7 @@ import { JsonReader, JsonTensorReader } from "@nereid/wire";
 import type { InferResponse } from "../../core/infer-response.ts";
 import type { ModelServer, ServedModel } from "../../core/model-server.ts";
 import { ServerError } from "../../core/server-error.ts";
+import type { Tensor } from "../../core/tensor.ts";
 import { decodeGenerate, type GenerateContext } from "./generate-request.ts";
 import { writeGenerateResponse } from "./generate-response.ts";
 import type { HttpCall } from "./http-call.ts";
@@ -39,7 +40,7 @@ export class GenerateHandler {
 
   /** Exactly one response: anything else is said in the body, under the status of the first. */
   async generate(model: string, version: string, call: HttpCall): Promise<HttpReply> {
-    const request = await this.#start(model, version, call);
+    const request = await this.#start(model, version, call, true);
     const turn = this.#turn.now();
     const outcomes = this.#outcomes(request);
     let first: Outcome | undefined;
@@ -60,7 +61,7 @@ export class GenerateHandler {
 
   /** The first outcome sets the status; all are events. A refusal is a plain JSON error. */
   async generateStream(model: string, version: string, call: HttpCall): Promise<HttpReply | HttpStreamReply> {
-    const request = await this.#start(model, version, call);
+    const request = await this.#start(model, version, call, false);
     const turn = this.#turn.now();
     const outcomes = this.#outcomes(request);
     const step = await outcomes.next();
@@ -76,7 +77,12 @@ export class GenerateHandler {
     return "error" in outcome && !this.#turn.hasTurned(turn) && !isFailure(outcome.error);
   }
 
-  async #start(model: string, version: string, call: HttpCall): Promise<[ServedModel, HttpInferRequest]> {
+  async #start(
+    model: string,
+    version: string,
+    call: HttpCall,
+    isOneAnswer: boolean,
+  ): Promise<[ServedModel, HttpInferRequest]> {
     const served = this.#server.model(model, version);
     const encoding = call.header("content-encoding") ?? "";
     if (encoding !== "" && encoding !== "identity") {
@@ -92,7 +98,8 @@ export class GenerateHandler {
       );
     }
     const decoded = await this.#decode(bytes, served);
-    return [served, new HttpInferRequest(model, version, decoded, call)];
+    const isWhole = isOneAnswer || !served.decoupled;
+    return [served, new HttpInferRequest(model, version, isWhole ? asOneAnswer(decoded) : decoded, call)];
   }
 
   async #decode(bytes: Buffer, served: ServedModel): Promise<DecodedInfer> {
@@ -148,4 +155,17 @@ export class GenerateHandler {
     writer.raw(after);
     return writer.finish();
   }
+}
+
+/** Inputs by which language models are asked for a response per token. */
+const STREAM_FLAGS = ["stream", "streaming"];
+
+/** Where a request has one answer, by its endpoint or its model, a wish for many is read as one for all of them at once. */
+function asOneAnswer(decoded: DecodedInfer): DecodedInfer {
+  const asksForMany = ({ name, datatype }: Tensor): boolean => STREAM_FLAGS.includes(name) && datatype === "BOOL";
+  if (!decoded.inputs.some(asksForMany)) return decoded;
+  const inputs = decoded.inputs.map((tensor) =>
+    asksForMany(tensor) ? { ...tensor, data: new Uint8Array(tensor.data.length) } : tensor,
+  );
+  return { ...decoded, inputs };
 }

@@ -1,0 +1,68 @@
+/** The shipped templates, filled in by the recipe that people know, as a server's model repository. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { parseModelConfigText } from "../../server/src/config/model-config.ts";
+import { fillTemplate } from "../../server/src/offline/fill-template.ts";
+import { createPipeline, RECIPE, templateOf } from "../support/llm-pipeline.ts";
+import { startServerProcess } from "../support/server-process.ts";
+
+const GOLDEN = fileURLToPath(new URL("../../examples/nereid-tiny/golden_text.json", import.meta.url));
+const [golden] = JSON.parse(readFileSync(GOLDEN, "utf8")) as { prompt: string; text: string; output_ids: number[] }[];
+const MODELS = Object.keys(RECIPE);
+
+for (const model of MODELS) {
+  test(`the template of ${model} has every key of the recipe, and is read filled in or not`, () => {
+    const filled = fillTemplate(templateOf(model), RECIPE[model] ?? "");
+    assert.deepEqual(filled.unknown, []);
+    const notes: string[] = [];
+    const config = parseModelConfigText(filled.text, "config.pbtxt", (note) => notes.push(note));
+    assert.equal(config.name, model);
+    assert.equal(config.max_batch_size, 4);
+    const unfilled = parseModelConfigText(templateOf(model), "config.pbtxt");
+    assert.deepEqual(
+      unfilled.input.map(({ name, data_type }) => [name, data_type]),
+      config.input.map(({ name, data_type }) => [name, data_type]),
+    );
+  });
+}
+
+interface Answer {
+  readonly text_output: string;
+}
+
+for (const decoupled of ["True", "False"]) {
+  test(`a repository of the templates serves both endpoints with decoupled_mode ${decoupled}`, async () => {
+    const mode = `decoupled_mode:${decoupled}`;
+    const more = { tensorrt_llm: `${mode},exclude_input_in_output:True`, tensorrt_llm_bls: mode };
+    await using repository = await createPipeline(more);
+    const server = await startServerProcess({ repositories: [repository.path] });
+    try {
+      for (const model of ["ensemble", "tensorrt_llm_bls"]) {
+        for (const stream of [false, true]) {
+          const body = JSON.stringify({
+            text_input: golden?.prompt,
+            max_tokens: 24,
+            stream,
+            bad_words: "",
+            stop_words: [""],
+          });
+          const url = `${server.baseUrl}/v2/models/${model}`;
+          const where = `${model}, stream ${stream}`;
+          const one = await fetch(`${url}/generate`, { method: "POST", body });
+          const { text_output } = (await one.json()) as Answer;
+          assert.equal(one.status, 200, where);
+          assert.ok(text_output !== "" && golden?.text.startsWith(text_output), `${where}: ${text_output}`);
+          const many = await (await fetch(`${url}/generate_stream`, { method: "POST", body })).text();
+          const events = [...many.matchAll(/^data: (.*)$/gm)].map(([, json = ""]) => JSON.parse(json) as Answer);
+          assert.equal(events.map((event) => event.text_output).join(""), text_output, where);
+          assert.equal(events.length > 1, stream && decoupled === "True", `${where}: ${events.length} events`);
+        }
+      }
+      await server.stop();
+    } finally {
+      await server.kill();
+    }
+  });
+}
