@@ -25,6 +25,13 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
       load: async () => (await import("./fill-template.ts")).fillTemplateCommand,
     },
   ],
+  [
+    "convert-checkpoint",
+    {
+      summary: "convert a model of Hugging Face; takes the flags of convert_checkpoint.py",
+      load: async () => (await import("./convert-checkpoint.ts")).convertCheckpointCommand,
+    },
+  ],
 ]);
 
 export async function main(argv: readonly string[]): Promise<void> {

@@ -3,7 +3,6 @@
  * config, and tensors of the names there with the parts of all ranks put together.
  */
 import { join } from "node:path";
-import { type MergedTensor, MergedTensors } from "./merged-tensors.ts";
 import { blocksFor } from "./quantized-matrix.ts";
 import { QuantizedTensors, type VirtualMatrix, virtualMatrix } from "./quantized-tensors.ts";
 import { readFloats } from "./read-floats.ts";
@@ -11,14 +10,9 @@ import { openSafetensorsFile } from "./safetensors.ts";
 import type { StoredTensor, TensorSource } from "./tensor-source.ts";
 import { unpackTrtllmAwq } from "./trtllm-awq.ts";
 import type { TrtllmConfig } from "./trtllm-config.ts";
-import {
-  layerProjections,
-  mergeProjection,
-  type Projection,
-  vocabColumns,
-  vocabRows,
-  wholeTensor,
-} from "./trtllm-tensors.ts";
+import { type MergeOptions, mergeRanks } from "./trtllm-merge.ts";
+import { layerProjections, type Projection } from "./trtllm-tensors.ts";
+import { layoutTraits, weightNamesOf } from "./weight-names.ts";
 
 /** @throws Error naming file or tensor */
 export async function openTrtllmCheckpoint(directory: string, config: TrtllmConfig): Promise<TensorSource> {
@@ -27,8 +21,8 @@ export async function openTrtllmCheckpoint(directory: string, config: TrtllmConf
     for (let rank = 0; rank < config.tpSize * config.ppSize; rank++) {
       ranks.push(await openSafetensorsFile(join(directory, `rank${rank}.safetensors`)));
     }
-    const { plain, quantized } = describeTensors(stagesOf(ranks, config), config);
-    const merged = new MergedTensors(plain, ranks);
+    const { quantized, isQuantized } = describeQuantized(stagesOf(ranks, config), config);
+    const merged = mergeRanks(ranks, { ...layoutOf(ranks, config), isLeftOut: isQuantized });
     return quantized.length === 0 ? merged : new QuantizedTensors(merged, quantized);
   } catch (error) {
     await Promise.all(ranks.map((source) => source.close()));
@@ -37,8 +31,32 @@ export async function openTrtllmCheckpoint(directory: string, config: TrtllmConf
 }
 
 interface Described {
-  readonly plain: MergedTensor[];
-  readonly quantized: VirtualMatrix[];
+  readonly quantized: readonly VirtualMatrix[];
+  isQuantized(stage: number, name: string): boolean;
+}
+
+/** What the config leaves open, the tensors tell: biases, and whether the output has a table of its own. */
+function layoutOf(
+  ranks: readonly TensorSource[],
+  config: TrtllmConfig,
+): Pick<MergeOptions, "model" | "names" | "mapping"> {
+  const has = (name: string): boolean => ranks.some(({ tensors }) => tensors.has(name));
+  const { architecture, numLayers, experts, intermediateSize } = config;
+  const names = weightNamesOf(architecture);
+  const { isGated, norm } = layoutTraits(architecture);
+  const layers = Array.from({ length: numLayers }, (_, i) => {
+    const isDense = experts === undefined || experts.denseLayers.includes(i);
+    return { mlp: isDense ? ("dense" as const) : ("experts" as const) };
+  });
+  const biases = {
+    qkv: has("transformer.layers.0.attention.qkv.bias"),
+    attentionOut: has("transformer.layers.0.attention.dense.bias"),
+    mlp: has("transformer.layers.0.mlp.fc.bias"),
+    output: has("lm_head.bias"),
+  };
+  const tieWordEmbeddings = !has("lm_head.weight");
+  const model = { ...config, layers, norm, mlp: { isGated, intermediateSize }, biases, tieWordEmbeddings };
+  return { model, names, mapping: config };
 }
 
 /** The tensor-parallel ranks of each pipeline stage. */
@@ -46,53 +64,25 @@ function stagesOf(ranks: readonly TensorSource[], { tpSize, ppSize }: TrtllmConf
   return Array.from({ length: ppSize }, (_, stage) => ranks.slice(stage * tpSize, (stage + 1) * tpSize));
 }
 
-function describeTensors(stages: readonly TensorSource[][], config: TrtllmConfig): Described {
-  const { hiddenSize, vocabSize, numLayers, ppSize } = config;
-  const last = stages.at(-1) ?? [];
-  const described: Described = {
-    plain: [
-      describeEmbedding(stages[0] ?? [], config),
-      wholeTensor(last[0], "transformer.ln_f.weight", [hiddenSize], "model.norm.weight"),
-    ],
-    quantized: [],
-  };
-  if (last[0]?.tensors.has("lm_head.weight") === true) {
-    described.plain.push(vocabRows(last, "lm_head.weight", [vocabSize, hiddenSize], "lm_head.weight"));
-  }
-  const perStage = numLayers / ppSize;
-  for (let layer = 0; layer < numLayers; layer++) {
-    const stage = stages[Math.floor(layer / perStage)] ?? [];
-    describeLayer(stage, config, `transformer.layers.${layer % perStage}`, `model.layers.${layer}`, described);
-  }
-  return described;
-}
-
-function describeEmbedding(stage: readonly TensorSource[], config: TrtllmConfig): MergedTensor {
-  const [name, as] = ["transformer.vocab_embedding.weight", "model.embed_tokens.weight"];
-  const shape = [config.vocabSize, config.hiddenSize] as const;
-  if (config.embeddingSplit === "hidden") return vocabColumns(stage, name, shape, as);
-  return vocabRows(config.embeddingSplit === "none" ? stage.slice(0, 1) : stage, name, shape, as);
-}
-
-/** `at` names the layer within its stage, `as` in the model. */
-function describeLayer(
-  stage: readonly TensorSource[],
-  config: TrtllmConfig,
-  at: string,
-  as: string,
-  { plain, quantized }: Described,
-): void {
-  const norm = (from: string, to: string): MergedTensor =>
-    wholeTensor(stage[0], `${at}.${from}.weight`, [config.hiddenSize], `${as}.${to}.weight`);
-  plain.push(norm("input_layernorm", "input_layernorm"), norm("post_layernorm", "post_attention_layernorm"));
-  for (const projection of layerProjections(config)) {
-    const name = `${as}.${projection.name}`;
-    const [source] = stage;
-    const isQuantized = source?.tensors.has(`${at}.${projection.module}.weights_scaling_factor`) === true;
-    if (isQuantized && config.awqGroupSize !== undefined) {
+/** Matrices that are quantized, and the tensors of the first rank in which each stage keeps them. */
+function describeQuantized(stages: readonly TensorSource[][], config: TrtllmConfig): Described {
+  const quantized: VirtualMatrix[] = [];
+  const used = stages.map(() => new Set<string>());
+  const perStage = config.numLayers / config.ppSize;
+  for (let layer = 0; layer < config.numLayers; layer++) {
+    const stage = Math.floor(layer / perStage);
+    const [source] = stages[stage] ?? [];
+    const at = `transformer.layers.${layer % perStage}`;
+    for (const projection of layerProjections(config)) {
+      const module = `${at}.${projection.module}`;
+      const isQuantized = source?.tensors.has(`${module}.weights_scaling_factor`) === true;
+      if (!isQuantized || config.awqGroupSize === undefined) continue;
+      const name = `model.layers.${layer}.${projection.name}`;
       quantized.push(awqMatrix(source, projection, config.awqGroupSize, at, name));
-    } else plain.push(...mergeProjection(stage, projection, at, name));
+      used[stage]?.add(`${module}.weight`);
+    }
   }
+  return { quantized, isQuantized: (stage, name) => used[stage]?.has(name) === true };
 }
 
 function awqMatrix(

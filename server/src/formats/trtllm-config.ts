@@ -1,10 +1,14 @@
 /**
- * Reads config.json of a TensorRT-LLM checkpoint of the Llama family: how it was split over ranks and quantized, and the
- * model itself in the words of Hugging Face's config.json, so that one parser judges both.
+ * Reads config.json of a TensorRT-LLM checkpoint: how it was split over ranks and quantized, and the model itself in the
+ * words of Hugging Face's config.json, so that one parser judges both.
  */
 import { HfFields } from "./hf-config-fields.ts";
+import { type TrtllmExperts, trtllmExperts, trtllmToHfConfig } from "./trtllm-model.ts";
+import { hasWeightNames, weightNamesOf } from "./weight-names.ts";
 
 export interface TrtllmConfig {
+  /** Class name, as Hugging Face has it. */
+  readonly architecture: string;
   /** What config.json of Hugging Face would say. */
   readonly model: Readonly<Record<string, unknown>>;
   readonly tpSize: number;
@@ -18,11 +22,28 @@ export interface TrtllmConfig {
   readonly hiddenSize: number;
   readonly intermediateSize: number;
   readonly vocabSize: number;
+  readonly maxPositions: number;
+  readonly experts: TrtllmExperts | undefined;
   /** Undefined when weights are floats. */
   readonly awqGroupSize: number | undefined;
 }
 
-const ARCHITECTURES: readonly unknown[] = ["LlamaForCausalLM", "MistralForCausalLM"];
+/** TensorRT-LLM's own names where they are not those of Hugging Face. */
+const OWN_NAMES: ReadonlyMap<unknown, string> = new Map([
+  ["GPTForCausalLM", "GPT2LMHeadModel"],
+  ["QWenForCausalLM", "Qwen2ForCausalLM"],
+]);
+/** Of the parts of a model that are computed here; with "swiglu" one matrix holds both halves. */
+const ACTIVATIONS: readonly unknown[] = [
+  "silu",
+  "swiglu",
+  "gelu",
+  "gelu_new",
+  "gelu_fast",
+  "gelu_pytorch_tanh",
+  "geglu",
+];
+const POSITIONS: readonly unknown[] = ["rope_gpt_neox", "learned_absolute", "yarn", "long_rope"];
 const MAX_SIZE: number = 1 << 24;
 const MAX_LAYERS = 4096;
 const MAX_RANKS = 4096;
@@ -37,11 +58,13 @@ export function isTrtllmConfig(config: unknown): boolean {
 /** @throws Error naming file and field */
 export function parseTrtllmConfig(config: unknown, file: string): TrtllmConfig {
   const fields = new HfFields(config, file);
-  refuseUnsupported(fields);
+  const architecture = parseArchitecture(fields);
+  refuseUnsupported(fields, architecture);
   const size = { min: 1, max: MAX_SIZE };
   const hiddenSize = fields.int("hidden_size", size);
   const numHeads = fields.int("num_attention_heads", size);
   const sizes = {
+    architecture,
     hiddenSize,
     numHeads,
     numLayers: fields.int("num_hidden_layers", { min: 1, max: MAX_LAYERS }),
@@ -49,26 +72,37 @@ export function parseTrtllmConfig(config: unknown, file: string): TrtllmConfig {
     headDim: fields.int("head_size", { min: 2, max: 1024, default: hiddenSize / numHeads }),
     intermediateSize: fields.int("intermediate_size", { ...size, default: 4 * hiddenSize }),
     vocabSize: fields.int("vocab_size", size),
+    maxPositions: fields.int("max_position_embeddings", size),
+    experts: weightNamesOf(architecture).experts === undefined ? undefined : trtllmExperts(fields),
   };
   const parsed = { ...sizes, ...parseMapping(fields), awqGroupSize: parseQuantization(fields) };
   expectEvenSplit(fields, parsed);
-  return { ...parsed, embeddingSplit: parseEmbeddingSplit(fields), model: modelOf(fields, sizes) };
+  return { ...parsed, embeddingSplit: parseEmbeddingSplit(fields), model: trtllmToHfConfig(fields, sizes) };
 }
 
-function refuseUnsupported(fields: HfFields): void {
-  const architecture = fields.get("architecture");
-  if (!ARCHITECTURES.includes(architecture)) {
-    throw fields.refusal("architecture", ARCHITECTURES.join(" or "), architecture);
+function parseArchitecture(fields: HfFields): string {
+  const given = fields.get("architecture");
+  const name = OWN_NAMES.get(given) ?? given;
+  if (hasWeightNames(name)) return name;
+  throw fields.refusal("architecture", "the class name of a model that is served here", given);
+}
+
+function refuseUnsupported(fields: HfFields, architecture: string): void {
+  const names = weightNamesOf(architecture);
+  const experts = fields.section("moe")?.get("num_experts") ?? 0;
+  if (experts !== 0 && names.experts === undefined) {
+    throw fields.refusal("moe", "a model without experts", { num_experts: experts });
+  }
+  if (names.headNorms === undefined && fields.boolean("qk_layernorm", false)) {
+    throw fields.refusal("qk_layernorm", "false", true);
   }
   const position = fields.get("position_embedding_type") ?? "rope_gpt_neox";
-  if (position !== "rope_gpt_neox") throw fields.refusal("position_embedding_type", '"rope_gpt_neox"', position);
+  if (!POSITIONS.includes(position)) throw fields.refusal("position_embedding_type", POSITIONS.join(" or "), position);
   const activation = fields.get("hidden_act");
-  if (activation !== "silu" && activation !== "swiglu") throw fields.refusal("hidden_act", '"silu"', activation);
-  for (const name of ["qk_layernorm", "residual_mlp", "remove_duplicated_kv_heads"]) {
+  if (!ACTIVATIONS.includes(activation)) throw fields.refusal("hidden_act", ACTIVATIONS.join(" or "), activation);
+  for (const name of ["residual_mlp", "remove_duplicated_kv_heads"]) {
     if (fields.boolean(name, false)) throw fields.refusal(name, "false", true);
   }
-  const experts = fields.section("moe")?.get("num_experts") ?? 0;
-  if (experts !== 0) throw fields.refusal("moe", "a model without experts", { num_experts: experts });
 }
 
 function parseMapping(fields: HfFields): { readonly tpSize: number; readonly ppSize: number } {
@@ -114,27 +148,4 @@ function dividesEither(numKvHeads: number, tpSize: number): boolean {
 function parseEmbeddingSplit(fields: HfFields): TrtllmConfig["embeddingSplit"] {
   if (!fields.boolean("use_parallel_embedding", false)) return "none";
   return fields.int("embedding_sharding_dim", { min: 0, max: 1, default: 0 }) === 0 ? "vocab" : "hidden";
-}
-
-type Sizes = Omit<TrtllmConfig, "model" | "tpSize" | "ppSize" | "embeddingSplit" | "awqGroupSize">;
-
-function modelOf(fields: HfFields, sizes: Sizes): Record<string, unknown> {
-  const model = {
-    architectures: ["LlamaForCausalLM"],
-    vocab_size: sizes.vocabSize,
-    hidden_size: sizes.hiddenSize,
-    intermediate_size: sizes.intermediateSize,
-    num_hidden_layers: sizes.numLayers,
-    num_attention_heads: sizes.numHeads,
-    num_key_value_heads: sizes.numKvHeads,
-    head_dim: sizes.headDim,
-    max_position_embeddings: fields.get("max_position_embeddings"),
-    rms_norm_eps: fields.positive("norm_epsilon", 1e-5),
-    rope_theta: fields.positive("rotary_base", 10_000),
-    rope_scaling: fields.get("rotary_scaling"),
-    tie_word_embeddings: fields.boolean("share_embedding_table", false),
-    attention_bias: fields.boolean("attn_bias", false),
-    mlp_bias: fields.boolean("mlp_bias", false),
-  };
-  return Object.fromEntries(Object.entries(model).filter(([, value]) => value !== undefined));
 }

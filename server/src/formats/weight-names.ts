@@ -147,3 +147,17 @@ export function weightNamesOf(className: string): WeightNames {
 export function hasWeightNames(className: unknown): className is string {
   return typeof className === "string" && WEIGHT_NAMES.has(className);
 }
+
+/** What decides which tensors there are, and no config of a TensorRT-LLM checkpoint says. */
+export interface LayoutTraits {
+  readonly isGated: boolean;
+  readonly norm: { readonly kind: "rms" | "layer"; readonly weightOffset: 0 | 1 };
+}
+
+const WITH_LAYER_NORM: readonly string[] = ["PhiForCausalLM", "Starcoder2ForCausalLM", "GPT2LMHeadModel"];
+
+export function layoutTraits(className: string): LayoutTraits {
+  const isLayerNorm = WITH_LAYER_NORM.includes(className);
+  const weightOffset = className.startsWith("Gemma") ? 1 : 0;
+  return { isGated: !isLayerNorm, norm: { kind: isLayerNorm ? "layer" : "rms", weightOffset } };
+}

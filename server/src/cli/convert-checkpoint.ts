@@ -1,0 +1,127 @@
+/** `nereid convert-checkpoint`: takes the flags of TensorRT-LLM's convert_checkpoint.py, whichever family it is for. */
+import { convertCheckpoint } from "../offline/convert-checkpoint.ts";
+import { formatBytes } from "../offline/progress-text.ts";
+import { ToolError } from "../offline/tool-error.ts";
+import type { CommandSyntax, FlagTable } from "./arguments.ts";
+import { DTYPES, MAPPING_FLAGS, mappingOf, NO_EFFECT, refuseGiven } from "./checkpoint-flags.ts";
+import { runCommand } from "./run-command.ts";
+
+const FLAGS = {
+  model_dir: {
+    type: "string",
+    value: "DIR",
+    summary: "model: a folder of Hugging Face, plain, AWQ or GPTQ, or a GGUF file",
+    aliases: ["hf_model_dir", "model"],
+  },
+  output_dir: {
+    type: "string",
+    value: "DIR",
+    default: "tllm_checkpoint",
+    aliases: ["output_model_dir"],
+    summary: "where the checkpoint goes",
+  },
+  dtype: {
+    type: "string",
+    choices: DTYPES,
+    default: "auto",
+    summary: "type of what is not quantized; auto: as the files have it",
+  },
+  ...MAPPING_FLAGS,
+  use_parallel_embedding: { type: "switch", summary: "split the embedding too" },
+  embedding_sharding_dim: {
+    type: "string",
+    choices: ["0", "1"],
+    default: "0",
+    summary: "split it by vocabulary (0) or by columns (1)",
+  },
+  use_weight_only: { type: "switch", summary: "keep matrices as integers with a scale for each output" },
+  weight_only_precision: {
+    type: "string",
+    choices: ["int8", "int4"],
+    default: "int8",
+    aliases: ["use_weight_only_with_precision"],
+    summary: "bits of those integers",
+  },
+  fp8_kv_cache: { type: "switch", summary: "note in config.json that the cache is to be kept in 8 bits" },
+  int8_kv_cache: { type: "switch", summary: "the same for integers" },
+  workers: NO_EFFECT.value,
+  log_level: NO_EFFECT.value,
+  gpt_variant: NO_EFFECT.value,
+  ckpt_type: NO_EFFECT.value,
+  moe_tp_size: NO_EFFECT.value,
+  moe_ep_size: NO_EFFECT.value,
+  use_embedding_sharing: NO_EFFECT.toggle,
+  load_by_shard: NO_EFFECT.toggle,
+  load_model_on_cpu: NO_EFFECT.toggle,
+  disable_weight_only_quant_plugin: NO_EFFECT.toggle,
+  meta_ckpt_dir: NO_EFFECT.value,
+  nemo_ckpt_path: NO_EFFECT.value,
+  smoothquant: { ...NO_EFFECT.value, short: "s" },
+  per_channel: NO_EFFECT.toggle,
+  per_token: NO_EFFECT.toggle,
+  use_fp8: NO_EFFECT.toggle,
+  use_fp8_rowwise: NO_EFFECT.toggle,
+  enable_fp8: NO_EFFECT.toggle,
+  cp_size: NO_EFFECT.value,
+} as const satisfies FlagTable;
+
+const REFUSED: ReadonlyMap<string, string> = new Map([
+  ["meta_ckpt_dir", "Download the model from Hugging Face, and give its folder as --model_dir"],
+  ["nemo_ckpt_path", "Convert the model to a folder of Hugging Face with NeMo's own exporter"],
+  ["smoothquant", "Use nereid quantize --qformat int8_sq, which calibrates"],
+  ["per_channel", "Use nereid quantize --qformat int8_sq"],
+  ["per_token", "Use nereid quantize --qformat int8_sq"],
+  ["use_fp8", "Use nereid quantize --qformat fp8, which calibrates"],
+  ["use_fp8_rowwise", "Use nereid quantize --qformat fp8"],
+  ["enable_fp8", "Use nereid quantize --qformat fp8"],
+  ["cp_size", "Leave it out: contexts are not split over ranks"],
+]);
+
+const SYNTAX: CommandSyntax<typeof FLAGS> = {
+  command: "convert-checkpoint",
+  description:
+    "Converts a model of Hugging Face to a checkpoint of TensorRT-LLM: config.json and a rankN.safetensors for each rank.",
+  flags: FLAGS,
+  examples: [
+    "nereid convert-checkpoint --model_dir gpt2 --dtype float16 --output_dir gpt2/trt_ckpt/fp16/1-gpu",
+    "nereid convert-checkpoint --model_dir Llama-3.1-8B --tp_size 2 --output_dir ckpt",
+    "nereid convert-checkpoint --model_dir Mistral-7B --use_weight_only --weight_only_precision int8 --output_dir ckpt",
+  ],
+};
+
+export async function convertCheckpointCommand(argv: readonly string[]): Promise<void> {
+  await runCommand(SYNTAX, argv, async ({ values, given, reporter, signal }) => {
+    refuseGiven(given, REFUSED);
+    if (values.model_dir === undefined) {
+      throw new ToolError("--model_dir is missing", { fix: "Name the folder of the model" });
+    }
+    // The Gemma converter has one flag for both.
+    const isWeightOnly = values.use_weight_only || given.has("weight_only_precision");
+    const bits = values.weight_only_precision === "int4" ? 4 : 8;
+    const startMs = performance.now();
+    const { numRanks, numBytes, dtype } = await convertCheckpoint({
+      modelDir: values.model_dir,
+      outputDir: values.output_dir,
+      dtype: values.dtype,
+      mapping: mappingOf(values),
+      weightOnlyBits: isWeightOnly ? bits : undefined,
+      kvCacheAlgorithm: kvCacheAlgorithm(values),
+      reporter,
+      signal,
+    });
+    const seconds = (performance.now() - startMs) / 1000;
+    const files = numRanks === 1 ? "rank0.safetensors" : `${numRanks} files of ranks`;
+    reporter.result(
+      `Wrote ${values.output_dir}: config.json and ${files}, ${formatBytes(numBytes)} in ${seconds.toFixed(1)} s`,
+      { output_dir: values.output_dir, num_ranks: numRanks, bytes: numBytes, dtype, seconds },
+    );
+  });
+}
+
+function kvCacheAlgorithm(values: {
+  readonly fp8_kv_cache: boolean;
+  readonly int8_kv_cache: boolean;
+}): "FP8" | "INT8" | undefined {
+  if (values.fp8_kv_cache) return "FP8";
+  return values.int8_kv_cache ? "INT8" : undefined;
+}

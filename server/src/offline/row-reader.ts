@@ -1,0 +1,83 @@
+/**
+ * Reads rows of outputs of a matrix of Hugging Face as floats of one type, whichever way round the file has it and in
+ * whatever type. It holds one matrix at most: one that lies the other way round.
+ */
+
+import type { FloatType } from "../device/cpu/convert-elements.ts";
+import type { ElementConverter } from "../device/cpu/element-converter.ts";
+import { rowBytes, type TensorSource } from "../formats/tensor-source.ts";
+import type { LayoutTensor } from "../formats/trtllm-layout.ts";
+import { weightTypeOf } from "../models/weight-types.ts";
+
+const FLOAT_BYTES: Readonly<Record<FloatType, number>> = { f32: 4, f16: 2, bf16: 2 };
+
+/** What a row is part of. */
+export type RowMatrix = Pick<LayoutTensor, "columns" | "isTransposed" | "addsOne">;
+
+export class RowReader {
+  readonly #source: TensorSource;
+  readonly #convert: ElementConverter;
+  #turned: { readonly name: string; readonly bytes: Uint8Array } | undefined;
+
+  constructor(source: TensorSource, convert: ElementConverter) {
+    this.#source = source;
+    this.#convert = convert;
+  }
+
+  /** [numRows, columns] in `type`. */
+  async read(name: string, matrix: RowMatrix, row: number, numRows: number, type: FloatType): Promise<Uint8Array> {
+    const { columns = 1 } = matrix;
+    const stored = this.#source.tensors.get(name);
+    const from = stored && weightTypeOf(stored.dtype);
+    if (stored === undefined) throw new Error(`the weights lack tensor "${name}"`);
+    if (from === undefined) throw new Error(`tensor "${name}": expected F32, F16 or BF16, got ${stored.dtype}`);
+    if (matrix.isTransposed && matrix.columns !== undefined) {
+      return this.#convert(from, type, await this.#readColumns(name, columns, row, numRows));
+    }
+    const bytes = new Uint8Array(numRows * rowBytes(stored.dtype, columns));
+    await this.#source.read(name, bytes, row * rowBytes(stored.dtype, columns));
+    if (!matrix.addsOne) return this.#convert(from, type, bytes);
+    const values = new Float32Array(this.#convert(from, "f32", bytes).slice().buffer);
+    return this.#convert("f32", type, new Uint8Array(values.map((value) => value + 1).buffer));
+  }
+
+  /** Rows of a file of [inputs, outputs]: its columns. */
+  async #readColumns(name: string, numInputs: number, first: number, count: number): Promise<Uint8Array> {
+    const stored = this.#source.tensors.get(name);
+    if (stored === undefined) throw new Error(`the weights lack tensor "${name}"`);
+    if (this.#turned?.name !== name) {
+      this.#turned = undefined;
+      const bytes = new Uint8Array(stored.byteLength);
+      await this.#source.read(name, bytes);
+      this.#turned = { name, bytes };
+    }
+    const { buffer } = this.#turned.bytes;
+    const size = rowBytes(stored.dtype, 1);
+    if (size !== 2 && size !== 4) throw new Error(`tensor "${name}": expected F32, F16 or BF16, got ${stored.dtype}`);
+    const from = size === 2 ? new Uint16Array(buffer) : new Uint32Array(buffer);
+    const to = size === 2 ? new Uint16Array(count * numInputs) : new Uint32Array(count * numInputs);
+    const numOutputs = from.length / numInputs;
+    for (let input = 0; input < numInputs; input++) {
+      for (let i = 0; i < count; i++) to[i * numInputs + input] = from[input * numOutputs + first + i] ?? 0;
+    }
+    return new Uint8Array(to.buffer);
+  }
+}
+
+/** Some columns of rows of `numColumns` each. */
+export function cutColumns(
+  rows: Uint8Array,
+  type: FloatType,
+  numColumns: number,
+  { first, count }: { readonly first: number; readonly count: number },
+): Uint8Array {
+  if (count === numColumns) return rows;
+  const size = FLOAT_BYTES[type];
+  const numRows = rows.byteLength / (numColumns * size);
+  const out = new Uint8Array(numRows * count * size);
+  for (let row = 0; row < numRows; row++) {
+    const start = (row * numColumns + first) * size;
+    out.set(rows.subarray(start, start + count * size), row * count * size);
+  }
+  return out;
+}
