@@ -229,6 +229,7 @@ function rowOutput({ row, batchIndex, sequenceIndex }: Job, chunks: readonly Gen
     numContextRows: row.generate.promptTokens.length,
     topLogProbs: row.generate.topLogProbs,
     usage: row.wantsPerfMetrics ? usage : undefined,
+    cacheUsage: row.wantsCacheMetrics ? usage : undefined,
     numInputTokens: row.wantsInputCount ? row.generate.promptTokens.length : 0,
     numOutputTokens: row.wantsOutputCount ? (usage?.outputTokens ?? 0) : 0,
   };

@@ -15,6 +15,8 @@ export interface LlmRow {
   readonly isStreaming: boolean;
   readonly excludeInput: boolean;
   readonly wantsPerfMetrics: boolean;
+  /** How many cache blocks it took: a part of the former that older clients ask for alone. */
+  readonly wantsCacheMetrics: boolean;
   readonly wantsInputCount: boolean;
   readonly wantsOutputCount: boolean;
   /** Independent generations, each answered for itself. The beams of a search are one. */
@@ -28,7 +30,6 @@ const UNSUPPORTED_TENSORS = [
   "lora_task_id",
   "lora_weights",
   "lora_config",
-  "decoder_input_ids",
   "encoder_input_features",
   "cross_attention_mask",
   "context_phase_params",
@@ -39,6 +40,7 @@ const UNSUPPORTED_TENSORS = [
 export function readRow(request: InferRequest, row: number, numRows: number, settings: LlmSettings): LlmRow {
   const inputs = new RowInputs(request.inputs, row, numRows);
   refuseUnsupported(inputs);
+  refuseDecoderPrompt(inputs);
   const isStreaming = inputs.flag("streaming");
   if (isStreaming && !settings.isDecoupled) {
     throw invalid("Streaming is only supported if model is deployed using decoupled mode.");
@@ -53,6 +55,7 @@ export function readRow(request: InferRequest, row: number, numRows: number, set
     isStreaming,
     excludeInput: isStreaming || excludes,
     wantsPerfMetrics: inputs.flag("return_perf_metrics"),
+    wantsCacheMetrics: inputs.flag("return_perf_metrics") || inputs.flag("return_kv_cache_reuse_stats"),
     wantsInputCount: inputs.flag("return_num_input_tokens"),
     wantsOutputCount: inputs.flag("return_num_output_tokens"),
   };
@@ -218,6 +221,16 @@ function refuseUnsupported(inputs: RowInputs): void {
   for (const name of UNSUPPORTED_TENSORS) {
     if (inputs.has(name)) throw new ServerError("unsupported", `input '${name}' is not supported by this engine`);
   }
+}
+
+/** Pipelines always send one: of a padding token when nobody asked for any. More than that is meant for another kind of model. */
+function refuseDecoderPrompt(inputs: RowInputs): void {
+  const length = inputs.int("decoder_input_lengths") ?? inputs.ints("decoder_input_ids")?.length ?? 0;
+  if (length <= 1) return;
+  throw new ServerError(
+    "unsupported",
+    `input 'decoder_input_ids' has ${length} tokens: this model has no encoder, its prompt is 'input_ids'`,
+  );
 }
 
 function invalid(message: string): ServerError {

@@ -32,6 +32,8 @@ export interface RowOutput {
   readonly topLogProbs: number;
   /** On the last response of the row, when performance figures were asked for. */
   readonly usage: Usage | undefined;
+  /** The same when cache figures were asked for. */
+  readonly cacheUsage: Pick<Usage, "newBlocks" | "reusedBlocks"> | undefined;
   readonly numInputTokens: number;
   readonly numOutputTokens: number;
 }
@@ -165,11 +167,11 @@ function ofUsage(name: string, batch: readonly number[], rows: readonly RowOutpu
     case "num_output_tokens":
       return perRow((row) => row.numOutputTokens);
     case "kv_cache_alloc_new_blocks":
-      return perRow((row) => row.usage?.newBlocks ?? 0);
+      return perRow((row) => row.cacheUsage?.newBlocks ?? 0);
     case "kv_cache_reused_blocks":
-      return perRow((row) => row.usage?.reusedBlocks ?? 0);
+      return perRow((row) => row.cacheUsage?.reusedBlocks ?? 0);
     case "kv_cache_alloc_total_blocks":
-      return perRow(({ usage }) => (usage?.newBlocks ?? 0) + (usage?.reusedBlocks ?? 0));
+      return perRow(({ cacheUsage }) => (cacheUsage?.newBlocks ?? 0) + (cacheUsage?.reusedBlocks ?? 0));
     case "arrival_time_ns":
       return times(name, batch, rows, (usage) => usage.arrivalNs);
     case "first_scheduled_time_ns":
