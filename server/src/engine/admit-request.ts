@@ -28,8 +28,19 @@ export function admitRequest(
   } else if (services.tokenizer !== undefined && request.stopWords.length > 0) {
     sequence.stopTexts = StopTexts.tryCreate(services.tokenizer, request.stopWords);
   }
+  guessAhead(sequence);
   if (request.guide !== undefined) sequence.endIds = guidedEndIds(request, services);
   return sequence;
+}
+
+/** The caller's guesses stand behind the prompt. The last token of a sequence is never computed, so none is tried there. */
+function guessAhead(sequence: Sequence): void {
+  const { draftTokens } = sequence.request;
+  const count = Math.min(draftTokens.length, sequence.maxLength - 1 - sequence.numTokens);
+  if (count <= 0) return;
+  sequence.reserve(count);
+  sequence.tokens.set(draftTokens.subarray(0, count), sequence.numTokens);
+  sequence.numDrafts = count;
 }
 
 /** All beams must fit at once, or they would wait for each other for ever. */

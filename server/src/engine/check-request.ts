@@ -34,6 +34,7 @@ export function checkRequest(request: GenerateRequest, limits: RequestLimits): v
   checkTokens(request, limits);
   checkWords("stop words", request.stopWords);
   checkWords("bad words", request.badWords);
+  checkDrafts(request, limits);
   const bias = request.logitBias;
   if (bias !== undefined && bias.length !== limits.vocabSize) {
     refuse(
@@ -110,6 +111,21 @@ function checkTokens(request: GenerateRequest, limits: RequestLimits): void {
       refuse(`input id ${token} at position ${i} is outside the vocabulary, expected 0 to ${end - 1}`);
     }
   }
+}
+
+function checkDrafts(
+  { draftTokens, draftAcceptanceThreshold, beamWidth, guide }: GenerateRequest,
+  limits: RequestLimits,
+) {
+  within("draft_acceptance_threshold", draftAcceptanceThreshold, 0, 1);
+  if (draftTokens.length === 0) return;
+  if (beamWidth > 1) refuse("draft tokens are not supported together with beam search");
+  if (guide !== undefined) refuse("draft tokens are not supported together with guided decoding");
+  const wrong = draftTokens.findIndex((token) => token < 0 || token >= limits.vocabSize);
+  if (wrong < 0) return;
+  refuse(
+    `draft id ${draftTokens[wrong]} at position ${wrong} is outside the vocabulary, expected 0 to ${limits.vocabSize - 1}`,
+  );
 }
 
 function checkTable(request: GenerateRequest, limits: RequestLimits): void {

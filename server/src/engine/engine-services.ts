@@ -2,10 +2,13 @@
 import type { Tokenizer } from "../formats/tokenizer.ts";
 import type { Guides } from "./guide/guides.ts";
 import type { LogitsPostProcessors } from "./logits-post-processor.ts";
+import type { Drafter } from "./speculation/drafter.ts";
 
 export interface EngineServices {
   /** Finds stop words in the text; without it they are found by their ids. */
   readonly tokenizer?: Tokenizer | undefined;
   readonly guides?: Guides | undefined;
   readonly postProcessors?: LogitsPostProcessors | undefined;
+  /** Guesses tokens by other means than looking them up. The engine closes it. */
+  readonly drafter?: Drafter | undefined;
 }

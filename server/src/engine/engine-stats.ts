@@ -25,6 +25,9 @@ export interface EngineStats {
   /** Tokens of finished requests since the start. */
   inputTokens: number;
   outputTokens: number;
+  /** Guesses at them, and those that came true. */
+  draftTokens: number;
+  acceptedDraftTokens: number;
   /** Wall clock of the last step, and how long it and all steps took. */
   timestampUs: number;
   lastStepMs: number;
@@ -52,6 +55,8 @@ export const ZERO_STATS: Readonly<EngineStats> = Object.freeze({
   contextTokens: 0,
   inputTokens: 0,
   outputTokens: 0,
+  draftTokens: 0,
+  acceptedDraftTokens: 0,
   timestampUs: 0,
   lastStepMs: 0,
   totalStepMs: 0,

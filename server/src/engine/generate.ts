@@ -86,6 +86,12 @@ export interface GenerateRequest {
   /** Requests with different salts share no cache blocks. */
   readonly cacheSalt: string;
   readonly promptTable?: PromptTable | undefined;
+  /** Guesses of the caller's own at the first tokens of the output; tried once. Not with beams or a guide. */
+  readonly draftTokens: Int32Array;
+  /** A guess this likely is taken even where another token would have been chosen; 0 = guesses never change the output. */
+  readonly draftAcceptanceThreshold: number;
+  /** Tokens that the engine guesses ahead at most, if it guesses at all; -1 = as many as it likes. */
+  readonly maxDraftTokens: number;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -96,6 +102,9 @@ export interface Usage {
   /** Cache blocks taken from the prefix cache, and newly written ones. */
   readonly reusedBlocks: number;
   readonly newBlocks: number;
+  /** Guesses that were tried, and those that came true. */
+  readonly draftTokens: number;
+  readonly acceptedDraftTokens: number;
   readonly arrivalNs: number;
   readonly firstScheduledNs: number;
   readonly firstTokenNs: number;
@@ -187,4 +196,7 @@ export const NEUTRAL_REQUEST: GenerateRequest = Object.freeze({
   beamDiversityRate: 0,
   logitsPostProcessor: "",
   cacheSalt: "",
+  draftTokens: EMPTY_TOKENS,
+  draftAcceptanceThreshold: 0,
+  maxDraftTokens: -1,
 });

@@ -2,7 +2,6 @@
  * The step loop: plan, run, sample, hand out. Requests join and leave between steps. It knows tokens only: no text, no
  * tensors, no protocol, and of the device only that it runs steps.
  */
-import { MAX_ENGINE_LOGITS_BYTES } from "../core/limits.ts";
 import { ServerError } from "../core/server-error.ts";
 import { admitRequest } from "./admit-request.ts";
 import type { BeamGroup } from "./beam-group.ts";
@@ -11,7 +10,11 @@ import { ChunkQueue } from "./chunk-queue.ts";
 import type { EngineServices } from "./engine-services.ts";
 import { type EngineStats, ZERO_STATS } from "./engine-stats.ts";
 import type { FinishReason, GeneratedChunk, GenerateRequest, Generator, Usage } from "./generate.ts";
+import { LogitsBudget } from "./logits-budget.ts";
 import type { Sequence, SequenceSink } from "./sequence.ts";
+import { createDrafters } from "./speculation/create-drafters.ts";
+import type { Drafter } from "./speculation/drafter.ts";
+import { NO_SPECULATION, type SpeculationConfig } from "./speculation/speculation-config.ts";
 import { StepBatch } from "./step-batch.ts";
 import { type CapacityPolicy, type StepPlan, StepPlanner } from "./step-planner.ts";
 import type { StepRunner } from "./step-runner.ts";
@@ -27,6 +30,7 @@ export interface EngineConfig {
   readonly policy: CapacityPolicy;
   /** Requests that may wait; 0 = any number. */
   readonly maxWaiting: number;
+  readonly speculation: SpeculationConfig;
 }
 
 export const DEFAULT_ENGINE_CONFIG: EngineConfig = Object.freeze({
@@ -36,6 +40,7 @@ export const DEFAULT_ENGINE_CONFIG: EngineConfig = Object.freeze({
   prefixReuse: true,
   policy: "guaranteed_no_evict",
   maxWaiting: 0,
+  speculation: NO_SPECULATION,
 });
 
 /** Asking for the resident memory costs some microseconds: not worth it every step. */
@@ -52,10 +57,11 @@ export class LlmEngine implements Generator {
   readonly #batch: StepBatch;
   readonly #tokenStep: TokenStep;
   readonly #services: EngineServices;
+  /** Each guesses for the sequences that those before it left without. */
+  readonly #drafters: readonly Drafter[];
   /** Sequences whose guide is being prepared: the planner does not know them yet. */
   readonly #preparing = new Set<Sequence>();
-  /** By request that asked for logits: how many bytes of them it may get. */
-  readonly #logitsBytes = new Map<Sequence, number>();
+  readonly #logits = new LogitsBudget();
   /** Beam searches whose beams have all offered their scores in this step. */
   readonly #complete: BeamGroup[] = [];
   readonly #stats: EngineStats;
@@ -79,6 +85,7 @@ export class LlmEngine implements Generator {
     this.#batch = new StepBatch(runner);
     this.#tokenStep = new TokenStep(vocabSize);
     this.#services = services;
+    this.#drafters = createDrafters(config.speculation, vocabSize, services.drafter);
     this.#stats = {
       ...ZERO_STATS,
       maxRequests: config.maxSequences,
@@ -116,29 +123,16 @@ export class LlmEngine implements Generator {
         },
       );
     }
-    const bytes = this.#reserveLogits(request);
+    const bytes = logitsBytes(request, this.limits);
+    this.#logits.check(bytes);
     const { blockSize, numBlocks } = this.#runner;
     const limits = { ...this.limits, blockSize, numBlocks, maxSequences: this.#config.maxSequences };
     const sequence = admitRequest(request, sink, limits, this.#services);
-    if (bytes > 0) this.#logitsBytes.set(sequence, bytes);
+    this.#logits.take(sequence, bytes);
     sequence.arrivalNs = nowNs();
     if (request.guide === undefined) this.#start(sequence);
     else void this.#prepareGuide(sequence);
     return sequence;
-  }
-
-  /** Bytes of logits that a new request may get. @throws ServerError while others take too many */
-  #reserveLogits(request: GenerateRequest): number {
-    const bytes = logitsBytes(request, this.limits);
-    if (bytes === 0) return 0;
-    let total = bytes;
-    for (const other of this.#logitsBytes.values()) total += other;
-    if (total <= MAX_ENGINE_LOGITS_BYTES) return bytes;
-    throw new ServerError(
-      "unavailable",
-      `the requests under way ask for ${total - bytes} bytes of logits, ${bytes} more would exceed ` +
-        `${MAX_ENGINE_LOGITS_BYTES}: try again later`,
-    );
   }
 
   #start(sequence: Sequence): void {
@@ -153,7 +147,7 @@ export class LlmEngine implements Generator {
       const { guide } = sequence.request;
       if (guide !== undefined) sequence.guide = await this.#services.guides?.open(guide, sequence.endIds);
     } catch (error) {
-      this.#logitsBytes.delete(sequence);
+      this.#logits.giveBack(sequence);
       if (this.#preparing.delete(sequence)) sequence.sink.failed(ServerError.from(error));
       this.#onTurn();
       return;
@@ -194,6 +188,7 @@ export class LlmEngine implements Generator {
     await this.#loop;
     this.#failAll(this.#closed);
     await this.#services.guides?.close();
+    for (const drafter of this.#drafters) await drafter.close?.();
     await this.#runner.close();
   }
 
@@ -210,6 +205,7 @@ export class LlmEngine implements Generator {
         await new Promise<void>((resolve) => setImmediate(resolve));
         if (this.#closed !== undefined) return;
         this.#dropCancelled();
+        for (const drafter of this.#drafters) await drafter.propose(this.#planner.sequences());
         const plan = this.#planner.plan();
         if (plan === undefined) {
           this.#goIdle();
@@ -246,39 +242,63 @@ export class LlmEngine implements Generator {
     for (let i = 0; i < plan.sequences.length; i++) {
       const sequence = plan.sequences[i];
       if (sequence === undefined) break;
-      this.#planner.computed(sequence, plan.queryLengths[i] ?? 0);
+      const length = plan.queryLengths[i] ?? 0;
+      const numDrafts = Math.max(0, sequence.numComputed + length - sequence.numTokens);
+      this.#planner.computed(sequence, length - numDrafts);
       const promptRows = this.#batch.promptRows[i] ?? 0;
       const rows = logits.subarray(row * vocabSize, (row + promptRows) * vocabSize);
       row += promptRows;
       if (promptRows > 0) this.#tokenStep.takePrompt(sequence, rows, promptRows);
       if (sequence.numComputed < sequence.numTokens) continue; // a chunk in the middle of a prompt
       if (promptRows === 0 || sequence.numTokens !== sequence.promptLength) row += 1;
-      const last = logits.subarray((row - 1) * vocabSize, row * vocabSize);
-      if (!sequence.cancelled) this.#takeRow(sequence, last, now);
+      const last = logits.subarray((row - 1) * vocabSize, (row + numDrafts) * vocabSize);
+      row += numDrafts;
+      if (sequence.cancelled) continue;
+      this.#takeRows(sequence, last, numDrafts, now);
     }
     // Beams change places once nothing of this step looks at them any more.
     for (const group of this.#complete) this.#advance(group, now);
     this.#complete.length = 0;
   }
 
-  #takeRow(sequence: Sequence, row: Float32Array, now: number): void {
+  /** True while the sequence goes on with a token more. */
+  #takeRow(sequence: Sequence, row: Float32Array, now: number): boolean {
     const { group } = sequence;
     try {
       if (group !== undefined) {
         if (!group.isOver && group.offer(sequence, row, this.#tokenStep.sampler)) this.#complete.push(group);
-        return;
+        return false;
       }
       const reason = this.#tokenStep.take(sequence, row, now);
       if (reason !== undefined) this.#finish(sequence, reason);
+      return reason === undefined;
     } catch (error) {
       this.#failOne(sequence, error);
+      return false;
     }
+  }
+
+  /**
+   * The row after the last token, and one after each guess. A row counts as long as the tokens chosen so far are the
+   * guesses before it: it is then the row that a step of its own would have given.
+   */
+  #takeRows(sequence: Sequence, rows: Float32Array, numDrafts: number, now: number): void {
+    const { vocabSize } = this.#runner;
+    const { numDrafted, numAccepted } = sequence;
+    for (let i = 0; i <= numDrafts; i++) {
+      const before = sequence.numAccepted;
+      if (!this.#takeRow(sequence, rows.subarray(i * vocabSize, (i + 1) * vocabSize), now)) return;
+      if (i === numDrafts || sequence.numAccepted === before) break;
+      this.#planner.computed(sequence, 1);
+    }
+    this.#planner.trim(sequence);
+    sequence.pace.record(sequence.numDrafted - numDrafted, sequence.numAccepted - numAccepted);
   }
 
   #advance(group: BeamGroup, now: number): void {
     if (group.isOver || group.leader.cancelled || !group.advance(this.#planner, now)) return;
     const { reason, usage } = group.finish(this.#planner);
-    this.#logitsBytes.delete(group.leader);
+    this.#logits.giveBack(group.leader);
     this.#countTokens(usage);
     group.leader.sink.finished(reason, usage);
   }
@@ -293,15 +313,18 @@ export class LlmEngine implements Generator {
   /** With all the beams it belongs to. */
   #remove(sequence: Sequence): void {
     this.#preparing.delete(sequence);
-    this.#logitsBytes.delete(sequence.group?.leader ?? sequence);
+    this.#logits.giveBack(sequence.group?.leader ?? sequence);
     if (sequence.group === undefined) this.#planner.remove(sequence);
     else sequence.group.remove(this.#planner);
     sequence.guide?.close();
+    for (const drafter of this.#drafters) drafter.forget?.(sequence);
   }
 
   #countTokens(usage: Usage): void {
     this.#stats.inputTokens += usage.promptTokens;
     this.#stats.outputTokens += usage.outputTokens;
+    this.#stats.draftTokens += usage.draftTokens;
+    this.#stats.acceptedDraftTokens += usage.acceptedDraftTokens;
   }
 
   /** An error of a request's own rules: others do not notice. */

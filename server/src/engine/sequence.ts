@@ -2,15 +2,14 @@
  * One sequence in the engine: its tokens so far, its cache blocks, and how far they are computed.
  * The planner moves it between waiting and running, the engine appends tokens; it decides nothing itself.
  *
- *   tokens:  [ computed, in the cache | to compute in the next steps )
- *            0                        numComputed                    numTokens
- */
+ *X */
 import { randomBytes } from "node:crypto";
 import type { ServerError } from "../core/server-error.ts";
 import type { BeamGroup } from "./beam-group.ts";
 import type { BeamResult, FinishReason, GeneratedExtras, GenerateRequest, Usage } from "./generate.ts";
 import type { GuideSession } from "./guide/guides.ts";
 import type { LogitsPostProcessor } from "./logits-post-processor.ts";
+import { DraftPace } from "./speculation/draft-pace.ts";
 import type { StopTexts } from "./stop-texts.ts";
 
 /** Where the results of a sequence go. Called from the step loop: must not throw and must not wait. */
@@ -46,8 +45,21 @@ export class Sequence {
   tokens: Int32Array;
   numTokens: number;
   numComputed = 0;
+  /** Guesses behind its tokens: the next step may compute them too. */
+  numDrafts = 0;
+  readonly pace: DraftPace = new DraftPace();
+  /** Guesses that were computed, and those among them that its next tokens were. */
+  numDrafted = 0;
+  numAccepted = 0;
   readonly blockTable: Int32Array;
+  /** Blocks before this one were given back: no layer sees them any more. */
+  firstBlock = 0;
+  /** Entries of the table, those given back included. */
   numBlocks = 0;
+  /** Its place among others: lower ones first. The planner sets it. */
+  rank = 0;
+  /** What tells its tokens apart beyond their ids, two numbers each from the first token on. */
+  tokenKeys: Int32Array | undefined;
   reusedBlocks = 0;
   newBlocks = 0;
   cancelled = false;
@@ -91,8 +103,23 @@ export class Sequence {
     return this.numTokens - this.promptLength;
   }
 
+  /** Makes room for that many tokens behind those it has. */
+  reserve(count: number): void {
+    const needed = this.numTokens + count;
+    if (needed > this.tokens.length) this.#reserve(Math.min(this.maxLength, Math.max(needed, this.tokens.length * 2)));
+  }
+
+  /** What became of the guess at its next token; a wrong one takes those behind it along. */
+  settleDraft(token: number): void {
+    if (this.numDrafts === 0) return;
+    const isRight = this.tokens[this.numTokens] === token;
+    this.numAccepted += isRight ? 1 : 0;
+    this.numDrafted += isRight ? 1 : this.numDrafts;
+    this.numDrafts = isRight ? this.numDrafts - 1 : 0;
+  }
+
   append(token: number): void {
-    if (this.numTokens === this.tokens.length) this.#reserve(Math.min(this.maxLength, this.tokens.length * 2));
+    this.reserve(1);
     this.tokens[this.numTokens] = token;
     this.numTokens += 1;
     this.#count(token, 1);
@@ -123,6 +150,8 @@ export class Sequence {
       outputTokens: this.numOutput,
       reusedBlocks: this.reusedBlocks,
       newBlocks: this.newBlocks,
+      draftTokens: this.numDrafted,
+      acceptedDraftTokens: this.numAccepted,
       arrivalNs: this.arrivalNs,
       firstScheduledNs: this.firstScheduledNs,
       firstTokenNs: this.firstTokenNs,

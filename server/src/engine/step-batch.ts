@@ -24,8 +24,8 @@ export class StepBatch {
   }
 
   /**
-   * In the order of the plan: the rows of the prompt where they are wanted, and one row per sequence whose tokens are all
-   * computed after this step, unless the last row of its prompt is that row already.
+   * In the order of the plan: the rows of the prompt where they are wanted, and of a sequence whose tokens are all computed
+   * after this step the last one, unless that is among the prompt's already, and those of its guesses.
    */
   fill(plan: StepPlan): StepInput {
     if (plan.numTokens > this.#tokenIds.length) this.#grow(plan.numTokens);
@@ -44,8 +44,9 @@ export class StepBatch {
       this.promptRows.push(promptRows);
       numRows += promptRows;
       at += length;
-      if (contextLength === sequence.numTokens && !(promptRows > 0 && contextLength === sequence.promptLength)) {
-        this.#logitRows[numRows] = at - 1;
+      const isLastWanted = promptRows === 0 || sequence.numTokens !== sequence.promptLength;
+      for (let end = sequence.numTokens + (isLastWanted ? 0 : 1); end <= contextLength; end++) {
+        this.#logitRows[numRows] = at - 1 - (contextLength - end);
         numRows += 1;
       }
     }

@@ -115,7 +115,10 @@ export class StepPlanner {
     let isShort = running !== "all";
     while (running === "again") running = this.#planRunning();
     isShort ||= running === "short";
-    if (!isShort) this.#admit();
+    if (!isShort) {
+      this.#admit();
+      this.#planDrafts();
+    }
     if (plan.sequences.length === 0) return undefined;
     plan.blockCopies.length = 0;
     plan.blockCopies.push(...this.#copies);
@@ -175,6 +178,17 @@ export class StepPlanner {
     for (let index = firstFull; index < numFull; index++) {
       this.#cache.commit(sequence.tokens, index, sequence.request.cacheSalt, sequence.blockTable);
     }
+  }
+
+  /** Gives back the blocks that were held for guesses and hold none of the sequence's tokens. */
+  trim(sequence: Sequence): void {
+    const kept = this.#blocksFor(sequence.numTokens);
+    const count = sequence.numBlocks - kept;
+    if (count <= 0) return;
+    this.#cache.release(sequence.blockTable.subarray(kept), count);
+    sequence.numBlocks = kept;
+    sequence.newBlocks -= count;
+    this.#numNewBlocks -= count;
   }
 
   /** @throws when a block is lost or held twice. For tests and idle moments. */
@@ -249,6 +263,21 @@ export class StepPlanner {
       if (!this.#reserve(sequence, length)) throw new Error("step planner: an admitted sequence found no blocks");
       this.#schedule(sequence, length);
       this.#contextBudget -= length;
+    }
+  }
+
+  /** Guesses take what tokens and blocks the step has left, and push nobody out. */
+  #planDrafts(): void {
+    const plan = this.#plan;
+    for (let i = 0; i < plan.sequences.length && this.#contextBudget > 0; i++) {
+      const sequence = plan.sequences[i];
+      const length = plan.queryLengths[i] ?? 0;
+      if (sequence === undefined || sequence.numDrafts === 0 || length < toCompute(sequence)) continue;
+      const count = Math.min(sequence.numDrafts, this.#contextBudget);
+      if (!this.#reserve(sequence, length + count)) continue;
+      plan.queryLengths[i] = length + count;
+      plan.numTokens += count;
+      this.#contextBudget -= count;
     }
   }
 

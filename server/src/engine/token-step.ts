@@ -5,7 +5,7 @@
 import { ServerError } from "../core/server-error.ts";
 import type { FinishReason } from "./generate.ts";
 import { logProb, logSumExp, topOf } from "./log-probs.ts";
-import { endsWith } from "./logit-rules.ts";
+import { endsWith, needsRules } from "./logit-rules.ts";
 import { Sampler } from "./sampler.ts";
 import type { Sequence } from "./sequence.ts";
 
@@ -23,6 +23,7 @@ export class TokenStep {
     const token = this.#choose(sequence, row);
     if (sequence.firstTokenNs === 0) sequence.firstTokenNs = now;
     sequence.lastTokenNs = now;
+    sequence.settleDraft(token);
     if (sequence.endIds.includes(token)) return "end";
     const { request, sink } = sequence;
     sequence.append(token);
@@ -57,12 +58,20 @@ export class TokenStep {
     const failure = sequence.guide?.failure;
     if (failure instanceof ServerError) throw failure;
     if (failure !== undefined) throw new ServerError("internal", `guided decoding failed: ${failure.message}`);
-    const token = this.sampler.sample(row, sequence);
+    const token = this.#likelyDraft(sequence, row) ?? this.sampler.sample(row, sequence);
     if (token >= 0) return token;
     throw new ServerError(
       "internal",
       `no token can be chosen after ${sequence.numTokens} tokens: every logit is NaN or forbidden`,
     );
+  }
+
+  /** The next guess, where the request takes likely ones and has no rules that might forbid it. */
+  #likelyDraft(sequence: Sequence, row: Float32Array): number | undefined {
+    const threshold = sequence.request.draftAcceptanceThreshold;
+    if (threshold === 0 || sequence.numDrafts === 0 || needsRules(sequence)) return undefined;
+    const draft = sequence.tokens[sequence.numTokens] ?? -1;
+    return logProb(row, draft) >= Math.log(threshold) ? draft : undefined;
   }
 
   #tellTop(

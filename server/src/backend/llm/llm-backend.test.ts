@@ -154,7 +154,8 @@ test("execute() refuses what it cannot do, naming the input", async (t) => {
       /the guide cannot be compiled: Regex parsing error at position 2/,
     ],
     [prompt([1], 1, text("logits_post_processor_name", "x")), /no logits post-processor is named 'x'/],
-    [prompt([1], 1, int32("draft_input_ids", [1, 1], 4)), /'draft_input_ids' is not supported/],
+    [prompt([1], 1, int32("draft_input_ids", [1, 1], 999)), /draft id 999 at position 0 is outside the vocabulary/],
+    [prompt([1], 1, int32("decoder_input_ids", [1, 1], 4)), /'decoder_input_ids' is not supported/],
     [
       prompt([1], 1, int32("stop_words_list", [1, 2, 2], 5, 6, 2, 1)),
       /word 1 ends at 1, expected an offset from 3 to 2/,

@@ -6,6 +6,7 @@ import { isAbsolute, relative, resolve } from "node:path";
 import { ServerError } from "../../core/server-error.ts";
 import { type EngineSpec, WEIGHT_TYPES } from "../../engine/engine-spec.ts";
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../../engine/llm-engine.ts";
+import { NO_SPECULATION } from "../../engine/speculation/speculation-config.ts";
 import type { ModelSource } from "../backend.ts";
 
 export interface LlmSettings {
@@ -96,6 +97,7 @@ function parseEngineConfig(reader: ParameterReader, config: ModelSource["config"
     prefixReuse: reader.flag("enable_kv_cache_reuse") ?? defaults.prefixReuse,
     policy: parsePolicy(reader),
     maxWaiting: config.dynamic_batching?.default_queue_policy?.max_queue_size ?? 0,
+    speculation: NO_SPECULATION,
   };
 }
 

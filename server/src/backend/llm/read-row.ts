@@ -25,8 +25,6 @@ export interface LlmRow {
 
 /** Inputs that ask for what there is not, when they carry anything. */
 const UNSUPPORTED_TENSORS = [
-  "draft_input_ids",
-  "draft_logits",
   "lora_task_id",
   "lora_weights",
   "lora_config",
@@ -93,6 +91,7 @@ function readGenerate(inputs: RowInputs, settings: LlmSettings, signal: AbortSig
     logitsPostProcessor: inputs.text("logits_post_processor_name") ?? "",
     cacheSalt: "",
     promptTable: readPromptTable(inputs),
+    ...readDrafts(inputs),
     signal,
   };
 }
@@ -155,6 +154,27 @@ function readNumSequences(inputs: RowInputs, { isDecoupled }: LlmSettings): numb
 /** Upstream's default stands for "off" and is 2^30: so is any size that no sequence reaches. */
 function readNgramSize(inputs: RowInputs): number {
   return inputs.int("no_repeat_ngram_size", "noRepeatNgramSize") ?? 0;
+}
+
+/** Draft ids may be filled up with -1. `draft_logits` are not needed: tokens are drawn from the model's own distribution. */
+function readDrafts(
+  inputs: RowInputs,
+): Pick<GenerateRequest, "draftTokens" | "draftAcceptanceThreshold" | "maxDraftTokens"> {
+  const ids = inputs.ints("draft_input_ids") ?? EMPTY_TOKENS;
+  const end = ids.findIndex((id) => id < 0);
+  const draftTokens = end < 0 ? ids : ids.subarray(0, end);
+  if (inputs.has("draft_logits") && inputs.matrixRows("draft_logits") !== ids.length) {
+    throw invalid(
+      `input 'draft_logits' has ${inputs.matrixRows("draft_logits")} rows, expected one per draft id (${ids.length})`,
+    );
+  }
+  const ngramSize = inputs.int("lookahead_ngram_size") ?? 0;
+  return {
+    draftTokens,
+    draftAcceptanceThreshold: inputs.float("draft_acceptance_threshold") ?? 0,
+    // Of an n-gram the first token is known.
+    maxDraftTokens: ngramSize > 0 ? ngramSize - 1 : -1,
+  };
 }
 
 const GUIDE_TYPES = ["json", "json_schema", "regex", "ebnf_grammar", "choice"] as const;

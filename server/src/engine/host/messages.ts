@@ -55,6 +55,9 @@ export function writeRequest(writer: FrameWriter, request: GenerateRequest): voi
   writer.double(request.beamDiversityRate);
   writer.text(request.logitsPostProcessor);
   writer.text(request.cacheSalt);
+  writer.ints(request.draftTokens);
+  writer.double(request.draftAcceptanceThreshold);
+  writer.int(request.maxDraftTokens);
   if (seed !== undefined) {
     writer.int(Number(BigInt.asIntN(32, seed)));
     writer.int(Number(BigInt.asIntN(32, seed >> 32n)));
@@ -109,6 +112,9 @@ export function readRequest(reader: FrameReader): GenerateRequest {
     beamDiversityRate: reader.double(),
     logitsPostProcessor: reader.text(),
     cacheSalt: reader.text(),
+    draftTokens: reader.ints(),
+    draftAcceptanceThreshold: reader.double(),
+    maxDraftTokens: reader.int(),
     logProbs: (flags & LOG_PROBS) !== 0,
     promptLogProbs: (flags & PROMPT_LOG_PROBS) !== 0,
     contextLogits: (flags & CONTEXT_LOGITS) !== 0,

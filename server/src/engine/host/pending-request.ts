@@ -55,6 +55,8 @@ export class PendingRequest implements SequenceSink {
       outputTokens: 0,
       reusedBlocks: 0,
       newBlocks: 0,
+      draftTokens: 0,
+      acceptedDraftTokens: 0,
       arrivalNs: this.#arrivalNs,
       firstScheduledNs: 0,
       firstTokenNs: 0,

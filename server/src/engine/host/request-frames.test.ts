@@ -58,6 +58,9 @@ test("readRequest() gives back every field that writeRequest() wrote", () => {
     guide: { type: "regex", text: "é+" },
     logitsPostProcessor: "mine",
     cacheSalt: "salt",
+    draftTokens: Int32Array.of(9, 1),
+    draftAcceptanceThreshold: 0.75,
+    maxDraftTokens: 6,
     promptTable: { numRows: 1, values: Float32Array.of(1, 2) },
   };
   assert.deepEqual(throughFrame(everything), everything);
@@ -73,6 +76,7 @@ test("deliverReport() hands each request its own tokens, lists, beams and end, a
   const report = new StepReport();
   const usage = {
     ...{ promptTokens: 1, outputTokens: 2, reusedBlocks: 3, newBlocks: 4 },
+    ...{ draftTokens: 9, acceptedDraftTokens: 10 },
     ...{ arrivalNs: 5, firstScheduledNs: 6, firstTokenNs: 7, lastTokenNs: 8 },
   };
   const beams: BeamResult[] = [

@@ -185,6 +185,8 @@ function writeFinished(writer: FrameWriter, id: number, reason: FinishReason, us
   writer.int(usage.outputTokens);
   writer.int(usage.reusedBlocks);
   writer.int(usage.newBlocks);
+  writer.int(usage.draftTokens);
+  writer.int(usage.acceptedDraftTokens);
   writer.double(usage.arrivalNs);
   writer.double(usage.firstScheduledNs);
   writer.double(usage.firstTokenNs);
@@ -197,6 +199,8 @@ function readUsage(frame: FrameReader): Usage {
     outputTokens: frame.int(),
     reusedBlocks: frame.int(),
     newBlocks: frame.int(),
+    draftTokens: frame.int(),
+    acceptedDraftTokens: frame.int(),
     arrivalNs: frame.double(),
     firstScheduledNs: frame.double(),
     firstTokenNs: frame.double(),

@@ -1,0 +1,24 @@
+/** Guesses by looking a sequence's last tokens up in its own prompt and output: costs no model and no memory. */
+import type { Sequence } from "../sequence.ts";
+import { type Drafter, wantedDrafts } from "./drafter.ts";
+import { guessByNgram } from "./ngram-lookup.ts";
+import type { SpeculationConfig } from "./speculation-config.ts";
+
+export class NgramDrafter implements Drafter {
+  readonly #config: SpeculationConfig;
+  readonly #limits: { readonly ngramSize: number; readonly vocabSize: number };
+
+  constructor(config: SpeculationConfig, vocabSize: number) {
+    this.#config = config;
+    this.#limits = { ngramSize: config.ngramSize, vocabSize };
+  }
+
+  propose(sequences: Iterable<Sequence>): void {
+    for (const sequence of sequences) {
+      const wanted = wantedDrafts(sequence, this.#config);
+      if (wanted === 0) continue;
+      sequence.reserve(wanted);
+      sequence.numDrafts = guessByNgram(sequence.tokens, sequence.numTokens, wanted, this.#limits);
+    }
+  }
+}

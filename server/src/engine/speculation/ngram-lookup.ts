@@ -1,0 +1,43 @@
+/** Guesses tokens from the sequence itself: what followed its last tokens where they stood before. Pure. */
+
+/** Tokens that are looked through, the newest ones: some microseconds a step. */
+const MAX_LOOK_BACK = 8192;
+/** One token alone stands before anything. */
+const SHORTEST_MATCH = 2;
+
+/**
+ * Writes up to `count` guesses behind `tokens[0, numTokens)`, in the same array, and gives their number. The longest match
+ * of the last tokens wins, up to `ngramSize` of them, the newest of equals. Ids from `vocabSize` on are never guessed.
+ */
+export function guessByNgram(
+  tokens: Int32Array,
+  numTokens: number,
+  count: number,
+  { ngramSize, vocabSize }: { readonly ngramSize: number; readonly vocabSize: number },
+): number {
+  const first = Math.max(0, numTokens - MAX_LOOK_BACK);
+  let bestLength = Math.min(SHORTEST_MATCH, ngramSize) - 1;
+  let bestEnd = -1;
+  for (let end = numTokens - 1; end > first && bestLength < ngramSize; end--) {
+    const length = matchLength(tokens, end, numTokens, Math.min(ngramSize, end - first));
+    if (length <= bestLength) continue;
+    bestLength = length;
+    bestEnd = end;
+  }
+  if (bestEnd < 0) return 0;
+  let numGuesses = 0;
+  // Guesses may be read on from guesses: a text that repeats itself goes on repeating itself.
+  for (; numGuesses < count; numGuesses++) {
+    const guess = tokens[bestEnd + numGuesses] ?? vocabSize;
+    if (guess >= vocabSize) break;
+    tokens[numTokens + numGuesses] = guess;
+  }
+  return numGuesses;
+}
+
+/** How many tokens before `a` equal those before `b`, at most `most`. */
+function matchLength(tokens: Int32Array, a: number, b: number, most: number): number {
+  let length = 0;
+  while (length < most && tokens[a - 1 - length] === tokens[b - 1 - length]) length += 1;
+  return length;
+}
