@@ -1,5 +1,5 @@
 """Records tiny random LoRA adapters of the models in models/ and what Hugging Face peft computes with them, for
-lora.test.ts.
+lora.test.ts. One of them is saved a second time, as a task of TensorRT-LLM.
 
 Run by hand, for all adapters or for those named:
 
@@ -16,6 +16,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import peft
 import torch
 import transformers
@@ -80,6 +81,29 @@ def save(model, directory, dtype):
     (directory / "adapter_config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
+# Module ids of TensorRT-LLM by the names of Llama's modules.
+MODULE_IDS = dict(q_proj=1, k_proj=2, v_proj=3, o_proj=4, gate_proj=5, down_proj=6, up_proj=7)
+
+
+def save_task(directory, task):
+    """The same adapter as TensorRT-LLM's converter lays it out: rows padded to the longest, the scale in B."""
+    config = json.loads((directory / "adapter_config.json").read_text())
+    tensors = load_file(directory / "adapter_model.safetensors")
+    rows, described = [], []
+    for key in sorted(key for key in tensors if ".lora_A." in key):
+        parts = key.split(".")
+        a, b = tensors[key], tensors[key.replace(".lora_A.", ".lora_B.")]
+        scale = config["lora_alpha"] / a.shape[0]
+        rows.append(torch.cat([a.flatten(), (b * scale).flatten()]))
+        described.append([MODULE_IDS[parts[-3]], int(parts[parts.index("layers") + 1]), a.shape[0]])
+    width = max(len(row) for row in rows)
+    weights = torch.stack([torch.nn.functional.pad(row, (0, width - len(row))) for row in rows])
+    folder = HERE / "tasks" / task
+    folder.mkdir(parents=True, exist_ok=True)
+    np.save(folder / "model.lora_weights.npy", weights.unsqueeze(0).numpy())
+    np.save(folder / "model.lora_config.npy", np.array([described], dtype=np.int32))
+
+
 def record(name):
     for seed in range(300):
         model, prompt = build(name, seed)
@@ -99,3 +123,4 @@ def record(name):
 
 for name in sys.argv[1:] or SPECS:
     record(name)
+save_task(HERE / "adapters" / "llama-3.2" / "d", "7")
