@@ -64,6 +64,8 @@ export interface Ggml {
   readonly dequantize: GgmlDequantizers;
   readonly cpu: GgmlCpu;
   readonly device: bigint;
+  /** Keeps what ggml has to say during `work` off stderr. */
+  quietly<T>(work: () => T): T;
   /** Kinds of memory besides the usual one, which lay matrices out for this processor; the best first. */
   extraBufferTypes(): readonly bigint[];
   /** A new CPU backend: the state of one stream of graphs. */
@@ -87,7 +89,8 @@ export function openGgml(directory: string = findGgmlDirectory()): Ggml {
   const base = bindAll(baseLibrary, BASE_SIGNATURES);
   checkRelease(base, directory);
   const registry = bindAll(openLibrary(join(directory, registryFile(directory))), REGISTRY_SIGNATURES);
-  loadProcessorLibrary(registry, base, baseLibrary, directory);
+  const quietly = silencer(base, baseLibrary);
+  loadProcessorLibrary(registry, directory, quietly);
   const device = registry.deviceByType(CPU_DEVICE_TYPE);
   if (device === null) throw new Error(`ggml in ${directory}: no library there runs on this processor`);
   return {
@@ -97,6 +100,7 @@ export function openGgml(directory: string = findGgmlDirectory()): Ggml {
     dequantize: bindAll(baseLibrary, DEQUANTIZE_SIGNATURES),
     cpu: bindCpu(base, device, directory),
     device,
+    quietly,
     extraBufferTypes: () => extraBufferTypes(base, device),
     createBackend: () => expectAddress(registry.backendByType(CPU_DEVICE_TYPE, null), "a CPU backend"),
   };
@@ -194,18 +198,21 @@ function splitTypes(parameters: string): string[] {
   return parameters === "" ? [] : parameters.split(" ");
 }
 
-/**
- * The registry tries the library of each processor generation and keeps the fastest that runs here. It reports that on
- * stderr; an empty function of ggml's own takes those lines meanwhile.
- */
-function loadProcessorLibrary(registry: GgmlRegistry, base: GgmlBase, library: NativeLibrary, directory: string): void {
-  if (registry.deviceByType(CPU_DEVICE_TYPE) !== null) return;
-  base.logSet(library.symbol("ggml_time_init"), null);
-  try {
-    registry.loadAll(directory);
-  } finally {
-    base.logSet(null, null);
-  }
+/** The registry tries the library of each processor generation and keeps the fastest that runs here. */
+function loadProcessorLibrary(registry: GgmlRegistry, directory: string, quietly: Ggml["quietly"]): void {
+  if (registry.deviceByType(CPU_DEVICE_TYPE) === null) quietly(() => registry.loadAll(directory));
+}
+
+/** ggml reports on stderr; an empty function of its own takes those lines meanwhile. */
+function silencer(base: GgmlBase, library: NativeLibrary): Ggml["quietly"] {
+  return (work) => {
+    base.logSet(library.symbol("ggml_time_init"), null);
+    try {
+      return work();
+    } finally {
+      base.logSet(null, null);
+    }
+  };
 }
 
 /** ggml_threadpool_params: bool[512] of processors, then int32 threads, int32 priority, uint32 polling, two flags. */

@@ -20,11 +20,13 @@ export class PlacedTensors {
   /** In the order of the specs. */
   readonly tensors: readonly CpuTensor[];
   readonly numBytes: number;
+  readonly #device: CpuDevice;
   readonly #places: readonly Place[];
   readonly #buffers: readonly CpuBuffer[];
 
   /** @throws Error when the memory cannot be had */
   constructor(device: CpuDevice, specs: readonly PlacedSpec[]) {
+    this.#device = device;
     const groups = new Map<Address, number[]>();
     for (const [i, spec] of specs.entries()) {
       const kind = (spec.isProduct ? device.productMemory(spec) : undefined) ?? device.bufferType;
@@ -68,7 +70,8 @@ export class PlacedTensors {
       },
       end: () => {
         if (written !== size) throw new Error(`expected ${size} bytes of a tensor, got ${written}`);
-        if (whole !== undefined) buffer.write(tensor, whole);
+        // It would report each tensor that it lays out.
+        if (whole !== undefined) this.#device.ggml.quietly(() => buffer.write(tensor, whole));
       },
     };
   }
