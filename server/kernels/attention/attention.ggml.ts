@@ -3,7 +3,7 @@
  * place when a sequence's blocks lie side by side, and gathers them first when they do not.
  */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
-import { CPU_TYPE_BYTES, type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";
+import { CPU_TYPE_BYTES, type CpuTensor, expectTensor, expectWholeBlocks } from "../../src/device/cpu/cpu-tensor.ts";
 import type { AttentionSpan } from "./attention-span.ts";
 
 /** A span whose slots and mask have entered the graph; all layers share them. */
@@ -105,7 +105,8 @@ function checkArgs({ q, keyCache, valueCache, spans, numHeads, numKvHeads }: Att
   expectTensor("attention q", q, ["f32"], [-1, -1, -1]);
   const [numTokens = 0, headsPerRow = 0, headDim = 0] = q.shape;
   const width = numKvHeads * headDim;
-  expectTensor("attention keyCache", keyCache, ["f32", "f16"], [-1, width]);
+  expectTensor("attention keyCache", keyCache, ["f32", "f16", "q8_0"], [-1, width]);
+  expectWholeBlocks(keyCache.type, [headDim]);
   expectTensor("attention valueCache", valueCache, [keyCache.type], keyCache.shape);
   if (numHeads > headsPerRow || numHeads % numKvHeads !== 0) {
     throw new Error(`attention: ${numHeads} heads over ${numKvHeads} KV heads in rows of ${headsPerRow}`);

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { halfToNumber, numberToHalf } from "../../src/core/half.ts";
+import { dequantizeRowsRef, quantizeRowsRef } from "../linear/quantize-rows.ref.ts";
 import { maxDifference, randomFloats, runOp } from "../testing/run-op.ts";
 import { recordAttention, recordSpans } from "./attention.ggml.ts";
 import { attentionRef } from "./attention.ref.ts";
@@ -94,6 +96,67 @@ for (const headDim of [24, 80, 96, 128, 256]) {
     assert.ok(maxDifference(actual, expected) < 2e-5, `${maxDifference(actual, expected)}`);
   });
 }
+
+/** Of a cache of that type: attention over what it stands for. Blocks side by side are multiplied with rounded queries. */
+for (const [type, blockTable, bound] of [
+  ["q8_0", SCATTERED, 2e-5],
+  ["q8_0", CONTIGUOUS, 2e-2],
+  ["f16", SCATTERED, 2e-5],
+  ["f16", CONTIGUOUS, 2e-3],
+] as const) {
+  for (const headDim of [32, 64, 128]) {
+    const where = blockTable === CONTIGUOUS ? "side by side" : "scattered";
+    test(`recordAttention() reads a cache of ${type}, heads of ${headDim}, blocks ${where}`, async () => {
+      const sequences = [sequence(0, 1, 90, blockTable), sequence(1, 33, 130, blockTable)];
+      const shape = { numHeads: 4, numKvHeads: 2, headDim, scale: 1 / Math.sqrt(headDim) };
+      const width = shape.numKvHeads * headDim;
+      const q = randomFloats(34 * shape.numHeads * headDim, 15).map((value) => value * 4);
+      const [keys, values] = [16, 17].map((seed) => store(type, randomFloats(NUM_SLOTS * width, seed)));
+      assert.ok(keys && values);
+      const actual = await runOp((graph) => {
+        const flat = graph.input("f32", [34, shape.numHeads * headDim], q);
+        const spans = sequences.map((one) => planAttention(one, BLOCK_SIZE));
+        return recordAttention(graph, {
+          ...shape,
+          softCap: undefined,
+          q: { ...flat, shape: [34, shape.numHeads, headDim] },
+          keyCache: graph.input(type, [NUM_SLOTS, width], keys.stored),
+          valueCache: graph.input(type, [NUM_SLOTS, width], values.stored),
+          spans: recordSpans(graph, spans),
+        });
+      });
+      const cache = { keyCache: keys.meant, valueCache: values.meant };
+      const expected = attentionRef({ ...shape, q, ...cache, sequences, blockSize: BLOCK_SIZE });
+      assert.ok(maxDifference(actual, expected) < bound, `${maxDifference(actual, expected)}`);
+    });
+  }
+}
+
+function store(type: "q8_0" | "f16", values: Float32Array): { stored: Uint8Array | Uint16Array; meant: Float32Array } {
+  if (type === "q8_0") {
+    const stored = quantizeRowsRef("q8_0", values);
+    return { stored, meant: dequantizeRowsRef("q8_0", stored) };
+  }
+  const stored = Uint16Array.from(values, numberToHalf);
+  return { stored, meant: Float32Array.from(stored, halfToNumber) };
+}
+
+test("recordAttention() refuses a q8_0 cache of heads that are no whole blocks", async () => {
+  const run = runOp((graph) => {
+    const flat = graph.input("f32", [1, 96], new Float32Array(96));
+    const cache = graph.input("q8_0", [16, 32], new Uint8Array(16 * 34));
+    const spans = recordSpans(graph, [planAttention(sequence(0, 1, 1, CONTIGUOUS), BLOCK_SIZE)]);
+    return recordAttention(graph, {
+      ...HEADS,
+      softCap: undefined,
+      q: { ...flat, shape: [1, 6, 16] },
+      keyCache: cache,
+      valueCache: cache,
+      spans,
+    });
+  });
+  await assert.rejects(run, /q8_0: expected rows of a multiple of 32, got 16/);
+});
 
 test("recordAttention() refuses spans that leave tokens out", async () => {
   const run = runOp((graph) => {

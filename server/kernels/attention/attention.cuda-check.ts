@@ -1,0 +1,254 @@
+/** Paged attention on a GPU: decode and prefill against the plain reference, with blocks in no order. */
+import type { ElemType } from "../cuda/launch-args.ts";
+import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
+import { downloadFloats, seededOrder, uploadRandom } from "../testing/cuda-check-data.ts";
+import type { CudaElement } from "../testing/cuda-elements.ts";
+import { type AttentionCudaArgs, launchDecodeAttention, launchPrefillAttention } from "./attention.cuda.ts";
+import { attentionRef } from "./attention.ref.ts";
+import type { AttentionSequence } from "./attention-span.ts";
+import { decodeWorkspaceBytes } from "./decode-plan.ts";
+
+interface Variant {
+  readonly type: ElemType;
+  readonly headDim: number;
+  readonly numHeads: number;
+  readonly numKvHeads: number;
+  readonly blockSize: number;
+  readonly window?: number;
+  readonly softCap?: number;
+  readonly isFp8?: boolean;
+}
+
+/** Queries and keys before them. */
+type Lengths = readonly (readonly [queries: number, past: number])[];
+
+const SCALES = { key: 0.5, value: 0.25 } as const;
+const VARIANTS: readonly Variant[] = [
+  { type: "f32", headDim: 64, numHeads: 4, numKvHeads: 2, blockSize: 16, window: 100, softCap: 20 },
+  { type: "f32", headDim: 128, numHeads: 4, numKvHeads: 1, blockSize: 32 },
+  { type: "bf16", headDim: 128, numHeads: 8, numKvHeads: 2, blockSize: 16 },
+  { type: "bf16", headDim: 64, numHeads: 2, numKvHeads: 2, blockSize: 32 },
+  { type: "bf16", headDim: 80, numHeads: 8, numKvHeads: 1, blockSize: 16, window: 90 },
+  { type: "bf16", headDim: 96, numHeads: 12, numKvHeads: 1, blockSize: 64 },
+  { type: "bf16", headDim: 128, numHeads: 20, numKvHeads: 1, blockSize: 64, window: 33 },
+  { type: "bf16", headDim: 256, numHeads: 4, numKvHeads: 2, blockSize: 16, softCap: 10 },
+  { type: "bf16", headDim: 128, numHeads: 8, numKvHeads: 2, blockSize: 16, isFp8: true },
+  { type: "bf16", headDim: 80, numHeads: 4, numKvHeads: 1, blockSize: 32, isFp8: true, window: 200 },
+  { type: "bf16", headDim: 256, numHeads: 4, numKvHeads: 2, blockSize: 16, isFp8: true },
+];
+/** A past of -1 is a padded row: no context at all. */
+const DECODES: Lengths = [0, -1, 14, 15, 16, 127, 500, 1023].map((past) => [1, past]);
+const PREFILLS: Lengths = [
+  [1, 0],
+  [5, 37],
+  [64, 0],
+  [65, 100],
+  [130, 3],
+  [150, 250],
+];
+
+export const cudaChecks: readonly CudaCheck[] = VARIANTS.flatMap((variant) => {
+  const { type, headDim, numHeads, numKvHeads, window, softCap, isFp8 } = variant;
+  const name = `${type}${isFp8 ? " fp8" : ""} ${numHeads}/${numKvHeads} heads of ${headDim}${window ? ` window ${window}` : ""}${softCap ? ` cap ${softCap}` : ""}`;
+  const maxError = type === "f32" ? 1e-5 : 1e-2;
+  const isTimed = headDim === 128 && numHeads === 8;
+  return [
+    {
+      name: `decode attention ${name}`,
+      maxError,
+      run: (context: CudaCheckContext) => runVariant(context, variant, DECODES, true),
+      ...(isTimed ? { benches: (context: CudaCheckContext) => decodeBenches(context, isFp8 === true) } : {}),
+    },
+    {
+      name: `prefill attention ${name}`,
+      maxError,
+      run: (context: CudaCheckContext) => runVariant(context, variant, PREFILLS, false),
+      ...(isTimed ? { benches: (context: CudaCheckContext) => prefillBenches(context, isFp8 === true) } : {}),
+    },
+  ];
+});
+
+async function runVariant(
+  context: CudaCheckContext,
+  variant: Variant,
+  lengths: Lengths,
+  isDecode: boolean,
+): Promise<number> {
+  const { type, headDim, numHeads, numKvHeads, blockSize, softCap, window, isFp8 } = variant;
+  const { sequences, numTokens, blockTables, maxBlocks, numBlocks } = layOut(lengths, blockSize);
+  const kvType: CudaElement = isFp8 ? "e4m3" : type;
+  const cacheCount = numBlocks * blockSize * numKvHeads * headDim;
+  const qRowWidth = (numHeads + 2 * numKvHeads) * headDim;
+  const q = uploadRandom(context, type, numTokens * qRowWidth, 1, 2);
+  const keys = uploadRandom(context, kvType, cacheCount, 2, isFp8 ? 4 : 2);
+  const values = uploadRandom(context, kvType, cacheCount, 3, isFp8 ? 4 : 1);
+  const scale = 1 / Math.sqrt(headDim);
+  const contextLengths = sequences.map((sequence) => sequence.contextLength);
+  const outCount = numTokens * numHeads * headDim;
+  const args: AttentionCudaArgs = {
+    type,
+    q: q.pointer,
+    qRowWidth,
+    keys: keys.pointer,
+    values: values.pointer,
+    contextLengths: context.upload(Int32Array.from(contextLengths)),
+    blockTables: context.upload(blockTables),
+    out: context.allocate(outCount * 4),
+    numSequences: sequences.length,
+    maxBlocks,
+    blockSize,
+    numHeads,
+    numKvHeads,
+    headDim,
+    scale,
+    softCap,
+    window,
+    fp8: isFp8 ? SCALES : undefined,
+  };
+  if (isDecode) launchDecodeTwice(context, args);
+  else launchPrefill(context, args, sequences);
+  const times = (factor: number) => (value: number) => value * factor;
+  const expected = attentionRef({
+    q: compact(q.values, qRowWidth, numHeads * headDim),
+    keyCache: isFp8 ? keys.values.map(times(SCALES.key)) : keys.values,
+    valueCache: isFp8 ? values.values.map(times(SCALES.value)) : values.values,
+    sequences,
+    blockSize,
+    numHeads,
+    numKvHeads,
+    headDim,
+    scale,
+    ...(softCap === undefined ? {} : { softCap }),
+    ...(window === undefined ? {} : { window }),
+  });
+  return relativeError(await downloadFloats(context, type, args.out, outCount), expected);
+}
+
+/** The second launch finds the counters as the first left them. */
+function launchDecodeTwice(context: CudaCheckContext, args: AttentionCudaArgs): void {
+  const { stream } = context;
+  const bytes = decodeWorkspaceBytes(stream.arch, stream.numSms, { ...args, isFp8: args.fp8 !== undefined });
+  const workspace = { counters: context.zeros(bytes.counters), partials: context.allocate(bytes.partials) };
+  launchDecodeAttention(stream, {
+    ...args,
+    ...workspace,
+    out: context.allocate(args.numSequences * args.qRowWidth * 4),
+  });
+  launchDecodeAttention(stream, { ...args, ...workspace });
+}
+
+function launchPrefill(
+  context: CudaCheckContext,
+  args: AttentionCudaArgs,
+  sequences: readonly AttentionSequence[],
+): void {
+  const last = sequences[sequences.length - 1];
+  const starts = sequences.map((sequence) => sequence.queryStart);
+  starts.push((last?.queryStart ?? 0) + (last?.queryLength ?? 0));
+  const queryStarts = context.upload(Int32Array.from(starts));
+  const maxQueryLength = Math.max(...sequences.map((sequence) => sequence.queryLength));
+  launchPrefillAttention(context.stream, { ...args, queryStarts, maxQueryLength });
+}
+
+/** Blocks in an order of their own, so that a kernel that ignores the table fails. */
+function layOut(
+  lengths: Lengths,
+  blockSize: number,
+): {
+  readonly sequences: readonly AttentionSequence[];
+  readonly numTokens: number;
+  readonly blockTables: Int32Array;
+  readonly maxBlocks: number;
+  readonly numBlocks: number;
+} {
+  const counts = lengths.map(([queries, past]) => Math.ceil((queries + past) / blockSize));
+  const numBlocks = counts.reduce((sum, count) => sum + count, 3);
+  const maxBlocks = Math.max(...counts) + 1;
+  const order = seededOrder(numBlocks, 4);
+  const blockTables = new Int32Array(lengths.length * maxBlocks).fill(-1);
+  const sequences: AttentionSequence[] = [];
+  let numTokens = 0;
+  let numUsed = 0;
+  lengths.forEach(([queries, past], i) => {
+    const blockTable = order.slice(numUsed, numUsed + (counts[i] ?? 0));
+    blockTables.set(blockTable, i * maxBlocks);
+    sequences.push({ queryStart: numTokens, queryLength: queries, contextLength: queries + past, blockTable });
+    numTokens += queries;
+    numUsed += counts[i] ?? 0;
+  });
+  return { sequences, numTokens, blockTables, maxBlocks, numBlocks };
+}
+
+function compact(rows: Float32Array, rowWidth: number, width: number): Float32Array {
+  const numRows = rows.length / rowWidth;
+  const out = new Float32Array(numRows * width);
+  for (let i = 0; i < numRows; i++) out.set(rows.subarray(i * rowWidth, i * rowWidth + width), i * width);
+  return out;
+}
+
+/** Shapes of an 8B model: 32 query heads over 8 KV heads of 128. */
+function benchArgs(context: CudaCheckContext, isFp8: boolean, lengths: Lengths): AttentionCudaArgs {
+  const blockSize = 32;
+  const [numHeads, numKvHeads, headDim] = [32, 8, 128];
+  const { sequences, numTokens, blockTables, maxBlocks, numBlocks } = layOut(lengths, blockSize);
+  const kvType: CudaElement = isFp8 ? "e4m3" : "bf16";
+  const cacheCount = numBlocks * blockSize * numKvHeads * headDim;
+  return {
+    type: "bf16",
+    q: uploadRandom(context, "bf16", numTokens * numHeads * headDim, 1).pointer,
+    qRowWidth: numHeads * headDim,
+    keys: uploadRandom(context, kvType, cacheCount, 2).pointer,
+    values: uploadRandom(context, kvType, cacheCount, 3).pointer,
+    contextLengths: context.upload(Int32Array.from(sequences, (sequence) => sequence.contextLength)),
+    blockTables: context.upload(blockTables),
+    out: context.allocate(numTokens * numHeads * headDim * 2),
+    numSequences: sequences.length,
+    maxBlocks,
+    blockSize,
+    numHeads,
+    numKvHeads,
+    headDim,
+    scale: 1 / Math.sqrt(headDim),
+    fp8: isFp8 ? SCALES : undefined,
+  };
+}
+
+function decodeBenches(context: CudaCheckContext, isFp8: boolean): readonly CudaBench[] {
+  const { stream } = context;
+  const cases: readonly (readonly [batch: number, length: number])[] = [
+    [1, 2048],
+    [8, 2048],
+    [64, 2048],
+    [256, 512],
+  ];
+  return cases.map(([batch, length]) => {
+    const args = benchArgs(context, isFp8, Array<readonly [number, number]>(batch).fill([1, length - 1]));
+    const bytes = decodeWorkspaceBytes(stream.arch, stream.numSms, { ...args, isFp8 });
+    const counters = context.zeros(bytes.counters);
+    const partials = context.allocate(bytes.partials);
+    return {
+      name: `${batch} sequences of ${length}`,
+      bytes: batch * length * 2 * 8 * 128 * (isFp8 ? 1 : 2),
+      flops: batch * length * 4 * 32 * 128,
+      launch: (): void => launchDecodeAttention(stream, { ...args, counters, partials }),
+    };
+  });
+}
+
+function prefillBenches(context: CudaCheckContext, isFp8: boolean): readonly CudaBench[] {
+  const cases: readonly (readonly [batch: number, length: number])[] = [
+    [1, 2048],
+    [16, 512],
+    [1, 8192],
+  ];
+  return cases.map(([batch, length]) => {
+    const args = benchArgs(context, isFp8, Array<readonly [number, number]>(batch).fill([length, 0]));
+    const queryStarts = context.upload(Int32Array.from({ length: batch + 1 }, (_, i) => i * length));
+    return {
+      name: `${batch} sequences of ${length}`,
+      bytes: batch * length * (2 * 32 + 2 * 8) * 128 * 2,
+      flops: (batch * length * (length + 1) * 4 * 32 * 128) / 2,
+      launch: (): void => launchPrefillAttention(context.stream, { ...args, queryStarts, maxQueryLength: length }),
+    };
+  });
+}

@@ -1,0 +1,189 @@
+/**
+ * Causal attention over the paged cache on a GPU: one query a sequence (decode), or the last queries of each context
+ * (prefill). Both read lengths on the device. A step with both kinds launches each over its part of the sequences.
+ */
+
+import type { DevicePointer, KernelArg, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
+import { expectGroups, expectHeadDim, type Fp8KvScales, kvDefines } from "../cuda/kv-cache-type.ts";
+import type { Defines } from "../cuda/launch-args.ts";
+import { ceilDiv, ELEM_BYTES, type ElemType, elemDefines, expectCount, f32, i32, ptr } from "../cuda/launch-args.ts";
+import { planDecode, tileRowBytes } from "./decode-plan.ts";
+
+export interface AttentionCudaArgs {
+  readonly type: ElemType;
+  /** The query rows of these sequences, [.., qRowWidth] with the queries first. */
+  readonly q: DevicePointer;
+  readonly qRowWidth: number;
+  readonly keys: DevicePointer; // [numBlocks, blockSize, numKvHeads * headDim]
+  readonly values: DevicePointer; // likewise
+  readonly contextLengths: DevicePointer; // i32 [numSequences], this step's tokens included
+  readonly blockTables: DevicePointer; // i32 [numSequences, maxBlocks]
+  readonly out: DevicePointer; // [.., numHeads * headDim]
+  readonly numSequences: number;
+  readonly maxBlocks: number;
+  readonly blockSize: number;
+  readonly numHeads: number;
+  readonly numKvHeads: number;
+  readonly headDim: number;
+  readonly scale: number;
+  readonly softCap?: number | undefined;
+  /** Keys that a query sees, its own included. */
+  readonly window?: number | undefined;
+  readonly fp8?: Fp8KvScales | undefined;
+}
+
+export interface DecodeAttentionCudaArgs extends AttentionCudaArgs {
+  /** Row s of `q` and `out` is the query of sequence s. Sizes: `decodeWorkspaceBytes`. */
+  readonly counters: DevicePointer;
+  readonly partials: DevicePointer;
+}
+
+export interface PrefillAttentionCudaArgs extends AttentionCudaArgs {
+  /** i32 [numSequences + 1]: first row of each sequence's queries in `q` and `out`, and the end of the last. */
+  readonly queryStarts: DevicePointer;
+  /** Most queries of a sequence. */
+  readonly maxQueryLength: number;
+}
+
+const PLAIN_THREADS = 128;
+const PREFILL_WARPS = 4;
+
+export function launchDecodeAttention(stream: KernelStream, args: DecodeAttentionCudaArgs): void {
+  expectArgs("decodeAttention", args);
+  if (args.type === "f32") {
+    launchPlain(stream, args, undefined, 1);
+    return;
+  }
+  const { numSequences, numHeads, numKvHeads, headDim, blockSize, fp8 } = args;
+  const shape = { numSequences, numHeads, numKvHeads, headDim, isFp8: fp8 !== undefined };
+  const plan = planDecode(stream.arch, stream.numSms, shape);
+  const kernel = stream.kernel({
+    source: "attention/paged-decode.cu",
+    name: "paged_decode",
+    defines: {
+      ...kvDefines(fp8),
+      HEAD_DIM: headDim,
+      BLOCK_SIZE: blockSize,
+      WARPS: plan.warps,
+      STAGES: plan.stages,
+      ROW_HALVES: plan.rowHalves,
+    },
+    waitsForPrevious: true,
+  });
+  const stats = args.partials + BigInt(numSequences * numHeads * plan.numSplits * headDim * 4);
+  const grid = [plan.numSplits, numKvHeads * plan.numHeadChunks, numSequences] as const;
+  stream.launch(kernel, grid, [plan.warps * 32, 1, 1], plan.sharedBytes, [
+    ptr(args.q),
+    ptr(args.keys),
+    ptr(args.values),
+    ptr(args.contextLengths),
+    ptr(args.blockTables),
+    ptr(args.out),
+    ptr(args.partials),
+    ptr(stats),
+    ptr(args.counters),
+    ...sizes(args),
+  ]);
+}
+
+export function launchPrefillAttention(stream: KernelStream, args: PrefillAttentionCudaArgs): void {
+  expectArgs("prefillAttention", args);
+  expectCount("prefillAttention", "query", args.maxQueryLength);
+  if (args.type === "f32") {
+    launchPlain(stream, args, args.queryStarts, args.maxQueryLength);
+    return;
+  }
+  const { headDim, blockSize, fp8, maxQueryLength, numHeads, numSequences } = args;
+  const kernel = stream.kernel({
+    source: "attention/ragged-prefill.cu",
+    name: "ragged_prefill",
+    defines: prefillDefines(headDim, blockSize, fp8),
+    waitsForPrevious: true,
+  });
+  const numKeys = headDim > 128 ? 32 : 64;
+  const sharedBytes = 2 * 2 * numKeys * tileRowBytes(headDim, fp8 !== undefined);
+  const grid = [ceilDiv(maxQueryLength, 16 * PREFILL_WARPS), numHeads, numSequences] as const;
+  stream.launch(kernel, grid, [PREFILL_WARPS * 32, 1, 1], sharedBytes, [
+    ptr(args.q),
+    ptr(args.keys),
+    ptr(args.values),
+    ptr(args.queryStarts),
+    ptr(args.contextLengths),
+    ptr(args.blockTables),
+    ptr(args.out),
+    ...sizes(args),
+  ]);
+}
+
+function prefillDefines(headDim: number, blockSize: number, fp8: Fp8KvScales | undefined): Defines {
+  const blocksPerSm = headDim > 128 ? 1 : 2;
+  return {
+    ...kvDefines(fp8),
+    HEAD_DIM: headDim,
+    BLOCK_SIZE: blockSize,
+    WARPS: PREFILL_WARPS,
+    ROW_HALVES: 2,
+    BLOCKS_PER_SM: headDim > 64 ? blocksPerSm : 3,
+  };
+}
+
+function launchPlain(
+  stream: KernelStream,
+  args: AttentionCudaArgs,
+  queryStarts: DevicePointer | undefined,
+  maxQueryLength: number,
+): void {
+  const kernel = stream.kernel({
+    source: "attention/plain-attention.cu",
+    name: "plain_attention",
+    defines: {
+      ...elemDefines(args.type),
+      ...kvDefines(args.fp8),
+      HEAD_DIM: args.headDim,
+      BLOCK_SIZE: args.blockSize,
+    },
+    waitsForPrevious: true,
+  });
+  const grid = [maxQueryLength, args.numHeads, args.numSequences] as const;
+  stream.launch(kernel, grid, [PLAIN_THREADS, 1, 1], 0, [
+    ptr(args.q),
+    ptr(args.keys),
+    ptr(args.values),
+    ptr(queryStarts),
+    ptr(args.contextLengths),
+    ptr(args.blockTables),
+    ptr(args.out),
+    ...sizes(args),
+  ]);
+}
+
+/** The numbers that all three kernels end with. */
+function sizes(args: AttentionCudaArgs): readonly KernelArg[] {
+  const { numHeads, numKvHeads, qRowWidth, maxBlocks, window = 0, scale, softCap = 0, fp8 } = args;
+  // The scale of keys is that of scores.
+  const scoreScale = scale * (fp8?.key ?? 1);
+  return [
+    i32(numHeads),
+    i32(numKvHeads),
+    i32(qRowWidth),
+    i32(maxBlocks),
+    i32(window),
+    f32(scoreScale),
+    f32(softCap),
+    f32(fp8?.value ?? 1),
+  ];
+}
+
+function expectArgs(op: string, args: AttentionCudaArgs): void {
+  const { numSequences, numHeads, numKvHeads, headDim, blockSize, qRowWidth, window } = args;
+  expectCount(op, "sequence", numSequences);
+  expectGroups(op, numHeads, numKvHeads);
+  expectHeadDim(op, headDim);
+  if (blockSize < 16 || blockSize % 16 !== 0) {
+    throw new Error(`${op}: expected blocks of a multiple of 16 tokens, got ${blockSize}`);
+  }
+  if (qRowWidth < numHeads * headDim || (qRowWidth * ELEM_BYTES[args.type]) % 16 !== 0) {
+    throw new Error(`${op}: expected rows of at least ${numHeads} heads of ${headDim}, got ${qRowWidth} elements`);
+  }
+  if (window !== undefined && window < 1) throw new Error(`${op}: expected a window of at least 1, got ${window}`);
+}

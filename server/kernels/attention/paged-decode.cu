@@ -1,0 +1,224 @@
+// Attention of one query a sequence over the paged cache, on tensor cores. A block takes one KV head of one sequence,
+// up to 16 of its query heads, and one split of the keys. Its warps take tiles of 16 keys in turn, each with copies of
+// its own under way, and meet only at the end. The last block of a head to finish joins the splits.
+// HEAD_DIM, BLOCK_SIZE (a multiple of 16), WARPS, STAGES, ROW_HALVES (1: at most 8 heads a block), KV_E4M3.
+#define TWO_CHAINS
+#include "attention-tile.cuh"
+
+#define ROWS (8 * ROW_HALVES)
+#define THREADS (WARPS * WARP)
+// Fewer would cost more to join than to read.
+#define MIN_SPLIT_TILES 8
+#define STAGE_BYTES (2 * TILE_BYTES)
+#define OUT_STRIDE (HEAD_DIM + 8)
+
+extern __shared__ __align__(16) u8 shared[];
+
+struct Span {
+  int first, length;       // keys that the query sees
+  int startTile, endTile;  // of this split
+  int numSplits;           // that have keys
+};
+
+__device__ __forceinline__ Span split_of(int length, int window) {
+  Span span;
+  span.length = length;
+  span.first = window > 0 ? max(0, length - window) : 0;
+  const int firstTile = span.first / TILE, numTiles = CEIL_DIV(length, TILE) - firstTile;
+  const int wanted = max(MIN_SPLIT_TILES, CEIL_DIV(numTiles, (int)gridDim.x));
+  const int perSplit = CEIL_DIV(wanted, WARPS) * WARPS;
+  span.numSplits = CEIL_DIV(numTiles, perSplit);
+  span.startTile = firstTile + blockIdx.x * perSplit;
+  span.endTile = min(span.startTile + perSplit, firstTile + numTiles);
+  return span;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
+    const u16* q,              // rows of qRowWidth, the queries first
+    const kv_t* keys,          // [numBlocks, BLOCK_SIZE, numKvHeads, HEAD_DIM]
+    const kv_t* values,        // likewise
+    const int* contextLengths, // [numSequences]; 0 for padding, whose output is zeros
+    const int* blockTables,    // [numSequences, maxBlocks]
+    u16* out,                  // [numSequences, numHeads * HEAD_DIM]
+    float* partials,           // [numSequences, numHeads, numSplits, HEAD_DIM]
+    float* partialStats,       // [numSequences, numHeads, numSplits, 2]: largest score, sum of weights
+    int* counters,             // [numSequences, gridDim.y], zeros before and after
+    int numHeads, int numKvHeads, int qRowWidth, int maxBlocks, int window, float scale, float softCap,
+    float valueScale) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2;
+  const int sequence = blockIdx.z, kvHead = blockIdx.y % numKvHeads, chunkOfHeads = blockIdx.y / numKvHeads;
+  const int group = numHeads / numKvHeads;
+  const int headStart = kvHead * group + chunkOfHeads * ROWS, numRows = min(ROWS, group - chunkOfHeads * ROWS);
+  START_NEXT();
+  WAIT_FOR_PREVIOUS();
+  const int length = contextLengths[sequence];
+  const u64 outStart = ((u64)sequence * numHeads + headStart) * HEAD_DIM;
+  if (length <= 0) {
+    if (blockIdx.x == 0)
+      for (int i = threadIdx.x; i < numRows * HEAD_DIM; i += THREADS) out[outStart + i] = 0;
+    return;
+  }
+  const Span span = split_of(length, window);
+  if ((int)blockIdx.x >= span.numSplits) return;
+
+  u32 queries[K_STEPS][4];
+  load_queries(queries, q + (u64)sequence * qRowWidth + headStart * HEAD_DIM, HEAD_DIM, numRows);
+  u8* stages = shared + warp * STAGES * STAGE_BYTES;
+  const int* table = blockTables + (u64)sequence * maxBlocks;
+  const int rowBytes = numKvHeads * HEAD_DIM * (int)sizeof(kv_t);
+  const u64 headOffset = (u64)kvHead * HEAD_DIM * sizeof(kv_t);
+  const auto block_of = [&](int tile) { return tile < span.endTile ? table[tile * TILE / BLOCK_SIZE] : 0; };
+  const auto copy_tile = [&](int tile, int block, int stage) {
+    if (tile < span.endTile) {
+      const int key = tile * TILE;
+      const u64 start = ((u64)block * BLOCK_SIZE + key % BLOCK_SIZE) * rowBytes + headOffset;
+      const u32 to = shared_address(stages + stage * STAGE_BYTES);
+#pragma unroll
+      for (int c = lane; c < TILE * CHUNKS; c += WARP) {
+        const int row = c / CHUNKS, column = (c % CHUNKS) * 16;
+        // What lies behind the last key was never written.
+        const bool isKey = key + row < length;
+        const u64 from = start + (u64)row * rowBytes + column;
+        cp_async(to + row * ROW_STRIDE + column, reinterpret_cast<const u8*>(keys) + from, isKey);
+        cp_async(to + TILE_BYTES + row * ROW_STRIDE + column, reinterpret_cast<const u8*>(values) + from, isKey);
+      }
+    }
+    cp_async_commit();
+  };
+
+  int tile = span.startTile + warp;
+#pragma unroll
+  for (int s = 0; s < STAGES - 1; s++) copy_tile(tile + s * WARPS, block_of(tile + s * WARPS), s);
+  int ahead = tile + (STAGES - 1) * WARPS, aheadBlock = block_of(ahead), stage = 0, aheadStage = STAGES - 1;
+
+  float sums[N_TILES][4] = {};
+  float largest[2] = {MINUS_INFINITY, MINUS_INFINITY}, totals[2] = {0.f, 0.f};
+  const float toLog2 = softCap > 0.f ? softCap * LOG2_E : scale * LOG2_E;
+  const float toCapped = softCap > 0.f ? scale / softCap : 0.f;
+  for (; tile < span.endTile; tile += WARPS) {
+    cp_async_wait<STAGES - 2>();
+    __syncwarp();
+    copy_tile(ahead, aheadBlock, aheadStage);
+    ahead += WARPS;
+    aheadBlock = block_of(ahead);
+    aheadStage = aheadStage + 1 == STAGES ? 0 : aheadStage + 1;
+
+    const u8* at = stages + stage * STAGE_BYTES;
+    stage = stage + 1 == STAGES ? 0 : stage + 1;
+    float scores[2][4] = {};
+    score_tile(scores, queries, at);
+    float factors[2] = {1.f, 1.f};
+#pragma unroll
+    for (int half = 0; half < ROW_HALVES; half++) {
+      float best = largest[half];
+#pragma unroll
+      for (int j = 0; j < 2; j++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+          float& score = scores[j][2 * half + e];
+          const int key = tile * TILE + 8 * j + 2 * (lane & 3) + e;
+          if (softCap > 0.f) score = tanhf(score * toCapped);
+          score = key >= span.first && key < length ? score * toLog2 : MINUS_INFINITY;
+          best = fmaxf(best, score);
+        }
+      best = fmaxf(best, __shfl_xor_sync(FULL_MASK, best, 1));
+      best = fmaxf(best, __shfl_xor_sync(FULL_MASK, best, 2));
+      factors[half] = exp2_fast(largest[half] - best);
+      largest[half] = best;
+      float total = 0.f;
+#pragma unroll
+      for (int j = 0; j < 2; j++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+          float& score = scores[j][2 * half + e];
+          score = exp2_fast(score - best);
+          total += score;
+        }
+      totals[half] = totals[half] * factors[half] + total;
+    }
+    if (__any_sync(FULL_MASK, factors[0] != 1.f || factors[1] != 1.f)) {
+#pragma unroll
+      for (int j = 0; j < N_TILES; j++)
+#pragma unroll
+        for (int half = 0; half < ROW_HALVES; half++)
+#pragma unroll
+          for (int e = 0; e < 2; e++) sums[j][2 * half + e] *= factors[half];
+    }
+    u32 weights[4] = {PACK(scores[0][0], scores[0][1]), 0, PACK(scores[1][0], scores[1][1]), 0};
+    if (ROW_HALVES == 2) {
+      weights[1] = PACK(scores[0][2], scores[0][3]);
+      weights[3] = PACK(scores[1][2], scores[1][3]);
+    }
+    add_values(sums, weights, at + TILE_BYTES);
+  }
+  cp_async_wait<0>();
+  __syncthreads();
+
+  // The warps' sums meet where the tiles were.
+  float* warpSums = reinterpret_cast<float*>(shared);          // [WARPS, ROWS, OUT_STRIDE]
+  float* warpStats = warpSums + WARPS * ROWS * OUT_STRIDE;     // [WARPS, ROWS, 2]
+#pragma unroll
+  for (int half = 0; half < ROW_HALVES; half++) {
+    float total = totals[half];
+    total += __shfl_xor_sync(FULL_MASK, total, 1);
+    total += __shfl_xor_sync(FULL_MASK, total, 2);
+    const int row = warp * ROWS + half * 8 + g;
+    if ((lane & 3) == 0) {
+      warpStats[2 * row] = largest[half];
+      warpStats[2 * row + 1] = total;
+    }
+#pragma unroll
+    for (int j = 0; j < N_TILES; j++)
+#pragma unroll
+      for (int e = 0; e < 2; e++) warpSums[row * OUT_STRIDE + out_column(j, e)] = sums[j][2 * half + e];
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < numRows * HEAD_DIM; i += THREADS) {
+    const int row = i / HEAD_DIM, column = i % HEAD_DIM;
+    float best = MINUS_INFINITY, sum = 0.f, total = 0.f;
+#pragma unroll
+    for (int w = 0; w < WARPS; w++) best = fmaxf(best, warpStats[2 * (w * ROWS + row)]);
+#pragma unroll
+    for (int w = 0; w < WARPS; w++) {
+      const float factor = exp2_fast(warpStats[2 * (w * ROWS + row)] - best);
+      sum += factor * warpSums[(w * ROWS + row) * OUT_STRIDE + column];
+      total += factor * warpStats[2 * (w * ROWS + row) + 1];
+    }
+    if (span.numSplits == 1) {
+      out[outStart + i] = float_to_bf16(sum / total * valueScale);
+      continue;
+    }
+    const u64 at = ((u64)sequence * numHeads + headStart + row) * gridDim.x + blockIdx.x;
+    partials[at * HEAD_DIM + column] = sum;
+    if (column == 0) *reinterpret_cast<float2*>(partialStats + 2 * at) = make_float2(best, total);
+  }
+  if (span.numSplits == 1) return;
+
+  __shared__ bool isLast;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    int* counter = counters + sequence * gridDim.y + blockIdx.y;
+    isLast = atomicAdd(counter, 1) == span.numSplits - 1;
+    if (isLast) *counter = 0;
+  }
+  __syncthreads();
+  if (!isLast) return;
+  __threadfence();
+  for (int i = threadIdx.x; i < numRows * HEAD_DIM; i += THREADS) {
+    const int row = i / HEAD_DIM, column = i % HEAD_DIM;
+    const u64 start = ((u64)sequence * numHeads + headStart + row) * gridDim.x;
+    const float2* stats = reinterpret_cast<const float2*>(partialStats) + start;
+    float best = MINUS_INFINITY, sum = 0.f, total = 0.f;
+#pragma unroll 4
+    for (int s = 0; s < span.numSplits; s++) best = fmaxf(best, __ldcg(stats + s).x);
+#pragma unroll 4
+    for (int s = 0; s < span.numSplits; s++) {
+      const float2 stat = __ldcg(stats + s);
+      const float factor = exp2_fast(stat.x - best);
+      sum += factor * __ldcg(partials + (start + s) * HEAD_DIM + column);
+      total += factor * stat.y;
+    }
+    out[outStart + i] = float_to_bf16(sum / total * valueScale);
+  }
+}

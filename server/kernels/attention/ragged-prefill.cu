@@ -1,0 +1,160 @@
+// Causal attention of sequences with many queries each over the paged cache, on tensor cores. The queries are the last
+// of their context. A block takes 16 * WARPS queries of one head and walks the keys they see, 64 at a time, the next
+// tile on its way while one is worked on; a warp holds 16 queries and their sums in registers.
+// HEAD_DIM, BLOCK_SIZE (a multiple of 16), WARPS, BLOCKS_PER_SM, KV_E4M3, ROW_HALVES 2.
+#include "attention-tile.cuh"
+
+#define THREADS (WARPS * WARP)
+#define QUERIES (16 * WARPS)
+// Larger heads leave registers for fewer scores.
+#define KEYS (HEAD_DIM > 128 ? 32 : 64)
+#define SUBTILES (KEYS / TILE)
+#define STAGES 2
+#define STAGE_BYTES (2 * SUBTILES * TILE_BYTES)
+#define COPIES CEIL_DIV(KEYS * CHUNKS, THREADS)
+
+extern __shared__ __align__(16) u8 shared[];
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) ragged_prefill(
+    const u16* q,              // rows of qRowWidth, the queries first
+    const kv_t* keys,          // [numBlocks, BLOCK_SIZE, numKvHeads, HEAD_DIM]
+    const kv_t* values,        // likewise
+    const int* queryStarts,    // [numSequences + 1]: rows of q and out
+    const int* contextLengths, // [numSequences], the queries included
+    const int* blockTables,    // [numSequences, maxBlocks]
+    u16* out,                  // [numTokens, numHeads * HEAD_DIM]
+    int numHeads, int numKvHeads, int qRowWidth, int maxBlocks, int window, float scale, float softCap,
+    float valueScale) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2;
+  const int sequence = blockIdx.z, head = blockIdx.y, kvHead = head / (numHeads / numKvHeads);
+  START_NEXT();
+  WAIT_FOR_PREVIOUS();
+  const int queryStart = queryStarts[sequence], numQueries = queryStarts[sequence + 1] - queryStart;
+  const int contextLength = contextLengths[sequence], past = contextLength - numQueries;
+  // The last queries see most keys: their blocks start first.
+  const int numTiles = CEIL_DIV(numQueries, QUERIES);
+  if ((int)blockIdx.x >= numTiles) return;
+  const int firstQuery = (numTiles - 1 - (int)blockIdx.x) * QUERIES;
+  const int endKey = past + min(firstQuery + QUERIES, numQueries);
+  const int firstKey = window > 0 ? max(0, past + firstQuery - window + 1) : 0;
+  const int startTile = firstKey / KEYS, endTile = CEIL_DIV(endKey, KEYS);
+
+  const int warpQuery = firstQuery + warp * 16;
+  const int numRows = min(16, numQueries - warpQuery);
+  const int warpFirst = past + warpQuery, warpLast = warpFirst + numRows - 1; // positions
+  u32 queries[K_STEPS][4];
+  load_queries(queries, q + (i64)(queryStart + warpQuery) * qRowWidth + head * HEAD_DIM, qRowWidth, numRows);
+
+  const int* table = blockTables + (u64)sequence * maxBlocks;
+  const int rowBytes = numKvHeads * HEAD_DIM * (int)sizeof(kv_t);
+  const u64 headOffset = (u64)kvHead * HEAD_DIM * sizeof(kv_t);
+  const auto copy_tile = [&](int tile, int stage) {
+    if (tile < endTile) {
+      const u32 to = shared_address(shared + stage * STAGE_BYTES);
+#pragma unroll
+      for (int n = 0; n < COPIES; n++) {
+        const int c = threadIdx.x + n * THREADS, row = c / CHUNKS, column = (c % CHUNKS) * 16;
+        if (c >= KEYS * CHUNKS) break;
+        const int key = tile * KEYS + row;
+        // What lies behind the last key was never written; what lies before the window may have lost its block.
+        const bool isKey = key >= firstKey && key < contextLength;
+        const int block = isKey ? table[key / BLOCK_SIZE] : 0;
+        const u64 from = ((u64)block * BLOCK_SIZE + key % BLOCK_SIZE) * rowBytes + headOffset + column;
+        cp_async(to + row * ROW_STRIDE + column, reinterpret_cast<const u8*>(keys) + from, isKey);
+        cp_async(to + SUBTILES * TILE_BYTES + row * ROW_STRIDE + column, reinterpret_cast<const u8*>(values) + from,
+                 isKey);
+      }
+    }
+    cp_async_commit();
+  };
+
+  copy_tile(startTile, 0);
+  float sums[N_TILES][4] = {};
+  float largest[2] = {MINUS_INFINITY, MINUS_INFINITY}, totals[2] = {0.f, 0.f};
+  const float toLog2 = softCap > 0.f ? softCap * LOG2_E : scale * LOG2_E;
+  const float toCapped = softCap > 0.f ? scale / softCap : 0.f;
+  for (int tile = startTile; tile < endTile; tile++) {
+    const int stage = (tile - startTile) % STAGES;
+    cp_async_wait<0>();
+    // All warps have the tile, and none still reads the one before it.
+    __syncthreads();
+    copy_tile(tile + 1, stage ^ 1);
+    const int tileKey = tile * KEYS;
+    const bool isSeen = numRows > 0 && tileKey <= warpLast && (window <= 0 || tileKey + KEYS > warpFirst - window + 1);
+    if (!isSeen) continue;
+    const u8* at = shared + stage * STAGE_BYTES;
+    float scores[SUBTILES][2][4] = {};
+#pragma unroll
+    for (int s = 0; s < SUBTILES; s++) score_tile(scores[s], queries, at + s * TILE_BYTES);
+    const bool hasEdge = tileKey + KEYS - 1 > warpFirst || (window > 0 && tileKey <= warpLast - window);
+    float factors[2];
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      const int position = warpFirst + half * 8 + g;
+      const int firstSeen = window > 0 ? position - window + 1 : 0;
+      float best = largest[half];
+#pragma unroll
+      for (int s = 0; s < SUBTILES; s++)
+#pragma unroll
+        for (int j = 0; j < 2; j++)
+#pragma unroll
+          for (int e = 0; e < 2; e++) {
+            float& score = scores[s][j][2 * half + e];
+            const int key = tileKey + s * TILE + 8 * j + 2 * (lane & 3) + e;
+            if (softCap > 0.f) score = tanhf(score * toCapped);
+            score *= toLog2;
+            if (hasEdge && (key > position || key < firstSeen)) score = MINUS_INFINITY;
+            best = fmaxf(best, score);
+          }
+      best = fmaxf(best, __shfl_xor_sync(FULL_MASK, best, 1));
+      best = fmaxf(best, __shfl_xor_sync(FULL_MASK, best, 2));
+      // A row that has seen no key yet has no largest score to subtract.
+      const float base = best == MINUS_INFINITY ? 0.f : best;
+      factors[half] = exp2_fast(largest[half] - base);
+      largest[half] = best;
+      float total = 0.f;
+#pragma unroll
+      for (int s = 0; s < SUBTILES; s++)
+#pragma unroll
+        for (int j = 0; j < 2; j++)
+#pragma unroll
+          for (int e = 0; e < 2; e++) {
+            float& score = scores[s][j][2 * half + e];
+            score = exp2_fast(score - base);
+            total += score;
+          }
+      totals[half] = totals[half] * factors[half] + total;
+    }
+    if (__any_sync(FULL_MASK, factors[0] != 1.f || factors[1] != 1.f)) {
+#pragma unroll
+      for (int j = 0; j < N_TILES; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) sums[j][i] *= factors[i >> 1];
+    }
+#pragma unroll
+    for (int s = 0; s < SUBTILES; s++) {
+      const u32 weights[4] = {PACK(scores[s][0][0], scores[s][0][1]), PACK(scores[s][0][2], scores[s][0][3]),
+                              PACK(scores[s][1][0], scores[s][1][1]), PACK(scores[s][1][2], scores[s][1][3])};
+      add_values(sums, weights, at + (SUBTILES + s) * TILE_BYTES);
+    }
+  }
+#pragma unroll
+  for (int half = 0; half < 2; half++) {
+    float total = totals[half];
+    total += __shfl_xor_sync(FULL_MASK, total, 1);
+    total += __shfl_xor_sync(FULL_MASK, total, 2);
+    const int row = half * 8 + g;
+    if (row >= numRows) continue;
+    const float factor = valueScale / total;
+    u16* to = out + ((i64)(queryStart + warpQuery + row) * numHeads + head) * HEAD_DIM;
+#pragma unroll
+    for (int j = 0; j < N_TILES; j++) {
+#if defined(KV_E4M3)
+      to[out_column(j, 0)] = float_to_bf16(sums[j][2 * half] * factor);
+      to[out_column(j, 1)] = float_to_bf16(sums[j][2 * half + 1] * factor);
+#else
+      *reinterpret_cast<u32*>(to + out_column(j, 0)) = pack_bf16(sums[j][2 * half] * factor, sums[j][2 * half + 1] * factor);
+#endif
+    }
+  }
+}

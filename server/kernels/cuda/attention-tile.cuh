@@ -1,0 +1,129 @@
+// Tiles of 16 keys and values in shared memory against 16 queries in registers: what the kernels of attention share.
+// HEAD_DIM, ROW_HALVES (1: only the first 8 queries count), KV_E4M3. In bf16; with a cache of fp8 the products are f16,
+// to which e4m3 converts exactly.
+#pragma once
+#include "mma.cuh"
+
+#define TILE 16
+#define LOG2_E 1.4426950408889634f
+#define MINUS_INFINITY __uint_as_float(0xff800000u)
+
+#if defined(KV_E4M3)
+typedef u8 kv_t;
+#define MMA mma_f16
+#define PACK pack_f16
+#else
+typedef u16 kv_t;
+#define MMA mma_bf16
+#define PACK pack_bf16
+#endif
+
+#define CHUNKS (HEAD_DIM * (int)sizeof(kv_t) / 16)
+// An odd number of 16-byte chunks a row keeps eight rows in different banks.
+#define ROW_STRIDE ((CHUNKS | 1) * 16)
+#define TILE_BYTES (TILE * ROW_STRIDE)
+#define K_STEPS (HEAD_DIM / 16)
+#define N_TILES (HEAD_DIM / 8)
+
+// Where this thread's number `e` of tile `j` stands in a row of the output.
+__device__ __forceinline__ int out_column(int j, int e) {
+  const int t = threadIdx.x & 3;
+#if defined(KV_E4M3)
+  return (j >> 1) * 16 + 4 * t + 2 * e + (j & 1);
+#else
+  return 8 * j + 2 * t + e;
+#endif
+}
+
+__device__ __forceinline__ void load_queries(u32 (&fragments)[K_STEPS][4], const u16* q, int rowStride, int numRows) {
+  const int g = (threadIdx.x & 31) >> 2, t = threadIdx.x & 3;
+#pragma unroll
+  for (int k = 0; k < K_STEPS; k++) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const int row = g + (i & 1) * 8;
+#if defined(KV_E4M3)
+      // Four numbers in a row of the key are one register's two and the other's two.
+      const int column = 16 * k + 4 * t + (i >> 1) * 2;
+#else
+      const int column = 16 * k + 2 * t + (i >> 1) * 8;
+#endif
+      u32 pair = 0;
+      if ((i & 1) < ROW_HALVES && row < numRows) pair = *reinterpret_cast<const u32*>(q + (i64)row * rowStride + column);
+#if defined(KV_E4M3)
+      pair = pack_f16(bf16_low(pair), bf16_high(pair));
+#endif
+      fragments[k][i] = pair;
+    }
+  }
+}
+
+// scores[j]: 16 queries by keys 8j .. 8j + 7 of the tile. With TWO_CHAINS even and odd steps sum apart, to wait less on
+// each other where a warp has but one tile to work on.
+__device__ __forceinline__ void score_tile(float (&scores)[2][4], const u32 (&queries)[K_STEPS][4], const u8* keys) {
+  const int lane = threadIdx.x & 31;
+#if defined(TWO_CHAINS)
+  float odd[2][4] = {};
+#else
+  float(&odd)[2][4] = scores;
+#endif
+#if defined(KV_E4M3)
+  const u8* row = keys + (lane >> 2) * ROW_STRIDE + (lane & 3) * 4;
+#else
+  const u32 address = shared_address(keys) + ((lane >> 4) * 8 + (lane & 7)) * ROW_STRIDE + ((lane >> 3) & 1) * 16;
+#endif
+#pragma unroll
+  for (int k = 0; k < K_STEPS; k++) {
+    u32 b[4];
+#if defined(KV_E4M3)
+    const u32 low = *reinterpret_cast<const u32*>(row + k * 16);
+    const u32 high = *reinterpret_cast<const u32*>(row + 8 * ROW_STRIDE + k * 16);
+    b[0] = e4m3x2_to_f16x2((u16)low);
+    b[1] = e4m3x2_to_f16x2((u16)(low >> 16));
+    b[2] = e4m3x2_to_f16x2((u16)high);
+    b[3] = e4m3x2_to_f16x2((u16)(high >> 16));
+#else
+    ldmatrix_x4(b, address + k * 32);
+#endif
+    if (k % 2 == 0) {
+      MMA(scores[0], queries[k], b[0], b[1]);
+      MMA(scores[1], queries[k], b[2], b[3]);
+    } else {
+      MMA(odd[0], queries[k], b[0], b[1]);
+      MMA(odd[1], queries[k], b[2], b[3]);
+    }
+  }
+#if defined(TWO_CHAINS)
+#pragma unroll
+  for (int j = 0; j < 2; j++)
+#pragma unroll
+    for (int i = 0; i < 4; i++) scores[j][i] += odd[j][i];
+#endif
+}
+
+__device__ __forceinline__ void add_values(float (&sums)[N_TILES][4], const u32 (&weights)[4], const u8* values) {
+  const int lane = threadIdx.x & 31;
+  const u32 address = shared_address(values) + (lane & 15) * ROW_STRIDE + (lane >> 4) * 16;
+#pragma unroll
+  for (int chunk = 0; chunk < CHUNKS; chunk += 2) {
+    u32 b[4] = {};
+    if (chunk + 1 < CHUNKS)
+      ldmatrix_x4_trans(b, address + chunk * 16);
+    else
+      ldmatrix_x2_trans(b[0], b[1], shared_address(values) + (lane & 15) * ROW_STRIDE + chunk * 16);
+#if defined(KV_E4M3)
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      if (chunk + i >= CHUNKS) continue;
+      // Bytes of two keys by two columns: the columns part, so that each register is one column's two keys.
+      const u32 upper = __byte_perm(b[2 * i], 0, 0x3120), lower = __byte_perm(b[2 * i + 1], 0, 0x3120);
+      const int j = 2 * (chunk + i);
+      MMA(sums[j], weights, e4m3x2_to_f16x2((u16)upper), e4m3x2_to_f16x2((u16)lower));
+      MMA(sums[j + 1], weights, e4m3x2_to_f16x2((u16)(upper >> 16)), e4m3x2_to_f16x2((u16)(lower >> 16)));
+    }
+#else
+    MMA(sums[chunk], weights, b[0], b[1]);
+    MMA(sums[chunk + 1], weights, b[2], b[3]);
+#endif
+  }
+}
