@@ -118,6 +118,7 @@ export interface GgmlBase {
   allocateContext(context: Address, bufferType: Address): Address | null;
   bufferFree(buffer: Address): void;
   bufferSize(buffer: Address): number;
+  bufferBase(buffer: Address): Address | null;
   tensorSet(tensor: Address, data: Pointer, offset: number, size: number): void;
   tensorGet(tensor: Address, data: Pointer, offset: number, size: number): void;
   deviceRegistry(device: Address): Address | null;
@@ -209,6 +210,7 @@ export const BASE_SIGNATURES: SignatureTable<GgmlBase> = {
   quantizeChunk: ["ggml_quantize_chunk", "size_t", "int void* void* int64_t int64_t int64_t void*"],
   allocateContext: ["ggml_backend_alloc_ctx_tensors_from_buft", "void*", "void* void*"],
   bufferFree: ["ggml_backend_buffer_free", "void", "void*"],
+  bufferBase: ["ggml_backend_buffer_get_base", "void*", "void*"],
   bufferSize: ["ggml_backend_buffer_get_size", "size_t", "void*"],
   tensorSet: ["ggml_backend_tensor_set", "void", "void* void* size_t size_t"],
   tensorGet: ["ggml_backend_tensor_get", "void", "void* void* size_t size_t"],

@@ -1,6 +1,7 @@
 /** Tensors that outlive a graph: weights and caches. Owns their memory; does not know what they mean. */
 import type { Address } from "../../native/ffi.ts";
 import { expectAddress, GGML_TYPES } from "../../native/ggml.ts";
+import { adviseHugePages } from "../../native/huge-pages.ts";
 import type { CpuDevice } from "./cpu-device.ts";
 import { byteSize, type CpuTensor, type CpuType, expectWholeBlocks } from "./cpu-tensor.ts";
 
@@ -36,6 +37,8 @@ export class CpuBuffer {
     }
     this.#memory = memory;
     this.numBytes = base.bufferSize(memory);
+    const address = base.bufferBase(memory);
+    if (address !== null) adviseHugePages(address, this.numBytes);
   }
 
   /** Copies `data` to the bytes of `tensor` that begin at `byteOffset`. */
