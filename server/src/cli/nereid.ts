@@ -19,6 +19,13 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
     },
   ],
   [
+    "download",
+    {
+      summary: "fetch a model from the Hugging Face hub or a mirror",
+      load: async () => (await import("./download.ts")).downloadCommand,
+    },
+  ],
+  [
     "fill-template",
     {
       summary: "fill the placeholders of a config.pbtxt; takes the command line of fill_template.py",
