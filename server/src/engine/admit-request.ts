@@ -43,6 +43,13 @@ function guessAhead(sequence: Sequence): void {
   sequence.numDrafts = count;
 }
 
+/** @throws ServerError when as many wait as may; 0 = any number */
+export function checkQueue(numWaiting: number, maxWaiting: number): void {
+  if (maxWaiting === 0 || numWaiting < maxWaiting) return;
+  const message = `Maximum queue size of ${maxWaiting} has been reached, please try again later`;
+  throw new ServerError("unavailable", message, { reason: "REJECTED" });
+}
+
 /** All beams must fit at once, or they would wait for each other for ever. */
 function checkBeams({ request, maxLength }: Sequence, limits: AdmissionLimits): void {
   const { beamWidth } = request;

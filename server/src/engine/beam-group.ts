@@ -119,6 +119,7 @@ export class BeamGroup {
     const child = new Sequence(leader.request, leader.sink, this.#limits);
     child.group = this;
     child.postProcess = leader.postProcess;
+    child.adapter = leader.adapter;
     this.#all.push(child);
     return child;
   }

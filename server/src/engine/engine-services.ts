@@ -1,5 +1,6 @@
 /** What an engine may be given beside a runner. Each is optional: requests that need a missing one are refused. */
 import type { Tokenizer } from "../formats/tokenizer.ts";
+import type { AdapterLibrary } from "./adapters/adapter-library.ts";
 import type { Guides } from "./guide/guides.ts";
 import type { LogitsPostProcessors } from "./logits-post-processor.ts";
 import type { Drafter } from "./speculation/drafter.ts";
@@ -8,6 +9,8 @@ export interface EngineServices {
   /** Finds stop words in the text; without it they are found by their ids. */
   readonly tokenizer?: Tokenizer | undefined;
   readonly guides?: Guides | undefined;
+  /** The engine closes it. */
+  readonly adapters?: AdapterLibrary | undefined;
   readonly postProcessors?: LogitsPostProcessors | undefined;
   /** Guesses tokens by other means than looking them up. The engine closes it. */
   readonly drafter?: Drafter | undefined;

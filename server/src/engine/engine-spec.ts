@@ -1,5 +1,6 @@
 /** What an engine is built from and what it says about itself once built. Plain data: both cross a process boundary. */
 import type { WeightType } from "../device/cpu/convert-elements.ts";
+import type { AdapterSpec } from "./adapters/adapter-choice.ts";
 import type { EngineConfig } from "./llm-engine.ts";
 
 /** Types in which weights of any checkpoint can be kept. */
@@ -17,6 +18,7 @@ export interface EngineSpec {
   readonly weightType?: WeightType | undefined;
   /** Absolute path of a module that exports `logitsPostProcessors`; its functions run in the engine's process. */
   readonly postProcessorModule?: string | undefined;
+  readonly adapters?: AdapterSpec | undefined;
 }
 
 export interface EngineInfo {

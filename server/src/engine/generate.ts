@@ -2,6 +2,7 @@
  * What one asks of an engine and what it gives back: token ids in, token ids out. Shared by the engine in this process
  * and the one behind a socket. Knows no text, no tensors and no protocol.
  */
+import type { AdapterChoice } from "./adapters/adapter-choice.ts";
 
 /** Why a sequence ended: `end` = an end id came, `stop` = a stop word, `length` = its token limit, `cancelled` = the caller. */
 export type FinishReason = "end" | "stop" | "length" | "cancelled";
@@ -86,6 +87,8 @@ export interface GenerateRequest {
   /** Requests with different salts share no cache blocks. */
   readonly cacheSalt: string;
   readonly promptTable?: PromptTable | undefined;
+  /** Absent = the model as it is. */
+  readonly adapter?: AdapterChoice | undefined;
   /** Guesses of the caller's own at the first tokens of the output; tried once. Not with beams or a guide. */
   readonly draftTokens: Int32Array;
   /** A guess this likely is taken even where another token would have been chosen; 0 = guesses never change the output. */

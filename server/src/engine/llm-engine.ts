@@ -3,7 +3,7 @@
  * tensors, no protocol, and of the device only that it runs steps.
  */
 import { ServerError } from "../core/server-error.ts";
-import { admitRequest } from "./admit-request.ts";
+import { admitRequest, checkQueue } from "./admit-request.ts";
 import type { BeamGroup } from "./beam-group.ts";
 import { checkRequest, logitsBytes, type RequestLimits } from "./check-request.ts";
 import { ChunkQueue } from "./chunk-queue.ts";
@@ -15,6 +15,7 @@ import type { Sequence, SequenceSink } from "./sequence.ts";
 import { createDrafters } from "./speculation/create-drafters.ts";
 import type { Drafter } from "./speculation/drafter.ts";
 import { NO_SPECULATION, type SpeculationConfig } from "./speculation/speculation-config.ts";
+import { prepareSequence } from "./prepare-sequence.ts";
 import { StepBatch } from "./step-batch.ts";
 import { type CapacityPolicy, type StepPlan, StepPlanner } from "./step-planner.ts";
 import type { StepRunner } from "./step-runner.ts";
@@ -59,7 +60,7 @@ export class LlmEngine implements Generator {
   readonly #services: EngineServices;
   /** Each guesses for the sequences that those before it left without. */
   readonly #drafters: readonly Drafter[];
-  /** Sequences whose guide is being prepared: the planner does not know them yet. */
+  /** Sequences whose guide or adapter is being prepared: the planner does not know them yet. */
   readonly #preparing = new Set<Sequence>();
   readonly #logits = new LogitsBudget();
   /** Beam searches whose beams have all offered their scores in this step. */
@@ -113,16 +114,7 @@ export class LlmEngine implements Generator {
   submit(request: GenerateRequest, sink: SequenceSink): Sequence {
     if (this.#closed !== undefined) throw this.#closed;
     checkRequest(request, this.limits);
-    const { maxWaiting } = this.#config;
-    if (maxWaiting > 0 && this.#planner.numWaiting >= maxWaiting) {
-      throw new ServerError(
-        "unavailable",
-        `Maximum queue size of ${maxWaiting} has been reached, please try again later`,
-        {
-          reason: "REJECTED",
-        },
-      );
-    }
+    checkQueue(this.#planner.numWaiting, this.#config.maxWaiting);
     const bytes = logitsBytes(request, this.limits);
     this.#logits.check(bytes);
     const { blockSize, numBlocks } = this.#runner;
@@ -130,8 +122,8 @@ export class LlmEngine implements Generator {
     const sequence = admitRequest(request, sink, limits, this.#services);
     this.#logits.take(sequence, bytes);
     sequence.arrivalNs = nowNs();
-    if (request.guide === undefined) this.#start(sequence);
-    else void this.#prepareGuide(sequence);
+    if (request.guide === undefined && request.adapter === undefined) this.#start(sequence);
+    else void this.#prepare(sequence);
     return sequence;
   }
 
@@ -141,19 +133,17 @@ export class LlmEngine implements Generator {
   }
 
   /** Never rejects. The steps of others go on meanwhile. */
-  async #prepareGuide(sequence: Sequence): Promise<void> {
+  async #prepare(sequence: Sequence): Promise<void> {
+    const isWanted = (): boolean => this.#preparing.has(sequence); // no more once cancelled, or the engine was closed
     this.#preparing.add(sequence);
     try {
-      const { guide } = sequence.request;
-      if (guide !== undefined) sequence.guide = await this.#services.guides?.open(guide, sequence.endIds);
+      await prepareSequence(sequence, this.#services, isWanted);
     } catch (error) {
-      this.#logits.giveBack(sequence);
-      if (this.#preparing.delete(sequence)) sequence.sink.failed(ServerError.from(error));
+      if (isWanted()) this.#failOne(sequence, error);
       this.#onTurn();
       return;
     }
     if (this.#preparing.delete(sequence)) this.#start(sequence);
-    else sequence.guide?.close(); // it was cancelled, or the engine was closed
   }
 
   /** Ends a sequence by the end of the step in flight; its blocks are free then. */
@@ -188,6 +178,7 @@ export class LlmEngine implements Generator {
     await this.#loop;
     this.#failAll(this.#closed);
     await this.#services.guides?.close();
+    this.#services.adapters?.close();
     for (const drafter of this.#drafters) await drafter.close?.();
     await this.#runner.close();
   }
@@ -298,7 +289,7 @@ export class LlmEngine implements Generator {
   #advance(group: BeamGroup, now: number): void {
     if (group.isOver || group.leader.cancelled || !group.advance(this.#planner, now)) return;
     const { reason, usage } = group.finish(this.#planner);
-    this.#logits.giveBack(group.leader);
+    this.#giveBack(group.leader);
     this.#countTokens(usage);
     group.leader.sink.finished(reason, usage);
   }
@@ -313,11 +304,18 @@ export class LlmEngine implements Generator {
   /** With all the beams it belongs to. */
   #remove(sequence: Sequence): void {
     this.#preparing.delete(sequence);
-    this.#logits.giveBack(sequence.group?.leader ?? sequence);
+    this.#giveBack(sequence.group?.leader ?? sequence);
     if (sequence.group === undefined) this.#planner.remove(sequence);
     else sequence.group.remove(this.#planner);
     sequence.guide?.close();
     for (const drafter of this.#drafters) drafter.forget?.(sequence);
+  }
+
+  #giveBack(sequence: Sequence): void {
+    this.#logits.giveBack(sequence);
+    const { adapter } = sequence;
+    sequence.adapter = undefined;
+    if (adapter !== undefined) this.#services.adapters?.release(adapter);
   }
 
   #countTokens(usage: Usage): void {

@@ -5,6 +5,7 @@
  *X */
 import { randomBytes } from "node:crypto";
 import type { ServerError } from "../core/server-error.ts";
+import type { HeldAdapter } from "./adapters/adapter-cache.ts";
 import type { BeamGroup } from "./beam-group.ts";
 import type { BeamResult, FinishReason, GeneratedExtras, GenerateRequest, Usage } from "./generate.ts";
 import type { GuideSession } from "./guide/guides.ts";
@@ -33,7 +34,8 @@ export interface SequenceLimits {
 }
 
 export class Sequence {
-  readonly request: GenerateRequest;
+  /** Becomes another before the planner sees it, when an adapter changes what its cache blocks hold. */
+  request: GenerateRequest;
   readonly sink: SequenceSink;
   readonly promptLength: number;
   /** The length at which it ends at the latest. */
@@ -72,6 +74,7 @@ export class Sequence {
   /** Ids that end it: those of the request, or of the tokenizer where a guide needs one. */
   endIds: Int32Array;
   guide: GuideSession | undefined;
+  adapter: HeldAdapter | undefined;
   stopTexts: StopTexts | undefined;
   postProcess: LogitsPostProcessor | undefined;
   arrivalNs = 0;

@@ -38,7 +38,8 @@ export class StepBatch {
       const length = plan.queryLengths[i] ?? 0;
       if (sequence === undefined) break;
       const contextLength = sequence.numComputed + length;
-      sequences.push({ queryStart: at, queryLength: length, contextLength, blockTable: sequence.blockTable });
+      const { blockTable, adapter } = sequence;
+      sequences.push({ queryStart: at, queryLength: length, contextLength, blockTable, adapter: adapter?.id });
       this.#writeTokens(sequence, length, at);
       const promptRows = this.#writePromptRows(sequence, length, at, numRows);
       this.promptRows.push(promptRows);

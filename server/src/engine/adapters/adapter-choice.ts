@@ -19,3 +19,6 @@ export interface AdapterSpec {
   readonly maxBytes: number;
   readonly maxRank: number;
 }
+
+/** None but what requests bring; the sizes are upstream's. */
+export const DEFAULT_ADAPTERS: AdapterSpec = Object.freeze({ folders: [], maxBytes: 2 ** 30, maxRank: 64 });

@@ -4,17 +4,33 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { ServerError } from "../../core/server-error.ts";
 import { loadTokenizer } from "../../formats/tokenizer-files.ts";
+import { DEFAULT_ADAPTERS } from "../adapters/adapter-choice.ts";
+import { AdapterLibrary } from "../adapters/adapter-library.ts";
 import type { EngineServices } from "../engine-services.ts";
 import type { EngineSpec } from "../engine-spec.ts";
 import { GrammarGuides } from "../guide/grammar-guides.ts";
 import { type LogitsPostProcessor, type LogitsPostProcessors, NO_POST_PROCESSORS } from "../logits-post-processor.ts";
+import type { StepRunner } from "../step-runner.ts";
 
-/** @throws ServerError when there is a tokenizer or a module, and it cannot be used */
-export async function loadServices(spec: EngineSpec, vocabSize: number): Promise<EngineServices> {
+type ServedRunner = Pick<StepRunner, "vocabSize" | "adapters">;
+
+/** @throws ServerError when there is a tokenizer, a module or an adapter, and it cannot be used */
+export async function loadServices(spec: EngineSpec, runner: ServedRunner): Promise<EngineServices> {
+  const { vocabSize } = runner;
   const postProcessors = await loadPostProcessors(spec.postProcessorModule);
-  if (!existsSync(join(spec.modelDir, "tokenizer.json"))) return { postProcessors };
+  const adapters = await openAdapters(spec, runner);
+  if (!existsSync(join(spec.modelDir, "tokenizer.json"))) return { postProcessors, adapters };
   const tokenizer = await loadTokenizer(spec.modelDir);
-  return { postProcessors, tokenizer, guides: new GrammarGuides({ tokenizerDir: spec.modelDir, vocabSize }) };
+  return { postProcessors, adapters, tokenizer, guides: new GrammarGuides({ tokenizerDir: spec.modelDir, vocabSize }) };
+}
+
+/** Without a word on adapters, requests may still bring theirs. */
+async function openAdapters(spec: EngineSpec, { adapters }: ServedRunner): Promise<AdapterLibrary | undefined> {
+  if (adapters !== undefined) return AdapterLibrary.open(adapters, spec.adapters ?? DEFAULT_ADAPTERS);
+  if (spec.adapters === undefined) return undefined;
+  const { folders, root, prefetch } = spec.adapters;
+  if (folders.length === 0 && root === undefined && prefetch === undefined) return undefined;
+  throw new ServerError("unsupported", "LoRA adapters are set, which this device does not have");
 }
 
 async function loadPostProcessors(path: string | undefined): Promise<LogitsPostProcessors> {

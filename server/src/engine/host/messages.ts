@@ -3,6 +3,7 @@
  * failed) carry JSON; requests and steps are flat. Endianness is the machine's: both ends run on the same one.
  */
 import type { EarlyStopping, FinishReason, GenerateRequest, Guide } from "../generate.ts";
+import { readAdapter, writeAdapter } from "./adapter-frames.ts";
 import type { FrameReader, FrameWriter } from "./frame.ts";
 
 /** From the server: load, submit, cancel, close. From the host: ready, load failed, step. */
@@ -25,6 +26,7 @@ const PROMPT_LOG_PROBS = 16;
 const CONTEXT_LOGITS = 32;
 const GENERATION_LOGITS = 64;
 const GUIDE = 128;
+const ADAPTER = 1024;
 
 export function writeRequest(writer: FrameWriter, request: GenerateRequest): void {
   const { seed, logitBias, promptTable, guide } = request;
@@ -68,6 +70,7 @@ export function writeRequest(writer: FrameWriter, request: GenerateRequest): voi
     writer.floats(promptTable.values);
   }
   if (guide !== undefined) writer.text(JSON.stringify(guide));
+  if (request.adapter !== undefined) writeAdapter(writer, request.adapter);
 }
 
 function flagsOf(request: GenerateRequest): number {
@@ -79,6 +82,7 @@ function flagsOf(request: GenerateRequest): number {
   if (request.logitBias !== undefined) flags |= LOGIT_BIAS;
   if (request.promptTable !== undefined) flags |= PROMPT_TABLE;
   if (request.guide !== undefined) flags |= GUIDE;
+  if (request.adapter !== undefined) flags |= ADAPTER;
   return flags;
 }
 
@@ -124,7 +128,8 @@ export function readRequest(reader: FrameReader): GenerateRequest {
   const logitBias = (flags & LOGIT_BIAS) === 0 ? undefined : reader.floats();
   const promptTable = (flags & PROMPT_TABLE) === 0 ? undefined : { numRows: reader.int(), values: reader.floats() };
   const guide = (flags & GUIDE) === 0 ? undefined : (JSON.parse(reader.text()) as Guide);
-  return { ...request, seed, logitBias, promptTable, guide };
+  const adapter = (flags & ADAPTER) === 0 ? undefined : readAdapter(reader);
+  return { ...request, seed, logitBias, promptTable, guide, adapter };
 }
 
 function readSeed(reader: FrameReader): bigint {

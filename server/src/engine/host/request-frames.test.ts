@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { AdapterChoice } from "../adapters/adapter-choice.ts";
 import { ServerError } from "../../core/server-error.ts";
 import { ZERO_STATS } from "../engine-stats.ts";
 import { type BeamResult, type GenerateRequest, NEUTRAL_REQUEST } from "../generate.ts";
@@ -58,19 +59,32 @@ test("readRequest() gives back every field that writeRequest() wrote", () => {
     guide: { type: "regex", text: "é+" },
     logitsPostProcessor: "mine",
     cacheSalt: "salt",
+    adapter: { kind: "name", text: "a" },
     draftTokens: Int32Array.of(9, 1),
     draftAcceptanceThreshold: 0.75,
     maxDraftTokens: 6,
     promptTable: { numRows: 1, values: Float32Array.of(1, 2) },
   };
   assert.deepEqual(throughFrame(everything), everything);
-  const absent = { seed: undefined, logitBias: undefined, promptTable: undefined, guide: undefined };
+  const absent = { seed: undefined, logitBias: undefined, promptTable: undefined, guide: undefined, adapter: undefined };
   assert.deepEqual(throughFrame(NEUTRAL_REQUEST), { ...NEUTRAL_REQUEST, ...absent });
   for (const flag of ["logProbs", "promptLogProbs", "contextLogits", "generationLogits"] as const) {
     const one = { ...NEUTRAL_REQUEST, ...absent, [flag]: true };
     assert.deepEqual(throughFrame(one), one);
   }
 });
+
+const ADAPTERS: readonly AdapterChoice[] = [
+  { kind: "name", text: "français" },
+  { kind: "path", text: "/adapters/a" },
+  { kind: "task", id: 2n ** 64n - 1n, matrices: undefined },
+  { kind: "task", id: 7n, matrices: { numRows: 1, weights: Float32Array.of(0.5, -1), config: Int32Array.of(0, 1, 2) } },
+];
+for (const adapter of ADAPTERS) {
+  test(`readRequest() gives the adapter ${adapter.kind} that writeRequest() wrote`, () => {
+    assert.deepEqual(throughFrame({ ...NEUTRAL_REQUEST, adapter }).adapter, adapter);
+  });
+}
 
 test("deliverReport() hands each request its own tokens, lists, beams and end, and skips those nobody knows", () => {
   const report = new StepReport();

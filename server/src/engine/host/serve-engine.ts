@@ -65,7 +65,7 @@ class EngineServer {
 
   async #load(spec: EngineSpec): Promise<void> {
     const runner = await this.#options.createRunner(spec);
-    const services = await loadServices(spec, runner.vocabSize).catch(async (error: unknown) => {
+    const services = await loadServices(spec, runner).catch(async (error: unknown) => {
       await runner.close();
       throw error;
     });
