@@ -9,7 +9,7 @@ import type { Backend, BackendModel, InstanceSpec, ModelInstance, ModelSource } 
 import { LlmInstance, StoppableRequests } from "./llm-instance.ts";
 import { registerLlmMetrics } from "./llm-metrics.ts";
 import { type LlmSettings, parseLlmSettings } from "./llm-settings.ts";
-import { TokenHistogram } from "./token-histogram.ts";
+import { RequestFigures } from "./request-figures.ts";
 
 /** How engine hosts are started, where it differs from this program's own host role. */
 export type HostSettings = Pick<EngineHostOptions, "entry" | "env" | "firstBackoffMs">;
@@ -33,7 +33,7 @@ class LlmModel implements BackendModel {
   readonly #host: HostSettings;
   readonly #engines = new Set<EngineHost>();
   readonly #stoppable = new StoppableRequests();
-  readonly #lengths = { input: new TokenHistogram(), output: new TokenHistogram() };
+  readonly #figures = new RequestFigures();
   readonly #metrics: Disposable[];
 
   constructor(source: ModelSource, settings: LlmSettings, modelDir: string, host: HostSettings) {
@@ -41,7 +41,7 @@ class LlmModel implements BackendModel {
     this.#settings = settings;
     this.#modelDir = modelDir;
     this.#host = host;
-    this.#metrics = registerLlmMetrics(source.metrics, source, () => this.#stats(), this.#lengths);
+    this.#metrics = registerLlmMetrics(source.metrics, source, () => this.#stats(), this.#figures);
   }
 
   async createInstance(spec: InstanceSpec): Promise<ModelInstance> {
@@ -58,6 +58,7 @@ class LlmModel implements BackendModel {
         postProcessorModule,
       },
       log: this.#source.log,
+      observer: this.#figures,
     });
     this.#engines.add(engine);
     return new LlmInstance({
@@ -66,10 +67,6 @@ class LlmModel implements BackendModel {
       settings: this.#settings,
       engine,
       stoppable: this.#stoppable,
-      onUsage: ({ promptTokens, outputTokens }) => {
-        this.#lengths.input.observe(promptTokens);
-        this.#lengths.output.observe(outputTokens);
-      },
     });
   }
 

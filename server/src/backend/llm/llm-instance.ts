@@ -11,7 +11,6 @@ import {
   type GeneratedChunk,
   type GeneratedExtras,
   type Generator,
-  type Usage,
 } from "../../engine/generate.ts";
 import { EXTRA_KINDS, ExtrasBuffer } from "../../engine/generated-extras.ts";
 import type { BackendRequest, Batch, ModelInstance } from "../backend.ts";
@@ -30,7 +29,6 @@ export interface LlmInstanceOptions {
   readonly config: ModelConfig;
   readonly settings: LlmSettings;
   readonly engine: InstanceEngine;
-  readonly onUsage: (usage: Usage) => void;
   /** Requests that can be stopped by id, shared by the instances of a model. */
   readonly stoppable: StoppableRequests;
 }
@@ -142,12 +140,11 @@ export class LlmInstance implements ModelInstance {
     signal: AbortSignal,
     outcome: { numLeft: number },
   ): Promise<RowOutput> {
-    const { engine, settings, onUsage } = this.#options;
+    const { engine, settings } = this.#options;
     const { row } = job;
     const seed = seedOf(row.generate.seed, job.sequenceIndex);
     const chunks: GeneratedChunk[] = [];
     for await (const chunk of engine.generate({ ...row.generate, seed, signal })) {
-      if (chunk.usage !== undefined) onUsage(chunk.usage);
       chunks.push(chunk);
       if (row.isStreaming) await this.#stream(request, job, chunk, outcome);
     }

@@ -1,12 +1,19 @@
-/** The metric families of an LLM model, by TensorRT-LLM's names. Reads the engines' figures when somebody scrapes. */
-import type { EngineStats } from "../../engine/engine-stats.ts";
+/**
+ * The metric families of an LLM model, by TensorRT-LLM's names and by those of others. Reads the engines' figures when
+ * somebody scrapes.
+ */
+import { type EngineStats, ZERO_STATS } from "../../engine/engine-stats.ts";
+import type { Histogram } from "../../observe/histogram.ts";
 import type { MetricFamily } from "../../observe/metrics.ts";
 import type { BackendMetrics } from "../backend.ts";
-import type { TokenHistogram } from "./token-histogram.ts";
+import type { RequestFigures } from "./request-figures.ts";
+import { vllmFamilies } from "./vllm-metrics.ts";
 
 interface Series {
   readonly name: string;
   readonly help: string;
+  /** A gauge where nothing else is said. */
+  readonly type?: "counter";
   readonly label: string;
   readonly values: Readonly<Record<string, (stats: Readonly<EngineStats>) => number>>;
 }
@@ -55,10 +62,27 @@ const SERIES: readonly Series[] = [
     },
   },
   {
+    name: "nv_trt_llm_v1_metrics",
+    help: "TRT LLM v1-specific metrics",
+    label: "v1_specific_metric",
+    values: {
+      total_context_tokens: (s) => s.contextTokens,
+      total_generation_tokens: (s) => s.generating,
+      empty_generation_slots: (s) => s.maxRequests - s.scheduled,
+    },
+  },
+  {
     name: "nv_trt_llm_general_metrics",
     help: "General TRT LLM metrics",
     label: "general_type",
     values: { timestamp: (s) => s.timestampUs, iteration_counter: (s) => s.iteration },
+  },
+  {
+    name: "nv_trt_llm_disaggregated_serving_metrics",
+    help: "TRT LLM disaggregated serving metrics",
+    type: "counter",
+    label: "disaggregated_serving_type",
+    values: { kv_cache_transfer_ms: () => 0, request_count: () => 0 },
   },
 ];
 
@@ -67,24 +91,34 @@ export function registerLlmMetrics(
   metrics: BackendMetrics,
   model: { readonly name: string; readonly version: number },
   engines: () => Iterable<Readonly<EngineStats>>,
-  lengths: { readonly input: TokenHistogram; readonly output: TokenHistogram },
+  figures: RequestFigures,
 ): Disposable[] {
   const own = { model: model.name, version: String(model.version) };
-  return [
-    ...SERIES.map((series) => metrics.register(family(series, own, engines))),
-    metrics.register({
-      name: "nv_llm_input_token_len",
-      help: "TRT LLM response metrics",
-      type: "histogram",
-      collect: () => lengths.input.samples({ response_metric_type: "total_input_tokens", ...own }),
+  const lengths = { help: "TRT LLM response metrics", label: "response_metric_type" };
+  const families = [
+    ...SERIES.map((series) => family(series, own, engines)),
+    histogram("nv_llm_input_token_len", lengths.help, figures.inputTokens, {
+      [lengths.label]: "total_input_tokens",
+      ...own,
     }),
-    metrics.register({
-      name: "nv_llm_output_token_len",
-      help: "TRT LLM response metrics",
-      type: "histogram",
-      collect: () => lengths.output.samples({ response_metric_type: "total_output_tokens", ...own }),
+    histogram("nv_llm_output_token_len", lengths.help, figures.outputTokens, {
+      [lengths.label]: "total_output_tokens",
+      ...own,
     }),
+    histogram("nv_llm_time_to_first_token_seconds", "Time to the first token of a request", figures.firstTokenS, own),
+    histogram("nv_llm_inter_token_latency_seconds", "Time between two tokens of a request", figures.nextTokenS, own),
+    ...vllmFamilies({ model_name: model.name, version: own.version }, () => total(engines()), figures),
   ];
+  return families.map((each) => metrics.register(each));
+}
+
+function histogram(
+  name: string,
+  help: string,
+  values: Histogram,
+  labels: Readonly<Record<string, string>>,
+): MetricFamily {
+  return { name, help, type: "histogram", collect: () => values.samples(labels) };
 }
 
 function family(
@@ -95,13 +129,26 @@ function family(
   return {
     name: series.name,
     help: series.help,
-    type: "gauge",
+    type: series.type ?? "gauge",
     *collect() {
-      const all = [...engines()];
+      const stats = total(engines());
       for (const [value, read] of Object.entries(series.values)) {
-        const sum = all.reduce((total, stats) => total + read(stats), 0);
-        yield { labels: { ...own, [series.label]: value }, value: sum };
+        yield { labels: { ...own, [series.label]: value }, value: read(stats) };
       }
     },
   };
+}
+
+/** What does not add up over engines: each has the same, or the latest counts. */
+const NOT_SUMMED: ReadonlySet<string> = new Set(["tokensPerBlock", "timestampUs"] satisfies (keyof EngineStats)[]);
+const FIELDS = Object.keys(ZERO_STATS) as readonly (keyof EngineStats)[];
+
+function total(engines: Iterable<Readonly<EngineStats>>): EngineStats {
+  const sum: EngineStats = { ...ZERO_STATS };
+  for (const stats of engines) {
+    for (const field of FIELDS) {
+      sum[field] = NOT_SUMMED.has(field) ? Math.max(sum[field], stats[field]) : sum[field] + stats[field];
+    }
+  }
+  return sum;
 }

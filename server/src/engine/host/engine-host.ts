@@ -11,6 +11,7 @@ import { ChunkQueue } from "../chunk-queue.ts";
 import type { EngineInfo, EngineSpec } from "../engine-spec.ts";
 import { type EngineStats, ZERO_STATS } from "../engine-stats.ts";
 import type { GeneratedChunk, GenerateRequest, Generator } from "../generate.ts";
+import type { GenerationObserver } from "../generation-observer.ts";
 import { type FrameReader, FrameWriter } from "./frame.ts";
 import { HostProcess } from "./host-process.ts";
 import { CANCEL, CLOSE, LOAD, LOAD_FAILED, READY, STEP, SUBMIT, writeRequest } from "./messages.ts";
@@ -22,6 +23,7 @@ export interface EngineHostOptions {
   readonly name: string;
   readonly spec: EngineSpec;
   readonly log: Logger;
+  readonly observer?: GenerationObserver;
   /** The program of the host role; this program's own by default. */
   readonly entry?: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -42,7 +44,7 @@ const MAX_ATTEMPTS = 3;
 type State = "starting" | "ready" | "pausing" | "closed";
 
 export class EngineHost implements Generator {
-  readonly #options: Required<Omit<EngineHostOptions, "env" | "entry">> & EngineHostOptions;
+  readonly #options: Required<Omit<EngineHostOptions, "env" | "entry" | "observer">> & EngineHostOptions;
   readonly #entry: string;
   readonly #pending = new Map<number, PendingRequest>();
   readonly #writer = new FrameWriter();
@@ -131,7 +133,7 @@ export class EngineHost implements Generator {
     }
     checkRequest(request, this.info);
     const id = this.#nextId++;
-    const pending = new PendingRequest(request, queue, () => this.#pending.delete(id));
+    const pending = new PendingRequest(request, queue, () => this.#pending.delete(id), this.#options.observer);
     if (request.signal?.aborted === true) {
       pending.endUnused();
       return;

@@ -2,6 +2,7 @@
 import type { ServerError } from "../../core/server-error.ts";
 import type { ChunkQueue } from "../chunk-queue.ts";
 import type { BeamResult, FinishReason, GeneratedExtras, GenerateRequest, Usage } from "../generate.ts";
+import { type GenerationObserver, NO_OBSERVER } from "../generation-observer.ts";
 import { nowNs } from "../llm-engine.ts";
 import type { SequenceSink } from "../sequence.ts";
 
@@ -9,17 +10,27 @@ export class PendingRequest implements SequenceSink {
   readonly request: GenerateRequest;
   readonly #queue: ChunkQueue;
   readonly #onOver: () => void;
+  readonly #observer: GenerationObserver;
   readonly #arrivalNs: number = nowNs();
+  readonly #arrivalMs: number = performance.now();
+  /** 0 = no token yet. */
+  #lastTokenMs = 0;
   /** A host has begun to compute it: its death costs this request. */
   isStarted = false;
   isCancelled = false;
   /** Hosts that it was given to. */
   attempts = 0;
 
-  constructor(request: GenerateRequest, queue: ChunkQueue, onOver: () => void) {
+  constructor(
+    request: GenerateRequest,
+    queue: ChunkQueue,
+    onOver: () => void,
+    observer: GenerationObserver = NO_OBSERVER,
+  ) {
     this.request = request;
     this.#queue = queue;
     this.#onOver = onOver;
+    this.#observer = observer;
   }
 
   started(): void {
@@ -27,6 +38,7 @@ export class PendingRequest implements SequenceSink {
   }
 
   token(tokenId: number, logProb: number): void {
+    this.#noteTokens();
     this.#queue.token(tokenId, logProb);
   }
 
@@ -35,17 +47,27 @@ export class PendingRequest implements SequenceSink {
   }
 
   beams(results: readonly BeamResult[]): void {
+    if (this.#lastTokenMs === 0) this.#noteTokens();
     this.#queue.beams(results);
   }
 
   finished(reason: FinishReason, usage: Usage): void {
     this.#onOver();
+    this.#observer.finished(reason, usage, performance.now() - this.#arrivalMs);
     this.#queue.finished(reason, usage);
   }
 
   failed(error: ServerError): void {
     this.#onOver();
+    this.#observer.failed();
     this.#queue.failed(error);
+  }
+
+  #noteTokens(): void {
+    const nowMs = performance.now();
+    if (this.#lastTokenMs === 0) this.#observer.firstToken(nowMs - this.#arrivalMs);
+    else this.#observer.nextToken(nowMs - this.#lastTokenMs);
+    this.#lastTokenMs = nowMs;
   }
 
   /** Ends a request that no host has begun. */
