@@ -1,0 +1,33 @@
+/** A tensor in the memory of a device, and the layout of many of them in one allocation. Knows no model. */
+import type { DevicePointer } from "./kernel-stream.ts";
+
+export type CudaType = "f32" | "bf16" | "e4m3" | "i8" | "i32";
+
+export const CUDA_TYPE_BYTES: Readonly<Record<CudaType, number>> = { f32: 4, bf16: 2, e4m3: 1, i8: 1, i32: 4 };
+
+export interface CudaTensor {
+  readonly address: DevicePointer;
+  readonly type: CudaType;
+  /** Outermost first; rows lie one behind the other. */
+  readonly shape: readonly number[];
+  /** f32 [rows]: what the codes of each row of an 8-bit matrix are multiplied by. */
+  readonly scales?: DevicePointer | undefined;
+}
+
+/** Of every tensor of an arena: what vector loads and the tensor maps of the copy engine ask for, and then some. */
+const ALIGNMENT = 256;
+
+export function tensorBytes(type: CudaType, shape: readonly number[]): number {
+  return CUDA_TYPE_BYTES[type] * shape.reduce((product, size) => product * size, 1);
+}
+
+/** Where each of the sizes begins when they lie one behind the other, and where all end. */
+export function layOut(sizes: readonly number[]): { readonly offsets: readonly number[]; readonly numBytes: number } {
+  let end = 0;
+  const offsets = sizes.map((size) => {
+    const offset = end;
+    end = Math.ceil((offset + size) / ALIGNMENT) * ALIGNMENT;
+    return offset;
+  });
+  return { offsets, numBytes: end };
+}

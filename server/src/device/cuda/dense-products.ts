@@ -1,0 +1,93 @@
+/**
+ * Products with weight matrices through cuBLASLt. For each shape it measures the algorithms that the library suggests and
+ * keeps the fastest. The number of rows is rounded up, so that few shapes cover all steps: what lies behind the rows asked
+ * for must be there, and is overwritten. It knows no layer.
+ */
+import type { MatmulAlgorithm, MatmulPlan, MatmulPointers, MatmulShape } from "../../native/cublaslt.ts";
+import type { CudaDevice } from "./cuda-device.ts";
+import type { CudaBuffer } from "./cuda-memory.ts";
+import { type AlgorithmTimer, measureAlgorithms } from "./measure-algorithms.ts";
+
+export interface Product extends MatmulShape, MatmulPointers {}
+
+/** What a forward pass needs: tests put a recorder in its place. */
+export interface Products {
+  /** y = x . weight^T + bias for `rows` rows; `x` and `y` have room for `productRows(rows)`. */
+  run(product: Product): void;
+}
+
+/** As the library's documentation advises for its fastest algorithms. */
+export const PRODUCT_WORKSPACE_BYTES: number = 64 << 20;
+const MAX_ALGORITHMS = 12;
+/** 8-bit products take whole groups of rows only. */
+const MIN_QUANTIZED_ROWS = 16;
+
+/** Rows that a product with `rows` rows is computed with. */
+export function productRows(rows: number, isQuantized = false): number {
+  if (isQuantized && rows <= MIN_QUANTIZED_ROWS) return MIN_QUANTIZED_ROWS;
+  if (rows <= 8) return 2 ** Math.ceil(Math.log2(Math.max(1, rows)));
+  return Math.ceil(rows / rowStep(rows)) * rowStep(rows);
+}
+
+/** Steps grow with the size, so that at most a sixth of the work is for nothing. */
+function rowStep(rows: number): number {
+  if (rows <= 64) return 8;
+  if (rows <= 256) return 32;
+  return rows <= 1024 ? 64 : 128;
+}
+
+interface Chosen {
+  readonly plan: MatmulPlan;
+  readonly algorithm: MatmulAlgorithm;
+}
+
+export class DenseProducts implements Products {
+  /** The time of what was chosen, by shape, for reports. */
+  readonly measuredUs: Map<string, { readonly bestUs: number; readonly firstUs: number; readonly count: number }>;
+  readonly #device: CudaDevice;
+  readonly #workspace: CudaBuffer;
+  readonly #timer: AlgorithmTimer;
+  readonly #chosen = new Map<string, Chosen>();
+
+  constructor(device: CudaDevice, timer: AlgorithmTimer) {
+    this.#device = device;
+    this.#timer = timer;
+    this.#workspace = device.allocate("matrix products", PRODUCT_WORKSPACE_BYTES);
+    this.measuredUs = new Map();
+  }
+
+  /** The first product of a shape measures, and must not be part of a graph. */
+  run(product: Product): void {
+    const rows = productRows(product.rows, product.inputType === "e4m3" || product.inputType === "i8");
+    const { outputs, inputs, inputType, outputType, hasBias, scales } = product;
+    const key = `${rows} ${outputs} ${inputs} ${inputType} ${outputType} ${hasBias} ${scales}`;
+    const known = this.#chosen.get(key);
+    const { plan, algorithm } = known ?? this.#choose(key, { ...shapeOf(product), rows }, product);
+    plan.run(product, algorithm, this.#workspace, this.#device.stream.address);
+  }
+
+  close(): void {
+    for (const { plan } of this.#chosen.values()) plan.close();
+    this.#chosen.clear();
+    this.#workspace.close();
+  }
+
+  #choose(key: string, shape: MatmulShape, pointers: MatmulPointers): Chosen {
+    const plan = this.#device.lt.plan(shape);
+    const algorithms = plan.algorithms(PRODUCT_WORKSPACE_BYTES, MAX_ALGORITHMS);
+    const { address } = this.#device.stream;
+    const results = measureAlgorithms(algorithms, this.#timer, (algorithm) =>
+      plan.run(pointers, algorithm, this.#workspace, address),
+    );
+    const [best] = results.toSorted((a, b) => a.us - b.us);
+    if (best === undefined) throw new Error(`cuBLASLt has no algorithm for ${key}`);
+    this.measuredUs.set(key, { bestUs: best.us, firstUs: results[0]?.us ?? best.us, count: results.length });
+    const chosen = { plan, algorithm: best.algorithm };
+    this.#chosen.set(key, chosen);
+    return chosen;
+  }
+}
+
+function shapeOf({ rows, outputs, inputs, inputType, outputType, hasBias, scales }: Product): MatmulShape {
+  return { rows, outputs, inputs, inputType, outputType, hasBias, scales };
+}

@@ -1,0 +1,91 @@
+/**
+ * How the whole numbers of a step lie side by side in one piece of memory, so that one copy brings them to the device.
+ * Steps of the same sizes have the same layout: a recorded graph finds them where it was recorded. Pure.
+ */
+
+export interface StepSizes {
+  readonly numTokens: number;
+  readonly numSequences: number;
+  /** Entries of each sequence's row of the block table. */
+  readonly maxBlocks: number;
+  readonly numLogitRows: number;
+}
+
+/** Indices of i32 elements. */
+export interface StepLayout {
+  readonly tokenIds: number; // [numTokens]
+  readonly positions: number; // [numTokens]
+  readonly slots: number; // [numTokens]
+  readonly queryStart: number; // [numSequences + 1]
+  readonly contextLengths: number; // [numSequences]
+  readonly logitRows: number; // [numLogitRows]
+  readonly blockTable: number; // [numSequences, maxBlocks]
+  readonly length: number;
+}
+
+/** Kernels may read 16 bytes at a time. */
+const ALIGNMENT = 4;
+
+export function layOutStep({ numTokens, numSequences, maxBlocks, numLogitRows }: StepSizes): StepLayout {
+  let end = 0;
+  const take = (count: number): number => {
+    const start = end;
+    end = Math.ceil((start + count) / ALIGNMENT) * ALIGNMENT;
+    return start;
+  };
+  const tokenIds = take(numTokens);
+  const positions = take(numTokens);
+  const slots = take(numTokens);
+  const queryStart = take(numSequences + 1);
+  const contextLengths = take(numSequences);
+  const logitRows = take(numLogitRows);
+  const blockTable = take(numSequences * maxBlocks);
+  return { tokenIds, positions, slots, queryStart, contextLengths, logitRows, blockTable, length: end };
+}
+
+/** What a step brings; see the contract of step runners. */
+export interface StepNumbers {
+  readonly tokenIds: Int32Array;
+  readonly positions: Int32Array;
+  readonly slots: Int32Array;
+  readonly logitRows: Int32Array;
+  readonly sequences: readonly {
+    readonly queryStart: number;
+    readonly contextLength: number;
+    readonly blockTable: Int32Array;
+  }[];
+}
+
+/** Fills `into`. Rows that only make up the number store nothing, see nothing and give nothing. */
+export function packStep(
+  step: StepNumbers,
+  sizes: StepSizes,
+  layout: StepLayout,
+  blockSize: number,
+  into: Int32Array,
+): void {
+  const { numTokens, numSequences, maxBlocks, numLogitRows } = sizes;
+  const count = step.tokenIds.length;
+  fillTail(into, layout.tokenIds, step.tokenIds, numTokens, 0);
+  fillTail(into, layout.positions, step.positions, numTokens, 0);
+  fillTail(into, layout.slots, step.slots, numTokens, -1);
+  fillTail(into, layout.logitRows, step.logitRows, numLogitRows, 0);
+  for (let i = 0; i < numSequences; i++) {
+    const sequence = step.sequences[i];
+    const padding = i - step.sequences.length;
+    into[layout.queryStart + i] = sequence === undefined ? Math.min(numTokens, count + padding) : sequence.queryStart;
+    into[layout.contextLengths + i] = sequence?.contextLength ?? 0;
+    if (sequence === undefined) continue;
+    const needed = Math.ceil(sequence.contextLength / blockSize);
+    const row = layout.blockTable + i * maxBlocks;
+    into.set(sequence.blockTable.subarray(0, needed), row);
+    // Blocks before the window may be gone: no kernel uses what is there, but one may look.
+    for (let at = row; at < row + needed && (into[at] ?? 0) < 0; at++) into[at] = 0;
+  }
+  into[layout.queryStart + numSequences] = Math.min(numTokens, count + numSequences - step.sequences.length);
+}
+
+function fillTail(into: Int32Array, at: number, values: Int32Array, length: number, tail: number): void {
+  into.set(values, at);
+  into.fill(tail, at + values.length, at + length);
+}

@@ -1,0 +1,106 @@
+/** The attention of a layer on a GPU: projection, norms of heads, rotation, the cache, and who reads it how. */
+import { launchDecodeAttention, launchPrefillAttention } from "../../kernels/attention/attention.cuda.ts";
+import { decodeWorkspaceBytes } from "../../kernels/attention/decode-plan.ts";
+import { launchRopeStore } from "../../kernels/rope-store/rope-store.cuda.ts";
+import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
+import type { DecoderConfig } from "./decoder-config.ts";
+import { type CudaLayerCache, type CudaPass, enqueueProduct, numbersAt } from "./decoder-cuda-pass.ts";
+
+/** What attention needs beside its tensors: counters, which are zero between steps, and partial sums behind them. */
+export interface AttentionScratch {
+  readonly countersBytes: number;
+  readonly numBytes: number;
+}
+
+const ALIGNMENT = 256;
+
+export function attentionScratch(
+  { numHeads, numKvHeads, headDim }: DecoderConfig,
+  maxSequences: number,
+  { arch, numSms }: { readonly arch: string; readonly numSms: number },
+): AttentionScratch {
+  const shape = { numSequences: maxSequences, numHeads, numKvHeads, headDim, isFp8: false };
+  const { counters, partials } = decodeWorkspaceBytes(arch, numSms, shape);
+  const countersBytes = Math.ceil(counters / ALIGNMENT) * ALIGNMENT;
+  return { countersBytes, numBytes: countersBytes + partials };
+}
+
+/** Gives [numTokens, numHeads * headDim]; the keys and values of the step are in the cache then. */
+export function enqueueAttention(pass: CudaPass, index: number, normed: DevicePointer): DevicePointer {
+  const { stream, model, memory, batch } = pass;
+  const { numHeads, numKvHeads, headDim, norm, layers } = model.config;
+  const layer = expectAt(model.weights.layers, index);
+  const { keys, values } = expectAt(model.caches, index);
+  const { rope, window } = expectAt(layers, index);
+  enqueueProduct(pass, normed, layer.qkv, batch.numTokens, memory.qkv);
+  launchRopeStore(stream, {
+    type: model.type,
+    qkv: memory.qkv,
+    positions: numbersAt(batch, "positions"),
+    slots: numbersAt(batch, "slots"),
+    numTokens: batch.numTokens,
+    numHeads,
+    numKvHeads,
+    headDim,
+    rope: rope === undefined ? undefined : expectAt(model.ropes, rope),
+    headNorms: layer.headNorms && { weight: layer.headNorms.address, epsilon: norm.epsilon },
+    q: memory.queries,
+    qRowWidth: numHeads * headDim,
+    keys,
+    values,
+  });
+  enqueueReads(pass, { keys, values }, window);
+  return memory.attended;
+}
+
+/** The sequences in front that add one token each are read for by one kernel, all others by another. */
+function enqueueReads(pass: CudaPass, { keys, values }: CudaLayerCache, window: number | undefined): void {
+  const { stream, model, memory, batch } = pass;
+  const { numHeads, numKvHeads, headDim, attentionScale, attentionSoftCap } = model.config;
+  const shared = {
+    type: model.type,
+    q: memory.queries,
+    qRowWidth: numHeads * headDim,
+    keys,
+    values,
+    out: memory.attended,
+    maxBlocks: batch.maxBlocks,
+    blockSize: model.blockSize,
+    numHeads,
+    numKvHeads,
+    headDim,
+    scale: attentionScale,
+    softCap: attentionSoftCap,
+    window,
+  };
+  const contextLengths = numbersAt(batch, "contextLengths");
+  const blockTables = numbersAt(batch, "blockTable");
+  const { numDecoding, numSequences, maxBlocks } = batch;
+  if (numDecoding > 0) {
+    const counters = memory.attentionScratch;
+    const partials = counters + BigInt(model.attentionCountersBytes);
+    launchDecodeAttention(stream, {
+      ...shared,
+      contextLengths,
+      blockTables,
+      numSequences: numDecoding,
+      counters,
+      partials,
+    });
+  }
+  if (numDecoding === numSequences) return;
+  launchPrefillAttention(stream, {
+    ...shared,
+    contextLengths: contextLengths + BigInt(4 * numDecoding),
+    blockTables: blockTables + BigInt(4 * numDecoding * maxBlocks),
+    queryStarts: numbersAt(batch, "queryStart") + BigInt(4 * numDecoding),
+    numSequences: numSequences - numDecoding,
+    maxQueryLength: batch.maxQueryLength,
+  });
+}
+
+function expectAt<T>(list: readonly T[], index: number): T {
+  const value = list[index];
+  if (value === undefined) throw new Error(`expected an element at ${index} of ${list.length}`);
+  return value;
+}

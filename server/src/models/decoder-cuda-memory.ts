@@ -1,0 +1,87 @@
+/**
+ * What a decoder takes of a GPU's memory, counted before anything is allocated: activations, the paged cache, the numbers of
+ * a step. Pure.
+ */
+import { ELEM_BYTES, type ElemType } from "../../kernels/cuda/launch-args.ts";
+import { layOut } from "../device/cuda/cuda-tensor.ts";
+import { productRows } from "../device/cuda/dense-products.ts";
+import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
+import type { DecoderConfig } from "./decoder-config.ts";
+
+export interface StepBounds {
+  /** Tokens of one step. */
+  readonly maxTokens: number;
+  readonly maxSequences: number;
+  /** Rows of logits made at a time. */
+  readonly maxLogitRows: number;
+}
+
+const PARTS = [
+  "residual",
+  "normed",
+  "branch",
+  "mlpBranch",
+  "keptResidual",
+  "keptNormed",
+  "qkv",
+  "queries",
+  "attended",
+  "gateUp",
+  "activated",
+  "logits",
+  "attentionScratch",
+] as const;
+type Part = (typeof PARTS)[number];
+
+/** Where each is. Rows have room for what products round up to. */
+export type CudaActivations = Readonly<Record<Part, DevicePointer>>;
+
+export interface ActivationsPlan {
+  readonly offsets: Readonly<Record<Part, number>>;
+  readonly numBytes: number;
+}
+
+export function planActivations(
+  config: DecoderConfig,
+  type: ElemType,
+  bounds: StepBounds,
+  attentionScratchBytes: number,
+): ActivationsPlan {
+  const { hiddenSize, numHeads, numKvHeads, headDim, mlp, vocabSize } = config;
+  const rows = productRows(bounds.maxTokens, true) * ELEM_BYTES[type];
+  const inner = mlp.isGated ? 2 * mlp.intermediateSize : mlp.intermediateSize;
+  const sizes: Readonly<Record<Part, number>> = {
+    residual: rows * hiddenSize,
+    normed: rows * hiddenSize,
+    branch: rows * hiddenSize,
+    mlpBranch: rows * hiddenSize,
+    keptResidual: rows * hiddenSize,
+    keptNormed: config.residual === "parallel" ? rows * hiddenSize : 0,
+    qkv: rows * (numHeads + 2 * numKvHeads) * headDim,
+    queries: rows * numHeads * headDim,
+    attended: rows * numHeads * headDim,
+    gateUp: rows * inner,
+    activated: rows * mlp.intermediateSize,
+    logits: productRows(bounds.maxLogitRows, true) * vocabSize * 4,
+    attentionScratch: attentionScratchBytes,
+  };
+  const { offsets, numBytes } = layOut(PARTS.map((part) => sizes[part]));
+  return { offsets: byPart((i) => offsets[i] ?? 0), numBytes };
+}
+
+export function placeActivations({ offsets }: ActivationsPlan, base: DevicePointer): CudaActivations {
+  return byPart((_, part) => base + BigInt(offsets[part]));
+}
+
+/** Bytes that one block takes in the caches of all layers. */
+export function cacheBlockBytes(
+  { numLayers, numKvHeads, headDim }: DecoderConfig,
+  blockSize: number,
+  elementBytes: number,
+): number {
+  return 2 * numLayers * numKvHeads * headDim * blockSize * elementBytes;
+}
+
+function byPart<T>(make: (index: number, part: Part) => T): Readonly<Record<Part, T>> {
+  return Object.fromEntries(PARTS.map((part, i) => [part, make(i, part)])) as Record<Part, T>;
+}

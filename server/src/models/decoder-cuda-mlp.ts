@@ -1,0 +1,26 @@
+/** The MLP of a layer on a GPU. Mixtures of experts are not among what GPUs run yet, and say so. */
+import { launchActivation } from "../../kernels/elementwise/elementwise.cuda.ts";
+import { launchGatedMul } from "../../kernels/gated-mul/gated-mul.cuda.ts";
+import type { CudaTensor } from "../device/cuda/cuda-tensor.ts";
+import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
+import { type CudaPass, enqueueProduct } from "./decoder-cuda-pass.ts";
+import type { ExpertWeights, Mlp } from "./weight-plan.ts";
+
+/** y[numRows, hidden] of x[numRows, hidden]. */
+export function enqueueMlp(
+  pass: CudaPass,
+  weights: Mlp<CudaTensor> | ExpertWeights<CudaTensor>,
+  x: DevicePointer,
+  numRows: number,
+  y: DevicePointer,
+): void {
+  if ("router" in weights) throw new Error("models with experts cannot run on a GPU: serve this one with KIND_CPU");
+  const { stream, model, memory } = pass;
+  const { activation, isGated, intermediateSize: width } = model.config.mlp;
+  const { gateUp, activated: out } = memory;
+  const { type } = model;
+  enqueueProduct(pass, x, weights.in, numRows, gateUp);
+  if (isGated) launchGatedMul(stream, { type, activation, gateUp, out, numRows, width });
+  else launchActivation(stream, { type, activation, x: gateUp, out, count: numRows * width });
+  enqueueProduct(pass, out, weights.out, numRows, y);
+}

@@ -1,0 +1,88 @@
+/** What all parts of a pass over a decoder on a GPU share: the model, the memory, the batch, and products. */
+import type { ElemType } from "../../kernels/cuda/launch-args.ts";
+import type { CudaTensor } from "../device/cuda/cuda-tensor.ts";
+import type { Products } from "../device/cuda/dense-products.ts";
+import type { DevicePointer, KernelStream } from "../device/cuda/kernel-stream.ts";
+import type { StepLayout } from "./cuda-step-layout.ts";
+import type { DecoderConfig } from "./decoder-config.ts";
+import type { CudaActivations } from "./decoder-cuda-memory.ts";
+import type { Linear, ModelWeights } from "./weight-plan.ts";
+
+/** Keys and values of one layer. */
+export interface CudaLayerCache {
+  readonly keys: DevicePointer; // [numSlots, kvHeads * headDim]
+  readonly values: DevicePointer; // likewise
+}
+
+/** How a rope turns, as a table on the device. */
+export interface CudaRope {
+  readonly invFreq: DevicePointer; // f32 [numDims / 2]
+  readonly numDims: number;
+  readonly magnitude: number;
+}
+
+export interface CudaDecoderModel {
+  readonly config: DecoderConfig;
+  readonly type: ElemType;
+  readonly weights: ModelWeights<CudaTensor>;
+  readonly ropes: readonly CudaRope[];
+  readonly caches: readonly CudaLayerCache[];
+  readonly blockSize: number;
+  readonly numBlocks: number;
+  /** Of the counters in front of the scratch memory of attention. */
+  readonly attentionCountersBytes: number;
+}
+
+/** The sizes of a pass and where its numbers are. */
+export interface CudaBatch {
+  readonly numTokens: number;
+  readonly numSequences: number;
+  /** Entries of a row of the block table. */
+  readonly maxBlocks: number;
+  /** Sequences in front that add one token each. */
+  readonly numDecoding: number;
+  /** Of one of the other sequences. */
+  readonly maxQueryLength: number;
+  readonly numLogitRows: number;
+  /** Logits are wanted of every row, in order. */
+  readonly keepsAllRows: boolean;
+  readonly numbers: DevicePointer;
+  readonly layout: StepLayout;
+}
+
+export interface CudaPass {
+  readonly stream: KernelStream;
+  readonly products: Products;
+  readonly model: CudaDecoderModel;
+  readonly memory: CudaActivations;
+  readonly batch: CudaBatch;
+}
+
+/** Address of a part of the step's numbers. */
+export function numbersAt(batch: CudaBatch, part: keyof StepLayout): DevicePointer {
+  return batch.numbers + BigInt(4 * batch.layout[part]);
+}
+
+export function enqueueProduct(
+  { products, model }: CudaPass,
+  x: DevicePointer,
+  { weight, bias }: Linear<CudaTensor>,
+  rows: number,
+  y: DevicePointer,
+  outputType: ElemType = model.type,
+): void {
+  const [outputs = 0, inputs = 0] = weight.shape;
+  products.run({
+    rows,
+    outputs,
+    inputs,
+    inputType: model.type,
+    outputType,
+    hasBias: bias !== undefined,
+    scales: "none",
+    x,
+    weight: weight.address,
+    y,
+    bias: bias?.address,
+  });
+}

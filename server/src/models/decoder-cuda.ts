@@ -1,0 +1,164 @@
+/**
+ * The forward pass of a decoder on a GPU: the order of the kernels and products, and the memory between them. It enqueues
+ * and waits for nothing, so that a pass can be recorded. What the batch means is the engine's affair.
+ */
+import { launchAddNorm } from "../../kernels/add-norm/add-norm.cuda.ts";
+import { ELEM_BYTES } from "../../kernels/cuda/launch-args.ts";
+import { launchAdd, launchSoftCap } from "../../kernels/elementwise/elementwise.cuda.ts";
+import { launchGatherRows } from "../../kernels/gather-rows/gather-rows.cuda.ts";
+import { launchReplaceRows } from "../../kernels/replace-rows/replace-rows.cuda.ts";
+import type { CudaTensor } from "../device/cuda/cuda-tensor.ts";
+import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
+import { enqueueAttention } from "./decoder-cuda-attention.ts";
+import { enqueueMlp } from "./decoder-cuda-mlp.ts";
+import { type CudaPass, enqueueProduct, numbersAt } from "./decoder-cuda-pass.ts";
+import type { LayerWeights, Norm } from "./weight-plan.ts";
+
+/** Rows that take the place of looked-up ones. */
+export interface CudaReplacedRows {
+  readonly rows: DevicePointer; // i32 [count]
+  readonly values: DevicePointer; // [count, hidden]
+  readonly count: number;
+}
+
+/** Looks the tokens up: the first rows of the residual stream. */
+export function enqueueEmbedding({ stream, model, memory, batch }: CudaPass, replaced?: CudaReplacedRows): void {
+  const { config, weights, type } = model;
+  const shared = { type, count: batch.numTokens, width: config.hiddenSize };
+  launchGatherRows(stream, {
+    ...shared,
+    table: weights.embedding.address,
+    numRows: config.vocabSize,
+    ids: numbersAt(batch, "tokenIds"),
+    out: memory.residual,
+    scale: config.embeddingScale,
+  });
+  if (replaced !== undefined) {
+    launchReplaceRows(stream, {
+      type,
+      x: memory.residual,
+      numRows: batch.numTokens,
+      width: config.hiddenSize,
+      ...replaced,
+    });
+  }
+  if (weights.positions === undefined) return;
+  launchGatherRows(stream, {
+    ...shared,
+    table: weights.positions.address,
+    numRows: weights.positions.shape[0] ?? 0,
+    ids: numbersAt(batch, "positions"),
+    out: memory.branch,
+  });
+  const count = batch.numTokens * config.hiddenSize;
+  launchAdd(stream, { type, count, a: memory.residual, b: memory.branch, out: memory.residual });
+}
+
+/** From the rows of the residual stream to the normalized rows that logits are made of; undefined when none are wanted. */
+export function enqueueLayers(pass: CudaPass): DevicePointer | undefined {
+  const { model, memory, batch } = pass;
+  const { layers, norm } = model.weights;
+  const first = layers[0];
+  if (first === undefined) throw new Error("a decoder without layers");
+  let rows: LayerRows = { residual: memory.residual, normed: memory.normed, numRows: batch.numTokens };
+  enqueueNorm(pass, rows, { norm: first.attentionNorm });
+  for (const [i, layer] of layers.entries()) {
+    const isLast = i === layers.length - 1;
+    let attended = enqueueAttention(pass, i, rows.normed);
+    if (isLast && batch.numLogitRows === 0) return undefined;
+    if (isLast && !batch.keepsAllRows) [rows, attended] = keepRows(pass, rows, attended);
+    enqueueLayerRest(pass, layer, rows, attended, layers[i + 1]?.attentionNorm ?? norm);
+  }
+  return rows.normed;
+}
+
+/** Logits of `count` of the rows that `enqueueLayers` gives, from `first` on: f32 [count, vocab]. */
+export function enqueueLogits(
+  pass: CudaPass,
+  rows: DevicePointer,
+  { first, count }: { readonly first: number; readonly count: number },
+  out: DevicePointer,
+): void {
+  const { stream, model } = pass;
+  const { config, weights, type } = model;
+  const x = rows + BigInt(first * config.hiddenSize * ELEM_BYTES[type]);
+  enqueueProduct(pass, x, weights.output, count, out, "f32");
+  if (config.logitSoftCap === undefined) return;
+  launchSoftCap(stream, { type: "f32", x: out, out, count: count * config.vocabSize, cap: config.logitSoftCap });
+}
+
+interface LayerRows {
+  readonly residual: DevicePointer;
+  readonly normed: DevicePointer;
+  readonly numRows: number;
+}
+
+interface NormStep {
+  readonly norm: Norm<CudaTensor>;
+  /** Added to the residual stream before. */
+  readonly branch?: DevicePointer;
+  /** Norm of the branch. */
+  readonly postNorm?: Norm<CudaTensor> | undefined;
+}
+
+function enqueueNorm({ stream, model }: CudaPass, rows: LayerRows, { norm, branch, postNorm }: NormStep): void {
+  const { kind, epsilon } = model.config.norm;
+  if (postNorm !== undefined && kind !== "rms")
+    throw new Error("a norm behind a branch: expected it to be of kind rms");
+  launchAddNorm(stream, {
+    type: model.type,
+    residual: rows.residual,
+    branch,
+    postWeight: postNorm?.weight.address,
+    kind,
+    weight: norm.weight.address,
+    bias: norm.bias?.address,
+    epsilon,
+    out: rows.normed,
+    numRows: rows.numRows,
+    width: model.config.hiddenSize,
+  });
+}
+
+function enqueueLayerRest(
+  pass: CudaPass,
+  layer: LayerWeights<CudaTensor>,
+  rows: LayerRows,
+  attended: DevicePointer,
+  next: Norm<CudaTensor>,
+): void {
+  const { stream, model, memory } = pass;
+  const { branch, mlpBranch } = memory;
+  const { attentionPostNorm, mlpNorm, mlpPostNorm } = layer;
+  enqueueProduct(pass, attended, layer.attentionOut, rows.numRows, branch);
+  if (model.config.residual === "parallel") {
+    if (mlpNorm !== undefined) enqueueNorm(pass, rows, { norm: mlpNorm });
+    enqueueMlp(pass, layer.mlp, rows.normed, rows.numRows, mlpBranch);
+    const count = rows.numRows * model.config.hiddenSize;
+    launchAdd(stream, { type: model.type, count, a: branch, b: mlpBranch, out: branch });
+    enqueueNorm(pass, rows, { norm: next, branch });
+    return;
+  }
+  if (mlpNorm === undefined) throw new Error("a layer without a norm before its MLP");
+  enqueueNorm(pass, rows, { norm: mlpNorm, branch, postNorm: attentionPostNorm });
+  enqueueMlp(pass, layer.mlp, rows.normed, rows.numRows, mlpBranch);
+  enqueueNorm(pass, rows, { norm: next, branch: mlpBranch, postNorm: mlpPostNorm });
+}
+
+/** Only rows that go on to logits pass the rest of the last layer. */
+function keepRows(pass: CudaPass, rows: LayerRows, attended: DevicePointer): [LayerRows, DevicePointer] {
+  const { stream, model, memory, batch } = pass;
+  const { hiddenSize, numHeads, headDim } = model.config;
+  const { type } = model;
+  const keep = (table: DevicePointer, width: number, out: DevicePointer): DevicePointer => {
+    const ids = numbersAt(batch, "logitRows");
+    launchGatherRows(stream, { type, table, ids, out, numRows: batch.numTokens, count: batch.numLogitRows, width });
+    return out;
+  };
+  // Nothing reads the queries any more.
+  const keptAttended = keep(attended, numHeads * headDim, memory.queries);
+  const residual = keep(rows.residual, hiddenSize, memory.keptResidual);
+  const isShared = model.config.residual === "parallel";
+  const normed = isShared ? keep(rows.normed, hiddenSize, memory.keptNormed) : rows.normed;
+  return [{ residual, normed, numRows: batch.numLogitRows }, keptAttended];
+}
