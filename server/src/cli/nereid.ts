@@ -39,6 +39,13 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
       load: async () => (await import("./convert-checkpoint.ts")).convertCheckpointCommand,
     },
   ],
+  [
+    "build",
+    {
+      summary: "build an engine of a checkpoint; takes the flags of trtllm-build",
+      load: async () => (await import("./build.ts")).buildCommand,
+    },
+  ],
 ]);
 
 export async function main(argv: readonly string[]): Promise<void> {

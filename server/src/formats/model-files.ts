@@ -1,10 +1,12 @@
 /**
  * Opens a model whatever it comes as: a folder of Hugging Face, quantized or not, a GGUF file or a folder that holds one,
- * a TensorRT-LLM checkpoint. Gives the config in the words of Hugging Face and the weights under the names there.
+ * a TensorRT-LLM checkpoint, an engine built from one. Gives the config in the words of Hugging Face and the weights under
+ * the names there.
  */
 import { readdirSync, statSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { openEngineFile } from "./engine-file.ts";
 import { openGgufModel } from "./gguf-model.ts";
 import { type HfConfigFiles, readHfConfig } from "./hf-config.ts";
 import { parseQuantizationConfig } from "./quantization-config.ts";
@@ -30,6 +32,11 @@ export async function openModelFiles(path: string): Promise<ModelFiles> {
   }
   const files = await readHfConfig(path);
   const { config, at } = files;
+  const built = engineModel(config);
+  if (built !== undefined) {
+    const parsed = parseTrtllmConfig(built, at.config);
+    return { files: { ...files, config: parsed.model }, tensors: await openEngineFile(join(path, "rank0.engine")) };
+  }
   if (isTrtllmConfig(config)) {
     const parsed = parseTrtllmConfig(config, at.config);
     return { files: { ...files, config: parsed.model }, tensors: await openTrtllmCheckpoint(path, parsed) };
@@ -38,6 +45,13 @@ export async function openModelFiles(path: string): Promise<ModelFiles> {
   if (quantization === undefined) return { files, tensors: await openSafetensors(path) };
   const plain = { ...(config as Readonly<Record<string, unknown>>), quantization_config: undefined };
   return { files: { ...files, config: plain }, tensors: await openQuantizedTensors(path, quantization) };
+}
+
+/** The checkpoint's config that an engine's repeats; it is one file in the types that the device takes. */
+function engineModel(config: unknown): unknown {
+  const pretrained = (config as { pretrained_config?: unknown } | null)?.pretrained_config;
+  if (typeof pretrained !== "object" || pretrained === null) return undefined;
+  return { ...pretrained, mapping: undefined, quantization: undefined };
 }
 
 /** Whether there is something there to open; what it is worth shows then. */

@@ -3,6 +3,8 @@ import { convertElements, type WeightType } from "../device/cpu/convert-elements
 import type { CpuDevice } from "../device/cpu/cpu-device.ts";
 import { CPU_TYPE_BYTES, type CpuTensor } from "../device/cpu/cpu-tensor.ts";
 import { type PlacedSpec, PlacedTensors } from "../device/cpu/placed-tensors.ts";
+import { isPackedTensors, type PackedTensors } from "../formats/engine-file.ts";
+import { expectTarget } from "../formats/engine-header.ts";
 import type { TensorSource } from "../formats/tensor-source.ts";
 import type { ParsedDecoder } from "./parse-decoder-config.ts";
 import type { RopeFactors } from "./rope-factors.ts";
@@ -19,10 +21,11 @@ export interface DecoderWeights extends ModelWeights<CpuTensor> {
 /** Read, converted and copied at a time: bounds what loading needs beside the weights themselves. Whole blocks. */
 const PIECE_ELEMENTS: number = 4 << 20;
 
-type Writer = ReturnType<PlacedTensors["writer"]>;
+/** Takes the bytes of one tensor. */
+export type TensorWriter = Pick<ReturnType<PlacedTensors["writer"]>, "write">;
 
 /** A plan and the type in which its tensor is kept. */
-interface TypedPlan extends WeightPlan {
+export interface TypedPlan extends WeightPlan {
   readonly type: WeightType;
 }
 
@@ -38,10 +41,10 @@ export async function loadDecoderWeights(
   ropes: readonly RopeFactors[],
 ): Promise<DecoderWeights> {
   const prefix = findPrefix(names, (tensor) => files.tensors.has(tensor));
-  const typed = (plan: WeightPlan): TypedPlan => ({
-    ...plan,
-    type: chooseType(plan, checkSources(plan, files), matrixType),
-  });
+  const packed = isPackedTensors(files) ? files : undefined;
+  if (packed !== undefined) expectTarget(packed.target, device.target, packed.path);
+  const typed = (plan: WeightPlan): TypedPlan =>
+    packed === undefined ? typePlan(plan, files, matrixType) : packedPlan(plan, packed);
   const options = { copiesTiedOutput: false };
   const plans: TypedPlan[] = [];
   describeWeights(config, names, prefix, (plan) => plans.push(typed(plan)));
@@ -56,7 +59,11 @@ export async function loadDecoderWeights(
   const divisorSpecs = divisors.map(({ length }): PlacedSpec => ({ type: "f32", shape: [length], isProduct: false }));
   const placed = new PlacedTensors(device, [...plans, ...divisorSpecs]);
   try {
-    for (const [i, plan] of plans.entries()) await fill(device, placed.writer(i), plan, files);
+    for (const [i, plan] of plans.entries()) {
+      const writer = placed.writer(i);
+      await (packed === undefined ? fillTensor(device.ggml, writer, plan, files) : copyPacked(writer, plan, packed));
+      writer.end();
+    }
     for (const [i, values] of divisors.entries()) writeAll(placed.writer(plans.length + i), values);
     let next = 0;
     const nextTensor = (): CpuTensor => at(placed.tensors, next++);
@@ -69,6 +76,39 @@ export async function loadDecoderWeights(
   } catch (error) {
     placed.close();
     throw error;
+  }
+}
+
+/** `matrixType` is undefined for: as the files have them. @throws Error naming a tensor that does not fit */
+export function typePlan(plan: WeightPlan, files: TensorSource, matrixType: WeightType | undefined): TypedPlan {
+  return { ...plan, type: chooseType(plan, checkSources(plan, files), matrixType) };
+}
+
+/** What a packed tensor is called: by the first that is in it. */
+export function packedName({ sources }: WeightPlan): string {
+  return sources[0]?.name ?? "";
+}
+
+function packedPlan(plan: WeightPlan, packed: PackedTensors): TypedPlan {
+  const stored = packed.tensors.get(packedName(plan));
+  const type = stored && weightTypeOf(stored.dtype);
+  const { shape } = plan;
+  const fits = stored?.shape.length === shape.length && shape.every((size, i) => size === stored.shape[i]);
+  if (fits && type !== undefined) return { ...plan, type };
+  const got = stored === undefined ? "none" : `[${stored.shape.join(", ")}]`;
+  throw new Error(
+    `${packed.path}: tensor "${packedName(plan)}": expected [${shape.join(", ")}], got ${got}; build it again`,
+  );
+}
+
+async function copyPacked(writer: TensorWriter, plan: TypedPlan, packed: PackedTensors): Promise<void> {
+  const name = packedName(plan);
+  const { byteLength = 0 } = packed.tensors.get(name) ?? {};
+  const piece = new Uint8Array(Math.min(byteLength, PIECE_ELEMENTS));
+  for (let offset = 0; offset < byteLength; offset += piece.byteLength) {
+    const part = piece.subarray(0, byteLength - offset);
+    await packed.read(name, part, offset);
+    writer.write(part);
   }
 }
 
@@ -88,7 +128,13 @@ function checkSources(plan: WeightPlan, files: TensorSource): readonly WeightTyp
   });
 }
 
-async function fill(device: CpuDevice, writer: Writer, plan: TypedPlan, files: TensorSource): Promise<void> {
+/** The bytes of a tensor as the device keeps it, a piece at a time. */
+export async function fillTensor(
+  ggml: CpuDevice["ggml"],
+  writer: TensorWriter,
+  plan: TypedPlan,
+  files: TensorSource,
+): Promise<void> {
   for (const source of plan.sources) {
     const stored = files.tensors.get(source.name);
     const from = stored && weightTypeOf(stored.dtype);
@@ -99,14 +145,13 @@ async function fill(device: CpuDevice, writer: Writer, plan: TypedPlan, files: T
     for (let offset = 0; offset < stored.byteLength; offset += pieceBytes) {
       const piece = new Uint8Array(Math.min(pieceBytes, stored.byteLength - offset));
       await files.read(source.name, piece, offset);
-      const changed = change(source, convertElements(device.ggml, from, between, piece), between);
-      writer.write(convertElements(device.ggml, between, plan.type, changed));
+      const changed = change(source, convertElements(ggml, from, between, piece), between);
+      writer.write(convertElements(ggml, between, plan.type, changed));
     }
   }
-  writer.end();
 }
 
-function writeAll(writer: Writer, values: Float32Array): void {
+function writeAll(writer: ReturnType<PlacedTensors["writer"]>, values: Float32Array): void {
   writer.write(values);
   writer.end();
 }

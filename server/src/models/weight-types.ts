@@ -1,12 +1,13 @@
 /** Decides in which type each tensor of a model is kept in memory. Pure: it reads no file and knows no device. */
 import type { WeightType } from "../device/cpu/convert-elements.ts";
+import type { EngineDtype } from "../formats/engine-header.ts";
 import type { TensorDtype } from "../formats/tensor-source.ts";
 import type { WeightKind, WeightPlan } from "./weight-plan.ts";
 
 const BLOCK_ELEMENTS = 32;
 const SUPER_BLOCK_ELEMENTS = 256;
 
-const WEIGHT_TYPES: ReadonlyMap<TensorDtype, WeightType> = new Map<TensorDtype, WeightType>([
+const WEIGHT_TYPES: ReadonlyMap<EngineDtype, WeightType> = new Map<EngineDtype, WeightType>([
   ["F32", "f32"],
   ["F16", "f16"],
   ["BF16", "bf16"],
@@ -25,7 +26,14 @@ const FLOATS: readonly WeightType[] = ["f32", "f16", "bf16"];
 
 /** Undefined for a type that holds no weights. */
 export function weightTypeOf(dtype: TensorDtype): WeightType | undefined {
-  return WEIGHT_TYPES.get(dtype);
+  return (WEIGHT_TYPES as ReadonlyMap<TensorDtype, WeightType>).get(dtype);
+}
+
+/** What files call a type. */
+export function dtypeOf(type: WeightType): EngineDtype {
+  const found = [...WEIGHT_TYPES].find(([, known]) => known === type);
+  if (found === undefined) throw new Error(`files have no name for ${type}`);
+  return found[0];
 }
 
 export function isBlockType(type: WeightType): boolean {

@@ -26,6 +26,7 @@ import { existingOutput } from "./output-folder.ts";
 import type { Reporter } from "./progress.ts";
 import { cutColumns, RowReader } from "./row-reader.ts";
 import { planBytes, SafetensorsWriter, type TensorPlan } from "./safetensors-writer.ts";
+import { copyTokenizer } from "./tokenizer-copy.ts";
 
 export interface CheckpointJob {
   readonly parsed: ParsedDecoder;
@@ -37,6 +38,8 @@ export interface CheckpointJob {
   /** Of config.json. */
   readonly config: Readonly<Record<string, unknown>>;
   readonly outputDir: string;
+  /** Whose tokenizer goes along. */
+  readonly tokenizerDir: string;
   readonly reporter: Reporter;
   readonly signal: AbortSignal;
 }
@@ -64,6 +67,7 @@ export async function writeCheckpoint(job: CheckpointJob): Promise<CheckpointSum
     task.end();
   }
   await writeFile(join(folder.path, "config.json"), `${JSON.stringify(job.config, undefined, 2)}\n`);
+  await copyTokenizer(job.tokenizerDir, folder.path);
   await folder.commit();
   return { numRanks: ranks.length, numBytes };
 }

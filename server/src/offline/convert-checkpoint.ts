@@ -1,4 +1,6 @@
 /** A folder of Hugging Face in, a TensorRT-LLM checkpoint out. It knows no command line. */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { FloatType } from "../device/cpu/convert-elements.ts";
 import { createElementConverter } from "../device/cpu/element-converter.ts";
 import { type ModelFiles, openModelFiles } from "../formats/model-files.ts";
@@ -27,6 +29,8 @@ export interface ConvertOptions {
 }
 
 export interface OpenedDecoder extends ModelFiles {
+  /** The folder's own config.json, where there is one. */
+  readonly source: unknown;
   readonly parsed: ParsedDecoder;
 }
 
@@ -36,11 +40,18 @@ export async function openDecoder(modelDir: string): Promise<OpenedDecoder> {
     throw new ToolError(cause instanceof Error ? cause.message : String(cause), { cause });
   });
   try {
-    return { ...model, parsed: parseDecoderConfig(model.files) };
+    return { ...model, parsed: parseDecoderConfig(model.files), source: await ownConfig(modelDir) };
   } catch (cause) {
     await model.tensors.close();
     throw new ToolError(cause instanceof Error ? cause.message : String(cause), { cause });
   }
+}
+
+async function ownConfig(modelDir: string): Promise<unknown> {
+  return readFile(join(modelDir, "config.json"), "utf8").then(
+    (text) => JSON.parse(text) as unknown,
+    () => undefined,
+  );
 }
 
 export async function convertCheckpoint(options: ConvertOptions): Promise<CheckpointSummary & { dtype: FloatType }> {
@@ -53,7 +64,8 @@ export async function convertCheckpoint(options: ConvertOptions): Promise<Checkp
     const storage =
       weightOnlyBits === undefined ? undefined : new WeightOnlyStorage(weightOnlyBits, dtype, createElementConverter());
     const config = checkpointConfig({ source: files.config, config: parsed.config, dtype, mapping, quantization });
-    const job = { parsed, tensors, mapping, dtype, storage, config, outputDir, reporter, signal };
+    const tokenizerDir = options.modelDir;
+    const job = { tokenizerDir, parsed, tensors, mapping, dtype, storage, config, outputDir, reporter, signal };
     return { ...(await writeCheckpoint(job)), dtype };
   } finally {
     await tensors.close();

@@ -57,6 +57,11 @@ export class CpuDevice {
     cpu.setUseReference(this.#backend, this.isDeterministic);
   }
 
+  /** What weights are packed for: the kind of device, and the series of the library whose blocks they are. */
+  get target(): { readonly device: string; readonly kernels: string } {
+    return { device: "cpu", kernels: `ggml ${this.ggml.version.split(".").slice(0, 2).join(".")}` };
+  }
+
   /** Kind of memory for a matrix that is only multiplied with; undefined: the usual one. */
   productMemory(spec: CpuTensorSpec): Address | undefined {
     // What such memory computes of a row depends on the number of rows.

@@ -1,0 +1,112 @@
+/**
+ * The header of a rank's engine file: magic, format version, length, JSON, then the tensors, each behind padding. It says
+ * for which device the weights were packed. Pure.
+ */
+import { PACKED_BLOCKS, type PackedDtype, tensorBytes } from "./tensor-source.ts";
+
+export const ENGINE_MAGIC = "NEREIDEN";
+/** Rises when a reader of the last one would misread a file. */
+export const ENGINE_FORMAT = 1;
+/** Magic, format, checksum of the JSON, length of the JSON, all little-endian. */
+export const ENGINE_PREFIX_BYTES = 24;
+/** Tensors begin at multiples, so that they may be read or mapped as they are. */
+export const ENGINE_ALIGNMENT = 4096;
+/** A line for each tensor; models of a hundred layers have some thousand. */
+const MAX_HEADER_BYTES = 64 << 20;
+const MAX_DIMENSIONS = 3;
+
+export type EngineDtype = PackedDtype | "F32" | "F16" | "BF16";
+
+/** What the weights were packed for: on another one they would be slow, or mean something else. */
+export interface EngineTarget {
+  readonly device: string;
+  /** Of the library whose blocks these are. */
+  readonly kernels: string;
+}
+
+export interface EngineTensor {
+  readonly name: string;
+  readonly dtype: EngineDtype;
+  readonly shape: readonly number[];
+  /** From the start of the file. */
+  readonly offset: number;
+  readonly byteLength: number;
+  readonly crc32: number;
+}
+
+export interface EngineHeader {
+  readonly target: EngineTarget;
+  readonly tensors: readonly EngineTensor[];
+}
+
+/** The file was made by another version of the format, or is none. */
+export interface EnginePrefix {
+  readonly format: number;
+  readonly crc32: number;
+  readonly headerBytes: number;
+}
+
+const FLOATS: readonly string[] = ["F32", "F16", "BF16"];
+const REBUILD = "build it again: nereid build --checkpoint_dir <checkpoint> --output_dir <this folder>";
+
+/** @throws Error that says how to build the engine again */
+export function parseEnginePrefix(bytes: Uint8Array, fileBytes: number, at: string): EnginePrefix {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (buffer.length < ENGINE_PREFIX_BYTES || buffer.toString("latin1", 0, 8) !== ENGINE_MAGIC) {
+    throw new Error(`${at}: expected an engine of Nereid; those of TensorRT are not read: ${REBUILD}`);
+  }
+  const format = buffer.readUInt32LE(8);
+  if (format !== ENGINE_FORMAT) {
+    throw new Error(`${at}: the engine has format ${format}, this version reads ${ENGINE_FORMAT}: ${REBUILD}`);
+  }
+  const headerBytes = Number(buffer.readBigUInt64LE(16));
+  if (headerBytes > MAX_HEADER_BYTES || headerBytes > fileBytes - ENGINE_PREFIX_BYTES) {
+    throw new Error(`${at}: expected a header of at most ${MAX_HEADER_BYTES} bytes, got ${headerBytes}: ${REBUILD}`);
+  }
+  return { format, crc32: buffer.readUInt32LE(12), headerBytes };
+}
+
+/** @throws Error naming what does not fit */
+export function parseEngineHeader(json: string, fileBytes: number, at: string): EngineHeader {
+  const { target, tensors } = JSON.parse(json) as { target?: Partial<EngineTarget>; tensors?: unknown };
+  if (typeof target?.device !== "string" || typeof target.kernels !== "string" || !Array.isArray(tensors)) {
+    throw new Error(`${at}: expected a target and tensors in the header: ${REBUILD}`);
+  }
+  const parsed = tensors.map((tensor: unknown) => parseTensor(tensor, fileBytes, at));
+  return { target: { device: target.device, kernels: target.kernels }, tensors: parsed };
+}
+
+function parseTensor(value: unknown, fileBytes: number, at: string): EngineTensor {
+  const tensor = value as Partial<EngineTensor> | null;
+  const { name, dtype, shape, offset, byteLength, crc32 } = tensor ?? {};
+  const isKnown = typeof dtype === "string" && (FLOATS.includes(dtype) || Object.hasOwn(PACKED_BLOCKS, dtype));
+  const isSize = (size: unknown): size is number => Number.isSafeInteger(size) && (size as number) >= 0;
+  if (
+    typeof name === "string" &&
+    isKnown &&
+    Array.isArray(shape) &&
+    shape.length <= MAX_DIMENSIONS &&
+    shape.every(isSize) &&
+    isSize(offset) &&
+    isSize(byteLength) &&
+    isSize(crc32) &&
+    byteLength === tensorBytes(dtype, shape) &&
+    offset + byteLength <= fileBytes
+  ) {
+    return { name, dtype, shape, offset, byteLength, crc32 };
+  }
+  throw new Error(
+    `${at}: tensor "${String(name).slice(0, 80)}" does not fit the file, which may be cut off: ${REBUILD}`,
+  );
+}
+
+/** @throws Error naming both and saying what to do */
+export function expectTarget(built: EngineTarget, own: EngineTarget, at: string): void {
+  if (built.device === own.device && built.kernels === own.kernels) return;
+  const name = ({ device, kernels }: EngineTarget): string => `${device} with ${kernels}`;
+  throw new Error(`${at}: the engine was built for ${name(built)}, this is ${name(own)}: ${REBUILD}`);
+}
+
+export function offsetBehind(byteOffset: number): number {
+  return Math.ceil(byteOffset / ENGINE_ALIGNMENT) * ENGINE_ALIGNMENT;
+}

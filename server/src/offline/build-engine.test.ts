@@ -1,0 +1,179 @@
+import assert from "node:assert/strict";
+import { mkdtemp, open, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { crc32 } from "node:zlib";
+import { maxDifference } from "../../kernels/testing/run-op.ts";
+import { createDecoderRunner } from "../engine/decoder-cpu-runner.ts";
+import { append, contiguousBlocks, TestSequence } from "../engine/testing-sequences.ts";
+import { ENGINE_FORMAT } from "../formats/engine-header.ts";
+import { type BuildOptions, buildEngine } from "./build-engine.ts";
+import { convertCheckpoint } from "./convert-checkpoint.ts";
+import { planEngine } from "./engine-writer.ts";
+import { fastestType } from "./measure-types.ts";
+import { Reporter } from "./progress.ts";
+
+const MODELS = fileURLToPath(new URL("../../../tests/parity/models/", import.meta.url));
+const SHAPE = { numBlocks: 32, blockSize: 4, numThreads: 1 };
+const reporter = new Reporter({ mode: "quiet", command: "build" });
+const { signal } = new AbortController();
+
+let folder = "";
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "build-"));
+});
+after(() => rm(folder, { recursive: true }));
+
+function build(checkpointDir: string, outputDir: string, weightType: BuildOptions["weightType"]) {
+  return buildEngine({ checkpointDir, outputDir, weightType, buildConfig: { max_batch_size: 4 }, reporter, signal });
+}
+
+async function logitsOf(modelDir: string, weightType?: "f32" | "bf16" | "q8_0"): Promise<Float32Array> {
+  const runner = await createDecoderRunner({ ...SHAPE, modelDir, weightType });
+  try {
+    const sequence = new TestSequence(contiguousBlocks(0, SHAPE.numBlocks));
+    const tokens = Array.from({ length: 40 }, (_, i) => (i * 37) % 250);
+    const [logits = new Float32Array()] = await append(runner, [{ sequence, tokens }]);
+    return logits;
+  } finally {
+    await runner.close();
+  }
+}
+
+describe("buildEngine() gives the logits of the model in the same type", () => {
+  for (const [name, type] of [
+    ["gpt2", "f32"],
+    ["llama-3.2", "bf16"],
+    ["llama-2", "q8_0"],
+    ["mixtral", "q8_0"],
+    ["gemma-3", "f32"],
+    ["qwen2-moe", "bf16"],
+    ["phi-2", "bf16"],
+    ["phi-3-longrope-long", "f32"],
+  ] as const) {
+    test(`${name} as ${type}`, async () => {
+      const [checkpoint, engine] = [join(folder, `${name}-ckpt`), join(folder, name)];
+      await convertCheckpoint({
+        modelDir: `${MODELS}${name}`,
+        outputDir: checkpoint,
+        dtype: "auto",
+        mapping: { tpSize: 2, ppSize: 2, embeddingSplit: "vocab" },
+        weightOnlyBits: undefined,
+        reporter,
+        signal,
+      });
+      await build(checkpoint, engine, type);
+      const off = maxDifference(await logitsOf(engine), [...(await logitsOf(`${MODELS}${name}`, type))]);
+      assert.ok(off < 1e-5, `logits are off by ${off}`);
+    });
+  }
+});
+
+test("buildEngine() measures the types of floats and writes what it chose", async () => {
+  const engine = join(folder, "measured");
+  const { timings, weightType } = await build(`${MODELS}llama-3.2`, engine, "auto");
+  assert.deepEqual(
+    timings.map(({ type }) => type),
+    ["f32", "bf16"],
+  );
+  assert.equal(weightType, fastestType(timings));
+  const config = JSON.parse(await readFile(join(engine, "config.json"), "utf8")) as Record<string, object>;
+  assert.equal((config.pretrained_config as { architecture?: string }).architecture, "LlamaForCausalLM");
+  const { nereid, ...flags } = config.build_config as Record<string, object>;
+  assert.deepEqual(flags, { max_batch_size: 4 });
+  assert.deepEqual(Object.keys(nereid ?? {}), ["device", "kernels", "weightType", "timings"]);
+});
+
+const TIMINGS = [
+  { type: "f32", decodeMs: 2, prefillMs: 64 },
+  { type: "bf16", decodeMs: 1, prefillMs: 96 },
+  { type: "f16", decodeMs: 2.5, prefillMs: 640 },
+] as const;
+
+test("fastestType() weighs a token against its share of a prompt", () => {
+  assert.equal(fastestType(TIMINGS), "bf16");
+  assert.equal(fastestType([{ type: "f32", decodeMs: 1.2, prefillMs: 64 }, TIMINGS[1]]), "f32");
+});
+
+/** Changes bytes of an engine. */
+async function damage(engine: string, change: (bytes: Buffer) => void): Promise<void> {
+  const path = join(engine, "rank0.engine");
+  const bytes = await readFile(path);
+  change(bytes);
+  await writeFile(path, bytes);
+}
+
+const DAMAGES: readonly (readonly [what: string, change: (bytes: Buffer) => void, expected: RegExp])[] = [
+  [
+    "another format",
+    (bytes) => bytes.writeUInt32LE(ENGINE_FORMAT + 1, 8),
+    /has format 2, this version reads 1: build it again: nereid build/,
+  ],
+  ["no header", (bytes) => bytes.fill(0, 0, 24), /expected an engine of Nereid/],
+  ["a changed header", (bytes) => bytes.fill("x", 40, 41), /the header is damaged/],
+  [
+    "changed weights",
+    (bytes) => bytes.fill(bytes.at(-5) === 1 ? 2 : 1, bytes.length - 5, bytes.length - 4),
+    /is damaged: its checksum does not fit/,
+  ],
+];
+
+describe("createDecoderRunner() refuses an engine", () => {
+  for (const [what, change, expected] of DAMAGES) {
+    test(`with ${what}`, async () => {
+      const engine = join(folder, "damaged");
+      await build(`${MODELS}llama-2`, engine, "f32");
+      await damage(engine, change);
+      await assert.rejects(createDecoderRunner({ ...SHAPE, modelDir: engine }), expected);
+    });
+  }
+
+  test("that is cut off", async () => {
+    const engine = join(folder, "damaged");
+    await build(`${MODELS}llama-2`, engine, "f32");
+    const file = await open(join(engine, "rank0.engine"), "r+");
+    await file.truncate(100_000);
+    await file.close();
+    await assert.rejects(
+      createDecoderRunner({ ...SHAPE, modelDir: engine }),
+      /does not fit the file, which may be cut off/,
+    );
+  });
+
+  test("that was built for another device", async () => {
+    const engine = join(folder, "damaged");
+    await build(`${MODELS}llama-2`, engine, "f32");
+    await damage(engine, (bytes) => rewriteTarget(bytes));
+    await assert.rejects(
+      createDecoderRunner({ ...SHAPE, modelDir: engine }),
+      /built for gpu with ggml 0\.\d+, this is cpu with ggml 0\.\d+: build it again/,
+    );
+  });
+});
+
+/** The header as the builder for another device would have written it. */
+function rewriteTarget(bytes: Buffer): void {
+  const length = Number(bytes.readBigUInt64LE(16));
+  const json = bytes.toString("utf8", 24, 24 + length).replace('"cpu"', '"gpu"');
+  bytes.write(json, 24);
+  bytes.writeUInt32LE(crc32(bytes.subarray(24, 24 + length)), 12);
+}
+
+test("planEngine() places tensors behind the longest header", () => {
+  const { tensors } = planEngine(
+    [
+      { name: "a", dtype: "F32", shape: [3] },
+      { name: "b", dtype: "Q8_0", shape: [2, 64] },
+    ],
+    { device: "cpu", kernels: "ggml 0.25" },
+  );
+  assert.deepEqual(
+    tensors.map(({ offset, byteLength }) => [offset, byteLength]),
+    [
+      [4096, 12],
+      [8192, 136],
+    ],
+  );
+});

@@ -1,0 +1,138 @@
+/**
+ * A checkpoint in, an engine for the CPU out: weights in the types and the order in which the device keeps them, so that
+ * loading is a plain read. It knows no command line.
+ */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { FloatType, WeightType } from "../device/cpu/convert-elements.ts";
+import { CpuDevice } from "../device/cpu/cpu-device.ts";
+import { isTrtllmConfig } from "../formats/trtllm-config.ts";
+import { fillTensor, packedName, type TypedPlan, typePlan } from "../models/decoder-weights.ts";
+import { describeWeights, findPrefix } from "../models/weight-plan.ts";
+import { dtypeOf } from "../models/weight-types.ts";
+import { openAtomicFolder } from "./atomic-output.ts";
+import { checkpointConfig, NOT_QUANTIZED } from "./checkpoint-config.ts";
+import { chooseType, type OpenedDecoder, openDecoder } from "./convert-checkpoint.ts";
+import { requireFreeBytes } from "./disk-space.ts";
+import { EngineWriter, engineBytes, planEngine } from "./engine-writer.ts";
+import { fastestType, measureType, type TypeTiming } from "./measure-types.ts";
+import { existingOutput } from "./output-folder.ts";
+import type { Reporter } from "./progress.ts";
+import { copyTokenizer } from "./tokenizer-copy.ts";
+
+export interface BuildOptions {
+  /** A checkpoint; any other folder with a model will do. */
+  readonly checkpointDir: string;
+  readonly outputDir: string;
+  /** Of the matrices; "auto": blocks as they are stored, floats in the type that is fastest here. */
+  readonly weightType: WeightType | "auto";
+  /** What `build_config` of config.json is to hold. */
+  readonly buildConfig: Readonly<Record<string, unknown>>;
+  readonly reporter: Reporter;
+  readonly signal: AbortSignal;
+}
+
+export interface BuildSummary {
+  readonly numBytes: number;
+  /** Undefined: as stored. */
+  readonly weightType: WeightType | undefined;
+  readonly timings: readonly TypeTiming[];
+}
+
+const VERSION = "nereid-1";
+
+export async function buildEngine(options: BuildOptions): Promise<BuildSummary> {
+  const opened = await openDecoder(options.checkpointDir);
+  const device = new CpuDevice();
+  try {
+    const { weightType, timings } = await chooseTypes(options, opened, device);
+    const plans = planWeights(opened, weightType);
+    const numBytes = await writeEngine(options, opened, device, plans, { weightType, timings });
+    return { numBytes, weightType, timings };
+  } finally {
+    await device.close();
+    await opened.tensors.close();
+  }
+}
+
+/** Weights that are stored in blocks keep them; floats are worth a measurement. */
+async function chooseTypes(
+  { weightType, reporter }: BuildOptions,
+  { parsed, tensors }: OpenedDecoder,
+  device: CpuDevice,
+): Promise<Pick<BuildSummary, "weightType" | "timings">> {
+  if (weightType !== "auto") return { weightType, timings: [] };
+  const isStoredInBlocks = [...tensors.tensors.values()].some(({ dtype }) => dtype.startsWith("Q"));
+  if (isStoredInBlocks) return { weightType: undefined, timings: [] };
+  const stored = chooseType("auto", parsed, tensors);
+  const candidates: readonly FloatType[] = stored === "f32" ? ["f32"] : ["f32", stored];
+  const timings: TypeTiming[] = [];
+  const task = reporter.startTask({ task: "measure", unit: "types", total: candidates.length });
+  try {
+    for (const type of candidates) {
+      timings.push(await measureType(device, parsed.config, type));
+      task.add(1, type);
+    }
+  } finally {
+    task.end();
+  }
+  return { weightType: fastestType(timings), timings };
+}
+
+function planWeights({ parsed, tensors }: OpenedDecoder, weightType: WeightType | undefined): readonly TypedPlan[] {
+  const { config, weights: names } = parsed;
+  const plans: TypedPlan[] = [];
+  const prefix = findPrefix(names, (name) => tensors.tensors.has(name));
+  describeWeights(config, names, prefix, (plan) => plans.push(typePlan(plan, tensors, weightType)));
+  return plans;
+}
+
+async function writeEngine(
+  { checkpointDir, outputDir, buildConfig, reporter, signal }: BuildOptions,
+  opened: OpenedDecoder,
+  device: CpuDevice,
+  plans: readonly TypedPlan[],
+  choice: Pick<BuildSummary, "weightType" | "timings">,
+): Promise<number> {
+  const tensors = plans.map((plan) => ({ name: packedName(plan), dtype: dtypeOf(plan.type), shape: plan.shape }));
+  const header = planEngine(tensors, device.target);
+  const numBytes = engineBytes(header);
+  await requireFreeBytes(outputDir, numBytes);
+  await using folder = await openAtomicFolder(outputDir, { existing: await existingOutput(outputDir) });
+  const task = reporter.startTask({ task: "pack", unit: "bytes", total: numBytes });
+  try {
+    await using file = await EngineWriter.create(join(folder.path, "rank0.engine"), header);
+    for (const [i, plan] of plans.entries()) {
+      const { write, end } = file.writer(i);
+      const counted = (piece: Uint8Array | Float32Array): void => {
+        signal.throwIfAborted();
+        write(piece);
+        task.add(piece.byteLength, packedName(plan));
+      };
+      await fillTensor(device.ggml, { write: counted }, plan, opened.tensors);
+      end();
+    }
+    file.finish();
+  } finally {
+    task.end();
+  }
+  const config = {
+    version: VERSION,
+    pretrained_config: pretrainedConfig(opened),
+    build_config: { ...buildConfig, nereid: { ...header.target, ...choice } },
+  };
+  await writeFile(join(folder.path, "config.json"), `${JSON.stringify(config, undefined, 2)}\n`);
+  await copyTokenizer(checkpointDir, folder.path);
+  await folder.commit();
+  return numBytes;
+}
+
+/** An engine for one device is one file, however many ranks the checkpoint was split over. */
+function pretrainedConfig({ source, files, parsed, tensors }: OpenedDecoder): Readonly<Record<string, unknown>> {
+  const mapping = { tpSize: 1, ppSize: 1, embeddingSplit: "none" } as const;
+  if (isTrtllmConfig(source)) {
+    return { ...(source as object), use_parallel_embedding: false, mapping: { world_size: 1, tp_size: 1, pp_size: 1 } };
+  }
+  const dtype = chooseType("auto", parsed, tensors);
+  return checkpointConfig({ source: files.config, config: parsed.config, dtype, mapping, quantization: NOT_QUANTIZED });
+}

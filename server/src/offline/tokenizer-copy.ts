@@ -1,0 +1,15 @@
+/** Takes a tokenizer along to what is made of its model: grammars and stop words then need no second folder. */
+import { copyFile } from "node:fs/promises";
+import { join } from "node:path";
+
+const FILES = ["tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"];
+
+/** Those that are there. */
+export async function copyTokenizer(from: string, to: string): Promise<void> {
+  for (const name of FILES) {
+    await copyFile(join(from, name), join(to, name)).catch((error: unknown) => {
+      const code = error instanceof Error && "code" in error ? error.code : undefined;
+      if (code !== "ENOENT" && code !== "ENOTDIR") throw error;
+    });
+  }
+}
