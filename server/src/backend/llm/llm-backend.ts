@@ -45,7 +45,7 @@ class LlmModel implements BackendModel {
   }
 
   async createInstance(spec: InstanceSpec): Promise<ModelInstance> {
-    const { engine: engineConfig, kvCacheTokens, numThreads, weightType, postProcessorModule } = this.#settings;
+    const { engine: engineConfig, kvCacheTokens, numThreads, weightType, postProcessorModule, adapters } = this.#settings;
     const engine = await EngineHost.start({
       ...this.#host,
       name: spec.name,
@@ -56,6 +56,7 @@ class LlmModel implements BackendModel {
         numThreads,
         weightType,
         postProcessorModule,
+        adapters,
       },
       log: this.#source.log,
       observer: this.#figures,

@@ -4,10 +4,12 @@
  */
 import { isAbsolute, relative, resolve } from "node:path";
 import { ServerError } from "../../core/server-error.ts";
+import type { AdapterSpec } from "../../engine/adapters/adapter-choice.ts";
 import { type EngineSpec, WEIGHT_TYPES } from "../../engine/engine-spec.ts";
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../../engine/llm-engine.ts";
 import { NO_SPECULATION } from "../../engine/speculation/speculation-config.ts";
 import type { ModelSource } from "../backend.ts";
+import { parseAdapters } from "./lora-settings.ts";
 
 export interface LlmSettings {
   /** Folders that may hold the weights, in the order in which to look. */
@@ -23,6 +25,7 @@ export interface LlmSettings {
   readonly maxBeamWidth: number;
   /** Absolute path of a module inside the model's folder, whose functions change logits. */
   readonly postProcessorModule: string | undefined;
+  readonly adapters: AdapterSpec;
   /** One line each, to be logged once. */
   readonly notes: readonly string[];
 }
@@ -41,6 +44,8 @@ const NOT_APPLICABLE = [
   "worker_path",
   "enable_trt_overlap",
   "gpu_weights_percent",
+  "lora_cache_gpu_memory_fraction",
+  "lora_cache_optimal_adapter_size",
   "enable_context_fmha_fp32_acc",
   "multi_block_mode",
   "cuda_graph_mode",
@@ -57,7 +62,6 @@ const NOT_SUPPORTED = [
   "medusa_choices",
   "eagle_choices",
   "lookahead_window_size",
-  "lora_prefetch_dir",
   "max_attention_window_size",
   "sink_token_length",
 ];
@@ -77,6 +81,7 @@ export function parseLlmSettings(source: Pick<ModelSource, "config" | "modelFold
     isDecoupled: source.config.model_transaction_policy?.decoupled === true,
     maxBeamWidth: Math.max(1, reader.int("max_beam_width") ?? 1),
     postProcessorModule: parseModule(reader, modelFolder),
+    adapters: parseAdapters(reader, modelFolder),
   };
   noteGuides(reader);
   reader.noteUnused("not applicable on this device", NOT_APPLICABLE);

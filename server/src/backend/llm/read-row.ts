@@ -8,6 +8,7 @@ import { MAX_LLM_RETURN_SEQUENCES } from "../../core/limits.ts";
 import { ServerError } from "../../core/server-error.ts";
 import { EMPTY_TOKENS, type GenerateRequest, type Guide, type PromptTable } from "../../engine/generate.ts";
 import type { LlmSettings } from "./llm-settings.ts";
+import { readAdapter } from "./lora-inputs.ts";
 import { RowInputs } from "./row-inputs.ts";
 
 export interface LlmRow {
@@ -25,9 +26,6 @@ export interface LlmRow {
 
 /** Inputs that ask for what there is not, when they carry anything. */
 const UNSUPPORTED_TENSORS = [
-  "lora_task_id",
-  "lora_weights",
-  "lora_config",
   "encoder_input_features",
   "cross_attention_mask",
   "context_phase_params",
@@ -88,6 +86,7 @@ function readGenerate(inputs: RowInputs, settings: LlmSettings, signal: AbortSig
     contextLogits: inputs.flag("return_context_logits"),
     generationLogits: inputs.flag("return_generation_logits"),
     guide: readGuide(inputs),
+    adapter: readAdapter(inputs),
     logitsPostProcessor: inputs.text("logits_post_processor_name") ?? "",
     cacheSalt: "",
     promptTable: readPromptTable(inputs),

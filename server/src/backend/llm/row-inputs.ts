@@ -3,6 +3,7 @@ import { elementSize } from "@nereid/wire";
 import { halfToNumber } from "../../core/half.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
+import { widenHalves } from "../../formats/read-floats.ts";
 import { bfloatToNumber } from "./bfloat.ts";
 
 export class RowInputs {
@@ -71,9 +72,20 @@ export class RowInputs {
   floats(name: string): Float32Array | undefined {
     const slice = this.#slice(name);
     if (slice === undefined) return undefined;
+    const words = this.#halves(name, slice.count);
+    if (words !== undefined) return widenHalves(words);
     const values = new Float32Array(slice.count);
     for (let i = 0; i < slice.count; i++) values[i] = Number(slice.read(i));
     return values;
+  }
+
+  /** Embeddings and adapters are millions of these; undefined for another datatype. */
+  #halves(name: string, count: number): Uint16Array | undefined {
+    const tensor = this.#tensors.get(name);
+    if (tensor?.datatype !== "FP16") return undefined;
+    const start = this.#row * count * 2;
+    const copy = new Uint8Array(tensor.data.subarray(start, start + count * 2)); // which lies at an even address
+    return new Uint16Array(copy.buffer);
   }
 
   /** Last dimension but one of the input: the rows of a matrix. */
