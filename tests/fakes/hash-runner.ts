@@ -10,6 +10,9 @@ export interface HashRunnerOptions {
   readonly hiddenSize?: number;
   readonly blockSize?: number;
   readonly numBlocks?: number;
+  readonly numHostBlocks?: number;
+  /** How many tokens the hash sees. */
+  readonly window?: number;
   readonly maxPositions?: number;
   readonly stepMs?: number;
   /** Called with each step before it runs; a throw fails the step. */
@@ -21,6 +24,8 @@ export class HashRunner implements StepRunner {
   readonly hiddenSize: number;
   readonly blockSize: number;
   readonly numBlocks: number;
+  readonly numHostBlocks: number;
+  readonly window: number | undefined;
   readonly maxPositions: number;
   /** Tokens, sequences and logit rows of every step so far. */
   readonly steps: { readonly numTokens: number; readonly numSequences: number; readonly numRows: number }[] = [];
@@ -34,10 +39,13 @@ export class HashRunner implements StepRunner {
     this.hiddenSize = options.hiddenSize ?? 4;
     this.blockSize = options.blockSize ?? 4;
     this.numBlocks = options.numBlocks ?? 64;
+    this.numHostBlocks = options.numHostBlocks ?? 0;
+    this.window = options.window;
     this.maxPositions = options.maxPositions ?? 256;
     this.#options = options;
-    this.#cache = new Int32Array(this.numBlocks * this.blockSize).fill(-1);
-    this.#tokenAt = new Int32Array(this.numBlocks * this.blockSize).fill(-1);
+    const numSlots = (this.numBlocks + this.numHostBlocks) * this.blockSize;
+    this.#cache = new Int32Array(numSlots).fill(-1);
+    this.#tokenAt = new Int32Array(numSlots).fill(-1);
   }
 
   async run(input: StepInput): Promise<Float32Array> {
@@ -113,8 +121,9 @@ export class HashRunner implements StepRunner {
 
   #hashContext(sequence: StepSequence, length: number): number {
     let hash = 0x811c9dc5;
-    for (let position = 0; position < length; position++) {
+    for (let position = Math.max(0, length - (this.window ?? length)); position < length; position++) {
       const block = sequence.blockTable[Math.floor(position / this.blockSize)] ?? 0;
+      if (block < 0 || block >= this.numBlocks) throw new Error(`position ${position} lies in block ${block}`);
       const slot = block * this.blockSize + (position % this.blockSize);
       if (this.#tokenAt[slot] !== position) throw new Error(`slot ${slot} does not hold position ${position}`);
       hash = Math.imul(hash ^ (this.#cache[slot] ?? 0), 0x01000193);

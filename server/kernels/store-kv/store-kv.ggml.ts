@@ -16,7 +16,7 @@ export function recordStoreKv(graph: CpuGraph, { cache, source, slots, column }:
   const [numTokens = 0, ...rest] = source.shape;
   const sourceWidth = rest.reduce((product, size) => product * size, 1);
   const width = cache.shape[1] ?? 0;
-  expectTensor("storeKv cache", cache, ["f32", "f16"], [-1, -1]);
+  expectTensor("storeKv cache", cache, ["f32", "f16", "q8_0"], [-1, -1]);
   expectTensor("storeKv slots", slots, ["i32"], [numTokens]);
   if (source.type !== "f32") throw new Error(`storeKv source: expected f32, got ${source.type}`);
   if (column < 0 || column + width > sourceWidth) {

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { recordGatherRows } from "../gather-rows/gather-rows.ggml.ts";
+import { dequantizeRowsRef, quantizeRowsRef } from "../linear/quantize-rows.ref.ts";
 import { randomFloats, runOp, runOpOnBuffer } from "../testing/run-op.ts";
 import { recordStoreKv } from "./store-kv.ggml.ts";
 import { storeKvRef } from "./store-kv.ref.ts";
@@ -20,6 +22,24 @@ for (const column of [0, 8, 16]) {
     assert.deepEqual(actual, storeKvRef({ cache, source, slots, width: 16, sourceWidth: 32, column }));
   });
 }
+
+test("recordStoreKv() rounds rows to the blocks of a q8_0 cache", async () => {
+  const source = randomFloats(3 * 96, 14);
+  const slots = Int32Array.of(9, 0, 4);
+  const actual = await runOp((graph) => {
+    const cache = graph.empty("q8_0", [10, 64]);
+    recordStoreKv(graph, {
+      cache,
+      source: graph.input("f32", [3, 96], source),
+      slots: graph.input("i32", [3], slots),
+      column: 32,
+    });
+    return recordGatherRows(graph, { table: cache, ids: graph.input("i32", [3], slots) });
+  });
+  const rows = new Float32Array(3 * 64);
+  for (let i = 0; i < 3; i++) rows.set(source.subarray(i * 96 + 32, (i + 1) * 96), i * 64);
+  assert.deepEqual(actual, dequantizeRowsRef("q8_0", quantizeRowsRef("q8_0", rows)));
+});
 
 test("recordStoreKv() refuses columns that a row does not have", async () => {
   const run = runOp((graph) => {

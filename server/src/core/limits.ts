@@ -35,6 +35,10 @@ export const MAX_LLM_LOGITS_BYTES: number = 256 * 1024 * 1024;
 export const MAX_ENGINE_LOGITS_BYTES: number = 512 * 1024 * 1024;
 /** Sequences that one row of an LLM request may ask for. */
 export const MAX_LLM_RETURN_SEQUENCES = 256;
+/** Ranges of the prompt of one LLM request whose cache blocks are kept in their own way: each block looks through them. */
+export const MAX_LLM_RETENTION_RANGES = 1024;
+/** Cache salt of one LLM request: it is hashed whenever its prompt is looked up. */
+export const MAX_LLM_SALT_CHARS = 1024;
 /** Schema, expression or grammar of one LLM request. */
 export const MAX_LLM_GUIDE_CHARS: number = 128 * 1024;
 /** Text of one prompt to tokenise, about a million tokens: merging takes 44 bytes of memory per byte of an unbroken word. */

@@ -1,5 +1,4 @@
 /** Turns a request into a sequence with what its rules need, or refuses it. It starts nothing and waits for nothing. */
-import { createHash } from "node:crypto";
 import { ServerError } from "../core/server-error.ts";
 import { BeamGroup } from "./beam-group.ts";
 import type { EngineServices } from "./engine-services.ts";
@@ -7,6 +6,7 @@ import type { GenerateRequest } from "./generate.ts";
 import type { LogitsPostProcessor } from "./logits-post-processor.ts";
 import { Sequence, type SequenceLimits, type SequenceSink } from "./sequence.ts";
 import { StopTexts } from "./stop-texts.ts";
+import { tokenKeys } from "./token-keys.ts";
 
 export interface AdmissionLimits extends SequenceLimits {
   readonly numBlocks: number;
@@ -20,7 +20,8 @@ export function admitRequest(
   limits: AdmissionLimits,
   services: EngineServices,
 ): Sequence {
-  const sequence = new Sequence(withTableSalt(request), sink, limits);
+  const sequence = new Sequence(request, sink, limits);
+  sequence.tokenKeys = tokenKeys(request, limits.vocabSize);
   sequence.postProcess = postProcessorOf(request, services);
   if (request.beamWidth > 1) {
     checkBeams(sequence, limits);
@@ -93,12 +94,4 @@ function namingItself(run: LogitsPostProcessor, name: string): LogitsPostProcess
       throw new ServerError("internal", `logits post-processor '${name}' failed: ${message}`, { cause });
     }
   };
-}
-
-/** Ids that stand for table rows mean something else with another table: such prompts share cache blocks by content. */
-function withTableSalt(request: GenerateRequest): GenerateRequest {
-  const table = request.promptTable;
-  if (table === undefined) return request;
-  const bytes = new Uint8Array(table.values.buffer, table.values.byteOffset, table.values.byteLength);
-  return { ...request, cacheSalt: `${request.cacheSalt}#${createHash("sha256").update(bytes).digest("base64")}` };
 }

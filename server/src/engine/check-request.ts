@@ -3,12 +3,15 @@ import {
   MAX_LLM_BEAMS,
   MAX_LLM_GUIDE_CHARS,
   MAX_LLM_LOGITS_BYTES,
+  MAX_LLM_RETENTION_RANGES,
+  MAX_LLM_SALT_CHARS,
   MAX_LLM_TOP_LOG_PROBS,
   MAX_LLM_WORD_TOKENS,
   MAX_LLM_WORDS,
 } from "../core/limits.ts";
 import { ServerError } from "../core/server-error.ts";
 import type { GenerateRequest } from "./generate.ts";
+import { MAX_RETENTION_PRIORITY, type Retention } from "./retention.ts";
 
 export interface RequestLimits {
   readonly vocabSize: number;
@@ -35,6 +38,7 @@ export function checkRequest(request: GenerateRequest, limits: RequestLimits): v
   checkWords("stop words", request.stopWords);
   checkWords("bad words", request.badWords);
   checkDrafts(request, limits);
+  checkCacheHints(request);
   const bias = request.logitBias;
   if (bias !== undefined && bias.length !== limits.vocabSize) {
     refuse(
@@ -126,6 +130,35 @@ function checkDrafts(
   refuse(
     `draft id ${draftTokens[wrong]} at position ${wrong} is outside the vocabulary, expected 0 to ${limits.vocabSize - 1}`,
   );
+}
+
+function checkCacheHints({ priority, cacheSalt, retention, tokenSalts, promptTokens }: GenerateRequest): void {
+  within("priority", priority, 0, 1);
+  if (cacheSalt.length > MAX_LLM_SALT_CHARS) {
+    refuse(`the cache salt has ${cacheSalt.length} characters, expected at most ${MAX_LLM_SALT_CHARS}`);
+  }
+  if (tokenSalts !== undefined && tokenSalts.length < promptTokens.length) {
+    refuse(`prompt_table_extra_ids has ${tokenSalts.length} numbers for ${promptTokens.length} prompt tokens`);
+  }
+  if (retention !== undefined) checkRetention(retention);
+}
+
+function checkRetention({ ranges, decode }: Retention): void {
+  within("the number of retention ranges", ranges.length, 0, MAX_LLM_RETENTION_RANGES);
+  for (const each of [...ranges, decode]) {
+    within("a retention priority", each.priority, 0, MAX_RETENTION_PRIORITY);
+    if (!(each.durationMs >= 0))
+      refuse(`a retention duration is ${each.durationMs} ms, expected at least 0, or -1 for ever`);
+  }
+  const sorted = [...ranges].sort((a, b) => a.start - b.start);
+  for (const [i, { start, end }] of sorted.entries()) {
+    if (!(start >= 0 && start < end))
+      refuse(`a retention range is ${start} to ${end}, expected to end behind its start`);
+    const next = sorted[i + 1];
+    if (next !== undefined && next.start < end) {
+      refuse(`retention ranges ${start} to ${end} and ${next.start} to ${next.end} overlap`);
+    }
+  }
 }
 
 function checkTable(request: GenerateRequest, limits: RequestLimits): void {

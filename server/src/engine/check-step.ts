@@ -6,6 +6,8 @@ export interface StepLimits {
   readonly hiddenSize: number;
   readonly blockSize: number;
   readonly numBlocks: number;
+  readonly numHostBlocks?: number;
+  readonly window?: number | undefined;
   readonly maxPositions: number;
 }
 
@@ -20,7 +22,7 @@ export function checkStep(input: StepInput, limits: StepLimits): void {
   expectBelow("logitRows", input.logitRows, numTokens);
   if (input.embeddings === undefined) expectBelow("tokenIds", input.tokenIds, limits.vocabSize);
   else checkEmbeddings(input, input.embeddings, limits);
-  if (input.blockCopies !== undefined) checkBlockCopies(input.blockCopies, limits.numBlocks);
+  if (input.blockCopies !== undefined) checkBlockCopies(input.blockCopies, limits);
   checkSequences(input, limits);
   expectDistinct("slots", input.slots);
 }
@@ -41,9 +43,9 @@ function checkEmbeddings(
   });
 }
 
-function checkBlockCopies(copies: Int32Array, numBlocks: number): void {
+function checkBlockCopies(copies: Int32Array, { numBlocks, numHostBlocks = 0 }: StepLimits): void {
   if (copies.length % 2 !== 0) throw new Error(`step: blockCopies: expected pairs, got ${copies.length} numbers`);
-  expectBelow("blockCopies", copies, numBlocks);
+  expectBelow("blockCopies", copies, numBlocks + numHostBlocks);
 }
 
 function checkSequences(input: StepInput, limits: StepLimits): void {
@@ -69,13 +71,14 @@ function checkBlockTable(
   { queryStart, queryLength, contextLength, blockTable }: StepSequence,
   index: number,
   slots: Int32Array,
-  { blockSize, numBlocks }: StepLimits,
+  { blockSize, numBlocks, window }: StepLimits,
 ): void {
   const needed = Math.ceil(contextLength / blockSize);
   if (blockTable.length < needed) {
     throw new Error(`step: sequences[${index}]: expected ${needed} blocks, got ${blockTable.length}`);
   }
-  for (let i = 0; i < needed; i++) {
+  const firstSeen = window === undefined ? 0 : Math.max(0, contextLength - queryLength - window + 1);
+  for (let i = Math.floor(firstSeen / blockSize); i < needed; i++) {
     const block = blockTable[i] ?? -1;
     if (block < 0 || block >= numBlocks) throw outside(`sequences[${index}].blockTable`, i, block, numBlocks);
   }

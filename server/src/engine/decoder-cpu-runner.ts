@@ -1,20 +1,19 @@
 /** Runs a decoder from its files on the CPU: weights, paged cache, and one graph per step. */
 import type { WeightType } from "../device/cpu/convert-elements.ts";
-import { CpuBuffer } from "../device/cpu/cpu-buffer.ts";
 import { CpuDevice } from "../device/cpu/cpu-device.ts";
 import { CpuGraph } from "../device/cpu/cpu-graph.ts";
-import { byteSize } from "../device/cpu/cpu-tensor.ts";
 import type { LoraTargets } from "../formats/lora-adapter.ts";
 import { type ModelFiles, openModelFiles } from "../formats/model-files.ts";
 import { type DecoderModel, numDecoderTensors, recordDecoder } from "../models/decoder.ts";
-import type { LayerCache } from "../models/decoder-attention.ts";
 import type { DecoderConfig } from "../models/decoder-config.ts";
 import { type DecoderWeights, loadDecoderWeights } from "../models/decoder-weights.ts";
+import { narrowWindows, widestWindow } from "../models/layer-windows.ts";
 import { loraTargets } from "../models/lora-targets.ts";
 import { parseDecoderConfig } from "../models/parse-decoder-config.ts";
 import { ropeFactors } from "../models/rope-factors.ts";
 import { checkStep } from "./check-step.ts";
 import { CpuAdapters } from "./cpu-adapters.ts";
+import { CpuKvCache, type KvCacheType } from "./cpu-kv-cache.ts";
 import type { StepInput, StepRunner } from "./step-runner.ts";
 
 export interface DecoderRunnerOptions {
@@ -29,7 +28,11 @@ export interface DecoderRunnerOptions {
    * others round activations as well.
    */
   readonly weightType?: WeightType | undefined;
-  readonly cacheType?: "f32" | "f16" | undefined;
+  readonly cacheType?: KvCacheType | undefined;
+  /** Blocks of the second tier. */
+  readonly numHostBlocks?: number | undefined;
+  /** Narrows what layers see: the first size is the first layer's, and after the last one comes the first again. */
+  readonly attentionWindows?: readonly number[] | undefined;
   /** Logits of a sequence do not depend on the step's other sequences, on chunks, nor on blocks, to the bit. Slower. */
   readonly isDeterministic?: boolean | undefined;
   /** Longest sequence, at most what the model allows, which is the default. Some models turn short ones otherwise. */
@@ -60,14 +63,14 @@ export async function createDecoderRunner(options: DecoderRunnerOptions): Promis
 
 async function loadRunner({ files, tensors }: ModelFiles, options: DecoderRunnerOptions): Promise<DecoderCpuRunner> {
   const parsed = parseDecoderConfig(files);
-  const { config } = parsed;
+  const config = narrowWindows(parsed.config, options.attentionWindows);
   const maxPositions = Math.min(config.maxPositions, options.maxPositions ?? config.maxPositions);
   const servedPositions = Math.min(maxPositions, options.numBlocks * options.blockSize);
   const ropes = config.ropes.map((rope) => ropeFactors(rope, servedPositions));
   const device = new CpuDevice({ numThreads: options.numThreads, isDeterministic: options.isDeterministic });
   let weights: DecoderWeights | undefined;
   try {
-    weights = await loadDecoderWeights(device, parsed, tensors, options.weightType, ropes);
+    weights = await loadDecoderWeights(device, { ...parsed, config }, tensors, options.weightType, ropes);
     const ropeMagnitudes = ropes.map(({ magnitude }) => magnitude);
     const targets = loraTargets(config, parsed.weights);
     return new DecoderCpuRunner(device, { config, weights, ropeMagnitudes, targets }, { ...options, maxPositions });
@@ -88,12 +91,14 @@ export class DecoderCpuRunner implements StepRunner {
   readonly hiddenSize: number;
   readonly blockSize: number;
   readonly numBlocks: number;
+  readonly numHostBlocks: number;
+  readonly window: number | undefined;
   readonly maxPositions: number;
   readonly config: DecoderConfig;
   readonly adapters: CpuAdapters;
   readonly timings: StepTimings = { numSteps: 0, recordMs: 0, computeMs: 0 };
   readonly #device: CpuDevice;
-  readonly #cache: CpuBuffer;
+  readonly #cache: CpuKvCache;
   readonly #model: DecoderModel;
   readonly #graph: CpuGraph;
   #logits: Float32Array = new Float32Array(0);
@@ -109,15 +114,17 @@ export class DecoderCpuRunner implements StepRunner {
     this.maxPositions = options.maxPositions ?? config.maxPositions;
     this.blockSize = options.blockSize;
     this.numBlocks = options.numBlocks;
+    this.numHostBlocks = options.numHostBlocks ?? 0;
+    this.window = widestWindow(config);
     this.#device = device;
-    const shape = [options.numBlocks * options.blockSize, config.numKvHeads * config.headDim] as const;
-    const spec = { type: options.cacheType ?? "f32", shape } as const;
-    this.#cache = new CpuBuffer(
-      device,
-      Array.from({ length: 2 * config.numLayers }, () => spec),
-    );
+    this.#cache = new CpuKvCache(device, config, {
+      numBlocks: this.numBlocks,
+      numHostBlocks: this.numHostBlocks,
+      blockSize: this.blockSize,
+      type: options.cacheType ?? "f32",
+    });
     this.adapters = new CpuAdapters(device, targets);
-    this.#model = { ...loaded, caches: pairLayers(this.#cache), adapters: this.adapters.loaded };
+    this.#model = { ...loaded, caches: this.#cache.layers, adapters: this.adapters.loaded };
     this.#graph = new CpuGraph(device);
   }
 
@@ -142,7 +149,7 @@ export class DecoderCpuRunner implements StepRunner {
     const startMs = performance.now();
     checkStep(input, this);
     this.adapters.check(input.sequences);
-    this.#copyBlocks(input.blockCopies);
+    if (input.blockCopies !== undefined) this.#cache.copyBlocks(input.blockCopies);
     if (input.tokenIds.length === 0) return new Float32Array(0);
     this.#graph.begin(numDecoderTensors(this.config, input.sequences));
     const logits = recordDecoder(this.#graph, this.#model, {
@@ -167,18 +174,6 @@ export class DecoderCpuRunner implements StepRunner {
     return this.#logits.subarray(0, length);
   }
 
-  #copyBlocks(pairs: Int32Array | undefined): void {
-    if (pairs === undefined) return;
-    for (const tensor of this.#cache.tensors) {
-      const blockBytes = byteSize(tensor) / this.numBlocks;
-      const block = new Uint8Array(blockBytes);
-      for (let i = 0; i < pairs.length; i += 2) {
-        this.#cache.read(tensor, block, (pairs[i] ?? 0) * blockBytes);
-        this.#cache.write(tensor, block, (pairs[i + 1] ?? 0) * blockBytes);
-      }
-    }
-  }
-
   async #closeAfter(running: Promise<unknown> | undefined): Promise<void> {
     await running?.catch(() => undefined);
     this.#graph.close();
@@ -187,15 +182,6 @@ export class DecoderCpuRunner implements StepRunner {
     this.#model.weights.close();
     await this.#device.close();
   }
-}
-
-function pairLayers({ tensors }: CpuBuffer): LayerCache[] {
-  const caches: LayerCache[] = [];
-  for (let i = 0; i + 1 < tensors.length; i += 2) {
-    const [keys, values] = tensors.slice(i, i + 2);
-    if (keys !== undefined && values !== undefined) caches.push({ keys, values });
-  }
-  return caches;
 }
 
 /** Rows that embeddings replace may carry any id; the look-up before that needs a valid one. */

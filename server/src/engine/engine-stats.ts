@@ -19,6 +19,9 @@ export interface EngineStats {
   /** Since the start: blocks taken from the prefix cache and blocks newly written. */
   kvBlocksReused: number;
   kvBlocksNew: number;
+  /** Since the start: blocks copied to the second tier, and back from it. */
+  kvBlocksOffloaded: number;
+  kvBlocksOnboarded: number;
   iteration: number;
   /** Prompt tokens computed in the last step. */
   contextTokens: number;
@@ -51,6 +54,8 @@ export const ZERO_STATS: Readonly<EngineStats> = Object.freeze({
   tokensPerBlock: 0,
   kvBlocksReused: 0,
   kvBlocksNew: 0,
+  kvBlocksOffloaded: 0,
+  kvBlocksOnboarded: 0,
   iteration: 0,
   contextTokens: 0,
   inputTokens: 0,

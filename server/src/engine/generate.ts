@@ -2,7 +2,9 @@
  * What one asks of an engine and what it gives back: token ids in, token ids out. Shared by the engine in this process
  * and the one behind a socket. Knows no text, no tensors and no protocol.
  */
+
 import type { AdapterChoice } from "./adapters/adapter-choice.ts";
+import type { Retention } from "./retention.ts";
 
 /** Why a sequence ended: `end` = an end id came, `stop` = a stop word, `length` = its token limit, `cancelled` = the caller. */
 export type FinishReason = "end" | "stop" | "length" | "cancelled";
@@ -86,6 +88,12 @@ export interface GenerateRequest {
   readonly logitsPostProcessor: string;
   /** Requests with different salts share no cache blocks. */
   readonly cacheSalt: string;
+  /** 0 to 1, the higher the sooner; lower ones are overtaken for a bounded time only. */
+  readonly priority: number;
+  /** How long the blocks of the request are worth keeping once it is over; absent = like any others. */
+  readonly retention?: Retention | undefined;
+  /** A number for each prompt token from the first on: tokens with different numbers share no cache blocks. */
+  readonly tokenSalts?: BigUint64Array | undefined;
   readonly promptTable?: PromptTable | undefined;
   /** Absent = the model as it is. */
   readonly adapter?: AdapterChoice | undefined;
@@ -199,6 +207,7 @@ export const NEUTRAL_REQUEST: GenerateRequest = Object.freeze({
   beamDiversityRate: 0,
   logitsPostProcessor: "",
   cacheSalt: "",
+  priority: 0.5,
   draftTokens: EMPTY_TOKENS,
   draftAcceptanceThreshold: 0,
   maxDraftTokens: -1,

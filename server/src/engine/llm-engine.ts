@@ -11,15 +11,17 @@ import type { EngineServices } from "./engine-services.ts";
 import { type EngineStats, ZERO_STATS } from "./engine-stats.ts";
 import type { FinishReason, GeneratedChunk, GenerateRequest, Generator, Usage } from "./generate.ts";
 import { LogitsBudget } from "./logits-budget.ts";
+import { prepareSequence } from "./prepare-sequence.ts";
 import type { Sequence, SequenceSink } from "./sequence.ts";
 import { createDrafters } from "./speculation/create-drafters.ts";
 import type { Drafter } from "./speculation/drafter.ts";
 import { NO_SPECULATION, type SpeculationConfig } from "./speculation/speculation-config.ts";
-import { prepareSequence } from "./prepare-sequence.ts";
 import { StepBatch } from "./step-batch.ts";
-import { type CapacityPolicy, type StepPlan, StepPlanner } from "./step-planner.ts";
+import type { StepPlan } from "./step-plan.ts";
+import { type CapacityPolicy, StepPlanner } from "./step-planner.ts";
 import type { StepRunner } from "./step-runner.ts";
 import { TokenStep } from "./token-step.ts";
+import { longestSequence } from "./window-blocks.ts";
 
 export interface EngineConfig {
   /** Sequences of one step. */
@@ -82,7 +84,8 @@ export class LlmEngine implements Generator {
     const { blockSize, numBlocks, vocabSize, hiddenSize } = runner;
     this.#runner = runner;
     this.#config = config;
-    this.#planner = new StepPlanner({ ...config, blockSize, numBlocks });
+    const rules = { ...config, blockSize, window: runner.window };
+    this.#planner = new StepPlanner({ ...rules, numBlocks, numHostBlocks: runner.numHostBlocks ?? 0 });
     this.#batch = new StepBatch(runner);
     this.#tokenStep = new TokenStep(vocabSize);
     this.#services = services;
@@ -95,7 +98,11 @@ export class LlmEngine implements Generator {
     };
     this.#stats.cpuBytes = process.memoryUsage.rss();
     this.#onTurn = onTurn;
-    this.limits = { vocabSize, hiddenSize, maxSequenceLength: Math.min(runner.maxPositions, numBlocks * blockSize) };
+    this.limits = {
+      vocabSize,
+      hiddenSize,
+      maxSequenceLength: longestSequence(runner.maxPositions, numBlocks, rules),
+    };
   }
 
   generate(request: GenerateRequest): AsyncIterable<GeneratedChunk> {
@@ -164,6 +171,8 @@ export class LlmEngine implements Generator {
     stats.kvBlocksUsed = stats.kvBlocksMax - stats.kvBlocksFree;
     stats.kvBlocksReused = planner.numReusedBlocks;
     stats.kvBlocksNew = planner.numNewBlocks;
+    stats.kvBlocksOffloaded = planner.numOffloadedBlocks;
+    stats.kvBlocksOnboarded = planner.numOnboardedBlocks;
     return stats;
   }
 
@@ -197,7 +206,7 @@ export class LlmEngine implements Generator {
         if (this.#closed !== undefined) return;
         this.#dropCancelled();
         for (const drafter of this.#drafters) await drafter.propose(this.#planner.sequences());
-        const plan = this.#planner.plan();
+        const plan = this.#planner.plan(performance.now());
         if (plan === undefined) {
           this.#goIdle();
           return;

@@ -1,224 +1,398 @@
 /**
- * Full cache blocks of sequences past and present, found again by their tokens. A block is known by the block before it
- * and its own tokens, so a chain of blocks is a prefix. The cache is a holder of each block it knows; a block that only
- * the cache holds is idle and can be evicted. It knows no sequences, only their tokens and block numbers.
+ * Full cache blocks of sequences past and present, found again by their tokens. The cache is a holder of each block it
+ * knows; a block that only the cache holds is idle and can be evicted: to the second tier where there is one, whose
+ * blocks are copied back before use. It knows no sequences, only their tokens and block numbers, and copies nothing
+ * itself: what is to be copied is told in order.
  *
- * Idle blocks stand in one list by the time of their last release. A sequence holds whole chains and releases them from
- * the end, so a block always stands before its parent in that list: the head of the list is a leaf.
+ *   block numbers:  [ first tier: attention reads these | second tier: copied to and from )
+ *                   0                                   pool.numBlocks                     + numHostBlocks
  */
-import type { BlockPool } from "./block-pool.ts";
+import { BlockPool } from "./block-pool.ts";
+import { type ChainSource, ChainTable, NO_LINK, ROOT } from "./chain-table.ts";
+import { EvictionQueue } from "./eviction-queue.ts";
+import { type BlockRetention, blockRetention, DEFAULT_RETENTION_PRIORITY, type Retention } from "./retention.ts";
+import { firstBlockSeen, type WindowRules } from "./window-blocks.ts";
 
-const NONE = -1;
-/** Chains of roots: the hash of a salt starts one, and no block is the parent. */
-const ROOT = -2;
+export interface PrefixCacheOptions {
+  readonly pool: BlockPool;
+  readonly blockSize: number;
+  readonly isEnabled: boolean;
+  /** Blocks of the second tier; 0 = there is none. */
+  readonly numHostBlocks: number;
+  /** A block whose content is to be copied before the next step, in the order of the calls. */
+  readonly move: (from: number, to: number) => void;
+}
+
+/** What a sequence is to the cache. */
+export interface PrefixSource extends ChainSource {
+  readonly promptLength: number;
+  readonly request: { readonly cacheSalt: string; readonly retention?: Retention | undefined };
+}
+
+/** The longest known prefix of a sequence. */
+export interface PrefixMatch {
+  /** Blocks of it. */
+  readonly count: number;
+  /** The first of them that the sequence still looks at: those before it are not held. */
+  readonly first: number;
+  /** Those that taking it makes unavailable: idle ones, and ones to be allocated for the second tier's. */
+  readonly numTaken: number;
+}
+
+const NO_MATCH: PrefixMatch = Object.freeze({ count: 0, first: 0, numTaken: 0 });
 
 export class PrefixCache {
   readonly #pool: BlockPool;
+  readonly #host: BlockPool;
+  readonly #numBlocks: number;
   readonly #blockSize: number;
-  readonly #enabled: boolean;
-  /** Hash of a chain to its last block. Another chain with that hash is a miss: tokens are compared. */
-  readonly #byHash = new Map<number, number>();
-  readonly #hashes: Float64Array;
-  /** Parent block, ROOT for the first of a chain, NONE for a block that is not cached. */
-  readonly #parents: Int32Array;
-  readonly #children: Int32Array;
-  readonly #tokens: Int32Array;
-  /** Salt of each first block. */
-  readonly #salts: (string | undefined)[];
-  /** The idle list; index `numBlocks` is its sentinel, so the list is a ring. */
-  readonly #next: Int32Array;
-  readonly #previous: Int32Array;
+  readonly #isEnabled: boolean;
+  readonly #move: PrefixCacheOptions["move"];
+  readonly #chains: ChainTable;
+  /** Block of each link, and link of each block of both tiers. */
+  readonly #blocks: Int32Array;
+  readonly #links: Int32Array;
+  /** Children of each link in the first tier: a link goes after them. */
+  readonly #numNear: Int32Array;
+  readonly #priorities: Uint8Array;
+  readonly #durationsMs: Float64Array;
+  readonly #lastUses: Float64Array;
+  /** Idle links of the first tier without children there, and links of the second without any. */
+  readonly #idle: EvictionQueue;
+  readonly #hostLeaves: EvictionQueue;
+  /** Idle links whose priority ends at a time. */
+  readonly #expiries = new Map<number, number>();
+  #nextExpiryMs = Number.POSITIVE_INFINITY;
+  #nowMs = 0;
+  #clock = 0;
   #numIdle = 0;
+  /** Links of the last match, and the first that is taken; those of the second tier must stay while that happens. */
+  #matched: number[] = [];
+  #firstMatched = 0;
+  readonly #locked = new Set<number>();
+  #numOffloaded = 0;
+  #numOnboarded = 0;
 
-  constructor(pool: BlockPool, blockSize: number, enabled: boolean) {
-    const { numBlocks } = pool;
+  constructor({ pool, blockSize, isEnabled, numHostBlocks, move }: PrefixCacheOptions) {
+    const numLinks = isEnabled ? pool.numBlocks + numHostBlocks : 0;
     this.#pool = pool;
+    this.#host = new BlockPool(isEnabled ? numHostBlocks : 0);
+    this.#numBlocks = pool.numBlocks;
     this.#blockSize = blockSize;
-    this.#enabled = enabled;
-    this.#hashes = new Float64Array(numBlocks);
-    this.#parents = new Int32Array(numBlocks).fill(NONE);
-    this.#children = new Int32Array(numBlocks);
-    this.#tokens = new Int32Array(enabled ? numBlocks * blockSize : 0);
-    this.#salts = new Array<string | undefined>(numBlocks).fill(undefined);
-    this.#next = new Int32Array(numBlocks + 1).fill(NONE);
-    this.#previous = new Int32Array(numBlocks + 1).fill(NONE);
-    this.#next[numBlocks] = numBlocks;
-    this.#previous[numBlocks] = numBlocks;
+    this.#isEnabled = isEnabled;
+    this.#move = move;
+    this.#chains = new ChainTable(numLinks, blockSize);
+    this.#blocks = new Int32Array(numLinks);
+    this.#links = new Int32Array(pool.numBlocks + numHostBlocks).fill(NO_LINK);
+    this.#numNear = new Int32Array(numLinks);
+    this.#priorities = new Uint8Array(numLinks);
+    this.#durationsMs = new Float64Array(numLinks);
+    this.#lastUses = new Float64Array(numLinks);
+    this.#idle = new EvictionQueue(numLinks);
+    this.#hostLeaves = new EvictionQueue(numLinks);
   }
 
   /** Blocks that `allocate()` can still give: free ones and idle ones. */
   get numAvailable(): number {
     return this.#pool.numFree + this.#numIdle;
   }
+  /** Blocks copied to the second tier and back so far. */
+  get numOffloaded(): number {
+    return this.#numOffloaded;
+  }
+  get numOnboarded(): number {
+    return this.#numOnboarded;
+  }
 
-  /** Takes a block, evicting the least recently used leaf when none is free. */
+  /** Tells the time, in milliseconds of any clock that never goes back: retention priorities may end. */
+  tick(nowMs: number): void {
+    this.#nowMs = nowMs;
+    if (nowMs < this.#nextExpiryMs) return;
+    let next = Number.POSITIVE_INFINITY;
+    for (const [link, atMs] of this.#expiries) {
+      if (atMs <= nowMs) this.#expire(link);
+      else next = Math.min(next, atMs);
+    }
+    this.#nextExpiryMs = next;
+  }
+
+  /** Takes a block, evicting the one of least worth when none is free. */
   allocate(): number {
     if (this.#pool.numFree === 0) this.#evict();
     return this.#pool.allocate();
   }
 
-  /**
-   * Finds the longest cached prefix of `tokens[0, limit)`, writes its blocks to `table` and returns their number.
-   * Nothing is held yet: call `hold` before anything else happens to the cache.
-   */
-  match(tokens: Int32Array, limit: number, salt: string, table: Int32Array): number {
-    if (!this.#enabled) return 0;
+  /** Finds the longest known prefix of the first `limit` tokens. It stays as it is until anything else is called. */
+  match(source: PrefixSource, limit: number, rules: WindowRules): PrefixMatch {
+    this.#matched = [];
+    if (!this.#isEnabled) return NO_MATCH;
     const numFull = Math.floor(limit / this.#blockSize);
     let parent = ROOT;
-    let hash = hashText(salt);
-    let count = 0;
-    while (count < numFull) {
-      const start = count * this.#blockSize;
-      hash = hashBlock(hash, tokens, start, this.#blockSize);
-      const block = this.#find(hash, parent, tokens, start, salt);
-      if (block === NONE) break;
-      table[count] = block;
-      parent = block;
-      count += 1;
+    while (this.#matched.length < numFull) {
+      const link = this.#chains.find(source, this.#matched.length, parent);
+      if (link === NO_LINK) break;
+      this.#matched.push(link);
+      parent = link;
     }
-    return count;
+    const count = this.#matched.length;
+    const first = firstBlockSeen(count * this.#blockSize, rules);
+    this.#firstMatched = first;
+    let numTaken = 0;
+    for (const link of this.#matched.slice(first)) if (!this.#isNear(link) || this.#isIdle(link)) numTaken += 1;
+    return { count, first, numTaken };
   }
 
-  /** How many of these matched blocks are idle now, and would not be available once held. */
-  countIdle(table: Int32Array, count: number): number {
-    let idle = 0;
-    for (let i = 0; i < count; i++) if (this.#isIdle(table[i] ?? NONE)) idle += 1;
-    return idle;
+  /** Holds the blocks of the last match and writes them to `table`. As many as it takes must be available. */
+  take(source: PrefixSource, table: Int32Array): void {
+    const first = this.#firstMatched;
+    const links = this.#matched.slice(first);
+    table.fill(-1, 0, first);
+    for (const link of links) {
+      if (this.#isNear(link)) this.#holdLink(link);
+      else {
+        this.#hostLeaves.delete(link);
+        this.#expiries.delete(link);
+        this.#locked.add(link);
+      }
+    }
+    for (const [i, link] of links.entries()) {
+      if (!this.#isNear(link)) this.#onboard(link);
+      this.#retainAs(link, source, first + i);
+      table[first + i] = this.#blocks[link] ?? 0;
+    }
+    this.#locked.clear();
+    this.#matched = [];
   }
 
-  hold(table: Int32Array, count: number): void {
-    for (let i = 0; i < count; i++) {
-      const block = table[i] ?? NONE;
-      if (this.#isIdle(block)) this.#unlink(block);
-      this.#pool.retain(block);
-    }
+  /** One more holder of blocks that somebody holds. */
+  hold(table: Int32Array, first: number, end: number): void {
+    for (let i = first; i < end; i++) this.#pool.retain(table[i] ?? -1);
   }
 
   /**
    * Makes the full block `index` of a chain known. When the same chain is known already, the caller's block is given
    * back and the known one takes its place in `table`: two sequences that computed the same prefix end up sharing it.
    */
-  commit(tokens: Int32Array, index: number, salt: string, table: Int32Array): void {
-    if (!this.#enabled) return;
-    const parent = index === 0 ? ROOT : (table[index - 1] ?? NONE);
-    const start = index * this.#blockSize;
-    const seed = index === 0 ? hashText(salt) : (this.#hashes[parent] ?? 0);
-    const block = table[index] ?? NONE;
-    if (parent !== ROOT && this.#parents[parent] === NONE) return; // its parent lost a hash collision: the chain ends there
-    const hash = hashBlock(seed, tokens, start, this.#blockSize);
-    const known = this.#find(hash, parent, tokens, start, salt);
-    if (known !== NONE) {
-      table[index] = known;
-      this.hold(table.subarray(index), 1);
+  commit(source: PrefixSource, index: number, table: Int32Array): void {
+    if (!this.#isEnabled) return;
+    const parent = index === 0 ? ROOT : this.#linkOf(table[index - 1] ?? -1);
+    if (parent === NO_LINK) return; // its parent lost a hash collision or was evicted: the chain ends there
+    const block = table[index] ?? -1;
+    const known = this.#chains.find(source, index, parent);
+    if (known === NO_LINK) this.#add(source, index, parent, block);
+    else if (this.#isNear(known)) {
+      this.#holdLink(known);
       this.#pool.release(block);
-    } else if (!this.#byHash.has(hash)) {
-      this.#add(block, hash, parent, tokens.subarray(start, start + this.#blockSize), salt);
+      table[index] = this.#blocks[known] ?? 0;
+      this.#retainAs(known, source, index);
+    } else {
+      this.#leaveHost(known);
+      this.#place(known, block);
+      this.#pool.retain(block);
+      this.#retainAs(known, source, index);
     }
   }
 
-  /** Gives a sequence's blocks back, last one first. */
-  release(table: Int32Array, count: number): void {
-    for (let i = count - 1; i >= 0; i--) {
-      const block = table[i] ?? NONE;
+  /** Gives the blocks of `table[first, end)` back, last one first: ends of chains are worth less than their beginnings. */
+  release(table: Int32Array, first: number, end: number): void {
+    for (let i = end - 1; i >= first; i--) {
+      const block = table[i] ?? -1;
       const left = this.#pool.release(block);
-      if (left === 1 && this.#parents[block] !== NONE) this.#linkNewest(block);
+      const link = this.#linkOf(block);
+      if (left === 1 && link !== NO_LINK) this.#becomeIdle(link);
     }
   }
 
   /** Every hold of the cache, for the pool's check; checks itself on the way. */
   checkIntegrity(): number[] {
-    const holds: number[] = [];
-    const children = new Int32Array(this.#children.length);
-    for (let block = 0; block < this.#parents.length; block++) {
-      const parent = this.#parents[block] ?? NONE;
-      if (parent === NONE) continue;
-      holds.push(block);
-      if (parent >= 0) children[parent] = (children[parent] ?? 0) + 1;
-      const idle = this.#next[block] !== NONE;
-      if (idle !== (this.#pool.holders(block) === 1)) throw new Error(`prefix cache: block ${block} in the wrong list`);
+    this.#chains.checkIntegrity();
+    const near: number[] = [];
+    const far: number[] = [];
+    const numNear = new Int32Array(this.#numNear.length);
+    let numIdle = 0;
+    for (const link of this.#chains.links()) {
+      const block = this.#blocks[link] ?? -1;
+      if (this.#linkOf(block) !== link) throw new Error(`prefix cache: block ${block} is not that of link ${link}`);
+      const parent = this.#chains.parentOf(link);
+      (this.#isNear(link) ? near : far).push(block);
+      if (this.#isNear(link) && parent >= 0) numNear[parent] = (numNear[parent] ?? 0) + 1;
+      if (this.#isIdle(link)) numIdle += 1;
+      this.#checkQueues(link);
     }
-    if (holds.length !== this.#byHash.size) throw new Error("prefix cache: hash map and blocks differ in number");
-    if (children.some((count, block) => count !== this.#children[block])) throw new Error("prefix cache: child counts");
-    let idle = 0;
-    for (let b = this.#next[this.#pool.numBlocks] ?? NONE; b !== this.#pool.numBlocks; b = this.#next[b] ?? NONE)
-      idle++;
-    if (idle !== this.#numIdle) throw new Error(`prefix cache: ${idle} blocks are idle, expected ${this.#numIdle}`);
-    return holds;
+    if (numNear.some((count, link) => count !== this.#numNear[link])) throw new Error("prefix cache: near children");
+    if (numIdle !== this.#numIdle) throw new Error(`prefix cache: ${numIdle} idle blocks, expected ${this.#numIdle}`);
+    this.#host.checkIntegrity(far.map((block) => block - this.#numBlocks));
+    return near;
   }
 
-  #find(hash: number, parent: number, tokens: Int32Array, start: number, salt: string): number {
-    const block = this.#byHash.get(hash);
-    if (block === undefined || this.#parents[block] !== parent) return NONE;
-    if (parent === ROOT && this.#salts[block] !== salt) return NONE;
-    const own = block * this.#blockSize;
-    for (let i = 0; i < this.#blockSize; i++) if (this.#tokens[own + i] !== tokens[start + i]) return NONE;
-    return block;
+  #checkQueues(link: number): void {
+    const isEvictable = this.#isIdle(link) && this.#numNear[link] === 0;
+    const isHostLeaf = !this.#isNear(link) && this.#chains.numChildren(link) === 0;
+    if (this.#idle.has(link) !== isEvictable || this.#hostLeaves.has(link) !== isHostLeaf) {
+      throw new Error(`prefix cache: link ${link} stands in the wrong queue`);
+    }
   }
 
-  #add(block: number, hash: number, parent: number, tokens: Int32Array, salt: string): void {
-    this.#byHash.set(hash, block);
-    this.#hashes[block] = hash;
-    this.#parents[block] = parent;
-    this.#tokens.set(tokens, block * this.#blockSize);
-    if (parent === ROOT) this.#salts[block] = salt;
-    else this.#children[parent] = (this.#children[parent] ?? 0) + 1;
+  #linkOf(block: number): number {
+    return this.#links[block] ?? NO_LINK;
+  }
+
+  /** Whether its block lies in the first tier. */
+  #isNear(link: number): boolean {
+    return (this.#blocks[link] ?? 0) < this.#numBlocks;
+  }
+
+  #isIdle(link: number): boolean {
+    return this.#isNear(link) && this.#pool.holders(this.#blocks[link] ?? -1) === 1;
+  }
+
+  #add(source: PrefixSource, index: number, parent: number, block: number): void {
+    const link = this.#chains.add(source, index, parent);
+    if (link === NO_LINK) return;
+    this.#numNear[link] = 0;
+    this.#priorities[link] = DEFAULT_RETENTION_PRIORITY;
+    this.#durationsMs[link] = Number.POSITIVE_INFINITY;
+    this.#place(link, block);
+    this.#pool.retain(block);
+    this.#retainAs(link, source, index);
+  }
+
+  /** What a request says of a block holds until another one says something else. */
+  #retainAs(link: number, { request, promptLength }: PrefixSource, index: number): void {
+    if (request.retention === undefined) return;
+    const said: BlockRetention | undefined = blockRetention(request.retention, index * this.#blockSize, promptLength);
+    if (said === undefined) return;
+    this.#priorities[link] = said.priority;
+    this.#durationsMs[link] = said.durationMs;
+  }
+
+  #holdLink(link: number): void {
+    const block = this.#blocks[link] ?? -1;
+    if (this.#pool.holders(block) === 1) {
+      this.#numIdle -= 1;
+      this.#idle.delete(link);
+      this.#expiries.delete(link);
+    }
     this.#pool.retain(block);
   }
 
-  #evict(): void {
-    const block = this.#next[this.#pool.numBlocks] ?? NONE;
-    if (block === this.#pool.numBlocks) throw new Error("prefix cache: no block to evict");
-    if (this.#children[block] !== 0) throw new Error(`prefix cache: idle block ${block} is no leaf`);
-    this.#unlink(block);
-    this.#byHash.delete(this.#hashes[block] ?? 0);
-    const parent = this.#parents[block] ?? NONE;
-    if (parent >= 0) this.#children[parent] = (this.#children[parent] ?? 0) - 1;
-    this.#parents[block] = NONE;
-    this.#salts[block] = undefined;
-    this.#pool.release(block);
-  }
-
-  #isIdle(block: number): boolean {
-    return (this.#next[block] ?? NONE) !== NONE;
-  }
-
-  #linkNewest(block: number): void {
-    const sentinel = this.#pool.numBlocks;
-    const last = this.#previous[sentinel] ?? sentinel;
-    this.#next[last] = block;
-    this.#previous[block] = last;
-    this.#next[block] = sentinel;
-    this.#previous[sentinel] = block;
+  #becomeIdle(link: number): void {
     this.#numIdle += 1;
+    this.#clock += 1;
+    this.#lastUses[link] = this.#clock;
+    const expiryMs = this.#nowMs + (this.#durationsMs[link] ?? 0);
+    if (expiryMs < Number.POSITIVE_INFINITY) {
+      this.#expiries.set(link, expiryMs);
+      this.#nextExpiryMs = Math.min(this.#nextExpiryMs, expiryMs);
+    }
+    this.#enqueue(link);
   }
 
-  #unlink(block: number): void {
-    const next = this.#next[block] ?? NONE;
-    const previous = this.#previous[block] ?? NONE;
-    this.#next[previous] = next;
-    this.#previous[next] = previous;
-    this.#next[block] = NONE;
-    this.#previous[block] = NONE;
+  /** Puts a link into the queue that it belongs in, if any. */
+  #enqueue(link: number): void {
+    if (link < 0) return;
+    const queue = this.#queueOf(link);
+    queue?.set(link, this.#priorities[link] ?? 0, this.#lastUses[link] ?? 0);
+  }
+
+  #queueOf(link: number): EvictionQueue | undefined {
+    if (this.#isNear(link)) return this.#numNear[link] === 0 && this.#isIdle(link) ? this.#idle : undefined;
+    return this.#chains.numChildren(link) === 0 && !this.#locked.has(link) ? this.#hostLeaves : undefined;
+  }
+
+  #expire(link: number): void {
+    this.#expiries.delete(link);
+    this.#priorities[link] = DEFAULT_RETENTION_PRIORITY;
+    this.#durationsMs[link] = Number.POSITIVE_INFINITY;
+    this.#enqueue(link);
+  }
+
+  #evict(): void {
+    const link = this.#idle.first() ?? this.#idleParent();
+    const block = this.#blocks[link] ?? -1;
+    const slot = this.#hostSlot();
+    if (slot === undefined) {
+      this.#forget(link);
+      return;
+    }
     this.#numIdle -= 1;
+    this.#idle.delete(link);
+    this.#leaveNear(link);
+    this.#place(link, slot);
+    this.#pool.release(block);
+    this.#move(block, slot);
+    this.#numOffloaded += 1;
+    this.#enqueue(this.#chains.parentOf(link));
+    this.#enqueue(link);
   }
-}
 
-/** 52 bits from two rounds of multiply-and-shift: enough that collisions, which cost a miss, do not matter. */
-function hashBlock(seed: number, tokens: Int32Array, start: number, count: number): number {
-  let a = seed | 0;
-  let b = Math.floor(seed / 4_294_967_296) | 0;
-  for (let i = start; i < start + count; i++) {
-    const token = tokens[i] ?? 0;
-    a = Math.imul(a ^ token, 0x85ebca6b);
-    a ^= a >>> 15;
-    b = Math.imul(b + token, 0xc2b2ae35) ^ (a >>> 7);
-    b ^= b >>> 13;
+  /** An idle link whose children are held: the parent has left the window of those that hold them. */
+  #idleParent(): number {
+    for (const link of this.#chains.links()) if (this.#isIdle(link)) return link;
+    throw new Error("prefix cache: no block to evict");
   }
-  return (b & 0xfffff) * 4_294_967_296 + (a >>> 0);
-}
 
-function hashText(text: string): number {
-  let a = 0x2545f491;
-  for (let i = 0; i < text.length; i++) a = Math.imul(a ^ text.charCodeAt(i), 0x01000193);
-  return a >>> 0;
+  /** A free block of the second tier, its least worth one given up when need be; undefined when there is none. */
+  #hostSlot(): number | undefined {
+    if (this.#host.numFree === 0) {
+      const leaf = this.#hostLeaves.first();
+      if (leaf === undefined) return undefined;
+      this.#drop(leaf);
+    }
+    return this.#numBlocks + this.#host.allocate();
+  }
+
+  /** Copies a link of the second tier, whose parent is near, to a block of the first. */
+  #onboard(link: number): void {
+    const slot = this.#blocks[link] ?? -1;
+    const block = this.allocate(); // before the slot is given back, or it might be overwritten first
+    this.#move(slot, block);
+    this.#leaveHost(link);
+    this.#place(link, block);
+    this.#pool.retain(block);
+    this.#numOnboarded += 1;
+  }
+
+  #leaveHost(link: number): void {
+    const slot = this.#blocks[link] ?? -1;
+    this.#hostLeaves.delete(link);
+    this.#expiries.delete(link);
+    this.#links[slot] = NO_LINK;
+    this.#host.release(slot - this.#numBlocks);
+  }
+
+  #leaveNear(link: number): void {
+    const parent = this.#chains.parentOf(link);
+    this.#links[this.#blocks[link] ?? -1] = NO_LINK;
+    if (parent >= 0) this.#numNear[parent] = (this.#numNear[parent] ?? 0) - 1;
+  }
+
+  #place(link: number, block: number): void {
+    this.#blocks[link] = block;
+    this.#links[block] = link;
+    const parent = this.#chains.parentOf(link);
+    if (block >= this.#numBlocks || parent < 0) return;
+    this.#numNear[parent] = (this.#numNear[parent] ?? 0) + 1;
+    this.#idle.delete(parent);
+  }
+
+  /** With all that hangs on it; blocks that sequences hold stay theirs, and are known no more. */
+  #forget(link: number): void {
+    if (this.#chains.numChildren(link) > 0) for (const each of this.#chains.descendants(link)) this.#drop(each);
+    this.#drop(link);
+  }
+
+  #drop(link: number): void {
+    const parent = this.#chains.parentOf(link);
+    const block = this.#blocks[link] ?? -1;
+    this.#expiries.delete(link);
+    if (this.#isNear(link)) {
+      if (this.#isIdle(link)) this.#numIdle -= 1;
+      this.#idle.delete(link);
+      this.#leaveNear(link);
+      this.#pool.release(block);
+    } else this.#leaveHost(link);
+    this.#chains.remove(link);
+    this.#enqueue(parent);
+  }
 }

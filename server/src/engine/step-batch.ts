@@ -3,7 +3,7 @@
  * is larger than any before. It decides nothing.
  */
 import type { Sequence } from "./sequence.ts";
-import type { StepPlan } from "./step-planner.ts";
+import type { StepPlan } from "./step-plan.ts";
 import type { StepEmbeddings, StepInput, StepSequence } from "./step-runner.ts";
 
 export class StepBatch {

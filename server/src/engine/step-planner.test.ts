@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { NEUTRAL_REQUEST } from "./generate.ts";
 import { uniformAt } from "./random.ts";
 import { Sequence } from "./sequence.ts";
-import { type PlannerConfig, type StepPlan, StepPlanner } from "./step-planner.ts";
+import type { StepPlan } from "./step-plan.ts";
+import { type PlannerConfig, StepPlanner } from "./step-planner.ts";
 
 const SINK = {
   started: (): void => undefined,
@@ -17,7 +18,9 @@ const SINK = {
 function createPlanner(changes: Partial<PlannerConfig> = {}): StepPlanner {
   return new StepPlanner({
     numBlocks: 16,
+    numHostBlocks: 0,
     blockSize: 4,
+    window: undefined,
     maxSequences: 8,
     maxBatchTokens: 16,
     chunkedPrefill: true,

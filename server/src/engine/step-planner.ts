@@ -2,40 +2,27 @@
  * Decides what the next step computes: which sequences, how many tokens of each. Numbers in, numbers out: it knows block
  * counts and lengths, no device, no logits and no request.
  *
- * `running` stands in order of admission. Every step serves the running sequences oldest first, decoding ones with one
- * token each and prefilling ones with what the token budget leaves, then admits waiting ones. When blocks run out the
- * newest running sequence gives up its blocks and goes back to the head of the queue, to be computed again later.
+ * Both lists stand in order of rank. Every step serves the running sequences by rank, decoding ones with one token each
+ * and prefilling ones with what the token budget leaves, then admits waiting ones. When blocks run out the running
+ * sequence of the last rank gives up its blocks and goes back to the queue, to be computed again later.
  */
 import { BlockPool } from "./block-pool.ts";
-import { PrefixCache } from "./prefix-cache.ts";
+import { PrefixCache, type PrefixMatch } from "./prefix-cache.ts";
+import { insertBefore, insertBehind, rankOf } from "./rank.ts";
 import type { Sequence } from "./sequence.ts";
+import { StepPlan } from "./step-plan.ts";
+import { firstBlockSeen, longestChunk, peakBlocks, type WindowRules } from "./window-blocks.ts";
 
 /** `guaranteed_no_evict` admits what can run to its end for sure; `max_utilization` admits more and preempts. */
 export type CapacityPolicy = "guaranteed_no_evict" | "max_utilization";
 
-export interface PlannerConfig {
+export interface PlannerConfig extends WindowRules {
   readonly numBlocks: number;
-  readonly blockSize: number;
+  /** Blocks of the second tier, to which idle blocks go; not used together with a window. */
+  readonly numHostBlocks: number;
   readonly maxSequences: number;
-  /** Tokens of one step. Without chunking one prompt may exceed it. */
-  readonly maxBatchTokens: number;
-  readonly chunkedPrefill: boolean;
   readonly prefixReuse: boolean;
   readonly policy: CapacityPolicy;
-}
-
-/** One object for the life of the planner, filled anew by each `plan()`. */
-export interface StepPlan {
-  readonly sequences: Sequence[];
-  readonly queryLengths: number[];
-  /** Sequences whose first step this is. */
-  readonly admitted: Sequence[];
-  numTokens: number;
-  /** Tokens of prompts among them, and the sequences those belong to. */
-  numContextTokens: number;
-  numContextSequences: number;
-  /** Pairs of blocks to copy before the step: from, to. */
-  readonly blockCopies: number[];
 }
 
 export class StepPlanner {
@@ -44,15 +31,7 @@ export class StepPlanner {
   readonly #cache: PrefixCache;
   #waiting: Sequence[] = [];
   #running: Sequence[] = [];
-  readonly #plan: StepPlan = {
-    sequences: [],
-    queryLengths: [],
-    admitted: [],
-    numTokens: 0,
-    numContextTokens: 0,
-    numContextSequences: 0,
-    blockCopies: [],
-  };
+  readonly #plan = new StepPlan();
   /** Copies due since the last plan. */
   #copies: number[] = [];
   /** Tokens that prompts may still take in the step being planned. */
@@ -64,7 +43,13 @@ export class StepPlanner {
   constructor(config: PlannerConfig) {
     this.#config = config;
     this.#pool = new BlockPool(config.numBlocks);
-    this.#cache = new PrefixCache(this.#pool, config.blockSize, config.prefixReuse);
+    this.#cache = new PrefixCache({
+      pool: this.#pool,
+      blockSize: config.blockSize,
+      isEnabled: config.prefixReuse,
+      numHostBlocks: config.window === undefined ? config.numHostBlocks : 0,
+      move: (from, to) => this.#copies.push(from, to),
+    });
   }
 
   get numWaiting(): number {
@@ -86,19 +71,26 @@ export class StepPlanner {
   get numNewBlocks(): number {
     return this.#numNewBlocks;
   }
+  get numOffloadedBlocks(): number {
+    return this.#cache.numOffloaded;
+  }
+  get numOnboardedBlocks(): number {
+    return this.#cache.numOnboarded;
+  }
   /** Sequences that ran already and were sent back to the queue. */
   get numPaused(): number {
     return this.#waiting.reduce((sum, sequence) => sum + (sequence.firstScheduledNs > 0 ? 1 : 0), 0);
   }
 
-  /** Every sequence in the planner, oldest running first. */
+  /** Every sequence in the planner, running ones first. */
   *sequences(): Iterable<Sequence> {
     yield* this.#running;
     yield* this.#waiting;
   }
 
   add(sequence: Sequence): void {
-    this.#waiting.push(sequence);
+    sequence.rank = rankOf(sequence.arrivalNs / 1e6, sequence.request.priority);
+    insertBehind(this.#waiting, sequence);
   }
 
   /** Takes a sequence out, finished or not, and frees its blocks. */
@@ -108,9 +100,13 @@ export class StepPlanner {
     this.#waiting = this.#waiting.filter((other) => other !== sequence);
   }
 
-  /** What to compute next; undefined when there is nothing to do. Blocks for it are already held. */
-  plan(): StepPlan | undefined {
+  /**
+   * What to compute next; undefined when there is nothing to do. Blocks for it are already held. `nowMs` is of any clock
+   * that never goes back: blocks may be kept for a time.
+   */
+  plan(nowMs = 0): StepPlan | undefined {
     const plan = this.#plan;
+    this.#cache.tick(nowMs);
     let running = this.#planRunning();
     let isShort = running !== "all";
     while (running === "again") running = this.#planRunning();
@@ -120,20 +116,13 @@ export class StepPlanner {
       this.#planDrafts();
     }
     if (plan.sequences.length === 0) return undefined;
-    plan.blockCopies.length = 0;
-    plan.blockCopies.push(...this.#copies);
-    this.#copies.length = 0;
+    plan.blockCopies = this.#copies;
+    this.#copies = [];
     return plan;
   }
 
   #clearPlan(): void {
-    const plan = this.#plan;
-    plan.sequences.length = 0;
-    plan.queryLengths.length = 0;
-    plan.admitted.length = 0;
-    plan.numTokens = 0;
-    plan.numContextTokens = 0;
-    plan.numContextSequences = 0;
+    this.#plan.clear();
     const numDecoding = this.#running.reduce((sum, sequence) => sum + (toCompute(sequence) === 1 ? 1 : 0), 0);
     this.#contextBudget = Math.max(1, this.#config.maxBatchTokens - numDecoding);
   }
@@ -143,16 +132,17 @@ export class StepPlanner {
    * is copied before the next step. Without blocks for that it queues up first and is computed anew.
    */
   fork(parent: Sequence, child: Sequence): void {
+    child.rank = parent.rank;
     const { blockSize } = this.#config;
     const numFull = Math.floor(parent.numComputed / blockSize);
     const hasPart = parent.numComputed % blockSize > 0;
     const at = this.#running.indexOf(parent);
     if (at < 0 || (hasPart && this.#cache.numAvailable === 0)) {
-      this.#waiting.unshift(child);
+      insertBefore(this.#waiting, child);
       return;
     }
     child.blockTable.set(parent.blockTable.subarray(0, numFull));
-    this.#cache.hold(child.blockTable, numFull);
+    this.#cache.hold(child.blockTable, 0, numFull);
     if (hasPart) {
       const block = this.#cache.allocate();
       child.blockTable[numFull] = block;
@@ -176,7 +166,7 @@ export class StepPlanner {
     sequence.numComputed += queryLength;
     const numFull = Math.floor(sequence.numComputed / blockSize);
     for (let index = firstFull; index < numFull; index++) {
-      this.#cache.commit(sequence.tokens, index, sequence.request.cacheSalt, sequence.blockTable);
+      this.#cache.commit(sequence, index, sequence.blockTable);
     }
   }
 
@@ -185,7 +175,7 @@ export class StepPlanner {
     const kept = this.#blocksFor(sequence.numTokens);
     const count = sequence.numBlocks - kept;
     if (count <= 0) return;
-    this.#cache.release(sequence.blockTable.subarray(kept), count);
+    this.#cache.release(sequence.blockTable, kept, sequence.numBlocks);
     sequence.numBlocks = kept;
     sequence.newBlocks -= count;
     this.#numNewBlocks -= count;
@@ -194,7 +184,9 @@ export class StepPlanner {
   /** @throws when a block is lost or held twice. For tests and idle moments. */
   checkIntegrity(): void {
     const holds = this.#cache.checkIntegrity();
-    for (const sequence of this.#running) holds.push(...sequence.blockTable.subarray(0, sequence.numBlocks));
+    for (const { blockTable, firstBlock, numBlocks } of this.#running) {
+      holds.push(...blockTable.subarray(firstBlock, numBlocks));
+    }
     for (const sequence of this.#waiting) {
       if (sequence.numBlocks > 0) throw new Error("step planner: a waiting sequence holds blocks");
     }
@@ -213,20 +205,21 @@ export class StepPlanner {
       if (sequence === undefined) break;
       const length = this.#queryLength(sequence);
       if (length === 0) continue;
+      this.#giveBackUnseen(sequence);
       const before = this.#numPreemptions;
       const got = this.#reserveByForce(sequence, length);
       isShort ||= this.#numPreemptions > before;
       if (got !== "blocks") return got;
-      this.#schedule(sequence, length);
+      this.#plan.add(sequence, length);
       if (length > 1) this.#contextBudget -= length; // single tokens were taken off the budget before
     }
     return isShort ? "short" : "all";
   }
 
-  /** Takes blocks from the newest sequences until there are enough, or until `sequence` itself is one of those. */
+  /** Takes blocks from the last sequences until there are enough, or until `sequence` itself is one of those. */
   #reserveByForce(sequence: Sequence, length: number): "blocks" | "short" | "again" {
     while (!this.#reserve(sequence, length)) {
-      const victim = this.#preemptNewest();
+      const victim = this.#preemptLast();
       if (victim.group !== undefined) return "again";
       if (victim === sequence) return "short";
     }
@@ -237,42 +230,34 @@ export class StepPlanner {
     if (this.#waiting.length === 0) return;
     let lanes = this.#running.reduce((sum, sequence) => sum + lanesOf(sequence), 0);
     while (this.#contextBudget > 0) {
-      const sequence = this.#waiting[0];
+      const sequence = this.#nextWaiting();
       if (sequence === undefined || lanes + lanesOf(sequence) > this.#config.maxSequences) return;
-      const matched = this.#cache.match(
-        sequence.tokens,
-        sequence.wantsPromptRows ? 0 : sequence.numTokens - 1, // what logits are wanted of must be computed
-        sequence.request.cacheSalt,
-        sequence.blockTable,
-      );
-      if (!this.#fits(sequence, matched)) return;
-      sequence.numComputed = matched * this.#config.blockSize;
+      // What logits are wanted of must be computed.
+      const limit = sequence.wantsPromptRows ? 0 : sequence.numTokens - 1;
+      const match = this.#cache.match(sequence, limit, this.#rulesOf(sequence));
+      if (!this.#fits(sequence, match)) return;
+      sequence.numComputed = match.count * this.#config.blockSize;
       const length = this.#queryLength(sequence);
       if (length === 0) {
         sequence.numComputed = 0;
         return;
       }
-      this.#cache.hold(sequence.blockTable, matched);
-      sequence.numBlocks = matched;
-      sequence.reusedBlocks += matched;
-      this.#numReusedBlocks += matched;
-      this.#waiting.shift();
-      this.#running.push(sequence);
+      this.#takeIn(sequence, match);
       lanes += lanesOf(sequence);
-      if (sequence.firstScheduledNs === 0) this.#plan.admitted.push(sequence);
       if (!this.#reserve(sequence, length)) throw new Error("step planner: an admitted sequence found no blocks");
-      this.#schedule(sequence, length);
+      this.#plan.add(sequence, length);
       this.#contextBudget -= length;
     }
   }
 
-  /** Guesses take what tokens and blocks the step has left, and push nobody out. */
+  /** Guesses behind the tokens of complete sequences, as many as budget and blocks are left for. */
   #planDrafts(): void {
     const plan = this.#plan;
     for (let i = 0; i < plan.sequences.length && this.#contextBudget > 0; i++) {
       const sequence = plan.sequences[i];
       const length = plan.queryLengths[i] ?? 0;
-      if (sequence === undefined || sequence.numDrafts === 0 || length < toCompute(sequence)) continue;
+      if (sequence === undefined || sequence.numDrafts === 0) continue;
+      if (sequence.numComputed + length !== sequence.numTokens) continue;
       const count = Math.min(sequence.numDrafts, this.#contextBudget);
       if (!this.#reserve(sequence, length + count)) continue;
       plan.queryLengths[i] = length + count;
@@ -281,20 +266,61 @@ export class StepPlanner {
     }
   }
 
-  /** Whether the capacity policy lets a waiting sequence in that has `matched` blocks in the prefix cache. */
-  #fits(sequence: Sequence, matched: number): boolean {
-    const available = this.#cache.numAvailable - this.#cache.countIdle(sequence.blockTable, matched);
-    if (this.#config.policy === "max_utilization") {
-      return lanesOf(sequence) * this.#blocksFor(sequence.numTokens) - matched <= available;
+  /** The first in line; beams whose others run and wait for them come before anybody. */
+  #nextWaiting(): Sequence | undefined {
+    const isAwaited = ({ group }: Sequence): boolean =>
+      group !== undefined && this.#running.some((other) => other.group === group);
+    return this.#waiting.find(isAwaited) ?? this.#waiting[0];
+  }
+
+  #takeIn(sequence: Sequence, { count, first }: PrefixMatch): void {
+    this.#cache.take(sequence, sequence.blockTable);
+    sequence.firstBlock = first;
+    sequence.numBlocks = count;
+    sequence.reusedBlocks += count - first;
+    this.#numReusedBlocks += count - first;
+    this.#waiting.splice(this.#waiting.indexOf(sequence), 1);
+    insertBehind(this.#running, sequence);
+    if (sequence.firstScheduledNs === 0) this.#plan.admitted.push(sequence);
+  }
+
+  /** Whether the capacity policy lets a waiting sequence in that has `match` in the prefix cache. */
+  #fits(sequence: Sequence, match: PrefixMatch): boolean {
+    const { policy, numBlocks } = this.#config;
+    const available = this.#cache.numAvailable - match.numTaken;
+    const hasWindow = this.#rulesOf(sequence).window !== undefined;
+    if (policy === "max_utilization") {
+      const missing = lanesOf(sequence) * this.#blocksFor(sequence.numTokens) - match.count;
+      const inOneStep = this.#blocksFor(longestChunk(sequence.numTokens, this.#config));
+      return (hasWindow ? Math.min(missing, inOneStep) : missing) <= available;
     }
-    let promised = this.#blocksToEnd(sequence) - matched;
-    for (const other of this.#running) promised += this.#blocksToEnd(other) - other.numBlocks;
-    return promised <= available;
+    let promised = this.#blocksToEnd(sequence);
+    for (const other of this.#running) promised += this.#blocksToEnd(other);
+    // With windows blocks come and go, shared ones at another time for each holder: all are counted for each.
+    if (this.#config.window !== undefined) return promised <= numBlocks;
+    for (const other of this.#running) promised -= other.numBlocks;
+    return promised - match.count <= available;
   }
 
   /** Its last token is never computed. Beams are counted as if they shared nothing. */
   #blocksToEnd(sequence: Sequence): number {
-    return lanesOf(sequence) * this.#blocksFor(sequence.maxLength - 1);
+    return lanesOf(sequence) * peakBlocks(sequence.maxLength - 1, this.#rulesOf(sequence));
+  }
+
+  /** Beams share what they have computed and keep all of it. */
+  #rulesOf({ group }: Sequence): WindowRules {
+    return group === undefined ? this.#config : { ...this.#config, window: undefined };
+  }
+
+  /** Blocks that no layer looks at any more. */
+  #giveBackUnseen(sequence: Sequence): void {
+    if (this.#config.window === undefined || sequence.group !== undefined) return;
+    const { blockTable, firstBlock, numBlocks } = sequence;
+    const first = Math.min(numBlocks, firstBlockSeen(sequence.numComputed, this.#config));
+    if (first <= firstBlock) return;
+    this.#cache.release(blockTable, firstBlock, first);
+    blockTable.fill(-1, firstBlock, first);
+    sequence.firstBlock = first;
   }
 
   #queryLength(sequence: Sequence): number {
@@ -318,44 +344,22 @@ export class StepPlanner {
     return true;
   }
 
-  #schedule(sequence: Sequence, length: number): void {
-    const plan = this.#plan;
-    plan.sequences.push(sequence);
-    plan.queryLengths.push(length);
-    plan.numTokens += length;
-    if (length > 1 || sequence.numComputed < sequence.promptLength) {
-      plan.numContextTokens += length;
-      plan.numContextSequences += 1;
-    }
-  }
-
-  #preemptNewest(): Sequence {
+  #preemptLast(): Sequence {
     const victim = this.#running.at(-1);
     if (victim === undefined) throw new Error("step planner: no sequence to preempt");
     const victims = victim.group === undefined ? [victim] : this.#running.filter((each) => each.group === victim.group);
     this.#running = this.#running.filter((each) => !victims.includes(each));
     for (const each of victims) this.#free(each);
-    this.#waiting.unshift(...victims);
+    for (const each of victims.reverse()) insertBefore(this.#waiting, each);
     this.#numPreemptions += victims.length;
     return victim;
   }
 
   #free(sequence: Sequence): void {
-    if (this.#copies.length > 0) this.#dropCopies(sequence);
-    this.#cache.release(sequence.blockTable, sequence.numBlocks);
+    this.#cache.release(sequence.blockTable, sequence.firstBlock, sequence.numBlocks);
+    sequence.firstBlock = 0;
     sequence.numBlocks = 0;
     sequence.numComputed = 0;
-  }
-
-  /** Copies into blocks that are given back: their next holder may be copied to as well. */
-  #dropCopies({ blockTable, numBlocks }: Sequence): void {
-    const own = blockTable.subarray(0, numBlocks);
-    const kept: number[] = [];
-    for (let i = 0; i < this.#copies.length; i += 2) {
-      const [from = 0, to = 0] = this.#copies.slice(i, i + 2);
-      if (!own.includes(to)) kept.push(from, to);
-    }
-    this.#copies = kept;
   }
 
   #blocksFor(numTokens: number): number {

@@ -12,7 +12,10 @@ export interface StepSequence {
   readonly queryLength: number;
   /** Tokens in its cache once this step is done, those of this step included. */
   readonly contextLength: number;
-  /** Its cache blocks in order; at least ceil(contextLength / blockSize) entries, more are ignored. */
+  /**
+   * Its cache blocks in order; at least ceil(contextLength / blockSize) entries, more are ignored. Entries of blocks that
+   * lie wholly before the runner's window, as its first query of this step sees it, are -1.
+   */
   readonly blockTable: Int32Array;
   /** Number of the adapter that its rows carry; undefined for none. */
   readonly adapter?: number | undefined;
@@ -39,7 +42,10 @@ export interface StepInput {
   /** Indices into `tokenIds` whose logits are wanted, in the order wanted; may be empty. */
   readonly logitRows: Int32Array;
   readonly embeddings?: StepEmbeddings;
-  /** Pairs [from, to, from, to, ...] of blocks to copy before anything is computed (copy on write). */
+  /**
+   * Pairs [from, to, from, to, ...] of blocks to copy before anything is computed, one after the other: a later pair may
+   * read what an earlier one wrote, or write what it read. Numbers from `numBlocks` on are blocks of the second tier.
+   */
   readonly blockCopies?: Int32Array;
 }
 
@@ -60,6 +66,13 @@ export interface StepRunner {
   /** Tokens of a cache block. */
   readonly blockSize: number;
   readonly numBlocks: number;
+  /**
+   * Blocks that can only be copied to and from: host memory behind a device's own, or whatever is cheaper than the first
+   * tier. Their numbers follow those of the first. Absent = none.
+   */
+  readonly numHostBlocks?: number;
+  /** Keys that a query sees at most, its own included, in every layer; absent when a layer sees them all. */
+  readonly window?: number | undefined;
   /** Positions lie below this. */
   readonly maxPositions: number;
   /** Undefined: this runner has no adapters. */

@@ -1,6 +1,7 @@
 /** Which layers see a window of the last keys only: as config.json lists them, or by the rule of the architecture. */
 import type { HfFields } from "../formats/hf-config-fields.ts";
 import type { WindowRule } from "./architecture.ts";
+import type { DecoderConfig } from "./decoder-config.ts";
 
 const MAX_WINDOW = 1 << 30;
 const MAX_PERIOD = 4096;
@@ -11,6 +12,27 @@ export function layerWindows(fields: HfFields, rule: WindowRule, numLayers: numb
   if (!isSliding.includes(true)) return isSliding.map(() => undefined);
   const window = fields.int("sliding_window", { min: 1, max: MAX_WINDOW });
   return isSliding.map((slides) => (slides ? window : undefined));
+}
+
+/** A decoder whose layers see no more than `sizes`, given in turn over the layers: what a user sets on top of the model. */
+export function narrowWindows(config: DecoderConfig, sizes: readonly number[] = []): DecoderConfig {
+  if (sizes.length === 0) return config;
+  const layers = config.layers.map((layer, i) => {
+    const size = sizes[i % sizes.length] ?? config.maxPositions;
+    const window = Math.min(size, layer.window ?? config.maxPositions);
+    return { ...layer, window: window < config.maxPositions ? window : layer.window };
+  });
+  return { ...config, layers };
+}
+
+/** How far back any layer looks; undefined when one sees everything. */
+export function widestWindow({ layers }: Pick<DecoderConfig, "layers">): number | undefined {
+  let widest = 0;
+  for (const { window } of layers) {
+    if (window === undefined) return undefined;
+    widest = Math.max(widest, window);
+  }
+  return widest === 0 ? undefined : widest;
 }
 
 function slidingLayers(fields: HfFields, rule: WindowRule, numLayers: number): boolean[] {

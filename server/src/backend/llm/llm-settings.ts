@@ -10,6 +10,7 @@ import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../../engine/llm-engin
 import { NO_SPECULATION } from "../../engine/speculation/speculation-config.ts";
 import type { ModelSource } from "../backend.ts";
 import { parseAdapters } from "./lora-settings.ts";
+import type { PriorityLevels } from "./read-cache-hints.ts";
 
 export interface LlmSettings {
   /** Folders that may hold the weights, in the order in which to look. */
@@ -26,6 +27,8 @@ export interface LlmSettings {
   /** Absolute path of a module inside the model's folder, whose functions change logits. */
   readonly postProcessorModule: string | undefined;
   readonly adapters: AdapterSpec;
+  /** Of the model's queue, which the engine follows too. */
+  readonly priorityLevels: PriorityLevels;
   /** One line each, to be logged once. */
   readonly notes: readonly string[];
 }
@@ -82,6 +85,10 @@ export function parseLlmSettings(source: Pick<ModelSource, "config" | "modelFold
     maxBeamWidth: Math.max(1, reader.int("max_beam_width") ?? 1),
     postProcessorModule: parseModule(reader, modelFolder),
     adapters: parseAdapters(reader, modelFolder),
+    priorityLevels: {
+      numLevels: source.config.dynamic_batching?.priority_levels ?? 0,
+      defaultLevel: source.config.dynamic_batching?.default_priority_level ?? 0,
+    },
   };
   noteGuides(reader);
   reader.noteUnused("not applicable on this device", NOT_APPLICABLE);

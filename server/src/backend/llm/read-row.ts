@@ -9,6 +9,7 @@ import { ServerError } from "../../core/server-error.ts";
 import { EMPTY_TOKENS, type GenerateRequest, type Guide, type PromptTable } from "../../engine/generate.ts";
 import type { LlmSettings } from "./llm-settings.ts";
 import { readAdapter } from "./lora-inputs.ts";
+import { readCacheHints } from "./read-cache-hints.ts";
 import { RowInputs } from "./row-inputs.ts";
 
 export interface LlmRow {
@@ -44,7 +45,10 @@ export function readRow(request: InferRequest, row: number, numRows: number, set
   const excludes = inputs.has("exclude_input_in_output")
     ? inputs.flag("exclude_input_in_output")
     : settings.excludeInputInOutput;
-  const generate = readGenerate(inputs, settings, request.signal);
+  const generate = {
+    ...readGenerate(inputs, settings, request.signal),
+    ...readCacheHints(inputs, request.priority, settings.priorityLevels),
+  };
   return {
     generate,
     numSequences: generate.beamWidth > 1 ? 1 : readNumSequences(inputs, settings),
@@ -62,7 +66,9 @@ export function isStopRequest(request: InferRequest): boolean {
   return new RowInputs(request.inputs, 0, 1).flag("stop");
 }
 
-function readGenerate(inputs: RowInputs, settings: LlmSettings, signal: AbortSignal): GenerateRequest {
+type FromInputs = Omit<GenerateRequest, "priority" | "cacheSalt" | "retention" | "tokenSalts">;
+
+function readGenerate(inputs: RowInputs, settings: LlmSettings, signal: AbortSignal): FromInputs {
   const maxTokens = inputs.int("request_output_len", "max_tokens");
   if (maxTokens === undefined) throw invalid("input 'request_output_len' is missing");
   return {
@@ -88,7 +94,6 @@ function readGenerate(inputs: RowInputs, settings: LlmSettings, signal: AbortSig
     guide: readGuide(inputs),
     adapter: readAdapter(inputs),
     logitsPostProcessor: inputs.text("logits_post_processor_name") ?? "",
-    cacheSalt: "",
     promptTable: readPromptTable(inputs),
     ...readDrafts(inputs),
     signal,

@@ -69,6 +69,15 @@ export class RowInputs {
     return values;
   }
 
+  /** 64-bit numbers without a sign. Undefined when the input is absent. */
+  bigints(name: string): BigUint64Array | undefined {
+    const slice = this.#slice(name);
+    if (slice === undefined) return undefined;
+    const values = new BigUint64Array(slice.count);
+    for (let i = 0; i < slice.count; i++) values[i] = BigInt.asUintN(64, BigInt(slice.read(i)));
+    return values;
+  }
+
   floats(name: string): Float32Array | undefined {
     const slice = this.#slice(name);
     if (slice === undefined) return undefined;

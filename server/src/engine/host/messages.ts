@@ -3,6 +3,7 @@
  * failed) carry JSON; requests and steps are flat. Endianness is the machine's: both ends run on the same one.
  */
 import type { EarlyStopping, FinishReason, GenerateRequest, Guide } from "../generate.ts";
+import type { Retention } from "../retention.ts";
 import { readAdapter, writeAdapter } from "./adapter-frames.ts";
 import type { FrameReader, FrameWriter } from "./frame.ts";
 
@@ -27,9 +28,11 @@ const CONTEXT_LOGITS = 32;
 const GENERATION_LOGITS = 64;
 const GUIDE = 128;
 const ADAPTER = 1024;
+const RETENTION = 256;
+const TOKEN_SALTS = 512;
 
 export function writeRequest(writer: FrameWriter, request: GenerateRequest): void {
-  const { seed, logitBias, promptTable, guide } = request;
+  const { seed, logitBias, promptTable, guide, retention, tokenSalts } = request;
   writer.int(flagsOf(request));
   writer.ints(request.promptTokens);
   writer.int(request.maxTokens);
@@ -57,6 +60,7 @@ export function writeRequest(writer: FrameWriter, request: GenerateRequest): voi
   writer.double(request.beamDiversityRate);
   writer.text(request.logitsPostProcessor);
   writer.text(request.cacheSalt);
+  writer.double(request.priority);
   writer.ints(request.draftTokens);
   writer.double(request.draftAcceptanceThreshold);
   writer.int(request.maxDraftTokens);
@@ -71,6 +75,9 @@ export function writeRequest(writer: FrameWriter, request: GenerateRequest): voi
   }
   if (guide !== undefined) writer.text(JSON.stringify(guide));
   if (request.adapter !== undefined) writeAdapter(writer, request.adapter);
+  if (retention !== undefined) writeRetention(writer, retention);
+  if (tokenSalts !== undefined)
+    writer.ints(new Int32Array(tokenSalts.buffer, tokenSalts.byteOffset, 2 * tokenSalts.length));
 }
 
 function flagsOf(request: GenerateRequest): number {
@@ -83,6 +90,8 @@ function flagsOf(request: GenerateRequest): number {
   if (request.promptTable !== undefined) flags |= PROMPT_TABLE;
   if (request.guide !== undefined) flags |= GUIDE;
   if (request.adapter !== undefined) flags |= ADAPTER;
+  if (request.retention !== undefined) flags |= RETENTION;
+  if (request.tokenSalts !== undefined) flags |= TOKEN_SALTS;
   return flags;
 }
 
@@ -116,6 +125,7 @@ export function readRequest(reader: FrameReader): GenerateRequest {
     beamDiversityRate: reader.double(),
     logitsPostProcessor: reader.text(),
     cacheSalt: reader.text(),
+    priority: reader.double(),
     draftTokens: reader.ints(),
     draftAcceptanceThreshold: reader.double(),
     maxDraftTokens: reader.int(),
@@ -129,12 +139,36 @@ export function readRequest(reader: FrameReader): GenerateRequest {
   const promptTable = (flags & PROMPT_TABLE) === 0 ? undefined : { numRows: reader.int(), values: reader.floats() };
   const guide = (flags & GUIDE) === 0 ? undefined : (JSON.parse(reader.text()) as Guide);
   const adapter = (flags & ADAPTER) === 0 ? undefined : readAdapter(reader);
-  return { ...request, seed, logitBias, promptTable, guide, adapter };
+  const retention = (flags & RETENTION) === 0 ? undefined : readRetention(reader);
+  const tokenSalts = (flags & TOKEN_SALTS) === 0 ? undefined : new BigUint64Array(reader.ints().slice().buffer);
+  return { ...request, seed, logitBias, promptTable, guide, adapter, retention, tokenSalts };
 }
 
 function readSeed(reader: FrameReader): bigint {
   const low = BigInt.asUintN(32, BigInt(reader.int()));
   return (BigInt.asUintN(32, BigInt(reader.int())) << 32n) | low;
+}
+
+function writeRetention(writer: FrameWriter, { ranges, decode }: Retention): void {
+  writer.int(ranges.length);
+  for (const range of ranges) {
+    writer.double(range.start);
+    writer.double(range.end);
+    writer.double(range.priority);
+    writer.double(range.durationMs);
+  }
+  writer.double(decode.priority);
+  writer.double(decode.durationMs);
+}
+
+function readRetention(reader: FrameReader): Retention {
+  const ranges = Array.from({ length: reader.int() }, () => ({
+    start: reader.double(),
+    end: reader.double(),
+    priority: reader.double(),
+    durationMs: reader.double(),
+  }));
+  return { ranges, decode: { priority: reader.double(), durationMs: reader.double() } };
 }
 
 function writeWords(writer: FrameWriter, words: readonly Int32Array[]): void {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { AdapterChoice } from "../adapters/adapter-choice.ts";
 import { ServerError } from "../../core/server-error.ts";
+import type { AdapterChoice } from "../adapters/adapter-choice.ts";
 import { ZERO_STATS } from "../engine-stats.ts";
 import { type BeamResult, type GenerateRequest, NEUTRAL_REQUEST } from "../generate.ts";
 import type { SequenceSink } from "../sequence.ts";
@@ -60,13 +60,30 @@ test("readRequest() gives back every field that writeRequest() wrote", () => {
     logitsPostProcessor: "mine",
     cacheSalt: "salt",
     adapter: { kind: "name", text: "a" },
+    priority: 0.75,
+    retention: {
+      ranges: [
+        { start: 0, end: 8, priority: 90, durationMs: 500 },
+        { start: 8, end: Number.POSITIVE_INFINITY, priority: 0, durationMs: Number.POSITIVE_INFINITY },
+      ],
+      decode: { priority: 10, durationMs: 25 },
+    },
+    tokenSalts: BigUint64Array.of(0n, 2n ** 64n - 1n, 3n),
     draftTokens: Int32Array.of(9, 1),
     draftAcceptanceThreshold: 0.75,
     maxDraftTokens: 6,
     promptTable: { numRows: 1, values: Float32Array.of(1, 2) },
   };
   assert.deepEqual(throughFrame(everything), everything);
-  const absent = { seed: undefined, logitBias: undefined, promptTable: undefined, guide: undefined, adapter: undefined };
+  const absent = {
+    seed: undefined,
+    logitBias: undefined,
+    promptTable: undefined,
+    guide: undefined,
+    adapter: undefined,
+    retention: undefined,
+    tokenSalts: undefined,
+  };
   assert.deepEqual(throughFrame(NEUTRAL_REQUEST), { ...NEUTRAL_REQUEST, ...absent });
   for (const flag of ["logProbs", "promptLogProbs", "contextLogits", "generationLogits"] as const) {
     const one = { ...NEUTRAL_REQUEST, ...absent, [flag]: true };
