@@ -5,7 +5,7 @@ import { ELEM_BYTES } from "../cuda/launch-args.ts";
 import type { OutputCodes } from "../cuda/quantized-output.ts";
 import type { CudaCheck, CudaCheckContext } from "../testing/cuda-check.ts";
 import { relativeError } from "../testing/cuda-check.ts";
-import { allocateFloats, downloadFloats, uploadRandom } from "../testing/cuda-check-data.ts";
+import { allocateFloats, downloadFloats, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";
 import { launchAddNorm } from "./add-norm.cuda.ts";
 import { addNormRef } from "./add-norm.ref.ts";
 
@@ -101,9 +101,9 @@ async function decoded(
 
 function bench(context: CudaCheckContext, { type, width, codes }: Variant, numRows: number) {
   const count = numRows * width;
-  const residual = context.zeros(count * ELEM_BYTES[type]);
-  const branch = uploadRandom(context, type, count, 2).pointer;
-  const weight = uploadRandom(context, "f32", width, 3).pointer;
+  const residual = uploadPattern(context, type, count);
+  const branch = uploadPattern(context, type, count);
+  const weight = uploadPattern(context, "f32", width);
   const out = context.allocate(count * ELEM_BYTES[type]);
   const scales = context.allocate(numRows * 4);
   const quantized = codes && ({ codes, scales, per: "row" } as const);

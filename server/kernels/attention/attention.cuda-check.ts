@@ -1,7 +1,7 @@
 /** Paged attention on a GPU: decode and prefill against the plain reference, with blocks in no order. */
 import type { ElemType } from "../cuda/launch-args.ts";
 import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
-import { downloadFloats, seededOrder, uploadRandom } from "../testing/cuda-check-data.ts";
+import { downloadFloats, seededOrder, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";
 import type { CudaElement } from "../testing/cuda-elements.ts";
 import { type AttentionCudaArgs, launchDecodeAttention, launchPrefillAttention } from "./attention.cuda.ts";
 import { attentionRef } from "./attention.ref.ts";
@@ -195,10 +195,10 @@ function benchArgs(context: CudaCheckContext, isFp8: boolean, lengths: Lengths):
   const cacheCount = numBlocks * blockSize * numKvHeads * headDim;
   return {
     type: "bf16",
-    q: uploadRandom(context, "bf16", numTokens * numHeads * headDim, 1).pointer,
+    q: uploadPattern(context, "bf16", numTokens * numHeads * headDim),
     qRowWidth: numHeads * headDim,
-    keys: uploadRandom(context, kvType, cacheCount, 2).pointer,
-    values: uploadRandom(context, kvType, cacheCount, 3).pointer,
+    keys: uploadPattern(context, kvType, cacheCount),
+    values: uploadPattern(context, kvType, cacheCount),
     contextLengths: context.upload(Int32Array.from(sequences, (sequence) => sequence.contextLength)),
     blockTables: context.upload(blockTables),
     out: context.allocate(numTokens * numHeads * headDim * 2),

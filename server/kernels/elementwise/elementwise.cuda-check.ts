@@ -19,6 +19,7 @@ import {
   type CheckInput,
   downloadFloats,
   seededOrder,
+  uploadPattern,
   uploadRandom,
 } from "../testing/cuda-check-data.ts";
 import {
@@ -149,7 +150,7 @@ function gatedRef(activation: CudaActivation, gateUp: Float32Array): Float32Arra
 function gatedBenches(context: CudaCheckContext): readonly CudaBench[] {
   const width = 14336;
   return [1, 64, 4096].map((numRows) => {
-    const gateUp = context.zeros(2 * numRows * width * ELEM_BYTES.bf16);
+    const gateUp = uploadPattern(context, "bf16", 2 * numRows * width);
     const out = context.allocate(numRows * width * ELEM_BYTES.bf16);
     return {
       name: `${numRows} rows of ${width}`,

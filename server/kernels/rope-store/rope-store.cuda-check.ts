@@ -3,7 +3,14 @@ import type { ElemType } from "../cuda/launch-args.ts";
 import { rmsNormHeadsRef } from "../rms-norm-heads/rms-norm-heads.ref.ts";
 import { ropeRef } from "../rope/rope.ref.ts";
 import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
-import { allocateFloats, downloadFloats, seededInts, seededOrder, uploadRandom } from "../testing/cuda-check-data.ts";
+import {
+  allocateFloats,
+  downloadFloats,
+  seededInts,
+  seededOrder,
+  uploadPattern,
+  uploadRandom,
+} from "../testing/cuda-check-data.ts";
 import type { CudaElement } from "../testing/cuda-elements.ts";
 import { launchRopeStore } from "./rope-store.cuda.ts";
 
@@ -133,7 +140,7 @@ function stored(rows: Float32Array, slots: Int32Array, width: number, scale: num
 function bench(context: CudaCheckContext, numTokens: number): CudaBench {
   const [numHeads, numKvHeads, headDim] = [32, 8, 128];
   const width = (numHeads + 2 * numKvHeads) * headDim;
-  const qkv = uploadRandom(context, "bf16", numTokens * width, 1).pointer;
+  const qkv = uploadPattern(context, "bf16", numTokens * width);
   const cacheBytes = numTokens * numKvHeads * headDim * 2;
   const slots = context.upload(Int32Array.from({ length: numTokens }, (_, i) => i));
   const args = {
@@ -145,7 +152,7 @@ function bench(context: CudaCheckContext, numTokens: number): CudaBench {
     numHeads,
     numKvHeads,
     headDim,
-    rope: { invFreq: uploadRandom(context, "f32", headDim / 2, 2).pointer, numDims: headDim, magnitude: 1 },
+    rope: { invFreq: uploadPattern(context, "f32", headDim / 2), numDims: headDim, magnitude: 1 },
     q: context.allocate(numTokens * numHeads * headDim * 2),
     qRowWidth: numHeads * headDim,
     keys: context.allocate(cacheBytes),

@@ -60,3 +60,13 @@ export async function downloadFloats(
   await context.download(from, stored);
   return fromElements(type, stored);
 }
+
+const PATTERN = 1 << 16;
+
+/** Many numbers at little cost, a pattern over and over: for timing, where only zeros would be wrong. */
+export function uploadPattern(context: CudaCheckContext, type: CudaElement, count: number): DevicePointer {
+  const pattern = toElements(type, seededFloats(Math.min(count, PATTERN), 1));
+  const stored = emptyElements(type, count);
+  for (let at = 0; at < count; at += PATTERN) stored.set(pattern.subarray(0, Math.min(PATTERN, count - at)), at);
+  return context.upload(stored);
+}

@@ -1,0 +1,56 @@
+/** What a request asks of the device's choice of its next token, in the words that sample.cu reads. Knows no engine. */
+
+export interface SampleParams {
+  /** Ignored when greedy. */
+  readonly temperature: number;
+  /** Take the largest score: temperature 0, or top-k of 1. */
+  readonly isGreedy: boolean;
+  /** 0 for all. */
+  readonly topK: number;
+  /** 0 or 1 for all. */
+  readonly topP: number;
+  readonly minP: number;
+  readonly seedLow: number;
+  readonly seedHigh: number;
+  /** Of the token in the output: the same seed and index give the same number in any batch. */
+  readonly index: number;
+  readonly repetitionPenalty: number;
+  readonly presencePenalty: number;
+  readonly frequencyPenalty: number;
+  /** Rows of the tables of token counts, biases and masks; -1 for none. */
+  readonly countRow: number;
+  readonly biasRow: number;
+  readonly maskRow: number;
+}
+
+/** Bytes of one row's parameters. */
+export const SAMPLE_PARAMS_BYTES = 64;
+
+/** In a row of the table of counts: the token stands in the prompt or the output; the lower bits count the output. */
+export const COUNT_SEEN = 0x8000;
+
+/** Writes the parameters of row `row`; `undefined` makes it a padded row. */
+export function writeSampleParams(view: DataView, row: number, params: SampleParams | undefined): void {
+  const at = row * SAMPLE_PARAMS_BYTES;
+  if (params === undefined) {
+    for (let word = 0; word < SAMPLE_PARAMS_BYTES; word += 4) view.setUint32(at + word, 0, true);
+    return;
+  }
+  const { temperature } = params;
+  view.setFloat32(at, temperature > 0 ? 1 / temperature : 1, true);
+  view.setInt32(at + 4, params.isGreedy ? 1 : 0, true);
+  view.setInt32(at + 8, params.topK, true);
+  view.setFloat32(at + 12, params.topP, true);
+  view.setFloat32(at + 16, params.minP, true);
+  view.setUint32(at + 20, params.seedLow >>> 0, true);
+  view.setUint32(at + 24, params.seedHigh >>> 0, true);
+  view.setInt32(at + 28, params.index, true);
+  view.setFloat32(at + 32, params.repetitionPenalty, true);
+  view.setFloat32(at + 36, params.presencePenalty, true);
+  view.setFloat32(at + 40, params.frequencyPenalty, true);
+  view.setInt32(at + 44, params.countRow, true);
+  view.setInt32(at + 48, params.biasRow, true);
+  view.setInt32(at + 52, params.maskRow, true);
+  view.setInt32(at + 56, 1, true);
+  view.setInt32(at + 60, 0, true);
+}

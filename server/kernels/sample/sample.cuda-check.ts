@@ -1,0 +1,153 @@
+/** The choice of tokens on a GPU: each way to choose, row by row the token that the reference chooses. */
+import type { ElemType } from "../cuda/launch-args.ts";
+import {
+  type CudaBench,
+  type CudaCheck,
+  type CudaCheckContext,
+  relativeError,
+  shareOfDifferences,
+} from "../testing/cuda-check.ts";
+import { downloadFloats, seededFloats, uploadFloats } from "../testing/cuda-check-data.ts";
+import { launchSample } from "./sample.cuda.ts";
+import { sampleRef } from "./sample.ref.ts";
+import { COUNT_SEEN, SAMPLE_PARAMS_BYTES, type SampleParams, writeSampleParams } from "./sample-params.ts";
+
+interface Way {
+  readonly name: string;
+  readonly type: ElemType;
+  readonly params: Partial<SampleParams>;
+  /** Of the logits: how far they spread. */
+  readonly spread: number;
+  readonly vocab?: number;
+  readonly hasTables?: boolean;
+  readonly byId?: boolean;
+}
+
+const NUM_ROWS = 8;
+const NEUTRAL: SampleParams = {
+  temperature: 1,
+  isGreedy: false,
+  topK: 0,
+  topP: 1,
+  minP: 0,
+  seedLow: 0,
+  seedHigh: 0,
+  index: 0,
+  repetitionPenalty: 1,
+  presencePenalty: 0,
+  frequencyPenalty: 0,
+  countRow: -1,
+  biasRow: -1,
+  maskRow: -1,
+};
+const WAYS: readonly Way[] = [
+  { name: "greedy", type: "f32", params: { isGreedy: true }, spread: 12 },
+  { name: "greedy", type: "bf16", params: { isGreedy: true }, spread: 12 },
+  { name: "greedy with rules", type: "f32", params: { isGreedy: true }, spread: 12, hasTables: true },
+  { name: "all", type: "f32", params: { temperature: 0.8 }, spread: 8, byId: true },
+  { name: "min-p", type: "f32", params: { minP: 0.02 }, spread: 12, byId: true },
+  { name: "top-k 50", type: "f32", params: { topK: 50 }, spread: 12 },
+  { name: "top-k 50", type: "bf16", params: { topK: 50, temperature: 0.7 }, spread: 12 },
+  { name: "top-k 1000 top-p 0.9", type: "f32", params: { topK: 1000, topP: 0.9 }, spread: 20 },
+  { name: "top-p 0.9", type: "f32", params: { topP: 0.9, temperature: 0.3 }, spread: 12 },
+  { name: "top-p 0.9 min-p 0.1", type: "bf16", params: { topP: 0.9, minP: 0.1, temperature: 0.5 }, spread: 12 },
+  { name: "flat top-p 0.5", type: "f32", params: { topP: 0.5 }, spread: 0.1, byId: true },
+  { name: "flat top-k 20000 top-p 0.5", type: "f32", params: { topK: 20000, topP: 0.5 }, spread: 0.5, byId: true },
+  { name: "rules top-k 40", type: "f32", params: { topK: 40, temperature: 1.3 }, spread: 12, hasTables: true },
+  { name: "odd vocabulary top-p 0.95", type: "f32", params: { topP: 0.95 }, spread: 15, vocab: 32001 },
+];
+
+const TIMED: ReadonlySet<string> = new Set(["greedy", "all", "top-k 50", "top-p 0.9"]);
+
+export const cudaChecks: readonly CudaCheck[] = WAYS.map((way) => ({
+  name: `sample ${way.name} ${way.type}`,
+  // A draw at the very edge of two tokens may fall to either side.
+  maxError: way.byId ? 0.13 : 0.001,
+  run: (context) => runWay(context, way),
+  ...(TIMED.has(way.name) && way.type === "f32" ? { benches: (context) => benches(context, way) } : {}),
+}));
+
+async function runWay(context: CudaCheckContext, way: Way): Promise<number> {
+  const vocab = way.vocab ?? 128256;
+  const rowStride = Math.ceil(vocab / 8) * 8;
+  const logits = uploadFloats(context, way.type, logitsOf(NUM_ROWS * rowStride, way.spread));
+  const counts = new Uint16Array(NUM_ROWS * vocab);
+  const maskWords = Math.ceil(vocab / 32);
+  const mask = new Uint32Array(NUM_ROWS * maskWords).fill(0xffffffff);
+  const bias = seededFloats(NUM_ROWS * vocab, 5);
+  for (let i = 0; i < counts.length; i += 3) counts[i] = i % 2 === 0 ? COUNT_SEEN : COUNT_SEEN + (i % 5);
+  for (let i = 0; i < mask.length; i += 7) mask[i] = 0x0f0f3c3c;
+  const rows = Array.from({ length: NUM_ROWS }, (_, row) => paramsOf(way, row));
+  const view = new DataView(new ArrayBuffer(NUM_ROWS * SAMPLE_PARAMS_BYTES));
+  for (const [row, params] of rows.entries()) writeSampleParams(view, row, params);
+  const countTable = context.upload(counts);
+  const pointers = { params: context.upload(view), countTable, biasTable: context.upload(bias) };
+  const out = { tokens: context.allocate(NUM_ROWS * 4), logProbs: context.allocate(NUM_ROWS * 4) };
+  const sizes = { type: way.type, numRows: NUM_ROWS, vocab, rowStride };
+  launchSample(context.stream, {
+    ...sizes,
+    logits: logits.pointer,
+    ...pointers,
+    maskTable: context.upload(mask),
+    ...out,
+  });
+  const expected = rows.map((params, row) =>
+    sampleRef({
+      logits: logits.values.subarray(row * rowStride, row * rowStride + vocab),
+      params,
+      ...(way.hasTables
+        ? {
+            counts: counts.subarray(row * vocab, (row + 1) * vocab),
+            bias: bias.subarray(row * vocab, (row + 1) * vocab),
+            mask: mask.subarray(row * maskWords, (row + 1) * maskWords),
+          }
+        : {}),
+      byId: way.byId === true,
+    }),
+  );
+  const tokens = new Int32Array(NUM_ROWS);
+  await context.download(out.tokens, tokens);
+  const logProbs = await downloadFloats(context, "f32", out.logProbs, NUM_ROWS);
+  const wanted = expected.map(({ token }) => token);
+  const chosen = rows.map((_, row) => {
+    const row0 = logits.values.subarray(row * rowStride, row * rowStride + vocab);
+    return logProbRef(row0, tokens[row] ?? -1);
+  });
+  return Math.max(shareOfDifferences(tokens, wanted), relativeError(logProbs, chosen));
+}
+
+function paramsOf(way: Way, row: number): SampleParams {
+  const own = { seedLow: row * 7919, seedHigh: row, index: row * 3 };
+  if (!way.hasTables) return { ...NEUTRAL, ...way.params, ...own };
+  const tables = { countRow: row, biasRow: row, maskRow: row };
+  const penalties = { repetitionPenalty: 1.3, presencePenalty: 0.4, frequencyPenalty: 0.2 };
+  return { ...NEUTRAL, ...way.params, ...own, ...tables, ...penalties };
+}
+
+/** Most logits lie low and few high, as a model's do. */
+function logitsOf(count: number, spread: number): Float32Array {
+  return seededFloats(count, 3).map((x) => (spread < 1 ? x * spread : spread * Math.abs(x) ** 3));
+}
+
+function logProbRef(logits: Float32Array, token: number): number {
+  const largest = logits.reduce((most, logit) => Math.max(most, logit), Number.NEGATIVE_INFINITY);
+  return (logits[token] ?? 0) - largest - Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit - largest), 0));
+}
+
+function benches(context: CudaCheckContext, way: Way): readonly CudaBench[] {
+  const vocab = 128256;
+  return [1, 64].map((numRows) => {
+    const logits = uploadFloats(context, "f32", logitsOf(numRows * vocab, way.spread)).pointer;
+    const view = new DataView(new ArrayBuffer(numRows * SAMPLE_PARAMS_BYTES));
+    for (let row = 0; row < numRows; row++) writeSampleParams(view, row, paramsOf(way, row));
+    const params = context.upload(view);
+    const out = { tokens: context.allocate(numRows * 4), logProbs: context.allocate(numRows * 4) };
+    return {
+      name: `${numRows} rows`,
+      bytes: numRows * vocab * 4,
+      flops: 0,
+      launch: (): void =>
+        launchSample(context.stream, { type: "f32", numRows, vocab, rowStride: vocab, logits, params, ...out }),
+    };
+  });
+}
