@@ -9,11 +9,12 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { fuzzSoak } from "../tests/soak/fuzz.ts";
+import { pipelineSoak } from "../tests/soak/pipeline.ts";
 import { restartsSoak } from "../tests/soak/restarts.ts";
 import type { Soak } from "../tests/soak/soak.ts";
 
 const RECORDS = fileURLToPath(new URL("../tests/soak/records/", import.meta.url));
-const ALL: readonly Soak[] = [fuzzSoak, restartsSoak];
+const ALL: readonly Soak[] = [fuzzSoak, restartsSoak, pipelineSoak];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

@@ -1,0 +1,23 @@
+/** A language-model pipeline under random requests of many clients, some of which leave: nothing is lost, nothing is held. */
+import { test } from "node:test";
+import { expectIdle, expectSameBooks, readPage, runLoad } from "../support/llm-load.ts";
+import { createPipeline } from "../support/llm-pipeline.ts";
+import { startServerProcess } from "../support/server-process.ts";
+
+const ENGINE =
+  "max_beam_width:4,exclude_input_in_output:True,max_tokens_in_paged_kv_cache:8192,batch_scheduler_policy:max_utilization";
+
+test("a pipeline accounts for every one of 400 random requests of 32 clients and is idle afterwards", {
+  timeout: 240_000,
+}, async () => {
+  await using repository = await createPipeline({ tensorrt_llm: ENGINE });
+  const server = await startServerProcess({ repositories: [repository.path] });
+  try {
+    const before = await readPage(server);
+    const books = await runLoad(server, { seed: 20_261_121, requests: 400, clients: 32 });
+    expectSameBooks(books, before, await expectIdle(server));
+    await server.stop();
+  } finally {
+    await server.kill();
+  }
+});
