@@ -1,0 +1,9 @@
+/** All checks of GPU kernels. Knows no driver: who runs them brings the context. */
+import { cudaChecks as addNorm } from "./add-norm/add-norm.cuda-check.ts";
+import { cudaChecks as attention } from "./attention/attention.cuda-check.ts";
+import { cudaChecks as elementwise } from "./elementwise/elementwise.cuda-check.ts";
+import { cudaChecks as ropeStore } from "./rope-store/rope-store.cuda-check.ts";
+import { cudaChecks as sample } from "./sample/sample.cuda-check.ts";
+import type { CudaCheck } from "./testing/cuda-check.ts";
+
+export const allCudaChecks: readonly CudaCheck[] = [...elementwise, ...addNorm, ...ropeStore, ...attention, ...sample];
