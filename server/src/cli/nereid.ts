@@ -19,6 +19,13 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
     },
   ],
   [
+    "doctor",
+    {
+      summary: "explain why a model repository will not load",
+      load: async () => (await import("./doctor.ts")).doctorCommand,
+    },
+  ],
+  [
     "download",
     {
       summary: "fetch a model from the Hugging Face hub or a mirror",
@@ -44,6 +51,13 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
     {
       summary: "build an engine of a checkpoint; takes the flags of trtllm-build",
       load: async () => (await import("./build.ts")).buildCommand,
+    },
+  ],
+  [
+    "run",
+    {
+      summary: "generate replies without a server; takes the flags of run.py",
+      load: async () => (await import("./run.ts")).runEngineCommand,
     },
   ],
 ]);

@@ -99,7 +99,8 @@ async function writeEngine(
   const numBytes = engineBytes(header);
   await requireFreeBytes(outputDir, numBytes);
   await using folder = await openAtomicFolder(outputDir, { existing: await existingOutput(outputDir) });
-  const task = reporter.startTask({ task: "pack", unit: "bytes", total: numBytes });
+  const total = header.tensors.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  const task = reporter.startTask({ task: "pack", unit: "bytes", total });
   try {
     await using file = await EngineWriter.create(join(folder.path, "rank0.engine"), header);
     for (const [i, plan] of plans.entries()) {
