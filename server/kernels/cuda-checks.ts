@@ -2,8 +2,16 @@
 import { cudaChecks as addNorm } from "./add-norm/add-norm.cuda-check.ts";
 import { cudaChecks as attention } from "./attention/attention.cuda-check.ts";
 import { cudaChecks as elementwise } from "./elementwise/elementwise.cuda-check.ts";
+import { cudaChecks as quantize } from "./quantize/quantize.cuda-check.ts";
 import { cudaChecks as ropeStore } from "./rope-store/rope-store.cuda-check.ts";
 import { cudaChecks as sample } from "./sample/sample.cuda-check.ts";
 import type { CudaCheck } from "./testing/cuda-check.ts";
 
-export const allCudaChecks: readonly CudaCheck[] = [...elementwise, ...addNorm, ...ropeStore, ...attention, ...sample];
+export const allCudaChecks: readonly CudaCheck[] = [
+  ...elementwise,
+  ...addNorm,
+  ...quantize,
+  ...ropeStore,
+  ...attention,
+  ...sample,
+];

@@ -1,0 +1,71 @@
+/** Activations to codes of 8 bits for a product on tensor cores, and its sums back to activations. */
+import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
+import {
+  ceilDiv,
+  ELEM_VEC,
+  type ElemType,
+  elemDefines,
+  expectCount,
+  expectWidth,
+  i32,
+  ptr,
+  rowShape,
+} from "../cuda/launch-args.ts";
+import { type QuantizedOutput, quantizeDefines } from "../cuda/quantized-output.ts";
+
+export interface QuantizeRowsCudaArgs {
+  readonly type: ElemType;
+  readonly x: DevicePointer; // [numRows, width]
+  readonly out: DevicePointer; // [numRows, width] of codes
+  readonly quantized: QuantizedOutput;
+  readonly numRows: number;
+  readonly width: number;
+}
+
+export interface ScaleSumsCudaArgs {
+  readonly type: ElemType;
+  /** Sums of products of codes: as activations, or as i32. */
+  readonly sums: DevicePointer; // [numRows, width]
+  readonly sumType: "elem" | "i32";
+  readonly rowScales?: DevicePointer | undefined; // f32 [numRows]
+  readonly columnScales?: DevicePointer | undefined; // f32 [width]
+  readonly out: DevicePointer; // [numRows, width]; may be `sums` where those are elements
+  readonly numRows: number;
+  readonly width: number;
+}
+
+const THREADS = 256;
+
+export function launchQuantizeRows(stream: KernelStream, args: QuantizeRowsCudaArgs): void {
+  const { type, quantized, numRows, width } = args;
+  expectCount("quantizeRows", "row", numRows);
+  const { threads, vectors } = rowShape("quantizeRows", width, type);
+  const kernel = stream.kernel({
+    source: "quantize/quantize.cu",
+    name: "quantize_rows",
+    defines: { ...elemDefines(type), ...quantizeDefines(quantized), VECTORS: vectors },
+    waitsForPrevious: true,
+  });
+  const pointers = [ptr(args.x), ptr(args.out), ptr(quantized.scales)];
+  stream.launch(kernel, [numRows, 1, 1], [threads, 1, 1], 0, [...pointers, i32(width)]);
+}
+
+/** out[row][column] = sums[row][column] * rowScales[row] * columnScales[column] */
+export function launchScaleSums(stream: KernelStream, args: ScaleSumsCudaArgs): void {
+  const { type, sumType, numRows, width } = args;
+  expectCount("scaleSums", "row", numRows);
+  expectWidth("scaleSums", width, type);
+  const kernel = stream.kernel({
+    source: "quantize/quantize.cu",
+    name: sumType === "i32" ? "scale_whole_sums" : "scale_sums",
+    defines: elemDefines(type),
+    waitsForPrevious: true,
+  });
+  stream.launch(kernel, [ceilDiv(width / ELEM_VEC[type], THREADS), numRows, 1], [THREADS, 1, 1], 0, [
+    ptr(args.sums),
+    ptr(args.rowScales),
+    ptr(args.columnScales),
+    ptr(args.out),
+    i32(width),
+  ]);
+}
