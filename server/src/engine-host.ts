@@ -5,10 +5,13 @@
 import { Socket } from "node:net";
 import { freemem } from "node:os";
 import process from "node:process";
+import { ServerError } from "./core/server-error.ts";
 import { createDecoderRunner } from "./engine/decoder-cpu-runner.ts";
 import type { EngineSpec } from "./engine/engine-spec.ts";
 import { HOST_SOCKET_FD } from "./engine/host/host-process.ts";
 import { serveEngine } from "./engine/host/serve-engine.ts";
+import type { Drafter } from "./engine/speculation/drafter.ts";
+import { ModelDrafter } from "./engine/speculation/model-drafter.ts";
 import type { StepRunner } from "./engine/step-runner.ts";
 import { openModelFiles } from "./formats/model-files.ts";
 import type { DecoderConfig } from "./models/decoder-config.ts";
@@ -29,7 +32,27 @@ async function createRunner(spec: EngineSpec): Promise<StepRunner> {
     numBlocks: Math.max(2, Math.floor(tokens / BLOCK_SIZE)),
     numThreads: spec.numThreads > 0 ? spec.numThreads : undefined,
     weightType: spec.weightType,
+    isDeterministic: spec.isDeterministic,
   });
+}
+
+/** The small model has as many blocks as the large one, so that it can follow every sequence. */
+async function createDrafter(spec: EngineSpec, { numBlocks, vocabSize }: StepRunner): Promise<Drafter | undefined> {
+  if (spec.draftModelDir === undefined) return undefined;
+  const runner = await createDecoderRunner({
+    modelDir: spec.draftModelDir,
+    blockSize: BLOCK_SIZE,
+    numBlocks,
+    numThreads: spec.numThreads > 0 ? spec.numThreads : undefined,
+    weightType: spec.weightType,
+  });
+  if (runner.vocabSize === vocabSize)
+    return new ModelDrafter(runner, spec.engine.speculation, spec.engine.maxBatchTokens);
+  await runner.close();
+  throw new ServerError(
+    "invalid_argument",
+    `the draft model in ${spec.draftModelDir} has a vocabulary of ${runner.vocabSize}, expected ${vocabSize} as the model's`,
+  );
 }
 
 async function readConfig(modelDir: string): Promise<DecoderConfig> {
@@ -46,4 +69,9 @@ function defaultCacheTokens(config: DecoderConfig): number {
 
 // Signals to the process group are the server's to answer: it closes the socket when this process is to end.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
-serveEngine({ socket: new Socket({ fd: HOST_SOCKET_FD }), createRunner, exit: (code) => process.exit(code) });
+serveEngine({
+  socket: new Socket({ fd: HOST_SOCKET_FD }),
+  createRunner,
+  createDrafter,
+  exit: (code) => process.exit(code),
+});

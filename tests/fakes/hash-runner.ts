@@ -14,6 +14,8 @@ export interface HashRunnerOptions {
   /** How many tokens the hash sees. */
   readonly window?: number;
   readonly maxPositions?: number;
+  /** Another "model": other logits for the same tokens. */
+  readonly isOther?: boolean;
   readonly stepMs?: number;
   /** Called with each step before it runs; a throw fails the step. */
   readonly onStep?: (input: StepInput, step: number) => void;
@@ -120,7 +122,7 @@ export class HashRunner implements StepRunner {
   }
 
   #hashContext(sequence: StepSequence, length: number): number {
-    let hash = 0x811c9dc5;
+    let hash = this.#options.isOther === true ? 0x1234567 : 0x811c9dc5;
     for (let position = Math.max(0, length - (this.window ?? length)); position < length; position++) {
       const block = sequence.blockTable[Math.floor(position / this.blockSize)] ?? 0;
       if (block < 0 || block >= this.numBlocks) throw new Error(`position ${position} lies in block ${block}`);

@@ -33,6 +33,8 @@ export const MAX_LLM_TOP_LOG_PROBS = 100;
 export const MAX_LLM_LOGITS_BYTES: number = 256 * 1024 * 1024;
 /** Logits that all requests in one engine may ask back together. */
 export const MAX_ENGINE_LOGITS_BYTES: number = 512 * 1024 * 1024;
+/** Tokens that an LLM guesses ahead in one step: each costs a row. */
+export const MAX_LLM_DRAFT_TOKENS = 64;
 /** Sequences that one row of an LLM request may ask for. */
 export const MAX_LLM_RETURN_SEQUENCES = 256;
 /** Ranges of the prompt of one LLM request whose cache blocks are kept in their own way: each block looks through them. */

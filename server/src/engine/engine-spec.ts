@@ -16,6 +16,10 @@ export interface EngineSpec {
   readonly numThreads: number;
   /** Type of the matrices in memory; undefined: blocks as they are stored, floats as f32. */
   readonly weightType?: WeightType | undefined;
+  /** What comes out for a request does not depend on anything beside it, to the bit. Slower. */
+  readonly isDeterministic?: boolean | undefined;
+  /** Absolute path of a smaller model with the same vocabulary, which guesses tokens. */
+  readonly draftModelDir?: string | undefined;
   /** Absolute path of a module that exports `logitsPostProcessors`; its functions run in the engine's process. */
   readonly postProcessorModule?: string | undefined;
   readonly adapters?: AdapterSpec | undefined;

@@ -6,6 +6,9 @@ import type { Sequence } from "./sequence.ts";
 import type { StepPlan } from "./step-plan.ts";
 import type { StepEmbeddings, StepInput, StepSequence } from "./step-runner.ts";
 
+/** The part of a plan that decides what a step computes. */
+export type StepShares = Pick<StepPlan, "sequences" | "queryLengths" | "blockCopies">;
+
 export class StepBatch {
   readonly #blockSize: number;
   readonly #vocabSize: number;
@@ -27,8 +30,9 @@ export class StepBatch {
    * In the order of the plan: the rows of the prompt where they are wanted, and of a sequence whose tokens are all computed
    * after this step the last one, unless that is among the prompt's already, and those of its guesses.
    */
-  fill(plan: StepPlan): StepInput {
-    if (plan.numTokens > this.#tokenIds.length) this.#grow(plan.numTokens);
+  fill(plan: StepShares): StepInput {
+    const numTokens = plan.queryLengths.reduce((sum, length) => sum + length, 0);
+    if (numTokens > this.#tokenIds.length) this.#grow(numTokens);
     const sequences: StepSequence[] = [];
     let at = 0;
     let numRows = 0;
@@ -87,7 +91,7 @@ export class StepBatch {
   }
 
   /** Rows of prompt tables in this step; rare, so allocated when needed. */
-  #embeddings(plan: StepPlan): StepEmbeddings | undefined {
+  #embeddings(plan: StepShares): StepEmbeddings | undefined {
     const rows: number[] = [];
     const parts: Float32Array[] = [];
     let at = 0;

@@ -20,6 +20,7 @@ export function createLlmBackend(name: "llm" | "tensorrtllm" = "llm", host: Host
     async load(source) {
       const settings = parseLlmSettings(source);
       for (const note of settings.notes) source.log.warn("llm", `model '${source.name}': ${note}`);
+      checkDraftModel(source, settings);
       return new LlmModel(source, settings, findModelFolder(source, settings), host);
     },
     close: async () => undefined,
@@ -45,7 +46,15 @@ class LlmModel implements BackendModel {
   }
 
   async createInstance(spec: InstanceSpec): Promise<ModelInstance> {
-    const { engine: engineConfig, kvCacheTokens, numThreads, weightType, postProcessorModule, adapters } = this.#settings;
+    const {
+      engine: engineConfig,
+      kvCacheTokens,
+      numThreads,
+      weightType,
+      postProcessorModule,
+      adapters,
+    } = this.#settings;
+    const { isDeterministic, draftModel } = this.#settings;
     const engine = await EngineHost.start({
       ...this.#host,
       name: spec.name,
@@ -55,6 +64,8 @@ class LlmModel implements BackendModel {
         kvCacheTokens,
         numThreads,
         weightType,
+        isDeterministic,
+        draftModelDir: draftModel,
         postProcessorModule,
         adapters,
       },
@@ -88,5 +99,14 @@ function findModelFolder(source: ModelSource, settings: LlmSettings): string {
     "invalid_argument",
     `model '${source.name}': no config.json of a Hugging Face model and no GGUF file in ${settings.folders.join(" or ")}; ` +
       "set the parameter 'gpt_model_path' to the folder that holds it",
+  );
+}
+
+function checkDraftModel(source: ModelSource, { draftModel }: LlmSettings): void {
+  if (draftModel === undefined || hasModelFiles(draftModel)) return;
+  throw new ServerError(
+    "invalid_argument",
+    `model '${source.name}': parameter 'speculative_model': no config.json of a Hugging Face model and no GGUF file in ` +
+      draftModel,
   );
 }

@@ -72,6 +72,13 @@ const SERIES: readonly Series[] = [
     },
   },
   {
+    name: "nereid_llm_draft_tokens",
+    help: "Tokens that speculative decoding tried, and those of them that came true, of finished requests",
+    label: "kind",
+    type: "counter",
+    values: { drafted: (s) => s.draftTokens, accepted: (s) => s.acceptedDraftTokens },
+  },
+  {
     name: "nv_trt_llm_general_metrics",
     help: "General TRT LLM metrics",
     label: "general_type",

@@ -7,10 +7,10 @@ import { ServerError } from "../../core/server-error.ts";
 import type { AdapterSpec } from "../../engine/adapters/adapter-choice.ts";
 import { type EngineSpec, WEIGHT_TYPES } from "../../engine/engine-spec.ts";
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../../engine/llm-engine.ts";
-import { NO_SPECULATION } from "../../engine/speculation/speculation-config.ts";
 import type { ModelSource } from "../backend.ts";
 import { parseAdapters } from "./lora-settings.ts";
 import type { PriorityLevels } from "./read-cache-hints.ts";
+import { parseSpeculation } from "./speculation-settings.ts";
 
 export interface LlmSettings {
   /** Folders that may hold the weights, in the order in which to look. */
@@ -21,6 +21,10 @@ export interface LlmSettings {
   readonly numThreads: number;
   /** Undefined = as the files have them. */
   readonly weightType: EngineSpec["weightType"];
+  /** Equal outputs to the bit whatever else is served meanwhile. */
+  readonly isDeterministic: boolean;
+  /** Absolute path of the files of a model that guesses tokens for this one. */
+  readonly draftModel: string | undefined;
   readonly excludeInputInOutput: boolean;
   readonly isDecoupled: boolean;
   readonly maxBeamWidth: number;
@@ -64,7 +68,6 @@ const NOT_SUPPORTED = [
   "encoder_model_path",
   "medusa_choices",
   "eagle_choices",
-  "lookahead_window_size",
   "max_attention_window_size",
   "sink_token_length",
 ];
@@ -74,12 +77,15 @@ export function parseLlmSettings(source: Pick<ModelSource, "config" | "modelFold
   const reader = new ParameterReader(source.config);
   const folder = FOLDER_KEYS.map((key) => reader.text(key)).find((text) => text !== undefined);
   const { modelFolder, versionFolder } = source;
+  const speculation = parseSpeculation(reader, modelFolder);
   const settings = {
     folders: [...new Set([resolve(modelFolder, folder ?? versionFolder), resolve(versionFolder, folder ?? ".")])],
-    engine: parseEngineConfig(reader, source.config),
+    engine: { ...parseEngineConfig(reader, source.config), speculation: speculation.config },
     kvCacheTokens: reader.int("max_tokens_in_paged_kv_cache") ?? 0,
     numThreads: reader.int("num_threads") ?? 0,
     weightType: parseWeightType(reader),
+    isDeterministic: reader.flag("deterministic") ?? false,
+    draftModel: speculation.draftModel,
     excludeInputInOutput: reader.flag("exclude_input_in_output") ?? false,
     isDecoupled: source.config.model_transaction_policy?.decoupled === true,
     maxBeamWidth: Math.max(1, reader.int("max_beam_width") ?? 1),
@@ -96,7 +102,7 @@ export function parseLlmSettings(source: Pick<ModelSource, "config" | "modelFold
   return { ...settings, notes: reader.notes() };
 }
 
-function parseEngineConfig(reader: ParameterReader, config: ModelSource["config"]): EngineConfig {
+function parseEngineConfig(reader: ParameterReader, config: ModelSource["config"]): Omit<EngineConfig, "speculation"> {
   const defaults = DEFAULT_ENGINE_CONFIG;
   if (/^v1$/i.test(reader.text("gpt_model_type") ?? "")) {
     reader.note("gpt_model_type is V1: requests are batched in flight all the same, with equal results");
@@ -109,7 +115,6 @@ function parseEngineConfig(reader: ParameterReader, config: ModelSource["config"
     prefixReuse: reader.flag("enable_kv_cache_reuse") ?? defaults.prefixReuse,
     policy: parsePolicy(reader),
     maxWaiting: config.dynamic_batching?.default_queue_policy?.max_queue_size ?? 0,
-    speculation: NO_SPECULATION,
   };
 }
 

@@ -172,6 +172,16 @@ function ofUsage(name: string, batch: readonly number[], rows: readonly RowOutpu
       return perRow((row) => row.cacheUsage?.reusedBlocks ?? 0);
     case "kv_cache_alloc_total_blocks":
       return perRow(({ cacheUsage }) => (cacheUsage?.newBlocks ?? 0) + (cacheUsage?.reusedBlocks ?? 0));
+    case "total_draft_tokens":
+      return perRow((row) => row.usage?.draftTokens ?? 0);
+    case "total_accepted_draft_tokens":
+      return perRow((row) => row.usage?.acceptedDraftTokens ?? 0);
+    case "acceptance_rate":
+      return floats(
+        name,
+        [...batch, 1],
+        Float32Array.from(rows, ({ usage }) => acceptanceRate(usage)),
+      );
     case "arrival_time_ns":
       return times(name, batch, rows, (usage) => usage.arrivalNs);
     case "first_scheduled_time_ns":
@@ -183,6 +193,11 @@ function ofUsage(name: string, batch: readonly number[], rows: readonly RowOutpu
     default:
       return undefined;
   }
+}
+
+/** 0 when nothing was guessed. */
+function acceptanceRate(usage: Usage | undefined): number {
+  return usage === undefined || usage.draftTokens === 0 ? 0 : usage.acceptedDraftTokens / usage.draftTokens;
 }
 
 function beamParts<T>(row: RowOutput, numBeams: number, pick: (beam: BeamOutput) => T): (T | undefined)[] {

@@ -4,9 +4,11 @@
  */
 import type { Duplex } from "node:stream";
 import { ServerError } from "../../core/server-error.ts";
+import type { EngineServices } from "../engine-services.ts";
 import type { EngineInfo, EngineSpec } from "../engine-spec.ts";
 import { LlmEngine } from "../llm-engine.ts";
 import type { Sequence } from "../sequence.ts";
+import type { Drafter } from "../speculation/drafter.ts";
 import type { StepRunner } from "../step-runner.ts";
 import { type FrameReader, FrameSplitter, FrameWriter } from "./frame.ts";
 import { loadServices } from "./load-services.ts";
@@ -16,6 +18,8 @@ import { StepReport } from "./step-report.ts";
 export interface EngineServerOptions {
   readonly socket: Duplex;
   readonly createRunner: (spec: EngineSpec) => Promise<StepRunner>;
+  /** What guesses tokens for the engine of that runner, where the specification names a model for it. */
+  readonly createDrafter?: (spec: EngineSpec, runner: StepRunner) => Promise<Drafter | undefined>;
   /** Ends the process; called once, after the last frame is written. */
   readonly exit: (code: number) => void;
 }
@@ -65,7 +69,7 @@ class EngineServer {
 
   async #load(spec: EngineSpec): Promise<void> {
     const runner = await this.#options.createRunner(spec);
-    const services = await loadServices(spec, runner).catch(async (error: unknown) => {
+    const services = await this.#loadServices(spec, runner).catch(async (error: unknown) => {
       await runner.close();
       throw error;
     });
@@ -76,6 +80,11 @@ class EngineServer {
     const info: EngineInfo = { vocabSize, hiddenSize, blockSize, numBlocks, maxSequenceLength };
     this.#send(READY, JSON.stringify(info));
     this.#onTurn(); // the figures of an engine that has not run yet
+  }
+
+  async #loadServices(spec: EngineSpec, runner: StepRunner): Promise<EngineServices> {
+    const services = await loadServices(spec, runner);
+    return { ...services, drafter: await this.#options.createDrafter?.(spec, runner) };
   }
 
   /** A load that failed: the cause goes to the server, which decides what to do. */

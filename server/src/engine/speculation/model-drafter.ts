@@ -1,0 +1,177 @@
+/**
+ * Guesses by a smaller model with the same vocabulary and a cache of its own. It draws with each sequence's own rules and
+ * random numbers, as the large model will, so that the two agree wherever their distributions do. What it guesses changes
+ * how fast tokens come, never which.
+ */
+import { BlockPool } from "../block-pool.ts";
+import { EMPTY_TOKENS } from "../generate.ts";
+import { Sampler } from "../sampler.ts";
+import { Sequence, type SequenceSink } from "../sequence.ts";
+import { StepBatch } from "../step-batch.ts";
+import type { StepRunner } from "../step-runner.ts";
+import { type Drafter, wantedDrafts } from "./drafter.ts";
+import type { SpeculationConfig } from "./speculation-config.ts";
+
+/** A sequence as the small model sees it: its tokens, guesses appended, and their blocks in the small cache. */
+interface Shadow {
+  readonly mirror: Sequence;
+  /** Leading tokens that were the sequence's own when they were last copied. */
+  numOwn: number;
+}
+
+interface Job {
+  readonly sequence: Sequence;
+  readonly shadow: Shadow;
+  readonly wanted: number;
+}
+
+export class ModelDrafter implements Drafter {
+  readonly #runner: StepRunner;
+  readonly #config: SpeculationConfig;
+  readonly #maxBatchTokens: number;
+  readonly #pool: BlockPool;
+  readonly #batch: StepBatch;
+  readonly #sampler: Sampler;
+  readonly #shadows = new Map<Sequence, Shadow>();
+
+  /** Takes the runner over. */
+  constructor(runner: StepRunner, config: SpeculationConfig, maxBatchTokens: number) {
+    this.#runner = runner;
+    this.#config = config;
+    this.#maxBatchTokens = maxBatchTokens;
+    this.#pool = new BlockPool(runner.numBlocks);
+    this.#batch = new StepBatch(runner);
+    this.#sampler = new Sampler(runner.vocabSize);
+  }
+
+  /** Blocks of the small cache that no sequence holds. */
+  get numFreeBlocks(): number {
+    return this.#pool.numFree;
+  }
+
+  async propose(sequences: Iterable<Sequence>): Promise<void> {
+    let jobs = this.#jobsOf(sequences);
+    for (let i = 0; jobs.length > 0; i++) {
+      jobs = await this.#guessNext(jobs);
+      jobs = jobs.filter(({ wanted }) => wanted > i + 1);
+    }
+  }
+
+  forget(sequence: Sequence): void {
+    const mirror = this.#shadows.get(sequence)?.mirror;
+    if (mirror === undefined) return;
+    for (const block of mirror.blockTable.subarray(0, mirror.numBlocks)) this.#pool.release(block);
+    this.#shadows.delete(sequence);
+  }
+
+  close(): Promise<void> {
+    return this.#runner.close();
+  }
+
+  #jobsOf(sequences: Iterable<Sequence>): Job[] {
+    const wanting: { sequence: Sequence; wanted: number }[] = [];
+    for (const sequence of sequences) {
+      // Rows of a prompt table are made for the large model.
+      if (sequence.request.promptTable !== undefined) continue;
+      const wanted = wantedDrafts(sequence, this.#config);
+      if (wanted > 0 && sequence.numTokens + wanted <= this.#runner.maxPositions) wanting.push({ sequence, wanted });
+    }
+    const busy = new Set(wanting.map(({ sequence }) => sequence));
+    return wanting.flatMap(({ sequence, wanted }) => {
+      const shadow = this.#shadowOf(sequence);
+      return this.#reserve(shadow.mirror, sequence.numTokens + wanted, busy) ? [{ sequence, shadow, wanted }] : [];
+    });
+  }
+
+  /** Brought up to date: what the small cache holds of other tokens than the sequence's does not count as computed. */
+  #shadowOf(sequence: Sequence): Shadow {
+    const shadow = this.#shadows.get(sequence) ?? { mirror: this.#mirrorOf(sequence), numOwn: 0 };
+    this.#shadows.set(sequence, shadow);
+    const { mirror } = shadow;
+    const end = Math.min(mirror.numComputed, sequence.numTokens - 1);
+    let numRight = Math.min(shadow.numOwn, end);
+    while (numRight < end && mirror.tokens[numRight] === sequence.tokens[numRight]) numRight += 1;
+    mirror.becomeCopyOf(sequence);
+    mirror.topP = sequence.topP;
+    mirror.numComputed = numRight;
+    shadow.numOwn = sequence.numTokens;
+    return shadow;
+  }
+
+  #mirrorOf(sequence: Sequence): Sequence {
+    const { request, seedLow, seedHigh, maxLength } = sequence;
+    const seed = (BigInt.asUintN(32, BigInt(seedHigh)) << 32n) | BigInt.asUintN(32, BigInt(seedLow));
+    const silent = { logProbs: false, topLogProbs: 0, promptLogProbs: false, contextLogits: false };
+    const own = { ...request, ...silent, generationLogits: false, draftTokens: EMPTY_TOKENS, seed };
+    const { blockSize, vocabSize } = this.#runner;
+    return new Sequence(own, NOWHERE, { blockSize, vocabSize, maxSequenceLength: maxLength });
+  }
+
+  /** Holds blocks for that many tokens; sequences that guess nothing now lose theirs first. */
+  #reserve(mirror: Sequence, numTokens: number, busy: ReadonlySet<Sequence>): boolean {
+    const missing = Math.ceil(numTokens / this.#runner.blockSize) - mirror.numBlocks;
+    for (const other of this.#shadows.keys()) {
+      if (missing <= this.#pool.numFree) break;
+      if (!busy.has(other)) this.forget(other);
+    }
+    if (missing > this.#pool.numFree) return false;
+    for (let i = 0; i < missing; i++) {
+      mirror.blockTable[mirror.numBlocks] = this.#pool.allocate();
+      mirror.numBlocks += 1;
+    }
+    return true;
+  }
+
+  /** One step of the small model; gives the jobs whose sequences got a guess and may get another. */
+  async #guessNext(jobs: readonly Job[]): Promise<Job[]> {
+    const planned = this.#fitBudget(jobs);
+    const sequences = planned.map(({ job }) => job.shadow.mirror);
+    const queryLengths = planned.map(({ length }) => length);
+    const logits = await this.#runner.run(this.#batch.fill({ sequences, queryLengths, blockCopies: [] }));
+    const guessed: Job[] = [];
+    let row = 0;
+    for (const { job, length } of planned) {
+      const { mirror } = job.shadow;
+      mirror.numComputed += length;
+      if (mirror.numComputed < mirror.numTokens) continue; // a long prompt: the rest comes with the next steps
+      const { vocabSize } = this.#runner;
+      const token = this.#sampler.sample(logits.subarray(row * vocabSize, (row + 1) * vocabSize), mirror);
+      row += 1;
+      if (this.#append(job, token)) guessed.push(job);
+    }
+    return guessed;
+  }
+
+  #fitBudget(jobs: readonly Job[]): { readonly job: Job; readonly length: number }[] {
+    let budget = this.#maxBatchTokens;
+    const planned: { readonly job: Job; readonly length: number }[] = [];
+    for (const job of jobs) {
+      const { mirror } = job.shadow;
+      const length = Math.min(budget, mirror.numTokens - mirror.numComputed);
+      if (length === 0) break;
+      budget -= length;
+      planned.push({ job, length });
+    }
+    return planned;
+  }
+
+  /** Whether it makes sense to guess on. */
+  #append({ sequence, shadow: { mirror } }: Job, token: number): boolean {
+    if (token < 0) return false;
+    sequence.reserve(sequence.numDrafts + 1);
+    sequence.tokens[sequence.numTokens + sequence.numDrafts] = token;
+    sequence.numDrafts += 1;
+    mirror.append(token);
+    return !sequence.endIds.includes(token);
+  }
+}
+
+/** Guesses are told to nobody. */
+const NOWHERE: SequenceSink = {
+  started: () => undefined,
+  token: () => undefined,
+  extra: () => undefined,
+  beams: () => undefined,
+  finished: () => undefined,
+  failed: () => undefined,
+};
