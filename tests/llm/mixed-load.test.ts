@@ -5,7 +5,7 @@ import { createPipeline } from "../support/llm-pipeline.ts";
 import { startServerProcess } from "../support/server-process.ts";
 
 const ENGINE =
-  "max_beam_width:4,exclude_input_in_output:True,max_tokens_in_paged_kv_cache:8192,batch_scheduler_policy:max_utilization";
+  "max_beam_width:4,exclude_input_in_output:True,max_tokens_in_paged_kv_cache:3072,batch_scheduler_policy:max_utilization";
 
 test("a pipeline accounts for every one of 400 random requests of 32 clients and is idle afterwards", {
   timeout: 240_000,
