@@ -29,5 +29,5 @@ test("compute() refuses a device that is closed, and close() may be called twice
   const device = new CpuDevice({ numThreads: 1 });
   await device.close();
   await device.close();
-  await assert.rejects(device.compute(0n), /the CPU device is closed/);
+  await assert.rejects(device.compute(0n, 1), /the CPU device is closed/);
 });

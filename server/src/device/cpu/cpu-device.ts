@@ -2,11 +2,13 @@
  * The processor as a device: ggml's backend and its threads. It runs graphs off the event loop; it does not know what
  * they compute.
  */
-import { availableParallelism, loadavg } from "node:os";
+import { loadavg } from "node:os";
 import type { Address } from "../../native/ffi.ts";
 import { expectAddress, type Ggml, openGgml, threadpoolParams } from "../../native/ggml.ts";
+import { availableProcessors } from "./available-processors.ts";
 import type { CpuTensorSpec } from "./cpu-buffer.ts";
 import { ProductMemory } from "./product-memory.ts";
+import { ThreadLadder } from "./thread-ladder.ts";
 
 export interface CpuDeviceOptions {
   /** Threads of a graph; capped by the processors there are. Undefined: those that are idle now. */
@@ -34,25 +36,26 @@ export class CpuDevice {
   /** Kind of memory that its tensors live in. */
   readonly bufferType: Address;
   readonly #productMemory: ProductMemory;
+  readonly #ladder: ThreadLadder;
   readonly #backend: Address;
   readonly #threadpool: Address;
   #inFlight: Promise<void> = Promise.resolve();
   #isClosed = false;
 
   constructor(options: CpuDeviceOptions = {}) {
-    const wanted = options.numThreads ?? numIdleProcessors(availableParallelism(), loadavg()[0] ?? 0);
+    const wanted = options.numThreads ?? numIdleProcessors(availableProcessors(), loadavg()[0] ?? 0);
     if (!Number.isInteger(wanted) || wanted < 1)
       throw new Error(`numThreads: expected a positive integer, got ${wanted}`);
     this.ggml = options.ggml ?? openGgml();
     // Threads beyond the processors would spin at each barrier for one that does not run.
-    this.numThreads = Math.min(wanted, availableParallelism());
+    this.numThreads = Math.min(wanted, availableProcessors());
     this.isDeterministic = options.isDeterministic ?? false;
     const { base, cpu, device } = this.ggml;
     this.bufferType = expectAddress(base.deviceBufferType(device), "a buffer type");
+    this.#ladder = new ThreadLadder(this.numThreads);
     this.#productMemory = new ProductMemory(this.ggml);
     this.#backend = this.ggml.createBackend();
     this.#threadpool = expectAddress(cpu.threadpoolNew(threadpoolParams(base, this.numThreads, POLLING)), "threads");
-    cpu.setNumThreads(this.#backend, this.numThreads);
     cpu.setThreadpool(this.#backend, this.#threadpool);
     cpu.setUseReference(this.#backend, this.isDeterministic);
   }
@@ -68,10 +71,10 @@ export class CpuDevice {
     return this.isDeterministic ? undefined : this.#productMemory.choose(spec);
   }
 
-  /** Runs an allocated graph. One at a time: the next waits. */
-  compute(graph: Address): Promise<void> {
+  /** Runs an allocated graph over `numRows` rows. One at a time: the next waits. */
+  compute(graph: Address, numRows: number): Promise<void> {
     if (this.#isClosed) return Promise.reject(new Error("the CPU device is closed"));
-    const turn = this.#inFlight.then(() => this.#computeNow(graph));
+    const turn = this.#inFlight.then(() => this.#computeTimed(graph, numRows));
     this.#inFlight = turn.catch(() => undefined);
     return turn;
   }
@@ -83,6 +86,13 @@ export class CpuDevice {
     await this.#inFlight;
     this.ggml.base.backendFree(this.#backend);
     this.ggml.cpu.threadpoolFree(this.#threadpool);
+  }
+
+  async #computeTimed(graph: Address, numRows: number): Promise<void> {
+    this.ggml.cpu.setNumThreads(this.#backend, this.#ladder.choose(numRows));
+    const startMs = performance.now();
+    await this.#computeNow(graph);
+    this.#ladder.took(numRows, performance.now() - startMs);
   }
 
   #computeNow(graph: Address): Promise<void> {

@@ -10,6 +10,8 @@ import { byteSize, type CpuTensor, type CpuType, expectWholeBlocks } from "./cpu
 type InputData = Int32Array | Float32Array | Uint16Array | Uint8Array;
 
 export class CpuGraph {
+  /** Sees each product with a weight as it is recorded, and may mark what is multiplied as an output. */
+  onProduct: ((weight: CpuTensor, x: CpuTensor) => void) | undefined = undefined;
   readonly ggml: Ggml;
   readonly #device: CpuDevice;
   /** Places results in memory and lets those that are done share it. */
@@ -83,8 +85,11 @@ export class CpuGraph {
     this.expand(tensor.handle);
   }
 
-  /** Places the tensors, copies the inputs in and runs the graph. Recordings without a node do nothing. */
-  async run(): Promise<void> {
+  /**
+   * Places the tensors, copies the inputs in and runs the graph, which is over `numRows` rows: graphs of like size take like
+   * times. Recordings without a node do nothing.
+   */
+  async run(numRows = 1): Promise<void> {
     const { base } = this.ggml;
     if (base.numNodes(this.#graph) === 0) return;
     if (!base.allocateGraph(this.#allocator, this.#graph)) throw new Error("a graph got no memory for its results");
@@ -92,7 +97,7 @@ export class CpuGraph {
       if (base.getData(tensor.handle) === null) throw new Error("an input of the graph is used by no node");
       base.tensorSet(tensor.handle, data, 0, data.byteLength);
     }
-    await this.#device.compute(this.#graph);
+    await this.#device.compute(this.#graph, numRows);
   }
 
   /** Copies an output out; valid after `run` and before the next `begin`. */
