@@ -60,6 +60,13 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
       load: async () => (await import("./run.ts")).runEngineCommand,
     },
   ],
+  [
+    "init-repo",
+    {
+      summary: "write the model repository of a language model, filled in and checked",
+      load: async () => (await import("./init-repo.ts")).initRepoCommand,
+    },
+  ],
 ]);
 
 export async function main(argv: readonly string[]): Promise<void> {

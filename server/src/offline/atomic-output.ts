@@ -39,11 +39,10 @@ export class AtomicFolder implements AsyncDisposable {
 
   /** Everything to the disk, then one rename. The target appears whole, or what was there stays. */
   async commit(): Promise<void> {
-    await syncTree(this.path);
     if (!(await this.#lock.isHeld())) {
       throw new ToolError(`Another process has taken over ${this.target}`, { fix: "Run the command again" });
     }
-    await replaceFolder(this.path, this.target);
+    await moveFolder(this.path, this.target);
     this.#isDone = true;
   }
 
@@ -113,8 +112,12 @@ function hiddenBeside(target: string, suffix: string): string {
   return join(dirname(path), `.${basename(path)}${suffix}`);
 }
 
-/** A folder cannot be renamed over one that holds files: the old one steps aside first, and comes back if the new one does not arrive. */
-async function replaceFolder(from: string, target: string): Promise<void> {
+/**
+ * Everything to the disk, then one rename. A folder cannot be renamed over one that holds files: the old one steps aside
+ * first, and the next `openAtomicFolder` brings it back if the new one does not arrive.
+ */
+export async function moveFolder(from: string, target: string): Promise<void> {
+  await syncTree(from);
   const previous = hiddenBeside(target, PREVIOUS_SUFFIX);
   await rm(previous, { recursive: true, force: true });
   const hadTarget = await exists(target);

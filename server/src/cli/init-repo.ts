@@ -1,0 +1,75 @@
+/** `nereid init-repo`: from a model's folder to a repository that serves it, in one step. */
+import { initRepository } from "../offline/model-repository/init-repo.ts";
+import { parseTemplateValues } from "../offline/template-values.ts";
+import type { CommandSyntax, FlagTable } from "./arguments.ts";
+import { runCommand } from "./run-command.ts";
+
+const DEFAULT_BATCH_SIZE = 64;
+const MAX_BATCH_SIZE = 4096;
+
+const FLAGS = {
+  model: {
+    type: "string",
+    required: true,
+    value: "DIR",
+    aliases: ["engine", "engine_dir", "model_dir"],
+    summary: "a folder of Hugging Face, a checkpoint, an engine, or a GGUF file",
+  },
+  repo: {
+    type: "string",
+    required: true,
+    value: "DIR",
+    aliases: ["model_repo", "model_repository"],
+    summary: "the model repository to write",
+  },
+  tokenizer: {
+    type: "string",
+    value: "DIR",
+    aliases: ["tokenizer_dir"],
+    summary: "the folder with tokenizer.json, where it is not that of the model",
+  },
+  max_batch_size: {
+    type: "integer",
+    min: 1,
+    max: MAX_BATCH_SIZE,
+    default: DEFAULT_BATCH_SIZE,
+    summary: "requests that run at the same time",
+  },
+  no_streaming: { type: "switch", summary: "answers in one piece only (decoupled_mode:False)" },
+  set: {
+    type: "string",
+    value: "KEY:VALUE,...",
+    summary: "other placeholders of the templates, written as for fill-template",
+  },
+  copy: { type: "switch", summary: "copy model and tokenizer into the repository, so that it can be moved as a whole" },
+  force: { type: "switch", short: "f", summary: "replace models of the same names" },
+} as const satisfies FlagTable;
+
+const SYNTAX: CommandSyntax<typeof FLAGS> = {
+  command: "init-repo",
+  description:
+    "Writes the models preprocessing, tensorrt_llm, postprocessing, tensorrt_llm_bls and ensemble for one language model, filled in and examined. They appear only when all of them would load.",
+  flags: FLAGS,
+  examples: ["nereid init-repo --model models/gpt2 --repo repo && nereid serve --model-repository=repo"],
+};
+
+export async function initRepoCommand(argv: readonly string[]): Promise<void> {
+  await runCommand(SYNTAX, argv, async ({ values, reporter, signal }) => {
+    const { repository, models, findings } = await initRepository({
+      modelDir: values.model,
+      tokenizerDir: values.tokenizer,
+      repository: values.repo,
+      maxBatchSize: values.max_batch_size,
+      isDecoupled: !values.no_streaming,
+      others: values.set === undefined ? new Map() : parseTemplateValues(values.set, () => false).values,
+      copiesModel: values.copy,
+      replaces: values.force,
+      reporter,
+      signal,
+    });
+    for (const { severity, problem } of findings) if (severity === "warning") reporter.warn(problem);
+    const next = `nereid serve --model-repository=${repository}`;
+    const curl = `curl -X POST localhost:8000/v2/models/ensemble/generate -d '{"text_input": "What is machine learning?", "max_tokens": 20}'`;
+    reporter.result(`${repository}: ${models.join(", ")}\nNext:\n  ${next}\n  ${curl}`, { repository, models, next });
+  });
+}

@@ -1,0 +1,135 @@
+import assert from "node:assert/strict";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { Reporter } from "../progress.ts";
+import { diagnose } from "./doctor.ts";
+import { type InitOptions, type InitResult, initRepository } from "./init-repo.ts";
+import { TEMPLATE_MODELS } from "./template-folder.ts";
+
+const MODEL = fileURLToPath(new URL("../../../../examples/nereid-tiny/language_model", import.meta.url));
+const silent = { write: () => true };
+const reporter = new Reporter({ mode: "quiet", command: "init-repo", stderr: silent, stdout: silent });
+const { signal } = new AbortController();
+
+let root = "";
+let repository = "";
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "nereid-init-"));
+  repository = join(root, "repo");
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const init = (changes: Partial<InitOptions> = {}): Promise<InitResult> =>
+  initRepository({
+    modelDir: MODEL,
+    tokenizerDir: undefined,
+    repository,
+    maxBatchSize: 8,
+    isDecoupled: true,
+    others: new Map(),
+    copiesModel: false,
+    replaces: false,
+    reporter,
+    signal,
+    ...changes,
+  });
+
+const config = (model: string): string => readFileSync(join(repository, model, "config.pbtxt"), "utf8");
+
+test("initRepository() writes five models that would load, with no placeholder left", async () => {
+  const { models, findings } = await init({ others: new Map([["max_beam_width", "4"]]) });
+  assert.deepEqual(readdirSync(repository).sort(), [...TEMPLATE_MODELS].sort());
+  assert.deepEqual([models, findings], [TEMPLATE_MODELS, []]);
+  assert.deepEqual(readdirSync(root), ["repo"]);
+  assert.equal(
+    TEMPLATE_MODELS.some((model) => config(model).includes("${")),
+    false,
+  );
+  assert.match(config("tensorrt_llm"), /max_batch_size: 8\n/);
+  assert.match(config("tensorrt_llm"), /key: "max_beam_width"\s+value: \{ string_value: "4" \}/);
+  assert.ok(config("preprocessing").includes(`string_value: "${MODEL}"`));
+});
+
+test("initRepository() with copiesModel makes a repository that can be moved", async () => {
+  await init({ copiesModel: true });
+  const elsewhere = join(root, "elsewhere");
+  renameSync(repository, elsewhere);
+  const { findings, models } = await diagnose([elsewhere], reporter, signal);
+  assert.deepEqual(findings, []);
+  assert.equal(models.length, 5);
+  assert.ok(readdirSync(join(elsewhere, "tensorrt_llm", "1")).includes("model.safetensors.index.json"));
+});
+
+test("initRepository() adds its models to a repository and leaves others alone", async () => {
+  mkdirSync(join(repository, "other", "1"), { recursive: true });
+  writeFileSync(join(repository, "other", "config.pbtxt"), 'backend: "identity"');
+  await init();
+  assert.deepEqual(readdirSync(repository).sort(), [...TEMPLATE_MODELS, "other"].sort());
+  await assert.rejects(init(), /has models of these names already: ensemble, postprocessing,/);
+  writeFileSync(join(repository, "ensemble", "old"), "");
+  await init({ replaces: true, maxBatchSize: 4 });
+  assert.match(config("ensemble"), /max_batch_size: 4\n/);
+  assert.equal(existsSync(join(repository, "ensemble", "old")), false);
+  assert.ok(existsSync(join(repository, "other", "config.pbtxt")));
+});
+
+const REFUSED: readonly [string, (root: string) => Partial<InitOptions>, RegExp][] = [
+  ["a folder that is not there", (at) => ({ modelDir: join(at, "none") }), /expected a folder with a model/],
+  ["a model of an unknown family", (at) => ({ modelDir: brokenModel(at) }), /architectures/],
+  ["a model without a tokenizer", (at) => ({ modelDir: withoutTokenizer(at) }), /There is no tokenizer\.json in/],
+  [
+    "a placeholder that does not exist",
+    () => ({ others: new Map([["max_beam", "4"]]) }),
+    /no placeholders called max_beam/,
+  ],
+  [
+    "values that would not load",
+    () => ({ others: new Map([["logits_datatype", "TYPE_FP31"]]) }),
+    /repo\/.*config\.pbtxt:\d+: error: .*TYPE_FP31/,
+  ],
+];
+
+function copied(at: string): string {
+  const model = join(at, "model");
+  cpSync(MODEL, model, { recursive: true });
+  return model;
+}
+
+function brokenModel(at: string): string {
+  const model = copied(at);
+  writeFileSync(join(model, "config.json"), '{"architectures":["UnheardOf"]}');
+  return model;
+}
+
+function withoutTokenizer(at: string): string {
+  const model = copied(at);
+  rmSync(join(model, "tokenizer.json"));
+  return model;
+}
+
+for (const [title, changes, expected] of REFUSED) {
+  test(`initRepository() refuses ${title} and writes nothing`, async () => {
+    const options = changes(root);
+    const before = readdirSync(root);
+    await assert.rejects(init(options), expected);
+    assert.deepEqual(readdirSync(root), before);
+  });
+}
+
+test("initRepository() takes a tokenizer from another folder", async () => {
+  await init({ modelDir: withoutTokenizer(root), tokenizerDir: MODEL });
+  assert.ok(config("postprocessing").includes(`string_value: "${MODEL}"`));
+});
