@@ -3,9 +3,9 @@
  * that process; it knows which runner belongs to which device, and nothing of requests.
  */
 import { Socket } from "node:net";
-import { freemem } from "node:os";
 import process from "node:process";
 import { ServerError } from "./core/server-error.ts";
+import { planCpuMemory } from "./engine/cpu-memory-demand.ts";
 import { createDecoderRunner } from "./engine/decoder-cpu-runner.ts";
 import type { EngineSpec } from "./engine/engine-spec.ts";
 import { HOST_SOCKET_FD } from "./engine/host/host-process.ts";
@@ -13,25 +13,22 @@ import { serveEngine } from "./engine/host/serve-engine.ts";
 import type { Drafter } from "./engine/speculation/drafter.ts";
 import { ModelDrafter } from "./engine/speculation/model-drafter.ts";
 import type { StepRunner } from "./engine/step-runner.ts";
-import { openModelFiles } from "./formats/model-files.ts";
-import type { DecoderConfig } from "./models/decoder-config.ts";
-import { parseDecoderConfig } from "./models/parse-decoder-config.ts";
 
 /** Tokens of a cache block: small blocks waste little on short sequences and share short prefixes. */
 const BLOCK_SIZE = 16;
-const CACHE_BYTES_PER_VALUE = 4;
-/** Without a setting the cache takes at most this share of the free memory, and this many tokens or one full context. */
-const MEMORY_SHARE = 0.25;
-const DEFAULT_CACHE_TOKENS = 32_768;
 
 async function createRunner(spec: EngineSpec): Promise<StepRunner> {
-  const tokens = spec.kvCacheTokens > 0 ? spec.kvCacheTokens : defaultCacheTokens(await readConfig(spec.modelDir));
+  const { numBlocks, numHostBlocks, lines } = await planCpuMemory(spec, BLOCK_SIZE);
+  for (const line of lines) process.stdout.write(`${line}\n`);
   return createDecoderRunner({
     modelDir: spec.modelDir,
     blockSize: BLOCK_SIZE,
-    numBlocks: Math.max(2, Math.floor(tokens / BLOCK_SIZE)),
+    numBlocks,
+    numHostBlocks,
     numThreads: spec.numThreads > 0 ? spec.numThreads : undefined,
     weightType: spec.weightType,
+    cacheType: spec.kvCache?.type,
+    attentionWindows: spec.kvCache?.attentionWindows,
     isDeterministic: spec.isDeterministic,
   });
 }
@@ -53,18 +50,6 @@ async function createDrafter(spec: EngineSpec, { numBlocks, vocabSize }: StepRun
     "invalid_argument",
     `the draft model in ${spec.draftModelDir} has a vocabulary of ${runner.vocabSize}, expected ${vocabSize} as the model's`,
   );
-}
-
-async function readConfig(modelDir: string): Promise<DecoderConfig> {
-  const { files, tensors } = await openModelFiles(modelDir);
-  await tensors.close();
-  return parseDecoderConfig(files).config;
-}
-
-function defaultCacheTokens(config: DecoderConfig): number {
-  const bytesPerToken = 2 * config.numLayers * config.numKvHeads * config.headDim * CACHE_BYTES_PER_VALUE;
-  const affordable = Math.floor((freemem() * MEMORY_SHARE) / bytesPerToken);
-  return Math.min(affordable, Math.max(config.maxPositions, DEFAULT_CACHE_TOKENS));
 }
 
 // Signals to the process group are the server's to answer: it closes the socket when this process is to end.

@@ -8,10 +8,7 @@ import type { CpuDevice } from "../device/cpu/cpu-device.ts";
 import { CPU_TYPE_BYTES, type CpuTensor } from "../device/cpu/cpu-tensor.ts";
 import type { LayerCache } from "../models/decoder-attention.ts";
 import type { DecoderConfig } from "../models/decoder-config.ts";
-
-/** q8_0: 8 bits each, and a scale for every 32. */
-export type KvCacheType = "f32" | "f16" | "q8_0";
-export const KV_CACHE_TYPES: readonly KvCacheType[] = ["f32", "f16", "q8_0"];
+import type { KvCacheType } from "./engine-spec.ts";
 
 /** Elements that share a scale: heads are whole numbers of them. */
 const Q8_BLOCK = 32;

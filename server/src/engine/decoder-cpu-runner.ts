@@ -13,7 +13,8 @@ import { parseDecoderConfig } from "../models/parse-decoder-config.ts";
 import { ropeFactors } from "../models/rope-factors.ts";
 import { checkStep } from "./check-step.ts";
 import { CpuAdapters } from "./cpu-adapters.ts";
-import { CpuKvCache, type KvCacheType } from "./cpu-kv-cache.ts";
+import { CpuKvCache } from "./cpu-kv-cache.ts";
+import type { KvCacheType } from "./engine-spec.ts";
 import type { StepInput, StepRunner } from "./step-runner.ts";
 
 export interface DecoderRunnerOptions {
@@ -65,7 +66,8 @@ async function loadRunner({ files, tensors }: ModelFiles, options: DecoderRunner
   const parsed = parseDecoderConfig(files);
   const config = narrowWindows(parsed.config, options.attentionWindows);
   const maxPositions = Math.min(config.maxPositions, options.maxPositions ?? config.maxPositions);
-  const servedPositions = Math.min(maxPositions, options.numBlocks * options.blockSize);
+  const isWindowed = widestWindow(config) !== undefined; // then sequences outgrow the cache
+  const servedPositions = isWindowed ? maxPositions : Math.min(maxPositions, options.numBlocks * options.blockSize);
   const ropes = config.ropes.map((rope) => ropeFactors(rope, servedPositions));
   const device = new CpuDevice({ numThreads: options.numThreads, isDeterministic: options.isDeterministic });
   let weights: DecoderWeights | undefined;
@@ -94,6 +96,7 @@ export class DecoderCpuRunner implements StepRunner {
   readonly numHostBlocks: number;
   readonly window: number | undefined;
   readonly maxPositions: number;
+  readonly eosTokenIds: readonly number[];
   readonly config: DecoderConfig;
   readonly adapters: CpuAdapters;
   readonly timings: StepTimings = { numSteps: 0, recordMs: 0, computeMs: 0 };
@@ -109,6 +112,7 @@ export class DecoderCpuRunner implements StepRunner {
   constructor(device: CpuDevice, { targets, ...loaded }: LoadedDecoder, options: DecoderRunnerOptions) {
     const { config } = loaded;
     this.config = config;
+    this.eosTokenIds = config.eosTokenIds;
     this.vocabSize = config.vocabSize;
     this.hiddenSize = config.hiddenSize;
     this.maxPositions = options.maxPositions ?? config.maxPositions;
@@ -158,7 +162,7 @@ export class DecoderCpuRunner implements StepRunner {
       blockSize: this.blockSize,
     });
     const recordedMs = performance.now();
-    await this.#graph.run();
+    await this.#graph.run(input.tokenIds.length);
     const result = this.#logitsFor(input.logitRows.length);
     if (logits !== undefined) this.#graph.read(logits, result);
     this.timings.numSteps++;

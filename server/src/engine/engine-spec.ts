@@ -6,12 +6,30 @@ import type { EngineConfig } from "./llm-engine.ts";
 /** Types in which weights of any checkpoint can be kept. */
 export const WEIGHT_TYPES: readonly WeightType[] = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1"];
 
+/** Types of keys and values in memory. q8_0: 8 bits each, and a scale for every 32. */
+export type KvCacheType = "f32" | "f16" | "q8_0";
+export const KV_CACHE_TYPES: readonly KvCacheType[] = ["f32", "f16", "q8_0"];
+
+export interface KvCacheSpec {
+  /** Undefined: what the device computes in. */
+  readonly type: KvCacheType | undefined;
+  /** Its size at most; 0 = not said. */
+  readonly bytes: number;
+  /** Its share of the memory that is free once all else is placed; undefined = not said. */
+  readonly freeFraction: number | undefined;
+  /** Size of the second tier. */
+  readonly hostBytes: number;
+  /** Keys that layers see at most, given to the layers in turn; empty = as the model has it. */
+  readonly attentionWindows: readonly number[];
+}
+
 export interface EngineSpec {
   /** Absolute path of a model directory or of a GGUF file. */
   readonly modelDir: string;
   readonly engine: EngineConfig;
   /** Tokens that the KV cache holds; 0 = chosen by what the model and the machine allow. */
   readonly kvCacheTokens: number;
+  readonly kvCache?: KvCacheSpec | undefined;
   /** 0 = chosen by the machine. */
   readonly numThreads: number;
   /** Type of the matrices in memory; undefined: blocks as they are stored, floats as f32. */
@@ -31,4 +49,6 @@ export interface EngineInfo {
   readonly blockSize: number;
   readonly numBlocks: number;
   readonly maxSequenceLength: number;
+  /** Ids after which the model has nothing to say. */
+  readonly eosTokenIds: readonly number[];
 }

@@ -199,13 +199,13 @@ test("load() names placeholders and parameters without effect once each, and a f
     (text) =>
       text +
       parameter("engine_dir", `\${engine_dir}`) +
-      parameter("kv_cache_free_gpu_mem_fraction", "0.5") +
+      parameter("cross_kv_cache_fraction", "0.5") +
       parameter("batch_scheduler_policy", "best"),
   );
   assert.deepEqual(warnings.slice(0, 3), [
     "model 'tensorrt_llm': parameters left as placeholders count as not set: engine_dir",
     "model 'tensorrt_llm': batch_scheduler_policy is 'best', expected max_utilization or guaranteed_no_evict: taking the latter",
-    "model 'tensorrt_llm': parameters not applicable on this device: kv_cache_free_gpu_mem_fraction",
+    "model 'tensorrt_llm': parameters not applicable on this device: cross_kv_cache_fraction",
   ]);
   await assert.rejects(
     serve(t, (text) => text.replace("../../nereid-tiny/language_model", "nowhere")),
@@ -227,7 +227,9 @@ test("the example model on the real engine continues the recorded prompts greedi
     output_ids: number[];
   }[];
   const { instance } = await serve(t, asIs, {});
-  const calls = golden.map(({ input_ids: ids, output_ids: expected }) => call(instance, prompt(ids, expected.length)));
+  const calls = golden.map(({ input_ids: ids, output_ids: expected }) =>
+    call(instance, prompt(ids, expected.length, int32("end_id", [1], -1))),
+  );
   await Promise.all(calls.map((each) => each.ended));
   for (const [i, { output_ids: expected }] of golden.entries()) {
     assert.deepEqual(values(calls[i]?.responses[0], "output_ids").values, expected, `prompt ${i}`);

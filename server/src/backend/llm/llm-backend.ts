@@ -49,6 +49,7 @@ class LlmModel implements BackendModel {
     const {
       engine: engineConfig,
       kvCacheTokens,
+      kvCache,
       numThreads,
       weightType,
       postProcessorModule,
@@ -62,6 +63,7 @@ class LlmModel implements BackendModel {
         modelDir: this.#modelDir,
         engine: engineConfig,
         kvCacheTokens,
+        kvCache,
         numThreads,
         weightType,
         isDeterministic,
@@ -76,7 +78,7 @@ class LlmModel implements BackendModel {
     return new LlmInstance({
       name: spec.name,
       config: this.#source.config,
-      settings: this.#settings,
+      settings: { ...this.#settings, eosTokenIds: engine.info.eosTokenIds },
       engine,
       stoppable: this.#stoppable,
     });

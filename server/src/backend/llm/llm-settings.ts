@@ -5,9 +5,10 @@
 import { isAbsolute, relative, resolve } from "node:path";
 import { ServerError } from "../../core/server-error.ts";
 import type { AdapterSpec } from "../../engine/adapters/adapter-choice.ts";
-import { type EngineSpec, WEIGHT_TYPES } from "../../engine/engine-spec.ts";
+import { type EngineSpec, type KvCacheSpec, WEIGHT_TYPES } from "../../engine/engine-spec.ts";
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../../engine/llm-engine.ts";
 import type { ModelSource } from "../backend.ts";
+import { parseKvCache } from "./kv-cache-settings.ts";
 import { parseAdapters } from "./lora-settings.ts";
 import type { PriorityLevels } from "./read-cache-hints.ts";
 import { parseSpeculation } from "./speculation-settings.ts";
@@ -18,6 +19,7 @@ export interface LlmSettings {
   readonly engine: EngineConfig;
   /** 0 = chosen by the engine. */
   readonly kvCacheTokens: number;
+  readonly kvCache: KvCacheSpec;
   readonly numThreads: number;
   /** Undefined = as the files have them. */
   readonly weightType: EngineSpec["weightType"];
@@ -31,6 +33,8 @@ export interface LlmSettings {
   /** Absolute path of a module inside the model's folder, whose functions change logits. */
   readonly postProcessorModule: string | undefined;
   readonly adapters: AdapterSpec;
+  /** As the files of the model say, which the engine reads: none before. */
+  readonly eosTokenIds: readonly number[];
   /** Of the model's queue, which the engine follows too. */
   readonly priorityLevels: PriorityLevels;
   /** One line each, to be logged once. */
@@ -40,10 +44,7 @@ export interface LlmSettings {
 const FOLDER_KEYS = ["gpt_model_path", "engine_dir", "model_dir", "model_path"];
 /** Written by every filled-in template; they say how a GPU or another process layout is used, and change no answer. */
 const NOT_APPLICABLE = [
-  "kv_cache_free_gpu_mem_fraction",
   "cross_kv_cache_fraction",
-  "kv_cache_host_memory_bytes",
-  "kv_cache_onboard_blocks",
   "gpu_device_ids",
   "participant_ids",
   "num_nodes",
@@ -64,13 +65,7 @@ const NOT_APPLICABLE = [
   "request_stats_max_iterations",
 ];
 /** These would change answers: a model that needs them should not be served as if it had them. */
-const NOT_SUPPORTED = [
-  "encoder_model_path",
-  "medusa_choices",
-  "eagle_choices",
-  "max_attention_window_size",
-  "sink_token_length",
-];
+const NOT_SUPPORTED = ["encoder_model_path", "medusa_choices", "eagle_choices"];
 
 /** @throws ServerError when a parameter makes no sense */
 export function parseLlmSettings(source: Pick<ModelSource, "config" | "modelFolder" | "versionFolder">): LlmSettings {
@@ -82,6 +77,7 @@ export function parseLlmSettings(source: Pick<ModelSource, "config" | "modelFold
     folders: [...new Set([resolve(modelFolder, folder ?? versionFolder), resolve(versionFolder, folder ?? ".")])],
     engine: { ...parseEngineConfig(reader, source.config), speculation: speculation.config },
     kvCacheTokens: reader.int("max_tokens_in_paged_kv_cache") ?? 0,
+    kvCache: parseKvCache(reader),
     numThreads: reader.int("num_threads") ?? 0,
     weightType: parseWeightType(reader),
     isDeterministic: reader.flag("deterministic") ?? false,
@@ -91,6 +87,7 @@ export function parseLlmSettings(source: Pick<ModelSource, "config" | "modelFold
     maxBeamWidth: Math.max(1, reader.int("max_beam_width") ?? 1),
     postProcessorModule: parseModule(reader, modelFolder),
     adapters: parseAdapters(reader, modelFolder),
+    eosTokenIds: [],
     priorityLevels: {
       numLevels: source.config.dynamic_batching?.priority_levels ?? 0,
       defaultLevel: source.config.dynamic_batching?.default_priority_level ?? 0,

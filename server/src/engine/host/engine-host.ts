@@ -166,7 +166,7 @@ export class EngineHost implements Generator {
       { entry: this.#entry, ...(env === undefined ? {} : { env }) },
       {
         onFrame: (frame) => this.#onFrame(frame),
-        onOutput: (line) => log.warn("engine_host", `${name}: ${line}`),
+        onOutput: (line, isError) => log[isError ? "warn" : "info"]("engine_host", `${name}: ${line}`),
         onExit: (how) => this.#onExit(how),
       },
     );

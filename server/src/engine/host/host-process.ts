@@ -14,7 +14,7 @@ export const HOST_SOCKET_FD = 3;
 export interface HostProcessEvents {
   onFrame(frame: FrameReader): void;
   /** A line that the host wrote to its standard output or error. */
-  onOutput(line: string): void;
+  onOutput(line: string, isError: boolean): void;
   /** Called once. `how` reads like "signal SIGSEGV" or "exit code 1". */
   onExit(how: string): void;
 }
@@ -40,8 +40,10 @@ export class HostProcess {
     this.#socket = this.#child.stdio[HOST_SOCKET_FD] as unknown as Duplex; // "pipe" gives both directions
     const splitter = new FrameSplitter(events.onFrame);
     this.#socket.on("data", (bytes: Buffer) => this.#receive(splitter, bytes, events));
-    this.#socket.on("error", (error) => events.onOutput(`the socket to the host failed: ${error.message}`));
-    for (const stream of [this.#child.stdout, this.#child.stderr]) if (stream !== null) readLines(stream, events);
+    this.#socket.on("error", (error) => events.onOutput(`the socket to the host failed: ${error.message}`, true));
+    const { stdout, stderr } = this.#child;
+    if (stdout !== null) readLines(stdout, (line) => events.onOutput(line, false));
+    if (stderr !== null) readLines(stderr, (line) => events.onOutput(line, true));
     this.#exited = new Promise((resolve) => {
       const end = (how: string): void => {
         if (this.#isOver) return;
@@ -84,7 +86,7 @@ export class HostProcess {
     try {
       splitter.push(bytes);
     } catch (error) {
-      events.onOutput(`unreadable frame from the host, killing it: ${String(error)}`);
+      events.onOutput(`unreadable frame from the host, killing it: ${String(error)}`, true);
       this.kill();
     }
   }
@@ -107,6 +109,6 @@ export function hostArguments(execArgv: readonly string[]): string[] {
   return kept;
 }
 
-function readLines(stream: Readable, events: HostProcessEvents): void {
-  createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY }).on("line", (line) => events.onOutput(line));
+function readLines(stream: Readable, onLine: (line: string) => void): void {
+  createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY }).on("line", onLine);
 }

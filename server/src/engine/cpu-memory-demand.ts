@@ -1,0 +1,76 @@
+/** Counts what a decoder needs on the CPU device, from its files' headers: no weight is read. */
+import { freemem } from "node:os";
+import process from "node:process";
+import { CPU_TYPE_BYTES, numElements } from "../device/cpu/cpu-tensor.ts";
+import { openModelFiles } from "../formats/model-files.ts";
+import type { TensorSource } from "../formats/tensor-source.ts";
+import type { DecoderConfig } from "../models/decoder-config.ts";
+import { narrowWindows, widestWindow } from "../models/layer-windows.ts";
+import { type ParsedDecoder, parseDecoderConfig } from "../models/parse-decoder-config.ts";
+import { describeWeights, findPrefix, type WeightPlan } from "../models/weight-plan.ts";
+import { chooseType, weightTypeOf } from "../models/weight-types.ts";
+import { expectFittingHeads, kvBytesPerToken } from "./cpu-kv-cache.ts";
+import type { EngineSpec } from "./engine-spec.ts";
+import { type MemoryDemand, type MemoryPlan, planMemory } from "./memory-plan.ts";
+import { peakBlocks } from "./window-blocks.ts";
+
+/** @throws ServerError when the engine does not fit, Error when the files are not those of a model */
+export async function planCpuMemory(
+  spec: EngineSpec,
+  blockSize: number,
+  freeBytes: number = freeMemory(),
+): Promise<MemoryPlan> {
+  const { files, tensors } = await openModelFiles(spec.modelDir);
+  try {
+    const demand = cpuMemoryDemand(parseDecoderConfig(files), tensors, spec, blockSize);
+    const { bytes = 0, freeFraction, hostBytes = 0 } = spec.kvCache ?? {};
+    return planMemory(demand, { tokens: spec.kvCacheTokens, bytes, freeFraction, hostBytes }, freeBytes);
+  } finally {
+    await tensors.close();
+  }
+}
+
+/** What this process may still take, by the machine and by the limits that it runs under. */
+function freeMemory(): number {
+  return Math.min(freemem(), process.availableMemory());
+}
+
+export function cpuMemoryDemand(
+  parsed: ParsedDecoder,
+  tensors: TensorSource,
+  { engine, weightType, kvCache }: EngineSpec,
+  blockSize: number,
+): MemoryDemand {
+  const { weights: names } = parsed;
+  const config = narrowWindows(parsed.config, kvCache?.attentionWindows);
+  const cacheType = kvCache?.type ?? "f32";
+  expectFittingHeads(config, cacheType);
+  const bytesOf = (plan: WeightPlan): number => {
+    const stored = plan.sources.flatMap(({ name }) => weightTypeOf(tensors.tensors.get(name)?.dtype ?? "F32") ?? []);
+    return numElements(plan.shape) * CPU_TYPE_BYTES[chooseType(plan, stored, weightType)];
+  };
+  let weightBytes = 0;
+  const prefix = findPrefix(names, (tensor) => tensors.tensors.has(tensor));
+  describeWeights(config, names, prefix, (plan) => {
+    weightBytes += bytesOf(plan);
+  });
+  return {
+    weightBytes,
+    workspaceBytes: workspaceBytes(config, engine),
+    bytesPerToken: kvBytesPerToken(config, cacheType),
+    blockSize,
+    longestTokens: blockSize * peakBlocks(config.maxPositions, { ...engine, blockSize, window: widestWindow(config) }),
+    maxSequences: engine.maxSequences,
+  };
+}
+
+/** Of one step of the largest size: rows between the ops of a layer, of which few live at a time, and logits twice. */
+function workspaceBytes(
+  { hiddenSize, numHeads, numKvHeads, headDim, mlp, vocabSize, maxPositions }: DecoderConfig,
+  { maxBatchTokens, maxSequences }: EngineSpec["engine"],
+): number {
+  const attention = 2 * (numHeads + 2 * numKvHeads) * headDim;
+  const perToken = 4 * (4 * hiddenSize + attention + 3 * mlp.intermediateSize);
+  const masks = 2 * maxBatchTokens * Math.min(maxPositions, maxBatchTokens + 8192);
+  return maxBatchTokens * perToken + masks + 2 * 4 * maxSequences * vocabSize;
+}
