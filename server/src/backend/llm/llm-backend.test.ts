@@ -200,8 +200,11 @@ test("load() names placeholders and parameters without effect once each, and a f
       text +
       parameter("engine_dir", `\${engine_dir}`) +
       parameter("cross_kv_cache_fraction", "0.5") +
+      parameter("max_num_token", "64") +
       parameter("batch_scheduler_policy", "best"),
   );
+  const unknown = "parameters unknown, ignored: max_num_token (did you mean max_num_tokens?)";
+  assert.equal(warnings.includes(`model 'tensorrt_llm': ${unknown}`), true, warnings.join());
   assert.deepEqual(warnings.slice(0, 3), [
     "model 'tensorrt_llm': parameters left as placeholders count as not set: engine_dir",
     "model 'tensorrt_llm': batch_scheduler_policy is 'best', expected max_utilization or guaranteed_no_evict: taking the latter",

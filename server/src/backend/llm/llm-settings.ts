@@ -3,6 +3,7 @@
  * at, and what cannot be honoured is returned as notes for the log.
  */
 import { isAbsolute, relative, resolve } from "node:path";
+import { nearestName } from "../../config/suggest.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { AdapterSpec } from "../../engine/adapters/adapter-choice.ts";
 import { type EngineSpec, type KvCacheSpec, WEIGHT_TYPES } from "../../engine/engine-spec.ts";
@@ -60,12 +61,18 @@ const NOT_APPLICABLE = [
   "cuda_graph_cache_size",
   "cancellation_check_period_ms",
   "stats_check_period_ms",
+  "normalize_log_probs",
+  "speculative_decoding_fast_logits",
+  "tokenizer_dir",
   "recv_poll_period_ms",
   "iter_stats_max_iterations",
   "request_stats_max_iterations",
 ];
 /** These would change answers: a model that needs them should not be served as if it had them. */
 const NOT_SUPPORTED = ["encoder_model_path", "medusa_choices", "eagle_choices"];
+
+/** These say nothing to this engine, and are in every configuration: not worth a line of the log. */
+const OF_EVERY_TEMPLATE = ["FORCE_CPU_ONLY_INPUT_TENSORS", "triton_backend"];
 
 /** @throws ServerError when a parameter makes no sense */
 export function parseLlmSettings(source: Pick<ModelSource, "config" | "modelFolder" | "versionFolder">): LlmSettings {
@@ -96,6 +103,7 @@ export function parseLlmSettings(source: Pick<ModelSource, "config" | "modelFold
   noteGuides(reader);
   reader.noteUnused("not applicable on this device", NOT_APPLICABLE);
   reader.noteUnused("not supported, ignored", NOT_SUPPORTED);
+  reader.noteUnknown(OF_EVERY_TEMPLATE);
   return { ...settings, notes: reader.notes() };
 }
 
@@ -156,6 +164,8 @@ class ParameterReader {
   readonly #config: ModelSource["config"];
   readonly #notes: string[] = [];
   readonly #placeholders: string[];
+  /** Keys that somebody reads: what is given beside them has no effect. */
+  readonly #asked = new Set<string>();
 
   constructor(config: ModelSource["config"]) {
     this.#config = config;
@@ -164,6 +174,7 @@ class ParameterReader {
 
   /** Undefined when it was not given, is empty, or still is a `${placeholder}`. */
   text(key: string): string | undefined {
+    this.#asked.add(key);
     const raw = this.#raw(key)?.trim();
     return raw === "" || isPlaceholder(raw) ? undefined : raw;
   }
@@ -191,6 +202,17 @@ class ParameterReader {
   noteUnused(why: string, keys: readonly string[]): void {
     const given = keys.filter((key) => this.text(key) !== undefined);
     if (given.length > 0) this.note(`parameters ${why}: ${given.join(", ")}`);
+  }
+
+  /** Call last. A misspelt name would else give a default without a word. */
+  noteUnknown(known: readonly string[]): void {
+    const unknown = Object.keys(this.#config.parameters).filter((key) => !known.includes(key) && !this.#asked.has(key));
+    if (unknown.length === 0) return;
+    const shown = unknown.map((key) => {
+      const near = nearestName(key, this.#asked);
+      return near === undefined ? key : `${key} (did you mean ${near}?)`;
+    });
+    this.note(`parameters unknown, ignored: ${shown.join(", ")}`);
   }
 
   notes(): string[] {
