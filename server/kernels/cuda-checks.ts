@@ -2,6 +2,7 @@
 import { cudaChecks as addNorm } from "./add-norm/add-norm.cuda-check.ts";
 import { cudaChecks as attention } from "./attention/attention.cuda-check.ts";
 import { cudaChecks as elementwise } from "./elementwise/elementwise.cuda-check.ts";
+import { cudaChecks as int4Linear } from "./int4-linear/int4-linear.cuda-check.ts";
 import { cudaChecks as quantize } from "./quantize/quantize.cuda-check.ts";
 import { cudaChecks as ropeStore } from "./rope-store/rope-store.cuda-check.ts";
 import { cudaChecks as sample } from "./sample/sample.cuda-check.ts";
@@ -14,4 +15,5 @@ export const allCudaChecks: readonly CudaCheck[] = [
   ...ropeStore,
   ...attention,
   ...sample,
+  ...int4Linear,
 ];

@@ -1,0 +1,261 @@
+// Products with weights of 4 bits: out = x . weight^T + bias for few rows of x, at the speed at which weights are read.
+// A block takes 64 outputs and a stretch of the inputs. Its 8 warps take 64 inputs each in turn; what a warp reads of
+// the weights goes straight to its registers, in the order in which the tensor cores want it (pack-int4.ts), ahead of
+// the use by PREFETCH rounds. The rows of x pass through shared memory. The weights are the left operand, so that 8
+// rows of x fill a tile. The last block of a stretch to finish joins the splits.
+// GROUP: inputs that share a scale, 32 or a multiple of 64; ROW_TILES: rows of x in eights; HAS_ZEROS; HAS_BIAS.
+#include "mma.cuh"
+
+#define WARPS 8
+#define THREADS (WARPS * WARP)
+#define OUTPUTS 64
+#define TILES (OUTPUTS / 16)
+#define CHUNK 64
+#define STEPS (CHUNK / 16)
+#define ROWS (8 * ROW_TILES)
+#define SEGMENT (WARPS * CHUNK)
+// An odd number of 16-byte pieces keeps eight rows in different banks.
+#define X_STRIDE (SEGMENT * 2 + 16)
+#define X_BYTES (ROWS * X_STRIDE)
+#define PREFETCH 2
+#define SCALE_SETS (GROUP < CHUNK ? CHUNK / GROUP : 1)
+#define STEPS_PER_SET (STEPS / SCALE_SETS)
+
+extern __shared__ __align__(16) u8 shared[];
+
+// What a warp works on in one round: 64 outputs by 64 inputs.
+struct Chunk {
+  uint4 weights[TILES];      // for each 16 outputs, the four steps of 16 inputs
+  uint4 scales[SCALE_SETS];  // f16: outputs g and g + 8 of each 16
+#if defined(HAS_ZEROS)
+  u32 zeros[SCALE_SETS];     // 4 bits each, in the same order
+#endif
+};
+
+__device__ __forceinline__ uint4 load_once(const uint4* at) {
+  uint4 value;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+               : "l"(at));
+  return value;
+}
+
+__device__ __forceinline__ u32 word_of(const uint4& four, int i) {
+  return i == 0 ? four.x : i == 1 ? four.y : i == 2 ? four.z : four.w;
+}
+
+// Eight codes to the bf16 of an A fragment. 0x4300 | code is 128 + code; what it must lose to be code - zero is exact.
+__device__ __forceinline__ void decode(u32 codes, u32 minusZeroLow, u32 minusZeroHigh, u32 (&a)[4]) {
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    u32 biased;
+    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(biased) : "r"(codes >> (4 * i)), "r"(0x000f000fu), "r"(0x43004300u));
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;"
+        : "=r"(a[i])
+        : "r"(biased), "r"(0x3f803f80u), "r"(i & 1 ? minusZeroHigh : minusZeroLow));
+  }
+}
+
+// -(128 + zero), twice.
+__device__ __forceinline__ u32 minus_zero(u32 zeros, int index) {
+  const u32 zero = (zeros >> (4 * index)) & 15u;
+  return 0xc300c300u | zero | (zero << 16);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES <= 2 ? 2 : 1) int4_linear(
+    const u16* x,        // [numRows, inputs]
+    const uint4* codes,  // [outputs / 64, inputs / 64, 4, 32] of four steps
+    const uint4* scales, // [inputs / GROUP, outputs / 64, 8] of eight f16
+    const u32* zeros,    // [inputs / GROUP, outputs / 64, 8] of eight nibbles
+    const u16* bias,     // [outputs]
+    u16* out,            // [numRows, outputs]
+    float* partials,     // [gridDim.y, numRows, outputs] when inputs are split
+    int* counters,       // [outputs / 64, gridDim.z], zeros before and after
+    int numRows, int inputs, int outputs) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
+  const int block = blockIdx.x, numOutBlocks = gridDim.x;
+  const int numChunks = inputs / CHUNK, numSegments = CEIL_DIV(numChunks, WARPS);
+  const int perSplit = CEIL_DIV(numSegments, (int)gridDim.y);
+  const int startSegment = blockIdx.y * perSplit, endSegment = min(startSegment + perSplit, numSegments);
+  const int firstRow = blockIdx.z * ROWS, rows = min(ROWS, numRows - firstRow);
+
+  const auto load_chunk = [&](int segment, Chunk& chunk) {
+    const int k = segment * WARPS + warp;
+    const bool isThere = segment < endSegment && k < numChunks;
+#pragma unroll
+    for (int i = 0; i < TILES; i++)
+      chunk.weights[i] = isThere ? load_once(codes + (((u64)block * numChunks + k) * TILES + i) * WARP + lane)
+                                 : make_uint4(0, 0, 0, 0);
+#pragma unroll
+    for (int s = 0; s < SCALE_SETS; s++) {
+      const u64 at = ((u64)((k * CHUNK + s * GROUP) / GROUP) * numOutBlocks + block) * 8 + g;
+      // Without scale, what is not there adds nothing.
+      chunk.scales[s] = isThere ? load_once(scales + at) : make_uint4(0, 0, 0, 0);
+#if defined(HAS_ZEROS)
+      chunk.zeros[s] = isThere ? zeros[at] : 0;
+#endif
+    }
+  };
+  const auto copy_x = [&](int segment, int stage) {
+    if (segment < endSegment) {
+      const u32 to = shared_address(shared + stage * X_BYTES);
+      for (int c = threadIdx.x; c < ROWS * (SEGMENT / 8); c += THREADS) {
+        const int row = c / (SEGMENT / 8), column = (c % (SEGMENT / 8)) * 8, k = segment * SEGMENT + column;
+        const bool isThere = row < rows && k < inputs;
+        const u16* from = x + (isThere ? (u64)(firstRow + row) * inputs + k : 0);
+        cp_async(to + row * X_STRIDE + column * 2, from, isThere);
+      }
+    }
+    cp_async_commit();
+  };
+
+  // Weights are no earlier kernel's work: they set out before the wait.
+  Chunk ahead[PREFETCH];
+#pragma unroll
+  for (int i = 0; i < PREFETCH; i++) load_chunk(startSegment + i, ahead[i]);
+  START_NEXT();
+  WAIT_FOR_PREVIOUS();
+  copy_x(startSegment, 0);
+
+  float sums[TILES][ROW_TILES][4] = {};
+  for (int segment = startSegment; segment < endSegment; segment++) {
+    const int stage = (segment - startSegment) & 1;
+    Chunk chunk = ahead[0];
+#pragma unroll
+    for (int i = 0; i + 1 < PREFETCH; i++) ahead[i] = ahead[i + 1];
+    load_chunk(segment + PREFETCH, ahead[PREFETCH - 1]);
+    cp_async_wait<0>();
+    __syncthreads();
+    copy_x(segment + 1, stage ^ 1);
+
+    u32 b[ROW_TILES][STEPS][2];
+    const u32 at = shared_address(shared + stage * X_BYTES) + (lane & 7) * X_STRIDE + warp * CHUNK * 2 + (lane >> 3) * 16;
+#pragma unroll
+    for (int r = 0; r < ROW_TILES; r++)
+#pragma unroll
+      for (int s = 0; s < STEPS; s += 2) {
+        u32 four[4];
+        ldmatrix_x4(four, at + r * 8 * X_STRIDE + s * 32);
+        b[r][s][0] = four[0];
+        b[r][s][1] = four[1];
+        b[r][s + 1][0] = four[2];
+        b[r][s + 1][1] = four[3];
+      }
+#pragma unroll
+    for (int i = 0; i < TILES; i++)
+#pragma unroll
+      for (int set = 0; set < SCALE_SETS; set++) {
+        float part[ROW_TILES][4] = {};
+#if defined(HAS_ZEROS)
+        const u32 zeroLow = minus_zero(chunk.zeros[set], 2 * i), zeroHigh = minus_zero(chunk.zeros[set], 2 * i + 1);
+#else
+        const u32 zeroLow = 0xc308c308u, zeroHigh = 0xc308c308u;
+#endif
+#pragma unroll
+        for (int n = 0; n < STEPS_PER_SET; n++) {
+          const int s = set * STEPS_PER_SET + n;
+          u32 a[4];
+          decode(word_of(chunk.weights[i], s), zeroLow, zeroHigh, a);
+#pragma unroll
+          for (int r = 0; r < ROW_TILES; r++) mma_bf16(part[r], a, b[r][s][0], b[r][s][1]);
+        }
+        const u32 pair = word_of(chunk.scales[set], i);
+        const float low = f16_to_float((u16)pair), high = f16_to_float((u16)(pair >> 16));
+#pragma unroll
+        for (int r = 0; r < ROW_TILES; r++) {
+          sums[i][r][0] += low * part[r][0];
+          sums[i][r][1] += low * part[r][1];
+          sums[i][r][2] += high * part[r][2];
+          sums[i][r][3] += high * part[r][3];
+        }
+      }
+  }
+  cp_async_wait<0>();
+  __syncthreads();
+
+  // The warps' sums meet where x was: [WARPS, ROWS, OUTPUTS].
+  float* warpSums = reinterpret_cast<float*>(shared);
+#pragma unroll
+  for (int i = 0; i < TILES; i++)
+#pragma unroll
+    for (int r = 0; r < ROW_TILES; r++)
+#pragma unroll
+      for (int e = 0; e < 4; e++) {
+        const int row = r * 8 + 2 * t + (e & 1), output = i * 16 + g + (e >> 1) * 8;
+        warpSums[(warp * ROWS + row) * OUTPUTS + output] = sums[i][r][e];
+      }
+  __syncthreads();
+  const auto store = [&](int row, int output, float sum) {
+#if defined(HAS_BIAS)
+    sum += bf16_to_float(bias[output]);
+#endif
+    out[(u64)row * outputs + output] = float_to_bf16(sum);
+  };
+  const u64 splitSize = (u64)numRows * outputs;
+  for (int i = threadIdx.x; i < rows * OUTPUTS; i += THREADS) {
+    float sum = 0.f;
+#pragma unroll
+    for (int w = 0; w < WARPS; w++) sum += warpSums[w * ROWS * OUTPUTS + i];
+    const int row = firstRow + i / OUTPUTS, output = block * OUTPUTS + i % OUTPUTS;
+    if (gridDim.y == 1)
+      store(row, output, sum);
+    else
+      partials[blockIdx.y * splitSize + (u64)row * outputs + output] = sum;
+  }
+  if (gridDim.y == 1) return;
+
+  __shared__ bool isLast;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    int* counter = counters + block * gridDim.z + blockIdx.z;
+    isLast = atomicAdd(counter, 1) == (int)gridDim.y - 1;
+    if (isLast) *counter = 0;
+  }
+  __syncthreads();
+  if (!isLast) return;
+  __threadfence();
+  for (int i = threadIdx.x; i < rows * OUTPUTS; i += THREADS) {
+    const int row = firstRow + i / OUTPUTS, output = block * OUTPUTS + i % OUTPUTS;
+    const float* from = partials + (u64)row * outputs + output;
+    float sum = 0.f;
+#pragma unroll 4
+    for (int s = 0; s < (int)gridDim.y; s++) sum += __ldcg(from + s * splitSize);
+    store(row, output, sum);
+  }
+}
+
+// Weights as bf16 [outputs, inputs], for products with many rows. One warp a chunk of 64 by 64.
+extern "C" __global__ void __launch_bounds__(THREADS) int4_decode(
+    const uint4* codes, const uint4* scales, const u32* zeros, u16* weight, int inputs, int outputs) {
+  const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+  const int numChunks = inputs / CHUNK, numOutBlocks = outputs / OUTPUTS;
+  const int k = blockIdx.x * WARPS + (threadIdx.x >> 5), block = blockIdx.y;
+  START_NEXT();
+  WAIT_FOR_PREVIOUS();
+  if (k >= numChunks) return;
+#pragma unroll
+  for (int i = 0; i < TILES; i++) {
+    const uint4 four = codes[(((u64)block * numChunks + k) * TILES + i) * WARP + lane];
+#pragma unroll
+    for (int s = 0; s < STEPS; s++) {
+      const u64 at = ((u64)((k * CHUNK + s * 16) / GROUP) * numOutBlocks + block) * 8 + g;
+#if defined(HAS_ZEROS)
+      const u32 zeroLow = minus_zero(zeros[at], 2 * i), zeroHigh = minus_zero(zeros[at], 2 * i + 1);
+#else
+      const u32 zeroLow = 0xc308c308u, zeroHigh = 0xc308c308u;
+#endif
+      u32 a[4];
+      decode(word_of(four, s), zeroLow, zeroHigh, a);
+      const u32 pair = word_of(scales[at], i);
+#pragma unroll
+      for (int e = 0; e < 4; e++) {
+        const float scale = f16_to_float((u16)(e & 1 ? pair >> 16 : pair));
+        const int output = block * OUTPUTS + i * 16 + g + (e & 1) * 8;
+        const int input = k * CHUNK + s * 16 + 2 * t + (e >> 1) * 8;
+        *reinterpret_cast<u32*>(weight + (u64)output * inputs + input) =
+            pack_bf16(scale * bf16_low(a[e]), scale * bf16_high(a[e]));
+      }
+    }
+  }
+}

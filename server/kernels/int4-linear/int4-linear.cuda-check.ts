@@ -1,0 +1,117 @@
+/** Products with 4-bit weights on a GPU against the decoded matrix, and how near they come to the speed of reading. */
+import { linearRef } from "../linear/linear.ref.ts";
+import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
+import { downloadFloats, seededFloats, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";
+import { type Int4CudaWeight, int4WorkspaceBytes, launchInt4Decode, launchInt4Linear } from "./int4-linear.cuda.ts";
+import { packInt4 } from "./pack-int4.ts";
+import { dequantizeInt4, quantizeInt4 } from "./quantize-int4.ts";
+
+interface Variant {
+  readonly numRows: number;
+  readonly outputs: number;
+  readonly inputs: number;
+  readonly groupSize: number;
+  readonly hasZeros: boolean;
+  readonly hasBias: boolean;
+}
+
+const VARIANTS: readonly Variant[] = [
+  { numRows: 1, outputs: 128, inputs: 4096, groupSize: 128, hasZeros: false, hasBias: false },
+  { numRows: 7, outputs: 192, inputs: 1088, groupSize: 64, hasZeros: true, hasBias: true },
+  { numRows: 16, outputs: 64, inputs: 2048, groupSize: 32, hasZeros: true, hasBias: false },
+  { numRows: 29, outputs: 256, inputs: 1536, groupSize: 128, hasZeros: true, hasBias: true },
+  { numRows: 64, outputs: 128, inputs: 512, groupSize: 512, hasZeros: false, hasBias: false },
+];
+
+export const cudaChecks: readonly CudaCheck[] = VARIANTS.flatMap((variant, i) => {
+  const { numRows, outputs, inputs, groupSize, hasZeros } = variant;
+  const name = `${numRows} rows ${outputs} x ${inputs} groups of ${groupSize}${hasZeros ? " zeros" : ""}`;
+  return [
+    {
+      name: `int4-linear ${name}`,
+      maxError: 5e-3,
+      run: (context: CudaCheckContext) => runLinear(context, variant),
+      ...(i === 0 ? { benches } : {}),
+    },
+    { name: `int4-decode ${name}`, maxError: 4e-3, run: (context: CudaCheckContext) => runDecode(context, variant) },
+  ];
+});
+
+function uploadWeight(
+  context: CudaCheckContext,
+  { outputs, inputs, groupSize, hasZeros }: Variant,
+): { readonly weight: Int4CudaWeight; readonly values: Float32Array } {
+  const matrix = quantizeInt4(seededFloats(outputs * inputs, 1), inputs, { groupSize, hasZeros });
+  const packed = packInt4(matrix);
+  const weight = {
+    codes: context.upload(packed.codes),
+    scales: context.upload(packed.scales),
+    zeros: packed.zeros && context.upload(packed.zeros),
+    outputs,
+    inputs,
+    groupSize,
+  };
+  return { weight, values: dequantizeInt4(matrix) };
+}
+
+async function runLinear(context: CudaCheckContext, variant: Variant): Promise<number> {
+  const { numRows, outputs, inputs, hasBias } = variant;
+  const { stream } = context;
+  const { weight, values } = uploadWeight(context, variant);
+  const x = uploadRandom(context, "bf16", numRows * inputs, 2);
+  const bias = uploadRandom(context, "bf16", outputs, 3);
+  const out = context.allocate(numRows * outputs * 2);
+  const bytes = int4WorkspaceBytes(stream.numSms, numRows, outputs, inputs);
+  const workspace = { counters: context.zeros(bytes.counters), partials: context.allocate(bytes.partials) };
+  // The second launch finds the counters as the first left them.
+  for (let round = 0; round < 2; round++) {
+    const pointers = { x: x.pointer, weight, bias: hasBias ? bias.pointer : undefined, out };
+    launchInt4Linear(stream, { ...pointers, numRows, ...workspace });
+  }
+  const withBias = hasBias ? { bias: bias.values } : {};
+  const expected = linearRef({ x: x.values, weight: values, inputs, ...withBias });
+  return relativeError(await downloadFloats(context, "bf16", out, numRows * outputs), expected);
+}
+
+async function runDecode(context: CudaCheckContext, variant: Variant): Promise<number> {
+  const { weight, values } = uploadWeight(context, variant);
+  const out = context.allocate(values.length * 2);
+  launchInt4Decode(context.stream, weight, out);
+  return relativeError(await downloadFloats(context, "bf16", out, values.length), values);
+}
+
+/** The four products of a layer of an 8B model; weights rotate, so that none stays in the L2 cache. */
+function benches(context: CudaCheckContext): readonly CudaBench[] {
+  const { stream } = context;
+  const shapes: readonly (readonly [outputs: number, inputs: number])[] = [
+    [6144, 4096],
+    [4096, 4096],
+    [28672, 4096],
+    [4096, 14336],
+  ];
+  return shapes.flatMap(([outputs, inputs]) => {
+    const groupSize = 128;
+    const codeBytes = (outputs * inputs) / 2;
+    const copies = Math.max(2, Math.ceil(2 ** 28 / codeBytes));
+    const weights = Array.from({ length: copies }, (): Int4CudaWeight => {
+      const codes = uploadPattern(context, "f32", codeBytes / 4);
+      const scales = uploadPattern(context, "bf16", (outputs * inputs) / groupSize);
+      return { codes, scales, outputs, inputs, groupSize };
+    });
+    return [1, 8, 16, 32, 64].map((numRows) => {
+      const x = uploadPattern(context, "bf16", numRows * inputs);
+      const out = context.allocate(numRows * outputs * 2);
+      const bytes = int4WorkspaceBytes(stream.numSms, numRows, outputs, inputs);
+      const workspace = { counters: context.zeros(bytes.counters), partials: context.allocate(bytes.partials) };
+      return {
+        name: `${numRows} rows ${outputs} x ${inputs}`,
+        bytes: codeBytes + (codeBytes * 4) / groupSize,
+        flops: 2 * numRows * outputs * inputs,
+        launch: (round: number): void => {
+          const weight = weights[round % copies];
+          if (weight !== undefined) launchInt4Linear(stream, { x, weight, out, numRows, ...workspace });
+        },
+      };
+    });
+  });
+}

@@ -1,0 +1,130 @@
+/** Products with weights of 4 bits on a GPU: straight from the codes for few rows, decoded to bf16 for many. */
+import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
+import type { Defines } from "../cuda/launch-args.ts";
+import { ceilDiv, expectCount, i32, ptr } from "../cuda/launch-args.ts";
+import { expectInt4Shape, INT4_BLOCK } from "./pack-int4.ts";
+
+/** Weights as packInt4() orders them. */
+export interface Int4CudaWeight {
+  readonly codes: DevicePointer;
+  readonly scales: DevicePointer;
+  readonly zeros?: DevicePointer | undefined;
+  readonly outputs: number;
+  readonly inputs: number;
+  readonly groupSize: number;
+}
+
+export interface Int4LinearCudaArgs {
+  readonly x: DevicePointer; // bf16 [numRows, inputs]
+  readonly weight: Int4CudaWeight;
+  readonly bias?: DevicePointer | undefined; // bf16 [outputs]
+  readonly out: DevicePointer; // bf16 [numRows, outputs]
+  readonly numRows: number;
+  /** Sizes: `int4WorkspaceBytes`. */
+  readonly counters: DevicePointer;
+  readonly partials: DevicePointer;
+}
+
+export interface Int4WorkspaceBytes {
+  /** i32, zeros before the first launch; each launch leaves zeros. */
+  readonly counters: number;
+  readonly partials: number;
+}
+
+/** From more rows on, decoding the weights and a dense product take less time. */
+export const INT4_MAX_ROWS = 64;
+
+const SEGMENT = 512;
+const THREADS = 256;
+const MAX_ROW_TILES = 4;
+const X_ROW_BYTES = SEGMENT * 2 + 16;
+const MAX_SPLITS = 16;
+/** What joining one more split costs, in segments of 512 inputs. */
+const SPLIT_COST = 0.15;
+
+export interface Int4Plan {
+  readonly rowTiles: number;
+  readonly numRowBlocks: number;
+  readonly numSplits: number;
+}
+
+/** Splits the inputs so that the rounds of blocks, times what each reads, are fewest. */
+export function planInt4(numSms: number, numRows: number, outputs: number, inputs: number): Int4Plan {
+  const rowTiles = numRows <= 8 ? 1 : numRows <= 16 ? 2 : MAX_ROW_TILES;
+  const numRowBlocks = ceilDiv(numRows, 8 * rowTiles);
+  const numPlaces = numSms * (rowTiles <= 2 ? 2 : 1);
+  const numBlocks = (outputs / INT4_BLOCK) * numRowBlocks;
+  const numSegments = ceilDiv(inputs, SEGMENT);
+  let best = { numSplits: 1, cost: Number.POSITIVE_INFINITY };
+  for (let wanted = 1; wanted <= Math.min(MAX_SPLITS, numSegments); wanted++) {
+    const perSplit = ceilDiv(numSegments, wanted);
+    const numSplits = ceilDiv(numSegments, perSplit);
+    // One segment more stands for what a block costs before it reads.
+    const cost = ceilDiv(numBlocks * numSplits, numPlaces) * (perSplit + 1) + SPLIT_COST * numSplits;
+    if (cost < best.cost) best = { numSplits, cost };
+  }
+  return { rowTiles, numRowBlocks, numSplits: best.numSplits };
+}
+
+export function int4WorkspaceBytes(
+  numSms: number,
+  maxRows: number,
+  outputs: number,
+  inputs: number,
+): Int4WorkspaceBytes {
+  let partials = 0;
+  let counters = 0;
+  for (let numRows = 1; numRows <= maxRows; numRows++) {
+    const { numSplits, numRowBlocks } = planInt4(numSms, numRows, outputs, inputs);
+    partials = Math.max(partials, numSplits * numRows * outputs * 4);
+    counters = Math.max(counters, (outputs / INT4_BLOCK) * numRowBlocks * 4);
+  }
+  return { counters, partials };
+}
+
+export function launchInt4Linear(stream: KernelStream, args: Int4LinearCudaArgs): void {
+  const { weight, bias, numRows } = args;
+  const { outputs, inputs, groupSize } = weight;
+  expectCount("int4Linear", "row", numRows);
+  expectInt4Shape(outputs, inputs, groupSize);
+  const { rowTiles, numRowBlocks, numSplits } = planInt4(stream.numSms, numRows, outputs, inputs);
+  const kernel = stream.kernel({
+    source: "int4-linear/int4-linear.cu",
+    name: "int4_linear",
+    defines: { ...weightDefines(weight, rowTiles), ...(bias === undefined ? {} : { HAS_BIAS: 1 }) },
+    waitsForPrevious: true,
+  });
+  const grid = [outputs / INT4_BLOCK, numSplits, numRowBlocks] as const;
+  stream.launch(kernel, grid, [THREADS, 1, 1], 2 * 8 * rowTiles * X_ROW_BYTES, [
+    ptr(args.x),
+    ptr(weight.codes),
+    ptr(weight.scales),
+    ptr(weight.zeros),
+    ptr(bias),
+    ptr(args.out),
+    ptr(args.partials),
+    ptr(args.counters),
+    i32(numRows),
+    i32(inputs),
+    i32(outputs),
+  ]);
+}
+
+/** `out`: bf16 [outputs, inputs] */
+export function launchInt4Decode(stream: KernelStream, weight: Int4CudaWeight, out: DevicePointer): void {
+  const { outputs, inputs, groupSize } = weight;
+  expectInt4Shape(outputs, inputs, groupSize);
+  const kernel = stream.kernel({
+    source: "int4-linear/int4-linear.cu",
+    name: "int4_decode",
+    defines: weightDefines(weight, 1),
+    waitsForPrevious: true,
+  });
+  const grid = [ceilDiv(inputs, SEGMENT), outputs / INT4_BLOCK, 1] as const;
+  const pointers = [ptr(weight.codes), ptr(weight.scales), ptr(weight.zeros), ptr(out)];
+  stream.launch(kernel, grid, [THREADS, 1, 1], 0, [...pointers, i32(inputs), i32(outputs)]);
+}
+
+function weightDefines({ groupSize, zeros }: Int4CudaWeight, rowTiles: number): Defines {
+  return { GROUP: groupSize, ROW_TILES: rowTiles, ...(zeros === undefined ? {} : { HAS_ZEROS: 1 }) };
+}
