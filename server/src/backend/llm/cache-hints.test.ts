@@ -112,6 +112,25 @@ test("execute() keeps what a request says is worth keeping when the cache runs f
   assert.equal(await reused(instance, kept), 0);
 });
 
+test("execute() serves waiting requests by priority, and refuses more than may wait", async (t) => {
+  const queue = "dynamic_batching { default_queue_policy { max_queue_size: 5 } }";
+  const oneByOne = 'parameters { key: "max_num_sequences" value: { string_value: "1" } }';
+  const { instance } = await serve(t, (config) => `${notDecoupled(config)}\n${queue}\n${oneByOne}\n`);
+  const ended: number[] = [];
+  const ask = (id: number, priority: number): Promise<unknown> => {
+    const one = call(instance, prompt([id], 20), { priority });
+    return one.ended.then((error) => (error === undefined ? ended.push(id) : assert.fail(error)));
+  };
+  // They reach the engine together, before its next step.
+  await Promise.all([ask(1, 0), ask(2, 9), ask(3, 0), ask(4, 1), ask(5, 1)]);
+  assert.deepEqual(ended, [4, 5, 1, 3, 2]);
+  const many = Array.from({ length: 12 }, (_, i) => call(instance, prompt([i], 20)).ended);
+  const refused = (await Promise.all(many)).filter((error) => error !== undefined);
+  assert.ok(refused.length > 0 && refused.length < 8);
+  assert.match(refused[0]?.message ?? "", /^Maximum queue size of 5 has been reached, please try again later$/);
+  assert.equal(refused[0]?.code, "unavailable");
+});
+
 test("execute() refuses hints that make no sense, naming them", async (t) => {
   const { instance } = await serve(t, withReuse);
   const cases: readonly (readonly [Tensor[], RegExp])[] = [

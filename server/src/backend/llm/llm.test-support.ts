@@ -105,7 +105,13 @@ const OUTPUTS = ["output_ids", "sequence_length", "cum_log_probs", "output_log_p
 export function call(
   instance: ModelInstance,
   inputs: readonly Tensor[],
-  options: { id?: string; signal?: AbortSignal; batchSize?: number; outputNames?: readonly string[] } = {},
+  options: {
+    id?: string;
+    signal?: AbortSignal;
+    batchSize?: number;
+    outputNames?: readonly string[];
+    priority?: number;
+  } = {},
 ): Call {
   const request: InferRequest = {
     modelName: "tensorrt_llm",
@@ -115,7 +121,7 @@ export function call(
     outputs: [],
     parameters: NO_PARAMETERS,
     sequence: NO_SEQUENCE,
-    priority: 0,
+    priority: options.priority ?? 0,
     timeoutUs: 0,
     signal: options.signal ?? new AbortController().signal,
     origin: { key: {}, isLast: true },
