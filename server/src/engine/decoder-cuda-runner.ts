@@ -2,41 +2,25 @@
  * Runs a decoder on a GPU: steps in which every sequence adds one token as graphs recorded per size, all others kernel by
  * kernel. The event loop goes on while the device works.
  */
-import type { ElemType } from "../../kernels/cuda/launch-args.ts";
-import { convertFloats } from "../device/cuda/convert-floats.ts";
-import { CudaDevice } from "../device/cuda/cuda-device.ts";
+import type { CudaDevice } from "../device/cuda/cuda-device.ts";
 import { CudaGraph } from "../device/cuda/cuda-graph.ts";
 import type { CudaBuffer, PinnedBuffer } from "../device/cuda/cuda-memory.ts";
 import type { CudaEvent } from "../device/cuda/cuda-stream.ts";
 import { DenseProducts, productRows } from "../device/cuda/dense-products.ts";
 import { CudaTimer } from "../device/cuda/measure-algorithms.ts";
-import { openModelFiles } from "../formats/model-files.ts";
-import type { TensorSource } from "../formats/tensor-source.ts";
 import { layOutStep, packStep, type StepSizes } from "../models/cuda-step-layout.ts";
-import { type CudaReplacedRows, enqueueEmbedding, enqueueLayers, enqueueLogits } from "../models/decoder-cuda.ts";
+import {
+  type CudaReplacedRows,
+  enqueueChoice,
+  enqueueEmbedding,
+  enqueueLayers,
+  enqueueLogits,
+} from "../models/decoder-cuda.ts";
 import type { CudaBatch, CudaPass } from "../models/decoder-cuda-pass.ts";
-import { type ParsedDecoder, parseDecoderConfig } from "../models/parse-decoder-config.ts";
 import { checkStep } from "./check-step.ts";
-import { type CudaDecoder, setUpCudaDecoder } from "./cuda-setup.ts";
-import type { StepInput, StepRunner } from "./step-runner.ts";
-
-export interface CudaRunnerOptions {
-  readonly modelDir: string;
-  /** Which GPU. */
-  readonly ordinal?: number | undefined;
-  readonly type?: ElemType | undefined;
-  readonly blockSize: number;
-  /** 0: as many as fit. */
-  readonly numBlocks: number;
-  /** Of the memory that is free once all else is placed. */
-  readonly memoryShare?: number | undefined;
-  readonly maxPositions?: number | undefined;
-  /** Of one step. */
-  readonly maxTokens: number;
-  readonly maxSequences: number;
-  readonly usesGraphs?: boolean | undefined;
-  readonly tell?: ((line: string) => void) | undefined;
-}
+import type { CudaDecoder } from "./cuda-setup.ts";
+import { countQueries, isDecodeStep, keepsRows, packChoices, storedValues } from "./cuda-step-values.ts";
+import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "./step-runner.ts";
 
 /** Where the time of the steps so far went. */
 export interface CudaStepTimings {
@@ -47,50 +31,12 @@ export interface CudaStepTimings {
   waitMs: number;
 }
 
-const DEFAULT_MEMORY_SHARE = 0.92;
 /** Of the numbers of a step, beside its block table. */
 const MIN_BLOCKS = 16;
-/** More rows are made in turns, so that their logits need not all fit at once. */
-const MAX_LOGIT_ROWS = 256;
+/** Rows of logits whose tokens are chosen on the device begin at multiples of 16 bytes. */
+const CHOICE_VOCABULARY_STEP = 4;
 
-/** @throws Error naming the file, field, tensor or library that is missing */
-export async function createCudaRunner(options: CudaRunnerOptions): Promise<DecoderCudaRunner> {
-  const model = await openModelFiles(options.modelDir);
-  try {
-    const device = new CudaDevice(options.ordinal ?? 0);
-    return await loadCudaRunner(device, parseDecoderConfig(model.files), model.tensors, options);
-  } finally {
-    await model.tensors.close();
-  }
-}
-
-/** Takes over the device. */
-export async function loadCudaRunner(
-  device: CudaDevice,
-  parsed: ParsedDecoder,
-  files: TensorSource,
-  options: Omit<CudaRunnerOptions, "modelDir">,
-): Promise<DecoderCudaRunner> {
-  const maxPositions = Math.min(parsed.config.maxPositions, options.maxPositions ?? parsed.config.maxPositions);
-  const maxTokens = Math.max(options.maxTokens, options.maxSequences);
-  const bounds = { maxTokens, maxSequences: options.maxSequences, maxPositions };
-  const maxLogitRows = Math.max(MAX_LOGIT_ROWS, options.maxSequences);
-  try {
-    const decoder = await setUpCudaDecoder(device, parsed, files, {
-      ...options,
-      ...bounds,
-      maxLogitRows,
-      type: options.type ?? "bf16",
-      memoryShare: options.memoryShare ?? DEFAULT_MEMORY_SHARE,
-    });
-    return new DecoderCudaRunner(device, decoder, { ...bounds, maxLogitRows, usesGraphs: options.usesGraphs ?? true });
-  } catch (error) {
-    device.close();
-    throw error;
-  }
-}
-
-interface RunnerBounds {
+export interface CudaRunnerBounds {
   readonly maxTokens: number;
   readonly maxSequences: number;
   readonly maxPositions: number;
@@ -111,21 +57,24 @@ export class DecoderCudaRunner implements StepRunner {
   readonly blockSize: number;
   readonly numBlocks: number;
   readonly maxPositions: number;
+  readonly choose: StepRunner["choose"];
   readonly timings: CudaStepTimings = { numSteps: 0, hostMs: 0, waitMs: 0 };
   readonly device: CudaDevice;
   readonly products: DenseProducts;
   readonly #decoder: CudaDecoder;
-  readonly #bounds: RunnerBounds;
+  readonly #bounds: CudaRunnerBounds;
   readonly #timer: CudaTimer;
   readonly #done: CudaEvent;
   readonly #graphs = new Map<string, CudaGraph>();
   #numbers: StepNumbersMemory | undefined;
   #logits: PinnedBuffer | undefined;
+  readonly #chosen: PinnedBuffer;
+  #numChosen = 0;
   #running: Promise<unknown> | undefined;
   #closing: Promise<void> | undefined;
 
   /** Takes over device and decoder. */
-  constructor(device: CudaDevice, decoder: CudaDecoder, bounds: RunnerBounds) {
+  constructor(device: CudaDevice, decoder: CudaDecoder, bounds: CudaRunnerBounds) {
     const { config, blockSize, numBlocks } = decoder.model;
     this.vocabSize = config.vocabSize;
     this.hiddenSize = config.hiddenSize;
@@ -138,18 +87,17 @@ export class DecoderCudaRunner implements StepRunner {
     this.#timer = new CudaTimer(device);
     this.products = new DenseProducts(device, this.#timer);
     this.#done = device.event();
+    this.#chosen = device.pin(8 * bounds.maxLogitRows);
+    const isChoosing = config.vocabSize % CHOICE_VOCABULARY_STEP === 0;
+    this.choose = isChoosing ? (input, choices): Promise<ChosenTokens> => this.#choose(input, choices) : undefined;
   }
 
   async run(input: StepInput): Promise<Float32Array> {
-    if (this.#closing !== undefined) throw new Error("the step runner is closed");
-    if (this.#running !== undefined) throw new Error("a step is running: await it before the next");
-    const step = this.#runStep(input);
-    this.#running = step;
-    try {
-      return await step;
-    } finally {
-      this.#running = undefined;
-    }
+    const numRows = input.logitRows.length;
+    await this.#alone(() => this.#runStep(input, undefined));
+    if (this.#logits === undefined || numRows === 0) return new Float32Array(0);
+    const { buffer, byteOffset } = this.#logits.bytes;
+    return new Float32Array(buffer, byteOffset, numRows * this.vocabSize);
   }
 
   close(): Promise<void> {
@@ -162,32 +110,57 @@ export class DecoderCudaRunner implements StepRunner {
     return this.#graphs.size;
   }
 
-  async #runStep(input: StepInput): Promise<Float32Array> {
+  async #choose(input: StepInput, choices: readonly TokenChoice[]): Promise<ChosenTokens> {
+    const count = choices.length;
+    if (count !== input.logitRows.length || count > this.#bounds.maxLogitRows) {
+      throw new Error(`step: expected a choice for each of ${input.logitRows.length} rows, got ${count}`);
+    }
+    await this.#alone(() => this.#runStep(input, choices));
+    const { buffer, byteOffset } = this.#chosen.bytes;
+    const [tokens, logProbs] = [new Int32Array(buffer, byteOffset), new Float32Array(buffer, byteOffset)];
+    // Behind the tokens of all rows, those that only make up the number included.
+    const first = this.#numChosen;
+    return { tokens: tokens.subarray(0, count), logProbs: logProbs.subarray(first, first + count) };
+  }
+
+  async #alone(work: () => Promise<void>): Promise<void> {
+    if (this.#closing !== undefined) throw new Error("the step runner is closed");
+    if (this.#running !== undefined) throw new Error("a step is running: await it before the next");
+    const step = work();
+    this.#running = step;
+    try {
+      await step;
+    } finally {
+      this.#running = undefined;
+    }
+  }
+
+  async #runStep(input: StepInput, choices: readonly TokenChoice[] | undefined): Promise<void> {
     const startMs = performance.now();
     checkStep(input, this);
     this.#checkBounds(input);
     this.#copyBlocks(input.blockCopies);
-    const numRows = input.logitRows.length;
-    if (input.tokenIds.length === 0) return new Float32Array(0);
+    if (input.tokenIds.length === 0) return;
     const isDecode = this.#bounds.usesGraphs && isDecodeStep(input);
-    const logits = isDecode ? this.#enqueueDecode(input) : this.#enqueueAny(input);
+    if (isDecode) this.#enqueueDecode(input, choices);
+    else this.#enqueueAny(input, choices);
     this.#done.record(this.device.stream);
     const enqueuedMs = performance.now();
     await this.#done.passed("running a step");
     this.timings.numSteps++;
     this.timings.hostMs += enqueuedMs - startMs;
     this.timings.waitMs += performance.now() - enqueuedMs;
-    return logits.subarray(0, numRows * this.vocabSize);
   }
 
   /** Sizes are rounded up, so that few graphs serve all steps. The first step of a size runs before it is recorded. */
-  #enqueueDecode(input: StepInput): Float32Array {
+  #enqueueDecode(input: StepInput, choices: readonly TokenChoice[] | undefined): void {
     const rows = productRows(input.tokenIds.length);
     const maxBlocks = 2 ** Math.ceil(Math.log2(Math.max(MIN_BLOCKS, this.#neededBlocks(input))));
-    const sizes = { numTokens: rows, numSequences: rows, maxBlocks, numLogitRows: 0 };
-    const batch = this.#upload(input, sizes, { numDecoding: rows, maxQueryLength: 1, keepsAllRows: true });
+    const numChoices = choices === undefined ? 0 : rows;
+    const sizes = { numTokens: rows, numSequences: rows, maxBlocks, numLogitRows: 0, numChoices };
+    const batch = this.#upload(input, sizes, choices, { numDecoding: rows, maxQueryLength: 1, keepsAllRows: true });
     const pass = this.#pass({ ...batch, numLogitRows: rows });
-    const key = `${rows} ${maxBlocks}`;
+    const key = `${rows} ${maxBlocks} ${numChoices}`;
     const graph = this.#graphs.get(key);
     if (graph === undefined) {
       this.#enqueueDecodePass(pass);
@@ -195,36 +168,41 @@ export class DecoderCudaRunner implements StepRunner {
     } else {
       graph.launch(this.device.stream);
     }
-    return this.#copyLogits(0, input.logitRows.length, input.logitRows.length);
+    if (choices === undefined) this.#copyLogits(0, input.logitRows.length, input.logitRows.length);
+    else this.#copyChosen(rows);
   }
 
   #enqueueDecodePass(pass: CudaPass): void {
+    const { numTokens, numChoices } = pass.batch;
     enqueueEmbedding(pass);
     const rows = enqueueLayers(pass);
     if (rows === undefined) throw new Error("a decode step without logits");
-    enqueueLogits(pass, rows, { first: 0, count: pass.batch.numTokens }, pass.memory.logits);
+    enqueueLogits(pass, rows, { first: 0, count: numTokens }, pass.memory.logits);
+    if (numChoices > 0) enqueueChoice(pass, numChoices);
   }
 
-  #enqueueAny(input: StepInput): Float32Array {
+  #enqueueAny(input: StepInput, choices: readonly TokenChoice[] | undefined): void {
     const numLogitRows = input.logitRows.length;
-    const keepsAllRows = keepsRows(input);
     const sizes = {
       numTokens: input.tokenIds.length,
       numSequences: input.sequences.length,
       maxBlocks: this.#neededBlocks(input),
       numLogitRows,
+      numChoices: choices?.length ?? 0,
     };
-    const pass = this.#pass(this.#upload(input, sizes, { ...countQueries(input), keepsAllRows }));
+    const kind = { ...countQueries(input), keepsAllRows: keepsRows(input) };
+    const pass = this.#pass(this.#upload(input, sizes, choices, kind));
     enqueueEmbedding(pass, this.#uploadEmbeddings(input));
     const rows = enqueueLayers(pass);
-    if (rows === undefined) return new Float32Array(0);
-    let logits: Float32Array = new Float32Array(0);
+    if (rows === undefined) return;
     for (let first = 0; first < numLogitRows; first += this.#bounds.maxLogitRows) {
       const count = Math.min(this.#bounds.maxLogitRows, numLogitRows - first);
       enqueueLogits(pass, rows, { first, count }, pass.memory.logits);
-      logits = this.#copyLogits(first, count, numLogitRows);
+      if (choices === undefined) this.#copyLogits(first, count, numLogitRows);
     }
-    return logits;
+    if (choices === undefined) return;
+    enqueueChoice(pass, choices.length);
+    this.#copyChosen(choices.length);
   }
 
   #pass(batch: CudaBatch): CudaPass {
@@ -235,11 +213,13 @@ export class DecoderCudaRunner implements StepRunner {
   #upload(
     input: StepInput,
     sizes: StepSizes,
+    choices: readonly TokenChoice[] | undefined,
     kind: Pick<CudaBatch, "numDecoding" | "maxQueryLength" | "keepsAllRows">,
   ): CudaBatch {
     const layout = layOutStep(sizes);
     const { values, pinned, buffer } = this.#numbersFor(layout.length);
     packStep(input, sizes, layout, this.blockSize, values);
+    if (choices !== undefined) packChoices(choices, sizes.numChoices, values, layout.choices);
     this.device.stream.copyToDevice(buffer.address, pinned.address, 4 * layout.length);
     return { ...sizes, ...kind, numbers: buffer.address, layout };
   }
@@ -261,16 +241,20 @@ export class DecoderCudaRunner implements StepRunner {
   }
 
   /** Copies what `memory.logits` holds to the place of these rows among all of the step's. */
-  #copyLogits(first: number, count: number, total: number): Float32Array {
+  #copyLogits(first: number, count: number, total: number): void {
     const rowBytes = 4 * this.vocabSize;
     if (this.#logits === undefined || this.#logits.bytes.byteLength < total * rowBytes) {
       this.device.stream.synchronize();
       this.#logits?.close();
       this.#logits = this.device.pin(Math.max(total, 8) * rowBytes);
     }
-    const { address, bytes } = this.#logits;
-    this.device.stream.copyToHost(address + BigInt(first * rowBytes), this.#decoder.memory.logits, count * rowBytes);
-    return new Float32Array(bytes.buffer, bytes.byteOffset, total * this.vocabSize);
+    const to = this.#logits.address + BigInt(first * rowBytes);
+    this.device.stream.copyToHost(to, this.#decoder.memory.logits, count * rowBytes);
+  }
+
+  #copyChosen(count: number): void {
+    this.#numChosen = count;
+    this.device.stream.copyToHost(this.#chosen.address, this.#decoder.memory.chosen, 8 * count);
   }
 
   /** Where the rows and their values are, once the stream comes to them; both in memory that is free until then. */
@@ -332,37 +316,8 @@ export class DecoderCudaRunner implements StepRunner {
     this.#numbers?.pinned.close();
     this.#numbers?.buffer.close();
     this.#logits?.close();
+    this.#chosen.close();
     this.#decoder.close();
     this.device.close();
   }
-}
-
-function countQueries({ sequences }: StepInput): { readonly numDecoding: number; readonly maxQueryLength: number } {
-  let numDecoding = 0;
-  while (sequences[numDecoding]?.queryLength === 1) numDecoding += 1;
-  let maxQueryLength = 1;
-  for (const { queryLength } of sequences) maxQueryLength = Math.max(maxQueryLength, queryLength);
-  return { numDecoding, maxQueryLength };
-}
-
-/** Every sequence adds one token and wants its logits. */
-function isDecodeStep(input: StepInput): boolean {
-  const { tokenIds, sequences, embeddings } = input;
-  return tokenIds.length === sequences.length && embeddings === undefined && keepsRows(input);
-}
-
-function keepsRows({ tokenIds, logitRows }: StepInput): boolean {
-  return logitRows.length === tokenIds.length && logitRows.every((row, i) => row === i);
-}
-
-function storedValues(values: Float32Array, type: ElemType): Float32Array | Uint16Array {
-  if (type === "f32") return values;
-  const stored = new Uint16Array(values.length);
-  convertFloats(
-    "F32",
-    new Uint8Array(values.buffer, values.byteOffset, values.byteLength),
-    "bf16",
-    new Uint8Array(stored.buffer),
-  );
-  return stored;
 }

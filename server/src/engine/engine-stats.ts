@@ -1,5 +1,8 @@
 /** The numbers an engine tells about itself. A flat record, so that it crosses a process boundary as one float array. */
 
+import type { Usage } from "./generate.ts";
+import type { StepPlan } from "./step-plan.ts";
+
 export interface EngineStats {
   /** Requests in the engine, running in the last step, waiting for it, and the most that can run. */
   active: number;
@@ -80,4 +83,37 @@ export function readStats(values: Float64Array): EngineStats {
   const stats: EngineStats = { ...ZERO_STATS };
   for (let i = 0; i < FIELDS.length; i++) stats[FIELDS[i] ?? "active"] = values[i] ?? 0;
   return stats;
+}
+
+/** Asking for the resident memory costs some microseconds: not worth it every step. */
+const STEPS_PER_MEMORY_LOOK = 64;
+
+type StepCounts = Pick<StepPlan, "sequences" | "numContextSequences" | "numContextTokens">;
+
+/** A step is about to run. */
+export function countStep(stats: EngineStats, { sequences, numContextSequences, numContextTokens }: StepCounts): void {
+  stats.iteration += 1;
+  stats.scheduled = sequences.length;
+  stats.context = numContextSequences;
+  stats.generating = sequences.length - numContextSequences;
+  stats.contextTokens = numContextTokens;
+  stats.timestampUs = Date.now() * 1000;
+  if (stats.iteration % STEPS_PER_MEMORY_LOOK === 0) stats.cpuBytes = process.memoryUsage.rss();
+}
+
+/** Nothing is left to do. */
+export function countIdle(stats: EngineStats): void {
+  stats.scheduled = 0;
+  stats.context = 0;
+  stats.generating = 0;
+  stats.contextTokens = 0;
+  stats.cpuBytes = process.memoryUsage.rss();
+}
+
+/** A request has ended. */
+export function countTokens(stats: EngineStats, usage: Usage): void {
+  stats.inputTokens += usage.promptTokens;
+  stats.outputTokens += usage.outputTokens;
+  stats.draftTokens += usage.draftTokens;
+  stats.acceptedDraftTokens += usage.acceptedDraftTokens;
 }

@@ -8,8 +8,8 @@ import type { BeamGroup } from "./beam-group.ts";
 import { checkRequest, logitsBytes, type RequestLimits } from "./check-request.ts";
 import { ChunkQueue } from "./chunk-queue.ts";
 import type { EngineServices } from "./engine-services.ts";
-import { type EngineStats, ZERO_STATS } from "./engine-stats.ts";
-import type { FinishReason, GeneratedChunk, GenerateRequest, Generator, Usage } from "./generate.ts";
+import { countIdle, countStep, countTokens, type EngineStats, ZERO_STATS } from "./engine-stats.ts";
+import type { FinishReason, GeneratedChunk, GenerateRequest, Generator } from "./generate.ts";
 import { LogitsBudget } from "./logits-budget.ts";
 import { prepareSequence } from "./prepare-sequence.ts";
 import type { Sequence, SequenceSink } from "./sequence.ts";
@@ -19,7 +19,8 @@ import { NO_SPECULATION, type SpeculationConfig } from "./speculation/speculatio
 import { StepBatch } from "./step-batch.ts";
 import type { StepPlan } from "./step-plan.ts";
 import { type CapacityPolicy, StepPlanner } from "./step-planner.ts";
-import type { StepRunner } from "./step-runner.ts";
+import type { ChosenTokens, StepInput, StepRunner } from "./step-runner.ts";
+import { tokenChoices } from "./token-choices.ts";
 import { TokenStep } from "./token-step.ts";
 import { longestSequence } from "./window-blocks.ts";
 
@@ -45,9 +46,6 @@ export const DEFAULT_ENGINE_CONFIG: EngineConfig = Object.freeze({
   maxWaiting: 0,
   speculation: NO_SPECULATION,
 });
-
-/** Asking for the resident memory costs some microseconds: not worth it every step. */
-const STEPS_PER_MEMORY_LOOK = 64;
 
 /** Called by the loop with everything of a step handed to the sinks, before the next step runs. Must not throw. */
 export type TurnListener = () => void;
@@ -121,7 +119,8 @@ export class LlmEngine implements Generator {
   submit(request: GenerateRequest, sink: SequenceSink): Sequence {
     if (this.#closed !== undefined) throw this.#closed;
     checkRequest(request, this.limits);
-    checkQueue(this.#planner.numWaiting, this.#config.maxWaiting);
+    // Those that ran already had their place; those that are being prepared will want one.
+    checkQueue(this.#planner.numWaiting - this.#planner.numPaused + this.#preparing.size, this.#config.maxWaiting);
     const bytes = logitsBytes(request, this.limits);
     this.#logits.check(bytes);
     const { blockSize, numBlocks } = this.#runner;
@@ -227,13 +226,20 @@ export class LlmEngine implements Generator {
       sequence.firstScheduledNs = start;
       sequence.sink.started();
     }
-    this.#countStep(plan);
+    countStep(this.#stats, plan);
     this.#onTurn();
+    const choices = this.#runner.choose && tokenChoices(plan, this.#batch.promptRows);
+    const chosen = choices && (await this.#runner.choose?.(input, choices));
+    if (chosen === undefined) await this.#runForLogits(plan, input);
+    else this.#applyChosen(plan, chosen, nowNs());
+    this.#stats.lastStepMs = (nowNs() - start) / 1e6;
+    this.#stats.totalStepMs += this.#stats.lastStepMs;
+  }
+
+  async #runForLogits(plan: StepPlan, input: StepInput): Promise<void> {
     const logits = await this.#runner.run(input);
     for (const { guide } of plan.sequences) if (guide?.pending !== undefined) await guide.pending;
     this.#applyLogits(plan, logits, nowNs());
-    this.#stats.lastStepMs = (nowNs() - start) / 1e6;
-    this.#stats.totalStepMs += this.#stats.lastStepMs;
   }
 
   #applyLogits(plan: StepPlan, logits: Float32Array, now: number): void {
@@ -259,6 +265,27 @@ export class LlmEngine implements Generator {
     // Beams change places once nothing of this step looks at them any more.
     for (const group of this.#complete) this.#advance(group, now);
     this.#complete.length = 0;
+  }
+
+  /** No logits have been asked for and no beams searched in this step. */
+  #applyChosen(plan: StepPlan, { tokens, logProbs }: ChosenTokens, now: number): void {
+    let row = 0;
+    for (let i = 0; i < plan.sequences.length; i++) {
+      const sequence = plan.sequences[i];
+      if (sequence === undefined) break;
+      this.#planner.computed(sequence, plan.queryLengths[i] ?? 0);
+      if (sequence.numComputed < sequence.numTokens) continue; // a chunk in the middle of a prompt
+      const token = tokens[row] ?? -1;
+      const logProb = logProbs[row] ?? 0;
+      row += 1;
+      if (sequence.cancelled) continue;
+      try {
+        const reason = this.#tokenStep.takeChosen(sequence, token, logProb, now);
+        if (reason !== undefined) this.#finish(sequence, reason);
+      } catch (error) {
+        this.#failOne(sequence, error);
+      }
+    }
   }
 
   /** True while the sequence goes on with a token more. */
@@ -299,14 +326,14 @@ export class LlmEngine implements Generator {
     if (group.isOver || group.leader.cancelled || !group.advance(this.#planner, now)) return;
     const { reason, usage } = group.finish(this.#planner);
     this.#giveBack(group.leader);
-    this.#countTokens(usage);
+    countTokens(this.#stats, usage);
     group.leader.sink.finished(reason, usage);
   }
 
   #finish(sequence: Sequence, reason: FinishReason): void {
     const usage = sequence.group?.cancelledUsage() ?? sequence.usage();
     this.#remove(sequence);
-    this.#countTokens(usage);
+    countTokens(this.#stats, usage);
     sequence.sink.finished(reason, usage);
   }
 
@@ -325,13 +352,6 @@ export class LlmEngine implements Generator {
     const { adapter } = sequence;
     sequence.adapter = undefined;
     if (adapter !== undefined) this.#services.adapters?.release(adapter);
-  }
-
-  #countTokens(usage: Usage): void {
-    this.#stats.inputTokens += usage.promptTokens;
-    this.#stats.outputTokens += usage.outputTokens;
-    this.#stats.draftTokens += usage.draftTokens;
-    this.#stats.acceptedDraftTokens += usage.acceptedDraftTokens;
   }
 
   /** An error of a request's own rules: others do not notice. */
@@ -353,25 +373,10 @@ export class LlmEngine implements Generator {
     return requests;
   }
 
-  #countStep(plan: StepPlan): void {
-    const stats = this.#stats;
-    stats.iteration += 1;
-    stats.scheduled = plan.sequences.length;
-    stats.context = plan.numContextSequences;
-    stats.generating = plan.sequences.length - plan.numContextSequences;
-    stats.contextTokens = plan.numContextTokens;
-    stats.timestampUs = Date.now() * 1000;
-    if (stats.iteration % STEPS_PER_MEMORY_LOOK === 0) stats.cpuBytes = process.memoryUsage.rss();
-  }
-
   #goIdle(): void {
     if (this.#planner.numWaiting > 0) throw new Error("step planner: nothing to do while sequences wait");
     this.#planner.checkIntegrity();
-    this.#stats.scheduled = 0;
-    this.#stats.context = 0;
-    this.#stats.generating = 0;
-    this.#stats.contextTokens = 0;
-    this.#stats.cpuBytes = process.memoryUsage.rss();
+    countIdle(this.#stats);
     this.#onTurn();
   }
 

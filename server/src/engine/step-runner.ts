@@ -59,6 +59,29 @@ export interface AdapterMemory {
   unload(id: number): void;
 }
 
+/** How the token after a row of logits is chosen where nothing but these numbers decides. */
+export interface TokenChoice {
+  /** 0 = greedy. */
+  readonly temperature: number;
+  /** 0 = all, 1 = greedy. */
+  readonly topK: number;
+  /** 0 or 1 = all. */
+  readonly topP: number;
+  readonly minP: number;
+  readonly seedLow: number;
+  readonly seedHigh: number;
+  /** Of the token in the output. */
+  readonly index: number;
+}
+
+/** Valid until the next step. */
+export interface ChosenTokens {
+  /** -1: the row holds no number to choose by. */
+  readonly tokens: Int32Array;
+  /** Of each token under the model's own distribution. */
+  readonly logProbs: Float32Array;
+}
+
 /** A model on a device. One step at a time: `run` may be called again once its promise has settled. */
 export interface StepRunner {
   readonly vocabSize: number;
@@ -75,6 +98,8 @@ export interface StepRunner {
   readonly window?: number | undefined;
   /** Positions lie below this. */
   readonly maxPositions: number;
+  /** Ids after which the model has nothing to say; undefined when it does not tell. */
+  readonly eosTokenIds?: readonly number[] | undefined;
   /** Undefined: this runner has no adapters. */
   readonly adapters?: AdapterMemory | undefined;
   /**
@@ -82,6 +107,11 @@ export interface StepRunner {
    * runner until the promise settles. An input that breaks the contract rejects and leaves the cache as it was.
    */
   run(input: StepInput): Promise<Float32Array>;
+  /**
+   * The same step, with a token chosen for each row of `logitRows` where the logits are. Absent: the runner gives logits
+   * only. The choice is that of the engine's own sampler but for the rounding of the logits.
+   */
+  readonly choose?: ((input: StepInput, choices: readonly TokenChoice[]) => Promise<ChosenTokens>) | undefined;
   /** Waits for the step in flight, then frees everything. A second call does nothing. */
   close(): Promise<void>;
 }

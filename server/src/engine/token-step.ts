@@ -21,20 +21,21 @@ export class TokenStep {
   /** Why the sequence ends now, if it does. @throws ServerError that concerns this sequence alone */
   take(sequence: Sequence, row: Float32Array, now: number): FinishReason | undefined {
     const token = this.#choose(sequence, row);
-    if (sequence.firstTokenNs === 0) sequence.firstTokenNs = now;
-    sequence.lastTokenNs = now;
-    sequence.settleDraft(token);
-    if (sequence.endIds.includes(token)) return "end";
     const { request, sink } = sequence;
-    sequence.append(token);
+    const isEnd = noteToken(sequence, token, now);
+    if (isEnd) return "end";
     sink.token(token, request.logProbs ? logProb(row, token) : 0);
     if (request.generationLogits) sink.extra("generationLogits", row.slice());
     if (request.topLogProbs > 0) this.#tellTop(sequence, row, "topIds", "topLogProbs", 1);
-    const isStop = sequence.stopTexts?.push(token) === true || hasStopWord(sequence);
-    if (isStop) return "stop";
-    if (sequence.numTokens === sequence.maxLength) return "length";
-    sequence.guide?.accept(token);
-    return undefined;
+    return afterToken(sequence, token);
+  }
+
+  /** The same for a token that the device has chosen. @throws ServerError that concerns this sequence alone */
+  takeChosen(sequence: Sequence, token: number, tokenLogProb: number, now: number): FinishReason | undefined {
+    if (token < 0) throw nothingToChoose(sequence);
+    if (noteToken(sequence, token, now)) return "end";
+    sequence.sink.token(token, sequence.request.logProbs ? tokenLogProb : 0);
+    return afterToken(sequence, token);
   }
 
   /** Tells what was asked for of `count` rows of the prompt, from the first one not yet told. */
@@ -60,10 +61,7 @@ export class TokenStep {
     if (failure !== undefined) throw new ServerError("internal", `guided decoding failed: ${failure.message}`);
     const token = this.#likelyDraft(sequence, row) ?? this.sampler.sample(row, sequence);
     if (token >= 0) return token;
-    throw new ServerError(
-      "internal",
-      `no token can be chosen after ${sequence.numTokens} tokens: every logit is NaN or forbidden`,
-    );
+    throw nothingToChoose(sequence);
   }
 
   /** The next guess, where the request takes likely ones and has no rules that might forbid it. */
@@ -97,6 +95,31 @@ export class TokenStep {
   #row(rows: Float32Array, index: number): Float32Array {
     return rows.subarray(index * this.#vocabSize, (index + 1) * this.#vocabSize);
   }
+}
+
+/** Appends the token; true when it ends the sequence and is no part of it. */
+function noteToken(sequence: Sequence, token: number, now: number): boolean {
+  if (sequence.firstTokenNs === 0) sequence.firstTokenNs = now;
+  sequence.lastTokenNs = now;
+  sequence.settleDraft(token);
+  if (sequence.endIds.includes(token)) return true;
+  sequence.append(token);
+  return false;
+}
+
+function afterToken(sequence: Sequence, token: number): FinishReason | undefined {
+  const isStop = sequence.stopTexts?.push(token) === true || hasStopWord(sequence);
+  if (isStop) return "stop";
+  if (sequence.numTokens === sequence.maxLength) return "length";
+  sequence.guide?.accept(token);
+  return undefined;
+}
+
+function nothingToChoose({ numTokens }: Sequence): ServerError {
+  return new ServerError(
+    "internal",
+    `no token can be chosen after ${numTokens} tokens: every logit is NaN or forbidden`,
+  );
 }
 
 function hasStopWord(sequence: Sequence): boolean {

@@ -2,6 +2,7 @@
  * How the whole numbers of a step lie side by side in one piece of memory, so that one copy brings them to the device.
  * Steps of the same sizes have the same layout: a recorded graph finds them where it was recorded. Pure.
  */
+import { SAMPLE_PARAMS_BYTES } from "../../kernels/sample/sample-params.ts";
 
 export interface StepSizes {
   readonly numTokens: number;
@@ -9,7 +10,12 @@ export interface StepSizes {
   /** Entries of each sequence's row of the block table. */
   readonly maxBlocks: number;
   readonly numLogitRows: number;
+  /** Rows whose tokens are chosen on the device. */
+  readonly numChoices: number;
 }
+
+/** Words that say how one token is chosen. */
+export const CHOICE_WORDS: number = SAMPLE_PARAMS_BYTES / 4;
 
 /** Indices of i32 elements. */
 export interface StepLayout {
@@ -19,6 +25,7 @@ export interface StepLayout {
   readonly queryStart: number; // [numSequences + 1]
   readonly contextLengths: number; // [numSequences]
   readonly logitRows: number; // [numLogitRows]
+  readonly choices: number; // [numChoices, CHOICE_WORDS]
   readonly blockTable: number; // [numSequences, maxBlocks]
   readonly length: number;
 }
@@ -26,7 +33,7 @@ export interface StepLayout {
 /** Kernels may read 16 bytes at a time. */
 const ALIGNMENT = 4;
 
-export function layOutStep({ numTokens, numSequences, maxBlocks, numLogitRows }: StepSizes): StepLayout {
+export function layOutStep({ numTokens, numSequences, maxBlocks, numLogitRows, numChoices }: StepSizes): StepLayout {
   let end = 0;
   const take = (count: number): number => {
     const start = end;
@@ -39,8 +46,9 @@ export function layOutStep({ numTokens, numSequences, maxBlocks, numLogitRows }:
   const queryStart = take(numSequences + 1);
   const contextLengths = take(numSequences);
   const logitRows = take(numLogitRows);
+  const choices = take(numChoices * CHOICE_WORDS);
   const blockTable = take(numSequences * maxBlocks);
-  return { tokenIds, positions, slots, queryStart, contextLengths, logitRows, blockTable, length: end };
+  return { tokenIds, positions, slots, queryStart, contextLengths, logitRows, choices, blockTable, length: end };
 }
 
 /** What a step brings; see the contract of step runners. */

@@ -29,6 +29,7 @@ const PARTS = [
   "gateUp",
   "activated",
   "logits",
+  "chosen",
   "attentionScratch",
 ] as const;
 type Part = (typeof PARTS)[number];
@@ -63,6 +64,8 @@ export function planActivations(
     gateUp: rows * inner,
     activated: rows * mlp.intermediateSize,
     logits: productRows(bounds.maxLogitRows, true) * vocabSize * 4,
+    // Tokens, then their log-probabilities.
+    chosen: 8 * bounds.maxLogitRows,
     attentionScratch: attentionScratchBytes,
   };
   const { offsets, numBytes } = layOut(PARTS.map((part) => sizes[part]));

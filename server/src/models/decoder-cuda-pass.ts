@@ -44,6 +44,8 @@ export interface CudaBatch {
   /** Of one of the other sequences. */
   readonly maxQueryLength: number;
   readonly numLogitRows: number;
+  /** Of the rows of logits, those whose tokens are chosen. */
+  readonly numChoices: number;
   /** Logits are wanted of every row, in order. */
   readonly keepsAllRows: boolean;
   readonly numbers: DevicePointer;

@@ -7,6 +7,7 @@ import { ELEM_BYTES } from "../../kernels/cuda/launch-args.ts";
 import { launchAdd, launchSoftCap } from "../../kernels/elementwise/elementwise.cuda.ts";
 import { launchGatherRows } from "../../kernels/gather-rows/gather-rows.cuda.ts";
 import { launchReplaceRows } from "../../kernels/replace-rows/replace-rows.cuda.ts";
+import { launchSample } from "../../kernels/sample/sample.cuda.ts";
 import type { CudaTensor } from "../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
 import { enqueueAttention } from "./decoder-cuda-attention.ts";
@@ -85,6 +86,21 @@ export function enqueueLogits(
   enqueueProduct(pass, x, weights.output, count, out, "f32");
   if (config.logitSoftCap === undefined) return;
   launchSoftCap(stream, { type: "f32", x: out, out, count: count * config.vocabSize, cap: config.logitSoftCap });
+}
+
+/** Chooses a token for each of `count` rows of logits: i32 [count] in `memory.chosen`, f32 [count] behind them. */
+export function enqueueChoice({ stream, model, memory, batch }: CudaPass, count: number): void {
+  const { vocabSize } = model.config;
+  launchSample(stream, {
+    type: "f32",
+    logits: memory.logits,
+    numRows: count,
+    vocab: vocabSize,
+    rowStride: vocabSize,
+    params: numbersAt(batch, "choices"),
+    tokens: memory.chosen,
+    logProbs: memory.chosen + BigInt(4 * count),
+  });
 }
 
 interface LayerRows {

@@ -1,0 +1,70 @@
+/** Decodes recorded texts of a model on a GPU, and compares tokens and logits with those of the recording. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { ElemType } from "../../server/kernels/cuda/launch-args.ts";
+import { createCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
+import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
+import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+
+interface GoldenText {
+  readonly input_ids: readonly number[];
+  readonly output_ids: readonly number[];
+  readonly top5: readonly (readonly (readonly [id: number, logit: number])[])[];
+}
+
+export interface GoldenResult {
+  readonly type: ElemType;
+  readonly usesGraphs: boolean;
+  readonly numSteps: number;
+  readonly numWrong: number;
+  readonly largestLogitDifference: number;
+  readonly numGraphs: number;
+}
+
+const BLOCKS = 20;
+
+/** All texts side by side: prompts in one ragged step, then one token each a step. */
+export async function followGolden(folder: string, type: ElemType, usesGraphs: boolean): Promise<GoldenResult> {
+  const golden = JSON.parse(readFileSync(join(folder, "golden_text.json"), "utf8")) as readonly GoldenText[];
+  const runner = await createCudaRunner({
+    modelDir: join(folder, "language_model"),
+    type,
+    usesGraphs,
+    blockSize: 16,
+    numBlocks: 256,
+    maxTokens: 512,
+    maxSequences: 16,
+  });
+  try {
+    return { type, usesGraphs, ...(await follow(runner, golden)), numGraphs: runner.numGraphs };
+  } finally {
+    await runner.close();
+  }
+}
+
+async function follow(
+  runner: DecoderCudaRunner,
+  golden: readonly GoldenText[],
+): Promise<Pick<GoldenResult, "numSteps" | "numWrong" | "largestLogitDifference">> {
+  const sequences = golden.map((_, i) => new TestSequence(contiguousBlocks(BLOCKS * i, BLOCKS)));
+  const longest = Math.max(...golden.map(({ output_ids }) => output_ids.length));
+  let [numSteps, numWrong, off] = [0, 0, 0];
+  for (let step = 0; step < longest; step++) {
+    const active = golden.flatMap((text, i) => (step < text.output_ids.length ? [{ text, i }] : []));
+    const rows = await append(
+      runner,
+      active.map(({ text, i }) => ({
+        sequence: sequences[i] ?? new TestSequence([]),
+        tokens: step === 0 ? text.input_ids : [text.output_ids[step - 1] ?? 0],
+      })),
+    );
+    for (const [row, { text }] of active.entries()) {
+      const logits = rows[row] ?? new Float32Array();
+      for (const [id, logit] of text.top5[step] ?? [])
+        off = Math.max(off, Math.abs((logits[id] ?? Number.NaN) - logit));
+      numSteps += 1;
+      if (argmax(logits) !== text.output_ids[step]) numWrong += 1;
+    }
+  }
+  return { numSteps, numWrong, largestLogitDifference: off };
+}

@@ -1,0 +1,104 @@
+/**
+ * Checks and measurements on a machine with a GPU: `node main.mjs <command> [flags]`. Commands: libraries, checks, golden,
+ * steps. `bundle.ts` packs this program with all it needs for a machine without Node.
+ */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { parseArgs } from "node:util";
+import { cudaChecks } from "virtual:cuda-checks";
+import { describeCudaLibraries } from "../../server/src/native/cuda-libraries.ts";
+import { followGolden } from "./golden.ts";
+import { runChecks } from "./run-checks.ts";
+import { loadSynthetic, measureDecode, measurePrefill, type StepResult } from "./steps.ts";
+
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    filter: { type: "string", default: "" },
+    benches: { type: "boolean", default: false },
+    folder: { type: "string", default: "examples/nereid-tiny" },
+    out: { type: "string", default: "" },
+    decode: { type: "string", default: "1x128,64x192" },
+    prefill: { type: "string", default: "1x2048" },
+  },
+});
+
+function save(name: string, value: unknown): void {
+  if (flags.out !== "") writeFileSync(join(flags.out, name), JSON.stringify(value, null, 1));
+}
+
+async function checks(): Promise<void> {
+  const result = await runChecks(cudaChecks, new RegExp(flags.filter), flags.benches);
+  const failed = result.checks.filter(({ error, maxError }) => !(error <= maxError));
+  for (const { name, error, maxError, message } of failed) {
+    console.log(`FAILED ${name}: ${error.toExponential(2)} > ${maxError.toExponential(1)} ${message ?? ""}`);
+  }
+  console.log(`${result.checks.length - failed.length} of ${result.checks.length} checks passed`);
+  for (const { name, us, gbPerSecond, tflops } of result.benches) {
+    console.log(
+      `${us.toFixed(1).padStart(9)} us ${gbPerSecond.toFixed(0).padStart(6)} GB/s ${tflops.toFixed(0).padStart(5)} TFLOP/s  ${name}`,
+    );
+  }
+  save("checks.json", result);
+}
+
+async function golden(): Promise<void> {
+  const results = [];
+  for (const type of ["f32", "bf16"] as const) {
+    for (const usesGraphs of [false, true]) {
+      const result = await followGolden(flags.folder, type, usesGraphs);
+      console.log(JSON.stringify(result));
+      results.push(result);
+    }
+  }
+  save("golden.json", results);
+}
+
+async function steps(): Promise<void> {
+  const runner = await loadSynthetic();
+  const results: StepResult[] = [];
+  const tell = (result: StepResult): void => {
+    const { kind, batch, context, stepMs, hostMs, tokensPerSecond } = result;
+    console.log(
+      `${kind} ${batch} x ${context}: ${stepMs.toFixed(3)} ms, host ${hostMs.toFixed(3)} ms, ${tokensPerSecond.toFixed(0)} tok/s`,
+    );
+    results.push(result);
+  };
+  for (const [batch, context] of pairs(flags.decode)) tell(await measureDecode(runner, batch, context));
+  for (const [batch, length] of pairs(flags.prefill)) tell(await measurePrefill(runner, batch, length));
+  for (const [shape, { bestUs, firstUs, count }] of runner.products.measuredUs) {
+    console.log(`product ${shape}: ${bestUs.toFixed(1)} us, first guess ${firstUs.toFixed(1)} us of ${count}`);
+  }
+  save("steps.json", { results, products: Object.fromEntries(runner.products.measuredUs) });
+  await runner.close();
+}
+
+function pairs(text: string): readonly (readonly [number, number])[] {
+  return text
+    .split(",")
+    .filter((part) => part !== "")
+    .map((part) => {
+      const [a = "0", b = "0"] = part.split("x");
+      return [Number(a), Number(b)] as const;
+    });
+}
+
+const COMMANDS: Readonly<Record<string, () => Promise<void>>> = {
+  libraries: async () => console.log(describeCudaLibraries().join("\n")),
+  checks,
+  golden,
+  steps,
+};
+
+for (const name of positionals) {
+  const startMs = performance.now();
+  console.log(`== ${name}`);
+  try {
+    await COMMANDS[name]?.();
+  } catch (error) {
+    console.log(`FAILED ${name}:`, error);
+    process.exitCode = 1;
+  }
+  console.log(`== ${name} took ${((performance.now() - startMs) / 1000).toFixed(1)} s`);
+}

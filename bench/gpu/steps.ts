@@ -1,0 +1,103 @@
+/** The time of single steps of a model on a GPU: decode at several batch sizes and contexts, prefill of whole prompts. */
+
+import { CudaDevice } from "../../server/src/device/cuda/cuda-device.ts";
+import { loadCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
+import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
+import { contiguousBlocks, stepOf, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+import { LLAMA_8B, parseSynthetic, SyntheticTensors } from "./synthetic-model.ts";
+
+export interface StepResult {
+  readonly kind: string;
+  readonly batch: number;
+  readonly context: number;
+  /** Median of a whole step as the engine sees it. */
+  readonly stepMs: number;
+  readonly hostMs: number;
+  readonly tokensPerSecond: number;
+}
+
+export async function loadSynthetic(
+  config: Readonly<Record<string, unknown>> = LLAMA_8B,
+  options: { readonly maxTokens?: number; readonly maxSequences?: number; readonly blockSize?: number } = {},
+): Promise<DecoderCudaRunner> {
+  const parsed = parseSynthetic(config);
+  const startMs = performance.now();
+  const runner = await loadCudaRunner(new CudaDevice(0), parsed, new SyntheticTensors(parsed), {
+    blockSize: options.blockSize ?? 32,
+    numBlocks: 0,
+    maxPositions: 8192,
+    maxTokens: options.maxTokens ?? 8192,
+    maxSequences: options.maxSequences ?? 256,
+    tell: (line) => console.log(line),
+  });
+  console.log(`loaded in ${((performance.now() - startMs) / 1000).toFixed(1)} s`);
+  return runner;
+}
+
+export async function measureDecode(
+  runner: DecoderCudaRunner,
+  batch: number,
+  context: number,
+  numSteps = 24,
+): Promise<StepResult> {
+  const blocks = Math.ceil((context + numSteps + 8) / runner.blockSize);
+  const sequences = Array.from({ length: batch }, (_, i) => new TestSequence(contiguousBlocks(i * blocks, blocks)));
+  for (const sequence of sequences) sequence.numCached = context;
+  const times: number[] = [];
+  const { timings } = runner;
+  let hostMs = 0;
+  for (let step = 0; step < numSteps + 3; step++) {
+    const input = stepOf(
+      runner,
+      sequences.map((sequence, i) => ({ sequence, tokens: [(i * 7 + step) % runner.vocabSize] })),
+    );
+    const beforeHostMs = timings.hostMs;
+    const startMs = performance.now();
+    await runner.run(input);
+    if (step >= 3) {
+      times.push(performance.now() - startMs);
+      hostMs += timings.hostMs - beforeHostMs;
+    }
+    for (const sequence of sequences) sequence.numCached += 1;
+  }
+  const stepMs = median(times);
+  return {
+    kind: "decode",
+    batch,
+    context,
+    stepMs,
+    hostMs: hostMs / numSteps,
+    tokensPerSecond: (batch * 1000) / stepMs,
+  };
+}
+
+export async function measurePrefill(
+  runner: DecoderCudaRunner,
+  batch: number,
+  length: number,
+  numSteps = 5,
+): Promise<StepResult> {
+  const blocks = Math.ceil(length / runner.blockSize);
+  const times: number[] = [];
+  let hostMs = 0;
+  for (let step = 0; step < numSteps + 2; step++) {
+    const parts = Array.from({ length: batch }, (_, i) => ({
+      sequence: new TestSequence(contiguousBlocks(i * blocks, blocks)),
+      tokens: Array.from({ length }, (_unused, at) => (at * 31 + i * 17 + step) % runner.vocabSize),
+    }));
+    const input = stepOf(runner, parts);
+    const beforeHostMs = runner.timings.hostMs;
+    const startMs = performance.now();
+    await runner.run(input);
+    if (step < 2) continue;
+    times.push(performance.now() - startMs);
+    hostMs += runner.timings.hostMs - beforeHostMs;
+  }
+  const stepMs = median(times);
+  const tokensPerSecond = (batch * length * 1000) / stepMs;
+  return { kind: "prefill", batch, context: length, stepMs, hostMs: hostMs / numSteps, tokensPerSecond };
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}

@@ -1,0 +1,92 @@
+/** A model of given shapes with random weights that lie in no file: for measuring speed, which does not depend on them. */
+import type { StoredTensor, TensorSource } from "../../server/src/formats/tensor-source.ts";
+import { type ParsedDecoder, parseDecoderConfig } from "../../server/src/models/parse-decoder-config.ts";
+import { describeWeights, findPrefix } from "../../server/src/models/weight-plan.ts";
+
+export const LLAMA_8B: Readonly<Record<string, unknown>> = {
+  architectures: ["LlamaForCausalLM"],
+  model_type: "llama",
+  vocab_size: 128256,
+  hidden_size: 4096,
+  intermediate_size: 14336,
+  num_hidden_layers: 32,
+  num_attention_heads: 32,
+  num_key_value_heads: 8,
+  head_dim: 128,
+  hidden_act: "silu",
+  max_position_embeddings: 131072,
+  rms_norm_eps: 1e-5,
+  rope_theta: 500000,
+  rope_scaling: {
+    factor: 8,
+    high_freq_factor: 4,
+    low_freq_factor: 1,
+    original_max_position_embeddings: 8192,
+    rope_type: "llama3",
+  },
+  tie_word_embeddings: false,
+  bos_token_id: 128000,
+  eos_token_id: 128001,
+  torch_dtype: "bfloat16",
+};
+
+/** Read again and again, so that filling costs a copy. Its length has no small factor in common with rows. */
+const PATTERN_ELEMENTS = (8 << 20) + 331;
+
+export function parseSynthetic(config: Readonly<Record<string, unknown>>): ParsedDecoder {
+  return parseDecoderConfig({ config, generation: undefined, at: { config: "synthetic", generation: "synthetic" } });
+}
+
+export class SyntheticTensors implements TensorSource {
+  readonly tensors: ReadonlyMap<string, StoredTensor>;
+  readonly #pattern: Uint8Array;
+  readonly #ones: Uint8Array;
+
+  constructor({ config, weights }: ParsedDecoder) {
+    const tensors = new Map<string, StoredTensor>();
+    describeWeights(
+      config,
+      weights,
+      findPrefix(weights, () => false),
+      (plan) => {
+        for (const { name, shape } of plan.sources) {
+          const byteLength = 2 * shape.reduce((product, size) => product * size, 1);
+          tensors.set(name, { name, dtype: "BF16", shape, byteLength });
+        }
+      },
+    );
+    this.tensors = tensors;
+    this.#pattern = randomBf16(PATTERN_ELEMENTS, 1 / Math.sqrt(config.hiddenSize));
+    this.#ones = new Uint8Array(Uint16Array.from({ length: config.hiddenSize }, () => 0x3f80).buffer);
+  }
+
+  async read(name: string, into: Uint8Array, byteOffset = 0): Promise<void> {
+    const isVector = this.tensors.get(name)?.shape.length === 1;
+    const source = isVector ? this.#ones : this.#pattern;
+    let from = (byteOffset + 2 * 7919 * name.length) % source.byteLength;
+    for (let at = 0; at < into.byteLength; ) {
+      const part = source.subarray(from, from + into.byteLength - at);
+      into.set(part, at);
+      at += part.byteLength;
+      from = 0;
+    }
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+/** Uniform with this standard deviation. */
+function randomBf16(count: number, deviation: number): Uint8Array {
+  const words = new Uint16Array(count);
+  const value = new Float32Array(1);
+  const bits = new Uint32Array(value.buffer);
+  let state = 12345;
+  for (let i = 0; i < count; i++) {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    value[0] = (state / 2 ** 31 - 1) * deviation * Math.sqrt(3);
+    words[i] = (bits[0] ?? 0) >>> 16;
+  }
+  return new Uint8Array(words.buffer);
+}

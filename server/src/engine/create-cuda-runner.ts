@@ -1,0 +1,67 @@
+/** Opens a model and puts it on a GPU, ready to run steps. */
+import type { ElemType } from "../../kernels/cuda/launch-args.ts";
+import { CudaDevice } from "../device/cuda/cuda-device.ts";
+import { openModelFiles } from "../formats/model-files.ts";
+import type { TensorSource } from "../formats/tensor-source.ts";
+import { type ParsedDecoder, parseDecoderConfig } from "../models/parse-decoder-config.ts";
+import { setUpCudaDecoder } from "./cuda-setup.ts";
+import { DecoderCudaRunner } from "./decoder-cuda-runner.ts";
+
+export interface CudaRunnerOptions {
+  readonly modelDir: string;
+  /** Which GPU. */
+  readonly ordinal?: number | undefined;
+  readonly type?: ElemType | undefined;
+  readonly blockSize: number;
+  /** 0: as many as fit. */
+  readonly numBlocks: number;
+  /** Of the memory that is free once all else is placed. */
+  readonly memoryShare?: number | undefined;
+  readonly maxPositions?: number | undefined;
+  /** Of one step. */
+  readonly maxTokens: number;
+  readonly maxSequences: number;
+  readonly usesGraphs?: boolean | undefined;
+  readonly tell?: ((line: string) => void) | undefined;
+}
+
+const DEFAULT_MEMORY_SHARE = 0.92;
+/** More rows are made in turns, so that their logits need not all fit at once. */
+const MAX_LOGIT_ROWS = 256;
+
+/** @throws Error naming the file, field, tensor or library that is missing */
+export async function createCudaRunner(options: CudaRunnerOptions): Promise<DecoderCudaRunner> {
+  const model = await openModelFiles(options.modelDir);
+  try {
+    const device = new CudaDevice(options.ordinal ?? 0);
+    return await loadCudaRunner(device, parseDecoderConfig(model.files), model.tensors, options);
+  } finally {
+    await model.tensors.close();
+  }
+}
+
+/** Takes over the device. */
+export async function loadCudaRunner(
+  device: CudaDevice,
+  parsed: ParsedDecoder,
+  files: TensorSource,
+  options: Omit<CudaRunnerOptions, "modelDir">,
+): Promise<DecoderCudaRunner> {
+  const maxPositions = Math.min(parsed.config.maxPositions, options.maxPositions ?? parsed.config.maxPositions);
+  const maxTokens = Math.max(options.maxTokens, options.maxSequences);
+  const bounds = { maxTokens, maxSequences: options.maxSequences, maxPositions };
+  const maxLogitRows = Math.max(MAX_LOGIT_ROWS, options.maxSequences);
+  try {
+    const decoder = await setUpCudaDecoder(device, parsed, files, {
+      ...options,
+      ...bounds,
+      maxLogitRows,
+      type: options.type ?? "bf16",
+      memoryShare: options.memoryShare ?? DEFAULT_MEMORY_SHARE,
+    });
+    return new DecoderCudaRunner(device, decoder, { ...bounds, maxLogitRows, usesGraphs: options.usesGraphs ?? true });
+  } catch (error) {
+    device.close();
+    throw error;
+  }
+}

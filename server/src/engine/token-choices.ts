@@ -1,0 +1,39 @@
+/**
+ * Decides whether the tokens of a step can be chosen where the logits are, and by which numbers: only when nobody asks for
+ * logits and no rule changes them. Pure.
+ */
+import { needsRules } from "./logit-rules.ts";
+import type { Sequence } from "./sequence.ts";
+import type { StepPlan } from "./step-plan.ts";
+import type { TokenChoice } from "./step-runner.ts";
+
+/**
+ * One for each row of logits of the plan, in order; undefined when one of them must be seen. `promptRows`: how many rows
+ * are wanted of each sequence's prompt.
+ */
+export function tokenChoices(
+  { sequences, queryLengths }: Pick<StepPlan, "sequences" | "queryLengths">,
+  promptRows: readonly number[],
+): TokenChoice[] | undefined {
+  const choices: TokenChoice[] = [];
+  for (let i = 0; i < sequences.length; i++) {
+    const sequence = sequences[i];
+    if (sequence === undefined) break;
+    const contextLength = sequence.numComputed + (queryLengths[i] ?? 0);
+    if ((promptRows[i] ?? 0) > 0) return undefined;
+    if (contextLength < sequence.numTokens) continue; // a chunk in the middle of a prompt
+    if (contextLength > sequence.numTokens || needsLogits(sequence)) return undefined;
+    choices.push(choiceOf(sequence));
+  }
+  return choices;
+}
+
+function needsLogits(sequence: Sequence): boolean {
+  const { request, group } = sequence;
+  return group !== undefined || request.generationLogits || request.topLogProbs > 0 || needsRules(sequence);
+}
+
+function choiceOf({ request, topP, seedLow, seedHigh, numOutput }: Sequence): TokenChoice {
+  const { temperature, topK, minP } = request;
+  return { temperature, topK, topP, minP, seedLow, seedHigh, index: numOutput };
+}

@@ -1,0 +1,180 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { CudaTensor } from "../device/cuda/cuda-tensor.ts";
+import { type Product, productRows } from "../device/cuda/dense-products.ts";
+import { FakeKernelStream } from "../device/cuda/fake-kernel-stream.ts";
+import { layOutStep } from "./cuda-step-layout.ts";
+import { enqueueEmbedding, enqueueLayers, enqueueLogits } from "./decoder-cuda.ts";
+import { attentionScratch } from "./decoder-cuda-attention.ts";
+import { placeActivations, planActivations } from "./decoder-cuda-memory.ts";
+import type { CudaBatch, CudaDecoderModel, CudaPass } from "./decoder-cuda-pass.ts";
+import { parseDecoderConfig } from "./parse-decoder-config.ts";
+import { describeWeights } from "./weight-plan.ts";
+
+const SIZES = {
+  vocab_size: 512,
+  hidden_size: 128,
+  intermediate_size: 256,
+  num_hidden_layers: 2,
+  num_attention_heads: 4,
+  num_key_value_heads: 2,
+  head_dim: 32,
+  max_position_embeddings: 256,
+};
+const LLAMA = { architectures: ["LlamaForCausalLM"], hidden_act: "silu", rms_norm_eps: 1e-5, ...SIZES };
+const GEMMA = {
+  architectures: ["Gemma2ForCausalLM"],
+  hidden_act: "gelu_pytorch_tanh",
+  hidden_activation: "gelu_pytorch_tanh",
+  rms_norm_eps: 1e-6,
+  query_pre_attn_scalar: 32,
+  final_logit_softcapping: 30,
+  attn_logit_softcapping: 50,
+  sliding_window: 64,
+  ...SIZES,
+};
+const PHI = {
+  architectures: ["PhiForCausalLM"],
+  hidden_act: "gelu_new",
+  layer_norm_eps: 1e-5,
+  partial_rotary_factor: 0.5,
+  ...SIZES,
+  num_key_value_heads: 4,
+};
+
+interface Recording {
+  readonly kernels: readonly string[];
+  readonly products: readonly Product[];
+}
+
+/** What a pass enqueues, in order; products are among the kernels as "product". */
+function record(config: Readonly<Record<string, unknown>>, numTokens: number, kind: Partial<CudaBatch>): Recording {
+  const parsed = parseDecoderConfig({ config, generation: undefined, at: { config: "test", generation: "test" } });
+  let address = 2n ** 20n;
+  const weights = describeWeights(parsed.config, parsed.weights, "", (plan): CudaTensor => {
+    address += 2n ** 20n;
+    return { address, type: "bf16", shape: plan.shape };
+  });
+  const bounds = { maxTokens: 64, maxSequences: 16, maxLogitRows: 16 };
+  const scratch = attentionScratch(parsed.config, 16, { arch: "sm_90a", numSms: 132 });
+  const model: CudaDecoderModel = {
+    config: parsed.config,
+    type: "bf16",
+    weights,
+    ropes: parsed.config.ropes.map(({ numDims }) => ({ invFreq: 64n, numDims, magnitude: 1 })),
+    caches: parsed.config.layers.map(() => ({ keys: 4096n, values: 8192n })),
+    blockSize: 16,
+    numBlocks: 32,
+    attentionCountersBytes: scratch.countersBytes,
+  };
+  const sizes = { numTokens, numSequences: 2, maxBlocks: 8, numLogitRows: 1, numChoices: 0 };
+  const batch: CudaBatch = {
+    ...sizes,
+    numDecoding: 0,
+    maxQueryLength: numTokens,
+    keepsAllRows: false,
+    numbers: 1024n,
+    layout: layOutStep(sizes),
+    ...kind,
+  };
+  const stream = new FakeKernelStream();
+  const kernels: string[] = [];
+  const products: Product[] = [];
+  const launch = stream.launch.bind(stream);
+  stream.launch = (kernel, ...rest): void => {
+    kernels.push(kernel.spec.name);
+    launch(kernel, ...rest);
+  };
+  const memory = placeActivations(planActivations(parsed.config, "bf16", bounds, scratch.numBytes), 2n ** 30n);
+  const run = (product: Product): void => {
+    kernels.push("product");
+    products.push(product);
+  };
+  const pass: CudaPass = { stream, products: { run }, model, memory, batch };
+  enqueueEmbedding(pass);
+  const rows = enqueueLayers(pass);
+  if (rows !== undefined) enqueueLogits(pass, rows, { first: 0, count: batch.numLogitRows }, memory.logits);
+  return { kernels, products };
+}
+
+const LLAMA_LAYER = [
+  "product",
+  "rope_store",
+  "paged_decode",
+  "product",
+  "add_norm",
+  "product",
+  "gated_mul",
+  "product",
+  "add_norm",
+];
+
+test("enqueueLayers() of a decode step is nine launches a layer", () => {
+  const { kernels, products } = record(LLAMA, 2, { numDecoding: 2, numLogitRows: 2, keepsAllRows: true });
+  assert.deepEqual(kernels, ["gather_rows", "add_norm", ...LLAMA_LAYER, ...LLAMA_LAYER, "product"]);
+  assert.deepEqual(
+    products.slice(0, 4).map(({ rows, outputs, inputs }) => [rows, outputs, inputs]),
+    [
+      [2, 256, 128],
+      [2, 128, 128],
+      [2, 512, 128],
+      [2, 128, 256],
+    ],
+  );
+  assert.equal(products.at(-1)?.outputType, "f32");
+});
+
+test("enqueueLayers() of a prompt takes the rows for logits out of the last layer", () => {
+  const { kernels, products } = record(LLAMA, 40, {});
+  assert.deepEqual(
+    kernels.slice(-9),
+    ["ragged_prefill", "gather_rows", "gather_rows", ...LLAMA_LAYER.slice(3), "product"].slice(-9),
+  );
+  assert.deepEqual(
+    products.map(({ rows }) => rows),
+    [40, 40, 40, 40, 40, 1, 1, 1, 1],
+  );
+});
+
+test("enqueueLayers() stops at the cache when no logits are wanted", () => {
+  const { kernels } = record(LLAMA, 40, { numLogitRows: 0, numChoices: 0 });
+  assert.equal(kernels.at(-1), "ragged_prefill");
+});
+
+test("enqueueLayers() gives sequences in front that add one token to the kernel for them", () => {
+  const { kernels } = record(LLAMA, 33, { numDecoding: 1 });
+  assert.equal(kernels.filter((name) => name === "paged_decode").length, 2);
+  assert.equal(kernels.filter((name) => name === "ragged_prefill").length, 2);
+});
+
+test("enqueueLogits() caps the logits of models that have a cap", () => {
+  assert.equal(record(GEMMA, 8, {}).kernels.at(-1), "soft_cap");
+});
+
+test("enqueueLayers() of parallel blocks adds both branches at once", () => {
+  const { kernels } = record(PHI, 8, {});
+  const layer = [
+    "product",
+    "rope_store",
+    "ragged_prefill",
+    "product",
+    "product",
+    "activation",
+    "product",
+    "add",
+    "add_norm",
+  ];
+  assert.deepEqual(kernels.slice(2, 11), layer);
+});
+
+for (const [rows, expected] of [
+  [1, 1],
+  [3, 4],
+  [9, 16],
+  [57, 64],
+  [65, 96],
+  [257, 320],
+  [1025, 1152],
+] as const) {
+  test(`productRows() computes ${rows} rows as ${expected}`, () => assert.equal(productRows(rows), expected));
+}
