@@ -275,12 +275,10 @@ export class LlmEngine implements Generator {
       if (sequence === undefined) break;
       this.#planner.computed(sequence, plan.queryLengths[i] ?? 0);
       if (sequence.numComputed < sequence.numTokens) continue; // a chunk in the middle of a prompt
-      const token = tokens[row] ?? -1;
-      const logProb = logProbs[row] ?? 0;
-      row += 1;
+      const at = row++;
       if (sequence.cancelled) continue;
       try {
-        const reason = this.#tokenStep.takeChosen(sequence, token, logProb, now);
+        const reason = this.#tokenStep.takeChosen(sequence, tokens[at] ?? -1, logProbs[at] ?? 0, now);
         if (reason !== undefined) this.#finish(sequence, reason);
       } catch (error) {
         this.#failOne(sequence, error);
