@@ -18,6 +18,7 @@ export interface LinearArgs {
 export function recordLinear(graph: CpuGraph, { x, weight, bias }: LinearArgs): CpuTensor {
   expectTensor("linear x", x, ["f32"], [-1, -1]);
   expectTensor("linear weight", weight, WEIGHT_TYPES, [-1, x.shape[1] ?? 0]);
+  graph.onProduct?.(weight, x);
   const { base } = graph.ggml;
   const shape = [x.shape[0] ?? 0, weight.shape[0] ?? 0];
   const product = graph.isDeterministic

@@ -24,7 +24,7 @@ import { requireFreeBytes } from "./disk-space.ts";
 import { type LinearStorage, type RankMatrix, rowPieces } from "./linear-storage.ts";
 import { existingOutput } from "./output-folder.ts";
 import type { Reporter } from "./progress.ts";
-import { cutColumns, RowReader } from "./row-reader.ts";
+import { cutColumns, type FactorsByName, RowReader } from "./row-reader.ts";
 import { planBytes, SafetensorsWriter, type TensorPlan } from "./safetensors-writer.ts";
 import { copyTokenizer } from "./tokenizer-copy.ts";
 
@@ -35,6 +35,8 @@ export interface CheckpointJob {
   readonly dtype: FloatType;
   /** Undefined: matrices as floats. */
   readonly storage: LinearStorage | undefined;
+  /** What weights are multiplied by on their way. */
+  readonly factors?: FactorsByName | undefined;
   /** Of config.json. */
   readonly config: Readonly<Record<string, unknown>>;
   readonly outputDir: string;
@@ -111,9 +113,10 @@ function planTensor(job: CheckpointJob, tensor: LayoutTensor, tpRank: number): r
   return [{ name: tensor.name, dtype, shape: rankShape(tensor, tpRank, job.mapping.tpSize) }];
 }
 
-/** What routes between experts, and what one is added to, would lose too much in fewer bits. */
-function typeOf({ dtype }: CheckpointJob, { kind, addsOne }: LayoutTensor): FloatType {
-  return kind === "router" || addsOne ? "f32" : dtype;
+/** What routes between experts, what one is added to, and norms that were changed would lose too much in fewer bits. */
+function typeOf({ dtype, factors }: CheckpointJob, { kind, addsOne, parts }: LayoutTensor): FloatType {
+  const isChanged = kind === "vector" && parts.some(({ name }) => factors?.has(name) === true);
+  return kind === "router" || addsOne || isChanged ? "f32" : dtype;
 }
 
 async function writeRank(
@@ -122,7 +125,7 @@ async function writeRank(
   path: string,
   onBytes: (numBytes: number, item: string) => void,
 ): Promise<void> {
-  const reader = new RowReader(job.tensors, createElementConverter());
+  const reader = new RowReader(job.tensors, createElementConverter(), job.factors);
   await using file = await SafetensorsWriter.create(path, plans, { format: "pt" });
   for (const tensor of tensors) {
     const write = async (name: string, bytes: Uint8Array): Promise<void> => {

@@ -5,11 +5,20 @@
 
 import type { FloatType } from "../device/cpu/convert-elements.ts";
 import type { ElementConverter } from "../device/cpu/element-converter.ts";
-import { rowBytes, type TensorSource } from "../formats/tensor-source.ts";
+import { rowBytes, type StoredTensor, type TensorSource } from "../formats/tensor-source.ts";
 import type { LayoutTensor } from "../formats/trtllm-layout.ts";
 import { weightTypeOf } from "../models/weight-types.ts";
 
 const FLOAT_BYTES: Readonly<Record<FloatType, number>> = { f32: 4, f16: 2, bf16: 2 };
+
+/** What the elements of a tensor of Hugging Face are multiplied by, for each row of outputs and each column of inputs. */
+export interface WeightFactors {
+  rows?: Float32Array;
+  columns?: Float32Array;
+}
+
+/** By the names of the tensors. */
+export type FactorsByName = ReadonlyMap<string, Readonly<WeightFactors>>;
 
 /** What a row is part of. */
 export type RowMatrix = Pick<LayoutTensor, "columns" | "isTransposed" | "addsOne">;
@@ -17,28 +26,37 @@ export type RowMatrix = Pick<LayoutTensor, "columns" | "isTransposed" | "addsOne
 export class RowReader {
   readonly #source: TensorSource;
   readonly #convert: ElementConverter;
+  readonly #factors: FactorsByName;
   #turned: { readonly name: string; readonly bytes: Uint8Array } | undefined;
 
-  constructor(source: TensorSource, convert: ElementConverter) {
+  constructor(source: TensorSource, convert: ElementConverter, factors: FactorsByName = new Map()) {
     this.#source = source;
     this.#convert = convert;
+    this.#factors = factors;
   }
 
   /** [numRows, columns] in `type`. */
   async read(name: string, matrix: RowMatrix, row: number, numRows: number, type: FloatType): Promise<Uint8Array> {
-    const { columns = 1 } = matrix;
+    const { columns = 1, addsOne } = matrix;
     const stored = this.#source.tensors.get(name);
     const from = stored && weightTypeOf(stored.dtype);
     if (stored === undefined) throw new Error(`the weights lack tensor "${name}"`);
     if (from === undefined) throw new Error(`tensor "${name}": expected F32, F16 or BF16, got ${stored.dtype}`);
-    if (matrix.isTransposed && matrix.columns !== undefined) {
-      return this.#convert(from, type, await this.#readColumns(name, columns, row, numRows));
-    }
-    const bytes = new Uint8Array(numRows * rowBytes(stored.dtype, columns));
-    await this.#source.read(name, bytes, row * rowBytes(stored.dtype, columns));
-    if (!matrix.addsOne) return this.#convert(from, type, bytes);
+    const bytes = await this.#readRows(stored, matrix, row, numRows);
+    const factors = this.#factors.get(name);
+    if (factors === undefined && !addsOne) return this.#convert(from, type, bytes);
     const values = new Float32Array(this.#convert(from, "f32", bytes).slice().buffer);
-    return this.#convert("f32", type, new Uint8Array(values.map((value) => value + 1).buffer));
+    if (addsOne) addOne(values);
+    if (factors !== undefined) multiply(values, factors, row, columns);
+    return this.#convert("f32", type, new Uint8Array(values.buffer));
+  }
+
+  async #readRows(stored: StoredTensor, matrix: RowMatrix, row: number, numRows: number): Promise<Uint8Array> {
+    const { columns = 1, isTransposed } = matrix;
+    if (isTransposed && matrix.columns !== undefined) return this.#readColumns(stored.name, columns, row, numRows);
+    const bytes = new Uint8Array(numRows * rowBytes(stored.dtype, columns));
+    await this.#source.read(stored.name, bytes, row * rowBytes(stored.dtype, columns));
+    return bytes;
   }
 
   /** Rows of a file of [inputs, outputs]: its columns. */
@@ -61,6 +79,18 @@ export class RowReader {
       for (let i = 0; i < count; i++) to[i * numInputs + input] = from[input * numOutputs + first + i] ?? 0;
     }
     return new Uint8Array(to.buffer);
+  }
+}
+
+function addOne(values: Float32Array): void {
+  for (let i = 0; i < values.length; i++) values[i] = (values[i] ?? 0) + 1;
+}
+
+function multiply(values: Float32Array, { rows, columns }: WeightFactors, firstRow: number, numColumns: number): void {
+  for (let i = 0; i < values.length; i++) {
+    const column = i % numColumns;
+    const byRow = rows?.[firstRow + (i - column) / numColumns] ?? 1;
+    values[i] = (values[i] ?? 0) * byRow * (columns?.[column] ?? 1);
   }
 }
 

@@ -1,0 +1,82 @@
+/**
+ * Four bits with a scale for each group of inputs: TensorRT-LLM's W4A16_AWQ. Bytes hold an even output below and the next
+ * one above, [outputs / 2, inputs].
+ */
+import { numberToHalf } from "../core/half.ts";
+import { groupScale, levelOf } from "./group-rounding.ts";
+import { type LinearStorage, type RankMatrix, rowPieces, type WriteTensor } from "./linear-storage.ts";
+import type { TensorPlan } from "./safetensors-writer.ts";
+import { ToolError } from "./tool-error.ts";
+
+export interface AwqStorageOptions {
+  readonly groupSize: number;
+  /** How much an error of each input matters, by module; undefined: scales clip nothing. */
+  importanceOf(module: string): Float32Array | undefined;
+}
+
+export class AwqStorage implements LinearStorage {
+  readonly #options: AwqStorageOptions;
+
+  constructor(options: AwqStorageOptions) {
+    this.#options = options;
+  }
+
+  plan({ module, numExperts, numRows, columns }: Omit<RankMatrix, "read">): readonly TensorPlan[] {
+    const { groupSize } = this.#options;
+    const rows = numRows / (numExperts ?? 1);
+    if (columns.count % groupSize !== 0) {
+      throw new ToolError(
+        `${module} has ${columns.count} inputs on a rank, which groups of ${groupSize} do not divide`,
+        {
+          fix: "Give a smaller --awq_block_size, such as 64 or 32",
+        },
+      );
+    }
+    if (rows % 2 !== 0) throw new ToolError(`${module} has ${rows} outputs on a rank, an odd number`);
+    const lead = numExperts === undefined ? [] : [numExperts];
+    return [
+      { name: `${module}.weight`, dtype: "I8", shape: [...lead, rows / 2, columns.count] },
+      { name: `${module}.weights_scaling_factor`, dtype: "F16", shape: [...lead, rows, columns.count / groupSize] },
+    ];
+  }
+
+  async write(matrix: RankMatrix, write: WriteTensor): Promise<void> {
+    const { module, numRows, numColumns, columns } = matrix;
+    const groupsPerRow = columns.count / this.#options.groupSize;
+    const scales = new Uint16Array(numRows * groupsPerRow);
+    const importance = this.#options.importanceOf(module)?.subarray(columns.first, columns.first + columns.count);
+    for (const [first, count] of evenPieces(numRows, numColumns)) {
+      const values = await matrix.read(first, count);
+      const packed = new Uint8Array((count / 2) * columns.count);
+      for (let i = 0; i < count; i++) {
+        const start = i * numColumns + columns.first;
+        const row = values.subarray(start, start + columns.count);
+        const own = scales.subarray((first + i) * groupsPerRow, (first + i + 1) * groupsPerRow);
+        this.#packRow(packed.subarray((i >> 1) * columns.count), row, i % 2 === 0 ? 0 : 4, own, importance);
+      }
+      await write(`${module}.weight`, packed);
+    }
+    await write(`${module}.weights_scaling_factor`, new Uint8Array(scales.buffer));
+  }
+
+  #packRow(
+    into: Uint8Array,
+    row: Float32Array,
+    shift: number,
+    scales: Uint16Array,
+    importance: Float32Array | undefined,
+  ): void {
+    const { groupSize } = this.#options;
+    for (let group = 0; group < scales.length; group++) {
+      const [from, to] = [group * groupSize, (group + 1) * groupSize];
+      const scale = groupScale(row.subarray(from, to), importance?.subarray(from, to));
+      scales[group] = numberToHalf(scale);
+      for (let i = from; i < to; i++) into[i] = (into[i] ?? 0) | ((levelOf(row[i] ?? 0, scale) & 15) << shift);
+    }
+  }
+}
+
+/** Pieces of an even number of rows: two share a byte. */
+function* evenPieces(numRows: number, numColumns: number): Generator<readonly [first: number, count: number]> {
+  for (const [first, count] of rowPieces(numRows / 2, 2 * numColumns)) yield [2 * first, 2 * count];
+}

@@ -1,0 +1,131 @@
+import assert from "node:assert/strict";
+import { cp, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { maxDifference } from "../../kernels/testing/run-op.ts";
+import { createDecoderRunner } from "../engine/decoder-cpu-runner.ts";
+import { append, contiguousBlocks, TestSequence } from "../engine/testing-sequences.ts";
+import { awqScales, searchFactors } from "./awq-search.ts";
+import { calibrate, siteKey } from "./calibration.ts";
+import { checkpointConfig, NOT_QUANTIZED } from "./checkpoint-config.ts";
+import { writeCheckpoint } from "./checkpoint-writer.ts";
+import { openDecoder } from "./convert-checkpoint.ts";
+import { Reporter } from "./progress.ts";
+import { type QuantizeOptions, quantize } from "./quantize.ts";
+
+const MODELS = fileURLToPath(new URL("../../../tests/parity/models/", import.meta.url));
+const TINY = fileURLToPath(new URL("../../../examples/nereid-tiny/language_model", import.meta.url));
+const WHOLE = { tpSize: 1, ppSize: 1, embeddingSplit: "none" } as const;
+const SHAPE = { numBlocks: 32, blockSize: 4, numThreads: 1 };
+const reporter = new Reporter({ mode: "quiet", command: "quantize" });
+const { signal } = new AbortController();
+const TOKENS = Int32Array.from({ length: 80 }, (_, i) => (i * 37) % 250);
+
+let folder = "";
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "quantize-"));
+});
+after(() => rm(folder, { recursive: true }));
+
+async function logitsOf(modelDir: string): Promise<Float32Array> {
+  const runner = await createDecoderRunner({ ...SHAPE, modelDir });
+  try {
+    const sequence = new TestSequence(contiguousBlocks(0, SHAPE.numBlocks));
+    const [logits = new Float32Array()] = await append(runner, [{ sequence, tokens: [...TOKENS] }]);
+    return logits;
+  } finally {
+    await runner.close();
+  }
+}
+
+describe("searchFactors() moves factors without changing what the model computes", () => {
+  for (const name of [
+    "gpt2",
+    "llama-linear-bias",
+    "mixtral",
+    "gemma-2",
+    "gemma-3",
+    "qwen2-moe",
+    "qwen3",
+    "phi-2",
+    "phi-4-mini",
+    "starcoder2",
+  ]) {
+    test(name, async () => {
+      const opened = await openDecoder(`${MODELS}${name}`);
+      const stats = await calibrate(opened, [TOKENS], () => undefined);
+      // Factors as large as they get: the exponent is that of plain means.
+      const { factors } = await searchFactors(
+        opened,
+        stats,
+        (matrices, seen, sharedBy) => {
+          const real = awqScales(16)(matrices, seen, sharedBy);
+          return { ...real, factors: real.factors.map((_, i) => 1 + ((sharedBy?.[i] ?? i) % 5) / 2) };
+        },
+        () => undefined,
+      );
+      assert.ok(factors.size >= 2);
+      const { files, parsed, tensors } = opened;
+      const outputDir = join(folder, name);
+      const described = { source: files.config, config: parsed.config, dtype: "f32", mapping: WHOLE } as const;
+      const config = checkpointConfig({ ...described, quantization: NOT_QUANTIZED });
+      const job = { parsed, tensors, mapping: WHOLE, dtype: "f32", storage: undefined, factors, config } as const;
+      await writeCheckpoint({ ...job, outputDir, tokenizerDir: outputDir, reporter, signal });
+      await tensors.close();
+      const off = maxDifference(await logitsOf(outputDir), [...(await logitsOf(`${MODELS}${name}`))]);
+      assert.ok(off < 2e-5, `logits are off by ${off}`);
+    });
+  }
+});
+
+test("calibrate() sums up what enters each linear layer", async () => {
+  const opened = await openDecoder(`${MODELS}llama-2`);
+  const stats = await calibrate(opened, [TOKENS, TOKENS.subarray(0, 20)], () => undefined);
+  await opened.tensors.close();
+  assert.equal(stats.size, 2 * 4);
+  const seen = stats.get(siteKey(1, "mlpOut"));
+  assert.equal(seen?.numTokens, 100);
+  assert.equal(seen?.meanAbs.length, 96);
+  for (let i = 0; i < 96; i++) {
+    const [mean = 0, square = 0, largest = 0] = [seen?.meanAbs[i], seen?.meanSquare[i], seen?.maxAbs[i]];
+    assert.ok(mean > 0 && mean <= largest && mean * mean <= square && square <= largest * largest);
+  }
+});
+
+function options(format: QuantizeOptions["format"], name: string): QuantizeOptions {
+  return {
+    modelDir: TINY,
+    outputDir: join(folder, name),
+    format,
+    dtype: "auto",
+    mapping: WHOLE,
+    groupSize: 64,
+    isSearched: true,
+    calibration: { source: "built-in", maxTexts: 4, maxTokens: 256 },
+    evaluation: { source: "built-in", maxTexts: 6 },
+    kvCacheAlgorithm: undefined,
+    reporter,
+    signal,
+  };
+}
+
+test("quantize() as int4_awq at groups of 64 costs less perplexity than plain rounding", async () => {
+  const searched = await quantize(options("int4_awq", "searched"));
+  const plain = await quantize({ ...options("int4_awq", "plain"), isSearched: false });
+  const [original = 0, best = 0, worst = 0] = [searched.before, searched.after, plain.after].map(
+    (one) => one?.perplexity,
+  );
+  assert.ok(original > 1 && best > original && worst > best, `${original}, ${best}, ${worst}`);
+  assert.ok(best - original < 0.6 * (worst - original), `${best - original} of ${worst - original}`);
+  assert.ok((searched.search?.error ?? 1) < (searched.search?.plainError ?? 0));
+});
+
+test("quantize() says which groups do not fit, and that a tokenizer is missing", async () => {
+  const copy = join(folder, "no-tokenizer");
+  await cp(`${MODELS}llama-2`, copy, { recursive: true });
+  await assert.rejects(quantize({ ...options("int4_awq", "none"), modelDir: copy }), /tokenizer\.json: no such file/);
+  const unfit = { ...options("int4_awq", "none"), groupSize: 256, isSearched: false, evaluation: undefined };
+  await assert.rejects(quantize(unfit), /384 inputs on a rank, which groups of 256 do not divide/);
+});

@@ -1,0 +1,179 @@
+/** Calibrates a model, quantizes its matrices and says what that costs. It knows no command line. */
+import { createElementConverter } from "../device/cpu/element-converter.ts";
+import type { Tokenizer } from "../formats/tokenizer.ts";
+import { loadTokenizer } from "../formats/tokenizer-files.ts";
+import type { LayoutMapping } from "../formats/trtllm-layout.ts";
+import { awqScales, type SearchedFactors, searchFactors } from "./awq-search.ts";
+import { AwqStorage } from "./awq-storage.ts";
+import { calibrate, type InputStats } from "./calibration.ts";
+import { checkpointConfig, NOT_QUANTIZED, type Quantization } from "./checkpoint-config.ts";
+import { type CheckpointSummary, writeCheckpoint } from "./checkpoint-writer.ts";
+import { chooseType, type DtypeName, expectEvenSplit, type OpenedDecoder, openDecoder } from "./convert-checkpoint.ts";
+import type { LinearStorage } from "./linear-storage.ts";
+import { measurePerplexity, type Perplexity } from "./perplexity.ts";
+import type { Reporter } from "./progress.ts";
+import { readTexts, tokenPieces } from "./text-data.ts";
+import { ToolError } from "./tool-error.ts";
+import { WeightOnlyStorage } from "./weight-only-storage.ts";
+
+export const QUANT_FORMATS = ["int4_awq", "int8_wo", "int4_wo", "full_prec"] as const;
+export type QuantFormat = (typeof QUANT_FORMATS)[number];
+
+export interface QuantizeOptions {
+  readonly modelDir: string;
+  readonly outputDir: string;
+  readonly format: QuantFormat;
+  readonly dtype: DtypeName;
+  readonly mapping: LayoutMapping;
+  readonly groupSize: number;
+  /** Whether factors and scales are searched; plain rounding otherwise. */
+  readonly isSearched: boolean;
+  readonly calibration: { readonly source: string; readonly maxTexts: number; readonly maxTokens: number };
+  /** Undefined: perplexities are not measured. */
+  readonly evaluation: { readonly source: string; readonly maxTexts: number } | undefined;
+  readonly kvCacheAlgorithm: "FP8" | undefined;
+  readonly reporter: Reporter;
+  readonly signal: AbortSignal;
+}
+
+export interface QuantizeSummary extends CheckpointSummary {
+  readonly before: Perplexity | undefined;
+  readonly after: Perplexity | undefined;
+  readonly search: Pick<SearchedFactors, "error" | "plainError"> | undefined;
+}
+
+/** Longer pieces show little more and take memory for the logits of each token. */
+const EVALUATION_TOKENS = 512;
+
+export async function quantize(options: QuantizeOptions): Promise<QuantizeSummary> {
+  const opened = await openDecoder(options.modelDir);
+  try {
+    expectEvenSplit(opened.parsed, options.mapping);
+    const pieces = await evaluationPieces(options, opened);
+    const before = await perplexityOf(options, options.modelDir, pieces, "measure before");
+    const found = await search(options, opened);
+    const written = await write(options, opened, found);
+    const after = await perplexityOf(options, options.outputDir, pieces, "measure after");
+    return { ...written, before, after, search: found };
+  } finally {
+    await opened.tensors.close();
+  }
+}
+
+/** Undefined for formats that look at weights only. */
+async function search(options: QuantizeOptions, opened: OpenedDecoder): Promise<SearchedFactors | undefined> {
+  if (options.format !== "int4_awq" || !options.isSearched) return undefined;
+  const stats = await inputStats(options, opened);
+  const { numLayers } = opened.parsed.config;
+  const task = options.reporter.startTask({ task: "search", unit: "layers", total: numLayers });
+  try {
+    return await searchFactors(opened, stats, awqScales(options.groupSize), () => {
+      options.signal.throwIfAborted();
+      task.add(1);
+    });
+  } finally {
+    task.end();
+  }
+}
+
+async function inputStats(options: QuantizeOptions, opened: OpenedDecoder): Promise<ReadonlyMap<string, InputStats>> {
+  const { source, maxTexts, maxTokens } = options.calibration;
+  const tokenizer = await openTokenizer(options.modelDir);
+  const longest = Math.min(maxTokens, opened.parsed.config.maxPositions);
+  const pieces = tokenPieces(await readTexts(source), tokenizer, { maxTokens: longest, maxPieces: maxTexts });
+  if (pieces.length === 0) throw new ToolError(`${source} holds no text to calibrate with`);
+  const task = options.reporter.startTask({ task: "calibrate", unit: "texts", total: pieces.length });
+  try {
+    return await calibrate(opened, pieces, () => {
+      options.signal.throwIfAborted();
+      task.add(1);
+    });
+  } finally {
+    task.end();
+  }
+}
+
+async function write(
+  options: QuantizeOptions,
+  { files, parsed, tensors }: OpenedDecoder,
+  found: SearchedFactors | undefined,
+): Promise<CheckpointSummary> {
+  const { mapping, outputDir, reporter, signal } = options;
+  const dtype = chooseType(options.dtype, parsed, tensors);
+  const quantization = quantizationOf(options);
+  const config = checkpointConfig({ source: files.config, config: parsed.config, dtype, mapping, quantization });
+  const storage = storageOf(options, dtype, found);
+  const job = { parsed, tensors, mapping, dtype, storage, config, outputDir, reporter, signal };
+  return writeCheckpoint({ ...job, tokenizerDir: options.modelDir, factors: found?.factors });
+}
+
+function storageOf(
+  { format, groupSize }: QuantizeOptions,
+  dtype: ReturnType<typeof chooseType>,
+  found: SearchedFactors | undefined,
+): LinearStorage | undefined {
+  switch (format) {
+    case "int4_awq":
+      return new AwqStorage({ groupSize, importanceOf: (module) => found?.importance.get(module) });
+    case "int8_wo":
+      return new WeightOnlyStorage(8, dtype, createElementConverter());
+    case "int4_wo":
+      return new WeightOnlyStorage(4, dtype, createElementConverter());
+    case "full_prec":
+      return undefined;
+  }
+}
+
+const ALGORITHMS: Readonly<Record<QuantFormat, string | null>> = {
+  int4_awq: "W4A16_AWQ",
+  int8_wo: "W8A16",
+  int4_wo: "W4A16",
+  full_prec: null,
+};
+
+function quantizationOf({ format, groupSize, kvCacheAlgorithm }: QuantizeOptions): Quantization {
+  const base = { ...NOT_QUANTIZED, quant_algo: ALGORITHMS[format], kv_cache_quant_algo: kvCacheAlgorithm ?? null };
+  if (format !== "int4_awq") return { ...base, exclude_modules: ["lm_head"] };
+  return {
+    ...base,
+    group_size: groupSize,
+    has_zero_point: false,
+    pre_quant_scale: false,
+    exclude_modules: ["lm_head"],
+  };
+}
+
+async function evaluationPieces({ evaluation, modelDir }: QuantizeOptions, { parsed }: OpenedDecoder) {
+  if (evaluation === undefined) return [];
+  const tokenizer = await openTokenizer(modelDir);
+  const maxTokens = Math.min(EVALUATION_TOKENS, parsed.config.maxPositions);
+  const texts = await readTexts(evaluation.source);
+  return tokenPieces(texts, tokenizer, { maxTokens, maxPieces: evaluation.maxTexts });
+}
+
+async function openTokenizer(modelDir: string): Promise<Tokenizer> {
+  return loadTokenizer(modelDir).catch((cause: unknown) => {
+    throw new ToolError(cause instanceof Error ? cause.message : String(cause), {
+      cause,
+      fix: "Texts need the model's tokenizer.json beside its weights",
+    });
+  });
+}
+
+async function perplexityOf(
+  { reporter, signal }: QuantizeOptions,
+  modelDir: string,
+  pieces: readonly Int32Array[],
+  name: string,
+): Promise<Perplexity | undefined> {
+  if (pieces.length === 0) return undefined;
+  const task = reporter.startTask({ task: name, unit: "texts", total: pieces.length });
+  try {
+    return await measurePerplexity(modelDir, pieces, () => {
+      signal.throwIfAborted();
+      task.add(1);
+    });
+  } finally {
+    task.end();
+  }
+}
