@@ -62,6 +62,8 @@ const NOT_APPLICABLE = [
   "cancellation_check_period_ms",
   "stats_check_period_ms",
   "normalize_log_probs",
+  "lookahead_window_size",
+  "lookahead_verification_set_size",
   "speculative_decoding_fast_logits",
   "tokenizer_dir",
   "recv_poll_period_ms",

@@ -31,6 +31,7 @@ const UNSUPPORTED_TENSORS = [
   "cross_attention_mask",
   "context_phase_params",
   "mrope_rotary_cos_sin",
+  "mrope_position_deltas",
 ];
 
 /** @throws ServerError naming the input that is wrong or not supported */
