@@ -80,3 +80,23 @@ test("planCpuMemory() needs less for the longest sequence when all layers are wi
   };
   assert.deepEqual([await warns([]), await warns([256]), await warns([256, 2048])], [true, false, true]);
 });
+
+test("planCpuMemory() leaves a second tier out that would stay empty, and says why", async () => {
+  const hostBytes = 2 ** 20;
+  const plans = [
+    spec(TINY, { hostBytes }),
+    spec(TINY, { hostBytes, attentionWindows: [64] }),
+    spec(TINY, { hostBytes }, { engine: { ...DEFAULT_ENGINE_CONFIG, prefixReuse: false } }),
+  ].map((each) => planCpuMemory(each, 16, FREE_BYTES));
+  const [used, windowed, unused] = await Promise.all(plans);
+  assert.deepEqual([used?.numHostBlocks, windowed?.numHostBlocks, unused?.numHostBlocks], [10, 0, 0]);
+  assert.match(windowed?.lines.at(-1) ?? "", /has no effect: all layers have windows, of 64 tokens at most/);
+  assert.match(unused?.lines.at(-1) ?? "", /has no effect: blocks are not reused/);
+});
+
+test("planCpuMemory() counts a model that guesses, with its own cache", async () => {
+  const draftModelDir = ROOT + TINY;
+  const [line] = (await planCpuMemory(spec(TINY, { bytes: 2 ** 20, type: "f16" }, { draftModelDir }), 16, FREE_BYTES))
+    .lines;
+  assert.match(line ?? "", /weights 90\.0 MiB, .* \(7 blocks of 16 tokens, 9\.00 KiB a token\)/);
+});

@@ -20,14 +20,52 @@ export async function planCpuMemory(
   blockSize: number,
   freeBytes: number = freeMemory(),
 ): Promise<MemoryPlan> {
+  const { bytes = 0, freeFraction, hostBytes = 0 } = spec.kvCache ?? {};
+  const { window, ...model } = await modelDemand(spec, blockSize);
+  const demand = spec.draftModelDir === undefined ? model : withDrafter(model, await drafterDemand(spec, blockSize));
+  const whyNoHost = hostBytes > 0 ? withoutHostTier(spec, window) : undefined;
+  const usedHostBytes = whyNoHost === undefined ? hostBytes : 0;
+  const plan = planMemory(
+    demand,
+    { tokens: spec.kvCacheTokens, bytes, freeFraction, hostBytes: usedHostBytes },
+    freeBytes,
+  );
+  return whyNoHost === undefined ? plan : { ...plan, lines: [...plan.lines, whyNoHost] };
+}
+
+/** Why a second tier would stay empty; undefined when it would not. */
+function withoutHostTier({ engine }: EngineSpec, window: number | undefined): string | undefined {
+  if (!engine.prefixReuse)
+    return "kv_cache_host_memory_bytes has no effect: blocks are not reused (enable_kv_cache_reuse)";
+  if (window === undefined) return undefined;
+  return `kv_cache_host_memory_bytes has no effect: all layers have windows, of ${window} tokens at most, and let go of the rest`;
+}
+
+type ModelDemand = MemoryDemand & { readonly window: number | undefined };
+
+async function modelDemand(spec: EngineSpec, blockSize: number): Promise<ModelDemand> {
   const { files, tensors } = await openModelFiles(spec.modelDir);
   try {
-    const demand = cpuMemoryDemand(parseDecoderConfig(files), tensors, spec, blockSize);
-    const { bytes = 0, freeFraction, hostBytes = 0 } = spec.kvCache ?? {};
-    return planMemory(demand, { tokens: spec.kvCacheTokens, bytes, freeFraction, hostBytes }, freeBytes);
+    const parsed = parseDecoderConfig(files);
+    const config = narrowWindows(parsed.config, spec.kvCache?.attentionWindows);
+    return { ...cpuMemoryDemand({ ...parsed, config }, tensors, spec, blockSize), window: widestWindow(config) };
   } finally {
     await tensors.close();
   }
+}
+
+/** Of the small model that guesses, which has as many blocks as the large one, in f32. */
+function drafterDemand(spec: EngineSpec, blockSize: number): Promise<MemoryDemand> {
+  return modelDemand({ ...spec, modelDir: spec.draftModelDir ?? "", kvCache: undefined }, blockSize);
+}
+
+function withDrafter(model: MemoryDemand, drafter: MemoryDemand): MemoryDemand {
+  return {
+    ...model,
+    weightBytes: model.weightBytes + drafter.weightBytes,
+    workspaceBytes: model.workspaceBytes + drafter.workspaceBytes,
+    bytesPerToken: model.bytesPerToken + drafter.bytesPerToken,
+  };
 }
 
 /** What this process may still take, by the machine and by the limits that it runs under. */
@@ -41,8 +79,7 @@ export function cpuMemoryDemand(
   { engine, weightType, kvCache }: EngineSpec,
   blockSize: number,
 ): MemoryDemand {
-  const { weights: names } = parsed;
-  const config = narrowWindows(parsed.config, kvCache?.attentionWindows);
+  const { config, weights: names } = parsed;
   const cacheType = kvCache?.type ?? "f32";
   expectFittingHeads(config, cacheType);
   const bytesOf = (plan: WeightPlan): number => {

@@ -61,7 +61,7 @@ function withReuse(config: string): string {
 
 /** Blocks that the request found in the cache. */
 async function reused(instance: ModelInstance, ids: readonly number[], ...more: Tensor[]): Promise<number> {
-  const inputs = prompt(ids, 2, bool("return_perf_metrics", [1], true), ...more);
+  const inputs = prompt(ids, 2, bool("return_kv_cache_reuse_stats", [1], true), ...more);
   const { responses, ended } = call(instance, inputs, { outputNames: ["kv_cache_reused_blocks"] });
   const error = await ended;
   if (error !== undefined) throw error;

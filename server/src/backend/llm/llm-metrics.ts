@@ -79,6 +79,13 @@ const SERIES: readonly Series[] = [
     values: { drafted: (s) => s.draftTokens, accepted: (s) => s.acceptedDraftTokens },
   },
   {
+    name: "nereid_llm_kv_cache_moved_blocks",
+    help: "Blocks copied from the KV cache to its second tier, and back",
+    label: "kind",
+    type: "counter",
+    values: { offloaded: (s) => s.kvBlocksOffloaded, onboarded: (s) => s.kvBlocksOnboarded },
+  },
+  {
     name: "nv_trt_llm_general_metrics",
     help: "General TRT LLM metrics",
     label: "general_type",

@@ -55,7 +55,7 @@ export function readRow(request: InferRequest, row: number, numRows: number, set
     numSequences: generate.beamWidth > 1 ? 1 : readNumSequences(inputs, settings),
     isStreaming,
     excludeInput: isStreaming || excludes,
-    wantsPerfMetrics: inputs.flag("return_perf_metrics"),
+    wantsPerfMetrics: inputs.flag("return_perf_metrics") || inputs.flag("return_kv_cache_reuse_stats"),
     wantsCacheMetrics: inputs.flag("return_perf_metrics") || inputs.flag("return_kv_cache_reuse_stats"),
     wantsInputCount: inputs.flag("return_num_input_tokens"),
     wantsOutputCount: inputs.flag("return_num_output_tokens"),
@@ -76,7 +76,7 @@ function readGenerate(inputs: RowInputs, settings: LlmSettings, signal: AbortSig
     promptTokens: readPrompt(inputs),
     maxTokens,
     minTokens: inputs.int("min_length", "min_tokens") ?? 1,
-    endIds: (inputs.ints("end_id") ?? EMPTY_TOKENS).filter((id) => id >= 0),
+    endIds: readEndIds(inputs, settings),
     stopWords: readWords(inputs, "stop_words_list"),
     badWords: readWords(inputs, "bad_words_list"),
     ...readSampling(inputs),
@@ -99,6 +99,18 @@ function readGenerate(inputs: RowInputs, settings: LlmSettings, signal: AbortSig
     ...readDrafts(inputs),
     signal,
   };
+}
+
+/**
+ * The model's own without a word; those given otherwise, where -1 is none. An end of the model's own stands for all of them:
+ * clients and tokenizers know one, and models have several.
+ */
+function readEndIds(inputs: RowInputs, { eosTokenIds }: LlmSettings): Int32Array {
+  const given = inputs.ints("end_id");
+  if (given === undefined || given.some((id) => eosTokenIds.includes(id))) {
+    return Int32Array.from(new Set([...eosTokenIds, ...(given ?? []).filter((id) => id >= 0)]));
+  }
+  return given.filter((id) => id >= 0);
 }
 
 type Sampling = Pick<
