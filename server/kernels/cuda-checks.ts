@@ -2,6 +2,7 @@
 import { cudaChecks as addNorm } from "./add-norm/add-norm.cuda-check.ts";
 import { cudaChecks as attention } from "./attention/attention.cuda-check.ts";
 import { cudaChecks as elementwise } from "./elementwise/elementwise.cuda-check.ts";
+import { cudaChecks as expertLinear } from "./expert-linear/expert-linear.cuda-check.ts";
 import { cudaChecks as int4Linear } from "./int4-linear/int4-linear.cuda-check.ts";
 import { cudaChecks as quantize } from "./quantize/quantize.cuda-check.ts";
 import { cudaChecks as ropeStore } from "./rope-store/rope-store.cuda-check.ts";
@@ -16,4 +17,5 @@ export const allCudaChecks: readonly CudaCheck[] = [
   ...attention,
   ...sample,
   ...int4Linear,
+  ...expertLinear,
 ];

@@ -1,0 +1,139 @@
+/** Experts on a GPU: the choice, the order by expert, the products and their sum, each against its reference. */
+import type { ElemType } from "../cuda/launch-args.ts";
+import { launchMixExperts } from "../mix-experts/mix-experts.cuda.ts";
+import { mixExpertsRef } from "../mix-experts/mix-experts.ref.ts";
+import { launchRouteExperts } from "../route-experts/route-experts.cuda.ts";
+import { routeExpertsRef } from "../route-experts/route-experts.ref.ts";
+import {
+  type CudaBench,
+  type CudaCheck,
+  type CudaCheckContext,
+  relativeError,
+  shareOfDifferences,
+} from "../testing/cuda-check.ts";
+import { downloadFloats, seededInts, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";
+import { type ExpertLinearCudaArgs, launchExpertLinear, launchGroupByExpert } from "./expert-linear.cuda.ts";
+import { expertLinearRef } from "./expert-linear.ref.ts";
+
+interface Variant {
+  readonly type: ElemType;
+  readonly numTokens: number;
+  readonly numExperts: number;
+  readonly numChosen: number;
+  readonly inputs: number;
+  readonly outputs: number;
+  readonly rowsPerToken: "one" | "own";
+}
+
+const VARIANTS: readonly Variant[] = [
+  { type: "f32", numTokens: 9, numExperts: 8, numChosen: 2, inputs: 96, outputs: 72, rowsPerToken: "one" },
+  { type: "bf16", numTokens: 1, numExperts: 8, numChosen: 2, inputs: 256, outputs: 128, rowsPerToken: "one" },
+  { type: "bf16", numTokens: 33, numExperts: 16, numChosen: 4, inputs: 200, outputs: 104, rowsPerToken: "own" },
+  { type: "bf16", numTokens: 150, numExperts: 4, numChosen: 2, inputs: 320, outputs: 192, rowsPerToken: "one" },
+];
+
+export const cudaChecks: readonly CudaCheck[] = [
+  ...(["f32", "bf16"] as const).flatMap((type) =>
+    [true, false].map((isRenormalized) => ({
+      name: `route-experts ${type}${isRenormalized ? " renormalized" : ""}`,
+      maxError: 1e-5,
+      run: (context: CudaCheckContext) => runRoute(context, type, isRenormalized),
+    })),
+  ),
+  ...VARIANTS.map((variant, i) => ({
+    name: `expert-linear ${variant.type} ${variant.numTokens} tokens, ${variant.numChosen} of ${variant.numExperts}`,
+    maxError: variant.type === "f32" ? 1e-5 : 5e-3,
+    run: (context: CudaCheckContext) => runProducts(context, variant),
+    ...(i === 1 ? { benches } : {}),
+  })),
+];
+
+async function runRoute(context: CudaCheckContext, type: ElemType, isRenormalized: boolean): Promise<number> {
+  const [numTokens, numExperts, numChosen] = [37, 60, 8];
+  const logits = uploadRandom(context, type, numTokens * numExperts, 1, 4);
+  const count = numTokens * numChosen;
+  const out = { ids: context.allocate(count * 4), weights: context.allocate(count * 4) };
+  launchRouteExperts(context.stream, {
+    type,
+    logits: logits.pointer,
+    ...out,
+    numTokens,
+    numExperts,
+    numChosen,
+    isRenormalized,
+  });
+  const expected = routeExpertsRef({ logits: logits.values, numExperts, numChosen, isRenormalized });
+  const ids = new Int32Array(count);
+  await context.download(out.ids, ids);
+  const weights = await downloadFloats(context, "f32", out.weights, count);
+  return Math.max(shareOfDifferences(ids, expected.ids), relativeError(weights, expected.weights));
+}
+
+async function runProducts(context: CudaCheckContext, variant: Variant): Promise<number> {
+  const { type, numTokens, numExperts, numChosen, inputs, outputs, rowsPerToken } = variant;
+  const numChoices = numTokens * numChosen;
+  const ids = seededInts(numChoices, 1, numExperts);
+  const numRows = rowsPerToken === "one" ? numTokens : numChoices;
+  const x = uploadRandom(context, type, numRows * inputs, 2);
+  const weight = uploadRandom(context, type, numExperts * outputs * inputs, 3);
+  const shares = uploadRandom(context, "f32", numChoices, 4);
+  const args: ExpertLinearCudaArgs = {
+    type,
+    ids: context.upload(ids),
+    numChoices,
+    numExperts,
+    starts: context.allocate((numExperts + 1) * 4),
+    order: context.allocate(numChoices * 4),
+    choicesPerRow: rowsPerToken === "one" ? numChosen : 1,
+    x: x.pointer,
+    weight: weight.pointer,
+    out: context.allocate(numChoices * outputs * 4),
+    inputs,
+    outputs,
+  };
+  const mixed = context.allocate(numTokens * outputs * 4);
+  launchGroupByExpert(context.stream, args);
+  launchExpertLinear(context.stream, args);
+  const sum = { x: args.out, weights: shares.pointer, out: mixed, numTokens, numChosen, width: outputs };
+  launchMixExperts(context.stream, { type, ...sum });
+  const perToken = rowsPerToken === "one" ? 1 : numChosen;
+  const shape = { inputs, outputs, rowsPerToken: perToken, numChosen };
+  const expected = expertLinearRef({ x: x.values, weight: weight.values, ids, ...shape });
+  const result = await downloadFloats(context, type, args.out, numChoices * outputs);
+  const resultMixed = await downloadFloats(context, type, mixed, numTokens * outputs);
+  return Math.max(
+    relativeError(result, expected),
+    relativeError(resultMixed, mixExpertsRef(result, shares.values, numChosen)),
+  );
+}
+
+/** The first product of a layer of 128 experts of 768, 8 a token. */
+function benches(context: CudaCheckContext): readonly CudaBench[] {
+  const [numExperts, numChosen, inputs, outputs] = [128, 8, 2048, 1536];
+  const weight = uploadPattern(context, "bf16", numExperts * outputs * inputs);
+  return [1, 16, 64, 2048].map((numTokens) => {
+    const numChoices = numTokens * numChosen;
+    const ids = seededInts(numChoices, 1, numExperts);
+    const args: ExpertLinearCudaArgs = {
+      type: "bf16",
+      ids: context.upload(ids),
+      numChoices,
+      numExperts,
+      starts: context.allocate((numExperts + 1) * 4),
+      order: context.allocate(numChoices * 4),
+      choicesPerRow: numChosen,
+      x: uploadPattern(context, "bf16", numTokens * inputs),
+      weight,
+      out: context.allocate(numChoices * outputs * 2),
+      inputs,
+      outputs,
+    };
+    launchGroupByExpert(context.stream, args);
+    return {
+      name: `${numTokens} tokens, 8 of 128 experts`,
+      bytes: new Set(ids).size * outputs * inputs * 2,
+      flops: 2 * numChoices * outputs * inputs,
+      launch: (): void => launchExpertLinear(context.stream, args),
+    };
+  });
+}

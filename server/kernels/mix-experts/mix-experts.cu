@@ -1,0 +1,23 @@
+// The weighted sum of each token's rows, one a chosen expert.
+#include "elem.cuh"
+
+extern "C" __global__ void __launch_bounds__(128) mix_experts(
+    const elem_t* x,      // [numTokens, numChosen, width]
+    const float* weights, // [numTokens, numChosen]
+    elem_t* out,          // [numTokens, width]
+    int numChosen, int width) {
+  const int at = (blockIdx.x * blockDim.x + threadIdx.x) * ELEM_VEC;
+  START_NEXT();
+  WAIT_FOR_PREVIOUS();
+  if (at >= width) return;
+  float sums[ELEM_VEC] = {};
+  for (int i = 0; i < numChosen; i++) {
+    const u64 row = (u64)blockIdx.y * numChosen + i;
+    const float weight = weights[row];
+    float values[ELEM_VEC];
+    load_vec(x + row * width + at, values);
+#pragma unroll
+    for (int j = 0; j < ELEM_VEC; j++) sums[j] += weight * values[j];
+  }
+  store_vec(out + (u64)blockIdx.y * width + at, sums);
+}

@@ -1,0 +1,39 @@
+/** The weighted sum of what each token's experts gave. */
+import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
+import {
+  ceilDiv,
+  ELEM_VEC,
+  type ElemType,
+  elemDefines,
+  expectCount,
+  expectWidth,
+  i32,
+  ptr,
+} from "../cuda/launch-args.ts";
+
+export interface MixExpertsCudaArgs {
+  readonly type: ElemType;
+  readonly x: DevicePointer; // [numTokens, numChosen, width]
+  readonly weights: DevicePointer; // f32 [numTokens, numChosen]
+  readonly out: DevicePointer; // [numTokens, width]
+  readonly numTokens: number;
+  readonly numChosen: number;
+  readonly width: number;
+}
+
+const THREADS = 128;
+
+export function launchMixExperts(stream: KernelStream, args: MixExpertsCudaArgs): void {
+  const { type, numTokens, numChosen, width } = args;
+  expectCount("mixExperts", "token", numTokens);
+  expectWidth("mixExperts", width, type);
+  const kernel = stream.kernel({
+    source: "mix-experts/mix-experts.cu",
+    name: "mix_experts",
+    defines: elemDefines(type),
+    waitsForPrevious: true,
+  });
+  const grid = [ceilDiv(width / ELEM_VEC[type], THREADS), numTokens, 1] as const;
+  const pointers = [ptr(args.x), ptr(args.weights), ptr(args.out)];
+  stream.launch(kernel, grid, [THREADS, 1, 1], 0, [...pointers, i32(numChosen), i32(width)]);
+}

@@ -1,0 +1,63 @@
+// Chooses each token's experts: softmax over all, the largest, ties to the smaller number. One warp a token.
+// ELEM_BF16 or ELEM_F32 is the type of the logits; EXPERTS.
+#include "elem.cuh"
+
+#define WARPS 4
+#define PER_LANE CEIL_DIV(EXPERTS, WARP)
+#define MINUS_INFINITY __uint_as_float(0xff800000u)
+
+extern "C" __global__ void __launch_bounds__(WARPS * WARP) route_experts(
+    const elem_t* logits, // [numTokens, EXPERTS]
+    int* ids,             // [numTokens, numChosen], most probable first
+    float* weights,       // [numTokens, numChosen]
+    int numTokens, int numChosen, int isRenormalized) {
+  const int lane = threadIdx.x & 31, token = blockIdx.x * WARPS + (threadIdx.x >> 5);
+  START_NEXT();
+  WAIT_FOR_PREVIOUS();
+  if (token >= numTokens) return;
+  float values[PER_LANE], largest = MINUS_INFINITY;
+#pragma unroll
+  for (int n = 0; n < PER_LANE; n++) {
+    const int expert = lane + n * WARP;
+    values[n] = expert < EXPERTS ? elem_to_float(logits[(u64)token * EXPERTS + expert]) : MINUS_INFINITY;
+    largest = fmaxf(largest, values[n]);
+  }
+  largest = warp_max(largest);
+  float total = 0.f;
+#pragma unroll
+  for (int n = 0; n < PER_LANE; n++) total += lane + n * WARP < EXPERTS ? expf(values[n] - largest) : 0.f;
+  total = warp_sum(total);
+  float chosenTotal = 0.f, mine = 0.f;
+  for (int i = 0; i < numChosen; i++) {
+    float best = MINUS_INFINITY;
+    int bestExpert = EXPERTS;
+#pragma unroll
+    for (int n = 0; n < PER_LANE; n++) {
+      // Whatever the values, what is chosen is an expert.
+      const int expert = lane + n * WARP;
+      if (expert < EXPERTS && (values[n] > best || bestExpert == EXPERTS)) {
+        best = values[n];
+        bestExpert = expert;
+      }
+    }
+#pragma unroll
+    for (int offset = 16; offset > 0; offset >>= 1) {
+      const float other = __shfl_xor_sync(FULL_MASK, best, offset);
+      const int otherExpert = __shfl_xor_sync(FULL_MASK, bestExpert, offset);
+      if (otherExpert < EXPERTS && (bestExpert == EXPERTS || other > best || (other == best && otherExpert < bestExpert))) {
+        best = other;
+        bestExpert = otherExpert;
+      }
+    }
+    const float weight = expf(best - largest);
+    chosenTotal += weight;
+    if (lane == i) mine = weight;
+    if (lane == 0) ids[(u64)token * numChosen + i] = bestExpert;
+    // Below all that is left.
+#pragma unroll
+    for (int n = 0; n < PER_LANE; n++)
+      if (lane + n * WARP == bestExpert) values[n] = MINUS_INFINITY;
+  }
+  const float divisor = isRenormalized ? chosenTotal : total;
+  if (lane < numChosen) weights[(u64)token * numChosen + lane] = mine / divisor;
+}

@@ -1,0 +1,42 @@
+/** Chooses each token's experts on a GPU: softmax over all, the largest of them, and what each counts. */
+import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
+import { ceilDiv, type ElemType, elemDefines, expectCount, i32, ptr } from "../cuda/launch-args.ts";
+
+export interface RouteExpertsCudaArgs {
+  /** Of the logits. */
+  readonly type: ElemType;
+  readonly logits: DevicePointer; // [numTokens, numExperts]
+  readonly ids: DevicePointer; // i32 [numTokens, numChosen], most probable first
+  readonly weights: DevicePointer; // f32 [numTokens, numChosen]
+  readonly numTokens: number;
+  readonly numExperts: number;
+  readonly numChosen: number;
+  readonly isRenormalized: boolean;
+}
+
+const WARPS = 4;
+/** A lane keeps the weight of one choice. */
+const MAX_CHOSEN = 32;
+
+export function launchRouteExperts(stream: KernelStream, args: RouteExpertsCudaArgs): void {
+  const { type, numTokens, numExperts, numChosen, isRenormalized } = args;
+  expectCount("routeExperts", "token", numTokens);
+  const most = Math.min(numExperts, MAX_CHOSEN);
+  if (!Number.isInteger(numChosen) || numChosen < 1 || numChosen > most) {
+    throw new Error(`routeExperts: expected 1 to ${most} chosen experts, got ${numChosen}`);
+  }
+  const kernel = stream.kernel({
+    source: "route-experts/route-experts.cu",
+    name: "route_experts",
+    defines: { ...elemDefines(type), EXPERTS: numExperts },
+    waitsForPrevious: true,
+  });
+  stream.launch(kernel, [ceilDiv(numTokens, WARPS), 1, 1], [WARPS * 32, 1, 1], 0, [
+    ptr(args.logits),
+    ptr(args.ids),
+    ptr(args.weights),
+    i32(numTokens),
+    i32(numChosen),
+    i32(isRenormalized ? 1 : 0),
+  ]);
+}
