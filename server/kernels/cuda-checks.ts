@@ -1,5 +1,6 @@
 /** All checks of GPU kernels. Knows no driver: who runs them brings the context. */
 import { cudaChecks as addNorm } from "./add-norm/add-norm.cuda-check.ts";
+import { cudaChecks as allReduce } from "./all-reduce/all-reduce.cuda-check.ts";
 import { cudaChecks as attention } from "./attention/attention.cuda-check.ts";
 import { cudaChecks as elementwise } from "./elementwise/elementwise.cuda-check.ts";
 import { cudaChecks as expertLinear } from "./expert-linear/expert-linear.cuda-check.ts";
@@ -18,4 +19,5 @@ export const allCudaChecks: readonly CudaCheck[] = [
   ...sample,
   ...int4Linear,
   ...expertLinear,
+  ...allReduce,
 ];
