@@ -13,6 +13,7 @@ const FLAGS = {
     summary: "a repository, as the server's flag names it",
     aliases: ["model-store", "model-repo"],
   },
+  all: { type: "switch", short: "a", summary: "show notes too: what is without effect here and does no harm" },
 } as const satisfies FlagTable;
 
 const SYNTAX: CommandSyntax<typeof FLAGS> = {
@@ -33,12 +34,13 @@ export async function doctorCommand(argv: readonly string[]): Promise<void> {
     const diagnosis = await diagnose(paths, reporter, signal);
     const hasErrors = diagnosis.findings.some(({ severity }) => severity === "error");
     if (hasErrors) process.exitCode = 1;
-    reporter.result(textOf(diagnosis, reporter.mode === "quiet"), fieldsOf(diagnosis));
+    const shown = new Set(["error", ...(values.quiet ? [] : ["warning"]), ...(values.all ? ["note"] : [])]);
+    reporter.result(textOf(diagnosis, shown), fieldsOf(diagnosis));
   });
 }
 
-function textOf({ findings, models }: Diagnosis, errorsOnly: boolean): string {
-  const shown = findings.filter(({ severity }) => !errorsOnly || severity === "error").map(findingText);
+function textOf({ findings, models }: Diagnosis, severities: ReadonlySet<string>): string {
+  const shown = findings.filter(({ severity }) => severities.has(severity)).map(findingText);
   const broken = models.filter(({ isLoadable }) => !isLoadable).map(({ name }) => name);
   const good = models.length - broken.length;
   const summary = `${models.length} models: ${good} will load${broken.length === 0 ? "" : `, ${broken.length} will not: ${broken.join(", ")}`}`;

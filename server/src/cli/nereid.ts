@@ -1,5 +1,6 @@
 /** The `nereid` command: picks the subcommand and hands its arguments over. */
 import process from "node:process";
+import { nearestName } from "../config/suggest.ts";
 
 interface Command {
   readonly summary: string;
@@ -54,6 +55,13 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
     },
   ],
   [
+    "quantize",
+    {
+      summary: "quantize a model and say what that costs; takes the flags of quantize.py",
+      load: async () => (await import("./quantize.ts")).quantizeCommand,
+    },
+  ],
+  [
     "run",
     {
       summary: "generate replies without a server; takes the flags of run.py",
@@ -67,6 +75,13 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
       load: async () => (await import("./init-repo.ts")).initRepoCommand,
     },
   ],
+  [
+    "launch",
+    {
+      summary: "serve in the foreground; takes the flags of launch_triton_server.py",
+      load: async () => (await import("./launch.ts")).launchCommand,
+    },
+  ],
 ]);
 
 export async function main(argv: readonly string[]): Promise<void> {
@@ -78,7 +93,9 @@ export async function main(argv: readonly string[]): Promise<void> {
     return;
   }
   if (name !== "" && name !== "--help" && name !== "help") {
-    process.stderr.write(`nereid: there is no command '${name}'\n`);
+    const nearest = nearestName(name, COMMANDS.keys());
+    const hint = nearest === undefined ? "" : `; did you mean '${nearest}'?`;
+    process.stderr.write(`nereid: there is no command '${name}'${hint}\n`);
     process.exitCode = 1;
   }
   process.stdout.write(usage());

@@ -34,11 +34,7 @@ export async function runCommand<const T extends FlagTable>(
   action: (context: CommandContext<T & typeof OUTPUT_FLAGS>) => Promise<void>,
 ): Promise<void> {
   const full = { ...syntax, flags: { ...syntax.flags, ...OUTPUT_FLAGS } };
-  if (asksForHelp(argv)) {
-    process.stdout.write(helpText(full));
-    return;
-  }
-  const parsed = tryParse(full, argv);
+  const parsed = parseOrReport(full, argv);
   if (parsed === undefined) return;
   const { quiet, json } = parsed.values as { quiet: boolean; json: boolean };
   const reporter = new Reporter({ mode: progressMode({ quiet, json }), command: syntax.command });
@@ -59,7 +55,15 @@ function asksForHelp(argv: readonly string[]): boolean {
   return (end === -1 ? argv : argv.slice(0, end)).some((argument) => argument === "--help" || argument === "-h");
 }
 
-function tryParse<T extends FlagTable>(syntax: CommandSyntax<T>, argv: readonly string[]): Arguments<T> | undefined {
+/** Undefined: help was asked for, or the command line is wrong, and the user has been told. */
+export function parseOrReport<T extends FlagTable>(
+  syntax: CommandSyntax<T>,
+  argv: readonly string[],
+): Arguments<T> | undefined {
+  if (asksForHelp(argv)) {
+    process.stdout.write(helpText(syntax));
+    return undefined;
+  }
   try {
     return parseArguments(syntax, argv);
   } catch (error) {
@@ -69,7 +73,7 @@ function tryParse<T extends FlagTable>(syntax: CommandSyntax<T>, argv: readonly 
   }
 }
 
-function reportUsage({ message }: UsageError, command: string): void {
+export function reportUsage({ message }: UsageError, command: string): void {
   process.stderr.write(`nereid ${command}: ${message}\nSee nereid ${command} --help\n`);
   process.exitCode = WRONG_USAGE;
 }

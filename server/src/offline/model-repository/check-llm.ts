@@ -21,8 +21,7 @@ export async function checkLlm(model: ExaminedModel, config: ModelConfig, versio
   try {
     const settings = parseLlmSettings({ config, modelFolder: model.path, versionFolder });
     folders = settings.folders;
-    for (const note of settings.notes)
-      if (!note.startsWith("parameters left")) model.add("note", note, "Nothing: the model loads all the same");
+    for (const note of settings.notes) addNote(model, note);
   } catch (error) {
     model.addServerError(error);
     return;
@@ -30,6 +29,14 @@ export async function checkLlm(model: ExaminedModel, config: ModelConfig, versio
   const found = folders.find((folder) => existsSync(folder) && hasModelFiles(folder));
   if (found === undefined) missingModel(model, folders, config);
   else await openModel(model, found);
+}
+
+/** Unfilled placeholders are counted elsewhere. A misspelt name loses a setting; what has no effect here loses none. */
+function addNote(model: ExaminedModel, note: string): void {
+  if (note.startsWith("parameters left as placeholders")) return;
+  const isMisspelt = note.includes("did you mean");
+  const fix = isMisspelt ? "Write the name that is meant" : "Nothing: the model loads all the same";
+  model.add(isMisspelt ? "warning" : "note", note, fix);
 }
 
 function missingModel(model: ExaminedModel, folders: readonly string[], config: ModelConfig): void {

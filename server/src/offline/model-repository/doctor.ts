@@ -33,7 +33,6 @@ const CHECKS: ReadonlyMap<string, Check> = new Map([
   ["python", checkPython],
   ["tokenizer", checkTokenizer],
 ]);
-/** What will not load first. */
 const SEVERITIES: readonly Severity[] = ["error", "warning", "note"];
 /** These need nothing but their configuration. */
 const OTHER_BACKENDS: ReadonlySet<string> = new Set([
@@ -68,8 +67,13 @@ export async function diagnose(paths: readonly string[], reporter: Reporter, sig
   }
   checkCalls(models);
   for (const model of models.values()) findings.push(...model.findings);
-  findings.sort((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity));
+  findings.sort((a, b) => rank(a) - rank(b));
   return { findings, models: [...models.values()].map(({ name, path, isLoadable }) => ({ name, path, isLoadable })) };
+}
+
+/** What will not load first, and what suffers from that after its cause. */
+function rank({ severity, problem }: Finding): number {
+  return 2 * SEVERITIES.indexOf(severity) + (problem.startsWith("it calls model") ? 1 : 0);
 }
 
 function expectFolder(path: string): void {
