@@ -12,7 +12,7 @@ export interface HashRunnerOptions {
   readonly numBlocks?: number;
   readonly numHostBlocks?: number;
   /** How many tokens the hash sees. */
-  readonly window?: number;
+  readonly window?: number | undefined;
   readonly maxPositions?: number;
   /** Another "model": other logits for the same tokens. */
   readonly isOther?: boolean;
@@ -64,7 +64,8 @@ export class HashRunner implements StepRunner {
     input.logitRows.forEach((row, i) => {
       const sequence = input.sequences.find((s) => row >= s.queryStart && row < s.queryStart + s.queryLength);
       if (sequence === undefined) throw new Error("a logit row belongs to no sequence");
-      this.#writeLogits(this.#hashContext(sequence, (input.positions[row] ?? 0) + 1), logits, i * this.vocabSize);
+      const hash = this.#hashContext(sequence, (input.positions[row] ?? 0) + 1);
+      writeLogits(hash, logits.subarray(i * this.vocabSize, (i + 1) * this.vocabSize));
     });
     await new Promise<void>((resolve) => {
       if (this.#options.stepMs === undefined) setImmediate(resolve);
@@ -122,23 +123,37 @@ export class HashRunner implements StepRunner {
   }
 
   #hashContext(sequence: StepSequence, length: number): number {
-    let hash = this.#options.isOther === true ? 0x1234567 : 0x811c9dc5;
+    let hash = this.#options.isOther === true ? OTHER_SEED : SEED;
     for (let position = Math.max(0, length - (this.window ?? length)); position < length; position++) {
       const block = sequence.blockTable[Math.floor(position / this.blockSize)] ?? 0;
       if (block < 0 || block >= this.numBlocks) throw new Error(`position ${position} lies in block ${block}`);
       const slot = block * this.blockSize + (position % this.blockSize);
       if (this.#tokenAt[slot] !== position) throw new Error(`slot ${slot} does not hold position ${position}`);
-      hash = Math.imul(hash ^ (this.#cache[slot] ?? 0), 0x01000193);
-      hash ^= hash >>> 15;
+      hash = hashToken(hash, this.#cache[slot] ?? 0);
     }
     return hash;
   }
+}
 
-  #writeLogits(hash: number, logits: Float32Array, at: number): void {
-    for (let token = 0; token < this.vocabSize; token++) {
-      let x = Math.imul(hash ^ Math.imul(token + 1, 0x9e3779b1), 0x85ebca6b);
-      x = Math.imul(x ^ (x >>> 13), 0xc2b2ae35);
-      logits[at + token] = ((x ^ (x >>> 16)) >>> 0) / 2 ** 29; // 0 to 8
-    }
+const SEED = 0x811c9dc5;
+const OTHER_SEED = 0x1234567;
+
+/** The row that the runner gives after these tokens, without any cache. */
+export function hashLogits(tokens: Int32Array, row: Float32Array, window = tokens.length): void {
+  let hash = SEED;
+  for (let i = Math.max(0, tokens.length - window); i < tokens.length; i++) hash = hashToken(hash, tokens[i] ?? 0);
+  writeLogits(hash, row);
+}
+
+function hashToken(hash: number, token: number): number {
+  const mixed = Math.imul(hash ^ token, 0x01000193);
+  return mixed ^ (mixed >>> 15);
+}
+
+function writeLogits(hash: number, row: Float32Array): void {
+  for (let token = 0; token < row.length; token++) {
+    let x = Math.imul(hash ^ Math.imul(token + 1, 0x9e3779b1), 0x85ebca6b);
+    x = Math.imul(x ^ (x >>> 13), 0xc2b2ae35);
+    row[token] = ((x ^ (x >>> 16)) >>> 0) / 2 ** 29; // 0 to 8
   }
 }

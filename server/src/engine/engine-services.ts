@@ -14,4 +14,6 @@ export interface EngineServices {
   readonly postProcessors?: LogitsPostProcessors | undefined;
   /** Guesses tokens by other means than looking them up. The engine closes it. */
   readonly drafter?: Drafter | undefined;
+  /** A clock that never goes back, where it is not the system's. */
+  readonly nowNs?: (() => number) | undefined;
 }

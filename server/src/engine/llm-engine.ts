@@ -7,6 +7,7 @@ import { admitRequest, checkQueue } from "./admit-request.ts";
 import type { BeamGroup } from "./beam-group.ts";
 import { checkRequest, logitsBytes, type RequestLimits } from "./check-request.ts";
 import { ChunkQueue } from "./chunk-queue.ts";
+import { nowNs } from "./clock.ts";
 import type { EngineServices } from "./engine-services.ts";
 import { countIdle, countStep, countTokens, type EngineStats, ZERO_STATS } from "./engine-stats.ts";
 import type { FinishReason, GeneratedChunk, GenerateRequest, Generator } from "./generate.ts";
@@ -58,6 +59,7 @@ export class LlmEngine implements Generator {
   readonly #batch: StepBatch;
   readonly #tokenStep: TokenStep;
   readonly #services: EngineServices;
+  readonly #nowNs: () => number;
   /** Each guesses for the sequences that those before it left without. */
   readonly #drafters: readonly Drafter[];
   /** Sequences whose guide or adapter is being prepared: the planner does not know them yet. */
@@ -87,6 +89,7 @@ export class LlmEngine implements Generator {
     this.#batch = new StepBatch(runner);
     this.#tokenStep = new TokenStep(vocabSize);
     this.#services = services;
+    this.#nowNs = services.nowNs ?? nowNs;
     this.#drafters = createDrafters(config.speculation, vocabSize, services.drafter);
     this.#stats = {
       ...ZERO_STATS,
@@ -127,7 +130,7 @@ export class LlmEngine implements Generator {
     const limits = { ...this.limits, blockSize, numBlocks, maxSequences: this.#config.maxSequences };
     const sequence = admitRequest(request, sink, limits, this.#services);
     this.#logits.take(sequence, bytes);
-    sequence.arrivalNs = nowNs();
+    sequence.arrivalNs = this.#nowNs();
     if (request.guide === undefined && request.adapter === undefined) this.#start(sequence);
     else void this.#prepare(sequence);
     return sequence;
@@ -205,7 +208,7 @@ export class LlmEngine implements Generator {
         if (this.#closed !== undefined) return;
         this.#dropCancelled();
         for (const drafter of this.#drafters) await drafter.propose(this.#planner.sequences());
-        const plan = this.#planner.plan(performance.now());
+        const plan = this.#planner.plan(this.#nowNs() / 1e6);
         if (plan === undefined) {
           this.#goIdle();
           return;
@@ -221,7 +224,7 @@ export class LlmEngine implements Generator {
 
   async #step(plan: StepPlan): Promise<void> {
     const input = this.#batch.fill(plan);
-    const start = nowNs();
+    const start = this.#nowNs();
     for (const sequence of plan.admitted) {
       sequence.firstScheduledNs = start;
       sequence.sink.started();
@@ -231,15 +234,15 @@ export class LlmEngine implements Generator {
     const choices = this.#runner.choose && tokenChoices(plan, this.#batch.promptRows);
     const chosen = choices && (await this.#runner.choose?.(input, choices));
     if (chosen === undefined) await this.#runForLogits(plan, input);
-    else this.#applyChosen(plan, chosen, nowNs());
-    this.#stats.lastStepMs = (nowNs() - start) / 1e6;
+    else this.#applyChosen(plan, chosen, this.#nowNs());
+    this.#stats.lastStepMs = (this.#nowNs() - start) / 1e6;
     this.#stats.totalStepMs += this.#stats.lastStepMs;
   }
 
   async #runForLogits(plan: StepPlan, input: StepInput): Promise<void> {
     const logits = await this.#runner.run(input);
     for (const { guide } of plan.sequences) if (guide?.pending !== undefined) await guide.pending;
-    this.#applyLogits(plan, logits, nowNs());
+    this.#applyLogits(plan, logits, this.#nowNs());
   }
 
   #applyLogits(plan: StepPlan, logits: Float32Array, now: number): void {
@@ -280,6 +283,7 @@ export class LlmEngine implements Generator {
       try {
         const reason = this.#tokenStep.takeChosen(sequence, tokens[at] ?? -1, logProbs[at] ?? 0, now);
         if (reason !== undefined) this.#finish(sequence, reason);
+        sequence.pace.record(0, 0);
       } catch (error) {
         this.#failOne(sequence, error);
       }
@@ -397,9 +401,4 @@ export class LlmEngine implements Generator {
       sequence.sink.failed(error);
     }
   }
-}
-
-/** System-wide monotonic clock, so that times of different processes compare. */
-export function nowNs(): number {
-  return Number(process.hrtime.bigint());
 }

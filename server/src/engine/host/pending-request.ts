@@ -1,9 +1,9 @@
 /** A request that an engine host has been given, as the server remembers it: enough to finish it or to give it again. */
 import type { ServerError } from "../../core/server-error.ts";
 import type { ChunkQueue } from "../chunk-queue.ts";
+import { nowNs } from "../clock.ts";
 import type { BeamResult, FinishReason, GeneratedExtras, GenerateRequest, Usage } from "../generate.ts";
 import { type GenerationObserver, NO_OBSERVER } from "../generation-observer.ts";
-import { nowNs } from "../llm-engine.ts";
 import type { SequenceSink } from "../sequence.ts";
 
 export class PendingRequest implements SequenceSink {
