@@ -3,29 +3,14 @@
  * With a Node binary in it the folder runs on a machine that has neither Node nor a network. The sources of the kernels
  * stay where they are: NEREID_KERNELS names them there.
  */
-import { cpSync, mkdirSync, readdirSync } from "node:fs";
+import { cpSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { build, type Plugin } from "esbuild";
+import { build } from "esbuild";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const [folder = ".gpu"] = process.argv.slice(2);
-
-/** All exported lists of checks as one. */
-const allChecks: Plugin = {
-  name: "cuda-checks",
-  setup(builder) {
-    builder.onResolve({ filter: /^virtual:cuda-checks$/ }, () => ({ path: "all", namespace: "cuda-checks" }));
-    builder.onLoad({ filter: /.*/, namespace: "cuda-checks" }, () => {
-      const all = readdirSync(join(ROOT, "server/kernels"), { recursive: true, encoding: "utf8" });
-      const files = all.filter((file) => file.endsWith(".cuda-check.ts")).sort();
-      const imports = files.map((file, i) => `import { cudaChecks as checks${i} } from "./server/kernels/${file}";`);
-      const list = files.map((_, i) => `...checks${i}`).join(", ");
-      return { contents: `${imports.join("\n")}\nexport const cudaChecks = [${list}];`, resolveDir: ROOT };
-    });
-  },
-};
 
 await build({
   entryPoints: [join(ROOT, "bench/gpu/main.ts")],
@@ -36,7 +21,6 @@ await build({
   target: "node20",
   conditions: ["nereid-source"],
   external: ["koffi"],
-  plugins: [allChecks],
 });
 for (const path of ["koffi/package.json", "koffi/index.js", "koffi/src/koffi/index.js", "@koromix/koffi-linux-x64"]) {
   const to = join(folder, "node_modules", path);

@@ -4,7 +4,10 @@ import { join } from "node:path";
 import type { ElemType } from "../../server/kernels/cuda/launch-args.ts";
 import { createCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
 import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
+import { type GeneratedChunk, NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
+import { DEFAULT_ENGINE_CONFIG, LlmEngine } from "../../server/src/engine/llm-engine.ts";
 import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+import type { CudaMatrixType } from "../../server/src/models/decoder-cuda-weights.ts";
 
 interface GoldenText {
   readonly input_ids: readonly number[];
@@ -14,32 +17,59 @@ interface GoldenText {
 
 export interface GoldenResult {
   readonly type: ElemType;
+  readonly matrixType: CudaMatrixType;
   readonly usesGraphs: boolean;
   readonly numSteps: number;
   readonly numWrong: number;
   readonly largestLogitDifference: number;
   readonly numGraphs: number;
+  /** Of the engine's own generation, tokens chosen on the device: texts that are as recorded to the last token. */
+  readonly numSameTexts: number;
 }
 
 const BLOCKS = 20;
 
 /** All texts side by side: prompts in one ragged step, then one token each a step. */
-export async function followGolden(folder: string, type: ElemType, usesGraphs: boolean): Promise<GoldenResult> {
+export async function followGolden(
+  folder: string,
+  type: ElemType,
+  matrixType: CudaMatrixType,
+  usesGraphs: boolean,
+): Promise<GoldenResult> {
   const golden = JSON.parse(readFileSync(join(folder, "golden_text.json"), "utf8")) as readonly GoldenText[];
   const runner = await createCudaRunner({
     modelDir: join(folder, "language_model"),
     type,
+    matrixType,
     usesGraphs,
     blockSize: 16,
     numBlocks: 256,
     maxTokens: 512,
     maxSequences: 16,
   });
-  try {
-    return { type, usesGraphs, ...(await follow(runner, golden)), numGraphs: runner.numGraphs };
-  } finally {
-    await runner.close();
-  }
+  const followed = await follow(runner, golden);
+  const { numGraphs } = runner;
+  const numSameTexts = await generate(runner, golden);
+  return { type, matrixType, usesGraphs, ...followed, numGraphs, numSameTexts };
+}
+
+/** Closes the runner. */
+async function generate(runner: DecoderCudaRunner, golden: readonly GoldenText[]): Promise<number> {
+  const engine = new LlmEngine(runner, { ...DEFAULT_ENGINE_CONFIG, maxSequences: 16 });
+  const same = await Promise.all(
+    golden.map(async ({ input_ids, output_ids }) => {
+      const request = { ...NEUTRAL_REQUEST, promptTokens: Int32Array.from(input_ids), maxTokens: output_ids.length };
+      return String(await collect(engine.generate(request))) === String(output_ids);
+    }),
+  );
+  await engine.close();
+  return same.filter(Boolean).length;
+}
+
+async function collect(chunks: AsyncIterable<GeneratedChunk>): Promise<number[]> {
+  const tokens: number[] = [];
+  for await (const chunk of chunks) tokens.push(...chunk.tokenIds);
+  return tokens;
 }
 
 async function follow(

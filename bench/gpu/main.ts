@@ -6,11 +6,13 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { cudaChecks } from "virtual:cuda-checks";
+import { allCudaChecks } from "../../server/kernels/cuda-checks.ts";
+import type { CudaMatrixType } from "../../server/src/models/decoder-cuda-weights.ts";
 import { describeCudaLibraries } from "../../server/src/native/cuda-libraries.ts";
 import { followGolden } from "./golden.ts";
 import { runChecks } from "./run-checks.ts";
 import { loadSynthetic, measureDecode, measurePrefill, type StepResult } from "./steps.ts";
+import { measureThroughput } from "./throughput.ts";
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
@@ -21,6 +23,11 @@ const { values: flags, positionals } = parseArgs({
     out: { type: "string", default: "" },
     decode: { type: "string", default: "1x128,64x192" },
     prefill: { type: "string", default: "1x2048" },
+    /** Requests x input x output. */
+    loads: { type: "string", default: "64x128x128" },
+    weights: { type: "string", default: "bf16" },
+    sequences: { type: "string", default: "256" },
+    tokens: { type: "string", default: "8192" },
   },
 });
 
@@ -29,7 +36,7 @@ function save(name: string, value: unknown): void {
 }
 
 async function checks(): Promise<void> {
-  const result = await runChecks(cudaChecks, new RegExp(flags.filter), flags.benches);
+  const result = await runChecks(allCudaChecks, new RegExp(flags.filter), flags.benches);
   const failed = result.checks.filter(({ error, maxError }) => !(error <= maxError));
   for (const { name, error, maxError, message } of failed) {
     console.log(`FAILED ${name}: ${error.toExponential(2)} > ${maxError.toExponential(1)} ${message ?? ""}`);
@@ -45,18 +52,24 @@ async function checks(): Promise<void> {
 
 async function golden(): Promise<void> {
   const results = [];
-  for (const type of ["f32", "bf16"] as const) {
-    for (const usesGraphs of [false, true]) {
-      const result = await followGolden(flags.folder, type, usesGraphs);
-      console.log(JSON.stringify(result));
-      results.push(result);
-    }
+  for (const [type, matrixType, usesGraphs] of [
+    ["f32", "f32", false],
+    ["f32", "f32", true],
+    ["bf16", "bf16", false],
+    ["bf16", "bf16", true],
+    ["bf16", "e4m3", true],
+  ] as const) {
+    const result = await followGolden(flags.folder, type, matrixType, usesGraphs);
+    console.log(JSON.stringify(result));
+    results.push(result);
   }
   save("golden.json", results);
 }
 
 async function steps(): Promise<void> {
-  const runner = await loadSynthetic();
+  const matrixType = flags.weights as CudaMatrixType;
+  const maxSequences = Number(flags.sequences);
+  const runner = await loadSynthetic(undefined, { matrixType, maxSequences, maxTokens: Number(flags.tokens) });
   const results: StepResult[] = [];
   const tell = (result: StepResult): void => {
     const { kind, batch, context, stepMs, hostMs, tokensPerSecond } = result;
@@ -67,10 +80,21 @@ async function steps(): Promise<void> {
   };
   for (const [batch, context] of pairs(flags.decode)) tell(await measureDecode(runner, batch, context));
   for (const [batch, length] of pairs(flags.prefill)) tell(await measurePrefill(runner, batch, length));
+  const throughputs = [];
+  for (const [numRequests, inputLength, outputLength] of loads(flags.loads)) {
+    const load = { numRequests, inputLength, outputLength, maxSequences, maxBatchTokens: Number(flags.tokens) };
+    const result = await measureThroughput(runner, load);
+    console.log(JSON.stringify(result));
+    throughputs.push(result);
+  }
   for (const [shape, { bestUs, firstUs, count }] of runner.products.measuredUs) {
     console.log(`product ${shape}: ${bestUs.toFixed(1)} us, first guess ${firstUs.toFixed(1)} us of ${count}`);
   }
-  save("steps.json", { results, products: Object.fromEntries(runner.products.measuredUs) });
+  save(`steps-${flags.weights}.json`, {
+    results,
+    throughputs,
+    products: Object.fromEntries(runner.products.measuredUs),
+  });
   await runner.close();
 }
 
@@ -81,6 +105,16 @@ function pairs(text: string): readonly (readonly [number, number])[] {
     .map((part) => {
       const [a = "0", b = "0"] = part.split("x");
       return [Number(a), Number(b)] as const;
+    });
+}
+
+function loads(text: string): readonly (readonly [number, number, number])[] {
+  return text
+    .split(",")
+    .filter((part) => part !== "")
+    .map((part) => {
+      const [a = "0", b = "0", c = "0"] = part.split("x");
+      return [Number(a), Number(b), Number(c)] as const;
     });
 }
 

@@ -4,6 +4,7 @@ import { CudaDevice } from "../../server/src/device/cuda/cuda-device.ts";
 import { loadCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
 import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
 import { contiguousBlocks, stepOf, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+import type { CudaMatrixType } from "../../server/src/models/decoder-cuda-weights.ts";
 import { LLAMA_8B, parseSynthetic, SyntheticTensors } from "./synthetic-model.ts";
 
 export interface StepResult {
@@ -18,11 +19,17 @@ export interface StepResult {
 
 export async function loadSynthetic(
   config: Readonly<Record<string, unknown>> = LLAMA_8B,
-  options: { readonly maxTokens?: number; readonly maxSequences?: number; readonly blockSize?: number } = {},
+  options: {
+    readonly matrixType?: CudaMatrixType;
+    readonly maxTokens?: number;
+    readonly maxSequences?: number;
+    readonly blockSize?: number;
+  } = {},
 ): Promise<DecoderCudaRunner> {
   const parsed = parseSynthetic(config);
   const startMs = performance.now();
   const runner = await loadCudaRunner(new CudaDevice(0), parsed, new SyntheticTensors(parsed), {
+    matrixType: options.matrixType,
     blockSize: options.blockSize ?? 32,
     numBlocks: 0,
     maxPositions: 8192,
@@ -53,7 +60,10 @@ export async function measureDecode(
     );
     const beforeHostMs = timings.hostMs;
     const startMs = performance.now();
-    await runner.run(input);
+    await (runner.choose?.(
+      input,
+      sequences.map(() => GREEDY),
+    ) ?? runner.run(input));
     if (step >= 3) {
       times.push(performance.now() - startMs);
       hostMs += timings.hostMs - beforeHostMs;
@@ -88,7 +98,10 @@ export async function measurePrefill(
     const input = stepOf(runner, parts);
     const beforeHostMs = runner.timings.hostMs;
     const startMs = performance.now();
-    await runner.run(input);
+    await (runner.choose?.(
+      input,
+      parts.map(() => GREEDY),
+    ) ?? runner.run(input));
     if (step < 2) continue;
     times.push(performance.now() - startMs);
     hostMs += runner.timings.hostMs - beforeHostMs;
@@ -97,6 +110,8 @@ export async function measurePrefill(
   const tokensPerSecond = (batch * length * 1000) / stepMs;
   return { kind: "prefill", batch, context: length, stepMs, hostMs: hostMs / numSteps, tokensPerSecond };
 }
+
+const GREEDY = { temperature: 0, topK: 0, topP: 0, minP: 0, seedLow: 0, seedHigh: 0, index: 0 } as const;
 
 function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN;

@@ -3,6 +3,7 @@ import type { ElemType } from "../../kernels/cuda/launch-args.ts";
 import { CudaDevice } from "../device/cuda/cuda-device.ts";
 import { openModelFiles } from "../formats/model-files.ts";
 import type { TensorSource } from "../formats/tensor-source.ts";
+import type { CudaMatrixType } from "../models/decoder-cuda-weights.ts";
 import { type ParsedDecoder, parseDecoderConfig } from "../models/parse-decoder-config.ts";
 import { setUpCudaDecoder } from "./cuda-setup.ts";
 import { DecoderCudaRunner } from "./decoder-cuda-runner.ts";
@@ -12,6 +13,8 @@ export interface CudaRunnerOptions {
   /** Which GPU. */
   readonly ordinal?: number | undefined;
   readonly type?: ElemType | undefined;
+  /** Of the matrices of layers; undefined: as `type`. */
+  readonly matrixType?: CudaMatrixType | undefined;
   readonly blockSize: number;
   /** 0: as many as fit. */
   readonly numBlocks: number;

@@ -18,13 +18,20 @@ import {
   type StepBounds,
 } from "../models/decoder-cuda-memory.ts";
 import type { CudaDecoderModel, CudaLayerCache, CudaRope } from "../models/decoder-cuda-pass.ts";
-import { type CudaWeights, loadCudaWeights, planCudaWeights } from "../models/decoder-cuda-weights.ts";
+import {
+  type CudaMatrixType,
+  type CudaWeights,
+  loadCudaWeights,
+  planCudaWeights,
+} from "../models/decoder-cuda-weights.ts";
 import type { ParsedDecoder } from "../models/parse-decoder-config.ts";
 import { type RopeFactors, ropeFactors } from "../models/rope-factors.ts";
 
 export interface CudaSetupOptions extends StepBounds {
   /** Of weights, activations and the cache. */
   readonly type: ElemType;
+  /** Of the matrices of layers; undefined: the same. */
+  readonly matrixType?: CudaMatrixType | undefined;
   readonly blockSize: number;
   /** 0: as many as fit into `memoryShare` of what is free once all else is placed. */
   readonly numBlocks: number;
@@ -53,7 +60,7 @@ export async function setUpCudaDecoder(
 ): Promise<CudaDecoder> {
   const { config } = parsed;
   const { type, blockSize } = options;
-  const plan = planCudaWeights(parsed, files, type);
+  const plan = planCudaWeights(parsed, files, type, options.matrixType);
   const scratch = attentionScratch(config, options.maxSequences, device);
   const activations = planActivations(config, type, options, scratch.numBytes);
   const blockBytes = cacheBlockBytes(config, blockSize, ELEM_BYTES[type]);

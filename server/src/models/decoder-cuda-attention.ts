@@ -4,7 +4,7 @@ import { decodeWorkspaceBytes } from "../../kernels/attention/decode-plan.ts";
 import { launchRopeStore } from "../../kernels/rope-store/rope-store.cuda.ts";
 import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
 import type { DecoderConfig } from "./decoder-config.ts";
-import { type CudaLayerCache, type CudaPass, enqueueProduct, numbersAt } from "./decoder-cuda-pass.ts";
+import { type CudaLayerCache, type CudaPass, type CudaRows, enqueueProduct, numbersAt } from "./decoder-cuda-pass.ts";
 
 /** What attention needs beside its tensors: counters, which are zero between steps, and partial sums behind them. */
 export interface AttentionScratch {
@@ -26,7 +26,7 @@ export function attentionScratch(
 }
 
 /** Gives [numTokens, numHeads * headDim]; the keys and values of the step are in the cache then. */
-export function enqueueAttention(pass: CudaPass, index: number, normed: DevicePointer): DevicePointer {
+export function enqueueAttention(pass: CudaPass, index: number, normed: CudaRows): DevicePointer {
   const { stream, model, memory, batch } = pass;
   const { numHeads, numKvHeads, headDim, norm, layers } = model.config;
   const layer = expectAt(model.weights.layers, index);

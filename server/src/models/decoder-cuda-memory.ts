@@ -22,12 +22,14 @@ const PARTS = [
   "branch",
   "mlpBranch",
   "keptResidual",
-  "keptNormed",
   "qkv",
   "queries",
   "attended",
   "gateUp",
   "activated",
+  "codes",
+  "normScales",
+  "codeScales",
   "logits",
   "chosen",
   "attentionScratch",
@@ -49,7 +51,8 @@ export function planActivations(
   attentionScratchBytes: number,
 ): ActivationsPlan {
   const { hiddenSize, numHeads, numKvHeads, headDim, mlp, vocabSize } = config;
-  const rows = productRows(bounds.maxTokens, true) * ELEM_BYTES[type];
+  const paddedRows = productRows(bounds.maxTokens, true);
+  const rows = paddedRows * ELEM_BYTES[type];
   const inner = mlp.isGated ? 2 * mlp.intermediateSize : mlp.intermediateSize;
   const sizes: Readonly<Record<Part, number>> = {
     residual: rows * hiddenSize,
@@ -57,12 +60,15 @@ export function planActivations(
     branch: rows * hiddenSize,
     mlpBranch: rows * hiddenSize,
     keptResidual: rows * hiddenSize,
-    keptNormed: config.residual === "parallel" ? rows * hiddenSize : 0,
     qkv: rows * (numHeads + 2 * numKvHeads) * headDim,
     queries: rows * numHeads * headDim,
     attended: rows * numHeads * headDim,
     gateUp: rows * inner,
     activated: rows * mlp.intermediateSize,
+    // Rows and scales of 8-bit products, beside those that norms and activations give.
+    codes: paddedRows * numHeads * headDim,
+    normScales: 4 * paddedRows,
+    codeScales: 4 * paddedRows,
     logits: productRows(bounds.maxLogitRows, true) * vocabSize * 4,
     // Tokens, then their log-probabilities.
     chosen: 8 * bounds.maxLogitRows,

@@ -1,16 +1,17 @@
 /** The MLP of a layer on a GPU. Mixtures of experts are not among what GPUs run yet, and say so. */
 import { launchActivation } from "../../kernels/elementwise/elementwise.cuda.ts";
 import { launchGatedMul } from "../../kernels/gated-mul/gated-mul.cuda.ts";
+import { launchQuantizeRows } from "../../kernels/quantize/quantize.cuda.ts";
 import type { CudaTensor } from "../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
-import { type CudaPass, enqueueProduct } from "./decoder-cuda-pass.ts";
+import { type CudaPass, type CudaRows, codesWith, enqueueProduct, takesCodes } from "./decoder-cuda-pass.ts";
 import type { ExpertWeights, Mlp } from "./weight-plan.ts";
 
 /** y[numRows, hidden] of x[numRows, hidden]. */
 export function enqueueMlp(
   pass: CudaPass,
   weights: Mlp<CudaTensor> | ExpertWeights<CudaTensor>,
-  x: DevicePointer,
+  x: CudaRows,
   numRows: number,
   y: DevicePointer,
 ): void {
@@ -20,7 +21,14 @@ export function enqueueMlp(
   const { gateUp, activated: out } = memory;
   const { type } = model;
   enqueueProduct(pass, x, weights.in, numRows, gateUp);
-  if (isGated) launchGatedMul(stream, { type, activation, gateUp, out, numRows, width });
-  else launchActivation(stream, { type, activation, x: gateUp, out, count: numRows * width });
-  enqueueProduct(pass, out, weights.out, numRows, y);
+  const isCoded = takesCodes(weights.out);
+  const quantized = isCoded ? codesWith(memory.codeScales) : undefined;
+  if (isGated) {
+    launchGatedMul(stream, { type, activation, gateUp, out, numRows, width, quantized });
+  } else {
+    launchActivation(stream, { type, activation, x: gateUp, out: gateUp, count: numRows * width });
+    if (quantized !== undefined) launchQuantizeRows(stream, { type, x: gateUp, out, quantized, numRows, width });
+  }
+  const active = isGated || isCoded ? out : gateUp;
+  enqueueProduct(pass, { address: active, scales: quantized?.scales }, weights.out, numRows, y);
 }

@@ -1,5 +1,6 @@
 /** What all parts of a pass over a decoder on a GPU share: the model, the memory, the batch, and products. */
 import type { ElemType } from "../../kernels/cuda/launch-args.ts";
+import type { QuantizedOutput } from "../../kernels/cuda/quantized-output.ts";
 import type { CudaTensor } from "../device/cuda/cuda-tensor.ts";
 import type { Products } from "../device/cuda/dense-products.ts";
 import type { DevicePointer, KernelStream } from "../device/cuda/kernel-stream.ts";
@@ -65,26 +66,47 @@ export function numbersAt(batch: CudaBatch, part: keyof StepLayout): DevicePoint
   return batch.numbers + BigInt(4 * batch.layout[part]);
 }
 
+/** The left side of a product. */
+export interface CudaRows {
+  /** Activations, or codes where there are scales. */
+  readonly address: DevicePointer;
+  readonly scales?: DevicePointer | undefined; // f32, one a row
+}
+
+/** Whether a matrix takes rows of codes. */
+export function takesCodes({ weight }: Linear<CudaTensor>): boolean {
+  return weight.type === "e4m3";
+}
+
+/** What a kernel needs in order to store its rows as codes with a scale each. */
+export function codesWith(scales: DevicePointer): QuantizedOutput {
+  return { codes: "e4m3", per: "row", scales };
+}
+
 export function enqueueProduct(
   { products, model }: CudaPass,
-  x: DevicePointer,
+  x: CudaRows,
   { weight, bias }: Linear<CudaTensor>,
   rows: number,
   y: DevicePointer,
   outputType: ElemType = model.type,
 ): void {
   const [outputs = 0, inputs = 0] = weight.shape;
+  const hasCodes = weight.type === "e4m3";
+  if (hasCodes !== (x.scales !== undefined)) throw new Error("a product of codes and activations");
   products.run({
     rows,
     outputs,
     inputs,
-    inputType: model.type,
+    inputType: hasCodes ? "e4m3" : model.type,
     outputType,
     hasBias: bias !== undefined,
-    scales: "none",
-    x,
+    scales: hasCodes ? "rows" : "none",
+    x: x.address,
     weight: weight.address,
     y,
     bias: bias?.address,
+    xScale: x.scales,
+    weightScale: weight.scales,
   });
 }

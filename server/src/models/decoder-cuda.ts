@@ -6,14 +6,15 @@ import { launchAddNorm } from "../../kernels/add-norm/add-norm.cuda.ts";
 import { ELEM_BYTES } from "../../kernels/cuda/launch-args.ts";
 import { launchAdd, launchSoftCap } from "../../kernels/elementwise/elementwise.cuda.ts";
 import { launchGatherRows } from "../../kernels/gather-rows/gather-rows.cuda.ts";
+import { launchQuantizeRows } from "../../kernels/quantize/quantize.cuda.ts";
 import { launchReplaceRows } from "../../kernels/replace-rows/replace-rows.cuda.ts";
 import { launchSample } from "../../kernels/sample/sample.cuda.ts";
 import type { CudaTensor } from "../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
 import { enqueueAttention } from "./decoder-cuda-attention.ts";
 import { enqueueMlp } from "./decoder-cuda-mlp.ts";
-import { type CudaPass, enqueueProduct, numbersAt } from "./decoder-cuda-pass.ts";
-import type { LayerWeights, Norm } from "./weight-plan.ts";
+import { type CudaPass, type CudaRows, codesWith, enqueueProduct, numbersAt, takesCodes } from "./decoder-cuda-pass.ts";
+import type { LayerWeights, Linear, Norm } from "./weight-plan.ts";
 
 /** Rows that take the place of looked-up ones. */
 export interface CudaReplacedRows {
@@ -58,19 +59,25 @@ export function enqueueEmbedding({ stream, model, memory, batch }: CudaPass, rep
 /** From the rows of the residual stream to the normalized rows that logits are made of; undefined when none are wanted. */
 export function enqueueLayers(pass: CudaPass): DevicePointer | undefined {
   const { model, memory, batch } = pass;
-  const { layers, norm } = model.weights;
+  const { layers, norm, output } = model.weights;
   const first = layers[0];
   if (first === undefined) throw new Error("a decoder without layers");
   let rows: LayerRows = { residual: memory.residual, normed: memory.normed, numRows: batch.numTokens };
-  enqueueNorm(pass, rows, { norm: first.attentionNorm });
+  let normed = enqueueNorm(pass, rows, { norm: first.attentionNorm }, first.qkv);
   for (const [i, layer] of layers.entries()) {
     const isLast = i === layers.length - 1;
-    let attended = enqueueAttention(pass, i, rows.normed);
+    let attended = enqueueAttention(pass, i, normed);
     if (isLast && batch.numLogitRows === 0) return undefined;
-    if (isLast && !batch.keepsAllRows) [rows, attended] = keepRows(pass, rows, attended);
-    enqueueLayerRest(pass, layer, rows, attended, layers[i + 1]?.attentionNorm ?? norm);
+    if (isLast && !batch.keepsAllRows) {
+      [rows, attended] = keepRows(pass, rows, attended);
+      if (model.config.residual === "parallel")
+        normed = enqueueNorm(pass, rows, { norm: layer.attentionNorm }, layer.qkv);
+    }
+    const next = layers[i + 1];
+    const after = next === undefined ? { norm, reader: output } : { norm: next.attentionNorm, reader: next.qkv };
+    normed = enqueueLayerRest(pass, layer, { ...rows, attended, read: normed }, after);
   }
-  return rows.normed;
+  return normed.address;
 }
 
 /** Logits of `count` of the rows that `enqueueLayers` gives, from `first` on: f32 [count, vocab]. */
@@ -82,8 +89,8 @@ export function enqueueLogits(
 ): void {
   const { stream, model } = pass;
   const { config, weights, type } = model;
-  const x = rows + BigInt(first * config.hiddenSize * ELEM_BYTES[type]);
-  enqueueProduct(pass, x, weights.output, count, out, "f32");
+  const address = rows + BigInt(first * config.hiddenSize * ELEM_BYTES[type]);
+  enqueueProduct(pass, { address }, weights.output, count, out, "f32");
   if (config.logitSoftCap === undefined) return;
   launchSoftCap(stream, { type: "f32", x: out, out, count: count * config.vocabSize, cap: config.logitSoftCap });
 }
@@ -105,6 +112,7 @@ export function enqueueChoice({ stream, model, memory, batch }: CudaPass, count:
 
 interface LayerRows {
   readonly residual: DevicePointer;
+  /** Where norms put their rows. */
   readonly normed: DevicePointer;
   readonly numRows: number;
 }
@@ -117,10 +125,17 @@ interface NormStep {
   readonly postNorm?: Norm<CudaTensor> | undefined;
 }
 
-function enqueueNorm({ stream, model }: CudaPass, rows: LayerRows, { norm, branch, postNorm }: NormStep): void {
+/** Gives the rows as the product that reads them takes them. */
+function enqueueNorm(
+  { stream, model, memory }: CudaPass,
+  rows: LayerRows,
+  { norm, branch, postNorm }: NormStep,
+  reader: Linear<CudaTensor>,
+): CudaRows {
   const { kind, epsilon } = model.config.norm;
   if (postNorm !== undefined && kind !== "rms")
     throw new Error("a norm behind a branch: expected it to be of kind rms");
+  const quantized = takesCodes(reader) ? codesWith(memory.normScales) : undefined;
   launchAddNorm(stream, {
     type: model.type,
     residual: rows.residual,
@@ -131,34 +146,60 @@ function enqueueNorm({ stream, model }: CudaPass, rows: LayerRows, { norm, branc
     bias: norm.bias?.address,
     epsilon,
     out: rows.normed,
+    quantized,
     numRows: rows.numRows,
     width: model.config.hiddenSize,
   });
+  return { address: rows.normed, scales: quantized?.scales };
+}
+
+interface RestRows extends LayerRows {
+  readonly attended: DevicePointer;
+  /** What attention has read, for models whose MLP reads the same. */
+  readonly read: CudaRows;
+}
+
+interface NormAfter {
+  readonly norm: Norm<CudaTensor>;
+  readonly reader: Linear<CudaTensor>;
 }
 
 function enqueueLayerRest(
   pass: CudaPass,
   layer: LayerWeights<CudaTensor>,
-  rows: LayerRows,
-  attended: DevicePointer,
-  next: Norm<CudaTensor>,
-): void {
+  rows: RestRows,
+  { norm, reader }: NormAfter,
+): CudaRows {
   const { stream, model, memory } = pass;
   const { branch, mlpBranch } = memory;
   const { attentionPostNorm, mlpNorm, mlpPostNorm } = layer;
-  enqueueProduct(pass, attended, layer.attentionOut, rows.numRows, branch);
+  const mlpReader = "router" in layer.mlp ? undefined : layer.mlp.in;
+  if (mlpReader === undefined) throw new Error("models with experts cannot run on a GPU: serve this one with KIND_CPU");
+  enqueueProduct(pass, attendedRows(pass, rows, layer.attentionOut), layer.attentionOut, rows.numRows, branch);
   if (model.config.residual === "parallel") {
-    if (mlpNorm !== undefined) enqueueNorm(pass, rows, { norm: mlpNorm });
-    enqueueMlp(pass, layer.mlp, rows.normed, rows.numRows, mlpBranch);
+    const read = mlpNorm === undefined ? rows.read : enqueueNorm(pass, rows, { norm: mlpNorm }, mlpReader);
+    enqueueMlp(pass, layer.mlp, read, rows.numRows, mlpBranch);
     const count = rows.numRows * model.config.hiddenSize;
     launchAdd(stream, { type: model.type, count, a: branch, b: mlpBranch, out: branch });
-    enqueueNorm(pass, rows, { norm: next, branch });
-    return;
+    return enqueueNorm(pass, rows, { norm, branch }, reader);
   }
   if (mlpNorm === undefined) throw new Error("a layer without a norm before its MLP");
-  enqueueNorm(pass, rows, { norm: mlpNorm, branch, postNorm: attentionPostNorm });
-  enqueueMlp(pass, layer.mlp, rows.normed, rows.numRows, mlpBranch);
-  enqueueNorm(pass, rows, { norm: next, branch: mlpBranch, postNorm: mlpPostNorm });
+  const read = enqueueNorm(pass, rows, { norm: mlpNorm, branch, postNorm: attentionPostNorm }, mlpReader);
+  enqueueMlp(pass, layer.mlp, read, rows.numRows, mlpBranch);
+  return enqueueNorm(pass, rows, { norm, branch: mlpBranch, postNorm: mlpPostNorm }, reader);
+}
+
+function attendedRows(
+  { stream, model, memory }: CudaPass,
+  { attended, numRows }: RestRows,
+  reader: Linear<CudaTensor>,
+): CudaRows {
+  if (!takesCodes(reader)) return { address: attended };
+  const { numHeads, headDim } = model.config;
+  const quantized = codesWith(memory.codeScales);
+  const width = numHeads * headDim;
+  launchQuantizeRows(stream, { type: model.type, x: attended, out: memory.codes, quantized, numRows, width });
+  return { address: memory.codes, scales: quantized.scales };
 }
 
 /** Only rows that go on to logits pass the rest of the last layer. */
@@ -172,9 +213,7 @@ function keepRows(pass: CudaPass, rows: LayerRows, attended: DevicePointer): [La
     return out;
   };
   // Nothing reads the queries any more.
-  const keptAttended = keep(attended, numHeads * headDim, memory.queries);
+  const kept = keep(attended, numHeads * headDim, memory.queries);
   const residual = keep(rows.residual, hiddenSize, memory.keptResidual);
-  const isShared = model.config.residual === "parallel";
-  const normed = isShared ? keep(rows.normed, hiddenSize, memory.keptNormed) : rows.normed;
-  return [{ residual, normed, numRows: batch.numLogitRows }, keptAttended];
+  return [{ residual, normed: rows.normed, numRows: batch.numLogitRows }, kept];
 }
