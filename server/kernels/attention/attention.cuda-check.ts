@@ -107,6 +107,7 @@ async function runVariant(
   };
   if (isDecode) launchDecodeTwice(context, args);
   else launchPrefill(context, args, sequences);
+  const result = await downloadFloats(context, type, args.out, outCount);
   const times = (factor: number) => (value: number) => value * factor;
   const expected = attentionRef({
     q: compact(q.values, qRowWidth, numHeads * headDim),
@@ -121,7 +122,7 @@ async function runVariant(
     ...(softCap === undefined ? {} : { softCap }),
     ...(window === undefined ? {} : { window }),
   });
-  return relativeError(await downloadFloats(context, type, args.out, outCount), expected);
+  return relativeError(result, expected);
 }
 
 /** The second launch finds the counters as the first left them. */

@@ -62,10 +62,10 @@ async function runRoute(context: CudaCheckContext, type: ElemType, isRenormalize
     numChosen,
     isRenormalized,
   });
-  const expected = routeExpertsRef({ logits: logits.values, numExperts, numChosen, isRenormalized });
   const ids = new Int32Array(count);
   await context.download(out.ids, ids);
   const weights = await downloadFloats(context, "f32", out.weights, count);
+  const expected = routeExpertsRef({ logits: logits.values, numExperts, numChosen, isRenormalized });
   return Math.max(shareOfDifferences(ids, expected.ids), relativeError(weights, expected.weights));
 }
 
@@ -96,11 +96,11 @@ async function runProducts(context: CudaCheckContext, variant: Variant): Promise
   launchExpertLinear(context.stream, args);
   const sum = { x: args.out, weights: shares.pointer, out: mixed, numTokens, numChosen, width: outputs };
   launchMixExperts(context.stream, { type, ...sum });
+  const result = await downloadFloats(context, type, args.out, numChoices * outputs);
+  const resultMixed = await downloadFloats(context, type, mixed, numTokens * outputs);
   const perToken = rowsPerToken === "one" ? 1 : numChosen;
   const shape = { inputs, outputs, rowsPerToken: perToken, numChosen };
   const expected = expertLinearRef({ x: x.values, weight: weight.values, ids, ...shape });
-  const result = await downloadFloats(context, type, args.out, numChoices * outputs);
-  const resultMixed = await downloadFloats(context, type, mixed, numTokens * outputs);
   return Math.max(
     relativeError(result, expected),
     relativeError(resultMixed, mixExpertsRef(result, shares.values, numChosen)),

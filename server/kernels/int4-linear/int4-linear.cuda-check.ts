@@ -68,9 +68,10 @@ async function runLinear(context: CudaCheckContext, variant: Variant): Promise<n
     const pointers = { x: x.pointer, weight, bias: hasBias ? bias.pointer : undefined, out };
     launchInt4Linear(stream, { ...pointers, numRows, ...workspace });
   }
+  const result = await downloadFloats(context, "bf16", out, numRows * outputs);
   const withBias = hasBias ? { bias: bias.values } : {};
   const expected = linearRef({ x: x.values, weight: values, inputs, ...withBias });
-  return relativeError(await downloadFloats(context, "bf16", out, numRows * outputs), expected);
+  return relativeError(result, expected);
 }
 
 async function runDecode(context: CudaCheckContext, variant: Variant): Promise<number> {

@@ -82,11 +82,11 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
     values,
     fp8: isFp8 ? SCALES : undefined,
   });
-  const turned = turnedRef(variant, qkv.values, norms.values, positions);
-  const turnedWidth = NUM_TURNED * headDim;
   const gotQ = await downloadFloats(context, type, q, NUM_TOKENS * qRowWidth);
   const gotK = await downloadFloats(context, kvType, keys, NUM_SLOTS * kvWidth);
   const gotV = await downloadFloats(context, kvType, values, NUM_SLOTS * kvWidth);
+  const turned = turnedRef(variant, qkv.values, norms.values, positions);
+  const turnedWidth = NUM_TURNED * headDim;
   const qWidth = HEADS.numHeads * headDim;
   const wantedQ = columns(turned, turnedWidth, 0, qWidth);
   const wantedK = stored(columns(turned, turnedWidth, qWidth, kvWidth), slots, kvWidth, isFp8 ? SCALES.key : 1);

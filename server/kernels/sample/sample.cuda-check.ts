@@ -91,6 +91,9 @@ async function runWay(context: CudaCheckContext, way: Way): Promise<number> {
     maskTable: context.upload(mask),
     ...out,
   });
+  const tokens = new Int32Array(NUM_ROWS);
+  await context.download(out.tokens, tokens);
+  const logProbs = await downloadFloats(context, "f32", out.logProbs, NUM_ROWS);
   const expected = rows.map((params, row) =>
     sampleRef({
       logits: logits.values.subarray(row * rowStride, row * rowStride + vocab),
@@ -105,9 +108,6 @@ async function runWay(context: CudaCheckContext, way: Way): Promise<number> {
       byId: way.byId === true,
     }),
   );
-  const tokens = new Int32Array(NUM_ROWS);
-  await context.download(out.tokens, tokens);
-  const logProbs = await downloadFloats(context, "f32", out.logProbs, NUM_ROWS);
   const wanted = expected.map(({ token }) => token);
   const chosen = rows.map((_, row) => {
     const row0 = logits.values.subarray(row * rowStride, row * rowStride + vocab);
