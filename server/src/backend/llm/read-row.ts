@@ -55,7 +55,7 @@ export function readRow(request: InferRequest, row: number, numRows: number, set
     numSequences: generate.beamWidth > 1 ? 1 : readNumSequences(inputs, settings),
     isStreaming,
     excludeInput: isStreaming || excludes,
-    wantsPerfMetrics: inputs.flag("return_perf_metrics") || inputs.flag("return_kv_cache_reuse_stats"),
+    wantsPerfMetrics: inputs.flag("return_perf_metrics"),
     wantsCacheMetrics: inputs.flag("return_perf_metrics") || inputs.flag("return_kv_cache_reuse_stats"),
     wantsInputCount: inputs.flag("return_num_input_tokens"),
     wantsOutputCount: inputs.flag("return_num_output_tokens"),
