@@ -1,0 +1,147 @@
+/**
+ * Engines of random settings under random loads: whatever is shared, evicted, guessed, preempted, copied or let go of, each
+ * request gets the tokens that an engine of plenty gives it alone.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { HashRunner, type HashRunnerOptions } from "../../../tests/fakes/hash-runner.ts";
+import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST } from "./generate.ts";
+import { DEFAULT_ENGINE_CONFIG, type EngineConfig, LlmEngine } from "./llm-engine.ts";
+import { uniformAt } from "./random.ts";
+import type { Retention } from "./retention.ts";
+
+const RUNS_PER_SEED = 40;
+const FOR_EVER = Number.POSITIVE_INFINITY;
+
+type Draw = (below: number) => number;
+
+function drawRunner(draw: Draw): HashRunnerOptions {
+  return {
+    blockSize: 2 ** draw(4),
+    numBlocks: 10 + draw(60),
+    numHostBlocks: draw(2) * draw(80),
+    maxPositions: 40 + draw(100),
+    vocabSize: draw(2) === 0 ? 64 : 8, // few tokens: guesses come true
+    ...(draw(2) === 0 ? {} : { window: 1 + draw(20) }),
+  };
+}
+
+function drawConfig(draw: Draw): EngineConfig {
+  return {
+    ...DEFAULT_ENGINE_CONFIG,
+    maxSequences: 3 + draw(8),
+    maxBatchTokens: 1 + draw(40),
+    chunkedPrefill: draw(3) > 0,
+    prefixReuse: draw(4) > 0,
+    policy: draw(2) === 0 ? "max_utilization" : "guaranteed_no_evict",
+    speculation:
+      draw(2) === 0 ? DEFAULT_ENGINE_CONFIG.speculation : { maxDraftTokens: 1 + draw(6), ngramSize: 1 + draw(3) },
+  };
+}
+
+function drawRetention(draw: Draw): Retention | undefined {
+  if (draw(4) > 0) return undefined;
+  const durationMs = draw(2) === 0 ? FOR_EVER : draw(20);
+  const decode = { priority: draw(101), durationMs: FOR_EVER };
+  return { ranges: [{ start: 0, end: FOR_EVER, priority: draw(101), durationMs }], decode };
+}
+
+/** Prompts of few families, so that many begin alike. */
+function drawRequest(draw: Draw, index: number): GenerateRequest {
+  const family = draw(4);
+  const promptTokens = Int32Array.from({ length: 1 + draw(35) }, (_, i) => (i < 12 ? family : draw(3)));
+  const sampling = draw(3) > 0 ? {} : { topK: 0, topP: 0.9, seed: BigInt(index) };
+  return {
+    ...{ ...NEUTRAL_REQUEST, ...sampling, promptTokens, maxTokens: 1 + draw(40) },
+    priority: draw(5) / 4,
+    beamWidth: draw(8) === 0 ? 2 + draw(2) : 1,
+    cacheSalt: draw(10) === 0 ? "x" : "",
+    contextLogits: draw(12) === 0,
+    retention: drawRetention(draw),
+  };
+}
+
+/** Tokens and beams as text; "cancelled"; or the refusal. */
+async function outcome(chunks: AsyncIterable<GeneratedChunk>): Promise<string> {
+  const tokens: number[] = [];
+  let last: GeneratedChunk | undefined;
+  try {
+    for await (const chunk of chunks) {
+      tokens.push(...chunk.tokenIds);
+      last = chunk;
+    }
+  } catch (error) {
+    return String(error);
+  }
+  if (last?.finishReason === "cancelled") return "cancelled";
+  const beams = last?.beams?.map(({ tokenIds }) => tokenIds.join()) ?? [];
+  return [tokens.join(), ...beams].join(" | ");
+}
+
+/** Some are cancelled at random steps; those then have no outcome to compare. */
+async function underLoad(
+  requests: readonly GenerateRequest[],
+  runner: HashRunnerOptions,
+  config: EngineConfig,
+  draw: Draw,
+): Promise<{ readonly outcomes: string[]; readonly engine: LlmEngine }> {
+  const cancellations = requests.map(() => ({
+    controller: new AbortController(),
+    step: draw(10) > 0 ? FOR_EVER : draw(60),
+  }));
+  const onStep = (_: unknown, step: number): void => {
+    for (const each of cancellations) if (each.step <= step) each.controller.abort();
+  };
+  const engine = new LlmEngine(new HashRunner({ ...runner, onStep }), config);
+  const outcomes: string[] = [];
+  const half = Math.floor(requests.length / 2);
+  for (const wave of [requests.slice(0, half), requests.slice(half)]) {
+    const signals = cancellations.slice(outcomes.length);
+    const all = wave.map((each, i) => outcome(engine.generate({ ...each, signal: signals[i]?.controller.signal })));
+    outcomes.push(...(await Promise.all(all)));
+    engine.checkIntegrity();
+    assert.equal(engine.stats().kvBlocksUsed, 0);
+  }
+  return { outcomes, engine };
+}
+
+async function checkRun(
+  draw: Draw,
+  totals: { preemptions: number; onboarded: number; accepted: number },
+): Promise<void> {
+  const runner = drawRunner(draw);
+  const config = drawConfig(draw);
+  const requests = Array.from({ length: 5 + draw(40) }, (_, i) => drawRequest(draw, i));
+  const { outcomes, engine } = await underLoad(requests, runner, config, draw);
+  const plenty = { ...runner, numBlocks: 4000, numHostBlocks: 0 };
+  const alone = new LlmEngine(new HashRunner(plenty), {
+    ...DEFAULT_ENGINE_CONFIG,
+    prefixReuse: false,
+    maxBatchTokens: 4096,
+  });
+  const { maxSequenceLength } = engine.limits;
+  for (const [i, request] of requests.entries()) {
+    const actual = outcomes[i] ?? "";
+    const room = maxSequenceLength - request.promptTokens.length;
+    if (actual === "cancelled" || room <= 0 || / needs \d+ sequences and \d+ cache blocks/.test(actual)) continue;
+    const expected = await outcome(alone.generate({ ...request, maxTokens: Math.min(room, request.maxTokens) }));
+    assert.equal(actual, expected, `request ${i} of ${JSON.stringify({ runner, config })}`);
+  }
+  const { preemptions, kvBlocksOnboarded, acceptedDraftTokens } = engine.stats();
+  if (config.policy === "guaranteed_no_evict") assert.equal(preemptions, 0);
+  totals.preemptions += preemptions;
+  totals.onboarded += kvBlocksOnboarded;
+  totals.accepted += acceptedDraftTokens;
+  await engine.close();
+  await alone.close();
+}
+
+for (const seed of [1, 2, 3]) {
+  test(`random engines give each request what it gets alone, losing no block (seed ${seed})`, async () => {
+    let draws = 0;
+    const draw: Draw = (below) => Math.floor(uniformAt(seed, 11, draws++) * below);
+    const totals = { preemptions: 0, onboarded: 0, accepted: 0 };
+    for (let i = 0; i < RUNS_PER_SEED; i++) await checkRun(draw, totals);
+    for (const [what, count] of Object.entries(totals)) assert.ok(count > 0, what); // or the test would say little
+  });
+}
