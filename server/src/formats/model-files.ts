@@ -6,7 +6,9 @@
 import { readdirSync, statSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { openCompressedTensors } from "./compressed-tensors.ts";
 import { openEngineFile } from "./engine-file.ts";
+import { hasFloat8, widenFloat8 } from "./float8-tensors.ts";
 import { openGgufModel } from "./gguf-model.ts";
 import { type HfConfigFiles, readHfConfig } from "./hf-config.ts";
 import { parseQuantizationConfig } from "./quantization-config.ts";
@@ -42,9 +44,26 @@ export async function openModelFiles(path: string): Promise<ModelFiles> {
     return { files: { ...files, config: parsed.model }, tensors: await openTrtllmCheckpoint(path, parsed) };
   }
   const quantization = parseQuantizationConfig(config, at.config);
-  if (quantization === undefined) return { files, tensors: await openSafetensors(path) };
+  if (quantization === undefined) return { files, tensors: await openScaledTensors(path, undefined) };
   const plain = { ...(config as Readonly<Record<string, unknown>>), quantization_config: undefined };
-  return { files: { ...files, config: plain }, tensors: await openQuantizedTensors(path, quantization) };
+  const tensors =
+    quantization.method === "scaled"
+      ? await openScaledTensors(path, quantization.block)
+      : await openQuantizedTensors(path, quantization);
+  return { files: { ...files, config: plain }, tensors };
+}
+
+/** What is stored shows in the tensors; without a word on quantization 8-bit floats may be numbers as they are. */
+async function openScaledTensors(path: string, block: readonly [number, number] | undefined): Promise<TensorSource> {
+  const source = await openSafetensors(path);
+  try {
+    const needsScales = block !== undefined;
+    const wide = hasFloat8(source) ? widenFloat8(source, { block: block ?? [128, 128], needsScales }) : source;
+    return needsScales ? await openCompressedTensors(wide) : wide;
+  } catch (error) {
+    await source.close();
+    throw error;
+  }
 }
 
 /** The checkpoint's config that an engine's repeats; it is one file in the types that the device takes. */

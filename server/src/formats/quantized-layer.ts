@@ -1,7 +1,7 @@
 /** Reads the tensors of one quantized linear layer, checks their shapes against each other and unpacks them. */
 import { unpackAwq } from "./awq.ts";
 import { hasMiddleZeros, unpackGptq } from "./gptq.ts";
-import type { QuantizationConfig } from "./quantization-config.ts";
+import type { GroupedConfig } from "./quantization-config.ts";
 import { irregularGroups, type QuantizedMatrix } from "./quantized-matrix.ts";
 import { readFloats } from "./read-floats.ts";
 import type { StoredTensor, TensorSource } from "./tensor-source.ts";
@@ -16,7 +16,7 @@ export interface QuantizedLayer {
 }
 
 /** @throws Error naming the tensor that is missing or does not fit the others */
-export function describeLayer(source: TensorSource, name: string, config: QuantizationConfig): QuantizedLayer {
+export function describeLayer(source: TensorSource, name: string, config: GroupedConfig): QuantizedLayer {
   const perWord = 32 / config.bits;
   const [rows = 0, columns = 0] = expectTensor(source, `${name}.qweight`, "I32", [-1, -1]).shape;
   const inputs = config.method === "awq" ? rows : rows * perWord;
@@ -38,7 +38,7 @@ export function describeLayer(source: TensorSource, name: string, config: Quanti
 export async function loadLayer(
   source: TensorSource,
   layer: QuantizedLayer,
-  config: QuantizationConfig,
+  config: GroupedConfig,
 ): Promise<QuantizedMatrix> {
   const { name } = layer;
   const stored = {
@@ -60,7 +60,7 @@ export async function loadLayer(
 export async function inspectLayer(
   source: TensorSource,
   layer: QuantizedLayer,
-  config: QuantizationConfig,
+  config: GroupedConfig,
 ): Promise<{ readonly groupOf: Int32Array | undefined; readonly isSymmetric: boolean }> {
   if (config.method === "awq") return { groupOf: undefined, isSymmetric: false };
   const groups = await readGroups(source, layer);

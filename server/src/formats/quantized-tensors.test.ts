@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { unpackAwq } from "./awq.ts";
 import { unpackGptq } from "./gptq.ts";
-import { parseQuantizationConfig, type QuantizationConfig } from "./quantization-config.ts";
+import { type GroupedConfig, parseQuantizationConfig, type QuantizationConfig } from "./quantization-config.ts";
 import { dequantizeRows, packRows } from "./quantized-matrix.ts";
 import { openQuantizedTensors } from "./quantized-tensors.ts";
 import { safetensorsBytes, type TensorDraft } from "./safetensors-writer.test-support.ts";
@@ -37,7 +37,7 @@ const AWQ: Drafts = {
   "m.q.scales": scales,
   "m.norm.weight": norm,
 };
-const AWQ_CONFIG: QuantizationConfig = { method: "awq", bits: 4, groupSize: 32 };
+const AWQ_CONFIG: GroupedConfig = { method: "awq", bits: 4, groupSize: 32 };
 
 const GPTQ_WEIGHT = wordsOf((INPUTS / 8) * OUTPUTS, 3);
 const MIDDLE = new Int32Array((GROUPS * OUTPUTS) / 8).fill(0x7777_7777);
@@ -48,7 +48,7 @@ const gptq = (groups: readonly number[], storedZeros: Int32Array = MIDDLE): Draf
   "m.q.g_idx": { dtype: "I32", shape: [INPUTS], data: Int32Array.from(groups) },
   "m.q.bias": { dtype: "F16", shape: [OUTPUTS], data: halves(OUTPUTS) },
 });
-const GPTQ_CONFIG: QuantizationConfig = { method: "gptq", bits: 4, groupSize: 32, version: 1, isSymmetric: true };
+const GPTQ_CONFIG: GroupedConfig = { method: "gptq", bits: 4, groupSize: 32, version: 1, isSymmetric: true };
 const RUNS = Array.from({ length: INPUTS }, (_, i) => Math.floor(i / 32));
 const MIXED = Array.from({ length: INPUTS }, (_, i) => i % 2);
 
@@ -92,7 +92,7 @@ test("openQuantizedTensors() gives AWQ layers as Q4_1 rows, and other tensors as
   });
 });
 
-const KINDS: readonly (readonly [what: string, tensors: Drafts, config: QuantizationConfig, dtype: string])[] = [
+const KINDS: readonly (readonly [what: string, tensors: Drafts, config: GroupedConfig, dtype: string])[] = [
   ["symmetric GPTQ", gptq(RUNS), GPTQ_CONFIG, "Q4_0"],
   ["GPTQ of the second version whose zeros are those of the first", gptq(RUNS), { ...GPTQ_CONFIG, version: 2 }, "Q4_1"],
   ["GPTQ that only says it is symmetric", gptq(RUNS, AWQ_ZEROS), GPTQ_CONFIG, "Q4_1"],
@@ -125,7 +125,7 @@ test("openQuantizedTensors() gives floats that follow g_idx", async () => {
 const without = (tensors: Drafts, name: string): Drafts =>
   Object.fromEntries(Object.entries(tensors).filter(([key]) => key !== name));
 
-const REFUSED: readonly (readonly [what: string, tensors: Drafts, config: QuantizationConfig, expected: RegExp])[] = [
+const REFUSED: readonly (readonly [what: string, tensors: Drafts, config: GroupedConfig, expected: RegExp])[] = [
   ["a layer without scales", without(AWQ, "m.q.scales"), AWQ_CONFIG, /lack tensor "m\.q\.scales"/],
   [
     "zeros of another width",
@@ -183,7 +183,10 @@ for (const [json, expected] of PARSED) {
 }
 
 const UNREAD: readonly (readonly [json: object, expected: RegExp])[] = [
-  [{ quant_method: "bitsandbytes" }, /quantization_config: quant_method: expected "awq" or "gptq", got "bitsandbytes"/],
+  [
+    { quant_method: "bitsandbytes" },
+    /quantization_config: quant_method: expected "awq", "gptq", "fp8", .*, got "bitsandbytes"/,
+  ],
   [{ quant_method: "awq", bits: 3 }, /bits: expected an integer from 4 to 4, got 3/],
   [{ quant_method: "awq", bits: 4, version: "gemv" }, /version: expected "gemm", got "gemv"/],
   [{ quant_method: "awq", bits: 4, zero_point: false }, /zero_point: expected true, got false/],

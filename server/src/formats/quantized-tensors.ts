@@ -4,14 +4,14 @@
  * another one is.
  */
 
-import type { QuantizationConfig } from "./quantization-config.ts";
+import type { GroupedConfig } from "./quantization-config.ts";
 import { describeLayer, inspectLayer, loadLayer, type QuantizedLayer } from "./quantized-layer.ts";
 import { blocksFor, dequantizeRows, type MatrixBlocks, packRows, type QuantizedMatrix } from "./quantized-matrix.ts";
 import { openSafetensors } from "./safetensors.ts";
 import { expectTensorRange, rowBytes, type StoredTensor, type TensorSource, tensorBytes } from "./tensor-source.ts";
 
 /** @throws Error naming file or tensor */
-export async function openQuantizedTensors(directory: string, config: QuantizationConfig): Promise<TensorSource> {
+export async function openQuantizedTensors(directory: string, config: GroupedConfig): Promise<TensorSource> {
   const source = await openSafetensors(directory);
   try {
     return new QuantizedTensors(source, await describeMatrices(source, config));
@@ -31,7 +31,7 @@ export interface VirtualMatrix {
 
 const PART_SUFFIX = /\.(qweight|qzeros|scales|g_idx)$/;
 
-async function describeMatrices(source: TensorSource, config: QuantizationConfig): Promise<VirtualMatrix[]> {
+async function describeMatrices(source: TensorSource, config: GroupedConfig): Promise<VirtualMatrix[]> {
   const names = [...source.tensors.keys()].filter((name) => name.endsWith(".qweight"));
   const layers = names.map((name) => describeLayer(source, name.slice(0, -".qweight".length), config));
   const inspected: (readonly [QuantizedLayer, Awaited<ReturnType<typeof inspectLayer>>])[] = [];

@@ -9,6 +9,7 @@ export const SAFETENSORS_DTYPE_BYTES = {
   I8: 1,
   F8_E4M3: 1,
   F8_E5M2: 1,
+  F8_E8M0: 1,
   I16: 2,
   U16: 2,
   F16: 2,

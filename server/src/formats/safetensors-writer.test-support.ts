@@ -4,7 +4,7 @@ import type { SafetensorsDtype } from "./safetensors-header.ts";
 export interface TensorDraft {
   readonly dtype: SafetensorsDtype;
   readonly shape: readonly number[];
-  readonly data: Float32Array | Int32Array | Uint16Array | Uint8Array | Int8Array;
+  readonly data: Float32Array | Int32Array | Uint16Array | Uint8Array | Int8Array | BigInt64Array;
 }
 
 export function safetensorsBytes(tensors: Readonly<Record<string, TensorDraft>>): Uint8Array {
