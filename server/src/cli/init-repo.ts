@@ -1,16 +1,17 @@
 /** `nereid init-repo`: from a model's folder to a repository that serves it, in one step. */
-import { initRepository } from "../offline/model-repository/init-repo.ts";
+import { copyTemplates, initRepository } from "../offline/model-repository/init-repo.ts";
 import { parseTemplateValues } from "../offline/template-values.ts";
-import type { CommandSyntax, FlagTable } from "./arguments.ts";
+import { type CommandSyntax, type FlagTable, UsageError } from "./arguments.ts";
 import { runCommand } from "./run-command.ts";
 
 const DEFAULT_BATCH_SIZE = 64;
 const MAX_BATCH_SIZE = 4096;
 
+const CURL = `curl -X POST localhost:8000/v2/models/ensemble/generate -d '{"text_input": "What is machine learning?", "max_tokens": 20}'`;
+
 const FLAGS = {
   model: {
     type: "string",
-    required: true,
     value: "DIR",
     aliases: ["engine", "engine_dir", "model_dir"],
     summary: "a folder of Hugging Face, a checkpoint, an engine, or a GGUF file",
@@ -42,6 +43,7 @@ const FLAGS = {
     summary: "other placeholders of the templates, written as for fill-template",
   },
   copy: { type: "switch", summary: "copy model and tokenizer into the repository, so that it can be moved as a whole" },
+  templates: { type: "switch", summary: "write the models unfilled, for fill-template or sed; needs no --model" },
   force: { type: "switch", short: "f", summary: "replace models of the same names" },
 } as const satisfies FlagTable;
 
@@ -55,6 +57,18 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
 
 export async function initRepoCommand(argv: readonly string[]): Promise<void> {
   await runCommand(SYNTAX, argv, async ({ values, reporter, signal }) => {
+    if (values.templates) {
+      const { repository, models } = await copyTemplates(values.repo, values.force);
+      const next = `nereid fill-template --list ${repository}`;
+      reporter.result(`${repository}: ${models.join(", ")}, to be filled in\nNext:\n  ${next}`, {
+        repository,
+        models,
+        next,
+      });
+      return;
+    }
+    if (values.model === undefined)
+      throw new UsageError("--model is missing: which model to serve, or --templates for unfilled ones");
     const { repository, models, findings } = await initRepository({
       modelDir: values.model,
       tokenizerDir: values.tokenizer,
@@ -69,7 +83,6 @@ export async function initRepoCommand(argv: readonly string[]): Promise<void> {
     });
     for (const { severity, problem } of findings) if (severity === "warning") reporter.warn(problem);
     const next = `nereid serve --model-repository=${repository}`;
-    const curl = `curl -X POST localhost:8000/v2/models/ensemble/generate -d '{"text_input": "What is machine learning?", "max_tokens": 20}'`;
-    reporter.result(`${repository}: ${models.join(", ")}\nNext:\n  ${next}\n  ${curl}`, { repository, models, next });
+    reporter.result(`${repository}: ${models.join(", ")}\nNext:\n  ${next}\n  ${CURL}`, { repository, models, next });
   });
 }

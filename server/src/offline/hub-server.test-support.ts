@@ -35,6 +35,8 @@ export class FakeHub implements AsyncDisposable {
   readonly requests: SeenRequest[] = [];
   /** The next answers for a path, in order; an empty list means all is well. */
   readonly faults: Map<string, Fault[]> = new Map();
+  /** The only repository there is. */
+  repoId: string = "org/tiny";
   commit: string = "0123456789abcdef0123456789abcdef01234567";
   token: string | undefined;
   bytesPerSecond: number = Number.POSITIVE_INFINITY;
@@ -100,12 +102,13 @@ export class FakeHub implements AsyncDisposable {
       response.writeHead(401, { "x-error-code": "RepoNotFound" }).end();
       return;
     }
-    const api = /^\/api\/models\/org\/tiny\/revision\/(.+)$/.exec(pathname);
-    if (api !== null) {
-      this.#answerListing(response, decodeURIComponent(api[1] ?? ""));
+    const listed = `/api/models/${this.repoId}/revision/`;
+    if (pathname.startsWith(listed)) {
+      this.#answerListing(response, decodeURIComponent(pathname.slice(listed.length)));
       return;
     }
-    const path = decodeURIComponent(/^\/org\/tiny\/resolve\/[0-9a-f]{40}\/(.+)$/.exec(pathname)?.[1] ?? "");
+    const stored = `/${this.repoId}/resolve/${this.commit}/`;
+    const path = pathname.startsWith(stored) ? decodeURIComponent(pathname.slice(stored.length)) : "";
     const file = this.files.get(path);
     if (file === undefined) response.writeHead(404, { "x-error-code": "EntryNotFound" }).end();
     else if (file.isLarge) {

@@ -61,6 +61,21 @@ export async function initRepository(options: InitOptions): Promise<InitResult> 
   return { repository, models: TEMPLATE_MODELS, findings };
 }
 
+/** The templates as they are, for those who fill them in by hand or by script. @throws ToolError */
+export async function copyTemplates(repository: string, replaces: boolean): Promise<InitResult> {
+  const target = resolve(repository);
+  const hasOthers = (await namesIn(target)).length > 0;
+  if (hasOthers) await expectRoom(target, replaces);
+  await using folder = await openAtomicFolder(target, { existing: "replace" });
+  for (const name of TEMPLATE_MODELS) {
+    await mkdir(join(folder.path, name, "1"), { recursive: true });
+    await copyFile(join(templateFolder(), name, "config.pbtxt"), join(folder.path, name, "config.pbtxt"));
+  }
+  if (hasOthers) await moveModels(folder, target);
+  else await folder.commit();
+  return { repository: target, models: TEMPLATE_MODELS, findings: [] };
+}
+
 async function findTokenizer(given: string | undefined, model: string): Promise<string> {
   const isFolder = (await stat(model)).isDirectory();
   const folder = resolve(given ?? (isFolder ? model : dirname(model)));
