@@ -21,6 +21,8 @@ export interface QuantizedMatrix {
   readonly scales: Float32Array;
   /** [outputs, numGroups]; up to 256, for one format stores them less one. */
   readonly zeros: Uint16Array;
+  /** The numbers that values stand for, where they are not themselves: those of eight-bit floats. */
+  readonly levels?: Float32Array | undefined;
   /** What each input is multiplied by first; undefined when by nothing. [inputs] */
   readonly inputScales?: Float32Array | undefined;
 }
@@ -53,18 +55,32 @@ export function irregularGroups(groupOf: Int32Array, groupSize: number): Int32Ar
 
 /** Rows as floats, [numRows, inputs]. */
 export function dequantizeRows(matrix: QuantizedMatrix, firstRow: number, numRows: number): Float32Array {
-  const { inputs, values, groupOf, groupSize, numGroups, scales, zeros, inputScales } = matrix;
+  const { inputs, groupOf, groupSize, numGroups, scales, inputScales } = matrix;
   const out = new Float32Array(numRows * inputs);
   for (let row = 0; row < numRows; row++) {
-    const source = (firstRow + row) * inputs;
+    const levels = out.subarray(row * inputs, (row + 1) * inputs);
+    fillLevels(matrix, firstRow + row, levels);
     const groups = (firstRow + row) * numGroups;
     for (let i = 0; i < inputs; i++) {
       const group = groups + (groupOf === undefined ? Math.floor(i / groupSize) : (groupOf[i] ?? 0));
-      out[row * inputs + i] = ((values[source + i] ?? 0) - (zeros[group] ?? 0)) * (scales[group] ?? 0);
+      levels[i] = (levels[i] ?? 0) * (scales[group] ?? 0);
     }
-    if (inputScales !== undefined) multiply(out.subarray(row * inputs, (row + 1) * inputs), inputScales);
+    if (inputScales !== undefined) multiply(levels, inputScales);
   }
   return out;
+}
+
+/** A row before its scales. */
+function fillLevels(matrix: QuantizedMatrix, row: number, into: Float32Array): void {
+  const { inputs, values, groupOf, groupSize, numGroups, zeros, levels } = matrix;
+  for (let i = 0; i < inputs; i++) {
+    const value = values[row * inputs + i] ?? 0;
+    if (levels !== undefined) into[i] = levels[value] ?? 0;
+    else {
+      const group = row * numGroups + (groupOf === undefined ? Math.floor(i / groupSize) : (groupOf[i] ?? 0));
+      into[i] = value - (zeros[group] ?? 0);
+    }
+  }
 }
 
 function multiply(values: Float32Array, by: Float32Array): void {

@@ -309,8 +309,10 @@ const REFUSED: readonly (readonly [changes: object, expected: RegExp])[] = [
   [{ hidden_act: "relu" }, /hidden_act: expected silu or .*, got "relu"/],
   [{ qk_layernorm: true }, /qk_layernorm: expected false, got true/],
   [{ moe: { num_experts: 8, top_k: 2 } }, /moe: expected a model without experts/],
-  [{ quantization: { quant_algo: "W8A16" } }, /quantization: quant_algo: expected none or "W4A16_AWQ".*, got "W8A16"/],
-  [{ quantization: { quant_algo: "W4A16_AWQ" }, mapping: { tp_size: 2 } }, /tp_size of 1 with quantized weights/],
+  [
+    { quantization: { quant_algo: "NVFP4" } },
+    /quantization: quant_algo: expected none or one of W4A16_AWQ.*, got "NVFP4"/,
+  ],
   [{ mapping: { tp_size: 3 } }, /mapping: expected a tp_size that divides heads and MLP/],
   [{ mapping: { pp_size: 3 } }, /mapping: expected a pp_size that divides 2 layers/],
   [{ mapping: { tp_size: 1e9 } }, /tp_size: expected an integer from 1 to 4096/],

@@ -4,6 +4,7 @@
  */
 import { HfFields } from "./hf-config-fields.ts";
 import { type TrtllmExperts, trtllmExperts, trtllmToHfConfig } from "./trtllm-model.ts";
+import type { TrtllmQuantization, TrtllmScheme } from "./trtllm-quantized.ts";
 import { hasWeightNames, weightNamesOf } from "./weight-names.ts";
 
 export interface TrtllmConfig {
@@ -25,12 +26,13 @@ export interface TrtllmConfig {
   readonly maxPositions: number;
   readonly experts: TrtllmExperts | undefined;
   /** Undefined when weights are floats. */
-  readonly awqGroupSize: number | undefined;
+  readonly quantization: TrtllmQuantization | undefined;
 }
 
-/** TensorRT-LLM's own names where they are not those of Hugging Face. */
+/** Names of architectures that are others here. */
 const OWN_NAMES: ReadonlyMap<unknown, string> = new Map([
-  ["GPTForCausalLM", "GPT2LMHeadModel"],
+  // Its matrices lie [outputs, inputs] here.
+  ["GPT2LMHeadModel", "GPTForCausalLM"],
   ["QWenForCausalLM", "Qwen2ForCausalLM"],
 ]);
 /** Of the parts of a model that are computed here; with "swiglu" one matrix holds both halves. */
@@ -75,7 +77,7 @@ export function parseTrtllmConfig(config: unknown, file: string): TrtllmConfig {
     maxPositions: fields.int("max_position_embeddings", size),
     experts: weightNamesOf(architecture).experts === undefined ? undefined : trtllmExperts(fields),
   };
-  const parsed = { ...sizes, ...parseMapping(fields), awqGroupSize: parseQuantization(fields) };
+  const parsed = { ...sizes, ...parseMapping(fields), quantization: parseQuantization(fields) };
   expectEvenSplit(fields, parsed);
   return { ...parsed, embeddingSplit: parseEmbeddingSplit(fields), model: trtllmToHfConfig(fields, sizes) };
 }
@@ -112,31 +114,43 @@ function parseMapping(fields: HfFields): { readonly tpSize: number; readonly ppS
   return { tpSize: sizeOf("tp_size"), ppSize: sizeOf("pp_size") };
 }
 
-/** Undefined: not quantized. Only AWQ is stored as the numbers that it is; the rest is laid out for one GPU's kernels. */
-function parseQuantization(fields: HfFields): number | undefined {
+/** By how weights lie in the files, which is what the rest of a name says nothing of. */
+const SCHEMES: ReadonlyMap<unknown, TrtllmScheme> = new Map([
+  ["W4A16_AWQ", "awq"],
+  ["W4A8_AWQ", "awq"],
+  ["W8A16", "weight-only-8"],
+  ["W4A16", "weight-only-4"],
+  ["W8A8_SQ_PER_CHANNEL", "smooth-quant"],
+  ["W8A8_SQ_PER_CHANNEL_PER_TOKEN_PLUGIN", "smooth-quant"],
+  ["W8A8_SQ_PER_CHANNEL_PER_TENSOR_PLUGIN", "smooth-quant"],
+  ["FP8", "fp8"],
+]);
+
+/** Undefined: not quantized. */
+function parseQuantization(fields: HfFields): TrtllmQuantization | undefined {
   const quantization = fields.section("quantization");
   const algorithm = quantization?.get("quant_algo");
   if (quantization === undefined || algorithm === undefined) return undefined;
-  if (algorithm !== "W4A16_AWQ") {
-    throw quantization.refusal("quant_algo", 'none or "W4A16_AWQ"; convert others from their source again', algorithm);
+  const scheme = SCHEMES.get(algorithm);
+  if (scheme === undefined) {
+    const known = [...SCHEMES.keys()].join(", ");
+    throw quantization.refusal(
+      "quant_algo",
+      `none or one of ${known}; convert others from their source again`,
+      algorithm,
+    );
   }
-  return quantization.int("group_size", { min: 1, max: MAX_SIZE, default: DEFAULT_GROUP_SIZE });
+  return { scheme, groupSize: quantization.int("group_size", { min: 1, max: MAX_SIZE, default: DEFAULT_GROUP_SIZE }) };
 }
 
-type Split = Pick<
-  TrtllmConfig,
-  "tpSize" | "ppSize" | "numLayers" | "numHeads" | "numKvHeads" | "intermediateSize" | "awqGroupSize"
->;
+type Split = Pick<TrtllmConfig, "tpSize" | "ppSize" | "numLayers" | "numHeads" | "numKvHeads" | "intermediateSize">;
 
 function expectEvenSplit(fields: HfFields, split: Split): void {
-  const { tpSize, ppSize, numLayers, numHeads, numKvHeads, intermediateSize, awqGroupSize } = split;
+  const { tpSize, ppSize, numLayers, numHeads, numKvHeads, intermediateSize } = split;
   const mapping = { tp_size: tpSize, pp_size: ppSize };
   if (numLayers % ppSize !== 0) throw fields.refusal("mapping", `a pp_size that divides ${numLayers} layers`, mapping);
   if (numHeads % tpSize !== 0 || intermediateSize % tpSize !== 0 || !dividesEither(numKvHeads, tpSize)) {
     throw fields.refusal("mapping", "a tp_size that divides heads and MLP", mapping);
-  }
-  if (awqGroupSize !== undefined && tpSize > 1) {
-    throw fields.refusal("mapping", "a tp_size of 1 with quantized weights", mapping);
   }
 }
 

@@ -2,7 +2,7 @@
  * Puts the tensors of Hugging Face together from the files of the ranks of a TensorRT-LLM checkpoint, along its layout.
  * It knows floats only: what is quantized is left out.
  */
-import { DerivedTensors, type TensorDerivation } from "./derived-tensors.ts";
+import { LessOneTensors } from "./less-one-tensors.ts";
 import { type MergedTensor, MergedTensors, type TensorPiece } from "./merged-tensors.ts";
 import { type StoredTensor, type TensorSource, tensorBytes } from "./tensor-source.ts";
 import {
@@ -37,9 +37,9 @@ export function mergeRanks(ranks: readonly TensorSource[], options: MergeOptions
     }
   }
   const merged = [...drafts].map(([name, draft]) => mergedTensor(name, draft));
-  const derived = [...drafts].flatMap(([name, draft]) => derivationOf(name, draft));
+  const lessOne = [...drafts].filter(([, { tensor }]) => tensor.addsOne).map(([name]) => name);
   const source = new MergedTensors(merged, ranks);
-  return derived.length === 0 ? source : new DerivedTensors(source, derived);
+  return lessOne.length === 0 ? source : new LessOneTensors(source, lessOne);
 }
 
 interface Draft {
@@ -68,8 +68,7 @@ function addPieces(drafts: Map<string, Draft>, sources: readonly TensorSource[],
 function draftOf(drafts: Map<string, Draft>, tensor: LayoutTensor, part: LayoutPart): Draft {
   const known = drafts.get(part.name);
   if (known !== undefined) return known;
-  const shape = tensor.isTransposed && part.shape.length === 2 ? [...part.shape].reverse() : part.shape;
-  const draft = { tensor, shape, pieces: [] };
+  const draft = { tensor, shape: part.shape, pieces: [] };
   drafts.set(part.name, draft);
   return draft;
 }
@@ -84,11 +83,6 @@ function expectShape(source: TensorSource, name: string, shape: readonly number[
 function mergedTensor(name: string, { shape, pieces }: Draft): MergedTensor {
   const dtype = dtypeOf(name, pieces);
   return { tensor: { name, dtype, shape, byteLength: tensorBytes(dtype, shape) }, pieces };
-}
-
-function derivationOf(name: string, { tensor }: Draft): TensorDerivation[] {
-  if (tensor.addsOne) return [{ name, change: "less-one" }];
-  return tensor.isTransposed && tensor.columns !== undefined ? [{ name, change: "transpose" }] : [];
 }
 
 function dtypeOf(name: string, pieces: readonly TensorPiece[]): StoredTensor["dtype"] {

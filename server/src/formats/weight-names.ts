@@ -118,6 +118,8 @@ const GPT2: WeightNames = {
   isTransposed: true,
 };
 
+const { isTransposed: __, ...GPT } = GPT2;
+
 const WEIGHT_NAMES: ReadonlyMap<string, WeightNames> = new Map<string, WeightNames>([
   ["LlamaForCausalLM", LLAMA],
   ["MistralForCausalLM", LLAMA],
@@ -135,6 +137,8 @@ const WEIGHT_NAMES: ReadonlyMap<string, WeightNames> = new Map<string, WeightNam
   ["Phi3ForCausalLM", { ...LLAMA, qkv: ["self_attn.qkv_proj"], mlpIn: ["mlp.gate_up_proj"] }],
   ["Starcoder2ForCausalLM", { ...LLAMA, mlpIn: ["mlp.c_fc"], mlpOut: "mlp.c_proj" }],
   ["GPT2LMHeadModel", GPT2],
+  // As checkpoints of TensorRT-LLM hold it.
+  ["GPTForCausalLM", GPT],
 ]);
 
 /** @throws Error when there is no such architecture */
@@ -154,7 +158,12 @@ export interface LayoutTraits {
   readonly norm: { readonly kind: "rms" | "layer"; readonly weightOffset: 0 | 1 };
 }
 
-const WITH_LAYER_NORM: readonly string[] = ["PhiForCausalLM", "Starcoder2ForCausalLM", "GPT2LMHeadModel"];
+const WITH_LAYER_NORM: readonly string[] = [
+  "PhiForCausalLM",
+  "Starcoder2ForCausalLM",
+  "GPT2LMHeadModel",
+  "GPTForCausalLM",
+];
 
 export function layoutTraits(className: string): LayoutTraits {
   const isLayerNorm = WITH_LAYER_NORM.includes(className);

@@ -171,6 +171,9 @@ const GPT2: Row = {
   biases: { qkv: true, attentionOut: true, mlp: true, output: false },
 };
 
+/** The same with matrices the usual way round. */
+const GPT: Row = { ...GPT2, className: "GPTForCausalLM" };
+
 /** By `className`. */
 export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map(
   [
@@ -189,5 +192,6 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map(
     PHI3,
     STARCODER2,
     GPT2,
+    GPT,
   ].map((row) => [row.className, { ...row, weights: weightNamesOf(row.className) }]),
 );

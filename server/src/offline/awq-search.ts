@@ -6,7 +6,7 @@ import { type InputStats, type LinearSite, siteKey } from "./calibration.ts";
 import type { OpenedDecoder } from "./convert-checkpoint.ts";
 import { type Fold, layerFolds } from "./layer-folds.ts";
 import { type FactorsByName, RowReader, type WeightFactors } from "./row-reader.ts";
-import { type FoundScales, type SampledMatrix, searchScales } from "./scale-search.ts";
+import { type FoundScales, type SampledMatrix, searchScales, smoothingFactors } from "./scale-search.ts";
 
 export interface SearchedFactors {
   readonly factors: FactorsByName;
@@ -30,6 +30,15 @@ const WHOLE = { tpSize: 1, ppSize: 1, embeddingSplit: "none" } as const;
 export function awqScales(groupSize: number): SearchScales {
   return (matrices, stats, sharedBy) =>
     searchScales({ ...stats, matrices, numColumns: stats.meanAbs.length, groupSize, sharedBy });
+}
+
+/** SmoothQuant's, of the largest inputs instead of the mean ones. */
+export function smoothingScales(): SearchScales {
+  return (matrices, { maxAbs }, sharedBy) => ({
+    factors: smoothingFactors(matrices, maxAbs, sharedBy),
+    error: 0,
+    plainError: 0,
+  });
 }
 
 export async function searchFactors(
@@ -107,7 +116,8 @@ function factorsOf(factors: Map<string, WeightFactors>, name: string): WeightFac
   return made;
 }
 
-const MODULE_SITES: ReadonlyMap<string, LinearSite> = new Map([
+/** Which inputs a module reads, by what follows the name of its layer. */
+export const MODULE_SITES: ReadonlyMap<string, LinearSite> = new Map([
   ["attention.qkv", "qkv"],
   ["attention.dense", "attentionOut"],
   ["mlp.fc", "mlpIn"],

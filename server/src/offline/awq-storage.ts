@@ -2,16 +2,21 @@
  * Four bits with a scale for each group of inputs: TensorRT-LLM's W4A16_AWQ. Bytes hold an even output below and the next
  * one above, [outputs / 2, inputs].
  */
-import { numberToHalf } from "../core/half.ts";
+import { FP8_MAX } from "../core/fp8.ts";
+import { halfToNumber, numberToHalf } from "../core/half.ts";
 import { groupScale, levelOf } from "./group-rounding.ts";
 import { type LinearStorage, type RankMatrix, rowPieces, type WriteTensor } from "./linear-storage.ts";
 import type { TensorPlan } from "./safetensors-writer.ts";
 import { ToolError } from "./tool-error.ts";
 
+const LARGEST_LEVEL = 7;
+
 export interface AwqStorageOptions {
   readonly groupSize: number;
   /** How much an error of each input matters, by module; undefined: scales clip nothing. */
   importanceOf(module: string): Float32Array | undefined;
+  /** Given for W4A8_AWQ, whose inputs are eight-bit floats with a scale of their own. */
+  readonly largestInputOf?: (module: string) => number | undefined;
 }
 
 export class AwqStorage implements LinearStorage {
@@ -34,10 +39,13 @@ export class AwqStorage implements LinearStorage {
     }
     if (rows % 2 !== 0) throw new ToolError(`${module} has ${rows} outputs on a rank, an odd number`);
     const lead = numExperts === undefined ? [] : [numExperts];
-    return [
+    const plans: readonly TensorPlan[] = [
       { name: `${module}.weight`, dtype: "I8", shape: [...lead, rows / 2, columns.count] },
       { name: `${module}.weights_scaling_factor`, dtype: "F16", shape: [...lead, rows, columns.count / groupSize] },
     ];
+    if (this.#options.largestInputOf === undefined) return plans;
+    const one = (kind: string): TensorPlan => ({ name: `${module}.${kind}`, dtype: "F32", shape: [1] });
+    return [...plans, one("activation_scaling_factor"), one("weights_scaling_factor_2")];
   }
 
   async write(matrix: RankMatrix, write: WriteTensor): Promise<void> {
@@ -57,6 +65,14 @@ export class AwqStorage implements LinearStorage {
       await write(`${module}.weight`, packed);
     }
     await write(`${module}.weights_scaling_factor`, new Uint8Array(scales.buffer));
+    const { largestInputOf } = this.#options;
+    if (largestInputOf === undefined) return;
+    const inputScale = (largestInputOf(module) ?? FP8_MAX) / FP8_MAX;
+    await write(`${module}.activation_scaling_factor`, new Uint8Array(Float32Array.of(inputScale).buffer));
+    // The scale of a level of a group is an eight-bit float too, times this.
+    const largestScale = scales.reduce((largest, bits) => Math.max(largest, halfToNumber(bits)), 0);
+    const second = largestScale === 0 ? 1 : (largestScale * LARGEST_LEVEL) / FP8_MAX;
+    await write(`${module}.weights_scaling_factor_2`, new Uint8Array(Float32Array.of(second).buffer));
   }
 
   #packRow(

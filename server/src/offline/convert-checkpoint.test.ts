@@ -78,7 +78,7 @@ describe("convertCheckpoint() gives the logits of the folder of Hugging Face", (
       await convert(`${MODELS}${name}`, outputDir);
       const { parsed: before, tensors } = await openDecoder(`${MODELS}${name}`);
       const { parsed: after, tensors: converted } = await openDecoder(outputDir);
-      assert.deepEqual(after, before);
+      assert.deepEqual(after.config, before.config);
       await Promise.all([tensors.close(), converted.close()]);
       const off = maxDifference(await logitsOf(outputDir), [...(await logitsOf(`${MODELS}${name}`))]);
       assert.ok(off < ROUNDING, `logits are off by ${off}`);

@@ -103,8 +103,8 @@ function options(format: QuantizeOptions["format"], name: string): QuantizeOptio
     mapping: WHOLE,
     groupSize: 64,
     isSearched: true,
-    calibration: { source: "built-in", maxTexts: 4, maxTokens: 256 },
-    evaluation: { source: "built-in", maxTexts: 6 },
+    calibration: { source: "built-in", maxTexts: 3, maxTokens: 128 },
+    evaluation: { source: "built-in", maxTexts: 3 },
     kvCacheAlgorithm: undefined,
     reporter,
     signal,
@@ -120,6 +120,44 @@ test("quantize() as int4_awq at groups of 64 costs less perplexity than plain ro
   assert.ok(original > 1 && best > original && worst > best, `${original}, ${best}, ${worst}`);
   assert.ok(best - original < 0.6 * (worst - original), `${best - original} of ${worst - original}`);
   assert.ok((searched.search?.error ?? 1) < (searched.search?.plainError ?? 0));
+});
+
+/** What rounding may cost at most, as a factor on perplexity. */
+const COSTS: readonly (readonly [format: QuantizeOptions["format"], factor: number])[] = [
+  ["full_prec", 1.0001],
+  ["int8_wo", 1.02],
+  ["int8_sq", 1.02],
+  ["fp8", 1.03],
+  ["w4a8_awq", 1.1],
+  ["int4_wo", 2],
+];
+
+describe("quantize() measures what its checkpoint costs, as it is read back", () => {
+  for (const [format, factor] of COSTS) {
+    test(`${format} over 2 by 3 ranks`, async (t) => {
+      const mapping = { tpSize: 2, ppSize: 3, embeddingSplit: "vocab" } as const;
+      const { before: original, after: changed } = await quantize({ ...options(format, format), mapping });
+      const ratio = (changed?.perplexity ?? 0) / (original?.perplexity ?? 1);
+      t.diagnostic(`perplexity times ${ratio.toFixed(4)}`);
+      assert.ok(ratio > 0.98 && ratio < factor, `perplexity times ${ratio}`);
+    });
+  }
+});
+
+test("quantize() of one family after the other is read back", async (t) => {
+  for (const name of ["gpt2", "mixtral", "gemma-3", "qwen2-moe", "phi-3", "phi-2", "starcoder2"]) {
+    const original = await logitsOf(`${MODELS}${name}`);
+    for (const [format, bound] of [
+      ["int8_wo", 0.12],
+      ["int8_sq", 0.12],
+    ] as const) {
+      const own = { ...options(format, `${name}-${format}`), modelDir: `${MODELS}${name}`, evaluation: undefined };
+      await quantize({ ...own, isSearched: false });
+      const off = maxDifference(await logitsOf(own.outputDir), [...original]);
+      t.diagnostic(`${name} as ${format}: logits off by ${off.toFixed(3)}`);
+      assert.ok(off < bound, `${name} as ${format}: logits are off by ${off}`);
+    }
+  }
 });
 
 test("quantize() says which groups do not fit, and that a tokenizer is missing", async () => {

@@ -3,20 +3,29 @@ import { createElementConverter } from "../device/cpu/element-converter.ts";
 import type { Tokenizer } from "../formats/tokenizer.ts";
 import { loadTokenizer } from "../formats/tokenizer-files.ts";
 import type { LayoutMapping } from "../formats/trtllm-layout.ts";
-import { awqScales, type SearchedFactors, searchFactors } from "./awq-search.ts";
+import {
+  awqScales,
+  MODULE_SITES,
+  type SearchedFactors,
+  type SearchScales,
+  searchFactors,
+  smoothingScales,
+} from "./awq-search.ts";
 import { AwqStorage } from "./awq-storage.ts";
-import { calibrate, type InputStats } from "./calibration.ts";
+import { calibrate, type InputStats, siteKey } from "./calibration.ts";
 import { checkpointConfig, NOT_QUANTIZED, type Quantization } from "./checkpoint-config.ts";
 import { type CheckpointSummary, writeCheckpoint } from "./checkpoint-writer.ts";
 import { chooseType, type DtypeName, expectEvenSplit, type OpenedDecoder, openDecoder } from "./convert-checkpoint.ts";
+import { Fp8Storage } from "./fp8-storage.ts";
 import type { LinearStorage } from "./linear-storage.ts";
 import { measurePerplexity, type Perplexity } from "./perplexity.ts";
 import type { Reporter } from "./progress.ts";
+import { SmoothQuantStorage } from "./smooth-quant-storage.ts";
 import { readTexts, tokenPieces } from "./text-data.ts";
 import { ToolError } from "./tool-error.ts";
 import { WeightOnlyStorage } from "./weight-only-storage.ts";
 
-export const QUANT_FORMATS = ["int4_awq", "int8_wo", "int4_wo", "full_prec"] as const;
+export const QUANT_FORMATS = ["fp8", "int8_sq", "int4_awq", "w4a8_awq", "int8_wo", "int4_wo", "full_prec"] as const;
 export type QuantFormat = (typeof QUANT_FORMATS)[number];
 
 export interface QuantizeOptions {
@@ -51,29 +60,42 @@ export async function quantize(options: QuantizeOptions): Promise<QuantizeSummar
     expectEvenSplit(opened.parsed, options.mapping);
     const pieces = await evaluationPieces(options, opened);
     const before = await perplexityOf(options, options.modelDir, pieces, "measure before");
-    const found = await search(options, opened);
-    const written = await write(options, opened, found);
+    const calibrated = await search(options, opened);
+    const written = await write(options, opened, calibrated);
     const after = await perplexityOf(options, options.outputDir, pieces, "measure after");
-    return { ...written, before, after, search: found };
+    return { ...written, before, after, search: calibrated.found };
   } finally {
     await opened.tensors.close();
   }
 }
 
-/** Undefined for formats that look at weights only. */
-async function search(options: QuantizeOptions, opened: OpenedDecoder): Promise<SearchedFactors | undefined> {
-  if (options.format !== "int4_awq" || !options.isSearched) return undefined;
-  const stats = await inputStats(options, opened);
-  const { numLayers } = opened.parsed.config;
-  const task = options.reporter.startTask({ task: "search", unit: "layers", total: numLayers });
+interface Calibrated {
+  /** Undefined for formats that look at weights only. */
+  readonly stats: ReadonlyMap<string, InputStats> | undefined;
+  readonly found: SearchedFactors | undefined;
+}
+
+async function search(options: QuantizeOptions, opened: OpenedDecoder): Promise<Calibrated> {
+  const { format, isSearched, reporter, signal } = options;
+  const scales = scalesFor(options);
+  const needsStats = format === "fp8" || format === "w4a8_awq" || (scales !== undefined && isSearched);
+  const stats = needsStats ? await inputStats(options, opened) : undefined;
+  if (stats === undefined || scales === undefined || !isSearched) return { stats, found: undefined };
+  const task = reporter.startTask({ task: "search", unit: "layers", total: opened.parsed.config.numLayers });
   try {
-    return await searchFactors(opened, stats, awqScales(options.groupSize), () => {
-      options.signal.throwIfAborted();
+    const found = await searchFactors(opened, stats, scales, () => {
+      signal.throwIfAborted();
       task.add(1);
     });
+    return { stats, found };
   } finally {
     task.end();
   }
+}
+
+function scalesFor({ format, groupSize }: QuantizeOptions): SearchScales | undefined {
+  if (format.endsWith("awq")) return awqScales(groupSize);
+  return format === "int8_sq" ? smoothingScales() : undefined;
 }
 
 async function inputStats(options: QuantizeOptions, opened: OpenedDecoder): Promise<ReadonlyMap<string, InputStats>> {
@@ -96,25 +118,33 @@ async function inputStats(options: QuantizeOptions, opened: OpenedDecoder): Prom
 async function write(
   options: QuantizeOptions,
   { files, parsed, tensors }: OpenedDecoder,
-  found: SearchedFactors | undefined,
+  calibrated: Calibrated,
 ): Promise<CheckpointSummary> {
   const { mapping, outputDir, reporter, signal } = options;
   const dtype = chooseType(options.dtype, parsed, tensors);
   const quantization = quantizationOf(options);
   const config = checkpointConfig({ source: files.config, config: parsed.config, dtype, mapping, quantization });
-  const storage = storageOf(options, dtype, found);
+  const storage = storageOf(options, dtype, calibrated);
   const job = { parsed, tensors, mapping, dtype, storage, config, outputDir, reporter, signal };
-  return writeCheckpoint({ ...job, tokenizerDir: options.modelDir, factors: found?.factors });
+  return writeCheckpoint({ ...job, tokenizerDir: options.modelDir, factors: calibrated.found?.factors });
 }
 
 function storageOf(
   { format, groupSize }: QuantizeOptions,
   dtype: ReturnType<typeof chooseType>,
-  found: SearchedFactors | undefined,
+  { stats, found }: Calibrated,
 ): LinearStorage | undefined {
+  const importanceOf = (module: string): Float32Array | undefined => found?.importance.get(module);
+  const largestInputOf = (module: string): number | undefined => largestInput(module, stats, found);
   switch (format) {
     case "int4_awq":
-      return new AwqStorage({ groupSize, importanceOf: (module) => found?.importance.get(module) });
+      return new AwqStorage({ groupSize, importanceOf });
+    case "w4a8_awq":
+      return new AwqStorage({ groupSize, importanceOf, largestInputOf });
+    case "int8_sq":
+      return new SmoothQuantStorage();
+    case "fp8":
+      return new Fp8Storage(largestInputOf);
     case "int8_wo":
       return new WeightOnlyStorage(8, dtype, createElementConverter());
     case "int4_wo":
@@ -124,8 +154,31 @@ function storageOf(
   }
 }
 
+/** Behind the factors, where there are any. */
+function largestInput(
+  module: string,
+  stats: ReadonlyMap<string, InputStats> | undefined,
+  found: SearchedFactors | undefined,
+): number | undefined {
+  const [, layer = "", name = ""] = /^transformer\.layers\.(\d+)\.(.+)$/.exec(module) ?? [];
+  const site = MODULE_SITES.get(name);
+  const seen = site === undefined ? undefined : stats?.get(siteKey(Number(layer), site));
+  if (seen === undefined) return undefined;
+  const importance = found?.importance.get(module);
+  let largest = 0;
+  for (const [i, value] of seen.maxAbs.entries()) {
+    // Importance is the mean square behind the factor.
+    const factor = importance === undefined ? 1 : Math.sqrt((importance[i] ?? 0) / (seen.meanSquare[i] || 1));
+    largest = Math.max(largest, value * factor);
+  }
+  return largest;
+}
+
 const ALGORITHMS: Readonly<Record<QuantFormat, string | null>> = {
+  fp8: "FP8",
+  int8_sq: "W8A8_SQ_PER_CHANNEL_PER_TOKEN_PLUGIN",
   int4_awq: "W4A16_AWQ",
+  w4a8_awq: "W4A8_AWQ",
   int8_wo: "W8A16",
   int4_wo: "W4A16",
   full_prec: null,
@@ -133,7 +186,7 @@ const ALGORITHMS: Readonly<Record<QuantFormat, string | null>> = {
 
 function quantizationOf({ format, groupSize, kvCacheAlgorithm }: QuantizeOptions): Quantization {
   const base = { ...NOT_QUANTIZED, quant_algo: ALGORITHMS[format], kv_cache_quant_algo: kvCacheAlgorithm ?? null };
-  if (format !== "int4_awq") return { ...base, exclude_modules: ["lm_head"] };
+  if (!format.endsWith("awq")) return { ...base, exclude_modules: ["lm_head"] };
   return {
     ...base,
     group_size: groupSize,

@@ -34,7 +34,11 @@ const NUM_EXPONENTS = 20;
 const SMALLEST_FACTOR = 1e-4;
 
 export function searchScales(search: ScaleSearch): FoundScales {
-  const means = sharedMeans(search);
+  const { meanAbs, numColumns, sharedBy } = search;
+  const means = largestOfShared(
+    Float32Array.from({ length: numColumns }, (_, i) => meanAbs[i] ?? 0),
+    sharedBy,
+  );
   const ones = new Float32Array(search.numColumns).fill(1);
   const plainError = errorWith(search, ones);
   let best: Pick<FoundScales, "factors" | "error"> = { factors: ones, error: plainError };
@@ -46,16 +50,15 @@ export function searchScales(search: ScaleSearch): FoundScales {
   return { ...best, plainError };
 }
 
-/** The largest of those that share a factor. */
-function sharedMeans({ meanAbs, sharedBy, numColumns }: ScaleSearch): Float32Array {
-  const means = Float32Array.from({ length: numColumns }, (_, i) => meanAbs[i] ?? 0);
-  if (sharedBy === undefined) return means;
+/** Of each the largest of those that share a factor. */
+function largestOfShared(values: Float32Array, sharedBy: Int32Array | undefined): Float32Array {
+  if (sharedBy === undefined) return values;
   const largest = new Map<number, number>();
-  for (let i = 0; i < numColumns; i++) {
+  for (const [i, value] of values.entries()) {
     const key = sharedBy[i] ?? 0;
-    largest.set(key, Math.max(largest.get(key) ?? 0, means[i] ?? 0));
+    largest.set(key, Math.max(largest.get(key) ?? 0, value));
   }
-  return means.map((_, i) => largest.get(sharedBy[i] ?? 0) ?? 0);
+  return values.map((_, i) => largest.get(sharedBy[i] ?? 0) ?? 0);
 }
 
 /** Around 1: halfway between the largest and the smallest in their logarithms. */
@@ -85,4 +88,34 @@ function errorWith({ matrices, numColumns, groupSize, meanSquare }: ScaleSearch,
     }
   }
   return sum;
+}
+
+/** Between even inputs and even weights. */
+const SMOOTHING_EXPONENT = 0.5;
+
+/**
+ * SmoothQuant: factors that share the range of each input between it and the weights that read it. `maxAbs` is of the
+ * inputs; nothing is searched.
+ */
+export function smoothingFactors(
+  matrices: readonly SampledMatrix[],
+  maxAbs: ArrayLike<number>,
+  sharedBy: Int32Array | undefined,
+): Float32Array {
+  const numColumns = maxAbs.length;
+  const weights = new Float32Array(numColumns);
+  for (const { values } of matrices) {
+    for (let i = 0; i < values.length; i++) {
+      const column = i % numColumns;
+      weights[column] = Math.max(weights[column] ?? 0, Math.abs(values[i] ?? 0));
+    }
+  }
+  const inputs = largestOfShared(
+    Float32Array.from({ length: numColumns }, (_, i) => maxAbs[i] ?? 0),
+    sharedBy,
+  );
+  return largestOfShared(weights, sharedBy).map((weight, i) => {
+    const factor = (inputs[i] ?? 0) ** SMOOTHING_EXPONENT / weight ** (1 - SMOOTHING_EXPONENT);
+    return Number.isFinite(factor) ? Math.max(factor, SMALLEST_FACTOR) : 1;
+  });
 }
