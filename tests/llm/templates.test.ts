@@ -28,6 +28,15 @@ for (const model of MODELS) {
   });
 }
 
+test("every parameter of the engine's template is described", () => {
+  const described = readFileSync(fileURLToPath(new URL("../../docs/llm-parameters.md", import.meta.url)), "utf8");
+  const { parameters } = parseModelConfigText(templateOf("tensorrt_llm"), "config.pbtxt");
+  assert.deepEqual(
+    Object.keys(parameters).filter((key) => !described.includes(`\`${key}\``)),
+    [],
+  );
+});
+
 interface Answer {
   readonly text_output: string;
 }
