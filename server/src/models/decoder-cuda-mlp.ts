@@ -21,7 +21,7 @@ export function enqueueMlp(
   const { gateUp, activated: out } = memory;
   const { type } = model;
   enqueueProduct(pass, x, weights.in, numRows, gateUp);
-  const isCoded = takesCodes(weights.out);
+  const isCoded = takesCodes(model, weights.out, numRows);
   const quantized = isCoded ? codesWith(memory.codeScales) : undefined;
   if (isGated) {
     launchGatedMul(stream, { type, activation, gateUp, out, numRows, width, quantized });

@@ -1,6 +1,12 @@
 /** What all parts of a pass over a decoder on a GPU share: the model, the memory, the batch, and products. */
 import type { ElemType } from "../../kernels/cuda/launch-args.ts";
 import type { QuantizedOutput } from "../../kernels/cuda/quantized-output.ts";
+import {
+  isThinShape,
+  launchThinLinear,
+  THIN_MAX_ROWS,
+  type ThinWeightType,
+} from "../../kernels/thin-linear/thin-linear.cuda.ts";
 import type { CudaTensor } from "../device/cuda/cuda-tensor.ts";
 import type { Products } from "../device/cuda/dense-products.ts";
 import type { DevicePointer, KernelStream } from "../device/cuda/kernel-stream.ts";
@@ -73,9 +79,17 @@ export interface CudaRows {
   readonly scales?: DevicePointer | undefined; // f32, one a row
 }
 
-/** Whether a matrix takes rows of codes. */
-export function takesCodes({ weight }: Linear<CudaTensor>): boolean {
-  return weight.type === "e4m3";
+/** Whether the product of so many rows with a matrix takes them as codes. */
+export function takesCodes(model: CudaDecoderModel, { weight }: Linear<CudaTensor>, rows: number): boolean {
+  return weight.type === "e4m3" && thinType(model, weight, rows) === undefined;
+}
+
+/** Few rows are multiplied with the weights as these are read; undefined where the kernel for that does not serve. */
+function thinType({ type }: CudaDecoderModel, weight: CudaTensor, rows: number): ThinWeightType | undefined {
+  const [outputs = 0, inputs = 0] = weight.shape;
+  if (type !== "bf16" || rows > THIN_MAX_ROWS) return undefined;
+  const kept = weight.type === "bf16" || weight.type === "e4m3" ? weight.type : undefined;
+  return kept !== undefined && isThinShape(kept, outputs, inputs) ? kept : undefined;
 }
 
 /** What a kernel needs in order to store its rows as codes with a scale each. */
@@ -84,7 +98,7 @@ export function codesWith(scales: DevicePointer): QuantizedOutput {
 }
 
 export function enqueueProduct(
-  { products, model }: CudaPass,
+  { stream, products, model }: CudaPass,
   x: CudaRows,
   { weight, bias }: Linear<CudaTensor>,
   rows: number,
@@ -92,8 +106,24 @@ export function enqueueProduct(
   outputType: ElemType = model.type,
 ): void {
   const [outputs = 0, inputs = 0] = weight.shape;
-  const hasCodes = weight.type === "e4m3";
+  const weightType = thinType(model, weight, rows);
+  const hasCodes = weight.type === "e4m3" && weightType === undefined;
   if (hasCodes !== (x.scales !== undefined)) throw new Error("a product of codes and activations");
+  if (weightType !== undefined) {
+    launchThinLinear(stream, {
+      x: x.address,
+      weight: weight.address,
+      weightType,
+      scales: weight.scales,
+      bias: bias?.address,
+      out: y,
+      outputType,
+      numRows: rows,
+      outputs,
+      inputs,
+    });
+    return;
+  }
   products.run({
     rows,
     outputs,

@@ -129,7 +129,7 @@ function nameTensors(
 }
 
 interface LinearParts {
-  /** Of products, which add them in their own type; those of norms are not among them. */
+  /** Of the products of layers, which add them in their own type; norms and logits are made in f32. */
   readonly biases: ReadonlySet<WeightPlan>;
   /** Of layers. */
   readonly matrices: ReadonlySet<WeightPlan>;
@@ -144,7 +144,6 @@ function linearParts(tree: ModelWeights<WeightPlan>): LinearParts {
       if (bias !== undefined) biases.add(bias);
     }
   }
-  if (tree.output.bias !== undefined) biases.add(tree.output.bias);
   return { biases, matrices };
 }
 

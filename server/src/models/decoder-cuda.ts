@@ -135,7 +135,7 @@ function enqueueNorm(
   const { kind, epsilon } = model.config.norm;
   if (postNorm !== undefined && kind !== "rms")
     throw new Error("a norm behind a branch: expected it to be of kind rms");
-  const quantized = takesCodes(reader) ? codesWith(memory.normScales) : undefined;
+  const quantized = takesCodes(model, reader, rows.numRows) ? codesWith(memory.normScales) : undefined;
   launchAddNorm(stream, {
     type: model.type,
     residual: rows.residual,
@@ -194,7 +194,7 @@ function attendedRows(
   { attended, numRows }: RestRows,
   reader: Linear<CudaTensor>,
 ): CudaRows {
-  if (!takesCodes(reader)) return { address: attended };
+  if (!takesCodes(model, reader, numRows)) return { address: attended };
   const { numHeads, headDim } = model.config;
   const quantized = codesWith(memory.codeScales);
   const width = numHeads * headDim;

@@ -38,8 +38,8 @@ export interface MatmulAlgorithm {
 /** A product of one shape, ready to be enqueued with any pointers. */
 export interface MatmulPlan {
   readonly shape: MatmulShape;
-  /** Best guesses first; empty when the library has none for this shape. */
-  algorithms(maxWorkspaceBytes: number, count: number): readonly MatmulAlgorithm[];
+  /** Best guesses first; empty when the library has none for this shape. Scales need pointers before it guesses. */
+  algorithms(pointers: MatmulPointers, maxWorkspaceBytes: number, count: number): readonly MatmulAlgorithm[];
   /** @throws Error with the status of the library */
   run(
     pointers: MatmulPointers,
@@ -176,7 +176,8 @@ class Plan implements MatmulPlan {
     this.#y = layout(outputType, outputs, rows);
   }
 
-  algorithms(maxWorkspaceBytes: number, count: number): readonly MatmulAlgorithm[] {
+  algorithms(pointers: MatmulPointers, maxWorkspaceBytes: number, count: number): readonly MatmulAlgorithm[] {
+    this.#setPointers(pointers);
     const preference = make(this.#calls.createPreference, "cublasLtMatmulPreferenceCreate");
     try {
       const limit = BigUint64Array.of(BigInt(maxWorkspaceBytes));

@@ -74,7 +74,7 @@ export class DenseProducts implements Products {
 
   #choose(key: string, shape: MatmulShape, pointers: MatmulPointers): Chosen {
     const plan = this.#device.lt.plan(shape);
-    const algorithms = plan.algorithms(PRODUCT_WORKSPACE_BYTES, MAX_ALGORITHMS);
+    const algorithms = plan.algorithms(pointers, PRODUCT_WORKSPACE_BYTES, MAX_ALGORITHMS);
     const { address } = this.#device.stream;
     const results = measureAlgorithms(algorithms, this.#timer, (algorithm) =>
       plan.run(pointers, algorithm, this.#workspace, address),

@@ -1,0 +1,97 @@
+/** Products with few rows on a GPU against the plain ones, and how near they come to the speed of reading. */
+import type { ElemType } from "../cuda/launch-args.ts";
+import { linearRef } from "../linear/linear.ref.ts";
+import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
+import { allocateFloats, downloadFloats, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";
+import { launchThinLinear, type ThinWeightType } from "./thin-linear.cuda.ts";
+
+interface Variant {
+  readonly weightType: ThinWeightType;
+  readonly outputType: ElemType;
+  readonly numRows: number;
+  readonly outputs: number;
+  readonly inputs: number;
+  readonly hasBias: boolean;
+}
+
+const VARIANTS: readonly Variant[] = [
+  { weightType: "bf16", outputType: "bf16", numRows: 1, outputs: 128, inputs: 4096, hasBias: false },
+  { weightType: "bf16", outputType: "f32", numRows: 3, outputs: 16, inputs: 64, hasBias: true },
+  { weightType: "bf16", outputType: "bf16", numRows: 7, outputs: 8448, inputs: 1088, hasBias: true },
+  { weightType: "bf16", outputType: "bf16", numRows: 13, outputs: 8448, inputs: 512, hasBias: false },
+  { weightType: "bf16", outputType: "bf16", numRows: 23, outputs: 48, inputs: 640, hasBias: true },
+  { weightType: "e4m3", outputType: "bf16", numRows: 1, outputs: 128, inputs: 4096, hasBias: false },
+  { weightType: "e4m3", outputType: "f32", numRows: 8, outputs: 8448, inputs: 384, hasBias: true },
+  { weightType: "e4m3", outputType: "bf16", numRows: 16, outputs: 64, inputs: 1152, hasBias: true },
+];
+
+export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant) => {
+  const { weightType, outputType, numRows, outputs, inputs } = variant;
+  const isFirst = numRows === 1;
+  return {
+    name: `thin-linear ${weightType} ${numRows} rows ${outputs} x ${inputs} ${outputType}`,
+    maxError: outputType === "f32" ? 1e-5 : 4e-3,
+    run: (context) => runLinear(context, variant),
+    ...(isFirst ? { benches: (context: CudaCheckContext) => benches(context, weightType) } : {}),
+  };
+});
+
+async function runLinear(context: CudaCheckContext, variant: Variant): Promise<number> {
+  const { weightType, outputType, numRows, outputs, inputs, hasBias } = variant;
+  const x = uploadRandom(context, "bf16", numRows * inputs, 1);
+  const weight = uploadRandom(context, weightType, outputs * inputs, 2, weightType === "e4m3" ? 400 : 1);
+  const scales = uploadRandom(context, "f32", outputs, 3);
+  const bias = uploadRandom(context, outputType, outputs, 4);
+  const out = allocateFloats(context, outputType, numRows * outputs);
+  launchThinLinear(context.stream, {
+    x: x.pointer,
+    weight: weight.pointer,
+    weightType,
+    scales: weightType === "e4m3" ? scales.pointer : undefined,
+    bias: hasBias ? bias.pointer : undefined,
+    out,
+    outputType,
+    numRows,
+    outputs,
+    inputs,
+  });
+  const values =
+    weightType === "e4m3"
+      ? weight.values.map((code, i) => code * (scales.values[Math.floor(i / inputs)] ?? Number.NaN))
+      : weight.values;
+  const expected = linearRef({ x: x.values, weight: values, inputs, ...(hasBias ? { bias: bias.values } : {}) });
+  return relativeError(await downloadFloats(context, outputType, out, numRows * outputs), expected);
+}
+
+/** The products of a layer of an 8B model and its logits; weights rotate, so that none stays in the L2 cache. */
+function benches(context: CudaCheckContext, weightType: ThinWeightType): readonly CudaBench[] {
+  const shapes: readonly (readonly [outputs: number, inputs: number])[] = [
+    [6144, 4096],
+    [4096, 4096],
+    [28672, 4096],
+    [4096, 14336],
+    [128256, 4096],
+  ];
+  const elementBytes = weightType === "bf16" ? 2 : 1;
+  return shapes.flatMap(([outputs, inputs]) => {
+    const bytes = outputs * inputs * elementBytes;
+    const copies = Math.max(2, Math.ceil(2 ** 28 / bytes));
+    const weights = Array.from({ length: copies }, () => uploadPattern(context, "bf16", bytes / 2));
+    const scales = uploadPattern(context, "f32", outputs);
+    return [1, 4, 8, 16].map((numRows) => {
+      const x = uploadPattern(context, "bf16", numRows * inputs);
+      const out = context.allocate(numRows * outputs * 2);
+      return {
+        name: `${numRows} rows ${outputs} x ${inputs}`,
+        bytes,
+        flops: 2 * numRows * outputs * inputs,
+        launch: (round: number): void => {
+          const weight = weights[round % copies];
+          if (weight === undefined) return;
+          const shape = { numRows, outputs, inputs, weightType, outputType: "bf16" } as const;
+          launchThinLinear(context.stream, { x, weight, scales, out, ...shape });
+        },
+      };
+    });
+  });
+}

@@ -1,0 +1,80 @@
+/** Launches the product of few rows with a matrix of bf16 or of 8-bit codes: one pass over the weights, no quantizing of rows. */
+import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
+import { ceilDiv, type ElemType, expectCount, i32, ptr } from "../cuda/launch-args.ts";
+
+export type ThinWeightType = "bf16" | "e4m3";
+
+export interface ThinLinearCudaArgs {
+  readonly x: DevicePointer; // bf16 [numRows, inputs]
+  readonly weight: DevicePointer; // [outputs, inputs]
+  readonly weightType: ThinWeightType;
+  /** f32 [outputs]; of codes only. */
+  readonly scales?: DevicePointer | undefined;
+  readonly bias?: DevicePointer | undefined; // [outputs] of `outputType`
+  readonly out: DevicePointer; // [numRows, outputs]
+  readonly outputType: ElemType;
+  readonly numRows: number;
+  readonly outputs: number;
+  readonly inputs: number;
+}
+
+/** From more rows on, a dense product takes less time. */
+export const THIN_MAX_ROWS = 16;
+
+const THREADS = 256;
+/** Inputs that a warp takes at a time. */
+const CHUNKS: Readonly<Record<ThinWeightType, number>> = { bf16: 64, e4m3: 128 };
+const TILE_OUTPUTS = 16;
+const TILE_ROWS = 8;
+/** Rows from which on reading them again for each block of outputs costs more than fewer blocks do. */
+const MANY_ROWS = 5;
+
+/** Whether the kernel is written for matrices of this shape. */
+export function isThinShape(type: ThinWeightType, outputs: number, inputs: number): boolean {
+  return outputs % TILE_OUTPUTS === 0 && inputs % CHUNKS[type] === 0 && inputs > 0;
+}
+
+export function launchThinLinear(stream: KernelStream, args: ThinLinearCudaArgs): void {
+  const { weightType, outputType, numRows, outputs, inputs } = args;
+  expectCount("thinLinear", "row", numRows);
+  if (!isThinShape(weightType, outputs, inputs)) {
+    throw new Error(
+      `thinLinear: expected outputs of a multiple of ${TILE_OUTPUTS} and inputs of ${CHUNKS[weightType]}, ` +
+        `got [${outputs}, ${inputs}] of ${weightType}`,
+    );
+  }
+  const { tiles, rowTiles } = planThinLinear(stream.numSms, numRows, outputs);
+  const kernel = stream.kernel({
+    source: "thin-linear/thin-linear.cu",
+    name: "thin_linear",
+    defines: {
+      TILES: tiles,
+      ROW_TILES: rowTiles,
+      ...(weightType === "e4m3" ? { WEIGHT_E4M3: 1 } : {}),
+      ...(outputType === "f32" ? { OUT_F32: 1 } : {}),
+      ...(args.bias === undefined ? {} : { HAS_BIAS: 1 }),
+    },
+    waitsForPrevious: true,
+  });
+  const grid = [outputs / (tiles * TILE_OUTPUTS), ceilDiv(numRows, rowTiles * TILE_ROWS), 1] as const;
+  stream.launch(kernel, grid, [THREADS, 1, 1], 0, [
+    ptr(args.x),
+    ptr(args.weight),
+    ptr(args.scales),
+    ptr(args.bias),
+    ptr(args.out),
+    i32(numRows),
+    i32(outputs),
+    i32(inputs),
+  ]);
+}
+
+/** Two tiles of outputs a block where enough blocks are left to fill the device. */
+export function planThinLinear(
+  numSms: number,
+  numRows: number,
+  outputs: number,
+): { readonly tiles: 1 | 2; readonly rowTiles: 1 | 2 } {
+  const isWide = outputs % (2 * TILE_OUTPUTS) === 0 && outputs / (2 * TILE_OUTPUTS) >= 2 * numSms;
+  return { tiles: numRows >= MANY_ROWS && isWide ? 2 : 1, rowTiles: numRows > TILE_ROWS ? 2 : 1 };
+}
