@@ -18,3 +18,12 @@ test("an engine gives each request its own output under 5,000 random loads, lose
   assert.ok(figures.cancelled > NUM_SCHEDULES / 4);
   assert.ok(figures.refused < figures.requests / 10);
 });
+
+/** Loads that found faults once. */
+const FAULTS: readonly (readonly [seed: number, what: string])[] = [
+  [1_023_875, "blocks run out while one beam waits for another that has none"],
+];
+
+for (const [seed, what] of FAULTS) {
+  test(`an engine goes on when ${what}`, () => runSchedule(createSchedule(seed), { ...NO_FIGURES }));
+}

@@ -111,10 +111,9 @@ export class StepPlanner {
     let isShort = running !== "all";
     while (running === "again") running = this.#planRunning();
     isShort ||= running === "short";
-    if (!isShort) {
-      this.#admit();
-      this.#planDrafts();
-    }
+    // A beam that waits for others runs without anything to compute: when nobody else is left, those must get in.
+    if (!isShort || plan.sequences.length === 0) this.#admit();
+    if (!isShort) this.#planDrafts();
     if (plan.sequences.length === 0) return undefined;
     plan.blockCopies = this.#copies;
     this.#copies = [];
