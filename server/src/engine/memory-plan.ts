@@ -38,8 +38,8 @@ export interface MemoryPlan {
 /** Without a wish the cache takes at most this share of what is left, and this many tokens or one full context. */
 const DEFAULT_SHARE = 0.25;
 const DEFAULT_TOKENS = 32_768;
-/** A share of the memory leaves this much to everybody else. */
-const SPARED_BYTES: number = 512 * 2 ** 20;
+/** A share of the memory leaves a tenth of it to everybody else, at most this much. */
+const MAX_SPARED_BYTES: number = 512 * 2 ** 20;
 const MIN_BLOCKS = 2;
 
 /** @throws ServerError with the numbers when it does not fit */
@@ -78,7 +78,8 @@ function chooseTokens(demand: MemoryDemand, wishes: MemoryWishes, leftBytes: num
   if (wishes.tokens > 0) bounds.push(wishes.tokens);
   if (wishes.bytes > 0) bounds.push(wishes.bytes / bytesPerToken);
   if (wishes.freeFraction !== undefined) {
-    const shareBytes = Math.min(wishes.freeFraction * leftBytes, leftBytes - wishes.hostBytes - SPARED_BYTES);
+    const sparedBytes = Math.min(MAX_SPARED_BYTES, leftBytes / 10);
+    const shareBytes = Math.min(wishes.freeFraction * leftBytes, leftBytes - wishes.hostBytes - sparedBytes);
     // More than all sequences can fill twice over would only keep what nobody comes back to.
     bounds.push(Math.min(shareBytes / bytesPerToken, 2 * maxSequences * longestTokens));
   }
