@@ -69,6 +69,13 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
     },
   ],
   [
+    "summarize",
+    {
+      summary: "score summaries of an engine; takes the flags of summarize.py",
+      load: async () => (await import("./summarize.ts")).summarizeCommand,
+    },
+  ],
+  [
     "init-repo",
     {
       summary: "write the model repository of a language model, filled in and checked",
