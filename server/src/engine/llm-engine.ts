@@ -377,7 +377,7 @@ export class LlmEngine implements Generator {
 
   #goIdle(): void {
     if (this.#planner.numWaiting > 0) throw new Error("step planner: nothing to do while sequences wait");
-    this.#planner.checkIntegrity();
+    this.#planner.checkIntegrityNowAndThen();
     countIdle(this.#stats);
     this.#onTurn();
   }
