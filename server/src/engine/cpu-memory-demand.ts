@@ -2,9 +2,11 @@
 import { freemem } from "node:os";
 import process from "node:process";
 import { CPU_TYPE_BYTES, numElements } from "../device/cpu/cpu-tensor.ts";
+import { isPackedTensors } from "../formats/engine-file.ts";
 import { openModelFiles } from "../formats/model-files.ts";
 import type { TensorSource } from "../formats/tensor-source.ts";
 import type { DecoderConfig } from "../models/decoder-config.ts";
+import { packedName } from "../models/decoder-weights.ts";
 import { narrowWindows, widestWindow } from "../models/layer-windows.ts";
 import { type ParsedDecoder, parseDecoderConfig } from "../models/parse-decoder-config.ts";
 import { describeWeights, findPrefix, type WeightPlan } from "../models/weight-plan.ts";
@@ -83,6 +85,7 @@ export function cpuMemoryDemand(
   const cacheType = kvCache?.type ?? "f32";
   expectFittingHeads(config, cacheType);
   const bytesOf = (plan: WeightPlan): number => {
+    if (isPackedTensors(tensors)) return tensors.tensors.get(packedName(plan))?.byteLength ?? 0;
     const stored = plan.sources.flatMap(({ name }) => weightTypeOf(tensors.tensors.get(name)?.dtype ?? "F32") ?? []);
     return numElements(plan.shape) * CPU_TYPE_BYTES[chooseType(plan, stored, weightType)];
   };

@@ -1,6 +1,7 @@
 /** Opens a model and puts it on a GPU, ready to run steps. */
 import type { ElemType } from "../../kernels/cuda/launch-args.ts";
 import { CudaDevice } from "../device/cuda/cuda-device.ts";
+import { isPackedTensors } from "../formats/engine-file.ts";
 import { openModelFiles } from "../formats/model-files.ts";
 import type { TensorSource } from "../formats/tensor-source.ts";
 import type { CudaMatrixType } from "../models/decoder-cuda-weights.ts";
@@ -50,6 +51,13 @@ export async function loadCudaRunner(
   files: TensorSource,
   options: Omit<CudaRunnerOptions, "modelDir">,
 ): Promise<DecoderCudaRunner> {
+  if (isPackedTensors(files)) {
+    device.close();
+    const { device: builtFor } = files.target;
+    throw new Error(
+      `${files.path}: the engine was built for ${builtFor}; a GPU takes the checkpoint it was built from`,
+    );
+  }
   const maxPositions = Math.min(parsed.config.maxPositions, options.maxPositions ?? parsed.config.maxPositions);
   const maxTokens = Math.max(options.maxTokens, options.maxSequences);
   const bounds = { maxTokens, maxSequences: options.maxSequences, maxPositions };
