@@ -1,14 +1,17 @@
 /** The pages of docs/recipes, run command by command on small random models under the names that stand there. */
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { FakeHub } from "../../server/src/offline/hub-server.test-support.ts";
+import { attribute, intField, model, node, ONNX_TYPE } from "../fakes/onnx-writer.ts";
+import { clientVenv } from "../support/python-checks.ts";
 import { type FAMILIES, writeRandomModel } from "./random-model.ts";
 import { openRecipe } from "./recipe-runner.ts";
 
 const TIMEOUT_MS = 240_000;
+const skip = clientVenv.python === undefined ? clientVenv.reason : false;
 
 /** A hub that has one repository with a random model of the family. */
 async function hubWith(repoId: string, family: keyof typeof FAMILIES): Promise<FakeHub> {
@@ -46,5 +49,77 @@ test("docs/recipes/mistral-nemo.md works as it stands", { timeout: TIMEOUT_MS },
   assert.equal(
     answers.every(({ text_output }) => typeof text_output === "string" && text_output !== ""),
     true,
+  );
+});
+
+test("docs/recipes/llama-awq.md works as it stands", { timeout: TIMEOUT_MS }, async () => {
+  await using hub = await hubWith("meta-llama/Meta-Llama-3.1-8B-Instruct", "llama");
+  hub.token = "hf_test";
+  const env = { HF_ENDPOINT: hub.endpoint, HUGGING_FACE_HUB_TOKEN: hub.token };
+  await using recipe = await openRecipe("llama-awq", { env });
+  const [answer = ""] = await recipe.run();
+  const { model_name, text_output }: Record<string, unknown> = JSON.parse(answer);
+  assert.deepEqual([model_name, typeof text_output], ["ensemble", "string"]);
+});
+
+/** Stands in for the library on machines without it: the twin's own code is what runs. */
+const TRANSFORMERS = `
+class AutoTokenizer:
+    @staticmethod
+    def from_pretrained(folder):
+        return folder
+
+def pipeline(task, model, tokenizer):
+    assert task == "text-generation" and model == tokenizer
+    return lambda text, max_new_tokens: [{"generated_text": f"{text} and {max_new_tokens} more"}]
+`;
+
+test("docs/recipes/llama2-python-twin.md works as it stands", { timeout: TIMEOUT_MS, skip }, async () => {
+  await using hub = await hubWith("meta-llama/Llama-2-7b-chat-hf", "llama");
+  const modules = mkdtempSync(join(tmpdir(), "nereid-modules-"));
+  writeFileSync(join(modules, "transformers.py"), TRANSFORMERS);
+  const env = { HF_ENDPOINT: hub.endpoint, PYTHONPATH: modules, NEREID_PYTHON: clientVenv.python ?? "" };
+  await using recipe = await openRecipe("llama2-python-twin", { env });
+  const [engine, twin, typed] = (await recipe.run()).map((text): Record<string, unknown> => JSON.parse(text));
+  rmSync(modules, { recursive: true });
+  assert.equal(typeof engine?.text_output, "string");
+  assert.equal(twin?.text_output, "What is machine learning? and 20 more");
+  const outputs = typed?.outputs as readonly { readonly name: string; readonly data: readonly unknown[] }[];
+  assert.deepEqual(outputs.find(({ name }) => name === "text_output")?.data, [engine?.text_output]);
+});
+
+/** Adds its two inputs: what matters is names and shapes. */
+function smallOnnx(): Uint8Array {
+  const toFloat = attribute("to", 2, [intField(3, ONNX_TYPE.FLOAT)]);
+  const [ids, position] = ["input_ids", "onnx::Gather_1"];
+  return model({
+    nodes: [node("Add", [ids, position], ["sum"]), node("Cast", ["sum"], ["logits"], [toFloat])],
+    inputs: [
+      [ids, ONNX_TYPE.INT64, ["batch", "length"]],
+      [position, ONNX_TYPE.INT64, ["batch", 1]],
+    ],
+    outputs: [["logits", ONNX_TYPE.FLOAT, ["batch", "length"]]],
+  });
+}
+
+test("docs/recipes/gemma-onnx.md works as it stands", { timeout: TIMEOUT_MS }, async () => {
+  await using hub = await FakeHub.start();
+  hub.repoId = "onnx-community/gemma-3-1b-it-ONNX";
+  hub.add("onnx/model.onnx", Buffer.from(smallOnnx()), true);
+  hub.add("onnx/model_q4.onnx", "not wanted", true);
+  await using recipe = await openRecipe("gemma-onnx", { env: { HF_ENDPOINT: hub.endpoint } });
+  const [answer = ""] = await recipe.run();
+  const { outputs }: { readonly outputs: readonly { readonly data: readonly number[] }[] } = JSON.parse(answer);
+  assert.deepEqual(outputs[0]?.data, [4, 5, 6]);
+  assert.equal(hub.fetches("onnx/model_q4.onnx").length, 0);
+});
+
+test("docs/recipes/README.md lists every recipe", () => {
+  const folder = new URL("../../docs/recipes/", import.meta.url);
+  const pages = readdirSync(folder).filter((name) => name !== "README.md");
+  const listed = readFileSync(new URL("README.md", folder), "utf8");
+  assert.deepEqual(
+    pages.filter((name) => !listed.includes(`(${name})`)),
+    [],
   );
 });

@@ -34,7 +34,8 @@ export function lineOfMessage(text: string, message: string): number | undefined
     const line = lineOfName(text, name) ?? (/^[a-z_]+$/.test(name) ? lineOfField(text, name) : undefined);
     if (line !== undefined) return line;
   }
-  return undefined;
+  const field = /\b[a-z]+(?:_[a-z]+)+\b|\binstance group\b/.exec(message)?.[0].replace(" ", "_");
+  return field === undefined ? undefined : lineOfField(text, field);
 }
 
 /** A hash in quotes is rare and costs a line number only. */

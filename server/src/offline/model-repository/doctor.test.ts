@@ -177,6 +177,16 @@ const CASES: readonly Case[] = [
     fix: /Lower max_batch_size of the ensemble, or raise that of 'preprocessing'/,
   },
   {
+    title: "a model that asks for a GPU where there is none",
+    arrange: () => {
+      add("py", { "config.pbtxt": `${PYTHON_CONFIG}instance_group [ { count: 1 kind: KIND_GPU gpus: [ 0 ] } ]` });
+      return 4;
+    },
+    file: "py/config.pbtxt",
+    problem: /KIND_GPU but server does not support GPUs/,
+    fix: /Write kind: KIND_CPU/,
+  },
+  {
     title: "a Python model without its file",
     arrange: () => {
       add("py", { "config.pbtxt": PYTHON_CONFIG });

@@ -8,6 +8,8 @@ import {
   parseModelConfigText,
   prepareModelConfig,
 } from "../../config/model-config.ts";
+import { normalizeInstanceGroups } from "../../config/normalize.ts";
+import { validateInstanceGroups } from "../../config/validate-instances.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
 import { type ModelFolder, readModelFolder } from "../../repository/model-folder.ts";
@@ -128,7 +130,10 @@ function readConfig(model: ExaminedModel, folder: ModelFolder): ModelConfig | un
         : parseModelConfigText(folder.config.text, folder.config.path, (note) => notes.push(note));
     const { name: modelName, artifacts } = folder;
     const prepared = prepareModelConfig({ written, modelName, artifacts, autoComplete: true });
-    if (SELF_DESCRIBING.has(prepared.backend)) return prepared;
+    if (SELF_DESCRIBING.has(prepared.backend)) {
+      validateInstanceGroups(normalizeInstanceGroups(prepared, NO_GPUS.ids), NO_GPUS);
+      return prepared;
+    }
     const settings = new Map<string, string>();
     return finishModelConfig({ prepared, description: undefined, autoComplete: true, settings, gpus: NO_GPUS });
   } catch (error) {
