@@ -1,7 +1,6 @@
 /** Counts what a decoder needs on the CPU device, from its files' headers: no weight is read. */
-import { freemem } from "node:os";
-import process from "node:process";
 import { CPU_TYPE_BYTES, numElements } from "../device/cpu/cpu-tensor.ts";
+import { freeMemory } from "../device/cpu/free-memory.ts";
 import { isPackedTensors } from "../formats/engine-file.ts";
 import { openModelFiles } from "../formats/model-files.ts";
 import type { TensorSource } from "../formats/tensor-source.ts";
@@ -68,11 +67,6 @@ function withDrafter(model: MemoryDemand, drafter: MemoryDemand): MemoryDemand {
     workspaceBytes: model.workspaceBytes + drafter.workspaceBytes,
     bytesPerToken: model.bytesPerToken + drafter.bytesPerToken,
   };
-}
-
-/** What this process may still take, by the machine and by the limits that it runs under. */
-function freeMemory(): number {
-  return Math.min(freemem(), process.availableMemory());
 }
 
 export function cpuMemoryDemand(
