@@ -3,11 +3,11 @@
  * a TensorRT-LLM checkpoint, an engine built from one. Gives the config in the words of Hugging Face and the weights under
  * the names there.
  */
-import { readdirSync, statSync } from "node:fs";
-import { readdir, stat } from "node:fs/promises";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { openCompressedTensors } from "./compressed-tensors.ts";
 import { openEngineFile } from "./engine-file.ts";
+import { findGguf } from "./find-gguf.ts";
 import { hasFloat8, widenFloat8 } from "./float8-tensors.ts";
 import { openGgufModel } from "./gguf-model.ts";
 import { type HfConfigFiles, readHfConfig } from "./hf-config.ts";
@@ -26,7 +26,7 @@ export interface ModelFiles {
 
 /** @throws Error naming the file and what is wrong with it */
 export async function openModelFiles(path: string): Promise<ModelFiles> {
-  const gguf = await findGguf(path);
+  const gguf = await ggufOf(path);
   if (gguf !== undefined) {
     const model = await openGgufModel(gguf);
     const files = { config: model.config, generation: undefined, at: { config: gguf, generation: gguf } };
@@ -80,17 +80,7 @@ export function hasModelFiles(path: string): boolean {
   return readdirSync(path).some((name) => name === "config.json" || name.endsWith(".gguf"));
 }
 
-/** The file itself, or the only one of a folder without config.json; of one in several, the first. */
-async function findGguf(path: string): Promise<string | undefined> {
-  const stats = await stat(path).catch((cause: unknown) => {
-    throw new Error(`${path}: expected a folder with a model, or a GGUF file`, { cause });
-  });
-  if (!stats.isDirectory()) return path;
-  const names = await readdir(path);
-  if (names.includes("config.json")) return undefined;
-  const found = names.filter((name) => name.endsWith(".gguf") && !/-(?!00001)\d{5}-of-\d{5}\.gguf$/.test(name));
-  const [name] = found;
-  if (name === undefined) return undefined;
-  if (found.length > 1) throw new Error(`${path}: expected one GGUF model, got ${found.sort().slice(0, 8).join(", ")}`);
-  return join(path, name);
+/** A folder with config.json is one of Hugging Face, whatever lies beside it. */
+async function ggufOf(path: string): Promise<string | undefined> {
+  return existsSync(join(path, "config.json")) ? undefined : findGguf(path);
 }

@@ -1,24 +1,54 @@
-/** Reads the files of a Hugging Face tokenizer folder. Knows no encoding. */
+/** Reads the files of a Hugging Face tokenizer folder, or what a GGUF file says in their place. Knows no encoding. */
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { createTokenizer, type Tokenizer } from "./tokenizer.ts";
+import { findGguf } from "./find-gguf.ts";
+import { openGguf } from "./gguf.ts";
+import { ggufTokenizerFiles } from "./gguf-tokenizer.ts";
+import { createTokenizer, type Tokenizer, type TokenizerFiles } from "./tokenizer.ts";
 import { expectRecord, tokenText } from "./tokenizer-json.ts";
 
 /** The largest published tokenizer.json has 35 MB. */
 const MAX_TOKENIZER_FILE_BYTES: number = 256 * 1024 * 1024;
 
-/** @throws Error naming the file and what is wrong with it */
-export async function loadTokenizer(folder: string): Promise<Tokenizer> {
+/** Whether a folder, or a GGUF file, has a tokenizer to load; what it is worth shows then. */
+export function hasTokenizerFiles(path: string): boolean {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats?.isDirectory() !== true) return stats !== undefined && path.endsWith(".gguf");
+  return existsSync(join(path, "tokenizer.json")) || readdirSync(path).some((name) => name.endsWith(".gguf"));
+}
+
+/** `path` is a folder or a GGUF file. @throws Error naming the file and what is wrong with it */
+export async function loadTokenizer(path: string): Promise<Tokenizer> {
+  const { at, ...files } = await readTokenizerFiles(path);
+  try {
+    return createTokenizer(files);
+  } catch (cause) {
+    throw new Error(`${at}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+  }
+}
+
+/** With the name of the file, for messages. @throws Error naming the file and what is wrong with it */
+export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles & { readonly at: string }> {
   const path = join(folder, "tokenizer.json");
+  if (!existsSync(path)) {
+    const gguf = hasTokenizerFiles(folder) ? await findGguf(folder) : undefined;
+    if (gguf !== undefined) return { at: gguf, ...(await readGguf(gguf)) };
+  }
   const tokenizer = await readJson(path);
   if (tokenizer === undefined) throw new Error(`${path}: no such file; a Hugging Face tokenizer folder has one`);
   const config = expectRecord((await readJson(join(folder, "tokenizer_config.json"))) ?? {}, "tokenizer_config.json");
   const map = expectRecord((await readJson(join(folder, "special_tokens_map.json"))) ?? {}, "special_tokens_map.json");
   const chatTemplate = await readText(join(folder, "chat_template.jinja"));
+  return { at: path, tokenizer, config: withNamedTokens(config, map), chatTemplate };
+}
+
+async function readGguf(path: string): Promise<TokenizerFiles> {
+  const file = await openGguf(path);
   try {
-    return createTokenizer({ tokenizer, config: withNamedTokens(config, map), chatTemplate });
-  } catch (cause) {
-    throw new Error(`${path}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    return ggufTokenizerFiles(file.metadata, path);
+  } finally {
+    await file.close();
   }
 }
 

@@ -185,13 +185,34 @@ describe("postprocessing", () => {
   });
 });
 
+test("a GGUF file alone serves both halves", async () => {
+  const path = fileURLToPath(new URL("../tests/parity/tokenizers/llama.gguf", EXAMPLES));
+  const from = (name: string): ModelSource => {
+    const source = sourceOf(name);
+    const parameters = { ...source.config.parameters, tokenizer_dir: { string_value: path } };
+    return { ...source, config: { ...source.config, parameters } };
+  };
+  const backend = createTokenizerBackend();
+  const [pre, post] = await Promise.all(
+    ["preprocessing", "postprocessing"].map(async (name) => {
+      return (await backend.load(from(name))).createInstance({ name, kind: "KIND_CPU", deviceId: 0 });
+    }),
+  );
+  assert.ok(pre && post);
+  const found = summary(await run(pre, query("Hello world")));
+  const ids = found.INPUT_ID?.[2] ?? [];
+  assert.equal(ids[0], 1);
+  assert.deepEqual(found.OUT_END_ID?.[2], [2]);
+  assert.deepEqual(textsOf(await run(post, chunk(ids))), ["Hello world"]);
+});
+
 test("`load()` says where it looked for a tokenizer", async () => {
   const source = sourceOf("preprocessing");
   const broken = { ...source, modelFolder: "/nowhere/model", versionFolder: "/nowhere/model/1" };
   await assert.rejects(createTokenizerBackend().load(broken), (error) => {
     return (
       error instanceof ServerError &&
-      /no tokenizer\.json in \/.*language_model or \/.*; set parameter/.test(error.message)
+      /no tokenizer\.json and no GGUF file in \/.*language_model or \/.*; set parameter/.test(error.message)
     );
   });
 });

@@ -2,13 +2,11 @@
  * The backend `tokenizer`: text to tokens and tokens to text in the server's own process, in the place of the Python models
  * `preprocessing` and `postprocessing` that LLM repositories bring. Which of the two a model is shows in its inputs.
  */
-import { access } from "node:fs/promises";
-import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { Tokenizer } from "../../formats/tokenizer.ts";
-import { loadTokenizer } from "../../formats/tokenizer-files.ts";
+import { hasTokenizerFiles, loadTokenizer } from "../../formats/tokenizer-files.ts";
 import type { Backend, BackendModel, BackendRequest, Batch, ModelInstance, ModelSource } from "../backend.ts";
 import { postprocess } from "./postprocess.ts";
 import { declaredOutputs, preprocess } from "./preprocess.ts";
@@ -39,11 +37,7 @@ async function load(source: ModelSource): Promise<BackendModel> {
 
 async function loadFirst(folders: readonly string[], model: string): Promise<Tokenizer> {
   for (const folder of folders) {
-    const isThere = await access(join(folder, "tokenizer.json")).then(
-      () => true,
-      () => false,
-    );
-    if (!isThere) continue;
+    if (!hasTokenizerFiles(folder)) continue;
     try {
       return await loadTokenizer(folder);
     } catch (cause) {
@@ -53,7 +47,7 @@ async function loadFirst(folders: readonly string[], model: string): Promise<Tok
   }
   throw new ServerError(
     "not_found",
-    `model '${model}': no tokenizer.json in ${folders.join(" or ")}; set parameter 'tokenizer_dir' to a Hugging Face tokenizer folder`,
+    `model '${model}': no tokenizer.json and no GGUF file in ${folders.join(" or ")}; set parameter 'tokenizer_dir' to a Hugging Face tokenizer folder`,
   );
 }
 

@@ -2,9 +2,8 @@
  * The process in which grammars are compiled and masks are made. It does one job after the other and knows no requests;
  * whoever started it ends it when a job takes too long or fails, since the library does not survive its own errors.
  */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import process from "node:process";
+import { readTokenizerFiles } from "../../formats/tokenizer-files.ts";
 import type { GrammarAnswer, GrammarJob, GrammarRequest, GrammarWorkerData } from "./grammar-messages.ts";
 import type { Grammar } from "./guide-grammar.ts";
 import {
@@ -35,7 +34,7 @@ class GrammarWorker {
 
   static async create({ tokenizerDir, vocabSize }: GrammarWorkerData): Promise<GrammarWorker> {
     const xgrammar = loadXGrammar();
-    const { tokens, type } = readVocabulary(JSON.parse(readFileSync(join(tokenizerDir, "tokenizer.json"), "utf8")));
+    const { tokens, type } = readVocabulary((await readTokenizerFiles(tokenizerDir)).tokenizer);
     const info = await xgrammar.TokenizerInfo.createTokenizerInfo(
       tokens.slice(0, vocabSize),
       type,

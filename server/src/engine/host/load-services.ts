@@ -1,9 +1,11 @@
 /** Finds what a model folder offers an engine beside weights: its tokenizer, grammars over it, functions on logits. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { ServerError } from "../../core/server-error.ts";
-import { loadTokenizer } from "../../formats/tokenizer-files.ts";
+import type { Tokenizer } from "../../formats/tokenizer.ts";
+import { hasTokenizerFiles, loadTokenizer } from "../../formats/tokenizer-files.ts";
 import { DEFAULT_ADAPTERS } from "../adapters/adapter-choice.ts";
 import { AdapterLibrary } from "../adapters/adapter-library.ts";
 import type { EngineServices } from "../engine-services.ts";
@@ -19,9 +21,21 @@ export async function loadServices(spec: EngineSpec, runner: ServedRunner): Prom
   const { vocabSize } = runner;
   const postProcessors = await loadPostProcessors(spec.postProcessorModule);
   const adapters = await openAdapters(spec, runner);
-  if (!existsSync(join(spec.modelDir, "tokenizer.json"))) return { postProcessors, adapters };
-  const tokenizer = await loadTokenizer(spec.modelDir);
+  if (!hasTokenizerFiles(spec.modelDir)) return { postProcessors, adapters };
+  const tokenizer = await tryLoadTokenizer(spec.modelDir);
+  if (tokenizer === undefined) return { postProcessors, adapters };
   return { postProcessors, adapters, tokenizer, guides: new GrammarGuides({ tokenizerDir: spec.modelDir, vocabSize }) };
+}
+
+/** Tokens can be served without it where a GGUF file's is of a kind that is not known; the log says which. */
+async function tryLoadTokenizer(modelDir: string): Promise<Tokenizer | undefined> {
+  try {
+    return await loadTokenizer(modelDir);
+  } catch (error) {
+    if (existsSync(join(modelDir, "tokenizer.json"))) throw error;
+    process.stderr.write(`no tokenizer: ${error instanceof Error ? error.message : String(error)}\n`);
+    return undefined;
+  }
 }
 
 /** Without a word on adapters, requests may still bring theirs. */

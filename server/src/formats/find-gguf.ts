@@ -1,0 +1,20 @@
+/** Finds the GGUF file that a path stands for. It opens none. */
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+
+/**
+ * The file itself, or the only one of a folder; of one in several, the first. Undefined when a folder holds none.
+ * @throws Error when the path is not there, or a folder holds several
+ */
+export async function findGguf(path: string): Promise<string | undefined> {
+  const stats = await stat(path).catch((cause: unknown) => {
+    throw new Error(`${path}: expected a folder with a model, or a GGUF file`, { cause });
+  });
+  if (!stats.isDirectory()) return path;
+  const names = await readdir(path);
+  const found = names.filter((name) => name.endsWith(".gguf") && !/-(?!00001)\d{5}-of-\d{5}\.gguf$/.test(name));
+  const [name] = found;
+  if (name === undefined) return undefined;
+  if (found.length > 1) throw new Error(`${path}: expected one GGUF model, got ${found.sort().slice(0, 8).join(", ")}`);
+  return join(path, name);
+}
