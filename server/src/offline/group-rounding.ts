@@ -6,6 +6,8 @@ import { halfToNumber, numberToHalf } from "../core/half.ts";
 
 const LARGEST_LEVEL = 7;
 const SMALLEST_LEVEL = -8;
+/** Numbers this large have no fraction: added and taken away, it leaves the nearest integer, faster than Math.round. */
+const ROUNDING: number = 1.5 * 2 ** 52;
 /** Scales tried, as shares of that which clips nothing. */
 const SHARES: readonly number[] = [1, 0.95, 0.9, 0.875, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6];
 
@@ -37,9 +39,12 @@ export function roundingError(values: Float32Array, scale: number, importance: F
   if (scale === 0) return Number.POSITIVE_INFINITY;
   const inverse = 1 / scale;
   let sum = 0;
+  // Runs for each weight and each scale tried: some thousand million times for a large model.
   for (let i = 0; i < values.length; i++) {
     const value = values[i] ?? 0;
-    const level = Math.max(SMALLEST_LEVEL, Math.min(LARGEST_LEVEL, Math.round(value * inverse)));
+    let level = value * inverse + ROUNDING - ROUNDING;
+    if (level > LARGEST_LEVEL) level = LARGEST_LEVEL;
+    else if (level < SMALLEST_LEVEL) level = SMALLEST_LEVEL;
     const off = value - level * scale;
     sum += off * off * (importance[i] ?? 0);
   }
