@@ -42,7 +42,9 @@ export class AtomicFolder implements AsyncDisposable {
     if (!(await this.#lock.isHeld())) {
       throw new ToolError(`Another process has taken over ${this.target}`, { fix: "Run the command again" });
     }
-    await moveFolder(this.path, this.target);
+    await moveFolder(this.path, this.target).catch((error) => {
+      throw fileError("write", this.target, error);
+    });
     this.#isDone = true;
   }
 

@@ -46,5 +46,7 @@ const REASONS: ReadonlyMap<string, string> = new Map([
   ["EDQUOT", "the disk quota is used up"],
   ["EROFS", "the file system is read-only"],
   ["ENAMETOOLONG", "the name is too long"],
+  ["EBUSY", "it is in use, or the root of a disk"],
+  ["EXDEV", "it is the root of a disk, and what lies beside it is on another"],
   ["EMFILE", "too many files are open"],
 ]);

@@ -8,6 +8,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +17,7 @@ import { afterEach, beforeEach, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { Reporter } from "../progress.ts";
 import { diagnose } from "./doctor.ts";
-import { type InitOptions, type InitResult, initRepository } from "./init-repo.ts";
+import { copyTemplates, type InitOptions, type InitResult, initRepository } from "./init-repo.ts";
 import { TEMPLATE_MODELS } from "./template-folder.ts";
 
 const MODEL = fileURLToPath(new URL("../../../../examples/nereid-tiny/language_model", import.meta.url));
@@ -131,6 +132,21 @@ for (const [title, changes, expected] of REFUSED) {
     assert.deepEqual(readdirSync(root), before);
   });
 }
+
+test("initRepository() fills a folder that is there and empty from inside, as a mounted disk needs it", async () => {
+  mkdirSync(repository);
+  const { ino } = statSync(repository);
+  await init();
+  assert.equal(statSync(repository).ino, ino);
+  assert.deepEqual(readdirSync(repository).sort(), [...TEMPLATE_MODELS].sort());
+});
+
+test("copyTemplates() writes the five models unfilled, and not over others", async () => {
+  await copyTemplates(repository, false);
+  assert.deepEqual(readdirSync(repository).sort(), [...TEMPLATE_MODELS].sort());
+  assert.match(config("preprocessing"), /\$\{tokenizer_dir\}/);
+  await assert.rejects(copyTemplates(repository, false), /has models of these names already/);
+});
 
 test("initRepository() takes a tokenizer from another folder", async () => {
   await init({ modelDir: withoutTokenizer(root), tokenizerDir: MODEL });

@@ -44,11 +44,10 @@ export async function initRepository(options: InitOptions): Promise<InitResult> 
   const opened = await openDecoder(model);
   await opened.tensors.close();
   const tokenizer = await findTokenizer(options.tokenizerDir, model);
-  const hasOthers = (await namesIn(repository)).length > 0;
-  if (hasOthers) await expectRoom(repository, options.replaces);
+  await expectRoom(repository, options.replaces);
   const copies = options.copiesModel ? await filesToCopy(model, tokenizer) : new Map<string, string>();
   await requireFreeBytes(repository, await totalBytes([...copies.values()]));
-  await using folder = await openAtomicFolder(repository, { existing: "replace" });
+  await using folder = await openStage(repository);
   await copyAll(copies, join(folder.path, "tensorrt_llm", "1"), options);
   await writeModels(folder.path, options, {
     engineDir: options.copiesModel ? "1" : model,
@@ -56,23 +55,20 @@ export async function initRepository(options: InitOptions): Promise<InitResult> 
   });
   const findings = await examine(folder.path, options);
   options.signal.throwIfAborted();
-  if (hasOthers) await moveModels(folder, repository);
-  else await folder.commit();
+  await show(folder, repository);
   return { repository, models: TEMPLATE_MODELS, findings };
 }
 
 /** The templates as they are, for those who fill them in by hand or by script. @throws ToolError */
 export async function copyTemplates(repository: string, replaces: boolean): Promise<InitResult> {
   const target = resolve(repository);
-  const hasOthers = (await namesIn(target)).length > 0;
-  if (hasOthers) await expectRoom(target, replaces);
-  await using folder = await openAtomicFolder(target, { existing: "replace" });
+  await expectRoom(target, replaces);
+  await using folder = await openStage(target);
   for (const name of TEMPLATE_MODELS) {
     await mkdir(join(folder.path, name, "1"), { recursive: true });
     await copyFile(join(templateFolder(), name, "config.pbtxt"), join(folder.path, name, "config.pbtxt"));
   }
-  if (hasOthers) await moveModels(folder, target);
-  else await folder.commit();
+  await show(folder, target);
   return { repository: target, models: TEMPLATE_MODELS, findings: [] };
 }
 
@@ -164,7 +160,13 @@ async function examine(folder: string, { reporter, signal, repository }: InitOpt
   });
 }
 
-/** One after the other beside what is there, callers last: each is whole whenever one looks. */
-async function moveModels(folder: AtomicFolder, repository: string): Promise<void> {
+/** Beside the repository, or hidden inside of one that is there: it may be the root of a disk of its own. */
+function openStage(repository: string): Promise<AtomicFolder> {
+  return openAtomicFolder(existsSync(repository) ? join(repository, "models") : repository, { existing: "replace" });
+}
+
+/** The repository at once; beside other models one after the other, callers last: each is whole whenever one looks. */
+async function show(folder: AtomicFolder, repository: string): Promise<void> {
+  if (folder.target === repository) return folder.commit();
   for (const name of TEMPLATE_MODELS) await moveFolder(join(folder.path, name), join(repository, name));
 }
