@@ -82,6 +82,9 @@ test("the metrics page counts tokens, times and endings of requests by the names
     true,
   );
   assert.equal(growth("nv_inference_request_success", { model: "ensemble" }), 3);
+  // An engine computes after it has taken a batch, and that counts: no less than from the first token to the last.
+  const computedS = growth("nv_inference_compute_infer_duration_us", { model: "tensorrt_llm" }) / 1e6;
+  assert.ok(computedS > growth("vllm:inter_token_latency_seconds", vllm, "_sum") * 0.9, `${computedS} s`);
   assert.equal(growth("nv_inference_request_failure", { model: "ensemble" }), 1);
 });
 

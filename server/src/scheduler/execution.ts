@@ -73,9 +73,10 @@ export function execute(options: ExecutionOptions): Promise<void> | undefined {
 }
 
 function finish(options: ExecutionOptions, execution: Execution): void {
-  const timing = execution.timing(performance.now());
+  const answersLater = options.instance.answersLater === true;
+  const timing = { ...execution.timing(performance.now()), goesOn: answersLater };
   let succeeded = false;
-  const isOver = !options.decoupled && options.instance.answersLater !== true;
+  const isOver = !options.decoupled && !answersLater;
   for (const request of options.requests) {
     if (!request.ended && isOver) {
       const text = `model instance '${options.instance.name}' ended its execution without answering the request`;

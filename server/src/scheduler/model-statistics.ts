@@ -16,6 +16,8 @@ export interface ExecutionTiming {
   readonly computeStartMs: number;
   readonly computeEndMs: number;
   readonly endMs: number;
+  /** The instance went on computing after its execution: until a request's end. */
+  readonly goesOn?: boolean;
 }
 
 class Duration {

@@ -229,7 +229,7 @@ export class ScheduledRequest implements ExecutableRequest {
       this.#endMs = -1; // an execution that reports later must not count it again
       return;
     }
-    const timing = this.#timing as ExecutionTiming;
+    const timing = untilEnd(this.#timing as ExecutionTiming, this.#endMs);
     this.#context.statistics.succeeded(this.batchSize, totalMs, queueMs, timing);
     this.#onTiming?.(timing, queueMs);
   }
@@ -246,6 +246,11 @@ export class ScheduledRequest implements ExecutableRequest {
     }
     return reshapesOutputs ? wanted.map((output) => clientShape(output, signature)) : wanted;
   }
+}
+
+/** What a request took of an instance that answers after its execution: all the time until its end. */
+function untilEnd(timing: ExecutionTiming, endMs: number): ExecutionTiming {
+  return timing.goesOn === true && endMs > timing.endMs ? { ...timing, computeEndMs: endMs, endMs } : timing;
 }
 
 /** In the order of the configuration, which is the order of answers. */

@@ -14,7 +14,15 @@ import { intValues, textRows } from "../tokenizer/tensor-values.ts";
 import type { BlsSettings } from "./bls-settings.ts";
 import { generate } from "./draft-target.ts";
 import { PipelineTexts } from "./pipeline-texts.ts";
-import { engineInputOf, PREPROCESSED, PREPROCESSED_DECODER, renamed, TO_PREPROCESSING } from "./tensor-names.ts";
+import {
+  engineInputOf,
+  PREPROCESSED,
+  PREPROCESSED_DECODER,
+  renamed,
+  requiredOutputs,
+  TO_POSTPROCESSING,
+  TO_PREPROCESSING,
+} from "./tensor-names.ts";
 
 /** Of the engine's outputs, those that the way back to text needs. */
 const TOKEN_OUTPUTS = ["output_ids", "sequence_length", "batch_index", "sequence_index"];
@@ -134,7 +142,9 @@ export class PipelineRun {
   }
 
   #engineOutputs(engine: ModelSignature): string[] {
-    const wanted = [...TOKEN_OUTPUTS, ...this.#outer.outputNames];
+    const { models, settings } = this.#pipeline;
+    const needed = requiredOutputs(models.signature(settings.postprocessing));
+    const wanted = [...TOKEN_OUTPUTS, ...needed, ...this.#outer.outputNames];
     return [...new Set(wanted)].filter((name) => engine.outputs.has(name));
   }
 
@@ -154,12 +164,7 @@ export class PipelineRun {
     const target = models.signature(settings.postprocessing);
     const isBatched = models.signature(settings.engine).maxBatchSize > 0;
     const inputs: Tensor[] = [];
-    for (const [output, input] of [
-      ["output_ids", "TOKENS_BATCH"],
-      ["sequence_length", "SEQUENCE_LENGTH"],
-      ["batch_index", "BATCH_INDEX"],
-      ["sequence_index", "SEQUENCE_INDEX"],
-    ] as const) {
+    for (const [output, input] of TO_POSTPROCESSING) {
       const tensor = outputs.find(({ name }) => name === output);
       if (tensor !== undefined && target.inputs.has(input)) inputs.push(renamed(tensor, input, isBatched, target));
     }
@@ -186,6 +191,7 @@ export class PipelineRun {
   async #prompts(tokens: InferResponse): Promise<readonly string[]> {
     const { models, settings } = this.#pipeline;
     const target = models.signature(settings.postprocessing);
+    if (requiredOutputs(target).length > 0) return []; // it takes what only an engine can give
     const isBatched = models.signature(settings.preprocessing).maxBatchSize > 0;
     const ids = tensorOf(tokens, "INPUT_ID");
     const length = tensorOf(tokens, "REQUEST_INPUT_LEN");

@@ -42,6 +42,26 @@ export const PREPROCESSED_DECODER: ReadonlyMap<string, string> = new Map([
   ["REQUEST_DECODER_INPUT_LEN", "decoder_input_lengths"],
 ]);
 
+/** Output of the engine -> input of the model that makes text. Until 2024 scores and logits went the same way. */
+export const TO_POSTPROCESSING: ReadonlyMap<string, string> = new Map([
+  ["output_ids", "TOKENS_BATCH"],
+  ["sequence_length", "SEQUENCE_LENGTH"],
+  ["batch_index", "BATCH_INDEX"],
+  ["sequence_index", "SEQUENCE_INDEX"],
+  ["cum_log_probs", "CUM_LOG_PROBS"],
+  ["output_log_probs", "OUTPUT_LOG_PROBS"],
+  ["context_logits", "CONTEXT_LOGITS"],
+  ["generation_logits", "GENERATION_LOGITS"],
+]);
+
+/** Outputs of the engine that are no tokens, without which this model that makes text takes no request. */
+export function requiredOutputs(postprocessing: ModelSignature): string[] {
+  const tokens = ["TOKENS_BATCH", "SEQUENCE_LENGTH"];
+  return [...TO_POSTPROCESSING]
+    .filter(([, input]) => !tokens.includes(input) && postprocessing.inputs.get(input)?.optional === false)
+    .map(([output]) => output);
+}
+
 /** Input of the pipeline -> names that the engine may have for it, the likeliest first. */
 const TO_ENGINE: ReadonlyMap<string, readonly string[]> = new Map([
   ["stream", ["streaming"]],
