@@ -20,7 +20,7 @@ export function groupScale(values: Float32Array, importance: Float32Array | unde
   let best = widest;
   let least = Number.POSITIVE_INFINITY;
   for (const share of SHARES) {
-    const scale = asHalf(widest * share);
+    const scale = asHalf((largest / LARGEST_LEVEL) * share);
     const error = roundingError(values, scale, importance);
     if (error >= least) continue;
     least = error;

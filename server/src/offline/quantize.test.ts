@@ -160,6 +160,25 @@ test("quantize() of one family after the other is read back", async (t) => {
   }
 });
 
+test("quantize() as int4_awq is read back for each way to stack matrices", async (t) => {
+  for (const name of ["gpt2", "mixtral", "phi-3", "phi-2", "starcoder2"]) {
+    const own = { ...options("int4_awq", `${name}-awq`), modelDir: `${MODELS}${name}`, evaluation: undefined };
+    await quantize({ ...own, isSearched: false, groupSize: 32 });
+    const off = maxDifference(await logitsOf(own.outputDir), [...(await logitsOf(`${MODELS}${name}`))]);
+    t.diagnostic(`${name}: logits off by ${off.toFixed(3)}`);
+    assert.ok(off < 0.8, `${name}: logits are off by ${off}`);
+  }
+});
+
+test("quantize() of matrices in four bits gives the same ones again", async () => {
+  const first = { ...options("int4_awq", "first"), evaluation: undefined, isSearched: false };
+  await quantize(first);
+  const second = { ...options("int4_awq", "second"), modelDir: first.outputDir, evaluation: undefined };
+  await quantize(second);
+  const off = maxDifference(await logitsOf(second.outputDir), [...(await logitsOf(first.outputDir))]);
+  assert.ok(off < 1e-3, `logits are off by ${off}`);
+});
+
 test("quantize() says which groups do not fit, and that a tokenizer is missing", async () => {
   const copy = join(folder, "no-tokenizer");
   await cp(`${MODELS}llama-2`, copy, { recursive: true });

@@ -1,5 +1,6 @@
 /** Calibrates a model, quantizes its matrices and says what that costs. It knows no command line. */
 import { createElementConverter } from "../device/cpu/element-converter.ts";
+import { isPackedDtype } from "../formats/tensor-source.ts";
 import type { Tokenizer } from "../formats/tokenizer.ts";
 import { loadTokenizer } from "../formats/tokenizer-files.ts";
 import type { LayoutMapping } from "../formats/trtllm-layout.ts";
@@ -54,6 +55,9 @@ export interface QuantizeSummary extends CheckpointSummary {
 /** Longer pieces show little more and take memory for the logits of each token. */
 const EVALUATION_TOKENS = 512;
 
+/** More than any layer has. */
+const MAX_INPUTS: number = 1 << 18;
+
 export async function quantize(options: QuantizeOptions): Promise<QuantizeSummary> {
   const opened = await openDecoder(options.modelDir);
   try {
@@ -76,7 +80,11 @@ interface Calibrated {
 }
 
 async function search(options: QuantizeOptions, opened: OpenedDecoder): Promise<Calibrated> {
-  const { format, isSearched, reporter, signal } = options;
+  const { format, reporter, signal } = options;
+  const isSearched = options.isSearched && !isStoredInBlocks(opened);
+  if (isSearched !== options.isSearched) {
+    reporter.warn("The matrices are quantized already: they are rounded anew, without a search for factors");
+  }
   const scales = scalesFor(options);
   const needsStats = format === "fp8" || format === "w4a8_awq" || (scales !== undefined && isSearched);
   const stats = needsStats ? await inputStats(options, opened) : undefined;
@@ -91,6 +99,11 @@ async function search(options: QuantizeOptions, opened: OpenedDecoder): Promise<
   } finally {
     task.end();
   }
+}
+
+/** As those of AWQ, GPTQ and GGUF files are: what factors would gain has been lost before. */
+function isStoredInBlocks({ tensors }: OpenedDecoder): boolean {
+  return [...tensors.tensors.values()].some(({ dtype }) => isPackedDtype(dtype));
 }
 
 function scalesFor({ format, groupSize }: QuantizeOptions): SearchScales | undefined {
@@ -117,14 +130,15 @@ async function inputStats(options: QuantizeOptions, opened: OpenedDecoder): Prom
 
 async function write(
   options: QuantizeOptions,
-  { files, parsed, tensors }: OpenedDecoder,
+  opened: OpenedDecoder,
   calibrated: Calibrated,
 ): Promise<CheckpointSummary> {
+  const { files, parsed, tensors } = opened;
   const { mapping, outputDir, reporter, signal } = options;
   const dtype = chooseType(options.dtype, parsed, tensors);
   const quantization = quantizationOf(options);
   const config = checkpointConfig({ source: files.config, config: parsed.config, dtype, mapping, quantization });
-  const storage = storageOf(options, dtype, calibrated);
+  const storage = storageOf(options, dtype, calibrated, isStoredInBlocks(opened));
   const job = { parsed, tensors, mapping, dtype, storage, config, outputDir, reporter, signal };
   return writeCheckpoint({ ...job, tokenizerDir: options.modelDir, factors: calibrated.found?.factors });
 }
@@ -133,8 +147,11 @@ function storageOf(
   { format, groupSize }: QuantizeOptions,
   dtype: ReturnType<typeof chooseType>,
   { stats, found }: Calibrated,
+  isRoundedAnew: boolean,
 ): LinearStorage | undefined {
-  const importanceOf = (module: string): Float32Array | undefined => found?.importance.get(module);
+  // Of scales that were chosen before, a search finds the same ones again.
+  const alike = isRoundedAnew ? new Float32Array(MAX_INPUTS).fill(1) : undefined;
+  const importanceOf = (module: string): Float32Array | undefined => found?.importance.get(module) ?? alike;
   const largestInputOf = (module: string): number | undefined => largestInput(module, stats, found);
   switch (format) {
     case "int4_awq":
