@@ -15,8 +15,9 @@ export interface Finding {
   readonly fix: string;
 }
 
-/** As compilers write it, so that editors jump there. */
-export function findingText({ severity, file, line, problem, fix }: Finding): string {
+/** As compilers write it, so that editors jump there. The model is named where the path does not tell it. */
+export function findingText({ severity, model, file, line, problem, fix }: Finding): string {
   const place = line === undefined ? file : `${file}:${line}`;
-  return `${place}: ${severity}: ${problem}\n    fix: ${fix}`;
+  const who = model === "" || file.split("/").includes(model) ? "" : `model '${model}': `;
+  return `${place}: ${severity}: ${who}${problem}\n    fix: ${fix}`;
 }
