@@ -126,7 +126,7 @@ function paramsOf(way: Way, row: number): SampleParams {
 
 /** Most logits lie low and few high, as a model's do. */
 function logitsOf(count: number, spread: number): Float32Array {
-  return seededFloats(count, 3).map((x) => (spread < 1 ? x * spread : spread * Math.abs(x) ** 3));
+  return seededFloats(count, 3).map((x) => (spread < 1 ? x * spread : spread * Math.abs(x) ** 9));
 }
 
 function logProbRef(logits: Float32Array, token: number): number {
