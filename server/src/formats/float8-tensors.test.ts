@@ -3,8 +3,9 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { fp8Levels } from "../core/fp8.ts";
 import { openCompressedTensors } from "./compressed-tensors.ts";
-import { e4m3Values, e5m2Values, e8m0Values } from "./float8.ts";
+import { e5m2Values, e8m0Values } from "./float8.ts";
 import { widenFloat8 } from "./float8-tensors.ts";
 import { parseQuantizationConfig } from "./quantization-config.ts";
 import { openSafetensorsFile } from "./safetensors.ts";
@@ -16,13 +17,13 @@ after(() => rm(directory, { recursive: true }));
 
 /** What each format's definition says of some bytes. */
 const KNOWN: readonly (readonly [values: Float32Array, byte: number, value: number])[] = [
-  [e4m3Values(), 0x00, 0],
-  [e4m3Values(), 0x01, 2 ** -9],
-  [e4m3Values(), 0x08, 2 ** -6],
-  [e4m3Values(), 0x38, 1],
-  [e4m3Values(), 0xbc, -1.5],
-  [e4m3Values(), 0x7e, 448],
-  [e4m3Values(), 0xff, Number.NaN],
+  [fp8Levels(), 0x00, 0],
+  [fp8Levels(), 0x01, 2 ** -9],
+  [fp8Levels(), 0x08, 2 ** -6],
+  [fp8Levels(), 0x38, 1],
+  [fp8Levels(), 0xbc, -1.5],
+  [fp8Levels(), 0x7e, 448],
+  [fp8Levels(), 0xff, Number.NaN],
   [e5m2Values(), 0x01, 2 ** -16],
   [e5m2Values(), 0x3c, 1],
   [e5m2Values(), 0x7b, 57344],

@@ -2,7 +2,8 @@
  * Tensors of 8-bit floats as ordinary ones: each element times the scale of its tensor, row or block, in f32. Rows are
  * widened as they are read, so that nothing is kept but the scales.
  */
-import { e4m3Values, e5m2Values, e8m0Values } from "./float8.ts";
+import { fp8Levels } from "../core/fp8.ts";
+import { e5m2Values, e8m0Values } from "./float8.ts";
 import { readFloats } from "./read-floats.ts";
 import { expectTensorRange, type StoredTensor, type TensorSource, tensorBytes } from "./tensor-source.ts";
 
@@ -24,7 +25,7 @@ export function widenFloat8(source: TensorSource, options: Float8Options): Tenso
 }
 
 const VALUES: ReadonlyMap<StoredTensor["dtype"], () => Float32Array> = new Map([
-  ["F8_E4M3", e4m3Values],
+  ["F8_E4M3", fp8Levels],
   ["F8_E5M2", e5m2Values],
 ]);
 /** Both are multiplied with, whatever the second is called. */

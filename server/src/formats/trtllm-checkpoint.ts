@@ -19,7 +19,7 @@ export async function openTrtllmCheckpoint(directory: string, config: TrtllmConf
       ranks.push(await openSafetensorsFile(join(directory, `rank${rank}.safetensors`)));
     }
     const layout = layoutOf(ranks, config);
-    const { matrices, isUsed } = describeQuantized(ranks, layout, config.quantization);
+    const { matrices, isUsed } = await describeQuantized(ranks, layout, config.quantization);
     const merged = mergeRanks(ranks, { ...layout, isLeftOut: isUsed });
     return matrices.length === 0 ? merged : new QuantizedTensors(merged, matrices);
   } catch (error) {

@@ -118,6 +118,7 @@ function parseMapping(fields: HfFields): { readonly tpSize: number; readonly ppS
 const SCHEMES: ReadonlyMap<unknown, TrtllmScheme> = new Map([
   ["W4A16_AWQ", "awq"],
   ["W4A8_AWQ", "awq"],
+  ["W4A16_GPTQ", "gptq"],
   ["W8A16", "weight-only-8"],
   ["W4A16", "weight-only-4"],
   ["W8A8_SQ_PER_CHANNEL", "smooth-quant"],

@@ -3,6 +3,7 @@
  * ranks along the layout. It opens no file.
  */
 import { fp8Levels } from "../core/fp8.ts";
+import { isForKernels } from "./kernel-layout.ts";
 import { blocksFor, type QuantizedMatrix } from "./quantized-matrix.ts";
 import { type VirtualMatrix, virtualMatrix } from "./quantized-tensors.ts";
 import { readFloats } from "./read-floats.ts";
@@ -10,7 +11,7 @@ import type { TensorSource } from "./tensor-source.ts";
 import { type LayoutTensor, rankColumns, rankShape, rankSlices, stageTensors } from "./trtllm-layout.ts";
 import type { MergeOptions } from "./trtllm-merge.ts";
 
-export type TrtllmScheme = "awq" | "weight-only-8" | "weight-only-4" | "smooth-quant" | "fp8";
+export type TrtllmScheme = "awq" | "weight-only-8" | "weight-only-4" | "smooth-quant" | "fp8" | "gptq";
 
 export interface TrtllmQuantization {
   readonly scheme: TrtllmScheme;
@@ -43,14 +44,19 @@ interface StoredModule {
 }
 
 const MODULE_SUFFIX = ".weight";
+const MIDDLE_OF_FOUR_BITS = 8;
+/** One format stores zeros less one. */
+const MAX_ZERO = 16;
+/** Zeros are halves that were multiplied. */
+const ZERO_TOLERANCE = 0.1;
 const FLOATS: readonly string[] = ["F32", "F16", "BF16"];
 
 /** @throws Error naming the tensor that is missing or does not fit */
-export function describeQuantized(
+export async function describeQuantized(
   ranks: readonly TensorSource[],
   { model, names, mapping }: Pick<MergeOptions, "model" | "names" | "mapping">,
   quantization: TrtllmQuantization | undefined,
-): DescribedMatrices {
+): Promise<DescribedMatrices> {
   const { tpSize, ppSize } = mapping;
   const used = Array.from({ length: ppSize }, () => new Set<string>());
   if (quantization === undefined) return { matrices: [], isUsed: () => false };
@@ -63,7 +69,11 @@ export function describeQuantized(
       addPieces(pieces, sources, tensor, quantization);
     }
   }
-  const matrices = [...pieces].map(([name, draft]) => describeMatrix(name, draft.shape, draft.pieces, quantization));
+  const matrices: VirtualMatrix[] = [];
+  for (const [name, draft] of pieces) {
+    const isScaled = await hasInputScales(draft.pieces, quantization);
+    matrices.push(describeMatrix(name, draft.shape, draft.pieces, quantization, isScaled));
+  }
   return { matrices, isUsed: (stage, name) => used[stage]?.has(name) === true };
 }
 
@@ -110,11 +120,13 @@ function expectModule(
     expectTensor(source, `${name}.weight`, dtypes, [...lead, ...shape]);
   switch (scheme) {
     case "awq":
+    case "gptq":
       if (numColumns % groupSize !== 0) {
         throw new Error(`${name}: expected inputs of a multiple of ${groupSize}, got ${numColumns}`);
       }
       weight(integers, rows / 2, numColumns);
-      expectTensor(source, `${name}.weights_scaling_factor`, FLOATS, [...lead, rows, numColumns / groupSize]);
+      for (const kind of scheme === "gptq" ? ["weights_scaling_factor", "zero"] : ["weights_scaling_factor"])
+        expectTensor(source, `${name}.${kind}`, FLOATS, [...lead, rows, numColumns / groupSize]);
       return;
     case "weight-only-8":
       weight(integers, numColumns, rows);
@@ -138,15 +150,16 @@ function describeMatrix(
   shape: readonly number[],
   pieces: readonly MatrixPiece[],
   { scheme, groupSize: awqGroupSize }: TrtllmQuantization,
+  isScaled: boolean,
 ): VirtualMatrix {
   const [outputs = 0, inputs = 0] = shape;
-  const bits = scheme === "awq" || scheme === "weight-only-4" ? 4 : 8;
+  const isGrouped = scheme === "awq" || scheme === "gptq";
+  const bits = isGrouped || scheme === "weight-only-4" ? 4 : 8;
   // A scale of a rank's whole row is one of a group of the row put together.
-  const groupSize = scheme === "awq" ? awqGroupSize : (pieces[0]?.module.numColumns ?? inputs);
-  const hasInputScales = pieces.some(({ source, module }) => source.tensors.has(inputScalesName(module)));
+  const groupSize = isGrouped ? awqGroupSize : (pieces[0]?.module.numColumns ?? inputs);
   const draft = { bits, inputs, groupSize, groupOf: undefined } as const;
-  const inputScales = hasInputScales ? new Float32Array(inputs) : undefined;
-  const blocks = scheme === "fp8" ? undefined : blocksFor({ ...draft, inputScales }, true);
+  const inputScales = isScaled ? new Float32Array(inputs) : undefined;
+  const blocks = scheme === "fp8" ? undefined : blocksFor({ ...draft, inputScales }, scheme !== "gptq");
   return virtualMatrix(name, [outputs, inputs], blocks, async () => {
     const numGroups = inputs / groupSize;
     const matrix = {
@@ -164,8 +177,24 @@ function describeMatrix(
   });
 }
 
+/** What inputs are multiplied by; what they are divided by, which is often nothing but ones. */
 function inputScalesName({ name }: StoredModule): string {
   return `${name}.prequant_scaling_factor`;
+}
+
+function smootherName({ name }: StoredModule): string {
+  return `${name}.smoother`;
+}
+
+async function hasInputScales(pieces: readonly MatrixPiece[], { scheme }: TrtllmQuantization): Promise<boolean> {
+  for (const { source, module } of pieces) {
+    if (source.tensors.has(inputScalesName(module))) return true;
+    if (scheme !== "smooth-quant" || !source.tensors.has(smootherName(module))) continue;
+    expectCount(source, smootherName(module), module.numColumns);
+    const smoother = await readFloats(source, smootherName(module));
+    if (smoother.some((value) => value !== 1)) return true;
+  }
+  return false;
 }
 
 async function fillPiece(matrix: QuantizedMatrix, piece: MatrixPiece, scheme: TrtllmScheme): Promise<void> {
@@ -177,14 +206,22 @@ async function fillPiece(matrix: QuantizedMatrix, piece: MatrixPiece, scheme: Tr
     matrix.values.set(from, (row + i) * matrix.inputs + firstColumn);
   }
   await fillScales(matrix, piece, scheme);
-  if (matrix.inputScales !== undefined && source.tensors.has(inputScalesName(module))) {
+  if (scheme === "gptq") await fillZeros(matrix, piece);
+  if (matrix.inputScales === undefined) return;
+  if (source.tensors.has(inputScalesName(module))) {
     matrix.inputScales.set(await readFloats(source, inputScalesName(module)), firstColumn);
+  } else if (source.tensors.has(smootherName(module))) {
+    const smoother = await readFloats(source, smootherName(module));
+    matrix.inputScales.set(
+      smoother.map((value) => 1 / value),
+      firstColumn,
+    );
   }
 }
 
 async function fillScales(matrix: QuantizedMatrix, piece: MatrixPiece, scheme: TrtllmScheme): Promise<void> {
   const { source, module, sourceRow, row, numRows, firstColumn } = piece;
-  const kind = scheme === "awq" || scheme === "fp8" ? "weights_scaling_factor" : "per_channel_scale";
+  const kind = ["awq", "gptq", "fp8"].includes(scheme) ? "weights_scaling_factor" : "per_channel_scale";
   const scales = await readFloats(source, `${module.name}.${kind}`);
   const firstGroup = firstColumn / matrix.groupSize;
   const perRow = scheme === "fp8" ? 1 : scales.length / module.numRows;
@@ -196,12 +233,33 @@ async function fillScales(matrix: QuantizedMatrix, piece: MatrixPiece, scheme: T
   }
 }
 
+/** What is stored is added to the middle's multiples of the scale: levels between them, which stand for zero. */
+async function fillZeros(matrix: QuantizedMatrix, piece: MatrixPiece): Promise<void> {
+  const { source, module, sourceRow, row, numRows, firstColumn } = piece;
+  const added = await readFloats(source, `${module.name}.zero`);
+  const perRow = added.length / module.numRows;
+  const firstGroup = firstColumn / matrix.groupSize;
+  for (let i = 0; i < numRows * perRow; i++) {
+    const to = (row + Math.floor(i / perRow)) * matrix.numGroups + firstGroup + (i % perRow);
+    const scale = matrix.scales[to] ?? 0;
+    const zero = scale === 0 ? MIDDLE_OF_FOUR_BITS : MIDDLE_OF_FOUR_BITS - (added[sourceRow * perRow + i] ?? 0) / scale;
+    const level = Math.round(zero);
+    if (!(level >= 0 && level <= MAX_ZERO && Math.abs(zero - level) < ZERO_TOLERANCE)) {
+      throw new Error(
+        `tensor "${module.name}.zero": expected a level from 0 to ${MAX_ZERO} times the scale, got ${zero}`,
+      );
+    }
+    matrix.zeros[to] = level;
+  }
+}
+
 /** [numRows, columns of the rank], integers with their middle in the middle. */
 async function readValues(piece: MatrixPiece, scheme: TrtllmScheme): Promise<Uint8Array> {
   const { module, sourceRow, numRows } = piece;
   const { numColumns } = module;
   switch (scheme) {
-    case "awq": {
+    case "awq":
+    case "gptq": {
       const firstByteRow = Math.floor(sourceRow / 2);
       const numByteRows = Math.ceil((sourceRow + numRows) / 2) - firstByteRow;
       const bytes = await readBytes(piece, firstByteRow * numColumns, numByteRows * numColumns);
@@ -244,12 +302,20 @@ async function readTurned(piece: MatrixPiece, bits: 4 | 8): Promise<Uint8Array> 
   const expert = Math.floor(sourceRow / rows);
   const width = bits === 8 ? rows : rows / 2;
   const bytes = await readBytes(piece, expert * numColumns * width, numColumns * width);
+  if (isForKernels(bytes, bits)) {
+    throw new Error(
+      `tensor "${module.name}.weight": expected integers in the order [inputs, outputs], got those that were laid out ` +
+        "for the kernels of one GPU: convert the model again",
+    );
+  }
   const out = new Uint8Array(numRows * numColumns);
   for (let i = 0; i < numRows; i++) {
     const row = sourceRow + i - expert * rows;
+    const at = bits === 8 ? row : row >> 1;
+    const shift = 4 * (row % 2);
     for (let column = 0; column < numColumns; column++) {
-      const byte = bytes[column * width + (bits === 8 ? row : row >> 1)] ?? 0;
-      out[i * numColumns + column] = bits === 8 ? byte ^ 0x80 : ((byte >>> (row % 2 === 0 ? 0 : 4)) & 15) ^ 8;
+      const byte = bytes[column * width + at] ?? 0;
+      out[i * numColumns + column] = bits === 8 ? byte ^ 0x80 : ((byte >>> shift) & 15) ^ 8;
     }
   }
   return out;
