@@ -68,7 +68,7 @@ export function withDrafts(load: RealLoad, outputs: readonly RealOutput[]): Real
 export async function outputsAlone(runner: StepRunner, { requests }: RealLoad): Promise<RealOutput[]> {
   const outputs: RealOutput[] = [];
   const engine = new LlmEngine(lend(runner, runner.numBlocks), { ...DEFAULT_ENGINE_CONFIG, prefixReuse: false });
-  for (const request of requests) outputs.push(await collect(engine.generate(request)));
+  for (const request of requests) outputs.push(await collectReal(engine.generate(request)));
   await engine.close();
   return outputs;
 }
@@ -78,7 +78,7 @@ export async function outputsTogether(
   { requests, numBlocks, config }: RealLoad,
 ): Promise<{ readonly outputs: RealOutput[]; readonly acceptedDraftTokens: number; readonly preemptions: number }> {
   const engine = new LlmEngine(lend(runner, numBlocks), config);
-  const outputs = await Promise.all(requests.map((request) => collect(engine.generate(request))));
+  const outputs = await Promise.all(requests.map((request) => collectReal(engine.generate(request))));
   engine.checkIntegrity();
   const { acceptedDraftTokens, preemptions } = engine.stats();
   await engine.close();
@@ -86,13 +86,13 @@ export async function outputsTogether(
 }
 
 /** Engines close their runner: these outlive them. */
-function lend(runner: StepRunner, numBlocks: number): StepRunner {
+export function lend(runner: StepRunner, numBlocks: number): StepRunner {
   const { vocabSize, hiddenSize, blockSize, maxPositions } = runner;
   const run: StepRunner["run"] = (input) => runner.run(input);
   return { vocabSize, hiddenSize, blockSize, numBlocks, maxPositions, run, close: async () => undefined };
 }
 
-async function collect(chunks: AsyncIterable<GeneratedChunk>): Promise<RealOutput> {
+export async function collectReal(chunks: AsyncIterable<GeneratedChunk>): Promise<RealOutput> {
   const tokens: number[] = [];
   const logProbs: number[] = [];
   const margins: number[] = [];
