@@ -75,3 +75,43 @@ for (const decoupled of ["True", "False"]) {
     }
   });
 }
+
+/** As repositories looked in their first year: unsigned counts, open dimensions, scores through the model that makes text. */
+function asOf2023(text: string, model: string): string {
+  const counts = [
+    "max_tokens",
+    "REQUEST_OUTPUT_LEN",
+    "request_output_len",
+    "top_k",
+    "runtime_top_k",
+    "beam_width",
+    "min_length",
+  ];
+  const open = ["text_input", "QUERY", "max_tokens", "REQUEST_OUTPUT_LEN"];
+  const scores = ["CUM_LOG_PROBS", "OUTPUT_LOG_PROBS"];
+  return text.replace(/\{\n {4}name: "(\w+)"[^{}]*(?:\{[^{}]*\}[^{}]*)*\}/g, (block, name: string) => {
+    let changed = block;
+    if (counts.includes(name)) changed = changed.replace("TYPE_INT32", "TYPE_UINT32");
+    if (open.includes(name) && model !== "tensorrt_llm") changed = changed.replace("dims: [ 1 ]", "dims: [ -1 ]");
+    if (scores.includes(name)) changed = changed.replace(/\n\s*optional: true/, "");
+    return changed;
+  });
+}
+
+test("a repository with the tensors of the first year is served as one of today", async () => {
+  await using repository = await createPipeline({ tensorrt_llm: "exclude_input_in_output:True" }, asOf2023);
+  const models = ["preprocessing", "tensorrt_llm", "postprocessing", "tensorrt_llm_bls"];
+  const flags = ["--model-control-mode=explicit", ...models.map((model) => `--load-model=${model}`)];
+  const server = await startServerProcess({ repositories: [repository.path], flags });
+  try {
+    const config = await (await fetch(`${server.baseUrl}/v2/models/tensorrt_llm_bls`)).text();
+    assert.match(config, /"name":"max_tokens","datatype":"UINT32","shape":\[-1,-1\]/);
+    const body = JSON.stringify({ text_input: golden?.prompt, max_tokens: 16, top_k: 1, stop_words: ["group"] });
+    const url = `${server.baseUrl}/v2/models/tensorrt_llm_bls/generate`;
+    const reply = (await (await fetch(url, { method: "POST", body })).json()) as Answer;
+    assert.match(reply.text_output, /group$/);
+    await server.stop();
+  } finally {
+    await server.kill();
+  }
+});

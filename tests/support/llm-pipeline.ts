@@ -26,13 +26,17 @@ export function templateOf(model: string): string {
   return readFileSync(join(TEMPLATES, model, "config.pbtxt"), "utf8");
 }
 
-/** The five models; `more` is added to the recipe of each model by name. The caller disposes of it. */
-export async function createPipeline(more: Readonly<Record<string, string>> = {}): Promise<ModelRepository> {
+/** The five models; `more` is added to the recipe of each model by name, `change` has the last word. The caller disposes of it. */
+export async function createPipeline(
+  more: Readonly<Record<string, string>> = {},
+  change: (text: string, model: string) => string = (text) => text,
+): Promise<ModelRepository> {
   const repository = await createModelRepository({});
   for (const model of readdirSync(TEMPLATES)) {
     const values = [RECIPE[model] ?? "", more[model] ?? ""].filter((text) => text !== "").join(",");
     mkdirSync(join(repository.path, model, "1"), { recursive: true });
-    writeFileSync(join(repository.path, model, "config.pbtxt"), fillTemplate(templateOf(model), values).text);
+    const { text } = fillTemplate(templateOf(model), values);
+    writeFileSync(join(repository.path, model, "config.pbtxt"), change(text, model));
   }
   return repository;
 }

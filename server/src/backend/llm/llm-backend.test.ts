@@ -210,6 +210,14 @@ test("load() names placeholders and parameters without effect once each, and a f
     "model 'tensorrt_llm': batch_scheduler_policy is 'best', expected max_utilization or guaranteed_no_evict: taking the latter",
     "model 'tensorrt_llm': parameters not applicable on this device: cross_kv_cache_fraction",
   ]);
+  const ofTemplate = await serve(
+    t,
+    (text) => text + parameter("num_draft_tokens", "4") + parameter("triton_backend", "python"),
+  );
+  assert.deepEqual(
+    ofTemplate.warnings.filter((line) => line.includes("unknown")),
+    [],
+  );
   await assert.rejects(
     serve(t, (text) => text.replace("../../nereid-tiny/language_model", "nowhere")),
     /no config.json of a Hugging Face model and no GGUF file in .*tensorrt_llm\/nowhere or .*tensorrt_llm\/1\/nowhere; set the parameter/,

@@ -73,8 +73,8 @@ const NOT_APPLICABLE = [
 /** These would change answers: a model that needs them should not be served as if it had them. */
 const NOT_SUPPORTED = ["encoder_model_path", "medusa_choices", "eagle_choices"];
 
-/** These say nothing to this engine, and are in every configuration: not worth a line of the log. */
-const OF_EVERY_TEMPLATE = ["FORCE_CPU_ONLY_INPUT_TENSORS", "triton_backend"];
+/** These say nothing to this engine, or not always, and are in every configuration: not worth a line of the log. */
+const OF_EVERY_TEMPLATE = ["FORCE_CPU_ONLY_INPUT_TENSORS", "triton_backend", "num_draft_tokens"];
 
 /** @throws ServerError when a parameter makes no sense */
 export function parseLlmSettings(source: Pick<ModelSource, "config" | "modelFolder" | "versionFolder">): LlmSettings {
