@@ -6,6 +6,8 @@ import { Socket } from "node:net";
 import process from "node:process";
 import { ServerError } from "./core/server-error.ts";
 import { planCpuMemory } from "./engine/cpu-memory-demand.ts";
+import { createCudaRunner } from "./engine/create-cuda-runner.ts";
+import { cudaRunnerOptions } from "./engine/cuda-runner-options.ts";
 import { createDecoderRunner } from "./engine/decoder-cpu-runner.ts";
 import type { EngineSpec } from "./engine/engine-spec.ts";
 import { HOST_SOCKET_FD } from "./engine/host/host-process.ts";
@@ -18,8 +20,9 @@ import type { StepRunner } from "./engine/step-runner.ts";
 const BLOCK_SIZE = 16;
 
 async function createRunner(spec: EngineSpec): Promise<StepRunner> {
+  if (spec.gpu !== undefined) return createCudaRunner(cudaRunnerOptions(spec, spec.gpu, tell));
   const { numBlocks, numHostBlocks, lines } = await planCpuMemory(spec, BLOCK_SIZE);
-  for (const line of lines) process.stdout.write(`${line}\n`);
+  for (const line of lines) tell(line);
   return createDecoderRunner({
     modelDir: spec.modelDir,
     blockSize: BLOCK_SIZE,
@@ -31,6 +34,10 @@ async function createRunner(spec: EngineSpec): Promise<StepRunner> {
     attentionWindows: spec.kvCache?.attentionWindows,
     isDeterministic: spec.isDeterministic,
   });
+}
+
+function tell(line: string): void {
+  process.stdout.write(`${line}\n`);
 }
 
 /** The small model has as many blocks as the large one, so that it can follow every sequence. */

@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import type { Backend, ModelCaller } from "./backend/backend.ts";
+import type { Backend, ModelCaller, UsableGpus } from "./backend/backend.ts";
 import { createBlsBackend } from "./backend/bls/bls-backend.ts";
 import { createLlmBackend } from "./backend/llm/llm-backend.ts";
 import { createOnnxBackend } from "./backend/onnx/onnx-backend.ts";
@@ -24,6 +24,7 @@ import { agentTable, backendTable, type ModelRow, modelTable, optionTable } from
 import type { ModelConfig } from "./core/model-config.ts";
 import type { ModelServer } from "./core/model-server.ts";
 import { ServerError } from "./core/server-error.ts";
+import { type FoundGpus, findGpus } from "./device/cuda/find-gpus.ts";
 import { frontendsOf, type RunningFrontends } from "./frontends.ts";
 import { keepFreedMemory } from "./native/process-memory.ts";
 import { cpuFamilies, pinnedMemoryFamilies } from "./observe/host-metrics.ts";
@@ -35,6 +36,7 @@ import { checkEnsemble } from "./repository/ensemble-check.ts";
 import { latencyMetricFamilies } from "./repository/latency-metrics.ts";
 import { loadModelVersion } from "./repository/load-model.ts";
 import { ModelManager, type ModelManagerOptions } from "./repository/model-manager.ts";
+import { shownKey } from "./repository/model-key.ts";
 import { modelMetricFamilies } from "./repository/model-metrics.ts";
 import { RepositoryServer } from "./repository/model-server.ts";
 import type { PolledModel } from "./repository/model-sources.ts";
@@ -66,7 +68,7 @@ export interface RunningServer {
 export async function startServer(options: ServerOptions, log: ServerLog): Promise<RunningServer> {
   keepFreedMemory();
   for (const path of options.repository.paths) expectRepository(path);
-  const registry = new ModelRegistry();
+  const registry = new ModelRegistry(options.repository.isNamespacing);
   const metrics = new MetricRegistry();
   const backends = createBackends();
   const cache = createCache(options);
@@ -141,14 +143,24 @@ function expectRepository(path: string): void {
   if (!stat.isDirectory()) throw new ServerError("invalid_argument", "repository path is not a valid directory");
 }
 
+let foundGpus: FoundGpus | undefined;
+
+/** Looked for when a model that could use one is loaded. */
+function usableGpus(): UsableGpus {
+  foundGpus ??= findGpus();
+  return { ids: foundGpus.gpus.map(({ ordinal }) => ordinal), minComputeCapability: MIN_COMPUTE_CAPABILITY };
+}
+
+const MIN_COMPUTE_CAPABILITY = 8;
+
 function createBackends(): ReadonlyMap<string, Backend> {
   const all = [
     createOnnxBackend(),
     createPythonBackend(),
     createTokenizerBackend(),
     createBlsBackend(),
-    createLlmBackend("llm"),
-    createLlmBackend("tensorrtllm"),
+    createLlmBackend("llm", {}, usableGpus),
+    createLlmBackend("tensorrtllm", {}, usableGpus),
     createIdentityBackend(),
     createRepeatBackend(),
     createSquareBackend(),
@@ -217,8 +229,10 @@ function createManager({ options, log, registry, metrics, backends, cache }: Man
     loadRetries: repository.loadRetryCount,
     registry,
     log,
-    poll: (folder, configJson) => ({ folder, config: configOf(folder, configJson, repository.autoComplete, onNote) }),
-    checkEnsemble: ({ config }) => checkEnsemble(config, (name) => registry.ready(name).at(-1)?.config),
+    isNamespacing: repository.isNamespacing,
+    poll: (folder, configJson) => configOf(folder, configJson, repository.autoComplete, onNote),
+    checkEnsemble: ({ config, stepKeys }) =>
+      checkEnsemble(config, (_, step) => registry.ready(stepKeys[step] ?? "").at(-1)?.config),
     load: (model, version) => loadModelVersion(context, model, version),
   };
   return new ModelManager(managerOptions);
@@ -297,17 +311,17 @@ function usedBackends(registry: ModelRegistry): { name: string; path: string }[]
 }
 
 function modelRows(registry: ModelRegistry, failures: ReadonlyMap<string, ServerError>): ModelRow[] {
-  const tried = registry.names().flatMap((name) =>
-    [...registry.versions(name)].map(([version, { state, reason }]) => ({
-      name,
+  const tried = registry.keys().flatMap((key) =>
+    [...registry.versions(key)].map(([version, { state, reason }]) => ({
+      name: shownKey(key),
       version,
       status: reason === "" ? state : `${state}: ${reason}`,
     })),
   );
-  const never = [...failures].filter(([name]) => !registry.isKnown(name));
+  const never = [...failures].filter(([key]) => !registry.isKnown(key));
   return [
     ...tried,
-    ...never.map(([name, { message }]) => ({ name, version: undefined, status: `Not loaded: ${message}` })),
+    ...never.map(([key, { message }]) => ({ name: shownKey(key), version: undefined, status: `Not loaded: ${message}` })),
   ];
 }
 

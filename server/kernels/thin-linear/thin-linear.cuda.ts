@@ -19,13 +19,15 @@ export interface ThinLinearCudaArgs {
 }
 
 /** From more rows on, a dense product takes less time. */
-export const THIN_MAX_ROWS = 16;
+export const THIN_MAX_ROWS: Readonly<Record<ThinWeightType, number>> = { bf16: 4, e4m3: 16 };
 
 const THREADS = 256;
 /** Inputs that a warp takes at a time. */
 const CHUNKS: Readonly<Record<ThinWeightType, number>> = { bf16: 64, e4m3: 128 };
 const TILE_OUTPUTS = 16;
 const TILE_ROWS = 8;
+/** What a warp copies of a tile of weights at a time. */
+const STAGE_TILE_BYTES = 2048;
 /** Rows from which on reading them again for each block of outputs costs more than fewer blocks do. */
 const MANY_ROWS = 5;
 
@@ -44,12 +46,15 @@ export function launchThinLinear(stream: KernelStream, args: ThinLinearCudaArgs)
     );
   }
   const { tiles, rowTiles } = planThinLinear(stream.numSms, numRows, outputs);
+  const { stages, blocksPerSm } = formOf(weightType, tiles, rowTiles);
   const kernel = stream.kernel({
     source: "thin-linear/thin-linear.cu",
     name: "thin_linear",
     defines: {
       TILES: tiles,
       ROW_TILES: rowTiles,
+      STAGES: stages,
+      BLOCKS_PER_SM: blocksPerSm,
       ...(weightType === "e4m3" ? { WEIGHT_E4M3: 1 } : {}),
       ...(outputType === "f32" ? { OUT_F32: 1 } : {}),
       ...(args.bias === undefined ? {} : { HAS_BIAS: 1 }),
@@ -57,7 +62,7 @@ export function launchThinLinear(stream: KernelStream, args: ThinLinearCudaArgs)
     waitsForPrevious: true,
   });
   const grid = [outputs / (tiles * TILE_OUTPUTS), ceilDiv(numRows, rowTiles * TILE_ROWS), 1] as const;
-  stream.launch(kernel, grid, [THREADS, 1, 1], 0, [
+  stream.launch(kernel, grid, [THREADS, 1, 1], (THREADS / 32) * stages * tiles * STAGE_TILE_BYTES, [
     ptr(args.x),
     ptr(args.weight),
     ptr(args.scales),
@@ -67,6 +72,16 @@ export function launchThinLinear(stream: KernelStream, args: ThinLinearCudaArgs)
     i32(outputs),
     i32(inputs),
   ]);
+}
+
+/** How far ahead weights are copied, and what the registers of a thread leave room for. */
+function formOf(
+  type: ThinWeightType,
+  tiles: 1 | 2,
+  rowTiles: 1 | 2,
+): { readonly stages: number; readonly blocksPerSm: number } {
+  if (tiles === 2) return { stages: 3, blocksPerSm: 2 };
+  return { stages: 4, blocksPerSm: type === "e4m3" && rowTiles === 2 ? 2 : 3 };
 }
 
 /** Two tiles of outputs a block where enough blocks are left to fill the device. */

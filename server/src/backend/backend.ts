@@ -131,9 +131,17 @@ export interface DescribedTensor {
   readonly optional?: boolean;
 }
 
+export interface UsableGpus {
+  readonly ids: readonly number[];
+  /** The least compute capability that counts as usable: named when a model asks for a device that is not. */
+  readonly minComputeCapability: number;
+}
+
 export interface Backend {
   /** The name users write in `backend:`. */
   readonly name: string;
+  /** Devices that instances of kind KIND_GPU may run on; absent = none. */
+  readonly gpus?: UsableGpus | undefined;
   /** Reads what the model declares, for auto-complete and validation. */
   describe?(source: ModelSource): Promise<ModelDescription | undefined>;
   /** @throws ServerError with the reason the load failed */

@@ -60,6 +60,7 @@ export async function setUpCudaDecoder(
 ): Promise<CudaDecoder> {
   const { config } = parsed;
   const { type, blockSize } = options;
+  expectRunnable(config);
   const plan = planCudaWeights(parsed, files, type, options.matrixType);
   const scratch = attentionScratch(config, options.maxSequences, device);
   const activations = planActivations(config, type, options, scratch.numBytes);
@@ -103,6 +104,14 @@ export async function setUpCudaDecoder(
     closer(buffers, weights)();
     throw error;
   }
+}
+
+/** Said before anything is loaded. */
+function expectRunnable({ experts, headDim }: DecoderConfig): void {
+  const isFitting = headDim % 16 === 0 && headDim <= 256;
+  const what = experts !== undefined ? "experts" : isFitting ? undefined : `heads of ${headDim} elements`;
+  if (what === undefined) return;
+  throw new Error(`models with ${what} do not run on GPUs: serve this one with an instance group of KIND_CPU`);
 }
 
 function closer(buffers: readonly CudaBuffer[], weights: CudaWeights | undefined): () => void {

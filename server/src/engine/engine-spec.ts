@@ -34,6 +34,8 @@ export interface EngineSpec {
   readonly numThreads: number;
   /** Type of the matrices in memory; undefined: blocks as they are stored, floats as f32. */
   readonly weightType?: WeightType | undefined;
+  /** Absent = the CPU. */
+  readonly gpu?: { readonly ordinal: number; readonly isFp8: boolean } | undefined;
   /** What comes out for a request does not depend on anything beside it, to the bit. Slower. */
   readonly isDeterministic?: boolean | undefined;
   /** Absolute path of a smaller model with the same vocabulary, which guesses tokens. */

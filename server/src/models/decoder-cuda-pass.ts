@@ -87,9 +87,9 @@ export function takesCodes(model: CudaDecoderModel, { weight }: Linear<CudaTenso
 /** Few rows are multiplied with the weights as these are read; undefined where the kernel for that does not serve. */
 function thinType({ type }: CudaDecoderModel, weight: CudaTensor, rows: number): ThinWeightType | undefined {
   const [outputs = 0, inputs = 0] = weight.shape;
-  if (type !== "bf16" || rows > THIN_MAX_ROWS) return undefined;
-  const kept = weight.type === "bf16" || weight.type === "e4m3" ? weight.type : undefined;
-  return kept !== undefined && isThinShape(kept, outputs, inputs) ? kept : undefined;
+  const kept = weight.type;
+  if (type !== "bf16" || (kept !== "bf16" && kept !== "e4m3") || rows > THIN_MAX_ROWS[kept]) return undefined;
+  return isThinShape(kept, outputs, inputs) ? kept : undefined;
 }
 
 /** What a kernel needs in order to store its rows as codes with a scale each. */

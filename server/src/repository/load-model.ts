@@ -28,6 +28,7 @@ import { SequenceScheduler } from "../scheduler/sequence-scheduler.ts";
 import { readInitialStates } from "./initial-states.ts";
 import { readLabels } from "./labels.ts";
 import type { PolledModel } from "./model-sources.ts";
+import { namespaceOfKey } from "./model-key.ts";
 import { ModelVersion, requestContext } from "./model-version.ts";
 import type { ModelRegistry } from "./registry.ts";
 import { warmUp } from "./warmup.ts";
@@ -66,7 +67,7 @@ export async function loadModelVersion(
     description,
     autoComplete: context.autoComplete,
     settings: source.settings,
-    gpus: NO_GPUS,
+    gpus: backend.gpus ?? NO_GPUS,
   });
   const batching = config.sequence_batching;
   const feed =
@@ -77,6 +78,7 @@ export async function loadModelVersion(
   const instances = await createInstances(config, model);
   const { log } = context;
   const base = {
+    namespace: namespaceOfKey(polled.key),
     config,
     version,
     signature: signatureOf(config),
@@ -173,7 +175,9 @@ function instanceSpecs(config: ModelConfig): InstanceSpec[] {
   return config.instance_group.flatMap((group): InstanceSpec[] => {
     if (group.passive) return [];
     const kind = group.kind === "KIND_AUTO" ? "KIND_CPU" : group.kind;
-    return Array.from({ length: group.count }, (_, i) => ({ name: `${group.name}_${i}`, kind, deviceId: 0 }));
+    const names = Array.from({ length: group.count }, (_, i) => `${group.name}_${i}`);
+    if (kind !== "KIND_GPU") return names.map((name) => ({ name, kind, deviceId: 0 }));
+    return group.gpus.flatMap((deviceId) => names.map((name) => ({ name: `${name}_gpu${deviceId}`, kind, deviceId })));
   });
 }
 
@@ -192,22 +196,24 @@ function loadEnsemble(context: LoadContext, polled: PolledModel, version: number
     settings: context.settingsOf("ensemble"),
     gpus: NO_GPUS,
   });
-  const plan = planEnsemble(config, (name) => registry.lookUp(name, "").decoupled);
+  const stepModel = (index: number, version: string): ModelVersion => registry.lookUpKey(polled.stepKeys[index] ?? "", version);
+  const plan = planEnsemble(config, (_, index) => stepModel(index, "").decoupled);
   const signature = signatureOf(config);
   const statistics = new StatisticsCounter(context.latenciesOf(config));
   const inner = new EnsembleScheduler({
     plan,
     signature,
     statistics,
-    model: (step) => registry.lookUp(step.modelName, step.modelVersion),
+    model: (step) => stepModel(step.index, step.modelVersion),
   });
   const scheduler = withCache(context, { config, version, decoupled: plan.isDecoupled }, inner);
   return new ModelVersion({
+    namespace: namespaceOfKey(polled.key),
     config: plan.isDecoupled ? withDecoupled(config, true) : config,
     version,
     signature,
     decoupled: plan.isDecoupled,
-    labels: new Map([...composingLabels(config, registry), ...labels]),
+    labels: new Map([...composingLabels(config, (index) => stepModel(index, "").labels), ...labels]),
     statistics,
     scheduler,
     instances: [],
@@ -217,12 +223,15 @@ function loadEnsemble(context: LoadContext, polled: PolledModel, version: number
 }
 
 /** Classes of an ensemble's output are named by the model that makes it. */
-function composingLabels(config: ModelConfig, registry: ModelRegistry): Map<string, readonly string[]> {
+function composingLabels(
+  config: ModelConfig,
+  labelsOf: (step: number) => ReadonlyMap<string, readonly string[]>,
+): Map<string, readonly string[]> {
   const labels = new Map<string, readonly string[]>();
-  for (const step of config.ensemble_scheduling?.step ?? []) {
-    const model = registry.lookUp(step.model_name, "");
+  for (const [index, step] of (config.ensemble_scheduling?.step ?? []).entries()) {
+    const known = labelsOf(index);
     for (const [output, tensor] of Object.entries(step.output_map)) {
-      const found = model.labels.get(output);
+      const found = known.get(output);
       if (found !== undefined) labels.set(tensor, found);
     }
   }

@@ -228,7 +228,7 @@ test("load() names placeholders and parameters without effect once each, and a f
   );
   await assert.rejects(
     serve(t, (text) => text + parameter("weight_type", "int3")),
-    /parameter 'weight_type' is 'int3', expected f32, f16, bf16, q8_0, q4_0, q4_1/,
+    /parameter 'weight_type' is 'int3', expected f32, f16, bf16, q8_0, q4_0, q4_1, fp8/,
   );
 });
 
@@ -245,6 +245,13 @@ test("the example model on the real engine continues the recorded prompts greedi
   for (const [i, { output_ids: expected }] of golden.entries()) {
     assert.deepEqual(values(calls[i]?.responses[0], "output_ids").values, expected, `prompt ${i}`);
   }
+});
+
+test("a model in 8-bit floats needs a GPU, and says so", async (t) => {
+  await assert.rejects(
+    serve(t, (text) => `${text}parameters { key: "weight_type" value: { string_value: "fp8" } }\n`),
+    /parameter 'weight_type' is 'fp8', which needs an instance group of KIND_GPU/,
+  );
 });
 
 test("the real engine keeps weights in the type that weight_type names", async (t) => {

@@ -5,7 +5,7 @@
 import { ServerError } from "../../core/server-error.ts";
 import { EngineHost, type EngineHostOptions } from "../../engine/host/engine-host.ts";
 import { hasModelFiles } from "../../formats/model-files.ts";
-import type { Backend, BackendModel, InstanceSpec, ModelInstance, ModelSource } from "../backend.ts";
+import type { Backend, BackendModel, InstanceSpec, ModelInstance, ModelSource, UsableGpus } from "../backend.ts";
 import { LlmInstance, StoppableRequests } from "./llm-instance.ts";
 import { registerLlmMetrics } from "./llm-metrics.ts";
 import { type LlmSettings, parseLlmSettings } from "./llm-settings.ts";
@@ -14,9 +14,17 @@ import { RequestFigures } from "./request-figures.ts";
 /** How engine hosts are started, where it differs from this program's own host role. */
 export type HostSettings = Pick<EngineHostOptions, "entry" | "env" | "firstBackoffMs">;
 
-export function createLlmBackend(name: "llm" | "tensorrtllm" = "llm", host: HostSettings = {}): Backend {
+/** `findGpus` is asked when the first model is loaded. */
+export function createLlmBackend(
+  name: "llm" | "tensorrtllm" = "llm",
+  host: HostSettings = {},
+  findGpus: () => UsableGpus | undefined = () => undefined,
+): Backend {
   return {
     name,
+    get gpus() {
+      return findGpus();
+    },
     async load(source) {
       const settings = parseLlmSettings(source);
       for (const note of settings.notes) source.log.warn("llm", `model '${source.name}': ${note}`);
@@ -55,7 +63,8 @@ class LlmModel implements BackendModel {
       postProcessorModule,
       adapters,
     } = this.#settings;
-    const { isDeterministic, draftModel } = this.#settings;
+    const { isDeterministic, draftModel, isFp8 } = this.#settings;
+    if (isFp8 && spec.kind !== "KIND_GPU") throw fp8OnCpu(this.#source);
     const engine = await EngineHost.start({
       ...this.#host,
       name: spec.name,
@@ -66,6 +75,7 @@ class LlmModel implements BackendModel {
         kvCache,
         numThreads,
         weightType,
+        gpu: spec.kind === "KIND_GPU" ? { ordinal: spec.deviceId, isFp8 } : undefined,
         isDeterministic,
         draftModelDir: draftModel,
         postProcessorModule,
@@ -91,6 +101,11 @@ class LlmModel implements BackendModel {
   *#stats(): Iterable<ReturnType<EngineHost["stats"]>> {
     for (const engine of this.#engines) yield engine.stats();
   }
+}
+
+function fp8OnCpu({ name }: ModelSource): ServerError {
+  const text = `model '${name}': parameter 'weight_type' is 'fp8', which needs an instance group of KIND_GPU`;
+  return new ServerError("invalid_argument", text);
 }
 
 /** The first of the folders with a model in it. @throws ServerError naming what was looked for, and where */

@@ -24,6 +24,8 @@ export interface LlmSettings {
   readonly numThreads: number;
   /** Undefined = as the files have them. */
   readonly weightType: EngineSpec["weightType"];
+  /** Matrices of layers in 8-bit floats, on GPUs. */
+  readonly isFp8: boolean;
   /** Equal outputs to the bit whatever else is served meanwhile. */
   readonly isDeterministic: boolean;
   /** Absolute path of the files of a model that guesses tokens for this one. */
@@ -89,6 +91,7 @@ export function parseLlmSettings(source: Pick<ModelSource, "config" | "modelFold
     kvCache: parseKvCache(reader),
     numThreads: reader.int("num_threads") ?? 0,
     weightType: parseWeightType(reader),
+    isFp8: reader.text("weight_type") === FP8,
     isDeterministic: reader.flag("deterministic") ?? false,
     draftModel: speculation.draftModel,
     excludeInputInOutput: reader.flag("exclude_input_in_output") ?? false,
@@ -135,12 +138,15 @@ function noteGuides(reader: ParameterReader): void {
   }
 }
 
+const FP8 = "fp8";
+
 /** Nereid's own parameter: weights that are not quantized can be kept in fewer bits. */
 function parseWeightType(reader: ParameterReader): EngineSpec["weightType"] {
   const text = reader.text("weight_type");
+  if (text === FP8) return undefined;
   const found = WEIGHT_TYPES.find((type) => type === text);
   if (text === undefined || found !== undefined) return found;
-  throw reader.error("weight_type", WEIGHT_TYPES.join(", "), text);
+  throw reader.error("weight_type", [...WEIGHT_TYPES, FP8].join(", "), text);
 }
 
 function parseModule(reader: ParameterReader, modelFolder: string): string | undefined {

@@ -11,7 +11,7 @@ import { CudaModules } from "./cuda-modules.ts";
 import { CudaEvent, CudaStream, type StreamOwner } from "./cuda-stream.ts";
 
 /** Below this no kernel of Nereid runs: bf16 on the matrix units came with it. */
-const MIN_CAPABILITY = 80;
+export const MIN_CAPABILITY = 80;
 
 export class CudaDevice implements StreamOwner {
   readonly driver: CudaDriver;

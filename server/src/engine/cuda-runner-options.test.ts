@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { cudaRunnerOptions } from "./cuda-runner-options.ts";
+import type { EngineSpec } from "./engine-spec.ts";
+import { DEFAULT_ENGINE_CONFIG } from "./llm-engine.ts";
+
+const SPEC: EngineSpec = { modelDir: "/m", engine: DEFAULT_ENGINE_CONFIG, kvCacheTokens: 0, numThreads: 0 };
+const GPU = { ordinal: 1, isFp8: false };
+const ignore = (): void => undefined;
+
+test("cudaRunnerOptions() leaves the size of the cache to what is free unless it is given", () => {
+  assert.equal(cudaRunnerOptions(SPEC, GPU, ignore).numBlocks, 0);
+  assert.equal(cudaRunnerOptions({ ...SPEC, kvCacheTokens: 1000 }, GPU, ignore).numBlocks, 31);
+});
+
+test("cudaRunnerOptions() computes in bf16 unless f32 is asked for", () => {
+  assert.equal(cudaRunnerOptions(SPEC, GPU, ignore).type, "bf16");
+  assert.equal(cudaRunnerOptions({ ...SPEC, weightType: "f32" }, GPU, ignore).type, "f32");
+  assert.equal(cudaRunnerOptions(SPEC, { ordinal: 0, isFp8: true }, ignore).matrixType, "e4m3");
+});
+
+test("cudaRunnerOptions() makes room for whole prompts where these are not cut", () => {
+  const engine = { ...DEFAULT_ENGINE_CONFIG, chunkedPrefill: false };
+  assert.equal(cudaRunnerOptions({ ...SPEC, engine }, GPU, ignore).maxTokens, 16_384);
+});
+
+const NO_CACHE = { type: undefined, bytes: 0, freeFraction: undefined, hostBytes: 0, attentionWindows: [] };
+
+for (const [what, changes] of [
+  ["weight_type q8_0", { weightType: "q8_0" }],
+  ["a cache of f16", { kvCache: { ...NO_CACHE, type: "f16" } }],
+  ["max_attention_window_size", { kvCache: { ...NO_CACHE, attentionWindows: [64] } }],
+  ["kv_cache_host_memory_bytes", { kvCache: { ...NO_CACHE, hostBytes: 1 } }],
+  ["deterministic", { isDeterministic: true }],
+  ["speculative_model", { draftModelDir: "/d" }],
+] as const) {
+  test(`cudaRunnerOptions() refuses ${what}`, () => {
+    assert.throws(() => cudaRunnerOptions({ ...SPEC, ...changes }, GPU, ignore), new RegExp(`on a GPU ${what} is not`));
+  });
+}

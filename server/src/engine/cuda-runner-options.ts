@@ -1,0 +1,50 @@
+/** What a spec of an engine means for a runner on a GPU. Pure. */
+import { ServerError } from "../core/server-error.ts";
+import type { CudaRunnerOptions } from "./create-cuda-runner.ts";
+import type { EngineSpec } from "./engine-spec.ts";
+
+/** Tokens of a cache block. Larger ones than on a CPU: a table of them crosses to the device with every step. */
+const BLOCK_SIZE = 32;
+
+/** @throws ServerError for what a GPU does not do */
+export function cudaRunnerOptions(
+  spec: EngineSpec,
+  { ordinal, isFp8 }: NonNullable<EngineSpec["gpu"]>,
+  tell: (line: string) => void,
+): CudaRunnerOptions {
+  expectServed(spec);
+  const { engine, kvCache, kvCacheTokens, weightType } = spec;
+  return {
+    modelDir: spec.modelDir,
+    ordinal,
+    type: weightType === "f32" ? "f32" : "bf16",
+    matrixType: isFp8 ? "e4m3" : undefined,
+    blockSize: BLOCK_SIZE,
+    numBlocks: kvCacheTokens > 0 ? Math.max(2, Math.floor(kvCacheTokens / BLOCK_SIZE)) : 0,
+    memoryShare: kvCache?.freeFraction,
+    // Without chunks a prompt is one step, whatever its length.
+    maxTokens: engine.chunkedPrefill ? engine.maxBatchTokens : Math.max(engine.maxBatchTokens, MAX_WHOLE_PROMPT),
+    maxSequences: engine.maxSequences,
+    tell,
+  };
+}
+
+const MAX_WHOLE_PROMPT = 16_384;
+
+function expectServed({ weightType, kvCache, isDeterministic, draftModelDir }: EngineSpec): void {
+  const hasFloats = weightType === undefined || weightType === "bf16" || weightType === "f32";
+  if (!hasFloats) throw refused(`weight_type ${weightType}`, "bf16, f32 or fp8");
+  const { type, attentionWindows = [], hostBytes = 0 } = kvCache ?? {};
+  if (type !== undefined) throw refused(`a cache of ${type}`, "none given");
+  if (attentionWindows.length > 0) throw refused("max_attention_window_size", "none given");
+  if (hostBytes > 0) throw refused("kv_cache_host_memory_bytes", "none given");
+  if (isDeterministic === true) throw refused("deterministic", "false");
+  if (draftModelDir !== undefined) throw refused("speculative_model", "none given");
+}
+
+function refused(what: string, expected: string): ServerError {
+  return new ServerError(
+    "invalid_argument",
+    `on a GPU ${what} is not supported, expected ${expected}; an instance group of KIND_CPU serves it`,
+  );
+}
