@@ -35,8 +35,8 @@ import { cacheMetricFamilies } from "./repository/cache-metrics.ts";
 import { checkEnsemble } from "./repository/ensemble-check.ts";
 import { latencyMetricFamilies } from "./repository/latency-metrics.ts";
 import { loadModelVersion } from "./repository/load-model.ts";
-import { ModelManager, type ModelManagerOptions } from "./repository/model-manager.ts";
 import { shownKey } from "./repository/model-key.ts";
+import { ModelManager, type ModelManagerOptions } from "./repository/model-manager.ts";
 import { modelMetricFamilies } from "./repository/model-metrics.ts";
 import { RepositoryServer } from "./repository/model-server.ts";
 import type { PolledModel } from "./repository/model-sources.ts";
@@ -321,7 +321,11 @@ function modelRows(registry: ModelRegistry, failures: ReadonlyMap<string, Server
   const never = [...failures].filter(([key]) => !registry.isKnown(key));
   return [
     ...tried,
-    ...never.map(([key, { message }]) => ({ name: shownKey(key), version: undefined, status: `Not loaded: ${message}` })),
+    ...never.map(([key, { message }]) => ({
+      name: shownKey(key),
+      version: undefined,
+      status: `Not loaded: ${message}`,
+    })),
   ];
 }
 

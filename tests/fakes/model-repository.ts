@@ -40,6 +40,8 @@ export function createTestRepository(
   files: Readonly<Record<string, string>>,
   more: readonly Backend[] = [],
   cache?: ResponseCache,
+  /** Folders that are repositories of their own, with namespacing; none = the whole is one. */
+  namespaces: readonly string[] = [],
 ): TestRepository {
   const path = mkdtempSync(join(tmpdir(), "nereid-repository-"));
   const write = (file: string, text: string): void => {
@@ -50,7 +52,8 @@ export function createTestRepository(
   const errors: string[] = [];
   const sink = { out: () => undefined, err: (line: string) => void errors.push(line) };
   const log = new ServerLog(DEFAULT_LOG_SETTINGS, { sink });
-  const registry = new ModelRegistry();
+  const isNamespacing = namespaces.length > 0;
+  const registry = new ModelRegistry(isNamespacing);
   const context = {
     backends: new Map([createIdentityBackend(), ...more].map((backend) => [backend.name, backend])),
     registry,
@@ -67,8 +70,9 @@ export function createTestRepository(
     settingsOf: () => new Map<string, string>(),
   };
   const manager = new ModelManager({
-    repositoryPaths: [path],
+    repositoryPaths: isNamespacing ? namespaces.map((folder) => join(path, folder)) : [path],
     configName: "",
+    isNamespacing,
     loadThreads: 2,
     loadRetries: 0,
     registry,
@@ -78,9 +82,10 @@ export function createTestRepository(
       const fromFile = text === undefined ? emptyModelConfig() : parseModelConfigText(text.text, text.path);
       const written = json === undefined ? fromFile : parseModelConfigJson(json);
       const found = { written, modelName: folder.name, artifacts: folder.artifacts, autoComplete: true };
-      return { folder, config: prepareModelConfig(found) };
+      return prepareModelConfig(found);
     },
-    checkEnsemble: ({ config }) => checkEnsemble(config, (name) => registry.ready(name).at(-1)?.config),
+    checkEnsemble: ({ config, stepKeys }) =>
+      checkEnsemble(config, (_, step) => registry.ready(stepKeys[step] ?? "").at(-1)?.config),
     load: (model, version) => loadModelVersion(context, model, version),
   });
   return {

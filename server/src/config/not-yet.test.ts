@@ -9,7 +9,6 @@ function notYet(...argv: string[]): readonly string[] {
 }
 
 for (const flag of [
-  "--model-namespacing=true",
   "--allow-sagemaker=true",
   "--allow-vertex-ai=true",
   "--rate-limit=execution_count",
@@ -31,5 +30,5 @@ for (const flag of [
 }
 
 test("notYetMessages() is silent about flags that say what is so anyway", () => {
-  assert.deepEqual(notYet("--rate-limit=off", "--model-namespacing=false", "--trace-config=level=OFF"), []);
+  assert.deepEqual(notYet("--rate-limit=off", "--model-namespacing=true", "--trace-config=level=OFF"), []);
 });

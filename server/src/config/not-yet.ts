@@ -6,10 +6,6 @@ type Options = Omit<ServerOptions, "notYet">;
 const DEFAULT_REPO_AGENT_DIRECTORY = "/opt/tritonserver/repoagents";
 
 const FEATURES: readonly (readonly [isAsked: (options: Options) => boolean, message: string])[] = [
-  [
-    ({ repository }) => repository.isNamespacing,
-    "--model-namespacing: equal model names in several repositories are refused",
-  ],
   [({ sagemaker }) => sagemaker.isEnabled, "--allow-sagemaker: the SageMaker service is not started"],
   [({ vertex }) => vertex.isEnabled, "--allow-vertex-ai: the Vertex AI service is not started"],
   [({ rateLimit }) => rateLimit.mode !== "off", "--rate-limit: executions do not wait for resources"],

@@ -12,14 +12,17 @@ interface Place {
 }
 
 /** @throws ServerError invalid_argument naming the step and tensor that do not fit */
-export function checkEnsemble(config: ModelConfig, configOf: (model: string) => ModelConfig | undefined): void {
+export function checkEnsemble(
+  config: ModelConfig,
+  configOf: (model: string, step: number) => ModelConfig | undefined,
+): void {
   const tensors = new Map<string, Place>();
   const batches = config.max_batch_size > 0;
   for (const io of [...config.input, ...config.output]) {
     tensors.set(io.name, { io, batches, where: `ensemble '${config.name}'` });
   }
-  for (const step of config.ensemble_scheduling?.step ?? []) {
-    const model = configOf(step.model_name);
+  for (const [index, step] of (config.ensemble_scheduling?.step ?? []).entries()) {
+    const model = configOf(step.model_name, index);
     if (model === undefined) {
       throw invalid(`ensemble '${config.name}' depends on '${step.model_name}' which has no loaded version`);
     }

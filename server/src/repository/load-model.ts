@@ -27,8 +27,8 @@ import { SequenceFeed } from "../scheduler/sequence-feed.ts";
 import { SequenceScheduler } from "../scheduler/sequence-scheduler.ts";
 import { readInitialStates } from "./initial-states.ts";
 import { readLabels } from "./labels.ts";
-import type { PolledModel } from "./model-sources.ts";
 import { namespaceOfKey } from "./model-key.ts";
+import type { PolledModel } from "./model-sources.ts";
 import { ModelVersion, requestContext } from "./model-version.ts";
 import type { ModelRegistry } from "./registry.ts";
 import { warmUp } from "./warmup.ts";
@@ -196,7 +196,8 @@ function loadEnsemble(context: LoadContext, polled: PolledModel, version: number
     settings: context.settingsOf("ensemble"),
     gpus: NO_GPUS,
   });
-  const stepModel = (index: number, version: string): ModelVersion => registry.lookUpKey(polled.stepKeys[index] ?? "", version);
+  const stepModel = (index: number, version: string): ModelVersion =>
+    registry.lookUpKey(polled.stepKeys[index] ?? "", version);
   const plan = planEnsemble(config, (_, index) => stepModel(index, "").decoupled);
   const signature = signatureOf(config);
   const statistics = new StatisticsCounter(context.latenciesOf(config));

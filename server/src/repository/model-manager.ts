@@ -2,11 +2,11 @@
  * Loads and unloads models: reads folders, orders dependencies, brings new versions up beside the old, switches, drains.
  * Knows the states of the registry; how one version is built is in load-model.ts.
  */
-import type { ModelConfig } from "../core/model-config.ts";
 import type { LoadOptions, ModelIndexEntry } from "../core/model-server.ts";
 import { describeThrown, ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
 import { isSafeModelName } from "./beneath.ts";
-import { composingModels, loadWaves } from "./load-order.ts";
+import { loadWaves } from "./load-order.ts";
+import { ambiguousName, nameOfKey, shownKey } from "./model-key.ts";
 import { ModelSources, type ModelSourcesOptions, type PolledModel } from "./model-sources.ts";
 import type { ModelVersion } from "./model-version.ts";
 import { forEachLimited, NamedLocks } from "./mutex.ts";
@@ -59,15 +59,16 @@ export class ModelManager {
   async loadAtStart(names: readonly string[] | undefined): Promise<ReadonlyMap<string, ServerError>> {
     const failures = new Map<string, ServerError>();
     const polled = new Map<string, PolledModel>();
-    for (const name of names ?? this.#sources.names()) this.#pollInto(polled, name, failures);
-    const needs = (name: string): readonly string[] => composingModels(polledConfig(polled, name));
+    const wanted = new Set(names?.flatMap((name) => this.#sources.keysNamed(name)) ?? this.#sources.keys());
+    for (const key of wanted) this.#pollInto(polled, key, failures);
+    const needs = (key: string): readonly string[] => polled.get(key)?.stepKeys ?? [];
     const { waves, circular } = loadWaves([...polled.keys()], needs);
-    for (const [name, error] of circular) this.#pollFailed(name, error, failures);
+    for (const [key, error] of circular) this.#pollFailed(key, error, failures);
     for (const wave of waves) {
-      await forEachLimited(wave, this.#options.loadThreads, async (name) => {
-        const model = polled.get(name);
+      await forEachLimited(wave, this.#options.loadThreads, async (key) => {
+        const model = polled.get(key);
         if (model === undefined) return;
-        await this.#loadInWave(model, names === undefined || names.includes(name), failures);
+        await this.#loadInWave(model, wanted.has(key), failures);
       });
     }
     return failures;
@@ -83,20 +84,25 @@ export class ModelManager {
       const text = `invalid model name '${name}', model name must not contain path traversal characters`;
       throw new ServerError("invalid_argument", text);
     }
-    await this.#locks.run([name], async () => {
-      const source = this.#sources.sourceOf(name, options);
+    await this.loadKey(this.#sources.keyOf(name), options);
+  }
+
+  /** As `load`, for a caller that knows the repository. */
+  async loadKey(key: string, options: LoadOptions): Promise<void> {
+    await this.#locks.run([key], async () => {
+      const source = this.#sources.sourceOf(key, options);
       try {
-        const model = this.#sources.pollForClient(name, () =>
-          this.#sources.poll(name, source.repositoryPath, options.config),
+        const model = this.#sources.pollForClient(key, () =>
+          this.#sources.poll(key, source.repositoryPath, options.config),
         );
-        const record = this.#records.get(name);
-        if (options.config === undefined && record !== undefined && this.#isUnchanged(name, record, model)) {
+        const record = this.#records.get(key);
+        if (options.config === undefined && record !== undefined && this.#isUnchanged(record, model)) {
           record.isExplicit = true;
           source.folder?.[Symbol.dispose]();
           return;
         }
-        await this.#loadNeeds(model.config);
-        this.#sources.pollForClient(name, () => this.#options.checkEnsemble(model));
+        await this.#loadNeeds(model);
+        this.#sources.pollForClient(key, () => this.#options.checkEnsemble(model));
         await this.#loadPolled(model, {
           isExplicit: true,
           isOverridden: options.config !== undefined,
@@ -111,91 +117,95 @@ export class ModelManager {
 
   /** Takes a model out of service at once; resolves when that is done, not when its last request has ended. */
   async unload(name: string, unloadDependents: boolean): Promise<void> {
-    await this.#locks.run([name], async () => this.#unloadNow(name, unloadDependents));
+    const [key, ...more] = [...this.#records.keys()].filter((loaded) => nameOfKey(loaded) === name);
+    if (key === undefined) return;
+    if (more.length > 0) throw ambiguousName(name, more.length + 1);
+    await this.unloadKey(key, unloadDependents);
+  }
+
+  /** As `unload`, for a caller that knows the repository. */
+  async unloadKey(key: string, unloadDependents: boolean): Promise<void> {
+    await this.#locks.run([key], async () => this.#unloadNow(key, unloadDependents));
   }
 
   index(): ModelIndexEntry[] {
     const { registry } = this.#options;
-    return this.#sources.names().flatMap((name) => registry.indexRows(name));
+    return this.#sources.keys().flatMap((key) => registry.indexRows(key));
   }
 
   /** Models that lie in the repositories now. */
-  names(): string[] {
-    return this.#sources.names();
+  keys(): string[] {
+    return this.#sources.keys();
   }
 
   /** Changes with any file of a model. @throws ServerError when the model is not there */
-  fingerprint(name: string): string {
-    return this.#sources.fingerprint(name);
+  fingerprint(key: string): string {
+    return this.#sources.fingerprint(key);
   }
 
-  loadedNames(): string[] {
+  loadedKeys(): string[] {
     return [...this.#records.keys()];
   }
 
   /** Unloads everything, callers before callees, and waits for it. */
   async close(): Promise<void> {
-    const names = [...this.#records.keys()];
-    const needs = (name: string): readonly string[] => {
-      const config = this.#records.get(name)?.polled.config;
-      return config === undefined ? [] : composingModels(config);
-    };
-    for (const wave of [...loadWaves(names, needs).waves].reverse()) {
-      for (const name of wave) this.#retire(name);
+    const needs = (key: string): readonly string[] => this.#records.get(key)?.polled.stepKeys ?? [];
+    for (const wave of [...loadWaves([...this.#records.keys()], needs).waves].reverse()) {
+      for (const key of wave) this.#retire(key);
       await Promise.all(this.#closing);
     }
     await Promise.all(this.#closing);
   }
 
-  #pollInto(polled: Map<string, PolledModel>, name: string, failures: Map<string, ServerError>): void {
-    if (polled.has(name) || failures.has(name)) return;
+  #pollInto(polled: Map<string, PolledModel>, key: string, failures: Map<string, ServerError>): void {
+    if (polled.has(key) || failures.has(key)) return;
     try {
-      const model = this.#sources.poll(name, this.#sources.repositoryOf(name), undefined);
-      polled.set(name, model);
-      for (const need of composingModels(model.config)) {
+      const model = this.#sources.poll(key, this.#sources.repositoryOf(key), undefined);
+      polled.set(key, model);
+      for (const need of model.stepKeys) {
         if (this.#sources.exists(need)) this.#pollInto(polled, need, failures);
       }
     } catch (error) {
-      this.#pollFailed(name, error, failures);
+      this.#pollFailed(key, error, failures);
     }
   }
 
   async #loadInWave(model: PolledModel, isExplicit: boolean, failures: Map<string, ServerError>): Promise<void> {
-    const { name } = model.folder;
+    const { key } = model;
     try {
       this.#options.checkEnsemble(model);
     } catch (error) {
-      this.#pollFailed(name, error, failures);
+      this.#pollFailed(key, error, failures);
       return;
     }
     await this.#loadPolled(model, { isExplicit, isOverridden: false, folder: undefined }).catch((error: unknown) => {
-      failures.set(name, ServerError.from(error));
+      failures.set(key, ServerError.from(error));
     });
   }
 
-  #pollFailed(name: string, thrown: unknown, failures: Map<string, ServerError>): void {
+  #pollFailed(key: string, thrown: unknown, failures: Map<string, ServerError>): void {
     const error = ServerError.from(thrown);
     const detail = thrown instanceof ServerError ? error.message : describeThrown(thrown);
-    this.#options.log.error("model_repository", `Poll failed for model directory '${name}': ${detail}`);
-    failures.set(name, error);
+    this.#options.log.error("model_repository", `Poll failed for model directory '${shownKey(key)}': ${detail}`);
+    failures.set(key, error);
   }
 
-  #isUnchanged(name: string, record: ModelRecord, model: PolledModel): boolean {
+  #isUnchanged(record: ModelRecord, model: PolledModel): boolean {
     return (
       !record.isOverridden &&
       record.polled.folder.fingerprint === model.folder.fingerprint &&
-      this.#options.registry.ready(name).length > 0
+      this.#options.registry.ready(model.key).length > 0
     );
   }
 
-  async #loadNeeds(config: ModelConfig): Promise<void> {
-    for (const need of composingModels(config)) {
+  async #loadNeeds({ stepKeys }: PolledModel): Promise<void> {
+    for (const need of new Set(stepKeys)) {
       if (this.#options.registry.ready(need).length > 0) continue;
       await this.#locks.run([need], async () => {
         const model = this.#sources.pollForClient(need, () =>
           this.#sources.poll(need, this.#sources.repositoryOf(need), undefined),
         );
-        await this.#loadNeeds(model.config);
+        await this.#loadNeeds(model);
         await this.#loadPolled(model, { isExplicit: false, isOverridden: false, folder: undefined });
       });
     }
@@ -203,16 +213,16 @@ export class ModelManager {
 
   /** Brings all selected versions up, then switches. What served before goes on serving when one fails. */
   async #loadPolled(model: PolledModel, origin: LoadOrigin): Promise<void> {
-    const { name } = model.folder;
+    const { key } = model;
     const { selected, missing } = selectVersions(model.folder.versions, model.config.version_policy);
     for (const version of missing) {
       this.#options.log.error(
         "model_repository",
-        `version ${version} is specified for model '${name}', but the version directory is not present`,
+        `version ${version} is specified for model '${shownKey(key)}', but the version directory is not present`,
       );
     }
     if (selected.length === 0) {
-      const text = `at least one version must be available under the version policy of model '${name}'`;
+      const text = `at least one version must be available under the version policy of model '${nameOfKey(key)}'`;
       throw new ServerError("invalid_argument", text);
     }
     const loaded = new Map<number, ModelVersion>();
@@ -224,25 +234,25 @@ export class ModelManager {
         failed.set(version, ServerError.from(error));
       }
     }
-    if (failed.size > 0) await this.#abandon(name, loaded, failed, origin.folder);
-    this.#switch(name, loaded);
-    this.#records.get(name)?.overrideFolder?.[Symbol.dispose]();
-    const wasExplicit = this.#records.get(name)?.isExplicit ?? false;
-    this.#records.set(name, {
+    if (failed.size > 0) await this.#abandon(key, loaded, failed, origin.folder);
+    this.#switch(key, loaded);
+    this.#records.get(key)?.overrideFolder?.[Symbol.dispose]();
+    const wasExplicit = this.#records.get(key)?.isExplicit ?? false;
+    this.#records.set(key, {
       polled: model,
       isExplicit: origin.isExplicit || wasExplicit,
       isOverridden: origin.isOverridden,
       overrideFolder: origin.folder,
     });
-    this.#options.log.info("model_lifecycle", `successfully loaded '${name}'`);
+    this.#options.log.info("model_lifecycle", `successfully loaded '${shownKey(key)}'`);
   }
 
   async #loadVersion(model: PolledModel, version: number): Promise<ModelVersion> {
     const { log, registry, loadRetries } = this.#options;
-    const { name } = model.folder;
-    log.info("model_lifecycle", `loading: ${name}:${version}`);
-    if (registry.versions(name).get(version)?.served === undefined) {
-      registry.set(name, version, { state: "LOADING", reason: "" });
+    const { key } = model;
+    log.info("model_lifecycle", `loading: ${shownKey(key)}:${version}`);
+    if (registry.versions(key).get(version)?.served === undefined) {
+      registry.set(key, version, { state: "LOADING", reason: "" });
     }
     for (let attempt = 0; ; attempt += 1) {
       try {
@@ -252,7 +262,7 @@ export class ModelManager {
         if (!(thrown instanceof ServerError)) log.error("model_lifecycle", describeThrown(thrown));
         log.error(
           "model_lifecycle",
-          `failed to load '${name}' version ${version}: ${ERROR_CODE_NAMES[error.code]}: ${error.message}`,
+          `failed to load '${shownKey(key)}' version ${version}: ${ERROR_CODE_NAMES[error.code]}: ${error.message}`,
         );
         if (attempt >= loadRetries) throw error;
       }
@@ -261,7 +271,7 @@ export class ModelManager {
 
   /** Some version failed: none of the new ones serves. @throws always */
   async #abandon(
-    name: string,
+    key: string,
     loaded: ReadonlyMap<number, ModelVersion>,
     failed: ReadonlyMap<number, ServerError>,
     overrideFolder: Disposable | undefined,
@@ -273,33 +283,33 @@ export class ModelManager {
       const error = failed.get(version);
       const reason = error === undefined ? UNLOADED : `${ERROR_CODE_NAMES[error.code]}: ${error.message}`;
       if (error !== undefined) text += `version ${version} is at UNAVAILABLE state: ${reason};`;
-      if (registry.versions(name).get(version)?.served !== undefined) continue;
-      registry.set(name, version, { state: "UNAVAILABLE", reason });
+      if (registry.versions(key).get(version)?.served !== undefined) continue;
+      registry.set(key, version, { state: "UNAVAILABLE", reason });
     }
     overrideFolder?.[Symbol.dispose]();
-    throw new ServerError("invalid_argument", `load failed for model '${name}': ${text}\n`);
+    throw new ServerError("invalid_argument", `load failed for model '${nameOfKey(key)}': ${text}\n`);
   }
 
-  #switch(name: string, loaded: ReadonlyMap<number, ModelVersion>): void {
+  #switch(key: string, loaded: ReadonlyMap<number, ModelVersion>): void {
     const { registry } = this.#options;
-    const before = new Map(registry.versions(name));
-    for (const [version, served] of loaded) registry.set(name, version, { state: "READY", reason: "", served });
+    const before = new Map(registry.versions(key));
+    for (const [version, served] of loaded) registry.set(key, version, { state: "READY", reason: "", served });
     for (const [version, { served }] of before) {
       if (loaded.has(version)) {
         if (served !== undefined) this.#closeLater(served);
       } else if (served !== undefined) {
-        this.#retireVersion(name, version, served);
+        this.#retireVersion(key, version, served);
       }
     }
   }
 
-  async #unloadNow(name: string, unloadDependents: boolean): Promise<void> {
-    const record = this.#records.get(name);
+  async #unloadNow(key: string, unloadDependents: boolean): Promise<void> {
+    const record = this.#records.get(key);
     if (record === undefined) return;
-    for (const caller of this.#callersOf(name)) this.#retire(caller);
-    this.#retire(name);
+    for (const caller of this.#callersOf(key)) this.#retire(caller);
+    this.#retire(key);
     if (!unloadDependents) return;
-    for (const need of composingModels(record.polled.config)) {
+    for (const need of new Set(record.polled.stepKeys)) {
       const needed = this.#records.get(need);
       if (needed === undefined || needed.isExplicit || this.#callersOf(need).length > 0) continue;
       await this.#locks.run([need], async () => this.#unloadNow(need, true));
@@ -307,29 +317,29 @@ export class ModelManager {
   }
 
   /** Loaded ensembles that call a model, directly or through others; callers of callers first. */
-  #callersOf(name: string): string[] {
-    const direct = [...this.#records].filter(([, { polled }]) => composingModels(polled.config).includes(name));
+  #callersOf(key: string): string[] {
+    const direct = [...this.#records].filter(([, { polled }]) => polled.stepKeys.includes(key));
     return direct.flatMap(([caller]) => [...this.#callersOf(caller), caller]);
   }
 
-  #retire(name: string): void {
+  #retire(key: string): void {
     const { registry } = this.#options;
-    for (const [version, { served }] of registry.versions(name)) {
-      if (served !== undefined) this.#retireVersion(name, version, served);
+    for (const [version, { served }] of registry.versions(key)) {
+      if (served !== undefined) this.#retireVersion(key, version, served);
     }
-    this.#records.get(name)?.overrideFolder?.[Symbol.dispose]();
-    this.#records.delete(name);
+    this.#records.get(key)?.overrideFolder?.[Symbol.dispose]();
+    this.#records.delete(key);
   }
 
-  #retireVersion(name: string, version: number, served: ModelVersion): void {
+  #retireVersion(key: string, version: number, served: ModelVersion): void {
     const { registry, log } = this.#options;
-    log.info("model_lifecycle", `unloading: ${name}:${version}`);
+    log.info("model_lifecycle", `unloading: ${shownKey(key)}:${version}`);
     const unloading = { state: "UNLOADING", reason: "" } as const;
-    registry.set(name, version, unloading);
+    registry.set(key, version, unloading);
     this.#closeLater(served, () => {
-      log.info("model_lifecycle", `successfully unloaded '${name}' version ${version}`);
-      if (registry.versions(name).get(version) !== unloading) return; // loaded again meanwhile
-      registry.set(name, version, { state: "UNAVAILABLE", reason: UNLOADED });
+      log.info("model_lifecycle", `successfully unloaded '${shownKey(key)}' version ${version}`);
+      if (registry.versions(key).get(version) !== unloading) return; // loaded again meanwhile
+      registry.set(key, version, { state: "UNAVAILABLE", reason: UNLOADED });
     });
   }
 
@@ -344,10 +354,4 @@ export class ModelManager {
       .finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
   }
-}
-
-function polledConfig(polled: ReadonlyMap<string, PolledModel>, name: string): ModelConfig {
-  const model = polled.get(name);
-  if (model === undefined) throw new Error(`model '${name}' was not polled`);
-  return model.config;
 }

@@ -101,8 +101,9 @@ export function modelMetricFamilies(registry: ModelRegistry): MetricFamily[] {
   return [...families.slice(0, 1), failures, ...families.slice(1)];
 }
 
-/** Tags of the configuration, name and version. */
+/** Tags of the configuration, name, namespace if there are any, and version. */
 export function labelsOf(model: ModelVersion): Record<string, string> {
   const tags = Object.entries(model.config.metric_tags).map(([key, value]) => [`_${key}`, value] as const);
-  return { ...Object.fromEntries(tags), model: model.name, version: model.version };
+  const namespace = model.namespace === "" ? {} : { namespace: model.namespace };
+  return { ...Object.fromEntries(tags), model: model.name, ...namespace, version: model.version };
 }

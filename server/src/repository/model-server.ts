@@ -14,6 +14,7 @@ import type { TraceChanges, TraceSettings, Tracing } from "../core/request-trace
 import { ServerError } from "../core/server-error.ts";
 import type { ServerLog } from "../observe/log.ts";
 import type { ModelManager } from "./model-manager.ts";
+import type { ModelVersion } from "./model-version.ts";
 import { type ModelRegistry, parseVersion } from "./registry.ts";
 
 /** In the order in which Triton prints them. */
@@ -72,15 +73,24 @@ export class RepositoryServer implements ModelServer {
 
   modelReady(name: string, version: string): boolean {
     if (version !== "") parseVersion(version); // what is no version at all is an error, not "not ready"
-    const { registry } = this.#options;
-    const served = registry.ready(name).filter((model) => version === "" || model.version === String(Number(version)));
+    const ready = this.#readyIfAny(name);
+    const served = ready.filter((model) => version === "" || model.version === String(Number(version)));
     return this.state === "running" && (served.at(-1)?.isHealthy() ?? false);
+  }
+
+  /** A name that several repositories have is ready in none. */
+  #readyIfAny(name: string): readonly ModelVersion[] {
+    try {
+      return this.#options.registry.readyByName(name);
+    } catch {
+      return [];
+    }
   }
 
   modelMetadata(name: string, version: string): ModelMetadata {
     const { registry } = this.#options;
     const model = registry.lookUp(name, version);
-    const versions = version === "" ? registry.ready(name).map((ready) => ready.version) : [model.version];
+    const versions = version === "" ? registry.readyByName(name).map((ready) => ready.version) : [model.version];
     return {
       name,
       versions,
@@ -92,7 +102,7 @@ export class RepositoryServer implements ModelServer {
 
   statistics(name: string, version: string): readonly ModelStatistics[] {
     const { registry } = this.#options;
-    const served = name === "" ? [...registry.allReady()] : registry.ready(name);
+    const served = name === "" ? [...registry.allReady()] : registry.readyByName(name);
     if (name !== "" && served.length === 0) {
       throw new ServerError("invalid_argument", `requested model '${name}' is not available`);
     }
@@ -137,7 +147,7 @@ export class RepositoryServer implements ModelServer {
   }
 
   #expectReady(name: string): void {
-    if (name === "" || this.#options.registry.ready(name).length > 0) return;
+    if (name === "" || this.#options.registry.readyByName(name).length > 0) return;
     throw new ServerError("invalid_argument", `Request for unknown model : ${name}`);
   }
 

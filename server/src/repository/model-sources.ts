@@ -1,27 +1,33 @@
 /** Where models lie and how their folders are read: repositories, names, what a load request brought along. Loads nothing. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { ModelConfig } from "../core/model-config.ts";
+import type { ModelConfig, ModelEnsemblingStep } from "../core/model-config.ts";
 import type { LoadOptions } from "../core/model-server.ts";
 import { ServerError } from "../core/server-error.ts";
 import type { Logger } from "../observe/log.ts";
 import { isSafeModelName } from "./beneath.ts";
 import { fingerprintOf, listModels, type ModelFolder, readModelFolder } from "./model-folder.ts";
+import { ambiguousName, modelKey, nameOfKey, namespaceOfKey, shownKey } from "./model-key.ts";
 import { writeOverrideFolder } from "./override-folder.ts";
 
 /** A model's folder with its configuration understood: it has passed the poll and may be loaded. */
 export interface PolledModel {
+  readonly key: string;
   readonly folder: ModelFolder;
   /** As far as it is known before the model itself has been looked into. */
   readonly config: ModelConfig;
+  /** Keys of the models that the steps of an ensemble call, step by step; none for any other model. */
+  readonly stepKeys: readonly string[];
 }
 
 export interface ModelSourcesOptions {
   readonly repositoryPaths: readonly string[];
   readonly configName: string;
+  /** Equal names in several repositories are different models. */
+  readonly isNamespacing: boolean;
   readonly log: Logger;
   /** Understands a folder's configuration. @throws ServerError when the model cannot even be considered */
-  readonly poll: (folder: ModelFolder, configJson: string | undefined) => PolledModel;
+  readonly poll: (folder: ModelFolder, configJson: string | undefined) => ModelConfig;
 }
 
 export class ModelSources {
@@ -31,54 +37,84 @@ export class ModelSources {
     this.#options = options;
   }
 
-  /** Models that lie in the repositories now. */
-  names(): string[] {
-    return [...new Set(this.#options.repositoryPaths.flatMap(listModels))].sort();
+  /** Models that lie in the repositories now, by key. */
+  keys(): string[] {
+    const { repositoryPaths, isNamespacing } = this.#options;
+    const keys = repositoryPaths.flatMap((path) =>
+      listModels(path).map((name) => modelKey(isNamespacing ? path : "", name)),
+    );
+    return [...new Set(keys)].sort();
+  }
+
+  /** The models of a name that lie in the repositories now, or the key that the first would get. */
+  keysNamed(name: string): [string, ...string[]] {
+    const { repositoryPaths, isNamespacing } = this.#options;
+    if (!isNamespacing) return [name];
+    const [first, ...more] = repositoryPaths.filter((path) => isSafeModelName(name) && existsSync(join(path, name)));
+    return [modelKey(first ?? repositoryPaths[0] ?? "", name), ...more.map((path) => modelKey(path, name))];
+  }
+
+  /** The one model of a name. @throws ServerError invalid_argument when there are several */
+  keyOf(name: string): string {
+    const [key, ...more] = this.keysNamed(name);
+    if (more.length > 0) throw ambiguousName(name, more.length + 1);
+    return key;
   }
 
   /** Changes with any file of a model. @throws ServerError when the model is not there */
-  fingerprint(name: string): string {
-    return fingerprintOf(join(this.repositoryOf(name), name));
+  fingerprint(key: string): string {
+    return fingerprintOf(join(this.repositoryOf(key), nameOfKey(key)));
   }
 
-  poll(name: string, repositoryPath: string, configJson: string | undefined): PolledModel {
-    const folder = readModelFolder(repositoryPath, name, this.#options.configName);
+  poll(key: string, repositoryPath: string, configJson: string | undefined): PolledModel {
+    const folder = readModelFolder(repositoryPath, nameOfKey(key), this.#options.configName);
     for (const warning of folder.warnings) this.#options.log.warn("model_repository", warning);
-    return this.#options.poll(folder, configJson);
+    const config = this.#options.poll(folder, configJson);
+    const steps = config.ensemble_scheduling?.step ?? [];
+    return { key, folder, config, stepKeys: steps.map((step) => this.#stepKey(namespaceOfKey(key), step)) };
+  }
+
+  /** The repository that the step names, or the ensemble's own, or the only one that has the model. */
+  #stepKey(namespace: string, { model_name: name, model_namespace: named }: ModelEnsemblingStep): string {
+    if (!this.#options.isNamespacing) return name;
+    if (named !== "") return modelKey(named, name);
+    const own = modelKey(namespace, name);
+    return this.exists(own) ? own : this.keyOf(name);
   }
 
   /** Clients get one text whatever was wrong with a model's folder; the reason goes to the log. */
-  pollForClient<T>(name: string, action: () => T): T {
+  pollForClient<T>(key: string, action: () => T): T {
     try {
       return action();
     } catch (error) {
       const { message } = ServerError.from(error);
-      this.#options.log.error("model_repository", `Poll failed for model directory '${name}': ${message}`);
+      this.#options.log.error("model_repository", `Poll failed for model directory '${shownKey(key)}': ${message}`);
       if (message.startsWith("Invalid config override")) throw error;
-      throw new ServerError("internal", `failed to load '${name}', failed to poll from model repository`);
+      throw new ServerError("internal", `failed to load '${nameOfKey(key)}', failed to poll from model repository`);
     }
   }
 
-  sourceOf(name: string, options: LoadOptions): { repositoryPath: string; folder: Disposable | undefined } {
-    return this.pollForClient(name, () => {
+  sourceOf(key: string, options: LoadOptions): { repositoryPath: string; folder: Disposable | undefined } {
+    return this.pollForClient(key, () => {
       if (options.files === undefined || options.files.size === 0) {
-        return { repositoryPath: this.repositoryOf(name), folder: undefined };
+        return { repositoryPath: this.repositoryOf(key), folder: undefined };
       }
       if (options.config === undefined) {
         throw new ServerError("invalid_argument", "Load parameter 'config' must be specified for model file override");
       }
-      const folder = writeOverrideFolder(name, options.files);
+      const folder = writeOverrideFolder(nameOfKey(key), options.files);
       return { repositoryPath: folder.root, folder };
     });
   }
 
-  exists(name: string): boolean {
-    return isSafeModelName(name) && this.#options.repositoryPaths.some((path) => existsSync(join(path, name)));
+  exists(key: string): boolean {
+    return this.#found(key).length > 0;
   }
 
   /** @throws ServerError when no repository, or more than one, has the model */
-  repositoryOf(name: string): string {
-    const found = this.#options.repositoryPaths.filter((path) => existsSync(join(path, name)));
+  repositoryOf(key: string): string {
+    const name = nameOfKey(key);
+    const found = this.#found(key);
     const [path] = found;
     if (path === undefined) {
       throw new ServerError("not_found", `failed to poll model '${name}': model not found in any model repository.`);
@@ -88,5 +124,15 @@ export class ModelSources {
       throw new ServerError("invalid_argument", text);
     }
     return path;
+  }
+
+  /** Repositories that have the model; with namespacing its own or none. */
+  #found(key: string): string[] {
+    const name = nameOfKey(key);
+    const namespace = namespaceOfKey(key);
+    if (!isSafeModelName(name)) return [];
+    return this.#options.repositoryPaths.filter(
+      (path) => (namespace === "" || path === namespace) && existsSync(join(path, name)),
+    );
   }
 }

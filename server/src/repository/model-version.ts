@@ -11,6 +11,8 @@ import { type RequestContext, ScheduledRequest } from "../scheduler/scheduled-re
 import type { Scheduler } from "../scheduler/scheduler.ts";
 
 export interface ModelVersionParts {
+  /** Repository of the model; "" without namespacing. */
+  readonly namespace: string;
   readonly config: ModelConfig;
   readonly version: number;
   readonly signature: ModelSignature;
@@ -26,6 +28,7 @@ export interface ModelVersionParts {
 
 export class ModelVersion implements ServedModel {
   readonly name: string;
+  readonly namespace: string;
   readonly version: string;
   readonly config: ModelConfig;
   readonly decoupled: boolean;
@@ -41,6 +44,7 @@ export class ModelVersion implements ServedModel {
     const { config, signature } = parts;
     this.#parts = parts;
     this.name = config.name;
+    this.namespace = parts.namespace;
     this.version = String(parts.version);
     this.config = config;
     this.decoupled = parts.decoupled;

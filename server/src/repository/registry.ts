@@ -1,6 +1,7 @@
 /** Which versions of which models exist and in what state. Answers look-ups; loads nothing. */
 import type { ModelIndexEntry } from "../core/model-server.ts";
 import { ServerError } from "../core/server-error.ts";
+import { ambiguousName, nameOfKey } from "./model-key.ts";
 import type { ModelVersion } from "./model-version.ts";
 
 export type VersionState = "LOADING" | "READY" | "UNLOADING" | "UNAVAILABLE";
@@ -14,51 +15,84 @@ export interface VersionEntry {
 }
 
 export class ModelRegistry {
-  /** Models that were loaded or tried at least once. */
+  readonly #isNamespacing: boolean;
+  /** Models that were loaded or tried at least once, by key. */
   readonly #models = new Map<string, Map<number, VersionEntry>>();
+  /** With namespacing: the keys that share a name. */
+  readonly #keys = new Map<string, string[]>();
 
-  set(model: string, version: number, entry: VersionEntry): void {
-    let versions = this.#models.get(model);
+  constructor(isNamespacing = false) {
+    this.#isNamespacing = isNamespacing;
+  }
+
+  set(key: string, version: number, entry: VersionEntry): void {
+    let versions = this.#models.get(key);
     if (versions === undefined) {
       versions = new Map();
-      this.#models.set(model, versions);
+      this.#models.set(key, versions);
+      const name = nameOfKey(key);
+      this.#keys.set(name, [...(this.#keys.get(name) ?? []), key]);
     }
     versions.set(version, entry);
   }
 
-  remove(model: string, version: number): void {
-    this.#models.get(model)?.delete(version);
+  remove(key: string, version: number): void {
+    this.#models.get(key)?.delete(version);
   }
 
-  versions(model: string): ReadonlyMap<number, VersionEntry> {
-    return this.#models.get(model) ?? new Map();
+  versions(key: string): ReadonlyMap<number, VersionEntry> {
+    return this.#models.get(key) ?? new Map();
   }
 
-  isKnown(model: string): boolean {
-    return this.#models.has(model);
+  isKnown(key: string): boolean {
+    return this.#models.has(key);
   }
 
-  names(): string[] {
+  keys(): string[] {
     return [...this.#models.keys()].sort();
   }
 
+  /**
+   * The one model of that name; the name itself when there is none. Models unloaded on purpose do not make a name ambiguous.
+   * @throws ServerError invalid_argument when several repositories serve the name
+   */
+  keyOf(name: string): string {
+    if (!this.#isNamespacing) return name;
+    const keys = this.#keys.get(name) ?? [];
+    const used = keys.filter((key) => !this.#isUnloaded(key));
+    if (used.length > 1) throw ambiguousName(name, used.length);
+    return used[0] ?? keys[0] ?? name;
+  }
+
+  /** Ready versions of the model that has the name, ascending. @throws ServerError when the name is ambiguous */
+  readyByName(name: string): ModelVersion[] {
+    return this.ready(this.keyOf(name));
+  }
+
   /** Ready versions of a model, ascending. */
-  ready(model: string): ModelVersion[] {
-    return [...this.versions(model)]
+  ready(key: string): ModelVersion[] {
+    return [...this.versions(key)]
       .sort(([a], [b]) => a - b)
       .flatMap(([, { served }]) => (served === undefined ? [] : [served]));
   }
 
   /** Every ready version of every model. */
   *allReady(): Generator<ModelVersion> {
-    for (const name of this.names()) yield* this.ready(name);
+    for (const key of this.keys()) yield* this.ready(key);
   }
 
   /** The version that serves a request. @throws ServerError as the protocol words it */
-  lookUp(model: string, versionText: string): ModelVersion {
-    const versions = this.#models.get(model);
-    const where = `Request for unknown model: '${model}'`;
-    if (versions === undefined) throw new ServerError("not_found", `${where} is not found`);
+  lookUp(name: string, versionText: string): ModelVersion {
+    return this.lookUpKey(this.keyOf(name), versionText);
+  }
+
+  /** As `lookUp`, for a caller that knows the repository. */
+  lookUpKey(key: string, versionText: string): ModelVersion {
+    const versions = this.#models.get(key);
+    const where = `Request for unknown model: '${nameOfKey(key)}'`;
+    if (versions === undefined) {
+      throw new ServerError(this.#isNamespacing ? "invalid_argument" : "not_found", `${where} is not found`);
+    }
     if (versionText === "") {
       const latest = this.#latest(versions);
       if (latest === undefined) throw new ServerError("not_found", `${where} has no available versions`);
@@ -74,13 +108,14 @@ export class ModelRegistry {
   }
 
   /** Rows of the index for one model; a model never tried has one row with its name alone. */
-  indexRows(model: string): ModelIndexEntry[] {
-    const versions = this.versions(model);
-    if (versions.size === 0) return [{ name: model }];
+  indexRows(key: string): ModelIndexEntry[] {
+    const versions = this.versions(key);
+    const name = nameOfKey(key);
+    if (versions.size === 0) return [{ name }];
     return [...versions]
       .sort(([a], [b]) => a - b)
       .map(([version, { state, reason }]) => ({
-        name: model,
+        name,
         version: String(version),
         state,
         ...(reason === "" ? {} : { reason }),
@@ -98,6 +133,13 @@ export class ModelRegistry {
       }
     }
     return true;
+  }
+
+  #isUnloaded(key: string): boolean {
+    const versions = [...this.versions(key).values()];
+    return versions.every(
+      ({ state, reason }) => state === "UNLOADING" || (state === "UNAVAILABLE" && reason === UNLOADED),
+    );
   }
 
   #latest(versions: ReadonlyMap<number, VersionEntry>): ModelVersion | undefined {

@@ -7,13 +7,13 @@ import type { Logger } from "../observe/log.ts";
 
 /** What the poller needs of the manager. */
 export interface PolledRepository {
-  /** Models that lie in the repositories now. */
-  names(): readonly string[];
+  /** Models that lie in the repositories now, each by what tells it from all others. */
+  keys(): readonly string[];
   /** Changes with any file of the model. @throws when the folder cannot be read */
-  fingerprint(name: string): string;
-  loadedNames(): readonly string[];
-  load(name: string, options: Readonly<Record<string, never>>): Promise<void>;
-  unload(name: string, unloadDependents: boolean): Promise<void>;
+  fingerprint(key: string): string;
+  loadedKeys(): readonly string[];
+  loadKey(key: string, options: Readonly<Record<string, never>>): Promise<void>;
+  unloadKey(key: string, unloadDependents: boolean): Promise<void>;
 }
 
 export class RepositoryPoller implements Disposable {
@@ -26,7 +26,7 @@ export class RepositoryPoller implements Disposable {
   constructor(repository: PolledRepository, log: Logger) {
     this.#repository = repository;
     this.#log = log;
-    for (const name of repository.loadedNames()) this.#seen.set(name, repository.fingerprint(name));
+    for (const key of repository.loadedKeys()) this.#seen.set(key, repository.fingerprint(key));
   }
 
   /** Polls `periodMs` after the end of each poll. */
@@ -47,23 +47,23 @@ export class RepositoryPoller implements Disposable {
   /** One look. Never rejects. */
   async poll(): Promise<void> {
     try {
-      const present = new Set(this.#repository.names());
-      for (const name of this.#repository.loadedNames()) {
-        if (present.has(name)) continue;
-        this.#seen.delete(name);
-        await this.#repository.unload(name, false);
+      const present = new Set(this.#repository.keys());
+      for (const key of this.#repository.loadedKeys()) {
+        if (present.has(key)) continue;
+        this.#seen.delete(key);
+        await this.#repository.unloadKey(key, false);
       }
-      for (const name of present) await this.#follow(name);
+      for (const key of present) await this.#follow(key);
     } catch (error) {
       this.#log.error("repository_poller", `failed to poll the model repository: ${ServerError.from(error).message}`);
     }
   }
 
-  async #follow(name: string): Promise<void> {
-    const fingerprint = this.#repository.fingerprint(name);
-    if (this.#seen.get(name) === fingerprint) return;
-    this.#seen.set(name, fingerprint);
-    await this.#repository.load(name, {}).catch((error: unknown) => {
+  async #follow(key: string): Promise<void> {
+    const fingerprint = this.#repository.fingerprint(key);
+    if (this.#seen.get(key) === fingerprint) return;
+    this.#seen.set(key, fingerprint);
+    await this.#repository.loadKey(key, {}).catch((error: unknown) => {
       this.#log.error("repository_poller", ServerError.from(error).message.trimEnd());
     });
   }

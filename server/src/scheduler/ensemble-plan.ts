@@ -30,7 +30,10 @@ export interface EnsemblePlan {
 }
 
 /** @throws ServerError invalid_argument when the steps form a cycle or join two streams */
-export function planEnsemble(config: ModelConfig, isDecoupled: (modelName: string) => boolean): EnsemblePlan {
+export function planEnsemble(
+  config: ModelConfig,
+  isDecoupled: (modelName: string, step: number) => boolean,
+): EnsemblePlan {
   const written = config.ensemble_scheduling?.step ?? [];
   const producers = new Map<string, number>();
   for (const [index, step] of written.entries()) {
@@ -41,7 +44,7 @@ export function planEnsemble(config: ModelConfig, isDecoupled: (modelName: strin
   for (const index of order) {
     const step = written[index];
     if (step === undefined) throw new Error(`no step ${index}`);
-    const decoupled = isDecoupled(step.model_name);
+    const decoupled = isDecoupled(step.model_name, index);
     const feeders = feedersOf(step.input_map, producers).map((feeder) => stepOf(steps, feeder));
     steps.push({
       index,
