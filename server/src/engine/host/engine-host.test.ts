@@ -74,7 +74,14 @@ test("generate() through a process gives what the engine gives in this one, for 
   ];
   const engine = new LlmEngine(new HashRunner({ numBlocks: 128 }), { ...DEFAULT_ENGINE_CONFIG, maxSequences: 4 });
   const { host, lines } = await startHost(t);
-  assert.deepEqual(host.info, { vocabSize: 64, hiddenSize: 4, blockSize: 4, numBlocks: 128, maxSequenceLength: 256, eosTokenIds: [] });
+  assert.deepEqual(host.info, {
+    vocabSize: 64,
+    hiddenSize: 4,
+    blockSize: 4,
+    numBlocks: 128,
+    maxSequenceLength: 256,
+    eosTokenIds: [],
+  });
   const here = await Promise.all(requests.map((each) => collect(engine.generate(each))));
   const there = await Promise.all(requests.map((each) => collect(host.generate(each))));
   for (const [i, result] of there.entries()) {
