@@ -57,6 +57,7 @@ export class DecoderCudaRunner implements StepRunner {
   readonly blockSize: number;
   readonly numBlocks: number;
   readonly maxPositions: number;
+  readonly eosTokenIds: readonly number[];
   readonly choose: StepRunner["choose"];
   readonly timings: CudaStepTimings = { numSteps: 0, hostMs: 0, waitMs: 0 };
   readonly device: CudaDevice;
@@ -79,6 +80,7 @@ export class DecoderCudaRunner implements StepRunner {
     this.vocabSize = config.vocabSize;
     this.hiddenSize = config.hiddenSize;
     this.maxPositions = bounds.maxPositions;
+    this.eosTokenIds = config.eosTokenIds;
     this.blockSize = blockSize;
     this.numBlocks = numBlocks;
     this.device = device;
