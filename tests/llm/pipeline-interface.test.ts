@@ -224,6 +224,29 @@ for (const model of MODELS) {
   });
 }
 
+for (const model of MODELS) {
+  test(`a request to ${model} ends early when the engine is asked to stop its id`, async () => {
+    const id = `stopped-${model}`;
+    const numTokens = 1500;
+    const reply = await fetch(`${server.baseUrl}/v2/models/${model}/generate_stream`, {
+      method: "POST",
+      body: JSON.stringify({ id, text_input: PROMPT, max_tokens: numTokens, min_length: numTokens, stream: true }),
+    });
+    assert.ok(reply.body !== null);
+    let numEvents = 0;
+    let stop: Promise<Response> | undefined;
+    for await (const text of reply.body.pipeThrough(new TextDecoderStream())) {
+      numEvents += text.split("\n\n").length - 1;
+      stop ??= fetch(`${server.baseUrl}/v2/models/tensorrt_llm/generate_stream`, {
+        method: "POST",
+        body: JSON.stringify({ id, input_ids: [1], input_lengths: 0, request_output_len: 0, stop: true }),
+      });
+    }
+    assert.equal((await stop)?.status, 200);
+    assert.ok(numEvents >= 1 && numEvents < numTokens, `${numEvents} events`);
+  });
+}
+
 /** These have no form in JSON, or two dimensions of their own. */
 const BINARY: readonly (readonly [string, string, readonly number[], RegExp])[] = [
   ["prompt_embedding_table", "FP16", [1, 2, HIDDEN], /^$/],
