@@ -21,7 +21,10 @@ export function readAdapter(inputs: RowInputs): AdapterChoice | undefined {
         throw invalid(`input '${matrix}' needs 'lora_task_id', by which it is known from then on`);
     }
     if (name !== undefined) return { kind: "name", text: name };
-    return path === undefined ? undefined : { kind: "path", text: path };
+    if (path !== undefined) return { kind: "path", text: path };
+    if (inputs.has("lora_id"))
+      throw invalid("input 'lora_id' needs 'lora_name' or 'lora_path': it names no adapter here");
+    return undefined;
   }
   if (name !== undefined || path !== undefined) {
     throw invalid("inputs 'lora_task_id' and 'lora_name' or 'lora_path' name two adapters, expected one");

@@ -100,6 +100,7 @@ test("execute() refuses inputs that do not say one adapter", async (t) => {
       [taskId(1n), weights, int32("lora_config", [1, 1, 3], 1, 0, 1)],
       /^LoRA task 1 cannot be loaded: lora_config: expected/,
     ],
+    [[int32("lora_id", [1, 1], 3)], /^input 'lora_id' needs 'lora_name' or 'lora_path'/],
     [[text("lora_path", "/etc")], /^no adapter of this model lies at '\/etc'/],
   ];
   for (const [inputs, message] of refused) await assert.rejects(ask(...inputs), { message });
