@@ -1,5 +1,5 @@
 // One block a row: residual += branchScale * [postNorm](branch); out = norm(residual) * weight + bias, quantized or not.
-// Without HAS_BRANCH it is a plain norm. Rows stay in registers: VECTORS vectors a thread.
+// BRANCH_SCALES: the branch is sums of codes, and still to be multiplied. Without HAS_BRANCH it is a plain norm. Rows stay in registers: VECTORS vectors a thread.
 #include "elem.cuh"
 #include "quantize.cuh"
 
@@ -34,6 +34,8 @@ extern "C" __global__ void __launch_bounds__(1024) add_norm(
     const float* bias,       // [width]
     out_t* out,              // [numRows, width]
     float* scales,           // [numRows], or [1] when given
+    const float* branchRowScales,    // [numRows]
+    const float* branchColumnScales, // [width]
     int width, float epsilon, float branchScale) {
   __shared__ float scratch[4][32];
   const int numVectors = width / ELEM_VEC;
@@ -56,6 +58,15 @@ extern "C" __global__ void __launch_bounds__(1024) add_norm(
 #pragma unroll
     for (int i = 0; i < ELEM_VEC; i++) added[v][i] = 0.f;
     if (at < numVectors) load_vec(branch + start + at * ELEM_VEC, added[v]);
+#if defined(BRANCH_SCALES)
+    if (at < numVectors) {
+      const float rowScale = branchRowScales[blockIdx.x];
+      float columnScales[ELEM_VEC];
+      load_weights(branchColumnScales + at * ELEM_VEC, columnScales);
+#pragma unroll
+      for (int i = 0; i < ELEM_VEC; i++) added[v][i] *= rowScale * columnScales[i];
+    }
+#endif
   }
 #if defined(POST_NORM)
   const float branchSquares = block_sum(sum_of_squares(added, numVectors, 0.f), scratch[0]);

@@ -10,6 +10,8 @@ export interface AddNormCudaArgs {
   readonly type: ElemType;
   readonly residual: DevicePointer; // [numRows, width]; with a branch it is written too
   readonly branch?: DevicePointer | undefined; // [numRows, width]
+  /** Of a branch that is sums of codes: what its rows and columns are still to be multiplied by. */
+  readonly branchScales?: { readonly rows: DevicePointer; readonly columns: DevicePointer } | undefined;
   /** Multiplies the branch, 1 for most models. */
   readonly branchScale?: number | undefined;
   /** f32 [width]: the branch is normalized by its root mean square before it is added. */
@@ -36,6 +38,7 @@ export function launchAddNorm(stream: KernelStream, args: AddNormCudaArgs): void
       ...quantizeDefines(args.quantized),
       VECTORS: vectors,
       ...(args.branch === undefined ? {} : { HAS_BRANCH: 1 }),
+      ...(args.branchScales === undefined ? {} : { BRANCH_SCALES: 1 }),
       ...(args.postWeight === undefined ? {} : { POST_NORM: 1 }),
       ...(args.kind === "layer" ? { LAYER_NORM: 1 } : {}),
       ...(args.bias === undefined ? {} : { HAS_BIAS: 1 }),
@@ -50,6 +53,8 @@ export function launchAddNorm(stream: KernelStream, args: AddNormCudaArgs): void
     ptr(args.bias),
     ptr(args.out),
     ptr(args.quantized?.scales),
+    ptr(args.branchScales?.rows),
+    ptr(args.branchScales?.columns),
     i32(width),
     f32(args.epsilon),
     f32(args.branchScale ?? 1),

@@ -1,8 +1,8 @@
 // out = x . weight^T + bias for few rows of x, at the speed at which weights are read. A block takes 16 * TILES outputs;
 // its warps take stretches of the inputs in turn and meet only at the end. Which inputs share a step of 16 on the tensor
-// cores does not matter as long as both sides agree, so a thread takes 16 bytes of a row of weights at a time, four of them
-// side by side whole sectors of memory. It copies them to shared memory STAGES ahead and reads only what it copied itself:
-// nobody waits for anybody. The first weights set out before the kernel ahead has ended.
+// cores does not matter as long as both sides agree, so a thread takes 16 bytes of a row of weights at a time. A warp copies
+// whole lines of 128 bytes to shared memory, STAGES ahead, and waits for no other warp. The first weights set out before
+// the kernel ahead has ended.
 // TILES, STAGES; ROW_TILES: rows of x in eights; BLOCKS_PER_SM; WEIGHT_E4M3: codes with a scale a row; OUT_F32; HAS_BIAS.
 #include "mma.cuh"
 
@@ -18,9 +18,9 @@
 #define PIECE (RUN / 2)
 #define CHUNK (4 * RUN)
 #define STEPS (RUN / 4)
-// Of one warp: for each tile, the two pieces of rows g and g + 8, 16 bytes a lane.
-#define PIECE_BYTES (16 * WARP)
-#define STAGE_BYTES (TILES * 4 * PIECE_BYTES)
+// Of one warp: a line of each row.
+#define LINE 128
+#define STAGE_BYTES (OUTPUTS * LINE)
 #define SUM_STRIDE (OUTPUTS + 1)
 
 extern __shared__ __align__(16) u8 shared[];
@@ -80,18 +80,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) thin_linear
   const int firstOutput = blockIdx.x * OUTPUTS, firstRow = blockIdx.y * ROWS;
   const int numChunks = inputs / CHUNK;
   const u64 rowBytes = (u64)inputs * 32 / RUN;
-  const u8* from = weight + (u64)(firstOutput + g) * rowBytes + t * 16;
-  u8* stages = shared + warp * STAGES * STAGE_BYTES + lane * 16;
-
+  // Eight lanes copy a line. Rows of even and odd number have the halves of their lines changed over, so that the eight
+  // threads that read at a time find eight different groups of banks.
+  const int lineRow = lane >> 3, linePiece = lane & 7;
+  const u8* from = weight + (u64)(firstOutput + lineRow) * rowBytes + linePiece * 16;
+  u8* stages = shared + warp * STAGES * STAGE_BYTES;
+  const u32 copyTo = shared_address(stages) + lineRow * LINE + (linePiece ^ ((lineRow & 1) << 2)) * 16;
   const auto copy_weights = [&](int chunk, int stage) {
     if (chunk < numChunks) {
-      const u32 to = shared_address(stages + stage * STAGE_BYTES);
+      const u32 to = copyTo + stage * STAGE_BYTES;
 #pragma unroll
-      for (int i = 0; i < 2 * TILES; i++) {
-        const u8* at = from + (u64)(8 * i) * rowBytes + (u64)chunk * 128;
-        cp_async(to + 2 * i * PIECE_BYTES, at, true);
-        cp_async(to + (2 * i + 1) * PIECE_BYTES, at + 64, true);
-      }
+      for (int i = 0; i < OUTPUTS / 4; i++) cp_async(to + 4 * i * LINE, from + (u64)(4 * i) * rowBytes + (u64)chunk * LINE, true);
     }
     cp_async_commit();
   };
@@ -122,16 +121,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) thin_linear
   for (int chunk = warp; chunk < numChunks; chunk += WARPS) {
     const Rows rows = next;
     cp_async_wait<STAGES - 2>();
+    __syncwarp();
     copy_weights(chunk + (STAGES - 1) * WARPS, stage == 0 ? STAGES - 1 : stage - 1);
     load_x(chunk + WARPS, next);
-    const u8* pieces = stages + stage * STAGE_BYTES;
+    const u8* lines = stages + stage * STAGE_BYTES + g * LINE;
 #pragma unroll
     for (int i = 0; i < TILES; i++) {
       uint4 low[2], high[2];
 #pragma unroll
       for (int j = 0; j < 2; j++) {
-        low[j] = *reinterpret_cast<const uint4*>(pieces + (4 * i + j) * PIECE_BYTES);
-        high[j] = *reinterpret_cast<const uint4*>(pieces + (4 * i + 2 + j) * PIECE_BYTES);
+        const u8* at = lines + 16 * i * LINE + ((t + 4 * j) ^ ((g & 1) << 2)) * 16;
+        low[j] = *reinterpret_cast<const uint4*>(at);
+        high[j] = *reinterpret_cast<const uint4*>(at + 8 * LINE);
       }
 #pragma unroll
       for (int step = 0; step < STEPS; step++) {

@@ -46,7 +46,8 @@ export function launchThinLinear(stream: KernelStream, args: ThinLinearCudaArgs)
     );
   }
   const { tiles, rowTiles } = planThinLinear(stream.numSms, numRows, outputs);
-  const { stages, blocksPerSm } = formOf(weightType, tiles, rowTiles);
+  const numBlocks = (outputs / (tiles * TILE_OUTPUTS)) * ceilDiv(numRows, rowTiles * TILE_ROWS);
+  const { stages, blocksPerSm } = formOf(weightType, tiles, rowTiles, numBlocks <= 2 * stream.numSms);
   const kernel = stream.kernel({
     source: "thin-linear/thin-linear.cu",
     name: "thin_linear",
@@ -74,13 +75,18 @@ export function launchThinLinear(stream: KernelStream, args: ThinLinearCudaArgs)
   ]);
 }
 
-/** How far ahead weights are copied, and what the registers of a thread leave room for. */
+/**
+ * How far ahead weights are copied, and what the registers of a thread leave room for. Few blocks take more shared memory:
+ * with room for three on a multiprocessor, some would get three and others none.
+ */
 function formOf(
   type: ThinWeightType,
   tiles: 1 | 2,
   rowTiles: 1 | 2,
+  isFew: boolean,
 ): { readonly stages: number; readonly blocksPerSm: number } {
   if (tiles === 2) return { stages: 3, blocksPerSm: 2 };
+  if (isFew) return { stages: 5, blocksPerSm: 2 };
   return { stages: 4, blocksPerSm: type === "e4m3" && rowTiles === 2 ? 2 : 3 };
 }
 

@@ -10,7 +10,17 @@ test("launchThinLinear() gives each sixteen outputs a block when there is one ro
   const stream = new FakeKernelStream();
   launchThinLinear(stream, { ...ARGS, weightType: "bf16" });
   assert.deepEqual(stream.launches[0]?.grid, [256, 1, 1]);
-  assert.deepEqual(stream.launches[0]?.spec.defines, { TILES: 1, ROW_TILES: 1, STAGES: 4, BLOCKS_PER_SM: 3 });
+  assert.deepEqual(stream.launches[0]?.spec.defines, { TILES: 1, ROW_TILES: 1, STAGES: 5, BLOCKS_PER_SM: 2 });
+});
+
+test("launchThinLinear() gives few blocks more shared memory than three of them could have", () => {
+  const stream = new FakeKernelStream();
+  launchThinLinear(stream, { ...ARGS, weightType: "bf16" });
+  launchThinLinear(stream, { ...ARGS, outputs: 6144, weightType: "bf16" });
+  assert.deepEqual(
+    stream.launches.map(({ sharedBytes }) => sharedBytes),
+    [5 * 8 * 2048, 4 * 8 * 2048],
+  );
 });
 
 test("launchThinLinear() takes sixteen rows at a time", () => {
@@ -41,6 +51,7 @@ test("planThinLinear() takes wider blocks for several rows of wide matrices only
 const compiler = await cudaCompiler();
 const VARIANTS = [
   { TILES: 1, ROW_TILES: 1, STAGES: 4, BLOCKS_PER_SM: 3 },
+  { TILES: 1, ROW_TILES: 1, STAGES: 5, BLOCKS_PER_SM: 2 },
   { TILES: 2, ROW_TILES: 2, STAGES: 3, BLOCKS_PER_SM: 2, OUT_F32: 1, HAS_BIAS: 1 },
   { TILES: 1, ROW_TILES: 2, STAGES: 4, BLOCKS_PER_SM: 2, WEIGHT_E4M3: 1 },
   { TILES: 2, ROW_TILES: 2, STAGES: 3, BLOCKS_PER_SM: 2, WEIGHT_E4M3: 1, HAS_BIAS: 1 },

@@ -4,17 +4,26 @@ import { launchGatedMul } from "../../kernels/gated-mul/gated-mul.cuda.ts";
 import { launchQuantizeRows } from "../../kernels/quantize/quantize.cuda.ts";
 import type { CudaTensor } from "../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
-import { type CudaPass, type CudaRows, codesWith, enqueueProduct, takesCodes } from "./decoder-cuda-pass.ts";
+import {
+  type CudaPass,
+  type CudaRows,
+  type CudaScales,
+  codesWith,
+  enqueueProduct,
+  enqueueUnscaled,
+  takesCodes,
+} from "./decoder-cuda-pass.ts";
 import type { ExpertWeights, Mlp } from "./weight-plan.ts";
 
-/** y[numRows, hidden] of x[numRows, hidden]. */
+/** y[numRows, hidden] of x[numRows, hidden]. Gives the scales that are left to the reader when `leavesScales`. */
 export function enqueueMlp(
   pass: CudaPass,
   weights: Mlp<CudaTensor> | ExpertWeights<CudaTensor>,
   x: CudaRows,
   numRows: number,
   y: DevicePointer,
-): void {
+  leavesScales: boolean,
+): CudaScales | undefined {
   if ("router" in weights) throw new Error("models with experts cannot run on a GPU: serve this one with KIND_CPU");
   const { stream, model, memory } = pass;
   const { activation, isGated, intermediateSize: width } = model.config.mlp;
@@ -30,5 +39,8 @@ export function enqueueMlp(
     if (quantized !== undefined) launchQuantizeRows(stream, { type, x: gateUp, out, quantized, numRows, width });
   }
   const active = isGated || isCoded ? out : gateUp;
-  enqueueProduct(pass, { address: active, scales: quantized?.scales }, weights.out, numRows, y);
+  const rows = { address: active, scales: quantized?.scales };
+  if (leavesScales) return enqueueUnscaled(pass, rows, weights.out, numRows, y);
+  enqueueProduct(pass, rows, weights.out, numRows, y);
+  return undefined;
 }

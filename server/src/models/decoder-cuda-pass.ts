@@ -97,6 +97,39 @@ export function codesWith(scales: DevicePointer): QuantizedOutput {
   return { codes: "e4m3", per: "row", scales };
 }
 
+/** What the rows and columns of a product of codes are still to be multiplied by. */
+export interface CudaScales {
+  readonly rows: DevicePointer;
+  readonly columns: DevicePointer;
+}
+
+/**
+ * Leaves the scales of a product of codes to whoever reads it: for few rows the library is faster without. Undefined when
+ * the product has been made complete.
+ */
+export function enqueueUnscaled(
+  pass: CudaPass,
+  x: CudaRows,
+  linear: Linear<CudaTensor>,
+  rows: number,
+  y: DevicePointer,
+): CudaScales | undefined {
+  const columns = linear.weight.scales;
+  const isLeft =
+    x.scales !== undefined && columns !== undefined && linear.bias === undefined && rows <= MAX_UNSCALED_ROWS;
+  if (!isLeft) {
+    enqueueProduct(pass, x, linear, rows, y);
+    return undefined;
+  }
+  const [outputs = 0, inputs = 0] = linear.weight.shape;
+  const shape = { rows, outputs, inputs, inputType: "e4m3", outputType: pass.model.type, hasBias: false } as const;
+  pass.products.run({ ...shape, scales: "none", x: x.address, weight: linear.weight.address, y });
+  return { rows: x.scales, columns };
+}
+
+/** From more rows on the library is as fast with scales. */
+const MAX_UNSCALED_ROWS = 256;
+
 export function enqueueProduct(
   { stream, products, model }: CudaPass,
   x: CudaRows,

@@ -13,7 +13,16 @@ import type { CudaTensor } from "../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
 import { enqueueAttention } from "./decoder-cuda-attention.ts";
 import { enqueueMlp } from "./decoder-cuda-mlp.ts";
-import { type CudaPass, type CudaRows, codesWith, enqueueProduct, numbersAt, takesCodes } from "./decoder-cuda-pass.ts";
+import {
+  type CudaPass,
+  type CudaRows,
+  type CudaScales,
+  codesWith,
+  enqueueProduct,
+  enqueueUnscaled,
+  numbersAt,
+  takesCodes,
+} from "./decoder-cuda-pass.ts";
 import type { LayerWeights, Linear, Norm } from "./weight-plan.ts";
 
 /** Rows that take the place of looked-up ones. */
@@ -121,6 +130,7 @@ interface NormStep {
   readonly norm: Norm<CudaTensor>;
   /** Added to the residual stream before. */
   readonly branch?: DevicePointer;
+  readonly branchScales?: CudaScales | undefined;
   /** Norm of the branch. */
   readonly postNorm?: Norm<CudaTensor> | undefined;
 }
@@ -129,7 +139,7 @@ interface NormStep {
 function enqueueNorm(
   { stream, model, memory }: CudaPass,
   rows: LayerRows,
-  { norm, branch, postNorm }: NormStep,
+  { norm, branch, branchScales, postNorm }: NormStep,
   reader: Linear<CudaTensor>,
 ): CudaRows {
   const { kind, epsilon } = model.config.norm;
@@ -140,6 +150,7 @@ function enqueueNorm(
     type: model.type,
     residual: rows.residual,
     branch,
+    branchScales,
     postWeight: postNorm?.weight.address,
     kind,
     weight: norm.weight.address,
@@ -175,18 +186,21 @@ function enqueueLayerRest(
   const { attentionPostNorm, mlpNorm, mlpPostNorm } = layer;
   const mlpReader = "router" in layer.mlp ? undefined : layer.mlp.in;
   if (mlpReader === undefined) throw new Error("models with experts cannot run on a GPU: serve this one with KIND_CPU");
-  enqueueProduct(pass, attendedRows(pass, rows, layer.attentionOut), layer.attentionOut, rows.numRows, branch);
+  const attended = attendedRows(pass, rows, layer.attentionOut);
   if (model.config.residual === "parallel") {
+    enqueueProduct(pass, attended, layer.attentionOut, rows.numRows, branch);
     const read = mlpNorm === undefined ? rows.read : enqueueNorm(pass, rows, { norm: mlpNorm }, mlpReader);
-    enqueueMlp(pass, layer.mlp, read, rows.numRows, mlpBranch);
+    enqueueMlp(pass, layer.mlp, read, rows.numRows, mlpBranch, false);
     const count = rows.numRows * model.config.hiddenSize;
     launchAdd(stream, { type: model.type, count, a: branch, b: mlpBranch, out: branch });
     return enqueueNorm(pass, rows, { norm, branch }, reader);
   }
   if (mlpNorm === undefined) throw new Error("a layer without a norm before its MLP");
-  const read = enqueueNorm(pass, rows, { norm: mlpNorm, branch, postNorm: attentionPostNorm }, mlpReader);
-  enqueueMlp(pass, layer.mlp, read, rows.numRows, mlpBranch);
-  return enqueueNorm(pass, rows, { norm, branch: mlpBranch, postNorm: mlpPostNorm }, reader);
+  const branchScales = enqueueUnscaled(pass, attended, layer.attentionOut, rows.numRows, branch);
+  const between = { norm: mlpNorm, branch, branchScales, postNorm: attentionPostNorm };
+  const read = enqueueNorm(pass, rows, between, mlpReader);
+  const mlpScales = enqueueMlp(pass, layer.mlp, read, rows.numRows, mlpBranch, true);
+  return enqueueNorm(pass, rows, { norm, branch: mlpBranch, branchScales: mlpScales, postNorm: mlpPostNorm }, reader);
 }
 
 function attendedRows(
