@@ -15,21 +15,22 @@ export function readAdapter(inputs: RowInputs): AdapterChoice | undefined {
   if (source !== undefined && source !== "hf") {
     throw new ServerError("unsupported", `input 'lora_ckpt_source' is '${source}', expected 'hf'`);
   }
-  if (task === undefined) {
-    for (const matrix of ["lora_weights", "lora_config"]) {
-      if (inputs.has(matrix))
-        throw invalid(`input '${matrix}' needs 'lora_task_id', by which it is known from then on`);
-    }
-    if (name !== undefined) return { kind: "name", text: name };
-    if (path !== undefined) return { kind: "path", text: path };
-    if (inputs.has("lora_id"))
-      throw invalid("input 'lora_id' needs 'lora_name' or 'lora_path': it names no adapter here");
-    return undefined;
-  }
+  if (task === undefined) return readNamed(inputs, name, path);
   if (name !== undefined || path !== undefined) {
     throw invalid("inputs 'lora_task_id' and 'lora_name' or 'lora_path' name two adapters, expected one");
   }
   return { kind: "task", id: BigInt.asUintN(64, task), matrices: readMatrices(inputs) };
+}
+
+function readNamed(inputs: RowInputs, name: string | undefined, path: string | undefined): AdapterChoice | undefined {
+  for (const matrix of ["lora_weights", "lora_config"]) {
+    if (inputs.has(matrix)) throw invalid(`input '${matrix}' needs 'lora_task_id', by which it is known from then on`);
+  }
+  if (name !== undefined) return { kind: "name", text: name };
+  if (path !== undefined) return { kind: "path", text: path };
+  if (inputs.has("lora_id"))
+    throw invalid("input 'lora_id' needs 'lora_name' or 'lora_path': it names no adapter here");
+  return undefined;
 }
 
 type Matrices = (AdapterChoice & { readonly kind: "task" })["matrices"];
