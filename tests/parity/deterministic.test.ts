@@ -108,6 +108,7 @@ const TYPES: readonly Pick<DecoderRunnerOptions, "weightType" | "cacheType">[] =
   { weightType: "bf16" },
   { weightType: "f16", cacheType: "f16" },
   { weightType: "q8_0" },
+  { weightType: "f32", cacheType: "q8_0" },
   { weightType: "q4_0", cacheType: "f16" },
 ];
 
