@@ -1,7 +1,7 @@
 // Products with weights of 4 bits: out = x . weight^T + bias for few rows of x, at the speed at which weights are read.
 // A block takes 64 outputs and a stretch of the inputs. Its 8 warps take 64 inputs each in turn; what a warp reads of
-// the weights goes straight to its registers, in the order in which the tensor cores want it (pack-int4.ts), ahead of
-// the use by PREFETCH rounds. The rows of x pass through shared memory. The weights are the left operand, so that 8
+// the weights goes straight to its registers, in the order in which the tensor cores want it (pack-int4.ts), two rounds
+// ahead of the use. The rows of x pass through shared memory. The weights are the left operand, so that 8
 // rows of x fill a tile. The last block of a stretch to finish joins the splits.
 // GROUP: inputs that share a scale, 32 or a multiple of 64; ROW_TILES: rows of x in eights; HAS_ZEROS; HAS_BIAS.
 #include "mma.cuh"
@@ -17,7 +17,6 @@
 // An odd number of 16-byte pieces keeps eight rows in different banks.
 #define X_STRIDE (SEGMENT * 2 + 16)
 #define X_BYTES (ROWS * X_STRIDE)
-#define PREFETCH 2
 #define SCALE_SETS (GROUP < CHUNK ? CHUNK / GROUP : 1)
 #define STEPS_PER_SET (STEPS / SCALE_SETS)
 
@@ -44,15 +43,21 @@ __device__ __forceinline__ u32 word_of(const uint4& four, int i) {
   return i == 0 ? four.x : i == 1 ? four.y : i == 2 ? four.z : four.w;
 }
 
+// Two codes as bf16 of 128 + code.
+__device__ __forceinline__ u32 biased_codes(u32 codes, int i) {
+  u32 biased;
+  // (codes & 0x000f000f) | 0x43004300 in one instruction, which the compiler makes two.
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(biased) : "r"(codes >> (4 * i)), "r"(0x000f000fu), "r"(0x43004300u));
+  return biased;
+}
+
 // Eight codes to the bf16 of an A fragment. 0x4300 | code is 128 + code; what it must lose to be code - zero is exact.
 __device__ __forceinline__ void decode(u32 codes, u32 minusZeroLow, u32 minusZeroHigh, u32 (&a)[4]) {
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    u32 biased;
-    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(biased) : "r"(codes >> (4 * i)), "r"(0x000f000fu), "r"(0x43004300u));
     asm("fma.rn.bf16x2 %0, %1, %2, %3;"
         : "=r"(a[i])
-        : "r"(biased), "r"(0x3f803f80u), "r"(i & 1 ? minusZeroHigh : minusZeroLow));
+        : "r"(biased_codes(codes, i)), "r"(0x3f803f80u), "r"(i & 1 ? minusZeroHigh : minusZeroLow));
   }
 }
 
@@ -79,16 +84,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES <= 2 ? 2 : 1) in
   const int startSegment = blockIdx.y * perSplit, endSegment = min(startSegment + perSplit, numSegments);
   const int firstRow = blockIdx.z * ROWS, rows = min(ROWS, numRows - firstRow);
 
+  // Segments are asked for in order.
+  const uint4* nextCodes = codes + ((u64)block * numChunks + startSegment * WARPS + warp) * (TILES * WARP) + lane;
   const auto load_chunk = [&](int segment, Chunk& chunk) {
     const int k = segment * WARPS + warp;
     const bool isThere = segment < endSegment && k < numChunks;
 #pragma unroll
     for (int i = 0; i < TILES; i++)
-      chunk.weights[i] = isThere ? load_once(codes + (((u64)block * numChunks + k) * TILES + i) * WARP + lane)
-                                 : make_uint4(0, 0, 0, 0);
+      chunk.weights[i] = isThere ? load_once(nextCodes + i * WARP) : make_uint4(0, 0, 0, 0);
+    nextCodes += WARPS * TILES * WARP;
 #pragma unroll
     for (int s = 0; s < SCALE_SETS; s++) {
-      const u64 at = ((u64)((k * CHUNK + s * GROUP) / GROUP) * numOutBlocks + block) * 8 + g;
+      const u32 at = ((u32)(k * CHUNK + s * GROUP) / GROUP * numOutBlocks + block) * 8 + g;
       // Without scale, what is not there adds nothing.
       chunk.scales[s] = isThere ? load_once(scales + at) : make_uint4(0, 0, 0, 0);
 #if defined(HAS_ZEROS)
@@ -99,31 +106,32 @@ extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES <= 2 ? 2 : 1) in
   const auto copy_x = [&](int segment, int stage) {
     if (segment < endSegment) {
       const u32 to = shared_address(shared + stage * X_BYTES);
-      for (int c = threadIdx.x; c < ROWS * (SEGMENT / 8); c += THREADS) {
+      for (int c = threadIdx.x; c < rows * (SEGMENT / 8); c += THREADS) {
         const int row = c / (SEGMENT / 8), column = (c % (SEGMENT / 8)) * 8, k = segment * SEGMENT + column;
-        const bool isThere = row < rows && k < inputs;
-        const u16* from = x + (isThere ? (u64)(firstRow + row) * inputs + k : 0);
-        cp_async(to + row * X_STRIDE + column * 2, from, isThere);
+        const bool isThere = k < inputs;
+        cp_async(to + row * X_STRIDE + column * 2, x + (u64)(firstRow + row) * inputs + (isThere ? k : 0), isThere);
       }
     }
     cp_async_commit();
   };
 
   // Weights are no earlier kernel's work: they set out before the wait.
-  Chunk ahead[PREFETCH];
-#pragma unroll
-  for (int i = 0; i < PREFETCH; i++) load_chunk(startSegment + i, ahead[i]);
+  Chunk chunks[3];
+  load_chunk(startSegment, chunks[0]);
+  load_chunk(startSegment + 1, chunks[1]);
+  // Rows that fill up the last tile are zeros, once and for all.
+  for (int i = threadIdx.x; i < (ROWS - rows) * (X_STRIDE / 16); i += THREADS) {
+    *reinterpret_cast<uint4*>(shared + rows * X_STRIDE + i * 16) = make_uint4(0, 0, 0, 0);
+    *reinterpret_cast<uint4*>(shared + X_BYTES + rows * X_STRIDE + i * 16) = make_uint4(0, 0, 0, 0);
+  }
   START_NEXT();
   WAIT_FOR_PREVIOUS();
   copy_x(startSegment, 0);
 
   float sums[TILES][ROW_TILES][4] = {};
-  for (int segment = startSegment; segment < endSegment; segment++) {
+  const auto take_turn = [&](int segment, const Chunk& chunk, Chunk& free) {
     const int stage = (segment - startSegment) & 1;
-    Chunk chunk = ahead[0];
-#pragma unroll
-    for (int i = 0; i + 1 < PREFETCH; i++) ahead[i] = ahead[i + 1];
-    load_chunk(segment + PREFETCH, ahead[PREFETCH - 1]);
+    load_chunk(segment + 2, free);
     cp_async_wait<0>();
     __syncthreads();
     copy_x(segment + 1, stage ^ 1);
@@ -142,33 +150,51 @@ extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES <= 2 ? 2 : 1) in
         b[r][s + 1][1] = four[3];
       }
 #pragma unroll
-    for (int i = 0; i < TILES; i++)
+    for (int set = 0; set < SCALE_SETS; set++) {
+      // The sum of each row of x, by a left operand of ones: what the codes' bias of 128 and their zeros are taken off by.
+      float rowSums[ROW_TILES][4] = {};
 #pragma unroll
-      for (int set = 0; set < SCALE_SETS; set++) {
+      for (int n = 0; n < STEPS_PER_SET; n++)
+#pragma unroll
+        for (int r = 0; r < ROW_TILES; r++) {
+          const u32 ones[4] = {0x3f803f80u, 0x3f803f80u, 0x3f803f80u, 0x3f803f80u};
+          const int s = set * STEPS_PER_SET + n;
+          mma_bf16(rowSums[r], ones, b[r][s][0], b[r][s][1]);
+        }
+#pragma unroll
+      for (int i = 0; i < TILES; i++) {
         float part[ROW_TILES][4] = {};
-#if defined(HAS_ZEROS)
-        const u32 zeroLow = minus_zero(chunk.zeros[set], 2 * i), zeroHigh = minus_zero(chunk.zeros[set], 2 * i + 1);
-#else
-        const u32 zeroLow = 0xc308c308u, zeroHigh = 0xc308c308u;
-#endif
 #pragma unroll
         for (int n = 0; n < STEPS_PER_SET; n++) {
           const int s = set * STEPS_PER_SET + n;
-          u32 a[4];
-          decode(word_of(chunk.weights[i], s), zeroLow, zeroHigh, a);
+          const u32 word = word_of(chunk.weights[i], s);
+          const u32 a[4] = {biased_codes(word, 0), biased_codes(word, 1), biased_codes(word, 2), biased_codes(word, 3)};
 #pragma unroll
           for (int r = 0; r < ROW_TILES; r++) mma_bf16(part[r], a, b[r][s][0], b[r][s][1]);
         }
+#if defined(HAS_ZEROS)
+        const float zeroLow = 128.f + (float)((chunk.zeros[set] >> (8 * i)) & 15u);
+        const float zeroHigh = 128.f + (float)((chunk.zeros[set] >> (8 * i + 4)) & 15u);
+#else
+        const float zeroLow = 136.f, zeroHigh = 136.f;
+#endif
         const u32 pair = word_of(chunk.scales[set], i);
         const float low = f16_to_float((u16)pair), high = f16_to_float((u16)(pair >> 16));
 #pragma unroll
         for (int r = 0; r < ROW_TILES; r++) {
-          sums[i][r][0] += low * part[r][0];
-          sums[i][r][1] += low * part[r][1];
-          sums[i][r][2] += high * part[r][2];
-          sums[i][r][3] += high * part[r][3];
+          sums[i][r][0] += low * (part[r][0] - zeroLow * rowSums[r][0]);
+          sums[i][r][1] += low * (part[r][1] - zeroLow * rowSums[r][1]);
+          sums[i][r][2] += high * (part[r][2] - zeroHigh * rowSums[r][2]);
+          sums[i][r][3] += high * (part[r][3] - zeroHigh * rowSums[r][3]);
         }
       }
+    }
+  };
+  // Three turns in a round, so that chunks change places without being moved.
+  for (int segment = startSegment; segment < endSegment; segment += 3) {
+    take_turn(segment, chunks[0], chunks[2]);
+    if (segment + 1 < endSegment) take_turn(segment + 1, chunks[1], chunks[0]);
+    if (segment + 2 < endSegment) take_turn(segment + 2, chunks[2], chunks[1]);
   }
   cp_async_wait<0>();
   __syncthreads();

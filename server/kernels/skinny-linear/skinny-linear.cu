@@ -87,6 +87,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, TILES * ROW_TILES <= 2 ? 2
 #endif
   const int firstRow = blockIdx.y * ROWS;
 
+  // Chunks are asked for in order, a warp's own ones.
+  const weight_t* nextWeights = weight + (u64)(firstOutput + g) * inputs + warp * CHUNK + t * VALUES;
+  const u16* nextX = x + (u64)(firstRow + g) * inputs + warp * CHUNK + t * VALUES;
   const auto load_chunk = [&](int chunk, Weights& to) {
 #pragma unroll
     for (int i = 0; i < TILES; i++)
@@ -96,9 +99,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, TILES * ROW_TILES <= 2 ? 2
         for (int p = 0; p < PARTS; p++) {
           const int output = firstOutput + i * tileStep + half * 8 + g;
           const bool isThere = chunk < numChunks && output < outputs;
-          const u64 at = (u64)output * inputs + chunk * CHUNK + p * 4 * VALUES + t * VALUES;
-          to.vectors[i][half][p] = isThere ? load_weights(weight + at) : make_uint4(0, 0, 0, 0);
+          const weight_t* row = nextWeights + (u64)(i * tileStep + half * 8) * inputs;
+          to.vectors[i][half][p] = isThere ? load_weights(row + p * 4 * VALUES) : make_uint4(0, 0, 0, 0);
         }
+    nextWeights += WARPS * CHUNK;
   };
   const auto load_inputs = [&](int chunk, Inputs& to) {
 #pragma unroll
@@ -108,10 +112,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, TILES * ROW_TILES <= 2 ? 2
 #pragma unroll
         for (int v = 0; v < X_VECTORS; v++) {
           const int row = firstRow + r * 8 + g;
-          const u64 at = (u64)row * inputs + chunk * CHUNK + p * 4 * VALUES + t * VALUES + v * 8;
-          to.vectors[r][p][v] = chunk < numChunks && row < numRows ? *reinterpret_cast<const uint4*>(x + at)
+          const u16* at = nextX + (u64)(r * 8) * inputs + p * 4 * VALUES + v * 8;
+          to.vectors[r][p][v] = chunk < numChunks && row < numRows ? *reinterpret_cast<const uint4*>(at)
                                                                    : make_uint4(0, 0, 0, 0);
         }
+    nextX += WARPS * CHUNK;
   };
 
   Weights ahead[PREFETCH];
@@ -122,6 +127,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, TILES * ROW_TILES <= 2 ? 2
   Inputs nextInputs;
   load_inputs(warp, nextInputs);
   float c[TILES][ROW_TILES][4] = {};
+  // As many turns at once as there are chunks, so that they change places without being moved.
+#pragma unroll PREFETCH + 1
   for (int chunk = warp; chunk < numChunks; chunk += WARPS) {
     const Weights weights = ahead[0];
     const Inputs inputsNow = nextInputs;
