@@ -46,6 +46,7 @@ async function open({ modelPath, numThreads, maxBatch, maxContext }: Setup): Pro
     await context.decodeBatch();
   };
   return async (job) => {
+    if (job.kind === "generate") throw new Error("only steps are timed here");
     const batch = job.kind === "prefill" ? 1 : job.batch;
     const sequences = Array.from({ length: batch }, (_, i) => i);
     for (const sequence of sequences) context.disposeSequence(sequence);

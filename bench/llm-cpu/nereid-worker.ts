@@ -26,6 +26,7 @@ async function open({ modelPath, format, numThreads, maxBatch, maxContext }: Set
     return ms;
   };
   return async (job) => {
+    if (job.kind === "generate") throw new Error("only steps are timed here");
     if (job.kind === "prefill") {
       return [await append(sequencesOf(1), someTokens(job.numTokens))];
     }

@@ -5,7 +5,15 @@ export type Job =
   /** One sequence, logits of the last token only. */
   | { readonly kind: "prefill"; readonly numTokens: number }
   /** `batch` sequences of `context` tokens each; `numSteps` steps of one token each, logits of each. */
-  | { readonly kind: "decode"; readonly batch: number; readonly context: number; readonly numSteps: number };
+  | { readonly kind: "decode"; readonly batch: number; readonly context: number; readonly numSteps: number }
+  | ({ readonly kind: "generate" } & Generation);
+
+/** `clients` sequences at once, each of a prompt of its own and `newTokens` greedy tokens. */
+export interface Generation {
+  readonly clients: number;
+  readonly promptTokens: number;
+  readonly newTokens: number;
+}
 
 export interface Setup {
   readonly modelPath: string;
@@ -37,7 +45,7 @@ export function serveJobs(open: (setup: Setup) => Promise<Runner>): void {
   process.on("disconnect", () => process.exit(0));
 }
 
-/** Token ids that any vocabulary of the bench has. */
-export function someTokens(count: number): number[] {
-  return Array.from({ length: count }, (_, i) => 300 + ((i * 37) % 5000));
+/** Token ids that any vocabulary of the bench has; other ones for another `turn`. */
+export function someTokens(count: number, turn = 0): number[] {
+  return Array.from({ length: count }, (_, i) => 300 + ((i * 37 + turn * 101) % 5000));
 }
