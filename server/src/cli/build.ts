@@ -26,7 +26,7 @@ const FLAGS = {
   gemm_plugin: {
     type: "string",
     choices: ["auto", "float16", "bfloat16", "float32", "fp8", "disable"],
-    summary: "the same in the words of trtllm-build: a float type is taken, anything else means auto",
+    summary: "of those floats in the words of trtllm-build: a float type is taken, anything else means auto",
   },
   max_batch_size: { ...COUNT, default: 2048, summary: "sequences of a step; noted" },
   max_input_len: { ...COUNT, default: 1024, summary: "tokens of a prompt; noted" },
@@ -142,7 +142,8 @@ export async function buildCommand(argv: readonly string[]): Promise<void> {
     const summary = await buildEngine({
       checkpointDir: checkpoint_dir,
       outputDir: output_dir,
-      weightType: weight_type === "auto" ? (FLOAT_TYPES.get(gemm_plugin ?? "") ?? "auto") : weight_type,
+      weightType: weight_type,
+      floatType: FLOAT_TYPES.get(gemm_plugin ?? "") ?? "auto",
       buildConfig: buildConfigOf({ ...rest, gemm_plugin }),
       reporter,
       signal,
@@ -151,7 +152,7 @@ export async function buildCommand(argv: readonly string[]): Promise<void> {
     reporter.result(resultText(output_dir, summary, seconds), {
       output_dir,
       bytes: summary.numBytes,
-      weight_type: summary.weightType ?? "as stored",
+      weight_type: summary.weightType,
       timings: summary.timings,
       seconds,
     });
@@ -167,12 +168,16 @@ function buildConfigOf(values: Readonly<Record<string, unknown>>): Readonly<Reco
   return { ...Object.fromEntries(others), plugin_config: Object.fromEntries(plugins) };
 }
 
-function resultText(outputDir: string, { numBytes, weightType, timings }: BuildSummary, seconds: number): string {
+function resultText(
+  outputDir: string,
+  { numBytes, weightType, hasBlocks, timings }: BuildSummary,
+  seconds: number,
+): string {
   const measured = timings.map(
     ({ type, decodeMs, prefillMs }) =>
       `  ${type.padEnd(5)} ${decodeMs.toFixed(2)} ms a layer for one token, ${prefillMs.toFixed(2)} ms for 64`,
   );
-  const kept = weightType === undefined ? "as they are stored" : `as ${weightType}`;
+  const kept = hasBlocks ? `as they are quantized, floats as ${weightType}` : `as ${weightType}`;
   const wrote = `Wrote ${outputDir}: config.json and rank0.engine, ${formatBytes(numBytes)} in ${seconds.toFixed(1)} s, matrices ${kept}`;
   return [wrote, ...measured].join("\n");
 }

@@ -8,6 +8,7 @@ import { crc32 } from "node:zlib";
 import { maxDifference } from "../../kernels/testing/run-op.ts";
 import { createDecoderRunner } from "../engine/decoder-cpu-runner.ts";
 import { append, contiguousBlocks, TestSequence } from "../engine/testing-sequences.ts";
+import { openEngineFile } from "../formats/engine-file.ts";
 import { ENGINE_FORMAT } from "../formats/engine-header.ts";
 import { type BuildOptions, buildEngine } from "./build-engine.ts";
 import { convertCheckpoint } from "./convert-checkpoint.ts";
@@ -27,7 +28,8 @@ before(async () => {
 after(() => rm(folder, { recursive: true }));
 
 function build(checkpointDir: string, outputDir: string, weightType: BuildOptions["weightType"]) {
-  return buildEngine({ checkpointDir, outputDir, weightType, buildConfig: { max_batch_size: 4 }, reporter, signal });
+  const buildConfig = { max_batch_size: 4 };
+  return buildEngine({ checkpointDir, outputDir, weightType, floatType: "auto", buildConfig, reporter, signal });
 }
 
 async function logitsOf(modelDir: string, weightType?: "f32" | "bf16" | "q8_0"): Promise<Float32Array> {
@@ -83,7 +85,24 @@ test("buildEngine() measures the types of floats and writes what it chose", asyn
   assert.equal((config.pretrained_config as { architecture?: string }).architecture, "LlamaForCausalLM");
   const { nereid, ...flags } = config.build_config as Record<string, object>;
   assert.deepEqual(flags, { max_batch_size: 4 });
-  assert.deepEqual(Object.keys(nereid ?? {}), ["device", "kernels", "weightType", "timings"]);
+  assert.deepEqual(Object.keys(nereid ?? {}), ["device", "kernels", "weightType", "hasBlocks", "timings"]);
+});
+
+test("buildEngine() keeps quantized matrices whatever type floats are to have", async () => {
+  const [checkpoint, engine] = [join(folder, "int8"), join(folder, "int8-engine")];
+  const mapping = { tpSize: 1, ppSize: 1, embeddingSplit: "none" } as const;
+  const source = { modelDir: `${MODELS}llama-2`, outputDir: checkpoint, dtype: "auto", mapping } as const;
+  await convertCheckpoint({ ...source, weightOnlyBits: 8, reporter, signal });
+  const options = { checkpointDir: checkpoint, outputDir: engine, buildConfig: {}, reporter, signal };
+  const summary = await buildEngine({ ...options, weightType: "auto", floatType: "bf16" });
+  assert.deepEqual([summary.weightType, summary.hasBlocks], ["bf16", true]);
+  const file = await openEngineFile(join(engine, "rank0.engine"));
+  const dtypes = [...file.tensors.values()].map(({ dtype }) => dtype);
+  await file.close();
+  const counts = ["BF16", "F32", "Q8_0"].map((dtype) => dtypes.filter((other) => other === dtype).length);
+  assert.deepEqual(counts, [2, 5, 8]);
+  const off = maxDifference(await logitsOf(engine), [...(await logitsOf(checkpoint))]);
+  assert.ok(off < 6e-2, `logits are off by ${off}`);
 });
 
 const TIMINGS = [

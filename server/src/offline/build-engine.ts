@@ -6,9 +6,10 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { FloatType, WeightType } from "../device/cpu/convert-elements.ts";
 import { CpuDevice } from "../device/cpu/cpu-device.ts";
+import { isPackedDtype } from "../formats/tensor-source.ts";
 import { isTrtllmConfig } from "../formats/trtllm-config.ts";
 import { fillTensor, packedName, type TypedPlan, typePlan } from "../models/decoder-weights.ts";
-import { describeWeights, findPrefix } from "../models/weight-plan.ts";
+import { describeWeights, findPrefix, type WeightPlan } from "../models/weight-plan.ts";
 import { dtypeOf } from "../models/weight-types.ts";
 import { openAtomicFolder } from "./atomic-output.ts";
 import { checkpointConfig, NOT_QUANTIZED } from "./checkpoint-config.ts";
@@ -24,8 +25,10 @@ export interface BuildOptions {
   /** A checkpoint; any other folder with a model will do. */
   readonly checkpointDir: string;
   readonly outputDir: string;
-  /** Of the matrices; "auto": blocks as they are stored, floats in the type that is fastest here. */
+  /** Of the matrices; "auto": blocks as they are stored, floats in `floatType`. */
   readonly weightType: WeightType | "auto";
+  /** "auto": the type that is fastest here. */
+  readonly floatType: FloatType | "auto";
   /** What `build_config` of config.json is to hold. */
   readonly buildConfig: Readonly<Record<string, unknown>>;
   readonly reporter: Reporter;
@@ -34,8 +37,10 @@ export interface BuildOptions {
 
 export interface BuildSummary {
   readonly numBytes: number;
-  /** Undefined: as stored. */
-  readonly weightType: WeightType | undefined;
+  /** Of matrices that are stored as floats, or of all when one was asked for. */
+  readonly weightType: WeightType;
+  /** Whether there are others, which keep their types. */
+  readonly hasBlocks: boolean;
   readonly timings: readonly TypeTiming[];
 }
 
@@ -45,26 +50,28 @@ export async function buildEngine(options: BuildOptions): Promise<BuildSummary> 
   const opened = await openDecoder(options.checkpointDir);
   const device = new CpuDevice();
   try {
-    const { weightType, timings } = await chooseTypes(options, opened, device);
-    const plans = planWeights(opened, weightType);
-    const numBytes = await writeEngine(options, opened, device, plans, { weightType, timings });
-    return { numBytes, weightType, timings };
+    const choice = await chooseTypes(options, opened, device);
+    const plans = planWeights(opened, choice);
+    return { numBytes: await writeEngine(options, opened, device, plans, choice), ...choice };
   } finally {
     await device.close();
     await opened.tensors.close();
   }
 }
 
-/** Weights that are stored in blocks keep them; floats are worth a measurement. */
+type TypeChoice = Omit<BuildSummary, "numBytes">;
+
+/** Weights that are stored in blocks keep them; floats are worth a measurement, if they are what is multiplied with. */
 async function chooseTypes(
-  { weightType, reporter }: BuildOptions,
+  { weightType, floatType, reporter }: BuildOptions,
   { parsed, tensors }: OpenedDecoder,
   device: CpuDevice,
-): Promise<Pick<BuildSummary, "weightType" | "timings">> {
-  if (weightType !== "auto") return { weightType, timings: [] };
-  const isStoredInBlocks = [...tensors.tensors.values()].some(({ dtype }) => dtype.startsWith("Q"));
-  if (isStoredInBlocks) return { weightType: undefined, timings: [] };
+): Promise<TypeChoice> {
+  if (weightType !== "auto") return { weightType, hasBlocks: false, timings: [] };
+  const hasBlocks = [...tensors.tensors.values()].some(({ dtype }) => isPackedDtype(dtype));
+  if (floatType !== "auto") return { weightType: floatType, hasBlocks, timings: [] };
   const stored = chooseType("auto", parsed, tensors);
+  if (hasBlocks) return { weightType: stored, hasBlocks, timings: [] };
   const candidates: readonly FloatType[] = stored === "f32" ? ["f32"] : ["f32", stored];
   const timings: TypeTiming[] = [];
   const task = reporter.startTask({ task: "measure", unit: "types", total: candidates.length });
@@ -76,14 +83,18 @@ async function chooseTypes(
   } finally {
     task.end();
   }
-  return { weightType: fastestType(timings), timings };
+  return { weightType: fastestType(timings), hasBlocks, timings };
 }
 
-function planWeights({ parsed, tensors }: OpenedDecoder, weightType: WeightType | undefined): readonly TypedPlan[] {
+function planWeights({ parsed, tensors }: OpenedDecoder, { weightType, hasBlocks }: TypeChoice): readonly TypedPlan[] {
   const { config, weights: names } = parsed;
   const plans: TypedPlan[] = [];
   const prefix = findPrefix(names, (name) => tensors.tensors.has(name));
-  describeWeights(config, names, prefix, (plan) => plans.push(typePlan(plan, tensors, weightType)));
+  const isInBlocks = ({ sources }: WeightPlan): boolean =>
+    hasBlocks && sources.some(({ name }) => isPackedDtype(tensors.tensors.get(name)?.dtype ?? "F32"));
+  describeWeights(config, names, prefix, (plan) =>
+    plans.push(typePlan(plan, tensors, isInBlocks(plan) ? undefined : weightType)),
+  );
   return plans;
 }
 
@@ -92,7 +103,7 @@ async function writeEngine(
   opened: OpenedDecoder,
   device: CpuDevice,
   plans: readonly TypedPlan[],
-  choice: Pick<BuildSummary, "weightType" | "timings">,
+  choice: TypeChoice,
 ): Promise<number> {
   const tensors = plans.map((plan) => ({ name: packedName(plan), dtype: dtypeOf(plan.type), shape: plan.shape }));
   const header = planEngine(tensors, device.target);
