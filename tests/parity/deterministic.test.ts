@@ -12,6 +12,7 @@ import {
   type DecoderRunnerOptions,
 } from "../../server/src/engine/decoder-cpu-runner.ts";
 import { append, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+import { readPeft } from "../../server/src/formats/peft.ts";
 
 const MODELS = fileURLToPath(new URL("models/", import.meta.url));
 const NEREID_TINY = fileURLToPath(new URL("../../examples/nereid-tiny/language_model/", import.meta.url));
@@ -122,3 +123,34 @@ for (const types of TYPES) {
 test("a deterministic runner gives equal bits where ggml would cut long contexts into ranges and tiles", async () => {
   await checkCourses({ modelDir: NEREID_TINY, weightType: "bf16", maxPositions: 2048 }, 620);
 });
+
+const ADAPTERS = fileURLToPath(new URL("adapters/", import.meta.url));
+
+for (const name of readdirSync(ADAPTERS).sort()) {
+  test(`a deterministic runner gives equal bits for ${name} with an adapter, alone and among others`, async () => {
+    const modelDir = `${MODELS}${name}`;
+    const runner = await createDecoderRunner({
+      modelDir,
+      numBlocks: 64,
+      blockSize: 4,
+      numThreads: 2,
+      isDeterministic: true,
+    });
+    const [folder = ""] = readdirSync(`${ADAPTERS}${name}`).sort();
+    const id = await runner.adapters.load(await readPeft(`${ADAPTERS}${name}/${folder}`, runner.adapters.targets));
+    const tokens = Array.from({ length: 20 }, (_, i) => (i * 7919 + 13) % 200);
+    const [alone] = await append(runner, [{ sequence: new TestSequence(contiguousBlocks(0, 8), id), tokens }]);
+    const order = [undefined, id, id, undefined, id];
+    const parts = order.map((one, i) => ({ sequence: new TestSequence(contiguousBlocks(i * 8, 8), one), tokens }));
+    await append(
+      runner,
+      parts.map((part, i) => ({ ...part, tokens: tokens.slice(0, 5 + i) })),
+    );
+    const rows = await append(
+      runner,
+      parts.map((part, i) => ({ ...part, tokens: tokens.slice(5 + i) })),
+    );
+    await runner.close();
+    for (const [i, row] of rows.entries()) assert.equal(row.join() === alone?.join(), order[i] === id, `sequence ${i}`);
+  });
+}
