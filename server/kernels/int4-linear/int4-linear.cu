@@ -1,33 +1,38 @@
 // Products with weights of 4 bits: out = x . weight^T + bias for few rows of x, at the speed at which weights are read.
-// A block takes 64 outputs and a stretch of the inputs. Its 8 warps take 64 inputs each in turn; what a warp reads of
-// the weights goes straight to its registers, in the order in which the tensor cores want it (pack-int4.ts), two rounds
-// ahead of the use. The rows of x pass through shared memory. The weights are the left operand, so that 8
-// rows of x fill a tile. The last block of a stretch to finish joins the splits.
-// GROUP: inputs that share a scale, 32 or a multiple of 64; ROW_TILES: rows of x in eights; HAS_ZEROS; HAS_BIAS.
+// A block takes 64 outputs and a stretch of the inputs. Its 8 warps take 128 inputs each in turn; what a warp reads of
+// the weights goes straight to its registers, in the order in which the tensor cores want it (pack-int4.ts), one turn
+// ahead of the use. The rows of x pass through shared memory. The weights are the left operand, so that 8 rows of x fill
+// a tile. The last block of a stretch to finish joins the splits.
+// GROUP: inputs that share a scale, 32, 64 or a multiple of 128; ROW_TILES: rows of x in eights; HAS_ZEROS; HAS_BIAS.
 #include "mma.cuh"
 
 #define WARPS 8
 #define THREADS (WARPS * WARP)
 #define OUTPUTS 64
 #define TILES (OUTPUTS / 16)
-#define CHUNK 64
-#define STEPS (CHUNK / 16)
+#define BLOCK 64
+#define CHUNK 128
+#define BLOCKS (CHUNK / BLOCK)
+#define STEPS (BLOCK / 16)
 #define ROWS (8 * ROW_TILES)
 #define SEGMENT (WARPS * CHUNK)
 // An odd number of 16-byte pieces keeps eight rows in different banks.
 #define X_STRIDE (SEGMENT * 2 + 16)
 #define X_BYTES (ROWS * X_STRIDE)
 #define SCALE_SETS (GROUP < CHUNK ? CHUNK / GROUP : 1)
-#define STEPS_PER_SET (STEPS / SCALE_SETS)
+// Inputs that are summed before their scale is applied: more would take registers that many rows need.
+#define FOLD (ROW_TILES > 2 ? 64 : CHUNK)
+#define UNIT_STEPS ((GROUP < FOLD ? GROUP : FOLD) / 16)
+#define UNITS (CHUNK / 16 / UNIT_STEPS)
 
 extern __shared__ __align__(16) u8 shared[];
 
-// What a warp works on in one round: 64 outputs by 64 inputs.
+// What a warp works on in one turn: 64 outputs by 128 inputs.
 struct Chunk {
-  uint4 weights[TILES];      // for each 16 outputs, the four steps of 16 inputs
-  uint4 scales[SCALE_SETS];  // f16: outputs g and g + 8 of each 16
+  uint4 weights[BLOCKS][TILES]; // for each 16 outputs, the four steps of 16 inputs
+  uint4 scales[SCALE_SETS];     // f16: outputs g and g + 8 of each 16
 #if defined(HAS_ZEROS)
-  u32 zeros[SCALE_SETS];     // 4 bits each, in the same order
+  u32 zeros[SCALE_SETS];        // 4 bits each, in the same order
 #endif
 };
 
@@ -67,7 +72,7 @@ __device__ __forceinline__ u32 minus_zero(u32 zeros, int index) {
   return 0xc300c300u | zero | (zero << 16);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES <= 2 ? 2 : 1) int4_linear(
+extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES == 1 ? 2 : 1) int4_linear(
     const u16* x,        // [numRows, inputs]
     const uint4* codes,  // [outputs / 64, inputs / 64, 4, 32] of four steps
     const uint4* scales, // [inputs / GROUP, outputs / 64, 8] of eight f16
@@ -79,24 +84,29 @@ extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES <= 2 ? 2 : 1) in
     int numRows, int inputs, int outputs) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
   const int block = blockIdx.x, numOutBlocks = gridDim.x;
-  const int numChunks = inputs / CHUNK, numSegments = CEIL_DIV(numChunks, WARPS);
+  const int numBlocks = inputs / BLOCK, numSegments = CEIL_DIV(inputs, SEGMENT);
   const int perSplit = CEIL_DIV(numSegments, (int)gridDim.y);
   const int startSegment = blockIdx.y * perSplit, endSegment = min(startSegment + perSplit, numSegments);
   const int firstRow = blockIdx.z * ROWS, rows = min(ROWS, numRows - firstRow);
 
   // Segments are asked for in order.
-  const uint4* nextCodes = codes + ((u64)block * numChunks + startSegment * WARPS + warp) * (TILES * WARP) + lane;
+  const uint4* nextCodes =
+      codes + ((u64)block * numBlocks + (startSegment * WARPS + warp) * BLOCKS) * (TILES * WARP) + lane;
   const auto load_chunk = [&](int segment, Chunk& chunk) {
-    const int k = segment * WARPS + warp;
-    const bool isThere = segment < endSegment && k < numChunks;
+    const int k = (segment * WARPS + warp) * CHUNK;
 #pragma unroll
-    for (int i = 0; i < TILES; i++)
-      chunk.weights[i] = isThere ? load_once(nextCodes + i * WARP) : make_uint4(0, 0, 0, 0);
-    nextCodes += WARPS * TILES * WARP;
+    for (int n = 0; n < BLOCKS; n++) {
+      const bool isThere = segment < endSegment && k + n * BLOCK < inputs;
+#pragma unroll
+      for (int i = 0; i < TILES; i++)
+        chunk.weights[n][i] = isThere ? load_once(nextCodes + (n * TILES + i) * WARP) : make_uint4(0, 0, 0, 0);
+    }
+    nextCodes += WARPS * BLOCKS * TILES * WARP;
 #pragma unroll
     for (int s = 0; s < SCALE_SETS; s++) {
-      const u32 at = ((u32)(k * CHUNK + s * GROUP) / GROUP * numOutBlocks + block) * 8 + g;
       // Without scale, what is not there adds nothing.
+      const bool isThere = segment < endSegment && k + s * GROUP < inputs;
+      const u32 at = ((u32)(k + s * GROUP) / GROUP * numOutBlocks + block) * 8 + g;
       chunk.scales[s] = isThere ? load_once(scales + at) : make_uint4(0, 0, 0, 0);
 #if defined(HAS_ZEROS)
       chunk.zeros[s] = isThere ? zeros[at] : 0;
@@ -116,9 +126,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES <= 2 ? 2 : 1) in
   };
 
   // Weights are no earlier kernel's work: they set out before the wait.
-  Chunk chunks[3];
+  Chunk chunks[2];
   load_chunk(startSegment, chunks[0]);
-  load_chunk(startSegment + 1, chunks[1]);
   // Rows that fill up the last tile are zeros, once and for all.
   for (int i = threadIdx.x; i < (ROWS - rows) * (X_STRIDE / 16); i += THREADS) {
     *reinterpret_cast<uint4*>(shared + rows * X_STRIDE + i * 16) = make_uint4(0, 0, 0, 0);
@@ -131,46 +140,46 @@ extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES <= 2 ? 2 : 1) in
   float sums[TILES][ROW_TILES][4] = {};
   const auto take_turn = [&](int segment, const Chunk& chunk, Chunk& free) {
     const int stage = (segment - startSegment) & 1;
-    load_chunk(segment + 2, free);
+    load_chunk(segment + 1, free);
     cp_async_wait<0>();
     __syncthreads();
     copy_x(segment + 1, stage ^ 1);
 
-    u32 b[ROW_TILES][STEPS][2];
     const u32 at = shared_address(shared + stage * X_BYTES) + (lane & 7) * X_STRIDE + warp * CHUNK * 2 + (lane >> 3) * 16;
 #pragma unroll
-    for (int r = 0; r < ROW_TILES; r++)
+    for (int unit = 0; unit < UNITS; unit++) {
+      const int set = unit * SCALE_SETS / UNITS;
+      u32 b[ROW_TILES][UNIT_STEPS][2];
 #pragma unroll
-      for (int s = 0; s < STEPS; s += 2) {
-        u32 four[4];
-        ldmatrix_x4(four, at + r * 8 * X_STRIDE + s * 32);
-        b[r][s][0] = four[0];
-        b[r][s][1] = four[1];
-        b[r][s + 1][0] = four[2];
-        b[r][s + 1][1] = four[3];
-      }
+      for (int r = 0; r < ROW_TILES; r++)
 #pragma unroll
-    for (int set = 0; set < SCALE_SETS; set++) {
+        for (int n = 0; n < UNIT_STEPS; n += 2) {
+          u32 four[4];
+          ldmatrix_x4(four, at + r * 8 * X_STRIDE + (unit * UNIT_STEPS + n) * 32);
+          b[r][n][0] = four[0];
+          b[r][n][1] = four[1];
+          b[r][n + 1][0] = four[2];
+          b[r][n + 1][1] = four[3];
+        }
       // The sum of each row of x, by a left operand of ones: what the codes' bias of 128 and their zeros are taken off by.
       float rowSums[ROW_TILES][4] = {};
 #pragma unroll
-      for (int n = 0; n < STEPS_PER_SET; n++)
+      for (int n = 0; n < UNIT_STEPS; n++)
 #pragma unroll
         for (int r = 0; r < ROW_TILES; r++) {
           const u32 ones[4] = {0x3f803f80u, 0x3f803f80u, 0x3f803f80u, 0x3f803f80u};
-          const int s = set * STEPS_PER_SET + n;
-          mma_bf16(rowSums[r], ones, b[r][s][0], b[r][s][1]);
+          mma_bf16(rowSums[r], ones, b[r][n][0], b[r][n][1]);
         }
 #pragma unroll
       for (int i = 0; i < TILES; i++) {
         float part[ROW_TILES][4] = {};
 #pragma unroll
-        for (int n = 0; n < STEPS_PER_SET; n++) {
-          const int s = set * STEPS_PER_SET + n;
-          const u32 word = word_of(chunk.weights[i], s);
+        for (int n = 0; n < UNIT_STEPS; n++) {
+          const int s = unit * UNIT_STEPS + n;
+          const u32 word = word_of(chunk.weights[s / STEPS][i], s % STEPS);
           const u32 a[4] = {biased_codes(word, 0), biased_codes(word, 1), biased_codes(word, 2), biased_codes(word, 3)};
 #pragma unroll
-          for (int r = 0; r < ROW_TILES; r++) mma_bf16(part[r], a, b[r][s][0], b[r][s][1]);
+          for (int r = 0; r < ROW_TILES; r++) mma_bf16(part[r], a, b[r][n][0], b[r][n][1]);
         }
 #if defined(HAS_ZEROS)
         const float zeroLow = 128.f + (float)((chunk.zeros[set] >> (8 * i)) & 15u);
@@ -190,11 +199,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES <= 2 ? 2 : 1) in
       }
     }
   };
-  // Three turns in a round, so that chunks change places without being moved.
-  for (int segment = startSegment; segment < endSegment; segment += 3) {
-    take_turn(segment, chunks[0], chunks[2]);
+  // Two turns in a round, so that chunks change places without being moved.
+  for (int segment = startSegment; segment < endSegment; segment += 2) {
+    take_turn(segment, chunks[0], chunks[1]);
     if (segment + 1 < endSegment) take_turn(segment + 1, chunks[1], chunks[0]);
-    if (segment + 2 < endSegment) take_turn(segment + 2, chunks[2], chunks[1]);
   }
   cp_async_wait<0>();
   __syncthreads();
@@ -251,21 +259,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES <= 2 ? 2 : 1) in
   }
 }
 
-// Weights as bf16 [outputs, inputs], for products with many rows. One warp a chunk of 64 by 64.
+// Weights as bf16 [outputs, inputs], for products with many rows. One warp a block of 64 by 64.
 extern "C" __global__ void __launch_bounds__(THREADS) int4_decode(
     const uint4* codes, const uint4* scales, const u32* zeros, u16* weight, int inputs, int outputs) {
   const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-  const int numChunks = inputs / CHUNK, numOutBlocks = outputs / OUTPUTS;
+  const int numBlocks = inputs / BLOCK, numOutBlocks = outputs / OUTPUTS;
   const int k = blockIdx.x * WARPS + (threadIdx.x >> 5), block = blockIdx.y;
   START_NEXT();
   WAIT_FOR_PREVIOUS();
-  if (k >= numChunks) return;
+  if (k >= numBlocks) return;
 #pragma unroll
   for (int i = 0; i < TILES; i++) {
-    const uint4 four = codes[(((u64)block * numChunks + k) * TILES + i) * WARP + lane];
+    const uint4 four = codes[(((u64)block * numBlocks + k) * TILES + i) * WARP + lane];
 #pragma unroll
     for (int s = 0; s < STEPS; s++) {
-      const u64 at = ((u64)((k * CHUNK + s * 16) / GROUP) * numOutBlocks + block) * 8 + g;
+      const u64 at = ((u64)((k * BLOCK + s * 16) / GROUP) * numOutBlocks + block) * 8 + g;
 #if defined(HAS_ZEROS)
       const u32 zeroLow = minus_zero(zeros[at], 2 * i), zeroHigh = minus_zero(zeros[at], 2 * i + 1);
 #else
@@ -278,7 +286,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) int4_decode(
       for (int e = 0; e < 4; e++) {
         const float scale = f16_to_float((u16)(e & 1 ? pair >> 16 : pair));
         const int output = block * OUTPUTS + i * 16 + g + (e & 1) * 8;
-        const int input = k * CHUNK + s * 16 + 2 * t + (e >> 1) * 8;
+        const int input = k * BLOCK + s * 16 + 2 * t + (e >> 1) * 8;
         *reinterpret_cast<u32*>(weight + (u64)output * inputs + input) =
             pack_bf16(scale * bf16_low(a[e]), scale * bf16_high(a[e]));
       }

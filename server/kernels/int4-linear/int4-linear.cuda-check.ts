@@ -61,7 +61,7 @@ async function runLinear(context: CudaCheckContext, variant: Variant): Promise<n
   const x = uploadRandom(context, "bf16", numRows * inputs, 2);
   const bias = uploadRandom(context, "bf16", outputs, 3);
   const out = context.allocate(numRows * outputs * 2);
-  const bytes = int4WorkspaceBytes(stream.numSms, numRows, outputs, inputs);
+  const bytes = int4WorkspaceBytes(stream, numRows, outputs, inputs);
   const workspace = { counters: context.zeros(bytes.counters), partials: context.allocate(bytes.partials) };
   // The second launch finds the counters as the first left them.
   for (let round = 0; round < 2; round++) {
@@ -102,7 +102,7 @@ function benches(context: CudaCheckContext): readonly CudaBench[] {
     return [1, 8, 16, 32, 64].map((numRows) => {
       const x = uploadPattern(context, "bf16", numRows * inputs);
       const out = context.allocate(numRows * outputs * 2);
-      const bytes = int4WorkspaceBytes(stream.numSms, numRows, outputs, inputs);
+      const bytes = int4WorkspaceBytes(stream, numRows, outputs, inputs);
       const workspace = { counters: context.zeros(bytes.counters), partials: context.allocate(bytes.partials) };
       return {
         name: `${numRows} rows ${outputs} x ${inputs}`,

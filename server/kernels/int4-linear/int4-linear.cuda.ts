@@ -1,5 +1,6 @@
 /** Products with weights of 4 bits on a GPU: straight from the codes for few rows, decoded to bf16 for many. */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
+import { sharedBytesPerBlock } from "../cuda/device-limits.ts";
 import type { Defines } from "../cuda/launch-args.ts";
 import { ceilDiv, expectCount, i32, ptr } from "../cuda/launch-args.ts";
 import { expectInt4Shape, INT4_BLOCK } from "./pack-int4.ts";
@@ -34,13 +35,19 @@ export interface Int4WorkspaceBytes {
 /** From more rows on, decoding the weights and a dense product take less time. */
 export const INT4_MAX_ROWS = 64;
 
-const SEGMENT = 512;
+/** Inputs that a block takes in one turn. */
+const SEGMENT = 1024;
+/** Inputs that a block decodes to bf16. */
+const DECODE_INPUTS = 512;
 const THREADS = 256;
 const MAX_ROW_TILES = 4;
 const X_ROW_BYTES = SEGMENT * 2 + 16;
 const MAX_SPLITS = 16;
-/** What joining one more split costs, in segments of 512 inputs. */
+/** What joining one more split costs, in turns of a block. */
 const SPLIT_COST = 0.15;
+
+/** What the plan depends on; a stream is one. */
+export type Int4Device = Pick<KernelStream, "numSms" | "arch">;
 
 export interface Int4Plan {
   readonly rowTiles: number;
@@ -49,25 +56,27 @@ export interface Int4Plan {
 }
 
 /** Splits the inputs so that the rounds of blocks, times what each reads, are fewest. */
-export function planInt4(numSms: number, numRows: number, outputs: number, inputs: number): Int4Plan {
-  const rowTiles = numRows <= 8 ? 1 : numRows <= 16 ? 2 : MAX_ROW_TILES;
+export function planInt4(device: Int4Device, numRows: number, outputs: number, inputs: number): Int4Plan {
+  const { numSms, arch } = device;
+  const most = sharedBytesPerBlock(arch) < sharedBytesOf(MAX_ROW_TILES) ? 2 : MAX_ROW_TILES;
+  const rowTiles = numRows <= 8 ? 1 : numRows <= 16 ? 2 : most;
   const numRowBlocks = ceilDiv(numRows, 8 * rowTiles);
-  const numPlaces = numSms * (rowTiles <= 2 ? 2 : 1);
+  const numPlaces = numSms * (rowTiles === 1 ? 2 : 1);
   const numBlocks = (outputs / INT4_BLOCK) * numRowBlocks;
   const numSegments = ceilDiv(inputs, SEGMENT);
   let best = { numSplits: 1, cost: Number.POSITIVE_INFINITY };
   for (let wanted = 1; wanted <= Math.min(MAX_SPLITS, numSegments); wanted++) {
     const perSplit = ceilDiv(numSegments, wanted);
     const numSplits = ceilDiv(numSegments, perSplit);
-    // One segment more stands for what a block costs before it reads.
-    const cost = ceilDiv(numBlocks * numSplits, numPlaces) * (perSplit + 1) + SPLIT_COST * numSplits;
+    // Half a turn more stands for what a block costs before it reads.
+    const cost = ceilDiv(numBlocks * numSplits, numPlaces) * (perSplit + 0.5) + SPLIT_COST * numSplits;
     if (cost < best.cost) best = { numSplits, cost };
   }
   return { rowTiles, numRowBlocks, numSplits: best.numSplits };
 }
 
 export function int4WorkspaceBytes(
-  numSms: number,
+  device: Int4Device,
   maxRows: number,
   outputs: number,
   inputs: number,
@@ -75,7 +84,7 @@ export function int4WorkspaceBytes(
   let partials = 0;
   let counters = 0;
   for (let numRows = 1; numRows <= maxRows; numRows++) {
-    const { numSplits, numRowBlocks } = planInt4(numSms, numRows, outputs, inputs);
+    const { numSplits, numRowBlocks } = planInt4(device, numRows, outputs, inputs);
     partials = Math.max(partials, numSplits * numRows * outputs * 4);
     counters = Math.max(counters, (outputs / INT4_BLOCK) * numRowBlocks * 4);
   }
@@ -87,7 +96,7 @@ export function launchInt4Linear(stream: KernelStream, args: Int4LinearCudaArgs)
   const { outputs, inputs, groupSize } = weight;
   expectCount("int4Linear", "row", numRows);
   expectInt4Shape(outputs, inputs, groupSize);
-  const { rowTiles, numRowBlocks, numSplits } = planInt4(stream.numSms, numRows, outputs, inputs);
+  const { rowTiles, numRowBlocks, numSplits } = planInt4(stream, numRows, outputs, inputs);
   const kernel = stream.kernel({
     source: "int4-linear/int4-linear.cu",
     name: "int4_linear",
@@ -95,7 +104,7 @@ export function launchInt4Linear(stream: KernelStream, args: Int4LinearCudaArgs)
     waitsForPrevious: true,
   });
   const grid = [outputs / INT4_BLOCK, numSplits, numRowBlocks] as const;
-  stream.launch(kernel, grid, [THREADS, 1, 1], 2 * 8 * rowTiles * X_ROW_BYTES, [
+  stream.launch(kernel, grid, [THREADS, 1, 1], sharedBytesOf(rowTiles), [
     ptr(args.x),
     ptr(weight.codes),
     ptr(weight.scales),
@@ -120,9 +129,14 @@ export function launchInt4Decode(stream: KernelStream, weight: Int4CudaWeight, o
     defines: weightDefines(weight, 1),
     waitsForPrevious: true,
   });
-  const grid = [ceilDiv(inputs, SEGMENT), outputs / INT4_BLOCK, 1] as const;
+  const grid = [ceilDiv(inputs, DECODE_INPUTS), outputs / INT4_BLOCK, 1] as const;
   const pointers = [ptr(weight.codes), ptr(weight.scales), ptr(weight.zeros), ptr(out)];
   stream.launch(kernel, grid, [THREADS, 1, 1], 0, [...pointers, i32(inputs), i32(outputs)]);
+}
+
+/** Two turns of the rows of x. */
+function sharedBytesOf(rowTiles: number): number {
+  return 2 * 8 * rowTiles * X_ROW_BYTES;
 }
 
 function weightDefines({ groupSize, zeros }: Int4CudaWeight, rowTiles: number): Defines {

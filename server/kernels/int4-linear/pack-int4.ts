@@ -10,7 +10,7 @@ import { numberToHalf } from "../../src/core/half.ts";
 export interface Int4Matrix {
   readonly outputs: number;
   readonly inputs: number;
-  /** Inputs that share a scale: 32, or a multiple of 64 that divides `inputs`. */
+  /** Inputs that share a scale: 32, 64 or a multiple of 128 that divides `inputs`. */
   readonly groupSize: number;
   /** [outputs, inputs / 2]: the lower half of a byte is the earlier input. */
   readonly codes: Uint8Array;
@@ -44,11 +44,11 @@ export function packInt4(matrix: Int4Matrix): PackedInt4 {
 }
 
 export function expectInt4Shape(outputs: number, inputs: number, groupSize: number): void {
-  const isGroup = groupSize === 32 || (groupSize > 0 && groupSize % INT4_BLOCK === 0);
+  const isGroup = groupSize === 32 || groupSize === 64 || (groupSize > 0 && groupSize % 128 === 0);
   const isWhole = outputs > 0 && inputs > 0 && outputs % INT4_BLOCK === 0 && inputs % INT4_BLOCK === 0;
   if (isGroup && isWhole && inputs % groupSize === 0) return;
   throw new Error(
-    `4-bit weights: expected outputs and inputs in multiples of ${INT4_BLOCK}, and groups of 32 or a multiple of ${INT4_BLOCK}, got ${outputs} x ${inputs} in groups of ${groupSize}`,
+    `4-bit weights: expected outputs and inputs in multiples of ${INT4_BLOCK}, and groups of 32, 64 or a multiple of 128, got ${outputs} x ${inputs} in groups of ${groupSize}`,
   );
 }
 
