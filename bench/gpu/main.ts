@@ -26,6 +26,8 @@ const { values: flags, positionals } = parseArgs({
     /** Requests x input x output. */
     loads: { type: "string", default: "64x128x128" },
     weights: { type: "string", default: "bf16" },
+    /** Kernels start only when the one ahead has ended. */
+    strict: { type: "boolean", default: false },
     sequences: { type: "string", default: "256" },
     tokens: { type: "string", default: "8192" },
   },
@@ -69,7 +71,12 @@ async function golden(): Promise<void> {
 async function steps(): Promise<void> {
   const matrixType = flags.weights as CudaMatrixType;
   const maxSequences = Number(flags.sequences);
-  const runner = await loadSynthetic(undefined, { matrixType, maxSequences, maxTokens: Number(flags.tokens) });
+  const runner = await loadSynthetic(undefined, {
+    matrixType,
+    maxSequences,
+    maxTokens: Number(flags.tokens),
+    overlapsLaunches: !flags.strict,
+  });
   const results: StepResult[] = [];
   const tell = (result: StepResult): void => {
     const { kind, batch, context, stepMs, hostMs, tokensPerSecond } = result;

@@ -21,6 +21,7 @@ export async function loadSynthetic(
   config: Readonly<Record<string, unknown>> = LLAMA_8B,
   options: {
     readonly matrixType?: CudaMatrixType;
+    readonly overlapsLaunches?: boolean;
     readonly maxTokens?: number;
     readonly maxSequences?: number;
     readonly blockSize?: number;
@@ -28,15 +29,20 @@ export async function loadSynthetic(
 ): Promise<DecoderCudaRunner> {
   const parsed = parseSynthetic(config);
   const startMs = performance.now();
-  const runner = await loadCudaRunner(new CudaDevice(0), parsed, new SyntheticTensors(parsed), {
-    matrixType: options.matrixType,
-    blockSize: options.blockSize ?? 32,
-    numBlocks: 0,
-    maxPositions: 8192,
-    maxTokens: options.maxTokens ?? 8192,
-    maxSequences: options.maxSequences ?? 256,
-    tell: (line) => console.log(line),
-  });
+  const runner = await loadCudaRunner(
+    new CudaDevice(0, { overlapsLaunches: options.overlapsLaunches ?? true }),
+    parsed,
+    new SyntheticTensors(parsed),
+    {
+      matrixType: options.matrixType,
+      blockSize: options.blockSize ?? 32,
+      numBlocks: 0,
+      maxPositions: 8192,
+      maxTokens: options.maxTokens ?? 8192,
+      maxSequences: options.maxSequences ?? 256,
+      tell: (line) => console.log(line),
+    },
+  );
   console.log(`loaded in ${((performance.now() - startMs) / 1000).toFixed(1)} s`);
   return runner;
 }

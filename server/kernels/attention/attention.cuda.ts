@@ -46,6 +46,8 @@ export interface PrefillAttentionCudaArgs extends AttentionCudaArgs {
 }
 
 const PLAIN_THREADS = 128;
+/** MIN_SPLIT_TILES of paged-decode.cu, in tokens. */
+const MIN_SPLIT_TOKENS = 128;
 const PREFILL_WARPS = 4;
 
 export function launchDecodeAttention(stream: KernelStream, args: DecodeAttentionCudaArgs): void {
@@ -70,8 +72,10 @@ export function launchDecodeAttention(stream: KernelStream, args: DecodeAttentio
     },
     waitsForPrevious: true,
   });
-  const stats = args.partials + BigInt(numSequences * numHeads * plan.numSplits * headDim * 4);
-  const grid = [plan.numSplits, numKvHeads * plan.numHeadChunks, numSequences] as const;
+  // A split that no context of these tables could reach would only come and go.
+  const numSplits = Math.min(plan.numSplits, ceilDiv(args.maxBlocks * blockSize, MIN_SPLIT_TOKENS));
+  const stats = args.partials + BigInt(numSequences * numHeads * numSplits * headDim * 4);
+  const grid = [numSplits, numKvHeads * plan.numHeadChunks, numSequences] as const;
   stream.launch(kernel, grid, [plan.warps * 32, 1, 1], plan.sharedBytes, [
     ptr(args.q),
     ptr(args.keys),
