@@ -13,7 +13,7 @@ const MAX_GROWTH_BYTES = 64 * 1024 * 1024;
 const MIB = 1024 * 1024;
 /** A cache that is too small for all at once: sequences wait, and some are computed again. */
 const ENGINE =
-  "max_beam_width:4,exclude_input_in_output:True,max_tokens_in_paged_kv_cache:3072,batch_scheduler_policy:max_utilization";
+  "max_beam_width:4,exclude_input_in_output:True,max_tokens_in_paged_kv_cache:1024,batch_scheduler_policy:max_utilization";
 
 export const pipelineSoak: Soak = { name: "pipeline", run };
 
