@@ -43,6 +43,8 @@ import type { PolledModel } from "./repository/model-sources.ts";
 import { ModelRegistry } from "./repository/registry.ts";
 import { RepositoryPoller } from "./repository/repository-poller.ts";
 import { LatencyObserver } from "./scheduler/latency-observer.ts";
+import { RateLimiter } from "./scheduler/rate-limiter.ts";
+import { ResourceLimits } from "./scheduler/resource-limits.ts";
 import { ResponseCache } from "./scheduler/response-cache.ts";
 
 /** The release of Triton whose behaviour this server has: clients and tools look at it. */
@@ -189,6 +191,11 @@ function createCache({ cache }: ServerOptions): ResponseCache | undefined {
   throw new ServerError("invalid_argument", `--cache-config local,size= expects a number of bytes, got '${text}'`);
 }
 
+/** Undefined when executions do not wait for resources. */
+function createLimiter({ rateLimit }: ServerOptions): RateLimiter | undefined {
+  return rateLimit.mode === "off" ? undefined : new RateLimiter(new ResourceLimits(rateLimit.resources));
+}
+
 /** Triton's bounds, in ms, for models that do not name their own. */
 const FIRST_RESPONSE_BUCKETS_MS = [100, 500, 2000, 5000];
 
@@ -218,6 +225,7 @@ function createManager({ options, log, registry, metrics, backends, cache }: Man
     log,
     autoComplete: repository.autoComplete,
     cache,
+    limiter: createLimiter(options),
     latenciesOf: (config: ModelConfig) => createLatencies(options, config),
     settingsOf: (backend: string) => backendSettingsOf(options, backend),
   };

@@ -16,6 +16,7 @@ import { checkEnsemble } from "../../server/src/repository/ensemble-check.ts";
 import { loadModelVersion } from "../../server/src/repository/load-model.ts";
 import { ModelManager } from "../../server/src/repository/model-manager.ts";
 import { ModelRegistry } from "../../server/src/repository/registry.ts";
+import type { RateLimiter } from "../../server/src/scheduler/rate-limiter.ts";
 import type { ResponseCache } from "../../server/src/scheduler/response-cache.ts";
 
 export interface TestRepository extends AsyncDisposable {
@@ -25,6 +26,12 @@ export interface TestRepository extends AsyncDisposable {
   readonly errors: readonly string[];
   write(path: string, text: string): void;
   remove(path: string): void;
+}
+
+export interface TestRepositoryOptions {
+  /** Folders that are repositories of their own, with namespacing; none = the whole is one. */
+  readonly namespaces?: readonly string[];
+  readonly limiter?: RateLimiter;
 }
 
 /** A complete identity model: INPUT0 and OUTPUT0 of INT32 [-1]. */
@@ -40,8 +47,7 @@ export function createTestRepository(
   files: Readonly<Record<string, string>>,
   more: readonly Backend[] = [],
   cache?: ResponseCache,
-  /** Folders that are repositories of their own, with namespacing; none = the whole is one. */
-  namespaces: readonly string[] = [],
+  { namespaces = [], limiter }: TestRepositoryOptions = {},
 ): TestRepository {
   const path = mkdtempSync(join(tmpdir(), "nereid-repository-"));
   const write = (file: string, text: string): void => {
@@ -66,6 +72,7 @@ export function createTestRepository(
     log,
     autoComplete: true,
     cache,
+    limiter,
     latenciesOf: () => undefined,
     settingsOf: () => new Map<string, string>(),
   };

@@ -8,7 +8,6 @@ const DEFAULT_REPO_AGENT_DIRECTORY = "/opt/tritonserver/repoagents";
 const FEATURES: readonly (readonly [isAsked: (options: Options) => boolean, message: string])[] = [
   [({ sagemaker }) => sagemaker.isEnabled, "--allow-sagemaker: the SageMaker service is not started"],
   [({ vertex }) => vertex.isEnabled, "--allow-vertex-ai: the Vertex AI service is not started"],
-  [({ rateLimit }) => rateLimit.mode !== "off", "--rate-limit: executions do not wait for resources"],
   [({ memory }) => memory.hostPolicies.size > 0, "--host-policy: instances are not bound to processors"],
   [({ memory }) => memory.loadGpuLimits.size > 0, "--model-load-gpu-limit: loads are not limited"],
   [({ memory }) => memory.cudaPoolBytes.size > 0, "--cuda-memory-pool-byte-size: there is no such pool"],

@@ -4,7 +4,6 @@ import type {
   Backend,
   BackendMetrics,
   BackendModel,
-  InstanceSpec,
   ModelCaller,
   ModelInstance,
   ModelSource,
@@ -21,11 +20,14 @@ import { planEnsemble } from "../scheduler/ensemble-plan.ts";
 import { EnsembleScheduler } from "../scheduler/ensemble-scheduler.ts";
 import type { LatencyObserver } from "../scheduler/latency-observer.ts";
 import { StatisticsCounter } from "../scheduler/model-statistics.ts";
+import type { RateLimiter } from "../scheduler/rate-limiter.ts";
 import type { ResponseCache } from "../scheduler/response-cache.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import { SequenceFeed } from "../scheduler/sequence-feed.ts";
 import { SequenceScheduler } from "../scheduler/sequence-scheduler.ts";
 import { readInitialStates } from "./initial-states.ts";
+import { limitInstances } from "./instance-limits.ts";
+import { instanceSpecs } from "./instance-specs.ts";
 import { readLabels } from "./labels.ts";
 import { namespaceOfKey } from "./model-key.ts";
 import type { PolledModel } from "./model-sources.ts";
@@ -44,6 +46,8 @@ export interface LoadContext {
   readonly latenciesOf: (config: ModelConfig) => LatencyObserver | undefined;
   /** Undefined = responses are not cached. */
   readonly cache: ResponseCache | undefined;
+  /** Undefined = executions do not wait for resources. */
+  readonly limiter: RateLimiter | undefined;
   /** `--backend-config` of a backend over the global settings. */
   readonly settingsOf: (backend: string) => ReadonlyMap<string, string>;
 }
@@ -85,16 +89,14 @@ export async function loadModelVersion(
     decoupled: config.model_transaction_policy?.decoupled ?? false,
     statistics: new StatisticsCounter(context.latenciesOf(config)),
   };
-  try {
+  const limits = await loadStep(instances, model, async () => {
     await warmUp({ config, modelFolder: polled.folder.path, instances, context: requestContext(base), log, feed });
-  } catch (error) {
-    await closeAll(instances, model);
-    throw error;
-  }
+    return limitInstances(context.limiter, config, instances);
+  });
   const inner =
     batching === undefined || feed === undefined
-      ? new BatchScheduler({ ...base, instances, log })
-      : new SequenceScheduler({ ...base, batching, feed, instances, log });
+      ? new BatchScheduler({ ...base, instances, log, limits })
+      : new SequenceScheduler({ ...base, batching, feed, instances, log, limits });
   const scheduler = withCache(context, base, inner);
   return new ModelVersion({
     ...base,
@@ -103,7 +105,22 @@ export async function loadModelVersion(
     instances,
     model,
     loadSeconds: (performance.now() - startMs) / 1000,
+    onClosed: () => limits?.[Symbol.dispose](),
   });
+}
+
+/** What still may fail when the instances are there: they are closed again. */
+async function loadStep<T>(
+  instances: readonly ModelInstance[],
+  model: BackendModel,
+  action: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await action();
+  } catch (error) {
+    await closeAll(instances, model);
+    throw error;
+  }
 }
 
 /** An agent may be what vouches for a model's files: to load without it would be to ignore a check. */
@@ -123,7 +140,7 @@ function expectActiveInstance({ name, instance_group }: ModelConfig): void {
 
 /** All instances at once; when one fails, the others are closed again. */
 async function createInstances(config: ModelConfig, model: BackendModel): Promise<ModelInstance[]> {
-  const made = await Promise.allSettled(instanceSpecs(config).map((spec) => model.createInstance(spec)));
+  const made = await Promise.allSettled(instanceSpecs(config).map(({ spec }) => model.createInstance(spec)));
   const instances = made.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
   const failed = made.find((result) => result.status === "rejected");
   if (failed === undefined) return instances;
@@ -168,17 +185,6 @@ function sourceOf(context: LoadContext, polled: PolledModel, version: number): M
     models: context.models,
     metrics: context.metrics,
   };
-}
-
-/** One spec for each instance of each group, named as Triton names them. Passive groups are not made: nothing would run them. */
-function instanceSpecs(config: ModelConfig): InstanceSpec[] {
-  return config.instance_group.flatMap((group): InstanceSpec[] => {
-    if (group.passive) return [];
-    const kind = group.kind === "KIND_AUTO" ? "KIND_CPU" : group.kind;
-    const names = Array.from({ length: group.count }, (_, i) => `${group.name}_${i}`);
-    if (kind !== "KIND_GPU") return names.map((name) => ({ name, kind, deviceId: 0 }));
-    return group.gpus.flatMap((deviceId) => names.map((name) => ({ name: `${name}_gpu${deviceId}`, kind, deviceId })));
-  });
 }
 
 async function closeAll(instances: readonly ModelInstance[], model: BackendModel): Promise<void> {

@@ -24,6 +24,8 @@ export interface ModelVersionParts {
   /** Undefined for an ensemble. */
   readonly model: BackendModel | undefined;
   readonly loadSeconds: number;
+  /** Told when the version is closed. */
+  readonly onClosed?: (() => void) | undefined;
 }
 
 export class ModelVersion implements ServedModel {
@@ -96,6 +98,7 @@ export class ModelVersion implements ServedModel {
   /** Ends what was accepted, then frees everything. New requests are refused from the call on. */
   async close(): Promise<void> {
     await this.#parts.scheduler.drain();
+    this.#parts.onClosed?.();
     await Promise.all(this.#parts.instances.map((instance) => instance.close()));
     await this.#parts.model?.close();
   }

@@ -29,7 +29,7 @@ ensemble_scheduling { step [ {
 
 function create(files: Readonly<Record<string, string>>): TestRepository {
   const versions = Object.keys(files).map((path) => [path.replace("config.pbtxt", "1/.keep"), ""]);
-  return createTestRepository({ ...files, ...Object.fromEntries(versions) }, [], undefined, ["a", "b"]);
+  return createTestRepository({ ...files, ...Object.fromEntries(versions) }, [], undefined, { namespaces: ["a", "b"] });
 }
 
 function tagsOf(models: readonly ModelVersion[]): string[] {

@@ -10,7 +10,7 @@ import { type BatchRules, decideBatch } from "./batch-decision.ts";
 import { batchKeyOf } from "./batch-key.ts";
 import { execute } from "./execution.ts";
 import { InFlight, stopping } from "./in-flight.ts";
-import { InstancePool } from "./instance-pool.ts";
+import { type InstanceLimits, InstancePool } from "./instance-pool.ts";
 import type { StatisticsCounter } from "./model-statistics.ts";
 import { PreciseTimer, prepareShortWaits } from "./precise-timer.ts";
 import { RequestQueue } from "./request-queue.ts";
@@ -26,6 +26,8 @@ export interface BatchSchedulerOptions {
   readonly instances: readonly ModelInstance[];
   readonly statistics: StatisticsCounter;
   readonly log: Logger;
+  /** Set when executions wait for resources. */
+  readonly limits?: InstanceLimits | undefined;
 }
 
 export class BatchScheduler implements Scheduler {
@@ -46,7 +48,7 @@ export class BatchScheduler implements Scheduler {
     const { config } = options;
     this.#options = options;
     this.#queue = new RequestQueue(config.dynamic_batching);
-    this.#pool = new InstancePool(options.instances);
+    this.#pool = new InstancePool(options.instances, options.limits, () => this.#pump());
     this.#rules = batchRules(config);
     if (this.#rules !== undefined && this.#rules.queueDelayUs > 0) prepareShortWaits();
     this.#keyOf = batchKeyOf(options.signature);
@@ -96,12 +98,18 @@ export class BatchScheduler implements Scheduler {
     const nowMs = performance.now();
     this.#queue.sweep(nowMs);
     if (this.#queue.length === 0 || !this.#pool.hasIdle) {
+      this.#pool.forgo();
       this.#timer.set(this.#queue.length === 0 ? Number.POSITIVE_INFINITY : this.#queue.nextDeadlineMs);
       return false;
     }
     const { take, waitMs } = this.#decide(nowMs);
     if (take === 0) {
+      this.#pool.forgo();
       this.#timer.set(Math.min(nowMs + waitMs, this.#queue.nextDeadlineMs));
+      return false;
+    }
+    if (!this.#pool.admit()) {
+      this.#timer.set(this.#queue.nextDeadlineMs);
       return false;
     }
     const requests = this.#queue.take(take);

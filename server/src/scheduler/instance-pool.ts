@@ -1,28 +1,99 @@
-/** Which instances of a model version are free. Passive instances never are. Lowest number first, as Triton picks. */
+/**
+ * Which instances of a model version may take a batch: the free ones, lowest number first, as Triton picks; with a rate limiter
+ * only one that was granted its resources. Passive instances never are in a pool.
+ */
 import type { ModelInstance } from "../backend/backend.ts";
+import type { Executor, RateLimiter } from "./rate-limiter.ts";
+
+/** The instances as executors of a rate limiter that knows them. */
+export interface InstanceLimits {
+  readonly limiter: RateLimiter;
+  readonly executorOf: (instance: ModelInstance) => Executor;
+}
+
+interface Idle {
+  readonly instance: ModelInstance;
+  readonly rank: number;
+}
 
 export class InstancePool {
-  readonly #idle: { readonly instance: ModelInstance; readonly rank: number }[];
+  /** Highest number first. */
+  readonly #idle: Idle[];
   readonly #ranks: ReadonlyMap<ModelInstance, number>;
+  readonly #limits: InstanceLimits | undefined;
+  readonly #onGranted: () => void;
+  /** The instance that has asked for its resources, and whether it has got them. */
+  #asked: { readonly instance: ModelInstance; isGranted: boolean } | undefined;
 
-  constructor(instances: readonly ModelInstance[]) {
+  /** `onGranted`: a batch may go now that could not before. */
+  constructor(instances: readonly ModelInstance[], limits?: InstanceLimits, onGranted: () => void = () => undefined) {
     this.#ranks = new Map(instances.map((instance, rank) => [instance, rank]));
     this.#idle = instances.map((instance, rank) => ({ instance, rank })).reverse();
+    this.#limits = limits;
+    this.#onGranted = onGranted;
   }
 
   get hasIdle(): boolean {
-    return this.#idle.length > 0;
+    return this.#idle.length > 0 || this.#asked !== undefined;
   }
 
   get size(): number {
     return this.#ranks.size;
   }
 
-  acquire(): ModelInstance | undefined {
-    return this.#idle.pop()?.instance;
+  /** Asks for a batch that could go at once: true when there is an instance that may run it. */
+  admit(): boolean {
+    if (this.#limits === undefined) return this.#idle.length > 0;
+    if (this.#asked !== undefined) return this.#asked.isGranted;
+    const { limiter, executorOf } = this.#limits;
+    const instance = this.#takeLeastUsed(({ instance }) => limiter.score(executorOf(instance)));
+    if (instance === undefined) return false;
+    const asked = { instance, isGranted: false };
+    this.#asked = asked;
+    asked.isGranted = limiter.request(executorOf(instance), () => {
+      asked.isGranted = true;
+      this.#onGranted();
+    });
+    return asked.isGranted;
   }
 
+  /** There is no batch: what was asked for or granted goes back. */
+  forgo(): void {
+    if (this.#asked === undefined) return;
+    const { instance } = this.#asked;
+    this.#asked = undefined;
+    this.#putBack(instance);
+    this.#limits?.limiter.giveBack(this.#limits.executorOf(instance), false);
+  }
+
+  /** The instance for a batch that was admitted. */
+  acquire(): ModelInstance | undefined {
+    if (this.#limits === undefined) return this.#idle.pop()?.instance;
+    if (this.#asked?.isGranted !== true) return undefined;
+    const { instance } = this.#asked;
+    this.#asked = undefined;
+    return instance;
+  }
+
+  /** Its batch has run. */
   release(instance: ModelInstance): void {
+    this.#putBack(instance);
+    this.#limits?.limiter.giveBack(this.#limits.executorOf(instance), true);
+  }
+
+  #takeLeastUsed(scoreOf: (idle: Idle) => number): ModelInstance | undefined {
+    let best = -1;
+    let least = Number.POSITIVE_INFINITY;
+    for (const [at, idle] of this.#idle.entries()) {
+      const score = scoreOf(idle);
+      if (score > least) continue;
+      best = at;
+      least = score;
+    }
+    return best < 0 ? undefined : this.#idle.splice(best, 1)[0]?.instance;
+  }
+
+  #putBack(instance: ModelInstance): void {
     const rank = this.#ranks.get(instance);
     if (rank === undefined) throw new Error(`instance '${instance.name}' does not belong to this pool`);
     this.#idle.push({ instance, rank });

@@ -48,6 +48,10 @@ export class DirectStrategy implements SequenceStrategy {
     this.#rules = rules;
   }
 
+  get hasOffers(): boolean {
+    return this.#slots.some((sequence) => sequence?.isOffered === true);
+  }
+
   enter(sequence: Sequence): void {
     const index = sequence.slot?.index ?? 0;
     while (this.#slots.length <= index) this.#slots.push(undefined);

@@ -3,6 +3,7 @@ import type { ModelInstance } from "../backend/backend.ts";
 import type { InferRequest } from "../core/infer-request.ts";
 import type { Logger } from "../observe/log.ts";
 import { type ExecutableRequest, execute } from "./execution.ts";
+import { type InstanceLimits, InstancePool } from "./instance-pool.ts";
 import type { StatisticsCounter } from "./model-statistics.ts";
 import { PreciseTimer } from "./precise-timer.ts";
 import { ResponseOrder } from "./response-order.ts";
@@ -19,6 +20,8 @@ export interface SequenceLaneOptions {
   readonly decoupled: boolean;
   readonly preserveOrdering: boolean;
   readonly log: Logger;
+  /** Set when executions wait for resources. */
+  readonly limits?: InstanceLimits | undefined;
   /** The running request of the sequence is done. */
   readonly onDone: (sequence: Sequence) => void;
 }
@@ -27,11 +30,14 @@ export class SequenceLane {
   readonly #options: SequenceLaneOptions;
   readonly #timer = new PreciseTimer(() => this.#pump());
   readonly #order: ResponseOrder | undefined;
+  /** Of the one instance. */
+  readonly #pool: InstancePool;
   #running: Promise<void> | undefined;
   #isPumping = false;
 
   constructor(options: SequenceLaneOptions) {
     this.#options = options;
+    this.#pool = new InstancePool([options.instance], options.limits, () => this.#pump());
     this.#order = options.preserveOrdering ? new ResponseOrder() : undefined;
   }
 
@@ -41,6 +47,7 @@ export class SequenceLane {
 
   leave(sequence: Sequence): void {
     this.#options.strategy.leave(sequence);
+    if (!this.#options.strategy.hasOffers) this.#pool.forgo();
   }
 
   /** The head of the sequence's queue may run from now on. */
@@ -79,20 +86,26 @@ export class SequenceLane {
   }
 
   #dispatchOne(): boolean {
+    const { strategy, statistics, decoupled, log } = this.#options;
+    if (strategy.hasOffers && !this.#pool.admit()) return false;
     const nowMs = performance.now();
-    const { rows, waitMs } = this.#options.strategy.next(nowMs);
+    const { rows, waitMs } = strategy.next(nowMs);
     if (rows.length === 0) {
+      this.#pool.forgo();
       this.#timer.set(nowMs + waitMs);
       return false;
     }
-    const { instance, statistics, decoupled, log } = this.#options;
+    const instance = this.#pool.acquire();
+    if (instance === undefined) throw new Error("a batch was formed without a free instance");
     const running = execute({ instance, requests: this.#requests(rows), statistics, decoupled, log });
-    if (running !== undefined) this.#running = running.then(() => this.#free());
+    if (running === undefined) this.#pool.release(instance);
+    else this.#running = running.then(() => this.#free(instance));
     return true;
   }
 
-  #free(): void {
+  #free(instance: ModelInstance): void {
     this.#running = undefined;
+    this.#pool.release(instance);
     this.#pump();
   }
 

@@ -15,6 +15,10 @@ export class OldestStrategy implements SequenceStrategy {
     this.#rules = rules;
   }
 
+  get hasOffers(): boolean {
+    return this.#waiting.length > 0;
+  }
+
   enter(): void {
     // Slots only bound the number of sequences: a batch has no fixed rows.
   }

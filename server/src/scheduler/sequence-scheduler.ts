@@ -9,6 +9,7 @@ import type { ServerError } from "../core/server-error.ts";
 import type { Logger } from "../observe/log.ts";
 import { batchKeyOf } from "./batch-key.ts";
 import { InFlight, stopping } from "./in-flight.ts";
+import type { InstanceLimits } from "./instance-pool.ts";
 import type { StatisticsCounter } from "./model-statistics.ts";
 import { cancelled } from "./request-queue.ts";
 import type { ScheduledRequest } from "./scheduled-request.ts";
@@ -34,6 +35,8 @@ export interface SequenceSchedulerOptions {
   readonly instances: readonly ModelInstance[];
   readonly statistics: StatisticsCounter;
   readonly log: Logger;
+  /** Set when executions wait for resources. */
+  readonly limits?: InstanceLimits | undefined;
 }
 
 export class SequenceScheduler implements Scheduler {
@@ -65,6 +68,7 @@ export class SequenceScheduler implements Scheduler {
           decoupled: config.model_transaction_policy?.decoupled ?? false,
           preserveOrdering: batching.oldest?.preserve_ordering ?? false,
           log: options.log,
+          limits: options.limits,
           onDone: (sequence) => this.#done(sequence),
         }),
     );

@@ -8,6 +8,8 @@ export interface SequenceBatch {
 }
 
 export interface SequenceStrategy {
+  /** False: no sequence was offered that has not been taken. */
+  readonly hasOffers: boolean;
   /** The sequence has got its slot of this instance. */
   enter(sequence: Sequence): void;
   /** The slot is free again, and the sequence runs no more. */

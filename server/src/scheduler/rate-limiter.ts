@@ -1,0 +1,122 @@
+/**
+ * Who may execute next when executions need resources that are limited: `--rate-limit=execution_count`. Executors of all models
+ * wait in one line; the one that has executed least, weighed by its priority, goes first and takes all that it needs at once,
+ * or all wait for it. A pure state machine: time, models and instances are unknown to it.
+ */
+import type { ResourceLimits, ResourceNeed } from "./resource-limits.ts";
+
+/** One that executes: an instance of a model. */
+export interface Executor {
+  readonly needs: readonly ResourceNeed[];
+  /** How dear an execution is: with twice the priority one goes half as often. */
+  readonly priority: number;
+}
+
+interface Member extends Executor {
+  executions: number;
+  state: "idle" | "waiting" | "running";
+  onGranted: () => void;
+}
+
+export class RateLimiter {
+  readonly #limits: ResourceLimits;
+  readonly #members = new Map<Executor, Member>();
+  /** In the order in which they came. */
+  readonly #waiting = new Set<Member>();
+  #isGranting = false;
+
+  constructor(limits: ResourceLimits) {
+    this.#limits = limits;
+  }
+
+  /**
+   * All of a model version, or none. Who comes later does not get all that the others had before it.
+   * @throws ServerError invalid_argument when one could never run
+   */
+  register(executors: readonly Executor[]): void {
+    this.#limits.add(executors.map(({ needs }) => needs));
+    let least = Number.POSITIVE_INFINITY;
+    for (const member of this.#members.values()) least = Math.min(least, scoreOf(member));
+    for (const executor of executors) {
+      const { needs, priority } = executor;
+      const executions = least === Number.POSITIVE_INFINITY ? 0 : Math.floor(least / weightOf(executor));
+      this.#members.set(executor, { needs, priority, executions, state: "idle", onGranted: () => undefined });
+    }
+  }
+
+  unregister(executors: readonly Executor[]): void {
+    for (const executor of executors) {
+      const member = this.#memberOf(executor);
+      this.#waiting.delete(member);
+      if (member.state === "running") this.#limits.release(member.needs);
+      this.#members.delete(executor);
+    }
+    this.#limits.remove(executors.map(({ needs }) => needs));
+    this.#grant(undefined);
+  }
+
+  /** The lower, the sooner it may execute. */
+  score(executor: Executor): number {
+    return scoreOf(this.#memberOf(executor));
+  }
+
+  /** True: it may execute now. Else it waits, and `onGranted` is called once when it may. */
+  request(executor: Executor, onGranted: () => void): boolean {
+    const member = this.#memberOf(executor);
+    if (member.state !== "idle") throw new Error(`an executor that is ${member.state} asked to execute`);
+    member.state = "waiting";
+    member.onGranted = onGranted;
+    this.#waiting.add(member);
+    return this.#grant(member);
+  }
+
+  /** It executes no more, or does not want to any more. `hasExecuted` false: it did not use what it was given. */
+  giveBack(executor: Executor, hasExecuted: boolean): void {
+    const member = this.#members.get(executor); // one that ends after its model was taken out has given back already
+    if (member === undefined || member.state === "idle") return;
+    const { state } = member;
+    member.state = "idle";
+    this.#waiting.delete(member);
+    if (state === "running") this.#limits.release(member.needs);
+    if (hasExecuted) member.executions += 1;
+    this.#grant(undefined);
+  }
+
+  /** Lets those go for whom there is enough. True when `requester` is among them. */
+  #grant(requester: Member | undefined): boolean {
+    if (this.#isGranting) return false; // the turn that runs already sees who has come
+    this.#isGranting = true;
+    try {
+      for (let next = this.#first(); next !== undefined && this.#limits.take(next.needs); next = this.#first()) {
+        this.#waiting.delete(next);
+        next.state = "running";
+        if (next !== requester) next.onGranted();
+      }
+    } finally {
+      this.#isGranting = false;
+    }
+    return requester?.state === "running";
+  }
+
+  #first(): Member | undefined {
+    let first: Member | undefined;
+    for (const member of this.#waiting) {
+      if (first === undefined || scoreOf(member) < scoreOf(first)) first = member;
+    }
+    return first;
+  }
+
+  #memberOf(executor: Executor): Member {
+    const member = this.#members.get(executor);
+    if (member === undefined) throw new Error("an executor was not registered with the rate limiter");
+    return member;
+  }
+}
+
+function weightOf({ priority }: Executor): number {
+  return Math.max(1, priority);
+}
+
+function scoreOf(member: Member): number {
+  return member.executions * weightOf(member);
+}
