@@ -18,7 +18,8 @@ export const MAPPING_FLAGS: {
   readonly tp_size: Flag & typeof SIZE;
   readonly pp_size: Flag & typeof SIZE;
 } = {
-  tp_size: { ...SIZE, summary: "ranks over which each matrix is split" },
+  // The Gemma converter's name for it.
+  tp_size: { ...SIZE, aliases: ["world_size"], summary: "ranks over which each matrix is split" },
   pp_size: { ...SIZE, summary: "ranks over which layers are spread" },
 };
 

@@ -43,7 +43,7 @@ const FLAGS = {
     summary: "bits of those integers",
   },
   fp8_kv_cache: { type: "switch", summary: "note in config.json that the cache is to be kept in 8 bits" },
-  int8_kv_cache: { type: "switch", summary: "the same for integers" },
+  int8_kv_cache: NO_EFFECT.toggle,
   workers: NO_EFFECT.value,
   log_level: NO_EFFECT.value,
   gpt_variant: NO_EFFECT.value,
@@ -74,6 +74,7 @@ const REFUSED: ReadonlyMap<string, string> = new Map([
   ["use_fp8", "Use nereid quantize --qformat fp8, which calibrates"],
   ["use_fp8_rowwise", "Use nereid quantize --qformat fp8"],
   ["enable_fp8", "Use nereid quantize --qformat fp8"],
+  ["int8_kv_cache", "Give --fp8_kv_cache, or set the served model's kv_cache_type, which needs no calibration"],
   ["cp_size", "Leave it out: contexts are not split over ranks"],
 ]);
 
@@ -105,7 +106,7 @@ export async function convertCheckpointCommand(argv: readonly string[]): Promise
       dtype: values.dtype,
       mapping: mappingOf(values),
       weightOnlyBits: isWeightOnly ? bits : undefined,
-      kvCacheAlgorithm: kvCacheAlgorithm(values),
+      kvCacheAlgorithm: values.fp8_kv_cache ? "FP8" : undefined,
       reporter,
       signal,
     });
@@ -116,12 +117,4 @@ export async function convertCheckpointCommand(argv: readonly string[]): Promise
       { output_dir: values.output_dir, num_ranks: numRanks, bytes: numBytes, dtype, seconds },
     );
   });
-}
-
-function kvCacheAlgorithm(values: {
-  readonly fp8_kv_cache: boolean;
-  readonly int8_kv_cache: boolean;
-}): "FP8" | "INT8" | undefined {
-  if (values.fp8_kv_cache) return "FP8";
-  return values.int8_kv_cache ? "INT8" : undefined;
 }

@@ -37,6 +37,8 @@ export interface CheckpointJob {
   readonly storage: LinearStorage | undefined;
   /** What weights are multiplied by on their way. */
   readonly factors?: FactorsByName | undefined;
+  /** Whether each layer says that its keys and values are kept in eight bits at a scale of one. */
+  readonly hasCacheScales?: boolean | undefined;
   /** Of config.json. */
   readonly config: Readonly<Record<string, unknown>>;
   readonly outputDir: string;
@@ -88,7 +90,7 @@ function planRanks(job: CheckpointJob): readonly RankPlan[] {
     const tensors = stageTensors(parsed.config, parsed.weights, prefix, mapping, stage);
     for (const tensor of tensors) expectSources(tensor, files);
     return Array.from({ length: mapping.tpSize }, (__, tpRank) => {
-      const plans = tensors.flatMap((tensor) => planTensor(job, tensor, tpRank));
+      const plans = [...tensors.flatMap((tensor) => planTensor(job, tensor, tpRank)), ...planCacheScales(job)];
       return { stage, tpRank, tensors, plans };
     });
   }).flat();
@@ -103,6 +105,13 @@ function expectSources({ parts }: LayoutTensor, files: TensorSource): void {
       `tensor "${name}": expected [${shape.join(", ")}] from the config, got [${stored.shape.join(", ")}]`,
     );
   }
+}
+
+function planCacheScales({ parsed, mapping, hasCacheScales }: CheckpointJob): readonly TensorPlan[] {
+  const numLayers = hasCacheScales === true ? parsed.config.numLayers / mapping.ppSize : 0;
+  return Array.from({ length: numLayers }, (_, i) => {
+    return { name: `transformer.layers.${i}.attention.kv_cache_scaling_factor`, dtype: "F32", shape: [1] };
+  });
 }
 
 function planTensor(job: CheckpointJob, tensor: LayoutTensor, tpRank: number): readonly TensorPlan[] {
@@ -139,6 +148,7 @@ async function writeRank(
       await job.storage.write({ ...matrix, read }, write);
     } else await writeFloats(job, reader, tensor, tpRank, write);
   }
+  for (const { name } of planCacheScales(job)) await file.write(name, new Uint8Array(Float32Array.of(1).buffer));
   file.finish();
 }
 

@@ -125,6 +125,21 @@ test("convertCheckpoint() writes the type that is asked for", async () => {
   }
 });
 
+test("convertCheckpoint() notes a cache of eight bits, and is read all the same", async () => {
+  const outputDir = join(folder, "cache");
+  await convert(`${MODELS}llama-2`, outputDir, { kvCacheAlgorithm: "FP8" });
+  const rank = await openSafetensorsFile(join(outputDir, "rank0.safetensors"));
+  const names = [...rank.tensors.keys()].filter((name) => name.endsWith("kv_cache_scaling_factor"));
+  await rank.close();
+  assert.deepEqual(
+    names,
+    [0, 1].map((i) => `transformer.layers.${i}.attention.kv_cache_scaling_factor`),
+  );
+  const config = JSON.parse(await readFile(join(outputDir, "config.json"), "utf8")) as Record<string, object>;
+  assert.deepEqual(config.quantization, { quant_algo: null, kv_cache_quant_algo: "FP8" });
+  assert.equal(maxDifference(await logitsOf(outputDir), [...(await logitsOf(`${MODELS}llama-2`))]), 0);
+});
+
 test("convertCheckpoint() names tensors and shapes as TensorRT-LLM does", async () => {
   const outputDir = join(folder, "names");
   await convert(`${MODELS}mixtral`, outputDir, { mapping: { tpSize: 2, ppSize: 1, embeddingSplit: "none" } });

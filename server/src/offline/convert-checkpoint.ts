@@ -23,7 +23,7 @@ export interface ConvertOptions {
   readonly mapping: LayoutMapping;
   /** Undefined: floats. */
   readonly weightOnlyBits: WeightOnlyBits | undefined;
-  readonly kvCacheAlgorithm?: "FP8" | "INT8" | undefined;
+  readonly kvCacheAlgorithm?: "FP8" | undefined;
   readonly reporter: Reporter;
   readonly signal: AbortSignal;
 }
@@ -65,7 +65,20 @@ export async function convertCheckpoint(options: ConvertOptions): Promise<Checkp
       weightOnlyBits === undefined ? undefined : new WeightOnlyStorage(weightOnlyBits, dtype, createElementConverter());
     const config = checkpointConfig({ source: files.config, config: parsed.config, dtype, mapping, quantization });
     const tokenizerDir = options.modelDir;
-    const job = { tokenizerDir, parsed, tensors, mapping, dtype, storage, config, outputDir, reporter, signal };
+    const hasCacheScales = options.kvCacheAlgorithm !== undefined;
+    const job = {
+      tokenizerDir,
+      hasCacheScales,
+      parsed,
+      tensors,
+      mapping,
+      dtype,
+      storage,
+      config,
+      outputDir,
+      reporter,
+      signal,
+    };
     return { ...(await writeCheckpoint(job)), dtype };
   } finally {
     await tensors.close();

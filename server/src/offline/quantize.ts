@@ -139,7 +139,8 @@ async function write(
   const quantization = quantizationOf(options);
   const config = checkpointConfig({ source: files.config, config: parsed.config, dtype, mapping, quantization });
   const storage = storageOf(options, dtype, calibrated, isStoredInBlocks(opened));
-  const job = { parsed, tensors, mapping, dtype, storage, config, outputDir, reporter, signal };
+  const hasCacheScales = options.kvCacheAlgorithm !== undefined;
+  const job = { parsed, tensors, mapping, dtype, storage, hasCacheScales, config, outputDir, reporter, signal };
   return writeCheckpoint({ ...job, tokenizerDir: options.modelDir, factors: calibrated.found?.factors });
 }
 
