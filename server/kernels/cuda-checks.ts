@@ -8,7 +8,6 @@ import { cudaChecks as int4Linear } from "./int4-linear/int4-linear.cuda-check.t
 import { cudaChecks as quantize } from "./quantize/quantize.cuda-check.ts";
 import { cudaChecks as ropeStore } from "./rope-store/rope-store.cuda-check.ts";
 import { cudaChecks as sample } from "./sample/sample.cuda-check.ts";
-import { cudaChecks as skinnyLinear } from "./skinny-linear/skinny-linear.cuda-check.ts";
 import type { CudaCheck } from "./testing/cuda-check.ts";
 import { cudaChecks as thinLinear } from "./thin-linear/thin-linear.cuda-check.ts";
 
@@ -23,5 +22,4 @@ export const allCudaChecks: readonly CudaCheck[] = [
   ...thinLinear,
   ...expertLinear,
   ...allReduce,
-  ...skinnyLinear,
 ];
