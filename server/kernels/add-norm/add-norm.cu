@@ -42,6 +42,11 @@ extern "C" __global__ void __launch_bounds__(1024) add_norm(
   const u64 start = (u64)blockIdx.x * width;
   float values[VECTORS][ELEM_VEC];
   START_NEXT();
+#if VECTORS == 1
+  // Where registers allow, weights are here before the rows are.
+  float weightsAhead[ELEM_VEC] = {};
+  if ((int)threadIdx.x < numVectors) load_weights(weight + threadIdx.x * ELEM_VEC, weightsAhead);
+#endif
   WAIT_FOR_PREVIOUS();
 #pragma unroll
   for (int v = 0; v < VECTORS; v++) {
@@ -105,8 +110,12 @@ extern "C" __global__ void __launch_bounds__(1024) add_norm(
   for (int v = 0; v < VECTORS; v++) {
     const int at = threadIdx.x + v * blockDim.x;
     if (at >= numVectors) continue;
+#if VECTORS == 1
+    const float(&factors)[ELEM_VEC] = weightsAhead;
+#else
     float factors[ELEM_VEC];
     load_weights(weight + at * ELEM_VEC, factors);
+#endif
 #if defined(HAS_BIAS)
     float shifts[ELEM_VEC];
     load_weights(bias + at * ELEM_VEC, shifts);

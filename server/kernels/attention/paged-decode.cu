@@ -1,7 +1,7 @@
 // Attention of one query a sequence over the paged cache, on tensor cores. A block takes one KV head of one sequence,
 // up to 16 of its query heads, and one split of the keys. Its warps take tiles of 16 keys in turn, each with copies of
 // its own under way, and meet only at the end. The last block of a head to finish joins the splits.
-// HEAD_DIM, BLOCK_SIZE (a multiple of 16), WARPS, STAGES, ROW_HALVES (1: at most 8 heads a block), KV_E4M3.
+// HEAD_DIM, BLOCK_SIZE (a multiple of 16), WARPS, STAGES, ROW_HALVES (1: at most 8 heads a block), KV_E4M3, SOFT_CAP.
 #define TWO_CHAINS
 #include "attention-tile.cuh"
 
@@ -50,24 +50,29 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
   const int group = numHeads / numKvHeads;
   const int headStart = kvHead * group + chunkOfHeads * ROWS, numRows = min(ROWS, group - chunkOfHeads * ROWS);
   START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  // Lengths and tables came with the step: no kernel writes them.
   const int length = contextLengths[sequence];
+  const Span span = split_of(length, window);
+  const int* table = blockTables + (u64)sequence * maxBlocks;
+  const auto block_of = [&](int tile) { return tile < span.endTile ? table[tile * TILE / BLOCK_SIZE] : 0; };
+  int tile = span.startTile + warp;
+  int firstBlocks[STAGES];
+#pragma unroll
+  for (int s = 0; s < STAGES; s++) firstBlocks[s] = block_of(tile + s * WARPS);
+  WAIT_FOR_PREVIOUS();
   const u64 outStart = ((u64)sequence * numHeads + headStart) * HEAD_DIM;
   if (length <= 0) {
     if (blockIdx.x == 0)
       for (int i = threadIdx.x; i < numRows * HEAD_DIM; i += THREADS) out[outStart + i] = 0;
     return;
   }
-  const Span span = split_of(length, window);
   if ((int)blockIdx.x >= span.numSplits) return;
 
   u32 queries[K_STEPS][4];
   load_queries(queries, q + (u64)sequence * qRowWidth + headStart * HEAD_DIM, HEAD_DIM, numRows);
   u8* stages = shared + warp * STAGES * STAGE_BYTES;
-  const int* table = blockTables + (u64)sequence * maxBlocks;
   const int rowBytes = numKvHeads * HEAD_DIM * (int)sizeof(kv_t);
   const u64 headOffset = (u64)kvHead * HEAD_DIM * sizeof(kv_t);
-  const auto block_of = [&](int tile) { return tile < span.endTile ? table[tile * TILE / BLOCK_SIZE] : 0; };
   const auto copy_tile = [&](int tile, int block, int stage) {
     if (tile < span.endTile) {
       const int key = tile * TILE;
@@ -86,15 +91,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
     cp_async_commit();
   };
 
-  int tile = span.startTile + warp;
 #pragma unroll
-  for (int s = 0; s < STAGES - 1; s++) copy_tile(tile + s * WARPS, block_of(tile + s * WARPS), s);
-  int ahead = tile + (STAGES - 1) * WARPS, aheadBlock = block_of(ahead), stage = 0, aheadStage = STAGES - 1;
+  for (int s = 0; s < STAGES - 1; s++) copy_tile(tile + s * WARPS, firstBlocks[s], s);
+  int ahead = tile + (STAGES - 1) * WARPS, aheadBlock = firstBlocks[STAGES - 1], stage = 0, aheadStage = STAGES - 1;
 
   float sums[N_TILES][4] = {};
   float largest[2] = {MINUS_INFINITY, MINUS_INFINITY}, totals[2] = {0.f, 0.f};
-  const float toLog2 = softCap > 0.f ? softCap * LOG2_E : scale * LOG2_E;
-  const float toCapped = softCap > 0.f ? scale / softCap : 0.f;
+  const float toLog2 = log2_factor(scale, softCap), toCapped = scale / softCap;
   for (; tile < span.endTile; tile += WARPS) {
     cp_async_wait<STAGES - 2>();
     __syncwarp();
@@ -107,33 +110,34 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
     stage = stage + 1 == STAGES ? 0 : stage + 1;
     float scores[2][4] = {};
     score_tile(scores, queries, at);
+    cap_scores(&scores[0][0], 8, toCapped);
+    // Apart from the rest, for most tiles have no edge.
+    if (tile * TILE < span.first || tile * TILE + TILE > length) {
+#pragma unroll
+      for (int i = 0; i < 8; i++) {
+        const int key = tile * TILE + (i >> 2) * 8 + 2 * (lane & 3) + (i & 1);
+        float& score = scores[i >> 2][i & 3];
+        score = key >= span.first && key < length ? score : MINUS_INFINITY;
+      }
+    }
     float factors[2] = {1.f, 1.f};
 #pragma unroll
     for (int half = 0; half < ROW_HALVES; half++) {
       float best = largest[half];
 #pragma unroll
-      for (int j = 0; j < 2; j++)
-#pragma unroll
-        for (int e = 0; e < 2; e++) {
-          float& score = scores[j][2 * half + e];
-          const int key = tile * TILE + 8 * j + 2 * (lane & 3) + e;
-          if (softCap > 0.f) score = tanhf(score * toCapped);
-          score = key >= span.first && key < length ? score * toLog2 : MINUS_INFINITY;
-          best = fmaxf(best, score);
-        }
+      for (int i = 0; i < 4; i++) best = fmaxf(best, scores[i >> 1][2 * half + (i & 1)]);
       best = fmaxf(best, __shfl_xor_sync(FULL_MASK, best, 1));
       best = fmaxf(best, __shfl_xor_sync(FULL_MASK, best, 2));
-      factors[half] = exp2_fast(largest[half] - best);
+      const float base = best * toLog2;
+      factors[half] = exp2_fast(largest[half] * toLog2 - base);
       largest[half] = best;
       float total = 0.f;
 #pragma unroll
-      for (int j = 0; j < 2; j++)
-#pragma unroll
-        for (int e = 0; e < 2; e++) {
-          float& score = scores[j][2 * half + e];
-          score = exp2_fast(score - best);
-          total += score;
-        }
+      for (int i = 0; i < 4; i++) {
+        float& score = scores[i >> 1][2 * half + (i & 1)];
+        score = exp2_fast(fmaf(score, toLog2, -base));
+        total += score;
+      }
       totals[half] = totals[half] * factors[half] + total;
     }
     if (__any_sync(FULL_MASK, factors[0] != 1.f || factors[1] != 1.f)) {
@@ -164,7 +168,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
     total += __shfl_xor_sync(FULL_MASK, total, 2);
     const int row = warp * ROWS + half * 8 + g;
     if ((lane & 3) == 0) {
-      warpStats[2 * row] = largest[half];
+      warpStats[2 * row] = largest[half] * toLog2;
       warpStats[2 * row + 1] = total;
     }
 #pragma unroll

@@ -89,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(256) rope_store(
   const int numWarps = gridDim.y * (blockDim.x / WARP);
   const int numAll = numHeads + 2 * numKvHeads, half = numDims / 2;
   START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  // Positions and slots came with the step: no kernel writes them.
   const float position = (float)positions[token];
   const int slot = slots[token];
   float2 sines[PAIRS_PER_LANE], cosines[PAIRS_PER_LANE];
@@ -102,6 +102,7 @@ extern "C" __global__ void __launch_bounds__(256) rope_store(
     sines[n] = make_float2(sines[n].x * magnitude, sines[n].y * magnitude);
     cosines[n] = make_float2(cosines[n].x * magnitude, cosines[n].y * magnitude);
   }
+  WAIT_FOR_PREVIOUS();
   for (int number = warp; number < numAll; number += numWarps) {
     const bool isQuery = number < numHeads, isValue = number >= numHeads + numKvHeads;
     if (!isQuery && slot < 0) break;
