@@ -32,6 +32,11 @@ export interface BackendRequest {
   /** Hands over a response. Never throws; ignored after the end. */
   respond(response: BackendResponse): void;
   fail(error: ServerError): void;
+  /**
+   * Gives the request back without an end: it is executed again, with what is queued by then. Only where the scheduler
+   * allows that (iterative sequences); absent elsewhere. Whatever is responded before still reaches the client.
+   */
+  reschedule?(): void;
   /** Resolves when the client has taken enough of what was sent: a producer of many responses awaits it. */
   drained(): Promise<void>;
 }
@@ -60,6 +65,8 @@ export interface ModelInstance {
   execute(batch: Batch): Promise<void> | undefined;
   /** False takes model and server readiness down; for instances that can die (engine hosts, Python processes). */
   isReady(): boolean;
+  /** What the model itself says of its readiness, where it has a word in it. @throws ServerError unavailable: why it is not */
+  checkReady?(): Promise<void>;
   /** Frees everything. Called once, when no batch runs. */
   close(): Promise<void>;
 }
