@@ -83,6 +83,13 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
     },
   ],
   [
+    "onnx",
+    {
+      summary: "export encoders as ONNX, quantize ONNX models",
+      load: async () => (await import("./onnx.ts")).onnxCommand,
+    },
+  ],
+  [
     "launch",
     {
       summary: "serve in the foreground; takes the flags of launch_triton_server.py",

@@ -1,0 +1,32 @@
+/** `nereid onnx`: picks between what it does with ONNX models. */
+import process from "node:process";
+import { nearestName } from "../config/suggest.ts";
+
+const COMMANDS: ReadonlyMap<string, () => Promise<(argv: readonly string[]) => Promise<void>>> = new Map([
+  ["export", async () => (await import("./onnx-export.ts")).onnxExportCommand],
+]);
+
+const USAGE = `Usage: nereid onnx <command> [options]
+
+Commands:
+  export    write BERT, MiniLM and CLIP encoders as ONNX, from a folder of Hugging Face
+`;
+
+export async function onnxCommand(argv: readonly string[]): Promise<void> {
+  const [name = "", ...rest] = argv;
+  const load = COMMANDS.get(name);
+  if (load !== undefined) {
+    const run = await load();
+    await run(rest);
+    return;
+  }
+  if (name === "--help" || name === "-h") {
+    process.stdout.write(USAGE);
+    return;
+  }
+  const nearest = nearestName(name, COMMANDS.keys());
+  const hint = nearest === undefined ? "" : `; did you mean '${nearest}'?`;
+  const problem = name === "" ? "a command is missing" : `there is no command '${name}'${hint}`;
+  process.stderr.write(`nereid onnx: ${problem}\n${USAGE}`);
+  process.exitCode = 2;
+}
