@@ -9,7 +9,7 @@ export function int32(name: string, shape: readonly number[], values: readonly n
 
 export function int32Values(tensor: Tensor | undefined): number[] {
   if (tensor === undefined) return [];
-  const copy = tensor.data.slice();
+  const copy = Uint8Array.from(tensor.data); // slice() of a Buffer is no copy
   return [...new Int32Array(copy.buffer)];
 }
 

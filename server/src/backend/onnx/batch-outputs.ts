@@ -2,8 +2,10 @@
 import { ServerError } from "../../core/server-error.ts";
 import { byteSize, elementCount, type Tensor } from "../../core/tensor.ts";
 import type { BackendRequest } from "../backend.ts";
+import { type ScatteredOutput, scatterOutput } from "./ragged-batch.ts";
 
 const LENGTH_BYTES = 4;
+const NONE_SCATTERED: ReadonlyMap<string, ScatteredOutput> = new Map();
 
 /**
  * The outputs of each request, in the order of `requests`.
@@ -13,12 +15,24 @@ export function splitOutputs(
   requests: readonly BackendRequest[],
   outputs: readonly Tensor[],
   hasBatchDimension: boolean,
+  scattered: ReadonlyMap<string, ScatteredOutput> = NONE_SCATTERED,
 ): Tensor[][] {
   const [first] = requests;
-  if (!hasBatchDimension && first !== undefined) return [wantedOf(first, outputs)];
+  if (scattered.size === 0 && !hasBatchDimension && first !== undefined) return [wantedOf(first, outputs)];
   const shares = requests.map((): Tensor[] => []);
-  for (const output of outputs) splitOutput(requests, output, shares);
+  for (const output of outputs) {
+    const rule = scattered.get(output.name);
+    if (rule !== undefined) dealOut(requests, scatterOutput(output, rule, requests), shares);
+    else if (hasBatchDimension) splitOutput(requests, output, shares);
+    else dealOut(requests, [output], shares);
+  }
   return shares;
+}
+
+function dealOut(requests: readonly BackendRequest[], parts: readonly Tensor[], shares: Tensor[][]): void {
+  for (const [index, part] of parts.entries()) {
+    if (requests[index]?.outputNames.includes(part.name) === true) shares[index]?.push(part);
+  }
 }
 
 function wantedOf(request: BackendRequest, outputs: readonly Tensor[]): Tensor[] {

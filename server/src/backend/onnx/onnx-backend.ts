@@ -11,6 +11,7 @@ import { findModelFile } from "./model-file.ts";
 import { ModelRunner } from "./model-runner.ts";
 import { describeModel } from "./model-values.ts";
 import { OnnxInstance, type OnnxInstanceContext, toServerError } from "./onnx-instance.ts";
+import { raggedPlan } from "./ragged-batch.ts";
 import { RunGate, runsInPool } from "./run-gate.ts";
 import { runtimeOptions, sessionOptions } from "./session-settings.ts";
 import { TurnBudget } from "./turn-budget.ts";
@@ -107,5 +108,6 @@ function instanceContext(config: ModelConfig, info: ModelInfo, runner: ModelRunn
     inputs: new Map([...info.inputs, ...info.overridableInitializers].map((value) => [value.name, value])),
     scalarShapes: new Map(config.output.map(({ name, dims, reshape }) => [name, reshape?.shape ?? dims])),
     hasBatchDimension: config.max_batch_size > 0,
+    ragged: raggedPlan(config),
   };
 }

@@ -7,6 +7,7 @@ import type { Batch, ModelInstance } from "../backend.ts";
 import { joinInputs } from "./batch-inputs.ts";
 import { splitOutputs } from "./batch-outputs.ts";
 import type { ModelRunner } from "./model-runner.ts";
+import type { RaggedPlan } from "./ragged-batch.ts";
 
 export interface OnnxInstanceContext {
   readonly runner: ModelRunner;
@@ -16,6 +17,7 @@ export interface OnnxInstanceContext {
   /** Shapes of the model's scalar outputs as the configuration has them: it cannot say "no dimension". */
   readonly scalarShapes: ReadonlyMap<string, readonly number[]>;
   readonly hasBatchDimension: boolean;
+  readonly ragged: RaggedPlan;
 }
 
 export class OnnxInstance implements ModelInstance {
@@ -30,7 +32,7 @@ export class OnnxInstance implements ModelInstance {
   execute(batch: Batch): Promise<void> | undefined {
     try {
       this.#expectOneRequest(batch);
-      const inputs = joinInputs(batch.requests, this.#context.inputs);
+      const inputs = joinInputs(batch.requests, this.#context.inputs, this.#context.ragged);
       const outputNames = this.#outputNames(batch);
       batch.computeStarted();
       const outputs = this.#context.runner.run(inputs, outputNames, () =>
@@ -76,7 +78,8 @@ export class OnnxInstance implements ModelInstance {
   #answer(batch: Batch, tensors: readonly Tensor[]): void {
     batch.computeEnded();
     const outputs = tensors.map((tensor) => this.#withConfiguredShape(tensor));
-    const shares = splitOutputs(batch.requests, outputs, this.#context.hasBatchDimension);
+    const { hasBatchDimension, ragged } = this.#context;
+    const shares = splitOutputs(batch.requests, outputs, hasBatchDimension, ragged.scattered);
     for (const [index, request] of batch.requests.entries()) {
       request.respond({ outputs: shares[index] ?? [], final: true });
     }

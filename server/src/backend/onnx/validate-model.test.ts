@@ -134,8 +134,14 @@ test("validateModel() refuses with Triton's words", () => {
     [
       `max_batch_size: 4 input [ { name: "X" data_type: TYPE_FP32 dims: [ 2 ] allow_ragged_batch: true } ] ${Y}`,
       info({}),
-      "unsupported",
-      "unable to load model 'm', ragged input 'X' is not supported",
+      "invalid_argument",
+      "unable to load model 'm', ragged input 'X': the model must have shape [-1] for it, got [-1,2]",
+    ],
+    [
+      `max_batch_size: 4 ${X} ${Y} batch_input [ { kind: BATCH_ELEMENT_COUNT target_name: "N" data_type: TYPE_INT32 source_input: "X" } ]`,
+      info({}),
+      "invalid_argument",
+      "unexpected inference input 'N', allowed inputs are: X",
     ],
     [
       sequence(START),

@@ -9,12 +9,11 @@ type Values = ReadonlyMap<string, ValueInfo>;
 /** @throws ServerError with the first difference */
 export function validateModel(config: ModelConfig, info: ModelInfo): void {
   expectTensors(info);
-  refuseRagged(config);
   const inputs = byName(info.inputs);
   const numControls = validateControls(config, inputs);
   const numStates = config.sequence_batching?.state.length ?? 0;
   const numRequired = config.input.filter(({ optional }) => !optional).length;
-  const expected = numRequired + numControls + numStates;
+  const expected = numRequired + numControls + numStates + validateBatchInputs(config, inputs);
   if (info.inputs.length !== expected) {
     throw unable(config, `configuration expects ${expected} inputs, model provides ${info.inputs.length}`);
   }
@@ -25,18 +24,18 @@ export function validateModel(config: ModelConfig, info: ModelInfo): void {
   validateStates(config, outputs);
 }
 
-/** Inputs of different sizes in one batch, and what is computed from them, need a kind of batch that we do not make. */
-function refuseRagged(config: ModelConfig): void {
-  const ragged = config.input.find(({ allow_ragged_batch }) => allow_ragged_batch);
-  const what = ragged !== undefined ? `ragged input '${ragged.name}'` : batchTensors(config);
-  if (what !== undefined) {
-    throw new ServerError("unsupported", `unable to load model '${config.name}', ${what} is not supported`);
+/** What the server computes for each batch: the model must take it. */
+function validateBatchInputs(config: ModelConfig, inputs: Values): number {
+  let count = 0;
+  for (const { target_name, data_type } of config.batch_input) {
+    for (const name of target_name) {
+      const value = inputs.get(name);
+      if (value === undefined) throw notAllowed("input", name, inputs);
+      expectType(config, `batch input '${name}'`, data_type, value);
+      count++;
+    }
   }
-}
-
-function batchTensors(config: ModelConfig): string | undefined {
-  if (config.batch_input.length > 0) return "batch_input";
-  return config.batch_output.length > 0 ? "batch_output" : undefined;
+  return count;
 }
 
 /** Checks the control tensors and gives their number. */
@@ -83,6 +82,10 @@ function validateInput(config: ModelConfig, input: ModelInput, allowed: Values):
   const value = allowed.get(input.name);
   if (value === undefined) throw notAllowed("input", input.name, allowed);
   expectType(config, `input '${input.name}'`, input.data_type, value);
+  if (input.allow_ragged_batch) {
+    expectFlat(config, `ragged input '${input.name}'`, value.dims);
+    return;
+  }
   expectDims(config, input.name, value.dims, input.reshape?.shape ?? input.dims, false);
 }
 
@@ -90,6 +93,7 @@ function validateOutput(config: ModelConfig, output: ModelOutput, outputs: Value
   const value = outputs.get(output.name);
   if (value === undefined) throw notAllowed("output", output.name, outputs);
   expectType(config, `output '${output.name}'`, output.data_type, value);
+  if (config.batch_output.some(({ target_name }) => target_name.includes(output.name))) return; // cut by the requests' shapes
   expectDims(config, output.name, value.dims, output.reshape?.shape ?? output.dims, true);
 }
 
@@ -107,6 +111,12 @@ function expectType(config: ModelConfig, what: string, type: string, value: Valu
   }
   if (configTypeOf(value) === type) return;
   throw unable(config, `configuration expects datatype ${type} for ${what}, model provides ${shownTypeOf(value)}`);
+}
+
+/** What lies end to end has one dimension, as long as the batch makes it. */
+function expectFlat(config: ModelConfig, what: string, dims: readonly number[]): void {
+  if (dims.length === 1 && dims[0] === -1) return;
+  throw unable(config, `${what}: the model must have shape [-1] for it, got ${shown(dims)}`);
 }
 
 /** An input's configuration may be stricter than the model; an output's must say what the model says. */
