@@ -69,6 +69,7 @@ export function launchDecodeAttention(stream: KernelStream, args: DecodeAttentio
       WARPS: plan.warps,
       STAGES: plan.stages,
       ROW_HALVES: plan.rowHalves,
+      ...capDefines(args),
     },
     waitsForPrevious: true,
   });
@@ -101,7 +102,7 @@ export function launchPrefillAttention(stream: KernelStream, args: PrefillAttent
   const kernel = stream.kernel({
     source: "attention/ragged-prefill.cu",
     name: "ragged_prefill",
-    defines: prefillDefines(headDim, blockSize, fp8),
+    defines: { ...prefillDefines(headDim, blockSize, fp8), ...capDefines(args) },
     waitsForPrevious: true,
   });
   const numKeys = headDim > 128 ? 32 : 64;
@@ -129,6 +130,10 @@ function prefillDefines(headDim: number, blockSize: number, fp8: Fp8KvScales | u
     ROW_HALVES: 2,
     BLOCKS_PER_SM: headDim > 64 ? blocksPerSm : 3,
   };
+}
+
+function capDefines({ softCap = 0 }: AttentionCudaArgs): Defines {
+  return softCap > 0 ? { SOFT_CAP: 1 } : {};
 }
 
 function launchPlain(
@@ -189,5 +194,6 @@ function expectArgs(op: string, args: AttentionCudaArgs): void {
   if (qRowWidth < numHeads * headDim || (qRowWidth * ELEM_BYTES[args.type]) % 16 !== 0) {
     throw new Error(`${op}: expected rows of at least ${numHeads} heads of ${headDim}, got ${qRowWidth} elements`);
   }
+  if (!(args.scale > 0)) throw new Error(`${op}: expected a scale above 0, got ${args.scale}`);
   if (window !== undefined && window < 1) throw new Error(`${op}: expected a window of at least 1, got ${window}`);
 }

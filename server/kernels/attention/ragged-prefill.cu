@@ -1,7 +1,7 @@
 // Causal attention of sequences with many queries each over the paged cache, on tensor cores. The queries are the last
 // of their context. A block takes 16 * WARPS queries of one head and walks the keys they see, 64 at a time, the next
 // tile on its way while one is worked on; a warp holds 16 queries and their sums in registers.
-// HEAD_DIM, BLOCK_SIZE (a multiple of 16), WARPS, BLOCKS_PER_SM, KV_E4M3, ROW_HALVES 2.
+// HEAD_DIM, BLOCK_SIZE (a multiple of 16), WARPS, BLOCKS_PER_SM, KV_E4M3, SOFT_CAP, ROW_HALVES 2.
 #include "attention-tile.cuh"
 
 #define THREADS (WARPS * WARP)
@@ -71,8 +71,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) ragged_pref
   copy_tile(startTile, 0);
   float sums[N_TILES][4] = {};
   float largest[2] = {MINUS_INFINITY, MINUS_INFINITY}, totals[2] = {0.f, 0.f};
-  const float toLog2 = softCap > 0.f ? softCap * LOG2_E : scale * LOG2_E;
-  const float toCapped = softCap > 0.f ? scale / softCap : 0.f;
+  const float toLog2 = log2_factor(scale, softCap), toCapped = scale / softCap;
   for (int tile = startTile; tile < endTile; tile++) {
     const int stage = (tile - startTile) % STAGES;
     cp_async_wait<0>();
@@ -86,43 +85,37 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) ragged_pref
     float scores[SUBTILES][2][4] = {};
 #pragma unroll
     for (int s = 0; s < SUBTILES; s++) score_tile(scores[s], queries, at + s * TILE_BYTES);
-    const bool hasEdge = tileKey + KEYS - 1 > warpFirst || (window > 0 && tileKey <= warpLast - window);
+    cap_scores(&scores[0][0][0], SUBTILES * 8, toCapped);
+    // Apart from the rest, for most tiles have no edge.
+    if (tileKey + KEYS - 1 > warpFirst || (window > 0 && tileKey <= warpLast - window)) {
+#pragma unroll
+      for (int i = 0; i < SUBTILES * 8; i++) {
+        const int position = warpFirst + (i >> 1 & 1) * 8 + g;
+        const int key = tileKey + (i >> 2) * 8 + 2 * (lane & 3) + (i & 1);
+        const bool isVisible = key <= position && (window <= 0 || key > position - window);
+        float& score = scores[i >> 3][i >> 2 & 1][i & 3];
+        score = isVisible ? score : MINUS_INFINITY;
+      }
+    }
     float factors[2];
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-      const int position = warpFirst + half * 8 + g;
-      const int firstSeen = window > 0 ? position - window + 1 : 0;
       float best = largest[half];
 #pragma unroll
-      for (int s = 0; s < SUBTILES; s++)
-#pragma unroll
-        for (int j = 0; j < 2; j++)
-#pragma unroll
-          for (int e = 0; e < 2; e++) {
-            float& score = scores[s][j][2 * half + e];
-            const int key = tileKey + s * TILE + 8 * j + 2 * (lane & 3) + e;
-            if (softCap > 0.f) score = tanhf(score * toCapped);
-            score *= toLog2;
-            if (hasEdge && (key > position || key < firstSeen)) score = MINUS_INFINITY;
-            best = fmaxf(best, score);
-          }
+      for (int i = 0; i < SUBTILES * 4; i++) best = fmaxf(best, scores[i >> 2][i >> 1 & 1][2 * half + (i & 1)]);
       best = fmaxf(best, __shfl_xor_sync(FULL_MASK, best, 1));
       best = fmaxf(best, __shfl_xor_sync(FULL_MASK, best, 2));
       // A row that has seen no key yet has no largest score to subtract.
-      const float base = best == MINUS_INFINITY ? 0.f : best;
-      factors[half] = exp2_fast(largest[half] - base);
+      const float base = best == MINUS_INFINITY ? 0.f : best * toLog2;
+      factors[half] = exp2_fast(largest[half] * toLog2 - base);
       largest[half] = best;
       float total = 0.f;
 #pragma unroll
-      for (int s = 0; s < SUBTILES; s++)
-#pragma unroll
-        for (int j = 0; j < 2; j++)
-#pragma unroll
-          for (int e = 0; e < 2; e++) {
-            float& score = scores[s][j][2 * half + e];
-            score = exp2_fast(score - base);
-            total += score;
-          }
+      for (int i = 0; i < SUBTILES * 4; i++) {
+        float& score = scores[i >> 2][i >> 1 & 1][2 * half + (i & 1)];
+        score = exp2_fast(fmaf(score, toLog2, -base));
+        total += score;
+      }
       totals[half] = totals[half] * factors[half] + total;
     }
     if (__any_sync(FULL_MASK, factors[0] != 1.f || factors[1] != 1.f)) {

@@ -1,6 +1,6 @@
 // Tiles of 16 keys and values in shared memory against 16 queries in registers: what the kernels of attention share.
-// HEAD_DIM, ROW_HALVES (1: only the first 8 queries count), KV_E4M3. In bf16; with a cache of fp8 the products are f16,
-// to which e4m3 converts exactly.
+// HEAD_DIM, ROW_HALVES (1: only the first 8 queries count), KV_E4M3, SOFT_CAP. In bf16; with a cache of fp8 the products
+// are f16, to which e4m3 converts exactly.
 #pragma once
 #include "mma.cuh"
 
@@ -126,4 +126,20 @@ __device__ __forceinline__ void add_values(float (&sums)[N_TILES][4], const u32 
     MMA(sums[chunk + 1], weights, b[2], b[3]);
 #endif
   }
+}
+
+// What a score (before its scale, or between -1 and 1 where it is capped) is multiplied by to be a power of two.
+__device__ __forceinline__ float log2_factor(float scale, float softCap) {
+#if defined(SOFT_CAP)
+  return softCap * LOG2_E;
+#else
+  return scale * LOG2_E;
+#endif
+}
+
+__device__ __forceinline__ void cap_scores(float* scores, int count, float toCapped) {
+#if defined(SOFT_CAP)
+#pragma unroll
+  for (int i = 0; i < count; i++) scores[i] = tanhf(scores[i] * toCapped);
+#endif
 }
