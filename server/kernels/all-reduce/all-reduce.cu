@@ -5,6 +5,8 @@
 // RANKS; ELEM_BF16 or ELEM_F32.
 #include "elem.cuh"
 
+#define PATIENCE_NS 30000000000ull
+
 __device__ __forceinline__ void tell(u32* flag, u32 round) {
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(round) : "memory");
 }
@@ -13,6 +15,20 @@ __device__ __forceinline__ u32 told(const u32* flag) {
   u32 round;
   asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(round) : "l"(flag) : "memory");
   return round;
+}
+
+__device__ __forceinline__ u64 nanoseconds() {
+  u64 now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+// A rank that is gone would be waited for until the end of time: an error that ends this process is better.
+__device__ __forceinline__ void wait_for(const u32* flag, u32 round) {
+  const u64 start = nanoseconds();
+  // Rounds wrap around after 2^32.
+  while ((int)(told(flag) - round) < 0)
+    if (nanoseconds() - start > PATIENCE_NS) __trap();
 }
 
 // Past the caches of this device, which know nothing of another's writes.
@@ -43,10 +59,7 @@ extern "C" __global__ void __launch_bounds__(512) all_reduce(
   __syncthreads();
   if (threadIdx.x < RANKS) {
     tell(flags[threadIdx.x] + blockIdx.x * RANKS + rank, round);
-    const u32* flag = flags[rank] + blockIdx.x * RANKS + threadIdx.x;
-    // Rounds wrap around after 2^32.
-    while ((int)(told(flag) - round) < 0) {
-    }
+    wait_for(flags[rank] + blockIdx.x * RANKS + threadIdx.x, round);
   }
   __syncthreads();
   for (u64 at = start; at < count; at += step) {

@@ -50,7 +50,7 @@ export function allReduceBytes(
   };
 }
 
-/** Every rank launches it, with the same count, or all wait for ever. */
+/** Every rank launches it, with the same count; one that waits half a minute for another fails with a trap. */
 export function launchAllReduce(stream: KernelStream, args: AllReduceCudaArgs): void {
   const { type, rank, numRanks, count, capacity } = args;
   expectWidth("allReduce", count, type);
