@@ -1,12 +1,15 @@
 /**
- * What a template's placeholder means when nobody filled it in: "not set", and for a few of the templates of language
- * models the value that most people fill in. Pure; knows names only.
+ * What a placeholder of the templates of language models means when nobody filled it in: the value that most people fill
+ * in, or that says nothing. Placeholders of other templates have no such value. Pure; knows names only.
  */
 
-/** By placeholder, as the value is written in a configuration. Fields without an entry here get their usual default. */
+/** By placeholder, as the value is written in a configuration. */
 const STAND_INS: ReadonlyMap<string, string> = new Map([
   ["triton_max_batch_size", "64"],
   ["triton_backend", '"tensorrtllm"'],
+  ["decoupled_mode", "false"],
+  ["max_queue_delay_microseconds", "0"],
+  ["max_queue_size", "0"],
   ["logits_datatype", "TYPE_FP32"],
   ["encoder_input_features_data_type", "TYPE_FP16"],
   ["prompt_embedding_table_data_type", "TYPE_FP16"],
@@ -27,16 +30,15 @@ export function placeholderName(written: string): string {
   return written.replace(/^\$\{?|\}$/g, "");
 }
 
-/** The value in place of an unfilled placeholder, as one would write it; undefined: the field counts as not set. */
+/** The value in place of an unfilled placeholder, as one would write it; undefined: there is none, it must be filled in. */
 export function standInOf(written: string): string | undefined {
   return STAND_INS.get(placeholderName(written));
 }
 
 /** For the log: which field, what is taken, and how to fill it in. */
-export function unfilledText(field: string, written: string, standIn: string | undefined): string {
-  const taken = standIn === undefined ? "the field counts as not set" : `taking ${standIn}`;
+export function unfilledText(field: string, written: string, standIn: string): string {
   return (
-    `field '${field}' has the unfilled template placeholder '${written}': ${taken}; ` +
+    `field '${field}' has the unfilled template placeholder '${written}': taking ${standIn}; ` +
     `fill it with 'nereid fill-template -i config.pbtxt ${placeholderName(written)}:<value>' or write the value in its place`
   );
 }

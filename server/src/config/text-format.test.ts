@@ -112,20 +112,21 @@ test("parseTextMessage() keeps names that objects inherit as plain map keys", ()
 
 for (const [text, expected] of [
   ["max_batch_size: @{triton_max_batch_size}", { max_batch_size: 64 }],
-  ["max_batch_size: @{n}", {}],
-  ["max_batch_size: $n", {}],
+  ["max_batch_size: $triton_max_batch_size", { max_batch_size: 64 }],
   ['backend: "@{triton_backend}"', { backend: "tensorrtllm" }],
-  ['platform: "@{p}"', {}],
-  ["output { data_type: @{logits_datatype} dims: [-1, @{n}] }", { output: [{ data_type: "TYPE_FP32", dims: [-1] }] }],
-  ["output { data_type: @{t} }", { output: [{}] }],
-  ["dynamic_batching @{d}", {}],
-  ["model_transaction_policy { decoupled: @{decoupled_mode} }", { model_transaction_policy: {} }],
+  ['backend: "@{other}"', { backend: unmasked("@{other}") }],
+  ["output { data_type: @{logits_datatype} dims: [-1] }", { output: [{ data_type: "TYPE_FP32", dims: [-1] }] }],
+  [
+    "dynamic_batching { preferred_batch_size: [ @{triton_max_batch_size} ] }",
+    { dynamic_batching: { preferred_batch_size: [64] } },
+  ],
+  ["model_transaction_policy { decoupled: @{decoupled_mode} }", { model_transaction_policy: { decoupled: false } }],
   [
     "instance_group [ { count: @{bls_instance_count}, kind : KIND_CPU } ]",
     { instance_group: [{ count: 1, kind: "KIND_CPU" }] },
   ],
 ] as const) {
-  test(`parseTextMessage() takes the placeholder of ${text} as not filled in`, () => {
+  test(`parseTextMessage() knows what the placeholder of ${text} stands for`, () => {
     assert.deepEqual(plain(text), expected);
   });
 }
@@ -133,7 +134,7 @@ for (const [text, expected] of [
 test("parseTextMessage() tells of each unfilled placeholder where it is and how to fill it", () => {
   const notes: string[] = [];
   const text = unmasked(
-    'name: "x"\nmax_batch_size: @{triton_max_batch_size}\nmodel_transaction_policy { decoupled: @{d} }',
+    'name: "x"\nmax_batch_size: @{triton_max_batch_size}\nmodel_transaction_policy { decoupled: @{decoupled_mode} }',
   );
   parseTextMessage(text, "config.pbtxt", "ModelConfig", (note) => notes.push(note));
   assert.deepEqual(notes, [
@@ -141,13 +142,19 @@ test("parseTextMessage() tells of each unfilled placeholder where it is and how 
       "config.pbtxt:2:17: field 'max_batch_size' has the unfilled template placeholder '@{triton_max_batch_size}': taking 64; fill it with 'nereid fill-template -i config.pbtxt triton_max_batch_size:<value>' or write the value in its place",
     ),
     unmasked(
-      "config.pbtxt:3:39: field 'decoupled' has the unfilled template placeholder '@{d}': the field counts as not set; fill it with 'nereid fill-template -i config.pbtxt d:<value>' or write the value in its place",
+      "config.pbtxt:3:39: field 'decoupled' has the unfilled template placeholder '@{decoupled_mode}': taking false; fill it with 'nereid fill-template -i config.pbtxt decoupled_mode:<value>' or write the value in its place",
     ),
   ]);
 });
 
 const REFUSED: readonly (readonly [string, string])[] = [
-  ["max_batch_size: -@{n}", "expects an integer, got '@{n}'"],
+  [
+    'name: "x"\nmax_batch_size: @{max_batch_size}',
+    "config.pbtxt:2:17: field 'max_batch_size' expects an integer, got the unfilled template placeholder '@{max_batch_size}'; fill it with 'nereid fill-template -i config.pbtxt max_batch_size:<value>' or write the value in its place",
+  ],
+  ["output { data_type: @{t} }", "expects a name, got the unfilled template placeholder '@{t}'"],
+  ["dynamic_batching @{d}", "expects a block, got the unfilled template placeholder '@{d}'"],
+  ["max_batch_size: -@{n}", "expects an integer, got the unfilled template placeholder '@{n}'"],
   [
     "max_batch_sise: 4",
     "config.pbtxt:1:1: the model configuration has no field 'max_batch_sise'; did you mean 'max_batch_size'?",

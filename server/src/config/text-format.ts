@@ -1,11 +1,11 @@
 /**
  * Reads a `config.pbtxt`: protobuf text format against the schema, with errors that say the place, the field and the cure.
  * More lenient than the format in two spots that people's files rely on: commas between the messages of a list may be
- * missing, and a list may end with a comma. An unfilled placeholder of a template is a note, not an error. Defaults and rules
- * across fields are not its business.
+ * missing, and a list may end with a comma. What a placeholder of a known template stands for is a note, not an error.
+ * Defaults and rules across fields are not its business.
  */
 import type { ServerError } from "../core/server-error.ts";
-import { isPlaceholderText, standInOf, unfilledText } from "./placeholders.ts";
+import { isPlaceholderText, placeholderName, standInOf, unfilledText } from "./placeholders.ts";
 import { expectedOf, isIntegerType, parseBooleanText, parseFloatText, parseInteger, rangeText } from "./scalar-text.ts";
 import { type FieldSpec, type MessageSpec, messageSpec, type ScalarType, type ValueSpec } from "./schema.ts";
 import { enumHint, unknownFieldHint } from "./text-hints.ts";
@@ -79,7 +79,7 @@ class TextReader {
     const values = this.#values(field);
     if (field.shape === "map") putEntries(message, field, values);
     else if (field.shape === "list") message[field.name] = [...listOf(message[field.name]), ...values];
-    else if (values[0] !== undefined) message[field.name] = values[0];
+    else message[field.name] = values[0] ?? "";
   }
 
   #refuseSecondWriting(token: Token, field: FieldSpec, message: WrittenMessage, chosen: Map<string, string>): void {
@@ -99,7 +99,7 @@ class TextReader {
 
   #values(field: FieldSpec): WrittenValue[] {
     const open = this.#peek();
-    if (field.shape === "single" || !this.#accept("[")) return this.#filledValue(field);
+    if (field.shape === "single" || !this.#accept("[")) return [this.#filledValue(field)];
     const values: WrittenValue[] = [];
     const isBlock = field.shape === "map" || field.value.kind === "message";
     while (!this.#accept("]")) {
@@ -109,7 +109,7 @@ class TextReader {
           `the file ends inside the list opened at line ${open.line}; add the missing ']'`,
         );
       }
-      values.push(...this.#filledValue(field));
+      values.push(this.#filledValue(field));
       const hasComma = this.#accept(",");
       if (!hasComma && !isBlock && this.#peek().text !== "]") {
         throw this.#error(
@@ -121,15 +121,14 @@ class TextReader {
     return values;
   }
 
-  /** Nothing when a template's placeholder that stands for nothing is in its place. */
-  #filledValue(field: FieldSpec): WrittenValue[] {
+  /** The value, or the one that stands in for a placeholder of a template that nobody filled in. */
+  #filledValue(field: FieldSpec): WrittenValue {
     const token = this.#peek();
-    if (!isUnfilled(field, token)) return [this.#value(field)];
+    const standIn = isUnfilled(field, token) ? standInOf(token.text) : undefined;
+    if (standIn === undefined) return this.#value(field);
     this.#next();
-    const standIn = standInOf(token.text);
     this.#onNote(this.#error(token, unfilledText(field.name, token.text, standIn)).message);
-    if (standIn === undefined) return [];
-    return [new TextReader(tokenize(standIn, this.#file), this.#file, this.#onNote).#value(field)];
+    return new TextReader(tokenize(standIn, this.#file), this.#file, this.#onNote).#value(field);
   }
 
   #value(field: FieldSpec): WrittenValue {
@@ -137,12 +136,14 @@ class TextReader {
     const { value } = field;
     if (value.kind === "message") return this.#block(field, value.name, messageSpec(value.name));
     const token = this.#next();
+    if (token.kind === "placeholder") throw this.#error(token, placeholderText(field, token));
     return value.kind === "enum" ? this.#enum(field, value, token) : this.#scalar(field, value.type, token);
   }
 
   #block(field: FieldSpec, name: string, spec: MessageSpec): WrittenMessage {
     const open = this.#next();
     const closer = open.kind === "symbol" ? CLOSERS.get(open.text) : undefined;
+    if (open.kind === "placeholder") throw this.#error(open, placeholderText(field, open));
     if (closer === undefined)
       throw this.#error(open, `field '${field.name}' expects a block '{ ... }', got ${described(open)}`);
     return this.#fields(name, spec, closer, open);
@@ -162,6 +163,7 @@ class TextReader {
     if (type === "string") return this.#text(field, token);
     const isNegative = token.kind === "symbol" && token.text === "-";
     const number = isNegative ? this.#next() : token;
+    if (number.kind === "placeholder") throw this.#error(number, placeholderText(field, number));
     const text = `${isNegative ? "-" : ""}${number.text}`;
     const isWord = number.kind === "identifier" || number.kind === "number";
     const value = isWord ? scalarOf(text, type) : undefined;
@@ -252,4 +254,13 @@ function isUnfilled(field: FieldSpec, token: Token): boolean {
   if (token.kind === "placeholder") return true;
   const isSingleText = field.shape === "single" && field.name !== "string_value";
   return isSingleText && token.kind === "string" && isPlaceholderText(token.text);
+}
+
+function placeholderText(field: FieldSpec, token: Token): string {
+  const { value } = field;
+  const wanted = value.kind === "scalar" ? expectedOf(value.type) : value.kind === "enum" ? "a name" : "a block";
+  return (
+    `field '${field.name}' expects ${wanted}, got the unfilled template placeholder '${token.text}'; ` +
+    `fill it with 'nereid fill-template -i config.pbtxt ${placeholderName(token.text)}:<value>' or write the value in its place`
+  );
 }
