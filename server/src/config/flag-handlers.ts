@@ -1,4 +1,5 @@
 /** What each flag of the server, its models and its logs writes into the options. Endpoints have a file of their own. */
+import { logFormatOf } from "../core/log-format.ts";
 import { ENDPOINT_HANDLERS } from "./endpoint-flags.ts";
 import { FlagError } from "./flag-error.ts";
 import {
@@ -36,8 +37,9 @@ const SERVER_HANDLERS: Readonly<Record<string, FlagHandler>> = {
     draft.log.error = parseBoolean(value);
   },
   "log-format": (draft, value) => {
-    if (value !== "default" && value !== "ISO8601") throw new FlagError("invalid argument for --log-format");
-    draft.log.format = value;
+    const format = logFormatOf(value);
+    if (format === undefined) throw new FlagError("invalid argument for --log-format");
+    draft.log.format = format;
   },
   "log-file": (draft, value) => {
     draft.log.file = value;

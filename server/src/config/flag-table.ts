@@ -43,7 +43,11 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
       ["log-info", BOOLEAN, "Whether informational messages are logged. Default is true."],
       ["log-warning", BOOLEAN, "Whether warnings are logged. Default is true."],
       ["log-error", BOOLEAN, "Whether errors are logged. Default is true."],
-      ["log-format", TEXT, 'Style of a line: "default" (LMMDD hh:mm:ss.ssssss) or "ISO8601" (YYYY-MM-DDThh:mm:ssZ L).'],
+      [
+        "log-format",
+        TEXT,
+        'Style of a line: "default" (LMMDD hh:mm:ss.ssssss), "ISO8601" (YYYY-MM-DDThh:mm:ssZ L) or "json" (one object a line).',
+      ],
       ["log-file", TEXT, "File that takes all messages instead of the console."],
     ],
   ],

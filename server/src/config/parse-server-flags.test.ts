@@ -311,6 +311,7 @@ const READ: readonly (readonly [
     (o) => [o.metrics.counterLatencies, o.metrics.histogramLatencies],
     [false, true],
   ],
+  [["--log-format=json"], (o) => o.log.format, "json"],
   [["--sagemaker-safe-port-range=8000-9000"], (o) => o.sagemaker.safePortRange, [8000, 9000]],
 ];
 
@@ -349,10 +350,10 @@ test("parseServerFlags() follows the environment of Vertex AI", () => {
 });
 
 test("parseServerFlags() says which features are not there", () => {
-  const { notYet } = options(["--rate-limit=execution_count", "--host-policy=p,numa-node=0"]);
+  const { notYet } = options(["--model-load-gpu-limit=0:0.5", "--host-policy=p,numa-node=0"]);
   assert.deepEqual(
     notYet.map((line) => /--[\w-]+/.exec(line)?.[0]),
-    ["--rate-limit", "--host-policy"],
+    ["--host-policy", "--model-load-gpu-limit"],
   );
 });
 

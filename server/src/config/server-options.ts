@@ -1,5 +1,7 @@
 /** What the command line and the environment decide, as frozen objects with every default in place. */
 
+import type { LogFormat } from "../core/log-format.ts";
+
 /** The parts of the protocol that may be closed to clients without a key. */
 export const RESTRICTED_APIS = [
   "health",
@@ -28,7 +30,7 @@ export interface LogOptions {
   readonly info: boolean;
   readonly warning: boolean;
   readonly error: boolean;
-  readonly format: "default" | "ISO8601";
+  readonly format: LogFormat;
   /** Empty: the console. */
   readonly file: string;
 }

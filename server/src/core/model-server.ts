@@ -5,6 +5,7 @@
 import type { Datatype } from "@nereid/wire";
 import type { InferRequest } from "./infer-request.ts";
 import type { InferResponse } from "./infer-response.ts";
+import type { LogFormat } from "./log-format.ts";
 import type { ModelConfig } from "./model-config.ts";
 import type { TraceChanges, TraceSettings, Tracing } from "./request-trace.ts";
 
@@ -105,7 +106,7 @@ export interface LogSettings {
   readonly log_warning: boolean;
   readonly log_error: boolean;
   readonly log_verbose_level: number;
-  readonly log_format: "default" | "ISO8601";
+  readonly log_format: LogFormat;
 }
 
 /** All methods throw `ServerError` for what the protocol refuses. */

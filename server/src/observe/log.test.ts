@@ -61,3 +61,38 @@ test("ServerLog writes everything to the log file when one is set", () => {
     rmSync(folder, { recursive: true });
   }
 });
+
+test("ServerLog writes one JSON object a line when the format is json", () => {
+  const { log, out, err } = capture({ ...DEFAULT_LOG_SETTINGS, log_format: "json", log_verbose_level: 1 });
+  log.info("a", 'say "x"\n{"level":"forged"}');
+  log.verbose(1, "b", "y");
+  log.table("c", "+-+\n| |");
+  log.warn("d", "\u2028");
+  log.error("e", "z");
+  const records = [...out, ...err].map((line) => {
+    assert.match(line, /^[^\n\u2028]+\n$/);
+    const { time, pid, ...rest } = JSON.parse(line) as Record<string, unknown>;
+    assert.match(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    assert.equal(pid, process.pid);
+    return rest;
+  });
+  assert.deepEqual(records, [
+    { level: "info", location: "a", message: 'say "x"\n{"level":"forged"}' },
+    { level: "verbose", location: "b", message: "y" },
+    { level: "info", location: "c", message: "+-+\n| |" },
+    { level: "warning", location: "d", message: "\u2028" },
+    { level: "error", location: "e", message: "z" },
+  ]);
+});
+
+test("update() turns JSON lines on and off at run time", () => {
+  const { log, out } = capture();
+  log.update({ log_format: "json" });
+  log.info("a", "x");
+  log.update({ log_format: "default" });
+  log.info("a", "x");
+  assert.deepEqual(
+    out.map((line) => line[0]),
+    ["{", "I"],
+  );
+});

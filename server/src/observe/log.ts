@@ -1,4 +1,4 @@
-/** Log lines in Triton's two formats. INFO and VERBOSE go to stdout, WARNING and ERROR to stderr, all to a file if one is set. */
+/** Log lines in Triton's two formats and as JSON. INFO and VERBOSE go to stdout, WARNING and ERROR to stderr, all to a file if one is set. */
 import { appendFileSync, closeSync, openSync } from "node:fs";
 import process from "node:process";
 import type { LogSettings } from "../core/model-server.ts";
@@ -27,6 +27,10 @@ export const DEFAULT_LOG_SETTINGS: LogSettings = Object.freeze({
   log_verbose_level: 0,
   log_format: "default",
 });
+
+const LEVEL_NAMES = { I: "info", W: "warning", E: "error", V: "verbose" } as const;
+
+type Level = keyof typeof LEVEL_NAMES;
 
 const PROCESS_SINK: LogSink = {
   out: (line) => void process.stdout.write(line),
@@ -58,31 +62,38 @@ export class ServerLog implements Logger, Disposable {
   }
 
   info(location: string, message: string): void {
-    if (this.#settings.log_info) this.#sink.out(this.#line("I", location, this.#quote(message)));
+    if (this.#settings.log_info) this.#sink.out(this.#record("I", location, message));
   }
 
   warn(location: string, message: string): void {
-    if (this.#settings.log_warning) this.#sink.err(this.#line("W", location, this.#quote(message)));
+    if (this.#settings.log_warning) this.#sink.err(this.#record("W", location, message));
   }
 
   error(location: string, message: string): void {
-    if (this.#settings.log_error) this.#sink.err(this.#line("E", location, this.#quote(message)));
+    if (this.#settings.log_error) this.#sink.err(this.#record("E", location, message));
   }
 
   verbose(level: number, location: string, message: string): void {
-    if (this.#settings.log_verbose_level >= level) this.#sink.out(this.#line("I", location, this.#quote(message)));
+    if (this.#settings.log_verbose_level >= level) this.#sink.out(this.#record("V", location, message));
   }
 
   table(location: string, text: string): void {
-    if (this.#settings.log_info) this.#sink.out(this.#line("I", location, `\n${text}`));
+    if (!this.#settings.log_info) return;
+    this.#sink.out(this.#isJson ? jsonLine("I", location, text) : this.#line("I", location, `\n${text}`));
   }
 
   [Symbol.dispose](): void {
     if (this.#file !== undefined) closeSync(this.#file);
   }
 
-  #quote(message: string): string {
-    return this.#escape ? escapeMessage(message) : message;
+  get #isJson(): boolean {
+    return this.#settings.log_format === "json";
+  }
+
+  #record(level: Level, location: string, message: string): string {
+    if (this.#isJson) return jsonLine(level, location, message);
+    // Triton has no letter of its own for verbose lines.
+    return this.#line(level === "V" ? "I" : level, location, this.#escape ? escapeMessage(message) : message);
   }
 
   #line(level: string, location: string, text: string): string {
@@ -94,6 +105,12 @@ export class ServerLog implements Logger, Disposable {
         : `${level}${iso.slice(5, 7)}${iso.slice(8, 10)} ${iso.slice(11, 19)}.${String(micros).padStart(6, "0")}`;
     return `${stamp} ${process.pid} ${location}] ${text}\n`;
   }
+}
+
+/** One object a line, whatever is in the message; always escaped, since the reader is a program. */
+function jsonLine(level: Level, location: string, message: string): string {
+  const time = new Date().toISOString();
+  return `{"time":"${time}","level":"${LEVEL_NAMES[level]}","pid":${process.pid},"location":${escapeMessage(location)},"message":${escapeMessage(message)}}\n`;
 }
 
 /** Quotes a message so that no client text can break a line or paint a terminal: JSON, and the two Unicode line ends. */

@@ -1,4 +1,5 @@
 /** The RPC for log settings. */
+import { logFormatOf } from "../../core/log-format.ts";
 import type { LogSettings, ModelServer } from "../../core/model-server.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { MessageTypes } from "./messages.ts";
@@ -57,10 +58,11 @@ function formatChange(value: SettingValue | undefined): Partial<LogSettings> {
   if (value === undefined) return {};
   const format = value.string_param;
   if (format === undefined) throw new ServerError("invalid_argument", "expect string for 'log_format'");
-  if (format !== "default" && format !== "ISO8601") {
+  const known = logFormatOf(format);
+  if (known === undefined) {
     throw new ServerError("invalid_argument", `invalid argument for log_format, got: ${format}`);
   }
-  return { log_format: format };
+  return { log_format: known };
 }
 
 function settingsMessage(settings: LogSettings): Record<string, SettingValue> {

@@ -1,5 +1,6 @@
 /** The routes that look at models or change which are served: small JSON in, small JSON out. */
 import type { JsonObject, JsonValue } from "@nereid/wire";
+import { type LogFormat, logFormatOf } from "../../core/log-format.ts";
 import type { LogSettings, ModelServer } from "../../core/model-server.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { HttpCall } from "./http-call.ts";
@@ -130,8 +131,9 @@ function logChanges(body: JsonObject): LogChanges {
   return changes;
 }
 
-function logFormat(value: JsonValue): "default" | "ISO8601" {
+function logFormat(value: JsonValue): LogFormat {
   if (typeof value !== "string") throw accessError("", "non-string as string");
-  if (value === "default" || value === "ISO8601") return value;
+  const format = logFormatOf(value);
+  if (format !== undefined) return format;
   throw new ServerError("unavailable", `invalid argument for --log_format, got: ${value}`);
 }
