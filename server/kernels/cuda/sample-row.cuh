@@ -1,0 +1,130 @@
+// A row of logits as its request changes it, and the sums and numbers that a choice from it needs. One block a row.
+#pragma once
+#include "elem.cuh"
+
+#define THREADS 1024
+#define WARPS (THREADS / WARP)
+#define MINUS_INFINITY __uint_as_float(0xff800000u)
+#define PLUS_INFINITY __uint_as_float(0x7f800000u)
+#define COUNT_SEEN 0x8000u
+#define COUNT_OUTPUTS 0x7fffu
+
+// What a request asks of its row; written by sample-params.ts.
+struct Params {
+  float inverseTemperature;
+  int isGreedy;
+  int topK;   // 0: all
+  float topP; // 1: all
+  float minP; // 0: all
+  u32 seedLow, seedHigh;
+  int index; // of the token in the output
+  float repetitionPenalty, presencePenalty, frequencyPenalty;
+  int countRow, biasRow, maskRow; // of the tables below; -1: none
+  int isActive;                   // 0: a padded row
+  int unused;
+};
+
+struct Row {
+  const elem_t* logits;
+  u16* counts;
+  const float* bias;
+  const u32* mask;
+  int numVectors, vocab;
+  Params params;
+};
+
+__device__ __forceinline__ float ruled(const Row& row, float score, int id) {
+  if (row.bias != nullptr) score += row.bias[id];
+  score *= row.params.inverseTemperature;
+  if (row.counts != nullptr) {
+    const u32 count = row.counts[id];
+    if (count != 0) {
+      score = score < 0.f ? score * row.params.repetitionPenalty : score / row.params.repetitionPenalty;
+      const float outputs = (float)(count & COUNT_OUTPUTS);
+      if (outputs > 0.f) score -= row.params.presencePenalty + row.params.frequencyPenalty * outputs;
+    }
+  }
+  if (row.mask != nullptr && ((row.mask[id >> 5] >> (id & 31)) & 1u) == 0) score = MINUS_INFINITY;
+  return score;
+}
+
+// The scores of one vector; what is no token or no number is minus infinity.
+__device__ __forceinline__ void load_scores(const Row& row, int vector, float (&scores)[ELEM_VEC]) {
+  load_vec(row.logits + vector * ELEM_VEC, scores);
+#pragma unroll
+  for (int i = 0; i < ELEM_VEC; i++) {
+    const int id = vector * ELEM_VEC + i;
+    const float score = id < row.vocab ? ruled(row, scores[i], id) : MINUS_INFINITY;
+    scores[i] = score == score ? score : MINUS_INFINITY;
+  }
+}
+
+// Order of floats as order of whole numbers.
+__device__ __forceinline__ u32 ordered(float value) {
+  const u32 bits = __float_as_uint(value);
+  return bits ^ ((bits >> 31) ? 0xffffffffu : 0x80000000u);
+}
+
+__device__ __forceinline__ float from_ordered(u32 key) {
+  return __uint_as_float(key ^ ((key >> 31) ? 0x80000000u : 0xffffffffu));
+}
+
+// A larger score first, then a smaller id.
+__device__ __forceinline__ u64 rank_key(float score, int id) { return ((u64)ordered(score) << 32) | (u32)~id; }
+
+__device__ __forceinline__ u64 block_max_key(u64 key, u64* scratch /* [32] */) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset >>= 1) {
+    const u64 other = __shfl_xor_sync(FULL_MASK, key, offset);
+    key = other > key ? other : key;
+  }
+  if ((threadIdx.x & 31) == 0) scratch[threadIdx.x >> 5] = key;
+  __syncthreads();
+  key = scratch[threadIdx.x & 31];
+#pragma unroll
+  for (int offset = 16; offset > 0; offset >>= 1) {
+    const u64 other = __shfl_xor_sync(FULL_MASK, key, offset);
+    key = other > key ? other : key;
+  }
+  return key;
+}
+
+// A sum of exp(x - largest) that goes on as larger numbers come.
+struct RunningSum {
+  float largest = MINUS_INFINITY, sum = 0.f;
+  __device__ __forceinline__ void add(const float (&values)[ELEM_VEC]) {
+    float best = largest;
+#pragma unroll
+    for (int i = 0; i < ELEM_VEC; i++) best = fmaxf(best, values[i]);
+    if (!(best > MINUS_INFINITY)) return;
+    if (best > largest) sum *= __expf(largest - best);
+    largest = best;
+#pragma unroll
+    for (int i = 0; i < ELEM_VEC; i++) {
+      const float weight = __expf(values[i] - best);
+      if (weight > 0.f) sum += weight;
+    }
+  }
+  // Of the whole block, known to every thread.
+  __device__ __forceinline__ RunningSum join(float* maxScratch, float* sumScratch) const {
+    RunningSum all;
+    all.largest = block_max(largest, maxScratch);
+    all.sum = block_sum(sum > 0.f ? sum * __expf(largest - all.largest) : 0.f, sumScratch);
+    return all;
+  }
+};
+
+__device__ __forceinline__ u32 mix(u32 x) {
+  x = (x ^ (x >> 16)) * 0x7feb352du;
+  x = (x ^ (x >> 15)) * 0x846ca68bu;
+  return x ^ (x >> 16);
+}
+
+// Uniform in [0, 1): the same number for the same seed and index in any batch, and the same as on the CPU.
+__device__ __forceinline__ float uniform_at(u32 low, u32 high, u32 index) {
+  const u32 a = mix(mix(low ^ (index * 0x9e3779b1u)) ^ high);
+  const u32 b = mix(mix(high ^ (index * 0x85ebca77u) ^ 0x5bd1e995u) ^ low ^ a);
+  const double exact = ((double)(a >> 5) * 67108864.0 + (double)(b >> 6)) / 9007199254740992.0;
+  // Rounding up to 1 would leave the range.
+  return fminf((float)exact, 0.99999994f);
+}
