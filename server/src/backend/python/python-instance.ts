@@ -5,6 +5,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ServerError } from "../../core/server-error.ts";
 import type { Batch, ModelCaller, ModelInstance } from "../backend.ts";
+import { RequestsInFlight } from "../supervision/requests-in-flight.ts";
+import { countFailures, isWorthWaiting, restartDelayMs } from "../supervision/restart-policy.ts";
 import {
   CALL,
   CALL_CANCEL,
@@ -22,8 +24,6 @@ import {
   type StubResponse,
 } from "./messages.ts";
 import { ModelCalls } from "./model-calls.ts";
-import { RequestsInFlight } from "./requests-in-flight.ts";
-import { countFailures, isWorthWaiting, restartDelayMs } from "./restart-policy.ts";
 import { startStub } from "./start-stub.ts";
 import type { StubLaunch, StubProcess } from "./stub-process.ts";
 import type { FrameReader } from "./wire-codec.ts";

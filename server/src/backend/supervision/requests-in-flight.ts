@@ -1,12 +1,23 @@
-/** The requests that a process works on: their keys, cancellation and flow control. Knows no process and no batch. */
+/**
+ * The requests that a process or thread of a model works on: their keys, cancellation and flow control. Knows no process
+ * and no batch.
+ */
+import type { ParameterValue } from "../../core/infer-request.ts";
 import type { RequestTrace } from "../../core/request-trace.ts";
 import type { ServerError } from "../../core/server-error.ts";
+import type { Tensor } from "../../core/tensor.ts";
 import type { BackendRequest } from "../backend.ts";
-import type { StubResponse } from "./messages.ts";
 
 /** Responses after which a sender hears that the client has taken them; its window is a multiple of it. */
 const CREDIT_STEP = 32;
 const TWO_32 = 2 ** 32;
+
+/** One answer of a model, or of a model that a model has called. */
+export interface ModelAnswer {
+  readonly error?: ServerError;
+  readonly outputs: readonly Tensor[];
+  readonly parameters: ReadonlyMap<string, ParameterValue>;
+}
 
 /** What has to be told to the process. */
 export interface RequestSignals {
@@ -53,7 +64,7 @@ export class RequestsInFlight {
   }
 
   /** Hands on what the model answered; `response` undefined is an end without a response. */
-  respond(key: number, response: StubResponse | undefined, isFinal: boolean): void {
+  respond(key: number, response: ModelAnswer | undefined, isFinal: boolean): void {
     const inFlight = this.#requests.get(key);
     if (inFlight === undefined) return;
     // The one response of such a model is its last, whenever the model says so.
