@@ -9,6 +9,7 @@ import { createOnnxBackend } from "./backend/onnx/onnx-backend.ts";
 import { createPythonBackend } from "./backend/python/python-backend.ts";
 import { createDynaSequenceBackend } from "./backend/samples/dyna-sequence.ts";
 import { createIdentityBackend } from "./backend/samples/identity.ts";
+import { createIterativeSequenceBackend } from "./backend/samples/iterative-sequence.ts";
 import { createRepeatBackend } from "./backend/samples/repeat.ts";
 import { createSequenceBackend } from "./backend/samples/sequence.ts";
 import { createSquareBackend } from "./backend/samples/square.ts";
@@ -168,6 +169,7 @@ function createBackends(): ReadonlyMap<string, Backend> {
     createSquareBackend(),
     createSequenceBackend(),
     createDynaSequenceBackend(),
+    createIterativeSequenceBackend(),
   ];
   return new Map([...all.map((backend) => [backend.name, backend] as const)]);
 }

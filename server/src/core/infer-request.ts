@@ -65,7 +65,11 @@ export function isCancelled(request: InferRequest): boolean {
  * The same request with other inputs. Not by spreading: front ends make requests whose `signal` comes to be only when
  * somebody asks for it.
  */
-export function withInputs(request: InferRequest, inputs: readonly Tensor[]): InferRequest {
+export function withInputs(
+  request: InferRequest,
+  inputs: readonly Tensor[],
+  sequence: SequenceInfo = request.sequence,
+): InferRequest {
   return {
     modelName: request.modelName,
     modelVersion: request.modelVersion,
@@ -73,7 +77,7 @@ export function withInputs(request: InferRequest, inputs: readonly Tensor[]): In
     inputs,
     outputs: request.outputs,
     parameters: request.parameters,
-    sequence: request.sequence,
+    sequence,
     priority: request.priority,
     timeoutUs: request.timeoutUs,
     get signal() {

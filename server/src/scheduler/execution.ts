@@ -8,6 +8,8 @@ import type { ExecutionTiming, StatisticsCounter } from "./model-statistics.ts";
 export interface ExecutableRequest extends BackendRequest {
   readonly ended: boolean;
   readonly failed: boolean;
+  /** The backend wants it back later: that it has no end is no fault. */
+  readonly isGivenBack?: boolean;
   /** The request leaves the queue for a backend. */
   dequeued(nowMs: number): void;
   /** Its execution is over. */
@@ -78,7 +80,7 @@ function finish(options: ExecutionOptions, execution: Execution): void {
   let succeeded = false;
   const isOver = !options.decoupled && !answersLater;
   for (const request of options.requests) {
-    if (!request.ended && isOver) {
+    if (!request.ended && isOver && request.isGivenBack !== true) {
       const text = `model instance '${options.instance.name}' ended its execution without answering the request`;
       request.fail(new ServerError("internal", text, { reason: "BACKEND" }));
     }

@@ -131,6 +131,11 @@ export class ScheduledRequest implements ExecutableRequest {
     this.#endTrace();
   }
 
+  /** What ran was not the end of it: it will be executed again, and the last execution counts. */
+  givenBack(): void {
+    this.#timing = undefined;
+  }
+
   respond(response: BackendResponse): void {
     if (this.#ended) return;
     const outputs = this.#outputsFor(response.outputs);

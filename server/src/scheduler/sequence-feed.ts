@@ -1,11 +1,11 @@
 /** Makes what a backend gets of a sequence: controls and states added, empty rows filled. One per model version. */
+import type { SequenceInfo } from "../core/infer-request.ts";
 import type { ModelConfig } from "../core/model-config.ts";
-import { ServerError } from "../core/server-error.ts";
 import { elementCount, type Tensor } from "../core/tensor.ts";
 import type { ExecutableRequest } from "./execution.ts";
 import type { ScheduledRequest } from "./scheduled-request.ts";
 import { SequenceControls } from "./sequence-controls.ts";
-import { NullRequest, SequencedRequest } from "./sequence-request.ts";
+import { NullRequest, type SequencedListener, SequencedRequest } from "./sequence-request.ts";
 import { SequenceState, type StateSpec, stateSpecs } from "./sequence-state.ts";
 
 const LENGTH_BYTES = 4;
@@ -22,12 +22,6 @@ export class SequenceFeed {
    * @throws ServerError when the configuration asks for what cannot be
    */
   constructor(config: ModelConfig, files: ReadonlyMap<string, Uint8Array>) {
-    if (config.sequence_batching?.iterative_sequence === true) {
-      throw new ServerError(
-        "unsupported",
-        `model '${config.name}' asks for sequence_batching { iterative_sequence: true }, which this server does not schedule`,
-      );
-    }
     this.controls = new SequenceControls(config);
     this.#states = stateSpecs(config, files);
     this.addedNames = new Set([...this.controls.names, ...this.#states.map(({ initial }) => initial.name)]);
@@ -42,16 +36,21 @@ export class SequenceFeed {
     return this.#states.length === 0 ? undefined : new SequenceState(this.#states);
   }
 
-  request(client: ScheduledRequest, state: SequenceState | undefined, onDone: () => void): SequencedRequest {
-    const { sequence } = client.request;
-    if (sequence.start) state?.reset();
-    const controls = this.controls.tensors({ ...sequence, ready: true });
+  request(
+    client: ScheduledRequest,
+    flags: SequenceInfo,
+    state: SequenceState | undefined,
+    listener: SequencedListener,
+  ): SequencedRequest {
+    if (flags.start) state?.reset();
+    const controls = this.controls.tensors({ ...flags, ready: true });
     return new SequencedRequest({
       client,
+      flags,
       extraInputs: state === undefined ? controls : [...controls, ...state.inputs],
       outputNames: this.#outputNames(client.outputNames),
       state,
-      onDone,
+      listener,
     });
   }
 

@@ -7,7 +7,7 @@ import { type InstanceLimits, InstancePool } from "./instance-pool.ts";
 import type { StatisticsCounter } from "./model-statistics.ts";
 import { PreciseTimer } from "./precise-timer.ts";
 import { ResponseOrder } from "./response-order.ts";
-import type { Sequence } from "./sequence.ts";
+import type { QueuedRequest, Sequence } from "./sequence.ts";
 import type { SequenceFeed } from "./sequence-feed.ts";
 import type { SequenceStrategy } from "./sequence-strategy.ts";
 
@@ -24,6 +24,8 @@ export interface SequenceLaneOptions {
   readonly limits?: InstanceLimits | undefined;
   /** The running request of the sequence is done. */
   readonly onDone: (sequence: Sequence) => void;
+  /** The running request of the sequence wants to run again; absent where that is not allowed. */
+  readonly onGivenBack: ((sequence: Sequence, request: QueuedRequest) => void) | undefined;
 }
 
 export class SequenceLane {
@@ -54,7 +56,7 @@ export class SequenceLane {
   offer(sequence: Sequence): void {
     const [head] = sequence.queue;
     if (head === undefined || sequence.isOffered) return;
-    sequence.key = this.#keyOf(head.request.request, sequence);
+    sequence.key = this.#keyOf(head, sequence);
     sequence.offeredMs = performance.now();
     this.#options.strategy.offer(sequence);
     this.#pump();
@@ -65,10 +67,10 @@ export class SequenceLane {
     while (this.#running !== undefined) await this.#running;
   }
 
-  #keyOf(request: InferRequest, { state }: Sequence): string {
+  #keyOf({ request: { request }, flags }: QueuedRequest, { state }: Sequence): string {
     const { keyOf, feed } = this.#options;
     if (state === undefined || !feed.hasVariableStates) return keyOf(request);
-    if (request.sequence.start) state.reset();
+    if (flags.start) state.reset();
     return `${keyOf(request)}|${state.inputs.map(({ shape }) => shape.join("x")).join(";")}`;
   }
 
@@ -121,11 +123,18 @@ export class SequenceLane {
     if (head === undefined) throw new Error(`sequence ${sequence.id} was put in a batch without a request`);
     head.unlisten?.();
     sequence.isRunning = true;
-    this.#order?.add(head.request);
-    return this.#options.feed.request(head.request, sequence.state, () => {
+    if (!head.isAgain) this.#order?.add(head.request);
+    const { feed, onDone, onGivenBack } = this.#options;
+    const done = (): void => {
       sequence.isRunning = false;
       this.#order?.ended();
-      this.#options.onDone(sequence);
-    });
+      onDone(sequence);
+    };
+    const givenBack = (): void => {
+      sequence.isRunning = false;
+      onGivenBack?.(sequence, head);
+    };
+    const listener = onGivenBack === undefined ? { onDone: done } : { onDone: done, onGivenBack: givenBack };
+    return feed.request(head.request, head.flags, sequence.state, listener);
   }
 }

@@ -1,6 +1,6 @@
 /** What a backend sees of a sequence: its requests with control tensors and states, and rows that only fill a batch. */
 import type { BackendResponse } from "../backend/backend.ts";
-import { type InferRequest, NO_PARAMETERS, NO_SEQUENCE, withInputs } from "../core/infer-request.ts";
+import { type InferRequest, NO_PARAMETERS, NO_SEQUENCE, type SequenceInfo, withInputs } from "../core/infer-request.ts";
 import { ServerError } from "../core/server-error.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { ExecutableRequest } from "./execution.ts";
@@ -10,12 +10,20 @@ import type { SequenceState } from "./sequence-state.ts";
 
 export interface SequencedRequestParts {
   readonly client: ScheduledRequest;
+  readonly flags: SequenceInfo;
   /** Control tensors and states, which come after the client's inputs. */
   readonly extraInputs: readonly Tensor[];
   readonly outputNames: readonly string[];
   readonly state: SequenceState | undefined;
-  /** Called once: the request has ended and its execution is over. */
-  readonly onDone: () => void;
+  readonly listener: SequencedListener;
+}
+
+/** Told once that the execution is over. */
+export interface SequencedListener {
+  /** And the request has ended. */
+  onDone(): void;
+  /** And the request wants to run again. Absent where that is not allowed. */
+  onGivenBack?(): void;
 }
 
 export class SequencedRequest implements ExecutableRequest {
@@ -25,13 +33,21 @@ export class SequencedRequest implements ExecutableRequest {
   readonly #parts: SequencedRequestParts;
   #isExecuted = false;
   #isDone = false;
+  #isGivenBack = false;
+  /** Only where the listener can take the request back. */
+  readonly reschedule?: () => void;
 
   constructor(parts: SequencedRequestParts) {
-    const { client } = parts;
-    this.request = withInputs(client.request, [...client.request.inputs, ...parts.extraInputs]);
+    const { client, flags, listener } = parts;
+    this.request = withInputs(client.request, [...client.request.inputs, ...parts.extraInputs], flags);
     this.batchSize = client.batchSize;
     this.outputNames = parts.outputNames;
     this.#parts = parts;
+    if (listener.onGivenBack !== undefined) this.reschedule = () => this.#giveBack();
+  }
+
+  get isGivenBack(): boolean {
+    return this.#isGivenBack;
   }
 
   get ended(): boolean {
@@ -47,14 +63,14 @@ export class SequencedRequest implements ExecutableRequest {
   }
 
   executed(timing: ExecutionTiming): void {
-    this.#parts.client.executed(timing);
+    if (!this.#isGivenBack) this.#parts.client.executed(timing);
     this.#isExecuted = true;
     this.#settle();
   }
 
   respond(response: BackendResponse): void {
     const { client, state } = this.#parts;
-    if (client.ended) return;
+    if (client.ended || this.#isGivenBack) return;
     try {
       if (response.error === undefined) state?.take(response.outputs);
       client.respond(response);
@@ -65,6 +81,7 @@ export class SequencedRequest implements ExecutableRequest {
   }
 
   fail(error: ServerError): void {
+    if (this.#isGivenBack) return;
     this.#parts.client.fail(error);
     this.#settle();
   }
@@ -74,9 +91,19 @@ export class SequencedRequest implements ExecutableRequest {
   }
 
   #settle(): void {
-    if (this.#isDone || !this.#isExecuted || !this.ended) return;
+    if (this.#isDone || !this.#isExecuted || !(this.ended || this.#isGivenBack)) return;
     this.#isDone = true;
-    this.#parts.onDone();
+    const { listener } = this.#parts;
+    if (this.ended) listener.onDone();
+    else listener.onGivenBack?.();
+  }
+
+  /** Nothing that the backend says of this execution counts from here on. */
+  #giveBack(): void {
+    if (this.ended) return;
+    this.#isGivenBack = true;
+    this.#parts.client.givenBack();
+    this.#settle();
   }
 }
 

@@ -11,6 +11,7 @@ export function checkSequenceRequest(
   batchSize: number,
   modelName: string,
   correlation: CorrelationControl | undefined,
+  needsId = true,
 ): void {
   const { id } = request.sequence;
   if (typeof id === "string" && id.length > MAX_CORRELATION_ID_LENGTH) {
@@ -24,7 +25,7 @@ export function checkSequenceRequest(
       `inference request to model '${modelName}' must specify batch-size 1 due to requirements of sequence batcher`,
     );
   }
-  if (isNone) {
+  if (isNone && needsId) {
     throw invalid(`inference request to model '${modelName}' must specify a non-zero or non-empty correlation ID`);
   }
 }

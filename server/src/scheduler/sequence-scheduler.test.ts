@@ -369,8 +369,3 @@ test("SequenceScheduler waits for the last response of a decoupled request befor
   await sleep(1);
   assert.equal(instance.batches.length, 2);
 });
-
-test("SequenceScheduler cannot be made for an iterative sequence", () => {
-  const config = fakeSequenceConfig({ iterative_sequence: true });
-  assert.throws(() => setUpSequences(config, []), { code: "unsupported", message: /iterative_sequence: true/ });
-});

@@ -3,6 +3,7 @@
  * Which rows make a batch is decided by the strategies, which slot by the pool; here sequences begin, wait, end and go.
  */
 import type { ModelInstance } from "../backend/backend.ts";
+import type { SequenceInfo } from "../core/infer-request.ts";
 import type { ModelConfig, ModelSequenceBatching } from "../core/model-config.ts";
 import type { ModelSignature } from "../core/model-signature.ts";
 import type { ServerError } from "../core/server-error.ts";
@@ -10,6 +11,7 @@ import type { Logger } from "../observe/log.ts";
 import { batchKeyOf } from "./batch-key.ts";
 import { InFlight, stopping } from "./in-flight.ts";
 import type { InstanceLimits } from "./instance-pool.ts";
+import { IterativeFlags } from "./iterative-flags.ts";
 import type { StatisticsCounter } from "./model-statistics.ts";
 import { cancelled } from "./request-queue.ts";
 import type { ScheduledRequest } from "./scheduled-request.ts";
@@ -50,12 +52,15 @@ export class SequenceScheduler implements Scheduler {
   /** The latest sequence of an id that takes no more requests and has not run out. */
   readonly #ending = new Map<bigint | string, Sequence>();
   readonly #inFlight = new InFlight();
+  /** Set when each request is a sequence of its own, which the backend may run many times. */
+  readonly #iteration: IterativeFlags | undefined;
   #isClosed = false;
 
   constructor(options: SequenceSchedulerOptions) {
     const { config, batching } = options;
     this.#options = options;
     this.#idle = new IdleReaper(batching.max_sequence_idle_microseconds / US_PER_MS, (idle) => this.#expire(idle));
+    this.#iteration = batching.iterative_sequence ? new IterativeFlags(options.feed.controls.correlation) : undefined;
     const keyOf = batchKeyOf(options.signature);
     this.#lanes = options.instances.map(
       (instance) =>
@@ -70,6 +75,7 @@ export class SequenceScheduler implements Scheduler {
           log: options.log,
           limits: options.limits,
           onDone: (sequence) => this.#done(sequence),
+          onGivenBack: this.#iteration && ((sequence, request) => this.#again(sequence, request)),
         }),
     );
     this.#slots = new SlotPool(this.#lanes.length, slotsPerInstance(config, batching));
@@ -81,15 +87,16 @@ export class SequenceScheduler implements Scheduler {
 
   enqueue(request: ScheduledRequest): void {
     let sequence: Sequence;
+    const flags = this.#iteration?.first(request.request.sequence) ?? request.request.sequence;
     try {
-      sequence = this.#sequenceOf(request);
+      sequence = this.#sequenceOf(request, flags);
     } catch (error) {
       request.refused();
       throw error;
     }
     this.#inFlight.begin();
     request.onEnd = () => this.#inFlight.end();
-    this.#add(sequence, request);
+    this.#add(sequence, request, flags);
   }
 
   /** Running sequences may go on while accepted requests are left; no sequence begins. */
@@ -100,11 +107,10 @@ export class SequenceScheduler implements Scheduler {
     await Promise.all(this.#lanes.map((lane) => lane.settled()));
   }
 
-  #sequenceOf({ request, batchSize }: ScheduledRequest): Sequence {
+  #sequenceOf({ request, batchSize }: ScheduledRequest, { id, start }: SequenceInfo): Sequence {
     const { feed, signature, log } = this.#options;
     const { modelName } = signature;
-    checkSequenceRequest(request, batchSize, modelName, feed.controls.correlation);
-    const { id, start } = request.sequence;
+    checkSequenceRequest(request, batchSize, modelName, feed.controls.correlation, this.#iteration === undefined);
     if (this.#isClosed || (this.#inFlight.isStopping && start)) throw stopping();
     const live = this.#live.get(id);
     if (live === undefined) {
@@ -129,19 +135,31 @@ export class SequenceScheduler implements Scheduler {
     return sequence;
   }
 
-  #add(sequence: Sequence, request: ScheduledRequest): void {
-    const { signal, timeoutUs, sequence: flags } = request.request;
-    const queued: QueuedRequest = { request, unlisten: undefined };
+  #add(sequence: Sequence, request: ScheduledRequest, flags: SequenceInfo): void {
+    const { signal, timeoutUs } = request.request;
+    const queued: QueuedRequest = { request, flags, isAgain: false, unlisten: undefined };
     this.#idle.stop(sequence);
     sequence.queue.push(queued);
-    if (flags.end) this.#takeNoMore(sequence);
+    if (flags.end || this.#iteration !== undefined) this.#takeNoMore(sequence);
+    if (!signal.aborted) this.#backlog.limit(sequence, timeoutUs, request.queuedMs);
+    this.#offer(sequence, queued);
+  }
+
+  /** The backend wants to run the request again: it stands behind the others that are ready. */
+  #again(sequence: Sequence, { request, flags }: QueuedRequest): void {
+    const queued: QueuedRequest = { request, flags: { ...flags, start: false }, isAgain: true, unlisten: undefined };
+    sequence.queue.unshift(queued);
+    this.#offer(sequence, queued);
+  }
+
+  #offer(sequence: Sequence, queued: QueuedRequest): void {
+    const { signal } = queued.request.request;
     if (signal.aborted) {
       this.#giveUp(sequence, cancelled);
       return;
     }
-    this.#backlog.limit(sequence, timeoutUs, request.queuedMs);
     this.#advance(sequence);
-    if (sequence.queue.at(-1) !== queued) return;
+    if (sequence.queue[0] !== queued && sequence.queue.at(-1) !== queued) return;
     const onAbort = (): void => this.#giveUp(sequence, cancelled);
     signal.addEventListener("abort", onAbort, { once: true });
     queued.unlisten = () => signal.removeEventListener("abort", onAbort);

@@ -1,10 +1,15 @@
 /** One sequence of requests with a common correlation id: what waits, where it runs, what state it has. Decides nothing. */
+import type { SequenceInfo } from "../core/infer-request.ts";
 import type { ScheduledRequest } from "./scheduled-request.ts";
 import type { Slot } from "./sequence-slots.ts";
 import type { SequenceState } from "./sequence-state.ts";
 
 export interface QueuedRequest {
   readonly request: ScheduledRequest;
+  /** What the backend is told: START and END of the client or, of an iterative sequence, of the scheduler. */
+  readonly flags: SequenceInfo;
+  /** It has run before and was given back. */
+  readonly isAgain: boolean;
   /** Set while the request's cancellation is listened to. */
   unlisten: (() => void) | undefined;
 }
