@@ -19,7 +19,7 @@ export interface ThinLinearCudaArgs {
 }
 
 /** From more rows on, a dense product takes less time. */
-export const THIN_MAX_ROWS: Readonly<Record<ThinWeightType, number>> = { bf16: 4, e4m3: 16 };
+export const THIN_MAX_ROWS: Readonly<Record<ThinWeightType, number>> = { bf16: 16, e4m3: 16 };
 
 const THREADS = 256;
 /** Inputs that a warp takes at a time. */

@@ -48,7 +48,15 @@ export class CubinCache {
       writeFileSync(draft, cubin);
       renameSync(draft, this.#path(key));
     } catch {
+      this.#discard(draft);
+    }
+  }
+
+  #discard(draft: string): void {
+    try {
       rmSync(draft, { force: true });
+    } catch {
+      // Where nothing could be written, nothing is left.
     }
   }
 

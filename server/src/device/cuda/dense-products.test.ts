@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { CublasLt, MatmulAlgorithm, MatmulPlan, MatmulShape } from "../../native/cublaslt.ts";
+import type { CudaDevice } from "./cuda-device.ts";
+import { DenseProducts, type Product } from "./dense-products.ts";
+
+interface Ran {
+  readonly shape: MatmulShape;
+  readonly algorithm: number;
+}
+
+/** A library whose algorithms take as long as `times` says, the negative ones failing; and what ran on it. */
+function fakeLibrary(times: readonly number[]): { products: DenseProducts; ran: Ran[]; asked: MatmulShape[] } {
+  const ran: Ran[] = [];
+  const asked: MatmulShape[] = [];
+  const plan = (shape: MatmulShape): MatmulPlan => ({
+    shape,
+    algorithms: () => {
+      asked.push(shape);
+      return times.map((_, i) => ({ data: Uint8Array.of(i), workspaceBytes: 0 }));
+    },
+    run: (_pointers, { data }: MatmulAlgorithm) => {
+      const algorithm = data[0] ?? 0;
+      if ((times[algorithm] ?? 0) < 0) throw new Error("not supported");
+      ran.push({ shape, algorithm });
+    },
+    close: () => undefined,
+  });
+  const lt: CublasLt = { path: "fake", version: 1, plan };
+  const buffer = { address: 0n, numBytes: 0, close: () => undefined };
+  const device = { lt, stream: { address: 0n }, allocate: () => buffer } as unknown as CudaDevice;
+  const timer = {
+    time: (enqueue: () => void): number => {
+      enqueue();
+      return times[ran.at(-1)?.algorithm ?? 0] ?? 0;
+    },
+  };
+  return { products: new DenseProducts(device, timer), ran, asked };
+}
+
+function product(rows: number, changes: Partial<Product> = {}): Product {
+  const shape = {
+    outputs: 64,
+    inputs: 128,
+    inputType: "bf16",
+    outputType: "bf16",
+    hasBias: false,
+    scales: "none",
+  } as const;
+  return { rows, ...shape, x: 1n, weight: 2n, y: 3n, ...changes };
+}
+
+test("run() measures once a shape and keeps the fastest", () => {
+  const { products, ran, asked } = fakeLibrary([9, 4, 7]);
+  for (const rows of [33, 34, 40]) products.run(product(rows));
+  assert.equal(asked.length, 1);
+  assert.deepEqual(
+    ran.slice(3).map(({ algorithm, shape }) => [algorithm, shape.rows]),
+    [
+      [1, 40],
+      [1, 40],
+      [1, 40],
+    ],
+  );
+});
+
+test("run() leaves out algorithms that fail", () => {
+  const { products, ran } = fakeLibrary([-1, 8, -1]);
+  products.run(product(1));
+  assert.equal(ran.at(-1)?.algorithm, 1);
+});
+
+test("run() gives the library's reason when all fail", () => {
+  const { products } = fakeLibrary([-1, -1]);
+  assert.throws(() => products.run(product(1)), /not supported/);
+});
+
+test("run() names the shape for which there is no algorithm", () => {
+  const { products } = fakeLibrary([]);
+  assert.throws(() => products.run(product(5)), /no algorithm for 8 64 128 bf16 bf16 false none/);
+});
+
+test("run() gives codes at least sixteen rows", () => {
+  const { products, asked } = fakeLibrary([1]);
+  products.run(product(1, { inputType: "e4m3" }));
+  assert.equal(asked[0]?.rows, 16);
+});
