@@ -27,6 +27,9 @@ export async function stageServer(root: string, stage: string): Promise<void> {
   copyInto(stage, folder, [
     ...programs(folder, "bin", ".cjs"),
     ...programs(folder, "python", ".py"),
+    // Kernels are compiled for the GPU at hand.
+    ...programs(folder, "kernels", ".cu"),
+    ...programs(folder, "kernels", ".cuh"),
     ...templates(folder),
   ]);
   copyInto(stage, root, ["LICENSE"]);
