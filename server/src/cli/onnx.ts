@@ -4,12 +4,14 @@ import { nearestName } from "../config/suggest.ts";
 
 const COMMANDS: ReadonlyMap<string, () => Promise<(argv: readonly string[]) => Promise<void>>> = new Map([
   ["export", async () => (await import("./onnx-export.ts")).onnxExportCommand],
+  ["quantize", async () => (await import("./onnx-quantize.ts")).onnxQuantizeCommand],
 ]);
 
 const USAGE = `Usage: nereid onnx <command> [options]
 
 Commands:
   export    write BERT, MiniLM and CLIP encoders as ONNX, from a folder of Hugging Face
+  quantize  8-bit integers for the products of an ONNX model, with the error that it costs
 `;
 
 export async function onnxCommand(argv: readonly string[]): Promise<void> {

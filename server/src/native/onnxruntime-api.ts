@@ -41,6 +41,7 @@ export interface OrtApi {
     ]
   >;
   readonly CreateSessionOptions: Call<[out: Pointer]>;
+  readonly SetOptimizedModelFilePath: Call<[options: Address, path: Pointer]>;
   readonly SetSessionExecutionMode: Call<[options: Address, mode: number]>;
   readonly EnableMemPattern: Call<[options: Address]>;
   readonly DisableMemPattern: Call<[options: Address]>;
@@ -142,6 +143,7 @@ const FUNCTIONS: Readonly<Record<OrtFunctionName, readonly [number, readonly CTy
   CreateSession: [7, [P, P, P, P]],
   Run: [9, [P, P, P, P, N, P, N, P]],
   CreateSessionOptions: [10, [P]],
+  SetOptimizedModelFilePath: [11, [P, P]],
   SetSessionExecutionMode: [13, [P, INT]],
   EnableMemPattern: [16, [P]],
   DisableMemPattern: [17, [P]],

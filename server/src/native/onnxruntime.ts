@@ -29,6 +29,8 @@ export interface SessionOptions {
   /** Settings of every run, by their ONNX Runtime name. */
   readonly runConfig: ReadonlyMap<string, string>;
   readonly customOpLibraries: readonly string[];
+  /** The model is also written here, as it is after optimisation. */
+  readonly optimizedModelPath?: string | undefined;
 }
 
 const LOG_VERBOSE = 0;
@@ -123,6 +125,9 @@ export class OnnxRuntime {
       applySwitch(api, options.memoryPattern, api.EnableMemPattern, api.DisableMemPattern, settings);
       for (const [key, value] of options.config) {
         check(api, api.AddSessionConfigEntry(settings, cString(key), cString(value)));
+      }
+      if (options.optimizedModelPath !== undefined) {
+        check(api, api.SetOptimizedModelFilePath(settings, cString(options.optimizedModelPath)));
       }
       for (const path of options.customOpLibraries) {
         check(api, api.RegisterCustomOpsLibrary_V2(settings, cString(path)));

@@ -1,5 +1,11 @@
-/** Limits and names of the ONNX files that are written here. */
-import { readdir } from "node:fs/promises";
+/** Where ONNX files are made before they are what they should be, and how they come to be there. It knows no content. */
+import { randomUUID } from "node:crypto";
+import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { PARTIAL_SUFFIX } from "../../core/unfinished-name.ts";
+import { removeLeftovers, syncFolder } from "../atomic-output.ts";
+import { TargetLock } from "../target-lock.ts";
+import { fileError, ToolError } from "../tool-error.ts";
 
 /** Protobuf ends at 2 GiB; weights of a larger model lie in a file of their own. */
 export const MAX_MODEL_BYTES: number = 2 ** 31 - 2 ** 20;
@@ -10,4 +16,42 @@ const OWN_FILES = /^(text_|vision_)?model\.onnx(_data)?$/;
 export async function existingOnnxOutput(folder: string): Promise<"replace" | "refuse"> {
   const names = await readdir(folder).catch(() => []);
   return names.every((name) => OWN_FILES.test(name)) ? "replace" : "refuse";
+}
+
+/**
+ * Makes one file in several steps, each into a hidden file beside it. The last one takes the target's place when `make`
+ * settles with its path; whatever happens, none of the others stays.
+ */
+export async function makeFile(target: string, make: (scratch: () => string) => Promise<string>): Promise<void> {
+  const path = resolve(target);
+  await using _lock = await TargetLock.acquire(path);
+  await removeLeftovers(path);
+  const made: string[] = [];
+  const scratch = (): string => {
+    const name = join(dirname(path), `.${basename(path)}${PARTIAL_SUFFIX}-${randomUUID()}`);
+    made.push(name);
+    return name;
+  };
+  try {
+    await mkdir(dirname(path), { recursive: true });
+    const finished = await make(scratch);
+    const file = await open(finished, "r");
+    await file.sync().finally(() => file.close());
+    await rename(finished, path);
+    await syncFolder(dirname(path));
+  } catch (error) {
+    throw fileError("write", path, error);
+  } finally {
+    await Promise.all(made.map((name) => rm(name, { force: true })));
+  }
+}
+
+/** Bytes of a model and of the file that Hugging Face puts beside it. @throws ToolError when there is no model */
+export async function modelBytes(path: string): Promise<number> {
+  const found = await stat(path).catch((error: unknown) => {
+    throw fileError("read", path, error);
+  });
+  if (!found.isFile()) throw new ToolError(`Cannot read ${path}: expected an ONNX file`);
+  const beside = await stat(`${path}_data`).catch(() => undefined);
+  return found.size + (beside?.size ?? 0);
 }

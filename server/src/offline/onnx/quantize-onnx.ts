@@ -1,0 +1,160 @@
+/** An ONNX file in, one with products of integers out, and how far the two are apart. It knows no command line. */
+import { open } from "node:fs/promises";
+import { resolve } from "node:path";
+import type { Tensor } from "../../core/tensor.ts";
+import { documentParts, type OnnxDocument, readOnnxDocument } from "../../formats/onnx-document.ts";
+import { type Part, partsBytes, writeParts } from "../../formats/protobuf-writer.ts";
+import type { OnnxSession } from "../../native/onnxruntime-session.ts";
+import { requireFreeBytes } from "../disk-space.ts";
+import type { Reporter } from "../progress.ts";
+import { ToolError } from "../tool-error.ts";
+import { compareModels } from "./compare-models.ts";
+import type { ErrorSum } from "./error-totals.ts";
+import { defaultShape, fileInput, idLimits, randomInput, randomNumbers, type Shapes } from "./model-inputs.ts";
+import { MAX_MODEL_BYTES, makeFile, modelBytes } from "./onnx-output.ts";
+import { quantizeGraph } from "./quantize-graph.ts";
+import type { MatrixOptions } from "./quantize-matrix.ts";
+import { ModelOpener } from "./sessions.ts";
+
+export interface QuantizeOptions extends MatrixOptions {
+  readonly input: string;
+  readonly output: string;
+  readonly samples: SampleOptions;
+  readonly reporter: Reporter;
+  readonly signal: AbortSignal;
+}
+
+export interface SampleOptions {
+  /** `name:file.npy`; inputs without a file are random. */
+  readonly files: readonly string[];
+  /** Of random inputs; what is missing is chosen. */
+  readonly shapes: Shapes;
+  readonly count: number;
+  readonly seed: number;
+}
+
+export interface QuantizeSummary {
+  readonly numProducts: number;
+  readonly bytesBefore: number;
+  readonly bytesAfter: number;
+  /** By output. */
+  readonly errors: ReadonlyMap<string, ErrorSum>;
+}
+
+export async function quantizeOnnx(options: QuantizeOptions): Promise<QuantizeSummary> {
+  const { input, output, signal } = options;
+  if (resolve(input) === resolve(output)) {
+    throw new ToolError(`${output} is the model itself`, { fix: "Name another file as --output" });
+  }
+  const bytesBefore = await modelBytes(input);
+  if (bytesBefore > MAX_MODEL_BYTES) throw tooLarge(input, bytesBefore);
+  await requireFreeBytes(output, 2 * bytesBefore);
+  using opener = new ModelOpener();
+  let summary: QuantizeSummary | undefined;
+  await makeFile(output, async (scratch) => {
+    const plain = scratch();
+    // Constants that are computed, transposed or in other files become plain tensors.
+    await (await opener.open(input, 1, plain)).close();
+    signal.throwIfAborted();
+    const document = await readDocument(plain);
+    const { parts, numProducts } = quantizedParts(document, options);
+    const finished = scratch();
+    await writeModel(finished, parts, signal);
+    const errors = await measure(opener, { input, finished, document }, options);
+    summary = { numProducts, bytesBefore, bytesAfter: partsBytes(parts), errors };
+    return finished;
+  });
+  if (summary === undefined) throw new Error("the file was made without a summary");
+  return summary;
+}
+
+export function tooLarge(path: string, numBytes: number): ToolError {
+  return new ToolError(`${path}: ${numBytes} bytes with its weights, expected at most ${MAX_MODEL_BYTES}`, {
+    fix: "Serve the model as it is, with platform onnxruntime_onnx: that has no limit",
+  });
+}
+
+export async function readDocument(path: string): Promise<OnnxDocument> {
+  return readOnnxDocument(path).catch((cause: unknown) => {
+    throw new ToolError(cause instanceof Error ? cause.message : String(cause), { cause });
+  });
+}
+
+export async function writeModel(path: string, parts: readonly Part[], signal: AbortSignal): Promise<void> {
+  const file = await open(path, "wx");
+  await writeParts(file, parts, { signal }).finally(() => file.close());
+}
+
+/** @throws ToolError when there is nothing to quantize */
+export function quantizedParts(
+  document: OnnxDocument,
+  { type, isReduced, reporter, signal }: Pick<QuantizeOptions, "type" | "isReduced" | "reporter" | "signal">,
+): { readonly parts: readonly Part[]; readonly numProducts: number } {
+  const task = reporter.startTask({ task: "quantize", unit: "products" });
+  try {
+    const { document: quantized, numProducts } = quantizeGraph(document, { type, isReduced }, (name) => {
+      signal.throwIfAborted();
+      task.add(1, name);
+    });
+    if (numProducts === 0) {
+      throw new ToolError(
+        "The model has no MatMul or Gemm with a constant matrix of float32: nothing can be quantized",
+      );
+    }
+    return { parts: documentParts(quantized), numProducts };
+  } finally {
+    task.end();
+  }
+}
+
+interface Pair {
+  readonly input: string;
+  readonly finished: string;
+  readonly document: OnnxDocument;
+}
+
+async function measure(
+  opener: ModelOpener,
+  { input, finished, document }: Pair,
+  { samples, signal }: QuantizeOptions,
+): Promise<ReadonlyMap<string, ErrorSum>> {
+  const reference = await opener.open(input, 99);
+  try {
+    const changed = await opener.open(finished, 99);
+    try {
+      return await compareModels(reference, changed, await sampleInputs(reference, document, samples), signal);
+    } catch (cause) {
+      if (signal.aborted || cause instanceof ToolError) throw cause;
+      throw new ToolError(`The model does not run: ${cause instanceof Error ? cause.message : String(cause)}`, {
+        cause,
+        fix: "Give --shapes that it takes, e.g. --shapes input_ids:1x16,attention_mask:1x16",
+      });
+    } finally {
+      await changed.close();
+    }
+  } finally {
+    await reference.close();
+  }
+}
+
+/** @throws ToolError when a file or a shape does not fit */
+export async function sampleInputs(
+  { info }: OnnxSession,
+  document: OnnxDocument,
+  { files, shapes, count, seed }: SampleOptions,
+): Promise<readonly (readonly Tensor[])[]> {
+  const given = new Map<string, Tensor>();
+  for (const spec of files) {
+    const tensor = await fileInput(spec, info.inputs);
+    given.set(tensor.name, tensor);
+  }
+  const limits = idLimits(document);
+  const random = randomNumbers(seed);
+  const isFixed = info.inputs.every(({ name }) => given.has(name));
+  return Array.from({ length: isFixed ? 1 : count }, () =>
+    info.inputs.map((value) => {
+      const { name } = value;
+      return given.get(name) ?? randomInput(value, shapes.get(name) ?? defaultShape(value), limits.get(name), random);
+    }),
+  );
+}
