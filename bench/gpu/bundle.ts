@@ -13,8 +13,9 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const [folder = ".gpu"] = process.argv.slice(2);
 
 await build({
-  entryPoints: [join(ROOT, "bench/gpu/main.ts")],
-  outfile: join(folder, "main.mjs"),
+  entryPoints: { main: join(ROOT, "bench/gpu/main.ts"), host: join(ROOT, "server/src/engine-host.ts") },
+  outdir: folder,
+  outExtension: { ".js": ".mjs" },
   bundle: true,
   platform: "node",
   format: "esm",

@@ -10,6 +10,7 @@ import { allCudaChecks } from "../../server/kernels/cuda-checks.ts";
 import type { CudaMatrixType } from "../../server/src/models/decoder-cuda-weights.ts";
 import { describeCudaLibraries } from "../../server/src/native/cuda-libraries.ts";
 import { followGolden } from "./golden.ts";
+import { generateHosted } from "./hosted.ts";
 import { runChecks } from "./run-checks.ts";
 import { loadSynthetic, measureDecode, measurePrefill, type StepResult } from "./steps.ts";
 import { measureThroughput } from "./throughput.ts";
@@ -66,6 +67,13 @@ async function golden(): Promise<void> {
     results.push(result);
   }
   save("golden.json", results);
+}
+
+async function hosted(): Promise<void> {
+  for (const type of ["f32", "bf16"] as const) {
+    const [there, here] = await generateHosted(flags.folder, type);
+    console.log(`${type}: ${there} of 6 texts as recorded, ${here} with tokens chosen by the engine`);
+  }
 }
 
 async function steps(): Promise<void> {
@@ -129,6 +137,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<void>>> = {
   libraries: async () => console.log(describeCudaLibraries().join("\n")),
   checks,
   golden,
+  hosted,
   steps,
 };
 
