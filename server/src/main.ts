@@ -32,6 +32,7 @@ import { cpuFamilies, pinnedMemoryFamilies } from "./observe/host-metrics.ts";
 import type { ServerLog } from "./observe/log.ts";
 import { MetricRegistry } from "./observe/metrics.ts";
 import { Tracer } from "./observe/tracer.ts";
+import { AgentFinder } from "./repository/agents/agent-finder.ts";
 import { cacheMetricFamilies } from "./repository/cache-metrics.ts";
 import { checkEnsemble } from "./repository/ensemble-check.ts";
 import { latencyMetricFamilies } from "./repository/latency-metrics.ts";
@@ -76,7 +77,8 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
   const backends = createBackends();
   const cache = createCache(options);
   const tracer = new Tracer({ start: options.trace, log, env: process.env });
-  const manager = createManager({ options, log, registry, metrics, backends, cache });
+  const agents = new AgentFinder(options.repoAgentDirectory);
+  const manager = createManager({ options, log, registry, metrics, backends, cache, agents });
   const server = new RepositoryServer({
     name: options.serverId,
     version: TRITON_VERSION,
@@ -89,7 +91,7 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
   });
   registerMetrics(options, registry, metrics, cache);
   const failures = await manager.loadAtStart(startupModels(options));
-  logTables(options, log, server, registry, failures);
+  logTables(options, log, server, registry, failures, agents);
   if (failures.size > 0 && options.repository.exitOnError) {
     await closeBackends(manager, backends);
     throw new ServerError("internal", "failed to load all models");
@@ -181,6 +183,7 @@ interface ManagerParts {
   readonly metrics: MetricRegistry;
   readonly backends: ReadonlyMap<string, Backend>;
   readonly cache: ResponseCache | undefined;
+  readonly agents: AgentFinder;
 }
 
 /** Undefined when no cache is asked for. @throws ServerError when its size is no size */
@@ -213,7 +216,7 @@ function createLatencies({ metrics }: ServerOptions, config: ModelConfig): Laten
   });
 }
 
-function createManager({ options, log, registry, metrics, backends, cache }: ManagerParts): ModelManager {
+function createManager({ options, log, registry, metrics, backends, cache, agents }: ManagerParts): ModelManager {
   const { repository } = options;
   const models: ModelCaller = {
     infer: (request) => registry.lookUp(request.modelName, request.modelVersion).infer(request),
@@ -240,6 +243,7 @@ function createManager({ options, log, registry, metrics, backends, cache }: Man
     registry,
     log,
     isNamespacing: repository.isNamespacing,
+    findAgent: (name) => agents.find(name),
     poll: (folder, configJson) => configOf(folder, configJson, repository.autoComplete, onNote),
     checkEnsemble: ({ config, stepKeys }) =>
       checkEnsemble(config, (_, step) => registry.ready(stepKeys[step] ?? "").at(-1)?.config),
@@ -306,8 +310,9 @@ function logTables(
   server: ModelServer,
   registry: ModelRegistry,
   failures: ReadonlyMap<string, ServerError>,
+  agents: AgentFinder,
 ): void {
-  log.table("server", agentTable([]));
+  log.table("server", agentTable(agents.used()));
   log.table("server", backendTable(usedBackends(registry), options));
   log.table("server", modelTable(modelRows(registry, failures)));
   if (options.metrics.cpu) log.info("metrics", "Collecting CPU metrics");

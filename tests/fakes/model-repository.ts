@@ -12,6 +12,8 @@ import {
 } from "../../server/src/config/model-config.ts";
 import { DEFAULT_LOG_SETTINGS, ServerLog } from "../../server/src/observe/log.ts";
 import { MetricRegistry } from "../../server/src/observe/metrics.ts";
+import { AgentFinder } from "../../server/src/repository/agents/agent-finder.ts";
+import type { RepositoryAgent } from "../../server/src/repository/agents/repository-agent.ts";
 import { checkEnsemble } from "../../server/src/repository/ensemble-check.ts";
 import { loadModelVersion } from "../../server/src/repository/load-model.ts";
 import { ModelManager } from "../../server/src/repository/model-manager.ts";
@@ -32,6 +34,8 @@ export interface TestRepositoryOptions {
   /** Folders that are repositories of their own, with namespacing; none = the whole is one. */
   readonly namespaces?: readonly string[];
   readonly limiter?: RateLimiter;
+  /** Undefined = only built-in agents. */
+  readonly findAgent?: (name: string) => Promise<RepositoryAgent>;
 }
 
 /** A complete identity model: INPUT0 and OUTPUT0 of INT32 [-1]. */
@@ -47,7 +51,7 @@ export function createTestRepository(
   files: Readonly<Record<string, string>>,
   more: readonly Backend[] = [],
   cache?: ResponseCache,
-  { namespaces = [], limiter }: TestRepositoryOptions = {},
+  { namespaces = [], limiter, findAgent }: TestRepositoryOptions = {},
 ): TestRepository {
   const path = mkdtempSync(join(tmpdir(), "nereid-repository-"));
   const write = (file: string, text: string): void => {
@@ -80,6 +84,7 @@ export function createTestRepository(
     repositoryPaths: isNamespacing ? namespaces.map((folder) => join(path, folder)) : [path],
     configName: "",
     isNamespacing,
+    findAgent: findAgent ?? ((name) => new AgentFinder("").find(name)),
     loadThreads: 2,
     loadRetries: 0,
     registry,

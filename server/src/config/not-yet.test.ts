@@ -18,7 +18,6 @@ for (const flag of [
   "--reuse-http-port=true",
   "--reuse-grpc-port=true",
   "--metrics-config=counter_latencies=false",
-  "--repoagent-directory=/agents",
 ]) {
   test(`notYetMessages() speaks of ${flag}`, () => {
     const ports = flag.startsWith("--allow-") ? ["--vertex-ai-port=8090", "--sagemaker-port=8091"] : [];

@@ -3,8 +3,6 @@ import type { ServerOptions } from "./server-options.ts";
 
 type Options = Omit<ServerOptions, "notYet">;
 
-const DEFAULT_REPO_AGENT_DIRECTORY = "/opt/tritonserver/repoagents";
-
 const FEATURES: readonly (readonly [isAsked: (options: Options) => boolean, message: string])[] = [
   [({ sagemaker }) => sagemaker.isEnabled, "--allow-sagemaker: the SageMaker service is not started"],
   [({ vertex }) => vertex.isEnabled, "--allow-vertex-ai: the Vertex AI service is not started"],
@@ -15,10 +13,6 @@ const FEATURES: readonly (readonly [isAsked: (options: Options) => boolean, mess
   [({ http }) => http.reusePort, "--reuse-http-port: the port is not shared"],
   [({ grpc }) => grpc.reusePort, "--reuse-grpc-port: the port is not shared"],
   [({ metrics }) => !metrics.counterLatencies, "--metrics-config counter_latencies=false: counters go on counting"],
-  [
-    ({ repoAgentDirectory }) => repoAgentDirectory !== DEFAULT_REPO_AGENT_DIRECTORY,
-    "--repoagent-directory: repository agents are not run",
-  ],
 ];
 
 export function notYetMessages(options: Options): string[] {

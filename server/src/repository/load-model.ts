@@ -63,7 +63,6 @@ export async function loadModelVersion(
   if (isEnsemble) return loadEnsemble(context, polled, version, startMs);
   const backend = context.backends.get(polled.config.backend);
   if (backend === undefined) throw unknownBackend(polled.config.backend);
-  expectNoAgents(polled.config);
   const source = sourceOf(context, polled, version);
   const description = await backend.describe?.(source);
   const config = finishModelConfig({
@@ -121,14 +120,6 @@ async function loadStep<T>(
     await closeAll(instances, model);
     throw error;
   }
-}
-
-/** An agent may be what vouches for a model's files: to load without it would be to ignore a check. */
-function expectNoAgents({ name, model_repository_agents }: ModelConfig): void {
-  const [agent] = model_repository_agents?.agents ?? [];
-  if (agent === undefined) return;
-  const text = `model '${name}' asks for the repository agent '${agent.name}', and this server has no agents`;
-  throw new ServerError("unsupported", text);
 }
 
 /** Passive instances are never scheduled: with no other, every request would wait for ever. */

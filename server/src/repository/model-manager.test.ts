@@ -242,15 +242,6 @@ test("warm-up runs on every instance before a version is ready, and its failure 
   assert.deepEqual([inference_count, execution_count], [12, 6]);
 });
 
-test("a model that asks for a repository agent is refused, because nothing would check it", async () => {
-  await using repository = createTestRepository({
-    "m/config.pbtxt": identityConfig('model_repository_agents { agents [ { name: "checksum" } ] }'),
-    "m/1/.keep": "",
-  });
-  const failures = await repository.manager.loadAtStart(undefined);
-  assert.match(failures.get("m")?.message ?? "", /asks for the repository agent 'checksum'/);
-});
-
 test("a model whose instances are all passive is refused, because its requests would wait for ever", async () => {
   await using repository = createTestRepository({
     "m/config.pbtxt": identityConfig("instance_group [ { kind: KIND_CPU passive: true } ]"),

@@ -4,7 +4,9 @@
  */
 import type { LoadOptions, ModelIndexEntry } from "../core/model-server.ts";
 import { describeThrown, ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
+import { AgentChain, type AgentChainOptions } from "./agents/agent-chain.ts";
 import { isSafeModelName } from "./beneath.ts";
+import { EndingVersions } from "./ending-versions.ts";
 import { loadWaves } from "./load-order.ts";
 import { ambiguousName, nameOfKey, shownKey } from "./model-key.ts";
 import { ModelSources, type ModelSourcesOptions, type PolledModel } from "./model-sources.ts";
@@ -17,6 +19,7 @@ export interface ModelManagerOptions extends ModelSourcesOptions {
   readonly loadThreads: number;
   readonly loadRetries: number;
   readonly registry: ModelRegistry;
+  readonly findAgent: AgentChainOptions["find"];
   /** Checks an ensemble against the models that it calls. @throws ServerError */
   readonly checkEnsemble: (model: PolledModel) => void;
   /** Builds one version, ready to serve. @throws ServerError */
@@ -32,6 +35,8 @@ interface ModelRecord {
   readonly isOverridden: boolean;
   /** Lives while the model was sent with its load request. */
   readonly overrideFolder: Disposable | undefined;
+  /** They hear of the unload. */
+  readonly agents: AgentChain;
 }
 
 /** Why and from where a model is loaded. */
@@ -47,12 +52,12 @@ export class ModelManager {
   readonly #sources: ModelSources;
   readonly #records = new Map<string, ModelRecord>();
   readonly #locks = new NamedLocks();
-  /** Old versions that still answer what they had accepted. */
-  readonly #closing = new Set<Promise<void>>();
+  readonly #ending: EndingVersions;
 
   constructor(options: ModelManagerOptions) {
     this.#options = options;
     this.#sources = new ModelSources(options);
+    this.#ending = new EndingVersions(options.log);
   }
 
   /** Loads the models named, or all when `names` is undefined. Returns the failures; never throws for one model. */
@@ -152,9 +157,9 @@ export class ModelManager {
     const needs = (key: string): readonly string[] => this.#records.get(key)?.polled.stepKeys ?? [];
     for (const wave of [...loadWaves([...this.#records.keys()], needs).waves].reverse()) {
       for (const key of wave) this.#retire(key);
-      await Promise.all(this.#closing);
+      await this.#ending.settled();
     }
-    await Promise.all(this.#closing);
+    await this.#ending.settled();
   }
 
   #pollInto(polled: Map<string, PolledModel>, key: string, failures: Map<string, ServerError>): void {
@@ -211,8 +216,32 @@ export class ModelManager {
     }
   }
 
+  /** Asks the agents, then brings the model up. */
+  async #loadPolled(found: PolledModel, origin: LoadOrigin): Promise<void> {
+    const { agents, model } = await this.#admit(found);
+    try {
+      await this.#bringUp(model, origin, agents);
+    } catch (error) {
+      await agents.tell("loadFail");
+      throw error;
+    }
+    await agents.tell("loadComplete");
+  }
+
+  /** @throws ServerError when an agent refuses the model, or has put something unreadable in its place */
+  async #admit(found: PolledModel): Promise<{ agents: AgentChain; model: PolledModel }> {
+    const { findAgent: find, log } = this.#options;
+    const { name, path } = found.folder;
+    try {
+      const agents = await AgentChain.load({ find, log }, { name, model_repository_agents: found.agents }, path);
+      return { agents, model: agents.folder === path ? found : this.#sources.pollAt(found, agents.folder) };
+    } catch (error) {
+      throw this.#sources.errorForClient(found.key, error);
+    }
+  }
+
   /** Brings all selected versions up, then switches. What served before goes on serving when one fails. */
-  async #loadPolled(model: PolledModel, origin: LoadOrigin): Promise<void> {
+  async #bringUp(model: PolledModel, origin: LoadOrigin, agents: AgentChain): Promise<void> {
     const { key } = model;
     const { selected, missing } = selectVersions(model.folder.versions, model.config.version_policy);
     for (const version of missing) {
@@ -235,14 +264,16 @@ export class ModelManager {
       }
     }
     if (failed.size > 0) await this.#abandon(key, loaded, failed, origin.folder);
-    this.#switch(key, loaded);
-    this.#records.get(key)?.overrideFolder?.[Symbol.dispose]();
-    const wasExplicit = this.#records.get(key)?.isExplicit ?? false;
+    const before = this.#records.get(key);
+    this.#releaseLater(before, this.#switch(key, loaded));
+    before?.overrideFolder?.[Symbol.dispose]();
+    const wasExplicit = before?.isExplicit ?? false;
     this.#records.set(key, {
       polled: model,
       isExplicit: origin.isExplicit || wasExplicit,
       isOverridden: origin.isOverridden,
       overrideFolder: origin.folder,
+      agents,
     });
     this.#options.log.info("model_lifecycle", `successfully loaded '${shownKey(key)}'`);
   }
@@ -290,17 +321,27 @@ export class ModelManager {
     throw new ServerError("invalid_argument", `load failed for model '${nameOfKey(key)}': ${text}\n`);
   }
 
-  #switch(key: string, loaded: ReadonlyMap<number, ModelVersion>): void {
+  /** Gives the ends of what served before. */
+  #switch(key: string, loaded: ReadonlyMap<number, ModelVersion>): Promise<void>[] {
     const { registry } = this.#options;
+    const closing: Promise<void>[] = [];
     const before = new Map(registry.versions(key));
     for (const [version, served] of loaded) registry.set(key, version, { state: "READY", reason: "", served });
     for (const [version, { served }] of before) {
       if (loaded.has(version)) {
-        if (served !== undefined) this.#closeLater(served);
+        if (served !== undefined) closing.push(this.#ending.close(served));
       } else if (served !== undefined) {
-        this.#retireVersion(key, version, served);
+        closing.push(this.#retireVersion(key, version, served));
       }
     }
+    return closing;
+  }
+
+  /** The agents hear of an unload that has begun, and of its end. */
+  #releaseLater(record: ModelRecord | undefined, closing: readonly Promise<void>[]): void {
+    if (record === undefined) return;
+    const { agents } = record;
+    void this.#ending.track(Promise.all([agents.tell("unload"), ...closing]).then(() => agents.tell("unloadComplete")));
   }
 
   async #unloadNow(key: string, unloadDependents: boolean): Promise<void> {
@@ -324,34 +365,24 @@ export class ModelManager {
 
   #retire(key: string): void {
     const { registry } = this.#options;
+    const closing: Promise<void>[] = [];
     for (const [version, { served }] of registry.versions(key)) {
-      if (served !== undefined) this.#retireVersion(key, version, served);
+      if (served !== undefined) closing.push(this.#retireVersion(key, version, served));
     }
+    this.#releaseLater(this.#records.get(key), closing);
     this.#records.get(key)?.overrideFolder?.[Symbol.dispose]();
     this.#records.delete(key);
   }
 
-  #retireVersion(key: string, version: number, served: ModelVersion): void {
+  #retireVersion(key: string, version: number, served: ModelVersion): Promise<void> {
     const { registry, log } = this.#options;
     log.info("model_lifecycle", `unloading: ${shownKey(key)}:${version}`);
     const unloading = { state: "UNLOADING", reason: "" } as const;
     registry.set(key, version, unloading);
-    this.#closeLater(served, () => {
+    return this.#ending.close(served, () => {
       log.info("model_lifecycle", `successfully unloaded '${shownKey(key)}' version ${version}`);
       if (registry.versions(key).get(version) !== unloading) return; // loaded again meanwhile
       registry.set(key, version, { state: "UNAVAILABLE", reason: UNLOADED });
     });
-  }
-
-  #closeLater(served: ModelVersion, then: () => void = () => undefined): void {
-    const closing = served
-      .close()
-      .catch((error: unknown) => {
-        const text = `model '${served.name}' version ${served.version} did not unload cleanly: ${String(error)}`;
-        this.#options.log.error("model_lifecycle", text);
-      })
-      .then(then)
-      .finally(() => this.#closing.delete(closing));
-    this.#closing.add(closing);
   }
 }

@@ -1,6 +1,6 @@
 /** Where models lie and how their folders are read: repositories, names, what a load request brought along. Loads nothing. */
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { ModelConfig, ModelEnsemblingStep } from "../core/model-config.ts";
 import type { LoadOptions } from "../core/model-server.ts";
 import { ServerError } from "../core/server-error.ts";
@@ -18,6 +18,10 @@ export interface PolledModel {
   readonly config: ModelConfig;
   /** Keys of the models that the steps of an ensemble call, step by step; none for any other model. */
   readonly stepKeys: readonly string[];
+  /** The configuration that came with the load request, in place of the file's. */
+  readonly configJson: string | undefined;
+  /** Of the configuration file, whatever came with the request. */
+  readonly agents: ModelConfig["model_repository_agents"];
 }
 
 export interface ModelSourcesOptions {
@@ -67,11 +71,34 @@ export class ModelSources {
   }
 
   poll(key: string, repositoryPath: string, configJson: string | undefined): PolledModel {
-    const folder = readModelFolder(repositoryPath, nameOfKey(key), this.#options.configName);
+    return this.#understand(key, this.#read(repositoryPath, nameOfKey(key)), configJson);
+  }
+
+  /** The same model as it lies in another folder, where an agent has put it. */
+  pollAt(found: PolledModel, path: string): PolledModel {
+    const { name, fingerprint } = found.folder;
+    const folder = this.#read(dirname(path), basename(path));
+    return this.#understand(found.key, { ...folder, name, fingerprint }, found.configJson);
+  }
+
+  #read(repositoryPath: string, name: string): ModelFolder {
+    const folder = readModelFolder(repositoryPath, name, this.#options.configName);
     for (const warning of folder.warnings) this.#options.log.warn("model_repository", warning);
+    return folder;
+  }
+
+  #understand(key: string, folder: ModelFolder, configJson: string | undefined): PolledModel {
     const config = this.#options.poll(folder, configJson);
     const steps = config.ensemble_scheduling?.step ?? [];
-    return { key, folder, config, stepKeys: steps.map((step) => this.#stepKey(namespaceOfKey(key), step)) };
+    const stepKeys = steps.map((step) => this.#stepKey(namespaceOfKey(key), step));
+    const written = configJson === undefined ? config : this.#writtenConfig(folder);
+    return { key, folder, config, stepKeys, configJson, agents: written?.model_repository_agents };
+  }
+
+  /** A file that cannot be read is no matter to a request that brings its own, unless it may ask for agents. */
+  #writtenConfig(folder: ModelFolder): ModelConfig | undefined {
+    if (folder.config?.text.includes("model_repository_agents") !== true) return undefined;
+    return this.#options.poll(folder, undefined);
   }
 
   /** The repository that the step names, or the ensemble's own, or the only one that has the model. */
@@ -87,11 +114,15 @@ export class ModelSources {
     try {
       return action();
     } catch (error) {
-      const { message } = ServerError.from(error);
-      this.#options.log.error("model_repository", `Poll failed for model directory '${shownKey(key)}': ${message}`);
-      if (message.startsWith("Invalid config override")) throw error;
-      throw new ServerError("internal", `failed to load '${nameOfKey(key)}', failed to poll from model repository`);
+      throw this.errorForClient(key, error);
     }
+  }
+
+  errorForClient(key: string, thrown: unknown): ServerError {
+    const error = ServerError.from(thrown);
+    this.#options.log.error("model_repository", `Poll failed for model directory '${shownKey(key)}': ${error.message}`);
+    if (error.message.startsWith("Invalid config override")) return error;
+    return new ServerError("internal", `failed to load '${nameOfKey(key)}', failed to poll from model repository`);
   }
 
   sourceOf(key: string, options: LoadOptions): { repositoryPath: string; folder: Disposable | undefined } {

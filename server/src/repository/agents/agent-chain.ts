@@ -1,0 +1,69 @@
+/**
+ * The agents of one load of a model, from its load to the end of its unload: they hear of what comes in the order of the
+ * configuration, and of what has happened in reverse.
+ */
+import type { ModelConfig } from "../../core/model-config.ts";
+import { ServerError } from "../../core/server-error.ts";
+import type { Logger } from "../../observe/log.ts";
+import type { AgentModel, RepositoryAgent } from "./repository-agent.ts";
+
+interface Link {
+  readonly name: string;
+  readonly agent: RepositoryAgent;
+  readonly model: AgentModel;
+}
+
+type Notice = "loadComplete" | "loadFail" | "unload" | "unloadComplete";
+
+export interface AgentChainOptions {
+  readonly find: (name: string) => Promise<RepositoryAgent>;
+  readonly log: Logger;
+}
+
+export class AgentChain {
+  readonly #links: Link[] = [];
+  readonly #log: Logger;
+  /** Where the model is to be loaded from. */
+  readonly folder: string;
+
+  private constructor(links: Link[], folder: string, log: Logger) {
+    this.#links = links;
+    this.folder = folder;
+    this.#log = log;
+  }
+
+  /** Asks all agents that `config`, the model's own file, names. @throws ServerError when one refuses the model */
+  static async load(
+    { find, log }: AgentChainOptions,
+    config: Pick<ModelConfig, "name" | "model_repository_agents">,
+    folder: string,
+  ): Promise<AgentChain> {
+    const links: Link[] = [];
+    let current = folder;
+    try {
+      for (const { name, parameters } of config.model_repository_agents?.agents ?? []) {
+        const agent = await find(name);
+        const model: AgentModel = { name: config.name, folder: current, parameters };
+        links.push({ name, agent, model });
+        current = (await agent.load?.(model)) ?? current;
+      }
+    } catch (error) {
+      await new AgentChain(links, current, log).tell("loadFail");
+      throw ServerError.from(error);
+    }
+    return new AgentChain(links, current, log);
+  }
+
+  /** Never rejects: an agent that fails now cannot change what is so. */
+  async tell(notice: Notice): Promise<void> {
+    const links = notice === "unload" ? this.#links : [...this.#links].reverse();
+    for (const { name, agent, model } of links) {
+      try {
+        await agent[notice]?.(model);
+      } catch (error) {
+        const text = `agent '${name}' of model '${model.name}' failed at ${notice}: ${ServerError.from(error).message}`;
+        this.#log.error("repository_agent", text);
+      }
+    }
+  }
+}

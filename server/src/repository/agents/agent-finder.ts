@@ -1,0 +1,63 @@
+/** Finds repository agents by name: the built-in ones, then modules in the folder of `--repoagent-directory`. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { ServerError } from "../../core/server-error.ts";
+import { isSafeModelName } from "../beneath.ts";
+import { createChecksumAgent } from "./checksum-agent.ts";
+import type { CreateRepositoryAgent, RepositoryAgent } from "./repository-agent.ts";
+
+const FILES = ["agent.js", "agent.mjs"];
+
+export interface FoundAgent {
+  readonly name: string;
+  /** "<built in>" or the file of its module. */
+  readonly path: string;
+  readonly agent: RepositoryAgent;
+}
+
+export class AgentFinder {
+  readonly #directory: string;
+  readonly #found = new Map<string, FoundAgent>([
+    ["checksum", { name: "checksum", path: "<built in>", agent: createChecksumAgent() }],
+  ]);
+  readonly #used = new Set<string>();
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  /** @throws ServerError not_found when there is no such agent, internal when its module does not work */
+  async find(name: string): Promise<RepositoryAgent> {
+    const known = this.#found.get(name) ?? (await this.#load(name));
+    this.#found.set(name, known);
+    this.#used.add(name);
+    return known.agent;
+  }
+
+  /** Agents that a model has asked for, by name. */
+  used(): readonly FoundAgent[] {
+    return [...this.#used].sort().flatMap((name) => this.#found.get(name) ?? []);
+  }
+
+  async #load(name: string): Promise<FoundAgent> {
+    const folder = join(this.#directory, name);
+    const path = isSafeModelName(name) ? FILES.map((file) => join(folder, file)).find(existsSync) : undefined;
+    if (path === undefined) {
+      const text = `unable to find repository agent '${name}', searched: ${FILES.join(" or ")} in ${folder}`;
+      throw new ServerError("not_found", text);
+    }
+    return { name, path, agent: await agentOf(name, path) };
+  }
+}
+
+async function agentOf(name: string, path: string): Promise<RepositoryAgent> {
+  try {
+    const module = (await import(pathToFileURL(path).href)) as { createRepositoryAgent?: CreateRepositoryAgent };
+    if (typeof module.createRepositoryAgent === "function") return module.createRepositoryAgent();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new ServerError("internal", `repository agent '${name}' of ${path} failed: ${reason}`, { cause: error });
+  }
+  throw new ServerError("internal", `repository agent '${name}': ${path} exports no function createRepositoryAgent`);
+}

@@ -1,0 +1,33 @@
+/** The agent `checksum`: refuses a model whose files are not those that its configuration names, `MD5:<file>` -> hex digest. */
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { pipeline } from "node:stream/promises";
+import { ServerError } from "../../core/server-error.ts";
+import { resolveBeneath } from "../beneath.ts";
+import type { RepositoryAgent } from "./repository-agent.ts";
+
+const PREFIX = "MD5:";
+
+export function createChecksumAgent(): RepositoryAgent {
+  return {
+    async load({ folder, parameters }) {
+      for (const [key, expected] of Object.entries(parameters)) {
+        if (!key.startsWith(PREFIX)) {
+          const text = `parameter '${key}' of agent 'checksum': expected 'MD5:<file>', a path inside the model's folder`;
+          throw new ServerError("invalid_argument", text);
+        }
+        await checkFile(folder, key.slice(PREFIX.length), expected);
+      }
+      return undefined;
+    },
+  };
+}
+
+async function checkFile(folder: string, file: string, expected: string): Promise<void> {
+  const hash = createHash("md5");
+  await pipeline(createReadStream(resolveBeneath(folder, file)), hash);
+  const found = hash.digest("hex");
+  if (found === expected.trim().toLowerCase()) return;
+  const text = `Mismatched MD5 hash for file ${file}, expected: ${expected}, got: ${found}`;
+  throw new ServerError("invalid_argument", text);
+}

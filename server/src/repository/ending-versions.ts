@@ -1,0 +1,33 @@
+/** What is on its way out: old versions that still answer what they had accepted, and what has to happen after their end. */
+import type { Logger } from "../observe/log.ts";
+import type { ModelVersion } from "./model-version.ts";
+
+export class EndingVersions {
+  readonly #log: Logger;
+  readonly #pending = new Set<Promise<void>>();
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  /** Ends a version; resolves, never rejecting, when it has ended and `then` was called. */
+  close(served: ModelVersion, then: () => void = () => undefined): Promise<void> {
+    const closing = served.close().catch((error: unknown) => {
+      const text = `model '${served.name}' version ${served.version} did not unload cleanly: ${String(error)}`;
+      this.#log.error("model_lifecycle", text);
+    });
+    return this.track(closing.then(then));
+  }
+
+  /** `settled` waits for it. It must not reject. */
+  track(ending: Promise<void>): Promise<void> {
+    const tracked = ending.finally(() => this.#pending.delete(tracked));
+    this.#pending.add(tracked);
+    return tracked;
+  }
+
+  /** Resolves when nothing is on its way out. */
+  async settled(): Promise<void> {
+    while (this.#pending.size > 0) await Promise.all(this.#pending);
+  }
+}
