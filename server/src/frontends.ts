@@ -4,6 +4,7 @@ import type { EndpointOptions, ServerOptions } from "./config/server-options.ts"
 import { MAX_GRPC_MESSAGE_BYTES } from "./core/limits.ts";
 import type { ModelServer } from "./core/model-server.ts";
 import { ServerError } from "./core/server-error.ts";
+import { LoadMeter } from "./observe/load-report.ts";
 import type { Logger } from "./observe/log.ts";
 import type { MetricRegistry } from "./observe/metrics.ts";
 import { createGrpcFrontend } from "./protocol/grpc/frontend.ts";
@@ -81,9 +82,10 @@ export function frontendsOf(
 
 function createServices(options: ServerOptions, server: ModelServer, metrics: MetricRegistry, log: Logger): Service[] {
   const services: Service[] = [];
+  const load = new LoadMeter(metrics);
   const regions = new SharedMemoryRegions(options.memory.allowClientSharedMemory);
   if (options.grpc.isEnabled) {
-    const listener = createGrpcFrontend({ server, options: grpcOptions(options), regions, log });
+    const listener = createGrpcFrontend({ server, options: grpcOptions(options), regions, log, load });
     services.push({ name: "GRPCInferenceService", protocol: "grpc", endpoint: options.grpc, listener });
   }
   if (options.http.isEnabled) {
@@ -94,6 +96,7 @@ function createServices(options: ServerOptions, server: ModelServer, metrics: Me
       options: { address, port, maxInputBytes, forwardPattern: headerForwardPattern, restricted },
       regions,
       log,
+      load,
     });
     const listener: Listener = { listen: () => http.listen(), close: (closing) => http.close(closing?.graceMs) };
     services.push({ name: "HTTPService", protocol: "http", endpoint: options.http, listener });

@@ -4,7 +4,7 @@ import type { MetricFamily } from "./metrics.ts";
 
 const BYTES_PER_KIB = 1024;
 
-interface CpuTimes {
+export interface CpuTimes {
   readonly total: number;
   readonly idle: number;
 }

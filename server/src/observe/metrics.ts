@@ -41,6 +41,11 @@ export class MetricRegistry {
     };
   }
 
+  /** What one family says now; nothing for a name that nobody registered. */
+  *samples(name: string): Generator<MetricSample, void> {
+    for (const source of this.#families.get(name)?.sources ?? []) yield* source.collect();
+  }
+
   /** The whole page. */
   render(): string {
     let page = "";

@@ -7,6 +7,7 @@ import type { IncomingHttpHeaders } from "node:http2";
 import { constants, type ServerHttp2Stream, type ServerStreamResponseOptions } from "node:http2";
 import { Cancellation } from "../../core/cancellation.ts";
 import type { RequestTrace } from "../../core/request-trace.ts";
+import { LOAD_FORMAT_HEADER, LOAD_TRAILER, type LoadReports, loadTrailer } from "../load-report-text.ts";
 import {
   ACCEPTED_ENCODINGS,
   chooseEncoding,
@@ -26,6 +27,8 @@ import { endTrace } from "./trace-calls.ts";
 export interface CallEnvironment {
   readonly maxMessageBytes: number;
   readonly inferCompressionLevel: GrpcCompressionLevel;
+  /** Absent: nobody is told how loaded the server is. */
+  readonly load: LoadReports | undefined;
   /** Sees the causes of internal errors. */
   logFailure(path: string, error: GrpcError): void;
   ended(call: GrpcCall): void;
@@ -229,7 +232,7 @@ export class GrpcCall implements CallContext, StreamCall {
     }
     const stream = this.#stream;
     if (stream.destroyed || stream.headersSent) return;
-    stream.respond({ ...RESPONSE_HEADERS, ...trailers }, RESPOND_AND_END);
+    stream.respond({ ...RESPONSE_HEADERS, ...this.#withLoad(trailers) }, RESPOND_AND_END);
     this.#stopInput();
   }
 
@@ -243,8 +246,17 @@ export class GrpcCall implements CallContext, StreamCall {
 
   sendTrailers(): void {
     if (this.#stream.destroyed) return;
-    this.#stream.sendTrailers(this.#trailers);
+    this.#stream.sendTrailers(this.#withLoad(this.#trailers));
     this.#stopInput();
+  }
+
+  /** The trailers of an inference say how loaded the server is, to those who ask. */
+  #withLoad(trailers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+    const { load } = this.#environment;
+    if (load === undefined || !this.#method.isInference) return trailers;
+    load.count(trailers !== OK_TRAILERS);
+    if (this.metadata[LOAD_FORMAT_HEADER] === undefined) return trailers;
+    return { ...trailers, [LOAD_TRAILER]: loadTrailer(load.report()) };
   }
 
   /** The answer is complete: a client that still sends is told to stop, else its stream would stay open. */

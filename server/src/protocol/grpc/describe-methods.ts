@@ -20,9 +20,9 @@ export function describeEntries(server: ModelServer, types: MessageTypes): reado
       expectRunning(server);
       return { ready: server.ready() };
     }),
-    unaryEntry<ModelRequest>(types, "ModelReady", "health", ({ name, version }) => {
+    unaryEntry<ModelRequest>(types, "ModelReady", "health", async ({ name, version }) => {
       expectRunning(server);
-      return { ready: server.modelReady(name, normalizeModelVersion(version)) };
+      return { ready: await server.modelReady(name, normalizeModelVersion(version)) };
     }),
     unaryEntry(types, "ServerMetadata", "metadata", () => {
       return { name: server.name, version: server.version, extensions: server.extensions };

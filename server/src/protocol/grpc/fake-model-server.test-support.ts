@@ -75,7 +75,7 @@ export class FakeModelServer implements ModelServer {
     return model;
   }
 
-  modelReady(name: string, version: string): boolean {
+  async modelReady(name: string, version: string): Promise<boolean> {
     return this.#models.has(name) && (version === "" || version === "1");
   }
 

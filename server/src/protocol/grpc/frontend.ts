@@ -17,6 +17,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { MAX_GRPC_CONCURRENT_STREAMS, MAX_GRPC_HEADER_LIST_BYTES } from "../../core/limits.ts";
 import type { ModelServer } from "../../core/model-server.ts";
 import type { Logger } from "../../observe/log.ts";
+import type { LoadReports } from "../load-report-text.ts";
 import { SharedMemoryRegions } from "../shared-memory.ts";
 import { type CallEnvironment, closeIfOpen, GrpcCall } from "./call.ts";
 import { ACCEPTED_ENCODINGS } from "./compression.ts";
@@ -45,6 +46,8 @@ export interface GrpcFrontendParts {
   /** Absent: clients cannot register shared memory. */
   readonly regions?: SharedMemoryRegions;
   readonly log: Logger;
+  /** Absent: nobody is told how loaded the server is. */
+  readonly load?: LoadReports;
 }
 
 export function createGrpcFrontend(parts: GrpcFrontendParts): GrpcFrontend {
@@ -68,6 +71,7 @@ const SESSION_MEMORY_MB = 8192;
 class Frontend implements GrpcFrontend, CallEnvironment {
   readonly maxMessageBytes: number;
   readonly inferCompressionLevel: GrpcOptions["inferCompressionLevel"];
+  readonly load: LoadReports | undefined;
   readonly #options: GrpcOptions;
   readonly #log: Logger;
   readonly #methods: ReadonlyMap<string, GrpcMethod>;
@@ -81,7 +85,8 @@ class Frontend implements GrpcFrontend, CallEnvironment {
   #isDraining = false;
   #onQuiet: (() => void) | undefined;
 
-  constructor({ server, options, regions, log }: GrpcFrontendParts) {
+  constructor({ server, options, regions, log, load }: GrpcFrontendParts) {
+    this.load = load;
     this.#options = options;
     this.#log = log;
     this.maxMessageBytes = options.maxMessageBytes;

@@ -4,6 +4,7 @@ import { Client, credentials, type Metadata, type ServiceError } from "@grpc/grp
 import { schema } from "@nereid/wire";
 import protobuf from "protobufjs/light.js";
 import type { Logger } from "../../observe/log.ts";
+import type { LoadReports } from "../load-report-text.ts";
 import { FakeModelServer } from "./fake-model-server.test-support.ts";
 import { createGrpcFrontend, type GrpcFrontend } from "./frontend.ts";
 import { DEFAULT_GRPC_KEEPALIVE, type GrpcOptions } from "./options.ts";
@@ -49,10 +50,11 @@ export interface TestBed {
   close(): Promise<void>;
 }
 
-export async function openTestBed(changes: Partial<GrpcOptions> = {}): Promise<TestBed> {
+export async function openTestBed(changes: Partial<GrpcOptions> = {}, load?: LoadReports): Promise<TestBed> {
   const server = new FakeModelServer();
   const log = new TestLog();
-  const frontend = createGrpcFrontend({ server, options: { ...GRPC_TEST_OPTIONS, ...changes }, log });
+  const parts = { server, options: { ...GRPC_TEST_OPTIONS, ...changes }, log };
+  const frontend = createGrpcFrontend(load === undefined ? parts : { ...parts, load });
   const { port } = await frontend.listen();
   const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
   const close = async (): Promise<void> => {

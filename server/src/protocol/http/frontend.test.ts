@@ -67,7 +67,7 @@ class FakeServer {
       extensions: [],
       tracing: { isOn: false },
       ready: () => true,
-      modelReady: (name: string) => this.#models.has(name),
+      modelReady: async (name: string) => this.#models.has(name),
       model: (name: string) => {
         const model = this.#models.get(name);
         if (model !== undefined) return model;

@@ -8,6 +8,7 @@ import { describeThrown } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
 import { BodyBudget, defaultBodyBudget } from "../body-budget.ts";
 import { type BoundAddress, listen } from "../http-listener.ts";
+import type { LoadReports } from "../load-report-text.ts";
 import { SharedMemoryRegions } from "../shared-memory.ts";
 import { HttpApi, type HttpApiOptions } from "./http-api.ts";
 import { NodeCall } from "./node-call.ts";
@@ -45,10 +46,13 @@ export interface HttpFrontendDependencies {
   /** Absent: clients cannot register shared memory. */
   readonly regions?: SharedMemoryRegions;
   readonly log: Logger;
+  /** Absent: nobody is told how loaded the server is. */
+  readonly load?: LoadReports;
 }
 
-export function createHttpFrontend({ server, options, regions, log }: HttpFrontendDependencies): HttpFrontend {
-  const api = new HttpApi(server, options, regions ?? new SharedMemoryRegions(false), log);
+export function createHttpFrontend({ regions, ...parts }: HttpFrontendDependencies): HttpFrontend {
+  const { options, log } = parts;
+  const api = new HttpApi({ ...parts, regions: regions ?? new SharedMemoryRegions(false) });
   const { maxHeldBodyBytes } = options;
   const budget = maxHeldBodyBytes === undefined ? defaultBodyBudget() : new BodyBudget(maxHeldBodyBytes);
   const listener = new HttpListener(api, budget, log);

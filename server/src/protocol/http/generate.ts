@@ -88,7 +88,7 @@ export class GenerateHandler {
     if (encoding !== "" && encoding !== "identity") {
       throw new ServerError("invalid_argument", "Unsupported content-encoding, only 'identity' is supported.");
     }
-    if (this.#server.tracing.isOn) startTrace(this.#server.tracing, served.name, call);
+    startTrace(this.#server.tracing, served.name, call);
     const { bytes, size } = await call.body(this.#maxInputBytes);
     call.trace?.mark("HTTP_RECV_END", performance.now());
     if (size > this.#maxInputBytes) {

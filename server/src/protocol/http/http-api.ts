@@ -2,6 +2,7 @@
 import type { ModelServer } from "../../core/model-server.ts";
 import { describeThrown, ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
+import type { LoadReports } from "../load-report-text.ts";
 import type { SharedMemoryRegions } from "../shared-memory.ts";
 import { GenerateHandler } from "./generate.ts";
 import type { HttpCall } from "./http-call.ts";
@@ -11,6 +12,7 @@ import { InferCodec } from "./infer-codec.ts";
 import { ManageHandlers } from "./manage.ts";
 import { BodyAborted } from "./read-body.ts";
 import { RegionHandlers } from "./regions.ts";
+import { withReports } from "./report-headers.ts";
 import { type RestrictedApi, type RestrictedGroup, Restrictions } from "./restricted.ts";
 import { matchRoute, type RouteMatch, type RouteName } from "./router.ts";
 import { statusOf } from "./status.ts";
@@ -20,6 +22,17 @@ import { expectVersion } from "./version.ts";
 export interface HttpApiOptions extends InferOptions {
   readonly restricted: readonly RestrictedGroup[];
 }
+
+export interface HttpApiParts {
+  readonly server: ModelServer;
+  readonly options: HttpApiOptions;
+  readonly regions: SharedMemoryRegions;
+  readonly log: Logger;
+  /** Absent: nobody is told how loaded the server is. */
+  readonly load?: LoadReports;
+}
+
+const MIN_ERROR_STATUS = 400;
 
 type Reply = HttpReply | HttpStreamReply;
 type Handler = (match: RouteMatch, call: HttpCall) => Reply | Promise<Reply>;
@@ -36,8 +49,10 @@ export class HttpApi {
   readonly #routes: Readonly<Record<RouteName, Route>>;
   readonly #restrictions: Restrictions;
   readonly #log: Logger;
+  readonly #load: LoadReports | undefined;
 
-  constructor(server: ModelServer, options: HttpApiOptions, regions: SharedMemoryRegions, log: Logger) {
+  constructor({ server, options, regions, log, load }: HttpApiParts) {
+    this.#load = load;
     this.#routes = createRoutes(server, options, regions);
     this.#restrictions = new Restrictions(options.restricted);
     this.#log = log;
@@ -55,6 +70,13 @@ export class HttpApi {
     const handler = call.method === "GET" ? route.get : call.method === "POST" ? route.post : undefined;
     if (handler === undefined) return errorReply(405, route.errorType, "Method Not Allowed");
     call.errorType = route.errorType;
+    const reply = await this.#run(handler, match, call);
+    if (route.api !== "inference") return reply;
+    this.#load?.count(reply.status >= MIN_ERROR_STATUS);
+    return withReports(reply, call, this.#load);
+  }
+
+  async #run(handler: Handler, match: RouteMatch, call: HttpCall): Promise<Reply> {
     try {
       const reply = handler(match.version === "" ? match : expectVersion(match), call);
       return reply instanceof Promise ? await reply : reply;

@@ -21,6 +21,8 @@ export interface HttpReply {
 export interface HttpStreamReply {
   readonly status: number;
   readonly contentType: ContentType;
+  /** Further headers, names and values in turn. */
+  readonly headers?: readonly string[];
   readonly chunks: AsyncIterable<Uint8Array>;
 }
 

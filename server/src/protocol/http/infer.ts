@@ -66,7 +66,7 @@ export class InferHandler {
     if (requestEncoding(call.header("content-encoding")) === undefined) {
       return errorReply(501, "text/plain", "Unsupported compression type", ["Accept-Encoding", "gzip, deflate"]);
     }
-    if (this.#server.tracing.isOn) startTrace(this.#server.tracing, served.name, call);
+    startTrace(this.#server.tracing, served.name, call);
     const decoded = await this.#decode(call, served, memory);
     const response = await this.#infer(new HttpInferRequest(model, version, decoded, call), served, call);
     const wanted = memory.isUsed ? { forms: decoded.forms, defaultForm: decoded.defaultForm, memory } : decoded;

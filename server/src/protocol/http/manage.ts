@@ -34,9 +34,9 @@ export class ManageHandlers {
     return emptyReply(isFine ? 200 : 400, "text/plain");
   }
 
-  modelReady({ model, version }: RouteMatch): HttpReply {
+  async modelReady({ model, version }: RouteMatch): Promise<HttpReply> {
     if (this.#server.state === "exiting") return errorReply(503, "text/plain", "Server exiting");
-    if (this.#server.modelReady(model, version)) return emptyReply(200, "text/plain");
+    if (await this.#server.modelReady(model, version)) return emptyReply(200, "text/plain");
     return errorReply(400, "text/plain", "Model version not ready");
   }
 

@@ -31,7 +31,7 @@ export function sendReply(response: ServerResponse, reply: HttpReply): void {
 
 /** Sends each chunk as it comes and asks for the next only when the client has taken enough. */
 export async function sendStream(response: ServerResponse, reply: HttpStreamReply, signal: AbortSignal): Promise<void> {
-  writeHead(response, reply.status, ["Content-Type", reply.contentType]);
+  writeHead(response, reply.status, ["Content-Type", reply.contentType, ...(reply.headers ?? [])]);
   for await (const chunk of reply.chunks) {
     if (signal.aborted) break;
     if (!response.write(chunk)) await drained(response, signal);

@@ -1,0 +1,48 @@
+/** How many requests a second there were lately, and how many of them failed. Counting costs no memory and no clock but the caller's. */
+
+const SLOT_MS = 1000;
+const NUM_SLOTS = 10;
+
+export interface RequestRates {
+  readonly requestsPerSecond: number;
+  readonly errorsPerSecond: number;
+}
+
+export class RequestRate {
+  /** By second, in a ring; the second that a slot stands for is in `#seconds`. */
+  readonly #requests = new Float64Array(NUM_SLOTS);
+  readonly #errors = new Float64Array(NUM_SLOTS);
+  readonly #seconds = new Float64Array(NUM_SLOTS).fill(-1);
+  readonly #startMs: number;
+
+  constructor(startMs: number) {
+    this.#startMs = startMs;
+  }
+
+  count(nowMs: number, isError: boolean): void {
+    const second = Math.floor(nowMs / SLOT_MS);
+    const slot = second % NUM_SLOTS;
+    if (this.#seconds[slot] !== second) {
+      this.#seconds[slot] = second;
+      this.#requests[slot] = 0;
+      this.#errors[slot] = 0;
+    }
+    this.#requests[slot] = (this.#requests[slot] ?? 0) + 1;
+    if (isError) this.#errors[slot] = (this.#errors[slot] ?? 0) + 1;
+  }
+
+  /** Over the last ten seconds, or as long as there is anything to look back at. */
+  rates(nowMs: number): RequestRates {
+    const second = Math.floor(nowMs / SLOT_MS);
+    let requests = 0;
+    let errors = 0;
+    for (let slot = 0; slot < NUM_SLOTS; slot++) {
+      if (second - (this.#seconds[slot] ?? -1) >= NUM_SLOTS) continue;
+      requests += this.#requests[slot] ?? 0;
+      errors += this.#errors[slot] ?? 0;
+    }
+    const windowStartMs = Math.max((second - NUM_SLOTS + 1) * SLOT_MS, this.#startMs);
+    const spanS = Math.max(nowMs - windowStartMs, SLOT_MS) / SLOT_MS;
+    return { requestsPerSecond: requests / spanS, errorsPerSecond: errors / spanS };
+  }
+}
