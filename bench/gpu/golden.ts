@@ -4,8 +4,9 @@ import { join } from "node:path";
 import type { ElemType } from "../../server/kernels/cuda/launch-args.ts";
 import { createCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
 import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
+import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
 import { type GeneratedChunk, NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
-import { DEFAULT_ENGINE_CONFIG, LlmEngine } from "../../server/src/engine/llm-engine.ts";
+import { LlmEngine } from "../../server/src/engine/llm-engine.ts";
 import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
 import type { CudaMatrixType } from "../../server/src/models/decoder-cuda-weights.ts";
 

@@ -2,10 +2,10 @@
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
 import type { EngineSpec } from "../../server/src/engine/engine-spec.ts";
 import { NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
 import { EngineHost } from "../../server/src/engine/host/engine-host.ts";
-import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/llm-engine.ts";
 import type { Logger } from "../../server/src/observe/log.ts";
 
 interface GoldenText {

@@ -1,7 +1,8 @@
 /** Tokens per second of the whole engine on a GPU, without a server: all requests at once, as offline benchmarks do it. */
 import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
+import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
 import { type GenerateRequest, NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
-import { DEFAULT_ENGINE_CONFIG, LlmEngine } from "../../server/src/engine/llm-engine.ts";
+import { LlmEngine } from "../../server/src/engine/llm-engine.ts";
 
 export interface Load {
   readonly numRequests: number;

@@ -6,9 +6,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
 import { NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
 import { EngineHost } from "../../server/src/engine/host/engine-host.ts";
-import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/llm-engine.ts";
 import type { Logger } from "../../server/src/observe/log.ts";
 
 const ENTRY = fileURLToPath(new URL("../../server/src/engine-host.ts", import.meta.url));

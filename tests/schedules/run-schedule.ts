@@ -3,8 +3,9 @@
  * holds, on a clock that moves with the steps. Rejects when an output differs, a block is lost or somebody waits for ever.
  */
 import assert from "node:assert/strict";
+import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
 import type { GenerateRequest } from "../../server/src/engine/generate.ts";
-import { DEFAULT_ENGINE_CONFIG, LlmEngine } from "../../server/src/engine/llm-engine.ts";
+import { LlmEngine } from "../../server/src/engine/llm-engine.ts";
 import type { Sequence } from "../../server/src/engine/sequence.ts";
 import { ModelDrafter } from "../../server/src/engine/speculation/model-drafter.ts";
 import { HashRunner } from "../fakes/hash-runner.ts";

@@ -2,8 +2,9 @@
  * Random loads for an engine: how large it is, who asks for what, when they come, leave and give up. All of it follows
  * from one number, so that a load that shows a fault can be run again.
  */
+
+import type { EngineConfig } from "../../server/src/engine/engine-config.ts";
 import { type GenerateRequest, NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
-import type { EngineConfig } from "../../server/src/engine/llm-engine.ts";
 import { createRandom, type Random } from "../support/random.ts";
 
 export interface Shape {

@@ -17,15 +17,18 @@ export interface RequestLimits {
   readonly vocabSize: number;
   readonly hiddenSize: number;
   readonly maxSequenceLength: number;
+  /** Undefined: all of that but one. */
+  readonly maxPromptLength?: number;
 }
 
 /** @throws ServerError invalid_argument */
 export function checkRequest(request: GenerateRequest, limits: RequestLimits): void {
   const length = request.promptTokens.length;
   if (length === 0) refuse("the prompt has no tokens: at least one is needed");
-  if (length >= limits.maxSequenceLength) {
+  const longest = Math.min(limits.maxSequenceLength - 1, limits.maxPromptLength ?? Number.POSITIVE_INFINITY);
+  if (length > longest) {
     refuse(
-      `Prompt length (${length}) exceeds maximum input length (${limits.maxSequenceLength - 1}): shorten the prompt, ` +
+      `Prompt length (${length}) exceeds maximum input length (${longest}): shorten the prompt, ` +
         "or give the model more context (max_tokens_in_paged_kv_cache bounds it too)",
     );
   }

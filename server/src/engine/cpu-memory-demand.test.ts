@@ -6,8 +6,8 @@ import { openModelFiles } from "../formats/model-files.ts";
 import { loadDecoderWeights } from "../models/decoder-weights.ts";
 import { parseDecoderConfig } from "../models/parse-decoder-config.ts";
 import { cpuMemoryDemand, planCpuMemory } from "./cpu-memory-demand.ts";
+import { DEFAULT_ENGINE_CONFIG } from "./engine-config.ts";
 import type { EngineSpec, KvCacheSpec } from "./engine-spec.ts";
-import { DEFAULT_ENGINE_CONFIG } from "./llm-engine.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const KV_CACHE: KvCacheSpec = {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cudaRunnerOptions } from "./cuda-runner-options.ts";
+import { DEFAULT_ENGINE_CONFIG } from "./engine-config.ts";
 import type { EngineSpec } from "./engine-spec.ts";
-import { DEFAULT_ENGINE_CONFIG } from "./llm-engine.ts";
 
 const SPEC: EngineSpec = { modelDir: "/m", engine: DEFAULT_ENGINE_CONFIG, kvCacheTokens: 0, numThreads: 0 };
 const GPU = { ordinal: 1, isFp8: false };

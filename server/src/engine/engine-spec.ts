@@ -1,7 +1,7 @@
 /** What an engine is built from and what it says about itself once built. Plain data: both cross a process boundary. */
 import type { WeightType } from "../device/cpu/convert-elements.ts";
 import type { AdapterSpec } from "./adapters/adapter-choice.ts";
-import type { EngineConfig } from "./llm-engine.ts";
+import type { EngineConfig } from "./engine-config.ts";
 
 /** Types in which weights of any checkpoint can be kept. */
 export const WEIGHT_TYPES: readonly WeightType[] = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1"];

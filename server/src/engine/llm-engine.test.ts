@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { HashRunner, type HashRunnerOptions } from "../../../tests/fakes/hash-runner.ts";
 import { ServerError } from "../core/server-error.ts";
+import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "./engine-config.ts";
 import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST } from "./generate.ts";
-import { DEFAULT_ENGINE_CONFIG, type EngineConfig, LlmEngine } from "./llm-engine.ts";
+import { LlmEngine } from "./llm-engine.ts";
 
 function createEngine(
   runner: HashRunnerOptions = {},

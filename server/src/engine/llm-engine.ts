@@ -8,6 +8,7 @@ import type { BeamGroup } from "./beam-group.ts";
 import { checkRequest, logitsBytes, type RequestLimits } from "./check-request.ts";
 import { ChunkQueue } from "./chunk-queue.ts";
 import { nowNs } from "./clock.ts";
+import type { EngineConfig } from "./engine-config.ts";
 import type { EngineServices } from "./engine-services.ts";
 import { countIdle, countStep, countTokens, type EngineStats, ZERO_STATS } from "./engine-stats.ts";
 import type { FinishReason, GeneratedChunk, GenerateRequest, Generator } from "./generate.ts";
@@ -16,37 +17,13 @@ import { prepareSequence } from "./prepare-sequence.ts";
 import type { Sequence, SequenceSink } from "./sequence.ts";
 import { createDrafters } from "./speculation/create-drafters.ts";
 import type { Drafter } from "./speculation/drafter.ts";
-import { NO_SPECULATION, type SpeculationConfig } from "./speculation/speculation-config.ts";
 import { StepBatch } from "./step-batch.ts";
 import type { StepPlan } from "./step-plan.ts";
-import { type CapacityPolicy, StepPlanner } from "./step-planner.ts";
+import { StepPlanner } from "./step-planner.ts";
 import type { ChosenTokens, StepInput, StepRunner } from "./step-runner.ts";
 import { tokenChoices } from "./token-choices.ts";
 import { TokenStep } from "./token-step.ts";
 import { longestSequence } from "./window-blocks.ts";
-
-export interface EngineConfig {
-  /** Sequences of one step. */
-  readonly maxSequences: number;
-  /** Tokens of one step. */
-  readonly maxBatchTokens: number;
-  readonly chunkedPrefill: boolean;
-  readonly prefixReuse: boolean;
-  readonly policy: CapacityPolicy;
-  /** Requests that may wait; 0 = any number. */
-  readonly maxWaiting: number;
-  readonly speculation: SpeculationConfig;
-}
-
-export const DEFAULT_ENGINE_CONFIG: EngineConfig = Object.freeze({
-  maxSequences: 64,
-  maxBatchTokens: 512,
-  chunkedPrefill: true,
-  prefixReuse: true,
-  policy: "guaranteed_no_evict",
-  maxWaiting: 0,
-  speculation: NO_SPECULATION,
-});
 
 /** Called by the loop with everything of a step handed to the sinks, before the next step runs. Must not throw. */
 export type TurnListener = () => void;
@@ -102,7 +79,11 @@ export class LlmEngine implements Generator {
     this.limits = {
       vocabSize,
       hiddenSize,
-      maxSequenceLength: longestSequence(runner.maxPositions, numBlocks, rules),
+      maxSequenceLength: Math.min(
+        longestSequence(runner.maxPositions, numBlocks, rules),
+        config.maxSequenceLength ?? Number.POSITIVE_INFINITY,
+      ),
+      maxPromptLength: config.maxPromptLength ?? Number.POSITIVE_INFINITY,
     };
   }
 

@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { HashRunner, type HashRunnerOptions } from "../../../tests/fakes/hash-runner.ts";
+import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "./engine-config.ts";
 import { type GenerateRequest, NEUTRAL_REQUEST } from "./generate.ts";
-import { DEFAULT_ENGINE_CONFIG, type EngineConfig, LlmEngine } from "./llm-engine.ts";
+import { LlmEngine } from "./llm-engine.ts";
 import { uniformAt } from "./random.ts";
 import { PRIORITY_SPAN_MS } from "./rank.ts";
 import { Sequence } from "./sequence.ts";

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { HashRunner } from "../../../tests/fakes/hash-runner.ts";
+import { DEFAULT_ENGINE_CONFIG } from "./engine-config.ts";
 import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST } from "./generate.ts";
-import { DEFAULT_ENGINE_CONFIG, LlmEngine } from "./llm-engine.ts";
+import { LlmEngine } from "./llm-engine.ts";
 import { Sampler } from "./sampler.ts";
 import type { Sequence } from "./sequence.ts";
 import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "./step-runner.ts";

@@ -1,7 +1,8 @@
 /** An engine of this very process with its tokenizer: prompts in, texts out. It knows neither server nor command line. */
 import { createDecoderRunner } from "../engine/decoder-cpu-runner.ts";
+import { DEFAULT_ENGINE_CONFIG } from "../engine/engine-config.ts";
 import { type GenerateRequest, NEUTRAL_REQUEST } from "../engine/generate.ts";
-import { DEFAULT_ENGINE_CONFIG, LlmEngine } from "../engine/llm-engine.ts";
+import { LlmEngine } from "../engine/llm-engine.ts";
 import type { Tokenizer } from "../formats/tokenizer.ts";
 import { loadTokenizer } from "../formats/tokenizer-files.ts";
 import { fileError, ToolError } from "./tool-error.ts";

@@ -6,6 +6,7 @@ import { ServerError } from "../../core/server-error.ts";
 import { EngineHost, type EngineHostOptions } from "../../engine/host/engine-host.ts";
 import { hasModelFiles } from "../../formats/model-files.ts";
 import type { Backend, BackendModel, InstanceSpec, ModelInstance, ModelSource, UsableGpus } from "../backend.ts";
+import { readBuildLimits, withBuildLimits } from "./build-limits.ts";
 import { LlmInstance, StoppableRequests } from "./llm-instance.ts";
 import { registerLlmMetrics } from "./llm-metrics.ts";
 import { type LlmSettings, parseLlmSettings } from "./llm-settings.ts";
@@ -29,7 +30,8 @@ export function createLlmBackend(
       const settings = parseLlmSettings(source);
       for (const note of settings.notes) source.log.warn("llm", `model '${source.name}': ${note}`);
       checkDraftModel(source, settings);
-      return new LlmModel(source, settings, findModelFolder(source, settings), host);
+      const folder = findModelFolder(source, settings);
+      return new LlmModel(source, withBuildLimits(settings, await readBuildLimits(folder)), folder, host);
     },
     close: async () => undefined,
   };

@@ -4,8 +4,9 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { createDecoderRunner } from "../decoder-cpu-runner.ts";
+import { DEFAULT_ENGINE_CONFIG } from "../engine-config.ts";
 import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST } from "../generate.ts";
-import { DEFAULT_ENGINE_CONFIG, LlmEngine } from "../llm-engine.ts";
+import { LlmEngine } from "../llm-engine.ts";
 import type { AdapterSpec } from "./adapter-choice.ts";
 import { AdapterLibrary } from "./adapter-library.ts";
 

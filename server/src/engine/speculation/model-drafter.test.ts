@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { HashRunner, type HashRunnerOptions } from "../../../../tests/fakes/hash-runner.ts";
+import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../engine-config.ts";
 import { type GenerateRequest, NEUTRAL_REQUEST, type Usage } from "../generate.ts";
-import { DEFAULT_ENGINE_CONFIG, type EngineConfig, LlmEngine } from "../llm-engine.ts";
+import { LlmEngine } from "../llm-engine.ts";
 import { ModelDrafter } from "./model-drafter.ts";
 
 const SPECULATION = { maxDraftTokens: 6, ngramSize: 0 };

@@ -2,8 +2,9 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { createDecoderRunner } from "../decoder-cpu-runner.ts";
+import { DEFAULT_ENGINE_CONFIG } from "../engine-config.ts";
 import { type GenerateRequest, NEUTRAL_REQUEST } from "../generate.ts";
-import { DEFAULT_ENGINE_CONFIG, LlmEngine } from "../llm-engine.ts";
+import { LlmEngine } from "../llm-engine.ts";
 import { ModelDrafter } from "./model-drafter.ts";
 
 const FOLDER = fileURLToPath(new URL("../../../../examples/nereid-tiny/", import.meta.url));

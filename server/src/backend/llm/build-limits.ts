@@ -1,0 +1,66 @@
+/**
+ * What an engine was built for: `build_config` in its config.json, as `trtllm-build` and `nereid build` write it. The
+ * numbers narrow what the model's own parameters allow and never widen it. Folders without that section say nothing.
+ */
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { LlmSettings } from "./llm-settings.ts";
+
+/** Larger ones are refused by the reader of the weights. */
+const MAX_CONFIG_BYTES: number = 1 << 20;
+
+export interface BuildLimits {
+  readonly max_batch_size?: number;
+  readonly max_num_tokens?: number;
+  /** Prompt and output. */
+  readonly max_seq_len?: number;
+  readonly max_input_len?: number;
+  readonly max_beam_width?: number;
+}
+
+const NAMES = ["max_batch_size", "max_num_tokens", "max_seq_len", "max_input_len", "max_beam_width"] as const;
+
+export async function readBuildLimits(folder: string): Promise<BuildLimits> {
+  const path = join(folder, "config.json");
+  try {
+    const { size } = await stat(path);
+    return size > MAX_CONFIG_BYTES ? {} : parseBuildLimits(await readFile(path, "utf8"));
+  } catch {
+    return {}; // a GGUF file, say
+  }
+}
+
+/** What is not a positive integer counts as not said: the files are judged by who reads the weights. */
+export function parseBuildLimits(text: string): BuildLimits {
+  let section: Readonly<Record<string, unknown>> | null | undefined;
+  try {
+    section = (JSON.parse(text) as { build_config?: Record<string, unknown> } | null)?.build_config;
+  } catch {
+    return {};
+  }
+  const said = NAMES.filter((name) => isCount(section?.[name]));
+  return Object.fromEntries(said.map((name) => [name, section?.[name]]));
+}
+
+export function withBuildLimits(settings: LlmSettings, limits: BuildLimits): LlmSettings {
+  const { engine } = settings;
+  return {
+    ...settings,
+    engine: {
+      ...engine,
+      maxSequences: least(engine.maxSequences, limits.max_batch_size),
+      maxBatchTokens: least(engine.maxBatchTokens, limits.max_num_tokens),
+      maxSequenceLength: limits.max_seq_len,
+      maxPromptLength: limits.max_input_len,
+    },
+    maxBeamWidth: least(settings.maxBeamWidth, limits.max_beam_width),
+  };
+}
+
+function least(value: number, limit: number | undefined): number {
+  return limit === undefined ? value : Math.min(value, limit);
+}
+
+function isCount(value: unknown): boolean {
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0;
+}

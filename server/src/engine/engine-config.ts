@@ -1,0 +1,29 @@
+/** What bounds an engine and how it spends its steps. Plain data. */
+import { NO_SPECULATION, type SpeculationConfig } from "./speculation/speculation-config.ts";
+import type { CapacityPolicy } from "./step-planner.ts";
+
+export interface EngineConfig {
+  /** Sequences of one step. */
+  readonly maxSequences: number;
+  /** Tokens of one step. */
+  readonly maxBatchTokens: number;
+  /** Tokens of a prompt with its output, and of a prompt, where the model and the cache would allow more. */
+  readonly maxSequenceLength?: number | undefined;
+  readonly maxPromptLength?: number | undefined;
+  readonly chunkedPrefill: boolean;
+  readonly prefixReuse: boolean;
+  readonly policy: CapacityPolicy;
+  /** Requests that may wait; 0 = any number. */
+  readonly maxWaiting: number;
+  readonly speculation: SpeculationConfig;
+}
+
+export const DEFAULT_ENGINE_CONFIG: EngineConfig = Object.freeze({
+  maxSequences: 64,
+  maxBatchTokens: 512,
+  chunkedPrefill: true,
+  prefixReuse: true,
+  policy: "guaranteed_no_evict",
+  maxWaiting: 0,
+  speculation: NO_SPECULATION,
+});
