@@ -1,5 +1,6 @@
 """What Python models import to talk to the server, under the name that they expect."""
 
+from nereid_stub.control import is_model_ready, load_model, unload_model
 from nereid_stub.datatypes import (
     numpy_to_triton_type,
     string_types as _string_types,
@@ -8,6 +9,7 @@ from nereid_stub.datatypes import (
 )
 from nereid_stub.errors import TritonError, TritonModelException
 from nereid_stub.log import Logger
+from nereid_stub.metrics import Metric, MetricFamily
 from nereid_stub.model_config import ModelConfig
 from nereid_stub.request import (
     RELEASE_ALL as TRITONSERVER_REQUEST_RELEASE_ALL,

@@ -7,6 +7,7 @@ import { createBlsBackend } from "./backend/bls/bls-backend.ts";
 import { createLlmBackend } from "./backend/llm/llm-backend.ts";
 import { createOnnxBackend } from "./backend/onnx/onnx-backend.ts";
 import { createPythonBackend } from "./backend/python/python-backend.ts";
+import type { ModelControl } from "./backend/python/questions.ts";
 import { createDynaSequenceBackend } from "./backend/samples/dyna-sequence.ts";
 import { createIdentityBackend } from "./backend/samples/identity.ts";
 import { createIterativeSequenceBackend } from "./backend/samples/iterative-sequence.ts";
@@ -74,12 +75,18 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
   for (const path of options.repository.paths) expectRepository(path);
   const registry = new ModelRegistry(options.repository.isNamespacing);
   const metrics = new MetricRegistry();
-  const backends = createBackends();
+  // Models may load and unload others, once there is a server.
+  const control: ModelControl = {
+    load: (name, loadOptions) => server.load(name, loadOptions),
+    unload: (name, unloadDependents) => server.unload(name, unloadDependents),
+    modelReady: (name, version) => server.modelReady(name, version),
+  };
+  const backends = createBackends(control);
   const cache = createCache(options);
   const tracer = new Tracer({ start: options.trace, log, env: process.env });
   const agents = new AgentFinder(options.repoAgentDirectory);
   const manager = createManager({ options, log, registry, metrics, backends, cache, agents });
-  const server = new RepositoryServer({
+  const server: RepositoryServer = new RepositoryServer({
     name: options.serverId,
     version: TRITON_VERSION,
     registry,
@@ -158,10 +165,10 @@ function usableGpus(): UsableGpus {
 
 const MIN_COMPUTE_CAPABILITY = 8;
 
-function createBackends(): ReadonlyMap<string, Backend> {
+function createBackends(control: ModelControl): ReadonlyMap<string, Backend> {
   const all = [
     createOnnxBackend(),
-    createPythonBackend(),
+    createPythonBackend({ control }),
     createTokenizerBackend(),
     createBlsBackend(),
     createLlmBackend("llm", {}, usableGpus),

@@ -17,13 +17,18 @@ DATA_ALIGNMENT = 8
 
 BOOL, INT, STRING, DOUBLE = range(4)
 
+# Where the data of a tensor is: behind its head, in a shared block, or in the memory of the stub.
+INLINE, SHARED, LENT = range(3)
+
 
 class Writer:
     """Collects the parts of one message; big data is referred to and not copied."""
 
-    def __init__(self, kind: int) -> None:
+    def __init__(self, kind: int, lender=None) -> None:
+        """`lender` may take large data over: its `lend` gives number, address and size, or None."""
         self._parts: list = [bytes((kind,))]
         self._size = 1
+        self._lender = lender
 
     def _append(self, data) -> None:
         self._parts.append(data)
@@ -41,6 +46,13 @@ class Writer:
     def u64(self, value: int) -> None:
         self._append(_U64.pack(value))
 
+    def f64(self, value: float) -> None:
+        self._append(_F64.pack(value))
+
+    def data(self, data) -> None:
+        self.u32(len(data))
+        self._append(data)
+
     def string(self, value: str) -> None:
         data = value.encode("utf-8", "replace")
         self._append(_U32.pack(len(data)))
@@ -57,6 +69,15 @@ class Writer:
         self.u32(len(shape))
         for dim in shape:
             self.i64(dim)
+        loan = None if self._lender is None else self._lender.lend(data)
+        if loan is not None:
+            self.u8(LENT)
+            number, address, size = loan
+            self.u32(number)
+            self.u64(address)
+            self.u64(size)
+            return
+        self.u8(INLINE)
         self.u32(len(data))
         self._append(b"\0" * (-self._size % DATA_ALIGNMENT))
         self._append(data)
@@ -91,7 +112,9 @@ class Writer:
 class Reader:
     """Takes the fields of one message out in order; tensor data stays a view of the message."""
 
-    def __init__(self, body: bytearray) -> None:
+    def __init__(self, body: bytearray, blocks=None) -> None:
+        """`blocks.view(offset, capacity, size)` gives the data of tensors in shared blocks."""
+        self._blocks = blocks
         self._body = body
         self._view = memoryview(body)
         self._at = 0
@@ -130,6 +153,8 @@ class Reader:
         name = self.string()
         datatype = self.u8()
         shape = [self.i64() for _ in range(self.u32())]
+        if self.u8() == SHARED:
+            return name, datatype, shape, self._blocks.view(self.u64(), self.u64(), self.u64())
         size = self.u32()
         self._take(-self._at % DATA_ALIGNMENT)
         start = self._take(size)

@@ -5,15 +5,20 @@ from __future__ import annotations
 from .codec import Reader, Writer
 
 # Both sides refuse to talk to another version.
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 
 # Server to stub.
-INITIALIZE, EXECUTE, CANCEL, CREDIT, CALL_RESPONSE, FINALIZE = range(1, 7)
+INITIALIZE, EXECUTE, CANCEL, CREDIT, CALL_RESPONSE, FINALIZE, ANSWER, CHECK_READY, COPIED, PING = range(1, 11)
 # Stub to server.
-HELLO, INITIALIZED, EXECUTED, RESPONSE, CALL, CALL_CANCEL, LOG, FINALIZED = range(65, 73)
+HELLO, INITIALIZED, EXECUTED, RESPONSE, CALL, CALL_CANCEL, LOG, FINALIZED, ASK, READINESS, RELEASED, PONG = range(65, 77)
 
 MODE_DESCRIBE = 0
 MODE_SERVE = 1
+
+# What a batch says of each request.
+BY_SENDER, ANSWERED, RESCHEDULED = range(3)
+# What `is_ready` of the model says.
+READY, NOT_READY, READY_FAILED = range(3)
 
 
 class Initialize:
@@ -28,13 +33,15 @@ class Initialize:
         self.model_folder = reader.string()
         self.config = reader.string()
         self.decoupled = reader.u8() == 1
+        self.may_lend = reader.u8() == 1
         self.arguments = {reader.string(): reader.string() for _ in range(reader.u32())}
 
 
-def hello(python_version: str) -> list:
+def hello(python_version: str, probe_address: int) -> list:
     writer = Writer(HELLO)
     writer.u32(PROTOCOL_VERSION)
     writer.string(python_version)
+    writer.u64(probe_address)
     return writer.frame()
 
 
@@ -52,14 +59,18 @@ def finalized(error: str | None) -> list:
     return writer.frame()
 
 
-def executed(batch_id: int, responses: list) -> list:
-    """`responses` holds one entry a request: an InferenceResponse, or None when its sender answers."""
-    writer = Writer(EXECUTED)
+def executed(batch_id: int, responses: list, loans) -> list:
+    """`responses` holds one entry a request: an InferenceResponse, BY_SENDER or RESCHEDULED."""
+    writer = Writer(EXECUTED, loans)
     writer.u32(batch_id)
     writer.u8(0)
     writer.u32(len(responses))
     for response in responses:
-        _write_optional(writer, response)
+        if isinstance(response, int):
+            writer.u8(response)
+        else:
+            writer.u8(ANSWERED)
+            response._write(writer)
     return writer.frame()
 
 
@@ -71,16 +82,16 @@ def executed_with_error(batch_id: int, error: str) -> list:
     return writer.frame()
 
 
-def response(key: int, final: bool, answer) -> list:
-    writer = Writer(RESPONSE)
+def response(key: int, final: bool, answer, loans=None) -> list:
+    writer = Writer(RESPONSE, loans)
     writer.u32(key)
     writer.u8(1 if final else 0)
     _write_optional(writer, answer)
     return writer.frame()
 
 
-def call(call_id: int, decoupled: bool, request) -> list:
-    writer = Writer(CALL)
+def call(call_id: int, decoupled: bool, request, loans) -> list:
+    writer = Writer(CALL, loans)
     writer.u32(call_id)
     writer.u8(1 if decoupled else 0)
     request._write(writer)
@@ -91,6 +102,35 @@ def call_cancel(call_id: int) -> list:
     writer = Writer(CALL_CANCEL)
     writer.u32(call_id)
     return writer.frame()
+
+
+def ask(number: int, what: int, write) -> list:
+    """A question, or with number 0 a statement; `write` adds what belongs to it."""
+    writer = Writer(ASK)
+    writer.u32(number)
+    writer.u8(what)
+    write(writer)
+    return writer.frame()
+
+
+def readiness(number: int, state: int, text: str) -> list:
+    writer = Writer(READINESS)
+    writer.u32(number)
+    writer.u8(state)
+    writer.string(text)
+    return writer.frame()
+
+
+def released(offsets: list) -> list:
+    writer = Writer(RELEASED)
+    writer.u32(len(offsets))
+    for offset in offsets:
+        writer.u64(offset)
+    return writer.frame()
+
+
+def pong() -> list:
+    return Writer(PONG).frame()
 
 
 def log(level: int, file: str, line: int, message: str) -> list:

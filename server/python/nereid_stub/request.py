@@ -129,8 +129,8 @@ class InferenceRequest:
         return self._trace
 
     def set_release_flags(self, flags: int) -> None:
-        if flags != RELEASE_ALL:
-            raise TritonModelException("Rescheduling of requests is not supported")
+        if flags not in (RELEASE_ALL, RELEASE_RESCHEDULE):
+            raise TritonModelException("Unable to set the release flags of the request. Unsupported flag provided: %s" % flags)
         self._release_flags = flags
 
     def get_response_sender(self):
@@ -141,25 +141,26 @@ class InferenceRequest:
 
     def exec(self, decoupled: bool = False):
         """Runs the request on another model and waits: a response, or with `decoupled` an iterator of responses."""
-        answers: queue.SimpleQueue = queue.SimpleQueue()
-        call_id = runtime.stub().call(self, decoupled, lambda answer, final: answers.put((answer, final)))
         if decoupled:
-            return ResponseIterator(call_id, answers)
-        return answers.get()[0]
+            return self._stream()
+        answers: queue.SimpleQueue = queue.SimpleQueue()
+        runtime.stub().call(self, False, lambda answer, _final: answers.put(answer))
+        return answers.get()
 
     def async_exec(self, decoupled: bool = False):
         """`exec` for coroutines: awaitable."""
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         if decoupled:
-            future.set_result(self.exec(decoupled=True))
-            return future
-
-        def deliver(answer, _final) -> None:
-            loop.call_soon_threadsafe(_settle, future, answer)
-
-        runtime.stub().call(self, False, deliver)
+            future.set_result(self._stream())
+        else:
+            runtime.stub().call(self, False, lambda answer, _final: _settle_from_outside(loop, future, answer))
         return future
+
+    def _stream(self) -> "ResponseIterator":
+        responses = ResponseIterator()
+        responses._call_id = runtime.stub().call(self, True, responses._deliver)
+        return responses
 
     def _write(self, writer) -> None:
         writer.string(self._model_name)
@@ -176,18 +177,41 @@ class InferenceRequest:
         writer.u32(self._trace._key)
 
 
+def _settle_from_outside(loop, future, answer) -> None:
+    """From the thread that reads the socket. A loop that the model has closed has nobody who waits."""
+    try:
+        loop.call_soon_threadsafe(_settle, future, answer)
+    except RuntimeError:
+        pass
+
+
 def _settle(future, answer) -> None:
     if not future.done():
         future.set_result(answer)
 
 
 class ResponseIterator:
-    """The responses of a decoupled call, as they come; `for` and `async for` both work."""
+    """The responses of a decoupled call, as they come, for `for` and `async for`.
 
-    def __init__(self, call_id: int, answers: queue.SimpleQueue) -> None:
-        self._call_id = call_id
-        self._answers = answers
+    The last one may have no outputs: it only says that no more come.
+    """
+
+    def __init__(self) -> None:
+        self._call_id = 0
+        self._answers: queue.SimpleQueue = queue.SimpleQueue()
+        # The event loop and the future of a coroutine that waits for an answer.
+        self._waiter = None
         self._ended = False
+
+    def _deliver(self, answer, final: bool) -> None:
+        self._answers.put((answer, final))
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None:
+            _settle_from_outside(*waiter, None)
+
+    def _take(self, arrival: tuple) -> InferenceResponse:
+        answer, self._ended = arrival
+        return InferenceResponse() if answer is None else answer
 
     def __iter__(self) -> "ResponseIterator":
         return self
@@ -195,19 +219,24 @@ class ResponseIterator:
     def __next__(self) -> InferenceResponse:
         if self._ended:
             raise StopIteration
-        answer, self._ended = self._answers.get()
-        if answer is None:
-            raise StopIteration
-        return answer
+        return self._take(self._answers.get())
 
     def __aiter__(self) -> "ResponseIterator":
         return self
 
     async def __anext__(self) -> InferenceResponse:
-        answer = await asyncio.get_running_loop().run_in_executor(None, next, self, None)
-        if answer is None:
+        if self._ended:
             raise StopAsyncIteration
-        return answer
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                return self._take(self._answers.get_nowait())
+            except queue.Empty:
+                future = loop.create_future()
+                self._waiter = (loop, future)
+                # What came before the waiter was set has not woken it.
+                if self._answers.empty():
+                    await future
 
     def cancel(self) -> None:
         runtime.stub().cancel_call(self._call_id)

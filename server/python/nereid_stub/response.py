@@ -109,9 +109,15 @@ class InferenceResponseSender:
             raise TypeError("response must be an InferenceResponse, not %s" % type(response).__name__)
         final = flags == COMPLETE_FINAL
         self._count(response, final)
-        if response is not None:
-            response._prune(self._wanted)
-        runtime.stub().send(messages.response(self._key, final, response))
+        stub = runtime.stub()
+        if response is None:
+            stub.send(messages.response(self._key, final, None))
+            return
+        response._prune(self._wanted)
+        loans = stub.loans.of_message()
+        stub.send(messages.response(self._key, final, response, loans))
+        # From here on the model may change what it has sent.
+        loans.wait()
 
     def _count(self, response, final: bool) -> None:
         """Books one response, or raises when it is against the rules. Waits while too many are on their way."""

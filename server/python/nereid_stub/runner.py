@@ -11,18 +11,26 @@ import queue
 import signal
 import sys
 import threading
+import traceback
 import types
 import weakref
 
 from . import messages, runtime
+from .asking import Questions
 from .channel import Channel
 from .codec import Reader
 from .errors import ContractError, TritonError, TritonModelException, describe
+from .memory import Loans, SharedBlocks, probe_address
 from .model_config import ModelConfig
-from .request import InferenceRequest
+from .readiness import ReadinessChecks
+from .request import RELEASE_RESCHEDULE, InferenceRequest
 from .response import InferenceResponse
 
 SERVER_SOCKET = 3
+SERVER_MEMORY = 4
+
+# Commands that come from this process and not from the server.
+_DROPPED, _RELEASED, _LATER = range(-3, 0)
 
 
 class Stub:
@@ -43,13 +51,21 @@ class Stub:
         self._executing_allowed = False
         self._loop = None
         self.version_folder = ""
+        self.loans = Loans()
+        self.questions = Questions(channel.send)
+        self._blocks = SharedBlocks(SERVER_MEMORY, lambda offset: self._commands.put((_RELEASED, offset)))
+        self._readiness = ReadinessChecks(self.send)
 
     def send(self, frame: list) -> None:
         self._channel.send(frame)
 
     def dropped(self, key: int) -> None:
         """The model has let go of a request that it has not answered."""
-        self._commands.put((None, key))
+        self._commands.put((_DROPPED, key))
+
+    def later(self, action) -> None:
+        """Has the main thread do it: for callers that may not send, such as the garbage collector."""
+        self._commands.put((_LATER, action))
 
     def call(self, request: InferenceRequest, decoupled: bool, deliver) -> int:
         """Asks the server to run a request on another model; `deliver(response, final)` gets the answers."""
@@ -60,7 +76,9 @@ class Stub:
             call_id = self._calls_made % 2**32
             self._calls[call_id] = deliver
         try:
-            self.send(messages.call(call_id, decoupled, request))
+            loans = self.loans.of_message()
+            self.send(messages.call(call_id, decoupled, request, loans))
+            loans.wait()
         except BaseException:
             self._calls.pop(call_id, None)
             raise
@@ -72,11 +90,16 @@ class Stub:
 
     def serve(self) -> None:
         threading.Thread(target=self._read, name="server-socket", daemon=True).start()
-        self.send(messages.hello(platform.python_version()))
+        address, _probe = probe_address()
+        self.send(messages.hello(platform.python_version(), address))
         while True:
             kind, payload = self._commands.get()
-            if kind is None:
+            if kind == _DROPPED:
                 self._fail_dropped(payload)
+            elif kind == _RELEASED:
+                self.send(messages.released([payload]))
+            elif kind == _LATER:
+                payload()
             elif kind == messages.INITIALIZE:
                 self._initialize(messages.Initialize(payload))
             elif kind == messages.EXECUTE:
@@ -92,9 +115,12 @@ class Stub:
                 body = self._channel.receive()
                 if body is None:
                     break
-                self._take(Reader(body))
+                self._take(Reader(body, self._blocks))
         except OSError:
             pass
+        except BaseException:
+            # The two sides no longer understand each other: the server learns it from the end of this process.
+            traceback.print_exc()
         # The server has gone: nobody is left to answer to, and the processes that the model started have no owner.
         os.killpg(os.getpgrp(), signal.SIGKILL)
 
@@ -112,6 +138,14 @@ class Stub:
             self._take_call_response(reader)
         elif kind == messages.EXECUTE:
             self._commands.put((kind, self._read_batch(reader)))
+        elif kind == messages.PING:
+            self.send(messages.pong())
+        elif kind == messages.COPIED:
+            self.loans.returned([reader.u32() for _ in range(reader.u32())])
+        elif kind == messages.ANSWER:
+            self.questions.answered(reader)
+        elif kind == messages.CHECK_READY:
+            self._readiness.start(reader.u32(), self._model, self._event_loop)
         else:
             self._commands.put((kind, reader))
 
@@ -136,6 +170,7 @@ class Stub:
         self._path = os.path.join(what.version_folder, what.file)
         self._decoupled = what.decoupled
         self.version_folder = what.version_folder
+        self.loans.enabled = what.may_lend
         config = ""
         error = None
         try:
@@ -153,8 +188,9 @@ class Stub:
 
     def _execute(self, payload: tuple) -> None:
         batch_id, requests = payload
+        loans = self.loans.of_message()
         try:
-            frame = messages.executed(batch_id, self._responses(requests))
+            frame = messages.executed(batch_id, self._responses(requests), loans)
         except BaseException as failure:
             for request in requests:
                 request._sender._close()
@@ -170,16 +206,17 @@ class Stub:
             future = asyncio.run_coroutine_threadsafe(result, self._event_loop())
             if self._decoupled:
                 future.add_done_callback(lambda done: self._fail_open(requests, done))
-                return []
+                return [messages.BY_SENDER for _ in requests]
             result = future.result()
         return check_responses(result, requests, self._name, self._decoupled)
 
     def _event_loop(self):
         """The loop of coroutines, in a thread of its own; batches of decoupled models overlap in it."""
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            threading.Thread(target=self._loop.run_forever, name="coroutines", daemon=True).start()
-        return self._loop
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="coroutines", daemon=True).start()
+            return self._loop
 
     def _fail_open(self, requests: list, done) -> None:
         """A coroutine has ended; if by an exception, the requests that it left without a final response fail."""
@@ -243,7 +280,7 @@ def auto_complete(model_class, what: messages.Initialize) -> str:
 def check_responses(result, requests: list, name: str, decoupled: bool) -> list:
     """What `execute` returned, one entry a request; raises when it is not what the server may expect."""
     if result is None:
-        return []
+        return [_unanswered(request) for request in requests]
     if decoupled:
         raise ContractError(
             "Python model '%s' is using the decoupled mode and the execute function must return None." % name
@@ -255,16 +292,29 @@ def check_responses(result, requests: list, name: str, decoupled: bool) -> list:
             "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
             "InferenceRequest(s) size is:%d, and InferenceResponse(s) size is:%d\n" % (len(requests), len(result))
         )
+    entries = []
     for request, response in zip(requests, result):
         if response is None:
+            entries.append(_unanswered(request))
             continue
         if not isinstance(response, InferenceResponse):
             raise ContractError(
                 "Expected an 'InferenceResponse' object in the execute function return list, found type '%s'."
                 % type(response)
             )
+        if request._release_flags == RELEASE_RESCHEDULE:
+            raise ContractError("A request that is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE gets no response.")
         request._sender._return(response)
-    return result
+        entries.append(response)
+    return entries
+
+
+def _unanswered(request) -> int:
+    if request._release_flags != RELEASE_RESCHEDULE:
+        return messages.BY_SENDER
+    # The server gives it to `execute` again, as a new request.
+    request._sender._close()
+    return messages.RESCHEDULED
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from . import datatypes
+from . import datatypes, dlpack
 from .errors import TritonModelException
 
 _LENGTH = struct.Struct("<I")
@@ -50,19 +50,6 @@ def _elements(data: bytes) -> list:
         elements.append(data[at : at + size])
         at += size
     return elements
-
-
-class _Capsule:
-    """Gives a bare DLPack capsule the methods that numpy asks for."""
-
-    def __init__(self, capsule) -> None:
-        self._capsule = capsule
-
-    def __dlpack__(self, **_options):
-        return self._capsule
-
-    def __dlpack_device__(self):
-        return (1, 0)
 
 
 class Tensor:
@@ -122,9 +109,8 @@ class Tensor:
 
     @staticmethod
     def from_dlpack(name: str, tensor) -> "Tensor":
-        np = datatypes.numpy()
-        source = tensor if hasattr(tensor, "__dlpack__") else _Capsule(tensor)
-        return Tensor(name, np.from_dlpack(source))
+        datatype, shape, data = dlpack.take(tensor)
+        return Tensor._from_wire(name, datatype, shape, memoryview(data))
 
     def name(self) -> str:
         return self._name
@@ -150,13 +136,13 @@ class Tensor:
     def to_dlpack(self):
         return self.__dlpack__()
 
-    def __dlpack__(self, stream=None):
+    def __dlpack__(self, stream=None, **_options):
         if self._datatype == datatypes.BYTES:
             raise TritonModelException("DLPack does not have support for string tensors.")
-        return self.as_numpy().__dlpack__()
+        return dlpack.export(self._datatype, self._shape, self._wire_data())
 
     def __dlpack_device__(self):
-        return (1, 0)
+        return (dlpack.CPU, 0)
 
     def _make_array(self):
         np = datatypes.numpy()
@@ -164,7 +150,7 @@ class Tensor:
             return deserialize_bytes_tensor(self._data).reshape(self._shape)
         if self._datatype == datatypes.BF16:
             raise TritonModelException(
-                "Tensor dtype is BF16 and cannot be converted to NumPy. Use as_bytes() and Tensor.from_bytes() instead."
+                "Tensor dtype is BF16 and cannot be converted to NumPy. Use to_dlpack() and from_dlpack() instead."
             )
         kind = datatypes.triton_to_numpy_type(self._datatype)
         if len(self._data) == 0:

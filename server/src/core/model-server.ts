@@ -120,8 +120,8 @@ export interface ModelServer {
   ready(): boolean;
   /** Looks a model up for any use; version "" = highest ready. @throws ServerError not_found / unavailable */
   model(name: string, version: string): ServedModel;
-  /** True when that version is ready; never throws. */
-  modelReady(name: string, version: string): boolean;
+  /** True when that version is ready, also by the word of its own code. @throws ServerError when the version is no number */
+  modelReady(name: string, version: string): Promise<boolean>;
   modelMetadata(name: string, version: string): ModelMetadata;
   /** name "" = every model, version "" = every version. */
   statistics(name: string, version: string): readonly ModelStatistics[];

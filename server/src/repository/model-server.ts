@@ -71,11 +71,19 @@ export class RepositoryServer implements ModelServer {
     return this.#options.registry.lookUp(name, version);
   }
 
-  modelReady(name: string, version: string): boolean {
+  async modelReady(name: string, version: string): Promise<boolean> {
     if (version !== "") parseVersion(version); // what is no version at all is an error, not "not ready"
     const ready = this.#readyIfAny(name);
     const served = ready.filter((model) => version === "" || model.version === String(Number(version)));
-    return this.state === "running" && (served.at(-1)?.isHealthy() ?? false);
+    const model = served.at(-1);
+    if (this.state !== "running" || model?.isHealthy() !== true) return false;
+    try {
+      await model.checkReady();
+      return true;
+    } catch (error) {
+      this.#options.log.warn("server", ServerError.from(error).message);
+      return false;
+    }
   }
 
   /** A name that several repositories have is ready in none. */

@@ -95,6 +95,11 @@ export class ModelVersion implements ServedModel {
     return this.#parts.instances.every((instance) => instance.isReady());
   }
 
+  /** Asks the model's own code, where it has a word in it. @throws ServerError unavailable with the reason why not */
+  async checkReady(): Promise<void> {
+    await Promise.all(this.#parts.instances.map((instance) => instance.checkReady?.()));
+  }
+
   /** Ends what was accepted, then frees everything. New requests are refused from the call on. */
   async close(): Promise<void> {
     await this.#parts.scheduler.drain();

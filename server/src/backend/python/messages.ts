@@ -4,10 +4,10 @@ import { type ErrorCode, ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { BackendRequest } from "../backend.ts";
 import { parametersJson } from "./parameters-json.ts";
-import { type FrameReader, FrameWriter } from "./wire-codec.ts";
+import { type DataPlacer, type FrameReader, FrameWriter } from "./wire-codec.ts";
 
 /** Both sides refuse to talk to another version. */
-export const PROTOCOL_VERSION = 2;
+export const PROTOCOL_VERSION = 3;
 
 const INITIALIZE = 1;
 const EXECUTE = 2;
@@ -15,6 +15,10 @@ const CANCEL = 3;
 const CREDIT = 4;
 const CALL_RESPONSE = 5;
 const FINALIZE = 6;
+const ANSWER = 7;
+const CHECK_READY = 8;
+const COPIED = 9;
+const PING = 10;
 
 /** What a stub says, by the first byte of a message. */
 export const HELLO = 65;
@@ -25,6 +29,15 @@ export const CALL = 69;
 export const CALL_CANCEL = 70;
 export const LOG = 71;
 export const FINALIZED = 72;
+export const ASK = 73;
+export const READINESS = 74;
+export const RELEASED = 75;
+export const PONG = 76;
+
+/** What a batch says of one of its requests. */
+const BY_SENDER = 0;
+const RESCHEDULED = 2;
+const READINESS_STATES = ["ready", "not ready", "failed"] as const;
 
 const FLAG_SEQUENCE_START = 1;
 const FLAG_SEQUENCE_END = 2;
@@ -82,7 +95,8 @@ export interface CallMessage {
   readonly traceKey: number;
 }
 
-export function encodeInitialize(message: InitializeMessage): Frame {
+/** `mayLend`: the server can copy out of the process's memory. */
+export function encodeInitialize(message: InitializeMessage, mayLend: boolean): Frame {
   const writer = new FrameWriter(INITIALIZE);
   writer.u8(message.mode === "serve" ? 1 : 0);
   writer.string(message.name);
@@ -92,6 +106,7 @@ export function encodeInitialize(message: InitializeMessage): Frame {
   writer.string(message.modelFolder);
   writer.string(message.configJson);
   writer.u8(message.decoupled ? 1 : 0);
+  writer.u8(mayLend ? 1 : 0);
   writer.u32(message.arguments.size);
   for (const [name, value] of message.arguments) {
     writer.string(name);
@@ -101,8 +116,13 @@ export function encodeInitialize(message: InitializeMessage): Frame {
 }
 
 /** `keys` name the requests in later messages, in order. */
-export function encodeExecute(batchId: number, requests: readonly BackendRequest[], keys: readonly number[]): Frame {
-  const writer = new FrameWriter(EXECUTE);
+export function encodeExecute(
+  batchId: number,
+  requests: readonly BackendRequest[],
+  keys: readonly number[],
+  placer: DataPlacer,
+): Frame {
+  const writer = new FrameWriter(EXECUTE, placer);
   writer.u32(batchId);
   writer.u32(requests.length);
   for (const [index, { request, outputNames }] of requests.entries()) {
@@ -135,8 +155,13 @@ export function encodeCredit(key: number, count: number): Frame {
 }
 
 /** An answer to a call; undefined = only the end of a decoupled call. */
-export function encodeCallResponse(callId: number, final: boolean, response: StubResponse | undefined): Frame {
-  const writer = new FrameWriter(CALL_RESPONSE);
+export function encodeCallResponse(
+  callId: number,
+  final: boolean,
+  response: StubResponse | undefined,
+  placer?: DataPlacer,
+): Frame {
+  const writer = new FrameWriter(CALL_RESPONSE, placer);
   writer.u32(callId);
   writer.u8(final ? 1 : 0);
   writer.u8(response === undefined ? 0 : 1);
@@ -148,7 +173,54 @@ export function encodeFinalize(): Frame {
   return new FrameWriter(FINALIZE).finish();
 }
 
-/** Undefined when the stub says that the request's sender answers. */
+/** Says how a question of the stub ended: with a value, or an error. */
+export function encodeAnswer(number: number, result: number | ServerError): Frame {
+  const writer = new FrameWriter(ANSWER);
+  writer.u32(number);
+  writer.u8(typeof result === "number" ? 0 : 1);
+  if (typeof result === "number") writer.f64(result);
+  else writer.string(result.message);
+  return writer.finish();
+}
+
+export function encodeCheckReady(number: number): Frame {
+  const writer = new FrameWriter(CHECK_READY);
+  writer.u32(number);
+  return writer.finish();
+}
+
+/** The stub has these loans back. */
+export function encodeCopied(loans: readonly number[]): Frame {
+  const writer = new FrameWriter(COPIED);
+  writer.u32(loans.length);
+  for (const loan of loans) writer.u32(loan);
+  return writer.finish();
+}
+
+export function encodePing(): Frame {
+  return new FrameWriter(PING).finish();
+}
+
+export interface ReadinessMessage {
+  readonly number: number;
+  readonly state: (typeof READINESS_STATES)[number];
+  /** What went wrong, when it failed. */
+  readonly text: string;
+}
+
+export function decodeReadiness(reader: FrameReader): ReadinessMessage {
+  const number = reader.u32();
+  return { number, state: READINESS_STATES[reader.u8()] ?? "failed", text: reader.string() };
+}
+
+/** What a model did with a request of a batch: answered it, left that to its sender, or gave it back to run again. */
+export function decodeOutcome(reader: FrameReader): StubResponse | "by sender" | "rescheduled" {
+  const tag = reader.u8();
+  if (tag === BY_SENDER) return "by sender";
+  return tag === RESCHEDULED ? "rescheduled" : decodeResponse(reader);
+}
+
+/** Undefined when there is only an end without a response. */
 export function decodeOptionalResponse(reader: FrameReader): StubResponse | undefined {
   return reader.bool() ? decodeResponse(reader) : undefined;
 }

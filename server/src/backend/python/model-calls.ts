@@ -5,11 +5,14 @@ import type { RequestTrace } from "../../core/request-trace.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { ModelCaller } from "../backend.ts";
 import { type CallMessage, encodeCallResponse, type Frame, type StubResponse } from "./messages.ts";
+import type { DataPlacer } from "./wire-codec.ts";
 
 /** The way back to the process that calls. */
 export interface CallSink {
   send(frame: Frame): boolean;
   drained(): Promise<void>;
+  /** Takes big data over. */
+  readonly blocks?: DataPlacer;
 }
 
 export class ModelCalls {
@@ -27,7 +30,7 @@ export class ModelCalls {
     try {
       const request = requestOf(call, controller.signal, trace?.child(call.modelName));
       if (call.decoupled) await this.#forward(request, call.callId, sink);
-      else sink.send(encodeCallResponse(call.callId, true, await this.#single(request)));
+      else sink.send(encodeCallResponse(call.callId, true, await this.#single(request), sink.blocks));
     } catch (thrown) {
       const response: StubResponse = { error: ServerError.from(thrown), outputs: [], parameters: new Map() };
       sink.send(encodeCallResponse(call.callId, true, response));
@@ -59,7 +62,7 @@ export class ModelCalls {
   async #forward(request: InferRequest, callId: number, sink: CallSink): Promise<void> {
     for await (const response of this.#models.infer(request)) {
       const answer = response.empty ? undefined : stubResponse(response);
-      if (!sink.send(encodeCallResponse(callId, response.final, answer))) await sink.drained();
+      if (!sink.send(encodeCallResponse(callId, response.final, answer, sink.blocks))) await sink.drained();
       if (response.final) return;
     }
     sink.send(encodeCallResponse(callId, true, undefined));

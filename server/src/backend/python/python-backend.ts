@@ -3,9 +3,11 @@ import process from "node:process";
 import { modelConfigJson } from "../../config/model-config-json.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
 import type { Backend, BackendModel, InstanceSpec, ModelDescription, ModelInstance, ModelSource } from "../backend.ts";
+import { CustomMetrics } from "./custom-metrics.ts";
 import { describeModel } from "./describe-model.ts";
 import type { InitializeMessage } from "./messages.ts";
 import { PythonInstance } from "./python-instance.ts";
+import { type ModelControl, Questions } from "./questions.ts";
 import { type Environment, modelFile, readSettings, stubProgram } from "./settings.ts";
 import { startStub } from "./start-stub.ts";
 import type { StubLaunch } from "./stub-process.ts";
@@ -13,14 +15,24 @@ import type { StubLaunch } from "./stub-process.ts";
 export interface PythonBackendOptions {
   /** Of the processes; that of the server when not given. */
   readonly environment?: Environment;
+  /** What models may load and unload; absent: nothing. */
+  readonly control?: ModelControl;
+}
+
+/** What all models of the backend share. */
+interface Shared {
+  readonly environment: Environment;
+  readonly questions: Questions;
+  readonly customMetrics: CustomMetrics;
 }
 
 export function createPythonBackend(options: PythonBackendOptions = {}): Backend {
   const environment = options.environment ?? process.env;
+  const shared = { environment, questions: new Questions(options.control), customMetrics: new CustomMetrics() };
   return {
     name: "python",
     describe: (source) => describe(source, environment),
-    load: (source) => load(source, environment),
+    load: (source) => load(source, shared),
     close: () => Promise.resolve(),
   };
 }
@@ -42,8 +54,14 @@ async function describe(source: ModelSource, environment: Environment): Promise<
   return configJson === "" ? undefined : describeModel(configJson, source.config);
 }
 
-async function load(source: ModelSource, environment: Environment): Promise<BackendModel> {
-  const { startTimeoutMs } = readSettings(source.settings, source.config, source.modelFolder, environment);
+async function load(source: ModelSource, shared: Shared): Promise<BackendModel> {
+  const { environment, questions, customMetrics } = shared;
+  const { startTimeoutMs, hangTimeoutMs } = readSettings(
+    source.settings,
+    source.config,
+    source.modelFolder,
+    environment,
+  );
   return {
     async createInstance(spec: InstanceSpec): Promise<ModelInstance> {
       const instance = new PythonInstance({
@@ -55,7 +73,11 @@ async function load(source: ModelSource, environment: Environment): Promise<Back
           arguments: initializeArguments(source, spec),
         },
         startTimeoutMs,
+        hangTimeoutMs,
         models: source.models,
+        questions,
+        customMetrics,
+        metricsPage: source.metrics,
       });
       await instance.start();
       return instance;

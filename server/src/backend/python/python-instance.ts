@@ -4,35 +4,50 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { ServerError } from "../../core/server-error.ts";
-import type { Batch, ModelCaller, ModelInstance } from "../backend.ts";
+import type { BackendMetrics, Batch, ModelCaller, ModelInstance } from "../backend.ts";
 import { RequestsInFlight } from "../supervision/requests-in-flight.ts";
 import { countFailures, isWorthWaiting, restartDelayMs } from "../supervision/restart-policy.ts";
+import type { CustomMetrics } from "./custom-metrics.ts";
 import {
+  ASK,
   CALL,
   CALL_CANCEL,
   decodeCall,
   decodeOptionalResponse,
+  decodeOutcome,
+  decodeReadiness,
   EXECUTED,
   encodeCancel,
   encodeCredit,
   encodeExecute,
   encodeFinalize,
+  encodePing,
   FINALIZED,
   type InitializeMessage,
   LOG,
+  PONG,
+  READINESS,
+  RELEASED,
   RESPONSE,
-  type StubResponse,
 } from "./messages.ts";
 import { ModelCalls } from "./model-calls.ts";
+import { OwnedMetrics } from "./owned-metrics.ts";
+import type { Questions } from "./questions.ts";
 import { startStub } from "./start-stub.ts";
 import type { StubLaunch, StubProcess } from "./stub-process.ts";
+import { UserReadiness } from "./user-readiness.ts";
 import type { FrameReader } from "./wire-codec.ts";
 
 export interface PythonInstanceOptions {
   readonly launch: StubLaunch;
   readonly initialize: InitializeMessage;
   readonly startTimeoutMs: number;
+  /** How long the process may give no sign of life; 0 = for ever. */
+  readonly hangTimeoutMs: number;
   readonly models: ModelCaller;
+  readonly questions: Questions;
+  readonly customMetrics: CustomMetrics;
+  readonly metricsPage: BackendMetrics;
 }
 
 interface RunningBatch {
@@ -53,6 +68,9 @@ export class PythonInstance implements ModelInstance {
   readonly #options: PythonInstanceOptions;
   readonly #inFlight: RequestsInFlight;
   readonly #calls: ModelCalls;
+  readonly #readiness: UserReadiness;
+  /** Of the process that runs, or of the one that ran last. */
+  #metrics: OwnedMetrics | undefined;
   readonly #closing: AbortController = new AbortController();
   #state: State = { tag: "starting" };
   #running: RunningBatch | undefined;
@@ -67,16 +85,27 @@ export class PythonInstance implements ModelInstance {
       credited: (key, count) => this.#stub()?.send(encodeCredit(key, count)),
     });
     this.#calls = new ModelCalls(options.models);
+    this.#readiness = new UserReadiness(options.initialize.name);
   }
 
   /** Loads the model in a fresh process. @throws ServerError with the model's traceback or the cause of the death */
   async start(): Promise<void> {
-    const { launch, initialize, startTimeoutMs } = this.#options;
+    const { launch, initialize, startTimeoutMs, hangTimeoutMs, customMetrics, metricsPage } = this.#options;
+    const metrics = new OwnedMetrics(customMetrics, metricsPage);
     const listener = {
-      message: (kind: number, reader: FrameReader): void => this.#message(kind, reader),
+      message: (kind: number, reader: FrameReader, stub: StubProcess): void =>
+        this.#message(kind, reader, stub, metrics),
       ended: (cause: string): void => this.#died(cause),
     };
-    const { stub } = await startStub(launch, initialize, startTimeoutMs, listener, this.#closing.signal);
+    const starting = startStub(launch, initialize, startTimeoutMs, listener, this.#closing.signal);
+    const { stub } = await starting.catch((error: unknown) => {
+      metrics[Symbol.dispose]();
+      throw error;
+    });
+    // Series of a process that died stay until the next one has made its own: they go on, and do not vanish in between.
+    this.#metrics?.[Symbol.dispose]();
+    this.#metrics = metrics;
+    stub.watchdog?.expectAnswers(() => stub.send(encodePing()), hangTimeoutMs);
     if (this.#closing.signal.aborted) stub.kill("The model is being unloaded");
     else if (stub.isAlive) this.#state = { tag: "ready", stub };
     if (this.#state.tag === "ready") return;
@@ -86,6 +115,12 @@ export class PythonInstance implements ModelInstance {
 
   isReady(): boolean {
     return this.#state.tag === "ready";
+  }
+
+  async checkReady(): Promise<void> {
+    const stub = this.#stub();
+    if (stub === undefined) throw this.#unhealthy("");
+    await this.#readiness.check((frame) => stub.send(frame));
   }
 
   execute(batch: Batch): Promise<void> {
@@ -100,8 +135,11 @@ export class PythonInstance implements ModelInstance {
     this.#state = { tag: "closed" };
     this.#closing.abort();
     if (state.tag === "restarting") await state.attempt;
-    if (state.tag !== "ready") return;
-    const { stub } = state;
+    if (state.tag === "ready") await this.#finalize(state.stub);
+    this.#metrics?.[Symbol.dispose]();
+  }
+
+  async #finalize(stub: StubProcess): Promise<void> {
     // The model's own `finalize` comes first; a process that does not end by itself is ended.
     stub.send(encodeFinalize());
     const { startTimeoutMs } = this.#options;
@@ -118,7 +156,7 @@ export class PythonInstance implements ModelInstance {
     const id = this.#nextBatchId;
     this.#nextBatchId = (id + 1) % 2 ** 32;
     const keys = batch.requests.map((request) => this.#inFlight.add(request));
-    const frame = encodeExecute(id, batch.requests, keys);
+    const frame = encodeExecute(id, batch.requests, keys, stub.blocks);
     batch.computeStarted();
     stub.send(frame);
     return new Promise((resolve, reject) => {
@@ -133,12 +171,17 @@ export class PythonInstance implements ModelInstance {
     await this.#run(stub, batch);
   }
 
-  #message(kind: number, reader: FrameReader): void {
+  #message(kind: number, reader: FrameReader, stub: StubProcess, metrics: OwnedMetrics): void {
     if (kind === EXECUTED) this.#executed(reader);
     else if (kind === RESPONSE) this.#responded(reader);
     else if (kind === CALL) this.#called(reader);
     else if (kind === CALL_CANCEL) this.#calls.cancel(reader.u32());
     else if (kind === LOG) this.#logged(reader);
+    else if (kind === ASK) this.#options.questions.take(reader, metrics, (frame) => stub.send(frame));
+    else if (kind === RELEASED)
+      for (const offset of reader.list(() => reader.u64())) stub.blocks.release(Number(offset));
+    else if (kind === PONG) stub.watchdog?.answered();
+    else if (kind === READINESS) this.#readiness.answered(decodeReadiness(reader));
     else if (kind === FINALIZED) this.#finalized(reader);
     else throw new RangeError(`unknown message kind ${kind}`);
   }
@@ -149,11 +192,11 @@ export class PythonInstance implements ModelInstance {
     if (running === undefined || running.id !== id) throw new RangeError(`no batch ${id} is running`);
     const failed = reader.bool();
     const text = failed ? reader.string() : "";
-    const responses = failed ? [] : reader.list(() => decodeOptionalResponse(reader));
+    const outcomes = failed ? [] : reader.list(() => decodeOutcome(reader));
     this.#running = undefined;
     running.batch.computeEnded();
     if (failed) this.#failBatch(running, text);
-    else this.#answerBatch(running, responses);
+    else this.#answerBatch(running, outcomes);
     // A model that must answer every request settles when it has: its sender may do so from a thread, later.
     if (this.#options.initialize.decoupled) running.resolve();
     else this.#inFlight.whenEnded(running.keys, running.resolve);
@@ -165,10 +208,12 @@ export class PythonInstance implements ModelInstance {
     for (const key of keys) this.#inFlight.fail(key, error);
   }
 
-  #answerBatch({ keys }: RunningBatch, responses: readonly (StubResponse | undefined)[]): void {
-    for (const [index, response] of responses.entries()) {
+  #answerBatch({ keys }: RunningBatch, outcomes: readonly ReturnType<typeof decodeOutcome>[]): void {
+    for (const [index, outcome] of outcomes.entries()) {
       const key = keys[index];
-      if (response !== undefined && key !== undefined) this.#inFlight.respond(key, response, true);
+      if (key === undefined || outcome === "by sender") continue;
+      if (outcome === "rescheduled") this.#inFlight.reschedule(key);
+      else this.#inFlight.respond(key, outcome, true);
     }
   }
 
@@ -210,6 +255,7 @@ export class PythonInstance implements ModelInstance {
       ? new ServerError("unavailable", `Model instance '${this.name}' is unloaded`)
       : this.#unhealthy(cause);
     this.#calls.cancelAll();
+    this.#readiness.fail(error);
     this.#inFlight.failAll(error);
     const running = this.#running;
     this.#running = undefined;

@@ -11,9 +11,12 @@ export interface PythonSettings {
   readonly interpreter: string;
   /** How long a process may take until it answers at all; `initialize` of the model is not counted. */
   readonly startTimeoutMs: number;
+  /** How long a process may give no sign of life once its model is loaded; 0 = for ever. */
+  readonly hangTimeoutMs: number;
 }
 
 const DEFAULT_START_TIMEOUT_S = 30;
+const DEFAULT_HANG_TIMEOUT_S = 60;
 const DEFAULT_FILE = "model.py";
 const MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY";
 
@@ -35,6 +38,7 @@ export function readSettings(
       nonEmpty(environment.NEREID_PYTHON) ??
       "python3",
     startTimeoutMs: startTimeoutS(settings.get("stub-timeout-seconds")) * 1000,
+    hangTimeoutMs: seconds("hang-timeout-seconds", settings.get("hang-timeout-seconds"), DEFAULT_HANG_TIMEOUT_S) * 1000,
   };
 }
 
@@ -78,15 +82,18 @@ function interpreterOf(config: ModelConfig, modelFolder: string): string | undef
 }
 
 function startTimeoutS(written: string | undefined): number {
-  if (written === undefined) return DEFAULT_START_TIMEOUT_S;
-  const seconds = Number(written);
-  if (!Number.isFinite(seconds)) {
-    throw new ServerError("invalid_argument", `stub-timeout-seconds must be a number of seconds, got '${written}'`);
-  }
-  if (seconds <= 0) {
+  const timeoutS = seconds("stub-timeout-seconds", written, DEFAULT_START_TIMEOUT_S);
+  if (timeoutS <= 0) {
     throw new ServerError("invalid_argument", "stub-timeout-seconds can't be smaller than or equal to zero.");
   }
-  return seconds;
+  return timeoutS;
+}
+
+function seconds(name: string, written: string | undefined, byDefault: number): number {
+  if (written === undefined) return byDefault;
+  const value = Number(written);
+  if (Number.isFinite(value)) return value;
+  throw new ServerError("invalid_argument", `${name} must be a number of seconds, got '${written}'`);
 }
 
 function nonEmpty(text: string | undefined): string | undefined {

@@ -6,7 +6,7 @@ import type { FrameReader } from "./wire-codec.ts";
 
 /** Who listens to a stub once it runs. */
 export interface RunningListener {
-  message(kind: number, reader: FrameReader): void;
+  message(kind: number, reader: FrameReader, stub: StubProcess): void;
   ended(cause: string): void;
 }
 
@@ -31,7 +31,7 @@ export function startStub(
     let isStarted = false;
     const stub = new StubProcess(launch, {
       message(kind, reader) {
-        if (isStarted) listener.message(kind, reader);
+        if (isStarted) listener.message(kind, reader, stub);
         else startMessage(kind, reader);
       },
       ended(cause) {
@@ -51,9 +51,9 @@ export function startStub(
 
     function startMessage(kind: number, reader: FrameReader): void {
       if (kind === HELLO) {
-        greet(stub, reader);
+        const probeAddress = greet(stub, reader);
         clearTimeout(timer);
-        stub.send(encodeInitialize(initialize));
+        stub.send(encodeInitialize(initialize, stub.lent.probe(probeAddress)));
       } else if (kind === INITIALIZED) {
         settle();
         const failed = reader.bool();
@@ -66,15 +66,18 @@ export function startStub(
           stub.kill("Its model could not be loaded");
         }
       } else {
-        listener.message(kind, reader);
+        listener.message(kind, reader, stub);
       }
     }
   });
 }
 
-function greet(stub: StubProcess, reader: FrameReader): void {
+/** Returns the address at which the process keeps something for the server to find. */
+function greet(stub: StubProcess, reader: FrameReader): bigint {
   const version = reader.u32();
   if (version !== PROTOCOL_VERSION) {
     throw new RangeError(`stub process ${stub.pid} speaks protocol ${version}, the server ${PROTOCOL_VERSION}`);
   }
+  reader.string(); // the version of Python
+  return reader.u64();
 }

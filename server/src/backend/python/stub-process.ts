@@ -7,9 +7,12 @@ import { Socket } from "node:net";
 import process from "node:process";
 import type { Logger } from "../../observe/log.ts";
 import { FrameAssembler } from "./frame-assembler.ts";
+import { LentMemory } from "./lent-memory.ts";
 import { LineSplitter } from "./line-splitter.ts";
-import type { Frame } from "./messages.ts";
+import { encodeCopied, type Frame } from "./messages.ts";
 import type { Environment } from "./settings.ts";
+import { SharedBlocks } from "./shared-blocks.ts";
+import { Watchdog } from "./watchdog.ts";
 import { FrameReader } from "./wire-codec.ts";
 
 /** Messages that a process sent before it died are read first, for at most this long. */
@@ -34,6 +37,11 @@ export interface StubListener {
 
 export class StubProcess {
   readonly startedMs: number = performance.now();
+  /** Big data on its way to the process. */
+  readonly blocks: SharedBlocks;
+  /** Big data on its way from the process. */
+  readonly lent: LentMemory;
+  readonly watchdog: Watchdog | undefined;
   readonly #child: ChildProcess;
   readonly #socket: Socket | undefined;
   readonly #listener: StubListener;
@@ -48,12 +56,16 @@ export class StubProcess {
       this.#markEnded = resolve;
     });
     // A process group of its own: a terminal's Ctrl-C does not reach it, and its own children end with it.
+    this.blocks = new SharedBlocks(`nereid-${launch.name}`);
     this.#child = spawn(launch.interpreter, ["-u", "-B", launch.program, launch.name], {
       cwd: launch.folder,
       env: { ...launch.environment },
-      stdio: ["ignore", "pipe", "pipe", "pipe"],
+      stdio: ["ignore", "pipe", "pipe", "pipe", this.blocks.descriptor ?? "ignore"],
       detached: true,
     });
+    const { pid } = this.#child;
+    this.lent = new LentMemory(pid);
+    this.watchdog = pid === undefined ? undefined : new Watchdog(pid, (cause) => this.kill(cause));
     this.#child.once("error", (error) => this.#finish(startProblem(launch.interpreter, error)));
     this.#child.once("exit", (code, signal) => this.#exited(code, signal));
     const stream = this.#child.stdio[3];
@@ -107,8 +119,10 @@ export class StubProcess {
   #readSocket(): void {
     const assembler = new FrameAssembler((body) => {
       if (this.#isOver || this.#cause !== undefined) return;
-      const reader = new FrameReader(body);
+      const reader = new FrameReader(body, this.lent);
       this.#listener.message(reader.u8(), reader);
+      const copied = this.lent.takeCopied();
+      if (copied.length > 0) this.send(encodeCopied(copied));
     });
     this.#socket?.on("data", (chunk: Buffer) => {
       try {
@@ -130,6 +144,8 @@ export class StubProcess {
 
   #exited(code: number | null, signal: string | null): void {
     this.#killGroup();
+    this.lent.forget();
+    this.watchdog?.[Symbol.dispose]();
     const cause = this.#cause ?? (signal === null ? `It exited with code ${code}` : `It was ended by ${signal}`);
     const socket = this.#socket;
     if (socket === undefined || socket.destroyed) {
@@ -147,6 +163,7 @@ export class StubProcess {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#socket?.destroy();
+    this.blocks[Symbol.dispose]();
     this.#listener.ended(cause);
     this.#markEnded();
   }

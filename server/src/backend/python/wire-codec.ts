@@ -36,17 +36,33 @@ const PARAMETER_BOOL = 0;
 const PARAMETER_INT = 1;
 const PARAMETER_STRING = 2;
 const PARAMETER_DOUBLE = 3;
+/** Where the data of a tensor is: behind its head, in a shared block, or in the memory of the stub. */
+const INLINE = 0;
+const SHARED = 1;
+const LENT = 2;
+
+/** Takes copies of big data over, so that a message only names their place. */
+export interface DataPlacer {
+  place(data: Uint8Array): { readonly offset: number; readonly capacity: number } | undefined;
+}
+
+/** Gets the data that a message only names. @throws RangeError when it cannot be had */
+export interface DataSource {
+  take(loan: number, address: bigint, byteLength: number): Buffer;
+}
 
 /** Builds one message as a list of buffers; big tensor data is referred to and not copied. */
 export class FrameWriter {
   readonly #chunks: Uint8Array[] = [];
   readonly #first: Buffer;
+  readonly #placer: DataPlacer | undefined;
   #block: Buffer;
   #start = 0;
   #at: number = LENGTH_BYTES;
   #flushed = 0;
 
-  constructor(kind: number) {
+  constructor(kind: number, placer?: DataPlacer) {
+    this.#placer = placer;
     this.#first = Buffer.allocUnsafe(BLOCK_BYTES);
     this.#block = this.#first;
     this.u8(kind);
@@ -60,6 +76,11 @@ export class FrameWriter {
   u32(value: number): void {
     this.#reserve(4);
     this.#at = this.#block.writeUInt32LE(value, this.#at);
+  }
+
+  f64(value: number): void {
+    this.#reserve(8);
+    this.#at = this.#block.writeDoubleLE(value, this.#at);
   }
 
   u64(value: bigint): void {
@@ -94,6 +115,15 @@ export class FrameWriter {
     this.u8(DATATYPES.indexOf(tensor.datatype));
     this.u32(tensor.shape.length);
     for (const dim of tensor.shape) this.i64(dim);
+    const place = this.#placer?.place(tensor.data);
+    if (place !== undefined) {
+      this.u8(SHARED);
+      this.i64(place.offset);
+      this.i64(place.capacity);
+      this.i64(tensor.data.length);
+      return;
+    }
+    this.u8(INLINE);
     this.u32(tensor.data.length);
     const padding = -this.#size() & (DATA_ALIGNMENT - 1);
     this.#reserve(padding);
@@ -126,8 +156,7 @@ export class FrameWriter {
       this.string(value);
     } else if (typeof value === "object") {
       this.u8(PARAMETER_DOUBLE);
-      this.#reserve(8);
-      this.#at = this.#block.writeDoubleLE(value.double, this.#at);
+      this.f64(value.double);
     } else {
       this.u8(PARAMETER_INT);
       this.i64(value);
@@ -169,10 +198,12 @@ export class FrameWriter {
 /** Takes the fields of one message out in order; tensor data stays a view. @throws RangeError when fields are missing */
 export class FrameReader {
   readonly #body: Buffer;
+  readonly #source: DataSource | undefined;
   #at = 0;
 
-  constructor(body: Buffer) {
+  constructor(body: Buffer, source?: DataSource) {
     this.#body = body;
+    this.#source = source;
   }
 
   u8(): number {
@@ -188,6 +219,12 @@ export class FrameReader {
   u32(): number {
     const value = this.#body.readUInt32LE(this.#at);
     this.#at += 4;
+    return value;
+  }
+
+  f64(): number {
+    const value = this.#body.readDoubleLE(this.#at);
+    this.#at += 8;
     return value;
   }
 
@@ -210,6 +247,11 @@ export class FrameReader {
     return bytes.toString("utf8");
   }
 
+  /** Bytes with their length in front. */
+  data(): Buffer {
+    return this.#take(this.u32());
+  }
+
   strings(): string[] {
     return this.list(() => this.string());
   }
@@ -225,14 +267,25 @@ export class FrameReader {
     const datatype = DATATYPES[this.u8()];
     if (datatype === undefined) throw new RangeError(`tensor '${name}' has an unknown datatype number`);
     const shape = this.list(() => Number(this.i64()));
+    const data = this.#tensorData(`tensor '${name}' of shape [${shape.join(",")}]`, byteSize(datatype, shape));
+    return { name, datatype, shape, data };
+  }
+
+  #tensorData(what: string, expected: number | undefined): Buffer {
+    const place = this.u8();
+    if (place === LENT) {
+      const loan = this.u32();
+      const address = this.u64();
+      const size = Number(this.u64());
+      expectSize(what, expected, size);
+      if (this.#source === undefined) throw new RangeError(`${what} is in memory that the server cannot see`);
+      return this.#source.take(loan, address, size);
+    }
+    if (place !== INLINE) throw new RangeError(`${what} is in an unknown place`);
     const size = this.u32();
     this.#at += -this.#at & (DATA_ALIGNMENT - 1);
-    const data = this.#take(size);
-    const expected = byteSize(datatype, shape);
-    if (expected !== undefined && expected !== size) {
-      throw new RangeError(`tensor '${name}' of shape [${shape.join(",")}] needs ${expected} bytes, got ${size}`);
-    }
-    return { name, datatype, shape, data };
+    expectSize(what, expected, size);
+    return this.#take(size);
   }
 
   parameters(): ReadonlyMap<string, ParameterValue> {
@@ -244,9 +297,7 @@ export class FrameReader {
     if (tag === PARAMETER_BOOL) return this.bool();
     if (tag === PARAMETER_INT) return this.i64();
     if (tag === PARAMETER_STRING) return this.string();
-    const double = this.#body.readDoubleLE(this.#at);
-    this.#at += 8;
-    return { double };
+    return { double: this.f64() };
   }
 
   #take(size: number): Buffer {
@@ -256,4 +307,9 @@ export class FrameReader {
     this.#at = end;
     return bytes;
   }
+}
+
+/** `expected` undefined: the datatype leaves it open. */
+function expectSize(what: string, expected: number | undefined, size: number): void {
+  if (expected !== undefined && expected !== size) throw new RangeError(`${what} needs ${expected} bytes, got ${size}`);
 }

@@ -4,7 +4,7 @@
  */
 import type { ParameterValue } from "../../core/infer-request.ts";
 import type { RequestTrace } from "../../core/request-trace.ts";
-import type { ServerError } from "../../core/server-error.ts";
+import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { BackendRequest } from "../backend.ts";
 
@@ -75,6 +75,22 @@ export class RequestsInFlight {
     else inFlight.target.respond({ outputs: [], ...response, final });
     if (final) this.#tellWaiting(key);
     else this.#credit(key, inFlight);
+  }
+
+  /** The model has given the request back: the scheduler runs it again. */
+  reschedule(key: number): void {
+    const inFlight = this.#requests.get(key);
+    if (inFlight === undefined) return;
+    const { target } = inFlight;
+    if (target.reschedule === undefined) {
+      const text =
+        "The model released a request with the reschedule flag, which needs sequence_batching with iterative_sequence";
+      this.fail(key, new ServerError("invalid_argument", text, { reason: "BACKEND" }));
+      return;
+    }
+    this.#remove(key, inFlight);
+    target.reschedule();
+    this.#tellWaiting(key);
   }
 
   fail(key: number, error: ServerError): void {
