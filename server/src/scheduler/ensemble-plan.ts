@@ -27,6 +27,8 @@ export interface EnsemblePlan {
   /** Tensor of the ensemble -> step that makes it; those without are inputs of the ensemble. */
   readonly producers: ReadonlyMap<string, number>;
   readonly isDecoupled: boolean;
+  /** How many requests of one step may run at once for one request of the ensemble; 0 = any number. */
+  readonly maxInFlight: number;
 }
 
 /** @throws ServerError invalid_argument when the steps form a cycle or join two streams */
@@ -56,8 +58,9 @@ export function planEnsemble(
       origin: originOf(config.name, step.model_name, feeders, steps),
     });
   }
+  const maxInFlight = config.ensemble_scheduling?.max_inflight_requests ?? 0;
   steps.sort((a, b) => a.index - b.index);
-  return { steps, producers, isDecoupled: steps.some((step) => step.isDecoupled) };
+  return { steps, producers, isDecoupled: steps.some((step) => step.isDecoupled), maxInFlight };
 }
 
 function feedersOf(inputs: Readonly<Record<string, string>>, producers: ReadonlyMap<string, number>): number[] {
@@ -111,6 +114,12 @@ function topologicalOrder(config: ModelConfig, producers: ReadonlyMap<string, nu
   };
   for (const index of written.keys()) visit(index);
   return order;
+}
+
+/** Steps that take an output of this one. */
+export function nextSteps(plan: EnsemblePlan, { outputs }: EnsembleStep): readonly number[] {
+  const made = new Set(outputs.values());
+  return plan.steps.filter(({ inputs }) => [...inputs.values()].some((tensor) => made.has(tensor))).map((s) => s.index);
 }
 
 /** Steps that can influence one of the wanted outputs. */

@@ -8,9 +8,12 @@ import type { InferResponse } from "../core/infer-response.ts";
 import type { ModelSignature } from "../core/model-signature.ts";
 import { ServerError } from "../core/server-error.ts";
 import type { Tensor } from "../core/tensor.ts";
-import type { EnsemblePlan, EnsembleStep } from "./ensemble-plan.ts";
+import { type EnsemblePlan, type EnsembleStep, nextSteps } from "./ensemble-plan.ts";
 import type { ExecutionTiming } from "./model-statistics.ts";
 import type { ScheduledRequest } from "./scheduled-request.ts";
+import { StepGate } from "./step-gate.ts";
+
+const MS_PER_S = 1000;
 
 /** A composing model as the ensemble calls it. */
 export interface ComposingModel {
@@ -27,6 +30,8 @@ export interface EnsembleRunOptions {
   readonly needed: ReadonlySet<number>;
   readonly model: (step: EnsembleStep) => ComposingModel;
   /** Told once, when every step that was started has ended. */
+  /** How long a request of a step may wait for earlier ones of the same step. */
+  readonly maxWaitMs: number;
   readonly onDone: (computeMs: { readonly input: number; readonly infer: number; readonly output: number }) => void;
 }
 
@@ -49,11 +54,14 @@ export class EnsembleRun {
   readonly #leaves: Context[] = [];
   readonly #onAbort: () => void;
   readonly #compute = { input: 0, infer: 0, output: 0 };
+  readonly #gate: StepGate;
   #running = 0;
   #isFailed = false;
 
   constructor(options: EnsembleRunOptions) {
     this.#options = options;
+    const { plan, maxWaitMs } = options;
+    this.#gate = new StepGate({ limit: plan.maxInFlight, maxWaitMs, onTimeout: (step) => this.#waitedTooLong(step) });
     const { signal } = options.request.request;
     this.#onAbort = () => this.#abort.abort(signal.reason);
     if (signal.aborted) this.#abort.abort(signal.reason);
@@ -83,6 +91,16 @@ export class EnsembleRun {
   }
 
   #launch(context: Context, step: EnsembleStep): void {
+    context.running += 1;
+    this.#running += 1;
+    this.#gate.enter(step.index, () => this.#submit(context, step));
+  }
+
+  #submit(context: Context, step: EnsembleStep): void {
+    if (this.#isFailed) {
+      this.#leave(context, step);
+      return;
+    }
     let responses: AsyncIterable<InferResponse>;
     const model = this.#options.model(step);
     try {
@@ -90,10 +108,9 @@ export class EnsembleRun {
       responses = model.submit(request, (timing) => this.#addTiming(timing));
     } catch (thrown) {
       this.#fail(thrown);
+      this.#leave(context, step);
       return;
     }
-    context.running += 1;
-    this.#running += 1;
     void this.#consume(context, step, responses);
   }
 
@@ -105,12 +122,27 @@ export class EnsembleRun {
         if (response.empty && step.isDecoupled) continue;
         this.#take(context, step, response);
         await this.#options.request.drained();
+        const room =
+          this.#options.plan.maxInFlight === 0 ? undefined : this.#gate.room(nextSteps(this.#options.plan, step));
+        if (room !== undefined) await room;
       }
     } catch (thrown) {
       this.#fail(thrown);
     }
+    this.#leave(context, step);
+  }
+
+  #leave(context: Context, step: EnsembleStep): void {
     context.running -= 1;
+    this.#gate.leave(step.index);
     this.#stepEnded();
+  }
+
+  #waitedTooLong(index: number): void {
+    const name = this.#options.plan.steps[index]?.modelName ?? "";
+    const seconds = this.#options.maxWaitMs / MS_PER_S;
+    const text = `a request to model '${name}' waited ${seconds} s for earlier ones to end, of which max_inflight_requests lets ${this.#options.plan.maxInFlight} run`;
+    this.#fail(new ServerError("unavailable", text));
   }
 
   #take(context: Context, step: EnsembleStep, response: InferResponse): void {

@@ -13,7 +13,11 @@ export interface EnsembleSchedulerOptions {
   readonly statistics: StatisticsCounter;
   /** Looks the model of a step up as it is now. @throws ServerError when it is not served */
   readonly model: (step: EnsembleStep) => ComposingModel;
+  readonly maxWaitMs?: number;
 }
+
+/** How long Triton lets a request of a step wait for earlier ones, where their number is limited. */
+const MAX_WAIT_MS = 300_000;
 
 export class EnsembleScheduler implements Scheduler {
   readonly #options: EnsembleSchedulerOptions;
@@ -43,6 +47,7 @@ export class EnsembleScheduler implements Scheduler {
       signature,
       needed: neededSteps(plan, request.outputNames),
       model,
+      maxWaitMs: this.#options.maxWaitMs ?? MAX_WAIT_MS,
       onDone: (compute) => {
         const timing = timingOf(startMs, compute);
         request.executed(timing);

@@ -1,0 +1,76 @@
+/**
+ * Lets so many requests of each step of an ensemble run at once, the rest in the order in which they came: a stream that
+ * outruns what lies behind it must not fill the memory. Knows numbers of steps, not ensembles.
+ */
+
+interface Step {
+  running: number;
+  readonly waiting: (() => void)[];
+  /** Who wants to know when nobody waits any more. */
+  readonly onRoom: (() => void)[];
+}
+
+export interface StepGateOptions {
+  /** 0 = no limit. */
+  readonly limit: number;
+  readonly maxWaitMs: number;
+  /** A request has waited too long; it goes on waiting, unless the listener ends it all. */
+  readonly onTimeout: (step: number) => void;
+}
+
+export class StepGate {
+  readonly #options: StepGateOptions;
+  readonly #steps = new Map<number, Step>();
+
+  constructor(options: StepGateOptions) {
+    this.#options = options;
+  }
+
+  /** Calls `launch` at once or when earlier requests of the step have left. */
+  enter(index: number, launch: () => void): void {
+    const { limit, maxWaitMs, onTimeout } = this.#options;
+    if (limit === 0) {
+      launch();
+      return;
+    }
+    const step = this.#step(index);
+    if (step.running < limit) {
+      step.running += 1;
+      launch();
+      return;
+    }
+    const timer = setTimeout(() => onTimeout(index), maxWaitMs);
+    timer.unref();
+    step.waiting.push(() => {
+      clearTimeout(timer);
+      launch();
+    });
+  }
+
+  /** A request that was launched has ended. */
+  leave(index: number): void {
+    if (this.#options.limit === 0) return;
+    const step = this.#step(index);
+    const next = step.waiting.shift();
+    if (next === undefined) step.running -= 1;
+    if (step.waiting.length === 0) for (const tell of step.onRoom.splice(0)) tell();
+    next?.();
+  }
+
+  /** Resolves when no request of these steps waits; undefined when none does. */
+  room(indices: readonly number[]): Promise<unknown> | undefined {
+    const full = indices.map((index) => this.#steps.get(index)).filter((step) => step !== undefined);
+    const waits = full.filter(({ waiting }) => waiting.length > 0);
+    if (waits.length === 0) return undefined;
+    return Promise.all(waits.map(({ onRoom }) => new Promise<void>((resolve) => onRoom.push(resolve))));
+  }
+
+  #step(index: number): Step {
+    let step = this.#steps.get(index);
+    if (step === undefined) {
+      step = { running: 0, waiting: [], onRoom: [] };
+      this.#steps.set(index, step);
+    }
+    return step;
+  }
+}
