@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Backend, ModelCaller, UsableGpus } from "./backend/backend.ts";
 import { createBlsBackend } from "./backend/bls/bls-backend.ts";
 import { createLlmBackend } from "./backend/llm/llm-backend.ts";
-import { createOnnxBackend } from "./backend/onnx/onnx-backend.ts";
+import { createOnnxBackends } from "./backend/onnx/onnx-backend.ts";
 import { createPythonBackend } from "./backend/python/python-backend.ts";
 import type { ModelControl } from "./backend/python/questions.ts";
 import { createDynaSequenceBackend } from "./backend/samples/dyna-sequence.ts";
@@ -15,6 +15,7 @@ import { createRepeatBackend } from "./backend/samples/repeat.ts";
 import { createSequenceBackend } from "./backend/samples/sequence.ts";
 import { createSquareBackend } from "./backend/samples/square.ts";
 import { createTokenizerBackend } from "./backend/tokenizer/tokenizer-backend.ts";
+import { createTypescriptBackend } from "./backend/typescript/typescript-backend.ts";
 import {
   emptyModelConfig,
   parseModelConfigJson,
@@ -45,6 +46,7 @@ import { RepositoryServer } from "./repository/model-server.ts";
 import type { PolledModel } from "./repository/model-sources.ts";
 import { ModelRegistry } from "./repository/registry.ts";
 import { RepositoryPoller } from "./repository/repository-poller.ts";
+import { updateInstances } from "./repository/update-instances.ts";
 import { LatencyObserver } from "./scheduler/latency-observer.ts";
 import { RateLimiter } from "./scheduler/rate-limiter.ts";
 import { ResourceLimits } from "./scheduler/resource-limits.ts";
@@ -167,7 +169,7 @@ const MIN_COMPUTE_CAPABILITY = 8;
 
 function createBackends(control: ModelControl): ReadonlyMap<string, Backend> {
   const all = [
-    createOnnxBackend(),
+    ...createOnnxBackends(),
     createPythonBackend({ control }),
     createTokenizerBackend(),
     createBlsBackend(),
@@ -254,6 +256,7 @@ function createManager({ options, log, registry, metrics, backends, cache, agent
     poll: (folder, configJson) => configOf(folder, configJson, repository.autoComplete, onNote),
     checkEnsemble: ({ config, stepKeys }) =>
       checkEnsemble(config, (_, step) => registry.ready(stepKeys[step] ?? "").at(-1)?.config),
+    update: (served, model) => updateInstances(context, served, model),
     load: (model, version) => loadModelVersion(context, model, version),
   };
   return new ModelManager(managerOptions);

@@ -90,6 +90,13 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
     },
   ],
   [
+    "trtexec",
+    {
+      summary: "make an ONNX model the model.plan of platform tensorrt_plan; takes the flags of trtexec",
+      load: async () => (await import("./trtexec.ts")).trtexecCommand,
+    },
+  ],
+  [
     "launch",
     {
       summary: "serve in the foreground; takes the flags of launch_triton_server.py",

@@ -5,6 +5,8 @@ import { defaultMessage } from "./default-messages.ts";
 const DEFAULT_SEQUENCE_IDLE_US = 1_000_000;
 /** These run several small models side by side on a CPU better than one. */
 const BACKENDS_WITH_TWO_CPU_INSTANCES: ReadonlySet<string> = new Set(["onnxruntime", "tensorflow"]);
+/** Configurations for these say KIND_GPU, for want of another kind there: without a GPU the processor takes its place. */
+const BACKENDS_WRITTEN_FOR_GPUS: ReadonlySet<string> = new Set(["tensorrt"]);
 
 export function normalizeModelConfig(config: ModelConfig): ModelConfig {
   const isEnsemble = config.ensemble_scheduling !== undefined;
@@ -66,14 +68,15 @@ function normalizeGroup(
   config: ModelConfig,
   gpus: readonly number[],
 ): ModelInstanceGroup {
-  const kind = group.kind === "KIND_AUTO" ? resolvedKind(group, gpus) : group.kind;
+  const isMoved = group.kind === "KIND_GPU" && gpus.length === 0 && BACKENDS_WRITTEN_FOR_GPUS.has(config.backend);
+  const kind = isMoved ? "KIND_CPU" : group.kind === "KIND_AUTO" ? resolvedKind(group, gpus) : group.kind;
   const twoByDefault = kind === "KIND_CPU" && BACKENDS_WITH_TWO_CPU_INSTANCES.has(config.backend);
   return {
     ...group,
     name: group.name || `${config.name}_${index}`,
     kind,
     count: group.count >= 1 ? group.count : twoByDefault ? 2 : 1,
-    gpus: kind === "KIND_GPU" && group.gpus.length === 0 ? [...gpus] : group.gpus,
+    gpus: isMoved ? [] : kind === "KIND_GPU" && group.gpus.length === 0 ? [...gpus] : group.gpus,
   };
 }
 

@@ -35,6 +35,8 @@ export interface OnnxDocument {
   readonly opset: number;
   readonly nodes: readonly DocumentNode[];
   readonly tensors: ReadonlyMap<string, DocumentTensor>;
+  /** In old models also the names of tensors, which a run may then replace. */
+  readonly inputs: ReadonlySet<string>;
   readonly outputs: ReadonlySet<string>;
   /** Other fields of the model and of its graph. */
   readonly modelRest: readonly Uint8Array[];
@@ -45,7 +47,7 @@ const MAX_BYTES: number = 2 ** 31;
 /** Graphs inside nodes of graphs; exporters stay below five. */
 const MAX_DEPTH = 20;
 const MODEL = { graph: 7, opset: 8 } as const;
-const GRAPH = { node: 1, tensor: 5, output: 12 } as const;
+const GRAPH = { node: 1, tensor: 5, input: 11, output: 12 } as const;
 const ATTRIBUTE = { name: 1, graph: 6, graphs: 11 } as const;
 
 /** @throws Error naming the file when it is no ONNX model or larger than protobuf allows */
@@ -74,7 +76,8 @@ export function parseOnnxDocument(bytes: Uint8Array): OnnxDocument {
     opset: opsetOf(fields),
     nodes: inGraph.filter(({ number }) => number === GRAPH.node).map((field) => parseNode(field.bytes, 0)),
     tensors: new Map(tensors.map((tensor) => [tensor.name, tensor])),
-    outputs: new Set(inGraph.filter(({ number }) => number === GRAPH.output).map((field) => firstText(field.bytes, 1))),
+    inputs: new Set(firstTexts(inGraph, GRAPH.input)),
+    outputs: new Set(firstTexts(inGraph, GRAPH.output)),
     modelRest: fields.filter(({ number }) => number !== MODEL.graph).map(({ raw }) => raw),
     graphRest: inGraph.filter(({ number }) => number !== GRAPH.node && number !== GRAPH.tensor).map(({ raw }) => raw),
   };
@@ -151,7 +154,7 @@ function graphNames(attribute: readonly ProtoField[], depth: number): string[] {
     const nodes = inGraph
       .filter(({ number }) => number === GRAPH.node)
       .map((field) => parseNode(field.bytes, depth + 1));
-    const outputs = inGraph.filter(({ number }) => number === GRAPH.output).map((field) => firstText(field.bytes, 1));
+    const outputs = firstTexts(inGraph, GRAPH.output);
     return [...outputs, ...nodes.flatMap(({ inputs, innerNames }) => [...inputs, ...innerNames])];
   });
 }
@@ -174,4 +177,9 @@ function parseTensor(body: Uint8Array): DocumentTensor {
 function firstText(body: Uint8Array, wanted: number): string {
   const field = readFields(body).find(({ number }) => number === wanted);
   return field === undefined ? "" : textOf(field);
+}
+
+/** Names of inputs or outputs. */
+function firstTexts(inGraph: readonly ProtoField[], wanted: number): string[] {
+  return inGraph.filter(({ number }) => number === wanted).map(({ bytes }) => firstText(bytes, 1));
 }

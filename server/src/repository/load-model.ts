@@ -27,7 +27,7 @@ import { SequenceFeed } from "../scheduler/sequence-feed.ts";
 import { SequenceScheduler } from "../scheduler/sequence-scheduler.ts";
 import { readInitialStates } from "./initial-states.ts";
 import { limitInstances } from "./instance-limits.ts";
-import { instanceSpecs } from "./instance-specs.ts";
+import { createInstances, expectActiveInstance, instanceSpecs } from "./instance-specs.ts";
 import { readLabels } from "./labels.ts";
 import { namespaceOfKey } from "./model-key.ts";
 import type { PolledModel } from "./model-sources.ts";
@@ -63,22 +63,18 @@ export async function loadModelVersion(
   if (isEnsemble) return loadEnsemble(context, polled, version, startMs);
   const backend = context.backends.get(polled.config.backend);
   if (backend === undefined) throw unknownBackend(polled.config.backend);
-  const source = sourceOf(context, polled, version);
-  const description = await backend.describe?.(source);
-  const config = finishModelConfig({
-    prepared: polled.config,
-    description,
-    autoComplete: context.autoComplete,
-    settings: source.settings,
-    gpus: backend.gpus ?? NO_GPUS,
-  });
+  const { source, config } = await finishConfig(context, backend, polled, version);
   const batching = config.sequence_batching;
   const feed =
     batching === undefined ? undefined : new SequenceFeed(config, readInitialStates(config, polled.folder.path));
   expectActiveInstance(config);
   const labels = readLabels(config, polled.folder.path);
   const model = await backend.load({ ...source, config });
-  const instances = await createInstances(config, model);
+  const specs = instanceSpecs(config).map(({ spec }) => spec);
+  const instances = await createInstances(specs, model).catch(async (error: unknown) => {
+    await model.close();
+    throw error;
+  });
   const { log } = context;
   const base = {
     namespace: namespaceOfKey(polled.key),
@@ -108,6 +104,24 @@ export async function loadModelVersion(
   });
 }
 
+/** The configuration as the model itself completes it, and what the backend loads. */
+export async function finishConfig(
+  context: LoadContext,
+  backend: Backend,
+  polled: PolledModel,
+  version: number,
+): Promise<{ source: ModelSource; config: ModelConfig }> {
+  const source = sourceOf(context, polled, version);
+  const config = finishModelConfig({
+    prepared: polled.config,
+    description: await backend.describe?.(source),
+    autoComplete: context.autoComplete,
+    settings: source.settings,
+    gpus: backend.gpus ?? NO_GPUS,
+  });
+  return { source, config };
+}
+
 /** What still may fail when the instances are there: they are closed again. */
 async function loadStep<T>(
   instances: readonly ModelInstance[],
@@ -122,25 +136,8 @@ async function loadStep<T>(
   }
 }
 
-/** Passive instances are never scheduled: with no other, every request would wait for ever. */
-function expectActiveInstance({ name, instance_group }: ModelConfig): void {
-  if (instance_group.some((group) => !group.passive)) return;
-  const text = `model '${name}' has passive instance groups only, and needs one that is scheduled`;
-  throw new ServerError("invalid_argument", text);
-}
-
-/** All instances at once; when one fails, the others are closed again. */
-async function createInstances(config: ModelConfig, model: BackendModel): Promise<ModelInstance[]> {
-  const made = await Promise.allSettled(instanceSpecs(config).map(({ spec }) => model.createInstance(spec)));
-  const instances = made.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
-  const failed = made.find((result) => result.status === "rejected");
-  if (failed === undefined) return instances;
-  await closeAll(instances, model);
-  throw failed.reason;
-}
-
 /** Without parameters to see, a model answers equal inputs equally. */
-const BACKENDS_BLIND_TO_PARAMETERS: ReadonlySet<string> = new Set(["onnxruntime", "identity"]);
+const BACKENDS_BLIND_TO_PARAMETERS: ReadonlySet<string> = new Set(["onnxruntime", "tensorrt", "identity"]);
 
 function withCache(
   { cache }: LoadContext,

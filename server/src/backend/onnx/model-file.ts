@@ -6,12 +6,11 @@ import { checkExternalData, ExternalDataError } from "../../formats/onnx-externa
 import { OnnxFormatError } from "../../formats/onnx-model.ts";
 import type { ModelSource } from "../backend.ts";
 
-const DEFAULT_FILE = "model.onnx";
 const INVALID_PROTOBUF = 7;
 
 /** Path of a model that is safe to load. @throws ServerError when there is none */
-export async function findModelFile(source: ModelSource): Promise<string> {
-  const path = await locate(source);
+export async function findModelFile(source: ModelSource, defaultFile: string): Promise<string> {
+  const path = await locateModelFile(source, defaultFile);
   try {
     await checkExternalData(path);
   } catch (error) {
@@ -20,8 +19,12 @@ export async function findModelFile(source: ModelSource): Promise<string> {
   return path;
 }
 
-async function locate({ name, config, versionFolder }: ModelSource): Promise<string> {
-  const fileName = config.default_model_filename === "" ? DEFAULT_FILE : config.default_model_filename;
+/** Without a look inside. @throws ServerError when there is none */
+export async function locateModelFile(
+  { name, config, versionFolder }: ModelSource,
+  defaultFile: string,
+): Promise<string> {
+  const fileName = config.default_model_filename === "" ? defaultFile : config.default_model_filename;
   if (isAbsolute(fileName) || fileName.split(/[/\\]/).includes("..") || fileName.includes("\0")) {
     throw new ServerError(
       "invalid_argument",
@@ -31,7 +34,7 @@ async function locate({ name, config, versionFolder }: ModelSource): Promise<str
   const given = join(versionFolder, fileName);
   const found = await stat(given).catch(() => undefined);
   // A folder holds a model together with its external data.
-  const path = found?.isDirectory() === true ? join(given, DEFAULT_FILE) : given;
+  const path = found?.isDirectory() === true ? join(given, defaultFile) : given;
   const isFile = path === given ? found?.isFile() : (await stat(path).catch(() => undefined))?.isFile();
   if (isFile !== true) throw new ServerError("unavailable", `unable to find '${path}' for model instance '${name}'`);
   if (path.endsWith(".ort")) {

@@ -1,4 +1,7 @@
-/** The backend `onnxruntime`: ONNX models on the CPU. Makes models; what a run is, is `model-runner.ts`. */
+/**
+ * The backends `onnxruntime`, ONNX models on the CPU, and `tensorrt`, such models in the files that `nereid trtexec` makes.
+ * Makes models; what a run is, is `model-runner.ts`.
+ */
 import { availableParallelism } from "node:os";
 import process from "node:process";
 import type { ModelConfig } from "../../core/model-config.ts";
@@ -11,6 +14,7 @@ import { findModelFile } from "./model-file.ts";
 import { ModelRunner } from "./model-runner.ts";
 import { describeModel } from "./model-values.ts";
 import { OnnxInstance, type OnnxInstanceContext, toServerError } from "./onnx-instance.ts";
+import { findPlan, type ShapeProfile } from "./plan-model.ts";
 import { raggedPlan } from "./ragged-batch.ts";
 import { RunGate, runsInPool } from "./run-gate.ts";
 import { runtimeOptions, sessionOptions } from "./session-settings.ts";
@@ -18,39 +22,73 @@ import { TurnBudget } from "./turn-budget.ts";
 import { validateModel } from "./validate-model.ts";
 
 export function createOnnxBackend(): Backend {
-  return new OnnxBackend();
+  return new OnnxBackend("onnxruntime", findOnnx, newTurns());
 }
 
+export function createPlanBackend(): Backend {
+  return new OnnxBackend("tensorrt", findPlan, newTurns());
+}
+
+/** Both, for one process: their runs share its threads and its turns. */
+export function createOnnxBackends(): readonly Backend[] {
+  const turns = newTurns();
+  return [new OnnxBackend("onnxruntime", findOnnx, turns), new OnnxBackend("tensorrt", findPlan, turns)];
+}
+
+interface Turns {
+  readonly budget: TurnBudget;
+  readonly gate: RunGate;
+}
+
+function newTurns(): Turns {
+  return { budget: new TurnBudget(), gate: new RunGate(runsInPool(process.env.UV_THREADPOOL_SIZE)) };
+}
+
+async function findOnnx(source: ModelSource): Promise<{ readonly path: string }> {
+  return { path: await findModelFile(source, "model.onnx") };
+}
+
+type FindModel = (source: ModelSource) => Promise<{ readonly path: string; readonly profile?: ShapeProfile }>;
+
 class OnnxBackend implements Backend {
-  readonly name = "onnxruntime";
-  readonly #budget = new TurnBudget();
-  readonly #gate = new RunGate(runsInPool(process.env.UV_THREADPOOL_SIZE));
+  readonly name: string;
+  readonly #find: FindModel;
+  readonly #turns: Turns;
   /** Loaded with the first model: a server without ONNX models needs no library. */
   #runtime: OnnxRuntime | undefined;
+
+  constructor(name: string, find: FindModel, turns: Turns) {
+    this.name = name;
+    this.#find = find;
+    this.#turns = turns;
+  }
 
   /** Undefined when the configuration says everything: then nothing of it is completed, not even the batch size. */
   async describe(source: ModelSource): Promise<ModelDescription | undefined> {
     const { input, output, batch_input } = source.config;
     if (input.length + batch_input.length > 0 && output.length > 0) return undefined;
     // Optimising changes nothing that is asked for here.
-    const session = await this.#open(source, { ...sessionOptions(source.config, 1), graphLevel: 0 });
+    const { session, profile } = await this.#open(source, { ...sessionOptions(source.config, 1), graphLevel: 0 });
     try {
-      return describeModel(session.info);
+      const description = describeModel(session.info);
+      const maxBatchSize = profile && (source.config.max_batch_size || profile.maxBatchSize);
+      return maxBatchSize === undefined || !description.canBatch ? description : { ...description, maxBatchSize };
     } finally {
       await session.close();
     }
   }
 
   async load(source: ModelSource): Promise<BackendModel> {
-    const session = await this.#open(source, sessionOptions(source.config, availableParallelism()));
+    const { session, profile } = await this.#open(source, sessionOptions(source.config, availableParallelism()));
     try {
       validateModel(source.config, session.info);
+      profile?.expectBatchSize(source.config);
     } catch (error) {
       await session.close();
       throw error;
     }
-    const runner = new ModelRunner({ session, budget: this.#budget, gate: this.#gate });
-    return new OnnxModel(instanceContext(source.config, session.info, runner));
+    const runner = new ModelRunner({ session, ...this.#turns });
+    return new OnnxModel({ ...instanceContext(source.config, session.info, runner), profile });
   }
 
   async close(): Promise<void> {
@@ -58,11 +96,14 @@ class OnnxBackend implements Backend {
     this.#runtime = undefined;
   }
 
-  async #open(source: ModelSource, options: SessionOptions): Promise<OnnxSession> {
+  async #open(
+    source: ModelSource,
+    options: SessionOptions,
+  ): Promise<{ readonly session: OnnxSession; readonly profile: ShapeProfile | undefined }> {
     const runtime = this.#loadRuntime(source);
-    const path = await findModelFile(source);
+    const { path, profile } = await this.#find(source);
     try {
-      return await runtime.createSession(path, options);
+      return { session: await runtime.createSession(path, options), profile };
     } catch (error) {
       throw toServerError(error);
     }
@@ -101,7 +142,11 @@ class OnnxModel implements BackendModel {
   }
 }
 
-function instanceContext(config: ModelConfig, info: ModelInfo, runner: ModelRunner): OnnxInstanceContext {
+function instanceContext(
+  config: ModelConfig,
+  info: ModelInfo,
+  runner: ModelRunner,
+): Omit<OnnxInstanceContext, "profile"> {
   return {
     runner,
     modelName: config.name,

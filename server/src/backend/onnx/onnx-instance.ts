@@ -7,6 +7,7 @@ import type { Batch, ModelInstance } from "../backend.ts";
 import { joinInputs } from "./batch-inputs.ts";
 import { splitOutputs } from "./batch-outputs.ts";
 import type { ModelRunner } from "./model-runner.ts";
+import type { ShapeProfile } from "./plan-model.ts";
 import type { RaggedPlan } from "./ragged-batch.ts";
 
 export interface OnnxInstanceContext {
@@ -18,6 +19,8 @@ export interface OnnxInstanceContext {
   readonly scalarShapes: ReadonlyMap<string, readonly number[]>;
   readonly hasBatchDimension: boolean;
   readonly ragged: RaggedPlan;
+  /** The shapes that the model was made for, when it says so. */
+  readonly profile: ShapeProfile | undefined;
 }
 
 export class OnnxInstance implements ModelInstance {
@@ -33,6 +36,7 @@ export class OnnxInstance implements ModelInstance {
     try {
       this.#expectOneRequest(batch);
       const inputs = joinInputs(batch.requests, this.#context.inputs, this.#context.ragged);
+      this.#context.profile?.expectShapes(inputs, this.name);
       const outputNames = this.#outputNames(batch);
       batch.computeStarted();
       const outputs = this.#context.runner.run(inputs, outputNames, () =>

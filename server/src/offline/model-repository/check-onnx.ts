@@ -1,9 +1,9 @@
-/** A model of the backend `onnxruntime`: opened as the server opens it, and closed again. */
+/** A model of the backends `onnxruntime` and `tensorrt`: opened as the server opens it, and closed again. */
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { ModelSource } from "../../backend/backend.ts";
-import { createOnnxBackend } from "../../backend/onnx/onnx-backend.ts";
+import { createOnnxBackend, createPlanBackend } from "../../backend/onnx/onnx-backend.ts";
 import { finishModelConfig } from "../../config/model-config.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
@@ -12,12 +12,14 @@ import type { ExaminedModel } from "./examined-model.ts";
 import { gitLfsProblem } from "./file-looks.ts";
 
 export async function checkOnnx(model: ExaminedModel, config: ModelConfig, versionFolder: string): Promise<void> {
-  const file = join(versionFolder, config.default_model_filename || "model.onnx");
+  const isPlan = config.backend === "tensorrt";
+  const fileName = config.default_model_filename || (isPlan ? "model.plan" : "model.onnx");
+  const file = join(versionFolder, fileName);
   if (!existsSync(file)) {
     model.add(
       "error",
-      `there is no ${config.default_model_filename || "model.onnx"} in the version folder`,
-      `Put the model at ${file}`,
+      `there is no ${fileName} in the version folder`,
+      isPlan ? `Build it: nereid trtexec --onnx=model.onnx --saveEngine=${file}` : `Put the model at ${file}`,
       { file: versionFolder },
     );
     return;
@@ -27,7 +29,7 @@ export async function checkOnnx(model: ExaminedModel, config: ModelConfig, versi
     model.add("error", pointer.problem, pointer.fix, { file });
     return;
   }
-  const backend = createOnnxBackend();
+  const backend = isPlan ? createPlanBackend() : createOnnxBackend();
   try {
     const source = sourceOf(model, config, versionFolder);
     const description = await backend.describe?.(source);

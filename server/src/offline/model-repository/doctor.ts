@@ -30,6 +30,7 @@ const CHECKS: ReadonlyMap<string, Check> = new Map([
   ["llm", checkLlm],
   ["tensorrtllm", checkLlm],
   ["onnxruntime", checkOnnx],
+  ["tensorrt", checkOnnx],
   ["python", checkPython],
   ["tokenizer", checkTokenizer],
 ]);

@@ -22,7 +22,7 @@ import type { Finding, Severity } from "./finding.ts";
 const LOCATED = /^(.*?):(\d+):(\d+): ([\s\S]*)$/;
 const NO_GPUS = { ids: [], minComputeCapability: 0 } as const;
 /** These complete a configuration from the model's file: without it, declarations may be missing. */
-const SELF_DESCRIBING: ReadonlySet<string> = new Set(["onnxruntime", "python"]);
+const SELF_DESCRIBING: ReadonlySet<string> = new Set(["onnxruntime", "tensorrt", "python"]);
 
 export class ExaminedModel {
   readonly name: string;

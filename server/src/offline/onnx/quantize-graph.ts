@@ -37,7 +37,7 @@ export function quantizeGraph(
   const rewriter = new Rewriter(document, options);
   let numProducts = 0;
   const nodes = document.nodes.flatMap((node) => {
-    const product = findProduct(node, document.tensors);
+    const product = findProduct(node, document);
     if (product === undefined) return [node];
     numProducts++;
     onProduct(node.name);
@@ -56,10 +56,11 @@ interface Product {
 }
 
 /** Undefined when it is no product, or one that stays as it is. */
-function findProduct(node: DocumentNode, tensors: ReadonlyMap<string, DocumentTensor>): Product | undefined {
+function findProduct(node: DocumentNode, { tensors, inputs: replaceable }: OnnxDocument): Product | undefined {
   const { operator, domain, inputs } = node;
   const weight = tensors.get(inputs[1] ?? "");
-  if (domain !== "" || weight === undefined || !isFiniteMatrix(weight)) return undefined;
+  if (domain !== "" || weight === undefined || replaceable.has(weight.name)) return undefined;
+  if (!isFiniteMatrix(weight)) return undefined;
   if (operator === "MatMul") return { weight, isTransposed: false, bias: undefined };
   if (operator !== "Gemm" || intOf(node, "transA", 0) !== 0) return undefined;
   if (floatOf(node, "alpha") !== 1 || floatOf(node, "beta") !== 1) return undefined;

@@ -1,0 +1,182 @@
+/** An ONNX file in, one that ONNX Runtime has optimised out, as platform tensorrt_plan serves it. It knows no command line. */
+import { resolve } from "node:path";
+import type { Tensor } from "../../core/tensor.ts";
+import { documentParts } from "../../formats/onnx-document.ts";
+import { PLAN_FORMAT_VERSION, type PlanNote, planNoteParts, type SizesByInput } from "../../formats/plan-file.ts";
+import { partsBytes } from "../../formats/protobuf-writer.ts";
+import type { OnnxSession } from "../../native/onnxruntime-session.ts";
+import { requireFreeBytes } from "../disk-space.ts";
+import type { Reporter } from "../progress.ts";
+import { ToolError } from "../tool-error.ts";
+import { compareModels } from "./compare-models.ts";
+import type { ErrorSum } from "./error-totals.ts";
+import { halveGraph } from "./half-graph.ts";
+import { idLimits, randomInput, randomNumbers, type Shapes } from "./model-inputs.ts";
+import { MAX_MODEL_BYTES, makeFile, modelBytes } from "./onnx-output.ts";
+import { quantizedParts, readDocument, tooLarge, writeModel } from "./quantize-onnx.ts";
+import { ModelOpener } from "./sessions.ts";
+import { completeProfile, expectShapes, type ShapeProfile, shown } from "./shapes.ts";
+
+export interface PlanOptions {
+  readonly input: string;
+  readonly output: string;
+  readonly isHalf: boolean;
+  readonly isInteger: boolean;
+  /** As given; what is missing is completed. */
+  readonly shapes: ShapeProfile;
+  readonly reporter: Reporter;
+  readonly signal: AbortSignal;
+}
+
+export interface PlanSummary {
+  readonly bytesBefore: number;
+  readonly bytesAfter: number;
+  readonly profile: ShapeProfile;
+  readonly numInteger: number;
+  readonly numHalf: number;
+  /** Against the original, at the optimal shapes, by output. */
+  readonly errors: ReadonlyMap<string, ErrorSum>;
+}
+
+const STEPS = 4;
+
+export async function buildPlan(options: PlanOptions): Promise<PlanSummary> {
+  const { input, output, reporter } = options;
+  if (resolve(input) === resolve(output)) {
+    throw new ToolError(`${output} is the model itself`, { fix: "Name another file as --saveEngine" });
+  }
+  const bytesBefore = await modelBytes(input);
+  if (bytesBefore > MAX_MODEL_BYTES) throw tooLarge(input, bytesBefore);
+  await requireFreeBytes(output, 3 * bytesBefore);
+  using opener = new ModelOpener();
+  const profile = await checkedProfile(opener, options);
+  const task = reporter.startTask({ task: "build", unit: "steps", total: STEPS });
+  let built: Omit<PlanSummary, "bytesBefore" | "profile"> | undefined;
+  try {
+    await makeFile(output, async (scratch) => {
+      const step = (name: string): string => {
+        options.signal.throwIfAborted();
+        task.add(1, name);
+        return scratch();
+      };
+      const { path, ...rest } = await buildSteps(opener, options, profile, step);
+      built = rest;
+      return path;
+    });
+  } finally {
+    task.end();
+  }
+  if (built === undefined) throw new Error("the file was made without a summary");
+  return { bytesBefore, profile, ...built };
+}
+
+async function checkedProfile(opener: ModelOpener, { input, shapes }: PlanOptions): Promise<ShapeProfile> {
+  const session = await opener.open(input, 0);
+  try {
+    const { inputs } = session.info;
+    expectShapes("--minShapes", shapes.min, inputs);
+    expectShapes("--optShapes", shapes.opt, inputs);
+    expectShapes("--maxShapes", shapes.max, inputs);
+    return completeProfile(shapes, inputs);
+  } finally {
+    await session.close();
+  }
+}
+
+async function buildSteps(
+  opener: ModelOpener,
+  options: PlanOptions,
+  profile: ShapeProfile,
+  step: (name: string) => string,
+): Promise<Omit<PlanSummary, "bytesBefore" | "profile"> & { readonly path: string }> {
+  const { input, signal } = options;
+  const plain = step("simplify");
+  await (await opener.open(input, 1, plain)).close();
+  const limits = idLimits(await readDocument(plain));
+  const { path: source, numProducts } = options.isInteger
+    ? await quantizeFile(plain, step("quantize"), options)
+    : { path: plain, numProducts: 0 };
+  const optimized = step("optimize");
+  await (await opener.open(source, 2, optimized)).close();
+  const document = await readDocument(optimized);
+  const { document: kept, numHalved } = options.isHalf ? halveGraph(document) : { document, numHalved: 0 };
+  const parts = [...planNoteParts(noteOf(options, profile)), ...documentParts(kept)];
+  const path = step("check");
+  await writeModel(path, parts, signal);
+  const errors = await tryPlan(opener, { input, path, limits, profile }, signal);
+  return { path, bytesAfter: partsBytes(parts), numInteger: numProducts, numHalf: numHalved, errors };
+}
+
+async function quantizeFile(
+  from: string,
+  path: string,
+  { reporter, signal }: PlanOptions,
+): Promise<{ path: string; numProducts: number }> {
+  const { parts, numProducts } = quantizedParts(await readDocument(from), {
+    type: "int8",
+    isReduced: false,
+    reporter,
+    signal,
+  });
+  await writeModel(path, parts, signal);
+  return { path, numProducts };
+}
+
+function noteOf({ isHalf, isInteger }: PlanOptions, { min, opt, max }: ShapeProfile): PlanNote {
+  const plain = (shapes: Shapes): SizesByInput => Object.fromEntries(shapes);
+  const precision = ["fp32", ...(isHalf ? ["fp16"] : []), ...(isInteger ? ["int8"] : [])];
+  return { formatVersion: PLAN_FORMAT_VERSION, precision, min: plain(min), opt: plain(opt), max: plain(max) };
+}
+
+interface Trial {
+  readonly input: string;
+  readonly path: string;
+  readonly limits: ReadonlyMap<string, number>;
+  readonly profile: ShapeProfile;
+}
+
+/** The model as it will be served, once at its smallest and largest shapes, and against the original at the optimal ones. */
+async function tryPlan(
+  opener: ModelOpener,
+  { input, path, limits, profile }: Trial,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, ErrorSum>> {
+  const plan = await opener.open(path, 99);
+  try {
+    for (const [flag, shapes] of [
+      ["--minShapes", profile.min],
+      ["--maxShapes", profile.max],
+    ] as const) {
+      signal.throwIfAborted();
+      await runOnce(flag, plan, randomInputs(plan, shapes, limits));
+    }
+    const original = await opener.open(input, 99);
+    const samples = [randomInputs(original, profile.opt, limits)];
+    return await compareModels(original, plan, samples, signal).finally(() => original.close());
+  } finally {
+    await plan.close();
+  }
+}
+
+async function runOnce(flag: string, session: OnnxSession, inputs: readonly Tensor[]): Promise<void> {
+  const outputs = session.info.outputs.map(({ name }) => ({ name }));
+  await session.runAsync(inputs, outputs).outputs.catch((cause: unknown) => {
+    const shapes = inputs.map(({ name, shape }) => `${name}:${shown(shape)}`).join(",");
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ToolError(`The model does not run with ${flag}=${shapes}: ${reason}`, {
+      cause,
+      fix: `Give ${flag} that the model takes`,
+    });
+  });
+}
+
+export function randomInputs(
+  { info }: OnnxSession,
+  shapes: Shapes,
+  limits: ReadonlyMap<string, number>,
+): readonly Tensor[] {
+  const random = randomNumbers(0);
+  return info.inputs.map((value) =>
+    randomInput(value, shapes.get(value.name) ?? value.dims, limits.get(value.name), random),
+  );
+}
