@@ -171,6 +171,7 @@ function createBackends(control: ModelControl): ReadonlyMap<string, Backend> {
   const all = [
     ...createOnnxBackends(),
     createPythonBackend({ control }),
+    createTypescriptBackend(),
     createTokenizerBackend(),
     createBlsBackend(),
     createLlmBackend("llm", {}, usableGpus),

@@ -29,6 +29,7 @@ const RULES: readonly BackendRule[] = [
   { backend: "pytorch", platforms: ["pytorch_libtorch", "libtorch"], filename: "model.pt", artifactKind: "file" },
   { backend: "pytorch", platforms: ["torch_aoti"], filename: "model.pt2", artifactKind: "file" },
   { backend: "python", platforms: [], filename: "model.py", artifactKind: "either" },
+  { backend: "typescript", platforms: [], filename: "model.ts", artifactKind: "file" },
 ];
 
 /** The backends that have a platform name of their own, which must then be the one written. */

@@ -1,0 +1,35 @@
+/** Errors on their way between threads: the code and message that clients see, the stack that the log gets. */
+import { ERROR_CODE_NAMES, type ErrorCode, ServerError } from "../../core/server-error.ts";
+import type { PackedError } from "./messages.ts";
+
+export function packError(thrown: unknown): PackedError {
+  const code = codeOf(thrown);
+  if (!(thrown instanceof Error)) return { code, message: String(thrown), stack: "" };
+  return { code, message: thrown.message, stack: stackOf(thrown) };
+}
+
+export function errorOf({ code, message, stack }: PackedError): ServerError {
+  const cause = stack === "" ? undefined : stack;
+  return new ServerError(isErrorCode(code) ? code : "internal", message, {
+    cause,
+    reason: code === "cancelled" ? "CANCELED" : "BACKEND",
+  });
+}
+
+export function isErrorCode(code: unknown): code is ErrorCode {
+  return typeof code === "string" && Object.hasOwn(ERROR_CODE_NAMES, code);
+}
+
+function codeOf(thrown: unknown): ErrorCode {
+  const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
+  if (isErrorCode(code)) return code;
+  return thrown instanceof Error && thrown.name === "AbortError" ? "cancelled" : "internal";
+}
+
+/** With what caused it, and without the frames of the code around the model. */
+function stackOf(error: Error): string {
+  const lines = (error.stack ?? error.message).split("\n");
+  const end = lines.findIndex((line) => /backend[/\\]typescript[/\\]worker/.test(line));
+  const cause = error.cause instanceof Error ? `\nCaused by: ${stackOf(error.cause)}` : "";
+  return lines.slice(0, end < 0 ? undefined : end).join("\n") + cause;
+}
