@@ -18,6 +18,7 @@ import { checkEnsemble } from "../../server/src/repository/ensemble-check.ts";
 import { loadModelVersion } from "../../server/src/repository/load-model.ts";
 import { ModelManager } from "../../server/src/repository/model-manager.ts";
 import { ModelRegistry } from "../../server/src/repository/registry.ts";
+import { updateInstances } from "../../server/src/repository/update-instances.ts";
 import type { RateLimiter } from "../../server/src/scheduler/rate-limiter.ts";
 import type { ResponseCache } from "../../server/src/scheduler/response-cache.ts";
 
@@ -98,6 +99,7 @@ export function createTestRepository(
     },
     checkEnsemble: ({ config, stepKeys }) =>
       checkEnsemble(config, (_, step) => registry.ready(stepKeys[step] ?? "").at(-1)?.config),
+    update: (served, model) => updateInstances(context, served, model),
     load: (model, version) => loadModelVersion(context, model, version),
   });
   return {

@@ -12,7 +12,6 @@ import { finishModelConfig, unknownBackend } from "../config/model-config.ts";
 import { withDecoupled } from "../config/normalize.ts";
 import type { ModelConfig } from "../core/model-config.ts";
 import { signatureOf } from "../core/model-signature.ts";
-import { ServerError } from "../core/server-error.ts";
 import type { Logger } from "../observe/log.ts";
 import { BatchScheduler } from "../scheduler/batch-scheduler.ts";
 import { CachingScheduler } from "../scheduler/caching-scheduler.ts";

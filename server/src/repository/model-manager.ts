@@ -9,10 +9,12 @@ import { isSafeModelName } from "./beneath.ts";
 import { EndingVersions } from "./ending-versions.ts";
 import { loadWaves } from "./load-order.ts";
 import { ambiguousName, nameOfKey, shownKey } from "./model-key.ts";
+import type { LoadOrigin, ModelRecord } from "./model-record.ts";
 import { ModelSources, type ModelSourcesOptions, type PolledModel } from "./model-sources.ts";
 import type { ModelVersion } from "./model-version.ts";
 import { forEachLimited, NamedLocks } from "./mutex.ts";
 import { type ModelRegistry, UNLOADED } from "./registry.ts";
+import { compareVersion } from "./same-version.ts";
 import { selectVersions } from "./version-policy.ts";
 
 export interface ModelManagerOptions extends ModelSourcesOptions {
@@ -22,29 +24,10 @@ export interface ModelManagerOptions extends ModelSourcesOptions {
   readonly findAgent: AgentChainOptions["find"];
   /** Checks an ensemble against the models that it calls. @throws ServerError */
   readonly checkEnsemble: (model: PolledModel) => void;
+  /** Changes a served version in place, whose files are as before; false when it has to be loaded anew. @throws ServerError */
+  readonly update: (served: ModelVersion, model: PolledModel) => Promise<boolean>;
   /** Builds one version, ready to serve. @throws ServerError */
   readonly load: (model: PolledModel, version: number) => Promise<ModelVersion>;
-}
-
-/** What is known of a model between two loads of it. */
-interface ModelRecord {
-  readonly polled: PolledModel;
-  /** Named by a user, not only pulled in by an ensemble. */
-  isExplicit: boolean;
-  /** Loaded with a configuration that the next plain load forgets. */
-  readonly isOverridden: boolean;
-  /** Lives while the model was sent with its load request. */
-  readonly overrideFolder: Disposable | undefined;
-  /** They hear of the unload. */
-  readonly agents: AgentChain;
-}
-
-/** Why and from where a model is loaded. */
-interface LoadOrigin {
-  readonly isExplicit: boolean;
-  readonly isOverridden: boolean;
-  /** The files that came with the request. */
-  readonly folder: Disposable | undefined;
 }
 
 export class ModelManager {
@@ -258,7 +241,10 @@ export class ModelManager {
     const failed = new Map<number, ServerError>();
     for (const version of selected) {
       try {
-        loaded.set(version, await this.#loadVersion(model, version));
+        loaded.set(
+          version,
+          (await this.#keptVersion(model, version, origin)) ?? (await this.#loadVersion(model, version)),
+        );
       } catch (error) {
         failed.set(version, ServerError.from(error));
       }
@@ -276,6 +262,16 @@ export class ModelManager {
       agents,
     });
     this.#options.log.info("model_lifecycle", `successfully loaded '${shownKey(key)}'`);
+  }
+
+  /** The version that is served already, when nothing that matters to it has changed, or only its instances. */
+  async #keptVersion(model: PolledModel, version: number, origin: LoadOrigin): Promise<ModelVersion | undefined> {
+    const served = this.#options.registry.versions(model.key).get(version)?.served;
+    const record = this.#records.get(model.key);
+    if (record === undefined || served?.isHealthy() !== true || origin.isOverridden || record.isOverridden) return;
+    const { hasSameFiles, hasSameConfigFile } = compareVersion(record.polled, model, version);
+    if (!hasSameFiles) return;
+    return hasSameConfigFile || (await this.#options.update(served, model)) ? served : undefined;
   }
 
   async #loadVersion(model: PolledModel, version: number): Promise<ModelVersion> {
@@ -308,7 +304,9 @@ export class ModelManager {
     overrideFolder: Disposable | undefined,
   ): Promise<never> {
     const { registry } = this.#options;
-    await Promise.all([...loaded.values()].map((version) => version.close()));
+    const served = new Set(registry.ready(key));
+    const unused = [...loaded.values()].filter((version) => !served.has(version));
+    await Promise.all(unused.map((version) => version.close()));
     let text = "";
     for (const version of [...loaded.keys(), ...failed.keys()].sort((a, b) => a - b)) {
       const error = failed.get(version);
@@ -329,7 +327,7 @@ export class ModelManager {
     for (const [version, served] of loaded) registry.set(key, version, { state: "READY", reason: "", served });
     for (const [version, { served }] of before) {
       if (loaded.has(version)) {
-        if (served !== undefined) closing.push(this.#ending.close(served));
+        if (served !== undefined && served !== loaded.get(version)) closing.push(this.#ending.close(served));
       } else if (served !== undefined) {
         closing.push(this.#retireVersion(key, version, served));
       }

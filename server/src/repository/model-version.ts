@@ -32,7 +32,6 @@ export class ModelVersion implements ServedModel {
   readonly name: string;
   readonly namespace: string;
   readonly version: string;
-  readonly config: ModelConfig;
   readonly decoupled: boolean;
   readonly inputs: ReadonlyMap<string, TensorMetadata>;
   readonly outputs: ReadonlyMap<string, TensorMetadata>;
@@ -41,6 +40,8 @@ export class ModelVersion implements ServedModel {
   readonly loadSeconds: number;
   readonly #parts: ModelVersionParts;
   readonly #context: RequestContext;
+  #config: ModelConfig;
+  #instances: readonly ModelInstance[];
 
   constructor(parts: ModelVersionParts) {
     const { config, signature } = parts;
@@ -48,7 +49,8 @@ export class ModelVersion implements ServedModel {
     this.name = config.name;
     this.namespace = parts.namespace;
     this.version = String(parts.version);
-    this.config = config;
+    this.#config = config;
+    this.#instances = parts.instances;
     this.decoupled = parts.decoupled;
     this.signature = signature;
     this.statistics = parts.statistics;
@@ -57,6 +59,34 @@ export class ModelVersion implements ServedModel {
     this.inputs = new Map([...signature.inputs.values()].map((t) => [t.name, tensorMetadata(t, maxBatchSize)]));
     this.outputs = new Map([...signature.outputs.values()].map((t) => [t.name, tensorMetadata(t, maxBatchSize)]));
     this.#context = requestContext(parts);
+  }
+
+  get config(): ModelConfig {
+    return this.#config;
+  }
+
+  /** In the order of the configuration's groups. */
+  get instances(): readonly ModelInstance[] {
+    return this.#instances;
+  }
+
+  /** Undefined for an ensemble. */
+  get model(): BackendModel | undefined {
+    return this.#parts.model;
+  }
+
+  /** True when instances can come and go while requests run. */
+  get isResizable(): boolean {
+    return this.#parts.scheduler.resize !== undefined;
+  }
+
+  /** From now on these instances, which are those of `config`; closes those left out when they have run. */
+  async resize(config: ModelConfig, instances: readonly ModelInstance[]): Promise<void> {
+    const removed = this.#instances.filter((instance) => !instances.includes(instance));
+    this.#config = config;
+    this.#instances = instances;
+    await this.#parts.scheduler.resize?.(instances);
+    await Promise.all(removed.map((instance) => instance.close()));
   }
 
   /** Requests accepted and not ended. */
@@ -92,19 +122,19 @@ export class ModelVersion implements ServedModel {
 
   /** False while an instance is down. */
   isHealthy(): boolean {
-    return this.#parts.instances.every((instance) => instance.isReady());
+    return this.#instances.every((instance) => instance.isReady());
   }
 
   /** Asks the model's own code, where it has a word in it. @throws ServerError unavailable with the reason why not */
   async checkReady(): Promise<void> {
-    await Promise.all(this.#parts.instances.map((instance) => instance.checkReady?.()));
+    await Promise.all(this.#instances.map((instance) => instance.checkReady?.()));
   }
 
   /** Ends what was accepted, then frees everything. New requests are refused from the call on. */
   async close(): Promise<void> {
     await this.#parts.scheduler.drain();
     this.#parts.onClosed?.();
-    await Promise.all(this.#parts.instances.map((instance) => instance.close()));
+    await Promise.all(this.#instances.map((instance) => instance.close()));
     await this.#parts.model?.close();
   }
 }

@@ -77,6 +77,12 @@ export class BatchScheduler implements Scheduler {
     this.#pump();
   }
 
+  resize(instances: readonly ModelInstance[]): Promise<void> {
+    const left = this.#pool.replace(instances);
+    this.#pump();
+    return left;
+  }
+
   drain(): Promise<void> {
     return this.#inFlight.drain();
   }

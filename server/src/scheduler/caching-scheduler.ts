@@ -49,6 +49,10 @@ export class CachingScheduler implements Scheduler {
     this.#inner.enqueue(request);
   }
 
+  get resize(): Scheduler["resize"] {
+    return this.#inner.resize?.bind(this.#inner);
+  }
+
   drain(): Promise<void> {
     this.#isStopping = true;
     return this.#inner.drain();

@@ -18,8 +18,10 @@ interface Idle {
 
 export class InstancePool {
   /** Highest number first. */
-  readonly #idle: Idle[];
-  readonly #ranks: ReadonlyMap<ModelInstance, number>;
+  #idle: Idle[];
+  #ranks: ReadonlyMap<ModelInstance, number>;
+  /** Instances that were left out while they ran, and who waits for them. */
+  readonly #leaving = new Map<ModelInstance, () => void>();
   readonly #limits: InstanceLimits | undefined;
   readonly #onGranted: () => void;
   /** The instance that has asked for its resources, and whether it has got them. */
@@ -75,8 +77,25 @@ export class InstancePool {
     return instance;
   }
 
+  /** From now on these, without a limiter; resolves when those left out run no more. */
+  async replace(instances: readonly ModelInstance[]): Promise<void> {
+    const known = [...this.#ranks.keys()];
+    const idle = new Set(this.#idle.map(({ instance }) => instance));
+    const ranked = instances.map((instance, rank): Idle => ({ instance, rank }));
+    this.#ranks = new Map(ranked.map(({ instance, rank }) => [instance, rank]));
+    this.#idle = ranked.filter(({ instance }) => idle.has(instance) || !known.includes(instance)).reverse();
+    const leaving = known.filter((instance) => !this.#ranks.has(instance) && !idle.has(instance));
+    await Promise.all(leaving.map((instance) => new Promise<void>((left) => this.#leaving.set(instance, left))));
+  }
+
   /** Its batch has run. */
   release(instance: ModelInstance): void {
+    const left = this.#leaving.get(instance);
+    if (left !== undefined) {
+      this.#leaving.delete(instance);
+      left();
+      return;
+    }
     this.#putBack(instance);
     this.#limits?.limiter.giveBack(this.#limits.executorOf(instance), true);
   }

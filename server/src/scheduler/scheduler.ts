@@ -1,4 +1,5 @@
 /** The contract between a model version and its scheduler. */
+import type { ModelInstance } from "../backend/backend.ts";
 import type { ScheduledRequest } from "./scheduled-request.ts";
 
 export interface Scheduler {
@@ -9,6 +10,11 @@ export interface Scheduler {
   enqueue(request: ScheduledRequest): void;
   /** Requests that have been accepted and have not ended. */
   readonly inFlight: number;
+  /**
+   * From now on these instances, some of which may have been there before; resolves when those left out run no more.
+   * Absent where instances cannot change while requests run.
+   */
+  readonly resize?: ((instances: readonly ModelInstance[]) => Promise<void>) | undefined;
   /** Refuses new requests from now on; resolves when the accepted ones have ended. */
   drain(): Promise<void>;
 }
