@@ -10,6 +10,8 @@ import { PRODUCT_WORKSPACE_BYTES } from "../device/cuda/dense-products.ts";
 import type { TensorSource } from "../formats/tensor-source.ts";
 import type { DecoderConfig } from "../models/decoder-config.ts";
 import { attentionScratch } from "../models/decoder-cuda-attention.ts";
+import { placeExperts, planExperts } from "../models/decoder-cuda-experts-memory.ts";
+import { placeInt4Scratch, planInt4Scratch } from "../models/decoder-cuda-int4.ts";
 import {
   type CudaActivations,
   cacheBlockBytes,
@@ -65,10 +67,15 @@ export async function setUpCudaDecoder(
   const scratch = attentionScratch(config, options.maxSequences, device);
   const activations = planActivations(config, type, options, scratch.numBytes);
   const blockBytes = cacheBlockBytes(config, blockSize, ELEM_BYTES[type]);
-  const numBlocks = chooseBlocks(device, plan.numBytes + activations.numBytes, blockBytes, options);
+  const int4 = planInt4Scratch(device, plan.int4Shapes, options.maxTokens);
+  const experts = planExperts(config, type, options.maxTokens);
+  const workBytes = activations.numBytes + (int4?.numBytes ?? 0) + (experts?.numBytes ?? 0);
+  const numBlocks = chooseBlocks(device, plan.numBytes + workBytes, blockBytes, options);
   tellPlan(device, options, [
     ["weights", plan.numBytes],
     ["activations", activations.numBytes],
+    ...(int4 === undefined ? [] : [["products of 4-bit weights", int4.numBytes] as const]),
+    ...(experts === undefined ? [] : [["experts", experts.numBytes] as const]),
     [`cache of ${numBlocks} blocks of ${blockSize} tokens`, numBlocks * blockBytes],
     ["left to products, graphs and the driver", RESERVE_BYTES],
   ]);
@@ -76,7 +83,7 @@ export async function setUpCudaDecoder(
   let weights: CudaWeights | undefined;
   try {
     weights = await loadCudaWeights(device, parsed, files, plan);
-    buffers.push(device.allocate("activations", activations.numBytes));
+    buffers.push(device.allocate("activations", workBytes));
     buffers.push(device.allocate("the cache of keys and values", numBlocks * blockBytes));
     const [work, cache] = buffers;
     if (work === undefined || cache === undefined) throw new Error("expected two buffers");
@@ -96,6 +103,8 @@ export async function setUpCudaDecoder(
         blockSize,
         numBlocks,
         attentionCountersBytes: scratch.countersBytes,
+        int4: int4 && placeInt4Scratch(int4, work.address + BigInt(activations.numBytes)),
+        experts: experts && placeExperts(experts, work.address + BigInt(workBytes - experts.numBytes)),
       },
       memory: placeActivations(activations, work.address),
       close: closer(buffers, weights),
@@ -107,11 +116,11 @@ export async function setUpCudaDecoder(
 }
 
 /** Said before anything is loaded. */
-function expectRunnable({ experts, headDim }: DecoderConfig): void {
-  const isFitting = headDim % 16 === 0 && headDim <= 256;
-  const what = experts !== undefined ? "experts" : isFitting ? undefined : `heads of ${headDim} elements`;
-  if (what === undefined) return;
-  throw new Error(`models with ${what} do not run on GPUs: serve this one with an instance group of KIND_CPU`);
+function expectRunnable({ headDim }: DecoderConfig): void {
+  if (headDim % 16 === 0 && headDim <= 256) return;
+  throw new Error(
+    `models with heads of ${headDim} elements do not run on GPUs: serve this one with an instance group of KIND_CPU`,
+  );
 }
 
 function closer(buffers: readonly CudaBuffer[], weights: CudaWeights | undefined): () => void {

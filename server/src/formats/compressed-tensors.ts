@@ -48,7 +48,9 @@ async function packedMatrix(source: TensorSource, module: string, isSymmetric: b
   const layer: PackedLayer = { module, outputs, inputs, bits, groupSize, numGroups, groupOf };
   const zeros = `${module}.weight_zero_point`;
   if (source.tensors.has(zeros)) expectTensor(source, zeros, ["I32"], [Math.ceil(outputs / (32 / bits)), numGroups]);
-  return virtualMatrix(`${module}.weight`, [outputs, inputs], blocksFor(layer, isSymmetric), () => load(source, layer));
+  return virtualMatrix(`${module}.weight`, [outputs, inputs], blocksFor(layer, isSymmetric), groupSize, () =>
+    load(source, layer),
+  );
 }
 
 async function load(source: TensorSource, layer: PackedLayer): Promise<QuantizedMatrix> {
@@ -91,7 +93,7 @@ function byteMatrix(source: TensorSource, module: string): VirtualMatrix {
   if (source.tensors.has(`${module}.weight_zero_point`))
     throw new Error(`tensor "${module}.weight_zero_point": bytes with zero points are not supported`);
   const layer = { outputs, inputs, bits: 8 as const, groupSize: inputs, groupOf: undefined, numGroups: 1 };
-  return virtualMatrix(`${module}.weight`, [outputs, inputs], blocksFor(layer, true), async () => {
+  return virtualMatrix(`${module}.weight`, [outputs, inputs], blocksFor(layer, true), layer.groupSize, async () => {
     const values = new Uint8Array(outputs * inputs);
     await source.read(`${module}.weight`, values);
     for (let i = 0; i < values.length; i++) values[i] = (values[i] ?? 0) ^ 0x80;

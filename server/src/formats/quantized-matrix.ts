@@ -27,11 +27,33 @@ export interface QuantizedMatrix {
   readonly inputScales?: Float32Array | undefined;
 }
 
+export interface FourBitGroups {
+  /** Inputs that share a scale. */
+  readonly groupSize: number;
+  /** Whether zeros may be others than 8. */
+  readonly hasZeros: boolean;
+}
+
+/** A matrix of codes of 4 bits, each standing for (code - zero) * scale, in whole groups of neighbouring inputs. */
+export interface FourBitMatrix {
+  readonly outputs: number;
+  readonly inputs: number;
+  readonly groupSize: number;
+  /** [outputs, inputs / 2]: the lower half of a byte is the earlier input. */
+  readonly codes: Uint8Array;
+  /** [outputs, inputs / groupSize] */
+  readonly scales: Float32Array;
+  /** [outputs, inputs / groupSize] of 0 to 15; absent when every zero is 8. */
+  readonly zeros?: Uint8Array | undefined;
+}
+
 /** Blocks that hold such a matrix: Q4_0 when each zero is 8, Q8_0 when each is 128. */
 export type MatrixBlocks = "Q4_0" | "Q4_1" | "Q8_0";
 
 const BLOCK = 32;
 const HALF_BLOCK = 16;
+const MIDDLE_OF_FOUR_BITS = 8;
+const MAX_FOUR_BITS = 15;
 
 /**
  * Undefined when only floats hold it: scales of inputs, groups that cut blocks or are no runs, 8 bits with zeros off
@@ -51,6 +73,17 @@ export function blocksFor(
 /** The inputs' groups, or undefined when each is the run of neighbours that `groupSize` says. */
 export function irregularGroups(groupOf: Int32Array, groupSize: number): Int32Array | undefined {
   return groupOf.every((group, i) => group === Math.floor(i / groupSize)) ? undefined : groupOf;
+}
+
+/** Two codes a byte. @throws Error for zeros that 4 bits do not hold */
+export function toFourBits(matrix: QuantizedMatrix): FourBitMatrix {
+  const { outputs, inputs, groupSize, values, scales } = matrix;
+  const codes = new Uint8Array((outputs * inputs) / 2);
+  for (let i = 0; i < codes.length; i++) codes[i] = (values[2 * i] ?? 0) | ((values[2 * i + 1] ?? 0) << 4);
+  const isSymmetric = matrix.zeros.every((zero) => zero === MIDDLE_OF_FOUR_BITS);
+  const wrong = matrix.zeros.find((zero) => zero > MAX_FOUR_BITS);
+  if (wrong !== undefined) throw new Error(`zeros of 4-bit weights: expected 0 to ${MAX_FOUR_BITS}, got ${wrong}`);
+  return { outputs, inputs, groupSize, codes, scales, zeros: isSymmetric ? undefined : Uint8Array.from(matrix.zeros) };
 }
 
 /** Rows as floats, [numRows, inputs]. */

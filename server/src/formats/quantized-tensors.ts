@@ -6,9 +6,24 @@
 
 import type { GroupedConfig } from "./quantization-config.ts";
 import { describeLayer, inspectLayer, loadLayer, type QuantizedLayer } from "./quantized-layer.ts";
-import { blocksFor, dequantizeRows, type MatrixBlocks, packRows, type QuantizedMatrix } from "./quantized-matrix.ts";
+import {
+  blocksFor,
+  dequantizeRows,
+  type FourBitGroups,
+  type MatrixBlocks,
+  packRows,
+  type QuantizedMatrix,
+  toFourBits,
+} from "./quantized-matrix.ts";
 import { openSafetensors } from "./safetensors.ts";
-import { expectTensorRange, rowBytes, type StoredTensor, type TensorSource, tensorBytes } from "./tensor-source.ts";
+import {
+  expectTensorRange,
+  type IntegerTensor,
+  rowBytes,
+  type StoredTensor,
+  type TensorSource,
+  tensorBytes,
+} from "./tensor-source.ts";
 
 /** @throws Error naming file or tensor */
 export async function openQuantizedTensors(directory: string, config: GroupedConfig): Promise<TensorSource> {
@@ -26,6 +41,8 @@ export interface VirtualMatrix {
   readonly tensor: StoredTensor;
   /** Undefined: as floats. */
   readonly blocks: MatrixBlocks | undefined;
+  /** See IntegerTensor. */
+  readonly fourBits: FourBitGroups | undefined;
   load(): Promise<QuantizedMatrix>;
 }
 
@@ -41,7 +58,9 @@ async function describeMatrices(source: TensorSource, config: GroupedConfig): Pr
   return inspected.map(([layer, { groupOf }]) => {
     const blocks = blocksFor({ ...layer, bits: config.bits, groupOf }, isSymmetric);
     const shape = [layer.outputs, layer.inputs];
-    return virtualMatrix(`${layer.name}.weight`, shape, blocks, () => loadLayer(source, layer, config));
+    return virtualMatrix(`${layer.name}.weight`, shape, blocks, layer.groupSize, () =>
+      loadLayer(source, layer, config),
+    );
   });
 }
 
@@ -49,15 +68,18 @@ export function virtualMatrix(
   name: string,
   shape: readonly number[],
   blocks: MatrixBlocks | undefined,
+  groupSize: number,
   load: () => Promise<QuantizedMatrix>,
 ): VirtualMatrix {
   const dtype = blocks ?? "F32";
-  return { tensor: { name, dtype, shape, byteLength: tensorBytes(dtype, shape) }, blocks, load };
+  const fourBits = blocks === "Q4_0" || blocks === "Q4_1" ? { groupSize, hasZeros: blocks === "Q4_1" } : undefined;
+  return { tensor: { name, dtype, shape, byteLength: tensorBytes(dtype, shape) }, blocks, fourBits, load };
 }
 
 /** The tensors of `source` but for the parts of quantized layers, and in their place the matrices made of them. */
 export class QuantizedTensors implements TensorSource {
   readonly tensors: ReadonlyMap<string, StoredTensor>;
+  readonly integers: ReadonlyMap<string, IntegerTensor>;
   readonly #source: TensorSource;
   readonly #matrices: ReadonlyMap<string, VirtualMatrix>;
   #last: { readonly name: string; readonly matrix: Promise<QuantizedMatrix> } | undefined;
@@ -67,6 +89,7 @@ export class QuantizedTensors implements TensorSource {
     this.#matrices = new Map(matrices.map((matrix) => [matrix.tensor.name, matrix]));
     const plain = [...source.tensors].filter(([name]) => !PART_SUFFIX.test(name));
     this.tensors = new Map([...plain, ...matrices.map(({ tensor }) => [tensor.name, tensor] as const)]);
+    this.integers = new Map(matrices.map((matrix) => [matrix.tensor.name, this.#integersOf(matrix)]));
   }
 
   async read(name: string, into: Uint8Array, byteOffset = 0): Promise<void> {
@@ -89,6 +112,14 @@ export class QuantizedTensors implements TensorSource {
   async close(): Promise<void> {
     this.#last = undefined;
     await this.#source.close();
+  }
+
+  #integersOf(virtual: VirtualMatrix): IntegerTensor {
+    return {
+      fourBits: virtual.fourBits,
+      readFourBits: async () => toFourBits(await this.#load(virtual)),
+      readFloats: async (firstRow, numRows) => dequantizeRows(await this.#load(virtual), firstRow, numRows),
+    };
   }
 
   #load({ tensor, load }: VirtualMatrix): Promise<QuantizedMatrix> {

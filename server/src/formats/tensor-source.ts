@@ -2,6 +2,7 @@
  * Weights by the names that Hugging Face gives them, whatever files they lie in and however these store them. What
  * `openSafetensors()` opens is one; the others turn their own names and layouts into these.
  */
+import type { FourBitGroups, FourBitMatrix } from "./quantized-matrix.ts";
 import { SAFETENSORS_DTYPE_BYTES, type SafetensorsDtype } from "./safetensors-header.ts";
 
 /** Elements of a row in blocks that share scales, laid out as ggml lays them out. */
@@ -32,7 +33,18 @@ export interface TensorSource {
   readonly tensors: ReadonlyMap<string, StoredTensor>;
   /** Fills `into` from the bytes of a tensor that begin at `byteOffset` within it. */
   read(name: string, into: Uint8Array, byteOffset?: number): Promise<void>;
+  /** Matrices among the tensors that are stored as integers with scales, for devices that do not take them as blocks. */
+  readonly integers?: ReadonlyMap<string, IntegerTensor> | undefined;
   close(): Promise<void>;
+}
+
+export interface IntegerTensor {
+  /** How it is stored in 4 bits, in whole groups of neighbouring inputs; undefined: only floats are to be had. */
+  readonly fourBits: FourBitGroups | undefined;
+  /** Only where it is stored so. */
+  readFourBits(): Promise<FourBitMatrix>;
+  /** [numRows, inputs] */
+  readFloats(firstRow: number, numRows: number): Promise<Float32Array>;
 }
 
 export function isPackedDtype(dtype: TensorDtype): dtype is PackedDtype {

@@ -160,7 +160,7 @@ function describeMatrix(
   const draft = { bits, inputs, groupSize, groupOf: undefined } as const;
   const inputScales = isScaled ? new Float32Array(inputs) : undefined;
   const blocks = scheme === "fp8" ? undefined : blocksFor({ ...draft, inputScales }, scheme !== "gptq");
-  return virtualMatrix(name, [outputs, inputs], blocks, async () => {
+  return virtualMatrix(name, [outputs, inputs], blocks, groupSize, async () => {
     const numGroups = inputs / groupSize;
     const matrix = {
       ...draft,

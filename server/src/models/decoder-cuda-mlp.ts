@@ -1,9 +1,10 @@
-/** The MLP of a layer on a GPU. Mixtures of experts are not among what GPUs run yet, and say so. */
+/** The MLP of a layer on a GPU: one for every token, or a mixture of experts. */
 import { launchActivation } from "../../kernels/elementwise/elementwise.cuda.ts";
 import { launchGatedMul } from "../../kernels/gated-mul/gated-mul.cuda.ts";
 import { launchQuantizeRows } from "../../kernels/quantize/quantize.cuda.ts";
 import type { CudaTensor } from "../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
+import { enqueueExperts } from "./decoder-cuda-experts.ts";
 import {
   type CudaPass,
   type CudaRows,
@@ -24,7 +25,11 @@ export function enqueueMlp(
   y: DevicePointer,
   leavesScales: boolean,
 ): CudaScales | undefined {
-  if ("router" in weights) throw new Error("models with experts cannot run on a GPU: serve this one with KIND_CPU");
+  if ("router" in weights) {
+    if (x.scales !== undefined) throw new Error("experts read rows, and got codes");
+    enqueueExperts(pass, weights, x.address, numRows, y);
+    return undefined;
+  }
   const { stream, model, memory } = pass;
   const { activation, isGated, intermediateSize: width } = model.config.mlp;
   const { gateUp, activated: out } = memory;

@@ -12,6 +12,8 @@ import type { Products } from "../device/cuda/dense-products.ts";
 import type { DevicePointer, KernelStream } from "../device/cuda/kernel-stream.ts";
 import type { StepLayout } from "./cuda-step-layout.ts";
 import type { DecoderConfig } from "./decoder-config.ts";
+import type { ExpertsMemory } from "./decoder-cuda-experts-memory.ts";
+import { enqueueInt4Product, type Int4Memory } from "./decoder-cuda-int4.ts";
 import type { CudaActivations } from "./decoder-cuda-memory.ts";
 import type { Linear, ModelWeights } from "./weight-plan.ts";
 
@@ -38,6 +40,10 @@ export interface CudaDecoderModel {
   readonly numBlocks: number;
   /** Of the counters in front of the scratch memory of attention. */
   readonly attentionCountersBytes: number;
+  /** Where there are matrices of 4 bits. */
+  readonly int4?: Int4Memory | undefined;
+  /** Where there are experts. */
+  readonly experts?: ExpertsMemory | undefined;
 }
 
 /** The sizes of a pass and where its numbers are. */
@@ -139,6 +145,11 @@ export function enqueueProduct(
   outputType: ElemType = model.type,
 ): void {
   const [outputs = 0, inputs = 0] = weight.shape;
+  if (weight.type === "int4") {
+    if (model.int4 === undefined) throw new Error("a product of 4 bits without memory for it");
+    enqueueInt4Product(stream, products, model.int4, { x: x.address, weight, bias: bias?.address, rows, y });
+    return;
+  }
   const weightType = thinType(model, weight, rows);
   const hasCodes = weight.type === "e4m3" && weightType === undefined;
   if (hasCodes !== (x.scales !== undefined)) throw new Error("a product of codes and activations");

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { CUDA_TYPE_BYTES } from "../device/cuda/cuda-tensor.ts";
 import type { StoredTensor } from "../formats/tensor-source.ts";
 import { planCudaWeights } from "./decoder-cuda-weights.ts";
 import { parseDecoderConfig } from "./parse-decoder-config.ts";
@@ -59,9 +60,8 @@ test("planCudaWeights() makes codes of the matrices of layers only", () => {
 
 test("planCudaWeights() gives each row of codes room for its scale, and no two tensors the same place", () => {
   const { placed, numBytes } = planCudaWeights(PARSED, files(), "bf16", "e4m3");
-  const bytes = { e4m3: 1, bf16: 2, f32: 4 } as const;
   const spans = placed.flatMap(({ offset, scalesOffset, shape, type }) => {
-    const size = bytes[type] * shape.reduce((product, length) => product * length, 1);
+    const size = CUDA_TYPE_BYTES[type] * shape.reduce((product, length) => product * length, 1);
     const own = [[offset, offset + size]];
     return scalesOffset === undefined ? own : [...own, [scalesOffset, scalesOffset + 4 * (shape[0] ?? 0)]];
   });

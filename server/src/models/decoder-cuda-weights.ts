@@ -3,21 +3,16 @@
  * with a scale per row, made on the device.
  */
 import { launchQuantizeRows } from "../../kernels/quantize/quantize.cuda.ts";
-import {
-  convertFloats,
-  type DeviceFloat,
-  isSameFloat,
-  STORED_BYTES,
-  type StoredFloat,
-  transposeFloats,
-} from "../device/cuda/convert-floats.ts";
+import type { DeviceFloat } from "../device/cuda/convert-floats.ts";
 import type { CudaDevice } from "../device/cuda/cuda-device.ts";
 import type { CudaBuffer } from "../device/cuda/cuda-memory.ts";
 import { CUDA_TYPE_BYTES, type CudaTensor, layOut, tensorBytes } from "../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
 import { UPLOAD_PIECE_BYTES, Upload } from "../device/cuda/upload.ts";
-import type { StoredTensor, TensorSource } from "../formats/tensor-source.ts";
+import type { TensorSource } from "../formats/tensor-source.ts";
 import type { DecoderConfig } from "./decoder-config.ts";
+import { type Int4Layout, int4Tensor, planInt4Matrix, readInt4Matrix } from "./decoder-cuda-int4.ts";
+import { expectSource, readerOf, readRows } from "./decoder-cuda-sources.ts";
 import type { ParsedDecoder } from "./parse-decoder-config.ts";
 import {
   describeWeights,
@@ -26,7 +21,6 @@ import {
   type Linear,
   type ModelWeights,
   type WeightPlan,
-  type WeightSource,
 } from "./weight-plan.ts";
 
 export interface CudaWeights extends ModelWeights<CudaTensor> {
@@ -35,10 +29,15 @@ export interface CudaWeights extends ModelWeights<CudaTensor> {
 }
 
 /** What matrices of layers are kept as. */
-export type CudaMatrixType = DeviceFloat | "e4m3";
+export type CudaMatrixType = DeviceFloat | "e4m3" | "int4";
 
-interface Placed extends WeightPlan {
+interface Typed extends WeightPlan {
   readonly type: CudaMatrixType;
+  /** Of a matrix of 4 bits. */
+  readonly int4?: Int4Layout | undefined;
+}
+
+interface Placed extends Typed {
   readonly offset: number;
   /** Of the scales of its rows, where it is made of codes. */
   readonly scalesOffset: number | undefined;
@@ -49,18 +48,20 @@ const CODE_STEP = 16;
 
 export interface CudaWeightsPlan {
   readonly placed: readonly Placed[];
+  /** [outputs, inputs] of the matrices of 4 bits. */
+  readonly int4Shapes: readonly (readonly [number, number])[];
   readonly numBytes: number;
 }
 
 /**
  * What goes where, before anything is allocated. `type` is that of matrices and of what is added to their products;
- * `layerType` that of the matrices of layers.
+ * `layerType` that of the matrices of layers: without it, 4 bits where the files have these, or the same.
  */
 export function planCudaWeights(
   { config, weights: names }: ParsedDecoder,
-  files: Pick<TensorSource, "tensors">,
+  files: Pick<TensorSource, "tensors" | "integers">,
   type: DeviceFloat,
-  layerType: CudaMatrixType = type,
+  layerType?: CudaMatrixType,
 ): CudaWeightsPlan {
   const prefix = findPrefix(names, (tensor) => files.tensors.has(tensor));
   const plans: WeightPlan[] = [];
@@ -68,22 +69,41 @@ export function planCudaWeights(
     plans.push(plan);
     return plan;
   });
-  const { biases, matrices } = linearParts(tree);
-  const typeOf = (plan: WeightPlan): CudaMatrixType => {
-    if (matrices.has(plan))
-      return layerType === "e4m3" && plan.shape.some((size) => size % CODE_STEP !== 0) ? type : layerType;
-    return plan.kind === "exact" && !biases.has(plan) ? "f32" : type;
-  };
+  const parts = linearParts(tree);
   for (const { sources } of plans) for (const source of sources) expectSource(source, files);
-  const typed = plans.map((plan) => ({ ...plan, type: typeOf(plan) }));
+  const typed = plans.map((plan) => typePlan(plan, parts, files, type, layerType));
   const scaleSizes = typed.map((plan) => (plan.type === "e4m3" ? tensorBytes("f32", [plan.shape[0]]) : 0));
-  const { offsets, numBytes } = layOut([...typed.map((plan) => tensorBytes(plan.type, plan.shape)), ...scaleSizes]);
+  const sizes = typed.map((plan) => plan.int4?.numBytes ?? tensorBytes(plan.type, plan.shape));
+  const { offsets, numBytes } = layOut([...sizes, ...scaleSizes]);
   const placed = typed.map((plan, i) => ({
     ...plan,
     offset: offsets[i] ?? 0,
     scalesOffset: plan.type === "e4m3" ? offsets[typed.length + i] : undefined,
   }));
-  return { placed, numBytes };
+  const int4Shapes = typed.flatMap(({ int4, shape: [outputs, inputs = 0] }) =>
+    int4 === undefined ? [] : [[outputs, inputs] as const],
+  );
+  return { placed, int4Shapes, numBytes };
+}
+
+function typePlan(
+  plan: WeightPlan,
+  { biases, matrices, besideExperts }: LinearParts,
+  files: Pick<TensorSource, "integers">,
+  type: DeviceFloat,
+  layerType: CudaMatrixType | undefined,
+): Typed {
+  const ofKind = plan.kind === "exact" && !biases.has(plan) && !besideExperts.has(plan) ? "f32" : type;
+  if (!matrices.has(plan)) return { ...plan, type: ofKind };
+  const int4 =
+    type === "bf16" && (layerType === undefined || layerType === "int4")
+      ? planInt4Matrix(plan, files, layerType === "int4")
+      : undefined;
+  if (int4 !== undefined) return { ...plan, type: "int4", int4 };
+  const canBeCoded = !besideExperts.has(plan) && plan.shape.every((size) => size % CODE_STEP === 0);
+  const isCoded = layerType === "e4m3" && canBeCoded;
+  const float = layerType === "e4m3" || layerType === "int4" ? type : (layerType ?? type);
+  return { ...plan, type: isCoded ? "e4m3" : float };
 }
 
 /** @throws Error naming a tensor that is missing or of another shape or type */
@@ -123,28 +143,35 @@ function nameTensors(
   return describeWeights(config, names, prefix, () => {
     const plan = placed[next++];
     if (plan === undefined) throw new Error(`expected ${next} weights, planned ${placed.length}`);
+    const address = buffer.address + BigInt(plan.offset);
+    const { type, shape, int4 } = plan;
+    if (int4 !== undefined) return int4Tensor(address, shape, int4);
     const scales = plan.scalesOffset === undefined ? undefined : buffer.address + BigInt(plan.scalesOffset);
-    return { address: buffer.address + BigInt(plan.offset), type: plan.type, shape: plan.shape, scales };
+    return { address, type, shape, scales };
   });
 }
 
 interface LinearParts {
   /** Of the products of layers, which add them in their own type; norms and logits are made in f32. */
   readonly biases: ReadonlySet<WeightPlan>;
-  /** Of layers. */
+  /** Of layers; those of experts are not among them. */
   readonly matrices: ReadonlySet<WeightPlan>;
+  /** What chooses between experts, and the expert of all tokens: they read the rows that experts read, which are no codes. */
+  readonly besideExperts: ReadonlySet<WeightPlan>;
 }
 
 function linearParts(tree: ModelWeights<WeightPlan>): LinearParts {
   const biases = new Set<WeightPlan>();
   const matrices = new Set<WeightPlan>();
+  const besideExperts = new Set<WeightPlan>();
   for (const layer of tree.layers) {
+    for (const plan of besideExpertsOf(layer)) besideExperts.add(plan);
     for (const { weight, bias } of linearsOf(layer)) {
       matrices.add(weight);
       if (bias !== undefined) biases.add(bias);
     }
   }
-  return { biases, matrices };
+  return { biases, matrices, besideExperts };
 }
 
 function linearsOf({ qkv, attentionOut, mlp }: LayerWeights<WeightPlan>): readonly Linear<WeightPlan>[] {
@@ -152,17 +179,10 @@ function linearsOf({ qkv, attentionOut, mlp }: LayerWeights<WeightPlan>): readon
   return dense === undefined ? [qkv, attentionOut] : [qkv, attentionOut, dense.in, dense.out];
 }
 
-function expectSource({ name, shape }: WeightSource, files: Pick<TensorSource, "tensors">): StoredTensor {
-  const stored = files.tensors.get(name);
-  if (stored === undefined) throw new Error(`the weights lack tensor "${name}" [${shape.join(", ")}]`);
-  floatOf(stored);
-  if (stored.shape.length === shape.length && shape.every((size, i) => size === stored.shape[i])) return stored;
-  throw new Error(`tensor "${name}": expected [${shape.join(", ")}] from the config, got [${stored.shape.join(", ")}]`);
-}
-
-function floatOf({ name, dtype }: StoredTensor): StoredFloat {
-  if (dtype === "F32" || dtype === "F16" || dtype === "BF16") return dtype;
-  throw new Error(`tensor "${name}": expected F32, F16 or BF16 on a GPU, got ${dtype}`);
+function besideExpertsOf({ mlp }: LayerWeights<WeightPlan>): readonly WeightPlan[] {
+  if (!("router" in mlp)) return [];
+  const { router, shared } = mlp;
+  return shared === undefined ? [router] : [router, shared.gate, shared.mlp.in.weight, shared.mlp.out.weight];
 }
 
 interface Filling {
@@ -173,10 +193,11 @@ interface Filling {
 }
 
 async function fill(filling: Filling, buffer: CudaBuffer, plan: Placed): Promise<void> {
+  if (plan.int4 !== undefined) return fillInt4(filling, buffer.address + BigInt(plan.offset), plan, plan.int4);
   let element = 0;
   for (const source of plan.sources) {
     const stored = expectSource(source, filling.files);
-    const numElements = stored.byteLength / STORED_BYTES[floatOf(stored)];
+    const numElements = stored.shape.reduce((product, size) => product * size, 1);
     const columns = plan.shape.at(-1) ?? 1;
     const target = targetOf(filling, buffer, plan, columns);
     const read = await readerOf(filling.files, stored, source, target.type);
@@ -192,6 +213,26 @@ async function fill(filling: Filling, buffer: CudaBuffer, plan: Placed): Promise
   }
 }
 
+async function fillInt4(filling: Filling, base: DevicePointer, plan: Placed, layout: Int4Layout): Promise<void> {
+  const { files, upload } = filling;
+  const { codes, scales, zeros } = await readInt4Matrix(plan, layout, files, (name, firstRow, numRows) =>
+    readRows(files, name, firstRow, numRows),
+  );
+  const parts = [
+    [0, codes],
+    [layout.scalesAt, scales],
+    [layout.zerosAt ?? 0, zeros],
+  ] as const;
+  for (const [at, words] of parts) {
+    if (words === undefined) continue;
+    const bytes = new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
+    for (let from = 0; from < bytes.length; from += UPLOAD_PIECE_BYTES) {
+      const piece = bytes.subarray(from, from + UPLOAD_PIECE_BYTES);
+      await upload.write(base + BigInt(at + from), piece.length, (into) => into.set(piece));
+    }
+  }
+}
+
 /** Where elements go, and what is done once they are there. */
 interface Target {
   readonly type: DeviceFloat;
@@ -202,6 +243,7 @@ interface Target {
 function targetOf({ device, rows }: Filling, buffer: CudaBuffer, plan: Placed, columns: number): Target {
   const base = buffer.address + BigInt(plan.offset);
   const { type, scalesOffset } = plan;
+  if (type === "int4") throw new Error("a matrix of 4 bits is filled as a whole");
   if (type !== "e4m3") {
     const place = (element: number): DevicePointer => base + BigInt(element * CUDA_TYPE_BYTES[type]);
     return { type, place, finish: () => undefined };
@@ -222,48 +264,4 @@ function targetOf({ device, rows }: Filling, buffer: CudaBuffer, plan: Placed, c
         width: columns,
       }),
   };
-}
-
-/** Gives what fills pieces, from an element on. What is transposed is read whole: that is one matrix. */
-async function readerOf(
-  files: TensorSource,
-  stored: StoredTensor,
-  source: WeightSource,
-  type: DeviceFloat,
-): Promise<(element: number, bytes: Uint8Array) => Promise<void> | void> {
-  const from = floatOf(stored);
-  if (source.change === "transpose") {
-    const whole = await readTransposed(files, stored, from, type);
-    return (element, bytes) => {
-      const at = element * CUDA_TYPE_BYTES[type];
-      bytes.set(whole.subarray(at, at + bytes.byteLength));
-    };
-  }
-  const added = source.change === "add-one" ? 1 : 0;
-  return async (element, bytes) => {
-    const at = element * STORED_BYTES[from];
-    if (isSameFloat(from, type) && added === 0) {
-      await files.read(stored.name, bytes, at);
-      return;
-    }
-    const count = bytes.byteLength / CUDA_TYPE_BYTES[type];
-    const piece = new Uint8Array(new ArrayBuffer(count * STORED_BYTES[from]));
-    await files.read(stored.name, piece, at);
-    convertFloats(from, piece, type, bytes, added);
-  };
-}
-
-async function readTransposed(
-  files: TensorSource,
-  stored: StoredTensor,
-  from: StoredFloat,
-  type: DeviceFloat,
-): Promise<Uint8Array> {
-  const [rows = 0, columns = 0] = stored.shape;
-  const whole = new Uint8Array(new ArrayBuffer(stored.byteLength));
-  await files.read(stored.name, whole);
-  const turned = transposeFloats(whole, STORED_BYTES[from], rows, columns);
-  const converted = new Uint8Array(new ArrayBuffer(rows * columns * CUDA_TYPE_BYTES[type]));
-  convertFloats(from, turned, type, converted);
-  return converted;
 }

@@ -140,12 +140,13 @@ function enqueueNorm(
   { stream, model, memory }: CudaPass,
   rows: LayerRows,
   { norm, branch, branchScales, postNorm }: NormStep,
-  reader: Linear<CudaTensor>,
+  reader: Linear<CudaTensor> | undefined,
 ): CudaRows {
   const { kind, epsilon } = model.config.norm;
   if (postNorm !== undefined && kind !== "rms")
     throw new Error("a norm behind a branch: expected it to be of kind rms");
-  const quantized = takesCodes(model, reader, rows.numRows) ? codesWith(memory.normScales) : undefined;
+  const isCoded = reader !== undefined && takesCodes(model, reader, rows.numRows);
+  const quantized = isCoded ? codesWith(memory.normScales) : undefined;
   launchAddNorm(stream, {
     type: model.type,
     residual: rows.residual,
@@ -184,8 +185,8 @@ function enqueueLayerRest(
   const { stream, model, memory } = pass;
   const { branch, mlpBranch } = memory;
   const { attentionPostNorm, mlpNorm, mlpPostNorm } = layer;
+  // Experts read rows as they are.
   const mlpReader = "router" in layer.mlp ? undefined : layer.mlp.in;
-  if (mlpReader === undefined) throw new Error("models with experts cannot run on a GPU: serve this one with KIND_CPU");
   const attended = attendedRows(pass, rows, layer.attentionOut);
   if (model.config.residual === "parallel") {
     enqueueProduct(pass, attended, layer.attentionOut, rows.numRows, branch);

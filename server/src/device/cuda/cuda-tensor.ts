@@ -1,17 +1,35 @@
 /** A tensor in the memory of a device, and the layout of many of them in one allocation. Knows no model. */
 import type { DevicePointer } from "./kernel-stream.ts";
 
-export type CudaType = "f32" | "bf16" | "e4m3" | "i8" | "i32";
+export type CudaType = "f32" | "bf16" | "e4m3" | "i8" | "i32" | "int4";
 
-export const CUDA_TYPE_BYTES: Readonly<Record<CudaType, number>> = { f32: 4, bf16: 2, e4m3: 1, i8: 1, i32: 4 };
+export const CUDA_TYPE_BYTES: Readonly<Record<CudaType, number>> = {
+  f32: 4,
+  bf16: 2,
+  e4m3: 1,
+  i8: 1,
+  i32: 4,
+  int4: 0.5,
+};
+
+/** What inputs of a matrix of 4 bits share. */
+export interface Int4Groups {
+  readonly groupSize: number;
+  /** Whether each group has a zero of its own. */
+  readonly hasZeros: boolean;
+}
 
 export interface CudaTensor {
   readonly address: DevicePointer;
   readonly type: CudaType;
   /** Outermost first; rows lie one behind the other. */
   readonly shape: readonly number[];
-  /** f32 [rows]: what the codes of each row of an 8-bit matrix are multiplied by. */
+  /** f32 [rows]: what the codes of each row of an 8-bit matrix are multiplied by. Of 4 bits: those of all groups. */
   readonly scales?: DevicePointer | undefined;
+  /** Of a matrix of 4 bits whose groups have zeros of their own. */
+  readonly zeros?: DevicePointer | undefined;
+  /** Inputs that share a scale, of a matrix of 4 bits. */
+  readonly groupSize?: number | undefined;
 }
 
 /** Of every tensor of an arena: what vector loads and the tensor maps of the copy engine ask for, and then some. */

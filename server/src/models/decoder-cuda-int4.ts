@@ -1,0 +1,190 @@
+/**
+ * Matrices of 4 bits of a decoder on a GPU: which become such, how files fill them, what their products need beside them,
+ * and the products. It knows no layer.
+ */
+import {
+  INT4_MAX_ROWS,
+  type Int4CudaWeight,
+  type Int4Device,
+  int4WorkspaceBytes,
+  launchInt4Decode,
+  launchInt4Linear,
+} from "../../kernels/int4-linear/int4-linear.cuda.ts";
+import { INT4_BLOCK, type PackedInt4, packInt4 } from "../../kernels/int4-linear/pack-int4.ts";
+import { quantizeInt4 } from "../../kernels/int4-linear/quantize-int4.ts";
+import { type CudaTensor, type Int4Groups, layOut } from "../device/cuda/cuda-tensor.ts";
+import type { Products } from "../device/cuda/dense-products.ts";
+import type { DevicePointer, KernelStream } from "../device/cuda/kernel-stream.ts";
+import type { FourBitMatrix } from "../formats/quantized-matrix.ts";
+import type { TensorSource } from "../formats/tensor-source.ts";
+import type { WeightPlan } from "./weight-plan.ts";
+
+/** Of floats that become 4 bits: the largest that divides the inputs. */
+const GROUP_SIZES: readonly number[] = [128, 64, 32];
+
+/** Where the parts of a matrix of 4 bits lie within it. */
+export interface Int4Layout extends Int4Groups {
+  readonly scalesAt: number;
+  readonly zerosAt: number | undefined;
+  readonly numBytes: number;
+}
+
+/**
+ * How a matrix is kept in 4 bits; undefined when it is not. Those stored so stay so; floats become so when `isWanted`.
+ * Only integers of 4 bits have zeros of their own: what is made from floats is symmetric.
+ */
+export function planInt4Matrix(
+  { shape, sources }: WeightPlan,
+  files: Pick<TensorSource, "integers">,
+  isWanted: boolean,
+): Int4Layout | undefined {
+  const [outputs = 0, inputs = 0] = shape;
+  if (shape.length !== 2 || outputs % INT4_BLOCK !== 0 || inputs % INT4_BLOCK !== 0) return undefined;
+  if (sources.some(({ change }) => change !== "none")) return undefined;
+  const stored = sources.map(({ name }) => files.integers?.get(name));
+  const groups = stored.map((matrix) => matrix?.fourBits);
+  const size = groups[0]?.groupSize;
+  if (size !== undefined && isKernelGroup(size, inputs) && groups.every((one) => one?.groupSize === size)) {
+    const hasZeros = groups.some((one) => one?.hasZeros === true);
+    return layOutInt4(outputs, inputs, size, hasZeros);
+  }
+  // Integers that do not fit the kernel are not rounded once more.
+  if (!isWanted || stored.some((matrix) => matrix !== undefined)) return undefined;
+  const groupSize = GROUP_SIZES.find((size) => inputs % size === 0);
+  return groupSize === undefined ? undefined : layOutInt4(outputs, inputs, groupSize, false);
+}
+
+function isKernelGroup(groupSize: number, inputs: number): boolean {
+  return inputs % groupSize === 0 && (groupSize === 32 || groupSize === 64 || groupSize % 128 === 0);
+}
+
+function layOutInt4(outputs: number, inputs: number, groupSize: number, hasZeros: boolean): Int4Layout {
+  const numScales = (outputs * inputs) / groupSize;
+  const { offsets, numBytes } = layOut([(outputs * inputs) / 2, 2 * numScales, hasZeros ? numScales / 2 : 0]);
+  const [, scalesAt = 0, zerosAt = 0] = offsets;
+  return { groupSize, hasZeros, scalesAt, zerosAt: hasZeros ? zerosAt : undefined, numBytes };
+}
+
+/** Reads floats of rows of a tensor. */
+export type ReadRows = (name: string, firstRow: number, numRows: number) => Promise<Float32Array>;
+
+/** Rows that become 4 bits at a time. */
+const PIECE_ROWS = 512;
+
+/** A whole matrix in the order of the kernel. @throws Error naming the tensor that 4 bits do not hold */
+export async function readInt4Matrix(
+  { shape, sources }: WeightPlan,
+  { groupSize, hasZeros }: Int4Groups,
+  files: Pick<TensorSource, "integers">,
+  readRows: ReadRows,
+): Promise<PackedInt4> {
+  const [outputs = 0, inputs = 0] = shape;
+  const numGroups = inputs / groupSize;
+  const codes = new Uint8Array((outputs * inputs) / 2);
+  const scales = new Float32Array(outputs * numGroups);
+  const zeros = hasZeros ? new Uint8Array(outputs * numGroups).fill(SYMMETRIC_ZERO) : undefined;
+  let row = 0;
+  const add = (part: FourBitMatrix): void => {
+    codes.set(part.codes, (row * inputs) / 2);
+    scales.set(part.scales, row * numGroups);
+    if (part.zeros !== undefined) zeros?.set(part.zeros, row * numGroups);
+    row += part.outputs;
+  };
+  for (const { name, shape: stored } of sources) {
+    const integers = files.integers?.get(name);
+    if (integers !== undefined) {
+      add(await integers.readFourBits());
+      continue;
+    }
+    const [numRows = 0] = stored;
+    for (let first = 0; first < numRows; first += PIECE_ROWS) {
+      const rows = await readRows(name, first, Math.min(PIECE_ROWS, numRows - first));
+      add(quantizeInt4(rows, inputs, { groupSize, hasZeros: false }));
+    }
+  }
+  return packInt4({ outputs, inputs, groupSize, codes, scales, zeros });
+}
+
+const SYMMETRIC_ZERO = 8;
+
+/** Memory of the products of all matrices of 4 bits: counters in front, which are zero between products. */
+export interface Int4Scratch {
+  readonly partialsAt: number;
+  /** Where a matrix lies as bf16 while many rows are multiplied with it. */
+  readonly decodedAt: number;
+  readonly numBytes: number;
+}
+
+/** Undefined when no shape is given. `shapes`: [outputs, inputs] */
+export function planInt4Scratch(
+  device: Int4Device,
+  shapes: readonly (readonly [number, number])[],
+  maxRows: number,
+): Int4Scratch | undefined {
+  if (shapes.length === 0) return undefined;
+  const thin = Math.min(maxRows, INT4_MAX_ROWS);
+  let [counters, partials, decoded] = [0, 0, 0];
+  for (const [outputs, inputs] of uniqueShapes(shapes)) {
+    const bytes = int4WorkspaceBytes(device, thin, outputs, inputs);
+    counters = Math.max(counters, bytes.counters);
+    partials = Math.max(partials, bytes.partials);
+    if (maxRows > INT4_MAX_ROWS) decoded = Math.max(decoded, 2 * outputs * inputs);
+  }
+  const { offsets, numBytes } = layOut([counters, partials, decoded]);
+  return { partialsAt: offsets[1] ?? 0, decodedAt: offsets[2] ?? 0, numBytes };
+}
+
+function uniqueShapes(shapes: readonly (readonly [number, number])[]): Iterable<readonly [number, number]> {
+  return new Map(shapes.map((shape) => [shape.join(" "), shape])).values();
+}
+
+/** Where that memory is. */
+export interface Int4Memory {
+  readonly counters: DevicePointer;
+  readonly partials: DevicePointer;
+  readonly decoded: DevicePointer;
+}
+
+export function placeInt4Scratch({ partialsAt, decodedAt }: Int4Scratch, base: DevicePointer): Int4Memory {
+  return { counters: base, partials: base + BigInt(partialsAt), decoded: base + BigInt(decodedAt) };
+}
+
+export interface Int4Product {
+  readonly x: DevicePointer; // bf16 [rows, inputs]
+  readonly weight: CudaTensor;
+  readonly bias: DevicePointer | undefined;
+  readonly rows: number;
+  readonly y: DevicePointer; // bf16 [rows, outputs]
+}
+
+/** Few rows are multiplied with the codes; for many the matrix is decoded first. */
+export function enqueueInt4Product(
+  stream: KernelStream,
+  products: Products,
+  memory: Int4Memory,
+  { x, weight, bias, rows, y }: Int4Product,
+): void {
+  const matrix = int4Weight(weight);
+  if (rows <= INT4_MAX_ROWS) {
+    const { counters, partials } = memory;
+    launchInt4Linear(stream, { x, weight: matrix, bias, out: y, numRows: rows, counters, partials });
+    return;
+  }
+  launchInt4Decode(stream, matrix, memory.decoded);
+  const { outputs, inputs } = matrix;
+  const shape = { rows, outputs, inputs, inputType: "bf16", outputType: "bf16", scales: "none" } as const;
+  products.run({ ...shape, hasBias: bias !== undefined, x, weight: memory.decoded, y, bias });
+}
+
+/** The tensor of a matrix that lies at `address` so. */
+export function int4Tensor(address: DevicePointer, shape: CudaTensor["shape"], layout: Int4Layout): CudaTensor {
+  const { scalesAt, zerosAt, groupSize } = layout;
+  const zeros = zerosAt === undefined ? undefined : address + BigInt(zerosAt);
+  return { address, type: "int4", shape, scales: address + BigInt(scalesAt), zeros, groupSize };
+}
+
+function int4Weight({ address, shape, scales, zeros, groupSize }: CudaTensor): Int4CudaWeight {
+  const [outputs = 0, inputs = 0] = shape;
+  if (scales === undefined || groupSize === undefined) throw new Error("a matrix of 4 bits without scales");
+  return { codes: address, scales, zeros, outputs, inputs, groupSize };
+}
