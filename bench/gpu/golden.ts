@@ -8,6 +8,7 @@ import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts"
 import { type GeneratedChunk, NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
 import { LlmEngine } from "../../server/src/engine/llm-engine.ts";
 import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+import type { CudaCacheType } from "../../server/src/models/decoder-cuda-pass.ts";
 import type { CudaMatrixType } from "../../server/src/models/decoder-cuda-weights.ts";
 
 interface GoldenText {
@@ -19,6 +20,7 @@ interface GoldenText {
 export interface GoldenResult {
   readonly type: ElemType;
   readonly matrixType: CudaMatrixType;
+  readonly cacheType: CudaCacheType;
   readonly usesGraphs: boolean;
   readonly numSteps: number;
   readonly numWrong: number;
@@ -36,12 +38,14 @@ export async function followGolden(
   type: ElemType,
   matrixType: CudaMatrixType,
   usesGraphs: boolean,
+  cacheType: CudaCacheType = type,
 ): Promise<GoldenResult> {
   const golden = JSON.parse(readFileSync(join(folder, "golden_text.json"), "utf8")) as readonly GoldenText[];
   const runner = await createCudaRunner({
     modelDir: join(folder, "language_model"),
     type,
     matrixType,
+    cacheType,
     usesGraphs,
     blockSize: 16,
     numBlocks: 256,
@@ -51,7 +55,7 @@ export async function followGolden(
   const followed = await follow(runner, golden);
   const { numGraphs } = runner;
   const numSameTexts = await generate(runner, golden);
-  return { type, matrixType, usesGraphs, ...followed, numGraphs, numSameTexts };
+  return { type, matrixType, cacheType, usesGraphs, ...followed, numGraphs, numSameTexts };
 }
 
 /** Closes the runner. */

@@ -1,16 +1,18 @@
 /**
  * Checks and measurements on a machine with a GPU: `node main.mjs <command> [flags]`. Commands: libraries, checks, golden,
- * steps. `bundle.ts` packs this program with all it needs for a machine without Node.
+ * parity, hosted, steps. `bundle.ts` packs this program with all it needs for a machine without Node.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { allCudaChecks } from "../../server/kernels/cuda-checks.ts";
+import type { CudaCacheType } from "../../server/src/models/decoder-cuda-pass.ts";
 import type { CudaMatrixType } from "../../server/src/models/decoder-cuda-weights.ts";
 import { describeCudaLibraries } from "../../server/src/native/cuda-libraries.ts";
 import { followGolden } from "./golden.ts";
 import { generateHosted } from "./hosted.ts";
+import { followModels } from "./parity.ts";
 import { runChecks } from "./run-checks.ts";
 import { loadSynthetic, measureDecode, measurePrefill, type StepResult } from "./steps.ts";
 import { measureThroughput } from "./throughput.ts";
@@ -27,6 +29,9 @@ const { values: flags, positionals } = parseArgs({
     /** Requests x input x output. */
     loads: { type: "string", default: "64x128x128" },
     weights: { type: "string", default: "bf16" },
+    /** Of keys and values: bf16 or e4m3. */
+    kv: { type: "string", default: "bf16" },
+    models: { type: "string", default: "tests/parity/models" },
     /** Kernels start only when the one ahead has ended. */
     strict: { type: "boolean", default: false },
     sequences: { type: "string", default: "256" },
@@ -55,18 +60,27 @@ async function checks(): Promise<void> {
 
 async function golden(): Promise<void> {
   const results = [];
-  for (const [type, matrixType, usesGraphs] of [
-    ["f32", "f32", false],
-    ["f32", "f32", true],
-    ["bf16", "bf16", false],
-    ["bf16", "bf16", true],
-    ["bf16", "e4m3", true],
+  for (const [type, matrixType, usesGraphs, cacheType] of [
+    ["f32", "f32", false, "f32"],
+    ["f32", "f32", true, "f32"],
+    ["f32", "f32", true, "e4m3"],
+    ["bf16", "bf16", false, "bf16"],
+    ["bf16", "bf16", true, "bf16"],
+    ["bf16", "bf16", true, "e4m3"],
+    ["bf16", "e4m3", true, "bf16"],
+    ["bf16", "e4m3", true, "e4m3"],
   ] as const) {
-    const result = await followGolden(flags.folder, type, matrixType, usesGraphs);
+    const result = await followGolden(flags.folder, type, matrixType, usesGraphs, cacheType);
     console.log(JSON.stringify(result));
     results.push(result);
   }
   save("golden.json", results);
+}
+
+async function parity(): Promise<void> {
+  const results = await followModels(flags.models, new RegExp(flags.filter), (line) => console.log(line));
+  save("parity.json", results);
+  if (results.some(({ isWithin }) => isWithin === false)) process.exitCode = 1;
 }
 
 async function hosted(): Promise<void> {
@@ -78,9 +92,11 @@ async function hosted(): Promise<void> {
 
 async function steps(): Promise<void> {
   const matrixType = flags.weights as CudaMatrixType;
+  const cacheType = flags.kv as CudaCacheType;
   const maxSequences = Number(flags.sequences);
   const runner = await loadSynthetic(undefined, {
     matrixType,
+    cacheType,
     maxSequences,
     maxTokens: Number(flags.tokens),
     overlapsLaunches: !flags.strict,
@@ -105,7 +121,7 @@ async function steps(): Promise<void> {
   for (const [shape, { bestUs, firstUs, count }] of runner.products.measuredUs) {
     console.log(`product ${shape}: ${bestUs.toFixed(1)} us, first guess ${firstUs.toFixed(1)} us of ${count}`);
   }
-  save(`steps-${flags.weights}.json`, {
+  save(`steps-${flags.weights}-${flags.kv}.json`, {
     results,
     throughputs,
     products: Object.fromEntries(runner.products.measuredUs),
@@ -137,6 +153,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<void>>> = {
   libraries: async () => console.log(describeCudaLibraries().join("\n")),
   checks,
   golden,
+  parity,
   hosted,
   steps,
 };

@@ -4,6 +4,7 @@ import { CudaDevice } from "../../server/src/device/cuda/cuda-device.ts";
 import { loadCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
 import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
 import { contiguousBlocks, stepOf, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+import type { CudaCacheType } from "../../server/src/models/decoder-cuda-pass.ts";
 import type { CudaMatrixType } from "../../server/src/models/decoder-cuda-weights.ts";
 import { LLAMA_8B, parseSynthetic, SyntheticTensors } from "./synthetic-model.ts";
 
@@ -21,6 +22,7 @@ export async function loadSynthetic(
   config: Readonly<Record<string, unknown>> = LLAMA_8B,
   options: {
     readonly matrixType?: CudaMatrixType;
+    readonly cacheType?: CudaCacheType;
     readonly overlapsLaunches?: boolean;
     readonly maxTokens?: number;
     readonly maxSequences?: number;
@@ -35,6 +37,7 @@ export async function loadSynthetic(
     new SyntheticTensors(parsed),
     {
       matrixType: options.matrixType,
+      cacheType: options.cacheType,
       blockSize: options.blockSize ?? 32,
       numBlocks: 0,
       maxPositions: 8192,

@@ -4,6 +4,7 @@ import { CudaDevice } from "../device/cuda/cuda-device.ts";
 import { isPackedTensors } from "../formats/engine-file.ts";
 import { openModelFiles } from "../formats/model-files.ts";
 import type { TensorSource } from "../formats/tensor-source.ts";
+import type { CudaCacheType } from "../models/decoder-cuda-pass.ts";
 import type { CudaMatrixType } from "../models/decoder-cuda-weights.ts";
 import { type ParsedDecoder, parseDecoderConfig } from "../models/parse-decoder-config.ts";
 import { setUpCudaDecoder } from "./cuda-setup.ts";
@@ -16,6 +17,8 @@ export interface CudaRunnerOptions {
   readonly type?: ElemType | undefined;
   /** Of the matrices of layers; undefined: as `type`. */
   readonly matrixType?: CudaMatrixType | undefined;
+  /** Of keys and values; undefined: as `type`. */
+  readonly cacheType?: CudaCacheType | undefined;
   readonly blockSize: number;
   /** 0: as many as fit. */
   readonly numBlocks: number;

@@ -6,6 +6,7 @@ import type { EngineSpec } from "./engine-spec.ts";
 
 const SPEC: EngineSpec = { modelDir: "/m", engine: DEFAULT_ENGINE_CONFIG, kvCacheTokens: 0, numThreads: 0 };
 const GPU = { ordinal: 1, isFp8: false };
+const NO_CACHE = { type: undefined, bytes: 0, freeFraction: undefined, hostBytes: 0, attentionWindows: [] };
 const ignore = (): void => undefined;
 
 test("cudaRunnerOptions() leaves the size of the cache to what is free unless it is given", () => {
@@ -19,16 +20,21 @@ test("cudaRunnerOptions() computes in bf16 unless f32 is asked for", () => {
   assert.equal(cudaRunnerOptions(SPEC, { ordinal: 0, isFp8: true }, ignore).matrixType, "e4m3");
 });
 
+test("cudaRunnerOptions() keeps keys and values as 8-bit floats when asked to", () => {
+  const kvCache = { ...NO_CACHE, type: "q8_0", isFp8: true } as const;
+  assert.equal(cudaRunnerOptions({ ...SPEC, kvCache }, GPU, ignore).cacheType, "e4m3");
+  assert.equal(cudaRunnerOptions(SPEC, GPU, ignore).cacheType, undefined);
+});
+
 test("cudaRunnerOptions() makes room for whole prompts where these are not cut", () => {
   const engine = { ...DEFAULT_ENGINE_CONFIG, chunkedPrefill: false };
   assert.equal(cudaRunnerOptions({ ...SPEC, engine }, GPU, ignore).maxTokens, 16_384);
 });
 
-const NO_CACHE = { type: undefined, bytes: 0, freeFraction: undefined, hostBytes: 0, attentionWindows: [] };
-
 for (const [what, changes] of [
   ["weight_type q8_0", { weightType: "q8_0" }],
   ["a cache of f16", { kvCache: { ...NO_CACHE, type: "f16" } }],
+  ["a cache of q8_0", { kvCache: { ...NO_CACHE, type: "q8_0" } }],
   ["max_attention_window_size", { kvCache: { ...NO_CACHE, attentionWindows: [64] } }],
   ["kv_cache_host_memory_bytes", { kvCache: { ...NO_CACHE, hostBytes: 1 } }],
   ["deterministic", { isDeterministic: true }],

@@ -19,6 +19,7 @@ export function cudaRunnerOptions(
     ordinal,
     type: weightType === "f32" ? "f32" : "bf16",
     matrixType: isFp8 ? "e4m3" : undefined,
+    cacheType: kvCache?.isFp8 === true ? "e4m3" : undefined,
     blockSize: BLOCK_SIZE,
     numBlocks: kvCacheTokens > 0 ? Math.max(2, Math.floor(kvCacheTokens / BLOCK_SIZE)) : 0,
     memoryShare: kvCache?.freeFraction,
@@ -34,8 +35,8 @@ const MAX_WHOLE_PROMPT = 16_384;
 function expectServed({ weightType, kvCache, isDeterministic, draftModelDir }: EngineSpec): void {
   const hasFloats = weightType === undefined || weightType === "bf16" || weightType === "f32";
   if (!hasFloats) throw refused(`weight_type ${weightType}`, "bf16, f32 or fp8");
-  const { type, attentionWindows = [], hostBytes = 0 } = kvCache ?? {};
-  if (type !== undefined) throw refused(`a cache of ${type}`, "none given");
+  const { type, isFp8, attentionWindows = [], hostBytes = 0 } = kvCache ?? {};
+  if (type !== undefined && isFp8 !== true) throw refused(`a cache of ${type}`, "none given or fp8");
   if (attentionWindows.length > 0) throw refused("max_attention_window_size", "none given");
   if (hostBytes > 0) throw refused("kv_cache_host_memory_bytes", "none given");
   if (isDeterministic === true) throw refused("deterministic", "false");

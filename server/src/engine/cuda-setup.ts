@@ -2,10 +2,10 @@
  * Puts a decoder on a GPU: counts what it takes, says so, allocates, loads. What is left of the memory becomes the paged
  * cache unless its size is given. It runs no step.
  */
-import { ELEM_BYTES, type ElemType } from "../../kernels/cuda/launch-args.ts";
+import type { ElemType } from "../../kernels/cuda/launch-args.ts";
 import type { CudaDevice } from "../device/cuda/cuda-device.ts";
 import type { CudaBuffer } from "../device/cuda/cuda-memory.ts";
-import { layOut } from "../device/cuda/cuda-tensor.ts";
+import { CUDA_TYPE_BYTES, layOut } from "../device/cuda/cuda-tensor.ts";
 import { PRODUCT_WORKSPACE_BYTES } from "../device/cuda/dense-products.ts";
 import type { TensorSource } from "../formats/tensor-source.ts";
 import type { DecoderConfig } from "../models/decoder-config.ts";
@@ -19,7 +19,7 @@ import {
   planActivations,
   type StepBounds,
 } from "../models/decoder-cuda-memory.ts";
-import type { CudaDecoderModel, CudaLayerCache, CudaRope } from "../models/decoder-cuda-pass.ts";
+import type { CudaCacheType, CudaDecoderModel, CudaLayerCache, CudaRope } from "../models/decoder-cuda-pass.ts";
 import {
   type CudaMatrixType,
   type CudaWeights,
@@ -30,10 +30,12 @@ import type { ParsedDecoder } from "../models/parse-decoder-config.ts";
 import { type RopeFactors, ropeFactors } from "../models/rope-factors.ts";
 
 export interface CudaSetupOptions extends StepBounds {
-  /** Of weights, activations and the cache. */
+  /** Of weights and activations. */
   readonly type: ElemType;
   /** Of the matrices of layers; undefined: the same. */
   readonly matrixType?: CudaMatrixType | undefined;
+  /** Of keys and values; undefined: as `type`. */
+  readonly cacheType?: CudaCacheType | undefined;
   readonly blockSize: number;
   /** 0: as many as fit into `memoryShare` of what is free once all else is placed. */
   readonly numBlocks: number;
@@ -61,12 +63,12 @@ export async function setUpCudaDecoder(
   options: CudaSetupOptions,
 ): Promise<CudaDecoder> {
   const { config } = parsed;
-  const { type, blockSize } = options;
+  const { type, blockSize, cacheType = type } = options;
   expectRunnable(config);
   const plan = planCudaWeights(parsed, files, type, options.matrixType);
-  const scratch = attentionScratch(config, options.maxSequences, device);
+  const scratch = attentionScratch(config, options.maxSequences, cacheType, device);
   const activations = planActivations(config, type, options, scratch.numBytes);
-  const blockBytes = cacheBlockBytes(config, blockSize, ELEM_BYTES[type]);
+  const blockBytes = cacheBlockBytes(config, blockSize, CUDA_TYPE_BYTES[cacheType]);
   const int4 = planInt4Scratch(device, plan.int4Shapes, options.maxTokens);
   const experts = planExperts(config, type, options.maxTokens);
   const workBytes = activations.numBytes + (int4?.numBytes ?? 0) + (experts?.numBytes ?? 0);
@@ -76,7 +78,7 @@ export async function setUpCudaDecoder(
     ["activations", activations.numBytes],
     ...(int4 === undefined ? [] : [["products of 4-bit weights", int4.numBytes] as const]),
     ...(experts === undefined ? [] : [["experts", experts.numBytes] as const]),
-    [`cache of ${numBlocks} blocks of ${blockSize} tokens`, numBlocks * blockBytes],
+    [`cache of ${numBlocks} blocks of ${blockSize} tokens in ${cacheType}`, numBlocks * blockBytes],
     ["left to products, graphs and the driver", RESERVE_BYTES],
   ]);
   const buffers: CudaBuffer[] = [];
@@ -92,7 +94,7 @@ export async function setUpCudaDecoder(
     const ropes = config.ropes.map((rope) => ropeFactors(rope, servedPositions));
     const tables = uploadRopes(device, config, ropes);
     buffers.push(tables.buffer);
-    const caches = splitCache(config, cache, blockSize * numBlocks, ELEM_BYTES[type]);
+    const caches = splitCache(config, cache, blockSize * numBlocks, CUDA_TYPE_BYTES[cacheType]);
     return {
       model: {
         config,
@@ -100,6 +102,7 @@ export async function setUpCudaDecoder(
         weights,
         ropes: tables.ropes,
         caches,
+        cacheType,
         blockSize,
         numBlocks,
         attentionCountersBytes: scratch.countersBytes,

@@ -6,6 +6,7 @@ import type { CudaDevice } from "../device/cuda/cuda-device.ts";
 import { CudaGraph } from "../device/cuda/cuda-graph.ts";
 import type { CudaBuffer, PinnedBuffer } from "../device/cuda/cuda-memory.ts";
 import type { CudaEvent } from "../device/cuda/cuda-stream.ts";
+import { CUDA_TYPE_BYTES } from "../device/cuda/cuda-tensor.ts";
 import { DenseProducts, productRows } from "../device/cuda/dense-products.ts";
 import { CudaTimer } from "../device/cuda/measure-algorithms.ts";
 import { layOutStep, packStep, type StepSizes } from "../models/cuda-step-layout.ts";
@@ -292,7 +293,7 @@ export class DecoderCudaRunner implements StepRunner {
     if (pairs === undefined) return;
     const { model } = this.#decoder;
     const { numKvHeads, headDim } = model.config;
-    const bytes = this.blockSize * numKvHeads * headDim * (model.type === "bf16" ? 2 : 4);
+    const bytes = this.blockSize * numKvHeads * headDim * CUDA_TYPE_BYTES[model.cacheType];
     for (const { keys, values } of model.caches) {
       for (let i = 0; i < pairs.length; i += 2) {
         const from = BigInt((pairs[i] ?? 0) * bytes);

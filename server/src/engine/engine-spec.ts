@@ -13,6 +13,8 @@ export const KV_CACHE_TYPES: readonly KvCacheType[] = ["f32", "f16", "q8_0"];
 export interface KvCacheSpec {
   /** Undefined: what the device computes in. */
   readonly type: KvCacheType | undefined;
+  /** Asked for as 8-bit floats: a GPU keeps these, and on the CPU `type` says what stands for them. */
+  readonly isFp8?: boolean | undefined;
   /** Its size at most; 0 = not said. */
   readonly bytes: number;
   /** Its share of the memory that is free once all else is placed; undefined = not said. */

@@ -1,10 +1,19 @@
 /** The attention of a layer on a GPU: projection, norms of heads, rotation, the cache, and who reads it how. */
 import { launchDecodeAttention, launchPrefillAttention } from "../../kernels/attention/attention.cuda.ts";
 import { decodeWorkspaceBytes } from "../../kernels/attention/decode-plan.ts";
+import type { Fp8KvScales } from "../../kernels/cuda/kv-cache-type.ts";
 import { launchRopeStore } from "../../kernels/rope-store/rope-store.cuda.ts";
 import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
 import type { DecoderConfig } from "./decoder-config.ts";
-import { type CudaLayerCache, type CudaPass, type CudaRows, enqueueProduct, numbersAt } from "./decoder-cuda-pass.ts";
+import {
+  type CudaCacheType,
+  type CudaDecoderModel,
+  type CudaLayerCache,
+  type CudaPass,
+  type CudaRows,
+  enqueueProduct,
+  numbersAt,
+} from "./decoder-cuda-pass.ts";
 
 /** What attention needs beside its tensors: counters, which are zero between steps, and partial sums behind them. */
 export interface AttentionScratch {
@@ -13,13 +22,16 @@ export interface AttentionScratch {
 }
 
 const ALIGNMENT = 256;
+/** Keys and values of common models lie well within what 8-bit floats reach. */
+const FP8_SCALES: Fp8KvScales = { key: 1, value: 1 };
 
 export function attentionScratch(
   { numHeads, numKvHeads, headDim }: DecoderConfig,
   maxSequences: number,
+  cacheType: CudaCacheType,
   { arch, numSms }: { readonly arch: string; readonly numSms: number },
 ): AttentionScratch {
-  const shape = { numSequences: maxSequences, numHeads, numKvHeads, headDim, isFp8: false };
+  const shape = { numSequences: maxSequences, numHeads, numKvHeads, headDim, isFp8: cacheType === "e4m3" };
   const { counters, partials } = decodeWorkspaceBytes(arch, numSms, shape);
   const countersBytes = Math.ceil(counters / ALIGNMENT) * ALIGNMENT;
   return { countersBytes, numBytes: countersBytes + partials };
@@ -48,6 +60,7 @@ export function enqueueAttention(pass: CudaPass, index: number, normed: CudaRows
     qRowWidth: numHeads * headDim,
     keys,
     values,
+    fp8: cacheScales(model),
   });
   enqueueReads(pass, { keys, values }, window);
   return memory.attended;
@@ -72,6 +85,7 @@ function enqueueReads(pass: CudaPass, { keys, values }: CudaLayerCache, window: 
     scale: attentionScale,
     softCap: attentionSoftCap,
     window,
+    fp8: cacheScales(model),
   };
   const contextLengths = numbersAt(batch, "contextLengths");
   const blockTables = numbersAt(batch, "blockTable");
@@ -97,6 +111,10 @@ function enqueueReads(pass: CudaPass, { keys, values }: CudaLayerCache, window: 
     numSequences: numSequences - numDecoding,
     maxQueryLength: batch.maxQueryLength,
   });
+}
+
+function cacheScales({ cacheType }: CudaDecoderModel): Fp8KvScales | undefined {
+  return cacheType === "e4m3" ? FP8_SCALES : undefined;
 }
 
 function expectAt<T>(list: readonly T[], index: number): T {

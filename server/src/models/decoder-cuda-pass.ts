@@ -30,12 +30,16 @@ export interface CudaRope {
   readonly magnitude: number;
 }
 
+/** What the cache holds: what is computed in, or 8-bit floats, which need no scales in most models. */
+export type CudaCacheType = ElemType | "e4m3";
+
 export interface CudaDecoderModel {
   readonly config: DecoderConfig;
   readonly type: ElemType;
   readonly weights: ModelWeights<CudaTensor>;
   readonly ropes: readonly CudaRope[];
   readonly caches: readonly CudaLayerCache[];
+  readonly cacheType: CudaCacheType;
   readonly blockSize: number;
   readonly numBlocks: number;
   /** Of the counters in front of the scratch memory of attention. */

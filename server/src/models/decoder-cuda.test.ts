@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CudaTensor } from "../device/cuda/cuda-tensor.ts";
 import { type Product, productRows } from "../device/cuda/dense-products.ts";
-import { FakeKernelStream } from "../device/cuda/fake-kernel-stream.ts";
+import { FakeKernelStream, type RecordedLaunch } from "../device/cuda/fake-kernel-stream.ts";
 import { layOutStep } from "./cuda-step-layout.ts";
 import { enqueueEmbedding, enqueueLayers, enqueueLogits } from "./decoder-cuda.ts";
 import { attentionScratch } from "./decoder-cuda-attention.ts";
 import { placeActivations, planActivations } from "./decoder-cuda-memory.ts";
-import type { CudaBatch, CudaDecoderModel, CudaPass } from "./decoder-cuda-pass.ts";
+import type { CudaBatch, CudaCacheType, CudaDecoderModel, CudaPass } from "./decoder-cuda-pass.ts";
 import { parseDecoderConfig } from "./parse-decoder-config.ts";
 import { describeWeights } from "./weight-plan.ts";
 
@@ -45,10 +45,16 @@ const PHI = {
 interface Recording {
   readonly kernels: readonly string[];
   readonly products: readonly Product[];
+  readonly launches: readonly RecordedLaunch[];
 }
 
 /** What a pass enqueues, in order; products are among the kernels as "product". */
-function record(config: Readonly<Record<string, unknown>>, numTokens: number, kind: Partial<CudaBatch>): Recording {
+function record(
+  config: Readonly<Record<string, unknown>>,
+  numTokens: number,
+  kind: Partial<CudaBatch>,
+  cacheType: CudaCacheType = "bf16",
+): Recording {
   const parsed = parseDecoderConfig({ config, generation: undefined, at: { config: "test", generation: "test" } });
   let address = 2n ** 20n;
   const weights = describeWeights(parsed.config, parsed.weights, "", (plan): CudaTensor => {
@@ -56,13 +62,14 @@ function record(config: Readonly<Record<string, unknown>>, numTokens: number, ki
     return { address, type: "bf16", shape: plan.shape };
   });
   const bounds = { maxTokens: 64, maxSequences: 16, maxLogitRows: 16 };
-  const scratch = attentionScratch(parsed.config, 16, { arch: "sm_90a", numSms: 132 });
+  const scratch = attentionScratch(parsed.config, 16, cacheType, { arch: "sm_90a", numSms: 132 });
   const model: CudaDecoderModel = {
     config: parsed.config,
     type: "bf16",
     weights,
     ropes: parsed.config.ropes.map(({ numDims }) => ({ invFreq: 64n, numDims, magnitude: 1 })),
     caches: parsed.config.layers.map(() => ({ keys: 4096n, values: 8192n })),
+    cacheType,
     blockSize: 16,
     numBlocks: 32,
     attentionCountersBytes: scratch.countersBytes,
@@ -94,7 +101,7 @@ function record(config: Readonly<Record<string, unknown>>, numTokens: number, ki
   enqueueEmbedding(pass);
   const rows = enqueueLayers(pass);
   if (rows !== undefined) enqueueLogits(pass, rows, { first: 0, count: batch.numLogitRows }, memory.logits);
-  return { kernels, products };
+  return { kernels, products, launches: stream.launches };
 }
 
 const LLAMA_LAYER = [
@@ -152,6 +159,16 @@ test("enqueueLayers() gives sequences in front that add one token to the kernel 
   const { kernels } = record(LLAMA, 33, { numDecoding: 1 });
   assert.equal(kernels.filter((name) => name === "paged_decode").length, 2);
   assert.equal(kernels.filter((name) => name === "ragged_prefill").length, 2);
+});
+
+test("enqueueLayers() writes and reads a cache of 8-bit floats as such", () => {
+  const readers = ["rope_store", "paged_decode", "ragged_prefill"];
+  const kindsOf = (cacheType: CudaCacheType): readonly unknown[] =>
+    record(LLAMA, 33, { numDecoding: 1 }, cacheType)
+      .launches.filter(({ spec }) => readers.includes(spec.name))
+      .map(({ spec }) => spec.defines.KV_E4M3);
+  assert.deepEqual(kindsOf("e4m3"), [1, 1, 1, 1, 1, 1]);
+  assert.deepEqual(kindsOf("bf16"), Array(6).fill(undefined));
 });
 
 test("enqueueLogits() caps the logits of models that have a cap", () => {

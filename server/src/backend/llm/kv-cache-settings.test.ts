@@ -17,7 +17,14 @@ function parse(parameters: Readonly<Record<string, string>>): { spec: KvCacheSpe
   return { spec, notes };
 }
 
-const NOTHING: KvCacheSpec = { type: undefined, bytes: 0, freeFraction: undefined, hostBytes: 0, attentionWindows: [] };
+const NOTHING: KvCacheSpec = {
+  type: undefined,
+  isFp8: false,
+  bytes: 0,
+  freeFraction: undefined,
+  hostBytes: 0,
+  attentionWindows: [],
+};
 
 const GOOD: readonly (readonly [Readonly<Record<string, string>>, Partial<KvCacheSpec>])[] = [
   [{}, {}],
@@ -42,7 +49,8 @@ test("parseKvCache() says what it does instead of what was asked for", () => {
   for (const name of ["int8", "fp8"]) {
     const { spec, notes } = parse({ kv_cache_type: name });
     assert.equal(spec.type, "q8_0");
-    assert.match(notes.join(), new RegExp(`^kv_cache_type is '${name}': keys and values are kept as q8_0`));
+    assert.equal(spec.isFp8, name === "fp8");
+    assert.match(notes.join(), new RegExp(`^kv_cache_type is '${name}': on a CPU keys and values are kept as q8_0`));
   }
   assert.match(parse({ sink_token_length: "4" }).notes.join(), /^sink_token_length is '4', not supported/);
   assert.match(parse({ kv_cache_onboard_blocks: "false" }).notes.join(), /copied back all the same/);

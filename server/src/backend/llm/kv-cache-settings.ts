@@ -12,7 +12,10 @@ export interface KvCacheParameters {
 }
 
 /** Names by which 8 bits are asked for elsewhere; the form here is q8_0. */
-const EIGHT_BITS = ["int8", "fp8", "q8", "fp8_e4m3", "fp8_e5m2"];
+const EIGHT_BITS: readonly string[] = ["int8", "fp8", "q8", "fp8_e4m3", "fp8_e5m2"];
+
+/** Of these, what a GPU has. */
+const FP8: readonly (string | undefined)[] = ["fp8", "fp8_e4m3"];
 
 /** @throws ServerError when a parameter makes no sense */
 export function parseKvCache(parameters: KvCacheParameters): KvCacheSpec {
@@ -20,6 +23,7 @@ export function parseKvCache(parameters: KvCacheParameters): KvCacheSpec {
   noteSinks(parameters);
   return {
     type: parseType(parameters),
+    isFp8: FP8.includes(parameters.text("kv_cache_type")),
     bytes: parseBytes(parameters, "kv_cache_memory_bytes") ?? 0,
     freeFraction: parseFraction(parameters),
     hostBytes: parseBytes(parameters, "kv_cache_host_memory_bytes") ?? 0,
@@ -35,7 +39,9 @@ function parseType(parameters: KvCacheParameters): KvCacheType | undefined {
   if (!EIGHT_BITS.includes(text)) {
     throw parameters.error("kv_cache_type", ["auto", ...KV_CACHE_TYPES, "int8", "fp8"].join(", "), text);
   }
-  parameters.note(`kv_cache_type is '${text}': keys and values are kept as q8_0, 8 bits with a scale for every 32`);
+  parameters.note(
+    `kv_cache_type is '${text}': on a CPU keys and values are kept as q8_0, 8 bits with a scale for every 32`,
+  );
   return "q8_0";
 }
 

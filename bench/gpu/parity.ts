@@ -1,0 +1,112 @@
+/**
+ * Every recorded tiny model of each architecture on a GPU: the whole prompt, then token after token, against the recorded
+ * logits and tokens. Models that GPUs do not take are listed with the reason.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { maxDifference } from "../../server/kernels/testing/run-op.ts";
+import { createCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
+import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
+import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+
+interface Expected {
+  readonly prompt: readonly number[];
+  readonly greedy: readonly number[];
+  /** From which each greedy token was taken. */
+  readonly logits: readonly (readonly number[])[];
+}
+
+interface Form {
+  readonly type: "f32" | "bf16";
+  readonly cacheType: "f32" | "bf16" | "e4m3";
+  /** On the largest difference of logits; where all is exact also the tokens must be those recorded. */
+  readonly bound: number;
+}
+
+export interface ParityResult extends Form {
+  readonly model: string;
+  readonly largestLogitDifference?: number;
+  /** Of all steps, each after the recorded tokens. */
+  readonly numWrong?: number;
+  readonly numSteps?: number;
+  readonly isWithin?: boolean;
+  readonly refusal?: string;
+}
+
+const FORMS: readonly Form[] = [
+  { type: "f32", cacheType: "f32", bound: 2e-3 },
+  { type: "bf16", cacheType: "bf16", bound: 6e-2 },
+  { type: "bf16", cacheType: "e4m3", bound: Number.POSITIVE_INFINITY },
+];
+const NUM_BLOCKS = 8;
+/** Some models turn sequences otherwise that are served up to another length. */
+const MAX_POSITIONS: ReadonlyMap<string, number> = new Map([["phi-3-longrope-short", 64]]);
+
+export async function followModels(
+  folder: string,
+  filter: RegExp,
+  tell: (line: string) => void,
+): Promise<readonly ParityResult[]> {
+  const results: ParityResult[] = [];
+  for (const model of readdirSync(folder).sort()) {
+    if (!filter.test(model)) continue;
+    for (const form of FORMS) {
+      const result = {
+        model,
+        ...form,
+        ...(await followOrRefusal(join(folder, model), MAX_POSITIONS.get(model), form)),
+      };
+      tell(lineOf(result));
+      results.push(result);
+    }
+  }
+  return results;
+}
+
+async function followOrRefusal(
+  modelDir: string,
+  maxPositions: number | undefined,
+  { type, cacheType, bound }: Form,
+): Promise<Partial<ParityResult>> {
+  const expected = JSON.parse(readFileSync(join(modelDir, "expected.json"), "utf8")) as Expected;
+  let runner: DecoderCudaRunner;
+  try {
+    const sizes = { blockSize: 16, numBlocks: NUM_BLOCKS + 1, maxTokens: 128, maxSequences: 4 };
+    runner = await createCudaRunner({ modelDir, type, cacheType, maxPositions, ...sizes });
+  } catch (error) {
+    return { refusal: error instanceof Error ? error.message : String(error) };
+  }
+  try {
+    const followed = await follow(runner, expected);
+    const isExact = type === "f32" && cacheType === "f32";
+    const isWithin = followed.largestLogitDifference < bound && !(isExact && followed.numWrong > 0);
+    return { ...followed, isWithin };
+  } catch (error) {
+    return { isWithin: false, refusal: `while running: ${error instanceof Error ? error.message : String(error)}` };
+  } finally {
+    await runner.close();
+  }
+}
+
+async function follow(
+  runner: DecoderCudaRunner,
+  { prompt, greedy, logits }: Expected,
+): Promise<Required<Pick<ParityResult, "largestLogitDifference" | "numWrong" | "numSteps">>> {
+  const sequence = new TestSequence(contiguousBlocks(1, NUM_BLOCKS));
+  let [largestLogitDifference, numWrong] = [0, 0];
+  for (const [step, recorded] of logits.entries()) {
+    const tokens = step === 0 ? prompt : greedy.slice(step - 1, step);
+    const [actual = new Float32Array()] = await append(runner, [{ sequence, tokens }]);
+    largestLogitDifference = Math.max(largestLogitDifference, maxDifference(actual, recorded));
+    if (argmax(actual) !== greedy[step]) numWrong += 1;
+  }
+  return { largestLogitDifference, numWrong, numSteps: logits.length };
+}
+
+function lineOf({ model, type, cacheType, refusal, ...result }: ParityResult): string {
+  const start = `${model.padEnd(22)} ${type.padEnd(4)} cache ${cacheType.padEnd(4)}`;
+  if (refusal !== undefined) return `${start} ${refusal}`;
+  const { largestLogitDifference = Number.NaN, numWrong = 0, numSteps = 0, isWithin } = result;
+  const off = largestLogitDifference.toExponential(1);
+  return `${start} off ${off}, ${numWrong} of ${numSteps} tokens differ${isWithin === true ? "" : " FAILED"}`;
+}
