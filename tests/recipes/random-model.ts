@@ -83,7 +83,7 @@ export function writeRandomModel(folder: string, family: keyof typeof FAMILIES):
 }
 
 /** Numbers from -1 to 1, always the same ones. */
-function generator(): () => number {
+export function generator(): () => number {
   let state = 1;
   return () => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;

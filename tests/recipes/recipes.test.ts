@@ -2,11 +2,13 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { test } from "node:test";
 import { FakeHub } from "../../server/src/offline/hub-server.test-support.ts";
 import { attribute, intField, model, node, ONNX_TYPE } from "../fakes/onnx-writer.ts";
 import { clientVenv } from "../support/python-checks.ts";
+import { openEndpoint } from "./one-endpoint.ts";
+import { writeRandomClip, writeRandomMiniLm } from "./random-encoder.ts";
 import { type FAMILIES, writeRandomModel } from "./random-model.ts";
 import { openRecipe } from "./recipe-runner.ts";
 
@@ -15,13 +17,22 @@ const skip = clientVenv.python === undefined ? clientVenv.reason : false;
 
 /** A hub that has one repository with a random model of the family. */
 async function hubWith(repoId: string, family: keyof typeof FAMILIES): Promise<FakeHub> {
+  const hub = await hubOf(repoId, (folder) => writeRandomModel(folder, family));
+  hub.add("pytorch_model.bin", "not wanted", true);
+  return hub;
+}
+
+/** A hub that has one repository, with what `write` puts into a folder. */
+async function hubOf(repoId: string, write: (folder: string) => void): Promise<FakeHub> {
   const hub = await FakeHub.start();
   const folder = mkdtempSync(join(tmpdir(), "nereid-model-"));
-  writeRandomModel(folder, family);
+  write(folder);
   hub.repoId = repoId;
-  for (const name of readdirSync(folder))
-    hub.add(name, readFileSync(join(folder, name)), name.endsWith(".safetensors"));
-  hub.add("pytorch_model.bin", "not wanted", true);
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const path = join(entry.parentPath, entry.name);
+    hub.add(relative(folder, path), readFileSync(path), entry.name.endsWith(".safetensors"));
+  }
   rmSync(folder, { recursive: true });
   return hub;
 }
@@ -113,6 +124,30 @@ test("docs/recipes/gemma-onnx.md works as it stands", { timeout: TIMEOUT_MS }, a
   assert.deepEqual(outputs[0]?.data, [4, 5, 6]);
   assert.equal(hub.fetches("onnx/model_q4.onnx").length, 0);
 });
+
+test("docs/recipes/clip-minilm.md works as it stands", { timeout: TIMEOUT_MS }, async () => {
+  await using texts = await hubOf("sentence-transformers/all-MiniLM-L6-v2", writeRandomMiniLm);
+  await using images = await hubOf("openai/clip-vit-base-patch32", writeRandomClip);
+  images.add("flax_model.msgpack", "not wanted", true);
+  await using endpoint = await openEndpoint([texts, images]);
+  await using recipe = await openRecipe("clip-minilm", { env: { HF_ENDPOINT: endpoint.url } });
+  const answers = (await recipe.run()).map((text): Answer => JSON.parse(text));
+  const [[embedding] = [], both = []] = answers.map(({ outputs }) => outputs);
+  assert.deepEqual([embedding?.name, embedding?.shape], ["sentence_embedding", [1, 16]]);
+  const length = Math.hypot(...(embedding?.data ?? []));
+  assert.ok(Math.abs(length - 1) < 1e-3, `the length is ${length}`);
+  const shapes = Object.fromEntries(both.map(({ name, shape }) => [name, shape]));
+  assert.deepEqual(shapes, { sentence_embedding: [1, 16], image_embeds: [1, 512] });
+  assert.equal(images.fetches("flax_model.msgpack").length, 0);
+});
+
+interface Answer {
+  readonly outputs: readonly {
+    readonly name: string;
+    readonly shape: readonly number[];
+    readonly data: readonly number[];
+  }[];
+}
 
 test("docs/recipes/README.md lists every recipe", () => {
   const folder = new URL("../../docs/recipes/", import.meta.url);

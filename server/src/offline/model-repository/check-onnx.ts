@@ -43,7 +43,8 @@ export async function checkOnnx(model: ExaminedModel, config: ModelConfig, versi
     const { message } = ServerError.from(error);
     if (/onnx runtime error|Protobuf|external data/i.test(message)) {
       model.add("error", message, "Export or copy the model again, with all of its data files beside it", { file });
-    } else model.addServerError(error);
+    } else if (isPlan && message.includes("nereid trtexec")) model.add("error", message, "Run that command", { file });
+    else model.addServerError(error);
   } finally {
     await backend.close();
   }
