@@ -36,7 +36,7 @@ function loadCalls(): CopyCalls {
   if (process.platform !== "linux") throw new Error("copying from processes needs Linux");
   const libc = openLibrary(null);
   calls = {
-    read: libc.func("process_vm_readv", "ssize_t", ["int", "void*", "ulong", "void*", "ulong", "ulong"]),
+    read: libc.func("process_vm_readv", "int64", ["int", "void*", "ulong", "void*", "ulong", "ulong"]),
     strerror: libc.func("strerror", "str", ["int"]),
   };
   return calls;
