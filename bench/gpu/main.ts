@@ -15,6 +15,7 @@ import { generateHosted } from "./hosted.ts";
 import { followModels } from "./parity.ts";
 import { runChecks } from "./run-checks.ts";
 import { loadSynthetic, measureDecode, measurePrefill, type StepResult } from "./steps.ts";
+import { syntheticConfig } from "./synthetic-model.ts";
 import { measureThroughput } from "./throughput.ts";
 
 const { values: flags, positionals } = parseArgs({
@@ -29,6 +30,8 @@ const { values: flags, positionals } = parseArgs({
     /** Requests x input x output. */
     loads: { type: "string", default: "64x128x128" },
     weights: { type: "string", default: "bf16" },
+    /** What `steps` measures: llama-8b or qwen3-30b-a3b. */
+    model: { type: "string", default: "llama-8b" },
     /** Of keys and values: bf16 or e4m3. */
     kv: { type: "string", default: "bf16" },
     models: { type: "string", default: "tests/parity/models" },
@@ -69,6 +72,7 @@ async function golden(): Promise<void> {
     ["bf16", "bf16", true, "e4m3"],
     ["bf16", "e4m3", true, "bf16"],
     ["bf16", "e4m3", true, "e4m3"],
+    ["bf16", "int4", true, "bf16"],
   ] as const) {
     const result = await followGolden(flags.folder, type, matrixType, usesGraphs, cacheType);
     console.log(JSON.stringify(result));
@@ -94,7 +98,7 @@ async function steps(): Promise<void> {
   const matrixType = flags.weights as CudaMatrixType;
   const cacheType = flags.kv as CudaCacheType;
   const maxSequences = Number(flags.sequences);
-  const runner = await loadSynthetic(undefined, {
+  const runner = await loadSynthetic(syntheticConfig(flags.model), {
     matrixType,
     cacheType,
     maxSequences,
@@ -121,7 +125,7 @@ async function steps(): Promise<void> {
   for (const [shape, { bestUs, firstUs, count }] of runner.products.measuredUs) {
     console.log(`product ${shape}: ${bestUs.toFixed(1)} us, first guess ${firstUs.toFixed(1)} us of ${count}`);
   }
-  save(`steps-${flags.weights}-${flags.kv}.json`, {
+  save(`steps-${flags.model}-${flags.weights}-${flags.kv}.json`, {
     results,
     throughputs,
     products: Object.fromEntries(runner.products.measuredUs),

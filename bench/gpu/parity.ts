@@ -11,14 +11,16 @@ import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src
 
 interface Expected {
   readonly prompt: readonly number[];
-  readonly greedy: readonly number[];
-  /** From which each greedy token was taken. */
-  readonly logits: readonly (readonly number[])[];
+  readonly greedy?: readonly number[];
+  /** From which each greedy token was taken; one row where only the prompt was computed. */
+  readonly logits: readonly number[] | readonly (readonly number[])[];
 }
 
 interface Form {
   readonly type: "f32" | "bf16";
   readonly cacheType: "f32" | "bf16" | "e4m3";
+  /** Of layers; undefined: 4 bits where the files have them. */
+  readonly matrixType?: "int4";
   /** On the largest difference of logits; where all is exact also the tokens must be those recorded. */
   readonly bound: number;
 }
@@ -37,6 +39,7 @@ const FORMS: readonly Form[] = [
   { type: "f32", cacheType: "f32", bound: 2e-3 },
   { type: "bf16", cacheType: "bf16", bound: 6e-2 },
   { type: "bf16", cacheType: "e4m3", bound: Number.POSITIVE_INFINITY },
+  { type: "bf16", cacheType: "bf16", matrixType: "int4", bound: Number.POSITIVE_INFINITY },
 ];
 const NUM_BLOCKS = 8;
 /** Some models turn sequences otherwise that are served up to another length. */
@@ -66,13 +69,13 @@ export async function followModels(
 async function followOrRefusal(
   modelDir: string,
   maxPositions: number | undefined,
-  { type, cacheType, bound }: Form,
+  { type, cacheType, matrixType, bound }: Form,
 ): Promise<Partial<ParityResult>> {
   const expected = JSON.parse(readFileSync(join(modelDir, "expected.json"), "utf8")) as Expected;
   let runner: DecoderCudaRunner;
   try {
     const sizes = { blockSize: 16, numBlocks: NUM_BLOCKS + 1, maxTokens: 128, maxSequences: 4 };
-    runner = await createCudaRunner({ modelDir, type, cacheType, maxPositions, ...sizes });
+    runner = await createCudaRunner({ modelDir, type, cacheType, matrixType, maxPositions, ...sizes });
   } catch (error) {
     return { refusal: error instanceof Error ? error.message : String(error) };
   }
@@ -90,21 +93,26 @@ async function followOrRefusal(
 
 async function follow(
   runner: DecoderCudaRunner,
-  { prompt, greedy, logits }: Expected,
+  { prompt, greedy = [], logits }: Expected,
 ): Promise<Required<Pick<ParityResult, "largestLogitDifference" | "numWrong" | "numSteps">>> {
   const sequence = new TestSequence(contiguousBlocks(1, NUM_BLOCKS));
   let [largestLogitDifference, numWrong] = [0, 0];
-  for (const [step, recorded] of logits.entries()) {
+  const rows = rowsOf(logits);
+  for (const [step, recorded] of rows.entries()) {
     const tokens = step === 0 ? prompt : greedy.slice(step - 1, step);
     const [actual = new Float32Array()] = await append(runner, [{ sequence, tokens }]);
     largestLogitDifference = Math.max(largestLogitDifference, maxDifference(actual, recorded));
-    if (argmax(actual) !== greedy[step]) numWrong += 1;
+    if (argmax(actual) !== argmax(Float32Array.from(recorded))) numWrong += 1;
   }
-  return { largestLogitDifference, numWrong, numSteps: logits.length };
+  return { largestLogitDifference, numWrong, numSteps: rows.length };
 }
 
-function lineOf({ model, type, cacheType, refusal, ...result }: ParityResult): string {
-  const start = `${model.padEnd(22)} ${type.padEnd(4)} cache ${cacheType.padEnd(4)}`;
+function rowsOf(logits: Expected["logits"]): readonly (readonly number[])[] {
+  return (typeof logits[0] === "number" ? [logits] : logits) as readonly (readonly number[])[];
+}
+
+function lineOf({ model, type, cacheType, matrixType, refusal, ...result }: ParityResult): string {
+  const start = `${model.padEnd(22)} ${type.padEnd(4)} cache ${cacheType.padEnd(4)} matrices ${(matrixType ?? "as stored").padEnd(9)}`;
   if (refusal !== undefined) return `${start} ${refusal}`;
   const { largestLogitDifference = Number.NaN, numWrong = 0, numSteps = 0, isWithin } = result;
   const off = largestLogitDifference.toExponential(1);

@@ -34,7 +34,7 @@ export async function loadSynthetic(
   const runner = await loadCudaRunner(
     new CudaDevice(0, { overlapsLaunches: options.overlapsLaunches ?? true }),
     parsed,
-    new SyntheticTensors(parsed),
+    new SyntheticTensors(parsed, options.matrixType === "int4"),
     {
       matrixType: options.matrixType,
       cacheType: options.cacheType,

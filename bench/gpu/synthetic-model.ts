@@ -1,5 +1,6 @@
 /** A model of given shapes with random weights that lie in no file: for measuring speed, which does not depend on them. */
-import type { StoredTensor, TensorSource } from "../../server/src/formats/tensor-source.ts";
+import type { FourBitMatrix } from "../../server/src/formats/quantized-matrix.ts";
+import type { IntegerTensor, StoredTensor, TensorSource } from "../../server/src/formats/tensor-source.ts";
 import { type ParsedDecoder, parseDecoderConfig } from "../../server/src/models/parse-decoder-config.ts";
 import { describeWeights, findPrefix } from "../../server/src/models/weight-plan.ts";
 
@@ -30,6 +31,46 @@ export const LLAMA_8B: Readonly<Record<string, unknown>> = {
   torch_dtype: "bfloat16",
 };
 
+/** Of Qwen3-30B-A3B: 128 experts in each layer, 8 a token. */
+const QWEN3_30B: Readonly<Record<string, unknown>> = {
+  architectures: ["Qwen3MoeForCausalLM"],
+  model_type: "qwen3_moe",
+  vocab_size: 151936,
+  hidden_size: 2048,
+  intermediate_size: 6144,
+  moe_intermediate_size: 768,
+  num_hidden_layers: 48,
+  num_attention_heads: 32,
+  num_key_value_heads: 4,
+  head_dim: 128,
+  num_experts: 128,
+  num_experts_per_tok: 8,
+  norm_topk_prob: true,
+  decoder_sparse_step: 1,
+  mlp_only_layers: [],
+  hidden_act: "silu",
+  max_position_embeddings: 40960,
+  rms_norm_eps: 1e-6,
+  rope_theta: 1000000,
+  tie_word_embeddings: false,
+  bos_token_id: 151643,
+  eos_token_id: 151645,
+  torch_dtype: "bfloat16",
+};
+
+const CONFIGS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  "llama-8b": LLAMA_8B,
+  "qwen3-30b-a3b": QWEN3_30B,
+};
+
+/** @throws Error for a name that is not known */
+export function syntheticConfig(name: string): Readonly<Record<string, unknown>> {
+  const config = CONFIGS[name];
+  if (config === undefined) throw new Error(`--model: expected ${Object.keys(CONFIGS).join(" or ")}, got ${name}`);
+  return config;
+}
+
+const FOUR_BIT_GROUP = 128;
 /** Read again and again, so that filling costs a copy. Its length has no small factor in common with rows. */
 const PATTERN_ELEMENTS = (8 << 20) + 331;
 
@@ -39,10 +80,13 @@ export function parseSynthetic(config: Readonly<Record<string, unknown>>): Parse
 
 export class SyntheticTensors implements TensorSource {
   readonly tensors: ReadonlyMap<string, StoredTensor>;
+  readonly integers: ReadonlyMap<string, IntegerTensor>;
   readonly #pattern: Uint8Array;
   readonly #ones: Uint8Array;
 
-  constructor({ config, weights }: ParsedDecoder) {
+  /** `isFourBit`: matrices of layers are integers of 4 bits in groups of 128, so that none has to be rounded. */
+  constructor({ config, weights }: ParsedDecoder, isFourBit = false) {
+    const integers = new Map<string, IntegerTensor>();
     const tensors = new Map<string, StoredTensor>();
     describeWeights(
       config,
@@ -52,10 +96,13 @@ export class SyntheticTensors implements TensorSource {
         for (const { name, shape } of plan.sources) {
           const byteLength = 2 * shape.reduce((product, size) => product * size, 1);
           tensors.set(name, { name, dtype: "BF16", shape, byteLength });
+          const isMatrix = plan.kind === "matrix" && plan.shape.length === 2;
+          if (isFourBit && isMatrix) integers.set(name, fourBitTensor(shape));
         }
       },
     );
     this.tensors = tensors;
+    this.integers = integers;
     this.#pattern = randomBf16(PATTERN_ELEMENTS, 1 / Math.sqrt(config.hiddenSize));
     this.#ones = new Uint8Array(Uint16Array.from({ length: config.hiddenSize }, () => 0x3f80).buffer);
   }
@@ -75,6 +122,28 @@ export class SyntheticTensors implements TensorSource {
   close(): Promise<void> {
     return Promise.resolve();
   }
+}
+
+/** One of a shape serves all. */
+const fourBitMatrices = new Map<string, FourBitMatrix>();
+
+function fourBitTensor(shape: readonly number[]): IntegerTensor {
+  return {
+    fourBits: { groupSize: FOUR_BIT_GROUP, hasZeros: false },
+    readFourBits: () => Promise.resolve(randomFourBits(shape)),
+    readFloats: () => Promise.reject(new Error(`a matrix of ${shape.join(" x ")} has no groups of ${FOUR_BIT_GROUP}`)),
+  };
+}
+
+function randomFourBits(shape: readonly number[]): FourBitMatrix {
+  const [outputs = 0, inputs = 0] = shape;
+  const known = fourBitMatrices.get(shape.join(" "));
+  if (known !== undefined) return known;
+  const codes = randomBf16((outputs * inputs) / 4, 1);
+  const scales = new Float32Array((outputs * inputs) / FOUR_BIT_GROUP).fill(1 / (4 * Math.sqrt(inputs)));
+  const matrix = { outputs, inputs, groupSize: FOUR_BIT_GROUP, codes, scales };
+  fourBitMatrices.set(shape.join(" "), matrix);
+  return matrix;
 }
 
 /** Uniform with this standard deviation. */
