@@ -5,7 +5,15 @@ import type { Safetensors } from "../../formats/safetensors.ts";
 import { ToolError } from "../tool-error.ts";
 import { EncoderWeights } from "./encoder-weights.ts";
 import { type BuiltGraph, GraphBuilder } from "./graph-builder.ts";
-import { activationOf, attention, type EncoderContext, layerNorm, linear, paddingMask } from "./transformer-graph.ts";
+import {
+  activationOf,
+  attention,
+  type EncoderContext,
+  expectHeads,
+  layerNorm,
+  linear,
+  paddingMask,
+} from "./transformer-graph.ts";
 
 /** How the states of a text become one vector. */
 export interface Pooling {
@@ -31,7 +39,7 @@ export function buildBert(source: Safetensors, config: HfFields, pooling: Poolin
     sizes: {
       hidden: size("hidden_size", 768),
       intermediate: size("intermediate_size", 3072),
-      numHeads: size("num_attention_heads", 12),
+      numHeads: expectHeads(size("num_attention_heads", 12), size("hidden_size", 768)),
       epsilon: config.positive("layer_norm_eps", 1e-12),
       activation: activationOf(config.get("hidden_act") ?? "gelu"),
     },

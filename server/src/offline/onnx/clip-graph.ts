@@ -10,6 +10,7 @@ import {
   causalMask,
   type EncoderContext,
   type EncoderSizes,
+  expectHeads,
   layerNorm,
   linear,
   paddingMask,
@@ -98,7 +99,7 @@ function clipSizes(config: HfFields): EncoderSizes {
   return {
     hidden: size("hidden_size"),
     intermediate: size("intermediate_size"),
-    numHeads: size("num_attention_heads"),
+    numHeads: expectHeads(size("num_attention_heads"), size("hidden_size")),
     epsilon: config.positive("layer_norm_eps", 1e-5),
     activation: activationOf(config.get("hidden_act") ?? "quick_gelu"),
   };

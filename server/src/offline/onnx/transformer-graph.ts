@@ -34,6 +34,12 @@ const ACTIVATIONS: ReadonlyMap<string, Activation> = new Map<string, Activation>
   ["relu", (graph, value) => graph.node("Relu", [value])],
 ]);
 
+/** @throws ToolError when the heads do not share the states evenly */
+export function expectHeads(numHeads: number, hidden: number): number {
+  if (hidden % numHeads === 0) return numHeads;
+  throw new ToolError(`config.json: num_attention_heads: expected a divisor of ${hidden}, got ${numHeads}`);
+}
+
 /** @throws ToolError when there is none of that name */
 export function activationOf(name: unknown): Activation {
   const activation = typeof name === "string" ? ACTIVATIONS.get(name) : undefined;
