@@ -10,13 +10,14 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { fuzzSoak } from "../tests/soak/fuzz.ts";
 import { pipelineSoak } from "../tests/soak/pipeline.ts";
+import { pythonFaultsSoak } from "../tests/soak/python-faults.ts";
 import { reloadsSoak } from "../tests/soak/reloads.ts";
 import { restartsSoak } from "../tests/soak/restarts.ts";
 import { schedulesSoak } from "../tests/soak/schedules.ts";
 import type { Soak } from "../tests/soak/soak.ts";
 
 const RECORDS = fileURLToPath(new URL("../tests/soak/records/", import.meta.url));
-const ALL: readonly Soak[] = [fuzzSoak, restartsSoak, pipelineSoak, schedulesSoak, reloadsSoak];
+const ALL: readonly Soak[] = [fuzzSoak, restartsSoak, pipelineSoak, schedulesSoak, reloadsSoak, pythonFaultsSoak];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

@@ -76,6 +76,8 @@ export class PythonInstance implements ModelInstance {
   #running: RunningBatch | undefined;
   #nextBatchId = 1;
   #failures = 0;
+  /** The process has run a batch to its end: whatever ends it later, its model is sound. */
+  #hasServed = false;
 
   constructor(options: PythonInstanceOptions) {
     this.name = options.initialize.name;
@@ -194,6 +196,7 @@ export class PythonInstance implements ModelInstance {
     const text = failed ? reader.string() : "";
     const outcomes = failed ? [] : reader.list(() => decodeOutcome(reader));
     this.#running = undefined;
+    this.#hasServed = true;
     running.batch.computeEnded();
     if (failed) this.#failBatch(running, text);
     else this.#answerBatch(running, outcomes);
@@ -250,7 +253,9 @@ export class PythonInstance implements ModelInstance {
   #died(cause: string): void {
     const state = this.#state;
     const isClosed = state.tag === "closed";
-    if (state.tag === "ready") this.#restartLater(cause, performance.now() - state.stub.startedMs);
+    const livedMs = this.#hasServed ? Number.POSITIVE_INFINITY : performance.now() - (this.#stub()?.startedMs ?? 0);
+    this.#hasServed = false;
+    if (state.tag === "ready") this.#restartLater(cause, livedMs);
     const error = isClosed
       ? new ServerError("unavailable", `Model instance '${this.name}' is unloaded`)
       : this.#unhealthy(cause);
