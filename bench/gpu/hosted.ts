@@ -24,7 +24,7 @@ export async function generateHosted(folder: string, weightType: "f32" | "bf16")
     kvCacheTokens: 8192,
     numThreads: 0,
     weightType,
-    gpu: { ordinal: 0, isFp8: false },
+    gpu: { ordinal: 0, matrices: undefined },
   };
   const entry = join(dirname(fileURLToPath(import.meta.url)), "host.mjs");
   const host = await EngineHost.start({ name: "tiny", spec, log, entry });

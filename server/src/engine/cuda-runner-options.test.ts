@@ -5,7 +5,7 @@ import { DEFAULT_ENGINE_CONFIG } from "./engine-config.ts";
 import type { EngineSpec } from "./engine-spec.ts";
 
 const SPEC: EngineSpec = { modelDir: "/m", engine: DEFAULT_ENGINE_CONFIG, kvCacheTokens: 0, numThreads: 0 };
-const GPU = { ordinal: 1, isFp8: false };
+const GPU = { ordinal: 1, matrices: undefined };
 const NO_CACHE = { type: undefined, bytes: 0, freeFraction: undefined, hostBytes: 0, attentionWindows: [] };
 const ignore = (): void => undefined;
 
@@ -17,7 +17,13 @@ test("cudaRunnerOptions() leaves the size of the cache to what is free unless it
 test("cudaRunnerOptions() computes in bf16 unless f32 is asked for", () => {
   assert.equal(cudaRunnerOptions(SPEC, GPU, ignore).type, "bf16");
   assert.equal(cudaRunnerOptions({ ...SPEC, weightType: "f32" }, GPU, ignore).type, "f32");
-  assert.equal(cudaRunnerOptions(SPEC, { ordinal: 0, isFp8: true }, ignore).matrixType, "e4m3");
+  assert.equal(cudaRunnerOptions(SPEC, GPU, ignore).matrixType, undefined);
+});
+
+test("cudaRunnerOptions() keeps matrices as the files have them unless a type is asked for", () => {
+  assert.equal(cudaRunnerOptions(SPEC, { ordinal: 0, matrices: "fp8" }, ignore).matrixType, "e4m3");
+  assert.equal(cudaRunnerOptions(SPEC, { ordinal: 0, matrices: "int4" }, ignore).matrixType, "int4");
+  assert.equal(cudaRunnerOptions({ ...SPEC, weightType: "bf16" }, GPU, ignore).matrixType, "bf16");
 });
 
 test("cudaRunnerOptions() keeps keys and values as 8-bit floats when asked to", () => {

@@ -1,7 +1,7 @@
 /** What a spec of an engine means for a runner on a GPU. Pure. */
 import { ServerError } from "../core/server-error.ts";
 import type { CudaRunnerOptions } from "./create-cuda-runner.ts";
-import type { EngineSpec } from "./engine-spec.ts";
+import type { EngineSpec, GpuMatrices } from "./engine-spec.ts";
 
 /** Tokens of a cache block. Larger ones than on a CPU: a table of them crosses to the device with every step. */
 const BLOCK_SIZE = 32;
@@ -9,7 +9,7 @@ const BLOCK_SIZE = 32;
 /** @throws ServerError for what a GPU does not do */
 export function cudaRunnerOptions(
   spec: EngineSpec,
-  { ordinal, isFp8 }: NonNullable<EngineSpec["gpu"]>,
+  { ordinal, matrices }: NonNullable<EngineSpec["gpu"]>,
   tell: (line: string) => void,
 ): CudaRunnerOptions {
   expectServed(spec);
@@ -18,7 +18,7 @@ export function cudaRunnerOptions(
     modelDir: spec.modelDir,
     ordinal,
     type: weightType === "f32" ? "f32" : "bf16",
-    matrixType: isFp8 ? "e4m3" : undefined,
+    matrixType: matrixTypeOf(matrices, weightType),
     cacheType: kvCache?.isFp8 === true ? "e4m3" : undefined,
     blockSize: BLOCK_SIZE,
     numBlocks: kvCacheTokens > 0 ? Math.max(2, Math.floor(kvCacheTokens / BLOCK_SIZE)) : 0,
@@ -32,9 +32,18 @@ export function cudaRunnerOptions(
 
 const MAX_WHOLE_PROMPT = 16_384;
 
+/** Undefined: as the files have them, which may be 4 bits. */
+function matrixTypeOf(
+  matrices: GpuMatrices | undefined,
+  weightType: EngineSpec["weightType"],
+): CudaRunnerOptions["matrixType"] {
+  if (matrices !== undefined) return matrices === "fp8" ? "e4m3" : matrices;
+  return weightType === "bf16" ? "bf16" : undefined;
+}
+
 function expectServed({ weightType, kvCache, isDeterministic, draftModelDir }: EngineSpec): void {
   const hasFloats = weightType === undefined || weightType === "bf16" || weightType === "f32";
-  if (!hasFloats) throw refused(`weight_type ${weightType}`, "bf16, f32 or fp8");
+  if (!hasFloats) throw refused(`weight_type ${weightType}`, "bf16, f32, fp8 or int4");
   const { type, isFp8, attentionWindows = [], hostBytes = 0 } = kvCache ?? {};
   if (type !== undefined && isFp8 !== true) throw refused(`a cache of ${type}`, "none given or fp8");
   if (attentionWindows.length > 0) throw refused("max_attention_window_size", "none given");

@@ -5,6 +5,9 @@ import type { EngineConfig } from "./engine-config.ts";
 
 /** Types in which weights of any checkpoint can be kept. */
 export const WEIGHT_TYPES: readonly WeightType[] = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1"];
+/** What matrices of layers can become on a GPU beside floats. */
+export const GPU_MATRICES = ["fp8", "int4"] as const;
+export type GpuMatrices = (typeof GPU_MATRICES)[number];
 
 /** Types of keys and values in memory. q8_0: 8 bits each, and a scale for every 32. */
 export type KvCacheType = "f32" | "f16" | "q8_0";
@@ -37,7 +40,7 @@ export interface EngineSpec {
   /** Type of the matrices in memory; undefined: blocks as they are stored, floats as f32. */
   readonly weightType?: WeightType | undefined;
   /** Absent = the CPU. */
-  readonly gpu?: { readonly ordinal: number; readonly isFp8: boolean } | undefined;
+  readonly gpu?: { readonly ordinal: number; readonly matrices: GpuMatrices | undefined } | undefined;
   /** What comes out for a request does not depend on anything beside it, to the bit. Slower. */
   readonly isDeterministic?: boolean | undefined;
   /** Absolute path of a smaller model with the same vocabulary, which guesses tokens. */

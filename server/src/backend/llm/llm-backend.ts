@@ -65,8 +65,8 @@ class LlmModel implements BackendModel {
       postProcessorModule,
       adapters,
     } = this.#settings;
-    const { isDeterministic, draftModel, isFp8 } = this.#settings;
-    if (isFp8 && spec.kind !== "KIND_GPU") throw fp8OnCpu(this.#source);
+    const { isDeterministic, draftModel, gpuMatrices } = this.#settings;
+    if (gpuMatrices !== undefined && spec.kind !== "KIND_GPU") throw onCpu(this.#source, gpuMatrices);
     const engine = await EngineHost.start({
       ...this.#host,
       name: spec.name,
@@ -77,7 +77,7 @@ class LlmModel implements BackendModel {
         kvCache,
         numThreads,
         weightType,
-        gpu: spec.kind === "KIND_GPU" ? { ordinal: spec.deviceId, isFp8 } : undefined,
+        gpu: spec.kind === "KIND_GPU" ? { ordinal: spec.deviceId, matrices: gpuMatrices } : undefined,
         isDeterministic,
         draftModelDir: draftModel,
         postProcessorModule,
@@ -105,8 +105,8 @@ class LlmModel implements BackendModel {
   }
 }
 
-function fp8OnCpu({ name }: ModelSource): ServerError {
-  const text = `model '${name}': parameter 'weight_type' is 'fp8', which needs an instance group of KIND_GPU`;
+function onCpu({ name }: ModelSource, type: string): ServerError {
+  const text = `model '${name}': parameter 'weight_type' is '${type}', which needs an instance group of KIND_GPU`;
   return new ServerError("invalid_argument", text);
 }
 

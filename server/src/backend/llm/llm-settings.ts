@@ -7,7 +7,13 @@ import { nearestName } from "../../config/suggest.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { AdapterSpec } from "../../engine/adapters/adapter-choice.ts";
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../../engine/engine-config.ts";
-import { type EngineSpec, type KvCacheSpec, WEIGHT_TYPES } from "../../engine/engine-spec.ts";
+import {
+  type EngineSpec,
+  GPU_MATRICES,
+  type GpuMatrices,
+  type KvCacheSpec,
+  WEIGHT_TYPES,
+} from "../../engine/engine-spec.ts";
 import type { ModelSource } from "../backend.ts";
 import { parseKvCache } from "./kv-cache-settings.ts";
 import { parseAdapters } from "./lora-settings.ts";
@@ -24,8 +30,8 @@ export interface LlmSettings {
   readonly numThreads: number;
   /** Undefined = as the files have them. */
   readonly weightType: EngineSpec["weightType"];
-  /** Matrices of layers in 8-bit floats, on GPUs. */
-  readonly isFp8: boolean;
+  /** What matrices of layers become, on GPUs alone. */
+  readonly gpuMatrices: GpuMatrices | undefined;
   /** Equal outputs to the bit whatever else is served meanwhile. */
   readonly isDeterministic: boolean;
   /** Absolute path of the files of a model that guesses tokens for this one. */
@@ -91,7 +97,7 @@ export function parseLlmSettings(source: Pick<ModelSource, "config" | "modelFold
     kvCache: parseKvCache(reader),
     numThreads: reader.int("num_threads") ?? 0,
     weightType: parseWeightType(reader),
-    isFp8: reader.text("weight_type") === FP8,
+    gpuMatrices: parseGpuMatrices(reader),
     isDeterministic: reader.flag("deterministic") ?? false,
     draftModel: speculation.draftModel,
     excludeInputInOutput: reader.flag("exclude_input_in_output") ?? false,
@@ -138,15 +144,18 @@ function noteGuides(reader: ParameterReader): void {
   }
 }
 
-const FP8 = "fp8";
+function parseGpuMatrices(reader: ParameterReader): GpuMatrices | undefined {
+  const text = reader.text("weight_type");
+  return GPU_MATRICES.find((type) => type === text);
+}
 
 /** Nereid's own parameter: weights that are not quantized can be kept in fewer bits. */
 function parseWeightType(reader: ParameterReader): EngineSpec["weightType"] {
   const text = reader.text("weight_type");
-  if (text === FP8) return undefined;
+  if (parseGpuMatrices(reader) !== undefined) return undefined;
   const found = WEIGHT_TYPES.find((type) => type === text);
   if (text === undefined || found !== undefined) return found;
-  throw reader.error("weight_type", [...WEIGHT_TYPES, FP8].join(", "), text);
+  throw reader.error("weight_type", [...WEIGHT_TYPES, ...GPU_MATRICES].join(", "), text);
 }
 
 function parseModule(reader: ParameterReader, modelFolder: string): string | undefined {
