@@ -52,12 +52,12 @@ export function writeRandomClip(folder: string): void {
   const layer = "vision_model.encoder.layers.0";
   writeModel(
     folder,
-    { model_type: "clip", vision_config: { ...vision, image_size: 224, patch_size: 32 } },
+    { model_type: "clip", vision_config: { ...vision, image_size: 224, patch_size: 14 } },
     {
       "vision_model.embeddings.class_embedding": [HIDDEN],
-      "vision_model.embeddings.patch_embedding.weight": [HIDDEN, 3, 32, 32],
-      "vision_model.embeddings.position_embedding.weight": [50, HIDDEN],
-      "visual_projection.weight": [512, HIDDEN],
+      "vision_model.embeddings.patch_embedding.weight": [HIDDEN, 3, 14, 14],
+      "vision_model.embeddings.position_embedding.weight": [257, HIDDEN],
+      "visual_projection.weight": [768, HIDDEN],
       ...norm("vision_model.pre_layrnorm"),
       ...norm("vision_model.post_layernorm"),
       ...norm(`${layer}.layer_norm1`),

@@ -127,7 +127,7 @@ test("docs/recipes/gemma-onnx.md works as it stands", { timeout: TIMEOUT_MS }, a
 
 test("docs/recipes/clip-minilm.md works as it stands", { timeout: TIMEOUT_MS }, async () => {
   await using texts = await hubOf("sentence-transformers/all-MiniLM-L6-v2", writeRandomMiniLm);
-  await using images = await hubOf("openai/clip-vit-base-patch32", writeRandomClip);
+  await using images = await hubOf("openai/clip-vit-large-patch14", writeRandomClip);
   images.add("flax_model.msgpack", "not wanted", true);
   await using endpoint = await openEndpoint([texts, images]);
   await using recipe = await openRecipe("clip-minilm", { env: { HF_ENDPOINT: endpoint.url } });
@@ -137,7 +137,7 @@ test("docs/recipes/clip-minilm.md works as it stands", { timeout: TIMEOUT_MS }, 
   const length = Math.hypot(...(embedding?.data ?? []));
   assert.ok(Math.abs(length - 1) < 1e-3, `the length is ${length}`);
   const shapes = Object.fromEntries(both.map(({ name, shape }) => [name, shape]));
-  assert.deepEqual(shapes, { sentence_embedding: [1, 16], image_embeds: [1, 512] });
+  assert.deepEqual(shapes, { sentence_embedding: [1, 16], image_embeds: [1, 768] });
   assert.equal(images.fetches("flax_model.msgpack").length, 0);
 });
 

@@ -49,7 +49,7 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
   flags: FLAGS,
   examples: [
     "nereid onnx export --model models/all-MiniLM-L6-v2 --output repo/text_encoder/1",
-    "nereid onnx export --model models/clip-vit-base-patch32 --part vision --output repo/vision_encoder/1",
+    "nereid onnx export --model models/clip-vit-large-patch14 --part vision --output repo/vision_encoder/1",
   ],
 };
 

@@ -13,6 +13,7 @@ import type { ErrorSum } from "./error-totals.ts";
 import { halveGraph } from "./half-graph.ts";
 import { idLimits, randomInput, randomNumbers, type Shapes } from "./model-inputs.ts";
 import { MAX_MODEL_BYTES, makeFile, modelBytes } from "./onnx-output.ts";
+import { exactWeights } from "./processor.ts";
 import { quantizedParts, readDocument, tooLarge, writeModel } from "./quantize-onnx.ts";
 import { ModelOpener } from "./sessions.ts";
 import { completeProfile, expectShapes, type ShapeProfile, shown } from "./shapes.ts";
@@ -113,7 +114,7 @@ async function quantizeFile(
   { reporter, signal }: PlanOptions,
 ): Promise<{ path: string; numProducts: number }> {
   const { parts, numProducts } = quantizedParts(await readDocument(from), {
-    type: "int8",
+    type: exactWeights(),
     isReduced: false,
     reporter,
     signal,
@@ -162,7 +163,7 @@ async function runOnce(flag: string, session: OnnxSession, inputs: readonly Tens
   const outputs = session.info.outputs.map(({ name }) => ({ name }));
   await session.runAsync(inputs, outputs).outputs.catch((cause: unknown) => {
     const shapes = inputs.map(({ name, shape }) => `${name}:${shown(shape)}`).join(",");
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = (cause instanceof Error ? cause.message : String(cause)).trim();
     throw new ToolError(`The model does not run with ${flag}=${shapes}: ${reason}`, {
       cause,
       fix: `Give ${flag} that the model takes`,
