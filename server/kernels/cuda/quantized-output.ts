@@ -18,3 +18,15 @@ export function quantizeDefines(output: QuantizedOutput | undefined): Defines {
   const codes = output.codes === "e4m3" ? { QUANTIZE_E4M3: 1 } : { QUANTIZE_I8: 1 };
   return output.per === "tensor" ? { ...codes, STATIC_SCALE: 1 } : codes;
 }
+
+/** What the rows and columns of a product of codes are still to be multiplied by. */
+export interface SumScales {
+  readonly rows: DevicePointer; // f32, one a row
+  readonly columns: DevicePointer; // f32, one a column
+}
+
+const SUM_DEFINES: Defines = { SUM_SCALES: 1 };
+
+export function sumDefines(scales: SumScales | undefined): Defines {
+  return scales === undefined ? NO_DEFINES : SUM_DEFINES;
+}

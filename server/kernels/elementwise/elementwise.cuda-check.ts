@@ -140,7 +140,40 @@ const quantizedCheck: CudaCheck = {
   },
 };
 
-export const cudaChecks: readonly CudaCheck[] = [...opChecks, ...gatedChecks, quantizedCheck];
+/** Rows of sums that the product before left unscaled. */
+const scaledCheck: CudaCheck = {
+  name: "gated-mul silu of sums to e4m3 by row",
+  maxError: 4e-2,
+  run: async (context) => {
+    const sums = uploadRandom(context, "bf16", 2 * COUNT, 16, 500);
+    const rows = uploadRandom(context, "f32", ROWS, 17, 0.1);
+    const columns = uploadRandom(context, "f32", 2 * WIDTH, 18, 0.1);
+    const out = allocateFloats(context, "e4m3", COUNT);
+    const scales = context.allocate(ROWS * 4);
+    launchGatedMul(context.stream, {
+      type: "bf16",
+      activation: "silu",
+      gateUp: sums.pointer,
+      sumScales: { rows: rows.pointer, columns: columns.pointer },
+      out,
+      quantized: { codes: "e4m3", scales, per: "row" },
+      numRows: ROWS,
+      width: WIDTH,
+    });
+    const gateUp = sums.values.map(
+      (sum, i) =>
+        sum *
+        (rows.values[Math.floor(i / (2 * WIDTH))] ?? Number.NaN) *
+        (columns.values[i % (2 * WIDTH)] ?? Number.NaN),
+    );
+    const codes = await downloadFloats(context, "e4m3", out, COUNT);
+    const scaleOf = await downloadFloats(context, "f32", scales, ROWS);
+    const values = codes.map((code, i) => code * (scaleOf[Math.floor(i / WIDTH)] ?? Number.NaN));
+    return relativeError(values, siluMulRef(gateUp, WIDTH));
+  },
+};
+
+export const cudaChecks: readonly CudaCheck[] = [...opChecks, ...gatedChecks, quantizedCheck, scaledCheck];
 
 function gatedRef(activation: CudaActivation, gateUp: Float32Array): Float32Array {
   if (activation === "silu") return siluMulRef(gateUp, WIDTH);

@@ -1,12 +1,23 @@
 // act(gate) * up, where each row holds its gate columns, then its up columns. ACTIVATION: 0 silu, 1 gelu by tanh,
-// 2 gelu by erf. `gated_mul` spreads a row over blocks; `gated_mul_rows` keeps a row in one, to find its scale.
+// 2 gelu by erf. SUM_SCALES: the rows are sums of codes, and still to be multiplied. `gated_mul` spreads a row over blocks; `gated_mul_rows` keeps a row in one, to find its scale.
 #include "activation.cuh"
 #include "quantize.cuh"
 
-__device__ __forceinline__ void gated_vector(const elem_t* gate, int width, float (&out)[ELEM_VEC]) {
+__device__ __forceinline__ void gated_vector(
+    const elem_t* gate, int width, const float* rowScale, const float* columnScales, float (&out)[ELEM_VEC]) {
   float up[ELEM_VEC];
   load_vec(gate, out);
   load_vec(gate + width, up);
+#if defined(SUM_SCALES)
+  const float row = *rowScale;
+#pragma unroll
+  for (int i = 0; i < ELEM_VEC; i += 4) {
+    const float4 a = *reinterpret_cast<const float4*>(columnScales + i);
+    const float4 b = *reinterpret_cast<const float4*>(columnScales + width + i);
+    out[i] *= a.x * row, out[i + 1] *= a.y * row, out[i + 2] *= a.z * row, out[i + 3] *= a.w * row;
+    up[i] *= b.x * row, up[i + 1] *= b.y * row, up[i + 2] *= b.z * row, up[i + 3] *= b.w * row;
+  }
+#endif
 #pragma unroll
   for (int i = 0; i < ELEM_VEC; i++) out[i] = activate(out[i]) * up[i];
 }
@@ -16,13 +27,15 @@ extern "C" __global__ void __launch_bounds__(256) gated_mul(
     const elem_t* gateUp, // [numRows, 2 * width]
     out_t* out,           // [numRows, width]
     const float* scale,   // [1]
+    const float* rowScales,    // [numRows]
+    const float* columnScales, // [2 * width]
     int width) {
   const int at = (blockIdx.x * blockDim.x + threadIdx.x) * ELEM_VEC;
   START_NEXT();
   WAIT_FOR_PREVIOUS();
   if (at >= width) return;
   float values[ELEM_VEC];
-  gated_vector(gateUp + (u64)blockIdx.y * 2 * width + at, width, values);
+  gated_vector(gateUp + (u64)blockIdx.y * 2 * width + at, width, rowScales + blockIdx.y, columnScales + at, values);
 #if defined(CODE_MAX)
   const float inverse = 1.f / *scale;
 #pragma unroll
@@ -35,6 +48,8 @@ extern "C" __global__ void __launch_bounds__(1024) gated_mul_rows(
     const elem_t* gateUp, // [numRows, 2 * width]
     out_t* out,           // [numRows, width]
     float* scales,        // [numRows]
+    const float* rowScales,    // [numRows]
+    const float* columnScales, // [2 * width]
     int width) {
   __shared__ float scratch[32];
   float values[VECTORS][ELEM_VEC];
@@ -45,7 +60,9 @@ extern "C" __global__ void __launch_bounds__(1024) gated_mul_rows(
     const int at = (threadIdx.x + v * blockDim.x) * ELEM_VEC;
 #pragma unroll
     for (int i = 0; i < ELEM_VEC; i++) values[v][i] = 0.f;
-    if (at < width) gated_vector(gateUp + (u64)blockIdx.x * 2 * width + at, width, values[v]);
+    if (at >= width) continue;
+    const elem_t* gate = gateUp + (u64)blockIdx.x * 2 * width + at;
+    gated_vector(gate, width, rowScales + blockIdx.x, columnScales + at, values[v]);
   }
   store_row<VECTORS>(out + (u64)blockIdx.x * width, scales + blockIdx.x, values, width / ELEM_VEC, scratch);
 }

@@ -11,7 +11,7 @@ import {
   ptr,
   rowShape,
 } from "../cuda/launch-args.ts";
-import { type QuantizedOutput, quantizeDefines } from "../cuda/quantized-output.ts";
+import { type QuantizedOutput, quantizeDefines, type SumScales, sumDefines } from "../cuda/quantized-output.ts";
 
 export type CudaActivation = "silu" | "gelu-tanh" | "gelu-erf";
 
@@ -22,6 +22,8 @@ export interface GatedMulCudaArgs {
   readonly type: ElemType;
   readonly activation: CudaActivation;
   readonly gateUp: DevicePointer; // [numRows, 2 * width]
+  /** Where `gateUp` is sums of codes: what its rows and columns are still to be multiplied by. */
+  readonly sumScales?: SumScales | undefined;
   readonly out: DevicePointer; // [numRows, width], elements or codes
   readonly quantized?: QuantizedOutput | undefined;
   readonly numRows: number;
@@ -38,21 +40,32 @@ export function launchGatedMul(stream: KernelStream, args: GatedMulCudaArgs): vo
 }
 
 function launchFlat(stream: KernelStream, args: GatedMulCudaArgs): void {
-  const { type, activation, gateUp, out, quantized, numRows, width } = args;
+  const { type, activation, gateUp, out, quantized, sumScales, numRows, width } = args;
   const kernel = stream.kernel({
     source: "gated-mul/gated-mul.cu",
     name: "gated_mul",
-    defines: { ...elemDefines(type), ...quantizeDefines(quantized), ACTIVATION: ACTIVATION_NUMBERS[activation] },
+    defines: {
+      ...elemDefines(type),
+      ...quantizeDefines(quantized),
+      ...sumDefines(sumScales),
+      ACTIVATION: ACTIVATION_NUMBERS[activation],
+    },
     waitsForPrevious: true,
   });
   const numBlocks = ceilDiv(width / ELEM_VEC[type], THREADS);
-  const sizes = [ptr(gateUp), ptr(out), ptr(quantized?.scales), i32(width)];
-  stream.launch(kernel, [numBlocks, numRows, 1], [THREADS, 1, 1], 0, sizes);
+  stream.launch(kernel, [numBlocks, numRows, 1], [THREADS, 1, 1], 0, [
+    ptr(gateUp),
+    ptr(out),
+    ptr(quantized?.scales),
+    ptr(sumScales?.rows),
+    ptr(sumScales?.columns),
+    i32(width),
+  ]);
 }
 
 /** The scale of a row needs all of it at once. */
 function launchRows(stream: KernelStream, args: GatedMulCudaArgs): void {
-  const { type, activation, gateUp, out, quantized, numRows, width } = args;
+  const { type, activation, gateUp, out, quantized, sumScales, numRows, width } = args;
   const { threads, vectors } = rowShape("gatedMul", width, type);
   const kernel = stream.kernel({
     source: "gated-mul/gated-mul.cu",
@@ -60,6 +73,7 @@ function launchRows(stream: KernelStream, args: GatedMulCudaArgs): void {
     defines: {
       ...elemDefines(type),
       ...quantizeDefines(quantized),
+      ...sumDefines(sumScales),
       ACTIVATION: ACTIVATION_NUMBERS[activation],
       VECTORS: vectors,
     },
@@ -69,6 +83,8 @@ function launchRows(stream: KernelStream, args: GatedMulCudaArgs): void {
     ptr(gateUp),
     ptr(out),
     ptr(quantized?.scales),
+    ptr(sumScales?.rows),
+    ptr(sumScales?.columns),
     i32(width),
   ]);
 }

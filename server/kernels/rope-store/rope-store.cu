@@ -1,6 +1,6 @@
 // From rows of [queries | keys | values]: the norm of each query and key head, the rotary turn, queries to `q`, keys and
 // values to their slots of the cache. One warp a head; a warp's heads are of one token and share its angles.
-// HEAD_DIM; HEAD_NORMS for the norms; KV_E4M3 for a cache of fp8.
+// HEAD_DIM; HEAD_NORMS for the norms; KV_E4M3 for a cache of fp8; SUM_SCALES where the rows are sums of codes.
 #include "elem.cuh"
 
 #define PAIRS_PER_LANE CEIL_DIV(HEAD_DIM, 128)
@@ -82,6 +82,8 @@ extern "C" __global__ void __launch_bounds__(256) rope_store(
     elem_t* q,              // rows of qRowWidth
     kv_t* keys,             // [numSlots, numKvHeads, HEAD_DIM]
     kv_t* values,           // [numSlots, numKvHeads, HEAD_DIM]
+    const float* rowScales,    // [numTokens]
+    const float* columnScales, // [(numHeads + 2 * numKvHeads) * HEAD_DIM]
     int numHeads, int numKvHeads, int qRowWidth, int numDims, float magnitude, float epsilon, float inverseKeyScale,
     float inverseValueScale) {
   const int token = blockIdx.x, lane = threadIdx.x & 31;
@@ -109,6 +111,14 @@ extern "C" __global__ void __launch_bounds__(256) rope_store(
     Head head;
     const elem_t* from = qkv + ((u64)token * numAll + number) * HEAD_DIM;
     each_two(head, numDims, [&](float2& two, int column) { two = load_two(from + column); });
+#if defined(SUM_SCALES)
+    const float row = rowScales[token];
+    const float* ofColumns = columnScales + number * HEAD_DIM;
+    each_two(head, numDims, [&](float2& two, int column) {
+      const float2 scales = *reinterpret_cast<const float2*>(ofColumns + column);
+      two = make_float2(two.x * (scales.x * row), two.y * (scales.y * row));
+    });
+#endif
     if (!isValue) {
 #if defined(HEAD_NORMS)
       normalize(head, numDims, headNorms + number * HEAD_DIM, epsilon);

@@ -21,6 +21,8 @@ interface Variant {
   readonly hasNorms: boolean;
   readonly isFp8: boolean;
   readonly isInPlace: boolean;
+  /** The rows are sums of codes. */
+  readonly hasSums?: boolean;
   readonly maxError: number;
 }
 
@@ -40,24 +42,41 @@ const VARIANTS: readonly Variant[] = [
   { type: "bf16", headDim: 128, numDims: 128, hasNorms: true, isFp8: false, isInPlace: false, maxError: 4e-3 },
   { type: "bf16", headDim: 256, numDims: 256, hasNorms: false, isFp8: false, isInPlace: true, maxError: 4e-3 },
   { type: "bf16", headDim: 96, numDims: 96, hasNorms: false, isFp8: true, isInPlace: false, maxError: 4e-2 },
+  {
+    type: "bf16",
+    headDim: 128,
+    numDims: 96,
+    hasNorms: false,
+    isFp8: false,
+    isInPlace: false,
+    hasSums: true,
+    maxError: 4e-3,
+  },
 ];
 
 export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant) => ({
-  name: `rope-store ${variant.type} ${variant.headDim}/${variant.numDims}${variant.hasNorms ? " norms" : ""}${variant.isFp8 ? " fp8" : ""}${variant.isInPlace ? " in place" : ""}`,
+  name: `rope-store ${variant.type} ${variant.headDim}/${variant.numDims}${variant.hasNorms ? " norms" : ""}${variant.isFp8 ? " fp8" : ""}${variant.isInPlace ? " in place" : ""}${variant.hasSums ? " sums" : ""}`,
   maxError: variant.maxError,
   run: (context) => runVariant(context, variant),
-  ...(variant.type === "bf16" && variant.headDim === 128
+  ...(variant.type === "bf16" && variant.headDim === 128 && variant.hasNorms
     ? { benches: (context) => [1, 64, 8192].map((n) => bench(context, n)) }
     : {}),
 }));
 
 async function runVariant(context: CudaCheckContext, variant: Variant): Promise<number> {
-  const { type, headDim, numDims, isFp8, isInPlace } = variant;
+  const { type, headDim, numDims, isFp8, isInPlace, hasSums } = variant;
   const qkvWidth = NUM_ALL * headDim;
   const kvWidth = HEADS.numKvHeads * headDim;
   const qRowWidth = isInPlace ? qkvWidth : HEADS.numHeads * headDim;
   const qkv = uploadRandom(context, type, NUM_TOKENS * qkvWidth, 1, 3);
   const norms = uploadRandom(context, "f32", NUM_TURNED * headDim, 2);
+  const rowScales = uploadRandom(context, "f32", NUM_TOKENS, 5);
+  const columnScales = uploadRandom(context, "f32", qkvWidth, 6);
+  const scaleOf = (i: number): number =>
+    hasSums === true
+      ? (rowScales.values[Math.floor(i / qkvWidth)] ?? Number.NaN) * (columnScales.values[i % qkvWidth] ?? Number.NaN)
+      : 1;
+  const rows = qkv.values.map((value, i) => value * scaleOf(i));
   const positions = seededInts(NUM_TOKENS, 3, 3000);
   const slots = seededOrder(NUM_SLOTS, 4).subarray(0, NUM_TOKENS).slice();
   slots[5] = -1;
@@ -69,6 +88,7 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
   launchRopeStore(context.stream, {
     type,
     qkv: qkv.pointer,
+    sumScales: hasSums === true ? { rows: rowScales.pointer, columns: columnScales.pointer } : undefined,
     positions: context.upload(positions),
     slots: context.upload(slots),
     numTokens: NUM_TOKENS,
@@ -85,12 +105,12 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
   const gotQ = await downloadFloats(context, type, q, NUM_TOKENS * qRowWidth);
   const gotK = await downloadFloats(context, kvType, keys, NUM_SLOTS * kvWidth);
   const gotV = await downloadFloats(context, kvType, values, NUM_SLOTS * kvWidth);
-  const turned = turnedRef(variant, qkv.values, norms.values, positions);
+  const turned = turnedRef(variant, rows, norms.values, positions);
   const turnedWidth = NUM_TURNED * headDim;
   const qWidth = HEADS.numHeads * headDim;
   const wantedQ = columns(turned, turnedWidth, 0, qWidth);
   const wantedK = stored(columns(turned, turnedWidth, qWidth, kvWidth), slots, kvWidth, isFp8 ? SCALES.key : 1);
-  const rowsV = columns(qkv.values, qkvWidth, turnedWidth, kvWidth);
+  const rowsV = columns(rows, qkvWidth, turnedWidth, kvWidth);
   const wantedV = stored(rowsV, slots, kvWidth, isFp8 ? SCALES.value : 1);
   return Math.max(
     relativeError(columns(gotQ, qRowWidth, 0, qWidth), wantedQ),

@@ -2,10 +2,13 @@
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { expectGroups, expectHeadDim, type Fp8KvScales, kvDefines } from "../cuda/kv-cache-type.ts";
 import { ceilDiv, type ElemType, elemDefines, expectCount, f32, i32, ptr } from "../cuda/launch-args.ts";
+import { type SumScales, sumDefines } from "../cuda/quantized-output.ts";
 
 export interface RopeStoreCudaArgs {
   readonly type: ElemType;
   readonly qkv: DevicePointer; // [numTokens, (numHeads + 2 * numKvHeads) * headDim]
+  /** Where `qkv` is sums of codes: what its rows and columns are still to be multiplied by. */
+  readonly sumScales?: SumScales | undefined;
   readonly positions: DevicePointer; // i32 [numTokens]
   readonly slots: DevicePointer; // i32 [numTokens]; -1 stores nothing
   readonly numTokens: number;
@@ -41,7 +44,7 @@ const WARPS = 4;
 const MANY_TOKENS = 256;
 
 export function launchRopeStore(stream: KernelStream, args: RopeStoreCudaArgs): void {
-  const { type, numTokens, numHeads, numKvHeads, headDim, rope, headNorms, fp8 } = args;
+  const { type, numTokens, numHeads, numKvHeads, headDim, rope, headNorms, fp8, sumScales } = args;
   expectCount("ropeStore", "token", numTokens);
   expectHeadDim("ropeStore", headDim);
   expectGroups("ropeStore", numHeads, numKvHeads);
@@ -55,6 +58,7 @@ export function launchRopeStore(stream: KernelStream, args: RopeStoreCudaArgs): 
     defines: {
       ...elemDefines(type),
       ...kvDefines(fp8),
+      ...sumDefines(sumScales),
       HEAD_DIM: headDim,
       ...(headNorms === undefined ? {} : { HEAD_NORMS: 1 }),
     },
@@ -70,6 +74,8 @@ export function launchRopeStore(stream: KernelStream, args: RopeStoreCudaArgs): 
     ptr(args.q),
     ptr(args.keys),
     ptr(args.values),
+    ptr(sumScales?.rows),
+    ptr(sumScales?.columns),
     i32(numHeads),
     i32(numKvHeads),
     i32(args.qRowWidth),

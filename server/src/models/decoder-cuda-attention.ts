@@ -11,7 +11,7 @@ import {
   type CudaLayerCache,
   type CudaPass,
   type CudaRows,
-  enqueueProduct,
+  enqueueUnscaled,
   numbersAt,
 } from "./decoder-cuda-pass.ts";
 
@@ -44,10 +44,11 @@ export function enqueueAttention(pass: CudaPass, index: number, normed: CudaRows
   const layer = expectAt(model.weights.layers, index);
   const { keys, values } = expectAt(model.caches, index);
   const { rope, window } = expectAt(layers, index);
-  enqueueProduct(pass, normed, layer.qkv, batch.numTokens, memory.qkv);
+  const sumScales = enqueueUnscaled(pass, normed, layer.qkv, batch.numTokens, memory.qkv);
   launchRopeStore(stream, {
     type: model.type,
     qkv: memory.qkv,
+    sumScales,
     positions: numbersAt(batch, "positions"),
     slots: numbersAt(batch, "slots"),
     numTokens: batch.numTokens,

@@ -34,12 +34,13 @@ export function enqueueMlp(
   const { activation, isGated, intermediateSize: width } = model.config.mlp;
   const { gateUp, activated: out } = memory;
   const { type } = model;
-  enqueueProduct(pass, x, weights.in, numRows, gateUp);
   const isCoded = takesCodes(model, weights.out, numRows);
   const quantized = isCoded ? codesWith(memory.codeScales) : undefined;
   if (isGated) {
-    launchGatedMul(stream, { type, activation, gateUp, out, numRows, width, quantized });
+    const sumScales = enqueueUnscaled(pass, x, weights.in, numRows, gateUp);
+    launchGatedMul(stream, { type, activation, gateUp, sumScales, out, numRows, width, quantized });
   } else {
+    enqueueProduct(pass, x, weights.in, numRows, gateUp);
     launchActivation(stream, { type, activation, x: gateUp, out: gateUp, count: numRows * width });
     if (quantized !== undefined) launchQuantizeRows(stream, { type, x: gateUp, out, quantized, numRows, width });
   }

@@ -53,13 +53,14 @@ function record(
   config: Readonly<Record<string, unknown>>,
   numTokens: number,
   kind: Partial<CudaBatch>,
-  cacheType: CudaCacheType = "bf16",
+  { cacheType = "bf16", hasCodes = false }: { cacheType?: CudaCacheType; hasCodes?: boolean } = {},
 ): Recording {
   const parsed = parseDecoderConfig({ config, generation: undefined, at: { config: "test", generation: "test" } });
   let address = 2n ** 20n;
   const weights = describeWeights(parsed.config, parsed.weights, "", (plan): CudaTensor => {
     address += 2n ** 20n;
-    return { address, type: "bf16", shape: plan.shape };
+    const isCoded = hasCodes && plan.shape.length === 2 && plan.shape[0] !== SIZES.vocab_size;
+    return { address, type: isCoded ? "e4m3" : "bf16", shape: plan.shape, scales: isCoded ? address : undefined };
   });
   const bounds = { maxTokens: 64, maxSequences: 16, maxLogitRows: 16 };
   const scratch = attentionScratch(parsed.config, 16, cacheType, { arch: "sm_90a", numSms: 132 });
@@ -164,11 +165,31 @@ test("enqueueLayers() gives sequences in front that add one token to the kernel 
 test("enqueueLayers() writes and reads a cache of 8-bit floats as such", () => {
   const readers = ["rope_store", "paged_decode", "ragged_prefill"];
   const kindsOf = (cacheType: CudaCacheType): readonly unknown[] =>
-    record(LLAMA, 33, { numDecoding: 1 }, cacheType)
+    record(LLAMA, 33, { numDecoding: 1 }, { cacheType })
       .launches.filter(({ spec }) => readers.includes(spec.name))
       .map(({ spec }) => spec.defines.KV_E4M3);
   assert.deepEqual(kindsOf("e4m3"), [1, 1, 1, 1, 1, 1]);
   assert.deepEqual(kindsOf("bf16"), Array(6).fill(undefined));
+});
+
+test("enqueueLayers() leaves the scales of products of codes to their readers, up to 256 rows", () => {
+  // No matrix of a layer has as many outputs as there are words.
+  const config = { ...LLAMA, intermediate_size: 192 };
+  for (const [numTokens, scales] of [
+    [32, "none"],
+    [256, "none"],
+    [257, "rows"],
+  ] as const) {
+    const decode = { numDecoding: 2, numLogitRows: numTokens, keepsAllRows: true };
+    const { products, launches } = record(config, numTokens, decode, { hasCodes: true });
+    assert.deepEqual(new Set(products.slice(0, -1).map((product) => product.scales)), new Set([scales]));
+    const readers = launches.filter(({ spec }) => ["rope_store", "gated_mul_rows"].includes(spec.name));
+    const isLeft = scales === "none" ? 1 : undefined;
+    assert.deepEqual(
+      readers.map(({ spec }) => spec.defines.SUM_SCALES),
+      Array(4).fill(isLeft),
+    );
+  }
 });
 
 test("enqueueLogits() caps the logits of models that have a cap", () => {
