@@ -68,6 +68,27 @@ test("every printed command works as it stands", { timeout: 120_000 }, async () 
   assert.equal(readFileSync(join(scratch, "answer.bin")).length > 1000, true);
 });
 
+test("text_statistics counts words, and tokens by another model; its types are up to date", async () => {
+  const inputs = [{ name: "TEXT", datatype: "BYTES", shape: [2, 1], data: ["Once upon a time", "boats"] }];
+  const response = await fetch(`${server.baseUrl}/v2/models/text_statistics/infer`, {
+    method: "POST",
+    body: JSON.stringify({ inputs }),
+  });
+  const { outputs }: { outputs: { name: string; data: unknown[] }[] } = JSON.parse(await response.text());
+  const [words, tokens, longest] = ["WORDS", "TOKENS", "LONGEST_WORD"].map(
+    (wanted) => outputs.find(({ name }) => name === wanted)?.data,
+  );
+  assert.deepEqual(words, [4, 1]);
+  assert.deepEqual(longest, ["Once", "boats"]);
+  assert.equal(
+    tokens?.every((count) => Number(count) >= 1),
+    true,
+  );
+  const nereid = join(ROOT, "server/bin/nereid.cjs");
+  const { text } = await run(process.execPath, [nereid, "types", join(ROOT, "examples/model_repository")]);
+  assert.match(text, /^up to date: .*text_statistics/m);
+});
+
 test("match-captions.mjs finds the caption of every picture", async () => {
   const { code, text } = await run(process.execPath, [
     join(ROOT, "examples/clients/match-captions.mjs"),

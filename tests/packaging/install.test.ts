@@ -64,7 +64,14 @@ for (const name of JAVASCRIPT_PACKAGES) {
 
 test("the package of server carries all that it starts by path, and the licence of what is bundled", () => {
   const files = filesInTarball(tarballOf("server"));
-  const programs = ["dist/src/engine-host.js", "dist/src/engine/guide/grammar-worker.js"];
+  const worker = "dist/src/backend/typescript/worker";
+  const programs = [
+    "dist/src/engine-host.js",
+    "dist/src/engine/guide/grammar-worker.js",
+    `${worker}/model-worker.js`,
+    `${worker}/type-stripping-hooks.js`,
+    "dist/src/backend/typescript/model-api.d.ts",
+  ];
   for (const expected of ["bin/nereid.cjs", "bin/tritonserver.cjs", ...programs, "python/stub.py"]) {
     assert.ok(files.includes(expected), expected);
   }

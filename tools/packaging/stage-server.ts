@@ -14,7 +14,11 @@ const ENTRIES = [
   "dist/src/cli/serve.js",
   "dist/src/engine-host.js",
   "dist/src/engine/guide/grammar-worker.js",
+  "dist/src/backend/typescript/worker/model-worker.js",
+  "dist/src/backend/typescript/worker/type-stripping-hooks.js",
 ];
+/** What `nereid types` writes beside models. */
+const MODEL_API = "dist/src/backend/typescript/model-api.d.ts";
 const KOFFI = "dist/vendor/koffi.js";
 const RULE = "-".repeat(70);
 const KOFFI_IMPORT = /(\bfrom )"koffi"/g;
@@ -32,6 +36,7 @@ export async function stageServer(root: string, stage: string): Promise<void> {
     ...programs(folder, "kernels", ".cuh"),
     ...templates(folder),
   ]);
+  copyBuilt(stage, folder, [MODEL_API]);
   copyInto(stage, root, ["LICENSE"]);
   await bundleKoffi(folder, stage);
   const manifest = publishedServerManifest(readJson<WorkspaceManifest>(join(folder, "package.json")));

@@ -83,6 +83,13 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
     },
   ],
   [
+    "types",
+    {
+      summary: "write the types of models in TypeScript beside them",
+      load: async () => (await import("./types.ts")).typesCommand,
+    },
+  ],
+  [
     "onnx",
     {
       summary: "export encoders as ONNX, quantize ONNX models",

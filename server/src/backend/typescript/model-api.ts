@@ -91,22 +91,18 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Another model of the same server. */
-export interface ModelHandle {
+/** Another model of the same server. `I`: what it takes, `O`: what it gives. */
+export interface ModelHandle<I = Readonly<Record<string, TensorValue>>, O = Readonly<Record<string, Tensor>>> {
   /** One answer. Throws when the model fails, is not there, or gives more than one answer. */
-  infer(
-    inputs: Readonly<Record<string, TensorValue>>,
-    options?: CallOptions,
-  ): Promise<Readonly<Record<string, Tensor>>>;
+  infer(inputs: I, options?: CallOptions): Promise<O>;
   /** All answers of a decoupled model, as they come. Leaving the loop cancels the rest. */
-  stream(
-    inputs: Readonly<Record<string, TensorValue>>,
-    options?: CallOptions,
-  ): AsyncIterable<Readonly<Record<string, Tensor>>>;
+  stream(inputs: I, options?: CallOptions): AsyncIterable<O>;
 }
 
 /** By name: `models.resnet`, `models["my-model"]`. */
-export type Models = Readonly<Record<string, ModelHandle>>;
+export interface Models {
+  readonly [name: string]: ModelHandle;
+}
 
 export type Labels = Readonly<Record<string, string>>;
 
@@ -139,7 +135,7 @@ export type ErrorCode =
   | "cancelled";
 
 /** One instance of the model: there are as many as `instance_group` says, each in a thread of its own. */
-export interface Context {
+export interface Context<M = Models> {
   readonly name: string;
   readonly version: number;
   readonly instanceName: string;
@@ -149,15 +145,15 @@ export interface Context {
   readonly parameters: Readonly<Record<string, string>>;
   readonly modelFolder: string;
   readonly versionFolder: string;
-  readonly models: Models;
+  readonly models: M;
   readonly metrics: Metrics;
   readonly log: Log;
   /** An error to throw that clients see with a code of its own. */
   error(code: ErrorCode, message: string): Error;
 }
 
-/** One request. `I`: its inputs, `O`: what it is answered with, `S`: what a sequence keeps. */
-export interface Request<I, O, S> {
+/** One request. `I`: its inputs, `O`: what it is answered with, `S`: what a sequence keeps, `M`: the models to call. */
+export interface Request<I, O, S, M = Models> {
   readonly id: string;
   readonly inputs: I;
   /** Rows of the inputs; 1 for a model without a batch dimension. */
@@ -172,7 +168,7 @@ export interface Request<I, O, S> {
   /** Aborted when the client has gone or given up. */
   readonly signal: AbortSignal;
   /** Other models, called for this request: what is called is cancelled and traced with it. */
-  readonly models: Models;
+  readonly models: M;
   /** Decoupled models: one answer, before `execute` ends. Resolves when the client keeps up. */
   send(outputs: O): Promise<void>;
 }
@@ -182,18 +178,18 @@ export interface Request<I, O, S> {
 export type Answer<O> = O | void | AsyncIterable<O> | Promise<O | void>;
 
 /** The exports of `model.ts`: as names, or as the members of its default export. */
-export interface BaseModel<I, O, S = Record<string, unknown>> {
+export interface BaseModel<I, O, S = Record<string, unknown>, M = Models> {
   /** Once, before the first request. What it throws is why the model does not load. */
-  initialize?(context: Context): void | Promise<void>;
+  initialize?(context: Context<M>): void | Promise<void>;
   /** Answers one request; the requests of a batch run side by side. */
-  execute?(request: Request<I, O, S>, context: Context): Answer<O>;
+  execute?(request: Request<I, O, S, M>, context: Context<M>): Answer<O>;
   /** In place of `execute`: answers a whole batch at once, in order. An Error answers its request alone. */
   executeBatch?(
-    requests: readonly Request<I, O, S>[],
-    context: Context,
+    requests: readonly Request<I, O, S, M>[],
+    context: Context<M>,
   ): readonly (O | Error)[] | Promise<readonly (O | Error)[]>;
   /** Once, when the model is unloaded. */
-  finalize?(context: Context): void | Promise<void>;
+  finalize?(context: Context<M>): void | Promise<void>;
 }
 
 /** Without generated types: tensors by any name. `nereid types <repository>` writes better ones. */

@@ -26,10 +26,13 @@ function codeOf(thrown: unknown): ErrorCode {
   return thrown instanceof Error && thrown.name === "AbortError" ? "cancelled" : "internal";
 }
 
-/** With what caused it, and without the frames of the code around the model. */
+/** Frames of the code around the model, and of Node itself. */
+const OTHERS = /backend[/\\]typescript[/\\]worker|\bnode:internal[/\\]/;
+
+/** With what caused it, and with the frames of the model alone. */
 function stackOf(error: Error): string {
-  const lines = (error.stack ?? error.message).split("\n");
-  const end = lines.findIndex((line) => /backend[/\\]typescript[/\\]worker/.test(line));
+  const lines = (error.stack ?? error.message).split("\n").filter((line) => !OTHERS.test(line));
+  while (lines.at(-1)?.endsWith("(<anonymous>)")) lines.pop();
   const cause = error.cause instanceof Error ? `\nCaused by: ${stackOf(error.cause)}` : "";
-  return lines.slice(0, end < 0 ? undefined : end).join("\n") + cause;
+  return lines.join("\n") + cause;
 }
