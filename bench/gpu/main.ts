@@ -115,21 +115,24 @@ async function steps(): Promise<void> {
   };
   for (const [batch, context] of pairs(flags.decode)) tell(await measureDecode(runner, batch, context));
   for (const [batch, length] of pairs(flags.prefill)) tell(await measurePrefill(runner, batch, length));
-  const throughputs = [];
+  const throughputs: unknown[] = [];
+  const report = (): void =>
+    save(`steps-${flags.model}-${flags.weights}-${flags.kv}.json`, {
+      results,
+      throughputs,
+      products: Object.fromEntries(runner.products.measuredUs),
+    });
   for (const [numRequests, inputLength, outputLength] of loads(flags.loads)) {
     const load = { numRequests, inputLength, outputLength, maxSequences, maxBatchTokens: Number(flags.tokens) };
     const result = await measureThroughput(runner, load);
     console.log(JSON.stringify(result));
     throughputs.push(result);
+    report(); // what follows may be cut off
   }
   for (const [shape, { bestUs, firstUs, count }] of runner.products.measuredUs) {
     console.log(`product ${shape}: ${bestUs.toFixed(1)} us, first guess ${firstUs.toFixed(1)} us of ${count}`);
   }
-  save(`steps-${flags.model}-${flags.weights}-${flags.kv}.json`, {
-    results,
-    throughputs,
-    products: Object.fromEntries(runner.products.measuredUs),
-  });
+  report();
   await runner.close();
 }
 
