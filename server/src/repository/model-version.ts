@@ -42,6 +42,8 @@ export class ModelVersion implements ServedModel {
   readonly #context: RequestContext;
   #config: ModelConfig;
   #instances: readonly ModelInstance[];
+  /** Settles when no instance is left that was taken out. */
+  #resizing: Promise<unknown> = Promise.resolve();
 
   constructor(parts: ModelVersionParts) {
     const { config, signature } = parts;
@@ -85,8 +87,10 @@ export class ModelVersion implements ServedModel {
     const removed = this.#instances.filter((instance) => !instances.includes(instance));
     this.#config = config;
     this.#instances = instances;
-    await this.#parts.scheduler.resize?.(instances);
-    await Promise.all(removed.map((instance) => instance.close()));
+    const left = this.#parts.scheduler.resize?.(instances) ?? Promise.resolve();
+    const closed = left.then(() => Promise.all(removed.map((instance) => instance.close())));
+    this.#resizing = Promise.allSettled([this.#resizing, closed]);
+    await closed;
   }
 
   /** Requests accepted and not ended. */
@@ -134,6 +138,7 @@ export class ModelVersion implements ServedModel {
   async close(): Promise<void> {
     await this.#parts.scheduler.drain();
     this.#parts.onClosed?.();
+    await this.#resizing;
     await Promise.all(this.#instances.map((instance) => instance.close()));
     await this.#parts.model?.close();
   }

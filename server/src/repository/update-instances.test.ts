@@ -113,6 +113,20 @@ for (const [title, change] of RELOADED) {
   });
 }
 
+test("an instance that was taken out is closed before its model, however soon that is unloaded", async () => {
+  const notes: string[] = [];
+  {
+    await using repository = create(groups(CPU(2)), notes);
+    await repository.manager.load("m", {});
+    const asked = [ask(repository), ask(repository)];
+    await reload(repository, groups(CPU(1)));
+    await repository.manager.unload("m", false);
+    await Promise.all(asked);
+  }
+  assert.deepEqual(notes.toSorted(), ["+m_0_0", "+m_0_1", "-m_0_0", "-m_0_1", "close", "load"]);
+  assert.equal(notes.at(-1), "close");
+});
+
 test("instances that cannot be made leave the model as it was", async () => {
   const notes: string[] = [];
   await using repository = create(groups(CPU(1)), notes);
