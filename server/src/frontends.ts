@@ -1,5 +1,6 @@
 /** The listeners of a running server: which there are, in which order they open and close. Part of the composition root. */
-import { readFileSync } from "node:fs";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { EndpointOptions, ServerOptions } from "./config/server-options.ts";
 import { MAX_GRPC_MESSAGE_BYTES } from "./core/limits.ts";
 import type { ModelServer } from "./core/model-server.ts";
@@ -7,11 +8,13 @@ import { ServerError } from "./core/server-error.ts";
 import { LoadMeter } from "./observe/load-report.ts";
 import type { Logger } from "./observe/log.ts";
 import type { MetricRegistry } from "./observe/metrics.ts";
+import { canReusePort, unixPath } from "./protocol/bind.ts";
 import { createGrpcFrontend } from "./protocol/grpc/frontend.ts";
-import type { GrpcOptions, GrpcTlsOptions } from "./protocol/grpc/options.ts";
-import { createHttpFrontend } from "./protocol/http/frontend.ts";
+import type { GrpcOptions } from "./protocol/grpc/options.ts";
+import { createHttpFrontend, type HttpFrontend, type HttpFrontendDependencies } from "./protocol/http/frontend.ts";
 import { createMetricsFrontend } from "./protocol/metrics/frontend.ts";
 import { SharedMemoryRegions } from "./protocol/shared-memory.ts";
+import { readTls } from "./protocol/tls-files.ts";
 
 interface Listener {
   listen(): Promise<{ readonly address: string; readonly port: number }>;
@@ -57,7 +60,7 @@ export function frontendsOf(
           endpoints.set(service.protocol, bound);
           log.info(
             `${service.protocol}_server`,
-            `Started ${service.name} at ${service.endpoint.address}:${bound.port}`,
+            `Started ${service.name} at ${placeOf(service.endpoint.address, bound.port)}`,
           );
         } catch (error) {
           await closeAll(services.slice(0, i), 0);
@@ -80,33 +83,80 @@ export function frontendsOf(
   };
 }
 
+interface Parts {
+  readonly options: ServerOptions;
+  readonly server: ModelServer;
+  readonly metrics: MetricRegistry;
+  readonly log: Logger;
+  readonly load: LoadMeter;
+  readonly regions: SharedMemoryRegions;
+}
+
 function createServices(options: ServerOptions, server: ModelServer, metrics: MetricRegistry, log: Logger): Service[] {
-  const services: Service[] = [];
-  const load = new LoadMeter(metrics);
   const regions = new SharedMemoryRegions(options.memory.allowClientSharedMemory);
-  if (options.grpc.isEnabled) {
-    const listener = createGrpcFrontend({ server, options: grpcOptions(options), regions, log, load });
-    services.push({ name: "GRPCInferenceService", protocol: "grpc", endpoint: options.grpc, listener });
-  }
-  if (options.http.isEnabled) {
-    const { address, port, maxInputBytes, headerForwardPattern, accessKeys } = options.http;
-    const restricted = [...accessKeys].map(([api, { header, value }]) => ({ apis: [api], key: header, value }));
-    const http = createHttpFrontend({
-      server,
-      options: { address, port, maxInputBytes, forwardPattern: headerForwardPattern, restricted },
-      regions,
-      log,
-      load,
-    });
-    const listener: Listener = { listen: () => http.listen(), close: (closing) => http.close(closing?.graceMs) };
-    services.push({ name: "HTTPService", protocol: "http", endpoint: options.http, listener });
-  }
+  const parts: Parts = { options, server, metrics, log, regions, load: new LoadMeter(metrics) };
+  const services =
+    options.http.isEnabled && options.grpc.isEnabled && options.http.isOnePort
+      ? onePortServices(parts)
+      : ownPortServices(parts);
   if (options.metrics.isEnabled) {
     const { address, port } = options.metrics;
     const listener = createMetricsFrontend({ render: () => metrics.render(), address, port, log });
     services.push({ name: "Metrics Service", protocol: "metrics", endpoint: options.metrics, listener });
   }
+  if (!canReusePort() && [options.http, options.grpc].some(({ isEnabled, reusePort }) => isEnabled && reusePort)) {
+    log.warn("server", "--reuse-http-port and --reuse-grpc-port need Node.js 22.12 or later: the ports are not shared");
+  }
   return services;
+}
+
+function ownPortServices(parts: Parts): Service[] {
+  const { http, grpc } = parts.options;
+  const services: Service[] = [];
+  if (grpc.isEnabled) {
+    const listener = createGrpcFrontend({ ...parts, options: grpcOptions(parts.options) });
+    services.push({ name: "GRPCInferenceService", protocol: "grpc", endpoint: grpc, listener });
+  }
+  if (http.isEnabled) services.push(httpService(parts, createHttpFrontend(httpParts(parts))));
+  return services;
+}
+
+/** The HTTP listener takes every connection; those of HTTP/2 go to the gRPC front end, which gives back what is no gRPC. */
+function onePortServices(parts: Parts): Service[] {
+  const ofHttp = httpParts(parts);
+  const grpc = createGrpcFrontend({
+    ...parts,
+    options: { ...grpcOptions(parts.options), tls: undefined },
+    acceptPlain: (request, response) =>
+      // Node's compatible classes have all that the HTTP front end uses, but no common type.
+      http.accept(request as unknown as IncomingMessage, response as unknown as ServerResponse),
+  });
+  const options = { ...ofHttp.options, acceptHttp2: (socket: Socket) => grpc.accept(socket) };
+  const http = createHttpFrontend({ ...ofHttp, options });
+  const service = httpService(parts, http, "HTTPService and GRPCInferenceService");
+  const close: Listener["close"] = async (closing) => {
+    await Promise.all([grpc.close(closing), service.listener.close(closing)]);
+  };
+  return [{ ...service, listener: { listen: service.listener.listen, close } }];
+}
+
+function httpParts({ options, ...parts }: Parts): HttpFrontendDependencies {
+  const { address, port, reusePort, maxInputBytes, headerForwardPattern, accessKeys, maxConnectionAgeMs } =
+    options.http;
+  const restricted = [...accessKeys].map(([api, { header, value }]) => ({ apis: [api], key: header, value }));
+  const tls = readTls(options.http.tls, "http");
+  const place = { address, port, reusePort, tls, maxConnectionAgeMs };
+  const metricsPage = options.metrics.isEnabled ? { metricsPage: () => parts.metrics.render() } : {};
+  return {
+    ...parts,
+    ...metricsPage,
+    options: { ...place, maxInputBytes, forwardPattern: headerForwardPattern, restricted },
+  };
+}
+
+function httpService({ options }: Parts, http: HttpFrontend, name = "HTTPService"): Service {
+  const listener: Listener = { listen: () => http.listen(), close: (closing) => http.close(closing?.graceMs) };
+  return { name, protocol: "http", endpoint: options.http, listener };
 }
 
 function grpcOptions({ grpc }: ServerOptions): GrpcOptions {
@@ -117,7 +167,8 @@ function grpcOptions({ grpc }: ServerOptions): GrpcOptions {
     restricted: new Map([...grpc.accessKeys].map(([api, { header, value }]) => [api, { key: grpcKey(header), value }])),
     forwardPattern: grpc.headerForwardPattern,
     inferCompressionLevel: grpc.responseCompression,
-    tls: tlsOptions(grpc.tls),
+    reusePort: grpc.reusePort,
+    tls: readTls(grpc.tls, "grpc"),
     keepalive: {
       timeMs: keepalive.timeMs,
       timeoutMs: keepalive.timeoutMs,
@@ -136,30 +187,16 @@ function grpcKey(header: string): string {
   return header.replace(/^triton-grpc-protocol-/, "");
 }
 
-/** @throws ServerError when a certificate file cannot be read */
-function tlsOptions(tls: ServerOptions["grpc"]["tls"]): GrpcTlsOptions | undefined {
-  if (tls === undefined) return undefined;
-  const read = (path: string, flag: string): Buffer => {
-    try {
-      return readFileSync(path);
-    } catch (error) {
-      throw new ServerError("invalid_argument", `cannot read the file '${path}' of ${flag}`, { cause: error });
-    }
-  };
-  return {
-    cert: read(tls.certFile, "--grpc-server-cert"),
-    key: read(tls.keyFile, "--grpc-server-key"),
-    ...(tls.rootCertFile === "" ? {} : { root: read(tls.rootCertFile, "--grpc-root-cert") }),
-    mutual: tls.isMutual,
-  };
-}
-
 function listenError(service: Service, error: unknown): ServerError {
   const { address, port } = service.endpoint;
   const kind = { grpc: "GRPC", http: "HTTP", metrics: "Metrics" }[service.protocol];
   const taken = (error as { code?: unknown }).code === "EADDRINUSE";
   const text = taken
-    ? `Socket '${address}:${port}' already in use`
-    : `cannot listen at ${address}:${port}: ${String(error)}`;
+    ? `Socket '${placeOf(address, port)}' already in use`
+    : `cannot listen at ${placeOf(address, port)}: ${String(error)}`;
   return new ServerError("unavailable", `failed to start ${kind} service: Unavailable - ${text}`, { cause: error });
+}
+
+function placeOf(address: string, port: number): string {
+  return unixPath(address) === undefined ? `${address}:${port}` : address;
 }

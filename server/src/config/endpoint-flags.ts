@@ -30,6 +30,27 @@ function address(endpoint: EndpointName): FlagHandler {
   };
 }
 
+function tlsHandlers(endpoint: "http" | "grpc"): Readonly<Record<string, FlagHandler>> {
+  return {
+    [`${endpoint}-use-ssl`]: (draft, value) => {
+      draft[endpoint].useTls = parseBoolean(value);
+    },
+    [`${endpoint}-use-ssl-mutual`]: (draft, value) => {
+      draft[endpoint].tls.isMutual = parseBoolean(value);
+      draft[endpoint].useTls = true;
+    },
+    [`${endpoint}-server-cert`]: (draft, value) => {
+      draft[endpoint].tls.certFile = value;
+    },
+    [`${endpoint}-server-key`]: (draft, value) => {
+      draft[endpoint].tls.keyFile = value;
+    },
+    [`${endpoint}-root-cert`]: (draft, value) => {
+      draft[endpoint].tls.rootCertFile = value;
+    },
+  };
+}
+
 const HTTP_HANDLERS: Readonly<Record<string, FlagHandler>> = {
   "allow-http": enabled("http"),
   "http-address": address("http"),
@@ -45,6 +66,13 @@ const HTTP_HANDLERS: Readonly<Record<string, FlagHandler>> = {
   },
   "http-max-input-size": (draft, value) => {
     draft.http.maxInputBytes = positive("http-max-input-size", parseInt64(value));
+  },
+  ...tlsHandlers("http"),
+  "http-max-connection-age": (draft, value) => {
+    draft.http.maxConnectionAgeMs = notNegative("http-max-connection-age", parseInt32(value));
+  },
+  "one-port": (draft, value) => {
+    draft.http.isOnePort = parseBoolean(value);
   },
   "http-restricted-api": (draft, value) => {
     restrict(draft.http.accessKeys, "http-restricted-api", "api", value);
@@ -74,22 +102,7 @@ const GRPC_HANDLERS: Readonly<Record<string, FlagHandler>> = {
   "grpc-max-response-pool-size": (draft, value) => {
     draft.grpc.maxResponsePoolSize = positive("grpc-max-response-pool-size", parseInt32(value));
   },
-  "grpc-use-ssl": (draft, value) => {
-    draft.grpc.useTls = parseBoolean(value);
-  },
-  "grpc-use-ssl-mutual": (draft, value) => {
-    draft.grpc.tls.isMutual = parseBoolean(value);
-    draft.grpc.useTls = true;
-  },
-  "grpc-server-cert": (draft, value) => {
-    draft.grpc.tls.certFile = value;
-  },
-  "grpc-server-key": (draft, value) => {
-    draft.grpc.tls.keyFile = value;
-  },
-  "grpc-root-cert": (draft, value) => {
-    draft.grpc.tls.rootCertFile = value;
-  },
+  ...tlsHandlers("grpc"),
   "grpc-infer-response-compression-level": (draft, value) => {
     const level = COMPRESSION_LEVELS.find((name) => name === value.toLowerCase());
     // Underscores: the name of the setting inside the server, and what scripts look for.
@@ -162,6 +175,11 @@ export const ENDPOINT_HANDLERS: Readonly<Record<string, FlagHandler>> = {
 
 function positive(flag: string, value: number): number {
   if (value <= 0) throw new FlagError(`Error: --${flag} must be greater than 0.`);
+  return value;
+}
+
+function notNegative(flag: string, value: number): number {
+  if (value < 0) throw new FlagError(`Error: --${flag} must not be negative.`);
   return value;
 }
 

@@ -97,7 +97,7 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
     "HTTP",
     [
       ["allow-http", BOOLEAN, "Whether HTTP requests are served. Default is true."],
-      ["http-address", TEXT, "Address to listen on for HTTP. Default is 0.0.0.0."],
+      ["http-address", TEXT, "Address to listen on for HTTP, or unix:<path of a socket>. Default is 0.0.0.0."],
       ["http-port", INTEGER, "Port to listen on for HTTP. Default is 8000."],
       ["reuse-http-port", BOOLEAN, "Whether several servers may share the HTTP port. Default is false."],
       [
@@ -106,6 +106,21 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
         "Regular expression; headers whose name matches become parameters of the inference request.",
       ],
       ["http-thread-count", INTEGER, "Accepted for compatibility: threads for HTTP. Default is 8."],
+      ["http-use-ssl", BOOLEAN, "Whether HTTP is served over TLS. Default is false."],
+      ["http-use-ssl-mutual", BOOLEAN, "Whether clients must show a certificate too; turns TLS on. Default is false."],
+      ["http-server-cert", TEXT, "PEM file with the certificate of the server."],
+      ["http-server-key", TEXT, "PEM file with the private key of the server."],
+      ["http-root-cert", TEXT, "PEM file with the authorities that sign the certificates of clients."],
+      [
+        "http-max-connection-age",
+        INTEGER,
+        "Milliseconds after which a connection is closed with its next answer; 0 is no limit. Default is 0.",
+      ],
+      [
+        "one-port",
+        BOOLEAN,
+        "Whether HTTP/1.1, HTTP/2 and gRPC share the HTTP port. Default is true if K_SERVICE and PORT are set, and the port is then PORT.",
+      ],
       ["http-max-input-size", INTEGER, "Bytes that a request may hold, inflated. Default is 67108864."],
       [
         "http-restricted-api",
@@ -118,7 +133,7 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
     "GRPC",
     [
       ["allow-grpc", BOOLEAN, "Whether gRPC requests are served. Default is true."],
-      ["grpc-address", TEXT, "Address to listen on for gRPC. Default is 0.0.0.0."],
+      ["grpc-address", TEXT, "Address to listen on for gRPC, or unix:<path of a socket>. Default is 0.0.0.0."],
       ["grpc-port", INTEGER, "Port to listen on for gRPC. Default is 8001."],
       ["reuse-grpc-port", BOOLEAN, "Whether several servers may share the gRPC port. Default is false."],
       [

@@ -15,8 +15,6 @@ for (const flag of [
   "--model-load-gpu-limit=0:0.5",
   "--cuda-memory-pool-byte-size=0:1",
   "--cuda-virtual-address-size=0:1",
-  "--reuse-http-port=true",
-  "--reuse-grpc-port=true",
   "--metrics-config=counter_latencies=false",
 ]) {
   test(`notYetMessages() speaks of ${flag}`, () => {

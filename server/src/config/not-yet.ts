@@ -10,8 +10,6 @@ const FEATURES: readonly (readonly [isAsked: (options: Options) => boolean, mess
   [({ memory }) => memory.loadGpuLimits.size > 0, "--model-load-gpu-limit: loads are not limited"],
   [({ memory }) => memory.cudaPoolBytes.size > 0, "--cuda-memory-pool-byte-size: there is no such pool"],
   [({ memory }) => memory.cudaVirtualAddressBytes.size > 0, "--cuda-virtual-address-size: states do not grow on a GPU"],
-  [({ http }) => http.reusePort, "--reuse-http-port: the port is not shared"],
-  [({ grpc }) => grpc.reusePort, "--reuse-grpc-port: the port is not shared"],
   [({ metrics }) => !metrics.counterLatencies, "--metrics-config counter_latencies=false: counters go on counting"],
 ];
 

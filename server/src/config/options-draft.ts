@@ -1,7 +1,7 @@
 /** The options while the command line is read: the same fields as `ServerOptions`, writable, at their defaults. */
 import { DEFAULT_HTTP_MAX_INPUT_BYTES } from "../core/limits.ts";
 import { parseInt32 } from "./flag-values.ts";
-import type { AccessKey, RestrictedApi, ServerOptions, TraceLevel } from "./server-options.ts";
+import type { AccessKey, RestrictedApi, ServerOptions, TlsOptions, TraceLevel } from "./server-options.ts";
 
 /** Writable all the way down to the maps and lists. */
 export type Draft<T> = T extends RegExp | string | number | boolean | undefined
@@ -14,14 +14,17 @@ export type Draft<T> = T extends RegExp | string | number | boolean | undefined
         ? E[]
         : { -readonly [K in keyof T]: Draft<T[K]> };
 
-export interface OptionsDraft extends Draft<Omit<ServerOptions, "trace" | "grpc">> {
+export interface OptionsDraft extends Draft<Omit<ServerOptions, "trace" | "grpc" | "http">> {
   readonly trace: Draft<ServerOptions["trace"]> & TraceDraft;
-  readonly grpc: Draft<Omit<ServerOptions["grpc"], "tls">> & {
-    useTls: boolean;
-    tls: Draft<ServerOptions["grpc"]["tls"] & object>;
-  };
+  readonly http: Draft<Omit<ServerOptions["http"], "tls">> & TlsDraft;
+  readonly grpc: Draft<Omit<ServerOptions["grpc"], "tls">> & TlsDraft;
   /** Names of all flags that were given. */
   readonly given: Set<string>;
+}
+
+export interface TlsDraft {
+  useTls: boolean;
+  readonly tls: Draft<TlsOptions>;
 }
 
 export interface TraceDraft {
@@ -36,6 +39,8 @@ const INT32_MAX = 2 ** 31 - 1;
 export function createDraft(env: Readonly<Record<string, string | undefined>>): OptionsDraft {
   // The platform of Vertex AI announces itself: its own protocol is on then, the others are off unless asked for.
   const isVertex = env.AIP_MODE === "PREDICTION";
+  // Knative and what is built on it give a program one port, and say which.
+  const servicePort = env.K_SERVICE === undefined ? undefined : env.PORT;
   return {
     serverId: "triton",
     exitTimeoutSecs: 30,
@@ -53,7 +58,7 @@ export function createDraft(env: Readonly<Record<string, string | undefined>>): 
       loadRetryCount: 0,
       isNamespacing: false,
     },
-    ...endpointDrafts(isVertex, env.AIP_HTTP_PORT ?? "8080"),
+    ...endpointDrafts(isVertex, env.AIP_HTTP_PORT ?? "8080", servicePort),
     trace: {
       mode: "triton",
       levels: [] as TraceLevel[],
@@ -87,13 +92,17 @@ export function createDraft(env: Readonly<Record<string, string | undefined>>): 
   };
 }
 
-function endpointDrafts(isVertex: boolean, vertexPort: string) {
+function endpointDrafts(isVertex: boolean, vertexPort: string, servicePort: string | undefined) {
   return {
     http: {
       isEnabled: !isVertex,
       address: "0.0.0.0",
-      port: 8000,
+      port: servicePort === undefined ? 8000 : parseInt32(servicePort),
       reusePort: false,
+      useTls: false,
+      tls: { isMutual: false, certFile: "", keyFile: "", rootCertFile: "" },
+      maxConnectionAgeMs: 0,
+      isOnePort: servicePort !== undefined,
       headerForwardPattern: undefined as RegExp | undefined,
       threadCount: 8,
       maxInputBytes: DEFAULT_HTTP_MAX_INPUT_BYTES,

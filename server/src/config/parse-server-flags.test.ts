@@ -20,8 +20,8 @@ function usage(argv: readonly string[], env: Env = {}): string {
   return (parsed as { text: string }).text;
 }
 
-test("FLAG_HANDLERS has a handler for each of the 91 flags but --help, and no other", () => {
-  assert.equal(FLAGS.length, 91);
+test("FLAG_HANDLERS has a handler for each of the 91 flags of Triton and the 7 of its own but --help, and no other", () => {
+  assert.equal(FLAGS.length, 98);
   const names = FLAGS.map(({ name }) => name).filter((name) => name !== "help");
   assert.deepEqual([...FLAG_HANDLERS.keys()].sort(), names.sort());
 });
@@ -86,6 +86,14 @@ const REFUSED: readonly (readonly [argv: readonly string[], start: string])[] = 
   [
     ["--grpc-restricted-protocol=health:k=v", "--grpc-restricted-protocol=health:l=w"],
     "Bad option: \"--grpc-restricted-protocol\".\nrestricted protocol 'health' can not be specified in multiple config groups\n",
+  ],
+  [
+    ["--one-port=true", "--grpc-use-ssl=true"],
+    "Error: --grpc-use-ssl cannot be used with --one-port. Use --http-use-ssl, for all of the port.\n",
+  ],
+  [
+    ["--http-max-connection-age=-1"],
+    'Bad option: "--http-max-connection-age".\nError: --http-max-connection-age must not be negative.\n',
   ],
   [["--log-format=fancy"], 'Bad option: "--log-format".\ninvalid argument for --log-format\n'],
   [["--log-verbose=abc"], 'Bad option: "--log-verbose".\nInvalid option value. Got abc\n'],
@@ -244,6 +252,15 @@ const READ: readonly (readonly [
     (o) => o.grpc.tls,
     { isMutual: true, certFile: "c", keyFile: "", rootCertFile: "" },
   ],
+  [
+    ["--http-use-ssl=true", "--http-server-cert=c", "--http-server-key=k", "--http-root-cert=r"],
+    (o) => [o.http.tls, o.grpc.tls],
+    [{ isMutual: false, certFile: "c", keyFile: "k", rootCertFile: "r" }, undefined],
+  ],
+  [["--http-server-cert=c"], (o) => o.http.tls, undefined],
+  [["--http-max-connection-age=60000"], (o) => o.http.maxConnectionAgeMs, 60_000],
+  [["--http-address=unix:/run/x"], (o) => [o.http.address, o.metrics.address], ["unix:/run/x", "127.0.0.1"]],
+  [["--one-port=true", "--grpc-port=8000"], (o) => o.http.isOnePort, true],
   [["--grpc-infer-response-compression-level=HIGH"], (o) => o.grpc.responseCompression, "high"],
   [
     ["--grpc-keepalive-time=5", "--grpc-max-connection-age=6"],

@@ -6,7 +6,7 @@ import { FLAG_HANDLERS } from "./flag-handlers.ts";
 import { FLAGS } from "./flag-table.ts";
 import { type GivenFlag, type ScannedArguments, scanArguments } from "./getopt.ts";
 import { notYetMessages } from "./not-yet.ts";
-import { createDraft, type OptionsDraft } from "./options-draft.ts";
+import { createDraft, type OptionsDraft, type TlsDraft } from "./options-draft.ts";
 import { checkPorts } from "./port-check.ts";
 import type { ServerOptions } from "./server-options.ts";
 import { settleTrace } from "./trace-flags.ts";
@@ -88,10 +88,14 @@ function settle(draft: OptionsDraft, env: Readonly<Record<string, string | undef
       "Error: Incompatible flags --response-cache-byte-size and --cache-config both provided. Please provide one or the other.",
     );
   }
-  const { given: _given, trace, grpc, ...rest } = draft;
+  const { given: _given, trace, grpc, http, ...rest } = draft;
   const { isSwitchedOff: _off, written: _written, ...traceOptions } = trace;
-  const { useTls, tls, ...grpcOptions } = grpc;
-  const options = { ...rest, trace: traceOptions, grpc: { ...grpcOptions, tls: useTls ? tls : undefined } };
+  const options = { ...rest, trace: traceOptions, http: settleTls(http), grpc: settleTls(grpc) };
+  if (http.isOnePort && grpc.useTls) {
+    throw new FlagError(
+      "Error: --grpc-use-ssl cannot be used with --one-port. Use --http-use-ssl, for all of the port.",
+    );
+  }
   checkPorts(options);
   return deepFreeze({ ...options, notYet: notYetMessages(options) });
 }
@@ -117,8 +121,13 @@ function settleRepository(
   repository.autoComplete = false;
 }
 
+function settleTls<Endpoint extends TlsDraft>({ useTls, tls, ...rest }: Endpoint) {
+  return { ...rest, tls: useTls ? tls : undefined };
+}
+
 function settleMetrics({ metrics, http }: OptionsDraft): void {
   metrics.gpu &&= metrics.isEnabled;
   metrics.cpu &&= metrics.isEnabled;
-  metrics.address ||= http.address;
+  // A path is for one listener; who keeps HTTP off the network does not want the metrics on it.
+  metrics.address ||= http.address.startsWith("unix:") ? "127.0.0.1" : http.address;
 }

@@ -22,7 +22,7 @@ export function checkPorts(options: Endpoints): void {
 }
 
 function checkPair(service: Service, other: Service): void {
-  if (service.address !== other.address) return;
+  if (service.address !== other.address || service.address.startsWith("unix:")) return;
   const [low, high] = service.safeRange ?? [-Infinity, Infinity];
   if (other.port < low || other.port > high) {
     throw new FlagError(
@@ -39,7 +39,7 @@ function checkPair(service: Service, other: Service): void {
 function enabledServices({ http, grpc, metrics, sagemaker, vertex }: Endpoints): Service[] {
   const all = [
     { name: "HTTP", ...http, safeRange: undefined },
-    { name: "GRPC", ...grpc, safeRange: undefined },
+    { name: "GRPC", ...grpc, isEnabled: grpc.isEnabled && !(http.isEnabled && http.isOnePort), safeRange: undefined },
     { name: "metrics", ...metrics, safeRange: undefined },
     { name: "SageMaker", ...sagemaker, safeRange: sagemaker.safePortRange },
     { name: "Vertex AI", ...vertex, safeRange: undefined },

@@ -61,6 +61,11 @@ export interface EndpointOptions {
 
 export interface HttpOptions extends EndpointOptions {
   readonly reusePort: boolean;
+  readonly tls: TlsOptions | undefined;
+  /** 0: no limit. */
+  readonly maxConnectionAgeMs: number;
+  /** HTTP/1.1, HTTP/2 and gRPC all at this port; gRPC has none of its own then. */
+  readonly isOnePort: boolean;
   /** Headers whose name matches become parameters. */
   readonly headerForwardPattern: RegExp | undefined;
   readonly threadCount: number;

@@ -7,16 +7,19 @@ import {
   createServer,
   type Http2SecureServer,
   type Http2Server,
+  Http2ServerRequest,
+  Http2ServerResponse,
   type IncomingHttpHeaders,
   type SecureServerOptions,
   type ServerHttp2Session,
   type ServerHttp2Stream,
   type ServerOptions,
 } from "node:http2";
-import type { AddressInfo, Socket } from "node:net";
+import type { Socket } from "node:net";
 import { MAX_GRPC_CONCURRENT_STREAMS, MAX_GRPC_HEADER_LIST_BYTES } from "../../core/limits.ts";
 import type { ModelServer } from "../../core/model-server.ts";
 import type { Logger } from "../../observe/log.ts";
+import { type BoundAddress, bind } from "../bind.ts";
 import type { LoadReports } from "../load-report-text.ts";
 import { SharedMemoryRegions } from "../shared-memory.ts";
 import { type CallEnvironment, closeIfOpen, GrpcCall } from "./call.ts";
@@ -29,7 +32,9 @@ import { expectAllowed } from "./restriction.ts";
 import { GRPC_STATUS, GrpcError, statusTrailers } from "./status.ts";
 
 export interface GrpcFrontend {
-  listen(): Promise<{ readonly address: string; readonly port: number }>;
+  listen(): Promise<BoundAddress>;
+  /** Takes a connection of HTTP/2 that came to a port that is shared. Not with TLS of its own. */
+  accept(socket: Socket): void;
   /** Connections and calls that are open. */
   readonly connectionCount: number;
   readonly callCount: number;
@@ -48,7 +53,11 @@ export interface GrpcFrontendParts {
   readonly log: Logger;
   /** Absent: nobody is told how loaded the server is. */
   readonly load?: LoadReports;
+  /** Answers what is no gRPC, on a port that is shared; absent: it is refused. */
+  readonly acceptPlain?: AcceptPlain;
 }
+
+export type AcceptPlain = (request: Http2ServerRequest, response: Http2ServerResponse) => void;
 
 export function createGrpcFrontend(parts: GrpcFrontendParts): GrpcFrontend {
   return new Frontend(parts);
@@ -82,10 +91,14 @@ class Frontend implements GrpcFrontend, CallEnvironment {
   readonly #sockets = new Set<Socket>();
   /** Of the session that is about to be announced: Node makes it in the same turn. */
   #newSocket: Socket | undefined;
+  readonly #acceptPlain: AcceptPlain | undefined;
+  /** Requests on the shared port that are no gRPC. */
+  #numPlain = 0;
   #isDraining = false;
   #onQuiet: (() => void) | undefined;
 
-  constructor({ server, options, regions, log, load }: GrpcFrontendParts) {
+  constructor({ server, options, regions, log, load, acceptPlain }: GrpcFrontendParts) {
+    this.#acceptPlain = acceptPlain;
     this.load = load;
     this.#options = options;
     this.#log = log;
@@ -101,24 +114,24 @@ class Frontend implements GrpcFrontend, CallEnvironment {
       this.#newSocket = socket;
     });
     this.#http2.on("session", (session) => this.#accept(session));
-    this.#http2.on("stream", (stream, headers) => this.#call(stream, headers));
+    this.#http2.on(
+      "stream",
+      (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, _flags: number, rawHeaders: string[]) =>
+        this.#call(stream, headers, rawHeaders),
+    );
     this.#http2.on("sessionError", (error) =>
       this.#log.verbose(1, LOG_LOCATION, `connection failed: ${error.message}`),
     );
   }
 
-  async listen(): Promise<{ readonly address: string; readonly port: number }> {
-    const { address, port } = this.#options;
-    await new Promise<void>((resolve, reject) => {
-      this.#http2.once("error", reject);
-      this.#http2.listen(port, address, () => {
-        this.#http2.off("error", reject);
-        resolve();
-      });
-    });
+  async listen(): Promise<BoundAddress> {
+    const bound = await bind(this.#http2, this.#options);
     this.#http2.on("error", (error) => this.#log.error(LOG_LOCATION, `listener failed: ${error.message}`));
-    const bound = this.#http2.address() as AddressInfo;
-    return { address: bound.address, port: bound.port };
+    return bound;
+  }
+
+  accept(socket: Socket): void {
+    this.#http2.emit("connection", socket);
   }
 
   get connectionCount(): number {
@@ -152,12 +165,21 @@ class Frontend implements GrpcFrontend, CallEnvironment {
   ended(call: GrpcCall): void {
     this.#owners.get(call)?.remove(call);
     this.#owners.delete(call);
-    if (this.#owners.size === 0) this.#onQuiet?.();
+    if (this.#isQuiet) this.#onQuiet?.();
+  }
+
+  #plainEnded(): void {
+    this.#numPlain -= 1;
+    if (this.#isQuiet) this.#onQuiet?.();
+  }
+
+  get #isQuiet(): boolean {
+    return this.#owners.size === 0 && this.#numPlain === 0;
   }
 
   /** Resolves when no call is open, at the latest after `graceMs`. */
   async #quiet(graceMs: number): Promise<void> {
-    if (this.#owners.size === 0 || graceMs <= 0) return;
+    if (this.#isQuiet || graceMs <= 0) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, graceMs);
       this.#onQuiet = () => {
@@ -181,9 +203,15 @@ class Frontend implements GrpcFrontend, CallEnvironment {
     if (this.#isDraining) connection.leave();
   }
 
-  #call(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+  #call(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, rawHeaders: readonly string[]): void {
     // Without a listener a reset by the client would end the process; the close that follows it does all there is to do.
     stream.on("error", (error) => this.#log.verbose(1, LOG_LOCATION, `stream failed: ${error.message}`));
+    if (this.#acceptPlain !== undefined && !isGrpc(headers["content-type"])) {
+      this.#numPlain += 1;
+      stream.once("close", () => this.#plainEnded());
+      this.#acceptPlain(new Http2ServerRequest(stream, headers, {}, rawHeaders), new Http2ServerResponse(stream));
+      return;
+    }
     const connection =
       stream.session === undefined ? undefined : this.#connections.get(stream.session as ServerHttp2Session);
     if (connection === undefined) {

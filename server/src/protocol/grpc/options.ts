@@ -1,5 +1,8 @@
 /** What the gRPC front end is told at start. Values are checked where they are parsed, not here. */
 
+import type { BindOptions } from "../bind.ts";
+import type { TlsMaterial } from "../tls-files.ts";
+
 /** Groups of RPCs that can be put behind a metadata key. */
 export type GrpcProtocolGroup =
   | "health"
@@ -19,16 +22,6 @@ export interface GrpcRestriction {
 }
 
 export type GrpcCompressionLevel = "none" | "low" | "medium" | "high";
-
-export interface GrpcTlsOptions {
-  /** PEM contents, not paths. */
-  readonly cert: string | Uint8Array;
-  readonly key: string | Uint8Array;
-  /** Authorities of client certificates. */
-  readonly root?: string | Uint8Array;
-  /** A client certificate is required and verified. */
-  readonly mutual: boolean;
-}
 
 export interface GrpcKeepaliveOptions {
   /** Period of the server's own pings. */
@@ -57,16 +50,13 @@ export const DEFAULT_GRPC_KEEPALIVE: GrpcKeepaliveOptions = Object.freeze({
   maxConnectionAgeGraceMs: 0,
 });
 
-export interface GrpcOptions {
-  readonly address: string;
-  /** 0 = any free port. */
-  readonly port: number;
+export interface GrpcOptions extends BindOptions {
   readonly restricted: ReadonlyMap<GrpcProtocolGroup, GrpcRestriction>;
   /** Metadata keys that match become string parameters of inference requests. */
   readonly forwardPattern: RegExp | undefined;
   /** Of responses to inference, when the client accepts a compression. */
   readonly inferCompressionLevel: GrpcCompressionLevel;
-  readonly tls: GrpcTlsOptions | undefined;
+  readonly tls: TlsMaterial | undefined;
   readonly keepalive: GrpcKeepaliveOptions;
   /** Largest message in bytes, compressed and inflated. */
   readonly maxMessageBytes: number;

@@ -6,7 +6,7 @@ import type { LoadReports } from "../load-report-text.ts";
 import type { SharedMemoryRegions } from "../shared-memory.ts";
 import { GenerateHandler } from "./generate.ts";
 import type { HttpCall } from "./http-call.ts";
-import { type ContentType, errorReply, type HttpReply, type HttpStreamReply } from "./http-reply.ts";
+import { bytesReply, type ContentType, errorReply, type HttpReply, type HttpStreamReply } from "./http-reply.ts";
 import { InferHandler, type InferOptions } from "./infer.ts";
 import { InferCodec } from "./infer-codec.ts";
 import { ManageHandlers } from "./manage.ts";
@@ -30,6 +30,8 @@ export interface HttpApiParts {
   readonly log: Logger;
   /** Absent: nobody is told how loaded the server is. */
   readonly load?: LoadReports;
+  /** The metrics page, for scrapers that read the port of the requests; absent: it is not served. */
+  readonly metricsPage?: () => string;
 }
 
 const MIN_ERROR_STATUS = 400;
@@ -50,8 +52,10 @@ export class HttpApi {
   readonly #restrictions: Restrictions;
   readonly #log: Logger;
   readonly #load: LoadReports | undefined;
+  readonly #metricsPage: (() => string) | undefined;
 
-  constructor({ server, options, regions, log, load }: HttpApiParts) {
+  constructor({ server, options, regions, log, load, metricsPage }: HttpApiParts) {
+    this.#metricsPage = metricsPage;
     this.#load = load;
     this.#routes = createRoutes(server, options, regions);
     this.#restrictions = new Restrictions(options.restricted);
@@ -61,7 +65,7 @@ export class HttpApi {
   /** Never rejects, but for a client that left in the middle of its body. @throws BodyAborted */
   async handle(call: HttpCall): Promise<Reply> {
     const match = matchRoute(call.path);
-    if (match === undefined) return errorReply(404, "text/plain", "Not Found");
+    if (match === undefined) return this.#metrics(call) ?? errorReply(404, "text/plain", "Not Found");
     const route = this.#routes[match.name];
     const missing = this.#restrictions.missingKey(route.api, call);
     if (missing !== undefined) {
@@ -74,6 +78,12 @@ export class HttpApi {
     if (route.api !== "inference") return reply;
     this.#load?.count(reply.status >= MIN_ERROR_STATUS);
     return withReports(reply, call, this.#load);
+  }
+
+  /** Beside the routes, since no restriction names it. */
+  #metrics({ method, path }: HttpCall): HttpReply | undefined {
+    if (this.#metricsPage === undefined || method !== "GET" || path !== "/metrics") return undefined;
+    return bytesReply("text/plain; charset=utf-8", [Buffer.from(this.#metricsPage())]);
   }
 
   async #run(handler: Handler, match: RouteMatch, call: HttpCall): Promise<Reply> {

@@ -5,6 +5,7 @@ export type ContentType =
   | "application/json"
   | "application/octet-stream"
   | "text/plain"
+  | "text/plain; charset=utf-8"
   | "text/event-stream; charset=utf-8";
 
 export interface HttpReply {

@@ -40,7 +40,8 @@ export async function sendStream(response: ServerResponse, reply: HttpStreamRepl
 }
 
 function writeHead(response: ServerResponse, status: number, head: string[]): void {
-  if (status === 405) response.writeHead(status, REASON_405, head);
+  // HTTP/2 has no phrases.
+  if (status === 405 && response.req.httpVersionMajor === 1) response.writeHead(status, REASON_405, head);
   else response.writeHead(status, head);
 }
 

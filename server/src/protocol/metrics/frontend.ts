@@ -1,14 +1,12 @@
 /** The listener that Prometheus reads: GET /metrics on a port of its own. Knows no metric. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Logger } from "../../observe/log.ts";
-import { type BoundAddress, type CloseOptions, close, listen } from "../http-listener.ts";
+import { type BindOptions, type BoundAddress, bind } from "../bind.ts";
+import { type CloseOptions, close } from "../http-listener.ts";
 
-export interface MetricsFrontendOptions {
+export interface MetricsFrontendOptions extends BindOptions {
   /** The exposition text, made anew for every scrape. */
   readonly render: () => string | Promise<string>;
-  readonly address: string;
-  /** 0 = any free port. */
-  readonly port: number;
   readonly log: Logger;
 }
 
@@ -18,7 +16,7 @@ export interface MetricsFrontend {
   close(options?: CloseOptions): Promise<void>;
 }
 
-export function createMetricsFrontend({ render, address, port, log }: MetricsFrontendOptions): MetricsFrontend {
+export function createMetricsFrontend({ render, log, ...place }: MetricsFrontendOptions): MetricsFrontend {
   const server = createServer((request, response) => {
     response.sendDate = false;
     answer(request, response, render).catch((error: unknown) => {
@@ -27,7 +25,7 @@ export function createMetricsFrontend({ render, address, port, log }: MetricsFro
       else send(response, 500, "text/plain", '{"error":"Internal error"}');
     });
   });
-  return { listen: () => listen(server, address, port), close: (options) => close(server, options) };
+  return { listen: () => bind(server, place), close: (options) => close(server, options) };
 }
 
 async function answer(
