@@ -6,27 +6,31 @@ import { planCudaWeights } from "./decoder-cuda-weights.ts";
 import { parseDecoderConfig } from "./parse-decoder-config.ts";
 import { describeWeights } from "./weight-plan.ts";
 
+const CONFIG = {
+  architectures: ["Qwen2ForCausalLM"],
+  hidden_act: "silu",
+  rms_norm_eps: 1e-6,
+  vocab_size: 96,
+  hidden_size: 64,
+  intermediate_size: 128,
+  num_hidden_layers: 1,
+  num_attention_heads: 4,
+  num_key_value_heads: 2,
+  max_position_embeddings: 64,
+  tie_word_embeddings: false,
+};
 const PARSED = parseDecoderConfig({
-  config: {
-    architectures: ["Qwen2ForCausalLM"],
-    hidden_act: "silu",
-    rms_norm_eps: 1e-6,
-    vocab_size: 96,
-    hidden_size: 64,
-    intermediate_size: 128,
-    num_hidden_layers: 1,
-    num_attention_heads: 4,
-    num_key_value_heads: 2,
-    max_position_embeddings: 64,
-    tie_word_embeddings: false,
-  },
+  config: CONFIG,
   generation: undefined,
   at: { config: "test", generation: "test" },
 });
 
-function files(changes: Readonly<Record<string, Partial<StoredTensor>>> = {}): { tensors: Map<string, StoredTensor> } {
+function files(
+  changes: Readonly<Record<string, Partial<StoredTensor>>> = {},
+  parsed = PARSED,
+): { tensors: Map<string, StoredTensor> } {
   const tensors = new Map<string, StoredTensor>();
-  describeWeights(PARSED.config, PARSED.weights, "model.", (plan) => {
+  describeWeights(parsed.config, parsed.weights, "model.", (plan) => {
     for (const { name, shape } of plan.sources) {
       const byteLength = 2 * shape.reduce((product, size) => product * size, 1);
       tensors.set(name, { name, dtype: "BF16", shape, byteLength, ...changes[name] });
@@ -67,6 +71,53 @@ test("planCudaWeights() gives each row of codes room for its scale, and no two t
   });
   spans.sort(([a = 0], [b = 0]) => a - b);
   for (const [i, [, end = 0]] of spans.entries()) assert.ok(end <= (spans[i + 1]?.[0] ?? numBytes));
+});
+
+const fourBits = { fourBits: { groupSize: 64, hasZeros: false }, readFourBits: noRead, readFloats: noRead };
+
+function noRead(): Promise<never> {
+  return Promise.reject(new Error("a plan reads nothing"));
+}
+
+function int4Names(layerType: "bf16" | "int4" | undefined, stored: readonly string[]): string[] {
+  const blocks = Object.fromEntries(stored.map((name) => [name, { dtype: "Q4_0" } as const]));
+  const source = { ...files(blocks), integers: new Map(stored.map((name) => [name, fourBits])) };
+  const { placed } = planCudaWeights(PARSED, source, "bf16", layerType);
+  return placed.flatMap(({ sources, type }) => (type === "int4" ? [sources[0]?.name.split(".").at(-2) ?? ""] : []));
+}
+
+test("planCudaWeights() keeps matrices of layers in 4 bits where the files do, and rounds floats only when asked", () => {
+  const down = "model.layers.0.mlp.down_proj.weight";
+  assert.deepEqual(int4Names(undefined, [down, "lm_head.weight"]), ["down_proj"]);
+  assert.deepEqual(int4Names("bf16", [down]), []);
+  assert.deepEqual(int4Names("int4", []), ["q_proj", "o_proj", "gate_proj", "down_proj"]);
+  const { int4Shapes } = planCudaWeights(PARSED, files(), "bf16", "int4");
+  assert.deepEqual(int4Shapes, [
+    [128, 64],
+    [64, 64],
+    [256, 64],
+    [64, 128],
+  ]);
+});
+
+test("planCudaWeights() keeps what stands beside experts in the type of their rows, and their matrices as floats", () => {
+  const parsed = parseDecoderConfig({
+    config: {
+      ...CONFIG,
+      architectures: ["Qwen2MoeForCausalLM"],
+      num_experts: 4,
+      num_experts_per_tok: 2,
+      moe_intermediate_size: 64,
+      shared_expert_intermediate_size: 64,
+    },
+    generation: undefined,
+    at: { config: "test", generation: "test" },
+  });
+  const { placed } = planCudaWeights(parsed, files({}, parsed), "bf16", "e4m3");
+  const types = new Map(placed.map(({ sources, type }) => [sources[0]?.name.replace("model.layers.0.", ""), type]));
+  assert.equal(types.get("self_attn.q_proj.weight"), "e4m3");
+  for (const name of ["gate", "shared_expert_gate", "shared_expert.down_proj", "experts.0.gate_proj"])
+    assert.equal(types.get(`mlp.${name}.weight`), "bf16", name);
 });
 
 test("planCudaWeights() names a tensor that is missing, of another shape or of another type", () => {

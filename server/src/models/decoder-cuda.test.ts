@@ -6,6 +6,7 @@ import { FakeKernelStream, type RecordedLaunch } from "../device/cuda/fake-kerne
 import { layOutStep } from "./cuda-step-layout.ts";
 import { enqueueEmbedding, enqueueLayers, enqueueLogits } from "./decoder-cuda.ts";
 import { attentionScratch } from "./decoder-cuda-attention.ts";
+import { placeExperts, planExperts } from "./decoder-cuda-experts-memory.ts";
 import { placeActivations, planActivations } from "./decoder-cuda-memory.ts";
 import type { CudaBatch, CudaCacheType, CudaDecoderModel, CudaPass } from "./decoder-cuda-pass.ts";
 import { parseDecoderConfig } from "./parse-decoder-config.ts";
@@ -42,6 +43,21 @@ const PHI = {
   num_key_value_heads: 4,
 };
 
+const MIXTRAL = {
+  ...LLAMA,
+  architectures: ["MixtralForCausalLM"],
+  num_local_experts: 4,
+  num_experts_per_tok: 2,
+};
+const QWEN_MOE = {
+  ...LLAMA,
+  architectures: ["Qwen2MoeForCausalLM"],
+  num_experts: 8,
+  num_experts_per_tok: 3,
+  moe_intermediate_size: 64,
+  shared_expert_intermediate_size: 96,
+};
+
 interface Recording {
   readonly kernels: readonly string[];
   readonly products: readonly Product[];
@@ -64,6 +80,7 @@ function record(
   });
   const bounds = { maxTokens: 64, maxSequences: 16, maxLogitRows: 16 };
   const scratch = attentionScratch(parsed.config, 16, cacheType, { arch: "sm_90a", numSms: 132 });
+  const experts = planExperts(parsed.config, "bf16", bounds.maxTokens);
   const model: CudaDecoderModel = {
     config: parsed.config,
     type: "bf16",
@@ -74,6 +91,7 @@ function record(
     blockSize: 16,
     numBlocks: 32,
     attentionCountersBytes: scratch.countersBytes,
+    experts: experts && placeExperts(experts, 2n ** 40n),
   };
   const sizes = { numTokens, numSequences: 2, maxBlocks: 8, numLogitRows: 1, numChoices: 0 };
   const batch: CudaBatch = {
@@ -210,6 +228,76 @@ test("enqueueLayers() of parallel blocks adds both branches at once", () => {
     "add_norm",
   ];
   assert.deepEqual(kernels.slice(2, 11), layer);
+});
+
+const EXPERTS = [
+  "product",
+  "route_experts",
+  "group_by_expert",
+  "expert_linear",
+  "gated_mul",
+  "expert_linear",
+  "mix_experts",
+];
+
+test("enqueueLayers() sends rows through the experts that they choose", () => {
+  const { kernels, products, launches } = record(MIXTRAL, 32, { numDecoding: 2, numLogitRows: 32, keepsAllRows: true });
+  const layer = [...LLAMA_LAYER.slice(0, 5), ...EXPERTS, "add_norm"];
+  assert.deepEqual(kernels, ["gather_rows", "add_norm", ...layer, ...layer, "product"]);
+  const router = products[2];
+  assert.deepEqual([router?.rows, router?.outputs, router?.inputs, router?.outputType], [32, 4, 128, "f32"]);
+  const [opening, closing] = launches.filter(({ spec }) => spec.name === "expert_linear");
+  // Of 32 rows with two choices each: tiles of 64 outputs, as many tiles of choices as there can be.
+  assert.deepEqual(
+    [opening?.grid, closing?.grid],
+    [
+      [8, 8, 1],
+      [2, 8, 1],
+    ],
+  );
+  const sizes = [opening, closing].map((launch) => launch?.args.slice(-4).map((arg) => ("i32" in arg ? arg.i32 : -1)));
+  assert.deepEqual(sizes, [
+    [4, 128, 512, 2],
+    [4, 256, 128, 1],
+  ]);
+});
+
+test("enqueueLayers() adds what the expert of all rows says, times its gate", () => {
+  const { kernels, products } = record(QWEN_MOE, 32, { numDecoding: 2, numLogitRows: 32, keepsAllRows: true });
+  const shared = ["product", "gated_mul", "product", "product", "gate_rows", "add"];
+  assert.deepEqual(kernels.slice(2, 21), [...LLAMA_LAYER.slice(0, 5), ...EXPERTS, ...shared, "add_norm"]);
+  assert.deepEqual(
+    products.slice(2, 6).map(({ outputs, inputs, outputType }) => [outputs, inputs, outputType]),
+    [
+      [8, 128, "f32"],
+      [192, 128, "bf16"],
+      [128, 96, "bf16"],
+      [1, 128, "bf16"],
+    ],
+  );
+});
+
+test("enqueueLayers() of experts takes only the rows for logits out of the last layer", () => {
+  const { launches } = record(MIXTRAL, 40, {});
+  const routes = launches.filter(({ spec }) => spec.name === "route_experts");
+  const rows = routes.map(({ args }) => args.at(-3)).map((arg) => (arg !== undefined && "i32" in arg ? arg.i32 : -1));
+  assert.deepEqual(rows, [40, 1]);
+});
+
+test("planExperts() has room for the choices of all tokens, and refuses more than a warp of experts a token", () => {
+  const { config } = parseDecoderConfig({
+    config: QWEN_MOE,
+    generation: undefined,
+    at: { config: "test", generation: "test" },
+  });
+  const plan = planExperts(config, "bf16", 64);
+  const memory = plan && placeExperts(plan, 0n);
+  // 64 tokens with three choices each, [2 * 64] of bf16 a choice.
+  assert.equal(Number((memory?.active ?? 0n) - (memory?.opened ?? 0n)), 64 * 3 * 2 * 64 * 2);
+  assert.equal(plan?.numBytes, Number(memory?.sharedGate ?? 0n) + 256);
+  const experts = config.experts && { ...config.experts, numExperts: 64, numChosen: 33 };
+  assert.throws(() => planExperts({ ...config, experts }, "bf16", 64), /at most 32 experts a token, got 33/);
+  assert.equal(planExperts({ ...config, experts: undefined }, "bf16", 64), undefined);
 });
 
 for (const [rows, expected] of [
