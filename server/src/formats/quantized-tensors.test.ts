@@ -110,6 +110,39 @@ for (const [what, tensors, config, dtype] of KINDS) {
   });
 }
 
+for (const [what, tensors, config, expected] of [
+  ["AWQ layers", AWQ, AWQ_CONFIG, { groupSize: 32, hasZeros: true }],
+  ["symmetric GPTQ layers", gptq(RUNS), GPTQ_CONFIG, { groupSize: 32, hasZeros: false }],
+  ["layers with groups that are no runs", gptq(MIXED), GPTQ_CONFIG, undefined],
+] as const) {
+  test(`openQuantizedTensors() says how ${what} are integers of 4 bits`, async () => {
+    await withCheckpoint(tensors, async (directory) => {
+      const source = await openQuantizedTensors(directory, config);
+      assert.deepEqual(source.integers?.get("m.q.weight")?.fourBits, expected);
+      assert.equal(source.integers?.has("m.norm.weight"), false);
+      await source.close();
+    });
+  });
+}
+
+test("openQuantizedTensors() gives codes of 4 bits, and the floats that they stand for", async () => {
+  await withCheckpoint(AWQ, async (directory) => {
+    const source = await openQuantizedTensors(directory, AWQ_CONFIG);
+    const integers = source.integers?.get("m.q.weight");
+    assert.ok(integers !== undefined);
+    const matrix = unpackAwq({ ...layer, qweight: AWQ_WEIGHT, qzeros: AWQ_ZEROS });
+    const { codes, scales, zeros = [], ...sizes } = await integers.readFourBits();
+    assert.deepEqual(sizes, { outputs: OUTPUTS, inputs: INPUTS, groupSize: 32 });
+    assert.deepEqual(
+      Array.from({ length: OUTPUTS * INPUTS }, (_, i) => ((codes[i >> 1] ?? 0) >> (4 * (i % 2))) & 15),
+      [...matrix.values],
+    );
+    assert.deepEqual([[...scales], [...zeros]], [[...matrix.scales], [...matrix.zeros]]);
+    assert.deepEqual(await integers.readFloats(3, 2), dequantizeRows(matrix, 3, 2));
+    await source.close();
+  });
+});
+
 test("openQuantizedTensors() gives floats that follow g_idx", async () => {
   await withCheckpoint(gptq(MIXED), async (directory) => {
     const source = await openQuantizedTensors(directory, GPTQ_CONFIG);
