@@ -15,6 +15,7 @@ import { createRepeatBackend } from "./backend/samples/repeat.ts";
 import { createSequenceBackend } from "./backend/samples/sequence.ts";
 import { createSquareBackend } from "./backend/samples/square.ts";
 import { createTokenizerBackend } from "./backend/tokenizer/tokenizer-backend.ts";
+import { loadBatchStrategy } from "./backend/typescript/load-batch-strategy.ts";
 import { createTypescriptBackend } from "./backend/typescript/typescript-backend.ts";
 import {
   emptyModelConfig,
@@ -243,6 +244,7 @@ function createManager({ options, log, registry, metrics, backends, cache, agent
     limiter: createLimiter(options),
     latenciesOf: (config: ModelConfig) => createLatencies(options, config),
     settingsOf: (backend: string) => backendSettingsOf(options, backend),
+    batchStrategyOf: loadBatchStrategy,
   };
   const onNote = onceEach((note) => log.warn("model_config", note));
   const managerOptions: ModelManagerOptions = {

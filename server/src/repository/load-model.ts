@@ -10,6 +10,7 @@ import type {
 } from "../backend/backend.ts";
 import { finishModelConfig, unknownBackend } from "../config/model-config.ts";
 import { withDecoupled } from "../config/normalize.ts";
+import type { BatchStrategy } from "../core/batch-strategy.ts";
 import type { ModelConfig } from "../core/model-config.ts";
 import { signatureOf } from "../core/model-signature.ts";
 import type { Logger } from "../observe/log.ts";
@@ -49,6 +50,8 @@ export interface LoadContext {
   readonly limiter: RateLimiter | undefined;
   /** `--backend-config` of a backend over the global settings. */
   readonly settingsOf: (backend: string) => ReadonlyMap<string, string>;
+  /** A model's own code for the forming of batches; absent = none is looked for. */
+  readonly batchStrategyOf?: (source: ModelSource) => Promise<BatchStrategy | undefined>;
 }
 
 /** @throws ServerError with the reason why the version is unavailable */
@@ -68,6 +71,7 @@ export async function loadModelVersion(
     batching === undefined ? undefined : new SequenceFeed(config, readInitialStates(config, polled.folder.path));
   expectActiveInstance(config);
   const labels = readLabels(config, polled.folder.path);
+  const strategy = await strategyOf(context, { ...source, config });
   const model = await backend.load({ ...source, config });
   const specs = instanceSpecs(config).map(({ spec }) => spec);
   const instances = await createInstances(specs, model).catch(async (error: unknown) => {
@@ -89,7 +93,7 @@ export async function loadModelVersion(
   });
   const inner =
     batching === undefined || feed === undefined
-      ? new BatchScheduler({ ...base, instances, log, limits })
+      ? new BatchScheduler({ ...base, instances, log, limits, strategy })
       : new SequenceScheduler({ ...base, batching, feed, instances, log, limits });
   const scheduler = withCache(context, base, inner);
   return new ModelVersion({
@@ -119,6 +123,11 @@ export async function finishConfig(
     gpus: backend.gpus ?? NO_GPUS,
   });
   return { source, config };
+}
+
+/** Of a model whose requests are batched as they come. */
+async function strategyOf(context: LoadContext, source: ModelSource): Promise<BatchStrategy | undefined> {
+  return source.config.dynamic_batching === undefined ? undefined : context.batchStrategyOf?.(source);
 }
 
 /** What still may fail when the instances are there: they are closed again. */

@@ -3,6 +3,7 @@
  * batch of its own and any free instance takes the oldest. Which requests go together is decided in batch-decision.ts.
  */
 import type { ModelInstance } from "../backend/backend.ts";
+import type { BatchStrategy } from "../core/batch-strategy.ts";
 import type { ModelConfig } from "../core/model-config.ts";
 import type { ModelSignature } from "../core/model-signature.ts";
 import type { Logger } from "../observe/log.ts";
@@ -19,6 +20,8 @@ import type { ScheduledRequest } from "./scheduled-request.ts";
 import type { Scheduler } from "./scheduler.ts";
 
 const US_PER_MS = 1000;
+/** No key of a request: who has it shares a batch with nobody. */
+const REFUSED = "\0";
 
 export interface BatchSchedulerOptions {
   readonly config: ModelConfig;
@@ -28,6 +31,8 @@ export interface BatchSchedulerOptions {
   readonly log: Logger;
   /** Set when executions wait for resources. */
   readonly limits?: InstanceLimits | undefined;
+  /** The model's own say in what shares a batch. */
+  readonly strategy?: BatchStrategy | undefined;
 }
 
 export class BatchScheduler implements Scheduler {
@@ -127,9 +132,13 @@ export class BatchScheduler implements Scheduler {
     if (this.#rules === undefined) return { take: 1, waitMs: 0 };
     const keyOf = this.#keyOf;
     const queue = this.#queue;
+    const judge = this.#options.strategy?.startBatch();
     function* candidates(): Generator<{ rows: number; key: string }> {
+      let isFirst = true;
       for (const request of queue) {
-        yield { rows: request.batchSize, key: keyOf(request.request) };
+        const joins = judge === undefined || judge(request.request, request.batchSize) || isFirst;
+        isFirst = false;
+        yield { rows: request.batchSize, key: joins ? keyOf(request.request) : REFUSED };
       }
     }
     const first = queue[Symbol.iterator]().next().value;
