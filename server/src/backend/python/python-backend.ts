@@ -5,6 +5,7 @@ import type { ModelConfig } from "../../core/model-config.ts";
 import type { Backend, BackendModel, InstanceSpec, ModelDescription, ModelInstance, ModelSource } from "../backend.ts";
 import { CustomMetrics } from "./custom-metrics.ts";
 import { describeModel } from "./describe-model.ts";
+import { openEnvironment } from "./execution-environment.ts";
 import type { InitializeMessage } from "./messages.ts";
 import { PythonInstance } from "./python-instance.ts";
 import { type ModelControl, Questions } from "./questions.ts";
@@ -40,7 +41,7 @@ export function createPythonBackend(options: PythonBackendOptions = {}): Backend
 /** Asks the model's code in a process of its own, which ends with the answer. */
 async function describe(source: ModelSource, environment: Environment): Promise<ModelDescription | undefined> {
   const { startTimeoutMs } = readSettings(source.settings, source.config, source.modelFolder, environment);
-  const launch = launchOf(source, source.name, environment);
+  const launch = (await launcherOf(source, environment))(source.name);
   const message: InitializeMessage = {
     ...commonMessage(source),
     mode: "describe",
@@ -62,10 +63,11 @@ async function load(source: ModelSource, shared: Shared): Promise<BackendModel> 
     source.modelFolder,
     environment,
   );
+  const launchOf = await launcherOf(source, environment);
   return {
     async createInstance(spec: InstanceSpec): Promise<ModelInstance> {
       const instance = new PythonInstance({
-        launch: launchOf(source, spec.name, environment),
+        launch: launchOf(spec.name),
         initialize: {
           ...commonMessage(source),
           mode: "serve",
@@ -86,9 +88,16 @@ async function load(source: ModelSource, shared: Shared): Promise<BackendModel> 
   };
 }
 
-function launchOf(source: ModelSource, name: string, environment: Environment): StubLaunch {
-  const { interpreter } = readSettings(source.settings, source.config, source.modelFolder, environment);
-  return { interpreter, program: stubProgram(), name, folder: process.cwd(), environment, log: source.log };
+/** How a process of the model is started, by the name of its instance. @throws ServerError when its environment is unusable */
+async function launcherOf(source: ModelSource, base: Environment): Promise<(name: string) => StubLaunch> {
+  const settings = readSettings(source.settings, source.config, source.modelFolder, base);
+  const path = settings.environmentPath;
+  const { interpreter, environment } =
+    path === undefined
+      ? { interpreter: settings.interpreter, environment: base }
+      : await openEnvironment(path, source.name, base);
+  const common = { interpreter, program: stubProgram(), folder: process.cwd(), environment, log: source.log };
+  return (name) => ({ ...common, name });
 }
 
 function commonMessage(source: ModelSource): Omit<InitializeMessage, "mode" | "name" | "arguments"> {

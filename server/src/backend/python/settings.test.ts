@@ -1,7 +1,4 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { test } from "node:test";
 import { EMPTY_CONFIG } from "../../../../tests/fakes/python-models.ts";
 import { modelFile, readSettings } from "./settings.ts";
@@ -19,13 +16,10 @@ test("`readSettings()` takes setting before environment before PATH when it look
   assert.deepEqual(found, ["/a/python", "/b/python", "python3"]);
 });
 
-test("`readSettings()` takes the model's environment when its folder has an interpreter", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "nereid-env-"));
-  await mkdir(join(folder, "env", "bin"), { recursive: true });
-  await writeFile(join(folder, "env", "bin", "python3"), "");
-  const parameters = { EXECUTION_ENV_PATH: { string_value: "$$TRITON_MODEL_DIRECTORY/env" } };
-  const { interpreter } = readSettings(NONE, { ...EMPTY_CONFIG, parameters }, folder, {});
-  assert.equal(interpreter, join(folder, "env", "bin", "python3"));
+test("`readSettings()` finds the model's folder in the path of its environment", () => {
+  const parameters = { EXECUTION_ENV_PATH: { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" } };
+  const { environmentPath } = readSettings(NONE, { ...EMPTY_CONFIG, parameters }, "/models/m", {});
+  assert.equal(environmentPath, "/models/m/env.tar.gz");
 });
 
 const REFUSED: readonly (readonly [
@@ -41,12 +35,6 @@ const REFUSED: readonly (readonly [
     {},
     { FORCE_CPU_ONLY_INPUT_TENSORS: { string_value: "maybe" } },
     /Incorrect value for FORCE/,
-  ],
-  [
-    "the environment is missing",
-    {},
-    { EXECUTION_ENV_PATH: { string_value: "/no/such" } },
-    /must be a folder with an interpreter/,
   ],
 ];
 for (const [what, settings, parameters, expected] of REFUSED) {

@@ -1,6 +1,6 @@
 /** What decides how a Python process is started: backend settings, the model's parameters and the environment. */
 import { existsSync } from "node:fs";
-import { isAbsolute, join, normalize, sep } from "node:path";
+import { isAbsolute, normalize, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
@@ -8,7 +8,10 @@ import { ServerError } from "../../core/server-error.ts";
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface PythonSettings {
+  /** For models without an environment of their own. */
   readonly interpreter: string;
+  /** A folder with an interpreter, or an archive of one. */
+  readonly environmentPath: string | undefined;
   /** How long a process may take until it answers at all; `initialize` of the model is not counted. */
   readonly startTimeoutMs: number;
   /** How long a process may give no sign of life once its model is loaded; 0 = for ever. */
@@ -32,11 +35,8 @@ export function readSettings(
     throw new ServerError("invalid_argument", `Incorrect value for FORCE_CPU_ONLY_INPUT_TENSORS: ${force}'`);
   }
   return {
-    interpreter:
-      interpreterOf(config, modelFolder) ??
-      nonEmpty(settings.get("interpreter")) ??
-      nonEmpty(environment.NEREID_PYTHON) ??
-      "python3",
+    interpreter: nonEmpty(settings.get("interpreter")) ?? nonEmpty(environment.NEREID_PYTHON) ?? "python3",
+    environmentPath: environmentPath(config, modelFolder),
     startTimeoutMs: startTimeoutS(settings.get("stub-timeout-seconds")) * 1000,
     hangTimeoutMs: seconds("hang-timeout-seconds", settings.get("hang-timeout-seconds"), DEFAULT_HANG_TIMEOUT_S) * 1000,
   };
@@ -68,17 +68,9 @@ export function stubProgram(): string {
   return found;
 }
 
-/** An environment of the model's own: a folder with `bin/python3`. */
-function interpreterOf(config: ModelConfig, modelFolder: string): string | undefined {
-  const written = nonEmpty(config.parameters.EXECUTION_ENV_PATH?.string_value);
-  if (written === undefined) return undefined;
-  const path = written.replaceAll(MODEL_DIRECTORY, modelFolder);
-  const interpreter = join(path, "bin", "python3");
-  if (existsSync(interpreter)) return interpreter;
-  throw new ServerError(
-    "invalid_argument",
-    `EXECUTION_ENV_PATH of model '${config.name}' must be a folder with an interpreter bin/python3, got '${path}' (unpack an archive first)`,
-  );
+/** An environment of the model's own. */
+function environmentPath(config: ModelConfig, modelFolder: string): string | undefined {
+  return nonEmpty(config.parameters.EXECUTION_ENV_PATH?.string_value)?.replaceAll(MODEL_DIRECTORY, modelFolder);
 }
 
 function startTimeoutS(written: string | undefined): number {
