@@ -24,7 +24,8 @@ export interface OnnxNode {
 
 export interface OnnxTensor {
   readonly name: string;
-  readonly type: OnnxTypeCode;
+  /** The format's code: one of `ONNX_TYPES`, or of a model that was read. */
+  readonly type: number;
   readonly dims: readonly number[];
   /** Little-endian, or where in another file the bytes are. */
   readonly data: Part | ExternalPlace;

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { model, node, ONNX_TYPE, tensor } from "../../../../tests/fakes/onnx-writer.ts";
+import { externalTensor, model, node, ONNX_TYPE, tensor } from "../../../../tests/fakes/onnx-writer.ts";
 import { planContent } from "../../formats/plan-file.ts";
 import { Reporter } from "../progress.ts";
 import { buildPlan, type PlanOptions } from "./build-plan.ts";
@@ -62,6 +62,24 @@ test("buildPlan() writes a model that says its shapes, and measures what its pre
     assert.deepEqual(content.kind === "nereid" && content.note.max, { X: [2, 4, SIZE] });
     assert.deepEqual(readdirSync(join(asked.output, "..")), ["model.plan"]);
   }
+});
+
+test("buildPlan() takes weights along that lie beside the model", async () => {
+  const input = join(mkdtempSync(join(folder, "model-")), "model.onnx");
+  const weights = Float32Array.from({ length: SIZE * SIZE + 1 }, (_, index) => Math.cos(index));
+  writeFileSync(join(input, "..", "weights.bin"), weights);
+  const place = { location: "weights.bin", offset: "4" };
+  const spec = {
+    nodes: [node("MatMul", ["X", "W"], ["Y"])],
+    initializers: [externalTensor("W", ONNX_TYPE.FLOAT, [SIZE, SIZE], place)],
+    inputs: [["X", ONNX_TYPE.FLOAT, ["batch", 4, SIZE]]],
+    outputs: [["Y", ONNX_TYPE.FLOAT, ["batch", 4, SIZE]]],
+  } as const;
+  writeFileSync(input, model(spec));
+  const summary = await buildPlan(options(input, { output: join(folder, "beside", "model.plan"), isInteger: true }));
+  assert.equal(summary.numInteger, 1);
+  assert.ok(summary.bytesAfter < 4 * SIZE * SIZE && summary.bytesAfter > SIZE * SIZE);
+  assert.ok((summary.errors.get("Y")?.cosine ?? 0) > 0.99);
 });
 
 test("buildPlan() refuses shapes that the model does not take, and leaves nothing behind", async () => {

@@ -11,10 +11,12 @@ import { ToolError } from "../tool-error.ts";
 import { compareModels } from "./compare-models.ts";
 import type { ErrorSum } from "./error-totals.ts";
 import { halveGraph } from "./half-graph.ts";
+import { inlineData } from "./inline-data.ts";
+import { readDocument, tooLarge, writeModel } from "./model-files.ts";
 import { idLimits, randomInput, randomNumbers, type Shapes } from "./model-inputs.ts";
 import { MAX_MODEL_BYTES, makeFile, modelBytes } from "./onnx-output.ts";
 import { exactWeights } from "./processor.ts";
-import { quantizedParts, readDocument, tooLarge, writeModel } from "./quantize-onnx.ts";
+import { quantizedParts } from "./quantize-onnx.ts";
 import { ModelOpener } from "./sessions.ts";
 import { completeProfile, expectShapes, type ShapeProfile, shown } from "./shapes.ts";
 
@@ -55,12 +57,13 @@ export async function buildPlan(options: PlanOptions): Promise<PlanSummary> {
   let built: Omit<PlanSummary, "bytesBefore" | "profile"> | undefined;
   try {
     await makeFile(output, async (scratch) => {
+      const inline = await inlineData(input, scratch, options.signal);
       const step = (name: string): string => {
         options.signal.throwIfAborted();
         task.add(1, name);
         return scratch();
       };
-      const { path, ...rest } = await buildSteps(opener, options, profile, step);
+      const { path, ...rest } = await buildSteps(opener, { ...options, inline }, profile, step);
       built = rest;
       return path;
     });
@@ -86,13 +89,13 @@ async function checkedProfile(opener: ModelOpener, { input, shapes }: PlanOption
 
 async function buildSteps(
   opener: ModelOpener,
-  options: PlanOptions,
+  options: PlanOptions & { readonly inline: string },
   profile: ShapeProfile,
   step: (name: string) => string,
 ): Promise<Omit<PlanSummary, "bytesBefore" | "profile"> & { readonly path: string }> {
-  const { input, signal } = options;
+  const { input, inline, signal } = options;
   const plain = step("simplify");
-  await (await opener.open(input, 1, plain)).close();
+  await (await opener.open(inline, 1, plain)).close();
   const limits = idLimits(await readDocument(plain));
   const { path: source, numProducts } = options.isInteger
     ? await quantizeFile(plain, step("quantize"), options)

@@ -4,8 +4,8 @@ import { readPlan } from "../../formats/plan-file.ts";
 import type { OnnxSession } from "../../native/onnxruntime-session.ts";
 import { ToolError } from "../tool-error.ts";
 import { randomInputs } from "./build-plan.ts";
+import { readDocument } from "./model-files.ts";
 import { idLimits, type Shapes } from "./model-inputs.ts";
-import { readDocument } from "./quantize-onnx.ts";
 import { ModelOpener } from "./sessions.ts";
 import { expectShapes } from "./shapes.ts";
 

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { PARTIAL_SUFFIX } from "../../core/unfinished-name.ts";
+import { readExternalData } from "../../formats/onnx-model.ts";
 import { removeLeftovers, syncFolder } from "../atomic-output.ts";
 import { TargetLock } from "../target-lock.ts";
 import { fileError, ToolError } from "../tool-error.ts";
@@ -46,12 +47,20 @@ export async function makeFile(target: string, make: (scratch: () => string) => 
   }
 }
 
-/** Bytes of a model and of the file that Hugging Face puts beside it. @throws ToolError when there is no model */
+/** Bytes of a model and of the files beside it that it refers to. @throws ToolError when there is no model */
 export async function modelBytes(path: string): Promise<number> {
   const found = await stat(path).catch((error: unknown) => {
     throw fileError("read", path, error);
   });
   if (!found.isFile()) throw new ToolError(`Cannot read ${path}: expected an ONNX file`);
-  const beside = await stat(`${path}_data`).catch(() => undefined);
-  return found.size + (beside?.size ?? 0);
+  const references = await readExternalData(path).catch((cause: unknown) => {
+    throw new ToolError(`${path}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+  });
+  const locations = new Set(references.map(({ entries }) => new Map(entries).get("location") ?? ""));
+  let numBytes = found.size;
+  for (const location of locations) {
+    const beside = await stat(join(dirname(path), location)).catch(() => undefined);
+    numBytes += beside?.isFile() === true ? beside.size : 0;
+  }
+  return numBytes;
 }

@@ -13,9 +13,9 @@ import {
   tensor,
 } from "../../../../tests/fakes/onnx-writer.ts";
 import { documentParts, type OnnxDocument, parseOnnxDocument } from "../../formats/onnx-document.ts";
+import { writeModel } from "./model-files.ts";
 import { quantizeGraph } from "./quantize-graph.ts";
 import { quantizeColumns } from "./quantize-matrix.ts";
-import { writeModel } from "./quantize-onnx.ts";
 import { ModelOpener } from "./sessions.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "nereid-quantize-"));

@@ -1,15 +1,16 @@
 /** An ONNX file in, one with products of integers out, and how far the two are apart. It knows no command line. */
-import { open } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Tensor } from "../../core/tensor.ts";
-import { documentParts, type OnnxDocument, readOnnxDocument } from "../../formats/onnx-document.ts";
-import { type Part, partsBytes, writeParts } from "../../formats/protobuf-writer.ts";
+import { documentParts, type OnnxDocument } from "../../formats/onnx-document.ts";
+import { type Part, partsBytes } from "../../formats/protobuf-writer.ts";
 import type { OnnxSession } from "../../native/onnxruntime-session.ts";
 import { requireFreeBytes } from "../disk-space.ts";
 import type { Reporter } from "../progress.ts";
 import { ToolError } from "../tool-error.ts";
 import { compareModels } from "./compare-models.ts";
 import type { ErrorSum } from "./error-totals.ts";
+import { inlineData } from "./inline-data.ts";
+import { readDocument, tooLarge, writeModel } from "./model-files.ts";
 import { defaultShape, fileInput, idLimits, randomInput, randomNumbers, type Shapes } from "./model-inputs.ts";
 import { MAX_MODEL_BYTES, makeFile, modelBytes } from "./onnx-output.ts";
 import { quantizeGraph } from "./quantize-graph.ts";
@@ -54,7 +55,7 @@ export async function quantizeOnnx(options: QuantizeOptions): Promise<QuantizeSu
   await makeFile(output, async (scratch) => {
     const plain = scratch();
     // Constants that are computed, transposed or in other files become plain tensors.
-    await (await opener.open(input, 1, plain)).close();
+    await (await opener.open(await inlineData(input, scratch, signal), 1, plain)).close();
     signal.throwIfAborted();
     const document = await readDocument(plain);
     const { parts, numProducts } = quantizedParts(document, options);
@@ -66,23 +67,6 @@ export async function quantizeOnnx(options: QuantizeOptions): Promise<QuantizeSu
   });
   if (summary === undefined) throw new Error("the file was made without a summary");
   return summary;
-}
-
-export function tooLarge(path: string, numBytes: number): ToolError {
-  return new ToolError(`${path}: ${numBytes} bytes with its weights, expected at most ${MAX_MODEL_BYTES}`, {
-    fix: "Serve the model as it is, with platform onnxruntime_onnx: that has no limit",
-  });
-}
-
-export async function readDocument(path: string): Promise<OnnxDocument> {
-  return readOnnxDocument(path).catch((cause: unknown) => {
-    throw new ToolError(cause instanceof Error ? cause.message : String(cause), { cause });
-  });
-}
-
-export async function writeModel(path: string, parts: readonly Part[], signal: AbortSignal): Promise<void> {
-  const file = await open(path, "wx");
-  await writeParts(file, parts, { signal }).finally(() => file.close());
 }
 
 /** @throws ToolError when there is nothing to quantize */
