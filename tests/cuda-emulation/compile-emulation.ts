@@ -1,0 +1,94 @@
+/**
+ * Compiles translated kernels with the host's g++ into libraries under `.cache/`, each named by all that it depends on.
+ * Tells why when there is no compiler, so that tests are skipped by name.
+ */
+import { execFileSync, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import type { CudaSource } from "../../server/src/native/nvrtc.ts";
+import { translateKernel } from "./translate-kernel.ts";
+
+const HEADERS = fileURLToPath(new URL(".", import.meta.url));
+const HEADER_TEXTS: readonly string[] = ["threads.h", "language.h", "ptx.h"].map((name) =>
+  readFileSync(join(HEADERS, name), "utf8"),
+);
+const CACHE = fileURLToPath(new URL("../../.cache/cuda-emulation/", import.meta.url));
+const OPTIONS: readonly string[] = [
+  "-std=c++17",
+  "-O1",
+  "-g0",
+  "-shared",
+  "-fPIC",
+  "-fvisibility=hidden",
+  "-fno-gnu-unique",
+  "-fno-strict-aliasing",
+  "-ffp-contract=off",
+  "-Wall",
+  "-Wextra",
+  "-Werror",
+  // A kernel is full of hints for another compiler, and of helpers that one variant or another does without.
+  "-Wno-unknown-pragmas",
+  "-Wno-unused",
+  "-Wno-attributes",
+  "-Wno-sign-compare",
+  // What is set and used under the same condition looks unset to it.
+  "-Wno-uninitialized",
+  "-Wno-maybe-uninitialized",
+];
+
+export type HostCompiler =
+  | { readonly version: string; readonly reason?: undefined }
+  | { readonly version: undefined; readonly reason: string };
+
+/** Never throws. */
+export function hostCompiler(): HostCompiler {
+  if (process.platform !== "linux") return { version: undefined, reason: "the emulation of CUDA needs Linux" };
+  try {
+    return { version: execFileSync("g++", ["--version"], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }) };
+  } catch {
+    return { version: undefined, reason: "the emulation of CUDA needs g++" };
+  }
+}
+
+/** Warnings about the headers alone. */
+export function checkHeaders(): string {
+  const options = ["-std=c++17", "-Wall", "-Wextra", "-Wshadow", "-Wno-unused-function", "-fsyntax-only"];
+  const path = join(HEADERS, "ptx.h");
+  return spawnSync("g++", [...options, "-x", "c++", "-include", path, "/dev/null"], { encoding: "utf8" }).stderr;
+}
+
+export interface EmulatedSpec {
+  readonly source: CudaSource;
+  readonly name: string;
+  readonly defines: Readonly<Record<string, string | number>>;
+  /** As "sm_90a". */
+  readonly arch: string;
+}
+
+/** Path of the library, compiled unless it is there. @throws Error with what the compiler says */
+export function compileEmulation(compiler: HostCompiler, spec: EmulatedSpec): string {
+  const { source, name, arch } = spec;
+  if (compiler.version === undefined) throw new Error(`${source.name} ${name}: ${compiler.reason}`);
+  const text = translateKernel(source, name);
+  const defines = Object.entries({ ...spec.defines, __CUDA_ARCH__: `${arch.replace(/\D/g, "")}0` });
+  const options = [...OPTIONS, `-I${HEADERS}`, ...defines.map(([key, value]) => `-D${key}=${value}`).sort()];
+  const key = createHash("sha256").update([compiler.version, ...options, ...HEADER_TEXTS, text].join("\0"));
+  const path = join(CACHE, `${name}-${key.digest("hex").slice(0, 32)}`);
+  if (existsSync(`${path}.so`)) return `${path}.so`;
+  mkdirSync(CACHE, { recursive: true });
+  // Others may compile the same at the same time: each its own, the last one stays.
+  const own = `${path}-${process.pid}`;
+  writeFileSync(`${own}.cpp`, text);
+  try {
+    execFileSync("g++", [...options, "-o", `${own}.so`, `${own}.cpp`], { stdio: ["ignore", "ignore", "pipe"] });
+  } catch (error) {
+    const said = error instanceof Error && "stderr" in error ? String(error.stderr) : String(error);
+    throw new Error(`${source.name} ${name} with ${JSON.stringify(spec.defines)} does not compile:\n${said}`);
+  }
+  renameSync(`${own}.cpp`, `${path}.cpp`);
+  renameSync(`${own}.so`, `${path}.so`);
+  return `${path}.so`;
+}

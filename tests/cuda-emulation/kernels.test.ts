@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { allCudaChecks } from "../../server/kernels/cuda-checks.ts";
+import { recordLaunches } from "../../server/kernels/testing/record-launches.test-support.ts";
+import { hostCompiler } from "./compile-emulation.ts";
+import { EmulatedDevice } from "./emulated-device.ts";
+import { selectChecks } from "./select-checks.ts";
+
+const ARCH = "sm_90a";
+/** All checks, on every architecture and with other seeds: `npm run soak -- kernels`. */
+const SEED = 1;
+
+const compiler = hostCompiler();
+const skip = compiler.reason ?? false;
+const recorded = await Promise.all(
+  allCudaChecks.map(async (check) => ({ name: check.name, launches: await recordLaunches(check, ARCH) })),
+);
+const selected = new Set(selectChecks(recorded, SEED));
+const device = new EmulatedDevice({ compiler, arch: ARCH, seed: SEED });
+
+for (const { name, maxError, run } of allCudaChecks.filter((check) => selected.has(check.name))) {
+  test(`${name} is right on emulated threads`, { skip }, async () => {
+    const error = await run(device);
+    device.clear();
+    assert.ok(error <= maxError, `an error of ${error}, at most ${maxError}`);
+  });
+}

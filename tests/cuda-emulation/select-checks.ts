@@ -1,0 +1,68 @@
+/**
+ * Which checks of kernels are enough for a test: few that together launch every kernel with every value of every define
+ * that any check has. Knows what launches ask for, not what they compute.
+ */
+import type { RecordedLaunch } from "../../server/src/device/cuda/fake-kernel-stream.ts";
+import { createRandom } from "../support/random.ts";
+
+export interface CheckLaunches {
+  readonly name: string;
+  readonly launches: readonly RecordedLaunch[];
+}
+
+interface Candidate {
+  readonly name: string;
+  readonly variants: ReadonlySet<string>;
+  readonly work: number;
+}
+
+/** Names of checks; another seed may give others of about the same work. */
+export function selectChecks(checks: readonly CheckLaunches[], seed: number): readonly string[] {
+  const random = createRandom(seed);
+  const candidates = checks
+    .map(({ name, launches }) => ({
+      name,
+      variants: variantsOf(launches),
+      work: workOf(launches) * (1 + random.next()),
+    }))
+    .sort((a, b) => a.work - b.work);
+  const seen = new Set<string>();
+  const selected: Candidate[] = [];
+  for (const candidate of candidates) {
+    if (!hasNew(candidate.variants, seen)) continue;
+    selected.push(candidate);
+    for (const variant of candidate.variants) seen.add(variant);
+  }
+  return withoutNeedless(selected).map(({ name }) => name);
+}
+
+/** A kernel by its name, and each define that it is compiled with. */
+export function variantsOf(launches: readonly RecordedLaunch[]): ReadonlySet<string> {
+  const variants = new Set<string>();
+  for (const { spec } of launches) {
+    variants.add(spec.name);
+    for (const [name, value] of Object.entries(spec.defines)) variants.add(`${spec.name} ${name}=${value}`);
+  }
+  return variants;
+}
+
+/** Threads; what each of them does is not known. */
+function workOf(launches: readonly RecordedLaunch[]): number {
+  return launches.reduce((sum, { grid, block }) => sum + grid[0] * grid[1] * grid[2] * block[0], 0);
+}
+
+function hasNew(variants: ReadonlySet<string>, seen: ReadonlySet<string>): boolean {
+  for (const variant of variants) if (!seen.has(variant)) return true;
+  return false;
+}
+
+/** Small checks came first: what they show, larger ones that had to come later may show too. */
+function withoutNeedless(selected: readonly Candidate[]): readonly Candidate[] {
+  const times = new Map<string, number>();
+  for (const { variants } of selected) for (const each of variants) times.set(each, (times.get(each) ?? 0) + 1);
+  return selected.filter(({ variants }) => {
+    if ([...variants].some((each) => times.get(each) === 1)) return true;
+    for (const each of variants) times.set(each, (times.get(each) ?? 0) - 1);
+    return false;
+  });
+}
