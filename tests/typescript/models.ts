@@ -48,6 +48,27 @@ export const execute: Model<{ total?: number }>["execute"] = ({ inputs, state })
 };
 `;
 
+const GROUPED = `
+import type { Model } from "../model-types.d.ts";
+
+export const executeBatch: Model["executeBatch"] = async (requests) => {
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  return requests.map(({ inputs }) =>
+    inputs.X.data[0] === 7 ? new Error("seven is refused alone") : { TOGETHER: requests.length },
+  );
+};
+`;
+
+const GROUPED_STRATEGY = `
+import type { BatchStrategy } from "../model-types.d.ts";
+
+export const startBatch: BatchStrategy<{ count: number }>["startBatch"] = () => ({ count: 0 });
+export const includeRequest: BatchStrategy<{ count: number }>["includeRequest"] = (batch, { inputs }) => {
+  batch.count += inputs.X?.datatype === "INT32" ? 1 : 100;
+  return batch.count <= 2;
+};
+`;
+
 const MISCHIEF = `
 import type { Context, Model } from "../model-types.d.ts";
 
@@ -123,6 +144,13 @@ export const MODEL_FILES: Readonly<Record<string, string>> = {
     "max_batch_size: 4 sequence_batching {}",
   ),
   "total/1/model.ts": TOTAL,
+  "grouped/config.pbtxt": config(
+    [["X", "INT32", "1"]],
+    [["TOGETHER", "INT32", "1"]],
+    "max_batch_size: 8 dynamic_batching {}",
+  ),
+  "grouped/1/model.ts": GROUPED,
+  "grouped/1/batchstrategy.ts": GROUPED_STRATEGY,
   "mischief/config.pbtxt": config(
     [["WHAT", "STRING", "1"]],
     [["ANSWER", "STRING", "1"]],

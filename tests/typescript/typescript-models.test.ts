@@ -106,6 +106,15 @@ test("sequences keep their state apart, until they end", async () => {
   assert.deepEqual((await step(2, 1, { sequence_start: true })).outputs.TOTAL, [1]);
 });
 
+test("batchstrategy.ts decides which requests share a batch, and an Error answers its request alone", async () => {
+  const values = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+  const replies = await Promise.all(values.map((value) => infer("grouped", [int32("X", [value])])));
+  const refused = replies.filter(({ status }) => status !== 200).map(({ error }) => error);
+  assert.deepEqual(refused, ["seven is refused alone"]);
+  const together = replies.flatMap(({ outputs }) => outputs.TOGETHER ?? []);
+  assert.equal(Math.max(...together.map(Number)), 2);
+});
+
 test("an error reaches the client with its message and the log with its line", async () => {
   const thrown = await ask("throw");
   assert.deepEqual([thrown.status, thrown.error], [500, "thrown on purpose"]);
@@ -166,10 +175,19 @@ test("a load takes the new code, and code that does not load leaves the old one 
 
 test("`nereid types` writes types that the models pass and a wrong one does not", { timeout: 120_000 }, async () => {
   const types = await run(process.execPath, [join(ROOT, "server/bin/nereid.cjs"), "types", repository.path]);
-  assert.equal(types.stdout.match(/^wrote /gm)?.length, 5);
+  assert.equal(types.stdout.match(/^wrote /gm)?.length, 6);
   const again = await run(process.execPath, [join(ROOT, "server/bin/nereid.cjs"), "types", repository.path]);
-  assert.equal(again.stdout.match(/^up to date: /gm)?.length, 5);
-  const good = await typeCheck(["count", "caller", "total", "mischief"].map((name) => `${name}/1/model.ts`));
+  assert.equal(again.stdout.match(/^up to date: /gm)?.length, 6);
+  const good = await typeCheck(
+    [
+      "count/1/model",
+      "caller/1/model",
+      "total/1/model",
+      "mischief/1/model",
+      "grouped/1/model",
+      "grouped/1/batchstrategy",
+    ].map((name) => `${name}.ts`),
+  );
   assert.equal(good, "");
   await writeFile(
     join(repository.path, "count/1/wrong.ts"),
