@@ -47,7 +47,12 @@ const IR_VERSION = 8;
 /** @throws ToolError with what the folder lacks */
 export async function exportOnnx(options: ExportOptions): Promise<readonly ExportedFile[]> {
   const { modelDir, outputDir, reporter } = options;
-  const source = await openSafetensors(modelDir).catch(asToolError);
+  const source = await openSafetensors(modelDir).catch((cause: unknown) => {
+    throw new ToolError(cause instanceof Error ? cause.message : String(cause), {
+      cause,
+      fix: "Name a folder with config.json and safetensors files; pytorch_model.bin is not read",
+    });
+  });
   try {
     const graphs = await buildGraphs(source, options).catch(asToolError);
     const drafts = graphs.map(([part, graph]) =>
