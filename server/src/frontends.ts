@@ -1,6 +1,7 @@
 /** The listeners of a running server: which there are, in which order they open and close. Part of the composition root. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import process from "node:process";
 import type { EndpointOptions, ServerOptions } from "./config/server-options.ts";
 import { MAX_GRPC_MESSAGE_BYTES } from "./core/limits.ts";
 import type { ModelServer } from "./core/model-server.ts";
@@ -11,7 +12,16 @@ import type { MetricRegistry } from "./observe/metrics.ts";
 import { canReusePort, unixPath } from "./protocol/bind.ts";
 import { createGrpcFrontend } from "./protocol/grpc/frontend.ts";
 import type { GrpcOptions } from "./protocol/grpc/options.ts";
-import { createHttpFrontend, type HttpFrontend, type HttpFrontendDependencies } from "./protocol/http/frontend.ts";
+import {
+  createApiFrontend,
+  createHttpFrontend,
+  type HttpFrontend,
+  type HttpFrontendDependencies,
+} from "./protocol/http/frontend.ts";
+import { HttpApi } from "./protocol/http/http-api.ts";
+import type { ApiHandler } from "./protocol/http/listener.ts";
+import { SagemakerApi, sagemakerSettings } from "./protocol/http/sagemaker.ts";
+import { VertexApi, vertexRoutes } from "./protocol/http/vertex.ts";
 import { createMetricsFrontend } from "./protocol/metrics/frontend.ts";
 import { SharedMemoryRegions } from "./protocol/shared-memory.ts";
 import { readTls } from "./protocol/tls-files.ts";
@@ -21,17 +31,19 @@ interface Listener {
   close(options?: { readonly graceMs?: number }): Promise<void>;
 }
 
+type Protocol = "grpc" | "http" | "sagemaker" | "vertex_ai" | "metrics";
+
 interface Service {
   /** As the log names it. */
   readonly name: string;
-  readonly protocol: "grpc" | "http" | "metrics";
+  readonly protocol: Protocol;
   readonly endpoint: EndpointOptions;
   readonly listener: Listener;
 }
 
 export interface RunningFrontends {
   /** Filled by `listen`; only the services that are on. */
-  readonly endpoints: ReadonlyMap<"grpc" | "http" | "metrics", { readonly address: string; readonly port: number }>;
+  readonly endpoints: ReadonlyMap<Protocol, { readonly address: string; readonly port: number }>;
   /** @throws ServerError unavailable when a port is taken; what was open is closed again */
   listen(): Promise<void>;
   /** No new requests; false when some had to be cancelled. */
@@ -45,9 +57,10 @@ export function frontendsOf(
   server: ModelServer,
   metrics: MetricRegistry,
   log: Logger,
+  env: Readonly<Record<string, string | undefined>> = process.env,
 ): RunningFrontends {
-  const endpoints = new Map<"grpc" | "http" | "metrics", { address: string; port: number }>();
-  const services = createServices(options, server, metrics, log);
+  const endpoints = new Map<Protocol, { address: string; port: number }>();
+  const services = createServices({ options, server, metrics, log, env });
   const inference = services.filter(({ protocol }) => protocol !== "metrics");
   const closeAll = (which: readonly Service[], graceMs: number): Promise<unknown> =>
     Promise.all(which.map(({ listener }) => listener.close({ graceMs })));
@@ -90,15 +103,18 @@ interface Parts {
   readonly log: Logger;
   readonly load: LoadMeter;
   readonly regions: SharedMemoryRegions;
+  readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-function createServices(options: ServerOptions, server: ModelServer, metrics: MetricRegistry, log: Logger): Service[] {
+function createServices({ options, ...rest }: Omit<Parts, "load" | "regions">): Service[] {
+  const { metrics, log } = rest;
   const regions = new SharedMemoryRegions(options.memory.allowClientSharedMemory);
-  const parts: Parts = { options, server, metrics, log, regions, load: new LoadMeter(metrics) };
+  const parts: Parts = { options, ...rest, regions, load: new LoadMeter(metrics) };
   const services =
     options.http.isEnabled && options.grpc.isEnabled && options.http.isOnePort
       ? onePortServices(parts)
       : ownPortServices(parts);
+  services.push(...cloudServices(parts));
   if (options.metrics.isEnabled) {
     const { address, port } = options.metrics;
     const listener = createMetricsFrontend({ render: () => metrics.render(), address, port, log });
@@ -140,7 +156,35 @@ function onePortServices(parts: Parts): Service[] {
   return [{ ...service, listener: { listen: service.listener.listen, close } }];
 }
 
-function httpParts({ options, ...parts }: Parts): HttpFrontendDependencies {
+/** Front ends of clouds: the same protocol behind other paths, each on a port of its own. */
+function cloudServices(parts: Parts): Service[] {
+  const { sagemaker, vertex } = parts.options;
+  const services: Service[] = [];
+  const add = (
+    protocol: Protocol,
+    name: string,
+    endpoint: EndpointOptions,
+    wrap: (api: HttpApi) => ApiHandler,
+  ): void => {
+    const ofHttp = httpParts(parts);
+    const { address, port } = endpoint;
+    const front = createApiFrontend(wrap(new HttpApi(ofHttp)), { address, port }, parts.log);
+    services.push({ name, protocol, endpoint, listener: listenerOf(front) });
+  };
+  if (sagemaker.isEnabled) {
+    const { repository, http } = parts.options;
+    const rest = { repositories: repository.paths, maxInputBytes: http.maxInputBytes };
+    const settings = { ...sagemakerSettings(parts.env), ...rest };
+    add("sagemaker", "Sagemaker HTTPService", sagemaker, (api) => new SagemakerApi(api, parts.server, settings));
+  }
+  if (vertex.isEnabled) {
+    const settings = { ...vertexRoutes(parts.env), defaultModel: vertex.defaultModel };
+    add("vertex_ai", "Vertex AI HTTPService", vertex, (api) => new VertexApi(api, parts.server, settings));
+  }
+  return services;
+}
+
+function httpParts({ options, ...parts }: Parts): HttpFrontendDependencies & Pick<Parts, "regions"> {
   const { address, port, reusePort, maxInputBytes, headerForwardPattern, accessKeys, maxConnectionAgeMs } =
     options.http;
   const restricted = [...accessKeys].map(([api, { header, value }]) => ({ apis: [api], key: header, value }));
@@ -155,8 +199,11 @@ function httpParts({ options, ...parts }: Parts): HttpFrontendDependencies {
 }
 
 function httpService({ options }: Parts, http: HttpFrontend, name = "HTTPService"): Service {
-  const listener: Listener = { listen: () => http.listen(), close: (closing) => http.close(closing?.graceMs) };
-  return { name, protocol: "http", endpoint: options.http, listener };
+  return { name, protocol: "http", endpoint: options.http, listener: listenerOf(http) };
+}
+
+function listenerOf(front: HttpFrontend): Listener {
+  return { listen: () => front.listen(), close: (closing) => front.close(closing?.graceMs) };
 }
 
 function grpcOptions({ grpc }: ServerOptions): GrpcOptions {
@@ -189,7 +236,9 @@ function grpcKey(header: string): string {
 
 function listenError(service: Service, error: unknown): ServerError {
   const { address, port } = service.endpoint;
-  const kind = { grpc: "GRPC", http: "HTTP", metrics: "Metrics" }[service.protocol];
+  const kind = { grpc: "GRPC", http: "HTTP", sagemaker: "Sagemaker", vertex_ai: "Vertex AI", metrics: "Metrics" }[
+    service.protocol
+  ];
   const taken = (error as { code?: unknown }).code === "EADDRINUSE";
   const text = taken
     ? `Socket '${placeOf(address, port)}' already in use`

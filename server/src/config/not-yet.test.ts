@@ -9,8 +9,6 @@ function notYet(...argv: string[]): readonly string[] {
 }
 
 for (const flag of [
-  "--allow-sagemaker=true",
-  "--allow-vertex-ai=true",
   "--host-policy=p,numa-node=0",
   "--model-load-gpu-limit=0:0.5",
   "--cuda-memory-pool-byte-size=0:1",
@@ -18,8 +16,7 @@ for (const flag of [
   "--metrics-config=counter_latencies=false",
 ]) {
   test(`notYetMessages() speaks of ${flag}`, () => {
-    const ports = flag.startsWith("--allow-") ? ["--vertex-ai-port=8090", "--sagemaker-port=8091"] : [];
-    const [message, ...more] = notYet(flag, ...ports);
+    const [message, ...more] = notYet(flag);
     assert.deepEqual(more, []);
     assert.ok(message?.startsWith(`not supported yet, ignored: ${flag.slice(0, flag.indexOf("="))}`), message);
   });

@@ -4,8 +4,6 @@ import type { ServerOptions } from "./server-options.ts";
 type Options = Omit<ServerOptions, "notYet">;
 
 const FEATURES: readonly (readonly [isAsked: (options: Options) => boolean, message: string])[] = [
-  [({ sagemaker }) => sagemaker.isEnabled, "--allow-sagemaker: the SageMaker service is not started"],
-  [({ vertex }) => vertex.isEnabled, "--allow-vertex-ai: the Vertex AI service is not started"],
   [({ memory }) => memory.hostPolicies.size > 0, "--host-policy: instances are not bound to processors"],
   [({ memory }) => memory.loadGpuLimits.size > 0, "--model-load-gpu-limit: loads are not limited"],
   [({ memory }) => memory.cudaPoolBytes.size > 0, "--cuda-memory-pool-byte-size: there is no such pool"],

@@ -6,7 +6,8 @@ export type ContentType =
   | "application/octet-stream"
   | "text/plain"
   | "text/plain; charset=utf-8"
-  | "text/event-stream; charset=utf-8";
+  | "text/event-stream; charset=utf-8"
+  | `application/vnd.${string}`;
 
 export interface HttpReply {
   readonly status: number;
