@@ -172,6 +172,8 @@ function createBackends(control: ModelControl): ReadonlyMap<string, Backend> {
   const all = [
     ...createOnnxBackends(),
     createPythonBackend({ control }),
+    createPythonBackend({ control, name: "vllm" }),
+    createPythonBackend({ control, name: "pytorch" }),
     createTypescriptBackend(),
     createTokenizerBackend(),
     createBlsBackend(),

@@ -9,11 +9,13 @@ import { openEnvironment } from "./execution-environment.ts";
 import type { InitializeMessage } from "./messages.ts";
 import { PythonInstance } from "./python-instance.ts";
 import { type ModelControl, Questions } from "./questions.ts";
-import { type Environment, modelFile, readSettings, stubProgram } from "./settings.ts";
+import { backendProgram, type Environment, modelFile, readSettings, stubProgram } from "./settings.ts";
 import { startStub } from "./start-stub.ts";
 import type { StubLaunch } from "./stub-process.ts";
 
 export interface PythonBackendOptions {
+  /** Another name: of a backend that is written in Python, whose code runs in place of the models' own. */
+  readonly name?: string;
   /** Of the processes; that of the server when not given. */
   readonly environment?: Environment;
   /** What models may load and unload; absent: nothing. */
@@ -22,6 +24,8 @@ export interface PythonBackendOptions {
 
 /** What all models of the backend share. */
 interface Shared {
+  /** The file to run: relative to the version's folder, or absolute. */
+  readonly programOf: (source: ModelSource) => string;
   readonly environment: Environment;
   readonly questions: Questions;
   readonly customMetrics: CustomMetrics;
@@ -29,21 +33,32 @@ interface Shared {
 
 export function createPythonBackend(options: PythonBackendOptions = {}): Backend {
   const environment = options.environment ?? process.env;
-  const shared = { environment, questions: new Questions(options.control), customMetrics: new CustomMetrics() };
+  const name = options.name ?? "python";
+  const programOf =
+    options.name === undefined
+      ? ({ config }: ModelSource) => modelFile(config)
+      : ({ settings }: ModelSource) => backendProgram(name, settings);
+  const shared = {
+    programOf,
+    environment,
+    questions: new Questions(options.control),
+    customMetrics: new CustomMetrics(),
+  };
   return {
-    name: "python",
-    describe: (source) => describe(source, environment),
+    name,
+    describe: (source) => describe(source, shared),
     load: (source) => load(source, shared),
     close: () => Promise.resolve(),
   };
 }
 
 /** Asks the model's code in a process of its own, which ends with the answer. */
-async function describe(source: ModelSource, environment: Environment): Promise<ModelDescription | undefined> {
+async function describe(source: ModelSource, shared: Shared): Promise<ModelDescription | undefined> {
+  const { environment } = shared;
   const { startTimeoutMs } = readSettings(source.settings, source.config, source.modelFolder, environment);
   const launch = (await launcherOf(source, environment))(source.name);
   const message: InitializeMessage = {
-    ...commonMessage(source),
+    ...commonMessage(source, shared.programOf(source)),
     mode: "describe",
     name: source.name,
     arguments: new Map(),
@@ -69,7 +84,7 @@ async function load(source: ModelSource, shared: Shared): Promise<BackendModel> 
       const instance = new PythonInstance({
         launch: launchOf(spec.name),
         initialize: {
-          ...commonMessage(source),
+          ...commonMessage(source, shared.programOf(source)),
           mode: "serve",
           name: spec.name,
           arguments: initializeArguments(source, spec),
@@ -100,12 +115,12 @@ async function launcherOf(source: ModelSource, base: Environment): Promise<(name
   return (name) => ({ ...common, name });
 }
 
-function commonMessage(source: ModelSource): Omit<InitializeMessage, "mode" | "name" | "arguments"> {
+function commonMessage(source: ModelSource, file: string): Omit<InitializeMessage, "mode" | "name" | "arguments"> {
   const { config, version, versionFolder, modelFolder } = source;
   return {
     version: String(version),
     versionFolder,
-    file: modelFile(config),
+    file,
     modelFolder,
     configJson: modelConfigJson(config),
     decoupled: isDecoupled(config),

@@ -1,6 +1,6 @@
 /** What decides how a Python process is started: backend settings, the model's parameters and the environment. */
 import { existsSync } from "node:fs";
-import { isAbsolute, normalize, sep } from "node:path";
+import { isAbsolute, join, normalize, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
@@ -54,15 +54,30 @@ export function modelFile(config: ModelConfig): string {
   return file;
 }
 
-/** The program that runs in the process; sources and builds lie at different depths. */
+/**
+ * The code of a backend that is written in Python itself: of the folder of backends, else of this program.
+ * @throws ServerError when this program has none of that name
+ */
+export function backendProgram(name: string, settings: ReadonlyMap<string, string>): string {
+  const folder = nonEmpty(settings.get("backend-directory"));
+  const own = folder === undefined ? undefined : join(folder, name, DEFAULT_FILE);
+  return own !== undefined && existsSync(own) ? own : installedFile(`backends/${name}/${DEFAULT_FILE}`);
+}
+
+/** The program that runs in the process. */
 export function stubProgram(): string {
-  const candidates = ["../../../python/stub.py", "../../../../python/stub.py"];
+  return installedFile("stub.py");
+}
+
+/** Sources and builds lie at different depths. */
+function installedFile(name: string): string {
+  const candidates = [`../../../python/${name}`, `../../../../python/${name}`];
   const paths = candidates.map((path) => fileURLToPath(new URL(path, import.meta.url)));
   const found = paths.find((path) => existsSync(path));
   if (found === undefined) {
     throw new ServerError(
       "internal",
-      `The Python stub is missing from the installation: looked for ${paths.join(", ")}`,
+      `A part of the Python backend is missing from the installation: looked for ${paths.join(", ")}`,
     );
   }
   return found;
