@@ -129,7 +129,7 @@ const fourBitMatrices = new Map<string, FourBitMatrix>();
 
 function fourBitTensor(shape: readonly number[]): IntegerTensor {
   return {
-    fourBits: { groupSize: FOUR_BIT_GROUP, hasZeros: false },
+    fourBits: { groupSize: FOUR_BIT_GROUP, hasZeros: false, hasInputScales: false },
     readFourBits: () => Promise.resolve(randomFourBits(shape)),
     readFloats: () => Promise.reject(new Error(`a matrix of ${shape.join(" x ")} has no groups of ${FOUR_BIT_GROUP}`)),
   };

@@ -67,6 +67,20 @@ extern "C" __global__ void add_bias(elem_t* x /* [numRows, width] */, const elem
   store_vec(x + at, values);
 }
 
+extern "C" __global__ void scale_columns(const elem_t* in /* [numRows, width] */, const float* factors /* [width] */,
+                                         elem_t* out, i64 count, int width) {
+  const u64 at = FLAT_INDEX;
+  START_NEXT();
+  WAIT_FOR_PREVIOUS();
+  if (at >= count) return;
+  float x[ELEM_VEC];
+  load_vec(in + at, x);
+  const float* mine = factors + at % width;
+#pragma unroll
+  for (int i = 0; i < ELEM_VEC; i++) x[i] *= mine[i];
+  store_vec(out + at, x);
+}
+
 extern "C" __global__ void gate_rows(const elem_t* in /* [numRows, width] */, const elem_t* gate /* [numRows] */,
                                      elem_t* out, i64 count, int width) {
   const u64 at = FLAT_INDEX;

@@ -28,6 +28,7 @@ import {
   launchAddBias,
   launchGateRows,
   launchScale,
+  launchScaleColumns,
   launchSoftCap,
 } from "./elementwise.cuda.ts";
 
@@ -67,6 +68,12 @@ const OPS: Readonly<Record<string, Op>> = {
     launchScale(context.stream, { type, count: COUNT, x: x.pointer, out, factor: 1 });
     launchAddBias(context.stream, { type, count: COUNT, x: out, bias: bias.pointer, width: WIDTH });
     return x.values.map((value, i) => value + (bias.values[i % WIDTH] ?? 0));
+  },
+  "scale-columns": (context, type, x, out) => {
+    const factors = uploadRandom(context, "f32", WIDTH, 14);
+    const pointers = { x: x.pointer, factors: factors.pointer, out };
+    launchScaleColumns(context.stream, { type, count: COUNT, ...pointers, width: WIDTH });
+    return x.values.map((value, i) => value * (factors.values[i % WIDTH] ?? 0));
   },
   "gate-rows": (context, type, x, out) => {
     const gate = uploadRandom(context, type, ROWS, 10);

@@ -53,6 +53,21 @@ export function launchAddBias(
   launchFlat(stream, "add_bias", args, [ptr(args.x), ptr(args.bias), i64(args.count), i32(args.width)]);
 }
 
+/** Each element times the factor of its column. */
+export function launchScaleColumns(
+  stream: KernelStream,
+  args: FlatArgs & {
+    readonly x: DevicePointer;
+    readonly factors: DevicePointer; // f32 [width]
+    readonly out: DevicePointer;
+    readonly width: number;
+  },
+): void {
+  expectWidth("scaleColumns", args.width, args.type);
+  const pointers = [ptr(args.x), ptr(args.factors), ptr(args.out)];
+  launchFlat(stream, "scale_columns", args, [...pointers, i64(args.count), i32(args.width)]);
+}
+
 /** Each row of `width` times the sigmoid of its own number. */
 export function launchGateRows(
   stream: KernelStream,

@@ -2,7 +2,7 @@
  * Opens the integers of a checkpoint of llm-compressor: packed in words with a scale for each group, or bytes with a scale
  * for each row. Tensor names tell which is which; 8-bit floats are left to others.
  */
-import { blocksFor, irregularGroups, type QuantizedMatrix } from "./quantized-matrix.ts";
+import { blocksFor, fourBitGroups, irregularGroups, type QuantizedMatrix } from "./quantized-matrix.ts";
 import { QuantizedTensors, type VirtualMatrix, virtualMatrix } from "./quantized-tensors.ts";
 import { readFloats } from "./read-floats.ts";
 import type { StoredTensor, TensorSource } from "./tensor-source.ts";
@@ -48,8 +48,12 @@ async function packedMatrix(source: TensorSource, module: string, isSymmetric: b
   const layer: PackedLayer = { module, outputs, inputs, bits, groupSize, numGroups, groupOf };
   const zeros = `${module}.weight_zero_point`;
   if (source.tensors.has(zeros)) expectTensor(source, zeros, ["I32"], [Math.ceil(outputs / (32 / bits)), numGroups]);
-  return virtualMatrix(`${module}.weight`, [outputs, inputs], blocksFor(layer, isSymmetric), groupSize, () =>
-    load(source, layer),
+  return virtualMatrix(
+    `${module}.weight`,
+    [outputs, inputs],
+    blocksFor(layer, isSymmetric),
+    fourBitGroups(layer, isSymmetric),
+    () => load(source, layer),
   );
 }
 
@@ -93,7 +97,7 @@ function byteMatrix(source: TensorSource, module: string): VirtualMatrix {
   if (source.tensors.has(`${module}.weight_zero_point`))
     throw new Error(`tensor "${module}.weight_zero_point": bytes with zero points are not supported`);
   const layer = { outputs, inputs, bits: 8 as const, groupSize: inputs, groupOf: undefined, numGroups: 1 };
-  return virtualMatrix(`${module}.weight`, [outputs, inputs], blocksFor(layer, true), layer.groupSize, async () => {
+  return virtualMatrix(`${module}.weight`, [outputs, inputs], blocksFor(layer, true), undefined, async () => {
     const values = new Uint8Array(outputs * inputs);
     await source.read(`${module}.weight`, values);
     for (let i = 0; i < values.length; i++) values[i] = (values[i] ?? 0) ^ 0x80;

@@ -32,6 +32,8 @@ export interface FourBitGroups {
   readonly groupSize: number;
   /** Whether zeros may be others than 8. */
   readonly hasZeros: boolean;
+  /** Whether inputs are multiplied by numbers of their own first. */
+  readonly hasInputScales: boolean;
 }
 
 /** A matrix of codes of 4 bits, each standing for (code - zero) * scale, in whole groups of neighbouring inputs. */
@@ -45,6 +47,8 @@ export interface FourBitMatrix {
   readonly scales: Float32Array;
   /** [outputs, inputs / groupSize] of 0 to 15; absent when every zero is 8. */
   readonly zeros?: Uint8Array | undefined;
+  /** What each input is multiplied by first. [inputs] */
+  readonly inputScales?: Float32Array | undefined;
 }
 
 /** Blocks that hold such a matrix: Q4_0 when each zero is 8, Q8_0 when each is 128. */
@@ -70,6 +74,20 @@ export function blocksFor(
   return isSymmetric ? "Q4_0" : "Q4_1";
 }
 
+/** Undefined when it is not of 4 bits, or its groups are no runs that blocks could hold. */
+export function fourBitGroups(
+  matrix: Pick<QuantizedMatrix, "bits" | "inputs" | "groupSize" | "groupOf" | "inputScales">,
+  isSymmetric: boolean,
+): FourBitGroups | undefined {
+  if (matrix.bits !== 4 || blocksFor({ ...matrix, inputScales: undefined }, isSymmetric) === undefined)
+    return undefined;
+  return {
+    groupSize: matrix.groupSize,
+    hasZeros: !isSymmetric,
+    hasInputScales: matrix.inputScales !== undefined,
+  };
+}
+
 /** The inputs' groups, or undefined when each is the run of neighbours that `groupSize` says. */
 export function irregularGroups(groupOf: Int32Array, groupSize: number): Int32Array | undefined {
   return groupOf.every((group, i) => group === Math.floor(i / groupSize)) ? undefined : groupOf;
@@ -83,7 +101,8 @@ export function toFourBits(matrix: QuantizedMatrix): FourBitMatrix {
   const isSymmetric = matrix.zeros.every((zero) => zero === MIDDLE_OF_FOUR_BITS);
   const wrong = matrix.zeros.find((zero) => zero > MAX_FOUR_BITS);
   if (wrong !== undefined) throw new Error(`zeros of 4-bit weights: expected 0 to ${MAX_FOUR_BITS}, got ${wrong}`);
-  return { outputs, inputs, groupSize, codes, scales, zeros: isSymmetric ? undefined : Uint8Array.from(matrix.zeros) };
+  const zeros = isSymmetric ? undefined : Uint8Array.from(matrix.zeros);
+  return { outputs, inputs, groupSize, codes, scales, zeros, inputScales: matrix.inputScales };
 }
 
 /** Rows as floats, [numRows, inputs]. */

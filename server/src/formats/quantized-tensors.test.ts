@@ -111,8 +111,8 @@ for (const [what, tensors, config, dtype] of KINDS) {
 }
 
 for (const [what, tensors, config, expected] of [
-  ["AWQ layers", AWQ, AWQ_CONFIG, { groupSize: 32, hasZeros: true }],
-  ["symmetric GPTQ layers", gptq(RUNS), GPTQ_CONFIG, { groupSize: 32, hasZeros: false }],
+  ["AWQ layers", AWQ, AWQ_CONFIG, { groupSize: 32, hasZeros: true, hasInputScales: false }],
+  ["symmetric GPTQ layers", gptq(RUNS), GPTQ_CONFIG, { groupSize: 32, hasZeros: false, hasInputScales: false }],
   ["layers with groups that are no runs", gptq(MIXED), GPTQ_CONFIG, undefined],
 ] as const) {
   test(`openQuantizedTensors() says how ${what} are integers of 4 bits`, async () => {
@@ -132,7 +132,7 @@ test("openQuantizedTensors() gives codes of 4 bits, and the floats that they sta
     assert.ok(integers !== undefined);
     const matrix = unpackAwq({ ...layer, qweight: AWQ_WEIGHT, qzeros: AWQ_ZEROS });
     const { codes, scales, zeros = [], ...sizes } = await integers.readFourBits();
-    assert.deepEqual(sizes, { outputs: OUTPUTS, inputs: INPUTS, groupSize: 32 });
+    assert.deepEqual(sizes, { outputs: OUTPUTS, inputs: INPUTS, groupSize: 32, inputScales: undefined });
     assert.deepEqual(
       Array.from({ length: OUTPUTS * INPUTS }, (_, i) => ((codes[i >> 1] ?? 0) >> (4 * (i % 2))) & 15),
       [...matrix.values],

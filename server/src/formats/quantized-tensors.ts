@@ -10,6 +10,7 @@ import {
   blocksFor,
   dequantizeRows,
   type FourBitGroups,
+  fourBitGroups,
   type MatrixBlocks,
   packRows,
   type QuantizedMatrix,
@@ -56,11 +57,11 @@ async function describeMatrices(source: TensorSource, config: GroupedConfig): Pr
   // One kind of block for all: layers that are stacked in memory must share it.
   const isSymmetric = inspected.every(([, layer]) => layer.isSymmetric);
   return inspected.map(([layer, { groupOf }]) => {
-    const blocks = blocksFor({ ...layer, bits: config.bits, groupOf }, isSymmetric);
+    const draft = { ...layer, bits: config.bits, groupOf };
+    const blocks = blocksFor(draft, isSymmetric);
+    const fourBits = fourBitGroups(draft, isSymmetric);
     const shape = [layer.outputs, layer.inputs];
-    return virtualMatrix(`${layer.name}.weight`, shape, blocks, layer.groupSize, () =>
-      loadLayer(source, layer, config),
-    );
+    return virtualMatrix(`${layer.name}.weight`, shape, blocks, fourBits, () => loadLayer(source, layer, config));
   });
 }
 
@@ -68,11 +69,10 @@ export function virtualMatrix(
   name: string,
   shape: readonly number[],
   blocks: MatrixBlocks | undefined,
-  groupSize: number,
+  fourBits: FourBitGroups | undefined,
   load: () => Promise<QuantizedMatrix>,
 ): VirtualMatrix {
   const dtype = blocks ?? "F32";
-  const fourBits = blocks === "Q4_0" || blocks === "Q4_1" ? { groupSize, hasZeros: blocks === "Q4_1" } : undefined;
   return { tensor: { name, dtype, shape, byteLength: tensorBytes(dtype, shape) }, blocks, fourBits, load };
 }
 

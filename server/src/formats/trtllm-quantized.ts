@@ -4,7 +4,7 @@
  */
 import { fp8Levels } from "../core/fp8.ts";
 import { isForKernels } from "./kernel-layout.ts";
-import { blocksFor, type QuantizedMatrix } from "./quantized-matrix.ts";
+import { blocksFor, fourBitGroups, type QuantizedMatrix } from "./quantized-matrix.ts";
 import { type VirtualMatrix, virtualMatrix } from "./quantized-tensors.ts";
 import { readFloats } from "./read-floats.ts";
 import type { TensorSource } from "./tensor-source.ts";
@@ -160,7 +160,8 @@ function describeMatrix(
   const draft = { bits, inputs, groupSize, groupOf: undefined } as const;
   const inputScales = isScaled ? new Float32Array(inputs) : undefined;
   const blocks = scheme === "fp8" ? undefined : blocksFor({ ...draft, inputScales }, scheme !== "gptq");
-  return virtualMatrix(name, [outputs, inputs], blocks, groupSize, async () => {
+  const fourBits = fourBitGroups({ ...draft, inputScales }, scheme !== "gptq");
+  return virtualMatrix(name, [outputs, inputs], blocks, fourBits, async () => {
     const numGroups = inputs / groupSize;
     const matrix = {
       ...draft,

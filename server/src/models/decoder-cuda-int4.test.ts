@@ -35,7 +35,7 @@ function floats(count: number, seed: number): Float32Array {
 function stored(matrix: FourBitMatrix): IntegerTensor {
   const { groupSize, zeros } = matrix;
   return {
-    fourBits: { groupSize, hasZeros: zeros !== undefined },
+    fourBits: { groupSize, hasZeros: zeros !== undefined, hasInputScales: matrix.inputScales !== undefined },
     readFourBits: () => Promise.resolve(matrix),
     readFloats: () => Promise.reject(new Error("not asked for")),
   };
@@ -83,7 +83,7 @@ for (const [what, plan, files, isWanted] of [
 }
 
 function groupsOf(groupSize: number | undefined): IntegerTensor {
-  const fourBits = groupSize === undefined ? undefined : { groupSize, hasZeros: false };
+  const fourBits = groupSize === undefined ? undefined : { groupSize, hasZeros: false, hasInputScales: false };
   return { fourBits, readFourBits: noRows, readFloats: noRows };
 }
 
@@ -96,7 +96,7 @@ test("readInt4Matrix() stacks parts, those without zeros of their own as if thes
   const second = quantizeInt4(floats(64 * 128, 2), 128, { groupSize: 128, hasZeros: false });
   const files = filesOf({ a: stored(first), b: stored(second) });
   const plan = matrixPlan({ a: 64, b: 64 }, 128);
-  const packed = await readInt4Matrix(plan, { groupSize: 128, hasZeros: true }, files, noRows);
+  const packed = await readInt4Matrix(plan, { groupSize: 128, hasZeros: true, hasInputScales: false }, files, noRows);
   const whole = packInt4({
     outputs: 128,
     inputs: 128,
@@ -114,7 +114,7 @@ test("readInt4Matrix() rounds floats, piece by piece as if at once", async () =>
   const pieces: number[] = [];
   const packed = await readInt4Matrix(
     matrixPlan({ a: rows }, inputs),
-    { groupSize: 64, hasZeros: false },
+    { groupSize: 64, hasZeros: false, hasInputScales: false },
     {},
     (_name, first, count) => {
       pieces.push(count);
@@ -127,33 +127,34 @@ test("readInt4Matrix() rounds floats, piece by piece as if at once", async () =>
 
 test("planInt4Scratch() has room for every number of rows of every shape", () => {
   const shapes = [
-    [6144, 4096],
-    [4096, 14336],
-    [4096, 14336],
-  ] as const;
+    { outputs: 6144, inputs: 4096, hasInputScales: false },
+    { outputs: 4096, inputs: 14336, hasInputScales: true },
+    { outputs: 4096, inputs: 14336, hasInputScales: true },
+  ];
   const scratch = planInt4Scratch(DEVICE, shapes, 256);
   assert.ok(scratch !== undefined);
-  for (const [outputs, inputs] of shapes) {
+  for (const { outputs, inputs } of shapes) {
     for (let rows = 1; rows <= 64; rows++) {
       const { numSplits, numRowBlocks } = planInt4(DEVICE, rows, outputs, inputs);
       assert.ok((outputs / 64) * numRowBlocks * 4 <= scratch.partialsAt);
       assert.ok(numSplits * rows * outputs * 4 <= scratch.decodedAt - scratch.partialsAt);
     }
-    assert.ok(2 * outputs * inputs <= scratch.numBytes - scratch.decodedAt);
+    assert.ok(2 * outputs * inputs <= scratch.scaledAt - scratch.decodedAt);
   }
+  assert.equal(scratch.numBytes - scratch.scaledAt, 2 * 256 * 14336);
   assert.equal(planInt4Scratch(DEVICE, [], 256), undefined);
 });
 
 test("planInt4Scratch() keeps no decoded matrix when steps are small", () => {
-  const scratch = planInt4Scratch(DEVICE, [[4096, 4096]], 64);
+  const scratch = planInt4Scratch(DEVICE, [{ outputs: 4096, inputs: 4096, hasInputScales: false }], 64);
   assert.equal(scratch?.decodedAt, scratch?.numBytes);
 });
 
-function enqueue(rows: number): { kernels: string[]; products: Product[] } {
+function enqueue(rows: number, factors?: bigint): { kernels: string[]; products: Product[] } {
   const layout = planInt4Matrix(matrixPlan({ a: 128 }, 256), {}, true);
-  const scratch = planInt4Scratch(DEVICE, [[128, 256]], 256);
+  const scratch = planInt4Scratch(DEVICE, [{ outputs: 128, inputs: 256, hasInputScales: true }], 256);
   assert.ok(layout !== undefined && scratch !== undefined);
-  const weight: CudaTensor = int4Tensor(4096n, [128, 256], layout);
+  const weight: CudaTensor = { ...int4Tensor(4096n, [128, 256], layout), inputScales: factors };
   const stream = new FakeKernelStream();
   const products: Product[] = [];
   const memory = placeInt4Scratch(scratch, 2n ** 20n);
@@ -172,9 +173,34 @@ test("enqueueInt4Product() multiplies up to 64 rows with the codes, and decodes 
   assert.deepEqual([product?.hasBias, product?.bias, product?.x, product?.y], [true, 2n, 1n, 3n]);
 });
 
+test("enqueueInt4Product() multiplies inputs by scales of their own first", () => {
+  assert.deepEqual(enqueue(3, 77n).kernels, ["scale_columns", "int4_linear"]);
+  const { kernels, products } = enqueue(65, 77n);
+  assert.deepEqual(kernels, ["scale_columns", "int4_decode"]);
+  assert.notEqual(products[0]?.x, 1n);
+});
+
+test("readInt4Matrix() gives the scales of inputs that parts share, and refuses parts that differ", async () => {
+  const part = (factor: number): IntegerTensor =>
+    stored({
+      ...quantizeInt4(floats(64 * 64, 1), 64, { groupSize: 64, hasZeros: false }),
+      inputScales: new Float32Array(64).fill(factor),
+    });
+  const plan = matrixPlan({ a: 64, b: 64 }, 64);
+  const layout = planInt4Matrix(plan, filesOf({ a: part(2), b: part(2) }), false);
+  assert.ok(layout !== undefined);
+  assert.equal(layout.inputScalesAt, 4352); // behind 4,096 bytes of codes and 256 of scales
+  const { inputScales } = await readInt4Matrix(plan, layout, filesOf({ a: part(2), b: part(2) }), noRows);
+  assert.deepEqual(inputScales, new Float32Array(64).fill(2));
+  await assert.rejects(
+    readInt4Matrix(plan, layout, filesOf({ a: part(2), b: part(3) }), noRows),
+    /"a" and "b": expected equal scales of their inputs/,
+  );
+});
+
 test("enqueueInt4Product() refuses a matrix without scales", () => {
   const weight: CudaTensor = { address: 1n, type: "int4", shape: [128, 256] };
-  const memory = { counters: 1n, partials: 2n, decoded: 3n };
+  const memory = { counters: 1n, partials: 2n, decoded: 3n, scaled: 4n };
   const run = (): void => undefined;
   assert.throws(
     () =>

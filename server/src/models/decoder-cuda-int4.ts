@@ -2,6 +2,7 @@
  * Matrices of 4 bits of a decoder on a GPU: which become such, how files fill them, what their products need beside them,
  * and the products. It knows no layer.
  */
+import { launchScaleColumns } from "../../kernels/elementwise/elementwise.cuda.ts";
 import {
   INT4_MAX_ROWS,
   type Int4CudaWeight,
@@ -13,7 +14,7 @@ import {
 import { INT4_BLOCK, type PackedInt4, packInt4 } from "../../kernels/int4-linear/pack-int4.ts";
 import { quantizeInt4 } from "../../kernels/int4-linear/quantize-int4.ts";
 import { type CudaTensor, type Int4Groups, layOut } from "../device/cuda/cuda-tensor.ts";
-import type { Products } from "../device/cuda/dense-products.ts";
+import { type Products, productRows } from "../device/cuda/dense-products.ts";
 import type { DevicePointer, KernelStream } from "../device/cuda/kernel-stream.ts";
 import type { FourBitMatrix } from "../formats/quantized-matrix.ts";
 import type { TensorSource } from "../formats/tensor-source.ts";
@@ -26,6 +27,7 @@ const GROUP_SIZES: readonly number[] = [128, 64, 32];
 export interface Int4Layout extends Int4Groups {
   readonly scalesAt: number;
   readonly zerosAt: number | undefined;
+  readonly inputScalesAt: number | undefined;
   readonly numBytes: number;
 }
 
@@ -46,23 +48,34 @@ export function planInt4Matrix(
   const size = groups[0]?.groupSize;
   if (size !== undefined && isKernelGroup(size, inputs) && groups.every((one) => one?.groupSize === size)) {
     const hasZeros = groups.some((one) => one?.hasZeros === true);
-    return layOutInt4(outputs, inputs, size, hasZeros);
+    const hasInputScales = groups.some((one) => one?.hasInputScales === true);
+    return layOutInt4(outputs, inputs, { groupSize: size, hasZeros, hasInputScales });
   }
   // Integers that do not fit the kernel are not rounded once more.
   if (!isWanted || stored.some((matrix) => matrix !== undefined)) return undefined;
   const groupSize = GROUP_SIZES.find((size) => inputs % size === 0);
-  return groupSize === undefined ? undefined : layOutInt4(outputs, inputs, groupSize, false);
+  return groupSize === undefined
+    ? undefined
+    : layOutInt4(outputs, inputs, { groupSize, hasZeros: false, hasInputScales: false });
 }
 
 function isKernelGroup(groupSize: number, inputs: number): boolean {
   return inputs % groupSize === 0 && (groupSize === 32 || groupSize === 64 || groupSize % 128 === 0);
 }
 
-function layOutInt4(outputs: number, inputs: number, groupSize: number, hasZeros: boolean): Int4Layout {
-  const numScales = (outputs * inputs) / groupSize;
-  const { offsets, numBytes } = layOut([(outputs * inputs) / 2, 2 * numScales, hasZeros ? numScales / 2 : 0]);
-  const [, scalesAt = 0, zerosAt = 0] = offsets;
-  return { groupSize, hasZeros, scalesAt, zerosAt: hasZeros ? zerosAt : undefined, numBytes };
+function layOutInt4(outputs: number, inputs: number, groups: Int4Groups): Int4Layout {
+  const { hasZeros, hasInputScales } = groups;
+  const numScales = (outputs * inputs) / groups.groupSize;
+  const optional = [hasZeros ? numScales / 2 : 0, hasInputScales ? 4 * inputs : 0];
+  const { offsets, numBytes } = layOut([(outputs * inputs) / 2, 2 * numScales, ...optional]);
+  const [, scalesAt = 0, zerosAt, inputScalesAt] = offsets;
+  return {
+    ...groups,
+    scalesAt,
+    zerosAt: hasZeros ? zerosAt : undefined,
+    inputScalesAt: hasInputScales ? inputScalesAt : undefined,
+    numBytes,
+  };
 }
 
 /** Reads floats of rows of a tensor. */
@@ -74,17 +87,19 @@ const PIECE_ROWS = 512;
 /** A whole matrix in the order of the kernel. @throws Error naming the tensor that 4 bits do not hold */
 export async function readInt4Matrix(
   { shape, sources }: WeightPlan,
-  { groupSize, hasZeros }: Int4Groups,
+  { groupSize, hasZeros, hasInputScales }: Int4Groups,
   files: Pick<TensorSource, "integers">,
   readRows: ReadRows,
-): Promise<PackedInt4> {
+): Promise<PackedInt4 & { readonly inputScales?: Float32Array | undefined }> {
   const [outputs = 0, inputs = 0] = shape;
   const numGroups = inputs / groupSize;
   const codes = new Uint8Array((outputs * inputs) / 2);
   const scales = new Float32Array(outputs * numGroups);
   const zeros = hasZeros ? new Uint8Array(outputs * numGroups).fill(SYMMETRIC_ZERO) : undefined;
   let row = 0;
+  let inputScales: Float32Array | undefined;
   const add = (part: FourBitMatrix): void => {
+    if (hasInputScales) inputScales = sameScales(inputScales, part, sources);
     codes.set(part.codes, (row * inputs) / 2);
     scales.set(part.scales, row * numGroups);
     if (part.zeros !== undefined) zeros?.set(part.zeros, row * numGroups);
@@ -102,7 +117,19 @@ export async function readInt4Matrix(
       add(quantizeInt4(rows, inputs, { groupSize, hasZeros: false }));
     }
   }
-  return packInt4({ outputs, inputs, groupSize, codes, scales, zeros });
+  const packed = packInt4({ outputs, inputs, groupSize, codes, scales, zeros });
+  return hasInputScales ? { ...packed, inputScales } : packed;
+}
+
+/** Parts that are stacked read the same rows. @throws Error when they scale them otherwise */
+function sameScales(
+  known: Float32Array | undefined,
+  { inputs, inputScales = new Float32Array(inputs).fill(1) }: FourBitMatrix,
+  sources: WeightPlan["sources"],
+): Float32Array {
+  if (known === undefined || known.every((scale, i) => scale === inputScales[i])) return inputScales;
+  const names = sources.map(({ name }) => `"${name}"`).join(" and ");
+  throw new Error(`${names}: expected equal scales of their inputs, got others; weight_type bf16 serves the model`);
 }
 
 const SYMMETRIC_ZERO = 8;
@@ -112,30 +139,40 @@ export interface Int4Scratch {
   readonly partialsAt: number;
   /** Where a matrix lies as bf16 while many rows are multiplied with it. */
   readonly decodedAt: number;
+  /** Where rows lie, each input times its own scale. */
+  readonly scaledAt: number;
   readonly numBytes: number;
 }
 
-/** Undefined when no shape is given. `shapes`: [outputs, inputs] */
+export interface Int4Shape {
+  readonly outputs: number;
+  readonly inputs: number;
+  readonly hasInputScales: boolean;
+}
+
+/** Undefined when no shape is given. */
 export function planInt4Scratch(
   device: Int4Device,
-  shapes: readonly (readonly [number, number])[],
+  shapes: readonly Int4Shape[],
   maxRows: number,
 ): Int4Scratch | undefined {
   if (shapes.length === 0) return undefined;
   const thin = Math.min(maxRows, INT4_MAX_ROWS);
-  let [counters, partials, decoded] = [0, 0, 0];
-  for (const [outputs, inputs] of uniqueShapes(shapes)) {
+  let [counters, partials, decoded, scaled] = [0, 0, 0, 0];
+  for (const { outputs, inputs, hasInputScales } of uniqueShapes(shapes)) {
+    if (hasInputScales) scaled = Math.max(scaled, 2 * productRows(maxRows) * inputs);
     const bytes = int4WorkspaceBytes(device, thin, outputs, inputs);
     counters = Math.max(counters, bytes.counters);
     partials = Math.max(partials, bytes.partials);
     if (maxRows > INT4_MAX_ROWS) decoded = Math.max(decoded, 2 * outputs * inputs);
   }
-  const { offsets, numBytes } = layOut([counters, partials, decoded]);
-  return { partialsAt: offsets[1] ?? 0, decodedAt: offsets[2] ?? 0, numBytes };
+  const { offsets, numBytes } = layOut([counters, partials, decoded, scaled]);
+  const [, partialsAt = 0, decodedAt = 0, scaledAt = 0] = offsets;
+  return { partialsAt, decodedAt, scaledAt, numBytes };
 }
 
-function uniqueShapes(shapes: readonly (readonly [number, number])[]): Iterable<readonly [number, number]> {
-  return new Map(shapes.map((shape) => [shape.join(" "), shape])).values();
+function uniqueShapes(shapes: readonly Int4Shape[]): Iterable<Int4Shape> {
+  return new Map(shapes.map((shape) => [Object.values(shape).join(" "), shape])).values();
 }
 
 /** Where that memory is. */
@@ -143,10 +180,12 @@ export interface Int4Memory {
   readonly counters: DevicePointer;
   readonly partials: DevicePointer;
   readonly decoded: DevicePointer;
+  readonly scaled: DevicePointer;
 }
 
-export function placeInt4Scratch({ partialsAt, decodedAt }: Int4Scratch, base: DevicePointer): Int4Memory {
-  return { counters: base, partials: base + BigInt(partialsAt), decoded: base + BigInt(decodedAt) };
+export function placeInt4Scratch({ partialsAt, decodedAt, scaledAt }: Int4Scratch, base: DevicePointer): Int4Memory {
+  const at = (offset: number): DevicePointer => base + BigInt(offset);
+  return { counters: base, partials: at(partialsAt), decoded: at(decodedAt), scaled: at(scaledAt) };
 }
 
 export interface Int4Product {
@@ -162,9 +201,15 @@ export function enqueueInt4Product(
   stream: KernelStream,
   products: Products,
   memory: Int4Memory,
-  { x, weight, bias, rows, y }: Int4Product,
+  { x: unscaled, weight, bias, rows, y }: Int4Product,
 ): void {
   const matrix = int4Weight(weight);
+  const factors = weight.inputScales;
+  const x = factors === undefined ? unscaled : memory.scaled;
+  if (factors !== undefined) {
+    const sizes = { count: rows * matrix.inputs, width: matrix.inputs };
+    launchScaleColumns(stream, { type: "bf16", x: unscaled, factors, out: x, ...sizes });
+  }
   if (rows <= INT4_MAX_ROWS) {
     const { counters, partials } = memory;
     launchInt4Linear(stream, { x, weight: matrix, bias, out: y, numRows: rows, counters, partials });
@@ -178,9 +223,10 @@ export function enqueueInt4Product(
 
 /** The tensor of a matrix that lies at `address` so. */
 export function int4Tensor(address: DevicePointer, shape: CudaTensor["shape"], layout: Int4Layout): CudaTensor {
-  const { scalesAt, zerosAt, groupSize } = layout;
+  const { scalesAt, zerosAt, inputScalesAt, groupSize } = layout;
   const zeros = zerosAt === undefined ? undefined : address + BigInt(zerosAt);
-  return { address, type: "int4", shape, scales: address + BigInt(scalesAt), zeros, groupSize };
+  const inputScales = inputScalesAt === undefined ? undefined : address + BigInt(inputScalesAt);
+  return { address, type: "int4", shape, scales: address + BigInt(scalesAt), zeros, inputScales, groupSize };
 }
 
 function int4Weight({ address, shape, scales, zeros, groupSize }: CudaTensor): Int4CudaWeight {

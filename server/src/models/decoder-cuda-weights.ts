@@ -11,7 +11,7 @@ import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
 import { UPLOAD_PIECE_BYTES, Upload } from "../device/cuda/upload.ts";
 import type { TensorSource } from "../formats/tensor-source.ts";
 import type { DecoderConfig } from "./decoder-config.ts";
-import { type Int4Layout, int4Tensor, planInt4Matrix, readInt4Matrix } from "./decoder-cuda-int4.ts";
+import { type Int4Layout, type Int4Shape, int4Tensor, planInt4Matrix, readInt4Matrix } from "./decoder-cuda-int4.ts";
 import { expectSource, readerOf, readRows } from "./decoder-cuda-sources.ts";
 import type { ParsedDecoder } from "./parse-decoder-config.ts";
 import {
@@ -48,8 +48,8 @@ const CODE_STEP = 16;
 
 export interface CudaWeightsPlan {
   readonly placed: readonly Placed[];
-  /** [outputs, inputs] of the matrices of 4 bits. */
-  readonly int4Shapes: readonly (readonly [number, number])[];
+  /** Of the matrices of 4 bits. */
+  readonly int4Shapes: readonly Int4Shape[];
   readonly numBytes: number;
 }
 
@@ -81,7 +81,7 @@ export function planCudaWeights(
     scalesOffset: plan.type === "e4m3" ? offsets[typed.length + i] : undefined,
   }));
   const int4Shapes = typed.flatMap(({ int4, shape: [outputs, inputs = 0] }) =>
-    int4 === undefined ? [] : [[outputs, inputs] as const],
+    int4 === undefined ? [] : [{ outputs, inputs, hasInputScales: int4.hasInputScales }],
   );
   return { placed, int4Shapes, numBytes };
 }
@@ -215,13 +215,14 @@ async function fill(filling: Filling, buffer: CudaBuffer, plan: Placed): Promise
 
 async function fillInt4(filling: Filling, base: DevicePointer, plan: Placed, layout: Int4Layout): Promise<void> {
   const { files, upload } = filling;
-  const { codes, scales, zeros } = await readInt4Matrix(plan, layout, files, (name, firstRow, numRows) =>
+  const { codes, scales, zeros, inputScales } = await readInt4Matrix(plan, layout, files, (name, firstRow, numRows) =>
     readRows(files, name, firstRow, numRows),
   );
   const parts = [
     [0, codes],
     [layout.scalesAt, scales],
     [layout.zerosAt ?? 0, zeros],
+    [layout.inputScalesAt ?? 0, inputScales],
   ] as const;
   for (const [at, words] of parts) {
     if (words === undefined) continue;

@@ -17,6 +17,8 @@ export interface Int4Groups {
   readonly groupSize: number;
   /** Whether each group has a zero of its own. */
   readonly hasZeros: boolean;
+  /** Whether inputs are multiplied by numbers of their own first. */
+  readonly hasInputScales: boolean;
 }
 
 export interface CudaTensor {
@@ -28,6 +30,8 @@ export interface CudaTensor {
   readonly scales?: DevicePointer | undefined;
   /** Of a matrix of 4 bits whose groups have zeros of their own. */
   readonly zeros?: DevicePointer | undefined;
+  /** f32 [columns]: what inputs of a matrix of 4 bits are multiplied by first. */
+  readonly inputScales?: DevicePointer | undefined;
   /** Inputs that share a scale, of a matrix of 4 bits. */
   readonly groupSize?: number | undefined;
 }
