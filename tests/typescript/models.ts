@@ -20,8 +20,13 @@ const COUNT = `
 import type { Model } from "../model-types.d.ts";
 
 const model: Model = {
-  async *execute({ inputs }) {
-    for (let value = 0; value < (inputs.N.data[0] ?? 0); value += 1) yield { VALUE: value };
+  async *execute({ inputs, signal }) {
+    let value = 0;
+    try {
+      for (; value < (inputs.N.data[0] ?? 0); value += 1) yield { VALUE: value };
+    } finally {
+      console.log("stopped at " + value + ", cancelled: " + signal.aborted);
+    }
   },
 };
 export default model;

@@ -89,6 +89,22 @@ test("a decoupled model streams what its generator yields", async () => {
   );
 });
 
+test("a model that streams waits for a slow client, and stops when the client goes", async () => {
+  const many = 100_000_000;
+  const controller = new AbortController();
+  const body = JSON.stringify({ N: many });
+  const init = { method: "POST", body, signal: controller.signal };
+  const response = await fetch(`${server.baseUrl}/v2/models/count/generate_stream`, init);
+  await response.body?.getReader().read();
+  controller.abort();
+  const stopped = /stopped at (\d+), cancelled: true/;
+  const log = await eventually(
+    () => Promise.resolve(server.log()),
+    (text) => stopped.test(text),
+  );
+  assert.ok(Number(stopped.exec(log)?.[1]) < many);
+});
+
 test("a model calls other models, streams of them, and hears why a call fails", async () => {
   const { outputs } = await infer("caller", [int32("A", [1, 2, 3, 4], [4])]);
   assert.deepEqual(outputs.SUM, [11, 22, 33, 44]);
