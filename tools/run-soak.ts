@@ -9,6 +9,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { fuzzSoak } from "../tests/soak/fuzz.ts";
+import { kernelsSoak } from "../tests/soak/kernels.ts";
 import { pipelineSoak } from "../tests/soak/pipeline.ts";
 import { pythonFaultsSoak } from "../tests/soak/python-faults.ts";
 import { reloadsSoak } from "../tests/soak/reloads.ts";
@@ -17,7 +18,15 @@ import { schedulesSoak } from "../tests/soak/schedules.ts";
 import type { Soak } from "../tests/soak/soak.ts";
 
 const RECORDS = fileURLToPath(new URL("../tests/soak/records/", import.meta.url));
-const ALL: readonly Soak[] = [fuzzSoak, restartsSoak, pipelineSoak, schedulesSoak, reloadsSoak, pythonFaultsSoak];
+const ALL: readonly Soak[] = [
+  fuzzSoak,
+  restartsSoak,
+  pipelineSoak,
+  schedulesSoak,
+  reloadsSoak,
+  pythonFaultsSoak,
+  kernelsSoak,
+];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

@@ -107,8 +107,16 @@ inline void ex2_approx_ftz_f32(float& to, float x) { to = exp2f(x); }
 
 // ---- matrices ----
 
+typedef float Four __attribute__((vector_size(16)));
 struct Tiles {
-  float a[16][16], b[8][16];
+  union {
+    float a[16][16];
+    Four aFours[16][4];
+  };
+  union {
+    float b[8][16];
+    Four bFours[8][4];
+  };
 };
 static Tiles tiles[2][emulated::maxWarps];
 
@@ -129,10 +137,9 @@ void multiply(const char* instruction, Convert convert, float* c, const u32 (&a)
   }
   emulated::meet_warp(instruction);
   for (int i = 0; i < 4; i++) {
-    const float *row = shared.a[g + 8 * (i >> 1)], *column = shared.b[k + (i & 1)];
-    float sum = 0.f;
-    for (int n = 0; n < 16; n++) sum += row[n] * column[n];
-    c[i] += sum;
+    const Four *row = shared.aFours[g + 8 * (i >> 1)], *column = shared.bFours[k + (i & 1)];
+    const Four sums = row[0] * column[0] + row[1] * column[1] + row[2] * column[2] + row[3] * column[3];
+    c[i] += sums[0] + sums[1] + sums[2] + sums[3];
   }
 }
 // The sums that come in are those that go out.
