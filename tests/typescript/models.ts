@@ -48,6 +48,7 @@ const TOTAL = `
 import type { Model } from "../model-types.d.ts";
 
 export const execute: Model<{ total?: number }>["execute"] = ({ inputs, state }) => {
+  if (inputs.X.data[0] === -1) process.exit(1);
   state.total = (state.total ?? 0) + (inputs.X.data[0] ?? 0);
   return { TOTAL: state.total };
 };

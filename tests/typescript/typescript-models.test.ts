@@ -122,6 +122,17 @@ test("sequences keep their state apart, until they end", async () => {
   assert.deepEqual((await step(2, 1, { sequence_start: true })).outputs.TOTAL, [1]);
 });
 
+test("a sequence whose state went down with its thread is told so", async () => {
+  const step = (value: number, flags: object = {}): Promise<Reply> =>
+    infer("total", [int32("X", [value])], { sequence_id: 9, ...flags });
+  await step(10, { sequence_start: true });
+  assert.match((await step(-1)).error ?? "", /It exited with code 1/);
+  const lost = await step(5);
+  assert.equal(lost.status, 503);
+  assert.match(lost.error ?? "", /the state of sequence 9 is lost/);
+  assert.deepEqual((await step(1, { sequence_start: true, sequence_end: true })).outputs.TOTAL, [1]);
+});
+
 test("batchstrategy.ts decides which requests share a batch, and an Error answers its request alone", async () => {
   const values = [1, 2, 3, 4, 5, 6, 7, 8, 9];
   const replies = await Promise.all(values.map((value) => infer("grouped", [int32("X", [value])])));
