@@ -13,7 +13,11 @@ const SEED = 1;
 const compiler = hostCompiler();
 const skip = compiler.reason ?? false;
 const recorded = await Promise.all(
-  allCudaChecks.map(async (check) => ({ name: check.name, launches: await recordLaunches(check, ARCH) })),
+  allCudaChecks.map(async (check) => ({
+    name: check.name,
+    launches: await recordLaunches(check, ARCH),
+    shows: check.shows,
+  })),
 );
 const selected = new Set(selectChecks(recorded, SEED));
 const device = new EmulatedDevice({ compiler, arch: ARCH, seed: SEED });

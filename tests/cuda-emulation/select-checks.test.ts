@@ -19,6 +19,15 @@ test("selectChecks() takes every kernel and define once, from checks with little
   for (const seed of [1, 2, 3]) assert.deepEqual([...selectChecks(CHECKS, seed)].sort(), ["both", "scaled"]);
 });
 
+test("selectChecks() takes what a check shows beside its defines", () => {
+  const checks = ["rules", "rules", "draw"].map((what, i) => ({
+    name: `${what} ${i}`,
+    launches: [launchOf("sample", {}, 10 ** i)],
+    shows: [what],
+  }));
+  assert.deepEqual([...selectChecks(checks, 1)].sort(), ["draw 2", "rules 0"]);
+});
+
 test("selectChecks() lets the seed choose between checks of equal work", () => {
   const equal = ["a", "b", "c", "d"].map((name) => ({ name, launches: [launchOf("add", {}, 1)] }));
   const chosen = new Set(Array.from({ length: 20 }, (_, seed) => selectChecks(equal, seed).join()));

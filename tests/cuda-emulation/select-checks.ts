@@ -8,6 +8,7 @@ import { createRandom } from "../support/random.ts";
 export interface CheckLaunches {
   readonly name: string;
   readonly launches: readonly RecordedLaunch[];
+  readonly shows?: readonly string[] | undefined;
 }
 
 interface Candidate {
@@ -20,10 +21,10 @@ interface Candidate {
 export function selectChecks(checks: readonly CheckLaunches[], seed: number): readonly string[] {
   const random = createRandom(seed);
   const candidates = checks
-    .map(({ name, launches }) => ({
-      name,
-      variants: variantsOf(launches),
-      work: workOf(launches) * (1 + random.next()),
+    .map((check) => ({
+      name: check.name,
+      variants: variantsOf(check),
+      work: workOf(check.launches) * (1 + random.next()),
     }))
     .sort((a, b) => a.work - b.work);
   const seen = new Set<string>();
@@ -36,11 +37,12 @@ export function selectChecks(checks: readonly CheckLaunches[], seed: number): re
   return withoutNeedless(selected).map(({ name }) => name);
 }
 
-/** A kernel by its name, and each define that it is compiled with. */
-export function variantsOf(launches: readonly RecordedLaunch[]): ReadonlySet<string> {
+/** A kernel by its name, each define that it is compiled with, and what else the check shows of it. */
+function variantsOf({ launches, shows = [] }: CheckLaunches): ReadonlySet<string> {
   const variants = new Set<string>();
   for (const { spec } of launches) {
     variants.add(spec.name);
+    for (const what of shows) variants.add(`${spec.name} ${what}`);
     for (const [name, value] of Object.entries(spec.defines)) variants.add(`${spec.name} ${name}=${value}`);
   }
   return variants;

@@ -52,16 +52,19 @@ export const cudaChecks: readonly CudaCheck[] = VARIANTS.flatMap((variant) => {
   const name = `${type}${isFp8 ? " fp8" : ""} ${numHeads}/${numKvHeads} heads of ${headDim}${window ? ` window ${window}` : ""}${softCap ? ` cap ${softCap}` : ""}`;
   const maxError = type === "f32" ? 1e-5 : 1e-2;
   const isTimed = headDim === 128 && numHeads === 8;
+  const shows = window === undefined ? [] : ["window"];
   return [
     {
       name: `decode attention ${name}`,
       maxError,
+      shows,
       run: (context: CudaCheckContext) => runVariant(context, variant, DECODES, true),
       ...(isTimed ? { benches: (context: CudaCheckContext) => decodeBenches(context, isFp8 === true) } : {}),
     },
     {
       name: `prefill attention ${name}`,
       maxError,
+      shows,
       run: (context: CudaCheckContext) => runVariant(context, variant, PREFILLS, false),
       ...(isTimed ? { benches: (context: CudaCheckContext) => prefillBenches(context, isFp8 === true) } : {}),
     },

@@ -63,6 +63,7 @@ export const cudaChecks: readonly CudaCheck[] = WAYS.map((way) => ({
   name: `sample ${way.name} ${way.type}`,
   // A draw at the very edge of two tokens may fall to either side.
   maxError: way.byId ? 0.13 : 0.001,
+  shows: [...Object.keys(way.params), way.hasTables ? "rules" : "no rules", way.byId ? "by id" : "in order"],
   run: (context) => runWay(context, way),
   ...(TIMED.has(way.name) && way.type === "f32" ? { benches: (context) => benches(context, way) } : {}),
 }));

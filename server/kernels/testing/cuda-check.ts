@@ -29,6 +29,8 @@ export interface CudaCheck {
   readonly name: string;
   /** What `run` may give at most. */
   readonly maxError: number;
+  /** What it shows that the defines of its kernel do not tell, for choosing few checks that show all. */
+  readonly shows?: readonly string[];
   /** Runs the kernel on fresh random inputs: norm of (result - reference) over norm of the reference. */
   run(context: CudaCheckContext): Promise<number>;
   readonly benches?: (context: CudaCheckContext) => readonly CudaBench[];
