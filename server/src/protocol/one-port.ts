@@ -15,6 +15,11 @@ type Accept = (socket: Socket) => void;
 
 /** Connections of HTTP/2 go to `acceptHttp2`, all others where they went before. */
 export function shareListener(server: Server, isTls: boolean, acceptHttp2: Accept): void {
+  const adoptHttp2: Accept = (socket) => {
+    // HTTP servers keep the half of a connection that a client has left open; HTTP/2 has no use for it.
+    socket.allowHalfOpen = false;
+    acceptHttp2(socket);
+  };
   const event = isTls ? "secureConnection" : "connection";
   const before = server.listeners(event) as Accept[];
   server.removeAllListeners(event);
@@ -22,8 +27,8 @@ export function shareListener(server: Server, isTls: boolean, acceptHttp2: Accep
     for (const listener of before) listener.call(server, socket);
   };
   server.on(event, (socket: Socket) => {
-    if (isTls) ((socket as TLSSocket).alpnProtocol === "h2" ? acceptHttp2 : acceptHttp1)(socket);
-    else new Sniffer(socket, acceptHttp1, acceptHttp2).look();
+    if (isTls) ((socket as TLSSocket).alpnProtocol === "h2" ? adoptHttp2 : acceptHttp1)(socket);
+    else new Sniffer(socket, acceptHttp1, adoptHttp2).look();
   });
 }
 

@@ -32,6 +32,8 @@ export class Connection {
     session.on("ping", () => this.#pinged());
     session.on("goaway", () => this.leave());
     session.once("close", () => this.#stopTimers());
+    // Node only ends its half after a fault of the client, who may keep the other half, and so the socket, for ever.
+    session.once("error", () => this.#destroyAfter(CLOSE_GRACE_MS));
     if (keepalive.timeMs > 0 && keepalive.timeMs <= MAX_TIMER_MS) {
       this.#pingTimer = setInterval(() => this.#ping(), keepalive.timeMs).unref();
     }

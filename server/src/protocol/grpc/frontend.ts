@@ -144,7 +144,9 @@ class Frontend implements GrpcFrontend, CallEnvironment {
 
   async close({ graceMs = 0 }: { readonly graceMs?: number } = {}): Promise<void> {
     this.#isDraining = true;
-    const stopped = this.#http2.listening ? new Promise((resolve) => this.#http2.close(resolve)) : undefined;
+    const stopped = this.#http2.listening
+      ? new Promise((resolve) => this.#http2.close(resolve))
+      : this.#socketsClosed();
     for (const call of [...this.#owners.keys()]) call.drain();
     await this.#quiet(graceMs);
     for (const call of [...this.#owners.keys()]) call.cancel(GRPC_STATUS.unavailable, DRAINING);
@@ -154,6 +156,11 @@ class Frontend implements GrpcFrontend, CallEnvironment {
     }, SOCKET_GRACE_MS);
     await stopped;
     clearTimeout(lastResort);
+  }
+
+  /** Of connections that another listener took: nobody else waits for them. */
+  async #socketsClosed(): Promise<void> {
+    await Promise.all([...this.#sockets].map((socket) => new Promise((resolve) => socket.once("close", resolve))));
   }
 
   logFailure(path: string, error: GrpcError): void {
