@@ -12,7 +12,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /unable to find backend library for backend '(.*?)'/,
-    "Export the model to ONNX, or serve it with one of the backends onnxruntime, python, tensorrtllm, tokenizer",
+    "Export the model to ONNX, or serve it with one of the backends onnxruntime, python, tensorrtllm, tokenizer, typescript",
   ],
   [/must specify 'platform' or 'backend'/, 'Write backend: "..." in config.pbtxt'],
   [/preferred size must be <= max batch size/, "Raise max_batch_size, or lower preferred_batch_size"],

@@ -11,6 +11,7 @@ import { checkLlm } from "./check-llm.ts";
 import { checkOnnx } from "./check-onnx.ts";
 import { checkPython } from "./check-python.ts";
 import { checkTokenizer } from "./check-tokenizer.ts";
+import { checkTypescript } from "./check-typescript.ts";
 import { lineOfField } from "./config-lines.ts";
 import { type ExaminedModel, examineModel } from "./examined-model.ts";
 import type { Finding, Severity } from "./finding.ts";
@@ -33,6 +34,7 @@ const CHECKS: ReadonlyMap<string, Check> = new Map([
   ["tensorrt", checkOnnx],
   ["python", checkPython],
   ["tokenizer", checkTokenizer],
+  ["typescript", checkTypescript],
 ]);
 const SEVERITIES: readonly Severity[] = ["error", "warning", "note"];
 /** These need nothing but their configuration. */
