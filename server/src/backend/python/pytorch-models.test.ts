@@ -41,7 +41,9 @@ function hasTorch(): boolean {
   }
 }
 
-function tensorConfig(name: string): ModelConfig["input"][number] {
+type TensorConfig = ModelConfig["input"][number] & ModelConfig["output"][number];
+
+function tensorConfig(name: string): TensorConfig {
   const empty = {
     format: "FORMAT_NONE",
     is_shape_tensor: false,
@@ -49,7 +51,7 @@ function tensorConfig(name: string): ModelConfig["input"][number] {
     optional: false,
     is_non_linear_format_io: false,
   };
-  return { name, data_type: "TYPE_INT32", dims: [-1], label_filename: "", ...empty } as ModelConfig["input"][number];
+  return { name, data_type: "TYPE_INT32", dims: [-1], label_filename: "", ...empty } as TensorConfig;
 }
 
 const STYLES: readonly (readonly [string, (folder: string) => void])[] = [
