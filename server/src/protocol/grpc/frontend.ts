@@ -93,7 +93,7 @@ class Frontend implements GrpcFrontend, CallEnvironment {
   #newSocket: Socket | undefined;
   readonly #acceptPlain: AcceptPlain | undefined;
   /** Requests on the shared port that are no gRPC. */
-  #numPlain = 0;
+  readonly #plain = new Set<ServerHttp2Stream>();
   #isDraining = false;
   #onQuiet: (() => void) | undefined;
 
@@ -175,13 +175,13 @@ class Frontend implements GrpcFrontend, CallEnvironment {
     if (this.#isQuiet) this.#onQuiet?.();
   }
 
-  #plainEnded(): void {
-    this.#numPlain -= 1;
+  #plainEnded(stream: ServerHttp2Stream): void {
+    this.#plain.delete(stream);
     if (this.#isQuiet) this.#onQuiet?.();
   }
 
   get #isQuiet(): boolean {
-    return this.#owners.size === 0 && this.#numPlain === 0;
+    return this.#owners.size === 0 && this.#plain.size === 0;
   }
 
   /** Resolves when no call is open, at the latest after `graceMs`. */
@@ -214,8 +214,11 @@ class Frontend implements GrpcFrontend, CallEnvironment {
     // Without a listener a reset by the client would end the process; the close that follows it does all there is to do.
     stream.on("error", (error) => this.#log.verbose(1, LOG_LOCATION, `stream failed: ${error.message}`));
     if (this.#acceptPlain !== undefined && !isGrpc(headers["content-type"])) {
-      this.#numPlain += 1;
-      stream.once("close", () => this.#plainEnded());
+      this.#plain.add(stream);
+      const ended = (): void => this.#plainEnded(stream);
+      // Whichever is first: a client may leave its half of a stream open for ever.
+      stream.once("finish", ended);
+      stream.once("close", ended);
       this.#acceptPlain(new Http2ServerRequest(stream, headers, {}, rawHeaders), new Http2ServerResponse(stream));
       return;
     }
