@@ -163,6 +163,31 @@ export interface BaseModel<I, O, S = Record<string, unknown>, M = Models> {
     /** Once, when the model is unloaded. */
     finalize?(context: Context<M>): void | Promise<void>;
 }
+export interface BatchInput {
+    readonly datatype: Datatype;
+    readonly shape: readonly number[];
+    readonly byteSize: number;
+}
+/** A waiting request, as a batch strategy sees it. */
+export interface BatchRequest {
+    readonly id: string;
+    readonly batchSize: number;
+    readonly priority: number;
+    readonly timeoutUs: number;
+    readonly inputs: Readonly<Record<string, BatchInput>>;
+    readonly parameters: Readonly<Record<string, ParameterValue>>;
+}
+/** The exports of `batchstrategy.ts`. `B`: what it notes about the batch that it forms. */
+export interface BatchStrategy<B> {
+    /** A batch begins; `{}` when left out. */
+    startBatch?(context: {
+        readonly name: string;
+        readonly maxBatchSize: number;
+        readonly parameters: Readonly<Record<string, string>>;
+    }): B;
+    /** Asked in the order of the queue. The first request goes in whatever is said; the first `false` after it ends the batch. */
+    includeRequest(batch: B, request: BatchRequest): boolean;
+}
 
 /** What a request to 'text_statistics' brings. */
 export interface Inputs {
