@@ -33,6 +33,14 @@ test("`licenseProblems()` names a package without or outside the allowed licence
   assert.deepEqual(rest, []);
 });
 
+test("`licenseProblems()` lets libraries that users may replace be under the LGPL, and nothing else", () => {
+  const license = "LGPL-3.0-or-later";
+  const packages = { "node_modules/@img/sharp-libvips-linux-x64": { license }, "node_modules/other": { license } };
+  const [first, ...rest] = licenseProblems(packages, NOT_INSTALLED);
+  assert.match(first ?? "", /^node_modules\/other: /);
+  assert.deepEqual(rest, []);
+});
+
 test("`licenseProblems()` believes the installed package more than the lock", () => {
   assert.match(licenseProblems(GOOD, () => "GPL-2.0-only").join(), /got GPL-2.0-only/);
   assert.match(licenseProblems(GOOD, () => "ISC").join(), /says MIT, the installed package ISC/);

@@ -2,7 +2,7 @@
  * The rules that dependencies keep: an allowed licence, nothing of NVIDIA's, no code at install time, an exact version and a
  * line in docs/dependencies.md. Decides on data given; reads no file.
  */
-import { isAllowedLicense } from "./spdx.ts";
+import { ALLOWED_LICENSES, isAllowedLicense } from "./spdx.ts";
 
 export interface LockedPackage {
   readonly version?: string;
@@ -31,6 +31,10 @@ export const BUNDLED_PACKAGES: readonly string[] = ["koffi"];
 /** Scope of our own packages. */
 export const OWN_SCOPE = "@nereid/";
 
+/** Native libraries in packages of their own, which their users may replace: all that the LGPL asks beyond its notice. */
+const REPLACEABLE_LIBRARY = /^@img\/sharp-/;
+const REPLACEABLE_LICENSES: ReadonlySet<string> = new Set([...ALLOWED_LICENSES, "LGPL-3.0-or-later"]);
+
 const PROPRIETARY = /(?:^|[@/_-])(?:nvidia|cuda|cudnn|cublas|tensorrt|nccl)/i;
 const FOLDER = "node_modules/";
 const EXACT_VERSION = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?$/;
@@ -45,7 +49,8 @@ export function licenseProblems(packages: LockedPackages, installed: (folder: st
   const problems: string[] = [];
   for (const [folder, { license }] of foreign) {
     const found = installed(folder) ?? license;
-    if (found === undefined || !isAllowedLicense(found)) {
+    const allowed = REPLACEABLE_LIBRARY.test(nameOf(folder)) ? REPLACEABLE_LICENSES : ALLOWED_LICENSES;
+    if (found === undefined || !isAllowedLicense(found, allowed)) {
       problems.push(
         `${folder}: expected an allowed licence, got ${found ?? "none"}; see ALLOWED_LICENSES in tools/spdx.ts`,
       );
