@@ -9,11 +9,12 @@ import type { ModelSignature } from "../core/model-signature.ts";
 import type { Logger } from "../observe/log.ts";
 import { type BatchRules, decideBatch } from "./batch-decision.ts";
 import { batchKeyOf } from "./batch-key.ts";
+import { type Alarm, type Clock, SYSTEM_CLOCK } from "./clock.ts";
 import { execute } from "./execution.ts";
 import { InFlight, stopping } from "./in-flight.ts";
 import { type InstanceLimits, InstancePool } from "./instance-pool.ts";
 import type { StatisticsCounter } from "./model-statistics.ts";
-import { PreciseTimer, prepareShortWaits } from "./precise-timer.ts";
+import { prepareShortWaits } from "./precise-timer.ts";
 import { RequestQueue } from "./request-queue.ts";
 import { ResponseOrder } from "./response-order.ts";
 import type { ScheduledRequest } from "./scheduled-request.ts";
@@ -33,6 +34,7 @@ export interface BatchSchedulerOptions {
   readonly limits?: InstanceLimits | undefined;
   /** The model's own say in what shares a batch. */
   readonly strategy?: BatchStrategy | undefined;
+  readonly clock?: Clock | undefined;
 }
 
 export class BatchScheduler implements Scheduler {
@@ -42,7 +44,8 @@ export class BatchScheduler implements Scheduler {
   /** Undefined = every request goes alone. */
   readonly #rules: BatchRules | undefined;
   readonly #keyOf: (request: ScheduledRequest["request"]) => string;
-  readonly #timer = new PreciseTimer(() => this.#pump());
+  readonly #clock: Clock;
+  readonly #timer: Alarm;
   readonly #decoupled: boolean;
   /** Undefined = responses may leave in any order. */
   readonly #order: ResponseOrder | undefined;
@@ -52,6 +55,8 @@ export class BatchScheduler implements Scheduler {
   constructor(options: BatchSchedulerOptions) {
     const { config } = options;
     this.#options = options;
+    this.#clock = options.clock ?? SYSTEM_CLOCK;
+    this.#timer = this.#clock.alarm(() => this.#pump());
     this.#queue = new RequestQueue(config.dynamic_batching);
     this.#pool = new InstancePool(options.instances, options.limits, () => this.#pump());
     this.#rules = batchRules(config);
@@ -106,7 +111,7 @@ export class BatchScheduler implements Scheduler {
   }
 
   #dispatchOne(): boolean {
-    const nowMs = performance.now();
+    const nowMs = this.#clock.nowMs();
     this.#queue.sweep(nowMs);
     if (this.#queue.length === 0 || !this.#pool.hasIdle) {
       this.#pool.forgo();
@@ -151,7 +156,7 @@ export class BatchScheduler implements Scheduler {
     const instance = this.#pool.acquire();
     if (instance === undefined) throw new Error("a batch was formed without a free instance");
     const { statistics, log } = this.#options;
-    const running = execute({ instance, requests, statistics, decoupled: this.#decoupled, log });
+    const running = execute({ instance, requests, statistics, decoupled: this.#decoupled, log, clock: this.#clock });
     if (running === undefined) this.#pool.release(instance);
     else void running.then(() => this.#free(instance));
   }

@@ -8,6 +8,7 @@ import type { InferResponse } from "../core/infer-response.ts";
 import type { ModelSignature } from "../core/model-signature.ts";
 import { ServerError } from "../core/server-error.ts";
 import type { Tensor } from "../core/tensor.ts";
+import type { Clock } from "./clock.ts";
 import { type EnsemblePlan, type EnsembleStep, nextSteps } from "./ensemble-plan.ts";
 import type { ExecutionTiming } from "./model-statistics.ts";
 import type { ScheduledRequest } from "./scheduled-request.ts";
@@ -29,9 +30,10 @@ export interface EnsembleRunOptions {
   /** Steps worth running for the outputs wanted. */
   readonly needed: ReadonlySet<number>;
   readonly model: (step: EnsembleStep) => ComposingModel;
-  /** Told once, when every step that was started has ended. */
+  readonly clock: Clock;
   /** How long a request of a step may wait for earlier ones of the same step. */
   readonly maxWaitMs: number;
+  /** Told once, when every step that was started has ended. */
   readonly onDone: (computeMs: { readonly input: number; readonly infer: number; readonly output: number }) => void;
 }
 
@@ -60,8 +62,13 @@ export class EnsembleRun {
 
   constructor(options: EnsembleRunOptions) {
     this.#options = options;
-    const { plan, maxWaitMs } = options;
-    this.#gate = new StepGate({ limit: plan.maxInFlight, maxWaitMs, onTimeout: (step) => this.#waitedTooLong(step) });
+    const { plan, maxWaitMs, clock } = options;
+    this.#gate = new StepGate({
+      clock,
+      limit: plan.maxInFlight,
+      maxWaitMs,
+      onTimeout: (step) => this.#waitedTooLong(step),
+    });
     const { signal } = options.request.request;
     this.#onAbort = () => this.#abort.abort(signal.reason);
     if (signal.aborted) this.#abort.abort(signal.reason);
@@ -237,7 +244,7 @@ export class EnsembleRun {
       timeoutUs: request.timeoutUs,
       signal: this.#abort.signal,
       origin: { key: request.origin.key, isLast: context.isLast && request.origin.isLast },
-      arrivalMs: performance.now(),
+      arrivalMs: this.#options.clock.nowMs(),
       trace: request.trace?.child(step.modelName),
     };
   }

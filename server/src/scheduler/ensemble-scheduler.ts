@@ -1,5 +1,6 @@
 /** The scheduler of an ensemble: every request runs at once through its dataflow; its steps queue at their own models. */
 import type { ModelSignature } from "../core/model-signature.ts";
+import { type Clock, SYSTEM_CLOCK } from "./clock.ts";
 import { type EnsemblePlan, type EnsembleStep, neededSteps } from "./ensemble-plan.ts";
 import { type ComposingModel, EnsembleRun } from "./ensemble-run.ts";
 import { InFlight, stopping } from "./in-flight.ts";
@@ -14,6 +15,7 @@ export interface EnsembleSchedulerOptions {
   /** Looks the model of a step up as it is now. @throws ServerError when it is not served */
   readonly model: (step: EnsembleStep) => ComposingModel;
   readonly maxWaitMs?: number;
+  readonly clock?: Clock | undefined;
 }
 
 /** How long Triton lets a request of a step wait for earlier ones, where their number is limited. */
@@ -38,7 +40,8 @@ export class EnsembleScheduler implements Scheduler {
     }
     this.#inFlight.begin();
     request.onEnd = () => this.#inFlight.end();
-    const startMs = performance.now();
+    const { clock = SYSTEM_CLOCK } = this.#options;
+    const startMs = clock.nowMs();
     request.dequeued(startMs);
     const { plan, signature, statistics, model } = this.#options;
     new EnsembleRun({
@@ -47,6 +50,7 @@ export class EnsembleScheduler implements Scheduler {
       signature,
       needed: neededSteps(plan, request.outputNames),
       model,
+      clock,
       maxWaitMs: this.#options.maxWaitMs ?? MAX_WAIT_MS,
       onDone: (compute) => {
         const timing = timingOf(startMs, compute);

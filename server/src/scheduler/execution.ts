@@ -2,6 +2,7 @@
 import type { BackendRequest, Batch, ModelInstance } from "../backend/backend.ts";
 import { describeThrown, ServerError } from "../core/server-error.ts";
 import type { Logger } from "../observe/log.ts";
+import { type Clock, SYSTEM_CLOCK } from "./clock.ts";
 import type { ExecutionTiming, StatisticsCounter } from "./model-statistics.ts";
 
 /** What an execution needs of a request: a client's, or one that only fills a row of a batch. */
@@ -20,27 +21,30 @@ class Execution implements Batch {
   readonly requests: readonly ExecutableRequest[];
   readonly batchSize: number;
   readonly startMs: number;
+  readonly #clock: Clock;
   #computeStartMs = -1;
   #computeEndMs = -1;
 
-  constructor(requests: readonly ExecutableRequest[], startMs: number) {
+  constructor(requests: readonly ExecutableRequest[], clock: Clock) {
     this.requests = requests;
-    this.startMs = startMs;
+    this.#clock = clock;
+    this.startMs = clock.nowMs();
     let rows = 0;
     for (const request of requests) rows += request.batchSize;
     this.batchSize = rows;
   }
 
   computeStarted(): void {
-    this.#computeStartMs = performance.now();
+    this.#computeStartMs = this.#clock.nowMs();
   }
 
   computeEnded(): void {
-    this.#computeEndMs = performance.now();
+    this.#computeEndMs = this.#clock.nowMs();
   }
 
   /** A backend that sets no marks spends its whole time inferring. */
-  timing(endMs: number): ExecutionTiming {
+  timing(): ExecutionTiming {
+    const endMs = this.#clock.nowMs();
     const computeStartMs = this.#computeStartMs < 0 ? this.startMs : this.#computeStartMs;
     const computeEndMs = this.#computeEndMs < 0 ? endMs : this.#computeEndMs;
     return { startMs: this.startMs, computeStartMs, computeEndMs, endMs };
@@ -53,14 +57,14 @@ export interface ExecutionOptions {
   readonly statistics: StatisticsCounter;
   readonly decoupled: boolean;
   readonly log: Logger;
+  readonly clock?: Clock | undefined;
 }
 
 /** Undefined when the batch ran synchronously; otherwise settles, never rejecting, when the instance is free again. */
 export function execute(options: ExecutionOptions): Promise<void> | undefined {
   const { requests, instance } = options;
-  const startMs = performance.now();
-  for (const request of requests) request.dequeued(startMs);
-  const execution = new Execution(requests, startMs);
+  const execution = new Execution(requests, options.clock ?? SYSTEM_CLOCK);
+  for (const request of requests) request.dequeued(execution.startMs);
   let running: Promise<void> | undefined;
   try {
     running = instance.execute(execution);
@@ -76,7 +80,7 @@ export function execute(options: ExecutionOptions): Promise<void> | undefined {
 
 function finish(options: ExecutionOptions, execution: Execution): void {
   const answersLater = options.instance.answersLater === true;
-  const timing = { ...execution.timing(performance.now()), goesOn: answersLater };
+  const timing = { ...execution.timing(), goesOn: answersLater };
   let succeeded = false;
   const isOver = !options.decoupled && !answersLater;
   for (const request of options.requests) {

@@ -11,6 +11,7 @@ import { ResponseStream } from "../core/response-stream.ts";
 import type { ServerError } from "../core/server-error.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { clientShape } from "./client-shape.ts";
+import { type Clock, SYSTEM_CLOCK } from "./clock.ts";
 import type { ExecutableRequest } from "./execution.ts";
 import type { ExecutionTiming, StatisticsCounter } from "./model-statistics.ts";
 
@@ -24,6 +25,7 @@ export interface RequestContext {
   readonly reshapesOutputs: boolean;
   /** Of an ensemble: other models compute, and their times are not points in time of this one. */
   readonly isComposed?: boolean;
+  readonly clock?: Clock | undefined;
 }
 
 export class ScheduledRequest implements ExecutableRequest {
@@ -33,6 +35,7 @@ export class ScheduledRequest implements ExecutableRequest {
   readonly stream: ResponseStream = new ResponseStream();
   readonly queuedMs: number;
   readonly #context: RequestContext;
+  readonly #clock: Clock;
   readonly #onTiming: ((timing: ExecutionTiming, queueMs: number) => void) | undefined;
   #onEnd: (() => void) | undefined;
   #onOutputs: ((outputs: readonly Tensor[]) => number) | undefined;
@@ -55,7 +58,8 @@ export class ScheduledRequest implements ExecutableRequest {
     this.request = request;
     this.batchSize = batchSize;
     this.outputNames = wantedOutputs(request.outputs, context.signature);
-    this.queuedMs = performance.now();
+    this.#clock = context.clock ?? SYSTEM_CLOCK;
+    this.queuedMs = this.#clock.nowMs();
     this.#context = context;
     this.#onTiming = onTiming;
     context.statistics.accepted();
@@ -98,7 +102,7 @@ export class ScheduledRequest implements ExecutableRequest {
       final: true,
       empty: false,
     });
-    const nowMs = performance.now();
+    const nowMs = this.#clock.nowMs();
     statistics.dequeued();
     statistics.cacheHit(nowMs - this.request.arrivalMs, nowMs - this.queuedMs, lookupMs);
     this.request.trace?.mark("INFER_RESPONSE_COMPLETE", nowMs);
@@ -156,7 +160,7 @@ export class ScheduledRequest implements ExecutableRequest {
       final: response.final,
       empty: this.#context.decoupled && response.final && response.outputs.length === 0 && error === undefined,
     });
-    trace?.mark("INFER_RESPONSE_COMPLETE", performance.now());
+    trace?.mark("INFER_RESPONSE_COMPLETE", this.#clock.nowMs());
     if (response.final) this.#end(error);
   }
 
@@ -185,7 +189,7 @@ export class ScheduledRequest implements ExecutableRequest {
 
   #noteFirstResponse(): void {
     this.#hasAnswered = true;
-    this.#context.statistics.latencies?.firstResponse(performance.now() - this.request.arrivalMs);
+    this.#context.statistics.latencies?.firstResponse(this.#clock.nowMs() - this.request.arrivalMs);
   }
 
   #emit(response: InferResponse): void {
@@ -196,7 +200,7 @@ export class ScheduledRequest implements ExecutableRequest {
   #end(failure: ServerError | undefined): void {
     this.#ended = true;
     this.#failure = failure;
-    this.#endMs = performance.now();
+    this.#endMs = this.#clock.nowMs();
     const wasTaken = this.#dequeuedMs >= 0;
     this.dequeued(this.#endMs);
     if (!wasTaken || this.#timing !== undefined) this.#endTrace();
@@ -222,7 +226,7 @@ export class ScheduledRequest implements ExecutableRequest {
     const { trace } = this.request;
     if (trace === undefined || this.#isTraceOver) return;
     this.#isTraceOver = true;
-    trace.mark("REQUEST_END", performance.now());
+    trace.mark("REQUEST_END", this.#clock.nowMs());
     trace.end();
   }
 

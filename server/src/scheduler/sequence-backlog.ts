@@ -1,5 +1,5 @@
 /** Sequences that wait for a slot, oldest first, each with the time when it is given up. */
-import { PreciseTimer } from "./precise-timer.ts";
+import type { Alarm, Clock } from "./clock.ts";
 import type { Sequence } from "./sequence.ts";
 
 const US_PER_MS = 1000;
@@ -7,11 +7,14 @@ const US_PER_MS = 1000;
 export class SequenceBacklog {
   readonly #waiting = new Set<Sequence>();
   readonly #onExpired: (sequence: Sequence) => void;
-  readonly #timer = new PreciseTimer(() => this.#expire());
+  readonly #clock: Clock;
+  readonly #timer: Alarm;
   /** No sequence expires before this. */
   #nextDeadlineMs = Number.POSITIVE_INFINITY;
 
-  constructor(onExpired: (sequence: Sequence) => void) {
+  constructor(clock: Clock, onExpired: (sequence: Sequence) => void) {
+    this.#clock = clock;
+    this.#timer = clock.alarm(() => this.#expire());
     this.#onExpired = onExpired;
   }
 
@@ -41,7 +44,7 @@ export class SequenceBacklog {
   }
 
   #expire(): void {
-    const nowMs = performance.now();
+    const nowMs = this.#clock.nowMs();
     const late = [...this.#waiting].filter(({ deadlineMs }) => deadlineMs <= nowMs);
     for (const sequence of late) this.#waiting.delete(sequence);
     let next = Number.POSITIVE_INFINITY;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { SYSTEM_CLOCK } from "./clock.ts";
 import { IdleReaper } from "./sequence-idle.ts";
 
 /** Runs until `count` items were found idle; the reaper's own timer keeps no process alive. */
@@ -12,7 +13,7 @@ async function found(count: number, idle: readonly string[]): Promise<readonly s
 
 test("IdleReaper finds what was idle for the whole time, the longest first", async () => {
   const idle: string[] = [];
-  const reaper = new IdleReaper<string>(10, (item) => idle.push(item));
+  const reaper = new IdleReaper<string>(SYSTEM_CLOCK, 10, (item) => idle.push(item));
   for (const item of ["a", "b", "c", "d"]) reaper.start(item);
   reaper.stop("b");
   reaper.start("a");
@@ -21,7 +22,7 @@ test("IdleReaper finds what was idle for the whole time, the longest first", asy
 
 test("IdleReaper finds nothing after it was cleared, and begins anew with the next item", async () => {
   const idle: string[] = [];
-  const reaper = new IdleReaper<string>(2, (item) => idle.push(item));
+  const reaper = new IdleReaper<string>(SYSTEM_CLOCK, 2, (item) => idle.push(item));
   reaper.start("a");
   reaper.clear();
   reaper.start("b");
@@ -30,7 +31,7 @@ test("IdleReaper finds nothing after it was cleared, and begins anew with the ne
 
 test("IdleReaper lets what it calls back start and stop items", async () => {
   const idle: string[] = [];
-  const reaper = new IdleReaper<string>(2, (item) => {
+  const reaper = new IdleReaper<string>(SYSTEM_CLOCK, 2, (item) => {
     idle.push(item);
     if (item === "a") {
       reaper.stop("b");
@@ -44,7 +45,7 @@ test("IdleReaper lets what it calls back start and stop items", async () => {
 
 test("IdleReaper can wait longer than a timer", async () => {
   const warned = once(process, "warning").then(() => "warned");
-  const reaper = new IdleReaper<string>(2 ** 53, () => undefined);
+  const reaper = new IdleReaper<string>(SYSTEM_CLOCK, 2 ** 53, () => undefined);
   reaper.start("a");
   assert.equal(await Promise.race([warned, sleep(20, "quiet")]), "quiet");
   reaper.clear();

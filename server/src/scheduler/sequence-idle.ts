@@ -1,4 +1,5 @@
 /** Finds sequences that nobody continues. Knows what time it is, not what a sequence is. */
+import type { Clock } from "./clock.ts";
 
 /** The longest that setTimeout can wait. */
 const MAX_TIMEOUT_MS: number = 2 ** 31 - 1;
@@ -8,16 +9,19 @@ export class IdleReaper<T> {
   readonly #onIdle: (item: T) => void;
   /** Since when each has been idle, longest first: all wait equally long. */
   readonly #since = new Map<T, number>();
-  #timer: NodeJS.Timeout | undefined;
+  readonly #clock: Clock;
+  /** Set while a call is due. */
+  #callOff: (() => void) | undefined;
 
-  constructor(idleMs: number, onIdle: (item: T) => void) {
+  constructor(clock: Clock, idleMs: number, onIdle: (item: T) => void) {
+    this.#clock = clock;
     this.#idleMs = idleMs;
     this.#onIdle = onIdle;
   }
 
   start(item: T): void {
     this.#since.delete(item);
-    this.#since.set(item, performance.now());
+    this.#since.set(item, this.#clock.nowMs());
     this.#arm();
   }
 
@@ -27,22 +31,21 @@ export class IdleReaper<T> {
 
   clear(): void {
     this.#since.clear();
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#callOff?.();
+    this.#callOff = undefined;
   }
 
   /** A timer may ring too early, after a stop: then it is set anew. It keeps no process alive. */
   #arm(): void {
     const [first] = this.#since;
-    if (this.#timer !== undefined || first === undefined) return;
-    const leftMs = Math.ceil(first[1] + this.#idleMs - performance.now());
-    this.#timer = setTimeout(() => this.#ring(), Math.min(Math.max(leftMs, 1), MAX_TIMEOUT_MS));
-    this.#timer.unref();
+    if (this.#callOff !== undefined || first === undefined) return;
+    const leftMs = Math.ceil(first[1] + this.#idleMs - this.#clock.nowMs());
+    this.#callOff = this.#clock.after(Math.min(Math.max(leftMs, 1), MAX_TIMEOUT_MS), () => this.#ring());
   }
 
   #ring(): void {
-    this.#timer = undefined;
-    const nowMs = performance.now();
+    this.#callOff = undefined;
+    const nowMs = this.#clock.nowMs();
     for (const [item, sinceMs] of this.#since) {
       if (sinceMs + this.#idleMs > nowMs) break;
       this.#since.delete(item);

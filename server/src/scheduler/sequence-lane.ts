@@ -2,10 +2,10 @@
 import type { ModelInstance } from "../backend/backend.ts";
 import type { InferRequest } from "../core/infer-request.ts";
 import type { Logger } from "../observe/log.ts";
+import type { Alarm, Clock } from "./clock.ts";
 import { type ExecutableRequest, execute } from "./execution.ts";
 import { type InstanceLimits, InstancePool } from "./instance-pool.ts";
 import type { StatisticsCounter } from "./model-statistics.ts";
-import { PreciseTimer } from "./precise-timer.ts";
 import { ResponseOrder } from "./response-order.ts";
 import type { QueuedRequest, Sequence } from "./sequence.ts";
 import type { SequenceFeed } from "./sequence-feed.ts";
@@ -22,6 +22,7 @@ export interface SequenceLaneOptions {
   readonly log: Logger;
   /** Set when executions wait for resources. */
   readonly limits?: InstanceLimits | undefined;
+  readonly clock: Clock;
   /** The running request of the sequence is done. */
   readonly onDone: (sequence: Sequence) => void;
   /** The running request of the sequence wants to run again; absent where that is not allowed. */
@@ -30,7 +31,7 @@ export interface SequenceLaneOptions {
 
 export class SequenceLane {
   readonly #options: SequenceLaneOptions;
-  readonly #timer = new PreciseTimer(() => this.#pump());
+  readonly #timer: Alarm;
   readonly #order: ResponseOrder | undefined;
   /** Of the one instance. */
   readonly #pool: InstancePool;
@@ -39,6 +40,7 @@ export class SequenceLane {
 
   constructor(options: SequenceLaneOptions) {
     this.#options = options;
+    this.#timer = options.clock.alarm(() => this.#pump());
     this.#pool = new InstancePool([options.instance], options.limits, () => this.#pump());
     this.#order = options.preserveOrdering ? new ResponseOrder() : undefined;
   }
@@ -57,7 +59,7 @@ export class SequenceLane {
     const [head] = sequence.queue;
     if (head === undefined || sequence.isOffered) return;
     sequence.key = this.#keyOf(head, sequence);
-    sequence.offeredMs = performance.now();
+    sequence.offeredMs = this.#options.clock.nowMs();
     this.#options.strategy.offer(sequence);
     this.#pump();
   }
@@ -88,9 +90,9 @@ export class SequenceLane {
   }
 
   #dispatchOne(): boolean {
-    const { strategy, statistics, decoupled, log } = this.#options;
+    const { strategy, statistics, decoupled, log, clock } = this.#options;
     if (strategy.hasOffers && !this.#pool.admit()) return false;
-    const nowMs = performance.now();
+    const nowMs = this.#options.clock.nowMs();
     const { rows, waitMs } = strategy.next(nowMs);
     if (rows.length === 0) {
       this.#pool.forgo();
@@ -99,7 +101,7 @@ export class SequenceLane {
     }
     const instance = this.#pool.acquire();
     if (instance === undefined) throw new Error("a batch was formed without a free instance");
-    const running = execute({ instance, requests: this.#requests(rows), statistics, decoupled, log });
+    const running = execute({ instance, requests: this.#requests(rows), statistics, decoupled, log, clock });
     if (running === undefined) this.#pool.release(instance);
     else this.#running = running.then(() => this.#free(instance));
     return true;

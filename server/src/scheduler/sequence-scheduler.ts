@@ -9,6 +9,7 @@ import type { ModelSignature } from "../core/model-signature.ts";
 import type { ServerError } from "../core/server-error.ts";
 import type { Logger } from "../observe/log.ts";
 import { batchKeyOf } from "./batch-key.ts";
+import { type Clock, SYSTEM_CLOCK } from "./clock.ts";
 import { InFlight, stopping } from "./in-flight.ts";
 import type { InstanceLimits } from "./instance-pool.ts";
 import { IterativeFlags } from "./iterative-flags.ts";
@@ -39,13 +40,14 @@ export interface SequenceSchedulerOptions {
   readonly log: Logger;
   /** Set when executions wait for resources. */
   readonly limits?: InstanceLimits | undefined;
+  readonly clock?: Clock | undefined;
 }
 
 export class SequenceScheduler implements Scheduler {
   readonly #options: SequenceSchedulerOptions;
   readonly #lanes: readonly SequenceLane[];
   readonly #slots: SlotPool;
-  readonly #backlog = new SequenceBacklog((sequence) => this.#giveUp(sequence, backlogTimeout));
+  readonly #backlog: SequenceBacklog;
   readonly #idle: IdleReaper<Sequence>;
   /** Sequences that take requests, by correlation id. */
   readonly #live = new Map<bigint | string, Sequence>();
@@ -57,9 +59,12 @@ export class SequenceScheduler implements Scheduler {
   #isClosed = false;
 
   constructor(options: SequenceSchedulerOptions) {
-    const { config, batching } = options;
+    const { config, batching, clock = SYSTEM_CLOCK } = options;
     this.#options = options;
-    this.#idle = new IdleReaper(batching.max_sequence_idle_microseconds / US_PER_MS, (idle) => this.#expire(idle));
+    this.#backlog = new SequenceBacklog(clock, (sequence) => this.#giveUp(sequence, backlogTimeout));
+    this.#idle = new IdleReaper(clock, batching.max_sequence_idle_microseconds / US_PER_MS, (idle) =>
+      this.#expire(idle),
+    );
     this.#iteration = batching.iterative_sequence ? new IterativeFlags(options.feed.controls.correlation) : undefined;
     const keyOf = batchKeyOf(options.signature);
     this.#lanes = options.instances.map(
@@ -74,6 +79,7 @@ export class SequenceScheduler implements Scheduler {
           preserveOrdering: batching.oldest?.preserve_ordering ?? false,
           log: options.log,
           limits: options.limits,
+          clock,
           onDone: (sequence) => this.#done(sequence),
           onGivenBack: this.#iteration && ((sequence, request) => this.#again(sequence, request)),
         }),

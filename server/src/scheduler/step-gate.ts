@@ -2,6 +2,7 @@
  * Lets so many requests of each step of an ensemble run at once, the rest in the order in which they came: a stream that
  * outruns what lies behind it must not fill the memory. Knows numbers of steps, not ensembles.
  */
+import type { Clock } from "./clock.ts";
 
 interface Step {
   running: number;
@@ -11,6 +12,7 @@ interface Step {
 }
 
 export interface StepGateOptions {
+  readonly clock: Clock;
   /** 0 = no limit. */
   readonly limit: number;
   readonly maxWaitMs: number;
@@ -28,7 +30,7 @@ export class StepGate {
 
   /** Calls `launch` at once or when earlier requests of the step have left. */
   enter(index: number, launch: () => void): void {
-    const { limit, maxWaitMs, onTimeout } = this.#options;
+    const { clock, limit, maxWaitMs, onTimeout } = this.#options;
     if (limit === 0) {
       launch();
       return;
@@ -39,10 +41,9 @@ export class StepGate {
       launch();
       return;
     }
-    const timer = setTimeout(() => onTimeout(index), maxWaitMs);
-    timer.unref();
+    const callOff = clock.after(maxWaitMs, () => onTimeout(index));
     step.waiting.push(() => {
-      clearTimeout(timer);
+      callOff();
       launch();
     });
   }
