@@ -1,4 +1,5 @@
 /** `nereid convert-checkpoint`: takes the flags of TensorRT-LLM's convert_checkpoint.py, whichever family it is for. */
+import { dirname } from "node:path";
 import { convertCheckpoint } from "../offline/convert-checkpoint.ts";
 import { formatBytes } from "../offline/progress-text.ts";
 import { ToolError } from "../offline/tool-error.ts";
@@ -37,11 +38,18 @@ const FLAGS = {
   use_weight_only: { type: "switch", summary: "keep matrices as integers with a scale for each output" },
   weight_only_precision: {
     type: "string",
-    choices: ["int8", "int4"],
+    choices: ["int8", "int4", "int4_gptq"],
     default: "int8",
     aliases: ["use_weight_only_with_precision"],
-    summary: "bits of those integers",
+    summary: "bits of those integers; int4_gptq: those of a GPTQ or AWQ folder, as they are",
   },
+  quant_ckpt_path: {
+    type: "string",
+    value: "PATH",
+    summary: "with int4_gptq: the folder of the integers, or its file, where it is not --model_dir",
+  },
+  group_size: { type: "integer", hidden: true, summary: "noted: groups are those of the files" },
+  per_group: NO_EFFECT.toggle,
   fp8_kv_cache: { type: "switch", summary: "note in config.json that the cache is to be kept in 8 bits" },
   int8_kv_cache: NO_EFFECT.toggle,
   workers: NO_EFFECT.value,
@@ -93,28 +101,35 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
 export async function convertCheckpointCommand(argv: readonly string[]): Promise<void> {
   await runCommand(SYNTAX, argv, async ({ values, given, reporter, signal }) => {
     refuseGiven(given, REFUSED);
-    if (values.model_dir === undefined) {
-      throw new ToolError("--model_dir is missing", { fix: "Name the folder of the model" });
-    }
     // The Gemma converter has one flag for both.
     const isWeightOnly = values.use_weight_only || given.has("weight_only_precision");
-    const bits = values.weight_only_precision === "int4" ? 4 : 8;
+    const weightOnly = isWeightOnly ? PRECISIONS[values.weight_only_precision] : undefined;
+    const modelDir = quantizedFolder(values.quant_ckpt_path) ?? values.model_dir;
+    if (modelDir === undefined) throw new ToolError("--model_dir is missing", { fix: "Name the folder of the model" });
     const startMs = performance.now();
-    const { numRanks, numBytes, dtype } = await convertCheckpoint({
-      modelDir: values.model_dir,
+    const { numRanks, numBytes, dtype, algorithm } = await convertCheckpoint({
+      modelDir,
       outputDir: values.output_dir,
       dtype: values.dtype,
       mapping: mappingOf(values),
-      weightOnlyBits: isWeightOnly ? bits : undefined,
+      weightOnly,
       kvCacheAlgorithm: values.fp8_kv_cache ? "FP8" : undefined,
       reporter,
       signal,
     });
     const seconds = (performance.now() - startMs) / 1000;
     const files = numRanks === 1 ? "rank0.safetensors" : `${numRanks} files of ranks`;
+    const kept = algorithm === null ? "" : `, matrices as ${algorithm}`;
     reporter.result(
-      `Wrote ${values.output_dir}: config.json and ${files}, ${formatBytes(numBytes)} in ${seconds.toFixed(1)} s`,
-      { output_dir: values.output_dir, num_ranks: numRanks, bytes: numBytes, dtype, seconds },
+      `Wrote ${values.output_dir}: config.json and ${files}, ${formatBytes(numBytes)} in ${seconds.toFixed(1)} s${kept}`,
+      { output_dir: values.output_dir, num_ranks: numRanks, bytes: numBytes, dtype, quant_algo: algorithm, seconds },
     );
   });
+}
+
+const PRECISIONS = { int8: 8, int4: 4, int4_gptq: "gptq" } as const;
+
+/** Scripts name the file of weights, whose folder has the rest. */
+function quantizedFolder(path: string | undefined): string | undefined {
+  return path?.endsWith(".safetensors") === true ? dirname(path) : path;
 }

@@ -108,7 +108,7 @@ export async function quantizeCommand(argv: readonly string[]): Promise<void> {
       format,
       dtype: values.dtype,
       mapping: mappingOf(values),
-      groupSize: values.awq_block_size,
+      groupSize: given.has("awq_block_size") ? values.awq_block_size : undefined,
       isSearched: values.awq_search === "full",
       calibration: {
         source: values.calib_dataset,

@@ -141,7 +141,12 @@ function parseQuantization(fields: HfFields): TrtllmQuantization | undefined {
       algorithm,
     );
   }
-  return { scheme, groupSize: quantization.int("group_size", { min: 1, max: MAX_SIZE, default: DEFAULT_GROUP_SIZE }) };
+  // What has zeros of its own lies as GPTQ's does, whatever it is called.
+  const hasZeros = scheme === "awq" && quantization.boolean("has_zero_point", false);
+  return {
+    scheme: hasZeros ? "gptq" : scheme,
+    groupSize: quantization.int("group_size", { min: 1, max: MAX_SIZE, default: DEFAULT_GROUP_SIZE }),
+  };
 }
 
 type Split = Pick<TrtllmConfig, "tpSize" | "ppSize" | "numLayers" | "numHeads" | "numKvHeads" | "intermediateSize">;

@@ -5,7 +5,7 @@
 import { FP8_MAX } from "../core/fp8.ts";
 import { halfToNumber, numberToHalf } from "../core/half.ts";
 import { groupScale, levelOf } from "./group-rounding.ts";
-import { type LinearStorage, type RankMatrix, rowPieces, type WriteTensor } from "./linear-storage.ts";
+import { evenRowPieces, type LinearStorage, type RankMatrix, type WriteTensor } from "./linear-storage.ts";
 import type { TensorPlan } from "./safetensors-writer.ts";
 import { ToolError } from "./tool-error.ts";
 
@@ -53,7 +53,7 @@ export class AwqStorage implements LinearStorage {
     const groupsPerRow = columns.count / this.#options.groupSize;
     const scales = new Uint16Array(numRows * groupsPerRow);
     const importance = this.#options.importanceOf(module)?.subarray(columns.first, columns.first + columns.count);
-    for (const [first, count] of evenPieces(numRows, numColumns)) {
+    for (const [first, count] of evenRowPieces(numRows, numColumns)) {
       const values = await matrix.read(first, count);
       const packed = new Uint8Array((count / 2) * columns.count);
       for (let i = 0; i < count; i++) {
@@ -90,9 +90,4 @@ export class AwqStorage implements LinearStorage {
       for (let i = from; i < to; i++) into[i] = (into[i] ?? 0) | ((levelOf(row[i] ?? 0, scale) & 15) << shift);
     }
   }
-}
-
-/** Pieces of an even number of rows: two share a byte. */
-function* evenPieces(numRows: number, numColumns: number): Generator<readonly [first: number, count: number]> {
-  for (const [first, count] of rowPieces(numRows / 2, 2 * numColumns)) yield [2 * first, 2 * count];
 }

@@ -62,7 +62,7 @@ describe("buildEngine() gives the logits of the model in the same type", () => {
         outputDir: checkpoint,
         dtype: "auto",
         mapping: { tpSize: 2, ppSize: 2, embeddingSplit: "vocab" },
-        weightOnlyBits: undefined,
+        weightOnly: undefined,
         reporter,
         signal,
       });
@@ -92,7 +92,7 @@ test("buildEngine() keeps quantized matrices whatever type floats are to have", 
   const [checkpoint, engine] = [join(folder, "int8"), join(folder, "int8-engine")];
   const mapping = { tpSize: 1, ppSize: 1, embeddingSplit: "none" } as const;
   const source = { modelDir: `${MODELS}llama-2`, outputDir: checkpoint, dtype: "auto", mapping } as const;
-  await convertCheckpoint({ ...source, weightOnlyBits: 8, reporter, signal });
+  await convertCheckpoint({ ...source, weightOnly: 8, reporter, signal });
   const options = { checkpointDir: checkpoint, outputDir: engine, buildConfig: {}, reporter, signal };
   const summary = await buildEngine({ ...options, weightType: "auto", floatType: "bf16" });
   assert.deepEqual([summary.weightType, summary.hasBlocks], ["bf16", true]);

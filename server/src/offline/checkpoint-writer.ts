@@ -11,7 +11,6 @@ import type { TensorSource } from "../formats/tensor-source.ts";
 import {
   type LayoutMapping,
   type LayoutTensor,
-  type PartSlice,
   rankColumns,
   rankShape,
   rankSlices,
@@ -115,11 +114,16 @@ function planCacheScales({ parsed, mapping, hasCacheScales }: CheckpointJob): re
 }
 
 function planTensor(job: CheckpointJob, tensor: LayoutTensor, tpRank: number): readonly TensorPlan[] {
-  if (tensor.kind === "linear" && tensor.columns !== undefined && job.storage !== undefined) {
-    return job.storage.plan(rankMatrix(job, tensor, tpRank));
-  }
+  const storage = storageOf(job, tensor);
+  if (storage !== undefined) return storage.plan(rankMatrix(job, tensor, tpRank));
   const dtype = DTYPES[typeOf(job, tensor)];
   return [{ name: tensor.name, dtype, shape: rankShape(tensor, tpRank, job.mapping.tpSize) }];
+}
+
+/** Undefined: it stays floats. */
+function storageOf({ storage }: CheckpointJob, tensor: LayoutTensor): LinearStorage | undefined {
+  const isMatrix = tensor.kind === "linear" && tensor.columns !== undefined;
+  return isMatrix && storage?.takes?.(tensor) !== false ? storage : undefined;
 }
 
 /** What routes between experts, what one is added to, and norms that were changed would lose too much in fewer bits. */
@@ -142,10 +146,11 @@ async function writeRank(
       await file.write(name, bytes);
       onBytes(bytes.byteLength, tensor.name);
     };
-    if (tensor.kind === "linear" && tensor.columns !== undefined && job.storage !== undefined) {
+    const storage = storageOf(job, tensor);
+    if (storage !== undefined) {
       const matrix = rankMatrix(job, tensor, tpRank);
       const read = (first: number, count: number) => readFloatRows(reader, tensor, matrix, first, count);
-      await job.storage.write({ ...matrix, read }, write);
+      await storage.write({ ...matrix, read }, write);
     } else await writeFloats(job, reader, tensor, tpRank, write);
   }
   for (const { name } of planCacheScales(job)) await file.write(name, new Uint8Array(Float32Array.of(1).buffer));
@@ -176,11 +181,7 @@ async function writeFloats(
   if (padding > 0) await write(tensor.name, new Uint8Array(padding));
 }
 
-interface SlicedMatrix extends Omit<RankMatrix, "read"> {
-  readonly slices: readonly PartSlice[];
-}
-
-function rankMatrix({ mapping }: CheckpointJob, tensor: LayoutTensor, tpRank: number): SlicedMatrix {
+function rankMatrix({ mapping }: CheckpointJob, tensor: LayoutTensor, tpRank: number): Omit<RankMatrix, "read"> {
   const slices = rankSlices(tensor, tpRank, mapping.tpSize);
   return {
     module: tensor.name.slice(0, -".weight".length),
@@ -196,7 +197,7 @@ function rankMatrix({ mapping }: CheckpointJob, tensor: LayoutTensor, tpRank: nu
 async function readFloatRows(
   reader: RowReader,
   tensor: LayoutTensor,
-  { slices, numColumns }: SlicedMatrix,
+  { slices, numColumns }: Pick<RankMatrix, "slices" | "numColumns">,
   first: number,
   count: number,
 ): Promise<Float32Array> {

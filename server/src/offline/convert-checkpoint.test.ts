@@ -52,7 +52,7 @@ function convert(modelDir: string, outputDir: string, options: Partial<ConvertOp
     outputDir,
     dtype: "auto",
     mapping: WHOLE,
-    weightOnlyBits: undefined,
+    weightOnly: undefined,
     reporter: new Reporter({ mode: "quiet", command: "convert-checkpoint" }),
     signal: new AbortController().signal,
     ...options,

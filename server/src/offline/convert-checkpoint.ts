@@ -4,12 +4,14 @@ import { join } from "node:path";
 import type { FloatType } from "../device/cpu/convert-elements.ts";
 import { createElementConverter } from "../device/cpu/element-converter.ts";
 import { type ModelFiles, openModelFiles } from "../formats/model-files.ts";
-import type { LayoutMapping } from "../formats/trtllm-layout.ts";
+import { type LayoutMapping, stageTensors } from "../formats/trtllm-layout.ts";
 import { type ParsedDecoder, parseDecoderConfig } from "../models/parse-decoder-config.ts";
 import { findPrefix } from "../models/weight-plan.ts";
 import { checkpointConfig, NOT_QUANTIZED, type Quantization } from "./checkpoint-config.ts";
 import { type CheckpointSummary, writeCheckpoint } from "./checkpoint-writer.ts";
+import type { LinearStorage } from "./linear-storage.ts";
 import type { Reporter } from "./progress.ts";
+import { integerQuantization, integersOf, StoredIntegers } from "./stored-integers.ts";
 import { ToolError } from "./tool-error.ts";
 import { type WeightOnlyBits, WeightOnlyStorage } from "./weight-only-storage.ts";
 
@@ -21,8 +23,8 @@ export interface ConvertOptions {
   /** Of matrices that stay floats; "auto": as the files have them. */
   readonly dtype: DtypeName;
   readonly mapping: LayoutMapping;
-  /** Undefined: floats. */
-  readonly weightOnlyBits: WeightOnlyBits | undefined;
+  /** Undefined: as the files have them, integers of four bits or floats. "gptq": those integers, or an error. */
+  readonly weightOnly: WeightOnlyBits | "gptq" | undefined;
   readonly kvCacheAlgorithm?: "FP8" | undefined;
   readonly reporter: Reporter;
   readonly signal: AbortSignal;
@@ -54,41 +56,70 @@ async function ownConfig(modelDir: string): Promise<unknown> {
   );
 }
 
-export async function convertCheckpoint(options: ConvertOptions): Promise<CheckpointSummary & { dtype: FloatType }> {
-  const { files, parsed, tensors } = await openDecoder(options.modelDir);
+export interface ConvertSummary extends CheckpointSummary {
+  readonly dtype: FloatType;
+  /** TensorRT-LLM's name for it; null: floats. */
+  readonly algorithm: string | null;
+}
+
+export async function convertCheckpoint(options: ConvertOptions): Promise<ConvertSummary> {
+  const opened = await openDecoder(options.modelDir);
+  const { files, parsed, tensors } = opened;
   try {
     expectEvenSplit(parsed, options.mapping);
     const dtype = chooseType(options.dtype, parsed, tensors);
-    const { outputDir, mapping, weightOnlyBits, reporter, signal } = options;
-    const quantization = quantizationOf(options);
-    const storage =
-      weightOnlyBits === undefined ? undefined : new WeightOnlyStorage(weightOnlyBits, dtype, createElementConverter());
+    const { outputDir, mapping, reporter, signal } = options;
+    const { storage, quantization } = storageOf(options, opened, dtype);
     const config = checkpointConfig({ source: files.config, config: parsed.config, dtype, mapping, quantization });
     const tokenizerDir = options.modelDir;
     const hasCacheScales = options.kvCacheAlgorithm !== undefined;
-    const job = {
-      tokenizerDir,
-      hasCacheScales,
-      parsed,
-      tensors,
-      mapping,
-      dtype,
-      storage,
-      config,
-      outputDir,
-      reporter,
-      signal,
-    };
-    return { ...(await writeCheckpoint(job)), dtype };
+    const job = { tokenizerDir, hasCacheScales, parsed, tensors, mapping, dtype, storage, config };
+    const written = await writeCheckpoint({ ...job, outputDir, reporter, signal });
+    return { ...written, dtype, algorithm: quantization.quant_algo };
   } finally {
     await tensors.close();
   }
 }
 
-function quantizationOf({ weightOnlyBits, kvCacheAlgorithm }: ConvertOptions): Quantization {
-  const algorithm = weightOnlyBits === undefined ? null : `W${weightOnlyBits}A16`;
-  return { ...NOT_QUANTIZED, quant_algo: algorithm, kv_cache_quant_algo: kvCacheAlgorithm ?? null };
+interface StorageChoice {
+  /** Undefined: floats. */
+  readonly storage: LinearStorage | undefined;
+  readonly quantization: Quantization;
 }
+
+function storageOf(options: ConvertOptions, opened: OpenedDecoder, dtype: FloatType): StorageChoice {
+  const { weightOnly, kvCacheAlgorithm, reporter } = options;
+  const cache = kvCacheAlgorithm ?? null;
+  if (weightOnly === 4 || weightOnly === 8) {
+    const quantization = { ...NOT_QUANTIZED, quant_algo: `W${weightOnly}A16`, kv_cache_quant_algo: cache };
+    return { storage: new WeightOnlyStorage(weightOnly, dtype, createElementConverter()), quantization };
+  }
+  const kept = keepIntegers(opened, { needsZeros: weightOnly === "gptq", cache });
+  if (typeof kept === "object") return kept;
+  if (weightOnly === "gptq") {
+    throw new ToolError(`The matrices cannot be written as int4_gptq: ${kept ?? "they are floats"}`, {
+      fix: "Name a folder in 4 bits of GPTQ or AWQ, or use nereid quantize --qformat int4_awq",
+    });
+  }
+  if (kept !== undefined) reporter.warn(`The matrices become the floats that their integers stand for: ${kept}`);
+  return { storage: undefined, quantization: { ...NOT_QUANTIZED, kv_cache_quant_algo: cache } };
+}
+
+/** A text says why integers cannot be kept; undefined: there are none. */
+export function keepIntegers(
+  { parsed, tensors }: OpenedDecoder,
+  { needsZeros, cache }: { readonly needsZeros: boolean; readonly cache: Quantization["kv_cache_quant_algo"] },
+): (StorageChoice & { readonly groupSize: number }) | string | undefined {
+  const { config, weights } = parsed;
+  const prefix = findPrefix(weights, (name) => tensors.tensors.has(name));
+  const found = integersOf(stageTensors(config, weights, prefix, WHOLE, 0), tensors);
+  if (typeof found !== "object") return found;
+  const kind = { ...found, hasZeros: found.hasZeros || needsZeros };
+  const storage = new StoredIntegers(kind, tensors);
+  return { storage, quantization: integerQuantization(kind, cache), groupSize: kind.groupSize };
+}
+
+const WHOLE: LayoutMapping = { tpSize: 1, ppSize: 1, embeddingSplit: "none" };
 
 const TYPES: ReadonlyMap<string, FloatType> = new Map([
   ["float32", "f32"],

@@ -71,13 +71,13 @@ export async function requestHub(
 }
 
 /** Ends an exchange in which nothing arrives for a while, or that the user interrupts. */
-class StallTimer {
-  readonly #controller = new AbortController();
-  readonly #connection: HubConnection;
+export class StallTimer {
+  readonly #controller: AbortController = new AbortController();
+  readonly #connection: Pick<HubConnection, "stallMs" | "signal">;
   readonly #onAbort = (): void => this.#controller.abort(this.#connection.signal.reason);
   #timer: NodeJS.Timeout;
 
-  constructor(connection: HubConnection) {
+  constructor(connection: Pick<HubConnection, "stallMs" | "signal">) {
     this.#connection = connection;
     if (connection.signal.aborted) this.#onAbort();
     connection.signal.addEventListener("abort", this.#onAbort);

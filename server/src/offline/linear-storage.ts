@@ -1,4 +1,5 @@
 /** How the matrices of linear layers are kept in a checkpoint: the contract of its writer with each way to quantize. */
+import type { LayoutTensor, PartSlice } from "../formats/trtllm-layout.ts";
 import type { TensorPlan } from "./safetensors-writer.ts";
 
 /** The share of a rank of one matrix, or of those of all experts of a layer. */
@@ -13,6 +14,8 @@ export interface RankMatrix {
   readonly numColumns: number;
   /** Those of this rank. */
   readonly columns: { readonly first: number; readonly count: number };
+  /** Which rows of which tensors of the model its rows are, in order. */
+  readonly slices: readonly PartSlice[];
   /** Rows with all columns, [count, numColumns]; those of an expert lie together. */
   read(firstRow: number, count: number): Promise<Float32Array>;
 }
@@ -20,6 +23,8 @@ export interface RankMatrix {
 export type WriteTensor = (name: string, bytes: Uint8Array) => Promise<void>;
 
 export interface LinearStorage {
+  /** Whether a matrix is kept so; others stay floats. Absent: all are. */
+  takes?(tensor: LayoutTensor): boolean;
   /** In the order in which `write` writes them. */
   plan(matrix: Omit<RankMatrix, "read">): readonly TensorPlan[];
   write(matrix: RankMatrix, write: WriteTensor): Promise<void>;
@@ -36,4 +41,12 @@ export function rowsPerPiece(numColumns: number): number {
 export function* rowPieces(numRows: number, numColumns: number): Generator<readonly [first: number, count: number]> {
   const step = rowsPerPiece(numColumns);
   for (let first = 0; first < numRows; first += step) yield [first, Math.min(step, numRows - first)];
+}
+
+/** Pieces of an even number of rows, where two share a byte. */
+export function* evenRowPieces(
+  numRows: number,
+  numColumns: number,
+): Generator<readonly [first: number, count: number]> {
+  for (const [first, count] of rowPieces(numRows / 2, 2 * numColumns)) yield [2 * first, 2 * count];
 }

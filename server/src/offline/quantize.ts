@@ -16,7 +16,14 @@ import { AwqStorage } from "./awq-storage.ts";
 import { calibrate, type InputStats, siteKey } from "./calibration.ts";
 import { checkpointConfig, NOT_QUANTIZED, type Quantization } from "./checkpoint-config.ts";
 import { type CheckpointSummary, writeCheckpoint } from "./checkpoint-writer.ts";
-import { chooseType, type DtypeName, expectEvenSplit, type OpenedDecoder, openDecoder } from "./convert-checkpoint.ts";
+import {
+  chooseType,
+  type DtypeName,
+  expectEvenSplit,
+  keepIntegers,
+  type OpenedDecoder,
+  openDecoder,
+} from "./convert-checkpoint.ts";
 import { Fp8Storage } from "./fp8-storage.ts";
 import type { LinearStorage } from "./linear-storage.ts";
 import { measurePerplexity, type Perplexity } from "./perplexity.ts";
@@ -35,7 +42,8 @@ export interface QuantizeOptions {
   readonly format: QuantFormat;
   readonly dtype: DtypeName;
   readonly mapping: LayoutMapping;
-  readonly groupSize: number;
+  /** Inputs that share a scale; undefined: those of a model in four bits, or 128. */
+  readonly groupSize: number | undefined;
   /** Whether factors and scales are searched; plain rounding otherwise. */
   readonly isSearched: boolean;
   readonly calibration: { readonly source: string; readonly maxTexts: number; readonly maxTokens: number };
@@ -64,8 +72,9 @@ export async function quantize(options: QuantizeOptions): Promise<QuantizeSummar
     expectEvenSplit(opened.parsed, options.mapping);
     const pieces = await evaluationPieces(options, opened);
     const before = await perplexityOf(options, options.modelDir, pieces, "measure before");
-    const calibrated = await search(options, opened);
-    const written = await write(options, opened, calibrated);
+    const kept = keptIntegers(options, opened);
+    const calibrated = kept === undefined ? await search(options, opened) : UNSEARCHED;
+    const written = await write(options, opened, calibrated, kept);
     const after = await perplexityOf(options, options.outputDir, pieces, "measure after");
     return { ...written, before, after, search: calibrated.found };
   } finally {
@@ -77,6 +86,20 @@ interface Calibrated {
   /** Undefined for formats that look at weights only. */
   readonly stats: ReadonlyMap<string, InputStats> | undefined;
   readonly found: SearchedFactors | undefined;
+}
+
+const UNSEARCHED: Calibrated = { stats: undefined, found: undefined };
+
+/** What is in four bits already is not rounded again, unless other groups are asked for. */
+function keptIntegers({ format, groupSize, kvCacheAlgorithm, reporter }: QuantizeOptions, opened: OpenedDecoder) {
+  if (format !== "int4_awq") return undefined;
+  const kept = keepIntegers(opened, { needsZeros: false, cache: kvCacheAlgorithm ?? null });
+  if (typeof kept !== "object" || (groupSize ?? kept.groupSize) !== kept.groupSize) return undefined;
+  const { groupSize: size, quantization } = kept;
+  reporter.info(
+    `The matrices are in 4 bits already: their integers are kept as ${quantization.quant_algo}, groups of ${size}`,
+  );
+  return kept;
 }
 
 async function search(options: QuantizeOptions, opened: OpenedDecoder): Promise<Calibrated> {
@@ -106,7 +129,9 @@ function isStoredInBlocks({ tensors }: OpenedDecoder): boolean {
   return [...tensors.tensors.values()].some(({ dtype }) => isPackedDtype(dtype));
 }
 
-function scalesFor({ format, groupSize }: QuantizeOptions): SearchScales | undefined {
+const DEFAULT_GROUP_SIZE = 128;
+
+function scalesFor({ format, groupSize = DEFAULT_GROUP_SIZE }: QuantizeOptions): SearchScales | undefined {
   if (format.endsWith("awq")) return awqScales(groupSize);
   return format === "int8_sq" ? smoothingScales() : undefined;
 }
@@ -132,20 +157,21 @@ async function write(
   options: QuantizeOptions,
   opened: OpenedDecoder,
   calibrated: Calibrated,
+  kept: ReturnType<typeof keptIntegers>,
 ): Promise<CheckpointSummary> {
   const { files, parsed, tensors } = opened;
   const { mapping, outputDir, reporter, signal } = options;
   const dtype = chooseType(options.dtype, parsed, tensors);
-  const quantization = quantizationOf(options);
+  const quantization = kept?.quantization ?? quantizationOf(options);
   const config = checkpointConfig({ source: files.config, config: parsed.config, dtype, mapping, quantization });
-  const storage = storageOf(options, dtype, calibrated, isStoredInBlocks(opened));
+  const storage = kept?.storage ?? storageOf(options, dtype, calibrated, isStoredInBlocks(opened));
   const hasCacheScales = options.kvCacheAlgorithm !== undefined;
   const job = { parsed, tensors, mapping, dtype, storage, hasCacheScales, config, outputDir, reporter, signal };
   return writeCheckpoint({ ...job, tokenizerDir: options.modelDir, factors: calibrated.found?.factors });
 }
 
 function storageOf(
-  { format, groupSize }: QuantizeOptions,
+  { format, groupSize = DEFAULT_GROUP_SIZE }: QuantizeOptions,
   dtype: ReturnType<typeof chooseType>,
   { stats, found }: Calibrated,
   isRoundedAnew: boolean,
@@ -202,7 +228,7 @@ const ALGORITHMS: Readonly<Record<QuantFormat, string | null>> = {
   full_prec: null,
 };
 
-function quantizationOf({ format, groupSize, kvCacheAlgorithm }: QuantizeOptions): Quantization {
+function quantizationOf({ format, groupSize = DEFAULT_GROUP_SIZE, kvCacheAlgorithm }: QuantizeOptions): Quantization {
   const base = { ...NOT_QUANTIZED, quant_algo: ALGORITHMS[format], kv_cache_quant_algo: kvCacheAlgorithm ?? null };
   if (!format.endsWith("awq")) return { ...base, exclude_modules: ["lm_head"] };
   return {
