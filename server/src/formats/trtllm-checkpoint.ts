@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { QuantizedTensors } from "./quantized-tensors.ts";
 import { openSafetensorsFile } from "./safetensors.ts";
-import type { TensorSource } from "./tensor-source.ts";
+import type { StoredTensor, TensorSource } from "./tensor-source.ts";
 import type { TrtllmConfig } from "./trtllm-config.ts";
 import { type MergeOptions, mergeRanks } from "./trtllm-merge.ts";
 import { describeQuantized } from "./trtllm-quantized.ts";
@@ -16,7 +16,7 @@ export async function openTrtllmCheckpoint(directory: string, config: TrtllmConf
   const ranks: TensorSource[] = [];
   try {
     for (let rank = 0; rank < config.tpSize * config.ppSize; rank++) {
-      ranks.push(await openSafetensorsFile(join(directory, `rank${rank}.safetensors`)));
+      ranks.push(underCurrentNames(await openSafetensorsFile(join(directory, `rank${rank}.safetensors`))));
     }
     const layout = layoutOf(ranks, config);
     const { matrices, isUsed } = await describeQuantized(ranks, layout, config.quantization);
@@ -50,4 +50,23 @@ function layoutOf(
   const tieWordEmbeddings = !has("lm_head.weight");
   const model = { ...config, layers, norm, mlp: { isGated, intermediateSize }, biases, tieWordEmbeddings };
   return { model, names, mapping: config };
+}
+
+/** Earlier releases keep the expert of all tokens beside the MLP, later ones within it. */
+const EARLIER_NAME = /^(transformer\.layers\.\d+\.)(shared_expert(?:_gate)?\..+)$/;
+
+function underCurrentNames(source: TensorSource): TensorSource {
+  if (![...source.tensors.keys()].some((name) => EARLIER_NAME.test(name))) return source;
+  const earlier = new Map<string, string>();
+  const tensors = new Map<string, StoredTensor>();
+  for (const [name, tensor] of source.tensors) {
+    const current = name.replace(EARLIER_NAME, "$1mlp.$2");
+    earlier.set(current, name);
+    tensors.set(current, { ...tensor, name: current });
+  }
+  return {
+    tensors,
+    read: (name, into, byteOffset) => source.read(earlier.get(name) ?? name, into, byteOffset),
+    close: () => source.close(),
+  };
 }

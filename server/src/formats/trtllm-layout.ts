@@ -44,8 +44,8 @@ export interface LayoutPart {
   readonly numUnits: number;
 }
 
-/** A matrix of a linear layer, which may be quantized; one that stays as it is; a list of numbers. */
-export type LayoutKind = "linear" | "router" | "vocabulary" | "vector";
+/** A matrix of a linear layer, which may be quantized; ones that stay as they are; a list of numbers. */
+export type LayoutKind = "linear" | "router" | "gate" | "vocabulary" | "vector";
 
 export interface LayoutTensor {
   /** In the file of a rank. */
@@ -306,7 +306,7 @@ class Layout {
               sharedWidth,
               false,
             ),
-            this.#router(`${to}shared_expert_gate`, from + sharedGate, 1),
+            this.#router(`${to}shared_expert_gate`, from + sharedGate, 1, "gate"),
           ];
     return [
       this.#router(`${to}router`, from + names.router, numExperts),
@@ -351,10 +351,10 @@ class Layout {
     return [weight, { ...VECTOR, name: `${to}.bias`, split: biasSplit, parts: modules.map(partOf("bias")) }];
   }
 
-  #router(to: string, from: string, rows: number): LayoutTensor {
+  #router(to: string, from: string, rows: number, kind: "router" | "gate" = "router"): LayoutTensor {
     const columns = this.#model.hiddenSize;
     const part = { name: `${from}.weight`, shape: [rows, columns], firstRow: 0, numRows: rows, numUnits: rows };
-    return { ...VECTOR, name: `${to}.weight`, kind: "router", parts: [part], columns };
+    return { ...VECTOR, name: `${to}.weight`, kind, parts: [part], columns };
   }
 
   #table(to: string, from: string, rows: number, split: LayoutTensor["split"]): LayoutTensor {

@@ -143,6 +143,25 @@ test("openTrtllmCheckpoint() divides inputs by the smoother of SmoothQuant, and 
   }
 });
 
+test("openTrtllmCheckpoint() reads SmoothQuant under the names of the tool that calibrates", async () => {
+  const { dtype, read } = await readProj("W8A8_SQ_PER_CHANNEL", {
+    [`${AT}.mlp.proj.weight`]: { dtype: "I8", shape: [HIDDEN, WIDTH], data: bytes(levelAt) },
+    [`${AT}.mlp.proj.weights_scaling_factor`]: floats([HIDDEN], (row) => 2 ** (row % 4)),
+    [`${AT}.mlp.proj.prequant_scaling_factor`]: floats([WIDTH], (column) => 2 ** (column % 3)),
+    [`${AT}.mlp.proj.activation_scaling_factor`]: floats([1], () => 3),
+  });
+  assert.equal(dtype, "F32");
+  const expected = Float32Array.from({ length: HIDDEN * WIDTH }, (_, i) => {
+    const [row, column] = [Math.floor(i / WIDTH), i % WIDTH];
+    return levelAt(row, column) * 2 ** (row % 4) * 2 ** (column % 3);
+  });
+  const values = await read();
+  assert.deepEqual(
+    values.map((value) => value + 0),
+    expected.map((value) => value + 0),
+  );
+});
+
 const small = (row: number, column: number): number => ((row * 5 + column * 11) % 41) - 20;
 const weightOnly = (data: Int8Array): Record<string, TensorDraft> => ({
   [`${AT}.mlp.proj.weight`]: { dtype: "I8", shape: [WIDTH, HIDDEN], data },

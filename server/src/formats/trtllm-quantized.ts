@@ -142,7 +142,13 @@ function expectModule(
       expectCount(source, `${name}.weights_scaling_factor`, 1);
       return;
   }
-  expectCount(source, `${name}.per_channel_scale`, numRows);
+  expectCount(source, rowScalesName(source, name), numRows);
+}
+
+/** Two tools write these under two names. */
+function rowScalesName({ tensors }: TensorSource, module: string): string {
+  const name = `${module}.per_channel_scale`;
+  return tensors.has(name) ? name : `${module}.weights_scaling_factor`;
 }
 
 function describeMatrix(
@@ -222,8 +228,11 @@ async function fillPiece(matrix: QuantizedMatrix, piece: MatrixPiece, scheme: Tr
 
 async function fillScales(matrix: QuantizedMatrix, piece: MatrixPiece, scheme: TrtllmScheme): Promise<void> {
   const { source, module, sourceRow, row, numRows, firstColumn } = piece;
-  const kind = ["awq", "gptq", "fp8"].includes(scheme) ? "weights_scaling_factor" : "per_channel_scale";
-  const scales = await readFloats(source, `${module.name}.${kind}`);
+  const isGrouped = ["awq", "gptq", "fp8"].includes(scheme);
+  const scales = await readFloats(
+    source,
+    isGrouped ? `${module.name}.weights_scaling_factor` : rowScalesName(source, module.name),
+  );
   const firstGroup = firstColumn / matrix.groupSize;
   const perRow = scheme === "fp8" ? 1 : scales.length / module.numRows;
   for (let i = 0; i < numRows; i++) {

@@ -31,6 +31,13 @@ const ACTIVATIONS: Readonly<Record<Activation, string>> = {
   "gelu-tanh": "gelu_pytorch_tanh",
   "gelu-erf": "gelu",
 };
+/** By which TensorRT-LLM tells what its one class for them does. */
+const QWEN_TYPES: ReadonlyMap<string, string> = new Map([
+  ["Qwen2ForCausalLM", "qwen2"],
+  ["Qwen2MoeForCausalLM", "qwen2_moe"],
+  ["Qwen3ForCausalLM", "qwen3"],
+  ["Qwen3MoeForCausalLM", "qwen3_moe"],
+]);
 /** The text half of a model that also sees is written as the model that only reads. */
 const WRITTEN_AS: ReadonlyMap<string, string> = new Map([["Gemma3ForConditionalGeneration", "Gemma3ForCausalLM"]]);
 
@@ -40,6 +47,7 @@ export function checkpointConfig(options: CheckpointConfigOptions): Readonly<Rec
   const className = classNameOf(source);
   const fields = {
     architecture: WRITTEN_AS.get(className) ?? className,
+    qwen_type: QWEN_TYPES.get(className),
     dtype: DTYPE_NAMES[dtype],
     logits_dtype: "float32",
     vocab_size: config.vocabSize,

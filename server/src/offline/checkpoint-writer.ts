@@ -89,7 +89,7 @@ function planRanks(job: CheckpointJob): readonly RankPlan[] {
     const tensors = stageTensors(parsed.config, parsed.weights, prefix, mapping, stage);
     for (const tensor of tensors) expectSources(tensor, files);
     return Array.from({ length: mapping.tpSize }, (__, tpRank) => {
-      const plans = [...tensors.flatMap((tensor) => planTensor(job, tensor, tpRank)), ...planCacheScales(job)];
+      const plans = [...tensors.flatMap((tensor) => planTensor(job, tensor, tpRank)), ...planOnes(job, tensors)];
       return { stage, tpRank, tensors, plans };
     });
   }).flat();
@@ -106,11 +106,17 @@ function expectSources({ parts }: LayoutTensor, files: TensorSource): void {
   }
 }
 
-function planCacheScales({ parsed, mapping, hasCacheScales }: CheckpointJob): readonly TensorPlan[] {
+/** Single numbers that are all one. */
+function planOnes(
+  { parsed, mapping, hasCacheScales, storage }: CheckpointJob,
+  tensors: readonly LayoutTensor[],
+): readonly TensorPlan[] {
   const numLayers = hasCacheScales === true ? parsed.config.numLayers / mapping.ppSize : 0;
-  return Array.from({ length: numLayers }, (_, i) => {
-    return { name: `transformer.layers.${i}.attention.kv_cache_scaling_factor`, dtype: "F32", shape: [1] };
-  });
+  const names = [
+    ...Array.from({ length: numLayers }, (_, i) => `transformer.layers.${i}.attention.kv_cache_scaling_factor`),
+    ...(storage?.ones?.(new Set(tensors.map(({ name }) => name))) ?? []),
+  ];
+  return names.map((name) => ({ name, dtype: "F32", shape: [1] }));
 }
 
 function planTensor(job: CheckpointJob, tensor: LayoutTensor, tpRank: number): readonly TensorPlan[] {
@@ -153,7 +159,7 @@ async function writeRank(
       await storage.write({ ...matrix, read }, write);
     } else await writeFloats(job, reader, tensor, tpRank, write);
   }
-  for (const { name } of planCacheScales(job)) await file.write(name, new Uint8Array(Float32Array.of(1).buffer));
+  for (const { name } of planOnes(job, tensors)) await file.write(name, new Uint8Array(Float32Array.of(1).buffer));
   file.finish();
 }
 

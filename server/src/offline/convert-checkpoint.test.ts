@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -162,6 +162,78 @@ test("convertCheckpoint() names tensors and shapes as TensorRT-LLM does", async 
     "transformer.ln_f.weight": [64],
     "lm_head.weight": [128, 64],
   });
+});
+
+/** Names behind that of layer 1, with their shapes, of one rank of two. */
+const LAYER_NAMES: readonly (readonly [name: string, expected: Readonly<Record<string, readonly number[]>>])[] = [
+  [
+    "phi-3",
+    {
+      "input_layernorm.weight": [64],
+      "attention.qkv.weight": [96, 64],
+      "attention.dense.weight": [64, 32],
+      "post_layernorm.weight": [64],
+      "mlp.fc.weight": [96, 64],
+      "mlp.proj.weight": [64, 48],
+    },
+  ],
+  [
+    "qwen2-moe",
+    {
+      "input_layernorm.weight": [64],
+      "attention.qkv.weight": [64, 64],
+      "attention.qkv.bias": [64],
+      "attention.dense.weight": [64, 32],
+      "post_layernorm.weight": [64],
+      "mlp.router.weight": [6, 64],
+      "mlp.fc.weight": [6, 32, 64],
+      "mlp.proj.weight": [6, 64, 16],
+      "mlp.shared_expert.fc.weight": [48, 64],
+      "mlp.shared_expert.proj.weight": [64, 24],
+      "mlp.shared_expert_gate.weight": [1, 64],
+    },
+  ],
+];
+
+for (const [name, expected] of LAYER_NAMES) {
+  test(`convertCheckpoint() names the tensors of ${name} as TensorRT-LLM does`, async () => {
+    const outputDir = join(folder, `${name}-names`);
+    await convert(`${MODELS}${name}`, outputDir, { mapping: { tpSize: 2, ppSize: 1, embeddingSplit: "none" } });
+    const rank = await openSafetensorsFile(join(outputDir, "rank0.safetensors"));
+    const layer = [...rank.tensors].filter(([key]) => key.startsWith("transformer.layers.1."));
+    await rank.close();
+    assert.deepEqual(
+      Object.fromEntries(layer.map(([key, { shape }]) => [key.slice("transformer.layers.1.".length), shape])),
+      expected,
+    );
+  });
+}
+
+test("convertCheckpoint() says which Qwen it is, in types of TensorRT-LLM's class", async () => {
+  for (const [name, type] of [
+    ["qwen2", "qwen2"],
+    ["qwen2-moe", "qwen2_moe"],
+    ["qwen3", "qwen3"],
+    ["qwen3-moe", "qwen3_moe"],
+  ] as const) {
+    const outputDir = join(folder, `${name}-type`);
+    await convert(`${MODELS}${name}`, outputDir);
+    const config = JSON.parse(await readFile(join(outputDir, "config.json"), "utf8")) as Record<string, unknown>;
+    assert.equal(config.qwen_type, type);
+  }
+});
+
+test("a checkpoint whose shared experts lie beside the MLP, as earlier releases have it, is read alike", async () => {
+  const outputDir = join(folder, "qwen2-moe-earlier");
+  await convert(`${MODELS}qwen2-moe`, outputDir);
+  const expected = await logitsOf(outputDir);
+  const path = join(outputDir, "rank0.safetensors");
+  const bytes = await readFile(path);
+  const length = Number(bytes.readBigUInt64LE(0));
+  const header = bytes.toString("utf8", 8, 8 + length).replaceAll(/\.mlp\.(shared_expert)/g, ".$1");
+  bytes.write(header.padEnd(length), 8, "utf8");
+  await writeFile(path, bytes);
+  assert.equal(maxDifference(await logitsOf(outputDir), [...expected]), 0);
 });
 
 const REFUSED: readonly (readonly [mapping: ConvertOptions["mapping"], expected: RegExp])[] = [

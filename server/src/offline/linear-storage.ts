@@ -28,6 +28,8 @@ export interface LinearStorage {
   /** In the order in which `write` writes them. */
   plan(matrix: Omit<RankMatrix, "read">): readonly TensorPlan[];
   write(matrix: RankMatrix, write: WriteTensor): Promise<void>;
+  /** Names of single numbers beside the matrices, each of them one. `names`: of the tensors of a rank. */
+  ones?(names: ReadonlySet<string>): readonly string[];
 }
 
 const PIECE_ELEMENTS = 1 << 20;

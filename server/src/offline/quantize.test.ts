@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { maxDifference } from "../../kernels/testing/run-op.ts";
 import { createDecoderRunner } from "../engine/decoder-cpu-runner.ts";
 import { append, contiguousBlocks, TestSequence } from "../engine/testing-sequences.ts";
+import { openSafetensorsFile } from "../formats/safetensors.ts";
 import { awqScales, searchFactors } from "./awq-search.ts";
 import { calibrate, siteKey } from "./calibration.ts";
 import { checkpointConfig, NOT_QUANTIZED } from "./checkpoint-config.ts";
@@ -176,7 +177,34 @@ test("quantize() of matrices in four bits gives the same ones again", async () =
   const second = { ...options("int4_awq", "second"), modelDir: first.outputDir, evaluation: undefined };
   await quantize(second);
   const off = maxDifference(await logitsOf(second.outputDir), [...(await logitsOf(first.outputDir))]);
-  assert.ok(off < 1e-3, `logits are off by ${off}`);
+  assert.equal(off, 0, `logits are off by ${off}`);
+});
+
+test("quantize() as int8_sq names tensors as TensorRT-LLM's converters do for scales of tokens", async () => {
+  const own = { ...options("int8_sq", "sq-names"), modelDir: `${MODELS}llama-2`, evaluation: undefined };
+  await quantize({ ...own, isSearched: false });
+  const rank = await openSafetensorsFile(join(own.outputDir, "rank0.safetensors"));
+  const layer = [...rank.tensors].filter(([name]) => name.startsWith("transformer.layers.0."));
+  await rank.close();
+  const found = layer.map(([name, { dtype, shape }]) => `${name.slice(21)} ${dtype} ${shape.join("x")}`);
+  assert.deepEqual(found.sort(), [
+    "attention.dense.per_channel_scale F32 1x64",
+    "attention.dense.smoother F32 1x64",
+    "attention.dense.weight I8 64x64",
+    "attention.qkv.per_channel_scale F32 1x192",
+    "attention.qkv.weight I8 192x64",
+    "input_layernorm.scale_to_int F32 1",
+    "input_layernorm.weight F32 64",
+    "mlp.fc.per_channel_scale F32 1x96",
+    "mlp.fc.weight I8 96x64",
+    "mlp.gate.per_channel_scale F32 1x96",
+    "mlp.gate.weight I8 96x64",
+    "mlp.proj.per_channel_scale F32 1x64",
+    "mlp.proj.smoother F32 1x96",
+    "mlp.proj.weight I8 64x96",
+    "post_layernorm.scale_to_int F32 1",
+    "post_layernorm.weight F32 64",
+  ]);
 });
 
 test("quantize() says which groups do not fit, and that a tokenizer is missing", async () => {

@@ -8,6 +8,8 @@ import type { TensorPlan } from "./safetensors-writer.ts";
 const LARGEST_LEVEL = 127;
 /** Their inputs are computed within the layer, where TensorRT-LLM expects a smoother. */
 const SMOOTHED = /\.(attention\.dense|mlp\.proj)$/;
+/** Those that matrices read. */
+const NORM = /^(transformer\.layers\.\d+)\.(input_layernorm|post_layernorm|pre_feedforward_layernorm)\.weight$/;
 
 export class SmoothQuantStorage implements LinearStorage {
   plan({ module, numExperts, numRows, columns }: Omit<RankMatrix, "read">): readonly TensorPlan[] {
@@ -23,6 +25,16 @@ export class SmoothQuantStorage implements LinearStorage {
       },
       ...(SMOOTHED.test(module) && numExperts === undefined ? [smoother] : []),
     ];
+  }
+
+  /** Where a norm is told by what its outputs become integers; with a scale for each token the number means nothing. */
+  ones(names: ReadonlySet<string>): readonly string[] {
+    return [...names].flatMap((name) => {
+      const [, layer, norm] = NORM.exec(name) ?? [];
+      if (layer === undefined || norm === undefined) return [];
+      const isBehindAttention = norm === "post_layernorm" && names.has(`${layer}.pre_feedforward_layernorm.weight`);
+      return isBehindAttention ? [] : [`${layer}.${norm}.scale_to_int`];
+    });
   }
 
   async write(matrix: RankMatrix, write: WriteTensor): Promise<void> {
