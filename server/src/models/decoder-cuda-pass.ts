@@ -15,6 +15,7 @@ import type { DecoderConfig } from "./decoder-config.ts";
 import type { ExpertsMemory } from "./decoder-cuda-experts-memory.ts";
 import { enqueueInt4Product, type Int4Memory } from "./decoder-cuda-int4.ts";
 import type { CudaActivations } from "./decoder-cuda-memory.ts";
+import type { CudaRanks, CudaVocabularyShare } from "./decoder-cuda-ranks.ts";
 import type { Linear, ModelWeights } from "./weight-plan.ts";
 
 /** Keys and values of one layer. */
@@ -48,6 +49,9 @@ export interface CudaDecoderModel {
   readonly int4?: Int4Memory | undefined;
   /** Where there are experts. */
   readonly experts?: ExpertsMemory | undefined;
+  /** Where other GPUs run the same model. */
+  readonly ranks?: CudaRanks | undefined;
+  readonly share?: CudaVocabularyShare | undefined;
 }
 
 /** The sizes of a pass and where its numbers are. */

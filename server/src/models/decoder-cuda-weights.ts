@@ -10,7 +10,6 @@ import { CUDA_TYPE_BYTES, type CudaTensor, layOut, tensorBytes } from "../device
 import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
 import { UPLOAD_PIECE_BYTES, Upload } from "../device/cuda/upload.ts";
 import type { TensorSource } from "../formats/tensor-source.ts";
-import type { DecoderConfig } from "./decoder-config.ts";
 import { type Int4Layout, type Int4Shape, int4Tensor, planInt4Matrix, readInt4Matrix } from "./decoder-cuda-int4.ts";
 import { expectSource, readerOf, readRows } from "./decoder-cuda-sources.ts";
 import type { ParsedDecoder } from "./parse-decoder-config.ts";
@@ -58,17 +57,18 @@ export interface CudaWeightsPlan {
  * `layerType` that of the matrices of layers: without it, 4 bits where the files have these, or the same.
  */
 export function planCudaWeights(
-  { config, weights: names }: ParsedDecoder,
+  { config, weights: names, outputRows }: ParsedDecoder,
   files: Pick<TensorSource, "tensors" | "integers">,
   type: DeviceFloat,
   layerType?: CudaMatrixType,
 ): CudaWeightsPlan {
   const prefix = findPrefix(names, (tensor) => files.tensors.has(tensor));
   const plans: WeightPlan[] = [];
-  const tree = describeWeights(config, names, prefix, (plan) => {
+  const collect = (plan: WeightPlan): WeightPlan => {
     plans.push(plan);
     return plan;
-  });
+  };
+  const tree = describeWeights(config, names, prefix, collect, { outputRows });
   const parts = linearParts(tree);
   for (const { sources } of plans) for (const source of sources) expectSource(source, files);
   const typed = plans.map((plan) => typePlan(plan, parts, files, type, layerType));
@@ -109,10 +109,11 @@ function typePlan(
 /** @throws Error naming a tensor that is missing or of another shape or type */
 export async function loadCudaWeights(
   device: CudaDevice,
-  { config, weights: names }: ParsedDecoder,
+  parsed: ParsedDecoder,
   files: TensorSource,
   { placed, numBytes }: CudaWeightsPlan,
 ): Promise<CudaWeights> {
+  const names = parsed.weights;
   const prefix = findPrefix(names, (tensor) => files.tensors.has(tensor));
   const buffer = device.allocate("weights", numBytes);
   const upload = new Upload(device);
@@ -129,18 +130,17 @@ export async function loadCudaWeights(
     upload.close();
     rows?.close();
   }
-  return { ...nameTensors(config, names, prefix, buffer, placed), numBytes, close: () => buffer.close() };
+  return { ...nameTensors(parsed, prefix, buffer, placed), numBytes, close: () => buffer.close() };
 }
 
 function nameTensors(
-  config: DecoderConfig,
-  names: ParsedDecoder["weights"],
+  { config, weights: names, outputRows }: ParsedDecoder,
   prefix: string,
   buffer: CudaBuffer,
   placed: readonly Placed[],
 ): ModelWeights<CudaTensor> {
   let next = 0;
-  return describeWeights(config, names, prefix, () => {
+  const take = (): CudaTensor => {
     const plan = placed[next++];
     if (plan === undefined) throw new Error(`expected ${next} weights, planned ${placed.length}`);
     const address = buffer.address + BigInt(plan.offset);
@@ -148,7 +148,8 @@ function nameTensors(
     if (int4 !== undefined) return int4Tensor(address, shape, int4);
     const scales = plan.scalesOffset === undefined ? undefined : buffer.address + BigInt(plan.scalesOffset);
     return { address, type, shape, scales };
-  });
+  };
+  return describeWeights(config, names, prefix, take, { outputRows });
 }
 
 interface LinearParts {

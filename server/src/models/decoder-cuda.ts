@@ -23,6 +23,7 @@ import {
   numbersAt,
   takesCodes,
 } from "./decoder-cuda-pass.ts";
+import { enqueueMeeting, enqueueSum, isFirstStage, isLastStage, ownPart } from "./decoder-cuda-ranks.ts";
 import type { LayerWeights, Linear, Norm } from "./weight-plan.ts";
 
 /** Rows that take the place of looked-up ones. */
@@ -33,8 +34,13 @@ export interface CudaReplacedRows {
 }
 
 /** Looks the tokens up: the first rows of the residual stream. */
-export function enqueueEmbedding({ stream, model, memory, batch }: CudaPass, replaced?: CudaReplacedRows): void {
+export function enqueueEmbedding(pass: CudaPass, replaced?: CudaReplacedRows): void {
+  const { stream, model, memory, batch } = pass;
   const { config, weights, type } = model;
+  if (!isFirstStage(pass)) {
+    model.ranks?.receiveRows(memory.residual, batch.numTokens * config.hiddenSize, type);
+    return;
+  }
   const shared = { type, count: batch.numTokens, width: config.hiddenSize };
   launchGatherRows(stream, {
     ...shared,
@@ -76,8 +82,9 @@ export function enqueueLayers(pass: CudaPass): DevicePointer | undefined {
   for (const [i, layer] of layers.entries()) {
     const isLast = i === layers.length - 1;
     let attended = enqueueAttention(pass, i, normed);
-    if (isLast && batch.numLogitRows === 0) return undefined;
-    if (isLast && !batch.keepsAllRows) {
+    const isEnd = isLast && isLastStage(pass);
+    if (isEnd && batch.numLogitRows === 0) return undefined;
+    if (isEnd && !batch.keepsAllRows) {
       [rows, attended] = keepRows(pass, rows, attended);
       if (model.config.residual === "parallel")
         normed = enqueueNorm(pass, rows, { norm: layer.attentionNorm }, layer.qkv);
@@ -86,7 +93,13 @@ export function enqueueLayers(pass: CudaPass): DevicePointer | undefined {
     const after = next === undefined ? { norm, reader: output } : { norm: next.attentionNorm, reader: next.qkv };
     normed = enqueueLayerRest(pass, layer, { ...rows, attended, read: normed }, after);
   }
-  return normed.address;
+  return isLastStage(pass) ? normed.address : handOn(pass, normed);
+}
+
+/** The stage behind goes on. What comes back are logits, where any are wanted. */
+function handOn({ model, memory, batch }: CudaPass, normed: CudaRows): DevicePointer | undefined {
+  model.ranks?.sendRows(memory.residual, batch.numTokens * model.config.hiddenSize, model.type);
+  return batch.numLogitRows === 0 ? undefined : normed.address;
 }
 
 /** Logits of `count` of the rows that `enqueueLayers` gives, from `first` on: f32 [count, vocab]. */
@@ -98,10 +111,16 @@ export function enqueueLogits(
 ): void {
   const { stream, model } = pass;
   const { config, weights, type } = model;
-  const address = rows + BigInt(first * config.hiddenSize * ELEM_BYTES[type]);
-  enqueueProduct(pass, { address }, weights.output, count, out, "f32");
-  if (config.logitSoftCap === undefined) return;
-  launchSoftCap(stream, { type: "f32", x: out, out, count: count * config.vocabSize, cap: config.logitSoftCap });
+  if (isLastStage(pass)) {
+    const address = rows + BigInt(first * config.hiddenSize * ELEM_BYTES[type]);
+    const part = ownPart(model, count, out);
+    const width = model.share?.vocabulary.count ?? config.vocabSize;
+    enqueueProduct(pass, { address }, weights.output, count, part, "f32");
+    if (config.logitSoftCap !== undefined) {
+      launchSoftCap(stream, { type: "f32", x: part, out: part, count: count * width, cap: config.logitSoftCap });
+    }
+  }
+  enqueueMeeting(pass, count, out);
 }
 
 /** Chooses a token for each of `count` rows of logits: i32 [count] in `memory.chosen`, f32 [count] behind them. */
@@ -194,14 +213,31 @@ function enqueueLayerRest(
     enqueueMlp(pass, layer.mlp, read, rows.numRows, mlpBranch, false);
     const count = rows.numRows * model.config.hiddenSize;
     launchAdd(stream, { type: model.type, count, a: branch, b: mlpBranch, out: branch });
+    enqueueSum(pass, branch, rows.numRows);
     return enqueueNorm(pass, rows, { norm, branch }, reader);
   }
   if (mlpNorm === undefined) throw new Error("a layer without a norm before its MLP");
-  const branchScales = enqueueUnscaled(pass, attended, layer.attentionOut, rows.numRows, branch);
+  const branchScales = enqueueShare(pass, attended, layer.attentionOut, rows.numRows, branch);
   const between = { norm: mlpNorm, branch, branchScales, postNorm: attentionPostNorm };
   const read = enqueueNorm(pass, rows, between, mlpReader);
-  const mlpScales = enqueueMlp(pass, layer.mlp, read, rows.numRows, mlpBranch, true);
+  const isWhole = model.ranks === undefined;
+  const mlpScales = enqueueMlp(pass, layer.mlp, read, rows.numRows, mlpBranch, isWhole);
+  enqueueSum(pass, mlpBranch, rows.numRows);
   return enqueueNorm(pass, rows, { norm, branch: mlpBranch, branchScales: mlpScales, postNorm: mlpPostNorm }, reader);
+}
+
+/** The product, summed over the ranks that have a share in it: then its scales cannot be left to the reader. */
+function enqueueShare(
+  pass: CudaPass,
+  x: CudaRows,
+  linear: Linear<CudaTensor>,
+  rows: number,
+  y: DevicePointer,
+): CudaScales | undefined {
+  if (pass.model.ranks === undefined) return enqueueUnscaled(pass, x, linear, rows, y);
+  enqueueProduct(pass, x, linear, rows, y);
+  enqueueSum(pass, y, rows);
+  return undefined;
 }
 
 function attendedRows(

@@ -12,6 +12,8 @@ export interface ParsedDecoder {
   readonly config: DecoderConfig;
   /** Where its weights are in the files. */
   readonly weights: WeightNames;
+  /** Rows of an output table of its own, where other GPUs have the others; absent: all. */
+  readonly outputRows?: number;
 }
 
 /** Bounds on sizes: above every published model, below what overflows an address. */

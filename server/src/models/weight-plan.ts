@@ -73,20 +73,24 @@ export interface ModelWeights<T> {
 /**
  * Describes a model, `make` standing for each device tensor: always the same ones in the same order. `copiesTiedOutput`:
  * an output tied to the embedding becomes a tensor of its own, for devices that lay matrices out for products.
+ * `outputRows`: of an output of its own, where other devices have the others.
  */
 export function describeWeights<T>(
   config: DecoderConfig,
   names: WeightNames,
   prefix: string,
   make: (plan: WeightPlan) => T,
-  { copiesTiedOutput = false }: { readonly copiesTiedOutput?: boolean } = {},
+  {
+    copiesTiedOutput = false,
+    outputRows = config.vocabSize,
+  }: { readonly copiesTiedOutput?: boolean; readonly outputRows?: number | undefined } = {},
 ): ModelWeights<T> {
   const { hiddenSize, vocabSize, maxPositions } = config;
   const plans = new Plans(config, names, make);
   const embedding = plans.table(`${prefix}${names.embedding}`, vocabSize);
   const output = [`${names.output}`] as const;
   const describeOutput = (): T => {
-    if (!config.tieWordEmbeddings) return plans.matrix(output, [vocabSize], hiddenSize, "vocabulary");
+    if (!config.tieWordEmbeddings) return plans.matrix(output, [outputRows], hiddenSize, "vocabulary");
     return copiesTiedOutput ? plans.table(`${prefix}${names.embedding}`, vocabSize, true) : embedding;
   };
   return {
@@ -96,7 +100,7 @@ export function describeWeights<T>(
     norm: plans.norm(`${prefix}${names.norm}`),
     output: {
       weight: describeOutput(),
-      bias: config.biases.output ? plans.vector(output.map((name) => [`${name}.bias`, vocabSize])) : undefined,
+      bias: config.biases.output ? plans.vector(output.map((name) => [`${name}.bias`, outputRows])) : undefined,
     },
   };
 }

@@ -15,6 +15,8 @@ export interface CudaFunctions {
   retainContext(context: BigUint64Array, device: number): CudaStatus;
   releaseContext(device: number): CudaStatus;
   setContext(context: Address): CudaStatus;
+  canAccessPeer(answer: Int32Array, device: number, peer: number): CudaStatus;
+  enablePeerAccess(peer: Address, flags: number): CudaStatus;
   memoryInfo(free: BigUint64Array, total: BigUint64Array): CudaStatus;
   allocate(pointer: BigUint64Array, numBytes: bigint): CudaStatus;
   free(pointer: Address): CudaStatus;
@@ -23,6 +25,7 @@ export interface CudaFunctions {
   copyToDevice(to: Address, from: Pointer, numBytes: bigint, stream: Address): CudaStatus;
   copyToHost(to: Pointer, from: Address, numBytes: bigint, stream: Address): CudaStatus;
   copyOnDevice(to: Address, from: Address, numBytes: bigint, stream: Address): CudaStatus;
+  copyRows(description: Uint8Array, stream: Address): CudaStatus;
   fillBytes(to: Address, value: number, count: bigint, stream: Address): CudaStatus;
   fillWords(to: Address, value: number, count: bigint, stream: Address): CudaStatus;
   createStream(stream: BigUint64Array, flags: number): CudaStatus;
@@ -63,6 +66,8 @@ export const CUDA_SIGNATURES: Readonly<Record<keyof CudaFunctions, readonly [sym
   retainContext: ["cuDevicePrimaryCtxRetain", "void* int"],
   releaseContext: ["cuDevicePrimaryCtxRelease_v2", "int"],
   setContext: ["cuCtxSetCurrent", "size_t"],
+  canAccessPeer: ["cuDeviceCanAccessPeer", "void* int int"],
+  enablePeerAccess: ["cuCtxEnablePeerAccess", "size_t uint"],
   memoryInfo: ["cuMemGetInfo_v2", "void* void*"],
   allocate: ["cuMemAlloc_v2", "void* size_t"],
   free: ["cuMemFree_v2", "size_t"],
@@ -71,6 +76,7 @@ export const CUDA_SIGNATURES: Readonly<Record<keyof CudaFunctions, readonly [sym
   copyToDevice: ["cuMemcpyHtoDAsync_v2", "size_t void* size_t size_t"],
   copyToHost: ["cuMemcpyDtoHAsync_v2", "void* size_t size_t size_t"],
   copyOnDevice: ["cuMemcpyDtoDAsync_v2", "size_t size_t size_t size_t"],
+  copyRows: ["cuMemcpy2DAsync_v2", "void* size_t"],
   fillBytes: ["cuMemsetD8Async", "size_t uint8 size_t size_t"],
   fillWords: ["cuMemsetD32Async", "size_t uint size_t size_t"],
   createStream: ["cuStreamCreate", "void* uint"],
@@ -115,7 +121,7 @@ export const FUNCTION_ATTRIBUTES = {
   maxDynamicSharedBytes: 8,
 } as const;
 
-export const CUDA_STATUS = { success: 0, outOfMemory: 2, notReady: 600 } as const;
+export const CUDA_STATUS = { success: 0, outOfMemory: 2, notReady: 600, peerAccessAlreadyEnabled: 704 } as const;
 export const STREAM_NON_BLOCKING = 1;
 export const EVENT_DISABLE_TIMING = 2;
 /** What other threads of the process do meanwhile does not matter to the capture. */

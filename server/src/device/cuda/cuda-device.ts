@@ -5,7 +5,7 @@
 
 import { type CublasLt, openCublasLt } from "../../native/cublaslt.ts";
 import { type CudaDriver, openCuda } from "../../native/cuda.ts";
-import { DEVICE_ATTRIBUTES } from "../../native/cuda-functions.ts";
+import { CUDA_STATUS, DEVICE_ATTRIBUTES } from "../../native/cuda-functions.ts";
 import { CudaBuffer, PinnedBuffer } from "./cuda-memory.ts";
 import { CudaModules } from "./cuda-modules.ts";
 import { CudaEvent, CudaStream, type StreamOwner } from "./cuda-stream.ts";
@@ -25,6 +25,7 @@ export class CudaDevice implements StreamOwner {
   readonly stream: CudaStream;
   readonly #device: number;
   #lt: CublasLt | undefined;
+  #broken: Error | undefined;
 
   /** @throws Error when there is no such device, or it is too old */
   constructor(ordinal = 0, options: { readonly overlapsLaunches?: boolean } = {}) {
@@ -67,7 +68,30 @@ export class CudaDevice implements StreamOwner {
   }
 
   event(hasTime = false): CudaEvent {
-    return new CudaEvent(this.driver, hasTime);
+    return new CudaEvent(this.driver, hasTime, () => {
+      if (this.#broken !== undefined) throw this.#broken;
+    });
+  }
+
+  /** What this device waits for will not come: waits for its marks end with this error. */
+  giveUp(error: Error): void {
+    this.#broken ??= error;
+  }
+
+  /** Lets kernels here reach the memory of another GPU of this process. False where the hardware does not. */
+  reachPeer(ordinal: number): boolean {
+    const { calls, check } = this.driver;
+    const peer = openDevice(this.driver, ordinal);
+    const answer = new Int32Array(1);
+    check(calls.canAccessPeer(answer, this.#device, peer), `asking whether GPU ${this.ordinal} reaches GPU ${ordinal}`);
+    if (answer[0] !== 1) return false;
+    const context = new BigUint64Array(1);
+    check(calls.retainContext(context, peer), `opening GPU ${ordinal}`);
+    const status = calls.enablePeerAccess(context[0] ?? 0n, 0);
+    if (status !== CUDA_STATUS.peerAccessAlreadyEnabled) {
+      check(status, `letting GPU ${this.ordinal} reach GPU ${ordinal}`);
+    }
+    return true;
   }
 
   memory(): { readonly freeBytes: number; readonly totalBytes: number } {

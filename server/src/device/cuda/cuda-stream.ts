@@ -9,6 +9,29 @@ import type { DevicePointer, Dimensions, KernelArg, KernelSpec, KernelStream } f
 const CONFIG = { numBytes: 56, sharedAt: 24, streamAt: 32, attributesAt: 40, countAt: 48 } as const;
 const ATTRIBUTE = { at: 64, valueAt: 72, numBytes: 72, programmaticSerialization: 6 } as const;
 const MAX_ARGS = 64;
+/** CUDA_MEMCPY2D */
+const ROWS_COPY = {
+  numBytes: 128,
+  fromTypeAt: 16,
+  fromAt: 32,
+  fromPitchAt: 48,
+  toTypeAt: 72,
+  toAt: 88,
+  toPitchAt: 104,
+  rowBytesAt: 112,
+  numRowsAt: 120,
+  onDevice: 2,
+} as const;
+
+export interface RowsCopy {
+  readonly to: DevicePointer;
+  /** Bytes from a row to the next. */
+  readonly toPitch: number;
+  readonly from: DevicePointer;
+  readonly fromPitch: number;
+  readonly rowBytes: number;
+  readonly numRows: number;
+}
 
 /** What streams of one device share. */
 export interface StreamOwner {
@@ -93,6 +116,22 @@ export class CudaStream implements KernelStream {
     if (status !== 0) check(status, `copying ${numBytes} bytes on the device`);
   }
 
+  /** Copies rows that lie further apart than they are long, on the device. */
+  copyRows({ to, toPitch, from, fromPitch, rowBytes, numRows }: RowsCopy): void {
+    const view = new DataView(new ArrayBuffer(ROWS_COPY.numBytes));
+    view.setInt32(ROWS_COPY.fromTypeAt, ROWS_COPY.onDevice, true);
+    view.setBigUint64(ROWS_COPY.fromAt, from, true);
+    view.setBigUint64(ROWS_COPY.fromPitchAt, BigInt(fromPitch), true);
+    view.setInt32(ROWS_COPY.toTypeAt, ROWS_COPY.onDevice, true);
+    view.setBigUint64(ROWS_COPY.toAt, to, true);
+    view.setBigUint64(ROWS_COPY.toPitchAt, BigInt(toPitch), true);
+    view.setBigUint64(ROWS_COPY.rowBytesAt, BigInt(rowBytes), true);
+    view.setBigUint64(ROWS_COPY.numRowsAt, BigInt(numRows), true);
+    const { calls, check } = this.#owner.driver;
+    const status = calls.copyRows(new Uint8Array(view.buffer), this.address);
+    if (status !== 0) check(status, `copying ${numRows} rows of ${rowBytes} bytes on the device`);
+  }
+
   fill(to: DevicePointer, byte: number, numBytes: number): void {
     const { calls, check } = this.#owner.driver;
     check(calls.fillBytes(to, byte, BigInt(numBytes), this.address), `filling ${numBytes} bytes`);
@@ -123,12 +162,15 @@ export class CudaStream implements KernelStream {
 export class CudaEvent {
   readonly #driver: CudaDriver;
   readonly #address: Address;
+  readonly #expectSound: () => void;
 
-  constructor(driver: CudaDriver, hasTime = false) {
+  /** `expectSound` throws when what the mark waits for will not come. */
+  constructor(driver: CudaDriver, hasTime = false, expectSound: () => void = () => undefined) {
     const out = new BigUint64Array(1);
     driver.check(driver.calls.createEvent(out, hasTime ? 0 : EVENT_DISABLE_TIMING), "making an event");
     this.#driver = driver;
     this.#address = out[0] ?? 0n;
+    this.#expectSound = expectSound;
   }
 
   record(stream: CudaStream): void {
@@ -142,6 +184,7 @@ export class CudaEvent {
       const status = this.#driver.calls.queryEvent(this.#address);
       if (status === 0) return;
       if (status !== NOT_READY) this.#driver.check(status, doing);
+      this.#expectSound();
       await new Promise<void>((resolve) => setImmediate(resolve));
     }
   }
