@@ -99,6 +99,7 @@ function request(data: Uint8Array, onAnswer: () => void): BackendRequest {
     outputNames: ["OUT"],
     respond(response: BackendResponse) {
       if (response.outputs[0]?.data.length !== data.length) throw new Error("the answer is not what was sent");
+      response.release?.(); // as a front end does
       onAnswer();
     },
     fail(error) {

@@ -17,18 +17,18 @@ DATA_ALIGNMENT = 8
 
 BOOL, INT, STRING, DOUBLE = range(4)
 
-# Where the data of a tensor is: behind its head, in a shared block, or in the memory of the stub.
+# Where the data of a tensor is: behind its head, in memory that both sides see, or in the memory of the stub.
 INLINE, SHARED, LENT = range(3)
 
 
 class Writer:
     """Collects the parts of one message; big data is referred to and not copied."""
 
-    def __init__(self, kind: int, lender=None) -> None:
-        """`lender` may take large data over: its `lend` gives number, address and size, or None."""
+    def __init__(self, kind: int, handover=None) -> None:
+        """`handover.hand_over(data)` may take large data over: it gives where it is and three numbers, or None."""
         self._parts: list = [bytes((kind,))]
         self._size = 1
-        self._lender = lender
+        self._handover = handover
 
     def _append(self, data) -> None:
         self._parts.append(data)
@@ -69,13 +69,11 @@ class Writer:
         self.u32(len(shape))
         for dim in shape:
             self.i64(dim)
-        loan = None if self._lender is None else self._lender.lend(data)
-        if loan is not None:
-            self.u8(LENT)
-            number, address, size = loan
-            self.u32(number)
-            self.u64(address)
-            self.u64(size)
+        place = None if self._handover is None else self._handover.hand_over(data)
+        if place is not None:
+            self.u8(place[0])
+            for number in place[1:]:
+                self.u64(number)
             return
         self.u8(INLINE)
         self.u32(len(data))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from .codec import Reader, Writer
 
 # Both sides refuse to talk to another version.
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
 
 # Server to stub.
-INITIALIZE, EXECUTE, CANCEL, CREDIT, CALL_RESPONSE, FINALIZE, ANSWER, CHECK_READY, COPIED, PING = range(1, 11)
+INITIALIZE, EXECUTE, CANCEL, CREDIT, CALL_RESPONSE, FINALIZE, ANSWER, CHECK_READY, COPIED, PING, RETURNED = range(1, 12)
 # Stub to server.
 HELLO, INITIALIZED, EXECUTED, RESPONSE, CALL, CALL_CANCEL, LOG, FINALIZED, ASK, READINESS, RELEASED, PONG = range(65, 77)
 
@@ -34,6 +34,7 @@ class Initialize:
         self.config = reader.string()
         self.decoupled = reader.u8() == 1
         self.may_lend = reader.u8() == 1
+        self.answer_bytes = reader.i64()
         self.arguments = {reader.string(): reader.string() for _ in range(reader.u32())}
 
 
@@ -59,9 +60,9 @@ def finalized(error: str | None) -> list:
     return writer.frame()
 
 
-def executed(batch_id: int, responses: list, loans) -> list:
+def executed(batch_id: int, responses: list, handover) -> list:
     """`responses` holds one entry a request: an InferenceResponse, BY_SENDER or RESCHEDULED."""
-    writer = Writer(EXECUTED, loans)
+    writer = Writer(EXECUTED, handover)
     writer.u32(batch_id)
     writer.u8(0)
     writer.u32(len(responses))
@@ -82,16 +83,16 @@ def executed_with_error(batch_id: int, error: str) -> list:
     return writer.frame()
 
 
-def response(key: int, final: bool, answer, loans=None) -> list:
-    writer = Writer(RESPONSE, loans)
+def response(key: int, final: bool, answer, handover=None) -> list:
+    writer = Writer(RESPONSE, handover)
     writer.u32(key)
     writer.u8(1 if final else 0)
     _write_optional(writer, answer)
     return writer.frame()
 
 
-def call(call_id: int, decoupled: bool, request, loans) -> list:
-    writer = Writer(CALL, loans)
+def call(call_id: int, decoupled: bool, request, handover) -> list:
+    writer = Writer(CALL, handover)
     writer.u32(call_id)
     writer.u8(1 if decoupled else 0)
     request._write(writer)

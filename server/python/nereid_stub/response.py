@@ -114,10 +114,10 @@ class InferenceResponseSender:
             stub.send(messages.response(self._key, final, None))
             return
         response._prune(self._wanted)
-        loans = stub.loans.of_message()
-        stub.send(messages.response(self._key, final, response, loans))
+        handover = stub.handover.of_message()
+        stub.send(messages.response(self._key, final, response, handover))
         # From here on the model may change what it has sent.
-        loans.wait()
+        handover.wait()
 
     def _count(self, response, final: bool) -> None:
         """Books one response, or raises when it is against the rules. Waits while too many are on their way."""

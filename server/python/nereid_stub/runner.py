@@ -20,7 +20,7 @@ from .asking import Questions
 from .channel import Channel
 from .codec import Reader
 from .errors import ContractError, TritonError, TritonModelException, describe
-from .memory import Loans, SharedBlocks, probe_address
+from .memory import Handover, SharedBlocks, probe_address
 from .model_config import ModelConfig
 from .readiness import ReadinessChecks
 from .request import RELEASE_RESCHEDULE, InferenceRequest
@@ -28,6 +28,7 @@ from .response import InferenceResponse
 
 SERVER_SOCKET = 3
 SERVER_MEMORY = 4
+ANSWER_MEMORY = 5
 
 # Commands that come from this process and not from the server.
 _DROPPED, _RELEASED, _LATER = range(-3, 0)
@@ -51,7 +52,7 @@ class Stub:
         self._executing_allowed = False
         self._loop = None
         self.version_folder = ""
-        self.loans = Loans()
+        self.handover = Handover()
         self.questions = Questions(channel.send)
         self._blocks = SharedBlocks(SERVER_MEMORY, lambda offset: self._commands.put((_RELEASED, offset)))
         self._readiness = ReadinessChecks(self.send)
@@ -76,9 +77,9 @@ class Stub:
             call_id = self._calls_made % 2**32
             self._calls[call_id] = deliver
         try:
-            loans = self.loans.of_message()
-            self.send(messages.call(call_id, decoupled, request, loans))
-            loans.wait()
+            handover = self.handover.of_message()
+            self.send(messages.call(call_id, decoupled, request, handover))
+            handover.wait()
         except BaseException:
             self._calls.pop(call_id, None)
             raise
@@ -141,7 +142,9 @@ class Stub:
         elif kind == messages.PING:
             self.send(messages.pong())
         elif kind == messages.COPIED:
-            self.loans.returned([reader.u32() for _ in range(reader.u32())])
+            self.handover.copied([reader.u32() for _ in range(reader.u32())])
+        elif kind == messages.RETURNED:
+            self.handover.answers.returned([reader.i64() for _ in range(reader.u32())])
         elif kind == messages.ANSWER:
             self.questions.answered(reader)
         elif kind == messages.CHECK_READY:
@@ -170,7 +173,8 @@ class Stub:
         self._path = os.path.join(what.version_folder, what.file)
         self._decoupled = what.decoupled
         self.version_folder = what.version_folder
-        self.loans.enabled = what.may_lend
+        self.handover.may_lend = what.may_lend
+        self.handover.answers.open(ANSWER_MEMORY, what.answer_bytes)
         config = ""
         error = None
         try:
@@ -188,9 +192,9 @@ class Stub:
 
     def _execute(self, payload: tuple) -> None:
         batch_id, requests = payload
-        loans = self.loans.of_message()
+        handover = self.handover.of_message()
         try:
-            frame = messages.executed(batch_id, self._responses(requests), loans)
+            frame = messages.executed(batch_id, self._responses(requests), handover)
         except BaseException as failure:
             for request in requests:
                 request._sender._close()

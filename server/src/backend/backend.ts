@@ -19,6 +19,8 @@ export interface BackendResponse {
   readonly error?: ServerError;
   /** Last response of its request. A non-decoupled model gives one response, with `final: true`. */
   readonly final: boolean;
+  /** As in `InferResponse`. */
+  readonly release?: (() => void) | undefined;
 }
 
 /** One request of a batch, as a backend sees it. Exactly one final response or one `fail` ends it. */

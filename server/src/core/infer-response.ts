@@ -17,4 +17,10 @@ export interface InferResponse {
   readonly final: boolean;
   /** A final response that carries nothing (flag only): not shown to clients unless they asked for it. */
   readonly empty: boolean;
+  /**
+   * Set when the outputs lie in memory that their model would like to use again. To be called at most by the one who sends
+   * the response to a client, when nobody will read the outputs any more; who does not know that leaves it to the garbage
+   * collector.
+   */
+  readonly release?: (() => void) | undefined;
 }

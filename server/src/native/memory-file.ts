@@ -27,6 +27,8 @@ interface FileCalls {
 }
 
 let calls: FileCalls | undefined;
+/** The collector tells a registry only while somebody has the registry. */
+const viewed = new Set<SparseMemory>();
 
 /** A part of the file, mapped. */
 export interface MemoryRange {
@@ -43,14 +45,7 @@ export class MemoryFile implements Disposable {
 
   /** `name` shows in /proc only. @throws Error where the system refuses */
   constructor(name: string) {
-    const { memfdCreate, fcntl } = loadCalls();
-    this.descriptor = memfdCreate(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (this.descriptor < 0) throw failure("memfd_create");
-    if (fcntl(this.descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) < 0) {
-      const error = failure("fcntl(F_ADD_SEALS)");
-      closeSync(this.descriptor);
-      throw error;
-    }
+    this.descriptor = openSealed(name);
   }
 
   /** Adds `byteLength` bytes, a multiple of the page size, at the end. @throws Error where the system refuses */
@@ -76,6 +71,73 @@ export class MemoryFile implements Disposable {
     for (const { address, byteLength } of this.#mapped) munmap(address, byteLength);
     closeSync(this.descriptor);
   }
+}
+
+/**
+ * A file of fixed size, without memory until it is written to, whose parts are viewed one by one. The mapping stays until the
+ * garbage collector has taken the last view: who looks too late sees other data, and never harms the process.
+ */
+export class SparseMemory implements Disposable {
+  readonly descriptor: number;
+  readonly byteLength: number;
+  readonly #address: Address;
+  readonly #collected: FinalizationRegistry<() => void>;
+  #numViews = 0;
+  #isClosed = false;
+
+  /** @throws Error where the system refuses */
+  constructor(name: string, byteLength: number) {
+    this.descriptor = openSealed(name);
+    this.byteLength = byteLength;
+    ftruncateSync(this.descriptor, byteLength);
+    this.#address = loadCalls().mmap(null, byteLength, PROT_READ_WRITE, MAP_SHARED, this.descriptor, 0);
+    if (this.#address === MAP_FAILED) {
+      const error = failure("mmap");
+      closeSync(this.descriptor);
+      throw error;
+    }
+    this.#collected = new FinalizationRegistry((onCollected) => {
+      this.#numViews -= 1;
+      if (this.#numViews === 0) viewed.delete(this);
+      onCollected();
+      this.#unmapWhenUnseen();
+    });
+  }
+
+  /** A view of a part inside the file. `onCollected`, which must not know the view: nobody has it or a part of it any more. */
+  view(offset: number, byteLength: number, onCollected: () => void): Uint8Array {
+    const bytes = viewMemory(this.#address + BigInt(offset), byteLength);
+    this.#collected.register(bytes.buffer, onCollected);
+    this.#numViews += 1;
+    viewed.add(this);
+    return bytes;
+  }
+
+  /** Gives the memory back to the system: what is viewed still reads as zeros. */
+  [Symbol.dispose](): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    loadCalls().fallocate(this.descriptor, PUNCH_HOLE_KEEP_SIZE, 0, this.byteLength);
+    closeSync(this.descriptor);
+    this.#unmapWhenUnseen();
+  }
+
+  #unmapWhenUnseen(): void {
+    if (this.#isClosed && this.#numViews === 0) loadCalls().munmap(this.#address, this.byteLength);
+  }
+}
+
+/** @throws Error where the system refuses */
+function openSealed(name: string): number {
+  const { memfdCreate, fcntl } = loadCalls();
+  const descriptor = memfdCreate(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (descriptor < 0) throw failure("memfd_create");
+  if (fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) < 0) {
+    const error = failure("fcntl(F_ADD_SEALS)");
+    closeSync(descriptor);
+    throw error;
+  }
+  return descriptor;
 }
 
 function failure(call: string): Error {

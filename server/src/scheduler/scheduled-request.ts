@@ -159,6 +159,7 @@ export class ScheduledRequest implements ExecutableRequest {
       ...(error === undefined ? {} : { error }),
       final: response.final,
       empty: this.#context.decoupled && response.final && response.outputs.length === 0 && error === undefined,
+      ...(response.release === undefined ? {} : { release: response.release }),
     });
     trace?.mark("INFER_RESPONSE_COMPLETE", this.#clock.nowMs());
     if (response.final) this.#end(error);

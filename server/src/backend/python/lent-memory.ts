@@ -26,7 +26,7 @@ export class LentMemory {
   }
 
   /** @throws RangeError when the data cannot be had */
-  take(loan: number, address: bigint, byteLength: number): Buffer {
+  copy(loan: number, address: bigint, byteLength: number): Buffer {
     if (byteLength > constants.MAX_LENGTH) {
       throw new RangeError(`a tensor of ${byteLength} bytes, the limit is ${constants.MAX_LENGTH}`);
     }

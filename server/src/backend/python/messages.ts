@@ -7,7 +7,7 @@ import { parametersJson } from "./parameters-json.ts";
 import { type DataPlacer, type FrameReader, FrameWriter } from "./wire-codec.ts";
 
 /** Both sides refuse to talk to another version. */
-export const PROTOCOL_VERSION = 3;
+export const PROTOCOL_VERSION = 4;
 
 const INITIALIZE = 1;
 const EXECUTE = 2;
@@ -19,6 +19,7 @@ const ANSWER = 7;
 const CHECK_READY = 8;
 const COPIED = 9;
 const PING = 10;
+const RETURNED = 11;
 
 /** What a stub says, by the first byte of a message. */
 export const HELLO = 65;
@@ -76,6 +77,8 @@ export interface StubResponse {
   readonly error?: ServerError;
   readonly outputs: readonly Tensor[];
   readonly parameters: ReadonlyMap<string, ParameterValue>;
+  /** As in `BackendResponse`. */
+  readonly release?: (() => void) | undefined;
 }
 
 /** A request of a model to another model. */
@@ -95,8 +98,15 @@ export interface CallMessage {
   readonly traceKey: number;
 }
 
-/** `mayLend`: the server can copy out of the process's memory. */
-export function encodeInitialize(message: InitializeMessage, mayLend: boolean): Frame {
+/** How a process may hand large tensors over. */
+export interface Handover {
+  /** The server can copy out of the process's memory. */
+  readonly mayLend: boolean;
+  /** Size of the memory file for answers that it has inherited; 0 = none. */
+  readonly answerBytes: number;
+}
+
+export function encodeInitialize(message: InitializeMessage, { mayLend, answerBytes }: Handover): Frame {
   const writer = new FrameWriter(INITIALIZE);
   writer.u8(message.mode === "serve" ? 1 : 0);
   writer.string(message.name);
@@ -107,6 +117,7 @@ export function encodeInitialize(message: InitializeMessage, mayLend: boolean): 
   writer.string(message.configJson);
   writer.u8(message.decoupled ? 1 : 0);
   writer.u8(mayLend ? 1 : 0);
+  writer.i64(answerBytes);
   writer.u32(message.arguments.size);
   for (const [name, value] of message.arguments) {
     writer.string(name);
@@ -197,6 +208,14 @@ export function encodeCopied(loans: readonly number[]): Frame {
   return writer.finish();
 }
 
+/** Nobody reads the answers at these offsets any more. */
+export function encodeReturned(offsets: readonly number[]): Frame {
+  const writer = new FrameWriter(RETURNED);
+  writer.u32(offsets.length);
+  for (const offset of offsets) writer.i64(offset);
+  return writer.finish();
+}
+
 export function encodePing(): Frame {
   return new FrameWriter(PING).finish();
 }
@@ -259,7 +278,9 @@ function decodeResponse(reader: FrameReader): StubResponse {
     const error = new ServerError(code, reader.string(), { reason });
     return { error, outputs: [], parameters: reader.parameters() };
   }
-  return { outputs: reader.list(() => reader.tensor()), parameters: reader.parameters() };
+  const outputs = reader.list(() => reader.tensor());
+  const release = reader.takeRelease();
+  return { outputs, parameters: reader.parameters(), ...(release === undefined ? {} : { release }) };
 }
 
 function encodeResponse(writer: FrameWriter, { error, outputs, parameters }: StubResponse): void {

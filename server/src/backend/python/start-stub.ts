@@ -53,7 +53,7 @@ export function startStub(
       if (kind === HELLO) {
         const probeAddress = greet(stub, reader);
         clearTimeout(timer);
-        stub.send(encodeInitialize(initialize, stub.lent.probe(probeAddress)));
+        stub.send(encodeInitialize(initialize, stub.handover(probeAddress)));
       } else if (kind === INITIALIZED) {
         settle();
         const failed = reader.bool();

@@ -6,14 +6,15 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { Socket } from "node:net";
 import process from "node:process";
 import type { Logger } from "../../observe/log.ts";
+import { LineSplitter } from "../supervision/line-splitter.ts";
+import { AnswerMemory } from "./answer-memory.ts";
 import { FrameAssembler } from "./frame-assembler.ts";
 import { LentMemory } from "./lent-memory.ts";
-import { LineSplitter } from "./line-splitter.ts";
-import { encodeCopied, type Frame } from "./messages.ts";
+import { encodeCopied, encodeReturned, type Frame, type Handover } from "./messages.ts";
 import type { Environment } from "./settings.ts";
 import { SharedBlocks } from "./shared-blocks.ts";
 import { Watchdog } from "./watchdog.ts";
-import { FrameReader } from "./wire-codec.ts";
+import { type DataSource, FrameReader } from "./wire-codec.ts";
 
 /** Messages that a process sent before it died are read first, for at most this long. */
 const DRAIN_MS = 200;
@@ -39,8 +40,9 @@ export class StubProcess {
   readonly startedMs: number = performance.now();
   /** Big data on its way to the process. */
   readonly blocks: SharedBlocks;
-  /** Big data on its way from the process. */
-  readonly lent: LentMemory;
+  /** Big data on its way from the process, and what finds no room there. */
+  readonly #answers: AnswerMemory;
+  readonly #lent: LentMemory;
   readonly watchdog: Watchdog | undefined;
   readonly #child: ChildProcess;
   readonly #socket: Socket | undefined;
@@ -57,14 +59,22 @@ export class StubProcess {
     });
     // A process group of its own: a terminal's Ctrl-C does not reach it, and its own children end with it.
     this.blocks = new SharedBlocks(`nereid-${launch.name}`);
+    this.#answers = new AnswerMemory(`nereid-${launch.name}-answers`, () => this.send([]));
     this.#child = spawn(launch.interpreter, ["-u", "-B", launch.program, launch.name], {
       cwd: launch.folder,
       env: { ...launch.environment },
-      stdio: ["ignore", "pipe", "pipe", "pipe", this.blocks.descriptor ?? "ignore"],
+      stdio: [
+        "ignore",
+        "pipe",
+        "pipe",
+        "pipe",
+        this.blocks.descriptor ?? "ignore",
+        this.#answers.descriptor ?? "ignore",
+      ],
       detached: true,
     });
     const { pid } = this.#child;
-    this.lent = new LentMemory(pid);
+    this.#lent = new LentMemory(pid);
     this.watchdog = pid === undefined ? undefined : new Watchdog(pid, (cause) => this.kill(cause));
     this.#child.once("error", (error) => this.#finish(startProblem(launch.interpreter, error)));
     this.#child.once("exit", (code, signal) => this.#exited(code, signal));
@@ -88,12 +98,19 @@ export class StubProcess {
     return this.#ended;
   }
 
+  /** How the process may hand big data over. `probeAddress`: where it keeps something for the server to find. */
+  handover(probeAddress: bigint): Handover {
+    return { mayLend: this.#lent.probe(probeAddress), answerBytes: this.#answers.byteLength };
+  }
+
   /** Hands a message to the socket. False: much is waiting, `drained()` says when it has left. */
   send(frame: Frame): boolean {
     const socket = this.#socket;
     if (socket === undefined || this.#isOver || !socket.writable) return true;
     socket.cork();
     let hasRoom = true;
+    const returned = this.#answers.takeReturned();
+    if (returned.length > 0) for (const part of encodeReturned(returned)) socket.write(part);
     for (const part of frame) hasRoom = socket.write(part);
     socket.uncork();
     return hasRoom;
@@ -117,11 +134,15 @@ export class StubProcess {
   }
 
   #readSocket(): void {
+    const source: DataSource = {
+      copy: (loan, address, byteLength) => this.#lent.copy(loan, address, byteLength),
+      view: (offset, capacity, byteLength) => this.#answers.take(offset, capacity, byteLength),
+    };
     const assembler = new FrameAssembler((body) => {
       if (this.#isOver || this.#cause !== undefined) return;
-      const reader = new FrameReader(body, this.lent);
+      const reader = new FrameReader(body, source);
       this.#listener.message(reader.u8(), reader);
-      const copied = this.lent.takeCopied();
+      const copied = this.#lent.takeCopied();
       if (copied.length > 0) this.send(encodeCopied(copied));
     });
     this.#socket?.on("data", (chunk: Buffer) => {
@@ -144,7 +165,7 @@ export class StubProcess {
 
   #exited(code: number | null, signal: string | null): void {
     this.#killGroup();
-    this.lent.forget();
+    this.#lent.forget();
     this.watchdog?.[Symbol.dispose]();
     const cause = this.#cause ?? (signal === null ? `It exited with code ${code}` : `It was ended by ${signal}`);
     const socket = this.#socket;
@@ -164,6 +185,7 @@ export class StubProcess {
     this.#isOver = true;
     this.#socket?.destroy();
     this.blocks[Symbol.dispose]();
+    this.#answers[Symbol.dispose]();
     this.#listener.ended(cause);
     this.#markEnded();
   }

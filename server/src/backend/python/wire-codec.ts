@@ -36,7 +36,7 @@ const PARAMETER_BOOL = 0;
 const PARAMETER_INT = 1;
 const PARAMETER_STRING = 2;
 const PARAMETER_DOUBLE = 3;
-/** Where the data of a tensor is: behind its head, in a shared block, or in the memory of the stub. */
+/** Where the data of a tensor is: behind its head, in memory that both sides see, or in the memory of the stub. */
 const INLINE = 0;
 const SHARED = 1;
 const LENT = 2;
@@ -46,9 +46,12 @@ export interface DataPlacer {
   place(data: Uint8Array): { readonly offset: number; readonly capacity: number } | undefined;
 }
 
-/** Gets the data that a message only names. @throws RangeError when it cannot be had */
+/** Gets the data that a message only names. Both throw RangeError when it cannot be had. */
 export interface DataSource {
-  take(loan: number, address: bigint, byteLength: number): Buffer;
+  /** Out of the memory of the stub. */
+  copy(loan: number, address: bigint, byteLength: number): Uint8Array;
+  /** In memory that both sides see; `release`: nobody reads it any more. */
+  view(offset: number, capacity: number, byteLength: number): { data: Uint8Array; release: () => void };
 }
 
 /** Builds one message as a list of buffers; big tensor data is referred to and not copied. */
@@ -200,6 +203,7 @@ export class FrameReader {
   readonly #body: Buffer;
   readonly #source: DataSource | undefined;
   #at = 0;
+  #releases: (() => void)[] = [];
 
   constructor(body: Buffer, source?: DataSource) {
     this.#body = body;
@@ -271,21 +275,36 @@ export class FrameReader {
     return { name, datatype, shape, data };
   }
 
-  #tensorData(what: string, expected: number | undefined): Buffer {
+  /** Gives the memory back in which tensors read since the last call lie; undefined when they lie in the message. */
+  takeRelease(): (() => void) | undefined {
+    const releases = this.#releases;
+    if (releases.length === 0) return undefined;
+    this.#releases = [];
+    return () => {
+      for (const release of releases) release();
+    };
+  }
+
+  #tensorData(what: string, expected: number | undefined): Uint8Array {
     const place = this.u8();
-    if (place === LENT) {
-      const loan = this.u32();
-      const address = this.u64();
-      const size = Number(this.u64());
-      expectSize(what, expected, size);
-      if (this.#source === undefined) throw new RangeError(`${what} is in memory that the server cannot see`);
-      return this.#source.take(loan, address, size);
-    }
-    if (place !== INLINE) throw new RangeError(`${what} is in an unknown place`);
+    if (place !== INLINE) return this.#namedData(place, what, expected);
     const size = this.u32();
     this.#at += -this.#at & (DATA_ALIGNMENT - 1);
     expectSize(what, expected, size);
     return this.#take(size);
+  }
+
+  #namedData(place: number, what: string, expected: number | undefined): Uint8Array {
+    const first = this.u64();
+    const second = this.u64();
+    const size = Number(this.u64());
+    expectSize(what, expected, size);
+    if (this.#source === undefined) throw new RangeError(`${what} is in memory that the server cannot see`);
+    if (place === LENT) return this.#source.copy(Number(first), second, size);
+    if (place !== SHARED) throw new RangeError(`${what} is in an unknown place`);
+    const { data, release } = this.#source.view(Number(first), Number(second), size);
+    this.#releases.push(release);
+    return data;
   }
 
   parameters(): ReadonlyMap<string, ParameterValue> {

@@ -17,6 +17,8 @@ export interface ModelAnswer {
   readonly error?: ServerError;
   readonly outputs: readonly Tensor[];
   readonly parameters: ReadonlyMap<string, ParameterValue>;
+  /** As in `BackendResponse`. */
+  readonly release?: (() => void) | undefined;
 }
 
 /** What has to be told to the process. */

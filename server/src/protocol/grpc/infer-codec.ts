@@ -66,14 +66,20 @@ export class InferCodec {
   /** The answer of a unary call. @throws ServerError */
   encode(response: InferResponse, infer: PreparedInfer): OutgoingMessage {
     const message = responseMessage(response, infer, parametersOf(response.parameters, undefined));
-    return this.#written((writer) => writeInferResponse(writer, message));
+    return releasing(
+      response,
+      this.#written((writer) => writeInferResponse(writer, message)),
+    );
   }
 
   /** One answer on a stream, marked as the last of its request or not. @throws ServerError */
   encodeOnStream(response: InferResponse, infer: PreparedInfer): OutgoingMessage {
     const parameters = parametersOf(response.parameters, response.final ? FINAL : NOT_FINAL);
     const message = response.empty ? bareMessage(infer, parameters) : responseMessage(response, infer, parameters);
-    return this.#written((writer) => writeStreamResponse(writer, message, ""));
+    return releasing(
+      response,
+      this.#written((writer) => writeStreamResponse(writer, message, "")),
+    );
   }
 
   /** An error of the model while it ran. */
@@ -129,6 +135,11 @@ export function prepareInfer(message: InferRequestMessage, model: ServedModel, c
     trace,
   };
   return { model, request, forms, memory, wantsEmptyFinal: parameters.wantsEmptyFinal };
+}
+
+/** Large outputs are pieces of the message as they are. */
+function releasing({ release }: InferResponse, message: OutgoingMessage): OutgoingMessage {
+  return release === undefined ? message : Object.assign(message, { release });
 }
 
 function responseMessage(

@@ -82,6 +82,7 @@ export class MessageSender {
     before: Promise<void> | undefined,
   ): Promise<void> {
     const body = Buffer.concat(message).subarray(PREFIX_BYTES);
+    message.release?.();
     const data = await deflateMessage(body, encoding);
     await before;
     this.#write([Buffer.allocUnsafe(PREFIX_BYTES), data], 1, false);
@@ -94,13 +95,16 @@ export class MessageSender {
     let length = -PREFIX_BYTES;
     for (const piece of message) length += piece.length;
     writePrefix(first, flag, length);
-    if (message.length === 1) {
+    const { release } = message;
+    if (message.length === 1 && release === undefined) {
       if (isLast) stream.end(first);
       else stream.write(first);
       return;
     }
     stream.cork();
-    for (const piece of message) stream.write(piece);
+    const last = message.length - 1;
+    for (let i = 0; i < last; i++) stream.write(message[i]);
+    stream.write(message[last], release === undefined ? undefined : (error) => (error ? undefined : release()));
     if (isLast) stream.end();
     else stream.uncork();
   }

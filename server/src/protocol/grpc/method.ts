@@ -5,7 +5,10 @@ import type { RequestTrace } from "../../core/request-trace.ts";
 import type { GrpcProtocolGroup } from "./options.ts";
 
 /** A message to send: pieces in order; the first begins with five free bytes, which the transport fills. */
-export type OutgoingMessage = readonly Uint8Array[];
+export interface OutgoingMessage extends ReadonlyArray<Uint8Array> {
+  /** Called when the message is out: the memory of its pieces has another owner. */
+  readonly release?: (() => void) | undefined;
+}
 
 /** What a handler sees of its call. */
 export interface CallContext {

@@ -17,6 +17,8 @@ export interface HttpReply {
   readonly headers: readonly string[];
   /** The body in pieces that are sent one after the other without a copy. */
   readonly body: readonly Uint8Array[];
+  /** Called when the body is out: its memory has another owner. */
+  readonly release?: (() => void) | undefined;
 }
 
 /** A reply that is sent piece by piece, each as soon as it is there. */

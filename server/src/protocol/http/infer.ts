@@ -71,7 +71,8 @@ export class InferHandler {
     const response = await this.#infer(new HttpInferRequest(model, version, decoded, call), served, call);
     const wanted = memory.isUsed ? { forms: decoded.forms, defaultForm: decoded.defaultForm, memory } : decoded;
     const encoded = this.#codec.writeResponse(response, wanted, served);
-    return this.#reply(encoded instanceof Promise ? await encoded : encoded, call);
+    const reply = await this.#reply(encoded instanceof Promise ? await encoded : encoded, call);
+    return response.release === undefined ? reply : { ...reply, release: response.release };
   }
 
   async #decode(call: HttpCall, served: ServedModel, memory: RequestMemory): Promise<DecodedInfer> {

@@ -14,6 +14,7 @@ export function sendReply(response: ServerResponse, reply: HttpReply): void {
   if (reply.contentType !== undefined) head.unshift("Content-Type", reply.contentType);
   for (const text of reply.headers) head.push(text);
   writeHead(response, reply.status, head);
+  if (reply.release !== undefined) response.once("finish", reply.release);
   const [first] = reply.body;
   if (first === undefined) {
     response.end();
