@@ -16,6 +16,8 @@ export interface GatherRowsCudaArgs {
   readonly type: ElemType;
   readonly table: DevicePointer; // [numRows, width]
   readonly ids: DevicePointer; // i32 [count]; one outside the table gives a row of zeros
+  /** i32 ids that the step before has chosen: an id of -2 - r stands for the one of row r. */
+  readonly carried?: DevicePointer | undefined;
   readonly out: DevicePointer; // [count, width]
   readonly numRows: number;
   readonly count: number;
@@ -32,12 +34,13 @@ export function launchGatherRows(stream: KernelStream, args: GatherRowsCudaArgs)
   const kernel = stream.kernel({
     source: "gather-rows/gather-rows.cu",
     name: "gather_rows",
-    defines: elemDefines(type),
+    defines: { ...elemDefines(type), ...(args.carried === undefined ? {} : { HAS_CARRIED: 1 }) },
     waitsForPrevious: true,
   });
   stream.launch(kernel, [ceilDiv(width / ELEM_VEC[type], THREADS), count, 1], [THREADS, 1, 1], 0, [
     ptr(args.table),
     ptr(args.ids),
+    ptr(args.carried),
     ptr(args.out),
     i32(args.numRows),
     i32(width),

@@ -9,6 +9,8 @@ export interface StepLimits {
   readonly numHostBlocks?: number;
   readonly window?: number | undefined;
   readonly maxPositions: number;
+  /** Tokens that the step before chooses, where it may still be under way. */
+  readonly numCarriable?: number;
 }
 
 /** @throws Error that names the first index that is out of place */
@@ -20,11 +22,20 @@ export function checkStep(input: StepInput, limits: StepLimits): void {
   expectBelow("positions", input.positions, limits.maxPositions);
   expectBelow("slots", input.slots, numSlots);
   expectBelow("logitRows", input.logitRows, numTokens);
+  if (input.carried !== undefined) checkCarried(input.carried, numTokens, limits);
   if (input.embeddings === undefined) expectBelow("tokenIds", input.tokenIds, limits.vocabSize);
   else checkEmbeddings(input, input.embeddings, limits);
   if (input.blockCopies !== undefined) checkBlockCopies(input.blockCopies, limits);
   checkSequences(input, limits);
   expectDistinct("slots", input.slots);
+}
+
+function checkCarried(carried: Int32Array, numTokens: number, { numCarriable = 0 }: StepLimits): void {
+  expectLength("carried", carried, numTokens);
+  for (let i = 0; i < carried.length; i++) {
+    const row = carried[i] ?? -1;
+    if (row < -1 || row >= numCarriable) throw outside("carried", i, row, numCarriable);
+  }
 }
 
 function checkEmbeddings(
@@ -105,11 +116,9 @@ function expectBelow(name: string, values: Int32Array, end: number): void {
 }
 
 function expectDistinct(name: string, values: Int32Array): void {
-  const seen = new Set<number>();
-  for (const value of values) {
-    if (seen.has(value)) throw new Error(`step: ${name}: ${value} occurs twice`);
-    seen.add(value);
-  }
+  const seen = new Set<number>(values);
+  if (seen.size === values.length) return;
+  for (const value of values) if (!seen.delete(value)) throw new Error(`step: ${name}: ${value} occurs twice`);
 }
 
 function outside(name: string, index: number, value: number, end: number): Error {

@@ -28,8 +28,11 @@ export interface CudaStepTimings {
   numSteps: number;
   /** Checking, packing, enqueueing: on the event loop. */
   hostMs: number;
-  /** From there until the results are here. */
+  /** From there, or from the end of the step ahead, until the results are here. */
   waitMs: number;
+  /** Steps begun behind another, and how long the device had nothing to do before those: its own measure. */
+  numBehind: number;
+  idleMs: number;
 }
 
 /** Of the numbers of a step, beside its block table. */
@@ -45,12 +48,22 @@ export interface CudaRunnerBounds {
   readonly usesGraphs: boolean;
 }
 
-/** The numbers of a step: here, and where the device reads them. */
+/** The numbers of a step: here, one for each step under way, and where the device reads them. */
 interface StepNumbersMemory {
-  readonly pinned: PinnedBuffer;
-  readonly values: Int32Array;
+  readonly pinned: readonly PinnedBuffer[];
+  readonly numWords: number;
   readonly buffer: CudaBuffer;
 }
+
+/** What a step under way has for itself. */
+interface StepSlot {
+  readonly begun: CudaEvent;
+  readonly done: CudaEvent;
+  /** Tokens, then log-probabilities. */
+  readonly chosen: PinnedBuffer;
+}
+
+const MAX_UNDER_WAY = 2;
 
 export class DecoderCudaRunner implements StepRunner {
   readonly vocabSize: number;
@@ -60,18 +73,22 @@ export class DecoderCudaRunner implements StepRunner {
   readonly maxPositions: number;
   readonly eosTokenIds: readonly number[];
   readonly choose: StepRunner["choose"];
-  readonly timings: CudaStepTimings = { numSteps: 0, hostMs: 0, waitMs: 0 };
+  readonly stepsAhead = true;
+  readonly timings: CudaStepTimings = { numSteps: 0, hostMs: 0, waitMs: 0, numBehind: 0, idleMs: 0 };
   readonly device: CudaDevice;
   readonly products: DenseProducts;
   readonly #decoder: CudaDecoder;
   readonly #bounds: CudaRunnerBounds;
   readonly #timer: CudaTimer;
-  readonly #done: CudaEvent;
   readonly #graphs = new Map<string, CudaGraph>();
   #numbers: StepNumbersMemory | undefined;
   #logits: PinnedBuffer | undefined;
-  readonly #chosen: PinnedBuffer;
+  readonly #slots: readonly StepSlot[];
+  #nextSlot = 0;
+  #numUnderWay = 0;
+  /** Rows whose tokens the step begun last chooses, those that only make up the number included. */
   #numChosen = 0;
+  #doneMs = 0;
   #running: Promise<unknown> | undefined;
   #closing: Promise<void> | undefined;
 
@@ -89,15 +106,19 @@ export class DecoderCudaRunner implements StepRunner {
     this.#bounds = bounds;
     this.#timer = new CudaTimer(device);
     this.products = new DenseProducts(device, this.#timer);
-    this.#done = device.event();
-    this.#chosen = device.pin(8 * bounds.maxLogitRows);
+    this.#slots = Array.from({ length: MAX_UNDER_WAY }, () => ({
+      begun: device.event(true),
+      done: device.event(true),
+      chosen: device.pin(8 * bounds.maxLogitRows),
+    }));
     const isChoosing = config.vocabSize % CHOICE_VOCABULARY_STEP === 0;
     this.choose = isChoosing ? (input, choices): Promise<ChosenTokens> => this.#choose(input, choices) : undefined;
   }
 
   async run(input: StepInput): Promise<Float32Array> {
     const numRows = input.logitRows.length;
-    await this.#alone(() => this.#runStep(input, undefined));
+    if (this.#numUnderWay > 0) throw new Error("a step is running: await it before one whose logits are wanted");
+    await this.#begin(input, undefined);
     if (this.#logits === undefined || numRows === 0) return new Float32Array(0);
     const { buffer, byteOffset } = this.#logits.bytes;
     return new Float32Array(buffer, byteOffset, numRows * this.vocabSize);
@@ -118,41 +139,63 @@ export class DecoderCudaRunner implements StepRunner {
     if (count !== input.logitRows.length || count > this.#bounds.maxLogitRows) {
       throw new Error(`step: expected a choice for each of ${input.logitRows.length} rows, got ${count}`);
     }
-    await this.#alone(() => this.#runStep(input, choices));
-    const { buffer, byteOffset } = this.#chosen.bytes;
-    const [tokens, logProbs] = [new Int32Array(buffer, byteOffset), new Float32Array(buffer, byteOffset)];
+    const step = this.#begin(input, choices);
     // Behind the tokens of all rows, those that only make up the number included.
     const first = this.#numChosen;
+    const { buffer, byteOffset } = (await step).chosen.bytes;
+    const [tokens, logProbs] = [new Int32Array(buffer, byteOffset), new Float32Array(buffer, byteOffset)];
     return { tokens: tokens.subarray(0, count), logProbs: logProbs.subarray(first, first + count) };
   }
 
-  async #alone(work: () => Promise<void>): Promise<void> {
+  /** Enqueues the step before it returns; settles when the device has done it. */
+  #begin(input: StepInput, choices: readonly TokenChoice[] | undefined): Promise<StepSlot> {
     if (this.#closing !== undefined) throw new Error("the step runner is closed");
-    if (this.#running !== undefined) throw new Error("a step is running: await it before the next");
-    const step = work();
-    this.#running = step;
-    try {
-      await step;
-    } finally {
-      this.#running = undefined;
-    }
-  }
-
-  async #runStep(input: StepInput, choices: readonly TokenChoice[] | undefined): Promise<void> {
+    const slot = this.#slots[this.#nextSlot];
+    if (this.#numUnderWay >= MAX_UNDER_WAY || slot === undefined) throw new Error("too many steps are running");
+    const before = this.#numUnderWay > 0 ? this.#slots.find((each) => each !== slot) : undefined;
     const startMs = performance.now();
-    checkStep(input, this);
-    this.#checkBounds(input);
-    this.#copyBlocks(input.blockCopies);
-    if (input.tokenIds.length === 0) return;
-    const isDecode = this.#bounds.usesGraphs && isDecodeStep(input);
-    if (isDecode) this.#enqueueDecode(input, choices);
-    else this.#enqueueAny(input, choices);
-    this.#done.record(this.device.stream);
+    this.#enqueue(input, choices, slot);
     const enqueuedMs = performance.now();
-    await this.#done.passed("running a step");
+    this.#nextSlot = (this.#nextSlot + 1) % MAX_UNDER_WAY;
+    this.#numUnderWay += 1;
     this.timings.numSteps++;
     this.timings.hostMs += enqueuedMs - startMs;
-    this.timings.waitMs += performance.now() - enqueuedMs;
+    const step = this.#finish(slot, before, enqueuedMs);
+    this.#running = step;
+    return step;
+  }
+
+  async #finish(slot: StepSlot, before: StepSlot | undefined, enqueuedMs: number): Promise<StepSlot> {
+    try {
+      await slot.done.passed("running a step");
+    } finally {
+      this.#numUnderWay -= 1;
+    }
+    const nowMs = performance.now();
+    this.timings.waitMs += nowMs - Math.max(enqueuedMs, this.#doneMs);
+    this.#doneMs = nowMs;
+    if (before === undefined) return slot;
+    this.timings.numBehind++;
+    this.timings.idleMs += slot.begun.msSince(before.done);
+    return slot;
+  }
+
+  #enqueue(input: StepInput, choices: readonly TokenChoice[] | undefined, slot: StepSlot): void {
+    const { vocabSize, hiddenSize, blockSize, numBlocks, maxPositions } = this;
+    const numCarriable = this.#numChosen;
+    checkStep(input, { vocabSize, hiddenSize, blockSize, numBlocks, maxPositions, numCarriable });
+    this.#checkBounds(input);
+    slot.begun.record(this.device.stream);
+    this.#numChosen = 0;
+    this.#copyBlocks(input.blockCopies);
+    if (input.tokenIds.length > 0) {
+      if (this.#bounds.usesGraphs && isDecodeStep(input)) this.#enqueueDecode(input, choices);
+      else this.#enqueueAny(input, choices);
+    }
+    if (this.#numChosen > 0) {
+      this.device.stream.copyToHost(slot.chosen.address, this.#decoder.memory.chosen, 8 * this.#numChosen);
+    }
+    slot.done.record(this.device.stream);
   }
 
   /** Sizes are rounded up, so that few graphs serve all steps. The first step of a size runs before it is recorded. */
@@ -172,7 +215,7 @@ export class DecoderCudaRunner implements StepRunner {
       graph.launch(this.device.stream);
     }
     if (choices === undefined) this.#copyLogits(0, input.logitRows.length, input.logitRows.length);
-    else this.#copyChosen(rows);
+    else this.#numChosen = rows;
   }
 
   #enqueueDecodePass(pass: CudaPass): void {
@@ -205,7 +248,7 @@ export class DecoderCudaRunner implements StepRunner {
     }
     if (choices === undefined) return;
     enqueueChoice(pass, choices.length);
-    this.#copyChosen(choices.length);
+    this.#numChosen = choices.length;
   }
 
   #pass(batch: CudaBatch): CudaPass {
@@ -220,7 +263,10 @@ export class DecoderCudaRunner implements StepRunner {
     kind: Pick<CudaBatch, "numDecoding" | "maxQueryLength" | "keepsAllRows">,
   ): CudaBatch {
     const layout = layOutStep(sizes);
-    const { values, pinned, buffer } = this.#numbersFor(layout.length);
+    const { pinned: all, buffer } = this.#numbersFor(layout.length);
+    const pinned = all[this.#nextSlot];
+    if (pinned === undefined) throw new Error("a step without a place for its numbers");
+    const values = new Int32Array(pinned.bytes.buffer, pinned.bytes.byteOffset, layout.length);
     packStep(input, sizes, layout, this.blockSize, values);
     if (choices !== undefined) packChoices(choices, sizes.numChoices, values, layout.choices);
     this.device.stream.copyToDevice(buffer.address, pinned.address, 4 * layout.length);
@@ -230,16 +276,16 @@ export class DecoderCudaRunner implements StepRunner {
   /** Room for the numbers of a step. Graphs remember where it is: they go when it has to grow. */
   #numbersFor(length: number): StepNumbersMemory {
     const known = this.#numbers;
-    if (known !== undefined && known.values.length >= length) return known;
+    if (known !== undefined && known.numWords >= length) return known;
+    this.device.stream.synchronize();
     this.#dropGraphs();
-    known?.pinned.close();
+    for (const pinned of known?.pinned ?? []) pinned.close();
     known?.buffer.close();
     const { maxTokens, maxSequences, maxPositions } = this.#bounds;
     const usual = 4 * maxTokens + maxSequences * (8 + 2 * Math.ceil(Math.min(maxPositions, 8192) / this.blockSize));
     const numBytes = 4 * Math.max(length, usual);
-    const pinned = this.device.pin(numBytes);
-    const values = new Int32Array(pinned.bytes.buffer, pinned.bytes.byteOffset, numBytes / 4);
-    this.#numbers = { pinned, values, buffer: this.device.allocate("the numbers of a step", numBytes) };
+    const pinned = this.#slots.map(() => this.device.pin(numBytes));
+    this.#numbers = { pinned, numWords: numBytes / 4, buffer: this.device.allocate("the numbers of a step", numBytes) };
     return this.#numbers;
   }
 
@@ -253,11 +299,6 @@ export class DecoderCudaRunner implements StepRunner {
     }
     const to = this.#logits.address + BigInt(first * rowBytes);
     this.device.stream.copyToHost(to, this.#decoder.memory.logits, count * rowBytes);
-  }
-
-  #copyChosen(count: number): void {
-    this.#numChosen = count;
-    this.device.stream.copyToHost(this.#chosen.address, this.#decoder.memory.chosen, 8 * count);
   }
 
   /** Where the rows and their values are, once the stream comes to them; both in memory that is free until then. */
@@ -315,11 +356,14 @@ export class DecoderCudaRunner implements StepRunner {
     this.#dropGraphs();
     this.products.close();
     this.#timer.close();
-    this.#done.close();
-    this.#numbers?.pinned.close();
+    for (const pinned of this.#numbers?.pinned ?? []) pinned.close();
     this.#numbers?.buffer.close();
     this.#logits?.close();
-    this.#chosen.close();
+    for (const { begun, done, chosen } of this.#slots) {
+      begun.close();
+      done.close();
+      chosen.close();
+    }
     this.#decoder.close();
     this.device.close();
   }

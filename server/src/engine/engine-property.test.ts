@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ChoosingRunner } from "../../../tests/fakes/choosing-runner.ts";
 import { HashRunner, type HashRunnerOptions } from "../../../tests/fakes/hash-runner.ts";
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "./engine-config.ts";
 import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST } from "./generate.ts";
@@ -81,6 +82,7 @@ async function outcome(chunks: AsyncIterable<GeneratedChunk>): Promise<string> {
 
 /** Some are cancelled at random steps; those then have no outcome to compare. */
 async function underLoad(
+  makeRunner: (options: HashRunnerOptions) => HashRunner,
   requests: readonly GenerateRequest[],
   runner: HashRunnerOptions,
   config: EngineConfig,
@@ -93,7 +95,7 @@ async function underLoad(
   const onStep = (_: unknown, step: number): void => {
     for (const each of cancellations) if (each.step <= step) each.controller.abort();
   };
-  const engine = new LlmEngine(new HashRunner({ ...runner, onStep }), config);
+  const engine = new LlmEngine(makeRunner({ ...runner, onStep }), config);
   const outcomes: string[] = [];
   const half = Math.floor(requests.length / 2);
   for (const wave of [requests.slice(0, half), requests.slice(half)]) {
@@ -113,7 +115,7 @@ async function checkRun(
   const runner = drawRunner(draw);
   const config = drawConfig(draw);
   const requests = Array.from({ length: 5 + draw(40) }, (_, i) => drawRequest(draw, i));
-  const { outcomes, engine } = await underLoad(requests, runner, config, draw);
+  const { outcomes, engine } = await underLoad((options) => new HashRunner(options), requests, runner, config, draw);
   const plenty = { ...runner, numBlocks: 4000, numHostBlocks: 0 };
   const alone = new LlmEngine(new HashRunner(plenty), {
     ...DEFAULT_ENGINE_CONFIG,
@@ -144,5 +146,59 @@ for (const seed of [1, 2, 3]) {
     const totals = { preemptions: 0, onboarded: 0, accepted: 0 };
     for (let i = 0; i < RUNS_PER_SEED; i++) await checkRun(draw, totals);
     for (const [what, count] of Object.entries(totals)) assert.ok(count > 0, what); // or the test would say little
+  });
+}
+
+/** Ends of every kind, sampled and greedy, and now and then a request whose rules need each token before the next step. */
+function drawAheadRequest(draw: Draw, index: number): GenerateRequest {
+  const { contextLogits, beamWidth, ...request } = drawRequest(draw, index);
+  const isBound = draw(20) === 0;
+  return {
+    ...request,
+    contextLogits: isBound && contextLogits,
+    beamWidth: isBound ? beamWidth : 1,
+    repetitionPenalty: isBound ? 1.3 : 1,
+    logProbs: draw(3) === 0,
+    endIds: draw(2) === 0 ? Int32Array.of(draw(8), draw(64)) : request.endIds,
+    stopWords: draw(3) === 0 ? [Int32Array.of(draw(8)), Int32Array.of(draw(64), draw(64))] : [],
+  };
+}
+
+for (const seed of [4, 5, 6]) {
+  test(`engines that plan a step while another runs give each request what it gets alone (seed ${seed})`, async () => {
+    let draws = 0;
+    const draw: Draw = (below) => Math.floor(uniformAt(seed, 13, draws++) * below);
+    const totals = { preemptions: 0, ahead: 0, onboarded: 0 };
+    for (let i = 0; i < RUNS_PER_SEED; i++) {
+      const options = drawRunner(draw);
+      const config = { ...drawConfig(draw), speculation: DEFAULT_ENGINE_CONFIG.speculation };
+      const requests = Array.from({ length: 5 + draw(40) }, (_, at) => drawAheadRequest(draw, at));
+      const runners: ChoosingRunner[] = [];
+      const makeRunner = (each: HashRunnerOptions): ChoosingRunner => {
+        const runner = new ChoosingRunner({ ...each, stepsAhead: true });
+        runners.push(runner);
+        return runner;
+      };
+      const { outcomes, engine } = await underLoad(makeRunner, requests, options, config, draw);
+      const alone = new LlmEngine(new HashRunner({ ...options, numBlocks: 4000, numHostBlocks: 0 }), {
+        ...DEFAULT_ENGINE_CONFIG,
+        prefixReuse: false,
+        maxBatchTokens: 4096,
+      });
+      for (const [at, request] of requests.entries()) {
+        const actual = outcomes[at] ?? "";
+        const room = engine.limits.maxSequenceLength - request.promptTokens.length;
+        if (actual === "cancelled" || room <= 0 || / needs \d+ sequences and \d+ cache blocks/.test(actual)) continue;
+        const expected = await outcome(alone.generate({ ...request, maxTokens: Math.min(room, request.maxTokens) }));
+        assert.equal(actual, expected, `request ${at} of ${JSON.stringify({ options, config })}`);
+      }
+      const { preemptions, kvBlocksOnboarded } = engine.stats();
+      totals.preemptions += preemptions;
+      totals.onboarded += kvBlocksOnboarded;
+      totals.ahead += runners[0]?.numAhead ?? 0;
+      await engine.close();
+      await alone.close();
+    }
+    for (const [what, count] of Object.entries(totals)) assert.ok(count > 0, what);
   });
 }

@@ -20,12 +20,13 @@ import type { Drafter } from "./speculation/drafter.ts";
 import { StepBatch } from "./step-batch.ts";
 import type { StepPlan } from "./step-plan.ts";
 import { StepPlanner } from "./step-planner.ts";
-import type { ChosenTokens, StepInput, StepRunner } from "./step-runner.ts";
-import { tokenChoices } from "./token-choices.ts";
+import type { StepInput, StepRunner } from "./step-runner.ts";
+import { StepsUnderWay } from "./steps-under-way.ts";
+import { isFreeOfTokens, tokenChoices } from "./token-choices.ts";
 import { TokenStep } from "./token-step.ts";
 import { longestSequence } from "./window-blocks.ts";
 
-/** Called by the loop with everything of a step handed to the sinks, before the next step runs. Must not throw. */
+/** Called by the loop with everything of a step handed to the sinks, before the next one is waited for. Must not throw. */
 export type TurnListener = () => void;
 
 export class LlmEngine implements Generator {
@@ -42,6 +43,9 @@ export class LlmEngine implements Generator {
   /** Sequences whose guide or adapter is being prepared: the planner does not know them yet. */
   readonly #preparing = new Set<Sequence>();
   readonly #logits = new LogitsBudget();
+  /** Requests whose tokens decide about the step after: none is planned ahead while there are any. */
+  readonly #bound = new Set<Sequence>();
+  readonly #underWay: StepsUnderWay;
   /** Beam searches whose beams have all offered their scores in this step. */
   readonly #complete: BeamGroup[] = [];
   readonly #stats: EngineStats;
@@ -63,6 +67,7 @@ export class LlmEngine implements Generator {
     this.#config = config;
     const rules = { ...config, blockSize, window: runner.window };
     this.#planner = new StepPlanner({ ...rules, numBlocks, numHostBlocks: runner.numHostBlocks ?? 0 });
+    this.#underWay = new StepsUnderWay(this.#planner);
     this.#batch = new StepBatch(runner);
     this.#tokenStep = new TokenStep(vocabSize);
     this.#services = services;
@@ -118,6 +123,7 @@ export class LlmEngine implements Generator {
   }
 
   #start(sequence: Sequence): void {
+    if (!isFreeOfTokens(sequence)) this.#bound.add(sequence);
     this.#planner.add(sequence);
     this.#wake();
   }
@@ -183,26 +189,34 @@ export class LlmEngine implements Generator {
 
   async #run(): Promise<void> {
     try {
-      for (;;) {
+      do {
         // One turn of the event loop per step: new requests and cancellations get in even when steps take no time.
         await new Promise<void>((resolve) => setImmediate(resolve));
-        if (this.#closed !== undefined) return;
-        this.#dropCancelled();
-        for (const drafter of this.#drafters) await drafter.propose(this.#planner.sequences());
-        const plan = this.#planner.plan(this.#nowNs() / 1e6);
-        if (plan === undefined) {
-          this.#goIdle();
-          return;
-        }
-        await this.#step(plan);
-      }
+      } while (this.#closed === undefined && (await this.#turn()));
     } catch (error) {
       this.#fail(error);
-    } finally {
-      this.#isRunning = false; // in the same turn as the last look at the queue, so that no wake-up is lost
     }
+    await this.#underWay.drop();
   }
 
+  /** False once there is nothing to do. */
+  async #turn(): Promise<boolean> {
+    this.#dropCancelled();
+    if (!this.#mayRunAhead) while (this.#underWay.count > 0) await this.#settle();
+    for (const drafter of this.#drafters) await drafter.propose(this.#planner.sequences());
+    const plan = this.#planner.plan(this.#nowNs() / 1e6);
+    if (plan !== undefined) await this.#step(plan);
+    else if (this.#underWay.count > 0) await this.#settle();
+    else this.#goIdle();
+    return this.#isRunning;
+  }
+
+  /** The next step may be planned while one runs, for its tokens decide about nothing but themselves. */
+  get #mayRunAhead(): boolean {
+    return this.#runner.stepsAhead === true && this.#bound.size === 0 && this.#drafters.length === 0;
+  }
+
+  /** With all that is under way settled, or with one step under way that this one runs behind. */
   async #step(plan: StepPlan): Promise<void> {
     const input = this.#batch.fill(plan);
     const start = this.#nowNs();
@@ -213,17 +227,27 @@ export class LlmEngine implements Generator {
     countStep(this.#stats, plan);
     this.#onTurn();
     const choices = this.#runner.choose && tokenChoices(plan, this.#batch.promptRows);
-    const chosen = choices && (await this.#runner.choose?.(input, choices));
-    if (chosen === undefined) await this.#runForLogits(plan, input);
-    else this.#applyChosen(plan, chosen, this.#nowNs());
-    this.#stats.lastStepMs = (this.#nowNs() - start) / 1e6;
+    const chosen = choices && this.#runner.choose?.(input, choices);
+    if (chosen === undefined) return await this.#runForLogits(plan, input, start);
+    this.#underWay.add(plan, chosen, start);
+    if (this.#underWay.count > 1 || !this.#mayRunAhead) await this.#settle();
+  }
+
+  async #settle(): Promise<void> {
+    this.#countTime(await this.#underWay.settle(this.#nowNs, this.#takeChosen));
+    this.#onTurn();
+  }
+
+  #countTime(stepNs: number): void {
+    this.#stats.lastStepMs = stepNs / 1e6;
     this.#stats.totalStepMs += this.#stats.lastStepMs;
   }
 
-  async #runForLogits(plan: StepPlan, input: StepInput): Promise<void> {
+  async #runForLogits(plan: StepPlan, input: StepInput, start: number): Promise<void> {
     const logits = await this.#runner.run(input);
     for (const { guide } of plan.sequences) if (guide?.pending !== undefined) await guide.pending;
     this.#applyLogits(plan, logits, this.#nowNs());
+    this.#countTime(this.#nowNs() - start);
   }
 
   #applyLogits(plan: StepPlan, logits: Float32Array, now: number): void {
@@ -252,24 +276,15 @@ export class LlmEngine implements Generator {
   }
 
   /** No logits have been asked for and no beams searched in this step. */
-  #applyChosen(plan: StepPlan, { tokens, logProbs }: ChosenTokens, now: number): void {
-    let row = 0;
-    for (let i = 0; i < plan.sequences.length; i++) {
-      const sequence = plan.sequences[i];
-      if (sequence === undefined) break;
-      this.#planner.computed(sequence, plan.queryLengths[i] ?? 0);
-      if (sequence.numComputed < sequence.numTokens) continue; // a chunk in the middle of a prompt
-      const at = row++;
-      if (sequence.cancelled) continue;
-      try {
-        const reason = this.#tokenStep.takeChosen(sequence, tokens[at] ?? -1, logProbs[at] ?? 0, now);
-        if (reason !== undefined) this.#finish(sequence, reason);
-        sequence.pace.record(0, 0);
-      } catch (error) {
-        this.#failOne(sequence, error);
-      }
+  #takeChosen = (sequence: Sequence, token: number, logProb: number, now: number): void => {
+    try {
+      const reason = this.#tokenStep.takeChosen(sequence, token, logProb, now);
+      if (reason !== undefined) this.#finish(sequence, reason);
+      sequence.pace.record(0, 0);
+    } catch (error) {
+      this.#failOne(sequence, error);
     }
-  }
+  };
 
   /** True while the sequence goes on with a token more. */
   #takeRow(sequence: Sequence, row: Float32Array, now: number): boolean {
@@ -314,6 +329,7 @@ export class LlmEngine implements Generator {
   }
 
   #finish(sequence: Sequence, reason: FinishReason): void {
+    if (sequence.numPending > 0) this.#planner.trim(sequence); // a step under way has a token more than it needed
     const usage = sequence.group?.cancelledUsage() ?? sequence.usage();
     this.#remove(sequence);
     countTokens(this.#stats, usage);
@@ -332,7 +348,9 @@ export class LlmEngine implements Generator {
 
   #giveBack(sequence: Sequence): void {
     this.#logits.giveBack(sequence);
+    this.#bound.delete(sequence);
     const { adapter } = sequence;
+    sequence.isOver = true;
     sequence.adapter = undefined;
     if (adapter !== undefined) this.#services.adapters?.release(adapter);
   }
@@ -361,6 +379,7 @@ export class LlmEngine implements Generator {
     this.#planner.checkIntegrityNowAndThen();
     countIdle(this.#stats);
     this.#onTurn();
+    this.#isRunning = false; // in the same turn as the last look at the queue, so that no wake-up is lost
   }
 
   /** A step that fails, or a broken invariant, ends this engine: what the cache holds can no longer be trusted. */

@@ -47,6 +47,13 @@ export class Sequence {
   tokens: Int32Array;
   numTokens: number;
   numComputed = 0;
+  /** Tokens behind those it has that steps under way choose: the next step may compute the last of them. */
+  numPending = 0;
+  /** Where the last of them stands among the tokens that its step chooses. */
+  pendingRow = 0;
+  /** How often it has given up its blocks: what a step wrote counts only while this is what it was. */
+  numReleases = 0;
+  isOver = false;
   /** Guesses behind its tokens: the next step may compute them too. */
   numDrafts = 0;
   readonly pace: DraftPace = new DraftPace();
@@ -104,6 +111,12 @@ export class Sequence {
 
   get numOutput(): number {
     return this.numTokens - this.promptLength;
+  }
+
+  /** Tokens that are not in the cache yet, a pending one included: 1 when it decodes, more when it prefills, 0 at its end. */
+  get numToCompute(): number {
+    const length = this.numTokens + this.numPending;
+    return this.numPending > 0 && length >= this.maxLength ? 0 : length - this.numComputed;
   }
 
   /** Makes room for that many tokens behind those it has. */

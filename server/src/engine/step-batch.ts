@@ -17,6 +17,8 @@ export class StepBatch {
   #positions = new Int32Array(0);
   #slots = new Int32Array(0);
   #logitRows = new Int32Array(0);
+  #carried = new Int32Array(0);
+  #hasCarried = false;
   /** Of the plan filled last: how many rows of each sequence are wanted for its prompt. They come before its last row. */
   readonly promptRows: number[] = [];
 
@@ -37,6 +39,7 @@ export class StepBatch {
     let at = 0;
     let numRows = 0;
     this.promptRows.length = 0;
+    this.#hasCarried = false;
     for (let i = 0; i < plan.sequences.length; i++) {
       const sequence = plan.sequences[i];
       const length = plan.queryLengths[i] ?? 0;
@@ -50,7 +53,8 @@ export class StepBatch {
       numRows += promptRows;
       at += length;
       const isLastWanted = promptRows === 0 || sequence.numTokens !== sequence.promptLength;
-      for (let end = sequence.numTokens + (isLastWanted ? 0 : 1); end <= contextLength; end++) {
+      const numTokens = sequence.numTokens + sequence.numPending;
+      for (let end = numTokens + (isLastWanted ? 0 : 1); end <= contextLength; end++) {
         this.#logitRows[numRows] = at - 1 - (contextLength - end);
         numRows += 1;
       }
@@ -61,6 +65,7 @@ export class StepBatch {
       slots: this.#slots.subarray(0, at),
       sequences,
       logitRows: this.#logitRows.subarray(0, numRows),
+      ...(this.#hasCarried ? { carried: this.#carried.subarray(0, at) } : {}),
     };
     const embeddings = this.#embeddings(plan);
     const withCopies =
@@ -82,7 +87,10 @@ export class StepBatch {
   #writeTokens(sequence: Sequence, length: number, at: number): void {
     for (let j = 0; j < length; j++) {
       const position = sequence.numComputed + j;
-      const token = sequence.tokens[position] ?? 0;
+      const isPending = sequence.numPending > 0 && position >= sequence.numTokens;
+      const token = isPending ? 0 : (sequence.tokens[position] ?? 0);
+      this.#carried[at + j] = isPending ? sequence.pendingRow : -1;
+      this.#hasCarried ||= isPending;
       const block = sequence.blockTable[Math.floor(position / this.#blockSize)] ?? 0;
       this.#tokenIds[at + j] = token < this.#vocabSize ? token : 0;
       this.#positions[at + j] = position;
@@ -124,5 +132,6 @@ export class StepBatch {
     this.#positions = new Int32Array(capacity);
     this.#slots = new Int32Array(capacity);
     this.#logitRows = new Int32Array(capacity);
+    this.#carried = new Int32Array(capacity);
   }
 }

@@ -126,7 +126,8 @@ export class StepPlanner {
 
   #clearPlan(): void {
     this.#plan.clear();
-    const numDecoding = this.#running.reduce((sum, sequence) => sum + (toCompute(sequence) === 1 ? 1 : 0), 0);
+    let numDecoding = 0;
+    for (const sequence of this.#running) if (sequence.numToCompute === 1) numDecoding += 1;
     this.#contextBudget = Math.max(1, this.#config.maxBatchTokens - numDecoding);
   }
 
@@ -160,16 +161,19 @@ export class StepPlanner {
 
   /** Records that the planned tokens of a sequence are in the cache, and makes its new full blocks reusable. */
   computed(sequence: Sequence, queryLength: number): void {
-    const { blockSize } = this.#config;
-    if (sequence.group?.isForked === true) {
-      sequence.numComputed += queryLength; // what beams wrote is of no use to others
-      return;
-    }
-    const firstFull = Math.floor(sequence.numComputed / blockSize);
+    const first = sequence.numComputed;
     sequence.numComputed += queryLength;
-    const numFull = Math.floor(sequence.numComputed / blockSize);
-    for (let index = firstFull; index < numFull; index++) {
-      this.#cache.commit(sequence, index, sequence.blockTable);
+    this.share(sequence, first, sequence.numComputed);
+  }
+
+  /** Makes the blocks reusable that are full with the tokens from `first` to `end`, all of which are known. */
+  share(sequence: Sequence, first: number, end: number): void {
+    const { blockSize } = this.#config;
+    if (sequence.group?.isForked === true) return; // what beams wrote is of no use to others
+    const numFull = Math.floor(end / blockSize);
+    for (let index = Math.floor(first / blockSize); index < numFull; index++) {
+      // Those that nothing looks at any more may be gone.
+      if (index >= sequence.firstBlock) this.#cache.commit(sequence, index, sequence.blockTable);
     }
   }
 
@@ -300,8 +304,8 @@ export class StepPlanner {
     const available = this.#cache.numAvailable - match.numTaken;
     const hasWindow = this.#rulesOf(sequence).window !== undefined;
     if (policy === "max_utilization") {
-      const missing = lanesOf(sequence) * this.#blocksFor(sequence.numTokens) - match.count;
-      const inOneStep = this.#blocksFor(longestChunk(sequence.numTokens, this.#config));
+      const missing = lanesOf(sequence) * this.#blocksFor(sequence.numTokens + sequence.numPending) - match.count;
+      const inOneStep = this.#blocksFor(longestChunk(sequence.numTokens + sequence.numPending, this.#config));
       return (hasWindow ? Math.min(missing, inOneStep) : missing) <= available;
     }
     let promised = this.#blocksToEnd(sequence);
@@ -334,8 +338,8 @@ export class StepPlanner {
   }
 
   #queryLength(sequence: Sequence): number {
-    const wanted = toCompute(sequence);
-    if (wanted === 1) return 1;
+    const wanted = sequence.numToCompute;
+    if (wanted <= 1) return wanted;
     if (this.#config.chunkedPrefill) return Math.min(wanted, this.#contextBudget);
     const isFirst = this.#plan.numContextTokens === 0;
     return isFirst || wanted <= this.#contextBudget ? wanted : 0;
@@ -370,6 +374,7 @@ export class StepPlanner {
     sequence.firstBlock = 0;
     sequence.numBlocks = 0;
     sequence.numComputed = 0;
+    sequence.numReleases += 1;
   }
 
   #blocksFor(numTokens: number): number {
@@ -380,9 +385,4 @@ export class StepPlanner {
 /** Sequences that it stands for: a beam search takes its places before it forks. */
 function lanesOf({ group }: Sequence): number {
   return group === undefined || group.isForked ? 1 : group.width;
-}
-
-/** Tokens of a sequence that are not in the cache yet: 1 when it decodes, more when it prefills. */
-function toCompute(sequence: Sequence): number {
-  return sequence.numTokens - sequence.numComputed;
 }

@@ -41,6 +41,11 @@ export interface StepInput {
   readonly sequences: readonly StepSequence[];
   /** Indices into `tokenIds` whose logits are wanted, in the order wanted; may be empty. */
   readonly logitRows: Int32Array;
+  /**
+   * [numTokens] Of tokens that the step before chooses: its row there, and the id in `tokenIds` is ignored; -1 for others.
+   * Absent: there are none.
+   */
+  readonly carried?: Int32Array;
   readonly embeddings?: StepEmbeddings;
   /**
    * Pairs [from, to, from, to, ...] of blocks to copy before anything is computed, one after the other: a later pair may
@@ -74,7 +79,7 @@ export interface TokenChoice {
   readonly index: number;
 }
 
-/** Valid until the next step. */
+/** Valid until the next step; where a step may be begun behind another, until the one after that. */
 export interface ChosenTokens {
   /** -1: the row holds no number to choose by. */
   readonly tokens: Int32Array;
@@ -112,6 +117,11 @@ export interface StepRunner {
    * only. The choice is that of the engine's own sampler but for the rounding of the logits.
    */
   readonly choose?: ((input: StepInput, choices: readonly TokenChoice[]) => Promise<ChosenTokens>) | undefined;
+  /**
+   * `choose` may be called once more before its promise has settled: that step runs behind the first and may compute tokens
+   * which that one chooses. The arrays of its input are free again when `choose` returns.
+   */
+  readonly stepsAhead?: boolean;
   /** Waits for the step in flight, then frees everything. A second call does nothing. */
   close(): Promise<void>;
 }

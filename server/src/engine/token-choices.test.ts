@@ -1,32 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ChoosingRunner } from "../../../tests/fakes/choosing-runner.ts";
 import { HashRunner } from "../../../tests/fakes/hash-runner.ts";
 import { DEFAULT_ENGINE_CONFIG } from "./engine-config.ts";
 import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST } from "./generate.ts";
 import { LlmEngine } from "./llm-engine.ts";
-import { Sampler } from "./sampler.ts";
-import type { Sequence } from "./sequence.ts";
 import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "./step-runner.ts";
-
-/** Chooses as the engine's own sampler would, from the logits that it keeps to itself. */
-class ChoosingRunner extends HashRunner implements StepRunner {
-  numChosen = 0;
-
-  async choose(input: StepInput, choices: readonly TokenChoice[]): Promise<ChosenTokens> {
-    const logits = await this.run(input);
-    const sampler = new Sampler(this.vocabSize);
-    const tokens = choices.map((choice, row) => {
-      const { seedLow, seedHigh, topP, index } = choice;
-      const request = { ...choice, ...PLAIN } as unknown as GenerateRequest;
-      const sequence = { request, seedLow, seedHigh, topP, numOutput: index } as unknown as Sequence;
-      return sampler.sample(logits.subarray(row * this.vocabSize, (row + 1) * this.vocabSize), sequence);
-    });
-    this.numChosen += tokens.length;
-    return { tokens: Int32Array.from(tokens), logProbs: new Float32Array(tokens.length).fill(-1) };
-  }
-}
-
-const PLAIN = { badWords: [], noRepeatNgramSize: 0, minTokens: 0 };
 
 async function collectTokens(chunks: AsyncIterable<GeneratedChunk>): Promise<number[]> {
   const tokens: number[] = [];
@@ -81,4 +60,31 @@ test("generate() fails only the sequence whose row holds no number", async () =>
     generate(Object.assign(runner, { choose }), [{ promptTokens: Int32Array.of(1) }]),
     /no token can be chosen after 1 tokens/,
   );
+});
+
+test("an engine that plans ahead fails every request when a step fails, and closes with steps under way", async () => {
+  for (const failing of [3, Number.POSITIVE_INFINITY]) {
+    const runner = new ChoosingRunner({
+      stepsAhead: true,
+      onStep: (_, step) => {
+        if (step === failing) throw new Error("lost");
+      },
+    });
+    const engine = new LlmEngine(runner, DEFAULT_ENGINE_CONFIG);
+    const promptTokens = Int32Array.of(1, 2);
+    const outputs = [1, 2, 3].map(() =>
+      collectTokens(engine.generate({ ...NEUTRAL_REQUEST, promptTokens, maxTokens: 80 })),
+    );
+    const settled = Promise.allSettled(outputs);
+    while (runner.steps.length < 2) await new Promise<void>((resolve) => setImmediate(resolve));
+    if (failing > 3) await engine.close();
+    const results = await settled;
+    assert.deepEqual(
+      results.map(({ status }) => status),
+      ["rejected", "rejected", "rejected"],
+    );
+    await engine.close();
+    assert.ok(runner.numAhead > 0);
+    assert.ok(runner.isClosed);
+  }
 });

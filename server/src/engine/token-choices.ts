@@ -21,8 +21,9 @@ export function tokenChoices(
     if (sequence === undefined) break;
     const contextLength = sequence.numComputed + (queryLengths[i] ?? 0);
     if ((promptRows[i] ?? 0) > 0) return undefined;
-    if (contextLength < sequence.numTokens) continue; // a chunk in the middle of a prompt
-    if (contextLength > sequence.numTokens || needsLogits(sequence)) return undefined;
+    const numTokens = sequence.numTokens + sequence.numPending;
+    if (contextLength < numTokens) continue; // a chunk in the middle of a prompt
+    if (contextLength > numTokens || needsLogits(sequence)) return undefined;
     choices.push(choiceOf(sequence));
   }
   return choices;
@@ -33,7 +34,15 @@ function needsLogits(sequence: Sequence): boolean {
   return group !== undefined || request.generationLogits || request.topLogProbs > 0 || needsRules(sequence);
 }
 
-function choiceOf({ request, topP, seedLow, seedHigh, numOutput }: Sequence): TokenChoice {
+function choiceOf({ request, topP, seedLow, seedHigh, numOutput, numPending }: Sequence): TokenChoice {
   const { temperature, topK, minP } = request;
-  return { temperature, topK, topP, minP, seedLow, seedHigh, index: numOutput };
+  return { temperature, topK, topP, minP, seedLow, seedHigh, index: numOutput + numPending };
+}
+
+/** Whether each of its steps can be planned while the token before is being chosen: no token changes how the next is. */
+export function isFreeOfTokens(sequence: Sequence): boolean {
+  const { request } = sequence;
+  const wantsRows = request.contextLogits || request.promptLogProbs || request.beamWidth > 1;
+  const isChanging = request.topPDecay !== 1 || request.minTokens > 0 || request.draftTokens.length > 0;
+  return !wantsRows && !isChanging && request.promptTable === undefined && !needsLogits(sequence);
 }

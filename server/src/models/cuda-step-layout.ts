@@ -57,6 +57,7 @@ export interface StepNumbers {
   readonly positions: Int32Array;
   readonly slots: Int32Array;
   readonly logitRows: Int32Array;
+  readonly carried?: Int32Array;
   readonly sequences: readonly {
     readonly queryStart: number;
     readonly contextLength: number;
@@ -75,6 +76,10 @@ export function packStep(
   const { numTokens, numSequences, maxBlocks, numLogitRows } = sizes;
   const count = step.tokenIds.length;
   fillTail(into, layout.tokenIds, step.tokenIds, numTokens, 0);
+  for (let i = 0; i < count && step.carried !== undefined; i++) {
+    const row = step.carried[i] ?? -1;
+    if (row >= 0) into[layout.tokenIds + i] = -2 - row; // as the look-up of tokens knows them
+  }
   fillTail(into, layout.positions, step.positions, numTokens, 0);
   fillTail(into, layout.slots, step.slots, numTokens, -1);
   fillTail(into, layout.logitRows, step.logitRows, numLogitRows, 0);

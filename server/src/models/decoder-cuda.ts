@@ -47,6 +47,7 @@ export function enqueueEmbedding(pass: CudaPass, replaced?: CudaReplacedRows): v
     table: weights.embedding.address,
     numRows: config.vocabSize,
     ids: numbersAt(batch, "tokenIds"),
+    carried: memory.chosen,
     out: memory.residual,
     scale: config.embeddingScale,
   });

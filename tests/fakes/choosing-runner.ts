@@ -1,0 +1,79 @@
+/**
+ * A hash runner that chooses tokens as the engine's own sampler would, from the logits that it keeps to itself. With
+ * `stepsAhead` one step may be begun behind another, as on a device: it is computed when the first is done, from what its
+ * arrays held when it was begun.
+ */
+import type { GenerateRequest } from "../../server/src/engine/generate.ts";
+import { Sampler } from "../../server/src/engine/sampler.ts";
+import type { Sequence } from "../../server/src/engine/sequence.ts";
+import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "../../server/src/engine/step-runner.ts";
+import { HashRunner, type HashRunnerOptions } from "./hash-runner.ts";
+
+const PLAIN = { badWords: [], noRepeatNgramSize: 0, minTokens: 0 };
+
+export class ChoosingRunner extends HashRunner implements StepRunner {
+  readonly stepsAhead: boolean;
+  numChosen = 0;
+  /** Steps that were begun while another ran. */
+  numAhead = 0;
+  #numUnderWay = 0;
+  #last: Promise<Int32Array> = Promise.resolve(new Int32Array(0));
+
+  constructor(options: HashRunnerOptions & { readonly stepsAhead?: boolean } = {}) {
+    super(options);
+    this.stepsAhead = options.stepsAhead ?? false;
+  }
+
+  override run(input: StepInput): Promise<Float32Array> {
+    if (this.#numUnderWay > 0 || input.carried !== undefined) throw new Error("run() while a step is under way");
+    return super.run(input);
+  }
+
+  choose(input: StepInput, choices: readonly TokenChoice[]): Promise<ChosenTokens> {
+    if (this.#numUnderWay >= (this.stepsAhead ? 2 : 1)) throw new Error("too many steps are under way");
+    this.numAhead += this.#numUnderWay;
+    this.#numUnderWay += 1;
+    const chosen = this.#chooseBehind(this.#last, copyOf(input), choices);
+    this.#last = chosen;
+    chosen.catch(() => undefined);
+    return chosen.then((tokens) => ({ tokens, logProbs: new Float32Array(tokens.length).fill(-1) }));
+  }
+
+  async #chooseBehind(
+    last: Promise<Int32Array>,
+    input: StepInput,
+    choices: readonly TokenChoice[],
+  ): Promise<Int32Array> {
+    const before = await last;
+    // Longer than the engine takes to come back with another step.
+    if (this.stepsAhead)
+      for (let turn = 0; turn < 3; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
+    input.carried?.forEach((row, i) => {
+      if (row >= before.length) throw new Error(`token ${i} is carried from row ${row} of ${before.length}`);
+      if (row >= 0) input.tokenIds[i] = before[row] ?? 0;
+    });
+    const logits = await super.run(input);
+    const sampler = new Sampler(this.vocabSize);
+    const tokens = choices.map((choice, row) => {
+      const { seedLow, seedHigh, topP, index } = choice;
+      const request = { ...choice, ...PLAIN } as unknown as GenerateRequest;
+      const sequence = { request, seedLow, seedHigh, topP, numOutput: index } as unknown as Sequence;
+      return sampler.sample(logits.subarray(row * this.vocabSize, (row + 1) * this.vocabSize), sequence);
+    });
+    this.numChosen += tokens.length;
+    this.#numUnderWay -= 1;
+    return Int32Array.from(tokens);
+  }
+}
+
+function copyOf(input: StepInput): StepInput {
+  return {
+    ...input,
+    tokenIds: input.tokenIds.slice(),
+    positions: input.positions.slice(),
+    slots: input.slots.slice(),
+    logitRows: input.logitRows.slice(),
+    ...(input.carried === undefined ? {} : { carried: input.carried.slice() }),
+    sequences: input.sequences.map((each) => ({ ...each, blockTable: each.blockTable.slice() })),
+  };
+}
