@@ -1,5 +1,6 @@
 /** `nereid build`: takes the flags of trtllm-build. What has no counterpart here is noted in the engine's config.json. */
 import { type BuildSummary, buildEngine } from "../offline/build-engine.ts";
+import { PREFILL_ROWS } from "../offline/measure-products.ts";
 import { formatBytes } from "../offline/progress-text.ts";
 import { ToolError } from "../offline/tool-error.ts";
 import type { CommandSyntax, FlagTable } from "./arguments.ts";
@@ -152,8 +153,9 @@ export async function buildCommand(argv: readonly string[]): Promise<void> {
     reporter.result(resultText(output_dir, summary, seconds), {
       output_dir,
       bytes: summary.numBytes,
-      weight_type: summary.weightType,
-      timings: summary.timings,
+      products: summary.products,
+      threads: summary.threads,
+      thread_timings: summary.threadTimings,
       seconds,
     });
   });
@@ -170,14 +172,40 @@ function buildConfigOf(values: Readonly<Record<string, unknown>>): Readonly<Reco
 
 function resultText(
   outputDir: string,
-  { numBytes, weightType, hasBlocks, timings }: BuildSummary,
+  { numBytes, products, threads, threadTimings }: BuildSummary,
   seconds: number,
 ): string {
-  const measured = timings.map(
-    ({ type, decodeMs, prefillMs }) =>
-      `  ${type.padEnd(5)} ${decodeMs.toFixed(2)} ms a layer for one token, ${prefillMs.toFixed(2)} ms for 64`,
+  const rows = products.map(({ shape, type, layout, timings }) => [
+    shape.join(" x "),
+    `${type}${layout === "repacked" ? " repacked" : ""}`,
+    ...timings.slice(0, 1).flatMap(({ decodeUs, prefillUs }) => [us(decodeUs), us(prefillUs)]),
+    timings.length < 2 ? "" : `of ${timings.length} ways`,
+  ]);
+  const table = columns([["matrix", "kept as", "1 token", `${PREFILL_ROWS} tokens`, ""], ...rows]);
+  const counts = threadTimings.map(({ threads: count, decodeUs, prefillUs }) => {
+    return `${count}: ${us(decodeUs)} and ${us(prefillUs)}`;
+  });
+  return [
+    `Wrote ${outputDir}: config.json and rank0.engine, ${formatBytes(numBytes)} in ${seconds.toFixed(1)} s`,
+    ...table.map((line) => `  ${line}`),
+    `Threads for one token: ${threads.decode}, for ${PREFILL_ROWS}: ${threads.prefill} (${counts.join("; ")})`,
+  ].join("\n");
+}
+
+function us(time: number): string {
+  return time < 1000 ? `${time.toFixed(0)} us` : `${(time / 1000).toFixed(1)} ms`;
+}
+
+/** Texts below each other, two blanks between. */
+function columns(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = rows.reduce<number[]>((all, row) => {
+    for (const [i, text] of row.entries()) all[i] = Math.max(all[i] ?? 0, text.length);
+    return all;
+  }, []);
+  return rows.map((row) =>
+    row
+      .map((text, i) => text.padEnd(widths[i] ?? 0))
+      .join("  ")
+      .trimEnd(),
   );
-  const kept = hasBlocks ? `as they are quantized, floats as ${weightType}` : `as ${weightType}`;
-  const wrote = `Wrote ${outputDir}: config.json and rank0.engine, ${formatBytes(numBytes)} in ${seconds.toFixed(1)} s, matrices ${kept}`;
-  return [wrote, ...measured].join("\n");
 }

@@ -1,7 +1,11 @@
 /** Runs a decoder from its files on the CPU: weights, paged cache, and one graph per step. */
+
+import { availableProcessors, processorName } from "../device/cpu/available-processors.ts";
 import type { WeightType } from "../device/cpu/convert-elements.ts";
 import { CpuDevice } from "../device/cpu/cpu-device.ts";
 import { CpuGraph } from "../device/cpu/cpu-graph.ts";
+import { isPackedTensors } from "../formats/engine-file.ts";
+import type { EngineThreads } from "../formats/engine-header.ts";
 import type { LoraTargets } from "../formats/lora-adapter.ts";
 import { type ModelFiles, openModelFiles } from "../formats/model-files.ts";
 import { type DecoderModel, numDecoderTensors, recordDecoder } from "../models/decoder.ts";
@@ -69,7 +73,9 @@ async function loadRunner({ files, tensors }: ModelFiles, options: DecoderRunner
   const isWindowed = widestWindow(config) !== undefined; // then sequences outgrow the cache
   const servedPositions = isWindowed ? maxPositions : Math.min(maxPositions, options.numBlocks * options.blockSize);
   const ropes = config.ropes.map((rope) => ropeFactors(rope, servedPositions));
-  const device = new CpuDevice({ numThreads: options.numThreads, isDeterministic: options.isDeterministic });
+  const { numThreads, isDeterministic } = options;
+  const knownThreads = numThreads === undefined ? builtThreads(tensors) : undefined;
+  const device = new CpuDevice({ numThreads, isDeterministic, knownThreads });
   let weights: DecoderWeights | undefined;
   try {
     weights = await loadDecoderWeights(device, { ...parsed, config }, tensors, options.weightType, ropes);
@@ -81,6 +87,13 @@ async function loadRunner({ files, tensors }: ModelFiles, options: DecoderRunner
     await device.close();
     throw error;
   }
+}
+
+/** Those that were measured when the engine was built, if that was on processors like these. */
+function builtThreads(tensors: ModelFiles["tensors"]): EngineThreads | undefined {
+  const { threads } = isPackedTensors(tensors) ? tensors : {};
+  const isHere = threads?.processor === processorName() && threads.numProcessors === availableProcessors();
+  return isHere ? threads : undefined;
 }
 
 /** What a runner takes over besides its device. */

@@ -6,6 +6,7 @@ import {
   type EngineHeader,
   type EngineTarget,
   type EngineTensor,
+  type EngineThreads,
   parseEngineHeader,
   parseEnginePrefix,
 } from "./engine-header.ts";
@@ -16,6 +17,7 @@ import { expectTensorRange, type TensorSource } from "./tensor-source.ts";
 export interface PackedTensors extends TensorSource {
   readonly tensors: ReadonlyMap<string, EngineTensor>;
   readonly target: EngineTarget;
+  readonly threads: EngineThreads | undefined;
   readonly path: string;
 }
 
@@ -56,12 +58,14 @@ interface Progress {
 class EngineFile implements PackedTensors {
   readonly tensors: ReadonlyMap<string, EngineTensor>;
   readonly target: EngineTarget;
+  readonly threads: EngineThreads | undefined;
   readonly path: string;
   readonly #handle: FileHandle;
   readonly #progress = new Map<string, Progress>();
 
-  constructor(handle: FileHandle, { target, tensors }: EngineHeader, path: string) {
+  constructor(handle: FileHandle, { target, threads, tensors }: EngineHeader, path: string) {
     this.target = target;
+    this.threads = threads;
     this.tensors = new Map(tensors.map((tensor) => [tensor.name, tensor]));
     this.#handle = handle;
     this.path = path;

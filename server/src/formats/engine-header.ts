@@ -24,6 +24,9 @@ export interface EngineTarget {
   readonly kernels: string;
 }
 
+/** How a matrix lies in memory: as the file has it, or laid out anew for the processor's vector units. */
+export type ProductLayout = "plain" | "repacked";
+
 export interface EngineTensor {
   readonly name: string;
   readonly dtype: EngineDtype;
@@ -32,10 +35,22 @@ export interface EngineTensor {
   readonly offset: number;
   readonly byteLength: number;
   readonly crc32: number;
+  /** What was fastest; undefined: not measured, the device decides. */
+  readonly layout?: ProductLayout | undefined;
+}
+
+/** What was measured where the engine was built. It holds for the same processors only. */
+export interface EngineThreads {
+  readonly processor: string;
+  readonly numProcessors: number;
+  /** That compute one token, and a piece of a prompt. */
+  readonly decode: number;
+  readonly prefill: number;
 }
 
 export interface EngineHeader {
   readonly target: EngineTarget;
+  readonly threads?: EngineThreads | undefined;
   readonly tensors: readonly EngineTensor[];
 }
 
@@ -68,17 +83,31 @@ export function parseEnginePrefix(bytes: Uint8Array, fileBytes: number, at: stri
 
 /** @throws Error naming what does not fit */
 export function parseEngineHeader(json: string, fileBytes: number, at: string): EngineHeader {
-  const { target, tensors } = JSON.parse(json) as { target?: Partial<EngineTarget>; tensors?: unknown };
+  const { target, threads, tensors } = JSON.parse(json) as {
+    target?: Partial<EngineTarget>;
+    threads?: unknown;
+    tensors?: unknown;
+  };
   if (typeof target?.device !== "string" || typeof target.kernels !== "string" || !Array.isArray(tensors)) {
     throw new Error(`${at}: expected a target and tensors in the header: ${REBUILD}`);
   }
   const parsed = tensors.map((tensor: unknown) => parseTensor(tensor, fileBytes, at));
-  return { target: { device: target.device, kernels: target.kernels }, tensors: parsed };
+  const { device, kernels } = target;
+  return { target: { device, kernels }, threads: parseThreads(threads), tensors: parsed };
+}
+
+/** Undefined where there are none, or numbers that are none: the device chooses then. */
+function parseThreads(value: unknown): EngineThreads | undefined {
+  const { processor, numProcessors, decode, prefill } = (value ?? {}) as Partial<EngineThreads>;
+  const isCount = (count: unknown): count is number => Number.isSafeInteger(count) && (count as number) > 0;
+  if (typeof processor !== "string" || !isCount(numProcessors) || !isCount(decode) || !isCount(prefill))
+    return undefined;
+  return { processor, numProcessors, decode, prefill };
 }
 
 function parseTensor(value: unknown, fileBytes: number, at: string): EngineTensor {
   const tensor = value as Partial<EngineTensor> | null;
-  const { name, dtype, shape, offset, byteLength, crc32 } = tensor ?? {};
+  const { name, dtype, shape, offset, byteLength, crc32, layout } = tensor ?? {};
   const isKnown = typeof dtype === "string" && (FLOATS.includes(dtype) || Object.hasOwn(PACKED_BLOCKS, dtype));
   const isSize = (size: unknown): size is number => Number.isSafeInteger(size) && (size as number) >= 0;
   if (
@@ -93,7 +122,8 @@ function parseTensor(value: unknown, fileBytes: number, at: string): EngineTenso
     byteLength === tensorBytes(dtype, shape) &&
     offset + byteLength <= fileBytes
   ) {
-    return { name, dtype, shape, offset, byteLength, crc32 };
+    const known = layout === "plain" || layout === "repacked" ? { layout } : {};
+    return { name, dtype, shape, offset, byteLength, crc32, ...known };
   }
   throw new Error(
     `${at}: tensor "${String(name).slice(0, 80)}" does not fit the file, which may be cut off: ${REBUILD}`,

@@ -50,7 +50,13 @@ export async function loadDecoderWeights(
   describeWeights(config, names, prefix, (plan) => plans.push(typed(plan)));
   // A tied output is multiplied with at every step: worth a copy of its own where that makes it faster.
   const [embedding] = plans;
-  if (config.tieWordEmbeddings && embedding !== undefined && device.productMemory(embedding) !== undefined) {
+  const isPlain = embedding !== undefined && packed?.tensors.get(packedName(embedding))?.layout === "plain";
+  if (
+    config.tieWordEmbeddings &&
+    embedding !== undefined &&
+    !isPlain &&
+    device.productMemory(embedding) !== undefined
+  ) {
     options.copiesTiedOutput = true;
     plans.length = 0;
     describeWeights(config, names, prefix, (plan) => plans.push(typed(plan)), options);
@@ -94,7 +100,8 @@ function packedPlan(plan: WeightPlan, packed: PackedTensors): TypedPlan {
   const type = stored && weightTypeOf(stored.dtype);
   const { shape } = plan;
   const fits = stored?.shape.length === shape.length && shape.every((size, i) => size === stored.shape[i]);
-  if (fits && type !== undefined) return { ...plan, type };
+  const isProduct = plan.isProduct && stored?.layout !== "plain";
+  if (fits && type !== undefined) return { ...plan, type, isProduct };
   const got = stored === undefined ? "none" : `[${stored.shape.join(", ")}]`;
   throw new Error(
     `${packed.path}: tensor "${packedName(plan)}": expected [${shape.join(", ")}], got ${got}; build it again`,

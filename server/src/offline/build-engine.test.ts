@@ -13,7 +13,7 @@ import { ENGINE_FORMAT } from "../formats/engine-header.ts";
 import { type BuildOptions, buildEngine } from "./build-engine.ts";
 import { convertCheckpoint } from "./convert-checkpoint.ts";
 import { planEngine } from "./engine-writer.ts";
-import { fastestType } from "./measure-types.ts";
+import { fastest } from "./measure-products.ts";
 import { Reporter } from "./progress.ts";
 
 const MODELS = fileURLToPath(new URL("../../../tests/parity/models/", import.meta.url));
@@ -73,20 +73,48 @@ describe("buildEngine() gives the logits of the model in the same type", () => {
   }
 });
 
-test("buildEngine() measures the types of floats and writes what it chose", async () => {
+test("buildEngine() measures the ways to keep each matrix and writes what it chose", async () => {
   const engine = join(folder, "measured");
-  const { timings, weightType } = await build(`${MODELS}llama-3.2`, engine, "auto");
-  assert.deepEqual(
-    timings.map(({ type }) => type),
-    ["f32", "bf16"],
-  );
-  assert.equal(weightType, fastestType(timings));
+  const { products, threads, threadTimings } = await build(`${MODELS}llama-3.2`, engine, "auto");
+  assert.equal(products.length, 5);
+  for (const { type, layout, timings } of products) {
+    assert.deepEqual(new Set(timings.map((one) => one.type)), new Set(["f32", "bf16"]));
+    assert.deepEqual(fastest(timings), { ...timings[0], type, layout });
+    assert.ok(timings.every(({ decodeUs, prefillUs }) => decodeUs > 0 && prefillUs > 0));
+  }
+  const counts = threadTimings.map((one) => one.threads);
+  assert.ok(counts.includes(threads.decode) && counts.includes(threads.prefill));
   const config = JSON.parse(await readFile(join(engine, "config.json"), "utf8")) as Record<string, object>;
   assert.equal((config.pretrained_config as { architecture?: string }).architecture, "LlamaForCausalLM");
   const { nereid, ...flags } = config.build_config as Record<string, object>;
   assert.deepEqual(flags, { max_batch_size: 4 });
-  assert.deepEqual(Object.keys(nereid ?? {}), ["device", "kernels", "weightType", "hasBlocks", "timings"]);
+  assert.deepEqual(Object.keys(nereid ?? {}), ["device", "kernels", "threads", "products", "thread_timings"]);
+  const file = await openEngineFile(join(engine, "rank0.engine"));
+  assert.deepEqual(file.threads, threads);
+  const stored = file.tensors.get("model.layers.0.mlp.down_proj.weight");
+  await file.close();
+  const chosen = products.find(({ shape }) => `${shape}` === `${stored?.shape}`);
+  assert.deepEqual([stored?.dtype.toLowerCase(), stored?.layout], [chosen?.type, chosen?.layout]);
 });
+
+test("a runner lays a matrix out as its engine says", async () => {
+  const plain = await runnerBytes("plain");
+  const repacked = await runnerBytes("repacked");
+  assert.equal(maxDifference(plain.logits, [...repacked.logits]) < 6e-2, true);
+  assert.deepEqual([plain.layouts, repacked.layouts], [["plain"], ["repacked"]]);
+});
+
+/** An engine of 8-bit blocks whose matrices are all said to lie so. */
+async function runnerBytes(layout: "plain" | "repacked") {
+  const engine = join(folder, `as-${layout}`);
+  await build(`${MODELS}llama-2`, engine, "q8_0");
+  const words = { plain: '"layout":"plain"   ', repacked: '"layout":"repacked"' };
+  await rewriteHeader(engine, (json) => json.replace(/"layout":"(?:plain|repacked)"/g, words[layout]));
+  const file = await openEngineFile(join(engine, "rank0.engine"));
+  const layouts = new Set([...file.tensors.values()].flatMap((tensor) => tensor.layout ?? []));
+  await file.close();
+  return { layouts: layouts.size === 0 ? [layout] : [...layouts], logits: await logitsOf(engine) };
+}
 
 test("buildEngine() keeps quantized matrices whatever type floats are to have", async () => {
   const [checkpoint, engine] = [join(folder, "int8"), join(folder, "int8-engine")];
@@ -95,7 +123,7 @@ test("buildEngine() keeps quantized matrices whatever type floats are to have", 
   await convertCheckpoint({ ...source, weightOnly: 8, reporter, signal });
   const options = { checkpointDir: checkpoint, outputDir: engine, buildConfig: {}, reporter, signal };
   const summary = await buildEngine({ ...options, weightType: "auto", floatType: "bf16" });
-  assert.deepEqual([summary.weightType, summary.hasBlocks], ["bf16", true]);
+  assert.deepEqual(new Set(summary.products.map(({ type }) => type)), new Set(["q8_0", "bf16"]));
   const file = await openEngineFile(join(engine, "rank0.engine"));
   const dtypes = [...file.tensors.values()].map(({ dtype }) => dtype);
   await file.close();
@@ -106,14 +134,14 @@ test("buildEngine() keeps quantized matrices whatever type floats are to have", 
 });
 
 const TIMINGS = [
-  { type: "f32", decodeMs: 2, prefillMs: 64 },
-  { type: "bf16", decodeMs: 1, prefillMs: 96 },
-  { type: "f16", decodeMs: 2.5, prefillMs: 640 },
+  { type: "f32", decodeUs: 2, prefillUs: 64 },
+  { type: "bf16", decodeUs: 1, prefillUs: 96 },
+  { type: "f16", decodeUs: 2.5, prefillUs: 640 },
 ] as const;
 
-test("fastestType() weighs a token against its share of a prompt", () => {
-  assert.equal(fastestType(TIMINGS), "bf16");
-  assert.equal(fastestType([{ type: "f32", decodeMs: 1.2, prefillMs: 64 }, TIMINGS[1]]), "f32");
+test("fastest() weighs a token against its share of a prompt", () => {
+  assert.equal(fastest(TIMINGS).type, "bf16");
+  assert.equal(fastest([{ type: "f32", decodeUs: 1.2, prefillUs: 64 }, TIMINGS[1]]).type, "f32");
 });
 
 /** Changes bytes of an engine. */
@@ -164,7 +192,7 @@ describe("createDecoderRunner() refuses an engine", () => {
   test("that was built for another device", async () => {
     const engine = join(folder, "damaged");
     await build(`${MODELS}llama-2`, engine, "f32");
-    await damage(engine, (bytes) => rewriteTarget(bytes));
+    await rewriteHeader(engine, (json) => json.replace('"cpu"', '"gpu"'));
     await assert.rejects(
       createDecoderRunner({ ...SHAPE, modelDir: engine }),
       /built for gpu with ggml 0\.\d+, this is cpu with ggml 0\.\d+: build it again/,
@@ -172,12 +200,14 @@ describe("createDecoderRunner() refuses an engine", () => {
   });
 });
 
-/** The header as the builder for another device would have written it. */
-function rewriteTarget(bytes: Buffer): void {
-  const length = Number(bytes.readBigUInt64LE(16));
-  const json = bytes.toString("utf8", 24, 24 + length).replace('"cpu"', '"gpu"');
-  bytes.write(json, 24);
-  bytes.writeUInt32LE(crc32(bytes.subarray(24, 24 + length)), 12);
+/** The header as another builder would have written it, of as many bytes. */
+async function rewriteHeader(engine: string, change: (json: string) => string): Promise<void> {
+  await damage(engine, (bytes) => {
+    const length = Number(bytes.readBigUInt64LE(16));
+    const json = change(bytes.toString("utf8", 24, 24 + length));
+    bytes.write(json.padEnd(length), 24);
+    bytes.writeUInt32LE(crc32(bytes.subarray(24, 24 + length)), 12);
+  });
 }
 
 test("planEngine() places tensors behind the longest header", () => {

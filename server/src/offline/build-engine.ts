@@ -6,17 +6,15 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { FloatType, WeightType } from "../device/cpu/convert-elements.ts";
 import { CpuDevice } from "../device/cpu/cpu-device.ts";
-import { isPackedDtype } from "../formats/tensor-source.ts";
 import { isTrtllmConfig } from "../formats/trtllm-config.ts";
-import { fillTensor, packedName, type TypedPlan, typePlan } from "../models/decoder-weights.ts";
-import { describeWeights, findPrefix, type WeightPlan } from "../models/weight-plan.ts";
+import { fillTensor, packedName } from "../models/decoder-weights.ts";
 import { dtypeOf } from "../models/weight-types.ts";
 import { openAtomicFolder } from "./atomic-output.ts";
 import { checkpointConfig, NOT_QUANTIZED } from "./checkpoint-config.ts";
+import { chooseProducts, type EngineChoice, type EnginePlan } from "./choose-products.ts";
 import { chooseType, type OpenedDecoder, openDecoder } from "./convert-checkpoint.ts";
 import { requireFreeBytes } from "./disk-space.ts";
 import { EngineWriter, engineBytes, planEngine } from "./engine-writer.ts";
-import { fastestType, measureType, type TypeTiming } from "./measure-types.ts";
 import { existingOutput } from "./output-folder.ts";
 import type { Reporter } from "./progress.ts";
 import { copyTokenizer } from "./tokenizer-copy.ts";
@@ -35,13 +33,8 @@ export interface BuildOptions {
   readonly signal: AbortSignal;
 }
 
-export interface BuildSummary {
+export interface BuildSummary extends Omit<EngineChoice, "plans"> {
   readonly numBytes: number;
-  /** Of matrices that are stored as floats, or of all when one was asked for. */
-  readonly weightType: WeightType;
-  /** Whether there are others, which keep their types. */
-  readonly hasBlocks: boolean;
-  readonly timings: readonly TypeTiming[];
 }
 
 const VERSION = "nereid-1";
@@ -50,8 +43,7 @@ export async function buildEngine(options: BuildOptions): Promise<BuildSummary> 
   const opened = await openDecoder(options.checkpointDir);
   const device = new CpuDevice();
   try {
-    const choice = await chooseTypes(options, opened, device);
-    const plans = planWeights(opened, choice);
+    const { plans, ...choice } = await chooseProducts(options, opened, device);
     return { numBytes: await writeEngine(options, opened, device, plans, choice), ...choice };
   } finally {
     await device.close();
@@ -59,54 +51,18 @@ export async function buildEngine(options: BuildOptions): Promise<BuildSummary> 
   }
 }
 
-type TypeChoice = Omit<BuildSummary, "numBytes">;
-
-/** Weights that are stored in blocks keep them; floats are worth a measurement, if they are what is multiplied with. */
-async function chooseTypes(
-  { weightType, floatType, reporter }: BuildOptions,
-  { parsed, tensors }: OpenedDecoder,
-  device: CpuDevice,
-): Promise<TypeChoice> {
-  if (weightType !== "auto") return { weightType, hasBlocks: false, timings: [] };
-  const hasBlocks = [...tensors.tensors.values()].some(({ dtype }) => isPackedDtype(dtype));
-  if (floatType !== "auto") return { weightType: floatType, hasBlocks, timings: [] };
-  const stored = chooseType("auto", parsed, tensors);
-  if (hasBlocks) return { weightType: stored, hasBlocks, timings: [] };
-  const candidates: readonly FloatType[] = stored === "f32" ? ["f32"] : ["f32", stored];
-  const timings: TypeTiming[] = [];
-  const task = reporter.startTask({ task: "measure", unit: "types", total: candidates.length });
-  try {
-    for (const type of candidates) {
-      timings.push(await measureType(device, parsed.config, type));
-      task.add(1, type);
-    }
-  } finally {
-    task.end();
-  }
-  return { weightType: fastestType(timings), hasBlocks, timings };
-}
-
-function planWeights({ parsed, tensors }: OpenedDecoder, { weightType, hasBlocks }: TypeChoice): readonly TypedPlan[] {
-  const { config, weights: names } = parsed;
-  const plans: TypedPlan[] = [];
-  const prefix = findPrefix(names, (name) => tensors.tensors.has(name));
-  const isInBlocks = ({ sources }: WeightPlan): boolean =>
-    hasBlocks && sources.some(({ name }) => isPackedDtype(tensors.tensors.get(name)?.dtype ?? "F32"));
-  describeWeights(config, names, prefix, (plan) =>
-    plans.push(typePlan(plan, tensors, isInBlocks(plan) ? undefined : weightType)),
-  );
-  return plans;
-}
-
 async function writeEngine(
   { checkpointDir, outputDir, buildConfig, reporter, signal }: BuildOptions,
   opened: OpenedDecoder,
   device: CpuDevice,
-  plans: readonly TypedPlan[],
-  choice: TypeChoice,
+  plans: readonly EnginePlan[],
+  { products, threads, threadTimings }: Omit<EngineChoice, "plans">,
 ): Promise<number> {
-  const tensors = plans.map((plan) => ({ name: packedName(plan), dtype: dtypeOf(plan.type), shape: plan.shape }));
-  const header = planEngine(tensors, device.target);
+  const tensors = plans.map((plan) => {
+    const { type, shape, layout } = plan;
+    return { name: packedName(plan), dtype: dtypeOf(type), shape, ...(layout === undefined ? {} : { layout }) };
+  });
+  const header = planEngine(tensors, device.target, threads);
   const numBytes = engineBytes(header);
   await requireFreeBytes(outputDir, numBytes);
   await using folder = await openAtomicFolder(outputDir, { existing: await existingOutput(outputDir) });
@@ -131,7 +87,10 @@ async function writeEngine(
   const config = {
     version: VERSION,
     pretrained_config: pretrainedConfig(opened),
-    build_config: { ...buildConfig, nereid: { ...header.target, ...choice } },
+    build_config: {
+      ...buildConfig,
+      nereid: { ...header.target, threads, products, thread_timings: threadTimings },
+    },
   };
   await writeFile(join(folder.path, "config.json"), `${JSON.stringify(config, undefined, 2)}\n`);
   await copyTokenizer(checkpointDir, folder.path);

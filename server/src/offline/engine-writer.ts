@@ -11,24 +11,29 @@ import {
   type EngineHeader,
   type EngineTarget,
   type EngineTensor,
+  type EngineThreads,
   offsetBehind,
 } from "../formats/engine-header.ts";
 import { tensorBytes } from "../formats/tensor-source.ts";
 
-export type EngineTensorPlan = Pick<EngineTensor, "name" | "dtype" | "shape">;
+export type EngineTensorPlan = Pick<EngineTensor, "name" | "dtype" | "shape" | "layout">;
 
 const LARGEST_CRC32 = 0xffff_ffff;
 
-export function planEngine(tensors: readonly EngineTensorPlan[], target: EngineTarget): EngineHeader {
+export function planEngine(
+  tensors: readonly EngineTensorPlan[],
+  target: EngineTarget,
+  threads?: EngineThreads,
+): EngineHeader {
   // Room for the longest checksums, so that offsets do not depend on them.
-  const draft = { target, tensors: tensors.map((tensor) => placeAt(tensor, Number.MAX_SAFE_INTEGER)) };
+  const draft = { target, threads, tensors: tensors.map((tensor) => placeAt(tensor, Number.MAX_SAFE_INTEGER)) };
   let end = offsetBehind(ENGINE_PREFIX_BYTES + Buffer.byteLength(JSON.stringify(draft)));
   const placed = tensors.map((tensor) => {
     const one = placeAt(tensor, end);
     end = offsetBehind(end + one.byteLength);
     return one;
   });
-  return { target, tensors: placed };
+  return { target, threads, tensors: placed };
 }
 
 export function engineBytes({ tensors }: EngineHeader): number {
@@ -80,7 +85,7 @@ export class EngineWriter implements AsyncDisposable {
   /** Writes the header: before that the file is none. */
   finish(): void {
     const tensors = this.#header.tensors.map((tensor, i) => ({ ...tensor, crc32: this.#checksumOf(i) }));
-    const json = Buffer.from(JSON.stringify({ target: this.#header.target, tensors }));
+    const json = Buffer.from(JSON.stringify({ ...this.#header, tensors }));
     const prefix = Buffer.alloc(ENGINE_PREFIX_BYTES);
     prefix.write(ENGINE_MAGIC, "latin1");
     prefix.writeUInt32LE(ENGINE_FORMAT, 8);

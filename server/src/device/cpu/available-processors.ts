@@ -1,6 +1,6 @@
 /** How many processors this process may use: those it may run on, unless the system grants it less of their time. */
 import { readFileSync } from "node:fs";
-import { availableParallelism } from "node:os";
+import { availableParallelism, cpus } from "node:os";
 
 /** Version 2 of control groups: "<quota> <period>" in microseconds, "max" for no quota. Version 1: one file each. */
 const QUOTA_FILE = "/sys/fs/cgroup/cpu.max";
@@ -12,6 +12,11 @@ type ReadText = (path: string) => string | undefined;
 export function availableProcessors(read: ReadText = readText, processors: number = availableParallelism()): number {
   const quota = quotaOf(read);
   return quota === undefined ? processors : Math.max(1, Math.min(processors, Math.floor(quota)));
+}
+
+/** What the system calls them; empty where it does not say. */
+export function processorName(): string {
+  return cpus()[0]?.model.trim() ?? "";
 }
 
 /** Processors' worth of time; undefined without a quota. */

@@ -8,13 +8,15 @@ import { expectAddress, type Ggml, openGgml, threadpoolParams } from "../../nati
 import { availableProcessors } from "./available-processors.ts";
 import type { CpuTensorSpec } from "./cpu-buffer.ts";
 import { ProductMemory } from "./product-memory.ts";
-import { ThreadLadder } from "./thread-ladder.ts";
+import { type KnownThreads, ThreadLadder } from "./thread-ladder.ts";
 
 export interface CpuDeviceOptions {
   /** Threads of a graph; capped by the processors there are. Undefined: those that are idle now. */
   readonly numThreads?: number | undefined;
   /** What is computed of a row depends on that row alone, to the bit: not on the rows beside it, nor on their number. */
   readonly isDeterministic?: boolean | undefined;
+  /** Threads that were fastest before, for those that `numThreads` allows. */
+  readonly knownThreads?: KnownThreads | undefined;
   readonly ggml?: Ggml;
 }
 
@@ -52,7 +54,7 @@ export class CpuDevice {
     this.isDeterministic = options.isDeterministic ?? false;
     const { base, cpu, device } = this.ggml;
     this.bufferType = expectAddress(base.deviceBufferType(device), "a buffer type");
-    this.#ladder = new ThreadLadder(this.numThreads);
+    this.#ladder = new ThreadLadder(this.numThreads, options.knownThreads);
     this.#productMemory = new ProductMemory(this.ggml);
     this.#backend = this.ggml.createBackend();
     this.#threadpool = expectAddress(cpu.threadpoolNew(threadpoolParams(base, this.numThreads, POLLING)), "threads");

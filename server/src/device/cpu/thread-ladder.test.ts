@@ -53,3 +53,10 @@ test("ThreadLadder judges sizes apart", () => {
 test("ThreadLadder has nothing to choose with one thread", () => {
   assert.deepEqual(new Set(run(new ThreadLadder(1), 100, IDLE)), new Set([1]));
 });
+
+test("ThreadLadder begins with what was measured before, and still tries more", () => {
+  const ladder = new ThreadLadder(4, { decode: 1, prefill: 8 });
+  assert.deepEqual([ladder.choose(1), ladder.choose(4), ladder.choose(64)], [1, 1, 4]);
+  const used = run(new ThreadLadder(4, { decode: 1, prefill: 4 }), 200, IDLE);
+  assert.deepEqual([used[0], used.at(-1)], [1, 4]);
+});

@@ -34,12 +34,24 @@ const FIRST_TRIAL = 12;
 const TRIAL_PERIOD = 64;
 const AVERAGE_WEIGHT = 0.2;
 
+/** What was measured before, for one row and for many. */
+export interface KnownThreads {
+  readonly decode: number;
+  readonly prefill: number;
+}
+
+/** Fewer rows are like one: the matrices that are read take the time. */
+const MANY_ROWS = 8;
+
 export class ThreadLadder {
   readonly #maxThreads: number;
+  readonly #known: KnownThreads;
   readonly #classes = new Map<number, SizeClass>();
 
-  constructor(maxThreads: number) {
+  /** `known`: to begin with; without it all threads. */
+  constructor(maxThreads: number, known: KnownThreads = { decode: maxThreads, prefill: maxThreads }) {
     this.#maxThreads = maxThreads;
+    this.#known = known;
   }
 
   /** Threads for a graph over `size` rows; `took` is to be told how long it ran. */
@@ -85,7 +97,7 @@ export class ThreadLadder {
     const key = Math.ceil(Math.log2(Math.max(1, size)));
     const known = this.#classes.get(key) ?? {
       times: new Map<number, Times>(),
-      threads: this.#maxThreads,
+      threads: Math.min(this.#maxThreads, size < MANY_ROWS ? this.#known.decode : this.#known.prefill),
       numGraphs: 0,
       numSlow: 0,
       trial: undefined,
