@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type BatchRules, decideBatch } from "./batch-decision.ts";
 
-const rows = (...sizes: number[]) => sizes.map((size) => ({ rows: size, key: "" }));
+const rows = (...sizes: number[]) => sizes.map((size) => ({ rows: size, key: "", waitedUs: 0 }));
 const rules = (changes: Partial<BatchRules> = {}): BatchRules => ({
   preferredSizes: [4, 8],
   maxBatchSize: 8,
@@ -81,17 +81,20 @@ const CASES: readonly {
 
 for (const { title, queue, rules: given, oldestUs, take, waitUs } of CASES) {
   test(`decideBatch() takes ${take} when ${title}`, () => {
-    assert.deepEqual(decideBatch(queue, given, oldestUs), { take, waitUs });
+    // The one that has waited longest may stand anywhere: levels of priority go before age.
+    const last = queue.length - 1;
+    const aged = queue.map((one, i) => (i === (take === 0 ? last : 0) ? { ...one, waitedUs: oldestUs } : one));
+    assert.deepEqual(decideBatch(aged, given), { take, waitUs });
   });
 }
 
 test("decideBatch() never mixes keys and sends what stands before the change at once", () => {
   const queue = [
-    { rows: 1, key: "a" },
-    { rows: 1, key: "a" },
-    { rows: 1, key: "b" },
+    { rows: 1, key: "a", waitedUs: 0 },
+    { rows: 1, key: "a", waitedUs: 0 },
+    { rows: 1, key: "b", waitedUs: 0 },
   ];
-  assert.deepEqual(decideBatch(queue, rules(), 0), { take: 2, waitUs: 0 });
+  assert.deepEqual(decideBatch(queue, rules()), { take: 2, waitUs: 0 });
 });
 
 test("decideBatch() never exceeds the maximum and always makes progress, for random queues", () => {
@@ -105,10 +108,11 @@ test("decideBatch() never exceeds the maximum and always makes progress, for ran
     const queue = Array.from({ length: random(20) }, () => ({
       rows: 1 + random(maxBatchSize),
       key: String(random(2)),
+      waitedUs: random(1000),
     }));
     const preferredSizes = [...new Set([1 + random(maxBatchSize), 1 + random(maxBatchSize)])].sort((a, b) => a - b);
     const queueDelayUs = random(2) * 500;
-    const { take, waitUs } = decideBatch(queue, { maxBatchSize, preferredSizes, queueDelayUs }, random(1000));
+    const { take, waitUs } = decideBatch(queue, { maxBatchSize, preferredSizes, queueDelayUs });
     const taken = queue.slice(0, take);
     assert.ok(taken.length <= 1 || taken.reduce((sum, { rows: size }) => sum + size, 0) <= maxBatchSize);
     assert.equal(new Set(taken.map(({ key }) => key)).size <= 1, true);

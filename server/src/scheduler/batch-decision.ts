@@ -5,6 +5,7 @@ export interface BatchCandidate {
   readonly rows: number;
   /** Requests with different keys never share a batch (shapes of variable dimensions, set of inputs given). */
   readonly key: string;
+  readonly waitedUs: number;
 }
 
 export interface BatchRules {
@@ -23,15 +24,17 @@ export interface BatchDecision {
 interface Walk {
   walked: number;
   rows: number;
+  /** Longest wait among those walked: who came last may stand first. */
+  oldestUs: number;
   /** Requests up to the last point where a preferred size was met; 0 = none was. */
   best: number;
   /** The next request can not join: what was walked should go. */
   blocked: boolean;
 }
 
-/** `oldestUs`: how long the first of the queue has waited. */
-export function decideBatch(queue: Iterable<BatchCandidate>, rules: BatchRules, oldestUs: number): BatchDecision {
+export function decideBatch(queue: Iterable<BatchCandidate>, rules: BatchRules): BatchDecision {
   const walk = walkQueue(queue, rules);
+  const { oldestUs } = walk;
   if (walk.walked === 0) return { take: 0, waitUs: Number.POSITIVE_INFINITY };
   const { queueDelayUs, preferredSizes } = rules;
   const isLate = queueDelayUs > 0 && oldestUs >= queueDelayUs;
@@ -43,7 +46,7 @@ export function decideBatch(queue: Iterable<BatchCandidate>, rules: BatchRules, 
 
 function walkQueue(queue: Iterable<BatchCandidate>, rules: BatchRules): Walk {
   const largest = rules.preferredSizes.at(-1) ?? rules.maxBatchSize;
-  const walk: Walk = { walked: 0, rows: 0, best: 0, blocked: false };
+  const walk: Walk = { walked: 0, rows: 0, oldestUs: 0, best: 0, blocked: false };
   let key: string | undefined;
   for (const candidate of queue) {
     key ??= candidate.key;
@@ -55,6 +58,7 @@ function walkQueue(queue: Iterable<BatchCandidate>, rules: BatchRules): Walk {
     }
     walk.walked += 1;
     walk.rows = rows;
+    if (candidate.waitedUs > walk.oldestUs) walk.oldestUs = candidate.waitedUs;
     if (rules.preferredSizes.includes(rows)) walk.best = walk.walked;
   }
   return walk;

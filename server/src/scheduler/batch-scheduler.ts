@@ -7,7 +7,7 @@ import type { BatchStrategy } from "../core/batch-strategy.ts";
 import type { ModelConfig } from "../core/model-config.ts";
 import type { ModelSignature } from "../core/model-signature.ts";
 import type { Logger } from "../observe/log.ts";
-import { type BatchRules, decideBatch } from "./batch-decision.ts";
+import { type BatchCandidate, type BatchRules, decideBatch } from "./batch-decision.ts";
 import { batchKeyOf } from "./batch-key.ts";
 import { type Alarm, type Clock, SYSTEM_CLOCK } from "./clock.ts";
 import { execute } from "./execution.ts";
@@ -120,6 +120,7 @@ export class BatchScheduler implements Scheduler {
     }
     const { take, waitMs } = this.#decide(nowMs);
     if (take === 0) {
+      if (waitMs === Number.POSITIVE_INFINITY) this.#queue.take(1); // all that wait were cancelled: they end
       this.#pool.forgo();
       this.#timer.set(Math.min(nowMs + waitMs, this.#queue.nextDeadlineMs));
       return false;
@@ -138,17 +139,16 @@ export class BatchScheduler implements Scheduler {
     const keyOf = this.#keyOf;
     const queue = this.#queue;
     const judge = this.#options.strategy?.startBatch();
-    function* candidates(): Generator<{ rows: number; key: string }> {
+    function* candidates(): Generator<BatchCandidate> {
       let isFirst = true;
-      for (const request of queue) {
-        const joins = judge === undefined || judge(request.request, request.batchSize) || isFirst;
+      for (const { request, batchSize, queuedMs } of queue) {
+        const joins = judge === undefined || judge(request, batchSize) || isFirst;
         isFirst = false;
-        yield { rows: request.batchSize, key: joins ? keyOf(request.request) : REFUSED };
+        const waitedUs = (nowMs - queuedMs) * US_PER_MS;
+        yield { rows: batchSize, key: joins ? keyOf(request) : REFUSED, waitedUs };
       }
     }
-    const first = queue[Symbol.iterator]().next().value;
-    const oldestUs = first === undefined ? 0 : (nowMs - first.queuedMs) * US_PER_MS;
-    const { take, waitUs } = decideBatch(candidates(), this.#rules, oldestUs);
+    const { take, waitUs } = decideBatch(candidates(), this.#rules);
     return { take, waitMs: waitUs / US_PER_MS };
   }
 

@@ -45,6 +45,7 @@ interface Context {
   /** Undefined value: will never come. */
   readonly tensors: Map<string, Tensor | undefined>;
   readonly launched: Set<number>;
+  readonly ended: Set<number>;
   readonly children: Context[];
   /** Steps of this context that have not ended. */
   running: number;
@@ -141,6 +142,7 @@ export class EnsembleRun {
 
   #leave(context: Context, step: EnsembleStep): void {
     context.running -= 1;
+    context.ended.add(step.index);
     this.#gate.leave(step.index);
     this.#stepEnded();
   }
@@ -176,7 +178,7 @@ export class EnsembleRun {
   #flush(): void {
     while (!this.#isFailed) {
       const leaf = this.#leaves[0];
-      if (leaf === undefined || leaf.running > 0) return;
+      if (leaf === undefined || leaf.running > 0 || (this.#running > 0 && this.#awaitsOutput(leaf))) return;
       // More may come as long as anything runs: inputs of its steps, or the end of the stream, whose flag the last one carries.
       if (this.#running > 0 && ((leaf.isLast && leaf.origin !== undefined) || this.#hasPending(leaf))) return;
       if (!this.#isSpent(leaf)) this.#answer(leaf);
@@ -188,6 +190,19 @@ export class EnsembleRun {
     return this.#options.plan.steps.some(
       ({ index, origin }) => origin === leaf.origin && this.#options.needed.has(index) && !leaf.launched.has(index),
     );
+  }
+
+  /** An output comes from a step beside the stream that has not ended. */
+  #awaitsOutput(leaf: Context): boolean {
+    const { plan, request } = this.#options;
+    return request.outputNames.some((name) => {
+      const producer = plan.steps[plan.producers.get(name) ?? -1];
+      if (producer === undefined || producer.isDecoupled || leaf.tensors.has(name)) return false;
+      for (let at = leaf.parent; at !== undefined; at = at.parent) {
+        if (at.origin === producer.origin) return !at.ended.has(producer.index);
+      }
+      return false;
+    });
   }
 
   /** A context that ran a decoupled step leaves the answers to its children, be there any or none. */
@@ -284,7 +299,16 @@ export class EnsembleRun {
 }
 
 function createContext(parent: Context | undefined, origin: number | undefined, isLast: boolean): Context {
-  return { parent, origin, isLast, tensors: new Map(), launched: new Set(), children: [], running: 0 };
+  return {
+    parent,
+    origin,
+    isLast,
+    tensors: new Map(),
+    launched: new Set(),
+    ended: new Set(),
+    children: [],
+    running: 0,
+  };
 }
 
 function lookUp(context: Context, tensor: string): Tensor | undefined {

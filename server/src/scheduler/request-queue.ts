@@ -58,7 +58,7 @@ export class RequestQueue {
     const level = this.#levels[isLevel ? priority - 1 : this.#defaultLevel];
     if (level === undefined) throw new Error(`no priority level ${priority}`);
     const limit = level.policy?.max_queue_size ?? 0;
-    if (limit > 0 && level.length >= limit) {
+    if (limit > 0 && level.length >= limit && !this.#dropCancelled(level)) {
       const text = `${requestPrefix(request.request)}Exceeds maximum queue size`;
       throw new ServerError("unavailable", text, { reason: "REJECTED" });
     }
@@ -75,36 +75,47 @@ export class RequestQueue {
     for (const level of this.#levels) this.#expire(level, nowMs);
   }
 
-  /** In the order of service. */
+  /** In the order of service, without those that were cancelled. */
   *[Symbol.iterator](): Generator<ScheduledRequest> {
     for (const level of this.#levels) {
-      for (const { request } of level.timely) yield request;
-      for (const { request } of level.delayed) yield request;
+      for (const { request } of level.timely) if (!isCancelled(request.request)) yield request;
+      for (const { request } of level.delayed) if (!isCancelled(request.request)) yield request;
     }
   }
 
-  /** Removes the first `count` in the order of service; returns those that are still wanted, ends the cancelled ones. */
+  /** Removes the first `count` in the order of service. Those in front of them that were cancelled end here. */
   take(count: number): ScheduledRequest[] {
     const taken: ScheduledRequest[] = [];
-    let left = count;
+    const dropped: ScheduledRequest[] = [];
     for (const level of this.#levels) {
       for (const list of [level.timely, level.delayed]) {
-        const removed = list.splice(0, left);
-        left -= removed.length;
-        for (const { request } of removed) {
-          if (isCancelled(request.request)) request.fail(cancelled(request));
-          else taken.push(request);
+        let walked = 0;
+        for (; walked < list.length && taken.length < count; walked += 1) {
+          const request = list[walked]?.request as ScheduledRequest;
+          (isCancelled(request.request) ? dropped : taken).push(request);
         }
+        if (walked > 0) list.splice(0, walked);
       }
-      if (left === 0) break;
     }
-    this.#length -= count - left;
+    this.#length -= taken.length + dropped.length;
+    for (const request of dropped) request.fail(cancelled(request));
     return taken;
   }
 
   /** When the next timeout may strike, in ms; Infinity = never. */
   get nextDeadlineMs(): number {
     return this.#nextDeadlineMs;
+  }
+
+  /** True when there were any. */
+  #dropCancelled(level: Level): boolean {
+    const dropped = [...level.timely, ...level.delayed].filter(({ request }) => isCancelled(request.request));
+    if (dropped.length === 0) return false;
+    level.timely = level.timely.filter(({ request }) => !isCancelled(request.request));
+    level.delayed = level.delayed.filter(({ request }) => !isCancelled(request.request));
+    this.#length -= dropped.length;
+    for (const { request } of dropped) request.fail(cancelled(request));
+    return true;
   }
 
   #expire(level: Level, nowMs: number): void {

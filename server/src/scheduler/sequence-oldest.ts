@@ -35,18 +35,15 @@ export class OldestStrategy implements SequenceStrategy {
   }
 
   next(nowMs: number): SequenceBatch {
-    const [first] = this.#waiting;
-    if (first === undefined) return NOTHING;
+    if (this.#waiting.length === 0) return NOTHING;
     const { take, waitUs } =
-      this.#rules === undefined
-        ? { take: 1, waitUs: 0 }
-        : decideBatch(candidates(this.#waiting), this.#rules, (nowMs - first.offeredMs) * US_PER_MS);
+      this.#rules === undefined ? { take: 1, waitUs: 0 } : decideBatch(candidates(this.#waiting, nowMs), this.#rules);
     const rows = this.#waiting.splice(0, take);
     for (const sequence of rows) sequence.isOffered = false;
     return { rows, waitMs: waitUs / US_PER_MS };
   }
 }
 
-function* candidates(waiting: readonly Sequence[]): Generator<BatchCandidate> {
-  for (const { key } of waiting) yield { rows: 1, key };
+function* candidates(waiting: readonly Sequence[], nowMs: number): Generator<BatchCandidate> {
+  for (const { key, offeredMs } of waiting) yield { rows: 1, key, waitedUs: (nowMs - offeredMs) * US_PER_MS };
 }
