@@ -9,9 +9,11 @@ import { planCpuMemory } from "./engine/cpu-memory-demand.ts";
 import { createCudaRunner } from "./engine/create-cuda-runner.ts";
 import { cudaRunnerOptions } from "./engine/cuda-runner-options.ts";
 import { createDecoderRunner } from "./engine/decoder-cpu-runner.ts";
-import type { EngineSpec } from "./engine/engine-spec.ts";
+import type { EngineSpec, GpuSpec } from "./engine/engine-spec.ts";
 import { HOST_SOCKET_FD } from "./engine/host/host-process.ts";
 import { serveEngine } from "./engine/host/serve-engine.ts";
+import { createRankedRunner } from "./engine/ranks/ranked-runner.ts";
+import { startThread } from "./engine/ranks/thread-follower.ts";
 import type { Drafter } from "./engine/speculation/drafter.ts";
 import { ModelDrafter } from "./engine/speculation/model-drafter.ts";
 import type { StepRunner } from "./engine/step-runner.ts";
@@ -20,7 +22,7 @@ import type { StepRunner } from "./engine/step-runner.ts";
 const BLOCK_SIZE = 16;
 
 async function createRunner(spec: EngineSpec): Promise<StepRunner> {
-  if (spec.gpu !== undefined) return createCudaRunner(cudaRunnerOptions(spec, spec.gpu, tell));
+  if (spec.gpu !== undefined) return createGpuRunner(spec, spec.gpu);
   const { numBlocks, numHostBlocks, lines } = await planCpuMemory(spec, BLOCK_SIZE);
   for (const line of lines) tell(line);
   return createDecoderRunner({
@@ -34,6 +36,18 @@ async function createRunner(spec: EngineSpec): Promise<StepRunner> {
     attentionWindows: spec.kvCache?.attentionWindows,
     isDeterministic: spec.isDeterministic,
   });
+}
+
+/** The first of the GPUs is this thread's, each other has one of its own. */
+async function createGpuRunner(spec: EngineSpec, gpu: GpuSpec): Promise<StepRunner> {
+  const options = cudaRunnerOptions(spec, gpu, tell);
+  const { ranks } = gpu;
+  if (ranks === undefined) return createCudaRunner(options);
+  const { tell: _, ...plain } = options;
+  const followers = ranks.ordinals
+    .slice(1)
+    .map((ordinal, i) => startThread({ rank: i + 1, layout: ranks, options: { ...plain, ordinal } }));
+  return createRankedRunner(options, ranks, followers);
 }
 
 function tell(line: string): void {

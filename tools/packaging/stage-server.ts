@@ -14,6 +14,7 @@ const ENTRIES = [
   "dist/src/cli/serve.js",
   "dist/src/engine-host.js",
   "dist/src/engine/guide/grammar-worker.js",
+  "dist/src/engine/ranks/rank-worker.js",
   "dist/src/backend/typescript/worker/model-worker.js",
   "dist/src/backend/typescript/worker/type-stripping-hooks.js",
 ];

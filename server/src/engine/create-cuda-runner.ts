@@ -7,8 +7,11 @@ import type { TensorSource } from "../formats/tensor-source.ts";
 import type { CudaCacheType } from "../models/decoder-cuda-pass.ts";
 import type { CudaMatrixType } from "../models/decoder-cuda-weights.ts";
 import { type ParsedDecoder, parseDecoderConfig } from "../models/parse-decoder-config.ts";
+import { shardDecoder } from "../models/rank-shard.ts";
+import { ShardedTensors } from "../models/sharded-tensors.ts";
 import { setUpCudaDecoder } from "./cuda-setup.ts";
 import { DecoderCudaRunner } from "./decoder-cuda-runner.ts";
+import type { RankGroup } from "./ranks/rank-group.ts";
 
 export interface CudaRunnerOptions {
   readonly modelDir: string;
@@ -32,27 +35,32 @@ export interface CudaRunnerOptions {
   readonly tell?: ((line: string) => void) | undefined;
 }
 
+/** One of several GPUs that run the model together; made once the device is open. */
+export type JoinGroup = (device: CudaDevice) => Promise<RankGroup> | RankGroup;
+
 const DEFAULT_MEMORY_SHARE = 0.92;
 /** More rows are made in turns, so that their logits need not all fit at once. */
 const MAX_LOGIT_ROWS = 256;
 
-/** @throws Error naming the file, field, tensor or library that is missing */
-export async function createCudaRunner(options: CudaRunnerOptions): Promise<DecoderCudaRunner> {
+/** `join`: for one of several GPUs. @throws Error naming the file, field, tensor or library that is missing */
+export async function createCudaRunner(options: CudaRunnerOptions, join?: JoinGroup): Promise<DecoderCudaRunner> {
   const model = await openModelFiles(options.modelDir);
   try {
+    const parsed = parseDecoderConfig(model.files);
     const device = new CudaDevice(options.ordinal ?? 0);
-    return await loadCudaRunner(device, parseDecoderConfig(model.files), model.tensors, options);
+    return await loadCudaRunner(device, parsed, model.tensors, options, await join?.(device));
   } finally {
     await model.tensors.close();
   }
 }
 
-/** Takes over the device. */
+/** Takes over the device, and its place in a group. */
 export async function loadCudaRunner(
   device: CudaDevice,
-  parsed: ParsedDecoder,
+  whole: ParsedDecoder,
   files: TensorSource,
   options: Omit<CudaRunnerOptions, "modelDir">,
+  group?: RankGroup,
 ): Promise<DecoderCudaRunner> {
   if (isPackedTensors(files)) {
     device.close();
@@ -61,14 +69,18 @@ export async function loadCudaRunner(
       `${files.path}: the engine was built for ${builtFor}; a GPU takes the checkpoint it was built from`,
     );
   }
+  const shard = group && shardDecoder(whole, (name) => files.tensors.has(name), group.place);
+  const parsed = shard?.parsed ?? whole;
+  const source = shard === undefined ? files : new ShardedTensors(files, shard.slices);
   const maxPositions = Math.min(parsed.config.maxPositions, options.maxPositions ?? parsed.config.maxPositions);
   const maxTokens = Math.max(options.maxTokens, options.maxSequences);
   const bounds = { maxTokens, maxSequences: options.maxSequences, maxPositions };
   const maxLogitRows = Math.max(MAX_LOGIT_ROWS, options.maxSequences);
   try {
-    const decoder = await setUpCudaDecoder(device, parsed, files, {
+    const decoder = await setUpCudaDecoder(device, parsed, source, {
       ...options,
       ...bounds,
+      ranks: group && shard && { group, shard },
       maxLogitRows,
       type: options.type ?? "bf16",
       memoryShare: options.memoryShare ?? DEFAULT_MEMORY_SHARE,

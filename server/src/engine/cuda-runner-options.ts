@@ -1,7 +1,7 @@
 /** What a spec of an engine means for a runner on a GPU. Pure. */
 import { ServerError } from "../core/server-error.ts";
 import type { CudaRunnerOptions } from "./create-cuda-runner.ts";
-import type { EngineSpec, GpuMatrices } from "./engine-spec.ts";
+import type { EngineSpec, GpuMatrices, GpuSpec } from "./engine-spec.ts";
 
 /** Tokens of a cache block. Larger ones than on a CPU: a table of them crosses to the device with every step. */
 const BLOCK_SIZE = 32;
@@ -9,7 +9,7 @@ const BLOCK_SIZE = 32;
 /** @throws ServerError for what a GPU does not do */
 export function cudaRunnerOptions(
   spec: EngineSpec,
-  { ordinal, matrices }: NonNullable<EngineSpec["gpu"]>,
+  { ordinal, matrices }: Pick<GpuSpec, "ordinal" | "matrices">,
   tell: (line: string) => void,
 ): CudaRunnerOptions {
   expectServed(spec);

@@ -5,7 +5,7 @@
 import type { ElemType } from "../../kernels/cuda/launch-args.ts";
 import type { CudaDevice } from "../device/cuda/cuda-device.ts";
 import type { CudaBuffer } from "../device/cuda/cuda-memory.ts";
-import { CUDA_TYPE_BYTES, layOut } from "../device/cuda/cuda-tensor.ts";
+import { CUDA_TYPE_BYTES, layOut, tensorBytes } from "../device/cuda/cuda-tensor.ts";
 import { PRODUCT_WORKSPACE_BYTES } from "../device/cuda/dense-products.ts";
 import type { TensorSource } from "../formats/tensor-source.ts";
 import type { DecoderConfig } from "../models/decoder-config.ts";
@@ -20,6 +20,7 @@ import {
   type StepBounds,
 } from "../models/decoder-cuda-memory.ts";
 import type { CudaCacheType, CudaDecoderModel, CudaLayerCache, CudaRope } from "../models/decoder-cuda-pass.ts";
+import { vocabularyPartsBytes } from "../models/decoder-cuda-ranks.ts";
 import {
   type CudaMatrixType,
   type CudaWeights,
@@ -27,7 +28,9 @@ import {
   planCudaWeights,
 } from "../models/decoder-cuda-weights.ts";
 import type { ParsedDecoder } from "../models/parse-decoder-config.ts";
+import type { RankShard } from "../models/rank-shard.ts";
 import { type RopeFactors, ropeFactors } from "../models/rope-factors.ts";
+import type { RankGroup } from "./ranks/rank-group.ts";
 
 export interface CudaSetupOptions extends StepBounds {
   /** Of weights and activations. */
@@ -44,6 +47,8 @@ export interface CudaSetupOptions extends StepBounds {
   readonly maxPositions: number;
   /** Told the plan, line by line, before anything is allocated. */
   readonly tell?: ((line: string) => void) | undefined;
+  /** Where other GPUs run the same model: the group, and what of the model is this GPU's. */
+  readonly ranks?: { readonly group: RankGroup; readonly shard: RankShard } | undefined;
 }
 
 export interface CudaDecoder {
@@ -71,13 +76,18 @@ export async function setUpCudaDecoder(
   const blockBytes = cacheBlockBytes(config, blockSize, CUDA_TYPE_BYTES[cacheType]);
   const int4 = planInt4Scratch(device, plan.int4Shapes, options.maxTokens);
   const experts = planExperts(config, type, options.maxTokens);
-  const workBytes = activations.numBytes + (int4?.numBytes ?? 0) + (experts?.numBytes ?? 0);
-  const numBlocks = chooseBlocks(device, plan.numBytes + workBytes, blockBytes, options);
+  const { ranks } = options;
+  const partsBytes =
+    ranks === undefined ? 0 : vocabularyPartsBytes(ranks.shard, ranks.group.place, options.maxLogitRows);
+  const workBytes = activations.numBytes + (int4?.numBytes ?? 0) + partsBytes + (experts?.numBytes ?? 0);
+  const affordable = chooseBlocks(device, plan.numBytes + workBytes, blockBytes, options);
+  const numBlocks = ranks?.group.least(affordable) ?? affordable;
   tellPlan(device, options, [
     ["weights", plan.numBytes],
     ["activations", activations.numBytes],
     ...(int4 === undefined ? [] : [["products of 4-bit weights", int4.numBytes] as const]),
     ...(experts === undefined ? [] : [["experts", experts.numBytes] as const]),
+    ...(partsBytes === 0 ? [] : [["logits of all GPUs", partsBytes] as const]),
     [`cache of ${numBlocks} blocks of ${blockSize} tokens in ${cacheType}`, numBlocks * blockBytes],
     ["left to products, graphs and the driver", RESERVE_BYTES],
   ]);
@@ -99,7 +109,7 @@ export async function setUpCudaDecoder(
       model: {
         config,
         type,
-        weights,
+        weights: ranks === undefined ? weights : withOwnOutput(weights, ranks.shard),
         ropes: tables.ropes,
         caches,
         cacheType,
@@ -108,14 +118,31 @@ export async function setUpCudaDecoder(
         attentionCountersBytes: scratch.countersBytes,
         int4: int4 && placeInt4Scratch(int4, work.address + BigInt(activations.numBytes)),
         experts: experts && placeExperts(experts, work.address + BigInt(workBytes - experts.numBytes)),
+        ranks: ranks?.group,
+        share: ranks && {
+          ...ranks.shard,
+          parts: work.address + BigInt(activations.numBytes + (int4?.numBytes ?? 0)),
+        },
       },
       memory: placeActivations(activations, work.address),
-      close: closer(buffers, weights),
+      close: closer(buffers, weights, ranks?.group),
     };
   } catch (error) {
-    closer(buffers, weights)();
+    closer(buffers, weights, ranks?.group)();
     throw error;
   }
+}
+
+/** An embedding that is the output too lies whole on each GPU; each makes logits with its own rows. */
+function withOwnOutput(weights: CudaWeights, { vocabulary }: RankShard): CudaWeights {
+  const { weight } = weights.output;
+  const [numRows, hiddenSize = 0] = weight.shape;
+  if (weight !== weights.embedding || numRows === vocabulary.count) return weights;
+  const address = weight.address + BigInt(tensorBytes(weight.type, [vocabulary.first, hiddenSize]));
+  return {
+    ...weights,
+    output: { ...weights.output, weight: { ...weight, address, shape: [vocabulary.count, hiddenSize] } },
+  };
 }
 
 /** Said before anything is loaded. */
@@ -126,8 +153,13 @@ function expectRunnable({ headDim }: DecoderConfig): void {
   );
 }
 
-function closer(buffers: readonly CudaBuffer[], weights: CudaWeights | undefined): () => void {
+function closer(
+  buffers: readonly CudaBuffer[],
+  weights: CudaWeights | undefined,
+  group: RankGroup | undefined,
+): () => void {
   return () => {
+    group?.close();
     for (const buffer of buffers) buffer.close();
     weights?.close();
   };

@@ -28,6 +28,23 @@ export interface KvCacheSpec {
   readonly attentionWindows: readonly number[];
 }
 
+export interface GpuSpec {
+  readonly ordinal: number;
+  readonly matrices: GpuMatrices | undefined;
+  /** Absent: one GPU runs the model. */
+  readonly ranks?: GpuRanks | undefined;
+}
+
+/** GPUs that run a model together. */
+export interface GpuRanks {
+  /** GPUs that share each layer. */
+  readonly numTensorRanks: number;
+  /** Runs of layers, one behind the other. */
+  readonly numStages: number;
+  /** Of this machine, those of a stage side by side; the first is that of the spec. */
+  readonly ordinals: readonly number[];
+}
+
 export interface EngineSpec {
   /** Absolute path of a model directory or of a GGUF file. */
   readonly modelDir: string;
@@ -40,7 +57,7 @@ export interface EngineSpec {
   /** Type of the matrices in memory; undefined: blocks as they are stored, floats as f32. */
   readonly weightType?: WeightType | undefined;
   /** Absent = the CPU. */
-  readonly gpu?: { readonly ordinal: number; readonly matrices: GpuMatrices | undefined } | undefined;
+  readonly gpu?: GpuSpec | undefined;
   /** What comes out for a request does not depend on anything beside it, to the bit. Slower. */
   readonly isDeterministic?: boolean | undefined;
   /** Absolute path of a smaller model with the same vocabulary, which guesses tokens. */

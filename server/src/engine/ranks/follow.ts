@@ -1,0 +1,66 @@
+/**
+ * A GPU that runs a model together with others and is led by the first of them: it loads its share and then does each step
+ * that it is sent. It knows no way of being told, and no request.
+ */
+import process from "node:process";
+import { type CudaRunnerOptions, createCudaRunner } from "../create-cuda-runner.ts";
+import type { DecoderCudaRunner } from "../decoder-cuda-runner.ts";
+import type { StepRunner } from "../step-runner.ts";
+import { type GroupIds, RankGroup, type RankLayout } from "./rank-group.ts";
+import { unframeStep } from "./step-frame.ts";
+
+/** What a rank loads. Plain data. */
+export interface RankTask {
+  readonly rank: number;
+  readonly layout: RankLayout;
+  readonly options: Omit<CudaRunnerOptions, "tell">;
+}
+
+/** The follower's end of whatever leads to the leader. */
+export interface LeaderPort {
+  /** The GPU and the model's files are there: the group may be formed. */
+  opened(): void;
+  ids(): Promise<GroupIds>;
+  ready(numBlocks: number): void;
+  /** The words of the next step; undefined: no more. `isIdle`: nothing else is under way on this thread. */
+  next(isIdle: boolean): Promise<Int32Array | undefined>;
+}
+
+export async function follow({ rank, layout, options }: RankTask, port: LeaderPort): Promise<void> {
+  const tell = (line: string): void => void process.stdout.write(`rank ${rank}: ${line}\n`);
+  const runner = await createCudaRunner({ ...options, tell }, async (device) => {
+    port.opened();
+    return new RankGroup(device, await port.ids(), rank, layout);
+  });
+  port.ready(runner.numBlocks);
+  await followSteps(runner, port);
+  await runner.close();
+}
+
+/** The leader calls the runner in the same order and waits for what it must: here at most as many steps are under way. */
+export async function followSteps(
+  runner: Pick<DecoderCudaRunner, "run" | "choose"> & Pick<StepRunner, "stepsAhead">,
+  port: Pick<LeaderPort, "next">,
+): Promise<void> {
+  const numAhead = runner.stepsAhead === true ? 1 : 0;
+  const underWay: Promise<unknown>[] = [];
+  const settle = async (numLeft: number): Promise<void> => {
+    while (underWay.length > numLeft) await underWay.shift();
+  };
+  for (;;) {
+    const words = await port.next(underWay.length === 0);
+    if (words === undefined) break;
+    const { input, choices } = unframeStep(words);
+    if (choices === undefined || runner.choose === undefined) {
+      await settle(0);
+      await runner.run(input);
+      continue;
+    }
+    await settle(numAhead);
+    const step = runner.choose(input, choices);
+    step.catch(() => undefined); // waited for later
+    underWay.push(step);
+    if (numAhead === 0) await settle(0);
+  }
+  await settle(0);
+}

@@ -1,0 +1,112 @@
+/**
+ * Leads the GPUs that run one model together: each step goes to the others and is then done here. To the engine it is a
+ * runner like any other. It knows no way to reach the others.
+ */
+import { type CudaRunnerOptions, createCudaRunner } from "../create-cuda-runner.ts";
+import type { DecoderCudaRunner } from "../decoder-cuda-runner.ts";
+import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "../step-runner.ts";
+import { type GroupIds, newGroupIds, RankGroup, type RankLayout } from "./rank-group.ts";
+import { frameStep } from "./step-frame.ts";
+
+/** One of the others, as the leader sees it. Its promises reject with why it failed, whenever that happens. */
+export interface Follower {
+  readonly rank: number;
+  /** It has its GPU and the model's files. */
+  readonly opened: Promise<void>;
+  join(ids: GroupIds): void;
+  readonly ready: Promise<void>;
+  /** Rejects when it fails or is gone; never resolves. */
+  readonly failed: Promise<never>;
+  send(words: Int32Array): void;
+  /** Tells it that no more steps come, and waits until it is gone. */
+  close(): Promise<void>;
+}
+
+/** Ranks from 1 on are the followers, in order. @throws Error with the reason of the rank that failed first */
+export async function createRankedRunner(
+  options: CudaRunnerOptions,
+  layout: RankLayout,
+  followers: readonly Follower[],
+): Promise<StepRunner> {
+  const failed = Promise.race(followers.map((follower) => follower.failed));
+  failed.catch(() => undefined);
+  const all = (stage: "opened" | "ready"): Promise<unknown> =>
+    Promise.race([failed, Promise.all(followers.map((follower) => follower[stage]))]);
+  try {
+    const runner = await createCudaRunner(options, async (device) => {
+      failed.catch((error: unknown) => device.giveUp(error instanceof Error ? error : new Error(String(error))));
+      await all("opened");
+      const ids = newGroupIds(layout);
+      for (const follower of followers) follower.join(ids);
+      const group = new RankGroup(device, ids, 0, layout);
+      options.tell?.(describeGroup(layout, group.sharesMemory));
+      return group;
+    });
+    await all("ready");
+    return new RankedRunner(runner, followers, layout);
+  } catch (error) {
+    for (const follower of followers) void follower.close().catch(() => undefined);
+    throw error;
+  }
+}
+
+function describeGroup({ numTensorRanks, numStages }: RankLayout, sharesMemory: boolean): string {
+  const sums = sharesMemory ? "small sums through each other's memory" : "all sums through NCCL";
+  return `${numTensorRanks * numStages} GPUs: ${numTensorRanks} share each layer, ${numStages} stages; ${sums}`;
+}
+
+export class RankedRunner implements StepRunner {
+  readonly vocabSize: number;
+  readonly hiddenSize: number;
+  readonly blockSize: number;
+  readonly numBlocks: number;
+  readonly maxPositions: number;
+  readonly eosTokenIds: readonly number[] | undefined;
+  readonly choose: StepRunner["choose"];
+  readonly stepsAhead: boolean;
+  /** The leader's own. */
+  readonly inner: StepRunner;
+  readonly #followers: readonly Follower[];
+
+  /** Takes over the runner and the followers. */
+  constructor(
+    inner: Pick<DecoderCudaRunner, keyof DecoderCudaRunner & keyof StepRunner> & StepRunner,
+    followers: readonly Follower[],
+    { numStages }: RankLayout,
+  ) {
+    this.vocabSize = inner.vocabSize;
+    this.hiddenSize = inner.hiddenSize;
+    this.blockSize = inner.blockSize;
+    this.numBlocks = inner.numBlocks;
+    this.maxPositions = inner.maxPositions;
+    this.eosTokenIds = inner.eosTokenIds;
+    // Tokens are chosen by every rank that has all logits: behind the first stage nobody has those of the step before.
+    this.stepsAhead = inner.stepsAhead === true && numStages === 1;
+    this.inner = inner;
+    this.#followers = followers;
+    const { choose } = inner;
+    this.choose =
+      choose === undefined
+        ? undefined
+        : (input, choices): Promise<ChosenTokens> => {
+            this.#send(input, choices);
+            return choose(input, choices);
+          };
+  }
+
+  run(input: StepInput): Promise<Float32Array> {
+    this.#send(input, undefined);
+    return this.inner.run(input);
+  }
+
+  async close(): Promise<void> {
+    const gone = this.#followers.map((follower) => follower.close());
+    await this.inner.close();
+    await Promise.all(gone);
+  }
+
+  #send(input: StepInput, choices: readonly TokenChoice[] | undefined): void {
+    const words = frameStep(input, choices, this.blockSize);
+    for (const follower of this.#followers) follower.send(words);
+  }
+}
