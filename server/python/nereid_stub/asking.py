@@ -14,8 +14,10 @@ DROP_FAMILY, DROP_METRIC, INCREMENT_METRIC, SET_METRIC, OBSERVE_METRIC = range(6
 
 
 class Questions:
-    def __init__(self, send) -> None:
+    def __init__(self, send, before_wait) -> None:
+        """`before_wait()`: somebody has to read the answer."""
         self._send = send
+        self._before_wait = before_wait
         self._lock = threading.Lock()
         self._asked = 0
         self._open: dict = {}
@@ -32,6 +34,7 @@ class Questions:
         except BaseException:
             self._open.pop(number, None)
             raise
+        self._before_wait()
         error, value = answer.get()
         if error is not None:
             raise TritonModelException(error)

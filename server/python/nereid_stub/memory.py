@@ -187,6 +187,10 @@ class HandoverOfMessage:
         self._count += 1
         return LENT, self._handover.lend(array, self), array.__array_interface__["data"][0], len(data)
 
+    @property
+    def is_lending(self) -> bool:
+        return self._count > 0
+
     def one_copied(self) -> None:
         self._copied.release()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import collections.abc
 import queue
 import threading
 
@@ -37,7 +37,9 @@ class ReadinessChecks:
 def _check(model, event_loop) -> tuple:
     try:
         result = model.is_ready()
-        if asyncio.iscoroutine(result):
+        if isinstance(result, collections.abc.Coroutine):
+            import asyncio
+
             result = asyncio.run_coroutine_threadsafe(result, event_loop()).result()
         if not isinstance(result, bool):
             raise TypeError("is_ready() must return a bool, not %s" % type(result).__name__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import enum
 import json
 import queue
@@ -149,6 +148,8 @@ class InferenceRequest:
 
     def async_exec(self, decoupled: bool = False):
         """`exec` for coroutines: awaitable."""
+        import asyncio
+
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         if decoupled:
@@ -225,6 +226,8 @@ class ResponseIterator:
         return self
 
     async def __anext__(self) -> InferenceResponse:
+        import asyncio
+
         if self._ended:
             raise StopAsyncIteration
         loop = asyncio.get_running_loop()

@@ -13,6 +13,8 @@ from .tensor import Tensor
 COMPLETE_FINAL = 1
 # Responses of one request that may be on their way before `send` waits for the client to take some.
 WINDOW = 128
+# Of all senders, and never held for long.
+_lock = threading.Lock()
 
 
 def check_parameters(parameters) -> dict:
@@ -93,7 +95,8 @@ class InferenceResponseSender:
         self._closed = False
         self._sent = 0
         self._on_the_way = 0
-        self._changed = threading.Condition()
+        # Made when somebody waits: most senders see one response and no wait.
+        self._changed = None
 
     def is_cancelled(self) -> bool:
         return self._cancelled
@@ -117,20 +120,30 @@ class InferenceResponseSender:
         handover = stub.handover.of_message()
         stub.send(messages.response(self._key, final, response, handover))
         # From here on the model may change what it has sent.
-        handover.wait()
+        stub.wait_for(handover)
 
     def _count(self, response, final: bool) -> None:
         """Books one response, or raises when it is against the rules. Waits while too many are on their way."""
-        with self._changed:
+        with _lock:
             if not self._decoupled:
                 self._check_single(response)
             if self._closed:
                 raise TritonModelException("Unable to send response. Response sender has been closed.")
             while self._on_the_way >= WINDOW and not self._cancelled and not final:
-                self._changed.wait()
+                self._wait()
             self._closed = final
             self._sent += 1
             self._on_the_way += 1
+
+    def _wait(self) -> None:
+        if self._changed is None:
+            self._changed = threading.Condition(_lock)
+        runtime.stub().needs_answer()
+        self._changed.wait()
+
+    def _notify(self) -> None:
+        if self._changed is not None:
+            self._changed.notify_all()
 
     def _check_single(self, response) -> None:
         if response is not None and self._sent > 0:
@@ -149,20 +162,20 @@ class InferenceResponseSender:
 
     def _close(self) -> bool:
         """Ends the sender; False when it had ended."""
-        with self._changed:
+        with _lock:
             was_open = not self._closed
             self._closed = True
             return was_open
 
     def _cancel(self) -> None:
-        with self._changed:
+        with _lock:
             self._cancelled = True
-            self._changed.notify_all()
+            self._notify()
 
     def _credit(self, count: int) -> None:
-        with self._changed:
+        with _lock:
             self._on_the_way -= count
-            self._changed.notify_all()
+            self._notify()
 
     def __del__(self) -> None:
         # May run in any thread at any point: only hands the key over.

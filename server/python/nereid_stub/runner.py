@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
+import collections.abc
 import importlib
 import json
 import os
-import platform
-import queue
 import signal
 import sys
 import threading
@@ -23,6 +21,7 @@ from .errors import ContractError, TritonError, TritonModelException, describe
 from .memory import Handover, SharedBlocks, probe_address
 from .model_config import ModelConfig
 from .readiness import ReadinessChecks
+from .reading import Reading
 from .request import RELEASE_RESCHEDULE, InferenceRequest
 from .response import InferenceResponse
 
@@ -30,16 +29,13 @@ SERVER_SOCKET = 3
 SERVER_MEMORY = 4
 ANSWER_MEMORY = 5
 
-# Commands that come from this process and not from the server.
-_DROPPED, _RELEASED, _LATER = range(-3, 0)
-
 
 class Stub:
-    """One loaded model. A thread reads the socket all the time; the main thread runs the model."""
+    """One loaded model, which the main thread runs."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._commands: queue.SimpleQueue = queue.SimpleQueue()
+        self._reading = Reading(self._receive, self._take)
         # Weak: a sender that the model lets go of without an answer must be noticed.
         self._senders = weakref.WeakValueDictionary()
         self._calls: dict = {}
@@ -53,20 +49,50 @@ class Stub:
         self._loop = None
         self.version_folder = ""
         self.handover = Handover()
-        self.questions = Questions(channel.send)
-        self._blocks = SharedBlocks(SERVER_MEMORY, lambda offset: self._commands.put((_RELEASED, offset)))
+        self.questions = Questions(self.send, self._reading.needed)
+        # Blocks of the server that nobody looks at any more, until a message takes their offsets along.
+        self._released: collections.deque = collections.deque()
+        self._blocks = SharedBlocks(SERVER_MEMORY, self._block_released)
         self._readiness = ReadinessChecks(self.send)
 
     def send(self, frame: list) -> None:
-        self._channel.send(frame)
+        self._channel.send([*self._release_frame(), *frame] if self._released else frame)
+
+    def later(self, action) -> None:
+        """Has another thread do it soon: for callers that may not send, such as the garbage collector."""
+        self._reading.later(action)
 
     def dropped(self, key: int) -> None:
         """The model has let go of a request that it has not answered."""
-        self._commands.put((_DROPPED, key))
+        self.later(lambda: self._fail_dropped(key))
 
-    def later(self, action) -> None:
-        """Has the main thread do it: for callers that may not send, such as the garbage collector."""
-        self._commands.put((_LATER, action))
+    def wait_for(self, handover) -> None:
+        """Until the server has copied what a message lends to it."""
+        if handover.is_lending:
+            self._reading.needed()
+            handover.wait()
+
+    def needs_answer(self) -> None:
+        """The caller waits for the server, and the model with it."""
+        self._reading.needed()
+
+    def _block_released(self, offset: int) -> None:
+        self._released.append(offset)
+        self._reading.when_there_is_time(self._send_released)
+
+    def _send_released(self) -> None:
+        frame = self._release_frame()
+        if frame:
+            self._channel.send(frame)
+
+    def _release_frame(self) -> list:
+        offsets = []
+        while self._released:
+            try:
+                offsets.append(self._released.popleft())
+            except IndexError:
+                break  # another thread was faster
+        return messages.released(offsets) if offsets else []
 
     def call(self, request: InferenceRequest, decoupled: bool, deliver) -> int:
         """Asks the server to run a request on another model; `deliver(response, final)` gets the answers."""
@@ -79,6 +105,7 @@ class Stub:
         try:
             handover = self.handover.of_message()
             self.send(messages.call(call_id, decoupled, request, handover))
+            self._reading.needed()
             handover.wait()
         except BaseException:
             self._calls.pop(call_id, None)
@@ -90,44 +117,47 @@ class Stub:
             self.send(messages.call_cancel(call_id))
 
     def serve(self) -> None:
-        threading.Thread(target=self._read, name="server-socket", daemon=True).start()
         address, _probe = probe_address()
-        self.send(messages.hello(platform.python_version(), address))
+        self.send(messages.hello(sys.version.split()[0], address))
+        self._reading.start()
         while True:
-            kind, payload = self._commands.get()
-            if kind == _DROPPED:
-                self._fail_dropped(payload)
-            elif kind == _RELEASED:
-                self.send(messages.released([payload]))
-            elif kind == _LATER:
-                payload()
-            elif kind == messages.INITIALIZE:
+            kind, payload = self._reading.next_command()
+            if kind == messages.INITIALIZE:
                 self._initialize(messages.Initialize(payload))
             elif kind == messages.EXECUTE:
                 self._execute(payload)
             elif kind == messages.FINALIZE:
                 self._finalize()
                 return
+            # Blocks of the server are free before it waits for the next.
             del payload
 
-    def _read(self) -> None:
+    def _receive(self) -> Reader:
         try:
-            while True:
-                body = self._channel.receive()
-                if body is None:
-                    break
-                self._take(Reader(body, self._blocks))
+            body = self._channel.receive()
+            if body is not None:
+                return Reader(body, self._blocks)
         except OSError:
             pass
+        end_all()
+
+    def _take(self, reader: Reader):
+        """Handles a message of the server, or returns it for the main thread: what it is, and its content."""
+        try:
+            return self._handle(reader.u8(), reader)
         except BaseException:
             # The two sides no longer understand each other: the server learns it from the end of this process.
             traceback.print_exc()
-        # The server has gone: nobody is left to answer to, and the processes that the model started have no owner.
-        os.killpg(os.getpgrp(), signal.SIGKILL)
+            end_all()
 
-    def _take(self, reader: Reader) -> None:
-        kind = reader.u8()
-        if kind == messages.CANCEL:
+    def _handle(self, kind: int, reader: Reader):
+        if kind == messages.EXECUTE:
+            return kind, self._read_batch(reader)
+        if kind in (messages.INITIALIZE, messages.FINALIZE):
+            return kind, reader
+        if kind == messages.RETURNED:
+            self.handover.answers.returned([reader.i64() for _ in range(reader.u32())])
+        elif kind == messages.CANCEL:
             sender = self._senders.get(reader.u32())
             if sender is not None:
                 sender._cancel()
@@ -137,20 +167,17 @@ class Stub:
                 sender._credit(reader.u32())
         elif kind == messages.CALL_RESPONSE:
             self._take_call_response(reader)
-        elif kind == messages.EXECUTE:
-            self._commands.put((kind, self._read_batch(reader)))
         elif kind == messages.PING:
             self.send(messages.pong())
         elif kind == messages.COPIED:
             self.handover.copied([reader.u32() for _ in range(reader.u32())])
-        elif kind == messages.RETURNED:
-            self.handover.answers.returned([reader.i64() for _ in range(reader.u32())])
         elif kind == messages.ANSWER:
             self.questions.answered(reader)
         elif kind == messages.CHECK_READY:
             self._readiness.start(reader.u32(), self._model, self._event_loop)
         else:
-            self._commands.put((kind, reader))
+            raise ValueError("unknown message kind %d" % kind)
+        return None
 
     def _take_call_response(self, reader: Reader) -> None:
         call_id = reader.u32()
@@ -206,7 +233,9 @@ class Stub:
         if not hasattr(self._model, "execute"):
             raise ContractError("Python model %s does not implement `execute` method." % self._path)
         result = self._model.execute(requests)
-        if asyncio.iscoroutine(result):
+        if isinstance(result, collections.abc.Coroutine):
+            import asyncio
+
             future = asyncio.run_coroutine_threadsafe(result, self._event_loop())
             if self._decoupled:
                 future.add_done_callback(lambda done: self._fail_open(requests, done))
@@ -218,13 +247,16 @@ class Stub:
         """The loop of coroutines, in a thread of its own; batches of decoupled models overlap in it."""
         with self._lock:
             if self._loop is None:
+                # Here, because it takes long to load and few models need it.
+                import asyncio
+
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(target=self._loop.run_forever, name="coroutines", daemon=True).start()
             return self._loop
 
     def _fail_open(self, requests: list, done) -> None:
         """A coroutine has ended; if by an exception, the requests that it left without a final response fail."""
-        failure = asyncio.CancelledError("the coroutine was cancelled") if done.cancelled() else done.exception()
+        failure = RuntimeError("the coroutine was cancelled") if done.cancelled() else done.exception()
         if failure is None:
             return
         text = "Failed to process the request(s) for model '%s', message: %s" % (self._name, describe(failure))
@@ -319,6 +351,11 @@ def _unanswered(request) -> int:
     # The server gives it to `execute` again, as a new request.
     request._sender._close()
     return messages.RESCHEDULED
+
+
+def end_all() -> None:
+    """The server has gone: nobody is left to answer to, and the processes that the model started have no owner."""
+    os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 def main() -> None:

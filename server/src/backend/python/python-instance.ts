@@ -2,11 +2,10 @@
  * One executor of a Python model: a process, the batch it runs, and its return after a death.
  * What the process had started fails once, with the cause; what comes while it restarts waits, or is refused when that takes long.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import { ServerError } from "../../core/server-error.ts";
 import type { BackendMetrics, Batch, ModelCaller, ModelInstance } from "../backend.ts";
 import { RequestsInFlight } from "../supervision/requests-in-flight.ts";
-import { countFailures, isWorthWaiting, restartDelayMs } from "../supervision/restart-policy.ts";
+import { Restarting } from "../supervision/restarting.ts";
 import type { CustomMetrics } from "./custom-metrics.ts";
 import {
   ASK,
@@ -58,11 +57,6 @@ interface RunningBatch {
   readonly reject: (error: ServerError) => void;
 }
 
-type State =
-  | { readonly tag: "starting" | "closed" }
-  | { readonly tag: "ready"; readonly stub: StubProcess }
-  | { readonly tag: "restarting"; readonly delayMs: number; readonly attempt: Promise<void> };
-
 export class PythonInstance implements ModelInstance {
   readonly name: string;
   readonly #options: PythonInstanceOptions;
@@ -71,11 +65,9 @@ export class PythonInstance implements ModelInstance {
   readonly #readiness: UserReadiness;
   /** Of the process that runs, or of the one that ran last. */
   #metrics: OwnedMetrics | undefined;
-  readonly #closing: AbortController = new AbortController();
-  #state: State = { tag: "starting" };
+  readonly #process: Restarting<StubProcess>;
   #running: RunningBatch | undefined;
   #nextBatchId = 1;
-  #failures = 0;
   /** The process has run a batch to its end: whatever ends it later, its model is sound. */
   #hasServed = false;
 
@@ -83,15 +75,50 @@ export class PythonInstance implements ModelInstance {
     this.name = options.initialize.name;
     this.#options = options;
     this.#inFlight = new RequestsInFlight(options.initialize.decoupled, {
-      cancelled: (key) => this.#stub()?.send(encodeCancel(key)),
-      credited: (key, count) => this.#stub()?.send(encodeCredit(key, count)),
+      cancelled: (key) => this.#process.current?.send(encodeCancel(key)),
+      credited: (key, count) => this.#process.current?.send(encodeCredit(key, count)),
     });
     this.#calls = new ModelCalls(options.models);
     this.#readiness = new UserReadiness(options.initialize.name);
+    const { log } = options.launch;
+    this.#process = new Restarting({
+      start: (signal) => this.#startProcess(signal),
+      failed: (cause, delayMs) => {
+        const text = `${this.#unhealthy(cause).message}; ${this.#inFlight.size} requests failed, restarting in ${delayMs} ms`;
+        log.error("python", text);
+      },
+      restarted: () => log.info("python", `Stub process '${this.name}' runs again`),
+    });
   }
 
-  /** Loads the model in a fresh process. @throws ServerError with the model's traceback or the cause of the death */
-  async start(): Promise<void> {
+  /** @throws ServerError with the model's traceback or the cause of the death */
+  start(): Promise<void> {
+    return this.#process.start();
+  }
+
+  isReady(): boolean {
+    return this.#process.current !== undefined;
+  }
+
+  async checkReady(): Promise<void> {
+    const stub = this.#process.current;
+    if (stub === undefined) throw this.#unhealthy("");
+    await this.#readiness.check((frame) => stub.send(frame));
+  }
+
+  execute(batch: Batch): Promise<void> {
+    const stub = this.#process.current;
+    return stub === undefined ? this.#runSoon(batch) : this.#run(stub, batch);
+  }
+
+  async close(): Promise<void> {
+    const stub = await this.#process.close();
+    if (stub !== undefined) await this.#finalize(stub);
+    this.#metrics?.[Symbol.dispose]();
+  }
+
+  /** Loads the model in a fresh process. */
+  async #startProcess(signal: AbortSignal): Promise<StubProcess> {
     const { launch, initialize, startTimeoutMs, hangTimeoutMs, customMetrics, metricsPage } = this.#options;
     const metrics = new OwnedMetrics(customMetrics, metricsPage);
     const listener = {
@@ -99,7 +126,7 @@ export class PythonInstance implements ModelInstance {
         this.#message(kind, reader, stub, metrics),
       ended: (cause: string): void => this.#died(cause),
     };
-    const starting = startStub(launch, initialize, startTimeoutMs, listener, this.#closing.signal);
+    const starting = startStub(launch, initialize, startTimeoutMs, listener, signal);
     const { stub } = await starting.catch((error: unknown) => {
       metrics[Symbol.dispose]();
       throw error;
@@ -108,37 +135,10 @@ export class PythonInstance implements ModelInstance {
     this.#metrics?.[Symbol.dispose]();
     this.#metrics = metrics;
     stub.watchdog?.expectAnswers(() => stub.send(encodePing()), hangTimeoutMs);
-    if (this.#closing.signal.aborted) stub.kill("The model is being unloaded");
-    else if (stub.isAlive) this.#state = { tag: "ready", stub };
-    if (this.#state.tag === "ready") return;
+    if (signal.aborted) stub.kill("The model is being unloaded");
+    else if (stub.isAlive) return stub;
     await stub.ended;
     throw this.#unhealthy("It ended as soon as its model was loaded");
-  }
-
-  isReady(): boolean {
-    return this.#state.tag === "ready";
-  }
-
-  async checkReady(): Promise<void> {
-    const stub = this.#stub();
-    if (stub === undefined) throw this.#unhealthy("");
-    await this.#readiness.check((frame) => stub.send(frame));
-  }
-
-  execute(batch: Batch): Promise<void> {
-    const state = this.#state;
-    if (state.tag === "ready") return this.#run(state.stub, batch);
-    if (state.tag === "restarting" && isWorthWaiting(state.delayMs)) return this.#runAfter(state.attempt, batch);
-    return Promise.reject(this.#unhealthy(""));
-  }
-
-  async close(): Promise<void> {
-    const state = this.#state;
-    this.#state = { tag: "closed" };
-    this.#closing.abort();
-    if (state.tag === "restarting") await state.attempt;
-    if (state.tag === "ready") await this.#finalize(state.stub);
-    this.#metrics?.[Symbol.dispose]();
   }
 
   async #finalize(stub: StubProcess): Promise<void> {
@@ -150,8 +150,10 @@ export class PythonInstance implements ModelInstance {
     clearTimeout(timer);
   }
 
-  #stub(): StubProcess | undefined {
-    return this.#state.tag === "ready" ? this.#state.stub : undefined;
+  async #runSoon(batch: Batch): Promise<void> {
+    const stub = await this.#process.soon();
+    if (stub === undefined) throw this.#unhealthy("");
+    await this.#run(stub, batch);
   }
 
   #run(stub: StubProcess, batch: Batch): Promise<void> {
@@ -164,13 +166,6 @@ export class PythonInstance implements ModelInstance {
     return new Promise((resolve, reject) => {
       this.#running = { id, batch, keys, resolve, reject };
     });
-  }
-
-  async #runAfter(attempt: Promise<void>, batch: Batch): Promise<void> {
-    await attempt;
-    const stub = this.#stub();
-    if (stub === undefined) throw this.#unhealthy("");
-    await this.#run(stub, batch);
   }
 
   #message(kind: number, reader: FrameReader, stub: StubProcess, metrics: OwnedMetrics): void {
@@ -227,7 +222,7 @@ export class PythonInstance implements ModelInstance {
   }
 
   #called(reader: FrameReader): void {
-    const stub = this.#stub();
+    const stub = this.#process.current;
     if (stub === undefined) return;
     const call = decodeCall(reader);
     void this.#calls.run(call, stub, this.#inFlight.traceOf(call.traceKey));
@@ -251,11 +246,9 @@ export class PythonInstance implements ModelInstance {
   }
 
   #died(cause: string): void {
-    const state = this.#state;
-    const isClosed = state.tag === "closed";
-    const livedMs = this.#hasServed ? Number.POSITIVE_INFINITY : performance.now() - (this.#stub()?.startedMs ?? 0);
+    const { isClosed } = this.#process;
+    this.#process.ended(cause, this.#hasServed);
     this.#hasServed = false;
-    if (state.tag === "ready") this.#restartLater(cause, livedMs);
     const error = isClosed
       ? new ServerError("unavailable", `Model instance '${this.name}' is unloaded`)
       : this.#unhealthy(cause);
@@ -265,28 +258,6 @@ export class PythonInstance implements ModelInstance {
     const running = this.#running;
     this.#running = undefined;
     running?.reject(error);
-  }
-
-  #restartLater(cause: string, livedMs: number): void {
-    this.#failures = countFailures(this.#failures, livedMs);
-    const delayMs = restartDelayMs(this.#failures);
-    this.#options.launch.log.error(
-      "python",
-      `${this.#unhealthy(cause).message}; ${this.#inFlight.size} requests failed, restarting in ${delayMs} ms`,
-    );
-    this.#state = { tag: "restarting", delayMs, attempt: this.#restart(delayMs) };
-  }
-
-  /** One attempt. Never rejects: when it fails, the next one is on its way. */
-  async #restart(delayMs: number): Promise<void> {
-    try {
-      await sleep(delayMs, undefined, { signal: this.#closing.signal });
-      await this.start();
-      this.#options.launch.log.info("python", `Stub process '${this.name}' runs again`);
-    } catch (error) {
-      if (this.#closing.signal.aborted) return;
-      this.#restartLater(error instanceof Error ? error.message : String(error), 0);
-    }
   }
 
   #unhealthy(cause: string): ServerError {

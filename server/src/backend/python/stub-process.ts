@@ -37,7 +37,6 @@ export interface StubListener {
 }
 
 export class StubProcess {
-  readonly startedMs: number = performance.now();
   /** Big data on its way to the process. */
   readonly blocks: SharedBlocks;
   /** Big data on its way from the process, and what finds no room there. */

@@ -47,3 +47,16 @@ test("`close()` gives the last one back and ends the waiting for another", async
   assert.equal(await restarting.close(), undefined);
   assert.deepEqual(events, ["gone: 100"]);
 });
+
+test("`ended()` starts a new count of failures when what ended had done its work", async () => {
+  const { restarting, events } = supervised();
+  await restarting.start();
+  for (const isSound of [false, false, true]) {
+    restarting.ended("gone", isSound);
+    await restarting.soon();
+  }
+  assert.deepEqual(
+    events.filter((event) => event !== "restarted"),
+    ["gone: 100", "gone: 200", "gone: 100"],
+  );
+});

@@ -49,9 +49,13 @@ export class Restarting<T> {
     return Promise.resolve(this.current);
   }
 
-  /** The owner has seen the current one end. Nothing happens when it was not in use any more. */
-  ended(cause: string): void {
-    if (this.#state.tag === "ready") this.#restartLater(cause, performance.now() - this.#state.sinceMs);
+  /**
+   * The owner has seen the current one end. Nothing happens when it was not in use any more. `isSound`: it has done its work
+   * before, so that whatever ended it now, its end starts a new count.
+   */
+  ended(cause: string, isSound = false): void {
+    if (this.#state.tag !== "ready") return;
+    this.#restartLater(cause, isSound ? Number.POSITIVE_INFINITY : performance.now() - this.#state.sinceMs);
   }
 
   /** No restart from now on. Resolves to the last one, when it still lives, for its owner to end. */
