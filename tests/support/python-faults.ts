@@ -45,6 +45,8 @@ export interface FaultTally {
   failed: number;
   maxRecoveryMs: number;
   points: number;
+  /** The slowest recovery and the one in the middle, by what was done. */
+  readonly recoveryMs: Record<string, { slowest: number; median: number }>;
 }
 
 /** Runs until `isOver` says so. Rejects at the first thing that is not as it should be. */
@@ -58,13 +60,23 @@ export async function runPythonFaults(
   });
   const server = await startServerProcess({ repositories: [repository.path], env: { NEREID_PYTHON: python } });
   try {
-    const tally: FaultTally = { sent: 0, answered: 0, failed: 0, maxRecoveryMs: 0, points: 0 };
+    const tally: FaultTally = { sent: 0, answered: 0, failed: 0, maxRecoveryMs: 0, points: 0, recoveryMs: {} };
+    const recoveries = new Map<string, number[]>(SIGNALS.map((signal) => [signal, []]));
     await underLoad(server, tally, async () => {
       const before = await footprint(server);
-      while (!isOver(tally.points)) await oneFault(server, random, tally);
+      while (!isOver(tally.points)) {
+        const { signal, recoveryMs } = await oneFault(server, random);
+        recoveries.get(signal)?.push(recoveryMs);
+        tally.maxRecoveryMs = Math.max(tally.maxRecoveryMs, recoveryMs);
+        tally.points += 1;
+      }
       await expectNoMore(server, before);
     });
     assert.equal(tally.answered + tally.failed, tally.sent, "every request has one end");
+    for (const [signal, all] of recoveries) {
+      all.sort((a, b) => a - b);
+      tally.recoveryMs[signal] = { slowest: all.at(-1) ?? 0, median: all[all.length >> 1] ?? 0 };
+    }
     const pending = (): Promise<number> => readMetric(server, "nv_inference_pending_request_count");
     await eventually(pending, (count) => count === 0);
     return tally;
@@ -111,7 +123,7 @@ async function sendOne(client: KeepAliveClient, tally: FaultTally): Promise<void
   tally.failed += 1;
 }
 
-async function oneFault(server: ServerProcess, random: Random, tally: FaultTally): Promise<void> {
+async function oneFault(server: ServerProcess, random: Random): Promise<{ signal: string; recoveryMs: number }> {
   await sleep(random.below(MAX_PAUSE_MS));
   const stubs = await childrenOf(server.pid, STUB);
   const stub = random.pick(stubs);
@@ -126,8 +138,7 @@ async function oneFault(server: ServerProcess, random: Random, tally: FaultTally
     async () => (await fetch(`${server.baseUrl}/v2/models/work/ready`)).status,
     (status) => status === 200,
   );
-  tally.maxRecoveryMs = Math.max(tally.maxRecoveryMs, Math.round(performance.now() - startMs));
-  tally.points += 1;
+  return { signal, recoveryMs: Math.round(performance.now() - startMs) };
 }
 
 interface Footprint {
