@@ -15,6 +15,7 @@ import { pythonFaultsSoak } from "../tests/soak/python-faults.ts";
 import { reloadsSoak } from "../tests/soak/reloads.ts";
 import { restartsSoak } from "../tests/soak/restarts.ts";
 import { schedulesSoak } from "../tests/soak/schedules.ts";
+import { schedulingSoak } from "../tests/soak/scheduling.ts";
 import type { Soak } from "../tests/soak/soak.ts";
 
 const RECORDS = fileURLToPath(new URL("../tests/soak/records/", import.meta.url));
@@ -23,6 +24,7 @@ const ALL: readonly Soak[] = [
   restartsSoak,
   pipelineSoak,
   schedulesSoak,
+  schedulingSoak,
   reloadsSoak,
   pythonFaultsSoak,
   kernelsSoak,

@@ -9,8 +9,9 @@ export function int32(name: string, shape: readonly number[], values: readonly n
 
 export function int32Values(tensor: Tensor | undefined): number[] {
   if (tensor === undefined) return [];
-  const copy = Uint8Array.from(tensor.data); // slice() of a Buffer is no copy
-  return [...new Int32Array(copy.buffer)];
+  const copy = new Uint8Array(tensor.data.byteLength); // slice() of a Buffer is no copy
+  copy.set(tensor.data);
+  return Array.from(new Int32Array(copy.buffer));
 }
 
 export function fakeRequest(inputs: readonly Tensor[], changes: Partial<InferRequest> = {}): InferRequest {
@@ -24,7 +25,7 @@ export function fakeRequest(inputs: readonly Tensor[], changes: Partial<InferReq
     sequence: NO_SEQUENCE,
     priority: 0,
     timeoutUs: 0,
-    signal: new AbortController().signal,
+    signal: changes.signal ?? new AbortController().signal,
     origin: { key: {}, isLast: true },
     arrivalMs: performance.now(),
     ...changes,
