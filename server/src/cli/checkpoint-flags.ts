@@ -12,6 +12,18 @@ export const NO_EFFECT: {
   toggle: { type: "switch", summary: "has no effect", hidden: true },
 };
 
+export const DEVICE_FLAG: {
+  readonly type: "string";
+  readonly value: string;
+  readonly default: "auto";
+  readonly summary: string;
+} = {
+  type: "string",
+  value: "DEVICE",
+  default: "auto",
+  summary: "where to compute: cpu, cuda or cuda:N; auto: the first GPU, or else the CPU",
+};
+
 const SIZE = { type: "integer", default: 1, min: 1, max: 4096 } as const;
 
 export const MAPPING_FLAGS: {

@@ -2,9 +2,10 @@
 import { formatBytes } from "../offline/progress-text.ts";
 import { QUANT_FORMATS, type QuantizeSummary, quantize } from "../offline/quantize.ts";
 import { BUILT_IN } from "../offline/text-data.ts";
+import { chooseDevice } from "../offline/tool-device.ts";
 import { ToolError } from "../offline/tool-error.ts";
 import type { CommandSyntax, FlagTable, FlagValues } from "./arguments.ts";
-import { DTYPES, MAPPING_FLAGS, mappingOf, NO_EFFECT, refuseGiven } from "./checkpoint-flags.ts";
+import { DEVICE_FLAG, DTYPES, MAPPING_FLAGS, mappingOf, NO_EFFECT, refuseGiven } from "./checkpoint-flags.ts";
 import { runCommand } from "./run-command.ts";
 
 const FLAGS = {
@@ -58,7 +59,7 @@ const FLAGS = {
   tokenizer_max_seq_length: NO_EFFECT.value,
   calib_tp_size: NO_EFFECT.value,
   calib_pp_size: NO_EFFECT.value,
-  device: NO_EFFECT.value,
+  device: DEVICE_FLAG,
   device_map: NO_EFFECT.value,
   log_level: NO_EFFECT.value,
   export_format: NO_EFFECT.value,
@@ -117,6 +118,7 @@ export async function quantizeCommand(argv: readonly string[]): Promise<void> {
       },
       evaluation:
         values.eval_dataset === "none" ? undefined : { source: values.eval_dataset, maxTexts: values.eval_size },
+      device: chooseDevice(values.device),
       kvCacheAlgorithm: values.kv_cache_dtype === "fp8" ? "FP8" : undefined,
       reporter,
       signal,

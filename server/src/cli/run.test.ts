@@ -61,6 +61,11 @@ test("nereid convert-checkpoint, build and run write what run.py writes", async 
 const REFUSED: readonly (readonly [argv: readonly string[], expected: RegExp])[] = [
   [["run", "--engine_dir", "/nowhere", "--max_output_len", "4"], /nereid run: \/nowhere/],
   [["run", "--max_output_len", "4", "--output_npy", "x"], /--output_npy is not supported here\nUse --output_csv\./],
+  [
+    ["run", "--device", "cuda:999", "--max_output_len", "4", "--engine_dir", TINY],
+    /--device cuda:999: no such GPU can be used: .+\nLeave --device out, or give --device cpu\./,
+  ],
+  [["quantize", "--device", "cuda:999", "--model_dir", TINY], /--device cuda:999: no such GPU can be used/],
   [["build", "--checkpoint_dir", "/nowhere"], /nereid build: \/nowhere/],
   [["convert-checkpoint", "--model_dir", TINY, "--use_fp8"], /--use_fp8 is not supported here\nUse nereid quantize/],
 ];

@@ -4,8 +4,9 @@ import { writeFileAtomically } from "../offline/atomic-output.ts";
 import { formatDuration } from "../offline/progress-text.ts";
 import { cutPrompt, type Prompt, readPrompts, runPrompts, wordList } from "../offline/run-prompts.ts";
 import { type GeneratedText, TextEngine } from "../offline/text-engine.ts";
+import { chooseDevice } from "../offline/tool-device.ts";
 import type { CommandSyntax, FlagTable, FlagValues } from "./arguments.ts";
-import { NO_EFFECT, refuseGiven } from "./checkpoint-flags.ts";
+import { DEVICE_FLAG, NO_EFFECT, refuseGiven } from "./checkpoint-flags.ts";
 import { runCommand } from "./run-command.ts";
 
 const DEFAULT_PROMPT = "Born in north-east France, Soyer trained as a";
@@ -49,6 +50,7 @@ const FLAGS = {
   output_csv: { type: "string", value: "FILE", summary: "write the ids of the replies, a line for each beam" },
   kv_cache_enable_block_reuse: { type: "switch", summary: "prompts share what they begin with" },
   run_profiling: { type: "switch", summary: "say how fast it was" },
+  device: DEVICE_FLAG,
   log_level: NO_EFFECT.value,
   tokenizer_type: NO_EFFECT.value,
   vocab_file: NO_EFFECT.value,
@@ -114,6 +116,8 @@ export async function runEngineCommand(argv: readonly string[]): Promise<void> {
       maxSequences: numPrompts * values.num_beams,
       maxSequenceTokens: values.max_input_length + values.max_output_len,
       reusesPrefixes: values.kv_cache_enable_block_reuse,
+      device: chooseDevice(values.device),
+      reporter,
     });
     const encode = (text: string): Int32Array => engine.encode(text, !values.no_add_special_tokens);
     const read =

@@ -3,9 +3,10 @@ import process from "node:process";
 import { ROUGE_KINDS } from "../offline/rouge.ts";
 import { readSummaries, type SummaryReport, summarize } from "../offline/summarize.ts";
 import { TextEngine } from "../offline/text-engine.ts";
+import { chooseDevice } from "../offline/tool-device.ts";
 import { ToolError } from "../offline/tool-error.ts";
 import type { CommandSyntax, FlagTable } from "./arguments.ts";
-import { NO_EFFECT, refuseGiven } from "./checkpoint-flags.ts";
+import { DEVICE_FLAG, NO_EFFECT, refuseGiven } from "./checkpoint-flags.ts";
 import { runCommand } from "./run-command.ts";
 
 const FLAGS = {
@@ -59,6 +60,7 @@ const FLAGS = {
   vocab_file: NO_EFFECT.value,
   rouge_dir: NO_EFFECT.value,
   output_dir: NO_EFFECT.value,
+  device: DEVICE_FLAG,
   log_level: NO_EFFECT.value,
   use_py_session: NO_EFFECT.toggle,
   debug_mode: NO_EFFECT.toggle,
@@ -100,6 +102,8 @@ export async function summarizeCommand(argv: readonly string[]): Promise<void> {
       maxSequences: values.batch_size * values.num_beams,
       maxSequenceTokens: values.max_input_length + values.output_len,
       reusesPrefixes: values.kv_cache_enable_block_reuse,
+      device: chooseDevice(values.device),
+      reporter,
     });
     const sampling = {
       maxTokens: values.output_len,

@@ -1,28 +1,29 @@
 /** How well a model foretells a text: the exponential of the mean loss per token, in pieces that each start anew. */
-import { createDecoderRunner } from "../engine/decoder-cpu-runner.ts";
 import type { StepInput } from "../engine/step-runner.ts";
+import { openRunner } from "./open-runner.ts";
+import type { Reporter } from "./progress.ts";
+import type { ToolDevice } from "./tool-device.ts";
 
 export interface Perplexity {
   readonly perplexity: number;
   readonly numTokens: number;
 }
 
-const BLOCK_SIZE = 16;
-
 /** `pieces`: token ids, of which all but the first of each are foretold. */
 export async function measurePerplexity(
   modelDir: string,
   pieces: readonly Int32Array[],
   onPiece: () => void,
+  { device, reporter }: { readonly device: ToolDevice; readonly reporter?: Reporter | undefined },
 ): Promise<Perplexity> {
   const longest = Math.max(2, ...pieces.map(({ length }) => length));
-  const numBlocks = Math.ceil(longest / BLOCK_SIZE);
-  const runner = await createDecoderRunner({ modelDir, numBlocks, blockSize: BLOCK_SIZE });
+  const sizes = { maxSequences: 1, maxSequenceTokens: longest, maxStepTokens: longest };
+  const runner = await openRunner({ modelDir, device, ...sizes, reporter });
   try {
     let [loss, numTokens] = [0, 0];
     for (const piece of pieces) {
       if (piece.length < 2) continue;
-      loss += pieceLoss(await runner.run(wholeStep(piece)), piece, runner.vocabSize);
+      loss += pieceLoss(await runner.run(wholeStep(piece, runner.blockSize)), piece, runner.vocabSize);
       numTokens += piece.length - 1;
       onPiece();
     }
@@ -32,10 +33,10 @@ export async function measurePerplexity(
   }
 }
 
-function wholeStep(tokenIds: Int32Array): StepInput {
+function wholeStep(tokenIds: Int32Array, blockSize: number): StepInput {
   const { length } = tokenIds;
   const places = Int32Array.from({ length }, (_, i) => i);
-  const blockTable = Int32Array.from({ length: Math.ceil(length / BLOCK_SIZE) }, (_, i) => i);
+  const blockTable = Int32Array.from({ length: Math.ceil(length / blockSize) }, (_, i) => i);
   const sequences = [{ queryStart: 0, queryLength: length, contextLength: length, blockTable }];
   return { tokenIds, positions: places, slots: places, sequences, logitRows: places };
 }

@@ -107,6 +107,7 @@ function options(format: QuantizeOptions["format"], name: string): QuantizeOptio
     calibration: { source: "built-in", maxTexts: 3, maxTokens: 128 },
     evaluation: { source: "built-in", maxTexts: 3 },
     kvCacheAlgorithm: undefined,
+    device: { kind: "cpu" },
     reporter,
     signal,
   };

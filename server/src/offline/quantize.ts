@@ -30,6 +30,7 @@ import { measurePerplexity, type Perplexity } from "./perplexity.ts";
 import type { Reporter } from "./progress.ts";
 import { SmoothQuantStorage } from "./smooth-quant-storage.ts";
 import { readTexts, tokenPieces } from "./text-data.ts";
+import type { ToolDevice } from "./tool-device.ts";
 import { ToolError } from "./tool-error.ts";
 import { WeightOnlyStorage } from "./weight-only-storage.ts";
 
@@ -50,6 +51,7 @@ export interface QuantizeOptions {
   /** Undefined: perplexities are not measured. */
   readonly evaluation: { readonly source: string; readonly maxTexts: number } | undefined;
   readonly kvCacheAlgorithm: "FP8" | undefined;
+  readonly device: ToolDevice;
   readonly reporter: Reporter;
   readonly signal: AbortSignal;
 }
@@ -258,7 +260,7 @@ async function openTokenizer(modelDir: string): Promise<Tokenizer> {
 }
 
 async function perplexityOf(
-  { reporter, signal }: QuantizeOptions,
+  { device, reporter, signal }: QuantizeOptions,
   modelDir: string,
   pieces: readonly Int32Array[],
   name: string,
@@ -266,10 +268,11 @@ async function perplexityOf(
   if (pieces.length === 0) return undefined;
   const task = reporter.startTask({ task: name, unit: "texts", total: pieces.length });
   try {
-    return await measurePerplexity(modelDir, pieces, () => {
+    const onPiece = (): void => {
       signal.throwIfAborted();
       task.add(1);
-    });
+    };
+    return await measurePerplexity(modelDir, pieces, onPiece, { device, reporter });
   } finally {
     task.end();
   }

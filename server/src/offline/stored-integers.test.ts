@@ -169,6 +169,7 @@ test("quantize() as int4_awq keeps integers, and rounds anew for other groups", 
     calibration: { source: "built-in", maxTexts: 1, maxTokens: 16 },
     evaluation: undefined,
     kvCacheAlgorithm: undefined,
+    device: { kind: "cpu" },
     reporter,
     signal,
   } as const;

@@ -1,10 +1,12 @@
 /** An engine of this very process with its tokenizer: prompts in, texts out. It knows neither server nor command line. */
-import { createDecoderRunner } from "../engine/decoder-cpu-runner.ts";
 import { DEFAULT_ENGINE_CONFIG } from "../engine/engine-config.ts";
 import { type GenerateRequest, NEUTRAL_REQUEST } from "../engine/generate.ts";
 import { LlmEngine } from "../engine/llm-engine.ts";
 import type { Tokenizer } from "../formats/tokenizer.ts";
 import { loadTokenizer } from "../formats/tokenizer-files.ts";
+import { openRunner } from "./open-runner.ts";
+import type { Reporter } from "./progress.ts";
+import type { ToolDevice } from "./tool-device.ts";
 import { fileError, ToolError } from "./tool-error.ts";
 
 export interface TextEngineOptions {
@@ -16,6 +18,8 @@ export interface TextEngineOptions {
   /** Tokens of the longest of them, prompt and reply. */
   readonly maxSequenceTokens: number;
   readonly reusesPrefixes?: boolean;
+  readonly device: ToolDevice;
+  readonly reporter?: Pick<Reporter, "info" | "warn"> | undefined;
 }
 
 export interface GeneratedText {
@@ -25,8 +29,6 @@ export interface GeneratedText {
   /** From the start to the first token; undefined when none came. */
   readonly firstTokenMs: number | undefined;
 }
-
-const BLOCK_SIZE = 16;
 
 export class TextEngine implements AsyncDisposable {
   readonly tokenizer: Tokenizer;
@@ -45,13 +47,12 @@ export class TextEngine implements AsyncDisposable {
     const { engineDir, tokenizerDir = engineDir, maxSequences, maxSequenceTokens } = options;
     try {
       const tokenizer = await loadTokenizer(tokenizerDir);
-      const blocksPerSequence = Math.ceil(maxSequenceTokens / BLOCK_SIZE) + 1;
-      const runner = await createDecoderRunner({
-        modelDir: engineDir,
-        blockSize: BLOCK_SIZE,
-        numBlocks: Math.max(2, blocksPerSequence * maxSequences),
-      });
-      const ids = runner.config.eosTokenIds.length > 0 ? runner.config.eosTokenIds : [tokenizer.eosId ?? -1];
+      const { device, reporter } = options;
+      const maxStepTokens = DEFAULT_ENGINE_CONFIG.maxBatchTokens;
+      const sizes = { maxSequences, maxSequenceTokens, maxStepTokens };
+      const runner = await openRunner({ modelDir: engineDir, device, ...sizes, reporter });
+      const { eosTokenIds = [] } = runner;
+      const ids = eosTokenIds.length > 0 ? eosTokenIds : [tokenizer.eosId ?? -1];
       const config = { ...DEFAULT_ENGINE_CONFIG, maxSequences, prefixReuse: options.reusesPrefixes ?? false };
       const engine = new LlmEngine(runner, config, undefined, { tokenizer });
       return new TextEngine(tokenizer, Int32Array.from(ids.filter((id) => id >= 0)), engine);
