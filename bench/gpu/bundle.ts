@@ -13,7 +13,12 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const [folder = ".gpu"] = process.argv.slice(2);
 
 await build({
-  entryPoints: { main: join(ROOT, "bench/gpu/main.ts"), host: join(ROOT, "server/src/engine-host.ts") },
+  entryPoints: {
+    main: join(ROOT, "bench/gpu/main.ts"),
+    host: join(ROOT, "server/src/engine-host.ts"),
+    "rank-worker": join(ROOT, "server/src/engine/ranks/rank-worker.ts"),
+    "rank-sums": join(ROOT, "bench/gpu/rank-sums.ts"),
+  },
   outdir: folder,
   outExtension: { ".js": ".mjs" },
   bundle: true,

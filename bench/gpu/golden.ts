@@ -2,14 +2,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ElemType } from "../../server/kernels/cuda/launch-args.ts";
-import { createCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
-import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
 import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
 import { type GeneratedChunk, NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
 import { LlmEngine } from "../../server/src/engine/llm-engine.ts";
 import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
 import type { CudaCacheType } from "../../server/src/models/decoder-cuda-pass.ts";
 import type { CudaMatrixType } from "../../server/src/models/decoder-cuda-weights.ts";
+import { createRanks, type MeasuredRunner } from "./ranks.ts";
 
 interface GoldenText {
   readonly input_ids: readonly number[];
@@ -39,9 +38,10 @@ export async function followGolden(
   matrixType: CudaMatrixType,
   usesGraphs: boolean,
   cacheType: CudaCacheType = type,
+  ranks = "1x1",
 ): Promise<GoldenResult> {
   const golden = JSON.parse(readFileSync(join(folder, "golden_text.json"), "utf8")) as readonly GoldenText[];
-  const runner = await createCudaRunner({
+  const runner = await createRanks(ranks, {
     modelDir: join(folder, "language_model"),
     type,
     matrixType,
@@ -59,7 +59,7 @@ export async function followGolden(
 }
 
 /** Closes the runner. */
-async function generate(runner: DecoderCudaRunner, golden: readonly GoldenText[]): Promise<number> {
+async function generate(runner: MeasuredRunner, golden: readonly GoldenText[]): Promise<number> {
   const engine = new LlmEngine(runner, { ...DEFAULT_ENGINE_CONFIG, maxSequences: 16 });
   const same = await Promise.all(
     golden.map(async ({ input_ids, output_ids }) => {
@@ -78,7 +78,7 @@ async function collect(chunks: AsyncIterable<GeneratedChunk>): Promise<number[]>
 }
 
 async function follow(
-  runner: DecoderCudaRunner,
+  runner: MeasuredRunner,
   golden: readonly GoldenText[],
 ): Promise<Pick<GoldenResult, "numSteps" | "numWrong" | "largestLogitDifference">> {
   const sequences = golden.map((_, i) => new TestSequence(contiguousBlocks(BLOCKS * i, BLOCKS)));

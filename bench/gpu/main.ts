@@ -1,6 +1,6 @@
 /**
  * Checks and measurements on a machine with a GPU: `node main.mjs <command> [flags]`. Commands: libraries, checks, golden,
- * parity, hosted, steps. `bundle.ts` packs this program with all it needs for a machine without Node.
+ * parity, hosted, steps, sums, write. `bundle.ts` packs this program with all it needs for a machine without Node.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,10 +13,13 @@ import { describeCudaLibraries } from "../../server/src/native/cuda-libraries.ts
 import { followGolden } from "./golden.ts";
 import { generateHosted } from "./hosted.ts";
 import { followModels } from "./parity.ts";
+import { measureSums } from "./rank-sums.ts";
+import { createRanks, type MeasuredRunner } from "./ranks.ts";
 import { runChecks } from "./run-checks.ts";
 import { loadSynthetic, measureDecode, measurePrefill, type StepResult } from "./steps.ts";
 import { syntheticConfig } from "./synthetic-model.ts";
 import { measureThroughput } from "./throughput.ts";
+import { writeSynthetic } from "./write-synthetic.ts";
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
@@ -39,6 +42,12 @@ const { values: flags, positionals } = parseArgs({
     strict: { type: "boolean", default: false },
     sequences: { type: "string", default: "256" },
     tokens: { type: "string", default: "8192" },
+    /** GPUs that share each layer x stages, e.g. 2x1; more than one: of golden, parity, steps and sums. */
+    ranks: { type: "string", default: "1x1" },
+    /** Of parity: how many of the forms of each model. */
+    forms: { type: "string", default: "4" },
+    /** Of write, and what steps run then. */
+    checkpoint: { type: "string", default: "" },
   },
 });
 
@@ -74,7 +83,7 @@ async function golden(): Promise<void> {
     ["bf16", "e4m3", true, "e4m3"],
     ["bf16", "int4", true, "bf16"],
   ] as const) {
-    const result = await followGolden(flags.folder, type, matrixType, usesGraphs, cacheType);
+    const result = await followGolden(flags.folder, type, matrixType, usesGraphs, cacheType, flags.ranks);
     console.log(JSON.stringify(result));
     results.push(result);
   }
@@ -82,7 +91,10 @@ async function golden(): Promise<void> {
 }
 
 async function parity(): Promise<void> {
-  const results = await followModels(flags.models, new RegExp(flags.filter), (line) => console.log(line));
+  const results = await followModels(flags.models, new RegExp(flags.filter), (line) => console.log(line), {
+    ranks: flags.ranks,
+    numForms: Number(flags.forms),
+  });
   save("parity.json", results);
   if (results.some(({ isWithin }) => isWithin === false)) process.exitCode = 1;
 }
@@ -98,13 +110,7 @@ async function steps(): Promise<void> {
   const matrixType = flags.weights as CudaMatrixType;
   const cacheType = flags.kv as CudaCacheType;
   const maxSequences = Number(flags.sequences);
-  const runner = await loadSynthetic(syntheticConfig(flags.model), {
-    matrixType,
-    cacheType,
-    maxSequences,
-    maxTokens: Number(flags.tokens),
-    overlapsLaunches: !flags.strict,
-  });
+  const runner = await loadMeasured(matrixType, cacheType, maxSequences);
   const results: StepResult[] = [];
   const tell = (result: StepResult): void => {
     const { kind, batch, context, stepMs, hostMs, tokensPerSecond } = result;
@@ -117,7 +123,7 @@ async function steps(): Promise<void> {
   for (const [batch, length] of pairs(flags.prefill)) tell(await measurePrefill(runner, batch, length));
   const throughputs: unknown[] = [];
   const report = (): void =>
-    save(`steps-${flags.model}-${flags.weights}-${flags.kv}.json`, {
+    save(`steps-${flags.model}-${flags.weights}-${flags.kv}-${flags.ranks}.json`, {
       results,
       throughputs,
       products: Object.fromEntries(runner.products.measuredUs),
@@ -134,6 +140,34 @@ async function steps(): Promise<void> {
   }
   report();
   await runner.close();
+}
+
+/** From files where these are named, as several GPUs need it. */
+async function loadMeasured(
+  matrixType: CudaMatrixType,
+  cacheType: CudaCacheType,
+  maxSequences: number,
+): Promise<MeasuredRunner> {
+  const sizes = { matrixType, cacheType, maxSequences, maxTokens: Number(flags.tokens) };
+  const { checkpoint: modelDir } = flags;
+  if (modelDir === "") {
+    return loadSynthetic(syntheticConfig(flags.model), { ...sizes, overlapsLaunches: !flags.strict });
+  }
+  const startMs = performance.now();
+  const tell = (line: string): void => console.log(line);
+  const fixed = { blockSize: 32, numBlocks: 0, maxPositions: 8192 };
+  const runner = await createRanks(flags.ranks, { modelDir, ...sizes, ...fixed, tell });
+  console.log(`loaded in ${((performance.now() - startMs) / 1000).toFixed(1)} s`);
+  return runner;
+}
+
+async function sums(): Promise<void> {
+  const [numRanks = 1] = flags.ranks.split("x").map(Number);
+  const results = await measureSums(numRanks);
+  for (const { way, kiB, us, isRight } of results) {
+    console.log(`sum of ${kiB} KiB over ${numRanks} GPUs, ${way}: ${us.toFixed(1)} us${isRight ? "" : " WRONG"}`);
+  }
+  save(`sums-${numRanks}.json`, results);
 }
 
 function pairs(text: string): readonly (readonly [number, number])[] {
@@ -163,6 +197,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<void>>> = {
   parity,
   hosted,
   steps,
+  sums,
+  write: () => writeSynthetic(flags.checkpoint, syntheticConfig(flags.model)),
 };
 
 for (const name of positionals) {

@@ -5,9 +5,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { maxDifference } from "../../server/kernels/testing/run-op.ts";
-import { createCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
-import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
 import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+import { createRanks, type MeasuredRunner } from "./ranks.ts";
 
 interface Expected {
   readonly prompt: readonly number[];
@@ -49,15 +48,16 @@ export async function followModels(
   folder: string,
   filter: RegExp,
   tell: (line: string) => void,
+  { ranks = "1x1", numForms = FORMS.length }: { readonly ranks?: string; readonly numForms?: number } = {},
 ): Promise<readonly ParityResult[]> {
   const results: ParityResult[] = [];
   for (const model of readdirSync(folder).sort()) {
     if (!filter.test(model)) continue;
-    for (const form of FORMS) {
+    for (const form of FORMS.slice(0, numForms)) {
       const result = {
         model,
         ...form,
-        ...(await followOrRefusal(join(folder, model), MAX_POSITIONS.get(model), form)),
+        ...(await followOrRefusal(join(folder, model), MAX_POSITIONS.get(model), form, ranks)),
       };
       tell(lineOf(result));
       results.push(result);
@@ -70,12 +70,13 @@ async function followOrRefusal(
   modelDir: string,
   maxPositions: number | undefined,
   { type, cacheType, matrixType, bound }: Form,
+  ranks: string,
 ): Promise<Partial<ParityResult>> {
   const expected = JSON.parse(readFileSync(join(modelDir, "expected.json"), "utf8")) as Expected;
-  let runner: DecoderCudaRunner;
+  let runner: MeasuredRunner;
   try {
     const sizes = { blockSize: 16, numBlocks: NUM_BLOCKS + 1, maxTokens: 128, maxSequences: 4 };
-    runner = await createCudaRunner({ modelDir, type, cacheType, matrixType, maxPositions, ...sizes });
+    runner = await createRanks(ranks, { modelDir, type, cacheType, matrixType, maxPositions, ...sizes });
   } catch (error) {
     return { refusal: error instanceof Error ? error.message : String(error) };
   }
@@ -92,7 +93,7 @@ async function followOrRefusal(
 }
 
 async function follow(
-  runner: DecoderCudaRunner,
+  runner: MeasuredRunner,
   { prompt, greedy = [], logits }: Expected,
 ): Promise<Required<Pick<ParityResult, "largestLogitDifference" | "numWrong" | "numSteps">>> {
   const sequence = new TestSequence(contiguousBlocks(1, NUM_BLOCKS));

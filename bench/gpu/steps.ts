@@ -6,6 +6,7 @@ import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-run
 import { contiguousBlocks, stepOf, TestSequence } from "../../server/src/engine/testing-sequences.ts";
 import type { CudaCacheType } from "../../server/src/models/decoder-cuda-pass.ts";
 import type { CudaMatrixType } from "../../server/src/models/decoder-cuda-weights.ts";
+import type { MeasuredRunner } from "./ranks.ts";
 import { LLAMA_8B, parseSynthetic, SyntheticTensors } from "./synthetic-model.ts";
 
 export interface StepResult {
@@ -51,7 +52,7 @@ export async function loadSynthetic(
 }
 
 export async function measureDecode(
-  runner: DecoderCudaRunner,
+  runner: MeasuredRunner,
   batch: number,
   context: number,
   numSteps = 24,
@@ -91,7 +92,7 @@ export async function measureDecode(
 }
 
 export async function measurePrefill(
-  runner: DecoderCudaRunner,
+  runner: MeasuredRunner,
   batch: number,
   length: number,
   numSteps = 5,

@@ -1,8 +1,8 @@
 /** Tokens per second of the whole engine on a GPU, without a server: all requests at once, as offline benchmarks do it. */
-import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
 import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
 import { type GenerateRequest, NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
 import { LlmEngine } from "../../server/src/engine/llm-engine.ts";
+import type { MeasuredRunner } from "./ranks.ts";
 
 export interface Load {
   readonly numRequests: number;
@@ -24,10 +24,10 @@ export interface ThroughputResult extends Load {
   readonly engineMs: number;
 }
 
-export async function measureThroughput(runner: DecoderCudaRunner, load: Load): Promise<ThroughputResult> {
+export async function measureThroughput(runner: MeasuredRunner, load: Load): Promise<ThroughputResult> {
   const { numRequests, inputLength, outputLength, maxSequences, maxBatchTokens } = load;
   const config = { ...DEFAULT_ENGINE_CONFIG, maxSequences, maxBatchTokens };
-  const kept: Partial<DecoderCudaRunner> = { close: () => Promise.resolve() };
+  const kept: Partial<MeasuredRunner> = { close: () => Promise.resolve() };
   const engine = new LlmEngine(lend(runner, kept), config);
   const before = { ...runner.timings };
   const firstTokens: number[] = [];
@@ -72,7 +72,7 @@ function requestOf(index: number, length: number, maxTokens: number, vocabSize: 
 }
 
 /** The runner without its end: an engine closes what it runs on, and this one is used again. */
-function lend(runner: DecoderCudaRunner, changes: Partial<DecoderCudaRunner>): DecoderCudaRunner {
+function lend(runner: MeasuredRunner, changes: Partial<MeasuredRunner>): MeasuredRunner {
   return new Proxy(runner, {
     get: (target, key) => {
       const value: unknown = Reflect.get(changes, key) ?? Reflect.get(target, key, target);

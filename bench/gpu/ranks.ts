@@ -1,0 +1,29 @@
+/** Models on several GPUs of this machine, in place of one: how the programs here make their runners. */
+import { type CudaRunnerOptions, createCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
+import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
+import { createRankedRunner, RankedRunner } from "../../server/src/engine/ranks/ranked-runner.ts";
+import { startThread } from "../../server/src/engine/ranks/thread-follower.ts";
+import type { StepRunner } from "../../server/src/engine/step-runner.ts";
+
+/** What measurements look at beside the contract of runners. */
+export type MeasuredRunner = StepRunner &
+  Pick<DecoderCudaRunner, "timings" | "products" | "numGraphs"> & { readonly stepsAhead?: boolean };
+
+/** `ranks`: GPUs that share each layer x stages, e.g. "2x1". */
+export async function createRanks(ranks: string, options: CudaRunnerOptions): Promise<MeasuredRunner> {
+  const [numTensorRanks = 1, numStages = 1] = ranks.split("x").map(Number);
+  if (numTensorRanks * numStages === 1) return createCudaRunner(options);
+  const { tell: _, ...plain } = options;
+  const layout = { numTensorRanks, numStages };
+  const followers = Array.from({ length: numTensorRanks * numStages - 1 }, (_unused, i) =>
+    startThread({ rank: i + 1, layout, options: { ...plain, ordinal: i + 1 } }),
+  );
+  const runner = await createRankedRunner(options, layout, followers);
+  if (!(runner instanceof RankedRunner)) throw new Error("expected a runner of several GPUs");
+  const inner = runner.inner as DecoderCudaRunner;
+  return Object.defineProperties(runner, {
+    timings: { get: () => inner.timings },
+    products: { get: () => inner.products },
+    numGraphs: { get: () => inner.numGraphs },
+  }) as unknown as MeasuredRunner;
+}
