@@ -55,3 +55,13 @@ export const MAX_GRPC_HEADER_LIST_BYTES: number = 16 * 1024;
 export const MAX_SHARED_MEMORY_REGIONS = 4096;
 /** One region of shared memory: what a typed array can span on every Node that is supported. */
 export const MAX_SHARED_MEMORY_REGION_BYTES: number = 2 ** 32;
+/** Pictures of one request: each becomes some megabytes of numbers. */
+export const MAX_PICTURES = 128;
+/** One picture as a file, however it comes. */
+export const MAX_PICTURE_BYTES: number = 32 * 1024 * 1024;
+/** Default for pixels of one picture, which are three bytes each once decoded. Files of a few kilobytes claim billions. */
+export const DEFAULT_MAX_PICTURE_PIXELS: number = 32 * 1024 * 1024;
+/** What all pictures of one request may become. */
+export const MAX_PIXEL_VALUES_BYTES: number = 512 * 1024 * 1024;
+/** Address of a picture that the server is to fetch. */
+export const MAX_PICTURE_URL_CHARS = 2048;

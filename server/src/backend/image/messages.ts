@@ -1,0 +1,29 @@
+/** What the process that decodes pictures is told at its start, and what it answers. */
+import type { ImageProcessing } from "./processor-config.ts";
+import type { Json } from "./processor-fields.ts";
+
+export type PixelType = "FP32" | "FP16";
+
+/** The processor as it is written: tables of floats would not survive JSON. */
+export interface PictureData {
+  readonly fields: readonly (readonly [string, Json])[];
+  readonly where: string;
+  readonly pixelType: PixelType;
+  readonly maxPixels: number;
+}
+
+export interface JobSettings {
+  readonly processing: ImageProcessing;
+  readonly pixelType: PixelType;
+  readonly maxPixels: number;
+}
+
+export interface PictureResult {
+  /** Of one picture; all of a job have the same. Of patches: of all pictures one after the other. */
+  readonly shape: readonly number[];
+  readonly data: Uint8Array<ArrayBuffer>;
+  /** Height and width of each picture as it came. */
+  readonly sizes: readonly (readonly [number, number])[];
+  /** Of patches: frames, rows and columns of each picture. */
+  readonly grids: readonly (readonly [number, number, number])[];
+}

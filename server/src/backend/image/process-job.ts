@@ -1,0 +1,63 @@
+/** The pictures of one request, decoded and processed into one piece of memory. Knows no process. */
+import { numberToHalf } from "../../core/half.ts";
+import { ServerError } from "../../core/server-error.ts";
+import type { DecodePicture } from "./decode-picture.ts";
+import type { JobSettings, PictureResult } from "./messages.ts";
+import { readPictureHeader } from "./picture-header.ts";
+import type { PixelBudget } from "./pixel-budget.ts";
+import { type ProcessedPicture, processPicture } from "./process-picture.ts";
+
+export interface PictureTools {
+  readonly decode: DecodePicture;
+  readonly budget: PixelBudget;
+}
+
+/** Decoded one after the other: one at a time is in memory in full. @throws ServerError naming the picture that is wrong */
+export async function processJob(
+  { processing, pixelType, maxPixels }: JobSettings,
+  { decode, budget }: PictureTools,
+  pictures: readonly Uint8Array[],
+): Promise<PictureResult> {
+  const processed: ProcessedPicture[] = [];
+  const sizes: [number, number][] = [];
+  for (const [index, bytes] of pictures.entries()) {
+    const { width = 1, height = 1 } = readPictureHeader(bytes) ?? {};
+    await budget.run(width * height, async () => {
+      const picture = await decode(bytes, maxPixels).catch((error: unknown) => {
+        throw error instanceof ServerError ? new ServerError(error.code, `picture ${index} ${error.message}`) : error;
+      });
+      sizes.push([picture.height, picture.width]);
+      processed.push(processPicture(picture, processing));
+    });
+  }
+  const grids = processed.flatMap(({ grid }) => (grid === undefined ? [] : [grid]));
+  const shape = processing.patches === undefined ? commonShape(processed) : patchesShape(processed);
+  return { shape, data: packed(processed, pixelType), sizes, grids };
+}
+
+function commonShape(pictures: readonly ProcessedPicture[]): readonly number[] {
+  const [first = { shape: [] as readonly number[] }] = pictures;
+  for (const [index, { shape }] of pictures.entries()) {
+    if (shape.join() === first.shape.join()) continue;
+    const text = `pictures of one request must become the same size: picture 0 is [${first.shape.join(", ")}], picture ${index} is [${shape.join(", ")}]; let the processor crop or resize to a fixed size`;
+    throw new ServerError("invalid_argument", text);
+  }
+  return first.shape;
+}
+
+function patchesShape(pictures: readonly ProcessedPicture[]): readonly number[] {
+  const rows = pictures.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0);
+  return [rows, pictures[0]?.shape[1] ?? 0];
+}
+
+function packed(pictures: readonly ProcessedPicture[], pixelType: JobSettings["pixelType"]): Uint8Array<ArrayBuffer> {
+  const count = pictures.reduce((sum, { values }) => sum + values.length, 0);
+  const out = pixelType === "FP32" ? new Float32Array(count) : new Uint16Array(count);
+  let at = 0;
+  for (const { values } of pictures) {
+    if (pixelType === "FP32") out.set(values, at);
+    else for (let i = 0; i < values.length; i++) out[at + i] = numberToHalf(values[i] ?? 0);
+    at += values.length;
+  }
+  return new Uint8Array(out.buffer);
+}

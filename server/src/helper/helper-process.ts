@@ -1,0 +1,151 @@
+/**
+ * Foreign code in a process of its own: it can crash, hold its processor or fill its memory, and the server goes on. What it had
+ * been asked fails once when it dies; the next call starts another. Knows nothing of what it does.
+ */
+import { type ChildProcess, fork } from "node:child_process";
+import process from "node:process";
+import { ServerError } from "../core/server-error.ts";
+import type { HelperAnswer, HelperCall } from "./messages.ts";
+
+export interface HelperOptions {
+  /** File of the program, which calls `serveHelper`. */
+  readonly program: string;
+  /** For its `prepare`, as JSON. */
+  readonly data: unknown;
+  /** In words for errors: "the process that decodes pictures". */
+  readonly title: string;
+  /** Of faults and deaths. */
+  readonly log: (message: string) => void;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+interface Waiting {
+  readonly resolve: (body: unknown) => void;
+  readonly reject: (error: ServerError) => void;
+}
+
+/** A process that dies at once would be started without end: between two starts lies at least this. */
+const MIN_RESTART_MS = 500;
+/** How long a process may take for its farewell. */
+const CLOSE_LIMIT_MS = 5000;
+const KEPT_STDERR_CHARS = 2000;
+
+export class HelperProcess {
+  readonly #options: HelperOptions;
+  readonly #waiting = new Map<number, Waiting>();
+  #child: Promise<ChildProcess> | undefined;
+  #running: ChildProcess | undefined;
+  #startedMs = Number.NEGATIVE_INFINITY;
+  #nextId = 1;
+  #isClosed = false;
+
+  constructor(options: HelperOptions) {
+    this.#options = options;
+  }
+
+  /** @throws ServerError saying why it cannot do its work */
+  async start(): Promise<void> {
+    await this.#started();
+  }
+
+  /** @throws ServerError as the helper gave it, or "unavailable" when it died */
+  async call(body: unknown): Promise<unknown> {
+    const child = await this.#started();
+    const id = this.#nextId++;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      child.send({ id, body } satisfies HelperCall, (error) => {
+        if (error !== null) this.#take(id)?.reject(this.#gone());
+      });
+    });
+  }
+
+  /** Lets it end, and makes it end when it does not. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const child = this.#running;
+    if (child === undefined) return;
+    const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+    if (child.connected) child.disconnect();
+    const timer = setTimeout(() => child.kill("SIGKILL"), CLOSE_LIMIT_MS);
+    await ended;
+    clearTimeout(timer);
+  }
+
+  async #started(): Promise<ChildProcess> {
+    if (this.#isClosed) throw this.#gone();
+    if (this.#child === undefined && performance.now() - this.#startedMs < MIN_RESTART_MS) throw this.#gone();
+    this.#child ??= this.#fork();
+    return this.#child;
+  }
+
+  #fork(): Promise<ChildProcess> {
+    this.#startedMs = performance.now();
+    const { program, data, env, title, log } = this.#options;
+    return new Promise((resolve, reject) => {
+      const child = fork(program, [JSON.stringify(data)], {
+        execArgv: loaderArguments(process.execArgv),
+        env: { ...process.env, ...env },
+        serialization: "advanced",
+        stdio: ["ignore", "ignore", "pipe", "ipc"],
+      });
+      this.#running = child;
+      let said = "";
+      child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+        said = (said + text).slice(-KEPT_STDERR_CHARS);
+      });
+      const ended = (cause: string): void => {
+        if (this.#running !== child) return;
+        this.#running = undefined;
+        this.#child = undefined;
+        if (!this.#isClosed) log(`${title} ended: ${cause} ${said}`.trim());
+        reject(this.#gone());
+        this.#failAll();
+      };
+      child.on("error", (error) => ended(error.message));
+      child.on("exit", (code, signal) => ended(signal ?? `exit code ${code}`));
+      child.on("message", (answer: HelperAnswer) => {
+        if (answer.kind === "ready") resolve(child);
+        else if (answer.kind === "unusable") {
+          reject(new ServerError(answer.code, answer.problem));
+          child.kill("SIGKILL");
+        } else this.#settle(answer);
+      });
+    });
+  }
+
+  #settle(answer: Exclude<HelperAnswer, { kind: "ready" | "unusable" }>): void {
+    const waiting = this.#take(answer.id);
+    if (answer.kind === "result") waiting?.resolve(answer.body);
+    else if (answer.kind === "refused") waiting?.reject(new ServerError(answer.code, answer.problem));
+    else {
+      this.#options.log(`${this.#options.title} failed: ${answer.fault}`);
+      waiting?.reject(new ServerError("internal", "Internal error"));
+    }
+  }
+
+  #take(id: number): Waiting | undefined {
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    return waiting;
+  }
+
+  #failAll(): void {
+    const waiting = [...this.#waiting.values()];
+    this.#waiting.clear();
+    for (const { reject } of waiting) reject(this.#gone());
+  }
+
+  #gone(): ServerError {
+    const then = this.#isClosed ? "" : " and starts again; try again";
+    return new ServerError("unavailable", `${this.#options.title} has ended${then}`);
+  }
+}
+
+/** Of this process's flags those that say how modules are found: none that make it a debugger or a test run. */
+function loaderArguments(execArgv: readonly string[]): string[] {
+  return execArgv.flatMap((flag, i) => {
+    if (/^(?:--import|--conditions|-C|--loader)=/.test(flag)) return [flag];
+    return /^(?:--import|--conditions|-C|--loader)$/.test(flag) ? [flag, execArgv[i + 1] ?? ""] : [];
+  });
+}

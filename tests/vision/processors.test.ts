@@ -1,0 +1,50 @@
+/** Pictures against what Pillow-based processors of Hugging Face transformers made of them (see record_processors.py). */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { gunzipSync } from "node:zlib";
+import { loadDecoder } from "../../server/src/backend/image/decode-picture.ts";
+import { PixelBudget } from "../../server/src/backend/image/pixel-budget.ts";
+import { processJob } from "../../server/src/backend/image/process-job.ts";
+import { type ImageProcessing, parseProcessor } from "../../server/src/backend/image/processor-config.ts";
+import type { Json } from "../../server/src/backend/image/processor-fields.ts";
+
+interface Recorded {
+  readonly name: string;
+  readonly description: Readonly<Record<string, Json>>;
+  readonly outputs: readonly { readonly file: string; readonly shape: readonly number[]; readonly pixels: string }[];
+}
+
+/** In units of the bytes of a picture. Models would bear 2; so far nothing differs at all. */
+const TOLERANCE = 0.01;
+
+const recorded: Recorded[] = JSON.parse(
+  gunzipSync(readFileSync(new URL("processors.json.gz", import.meta.url))).toString("utf8"),
+);
+const tools = { decode: await loadDecoder(), budget: new PixelBudget(1 << 24) };
+
+/** How much one byte more changes a pixel at most. */
+function largestStep({ values }: ImageProcessing): number {
+  return Math.max(...values.map((table) => (table[1] ?? 0) - (table[0] ?? 0)));
+}
+
+function floats(base64: string): Float32Array {
+  return new Float32Array(Uint8Array.from(Buffer.from(base64, "base64")).buffer);
+}
+
+for (const { name, description, outputs } of recorded) {
+  test(`pictures become what the processor '${name}' made of them, within ${TOLERANCE}/255`, async () => {
+    assert.ok(outputs.length > 0);
+    const processing = parseProcessor(new Map(Object.entries(description)), name);
+    for (const { file, shape, pixels } of outputs) {
+      const bytes = Uint8Array.from(readFileSync(new URL(`pictures/${file}`, import.meta.url)));
+      const data = { processing, pixelType: "FP32", maxPixels: 1 << 24 } as const;
+      const result = await processJob(data, tools, [bytes]);
+      assert.deepEqual(result.shape, shape, file);
+      const [got, expected] = [new Float32Array(result.data.buffer), floats(pixels)];
+      assert.equal(got.length, expected.length, file);
+      const most = got.reduce((sum, value, i) => Math.max(sum, Math.abs(value - (expected[i] ?? Number.NaN))), 0);
+      assert.ok(most / largestStep(processing) <= TOLERANCE, `${file}: ${most / largestStep(processing)}/255`);
+    }
+  });
+}
