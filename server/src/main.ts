@@ -28,7 +28,7 @@ import { agentTable, backendTable, type ModelRow, modelTable, optionTable } from
 import type { ModelConfig } from "./core/model-config.ts";
 import type { ModelServer } from "./core/model-server.ts";
 import { ServerError } from "./core/server-error.ts";
-import { type FoundGpus, findGpus } from "./device/cuda/find-gpus.ts";
+import { type FoundGpus, findGpus, visibleGpus } from "./device/cuda/find-gpus.ts";
 import { frontendsOf, type RunningFrontends } from "./frontends.ts";
 import { keepFreedMemory } from "./native/process-memory.ts";
 import { cpuFamilies, pinnedMemoryFamilies } from "./observe/host-metrics.ts";
@@ -46,6 +46,7 @@ import { modelMetricFamilies } from "./repository/model-metrics.ts";
 import { RepositoryServer } from "./repository/model-server.ts";
 import type { PolledModel } from "./repository/model-sources.ts";
 import { ModelRegistry } from "./repository/registry.ts";
+import { localPlace, type RepositoryPlace } from "./repository/repository-place.ts";
 import { RepositoryPoller } from "./repository/repository-poller.ts";
 import { updateInstances } from "./repository/update-instances.ts";
 import { LatencyObserver } from "./scheduler/latency-observer.ts";
@@ -75,7 +76,7 @@ export interface RunningServer {
 /** @throws ServerError when a model fails to load and the options say that this ends the start, or a port is taken */
 export async function startServer(options: ServerOptions, log: ServerLog): Promise<RunningServer> {
   keepFreedMemory();
-  for (const path of options.repository.paths) expectRepository(path);
+  const places = await openPlaces(options, log);
   const registry = new ModelRegistry(options.repository.isNamespacing);
   const metrics = new MetricRegistry();
   // Models may load and unload others, once there is a server.
@@ -88,7 +89,7 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
   const cache = createCache(options);
   const tracer = new Tracer({ start: options.trace, log, env: process.env });
   const agents = new AgentFinder(options.repoAgentDirectory);
-  const manager = createManager({ options, log, registry, metrics, backends, cache, agents });
+  const manager = createManager({ options, log, registry, metrics, backends, cache, agents, places });
   const server: RepositoryServer = new RepositoryServer({
     name: options.serverId,
     version: TRITON_VERSION,
@@ -151,6 +152,25 @@ async function stopServer({ options, log, server, tracer, frontends, close }: St
   return isQuiet && isUnloaded;
 }
 
+/** Folders of this machine, and what is elsewhere. The code for that is loaded when it is asked for. @throws ServerError */
+async function openPlaces({ repository }: ServerOptions, log: ServerLog): Promise<RepositoryPlace[]> {
+  for (const path of repository.paths) if (!isRemote(path)) expectRepository(path);
+  const places: RepositoryPlace[] = [];
+  for (const path of repository.paths) {
+    if (!isRemote(path)) {
+      places.push(localPlace(path));
+      continue;
+    }
+    const { openRemotePlace } = await import("./open-remote-place.ts");
+    places.push(await openRemotePlace(path, repository.controlMode === "poll", log));
+  }
+  return places;
+}
+
+function isRemote(path: string): boolean {
+  return /^[a-z][a-z0-9]*:\/\//.test(path);
+}
+
 /** @throws ServerError with the words that start scripts look for */
 function expectRepository(path: string): void {
   const stat = statSync(path, { throwIfNoEntry: false });
@@ -168,12 +188,20 @@ function usableGpus(): UsableGpus {
 
 const MIN_COMPUTE_CAPABILITY = 8;
 
+let seenGpus: UsableGpus | undefined;
+
+/** Python models bring their own code: any GPU will do. */
+function allGpus(): UsableGpus {
+  seenGpus ??= { ids: visibleGpus().map(({ ordinal }) => ordinal), minComputeCapability: 0 };
+  return seenGpus;
+}
+
 function createBackends(control: ModelControl): ReadonlyMap<string, Backend> {
   const all = [
     ...createOnnxBackends(),
-    createPythonBackend({ control }),
-    createPythonBackend({ control, name: "vllm" }),
-    createPythonBackend({ control, name: "pytorch" }),
+    createPythonBackend({ control, findGpus: allGpus }),
+    createPythonBackend({ control, findGpus: allGpus, name: "vllm" }),
+    createPythonBackend({ control, findGpus: allGpus, name: "pytorch" }),
     createTypescriptBackend(),
     createTokenizerBackend(),
     createBlsBackend(),
@@ -197,6 +225,7 @@ interface ManagerParts {
   readonly backends: ReadonlyMap<string, Backend>;
   readonly cache: ResponseCache | undefined;
   readonly agents: AgentFinder;
+  readonly places: readonly RepositoryPlace[];
 }
 
 /** Undefined when no cache is asked for. @throws ServerError when its size is no size */
@@ -229,7 +258,16 @@ function createLatencies({ metrics }: ServerOptions, config: ModelConfig): Laten
   });
 }
 
-function createManager({ options, log, registry, metrics, backends, cache, agents }: ManagerParts): ModelManager {
+function createManager({
+  options,
+  log,
+  registry,
+  metrics,
+  backends,
+  cache,
+  agents,
+  places,
+}: ManagerParts): ModelManager {
   const { repository } = options;
   const models: ModelCaller = {
     infer: (request) => registry.lookUp(request.modelName, request.modelVersion).infer(request),
@@ -250,7 +288,7 @@ function createManager({ options, log, registry, metrics, backends, cache, agent
   };
   const onNote = onceEach((note) => log.warn("model_config", note));
   const managerOptions: ModelManagerOptions = {
-    repositoryPaths: repository.paths,
+    places,
     configName: repository.configName,
     loadThreads: repository.loadThreadCount,
     loadRetries: repository.loadRetryCount,

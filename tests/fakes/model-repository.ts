@@ -18,6 +18,7 @@ import { checkEnsemble } from "../../server/src/repository/ensemble-check.ts";
 import { loadModelVersion } from "../../server/src/repository/load-model.ts";
 import { ModelManager } from "../../server/src/repository/model-manager.ts";
 import { ModelRegistry } from "../../server/src/repository/registry.ts";
+import { localPlace, type RepositoryPlace } from "../../server/src/repository/repository-place.ts";
 import { updateInstances } from "../../server/src/repository/update-instances.ts";
 import type { RateLimiter } from "../../server/src/scheduler/rate-limiter.ts";
 import type { ResponseCache } from "../../server/src/scheduler/response-cache.ts";
@@ -35,6 +36,8 @@ export interface TestRepositoryOptions {
   /** Folders that are repositories of their own, with namespacing; none = the whole is one. */
   readonly namespaces?: readonly string[];
   readonly limiter?: RateLimiter;
+  /** In place of folders of this machine. */
+  readonly places?: readonly RepositoryPlace[];
   /** Undefined = only built-in agents. */
   readonly findAgent?: (name: string) => Promise<RepositoryAgent>;
 }
@@ -52,7 +55,7 @@ export function createTestRepository(
   files: Readonly<Record<string, string>>,
   more: readonly Backend[] = [],
   cache?: ResponseCache,
-  { namespaces = [], limiter, findAgent }: TestRepositoryOptions = {},
+  { namespaces = [], limiter, findAgent, places }: TestRepositoryOptions = {},
 ): TestRepository {
   const path = mkdtempSync(join(tmpdir(), "nereid-repository-"));
   const write = (file: string, text: string): void => {
@@ -82,7 +85,7 @@ export function createTestRepository(
     settingsOf: () => new Map<string, string>(),
   };
   const manager = new ModelManager({
-    repositoryPaths: isNamespacing ? namespaces.map((folder) => join(path, folder)) : [path],
+    places: places ?? (isNamespacing ? namespaces.map((folder) => join(path, folder)) : [path]).map(localPlace),
     configName: "",
     isNamespacing,
     findAgent: findAgent ?? ((name) => new AgentFinder("").find(name)),

@@ -22,8 +22,10 @@ export interface ModelFolder {
   /** What lies in the first version folder; empty without one. */
   readonly artifacts: readonly ModelArtifact[];
   readonly warnings: readonly string[];
-  /** Changes when any file changes: paths, sizes and modification times. */
+  /** Changes when any file changes: one line a file, its path beneath the folder first. */
   readonly fingerprint: string;
+  /** Where it lies, which is elsewhere than `path` when that is a copy. */
+  readonly origin: string;
 }
 
 /** Names of the models in a repository. @throws ServerError when it is no folder */
@@ -68,6 +70,7 @@ function readFolder(repositoryPath: string, name: string, configName: string): M
     artifacts: versions[0] === undefined ? [] : artifactsOf(join(path, String(versions[0]))),
     warnings,
     fingerprint: fingerprintOf(path),
+    origin: path,
   };
 }
 
@@ -99,9 +102,11 @@ function readConfig(path: string, configName: string): { text: string; path: str
   return { text: readFileSync(file, "utf8"), path: file };
 }
 
-/** A text that changes when any file of the folder does. */
-export /** Links may lead in circles: each folder is visited once, under whatever name it is met first. */
-function fingerprintOf(path: string): string {
+/**
+ * A text that changes when any file of the folder does: paths, sizes and modification times. Links may lead in circles: each
+ * folder is visited once, under whatever name it is met first.
+ */
+export function fingerprintOf(path: string): string {
   const lines: string[] = [];
   const visited = new Set<string>();
   const visit = (folder: string): void => {
@@ -110,7 +115,7 @@ function fingerprintOf(path: string): string {
       const stat = statIfAny(file);
       if (stat === undefined) continue;
       const id = `${stat.dev}:${stat.ino}`;
-      if (!stat.isDirectory()) lines.push(`${file} ${stat.size} ${stat.mtimeMs}`);
+      if (!stat.isDirectory()) lines.push(`${file.slice(path.length + 1)} ${stat.size} ${stat.mtimeMs}`);
       else if (!visited.has(id)) {
         visited.add(id);
         visit(file);

@@ -3,7 +3,7 @@
  * Knows the states of the registry; how one version is built is in load-model.ts.
  */
 import type { LoadOptions, ModelIndexEntry } from "../core/model-server.ts";
-import { describeThrown, ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
+import { describeThrown, ServerError } from "../core/server-error.ts";
 import { AgentChain, type AgentChainOptions } from "./agents/agent-chain.ts";
 import { isSafeModelName } from "./beneath.ts";
 import { EndingVersions } from "./ending-versions.ts";
@@ -13,21 +13,21 @@ import type { LoadOrigin, ModelRecord } from "./model-record.ts";
 import { ModelSources, type ModelSourcesOptions, type PolledModel } from "./model-sources.ts";
 import type { ModelVersion } from "./model-version.ts";
 import { forEachLimited, NamedLocks } from "./mutex.ts";
-import { type ModelRegistry, UNLOADED } from "./registry.ts";
-import { compareVersion } from "./same-version.ts";
-import { selectVersions } from "./version-policy.ts";
+import { UNLOADED } from "./registry.ts";
+import type { ModelFiles } from "./repository-place.ts";
+import { VersionLoader, type VersionLoaderOptions } from "./version-loader.ts";
 
-export interface ModelManagerOptions extends ModelSourcesOptions {
+export interface ModelManagerOptions extends ModelSourcesOptions, VersionLoaderOptions {
   readonly loadThreads: number;
-  readonly loadRetries: number;
-  readonly registry: ModelRegistry;
   readonly findAgent: AgentChainOptions["find"];
   /** Checks an ensemble against the models that it calls. @throws ServerError */
   readonly checkEnsemble: (model: PolledModel) => void;
-  /** Changes a served version in place, whose files are as before; false when it has to be loaded anew. @throws ServerError */
-  readonly update: (served: ModelVersion, model: PolledModel) => Promise<boolean>;
-  /** Builds one version, ready to serve. @throws ServerError */
-  readonly load: (model: PolledModel, version: number) => Promise<ModelVersion>;
+}
+
+/** A model that has passed the poll, and where it lies on this machine. */
+interface FoundModel {
+  readonly model: PolledModel;
+  readonly files: ModelFiles;
 }
 
 export class ModelManager {
@@ -36,27 +36,35 @@ export class ModelManager {
   readonly #records = new Map<string, ModelRecord>();
   readonly #locks = new NamedLocks();
   readonly #ending: EndingVersions;
+  readonly #versions: VersionLoader;
 
   constructor(options: ModelManagerOptions) {
     this.#options = options;
     this.#sources = new ModelSources(options);
     this.#ending = new EndingVersions(options.log);
+    this.#versions = new VersionLoader(options);
   }
 
-  /** Loads the models named, or all when `names` is undefined. Returns the failures; never throws for one model. */
+  /**
+   * Loads the models named, or all when `names` is undefined. Returns the failures; never throws for one model.
+   * @throws ServerError when a repository cannot be reached
+   */
   async loadAtStart(names: readonly string[] | undefined): Promise<ReadonlyMap<string, ServerError>> {
     const failures = new Map<string, ServerError>();
-    const polled = new Map<string, PolledModel>();
+    const polled = new Map<string, FoundModel>();
+    await this.#sources.refresh();
     const wanted = new Set(names?.flatMap((name) => this.#sources.keysNamed(name)) ?? this.#sources.keys());
-    for (const key of wanted) this.#pollInto(polled, key, failures);
-    const needs = (key: string): readonly string[] => polled.get(key)?.stepKeys ?? [];
+    await forEachLimited([...wanted], this.#options.loadThreads, (key) => this.#pollInto(polled, key, failures));
+    const needs = (key: string): readonly string[] => polled.get(key)?.model.stepKeys ?? [];
     const { waves, circular } = loadWaves([...polled.keys()], needs);
-    for (const [key, error] of circular) this.#pollFailed(key, error, failures);
+    for (const [key, error] of circular) {
+      this.#pollFailed(key, error, failures);
+      await polled.get(key)?.files.release();
+    }
     for (const wave of waves) {
       await forEachLimited(wave, this.#options.loadThreads, async (key) => {
-        const model = polled.get(key);
-        if (model === undefined) return;
-        await this.#loadInWave(model, wanted.has(key), failures);
+        const found = polled.get(key);
+        if (found !== undefined) await this.#loadInWave(found, wanted.has(key), failures);
       });
     }
     return failures;
@@ -72,32 +80,28 @@ export class ModelManager {
       const text = `invalid model name '${name}', model name must not contain path traversal characters`;
       throw new ServerError("invalid_argument", text);
     }
+    await this.#sources.tryRefresh();
     await this.loadKey(this.#sources.keyOf(name), options);
   }
 
   /** As `load`, for a caller that knows the repository. */
   async loadKey(key: string, options: LoadOptions): Promise<void> {
     await this.#locks.run([key], async () => {
-      const source = this.#sources.sourceOf(key, options);
+      const files = await this.#sources.filesFor(key, options);
       try {
-        const model = this.#sources.pollForClient(key, () =>
-          this.#sources.poll(key, source.repositoryPath, options.config),
-        );
+        const poll = (): PolledModel => this.#sources.poll(key, files, options.config);
+        const model = await this.#sources.pollForClient(key, poll);
         const record = this.#records.get(key);
         if (options.config === undefined && record !== undefined && this.#isUnchanged(record, model)) {
           record.isExplicit = true;
-          source.folder?.[Symbol.dispose]();
+          await files.release();
           return;
         }
         await this.#loadNeeds(model);
-        this.#sources.pollForClient(key, () => this.#options.checkEnsemble(model));
-        await this.#loadPolled(model, {
-          isExplicit: true,
-          isOverridden: options.config !== undefined,
-          folder: source.folder,
-        });
+        await this.#sources.pollForClient(key, () => this.#options.checkEnsemble(model));
+        await this.#loadPolled(model, { isExplicit: true, isOverridden: options.config !== undefined, files });
       } catch (error) {
-        source.folder?.[Symbol.dispose]();
+        await files.release();
         throw error;
       }
     });
@@ -131,6 +135,11 @@ export class ModelManager {
     return this.#sources.fingerprint(key);
   }
 
+  /** Looks again at what is not on this machine; what cannot be reached stays as it was. */
+  async refresh(): Promise<void> {
+    await this.#sources.tryRefresh();
+  }
+
   loadedKeys(): string[] {
     return [...this.#records.keys()];
   }
@@ -143,31 +152,49 @@ export class ModelManager {
       await this.#ending.settled();
     }
     await this.#ending.settled();
+    await this.#sources.close();
   }
 
-  #pollInto(polled: Map<string, PolledModel>, key: string, failures: Map<string, ServerError>): void {
-    if (polled.has(key) || failures.has(key)) return;
+  async #pollInto(
+    polled: Map<string, FoundModel>,
+    key: string,
+    failures: Map<string, ServerError>,
+    seen = new Set<string>(),
+  ): Promise<void> {
+    if (seen.has(key) || polled.has(key) || failures.has(key)) return;
+    seen.add(key);
+    let files: ModelFiles | undefined;
     try {
-      const model = this.#sources.poll(key, this.#sources.repositoryOf(key), undefined);
-      polled.set(key, model);
+      files = await this.#sources.bring(key);
+      const model = this.#sources.poll(key, files, undefined);
+      const other = polled.get(key); // whoever calls it was faster
+      if (other === undefined) polled.set(key, { model, files });
+      else await files.release();
       for (const need of model.stepKeys) {
-        if (this.#sources.exists(need)) this.#pollInto(polled, need, failures);
+        if (this.#sources.exists(need)) await this.#pollInto(polled, need, failures, seen);
       }
     } catch (error) {
-      this.#pollFailed(key, error, failures);
+      await files?.release();
+      if (!failures.has(key)) this.#pollFailed(key, error, failures);
     }
   }
 
-  async #loadInWave(model: PolledModel, isExplicit: boolean, failures: Map<string, ServerError>): Promise<void> {
+  async #loadInWave(
+    { model, files }: FoundModel,
+    isExplicit: boolean,
+    failures: Map<string, ServerError>,
+  ): Promise<void> {
     const { key } = model;
     try {
       this.#options.checkEnsemble(model);
     } catch (error) {
       this.#pollFailed(key, error, failures);
+      await files.release();
       return;
     }
-    await this.#loadPolled(model, { isExplicit, isOverridden: false, folder: undefined }).catch((error: unknown) => {
+    await this.#loadPolled(model, { isExplicit, isOverridden: false, files }).catch(async (error: unknown) => {
       failures.set(key, ServerError.from(error));
+      await files.release();
     });
   }
 
@@ -181,6 +208,7 @@ export class ModelManager {
   #isUnchanged(record: ModelRecord, model: PolledModel): boolean {
     return (
       !record.isOverridden &&
+      record.polled.folder.origin === model.folder.origin &&
       record.polled.folder.fingerprint === model.folder.fingerprint &&
       this.#options.registry.ready(model.key).length > 0
     );
@@ -190,11 +218,15 @@ export class ModelManager {
     for (const need of new Set(stepKeys)) {
       if (this.#options.registry.ready(need).length > 0) continue;
       await this.#locks.run([need], async () => {
-        const model = this.#sources.pollForClient(need, () =>
-          this.#sources.poll(need, this.#sources.repositoryOf(need), undefined),
-        );
-        await this.#loadNeeds(model);
-        await this.#loadPolled(model, { isExplicit: false, isOverridden: false, folder: undefined });
+        const files = await this.#sources.pollForClient(need, () => this.#sources.bring(need));
+        try {
+          const model = await this.#sources.pollForClient(need, () => this.#sources.poll(need, files, undefined));
+          await this.#loadNeeds(model);
+          await this.#loadPolled(model, { isExplicit: false, isOverridden: false, files });
+        } catch (error) {
+          await files.release();
+          throw error;
+        }
       });
     }
   }
@@ -226,97 +258,20 @@ export class ModelManager {
   /** Brings all selected versions up, then switches. What served before goes on serving when one fails. */
   async #bringUp(model: PolledModel, origin: LoadOrigin, agents: AgentChain): Promise<void> {
     const { key } = model;
-    const { selected, missing } = selectVersions(model.folder.versions, model.config.version_policy);
-    for (const version of missing) {
-      this.#options.log.error(
-        "model_repository",
-        `version ${version} is specified for model '${shownKey(key)}', but the version directory is not present`,
-      );
-    }
-    if (selected.length === 0) {
-      const text = `at least one version must be available under the version policy of model '${nameOfKey(key)}'`;
-      throw new ServerError("invalid_argument", text);
-    }
-    const loaded = new Map<number, ModelVersion>();
-    const failed = new Map<number, ServerError>();
-    for (const version of selected) {
-      try {
-        loaded.set(
-          version,
-          (await this.#keptVersion(model, version, origin)) ?? (await this.#loadVersion(model, version)),
-        );
-      } catch (error) {
-        failed.set(version, ServerError.from(error));
-      }
-    }
-    if (failed.size > 0) await this.#abandon(key, loaded, failed, origin.folder);
     const before = this.#records.get(key);
-    this.#releaseLater(before, this.#switch(key, loaded));
-    before?.overrideFolder?.[Symbol.dispose]();
+    const loaded = await this.#versions.loadAll(model, before, origin);
+    const served = new Set(this.#options.registry.ready(key));
+    const keepsFiles = [...loaded.values()].some((version) => served.has(version));
+    this.#releaseLater(before, this.#switch(key, loaded), keepsFiles ? [] : before?.files);
     const wasExplicit = before?.isExplicit ?? false;
     this.#records.set(key, {
       polled: model,
       isExplicit: origin.isExplicit || wasExplicit,
       isOverridden: origin.isOverridden,
-      overrideFolder: origin.folder,
+      files: keepsFiles ? [...(before?.files ?? []), origin.files] : [origin.files],
       agents,
     });
     this.#options.log.info("model_lifecycle", `successfully loaded '${shownKey(key)}'`);
-  }
-
-  /** The version that is served already, when nothing that matters to it has changed, or only its instances. */
-  async #keptVersion(model: PolledModel, version: number, origin: LoadOrigin): Promise<ModelVersion | undefined> {
-    const served = this.#options.registry.versions(model.key).get(version)?.served;
-    const record = this.#records.get(model.key);
-    if (record === undefined || served?.isHealthy() !== true || origin.isOverridden || record.isOverridden) return;
-    const { hasSameFiles, hasSameConfigFile } = compareVersion(record.polled, model, version);
-    if (!hasSameFiles) return;
-    return hasSameConfigFile || (await this.#options.update(served, model)) ? served : undefined;
-  }
-
-  async #loadVersion(model: PolledModel, version: number): Promise<ModelVersion> {
-    const { log, registry, loadRetries } = this.#options;
-    const { key } = model;
-    log.info("model_lifecycle", `loading: ${shownKey(key)}:${version}`);
-    if (registry.versions(key).get(version)?.served === undefined) {
-      registry.set(key, version, { state: "LOADING", reason: "" });
-    }
-    for (let attempt = 0; ; attempt += 1) {
-      try {
-        return await this.#options.load(model, version);
-      } catch (thrown) {
-        const error = ServerError.from(thrown);
-        if (!(thrown instanceof ServerError)) log.error("model_lifecycle", describeThrown(thrown));
-        log.error(
-          "model_lifecycle",
-          `failed to load '${shownKey(key)}' version ${version}: ${ERROR_CODE_NAMES[error.code]}: ${error.message}`,
-        );
-        if (attempt >= loadRetries) throw error;
-      }
-    }
-  }
-
-  /** Some version failed: none of the new ones serves. @throws always */
-  async #abandon(
-    key: string,
-    loaded: ReadonlyMap<number, ModelVersion>,
-    failed: ReadonlyMap<number, ServerError>,
-    overrideFolder: Disposable | undefined,
-  ): Promise<never> {
-    const { registry } = this.#options;
-    const served = new Set(registry.ready(key));
-    const unused = [...loaded.values()].filter((version) => !served.has(version));
-    await Promise.all(unused.map((version) => version.close()));
-    let text = "";
-    for (const version of [...loaded.keys(), ...failed.keys()].sort((a, b) => a - b)) {
-      const error = failed.get(version);
-      const reason = error === undefined ? UNLOADED : `${ERROR_CODE_NAMES[error.code]}: ${error.message}`;
-      if (error !== undefined) text += `version ${version} is at UNAVAILABLE state: ${reason};`;
-      if (registry.versions(key).get(version)?.served !== undefined) continue;
-      registry.set(key, version, { state: "UNAVAILABLE", reason });
-    }
-    overrideFolder?.[Symbol.dispose]();
-    throw new ServerError("invalid_argument", `load failed for model '${nameOfKey(key)}': ${text}\n`);
   }
 
   /** Gives the ends of what served before. */
@@ -335,11 +290,20 @@ export class ModelManager {
     return closing;
   }
 
-  /** The agents hear of an unload that has begun, and of its end. */
-  #releaseLater(record: ModelRecord | undefined, closing: readonly Promise<void>[]): void {
+  /** The agents hear of an unload that has begun, and of its end; files go when nothing that was loaded from them is left. */
+  #releaseLater(
+    record: ModelRecord | undefined,
+    closing: readonly Promise<void>[],
+    files: readonly ModelFiles[] = [],
+  ): void {
     if (record === undefined) return;
     const { agents } = record;
-    void this.#ending.track(Promise.all([agents.tell("unload"), ...closing]).then(() => agents.tell("unloadComplete")));
+    const release = async (): Promise<void> => {
+      await Promise.all([agents.tell("unload"), ...closing]);
+      for (const each of files) await each.release();
+      await agents.tell("unloadComplete");
+    };
+    void this.#ending.track(release());
   }
 
   async #unloadNow(key: string, unloadDependents: boolean): Promise<void> {
@@ -367,8 +331,8 @@ export class ModelManager {
     for (const [version, { served }] of registry.versions(key)) {
       if (served !== undefined) closing.push(this.#retireVersion(key, version, served));
     }
-    this.#releaseLater(this.#records.get(key), closing);
-    this.#records.get(key)?.overrideFolder?.[Symbol.dispose]();
+    const record = this.#records.get(key);
+    this.#releaseLater(record, closing, record?.files);
     this.#records.delete(key);
   }
 

@@ -1,6 +1,7 @@
 /** What the manager remembers of a loaded model, and what it is told when it loads one. Types only. */
 import type { AgentChain } from "./agents/agent-chain.ts";
 import type { PolledModel } from "./model-sources.ts";
+import type { ModelFiles } from "./repository-place.ts";
 
 /** What is known of a model between two loads of it. */
 export interface ModelRecord {
@@ -9,8 +10,8 @@ export interface ModelRecord {
   isExplicit: boolean;
   /** Loaded with a configuration that the next plain load forgets. */
   readonly isOverridden: boolean;
-  /** Lives while the model was sent with its load request. */
-  readonly overrideFolder: Disposable | undefined;
+  /** What its versions were loaded from: those that have stayed through a reload keep the files of before. */
+  readonly files: readonly ModelFiles[];
   /** They hear of the unload. */
   readonly agents: AgentChain;
 }
@@ -19,6 +20,5 @@ export interface ModelRecord {
 export interface LoadOrigin {
   readonly isExplicit: boolean;
   readonly isOverridden: boolean;
-  /** The files that came with the request. */
-  readonly folder: Disposable | undefined;
+  readonly files: ModelFiles;
 }

@@ -1,14 +1,13 @@
 /** Where models lie and how their folders are read: repositories, names, what a load request brought along. Loads nothing. */
-import { existsSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname } from "node:path";
 import type { ModelConfig, ModelEnsemblingStep } from "../core/model-config.ts";
 import type { LoadOptions } from "../core/model-server.ts";
 import { ServerError } from "../core/server-error.ts";
 import type { Logger } from "../observe/log.ts";
-import { isSafeModelName } from "./beneath.ts";
-import { fingerprintOf, listModels, type ModelFolder, readModelFolder } from "./model-folder.ts";
+import { type ModelFolder, readModelFolder } from "./model-folder.ts";
 import { ambiguousName, modelKey, nameOfKey, namespaceOfKey, shownKey } from "./model-key.ts";
 import { writeOverrideFolder } from "./override-folder.ts";
+import type { ModelFiles, RepositoryPlace } from "./repository-place.ts";
 
 /** A model's folder with its configuration understood: it has passed the poll and may be loaded. */
 export interface PolledModel {
@@ -25,7 +24,7 @@ export interface PolledModel {
 }
 
 export interface ModelSourcesOptions {
-  readonly repositoryPaths: readonly string[];
+  readonly places: readonly RepositoryPlace[];
   readonly configName: string;
   /** Equal names in several repositories are different models. */
   readonly isNamespacing: boolean;
@@ -41,21 +40,40 @@ export class ModelSources {
     this.#options = options;
   }
 
+  /** Looks again at what is not on this machine. @throws ServerError when a place cannot be reached */
+  async refresh(): Promise<void> {
+    for (const place of this.#options.places) await place.refresh();
+  }
+
+  /** As `refresh`; of a place that cannot be reached the last look stands, and the log says why. */
+  async tryRefresh(): Promise<void> {
+    for (const place of this.#options.places) {
+      await place.refresh().catch((error: unknown) => {
+        const text = `cannot look at repository '${place.path}': ${ServerError.from(error).message}`;
+        this.#options.log.error("model_repository", text);
+      });
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#options.places.map((place) => place.close()));
+  }
+
   /** Models that lie in the repositories now, by key. */
   keys(): string[] {
-    const { repositoryPaths, isNamespacing } = this.#options;
-    const keys = repositoryPaths.flatMap((path) =>
-      listModels(path).map((name) => modelKey(isNamespacing ? path : "", name)),
+    const { places, isNamespacing } = this.#options;
+    const keys = places.flatMap((place) =>
+      place.models().map((name) => modelKey(isNamespacing ? place.path : "", name)),
     );
     return [...new Set(keys)].sort();
   }
 
   /** The models of a name that lie in the repositories now, or the key that the first would get. */
   keysNamed(name: string): [string, ...string[]] {
-    const { repositoryPaths, isNamespacing } = this.#options;
+    const { places, isNamespacing } = this.#options;
     if (!isNamespacing) return [name];
-    const [first, ...more] = repositoryPaths.filter((path) => isSafeModelName(name) && existsSync(join(path, name)));
-    return [modelKey(first ?? repositoryPaths[0] ?? "", name), ...more.map((path) => modelKey(path, name))];
+    const [first, ...more] = places.filter((place) => place.has(name));
+    return [modelKey((first ?? places[0])?.path ?? "", name), ...more.map(({ path }) => modelKey(path, name))];
   }
 
   /** The one model of a name. @throws ServerError invalid_argument when there are several */
@@ -67,11 +85,12 @@ export class ModelSources {
 
   /** Changes with any file of a model. @throws ServerError when the model is not there */
   fingerprint(key: string): string {
-    return fingerprintOf(join(this.repositoryOf(key), nameOfKey(key)));
+    return this.#placeOf(key).fingerprint(nameOfKey(key));
   }
 
-  poll(key: string, repositoryPath: string, configJson: string | undefined): PolledModel {
-    return this.#understand(key, this.#read(repositoryPath, nameOfKey(key)), configJson);
+  poll(key: string, { repositoryPath, copied }: ModelFiles, configJson: string | undefined): PolledModel {
+    const folder = this.#read(repositoryPath, nameOfKey(key));
+    return this.#understand(key, { ...folder, ...copied }, configJson);
   }
 
   /** The same model as it lies in another folder, where an agent has put it. */
@@ -110,9 +129,9 @@ export class ModelSources {
   }
 
   /** Clients get one text whatever was wrong with a model's folder; the reason goes to the log. */
-  pollForClient<T>(key: string, action: () => T): T {
+  async pollForClient<T>(key: string, action: () => T | Promise<T>): Promise<T> {
     try {
-      return action();
+      return await action();
     } catch (error) {
       throw this.errorForClient(key, error);
     }
@@ -125,17 +144,22 @@ export class ModelSources {
     return new ServerError("internal", `failed to load '${nameOfKey(key)}', failed to poll from model repository`);
   }
 
-  sourceOf(key: string, options: LoadOptions): { repositoryPath: string; folder: Disposable | undefined } {
+  /** The files that came with the request, or those of the repository. @throws ServerError */
+  filesFor(key: string, options: LoadOptions): Promise<ModelFiles> {
     return this.pollForClient(key, () => {
-      if (options.files === undefined || options.files.size === 0) {
-        return { repositoryPath: this.repositoryOf(key), folder: undefined };
-      }
+      if (options.files === undefined || options.files.size === 0) return this.bring(key);
       if (options.config === undefined) {
         throw new ServerError("invalid_argument", "Load parameter 'config' must be specified for model file override");
       }
       const folder = writeOverrideFolder(nameOfKey(key), options.files);
-      return { repositoryPath: folder.root, folder };
+      const release = async (): Promise<void> => folder[Symbol.dispose]();
+      return { repositoryPath: folder.root, copied: undefined, release };
     });
+  }
+
+  /** Puts a model on this machine, if it is not there. @throws ServerError */
+  bring(key: string): Promise<ModelFiles> {
+    return this.#placeOf(key).bring(nameOfKey(key));
   }
 
   exists(key: string): boolean {
@@ -143,27 +167,24 @@ export class ModelSources {
   }
 
   /** @throws ServerError when no repository, or more than one, has the model */
-  repositoryOf(key: string): string {
+  #placeOf(key: string): RepositoryPlace {
     const name = nameOfKey(key);
     const found = this.#found(key);
-    const [path] = found;
-    if (path === undefined) {
+    const [place] = found;
+    if (place === undefined) {
       throw new ServerError("not_found", `failed to poll model '${name}': model not found in any model repository.`);
     }
     if (found.length > 1) {
       const text = `failed to poll model '${name}': not unique across all model repositories`;
       throw new ServerError("invalid_argument", text);
     }
-    return path;
+    return place;
   }
 
   /** Repositories that have the model; with namespacing its own or none. */
-  #found(key: string): string[] {
+  #found(key: string): RepositoryPlace[] {
     const name = nameOfKey(key);
     const namespace = namespaceOfKey(key);
-    if (!isSafeModelName(name)) return [];
-    return this.#options.repositoryPaths.filter(
-      (path) => (namespace === "" || path === namespace) && existsSync(join(path, name)),
-    );
+    return this.#options.places.filter((place) => (namespace === "" || place.path === namespace) && place.has(name));
   }
 }

@@ -7,6 +7,8 @@ import type { Logger } from "../observe/log.ts";
 
 /** What the poller needs of the manager. */
 export interface PolledRepository {
+  /** Looks again at what is not on this machine. */
+  refresh(): Promise<void>;
   /** Models that lie in the repositories now, each by what tells it from all others. */
   keys(): readonly string[];
   /** Changes with any file of the model. @throws when the folder cannot be read */
@@ -47,6 +49,7 @@ export class RepositoryPoller implements Disposable {
   /** One look. Never rejects. */
   async poll(): Promise<void> {
     try {
+      await this.#repository.refresh();
       const present = new Set(this.#repository.keys());
       for (const key of this.#repository.loadedKeys()) {
         if (present.has(key)) continue;

@@ -1,5 +1,4 @@
 /** Whether a version of a model would be loaded from the very same files again. Pure. */
-import { join, sep } from "node:path";
 import type { ModelFolder } from "./model-folder.ts";
 import type { PolledModel } from "./model-sources.ts";
 
@@ -19,18 +18,19 @@ export function compareVersion(
   const [filesBefore, configBefore] = linesOf(before, version);
   const [filesAfter, configAfter] = linesOf(after, version);
   return {
-    hasSameFiles: isPlain && before.path === after.path && filesBefore.join("\n") === filesAfter.join("\n"),
+    hasSameFiles: isPlain && before.origin === after.origin && filesBefore.join("\n") === filesAfter.join("\n"),
     hasSameConfigFile: configBefore.join("\n") === configAfter.join("\n"),
   };
 }
 
 /** Lines of the fingerprint about the files of a version, and about the configuration file. */
 function linesOf({ fingerprint, config, path, versions }: ModelFolder, version: number): [string[], string[]] {
-  const others = versions.filter((other) => other !== version).map((other) => join(path, String(other)) + sep);
+  const others = versions.filter((other) => other !== version).map((other) => `${other}/`);
+  const configFile = config?.path.slice(path.length + 1);
   const files: string[] = [];
   const configs: string[] = [];
   for (const line of fingerprint.split("\n")) {
-    if (config !== undefined && line.startsWith(`${config.path} `)) configs.push(line);
+    if (configFile !== undefined && line.startsWith(`${configFile} `)) configs.push(line);
     else if (!others.some((other) => line.startsWith(other))) files.push(line);
   }
   return [files, configs];

@@ -1,0 +1,40 @@
+/** Bytes of a stream, taken in pieces of wanted lengths. */
+
+export class ByteSource {
+  readonly #chunks: AsyncIterator<Uint8Array>;
+  #rest: Uint8Array = new Uint8Array(0);
+  /** Bytes taken so far. */
+  position = 0;
+
+  constructor(chunks: AsyncIterable<Uint8Array>) {
+    this.#chunks = chunks[Symbol.asyncIterator]();
+  }
+
+  /** Exactly so many bytes, or undefined at the end; fewer than asked for throw. */
+  async take(bytes: number): Promise<Uint8Array | undefined> {
+    const parts: Uint8Array[] = [];
+    let missing = bytes;
+    while (missing > 0) {
+      const part = await this.some(missing);
+      if (part === undefined) break;
+      parts.push(part);
+      missing -= part.length;
+    }
+    if (missing === bytes && bytes > 0) return undefined;
+    if (missing > 0) throw new RangeError(`the archive ends after ${this.position} bytes, in the middle of an entry`);
+    return parts.length === 1 ? parts[0] : Buffer.concat(parts);
+  }
+
+  /** What is there next, at most so many bytes; undefined at the end. */
+  async some(maxBytes: number): Promise<Uint8Array | undefined> {
+    while (this.#rest.length === 0) {
+      const next = await this.#chunks.next();
+      if (next.done === true) return undefined;
+      this.#rest = next.value;
+    }
+    const part = this.#rest.subarray(0, maxBytes);
+    this.#rest = this.#rest.subarray(part.length);
+    this.position += part.length;
+    return part;
+  }
+}

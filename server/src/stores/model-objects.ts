@@ -1,0 +1,33 @@
+/** Which objects make up which model, and the text that changes when one of them does. Pure. */
+import type { Listing, StoredObject } from "./object-store.ts";
+
+/** Paths begin with the name of the model. */
+export interface ModelObjects {
+  readonly objects: readonly StoredObject[];
+  readonly folders: readonly string[];
+}
+
+/** By the first part of the path; what lies beside all folders belongs to no model. */
+export function groupByModel({ objects, folders }: Listing): ReadonlyMap<string, ModelObjects> {
+  const models = new Map<string, { objects: StoredObject[]; folders: string[] }>();
+  const modelOf = (path: string): { objects: StoredObject[]; folders: string[] } => {
+    const name = path.split("/", 1)[0] ?? "";
+    let model = models.get(name);
+    if (model === undefined) {
+      model = { objects: [], folders: [] };
+      models.set(name, model);
+    }
+    return model;
+  };
+  for (const object of objects) if (object.path.includes("/")) modelOf(object.path).objects.push(object);
+  for (const folder of folders) modelOf(folder).folders.push(folder);
+  return models;
+}
+
+/** One line an object: path beneath the model's folder, length, version. */
+export function objectsFingerprint(model: string, { objects, folders }: ModelObjects): string {
+  const inner = (path: string): string => path.slice(model.length + 1);
+  const files = objects.map(({ path, bytes, version }) => `${inner(path)} ${bytes} ${version}`);
+  const empty = folders.map(inner).filter((path) => path !== "");
+  return [...files, ...empty.map((path) => `${path}/`)].sort().join("\n");
+}

@@ -1,0 +1,42 @@
+/** Progress of a download in the server's log: a line at the start, one now and then, one at the end. */
+import type { Logger } from "../observe/log.ts";
+import { formatBytes, formatDuration } from "../offline/progress-text.ts";
+
+const INTERVAL_MS = 10_000;
+const PERCENT = 100;
+
+export class TransferLog {
+  readonly #log: Logger;
+  readonly #what: string;
+  readonly #totalBytes: number;
+  readonly #startMs: number = performance.now();
+  #doneBytes = 0;
+  #toldMs: number = performance.now();
+
+  constructor(log: Logger, what: string, numFiles: number, totalBytes: number) {
+    this.#log = log;
+    this.#what = what;
+    this.#totalBytes = totalBytes;
+    log.info("model_store", `fetching ${what}: ${numFiles} files, ${formatBytes(totalBytes)}`);
+  }
+
+  add(bytes: number): void {
+    this.#doneBytes += bytes;
+    const nowMs = performance.now();
+    if (nowMs - this.#toldMs < INTERVAL_MS) return;
+    this.#toldMs = nowMs;
+    const percent = Math.floor((PERCENT * this.#doneBytes) / Math.max(1, this.#totalBytes));
+    const rate = formatBytes((this.#doneBytes / (nowMs - this.#startMs)) * 1000);
+    const done = `${formatBytes(this.#doneBytes)} of ${formatBytes(this.#totalBytes)}`;
+    this.#log.info("model_store", `fetching ${this.#what}: ${done} (${percent} %), ${rate}/s`);
+  }
+
+  retried(reason: string, pauseMs: number): void {
+    this.#log.warn("model_store", `${reason}; trying again in ${formatDuration(pauseMs / 1000)}`);
+  }
+
+  end(): void {
+    const seconds = (performance.now() - this.#startMs) / 1000;
+    this.#log.info("model_store", `fetched ${this.#what} in ${formatDuration(seconds)}`);
+  }
+}
