@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import type { Backend, ModelCaller, UsableGpus } from "./backend/backend.ts";
 import { createBlsBackend } from "./backend/bls/bls-backend.ts";
+import { createImageBackend } from "./backend/image/image-backend.ts";
 import { createLlmBackend } from "./backend/llm/llm-backend.ts";
 import { createOnnxBackends } from "./backend/onnx/onnx-backend.ts";
 import { createPythonBackend } from "./backend/python/python-backend.ts";
@@ -204,6 +205,7 @@ function createBackends(control: ModelControl): ReadonlyMap<string, Backend> {
     createPythonBackend({ control, findGpus: allGpus, name: "pytorch" }),
     createTypescriptBackend(),
     createTokenizerBackend(),
+    createImageBackend(),
     createBlsBackend(),
     createLlmBackend("llm", {}, usableGpus),
     createLlmBackend("tensorrtllm", {}, usableGpus),
