@@ -1,8 +1,15 @@
 /** Measures one row on one server: rate, latencies, and processor time of the server per request. */
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Load } from "./load.ts";
 import { cpuTimeUs } from "./process-cpu.ts";
-import type { Row } from "./rows.ts";
 import type { BenchServer } from "./servers.ts";
+
+/** What is measured, whoever makes the load. */
+export interface Measured {
+  readonly name: string;
+  readonly protocol: "http" | "grpc";
+  start(port: number): Load;
+}
 
 export interface Sample {
   readonly requestsPerSecond: number;
@@ -14,7 +21,7 @@ export interface Sample {
 /** Share of the time that goes first, unmeasured: connections, compilers. */
 const WARM_UP = 0.3;
 
-export async function measure(row: Row, server: BenchServer, seconds: number): Promise<Sample> {
+export async function measure(row: Measured, server: BenchServer, seconds: number): Promise<Sample> {
   const load = row.start(row.protocol === "http" ? server.httpPort : server.grpcPort);
   const { tally } = load;
   try {

@@ -19,12 +19,16 @@ export function jsonRequest(model: string, tensors: readonly BenchTensor[]): Htt
   };
 }
 
-export function binaryRequest(model: string, tensors: readonly BenchTensor[]): HttpRequest {
+export function binaryRequest(
+  model: string,
+  tensors: readonly BenchTensor[],
+  parameters: Readonly<Record<string, number | boolean>> = {},
+): HttpRequest {
   const inputs = tensors.map(({ values, ...head }) => ({
     ...head,
     parameters: { binary_data_size: values.byteLength },
   }));
-  const json = Buffer.from(JSON.stringify({ inputs, parameters: { binary_data_output: true } }));
+  const json = Buffer.from(JSON.stringify({ inputs, parameters: { binary_data_output: true, ...parameters } }));
   return {
     method: "POST",
     path: `/v2/models/${model}/infer`,
