@@ -1,5 +1,4 @@
 /** The listeners of a running server: which there are, in which order they open and close. Part of the composition root. */
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import process from "node:process";
 import type { EndpointOptions, ServerOptions } from "./config/server-options.ts";
@@ -143,9 +142,7 @@ function onePortServices(parts: Parts): Service[] {
   const grpc = createGrpcFrontend({
     ...parts,
     options: { ...grpcOptions(parts.options), tls: undefined },
-    acceptPlain: (request, response) =>
-      // Node's compatible classes have all that the HTTP front end uses, but no common type.
-      http.accept(request as unknown as IncomingMessage, response as unknown as ServerResponse),
+    acceptPlain: (stream, onClosed) => http.acceptStream(stream, onClosed),
   });
   const options = { ...ofHttp.options, acceptHttp2: (socket: Socket) => grpc.accept(socket) };
   const http = createHttpFrontend({ ...ofHttp, options });

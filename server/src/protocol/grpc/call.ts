@@ -1,12 +1,10 @@
 /**
  * One call: an HTTP/2 stream that speaks gRPC. Checks the request headers, cuts the input into messages, keeps the deadline,
- * sends answers and the status. Knows no message type. Listeners are shared functions, so that a call costs no closures.
+ * sends answers and the status. Knows no message type.
  */
-
-import type { IncomingHttpHeaders } from "node:http2";
-import { constants, type ServerHttp2Stream, type ServerStreamResponseOptions } from "node:http2";
 import { Cancellation } from "../../core/cancellation.ts";
 import type { RequestTrace } from "../../core/request-trace.ts";
+import { type Http2Stream, type StreamListener, stopInput } from "../http2/stream.ts";
 import { LOAD_FORMAT_HEADER, LOAD_TRAILER, type LoadReports, loadTrailer } from "../load-report-text.ts";
 import {
   ACCEPTED_ENCODINGS,
@@ -17,7 +15,7 @@ import {
 } from "./compression.ts";
 import { FrameReader } from "./frame-reader.ts";
 import { MessageSender } from "./message-sender.ts";
-import type { CallContext, GrpcMethod, OutgoingMessage, StreamCall, StreamHandler } from "./method.ts";
+import type { CallContext, GrpcMethod, Metadata, OutgoingMessage, StreamCall, StreamHandler } from "./method.ts";
 import type { GrpcCompressionLevel } from "./options.ts";
 import { GRPC_STATUS, GrpcError, statusTrailers } from "./status.ts";
 import { parseGrpcTimeout } from "./timeout.ts";
@@ -34,29 +32,25 @@ export interface CallEnvironment {
   ended(call: GrpcCall): void;
 }
 
-/** `sendDate` is read by Node but missing in its types; gRPC has no use for a date. */
-const RESPOND: ServerStreamResponseOptions & { sendDate: boolean } = { waitForTrailers: true, sendDate: false };
-const RESPOND_AND_END: ServerStreamResponseOptions & { sendDate: boolean } = { endStream: true, sendDate: false };
-const RESPONSE_HEADERS: Readonly<Record<string, string>> = Object.freeze({
-  "content-type": "application/grpc",
-  "grpc-accept-encoding": ACCEPTED_ENCODINGS,
-});
-const COMPRESSED_HEADERS = {
-  gzip: Object.freeze({ ...RESPONSE_HEADERS, "grpc-encoding": "gzip" }),
-  deflate: Object.freeze({ ...RESPONSE_HEADERS, "grpc-encoding": "deflate" }),
+const RESPONSE_FIELDS: readonly string[] = [
+  ":status",
+  "200",
+  "content-type",
+  "application/grpc",
+  "grpc-accept-encoding",
+  ACCEPTED_ENCODINGS,
+];
+const COMPRESSED_FIELDS = {
+  gzip: [...RESPONSE_FIELDS, "grpc-encoding", "gzip"],
+  deflate: [...RESPONSE_FIELDS, "grpc-encoding", "deflate"],
 };
-const OK_TRAILERS = Object.freeze(statusTrailers(GRPC_STATUS.ok, ""));
-const CALL: unique symbol = Symbol("call");
+const OK_TRAILERS: readonly string[] = statusTrailers(GRPC_STATUS.ok, "");
 
-interface CallStream extends ServerHttp2Stream {
-  [CALL]?: GrpcCall;
-}
-
-export class GrpcCall implements CallContext, StreamCall {
-  readonly metadata: IncomingHttpHeaders;
+export class GrpcCall implements CallContext, StreamCall, StreamListener {
+  readonly metadata: Metadata;
   readonly cancellation: Cancellation = new Cancellation();
   trace: RequestTrace | undefined;
-  readonly #stream: CallStream;
+  readonly #stream: Http2Stream;
   readonly #method: GrpcMethod;
   readonly #environment: CallEnvironment;
   readonly #frames: FrameReader;
@@ -64,40 +58,29 @@ export class GrpcCall implements CallContext, StreamCall {
   readonly #sender: MessageSender;
   #handler: StreamHandler | undefined;
   #deadline: NodeJS.Timeout | undefined;
-  #trailers: Readonly<Record<string, string>> = OK_TRAILERS;
   #hasMessage = false;
   #isInflating = false;
   #isInputOver = false;
-  #hasResponded = false;
   #isEnded = false;
 
   /** @throws GrpcError when the request headers are not acceptable */
-  constructor(
-    stream: ServerHttp2Stream,
-    metadata: IncomingHttpHeaders,
-    method: GrpcMethod,
-    environment: CallEnvironment,
-  ) {
+  constructor(stream: Http2Stream, method: GrpcMethod, environment: CallEnvironment) {
+    const metadata = stream.head.headers;
     this.metadata = metadata;
     this.#stream = stream;
     this.#method = method;
     this.#environment = environment;
     this.#frames = new FrameReader(environment.maxMessageBytes);
-    this.#encoding = parseGrpcEncoding(metadata["grpc-encoding"]?.toString());
+    this.#encoding = parseGrpcEncoding(metadata["grpc-encoding"]);
     const level = method.isInference ? environment.inferCompressionLevel : "none";
-    this.#sender = new MessageSender(stream, chooseEncoding(level, metadata["grpc-accept-encoding"]?.toString()));
+    this.#sender = new MessageSender(stream, chooseEncoding(level, metadata["grpc-accept-encoding"]));
   }
 
   start(): void {
-    const stream = this.#stream;
-    stream[CALL] = this;
-    stream.on("close", onClose);
-    stream.on("wantTrailers", onWantTrailers);
-    const timeoutMs = parseGrpcTimeout(this.metadata["grpc-timeout"]?.toString());
+    this.#stream.listener = this;
+    const timeoutMs = parseGrpcTimeout(this.metadata["grpc-timeout"]);
     if (timeoutMs !== undefined) this.#deadline = setTimeout(onDeadline, timeoutMs, this);
     if (this.#method.kind === "stream") this.#open(this.#method.open.bind(this.#method));
-    stream.on("data", onData);
-    stream.on("end", onEnd);
   }
 
   #open(open: (call: StreamCall) => StreamHandler): void {
@@ -115,13 +98,13 @@ export class GrpcCall implements CallContext, StreamCall {
     this.#handler?.drain?.();
   }
 
-  input(chunk: Uint8Array): void {
+  data(chunk: Uint8Array): void {
     if (this.#isEnded) return;
     this.#frames.push(chunk);
     this.#advance();
   }
 
-  inputOver(): void {
+  end(): void {
     this.#isInputOver = true;
     this.#advance();
   }
@@ -194,7 +177,8 @@ export class GrpcCall implements CallContext, StreamCall {
       this.#respond();
       this.#isEnded = true;
       clearTimeout(this.#deadline);
-      this.#sender.sendLast(message);
+      this.#sender.sendLast(message, this.#withLoad(OK_TRAILERS));
+      stopInput(this.#stream);
     } catch (error) {
       this.fail(error);
     }
@@ -221,48 +205,29 @@ export class GrpcCall implements CallContext, StreamCall {
     this.cancellation.cancel();
   }
 
-  #end(trailers: Readonly<Record<string, string>>): void {
+  #end(trailers: readonly string[]): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
     clearTimeout(this.#deadline);
-    this.#trailers = trailers;
-    if (this.#hasResponded) {
-      this.#sender.end();
-      return;
-    }
-    const stream = this.#stream;
-    if (stream.destroyed || stream.headersSent) return;
-    stream.respond({ ...RESPONSE_HEADERS, ...this.#withLoad(trailers) }, RESPOND_AND_END);
-    this.#stopInput();
+    const last = this.#withLoad(trailers);
+    if (this.#stream.hasHead) this.#sender.end(last);
+    else this.#stream.respond([...RESPONSE_FIELDS, ...last], { ends: true });
+    stopInput(this.#stream);
   }
 
   #respond(): void {
-    const stream = this.#stream;
-    if (this.#hasResponded || stream.destroyed) return;
-    this.#hasResponded = true;
-    const encoding = this.#sender.encoding;
-    stream.respond(encoding === "identity" ? RESPONSE_HEADERS : COMPRESSED_HEADERS[encoding], RESPOND);
-  }
-
-  sendTrailers(): void {
-    if (this.#stream.destroyed) return;
-    this.#stream.sendTrailers(this.#withLoad(this.#trailers));
-    this.#stopInput();
+    const { encoding } = this.#sender;
+    const fields = encoding === "identity" ? RESPONSE_FIELDS : COMPRESSED_FIELDS[encoding];
+    this.#stream.respond(fields, { isConstant: true });
   }
 
   /** The trailers of an inference say how loaded the server is, to those who ask. */
-  #withLoad(trailers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  #withLoad(trailers: readonly string[]): readonly string[] {
     const { load } = this.#environment;
     if (load === undefined || !this.#method.isInference) return trailers;
     load.count(trailers !== OK_TRAILERS);
     if (this.metadata[LOAD_FORMAT_HEADER] === undefined) return trailers;
-    return { ...trailers, [LOAD_TRAILER]: loadTrailer(load.report()) };
-  }
-
-  /** The answer is complete: a client that still sends is told to stop, else its stream would stay open. */
-  #stopInput(): void {
-    if (this.#isInputOver) return;
-    setImmediate(closeIfOpen, this.#stream);
+    return [...trailers, LOAD_TRAILER, loadTrailer(load.report())];
   }
 
   closed(): void {
@@ -286,26 +251,6 @@ export class GrpcCall implements CallContext, StreamCall {
   }
 }
 
-function onData(this: CallStream, chunk: Uint8Array): void {
-  this[CALL]?.input(chunk);
-}
-
-function onEnd(this: CallStream): void {
-  this[CALL]?.inputOver();
-}
-
-function onWantTrailers(this: CallStream): void {
-  this[CALL]?.sendTrailers();
-}
-
-function onClose(this: CallStream): void {
-  this[CALL]?.closed();
-}
-
 function onDeadline(call: GrpcCall): void {
   call.deadlineExceeded();
-}
-
-export function closeIfOpen(stream: ServerHttp2Stream): void {
-  if (!stream.closed && !stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
 }

@@ -1,30 +1,19 @@
 /**
- * The gRPC port: node:http2, a table of methods and a drain that loses nothing. Knows no message type: the methods are made in
+ * The gRPC port: connections of HTTP/2, a table of methods and a drain that loses nothing. Knows no message type: the methods are made in
  * methods.ts.
  */
-import {
-  createSecureServer,
-  createServer,
-  type Http2SecureServer,
-  type Http2Server,
-  Http2ServerRequest,
-  Http2ServerResponse,
-  type IncomingHttpHeaders,
-  type SecureServerOptions,
-  type ServerHttp2Session,
-  type ServerHttp2Stream,
-  type ServerOptions,
-} from "node:http2";
-import type { Socket } from "node:net";
-import { MAX_GRPC_CONCURRENT_STREAMS, MAX_GRPC_HEADER_LIST_BYTES } from "../../core/limits.ts";
+import { createServer, type Server, type Socket } from "node:net";
+import { createServer as createTlsServer, type TLSSocket } from "node:tls";
 import type { ModelServer } from "../../core/model-server.ts";
 import type { Logger } from "../../observe/log.ts";
 import { type BoundAddress, bind } from "../bind.ts";
+import type { Http2Fault } from "../http2/codes.ts";
+import { type Http2Stream, stopInput } from "../http2/stream.ts";
 import type { LoadReports } from "../load-report-text.ts";
 import { SharedMemoryRegions } from "../shared-memory.ts";
-import { type CallEnvironment, closeIfOpen, GrpcCall } from "./call.ts";
+import { type CallEnvironment, GrpcCall } from "./call.ts";
 import { ACCEPTED_ENCODINGS } from "./compression.ts";
-import { Connection } from "./connection.ts";
+import { Connection, type ConnectionHost } from "./connection.ts";
 import type { GrpcMethod } from "./method.ts";
 import { createMethods } from "./methods.ts";
 import type { GrpcOptions } from "./options.ts";
@@ -57,7 +46,8 @@ export interface GrpcFrontendParts {
   readonly acceptPlain?: AcceptPlain;
 }
 
-export type AcceptPlain = (request: Http2ServerRequest, response: Http2ServerResponse) => void;
+/** `onClosed`: the stream has ended. */
+export type AcceptPlain = (stream: Http2Stream, onClosed: () => void) => void;
 
 export function createGrpcFrontend(parts: GrpcFrontendParts): GrpcFrontend {
   return new Frontend(parts);
@@ -65,35 +55,24 @@ export function createGrpcFrontend(parts: GrpcFrontendParts): GrpcFrontend {
 
 const LOG_LOCATION = "grpc_server";
 const DRAINING = "GRPC server is shutting down and has stopped accepting new requests.";
-/** Per stream. A 64 KiB window makes a 600 KB tensor wait for nine round trips. */
-const STREAM_WINDOW_BYTES: number = 1024 * 1024;
-/**
- * Per connection. The default of 64 KiB makes all its streams share one small window. Far larger windows of streams and
- * connection together have been seen to stop streams that send both ways; the tests keep these two honest.
- */
-const CONNECTION_WINDOW_BYTES: number = 16 * 1024 * 1024;
 /** What is still connected this long after the end of all calls is cut off. */
 const SOCKET_GRACE_MS = 1500;
-/** Of what Node may hold for one session, answers on their way included. Its default of 10 refuses streams behind one large answer. */
-const SESSION_MEMORY_MB = 8192;
 
-class Frontend implements GrpcFrontend, CallEnvironment {
+class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
   readonly maxMessageBytes: number;
   readonly inferCompressionLevel: GrpcOptions["inferCompressionLevel"];
   readonly load: LoadReports | undefined;
   readonly #options: GrpcOptions;
   readonly #log: Logger;
   readonly #methods: ReadonlyMap<string, GrpcMethod>;
-  readonly #http2: Http2Server | Http2SecureServer;
-  readonly #connections = new Map<ServerHttp2Session, Connection>();
-  readonly #owners = new Map<GrpcCall, Connection>();
-  /** Every open socket, those among them that never became a session. */
+  readonly #listener: Server;
+  readonly #connections = new Set<Connection>();
+  readonly #calls = new Set<GrpcCall>();
+  /** Every open socket, those among them that never became a connection of HTTP/2. */
   readonly #sockets = new Set<Socket>();
-  /** Of the session that is about to be announced: Node makes it in the same turn. */
-  #newSocket: Socket | undefined;
   readonly #acceptPlain: AcceptPlain | undefined;
   /** Requests on the shared port that are no gRPC. */
-  readonly #plain = new Set<ServerHttp2Stream>();
+  #numPlain = 0;
   #isDraining = false;
   #onQuiet: (() => void) | undefined;
 
@@ -105,33 +84,32 @@ class Frontend implements GrpcFrontend, CallEnvironment {
     this.maxMessageBytes = options.maxMessageBytes;
     this.inferCompressionLevel = options.inferCompressionLevel;
     this.#methods = createMethods(server, options, regions ?? new SharedMemoryRegions(false));
-    this.#http2 = createHttp2Server(options);
-    this.#http2.on("connection", (socket: Socket) => {
-      this.#sockets.add(socket);
-      socket.once("close", () => this.#sockets.delete(socket));
-    });
-    this.#http2.prependListener(options.tls === undefined ? "connection" : "secureConnection", (socket: Socket) => {
-      this.#newSocket = socket;
-    });
-    this.#http2.on("session", (session) => this.#accept(session));
-    this.#http2.on(
-      "stream",
-      (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, _flags: number, rawHeaders: string[]) =>
-        this.#call(stream, headers, rawHeaders),
-    );
-    this.#http2.on("sessionError", (error) =>
-      this.#log.verbose(1, LOG_LOCATION, `connection failed: ${error.message}`),
-    );
+    this.#listener = createListener(options, (socket) => this.accept(socket));
+    this.#listener.on("connection", (socket: Socket) => this.#watch(socket));
   }
 
   async listen(): Promise<BoundAddress> {
-    const bound = await bind(this.#http2, this.#options);
-    this.#http2.on("error", (error) => this.#log.error(LOG_LOCATION, `listener failed: ${error.message}`));
+    const bound = await bind(this.#listener, this.#options);
+    this.#listener.on("error", (error) => this.#log.error(LOG_LOCATION, `listener failed: ${error.message}`));
     return bound;
   }
 
   accept(socket: Socket): void {
-    this.#http2.emit("connection", socket);
+    this.#watch(socket);
+    const connection = new Connection(socket, this.#options.keepalive, this);
+    this.#connections.add(connection);
+    if (this.#isDraining) connection.leave();
+  }
+
+  #watch(socket: Socket): void {
+    if (this.#sockets.has(socket)) return;
+    this.#sockets.add(socket);
+    socket.once("close", () => this.#sockets.delete(socket));
+  }
+
+  disconnected(connection: Connection, fault: Http2Fault | undefined): void {
+    this.#connections.delete(connection);
+    if (fault !== undefined) this.#log.verbose(1, LOG_LOCATION, `connection failed: ${fault.message}`);
   }
 
   get connectionCount(): number {
@@ -139,18 +117,18 @@ class Frontend implements GrpcFrontend, CallEnvironment {
   }
 
   get callCount(): number {
-    return this.#owners.size;
+    return this.#calls.size;
   }
 
   async close({ graceMs = 0 }: { readonly graceMs?: number } = {}): Promise<void> {
     this.#isDraining = true;
-    const stopped = this.#http2.listening
-      ? new Promise((resolve) => this.#http2.close(resolve))
+    const stopped = this.#listener.listening
+      ? new Promise((resolve) => this.#listener.close(resolve))
       : this.#socketsClosed();
-    for (const call of [...this.#owners.keys()]) call.drain();
+    for (const call of [...this.#calls]) call.drain();
     await this.#quiet(graceMs);
-    for (const call of [...this.#owners.keys()]) call.cancel(GRPC_STATUS.unavailable, DRAINING);
-    for (const connection of [...this.#connections.values()]) connection.close();
+    for (const call of [...this.#calls]) call.cancel(GRPC_STATUS.unavailable, DRAINING);
+    for (const connection of [...this.#connections]) connection.close();
     const lastResort = setTimeout(() => {
       for (const socket of this.#sockets) socket.destroy();
     }, SOCKET_GRACE_MS);
@@ -170,18 +148,12 @@ class Frontend implements GrpcFrontend, CallEnvironment {
   }
 
   ended(call: GrpcCall): void {
-    this.#owners.get(call)?.remove(call);
-    this.#owners.delete(call);
-    if (this.#isQuiet) this.#onQuiet?.();
-  }
-
-  #plainEnded(stream: ServerHttp2Stream): void {
-    this.#plain.delete(stream);
+    this.#calls.delete(call);
     if (this.#isQuiet) this.#onQuiet?.();
   }
 
   get #isQuiet(): boolean {
-    return this.#owners.size === 0 && this.#plain.size === 0;
+    return this.#calls.size === 0 && this.#numPlain === 0;
   }
 
   /** Resolves when no call is open, at the latest after `graceMs`. */
@@ -196,82 +168,59 @@ class Frontend implements GrpcFrontend, CallEnvironment {
     });
   }
 
-  #accept(session: ServerHttp2Session): void {
-    const socket = this.#newSocket;
-    if (socket === undefined) {
-      session.destroy();
-      return;
-    }
-    const connection = new Connection(session, socket, this.#options.keepalive);
-    this.#connections.set(session, connection);
-    session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
-    session.on("error", (error) => this.#log.verbose(1, LOG_LOCATION, `connection failed: ${error.message}`));
-    session.once("close", () => this.#connections.delete(session));
-    if (this.#isDraining) connection.leave();
-  }
-
-  #call(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, rawHeaders: readonly string[]): void {
-    // Without a listener a reset by the client would end the process; the close that follows it does all there is to do.
-    stream.on("error", (error) => this.#log.verbose(1, LOG_LOCATION, `stream failed: ${error.message}`));
+  request(stream: Http2Stream): void {
+    const { headers } = stream.head;
     if (this.#acceptPlain !== undefined && !isGrpc(headers["content-type"])) {
-      this.#plain.add(stream);
-      const ended = (): void => this.#plainEnded(stream);
-      // Whichever is first: a client may leave its half of a stream open for ever.
-      stream.once("finish", ended);
-      stream.once("close", ended);
-      this.#acceptPlain(new Http2ServerRequest(stream, headers, {}, rawHeaders), new Http2ServerResponse(stream));
-      return;
-    }
-    const connection =
-      stream.session === undefined ? undefined : this.#connections.get(stream.session as ServerHttp2Session);
-    if (connection === undefined) {
-      stream.close();
+      this.#numPlain += 1;
+      this.#acceptPlain(stream, () => this.#plainEnded());
       return;
     }
     try {
-      this.#start(stream, headers, connection);
+      this.#start(stream);
     } catch (error) {
       refuse(stream, GrpcError.from(error));
     }
   }
 
-  #start(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, connection: Connection): void {
+  #plainEnded(): void {
+    this.#numPlain -= 1;
+    if (this.#isQuiet) this.#onQuiet?.();
+  }
+
+  #start(stream: Http2Stream): void {
+    const { headers } = stream.head;
     const httpStatus = headers[":method"] !== "POST" ? 405 : isGrpc(headers["content-type"]) ? 200 : 415;
     if (httpStatus !== 200) {
-      refuseHttp(stream, httpStatus);
+      stream.respond([":status", String(httpStatus)], { ends: true });
+      stopInput(stream);
       return;
     }
     if (this.#isDraining) throw new GrpcError(GRPC_STATUS.unavailable, DRAINING);
     const method = this.#methods.get(headers[":path"] ?? "");
     if (method === undefined) throw new GrpcError(GRPC_STATUS.unimplemented, "");
     expectAllowed(this.#options.restricted, method.group, headers);
-    const call = new GrpcCall(stream, headers, method, this);
-    connection.add(call);
-    this.#owners.set(call, connection);
+    const call = new GrpcCall(stream, method, this);
+    this.#calls.add(call);
     call.start();
   }
 }
 
-function createHttp2Server(options: GrpcOptions): Http2Server | Http2SecureServer {
-  const common: ServerOptions = {
-    settings: {
-      maxConcurrentStreams: MAX_GRPC_CONCURRENT_STREAMS,
-      initialWindowSize: STREAM_WINDOW_BYTES,
-      maxHeaderListSize: MAX_GRPC_HEADER_LIST_BYTES,
-    },
-    maxSessionMemory: SESSION_MEMORY_MB,
-  };
-  if (options.tls === undefined) return createServer(common);
+function createListener(options: GrpcOptions, accept: (socket: Socket) => void): Server {
+  if (options.tls === undefined) return createServer(accept);
   const { cert, key, root, mutual } = options.tls;
-  const secure: SecureServerOptions = {
-    ...common,
-    allowHTTP1: false,
+  const secure = {
+    ALPNProtocols: ["h2"],
     cert: pem(cert),
     key: pem(key),
     requestCert: mutual,
     rejectUnauthorized: mutual,
   };
-  return createSecureServer(root === undefined ? secure : { ...secure, ca: pem(root) });
+  const server = createTlsServer(root === undefined ? secure : { ...secure, ca: pem(root) });
+  server.on("secureConnection", (socket: TLSSocket) => {
+    if (socket.alpnProtocol === "h2") accept(socket);
+    else socket.destroy();
+  });
+  return server;
 }
 
 function pem(value: string | Uint8Array): Buffer {
@@ -283,21 +232,9 @@ function isGrpc(contentType: string | undefined): boolean {
 }
 
 /** Answers with a status and nothing else. */
-function refuse(stream: ServerHttp2Stream, error: GrpcError): void {
-  if (stream.destroyed || stream.headersSent) return;
+function refuse(stream: Http2Stream, error: GrpcError): void {
   const trailers = statusTrailers(error.status, error.message);
-  const headers = { "content-type": "application/grpc", "grpc-accept-encoding": ACCEPTED_ENCODINGS, ...trailers };
-  stream.respond(headers, { endStream: true });
+  const head = [":status", "200", "content-type", "application/grpc", "grpc-accept-encoding", ACCEPTED_ENCODINGS];
+  stream.respond([...head, ...trailers], { ends: true });
   stopInput(stream);
-}
-
-function refuseHttp(stream: ServerHttp2Stream, status: number): void {
-  stream.respond({ ":status": status }, { endStream: true });
-  stopInput(stream);
-}
-
-/** What the client sends is thrown away until the answer is out, then its stream is closed. */
-function stopInput(stream: ServerHttp2Stream): void {
-  stream.resume();
-  setImmediate(closeIfOpen, stream);
 }

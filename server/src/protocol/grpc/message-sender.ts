@@ -1,8 +1,7 @@
 /**
- * The sending side of a call: framing, compression in order, and what the client has not taken yet. The pieces of a message
- * leave in one gathered write.
+ * The sending side of a call: framing, compression in order, and what the client has not taken yet.
  */
-import type { ServerHttp2Stream } from "node:http2";
+import type { Http2Stream } from "../http2/stream.ts";
 import { deflateMessage, type GrpcEncoding } from "./compression.ts";
 import { PREFIX_BYTES } from "./frame-reader.ts";
 import type { OutgoingMessage } from "./method.ts";
@@ -12,51 +11,52 @@ const FAR_BEHIND_BYTES: number = 16 * 1024 * 1024;
 
 export class MessageSender {
   readonly encoding: GrpcEncoding;
-  readonly #stream: ServerHttp2Stream;
+  readonly #stream: Http2Stream;
   /** Compression is asynchronous: what comes later waits for it here. */
   #compressing: Promise<void> | undefined;
   #drained: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
 
-  constructor(stream: ServerHttp2Stream, encoding: GrpcEncoding) {
+  constructor(stream: Http2Stream, encoding: GrpcEncoding) {
     this.#stream = stream;
     this.encoding = encoding;
   }
 
   get isFarBehind(): boolean {
-    return this.#stream.writableLength > FAR_BEHIND_BYTES;
+    return this.#stream.queuedBytes > FAR_BEHIND_BYTES;
   }
 
   /** A promise when the client is behind. */
   send(message: OutgoingMessage): Promise<void> | undefined {
     if (this.encoding !== "identity") return this.#queueCompressed(message, this.encoding);
-    this.#write(message, 0, false);
-    return this.#stream.writableNeedDrain ? this.drained() : undefined;
+    this.#write(message, 0);
+    this.#stream.send();
+    return this.#stream.needsDrain ? this.drained() : undefined;
   }
 
   /** Sends the last message and ends the stream. */
-  sendLast(message: OutgoingMessage): void {
-    if (this.encoding !== "identity") {
-      void this.#queueCompressed(message, this.encoding);
-      this.end();
-    } else this.#write(message, 0, true);
+  sendLast(message: OutgoingMessage, trailers: readonly string[]): void {
+    if (this.encoding !== "identity") void this.#queueCompressed(message, this.encoding);
+    else this.#write(message, 0);
+    this.end(trailers);
   }
 
   /** Ends the stream behind what was sent. */
-  end(): void {
-    if (this.#compressing === undefined) this.#endStream();
-    else void this.#compressing.then(() => this.#endStream());
+  end(trailers: readonly string[]): void {
+    const isConstant = trailers.length === 2;
+    if (this.#compressing === undefined) this.#stream.end(trailers, isConstant);
+    else void this.#compressing.then(() => this.#stream.end(trailers, isConstant));
   }
 
   /** Resolves when the client has taken what was sent, or is gone. */
   drained(): Promise<void> {
-    if (!this.#stream.writableNeedDrain || this.#stream.destroyed) return Promise.resolve();
+    if (!this.#stream.needsDrain || this.#stream.isClosed) return Promise.resolve();
     if (this.#drained === undefined) {
       let release = (): void => undefined;
       const promise = new Promise<void>((resolve) => {
         release = resolve;
       });
       this.#drained = { promise, resolve: release };
-      this.#stream.once("drain", () => this.closed());
+      this.#stream.onDrain(() => this.closed());
     }
     return this.#drained.promise;
   }
@@ -85,32 +85,17 @@ export class MessageSender {
     message.release?.();
     const data = await deflateMessage(body, encoding);
     await before;
-    this.#write([Buffer.allocUnsafe(PREFIX_BYTES), data], 1, false);
+    this.#write([Buffer.allocUnsafe(PREFIX_BYTES), data], 1);
+    this.#stream.send();
   }
 
-  #write(message: OutgoingMessage, flag: 0 | 1, isLast: boolean): void {
-    const stream = this.#stream;
+  #write(message: OutgoingMessage, flag: 0 | 1): void {
     const first = message[0];
-    if (first === undefined || stream.destroyed || stream.writableEnded) return;
+    if (first === undefined) return;
     let length = -PREFIX_BYTES;
     for (const piece of message) length += piece.length;
     writePrefix(first, flag, length);
-    const { release } = message;
-    if (message.length === 1 && release === undefined) {
-      if (isLast) stream.end(first);
-      else stream.write(first);
-      return;
-    }
-    stream.cork();
-    const last = message.length - 1;
-    for (let i = 0; i < last; i++) stream.write(message[i]);
-    stream.write(message[last], release === undefined ? undefined : (error) => (error ? undefined : release()));
-    if (isLast) stream.end();
-    else stream.uncork();
-  }
-
-  #endStream(): void {
-    if (!this.#stream.destroyed && !this.#stream.writableEnded) this.#stream.end();
+    for (const piece of message) this.#stream.write(piece);
   }
 }
 

@@ -1,8 +1,10 @@
 /** What an RPC is to the transport: a path, a group for restrictions, and a handler of message bytes. */
-import type { IncomingHttpHeaders } from "node:http2";
 import type { Cancellation } from "../../core/cancellation.ts";
 import type { RequestTrace } from "../../core/request-trace.ts";
 import type { GrpcProtocolGroup } from "./options.ts";
+
+/** By lower-case name; of repeated keys the values with commas between. Without a prototype. */
+export type Metadata = Readonly<Record<string, string>>;
 
 /** A message to send: pieces in order; the first begins with five free bytes, which the transport fills. */
 export interface OutgoingMessage extends ReadonlyArray<Uint8Array> {
@@ -12,7 +14,7 @@ export interface OutgoingMessage extends ReadonlyArray<Uint8Array> {
 
 /** What a handler sees of its call. */
 export interface CallContext {
-  readonly metadata: IncomingHttpHeaders;
+  readonly metadata: Metadata;
   /** Aborted when the client is gone, gave up or ran out of time. */
   readonly cancellation: Cancellation;
   /** Of a unary call; set by the handler that samples it. The transport ends it with the call. */

@@ -1,6 +1,6 @@
 /** Groups of RPCs that need a metadata key. */
 import { createHash, timingSafeEqual } from "node:crypto";
-import type { IncomingHttpHeaders } from "node:http2";
+import type { Metadata } from "./method.ts";
 import type { GrpcProtocolGroup, GrpcRestriction } from "./options.ts";
 import { GRPC_STATUS, GrpcError } from "./status.ts";
 
@@ -10,7 +10,7 @@ const KEY_PREFIX = "triton-grpc-protocol-";
 export function expectAllowed(
   restricted: ReadonlyMap<GrpcProtocolGroup, GrpcRestriction>,
   group: GrpcProtocolGroup | undefined,
-  metadata: IncomingHttpHeaders,
+  metadata: Metadata,
 ): void {
   const restriction = group === undefined ? undefined : restricted.get(group);
   if (restriction === undefined) return;

@@ -62,8 +62,9 @@ export function encodeGrpcMessage(message: string): string {
 /** Trailers are headers, and a header block has a limit on the client's side. */
 const MAX_MESSAGE_CHARS = 4096;
 
-export function statusTrailers(status: number, message: string): Record<string, string> {
-  if (status === GRPC_STATUS.ok) return { "grpc-status": "0" };
+/** Names and values in turn. */
+export function statusTrailers(status: number, message: string): readonly string[] {
+  if (status === GRPC_STATUS.ok) return ["grpc-status", "0"];
   const text = message.length > MAX_MESSAGE_CHARS ? `${message.slice(0, MAX_MESSAGE_CHARS)}...` : message;
-  return { "grpc-status": String(status), "grpc-message": encodeGrpcMessage(text) };
+  return ["grpc-status", String(status), "grpc-message", encodeGrpcMessage(text)];
 }

@@ -1,16 +1,16 @@
 /** The traces of inference requests over gRPC: whether one is sampled, and how it ends. */
-import type { IncomingHttpHeaders } from "node:http2";
 import type { ModelServer } from "../../core/model-server.ts";
 import type { RequestTrace } from "../../core/request-trace.ts";
+import type { Metadata } from "./method.ts";
 
 /** `readMs`: when the message was there to be read. Undefined when the request is not sampled. */
 export function startTrace(
   tracing: ModelServer["tracing"],
   modelName: string,
-  metadata: IncomingHttpHeaders,
+  metadata: Metadata,
   readMs: number,
 ): RequestTrace | undefined {
-  const trace = tracing.start(modelName, { header: (name) => metadata[name]?.toString() });
+  const trace = tracing.start(modelName, { header: (name) => metadata[name] });
   trace?.mark("GRPC_WAITREAD_START", readMs);
   trace?.mark("GRPC_WAITREAD_END", performance.now());
   return trace;

@@ -1,8 +1,8 @@
 /** The HTTP front end of the inference protocol: its API behind a listener. */
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ModelServer } from "../../core/model-server.ts";
 import type { Logger } from "../../observe/log.ts";
 import type { BoundAddress } from "../bind.ts";
+import type { Http2Stream } from "../http2/stream.ts";
 import type { LoadReports } from "../load-report-text.ts";
 import { SharedMemoryRegions } from "../shared-memory.ts";
 import { HttpApi, type HttpApiOptions } from "./http-api.ts";
@@ -13,8 +13,8 @@ export interface HttpFrontendOptions extends HttpApiOptions, ListenerOptions {}
 export interface HttpFrontend {
   /** @throws the error of the socket, e.g. EADDRINUSE */
   listen(): Promise<BoundAddress>;
-  /** Answers one request that came elsewhere: to a port that is shared. */
-  accept(request: IncomingMessage, response: ServerResponse): void;
+  /** Answers one request that came on a stream of HTTP/2, to a port that is shared. `onClosed`: it has ended. */
+  acceptStream(stream: Http2Stream, onClosed: () => void): void;
   /** Takes no new connections, answers what is in flight, then closes. After `graceMs` what is left is cut. */
   close(graceMs?: number): Promise<void>;
 }
@@ -41,7 +41,7 @@ export function createApiFrontend(api: ApiHandler, options: ListenerOptions, log
   const listener = new HttpListener(api, options, log);
   return {
     listen: () => listener.listen(),
-    accept: (request, response) => listener.accept(request, response),
+    acceptStream: (stream, onClosed) => listener.acceptStream(stream, onClosed),
     close: (graceMs) => listener.close(graceMs),
   };
 }

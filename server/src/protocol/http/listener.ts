@@ -8,8 +8,11 @@ import { describeThrown } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
 import { type BindOptions, type BoundAddress, bind } from "../bind.ts";
 import { BodyBudget, defaultBodyBudget } from "../body-budget.ts";
+import { HTTP2_ERROR } from "../http2/codes.ts";
+import type { Http2Stream } from "../http2/stream.ts";
 import { shareListener } from "../one-port.ts";
 import type { TlsMaterial } from "../tls-files.ts";
+import { answerStream } from "./answer-stream.ts";
 import type { HttpCall } from "./http-call.ts";
 import type { HttpReply, HttpStreamReply } from "./http-reply.ts";
 import { NodeCall } from "./node-call.ts";
@@ -17,6 +20,7 @@ import { BodyAborted } from "./read-body.ts";
 import { refuseConnection } from "./refuse-connection.ts";
 import { ReplyBatch } from "./reply-batch.ts";
 import { sendStream } from "./send-reply.ts";
+import { StreamCall } from "./stream-call.ts";
 
 /** Longer than the idle time of common load balancers, so that they never meet a connection that just closes. */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
@@ -68,7 +72,7 @@ export class HttpListener {
     this.#budget = maxHeldBodyBytes === undefined ? defaultBodyBudget() : new BodyBudget(maxHeldBodyBytes);
     this.#maxAgeMs = maxConnectionAgeMs === 0 ? Number.POSITIVE_INFINITY : maxConnectionAgeMs;
     this.#log = log;
-    this.server = createHttpServer(options, (request, response) => this.accept(request, response));
+    this.server = createHttpServer(options, (request, response) => this.#accept(request, response));
     this.server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
     if (acceptHttp2 !== undefined) shareListener(this.server, options.tls !== undefined, acceptHttp2);
     this.server.on(options.tls === undefined ? "connection" : "secureConnection", (socket: Socket) => {
@@ -126,8 +130,25 @@ export class HttpListener {
     return bind(this.server, this.#options);
   }
 
-  /** Takes one request, of this server or of another listener in the same process. */
-  accept(request: IncomingMessage, response: ServerResponse): void {
+  /** Takes one request that came on a stream of HTTP/2. `onClosed`: it has ended. */
+  acceptStream(stream: Http2Stream, onClosed: () => void): void {
+    const call: StreamCall = new StreamCall(stream, this.#budget, () => {
+      if (call.trace !== undefined) endTrace(call.trace);
+      onClosed();
+    });
+    this.#answerStream(call, stream).catch((error: unknown) => {
+      this.#logFailure(error, call);
+      stream.reset(HTTP2_ERROR.internal);
+    });
+  }
+
+  async #answerStream(call: StreamCall, stream: Http2Stream): Promise<void> {
+    const reply = await this.#api.handle(call);
+    call.trace?.mark("HTTP_SEND_START", performance.now());
+    await answerStream(stream, reply);
+  }
+
+  #accept(request: IncomingMessage, response: ServerResponse): void {
     this.#latest.set(request.socket, response);
     if (this.#isDraining) this.#lastUseMs = performance.now();
     const call = new NodeCall(request, this.#budget);
@@ -158,9 +179,13 @@ export class HttpListener {
 
   /** The client left, or a stream broke when its status was long sent: only the connection can tell. */
   #fail(error: unknown, call: NodeCall, response: ServerResponse): void {
+    this.#logFailure(error, call);
+    response.destroy();
+  }
+
+  #logFailure(error: unknown, call: HttpCall): void {
     if (!(error instanceof BodyAborted))
       this.#log.error("http", `${call.method} ${call.path}: ${describeThrown(error)}`);
-    response.destroy();
   }
 }
 

@@ -2,8 +2,8 @@
 import type { IncomingMessage } from "node:http";
 import { Cancellation } from "../../core/cancellation.ts";
 import type { RequestTrace } from "../../core/request-trace.ts";
-import { ServerError } from "../../core/server-error.ts";
 import type { BodyBudget } from "../body-budget.ts";
+import { HeldBytes } from "./held-bytes.ts";
 import type { HttpBody, HttpCall } from "./http-call.ts";
 import type { ContentType } from "./http-reply.ts";
 import { readBody } from "./read-body.ts";
@@ -16,12 +16,11 @@ export class NodeCall implements HttpCall {
   trace: RequestTrace | undefined;
   readonly #request: IncomingMessage;
   readonly #cancellation = new Cancellation();
-  readonly #budget: BodyBudget;
-  #heldBytes = 0;
+  readonly #held: HeldBytes;
 
   constructor(request: IncomingMessage, budget: BodyBudget) {
     this.#request = request;
-    this.#budget = budget;
+    this.#held = new HeldBytes(budget);
     this.method = request.method ?? "";
     this.path = pathOf(request.url ?? "");
     this.arrivalMs = performance.now();
@@ -54,19 +53,12 @@ export class NodeCall implements HttpCall {
   }
 
   hold(numBytes: number): void {
-    if (!this.#budget.take(numBytes)) {
-      throw new ServerError(
-        "unavailable",
-        `requests in flight hold the ${this.#budget.maxBytes} bytes that all bodies together may; try again later`,
-      );
-    }
-    this.#heldBytes += numBytes;
+    this.#held.hold(numBytes);
   }
 
   /** The answer is out, or nobody waits for it. */
   release(): void {
-    this.#budget.give(this.#heldBytes);
-    this.#heldBytes = 0;
+    this.#held.release();
   }
 }
 

@@ -41,8 +41,7 @@ export async function sendStream(response: ServerResponse, reply: HttpStreamRepl
 }
 
 function writeHead(response: ServerResponse, status: number, head: string[]): void {
-  // HTTP/2 has no phrases.
-  if (status === 405 && response.req.httpVersionMajor === 1) response.writeHead(status, REASON_405, head);
+  if (status === 405) response.writeHead(status, REASON_405, head);
   else response.writeHead(status, head);
 }
 

@@ -1,0 +1,400 @@
+/**
+ * The server's side of one HTTP/2 connection over a socket, TLS or not: frames in, streams out, windows, settings, pings and
+ * the end. Reads the socket to its end whatever happens, so that a client that leaves is always noticed. Knows no gRPC.
+ */
+import type { Socket } from "node:net";
+import { DEFAULT_WINDOW_BYTES, FLAG, FRAME, HTTP2_ERROR, Http2Fault, MAX_WINDOW_BYTES, SETTING } from "./codes.ts";
+import type { ConnectionLimits, ConnectionListener } from "./connection-listener.ts";
+import { FloodGuard } from "./flood-guard.ts";
+import { FrameCutter, type FrameReceiver, MAX_FRAME_BYTES } from "./frame-cutter.ts";
+import { calm, expectFrame, protocolFault, uint32 } from "./frame-rules.ts";
+import { FrameWriter } from "./frame-writer.ts";
+import { HeaderBlocks } from "./header-blocks.ts";
+import { readSettings, settingsPayload } from "./peer-settings.ts";
+import { RecentIds } from "./recent-ids.ts";
+import { areGoodTrailers } from "./request-head.ts";
+import { SendSide } from "./send-side.ts";
+import { Http2Stream, type StreamTransport } from "./stream.ts";
+
+/** A connection on which nothing has been said for this long is no connection. */
+const HANDSHAKE_MS = 60_000;
+/** Last frames get this long to leave. */
+const LINGER_MS = 1000;
+/** A client that takes neither answers nor pongs, and goes on asking for them. */
+const MAX_UNSENT_BYTES: number = 4 * 1024 * 1024;
+/** Streams that this side reset, whose frames may still be under way. */
+const MAX_RESET_IDS = 1000;
+const NOTHING: Buffer = Buffer.alloc(0);
+
+export class Http2Connection implements FrameReceiver, StreamTransport {
+  readonly #socket: Socket;
+  readonly #listener: ConnectionListener;
+  readonly #limits: ConnectionLimits;
+  readonly #cutter: FrameCutter = new FrameCutter(this);
+  readonly #writer: FrameWriter;
+  readonly #send: SendSide;
+  readonly #blocks: HeaderBlocks;
+  readonly #guard = new FloodGuard();
+  readonly #streams = new Map<number, Http2Stream>();
+  readonly #resetIds = new RecentIds(MAX_RESET_IDS);
+  readonly #pings = new Map<number, () => void>();
+  #nextPing = 1;
+  #lastId = 0;
+  #window: number;
+  #unannounced = 0;
+  #hasSettings = false;
+  /** Streams above are not taken any more. */
+  #lastTakenId = MAX_WINDOW_BYTES;
+  #isLeaving = false;
+  #isEnding = false;
+  #fault: Http2Fault | undefined;
+  readonly #handshakeTimer: NodeJS.Timeout;
+
+  constructor(socket: Socket, limits: ConnectionLimits, listener: ConnectionListener) {
+    this.#socket = socket;
+    this.#limits = limits;
+    this.#listener = listener;
+    this.#writer = new FrameWriter(socket);
+    this.#send = new SendSide(this.#writer, (stream) => this.#finish(stream));
+    this.#blocks = new HeaderBlocks(limits.maxHeaderListBytes);
+    this.#window = limits.connectionWindowBytes;
+    this.#handshakeTimer = setTimeout(() => this.destroy(), HANDSHAKE_MS).unref();
+  }
+
+  get streamCount(): number {
+    return this.#streams.size;
+  }
+
+  start(): void {
+    const socket = this.#socket;
+    socket.setNoDelay(true);
+    socket.setTimeout(0);
+    this.#announce();
+    socket.on("data", (chunk: Buffer) => this.#receive(chunk));
+    socket.on("drain", () => this.#send.resume());
+    // Whoever ends his half of a connection cannot tell what he still wants.
+    socket.on("end", () => this.destroy());
+    // The end follows, and does all there is to do.
+    socket.on("error", () => this.destroy());
+    socket.on("close", () => this.#closed());
+  }
+
+  #announce(): void {
+    const { maxStreams, streamWindowBytes, connectionWindowBytes, maxHeaderListBytes } = this.#limits;
+    const settings = settingsPayload([
+      [SETTING.maxConcurrentStreams, maxStreams],
+      [SETTING.initialWindowSize, streamWindowBytes],
+      [SETTING.maxFrameSize, MAX_FRAME_BYTES],
+      [SETTING.maxHeaderListSize, maxHeaderListBytes],
+    ]);
+    this.#writer.frame(FRAME.settings, 0, 0, settings);
+    this.#widen(0, connectionWindowBytes - DEFAULT_WINDOW_BYTES);
+  }
+
+  #widen(id: number, numBytes: number): void {
+    this.#writer.frame(FRAME.windowUpdate, 0, id, uint32(numBytes));
+  }
+
+  #receive(chunk: Buffer): void {
+    try {
+      this.#cutter.push(chunk);
+    } catch (error) {
+      if (!(error instanceof Http2Fault)) throw error;
+      this.#fail(error);
+    }
+  }
+
+  /** Tells the client what it did wrong and ends the connection. */
+  #fail(fault: Http2Fault): void {
+    if (this.#fault !== undefined) return;
+    this.#fault = fault;
+    this.#cutter.stop();
+    this.#goAway(Math.min(this.#lastId, this.#lastTakenId), fault.code, fault.message);
+    this.#closeStreams();
+    this.#end();
+  }
+
+  #goAway(lastId: number, code: number, message: string): void {
+    const payload = Buffer.concat([uint32(lastId), uint32(code), Buffer.from(message)]);
+    this.#writer.frame(FRAME.goAway, 0, 0, payload);
+  }
+
+  /** Asks the client to open no more streams; those that are open end first. Nothing that is under way gets lost. */
+  leave(): void {
+    if (this.#isLeaving) return;
+    this.#isLeaving = true;
+    this.#goAway(MAX_WINDOW_BYTES, HTTP2_ERROR.none, "");
+    // When the answer is there, all streams that were opened before the client knew have come.
+    this.ping(() => {
+      this.#lastTakenId = this.#lastId;
+      this.#goAway(this.#lastId, HTTP2_ERROR.none, "");
+      this.#endIfLeft();
+    });
+  }
+
+  /** Refuses to go on, for a reason. */
+  expel(code: number, message: string): void {
+    this.#fail(new Http2Fault(code, message));
+  }
+
+  /** Sends what is to be sent and ends, with whatever is open. */
+  close(): void {
+    this.#goAway(this.#lastId, HTTP2_ERROR.none, "");
+    this.#closeStreams();
+    this.#end();
+  }
+
+  /** At once. */
+  destroy(): void {
+    this.#writer.flush();
+    this.#closeStreams();
+    this.#socket.destroy();
+  }
+
+  #endIfLeft(): void {
+    if (this.#isLeaving && this.#lastTakenId !== MAX_WINDOW_BYTES && this.#streams.size === 0) this.#end();
+  }
+
+  #end(): void {
+    if (this.#isEnding) return;
+    this.#isEnding = true;
+    this.#writer.flush();
+    this.#socket.end();
+    setTimeout(() => this.#socket.destroy(), LINGER_MS).unref();
+  }
+
+  #closed(): void {
+    clearTimeout(this.#handshakeTimer);
+    this.#closeStreams();
+    this.#listener.closed(this.#fault);
+  }
+
+  #closeStreams(): void {
+    for (const stream of [...this.#streams.values()]) this.#forget(stream);
+  }
+
+  /** The callback is not called when the connection ends first. False: too late. */
+  ping(callback: () => void): boolean {
+    if (this.#isEnding || this.#socket.destroyed) return false;
+    const id = this.#nextPing++;
+    this.#pings.set(id, callback);
+    this.#writer.frame(FRAME.ping, 0, 0, Buffer.concat([uint32(0), uint32(id)]));
+    return true;
+  }
+
+  frame(type: number, flags: number, streamId: number, payload: Buffer): void {
+    if (!this.#hasSettings && type !== FRAME.settings) throw protocolFault("the first frame is none of settings");
+    if (this.#blocks.isOpen && type !== FRAME.continuation) throw protocolFault("a header block is interrupted");
+    expectFrame(type, flags, streamId, payload.length);
+    switch (type) {
+      case FRAME.headers:
+        if (streamId % 2 === 0) throw protocolFault(`a client cannot open stream ${streamId}`);
+        if (this.#blocks.begin(streamId, flags, payload)) this.#headers();
+        break;
+      case FRAME.continuation:
+        if (this.#blocks.add(streamId, flags, payload)) this.#headers();
+        break;
+      case FRAME.priority:
+        this.#priority(streamId, payload);
+        break;
+      case FRAME.reset:
+        this.#reset(streamId);
+        break;
+      case FRAME.settings:
+        this.#settings(flags, payload);
+        break;
+      case FRAME.ping:
+        this.#ping(flags, payload);
+        break;
+      case FRAME.goAway:
+        this.#listener.goneAway();
+        break;
+      case FRAME.windowUpdate:
+        this.#windowUpdate(streamId, payload);
+        break;
+    }
+  }
+
+  #headers(): void {
+    const { streamId, ends, dependsOnItself, list } = this.#blocks.finish();
+    const open = this.#streams.get(streamId);
+    if (open !== undefined) {
+      this.#trailers(open, ends, list.fields);
+      return;
+    }
+    if (streamId <= this.#lastId) {
+      if (this.#resetIds.has(streamId)) return;
+      throw new Http2Fault(HTTP2_ERROR.streamClosed, `headers on stream ${streamId}, which is closed`);
+    }
+    this.#lastId = streamId;
+    if (streamId > this.#lastTakenId || this.#isEnding) return;
+    const refusal = this.#refusal(list.size, dependsOnItself);
+    const head = refusal === undefined ? this.#blocks.requestHead(list) : undefined;
+    if (head === undefined) {
+      this.#resetId(streamId, refusal ?? HTTP2_ERROR.protocol);
+      return;
+    }
+    const stream = new Http2Stream(streamId, head, this, this.#send.streamWindow, this.#limits.streamWindowBytes);
+    this.#streams.set(streamId, stream);
+    this.#listener.stream(stream);
+    if (ends) this.#ended(stream, NOTHING);
+  }
+
+  #refusal(listBytes: number, dependsOnItself: boolean): number | undefined {
+    if (dependsOnItself) return HTTP2_ERROR.protocol;
+    if (listBytes > this.#limits.maxHeaderListBytes) return HTTP2_ERROR.enhanceYourCalm;
+    return this.#streams.size >= this.#limits.maxStreams ? HTTP2_ERROR.refusedStream : undefined;
+  }
+
+  #trailers(stream: Http2Stream, ends: boolean, fields: readonly string[]): void {
+    if (stream.isInputOver) this.reset(stream, HTTP2_ERROR.streamClosed);
+    else if (!ends || !areGoodTrailers(fields)) this.reset(stream, HTTP2_ERROR.protocol);
+    else this.#ended(stream, NOTHING);
+  }
+
+  dataStart(streamId: number, length: number, padding: number): void {
+    if (!this.#hasSettings || this.#blocks.isOpen) throw protocolFault("data where none belongs");
+    if (streamId === 0 || streamId > this.#lastId) throw protocolFault(`data on stream ${streamId}, which is idle`);
+    if (length === 0 && this.#guard.empty()) throw calm("too many empty frames");
+    if (length > 0) this.#guard.content();
+    this.#window -= length;
+    if (this.#window < 0) throw new Http2Fault(HTTP2_ERROR.flowControl, "more data than the connection's window");
+    this.#credit(length);
+    const stream = this.#streams.get(streamId);
+    if (stream === undefined) {
+      if (this.#resetIds.has(streamId)) return;
+      throw new Http2Fault(HTTP2_ERROR.streamClosed, `data on stream ${streamId}, which is closed`);
+    }
+    if (stream.isInputOver) {
+      this.reset(stream, HTTP2_ERROR.streamClosed);
+      return;
+    }
+    stream.receiveWindow -= length;
+    if (stream.receiveWindow < 0) this.reset(stream, HTTP2_ERROR.flowControl);
+    else if (padding > 0) this.consumed(stream, padding);
+  }
+
+  /** At once, whoever may be slow to take the data: the windows of the streams are what bounds it. */
+  #credit(numBytes: number): void {
+    this.#unannounced += numBytes;
+    if (this.#unannounced * 2 < this.#limits.connectionWindowBytes) return;
+    this.#widen(0, this.#unannounced);
+    this.#window += this.#unannounced;
+    this.#unannounced = 0;
+  }
+
+  data(streamId: number, piece: Buffer, ends: boolean): void {
+    const stream = this.#streams.get(streamId);
+    if (stream === undefined || stream.isInputOver) return;
+    stream.receivedBytes += piece.length;
+    const { contentLength } = stream.head;
+    if (contentLength !== undefined && stream.receivedBytes > contentLength) this.reset(stream, HTTP2_ERROR.protocol);
+    else if (ends) this.#ended(stream, piece);
+    else stream.receive(piece, false);
+  }
+
+  #ended(stream: Http2Stream, piece: Buffer): void {
+    const { contentLength } = stream.head;
+    if (contentLength !== undefined && stream.receivedBytes !== contentLength) {
+      this.reset(stream, HTTP2_ERROR.protocol);
+      return;
+    }
+    stream.receive(piece, true);
+    if (stream.isOutputOver && !stream.isClosed) this.#forget(stream);
+  }
+
+  consumed(stream: Http2Stream, numBytes: number): void {
+    stream.unannounced += numBytes;
+    if (stream.isInputOver || stream.isClosed || stream.unannounced * 2 < this.#limits.streamWindowBytes) return;
+    this.#widen(stream.id, stream.unannounced);
+    stream.receiveWindow += stream.unannounced;
+    stream.unannounced = 0;
+  }
+
+  #priority(streamId: number, payload: Buffer): void {
+    if (payload.length !== 5) this.#resetId(streamId, HTTP2_ERROR.frameSize);
+    else if ((payload.readUInt32BE(0) & MAX_WINDOW_BYTES) === streamId) this.#resetId(streamId, HTTP2_ERROR.protocol);
+  }
+
+  #reset(streamId: number): void {
+    if (streamId > this.#lastId) throw protocolFault(`reset of stream ${streamId}, which is idle`);
+    const stream = this.#streams.get(streamId);
+    if (stream === undefined) return;
+    this.#forget(stream);
+    if (this.#guard.reset(performance.now())) throw calm("too many streams are reset");
+  }
+
+  #settings(flags: number, payload: Buffer): void {
+    if ((flags & FLAG.ack) !== 0) return;
+    if (!this.#hasSettings) clearTimeout(this.#handshakeTimer);
+    this.#hasSettings = true;
+    this.#send.apply(readSettings(payload), this.#streams.values());
+    this.#answer(FRAME.settings, NOTHING);
+  }
+
+  #ping(flags: number, payload: Buffer): void {
+    if ((flags & FLAG.ack) === 0) {
+      this.#answer(FRAME.ping, payload);
+      this.#listener.pinged();
+      return;
+    }
+    const id = payload.readUInt32BE(4);
+    const callback = this.#pings.get(id);
+    this.#pings.delete(id);
+    callback?.();
+  }
+
+  #answer(type: number, payload: Buffer): void {
+    if (this.#guard.control(performance.now())) throw calm("too many settings and pings");
+    if (this.#writer.unsentBytes > MAX_UNSENT_BYTES) throw calm("the client does not read");
+    this.#writer.frame(type, FLAG.ack, 0, payload);
+  }
+
+  #windowUpdate(streamId: number, payload: Buffer): void {
+    const increment = payload.readUInt32BE(0) & MAX_WINDOW_BYTES;
+    if (streamId === 0) {
+      if (increment === 0) throw protocolFault("a window grows by nothing");
+      this.#send.widen(increment);
+      return;
+    }
+    if (streamId > this.#lastId) throw protocolFault(`a window of stream ${streamId}, which is idle`);
+    const stream = this.#streams.get(streamId);
+    if (stream === undefined) return;
+    stream.sendWindow += increment;
+    if (increment === 0) this.reset(stream, HTTP2_ERROR.protocol);
+    else if (stream.sendWindow > MAX_WINDOW_BYTES) this.reset(stream, HTTP2_ERROR.flowControl);
+    else this.#send.pump(stream);
+  }
+
+  head(stream: Http2Stream, fields: readonly string[], isConstant: boolean, ends: boolean): void {
+    this.#send.head(stream, fields, isConstant, ends);
+  }
+
+  pump(stream: Http2Stream): void {
+    this.#send.pump(stream);
+  }
+
+  reset(stream: Http2Stream, code: number): void {
+    this.#resetId(stream.id, code);
+    this.#forget(stream);
+  }
+
+  #resetId(streamId: number, code: number): void {
+    this.#resetIds.add(streamId);
+    this.#writer.frame(FRAME.reset, 0, streamId, uint32(code));
+  }
+
+  /** The last frame to the client was written. */
+  #finish(stream: Http2Stream): void {
+    if (stream.isClosed) return;
+    if (stream.isInputOver) this.#forget(stream);
+    else stream.onOutputOver?.();
+  }
+
+  #forget(stream: Http2Stream): void {
+    if (!this.#streams.delete(stream.id)) return;
+    this.#send.forget(stream);
+    stream.close();
+    this.#endIfLeft();
+  }
+}

@@ -1,0 +1,120 @@
+/**
+ * Cuts what a client sends into frames. The payload of data frames is handed on in the pieces it came in, without a copy;
+ * other frames are put together first, after their length has been judged. Knows no stream.
+ */
+import { DEFAULT_FRAME_BYTES, FLAG, FRAME, FRAME_HEADER_BYTES, HTTP2_ERROR, Http2Fault, PREFACE } from "./codes.ts";
+
+/** What the settings allow; more than the default so that large messages come in few frames. */
+export const MAX_FRAME_BYTES: number = 256 * 1024;
+
+export interface FrameReceiver {
+  /** A data frame begins; `length` counts against the windows, `padding` of it is worth nothing. */
+  dataStart(streamId: number, length: number, padding: number): void;
+  /** `ends`: the last piece of a frame that ends its stream. */
+  data(streamId: number, piece: Buffer, ends: boolean): void;
+  /** Any other known frame, whole. */
+  frame(type: number, flags: number, streamId: number, payload: Buffer): void;
+}
+
+const EMPTY: Buffer = Buffer.alloc(0);
+const STREAM_MASK = 0x7fffffff;
+const LAST_KNOWN: number = FRAME.continuation;
+
+export class FrameCutter {
+  readonly #receiver: FrameReceiver;
+  #kept: Buffer = EMPTY;
+  #hasPreface = false;
+  /** Of the data frame under way: its payload, the padding behind it, and bytes of unknown frames. */
+  #dataLeft = 0;
+  #skipLeft = 0;
+  #streamId = 0;
+  #ends = false;
+  #isStopped = false;
+
+  constructor(receiver: FrameReceiver) {
+    this.#receiver = receiver;
+  }
+
+  /** What comes from now on is thrown away. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#kept = EMPTY;
+  }
+
+  /** @throws Http2Fault */
+  push(chunk: Buffer): void {
+    if (this.#isStopped) return;
+    const bytes = this.#kept.length === 0 ? chunk : Buffer.concat([this.#kept, chunk]);
+    this.#kept = EMPTY;
+    let at = this.#hasPreface ? 0 : this.#preface(bytes);
+    while (this.#hasPreface && !this.#isStopped) {
+      const used = this.#dataLeft + this.#skipLeft > 0 ? this.#rest(bytes, at) : this.#start(bytes, at);
+      if (used === 0) break;
+      at += used;
+    }
+    if (!this.#isStopped && at < bytes.length) this.#kept = bytes.subarray(at);
+  }
+
+  #preface(bytes: Buffer): number {
+    const length = Math.min(bytes.length, PREFACE.length);
+    if (PREFACE.compare(bytes, 0, length, 0, length) !== 0) {
+      throw new Http2Fault(HTTP2_ERROR.protocol, "the connection does not begin as HTTP/2 does");
+    }
+    this.#hasPreface = length === PREFACE.length;
+    return this.#hasPreface ? length : 0;
+  }
+
+  /** The payload of a data frame, or bytes that nobody wants. */
+  #rest(bytes: Buffer, at: number): number {
+    const available = bytes.length - at;
+    if (available === 0) return 0;
+    if (this.#dataLeft > 0) {
+      const piece = bytes.subarray(at, at + Math.min(available, this.#dataLeft));
+      this.#dataLeft -= piece.length;
+      this.#receiver.data(this.#streamId, piece, this.#ends && this.#dataLeft === 0);
+      return piece.length;
+    }
+    const skipped = Math.min(available, this.#skipLeft);
+    this.#skipLeft -= skipped;
+    return skipped;
+  }
+
+  /** @returns bytes taken; 0: too few */
+  #start(bytes: Buffer, at: number): number {
+    if (bytes.length - at < FRAME_HEADER_BYTES) return 0;
+    const length = bytes.readUIntBE(at, 3);
+    const type = bytes[at + 3] ?? 0;
+    const flags = bytes[at + 4] ?? 0;
+    const streamId = bytes.readUInt32BE(at + 5) & STREAM_MASK;
+    if (length > MAX_FRAME_BYTES || (length > DEFAULT_FRAME_BYTES && type !== FRAME.data && type !== FRAME.headers)) {
+      throw new Http2Fault(HTTP2_ERROR.frameSize, `a frame of type ${type} has ${length} bytes`);
+    }
+    if (type === FRAME.data) return this.#startData(bytes, at, length, flags, streamId);
+    if (type > LAST_KNOWN) {
+      // Unknown frames are to be ignored, but not between the parts of a header block: the receiver judges.
+      this.#receiver.frame(type, flags, streamId, EMPTY);
+      this.#skipLeft = length;
+      return FRAME_HEADER_BYTES;
+    }
+    const end = at + FRAME_HEADER_BYTES + length;
+    if (bytes.length < end) return 0;
+    this.#receiver.frame(type, flags, streamId, bytes.subarray(at + FRAME_HEADER_BYTES, end));
+    return end - at;
+  }
+
+  #startData(bytes: Buffer, at: number, length: number, flags: number, streamId: number): number {
+    const isPadded = (flags & FLAG.padded) !== 0;
+    const head = FRAME_HEADER_BYTES + (isPadded ? 1 : 0);
+    if (isPadded && length > 0 && bytes.length - at < head) return 0;
+    const padding = isPadded ? (bytes[at + FRAME_HEADER_BYTES] ?? 0) : 0;
+    if (isPadded && padding >= length) throw new Http2Fault(HTTP2_ERROR.protocol, "padding is longer than its frame");
+    const worthless = isPadded ? padding + 1 : 0;
+    this.#receiver.dataStart(streamId, length, worthless);
+    this.#streamId = streamId;
+    this.#ends = (flags & FLAG.endStream) !== 0;
+    this.#dataLeft = length - worthless;
+    this.#skipLeft = padding;
+    if (this.#dataLeft === 0) this.#receiver.data(streamId, EMPTY, this.#ends);
+    return head;
+  }
+}
