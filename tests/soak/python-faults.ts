@@ -12,5 +12,10 @@ async function run({ seed, deadlineMs }: SoakOptions): Promise<SoakResult> {
   const { python, reason } = await pythonVenv(["numpy"]);
   if (python === undefined) throw new Error(reason);
   const isOver = (points: number): boolean => points >= NUM_POINTS || performance.now() >= deadlineMs;
-  return { ...(await runPythonFaults(python, createRandom(seed), isOver)) };
+  const { recoveryMs, ...counts } = await runPythonFaults(python, createRandom(seed), isOver);
+  const bySignal = Object.entries(recoveryMs).flatMap(([signal, { slowest, median }]) => [
+    [`${signal} slowest recovery ms`, slowest],
+    [`${signal} median recovery ms`, median],
+  ]);
+  return { ...counts, ...Object.fromEntries(bySignal) };
 }

@@ -2,7 +2,15 @@
 import process from "node:process";
 import { modelConfigJson } from "../../config/model-config-json.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
-import type { Backend, BackendModel, InstanceSpec, ModelDescription, ModelInstance, ModelSource } from "../backend.ts";
+import type {
+  Backend,
+  BackendModel,
+  InstanceSpec,
+  ModelDescription,
+  ModelInstance,
+  ModelSource,
+  UsableGpus,
+} from "../backend.ts";
 import { CustomMetrics } from "./custom-metrics.ts";
 import { describeModel } from "./describe-model.ts";
 import { openEnvironment } from "./execution-environment.ts";
@@ -20,6 +28,8 @@ export interface PythonBackendOptions {
   readonly environment?: Environment;
   /** What models may load and unload; absent: nothing. */
   readonly control?: ModelControl;
+  /** Devices of instances of kind KIND_GPU; asked when a model is loaded. */
+  readonly findGpus?: () => UsableGpus;
 }
 
 /** What all models of the backend share. */
@@ -46,6 +56,9 @@ export function createPythonBackend(options: PythonBackendOptions = {}): Backend
   };
   return {
     name,
+    get gpus() {
+      return options.findGpus?.();
+    },
     describe: (source) => describe(source, shared),
     load: (source) => load(source, shared),
     close: () => Promise.resolve(),

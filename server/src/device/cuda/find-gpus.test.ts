@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CudaDriver } from "../../native/cuda.ts";
 import type { CudaFunctions } from "../../native/cuda-functions.ts";
-import { findGpus } from "./find-gpus.ts";
+import { findGpus, visibleGpus } from "./find-gpus.ts";
 
 /** A driver with devices of these compute capabilities, times ten. */
 function driverOf(capabilities: readonly number[]): CudaDriver {
@@ -49,4 +49,20 @@ test("findGpus() finds none without a driver, and gives the reason", () => {
     throw new Error("the CUDA driver is missing");
   });
   assert.deepEqual([gpus, notes], [[], ["the CUDA driver is missing"]]);
+});
+
+test("visibleGpus() finds all of them, and none without a driver", () => {
+  assert.deepEqual(
+    visibleGpus(() => driverOf([90, 35])).map(({ ordinal, capability }) => [ordinal, capability]),
+    [
+      [0, 90],
+      [1, 35],
+    ],
+  );
+  assert.deepEqual(
+    visibleGpus(() => {
+      throw new Error("no driver");
+    }),
+    [],
+  );
 });

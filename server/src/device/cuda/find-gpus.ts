@@ -18,6 +18,15 @@ export interface FoundGpus {
   readonly notes: readonly string[];
 }
 
+/** All that the process sees, also those that no kernel here is written for: models that choose their own code run on them. */
+export function visibleGpus(open: () => CudaDriver = openCuda): readonly FoundGpu[] {
+  try {
+    return listGpus(open());
+  } catch {
+    return [];
+  }
+}
+
 export function findGpus(open: () => CudaDriver = openCuda): FoundGpus {
   try {
     const driver = open();
