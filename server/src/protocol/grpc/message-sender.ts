@@ -95,7 +95,9 @@ export class MessageSender {
     let length = -PREFIX_BYTES;
     for (const piece of message) length += piece.length;
     writePrefix(first, flag, length);
-    for (const piece of message) this.#stream.write(piece);
+    const last = message.length - 1;
+    for (let i = 0; i < last; i++) this.#stream.write(message[i] as Uint8Array); // below its length
+    this.#stream.write(message[last] as Uint8Array, message.release);
   }
 }
 

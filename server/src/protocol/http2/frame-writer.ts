@@ -27,6 +27,8 @@ export class FrameWriter {
   /** What goes before the batch: full batches and large payloads. */
   #queue: Uint8Array[] = [];
   #queuedBytes = 0;
+  /** To be called when the system has taken what is collected. */
+  #onWritten: (() => void)[] = [];
 
   constructor(socket: Socket) {
     this.#socket = socket;
@@ -50,6 +52,11 @@ export class FrameWriter {
 
   piece(bytes: Uint8Array): void {
     this.#append(bytes);
+  }
+
+  /** Calls back when the system has taken all that was handed over so far; never, when the connection breaks. */
+  whenWritten(callback: () => void): void {
+    this.#onWritten.push(callback);
   }
 
   #header(length: number, type: number, flags: number, streamId: number): void {
@@ -124,6 +131,16 @@ export class FrameWriter {
     socket.cork();
     for (const bytes of queue) socket.write(bytes);
     if (batch !== undefined && used > 0) socket.write(batch.subarray(0, used));
+    this.#tellWhenTaken();
     socket.uncork();
+  }
+
+  #tellWhenTaken(): void {
+    const callbacks = this.#onWritten;
+    if (callbacks.length === 0) return;
+    this.#onWritten = [];
+    this.#socket.write("", (error) => {
+      if (!error) for (const callback of callbacks) callback();
+    });
   }
 }

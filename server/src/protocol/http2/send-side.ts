@@ -91,6 +91,8 @@ export class SendSide {
       stream.queueOffset = 0;
       left -= rest;
       done += 1;
+      const onSent = stream.sentCallbacks?.get(piece);
+      if (onSent !== undefined) this.#writer.whenWritten(onSent);
     }
     if (done === stream.queue.length) stream.queue.length = 0;
     else if (done > 0) stream.queue.splice(0, done);

@@ -58,6 +58,8 @@ export class Http2Stream {
   /** Set when the queue is all there will be; empty: no trailers. */
   trailers: readonly string[] | undefined;
   hasConstantTrailers = false;
+  /** By piece of the queue. */
+  sentCallbacks: Map<Uint8Array, () => void> | undefined;
   /** Pieces of the request that came while the listener had paused. */
   #held: Buffer[] = [];
   #isPaused = false;
@@ -85,10 +87,14 @@ export class Http2Stream {
     this.#transport.head(this, fields, isConstant, ends);
   }
 
-  /** The bytes must stay as they are until they are sent. */
-  write(bytes: Uint8Array): void {
+  /** The bytes must stay as they are until they are sent; `onSent` is called when the system has taken them, if ever. */
+  write(bytes: Uint8Array, onSent?: () => void): void {
     if (this.isClosed || this.trailers !== undefined || bytes.length === 0) return;
     this.queue.push(bytes);
+    if (onSent !== undefined) {
+      this.sentCallbacks ??= new Map();
+      this.sentCallbacks.set(bytes, onSent);
+    }
     this.queuedBytes += bytes.length;
   }
 
