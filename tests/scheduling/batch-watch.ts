@@ -98,7 +98,7 @@ export class BatchWatch implements Watch {
     const { dynamic_batching, max_batch_size } = spec.config;
     const delayMs = max_batch_size > 0 ? (dynamic_batching?.max_queue_delay_microseconds ?? 0) / US_PER_MS : 0;
     const waitedMs = this.#parts.clock.nowMs() - Math.min(...waiting.map(({ request }) => request.queuedMs));
-    if (waitedMs >= delayMs + NEAR_MS || delayMs === 0) this.#fault(`a wait of ${waitedMs} ms beside a free instance`);
+    if (waitedMs >= delayMs + NEAR_MS) this.#fault(`a wait of ${waitedMs} ms beside a free instance`);
   }
 
   #judgeTaken(one: Waiting | undefined): void {

@@ -45,6 +45,10 @@ export class VirtualClock implements Clock {
     };
   }
 
+  soon(callback: () => void): void {
+    this.#add(this.#nowMs + GRAIN_MS, callback);
+  }
+
   /** Goes on to what is due next and does it; false when nothing is. */
   step(): boolean {
     for (let due = this.#dues.pop(); due !== undefined; due = this.#dues.pop()) {

@@ -19,6 +19,7 @@ import { RequestQueue } from "./request-queue.ts";
 import { ResponseOrder } from "./response-order.ts";
 import type { ScheduledRequest } from "./scheduled-request.ts";
 import type { Scheduler } from "./scheduler.ts";
+import { TurnGate } from "./turn-gate.ts";
 
 const US_PER_MS = 1000;
 /** No key of a request: who has it shares a batch with nobody. */
@@ -46,6 +47,8 @@ export class BatchScheduler implements Scheduler {
   readonly #keyOf: (request: ScheduledRequest["request"]) => string;
   readonly #clock: Clock;
   readonly #timer: Alarm;
+  /** Undefined where no request ever shares a batch. */
+  readonly #gate: TurnGate | undefined;
   readonly #decoupled: boolean;
   /** Undefined = responses may leave in any order. */
   readonly #order: ResponseOrder | undefined;
@@ -60,6 +63,9 @@ export class BatchScheduler implements Scheduler {
     this.#queue = new RequestQueue(config.dynamic_batching);
     this.#pool = new InstancePool(options.instances, options.limits, () => this.#pump());
     this.#rules = batchRules(config);
+    if (config.max_batch_size > 1 && this.#rules !== undefined) {
+      this.#gate = new TurnGate(this.#clock, () => this.#pump());
+    }
     if (this.#rules !== undefined && this.#rules.queueDelayUs > 0) prepareShortWaits();
     this.#keyOf = batchKeyOf(options.signature);
     this.#decoupled = config.model_transaction_policy?.decoupled ?? false;
@@ -84,7 +90,7 @@ export class BatchScheduler implements Scheduler {
     this.#inFlight.begin();
     this.#order?.add(request);
     request.onEnd = () => this.#ended();
-    this.#pump();
+    if (this.#gate === undefined || this.#gate.pass()) this.#pump();
   }
 
   resize(instances: readonly ModelInstance[]): Promise<void> {

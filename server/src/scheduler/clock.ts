@@ -15,6 +15,8 @@ export interface Clock {
   alarm(callback: () => void): Alarm;
   /** Exact to some milliseconds and keeps no process alive, for what should not have to happen. Returns how to call it off. */
   after(delayMs: number, callback: () => void): () => void;
+  /** When what has come in by now has been looked at. */
+  soon(callback: () => void): void;
 }
 
 export const SYSTEM_CLOCK: Clock = {
@@ -24,5 +26,8 @@ export const SYSTEM_CLOCK: Clock = {
     const timer = setTimeout(callback, delayMs);
     timer.unref();
     return () => clearTimeout(timer);
+  },
+  soon(callback) {
+    setImmediate(callback);
   },
 };

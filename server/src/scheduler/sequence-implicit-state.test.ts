@@ -102,8 +102,7 @@ test("SequenceScheduler does not mix states of different shapes in a batch", asy
   const sent = [send(1n, 2), send(2n, 3, START), send(3n, 4, START), send(1n, 5)];
   assert.deepEqual(await answers(sent), [0, 0, 0, 0]);
   assert.deepEqual(batches, [
-    ["1:2 [1,1]"],
-    ["- [1,1]", "2:S3 [1,1]", "3:S4 [1,1]"],
+    ["1:2 [1,1]", "2:S3 [1,1]", "3:S4 [1,1]"],
     ["1:5 [1,2]", "- [1,2]", "- [1,2]"],
   ]);
 });

@@ -10,6 +10,7 @@ import { ResponseOrder } from "./response-order.ts";
 import type { QueuedRequest, Sequence } from "./sequence.ts";
 import type { SequenceFeed } from "./sequence-feed.ts";
 import type { SequenceStrategy } from "./sequence-strategy.ts";
+import { TurnGate } from "./turn-gate.ts";
 
 export interface SequenceLaneOptions {
   readonly instance: ModelInstance;
@@ -19,6 +20,8 @@ export interface SequenceLaneOptions {
   readonly statistics: StatisticsCounter;
   readonly decoupled: boolean;
   readonly preserveOrdering: boolean;
+  /** Several sequences may share a batch. */
+  readonly isBatching: boolean;
   readonly log: Logger;
   /** Set when executions wait for resources. */
   readonly limits?: InstanceLimits | undefined;
@@ -32,6 +35,8 @@ export interface SequenceLaneOptions {
 export class SequenceLane {
   readonly #options: SequenceLaneOptions;
   readonly #timer: Alarm;
+  /** Undefined where no sequences ever share a batch. */
+  readonly #gate: TurnGate | undefined;
   readonly #order: ResponseOrder | undefined;
   /** Of the one instance. */
   readonly #pool: InstancePool;
@@ -42,6 +47,7 @@ export class SequenceLane {
     this.#options = options;
     this.#timer = options.clock.alarm(() => this.#pump());
     this.#pool = new InstancePool([options.instance], options.limits, () => this.#pump());
+    this.#gate = options.isBatching ? new TurnGate(options.clock, () => this.#pump()) : undefined;
     this.#order = options.preserveOrdering ? new ResponseOrder() : undefined;
   }
 
@@ -61,7 +67,7 @@ export class SequenceLane {
     sequence.key = this.#keyOf(head, sequence);
     sequence.offeredMs = this.#options.clock.nowMs();
     this.#options.strategy.offer(sequence);
-    this.#pump();
+    if (this.#gate === undefined || this.#gate.pass()) this.#pump();
   }
 
   /** Resolves when no execution runs. */
@@ -117,7 +123,9 @@ export class SequenceLane {
     const real = rows.map((sequence) => (sequence === undefined ? undefined : this.#take(sequence)));
     const like = real.find((request) => request !== undefined);
     if (like === undefined) throw new Error("a batch was formed without a request");
-    return real.map((request) => request ?? this.#options.feed.nullRequest(like));
+    if (!real.includes(undefined)) return real as readonly ExecutableRequest[];
+    const empty = this.#options.feed.nullRequest(like);
+    return real.map((request) => request ?? empty);
   }
 
   #take(sequence: Sequence): ExecutableRequest {

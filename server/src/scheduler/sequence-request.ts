@@ -107,7 +107,7 @@ export class SequencedRequest implements ExecutableRequest {
   }
 }
 
-/** A row without a request: it has the shapes of a real one, and its answers go nowhere. */
+/** What stands in all rows without a request: it has the shapes of a real one, and its answers go nowhere. */
 export class NullRequest implements ExecutableRequest {
   readonly request: InferRequest;
   readonly batchSize: number = 1;

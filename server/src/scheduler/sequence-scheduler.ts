@@ -76,6 +76,7 @@ export class SequenceScheduler implements Scheduler {
           keyOf,
           statistics: options.statistics,
           decoupled: config.model_transaction_policy?.decoupled ?? false,
+          isBatching: config.max_batch_size > 1,
           preserveOrdering: batching.oldest?.preserve_ordering ?? false,
           log: options.log,
           limits: options.limits,
