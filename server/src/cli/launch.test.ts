@@ -80,7 +80,7 @@ test("nereid launch serves in the foreground until it is told to stop, and its e
   assert.equal(answer.status, 200);
   child.kill("SIGTERM");
   assert.deepEqual(await ended, [0, null]);
-  assert.match(stderr, /one process does the work of 2 ranks/);
+  assert.match(stderr, /one process drives 2 GPUs/);
   assert.match(readFileSync(log, "utf8"), /strict_model_config +\| 1/);
 });
 

@@ -18,7 +18,7 @@ const FLAGS = {
     min: 1,
     max: MAX_RANKS,
     default: 1,
-    summary: "ranks that the engine was built for (TP x PP); one process does the work of all",
+    summary: "ranks that the engine was built for (TP x PP): so many GPUs run it together, driven by one process",
   },
   model_repo: {
     type: "string",
@@ -93,9 +93,15 @@ function serverFlags({ values, positionals }: LaunchArguments): string[] {
     `--metrics-port=${values.metrics_port}`,
     "--disable-auto-complete-config",
     ...(values.log ? ["--log-verbose=3", `--log-file=${values.log_file}`] : []),
+    ...(values.world_size > 1 ? worldSizeFlags(values.world_size) : []),
     ...(values.exit_timeout === undefined ? [] : [`--exit-timeout-secs=${values.exit_timeout}`]),
     ...positionals,
   ];
+}
+
+/** Engines are served by either backend. */
+function worldSizeFlags(worldSize: number): string[] {
+  return ["tensorrtllm", "llm"].map((backend) => `--backend-config=${backend},world-size=${worldSize}`);
 }
 
 /** What people who know the stock script may wonder about. @throws UsageError */
@@ -104,7 +110,7 @@ function launchNotes({ values }: Pick<LaunchArguments, "values">): string[] {
   if (values.multi_model && values.world_size !== 1) throw new UsageError("--multi_model needs --world_size 1");
   if (values.world_size > 1) {
     notes.push(
-      `one process does the work of ${values.world_size} ranks: weights that were split for them are put together`,
+      `one process drives ${values.world_size} GPUs; instances on the CPU put together what was split for them`,
     );
   }
   if (values.tritonserver !== undefined)

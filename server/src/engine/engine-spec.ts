@@ -43,6 +43,15 @@ export interface GpuRanks {
   readonly numStages: number;
   /** Of this machine, those of a stage side by side; the first is that of the spec. */
   readonly ordinals: readonly number[];
+  /** Where all but the first are driven by other processes: what those connect to. */
+  readonly network?: RankNetwork | undefined;
+}
+
+export interface RankNetwork {
+  readonly address: string;
+  readonly port: number;
+  /** For all to come. */
+  readonly timeoutMs: number;
 }
 
 export interface EngineSpec {

@@ -13,9 +13,10 @@ export function limitInstances(
   limiter: RateLimiter | undefined,
   config: ModelConfig,
   instances: readonly ModelInstance[],
+  gpusPerInstance?: number,
 ): (InstanceLimits & Disposable) | undefined {
   if (limiter === undefined) return undefined;
-  const executors = instanceSpecs(config).map(({ group, spec }): Executor => {
+  const executors = instanceSpecs(config, gpusPerInstance).map(({ group, spec }): Executor => {
     const { resources = [], priority = 0 } = group.rate_limiter ?? {};
     const needs = resources.map(({ name, count, global }) => ({
       name,

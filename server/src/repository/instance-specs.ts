@@ -8,11 +8,33 @@ export interface GroupedSpec {
   readonly spec: InstanceSpec;
 }
 
-/** One spec for each instance of each group, named as Triton names them. Passive groups are not made: nothing would run them. */
-export function instanceSpecs(config: ModelConfig): GroupedSpec[] {
-  return config.instance_group.flatMap((group) =>
-    group.passive ? [] : specsOf(group).map((spec): GroupedSpec => ({ group, spec })),
-  );
+/**
+ * One spec for each instance of each group, named as Triton names them. Passive groups are not made: nothing would run them.
+ * `gpusPerInstance`: so many GPUs of a group, one behind the other, run an instance together.
+ * @throws ServerError when the GPUs of a group are too few or do not come out even
+ */
+export function instanceSpecs(config: ModelConfig, gpusPerInstance: number = 1): GroupedSpec[] {
+  return config.instance_group.flatMap((group) => {
+    if (group.passive) return [];
+    const specs = gpusPerInstance === 1 ? specsOf(group) : sharedSpecsOf(group, config.name, gpusPerInstance);
+    return specs.map((spec): GroupedSpec => ({ group, spec }));
+  });
+}
+
+function sharedSpecsOf(group: ModelInstanceGroup, model: string, gpusPerInstance: number): InstanceSpec[] {
+  if (group.kind !== "KIND_GPU") return specsOf(group);
+  const { gpus } = group;
+  if (gpus.length === 0 || gpus.length % gpusPerInstance !== 0) {
+    const text =
+      `instance group ${group.name} of model ${model} has ${gpus.length} GPUs (${gpus.join(", ")}), ` +
+      `expected a multiple of the ${gpusPerInstance} that run an instance together`;
+    throw new ServerError("invalid_argument", text);
+  }
+  const first = gpus.filter((_, i) => i % gpusPerInstance === 0);
+  return specsOf({ ...group, gpus: first }).map((spec) => {
+    const at = gpus.indexOf(spec.deviceId);
+    return { ...spec, deviceIds: gpus.slice(at, at + gpusPerInstance) };
+  });
 }
 
 function specsOf(group: ModelInstanceGroup): InstanceSpec[] {

@@ -73,8 +73,7 @@ export async function loadModelVersion(
   const labels = readLabels(config, polled.folder.path);
   const strategy = await strategyOf(context, { ...source, config });
   const model = await backend.load({ ...source, config });
-  const specs = instanceSpecs(config).map(({ spec }) => spec);
-  const instances = await createInstances(specs, model).catch(async (error: unknown) => {
+  const instances = await createAll(config, model).catch(async (error: unknown) => {
     await model.close();
     throw error;
   });
@@ -89,7 +88,7 @@ export async function loadModelVersion(
   };
   const limits = await loadStep(instances, model, async () => {
     await warmUp({ config, modelFolder: polled.folder.path, instances, context: requestContext(base), log, feed });
-    return limitInstances(context.limiter, config, instances);
+    return limitInstances(context.limiter, config, instances, model.gpusPerInstance);
   });
   const inner =
     batching === undefined || feed === undefined
@@ -105,6 +104,11 @@ export async function loadModelVersion(
     loadSeconds: (performance.now() - startMs) / 1000,
     onClosed: () => limits?.[Symbol.dispose](),
   });
+}
+
+async function createAll(config: ModelConfig, model: BackendModel): Promise<ModelInstance[]> {
+  const specs = instanceSpecs(config, model.gpusPerInstance).map(({ spec }) => spec);
+  return createInstances(specs, model);
 }
 
 /** The configuration as the model itself completes it, and what the backend loads. */

@@ -41,7 +41,7 @@ export async function updateInstances(
     await Promise.allSettled(fresh.map((instance) => instance.close()));
     throw error;
   }
-  void served.resize(config, inOrder(config, kept, added, fresh)).catch((error: unknown) => {
+  void served.resize(config, inOrder(config, kept, added, fresh, model.gpusPerInstance)).catch((error: unknown) => {
     context.log.error("model_lifecycle", `instances of '${served.name}' did not close cleanly: ${String(error)}`);
   });
   return true;
@@ -60,8 +60,9 @@ interface Plan {
 }
 
 function plan(served: ModelVersion, config: ModelConfig): Plan {
-  const before = instanceSpecs(served.config).map((one, i) => [identityOf(one), served.instances[i]] as const);
-  const wanted = new Set(instanceSpecs(config).map(identityOf));
+  const gpus = served.model?.gpusPerInstance;
+  const before = instanceSpecs(served.config, gpus).map((one, i) => [identityOf(one), served.instances[i]] as const);
+  const wanted = new Set(instanceSpecs(config, gpus).map(identityOf));
   const kept = new Map<string, ModelInstance>();
   const lost: ModelInstance[] = [];
   for (const [identity, instance] of before) {
@@ -69,7 +70,7 @@ function plan(served: ModelVersion, config: ModelConfig): Plan {
     if (wanted.has(identity)) kept.set(identity, instance);
     else lost.push(instance);
   }
-  const added = instanceSpecs(config).filter((one) => !kept.has(identityOf(one)));
+  const added = instanceSpecs(config, gpus).filter((one) => !kept.has(identityOf(one)));
   const answersLater = served.decoupled || lost.some((instance) => instance.answersLater === true);
   return { kept, added, mayLoseInstances: lost.length === 0 || !answersLater };
 }
@@ -79,9 +80,10 @@ function inOrder(
   kept: ReadonlyMap<string, ModelInstance>,
   added: readonly GroupedSpec[],
   fresh: readonly ModelInstance[],
+  gpusPerInstance: number | undefined,
 ): ModelInstance[] {
   const made = new Map([...kept, ...added.map((one, i) => [identityOf(one), fresh[i]] as const)]);
-  return instanceSpecs(config).flatMap((one) => made.get(identityOf(one)) ?? []);
+  return instanceSpecs(config, gpusPerInstance).flatMap((one) => made.get(identityOf(one)) ?? []);
 }
 
 /** An instance stays when its name, place and all of its group but the count are as before. */

@@ -2,7 +2,9 @@
  * `llm`, also known as `tensorrtllm`: language models from their files, with the tensors and parameters of
  * TensorRT-LLM's `tensorrt_llm` model. Each instance is an engine in a process of its own.
  */
+import process from "node:process";
 import { ServerError } from "../../core/server-error.ts";
+import type { GpuSpec, RankNetwork } from "../../engine/engine-spec.ts";
 import { EngineHost, type EngineHostOptions } from "../../engine/host/engine-host.ts";
 import { hasModelFiles } from "../../formats/model-files.ts";
 import type { Backend, BackendModel, InstanceSpec, ModelInstance, ModelSource, UsableGpus } from "../backend.ts";
@@ -10,6 +12,7 @@ import { readBuildLimits, withBuildLimits } from "./build-limits.ts";
 import { LlmInstance, StoppableRequests } from "./llm-instance.ts";
 import { registerLlmMetrics } from "./llm-metrics.ts";
 import { type LlmSettings, parseLlmSettings } from "./llm-settings.ts";
+import { chooseRanks, type RankShape, rankNetwork, ranksOn, readRankMapping } from "./rank-settings.ts";
 import { RequestFigures } from "./request-figures.ts";
 
 /** How engine hosts are started, where it differs from this program's own host role. */
@@ -31,7 +34,12 @@ export function createLlmBackend(
       for (const note of settings.notes) source.log.warn("llm", `model '${source.name}': ${note}`);
       checkDraftModel(source, settings);
       const folder = findModelFolder(source, settings);
-      return new LlmModel(source, withBuildLimits(settings, await readBuildLimits(folder)), folder, host);
+      const network = rankNetwork(process.env);
+      const worldSize = settings.ranks.worldSize ?? network?.worldSize;
+      const shape = chooseRanks({ ...settings.ranks, worldSize }, await readRankMapping(folder));
+      const hasGpus = (findGpus()?.ids.length ?? 0) > 0;
+      const gpus = { shape: network === undefined ? fittingShape(source, shape) : shape, hasGpus, network };
+      return new LlmModel(source, withBuildLimits(settings, await readBuildLimits(folder)), folder, host, gpus);
     },
     close: async () => undefined,
   };
@@ -46,13 +54,22 @@ class LlmModel implements BackendModel {
   readonly #stoppable = new StoppableRequests();
   readonly #figures = new RequestFigures();
   readonly #metrics: Disposable[];
+  readonly #gpus: GpuChoice;
+  #numInstances = 0;
 
-  constructor(source: ModelSource, settings: LlmSettings, modelDir: string, host: HostSettings) {
+  constructor(source: ModelSource, settings: LlmSettings, modelDir: string, host: HostSettings, gpus: GpuChoice) {
     this.#source = source;
     this.#settings = settings;
     this.#modelDir = modelDir;
     this.#host = host;
+    this.#gpus = gpus;
     this.#metrics = registerLlmMetrics(source.metrics, source, () => this.#stats(), this.#figures);
+  }
+
+  get gpusPerInstance(): number {
+    const { shape, network } = this.#gpus;
+    const hasOwnList = this.#settings.ranks.deviceIds.length > 0;
+    return hasOwnList || network !== undefined ? 1 : shape.numTensorRanks * shape.numStages;
   }
 
   async createInstance(spec: InstanceSpec): Promise<ModelInstance> {
@@ -66,7 +83,8 @@ class LlmModel implements BackendModel {
       adapters,
     } = this.#settings;
     const { isDeterministic, draftModel, gpuMatrices } = this.#settings;
-    if (gpuMatrices !== undefined && spec.kind !== "KIND_GPU") throw onCpu(this.#source, gpuMatrices);
+    const gpu = this.#gpuOf(spec);
+    if (gpuMatrices !== undefined && gpu === undefined) throw onCpu(this.#source, gpuMatrices);
     const engine = await EngineHost.start({
       ...this.#host,
       name: spec.name,
@@ -77,7 +95,7 @@ class LlmModel implements BackendModel {
         kvCache,
         numThreads,
         weightType,
-        gpu: spec.kind === "KIND_GPU" ? { ordinal: spec.deviceId, matrices: gpuMatrices } : undefined,
+        gpu,
         isDeterministic,
         draftModelDir: draftModel,
         postProcessorModule,
@@ -96,6 +114,27 @@ class LlmModel implements BackendModel {
     });
   }
 
+  /** Configurations written for TensorRT-LLM name GPUs beside an instance group of KIND_CPU. */
+  #gpuOf(spec: InstanceSpec): GpuSpec | undefined {
+    const { shape, hasGpus, network } = this.#gpus;
+    const { deviceIds, worldSize } = this.#settings.ranks;
+    const listed = hasGpus ? deviceIds[this.#numInstances++ % Math.max(1, deviceIds.length)] : undefined;
+    const isLaunched = hasGpus && worldSize !== undefined;
+    if (spec.kind !== "KIND_GPU" && listed === undefined && !isLaunched) return undefined;
+    const size = shape.numTensorRanks * shape.numStages;
+    const own =
+      spec.kind === "KIND_GPU" ? (spec.deviceIds ?? [spec.deviceId]) : Array.from({ length: size }, (_, i) => i);
+    const ordinals = listed ?? own;
+    const [ordinal = 0] = ordinals;
+    const refuse = (text: string): ServerError =>
+      new ServerError("invalid_argument", `instance '${spec.name}' of model '${this.#source.name}': ${text}`);
+    const ranks =
+      network === undefined || size === 1
+        ? ranksOn(shape, ordinals, refuse)
+        : { ...shape, ordinals: [ordinal], network: expectWorld(network, size, refuse) };
+    return { ordinal, matrices: this.#settings.gpuMatrices, ranks };
+  }
+
   async close(): Promise<void> {
     for (const registration of this.#metrics) registration[Symbol.dispose]();
   }
@@ -103,6 +142,32 @@ class LlmModel implements BackendModel {
   *#stats(): Iterable<ReturnType<EngineHost["stats"]>> {
     for (const engine of this.#engines) yield engine.stats();
   }
+}
+
+/** What decides which GPUs run an instance. */
+interface GpuChoice {
+  readonly shape: RankShape;
+  readonly hasGpus: boolean;
+  /** Of the platform that started this process as one of several. */
+  readonly network: (RankNetwork & { readonly worldSize: number }) | undefined;
+}
+
+/** What a checkpoint was split for runs on fewer GPUs too, unless somebody asks for all of them. */
+function fittingShape({ name, config, log }: ModelSource, shape: RankShape): RankShape {
+  const size = shape.numTensorRanks * shape.numStages;
+  const groups = config.instance_group.filter(({ kind }) => kind === "KIND_GPU");
+  if (shape.isAskedFor || groups.every(({ gpus }) => gpus.length > 0 && gpus.length % size === 0)) return shape;
+  log.info("llm", `model '${name}': weights that were split for ${size} GPUs are put together on each of fewer`);
+  return { numTensorRanks: 1, numStages: 1, isAskedFor: false };
+}
+
+function expectWorld(
+  { worldSize, ...network }: RankNetwork & { readonly worldSize: number },
+  size: number,
+  refuse: (text: string) => ServerError,
+): RankNetwork {
+  if (worldSize === size) return network;
+  throw refuse(`WORLD_SIZE is ${worldSize}, and ${size} GPUs run an instance together`);
 }
 
 function onCpu({ name }: ModelSource, type: string): ServerError {

@@ -17,6 +17,7 @@ import {
 import type { ModelSource } from "../backend.ts";
 import { parseKvCache } from "./kv-cache-settings.ts";
 import { parseAdapters } from "./lora-settings.ts";
+import { parseDeviceIds, type RankSettings } from "./rank-settings.ts";
 import type { PriorityLevels } from "./read-cache-hints.ts";
 import { parseSpeculation } from "./speculation-settings.ts";
 
@@ -32,6 +33,7 @@ export interface LlmSettings {
   readonly weightType: EngineSpec["weightType"];
   /** What matrices of layers become, on GPUs alone. */
   readonly gpuMatrices: GpuMatrices | undefined;
+  readonly ranks: RankSettings;
   /** Equal outputs to the bit whatever else is served meanwhile. */
   readonly isDeterministic: boolean;
   /** Absolute path of the files of a model that guesses tokens for this one. */
@@ -54,7 +56,6 @@ const FOLDER_KEYS = ["gpt_model_path", "engine_dir", "model_dir", "model_path"];
 /** Written by every filled-in template; they say how a GPU or another process layout is used, and change no answer. */
 const NOT_APPLICABLE = [
   "cross_kv_cache_fraction",
-  "gpu_device_ids",
   "participant_ids",
   "num_nodes",
   "executor_worker_path",
@@ -85,7 +86,9 @@ const NOT_SUPPORTED = ["encoder_model_path", "medusa_choices", "eagle_choices"];
 const OF_EVERY_TEMPLATE = ["FORCE_CPU_ONLY_INPUT_TENSORS", "triton_backend", "num_draft_tokens"];
 
 /** @throws ServerError when a parameter makes no sense */
-export function parseLlmSettings(source: Pick<ModelSource, "config" | "modelFolder" | "versionFolder">): LlmSettings {
+export function parseLlmSettings(
+  source: Pick<ModelSource, "config" | "modelFolder" | "versionFolder"> & Partial<Pick<ModelSource, "settings">>,
+): LlmSettings {
   const reader = new ParameterReader(source.config);
   const folder = FOLDER_KEYS.map((key) => reader.text(key)).find((text) => text !== undefined);
   const { modelFolder, versionFolder } = source;
@@ -98,6 +101,7 @@ export function parseLlmSettings(source: Pick<ModelSource, "config" | "modelFold
     numThreads: reader.int("num_threads") ?? 0,
     weightType: parseWeightType(reader),
     gpuMatrices: parseGpuMatrices(reader),
+    ranks: parseRanks(reader, source.settings),
     isDeterministic: reader.flag("deterministic") ?? false,
     draftModel: speculation.draftModel,
     excludeInputInOutput: reader.flag("exclude_input_in_output") ?? false,
@@ -147,6 +151,21 @@ function noteGuides(reader: ParameterReader): void {
 function parseGpuMatrices(reader: ParameterReader): GpuMatrices | undefined {
   const text = reader.text("weight_type");
   return GPU_MATRICES.find((type) => type === text);
+}
+
+function parseRanks(reader: ParameterReader, settings: ModelSource["settings"] | undefined): RankSettings {
+  const sizeOf = (...keys: readonly string[]): number | undefined => {
+    const given = keys.map((key) => reader.int(key)).find((size) => size !== undefined);
+    return given === 0 ? 1 : given;
+  };
+  const text = reader.text("gpu_device_ids");
+  const worldSize = Number(settings?.get("world-size") ?? 0);
+  return {
+    tensorParallel: sizeOf("tensor_parallel", "tensor_parallel_size", "tp_size"),
+    pipelineParallel: sizeOf("pipeline_parallel", "pipeline_parallel_size", "pp_size"),
+    worldSize: Number.isSafeInteger(worldSize) && worldSize > 1 ? worldSize : undefined,
+    deviceIds: parseDeviceIds(text, (expected) => reader.error("gpu_device_ids", expected, text ?? "")),
+  };
 }
 
 /** Nereid's own parameter: weights that are not quantized can be kept in fewer bits. */
