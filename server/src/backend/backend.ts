@@ -75,6 +75,8 @@ export interface ModelInstance {
 
 /** A model version that a backend has loaded. */
 export interface BackendModel {
+  /** Above 1: so many GPUs run an instance of kind KIND_GPU together. */
+  readonly gpusPerInstance?: number;
   createInstance(spec: InstanceSpec): Promise<ModelInstance>;
   /** Frees what the instances shared; they are closed before. */
   close(): Promise<void>;
@@ -85,6 +87,8 @@ export interface InstanceSpec {
   readonly name: string;
   readonly kind: "KIND_CPU" | "KIND_GPU" | "KIND_MODEL";
   readonly deviceId: number;
+  /** Where several GPUs run it together: all, the first of them `deviceId`. */
+  readonly deviceIds?: readonly number[];
 }
 
 /** What the repository tells a backend about the version to load. */
