@@ -29,8 +29,9 @@ import { agentTable, backendTable, type ModelRow, modelTable, optionTable } from
 import type { ModelConfig } from "./core/model-config.ts";
 import type { ModelServer } from "./core/model-server.ts";
 import { ServerError } from "./core/server-error.ts";
-import { type FoundGpus, findGpus, visibleGpus } from "./device/cuda/find-gpus.ts";
+import { visibleGpus } from "./device/cuda/find-gpus.ts";
 import { frontendsOf, type RunningFrontends } from "./frontends.ts";
+import { logGpuLibraries, usableGpus, watchGpus } from "./gpus.ts";
 import { keepFreedMemory } from "./native/process-memory.ts";
 import { cpuFamilies, pinnedMemoryFamilies } from "./observe/host-metrics.ts";
 import type { ServerLog } from "./observe/log.ts";
@@ -102,6 +103,9 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
     strictReadiness: options.repository.strictReadiness,
   });
   registerMetrics(options, registry, metrics, cache);
+  logGpuLibraries(log);
+  const gpuWatch = watchGpus(options.metrics, log);
+  for (const family of gpuWatch?.families ?? []) metrics.register(family);
   const failures = await manager.loadAtStart(startupModels(options));
   logTables(options, log, server, registry, failures, agents);
   if (failures.size > 0 && options.repository.exitOnError) {
@@ -123,6 +127,7 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
     hurry: () => frontends.hurry(),
     stop() {
       poller[Symbol.dispose]();
+      gpuWatch?.[Symbol.dispose]();
       return stopServer({ options, log, server, tracer, frontends, close: () => closeBackends(manager, backends) });
     },
   };
@@ -178,16 +183,6 @@ function expectRepository(path: string): void {
   if (stat === undefined) throw new ServerError("internal", `failed to stat file ${path}`);
   if (!stat.isDirectory()) throw new ServerError("invalid_argument", "repository path is not a valid directory");
 }
-
-let foundGpus: FoundGpus | undefined;
-
-/** Looked for when a model that could use one is loaded. */
-function usableGpus(): UsableGpus {
-  foundGpus ??= findGpus();
-  return { ids: foundGpus.gpus.map(({ ordinal }) => ordinal), minComputeCapability: MIN_COMPUTE_CAPABILITY };
-}
-
-const MIN_COMPUTE_CAPABILITY = 8;
 
 let seenGpus: UsableGpus | undefined;
 

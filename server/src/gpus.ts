@@ -1,0 +1,48 @@
+/** What the server knows of the GPUs of this machine: which models may use them, what libraries there are, their metrics. */
+import process from "node:process";
+import type { UsableGpus } from "./backend/backend.ts";
+import { type FoundGpus, findGpus } from "./device/cuda/find-gpus.ts";
+import { describeCudaLibraries, findCudaLibrary } from "./native/cuda-libraries.ts";
+import { openNvml } from "./native/nvml.ts";
+import { GpuWatch } from "./observe/gpu-metrics.ts";
+import type { Logger } from "./observe/log.ts";
+
+const MIN_COMPUTE_CAPABILITY = 8;
+
+let found: FoundGpus | undefined;
+
+/** Looked for when a model that could use one is loaded. */
+export function usableGpus(): UsableGpus {
+  found ??= isCpuOnly() ? { gpus: [], notes: [] } : findGpus();
+  return { ids: found.gpus.map(({ ordinal }) => ordinal), minComputeCapability: MIN_COMPUTE_CAPABILITY };
+}
+
+/** What is there for GPUs, where there is a driver. */
+export function logGpuLibraries(log: Logger): void {
+  if (isCpuOnly() || findCudaLibrary("driver").path === undefined) return;
+  for (const line of describeCudaLibraries()) log.info("cuda", line);
+}
+
+/** Undefined where nobody tells the state of GPUs, or nobody wants to know. */
+export function watchGpus(
+  { gpu, intervalMs }: { readonly gpu: boolean; readonly intervalMs: number },
+  log: Logger,
+): GpuWatch | undefined {
+  if (!gpu || isCpuOnly() || findCudaLibrary("nvml").path === undefined) return undefined;
+  try {
+    const { gpus } = openNvml();
+    for (const [i, { name }] of gpus.entries()) log.info("metrics", `Collecting metrics for GPU ${i}: ${name}`);
+    const watch = new GpuWatch(gpus, intervalMs);
+    void watch.read();
+    return watch;
+  } catch (error) {
+    log.warn("metrics", `no metrics of GPUs: ${error instanceof Error ? error.message : String(error)}`);
+    return undefined;
+  }
+}
+
+/** Triton's own switch. */
+function isCpuOnly(): boolean {
+  const { TRITON_SERVER_CPU_ONLY: text } = process.env;
+  return text !== undefined && text !== "" && text !== "0";
+}
