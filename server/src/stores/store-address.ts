@@ -14,18 +14,14 @@ export type StoreAddress =
   | { readonly kind: "hf"; readonly name: string }
   | { readonly kind: "archive"; readonly url: string; readonly sha256: string | undefined };
 
-/** True for what is to be fetched, false for a path. */
-export function isStoreAddress(text: string): boolean {
-  return /^(?:s3|gs|as|hf|https?):\/\//.test(text);
-}
-
 /** @throws ToolError saying what was expected */
 export function parseStoreAddress(text: string): StoreAddress {
   if (text.startsWith("s3://")) return parseS3(text);
   if (text.startsWith("gs://")) return parseGcs(text);
   if (text.startsWith("as://")) return parseAzure(text);
   if (text.startsWith("hf://")) return { kind: "hf", name: text };
-  return parseArchive(text);
+  if (/^https?:\/\//.test(text)) return parseArchive(text);
+  throw wrong(text, "a folder, or an address that begins with s3://, gs://, as://, hf:// or https://");
 }
 
 const S3_FORM = "s3://<bucket>/<path>, s3://<host>:<port>/<bucket>/<path> or s3://https://<host>/<bucket>/<path>";
