@@ -8,6 +8,7 @@ const IMPORT = /(?:^|[\s;])(?:import|export)\b[^"';]*?from\s*["']([^"']+)["']|\b
 const EXEMPT = new Set([
   "server/src/main.ts",
   "server/src/frontends.ts",
+  "server/src/gpus.ts",
   "server/src/open-remote-place.ts",
   "server/src/index.ts",
   "server/src/engine-host.ts",
