@@ -22,8 +22,6 @@ const HANDSHAKE_MS = 60_000;
 const LINGER_MS = 1000;
 /** A client that takes neither answers nor pongs, and goes on asking for them. */
 const MAX_UNSENT_BYTES: number = 4 * 1024 * 1024;
-/** Streams that this side reset, whose frames may still be under way. */
-const MAX_RESET_IDS = 1000;
 const NOTHING: Buffer = Buffer.alloc(0);
 
 export class Http2Connection implements FrameReceiver, StreamTransport {
@@ -36,7 +34,8 @@ export class Http2Connection implements FrameReceiver, StreamTransport {
   readonly #blocks: HeaderBlocks;
   readonly #guard = new FloodGuard();
   readonly #streams = new Map<number, Http2Stream>();
-  readonly #resetIds = new RecentIds(MAX_RESET_IDS);
+  /** Streams that this side reset, whose frames may still be under way. */
+  readonly #resetIds = new RecentIds();
   readonly #pings = new Map<number, () => void>();
   #nextPing = 1;
   #lastId = 0;
@@ -59,6 +58,11 @@ export class Http2Connection implements FrameReceiver, StreamTransport {
     this.#blocks = new HeaderBlocks(limits.maxHeaderListBytes);
     this.#window = limits.connectionWindowBytes;
     this.#handshakeTimer = setTimeout(() => this.destroy(), HANDSHAKE_MS).unref();
+  }
+
+  /** Heads and data that were sent so far. */
+  get numSentFrames(): number {
+    return this.#send.numFrames;
   }
 
   get streamCount(): number {

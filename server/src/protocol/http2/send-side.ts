@@ -24,6 +24,8 @@ export class SendSide {
   readonly #onSent: (stream: Http2Stream) => void;
   #window: number = DEFAULT_WINDOW_BYTES;
   #frameBytes: number = DEFAULT_FRAME_BYTES;
+  /** Heads and data; pings, settings and the like do not count. */
+  numFrames = 0;
   /** Of new streams. */
   streamWindow: number = DEFAULT_WINDOW_BYTES;
   /** Streams whose data waits for the connection, not for their own window. */
@@ -41,6 +43,7 @@ export class SendSide {
   }
 
   #headers(id: number, block: Buffer, ends: boolean): void {
+    this.numFrames += 1;
     const last = ends ? FLAG.endStream : 0;
     const limit = DEFAULT_FRAME_BYTES;
     if (block.length <= limit) {
@@ -73,6 +76,7 @@ export class SendSide {
   }
 
   #data(stream: Http2Stream, size: number, ends: boolean): void {
+    this.numFrames += 1;
     stream.sendWindow -= size;
     this.#window -= size;
     stream.queuedBytes -= size;
