@@ -23,7 +23,7 @@ const RIGHT: readonly (readonly [string, StoreAddress])[] = [
   ["https://host/a/repo.tar.gz", { kind: "archive", url: "https://host/a/repo.tar.gz", sha256: undefined }],
   ["https://host/repo.tgz?x=1", { kind: "archive", url: "https://host/repo.tgz?x=1", sha256: undefined }],
   [
-    "http://host/repo.tar#sha256=" + DIGEST.toUpperCase(),
+    `http://host/repo.tar#sha256=${DIGEST.toUpperCase()}`,
     { kind: "archive", url: "http://host/repo.tar", sha256: DIGEST },
   ],
   ["http://127.0.0.1:1/repo.tar", { kind: "archive", url: "http://127.0.0.1:1/repo.tar", sha256: undefined }],

@@ -25,6 +25,8 @@ const MAX_GROWTH = 200;
 const ALWAYS_ALLOWED_BYTES = 2 ** 30;
 /** Long names and attributes. */
 const MAX_ATTRIBUTE_BYTES = 64 * 1024;
+/** Programs fill up to whole tapes' blocks. */
+const MAX_TRAILING_BYTES = 16 << 20;
 const READ_BYTES = 1 << 20;
 const REFUSED_TYPES: ReadonlyMap<string, string> = new Map([
   ["1", "a link"],
@@ -88,7 +90,10 @@ class Unpacking {
       const block = await this.#source.take(TAR_BLOCK_BYTES);
       if (block === undefined) throw new ToolError("The archive has no end: it was cut off");
       const header = parseTarHeader(block, at);
-      if (header === undefined) return this.#found;
+      if (header === undefined) {
+        await this.#rest();
+        return this.#found;
+      }
       this.#numEntries += 1;
       if (this.#numEntries > this.#limits.maxEntries) {
         throw new ToolError(`The archive has more than ${this.#limits.maxEntries} entries`);
@@ -165,6 +170,16 @@ class Unpacking {
     if (!Number.isSafeInteger(this.#nextBytes) || this.#nextBytes < 0) {
       throw new ToolError(`The archive gives an entry the length '${size}'`);
     }
+  }
+
+  /** Read to the very end: only there is it known that nothing of a compressed archive was changed or lost. */
+  async #rest(): Promise<void> {
+    for (let left = MAX_TRAILING_BYTES; left > 0; ) {
+      const part = await this.#source.some(left);
+      if (part === undefined) return;
+      left -= part.length;
+    }
+    throw new ToolError(`The archive goes on for more than ${MAX_TRAILING_BYTES} bytes after its end`);
   }
 
   #skipContent(bytes: number): Promise<void> {

@@ -1,0 +1,41 @@
+/** Tar archives for tests, right ones and evil ones. */
+
+export interface TarEntry {
+  readonly name: string;
+  readonly content?: string | Buffer;
+  /** "0" a file, "5" a folder; others as the format has them. */
+  readonly type?: string;
+  readonly link?: string;
+  /** In place of the content's length. */
+  readonly bytes?: number;
+}
+
+export function tarOf(entries: readonly TarEntry[], end = Buffer.alloc(1024)): Buffer {
+  return Buffer.concat([...entries.flatMap(entryBlocks), end]);
+}
+
+/** A record of extended attributes in front of an entry. */
+export function pax(records: Readonly<Record<string, string>>): TarEntry {
+  const lines = Object.entries(records).map(([key, value]) => {
+    const rest = Buffer.byteLength(` ${key}=${value}\n`);
+    let length = rest + 1;
+    while (String(length).length + rest !== length) length = String(length).length + rest;
+    return `${length} ${key}=${value}\n`;
+  });
+  return { name: "PaxHeader", type: "x", content: lines.join("") };
+}
+
+function entryBlocks({ name, content = "", type = "0", link = "", bytes }: TarEntry): Buffer[] {
+  const body = Buffer.from(content);
+  const header = Buffer.alloc(512);
+  header.write(name, 0, 100, "utf8");
+  header.write("0000644\0", 100);
+  header.write(`${(bytes ?? body.length).toString(8).padStart(11, "0")}\0`, 124);
+  header.write("        ", 148);
+  header.write(type, 156);
+  header.write(link, 157, 100, "utf8");
+  header.write("ustar\x0000", 257);
+  const sum = header.reduce((total, byte) => total + byte, 0);
+  header.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
+  return [header, body, Buffer.alloc((512 - (body.length % 512)) % 512)];
+}
