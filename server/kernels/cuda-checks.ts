@@ -9,6 +9,7 @@ import { cudaChecks as quantize } from "./quantize/quantize.cuda-check.ts";
 import { cudaChecks as ropeStore } from "./rope-store/rope-store.cuda-check.ts";
 import { cudaChecks as sample } from "./sample/sample.cuda-check.ts";
 import type { CudaCheck } from "./testing/cuda-check.ts";
+import { cudaChecks as thinLayer } from "./thin-layer/thin-layer.cuda-check.ts";
 import { cudaChecks as thinLinear } from "./thin-linear/thin-linear.cuda-check.ts";
 
 export const allCudaChecks: readonly CudaCheck[] = [
@@ -20,6 +21,7 @@ export const allCudaChecks: readonly CudaCheck[] = [
   ...sample,
   ...int4Linear,
   ...thinLinear,
+  ...thinLayer,
   ...expertLinear,
   ...allReduce,
 ];

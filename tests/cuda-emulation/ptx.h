@@ -20,6 +20,10 @@ inline void mov_u64(unsigned long long& to, uint64_t value) { to = value; }
 inline void st_release_sys_global_u32(u32* at, u32 value) { *at = value; }
 inline void ld_acquire_sys_global_u32(u32& to, const u32* at) { to = *at; }
 
+inline void st_release_gpu_global_u32(u32* at, u32 value) { *at = value; }
+inline void ld_acquire_gpu_global_u32(u32& to, const u32* at) { to = *at; }
+inline void prefetch_global_L2(const void*) {}
+
 inline void load_16_bytes(u32& a, u32& b, u32& c, u32& d, const void* at) {
   if ((uintptr_t)at % 16 != 0) emulated::fail("loads 16 bytes from %p", at);
   u32 words[4];
@@ -158,8 +162,9 @@ inline void mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(float& c0, float& 
   c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
 }
 
-inline uint8_t* shared_at(u32 address, u32 numBytes) {
-  if (address % 16 != 0) emulated::fail("a matrix or copy at %u of shared memory, which must be a multiple of 16", address);
+inline uint8_t* shared_at(u32 address, size_t numBytes) {
+  const u32 step = numBytes < 16 ? (u32)numBytes : 16;
+  if (address % step != 0) emulated::fail("a matrix or copy at %u of shared memory, which must be a multiple of %u", address, step);
   if (address + numBytes > emulated::dynamicSharedBytes) emulated::fail("byte %u of shared memory is not there", address);
   return emulated::dynamicShared + address;
 }
@@ -200,6 +205,7 @@ inline void ldmatrix_sync_aligned_m8n8_x2_trans_shared_b16(u32& a, u32& b, u32 a
 struct Copy {
   u32 to;
   int group;
+  size_t size;
   uint8_t bytes[16];
 };
 constexpr int maxCopies = 512;
@@ -218,16 +224,23 @@ inline Copies& own_copies() {
   own.block = emulated::blocksRun;
   return own;
 }
-inline void cp_async_cg_shared_global(u32 to, const void* from, int, int numBytes) {
+inline void copy_later(u32 to, const void* from, size_t size, size_t numBytes) {
   Copies& own = own_copies();
-  shared_at(to, 16);
-  if ((uintptr_t)from % 16 != 0) emulated::fail("copies 16 bytes from %p", from);
+  shared_at(to, size);
+  if ((uintptr_t)from % size != 0) emulated::fail("copies %zu bytes from %p", size, from);
   if (own.count == maxCopies) emulated::fail("%d copies are under way", maxCopies);
   Copy& copy = own.waiting[own.count++];
   copy.to = to;
   copy.group = own.group;
+  copy.size = size;
   memset(copy.bytes, 0, 16);
-  memcpy(copy.bytes, from, (size_t)numBytes);
+  memcpy(copy.bytes, from, numBytes);
+}
+inline void cp_async_cg_shared_global(u32 to, const void* from, int, int numBytes) {
+  copy_later(to, from, 16, (size_t)numBytes);
+}
+inline void cp_async_ca_shared_global(u32 to, const void* from, int size) {
+  copy_later(to, from, (size_t)size, (size_t)size);
 }
 inline void cp_async_commit_group() { own_copies().group++; }
 inline void cp_async_wait_group(int numUnderWay) {
@@ -236,7 +249,7 @@ inline void cp_async_wait_group(int numUnderWay) {
   for (int i = 0; i < own.count; i++) {
     const Copy& copy = own.waiting[i];
     if (copy.group < own.group - numUnderWay)
-      memcpy(shared_at(copy.to, 16), copy.bytes, 16);
+      memcpy(shared_at(copy.to, copy.size), copy.bytes, copy.size);
     else
       own.waiting[kept++] = copy;
   }

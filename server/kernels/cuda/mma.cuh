@@ -50,6 +50,11 @@ __device__ __forceinline__ void cp_async(u32 to, const void* from, bool isWanted
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(numBytes) : "memory");
 }
 
+// 4 bytes.
+__device__ __forceinline__ void cp_async_4(u32 to, const void* from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
+}
+
 __device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 // Until at most `N` groups are under way.

@@ -31,6 +31,8 @@ export interface CudaCheck {
   readonly maxError: number;
   /** What it shows that the defines of its kernel do not tell, for choosing few checks that show all. */
   readonly shows?: readonly string[];
+  /** Its blocks wait for each other: only a device that runs them at once can show it. */
+  readonly needsWholeGrid?: boolean;
   /** Runs the kernel on fresh random inputs: norm of (result - reference) over norm of the reference. */
   run(context: CudaCheckContext): Promise<number>;
   readonly benches?: (context: CudaCheckContext) => readonly CudaBench[];

@@ -11,6 +11,7 @@ import {
   type CudaLayerCache,
   type CudaPass,
   type CudaRows,
+  type CudaScales,
   enqueueUnscaled,
   numbersAt,
 } from "./decoder-cuda-pass.ts";
@@ -39,12 +40,18 @@ export function attentionScratch(
 
 /** Gives [numTokens, numHeads * headDim]; the keys and values of the step are in the cache then. */
 export function enqueueAttention(pass: CudaPass, index: number, normed: CudaRows): DevicePointer {
+  const { qkv } = expectAt(pass.model.weights.layers, index);
+  const sumScales = enqueueUnscaled(pass, normed, qkv, pass.batch.numTokens, pass.memory.qkv);
+  return enqueueProjected(pass, index, sumScales);
+}
+
+/** The same from queries, keys and values in `memory.qkv` on. */
+export function enqueueProjected(pass: CudaPass, index: number, sumScales?: CudaScales): DevicePointer {
   const { stream, model, memory, batch } = pass;
   const { numHeads, numKvHeads, headDim, norm, layers } = model.config;
   const layer = expectAt(model.weights.layers, index);
   const { keys, values } = expectAt(model.caches, index);
   const { rope, window } = expectAt(layers, index);
-  const sumScales = enqueueUnscaled(pass, normed, layer.qkv, batch.numTokens, memory.qkv);
   launchRopeStore(stream, {
     type: model.type,
     qkv: memory.qkv,

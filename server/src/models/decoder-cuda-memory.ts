@@ -33,6 +33,7 @@ const PARTS = [
   "logits",
   "chosen",
   "attentionScratch",
+  "meeting",
 ] as const;
 type Part = (typeof PARTS)[number];
 
@@ -73,6 +74,8 @@ export function planActivations(
     // Tokens, then their log-probabilities.
     chosen: 8 * bounds.maxLogitRows,
     attentionScratch: attentionScratchBytes,
+    // Where the blocks of a kernel tell each other that they have come: zeros at first.
+    meeting: 8,
   };
   const { offsets, numBytes } = layOut(PARTS.map((part) => sizes[part]));
   return { offsets: byPart((i) => offsets[i] ?? 0), numBytes };

@@ -136,9 +136,35 @@ const LLAMA_LAYER = [
 ];
 
 test("enqueueLayers() multiplies few rows straight from the weights", () => {
-  const { kernels, products } = record(LLAMA, 2, { numDecoding: 2, numLogitRows: 2, keepsAllRows: true });
+  const { kernels, products } = record(LLAMA, 12, { numDecoding: 2, numLogitRows: 12, keepsAllRows: true });
   assert.equal(kernels.filter((name) => name === "thin_linear").length, 9);
   assert.equal(products.length, 0);
+});
+
+test("enqueueLayers() of few rows that add one token each is three launches a layer", () => {
+  const layer = ["rope_store", "paged_decode", "thin_layer"];
+  const { kernels, launches } = record(LLAMA, 2, { numDecoding: 2, numLogitRows: 2, keepsAllRows: true });
+  const start = ["gather_rows", "add_norm", "thin_linear"];
+  assert.deepEqual(kernels, [...start, ...layer, ...layer, "add_norm", "thin_linear"]);
+  const thin = launches.filter(({ spec }) => spec.name === "thin_layer");
+  // All four products, and behind the last attention three.
+  assert.deepEqual(
+    thin.map(({ args }) => args.at(-1)),
+    [{ i32: 4 }, { i32: 3 }],
+  );
+});
+
+test("enqueueLayers() takes few rows product by product where a kernel for all is not written", () => {
+  const kind = { numDecoding: 2, numLogitRows: 2, keepsAllRows: true };
+  for (const [config, change] of [
+    [GEMMA, {}],
+    [MIXTRAL, {}],
+    [LLAMA, { numDecoding: 1 }],
+    [LLAMA, { keepsAllRows: false }],
+  ] as const) {
+    const { kernels } = record(config, 2, { ...kind, ...change });
+    assert.ok(!kernels.includes("thin_layer"));
+  }
 });
 
 test("enqueueLayers() of a decode step is nine launches a layer", () => {

@@ -9,9 +9,10 @@ import { launchGatherRows } from "../../kernels/gather-rows/gather-rows.cuda.ts"
 import { launchQuantizeRows } from "../../kernels/quantize/quantize.cuda.ts";
 import { launchReplaceRows } from "../../kernels/replace-rows/replace-rows.cuda.ts";
 import { launchSample } from "../../kernels/sample/sample.cuda.ts";
+import type { ThinLayerWeightType } from "../../kernels/thin-layer/thin-layer.cuda.ts";
 import type { CudaTensor } from "../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
-import { enqueueAttention } from "./decoder-cuda-attention.ts";
+import { enqueueAttention, enqueueProjected } from "./decoder-cuda-attention.ts";
 import { enqueueMlp } from "./decoder-cuda-mlp.ts";
 import {
   type CudaPass,
@@ -24,6 +25,7 @@ import {
   takesCodes,
 } from "./decoder-cuda-pass.ts";
 import { enqueueMeeting, enqueueSum, isFirstStage, isLastStage, ownPart } from "./decoder-cuda-ranks.ts";
+import { enqueueThinLayer, thinLayerType } from "./decoder-cuda-thin.ts";
 import type { LayerWeights, Linear, Norm } from "./weight-plan.ts";
 
 /** Rows that take the place of looked-up ones. */
@@ -80,6 +82,8 @@ export function enqueueLayers(pass: CudaPass): DevicePointer | undefined {
   if (first === undefined) throw new Error("a decoder without layers");
   let rows: LayerRows = { residual: memory.residual, normed: memory.normed, numRows: batch.numTokens };
   let normed = enqueueNorm(pass, rows, { norm: first.attentionNorm }, first.qkv);
+  const thinType = thinLayerType(pass);
+  if (thinType !== undefined) return enqueueThinLayers(pass, thinType, normed);
   for (const [i, layer] of layers.entries()) {
     const isLast = i === layers.length - 1;
     let attended = enqueueAttention(pass, i, normed);
@@ -95,6 +99,19 @@ export function enqueueLayers(pass: CudaPass): DevicePointer | undefined {
     normed = enqueueLayerRest(pass, layer, { ...rows, attended, read: normed }, after);
   }
   return isLastStage(pass) ? normed.address : handOn(pass, normed);
+}
+
+/** For few rows that add one token each. */
+function enqueueThinLayers(pass: CudaPass, type: ThinLayerWeightType, normed: CudaRows): DevicePointer {
+  const { memory, batch, model } = pass;
+  const { layers, norm, output } = model.weights;
+  for (let i = 0; i < layers.length; i++) {
+    if (i === 0) enqueueAttention(pass, i, normed);
+    else enqueueProjected(pass, i);
+    enqueueThinLayer(pass, type, i);
+  }
+  const rows = { residual: memory.residual, normed: memory.normed, numRows: batch.numTokens };
+  return enqueueNorm(pass, rows, { norm }, output).address;
 }
 
 /** The stage behind goes on. What comes back are logits, where any are wanted. */

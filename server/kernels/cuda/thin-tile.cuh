@@ -1,0 +1,65 @@
+// A warp's share of a product of few rows: tiles of 16 outputs by 128 bytes of their weights, read from shared memory in the
+// order of the tensor cores. Which inputs share a step of 16 there does not matter as long as both sides agree, so a thread
+// takes 16 bytes of a row of weights at a time, and the inputs of x that go with them.
+// WEIGHT_E4M3: codes, which come out 2^120 too small; else bf16.
+#pragma once
+#include "mma.cuh"
+
+#if defined(WEIGHT_E4M3)
+#define RUN 32 // inputs that a thread takes of a chunk, in two pieces of 16 bytes of weights
+#else
+#define RUN 16
+#endif
+#define PIECE (RUN / 2)
+#define CHUNK (4 * RUN)
+#define STEPS (RUN / 4)
+// Of one warp: a line of each row.
+#define LINE 128
+#define TILE_STAGE_BYTES (16 * LINE)
+
+__device__ __forceinline__ u32 word_of(const uint4 (&run)[2], int i) {
+  const uint4& four = run[i >> 2];
+  return (i & 3) == 0 ? four.x : (i & 3) == 1 ? four.y : (i & 3) == 2 ? four.z : four.w;
+}
+
+#if defined(WEIGHT_E4M3)
+// Two codes as bf16, 2^120 too small: sign, exponent and fraction only move to their places.
+__device__ __forceinline__ u32 spread(u32 codes, u32 selector) {
+  const u32 wide = __byte_perm(codes, 0, selector);
+  return ((wide >> 4) & 0x07f007f0u) | (wide & 0x80008000u);
+}
+#define UNDO_SPREAD 1.329227995784916e36f
+#endif
+
+// The four registers of an A fragment: inputs 4 * step to 4 * step + 3 of those that the thread takes.
+__device__ __forceinline__ void fragment(const uint4 (&low)[2], const uint4 (&high)[2], int step, u32 (&a)[4]) {
+#if defined(WEIGHT_E4M3)
+  const u32 lowCodes = word_of(low, step), highCodes = word_of(high, step);
+  a[0] = spread(lowCodes, 0x1404);
+  a[1] = spread(highCodes, 0x1404);
+  a[2] = spread(lowCodes, 0x3424);
+  a[3] = spread(highCodes, 0x3424);
+#else
+  a[0] = word_of(low, 2 * step);
+  a[1] = word_of(high, 2 * step);
+  a[2] = word_of(low, 2 * step + 1);
+  a[3] = word_of(high, 2 * step + 1);
+#endif
+}
+
+// Eight lanes copy a line. Rows of even and odd number have the halves of their lines changed over, so that the eight
+// threads that read at a time find eight different groups of banks.
+__device__ __forceinline__ u32 line_place(int row, int piece) { return row * LINE + (piece ^ ((row & 1) << 2)) * 16; }
+
+// What the thread reads of the tile: rows g and g + 8.
+__device__ __forceinline__ void load_lines(const u8* tile, int g, int t, uint4 (&low)[2], uint4 (&high)[2]) {
+#pragma unroll
+  for (int j = 0; j < 2; j++) {
+    const u8* at = tile + line_place(g, t + 4 * j);
+    low[j] = *reinterpret_cast<const uint4*>(at);
+    high[j] = *reinterpret_cast<const uint4*>(at + 8 * LINE);
+  }
+}
+
+// Where in a chunk the i-th eight inputs lie that the thread takes of a row of x.
+__device__ __forceinline__ int run_place(int t, int i) { return t * PIECE + (8 * i / PIECE) * 4 * PIECE + 8 * i % PIECE; }

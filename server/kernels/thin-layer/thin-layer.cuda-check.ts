@@ -1,0 +1,161 @@
+/** All between two attentions on a GPU against the same step by step, and how near it comes to the speed of reading. */
+import { packInt4 } from "../int4-linear/pack-int4.ts";
+import { dequantizeInt4, quantizeInt4 } from "../int4-linear/quantize-int4.ts";
+import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
+import { downloadFloats, seededFloats, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";
+import {
+  launchThinLayer,
+  planThinLayer,
+  type ThinLayerCudaArgs,
+  type ThinLayerMatrix,
+  type ThinLayerShape,
+  type ThinLayerWeightType,
+} from "./thin-layer.cuda.ts";
+import { thinLayerRef } from "./thin-layer.ref.ts";
+
+interface Variant extends ThinLayerShape {
+  readonly hasBias: boolean;
+  /** "products": one launch for each. "block": one block does all. "grid": as it is meant, where blocks run at once. */
+  readonly form: "products" | "block" | "grid";
+}
+
+const SMALL = { attendedWidth: 256, width: 512, inner: 768, outWidth: 320 } as const;
+const WIDE = { attendedWidth: 2048, width: 2048, inner: 5632, outWidth: 3072 } as const;
+
+const VARIANTS: readonly Variant[] = [
+  { ...SMALL, weightType: "bf16", numRows: 1, hasBias: false, form: "block" },
+  { ...SMALL, weightType: "bf16", numRows: 3, hasBias: true, form: "products" },
+  { ...SMALL, weightType: "bf16", numRows: 8, hasBias: false, form: "products" },
+  { ...SMALL, weightType: "e4m3", numRows: 2, hasBias: true, form: "block" },
+  { ...SMALL, weightType: "e4m3", numRows: 7, hasBias: false, form: "products" },
+  { ...SMALL, weightType: "int4", numRows: 1, hasBias: true, form: "products" },
+  { ...SMALL, weightType: "int4", numRows: 2, hasBias: false, form: "block" },
+  { ...WIDE, weightType: "bf16", numRows: 1, hasBias: false, form: "grid" },
+  { ...WIDE, weightType: "bf16", numRows: 5, hasBias: true, form: "grid" },
+  { ...WIDE, weightType: "e4m3", numRows: 1, hasBias: false, form: "grid" },
+  { ...WIDE, weightType: "e4m3", numRows: 8, hasBias: false, form: "grid" },
+  { ...WIDE, weightType: "int4", numRows: 1, hasBias: false, form: "grid" },
+  { ...WIDE, weightType: "int4", numRows: 2, hasBias: false, form: "grid" },
+];
+
+const EPSILON = 1e-5;
+
+export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant) => {
+  const { weightType, numRows, form } = variant;
+  const isTimed = form === "grid" && numRows === 1;
+  return {
+    name: `thin-layer ${weightType} ${numRows} rows ${form}`,
+    maxError: 6e-3,
+    shows: [form],
+    ...(form === "grid" ? { needsWholeGrid: true } : {}),
+    run: (context) => runLayer(context, variant),
+    ...(isTimed ? { benches: (context: CudaCheckContext) => benches(context, weightType) } : {}),
+  };
+});
+
+/** A matrix that keeps the size of what it multiplies. */
+function uploadMatrix(
+  context: CudaCheckContext,
+  type: ThinLayerWeightType,
+  outputs: number,
+  inputs: number,
+  seed: number,
+): { readonly matrix: ThinLayerMatrix; readonly values: Float32Array } {
+  const spread = Math.sqrt(3 / inputs);
+  if (type === "int4") {
+    const quantized = quantizeInt4(seededFloats(outputs * inputs, seed, spread), inputs, {
+      groupSize: 128,
+      hasZeros: false,
+    });
+    const { codes, scales } = packInt4(quantized);
+    return {
+      matrix: { weight: context.upload(codes), scales: context.upload(scales) },
+      values: dequantizeInt4(quantized),
+    };
+  }
+  if (type === "bf16") {
+    const { pointer, values } = uploadRandom(context, "bf16", outputs * inputs, seed, spread);
+    return { matrix: { weight: pointer }, values };
+  }
+  const codes = uploadRandom(context, "e4m3", outputs * inputs, seed, 400);
+  const scales = uploadRandom(context, "f32", outputs, seed + 100, spread / 400);
+  const values = codes.values.map((code, i) => code * (scales.values[Math.floor(i / inputs)] ?? Number.NaN));
+  return { matrix: { weight: codes.pointer, scales: scales.pointer }, values };
+}
+
+async function runLayer(context: CudaCheckContext, variant: Variant): Promise<number> {
+  const { weightType, numRows, attendedWidth, width, inner, outWidth, hasBias, form } = variant;
+  if (planThinLayer(context.stream.arch, variant) === undefined) return 0; // nothing is launched there
+  const attended = uploadRandom(context, "bf16", numRows * attendedWidth, 1);
+  const residual = uploadRandom(context, "bf16", numRows * width, 2);
+  const [norm, outNorm] = [uploadRandom(context, "f32", width, 3), uploadRandom(context, "f32", width, 4)];
+  const bias = uploadRandom(context, "bf16", outWidth, 5);
+  const behind = uploadMatrix(context, weightType, width, attendedWidth, 6);
+  const gateUp = uploadMatrix(context, weightType, 2 * inner, width, 7);
+  const down = uploadMatrix(context, weightType, width, inner, 8);
+  const before = uploadMatrix(context, weightType, outWidth, width, 9);
+  const out = context.allocate(numRows * outWidth * 2);
+  const args: ThinLayerCudaArgs = {
+    ...{ weightType, numRows, attendedWidth, width, inner, outWidth },
+    activation: "silu",
+    epsilon: EPSILON,
+    attended: attended.pointer,
+    residual: residual.pointer,
+    activated: context.allocate(numRows * inner * 2),
+    behind: behind.matrix,
+    norm: norm.pointer,
+    gateUp: gateUp.matrix,
+    down: down.matrix,
+    before: { matrix: before.matrix, norm: outNorm.pointer, bias: hasBias ? bias.pointer : undefined, out },
+    meeting: context.zeros(8),
+  };
+  if (form === "products") {
+    for (let i = 0; i < 4; i++) launchThinLayer(context.stream, { ...args, products: [i, i + 1], numBlocks: 7 });
+  } else {
+    launchThinLayer(context.stream, form === "block" ? { ...args, numBlocks: 1 } : args);
+  }
+  const expected = thinLayerRef({
+    ...{ attended: attended.values, residual: residual.values, norm: norm.values, outNorm: outNorm.values },
+    ...{ behind: behind.values, gateUp: gateUp.values, down: down.values, before: before.values },
+    ...{ attendedWidth, width, inner, epsilon: EPSILON, ...(hasBias ? { bias: bias.values } : {}) },
+  });
+  const residualError = relativeError(
+    await downloadFloats(context, "bf16", residual.pointer, numRows * width),
+    expected.residual,
+  );
+  return Math.max(
+    residualError,
+    relativeError(await downloadFloats(context, "bf16", out, numRows * outWidth), expected.out),
+  );
+}
+
+/** A layer of an 8B model, whose weights are more than the L2 cache holds. */
+function benches(context: CudaCheckContext, weightType: ThinLayerWeightType): readonly CudaBench[] {
+  const [width, inner, outWidth] = [4096, 14336, 6144];
+  const bits = weightType === "bf16" ? 16 : weightType === "e4m3" ? 8 : 4;
+  const matrix = (outputs: number, inputs: number): ThinLayerMatrix => ({
+    weight: uploadPattern(context, "bf16", (outputs * inputs * bits) / 16),
+    scales: uploadPattern(context, "f32", weightType === "int4" ? (outputs * inputs) / 256 : outputs),
+  });
+  const [behind, gateUp] = [matrix(width, width), matrix(2 * inner, width)];
+  const [down, before] = [matrix(width, inner), matrix(outWidth, width)];
+  const norm = uploadPattern(context, "f32", width);
+  const numWeights = width * width + 3 * inner * width + outWidth * width;
+  return (weightType === "int4" ? [1, 2] : [1, 2, 4, 8]).map((numRows) => {
+    const [attended, residual] = [width, width].map((each) => uploadPattern(context, "bf16", numRows * each));
+    const args = {
+      ...{ weightType, numRows, attendedWidth: width, width, inner, outWidth, epsilon: EPSILON, norm },
+      ...{ behind, gateUp, down, meeting: context.zeros(8) },
+      activation: "silu" as const,
+      activated: context.allocate(numRows * inner * 2),
+      before: { matrix: before, norm, out: context.allocate(numRows * outWidth * 2) },
+    } as const;
+    return {
+      name: `${numRows} rows of a layer of 8B`,
+      bytes: (numWeights * bits) / 8 + (weightType === "int4" ? numWeights / 64 : 0),
+      flops: 2 * numRows * numWeights,
+      launch: (): void =>
+        launchThinLayer(context.stream, { ...args, attended: attended ?? 0n, residual: residual ?? 0n }),
+    };
+  });
+}

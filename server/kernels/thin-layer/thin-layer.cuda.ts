@@ -1,0 +1,139 @@
+/** Launches all that lies between two attentions of a decoder as one kernel, for few rows. */
+import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
+import { sharedBytesPerBlock } from "../cuda/device-limits.ts";
+import { type Defines, expectCount, f32, i32, ptr } from "../cuda/launch-args.ts";
+import { ACTIVATION_NUMBERS, type CudaActivation } from "../gated-mul/gated-mul.cuda.ts";
+
+export type ThinLayerWeightType = "bf16" | "e4m3" | "int4";
+
+export interface ThinLayerMatrix {
+  readonly weight: DevicePointer; // [outputs, inputs]; of 4 bits as packInt4() orders them, in groups of 128 without zeros
+  /** Of codes: f32 [outputs]; of 4 bits: f16 as packInt4() orders them. */
+  readonly scales?: DevicePointer | undefined;
+}
+
+export interface ThinLayerShape {
+  readonly weightType: ThinLayerWeightType;
+  readonly numRows: number;
+  readonly attendedWidth: number;
+  readonly width: number;
+  readonly inner: number;
+  readonly outWidth: number;
+}
+
+/** What comes before the next attention; absent behind the last one. */
+export interface ThinLayerBefore {
+  readonly matrix: ThinLayerMatrix; // [outWidth, width]
+  readonly norm: DevicePointer; // f32 [width]
+  readonly bias?: DevicePointer | undefined; // bf16 [outWidth]
+  readonly out: DevicePointer; // bf16 [numRows, outWidth]
+}
+
+export interface ThinLayerCudaArgs extends ThinLayerShape {
+  readonly activation: CudaActivation;
+  readonly epsilon: number;
+  readonly attended: DevicePointer; // bf16 [numRows, attendedWidth]
+  readonly residual: DevicePointer; // bf16 [numRows, width]
+  readonly activated: DevicePointer; // bf16 [numRows, inner]: room
+  readonly behind: ThinLayerMatrix; // [width, attendedWidth]
+  readonly norm: DevicePointer; // f32 [width], of gate and up
+  readonly gateUp: ThinLayerMatrix; // [2 * inner, width]
+  readonly down: ThinLayerMatrix; // [width, inner]
+  readonly before?: ThinLayerBefore | undefined;
+  /** i32 [2], zeros before the first launch; no two launches that run at once may share them. */
+  readonly meeting: DevicePointer;
+  /** Only some of the products, each a launch of its own, and how many blocks: for checks. */
+  readonly products?: readonly [first: number, end: number];
+  readonly numBlocks?: number;
+}
+
+export const THIN_LAYER_MAX_ROWS = 8;
+
+const THREADS = 512;
+const WARPS = 16;
+const NUM_PRODUCTS = 4;
+const MAX_STAGES = 6;
+const MIN_STAGES = 3;
+const STAGE_BYTES: Readonly<Record<ThinLayerWeightType, number>> = { bf16: 2048, e4m3: 2048, int4: 2112 };
+/** Inputs that a warp takes at a time. */
+const CHUNKS: Readonly<Record<ThinLayerWeightType, number>> = { bf16: 64, e4m3: 128, int4: 256 };
+
+export interface ThinLayerPlan {
+  readonly rows: number;
+  readonly stages: number;
+  readonly sharedBytes: number;
+}
+
+/** Undefined where the kernel is not written for the shape, or a multiprocessor has too little shared memory for it. */
+export function planThinLayer(arch: string, shape: ThinLayerShape): ThinLayerPlan | undefined {
+  const { weightType, numRows, attendedWidth, width, inner, outWidth } = shape;
+  if (numRows < 1 || numRows > THIN_LAYER_MAX_ROWS) return undefined;
+  const outputStep = weightType === "int4" ? 64 : 16;
+  const isShape =
+    [attendedWidth, width, inner].every((inputs) => inputs > 0 && inputs % CHUNKS[weightType] === 0) &&
+    [width, inner, outWidth].every((outputs) => outputs > 0 && outputs % outputStep === 0);
+  if (!isShape) return undefined;
+  const rows = 2 ** Math.ceil(Math.log2(numRows));
+  const rowElements = weightType === "int4" ? Math.max(attendedWidth, width, inner) + 8 : width + 32;
+  const others = 4 * (2 * WARPS * 2 * 16 * rows + rows * WARPS) + 2 * rows * rowElements;
+  const stageBytes = WARPS * STAGE_BYTES[weightType];
+  const stages = Math.min(MAX_STAGES, Math.floor((sharedBytesPerBlock(arch) - others) / stageBytes));
+  return stages < MIN_STAGES ? undefined : { rows, stages, sharedBytes: stages * stageBytes + others };
+}
+
+export function launchThinLayer(stream: KernelStream, args: ThinLayerCudaArgs): void {
+  const { weightType, numRows, behind, gateUp, down, before } = args;
+  expectCount("thinLayer", "row", numRows);
+  const plan = planThinLayer(stream.arch, args);
+  if (plan === undefined) {
+    const { attendedWidth, width, inner, outWidth } = args;
+    throw new Error(
+      `thinLayer: no form for ${numRows} rows of ${attendedWidth}, ${width}, ${inner} and ${outWidth} in ${weightType}`,
+    );
+  }
+  const kernel = stream.kernel({
+    source: "thin-layer/thin-layer.cu",
+    name: "thin_layer",
+    defines: {
+      ELEM_BF16: 1,
+      ROWS: plan.rows,
+      STAGES: plan.stages,
+      ACTIVATION: ACTIVATION_NUMBERS[args.activation],
+      ...WEIGHT_DEFINES[weightType],
+    },
+    waitsForPrevious: true,
+  });
+  const [first, end] = args.products ?? [0, before === undefined ? NUM_PRODUCTS - 1 : NUM_PRODUCTS];
+  stream.launch(kernel, [args.numBlocks ?? stream.numSms, 1, 1], [THREADS, 1, 1], plan.sharedBytes, [
+    ptr(args.attended),
+    ptr(args.residual),
+    ptr(args.activated),
+    ptr(before?.out),
+    ptr(behind.weight),
+    ptr(gateUp.weight),
+    ptr(down.weight),
+    ptr(before?.matrix.weight),
+    ptr(behind.scales),
+    ptr(gateUp.scales),
+    ptr(down.scales),
+    ptr(before?.matrix.scales),
+    ptr(args.norm),
+    ptr(before?.norm),
+    ptr(before?.bias),
+    ptr(args.meeting),
+    i32(numRows),
+    i32(args.attendedWidth),
+    i32(args.width),
+    i32(args.inner),
+    i32(args.outWidth),
+    f32(args.epsilon),
+    i32(first),
+    i32(end),
+  ]);
+}
+
+const WEIGHT_DEFINES: Readonly<Record<ThinLayerWeightType, Defines>> = {
+  bf16: {},
+  e4m3: { WEIGHT_E4M3: 1 },
+  int4: { WEIGHT_INT4: 1 },
+};
