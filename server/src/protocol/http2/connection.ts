@@ -77,9 +77,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport {
     socket.on("data", (chunk: Buffer) => this.#receive(chunk));
     socket.on("drain", () => this.#send.resume());
     // Whoever ends his half of a connection cannot tell what he still wants.
-    socket.on("end", () => this.destroy());
-    // The end follows, and does all there is to do.
-    socket.on("error", () => this.destroy());
+    for (const event of ["end", "error"]) socket.on(event, () => this.destroy());
     socket.on("close", () => this.#closed());
   }
 

@@ -1,16 +1,13 @@
 /** The latest numbers that were added, up to a limit. */
 
-export class RecentIds {
-  readonly #max: number;
-  readonly #ids = new Set<number>();
+const MAX_IDS = 1000;
 
-  constructor(max: number) {
-    this.#max = max;
-  }
+export class RecentIds {
+  readonly #ids = new Set<number>();
 
   add(id: number): void {
     const [oldest] = this.#ids;
-    if (this.#ids.size >= this.#max && oldest !== undefined) this.#ids.delete(oldest);
+    if (this.#ids.size >= MAX_IDS && oldest !== undefined) this.#ids.delete(oldest);
     this.#ids.add(id);
   }
 
