@@ -9,6 +9,7 @@ import { createLlmBackend } from "./backend/llm/llm-backend.ts";
 import { createOnnxBackends } from "./backend/onnx/onnx-backend.ts";
 import { createPythonBackend } from "./backend/python/python-backend.ts";
 import type { ModelControl } from "./backend/python/questions.ts";
+import { createRetrievalBackend } from "./backend/retrieval/retrieval-backend.ts";
 import { createDynaSequenceBackend } from "./backend/samples/dyna-sequence.ts";
 import { createIdentityBackend } from "./backend/samples/identity.ts";
 import { createIterativeSequenceBackend } from "./backend/samples/iterative-sequence.ts";
@@ -201,6 +202,7 @@ function createBackends(control: ModelControl): ReadonlyMap<string, Backend> {
     createTypescriptBackend(),
     createTokenizerBackend(),
     createImageBackend(),
+    createRetrievalBackend(),
     createBlsBackend(),
     createLlmBackend("llm", {}, usableGpus),
     createLlmBackend("tensorrtllm", {}, usableGpus),

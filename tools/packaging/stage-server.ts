@@ -16,6 +16,7 @@ const ENTRIES = [
   "dist/src/engine/guide/grammar-worker.js",
   "dist/src/engine/ranks/rank-worker.js",
   "dist/src/backend/image/picture-worker.js",
+  "dist/src/collections/embedded-worker.js",
   "dist/src/backend/typescript/worker/model-worker.js",
   "dist/src/backend/typescript/worker/type-stripping-hooks.js",
 ];

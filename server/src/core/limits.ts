@@ -65,3 +65,9 @@ export const DEFAULT_MAX_PICTURE_PIXELS: number = 32 * 1024 * 1024;
 export const MAX_PIXEL_VALUES_BYTES: number = 512 * 1024 * 1024;
 /** Address of a picture that the server is to fetch. */
 export const MAX_PICTURE_URL_CHARS = 2048;
+/** Hits that one vector of a look-up may ask for. */
+export const MAX_RETRIEVAL_HITS = 1000;
+/** Vectors of one look-up: each looks through a collection. */
+export const MAX_RETRIEVAL_VECTORS = 1024;
+/** Text of the filter of one look-up. */
+export const MAX_RETRIEVAL_FILTER_CHARS: number = 16 * 1024;

@@ -1,0 +1,14 @@
+/** What the process with an embedded store is asked: the methods of a store, as data. */
+import type { CollectionShape, Row, SearchQuery } from "./vector-store.ts";
+
+export interface EmbeddedData {
+  readonly kind: "memory" | "pglite";
+  readonly folder: string;
+}
+
+export type EmbeddedCall =
+  | { readonly method: "search"; readonly collection: string; readonly query: SearchQuery }
+  | { readonly method: "create"; readonly collection: string; readonly shape: CollectionShape }
+  | { readonly method: "upsert"; readonly collection: string; readonly rows: readonly Row[] }
+  | { readonly method: "digests"; readonly collection: string; readonly ids: readonly string[] }
+  | { readonly method: "close" };

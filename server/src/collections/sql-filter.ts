@@ -1,0 +1,33 @@
+/** A filter as a condition of SQL over the column `document`; all that comes from outside becomes a parameter. Pure. */
+import type { SqlParameter } from "./sql-store.ts";
+import type { Condition, Filter } from "./vector-store.ts";
+
+const COMPARISONS = { gt: ">", gte: ">=", lt: "<", lte: "<=" } as const;
+
+/** Adds what it needs to `parameters`. */
+export function filterClause(filter: Filter, parameters: SqlParameter[]): string {
+  if (filter.length === 0) return "TRUE";
+  return filter.map((condition) => clauseOf(condition, parameters)).join(" AND ");
+}
+
+function clauseOf({ field, test, value }: Condition, parameters: SqlParameter[]): string {
+  const member = `(document -> ${place(field, parameters)}::text)`;
+  switch (test) {
+    case "is":
+      return `${member} = ${place(JSON.stringify(value), parameters)}::jsonb`;
+    case "not":
+      return `${member} IS DISTINCT FROM ${place(JSON.stringify(value), parameters)}::jsonb`;
+    case "in":
+      return `${member} IN (SELECT jsonb_array_elements(${place(JSON.stringify(value), parameters)}::jsonb))`;
+    default: {
+      const number = `${place(String(value), parameters)}::numeric`;
+      // Only numbers are compared, and CASE looks first: the order of AND is the planner's.
+      return `CASE WHEN jsonb_typeof(${member}) = 'number' THEN ${member}::numeric ${COMPARISONS[test]} ${number} ELSE FALSE END`;
+    }
+  }
+}
+
+function place(value: string, parameters: SqlParameter[]): string {
+  parameters.push(value);
+  return `$${parameters.length}`;
+}
