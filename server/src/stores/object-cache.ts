@@ -3,9 +3,9 @@
  * not fetched again; what was cut off is gone on with, also by the next process.
  */
 import { createHash, randomUUID } from "node:crypto";
-import { lstat, mkdir, readdir, rm, stat } from "node:fs/promises";
+import { lstat, mkdir, readdir, rm, rmdir, stat } from "node:fs/promises";
 import { hostname } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { TargetLock } from "../offline/target-lock.ts";
@@ -91,7 +91,9 @@ export class ObjectCache {
       return;
     }
     this.#users.delete(path);
-    if (!this.#options.isPersistent) await rm(path, { force: true });
+    if (this.#options.isPersistent) return;
+    await rm(path, { force: true });
+    await rmdir(dirname(path)).catch(() => undefined); // other versions, or what was cut off, may be there
   }
 
   async #bring(
@@ -101,7 +103,7 @@ export class ObjectCache {
     signal: AbortSignal,
     { onBytes, onRetry }: FetchReport,
   ): Promise<void> {
-    await mkdir(join(path, ".."), { recursive: true });
+    await mkdir(dirname(path), { recursive: true });
     await using lock = await this.#lockOrWait(path, object, signal);
     if (lock === undefined || (await isThere(path, object.bytes))) {
       onBytes(object.bytes);
@@ -134,7 +136,7 @@ export class ObjectCache {
 
   /** Earlier versions of the same object that no model uses: the store has moved on. */
   async #removeOlder(path: string): Promise<void> {
-    const folder = join(path, "..");
+    const folder = dirname(path);
     for (const name of await readdir(folder)) {
       const other = join(folder, name);
       if (name.startsWith(".") || other === path || this.#users.has(other.replace(/\.part$/, ""))) continue;
