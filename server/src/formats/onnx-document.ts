@@ -3,9 +3,9 @@
  * For models that a user works on with the tools: what a server is given is read by `onnx-model.ts` without holding it.
  */
 import { open } from "node:fs/promises";
-import { nodeParts, type OnnxNode, type OnnxTensor, tensorParts } from "./onnx-writer.ts";
+import { type ExternalPlace, nodeParts, type OnnxNode, type OnnxTensor, tensorParts } from "./onnx-writer.ts";
 import { type ProtoField, readFields, textOf, varintsOf } from "./protobuf-reader.ts";
-import { messageField, type Part } from "./protobuf-writer.ts";
+import { type LazyBytes, messageField, type Part } from "./protobuf-writer.ts";
 import { readFully } from "./read-fully.ts";
 
 export interface DocumentNode {
@@ -28,6 +28,10 @@ export interface DocumentTensor {
   readonly dims: readonly number[];
   /** Little-endian; undefined when the bytes are elsewhere or of a kind that is not read. */
   readonly data: Uint8Array | undefined;
+  /** In a file beside the model, as the model says: nothing in it has been checked. */
+  readonly external?: ExternalPlace | undefined;
+  /** In place of `data`: bytes that are made when they are written. */
+  readonly lazy?: LazyBytes | undefined;
   readonly parts: readonly Part[];
 }
 
@@ -100,8 +104,10 @@ export function newNode(node: OnnxNode): DocumentNode {
   return { operator, domain, name, inputs, outputs, attributes: new Map(), innerNames: new Set(), parts };
 }
 
-export function newTensor(tensor: OnnxTensor & { readonly data: Uint8Array }): DocumentTensor {
-  return { ...tensor, parts: tensorParts(tensor) };
+export function newTensor(tensor: OnnxTensor & { readonly data: Part }): DocumentTensor {
+  const { data } = tensor;
+  const isHere = data instanceof Uint8Array;
+  return { ...tensor, data: isHere ? data : undefined, lazy: isHere ? undefined : data, parts: tensorParts(tensor) };
 }
 
 /** What any node still asks for, at any depth, and what the model gives. */
@@ -170,7 +176,20 @@ function parseTensor(body: Uint8Array): DocumentTensor {
     type: fields.findLast(({ number }) => number === 2)?.value ?? 0,
     dims: varintsOf(fields, 1),
     data: isExternal ? undefined : (raw ?? listed),
+    ...(isExternal ? { external: placeOf(fields) } : {}),
     parts: [body],
+  };
+}
+
+function placeOf(fields: readonly ProtoField[]): ExternalPlace {
+  const entries = fields.filter(({ number }) => number === 13).map(({ bytes }) => readFields(bytes));
+  const text = (entry: readonly ProtoField[], wanted: number): string =>
+    entry.filter(({ number }) => number === wanted).map(textOf)[0] ?? "";
+  const values = new Map(entries.map((entry) => [text(entry, 1), text(entry, 2)]));
+  return {
+    location: values.get("location") ?? "",
+    offset: Number(values.get("offset") ?? 0),
+    length: Number(values.get("length") ?? -1),
   };
 }
 

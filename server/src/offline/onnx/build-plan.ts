@@ -1,9 +1,7 @@
 /** An ONNX file in, one that ONNX Runtime has optimised out, as platform tensorrt_plan serves it. It knows no command line. */
 import { resolve } from "node:path";
 import type { Tensor } from "../../core/tensor.ts";
-import { documentParts } from "../../formats/onnx-document.ts";
 import { PLAN_FORMAT_VERSION, type PlanNote, planNoteParts, type SizesByInput } from "../../formats/plan-file.ts";
-import { partsBytes } from "../../formats/protobuf-writer.ts";
 import type { OnnxSession } from "../../native/onnxruntime-session.ts";
 import { requireFreeBytes } from "../disk-space.ts";
 import type { Reporter } from "../progress.ts";
@@ -12,12 +10,12 @@ import { compareModels } from "./compare-models.ts";
 import type { ErrorSum } from "./error-totals.ts";
 import { halveGraph } from "./half-graph.ts";
 import { inlineData } from "./inline-data.ts";
-import { readDocument, tooLarge, writeModel } from "./model-files.ts";
+import { readDocument, writeDocument } from "./model-files.ts";
 import { idLimits, randomInput, randomNumbers, type Shapes } from "./model-inputs.ts";
-import { MAX_MODEL_BYTES, makeFile, modelBytes } from "./onnx-output.ts";
+import { MAX_MODEL_BYTES, makeFile, modelBytes, weightsFor } from "./onnx-output.ts";
 import { exactWeights } from "./processor.ts";
-import { quantizedParts } from "./quantize-onnx.ts";
-import { ModelOpener } from "./sessions.ts";
+import { quantizedDocument } from "./quantize-onnx.ts";
+import { dataBeside, ModelOpener } from "./sessions.ts";
 import { completeProfile, expectShapes, type ShapeProfile, shown } from "./shapes.ts";
 
 export interface PlanOptions {
@@ -27,6 +25,8 @@ export interface PlanOptions {
   readonly isInteger: boolean;
   /** As given; what is missing is completed. */
   readonly shapes: ShapeProfile;
+  /** Of one file, beyond which weights go to another; what protobuf allows when left out. */
+  readonly maxFileBytes?: number | undefined;
   readonly reporter: Reporter;
   readonly signal: AbortSignal;
 }
@@ -49,7 +49,8 @@ export async function buildPlan(options: PlanOptions): Promise<PlanSummary> {
     throw new ToolError(`${output} is the model itself`, { fix: "Name another file as --saveEngine" });
   }
   const bytesBefore = await modelBytes(input);
-  if (bytesBefore > MAX_MODEL_BYTES) throw tooLarge(input, bytesBefore);
+  const { maxFileBytes = MAX_MODEL_BYTES } = options;
+  const isLarge = bytesBefore > maxFileBytes;
   await requireFreeBytes(output, 3 * bytesBefore);
   using opener = new ModelOpener();
   const profile = await checkedProfile(opener, options);
@@ -57,13 +58,13 @@ export async function buildPlan(options: PlanOptions): Promise<PlanSummary> {
   let built: Omit<PlanSummary, "bytesBefore" | "profile"> | undefined;
   try {
     await makeFile(output, async (scratch) => {
-      const inline = await inlineData(input, scratch, options.signal);
+      const inline = isLarge ? input : await inlineData(input, scratch, options.signal);
       const step = (name: string): string => {
         options.signal.throwIfAborted();
         task.add(1, name);
         return scratch();
       };
-      const { path, ...rest } = await buildSteps(opener, { ...options, inline }, profile, step);
+      const { path, ...rest } = await buildSteps(opener, { ...options, inline, isLarge, maxFileBytes }, profile, step);
       built = rest;
       return path;
     });
@@ -89,40 +90,42 @@ async function checkedProfile(opener: ModelOpener, { input, shapes }: PlanOption
 
 async function buildSteps(
   opener: ModelOpener,
-  options: PlanOptions & { readonly inline: string },
+  options: PlanOptions & { readonly inline: string; readonly isLarge: boolean; readonly maxFileBytes: number },
   profile: ShapeProfile,
   step: (name: string) => string,
 ): Promise<Omit<PlanSummary, "bytesBefore" | "profile"> & { readonly path: string }> {
-  const { input, inline, signal } = options;
+  const { input, inline, isLarge, maxFileBytes, signal } = options;
   const plain = step("simplify");
-  await (await opener.open(inline, 1, plain)).close();
+  await (await opener.open(inline, 1, { path: plain, isLarge })).close();
   const limits = idLimits(await readDocument(plain));
   const { path: source, numProducts } = options.isInteger
-    ? await quantizeFile(plain, step("quantize"), options)
+    ? await quantizeFile(plain, step("quantize"), options, maxFileBytes)
     : { path: plain, numProducts: 0 };
   const optimized = step("optimize");
-  await (await opener.open(source, 2, optimized)).close();
+  await (await opener.open(source, 2, { path: optimized, isLarge })).close();
   const document = await readDocument(optimized);
   const { document: kept, numHalved } = options.isHalf ? halveGraph(document) : { document, numHalved: 0 };
-  const parts = [...planNoteParts(noteOf(options, profile)), ...documentParts(kept)];
   const path = step("check");
-  await writeModel(path, parts, signal);
+  const front = planNoteParts(noteOf(options, profile));
+  const place = { path, dataPath: weightsFor(options.output), maxBytes: maxFileBytes, front };
+  const bytesAfter = await writeDocument(kept, place, signal);
   const errors = await tryPlan(opener, { input, path, limits, profile }, signal);
-  return { path, bytesAfter: partsBytes(parts), numInteger: numProducts, numHalf: numHalved, errors };
+  return { path, bytesAfter, numInteger: numProducts, numHalf: numHalved, errors };
 }
 
 async function quantizeFile(
   from: string,
   path: string,
   { reporter, signal }: PlanOptions,
+  maxBytes: number,
 ): Promise<{ path: string; numProducts: number }> {
-  const { parts, numProducts } = quantizedParts(await readDocument(from), {
+  const { document, numProducts } = quantizedDocument(await readDocument(from), {
     type: exactWeights(),
     isReduced: false,
     reporter,
     signal,
   });
-  await writeModel(path, parts, signal);
+  await writeDocument(document, { path, dataPath: dataBeside(path), maxBytes }, signal);
   return { path, numProducts };
 }
 

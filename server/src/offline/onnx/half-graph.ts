@@ -11,11 +11,13 @@ export function halveGraph(document: OnnxDocument): { document: OnnxDocument; nu
   const tensors = new Map<string, DocumentTensor>();
   const casts = [];
   for (const [name, tensor] of document.tensors) {
-    const data = document.inputs.has(name) ? undefined : halved(tensor);
-    if (data === undefined) {
+    if (document.inputs.has(name) || halved(tensor) === undefined) {
       tensors.set(name, tensor);
       continue;
     }
+    // Made again when it is written: a model may be larger than memory.
+    const byteLength = 2 * tensor.dims.reduce((product, size) => product * size, 1);
+    const data = { byteLength, load: () => Promise.resolve(halved(tensor) ?? new Uint8Array(0)) };
     const half = `${name}_half`;
     tensors.set(half, newTensor({ name: half, type: ONNX_TYPES.FLOAT16, dims: tensor.dims, data }));
     casts.push(
@@ -32,8 +34,11 @@ export function halveGraph(document: OnnxDocument): { document: OnnxDocument; nu
 }
 
 /** Undefined for what is small, no float32, or has a number that no half can be near to. */
-function halved({ type, data }: DocumentTensor): Uint8Array | undefined {
-  if (type !== ONNX_TYPES.FLOAT || data === undefined || data.byteLength < 4 * MIN_ELEMENTS) return undefined;
+function halved(tensor: DocumentTensor): Uint8Array | undefined {
+  const { type, dims } = tensor;
+  if (type !== ONNX_TYPES.FLOAT || dims.reduce((product, size) => product * size, 1) < MIN_ELEMENTS) return undefined;
+  const { data } = tensor;
+  if (data === undefined) return undefined;
   const floats = new Float32Array(Uint8Array.from(data).buffer);
   const halves = new Uint16Array(floats.length);
   for (let index = 0; index < floats.length; index++) {

@@ -7,6 +7,7 @@ import { readExternalData } from "../../formats/onnx-model.ts";
 import { removeLeftovers, syncFolder } from "../atomic-output.ts";
 import { TargetLock } from "../target-lock.ts";
 import { fileError, ToolError } from "../tool-error.ts";
+import { dataBeside } from "./sessions.ts";
 
 /** Protobuf ends at 2 GiB; weights of a larger model lie in a file of their own. */
 export const MAX_MODEL_BYTES: number = 2 ** 31 - 2 ** 20;
@@ -30,7 +31,7 @@ export async function makeFile(target: string, make: (scratch: () => string) => 
   const made: string[] = [];
   const scratch = (): string => {
     const name = join(dirname(path), `.${basename(path)}${PARTIAL_SUFFIX}-${randomUUID()}`);
-    made.push(name);
+    made.push(name, dataBeside(name));
     return name;
   };
   try {
@@ -44,7 +45,24 @@ export async function makeFile(target: string, make: (scratch: () => string) => 
     throw fileError("write", path, error);
   } finally {
     await Promise.all(made.map((name) => rm(name, { force: true })));
+    await removeUnusedWeights(path);
   }
+}
+
+/** Where weights go that the target cannot hold; the target names the file, which no other one ever will. */
+export function weightsFor(target: string): string {
+  return `${resolve(target)}_data-${randomUUID().slice(0, 8)}`;
+}
+
+const WEIGHTS = /_data-[0-9a-f]{8}$/;
+
+/** Of models that were replaced, and of those that were killed before they came to be. */
+async function removeUnusedWeights(path: string): Promise<void> {
+  const references = await readExternalData(path).catch(() => []);
+  const used = new Set(references.map(({ entries }) => new Map(entries).get("location")));
+  const names = await readdir(dirname(path)).catch(() => []);
+  const own = names.filter((name) => WEIGHTS.test(name) && name.replace(WEIGHTS, "") === basename(path));
+  for (const name of own) if (!used.has(name)) await rm(join(dirname(path), name), { force: true });
 }
 
 /** Bytes of a model and of the files beside it that it refers to. @throws ToolError when there is no model */

@@ -13,7 +13,7 @@ import {
 import { ONNX_TYPES, type OnnxNode } from "../../formats/onnx-writer.ts";
 import { ToolError } from "../tool-error.ts";
 import { transpose } from "./encoder-weights.ts";
-import { type MatrixOptions, quantizeColumns } from "./quantize-matrix.ts";
+import { type IntegerMatrix, type MatrixOptions, quantizeColumns } from "./quantize-matrix.ts";
 
 export interface QuantizedGraph {
   readonly document: OnnxDocument;
@@ -81,6 +81,8 @@ class Rewriter {
   readonly #activations = new Map<string, readonly [integers: string, scale: string, zeroPoint: string]>();
   /** By the weight's name and order. */
   readonly #matrices = new Map<string, readonly [integers: string, scales: string, zeroPoint: string]>();
+  /** Its integers and its scales are written one behind the other. */
+  #last: { readonly key: string; readonly matrix: IntegerMatrix } | undefined;
 
   constructor(document: OnnxDocument, options: MatrixOptions) {
     this.#options = options;
@@ -123,22 +125,36 @@ class Rewriter {
     const known = this.#matrices.get(key);
     if (known !== undefined) return known;
     const [first = 0, second = 0] = weight.dims;
-    const floats = floatsOf(weight.data ?? new Uint8Array(0));
-    const values = isTransposed ? transpose(floats, first, second) : floats;
     const [rows, columns] = isTransposed ? [second, first] : [first, second];
-    const { data, scales, zeroPoint } = quantizeColumns(values, columns, this.#options);
+    const { type, isReduced } = this.#options;
+    const made = (): IntegerMatrix => this.#quantized(key, weight, isTransposed, columns);
     const name = this.#fresh(`${weight.name}_integers`);
     const names = [name, `${name}_scales`, `${name}_zero_point`] as const;
-    const type = this.#options.type === "uint8" ? ONNX_TYPES.UINT8 : ONNX_TYPES.INT8;
+    const code = type === "uint8" ? ONNX_TYPES.UINT8 : ONNX_TYPES.INT8;
+    // Made when they are written, one matrix after the other: a model may be larger than memory.
+    const data = { byteLength: rows * columns, load: () => Promise.resolve(made().data) };
+    const scales = { byteLength: 4 * columns, load: () => Promise.resolve(new Uint8Array(made().scales.buffer)) };
+    const { zeroPoint } = quantizeColumns(new Float32Array(0), 0, { type, isReduced });
     for (const tensor of [
-      { name, type, dims: [rows, columns], data },
-      { name: names[1], type: ONNX_TYPES.FLOAT, dims: [columns], data: new Uint8Array(scales.buffer) },
-      { name: names[2], type, dims: [], data: Uint8Array.of(zeroPoint) },
+      { name, type: code, dims: [rows, columns], data },
+      { name: names[1], type: ONNX_TYPES.FLOAT, dims: [columns], data: scales },
+      { name: names[2], type: code, dims: [], data: Uint8Array.of(zeroPoint) },
     ]) {
       this.tensors.set(tensor.name, newTensor(tensor));
     }
     this.#matrices.set(key, names);
     return names;
+  }
+
+  #quantized(key: string, weight: DocumentTensor, isTransposed: boolean, columns: number): IntegerMatrix {
+    if (this.#last?.key !== key) {
+      this.#last = undefined;
+      const [first = 0, second = 0] = weight.dims;
+      const floats = floatsOf(weight.data ?? new Uint8Array(0));
+      const values = isTransposed ? transpose(floats, first, second) : floats;
+      this.#last = { key, matrix: quantizeColumns(values, columns, this.#options) };
+    }
+    return this.#last.matrix;
   }
 
   #fresh(wanted: string): string {

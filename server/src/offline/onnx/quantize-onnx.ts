@@ -1,8 +1,7 @@
 /** An ONNX file in, one with products of integers out, and how far the two are apart. It knows no command line. */
 import { resolve } from "node:path";
 import type { Tensor } from "../../core/tensor.ts";
-import { documentParts, type OnnxDocument } from "../../formats/onnx-document.ts";
-import { type Part, partsBytes } from "../../formats/protobuf-writer.ts";
+import type { OnnxDocument } from "../../formats/onnx-document.ts";
 import type { OnnxSession } from "../../native/onnxruntime-session.ts";
 import { requireFreeBytes } from "../disk-space.ts";
 import type { Reporter } from "../progress.ts";
@@ -10,10 +9,10 @@ import { ToolError } from "../tool-error.ts";
 import { compareModels } from "./compare-models.ts";
 import type { ErrorSum } from "./error-totals.ts";
 import { inlineData } from "./inline-data.ts";
-import { readDocument, tooLarge, writeModel } from "./model-files.ts";
+import { readDocument, writeDocument } from "./model-files.ts";
 import { defaultShape, fileInput, idLimits, randomInput, randomNumbers, type Shapes } from "./model-inputs.ts";
-import { MAX_MODEL_BYTES, makeFile, modelBytes } from "./onnx-output.ts";
-import { quantizeGraph } from "./quantize-graph.ts";
+import { MAX_MODEL_BYTES, makeFile, modelBytes, weightsFor } from "./onnx-output.ts";
+import { type QuantizedGraph, quantizeGraph } from "./quantize-graph.ts";
 import type { MatrixOptions } from "./quantize-matrix.ts";
 import { ModelOpener } from "./sessions.ts";
 
@@ -21,6 +20,8 @@ export interface QuantizeOptions extends MatrixOptions {
   readonly input: string;
   readonly output: string;
   readonly samples: SampleOptions;
+  /** Of one file, beyond which weights go to another; what protobuf allows when left out. */
+  readonly maxFileBytes?: number | undefined;
   readonly reporter: Reporter;
   readonly signal: AbortSignal;
 }
@@ -48,21 +49,24 @@ export async function quantizeOnnx(options: QuantizeOptions): Promise<QuantizeSu
     throw new ToolError(`${output} is the model itself`, { fix: "Name another file as --output" });
   }
   const bytesBefore = await modelBytes(input);
-  if (bytesBefore > MAX_MODEL_BYTES) throw tooLarge(input, bytesBefore);
+  const { maxFileBytes = MAX_MODEL_BYTES } = options;
+  const isLarge = bytesBefore > maxFileBytes;
   await requireFreeBytes(output, 2 * bytesBefore);
   using opener = new ModelOpener();
   let summary: QuantizeSummary | undefined;
   await makeFile(output, async (scratch) => {
     const plain = scratch();
     // Constants that are computed, transposed or in other files become plain tensors.
-    await (await opener.open(await inlineData(input, scratch, signal), 1, plain)).close();
+    const source = isLarge ? input : await inlineData(input, scratch, signal);
+    await (await opener.open(source, 1, { path: plain, isLarge })).close();
     signal.throwIfAborted();
     const document = await readDocument(plain);
-    const { parts, numProducts } = quantizedParts(document, options);
+    const { document: quantized, numProducts } = quantizedDocument(document, options);
     const finished = scratch();
-    await writeModel(finished, parts, signal);
+    const place = { path: finished, dataPath: weightsFor(output), maxBytes: maxFileBytes };
+    const bytesAfter = await writeDocument(quantized, place, signal);
     const errors = await measure(opener, { input, finished, document }, options);
-    summary = { numProducts, bytesBefore, bytesAfter: partsBytes(parts), errors };
+    summary = { numProducts, bytesBefore, bytesAfter, errors };
     return finished;
   });
   if (summary === undefined) throw new Error("the file was made without a summary");
@@ -70,22 +74,22 @@ export async function quantizeOnnx(options: QuantizeOptions): Promise<QuantizeSu
 }
 
 /** @throws ToolError when there is nothing to quantize */
-export function quantizedParts(
+export function quantizedDocument(
   document: OnnxDocument,
   { type, isReduced, reporter, signal }: Pick<QuantizeOptions, "type" | "isReduced" | "reporter" | "signal">,
-): { readonly parts: readonly Part[]; readonly numProducts: number } {
+): QuantizedGraph {
   const task = reporter.startTask({ task: "quantize", unit: "products" });
   try {
-    const { document: quantized, numProducts } = quantizeGraph(document, { type, isReduced }, (name) => {
+    const quantized = quantizeGraph(document, { type, isReduced }, (name) => {
       signal.throwIfAborted();
       task.add(1, name);
     });
-    if (numProducts === 0) {
+    if (quantized.numProducts === 0) {
       throw new ToolError(
         "The model has no MatMul or Gemm with a constant matrix of float32: nothing can be quantized",
       );
     }
-    return { parts: documentParts(quantized), numProducts };
+    return quantized;
   } finally {
     task.end();
   }

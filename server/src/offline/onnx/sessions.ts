@@ -1,5 +1,6 @@
 /** ONNX Runtime for the tools: models opened to be looked at, run, or written anew by its optimiser. */
 import { availableParallelism } from "node:os";
+import { basename } from "node:path";
 import { checkExternalData } from "../../formats/onnx-external-data.ts";
 import { OnnxRuntime, type SessionOptions } from "../../native/onnxruntime.ts";
 import type { OnnxSession } from "../../native/onnxruntime-session.ts";
@@ -7,6 +8,24 @@ import { ToolError } from "../tool-error.ts";
 
 /** 1: what every runtime could take; 2: with operators of ONNX Runtime; 0: as it is. */
 export type OptimizationLevel = 0 | 1 | 2 | 99;
+
+export interface SaveOptions {
+  readonly path: string;
+  /** Weights go to a file of their own beside it, since one file ends at 2 GiB. */
+  readonly isLarge: boolean;
+}
+
+/** Of the file of weights that belongs to a model which is being made. */
+export function dataBeside(path: string): string {
+  return `${path}_data`;
+}
+
+function weightsBeside(path: string): [string, string][] {
+  return [
+    ["session.optimized_model_external_initializers_file_name", basename(dataBeside(path))],
+    ["session.optimized_model_external_initializers_min_size_in_bytes", "1024"],
+  ];
+}
 
 /** One for all models that a command opens. */
 export class ModelOpener implements Disposable {
@@ -16,17 +35,17 @@ export class ModelOpener implements Disposable {
     return this.#runtime.version;
   }
 
-  /** `optimizedModelPath`: the model is also written there. @throws ToolError when ONNX Runtime refuses it */
-  async open(path: string, graphLevel: OptimizationLevel, optimizedModelPath?: string): Promise<OnnxSession> {
+  /** `save`: where the model is also written. @throws ToolError when ONNX Runtime refuses it */
+  async open(path: string, graphLevel: OptimizationLevel, save?: SaveOptions): Promise<OnnxSession> {
     const options: SessionOptions = {
       graphLevel,
       isParallel: false,
       intraOpThreads: availableParallelism(),
       interOpThreads: 1,
-      config: new Map(),
+      config: new Map(save?.isLarge === true ? weightsBeside(save.path) : []),
       runConfig: new Map(),
       customOpLibraries: [],
-      optimizedModelPath,
+      optimizedModelPath: save?.path,
     };
     try {
       await checkExternalData(path);
