@@ -9,7 +9,9 @@ import type { ModelSignature } from "../core/model-signature.ts";
 import { ServerError } from "../core/server-error.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { Clock } from "./clock.ts";
+import { DerivedCancellation } from "./derived-cancellation.ts";
 import { type EnsemblePlan, type EnsembleStep, nextSteps } from "./ensemble-plan.ts";
+import type { EnsembleRoute } from "./ensemble-route.ts";
 import type { ExecutionTiming } from "./model-statistics.ts";
 import type { ScheduledRequest } from "./scheduled-request.ts";
 import { StepGate } from "./step-gate.ts";
@@ -27,8 +29,7 @@ export interface EnsembleRunOptions {
   readonly request: ScheduledRequest;
   readonly plan: EnsemblePlan;
   readonly signature: ModelSignature;
-  /** Steps worth running for the outputs wanted. */
-  readonly needed: ReadonlySet<number>;
+  readonly route: EnsembleRoute;
   readonly model: (step: EnsembleStep) => ComposingModel;
   readonly clock: Clock;
   /** How long a request of a step may wait for earlier ones of the same step. */
@@ -53,9 +54,8 @@ interface Context {
 
 export class EnsembleRun {
   readonly #options: EnsembleRunOptions;
-  readonly #abort = new AbortController();
+  readonly #cancellation: DerivedCancellation;
   readonly #leaves: Context[] = [];
-  readonly #onAbort: () => void;
   readonly #compute = { input: 0, infer: 0, output: 0 };
   readonly #gate: StepGate;
   #running = 0;
@@ -70,10 +70,7 @@ export class EnsembleRun {
       maxWaitMs,
       onTimeout: (step) => this.#waitedTooLong(step),
     });
-    const { signal } = options.request.request;
-    this.#onAbort = () => this.#abort.abort(signal.reason);
-    if (signal.aborted) this.#abort.abort(signal.reason);
-    else signal.addEventListener("abort", this.#onAbort, { once: true });
+    this.#cancellation = new DerivedCancellation(options.request.request);
   }
 
   start(): void {
@@ -90,7 +87,7 @@ export class EnsembleRun {
   #advance(context: Context): void {
     for (const step of this.#options.plan.steps) {
       if (this.#isFailed) return;
-      const isDue = step.origin === context.origin && this.#options.needed.has(step.index);
+      const isDue = step.origin === context.origin && this.#options.route.needed.has(step.index);
       if (!isDue || context.launched.has(step.index) || !hasAll(context, step)) continue;
       context.launched.add(step.index);
       this.#launch(context, step);
@@ -188,7 +185,8 @@ export class EnsembleRun {
 
   #hasPending(leaf: Context): boolean {
     return this.#options.plan.steps.some(
-      ({ index, origin }) => origin === leaf.origin && this.#options.needed.has(index) && !leaf.launched.has(index),
+      ({ index, origin }) =>
+        origin === leaf.origin && this.#options.route.needed.has(index) && !leaf.launched.has(index),
     );
   }
 
@@ -246,29 +244,27 @@ export class EnsembleRun {
       const rank = signature.inputs.get(input)?.dims.length ?? found.shape.length;
       inputs.push({ ...fitBatch(found, signature.maxBatchSize > 0, rank), name: input });
     }
-    const wanted = [...step.outputs].filter(([, tensor]) => this.#isWanted(tensor)).map(([output]) => output);
+    const cancellation = this.#cancellation;
     return {
       modelName: step.modelName,
       modelVersion: step.modelVersion,
       id: request.id,
       inputs,
-      outputs: wanted,
+      outputs: this.#options.route.outputs.get(step.index) ?? [],
       parameters: request.parameters,
       sequence: request.sequence,
       priority: request.priority,
       timeoutUs: request.timeoutUs,
-      signal: this.#abort.signal,
+      get signal() {
+        return cancellation.signal;
+      },
+      get isCancelled() {
+        return cancellation.isCancelled;
+      },
       origin: { key: request.origin.key, isLast: context.isLast && request.origin.isLast },
       arrivalMs: this.#options.clock.nowMs(),
       trace: request.trace?.child(step.modelName),
     };
-  }
-
-  #isWanted(tensor: string): boolean {
-    if (this.#options.request.outputNames.includes(tensor)) return true;
-    return this.#options.plan.steps.some(
-      (step) => this.#options.needed.has(step.index) && [...step.inputs.values()].includes(tensor),
-    );
   }
 
   #addTiming(timing: ExecutionTiming): void {
@@ -284,7 +280,7 @@ export class EnsembleRun {
     const text = `in ensemble '${this.#options.signature.modelName}', ${error.message}`;
     const reason = error.reason === "CANCELED" ? "CANCELED" : "OTHER";
     this.#options.request.fail(new ServerError(error.code, text, { cause: thrown, reason }));
-    this.#abort.abort(error);
+    this.#cancellation.cancel(error);
   }
 
   #stepEnded(): void {
@@ -292,7 +288,7 @@ export class EnsembleRun {
     this.#flush();
     if (this.#running > 0) return;
     const { request, onDone } = this.#options;
-    request.request.signal.removeEventListener("abort", this.#onAbort);
+    this.#cancellation.release();
     onDone(this.#compute);
     if (!request.ended) request.respond({ outputs: [], final: true });
   }

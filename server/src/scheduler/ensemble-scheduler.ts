@@ -1,7 +1,8 @@
 /** The scheduler of an ensemble: every request runs at once through its dataflow; its steps queue at their own models. */
 import type { ModelSignature } from "../core/model-signature.ts";
 import { type Clock, SYSTEM_CLOCK } from "./clock.ts";
-import { type EnsemblePlan, type EnsembleStep, neededSteps } from "./ensemble-plan.ts";
+import type { EnsemblePlan, EnsembleStep } from "./ensemble-plan.ts";
+import { type EnsembleRoute, routeFor } from "./ensemble-route.ts";
 import { type ComposingModel, EnsembleRun } from "./ensemble-run.ts";
 import { InFlight, stopping } from "./in-flight.ts";
 import type { ExecutionTiming, StatisticsCounter } from "./model-statistics.ts";
@@ -24,9 +25,12 @@ const MAX_WAIT_MS = 300_000;
 export class EnsembleScheduler implements Scheduler {
   readonly #options: EnsembleSchedulerOptions;
   readonly #inFlight = new InFlight();
+  /** For all outputs. */
+  readonly #wholeRoute: EnsembleRoute;
 
   constructor(options: EnsembleSchedulerOptions) {
     this.#options = options;
+    this.#wholeRoute = routeFor(options.plan, options.signature.outputNames);
   }
 
   get inFlight(): number {
@@ -48,7 +52,7 @@ export class EnsembleScheduler implements Scheduler {
       request,
       plan,
       signature,
-      needed: neededSteps(plan, request.outputNames),
+      route: this.#routeOf(request),
       model,
       clock,
       maxWaitMs: this.#options.maxWaitMs ?? MAX_WAIT_MS,
@@ -62,6 +66,10 @@ export class EnsembleScheduler implements Scheduler {
 
   drain(): Promise<void> {
     return this.#inFlight.drain();
+  }
+
+  #routeOf({ request, outputNames }: ScheduledRequest): EnsembleRoute {
+    return request.outputs.length === 0 ? this.#wholeRoute : routeFor(this.#options.plan, outputNames);
   }
 }
 

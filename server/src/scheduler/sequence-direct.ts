@@ -52,6 +52,14 @@ export class DirectStrategy implements SequenceStrategy {
     return this.#slots.some((sequence) => sequence?.isOffered === true);
   }
 
+  get mayDelay(): boolean {
+    return this.#rules.queueDelayMs > 0;
+  }
+
+  offered(): readonly Sequence[] {
+    return this.#slots.filter((sequence) => sequence?.isOffered === true) as readonly Sequence[];
+  }
+
   enter(sequence: Sequence): void {
     const index = sequence.slot?.index ?? 0;
     while (this.#slots.length <= index) this.#slots.push(undefined);

@@ -1,6 +1,6 @@
 /** One instance and the sequences that are bound to it: forms batches as its strategy says and runs one at a time. */
 import type { ModelInstance } from "../backend/backend.ts";
-import type { InferRequest } from "../core/infer-request.ts";
+import { type InferRequest, isCancelled } from "../core/infer-request.ts";
 import type { Logger } from "../observe/log.ts";
 import type { Alarm, Clock } from "./clock.ts";
 import { type ExecutableRequest, execute } from "./execution.ts";
@@ -28,6 +28,8 @@ export interface SequenceLaneOptions {
   readonly clock: Clock;
   /** The running request of the sequence is done. */
   readonly onDone: (sequence: Sequence) => void;
+  /** The request of the sequence that was offered is not wanted any more. */
+  readonly onCancelled: (sequence: Sequence) => void;
   /** The running request of the sequence wants to run again; absent where that is not allowed. */
   readonly onGivenBack: ((sequence: Sequence, request: QueuedRequest) => void) | undefined;
 }
@@ -58,6 +60,12 @@ export class SequenceLane {
   leave(sequence: Sequence): void {
     this.#options.strategy.leave(sequence);
     if (!this.#options.strategy.hasOffers) this.#pool.forgo();
+  }
+
+  /** True: what is offered now goes when the turn of the event loop ends. */
+  get isFree(): boolean {
+    const { limits, strategy } = this.#options;
+    return this.#running === undefined && limits === undefined && !strategy.mayDelay;
   }
 
   /** The head of the sequence's queue may run from now on. */
@@ -97,6 +105,7 @@ export class SequenceLane {
 
   #dispatchOne(): boolean {
     const { strategy, statistics, decoupled, log, clock } = this.#options;
+    this.#dropCancelled();
     if (strategy.hasOffers && !this.#pool.admit()) return false;
     const nowMs = this.#options.clock.nowMs();
     const { rows, waitMs } = strategy.next(nowMs);
@@ -111,6 +120,14 @@ export class SequenceLane {
     if (running === undefined) this.#pool.release(instance);
     else this.#running = running.then(() => this.#free(instance));
     return true;
+  }
+
+  #dropCancelled(): void {
+    const { strategy, onCancelled } = this.#options;
+    const isUnwanted = ({ queue: [head] }: Sequence): boolean =>
+      head !== undefined && isCancelled(head.request.request);
+    const cancelled = strategy.offered().filter(isUnwanted);
+    for (const sequence of cancelled) onCancelled(sequence);
   }
 
   #free(instance: ModelInstance): void {

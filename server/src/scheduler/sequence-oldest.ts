@@ -19,6 +19,14 @@ export class OldestStrategy implements SequenceStrategy {
     return this.#waiting.length > 0;
   }
 
+  get mayDelay(): boolean {
+    return (this.#rules?.queueDelayUs ?? 0) > 0;
+  }
+
+  offered(): readonly Sequence[] {
+    return this.#waiting;
+  }
+
   enter(): void {
     // Slots only bound the number of sequences: a batch has no fixed rows.
   }

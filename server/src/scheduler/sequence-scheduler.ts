@@ -3,7 +3,7 @@
  * Which rows make a batch is decided by the strategies, which slot by the pool; here sequences begin, wait, end and go.
  */
 import type { ModelInstance } from "../backend/backend.ts";
-import type { SequenceInfo } from "../core/infer-request.ts";
+import { isCancelled, type SequenceInfo } from "../core/infer-request.ts";
 import type { ModelConfig, ModelSequenceBatching } from "../core/model-config.ts";
 import type { ModelSignature } from "../core/model-signature.ts";
 import type { ServerError } from "../core/server-error.ts";
@@ -82,6 +82,7 @@ export class SequenceScheduler implements Scheduler {
           limits: options.limits,
           clock,
           onDone: (sequence) => this.#done(sequence),
+          onCancelled: (sequence) => this.#giveUp(sequence, cancelled),
           onGivenBack: this.#iteration && ((sequence, request) => this.#again(sequence, request)),
         }),
     );
@@ -143,12 +144,12 @@ export class SequenceScheduler implements Scheduler {
   }
 
   #add(sequence: Sequence, request: ScheduledRequest, flags: SequenceInfo): void {
-    const { signal, timeoutUs } = request.request;
+    const { timeoutUs } = request.request;
     const queued: QueuedRequest = { request, flags, isAgain: false, unlisten: undefined };
     this.#idle.stop(sequence);
     sequence.queue.push(queued);
     if (flags.end || this.#iteration !== undefined) this.#takeNoMore(sequence);
-    if (!signal.aborted) this.#backlog.limit(sequence, timeoutUs, request.queuedMs);
+    if (timeoutUs > 0 && !isCancelled(request.request)) this.#backlog.limit(sequence, timeoutUs, request.queuedMs);
     this.#offer(sequence, queued);
   }
 
@@ -160,13 +161,15 @@ export class SequenceScheduler implements Scheduler {
   }
 
   #offer(sequence: Sequence, queued: QueuedRequest): void {
-    const { signal } = queued.request.request;
-    if (signal.aborted) {
+    if (isCancelled(queued.request.request)) {
       this.#giveUp(sequence, cancelled);
       return;
     }
     this.#advance(sequence);
     if (sequence.queue[0] !== queued && sequence.queue.at(-1) !== queued) return;
+    const isSoon = sequence.isOffered && sequence.queue[0] === queued && this.#isFree(sequence);
+    if (isSoon) return; // looked at once more before it goes
+    const { signal } = queued.request.request;
     const onAbort = (): void => this.#giveUp(sequence, cancelled);
     signal.addEventListener("abort", onAbort, { once: true });
     queued.unlisten = () => signal.removeEventListener("abort", onAbort);
@@ -240,6 +243,10 @@ export class SequenceScheduler implements Scheduler {
     this.#options.log.verbose(1, "sequence", `sequence ${sequence.id} was idle for too long and is forgotten`);
     this.#takeNoMore(sequence);
     this.#finish(sequence);
+  }
+
+  #isFree({ slot }: Sequence): boolean {
+    return slot !== undefined && this.#laneOf(slot).isFree;
   }
 
   #laneOf(slot: Slot): SequenceLane {

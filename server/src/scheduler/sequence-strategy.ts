@@ -10,6 +10,10 @@ export interface SequenceBatch {
 export interface SequenceStrategy {
   /** False: no sequence was offered that has not been taken. */
   readonly hasOffers: boolean;
+  /** True: what is offered may have to wait for more, or for its time. */
+  readonly mayDelay: boolean;
+  /** Sequences that were offered and not taken. */
+  offered(): readonly Sequence[];
   /** The sequence has got its slot of this instance. */
   enter(sequence: Sequence): void;
   /** The slot is free again, and the sequence runs no more. */
