@@ -9,6 +9,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { fuzzSoak } from "../tests/soak/fuzz.ts";
+import { grpcCallsSoak } from "../tests/soak/grpc-calls.ts";
 import { kernelsSoak } from "../tests/soak/kernels.ts";
 import { pipelineSoak } from "../tests/soak/pipeline.ts";
 import { pythonFaultsSoak } from "../tests/soak/python-faults.ts";
@@ -20,6 +21,7 @@ import type { Soak } from "../tests/soak/soak.ts";
 
 const RECORDS = fileURLToPath(new URL("../tests/soak/records/", import.meta.url));
 const ALL: readonly Soak[] = [
+  grpcCallsSoak,
   fuzzSoak,
   restartsSoak,
   pipelineSoak,

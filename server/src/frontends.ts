@@ -8,6 +8,7 @@ import { ServerError } from "./core/server-error.ts";
 import { LoadMeter } from "./observe/load-report.ts";
 import type { Logger } from "./observe/log.ts";
 import type { MetricRegistry } from "./observe/metrics.ts";
+import { type OpenWork, openWorkFamilies } from "./observe/open-work.ts";
 import { canReusePort, unixPath } from "./protocol/bind.ts";
 import { createGrpcFrontend } from "./protocol/grpc/frontend.ts";
 import type { GrpcOptions } from "./protocol/grpc/options.ts";
@@ -102,13 +103,17 @@ interface Parts {
   readonly log: Logger;
   readonly load: LoadMeter;
   readonly regions: SharedMemoryRegions;
+  /** What clients have open, by protocol. */
+  readonly open: Map<string, OpenWork>;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-function createServices({ options, ...rest }: Omit<Parts, "load" | "regions">): Service[] {
+function createServices({ options, ...rest }: Omit<Parts, "load" | "regions" | "open">): Service[] {
   const { metrics, log } = rest;
   const regions = new SharedMemoryRegions(options.memory.allowClientSharedMemory);
-  const parts: Parts = { options, ...rest, regions, load: new LoadMeter(metrics) };
+  const open = new Map<string, OpenWork>();
+  for (const family of openWorkFamilies(open)) metrics.register(family);
+  const parts: Parts = { options, ...rest, regions, open, load: new LoadMeter(metrics) };
   const services =
     options.http.isEnabled && options.grpc.isEnabled && options.http.isOnePort
       ? onePortServices(parts)
@@ -130,9 +135,14 @@ function ownPortServices(parts: Parts): Service[] {
   const services: Service[] = [];
   if (grpc.isEnabled) {
     const listener = createGrpcFrontend({ ...parts, options: grpcOptions(parts.options) });
+    parts.open.set("grpc", listener);
     services.push({ name: "GRPCInferenceService", protocol: "grpc", endpoint: grpc, listener });
   }
-  if (http.isEnabled) services.push(httpService(parts, createHttpFrontend(httpParts(parts))));
+  if (http.isEnabled) {
+    const front = createHttpFrontend(httpParts(parts));
+    parts.open.set("http", front);
+    services.push(httpService(parts, front));
+  }
   return services;
 }
 
@@ -146,6 +156,8 @@ function onePortServices(parts: Parts): Service[] {
   });
   const options = { ...ofHttp.options, acceptHttp2: (socket: Socket) => grpc.accept(socket) };
   const http = createHttpFrontend({ ...ofHttp, options });
+  parts.open.set("http", http);
+  parts.open.set("grpc", grpc);
   const service = httpService(parts, http, "HTTPService and GRPCInferenceService");
   const close: Listener["close"] = async (closing) => {
     await Promise.all([grpc.close(closing), service.listener.close(closing)]);

@@ -19,8 +19,8 @@ export const MAX_CLASSIFICATION_ELEMENTS = 1_000_000;
 export const MAX_CORRELATION_ID_LENGTH = 128;
 /** A gRPC message, as upstream: INT32_MAX. */
 export const MAX_GRPC_MESSAGE_BYTES: number = 2 ** 31 - 1;
-/** Open streams of one HTTP/2 connection: Node's default has no bound (CVE-2023-44487). */
-export const MAX_GRPC_CONCURRENT_STREAMS = 100;
+/** Open streams of one HTTP/2 connection: some bound there must be (CVE-2023-44487); one channel may serve many users. */
+export const MAX_GRPC_CONCURRENT_STREAMS = 1024;
 /** Stop or bad words of one LLM request: each is compared after every token. */
 export const MAX_LLM_WORDS = 4096;
 /** Token ids of all stop or all bad words of one LLM request. */

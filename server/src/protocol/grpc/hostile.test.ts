@@ -164,7 +164,7 @@ test("a connection that speaks something else is closed, and the server goes on"
 
 test("the settings cap concurrent streams and header size", async () => {
   const settings = session.remoteSettings;
-  assert.equal(settings.maxConcurrentStreams, 100);
+  assert.equal(settings.maxConcurrentStreams, 1024);
   assert.equal(settings.maxHeaderListSize, 16 * 1024);
 });
 

@@ -15,6 +15,9 @@ export interface HttpFrontend {
   listen(): Promise<BoundAddress>;
   /** Answers one request that came on a stream of HTTP/2, to a port that is shared. `onClosed`: it has ended. */
   acceptStream(stream: Http2Stream, onClosed: () => void): void;
+  /** Connections and requests that are open. */
+  readonly connectionCount: number;
+  readonly callCount: number;
   /** Takes no new connections, answers what is in flight, then closes. After `graceMs` what is left is cut. */
   close(graceMs?: number): Promise<void>;
 }
@@ -42,6 +45,12 @@ export function createApiFrontend(api: ApiHandler, options: ListenerOptions, log
   return {
     listen: () => listener.listen(),
     acceptStream: (stream, onClosed) => listener.acceptStream(stream, onClosed),
+    get connectionCount() {
+      return listener.connectionCount;
+    },
+    get callCount() {
+      return listener.callCount;
+    },
     close: (graceMs) => listener.close(graceMs),
   };
 }

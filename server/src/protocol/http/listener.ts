@@ -61,6 +61,8 @@ export class HttpListener {
   /** When each connection came; kept only when there is an age that they may not pass. */
   readonly #born = new WeakMap<Duplex, number>();
   readonly #maxAgeMs: number;
+  #connectionCount = 0;
+  #callCount = 0;
   #isDraining = false;
   #lastUseMs = 0;
   #lastConnectionMs = Number.NEGATIVE_INFINITY;
@@ -77,9 +79,21 @@ export class HttpListener {
     if (acceptHttp2 !== undefined) shareListener(this.server, options.tls !== undefined, acceptHttp2);
     this.server.on(options.tls === undefined ? "connection" : "secureConnection", (socket: Socket) => {
       this.#lastConnectionMs = performance.now();
+      this.#connectionCount += 1;
+      socket.once("close", () => {
+        this.#connectionCount -= 1;
+      });
       if (maxConnectionAgeMs > 0) this.#born.set(socket, this.#lastConnectionMs);
     });
     this.server.on("clientError", (error, socket) => this.#refuse(error, socket));
+  }
+
+  get connectionCount(): number {
+    return this.#connectionCount;
+  }
+
+  get callCount(): number {
+    return this.#callCount;
   }
 
   /**
@@ -132,7 +146,9 @@ export class HttpListener {
 
   /** Takes one request that came on a stream of HTTP/2. `onClosed`: it has ended. */
   acceptStream(stream: Http2Stream, onClosed: () => void): void {
+    this.#callCount += 1;
     const call: StreamCall = new StreamCall(stream, this.#budget, () => {
+      this.#callCount -= 1;
       if (call.trace !== undefined) endTrace(call.trace);
       onClosed();
     });
@@ -153,7 +169,9 @@ export class HttpListener {
     if (this.#isDraining) this.#lastUseMs = performance.now();
     const call = new NodeCall(request, this.#budget);
     response.sendDate = false;
+    this.#callCount += 1;
     response.on("close", () => {
+      this.#callCount -= 1;
       if (!response.writableFinished) call.abort();
       if (call.trace !== undefined) endTrace(call.trace);
       call.release();
