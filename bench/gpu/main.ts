@@ -113,9 +113,9 @@ async function steps(): Promise<void> {
   const runner = await loadMeasured(matrixType, cacheType, maxSequences);
   const results: StepResult[] = [];
   const tell = (result: StepResult): void => {
-    const { kind, batch, context, stepMs, hostMs, tokensPerSecond } = result;
+    const { kind, batch, context, stepMs, hostMs, idleMs = 0, tokensPerSecond } = result;
     console.log(
-      `${kind} ${batch} x ${context}: ${stepMs.toFixed(3)} ms, host ${hostMs.toFixed(3)} ms, ${tokensPerSecond.toFixed(0)} tok/s`,
+      `${kind} ${batch} x ${context}: ${stepMs.toFixed(3)} ms, host ${hostMs.toFixed(3)} ms, idle ${(1000 * idleMs).toFixed(1)} us, ${tokensPerSecond.toFixed(0)} tok/s`,
     );
     results.push(result);
   };

@@ -13,9 +13,11 @@ export interface StepResult {
   readonly kind: string;
   readonly batch: number;
   readonly context: number;
-  /** Median of a whole step as the engine sees it. */
+  /** Median of a whole step as the engine sees it; of decode steps from the end of one to the end of the next. */
   readonly stepMs: number;
   readonly hostMs: number;
+  /** What the device waits for the host between two steps. */
+  readonly idleMs?: number;
   readonly tokensPerSecond: number;
 }
 
@@ -62,24 +64,34 @@ export async function measureDecode(
   for (const sequence of sequences) sequence.numCached = context;
   const times: number[] = [];
   const { timings } = runner;
+  const choices = sequences.map(() => GREEDY);
+  const isAhead = runner.stepsAhead === true;
+  const rows = Int32Array.from({ length: batch }, (_, i) => i);
   let hostMs = 0;
-  for (let step = 0; step < numSteps + 3; step++) {
+  let idleMs = 0;
+  let doneMs = 0;
+  let before: Promise<unknown> | undefined;
+  // As the engine does it: a step is enqueued while the one before it runs, whose tokens it computes.
+  for (let step = 0; step < numSteps + 4; step++) {
     const input = stepOf(
       runner,
       sequences.map((sequence, i) => ({ sequence, tokens: [(i * 7 + step) % runner.vocabSize] })),
     );
-    const beforeHostMs = timings.hostMs;
-    const startMs = performance.now();
-    await (runner.choose?.(
-      input,
-      sequences.map(() => GREEDY),
-    ) ?? runner.run(input));
-    if (step >= 3) {
-      times.push(performance.now() - startMs);
+    const { hostMs: beforeHostMs, idleMs: beforeIdleMs } = timings;
+    if (!isAhead) await before;
+    const chosen = runner.choose?.(step === 0 || !isAhead ? input : { ...input, carried: rows }, choices);
+    await before;
+    const nowMs = performance.now();
+    if (step >= 4) {
+      times.push(nowMs - doneMs);
       hostMs += timings.hostMs - beforeHostMs;
+      idleMs += timings.idleMs - beforeIdleMs;
     }
+    doneMs = nowMs;
+    before = chosen;
     for (const sequence of sequences) sequence.numCached += 1;
   }
+  await before;
   const stepMs = median(times);
   return {
     kind: "decode",
@@ -87,6 +99,7 @@ export async function measureDecode(
     context,
     stepMs,
     hostMs: hostMs / numSteps,
+    idleMs: idleMs / numSteps,
     tokensPerSecond: (batch * 1000) / stepMs,
   };
 }

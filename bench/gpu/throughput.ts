@@ -19,9 +19,12 @@ export interface ThroughputResult extends Load {
   /** Median over requests, from the start of all. */
   readonly firstTokenMs: number;
   /** Of a step: enqueueing, waiting for the device, and all else that the engine does. */
+  readonly stepMs: number;
   readonly enqueueMs: number;
   readonly waitMs: number;
   readonly engineMs: number;
+  /** Of steps begun behind another: what the device waited for. */
+  readonly idleMs: number;
 }
 
 export async function measureThroughput(runner: MeasuredRunner, load: Load): Promise<ThroughputResult> {
@@ -57,8 +60,10 @@ export async function measureThroughput(runner: MeasuredRunner, load: Load): Pro
     outputTokensPerSecond: (numTokens * 1000) / ms,
     numSteps,
     firstTokenMs: firstTokens[firstTokens.length >> 1] ?? Number.NaN,
+    stepMs: ms / numSteps,
     enqueueMs,
     waitMs,
+    idleMs: (runner.timings.idleMs - before.idleMs) / Math.max(1, runner.timings.numBehind - before.numBehind),
     engineMs: ms / numSteps - enqueueMs - waitMs,
   };
 }
