@@ -112,7 +112,7 @@ function createServices({ options, ...rest }: Omit<Parts, "load" | "regions" | "
   const { metrics, log } = rest;
   const regions = new SharedMemoryRegions(options.memory.allowClientSharedMemory);
   const open = new Map<string, OpenWork>();
-  for (const family of openWorkFamilies(open)) metrics.register(family);
+  if (options.metrics.openWork) for (const family of openWorkFamilies(open)) metrics.register(family);
   const parts: Parts = { options, ...rest, regions, open, load: new LoadMeter(metrics) };
   const services =
     options.http.isEnabled && options.grpc.isEnabled && options.http.isOnePort

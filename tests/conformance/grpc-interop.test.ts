@@ -17,7 +17,7 @@ describe("gRPC interoperability", { timeout: 120_000 }, () => {
   let server: ServerProcess;
   before(async () => {
     repository = await createModelRepository({ files: SHAPE_MODELS });
-    const flags = ["--grpc-infer-response-compression-level=low"];
+    const flags = ["--grpc-infer-response-compression-level=low", "--metrics-config=open_work=true"];
     server = await startServerProcess({ repositories: [repository.path], flags });
   });
   after(async () => {

@@ -23,7 +23,7 @@ export const grpcCallsSoak: Soak = { name: "grpc-calls", run };
 /** Ends early after as many calls as were promised. */
 async function run({ seed, deadlineMs }: SoakOptions): Promise<SoakResult> {
   await using repository = await createModelRepository({ files: SHAPE_MODELS });
-  const flags = ["--grpc-infer-response-compression-level=low"];
+  const flags = ["--grpc-infer-response-compression-level=low", "--metrics-config=open_work=true"];
   const server = await startServerProcess({ repositories: [repository.path], flags });
   try {
     const random = createRandom(seed);

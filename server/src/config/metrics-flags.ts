@@ -16,10 +16,11 @@ export function applyMetricsSetting(metrics: MetricsDraft, text: string): void {
   if (key === "counter_latencies") metrics.counterLatencies = parseBoolean(value);
   else if (key === "summary_latencies") metrics.summaryLatencies = parseBoolean(value);
   else if (key === "histogram_latencies") metrics.histogramLatencies = parseBoolean(value);
+  else if (key === "open_work") metrics.openWork = parseBoolean(value);
   else if (key === "summary_quantiles") metrics.summaryQuantiles = value.split(",").map(parseQuantile);
   else {
     throw new FlagError(
-      `unknown metrics setting '${key}', expected counter_latencies, summary_latencies, summary_quantiles or histogram_latencies`,
+      `unknown metrics setting '${key}', expected counter_latencies, summary_latencies, summary_quantiles, histogram_latencies or open_work`,
     );
   }
 }

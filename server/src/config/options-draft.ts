@@ -126,6 +126,7 @@ function endpointDrafts(isVertex: boolean, vertexPort: string, servicePort: stri
         { quantile: 0.999, error: 0.001 },
       ],
       histogramLatencies: false,
+      openWork: false,
     },
     sagemaker: {
       isEnabled: false,

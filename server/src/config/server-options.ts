@@ -113,6 +113,8 @@ export interface MetricsOptions extends EndpointOptions {
   readonly summaryLatencies: boolean;
   readonly summaryQuantiles: readonly SummaryQuantile[];
   readonly histogramLatencies: boolean;
+  /** Gauges of open connections and calls; beyond Triton. */
+  readonly openWork: boolean;
 }
 
 export interface SummaryQuantile {
