@@ -49,6 +49,8 @@ export class SequenceWatch implements Watch {
   readonly #states = new Map<number, readonly number[]>();
   /** Ids whose last request was an END. */
   readonly #ended = new Set<number>();
+  /** Ids whose sequence may be given up while it has no slot, and a START behind it too: they wait in one queue. */
+  readonly #timed = new Set<number>();
   readonly #running = new Map<PlayedInstance, readonly Asked[]>();
   readonly #lastSerial = new Map<number, number>();
   /** Which run a row of an instance belongs to, and which ones had to leave it. */
@@ -79,7 +81,9 @@ export class SequenceWatch implements Watch {
     this.#runs.set(ask.id, one.run);
     this.#ended.delete(ask.id);
     if (ask.end) this.#ended.add(ask.id);
-    if (ask.end || ask.timeoutUs > 0) one.run.isOver = true;
+    if (ask.timeoutUs > 0) this.#timed.add(ask.id);
+    if (ask.end || this.#timed.has(ask.id)) one.run.isOver = true;
+    if (ask.end) this.#timed.delete(ask.id);
   }
 
   refused(request: ScheduledRequest, error: ServerError): void {

@@ -18,11 +18,14 @@ interface Waiting {
 }
 
 class Level {
+  /** 1 is served first. */
+  readonly number: number;
   readonly policy: ModelQueuePolicy | undefined;
   timely: Waiting[] = [];
   delayed: Waiting[] = [];
 
-  constructor(policy: ModelQueuePolicy | undefined) {
+  constructor(number: number, policy: ModelQueuePolicy | undefined) {
+    this.number = number;
     this.policy = policy;
   }
 
@@ -31,20 +34,23 @@ class Level {
   }
 }
 
+/** A configuration may allow 2^64 levels, and clients choose among them: empty ones beyond these are forgotten. */
+const MAX_EMPTY_LEVELS = 32;
+
 export class RequestQueue {
-  readonly #levels: Level[];
+  readonly #batching: ModelDynamicBatching | undefined;
+  readonly #numLevels: number;
   readonly #defaultLevel: number;
+  /** Those that have been asked for, in the order of service. */
+  #levels: Level[] = [];
   #length = 0;
   /** No request times out before this; Infinity = none waits with a timeout. */
   #nextDeadlineMs = Number.POSITIVE_INFINITY;
 
   constructor(batching: ModelDynamicBatching | undefined) {
-    const numLevels = Math.max(1, batching?.priority_levels ?? 0);
-    this.#levels = Array.from(
-      { length: numLevels },
-      (_, i) => new Level(batching?.priority_queue_policy[String(i + 1)] ?? batching?.default_queue_policy),
-    );
-    this.#defaultLevel = Math.max(1, batching?.default_priority_level ?? 1) - 1;
+    this.#batching = batching;
+    this.#numLevels = Math.max(1, batching?.priority_levels ?? 0);
+    this.#defaultLevel = Math.max(1, batching?.default_priority_level ?? 1);
   }
 
   get length(): number {
@@ -54,9 +60,7 @@ export class RequestQueue {
   /** Adds a request. @throws ServerError unavailable when its level is full */
   push(request: ScheduledRequest, nowMs: number): void {
     const { priority } = request.request;
-    const isLevel = priority >= 1 && priority <= this.#levels.length;
-    const level = this.#levels[isLevel ? priority - 1 : this.#defaultLevel];
-    if (level === undefined) throw new Error(`no priority level ${priority}`);
+    const level = this.#level(priority >= 1 && priority <= this.#numLevels ? priority : this.#defaultLevel);
     const limit = level.policy?.max_queue_size ?? 0;
     if (limit > 0 && level.length >= limit && !this.#dropCancelled(level)) {
       const text = `${requestPrefix(request.request)}Exceeds maximum queue size`;
@@ -66,6 +70,19 @@ export class RequestQueue {
     this.#nextDeadlineMs = Math.min(this.#nextDeadlineMs, deadlineMs);
     level.timely.push({ request, deadlineMs });
     this.#length += 1;
+  }
+
+  #level(number: number): Level {
+    const at = this.#levels.findIndex((level) => level.number >= number);
+    const known = this.#levels[at];
+    if (known?.number === number) return known;
+    const batching = this.#batching;
+    const policy = batching?.priority_queue_policy[String(number)] ?? batching?.default_queue_policy;
+    const level = new Level(number, policy);
+    if (this.#levels.length >= MAX_EMPTY_LEVELS) this.#levels = this.#levels.filter(({ length }) => length > 0);
+    this.#levels.push(level);
+    this.#levels.sort((a, b) => a.number - b.number);
+    return level;
   }
 
   /** Takes out what is late; levels with action DELAY move it behind their timely ones. */
