@@ -3,7 +3,6 @@
  * runner like any other. It knows no way to reach the others.
  */
 import { type CudaRunnerOptions, createCudaRunner } from "../create-cuda-runner.ts";
-import type { DecoderCudaRunner } from "../decoder-cuda-runner.ts";
 import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "../step-runner.ts";
 import { type GroupIds, newGroupIds, RankGroup, type RankLayout } from "./rank-group.ts";
 import { frameStep } from "./step-frame.ts";
@@ -69,11 +68,7 @@ export class RankedRunner implements StepRunner {
   readonly #followers: readonly Follower[];
 
   /** Takes over the runner and the followers. */
-  constructor(
-    inner: Pick<DecoderCudaRunner, keyof DecoderCudaRunner & keyof StepRunner> & StepRunner,
-    followers: readonly Follower[],
-    { numStages }: RankLayout,
-  ) {
+  constructor(inner: StepRunner, followers: readonly Follower[], { numStages }: RankLayout) {
     this.vocabSize = inner.vocabSize;
     this.hiddenSize = inner.hiddenSize;
     this.blockSize = inner.blockSize;

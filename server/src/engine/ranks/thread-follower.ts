@@ -9,11 +9,11 @@ import type { FromRank, RankThreadData, ToRank } from "./worker-messages.ts";
 /** Of its last step. */
 const CLOSE_TIMEOUT_MS = 10_000;
 
-export function startThread(task: RankTask, program: string = threadProgram()): Follower {
+export function startThread(task: RankTask, program: string | URL = threadProgram()): ThreadFollower {
   return new ThreadFollower(task, program);
 }
 
-class ThreadFollower implements Follower {
+export class ThreadFollower implements Follower {
   readonly rank: number;
   readonly opened: Promise<void>;
   readonly ready: Promise<void>;
@@ -23,7 +23,7 @@ class ThreadFollower implements Follower {
   readonly #exited: Promise<void>;
   #isClosing = false;
 
-  constructor(task: RankTask, program: string) {
+  constructor(task: RankTask, program: string | URL) {
     this.rank = task.rank;
     const signal = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
     this.#counter = new Int32Array(signal);
@@ -60,6 +60,14 @@ class ThreadFollower implements Follower {
     const timer = setTimeout(() => void this.#worker.terminate(), CLOSE_TIMEOUT_MS);
     await this.#exited;
     clearTimeout(timer);
+  }
+
+  /** What it says beside what every rank says. */
+  onOther(listener: (message: unknown) => void): void {
+    const known: readonly FromRank["kind"][] = ["opened", "ready", "failed"];
+    this.#worker.on("message", (message: FromRank) => {
+      if (!known.includes(message.kind)) listener(message);
+    });
   }
 
   #post(message: ToRank): void {
