@@ -1,11 +1,13 @@
 /** `nereid build`: takes the flags of trtllm-build. What has no counterpart here is noted in the engine's config.json. */
+import { buildCudaEngine } from "../offline/build-cuda-engine.ts";
 import { type BuildSummary, buildEngine } from "../offline/build-engine.ts";
 import { PREFILL_ROWS } from "../offline/measure-products.ts";
 import { formatBytes } from "../offline/progress-text.ts";
+import { chooseDevice, deviceName } from "../offline/tool-device.ts";
 import { ToolError } from "../offline/tool-error.ts";
-import type { CommandSyntax, FlagTable } from "./arguments.ts";
-import { NO_EFFECT, refuseGiven } from "./checkpoint-flags.ts";
-import { runCommand } from "./run-command.ts";
+import type { CommandSyntax, FlagTable, FlagValues } from "./arguments.ts";
+import { DEVICE_FLAG, NO_EFFECT, refuseGiven } from "./checkpoint-flags.ts";
+import { type CommandContext, type OUTPUT_FLAGS, runCommand } from "./run-command.ts";
 
 const COUNT = { type: "integer", min: 0 } as const;
 /** Of a plug-in of TensorRT: what it chooses is chosen by measurement here. */
@@ -20,10 +22,12 @@ const FLAGS = {
   output_dir: { type: "string", value: "DIR", default: "engine_outputs", summary: "where the engine goes" },
   weight_type: {
     type: "string",
-    choices: ["auto", "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1"],
+    choices: ["auto", "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "fp8", "int4"],
     default: "auto",
-    summary: "type of the matrices; auto: quantized ones as they are, floats in what is fastest here",
+    summary:
+      "type of the matrices; auto: quantized ones as they are, floats in what is fastest here; on a GPU auto, bf16, fp8 or int4",
   },
+  device: { ...DEVICE_FLAG, summary: "for what to build: cpu, cuda or cuda:N; auto: the first GPU, or else the CPU" },
   gemm_plugin: {
     type: "string",
     choices: ["auto", "float16", "bfloat16", "float32", "fp8", "disable"],
@@ -124,7 +128,7 @@ const FLOAT_TYPES: ReadonlyMap<string, "f32" | "f16" | "bf16"> = new Map([
 const SYNTAX: CommandSyntax<typeof FLAGS> = {
   command: "build",
   description:
-    "Builds an engine of a checkpoint: weights packed for this machine's processor, in the type that its products are fastest with. The folder can be the engine_dir of a served model.",
+    "Builds an engine of a checkpoint: weights packed for this machine's processor or GPU, with the ways to multiply that were fastest on it. The folder can be the engine_dir of a served model.",
   flags: FLAGS,
   examples: [
     "nereid build --checkpoint_dir gpt2/trt_ckpt/fp16/1-gpu --output_dir gpt2/trt_engines/fp16/1-gpu",
@@ -132,39 +136,113 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
   ],
 };
 
+type Values = FlagValues<typeof FLAGS>;
+type Context = Pick<CommandContext<typeof FLAGS & typeof OUTPUT_FLAGS>, "given" | "reporter" | "signal">;
+
 export async function buildCommand(argv: readonly string[]): Promise<void> {
   await runCommand(SYNTAX, argv, async ({ values, given, reporter, signal }) => {
     refuseGiven(given, REFUSED);
     if (values.checkpoint_dir === undefined) {
       throw new ToolError("--checkpoint_dir is missing", { fix: "Name the folder of the checkpoint" });
     }
-    const { checkpoint_dir, output_dir, weight_type, gemm_plugin, quiet: _, json: __, ...rest } = values;
-    const startMs = performance.now();
-    const summary = await buildEngine({
-      checkpointDir: checkpoint_dir,
-      outputDir: output_dir,
-      weightType: weight_type,
-      floatType: FLOAT_TYPES.get(gemm_plugin ?? "") ?? "auto",
-      buildConfig: buildConfigOf({ ...rest, gemm_plugin }),
-      reporter,
-      signal,
-    });
-    const seconds = (performance.now() - startMs) / 1000;
-    reporter.result(resultText(output_dir, summary, seconds), {
-      output_dir,
-      bytes: summary.numBytes,
-      products: summary.products,
-      threads: summary.threads,
-      thread_timings: summary.threadTimings,
-      seconds,
-    });
+    const device = chooseDevice(values.device);
+    const context = { given, reporter, signal };
+    if (device.kind === "cpu") return buildForCpu(values, context);
+    try {
+      await buildForGpu(values, device.ordinal, context);
+    } catch (error) {
+      if (!device.isOptional || signal.aborted) throw error;
+      const reason = error instanceof Error ? error.message : String(error);
+      reporter.warn(`No engine for ${deviceName(device)}, so one for the CPU: ${reason}`);
+      await buildForCpu(values, context);
+    }
   });
 }
 
+async function buildForCpu(values: Values, { reporter, signal }: Context): Promise<void> {
+  const { checkpoint_dir: checkpointDir = "", output_dir: outputDir, weight_type: weightType, gemm_plugin } = values;
+  if (weightType === "fp8" || weightType === "int4") {
+    throw new ToolError(`--weight_type ${weightType} is for GPUs`, { fix: "Give q8_0 or q4_0, or --device cuda" });
+  }
+  const startMs = performance.now();
+  const summary = await buildEngine({
+    checkpointDir,
+    outputDir,
+    weightType,
+    floatType: FLOAT_TYPES.get(gemm_plugin ?? "") ?? "auto",
+    buildConfig: buildConfigOf(values),
+    reporter,
+    signal,
+  });
+  const seconds = (performance.now() - startMs) / 1000;
+  reporter.result(resultText(outputDir, summary, seconds), {
+    output_dir: outputDir,
+    device: "cpu",
+    bytes: summary.numBytes,
+    products: summary.products,
+    threads: summary.threads,
+    thread_timings: summary.threadTimings,
+    seconds,
+  });
+}
+
+/** Larger steps are measured when they come. */
+const MEASURED_TOKENS = 2048;
+const MEASURED_SEQUENCES = 256;
+const GPU_MATRICES: ReadonlyMap<string, "e4m3" | "int4" | undefined> = new Map([
+  ["auto", undefined],
+  ["bf16", undefined],
+  ["fp8", "e4m3"],
+  ["int4", "int4"],
+]);
+
+async function buildForGpu(values: Values, ordinal: number, { given, reporter, signal }: Context): Promise<void> {
+  const { checkpoint_dir: checkpointDir = "", output_dir: outputDir, weight_type: weightType } = values;
+  if (!GPU_MATRICES.has(weightType)) {
+    throw new ToolError(`--weight_type ${weightType} is for the CPU`, {
+      fix: "Give auto, bf16, fp8 or int4, or --device cpu",
+    });
+  }
+  const most = (flag: "max_num_tokens" | "max_batch_size", byDefault: number): number =>
+    given.has(flag) && values[flag] > 0 ? Math.min(values[flag], 4 * byDefault) : byDefault;
+  const startMs = performance.now();
+  const summary = await buildCudaEngine({
+    checkpointDir,
+    outputDir,
+    ordinal,
+    matrices: GPU_MATRICES.get(weightType),
+    maxTokens: most("max_num_tokens", MEASURED_TOKENS),
+    maxSequences: most("max_batch_size", MEASURED_SEQUENCES),
+    buildConfig: buildConfigOf(values),
+    reporter,
+    signal,
+  });
+  const seconds = (performance.now() - startMs) / 1000;
+  const { numBytes, target, products } = summary;
+  const wrote = `Wrote ${outputDir}: config.json and rank0.engine, ${formatBytes(numBytes)} in ${seconds.toFixed(1)} s`;
+  reporter.result(`${wrote}, for ${target.device}; ${products.length} products measured`, {
+    output_dir: outputDir,
+    device: target.device,
+    bytes: numBytes,
+    num_products: products.length,
+    seconds,
+  });
+}
+
+/** Of what is done, not of what is built. */
+const OWN_FLAGS: ReadonlySet<string> = new Set([
+  "checkpoint_dir",
+  "output_dir",
+  "weight_type",
+  "device",
+  "quiet",
+  "json",
+]);
+
 /** Plug-ins have a section of their own; what was not given is left out. */
-function buildConfigOf(values: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+function buildConfigOf(values: Values): Readonly<Record<string, unknown>> {
   const isGiven = (value: unknown): boolean => value !== undefined && !(Array.isArray(value) && value.length === 0);
-  const entries = Object.entries(values).filter(([, value]) => isGiven(value));
+  const entries = Object.entries(values).filter(([name, value]) => !OWN_FLAGS.has(name) && isGiven(value));
   const plugins = entries.filter(([name]) => PLUGIN_CONFIG.has(name));
   const others = entries.filter(([name]) => !PLUGIN_CONFIG.has(name));
   return { ...Object.fromEntries(others), plugin_config: Object.fromEntries(plugins) };

@@ -2,6 +2,7 @@
 import type { ElemType } from "../../kernels/cuda/launch-args.ts";
 import { CudaDevice } from "../device/cuda/cuda-device.ts";
 import { isPackedTensors } from "../formats/engine-file.ts";
+import { type EngineTarget, expectTarget } from "../formats/engine-header.ts";
 import { openModelFiles } from "../formats/model-files.ts";
 import type { TensorSource } from "../formats/tensor-source.ts";
 import type { CudaCacheType } from "../models/decoder-cuda-pass.ts";
@@ -35,6 +36,11 @@ export interface CudaRunnerOptions {
   readonly tell?: ((line: string) => void) | undefined;
 }
 
+/** What algorithms of products are chosen for: on another device, or with another library, they mean nothing. */
+export function cudaTarget(device: Pick<CudaDevice, "arch" | "name" | "lt">): EngineTarget {
+  return { device: `cuda ${device.arch} (${device.name})`, kernels: `cublaslt ${device.lt.version}` };
+}
+
 /** One of several GPUs that run the model together; made once the device is open. */
 export type JoinGroup = (device: CudaDevice) => Promise<RankGroup> | RankGroup;
 
@@ -62,13 +68,6 @@ export async function loadCudaRunner(
   options: Omit<CudaRunnerOptions, "modelDir">,
   group?: RankGroup,
 ): Promise<DecoderCudaRunner> {
-  if (isPackedTensors(files)) {
-    device.close();
-    const { device: builtFor } = files.target;
-    throw new Error(
-      `${files.path}: the engine was built for ${builtFor}; a GPU takes the checkpoint it was built from`,
-    );
-  }
   const shard = group && shardDecoder(whole, (name) => files.tensors.has(name), group.place);
   const parsed = shard?.parsed ?? whole;
   const source = shard === undefined ? files : new ShardedTensors(files, shard.slices);
@@ -76,16 +75,22 @@ export async function loadCudaRunner(
   const maxTokens = Math.max(options.maxTokens, options.maxSequences);
   const bounds = { maxTokens, maxSequences: options.maxSequences, maxPositions };
   const maxLogitRows = Math.max(MAX_LOGIT_ROWS, options.maxSequences);
+  const packed = isPackedTensors(files) ? files : undefined;
   try {
+    if (packed !== undefined) expectTarget(packed.target, cudaTarget(device), packed.path);
     const decoder = await setUpCudaDecoder(device, parsed, source, {
       ...options,
       ...bounds,
       ranks: group && shard && { group, shard },
       maxLogitRows,
+      matrixType: options.matrixType ?? packed?.matrices,
       type: options.type ?? "bf16",
       memoryShare: options.memoryShare ?? DEFAULT_MEMORY_SHARE,
     });
-    return new DecoderCudaRunner(device, decoder, { ...bounds, maxLogitRows, usesGraphs: options.usesGraphs ?? true });
+    const usesGraphs = options.usesGraphs ?? true;
+    const runner = new DecoderCudaRunner(device, decoder, { ...bounds, maxLogitRows, usesGraphs });
+    runner.products.adopt(packed?.products ?? []);
+    return runner;
   } catch (error) {
     device.close();
     throw error;

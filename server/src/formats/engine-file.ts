@@ -4,20 +4,24 @@ import { crc32 } from "node:zlib";
 import {
   ENGINE_PREFIX_BYTES,
   type EngineHeader,
+  type EngineProduct,
   type EngineTarget,
   type EngineTensor,
   type EngineThreads,
   parseEngineHeader,
   parseEnginePrefix,
 } from "./engine-header.ts";
+import { engineIntegers, matrixTensor } from "./engine-integers.ts";
 import { readFully } from "./read-fully.ts";
-import { expectTensorRange, type TensorSource } from "./tensor-source.ts";
+import { expectTensorRange, type IntegerTensor, type TensorSource } from "./tensor-source.ts";
 
 /** Tensors as the device has them: several of Hugging Face in one, under the name of the first. */
 export interface PackedTensors extends TensorSource {
   readonly tensors: ReadonlyMap<string, EngineTensor>;
   readonly target: EngineTarget;
   readonly threads: EngineThreads | undefined;
+  readonly matrices: EngineHeader["matrices"];
+  readonly products: readonly EngineProduct[];
   readonly path: string;
 }
 
@@ -59,14 +63,25 @@ class EngineFile implements PackedTensors {
   readonly tensors: ReadonlyMap<string, EngineTensor>;
   readonly target: EngineTarget;
   readonly threads: EngineThreads | undefined;
+  readonly matrices: EngineHeader["matrices"];
+  readonly products: readonly EngineProduct[];
+  readonly integers: ReadonlyMap<string, IntegerTensor>;
   readonly path: string;
   readonly #handle: FileHandle;
   readonly #progress = new Map<string, Progress>();
 
-  constructor(handle: FileHandle, { target, threads, tensors }: EngineHeader, path: string) {
+  constructor(
+    handle: FileHandle,
+    { target, threads, matrices, products = [], integers = [], tensors }: EngineHeader,
+    path: string,
+  ) {
     this.target = target;
     this.threads = threads;
-    this.tensors = new Map(tensors.map((tensor) => [tensor.name, tensor]));
+    this.matrices = matrices;
+    this.products = products;
+    const fourBits = integers.map((matrix) => [matrix.name, matrixTensor(matrix)] as const);
+    this.tensors = new Map([...tensors.map((tensor) => [tensor.name, tensor] as const), ...fourBits]);
+    this.integers = new Map(integers.map((matrix) => [matrix.name, engineIntegers(matrix, this)]));
     this.#handle = handle;
     this.path = path;
   }
@@ -76,6 +91,8 @@ class EngineFile implements PackedTensors {
     expectTensorRange(this.tensors, name, into.byteLength, byteOffset);
     const tensor = this.tensors.get(name);
     if (tensor === undefined) return;
+    if (this.integers.has(name))
+      throw new Error(`${this.path}: "${name}" is a matrix of integers, which no floats are`);
     await readFully(this.#handle, into, tensor.offset + byteOffset, this.path);
     this.#sumUp(tensor, into, byteOffset);
   }

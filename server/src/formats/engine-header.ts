@@ -15,7 +15,8 @@ export const ENGINE_ALIGNMENT = 4096;
 const MAX_HEADER_BYTES = 64 << 20;
 const MAX_DIMENSIONS = 3;
 
-export type EngineDtype = PackedDtype | "F32" | "F16" | "BF16";
+/** "U8": part of a matrix of integers. */
+export type EngineDtype = PackedDtype | "F32" | "F16" | "BF16" | "U8";
 
 /** What the weights were packed for: on another one they would be slow, or mean something else. */
 export interface EngineTarget {
@@ -48,9 +49,31 @@ export interface EngineThreads {
   readonly prefill: number;
 }
 
+/** A matrix of four bits, whose parts are tensors of their own. */
+export interface EngineIntegers {
+  readonly name: string;
+  readonly outputs: number;
+  readonly inputs: number;
+  readonly groupSize: number;
+  readonly hasZeros: boolean;
+  readonly hasInputScales: boolean;
+}
+
+/** The algorithm of a library that was fastest for products of one shape. */
+export interface EngineProduct {
+  readonly shape: string;
+  /** As the library has it, in hexadecimal digits. */
+  readonly algorithm: string;
+  readonly workspaceBytes: number;
+}
+
 export interface EngineHeader {
   readonly target: EngineTarget;
   readonly threads?: EngineThreads | undefined;
+  readonly integers?: readonly EngineIntegers[] | undefined;
+  /** What matrices of layers become on a GPU where nobody asks for something else; undefined: as they are. */
+  readonly matrices?: "e4m3" | "int4" | undefined;
+  readonly products?: readonly EngineProduct[] | undefined;
   readonly tensors: readonly EngineTensor[];
 }
 
@@ -61,7 +84,7 @@ export interface EnginePrefix {
   readonly headerBytes: number;
 }
 
-const FLOATS: readonly string[] = ["F32", "F16", "BF16"];
+const PLAIN_TYPES: readonly string[] = ["F32", "F16", "BF16", "U8"];
 const REBUILD = "build it again: nereid build --checkpoint_dir <checkpoint> --output_dir <this folder>";
 
 /** @throws Error that says how to build the engine again */
@@ -83,9 +106,12 @@ export function parseEnginePrefix(bytes: Uint8Array, fileBytes: number, at: stri
 
 /** @throws Error naming what does not fit */
 export function parseEngineHeader(json: string, fileBytes: number, at: string): EngineHeader {
-  const { target, threads, tensors } = JSON.parse(json) as {
+  const { target, threads, integers, matrices, products, tensors } = JSON.parse(json) as {
     target?: Partial<EngineTarget>;
     threads?: unknown;
+    integers?: unknown;
+    matrices?: unknown;
+    products?: unknown;
     tensors?: unknown;
   };
   if (typeof target?.device !== "string" || typeof target.kernels !== "string" || !Array.isArray(tensors)) {
@@ -93,13 +119,44 @@ export function parseEngineHeader(json: string, fileBytes: number, at: string): 
   }
   const parsed = tensors.map((tensor: unknown) => parseTensor(tensor, fileBytes, at));
   const { device, kernels } = target;
-  return { target: { device, kernels }, threads: parseThreads(threads), tensors: parsed };
+  return {
+    target: { device, kernels },
+    threads: parseThreads(threads),
+    integers: listOf(integers).map((one) => parseIntegers(one, at)),
+    matrices: matrices === "e4m3" || matrices === "int4" ? matrices : undefined,
+    products: listOf(products).flatMap(parseProduct),
+    tensors: parsed,
+  };
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0;
+}
+
+function parseIntegers(value: unknown, at: string): EngineIntegers {
+  const { name, outputs, inputs, groupSize, hasZeros, hasInputScales } = (value ?? {}) as Partial<EngineIntegers>;
+  const isWhole = isCount(inputs) && isCount(groupSize) && inputs % groupSize === 0 && inputs % 2 === 0;
+  if (typeof name === "string" && isCount(outputs) && isWhole) {
+    return { name, outputs, inputs, groupSize, hasZeros: hasZeros === true, hasInputScales: hasInputScales === true };
+  }
+  throw new Error(`${at}: a matrix of integers does not fit the file: ${REBUILD}`);
+}
+
+/** Those that are not understood are measured again. */
+function parseProduct(value: unknown): readonly EngineProduct[] {
+  const { shape, algorithm, workspaceBytes } = (value ?? {}) as Partial<EngineProduct>;
+  const isHex = typeof algorithm === "string" && /^(?:[0-9a-f]{2}){1,256}$/.test(algorithm);
+  if (typeof shape !== "string" || !isHex || !Number.isSafeInteger(workspaceBytes)) return [];
+  return [{ shape, algorithm, workspaceBytes: workspaceBytes ?? 0 }];
 }
 
 /** Undefined where there are none, or numbers that are none: the device chooses then. */
 function parseThreads(value: unknown): EngineThreads | undefined {
   const { processor, numProcessors, decode, prefill } = (value ?? {}) as Partial<EngineThreads>;
-  const isCount = (count: unknown): count is number => Number.isSafeInteger(count) && (count as number) > 0;
   if (typeof processor !== "string" || !isCount(numProcessors) || !isCount(decode) || !isCount(prefill))
     return undefined;
   return { processor, numProcessors, decode, prefill };
@@ -108,7 +165,7 @@ function parseThreads(value: unknown): EngineThreads | undefined {
 function parseTensor(value: unknown, fileBytes: number, at: string): EngineTensor {
   const tensor = value as Partial<EngineTensor> | null;
   const { name, dtype, shape, offset, byteLength, crc32, layout } = tensor ?? {};
-  const isKnown = typeof dtype === "string" && (FLOATS.includes(dtype) || Object.hasOwn(PACKED_BLOCKS, dtype));
+  const isKnown = typeof dtype === "string" && (PLAIN_TYPES.includes(dtype) || Object.hasOwn(PACKED_BLOCKS, dtype));
   const isSize = (size: unknown): size is number => Number.isSafeInteger(size) && (size as number) >= 0;
   if (
     typeof name === "string" &&

@@ -11,7 +11,6 @@ import {
   type EngineHeader,
   type EngineTarget,
   type EngineTensor,
-  type EngineThreads,
   offsetBehind,
 } from "../formats/engine-header.ts";
 import { tensorBytes } from "../formats/tensor-source.ts";
@@ -23,17 +22,17 @@ const LARGEST_CRC32 = 0xffff_ffff;
 export function planEngine(
   tensors: readonly EngineTensorPlan[],
   target: EngineTarget,
-  threads?: EngineThreads,
+  rest: Omit<EngineHeader, "target" | "tensors"> = {},
 ): EngineHeader {
   // Room for the longest checksums, so that offsets do not depend on them.
-  const draft = { target, threads, tensors: tensors.map((tensor) => placeAt(tensor, Number.MAX_SAFE_INTEGER)) };
+  const draft = { target, ...rest, tensors: tensors.map((tensor) => placeAt(tensor, Number.MAX_SAFE_INTEGER)) };
   let end = offsetBehind(ENGINE_PREFIX_BYTES + Buffer.byteLength(JSON.stringify(draft)));
   const placed = tensors.map((tensor) => {
     const one = placeAt(tensor, end);
     end = offsetBehind(end + one.byteLength);
     return one;
   });
-  return { target, threads, tensors: placed };
+  return { target, ...rest, tensors: placed };
 }
 
 export function engineBytes({ tensors }: EngineHeader): number {

@@ -85,3 +85,26 @@ test("run() gives codes at least sixteen rows", () => {
   products.run(product(1, { inputType: "e4m3" }));
   assert.equal(asked[0]?.rows, 16);
 });
+
+test("adopt() leaves nothing to measure for shapes that are known, and known gives them on", () => {
+  const first = fakeLibrary([9, 4, 7]);
+  first.products.run(product(33));
+  const { known } = first.products;
+  assert.deepEqual(known, [{ shape: "40 64 128 bf16 bf16 false none", algorithm: "01", workspaceBytes: 0 }]);
+  const second = fakeLibrary([9, 4, 7]);
+  second.products.adopt(known);
+  second.products.run(product(33));
+  assert.deepEqual([second.asked.length, second.ran.map(({ algorithm }) => algorithm)], [0, [1]]);
+  second.products.run(product(1));
+  assert.equal(second.asked.length, 1);
+});
+
+test("onProduct sees each product before it runs", () => {
+  const { products, ran } = fakeLibrary([1]);
+  const seen: (readonly [rows: number, ranBefore: number])[] = [];
+  products.run(product(33));
+  const before = ran.length;
+  products.onProduct = ({ rows }) => seen.push([rows, ran.length]);
+  products.run(product(34));
+  assert.deepEqual(seen, [[34, before]]);
+});

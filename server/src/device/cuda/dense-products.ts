@@ -41,6 +41,14 @@ interface Chosen {
   readonly algorithm: MatmulAlgorithm;
 }
 
+/** What was chosen for a shape, for another process on a device and with a library like these. */
+export interface KnownProduct {
+  readonly shape: string;
+  /** As the library has it, in hexadecimal digits. */
+  readonly algorithm: string;
+  readonly workspaceBytes: number;
+}
+
 export class DenseProducts implements Products {
   /** The time of what was chosen, by shape, for reports. */
   readonly measuredUs: Map<string, { readonly bestUs: number; readonly firstUs: number; readonly count: number }>;
@@ -48,6 +56,9 @@ export class DenseProducts implements Products {
   readonly #workspace: CudaBuffer;
   readonly #timer: AlgorithmTimer;
   readonly #chosen = new Map<string, Chosen>();
+  readonly #adopted = new Map<string, MatmulAlgorithm>();
+  /** Sees each product before it runs; what it reads of the device is what was enqueued until then. */
+  onProduct: ((product: Product) => void) | undefined = undefined;
 
   constructor(device: CudaDevice, timer: AlgorithmTimer) {
     this.#device = device;
@@ -56,13 +67,30 @@ export class DenseProducts implements Products {
     this.measuredUs = new Map();
   }
 
-  /** The first product of a shape measures, and must not be part of a graph. */
+  /** So far, in any order. */
+  get known(): readonly KnownProduct[] {
+    return [...this.#chosen].map(([shape, { algorithm }]) => {
+      const { data, workspaceBytes } = algorithm;
+      return { shape, algorithm: Buffer.from(data).toString("hex"), workspaceBytes };
+    });
+  }
+
+  /** Shapes for which nothing needs to be measured. */
+  adopt(known: readonly KnownProduct[]): void {
+    for (const { shape, algorithm, workspaceBytes } of known) {
+      if (workspaceBytes > PRODUCT_WORKSPACE_BYTES) continue;
+      this.#adopted.set(shape, { data: new Uint8Array(Buffer.from(algorithm, "hex")), workspaceBytes });
+    }
+  }
+
+  /** The first product of a shape that is not known measures, and must not be part of a graph. */
   run(product: Product): void {
     const rows = productRows(product.rows, product.inputType === "e4m3" || product.inputType === "i8");
     const { outputs, inputs, inputType, outputType, hasBias, scales } = product;
     const key = `${rows} ${outputs} ${inputs} ${inputType} ${outputType} ${hasBias} ${scales}`;
     const known = this.#chosen.get(key);
     const { plan, algorithm } = known ?? this.#choose(key, { ...shapeOf(product), rows }, product);
+    this.onProduct?.(product);
     plan.run(product, algorithm, this.#workspace, this.#device.stream.address);
   }
 
@@ -74,6 +102,12 @@ export class DenseProducts implements Products {
 
   #choose(key: string, shape: MatmulShape, pointers: MatmulPointers): Chosen {
     const plan = this.#device.lt.plan(shape);
+    const adopted = this.#adopted.get(key);
+    if (adopted !== undefined) {
+      const known = { plan, algorithm: adopted };
+      this.#chosen.set(key, known);
+      return known;
+    }
     const algorithms = plan.algorithms(pointers, PRODUCT_WORKSPACE_BYTES, MAX_ALGORITHMS);
     const { address } = this.#device.stream;
     const results = measureAlgorithms(algorithms, this.#timer, (algorithm) =>

@@ -1,0 +1,65 @@
+/** Writes the folder of an engine: config.json, the file with the weights, the tokenizer. How weights are packed is told it. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { EngineHeader } from "../formats/engine-header.ts";
+import { isTrtllmConfig } from "../formats/trtllm-config.ts";
+import { openAtomicFolder } from "./atomic-output.ts";
+import { checkpointConfig, NOT_QUANTIZED } from "./checkpoint-config.ts";
+import { chooseType, type OpenedDecoder } from "./convert-checkpoint.ts";
+import { requireFreeBytes } from "./disk-space.ts";
+import { EngineWriter, engineBytes } from "./engine-writer.ts";
+import { existingOutput } from "./output-folder.ts";
+import type { ProgressTask, Reporter } from "./progress.ts";
+import { copyTokenizer } from "./tokenizer-copy.ts";
+
+export interface EngineFolder {
+  readonly checkpointDir: string;
+  readonly outputDir: string;
+  /** What `build_config` of config.json is to hold. */
+  readonly buildConfig: Readonly<Record<string, unknown>>;
+  readonly header: EngineHeader;
+  /** What was measured and chosen, for people: it stands in `build_config`. */
+  readonly notes: Readonly<Record<string, unknown>>;
+  readonly opened: OpenedDecoder;
+  readonly reporter: Reporter;
+}
+
+const VERSION = "nereid-1";
+
+/** `writeTensors` writes those of the header, each of them. Gives the bytes of the engine's file. */
+export async function writeEngineFolder(
+  { checkpointDir, outputDir, buildConfig, header, notes, opened, reporter }: EngineFolder,
+  writeTensors: (file: EngineWriter, task: ProgressTask) => Promise<void>,
+): Promise<number> {
+  const numBytes = engineBytes(header);
+  await requireFreeBytes(outputDir, numBytes);
+  await using folder = await openAtomicFolder(outputDir, { existing: await existingOutput(outputDir) });
+  const total = header.tensors.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  const task = reporter.startTask({ task: "pack", unit: "bytes", total });
+  try {
+    await using file = await EngineWriter.create(join(folder.path, "rank0.engine"), header);
+    await writeTensors(file, task);
+    file.finish();
+  } finally {
+    task.end();
+  }
+  const config = {
+    version: VERSION,
+    pretrained_config: pretrainedConfig(opened),
+    build_config: { ...buildConfig, nereid: { ...header.target, ...notes } },
+  };
+  await writeFile(join(folder.path, "config.json"), `${JSON.stringify(config, undefined, 2)}\n`);
+  await copyTokenizer(checkpointDir, folder.path);
+  await folder.commit();
+  return numBytes;
+}
+
+/** An engine for one device is one file, however many ranks the checkpoint was split over. */
+function pretrainedConfig({ source, files, parsed, tensors }: OpenedDecoder): Readonly<Record<string, unknown>> {
+  const mapping = { tpSize: 1, ppSize: 1, embeddingSplit: "none" } as const;
+  if (isTrtllmConfig(source)) {
+    return { ...(source as object), use_parallel_embedding: false, mapping: { world_size: 1, tp_size: 1, pp_size: 1 } };
+  }
+  const dtype = chooseType("auto", parsed, tensors);
+  return checkpointConfig({ source: files.config, config: parsed.config, dtype, mapping, quantization: NOT_QUANTIZED });
+}
