@@ -111,13 +111,14 @@ export function ensemble(
     decoupled: options.decoupled !== undefined,
     reshapesOutputs: false,
   };
-  const run = (values: readonly number[], changes: Partial<InferRequest> = {}) => {
+  const stream = (values: readonly number[], changes: Partial<InferRequest> = {}) => {
     const shape = (options.maxBatchSize ?? 4) > 0 ? [1, values.length] : [values.length];
     const scheduled = new ScheduledRequest(fakeRequest([int32("IN", shape, values)], changes), 1, context);
     scheduler.enqueue(scheduled);
-    return collect(scheduled.stream);
+    return scheduled.stream;
   };
-  return { run, statistics, scheduler };
+  const run = (values: readonly number[], changes: Partial<InferRequest> = {}) => collect(stream(values, changes));
+  return { run, stream, statistics, scheduler };
 }
 
 export const plus =
