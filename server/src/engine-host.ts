@@ -12,6 +12,7 @@ import { createDecoderRunner } from "./engine/decoder-cpu-runner.ts";
 import type { EngineSpec, GpuSpec } from "./engine/engine-spec.ts";
 import { HOST_SOCKET_FD } from "./engine/host/host-process.ts";
 import { serveEngine } from "./engine/host/serve-engine.ts";
+import { parseFault, plantFault } from "./engine/planted-fault.ts";
 import { createRankedRunner } from "./engine/ranks/ranked-runner.ts";
 import { startThread } from "./engine/ranks/thread-follower.ts";
 import type { Drafter } from "./engine/speculation/drafter.ts";
@@ -42,7 +43,8 @@ async function createRunner(spec: EngineSpec): Promise<StepRunner> {
 async function createGpuRunner(spec: EngineSpec, gpu: GpuSpec): Promise<StepRunner> {
   const options = cudaRunnerOptions(spec, gpu, tell);
   const { ranks } = gpu;
-  if (ranks === undefined) return createCudaRunner(options);
+  if (ranks === undefined)
+    return plantFault(await createCudaRunner(options), parseFault(process.env.NEREID_TEST_GPU_FAULT));
   const { tell: _, ...plain } = options;
   const followers = ranks.ordinals
     .slice(1)

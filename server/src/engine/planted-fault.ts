@@ -1,0 +1,50 @@
+/**
+ * Breaks a GPU on purpose, so that tests see what becomes of a server then: a kernel writes where no memory is, which no
+ * process survives. Off unless the environment asks for it.
+ */
+import { existsSync, writeFileSync } from "node:fs";
+import { launchAdd } from "../../kernels/elementwise/elementwise.cuda.ts";
+import type { CudaDevice } from "../device/cuda/cuda-device.ts";
+import type { StepRunner } from "./step-runner.ts";
+
+export interface PlantedFault {
+  readonly ordinal: number;
+  /** Steps before it. */
+  readonly numSteps: number;
+  /** Written when it happens: it happens once. */
+  readonly marker: string;
+}
+
+/** "0:40:/tmp/marker": GPU 0, after 40 steps. Undefined for anything else. */
+export function parseFault(text: string | undefined): PlantedFault | undefined {
+  const [, ordinal, numSteps, marker = ""] = /^(\d+):(\d+):(\/.+)$/.exec(text ?? "") ?? [];
+  return ordinal === undefined ? undefined : { ordinal: Number(ordinal), numSteps: Number(numSteps), marker };
+}
+
+/** Where nothing is ever mapped. */
+const NOWHERE = 4096n;
+
+export function plantFault<Runner extends StepRunner & { readonly device: Pick<CudaDevice, "ordinal" | "stream"> }>(
+  runner: Runner,
+  fault: PlantedFault | undefined,
+): Runner {
+  if (fault === undefined || fault.ordinal !== runner.device.ordinal) return runner;
+  let numLeft = fault.numSteps;
+  const step = (): void => {
+    if (numLeft-- > 0 || existsSync(fault.marker)) return;
+    writeFileSync(fault.marker, "");
+    launchAdd(runner.device.stream, { type: "f32", count: 4, a: NOWHERE, b: NOWHERE, out: NOWHERE });
+  };
+  return new Proxy(runner, {
+    get: (target, key) => {
+      const value: unknown = Reflect.get(target, key, target);
+      if (typeof value !== "function") return value;
+      const method = value.bind(target) as (...args: unknown[]) => unknown;
+      if (key !== "run" && key !== "choose") return method;
+      return (...args: unknown[]): unknown => {
+        step();
+        return method(...args);
+      };
+    },
+  });
+}
