@@ -21,6 +21,11 @@ BOOL, INT, STRING, DOUBLE = range(4)
 INLINE, SHARED, LENT = range(3)
 
 
+def text_of(value):
+    """Models give names as `bytes`, too: straight out of arrays. Anything else is left to whoever checks it."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
 class Writer:
     """Collects the parts of one message; big data is referred to and not copied."""
 
@@ -54,7 +59,7 @@ class Writer:
         self._append(data)
 
     def string(self, value: str) -> None:
-        data = value.encode("utf-8", "replace")
+        data = value if isinstance(value, bytes) else value.encode("utf-8", "replace")
         self._append(_U32.pack(len(data)))
         self._append(data)
 

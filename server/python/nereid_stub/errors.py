@@ -7,6 +7,8 @@ import os
 import sys
 import traceback
 
+from .codec import text_of
+
 _STUB_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -34,6 +36,7 @@ class TritonError:
     CANCELLED = ErrorCode.CANCELLED
 
     def __init__(self, message: str, code: ErrorCode = ErrorCode.INTERNAL) -> None:
+        message = text_of(message)
         if not isinstance(message, str):
             raise TypeError("TritonError message must be a string, not %s" % type(message).__name__)
         self._message = message

@@ -7,7 +7,7 @@ import json
 import queue
 
 from . import runtime
-from .codec import Reader
+from .codec import Reader, text_of
 from .errors import TritonModelException
 from .response import InferenceResponse, InferenceResponseSender, check_parameters
 from .tensor import Tensor
@@ -66,11 +66,11 @@ class InferenceRequest:
                 raise TypeError("inputs must hold Tensor objects, not %s" % type(tensor).__name__)
         if "" in requested_output_names:
             raise TritonModelException("Requested output name " + where)
-        self._id = request_id
+        self._id = text_of(request_id)
         self._correlation = correlation_id
         self._inputs = list(inputs)
-        self._wanted = set(requested_output_names)
-        self._model_name = model_name
+        self._wanted = {text_of(name) for name in requested_output_names}
+        self._model_name = text_of(model_name)
         self._model_version = model_version
         self._flags = flags
         self._timeout = timeout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 from . import datatypes, dlpack
+from .codec import text_of
 from .errors import TritonModelException
 
 _LENGTH = struct.Struct("<I")
@@ -69,6 +70,7 @@ class Tensor:
         self._data = None
 
     def _set(self, name: str, datatype: int, shape: list) -> None:
+        name = text_of(name)
         if not isinstance(name, str):
             raise TypeError("Tensor name must be a string, not %s" % type(name).__name__)
         if name == "":

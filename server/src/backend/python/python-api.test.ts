@@ -68,6 +68,10 @@ const FACTS: readonly (readonly [string, string])[] = [
     "(lambda r: (r.request_id(), r.correlation_id(), r.flags(), r.timeout(), r.requested_output_names()))(pb_utils.InferenceRequest(model_name='m', request_id='i', correlation_id='c', flags=1, timeout=5, requested_output_names=['O'], inputs=[], preferred_memory=pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_GPU, 0))) == ('i', 'c', 1, 5, {'O'})",
   ],
   [
+    "names given as bytes",
+    "(lambda r: (r.request_id(), r.requested_output_names(), r.inputs()[0].name(), pb_utils.TritonError(b'no').message()))(pb_utils.InferenceRequest(model_name=b'm', request_id=b'i', requested_output_names=[b'O'], inputs=[pb_utils.Tensor(b'T', np.zeros(1))])) == ('i', {'O'}, 'T', 'no')",
+  ],
+  [
     "flags that are set later",
     "(lambda r: (r.set_flags(3), r.flags())[1])(pb_utils.InferenceRequest(model_name='m', inputs=[], requested_output_names=[])) == 3",
   ],
