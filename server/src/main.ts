@@ -1,5 +1,4 @@
 /** Builds the server, wires its rooms together, shuts it down. The only file that knows all of them. */
-import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import type { Backend, ModelCaller, UsableGpus } from "./backend/backend.ts";
@@ -38,6 +37,8 @@ import { cpuFamilies, pinnedMemoryFamilies } from "./observe/host-metrics.ts";
 import type { ServerLog } from "./observe/log.ts";
 import { MetricRegistry } from "./observe/metrics.ts";
 import { Tracer } from "./observe/tracer.ts";
+import { openCaches, type ResponseCaches } from "./open-caches.ts";
+import { openPlaces } from "./open-places.ts";
 import { AgentFinder } from "./repository/agents/agent-finder.ts";
 import { cacheMetricFamilies } from "./repository/cache-metrics.ts";
 import { checkEnsemble } from "./repository/ensemble-check.ts";
@@ -49,13 +50,12 @@ import { modelMetricFamilies } from "./repository/model-metrics.ts";
 import { RepositoryServer } from "./repository/model-server.ts";
 import type { PolledModel } from "./repository/model-sources.ts";
 import { ModelRegistry } from "./repository/registry.ts";
-import { localPlace, type RepositoryPlace } from "./repository/repository-place.ts";
+import type { RepositoryPlace } from "./repository/repository-place.ts";
 import { RepositoryPoller } from "./repository/repository-poller.ts";
 import { updateInstances } from "./repository/update-instances.ts";
 import { LatencyObserver } from "./scheduler/latency-observer.ts";
 import { RateLimiter } from "./scheduler/rate-limiter.ts";
 import { ResourceLimits } from "./scheduler/resource-limits.ts";
-import { ResponseCache } from "./scheduler/response-cache.ts";
 
 /** The release of Triton whose behaviour this server has: clients and tools look at it. */
 export const TRITON_VERSION = "2.70.0";
@@ -89,10 +89,10 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
     modelReady: (name, version) => server.modelReady(name, version),
   };
   const backends = createBackends(control);
-  const cache = createCache(options);
+  const caches = await openCaches(options.cache, log);
   const tracer = new Tracer({ start: options.trace, log, env: process.env });
   const agents = new AgentFinder(options.repoAgentDirectory);
-  const manager = createManager({ options, log, registry, metrics, backends, cache, agents, places });
+  const manager = createManager({ options, log, registry, metrics, backends, caches, agents, places });
   const server: RepositoryServer = new RepositoryServer({
     name: options.serverId,
     version: TRITON_VERSION,
@@ -103,14 +103,18 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
     isExplicit: options.repository.controlMode === "explicit",
     strictReadiness: options.repository.strictReadiness,
   });
-  registerMetrics(options, registry, metrics, cache);
+  registerMetrics(options, registry, metrics, caches);
   logGpuLibraries(log);
   const gpuWatch = watchGpus(options.metrics, log);
   for (const family of gpuWatch?.families ?? []) metrics.register(family);
+  const close = async (): Promise<void> => {
+    await closeBackends(manager, backends);
+    await caches.remoteCache?.[Symbol.asyncDispose]();
+  };
   const failures = await manager.loadAtStart(startupModels(options));
   logTables(options, log, server, registry, failures, agents);
   if (failures.size > 0 && options.repository.exitOnError) {
-    await closeBackends(manager, backends);
+    await close();
     throw new ServerError("internal", "failed to load all models");
   }
   for (const message of options.notYet) log.warn("server", message);
@@ -119,7 +123,7 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
   if (options.repository.controlMode === "poll") poller.start(options.repository.pollSecs * MS_PER_S);
   const frontends = frontendsOf(options, server, metrics, log);
   await frontends.listen().catch(async (error: unknown) => {
-    await closeBackends(manager, backends);
+    await close();
     throw error;
   });
   return {
@@ -129,7 +133,7 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
     stop() {
       poller[Symbol.dispose]();
       gpuWatch?.[Symbol.dispose]();
-      return stopServer({ options, log, server, tracer, frontends, close: () => closeBackends(manager, backends) });
+      return stopServer({ options, log, server, tracer, frontends, close });
     },
   };
 }
@@ -157,32 +161,6 @@ async function stopServer({ options, log, server, tracer, frontends, close }: St
   await frontends.closeMetrics();
   if (!isQuiet || !isUnloaded) log.error("server", "Exit timeout expired. Exiting immediately.");
   return isQuiet && isUnloaded;
-}
-
-/** Folders of this machine, and what is elsewhere. The code for that is loaded when it is asked for. @throws ServerError */
-async function openPlaces({ repository }: ServerOptions, log: ServerLog): Promise<RepositoryPlace[]> {
-  for (const path of repository.paths) if (!isRemote(path)) expectRepository(path);
-  const places: RepositoryPlace[] = [];
-  for (const path of repository.paths) {
-    if (!isRemote(path)) {
-      places.push(localPlace(path));
-      continue;
-    }
-    const { openRemotePlace } = await import("./open-remote-place.ts");
-    places.push(await openRemotePlace(path, repository.controlMode === "poll", log));
-  }
-  return places;
-}
-
-function isRemote(path: string): boolean {
-  return /^[a-z][a-z0-9]*:\/\//.test(path);
-}
-
-/** @throws ServerError with the words that start scripts look for */
-function expectRepository(path: string): void {
-  const stat = statSync(path, { throwIfNoEntry: false });
-  if (stat === undefined) throw new ServerError("internal", `failed to stat file ${path}`);
-  if (!stat.isDirectory()) throw new ServerError("invalid_argument", "repository path is not a valid directory");
 }
 
 let seenGpus: UsableGpus | undefined;
@@ -222,19 +200,9 @@ interface ManagerParts {
   readonly registry: ModelRegistry;
   readonly metrics: MetricRegistry;
   readonly backends: ReadonlyMap<string, Backend>;
-  readonly cache: ResponseCache | undefined;
+  readonly caches: ResponseCaches;
   readonly agents: AgentFinder;
   readonly places: readonly RepositoryPlace[];
-}
-
-/** Undefined when no cache is asked for. @throws ServerError when its size is no size */
-function createCache({ cache }: ServerOptions): ResponseCache | undefined {
-  const settings = cache.settings.get("local");
-  if (settings === undefined) return undefined;
-  const text = settings.get("size") ?? "";
-  if (/^[0-9]+$/.test(text) && Number.isSafeInteger(Number(text)) && Number(text) > 0)
-    return new ResponseCache(Number(text));
-  throw new ServerError("invalid_argument", `--cache-config local,size= expects a number of bytes, got '${text}'`);
 }
 
 /** Undefined when executions do not wait for resources. */
@@ -263,7 +231,7 @@ function createManager({
   registry,
   metrics,
   backends,
-  cache,
+  caches,
   agents,
   places,
 }: ManagerParts): ModelManager {
@@ -279,7 +247,7 @@ function createManager({
     metrics,
     log,
     autoComplete: repository.autoComplete,
-    cache,
+    ...caches,
     limiter: createLimiter(options),
     latenciesOf: (config: ModelConfig) => createLatencies(options, config),
     settingsOf: (backend: string) => backendSettingsOf(options, backend),
@@ -336,9 +304,9 @@ function registerMetrics(
   options: ServerOptions,
   registry: ModelRegistry,
   metrics: MetricRegistry,
-  cache: ResponseCache | undefined,
+  { cache, remoteCache }: ResponseCaches,
 ): void {
-  for (const family of cacheMetricFamilies(cache, registry)) metrics.register(family);
+  for (const family of cacheMetricFamilies(cache, registry, remoteCache)) metrics.register(family);
   const latencies = {
     summaries: options.metrics.summaryLatencies,
     quantiles: options.metrics.summaryQuantiles.map(({ quantile }) => quantile),

@@ -21,6 +21,7 @@ import { ModelRegistry } from "../../server/src/repository/registry.ts";
 import { localPlace, type RepositoryPlace } from "../../server/src/repository/repository-place.ts";
 import { updateInstances } from "../../server/src/repository/update-instances.ts";
 import type { RateLimiter } from "../../server/src/scheduler/rate-limiter.ts";
+import type { RemoteResponseCache } from "../../server/src/scheduler/remote-response-cache.ts";
 import type { ResponseCache } from "../../server/src/scheduler/response-cache.ts";
 
 export interface TestRepository extends AsyncDisposable {
@@ -36,6 +37,7 @@ export interface TestRepositoryOptions {
   /** Folders that are repositories of their own, with namespacing; none = the whole is one. */
   readonly namespaces?: readonly string[];
   readonly limiter?: RateLimiter;
+  readonly remoteCache?: RemoteResponseCache;
   /** In place of folders of this machine. */
   readonly places?: readonly RepositoryPlace[];
   /** Undefined = only built-in agents. */
@@ -55,7 +57,7 @@ export function createTestRepository(
   files: Readonly<Record<string, string>>,
   more: readonly Backend[] = [],
   cache?: ResponseCache,
-  { namespaces = [], limiter, findAgent, places }: TestRepositoryOptions = {},
+  { namespaces = [], limiter, findAgent, places, remoteCache }: TestRepositoryOptions = {},
 ): TestRepository {
   const path = mkdtempSync(join(tmpdir(), "nereid-repository-"));
   const write = (file: string, text: string): void => {
@@ -80,6 +82,7 @@ export function createTestRepository(
     log,
     autoComplete: true,
     cache,
+    remoteCache,
     limiter,
     latenciesOf: () => undefined,
     settingsOf: () => new Map<string, string>(),

@@ -52,7 +52,7 @@ export function creationProblem(options: ServerOptions): ServerError | undefined
       "found multiple cache configurations, but only a single cache is currently supported",
     );
   }
-  const unknown = caches.find((name) => name !== "local");
+  const unknown = caches.find((name) => name !== "local" && name !== "redis");
   if (unknown === undefined) return undefined;
   const library = `${cache.directory}/${unknown}/libtritoncache_${unknown}.so`;
   return new ServerError("invalid_argument", `unable to find '${library}' for cache`);

@@ -1,6 +1,7 @@
 /** The metric families of the response cache: of the whole, and of each model that uses it. Names are Triton's. */
 import type { DurationStatistic } from "../core/model-server.ts";
 import type { MetricFamily } from "../observe/metrics.ts";
+import type { RemoteCacheStatistics, RemoteResponseCache } from "../scheduler/remote-response-cache.ts";
 import type { CacheStatistics, ResponseCache } from "../scheduler/response-cache.ts";
 import { labelsOf } from "./model-metrics.ts";
 import type { ModelRegistry } from "./registry.ts";
@@ -42,18 +43,40 @@ const PER_MODEL: readonly (readonly [
   ],
 ];
 
-/** None when there is no cache. */
-export function cacheMetricFamilies(cache: ResponseCache | undefined, registry: ModelRegistry): MetricFamily[] {
-  if (cache === undefined) return [];
-  const whole = WHOLE.map(
-    ([name, help, read]): MetricFamily => ({
-      name,
-      help,
-      type: "gauge",
-      collect: () => [{ labels: {}, value: read(cache.statistics()) }],
-    }),
-  );
-  const perModel = PER_MODEL.map(
+const REMOTE: readonly (readonly [name: string, help: string, read: (s: RemoteCacheStatistics) => number])[] = [
+  ["nv_cache_num_lookups", "Number of cache lookups in response cache", (s) => s.numLookups],
+  ["nv_cache_num_hits", "Number of cache hits in response cache", (s) => s.numHits],
+  ["nv_cache_num_misses", "Number of cache misses in response cache", (s) => s.numLookups - s.numHits],
+  ["nv_cache_lookup_duration", "Total cache lookup duration, in microseconds", (s) => s.lookupUs],
+  ["nv_cache_insertion_duration", "Total cache insertion duration, in microseconds", (s) => s.insertionUs],
+  [
+    "nereid_cache_num_failures",
+    "Number of lookups and insertions that the response cache did not do",
+    (s) => s.numFailures,
+  ],
+];
+
+/** Of the cache that there is; none when there is none. */
+export function cacheMetricFamilies(
+  cache: ResponseCache | undefined,
+  registry: ModelRegistry,
+  remote?: RemoteResponseCache,
+): MetricFamily[] {
+  if (cache !== undefined)
+    return [...WHOLE.map((row) => gaugeOf(row, () => cache.statistics())), ...perModel(registry)];
+  if (remote === undefined) return [];
+  return [...REMOTE.map((row) => gaugeOf(row, () => remote.statistics())), ...perModel(registry)];
+}
+
+function gaugeOf<Statistics>(
+  [name, help, read]: readonly [name: string, help: string, read: (statistics: Statistics) => number],
+  statistics: () => Statistics,
+): MetricFamily {
+  return { name, help, type: "gauge", collect: () => [{ labels: {}, value: read(statistics()) }] };
+}
+
+function perModel(registry: ModelRegistry): MetricFamily[] {
+  return PER_MODEL.map(
     ([name, help, side, read]): MetricFamily => ({
       name,
       help,
@@ -67,5 +90,4 @@ export function cacheMetricFamilies(cache: ResponseCache | undefined, registry: 
       },
     }),
   );
-  return [...whole, ...perModel];
 }

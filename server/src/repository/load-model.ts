@@ -21,6 +21,8 @@ import { EnsembleScheduler } from "../scheduler/ensemble-scheduler.ts";
 import type { LatencyObserver } from "../scheduler/latency-observer.ts";
 import { StatisticsCounter } from "../scheduler/model-statistics.ts";
 import type { RateLimiter } from "../scheduler/rate-limiter.ts";
+import { RemoteCachingScheduler } from "../scheduler/remote-caching-scheduler.ts";
+import type { RemoteResponseCache } from "../scheduler/remote-response-cache.ts";
 import type { ResponseCache } from "../scheduler/response-cache.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import { SequenceFeed } from "../scheduler/sequence-feed.ts";
@@ -29,6 +31,7 @@ import { readInitialStates } from "./initial-states.ts";
 import { limitInstances } from "./instance-limits.ts";
 import { createInstances, expectActiveInstance, instanceSpecs } from "./instance-specs.ts";
 import { readLabels } from "./labels.ts";
+import { contentGeneration } from "./model-generation.ts";
 import { namespaceOfKey } from "./model-key.ts";
 import type { PolledModel } from "./model-sources.ts";
 import { ModelVersion, requestContext } from "./model-version.ts";
@@ -44,8 +47,10 @@ export interface LoadContext {
   readonly autoComplete: boolean;
   /** What to observe beyond sums; undefined = nothing. */
   readonly latenciesOf: (config: ModelConfig) => LatencyObserver | undefined;
-  /** Undefined = responses are not cached. */
+  /** Undefined = responses are not cached in this process. */
   readonly cache: ResponseCache | undefined;
+  /** Used when there is no other; absent = there is none. */
+  readonly remoteCache?: RemoteResponseCache | undefined;
   /** Undefined = executions do not wait for resources. */
   readonly limiter: RateLimiter | undefined;
   /** `--backend-config` of a backend over the global settings. */
@@ -94,9 +99,11 @@ export async function loadModelVersion(
     batching === undefined || feed === undefined
       ? new BatchScheduler({ ...base, instances, log, limits, strategy })
       : new SequenceScheduler({ ...base, batching, feed, instances, log, limits });
-  const scheduler = withCache(context, base, inner);
+  const generation = await generationOf(context, polled, version);
+  const scheduler = withCache(context, { ...base, generation: () => generation }, inner);
   return new ModelVersion({
     ...base,
+    generation: () => generation,
     labels,
     scheduler,
     instances,
@@ -151,22 +158,25 @@ async function loadStep<T>(
 /** Without parameters to see, a model answers equal inputs equally. */
 const BACKENDS_BLIND_TO_PARAMETERS: ReadonlySet<string> = new Set(["onnxruntime", "tensorrt", "identity"]);
 
-function withCache(
-  { cache }: LoadContext,
-  {
-    config,
-    version,
-    decoupled,
-  }: { readonly config: ModelConfig; readonly version: number; readonly decoupled: boolean },
-  inner: Scheduler,
-): Scheduler {
-  if (cache === undefined || config.response_cache?.enable !== true || decoupled) return inner;
-  return new CachingScheduler(inner, {
-    cache,
-    version: String(version),
-    generation: performance.now(),
-    parametersMatter: !BACKENDS_BLIND_TO_PARAMETERS.has(config.backend),
-  });
+interface CachedParts {
+  readonly config: ModelConfig;
+  readonly version: number;
+  readonly decoupled: boolean;
+  readonly generation: () => string;
+}
+
+function withCache({ cache, remoteCache }: LoadContext, parts: CachedParts, inner: Scheduler): Scheduler {
+  const { config, version, decoupled, generation } = parts;
+  if (config.response_cache?.enable !== true || decoupled) return inner;
+  const parametersMatter = !BACKENDS_BLIND_TO_PARAMETERS.has(config.backend);
+  const options = { version: String(version), generation, parametersMatter };
+  if (cache !== undefined) return new CachingScheduler(inner, { ...options, cache });
+  return remoteCache === undefined ? inner : new RemoteCachingScheduler(inner, { ...options, cache: remoteCache });
+}
+
+/** A cache of this process forgets with each load; one that others share must know equal models as equal. */
+async function generationOf({ remoteCache }: LoadContext, polled: PolledModel, version: number): Promise<string> {
+  return remoteCache === undefined ? String(performance.now()) : contentGeneration(polled, version);
 }
 
 /** No GPU is usable until the device for them exists. */
@@ -192,7 +202,12 @@ async function closeAll(instances: readonly ModelInstance[], model: BackendModel
   await model.close();
 }
 
-function loadEnsemble(context: LoadContext, polled: PolledModel, version: number, startMs: number): ModelVersion {
+async function loadEnsemble(
+  context: LoadContext,
+  polled: PolledModel,
+  version: number,
+  startMs: number,
+): Promise<ModelVersion> {
   const { registry } = context;
   const labels = readLabels(polled.config, polled.folder.path);
   const config = finishModelConfig({
@@ -213,12 +228,15 @@ function loadEnsemble(context: LoadContext, polled: PolledModel, version: number
     statistics,
     model: (step) => stepModel(step.index, step.modelVersion),
   });
-  const scheduler = withCache(context, { config, version, decoupled: plan.isDecoupled }, inner);
+  const own = await generationOf(context, polled, version);
+  const generation = (): string => [own, ...stepGenerations(config, stepModel)].join(" ");
+  const scheduler = withCache(context, { config, version, decoupled: plan.isDecoupled, generation }, inner);
   return new ModelVersion({
     namespace: namespaceOfKey(polled.key),
     config: plan.isDecoupled ? withDecoupled(config, true) : config,
     version,
     signature,
+    generation,
     decoupled: plan.isDecoupled,
     labels: new Map([...composingLabels(config, (index) => stepModel(index, "").labels), ...labels]),
     statistics,
@@ -226,6 +244,17 @@ function loadEnsemble(context: LoadContext, polled: PolledModel, version: number
     instances: [],
     model: undefined,
     loadSeconds: (performance.now() - startMs) / 1000,
+  });
+}
+
+/** What an ensemble answers is what the models say that it calls: those of the moment. */
+function stepGenerations(config: ModelConfig, model: (index: number, version: string) => ModelVersion): string[] {
+  return (config.ensemble_scheduling?.step ?? []).map(({ model_version: version }, index) => {
+    try {
+      return model(index, version < 0 ? "" : String(version)).generation();
+    } catch {
+      return "none"; // the ensemble itself will say so
+    }
   });
 }
 

@@ -24,6 +24,8 @@ export interface ModelVersionParts {
   /** Undefined for an ensemble. */
   readonly model: BackendModel | undefined;
   readonly loadSeconds: number;
+  /** Differs where answers may: for each load of the version, or for each content of its files. */
+  readonly generation: () => string;
   /** Told when the version is closed. */
   readonly onClosed?: (() => void) | undefined;
 }
@@ -91,6 +93,10 @@ export class ModelVersion implements ServedModel {
     const closed = left.then(() => Promise.all(removed.map((instance) => instance.close())));
     this.#resizing = Promise.allSettled([this.#resizing, closed]);
     await closed;
+  }
+
+  generation(): string {
+    return this.#parts.generation();
   }
 
   /** Requests accepted and not ended. */

@@ -7,8 +7,8 @@ import type { Scheduler } from "./scheduler.ts";
 export interface CachingOptions {
   readonly cache: ResponseCache;
   readonly version: string;
-  /** Differs for each load of the version. */
-  readonly generation: number;
+  /** Differs for each load of the version, and of an ensemble for each load of what it calls. */
+  readonly generation: () => string;
   /** False where a request's parameters can not change the answer. */
   readonly parametersMatter: boolean;
 }
@@ -34,7 +34,7 @@ export class CachingScheduler implements Scheduler {
     }
     const { cache, version, generation, parametersMatter } = this.#options;
     const startMs = performance.now();
-    const key = cacheKey(request.request, { version, generation, parametersMatter });
+    const key = cacheKey(request.request, { version, generation: generation(), parametersMatter });
     const outputs = cache.lookUp(key);
     const lookupMs = performance.now() - startMs;
     if (outputs !== undefined) {

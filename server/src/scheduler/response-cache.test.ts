@@ -49,11 +49,11 @@ test("the cache stays within its bytes under random use", () => {
   assert.equal(cache.statistics().numEvictions > 0, true);
 });
 
-const keyOf = (request: InferRequest, version = "1", generation = 0): string =>
+const keyOf = (request: InferRequest, version = "1", generation = "0"): string =>
   cacheKey(request, { version, generation, parametersMatter: true });
 
 const base = (): InferRequest => fakeRequest([int32("A", [1, 4], [1, 2, 3, 4]), int32("B", [1], [5])]);
-const DIFFERENT: readonly { title: string; request: InferRequest; version?: string; generation?: number }[] = [
+const DIFFERENT: readonly { title: string; request: InferRequest; version?: string; generation?: string }[] = [
   { title: "another value", request: fakeRequest([int32("A", [1, 4], [1, 2, 3, 5]), int32("B", [1], [5])]) },
   {
     title: "another shape of equal bytes",
@@ -71,10 +71,10 @@ const DIFFERENT: readonly { title: string; request: InferRequest; version?: stri
   { title: "a parameter", request: fakeRequest(base().inputs, { parameters: new Map([["p", 1]]) }) },
   { title: "another model", request: fakeRequest(base().inputs, { modelName: "other" }) },
   { title: "another version", request: base(), version: "2" },
-  { title: "a reload", request: base(), generation: 1 },
+  { title: "a reload", request: base(), generation: "1" },
 ];
 
-for (const { title, request, version = "1", generation = 0 } of DIFFERENT) {
+for (const { title, request, version = "1", generation = "0" } of DIFFERENT) {
   test(`cacheKey() differs for ${title}`, () => {
     assert.notEqual(keyOf(request, version, generation), keyOf(base()));
   });
@@ -87,7 +87,7 @@ test("cacheKey() is equal whatever the id and the order of inputs", () => {
 });
 
 test("cacheKey() leaves parameters out for models that cannot see them", () => {
-  const options = { version: "1", generation: 0, parametersMatter: false };
+  const options = { version: "1", generation: "0", parametersMatter: false };
   const tuned = fakeRequest(base().inputs, { parameters: new Map([["p", 1]]) });
   assert.equal(cacheKey(tuned, options), cacheKey(base(), options));
 });

@@ -104,7 +104,7 @@ export class ResponseCache {
 export interface CacheKeyOptions {
   readonly version: string;
   /** Tells loads of a version apart: one loaded with other files must not answer with what the former said. */
-  readonly generation: number;
+  readonly generation: string;
   /** False where the model cannot see parameters. */
   readonly parametersMatter: boolean;
 }

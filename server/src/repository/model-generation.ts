@@ -1,0 +1,32 @@
+/** What tells the contents of two loads of a version apart, for caches of answers. */
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { join } from "node:path";
+import { fingerprintOf } from "./model-folder.ts";
+import type { PolledModel } from "./model-sources.ts";
+
+const READ_BYTES = 1 << 20;
+
+/**
+ * SHA-256 over the files of the version and of the model, but for its other versions, and the configuration that came with the
+ * request: equal for equal models, on whatever machine.
+ */
+export async function contentGeneration({ folder, configJson }: PolledModel, version: number): Promise<string> {
+  const { path, versions } = folder;
+  const others = versions.filter((other) => other !== version).map((other) => `${other}/`);
+  const hash = createHash("sha256");
+  const text = (value: string): void => void hash.update(`${Buffer.byteLength(value)}:${value}`);
+  for (const line of fingerprintOf(path).split("\n")) {
+    const file = line.replace(/ \d+ [\d.]+$/, "");
+    if (file === "" || others.some((other) => file.startsWith(other))) continue;
+    text(file);
+    let bytes = 0;
+    for await (const chunk of createReadStream(join(path, file), { highWaterMark: READ_BYTES })) {
+      bytes += (chunk as Uint8Array).length;
+      hash.update(chunk as Uint8Array);
+    }
+    text(String(bytes));
+  }
+  text(configJson ?? "");
+  return hash.digest("base64");
+}
