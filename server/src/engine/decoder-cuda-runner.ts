@@ -129,6 +129,11 @@ export class DecoderCudaRunner implements StepRunner {
     return this.#closing;
   }
 
+  /** Whose matrices products name: for who watches them. */
+  get layers(): CudaDecoder["model"]["weights"]["layers"] {
+    return this.#decoder.model.weights.layers;
+  }
+
   /** How many graphs have been recorded. */
   get numGraphs(): number {
     return this.#graphs.size;

@@ -2,8 +2,8 @@
 import { createElementConverter } from "../device/cpu/element-converter.ts";
 import { type LayoutTensor, stageTensors } from "../formats/trtllm-layout.ts";
 import { findPrefix } from "../models/weight-plan.ts";
-import { type InputStats, type LinearSite, siteKey } from "./calibration.ts";
 import type { OpenedDecoder } from "./convert-checkpoint.ts";
+import { type InputStats, type LinearSite, siteKey } from "./input-stats.ts";
 import { type Fold, layerFolds } from "./layer-folds.ts";
 import { type FactorsByName, RowReader, type WeightFactors } from "./row-reader.ts";
 import { type FoundScales, type SampledMatrix, searchScales, smoothingFactors } from "./scale-search.ts";

@@ -3,7 +3,7 @@
  * and numbers, along the layout of a checkpoint.
  */
 import type { LayoutModel, LayoutPart, LayoutTensor } from "../formats/trtllm-layout.ts";
-import type { LinearSite } from "./calibration.ts";
+import type { LinearSite } from "./input-stats.ts";
 
 export interface Fold {
   readonly site: LinearSite;

@@ -9,10 +9,11 @@ import { createDecoderRunner } from "../engine/decoder-cpu-runner.ts";
 import { append, contiguousBlocks, TestSequence } from "../engine/testing-sequences.ts";
 import { openSafetensorsFile } from "../formats/safetensors.ts";
 import { awqScales, searchFactors } from "./awq-search.ts";
-import { calibrate, siteKey } from "./calibration.ts";
+import { calibrate } from "./calibration.ts";
 import { checkpointConfig, NOT_QUANTIZED } from "./checkpoint-config.ts";
 import { writeCheckpoint } from "./checkpoint-writer.ts";
 import { openDecoder } from "./convert-checkpoint.ts";
+import { siteKey } from "./input-stats.ts";
 import { Reporter } from "./progress.ts";
 import { type QuantizeOptions, quantize } from "./quantize.ts";
 

@@ -13,7 +13,8 @@ import {
   smoothingScales,
 } from "./awq-search.ts";
 import { AwqStorage } from "./awq-storage.ts";
-import { calibrate, type InputStats, siteKey } from "./calibration.ts";
+import { calibrateOnGpu } from "./calibrate-gpu.ts";
+import { calibrate } from "./calibration.ts";
 import { checkpointConfig, NOT_QUANTIZED, type Quantization } from "./checkpoint-config.ts";
 import { type CheckpointSummary, writeCheckpoint } from "./checkpoint-writer.ts";
 import {
@@ -25,12 +26,13 @@ import {
   openDecoder,
 } from "./convert-checkpoint.ts";
 import { Fp8Storage } from "./fp8-storage.ts";
+import { type InputStats, siteKey } from "./input-stats.ts";
 import type { LinearStorage } from "./linear-storage.ts";
 import { measurePerplexity, type Perplexity } from "./perplexity.ts";
 import type { Reporter } from "./progress.ts";
 import { SmoothQuantStorage } from "./smooth-quant-storage.ts";
 import { readTexts, tokenPieces } from "./text-data.ts";
-import type { ToolDevice } from "./tool-device.ts";
+import { deviceName, type ToolDevice } from "./tool-device.ts";
 import { ToolError } from "./tool-error.ts";
 import { WeightOnlyStorage } from "./weight-only-storage.ts";
 
@@ -146,12 +148,37 @@ async function inputStats(options: QuantizeOptions, opened: OpenedDecoder): Prom
   if (pieces.length === 0) throw new ToolError(`${source} holds no text to calibrate with`);
   const task = options.reporter.startTask({ task: "calibrate", unit: "texts", total: pieces.length });
   try {
-    return await calibrate(opened, pieces, () => {
+    const onPiece = (): void => {
       options.signal.throwIfAborted();
       task.add(1);
-    });
+    };
+    return (await statsFromGpu(options, opened, pieces, onPiece)) ?? (await calibrate(opened, pieces, onPiece));
   } finally {
     task.end();
+  }
+}
+
+/** Undefined: the processor is to do it. */
+async function statsFromGpu(
+  { device, modelDir, reporter, signal }: QuantizeOptions,
+  { parsed }: OpenedDecoder,
+  pieces: readonly Int32Array[],
+  onPiece: () => void,
+): Promise<ReadonlyMap<string, InputStats> | undefined> {
+  if (device.kind === "cpu") return undefined;
+  try {
+    return await calibrateOnGpu({
+      modelDir,
+      ordinal: device.ordinal,
+      numLayers: parsed.config.numLayers,
+      pieces,
+      onPiece,
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    const reason = error instanceof Error ? error.message : String(error);
+    reporter.warn(`${deviceName(device)} cannot calibrate, so the CPU does: ${reason}`);
+    return undefined;
   }
 }
 

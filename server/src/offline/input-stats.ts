@@ -1,0 +1,78 @@
+/** Sums up what enters the linear layers of a model, wherever it is computed. Pure numbers. */
+
+/** Of each input of a linear layer, over all tokens. */
+export interface InputStats {
+  numTokens: number;
+  readonly meanAbs: Float64Array;
+  readonly meanSquare: Float64Array;
+  readonly maxAbs: Float64Array;
+}
+
+/** Those of a layer that read the same rows are one. */
+export type LinearSite = "qkv" | "attentionOut" | "mlpIn" | "mlpOut";
+
+export function siteKey(layer: number, site: LinearSite): string {
+  return `${layer} ${site}`;
+}
+
+/** What stands in the layers of a model for the matrices that read a site. */
+interface SiteLayer<T> {
+  readonly qkv: { readonly weight: T };
+  readonly attentionOut: { readonly weight: T };
+  readonly mlp: { readonly router: T } | { readonly in: { readonly weight: T }; readonly out: { readonly weight: T } };
+}
+
+/** By what tells matrices apart, which `idOf` gives. */
+export function sitesByMatrix<T, Id>(
+  layers: readonly SiteLayer<T>[],
+  idOf: (matrix: T) => Id,
+): ReadonlyMap<Id, string> {
+  const sites = new Map<Id, string>();
+  for (const [i, { qkv, attentionOut, mlp }] of layers.entries()) {
+    sites.set(idOf(qkv.weight), siteKey(i, "qkv"));
+    sites.set(idOf(attentionOut.weight), siteKey(i, "attentionOut"));
+    // What a router reads is what the experts read.
+    sites.set(idOf("router" in mlp ? mlp.router : mlp.in.weight), siteKey(i, "mlpIn"));
+    if (!("router" in mlp)) sites.set(idOf(mlp.out.weight), siteKey(i, "mlpOut"));
+  }
+  return sites;
+}
+
+export class StatsCollector {
+  readonly #stats = new Map<string, InputStats>();
+
+  /** Rows of `width` numbers each. */
+  add(key: string, rows: Float32Array, width: number): void {
+    const stats = this.#statsOf(key, width);
+    const { meanAbs, meanSquare, maxAbs } = stats;
+    for (let start = 0; start < rows.length; start += width) {
+      for (let i = 0; i < width; i++) {
+        const value = Math.abs(rows[start + i] ?? 0);
+        meanAbs[i] = (meanAbs[i] ?? 0) + value;
+        meanSquare[i] = (meanSquare[i] ?? 0) + value * value;
+        if (value > (maxAbs[i] ?? 0)) maxAbs[i] = value;
+      }
+    }
+    stats.numTokens += rows.length / width;
+  }
+
+  /** Sums as means. */
+  finished(): ReadonlyMap<string, InputStats> {
+    for (const { numTokens, meanAbs, meanSquare } of this.#stats.values()) {
+      for (let i = 0; i < meanAbs.length; i++) {
+        meanAbs[i] = (meanAbs[i] ?? 0) / numTokens;
+        meanSquare[i] = (meanSquare[i] ?? 0) / numTokens;
+      }
+    }
+    return this.#stats;
+  }
+
+  #statsOf(key: string, width: number): InputStats {
+    const known = this.#stats.get(key);
+    if (known !== undefined) return known;
+    const zeros = (): Float64Array => new Float64Array(width);
+    const stats = { numTokens: 0, meanAbs: zeros(), meanSquare: zeros(), maxAbs: zeros() };
+    this.#stats.set(key, stats);
+    return stats;
+  }
+}
