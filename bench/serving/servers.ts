@@ -22,6 +22,7 @@ export async function startNereid(
   repositories: readonly string[],
   basePort: number,
   nodeFlags: readonly string[] = [],
+  serverFlags: readonly string[] = [],
 ): Promise<BenchServer> {
   const child = spawn(
     process.execPath,
@@ -33,6 +34,7 @@ export async function startNereid(
         `--${name}-port=${basePort + k}`,
         `--${name}-address=${HOST}`,
       ]),
+      ...serverFlags,
     ],
     { stdio: ["ignore", "ignore", "inherit"] },
   );

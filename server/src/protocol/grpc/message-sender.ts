@@ -9,8 +9,12 @@ import type { OutgoingMessage } from "./method.ts";
 /** Unsent bytes that stop the reading of further requests. Generous: a client may write a batch before it reads. */
 const FAR_BEHIND_BYTES: number = 16 * 1024 * 1024;
 
+/** Messages of a call after which the event loop gets its turn: a fast model must not keep all others waiting. */
+const MAX_BURST = 16;
+
 export class MessageSender {
   readonly encoding: GrpcEncoding;
+  #burst = 0;
   readonly #stream: Http2Stream;
   /** Compression is asynchronous: what comes later waits for it here. */
   #compressing: Promise<void> | undefined;
@@ -25,12 +29,16 @@ export class MessageSender {
     return this.#stream.queuedBytes > FAR_BEHIND_BYTES;
   }
 
-  /** A promise when the client is behind. */
+  /** A promise when the caller has to wait before it goes on: for the client, or for the others. */
   send(message: OutgoingMessage): Promise<void> | undefined {
     if (this.encoding !== "identity") return this.#queueCompressed(message, this.encoding);
     this.#write(message, 0);
     this.#stream.send();
-    return this.#stream.needsDrain ? this.drained() : undefined;
+    if (this.#stream.needsDrain) return this.drained();
+    this.#burst += 1;
+    if (this.#burst < MAX_BURST) return undefined;
+    this.#burst = 0;
+    return new Promise((resolve) => setImmediate(resolve));
   }
 
   /** Sends the last message and ends the stream. */

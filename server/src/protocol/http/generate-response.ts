@@ -18,7 +18,7 @@ export function writeGenerateResponse(writer: JsonWriter, response: InferRespons
   for (const tensor of response.outputs) if (!members.has(tensor.name)) members.set(tensor.name, { tensor });
   writer.byte(0x7b);
   let isFirst = true;
-  for (const name of [...members.keys()].sort(compareBytes)) {
+  for (const name of inByteOrder([...members.keys()])) {
     if (!isFirst) writer.byte(0x2c);
     isFirst = false;
     writer.string(name);
@@ -26,6 +26,18 @@ export function writeGenerateResponse(writer: JsonWriter, response: InferRespons
     writeMember(writer, members.get(name));
   }
   writer.byte(0x7d);
+}
+
+/** Of the names that came last: a stream has the same in each of its responses. */
+let lastNames: readonly string[] = [];
+let lastOrder: readonly string[] = [];
+
+function inByteOrder(names: readonly string[]): readonly string[] {
+  if (names.length !== lastNames.length || names.some((name, i) => name !== lastNames[i])) {
+    lastNames = names;
+    lastOrder = [...names].sort(compareBytes);
+  }
+  return lastOrder;
 }
 
 /** The order of UTF-8 bytes, which for characters beyond the basic plane is not that of JavaScript. */

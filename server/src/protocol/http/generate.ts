@@ -4,6 +4,7 @@ import type { InferResponse } from "../../core/infer-response.ts";
 import type { ModelServer, ServedModel } from "../../core/model-server.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
+import { Events, type Outcome, Outcomes } from "./generate-events.ts";
 import { decodeGenerate, type GenerateContext } from "./generate-request.ts";
 import { writeGenerateResponse } from "./generate-response.ts";
 import type { HttpCall } from "./http-call.ts";
@@ -23,9 +24,6 @@ const FAILED_STATUS = 400;
 const NOT_ONE =
   "generate expects model to produce exactly 1 response, use generate stream for model that generates various number of responses";
 
-/** A response of the model, or an error in its place. */
-type Outcome = { readonly response: InferResponse } | { readonly error: ServerError };
-
 export class GenerateHandler {
   readonly #server: ModelServer;
   readonly #codec: InferCodec;
@@ -42,11 +40,11 @@ export class GenerateHandler {
   async generate(model: string, version: string, call: HttpCall): Promise<HttpReply> {
     const request = await this.#start(model, version, call, true);
     const turn = this.#turn.now();
-    const outcomes = this.#outcomes(request);
+    const outcomes = new Outcomes(request);
     let first: Outcome | undefined;
     let count = 0;
     let isRefused = false;
-    for await (const outcome of outcomes) {
+    for (let outcome = await outcomes.read(); outcome !== undefined; outcome = await outcomes.read()) {
       if (first === undefined) isRefused = this.#isRefusal(outcome, turn);
       first ??= outcome;
       count++;
@@ -63,13 +61,13 @@ export class GenerateHandler {
   async generateStream(model: string, version: string, call: HttpCall): Promise<HttpReply | HttpStreamReply> {
     const request = await this.#start(model, version, call, false);
     const turn = this.#turn.now();
-    const outcomes = this.#outcomes(request);
-    const step = await outcomes.next();
-    if (step.done === true) return emptyReply(200, EVENT_STREAM);
-    const first = step.value;
-    if (!("error" in first)) return { status: 200, contentType: EVENT_STREAM, chunks: this.#events(first, outcomes) };
+    const outcomes = new Outcomes(request);
+    const first = await outcomes.read();
+    if (first === undefined) return emptyReply(200, EVENT_STREAM);
+    const chunks = new Events(first, outcomes, (outcome) => this.#event(outcome));
+    if (!("error" in first)) return { status: 200, contentType: EVENT_STREAM, chunks };
     if (this.#isRefusal(first, turn)) throw first.error;
-    return { status: FAILED_STATUS, contentType: EVENT_STREAM, chunks: this.#events(first, outcomes) };
+    return { status: FAILED_STATUS, contentType: EVENT_STREAM, chunks };
   }
 
   /** An error that came before the request was taken. */
@@ -119,22 +117,6 @@ export class GenerateHandler {
     } catch (error) {
       throw jsonFailure(error);
     }
-  }
-
-  async *#outcomes([served, request]: [ServedModel, HttpInferRequest]): AsyncGenerator<Outcome, void> {
-    try {
-      for await (const response of served.infer(request)) {
-        if (response.error !== undefined) yield { error: response.error };
-        else if (!response.empty) yield { response };
-      }
-    } catch (error) {
-      yield { error: ServerError.from(error) };
-    }
-  }
-
-  async *#events(first: Outcome, rest: AsyncGenerator<Outcome, void>): AsyncGenerator<Uint8Array, void> {
-    yield this.#event(first);
-    for await (const outcome of rest) yield this.#event(outcome);
   }
 
   #event(outcome: Outcome): Uint8Array {

@@ -185,7 +185,7 @@ export class HttpListener {
     call.trace?.mark("HTTP_SEND_START", performance.now());
     if (response.destroyed) return;
     if (this.#isDraining || this.#isOld(response)) response.shouldKeepAlive = false;
-    if ("chunks" in reply) await sendStream(response, reply, call.signal);
+    if ("chunks" in reply) await sendStream(response, reply, call);
     else this.#replies.add(response, reply);
   }
 

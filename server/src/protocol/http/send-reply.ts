@@ -1,5 +1,6 @@
 /** Writes replies to Node's response: head as one flat list, body in as few writes as possible. */
 import type { ServerResponse } from "node:http";
+import { ChunkWriter } from "./chunk-writer.ts";
 import type { HttpReply, HttpStreamReply } from "./http-reply.ts";
 
 /** Smaller bodies are joined: a second write costs more than the copy. */
@@ -30,34 +31,23 @@ export function sendReply(response: ServerResponse, reply: HttpReply): void {
   }
 }
 
-/** Sends each chunk as it comes and asks for the next only when the client has taken enough. */
-export async function sendStream(response: ServerResponse, reply: HttpStreamReply, signal: AbortSignal): Promise<void> {
+/** Sends each chunk in the turn it comes, and asks for the next only when the client has taken enough. */
+export async function sendStream(
+  response: ServerResponse,
+  reply: HttpStreamReply,
+  call: { readonly isCancelled: boolean },
+): Promise<void> {
   writeHead(response, reply.status, ["Content-Type", reply.contentType, ...(reply.headers ?? [])]);
+  const writer = new ChunkWriter(response);
   for await (const chunk of reply.chunks) {
-    if (signal.aborted) break;
-    if (!response.write(chunk)) await drained(response, signal);
+    if (call.isCancelled) break;
+    const behind = writer.write(chunk);
+    if (behind !== undefined) await behind;
   }
-  response.end();
+  writer.end();
 }
 
 function writeHead(response: ServerResponse, status: number, head: string[]): void {
   if (status === 405) response.writeHead(status, REASON_405, head);
   else response.writeHead(status, head);
-}
-
-/** Resolves when the client has taken what was written, or is gone. */
-function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      response.off("drain", done);
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    if (signal.aborted) {
-      resolve();
-      return;
-    }
-    response.on("drain", done);
-    signal.addEventListener("abort", done);
-  });
 }

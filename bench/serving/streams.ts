@@ -1,0 +1,148 @@
+/**
+ * How many events a second the server streams, what each costs it, and how long a small request waits meanwhile:
+ * `npm run bench:streams -- [--seconds=5] [--base-port=18100] [--name=streams]`. A name stores the result under bench/results.
+ */
+import { mkdirSync, writeFileSync } from "node:fs";
+import process from "node:process";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { type EventLoad, type StreamShape, startEventStreams, startGrpcStreams } from "./event-load.ts";
+import { startHttpLoad } from "./http-load.ts";
+import { grpcMessage } from "./messages.ts";
+import { cpuTimeUs } from "./process-cpu.ts";
+import { circumstances, figure, table } from "./report.ts";
+import { type BenchServer, startNereid } from "./servers.ts";
+
+const { values: flags } = parseArgs({
+  options: {
+    seconds: { type: "string", default: "5" },
+    "base-port": { type: "string", default: "18100" },
+    name: { type: "string", default: "" },
+    rows: { type: "string", default: "" },
+    "node-flags": { type: "string", default: "" },
+    "server-flags": { type: "string", default: "" },
+  },
+});
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const RESULTS = fileURLToPath(new URL("../results/", import.meta.url));
+const MODELS = fileURLToPath(new URL("stream_repository", import.meta.url));
+const HEALTH = { method: "GET", path: "/v2/health/live", headers: [], body: new Uint8Array(0) } as const;
+const WARM_UP_MS = 2000;
+
+interface Row {
+  readonly name: string;
+  readonly streams: number;
+  /** Events a second that are asked for; undefined: as many as possible. */
+  readonly offered: number | undefined;
+  start(server: BenchServer): EventLoad;
+}
+
+/** 500 streams with an event each 10 ms: what 500 users of language models read. */
+const PACED: StreamShape = { numEvents: 1000, delayMs: 10 };
+const UNPACED: StreamShape = { numEvents: 5000, delayMs: 0 };
+
+const ROWS: readonly Row[] = [
+  sse("server-sent events, paced", PACED, 250),
+  sse("server-sent events, paced", PACED, 500),
+  sse("server-sent events, at full speed", UNPACED, 64),
+  grpc("gRPC, paced, 10 connections", PACED, 500, 10),
+  grpc("gRPC, paced, 500 connections", PACED, 500, 500),
+  grpc("gRPC, at full speed, 8 connections", UNPACED, 64, 8),
+];
+
+function offered({ delayMs }: StreamShape, streams: number): number | undefined {
+  return delayMs === 0 ? undefined : (streams * 1000) / delayMs;
+}
+
+function sse(name: string, shape: StreamShape, streams: number): Row {
+  const start = ({ httpPort }: BenchServer): EventLoad => startEventStreams(httpPort, shape, streams);
+  return { name, streams, offered: offered(shape, streams), start };
+}
+
+function grpc(name: string, shape: StreamShape, streams: number, connections: number): Row {
+  const { numEvents, delayMs } = shape;
+  const tensor = (name: string, value: number): Parameters<typeof grpcMessage>[1][number] => ({
+    name,
+    datatype: (name === "IN" ? "INT32" : "UINT32") as "INT32",
+    shape: [numEvents],
+    values: new Int32Array(numEvents).fill(value),
+  });
+  const tensors = delayMs > 0 ? [tensor("IN", 7), tensor("DELAY", delayMs)] : [tensor("IN", 7)];
+  const message = grpcMessage("repeat", tensors);
+  const start = ({ grpcPort }: BenchServer): EventLoad => startGrpcStreams(grpcPort, message, connections, streams);
+  return { name, streams, offered: offered(shape, streams), start };
+}
+
+const server = await startNereid(
+  ROOT,
+  [MODELS],
+  Number(flags["base-port"]),
+  flags["node-flags"].split(" ").filter(Boolean),
+  flags["server-flags"].split(" ").filter(Boolean),
+);
+try {
+  const lines: string[][] = [];
+  for (const row of ROWS) {
+    if (!row.name.includes(flags.rows)) continue;
+    const line = await measure(row);
+    lines.push(line);
+    console.log(line.join("  "));
+  }
+  if (flags.name !== "") save(lines);
+} finally {
+  await server.stop();
+}
+
+async function measure(row: Row): Promise<string[]> {
+  const load = row.start(server);
+  const probe = startHttpLoad(server.httpPort, HEALTH, 1);
+  try {
+    await sleep(WARM_UP_MS);
+    load.count = 0;
+    probe.tally.reset();
+    const startCpuUs = cpuTimeUs(server.pid);
+    const startMs = performance.now();
+    await sleep(Number(flags.seconds) * 1000);
+    const { count } = load;
+    const cpuUs = cpuTimeUs(server.pid) - startCpuUs;
+    const wallMs = performance.now() - startMs;
+    // The probe asks again at once: what it costs the server is not an event's.
+    const rate = (count * 1000) / wallMs;
+    return [
+      row.name,
+      String(row.streams),
+      row.offered === undefined ? "" : figure(row.offered),
+      figure(rate),
+      figure(cpuUs / count),
+      figure((cpuUs / wallMs / 1000) * 100),
+      figure(probe.tally.percentileUs(0.5)),
+      figure(probe.tally.percentileUs(0.99)),
+    ];
+  } finally {
+    load.stop();
+    probe.stop();
+    await sleep(500);
+  }
+}
+
+function save(lines: readonly string[][]): void {
+  mkdirSync(RESULTS, { recursive: true });
+  const about = circumstances(`npm run bench:streams -- ${process.argv.slice(2).join(" ")}`);
+  const head = ["row", "streams", "offered/s", "events/s", "CPU us an event", "% of a core", "probe p50 us", "p99 us"];
+  const text = [
+    "# Serving: streamed events",
+    "",
+    `Commit ${about.commit}, ${about.date}, Node ${about.node}, ${about.machine}.`,
+    `Command: \`${about.command}\`.`,
+    "",
+    "A decoupled model of the server itself sends one small response after the other; each event is one of them, with two",
+    "tensors. CPU is that of the whole server, the model and the probe included: one client that asks for the server's health",
+    "without pause, and so sees how long a small request waits behind the streams.",
+    "",
+    table(head, lines),
+    "",
+  ].join("\n");
+  writeFileSync(`${RESULTS}${flags.name}.md`, text);
+  writeFileSync(`${RESULTS}${flags.name}.json`, `${JSON.stringify({ ...about, head, lines }, undefined, 2)}\n`);
+}
