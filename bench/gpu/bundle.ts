@@ -18,6 +18,7 @@ await build({
     host: join(ROOT, "server/src/engine-host.ts"),
     "rank-worker": join(ROOT, "server/src/engine/ranks/rank-worker.ts"),
     "rank-sums": join(ROOT, "bench/gpu/rank-sums.ts"),
+    served: join(ROOT, "bench/gpu/served.ts"),
   },
   outdir: folder,
   outExtension: { ".js": ".mjs" },
@@ -27,6 +28,10 @@ await build({
   target: "node20",
   conditions: ["nereid-source"],
   external: ["koffi"],
+  // Packages in the old module format ask for Node's own modules by a function.
+  banner: {
+    js: 'import { createRequire as newRequire } from "node:module"; const require = newRequire(import.meta.url);',
+  },
 });
 for (const path of ["koffi/package.json", "koffi/index.js", "koffi/src/koffi/index.js", "@koromix/koffi-linux-x64"]) {
   const to = join(folder, "node_modules", path);

@@ -83,6 +83,7 @@ async function golden(): Promise<void> {
     ["bf16", "e4m3", true, "e4m3"],
     ["bf16", "int4", true, "bf16"],
   ] as const) {
+    if (!new RegExp(flags.filter).test(`${type} ${matrixType} ${cacheType}${usesGraphs ? " graphs" : ""}`)) continue;
     const result = await followGolden(flags.folder, type, matrixType, usesGraphs, cacheType, flags.ranks);
     console.log(JSON.stringify(result));
     results.push(result);

@@ -18,7 +18,8 @@ export async function createRanks(ranks: string, options: CudaRunnerOptions): Pr
   const followers = Array.from({ length: numTensorRanks * numStages - 1 }, (_unused, i) =>
     startThread({ rank: i + 1, layout, options: { ...plain, ordinal: i + 1 } }),
   );
-  const runner = await createRankedRunner(options, layout, followers);
+  const tell = (line: string): void => console.log(`rank 0: ${line}`);
+  const runner = await createRankedRunner({ tell, ...options }, layout, followers);
   if (!(runner instanceof RankedRunner)) throw new Error("expected a runner of several GPUs");
   const inner = runner.inner as DecoderCudaRunner;
   return Object.defineProperties(runner, {

@@ -1,0 +1,290 @@
+/**
+ * The whole server on a machine with GPUs: `node served.mjs tiny|fault|speed --program=<nereid.cjs> ...`. It starts the
+ * installed server over repositories made from the examples, asks over HTTP and gRPC, and prints what came.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import process from "node:process";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { GrpcStreams, type StreamedInput } from "./served-grpc.ts";
+
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    program: { type: "string", default: "" },
+    examples: { type: "string", default: "examples" },
+    checkpoint: { type: "string", default: "" },
+    work: { type: "string", default: "/tmp/served" },
+    /** Lists of GPUs as instance groups have them. */
+    gpus: { type: "string", default: "0" },
+    /** Further parameters of the engine model: name=value,... */
+    parameters: { type: "string", default: "" },
+    clients: { type: "string", default: "1,64" },
+    out: { type: "string", default: "" },
+    port: { type: "string", default: "18400" },
+  },
+});
+
+const HTTP = Number(flags.port);
+const READY_TIMEOUT_MS = 90_000;
+const MARKER = join(flags.work, "fault");
+
+interface GoldenText {
+  readonly prompt: string;
+  readonly output_ids: readonly number[];
+  readonly text: string;
+}
+
+function engineConfig(modelDir: string): string {
+  const path = join(flags.examples, "model_repository/tensorrt_llm/config.pbtxt");
+  const parameters = [["gpt_model_path", modelDir], ...flags.parameters.split(",").map((part) => part.split("="))];
+  const place = flags.gpus === "" ? "kind: KIND_CPU" : `kind: KIND_GPU, gpus: [ ${flags.gpus} ]`;
+  const own = parameters.filter(([name = ""]) => name !== "");
+  const text = readFileSync(path, "utf8")
+    .replace(/max_batch_size: \d+/, "max_batch_size: 256")
+    .replace(/parameters \{\s*key: "gpt_model_path"[^}]*\}\s*\}/, "")
+    .replace(/instance_group \[[^\]]*\]/, `instance_group [ { count: 1, ${place} } ]`);
+  const added = own.map(([key, value]) => `parameters { key: "${key}" value { string_value: "${value}" } }\n`);
+  return text + added.join("");
+}
+
+const WHERE = `
+import numpy
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.where = args["model_instance_kind"] + " " + args["model_instance_device_id"]
+
+    def execute(self, requests):
+        text = numpy.array([self.where], dtype=numpy.object_)
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("where", text)]) for _ in requests]
+`;
+
+/** The pipeline of the examples over an engine on GPUs, and a Python model that says where it runs. */
+function writeRepository(modelDir: string, withPipeline: boolean): string {
+  const root = join(flags.work, "repository");
+  rmSync(root, { recursive: true, force: true });
+  const put = (path: string, text: string): void => {
+    mkdirSync(join(root, path, ".."), { recursive: true });
+    writeFileSync(join(root, path), text);
+  };
+  put("tensorrt_llm/1/.keep", "");
+  put("tensorrt_llm/config.pbtxt", engineConfig(modelDir));
+  if (!withPipeline) return root;
+  for (const name of ["ensemble", "preprocessing", "postprocessing"]) {
+    const text = readFileSync(join(flags.examples, "model_repository", name, "config.pbtxt"), "utf8");
+    put(`${name}/1/.keep`, "");
+    put(`${name}/config.pbtxt`, text.replaceAll("../../nereid-tiny/language_model", modelDir));
+  }
+  put("where/1/model.py", WHERE);
+  const inputs = "input [ { name: 'x' data_type: TYPE_FP32 dims: [ 1 ] } ]";
+  const outputs = "output [ { name: 'where' data_type: TYPE_STRING dims: [ 1 ] } ]";
+  put("where/config.pbtxt", `backend: "python"\n${inputs}\n${outputs}\ninstance_group [ { count: 1 } ]\n`);
+  return root;
+}
+
+interface Server {
+  readonly child: ChildProcess;
+  readonly lines: string[];
+  stop(): Promise<void>;
+}
+
+async function startServer(repository: string, env: Readonly<Record<string, string>> = {}): Promise<Server> {
+  const ports = ["http", "grpc", "metrics"].flatMap((name, i) => [
+    `--${name}-port=${HTTP + i}`,
+    `--${name}-address=127.0.0.1`,
+  ]);
+  const startMs = performance.now();
+  const argv = [flags.program, "serve", `--model-repository=${repository}`, ...ports];
+  const child = spawn(process.execPath, argv, { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });
+  const lines: string[] = [];
+  const keep = (text: string): number => lines.push(...text.split("\n").filter((line) => line !== ""));
+  child.stdout.setEncoding("utf8").on("data", keep);
+  child.stderr.setEncoding("utf8").on("data", keep);
+  const isReady = async (): Promise<boolean> =>
+    fetch(`http://127.0.0.1:${HTTP}/v2/health/ready`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  while (!(await isReady())) {
+    if (child.exitCode !== null || performance.now() - startMs > READY_TIMEOUT_MS) {
+      child.kill("SIGKILL");
+      throw new Error(`the server did not get ready:\n${lines.slice(-30).join("\n")}`);
+    }
+    await sleep(50);
+  }
+  console.log(`ready after ${((performance.now() - startMs) / 1000).toFixed(1)} s`);
+  const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  return {
+    child,
+    lines,
+    stop: async () => {
+      child.kill("SIGTERM");
+      const timer = setTimeout(() => child.kill("SIGKILL"), 15_000);
+      await ended;
+      clearTimeout(timer);
+      console.log(`ended with ${child.exitCode ?? child.signalCode}`);
+    },
+  };
+}
+
+async function post(path: string, body: object): Promise<Response> {
+  return fetch(`http://127.0.0.1:${HTTP}${path}`, { method: "POST", body: JSON.stringify(body) });
+}
+
+async function generate(prompt: string, maxTokens: number): Promise<string> {
+  const response = await post("/v2/models/ensemble/generate", { text_input: prompt, max_tokens: maxTokens });
+  const { text_output, error } = (await response.json()) as { text_output?: string; error?: string };
+  if (text_output === undefined) throw new Error(error ?? `status ${response.status}`);
+  return text_output;
+}
+
+async function generateStream(prompt: string, maxTokens: number): Promise<string> {
+  const body = { text_input: prompt, max_tokens: maxTokens, stream: true };
+  const text = await (await post("/v2/models/ensemble/generate_stream", body)).text();
+  const events = text.split("\n").filter((line) => line.startsWith("data: "));
+  return events.map((line) => (JSON.parse(line.slice(6)) as { text_output: string }).text_output).join("");
+}
+
+function golden(): readonly GoldenText[] {
+  return JSON.parse(readFileSync(join(flags.examples, "nereid-tiny/golden_text.json"), "utf8")) as GoldenText[];
+}
+
+const INT32 = (name: string, ...values: readonly number[]): StreamedInput => ({
+  name,
+  datatype: "INT32",
+  shape: [1, values.length],
+  data: Buffer.from(Int32Array.from(values).buffer),
+});
+
+function textInput(prompt: string, maxTokens: number): readonly StreamedInput[] {
+  const text = Buffer.from(prompt);
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(text.length);
+  return [
+    { name: "text_input", datatype: "BYTES", shape: [1, 1], data: Buffer.concat([length, text]) },
+    INT32("max_tokens", maxTokens),
+    { name: "stream", datatype: "BOOL", shape: [1, 1], data: Buffer.of(1) },
+  ];
+}
+
+async function tiny(): Promise<void> {
+  const server = await startServer(writeRepository(resolve(flags.examples, "nereid-tiny/language_model"), true));
+  const grpc = new GrpcStreams(HTTP + 1);
+  try {
+    const texts = golden();
+    const ways: readonly (readonly [string, (one: GoldenText) => Promise<string>])[] = [
+      ["generate", ({ prompt, output_ids }) => generate(prompt, output_ids.length)],
+      ["generate_stream", ({ prompt, output_ids }) => generateStream(prompt, output_ids.length)],
+      [
+        "gRPC stream",
+        async ({ prompt, output_ids }) => {
+          const { texts: parts } = await grpc.infer("ensemble", textInput(prompt, output_ids.length), "text_output");
+          return parts.join("");
+        },
+      ],
+    ];
+    for (const [name, ask] of ways) {
+      const answers = await Promise.all(texts.map(ask));
+      const same = answers.filter((answer, i) => answer.trim() === texts[i]?.text.trim()).length;
+      console.log(`${name}: ${same} of ${texts.length} texts as recorded`);
+      if (same < texts.length) console.log(JSON.stringify(answers.map((text) => text.slice(0, 60))));
+    }
+    console.log(`Python instances: ${[...(await whereabouts())].sort().join(", ")}`);
+    const page = await (await fetch(`http://127.0.0.1:${HTTP + 2}/metrics`)).text();
+    for (const line of page.split("\n").filter((text) => /^nv_(gpu|energy)/.test(text))) console.log(line);
+    const shown = /GPU|CUDA|NVRTC|cuBLAS|NCCL|NVML|rank \d|libuv/;
+    for (const line of server.lines.filter((text) => shown.test(text)).slice(0, 40)) console.log(`  ${line}`);
+  } finally {
+    grpc.close();
+    await server.stop();
+  }
+}
+
+async function whereabouts(): Promise<ReadonlySet<string>> {
+  const body = { inputs: [{ name: "x", datatype: "FP32", shape: [1], data: [1] }] };
+  const places = Array.from({ length: 40 }, async () => {
+    const answer = (await (await post("/v2/models/where/infer", body)).json()) as {
+      outputs?: readonly { readonly data: readonly string[] }[];
+      error?: string;
+    };
+    return answer.outputs?.[0]?.data[0] ?? answer.error ?? "nothing";
+  });
+  return new Set(await Promise.all(places));
+}
+
+/** One GPU breaks while two serve. */
+async function fault(): Promise<void> {
+  mkdirSync(flags.work, { recursive: true });
+  rmSync(MARKER, { force: true });
+  const repository = writeRepository(resolve(flags.examples, "nereid-tiny/language_model"), true);
+  const server = await startServer(repository, { NEREID_TEST_GPU_FAULT: `0:30:${MARKER}` });
+  try {
+    const [text] = golden();
+    if (text === undefined) throw new Error("no recorded text");
+    const ask = (): Promise<string> => generate(text.prompt, text.output_ids.length);
+    const first = await Promise.allSettled(Array.from({ length: 24 }, ask));
+    const errors = first.flatMap((result) => (result.status === "rejected" ? [String(result.reason)] : []));
+    console.log(`during the fault (planted: ${existsSync(MARKER)}): ${24 - errors.length} of 24 answered`);
+    for (const error of new Set(errors)) console.log(`  ${error}`);
+    const startMs = performance.now();
+    const isReady = async (): Promise<boolean> => (await fetch(`http://127.0.0.1:${HTTP}/v2/health/ready`)).ok;
+    while (!(await isReady()) && performance.now() - startMs < READY_TIMEOUT_MS) await sleep(20);
+    console.log(`ready again ${((performance.now() - startMs) / 1000).toFixed(1)} s later`);
+    const second = await Promise.allSettled(Array.from({ length: 24 }, ask));
+    console.log(`afterwards: ${second.filter(({ status }) => status === "fulfilled").length} of 24 answered`);
+    for (const line of server.lines.filter((one) => /engine_host/.test(one)).slice(-14)) console.log(`  ${line}`);
+  } finally {
+    await server.stop();
+  }
+}
+
+const INPUT = 128;
+const OUTPUT = 128;
+
+async function speed(): Promise<void> {
+  const server = await startServer(writeRepository(flags.checkpoint, false));
+  const grpc = new GrpcStreams(HTTP + 1);
+  const results: unknown[] = [];
+  try {
+    let turn = 0;
+    const ask = (): Promise<{ readonly firstMs: number; readonly numMessages: number }> => {
+      const seed = ++turn;
+      const tokens = Array.from({ length: INPUT }, (_, i) => (seed * 7919 + i * 31 + ((seed * i) % 13)) % 128_000);
+      const sizes = [INT32("input_lengths", INPUT), INT32("request_output_len", OUTPUT)];
+      const streaming: StreamedInput = { name: "streaming", datatype: "BOOL", shape: [1, 1], data: Buffer.of(1) };
+      return grpc.infer("tensorrt_llm", [INT32("input_ids", ...tokens), ...sizes, streaming], undefined);
+    };
+    for (const clients of flags.clients.split(",").map(Number)) {
+      for (let round = 0; round < 3; round++) {
+        const startMs = performance.now();
+        const answers = await Promise.all(Array.from({ length: clients }, ask));
+        const seconds = (performance.now() - startMs) / 1000;
+        const first = answers.map(({ firstMs }) => firstMs).sort((a, b) => a - b);
+        const numMessages = answers.reduce((sum, answer) => sum + answer.numMessages, 0);
+        const tokensPerSecond = (clients * OUTPUT) / seconds;
+        const result = { clients, round, tokensPerSecond, firstTokenMs: first[first.length >> 1], numMessages };
+        console.log(JSON.stringify(result));
+        results.push(result);
+      }
+    }
+    const name = `served-${flags.parameters.replaceAll(/[^a-z0-9]+/gi, "-")}.json`;
+    if (flags.out !== "") writeFileSync(join(flags.out, name), JSON.stringify({ flags, results }, undefined, 1));
+  } finally {
+    grpc.close();
+    await server.stop();
+  }
+}
+
+for (const command of positionals) {
+  console.log(`== served ${command}`);
+  try {
+    await { tiny, fault, speed }[command]?.();
+  } catch (error) {
+    console.log(`FAILED ${command}:`, error);
+    process.exitCode = 1;
+  }
+}
