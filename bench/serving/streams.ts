@@ -8,8 +8,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { type EventLoad, type StreamShape, startEventStreams, startGrpcStreams } from "./event-load.ts";
-import { startHttpLoad } from "./http-load.ts";
 import { grpcMessage } from "./messages.ts";
+import { startProbe } from "./probe.ts";
 import { cpuTimeUs } from "./process-cpu.ts";
 import { circumstances, figure, table } from "./report.ts";
 import { type BenchServer, startNereid } from "./servers.ts";
@@ -27,7 +27,6 @@ const { values: flags } = parseArgs({
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const RESULTS = fileURLToPath(new URL("../results/", import.meta.url));
 const MODELS = fileURLToPath(new URL("stream_repository", import.meta.url));
-const HEALTH = { method: "GET", path: "/v2/health/live", headers: [], body: new Uint8Array(0) } as const;
 const WARM_UP_MS = 2000;
 
 interface Row {
@@ -96,7 +95,7 @@ try {
 
 async function measure(row: Row): Promise<string[]> {
   const load = row.start(server);
-  const probe = startHttpLoad(server.httpPort, HEALTH, 1);
+  const probe = startProbe(server.httpPort);
   try {
     await sleep(WARM_UP_MS);
     load.count = 0;
@@ -107,7 +106,6 @@ async function measure(row: Row): Promise<string[]> {
     const { count } = load;
     const cpuUs = cpuTimeUs(server.pid) - startCpuUs;
     const wallMs = performance.now() - startMs;
-    // The probe asks again at once: what it costs the server is not an event's.
     const rate = (count * 1000) / wallMs;
     return [
       row.name,
@@ -137,8 +135,8 @@ function save(lines: readonly string[][]): void {
     `Command: \`${about.command}\`.`,
     "",
     "A decoupled model of the server itself sends one small response after the other; each event is one of them, with two",
-    "tensors. CPU is that of the whole server, the model and the probe included: one client that asks for the server's health",
-    "without pause, and so sees how long a small request waits behind the streams.",
+    "tensors. CPU is that of the whole server, the model and its timers included. The probe is a client that asks for the health",
+    "of the server a hundred times a second: it sees how long a small request waits behind the streams.",
     "",
     table(head, lines),
     "",
