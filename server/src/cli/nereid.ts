@@ -83,6 +83,13 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
     },
   ],
   [
+    "new-model",
+    {
+      summary: "write a model in TypeScript to begin with",
+      load: async () => (await import("./new-model.ts")).newModelCommand,
+    },
+  ],
+  [
     "types",
     {
       summary: "write the types of models in TypeScript beside them",
@@ -101,6 +108,13 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
     {
       summary: "make an ONNX model the model.plan of platform tensorrt_plan; takes the flags of trtexec",
       load: async () => (await import("./trtexec.ts")).trtexecCommand,
+    },
+  ],
+  [
+    "index",
+    {
+      summary: "encode texts or pictures into a collection for models that look things up",
+      load: async () => (await import("./index.ts")).indexCommand,
     },
   ],
   [

@@ -27,7 +27,7 @@ function codeOf(thrown: unknown): ErrorCode {
 }
 
 /** Frames of the code around the model, and of Node itself. */
-const OTHERS = /backend[/\\]typescript[/\\]worker|\bnode:internal[/\\]/;
+const OTHERS = /backend[/\\]typescript[/\\]worker|\bnode:internal[/\\]|^ +at async Promise\.all \(index \d+\)$/;
 
 /** With what caused it, and with the frames of the model alone. */
 function stackOf(error: Error): string {

@@ -149,11 +149,18 @@ export class BatchRunner {
     }
     const wanted = new Set(outputNames);
     const missing = outputNames.find((name) => !Object.hasOwn(answer, name));
-    if (missing !== undefined) throw new TypeError(`execute must give the output '${missing}' and did not`);
+    if (missing !== undefined) throw this.#missing(missing, answer);
     const rows = this.#parts.maxBatchSize > 0 ? batchSize : undefined;
     return Object.entries(answer)
       .filter(([name, value]) => value !== undefined && (wanted.has(name) || this.#plans.has(name)))
       .map(([name, value]) => tensorOf("output", name, value, this.#plans.get(name), rows));
+  }
+
+  #missing(name: string, answer: object): TypeError {
+    const unknown = Object.keys(answer).filter((given) => !this.#plans.has(given));
+    const slip =
+      unknown.length === 0 ? "" : `; what it gave as '${unknown.join("', '")}' is no output of the configuration`;
+    return new TypeError(`execute must give the output '${name}' and did not${slip}`);
   }
 
   #leave(request: ModelRequest): void {
