@@ -40,5 +40,5 @@ test("compileOptions() does not depend on the order of the defines", () => {
 });
 
 test("kernelFolder() names the folders where it looked", () => {
-  assert.throws(() => kernelFolder({ NEREID_KERNELS: "/nowhere" }), /no folder cuda\/ in \/nowhere/);
+  assert.throws(() => kernelFolder({ NEREID_KERNELS: "/nowhere" }), /no cuda\/elem.cuh in \/nowhere/);
 });

@@ -14,14 +14,16 @@ const FOLDERS: readonly string[] = ["../../../kernels", "../../../../kernels"].m
 );
 /** Shared device helpers: `#include "elem.cuh"` finds cuda/elem.cuh. */
 const HEADERS = "cuda";
+const COMMON_HEADER = "elem.cuh";
 
 /** @throws Error naming the places searched */
 export function kernelFolder(environment: Readonly<Record<string, string | undefined>> = process.env): string {
   const named = environment.NEREID_KERNELS;
   const folders = named === undefined || named === "" ? FOLDERS : [named];
-  const found = folders.find((folder) => existsSync(join(folder, HEADERS)));
+  // Beside the compiled program lie the launchers too, without what they launch.
+  const found = folders.find((folder) => existsSync(join(folder, HEADERS, COMMON_HEADER)));
   if (found !== undefined) return found;
-  throw new Error(`the sources of the GPU kernels are missing: no folder ${HEADERS}/ in ${folders.join(", ")}`);
+  throw new Error(`the sources of the GPU kernels are missing: no ${HEADERS}/${COMMON_HEADER} in ${folders.join(", ")}`);
 }
 
 /** `path` as in `KernelSpec.source`. @throws Error when there is no such file */
