@@ -12,7 +12,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { checkExamples } from "./examples.ts";
-import { checkInflight } from "./inflight.ts";
+import { askOwn, checkInflight } from "./inflight.ts";
 import { checkNotes } from "./notes.ts";
 import type { Outcome } from "./outcome.ts";
 
@@ -37,9 +37,12 @@ if (python === undefined)
 const startedAt = new Date().toISOString();
 const outcomes: Outcome[] = [];
 if (examples !== undefined) outcomes.push(...(await checkExamples(examples, python)));
-for (const labelled of inflight) {
-  const at = labelled.indexOf("=");
-  outcomes.push(...(await checkInflight(labelled.slice(0, at), labelled.slice(at + 1), python)));
+if (inflight.length > 0) {
+  const own = await askOwn(python);
+  for (const labelled of inflight) {
+    const at = labelled.indexOf("=");
+    outcomes.push(...(await checkInflight(labelled.slice(0, at), labelled.slice(at + 1), python, own)));
+  }
 }
 if (existsSync(notes)) outcomes.push(...(await checkNotes(notes, python)));
 const record = {
@@ -56,6 +59,7 @@ const text = `${JSON.stringify(record, undefined, 2)}\n`;
 mkdirSync(RECORDS, { recursive: true });
 const file = `${RECORDS}${startedAt.slice(0, 16).replaceAll(":", "")}.json`;
 writeFileSync(file, text);
+process.stdout.write(`${file}\n${text}`);
 if (!record.passed) process.exitCode = 1;
 
 function git(...args: readonly string[]): string {

@@ -20,6 +20,7 @@ const EXAMPLE_MODELS = [
   "custom_metrics",
   "ready",
   "countdown",
+  "countdown_async",
   "controller",
 ];
 
@@ -123,10 +124,12 @@ describe("Python models written as published examples are", { skip: venv.reason,
     assert.deepEqual(answer, { OUTPUT0: [2, 4, 6, 8] });
   });
 
-  test("countdown gives its request back until it is done, several at a time", async () => {
-    const counts = await Promise.all([3, 1, 5].map((from) => stream("countdown", { IN: from }, "OUT")));
-    assert.deepEqual(counts, [[2, 1, 0], [0], [4, 3, 2, 1, 0]]);
-  });
+  for (const model of ["countdown", "countdown_async"]) {
+    test(`${model} gives its request back until it is done, several at a time`, async () => {
+      const counts = await Promise.all([3, 1, 5].map((from) => stream(model, { IN: from }, "OUT")));
+      assert.deepEqual(counts, [[2, 1, 0], [0], [4, 3, 2, 1, 0]]);
+    });
+  }
 
   test("ready has a word in its readiness", async () => {
     const isReady = async (): Promise<number> => (await fetch(`${server.baseUrl}/v2/models/ready/ready`)).status;

@@ -10,7 +10,9 @@ PROTOCOL_VERSION = 4
 # Server to stub.
 INITIALIZE, EXECUTE, CANCEL, CREDIT, CALL_RESPONSE, FINALIZE, ANSWER, CHECK_READY, COPIED, PING, RETURNED = range(1, 12)
 # Stub to server.
-HELLO, INITIALIZED, EXECUTED, RESPONSE, CALL, CALL_CANCEL, LOG, FINALIZED, ASK, READINESS, RELEASED, PONG = range(65, 77)
+HELLO, INITIALIZED, EXECUTED, RESPONSE, CALL, CALL_CANCEL, LOG, FINALIZED, ASK, READINESS, RELEASED, PONG, RESCHEDULE = range(
+    65, 78
+)
 
 MODE_DESCRIBE = 0
 MODE_SERVE = 1
@@ -127,6 +129,12 @@ def released(offsets: list) -> list:
     writer.u32(len(offsets))
     for offset in offsets:
         writer.u64(offset)
+    return writer.frame()
+
+
+def reschedule(key: int) -> list:
+    writer = Writer(RESCHEDULE)
+    writer.u32(key)
     return writer.frame()
 
 

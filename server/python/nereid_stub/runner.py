@@ -238,7 +238,7 @@ class Stub:
 
             future = asyncio.run_coroutine_threadsafe(result, self._event_loop())
             if self._decoupled:
-                future.add_done_callback(lambda done: self._fail_open(requests, done))
+                future.add_done_callback(lambda done: self._after_coroutine(requests, done))
                 return [messages.BY_SENDER for _ in requests]
             result = future.result()
         return check_responses(result, requests, self._name, self._decoupled)
@@ -254,15 +254,20 @@ class Stub:
                 threading.Thread(target=self._loop.run_forever, name="coroutines", daemon=True).start()
             return self._loop
 
-    def _fail_open(self, requests: list, done) -> None:
-        """A coroutine has ended; if by an exception, the requests that it left without a final response fail."""
+    def _after_coroutine(self, requests: list, done) -> None:
+        """Ended by an exception: the requests that it left without a final response fail. Else it may give some back."""
         failure = RuntimeError("the coroutine was cancelled") if done.cancelled() else done.exception()
         if failure is None:
-            return
-        text = "Failed to process the request(s) for model '%s', message: %s" % (self._name, describe(failure))
-        for request in requests:
+            given_back = [request for request in requests if request._release_flags == RELEASE_RESCHEDULE]
+        else:
+            given_back = []
+            text = "Failed to process the request(s) for model '%s', message: %s" % (self._name, describe(failure))
+            for request in requests:
+                if request._sender._close():
+                    self._fail(request._sender._key, text)
+        for request in given_back:
             if request._sender._close():
-                self._fail(request._sender._key, text)
+                self.send(messages.reschedule(request._sender._key))
 
     def _fail_dropped(self, key: int) -> None:
         text = (

@@ -34,6 +34,7 @@ export const ASK = 73;
 export const READINESS = 74;
 export const RELEASED = 75;
 export const PONG = 76;
+export const RESCHEDULE = 77;
 
 /** What a batch says of one of its requests. */
 const BY_SENDER = 0;

@@ -143,3 +143,16 @@ for (const [what, body, expected] of COMPLETION_FAILURES) {
     await assert.rejects(async () => backend.describe?.(source), { message: expected });
   });
 }
+
+test("`load()` says that a model's own stub is not used, and what is instead", async () => {
+  const source = await sourceOf("");
+  await writeFile(join(source.modelFolder, "triton_python_backend_stub"), "");
+  await backend.load(source);
+  assert.deepEqual(
+    source.lines.map(({ level, message }) => [
+      level,
+      /brings a triton_python_backend_stub.*EXECUTION_ENV_PATH/.test(message),
+    ]),
+    [["warn", true]],
+  );
+});

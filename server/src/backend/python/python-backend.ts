@@ -1,4 +1,6 @@
 /** The backend of models written in Python: `model.py` with a class `TritonPythonModel`, one process per instance. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import process from "node:process";
 import { modelConfigJson } from "../../config/model-config-json.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
@@ -17,9 +19,18 @@ import { openEnvironment } from "./execution-environment.ts";
 import type { InitializeMessage } from "./messages.ts";
 import { PythonInstance } from "./python-instance.ts";
 import { type ModelControl, Questions } from "./questions.ts";
-import { backendProgram, type Environment, modelFile, readSettings, stubProgram } from "./settings.ts";
+import {
+  backendEnvironment,
+  backendProgram,
+  type Environment,
+  modelFile,
+  readSettings,
+  stubProgram,
+} from "./settings.ts";
 import { startStub } from "./start-stub.ts";
 import type { StubLaunch } from "./stub-process.ts";
+
+const OTHER_STUB = "triton_python_backend_stub";
 
 export interface PythonBackendOptions {
   /** Another name: of a backend that is written in Python, whose code runs in place of the models' own. */
@@ -69,7 +80,7 @@ export function createPythonBackend(options: PythonBackendOptions = {}): Backend
 async function describe(source: ModelSource, shared: Shared): Promise<ModelDescription | undefined> {
   const { environment } = shared;
   const { startTimeoutMs } = readSettings(source.settings, source.config, source.modelFolder, environment);
-  const launch = (await launcherOf(source, environment))(source.name);
+  const launch = (await launcherOf(source, shared))(source.name);
   const message: InitializeMessage = {
     ...commonMessage(source, shared.programOf(source)),
     mode: "describe",
@@ -91,7 +102,8 @@ async function load(source: ModelSource, shared: Shared): Promise<BackendModel> 
     source.modelFolder,
     environment,
   );
-  const launchOf = await launcherOf(source, environment);
+  warnOfStub(source);
+  const launchOf = await launcherOf(source, shared);
   return {
     async createInstance(spec: InstanceSpec): Promise<ModelInstance> {
       const instance = new PythonInstance({
@@ -117,15 +129,24 @@ async function load(source: ModelSource, shared: Shared): Promise<BackendModel> 
 }
 
 /** How a process of the model is started, by the name of its instance. @throws ServerError when its environment is unusable */
-async function launcherOf(source: ModelSource, base: Environment): Promise<(name: string) => StubLaunch> {
+async function launcherOf(source: ModelSource, shared: Shared): Promise<(name: string) => StubLaunch> {
+  const base = shared.environment;
   const settings = readSettings(source.settings, source.config, source.modelFolder, base);
-  const path = settings.environmentPath;
+  const path = settings.environmentPath ?? backendEnvironment(shared.programOf(source));
   const { interpreter, environment } =
     path === undefined
       ? { interpreter: settings.interpreter, environment: base }
       : await openEnvironment(path, source.name, base);
   const common = { interpreter, program: stubProgram(), folder: process.cwd(), environment, log: source.log };
   return (name) => ({ ...common, name });
+}
+
+/** Models for Triton may bring a program of its own kind, to run under another version of Python. */
+function warnOfStub({ name, modelFolder, log }: ModelSource): void {
+  if (!existsSync(join(modelFolder, OTHER_STUB))) return;
+  const advice =
+    "name an interpreter with --backend-config=python,interpreter=<path>, or an environment in EXECUTION_ENV_PATH";
+  log.warn("python", `model '${name}' brings a ${OTHER_STUB}, which this server does not run: ${advice}`);
 }
 
 function commonMessage(source: ModelSource, file: string): Omit<InitializeMessage, "mode" | "name" | "arguments"> {

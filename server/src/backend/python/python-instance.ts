@@ -27,6 +27,7 @@ import {
   PONG,
   READINESS,
   RELEASED,
+  RESCHEDULE,
   RESPONSE,
 } from "./messages.ts";
 import { ModelCalls } from "./model-calls.ts";
@@ -177,6 +178,7 @@ export class PythonInstance implements ModelInstance {
     else if (kind === ASK) this.#options.questions.take(reader, metrics, (frame) => stub.send(frame));
     else if (kind === RELEASED)
       for (const offset of reader.list(() => reader.u64())) stub.blocks.release(Number(offset));
+    else if (kind === RESCHEDULE) this.#inFlight.reschedule(reader.u32());
     else if (kind === PONG) stub.watchdog?.answered();
     else if (kind === READINESS) this.#readiness.answered(decodeReadiness(reader));
     else if (kind === FINALIZED) this.#finalized(reader);

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { EMPTY_CONFIG } from "../../../../tests/fakes/python-models.ts";
-import { modelFile, readSettings } from "./settings.ts";
+import { backendEnvironment, modelFile, readSettings } from "./settings.ts";
 
 const NONE: ReadonlyMap<string, string> = new Map();
 
@@ -62,3 +65,13 @@ for (const written of ["../model.py", "/etc/model.py", "a/../../model.py"]) {
     );
   });
 }
+
+test("`backendEnvironment()` finds what lies beside the code of a backend, and nothing beside a model's own", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "nereid-environment-"));
+  const archive = join(folder, "pb_exec_env_model.py.tar.gz");
+  assert.equal(backendEnvironment(join(folder, "model.py")), undefined);
+  await writeFile(archive, "");
+  assert.equal(backendEnvironment(join(folder, "model.py")), archive);
+  assert.equal(backendEnvironment("model.py"), undefined);
+  await rm(folder, { recursive: true });
+});

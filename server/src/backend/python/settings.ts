@@ -1,6 +1,6 @@
 /** What decides how a Python process is started: backend settings, the model's parameters and the environment. */
 import { existsSync } from "node:fs";
-import { isAbsolute, join, normalize, sep } from "node:path";
+import { dirname, isAbsolute, join, normalize, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
@@ -62,6 +62,12 @@ export function backendProgram(name: string, settings: ReadonlyMap<string, strin
   const folder = nonEmpty(settings.get("backend-directory"));
   const own = folder === undefined ? undefined : join(folder, name, DEFAULT_FILE);
   return own !== undefined && existsSync(own) ? own : installedFile(`backends/${name}/${DEFAULT_FILE}`);
+}
+
+/** The environment that a backend written in Python brings for all of its models, if any. `program`: its code. */
+export function backendEnvironment(program: string): string | undefined {
+  const archive = join(dirname(program), `pb_exec_env_${DEFAULT_FILE}.tar.gz`);
+  return isAbsolute(program) && existsSync(archive) ? archive : undefined;
 }
 
 /** The program that runs in the process. */
