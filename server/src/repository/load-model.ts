@@ -192,8 +192,17 @@ function sourceOf(context: LoadContext, polled: PolledModel, version: number): M
     versionFolder: join(folder.path, String(version)),
     settings: context.settingsOf(config.backend),
     log: context.log,
-    models: context.models,
+    models: callerFrom(context, namespaceOfKey(polled.key)),
     metrics: context.metrics,
+  };
+}
+
+/** Models call by name: with namespaces, what lies beside them goes first. */
+function callerFrom({ models, registry }: LoadContext, namespace: string): ModelCaller {
+  if (namespace === "") return models;
+  return {
+    infer: (request) => registry.lookUpFrom(namespace, request.modelName, request.modelVersion).infer(request),
+    signature: (name) => registry.lookUpFrom(namespace, name, "").signature,
   };
 }
 

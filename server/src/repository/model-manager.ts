@@ -3,18 +3,20 @@
  * Knows the states of the registry; how one version is built is in load-model.ts.
  */
 import type { LoadOptions, ModelIndexEntry } from "../core/model-server.ts";
-import { describeThrown, ServerError } from "../core/server-error.ts";
+import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
 import { AgentChain, type AgentChainOptions } from "./agents/agent-chain.ts";
 import { isSafeModelName } from "./beneath.ts";
 import { EndingVersions } from "./ending-versions.ts";
+import { EnsembleCallers, stepsText } from "./ensemble-callers.ts";
 import { loadWaves } from "./load-order.ts";
 import { ambiguousName, nameOfKey, shownKey } from "./model-key.ts";
 import type { LoadOrigin, ModelRecord } from "./model-record.ts";
 import { ModelSources, type ModelSourcesOptions, type PolledModel } from "./model-sources.ts";
 import type { ModelVersion } from "./model-version.ts";
-import { forEachLimited, NamedLocks } from "./mutex.ts";
+import { NamedLocks } from "./mutex.ts";
 import { UNLOADED } from "./registry.ts";
 import type { ModelFiles } from "./repository-place.ts";
+import { StartUp } from "./start-up.ts";
 import { VersionLoader, type VersionLoaderOptions } from "./version-loader.ts";
 
 export interface ModelManagerOptions extends ModelSourcesOptions, VersionLoaderOptions {
@@ -24,12 +26,6 @@ export interface ModelManagerOptions extends ModelSourcesOptions, VersionLoaderO
   readonly checkEnsemble: (model: PolledModel) => void;
 }
 
-/** A model that has passed the poll, and where it lies on this machine. */
-interface FoundModel {
-  readonly model: PolledModel;
-  readonly files: ModelFiles;
-}
-
 export class ModelManager {
   readonly #options: ModelManagerOptions;
   readonly #sources: ModelSources;
@@ -37,6 +33,7 @@ export class ModelManager {
   readonly #locks = new NamedLocks();
   readonly #ending: EndingVersions;
   readonly #versions: VersionLoader;
+  readonly #callers = new EnsembleCallers();
 
   constructor(options: ModelManagerOptions) {
     this.#options = options;
@@ -50,23 +47,9 @@ export class ModelManager {
    * @throws ServerError when a repository cannot be reached
    */
   async loadAtStart(names: readonly string[] | undefined): Promise<ReadonlyMap<string, ServerError>> {
-    const failures = new Map<string, ServerError>();
-    const polled = new Map<string, FoundModel>();
-    await this.#sources.refresh();
-    const wanted = new Set(names?.flatMap((name) => this.#sources.keysNamed(name)) ?? this.#sources.keys());
-    await forEachLimited([...wanted], this.#options.loadThreads, (key) => this.#pollInto(polled, key, failures));
-    const needs = (key: string): readonly string[] => polled.get(key)?.model.stepKeys ?? [];
-    const { waves, circular } = loadWaves([...polled.keys()], needs);
-    for (const [key, error] of circular) {
-      this.#pollFailed(key, error, failures);
-      await polled.get(key)?.files.release();
-    }
-    for (const wave of waves) {
-      await forEachLimited(wave, this.#options.loadThreads, async (key) => {
-        const found = polled.get(key);
-        if (found !== undefined) await this.#loadInWave(found, wanted.has(key), failures);
-      });
-    }
+    const loadPolled = (model: PolledModel, origin: LoadOrigin): Promise<void> => this.#loadPolled(model, origin);
+    const failures = await new StartUp({ ...this.#options, sources: this.#sources, loadPolled }).load(names);
+    this.#callers.takeConcerned(this.#records); // ensembles came after what they call
     return failures;
   }
 
@@ -84,8 +67,16 @@ export class ModelManager {
     await this.loadKey(this.#sources.keyOf(name), options);
   }
 
-  /** As `load`, for a caller that knows the repository. */
+  /** As `load`, for a caller that knows the repository. Ensembles that call what has changed are checked and built anew. */
   async loadKey(key: string, options: LoadOptions): Promise<void> {
+    try {
+      await this.#loadKey(key, options);
+    } finally {
+      await this.#followChanges();
+    }
+  }
+
+  async #loadKey(key: string, options: LoadOptions): Promise<void> {
     await this.#locks.run([key], async () => {
       const files = await this.#sources.filesFor(key, options);
       try {
@@ -109,7 +100,8 @@ export class ModelManager {
 
   /** Takes a model out of service at once; resolves when that is done, not when its last request has ended. */
   async unload(name: string, unloadDependents: boolean): Promise<void> {
-    const [key, ...more] = [...this.#records.keys()].filter((loaded) => nameOfKey(loaded) === name);
+    const known = [...this.#records.keys(), ...this.#callers.withdrawn()];
+    const [key, ...more] = known.filter((loaded) => nameOfKey(loaded) === name);
     if (key === undefined) return;
     if (more.length > 0) throw ambiguousName(name, more.length + 1);
     await this.unloadKey(key, unloadDependents);
@@ -153,56 +145,6 @@ export class ModelManager {
     }
     await this.#ending.settled();
     await this.#sources.close();
-  }
-
-  async #pollInto(
-    polled: Map<string, FoundModel>,
-    key: string,
-    failures: Map<string, ServerError>,
-    seen = new Set<string>(),
-  ): Promise<void> {
-    if (seen.has(key) || polled.has(key) || failures.has(key)) return;
-    seen.add(key);
-    let files: ModelFiles | undefined;
-    try {
-      files = await this.#sources.bring(key);
-      const model = this.#sources.poll(key, files, undefined);
-      const other = polled.get(key); // whoever calls it was faster
-      if (other === undefined) polled.set(key, { model, files });
-      else await files.release();
-      for (const need of model.stepKeys) {
-        if (this.#sources.exists(need)) await this.#pollInto(polled, need, failures, seen);
-      }
-    } catch (error) {
-      await files?.release();
-      if (!failures.has(key)) this.#pollFailed(key, error, failures);
-    }
-  }
-
-  async #loadInWave(
-    { model, files }: FoundModel,
-    isExplicit: boolean,
-    failures: Map<string, ServerError>,
-  ): Promise<void> {
-    const { key } = model;
-    try {
-      this.#options.checkEnsemble(model);
-    } catch (error) {
-      this.#pollFailed(key, error, failures);
-      await files.release();
-      return;
-    }
-    await this.#loadPolled(model, { isExplicit, isOverridden: false, files }).catch(async (error: unknown) => {
-      failures.set(key, ServerError.from(error));
-      await files.release();
-    });
-  }
-
-  #pollFailed(key: string, thrown: unknown, failures: Map<string, ServerError>): void {
-    const error = ServerError.from(thrown);
-    const detail = thrown instanceof ServerError ? error.message : describeThrown(thrown);
-    this.#options.log.error("model_repository", `Poll failed for model directory '${shownKey(key)}': ${detail}`);
-    failures.set(key, error);
   }
 
   #isUnchanged(record: ModelRecord, model: PolledModel): boolean {
@@ -261,16 +203,19 @@ export class ModelManager {
     const before = this.#records.get(key);
     const loaded = await this.#versions.loadAll(model, before, origin);
     const served = new Set(this.#options.registry.ready(key));
-    const keepsFiles = [...loaded.values()].some((version) => served.has(version));
+    const { files } = origin;
+    const keepsFiles = files === undefined || [...loaded.values()].some((version) => served.has(version));
     this.#releaseLater(before, this.#switch(key, loaded), keepsFiles ? [] : before?.files);
     const wasExplicit = before?.isExplicit ?? false;
     this.#records.set(key, {
       polled: model,
       isExplicit: origin.isExplicit || wasExplicit,
       isOverridden: origin.isOverridden,
-      files: keepsFiles ? [...(before?.files ?? []), origin.files] : [origin.files],
+      files: [...(keepsFiles ? (before?.files ?? []) : []), ...(files === undefined ? [] : [files])],
+      stepsText: stepsText(model.stepKeys, (need) => this.#options.registry.ready(need)),
       agents,
     });
+    this.#callers.changed(key);
     this.#options.log.info("model_lifecycle", `successfully loaded '${shownKey(key)}'`);
   }
 
@@ -308,8 +253,9 @@ export class ModelManager {
 
   async #unloadNow(key: string, unloadDependents: boolean): Promise<void> {
     const record = this.#records.get(key);
+    if (this.#callers.forget(key)) this.#setUnloaded(key);
     if (record === undefined) return;
-    for (const caller of this.#callersOf(key)) this.#retire(caller);
+    for (const caller of this.#callersOf(key)) this.#withdraw(caller);
     this.#retire(key);
     if (!unloadDependents) return;
     for (const need of new Set(record.polled.stepKeys)) {
@@ -325,18 +271,80 @@ export class ModelManager {
     return direct.flatMap(([caller]) => [...this.#callersOf(caller), caller]);
   }
 
-  #retire(key: string): void {
+  /** Models were loaded: ensembles that call them, and those that call these. */
+  async #followChanges(): Promise<void> {
+    for (;;) {
+      const concerned = this.#callers.takeConcerned(this.#records);
+      if (concerned.length === 0) return;
+      for (const caller of concerned) await this.#locks.run([caller], () => this.#follow(caller));
+    }
+  }
+
+  /** Never rejects: who has loaded the model gets the answer for that model; the ensemble's trouble is in the log and the index. */
+  async #follow(key: string): Promise<void> {
+    const record = this.#records.get(key);
+    try {
+      if (record === undefined) await this.#bringBack(key);
+      else await this.#renew(record);
+    } catch (thrown) {
+      const error = ServerError.from(thrown);
+      const text = `ensemble '${shownKey(key)}' does not fit the models that it calls any more: ${error.message}`;
+      this.#options.log.error("model_lifecycle", text);
+      for (const caller of record === undefined ? [] : [...this.#callersOf(key), key]) {
+        this.#withdraw(caller, `${ERROR_CODE_NAMES[error.code]}: ${error.message}`);
+      }
+    }
+  }
+
+  /** A loaded ensemble: checked, and built anew from the same files when its plan rests on something else now. */
+  async #renew({ polled, isExplicit, isOverridden, stepsText: before }: ModelRecord): Promise<void> {
+    this.#options.checkEnsemble(polled);
+    if (before === stepsText(polled.stepKeys, (need) => this.#options.registry.ready(need))) return;
+    await this.#loadPolled(polled, { isExplicit, isOverridden, files: undefined });
+  }
+
+  /** An ensemble that was taken out of service: what it lacked may be there again. */
+  async #bringBack(key: string): Promise<void> {
+    const isExplicit = this.#callers.wasExplicit(key);
+    if (isExplicit === undefined) return;
+    const files = await this.#sources.bring(key);
+    try {
+      const model = this.#sources.poll(key, files, undefined);
+      this.#options.checkEnsemble(model);
+      await this.#loadPolled(model, { isExplicit, isOverridden: false, files });
+    } catch (error) {
+      await files.release();
+      throw error;
+    }
+  }
+
+  /** Out of service until the models that it calls are there and fit. */
+  #withdraw(key: string, reason = UNLOADED): void {
+    const record = this.#records.get(key);
+    if (record === undefined) return;
+    this.#retire(key, reason);
+    this.#callers.withdraw(key, record);
+  }
+
+  #setUnloaded(key: string): void {
+    const { registry } = this.#options;
+    for (const [version, { served, state }] of registry.versions(key)) {
+      if (served === undefined && state === "UNAVAILABLE") registry.set(key, version, { state, reason: UNLOADED });
+    }
+  }
+
+  #retire(key: string, reason = UNLOADED): void {
     const { registry } = this.#options;
     const closing: Promise<void>[] = [];
     for (const [version, { served }] of registry.versions(key)) {
-      if (served !== undefined) closing.push(this.#retireVersion(key, version, served));
+      if (served !== undefined) closing.push(this.#retireVersion(key, version, served, reason));
     }
     const record = this.#records.get(key);
     this.#releaseLater(record, closing, record?.files);
     this.#records.delete(key);
   }
 
-  #retireVersion(key: string, version: number, served: ModelVersion): Promise<void> {
+  #retireVersion(key: string, version: number, served: ModelVersion, reason = UNLOADED): Promise<void> {
     const { registry, log } = this.#options;
     log.info("model_lifecycle", `unloading: ${shownKey(key)}:${version}`);
     const unloading = { state: "UNLOADING", reason: "" } as const;
@@ -344,7 +352,7 @@ export class ModelManager {
     return this.#ending.close(served, () => {
       log.info("model_lifecycle", `successfully unloaded '${shownKey(key)}' version ${version}`);
       if (registry.versions(key).get(version) !== unloading) return; // loaded again meanwhile
-      registry.set(key, version, { state: "UNAVAILABLE", reason: UNLOADED });
+      registry.set(key, version, { state: "UNAVAILABLE", reason });
     });
   }
 }

@@ -12,6 +12,8 @@ export interface ModelRecord {
   readonly isOverridden: boolean;
   /** What its versions were loaded from: those that have stayed through a reload keep the files of before. */
   readonly files: readonly ModelFiles[];
+  /** Of an ensemble: what its plan rests on, of the models that it calls. */
+  readonly stepsText: string;
   /** They hear of the unload. */
   readonly agents: AgentChain;
 }
@@ -20,5 +22,5 @@ export interface ModelRecord {
 export interface LoadOrigin {
   readonly isExplicit: boolean;
   readonly isOverridden: boolean;
-  readonly files: ModelFiles;
+  readonly files: ModelFiles | undefined;
 }

@@ -155,7 +155,7 @@ export class RepositoryServer implements ModelServer {
   }
 
   #expectReady(name: string): void {
-    if (name === "" || this.#options.registry.readyByName(name).length > 0) return;
+    if (name === "" || this.#options.registry.isServed(name)) return;
     throw new ServerError("invalid_argument", `Request for unknown model : ${name}`);
   }
 

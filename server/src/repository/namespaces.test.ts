@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createTestRepository, identityConfig, type TestRepository } from "../../../tests/fakes/model-repository.ts";
 import { collect, fakeRequest, int32, int32Values } from "../../../tests/fakes/requests.ts";
+import type { Backend } from "../backend/backend.ts";
 import { DEFAULT_LOG_SETTINGS, ServerLog } from "../observe/log.ts";
 import { modelKey, nameOfKey, namespaceOfKey, shownKey } from "./model-key.ts";
 import { labelsOf } from "./model-metrics.ts";
@@ -130,4 +131,63 @@ test("poll() follows models of equal names one by one; what went no longer makes
   repository.remove("a/m");
   await poller.poll();
   assert.deepEqual(tagsOf([registry.lookUp("m", "")]), ["newer"]);
+});
+
+/** Passes its requests on to the model `part`, as a model with code of its own does. */
+function callingBackend(): Backend {
+  return {
+    name: "calling",
+    load: async ({ models }) => ({
+      createInstance: async ({ name }) => ({
+        name,
+        async execute({ requests }) {
+          for (const request of requests) {
+            models.signature("part");
+            const inner = { ...request.request, modelName: "part", modelVersion: "" };
+            for await (const { outputs } of models.infer(inner)) request.respond({ outputs, final: true });
+          }
+        },
+        isReady: () => true,
+        close: async () => undefined,
+      }),
+      close: async () => undefined,
+    }),
+    close: async () => undefined,
+  };
+}
+
+test("a model with code of its own calls what lies in its repository first", async () => {
+  const caller = identityConfig().replace('"identity"', '"calling"');
+  const files = {
+    "a/part/config.pbtxt": tagged("a"),
+    "b/part/config.pbtxt": tagged("b"),
+    "a/mine/config.pbtxt": caller,
+    "b/theirs/config.pbtxt": caller,
+  };
+  const folders = ["mine", "theirs"].map((model, i) => [`${i === 0 ? "a" : "b"}/${model}/1/.keep`, ""]);
+  const versions = { ...Object.fromEntries(folders), "a/part/1/.keep": "", "b/part/1/.keep": "" };
+  await using repository = createTestRepository({ ...files, ...versions }, [callingBackend()], undefined, {
+    namespaces: ["a", "b"],
+  });
+  await repository.manager.loadAtStart(undefined);
+  const send = async (model: string): Promise<void> => {
+    const request = fakeRequest([int32("INPUT0", [1, 1], [1])], { modelName: model });
+    await collect(repository.registry.lookUp(model, "").infer(request));
+  };
+  await send("theirs");
+  assert.deepEqual(partRuns(repository), [0, 1]);
+  await send("mine");
+  assert.deepEqual(partRuns(repository), [1, 1]);
+  await repository.manager.unloadKey(modelKey(`${repository.path}/b`, "part"), false);
+  await send("theirs"); // the only one that is left
+  assert.deepEqual(partRuns(repository), [2, 0]);
+});
+
+test("isServed() knows a name that several repositories serve, and forgets what none serves", async () => {
+  await using repository = create({ "a/m/config.pbtxt": tagged("a"), "b/m/config.pbtxt": tagged("b") });
+  await repository.manager.loadAtStart(undefined);
+  assert.deepEqual([repository.registry.isServed("m"), repository.registry.isServed("nosuch")], [true, false]);
+  for (const folder of ["a", "b"])
+    await repository.manager.unloadKey(modelKey(`${repository.path}/${folder}`, "m"), false);
+  assert.equal(repository.registry.isServed("m"), false);
 });

@@ -1,7 +1,7 @@
 /** Which versions of which models exist and in what state. Answers look-ups; loads nothing. */
 import type { ModelIndexEntry } from "../core/model-server.ts";
 import { ServerError } from "../core/server-error.ts";
-import { ambiguousName, nameOfKey } from "./model-key.ts";
+import { ambiguousName, modelKey, nameOfKey } from "./model-key.ts";
 import type { ModelVersion } from "./model-version.ts";
 
 export type VersionState = "LOADING" | "READY" | "UNLOADING" | "UNAVAILABLE";
@@ -84,6 +84,18 @@ export class ModelRegistry {
   /** The version that serves a request. @throws ServerError as the protocol words it */
   lookUp(name: string, versionText: string): ModelVersion {
     return this.lookUpKey(this.keyOf(name), versionText);
+  }
+
+  /** As `lookUp`, for a model that calls: what its own repository has goes first. */
+  lookUpFrom(namespace: string, name: string, versionText: string): ModelVersion {
+    const own = modelKey(namespace, name);
+    const isOwn = this.#isNamespacing && namespace !== "" && this.#models.has(own) && !this.#isUnloaded(own);
+    return isOwn ? this.lookUpKey(own, versionText) : this.lookUp(name, versionText);
+  }
+
+  /** True when some repository serves the name. */
+  isServed(name: string): boolean {
+    return (this.#keys.get(name) ?? []).some((key) => this.ready(key).length > 0);
   }
 
   /** As `lookUp`, for a caller that knows the repository. */
