@@ -89,6 +89,7 @@ class OneClient implements Client {
         for (;;) {
           const next = await stream.next();
           if (next.done === true) break;
+          if (next.value.error !== undefined) throw next.value.error;
           this.#responses.push(next.value);
         }
         this.#answered();

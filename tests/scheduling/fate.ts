@@ -5,8 +5,8 @@
 
 export interface Fate {
   readonly runMs: number;
-  /** `forget`: the model never answers; `throw`: the whole batch falls with it. */
-  readonly end: "answer" | "fail" | "throw" | "forget";
+  /** `error`: answers with one; `forget`: never answers; `throw`: the whole batch falls with it. */
+  readonly end: "answer" | "error" | "fail" | "throw" | "forget";
   /** Of a decoupled model. */
   readonly numResponses: number;
   /** Of a decoupled model, or one that answers later: how long after its execution the request ends. */
@@ -29,7 +29,7 @@ export function fateOf(rules: FateRules, model: number, serial: number, value: n
   const isTrouble = rules.trouble > 0 && number(1, rules.trouble) === 0;
   return {
     runMs: rules.runMs === 0 ? 0 : (number(2, 20) * rules.runMs) / 20,
-    end: isTrouble ? ((["fail", "throw", "forget"] as const)[number(3, 3)] ?? "fail") : "answer",
+    end: isTrouble ? ((["error", "fail", "throw", "forget"] as const)[number(3, 4)] ?? "fail") : "answer",
     numResponses: number(4, 4),
     afterMs: (number(5, 4) * rules.runMs) / 4,
     numAgain: number(6, 4),

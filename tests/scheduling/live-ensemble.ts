@@ -106,6 +106,7 @@ export class LiveEnsemble {
       for (;;) {
         const next = await scheduled.stream.next();
         if (next.done === true) return;
+        if (next.value.error !== undefined) this.#broken.add(request.id);
         yield next.value;
       }
     } catch (error) {

@@ -100,7 +100,12 @@ export class LiveModel {
     this.scheduler =
       cache === undefined || !spec.isCached
         ? inner
-        : new CachingScheduler(inner, { cache, version: "1", generation: () => String(generation), parametersMatter: false });
+        : new CachingScheduler(inner, {
+            cache,
+            version: "1",
+            generation: () => String(generation),
+            parametersMatter: false,
+          });
   }
 
   get instances(): readonly PlayedInstance[] {

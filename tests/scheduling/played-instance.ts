@@ -91,6 +91,11 @@ export class PlayedInstance implements ModelInstance {
   #endOne(request: BackendRequest, fate: Fate): void {
     const { spec, clock, rounds } = this.#parts;
     const isLate = (isDecoupled(spec) || this.answersLater) && !isNullRequest(request);
+    if (fate.end === "error") {
+      const error = new ServerError("internal", "answered with an error on purpose", { reason: "BACKEND" });
+      request.respond({ outputs: [], error, final: true });
+      return;
+    }
     if (fate.end === "fail" || (fate.end === "forget" && isLate)) {
       request.fail(new ServerError("internal", "failed on purpose", { reason: "BACKEND" }));
       return;

@@ -41,6 +41,7 @@ export class ScheduledRequest implements ExecutableRequest {
   #onOutputs: ((outputs: readonly Tensor[]) => number) | undefined;
   /** Set while an earlier request of an ordered model has not ended: responses wait here. */
   #held: InferResponse[] | undefined;
+  #heldFailure: ServerError | undefined;
   #ended = false;
   #hasAnswered = false;
   #isTraceOver = false;
@@ -168,6 +169,7 @@ export class ScheduledRequest implements ExecutableRequest {
   fail(error: ServerError): void {
     if (this.#ended) return;
     if (this.#held === undefined) this.stream.fail(error);
+    else this.#heldFailure = error;
     this.#end(error);
   }
 
@@ -185,7 +187,7 @@ export class ScheduledRequest implements ExecutableRequest {
     if (held === undefined) return;
     this.#held = undefined;
     for (const response of held) this.stream.push(response);
-    if (this.#failure !== undefined) this.stream.fail(this.#failure);
+    if (this.#heldFailure !== undefined) this.stream.fail(this.#heldFailure);
   }
 
   #noteFirstResponse(): void {
