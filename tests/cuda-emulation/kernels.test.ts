@@ -6,7 +6,8 @@ import { hostCompiler } from "./compile-emulation.ts";
 import { EmulatedDevice } from "./emulated-device.ts";
 import { selectChecks } from "./select-checks.ts";
 
-const ARCH = "sm_90a";
+// Without the letter: products of warp groups are not there, and what takes their place is shown.
+const ARCH = "sm_90";
 /** All checks, on every architecture and with other seeds: `npm run soak -- kernels`. */
 const SEED = 1;
 

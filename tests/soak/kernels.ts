@@ -6,7 +6,7 @@ import { EmulatedDevice } from "../cuda-emulation/emulated-device.ts";
 import type { Soak, SoakOptions, SoakResult } from "./soak.ts";
 
 /** The newest, and the oldest, on which kernels do without instructions for 8-bit floats. */
-const ARCHITECTURES = ["sm_90a", "sm_80"];
+const ARCHITECTURES = ["sm_90", "sm_80"];
 
 export const kernelsSoak: Soak = { name: "kernels", run };
 

@@ -4,6 +4,7 @@
  */
 
 import type { DevicePointer, KernelArg, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
+import { hasWgmma } from "../cuda/device-limits.ts";
 import { expectGroups, expectHeadDim, type Fp8KvScales, kvDefines } from "../cuda/kv-cache-type.ts";
 import type { Defines } from "../cuda/launch-args.ts";
 import { ceilDiv, ELEM_BYTES, type ElemType, elemDefines, expectCount, f32, i32, ptr } from "../cuda/launch-args.ts";
@@ -98,6 +99,10 @@ export function launchPrefillAttention(stream: KernelStream, args: PrefillAttent
     launchPlain(stream, args, args.queryStarts, args.maxQueryLength);
     return;
   }
+  if (isForGroups(stream.arch, args)) {
+    launchGroups(stream, args);
+    return;
+  }
   const { headDim, blockSize, fp8, maxQueryLength, numHeads, numSequences } = args;
   const kernel = stream.kernel({
     source: "attention/ragged-prefill.cu",
@@ -109,6 +114,43 @@ export function launchPrefillAttention(stream: KernelStream, args: PrefillAttent
   const sharedBytes = 2 * 2 * numKeys * tileRowBytes(headDim, fp8 !== undefined);
   const grid = [ceilDiv(maxQueryLength, 16 * PREFILL_WARPS), numHeads, numSequences] as const;
   stream.launch(kernel, grid, [PREFILL_WARPS * 32, 1, 1], sharedBytes, [
+    ptr(args.q),
+    ptr(args.keys),
+    ptr(args.values),
+    ptr(args.queryStarts),
+    ptr(args.contextLengths),
+    ptr(args.blockTables),
+    ptr(args.out),
+    ...sizes(args),
+  ]);
+}
+
+/** Fewer queries would leave most of a warp group's 64 rows empty. */
+const GROUP_MIN_QUERIES = 48;
+const GROUP_HEAD_DIM = 128;
+const GROUP_TILE = 128;
+
+function isForGroups(
+  arch: string,
+  { headDim, window, softCap = 0, maxQueryLength }: PrefillAttentionCudaArgs,
+): boolean {
+  const isPlain = headDim === GROUP_HEAD_DIM && window === undefined && softCap === 0;
+  return hasWgmma(arch) && isPlain && maxQueryLength >= GROUP_MIN_QUERIES;
+}
+
+function launchGroups(stream: KernelStream, args: PrefillAttentionCudaArgs): void {
+  const { headDim, blockSize, fp8, maxQueryLength, numHeads, numSequences } = args;
+  const kernel = stream.kernel({
+    source: "attention/group-prefill.cu",
+    name: "group_prefill",
+    defines: { ...kvDefines(fp8), HEAD_DIM: headDim, BLOCK_SIZE: blockSize, ROW_HALVES: 2 },
+    waitsForPrevious: true,
+  });
+  // Queries, two stages of keys and values, and codes on their way; and what it takes to begin at a multiple of 1024.
+  const rows = GROUP_TILE * headDim;
+  const sharedBytes = 5 * 2 * rows + (fp8 === undefined ? 0 : 2 * rows) + 1024;
+  const grid = [numHeads, ceilDiv(maxQueryLength, GROUP_TILE), numSequences] as const;
+  stream.launch(kernel, grid, [256, 1, 1], sharedBytes, [
     ptr(args.q),
     ptr(args.keys),
     ptr(args.values),

@@ -180,7 +180,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
     if (end > GATE_UP) prefetch(innerNorm + line * 32);
     if (end > BEFORE) prefetch(outNorm + line * 32);
   }
-  START_NEXT();
   WAIT_FOR_PREVIOUS();
 
   // ---- rows of x ----
@@ -411,6 +410,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
     add_to_residual(product_of(DOWN), activated);
     if (end > BEFORE) meet_grid(meeting);
   }
+  // Not before all have met for the last time: until then no other kernel may take the place of a block.
+  START_NEXT();
   if (end > BEFORE) {
     const Product p = product_of(BEFORE);
     norm_rows(outNorm);

@@ -20,7 +20,7 @@ interface Variant extends ThinLayerShape {
 }
 
 const SMALL = { attendedWidth: 256, width: 512, inner: 768, outWidth: 320 } as const;
-const WIDE = { attendedWidth: 2048, width: 2048, inner: 5632, outWidth: 3072 } as const;
+const WIDE = { attendedWidth: 1024, width: 1280, inner: 2816, outWidth: 1536 } as const;
 
 const VARIANTS: readonly Variant[] = [
   { ...SMALL, weightType: "bf16", numRows: 1, hasBias: false, form: "block" },

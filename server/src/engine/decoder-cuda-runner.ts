@@ -64,6 +64,8 @@ interface StepSlot {
 }
 
 const MAX_UNDER_WAY = 2;
+/** One more: a step is timed against the one before it, whose marks must not have been set anew by then. */
+const NUM_SLOTS = 3;
 
 export class DecoderCudaRunner implements StepRunner {
   readonly vocabSize: number;
@@ -106,7 +108,7 @@ export class DecoderCudaRunner implements StepRunner {
     this.#bounds = bounds;
     this.#timer = new CudaTimer(device);
     this.products = new DenseProducts(device, this.#timer);
-    this.#slots = Array.from({ length: MAX_UNDER_WAY }, () => ({
+    this.#slots = Array.from({ length: NUM_SLOTS }, () => ({
       begun: device.event(true),
       done: device.event(true),
       chosen: device.pin(8 * bounds.maxLogitRows),
@@ -157,11 +159,11 @@ export class DecoderCudaRunner implements StepRunner {
     if (this.#closing !== undefined) throw new Error("the step runner is closed");
     const slot = this.#slots[this.#nextSlot];
     if (this.#numUnderWay >= MAX_UNDER_WAY || slot === undefined) throw new Error("too many steps are running");
-    const before = this.#numUnderWay > 0 ? this.#slots.find((each) => each !== slot) : undefined;
+    const before = this.#numUnderWay > 0 ? this.#slots[(this.#nextSlot + NUM_SLOTS - 1) % NUM_SLOTS] : undefined;
     const startMs = performance.now();
     this.#enqueue(input, choices, slot);
     const enqueuedMs = performance.now();
-    this.#nextSlot = (this.#nextSlot + 1) % MAX_UNDER_WAY;
+    this.#nextSlot = (this.#nextSlot + 1) % NUM_SLOTS;
     this.#numUnderWay += 1;
     this.timings.numSteps++;
     this.timings.hostMs += enqueuedMs - startMs;
