@@ -26,7 +26,7 @@ const VALUES =
 export async function askOwn(python: string): Promise<[whole: Answers, decoupled: Answers]> {
   const ask = async (decoupled: boolean): Promise<Answers> => {
     await using repository = await ownModels(decoupled);
-    return askAll(repository, python, decoupled);
+    return await askAll(repository, python, decoupled);
   };
   return [await ask(false), await ask(true)];
 }
