@@ -1,7 +1,6 @@
 /** `nereid run`: takes the flags of TensorRT-LLM's run.py and writes what it writes. */
 import process from "node:process";
 import { writeFileAtomically } from "../offline/atomic-output.ts";
-import { formatDuration } from "../offline/progress-text.ts";
 import { cutPrompt, type Prompt, readPrompts, runPrompts, wordList } from "../offline/run-prompts.ts";
 import { type GeneratedText, TextEngine } from "../offline/text-engine.ts";
 import { chooseDevice } from "../offline/tool-device.ts";
@@ -137,7 +136,7 @@ export async function runEngineCommand(argv: readonly string[]): Promise<void> {
     const numTokens = results.reduce((sum, result) => sum + result.numTokens, 0);
     reporter.result(text, { outputs: results.map(({ beams }) => beams), num_tokens: numTokens, seconds });
     if (values.run_profiling) {
-      reporter.info(`${numTokens} tokens in ${formatDuration(seconds)}: ${(numTokens / seconds).toFixed(1)} tokens/s`);
+      reporter.info(`${numTokens} tokens in ${seconds.toFixed(2)} s: ${(numTokens / seconds).toFixed(1)} tokens/s`);
     }
   });
 }

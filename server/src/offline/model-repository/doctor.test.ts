@@ -310,7 +310,7 @@ test("diagnose() counts unfilled placeholders once a file, as a warning", async 
   edit("preprocessing", "count: 1", "count: ${preprocessing_instance_count}");
   assert.deepEqual(
     serious(await run()).map(({ severity, problem }) => [severity, problem]),
-    [["warning", "1 placeholders are unfilled, so defaults hold: preprocessing_instance_count (line 175: 1)"]],
+    [["warning", "1 placeholder is unfilled, so its default holds: preprocessing_instance_count (line 175: 1)"]],
   );
 });
 

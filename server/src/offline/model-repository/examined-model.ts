@@ -155,6 +155,8 @@ function addNote(model: ExaminedModel, note: string): void {
   });
 }
 
+const MAX_SHOWN = 6;
+
 /** One finding for all placeholders: a template that nobody filled has dozens. */
 function addUnfilled(model: ExaminedModel, folder: ModelFolder): void {
   const keys = folder.config === undefined ? [] : listKeys(folder.config.text);
@@ -162,7 +164,12 @@ function addUnfilled(model: ExaminedModel, folder: ModelFolder): void {
   const texts = keys.map(({ name, lines, byDefault }) => `${name} (line ${lines[0]}: ${byDefault ?? "not set"})`);
   const fix = `Run nereid fill-template -i ${model.configPath} ${keys[0]?.name}:<value>,… for those whose defaults do not suit`;
   const line = keys[0]?.lines[0];
-  model.add("warning", `${keys.length} placeholders are unfilled, so defaults hold: ${texts.join(", ")}`, fix, {
+  const shown = texts.slice(0, MAX_SHOWN);
+  const rest =
+    texts.length > shown.length ? `, and ${texts.length - shown.length} that nereid fill-template --list shows` : "";
+  const what =
+    keys.length === 1 ? "placeholder is unfilled, so its default holds" : "placeholders are unfilled, so defaults hold";
+  model.add("warning", `${keys.length} ${what}: ${shown.join(", ")}${rest}`, fix, {
     line,
   });
 }

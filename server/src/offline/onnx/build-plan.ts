@@ -41,7 +41,8 @@ export interface PlanSummary {
   readonly errors: ReadonlyMap<string, ErrorSum>;
 }
 
-const STEPS = 4;
+/** Those that every build has: simplify, optimize, check. */
+const STEPS = 3;
 
 export async function buildPlan(options: PlanOptions): Promise<PlanSummary> {
   const { input, output, reporter } = options;
@@ -54,7 +55,7 @@ export async function buildPlan(options: PlanOptions): Promise<PlanSummary> {
   await requireFreeBytes(output, 3 * bytesBefore);
   using opener = new ModelOpener();
   const profile = await checkedProfile(opener, options);
-  const task = reporter.startTask({ task: "build", unit: "steps", total: STEPS });
+  const task = reporter.startTask({ task: "build", unit: "steps", total: STEPS + (options.isInteger ? 1 : 0) });
   let built: Omit<PlanSummary, "bytesBefore" | "profile"> | undefined;
   try {
     await makeFile(output, async (scratch) => {
