@@ -57,6 +57,7 @@ class OneClient implements Client {
     this.#askedMs = clock.nowMs();
     this.request = fakeRequest(inputsOf(parts), {
       id: String(ask.serial),
+      outputs: ask.wantsOne ? parts.target.signature.outputNames.slice(0, 1) : [],
       priority: ask.priority,
       timeoutUs: ask.timeoutUs,
       sequence: { id: isSequence(parts) ? BigInt(ask.id) : 0n, start: ask.start, end: ask.end },
@@ -182,13 +183,15 @@ class OneClient implements Client {
     const { target, ask, scenario } = this.#parts;
     const x = new Array<number>(ask.rows * ask.width).fill(ask.value);
     if (target instanceof LiveEnsemble) {
-      return target.expected(ask.serial, x).map((values) => [...values].sort(([a], [b]) => (a < b ? -1 : 1)));
+      const all = target.expected(ask.serial, x, this.request.outputs);
+      return all.map((values) => [...values].sort(([a], [b]) => (a < b ? -1 : 1)));
     }
     const { spec, generation } = target;
     const isBatching = spec.config.max_batch_size > 0;
     const count = isDecoupled(spec) ? fateOf(scenario.fates, ask.target, ask.serial, ask.value).numResponses : 1;
+    const load = ["GENERATION", new Array<number>(isBatching ? ask.rows : 1).fill(generation)];
     return Array.from({ length: count }, (_, k) => [
-      ["GENERATION", new Array<number>(isBatching ? ask.rows : 1).fill(generation)],
+      ...(ask.wantsOne ? [] : [load]),
       ["Y", answerOf(x, ask.hasOptional ? ask.value : 0, k)],
     ]);
   }

@@ -3,37 +3,38 @@
  * iteration of what hangs on it, and those that are whole answer, first opened first.
  */
 import type { ModelConfig } from "../../server/src/core/model-config.ts";
-import { type EnsembleStep, planEnsemble } from "../../server/src/scheduler/ensemble-plan.ts";
+import { type EnsembleStep, neededSteps, planEnsemble } from "../../server/src/scheduler/ensemble-plan.ts";
 import { type FateRules, fateOf } from "./fate.ts";
 import { isDecoupled, type ModelSpec } from "./model-spec.ts";
 import { answerOf } from "./played-instance.ts";
 
 export type Values = ReadonlyMap<string, readonly number[]>;
 
+export interface EnsembleQuestion {
+  readonly config: ModelConfig;
+  readonly models: readonly ModelSpec[];
+  readonly fates: FateRules;
+  /** Names of those that are wanted. */
+  readonly outputs: readonly string[];
+}
+
 /** Output by output, response by response. */
-export function expectedResponses(
-  config: ModelConfig,
-  models: readonly ModelSpec[],
-  fates: FateRules,
-  serial: number,
-  input: readonly number[],
-): Values[] {
-  return new Expectation(config, models, fates, serial).run(new Map([["IN", input]]), undefined);
+export function expectedResponses(question: EnsembleQuestion, serial: number, input: readonly number[]): Values[] {
+  return new Expectation(question, serial).run(new Map([["IN", input]]), undefined);
 }
 
 class Expectation {
-  readonly #outputs: readonly string[];
+  readonly #question: EnsembleQuestion;
   readonly #steps: readonly EnsembleStep[];
-  readonly #models: readonly ModelSpec[];
-  readonly #fates: FateRules;
   readonly #serial: number;
 
-  constructor(config: ModelConfig, models: readonly ModelSpec[], fates: FateRules, serial: number) {
+  constructor(question: EnsembleQuestion, serial: number) {
+    const { config, models, outputs } = question;
     const streams = new Set(models.filter(isDecoupled).map((spec) => spec.config.name));
-    this.#outputs = config.output.map(({ name }) => name);
-    this.#steps = planEnsemble(config, (name) => streams.has(name)).steps;
-    this.#models = models;
-    this.#fates = fates;
+    const plan = planEnsemble(config, (name) => streams.has(name));
+    const needed = neededSteps(plan, outputs);
+    this.#question = question;
+    this.#steps = plan.steps.filter(({ index }) => needed.has(index));
     this.#serial = serial;
   }
 
@@ -45,7 +46,7 @@ class Expectation {
       for (const step of single) if (hasAll(step, tensors)) put(step, tensors, outputOf(step, tensors, 0));
     }
     const stream = due.find((step) => step.isDecoupled);
-    if (stream === undefined) return [new Map(this.#outputs.map((name) => [name, tensors.get(name) ?? []]))];
+    if (stream === undefined) return [new Map(this.#question.outputs.map((name) => [name, tensors.get(name) ?? []]))];
     return Array.from({ length: this.#numResponses(stream, tensors) }, (_, k) => {
       const inner = new Map(tensors);
       put(stream, inner, outputOf(stream, tensors, k));
@@ -54,8 +55,8 @@ class Expectation {
   }
 
   #numResponses(step: EnsembleStep, tensors: Values): number {
-    const index = this.#models.findIndex(({ config }) => config.name === step.modelName);
-    return fateOf(this.#fates, index, this.#serial, valuesOf(step, "X", tensors)[0] ?? 0).numResponses;
+    const index = this.#question.models.findIndex(({ config }) => config.name === step.modelName);
+    return fateOf(this.#question.fates, index, this.#serial, valuesOf(step, "X", tensors)[0] ?? 0).numResponses;
   }
 }
 

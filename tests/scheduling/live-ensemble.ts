@@ -62,9 +62,11 @@ export class LiveEnsemble {
     });
   }
 
-  expected(serial: number, input: readonly number[]): Values[] {
+  /** `wanted`: names of outputs, empty = all. */
+  expected(serial: number, input: readonly number[], wanted: readonly string[]): Values[] {
     const { config, models, fates } = this.#parts;
-    return expectedResponses(config, models, fates, serial, input);
+    const outputs = wanted.length > 0 ? wanted : this.signature.outputNames;
+    return expectedResponses({ config, models, fates, outputs }, serial, input);
   }
 
   isBroken(id: string): boolean {

@@ -34,8 +34,6 @@ export class PlayedInstance implements ModelInstance {
   readonly name: string;
   readonly answersLater: boolean;
   isBusy = false;
-  /** Its model has been told that it is not there any more, or has ended. */
-  isGone = false;
   readonly #parts: PlayedParts;
 
   constructor(parts: PlayedParts) {

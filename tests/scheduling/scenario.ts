@@ -17,6 +17,10 @@ export interface Ask {
   readonly width: number;
   readonly value: number;
   readonly hasOptional: boolean;
+  /** Only the first of the outputs is asked for. */
+  readonly wantsOne: boolean;
+  /** It comes to the load of the model before the present one, as when both happen at once. */
+  readonly isOvertaken: boolean;
   readonly priority: number;
   readonly timeoutUs: number;
   readonly id: number;
@@ -106,6 +110,8 @@ function randomAsk(random: Random, target: number, model: ModelSpec | undefined,
     width: 1 + (random.below(4) === 0 ? 1 : 0),
     value: model?.isCached === true ? random.below(4) : serial,
     hasOptional: model?.hasOptional === true && random.below(2) === 0,
+    wantsOne: random.below(4) === 0,
+    isOvertaken: random.below(10) === 0,
     priority: random.below(4),
     timeoutUs: random.below(3) === 0 ? 100 * (1 + random.below(50)) : 0,
     id: 1 + random.below(MAX_IDS),

@@ -70,6 +70,8 @@ class World {
   /** As they are served now. */
   readonly #models: LiveModel[];
   readonly #all: LiveModel[] = [];
+  /** By number of the model: the load before the present one. */
+  readonly #overtaken = new Map<number, LiveModel>();
   readonly #ensemble: LiveEnsemble | undefined;
   readonly #clients = new Map<number, Client>();
   readonly #closing: Promise<void>[] = [];
@@ -137,7 +139,7 @@ class World {
   }
 
   #ask(ask: Ask): void {
-    const target = ask.target < 0 ? this.#ensemble : this.#models[ask.target];
+    const target = ask.target < 0 ? this.#ensemble : this.#targetOf(ask);
     if (target === undefined) return;
     this.#figures.requests += 1;
     const client = createClient({
@@ -162,8 +164,15 @@ class World {
       return;
     }
     if (watch instanceof SequenceWatch) watch.taken(ask);
+    else if (ask.isOvertaken && target !== this.#models[ask.target] && target instanceof LiveModel) {
+      this.faults.add(`request ${ask.serial} was taken by a model on its way out`);
+    }
     this.#clients.set(ask.serial, client);
     client.listen(scheduled);
+  }
+
+  #targetOf({ target, isOvertaken }: Ask): LiveModel | undefined {
+    return (isOvertaken ? this.#overtaken.get(target) : undefined) ?? this.#models[target];
   }
 
   #cancel(serial: number): void {
@@ -178,6 +187,7 @@ class World {
     if (before === undefined) return;
     this.#figures.reloads += 1;
     this.#models[target] = this.#load(target, before.generation + 1);
+    this.#overtaken.set(target, before);
     this.#close(before);
   }
 
