@@ -13,6 +13,8 @@ import type { EngineSpec, GpuSpec } from "./engine/engine-spec.ts";
 import { HOST_SOCKET_FD } from "./engine/host/host-process.ts";
 import { serveEngine } from "./engine/host/serve-engine.ts";
 import { parseFault, plantFault } from "./engine/planted-fault.ts";
+import type { RankTask } from "./engine/ranks/follow.ts";
+import { awaitRanks } from "./engine/ranks/network-followers.ts";
 import { createRankedRunner } from "./engine/ranks/ranked-runner.ts";
 import { startThread } from "./engine/ranks/thread-follower.ts";
 import type { Drafter } from "./engine/speculation/drafter.ts";
@@ -46,10 +48,14 @@ async function createGpuRunner(spec: EngineSpec, gpu: GpuSpec): Promise<StepRunn
   if (ranks === undefined)
     return plantFault(await createCudaRunner(options), parseFault(process.env.NEREID_TEST_GPU_FAULT));
   const { tell: _, ...plain } = options;
-  const followers = ranks.ordinals
-    .slice(1)
-    .map((ordinal, i) => startThread({ rank: i + 1, layout: ranks, options: { ...plain, ordinal } }));
-  return createRankedRunner(options, ranks, followers);
+  const layout = { numTensorRanks: ranks.numTensorRanks, numStages: ranks.numStages };
+  const taskOf = (rank: number, ordinal: number): RankTask => ({ rank, layout, options: { ...plain, ordinal } });
+  const { network } = ranks;
+  const followers =
+    network === undefined
+      ? ranks.ordinals.slice(1).map((ordinal, i) => startThread(taskOf(i + 1, ordinal)))
+      : await awaitRanks(network, layout.numTensorRanks * layout.numStages, (rank) => taskOf(rank, 0));
+  return createRankedRunner(options, layout, followers);
 }
 
 function tell(line: string): void {

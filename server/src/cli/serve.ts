@@ -6,6 +6,7 @@ import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
 import { type RunningServer, startServer } from "../main.ts";
 import { ServerLog } from "../observe/log.ts";
 import { curlHints } from "./curl-hints.ts";
+import { type OtherRank, otherRank } from "./other-rank.ts";
 
 const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15 } as const;
 const PARENT_CHECK_MS = 500;
@@ -20,6 +21,11 @@ export async function serve(argv: readonly string[], { hints }: { readonly hints
     return;
   }
   const { options } = parsed;
+  const rank = otherRank(process.env);
+  if (rank !== undefined) {
+    await followAsRank(rank);
+    return;
+  }
   for (const warning of options.warnings) process.stderr.write(`${warning}\n`);
   let server: RunningServer;
   try {
@@ -32,6 +38,19 @@ export async function serve(argv: readonly string[], { hints }: { readonly hints
   }
   if (hints) process.stdout.write(curlHints(server.server, server.endpoints));
   await stopOnSignal(server);
+}
+
+/** Ranks behind the first serve nobody. */
+async function followAsRank(rank: OtherRank): Promise<void> {
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(0));
+  try {
+    // What only ranks need is loaded for them alone.
+    const { followLeaders } = await import("../rank-host.ts");
+    await followLeaders(rank);
+  } catch (error) {
+    process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = 1;
+  }
 }
 
 function createLog({ log }: ServerOptions): ServerLog {
