@@ -215,6 +215,40 @@ test("an output that its model leaves out is left out of the answer", async () =
   ]);
 });
 
+test("the flags of a sequence reach every step, and the client again with the answer", async () => {
+  const clock = new VirtualClock();
+  const seen: unknown[] = [];
+  const step = queued(clock, "step");
+  const watched: ComposingModel = {
+    signature: step.signature,
+    submit(request, onTiming) {
+      seen.push(request.sequence);
+      return step.submit(request, onTiming);
+    },
+  };
+  const steps = [
+    { model: "watched", inputs: { X: "IN" }, outputs: { Y: "mid" } },
+    { model: "watched", inputs: { X: "mid" }, outputs: { Y: "OUT" } },
+  ];
+  const { run } = ensemble(steps, { watched }, { outputs: ["OUT"] });
+  const sequences = [
+    { id: 7n, start: true, end: false },
+    { id: 7n, start: false, end: false },
+    { id: 7n, start: false, end: true },
+  ];
+  for (const sequence of sequences) {
+    const [end] = await finish(clock, [run([5], { sequence })]);
+    assert.deepEqual(
+      end?.status === "fulfilled" ? end.value.map(({ parameters }) => Object.fromEntries(parameters)) : [],
+      [{ sequence_id: 7, sequence_start: sequence.start, sequence_end: sequence.end }],
+    );
+  }
+  assert.deepEqual(
+    seen,
+    sequences.flatMap((sequence) => [sequence, sequence]),
+  );
+});
+
 /** As `ensemble`, with what came before an error. */
 function streaming(clock: VirtualClock, models: Readonly<Record<string, ComposingModel>>, steps: readonly StepSpec[]) {
   const { stream, scheduler } = ensemble(steps, models, { outputs: ["OUT"], decoupled: ["producer"] });

@@ -6,7 +6,8 @@ const RANGES: Readonly<Record<"int32" | "uint32" | "int64" | "uint64", readonly 
   uint32: [0n, 2n ** 32n - 1n],
   // Wider values exist in the format, but no server counts so far, and JavaScript would round them.
   int64: [BigInt(Number.MIN_SAFE_INTEGER), BigInt(Number.MAX_SAFE_INTEGER)],
-  uint64: [0n, BigInt(Number.MAX_SAFE_INTEGER)],
+  // Rounded above 2^53: who writes so large a number means "without end" (as many levels of priority as there are numbers).
+  uint64: [0n, 2n ** 64n - 1n],
 };
 const MAX_FLOAT = 3.4028234663852886e38;
 
