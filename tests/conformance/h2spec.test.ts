@@ -3,20 +3,18 @@
  * h2spec, once; skipped where they are not to be had.
  */
 import assert from "node:assert/strict";
-import { execFile, execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { mkdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import process from "node:process";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
+import { goTool } from "../support/go-tool.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 
-const MODULE = "github.com/summerwind/h2spec/cmd/h2spec@latest";
-const BUILD_TIMEOUT_MS = 120_000;
+const { program, reason } = goTool({ name: "h2spec", module: "github.com/summerwind/h2spec/cmd/h2spec" });
 const folder = join(tmpdir(), "nereid-h2spec");
-const built = join(folder, "bin", "h2spec");
 const CLOSE_WAIT = "08";
 
 const TOO_LARGE = "http2/4.2 Sends a large size HEADERS frame that exceeds the SETTINGS_MAX_FRAME_SIZE";
@@ -34,19 +32,6 @@ const GRPC_PORT_DEVIATIONS = [
   "http2/5.1.2 Sends HEADERS frames that causes their advertised concurrent stream limit to be exceeded",
   ...DEVIATIONS,
 ];
-
-/** Undefined when there is no Go here, or no way to the module. */
-function h2spec(): string | undefined {
-  if (existsSync(built)) return built;
-  try {
-    mkdirSync(folder, { recursive: true });
-    const env = { ...process.env, GOPATH: join(folder, "go"), GOBIN: join(folder, "bin"), GOFLAGS: "-modcacherw" };
-    execFileSync("go", ["install", MODULE], { env, stdio: "ignore", timeout: BUILD_TIMEOUT_MS });
-    return existsSync(built) ? built : undefined;
-  } catch {
-    return undefined;
-  }
-}
 
 interface Outcome {
   readonly numPassed: number;
@@ -81,11 +66,7 @@ function numLeftOpen(port: number): number {
   return rows.filter(([, address = "", , state]) => address.endsWith(local) && state === CLOSE_WAIT).length;
 }
 
-const program = h2spec();
-
-describe("h2spec", {
-  skip: program === undefined ? "h2spec cannot be built here: it needs Go and its module" : false,
-}, () => {
+describe("h2spec", { skip: reason ?? false }, () => {
   let server: ServerProcess;
   before(async () => {
     const models = join(folder, "models");
