@@ -45,3 +45,32 @@ test("poll() keeps the old version when a changed model fails, and tries again o
   await poller.poll();
   assert.notEqual(registry.lookUp("m", ""), served);
 });
+
+test("poll() lets others have their turn while it looks at many models", async () => {
+  const looked: number[] = [];
+  let turns = 0;
+  let isOver = false;
+  const keys = Array.from({ length: 40 }, (_, i) => `m${i}`);
+  const repository = {
+    refresh: async () => undefined,
+    keys: () => keys,
+    fingerprint(key: string) {
+      const endMs = performance.now() + 1;
+      while (performance.now() < endMs) looked.push(key.length); // a folder with many files
+      return "as ever";
+    },
+    loadedKeys: () => keys,
+    loadKey: async () => undefined,
+    unloadKey: async () => undefined,
+  };
+  const poller = new RepositoryPoller(repository, SILENT);
+  const count = (): void => {
+    turns += 1;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  await poller.poll();
+  isOver = true;
+  assert.ok(looked.length > 0);
+  assert.ok(turns >= 10, `others had ${turns} turns`);
+});

@@ -2,6 +2,7 @@
  * `--model-control-mode=poll`: looks at the repositories every so often and follows what changed there. A model that fails
  * is logged and looked at again only when its files change; nothing that serves is given up for it.
  */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServerError } from "../core/server-error.ts";
 import type { Logger } from "../observe/log.ts";
 
@@ -17,6 +18,9 @@ export interface PolledRepository {
   loadKey(key: string, options: Readonly<Record<string, never>>): Promise<void>;
   unloadKey(key: string, unloadDependents: boolean): Promise<void>;
 }
+
+/** Looking at files holds requests up: after so long it is their turn. */
+const MAX_TURN_MS = 2;
 
 export class RepositoryPoller implements Disposable {
   readonly #repository: PolledRepository;
@@ -56,7 +60,13 @@ export class RepositoryPoller implements Disposable {
         this.#seen.delete(key);
         await this.#repository.unloadKey(key, false);
       }
-      for (const key of present) await this.#follow(key);
+      let turnMs = performance.now();
+      for (const key of present) {
+        await this.#follow(key);
+        if (performance.now() - turnMs < MAX_TURN_MS) continue;
+        await nextTurn();
+        turnMs = performance.now();
+      }
     } catch (error) {
       this.#log.error("repository_poller", `failed to poll the model repository: ${ServerError.from(error).message}`);
     }
