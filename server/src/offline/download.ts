@@ -1,5 +1,6 @@
 /** A snapshot of a repository of the Hugging Face hub on the disk: whole and checked, or not visible at all. */
 import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
 import { requireFreeBytes } from "./disk-space.ts";
 import type { DownloadPlace } from "./download-place.ts";
 import { cachedSnapshot, HubCache } from "./hub-cache.ts";
@@ -52,7 +53,8 @@ export async function download(options: DownloadOptions): Promise<DownloadResult
   const { repo, revision, settings, localFolder } = options;
   if (settings.isOffline) {
     if (localFolder !== undefined) await expectDownloaded(localFolder);
-    const path = localFolder ?? (await cachedSnapshot(settings.cacheFolder, repo, revision));
+    const path =
+      localFolder === undefined ? await cachedSnapshot(settings.cacheFolder, repo, revision) : resolve(localFolder);
     return { path, commit: undefined, files: [], fetched: [] };
   }
   const connection = await connect(options);

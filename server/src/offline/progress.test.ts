@@ -53,7 +53,10 @@ test("progressLine() shows share, amounts, speed and time left, cut to the width
   assert.match(progressLine({ ...snapshot, done: 0, total: 0 }, 200), /100\.0%/);
 });
 
-function recorded(mode: ProgressMode): {
+function recorded(
+  mode: ProgressMode,
+  columns = 80,
+): {
   reporter: Reporter;
   out: string[];
   err: string[];
@@ -66,7 +69,7 @@ function recorded(mode: ProgressMode): {
     mode,
     command: "try",
     stdout: { write: (text) => out.push(text) },
-    stderr: { write: (text) => err.push(text), columns: 80 },
+    stderr: { write: (text) => err.push(text), columns },
     nowMs: () => nowMs,
   });
   return { reporter, out, err, advance: (ms) => (nowMs += ms) };
@@ -92,6 +95,19 @@ test("Reporter redraws one line on a terminal and ends it once", () => {
   assert.match(run.err.join(""), /\[2Kcopy .* 75\.0% 3\.0 KiB\/4\.0 KiB 1\.0 KiB\/s ETA 1s a\.bin/);
   assert.deepEqual(run.out, ["all done\n"]);
 });
+
+test("Reporter writes a line of usual width to a terminal that says it has no columns", () => {
+  const run = recorded("terminal", 0);
+  work(run);
+  assert.match(run.err.join(""), /try|%/);
+  assert.equal(run.err.join(""), widest("terminal"));
+});
+
+function widest(mode: ProgressMode): string {
+  const run = recorded(mode, 100);
+  work(run);
+  return run.err.join("");
+}
 
 test("Reporter writes lines now and then where there is no terminal, and nothing but warnings and results when quiet", () => {
   const lines = recorded("lines");

@@ -42,6 +42,7 @@ const INTERVAL_MS: Readonly<Record<ProgressMode, number>> = {
   quiet: Number.POSITIVE_INFINITY,
   json: 500,
 };
+/** Of a terminal that does not say, or says 0 as one without a window does. */
 const DEFAULT_COLUMNS = 100;
 const CLEAR_LINE = "\r\x1b[2K";
 
@@ -111,7 +112,7 @@ export class Reporter {
       this.#json("progress", { task, unit, done, total, rate, eta_seconds: etaSeconds, item });
       return;
     }
-    const line = progressLine(snapshot, (this.#stderr.columns ?? DEFAULT_COLUMNS) - 1);
+    const line = progressLine(snapshot, (this.#stderr.columns || DEFAULT_COLUMNS) - 1);
     if (this.#mode === "lines") {
       this.#stderr.write(`${line}\n`);
       return;
