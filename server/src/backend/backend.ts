@@ -59,6 +59,8 @@ export interface ModelInstance {
   readonly name: string;
   /** True: `execute` may settle with requests that are answered later, also where a model gives one answer each. */
   readonly answersLater?: boolean;
+  /** Requests that it still works on though their executions have settled: of those that are free the least loaded is next. */
+  load?(): number;
   /**
    * Runs a batch. A rejection fails every request of the batch that has not ended yet. A decoupled model may settle early,
    * to take the next batch, and respond later; one that must answer before settles when it has. Returning undefined

@@ -1,6 +1,6 @@
 /**
- * Which instances of a model version may take a batch: the free ones, lowest number first, as Triton picks; with a rate limiter
- * only one that was granted its resources. Passive instances never are in a pool.
+ * Which instances of a model version may take a batch: the free ones, lowest number first, as Triton picks, but the least loaded
+ * where instances answer after their executions; with a rate limiter only one that was granted its resources. Passive instances never are in a pool.
  */
 import type { ModelInstance } from "../backend/backend.ts";
 import type { Executor, RateLimiter } from "./rate-limiter.ts";
@@ -70,7 +70,7 @@ export class InstancePool {
 
   /** The instance for a batch that was admitted. */
   acquire(): ModelInstance | undefined {
-    if (this.#limits === undefined) return this.#idle.pop()?.instance;
+    if (this.#limits === undefined) return this.#takeLeastLoaded();
     if (this.#asked?.isGranted !== true) return undefined;
     const { instance } = this.#asked;
     this.#asked = undefined;
@@ -98,6 +98,11 @@ export class InstancePool {
     }
     this.#putBack(instance);
     this.#limits?.limiter.giveBack(this.#limits.executorOf(instance), true);
+  }
+
+  #takeLeastLoaded(): ModelInstance | undefined {
+    if (this.#idle.length < 2 || this.#idle[0]?.instance.load === undefined) return this.#idle.pop()?.instance;
+    return this.#takeLeastUsed(({ instance }) => instance.load?.() ?? 0);
   }
 
   #takeLeastUsed(scoreOf: (idle: Idle) => number): ModelInstance | undefined {

@@ -76,6 +76,11 @@ export class LlmInstance implements ModelInstance {
     return this.#options.engine.isReady();
   }
 
+  /** An engine that is being restarted comes last. */
+  load(): number {
+    return this.isReady() ? this.#running.size : Number.MAX_SAFE_INTEGER;
+  }
+
   async close(): Promise<void> {
     await this.#options.engine.close();
     await Promise.all(this.#running);
