@@ -45,6 +45,8 @@ test("an ensemble is a tree of spans below the span of its request", options, as
     "compute < other < both < InferRequest",
     "compute < same < both < InferRequest",
     "other < both < InferRequest",
+    "queue < other < both < InferRequest",
+    "queue < same < both < InferRequest",
     "same < both < InferRequest",
   ]);
   assert.equal(new Set(spans.map(({ traceId }) => traceId)).size, 1);
@@ -66,7 +68,7 @@ test("every span lies within its parent and carries the moments that belong to i
   const server = await startTracedServer(t, flags("rate=1"));
   await infer(server, "same");
   await server.stop();
-  const [root, model, compute] = collector.spans;
+  const [root, model, queue, compute] = collector.spans;
   const names = (span: CollectedSpan | undefined): string[] => (span?.events ?? []).map(({ name }) => name).sort();
   assert.deepEqual(names(root), [
     "HTTP_RECV_END",
@@ -76,6 +78,8 @@ test("every span lies within its parent and carries the moments that belong to i
     "INFER_RESPONSE_COMPLETE",
   ]);
   assert.deepEqual(names(model), ["QUEUE_START", "REQUEST_END", "REQUEST_START"]);
+  assert.deepEqual(names(queue), []);
+  assert.equal(queue?.endTimeUnixNano, compute?.startTimeUnixNano);
   assert.deepEqual(names(compute), ["COMPUTE_END", "COMPUTE_INPUT_END", "COMPUTE_OUTPUT_START", "COMPUTE_START"]);
   const bounds = [root, model, compute].map((span) => [
     BigInt(span?.startTimeUnixNano ?? 0),
@@ -103,6 +107,7 @@ test("a caller's context makes the request a part of its trace, whatever the rat
     inner.map(({ name, traceId }) => [name, traceId]),
     [
       ["same", TRACE_ID],
+      ["queue", TRACE_ID],
       ["compute", TRACE_ID],
     ],
   );
@@ -122,6 +127,8 @@ test("a call of a model is a child when the model hands its trace on, and the co
     "caller < InferRequest",
     "compute < caller < InferRequest",
     "compute < same < caller < InferRequest",
+    "queue < caller < InferRequest",
+    "queue < same < caller < InferRequest",
     "same < caller < InferRequest",
   ]);
   const caller = spans.find(({ name }) => name === "caller");
@@ -136,7 +143,7 @@ test("a collector that is not there costs no request, and the server ends", opti
   );
   await infer(server, "same");
   await server.stop();
-  assert.match(server.log(), /3 spans are lost: http:\/\/127\.0\.0\.1:9\/v1\/traces could not be reached: /);
+  assert.match(server.log(), /4 spans are lost: http:\/\/127\.0\.0\.1:9\/v1\/traces could not be reached: /);
 });
 
 test("the settings of mode opentelemetry can be read", options, async (t) => {

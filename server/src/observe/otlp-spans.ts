@@ -58,7 +58,7 @@ export function otlpSpans(nodes: readonly TraceNode[], tree: OtlpTree, clock: Tr
   return [inferRequest, ...served.flatMap((node) => modelSpans(node, tree, clock))];
 }
 
-/** The span of the model, and beneath it the one of its computation if it computed anything itself. */
+/** The span of the model; beneath it those of its wait and of its computation, if it computed anything itself. */
 function modelSpans(node: TraceNode, tree: OtlpTree, clock: TraceClock): OtlpSpan[] {
   const compute = node.moments.filter(({ name }) => name.startsWith("COMPUTE_"));
   const rest = node.moments.filter(
@@ -77,17 +77,28 @@ function modelSpans(node: TraceNode, tree: OtlpTree, clock: TraceClock): OtlpSpa
     attributes: attributesOf(node),
     events: eventsOf(rest, clock),
   };
-  if (compute.length === 0) return [model];
+  const own = { ...common, parentSpanId: spanId, attributes: [] };
+  const queued = queueMoments(node.moments);
+  const queue: OtlpSpan[] =
+    queued.length < 2
+      ? []
+      : [{ ...own, spanId: tree.newSpanId(), name: "queue", ...timesOf(queued, clock), events: [] }];
+  if (compute.length === 0) return [model, ...queue];
   const computed: OtlpSpan = {
-    ...common,
+    ...own,
     spanId: tree.newSpanId(),
-    parentSpanId: spanId,
     name: "compute",
     ...timesOf(compute, clock),
-    attributes: [],
     events: eventsOf(compute, clock),
   };
-  return [model, computed];
+  return [model, ...queue, computed];
+}
+
+/** From the moment a request waits to the one in which it is computed. Its moments stay events of the model. */
+function queueMoments(moments: Moments): Moments {
+  const start = moments.find(({ name }) => name === "QUEUE_START");
+  const end = moments.find(({ name }) => name === "COMPUTE_START");
+  return start === undefined || end === undefined ? [] : [start, end];
 }
 
 function attributesOf(node: TraceNode): OtlpAttribute[] {
