@@ -6,7 +6,9 @@ import { createPythonBackend } from "../../server/src/backend/python/python-back
 import { type PythonVenv, pythonVenv } from "../python-venv.ts";
 import { batchOf, EMPTY_CONFIG, sourceOf, type TestRequest, type TestSource } from "./python-models.ts";
 
-export const venv: PythonVenv = await pythonVenv(["numpy"]);
+/** NEREID_TEST_PYTHON: another interpreter with numpy, for the same tests with each version of Python. */
+const named: string | undefined = process.env.NEREID_TEST_PYTHON;
+export const venv: PythonVenv = named === undefined ? await pythonVenv(["numpy"]) : { python: named };
 /** Of tests that run Python: skipped by name where that is impossible. */
 export const options: { readonly skip: string | false; readonly timeout: number } = {
   skip: venv.reason ?? false,
