@@ -1,4 +1,6 @@
 /** The program of the process that has an embedded store open. Started by embedded-store.ts. */
+import { existsSync } from "node:fs";
+import { ServerError } from "../core/server-error.ts";
 import { serveHelper } from "../helper/serve-helper.ts";
 import type { EmbeddedCall, EmbeddedData } from "./embedded-calls.ts";
 import { MemoryStore } from "./memory-store.ts";
@@ -6,11 +8,29 @@ import { openPglite } from "./open-pglite.ts";
 import { SqlStore } from "./sql-store.ts";
 import type { VectorStore } from "./vector-store.ts";
 
-await serveHelper(async (given) => {
+await serveHelper((given) => {
   const { kind, folder } = given as EmbeddedData;
-  const store = kind === "memory" ? new MemoryStore(folder) : new SqlStore(await openPglite(folder));
-  return (body) => answer(store, body as EmbeddedCall);
+  let store: Promise<VectorStore> | undefined;
+  return Promise.resolve(async (body) => {
+    const call = body as EmbeddedCall;
+    // A look-up must not leave an empty database behind.
+    const isThere = store !== undefined || call.method === "create" || existsSync(folder);
+    if (!isThere) return call.method === "close" ? undefined : refuse(call.collection, `${kind}:${folder}`);
+    store ??= open(kind, folder).catch((error: unknown) => {
+      store = undefined; // another process may let go of it
+      throw error;
+    });
+    return answer(await store, call);
+  });
 });
+
+async function open(kind: EmbeddedData["kind"], folder: string): Promise<VectorStore> {
+  return kind === "memory" ? new MemoryStore(folder) : new SqlStore(await openPglite(folder));
+}
+
+function refuse(collection: string, place: string): never {
+  throw new ServerError("not_found", `collection '${collection}' is not in ${place}; make it with nereid index`);
+}
 
 function answer(store: VectorStore, call: EmbeddedCall): Promise<unknown> {
   switch (call.method) {

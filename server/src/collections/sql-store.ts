@@ -60,14 +60,16 @@ export class SqlStore implements VectorStore {
     const { operator, score } = METRIC_SQL[metric];
     const parameters: SqlParameter[] = [vectors.map(vectorText), k];
     const where = filterClause(filter, parameters);
-    const distance = `embedding ${operator} q.v::vector`;
+    // Read from text once, and not for every row that it is compared with.
     const rows = await this.#query(
       name,
-      `SELECT q.place::int AS place, h.id, h.score, h.document
-       FROM unnest($1::text[]) WITH ORDINALITY AS q(v, place)
-       CROSS JOIN LATERAL (
-         SELECT id, ${score(distance)} AS score, document::text AS document FROM ${quoted(name)}
-         WHERE ${where} ORDER BY ${distance}, id LIMIT $2
+      `WITH q AS MATERIALIZED (
+         SELECT place::int AS place, v::vector AS v FROM unnest($1::text[]) WITH ORDINALITY AS u(v, place)
+       )
+       SELECT q.place, h.id, ${score("h.distance")} AS score, h.document::text AS document
+       FROM q CROSS JOIN LATERAL (
+         SELECT id, embedding ${operator} q.v AS distance, document FROM ${quoted(name)}
+         WHERE ${where} ORDER BY embedding ${operator} q.v, id LIMIT $2
        ) h`,
       parameters,
     );

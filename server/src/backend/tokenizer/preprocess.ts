@@ -9,6 +9,8 @@ import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { Tokenizer } from "../../formats/tokenizer.ts";
+import { encodePrompt, type PicturePromptSettings, renderPrompt } from "./picture-prompt.ts";
+import { type PictureRows, promptTable, readPictureRows, VISUAL_TOKENS } from "./picture-rows.ts";
 import { findInput, floatValues, fp32Tensor, int32Tensor, intValues, textRows } from "./tensor-values.ts";
 import { wordLists } from "./word-lists.ts";
 
@@ -25,6 +27,8 @@ export interface PreprocessingModel {
   readonly isBatching: boolean;
   /** Outputs of the configuration and their datatypes: only these are made. */
   readonly outputs: ReadonlyMap<string, FixedDatatype>;
+  readonly pictures: PicturePromptSettings;
+  readonly maxTokens: number | undefined;
 }
 
 export function declaredOutputs(config: ModelConfig): ReadonlyMap<string, FixedDatatype> {
@@ -47,7 +51,8 @@ export function* preprocess(
   maker.words("BAD_WORDS_DICT", "BAD_WORDS_IDS");
   maker.words("STOP_WORDS_DICT", "STOP_WORDS_IDS");
   maker.bias();
-  maker.copy("REQUEST_OUTPUT_LEN");
+  maker.table();
+  maker.maxTokens();
   maker.id("END_ID", "OUT_END_ID", model.tokenizer.eosId);
   maker.id("PAD_ID", "OUT_PAD_ID", model.tokenizer.padId);
   return maker.tensors;
@@ -58,11 +63,14 @@ class OutputMaker {
   readonly #model: PreprocessingModel;
   readonly #request: InferRequest;
   readonly #numRows: number;
+  /** Of each prompt; undefined: the request has none. */
+  readonly #pictures: readonly PictureRows[] | undefined;
 
   constructor(model: PreprocessingModel, request: InferRequest, numRows: number) {
     this.#model = model;
     this.#request = request;
     this.#numRows = numRows;
+    this.#pictures = readPictureRows(request, model.isBatching, numRows);
   }
 
   /** Ids of one text per row, padded on the right, and their lengths. No text: one padding token. */
@@ -70,11 +78,10 @@ class OutputMaker {
     if (!this.#makes(output) && !this.#makes(lengthOutput)) return;
     const rows: Int32Array[] = [];
     const padId = this.#model.tokenizer.padId ?? 0;
-    for (const [text = ""] of this.#texts(input)) {
+    for (const [row, [text = ""]] of this.#texts(input).entries()) {
       expectPromptFits(input, text);
       const isAbsent = text === "" && input !== "QUERY";
-      const { addSpecialTokens, tokenizer } = this.#model;
-      rows.push(isAbsent ? Int32Array.of(padId) : yield* tokenizer.encodeSteps(text, { addSpecialTokens }));
+      rows.push(isAbsent ? Int32Array.of(padId) : yield* this.#encodePrompt(input, text, row));
     }
     const width = rows.reduce((most, { length }) => Math.max(most, length), 0);
     const values = new Int32Array(rows.length * width).fill(padId);
@@ -90,11 +97,39 @@ class OutputMaker {
     );
   }
 
+  *#encodePrompt(input: string, text: string, row: number): Steps<Int32Array> {
+    const { addSpecialTokens, tokenizer, pictures } = this.#model;
+    const isQuery = input === "QUERY";
+    if (!isQuery || !this.#takesPictures()) return yield* tokenizer.encodeSteps(text, { addSpecialTokens });
+    const lengths = this.#pictures?.[row]?.lengths ?? [];
+    const prompt = renderPrompt(pictures, text, lengths.length);
+    return yield* encodePrompt(pictures, tokenizer, prompt, lengths);
+  }
+
+  /** Templates are for models that declare pictures, also where a request has none. */
+  #takesPictures(): boolean {
+    return this.#pictures !== undefined || this.#makes("PROMPT_EMBEDDING_TABLE");
+  }
+
+  /** The rows of all pictures, and how many there are. */
+  table(): void {
+    const datatype = this.#model.outputs.get("PROMPT_EMBEDDING_TABLE");
+    if (this.#pictures === undefined) return;
+    if (datatype === undefined) {
+      throw new ServerError("invalid_argument", `input '${VISUAL_TOKENS}' needs an output 'PROMPT_EMBEDDING_TABLE'`);
+    }
+    const { isBatching } = this.#model;
+    const table = promptTable(this.#request, isBatching, { name: "PROMPT_EMBEDDING_TABLE", datatype });
+    if (table !== undefined) this.tensors.push(table);
+    const sizes = this.#pictures.map(({ lengths }) => lengths.reduce((sum, length) => sum + length, 0));
+    this.#addInts("PROMPT_VOCAB_SIZE", [1], Int32Array.from(sizes));
+  }
+
   /** The request's salt at every id that stands for a row of a table, which is what lies beyond the vocabulary. */
   #extraIds(ids: Int32Array, width: number): void {
     const salt = findInput(this.#request, "PROMPT_TABLE_EXTRA_ID");
     if (salt === undefined || !this.#makes(EXTRA_IDS)) return;
-    const { vocabularySize } = this.#model.tokenizer;
+    const { vocabularySize } = this.#model.pictures;
     const salts = new BigUint64Array(salt.data.slice().buffer);
     const values = BigUint64Array.from(ids, (id, i) =>
       id < vocabularySize ? 0n : (salts[Math.floor(i / width)] ?? 0n),
@@ -133,11 +168,15 @@ class OutputMaker {
     this.tensors.push(fp32Tensor("EMBEDDING_BIAS", this.#shape([width]), values));
   }
 
-  copy(name: string): void {
+  maxTokens(): void {
+    const name = "REQUEST_OUTPUT_LEN";
     const tensor = findInput(this.#request, name);
     const datatype = this.#model.outputs.get(name);
     // The two eras differ in the sign only: the bits stay.
     if (tensor !== undefined && datatype !== undefined) this.tensors.push({ ...tensor, datatype });
+    else if (this.#model.maxTokens !== undefined) {
+      this.#addInts(name, [1], new Int32Array(this.#numRows).fill(this.#model.maxTokens));
+    }
   }
 
   /** The id asked for, else the tokenizer's, else -1: none. */

@@ -1,6 +1,7 @@
 /**
  * The backend `tokenizer`: text to tokens and tokens to text in the server's own process, in the place of the Python models
- * `preprocessing` and `postprocessing` that LLM repositories bring. Which of the two a model is shows in its inputs.
+ * `preprocessing` and `postprocessing` that LLM repositories bring. Which of the two a model is shows in its
+ * inputs. A third kind makes the inputs of text encoders.
  */
 import { setImmediate } from "node:timers/promises";
 import { ServerError } from "../../core/server-error.ts";
@@ -8,6 +9,8 @@ import type { Tensor } from "../../core/tensor.ts";
 import type { Tokenizer } from "../../formats/tokenizer.ts";
 import { hasTokenizerFiles, loadTokenizer } from "../../formats/tokenizer-files.ts";
 import type { Backend, BackendModel, BackendRequest, Batch, ModelInstance, ModelSource } from "../backend.ts";
+import { encodeTexts } from "./encode-texts.ts";
+import { longestText, modelVocabulary } from "./model-hints.ts";
 import { postprocess } from "./postprocess.ts";
 import { declaredOutputs, preprocess } from "./preprocess.ts";
 import { parseTokenizerSettings, type TokenizerSettings } from "./tokenizer-settings.ts";
@@ -24,22 +27,30 @@ export function createTokenizerBackend(): Backend {
 
 async function load(source: ModelSource): Promise<BackendModel> {
   const settings = parseTokenizerSettings(source);
-  const tokenizer = await loadFirst(settings.folders, source.name);
-  const answer =
-    settings.role === "preprocessing"
-      ? preprocessor(source, settings, tokenizer)
-      : postprocessor(source, settings, tokenizer);
+  const { tokenizer, folder } = await loadFirst(settings.folders, source.name);
+  const answer = ANSWERS[settings.role](source, settings, tokenizer, folder);
   return {
     createInstance: ({ name }) => Promise.resolve(new TokenizerInstance(name, answer)),
     close: () => Promise.resolve(),
   };
 }
 
-async function loadFirst(folders: readonly string[], model: string): Promise<Tokenizer> {
+type CreateAnswer = (source: ModelSource, settings: TokenizerSettings, tokenizer: Tokenizer, folder: string) => Answer;
+
+const ANSWERS: Readonly<Record<TokenizerSettings["role"], CreateAnswer>> = {
+  preprocessing: preprocessor,
+  postprocessing: postprocessor,
+  encoding: encoder,
+};
+
+async function loadFirst(
+  folders: readonly string[],
+  model: string,
+): Promise<{ readonly tokenizer: Tokenizer; readonly folder: string }> {
   for (const folder of folders) {
     if (!hasTokenizerFiles(folder)) continue;
     try {
-      return await loadTokenizer(folder);
+      return { tokenizer: await loadTokenizer(folder), folder };
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause);
       throw new ServerError("invalid_argument", `model '${model}': ${reason}`, { cause });
@@ -51,10 +62,19 @@ async function loadFirst(folders: readonly string[], model: string): Promise<Tok
   );
 }
 
-function preprocessor({ config }: ModelSource, settings: TokenizerSettings, tokenizer: Tokenizer): Answer {
+function preprocessor(
+  { config }: ModelSource,
+  settings: TokenizerSettings,
+  tokenizer: Tokenizer,
+  folder: string,
+): Answer {
+  const { promptTemplate, imageToken, addSpecialTokens } = settings;
+  const vocabularySize = settings.vocabularySize ?? modelVocabulary(folder) ?? tokenizer.vocabularySize;
   const model = {
+    pictures: { template: promptTemplate, place: imageToken, vocabularySize, addSpecialTokens },
     tokenizer,
-    addSpecialTokens: settings.addSpecialTokens,
+    addSpecialTokens,
+    maxTokens: settings.maxTokens,
     isBatching: config.max_batch_size > 0,
     outputs: declaredOutputs(config),
   };
@@ -68,6 +88,20 @@ function postprocessor({ config }: ModelSource, settings: TokenizerSettings, tok
     streams: new WeakMap(),
   };
   return ({ request }) => ({ next: () => ({ done: true, value: postprocess(model, request) }) });
+}
+
+function encoder({ config }: ModelSource, settings: TokenizerSettings, tokenizer: Tokenizer, folder: string): Answer {
+  const input = config.input.find(({ data_type }) => data_type === "TYPE_STRING")?.name ?? "";
+  const model = {
+    tokenizer,
+    input,
+    addSpecialTokens: settings.addSpecialTokens,
+    isBatching: config.max_batch_size > 0,
+    outputs: declaredOutputs(config),
+    maxLength: settings.maxLength ?? longestText(folder),
+    padMultiple: settings.padMultiple,
+  };
+  return ({ request, batchSize }) => encodeTexts(model, request, batchSize);
 }
 
 class TokenizerInstance implements ModelInstance {

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { ServerError } from "../../core/server-error.ts";
 import type { ModelSource } from "../backend.ts";
 
-export type TokenizerRole = "preprocessing" | "postprocessing";
+export type TokenizerRole = "preprocessing" | "postprocessing" | "encoding";
 
 export interface TokenizerSettings {
   readonly role: TokenizerRole;
@@ -11,7 +11,19 @@ export interface TokenizerSettings {
   readonly folders: readonly string[];
   readonly addSpecialTokens: boolean;
   readonly skipSpecialTokens: boolean;
+  /** Of prompts with pictures; see picture-prompt.ts. */
+  readonly promptTemplate: string;
+  readonly imageToken: string;
+  /** Tokens to ask for where requests do not say. */
+  readonly maxTokens: number | undefined;
+  /** Undefined: what the files beside the tokenizer say. */
+  readonly vocabularySize: number | undefined;
+  readonly maxLength: number | undefined;
+  readonly padMultiple: number;
 }
+
+const DEFAULT_IMAGE_TOKEN = "<image>";
+const MAX_LENGTH = 1_000_000;
 
 /** @throws ServerError when the model is neither kind or a parameter makes no sense */
 export function parseTokenizerSettings(
@@ -26,6 +38,12 @@ export function parseTokenizerSettings(
     folders: [...new Set([resolve(modelFolder, folder ?? "."), resolve(versionFolder, folder ?? ".")])],
     addSpecialTokens: parseFlag(text("add_special_tokens"), "add_special_tokens", config.name),
     skipSpecialTokens: parseFlag(text("skip_special_tokens"), "skip_special_tokens", config.name),
+    promptTemplate: text("prompt_template") ?? "{images}{text}",
+    imageToken: text("image_token") ?? DEFAULT_IMAGE_TOKEN,
+    maxTokens: parseCount(text("max_tokens"), "max_tokens", config.name),
+    vocabularySize: parseCount(text("vocabulary_size"), "vocabulary_size", config.name),
+    maxLength: parseCount(text("max_length"), "max_length", config.name),
+    padMultiple: parseCount(text("pad_to_multiple_of"), "pad_to_multiple_of", config.name) ?? 1,
   };
 }
 
@@ -33,15 +51,26 @@ function roleOf(config: ModelSource["config"]): TokenizerRole {
   const names = config.input.map(({ name }) => name);
   if (names.includes("QUERY")) return "preprocessing";
   if (names.includes("TOKENS_BATCH")) return "postprocessing";
+  if (config.output.some(({ name }) => name === "attention_mask")) return "encoding";
   throw new ServerError(
     "invalid_argument",
-    `model '${config.name}': the tokenizer backend expects an input 'QUERY' (text to tokens) or 'TOKENS_BATCH' (tokens to text), got inputs [${names.join(", ")}]`,
+    `model '${config.name}': the tokenizer backend expects an input 'QUERY' (text to tokens) or 'TOKENS_BATCH' (tokens to text), or an output 'attention_mask' (text for an encoder), got inputs [${names.join(", ")}]`,
   );
 }
 
 /** A template that nobody filled in counts as not given. */
 function unlessPlaceholder(value: string | undefined): string | undefined {
   return value === undefined || value === "" || value.startsWith("${") ? undefined : value;
+}
+
+function parseCount(value: string | undefined, key: string, model: string): number | undefined {
+  if (value === undefined) return undefined;
+  const count = Number(value);
+  if (/^\d+$/.test(value) && count >= 1 && count <= MAX_LENGTH) return count;
+  throw new ServerError(
+    "invalid_argument",
+    `model '${model}': parameter '${key}' is '${value}', expected a whole number from 1 to ${MAX_LENGTH}`,
+  );
 }
 
 function parseFlag(value: string | undefined, key: string, model: string): boolean {

@@ -1,0 +1,82 @@
+/**
+ * Prompts with pictures: a template puts a text and the places of pictures together, and each place becomes as many ids behind
+ * the vocabulary as its picture has rows in the prompt's table. Knows no pictures, only how many rows they are.
+ */
+import { ServerError } from "../../core/server-error.ts";
+import type { Tokenizer } from "../../formats/tokenizer.ts";
+
+export interface PicturePromptSettings {
+  /** "{text}" is the client's text, "{images}" a place for each picture that the text itself has no place for. */
+  readonly template: string;
+  /** What stands for one picture, in templates and in texts. */
+  readonly place: string;
+  /** Ids from here on are rows of the table. */
+  readonly vocabularySize: number;
+  readonly addSpecialTokens: boolean;
+}
+
+const MAX_PLACES = 1024;
+
+/** The text with a place for every picture. @throws ServerError when there are more or fewer places than pictures */
+export function renderPrompt({ template, place }: PicturePromptSettings, text: string, numPictures: number): string {
+  const placed = countOf(text, place);
+  if (placed > 0 && placed !== numPictures) throw wrongPlaces(placed, numPictures, place);
+  const places = placed > 0 ? "" : place.repeat(numPictures);
+  // One pass: what a client writes is never taken for a part of the template.
+  const prompt = template.replace(/\{images\}|\{text\}/g, (part) => (part === "{text}" ? text : places));
+  const total = countOf(prompt, place);
+  if (total !== numPictures) throw wrongPlaces(total, numPictures, place);
+  return prompt;
+}
+
+/** Ids of a rendered prompt; `lengths` are the rows of each picture, in order. In steps, as texts can be long. */
+export function* encodePrompt(
+  settings: PicturePromptSettings,
+  tokenizer: Tokenizer,
+  prompt: string,
+  lengths: readonly number[],
+): Generator<undefined, Int32Array, undefined> {
+  const { place, vocabularySize, addSpecialTokens } = settings;
+  const placeId = tokenizer.idOf(place);
+  // A token of its own keeps the text around it as the model was trained with it; else each part stands for itself.
+  if (placeId !== undefined) {
+    return expandIds(yield* tokenizer.encodeSteps(prompt, { addSpecialTokens }), placeId, lengths, vocabularySize);
+  }
+  const ids: number[] = [];
+  let row = vocabularySize;
+  for (const [index, part] of prompt.split(place).entries()) {
+    if (index > 0) for (let i = lengths[index - 1] ?? 0; i > 0; i--) ids.push(row++);
+    const isFramed = addSpecialTokens && index === 0;
+    if (part === "" && !isFramed) continue;
+    for (const id of yield* tokenizer.encodeSteps(part, { addSpecialTokens: isFramed })) ids.push(id);
+  }
+  return Int32Array.from(ids);
+}
+
+function expandIds(ids: Int32Array, placeId: number, lengths: readonly number[], firstRow: number): Int32Array {
+  const added = lengths.reduce((sum, length) => sum + length - 1, 0);
+  const out = new Int32Array(ids.length + added);
+  let row = firstRow;
+  let picture = 0;
+  let at = 0;
+  for (const id of ids) {
+    if (id !== placeId) {
+      out[at++] = id;
+      continue;
+    }
+    for (let i = lengths[picture++] ?? 0; i > 0; i--) out[at++] = row++;
+  }
+  return out.subarray(0, at);
+}
+
+function countOf(text: string, part: string): number {
+  let count = 0;
+  for (let at = text.indexOf(part); at >= 0 && count <= MAX_PLACES; at = text.indexOf(part, at + part.length))
+    count += 1;
+  return count;
+}
+
+function wrongPlaces(places: number, pictures: number, place: string): ServerError {
+  const text = `the prompt has ${places} places '${place}' for ${pictures} pictures; write one for each, or none and let the model's prompt_template place them`;
+  return new ServerError("invalid_argument", text);
+}

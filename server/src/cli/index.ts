@@ -1,0 +1,142 @@
+/** `nereid index`: texts or pictures through an encoder into a collection that models of backend `retrieval` look things up in. */
+import process from "node:process";
+import { expectCollectionName, openStore } from "../collections/open-store.ts";
+import { METRICS, type Metric } from "../collections/vector-store.ts";
+import { parseServerFlags } from "../config/parse-server-flags.ts";
+import { ServerError } from "../core/server-error.ts";
+import { type RunningServer, startServer } from "../main.ts";
+import { DEFAULT_LOG_SETTINGS, ServerLog } from "../observe/log.ts";
+import { indexRecords } from "../offline/indexing/index-records.ts";
+import { modelEncoder } from "../offline/indexing/model-encoder.ts";
+import { collectionNameOf, readRecords } from "../offline/indexing/read-records.ts";
+import { ToolError } from "../offline/tool-error.ts";
+import { type CommandSyntax, type FlagTable, UsageError } from "./arguments.ts";
+import { runCommand } from "./run-command.ts";
+
+const FLAGS = {
+  model: {
+    type: "string",
+    short: "m",
+    value: "NAME",
+    required: true,
+    summary: "the encoder: one input of texts or pictures, one output of vectors",
+  },
+  model_repository: {
+    type: "string",
+    many: "repeated",
+    value: "DIR",
+    summary: "where the encoder and the models that it calls lie (repeat it for several)",
+  },
+  input: {
+    type: "string",
+    short: "i",
+    value: "PATH",
+    required: true,
+    summary: "lines of JSON, a .csv file, or a folder of pictures",
+  },
+  store: {
+    type: "string",
+    short: "s",
+    value: "ADDRESS",
+    required: true,
+    summary: "pglite:DIR, memory:DIR, postgresql://…, mongodb://… or env:VARIABLE",
+  },
+  collection: {
+    type: "string",
+    short: "c",
+    value: "NAME",
+    summary: "where the records go (default: the name of the input)",
+  },
+  metric: { type: "string", choices: METRICS, default: "cosine", summary: "what an approximate index is made for" },
+  approximate: {
+    type: "switch",
+    summary: "make an index (HNSW) that finds nearly all of the nearest, for large collections",
+  },
+  id_field: { type: "string", default: "id", value: "NAME", summary: "member with the id of a record" },
+  text_field: { type: "string", default: "text", value: "NAME", summary: "member with the text of a record" },
+  image_field: { type: "string", value: "NAME", summary: "member with the path of a picture, in place of a text" },
+  output: { type: "string", value: "NAME", summary: "output with the vectors, where the model has several" },
+  batch_size: { type: "integer", default: 32, min: 1, max: 1024, summary: "records of one call of the encoder" },
+  parallel: { type: "integer", default: 2, min: 1, max: 64, summary: "batches under way at once" },
+  timeout_ms: { type: "integer", default: 60_000, min: 1, summary: "how long the store may take for one statement" },
+} as const satisfies FlagTable;
+
+const SYNTAX: CommandSyntax<typeof FLAGS> = {
+  command: "index",
+  description:
+    "Encodes records and writes them into a collection, with all their members as the document. Records that are there unchanged are left alone: run it again after an interruption or when the input has grown.",
+  flags: FLAGS,
+  examples: [
+    "nereid index --model caption_encoder --model_repository repo --input captions.jsonl --store pglite:repo/store --collection captions",
+    "nereid index --model picture_encoder --model_repository repo --input pictures/ --store postgresql://user@host/db",
+  ],
+};
+
+export async function indexCommand(argv: readonly string[]): Promise<void> {
+  await runCommand(SYNTAX, argv, async ({ values, reporter, signal }) => {
+    const collection = values.collection ?? collectionNameOf(values.input);
+    const options = {
+      ...{ folder: process.cwd(), maxConnections: values.parallel, timeoutMs: values.timeout_ms, retries: 3 },
+      ...{ log: (message: string) => reporter.warn(message), env: process.env },
+    };
+    const store = await asToolErrors(() => {
+      expectCollectionName(collection);
+      return Promise.resolve(openStore(values.store, options));
+    });
+    const server = await startEncoder(values.model, values.model_repository);
+    try {
+      const { numRecords, numWritten, dimensions } = await asToolErrors(() =>
+        indexRecords({
+          records: readRecords(values.input, {
+            id: values.id_field,
+            text: values.text_field,
+            image: values.image_field,
+          }),
+          encoder: modelEncoder(server.server.model(values.model, ""), {
+            batchSize: values.batch_size,
+            output: values.output,
+          }),
+          ...{ store, collection, metric: values.metric as Metric, isApproximate: values.approximate },
+          ...{ parallel: values.parallel, reporter, signal },
+        }),
+      );
+      const unchanged = numRecords - numWritten;
+      const text = `Collection '${collection}' in ${store.place}: ${numWritten} records written, ${unchanged} unchanged`;
+      reporter.result(text, {
+        collection,
+        store: store.place,
+        records: numRecords,
+        written: numWritten,
+        unchanged,
+        dimensions,
+      });
+    } finally {
+      await store.close();
+      await server.stop();
+    }
+  });
+}
+
+/** A server without doors, with the encoder and what it calls. */
+async function startEncoder(model: string, repositories: readonly string[]): Promise<RunningServer> {
+  if (repositories.length === 0) throw new UsageError("--model_repository is missing: the folder of the encoder");
+  const flags = [
+    ...repositories.map((folder) => `--model-repository=${folder}`),
+    ...["--model-control-mode=explicit", `--load-model=${model}`, "--exit-on-error=true"],
+    ...["http", "grpc", "metrics"].map((name) => `--allow-${name}=false`),
+  ];
+  const parsed = parseServerFlags(flags, {});
+  if (parsed.kind === "usage") throw new UsageError(parsed.text);
+  const settings = { ...DEFAULT_LOG_SETTINGS, log_info: false, log_warning: false };
+  const log = new ServerLog(settings, { escape: true });
+  return await asToolErrors(() => startServer(parsed.options, log));
+}
+
+/** What the server's rooms refuse is for the user to act on, too. */
+async function asToolErrors<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw error instanceof ServerError ? new ToolError(error.message, { cause: error }) : error;
+  }
+}
