@@ -164,8 +164,10 @@ function resolveFlag(argument: string, flags: FlagTable, names: ReadonlyMap<stri
   );
 }
 
-/** `-i`, `-i value` or `-ivalue`. */
+/** `-i`, `-i value` or `-ivalue`; where a flag has two letters, `-sq value`. */
 function resolveShort(argument: string, flags: FlagTable): ResolvedFlag {
+  const whole = Object.entries(flags).find(([, { short = "" }]) => short.length > 1 && argument === `-${short}`);
+  if (whole !== undefined) return { name: whole[0], typed: argument, inline: undefined };
   const typed = argument.slice(0, 2);
   const found = Object.entries(flags).find(([, { short }]) => short === typed[1]);
   if (found === undefined) throw new UsageError(`there is no flag ${argument}`);

@@ -69,6 +69,8 @@ const FLAGS = {
   autoq_format: NO_EFFECT.value,
   auto_quantize_bits: NO_EFFECT.value,
   num_medusa_heads: NO_EFFECT.value,
+  num_medusa_layers: NO_EFFECT.value,
+  quant_medusa_head: NO_EFFECT.toggle,
   max_draft_len: NO_EFFECT.value,
   medusa_model_dir: NO_EFFECT.value,
 } as const satisfies FlagTable;

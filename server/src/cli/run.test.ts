@@ -67,6 +67,10 @@ const REFUSED: readonly (readonly [argv: readonly string[], expected: RegExp])[]
   ],
   [["quantize", "--device", "cuda:999", "--model_dir", TINY], /--device cuda:999: no such GPU can be used/],
   [["build", "--checkpoint_dir", "/nowhere"], /nereid build: \/nowhere/],
+  [
+    ["convert-checkpoint", "-sq", "0.5", "--model_dir", TINY],
+    /--smoothquant is not supported here\nUse nereid quantize/,
+  ],
   [["convert-checkpoint", "--model_dir", TINY, "--use_fp8"], /--use_fp8 is not supported here\nUse nereid quantize/],
 ];
 
