@@ -3,7 +3,7 @@ import process from "node:process";
 import type { UsableGpus } from "./backend/backend.ts";
 import { type FoundGpus, findGpus } from "./device/cuda/find-gpus.ts";
 import { describeCudaLibraries, findCudaLibrary } from "./native/cuda-libraries.ts";
-import { openNvml } from "./native/nvml.ts";
+import { type MonitoredGpu, openNvml } from "./native/nvml.ts";
 import { GpuWatch } from "./observe/gpu-metrics.ts";
 import type { Logger } from "./observe/log.ts";
 
@@ -39,6 +39,22 @@ export function watchGpus(
     log.warn("metrics", `no metrics of GPUs: ${error instanceof Error ? error.message : String(error)}`);
     return undefined;
   }
+}
+
+/** How much of a GPU's memory is used, by whomever; undefined where nobody tells. */
+export function usedGpuShare(log: Logger): (device: number) => Promise<number | undefined> {
+  let gpus: readonly MonitoredGpu[] | undefined;
+  return async (device) => {
+    try {
+      gpus ??= openNvml().gpus;
+      const { usedBytes, totalBytes } = (await gpus[device]?.read()) ?? {};
+      return usedBytes === undefined || totalBytes === undefined ? undefined : usedBytes / totalBytes;
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      log.warn("model_lifecycle", `--model-load-gpu-limit: the memory of GPU ${device} cannot be read: ${reason}`);
+      return undefined;
+    }
+  };
 }
 
 /** Triton's own switch. */

@@ -31,7 +31,7 @@ import type { ModelServer } from "./core/model-server.ts";
 import { ServerError } from "./core/server-error.ts";
 import { visibleGpus } from "./device/cuda/find-gpus.ts";
 import { frontendsOf, type RunningFrontends } from "./frontends.ts";
-import { logGpuLibraries, usableGpus, watchGpus } from "./gpus.ts";
+import { logGpuLibraries, usableGpus, usedGpuShare, watchGpus } from "./gpus.ts";
 import { keepFreedMemory } from "./native/process-memory.ts";
 import { cpuFamilies, pinnedMemoryFamilies } from "./observe/host-metrics.ts";
 import type { ServerLog } from "./observe/log.ts";
@@ -42,6 +42,7 @@ import { openPlaces } from "./open-places.ts";
 import { AgentFinder } from "./repository/agents/agent-finder.ts";
 import { cacheMetricFamilies } from "./repository/cache-metrics.ts";
 import { checkEnsemble } from "./repository/ensemble-check.ts";
+import { GpuLimits } from "./repository/gpu-limits.ts";
 import { latencyMetricFamilies } from "./repository/latency-metrics.ts";
 import { loadModelVersion } from "./repository/load-model.ts";
 import { shownKey } from "./repository/model-key.ts";
@@ -249,6 +250,7 @@ function createManager({
     autoComplete: repository.autoComplete,
     ...caches,
     limiter: createLimiter(options),
+    gpuLimits: new GpuLimits(options.memory.loadGpuLimits, usedGpuShare(log)),
     latenciesOf: (config: ModelConfig) => createLatencies(options, config),
     settingsOf: (backend: string) => backendSettingsOf(options, backend),
     batchStrategyOf: loadBatchStrategy,

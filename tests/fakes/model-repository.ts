@@ -15,6 +15,7 @@ import { MetricRegistry } from "../../server/src/observe/metrics.ts";
 import { AgentFinder } from "../../server/src/repository/agents/agent-finder.ts";
 import type { RepositoryAgent } from "../../server/src/repository/agents/repository-agent.ts";
 import { checkEnsemble } from "../../server/src/repository/ensemble-check.ts";
+import type { GpuLimits } from "../../server/src/repository/gpu-limits.ts";
 import { loadModelVersion } from "../../server/src/repository/load-model.ts";
 import { ModelManager } from "../../server/src/repository/model-manager.ts";
 import { ModelRegistry } from "../../server/src/repository/registry.ts";
@@ -37,6 +38,7 @@ export interface TestRepositoryOptions {
   /** Folders that are repositories of their own, with namespacing; none = the whole is one. */
   readonly namespaces?: readonly string[];
   readonly limiter?: RateLimiter;
+  readonly gpuLimits?: GpuLimits;
   readonly remoteCache?: RemoteResponseCache;
   /** In place of folders of this machine. */
   readonly places?: readonly RepositoryPlace[];
@@ -57,7 +59,7 @@ export function createTestRepository(
   files: Readonly<Record<string, string>>,
   more: readonly Backend[] = [],
   cache?: ResponseCache,
-  { namespaces = [], limiter, findAgent, places, remoteCache }: TestRepositoryOptions = {},
+  { namespaces = [], limiter, findAgent, places, remoteCache, gpuLimits }: TestRepositoryOptions = {},
 ): TestRepository {
   const path = mkdtempSync(join(tmpdir(), "nereid-repository-"));
   const write = (file: string, text: string): void => {
@@ -83,6 +85,7 @@ export function createTestRepository(
     autoComplete: true,
     cache,
     remoteCache,
+    gpuLimits,
     limiter,
     latenciesOf: () => undefined,
     settingsOf: () => new Map<string, string>(),

@@ -10,7 +10,6 @@ function notYet(...argv: string[]): readonly string[] {
 
 for (const flag of [
   "--host-policy=p,numa-node=0",
-  "--model-load-gpu-limit=0:0.5",
   "--cuda-memory-pool-byte-size=0:1",
   "--cuda-virtual-address-size=0:1",
   "--metrics-config=counter_latencies=false",

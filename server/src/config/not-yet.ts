@@ -5,7 +5,6 @@ type Options = Omit<ServerOptions, "notYet">;
 
 const FEATURES: readonly (readonly [isAsked: (options: Options) => boolean, message: string])[] = [
   [({ memory }) => memory.hostPolicies.size > 0, "--host-policy: instances are not bound to processors"],
-  [({ memory }) => memory.loadGpuLimits.size > 0, "--model-load-gpu-limit: loads are not limited"],
   [({ memory }) => memory.cudaPoolBytes.size > 0, "--cuda-memory-pool-byte-size: there is no such pool"],
   [({ memory }) => memory.cudaVirtualAddressBytes.size > 0, "--cuda-virtual-address-size: states do not grow on a GPU"],
   [({ metrics }) => !metrics.counterLatencies, "--metrics-config counter_latencies=false: counters go on counting"],

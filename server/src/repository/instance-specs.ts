@@ -51,6 +51,11 @@ export function expectActiveInstance({ name, instance_group }: ModelConfig): voi
   throw new ServerError("invalid_argument", text);
 }
 
+/** The GPUs that instances run on. */
+export function devicesOf(specs: readonly InstanceSpec[]): number[] {
+  return specs.filter(({ kind }) => kind === "KIND_GPU").flatMap(({ deviceId, deviceIds }) => deviceIds ?? [deviceId]);
+}
+
 /** All at once; when one fails, the others are closed again. */
 export async function createInstances(specs: readonly InstanceSpec[], model: BackendModel): Promise<ModelInstance[]> {
   const made = await Promise.allSettled(specs.map((spec) => model.createInstance(spec)));

@@ -27,9 +27,10 @@ import type { ResponseCache } from "../scheduler/response-cache.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import { SequenceFeed } from "../scheduler/sequence-feed.ts";
 import { SequenceScheduler } from "../scheduler/sequence-scheduler.ts";
+import type { GpuLimits } from "./gpu-limits.ts";
 import { readInitialStates } from "./initial-states.ts";
 import { limitInstances } from "./instance-limits.ts";
-import { createInstances, expectActiveInstance, instanceSpecs } from "./instance-specs.ts";
+import { createInstances, devicesOf, expectActiveInstance, instanceSpecs } from "./instance-specs.ts";
 import { readLabels } from "./labels.ts";
 import { contentGeneration } from "./model-generation.ts";
 import { namespaceOfKey } from "./model-key.ts";
@@ -53,6 +54,8 @@ export interface LoadContext {
   readonly remoteCache?: RemoteResponseCache | undefined;
   /** Undefined = executions do not wait for resources. */
   readonly limiter: RateLimiter | undefined;
+  /** Absent = GPUs are filled as far as they go. */
+  readonly gpuLimits?: GpuLimits | undefined;
   /** `--backend-config` of a backend over the global settings. */
   readonly settingsOf: (backend: string) => ReadonlyMap<string, string>;
   /** A model's own code for the forming of batches; absent = none is looked for. */
@@ -77,8 +80,9 @@ export async function loadModelVersion(
   expectActiveInstance(config);
   const labels = readLabels(config, polled.folder.path);
   const strategy = await strategyOf(context, { ...source, config });
+  const generation = await generationOf(context, polled, version);
   const model = await backend.load({ ...source, config });
-  const instances = await createAll(config, model).catch(async (error: unknown) => {
+  const instances = await createAll(context, config, model).catch(async (error: unknown) => {
     await model.close();
     throw error;
   });
@@ -99,7 +103,6 @@ export async function loadModelVersion(
     batching === undefined || feed === undefined
       ? new BatchScheduler({ ...base, instances, log, limits, strategy })
       : new SequenceScheduler({ ...base, batching, feed, instances, log, limits });
-  const generation = await generationOf(context, polled, version);
   const scheduler = withCache(context, { ...base, generation: () => generation }, inner);
   return new ModelVersion({
     ...base,
@@ -113,8 +116,13 @@ export async function loadModelVersion(
   });
 }
 
-async function createAll(config: ModelConfig, model: BackendModel): Promise<ModelInstance[]> {
+async function createAll(
+  { gpuLimits }: LoadContext,
+  config: ModelConfig,
+  model: BackendModel,
+): Promise<ModelInstance[]> {
   const specs = instanceSpecs(config, model.gpusPerInstance).map(({ spec }) => spec);
+  await gpuLimits?.expectRoom(config.name, devicesOf(specs));
   return createInstances(specs, model);
 }
 

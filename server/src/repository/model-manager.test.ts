@@ -129,7 +129,7 @@ test("load() leaves the old version serving when the new one fails", async () =>
   assert.deepEqual(await ask(registry, "m"), [4, 5]);
 });
 
-test("load() applies a configuration sent with the request and forgets it at the next plain load", async () => {
+test("load() keeps a configuration that came with a request while no file changes, and goes back to the file that does", async () => {
   await using repository = createTestRepository({ "m/config.pbtxt": identityConfig(), "m/1/.keep": "" });
   const { manager, registry } = repository;
   const config = JSON.stringify({
@@ -140,6 +140,14 @@ test("load() applies a configuration sent with the request and forgets it at the
   });
   await manager.load("m", { config });
   assert.equal(registry.lookUp("m", "").config.max_batch_size, 2);
+  const overridden = registry.lookUp("m", "");
+  await manager.load("m", {});
+  assert.equal(registry.lookUp("m", ""), overridden);
+  repository.write("m/config.pbtxt", identityConfig("# touched"));
+  await manager.load("m", {});
+  assert.equal(registry.lookUp("m", "").config.max_batch_size, 4);
+  await manager.load("m", { config });
+  await manager.unload("m", false);
   await manager.load("m", {});
   assert.equal(registry.lookUp("m", "").config.max_batch_size, 4);
 });

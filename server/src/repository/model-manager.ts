@@ -149,7 +149,6 @@ export class ModelManager {
 
   #isUnchanged(record: ModelRecord, model: PolledModel): boolean {
     return (
-      !record.isOverridden &&
       record.polled.folder.origin === model.folder.origin &&
       record.polled.folder.fingerprint === model.folder.fingerprint &&
       this.#options.registry.ready(model.key).length > 0

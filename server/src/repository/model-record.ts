@@ -8,7 +8,7 @@ export interface ModelRecord {
   readonly polled: PolledModel;
   /** Named by a user, not only pulled in by an ensemble. */
   isExplicit: boolean;
-  /** Loaded with a configuration that the next plain load forgets. */
+  /** Loaded with a configuration that came with the request, in place of the file's. */
   readonly isOverridden: boolean;
   /** What its versions were loaded from: those that have stayed through a reload keep the files of before. */
   readonly files: readonly ModelFiles[];

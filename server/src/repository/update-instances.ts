@@ -5,7 +5,7 @@
 import type { ModelInstance } from "../backend/backend.ts";
 import type { ModelConfig } from "../core/model-config.ts";
 import type { RequestContext } from "../scheduler/scheduled-request.ts";
-import { createInstances, expectActiveInstance, type GroupedSpec, instanceSpecs } from "./instance-specs.ts";
+import { createInstances, devicesOf, expectActiveInstance, type GroupedSpec, instanceSpecs } from "./instance-specs.ts";
 import { finishConfig, type LoadContext } from "./load-model.ts";
 import type { PolledModel } from "./model-sources.ts";
 import { type ModelVersion, requestContext } from "./model-version.ts";
@@ -30,6 +30,7 @@ export async function updateInstances(
   expectActiveInstance(config);
   const { kept, added, mayLoseInstances } = plan(served, config);
   if (!mayLoseInstances) return false;
+  await context.gpuLimits?.expectRoom(config.name, devicesOf(added.map(({ spec }) => spec)));
   const fresh = await createInstances(
     added.map(({ spec }) => spec),
     model,

@@ -38,7 +38,11 @@ export async function warmUp(parts: WarmUpParts): Promise<void> {
     try {
       const inputs = sampleInputs(config, sample, modelFolder);
       for (const instance of instances) {
-        for (let run = 0; run < Math.max(1, sample.count); run += 1) await runSample(parts, inputs, rows, instance);
+        for (let run = 1; run <= Math.max(1, sample.count); run += 1) {
+          const where = `model '${config.name}' instance ${instance.name}`;
+          parts.log.verbose(1, "warmup", `${where} is running warmup sample '${sample.name}' for iteration ${run}`);
+          await runSample(parts, inputs, rows, instance);
+        }
       }
     } catch (error) {
       const { code, message } = ServerError.from(error);
