@@ -10,6 +10,7 @@ import { expectDeclared } from "./stage-library.ts";
 
 /** Modules that commands and child processes start with. */
 const ENTRIES = [
+  "dist/src/index.js",
   "dist/src/cli/nereid.js",
   "dist/src/cli/serve.js",
   "dist/src/engine-host.js",
@@ -20,8 +21,8 @@ const ENTRIES = [
   "dist/src/backend/typescript/worker/model-worker.js",
   "dist/src/backend/typescript/worker/type-stripping-hooks.js",
 ];
-/** What `nereid types` writes beside models. */
-const MODEL_API = "dist/src/backend/typescript/model-api.d.ts";
+/** What `nereid types` writes beside models, and the types of the package, which need no others. */
+const TYPES = ["dist/src/backend/typescript/model-api.d.ts", "dist/src/index.d.ts"];
 const KOFFI = "dist/vendor/koffi.js";
 const RULE = "-".repeat(70);
 const KOFFI_IMPORT = /(\bfrom )"koffi"/g;
@@ -39,7 +40,7 @@ export async function stageServer(root: string, stage: string): Promise<void> {
     ...programs(folder, "kernels", ".cuh"),
     ...templates(folder),
   ]);
-  copyBuilt(stage, folder, [MODEL_API]);
+  copyBuilt(stage, folder, TYPES);
   copyInto(stage, root, ["LICENSE"]);
   await bundleKoffi(folder, stage);
   const manifest = publishedServerManifest(readJson<WorkspaceManifest>(join(folder, "package.json")));

@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { openServer } from "./index.ts";
+
+const QUIET = ["--log-info=false", "--log-warning=false", "--log-error=false"];
+const MODELS: Readonly<Record<string, string>> = {
+  square: `backend: "square" model_transaction_policy { decoupled: true }
+    input [ { name: "IN" data_type: TYPE_INT32 dims: [ 1 ] } ] output [ { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] } ]`,
+  same: `backend: "identity" max_batch_size: 8 dynamic_batching { }
+    input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ 2 ] } ] output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ 2 ] } ]`,
+};
+
+async function repository(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "nereid-in-process-"));
+  for (const [name, config] of Object.entries(MODELS)) {
+    await mkdir(join(folder, name, "1"), { recursive: true });
+    await writeFile(join(folder, name, "config.pbtxt"), config);
+  }
+  return folder;
+}
+
+test("openServer() serves models to the program that it is a part of", async (context) => {
+  const folder = await repository();
+  context.after(() => rm(folder, { recursive: true }));
+  await using server = await openServer([`--model-repository=${folder}`, ...QUIET]);
+  assert.equal(server.isReady, true);
+  const { OUTPUT0 } = await server.model("same").infer({ INPUT0: [1, 2, 3, 4] });
+  assert.deepEqual([OUTPUT0?.shape, OUTPUT0?.floats], [[2, 2], Float32Array.of(1, 2, 3, 4)]);
+  const seen: unknown[] = [];
+  for await (const { OUT } of server.model("square").stream({ IN: 3 })) seen.push(...(OUT?.data ?? []));
+  assert.deepEqual(seen, [3, 3, 3]);
+});
+
+test("openServer() passes on why a call fails, and refuses flags that are none", async (context) => {
+  const folder = await repository();
+  context.after(() => rm(folder, { recursive: true }));
+  await using server = await openServer([
+    ...[`--model-repository=${folder}`, "--model-control-mode=explicit", "--load-model=same"],
+    ...QUIET,
+  ]);
+  await assert.rejects(server.model("same").infer({ INPUT0: [1] }), { message: /number does not fit/ });
+  await assert.rejects(server.model("none").infer({}), { message: /unknown model: 'none'/ });
+  await assert.rejects(server.model("square").stream({ IN: 1 })[Symbol.asyncIterator]().next(), {
+    code: /unavailable|not_found/,
+  });
+  await server.load("square");
+  await assert.rejects(server.model("square").infer({ IN: 1 }), { message: /stream/ });
+  await server.unload("same");
+  await assert.rejects(server.model("same").infer({ INPUT0: [1, 2] }), { message: /not found|no available versions/ });
+  await assert.rejects(openServer(["--no-such-flag=1"]), { message: /no-such-flag/ });
+});
