@@ -7,7 +7,7 @@
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
-import { cpus } from "node:os";
+import { cpus, loadavg } from "node:os";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -51,6 +51,8 @@ const record = {
   startedAt,
   node: process.version,
   machine: `${cpus().length} x ${cpus()[0]?.model ?? "unknown"}`,
+  /** Of the last five minutes, when all was done: times of a busy machine say little. */
+  loadAverage: loadavg()[1],
   versions: JSON.parse(execFileSync(python, ["-c", VERSIONS], { encoding: "utf8" })) as unknown,
   passed: outcomes.every(({ passed }) => passed),
   outcomes,

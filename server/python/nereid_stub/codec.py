@@ -15,6 +15,9 @@ _F64 = struct.Struct("<d")
 # Tensor data starts at a multiple of this in a message, so that arrays over it are aligned.
 DATA_ALIGNMENT = 8
 
+# Data up to this size is copied into the part that grows: cheaper than one more part to send.
+COPY_BYTES = 32 * 1024
+
 BOOL, INT, STRING, DOUBLE = range(4)
 
 # Where the data of a tensor is: behind its head, in memory that both sides see, or in the memory of the stub.
@@ -31,37 +34,49 @@ class Writer:
 
     def __init__(self, kind: int, handover=None) -> None:
         """`handover.hand_over(data)` may take large data over: it gives where it is and three numbers, or None."""
-        self._parts: list = [bytes((kind,))]
-        self._size = 1
+        self._parts: list = []
+        self._parts_size = 0
+        # The part that grows; the first begins with room for the length of the message.
+        self._part = bytearray(_U32.size)
+        self._part.append(kind)
         self._handover = handover
 
-    def _append(self, data) -> None:
-        self._parts.append(data)
-        self._size += len(data)
+    @property
+    def _size(self) -> int:
+        """Of the message so far, without its length."""
+        return self._parts_size + len(self._part) - _U32.size
 
     def u8(self, value: int) -> None:
-        self._append(bytes((value,)))
+        self._part.append(value)
 
     def u32(self, value: int) -> None:
-        self._append(_U32.pack(value))
+        self._part += _U32.pack(value)
 
     def i64(self, value: int) -> None:
-        self._append(_I64.pack(value))
+        self._part += _I64.pack(value)
 
     def u64(self, value: int) -> None:
-        self._append(_U64.pack(value))
+        self._part += _U64.pack(value)
 
     def f64(self, value: float) -> None:
-        self._append(_F64.pack(value))
+        self._part += _F64.pack(value)
 
     def data(self, data) -> None:
         self.u32(len(data))
-        self._append(data)
+        self._bytes(data)
+
+    def _bytes(self, data) -> None:
+        if len(data) <= COPY_BYTES:
+            self._part += data
+            return
+        self._parts += (self._part, data)
+        self._parts_size += len(self._part) + len(data)
+        self._part = bytearray()
 
     def string(self, value: str) -> None:
         data = value if isinstance(value, bytes) else value.encode("utf-8", "replace")
-        self._append(_U32.pack(len(data)))
-        self._append(data)
+        self._part += _U32.pack(len(data))
+        self._part += data
 
     def strings(self, values) -> None:
         self.u32(len(values))
@@ -70,20 +85,21 @@ class Writer:
 
     def tensor(self, name: str, datatype: int, shape, data) -> None:
         self.string(name)
-        self.u8(datatype)
-        self.u32(len(shape))
+        part = self._part
+        part.append(datatype)
+        part += _U32.pack(len(shape))
         for dim in shape:
-            self.i64(dim)
+            part += _I64.pack(dim)
         place = None if self._handover is None else self._handover.hand_over(data)
         if place is not None:
-            self.u8(place[0])
+            part.append(place[0])
             for number in place[1:]:
-                self.u64(number)
+                part += _U64.pack(number)
             return
-        self.u8(INLINE)
-        self.u32(len(data))
-        self._append(b"\0" * (-self._size % DATA_ALIGNMENT))
-        self._append(data)
+        part.append(INLINE)
+        part += _U32.pack(len(data))
+        part += b"\0" * (-self._size % DATA_ALIGNMENT)
+        self._bytes(data)
 
     def parameters(self, values: dict) -> None:
         self.u32(len(values))
@@ -109,7 +125,10 @@ class Writer:
 
     def frame(self) -> list:
         """The parts to send, length of the message first."""
-        return [_U32.pack(self._size), *self._parts]
+        size = self._size
+        parts = [*self._parts, self._part]
+        _U32.pack_into(parts[0], 0, size)
+        return parts
 
 
 class Reader:
@@ -129,25 +148,39 @@ class Reader:
         self._at = start + size
         return start
 
+    # Numbers that are not there are errors of `struct`.
+
     def u8(self) -> int:
-        return self._body[self._take(1)]
+        at = self._at
+        self._at = at + 1
+        return self._body[at]
 
     def u32(self) -> int:
-        return _U32.unpack_from(self._body, self._take(4))[0]
+        at = self._at
+        self._at = at + 4
+        return _U32.unpack_from(self._body, at)[0]
 
     def i64(self) -> int:
-        return _I64.unpack_from(self._body, self._take(8))[0]
+        at = self._at
+        self._at = at + 8
+        return _I64.unpack_from(self._body, at)[0]
 
     def u64(self) -> int:
-        return _U64.unpack_from(self._body, self._take(8))[0]
+        at = self._at
+        self._at = at + 8
+        return _U64.unpack_from(self._body, at)[0]
 
     def f64(self) -> float:
-        return _F64.unpack_from(self._body, self._take(8))[0]
+        at = self._at
+        self._at = at + 8
+        return _F64.unpack_from(self._body, at)[0]
 
     def string(self) -> str:
         size = self.u32()
+        if size == 0:
+            return ""
         start = self._take(size)
-        return str(self._view[start : start + size], "utf-8", "replace")
+        return self._body[start : start + size].decode("utf-8", "replace")
 
     def strings(self) -> list:
         return [self.string() for _ in range(self.u32())]

@@ -171,7 +171,8 @@ class HandoverOfMessage:
     def __init__(self, handover: Handover) -> None:
         self._handover = handover
         self._count = 0
-        self._copied = threading.Semaphore(0)
+        # Made for the first loan.
+        self._copied = None
 
     def hand_over(self, data):
         """Where data is, and three numbers that say it exactly; None when it has to travel in the message."""
@@ -184,6 +185,8 @@ class HandoverOfMessage:
             return None
         np = datatypes.numpy()
         array = np.frombuffer(data, dtype=np.uint8)
+        if self._copied is None:
+            self._copied = threading.Semaphore(0)
         self._count += 1
         return LENT, self._handover.lend(array, self), array.__array_interface__["data"][0], len(data)
 
