@@ -14,6 +14,7 @@
 #define gridDim emulated::gridSize
 
 struct __align__(8) float2 { float x, y; };
+struct float3 { float x, y, z; };
 struct __align__(16) float4 { float x, y, z, w; };
 struct __align__(8) int2 { int x, y; };
 struct __align__(16) int4 { int x, y, z, w; };
@@ -21,6 +22,7 @@ struct __align__(8) uint2 { unsigned x, y; };
 struct __align__(16) uint4 { unsigned x, y, z, w; };
 inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+inline float3 make_float3(float x, float y, float z) { return {x, y, z}; }
 inline int2 make_int2(int x, int y) { return {x, y}; }
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }

@@ -20,7 +20,7 @@ inline void mov_u64(unsigned long long& to, uint64_t value) { to = value; }
 inline void st_release_sys_global_u32(u32* at, u32 value) { *at = value; }
 inline void ld_acquire_sys_global_u32(u32& to, const u32* at) { to = *at; }
 
-inline void st_release_gpu_global_u32(u32* at, u32 value) { *at = value; }
+inline void red_release_gpu_global_add_u32(u32* at, u32 value) { *at += value; }
 inline void ld_acquire_gpu_global_u32(u32& to, const u32* at) { to = *at; }
 inline void prefetch_global_L2(const void*) {}
 
@@ -145,6 +145,21 @@ void multiply(const char* instruction, Convert convert, float* c, const u32 (&a)
     const Four sums = row[0] * column[0] + row[1] * column[1] + row[2] * column[2] + row[3] * column[3];
     c[i] += sums[0] + sums[1] + sums[2] + sums[3];
   }
+}
+// Four bytes a register, 32 deep.
+inline void mma_sync_aligned_m16n8k32_row_col_s32_s8_s8_s32(int& c0, int& c1, int& c2, int& c3, u32 a0, u32 a1, u32 a2,
+                                                            u32 a3, u32 b0, u32 b1, int, int, int, int) {
+  static int8_t left[2][emulated::maxWarps][16][32], right[2][emulated::maxWarps][8][32];
+  const int warp = emulated::warp_number(), phase = emulated::warps[warp].phase;
+  const int g = emulated::lane() >> 2, t = emulated::lane() & 3;
+  const u32 a[4] = {a0, a1, a2, a3}, b[2] = {b0, b1};
+  for (int i = 0; i < 4; i++) memcpy(&left[phase][warp][g + 8 * (i & 1)][4 * t + 16 * (i >> 1)], &a[i], 4);
+  for (int i = 0; i < 2; i++) memcpy(&right[phase][warp][g][4 * t + 16 * i], &b[i], 4);
+  emulated::meet_warp("mma s8");
+  int* c[4] = {&c0, &c1, &c2, &c3};
+  for (int i = 0; i < 4; i++)
+    for (int k = 0; k < 32; k++)
+      *c[i] += left[phase][warp][g + 8 * (i >> 1)][k] * right[phase][warp][2 * t + (i & 1)][k];
 }
 // The sums that come in are those that go out.
 inline void mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(float& c0, float& c1, float& c2, float& c3, u32 a0,

@@ -1,7 +1,7 @@
 // A warp's share of a product of few rows: tiles of 16 outputs by 128 bytes of their weights, read from shared memory in the
 // order of the tensor cores. Which inputs share a step of 16 there does not matter as long as both sides agree, so a thread
 // takes 16 bytes of a row of weights at a time, and the inputs of x that go with them.
-// WEIGHT_E4M3: codes, which come out 2^120 too small; else bf16.
+// WEIGHT_E4M3: codes, which come out as bf16 that is 2^120 too small, or with X_F16 as f16; else bf16.
 #pragma once
 #include "mma.cuh"
 
@@ -22,7 +22,9 @@ __device__ __forceinline__ u32 word_of(const uint4 (&run)[2], int i) {
   return (i & 3) == 0 ? four.x : (i & 3) == 1 ? four.y : (i & 3) == 2 ? four.z : four.w;
 }
 
-#if defined(WEIGHT_E4M3)
+#if defined(WEIGHT_E4M3) && defined(X_F16)
+#define UNDO_SPREAD 1.f
+#elif defined(WEIGHT_E4M3)
 // Two codes as bf16, 2^120 too small: sign, exponent and fraction only move to their places.
 __device__ __forceinline__ u32 spread(u32 codes, u32 selector) {
   const u32 wide = __byte_perm(codes, 0, selector);
@@ -33,7 +35,13 @@ __device__ __forceinline__ u32 spread(u32 codes, u32 selector) {
 
 // The four registers of an A fragment: inputs 4 * step to 4 * step + 3 of those that the thread takes.
 __device__ __forceinline__ void fragment(const uint4 (&low)[2], const uint4 (&high)[2], int step, u32 (&a)[4]) {
-#if defined(WEIGHT_E4M3)
+#if defined(WEIGHT_E4M3) && defined(X_F16)
+  const u32 lowCodes = word_of(low, step), highCodes = word_of(high, step);
+  a[0] = e4m3x2_to_f16x2((u16)lowCodes);
+  a[1] = e4m3x2_to_f16x2((u16)highCodes);
+  a[2] = e4m3x2_to_f16x2((u16)(lowCodes >> 16));
+  a[3] = e4m3x2_to_f16x2((u16)(highCodes >> 16));
+#elif defined(WEIGHT_E4M3)
   const u32 lowCodes = word_of(low, step), highCodes = word_of(high, step);
   a[0] = spread(lowCodes, 0x1404);
   a[1] = spread(highCodes, 0x1404);

@@ -3,8 +3,14 @@
 // attention. One block on each multiprocessor; all meet between products. What makes it fast is that weights never wait:
 // a warp copies its own ones STAGES ahead, past the end of a product into the next, so that memory works on while blocks
 // meet and norms are made. Sums are taken in a fixed order.
+// What a weight costs to read must cost little to multiply. Codes of 8-bit floats become f16 in one instruction for two of
+// them, and so is x. Codes of 4 bits become bytes, and each row of x is two rows of bytes, of which one is 128 times the
+// other: 15 bits in all, with a scale a row.
 // ROWS: rows of x at most, 1, 2, 4 or 8; STAGES; WEIGHT_E4M3 (codes with a scale a row), WEIGHT_INT4 (packed, a scale for
-// 128 inputs, no zeros) or bf16; ACTIVATION.
+// 128 inputs, no zeros; at most 4 rows) or bf16; ACTIVATION.
+#if defined(WEIGHT_E4M3)
+#define X_F16
+#endif
 #include "activation.cuh"
 #include "thin-tile.cuh"
 
@@ -25,13 +31,35 @@
 #define BLOCK 64
 #define SCALES_AT 2048
 #define STAGE_BYTES (SCALES_AT + 64)
+// Of a row of x.
+#define PARTS 2
+#define LARGEST_CODE 16256.f
 typedef uint4 scale_t;
 #else
+#define PARTS 1
 #define STAGE_BYTES TILE_STAGE_BYTES
 typedef float scale_t;
 #endif
 
+// Of the products.
+#define COLUMNS (ROWS * PARTS)
+
 extern __shared__ __align__(16) u8 shared[];
+
+#if defined(X_F16)
+#define MULTIPLY mma_f16
+__device__ __forceinline__ float in_reach(float value) { return fminf(fmaxf(value, -65504.f), 65504.f); }
+// What is kept of x.
+__device__ __forceinline__ u16 float_to_x(float value) { return (u16)pack_f16(in_reach(value), 0.f); }
+__device__ __forceinline__ uint4 pack_x(const float (&v)[8]) {
+  return make_uint4(pack_f16(in_reach(v[0]), in_reach(v[1])), pack_f16(in_reach(v[2]), in_reach(v[3])),
+                    pack_f16(in_reach(v[4]), in_reach(v[5])), pack_f16(in_reach(v[6]), in_reach(v[7])));
+}
+#else
+#define MULTIPLY mma_bf16
+__device__ __forceinline__ u16 float_to_x(float value) { return float_to_bf16(value); }
+__device__ __forceinline__ uint4 pack_x(const float (&v)[8]) { return pack_elems(v); }
+#endif
 
 __device__ __forceinline__ u64 nanoseconds() {
   u64 now;
@@ -45,32 +73,34 @@ __device__ __forceinline__ u32 seen(const u32* at) {
   return value;
 }
 
-__device__ __forceinline__ void show(u32* at, u32 value) {
-  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+__device__ __forceinline__ void come(u32* at) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(at), "r"(1u) : "memory");
 }
 
 __device__ __forceinline__ void prefetch(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
 
-// All blocks of the grid. meeting: how many have come, and how often all have; the first is zero before and after.
-__device__ __forceinline__ void meet_grid(u32* meeting) {
+// All blocks of the grid, for the n-th time. meeting: how many have come, for each n. Counts are zeros again before the next
+// launch: block 0 clears the later ones before it comes for the first time, so that nobody can have come there yet, and the
+// first once all have left it.
+__device__ __forceinline__ void meet_grid(u32* meeting, int n) {
   __syncthreads();
   if (threadIdx.x == 0) {
-    const u32 round = seen(meeting + 1);
-    __threadfence();
-    if (atomicAdd(meeting, 1u) == gridDim.x - 1) {
-      meeting[0] = 0;
-      show(meeting + 1, round + 1);
-    } else {
-      const u64 start = nanoseconds();
-      while (seen(meeting + 1) == round)
-        if (nanoseconds() - start > PATIENCE_NS) __trap();
-    }
-    __threadfence();
+    if (blockIdx.x == 0 && n == 0) meeting[1] = meeting[2] = 0;
+    come(meeting + n);
+    const u64 start = nanoseconds();
+    while (seen(meeting + n) < gridDim.x)
+      if (nanoseconds() - start > PATIENCE_NS) __trap();
+    if (blockIdx.x == 0 && n == 1) meeting[0] = 0;
   }
   __syncthreads();
 }
 
 __device__ __forceinline__ uint4 load_past_l1(const u16* at) { return __ldcg(reinterpret_cast<const uint4*>(at)); }
+
+#if defined(WEIGHT_INT4)
+// The upper four bits of each byte, a code of which 8 means zero, as a signed byte: 16 times what the code means.
+__device__ __forceinline__ u32 upper_codes(u32 word) { return (word & 0xf0f0f0f0u) ^ 0x80808080u; }
+#endif
 
 struct Rows {
   uint4 runs[RUN / 8];
@@ -96,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
     const float* innerNorm, // [width], ahead of gate and up
     const float* outNorm,   // [width], ahead of the last product
     const u16* outBias,     // [outWidth], or null
-    u32* meeting,           // [2]
+    u32* meeting,           // [3], zeros before the first launch
     int numRows, int attendedWidth, int width, int inner, int outWidth, float epsilon, int first, int end) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
   const auto product_of = [&](int phase) {
@@ -113,57 +143,75 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
   // ---- weights on their way ----
 
   u8* stages = shared + warp * STAGES * STAGE_BYTES;
-  const u32 stagesAt = shared_address(stages);
-  int aheadPhase = first, aheadUnit = blockIdx.x, aheadChunk = warp, aheadPart = 0, stage = 0;
-  Product aheadProduct = product_of(first);
-  const auto skip_empty = [&]() {
-    while (aheadPhase < end && (aheadUnit >= aheadProduct.numUnits || warp >= aheadProduct.numChunks)) {
+  int aheadPhase = first, aheadUnit = blockIdx.x, aheadChunk = warp, aheadPart = 0, aheadChunks = 0, stage = 0;
+  // What this thread copies next, how far it is to its next chunk, and from the gate to up.
+  const u8* aheadFrom = nullptr;
+  u64 aheadPartStep = 0;
+#if defined(WEIGHT_INT4)
+  const u32 copyTo = shared_address(stages) + lane * 16, scalesTo = shared_address(stages) + SCALES_AT + lane * 4;
+  const u32 aheadStep = WARPS * (CHUNK / BLOCK) * 4 * WARP * 16;
+  const u32* scalesFrom = nullptr;
+  u32 scalesStep = 0;
+#else
+  const u32 copyTo = shared_address(stages) + line_place(lane >> 3, lane & 7), aheadStep = WARPS * LINE;
+  u64 aheadRows = 0; // four rows
+#endif
+  // To the unit that comes next, in this product or one behind it.
+  const auto turn_to_unit = [&]() {
+    Product p = product_of(aheadPhase);
+    while (aheadPhase < end && (aheadUnit >= p.numUnits || warp >= p.numChunks)) {
       aheadPhase += 1;
       aheadUnit = blockIdx.x;
-      aheadProduct = product_of(aheadPhase);
+      p = product_of(aheadPhase);
     }
+    aheadChunk = warp;
+    aheadChunks = p.numChunks;
+#if defined(WEIGHT_INT4)
+    const int numBlocks = p.inputs / BLOCK, group = aheadUnit >> 2, numGroups = p.outputs / 64;
+    const u64 block = (u64)group * numBlocks + warp * (CHUNK / BLOCK);
+    aheadFrom = p.weight + (block * 4 + (aheadUnit & 3)) * (WARP * 16) + lane * 16;
+    aheadPartStep = (u64)(inner / 64) * numBlocks * (4 * WARP * 16);
+    // Outputs g and g + 8 of the tile, for each group of inputs.
+    const int set = warp * (CHUNK / GROUP) + (lane >> 3 & 1);
+    scalesFrom = reinterpret_cast<const u32*>(p.scales + ((u64)set * numGroups + group) * 8 + (lane & 7)) + (aheadUnit & 3);
+    scalesStep = WARPS * (CHUNK / GROUP) * numGroups * 32;
+#else
+    const u64 rowBytes = (u64)p.inputs * 32 / RUN;
+    aheadFrom = p.weight + (u64)(aheadUnit * 16 + (lane >> 3)) * rowBytes + warp * LINE + (lane & 7) * 16;
+    aheadPartStep = inner * rowBytes;
+    aheadRows = 4 * rowBytes;
+#endif
   };
   const auto copy_ahead = [&](int to) {
     if (aheadPhase < end) {
-      const u32 at = stagesAt + to * STAGE_BYTES;
-      const int tile = aheadUnit + aheadPart * (inner / 16);
+      const u32 at = copyTo + to * STAGE_BYTES;
+      const u8* from = aheadPart == 0 ? aheadFrom : aheadFrom + aheadPartStep;
 #if defined(WEIGHT_INT4)
-      const int numBlocks = aheadProduct.inputs / BLOCK, group = tile >> 2;
 #pragma unroll
-      for (int n = 0; n < CHUNK / BLOCK; n++) {
-        const int block = aheadChunk * (CHUNK / BLOCK) + n;
-        const u64 from = (((u64)group * numBlocks + block) * 4 + (tile & 3)) * (WARP * 16) + lane * 16;
-        cp_async(at + n * (WARP * 16) + lane * 16, aheadProduct.weight + from, true);
-      }
-      if (lane < 16) {
-        // Outputs g and g + 8 of the tile, for each group of inputs.
-        const int set = aheadChunk * (CHUNK / GROUP) + (lane >> 3);
-        const u64 from = ((u64)set * (aheadProduct.outputs / 64) + group) * 8 + (lane & 7);
-        cp_async_4(at + SCALES_AT + lane * 4, reinterpret_cast<const u32*>(aheadProduct.scales + from) + (tile & 3));
-      }
+      for (int n = 0; n < CHUNK / BLOCK; n++) cp_async(at + n * (WARP * 16), from + n * (4 * WARP * 16), true);
+      if (lane < 16) cp_async_4(scalesTo + to * STAGE_BYTES, aheadPart == 0 ? scalesFrom : scalesFrom + (inner / 64) * 32);
 #else
-      const u64 rowBytes = (u64)aheadProduct.inputs * 32 / RUN;
-      const int lineRow = lane >> 3, linePiece = lane & 7;
-      const u8* from =
-          aheadProduct.weight + (u64)(tile * 16 + lineRow) * rowBytes + (u64)aheadChunk * LINE + linePiece * 16;
 #pragma unroll
-      for (int i = 0; i < 4; i++) cp_async(at + line_place(lineRow, linePiece) + 4 * i * LINE, from + 4 * i * rowBytes, true);
+      for (int i = 0; i < 4; i++) cp_async(at + 4 * i * LINE, from + i * aheadRows, true);
 #endif
       if (aheadPhase == GATE_UP && aheadPart == 0) {
         aheadPart = 1;
       } else {
         aheadPart = 0;
         aheadChunk += WARPS;
-        if (aheadChunk >= aheadProduct.numChunks) {
-          aheadChunk = warp;
+        aheadFrom += aheadStep;
+#if defined(WEIGHT_INT4)
+        scalesFrom += scalesStep;
+#endif
+        if (aheadChunk >= aheadChunks) {
           aheadUnit += gridDim.x;
-          skip_empty();
+          turn_to_unit();
         }
       }
     }
     cp_async_commit();
   };
-  skip_empty();
+  turn_to_unit();
 #pragma unroll
   for (int i = 0; i + 1 < STAGES; i++) copy_ahead(i);
   // What else no kernel writes: scales of this block's outputs, and norms, a line each.
@@ -185,81 +233,151 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
   // ---- rows of x ----
 
   u8* sumsAt = shared + WARPS * STAGES * STAGE_BYTES;
-  float* warpSums = reinterpret_cast<float*>(sumsAt); // [2, WARPS, 2, 16, ROWS]: two units, as one is summed up while the next begins
-  float* scratch = warpSums + 2 * WARPS * 2 * 16 * ROWS; // [ROWS, WARPS]
-  u16* xs = reinterpret_cast<u16*>(scratch + ROWS * WARPS);
-  // Rows begin half a line apart, or 16 bytes where matrices are loaded from eight of them.
+  // [2, WARPS, 2, 16, COLUMNS]: two units, as one is summed up while the next begins.
+  float* warpSums = reinterpret_cast<float*>(sumsAt);
+  float* scratch = warpSums + 2 * WARPS * 2 * 16 * COLUMNS; // [2, ROWS, WARPS]
 #if defined(WEIGHT_INT4)
-  const auto stride_of = [](int inputs) { return inputs + 8; };
+  float* xScales = scratch + 2 * ROWS * WARPS; // [ROWS], and what makes the next rows a multiple of 16 bytes
+  u8* xs = reinterpret_cast<u8*>(xScales + 8); // [COLUMNS, inputs] and half a line between
+  const auto stride_of = [](int inputs) { return inputs + 64; };
+  // Past its norm, if there is one. Of 16 inputs in a row, thread t takes 2t, 2t + 8, 2t + 1 and 2t + 9, as the codes of
+  // weights have them, and four such steps in a row.
+  const auto keep_rows = [&](const u16* x, int inputs, const float* norm) {
+    const int stride = stride_of(inputs), numVectors = inputs / 16;
+    const auto load = [&](int row, int at, float (&values)[16]) {
+#pragma unroll
+      for (int half = 0; half < 2; half++) {
+        float eight[VEC];
+        unpack_elems(load_past_l1(x + (u64)row * inputs + at * 16 + half * VEC), eight);
+#pragma unroll
+        for (int i = 0; i < VEC; i++) values[half * VEC + i] = eight[i];
+      }
+    };
+    const auto weigh = [&](int at, float (&values)[16]) {
+      if (norm == nullptr) return;
+#pragma unroll
+      for (int i = 0; i < 16; i += 4) {
+        const float4 factors = *reinterpret_cast<const float4*>(norm + at * 16 + i);
+        values[i] *= factors.x;
+        values[i + 1] *= factors.y;
+        values[i + 2] *= factors.z;
+        values[i + 3] *= factors.w;
+      }
+    };
+#pragma unroll 1
+    for (int row = 0; row < numRows; row++) {
+      float squares = 0.f, largest = 0.f;
+#pragma unroll 1
+      for (int at = threadIdx.x; at < numVectors; at += THREADS) {
+        float values[16];
+        load(row, at, values);
+#pragma unroll
+        for (int i = 0; i < 16; i++) squares += values[i] * values[i];
+        weigh(at, values);
+#pragma unroll
+        for (int i = 0; i < 16; i++) largest = fmaxf(largest, fabsf(values[i]));
+      }
+      squares = warp_sum(squares);
+      largest = warp_max(largest);
+      if (lane == 0) {
+        scratch[row * WARPS + warp] = squares;
+        scratch[(ROWS + row) * WARPS + warp] = largest;
+      }
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (int row = 0; row < numRows; row++) {
+      const float squares = warp_sum(lane < WARPS ? scratch[row * WARPS + lane] : 0.f);
+      const float largest = warp_max(lane < WARPS ? scratch[(ROWS + row) * WARPS + lane] : 0.f);
+      const float inverse = norm == nullptr ? 1.f : rsqrtf(squares / inputs + epsilon);
+      const float scale = fmaxf(largest * inverse / LARGEST_CODE, 1e-30f);
+      if (threadIdx.x == 0) xScales[row] = scale;
+      const float factor = inverse / scale;
+#pragma unroll 1
+      for (int at = threadIdx.x; at < numVectors; at += THREADS) {
+        float values[16];
+        load(row, at, values);
+        weigh(at, values);
+        u8* to = xs + (2 * row) * stride + (at >> 2) * BLOCK + (at & 3) * 4;
+#pragma unroll
+        for (int each = 0; each < 4; each++) {
+          u32 high = 0, low = 0;
+#pragma unroll
+          for (int i = 0; i < 4; i++) {
+            const int code = __float2int_rn(values[2 * each + (i >> 1) + 8 * (i & 1)] * factor);
+            const int upper = (code + 64) >> 7;
+            high |= (u32)(upper & 255) << (8 * i);
+            low |= (u32)((code - 128 * upper) & 255) << (8 * i);
+          }
+          *reinterpret_cast<u32*>(to + each * 16) = high;
+          *reinterpret_cast<u32*>(to + stride + each * 16) = low;
+        }
+      }
+    }
+    __syncthreads();
+  };
 #else
+  u16* xs = reinterpret_cast<u16*>(scratch + 2 * ROWS * WARPS); // [ROWS, inputs] and half a line between
   const auto stride_of = [](int inputs) { return inputs + 32; };
-#endif
-  const auto norm_rows = [&](const float* norm) {
-    const int stride = stride_of(width), numVectors = width / VEC;
+  // Past its norm, if there is one.
+  const auto keep_rows = [&](const u16* x, int inputs, const float* norm) {
+    const int stride = stride_of(inputs), numVectors = inputs / VEC;
     float squares[ROWS] = {};
 #pragma unroll
     for (int row = 0; row < ROWS; row++) {
       if (row >= numRows) break;
 #pragma unroll 1
       for (int at = threadIdx.x; at < numVectors; at += THREADS) {
-        const uint4 four = load_past_l1(residual + (u64)row * width + at * VEC);
-        *reinterpret_cast<uint4*>(xs + row * stride + at * VEC) = four;
+        const uint4 four = load_past_l1(x + (u64)row * inputs + at * VEC);
         float values[VEC];
         unpack_elems(four, values);
+        *reinterpret_cast<uint4*>(xs + row * stride + at * VEC) = norm == nullptr ? pack_x(values) : four;
 #pragma unroll
         for (int i = 0; i < VEC; i++) squares[row] += values[i] * values[i];
       }
     }
+    if (norm != nullptr) {
 #pragma unroll
-    for (int row = 0; row < ROWS; row++) {
-      const float sum = warp_sum(squares[row]);
-      if (lane == 0) scratch[row * WARPS + warp] = sum;
-    }
-    __syncthreads();
+      for (int row = 0; row < ROWS; row++) {
+        const float sum = warp_sum(squares[row]);
+        if (lane == 0) scratch[row * WARPS + warp] = sum;
+      }
+      __syncthreads();
 #pragma unroll
-    for (int row = 0; row < ROWS; row++) {
-      if (row >= numRows) break;
-      const float sum = warp_sum(lane < WARPS ? scratch[row * WARPS + lane] : 0.f);
-      const float inverse = rsqrtf(sum / width + epsilon);
-      // Each thread finds what it has put there itself.
+      for (int row = 0; row < ROWS; row++) {
+        if (row >= numRows) break;
+        const float sum = warp_sum(lane < WARPS ? scratch[row * WARPS + lane] : 0.f);
+        const float inverse = rsqrtf(sum / inputs + epsilon);
+        // Each thread finds what it has put there itself.
 #pragma unroll 1
-      for (int at = threadIdx.x; at < numVectors; at += THREADS) {
-        uint4* place = reinterpret_cast<uint4*>(xs + row * stride + at * VEC);
-        float values[VEC];
-        unpack_elems(*place, values);
+        for (int at = threadIdx.x; at < numVectors; at += THREADS) {
+          uint4* place = reinterpret_cast<uint4*>(xs + row * stride + at * VEC);
+          float values[VEC];
+          unpack_elems(*place, values);
 #pragma unroll
-        for (int i = 0; i < VEC; i += 4) {
-          const float4 factors = *reinterpret_cast<const float4*>(norm + at * VEC + i);
-          values[i] *= inverse * factors.x;
-          values[i + 1] *= inverse * factors.y;
-          values[i + 2] *= inverse * factors.z;
-          values[i + 3] *= inverse * factors.w;
+          for (int i = 0; i < VEC; i += 4) {
+            const float4 factors = *reinterpret_cast<const float4*>(norm + at * VEC + i);
+            values[i] *= inverse * factors.x;
+            values[i + 1] *= inverse * factors.y;
+            values[i + 2] *= inverse * factors.z;
+            values[i + 3] *= inverse * factors.w;
+          }
+          *place = pack_x(values);
         }
-        *place = pack_elems(values);
       }
     }
     __syncthreads();
   };
-#if defined(WEIGHT_INT4)
-  const auto copy_rows = [&](const u16* x, int inputs) {
-    const int stride = stride_of(inputs), numVectors = inputs / VEC;
-    for (int row = 0; row < numRows; row++)
-      for (int at = threadIdx.x; at < numVectors; at += THREADS)
-        *reinterpret_cast<uint4*>(xs + row * stride + at * VEC) = load_past_l1(x + (u64)row * inputs + at * VEC);
-    __syncthreads();
-  };
-#endif
   const auto load_x = [&](const u16* x, int stride, bool isShared, int chunk, Rows& rows) {
-    const bool isThere = g < numRows;
-    const u16* at = x + (u64)(isThere ? g : 0) * stride + chunk * CHUNK;
+    // Columns beyond the last row are ones that nobody reads.
+    const u16* at = x + (u64)min(g, numRows - 1) * stride + chunk * CHUNK;
 #pragma unroll
     for (int i = 0; i < RUN / 8; i++) {
-      rows.runs[i] = make_uint4(0, 0, 0, 0);
-      if (!isThere) continue;
       const u16* from = at + run_place(t, i);
       rows.runs[i] = isShared ? *reinterpret_cast<const uint4*>(from) : load_past_l1(from);
     }
   };
+#endif
 
   // ---- products ----
 
@@ -273,41 +391,29 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
     return at;
   };
 #if defined(WEIGHT_INT4)
-  const auto multiply = [&](const u8* tile, const u16* x, int stride, int chunk, float (&sums)[4]) {
+  const auto multiply = [&](const u8* tile, const u8* x, int stride, int chunk, float (&sums)[4]) {
     const uint4* codes = reinterpret_cast<const uint4*>(tile) + lane;
-    // Rows beyond the last give columns that nobody reads.
-    const u32 from = shared_address(x + min(lane & 7, numRows - 1) * stride + chunk * CHUNK) + (lane >> 3) * 16;
+    // Columns beyond the last are ones that nobody reads.
+    const u8* from = x + min(g, COLUMNS - 1) * stride + chunk * CHUNK + t * 16;
 #pragma unroll
     for (int set = 0; set < CHUNK / GROUP; set++) {
-      float part[4] = {}, rowSums[4] = {};
+      int part[4] = {};
 #pragma unroll
       for (int half = 0; half < GROUP / BLOCK; half++) {
         const int n = set * (GROUP / BLOCK) + half;
         const uint4 four = codes[n * WARP];
-#pragma unroll
-        for (int pair = 0; pair < 2; pair++) {
-          u32 b[4];
-          ldmatrix_x4(b, from + (n * 4 + pair * 2) * 32);
-#pragma unroll
-          for (int s = 0; s < 2; s++) {
-            const u32 word = pair == 0 ? (s == 0 ? four.x : four.y) : (s == 0 ? four.z : four.w);
-            const u32 ones[4] = {0x3f803f80u, 0x3f803f80u, 0x3f803f80u, 0x3f803f80u};
-            mma_bf16(rowSums, ones, b[2 * s], b[2 * s + 1]);
-            u32 a[4];
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-              // (word & 0x000f000f) | 0x43004300: two codes as bf16 of 128 + code.
-              asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(a[i]) : "r"(word >> (4 * i)), "r"(0x000f000fu), "r"(0x43004300u));
-            mma_bf16(part, a, b[2 * s], b[2 * s + 1]);
-          }
-        }
+        const uint4 b = *reinterpret_cast<const uint4*>(from + n * BLOCK);
+        const u32 first[4] = {upper_codes(four.x << 4), upper_codes(four.x), upper_codes(four.y << 4), upper_codes(four.y)};
+        mma_s8(part, first, b.x, b.y);
+        const u32 second[4] = {upper_codes(four.z << 4), upper_codes(four.z), upper_codes(four.w << 4), upper_codes(four.w)};
+        mma_s8(part, second, b.z, b.w);
       }
       const u32 scales = reinterpret_cast<const u32*>(tile + SCALES_AT)[set * 8 + g];
       const float low = f16_to_float((u16)scales), high = f16_to_float((u16)(scales >> 16));
-      sums[0] += low * (part[0] - 136.f * rowSums[0]);
-      sums[1] += low * (part[1] - 136.f * rowSums[1]);
-      sums[2] += high * (part[2] - 136.f * rowSums[2]);
-      sums[3] += high * (part[3] - 136.f * rowSums[3]);
+      sums[0] += low * (float)part[0];
+      sums[1] += low * (float)part[1];
+      sums[2] += high * (float)part[2];
+      sums[3] += high * (float)part[3];
     }
   };
 #else
@@ -319,45 +425,59 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
       u32 a[4];
       fragment(low, high, step, a);
       const uint4& four = rows.runs[step >> 1];
-      mma_bf16(sums, a, step & 1 ? four.z : four.x, step & 1 ? four.w : four.y);
+      MULTIPLY(sums, a, step & 1 ? four.z : four.x, step & 1 ? four.w : four.y);
     }
   };
 #endif
   int parity = 0;
-  // The warps' sums of a unit meet; give(output of the unit, row, sum of the first part, of the second).
-  const auto join = [&](const float (&sums)[2][4], int parts, const auto& give) {
-    float* unitSums = warpSums + parity * WARPS * 2 * 16 * ROWS;
+  // The warps' sums of a unit meet; give(output of the unit, row, sum of the first part, of the second, what was ready).
+  const auto join = [&](const float (&sums)[2][4], int parts, const auto& prepare, const auto& give) {
+    float* unitSums = warpSums + parity * WARPS * 2 * 16 * COLUMNS;
     parity ^= 1;
 #pragma unroll
     for (int part = 0; part < 2; part++) {
       if (part >= parts) break;
 #pragma unroll
       for (int e = 0; e < 4; e++) {
-        const int row = 2 * t + (e & 1), output = g + (e >> 1) * 8;
-        if (row < ROWS) unitSums[((warp * 2 + part) * 16 + output) * ROWS + row] = sums[part][e];
+        const int column = 2 * t + (e & 1), output = g + (e >> 1) * 8;
+        if (column < COLUMNS) unitSums[((warp * 2 + part) * 16 + output) * COLUMNS + column] = sums[part][e];
       }
     }
+    const int output = threadIdx.x / ROWS, row = threadIdx.x % ROWS;
+    const bool isGiving = threadIdx.x < 16 * ROWS && row < numRows;
+    // On its way while the others come.
+    float3 ready = make_float3(0.f, 0.f, 0.f);
+    if (isGiving) ready = prepare(output, row);
     __syncthreads();
-    if (threadIdx.x < 16 * ROWS) {
-      const int output = threadIdx.x / ROWS, row = threadIdx.x % ROWS;
-      float total[2] = {0.f, 0.f};
+    if (!isGiving) return;
+    float total[2] = {0.f, 0.f};
 #pragma unroll
-      for (int part = 0; part < 2; part++) {
-        if (part >= parts) break;
+    for (int part = 0; part < 2; part++) {
+      if (part >= parts) break;
 #pragma unroll
-        for (int w = 0; w < WARPS; w++) total[part] += unitSums[((w * 2 + part) * 16 + output) * ROWS + row];
-      }
-      if (row < numRows) give(output, row, total[0], total[1]);
-    }
-  };
-  const auto scaled = [&](const Product& p, int output, float sum) {
-#if defined(WEIGHT_E4M3)
-    return sum * UNDO_SPREAD * p.scales[output];
+      for (int w = 0; w < WARPS; w++) {
+        const float* from = unitSums + ((w * 2 + part) * 16 + output) * COLUMNS + row * PARTS;
+#if defined(WEIGHT_INT4)
+        total[part] += 128.f * from[0] + from[1];
 #else
-    return sum;
+        total[part] += from[0];
+#endif
+      }
+#if defined(WEIGHT_INT4)
+      total[part] *= xScales[row] / 16.f;
+#endif
+    }
+    give(output, row, total[0], total[1], ready);
+  };
+  const auto scale_of = [&](const Product& p, int output) {
+#if defined(WEIGHT_E4M3)
+    return UNDO_SPREAD * p.scales[output];
+#else
+    return 1.f;
 #endif
   };
-  const auto run_product = [&](const Product& p, const u16* x, int stride, bool isShared, int parts, const auto& give) {
+  const auto run_product = [&](const Product& p, const auto* x, int stride, bool isShared, int parts, const auto& prepare,
+                               const auto& give) {
 #if !defined(WEIGHT_INT4)
     Rows next;
     if (warp < p.numChunks) load_x(x, stride, isShared, warp, next);
@@ -377,48 +497,65 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
         if (parts == 2) multiply(next_stage(), rows, sums[1]);
 #endif
       }
-      join(sums, parts, [&](int output, int row, float one, float other) { give(unit * 16 + output, row, one, other); });
+      join(
+          sums, parts, [&](int output, int row) { return prepare(unit * 16 + output, row); },
+          [&](int output, int row, float one, float other, float3 ready) { give(unit * 16 + output, row, one, other, ready); });
     }
   };
-  const auto add_to_residual = [&](const Product& p, const u16* x) {
-    const auto add = [&](int output, int row, float sum, float) {
-      u16* at = residual + (u64)row * width + output;
-      *at = float_to_bf16(bf16_to_float(__ldcg(at)) + scaled(p, output, sum));
+  const auto add_to_residual = [&](const Product& p, const u16* x, bool isKept) {
+    const auto prepare = [&](int output, int row) {
+      return make_float3(bf16_to_float(__ldcg(residual + (u64)row * width + output)), scale_of(p, output), 0.f);
     };
-#if defined(WEIGHT_INT4)
-    copy_rows(x, p.inputs);
-    run_product(p, xs, stride_of(p.inputs), true, 1, add);
-#else
-    run_product(p, x, p.inputs, false, 1, add);
+    const auto add = [&](int output, int row, float sum, float, float3 ready) {
+      residual[(u64)row * width + output] = float_to_bf16(ready.x + sum * ready.y);
+    };
+    if (isKept) {
+      keep_rows(x, p.inputs, nullptr);
+      run_product(p, xs, stride_of(p.inputs), true, 1, prepare, add);
+    } else {
+#if !defined(WEIGHT_INT4)
+      run_product(p, x, p.inputs, false, 1, prepare, add);
 #endif
+    }
   };
 
   if (first <= BEHIND && end > BEHIND) {
-    add_to_residual(product_of(BEHIND), attended);
-    if (end > GATE_UP) meet_grid(meeting);
+    add_to_residual(product_of(BEHIND), attended, true);
+    if (end > GATE_UP) meet_grid(meeting, 0);
   }
   if (first <= GATE_UP && end > GATE_UP) {
     const Product p = product_of(GATE_UP);
-    norm_rows(innerNorm);
-    run_product(p, xs, stride_of(width), true, 2, [&](int output, int row, float gate, float up) {
-      const float active = activate(scaled(p, output, gate)) * scaled(p, inner + output, up);
-      activated[(u64)row * inner + output] = float_to_bf16(active);
-    });
-    if (end > DOWN) meet_grid(meeting);
+    keep_rows(residual, width, innerNorm);
+    run_product(
+        p, xs, stride_of(width), true, 2,
+        [&](int output, int) { return make_float3(scale_of(p, output), scale_of(p, inner + output), 0.f); },
+        [&](int output, int row, float gate, float up, float3 ready) {
+          activated[(u64)row * inner + output] = float_to_x(activate(gate * ready.x) * (up * ready.y));
+        });
+    if (end > DOWN) meet_grid(meeting, 1);
   }
   if (first <= DOWN && end > DOWN) {
-    add_to_residual(product_of(DOWN), activated);
-    if (end > BEFORE) meet_grid(meeting);
+#if defined(WEIGHT_INT4)
+    add_to_residual(product_of(DOWN), activated, true);
+#else
+    // Wide rows come as they are used.
+    add_to_residual(product_of(DOWN), activated, false);
+#endif
+    if (end > BEFORE) meet_grid(meeting, 2);
   }
   // Not before all have met for the last time: until then no other kernel may take the place of a block.
   START_NEXT();
   if (end > BEFORE) {
     const Product p = product_of(BEFORE);
-    norm_rows(outNorm);
-    run_product(p, xs, stride_of(width), true, 1, [&](int output, int row, float sum, float) {
-      const float bias = outBias == nullptr ? 0.f : bf16_to_float(outBias[output]);
-      out[(u64)row * outWidth + output] = float_to_bf16(scaled(p, output, sum) + bias);
-    });
+    keep_rows(residual, width, outNorm);
+    run_product(
+        p, xs, stride_of(width), true, 1,
+        [&](int output, int) {
+          return make_float3(scale_of(p, output), outBias == nullptr ? 0.f : bf16_to_float(outBias[output]), 0.f);
+        },
+        [&](int output, int row, float sum, float, float3 ready) {
+          out[(u64)row * outWidth + output] = float_to_bf16(sum * ready.x + ready.y);
+        });
   }
   cp_async_wait<0>();
 }

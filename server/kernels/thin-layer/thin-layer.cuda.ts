@@ -34,13 +34,13 @@ export interface ThinLayerCudaArgs extends ThinLayerShape {
   readonly epsilon: number;
   readonly attended: DevicePointer; // bf16 [numRows, attendedWidth]
   readonly residual: DevicePointer; // bf16 [numRows, width]
-  readonly activated: DevicePointer; // bf16 [numRows, inner]: room
+  readonly activated: DevicePointer; // 16 bits [numRows, inner]: room
   readonly behind: ThinLayerMatrix; // [width, attendedWidth]
   readonly norm: DevicePointer; // f32 [width], of gate and up
   readonly gateUp: ThinLayerMatrix; // [2 * inner, width]
   readonly down: ThinLayerMatrix; // [width, inner]
   readonly before?: ThinLayerBefore | undefined;
-  /** i32 [2], zeros before the first launch; no two launches that run at once may share them. */
+  /** i32 [3], zeros before the first launch; no two launches that run at once may share them. */
   readonly meeting: DevicePointer;
   /** Only some of the products, each a launch of its own, and how many blocks: for checks. */
   readonly products?: readonly [first: number, end: number];
@@ -55,6 +55,9 @@ const NUM_PRODUCTS = 4;
 const MAX_STAGES = 6;
 const MIN_STAGES = 3;
 const STAGE_BYTES: Readonly<Record<ThinLayerWeightType, number>> = { bf16: 2048, e4m3: 2048, int4: 2112 };
+/** Columns of the products that a row of x becomes. */
+const PARTS: Readonly<Record<ThinLayerWeightType, number>> = { bf16: 1, e4m3: 1, int4: 2 };
+const MAX_COLUMNS = 8;
 /** Inputs that a warp takes at a time. */
 const CHUNKS: Readonly<Record<ThinLayerWeightType, number>> = { bf16: 64, e4m3: 128, int4: 256 };
 
@@ -74,8 +77,11 @@ export function planThinLayer(arch: string, shape: ThinLayerShape): ThinLayerPla
     [width, inner, outWidth].every((outputs) => outputs > 0 && outputs % outputStep === 0);
   if (!isShape) return undefined;
   const rows = 2 ** Math.ceil(Math.log2(numRows));
-  const rowElements = weightType === "int4" ? Math.max(attendedWidth, width, inner) + 8 : width + 32;
-  const others = 4 * (2 * WARPS * 2 * 16 * rows + rows * WARPS) + 2 * rows * rowElements;
+  const columns = rows * PARTS[weightType];
+  if (columns > MAX_COLUMNS) return undefined;
+  const keptBytes =
+    weightType === "int4" ? Math.max(attendedWidth, width, inner) + 64 : 2 * Math.max(attendedWidth, width) + 64;
+  const others = 4 * (2 * WARPS * 2 * 16 * columns + 2 * rows * WARPS + 8) + columns * keptBytes;
   const stageBytes = WARPS * STAGE_BYTES[weightType];
   const stages = Math.min(MAX_STAGES, Math.floor((sharedBytesPerBlock(arch) - others) / stageBytes));
   return stages < MIN_STAGES ? undefined : { rows, stages, sharedBytes: stages * stageBytes + others };

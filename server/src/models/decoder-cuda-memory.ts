@@ -75,7 +75,7 @@ export function planActivations(
     chosen: 8 * bounds.maxLogitRows,
     attentionScratch: attentionScratchBytes,
     // Where the blocks of a kernel tell each other that they have come: zeros at first.
-    meeting: 8,
+    meeting: 16,
   };
   const { offsets, numBytes } = layOut(PARTS.map((part) => sizes[part]));
   return { offsets: byPart((i) => offsets[i] ?? 0), numBytes };
