@@ -15,6 +15,7 @@ import { planCudaWeights } from "../models/decoder-cuda-weights.ts";
 import { parseDecoderConfig } from "../models/parse-decoder-config.ts";
 import type { WeightSource } from "../models/weight-plan.ts";
 import { writeCudaEngine } from "./build-cuda-engine.ts";
+import { engineProblem } from "./engine-target.ts";
 import type { MeasuredGpu } from "./measure-gpu.ts";
 import { stepSizes } from "./measure-gpu.ts";
 import { Reporter } from "./progress.ts";
@@ -144,6 +145,22 @@ test("an engine for a GPU is refused elsewhere, with the command that builds it 
     () => expectTarget(MEASURED.target, other, engine),
     /with cublaslt 130000, this is cuda sm_90a \(NVIDIA H200\) with cublaslt 120900: build it again/,
   );
+});
+
+test("engineProblem() says that an engine is for another device, and nothing where it is for one that is here", async () => {
+  const engine = await build(`${MODELS}llama-3.2`, "problem");
+  const { tensors } = await openModelFiles(engine);
+  const gpu = (name: string) => ({ ordinal: 0, name, capability: 90, numBytes: 1 });
+  assert.equal(await engineProblem(tensors, () => ({ gpus: [gpu("NVIDIA H200")], notes: [] })), undefined);
+  assert.equal(
+    await engineProblem(tensors, () => ({ gpus: [gpu("NVIDIA L4")], notes: [] })),
+    "the engine was built for cuda sm_90a (NVIDIA H200), here there is NVIDIA L4",
+  );
+  assert.match((await engineProblem(tensors, () => ({ gpus: [], notes: [] }))) ?? "", /here there is no GPU$/);
+  await tensors.close();
+  const plain = await openModelFiles(`${MODELS}llama-3.2`);
+  assert.equal(await engineProblem(plain.tensors), undefined);
+  await plain.tensors.close();
 });
 
 test("stepSizes() covers replies of as many requests as there may be and prompts of each length", () => {

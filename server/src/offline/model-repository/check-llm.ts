@@ -9,6 +9,7 @@ import { hasModelFiles } from "../../formats/model-files.ts";
 import { typePlan } from "../../models/decoder-weights.ts";
 import { describeWeights, findPrefix } from "../../models/weight-plan.ts";
 import { type OpenedDecoder, openDecoder } from "../convert-checkpoint.ts";
+import { engineProblem } from "../engine-target.ts";
 import { formatBytes } from "../progress-text.ts";
 import { lineOfParameter } from "./config-lines.ts";
 import type { ExaminedModel } from "./examined-model.ts";
@@ -78,9 +79,17 @@ async function openModel(model: ExaminedModel, folder: string): Promise<void> {
   }
   try {
     checkWeights(model, folder, opened);
+    await checkEngine(model, folder, opened);
   } finally {
     await opened.tensors.close();
   }
+}
+
+async function checkEngine(model: ExaminedModel, folder: string, { tensors }: OpenedDecoder): Promise<void> {
+  const problem = await engineProblem(tensors);
+  if (problem === undefined) return;
+  const fix = `Build it again here: nereid build --checkpoint_dir <checkpoint> --output_dir ${folder}`;
+  model.add("error", problem, fix, { file: join(folder, "rank0.engine") });
 }
 
 function checkWeights(model: ExaminedModel, folder: string, { parsed, tensors }: OpenedDecoder): void {
