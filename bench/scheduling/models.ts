@@ -21,6 +21,11 @@ export function writeModels(root: string): void {
   const oldest = `oldest { max_candidate_sequences: 1024 preferred_batch_size: [ ${BATCH} ] }`;
   write(root, "sum_oldest", onnx(SUM_IO, sequences(oldest)), sum());
   write(root, "sum_direct", onnx(SUM_IO, sequences("direct { }"), 250, 4), sum());
+  const same = `max_batch_size: ${BATCH} input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ ${STEP_INPUTS} ] } ] output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ ${STEP_INPUTS} ] } ]`;
+  const code = "export const execute = ({ inputs: { INPUT0 } }) => ({ OUTPUT0: INPUT0.data });\n";
+  write(root, "built_in", `backend: "identity" ${same} dynamic_batching { }\n`);
+  write(root, "in_typescript", `backend: "typescript" ${same}\n`, code, "model.js");
+  write(root, "in_typescript_batched", `backend: "typescript" ${same} dynamic_batching { }\n`, code, "model.js");
   const plain = `input [ { name: "x" data_type: TYPE_INT32 dims: [ 1 ] }, { name: "before" data_type: TYPE_INT32 dims: [ 1 ] } ] output [ { name: "y" data_type: TYPE_INT32 dims: [ 1 ] }, { name: "after" data_type: TYPE_INT32 dims: [ 1 ] } ]`;
   write(root, "sum_plain", onnx(plain, "dynamic_batching { }"), sum());
 }
@@ -50,10 +55,10 @@ function ensemble(): string {
   return `platform: "ensemble" max_batch_size: ${BATCH} input ${io("IN")} output ${io("OUT")} ensemble_scheduling { step [ ${steps.join(", ")} ] }\n`;
 }
 
-function write(root: string, name: string, config: string, file?: Uint8Array): void {
+function write(root: string, name: string, config: string, content?: Uint8Array | string, file = "model.onnx"): void {
   mkdirSync(join(root, name, "1"), { recursive: true });
   writeFileSync(join(root, name, "config.pbtxt"), config);
-  if (file !== undefined) writeFileSync(join(root, name, "1/model.onnx"), file);
+  if (content !== undefined) writeFileSync(join(root, name, "1", file), content);
 }
 
 function perceptron(): Uint8Array {

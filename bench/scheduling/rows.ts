@@ -27,6 +27,13 @@ export const ROWS: readonly Row[] = [
   row("no sequence: the state travels with the request", "sequences", () => repeat(plainSum())),
   row("1,000 sequences, oldest", "sequences", () => sequenceScripts("sum_oldest")),
   row("1,000 sequences, direct, 4 instances of 250 slots", "sequences", () => sequenceScripts("sum_direct")),
+  row("identity, built in", "typescript", () => repeat(stepRequest("built_in", "INPUT0"))),
+  row("identity in TypeScript, every request alone", "typescript", () =>
+    repeat(stepRequest("in_typescript", "INPUT0")),
+  ),
+  row("identity in TypeScript, dynamic batching", "typescript", () =>
+    repeat(stepRequest("in_typescript_batched", "INPUT0")),
+  ),
 ];
 
 function row(name: string, group: string, scripts: () => Script[]): Row {
