@@ -40,6 +40,12 @@ export interface TestRepositoryOptions {
   readonly limiter?: RateLimiter;
   readonly gpuLimits?: GpuLimits;
   readonly remoteCache?: RemoteResponseCache;
+  /** Folders that are repositories side by side, without namespacing. */
+  readonly folders?: readonly string[];
+  readonly configName?: string;
+  readonly loadRetries?: number;
+  /** Turns the verbose log on. */
+  readonly onVerbose?: (line: string) => void;
   /** In place of folders of this machine. */
   readonly places?: readonly RepositoryPlace[];
   /** Undefined = only built-in agents. */
@@ -55,11 +61,16 @@ output [ { name: "OUTPUT0" data_type: TYPE_INT32 dims: [ -1 ] } ]
 ${extra}`;
 }
 
+function repositoriesOf(path: string, { namespaces = [], folders = [] }: TestRepositoryOptions): string[] {
+  const parts = [...namespaces, ...folders];
+  return parts.length === 0 ? [path] : parts.map((folder) => join(path, folder));
+}
+
 export function createTestRepository(
   files: Readonly<Record<string, string>>,
   more: readonly Backend[] = [],
   cache?: ResponseCache,
-  { namespaces = [], limiter, findAgent, places, remoteCache, gpuLimits }: TestRepositoryOptions = {},
+  options: TestRepositoryOptions = {},
 ): TestRepository {
   const path = mkdtempSync(join(tmpdir(), "nereid-repository-"));
   const write = (file: string, text: string): void => {
@@ -68,8 +79,11 @@ export function createTestRepository(
   };
   for (const [file, text] of Object.entries(files)) write(file, text);
   const errors: string[] = [];
-  const sink = { out: () => undefined, err: (line: string) => void errors.push(line) };
-  const log = new ServerLog(DEFAULT_LOG_SETTINGS, { sink });
+  const { onVerbose = () => undefined } = options;
+  const sink = { out: onVerbose, err: (line: string) => void errors.push(line) };
+  const log_verbose_level = options.onVerbose === undefined ? 0 : 1;
+  const log = new ServerLog({ ...DEFAULT_LOG_SETTINGS, log_verbose_level }, { sink });
+  const { namespaces = [], limiter, findAgent, remoteCache, gpuLimits } = options;
   const isNamespacing = namespaces.length > 0;
   const registry = new ModelRegistry(isNamespacing);
   const context = {
@@ -91,12 +105,12 @@ export function createTestRepository(
     settingsOf: () => new Map<string, string>(),
   };
   const manager = new ModelManager({
-    places: places ?? (isNamespacing ? namespaces.map((folder) => join(path, folder)) : [path]).map(localPlace),
-    configName: "",
+    places: options.places ?? repositoriesOf(path, options).map(localPlace),
+    configName: options.configName ?? "",
     isNamespacing,
     findAgent: findAgent ?? ((name) => new AgentFinder("").find(name)),
     loadThreads: 2,
-    loadRetries: 0,
+    loadRetries: options.loadRetries ?? 0,
     registry,
     log,
     poll: (folder, json) => {

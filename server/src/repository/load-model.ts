@@ -13,6 +13,7 @@ import { withDecoupled } from "../config/normalize.ts";
 import type { BatchStrategy } from "../core/batch-strategy.ts";
 import type { ModelConfig } from "../core/model-config.ts";
 import { signatureOf } from "../core/model-signature.ts";
+import { ServerError } from "../core/server-error.ts";
 import type { Logger } from "../observe/log.ts";
 import { BatchScheduler } from "../scheduler/batch-scheduler.ts";
 import { CachingScheduler } from "../scheduler/caching-scheduler.ts";
@@ -237,6 +238,7 @@ async function loadEnsemble(
   const stepModel = (index: number, version: string): ModelVersion =>
     registry.lookUpKey(polled.stepKeys[index] ?? "", version);
   const plan = planEnsemble(config, (_, index) => stepModel(index, "").decoupled);
+  expectNoCacheOfStreams(config, plan.isDecoupled);
   const signature = signatureOf(config);
   const statistics = new StatisticsCounter(context.latenciesOf(config));
   const inner = new EnsembleScheduler({
@@ -262,6 +264,13 @@ async function loadEnsemble(
     model: undefined,
     loadSeconds: (performance.now() - startMs) / 1000,
   });
+}
+
+/** That an ensemble streams is known only with the models that it calls. @throws ServerError as for a model that streams itself */
+function expectNoCacheOfStreams({ name, response_cache }: ModelConfig, isDecoupled: boolean): void {
+  if (!isDecoupled || response_cache?.enable !== true) return;
+  const text = `Response Cache does not currently support model ${name} with 'decoupled' transaction policy. Please disable the response cache.`;
+  throw new ServerError("invalid_argument", text);
 }
 
 /** What an ensemble answers is what the models say that it calls: those of the moment. */
