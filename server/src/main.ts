@@ -174,7 +174,7 @@ function allGpus(): UsableGpus {
 
 function createBackends(control: ModelControl): ReadonlyMap<string, Backend> {
   const all = [
-    ...createOnnxBackends(),
+    ...createOnnxBackends(usableGpus),
     createPythonBackend({ control, findGpus: allGpus }),
     createPythonBackend({ control, findGpus: allGpus, name: "vllm" }),
     createPythonBackend({ control, findGpus: allGpus, name: "pytorch" }),

@@ -150,6 +150,8 @@ export interface UsableGpus {
   readonly ids: readonly number[];
   /** The least compute capability that counts as usable: named when a model asks for a device that is not. */
   readonly minComputeCapability: number;
+  /** Only groups that say KIND_GPU run there; those that leave it open stay on the CPU. */
+  readonly byRequestOnly?: boolean;
 }
 
 export interface Backend {

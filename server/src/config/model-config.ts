@@ -74,7 +74,7 @@ export function finishModelConfig({ prepared, description, settings, gpus, ...mo
     model.autoComplete && description !== undefined
       ? autoComplete(prepared, description, defaultMaxBatchSize(settings))
       : prepared;
-  const normalized = normalizeInstanceGroups(normalizeModelConfig(completed), gpus.ids);
+  const normalized = normalizeInstanceGroups(normalizeModelConfig(completed), gpus.ids, gpus.byRequestOnly);
   validateInstanceGroups(normalized, gpus);
   validateModelConfig(normalized);
   validateModelIo(normalized);

@@ -25,14 +25,20 @@ export function normalizeModelConfig(config: ModelConfig): ModelConfig {
   };
 }
 
-/** Settles names, kinds, counts and devices. `gpus`: the devices this server may use. */
-export function normalizeInstanceGroups(config: ModelConfig, gpus: readonly number[]): ModelConfig {
+/** Settles names, kinds, counts and devices. `gpus`: the devices this server may use, by default or by request alone. */
+export function normalizeInstanceGroups(
+  config: ModelConfig,
+  gpus: readonly number[],
+  byRequestOnly: boolean = false,
+): ModelConfig {
   if (config.ensemble_scheduling !== undefined) return config;
   const written =
     config.instance_group.length > 0
       ? config.instance_group
       : [{ ...defaultMessage("ModelInstanceGroup"), name: config.name }];
-  return { ...config, instance_group: written.map((group, index) => normalizeGroup(group, index, config, gpus)) };
+  const open = byRequestOnly ? [] : gpus;
+  const instance_group = written.map((group, index) => normalizeGroup(group, index, config, gpus, open));
+  return { ...config, instance_group };
 }
 
 /** An ensemble is decoupled when one of its steps is, which only the repository knows. */
@@ -62,14 +68,16 @@ function normalizeOptimization(config: ModelConfig): ModelConfig["optimization"]
   };
 }
 
+/** `open`: the devices of groups that do not say what they run on. */
 function normalizeGroup(
   group: ModelInstanceGroup,
   index: number,
   config: ModelConfig,
   gpus: readonly number[],
+  open: readonly number[],
 ): ModelInstanceGroup {
-  const isMoved = group.kind === "KIND_GPU" && gpus.length === 0 && BACKENDS_WRITTEN_FOR_GPUS.has(config.backend);
-  const kind = isMoved ? "KIND_CPU" : group.kind === "KIND_AUTO" ? resolvedKind(group, gpus) : group.kind;
+  const kind = kindOf(group, config, open);
+  const isMoved = kind !== group.kind && group.kind === "KIND_GPU";
   const twoByDefault = kind === "KIND_CPU" && BACKENDS_WITH_TWO_CPU_INSTANCES.has(config.backend);
   return {
     ...group,
@@ -78,6 +86,13 @@ function normalizeGroup(
     count: group.count >= 1 ? group.count : twoByDefault ? 2 : 1,
     gpus: isMoved ? [] : kind === "KIND_GPU" && group.gpus.length === 0 ? [...gpus] : group.gpus,
   };
+}
+
+/** What is written for GPUs alone runs on the CPU where there are none. */
+function kindOf(group: ModelInstanceGroup, config: ModelConfig, open: readonly number[]): ModelInstanceGroup["kind"] {
+  if (group.kind === "KIND_AUTO") return resolvedKind(group, open);
+  const isMoved = group.kind === "KIND_GPU" && open.length === 0 && BACKENDS_WRITTEN_FOR_GPUS.has(config.backend);
+  return isMoved ? "KIND_CPU" : group.kind;
 }
 
 /** A GPU if there is one and all that the group lists exist. */

@@ -9,6 +9,8 @@ export interface UsableGpus {
   readonly ids: readonly number[];
   /** `--min-supported-compute-capability`: named when a group asks for a device that is not usable. */
   readonly minComputeCapability: number;
+  /** Only groups that say KIND_GPU run there. */
+  readonly byRequestOnly?: boolean;
 }
 
 /** @throws ServerError naming the group and the model */

@@ -120,11 +120,21 @@ export interface OrtApi {
   readonly ModelMetadataGetCustomMetadataMapKeys: Call<
     [metadata: Address, allocator: Address, outKeys: Pointer, outCount: Pointer]
   >;
+  readonly GetAvailableProviders: Call<[outNames: Pointer, outCount: Pointer]>;
+  readonly ReleaseAvailableProviders: Call<[names: Address, count: number]>;
   readonly AddSessionConfigEntry: Call<[options: Address, key: Pointer, value: Pointer]>;
   readonly SetGlobalIntraOpNumThreads: Call<[threading: Address, count: number]>;
   readonly SetGlobalInterOpNumThreads: Call<[threading: Address, count: number]>;
   readonly SetGlobalSpinControl: Call<[threading: Address, allowSpinning: number]>;
   readonly AddRunConfigEntry: Call<[runOptions: Address, key: Pointer, value: Pointer]>;
+  readonly SessionOptionsAppendExecutionProvider_TensorRT_V2: Call<[options: Address, provider: Address]>;
+  readonly CreateTensorRTProviderOptions: Call<[out: Pointer]>;
+  readonly UpdateTensorRTProviderOptions: Call<[provider: Address, keys: Pointer, values: Pointer, count: number]>;
+  readonly ReleaseTensorRTProviderOptions: Release;
+  readonly SessionOptionsAppendExecutionProvider_CUDA_V2: Call<[options: Address, provider: Address]>;
+  readonly CreateCUDAProviderOptions: Call<[out: Pointer]>;
+  readonly UpdateCUDAProviderOptions: Call<[provider: Address, keys: Pointer, values: Pointer, count: number]>;
+  readonly ReleaseCUDAProviderOptions: Release;
   readonly RegisterCustomOpsLibrary_V2: Call<[options: Address, path: Pointer]>;
 }
 
@@ -202,11 +212,21 @@ const FUNCTIONS: Readonly<Record<OrtFunctionName, readonly [number, readonly CTy
   CreateThreadingOptions: [121, [P]],
   ReleaseThreadingOptions: [122, [P], "void"],
   ModelMetadataGetCustomMetadataMapKeys: [123, [P, P, P, P]],
+  GetAvailableProviders: [125, [P, P]],
+  ReleaseAvailableProviders: [126, [P, INT]],
   AddSessionConfigEntry: [130, [P, P, P]],
   SetGlobalIntraOpNumThreads: [147, [P, INT]],
   SetGlobalInterOpNumThreads: [148, [P, INT]],
   SetGlobalSpinControl: [149, [P, INT]],
   AddRunConfigEntry: [165, [P, P, P]],
+  SessionOptionsAppendExecutionProvider_TensorRT_V2: [170, [P, P]],
+  CreateTensorRTProviderOptions: [171, [P]],
+  UpdateTensorRTProviderOptions: [172, [P, P, P, N]],
+  ReleaseTensorRTProviderOptions: [174, [P], "void"],
+  SessionOptionsAppendExecutionProvider_CUDA_V2: [204, [P, P]],
+  CreateCUDAProviderOptions: [205, [P]],
+  UpdateCUDAProviderOptions: [206, [P, P, P, N]],
+  ReleaseCUDAProviderOptions: [208, [P], "void"],
   RegisterCustomOpsLibrary_V2: [228, [P, P]],
 };
 

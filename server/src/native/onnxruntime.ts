@@ -5,6 +5,7 @@ import { findLibrary, type LibrarySpec } from "./library.ts";
 import { loadOrtApi, type OrtApi, type Status } from "./onnxruntime-api.ts";
 import type { FrameContext } from "./onnxruntime-frame.ts";
 import { readModelInfo } from "./onnxruntime-info.ts";
+import { appendProvider, availableProviders, type ProviderKind } from "./onnxruntime-providers.ts";
 import { OnnxSession } from "./onnxruntime-session.ts";
 import { check } from "./onnxruntime-status.ts";
 
@@ -13,6 +14,12 @@ export interface RuntimeOptions {
   readonly globalThreads?: { readonly intraOp: number; readonly interOp: number } | undefined;
   /** Prints all that ONNX Runtime has to say, on stderr; else nothing, since every failure comes back as an error. */
   readonly isVerbose: boolean;
+}
+
+/** A device to run on, and what it is told by ONNX Runtime's names. */
+export interface ProviderOptions {
+  readonly kind: ProviderKind;
+  readonly options: ReadonlyMap<string, string>;
 }
 
 export interface SessionOptions {
@@ -29,6 +36,8 @@ export interface SessionOptions {
   /** Settings of every run, by their ONNX Runtime name. */
   readonly runConfig: ReadonlyMap<string, string>;
   readonly customOpLibraries: readonly string[];
+  /** Devices to run on, best first; what none of them takes runs on the CPU. */
+  readonly providers?: readonly ProviderOptions[] | undefined;
   /** The model is also written here, as it is after optimisation. */
   readonly optimizedModelPath?: string | undefined;
 }
@@ -52,8 +61,11 @@ export function onnxRuntimeLibrary(platform: string, arch: string): LibrarySpec 
 }
 
 export class OnnxRuntime {
-  /** Release of the library. */
+  /** Release of the library, and its file. */
   readonly version: string;
+  readonly path: string;
+  /** What it can run on, by ONNX Runtime's names: "CPUExecutionProvider" and others. */
+  readonly providers: readonly string[];
   readonly #context: FrameContext;
   readonly #environment: Address;
   readonly #hasGlobalThreads: boolean;
@@ -67,6 +79,8 @@ export class OnnxRuntime {
     process.env.ORT_DISABLE_TELEMETRY = "1";
     const { api, version } = loadOrtApi(libraryPath);
     this.version = version;
+    this.path = libraryPath;
+    this.providers = availableProviders(api, libraryPath);
     this.#hasGlobalThreads = options.globalThreads !== undefined;
     this.#environment = createEnvironment(api, options);
     check(api, api.DisableTelemetryEvents(this.#environment));
@@ -129,6 +143,7 @@ export class OnnxRuntime {
       if (options.optimizedModelPath !== undefined) {
         check(api, api.SetOptimizedModelFilePath(settings, cString(options.optimizedModelPath)));
       }
+      for (const provider of options.providers ?? []) appendProvider(api, settings, provider);
       for (const path of options.customOpLibraries) {
         check(api, api.RegisterCustomOpsLibrary_V2(settings, cString(path)));
       }

@@ -8,8 +8,18 @@ import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
 import { OnnxRuntime, type SessionOptions } from "../../native/onnxruntime.ts";
 import type { ModelInfo } from "../../native/onnxruntime-info.ts";
+import { PROVIDER_NAMES, type ProviderKind } from "../../native/onnxruntime-providers.ts";
 import type { OnnxSession } from "../../native/onnxruntime-session.ts";
-import type { Backend, BackendModel, InstanceSpec, ModelDescription, ModelInstance, ModelSource } from "../backend.ts";
+import type {
+  Backend,
+  BackendModel,
+  InstanceSpec,
+  ModelDescription,
+  ModelInstance,
+  ModelSource,
+  UsableGpus,
+} from "../backend.ts";
+import { gpuProviders } from "./gpu-providers.ts";
 import { findModelFile } from "./model-file.ts";
 import { ModelRunner } from "./model-runner.ts";
 import { describeModel } from "./model-values.ts";
@@ -21,18 +31,24 @@ import { runtimeOptions, sessionOptions } from "./session-settings.ts";
 import { TurnBudget } from "./turn-budget.ts";
 import { validateModel } from "./validate-model.ts";
 
-export function createOnnxBackend(): Backend {
-  return new OnnxBackend("onnxruntime", findOnnx, newTurns());
+/** Asked when a model is loaded. */
+type FindGpus = () => UsableGpus | undefined;
+
+export function createOnnxBackend(findGpus: FindGpus = () => undefined): Backend {
+  return new OnnxBackend("onnxruntime", findOnnx, newTurns(), findGpus);
 }
 
 export function createPlanBackend(): Backend {
-  return new OnnxBackend("tensorrt", findPlan, newTurns());
+  return new OnnxBackend("tensorrt", findPlan, newTurns(), () => undefined);
 }
 
 /** Both, for one process: their runs share its threads and its turns. */
-export function createOnnxBackends(): readonly Backend[] {
+export function createOnnxBackends(findGpus: FindGpus = () => undefined): readonly Backend[] {
   const turns = newTurns();
-  return [new OnnxBackend("onnxruntime", findOnnx, turns), new OnnxBackend("tensorrt", findPlan, turns)];
+  return [
+    new OnnxBackend("onnxruntime", findOnnx, turns, findGpus),
+    new OnnxBackend("tensorrt", findPlan, turns, findGpus),
+  ];
 }
 
 interface Turns {
@@ -54,18 +70,28 @@ class OnnxBackend implements Backend {
   readonly name: string;
   readonly #find: FindModel;
   readonly #turns: Turns;
+  readonly #findGpus: FindGpus;
   /** Loaded with the first model: a server without ONNX models needs no library. */
   #runtime: OnnxRuntime | undefined;
 
-  constructor(name: string, find: FindModel, turns: Turns) {
+  constructor(name: string, find: FindModel, turns: Turns, findGpus: FindGpus) {
     this.name = name;
     this.#find = find;
     this.#turns = turns;
+    this.#findGpus = findGpus;
+  }
+
+  /** A library that runs on the CPU only is not a reason to fail what leaves the place open. */
+  get gpus(): UsableGpus | undefined {
+    const gpus = this.#findGpus();
+    if (gpus === undefined || gpus.ids.length === 0) return undefined;
+    return { ...gpus, byRequestOnly: this.#runtime?.providers.includes(PROVIDER_NAMES.cuda) !== true };
   }
 
   /** Undefined when the configuration says everything: then nothing of it is completed, not even the batch size. */
   async describe(source: ModelSource): Promise<ModelDescription | undefined> {
     const { input, output, batch_input } = source.config;
+    if ((this.#findGpus()?.ids.length ?? 0) > 0) this.#loadRuntime(source); // which of them it can use
     if (input.length + batch_input.length > 0 && output.length > 0) return undefined;
     // Optimising changes nothing that is asked for here.
     const { session, profile } = await this.#open(source, { ...sessionOptions(source.config, 1), graphLevel: 0 });
@@ -88,7 +114,17 @@ class OnnxBackend implements Backend {
       throw error;
     }
     const runner = new ModelRunner({ session, ...this.#turns });
-    return new OnnxModel({ ...instanceContext(source.config, session.info, runner), profile });
+    const context = { ...instanceContext(source.config, session.info, runner), profile };
+    return new OnnxModel(context, (deviceId) => this.#runnerOnGpu(source, deviceId));
+  }
+
+  async #runnerOnGpu(source: ModelSource, deviceId: number): Promise<ModelRunner> {
+    const runtime = this.#loadRuntime(source);
+    const { config } = source;
+    const providers = gpuProviders(config, deviceId);
+    for (const { kind } of providers) expectProvider(runtime, kind, config.name);
+    const { session } = await this.#open(source, { ...sessionOptions(config, availableParallelism()), providers });
+    return new ModelRunner({ session, ...this.#turns });
   }
 
   async close(): Promise<void> {
@@ -112,34 +148,57 @@ class OnnxBackend implements Backend {
   #loadRuntime({ settings, log }: ModelSource): OnnxRuntime {
     if (this.#runtime !== undefined) return this.#runtime;
     const options = runtimeOptions(settings);
+    const library = settings.get(LIBRARY_SETTING);
     try {
-      this.#runtime = new OnnxRuntime(options);
+      this.#runtime = library === undefined ? new OnnxRuntime(options) : new OnnxRuntime(options, library);
     } catch (error) {
-      throw new ServerError("internal", error instanceof Error ? error.message : String(error), { cause: error });
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new ServerError("internal", library === undefined ? reason : `${library}: ${reason}`, { cause: error });
     }
-    log.verbose(1, "onnx_backend", `ONNX Runtime ${this.#runtime.version}`);
+    const { version, path, providers } = this.#runtime;
+    log.verbose(1, "onnx_backend", `ONNX Runtime ${version} (${path}): ${providers.join(", ")}`);
     return this.#runtime;
   }
 }
 
 class OnnxModel implements BackendModel {
   readonly #context: OnnxInstanceContext;
+  readonly #openOnGpu: (deviceId: number) => Promise<ModelRunner>;
+  /** One for each GPU, which its instances share. */
+  readonly #onGpus = new Map<number, Promise<ModelRunner>>();
 
-  constructor(context: OnnxInstanceContext) {
+  constructor(context: OnnxInstanceContext, openOnGpu: (deviceId: number) => Promise<ModelRunner>) {
     this.#context = context;
+    this.#openOnGpu = openOnGpu;
   }
 
-  async createInstance({ name, kind }: InstanceSpec): Promise<ModelInstance> {
-    if (kind === "KIND_GPU") {
-      const text = `instance '${name}' of model '${this.#context.modelName}' has kind KIND_GPU, but the ONNX Runtime of this server runs on the CPU only`;
-      throw new ServerError("unsupported", text);
-    }
-    return new OnnxInstance(name, this.#context);
+  async createInstance({ name, kind, deviceId }: InstanceSpec): Promise<ModelInstance> {
+    if (kind !== "KIND_GPU") return new OnnxInstance(name, this.#context);
+    const opening = this.#onGpus.get(deviceId) ?? this.#openOnGpu(deviceId);
+    this.#onGpus.set(deviceId, opening);
+    return new OnnxInstance(name, { ...this.#context, runner: await opening });
   }
 
   async close(): Promise<void> {
+    for (const opened of await Promise.allSettled(this.#onGpus.values())) {
+      if (opened.status === "fulfilled") await opened.value.session.close();
+    }
     await this.#context.runner.session.close();
   }
+}
+
+/** `--backend-config=onnxruntime,library=<path>`: another library than the one that comes with the server. */
+const LIBRARY_SETTING = "library";
+
+/** @throws ServerError that says which library lacks it, and how to name another */
+function expectProvider({ providers, path, version }: OnnxRuntime, kind: ProviderKind, model: string): void {
+  const name = PROVIDER_NAMES[kind];
+  if (providers.includes(name)) return;
+  const text =
+    `model '${model}' has instances of kind KIND_GPU, which need ${name}: ONNX Runtime ${version} in ${path} has ` +
+    `${providers.join(", ")} only; name a library that has it with --backend-config=onnxruntime,library=<path> or in ` +
+    "NEREID_ONNXRUNTIME_LIB";
+  throw new ServerError("unsupported", text);
 }
 
 function instanceContext(
