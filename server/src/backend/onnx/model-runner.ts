@@ -1,4 +1,5 @@
 /** Runs a session, on the event loop when that is short and on another thread otherwise. Knows tensors, not requests. */
+import { type InferRequest, isCancelled } from "../../core/infer-request.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { OutputRequest } from "../../native/onnxruntime-frame.ts";
 import type { OnnxSession } from "../../native/onnxruntime-session.ts";
@@ -38,19 +39,19 @@ export class ModelRunner {
   }
 
   /**
-   * Outputs at once when the run was made on the event loop, else a promise of them. `signals`, asked for when the
-   * run can be stopped: when all are aborted nobody wants the result any more.
+   * Outputs at once when the run was made on the event loop, else a promise of them. `requests`, asked for when the
+   * run can be stopped: when all are cancelled nobody wants the result any more.
    * @throws OnnxRuntimeError
    */
   run(
     inputs: readonly Tensor[],
     outputNames: readonly string[],
-    signals: () => readonly AbortSignal[],
+    requests: () => readonly InferRequest[],
   ): Tensor[] | Promise<Tensor[]> {
     const bytes = inputs.reduce((sum, { data }) => sum + data.byteLength, 0);
     const outputs = this.#requests(inputs, outputNames);
     if (!this.#budget.isLeft() || !this.#policy.maySync(bytes)) {
-      return this.#runAsync(inputs, outputs, signals, bytes);
+      return this.#runAsync(inputs, outputs, requests, bytes);
     }
     const startMs = performance.now();
     try {
@@ -74,18 +75,18 @@ export class ModelRunner {
   async #runAsync(
     inputs: readonly Tensor[],
     outputs: readonly OutputRequest[],
-    signals: () => readonly AbortSignal[],
+    requests: () => readonly InferRequest[],
     bytes: number,
   ): Promise<Tensor[]> {
     await this.#gate.enter();
     try {
       const startMs = performance.now();
-      const tensors = await this.#runStoppable(inputs, outputs, signals);
+      const tensors = await this.#runStoppable(inputs, outputs, requests);
       this.#policy.ranAsync(bytes, (performance.now() - startMs) * US_PER_MS);
       return tensors;
     } catch (error) {
       if (!this.#mayRetry(error, outputs)) throw error;
-      const retried = await this.#runStoppable(inputs, withoutTargets(outputs), signals);
+      const retried = await this.#runStoppable(inputs, withoutTargets(outputs), requests);
       this.#isPlanTrusted = false;
       return retried;
     } finally {
@@ -96,10 +97,10 @@ export class ModelRunner {
   async #runStoppable(
     inputs: readonly Tensor[],
     outputs: readonly OutputRequest[],
-    signals: () => readonly AbortSignal[],
+    requests: () => readonly InferRequest[],
   ): Promise<Tensor[]> {
     const run = this.session.runAsync(inputs, outputs);
-    const unsubscribe = whenAllAborted(signals(), () => run.terminate());
+    const unsubscribe = whenAllCancelled(requests(), () => run.terminate());
     try {
       return await run.outputs;
     } finally {
@@ -117,18 +118,17 @@ function withoutTargets(outputs: readonly OutputRequest[]): OutputRequest[] {
   return outputs.map(({ name }) => ({ name }));
 }
 
-/** Calls back once when the last of the signals is aborted; gives the way to stop listening. */
-function whenAllAborted(signals: readonly AbortSignal[], callback: () => void): () => void {
-  let live = signals.length;
-  const onAbort = (): void => {
-    live--;
-    if (live === 0) callback();
+/**
+ * Calls back once when the last of the requests is cancelled; gives the way to stop listening. Listens to one request at a time:
+ * a signal is made when somebody listens, and most batches run to their end.
+ */
+export function whenAllCancelled(requests: readonly InferRequest[], callback: () => void): () => void {
+  let signal: AbortSignal | undefined;
+  const listen = (): void => {
+    signal = requests.find((request) => !isCancelled(request))?.signal;
+    if (signal === undefined) callback();
+    else signal.addEventListener("abort", listen, { once: true });
   };
-  for (const signal of signals) {
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort, { once: true });
-  }
-  return () => {
-    for (const signal of signals) signal.removeEventListener("abort", onAbort);
-  };
+  listen();
+  return () => signal?.removeEventListener("abort", listen);
 }

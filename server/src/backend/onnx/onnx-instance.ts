@@ -39,9 +39,7 @@ export class OnnxInstance implements ModelInstance {
       this.#context.profile?.expectShapes(inputs, this.name);
       const outputNames = this.#outputNames(batch);
       batch.computeStarted();
-      const outputs = this.#context.runner.run(inputs, outputNames, () =>
-        batch.requests.map(({ request }) => request.signal),
-      );
+      const outputs = this.#context.runner.run(inputs, outputNames, () => batch.requests.map(({ request }) => request));
       if (Array.isArray(outputs)) {
         this.#answer(batch, outputs);
         return undefined;
