@@ -1,5 +1,6 @@
 /** Paged attention on a GPU: decode and prefill against the plain reference, with blocks in no order. */
 import type { ElemType } from "../cuda/launch-args.ts";
+import { launchRopeStore } from "../rope-store/rope-store.cuda.ts";
 import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
 import { downloadFloats, seededOrder, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";
 import type { CudaElement } from "../testing/cuda-elements.ts";
@@ -47,7 +48,7 @@ const PREFILLS: Lengths = [
   [150, 250],
 ];
 
-export const cudaChecks: readonly CudaCheck[] = VARIANTS.flatMap((variant) => {
+const variantChecks: readonly CudaCheck[] = VARIANTS.flatMap((variant) => {
   const { type, headDim, numHeads, numKvHeads, window, softCap, isFp8 } = variant;
   const name = `${type}${isFp8 ? " fp8" : ""} ${numHeads}/${numKvHeads} heads of ${headDim}${window ? ` window ${window}` : ""}${softCap ? ` cap ${softCap}` : ""}`;
   const maxError = type === "f32" ? 1e-5 : 1e-2;
@@ -70,6 +71,88 @@ export const cudaChecks: readonly CudaCheck[] = VARIANTS.flatMap((variant) => {
     },
   ];
 });
+
+/** Decode attention that turns and stores the last key itself, against the kernels that do it one after the other. */
+const TURNING: readonly Variant[] = [
+  { type: "bf16", headDim: 128, numHeads: 8, numKvHeads: 2, blockSize: 32 },
+  { type: "bf16", headDim: 64, numHeads: 12, numKvHeads: 1, blockSize: 16, window: 70 },
+  { type: "bf16", headDim: 128, numHeads: 8, numKvHeads: 2, blockSize: 16, isFp8: true },
+];
+
+const turningChecks: readonly CudaCheck[] = TURNING.map((variant) => ({
+  name: `decode attention that turns ${variant.headDim}${variant.isFp8 ? " fp8" : ""}`,
+  maxError: 8e-3,
+  run: (context) => runTurning(context, variant),
+}));
+
+async function runTurning(context: CudaCheckContext, variant: Variant): Promise<number> {
+  const { headDim, numHeads, numKvHeads, blockSize, window, isFp8 = false } = variant;
+  const { sequences, blockTables, maxBlocks, numBlocks } = layOut(DECODES, blockSize);
+  const kvType: CudaElement = isFp8 ? "e4m3" : "bf16";
+  const cacheCount = numBlocks * blockSize * numKvHeads * headDim;
+  const qRowWidth = (numHeads + 2 * numKvHeads) * headDim;
+  const count = sequences.length;
+  const qkv = uploadRandom(context, "bf16", count * qRowWidth, 1, 2).pointer;
+  const invFreq = context.upload(Float32Array.from({ length: headDim / 2 }, (_, i) => 10000 ** ((-2 * i) / headDim)));
+  const positions = sequences.map(({ contextLength }) => Math.max(0, contextLength - 1));
+  const slots = sequences.map(({ contextLength }, s) =>
+    contextLength < 1
+      ? -1
+      : (blockTables[s * maxBlocks + Math.floor((contextLength - 1) / blockSize)] ?? 0) * blockSize +
+        ((contextLength - 1) % blockSize),
+  );
+  const cache = (seed: number): bigint => uploadRandom(context, kvType, cacheCount, seed, isFp8 ? 4 : 2).pointer;
+  const bytes = decodeWorkspaceBytes(context.stream.arch, context.stream.numSms, {
+    ...variant,
+    numSequences: count,
+    isFp8,
+  });
+  const lengths = context.upload(Int32Array.from(sequences, ({ contextLength }) => contextLength));
+  const tables = context.upload(blockTables);
+  const shared = {
+    ...({
+      type: "bf16",
+      contextLengths: lengths,
+      blockTables: tables,
+      numSequences: count,
+      maxBlocks,
+      blockSize,
+    } as const),
+    ...{ numHeads, numKvHeads, headDim, scale: 1 / Math.sqrt(headDim), window, fp8: isFp8 ? SCALES : undefined },
+    ...{ counters: context.zeros(bytes.counters), partials: context.allocate(bytes.partials) },
+  };
+  const [keys, values, turnedKeys, turnedValues] = [cache(2), cache(3), cache(2), cache(3)];
+  const q = context.allocate(count * numHeads * headDim * 2);
+  const [out, turnedOut] = [0, 1].map(() => context.allocate(count * numHeads * headDim * 2));
+  launchRopeStore(context.stream, {
+    ...({
+      type: "bf16",
+      qkv,
+      numTokens: count,
+      numHeads,
+      numKvHeads,
+      headDim,
+      q,
+      qRowWidth: numHeads * headDim,
+    } as const),
+    ...{ positions: context.upload(Int32Array.from(positions)), slots: context.upload(Int32Array.from(slots)) },
+    ...{ rope: { invFreq, numDims: headDim, magnitude: 1.5 }, keys, values, fp8: shared.fp8 },
+  });
+  launchDecodeAttention(context.stream, { ...shared, q, qRowWidth: numHeads * headDim, keys, values, out: out ?? 0n });
+  const rope = { invFreq, magnitude: 1.5 };
+  const turned = { q: qkv, qRowWidth, keys: turnedKeys, values: turnedValues, out: turnedOut ?? 0n, rope };
+  launchDecodeAttention(context.stream, { ...shared, ...turned });
+  const read = (at: bigint | undefined, type: CudaElement, size: number): Promise<Float32Array> =>
+    downloadFloats(context, type, at ?? 0n, size);
+  return Math.max(
+    relativeError(await read(turnedKeys, kvType, cacheCount), await read(keys, kvType, cacheCount)),
+    relativeError(await read(turnedValues, kvType, cacheCount), await read(values, kvType, cacheCount)),
+    relativeError(
+      await read(turnedOut, "bf16", count * numHeads * headDim),
+      await read(out, "bf16", count * numHeads * headDim),
+    ),
+  );
+}
 
 async function runVariant(
   context: CudaCheckContext,
@@ -256,3 +339,5 @@ function prefillBenches(context: CudaCheckContext, isFp8: boolean): readonly Cud
     };
   });
 }
+
+export const cudaChecks: readonly CudaCheck[] = [...variantChecks, ...turningChecks];

@@ -37,6 +37,18 @@ export interface DecodeAttentionCudaArgs extends AttentionCudaArgs {
   /** Row s of `q` and `out` is the query of sequence s. Sizes: `decodeWorkspaceBytes`. */
   readonly counters: DevicePointer;
   readonly partials: DevicePointer;
+  /** The rows of `q` are [queries | keys | values], still to be turned; keys and values go to their places on the way. */
+  readonly rope?: DecodeRope | undefined;
+}
+
+export interface DecodeRope {
+  readonly invFreq: DevicePointer; // f32 [headDim / 2]
+  readonly magnitude: number;
+}
+
+/** Whether decode attention can turn heads of that size itself: all of their elements, in bf16. */
+export function turnsInDecode(type: ElemType, headDim: number, numDims: number): boolean {
+  return type === "bf16" && numDims === headDim && headDim % 32 === 0;
 }
 
 export interface PrefillAttentionCudaArgs extends AttentionCudaArgs {
@@ -71,6 +83,7 @@ export function launchDecodeAttention(stream: KernelStream, args: DecodeAttentio
       STAGES: plan.stages,
       ROW_HALVES: plan.rowHalves,
       ...capDefines(args),
+      ...(args.rope === undefined ? {} : { ROPE: 1 }),
     },
     waitsForPrevious: true,
   });
@@ -82,12 +95,16 @@ export function launchDecodeAttention(stream: KernelStream, args: DecodeAttentio
     ptr(args.q),
     ptr(args.keys),
     ptr(args.values),
+    ptr(args.rope?.invFreq),
     ptr(args.contextLengths),
     ptr(args.blockTables),
     ptr(args.out),
     ptr(args.partials),
     ptr(stats),
     ptr(args.counters),
+    f32(args.rope?.magnitude ?? 1),
+    f32(1 / (fp8?.key ?? 1)),
+    f32(1 / (fp8?.value ?? 1)),
     ...sizes(args),
   ]);
 }

@@ -2,6 +2,8 @@
 // up to 16 of its query heads, and one split of the keys. Its warps take tiles of 16 keys in turn, each with copies of
 // its own under way, and meet only at the end. The last block of a head to finish joins the splits.
 // HEAD_DIM, BLOCK_SIZE (a multiple of 16), WARPS, STAGES, ROW_HALVES (1: at most 8 heads a block), KV_E4M3, SOFT_CAP.
+// ROPE: q are rows of [queries | keys | values] that are still to be turned; the block that has the last key turns and
+// stores it, with its value, on the way.
 #define TWO_CHAINS
 #include "attention-tile.cuh"
 
@@ -13,6 +15,21 @@
 #define OUT_STRIDE (HEAD_DIM + 8)
 
 extern __shared__ __align__(16) u8 shared[];
+
+#if defined(ROPE)
+// Two numbers as the cache has them, in both places.
+__device__ __forceinline__ void keep_two(kv_t* here, kv_t* there, int at, float2 two, float inverseScale) {
+#if defined(KV_E4M3)
+  const u16 pair = pack_e4m3(two.x * inverseScale, two.y * inverseScale);
+  *reinterpret_cast<u16*>(here + at) = pair;
+  *reinterpret_cast<u16*>(there + at) = pair;
+#else
+  const u32 pair = pack_bf16(two.x, two.y);
+  *reinterpret_cast<u32*>(here + at) = pair;
+  *reinterpret_cast<u32*>(there + at) = pair;
+#endif
+}
+#endif
 
 struct Span {
   int first, length;       // keys that the query sees
@@ -35,14 +52,16 @@ __device__ __forceinline__ Span split_of(int length, int window) {
 
 extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
     const u16* q,              // rows of qRowWidth, the queries first
-    const kv_t* keys,          // [numBlocks, BLOCK_SIZE, numKvHeads, HEAD_DIM]
-    const kv_t* values,        // likewise
+    kv_t* keys,                // [numBlocks, BLOCK_SIZE, numKvHeads, HEAD_DIM]
+    kv_t* values,              // likewise
+    const float* invFreq,      // [HEAD_DIM / 2]
     const int* contextLengths, // [numSequences]; 0 for padding, whose output is zeros
     const int* blockTables,    // [numSequences, maxBlocks]
     u16* out,                  // [numSequences, numHeads * HEAD_DIM]
     float* partials,           // [numSequences, numHeads, numSplits, HEAD_DIM]
     float* partialStats,       // [numSequences, numHeads, numSplits, 2]: largest score, sum of weights
     int* counters,             // [numSequences, gridDim.y], zeros before and after
+    float magnitude, float inverseKeyScale, float inverseValueScale,
     int numHeads, int numKvHeads, int qRowWidth, int maxBlocks, int window, float scale, float softCap,
     float valueScale) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2;
@@ -59,6 +78,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
   int firstBlocks[STAGES];
 #pragma unroll
   for (int s = 0; s < STAGES; s++) firstBlocks[s] = block_of(tile + s * WARPS);
+#if defined(ROPE)
+  __shared__ float2 turns[HEAD_DIM / 2];
+  __shared__ __align__(16) kv_t lastRows[2 * HEAD_DIM]; // key and value
+  for (int i = threadIdx.x; i < HEAD_DIM / 2; i += THREADS) {
+    float sine, cosine;
+    sincosf((float)(length - 1) * invFreq[i], &sine, &cosine);
+    turns[i] = make_float2(cosine * magnitude, sine * magnitude);
+  }
+  __syncthreads();
+  const int lastTile = (length - 1) / TILE;
+  const bool hasLast = length > 0 && lastTile >= span.startTile && lastTile < span.endTile;
+#else
+  const bool hasLast = false;
+#endif
   WAIT_FOR_PREVIOUS();
   const u64 outStart = ((u64)sequence * numHeads + headStart) * HEAD_DIM;
   if (length <= 0) {
@@ -69,10 +102,38 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
   if ((int)blockIdx.x >= span.numSplits) return;
 
   u32 queries[K_STEPS][4];
-  load_queries(queries, q + (u64)sequence * qRowWidth + headStart * HEAD_DIM, HEAD_DIM, numRows);
+  const u16* row = q + (u64)sequence * qRowWidth;
+#if defined(ROPE)
+  load_turned_queries(queries, row + headStart * HEAD_DIM, HEAD_DIM, numRows, turns);
+#else
+  load_queries(queries, row + headStart * HEAD_DIM, HEAD_DIM, numRows);
+#endif
   u8* stages = shared + warp * STAGES * STAGE_BYTES;
   const int rowBytes = numKvHeads * HEAD_DIM * (int)sizeof(kv_t);
   const u64 headOffset = (u64)kvHead * HEAD_DIM * sizeof(kv_t);
+#if defined(ROPE)
+  if (hasLast) {
+    const u64 to = ((u64)table[(length - 1) / BLOCK_SIZE] * BLOCK_SIZE + (length - 1) % BLOCK_SIZE) * rowBytes + headOffset;
+    kv_t* keyTo = reinterpret_cast<kv_t*>(reinterpret_cast<u8*>(keys) + to);
+    kv_t* valueTo = reinterpret_cast<kv_t*>(reinterpret_cast<u8*>(values) + to);
+    const u16* key = row + (numHeads + kvHead) * HEAD_DIM;
+    for (int i = 2 * threadIdx.x; i < HEAD_DIM / 2; i += 2 * THREADS) {
+      float2 low, high;
+      turn_two(*reinterpret_cast<const u32*>(key + i), *reinterpret_cast<const u32*>(key + HEAD_DIM / 2 + i), turns + i, low,
+               high);
+      keep_two(lastRows, keyTo, i, low, inverseKeyScale);
+      keep_two(lastRows, keyTo, HEAD_DIM / 2 + i, high, inverseKeyScale);
+    }
+    const u16* value = key + numKvHeads * HEAD_DIM;
+    for (int i = 2 * threadIdx.x; i < HEAD_DIM; i += 2 * THREADS) {
+      const u32 pair = *reinterpret_cast<const u32*>(value + i);
+      keep_two(lastRows + HEAD_DIM, valueTo, i, make_float2(bf16_low(pair), bf16_high(pair)), inverseValueScale);
+    }
+    __syncthreads();
+  }
+#endif
+  // A key that this block stores is not read from where it goes.
+  const int numStored = length - (hasLast ? 1 : 0);
   const auto copy_tile = [&](int tile, int block, int stage) {
     if (tile < span.endTile) {
       const int key = tile * TILE;
@@ -82,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
       for (int c = lane; c < TILE * CHUNKS; c += WARP) {
         const int row = c / CHUNKS, column = (c % CHUNKS) * 16;
         // What lies behind the last key was never written.
-        const bool isKey = key + row < length;
+        const bool isKey = key + row < numStored;
         const u64 from = start + (u64)row * rowBytes + column;
         cp_async(to + row * ROW_STRIDE + column, reinterpret_cast<const u8*>(keys) + from, isKey);
         cp_async(to + TILE_BYTES + row * ROW_STRIDE + column, reinterpret_cast<const u8*>(values) + from, isKey);
@@ -107,6 +168,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
     aheadStage = aheadStage + 1 == STAGES ? 0 : aheadStage + 1;
 
     const u8* at = stages + stage * STAGE_BYTES;
+#if defined(ROPE)
+    if (hasLast && tile == lastTile) {
+      for (int c = lane; c < 2 * CHUNKS; c += WARP) {
+        const u32 to = (c / CHUNKS) * TILE_BYTES + (length - 1) % TILE * ROW_STRIDE + (c % CHUNKS) * 16;
+        *reinterpret_cast<uint4*>(stages + stage * STAGE_BYTES + to) = reinterpret_cast<const uint4*>(lastRows)[c];
+      }
+      __syncwarp();
+    }
+#endif
     stage = stage + 1 == STAGES ? 0 : stage + 1;
     float scores[2][4] = {};
     score_tile(scores, queries, at);

@@ -35,6 +35,43 @@ __device__ __forceinline__ int out_column(int j, int e) {
 #endif
 }
 
+// Two numbers and those half a head further, turned; `turns`: cosine and sine of the first of them.
+__device__ __forceinline__ void turn_two(u32 low, u32 high, const float2* turns, float2& lowOut, float2& highOut) {
+  const float2 first = turns[0], second = turns[1];
+  lowOut = make_float2(bf16_low(low) * first.x - bf16_low(high) * first.y,
+                       bf16_high(low) * second.x - bf16_high(high) * second.y);
+  highOut = make_float2(bf16_low(high) * first.x + bf16_low(low) * first.y,
+                        bf16_high(high) * second.x + bf16_high(low) * second.y);
+}
+
+// The same as load_queries() of rows that are still to be turned. `turns`: [HEAD_DIM / 2]
+__device__ __forceinline__ void load_turned_queries(u32 (&fragments)[K_STEPS][4], const u16* q, int rowStride, int numRows,
+                                                    const float2* turns) {
+  const int g = (threadIdx.x & 31) >> 2, t = threadIdx.x & 3;
+#pragma unroll
+  for (int k = 0; k < K_STEPS / 2; k++) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const int row = g + (i & 1) * 8;
+#if defined(KV_E4M3)
+      const int column = 16 * k + 4 * t + (i >> 1) * 2;
+#else
+      const int column = 16 * k + 2 * t + (i >> 1) * 8;
+#endif
+      u32 low = 0, high = 0;
+      if ((i & 1) < ROW_HALVES && row < numRows) {
+        const u16* at = q + (i64)row * rowStride + column;
+        low = *reinterpret_cast<const u32*>(at);
+        high = *reinterpret_cast<const u32*>(at + HEAD_DIM / 2);
+      }
+      float2 a, b;
+      turn_two(low, high, turns + column, a, b);
+      fragments[k][i] = PACK(a.x, a.y);
+      fragments[k + K_STEPS / 2][i] = PACK(b.x, b.y);
+    }
+  }
+}
+
 __device__ __forceinline__ void load_queries(u32 (&fragments)[K_STEPS][4], const u16* q, int rowStride, int numRows) {
   const int g = (threadIdx.x & 31) >> 2, t = threadIdx.x & 3;
 #pragma unroll

@@ -1,5 +1,10 @@
 /** The attention of a layer on a GPU: projection, norms of heads, rotation, the cache, and who reads it how. */
-import { launchDecodeAttention, launchPrefillAttention } from "../../kernels/attention/attention.cuda.ts";
+import {
+  type DecodeRope,
+  launchDecodeAttention,
+  launchPrefillAttention,
+  turnsInDecode,
+} from "../../kernels/attention/attention.cuda.ts";
 import { decodeWorkspaceBytes } from "../../kernels/attention/decode-plan.ts";
 import type { Fp8KvScales } from "../../kernels/cuda/kv-cache-type.ts";
 import { launchRopeStore } from "../../kernels/rope-store/rope-store.cuda.ts";
@@ -49,6 +54,7 @@ export function enqueueAttention(pass: CudaPass, index: number, normed: CudaRows
 export function enqueueProjected(pass: CudaPass, index: number, sumScales?: CudaScales): DevicePointer {
   const { stream, model, memory, batch } = pass;
   const { numHeads, numKvHeads, headDim, norm, layers } = model.config;
+  if (sumScales === undefined && turnsWhileReading(pass, index)) return enqueueTurningReads(pass, index);
   const layer = expectAt(model.weights.layers, index);
   const { keys, values } = expectAt(model.caches, index);
   const { rope, window } = expectAt(layers, index);
@@ -74,14 +80,39 @@ export function enqueueProjected(pass: CudaPass, index: number, sumScales?: Cuda
   return memory.attended;
 }
 
+/** From more rows on the angles, which each block finds for itself, cost more than a kernel for them. */
+const MAX_TURNING_ROWS = 64;
+
+/** Steps of few rows that add one token each need no kernel of their own for the rotary turn. */
+function turnsWhileReading({ model, batch }: CudaPass, index: number): boolean {
+  const { headDim, layers } = model.config;
+  const { rope } = expectAt(layers, index);
+  const { headNorms } = expectAt(model.weights.layers, index);
+  if (rope === undefined || headNorms !== undefined) return false;
+  const isDecode = batch.numDecoding === batch.numTokens && batch.numTokens <= MAX_TURNING_ROWS;
+  return isDecode && turnsInDecode(model.type, headDim, expectAt(model.ropes, rope).numDims);
+}
+
+function enqueueTurningReads(pass: CudaPass, index: number): DevicePointer {
+  const { model, memory } = pass;
+  const { rope = 0, window } = expectAt(model.config.layers, index);
+  enqueueReads(pass, expectAt(model.caches, index), window, expectAt(model.ropes, rope));
+  return memory.attended;
+}
+
 /** The sequences in front that add one token each are read for by one kernel, all others by another. */
-function enqueueReads(pass: CudaPass, { keys, values }: CudaLayerCache, window: number | undefined): void {
+function enqueueReads(
+  pass: CudaPass,
+  { keys, values }: CudaLayerCache,
+  window: number | undefined,
+  turning?: DecodeRope,
+): void {
   const { stream, model, memory, batch } = pass;
   const { numHeads, numKvHeads, headDim, attentionScale, attentionSoftCap } = model.config;
   const shared = {
     type: model.type,
-    q: memory.queries,
-    qRowWidth: numHeads * headDim,
+    q: turning === undefined ? memory.queries : memory.qkv,
+    qRowWidth: (turning === undefined ? numHeads : numHeads + 2 * numKvHeads) * headDim,
     keys,
     values,
     out: memory.attended,
@@ -108,6 +139,7 @@ function enqueueReads(pass: CudaPass, { keys, values }: CudaLayerCache, window: 
       numSequences: numDecoding,
       counters,
       partials,
+      rope: turning,
     });
   }
   if (numDecoding === numSequences) return;
