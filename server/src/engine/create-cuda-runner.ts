@@ -77,6 +77,9 @@ export async function loadCudaRunner(
   const maxLogitRows = Math.max(MAX_LOGIT_ROWS, options.maxSequences);
   const packed = isPackedTensors(files) ? files : undefined;
   try {
+    if (packed !== undefined && group !== undefined) {
+      throw new Error(`${packed.path}: an engine is for one GPU; several take the checkpoint that it was built from`);
+    }
     if (packed !== undefined) expectTarget(packed.target, cudaTarget(device), packed.path);
     const decoder = await setUpCudaDecoder(device, parsed, source, {
       ...options,
