@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
-import { writeSync } from "node:fs";
+import { readdirSync, readlinkSync, writeSync } from "node:fs";
 import process from "node:process";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { load, options, runOne } from "../../../../tests/fakes/python-fixture.ts";
+import { TestRequest } from "../../../../tests/fakes/python-models.ts";
 import { AnswerMemory } from "./answer-memory.ts";
 
 const linux = { skip: process.platform !== "linux" && "needs Linux" };
@@ -74,4 +76,52 @@ test("an answer that nobody looks at any more is given back by the garbage colle
     await sleep(5);
   }
   assert.deepEqual(memory.takeReturned(), [0]);
+});
+
+const IDENTITY = `
+def execute(self, requests):
+    return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", given(r, "IN"))]) for r in requests]
+`;
+
+function large(value: number): TestRequest {
+  const data = new Uint8Array(1024 * 1024).fill(value);
+  return new TestRequest([{ name: "IN", datatype: "UINT8", shape: [data.length], data }]);
+}
+
+/** Memory files of this process, by name. */
+function memoryFiles(): string[] {
+  const links = readdirSync("/proc/self/fd").flatMap((fd) => {
+    try {
+      return [readlinkSync(`/proc/self/fd/${fd}`)];
+    } catch {
+      return []; // the one of this listing
+    }
+  });
+  return links.filter((link) => link.startsWith("/memfd:nereid-m_"));
+}
+
+test("a model's memory goes with it, when its answers have been given back", { ...options, ...linux }, async (t) => {
+  const { instance } = await load(t, IDENTITY);
+  const kept = await runOne(instance, large(1));
+  const other = await runOne(instance, large(2));
+  other.responses[0]?.release?.();
+  assert.equal(memoryFiles().length, 2);
+  await instance.close();
+  assert.equal(memoryFiles().length, 1, "the inputs' file is gone");
+  assert.ok(kept.responses[0]?.outputs[0]?.data.every((byte) => byte === 1));
+  kept.responses[0]?.release?.();
+  assert.deepEqual(memoryFiles(), []);
+});
+
+test("answers arrive when nobody gives any back: they take another way once there is no room", {
+  ...options,
+  ...linux,
+}, async (t) => {
+  const { instance } = await load(t, IDENTITY);
+  const kept: TestRequest[] = [];
+  for (let number = 0; number < 300; number++) kept.push(await runOne(instance, large(number % 251)));
+  for (const [number, { responses }] of kept.entries()) {
+    const data = responses[0]?.outputs[0]?.data;
+    assert.deepEqual([data?.length, data?.[0], data?.at(-1)], [1024 * 1024, number % 251, number % 251]);
+  }
 });

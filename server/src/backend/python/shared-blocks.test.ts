@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readdirSync, readlinkSync, statSync } from "node:fs";
 import process from "node:process";
 import { test } from "node:test";
 import { DECOUPLED, load, options, runOne } from "../../../../tests/fakes/python-fixture.ts";
@@ -92,3 +93,32 @@ def execute(self, requests):
     assert.ok(int32Values(outputs[0]).every((value) => value === number));
   }
 });
+
+test("blocks of inputs come back from the process, also from one that keeps them for a while", options, async (t) => {
+  const { instance } = await load(
+    t,
+    `
+def execute(self, requests):
+    kept = [given(r, "IN") for r in requests]
+    threading.Timer(0.05, kept.clear).start()
+    return [answer([len(kept)])]
+`,
+  );
+  const data = new Uint8Array(1024 * 1024);
+  for (let number = 0; number < 100; number++) {
+    await runOne(instance, new TestRequest([{ name: "IN", datatype: "UINT8", shape: [data.length], data }]));
+    if (number % 10 === 9) await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  const file = readdirSync("/proc/self/fd")
+    .map((fd) => `/proc/self/fd/${fd}`)
+    .find((path) => linkOf(path).startsWith("/memfd:nereid-m_0_0 "));
+  assert.ok(file !== undefined && statSync(file).size <= 32 * data.length, `${file && statSync(file).size} bytes`);
+});
+
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return ""; // the one of the listing
+  }
+}
