@@ -51,7 +51,7 @@ export async function writeCudaEngine(
     const tensors = sources.flatMap(plansOf);
     const header = planEngine(tensors, target, { integers, matrices, products });
     const notes = { matrices: matrices ?? "as stored", products: timesOf(times) };
-    const folder = { checkpointDir, outputDir, buildConfig, header, notes, opened, reporter };
+    const folder = { checkpointDir, outputDir, buildConfig, header, notes, keepsMapping: true, opened, reporter };
     return await writeEngineFolder(folder, async (file, task) => {
       let index = 0;
       for (const source of sources) {

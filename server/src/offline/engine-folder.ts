@@ -20,6 +20,8 @@ export interface EngineFolder {
   readonly header: EngineHeader;
   /** What was measured and chosen, for people: it stands in `build_config`. */
   readonly notes: Readonly<Record<string, unknown>>;
+  /** The split of the checkpoint over ranks stays known: several GPUs cut what they read. */
+  readonly keepsMapping?: boolean;
   readonly opened: OpenedDecoder;
   readonly reporter: Reporter;
 }
@@ -28,7 +30,7 @@ const VERSION = "nereid-1";
 
 /** `writeTensors` writes those of the header, each of them. Gives the bytes of the engine's file. */
 export async function writeEngineFolder(
-  { checkpointDir, outputDir, buildConfig, header, notes, opened, reporter }: EngineFolder,
+  { checkpointDir, outputDir, buildConfig, header, notes, keepsMapping, opened, reporter }: EngineFolder,
   writeTensors: (file: EngineWriter, task: ProgressTask) => Promise<void>,
 ): Promise<number> {
   const numBytes = engineBytes(header);
@@ -45,7 +47,7 @@ export async function writeEngineFolder(
   }
   const config = {
     version: VERSION,
-    pretrained_config: pretrainedConfig(opened),
+    pretrained_config: pretrainedConfig(opened, keepsMapping === true),
     build_config: { ...buildConfig, nereid: { ...header.target, ...notes } },
   };
   await writeFile(join(folder.path, "config.json"), `${JSON.stringify(config, undefined, 2)}\n`);
@@ -54,10 +56,14 @@ export async function writeEngineFolder(
   return numBytes;
 }
 
-/** An engine for one device is one file, however many ranks the checkpoint was split over. */
-function pretrainedConfig({ source, files, parsed, tensors }: OpenedDecoder): Readonly<Record<string, unknown>> {
+/** An engine is one file, however many ranks the checkpoint was split over. */
+function pretrainedConfig(
+  { source, files, parsed, tensors }: OpenedDecoder,
+  keepsMapping: boolean,
+): Readonly<Record<string, unknown>> {
   const mapping = { tpSize: 1, ppSize: 1, embeddingSplit: "none" } as const;
   if (isTrtllmConfig(source)) {
+    if (keepsMapping) return source as Readonly<Record<string, unknown>>;
     return { ...(source as object), use_parallel_embedding: false, mapping: { world_size: 1, tp_size: 1, pp_size: 1 } };
   }
   const dtype = chooseType("auto", parsed, tensors);

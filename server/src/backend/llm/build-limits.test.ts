@@ -59,3 +59,10 @@ const CASES: readonly (readonly [text: string, expected: object])[] = [
 for (const [text, expected] of CASES) {
   test(`parseBuildLimits() reads ${text}`, () => assert.deepEqual(parseBuildLimits(text), expected));
 }
+
+test("parseBuildLimits() says that an engine was built for a GPU", () => {
+  const built = (device: unknown): string =>
+    JSON.stringify({ build_config: { max_batch_size: 4, nereid: { device } } });
+  assert.deepEqual(parseBuildLimits(built("cuda sm_90a (NVIDIA H200)")), { max_batch_size: 4, isForGpu: true });
+  for (const device of ["cpu", 7, undefined]) assert.deepEqual(parseBuildLimits(built(device)), { max_batch_size: 4 });
+});

@@ -16,6 +16,8 @@ export interface BuildLimits {
   readonly max_seq_len?: number;
   readonly max_input_len?: number;
   readonly max_beam_width?: number;
+  /** Its weights and choices are those of a GPU. */
+  readonly isForGpu?: boolean;
 }
 
 const NAMES = ["max_batch_size", "max_num_tokens", "max_seq_len", "max_input_len", "max_beam_width"] as const;
@@ -39,7 +41,9 @@ export function parseBuildLimits(text: string): BuildLimits {
     return {};
   }
   const said = NAMES.filter((name) => isCount(section?.[name]));
-  return Object.fromEntries(said.map((name) => [name, section?.[name]]));
+  const limits = Object.fromEntries(said.map((name) => [name, section?.[name]]));
+  const { device } = (section?.nereid ?? {}) as { readonly device?: unknown };
+  return typeof device === "string" && device.startsWith("cuda") ? { ...limits, isForGpu: true } : limits;
 }
 
 export function withBuildLimits(settings: LlmSettings, limits: BuildLimits): LlmSettings {

@@ -38,8 +38,11 @@ export function createLlmBackend(
       const worldSize = settings.ranks.worldSize ?? network?.worldSize;
       const shape = chooseRanks({ ...settings.ranks, worldSize }, await readRankMapping(folder));
       const hasGpus = (findGpus()?.ids.length ?? 0) > 0;
-      const gpus = { shape: network === undefined ? fittingShape(source, shape) : shape, hasGpus, network };
-      return new LlmModel(source, withBuildLimits(settings, await readBuildLimits(folder)), folder, host, gpus);
+      const limits = await readBuildLimits(folder);
+      const isBuiltForGpu = limits.isForGpu === true;
+      const fitting = network === undefined ? fittingShape(source, shape) : shape;
+      const gpus = { shape: fitting, hasGpus, isBuiltForGpu, network };
+      return new LlmModel(source, withBuildLimits(settings, limits), folder, host, gpus);
     },
     close: async () => undefined,
   };
@@ -116,10 +119,10 @@ class LlmModel implements BackendModel {
 
   /** Configurations written for TensorRT-LLM name GPUs beside an instance group of KIND_CPU. */
   #gpuOf(spec: InstanceSpec): GpuSpec | undefined {
-    const { shape, hasGpus, network } = this.#gpus;
+    const { shape, hasGpus, isBuiltForGpu, network } = this.#gpus;
     const { deviceIds, worldSize } = this.#settings.ranks;
     const listed = hasGpus ? deviceIds[this.#numInstances++ % Math.max(1, deviceIds.length)] : undefined;
-    const isLaunched = hasGpus && worldSize !== undefined;
+    const isLaunched = hasGpus && (worldSize !== undefined || isBuiltForGpu);
     if (spec.kind !== "KIND_GPU" && listed === undefined && !isLaunched) return undefined;
     const size = shape.numTensorRanks * shape.numStages;
     const own =
@@ -148,6 +151,8 @@ class LlmModel implements BackendModel {
 interface GpuChoice {
   readonly shape: RankShape;
   readonly hasGpus: boolean;
+  /** As the engine says. */
+  readonly isBuiltForGpu: boolean;
   /** Of the platform that started this process as one of several. */
   readonly network: (RankNetwork & { readonly worldSize: number }) | undefined;
 }
