@@ -1,6 +1,6 @@
 /** Behaviour that Triton's own test of life cycles looks at, with models of ours. */
 import assert from "node:assert/strict";
-import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
+import { utimesSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { createTestRepository, identityConfig, type TestRepository } from "../../../tests/fakes/model-repository.ts";
@@ -53,6 +53,9 @@ function slowBackend(parts: { failures?: number; slowInstances?: boolean } = {})
   };
   return { backend, seen };
 }
+
+const REPEAT =
+  'backend: "repeat" max_batch_size: 0 model_transaction_policy { decoupled: true } input [ { name: "IN" data_type: TYPE_INT32 dims: [ -1 ] }, { name: "DELAY" data_type: TYPE_UINT32 dims: [ -1 ] }, { name: "WAIT" data_type: TYPE_UINT32 dims: [ 1 ] } ] output [ { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] }, { name: "IDX" data_type: TYPE_UINT32 dims: [ 1 ] } ]';
 
 const SLOW = identityConfig().replace('"identity"', '"slow"');
 
@@ -279,8 +282,6 @@ test("a file that is only touched counts as a change", async () => {
 });
 
 test("an ensemble that streams, itself or by a model that it calls, cannot be cached", async () => {
-  const repeat =
-    'backend: "repeat" max_batch_size: 0 model_transaction_policy { decoupled: true } input [ { name: "IN" data_type: TYPE_INT32 dims: [ -1 ] }, { name: "DELAY" data_type: TYPE_UINT32 dims: [ -1 ] }, { name: "WAIT" data_type: TYPE_UINT32 dims: [ 1 ] } ] output [ { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] }, { name: "IDX" data_type: TYPE_UINT32 dims: [ 1 ] } ]';
   const ensemble = `platform: "ensemble" max_batch_size: 0 response_cache { enable: true }
     input [ { name: "IN" data_type: TYPE_INT32 dims: [ -1 ] }, { name: "DELAY" data_type: TYPE_UINT32 dims: [ -1 ] }, { name: "WAIT" data_type: TYPE_UINT32 dims: [ 1 ] } ]
     output [ { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] } ]
@@ -288,7 +289,7 @@ test("an ensemble that streams, itself or by a model that it calls, cannot be ca
       input_map [ { key: "IN" value: "IN" }, { key: "DELAY" value: "DELAY" }, { key: "WAIT" value: "WAIT" } ]
       output_map { key: "OUT" value: "OUT" } } ] }`;
   const files = {
-    "stream/config.pbtxt": repeat,
+    "stream/config.pbtxt": REPEAT,
     "stream/1/.keep": "",
     "all/config.pbtxt": ensemble,
     "all/1/.keep": "",
@@ -336,36 +337,43 @@ for (const [title, outer, inner, bytes, ofEnsemble, ofModel] of ENSEMBLES) {
   });
 }
 
-const STRING_IO = `backend: "identity" max_batch_size: 8
-input [ { name: "INPUT0" data_type: TYPE_STRING dims: [ -1 ] } ] output [ { name: "OUTPUT0" data_type: TYPE_STRING dims: [ -1 ] } ]`;
-const SAMPLES: readonly (readonly [string, string, string])[] = [
-  ["zeros", identityConfig(), "data_type: TYPE_INT32 dims: 16 zero_data: true"],
-  ["random numbers", identityConfig(), "data_type: TYPE_INT32 dims: 16 random_data: true"],
-  ["empty texts", STRING_IO, "data_type: TYPE_STRING dims: 16 zero_data: true"],
-  ["random texts", STRING_IO, "data_type: TYPE_STRING dims: 16 random_data: true"],
-  ["texts of a file", STRING_IO, 'data_type: TYPE_STRING dims: 1 input_data_file: "raw_string_data"'],
-];
-for (const [title, config, input] of SAMPLES) {
-  test(`warm-up runs with ${title}, as often as asked, and counts as requests do`, async () => {
-    const lines: string[] = [];
-    const sample = `model_warmup [ { name: "sample" batch_size: 4 count: 2 inputs { key: "INPUT0" value: { ${input} } } } ]`;
-    await using repository = createTestRepository(
-      { "m/config.pbtxt": `${config}\n${sample}`, "m/1/.keep": "" },
-      [],
-      undefined,
-      {
-        onVerbose: (line) => void lines.push(line),
-      },
-    );
-    mkdirSync(join(repository.path, "m/warmup"));
-    writeFileSync(join(repository.path, "m/warmup/raw_string_data"), Buffer.from([3, 0, 0, 0, 0x32, 0x33, 0x33]));
-    await repository.manager.load("m", {});
-    const ran = lines.filter((line) => line.includes("is running warmup sample 'sample'"));
-    assert.deepEqual(
-      ran.map((line) => /for iteration \d/.exec(line)?.[0]),
-      ["for iteration 1", "for iteration 2"],
-    );
-    const { inference_count, execution_count } = repository.registry.lookUp("m", "").statistics.snapshot("m", "1");
-    assert.deepEqual([inference_count, execution_count], [8, 2]);
-  });
-}
+test("the parameters of a request reach the models behind an ensemble", async () => {
+  const seen: unknown[] = [];
+  const watching: Backend = {
+    ...createIdentityBackend(),
+    name: "watching",
+    async load(source) {
+      const model = await createIdentityBackend().load(source);
+      return {
+        async createInstance(spec) {
+          const instance = await model.createInstance(spec);
+          return {
+            name: instance.name,
+            execute(batch) {
+              for (const { request } of batch.requests) seen.push(Object.fromEntries(request.parameters));
+              return instance.execute(batch);
+            },
+            isReady: () => true,
+            close: () => instance.close(),
+          };
+        },
+        close: () => model.close(),
+      };
+    },
+  };
+  const whole = `platform: "ensemble" max_batch_size: 4
+    input [ { name: "A" data_type: TYPE_INT32 dims: [ -1 ] } ] output [ { name: "B" data_type: TYPE_INT32 dims: [ -1 ] } ]
+    ensemble_scheduling { step [ { model_name: "part" model_version: -1
+      input_map { key: "INPUT0" value: "A" } output_map { key: "OUTPUT0" value: "B" } } ] }`;
+  const part = identityConfig().replace('"identity"', '"watching"');
+  const files = { "part/config.pbtxt": part, "part/1/.keep": "", "whole/config.pbtxt": whole, "whole/1/.keep": "" };
+  await using repository = createTestRepository(files, [watching]);
+  await repository.manager.loadAtStart(undefined);
+  const parameters = new Map<string, string | boolean>([
+    ["key1", "value1"],
+    ["key2", true],
+  ]);
+  const request = fakeRequest([int32("A", [1, 1], [1])], { parameters });
+  await collect(repository.registry.lookUp("whole", "").infer(request));
+  assert.deepEqual(seen, [{ key1: "value1", key2: true }]);
+});
