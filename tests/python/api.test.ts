@@ -21,6 +21,7 @@ const EXAMPLE_MODELS = [
   "ready",
   "countdown",
   "countdown_async",
+  "running_sum",
   "controller",
 ];
 
@@ -130,6 +131,17 @@ describe("Python models written as published examples are", { skip: venv.reason,
       assert.deepEqual(counts, [[2, 1, 0], [0], [4, 3, 2, 1, 0]]);
     });
   }
+
+  test("running_sum gets the state of its sequence, which the server keeps", async () => {
+    const add = async (sequence: number, value: number, more: object): Promise<unknown> => {
+      const body = { inputs: [input("IN", "INT32", [value], [1, 1])], parameters: { sequence_id: sequence, ...more } };
+      const { text } = await post("/v2/models/running_sum/infer", body);
+      return (JSON.parse(text) as Answer).outputs?.map(({ name, data }) => [name, ...data]);
+    };
+    const start = { sequence_start: true };
+    const sums = [await add(1, 5, start), await add(2, 7, start), await add(1, 6, {}), await add(2, 1, {})];
+    assert.deepEqual(sums, [[["OUT", 5]], [["OUT", 7]], [["OUT", 11]], [["OUT", 8]]]);
+  });
 
   test("ready has a word in its readiness", async () => {
     const isReady = async (): Promise<number> => (await fetch(`${server.baseUrl}/v2/models/ready/ready`)).status;

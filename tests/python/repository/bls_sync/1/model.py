@@ -9,7 +9,7 @@ class TritonPythonModel:
             in_1 = pb_utils.get_input_tensor_by_name(request, "INPUT1")
             model_name = pb_utils.get_input_tensor_by_name(request, "MODEL_NAME")
             infer_request = pb_utils.InferenceRequest(
-                model_name=model_name.as_numpy()[0].decode("utf-8"),
+                model_name=model_name.as_numpy()[0],
                 requested_output_names=["OUTPUT0", "OUTPUT1"],
                 inputs=[in_0, in_1],
                 preferred_memory=pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU, 0),
