@@ -184,3 +184,18 @@ test("isForKernels() looks at both halves of a byte, and at no few bytes", () =>
   assert.equal(isForKernels(raised, 4), true);
   assert.equal(isForKernels(raised.subarray(1), 4), false);
 });
+
+test("parseTrtllmConfig() takes AWQ with zeros of its own as GPTQ", () => {
+  const quantization = (has_zero_point: boolean): object => ({
+    quant_algo: "W4A16_AWQ",
+    group_size: 32,
+    has_zero_point,
+  });
+  for (const [hasZeros, scheme] of [
+    [true, "gptq"],
+    [false, "awq"],
+  ] as const) {
+    const parsed = parseTrtllmConfig({ ...CONFIG, quantization: quantization(hasZeros) }, "config.json");
+    assert.deepEqual(parsed.quantization, { scheme, groupSize: 32 });
+  }
+});

@@ -1,6 +1,6 @@
 /** Folders of AWQ and GPTQ become checkpoints with the very integers, scales and zeros that they have. */
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -8,6 +8,8 @@ import { fileURLToPath } from "node:url";
 import { maxDifference } from "../../kernels/testing/run-op.ts";
 import { createDecoderRunner } from "../engine/decoder-cpu-runner.ts";
 import { append, contiguousBlocks, TestSequence } from "../engine/testing-sequences.ts";
+import { openSafetensorsFile } from "../formats/safetensors.ts";
+import { safetensorsBytes, type TensorDraft } from "../formats/safetensors-writer.test-support.ts";
 import { type ConvertOptions, convertCheckpoint, openDecoder } from "./convert-checkpoint.ts";
 import { Reporter } from "./progress.ts";
 import { quantize } from "./quantize.ts";
@@ -61,13 +63,14 @@ async function integersIn(modelDir: string): Promise<Record<string, unknown>> {
   const { tensors } = await openDecoder(modelDir);
   const found: Record<string, unknown> = {};
   for (const [name, integers] of tensors.integers ?? []) {
-    const { codes, scales, zeros, groupSize } = await integers.readFourBits();
+    const { codes, scales, zeros, groupSize, inputScales } = await integers.readFourBits();
     const middle = new Uint8Array(scales.length).fill(8);
     found[name] = {
       codes: Buffer.from(codes).toString("hex"),
       scales: [...scales],
       zeros: [...(zeros ?? middle)],
       groupSize,
+      inputScales: inputScales && [...inputScales],
     };
   }
   await tensors.close();
@@ -148,6 +151,38 @@ test("convertCheckpoint() as int4_gptq writes zeros where there are none, and re
   const plain = fileURLToPath(new URL("../../../tests/parity/models/llama-2", import.meta.url));
   await assert.rejects(convert(plain, join(folder, "none"), { weightOnly: "gptq" }), /as int4_gptq: they are floats/);
 });
+
+test("convertCheckpoint() keeps scales of inputs of a checkpoint that it splits anew", async () => {
+  const source = join(folder, "scaled-source");
+  await writeIntegerModel(source, LLAMA, { method: "gptq", groupSize: 32, hasZeros: false });
+  const scaled = join(folder, "scaled");
+  await convert(source, scaled);
+  await addInputScales(join(scaled, "rank0.safetensors"));
+  const output = join(folder, "scaled-split");
+  const expected = { algorithm: "W4A16_AWQ", group_size: 32, has_zero_point: false };
+  assert.deepEqual(await convert(scaled, output, { mapping: SPLIT }), expected);
+  const found = await integersIn(output);
+  assert.deepEqual(found, await integersIn(scaled));
+  const { inputScales } = found["model.layers.0.mlp.down_proj.weight"] as { readonly inputScales: readonly number[] };
+  assert.deepEqual(inputScales.slice(0, 3), [1, 1.25, 1.5]);
+});
+
+/** As a tool writes them that does not fold them into what comes before. */
+async function addInputScales(path: string): Promise<void> {
+  const file = await openSafetensorsFile(path);
+  const drafts: Record<string, TensorDraft> = {};
+  for (const { name, dtype, shape, byteLength } of file.tensors.values()) {
+    const data = new Uint8Array(byteLength);
+    await file.read(name, data);
+    drafts[name] = { dtype: dtype as TensorDraft["dtype"], shape: [...shape], data };
+    if (!name.endsWith(".weights_scaling_factor")) continue;
+    const length = 32 * (shape[1] ?? 0);
+    const scales = Float32Array.from({ length }, (_, i) => 1 + (i % 4) / 4);
+    drafts[name.replace("weights", "prequant")] = { dtype: "F32", shape: [length], data: scales };
+  }
+  await file.close();
+  await writeFile(path, safetensorsBytes(drafts));
+}
 
 test("convertCheckpoint() refuses ranks that would cut a group", async () => {
   const source = join(folder, "wide-groups");
