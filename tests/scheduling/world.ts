@@ -217,23 +217,33 @@ class World {
       cache: this.#cache,
       onStarted: () => {
         this.#figures.batches += 1;
-        queueMicrotask(() => this.#judgeResources());
+        queueMicrotask(() => this.#judgeCapacity());
       },
     });
     this.#all.push(model);
     return model;
   }
 
-  /** What runs needs no more than there is; and when nothing runs, nobody waits for what there is. */
-  #judgeResources(): void {
+  /** What runs needs no more than there is. Returns how many run. */
+  #judgeCapacity(): number {
     const { capacity } = this.#scenario;
-    if (capacity === undefined) return;
-    const busy = this.#all.flatMap(({ instances, spec }) =>
-      instances.filter(({ isBusy }) => isBusy).map(() => spec.need),
-    );
-    const taken = busy.reduce((sum, need) => sum + need, 0);
+    if (capacity === undefined) return 0;
+    let running = 0;
+    let taken = 0;
+    for (const { instances, spec } of this.#all) {
+      for (const { isBusy } of instances) {
+        if (!isBusy) continue;
+        running += 1;
+        taken += spec.need;
+      }
+    }
     if (taken > capacity) this.faults.add(`executions hold ${taken} of ${capacity}`);
-    if (busy.length > 0) return;
+    return running;
+  }
+
+  /** And when nothing runs, nobody waits for what there is. */
+  #judgeResources(): void {
+    if (this.#scenario.capacity === undefined || this.#judgeCapacity() > 0) return;
     for (const { watch, isClosed } of this.#all) if (!isClosed && watch instanceof BatchWatch) watch.judgeWaiting();
   }
 
