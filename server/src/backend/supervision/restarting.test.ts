@@ -48,15 +48,15 @@ test("`close()` gives the last one back and ends the waiting for another", async
   assert.deepEqual(events, ["gone: 100"]);
 });
 
-test("`ended()` starts a new count of failures when what ended had done its work", async () => {
+test("`ended()` starts the next one at once, and a new count, when what ended had done its work", async () => {
   const { restarting, events } = supervised();
   await restarting.start();
-  for (const isSound of [false, false, true]) {
+  for (const isSound of [false, false, true, false]) {
     restarting.ended("gone", isSound);
     await restarting.soon();
   }
   assert.deepEqual(
     events.filter((event) => event !== "restarted"),
-    ["gone: 100", "gone: 200", "gone: 100"],
+    ["gone: 100", "gone: 200", "gone: 0", "gone: 200"],
   );
 });

@@ -51,11 +51,16 @@ export class Restarting<T> {
 
   /**
    * The owner has seen the current one end. Nothing happens when it was not in use any more. `isSound`: it has done its work
-   * before, so that whatever ended it now, its end starts a new count.
+   * before, so that whatever ended it now, the next one starts at once and its end starts a new count.
    */
   ended(cause: string, isSound = false): void {
-    if (this.#state.tag !== "ready") return;
-    this.#restartLater(cause, isSound ? Number.POSITIVE_INFINITY : performance.now() - this.#state.sinceMs);
+    const state = this.#state;
+    if (state.tag !== "ready") return;
+    this.#failures = countFailures(
+      this.#failures,
+      isSound ? Number.POSITIVE_INFINITY : performance.now() - state.sinceMs,
+    );
+    this.#restartAfter(cause, isSound ? 0 : restartDelayMs(this.#failures));
   }
 
   /** No restart from now on. Resolves to the last one, when it still lives, for its owner to end. */
@@ -67,9 +72,7 @@ export class Restarting<T> {
     return state.tag === "ready" ? state.current : undefined;
   }
 
-  #restartLater(cause: string, livedMs: number): void {
-    this.#failures = countFailures(this.#failures, livedMs);
-    const delayMs = restartDelayMs(this.#failures);
+  #restartAfter(cause: string, delayMs: number): void {
     this.#parts.failed(cause, delayMs);
     this.#state = { tag: "restarting", delayMs, attempt: this.#restart(delayMs) };
   }
@@ -82,7 +85,8 @@ export class Restarting<T> {
       if (!this.isClosed) this.#parts.restarted();
     } catch (error) {
       if (this.isClosed) return;
-      this.#restartLater(error instanceof Error ? error.message : String(error), 0);
+      this.#failures = countFailures(this.#failures, 0);
+      this.#restartAfter(error instanceof Error ? error.message : String(error), restartDelayMs(this.#failures));
     }
   }
 }
