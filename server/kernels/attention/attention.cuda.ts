@@ -60,7 +60,7 @@ export interface PrefillAttentionCudaArgs extends AttentionCudaArgs {
 
 const PLAIN_THREADS = 128;
 /** MIN_SPLIT_TILES of paged-decode.cu, in tokens. */
-const MIN_SPLIT_TOKENS = 128;
+const MIN_SPLIT_TOKENS = 256;
 const PREFILL_WARPS = 4;
 
 export function launchDecodeAttention(stream: KernelStream, args: DecodeAttentionCudaArgs): void {

@@ -10,7 +10,7 @@
 #define ROWS (8 * ROW_HALVES)
 #define THREADS (WARPS * WARP)
 // Fewer would cost more to join than to read.
-#define MIN_SPLIT_TILES 8
+#define MIN_SPLIT_TILES 16
 #define STAGE_BYTES (2 * TILE_BYTES)
 #define OUT_STRIDE (HEAD_DIM + 8)
 

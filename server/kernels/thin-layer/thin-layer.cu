@@ -6,7 +6,7 @@
 // What a weight costs to read must cost little to multiply. Codes of 8-bit floats become f16 in one instruction for two of
 // them, and so is x. Codes of 4 bits become bytes, and each row of x is two rows of bytes, of which one is 128 times the
 // other: 15 bits in all, with a scale a row.
-// ROWS: rows of x at most, 1, 2, 4 or 8; STAGES; WEIGHT_E4M3 (codes with a scale a row), WEIGHT_INT4 (packed, a scale for
+// ROWS: rows of x at most, 1, 2, 4 or 8; STAGES; BATCH: units whose sums meet at once; WEIGHT_E4M3 (codes with a scale a row), WEIGHT_INT4 (packed, a scale for
 // 128 inputs, no zeros; at most 4 rows) or bf16; ACTIVATION.
 #if defined(WEIGHT_E4M3)
 #define X_F16
@@ -233,9 +233,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
   // ---- rows of x ----
 
   u8* sumsAt = shared + WARPS * STAGES * STAGE_BYTES;
-  // [2, WARPS, 2, 16, COLUMNS]: two units, as one is summed up while the next begins.
+  // [2, BATCH, WARPS, 2, 16, COLUMNS]: two batches, as one is summed up while the next begins.
   float* warpSums = reinterpret_cast<float*>(sumsAt);
-  float* scratch = warpSums + 2 * WARPS * 2 * 16 * COLUMNS; // [2, ROWS, WARPS]
+  float* scratch = warpSums + 2 * BATCH * WARPS * 2 * 16 * COLUMNS; // [2, ROWS, WARPS]
 #if defined(WEIGHT_INT4)
   float* xScales = scratch + 2 * ROWS * WARPS; // [ROWS], and what makes the next rows a multiple of 16 bytes
   u8* xs = reinterpret_cast<u8*>(xScales + 8); // [COLUMNS, inputs] and half a line between
@@ -430,44 +430,49 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
   };
 #endif
   int parity = 0;
-  // The warps' sums of a unit meet; give(output of the unit, row, sum of the first part, of the second, what was ready).
-  const auto join = [&](const float (&sums)[2][4], int parts, const auto& prepare, const auto& give) {
-    float* unitSums = warpSums + parity * WARPS * 2 * 16 * COLUMNS;
-    parity ^= 1;
+  const auto sums_of = [&](int place) { return warpSums + (parity * BATCH + place) * WARPS * 2 * 16 * COLUMNS; };
+  const auto keep_sums = [&](const float (&sums)[2][4], int parts, int place) {
+    float* to = sums_of(place) + warp * 2 * 16 * COLUMNS;
 #pragma unroll
     for (int part = 0; part < 2; part++) {
       if (part >= parts) break;
 #pragma unroll
       for (int e = 0; e < 4; e++) {
         const int column = 2 * t + (e & 1), output = g + (e >> 1) * 8;
-        if (column < COLUMNS) unitSums[((warp * 2 + part) * 16 + output) * COLUMNS + column] = sums[part][e];
+        if (column < COLUMNS) to[(part * 16 + output) * COLUMNS + column] = sums[part][e];
       }
     }
-    const int output = threadIdx.x / ROWS, row = threadIdx.x % ROWS;
-    const bool isGiving = threadIdx.x < 16 * ROWS && row < numRows;
+  };
+  // The warps' sums of `count` units meet: give(output, row, sum of the first part, of the second, what was ready).
+  const auto join = [&](int parts, int firstUnit, int count, const auto& prepare, const auto& give) {
+    const int place = threadIdx.x / (16 * ROWS), within = threadIdx.x % (16 * ROWS) / ROWS, row = threadIdx.x % ROWS;
+    const int output = (firstUnit + place * (int)gridDim.x) * 16 + within;
+    const bool isGiving = place < count && row < numRows;
     // On its way while the others come.
     float3 ready = make_float3(0.f, 0.f, 0.f);
     if (isGiving) ready = prepare(output, row);
     __syncthreads();
-    if (!isGiving) return;
-    float total[2] = {0.f, 0.f};
+    if (isGiving) {
+      float total[2] = {0.f, 0.f};
 #pragma unroll
-    for (int part = 0; part < 2; part++) {
-      if (part >= parts) break;
+      for (int part = 0; part < 2; part++) {
+        if (part >= parts) break;
 #pragma unroll
-      for (int w = 0; w < WARPS; w++) {
-        const float* from = unitSums + ((w * 2 + part) * 16 + output) * COLUMNS + row * PARTS;
+        for (int w = 0; w < WARPS; w++) {
+          const float* from = sums_of(place) + ((w * 2 + part) * 16 + within) * COLUMNS + row * PARTS;
 #if defined(WEIGHT_INT4)
-        total[part] += 128.f * from[0] + from[1];
+          total[part] += 128.f * from[0] + from[1];
 #else
-        total[part] += from[0];
+          total[part] += from[0];
+#endif
+        }
+#if defined(WEIGHT_INT4)
+        total[part] *= xScales[row] / 16.f;
 #endif
       }
-#if defined(WEIGHT_INT4)
-      total[part] *= xScales[row] / 16.f;
-#endif
+      give(output, row, total[0], total[1], ready);
     }
-    give(output, row, total[0], total[1], ready);
+    parity ^= 1;
   };
   const auto scale_of = [&](const Product& p, int output) {
 #if defined(WEIGHT_E4M3)
@@ -482,6 +487,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
     Rows next;
     if (warp < p.numChunks) load_x(x, stride, isShared, warp, next);
 #endif
+    int count = 0;
 #pragma unroll 1
     for (int unit = blockIdx.x; unit < p.numUnits; unit += gridDim.x) {
       float sums[2][4] = {};
@@ -497,9 +503,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
         if (parts == 2) multiply(next_stage(), rows, sums[1]);
 #endif
       }
-      join(
-          sums, parts, [&](int output, int row) { return prepare(unit * 16 + output, row); },
-          [&](int output, int row, float one, float other, float3 ready) { give(unit * 16 + output, row, one, other, ready); });
+      keep_sums(sums, parts, count);
+      count += 1;
+      if (count < BATCH && unit + (int)gridDim.x < p.numUnits) continue;
+      join(parts, unit - (count - 1) * (int)gridDim.x, count, prepare, give);
+      count = 0;
     }
   };
   const auto add_to_residual = [&](const Product& p, const u16* x, bool isKept) {

@@ -52,6 +52,7 @@ export const THIN_LAYER_MAX_ROWS = 8;
 const THREADS = 512;
 const WARPS = 16;
 const NUM_PRODUCTS = 4;
+const BATCHES: readonly number[] = [4, 2, 1];
 const MAX_STAGES = 6;
 const MIN_STAGES = 3;
 const STAGE_BYTES: Readonly<Record<ThinLayerWeightType, number>> = { bf16: 2048, e4m3: 2048, int4: 2112 };
@@ -64,6 +65,8 @@ const CHUNKS: Readonly<Record<ThinLayerWeightType, number>> = { bf16: 64, e4m3: 
 export interface ThinLayerPlan {
   readonly rows: number;
   readonly stages: number;
+  /** Units of a block whose sums meet at once. */
+  readonly batch: number;
   readonly sharedBytes: number;
 }
 
@@ -81,10 +84,16 @@ export function planThinLayer(arch: string, shape: ThinLayerShape): ThinLayerPla
   if (columns > MAX_COLUMNS) return undefined;
   const keptBytes =
     weightType === "int4" ? Math.max(attendedWidth, width, inner) + 64 : 2 * Math.max(attendedWidth, width) + 64;
-  const others = 4 * (2 * WARPS * 2 * 16 * columns + 2 * rows * WARPS + 8) + columns * keptBytes;
-  const stageBytes = WARPS * STAGE_BYTES[weightType];
-  const stages = Math.min(MAX_STAGES, Math.floor((sharedBytesPerBlock(arch) - others) / stageBytes));
-  return stages < MIN_STAGES ? undefined : { rows, stages, sharedBytes: stages * stageBytes + others };
+  const forms = BATCHES.map((batch) => {
+    const sumBytes = 4 * (2 * batch * WARPS * 2 * 16 * columns + 2 * rows * WARPS + 8);
+    const others = sumBytes + columns * keptBytes;
+    const stageBytes = WARPS * STAGE_BYTES[weightType];
+    const stages = Math.min(MAX_STAGES, Math.floor((sharedBytesPerBlock(arch) - others) / stageBytes));
+    return { rows, batch, stages, sharedBytes: stages * stageBytes + others };
+  });
+  // What is on its way counts for more than how often warps meet.
+  const most = Math.max(...forms.map(({ stages }) => stages));
+  return most < MIN_STAGES ? undefined : forms.find(({ stages }) => stages === most);
 }
 
 export function launchThinLayer(stream: KernelStream, args: ThinLayerCudaArgs): void {
@@ -104,6 +113,7 @@ export function launchThinLayer(stream: KernelStream, args: ThinLayerCudaArgs): 
       ELEM_BF16: 1,
       ROWS: plan.rows,
       STAGES: plan.stages,
+      BATCH: plan.batch,
       ACTIVATION: ACTIVATION_NUMBERS[args.activation],
       ...WEIGHT_DEFINES[weightType],
     },

@@ -81,7 +81,7 @@ export function enqueueProjected(pass: CudaPass, index: number, sumScales?: Cuda
 }
 
 /** From more rows on the angles, which each block finds for itself, cost more than a kernel for them. */
-const MAX_TURNING_ROWS = 64;
+const MAX_TURNING_ROWS = 16;
 
 /** Steps of few rows that add one token each need no kernel of their own for the rotary turn. */
 function turnsWhileReading({ model, batch }: CudaPass, index: number): boolean {
