@@ -8,6 +8,7 @@ import { FastFloat } from "./fast-float.ts";
 import { COMMA, type JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./json-reader.ts";
 import { skipContainer } from "./json-value.ts";
 import { type Slab, SlabAllocator } from "./slab.ts";
+import { type FloatKernel, FloatKernelUse } from "./wasm/float-kernel.ts";
 
 /** Datatypes that have a JSON form. */
 export type JsonDatatype = Exclude<Datatype, "FP16" | "BF16">;
@@ -65,6 +66,7 @@ export class JsonTensorReader {
   readonly #reader: JsonReader;
   readonly #allocator = new SlabAllocator();
   readonly #float = new FastFloat();
+  readonly #kernel = new FloatKernelUse();
   #slab: Slab;
   #datatype: JsonDatatype = "INT32";
   #depth = 0;
@@ -161,12 +163,29 @@ export class JsonTensorReader {
   /** Of floats: takes commas and numbers for as long as they are as usual and there is room. @returns how many numbers */
   #usualFloats(most: number): number {
     if (this.#datatype !== "FP32") return 0;
+    const room = Math.min(most, this.#capacity - this.#count);
+    const kernel = this.#kernel.next(room);
+    const count = kernel === undefined ? this.#fewFloats(room) : this.#manyFloats(room, kernel);
+    this.#count += count;
+    if (this.#depth === 1) this.#outerCount += count;
+    return count;
+  }
+
+  #manyFloats(room: number, kernel: FloatKernel): number {
+    const reader = this.#reader;
+    const { f32, base } = this.#slab;
+    const count = kernel.read(reader.bytes, reader.pos, f32, base / 4 + this.#count, room);
+    reader.pos = kernel.end;
+    this.#kernel.used(count, room);
+    return count;
+  }
+
+  #fewFloats(room: number): number {
     const reader = this.#reader;
     const { bytes } = reader;
     const float = this.#float;
     const { f32 } = this.#slab;
     const first = this.#slab.base / 4 + this.#count;
-    const room = Math.min(most, this.#capacity - this.#count);
     let count = 0;
     let at = reader.pos;
     while (count < room && bytes[at] === COMMA) {
@@ -175,8 +194,6 @@ export class JsonTensorReader {
       at = float.end;
     }
     reader.pos = at;
-    this.#count += count;
-    if (this.#depth === 1) this.#outerCount += count;
     return count;
   }
 

@@ -4,6 +4,7 @@
  */
 import { FloatDigits } from "./float-digits.ts";
 import { writeCodePoint } from "./utf8.ts";
+import { FloatKernelUse } from "./wasm/float-kernel.ts";
 
 const FIRST_BYTES = 65_536;
 /** A text begins in the current block only while this much of it is free. */
@@ -17,6 +18,7 @@ export class JsonWriter {
   pos = 0;
   #start = 0;
   readonly #float = new FloatDigits();
+  readonly #kernel = new FloatKernelUse();
 
   /** Begins a text. The last one must be finished: its bytes stay untouched. */
   begin(): void {
@@ -154,12 +156,26 @@ export class JsonWriter {
     this.ensure((to - from) * (MAX_NUMBER + 1));
     const { bytes } = this;
     for (let i = from; i < to; i++) {
-      if (i > 0) bytes[this.pos++] = 0x2c;
+      if (i > 0) {
+        i += this.#manyFloats(view, i, to);
+        if (i === to) break;
+        bytes[this.pos++] = 0x2c;
+      }
       const value = view.getFloat32(4 * i, true);
       const size = Math.abs(value);
       if (size < 1 && this.#float.read(size)) this.pos = this.#small(value < 0);
       else this.float(value);
     }
+  }
+
+  /** With their commas. @returns how many, perhaps none */
+  #manyFloats(view: DataView, from: number, to: number): number {
+    const kernel = this.#kernel.next(to - from);
+    if (kernel === undefined) return 0;
+    const count = kernel.write(view, from, to, this.bytes, this.pos);
+    this.pos = kernel.end;
+    this.#kernel.used(count, to - from);
+    return count;
   }
 
   /** The digits of `#float` when the number is less than one. */
