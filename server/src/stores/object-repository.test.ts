@@ -211,3 +211,13 @@ test("folders of processes that are gone are removed at the start, others stay",
   await open();
   assert.deepEqual(liveFolders(cacheFolder), ["live-another.host-4194305-1-bb"]);
 });
+
+test("servers that share a cache fetch a content once, whoever comes first", async (t) => {
+  const { server, open } = await openTestStore(t, "s3");
+  server.put("repo/m/1/weights", LARGE);
+  server.bytesPerSecond = 600_000;
+  const repositories = await Promise.all([open(), open(), open()]);
+  const models = await Promise.all(repositories.map((repository) => repository.localize("m")));
+  for (const { repositoryPath } of models) assert.equal(filesIn(repositoryPath)["m/1/weights"], LARGE.toString());
+  assert.equal(server.gets("repo/m/1/weights").length, 1);
+});
