@@ -1,11 +1,11 @@
 /** `nereid build`: takes the flags of trtllm-build. What has no counterpart here is noted in the engine's config.json. */
 import { buildCudaEngine } from "../offline/build-cuda-engine.ts";
-import { type BuildSummary, buildEngine } from "../offline/build-engine.ts";
-import { PREFILL_ROWS } from "../offline/measure-products.ts";
+import { buildEngine } from "../offline/build-engine.ts";
 import { formatBytes } from "../offline/progress-text.ts";
 import { chooseDevice, deviceName } from "../offline/tool-device.ts";
 import { ToolError } from "../offline/tool-error.ts";
 import type { CommandSyntax, FlagTable, FlagValues } from "./arguments.ts";
+import { buildText } from "./build-text.ts";
 import { DEVICE_FLAG, NO_EFFECT, refuseGiven } from "./checkpoint-flags.ts";
 import { type CommandContext, type OUTPUT_FLAGS, runCommand } from "./run-command.ts";
 
@@ -175,7 +175,7 @@ async function buildForCpu(values: Values, { reporter, signal }: Context): Promi
     signal,
   });
   const seconds = (performance.now() - startMs) / 1000;
-  reporter.result(resultText(outputDir, summary, seconds), {
+  reporter.result(buildText(outputDir, summary, seconds), {
     output_dir: outputDir,
     device: "cpu",
     bytes: summary.numBytes,
@@ -246,44 +246,4 @@ function buildConfigOf(values: Values): Readonly<Record<string, unknown>> {
   const plugins = entries.filter(([name]) => PLUGIN_CONFIG.has(name));
   const others = entries.filter(([name]) => !PLUGIN_CONFIG.has(name));
   return { ...Object.fromEntries(others), plugin_config: Object.fromEntries(plugins) };
-}
-
-function resultText(
-  outputDir: string,
-  { numBytes, products, threads, threadTimings }: BuildSummary,
-  seconds: number,
-): string {
-  const rows = products.map(({ shape, type, layout, timings }) => [
-    shape.join(" x "),
-    `${type}${layout === "repacked" ? " repacked" : ""}`,
-    ...timings.slice(0, 1).flatMap(({ decodeUs, prefillUs }) => [us(decodeUs), us(prefillUs)]),
-    timings.length < 2 ? "" : `of ${timings.length} ways`,
-  ]);
-  const table = columns([["matrix", "kept as", "1 token", `${PREFILL_ROWS} tokens`, ""], ...rows]);
-  const counts = threadTimings.map(({ threads: count, decodeUs, prefillUs }) => {
-    return `${count}: ${us(decodeUs)} and ${us(prefillUs)}`;
-  });
-  return [
-    `Wrote ${outputDir}: config.json and rank0.engine, ${formatBytes(numBytes)} in ${seconds.toFixed(1)} s`,
-    ...table.map((line) => `  ${line}`),
-    `Threads for one token: ${threads.decode}, for ${PREFILL_ROWS}: ${threads.prefill} (${counts.join("; ")})`,
-  ].join("\n");
-}
-
-function us(time: number): string {
-  return time < 1000 ? `${time.toFixed(0)} us` : `${(time / 1000).toFixed(1)} ms`;
-}
-
-/** Texts below each other, two blanks between. */
-function columns(rows: readonly (readonly string[])[]): readonly string[] {
-  const widths = rows.reduce<number[]>((all, row) => {
-    for (const [i, text] of row.entries()) all[i] = Math.max(all[i] ?? 0, text.length);
-    return all;
-  }, []);
-  return rows.map((row) =>
-    row
-      .map((text, i) => text.padEnd(widths[i] ?? 0))
-      .join("  ")
-      .trimEnd(),
-  );
 }

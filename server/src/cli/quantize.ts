@@ -1,6 +1,7 @@
 /** `nereid quantize`: takes the flags of TensorRT-LLM's quantize.py. */
 import { formatBytes } from "../offline/progress-text.ts";
-import { QUANT_FORMATS, type QuantizeSummary, quantize } from "../offline/quantize.ts";
+import { QUANT_FORMATS } from "../offline/quant-formats.ts";
+import { type QuantizeSummary, quantize } from "../offline/quantize.ts";
 import { BUILT_IN } from "../offline/text-data.ts";
 import { chooseDevice } from "../offline/tool-device.ts";
 import { ToolError } from "../offline/tool-error.ts";

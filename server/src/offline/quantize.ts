@@ -1,21 +1,12 @@
 /** Calibrates a model, quantizes its matrices and says what that costs. It knows no command line. */
-import { createElementConverter } from "../device/cpu/element-converter.ts";
 import { isPackedDtype } from "../formats/tensor-source.ts";
 import type { Tokenizer } from "../formats/tokenizer.ts";
 import { loadTokenizer } from "../formats/tokenizer-files.ts";
 import type { LayoutMapping } from "../formats/trtllm-layout.ts";
-import {
-  awqScales,
-  MODULE_SITES,
-  type SearchedFactors,
-  type SearchScales,
-  searchFactors,
-  smoothingScales,
-} from "./awq-search.ts";
-import { AwqStorage } from "./awq-storage.ts";
+import { awqScales, type SearchedFactors, type SearchScales, searchFactors, smoothingScales } from "./awq-search.ts";
 import { calibrateOnGpu } from "./calibrate-gpu.ts";
 import { calibrate } from "./calibration.ts";
-import { checkpointConfig, NOT_QUANTIZED, type Quantization } from "./checkpoint-config.ts";
+import { checkpointConfig } from "./checkpoint-config.ts";
 import { type CheckpointSummary, writeCheckpoint } from "./checkpoint-writer.ts";
 import {
   chooseType,
@@ -25,19 +16,13 @@ import {
   type OpenedDecoder,
   openDecoder,
 } from "./convert-checkpoint.ts";
-import { Fp8Storage } from "./fp8-storage.ts";
-import { type InputStats, siteKey } from "./input-stats.ts";
-import type { LinearStorage } from "./linear-storage.ts";
+import type { InputStats } from "./input-stats.ts";
 import { measurePerplexity, type Perplexity } from "./perplexity.ts";
 import type { Reporter } from "./progress.ts";
-import { SmoothQuantStorage } from "./smooth-quant-storage.ts";
+import { type Calibrated, DEFAULT_GROUP_SIZE, type QuantFormat, quantizationOf, storageOf } from "./quant-formats.ts";
 import { readTexts, tokenPieces } from "./text-data.ts";
 import { deviceName, type ToolDevice } from "./tool-device.ts";
 import { ToolError } from "./tool-error.ts";
-import { WeightOnlyStorage } from "./weight-only-storage.ts";
-
-export const QUANT_FORMATS = ["fp8", "int8_sq", "int4_awq", "w4a8_awq", "int8_wo", "int4_wo", "full_prec"] as const;
-export type QuantFormat = (typeof QUANT_FORMATS)[number];
 
 export interface QuantizeOptions {
   readonly modelDir: string;
@@ -67,9 +52,6 @@ export interface QuantizeSummary extends CheckpointSummary {
 /** Longer pieces show little more and take memory for the logits of each token. */
 const EVALUATION_TOKENS = 512;
 
-/** More than any layer has. */
-const MAX_INPUTS: number = 1 << 18;
-
 export async function quantize(options: QuantizeOptions): Promise<QuantizeSummary> {
   const opened = await openDecoder(options.modelDir);
   try {
@@ -84,12 +66,6 @@ export async function quantize(options: QuantizeOptions): Promise<QuantizeSummar
   } finally {
     await opened.tensors.close();
   }
-}
-
-interface Calibrated {
-  /** Undefined for formats that look at weights only. */
-  readonly stats: ReadonlyMap<string, InputStats> | undefined;
-  readonly found: SearchedFactors | undefined;
 }
 
 const UNSEARCHED: Calibrated = { stats: undefined, found: undefined };
@@ -132,8 +108,6 @@ async function search(options: QuantizeOptions, opened: OpenedDecoder): Promise<
 function isStoredInBlocks({ tensors }: OpenedDecoder): boolean {
   return [...tensors.tensors.values()].some(({ dtype }) => isPackedDtype(dtype));
 }
-
-const DEFAULT_GROUP_SIZE = 128;
 
 function scalesFor({ format, groupSize = DEFAULT_GROUP_SIZE }: QuantizeOptions): SearchScales | undefined {
   if (format.endsWith("awq")) return awqScales(groupSize);
@@ -197,76 +171,6 @@ async function write(
   const hasCacheScales = options.kvCacheAlgorithm !== undefined;
   const job = { parsed, tensors, mapping, dtype, storage, hasCacheScales, config, outputDir, reporter, signal };
   return writeCheckpoint({ ...job, tokenizerDir: options.modelDir, factors: calibrated.found?.factors });
-}
-
-function storageOf(
-  { format, groupSize = DEFAULT_GROUP_SIZE }: QuantizeOptions,
-  dtype: ReturnType<typeof chooseType>,
-  { stats, found }: Calibrated,
-  isRoundedAnew: boolean,
-): LinearStorage | undefined {
-  // Of scales that were chosen before, a search finds the same ones again.
-  const alike = isRoundedAnew ? new Float32Array(MAX_INPUTS).fill(1) : undefined;
-  const importanceOf = (module: string): Float32Array | undefined => found?.importance.get(module) ?? alike;
-  const largestInputOf = (module: string): number | undefined => largestInput(module, stats, found);
-  switch (format) {
-    case "int4_awq":
-      return new AwqStorage({ groupSize, importanceOf });
-    case "w4a8_awq":
-      return new AwqStorage({ groupSize, importanceOf, largestInputOf });
-    case "int8_sq":
-      return new SmoothQuantStorage();
-    case "fp8":
-      return new Fp8Storage(largestInputOf);
-    case "int8_wo":
-      return new WeightOnlyStorage(8, dtype, createElementConverter());
-    case "int4_wo":
-      return new WeightOnlyStorage(4, dtype, createElementConverter());
-    case "full_prec":
-      return undefined;
-  }
-}
-
-/** Behind the factors, where there are any. */
-function largestInput(
-  module: string,
-  stats: ReadonlyMap<string, InputStats> | undefined,
-  found: SearchedFactors | undefined,
-): number | undefined {
-  const [, layer = "", name = ""] = /^transformer\.layers\.(\d+)\.(.+)$/.exec(module) ?? [];
-  const site = MODULE_SITES.get(name);
-  const seen = site === undefined ? undefined : stats?.get(siteKey(Number(layer), site));
-  if (seen === undefined) return undefined;
-  const importance = found?.importance.get(module);
-  let largest = 0;
-  for (const [i, value] of seen.maxAbs.entries()) {
-    // Importance is the mean square behind the factor.
-    const factor = importance === undefined ? 1 : Math.sqrt((importance[i] ?? 0) / (seen.meanSquare[i] || 1));
-    largest = Math.max(largest, value * factor);
-  }
-  return largest;
-}
-
-const ALGORITHMS: Readonly<Record<QuantFormat, string | null>> = {
-  fp8: "FP8",
-  int8_sq: "W8A8_SQ_PER_CHANNEL_PER_TOKEN_PLUGIN",
-  int4_awq: "W4A16_AWQ",
-  w4a8_awq: "W4A8_AWQ",
-  int8_wo: "W8A16",
-  int4_wo: "W4A16",
-  full_prec: null,
-};
-
-function quantizationOf({ format, groupSize = DEFAULT_GROUP_SIZE, kvCacheAlgorithm }: QuantizeOptions): Quantization {
-  const base = { ...NOT_QUANTIZED, quant_algo: ALGORITHMS[format], kv_cache_quant_algo: kvCacheAlgorithm ?? null };
-  if (!format.endsWith("awq")) return { ...base, exclude_modules: ["lm_head"] };
-  return {
-    ...base,
-    group_size: groupSize,
-    has_zero_point: false,
-    pre_quant_scale: false,
-    exclude_modules: ["lm_head"],
-  };
 }
 
 async function evaluationPieces({ evaluation, modelDir }: QuantizeOptions, { parsed }: OpenedDecoder) {
