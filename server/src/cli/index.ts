@@ -1,6 +1,6 @@
 /** `nereid index`: texts or pictures through an encoder into a collection that models of backend `retrieval` look things up in. */
 import process from "node:process";
-import { expectCollectionName, openStore } from "../collections/open-store.ts";
+import { expectCollectionName, openStores } from "../collections/open-store.ts";
 import { METRICS, type Metric } from "../collections/vector-store.ts";
 import { parseServerFlags } from "../config/parse-server-flags.ts";
 import { ServerError } from "../core/server-error.ts";
@@ -47,6 +47,11 @@ const FLAGS = {
     value: "NAME",
     summary: "where the records go (default: the name of the input)",
   },
+  documents: {
+    type: "string",
+    value: "ADDRESS",
+    summary: "mongodb://… for the documents, where they are to be apart from the vectors",
+  },
   metric: { type: "string", choices: METRICS, default: "cosine", summary: "what an approximate index is made for" },
   approximate: {
     type: "switch",
@@ -81,7 +86,7 @@ export async function indexCommand(argv: readonly string[]): Promise<void> {
     };
     const store = await asToolErrors(() => {
       expectCollectionName(collection);
-      return Promise.resolve(openStore(values.store, options));
+      return Promise.resolve(openStores(values.store, values.documents, options));
     });
     const server = await startEncoder(values.model, values.model_repository);
     try {

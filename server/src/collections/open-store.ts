@@ -5,7 +5,9 @@
 import { resolve } from "node:path";
 import { ServerError } from "../core/server-error.ts";
 import { EmbeddedStore } from "./embedded-store.ts";
+import { MongoStore } from "./mongo-store.ts";
 import { PostgresConnection } from "./postgres-connection.ts";
+import { SplitStore } from "./split-store.ts";
 import { SqlStore } from "./sql-store.ts";
 import type { VectorStore } from "./vector-store.ts";
 
@@ -19,6 +21,17 @@ export interface StoreOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
+const MONGO = /^mongodb(?:\+srv)?:\/\//;
+
+/** Vectors in the one, documents in the other where it is given. @throws ServerError when an address is none */
+export function openStores(address: string, documents: string | undefined, options: StoreOptions): VectorStore {
+  const store = openStore(address, options);
+  if (documents === undefined) return store;
+  const url = resolveAddress(documents, options);
+  if (!MONGO.test(url)) throw new ServerError("invalid_argument", "documents are expected at an address of mongodb://");
+  return new SplitStore(store, new MongoStore({ url, ...options }));
+}
+
 /** Connects to nothing yet. @throws ServerError when the address is none */
 export function openStore(address: string, options: StoreOptions): VectorStore {
   const url = resolveAddress(address, options);
@@ -28,6 +41,7 @@ export function openStore(address: string, options: StoreOptions): VectorStore {
     return new EmbeddedStore({ kind: kind as "memory" | "pglite", folder: path }, options.log);
   }
   if (/^postgres(?:ql)?:\/\//.test(url)) return new SqlStore(new PostgresConnection({ url, ...options }));
+  if (MONGO.test(url)) return new MongoStore({ url, ...options });
   throw unknownAddress(address);
 }
 

@@ -3,7 +3,7 @@
  * connections; a store is closed with the last model that uses it.
  */
 import process from "node:process";
-import { openStore, resolveAddress, type StoreOptions } from "../../collections/open-store.ts";
+import { openStores, resolveAddress, type StoreOptions } from "../../collections/open-store.ts";
 import type { VectorStore } from "../../collections/vector-store.ts";
 import type { Backend, BackendModel, ModelSource } from "../backend.ts";
 import { RetrievalInstance } from "./retrieval-instance.ts";
@@ -23,8 +23,7 @@ function load(source: ModelSource, stores: Map<string, SharedStore>): Promise<Ba
   const settings = readRetrievalSettings(source.config);
   const shared = acquire(settings, source, stores);
   return Promise.resolve({
-    createInstance: ({ name }) =>
-      Promise.resolve(new RetrievalInstance(name, { settings, store: shared.store, fetchDocuments: undefined })),
+    createInstance: ({ name }) => Promise.resolve(new RetrievalInstance(name, { settings, store: shared.store })),
     close: shared.release,
   });
 }
@@ -47,8 +46,9 @@ function acquire(
   const address = resolveAddress(settings.store, options);
   // Other bounds are another pool; a folder can be open once only.
   const isFolder = /^(?:memory|pglite):/.test(address);
-  const key = isFolder ? address : JSON.stringify([address, maxConnections, timeoutMs, retries]);
-  const shared = stores.get(key) ?? { store: openStore(address, options), users: 0 };
+  const bounds = isFolder && settings.documents === undefined ? [] : [maxConnections, timeoutMs, retries];
+  const key = JSON.stringify([address, settings.documents, ...bounds]);
+  const shared = stores.get(key) ?? { store: openStores(address, settings.documents, options), users: 0 };
   stores.set(key, shared);
   shared.users += 1;
   return {

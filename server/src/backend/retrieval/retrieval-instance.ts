@@ -13,14 +13,9 @@ interface Asked {
   readonly lookUp: LookUp;
 }
 
-/** Adds documents from elsewhere to hits. */
-export type FetchDocuments = (hits: readonly (readonly Hit[])[]) => Promise<readonly (readonly Hit[])[]>;
-
 export interface RetrievalParts {
   readonly settings: RetrievalSettings;
   readonly store: VectorStore;
-  /** Undefined: the store has them. */
-  readonly fetchDocuments: FetchDocuments | undefined;
 }
 
 export class RetrievalInstance implements ModelInstance {
@@ -92,12 +87,11 @@ export class RetrievalInstance implements ModelInstance {
   }
 
   async #search(asked: readonly Asked[]): Promise<readonly (readonly Hit[])[]> {
-    const { store, settings, fetchDocuments } = this.#parts;
+    const { store, settings } = this.#parts;
     const [first] = asked;
     if (first === undefined) return [];
     const vectors = asked.flatMap(({ lookUp }) => lookUp.query.vectors);
-    const hits = await store.search(settings.collection, { ...first.lookUp.query, vectors });
-    return fetchDocuments === undefined || !settings.outputs.has("documents") ? hits : fetchDocuments(hits);
+    return store.search(settings.collection, { ...first.lookUp.query, vectors });
   }
 }
 

@@ -1,0 +1,43 @@
+/** Vectors in one store, their documents in MongoDB: hits are found in the former and answered with the latter. */
+import type { MongoStore } from "./mongo-store.ts";
+import type { CollectionShape, Hit, Row, SearchQuery, VectorStore } from "./vector-store.ts";
+
+export class SplitStore implements VectorStore {
+  readonly place: string;
+  readonly #vectors: VectorStore;
+  readonly #documents: MongoStore;
+
+  constructor(vectors: VectorStore, documents: MongoStore) {
+    this.place = `${vectors.place} with documents in ${documents.place}`;
+    this.#vectors = vectors;
+    this.#documents = documents;
+  }
+
+  /** What is not among the documents keeps what stands beside its vector. */
+  async search(collection: string, query: SearchQuery): Promise<readonly (readonly Hit[])[]> {
+    const found = await this.#vectors.search(collection, query);
+    const documents = await this.#documents.documents(
+      collection,
+      found.flat().map(({ id }) => id),
+    );
+    return found.map((hits) => hits.map((hit) => ({ ...hit, document: documents.get(hit.id) ?? hit.document })));
+  }
+
+  create(collection: string, shape: CollectionShape): Promise<void> {
+    return this.#vectors.create(collection, shape);
+  }
+
+  /** Documents first: a vector is found only when its document is there. */
+  async upsert(collection: string, rows: readonly Row[]): Promise<void> {
+    await this.#documents.upsertDocuments(collection, rows);
+    await this.#vectors.upsert(collection, rows);
+  }
+
+  digests(collection: string, ids: readonly string[]): Promise<readonly (string | undefined)[]> {
+    return this.#vectors.digests(collection, ids);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#vectors.close(), this.#documents.close()]);
+  }
+}
