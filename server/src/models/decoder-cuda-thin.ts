@@ -5,7 +5,6 @@
 import {
   launchThinLayer,
   planThinLayer,
-  THIN_LAYER_MAX_ROWS,
   type ThinLayerMatrix,
   type ThinLayerWeightType,
 } from "../../kernels/thin-layer/thin-layer.cuda.ts";
@@ -18,7 +17,7 @@ type Layer = LayerWeights<CudaTensor>;
 /** All matrices of the layers are of one of the kernel's types and shapes, and nothing stands between its products. */
 export function thinLayerType({ stream, model, batch }: CudaPass): ThinLayerWeightType | undefined {
   const { numTokens, numDecoding, keepsAllRows } = batch;
-  if (numTokens > THIN_LAYER_MAX_ROWS || numDecoding < numTokens || !keepsAllRows) return undefined;
+  if (numDecoding < numTokens || !keepsAllRows) return undefined;
   const weightType = typeOfLayers(model);
   if (weightType === undefined) return undefined;
   return planThinLayer(stream.arch, { weightType, numRows: numTokens, ...widths(model) }) && weightType;
