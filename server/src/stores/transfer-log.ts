@@ -9,11 +9,21 @@ export class TransferLog {
   readonly #log: Logger;
   readonly #what: string;
   readonly #totalBytes: number;
-  readonly #startMs: number = performance.now();
+  readonly #nowMs: () => number;
+  readonly #startMs: number;
   #doneBytes = 0;
-  #toldMs: number = performance.now();
+  #toldMs: number;
 
-  constructor(log: Logger, what: string, numFiles: number, totalBytes: number) {
+  constructor(
+    log: Logger,
+    what: string,
+    numFiles: number,
+    totalBytes: number,
+    nowMs: () => number = () => performance.now(),
+  ) {
+    this.#nowMs = nowMs;
+    this.#startMs = nowMs();
+    this.#toldMs = this.#startMs;
     this.#log = log;
     this.#what = what;
     this.#totalBytes = totalBytes;
@@ -22,7 +32,7 @@ export class TransferLog {
 
   add(bytes: number): void {
     this.#doneBytes += bytes;
-    const nowMs = performance.now();
+    const nowMs = this.#nowMs();
     if (nowMs - this.#toldMs < INTERVAL_MS) return;
     this.#toldMs = nowMs;
     const percent = Math.floor((PERCENT * this.#doneBytes) / Math.max(1, this.#totalBytes));
@@ -36,7 +46,7 @@ export class TransferLog {
   }
 
   end(): void {
-    const seconds = (performance.now() - this.#startMs) / 1000;
+    const seconds = (this.#nowMs() - this.#startMs) / 1000;
     this.#log.info("model_store", `fetched ${this.#what} in ${formatDuration(seconds)}`);
   }
 }
