@@ -133,7 +133,7 @@ function runCommand(
       return { indexesCreated: [{ id: "1", name: "vectors" }], ok: 1 };
     case "find": {
       const { _id } = command.filter as { _id: { $in: string[] } };
-      return cursor(_id.$in.flatMap((id) => rows.get(id) ?? []));
+      return cursor(_id.$in.flatMap((id) => [rows.get(id)].filter((row) => row !== undefined)));
     }
     case "update": {
       const updates = command.updates as { q: { _id: string }; u: { $set: Document } }[];

@@ -20,7 +20,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 const OPTIONS: StoreOptions = { folder, maxConnections: 4, timeoutMs: 2000, retries: 1, log: () => undefined, env: {} };
 const SHAPE = { dimensions: 2, metric: "cosine", isApproximate: false } as const;
 const ROWS: readonly Row[] = [
-  { id: "a", vector: Float32Array.of(1, 0), document: { name: "first", note: { $where: "1" } }, digest: "1" },
+  { id: "a", vector: Float32Array.of(1, 0), document: { name: "first", note: { text: "its own" } }, digest: "1" },
   { id: "b", vector: Float32Array.of(0, 1), document: { name: "second", year: 2020 }, digest: "2" },
 ];
 const QUERY = {
