@@ -6,7 +6,6 @@
 import {
   block,
   type Code,
-  choose,
   double,
   F64,
   I32,
@@ -169,10 +168,10 @@ function shorten(): Code[] {
     v.set("hasFraction", F64.gt(v.get("fraction"), double(0))),
     ...round(int(10)),
     v.set("isNear", F64.lt(v.get("distance"), v.get("half"))),
-    v.set("best", choose(v.get("isNear"), v.get("candidate"), v.get("best"))),
+    ...takeIfNear(),
     ...round(int(100)),
     v.set("isNear", I32.and(v.get("isNear"), F64.lt(v.get("distance"), v.get("half")))),
-    v.set("best", choose(v.get("isNear"), v.get("candidate"), v.get("best"))),
+    ...takeIfNear(),
     when(
       v.get("isNear"),
       v.set("step", int(1000)),
@@ -193,6 +192,12 @@ function shorten(): Code[] {
     ),
     when(I32.geU(v.get("high"), int(1e9)), v.set("high", int(1e8)), v.set("best", int(0)), v.add("exponent", int(1))),
   ];
+}
+
+/** By multiplication: a choice would be a branch. */
+function takeIfNear(): Code[] {
+  const change = I32.sub(v.get("candidate"), v.get("best"));
+  return [v.add("best", I32.mul(change, v.get("isNear")))];
 }
 
 /** The nearest multiple of `step`, of two the even one, and how far it is. */
