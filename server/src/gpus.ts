@@ -1,8 +1,9 @@
 /** What the server knows of the GPUs of this machine: which models may use them, what libraries there are, their metrics. */
 import process from "node:process";
 import type { UsableGpus } from "./backend/backend.ts";
+import { describeGpus } from "./device/cuda/describe-gpus.ts";
 import { type FoundGpus, findGpus } from "./device/cuda/find-gpus.ts";
-import { describeCudaLibraries, findCudaLibrary } from "./native/cuda-libraries.ts";
+import { findCudaLibrary } from "./native/cuda-libraries.ts";
 import { type MonitoredGpu, openNvml } from "./native/nvml.ts";
 import { GpuWatch } from "./observe/gpu-metrics.ts";
 import type { Logger } from "./observe/log.ts";
@@ -19,8 +20,8 @@ export function usableGpus(): UsableGpus {
 
 /** What is there for GPUs, where there is a driver. */
 export function logGpuLibraries(log: Logger): void {
-  if (isCpuOnly() || findCudaLibrary("driver").path === undefined) return;
-  for (const line of describeCudaLibraries()) log.info("cuda", line);
+  if (isCpuOnly()) return;
+  for (const line of describeGpus()) log.info("cuda", line);
 }
 
 /** Undefined where nobody tells the state of GPUs, or nobody wants to know. */

@@ -1,5 +1,6 @@
 /** `nereid doctor`: why a model repository will not load, with file, line and what to do. */
 import process from "node:process";
+import { machineGpuLines } from "../offline/machine-gpus.ts";
 import { type Diagnosis, diagnose } from "../offline/model-repository/doctor.ts";
 import { findingText } from "../offline/model-repository/finding.ts";
 import { type CommandSyntax, type FlagTable, UsageError } from "./arguments.ts";
@@ -35,7 +36,8 @@ export async function doctorCommand(argv: readonly string[]): Promise<void> {
     const hasErrors = diagnosis.findings.some(({ severity }) => severity === "error");
     if (hasErrors) process.exitCode = 1;
     const shown = new Set(["error", ...(values.quiet ? [] : ["warning"]), ...(values.all ? ["note"] : [])]);
-    reporter.result(textOf(diagnosis, shown), fieldsOf(diagnosis));
+    const gpus = values.quiet ? [] : machineGpuLines();
+    reporter.result([...gpus, textOf(diagnosis, shown)].join("\n"), { ...fieldsOf(diagnosis), gpus });
   });
 }
 

@@ -15,12 +15,12 @@ import { ServerError } from "../../core/server-error.ts";
 import { type ModelFolder, readModelFolder } from "../../repository/model-folder.ts";
 import { selectVersions } from "../../repository/version-policy.ts";
 import { listKeys } from "../fill-template.ts";
+import { machineGpus } from "../machine-gpus.ts";
 import { adviceFor } from "./advice.ts";
 import { lineOfField, lineOfMessage, lineOfParameter } from "./config-lines.ts";
 import type { Finding, Severity } from "./finding.ts";
 
 const LOCATED = /^(.*?):(\d+):(\d+): ([\s\S]*)$/;
-const NO_GPUS = { ids: [], minComputeCapability: 0 } as const;
 /** These complete a configuration from the model's file: without it, declarations may be missing. */
 const SELF_DESCRIBING: ReadonlySet<string> = new Set(["onnxruntime", "tensorrt", "python"]);
 
@@ -131,11 +131,12 @@ function readConfig(model: ExaminedModel, folder: ModelFolder): ModelConfig | un
     const { name: modelName, artifacts } = folder;
     const prepared = prepareModelConfig({ written, modelName, artifacts, autoComplete: true });
     if (SELF_DESCRIBING.has(prepared.backend)) {
-      validateInstanceGroups(normalizeInstanceGroups(prepared, NO_GPUS.ids), NO_GPUS);
+      const gpus = machineGpus();
+      validateInstanceGroups(normalizeInstanceGroups(prepared, gpus.ids), gpus);
       return prepared;
     }
     const settings = new Map<string, string>();
-    return finishModelConfig({ prepared, description: undefined, autoComplete: true, settings, gpus: NO_GPUS });
+    return finishModelConfig({ prepared, description: undefined, autoComplete: true, settings, gpus: machineGpus() });
   } catch (error) {
     model.addServerError(error);
     return undefined;
