@@ -6,6 +6,7 @@ import { createBlsBackend } from "./backend/bls/bls-backend.ts";
 import { createImageBackend } from "./backend/image/image-backend.ts";
 import { createLlmBackend } from "./backend/llm/llm-backend.ts";
 import { createOnnxBackends } from "./backend/onnx/onnx-backend.ts";
+import { createPoolingBackend } from "./backend/pooling/pooling-backend.ts";
 import { createPythonBackend } from "./backend/python/python-backend.ts";
 import type { ModelControl } from "./backend/python/questions.ts";
 import { createRetrievalBackend } from "./backend/retrieval/retrieval-backend.ts";
@@ -182,6 +183,7 @@ function createBackends(control: ModelControl): ReadonlyMap<string, Backend> {
     createTokenizerBackend(),
     createImageBackend(),
     createRetrievalBackend(),
+    createPoolingBackend(),
     createBlsBackend(),
     createLlmBackend("llm", {}, usableGpus),
     createLlmBackend("tensorrtllm", {}, usableGpus),
