@@ -87,6 +87,9 @@ class LlmModel implements BackendModel {
     } = this.#settings;
     const { isDeterministic, draftModel, gpuMatrices } = this.#settings;
     const gpu = this.#gpuOf(spec);
+    if (gpu === undefined && this.#gpus.hasGpus) {
+      this.#source.log.info("llm", `instance '${spec.name}' runs on the CPU, as its group says: KIND_GPU is for GPUs`);
+    }
     if (gpuMatrices !== undefined && gpu === undefined) throw onCpu(this.#source, gpuMatrices);
     const engine = await EngineHost.start({
       ...this.#host,
