@@ -1,8 +1,10 @@
 /** The response cache in a real Redis server. Skipped where there is none. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
+import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { RedisCache } from "../../server/src/cache/redis-cache.ts";
@@ -12,6 +14,9 @@ import { DEFAULT_LOG_SETTINGS, ServerLog } from "../../server/src/observe/log.ts
 import { createTestRepository, identityConfig, type TestRepository } from "../fakes/model-repository.ts";
 import { collect, fakeRequest, int32, int32Values } from "../fakes/requests.ts";
 import { findRedis, RedisProcess } from "../redis-server.ts";
+import { createModelRepository, EXAMPLES } from "../support/model-repository.ts";
+import { SIMPLE_REQUEST } from "../support/probe-server.ts";
+import { startServerProcess } from "../support/server-process.ts";
 
 const redis = await findRedis();
 const CACHED = { "m/config.pbtxt": identityConfig("response_cache { enable: true }"), "m/1/weights": "x" };
@@ -202,6 +207,38 @@ describe("the response cache in Redis", { skip: redis.reason }, () => {
     );
     server.pause(false);
   });
+});
+
+test("a server with --cache-config=redis answers from it and counts that on its metrics page", {
+  skip: redis.reason,
+}, async (t) => {
+  const { port } = await startRedis(t, ["--requirepass", "hush"]);
+  const config = `${readFileSync(join(EXAMPLES, "simple/config.pbtxt"), "utf8")}\nresponse_cache { enable: true }\n`;
+  await using models = await createModelRepository({ copies: [join(EXAMPLES, "simple")] });
+  writeFileSync(join(models.path, "simple/config.pbtxt"), config);
+  const flags = [`--cache-config=redis,host=127.0.0.1`, `--cache-config=redis,port=${port}`];
+  const env = { TRITONCACHE_REDIS_PASSWORD: "hush" };
+  const server = await startServerProcess({ repositories: [models.path], flags, env });
+  t.after(() => server.kill());
+  const infer = async (): Promise<string> => {
+    const body = SIMPLE_REQUEST;
+    const response = await fetch(`${server.baseUrl}/v2/models/simple/infer`, { method: "POST", body });
+    assert.equal(response.status, 200);
+    return response.text();
+  };
+  const metric = async (name: string): Promise<number> => {
+    const page = await (await fetch(`http://127.0.0.1:${server.metrics}/metrics`)).text();
+    return Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, "m").exec(page)?.[1]);
+  };
+  const first = await infer();
+  for (let look = 0; look < 100 && (await metric("nv_cache_num_hits")) === 0; look += 1) {
+    assert.equal(await infer(), first);
+  }
+  assert.ok((await metric("nv_cache_num_hits")) > 0);
+  assert.ok((await metric("nv_cache_num_hits_per_model")) > 0);
+  assert.equal(await metric("nereid_cache_num_failures"), 0);
+  await server.stop();
+  assert.doesNotMatch(server.log(), /hush/);
 });
 
 test("a server starts without Redis", async (t) => {
