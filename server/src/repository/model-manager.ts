@@ -114,6 +114,7 @@ export class ModelManager {
 
   index(): ModelIndexEntry[] {
     const { registry } = this.#options;
+    this.#sources.refreshSoon();
     return this.#sources.keys().flatMap((key) => registry.indexRows(key));
   }
 

@@ -33,8 +33,13 @@ export interface ModelSourcesOptions {
   readonly poll: (folder: ModelFolder, configJson: string | undefined) => ModelConfig;
 }
 
+/** An index of names this old is given, and looked at anew for the next one. */
+const MAX_INDEX_AGE_MS = 5000;
+
 export class ModelSources {
   readonly #options: ModelSourcesOptions;
+  #refreshedMs = 0;
+  #isRefreshing = false;
 
   constructor(options: ModelSourcesOptions) {
     this.#options = options;
@@ -43,6 +48,17 @@ export class ModelSources {
   /** Looks again at what is not on this machine. @throws ServerError when a place cannot be reached */
   async refresh(): Promise<void> {
     for (const place of this.#options.places) await place.refresh();
+    this.#refreshedMs = performance.now();
+  }
+
+  /** For an answer that cannot wait: the next one will know what is there now. */
+  refreshSoon(): void {
+    const isFresh = performance.now() - this.#refreshedMs < MAX_INDEX_AGE_MS;
+    if (isFresh || this.#isRefreshing || !this.#options.places.some(({ isRemote }) => isRemote)) return;
+    this.#isRefreshing = true;
+    void this.tryRefresh().finally(() => {
+      this.#isRefreshing = false;
+    });
   }
 
   /** As `refresh`; of a place that cannot be reached the last look stands, and the log says why. */
@@ -53,6 +69,7 @@ export class ModelSources {
         this.#options.log.error("model_repository", text);
       });
     }
+    this.#refreshedMs = performance.now();
   }
 
   async close(): Promise<void> {

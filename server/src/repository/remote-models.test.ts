@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { createTestRepository, identityConfig, type TestRepository } from "../../../tests/fakes/model-repository.ts";
 import { collect, fakeRequest, int32, int32Values } from "../../../tests/fakes/requests.ts";
 import { DEFAULT_LOG_SETTINGS, ServerLog } from "../observe/log.ts";
@@ -109,6 +110,18 @@ test("load() and unload() fetch and remove one model, and see what is new in the
   await served.manager.unload("late", false);
   await served.manager.close();
   assert.deepEqual([...liveFolders(folder), ...contents(folder)], []);
+});
+
+test("the index sees in time what is new in the bucket", async (t) => {
+  const all = await serve(t, false);
+  await all.served.manager.loadAtStart([]);
+  put(all, "late", "1");
+  const { manager } = all.served;
+  assert.deepEqual(manager.index(), []);
+  t.mock.method(performance, "now", () => Number.MAX_SAFE_INTEGER);
+  assert.deepEqual(manager.index(), []);
+  for (let look = 0; look < 100 && manager.index().length === 0; look += 1) await sleep(20);
+  assert.deepEqual(manager.index(), [{ name: "late" }]);
 });
 
 test("a version that stays through a reload keeps the files that it was loaded from", async (t) => {
