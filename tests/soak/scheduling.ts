@@ -9,7 +9,7 @@ import type { Soak, SoakOptions, SoakResult } from "./soak.ts";
 const NUM_SCHEDULES = 1_000_000;
 /** Seeds of a run follow each other; runs with other seeds see other schedules. */
 const SEEDS_PER_RUN = 1_000_000;
-const NUM_PROCESSES = 2;
+const NUM_PROCESSES = 4;
 const PROGRAM = fileURLToPath(new URL("scheduling-share.ts", import.meta.url));
 /** Short lives of many objects: room for them saves collections. */
 const NODE_FLAGS = ["--max-semi-space-size=64"];

@@ -170,3 +170,17 @@ test("the iterative_sequence backend answers one request as often as it asks, ma
     counts.map((count) => Array.from({ length: count }, (_, i) => count - 1 - i)),
   );
 });
+
+test("a request that is cancelled between its runs holds back no answers of others", async () => {
+  const instance = new CountingInstance();
+  const config = iterative({ oldest: { ...OLDEST, preserve_ordering: true, max_queue_delay_microseconds: 1_000_000 } });
+  const { send, scheduler } = setUpSequences({ ...config, max_batch_size: 2 }, [instance]);
+  const abort = new AbortController();
+  const first = collect(send(1n, 1000, { signal: abort.signal }).stream);
+  const second = collect(send(2n, 2).stream);
+  while (instance.batches.length < 2) await new Promise((resolve) => setImmediate(resolve));
+  abort.abort();
+  await assert.rejects(first, { code: "cancelled" });
+  assert.equal((await second).length, 1);
+  await scheduler.drain();
+});

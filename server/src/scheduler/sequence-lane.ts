@@ -62,6 +62,11 @@ export class SequenceLane {
     if (!this.#options.strategy.hasOffers) this.#pool.forgo();
   }
 
+  /** Requests have ended that did not run: one that ran before and was to run again may have held others back. */
+  gaveUp(): void {
+    this.#order?.ended();
+  }
+
   /** True: what is offered now goes when the turn of the event loop ends. */
   get isFree(): boolean {
     const { limits, strategy } = this.#options;

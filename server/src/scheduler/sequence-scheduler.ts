@@ -231,12 +231,14 @@ export class SequenceScheduler implements Scheduler {
   /** Without one of its requests a sequence means nothing: all that wait fail, and it takes no more. */
   #giveUp(sequence: Sequence, reason: (request: ScheduledRequest) => ServerError): void {
     const given = sequence.queue.splice(0);
+    const lane = sequence.slot === undefined ? undefined : this.#laneOf(sequence.slot);
     this.#takeNoMore(sequence);
     if (!sequence.isRunning) this.#finish(sequence);
     for (const { request, unlisten } of given) {
       unlisten?.();
       request.fail(reason(request));
     }
+    lane?.gaveUp();
   }
 
   #expire(sequence: Sequence): void {
