@@ -31,6 +31,8 @@ export class CudaModules {
   readonly #cache: CubinCache;
   readonly #modules = new Map<string, Address>();
   readonly #kernels = new Map<string, CudaKernel>();
+  /** The same by what is quickest to write: every launch asks. */
+  readonly #asked = new Map<string, CudaKernel>();
   #nvrtc: Nvrtc | undefined;
 
   constructor(driver: CudaDriver, arch: string, cache: CubinCache = new CubinCache()) {
@@ -40,6 +42,15 @@ export class CudaModules {
   }
 
   get(spec: KernelSpec): CudaKernel {
+    const key = askedKey(spec);
+    const known = this.#asked.get(key);
+    if (known !== undefined) return known;
+    const kernel = this.#find(spec);
+    this.#asked.set(key, kernel);
+    return kernel;
+  }
+
+  #find(spec: KernelSpec): CudaKernel {
     const options = compileOptions(this.#arch, spec.defines);
     const key = `${spec.source} ${options.join(" ")}`;
     const name = `${key} ${spec.name} ${spec.waitsForPrevious === true}`;
@@ -67,6 +78,7 @@ export class CudaModules {
       this.#driver.check(this.#driver.calls.unloadModule(module), "unloading");
     this.#modules.clear();
     this.#kernels.clear();
+    this.#asked.clear();
   }
 
   #module(key: string, { source }: KernelSpec, options: readonly string[]): Address {
@@ -95,4 +107,11 @@ export class CudaModules {
     this.#nvrtc ??= openNvrtc(expectCudaLibrary("nvrtc"));
     return this.#nvrtc.compile(source, options).cubin;
   }
+}
+
+/** Tells specs apart; those that differ in the order of their defines too. */
+export function askedKey({ source, name, defines, waitsForPrevious }: KernelSpec): string {
+  let key = `${source} ${name} ${waitsForPrevious === true ? 1 : 0}`;
+  for (const define in defines) key += ` ${define}=${defines[define]}`;
+  return key;
 }
