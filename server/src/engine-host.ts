@@ -41,6 +41,9 @@ async function createRunner(spec: EngineSpec): Promise<StepRunner> {
   });
 }
 
+/** Threads of other GPUs may wait for one that failed: an end that waits for them would not come. */
+let hasRanks = false;
+
 /** The first of the GPUs is this thread's, each other has one of its own. */
 async function createGpuRunner(spec: EngineSpec, gpu: GpuSpec): Promise<StepRunner> {
   const options = cudaRunnerOptions(spec, gpu, tell);
@@ -48,6 +51,7 @@ async function createGpuRunner(spec: EngineSpec, gpu: GpuSpec): Promise<StepRunn
   if (ranks === undefined)
     return plantFault(await createCudaRunner(options), parseFault(process.env.NEREID_TEST_GPU_FAULT));
   const { tell: _, ...plain } = options;
+  hasRanks = true;
   const layout = { numTensorRanks: ranks.numTensorRanks, numStages: ranks.numStages };
   const taskOf = (rank: number, ordinal: number): RankTask => ({ rank, layout, options: { ...plain, ordinal } });
   const { network } = ranks;
@@ -87,5 +91,5 @@ serveEngine({
   socket: new Socket({ fd: HOST_SOCKET_FD }),
   createRunner,
   createDrafter,
-  exit: (code) => process.exit(code),
+  exit: (code) => (code !== 0 && hasRanks ? process.kill(process.pid, "SIGKILL") : process.exit(code)),
 });

@@ -43,14 +43,9 @@ export async function serve(argv: readonly string[], { hints }: { readonly hints
 /** Ranks behind the first serve nobody. */
 async function followAsRank(rank: OtherRank): Promise<void> {
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(0));
-  try {
-    // What only ranks need is loaded for them alone.
-    const { followLeaders } = await import("../rank-host.ts");
-    await followLeaders(rank);
-  } catch (error) {
-    process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
-    process.exitCode = 1;
-  }
+  // What only ranks need is loaded for them alone.
+  const { runRank } = await import("../rank-host.ts");
+  process.exit(await runRank(rank));
 }
 
 function createLog({ log }: ServerOptions): ServerLog {

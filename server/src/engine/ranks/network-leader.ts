@@ -11,8 +11,8 @@ const RETRY_MS = 500;
 export interface Leader {
   readonly task: RankTask;
   readonly port: LeaderPort;
-  /** The leader is gone, or has said that nothing more comes. */
-  readonly ended: Promise<void>;
+  /** Resolves when the leader is gone and had not said that nothing more comes. */
+  readonly lost: Promise<void>;
   /** Tells why this rank cannot go on. */
   fail(why: string): Promise<void>;
   close(): void;
@@ -27,6 +27,7 @@ export async function findLeader(network: RankNetwork, rank: number, worldSize: 
   if (first?.kind === RANK_FRAMES.failed) throw new Error(`the leader refuses rank ${rank}: ${first.text()}`);
   if (first?.kind !== RANK_FRAMES.task)
     throw new Error(`rank ${rank}: the leader went away before it said what to load`);
+  let isOver = false;
   const port: LeaderPort = {
     opened: () => void socket.write(plainFrame(RANK_FRAMES.opened)),
     ids: async () => {
@@ -37,15 +38,27 @@ export async function findLeader(network: RankNetwork, rank: number, worldSize: 
     ready: (numBlocks) => void socket.write(plainFrame(RANK_FRAMES.ready, numBlocks)),
     next: async () => {
       const frame = await inbox.next();
-      return frame?.kind === RANK_FRAMES.step ? frame.ints() : undefined;
+      if (frame?.kind === RANK_FRAMES.step) return frame.ints();
+      isOver ||= frame?.kind === RANK_FRAMES.close;
+      return undefined;
     },
   };
   return {
     task: readTask(first),
     port,
-    ended: new Promise((resolve) => socket.once("close", () => resolve())),
-    fail: (why) => new Promise((resolve) => socket.end(textFrame(RANK_FRAMES.failed, why), () => resolve())),
-    close: () => socket.end(),
+    lost: new Promise((resolve) => {
+      socket.once("close", () => {
+        if (!isOver) resolve();
+      });
+    }),
+    fail: (why) => {
+      isOver = true;
+      return new Promise((resolve) => socket.end(textFrame(RANK_FRAMES.failed, why), () => resolve()));
+    },
+    close: () => {
+      isOver = true;
+      socket.end();
+    },
   };
 }
 

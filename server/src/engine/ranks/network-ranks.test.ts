@@ -7,7 +7,7 @@ import type { StepInput } from "../step-runner.ts";
 import { followSteps, type RankTask } from "./follow.ts";
 import { awaitRanks } from "./network-followers.ts";
 import { findLeader } from "./network-leader.ts";
-import { helloFrame } from "./network-messages.ts";
+import { helloFrame, plainFrame, RANK_FRAMES, textFrame } from "./network-messages.ts";
 import { frameStep } from "./step-frame.ts";
 
 const LAYOUT = { numTensorRanks: 2, numStages: 1 };
@@ -104,6 +104,26 @@ test("a leader refuses ranks that it does not expect", async () => {
   const [follower] = await leading;
   twice.close();
   await follower?.close();
+});
+
+test("a rank notices when its leader is gone, and not when it was told that nothing more comes", async () => {
+  const network = await freeNetwork();
+  for (const isTold of [false, true]) {
+    const server = createServer((socket) => {
+      socket.write(textFrame(RANK_FRAMES.task, JSON.stringify(taskOf(1))));
+      if (isTold) socket.end(plainFrame(RANK_FRAMES.close));
+      else socket.destroySoon();
+    });
+    await once(server.listen(network.port, network.address), "listening");
+    const leader = await findLeader(network, 1, 2);
+    const wasLost = leader.lost.then(() => true);
+    assert.equal(await leader.port.next(true), undefined);
+    const kept = new Promise<boolean>((resolve) => setTimeout(() => resolve(false), 300));
+    assert.equal(await Promise.race([wasLost, kept]), !isTold);
+    leader.close();
+    server.close();
+    await once(server, "close");
+  }
 });
 
 test("findLeader() says when nobody leads", async () => {
