@@ -110,6 +110,7 @@ test("a rank notices when its leader is gone, and not when it was told that noth
   const network = await freeNetwork();
   for (const isTold of [false, true]) {
     const server = createServer((socket) => {
+      socket.resume();
       socket.write(textFrame(RANK_FRAMES.task, JSON.stringify(taskOf(1))));
       if (isTold) socket.end(plainFrame(RANK_FRAMES.close));
       else socket.destroySoon();
@@ -121,8 +122,7 @@ test("a rank notices when its leader is gone, and not when it was told that noth
     const kept = new Promise<boolean>((resolve) => setTimeout(() => resolve(false), 300));
     assert.equal(await Promise.race([wasLost, kept]), !isTold);
     leader.close();
-    server.close();
-    await once(server, "close");
+    await new Promise((resolve) => server.close(resolve));
   }
 });
 
