@@ -21,12 +21,13 @@ async function sendChunks(stream: Http2Stream, reply: HttpStreamReply): Promise<
   }
 }
 
-function sendWhole(stream: Http2Stream, { status, contentType, headers, body }: HttpReply): void {
+function sendWhole(stream: Http2Stream, { status, contentType, headers, body, release }: HttpReply): void {
   let size = 0;
   for (const part of body) size += part.length;
   const type = contentType === undefined ? [] : ["content-type", contentType];
   stream.respond([":status", String(status), ...type, "content-length", String(size), ...lower(headers)]);
-  for (const part of body) stream.write(part);
+  const last = body.at(-1);
+  for (const part of body) stream.write(part, part === last ? release : undefined);
 }
 
 /** Names in HTTP/2 have no capitals. */
