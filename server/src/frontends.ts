@@ -1,5 +1,6 @@
 /** The listeners of a running server: which there are, in which order they open and close. Part of the composition root. */
 import type { Socket } from "node:net";
+import { availableParallelism } from "node:os";
 import process from "node:process";
 import type { EndpointOptions, ServerOptions } from "./config/server-options.ts";
 import { MAX_GRPC_MESSAGE_BYTES } from "./core/limits.ts";
@@ -19,6 +20,7 @@ import {
   type HttpFrontendDependencies,
 } from "./protocol/http/frontend.ts";
 import { HttpApi } from "./protocol/http/http-api.ts";
+import { JsonThreads } from "./protocol/http/json-threads.ts";
 import type { ApiHandler } from "./protocol/http/listener.ts";
 import { SagemakerApi, sagemakerSettings } from "./protocol/http/sagemaker.ts";
 import { VertexApi, vertexRoutes } from "./protocol/http/vertex.ts";
@@ -102,18 +104,19 @@ interface Parts {
   readonly metrics: MetricRegistry;
   readonly log: Logger;
   readonly load: LoadMeter;
+  readonly threads: JsonThreads;
   readonly regions: SharedMemoryRegions;
   /** What clients have open, by protocol. */
   readonly open: Map<string, OpenWork>;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-function createServices({ options, ...rest }: Omit<Parts, "load" | "regions" | "open">): Service[] {
+function createServices({ options, ...rest }: Omit<Parts, "load" | "regions" | "open" | "threads">): Service[] {
   const { metrics, log } = rest;
   const regions = new SharedMemoryRegions(options.memory.allowClientSharedMemory);
   const open = new Map<string, OpenWork>();
   if (options.metrics.openWork) for (const family of openWorkFamilies(open)) metrics.register(family);
-  const parts: Parts = { options, ...rest, regions, open, load: new LoadMeter(metrics) };
+  const parts: Parts = { options, ...rest, regions, open, load: new LoadMeter(metrics), threads: jsonThreads(options) };
   const services =
     options.http.isEnabled && options.grpc.isEnabled && options.http.isOnePort
       ? onePortServices(parts)
@@ -128,6 +131,12 @@ function createServices({ options, ...rest }: Omit<Parts, "load" | "regions" | "
     log.warn("server", "--reuse-http-port and --reuse-grpc-port need Node.js 22.12 or later: the ports are not shared");
   }
   return services;
+}
+
+/** As many as are asked for, but no more than there are processors; with one of them a thread would help nobody. */
+function jsonThreads({ http }: ServerOptions): JsonThreads {
+  const numProcessors = availableParallelism();
+  return new JsonThreads(numProcessors === 1 ? 0 : Math.min(http.threadCount, numProcessors));
 }
 
 function ownPortServices(parts: Parts): Service[] {

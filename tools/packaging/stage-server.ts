@@ -15,6 +15,7 @@ const ENTRIES = [
   "dist/src/cli/serve.js",
   "dist/src/engine-host.js",
   "dist/src/engine/guide/grammar-worker.js",
+  "dist/src/protocol/http/json-thread.js",
   "dist/src/engine/ranks/rank-worker.js",
   "dist/src/backend/image/picture-worker.js",
   "dist/src/collections/embedded-worker.js",

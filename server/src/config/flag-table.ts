@@ -105,7 +105,7 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
         TEXT,
         "Regular expression; headers whose name matches become parameters of the inference request.",
       ],
-      ["http-thread-count", INTEGER, "Accepted for compatibility: threads for HTTP. Default is 8."],
+      ["http-thread-count", INTEGER, "Threads that read and write large JSON, no more than processors. Default is 8."],
       ["http-use-ssl", BOOLEAN, "Whether HTTP is served over TLS. Default is false."],
       ["http-use-ssl-mutual", BOOLEAN, "Whether clients must show a certificate too; turns TLS on. Default is false."],
       ["http-server-cert", TEXT, "PEM file with the certificate of the server."],

@@ -2,7 +2,7 @@
  * From a response to the JSON, and the binary tail, of an infer answer. A generator, so that a large answer is written in
  * slices; a small one never yields.
  */
-import { hasJsonForm, type JsonWriter, writeTensorData } from "@nereid/wire";
+import { hasJsonForm, type JsonDatatype, type JsonWriter, writeTensorData } from "@nereid/wire";
 import type { ParameterValue } from "../../core/infer-request.ts";
 import type { InferResponse } from "../../core/infer-response.ts";
 import type { ServedModel } from "../../core/model-server.ts";
@@ -11,6 +11,7 @@ import { byteSize, elementCount, type Tensor } from "../../core/tensor.ts";
 import { classify } from "../classification.ts";
 import { type RequestMemory, writeOutput } from "../request-memory.ts";
 import type { OutputForm } from "./http-infer-request.ts";
+import { MIN_OUTPUT_BYTES } from "./json-threads.ts";
 
 export interface EncodedInfer {
   /** The JSON, then the binary outputs. */
@@ -27,14 +28,40 @@ export interface OutputForms {
   readonly memory?: RequestMemory;
 }
 
+/** The elements of outputs as text, made elsewhere. */
+export type WrittenOutputs = ReadonlyMap<Tensor, Uint8Array>;
+
+interface WritableOutput {
+  readonly tensor: Tensor;
+  readonly datatype: JsonDatatype;
+  readonly count: number;
+}
+
+/** Outputs that are wanted as JSON, of the size that they say, and large. */
+export function writableOutputs(response: InferResponse, wanted: OutputForms): WritableOutput[] {
+  const found: WritableOutput[] = [];
+  for (const tensor of response.outputs) {
+    const form = wanted.forms.get(tensor.name) ?? wanted.defaultForm;
+    const isPlain = form.numClasses === 0 && form.target === undefined && !form.isBinary;
+    const { datatype, data, shape } = tensor;
+    if (!isPlain || !hasJsonForm(datatype) || data.length < MIN_OUTPUT_BYTES) continue;
+    const expected = byteSize(datatype, shape);
+    if (expected === undefined || expected === data.length)
+      found.push({ tensor, datatype, count: elementCount(shape) });
+  }
+  return found;
+}
+
 /** @throws ServerError when an output cannot be given in the form wanted */
 export function* encodeInfer(
   writer: JsonWriter,
   response: InferResponse,
   wanted: OutputForms,
   served: ServedModel,
+  texts?: WrittenOutputs,
 ): Generator<undefined, EncodedInfer> {
   const tail: Uint8Array[] = [];
+  const cuts: Cut[] = [];
   writer.begin();
   writeResponseHead(writer, response);
   writer.raw(',"outputs":[');
@@ -49,13 +76,29 @@ export function* encodeInfer(
       writeHead(writer, tensor);
       writer.byte(0x7d);
     } else if (form.isBinary) writeBinaryOutput(writer, wanted.memory?.detached(tensor) ?? tensor, tail);
-    else yield* writeJsonOutput(writer, tensor);
+    else yield* writeJsonOutput(writer, tensor, texts?.get(tensor), cuts);
   }
   writer.raw("]}");
-  const header = writer.finish();
-  return tail.length === 0
-    ? { body: [header], headerLength: 0 }
-    : { body: [header, ...tail], headerLength: header.length };
+  const header = withTexts(writer.finish(), cuts);
+  const headerLength = tail.length === 0 ? 0 : header.reduce((sum, piece) => sum + piece.length, 0);
+  return { body: [...header, ...tail], headerLength };
+}
+
+/** A place in the JSON where a text belongs. */
+interface Cut {
+  readonly at: number;
+  readonly text: Uint8Array;
+}
+
+function withTexts(json: Uint8Array, cuts: readonly Cut[]): Uint8Array[] {
+  const pieces: Uint8Array[] = [];
+  let from = 0;
+  for (const { at, text } of cuts) {
+    pieces.push(json.subarray(from, at), text);
+    from = at;
+  }
+  pieces.push(json.subarray(from));
+  return pieces;
 }
 
 /** Everything before the outputs. */
@@ -120,10 +163,16 @@ function writeBinaryOutput(writer: JsonWriter, tensor: Tensor, tail: Uint8Array[
   if (tensor.data.length > 0) tail.push(tensor.data);
 }
 
-function* writeJsonOutput(writer: JsonWriter, tensor: Tensor): Generator<undefined, void> {
+function* writeJsonOutput(
+  writer: JsonWriter,
+  tensor: Tensor,
+  text: Uint8Array | undefined,
+  cuts: Cut[],
+): Generator<undefined, void> {
   writeHead(writer, tensor);
   writer.raw(',"data":[');
-  yield* writeElements(writer, tensor);
+  if (text === undefined) yield* writeElements(writer, tensor);
+  else cuts.push({ at: writer.size, text });
   writer.raw("]}");
 }
 

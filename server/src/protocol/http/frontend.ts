@@ -6,6 +6,7 @@ import type { Http2Stream } from "../http2/stream.ts";
 import type { LoadReports } from "../load-report-text.ts";
 import { SharedMemoryRegions } from "../shared-memory.ts";
 import { HttpApi, type HttpApiOptions } from "./http-api.ts";
+import type { JsonThreads } from "./json-threads.ts";
 import { type ApiHandler, HttpListener, type ListenerOptions } from "./listener.ts";
 
 export interface HttpFrontendOptions extends HttpApiOptions, ListenerOptions {}
@@ -28,6 +29,8 @@ export interface HttpFrontendDependencies {
   /** Absent: clients cannot register shared memory. */
   readonly regions?: SharedMemoryRegions;
   readonly log: Logger;
+  /** For large JSON; absent: it is read and written by the event loop. */
+  readonly threads?: JsonThreads;
   /** Absent: nobody is told how loaded the server is. */
   readonly load?: LoadReports;
   /** The metrics page, for scrapers that read the port of the requests; absent: it is not served. */

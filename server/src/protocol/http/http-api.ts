@@ -9,6 +9,7 @@ import type { HttpCall } from "./http-call.ts";
 import { bytesReply, type ContentType, errorReply, type HttpReply, type HttpStreamReply } from "./http-reply.ts";
 import { InferHandler, type InferOptions } from "./infer.ts";
 import { InferCodec } from "./infer-codec.ts";
+import type { JsonThreads } from "./json-threads.ts";
 import { ManageHandlers } from "./manage.ts";
 import { BodyAborted } from "./read-body.ts";
 import { RegionHandlers } from "./regions.ts";
@@ -28,6 +29,8 @@ export interface HttpApiParts {
   readonly options: HttpApiOptions;
   readonly regions: SharedMemoryRegions;
   readonly log: Logger;
+  /** For large JSON; absent: it is read and written by the event loop. */
+  readonly threads?: JsonThreads;
   /** Absent: nobody is told how loaded the server is. */
   readonly load?: LoadReports;
   /** The metrics page, for scrapers that read the port of the requests; absent: it is not served. */
@@ -54,10 +57,10 @@ export class HttpApi {
   readonly #load: LoadReports | undefined;
   readonly #metricsPage: (() => string) | undefined;
 
-  constructor({ server, options, regions, log, load, metricsPage }: HttpApiParts) {
+  constructor({ server, options, regions, log, load, metricsPage, threads }: HttpApiParts) {
     this.#metricsPage = metricsPage;
     this.#load = load;
-    this.#routes = createRoutes(server, options, regions);
+    this.#routes = createRoutes(server, options, regions, threads);
     this.#restrictions = new Restrictions(options.restricted);
     this.#log = log;
   }
@@ -107,8 +110,9 @@ function createRoutes(
   server: ModelServer,
   options: HttpApiOptions,
   regions: SharedMemoryRegions,
+  threads: JsonThreads | undefined,
 ): Readonly<Record<RouteName, Route>> {
-  const codec = new InferCodec();
+  const codec = new InferCodec(threads);
   const infer = new InferHandler(server, codec, options, regions);
   const generate = new GenerateHandler(server, codec, options.maxInputBytes);
   const manage = new ManageHandlers(server, options.maxInputBytes);

@@ -2,8 +2,17 @@
 import { InferRequestReader, type JsonInferRequest, JsonReader, JsonTensorReader, JsonWriter } from "@nereid/wire";
 import type { InferResponse } from "../../core/infer-response.ts";
 import type { ServedModel } from "../../core/model-server.ts";
-import { type EncodedInfer, encodeInfer, type OutputForms } from "./encode-infer.ts";
+import { ServerError } from "../../core/server-error.ts";
+import type { Tensor } from "../../core/tensor.ts";
+import {
+  type EncodedInfer,
+  encodeInfer,
+  type OutputForms,
+  type WrittenOutputs,
+  writableOutputs,
+} from "./encode-infer.ts";
 import { JSON_LIMITS, jsonFailure } from "./json-access.ts";
+import { type JsonThreads, MIN_OUTPUT_BYTES } from "./json-threads.ts";
 import { runAtOnce, runInTurns } from "./slices.ts";
 
 /** Texts up to this size take less than about 10 ms and are read in one go, by the one shared reader. */
@@ -16,14 +25,30 @@ export class InferCodec {
   readonly #writer = new JsonWriter();
   readonly json: JsonReader = new JsonReader(JSON_LIMITS);
   readonly tensors: JsonTensorReader = new JsonTensorReader(this.json);
+  readonly #threads: JsonThreads | undefined;
+
+  /** `threads`: for what is large; absent: everything is done here. */
+  constructor(threads?: JsonThreads) {
+    this.#threads = threads;
+  }
 
   /** The shared writer: for what is begun and finished without a pause. */
   get writer(): JsonWriter {
     return this.#writer;
   }
 
-  /** @throws ServerError */
+  /** The bytes are this one's: nobody may read them afterwards. @throws ServerError */
   readRequest(bytes: Uint8Array): JsonInferRequest | Promise<JsonInferRequest> {
+    const outcome = this.#threads?.read(bytes);
+    if (outcome === undefined) return this.#readHere(bytes);
+    return outcome.then(({ request, text }) => {
+      if (request !== undefined) return request;
+      if (text === undefined) throw new ServerError("internal", "the thread that read the request has died");
+      return this.#readHere(text);
+    });
+  }
+
+  #readHere(bytes: Uint8Array): JsonInferRequest | Promise<JsonInferRequest> {
     if (bytes.length > MAX_BYTES_AT_ONCE) return this.#readInTurns(bytes);
     try {
       return runAtOnce(this.#requests.read(bytes));
@@ -46,10 +71,44 @@ export class InferCodec {
     wanted: OutputForms,
     served: ServedModel,
   ): EncodedInfer | Promise<EncodedInfer> {
-    if (outputBytes(response) > MAX_OUTPUT_BYTES_AT_ONCE) {
+    const numBytes = outputBytes(response);
+    if (this.#threads !== undefined && numBytes >= MIN_OUTPUT_BYTES) {
+      const written = this.#writeBeside(this.#threads, response, wanted);
+      if (written !== undefined)
+        return written.then((texts) => this.#encode(response, wanted, served, numBytes, texts));
+    }
+    return this.#encode(response, wanted, served, numBytes);
+  }
+
+  #encode(
+    response: InferResponse,
+    wanted: OutputForms,
+    served: ServedModel,
+    numBytes: number,
+    texts?: WrittenOutputs,
+  ): EncodedInfer | Promise<EncodedInfer> {
+    if (numBytes > MAX_OUTPUT_BYTES_AT_ONCE && texts === undefined) {
       return runInTurns(encodeInfer(new JsonWriter(), response, wanted, served));
     }
-    return runAtOnce(encodeInfer(this.#writer, response, wanted, served));
+    return runAtOnce(encodeInfer(this.#writer, response, wanted, served, texts));
+  }
+
+  /** The elements of large outputs as text, made by threads; undefined when there are none. */
+  #writeBeside(
+    threads: JsonThreads,
+    response: InferResponse,
+    wanted: OutputForms,
+  ): Promise<WrittenOutputs | undefined> | undefined {
+    const tasks = writableOutputs(response, wanted).map(
+      ({ tensor, datatype, count }) => [tensor, threads.write(datatype, tensor.data, count)] as const,
+    );
+    if (tasks.every(([, text]) => text === undefined)) return undefined;
+    return Promise.all(tasks.map(async ([tensor, text]) => [tensor, await text] as const)).then((done) => {
+      const texts = new Map<Tensor, Uint8Array>();
+      for (const [tensor, text] of done) if (text !== undefined) texts.set(tensor, text);
+      // What no thread has done may be large: then all is done here, in slices.
+      return texts.size === done.length ? texts : undefined;
+    });
   }
 }
 

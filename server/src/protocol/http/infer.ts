@@ -19,6 +19,7 @@ import { decodeRawInfer } from "./raw-infer.ts";
 import { startTrace } from "./start-trace.ts";
 
 const HEADER_LENGTH = "inference-header-content-length";
+const NO_BYTES: Buffer = Buffer.alloc(0);
 const SIGNED_DIGITS = /^[+-]?[0-9]+$/;
 
 export interface InferOptions {
@@ -95,10 +96,11 @@ export class InferHandler {
 
   async #json(bytes: Buffer, headerLength: number, served: ServedModel, memory: RequestMemory): Promise<DecodedInfer> {
     const isWhole = headerLength === bytes.length;
+    const tail = isWhole ? NO_BYTES : bytes.subarray(headerLength);
     const read = this.#codec.readRequest(isWhole ? bytes : bytes.subarray(0, headerLength));
     return decodeInfer(read instanceof Promise ? await read : read, {
       modelName: served.name,
-      tail: bytes.subarray(headerLength),
+      tail,
       maxInputBytes: this.#options.maxInputBytes,
       memory,
       copiesRegions: served.config.response_cache?.enable === true,
