@@ -101,6 +101,8 @@ export interface ModelSource {
   /** Absolute folder of the model (labels, warmup data) and of the version (the artifact). */
   readonly modelFolder: string;
   readonly versionFolder: string;
+  /** The server has fetched the files itself: each may have further names in its cache. */
+  readonly isFetched?: boolean;
   /** `--backend-config` settings for this backend merged over the global ones. */
   readonly settings: ReadonlyMap<string, string>;
   readonly log: Logger;

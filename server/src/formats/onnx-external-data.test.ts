@@ -200,3 +200,10 @@ test("checkExternalData() refuses a second location behind an innocent one", asy
   ]);
   await assert.rejects(checkExternalData(write(plain({ initializers: [twice] }))), /has 2 locations/);
 });
+
+test("checkExternalData() takes files with several names where the caller has given them these, and nothing else more", async () => {
+  const twice = write(plain({ initializers: [external({ location: "twice.bin" })] }));
+  await checkExternalData(twice, { allowsHardLinks: true });
+  const linked = write(plain({ initializers: [external({ location: "link.bin" })] }));
+  await assert.rejects(checkExternalData(linked, { allowsHardLinks: true }), /is no regular file/);
+});

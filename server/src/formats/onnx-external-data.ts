@@ -24,15 +24,23 @@ interface Reference {
   readonly length: number | undefined;
 }
 
+export interface ExternalDataOptions {
+  /** Files may have more names than one: who calls has given them these himself. */
+  readonly allowsHardLinks?: boolean;
+}
+
 /** @throws ExternalDataError for the first reference that may not be followed, OnnxFormatError when the file is no model */
-export async function checkExternalData(modelPath: string): Promise<void> {
+export async function checkExternalData(
+  modelPath: string,
+  { allowsHardLinks = false }: ExternalDataOptions = {},
+): Promise<void> {
   const references = (await readExternalData(modelPath)).map(parseReference);
   if (references.length === 0) return;
   const folder = await realpath(dirname(modelPath));
   const sizes = new Map<string, number>();
   for (const reference of references) {
     const known = sizes.get(reference.location);
-    const size = known ?? (await fileSize(folder, reference));
+    const size = known ?? (await fileSize(folder, reference, allowsHardLinks));
     sizes.set(reference.location, size);
     checkRange(reference, size);
   }
@@ -82,12 +90,14 @@ function parseNumber(
 }
 
 /** Size of the file a reference means, once it is known to be one that may be read. */
-async function fileSize(folder: string, { tensor, location }: Reference): Promise<number> {
+async function fileSize(folder: string, { tensor, location }: Reference, allowsHardLinks: boolean): Promise<number> {
   const path = join(folder, location);
   const entry = await lstat(path).catch(() => undefined);
   if (entry === undefined) throw new ExternalDataError(tensor, location, "does not exist");
   if (!entry.isFile()) throw new ExternalDataError(tensor, location, "is no regular file");
-  if (entry.nlink !== 1) throw new ExternalDataError(tensor, location, `has ${entry.nlink} hard links, expected 1`);
+  if (entry.nlink !== 1 && !allowsHardLinks) {
+    throw new ExternalDataError(tensor, location, `has ${entry.nlink} hard links, expected 1`);
+  }
   const real = await realpath(path);
   if (!real.startsWith(folder + sep)) throw new ExternalDataError(tensor, location, "leaves the model's folder");
   return (await stat(real)).size;

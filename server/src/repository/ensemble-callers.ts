@@ -11,7 +11,7 @@ interface Withdrawn {
 }
 
 export class EnsembleCallers {
-  /** Taken out of service because of a model that they call. */
+  /** Not served because of a model that they call. */
   readonly #withdrawn = new Map<string, Withdrawn>();
   /** Models that were loaded, and whose callers have not been looked at since. */
   readonly #changed = new Set<string>();
@@ -21,8 +21,9 @@ export class EnsembleCallers {
     this.#changed.add(key);
   }
 
-  withdraw(key: string, { polled, isExplicit }: ModelRecord): void {
-    this.#withdrawn.set(key, { stepKeys: polled.stepKeys, isExplicit });
+  /** It is not served, and is to be tried again when something that it calls is loaded. */
+  wait(key: string, stepKeys: readonly string[], isExplicit: boolean): void {
+    this.#withdrawn.set(key, { stepKeys, isExplicit });
   }
 
   /** A user does not want it any more. */

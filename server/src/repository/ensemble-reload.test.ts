@@ -2,7 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createTestRepository, identityConfig, type TestRepository } from "../../../tests/fakes/model-repository.ts";
 import { collect, fakeRequest, int32, int32Values } from "../../../tests/fakes/requests.ts";
+import { DEFAULT_LOG_SETTINGS, ServerLog } from "../observe/log.ts";
 import { ResponseCache } from "../scheduler/response-cache.ts";
+import { RepositoryPoller } from "./repository-poller.ts";
+
+const SILENT = new ServerLog({ ...DEFAULT_LOG_SETTINGS, log_error: false });
 
 /** From `A` to `B` by one model. */
 function ensemble(part: string, input = "INPUT0", output = "OUTPUT0", extra = ""): string {
@@ -108,6 +112,37 @@ test("an ensemble whose model was unloaded is there again with it, unless it was
   assert.equal(repository.registry.ready("outer").length, 0);
   await manager.load("outer", {});
   assert.deepEqual(await ask(repository, "outer"), [4, 5]);
+});
+
+test("polling loads an ensemble whose model comes later, at the start or any time", async () => {
+  const files = { ...FILES, "part/config.pbtxt": "bogus" };
+  await using repository = createTestRepository(files);
+  const { manager, registry } = repository;
+  const failures = await manager.loadAtStart(undefined);
+  assert.deepEqual([...failures.keys()].sort(), ["outer", "part", "whole"]);
+  const poller = new RepositoryPoller(manager, SILENT);
+  repository.write("part/config.pbtxt", identityConfig("# mended"));
+  await poller.poll();
+  assert.deepEqual(await ask(repository, "outer"), [4, 5]);
+  repository.write("early/config.pbtxt", ensemble("late"));
+  repository.write("early/1/.keep", "");
+  await poller.poll();
+  await poller.poll();
+  assert.equal(registry.ready("early").length, 0);
+  repository.write("late/config.pbtxt", identityConfig());
+  repository.write("late/1/.keep", "");
+  await poller.poll();
+  assert.deepEqual(await ask(repository, "early"), [4, 5]);
+});
+
+test("an ensemble that a client could not load is not loaded behind its back", async () => {
+  const { "part/config.pbtxt": config, "part/1/.keep": keep, ...ensembles } = FILES;
+  await using repository = createTestRepository(ensembles);
+  await assert.rejects(repository.manager.load("whole", {}), /failed to load 'part'/);
+  repository.write("part/config.pbtxt", config);
+  repository.write("part/1/.keep", keep);
+  await repository.manager.load("part", {});
+  assert.equal(repository.registry.ready("whole").length, 0);
 });
 
 test("an ensemble that was taken out for a reason is unloaded like any other", async () => {

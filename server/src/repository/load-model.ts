@@ -199,6 +199,7 @@ function sourceOf(context: LoadContext, polled: PolledModel, version: number): M
     config,
     modelFolder: folder.path,
     versionFolder: join(folder.path, String(version)),
+    isFetched: folder.origin !== folder.path,
     settings: context.settingsOf(config.backend),
     log: context.log,
     models: callerFrom(context, namespaceOfKey(polled.key)),

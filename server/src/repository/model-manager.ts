@@ -48,7 +48,9 @@ export class ModelManager {
    */
   async loadAtStart(names: readonly string[] | undefined): Promise<ReadonlyMap<string, ServerError>> {
     const loadPolled = (model: PolledModel, origin: LoadOrigin): Promise<void> => this.#loadPolled(model, origin);
-    const failures = await new StartUp({ ...this.#options, sources: this.#sources, loadPolled }).load(names);
+    const startUp = new StartUp({ ...this.#options, sources: this.#sources, loadPolled });
+    const failures = await startUp.load(names);
+    for (const key of failures.keys()) this.#waitForSteps(key, startUp.stepKeys(key), true);
     this.#callers.takeConcerned(this.#records); // ensembles came after what they call
     return failures;
   }
@@ -64,19 +66,16 @@ export class ModelManager {
       throw new ServerError("invalid_argument", text);
     }
     await this.#sources.tryRefresh();
-    await this.loadKey(this.#sources.keyOf(name), options);
+    const key = this.#sources.keyOf(name);
+    await this.#loadKey(key, options, false).finally(() => this.#followChanges());
   }
 
-  /** As `load`, for a caller that knows the repository. Ensembles that call what has changed are checked and built anew. */
+  /** As `load`, for who follows a repository: an ensemble that lacks a model is loaded when that comes. */
   async loadKey(key: string, options: LoadOptions): Promise<void> {
-    try {
-      await this.#loadKey(key, options);
-    } finally {
-      await this.#followChanges();
-    }
+    await this.#loadKey(key, options, true).finally(() => this.#followChanges());
   }
 
-  async #loadKey(key: string, options: LoadOptions): Promise<void> {
+  async #loadKey(key: string, options: LoadOptions, isFollowed: boolean): Promise<void> {
     await this.#locks.run([key], async () => {
       const files = await this.#sources.filesFor(key, options);
       try {
@@ -88,6 +87,7 @@ export class ModelManager {
           await files.release();
           return;
         }
+        if (isFollowed) this.#waitForSteps(key, model.stepKeys, true);
         await this.#loadNeeds(model);
         await this.#sources.pollForClient(key, () => this.#options.checkEnsemble(model));
         await this.#loadPolled(model, { isExplicit: true, isOverridden: options.config !== undefined, files });
@@ -307,6 +307,10 @@ export class ModelManager {
   async #bringBack(key: string): Promise<void> {
     const isExplicit = this.#callers.wasExplicit(key);
     if (isExplicit === undefined) return;
+    if (!this.#sources.exists(key)) {
+      this.#callers.forget(key);
+      return;
+    }
     const files = await this.#sources.bring(key);
     try {
       const model = this.#sources.poll(key, files, undefined);
@@ -318,12 +322,17 @@ export class ModelManager {
     }
   }
 
+  /** An ensemble that is not served, until it is. */
+  #waitForSteps(key: string, stepKeys: readonly string[], isExplicit: boolean): void {
+    if (stepKeys.length > 0 && !this.#records.has(key)) this.#callers.wait(key, stepKeys, isExplicit);
+  }
+
   /** Out of service until the models that it calls are there and fit. */
   #withdraw(key: string, reason = UNLOADED): void {
     const record = this.#records.get(key);
     if (record === undefined) return;
     this.#retire(key, reason);
-    this.#callers.withdraw(key, record);
+    this.#callers.wait(key, record.polled.stepKeys, record.isExplicit);
   }
 
   #setUnloaded(key: string): void {

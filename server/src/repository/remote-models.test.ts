@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createTestRepository, identityConfig, type TestRepository } from "../../../tests/fakes/model-repository.ts";
+import { externalTensor, model, node, ONNX_TYPE } from "../../../tests/fakes/onnx-writer.ts";
 import { collect, fakeRequest, int32, int32Values } from "../../../tests/fakes/requests.ts";
+import { createOnnxBackends } from "../backend/onnx/onnx-backend.ts";
 import { DEFAULT_LOG_SETTINGS, ServerLog } from "../observe/log.ts";
 import { contents, liveFolders, openTestStore, type TestStore } from "../stores/open-stores.test-support.ts";
 import { remotePlace } from "./repository-place.ts";
@@ -167,6 +169,31 @@ test("an ensemble of a bucket brings the models that it calls", async (t) => {
   await all.served.manager.unload("all", true);
   await all.served.manager.close();
   assert.deepEqual(liveFolders(all.cacheFolder), []);
+});
+
+test("an ONNX model of a bucket finds its weights in a file beside it", async (t) => {
+  const store = await openTestStore(t, "s3");
+  const { FLOAT } = ONNX_TYPE;
+  const onnx = model({
+    nodes: [node("Add", ["X", "w"], ["Y"])],
+    inputs: [["X", FLOAT, [2]]],
+    outputs: [["Y", FLOAT, [2]]],
+    initializers: [externalTensor("w", FLOAT, [2], { location: "weights.bin" })],
+  });
+  store.server.put("repo/m/1/model.onnx", Buffer.from(onnx));
+  store.server.put("repo/m/1/weights.bin", Buffer.from(new Float32Array([10, 20]).buffer));
+  const places = [remotePlace(await store.open())];
+  await using served = createTestRepository({}, [...createOnnxBackends()], undefined, { places });
+  assert.deepEqual([...(await served.manager.loadAtStart(undefined)).values()], []);
+  const input = {
+    name: "X",
+    datatype: "FP32",
+    shape: [2],
+    data: new Uint8Array(new Float32Array([1, 2]).buffer),
+  } as const;
+  const [response] = await collect(served.registry.lookUp("m", "").infer(fakeRequest([input])));
+  const bytes = Buffer.from(response?.outputs[0]?.data ?? []);
+  assert.deepEqual([bytes.readFloatLE(0), bytes.readFloatLE(4)], [11, 22]);
 });
 
 test("files that come with a load request need nothing of the bucket; the next load goes back to it", async (t) => {

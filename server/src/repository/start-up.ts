@@ -55,6 +55,11 @@ export class StartUp {
     return this.#failures;
   }
 
+  /** What a model calls that was found, whether it could be loaded or not. */
+  stepKeys(key: string): readonly string[] {
+    return this.#found.get(key)?.model.stepKeys ?? [];
+  }
+
   /** Of the model and of what it calls. */
   async #poll(key: string): Promise<void> {
     if (this.#seen.has(key)) return;

@@ -12,7 +12,7 @@ const INVALID_PROTOBUF = 7;
 export async function findModelFile(source: ModelSource, defaultFile: string): Promise<string> {
   const path = await locateModelFile(source, defaultFile);
   try {
-    await checkExternalData(path);
+    await checkExternalData(path, { allowsHardLinks: source.isFetched === true });
   } catch (error) {
     throw refusal(path, error, source);
   }
