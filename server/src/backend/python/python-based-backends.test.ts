@@ -51,8 +51,13 @@ async function vllmSource(): Promise<ModelSource> {
 
 for (const name of ["vllm", "pytorch"]) {
   test(`a model of backend ${name} says which package is missing and how to get it`, options, async () => {
-    const model = await createPythonBackend({ name, environment }).load(await sourceOf("", { config: DECOUPLED }));
     const expected = name === "vllm" ? "vllm" : "torch";
+    // Also where the interpreter has it.
+    const folder = mkdtempSync(join(tmpdir(), "nereid-missing-"));
+    writeFileSync(join(folder, `${expected}.py`), `raise ModuleNotFoundError("missing", name="${expected}")`);
+    const without = { ...environment, PYTHONPATH: folder };
+    const backend = createPythonBackend({ name, environment: without });
+    const model = await backend.load(await sourceOf("", { config: DECOUPLED }));
     await assert.rejects(model.createInstance(INSTANCE), {
       message: new RegExp(
         `models of backend '${name}' need the Python package '${expected}', which .* -m pip install ${expected}`,
