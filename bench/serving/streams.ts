@@ -8,7 +8,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { type EventLoad, type StreamShape, startEventStreams, startGrpcStreams } from "./event-load.ts";
-import { grpcMessage } from "./messages.ts";
+import { startHttpLoad } from "./http-load.ts";
+import { grpcMessage, jsonRequest } from "./messages.ts";
 import { startProbe } from "./probe.ts";
 import { cpuTimeUs } from "./process-cpu.ts";
 import { circumstances, figure, table } from "./report.ts";
@@ -26,7 +27,7 @@ const { values: flags } = parseArgs({
 });
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const RESULTS = fileURLToPath(new URL("../results/", import.meta.url));
-const MODELS = fileURLToPath(new URL("stream_repository", import.meta.url));
+const MODELS = ["stream_repository", "model_repository"].map((name) => fileURLToPath(new URL(name, import.meta.url)));
 const WARM_UP_MS = 2000;
 
 interface Row {
@@ -44,6 +45,7 @@ const UNPACED: StreamShape = { numEvents: 5000, delayMs: 0 };
 const ROWS: readonly Row[] = [
   sse("server-sent events, paced", PACED, 250),
   sse("server-sent events, paced", PACED, 500),
+  besideJson(sse("server-sent events, paced, beside 2 clients of 1 MB as JSON", PACED, 100)),
   sse("server-sent events, at full speed", UNPACED, 64),
   grpc("gRPC, paced, 10 connections", PACED, 500, 10),
   grpc("gRPC, paced, 500 connections", PACED, 500, 500),
@@ -52,6 +54,23 @@ const ROWS: readonly Row[] = [
 
 function offered({ delayMs }: StreamShape, streams: number): number | undefined {
   return delayMs === 0 ? undefined : (streams * 1000) / delayMs;
+}
+
+/** The same while others send large requests in JSON, one after the other: do the events queue behind them? */
+function besideJson(row: Row): Row {
+  const values = Float32Array.from({ length: 262_144 }, (_, i) => Math.sin(i));
+  const request = jsonRequest("identity_fp32", [{ name: "INPUT0", datatype: "FP32", shape: [values.length], values }]);
+  const start = (server: BenchServer): EventLoad => {
+    const events = row.start(server);
+    const json = startHttpLoad(server.httpPort, request, 2);
+    const stop = events.stop.bind(events);
+    events.stop = () => {
+      json.stop();
+      stop();
+    };
+    return events;
+  };
+  return { ...row, start };
 }
 
 function sse(name: string, shape: StreamShape, streams: number): Row {
@@ -75,7 +94,7 @@ function grpc(name: string, shape: StreamShape, streams: number, connections: nu
 
 const server = await startNereid(
   ROOT,
-  [MODELS],
+  MODELS,
   Number(flags["base-port"]),
   flags["node-flags"].split(" ").filter(Boolean),
   flags["server-flags"].split(" ").filter(Boolean),
