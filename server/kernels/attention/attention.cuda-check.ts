@@ -39,6 +39,7 @@ const VARIANTS: readonly Variant[] = [
 ];
 /** A past of -1 is a padded row: no context at all. */
 const DECODES: Lengths = [0, -1, 14, 15, 16, 127, 500, 1023].map((past) => [1, past]);
+const TURNED: Lengths = [0, -1, 15, 300].map((past) => [1, past]);
 const PREFILLS: Lengths = [
   [1, 0],
   [5, 37],
@@ -87,7 +88,7 @@ const turningChecks: readonly CudaCheck[] = TURNING.map((variant) => ({
 
 async function runTurning(context: CudaCheckContext, variant: Variant): Promise<number> {
   const { headDim, numHeads, numKvHeads, blockSize, window, isFp8 = false } = variant;
-  const { sequences, blockTables, maxBlocks, numBlocks } = layOut(DECODES, blockSize);
+  const { sequences, blockTables, maxBlocks, numBlocks } = layOut(TURNED, blockSize);
   const kvType: CudaElement = isFp8 ? "e4m3" : "bf16";
   const cacheCount = numBlocks * blockSize * numKvHeads * headDim;
   const qRowWidth = (numHeads + 2 * numKvHeads) * headDim;

@@ -28,6 +28,10 @@ test("checkStep() accepts a step within its limits, and one without tokens", () 
   checkStep({ tokenIds: none, positions: none, slots: none, logitRows: none, sequences: [] }, LIMITS);
 });
 
+test("checkStep() accepts tokens of the step before that it may carry", () => {
+  checkStep({ ...GOOD, carried: Int32Array.of(-1, -1, 3) }, { ...LIMITS, numCarriable: 4 });
+});
+
 test("checkStep() accepts any id where an embedding replaces it", () => {
   const embeddings = { rows: Int32Array.of(2), values: new Float32Array(2) };
   checkStep({ ...GOOD, tokenIds: Int32Array.of(5, 6, 6159), embeddings }, LIMITS);
@@ -35,6 +39,12 @@ test("checkStep() accepts any id where an embedding replaces it", () => {
 
 const oneRow = { rows: Int32Array.of(0), values: new Float32Array(2) };
 const REFUSED: readonly (readonly [what: string, input: StepInput, expected: RegExp])[] = [
+  [
+    "tokens of a step that chose none",
+    { ...GOOD, carried: Int32Array.of(-1, -1, 0) },
+    /step: carried\[2\]: expected 0 to -1, got 0/,
+  ],
+  ["too few carried ones", { ...GOOD, carried: Int32Array.of(-1) }, /step: carried: expected 3 numbers, got 1/],
   ["too few positions", { ...GOOD, positions: Int32Array.of(1) }, /step: positions: expected 3 numbers, got 1/],
   ["too many slots", { ...GOOD, slots: new Int32Array(4) }, /step: slots: expected 3 numbers, got 4/],
   [

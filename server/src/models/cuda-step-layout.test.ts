@@ -47,3 +47,14 @@ test("layOutStep() begins each part at a multiple of 16 bytes", () => {
   for (const at of Object.values(parts)) assert.equal(at % 4, 0);
   assert.equal(length >= 5 * 3 + 4 + 3 + 1 + 21, true);
 });
+
+test("packStep() names the row of a token that the step before chooses", () => {
+  const sizes = { numTokens: 4, numSequences: 4, maxBlocks: 1, numLogitRows: 0, numChoices: 0 };
+  const layout = layOutStep(sizes);
+  const into = new Int32Array(layout.length);
+  const values = new Int32Array(3);
+  const sequences = [0, 1, 2].map((queryStart) => ({ queryStart, contextLength: 1, blockTable: Int32Array.of(0) }));
+  const step = { tokenIds: Int32Array.of(7, 0, 0), positions: values, slots: values, logitRows: values, sequences };
+  packStep({ ...step, carried: Int32Array.of(-1, 5, 0) }, sizes, layout, 16, into);
+  assert.deepEqual([...into.subarray(layout.tokenIds, layout.tokenIds + 4)], [7, -7, -2, 0]);
+});
