@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { ObjectCache } from "./object-cache.ts";
 import type { Fault } from "./object-server.test-support.ts";
 import { contents, DIALECTS, filesIn, liveFolders, openTestStore } from "./open-stores.test-support.ts";
 
@@ -57,7 +58,7 @@ for (const dialect of DIALECTS) {
     });
 
     const FAULTS: readonly (readonly [string, readonly Fault[], readonly (string | undefined)[]])[] = [
-      ["the connection is cut", [{ kind: "cut", afterBytes: 100_000 }], [undefined, "bytes=100000-"]],
+      ["the connection is cut", [{ kind: "cut", afterBytes: 10_000 }], [undefined, "bytes=10000-"]],
       [
         "it is cut twice",
         [
@@ -190,6 +191,22 @@ test("many models brought at once share what is the same and release it when the
   const [first, ...others] = models;
   await first?.release();
   for (const other of others) assert.equal(filesIn(other.repositoryPath)["m/7/weights"], "weights 7");
+});
+
+test("a content that another server removes in the moment it is needed is fetched again", async (t) => {
+  const { server, open } = await openTestStore(t, "s3");
+  server.put("repo/m/1/weights", "w");
+  const fetch = ObjectCache.prototype.fetch;
+  let left = 2;
+  t.mock.method(ObjectCache.prototype, "fetch", async function (this: ObjectCache, ...given: Parameters<typeof fetch>) {
+    const path = await fetch.apply(this, given);
+    left -= 1;
+    if (left >= 0) rmSync(path);
+    return path;
+  });
+  const { repositoryPath } = await (await open()).localize("m");
+  assert.equal(filesIn(repositoryPath)["m/1/weights"], "w");
+  assert.equal(server.gets("repo/m/1/weights").length, 3);
 });
 
 test("a model cache that others can write to is refused", async (t) => {

@@ -151,8 +151,13 @@ export class ObjectRepository implements RemoteRepository {
   }
 }
 
-/** A link costs nothing; file systems without links get a copy. */
+/** A link costs nothing; file systems without links get a copy. @throws StaleListing when the content has just gone */
 async function place(content: string, path: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
-  await link(content, path).catch(() => copyFile(content, path));
+  try {
+    await link(content, path).catch(() => copyFile(content, path));
+  } catch (error) {
+    const isGone = error instanceof Error && "code" in error && error.code === "ENOENT";
+    throw isGone ? new StaleListing(`another server has removed ${content}, which it needed no more`) : error;
+  }
 }

@@ -35,6 +35,9 @@ export const AZURE_KEY: string = Buffer.from("a key of thirty-two bytes, or so."
 export const ACCOUNT = "devaccount";
 export const BUCKET = "models";
 
+/** What comes right before the end of a connection is dropped by clients that see both at once. */
+const CUT_DELAY_MS = 200;
+
 interface Kept {
   readonly content: Buffer;
   readonly version: number;
@@ -216,9 +219,12 @@ export class ObjectServer implements AsyncDisposable {
       ...(from > 0 ? { "content-range": `bytes ${from}-${total - 1}/${total}` } : {}),
       ...(fault?.kind === "too long" ? {} : { "content-length": total - from }),
     });
+    if (fault?.kind === "cut") {
+      response.write(body, () => setTimeout(() => response.socket?.end(), CUT_DELAY_MS));
+      return;
+    }
     await this.#write(response, body);
-    if (fault?.kind === "cut") response.destroy();
-    else response.end();
+    response.end();
   }
 
   async #write(response: ServerResponse, body: Buffer): Promise<void> {

@@ -47,7 +47,7 @@ class FileHost {
       return;
     }
     this.numCuts -= 1;
-    response.write(part.subarray(0, this.content.length / 3), () => response.destroy());
+    response.write(part.subarray(0, this.content.length / 3), () => setTimeout(() => response.socket?.end(), 200));
   };
 }
 
