@@ -279,10 +279,12 @@ async function speed(): Promise<void> {
   }
 }
 
+const COMMANDS: Readonly<Record<string, () => Promise<void>>> = { tiny, fault, speed };
+
 for (const command of positionals) {
   console.log(`== served ${command}`);
   try {
-    await { tiny, fault, speed }[command]?.();
+    await COMMANDS[command]?.();
   } catch (error) {
     console.log(`FAILED ${command}:`, error);
     process.exitCode = 1;
