@@ -87,6 +87,14 @@ const OPS: Readonly<Record<string, Op>> = {
     launchGatherRows(context.stream, { type, table: x.pointer, ids: pointer, out, ...sizes });
     return scaleRef(gatherRowsRef({ table: x.values, ids, width: WIDTH }), 1.5);
   },
+  "gather-rows of chosen ids": (context, type, x, out) => {
+    const [ids, chosen] = [seededOrder(ROWS, 11), seededOrder(ROWS, 14)];
+    const named = ids.map((id, i) => (i % 3 === 0 ? -2 - i : id));
+    const pointers = { table: x.pointer, ids: context.upload(named), carried: context.upload(chosen), out };
+    launchGatherRows(context.stream, { type, ...pointers, numRows: ROWS, count: ROWS, width: WIDTH });
+    const meant = ids.map((id, i) => (i % 3 === 0 ? (chosen[i] ?? 0) : id));
+    return gatherRowsRef({ table: x.values, ids: meant, width: WIDTH });
+  },
   "replace-rows": (context, type, x, out) => {
     const rows = seededOrder(ROWS, 12).subarray(0, 5);
     const values = uploadRandom(context, type, 5 * WIDTH, 13);
