@@ -18,6 +18,7 @@ import { restartsSoak } from "../tests/soak/restarts.ts";
 import { schedulesSoak } from "../tests/soak/schedules.ts";
 import { schedulingSoak } from "../tests/soak/scheduling.ts";
 import type { Soak } from "../tests/soak/soak.ts";
+import { visionSoak } from "../tests/soak/vision.ts";
 
 const RECORDS = fileURLToPath(new URL("../tests/soak/records/", import.meta.url));
 const ALL: readonly Soak[] = [
@@ -30,6 +31,7 @@ const ALL: readonly Soak[] = [
   reloadsSoak,
   pythonFaultsSoak,
   kernelsSoak,
+  visionSoak,
 ];
 
 const { values, positionals } = parseArgs({

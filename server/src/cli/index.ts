@@ -25,7 +25,7 @@ const FLAGS = {
     type: "string",
     many: "repeated",
     value: "DIR",
-    summary: "where the encoder and the models that it calls lie (repeat it for several)",
+    summary: "where the encoder and the models that it calls lie",
   },
   input: {
     type: "string",
