@@ -162,7 +162,7 @@ test("a model of two repositories is served by none, until only one has it", asy
   assert.deepEqual(versionsOf(repository, "m"), ["2"]);
 });
 
-test("a served model that a second repository gets too goes on being served, and polling says why it is not followed", async () => {
+test("a served model that a second repository gets too is taken out by polling, and no other model is concerned", async () => {
   const files = {
     "a/m/config.pbtxt": identityConfig(),
     "a/m/1/.keep": "",
@@ -170,13 +170,18 @@ test("a served model that a second repository gets too goes on being served, and
     "b/other/1/.keep": "",
   };
   await using repository = createTestRepository(files, [], undefined, { folders: ["a", "b"] });
-  await repository.manager.loadAtStart(undefined);
-  const poller = new RepositoryPoller(repository.manager, SILENT);
-  const served = repository.registry.lookUp("m", "");
+  const { manager, registry } = repository;
+  await manager.loadAtStart(undefined);
+  const poller = new RepositoryPoller(manager, SILENT);
+  const served = registry.lookUp("m", "");
   repository.write("b/m/config.pbtxt", identityConfig());
   repository.write("b/m/3/.keep", "");
+  await assert.rejects(manager.load("m", {}), { message: "failed to load 'm', failed to poll from model repository" });
+  assert.equal(registry.lookUp("m", ""), served); // a request that fails takes nothing away
+  repository.write("b/other/2/.keep", "");
   await poller.poll();
-  assert.equal(repository.registry.lookUp("m", ""), served);
+  assert.deepEqual([versionsOf(repository, "m"), versionsOf(repository, "other")], [[], ["2"]]);
+  assert.equal(registry.isAllReady(), true);
   repository.remove("a/m");
   await poller.poll();
   assert.deepEqual(versionsOf(repository, "m"), ["3"]);

@@ -123,6 +123,10 @@ export class ModelManager {
     return this.#sources.keys();
   }
 
+  isAmbiguous(key: string): boolean {
+    return this.#sources.isAmbiguous(key);
+  }
+
   /** Changes with any file of a model. @throws ServerError when the model is not there */
   fingerprint(key: string): string {
     return this.#sources.fingerprint(key);

@@ -183,6 +183,11 @@ export class ModelSources {
     return this.#found(key).length > 0;
   }
 
+  /** Several repositories have it. */
+  isAmbiguous(key: string): boolean {
+    return this.#found(key).length > 1;
+  }
+
   /** @throws ServerError when no repository, or more than one, has the model */
   #placeOf(key: string): RepositoryPlace {
     const name = nameOfKey(key);

@@ -60,6 +60,7 @@ test("poll() lets others have their turn while it looks at many models", async (
       return "as ever";
     },
     loadedKeys: () => keys,
+    isAmbiguous: () => false,
     loadKey: async () => undefined,
     unloadKey: async () => undefined,
   };

@@ -12,6 +12,8 @@ export interface PolledRepository {
   refresh(): Promise<void>;
   /** Models that lie in the repositories now, each by what tells it from all others. */
   keys(): readonly string[];
+  /** Several repositories have the model, so that none of them does. */
+  isAmbiguous(key: string): boolean;
   /** Changes with any file of the model. @throws when the folder cannot be read */
   fingerprint(key: string): string;
   loadedKeys(): readonly string[];
@@ -32,7 +34,7 @@ export class RepositoryPoller implements Disposable {
   constructor(repository: PolledRepository, log: Logger) {
     this.#repository = repository;
     this.#log = log;
-    for (const key of repository.loadedKeys()) this.#seen.set(key, repository.fingerprint(key));
+    for (const key of repository.loadedKeys()) this.#seen.set(key, this.#fingerprint(key));
   }
 
   /** Polls `periodMs` after the end of each poll. */
@@ -56,7 +58,7 @@ export class RepositoryPoller implements Disposable {
       await this.#repository.refresh();
       const present = new Set(this.#repository.keys());
       for (const key of this.#repository.loadedKeys()) {
-        if (present.has(key)) continue;
+        if (present.has(key) && !this.#repository.isAmbiguous(key)) continue;
         this.#seen.delete(key);
         await this.#repository.unloadKey(key, false);
       }
@@ -72,12 +74,22 @@ export class RepositoryPoller implements Disposable {
     }
   }
 
+  /** What is wrong with one model is no matter to the others. */
   async #follow(key: string): Promise<void> {
-    const fingerprint = this.#repository.fingerprint(key);
+    const fingerprint = this.#fingerprint(key);
     if (this.#seen.get(key) === fingerprint) return;
     this.#seen.set(key, fingerprint);
     await this.#repository.loadKey(key, {}).catch((error: unknown) => {
       this.#log.error("repository_poller", ServerError.from(error).message.trimEnd());
     });
+  }
+
+  /** A folder that cannot be read is tried once for each reason. */
+  #fingerprint(key: string): string {
+    try {
+      return this.#repository.fingerprint(key);
+    } catch (error) {
+      return `unreadable: ${error instanceof Error ? error.message : String(error)}`;
+    }
   }
 }
