@@ -54,6 +54,8 @@ export interface CudaSetupOptions extends StepBounds {
 export interface CudaDecoder {
   readonly model: CudaDecoderModel;
   readonly memory: CudaActivations;
+  /** Of the device: weights, activations, cache. */
+  readonly numBytes: number;
   close(): void;
 }
 
@@ -125,6 +127,7 @@ export async function setUpCudaDecoder(
         },
       },
       memory: placeActivations(activations, work.address),
+      numBytes: buffers.reduce((sum, buffer) => sum + buffer.numBytes, weights.numBytes),
       close: closer(buffers, weights, ranks?.group),
     };
   } catch (error) {

@@ -72,6 +72,7 @@ export class DecoderCudaRunner implements StepRunner {
   readonly hiddenSize: number;
   readonly blockSize: number;
   readonly numBlocks: number;
+  readonly gpuBytes: number;
   readonly maxPositions: number;
   readonly eosTokenIds: readonly number[];
   readonly choose: StepRunner["choose"];
@@ -102,6 +103,7 @@ export class DecoderCudaRunner implements StepRunner {
     this.maxPositions = bounds.maxPositions;
     this.eosTokenIds = config.eosTokenIds;
     this.blockSize = blockSize;
+    this.gpuBytes = decoder.numBytes;
     this.numBlocks = numBlocks;
     this.device = device;
     this.#decoder = decoder;

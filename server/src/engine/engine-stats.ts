@@ -40,6 +40,8 @@ export interface EngineStats {
   totalStepMs: number;
   /** Resident memory of the engine's process, as of the start, the last idle moment or one of the last steps. */
   cpuBytes: number;
+  /** Of all GPUs that the engine runs on. */
+  gpuBytes: number;
 }
 
 export const ZERO_STATS: Readonly<EngineStats> = Object.freeze({
@@ -69,6 +71,7 @@ export const ZERO_STATS: Readonly<EngineStats> = Object.freeze({
   lastStepMs: 0,
   totalStepMs: 0,
   cpuBytes: 0,
+  gpuBytes: 0,
 });
 
 /** The order of the fields in a float array. */

@@ -78,6 +78,7 @@ export class LlmEngine implements Generator {
       maxRequests: config.maxSequences,
       kvBlocksMax: numBlocks,
       tokensPerBlock: blockSize,
+      gpuBytes: runner.gpuBytes ?? 0,
     };
     this.#stats.cpuBytes = process.memoryUsage.rss();
     this.#onTurn = onTurn;

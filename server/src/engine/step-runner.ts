@@ -101,6 +101,8 @@ export interface StepRunner {
   readonly numHostBlocks?: number;
   /** Keys that a query sees at most, its own included, in every layer; absent when a layer sees them all. */
   readonly window?: number | undefined;
+  /** Memory of GPUs that it holds; absent: none. */
+  readonly gpuBytes?: number;
   /** Positions lie below this. */
   readonly maxPositions: number;
   /** Ids after which the model has nothing to say; undefined when it does not tell. */

@@ -35,7 +35,7 @@ const SERIES: readonly Series[] = [
     name: "nv_trt_llm_runtime_memory_metrics",
     help: "TRT LLM runtime memory metrics",
     label: "memory_type",
-    values: { cpu: (s) => s.cpuBytes, gpu: () => 0, pinned: () => 0 },
+    values: { cpu: (s) => s.cpuBytes, gpu: (s) => s.gpuBytes, pinned: () => 0 },
   },
   {
     name: "nv_trt_llm_kv_cache_block_metrics",

@@ -36,6 +36,7 @@ class FakeRunner implements StepRunner {
   readonly hiddenSize = 8;
   readonly blockSize = 16;
   readonly numBlocks = 4;
+  readonly gpuBytes = 1000;
   readonly maxPositions = 64;
   readonly stepsAhead = true;
   readonly log: string[] = [];
@@ -73,6 +74,7 @@ function recorder(log: string[], rank: number): Follower {
 test("RankedRunner sends each step to all others before it is done here", async () => {
   const inner = new FakeRunner();
   const runner = new RankedRunner(inner, [recorder(inner.log, 1), recorder(inner.log, 2)], LAYOUT);
+  assert.equal(runner.gpuBytes, 3000);
   assert.deepEqual(await runner.run(stepOf(1, 2)), Float32Array.of(1));
   assert.deepEqual((await runner.choose?.(stepOf(3), [GREEDY]))?.tokens, Int32Array.of(7));
   await runner.close();

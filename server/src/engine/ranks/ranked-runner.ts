@@ -59,6 +59,8 @@ export class RankedRunner implements StepRunner {
   readonly hiddenSize: number;
   readonly blockSize: number;
   readonly numBlocks: number;
+  /** About as much on each. */
+  readonly gpuBytes: number;
   readonly maxPositions: number;
   readonly eosTokenIds: readonly number[] | undefined;
   readonly choose: StepRunner["choose"];
@@ -73,6 +75,7 @@ export class RankedRunner implements StepRunner {
     this.hiddenSize = inner.hiddenSize;
     this.blockSize = inner.blockSize;
     this.numBlocks = inner.numBlocks;
+    this.gpuBytes = (inner.gpuBytes ?? 0) * (1 + followers.length);
     this.maxPositions = inner.maxPositions;
     this.eosTokenIds = inner.eosTokenIds;
     // Tokens are chosen by every rank that has all logits: behind the first stage nobody has those of the step before.
