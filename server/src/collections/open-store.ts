@@ -45,6 +45,11 @@ export function openStore(address: string, options: StoreOptions): VectorStore {
   throw unknownAddress(address);
 }
 
+/** @throws ServerError when no store can be there; where something is wrong with it shows when it is asked */
+export function expectStoreAddress(address: string): void {
+  if (!/^(?:memory|pglite):.|^(?:postgres(?:ql)?|mongodb(?:\+srv)?):\/\//.test(address)) throw unknownAddress(address);
+}
+
 /** The whole address: variables read, paths absolute. Two that are equal are the same store. */
 export function resolveAddress(address: string, { folder, env }: Pick<StoreOptions, "folder" | "env">): string {
   const variable = /^env:([A-Za-z_][A-Za-z0-9_]*)$/.exec(address)?.[1];

@@ -12,6 +12,7 @@ import { checkOnnx } from "./check-onnx.ts";
 import { checkPython } from "./check-python.ts";
 import { checkTokenizer } from "./check-tokenizer.ts";
 import { checkTypescript } from "./check-typescript.ts";
+import { checkImage, checkRetrieval } from "./check-vision.ts";
 import { lineOfField } from "./config-lines.ts";
 import { type ExaminedModel, examineModel } from "./examined-model.ts";
 import type { Finding, Severity } from "./finding.ts";
@@ -35,11 +36,14 @@ const CHECKS: ReadonlyMap<string, Check> = new Map([
   ["python", checkPython],
   ["tokenizer", checkTokenizer],
   ["typescript", checkTypescript],
+  ["image", checkImage],
+  ["retrieval", checkRetrieval],
 ]);
 const SEVERITIES: readonly Severity[] = ["error", "warning", "note"];
 /** These need nothing but their configuration. */
 const OTHER_BACKENDS: ReadonlySet<string> = new Set([
   "bls",
+  "pooling",
   "identity",
   "repeat",
   "square",
