@@ -23,7 +23,12 @@ const parameter = (key: string, value: string): string =>
 
 for (const [what, config, isLoadable, problem] of [
   ["pictures without a size", image(""), true, undefined],
-  ["an unknown filter", image(parameter("resample", "7")), false, /'resample' must be a whole number from 0 to 5/],
+  [
+    "an unknown filter",
+    image(parameter("resample", "7") + parameter("size", "8")),
+    false,
+    /'resample' must be a whole number from 0 to 5/,
+  ],
   [
     "a store that is empty",
     retrieval(parameter("store", "pglite:nowhere")),
