@@ -23,7 +23,9 @@ export function kernelFolder(environment: Readonly<Record<string, string | undef
   // Beside the compiled program lie the launchers too, without what they launch.
   const found = folders.find((folder) => existsSync(join(folder, HEADERS, COMMON_HEADER)));
   if (found !== undefined) return found;
-  throw new Error(`the sources of the GPU kernels are missing: no ${HEADERS}/${COMMON_HEADER} in ${folders.join(", ")}`);
+  throw new Error(
+    `the sources of the GPU kernels are missing: no ${HEADERS}/${COMMON_HEADER} in ${folders.join(", ")}`,
+  );
 }
 
 /** `path` as in `KernelSpec.source`. @throws Error when there is no such file */
