@@ -91,14 +91,19 @@ export function enqueueLayers(pass: CudaPass): DevicePointer | undefined {
     if (isEnd && batch.numLogitRows === 0) return undefined;
     if (isEnd && !batch.keepsAllRows) {
       [rows, attended] = keepRows(pass, rows, attended);
-      if (model.config.residual === "parallel")
-        normed = enqueueNorm(pass, rows, { norm: layer.attentionNorm }, layer.qkv);
+      normed = readAgain(pass, rows, layer, normed);
     }
     const next = layers[i + 1];
     const after = next === undefined ? { norm, reader: output } : { norm: next.attentionNorm, reader: next.qkv };
     normed = enqueueLayerRest(pass, layer, { ...rows, attended, read: normed }, after);
   }
   return isLastStage(pass) ? normed.address : handOn(pass, normed);
+}
+
+/** The MLP of some models reads what attention has read: of the kept rows that is made once more. */
+function readAgain(pass: CudaPass, rows: LayerRows, layer: LayerWeights<CudaTensor>, normed: CudaRows): CudaRows {
+  if (pass.model.config.residual !== "parallel") return normed;
+  return enqueueNorm(pass, rows, { norm: layer.attentionNorm }, layer.qkv);
 }
 
 /** For few rows that add one token each. */
