@@ -6,13 +6,14 @@
 // What a weight costs to read must cost little to multiply. Codes of 8-bit floats become f16 in one instruction for two of
 // them, and so is x. Codes of 4 bits become bytes, and each row of x is two rows of bytes, of which one is 128 times the
 // other: 15 bits in all, with a scale a row.
-// ROWS: rows of x at most, 1, 2, 4 or 8; STAGES; BATCH: units whose sums meet at once; WEIGHT_E4M3 (codes with a scale a row), WEIGHT_INT4 (packed, a scale for
-// 128 inputs, no zeros; at most 4 rows) or bf16; ACTIVATION.
+// ROWS: rows of x at most, 1, 2, 4 or 8; STAGES; BATCH: units whose sums meet at once; WEIGHT_E4M3 (codes with a scale a
+// row), WEIGHT_INT4 (packed, a scale for 128 inputs, no zeros; at most 4 rows) or bf16; ACTIVATION.
 #if defined(WEIGHT_E4M3)
 #define X_F16
 #endif
 #include "activation.cuh"
-#include "thin-tile.cuh"
+#include "meet-grid.cuh"
+#include "thin-x.cuh"
 
 #define WARPS 16
 #define THREADS (WARPS * WARP)
@@ -22,7 +23,6 @@
 #define GATE_UP 1
 #define DOWN 2
 #define BEFORE 3
-#define PATIENCE_NS 30000000000ull
 
 #if defined(WEIGHT_INT4)
 #undef CHUNK
@@ -46,54 +46,7 @@ typedef float scale_t;
 
 extern __shared__ __align__(16) u8 shared[];
 
-#if defined(X_F16)
-#define MULTIPLY mma_f16
-__device__ __forceinline__ float in_reach(float value) { return fminf(fmaxf(value, -65504.f), 65504.f); }
-// What is kept of x.
-__device__ __forceinline__ u16 float_to_x(float value) { return (u16)pack_f16(in_reach(value), 0.f); }
-__device__ __forceinline__ uint4 pack_x(const float (&v)[8]) {
-  return make_uint4(pack_f16(in_reach(v[0]), in_reach(v[1])), pack_f16(in_reach(v[2]), in_reach(v[3])),
-                    pack_f16(in_reach(v[4]), in_reach(v[5])), pack_f16(in_reach(v[6]), in_reach(v[7])));
-}
-#else
-#define MULTIPLY mma_bf16
-__device__ __forceinline__ u16 float_to_x(float value) { return float_to_bf16(value); }
-__device__ __forceinline__ uint4 pack_x(const float (&v)[8]) { return pack_elems(v); }
-#endif
-
-__device__ __forceinline__ u64 nanoseconds() {
-  u64 now;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-  return now;
-}
-
-__device__ __forceinline__ u32 seen(const u32* at) {
-  u32 value;
-  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
-  return value;
-}
-
-__device__ __forceinline__ void come(u32* at) {
-  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(at), "r"(1u) : "memory");
-}
-
 __device__ __forceinline__ void prefetch(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
-
-// All blocks of the grid, for the n-th time. meeting: how many have come, for each n. Counts are zeros again before the next
-// launch: block 0 clears the later ones before it comes for the first time, so that nobody can have come there yet, and the
-// first once all have left it.
-__device__ __forceinline__ void meet_grid(u32* meeting, int n) {
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    if (blockIdx.x == 0 && n == 0) meeting[1] = meeting[2] = 0;
-    come(meeting + n);
-    const u64 start = nanoseconds();
-    while (seen(meeting + n) < gridDim.x)
-      if (nanoseconds() - start > PATIENCE_NS) __trap();
-    if (blockIdx.x == 0 && n == 1) meeting[0] = 0;
-  }
-  __syncthreads();
-}
 
 __device__ __forceinline__ uint4 load_past_l1(const u16* at) { return __ldcg(reinterpret_cast<const uint4*>(at)); }
 

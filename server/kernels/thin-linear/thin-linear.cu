@@ -1,8 +1,7 @@
 // out = x . weight^T + bias for few rows of x, at the speed at which weights are read. A block takes 16 * TILES outputs;
 // its warps take stretches of the inputs in turn and meet only at the end. Which inputs share a step of 16 on the tensor
-// cores does not matter (thin-tile.cuh). A warp copies
-// whole lines of 128 bytes to shared memory, STAGES ahead, and waits for no other warp. The first weights set out before
-// the kernel ahead has ended.
+// cores does not matter (thin-tile.cuh). A warp copies whole lines of 128 bytes to shared memory, STAGES ahead, and waits
+// for no other warp. The first weights set out before the kernel ahead has ended.
 // TILES, STAGES; ROW_TILES: rows of x in eights; BLOCKS_PER_SM; WEIGHT_E4M3: codes with a scale a row; OUT_F32; HAS_BIAS.
 #include "thin-tile.cuh"
 

@@ -1,0 +1,38 @@
+// A meeting of all blocks of a grid that run at once: one on each multiprocessor.
+#pragma once
+#include "elem.cuh"
+
+// A block that is gone would be waited for until the end of time: an error that ends this process is better.
+#define PATIENCE_NS 30000000000ull
+
+__device__ __forceinline__ u64 nanoseconds() {
+  u64 now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+__device__ __forceinline__ u32 seen(const u32* at) {
+  u32 value;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+  return value;
+}
+
+__device__ __forceinline__ void come(u32* at) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(at), "r"(1u) : "memory");
+}
+
+// All blocks of the grid, for the n-th time. meeting: how many have come, for each n. Counts are zeros again before the next
+// launch: block 0 clears the later ones before it comes for the first time, so that nobody can have come there yet, and the
+// first once all have left it.
+__device__ __forceinline__ void meet_grid(u32* meeting, int n) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    if (blockIdx.x == 0 && n == 0) meeting[1] = meeting[2] = 0;
+    come(meeting + n);
+    const u64 start = nanoseconds();
+    while (seen(meeting + n) < gridDim.x)
+      if (nanoseconds() - start > PATIENCE_NS) __trap();
+    if (blockIdx.x == 0 && n == 1) meeting[0] = 0;
+  }
+  __syncthreads();
+}
