@@ -46,6 +46,7 @@ try {
   if (!flags["only-nereid"]) {
     servers.set("node:http", await startReference("http", basePort + 3));
     servers.set("grpc-js", await startReference("grpc-js", basePort + 4));
+    servers.set("grpc-js inference", await startReference("grpc-js-infer", basePort + 6));
     servers.set("node:http2", await startReference("http2", basePort + 5));
   }
   const results: RowResult[] = [];
@@ -78,6 +79,7 @@ async function runRow(row: Row): Promise<RowResult> {
 
 function isComparable(server: string, row: Row): boolean {
   if (server === "nereid" || server === "before") return true;
+  if (server === "grpc-js inference") return row.protocol === "grpc" && row.name.includes("simple");
   if (server === "node:http") return row.protocol === "http";
   // The echo over bare node:http2 knows no messages: it answers when the call has ended.
   return row.protocol === "grpc" && (server === "grpc-js" || !row.name.includes("stream"));
@@ -102,8 +104,15 @@ function line({ row, nereid, references }: RowResult): string[] {
     ...reference("node:http"),
     ...reference("grpc-js"),
     ...reference("node:http2"),
+    ...sameWork(nereid, references["grpc-js inference"]),
     ...reference("before"),
   ];
+}
+
+/** Requests a second of the same inference by grpc-js, and how many times as many are made here. */
+function sameWork(nereid: Summary, other: Summary | undefined): string[] {
+  if (other === undefined) return ["", ""];
+  return [figure(other.requestsPerSecond), (nereid.requestsPerSecond / other.requestsPerSecond).toFixed(2)];
 }
 
 function save(results: readonly RowResult[]): void {
@@ -133,6 +142,8 @@ function save(results: readonly RowResult[]): void {
     "ratio",
     "node:http2 echo",
     "ratio",
+    "grpc-js inference/s",
+    "times",
     "before",
     "ratio",
   ];
@@ -144,7 +155,8 @@ function save(results: readonly RowResult[]): void {
     "",
     "Medians of the rounds; `least` is the smallest CPU time of all rounds. The echo servers answer with the bytes of the",
     "request and do nothing else; they were measured in turn with the server, row by row, in this run. A ratio is the CPU time",
-    "of Nereid over that of the echo. The column `Triton, elsewhere` holds server CPU us per request seen with Triton 2.70.0 on",
+    "of Nereid over that of the echo. `grpc-js inference/s` are requests a second of a server on grpc-js and protobufjs that adds",
+    "and subtracts as the model does and nothing else; `times` is how many times as many Nereid answered. The column `Triton, elsewhere` holds server CPU us per request seen with Triton 2.70.0 on",
     "another machine of 2 virtual cores: an orientation, not a measurement of this run.",
     "",
     table(head, results.map(line)),

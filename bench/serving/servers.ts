@@ -42,7 +42,10 @@ export async function startNereid(
   return { pid: child.pid ?? 0, httpPort: basePort, grpcPort: basePort + 1, stop: () => stop(child) };
 }
 
-export async function startReference(kind: "http" | "grpc-js" | "http2", port: number): Promise<BenchServer> {
+export async function startReference(
+  kind: "http" | "grpc-js" | "grpc-js-infer" | "http2",
+  port: number,
+): Promise<BenchServer> {
   const child = spawn(process.execPath, ["--import", "tsx", path("reference-server.ts"), kind, String(port)], {
     stdio: ["ignore", "pipe", "inherit"],
   });
