@@ -134,6 +134,7 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
     hurry: () => frontends.hurry(),
     stop() {
       poller[Symbol.dispose]();
+      for (const place of places) void place.close(); // nobody waits for a model that is still on its way
       gpuWatch?.[Symbol.dispose]();
       return stopServer({ options, log, server, tracer, frontends, close });
     },
