@@ -90,11 +90,15 @@ export async function runPythonFaults(
 async function underLoad(server: ServerProcess, tally: FaultTally, work: () => Promise<void>): Promise<void> {
   using client = new KeepAliveClient(server.http, NUM_CLIENTS);
   let isOn = true;
+  const firstAnswers: Promise<void>[] = [];
   const clients = Array.from({ length: NUM_CLIENTS }, async () => {
+    const first = sendOne(client, tally);
+    firstAnswers.push(first);
+    await first;
     while (isOn) await sendOne(client, tally);
   });
   try {
-    await sleep(200); // until all of them have sent
+    await Promise.all(firstAnswers); // every client has its connection
     await work();
   } finally {
     isOn = false;
