@@ -120,6 +120,8 @@ const GPT2: WeightNames = {
 
 const { isTransposed: __, ...GPT } = GPT2;
 
+const LLAVA: WeightNames = { ...LLAMA, prefixes: ["language_model.model."], output: "language_model.lm_head" };
+
 const WEIGHT_NAMES: ReadonlyMap<string, WeightNames> = new Map<string, WeightNames>([
   ["LlamaForCausalLM", LLAMA],
   ["MistralForCausalLM", LLAMA],
@@ -133,6 +135,8 @@ const WEIGHT_NAMES: ReadonlyMap<string, WeightNames> = new Map<string, WeightNam
   ["Gemma3ForCausalLM", GEMMA3],
   // The text half of the models that also see.
   ["Gemma3ForConditionalGeneration", { ...GEMMA3, prefixes: ["language_model.model.", "model.language_model."] }],
+  ["LlavaForConditionalGeneration", LLAVA],
+  ["LlavaNextForConditionalGeneration", LLAVA],
   ["PhiForCausalLM", PHI],
   ["Phi3ForCausalLM", { ...LLAMA, qkv: ["self_attn.qkv_proj"], mlpIn: ["mlp.gate_up_proj"] }],
   ["Starcoder2ForCausalLM", { ...LLAMA, mlpIn: ["mlp.c_fc"], mlpOut: "mlp.c_proj" }],

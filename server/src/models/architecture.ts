@@ -21,6 +21,8 @@ export interface Architecture {
   readonly className: string;
   /** The object of config.json that describes the decoder, where it is not the whole. */
   readonly section?: string;
+  /** What `model_type` that part may have; absent: whatever it says. */
+  readonly sectionTypes?: readonly string[];
   /** Names of fields where they are not those of Llama. */
   readonly aliases?: Readonly<Record<string, string>>;
   /** What files leave out, by the names they would have there. */

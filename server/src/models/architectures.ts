@@ -116,6 +116,15 @@ const GEMMA3_OF_MULTIMODAL: Row = {
   section: "text_config",
 };
 
+/** LLaVA 1.5 and 1.6 over Llama, Vicuna or Mistral. */
+const LLAVA: Row = {
+  ...LLAMA,
+  className: "LlavaForConditionalGeneration",
+  section: "text_config",
+  sectionTypes: ["llama", "mistral"],
+};
+const LLAVA_NEXT: Row = { ...LLAVA, className: "LlavaNextForConditionalGeneration" };
+
 const PHI3: Row = {
   ...LLAMA,
   className: "Phi3ForCausalLM",
@@ -188,6 +197,8 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map(
     GEMMA2,
     GEMMA3,
     GEMMA3_OF_MULTIMODAL,
+    LLAVA,
+    LLAVA_NEXT,
     PHI,
     PHI3,
     STARCODER2,

@@ -72,6 +72,10 @@ function sectionOf(root: HfFields, config: unknown, at: string, architecture: Ar
   if (architecture.section === undefined) return new HfFields(config, at, architecture);
   const section = root.section(architecture.section, architecture);
   if (section === undefined) throw root.refusal(architecture.section, "an object", undefined);
+  const type = section.get("model_type") ?? architecture.sectionTypes?.[0];
+  if (architecture.sectionTypes?.some((one) => one === type) === false) {
+    throw section.refusal("model_type", architecture.sectionTypes.join(" or "), type);
+  }
   return section;
 }
 

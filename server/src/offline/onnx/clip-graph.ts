@@ -94,7 +94,7 @@ export function buildClipVision(source: Safetensors, config: HfFields): BuiltGra
   return graph.build();
 }
 
-function clipSizes(config: HfFields): EncoderSizes {
+export function clipSizes(config: HfFields): EncoderSizes {
   const size = (name: string): number => config.int(name, { min: 1, max: MAX_SIZE });
   return {
     hidden: size("hidden_size"),
@@ -120,7 +120,7 @@ interface Patches {
 }
 
 /** A vector for each square of the image, behind the one that stands for all of it. */
-function embedPatches(context: EncoderContext, pixels: string, { channels, patch, numTokens }: Patches): string {
+export function embedPatches(context: EncoderContext, pixels: string, { channels, patch, numTokens }: Patches): string {
   const { graph, weights, sizes } = context;
   const { hidden } = sizes;
   const filter = weights.get("embeddings.patch_embedding.weight", [hidden, channels, patch, patch]);
@@ -138,10 +138,17 @@ function embedPatches(context: EncoderContext, pixels: string, { channels, patch
   return graph.node("Add", [all, graph.weight(places.name, places.dims, places.data)]);
 }
 
-function clipLayers(context: EncoderContext, config: HfFields, input: string, mask: string | undefined): string {
+/** The states behind the first `numLayers` layers, or behind all. */
+export function clipLayers(
+  context: EncoderContext,
+  config: HfFields,
+  input: string,
+  mask: string | undefined,
+  numLayers: number = config.int("num_hidden_layers", { min: 1, max: MAX_SIZE }),
+): string {
   const { graph, sizes } = context;
   let states = input;
-  for (let layer = 0; layer < config.int("num_hidden_layers", { min: 1, max: MAX_SIZE }); layer++) {
+  for (let layer = 0; layer < numLayers; layer++) {
     const name = `encoder.layers.${layer}`;
     graph.enter(`encoder/layers.${layer}`);
     const names = {

@@ -2,7 +2,7 @@
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { readHfConfig } from "../../formats/hf-config.ts";
-import { HfFields } from "../../formats/hf-config-fields.ts";
+import { HfFields, type HfFieldsOptions } from "../../formats/hf-config-fields.ts";
 import { modelParts, type OnnxTensor, tensorDataBytes } from "../../formats/onnx-writer.ts";
 import { type Part, partsBytes, writeParts } from "../../formats/protobuf-writer.ts";
 import { openSafetensors, type Safetensors } from "../../formats/safetensors.ts";
@@ -13,6 +13,7 @@ import { ToolError } from "../tool-error.ts";
 import { buildBert } from "./bert-graph.ts";
 import { buildClipText, buildClipVision, CLIP_TEXT_DEFAULTS, CLIP_VISION_DEFAULTS } from "./clip-graph.ts";
 import type { BuiltGraph } from "./graph-builder.ts";
+import { buildLlavaVision } from "./llava-graph.ts";
 import { existingOnnxOutput, MAX_MODEL_BYTES } from "./onnx-output.ts";
 import { type PoolingChoice, readPooling } from "./pooling.ts";
 
@@ -43,6 +44,8 @@ export interface ExportedFile {
 /** Opset 17 brought LayerNormalization; all that serves ONNX today takes it. */
 const OPSET = 17;
 const IR_VERSION = 8;
+/** What LLaVA's configurations leave out. */
+const LLAVA_TEXT_DEFAULTS = { hidden_size: 4096 };
 
 /** @throws ToolError with what the folder lacks */
 export async function exportOnnx(options: ExportOptions): Promise<readonly ExportedFile[]> {
@@ -93,10 +96,17 @@ async function buildGraphs(source: Safetensors, options: ExportOptions): Promise
     expectPart(options, "text");
     return [["text", buildBert(source, config, await readPooling(options.modelDir, options.pooling))]];
   }
+  if (kind === "llava") {
+    expectPart(options, "vision");
+    const section = (name: string, defaults: NonNullable<HfFieldsOptions["defaults"]>): HfFields =>
+      config.section(name, { defaults }) ?? new HfFields({}, at.config, { defaults });
+    const vision = section("vision_config", CLIP_VISION_DEFAULTS);
+    return [["vision", buildLlavaVision(source, config, vision, section("text_config", LLAVA_TEXT_DEFAULTS))]];
+  }
   const sections = clipSections(json, config, at.config);
   if (sections === undefined) {
     throw new ToolError(
-      `${at.config}: model_type: expected bert, clip, clip_text_model or clip_vision_model, got ${kind}`,
+      `${at.config}: model_type: expected bert, clip, clip_text_model, clip_vision_model or llava, got ${kind}`,
       {
         fix: "Export this model with Hugging Face's own tools: the server takes any ONNX file",
       },
