@@ -3,6 +3,7 @@
  * An account of its own, by the rules and not by the code.
  */
 import type { Batch } from "../../server/src/backend/backend.ts";
+import { isCancelled } from "../../server/src/core/infer-request.ts";
 import type { ModelQueuePolicy } from "../../server/src/core/model-config.ts";
 import type { ServerError } from "../../server/src/core/server-error.ts";
 import type { ScheduledRequest } from "../../server/src/scheduler/scheduled-request.ts";
@@ -106,8 +107,8 @@ export class BatchWatch implements Watch {
       this.#fault("a request ran that did not wait");
       return;
     }
-    const { id, signal } = one.request.request;
-    if (signal.aborted) this.#fault(`request ${id} ran though it had been cancelled`);
+    const { id } = one.request.request;
+    if (isCancelled(one.request.request)) this.#fault(`request ${id} ran though it had been cancelled`);
     const isLate = one.deadlineMs + NEAR_MS < this.#parts.clock.nowMs();
     if (isLate && one.policy?.timeout_action === "REJECT") this.#fault(`request ${id} ran though its time was over`);
   }
@@ -155,7 +156,7 @@ export class BatchWatch implements Watch {
   }
 
   #live(): Waiting[] {
-    return [...this.#waiting.values()].filter(({ request }) => !request.ended && !request.request.signal.aborted);
+    return [...this.#waiting.values()].filter(({ request }) => !request.ended && !isCancelled(request.request));
   }
 
   #levelOf({ request: { priority } }: ScheduledRequest): number {

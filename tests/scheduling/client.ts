@@ -39,11 +39,14 @@ export function createClient(parts: ClientParts): Client {
   return new OneClient(parts);
 }
 
+const NEVER: AbortSignal = new AbortController().signal;
+
 class OneClient implements Client {
   readonly ask: Ask;
   readonly request: InferRequest;
   readonly #parts: ClientParts;
-  readonly #abort = new AbortController();
+  /** Made when somebody asks for the signal, as front ends do. */
+  #abort: AbortController | undefined;
   readonly #responses: InferResponse[] = [];
   readonly #askedMs: number;
   #abortedMs = Number.POSITIVE_INFINITY;
@@ -55,15 +58,18 @@ class OneClient implements Client {
     this.ask = ask;
     this.#parts = parts;
     this.#askedMs = clock.nowMs();
-    this.request = fakeRequest(inputsOf(parts), {
+    const request = fakeRequest(inputsOf(parts), {
       id: String(ask.serial),
       outputs: ask.wantsOne ? parts.target.signature.outputNames.slice(0, 1) : [],
       priority: ask.priority,
       timeoutUs: ask.timeoutUs,
       sequence: { id: isSequence(parts) ? BigInt(ask.id) : 0n, start: ask.start, end: ask.end },
-      signal: this.#abort.signal,
+      signal: NEVER,
       arrivalMs: this.#askedMs,
     });
+    Object.defineProperty(request, "signal", { get: () => this.#signal() });
+    Object.defineProperty(request, "isCancelled", { get: () => this.#abortedMs < Number.POSITIVE_INFINITY });
+    this.request = request;
   }
 
   refused(error: ServerError): void {
@@ -104,7 +110,15 @@ class OneClient implements Client {
 
   abort(): void {
     this.#abortedMs = Math.min(this.#abortedMs, this.#parts.clock.nowMs());
-    this.#abort.abort();
+    this.#abort?.abort();
+  }
+
+  #signal(): AbortSignal {
+    if (this.#abort === undefined) {
+      this.#abort = new AbortController();
+      if (this.#abortedMs < Number.POSITIVE_INFINITY) this.#abort.abort();
+    }
+    return this.#abort.signal;
   }
 
   expectEnd(): void {

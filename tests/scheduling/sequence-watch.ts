@@ -3,6 +3,7 @@
  * its own; places that nobody else has meanwhile, and no request refused that belongs to a living sequence.
  */
 import type { BackendRequest, Batch } from "../../server/src/backend/backend.ts";
+import { isCancelled } from "../../server/src/core/infer-request.ts";
 import type { ServerError } from "../../server/src/core/server-error.ts";
 import type { ScheduledRequest } from "../../server/src/scheduler/scheduled-request.ts";
 import { rowText } from "../fakes/sequences.ts";
@@ -139,7 +140,7 @@ export class SequenceWatch implements Watch {
     const { ask, request } = known;
     const { serial, id } = ask;
     if (request.ended) this.#fault(`${serial} ran after its end`);
-    if (request.request.signal.aborted) this.#fault(`${serial} ran though it had been cancelled`);
+    if (isCancelled(request.request)) this.#fault(`${serial} ran though it had been cancelled`);
     if (known.isRunning && !this.#isIterative) this.#fault(`${serial} ran twice`);
     this.settled();
     known.isRunning = true;
