@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { checkSchedules } from "./check-schedules.ts";
 
-const SCHEDULES = 4000;
+const SCHEDULES = 3000;
 
 test(`schedulers keep their promises to every request in ${SCHEDULES} random schedules`, async () => {
   const figures = await checkSchedules({ firstSeed: 1, count: SCHEDULES, deadlineMs: Number.POSITIVE_INFINITY });
