@@ -197,13 +197,11 @@ async function withServer(listener: RequestListener, work: (origin: string) => P
   }
 }
 
-test("the backend `image` fetches addresses where allowed, follows redirects, and says what went wrong with others", async () => {
+test("the backend `image` fetches addresses where allowed, follows no redirects, and says what went wrong with others", async () => {
   const listener: RequestListener = (request, response) => {
     const answers: Record<string, () => void> = {
       "/a.png": () => response.end(WIDE),
       "/moved": () => response.writeHead(302, { location: "/a.png" }).end(),
-      "/loop": () => response.writeHead(302, { location: "/loop" }).end(),
-      "/file": () => response.writeHead(302, { location: "file:///etc/passwd" }).end(),
       "/large": () => response.writeHead(200, { "content-length": 2 ** 40 }).end(),
       "/text": () => response.end("hello"),
       "/slow": () => undefined,
@@ -212,13 +210,11 @@ test("the backend `image` fetches addresses where allowed, follows redirects, an
   };
   await withServer(listener, async (origin) => {
     await using loaded = await load({ parameters: { picture_urls: "any", picture_url_timeout_ms: "400" } });
-    const [direct, moved] = await Promise.all(
-      ["/a.png", "/moved"].map((path) => loaded.run(image([`${origin}${path}`]))),
-    );
-    assert.deepEqual(direct?.get("pixel_values"), moved?.get("pixel_values"));
+    const direct = await loaded.run(image([`${origin}/a.png`]));
+    const same = await loaded.run(image([WIDE]));
+    assert.deepEqual(direct.get("pixel_values"), same.get("pixel_values"));
     for (const [path, message] of [
-      ["/loop", /picture 0 is redirected more than 3 times/],
-      ["/file", /has an address that is not of http or https/],
+      ["/moved", /picture 0 is redirected \(status 302\), which is not followed/],
       ["/large", /has more than 33554432 bytes/],
       ["/text", /neither PNG, JPEG nor WebP/],
       ["/none", /could not be fetched: status 404/],
