@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 
-const LOOK_MS = 200;
+const LOOK_MS = 100;
 
 /** One letter of /proc/<pid>/stat, behind the name, which may hold anything. "T" is stopped; a debugger's stop is "t". */
 export function processState(stat: string): string {
