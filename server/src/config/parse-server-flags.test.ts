@@ -367,10 +367,10 @@ test("parseServerFlags() follows the environment of Vertex AI", () => {
 });
 
 test("parseServerFlags() says which features are not there", () => {
-  const { notYet } = options(["--model-load-gpu-limit=0:0.5", "--host-policy=p,numa-node=0"]);
+  const { notYet } = options(["--metrics-config=counter_latencies=false", "--host-policy=p,numa-node=0"]);
   assert.deepEqual(
     notYet.map((line) => /--[\w-]+/.exec(line)?.[0]),
-    ["--host-policy", "--model-load-gpu-limit"],
+    ["--host-policy", "--metrics-config"],
   );
 });
 
