@@ -86,6 +86,12 @@ const turningChecks: readonly CudaCheck[] = TURNING.map((variant) => ({
   run: (context) => runTurning(context, variant),
 }));
 
+/** Where the last of `contextLength` tokens lies; -1 when there is none. */
+function lastSlot(blockTable: Int32Array, contextLength: number, blockSize: number): number {
+  const last = contextLength - 1;
+  return last < 0 ? -1 : (blockTable[Math.floor(last / blockSize)] ?? 0) * blockSize + (last % blockSize);
+}
+
 async function runTurning(context: CudaCheckContext, variant: Variant): Promise<number> {
   const { headDim, numHeads, numKvHeads, blockSize, window, isFp8 = false } = variant;
   const { sequences, blockTables, maxBlocks, numBlocks } = layOut(TURNED, blockSize);
@@ -97,10 +103,7 @@ async function runTurning(context: CudaCheckContext, variant: Variant): Promise<
   const invFreq = context.upload(Float32Array.from({ length: headDim / 2 }, (_, i) => 10000 ** ((-2 * i) / headDim)));
   const positions = sequences.map(({ contextLength }) => Math.max(0, contextLength - 1));
   const slots = sequences.map(({ contextLength }, s) =>
-    contextLength < 1
-      ? -1
-      : (blockTables[s * maxBlocks + Math.floor((contextLength - 1) / blockSize)] ?? 0) * blockSize +
-        ((contextLength - 1) % blockSize),
+    lastSlot(blockTables.subarray(s * maxBlocks), contextLength, blockSize),
   );
   const cache = (seed: number): bigint => uploadRandom(context, kvType, cacheCount, seed, isFp8 ? 4 : 2).pointer;
   const bytes = decodeWorkspaceBytes(context.stream.arch, context.stream.numSms, {
