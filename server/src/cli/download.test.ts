@@ -105,7 +105,7 @@ async function startSlowly(folder: string): Promise<Running> {
     const names = readdirSync(root).includes("tiny") ? readdirSync(folder, { recursive: true }).map(String) : [];
     return names
       .filter((name) => name.endsWith(".incomplete"))
-      .some((name) => statSync(join(folder, name)).size > 1 << 18);
+      .some((name) => (statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0) > 1 << 18);
   };
   while (!hasBytes()) {
     assert.equal(child.exitCode, null, `${staged} never fills`);
