@@ -130,7 +130,11 @@ export function launchPrefillAttention(stream: KernelStream, args: PrefillAttent
   const numKeys = headDim > 128 ? 32 : 64;
   const sharedBytes = 2 * 2 * numKeys * tileRowBytes(headDim, fp8 !== undefined);
   const grid = [ceilDiv(maxQueryLength, 16 * PREFILL_WARPS), numHeads, numSequences] as const;
-  stream.launch(kernel, grid, [PREFILL_WARPS * 32, 1, 1], sharedBytes, [
+  stream.launch(kernel, grid, [PREFILL_WARPS * 32, 1, 1], sharedBytes, prefillArgs(args));
+}
+
+function prefillArgs(args: PrefillAttentionCudaArgs): KernelArg[] {
+  return [
     ptr(args.q),
     ptr(args.keys),
     ptr(args.values),
@@ -139,7 +143,7 @@ export function launchPrefillAttention(stream: KernelStream, args: PrefillAttent
     ptr(args.blockTables),
     ptr(args.out),
     ...sizes(args),
-  ]);
+  ];
 }
 
 /** Fewer queries would leave most of a warp group's 64 rows empty. */
@@ -167,16 +171,7 @@ function launchGroups(stream: KernelStream, args: PrefillAttentionCudaArgs): voi
   const rows = GROUP_TILE * headDim;
   const sharedBytes = 5 * 2 * rows + (fp8 === undefined ? 0 : 2 * rows) + 1024;
   const grid = [numHeads, ceilDiv(maxQueryLength, GROUP_TILE), numSequences] as const;
-  stream.launch(kernel, grid, [256, 1, 1], sharedBytes, [
-    ptr(args.q),
-    ptr(args.keys),
-    ptr(args.values),
-    ptr(args.queryStarts),
-    ptr(args.contextLengths),
-    ptr(args.blockTables),
-    ptr(args.out),
-    ...sizes(args),
-  ]);
+  stream.launch(kernel, grid, [256, 1, 1], sharedBytes, prefillArgs(args));
 }
 
 function prefillDefines(headDim: number, blockSize: number, fp8: Fp8KvScales | undefined): Defines {

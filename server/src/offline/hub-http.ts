@@ -2,6 +2,7 @@
  * One HTTP exchange with a hub: the token goes to the hub only and never to where it redirects, silence has an end, statuses
  * become reasons that a user can act on. Knows nothing of repositories.
  */
+import { type Arriving, MAX_REDIRECTS, PASSING_STATUSES, retryAfterMs } from "./http-answer.ts";
 import { ToolError } from "./tool-error.ts";
 
 export interface HubConnection {
@@ -23,23 +24,12 @@ export class PassingFailure extends Error {
   }
 }
 
-const MAX_REDIRECTS = 5;
-const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504]);
-const MAX_WAIT_MS = 60_000;
-
-/** Redirects followed. `stall` is called for each sign of life and ends the exchange when there is none. */
-export interface HubAnswer {
-  readonly response: Response;
-  readonly alive: () => void;
-  readonly done: () => void;
-}
-
-/** @throws PassingFailure, or ToolError for what will not change by itself */
+/** Redirects are followed. @throws PassingFailure, or ToolError for what will not change by itself */
 export async function requestHub(
   connection: HubConnection,
   url: string,
   headers: Readonly<Record<string, string>> = {},
-): Promise<HubAnswer> {
+): Promise<Arriving> {
   const stall = new StallTimer(connection);
   let current = new URL(url);
   try {
@@ -133,7 +123,7 @@ async function statusError(response: Response, url: string, { endpoint, token }:
   const { status } = response;
   const reason = response.headers.get("x-error-code") ?? "";
   if (PASSING_STATUSES.has(status)) {
-    return new PassingFailure(`${url} answers ${status}`, { waitMs: retryAfterMs(response) });
+    return new PassingFailure(`${url} answers ${status}`, { waitMs: retryAfterMs(response.headers) });
   }
   if (reason === "GatedRepo" || status === 403) {
     const fix = `Ask for access on the model's page at ${endpoint}, then set HF_TOKEN to a token of that account`;
@@ -150,9 +140,4 @@ async function statusError(response: Response, url: string, { endpoint, token }:
     return new ToolError(`${url}: there is no such revision`, { fix: "Check --revision" });
   if (status === 404) return new ToolError(`${url} answers 404: there is no such thing`, { fix: "Check the name" });
   return new ToolError(`${url} answers ${status}`);
-}
-
-function retryAfterMs(response: Response): number | undefined {
-  const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
-  return seconds >= 0 ? Math.min(seconds * 1000, MAX_WAIT_MS) : undefined;
 }

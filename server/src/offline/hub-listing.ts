@@ -1,5 +1,6 @@
 /** What files a revision of a repository has, how long they are and what their content hashes to, as the hub tells it. */
 
+import { readText } from "./http-answer.ts";
 import { type HubConnection, networkError, PassingFailure, requestHub } from "./hub-http.ts";
 import { expectRevision, fileNameProblem, type HubRepo, isCommit } from "./hub-names.ts";
 import { ToolError } from "./tool-error.ts";
@@ -79,23 +80,13 @@ function expectDistinct(files: readonly HubFile[], url: string): void {
 }
 
 async function readJson(connection: HubConnection, url: string): Promise<unknown> {
-  const { response, alive, done } = await requestHub(connection, url);
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  try {
-    for await (const chunk of response.body ?? []) {
-      alive();
-      bytes += chunk.byteLength;
-      if (bytes > MAX_LISTING_BYTES) throw wrong(url, `is longer than ${MAX_LISTING_BYTES} bytes`);
-      chunks.push(chunk);
-    }
-  } catch (error) {
+  const answer = await requestHub(connection, url);
+  const tooLong = (): Error => wrong(url, `is longer than ${MAX_LISTING_BYTES} bytes`);
+  const text = await readText(answer, MAX_LISTING_BYTES, tooLong).catch((error: unknown) => {
     throw networkError(error, new URL(url), connection);
-  } finally {
-    done();
-  }
+  });
   try {
-    return JSON.parse(Buffer.concat(chunks).toString("utf8"));
+    return JSON.parse(text);
   } catch (error) {
     throw new PassingFailure(`${url} is no JSON`, { cause: error });
   }

@@ -6,8 +6,9 @@ import type { Hash } from "node:crypto";
 import { type FileHandle, mkdir, open, rename, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { syncFolder } from "./atomic-output.ts";
+import type { Arriving } from "./http-answer.ts";
 import { hashFile, startHash } from "./hub-hash.ts";
-import { type HubAnswer, type HubConnection, networkError, PassingFailure, requestHub } from "./hub-http.ts";
+import { type HubConnection, networkError, PassingFailure, requestHub } from "./hub-http.ts";
 import type { HubFile } from "./hub-listing.ts";
 import { withRetries } from "./hub-retry.ts";
 import { fileError } from "./tool-error.ts";
@@ -120,7 +121,7 @@ interface Reception {
   readonly onBytes: (bytes: number) => void;
 }
 
-async function receive({ file, url, connection }: TransferOptions, answer: HubAnswer, to: Reception): Promise<void> {
+async function receive({ file, url, connection }: TransferOptions, answer: Arriving, to: Reception): Promise<void> {
   let end = to.start;
   try {
     for await (const chunk of answer.response.body ?? []) {

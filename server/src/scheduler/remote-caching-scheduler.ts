@@ -3,7 +3,7 @@
  * it does not know them.
  */
 import { ServerError } from "../core/server-error.ts";
-import type { Tensor } from "../core/tensor.ts";
+import { insertInto } from "./caching-scheduler.ts";
 import { stopping } from "./in-flight.ts";
 import type { RemoteResponseCache } from "./remote-response-cache.ts";
 import { cacheKey } from "./response-cache.ts";
@@ -63,11 +63,7 @@ export class RemoteCachingScheduler implements Scheduler {
       request.answerFromCache(outputs, lookupMs);
       return;
     }
-    request.onOutputs = (answer: readonly Tensor[]): number => {
-      const insertMs = performance.now();
-      cache.insert(key, answer);
-      return lookupMs + performance.now() - insertMs;
-    };
+    request.onOutputs = insertInto(cache, key, lookupMs);
     try {
       this.#inner.enqueue(request);
     } catch (error) {

@@ -2,6 +2,7 @@
  * One HTTP exchange with a store: silence has an end, redirects are not followed, statuses become failures that pass or reasons
  * that a user can act on. Knows no store; who signs does it before.
  */
+import { MAX_REDIRECTS, PASSING_STATUSES, readText, retryAfterMs } from "../offline/http-answer.ts";
 import { PassingFailure, StallTimer } from "../offline/hub-http.ts";
 import { ToolError } from "../offline/tool-error.ts";
 import type { ObjectReply } from "./object-store.ts";
@@ -24,9 +25,6 @@ export interface Patience {
 /** A listing's page, a token: never more than some megabytes. */
 const MAX_TEXT_BYTES = 64 << 20;
 const MAX_REASON_CHARS = 300;
-const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504]);
-const MAX_WAIT_MS = 60_000;
-const MAX_REDIRECTS = 5;
 
 /** A refusal by its status: the caller may know what it means. */
 export class RefusedRequest extends ToolError {
@@ -101,23 +99,12 @@ export async function exchangeText(
   request: OutgoingRequest,
   patience: Patience,
 ): Promise<{ readonly text: string; readonly headers: Headers }> {
-  const { response, alive, done } = await exchange(request, patience);
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  try {
-    for await (const chunk of response.body ?? []) {
-      alive();
-      bytes += chunk.byteLength;
-      if (bytes > MAX_TEXT_BYTES)
-        throw new ToolError(`${placeOf(request.url)} answers more than ${MAX_TEXT_BYTES} bytes`);
-      chunks.push(chunk);
-    }
-  } catch (error) {
+  const reply = await exchange(request, patience);
+  const tooLong = (): Error => new ToolError(`${placeOf(request.url)} answers more than ${MAX_TEXT_BYTES} bytes`);
+  const text = await readText(reply, MAX_TEXT_BYTES, tooLong).catch((error: unknown) => {
     throw connectionFailure(error, request.url, patience.signal);
-  } finally {
-    done();
-  }
-  return { text: Buffer.concat(chunks).toString("utf8"), headers: response.headers };
+  });
+  return { text, headers: reply.response.headers };
 }
 
 /** @throws PassingFailure when the answer is none: what stands between may have spoken */
@@ -167,9 +154,4 @@ async function reasonOf(response: Response): Promise<string> {
   if (named !== null) return `: ${named[1]}: ${named[2]}`;
   const plain = text.replaceAll(/\s+/g, " ").trim().slice(0, MAX_REASON_CHARS);
   return plain === "" ? "" : `: ${plain}`;
-}
-
-function retryAfterMs(headers: Headers): number | undefined {
-  const seconds = Number(headers.get("retry-after") ?? Number.NaN);
-  return seconds >= 0 ? Math.min(seconds * 1000, MAX_WAIT_MS) : undefined;
 }

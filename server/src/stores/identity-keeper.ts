@@ -1,4 +1,5 @@
 /** Holds who asks until that ends or is refused, and has it looked up again then. Knows no store. */
+import { RefusedRequest } from "./exchange.ts";
 
 /** Fetched again this long before the end: a request may take a while to be checked. */
 const MARGIN_MS = 120_000;
@@ -20,6 +21,20 @@ export class IdentityKeeper<Identity extends { readonly endsAtMs: number }> {
     });
     this.#known = await this.#finding;
     return this.#known;
+  }
+
+  /** `action`, and once more with an identity looked up anew when the store refuses it. `secret`: what makes two of them the same. */
+  async use<T>(action: (identity: Identity) => Promise<T>, secret: (identity: Identity) => string): Promise<T> {
+    const identity = await this.get();
+    try {
+      return await action(identity);
+    } catch (error) {
+      if (!(error instanceof RefusedRequest) || (error.status !== 401 && error.status !== 403)) throw error;
+      this.refused(identity);
+      const again = await this.get();
+      if (secret(again) === secret(identity)) throw error;
+      return action(again);
+    }
   }
 
   /** The store refused this one: the next `get` looks again. */

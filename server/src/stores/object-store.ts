@@ -1,4 +1,5 @@
 /** What a place that keeps objects under names can do for us: list them and send them. Knows nothing of models. Types only. */
+import type { Arriving } from "../offline/http-answer.ts";
 
 export interface Checksum {
   /** `git`: SHA-1 over a blob's header and content. */
@@ -23,11 +24,7 @@ export interface Listing {
   readonly folders: readonly string[];
 }
 
-/** Bytes on their way. `alive` is to be called for each sign of life, `done` at the end, whatever it was. */
-export interface ObjectReply {
-  readonly response: Response;
-  readonly alive: () => void;
-  readonly done: () => void;
+export interface ObjectReply extends Arriving {
   /** What the answer itself says of the content of the whole object, where the listing said nothing. */
   readonly checksum?: Checksum | undefined;
 }

@@ -6,6 +6,7 @@ import { ServerError } from "../../core/server-error.ts";
 import type { BackendMetrics, Batch, ModelCaller, ModelInstance } from "../backend.ts";
 import { RequestsInFlight } from "../supervision/requests-in-flight.ts";
 import { Restarting } from "../supervision/restarting.ts";
+import type { RunningBatch } from "../supervision/running-batch.ts";
 import type { CustomMetrics } from "./custom-metrics.ts";
 import {
   ASK,
@@ -48,14 +49,6 @@ export interface PythonInstanceOptions {
   readonly questions: Questions;
   readonly customMetrics: CustomMetrics;
   readonly metricsPage: BackendMetrics;
-}
-
-interface RunningBatch {
-  readonly id: number;
-  readonly batch: Batch;
-  readonly keys: readonly number[];
-  readonly resolve: () => void;
-  readonly reject: (error: ServerError) => void;
 }
 
 export class PythonInstance implements ModelInstance {

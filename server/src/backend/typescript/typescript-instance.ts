@@ -6,6 +6,7 @@ import { ServerError } from "../../core/server-error.ts";
 import type { BackendRequest, Batch, ModelCaller, ModelInstance } from "../backend.ts";
 import { RequestsInFlight } from "../supervision/requests-in-flight.ts";
 import { Restarting } from "../supervision/restarting.ts";
+import type { RunningBatch } from "../supervision/running-batch.ts";
 import type { CustomMetrics } from "./custom-metrics.ts";
 import type { FromThread, PackedError, PackedRequest, PackedResponse, SeriesMessage } from "./messages.ts";
 import { ModelCalls } from "./model-calls.ts";
@@ -17,14 +18,6 @@ export interface TypescriptInstanceOptions {
   readonly launch: ThreadLaunch;
   readonly models: ModelCaller;
   readonly metrics: CustomMetrics;
-}
-
-interface RunningBatch {
-  readonly id: number;
-  readonly batch: Batch;
-  readonly keys: readonly number[];
-  readonly resolve: () => void;
-  readonly reject: (error: ServerError) => void;
 }
 
 const TWO_32 = 2 ** 32;

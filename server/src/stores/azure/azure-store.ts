@@ -1,10 +1,10 @@
 /** Blobs of a container of Azure's storage. */
 import { ToolError } from "../../offline/tool-error.ts";
-import { exchange, exchangeText, RefusedRequest } from "../exchange.ts";
+import { exchange, exchangeText } from "../exchange.ts";
 import { IdentityKeeper } from "../identity-keeper.ts";
 import { folderPrefix, keyOf, ListingBuilder, readPages } from "../listing-builder.ts";
 import type { Checksum, Listing, ObjectReply, ObjectStore, StoredObject } from "../object-store.ts";
-import { StaleListing } from "../stale-listing.ts";
+import { asStale } from "../stale-listing.ts";
 import { xmlElements, xmlText } from "../xml.ts";
 import type { AzureIdentity } from "./azure-identity.ts";
 import { sharedKeyAuthorization } from "./shared-key.ts";
@@ -62,30 +62,20 @@ export class AzureStore implements ObjectStore {
         exchange(request, { stallMs: this.#options.stallMs, signal }),
       );
     } catch (error) {
-      if (error instanceof RefusedRequest && (error.status === 412 || error.status === 404)) {
-        throw new StaleListing(`${this.url}: '${object.path}' has changed since it was listed`);
-      }
-      throw error;
+      throw asStale(error, [404, 412], this.url, object.path);
     }
   }
 
-  /** Once more with credentials read anew. */
-  async #send<T>(
+  #send<T>(
     path: string,
     query: Readonly<Record<string, string>>,
     headers: Readonly<Record<string, string>>,
     action: (request: { url: URL; headers: Record<string, string> }) => Promise<T>,
   ): Promise<T> {
-    const identity = await this.#identity.get();
-    try {
-      return await action(this.#request(identity, path, query, headers));
-    } catch (error) {
-      if (!(error instanceof RefusedRequest) || (error.status !== 401 && error.status !== 403)) throw error;
-      this.#identity.refused(identity);
-      const again = await this.#identity.get();
-      if (JSON.stringify(again) === JSON.stringify(identity)) throw error;
-      return action(this.#request(again, path, query, headers));
-    }
+    return this.#identity.use(
+      (identity) => action(this.#request(identity, path, query, headers)),
+      (identity) => JSON.stringify(identity),
+    );
   }
 
   #request(

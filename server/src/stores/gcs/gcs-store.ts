@@ -1,11 +1,11 @@
 /** Objects of a bucket of Google Cloud Storage, by its JSON interface. */
 import { ToolError } from "../../offline/tool-error.ts";
 import { record } from "../credential-file.ts";
-import { exchange, exchangeJson, RefusedRequest } from "../exchange.ts";
+import { exchange, exchangeJson } from "../exchange.ts";
 import { IdentityKeeper } from "../identity-keeper.ts";
 import { folderPrefix, keyOf, ListingBuilder, readPages } from "../listing-builder.ts";
 import type { Checksum, Listing, ObjectReply, ObjectStore, StoredObject } from "../object-store.ts";
-import { StaleListing } from "../stale-listing.ts";
+import { asStale } from "../stale-listing.ts";
 import type { BearerIdentity } from "./gcs-identity.ts";
 
 export interface GcsStoreOptions {
@@ -54,14 +54,10 @@ export class GcsStore implements ObjectStore {
         ),
       );
     } catch (error) {
-      if (error instanceof RefusedRequest && error.status === 404) {
-        throw new StaleListing(`${this.url}: '${object.path}' has changed since it was listed`);
-      }
-      throw error;
+      throw asStale(error, [404], this.url, object.path);
     }
   }
 
-  /** Once more with credentials read anew. */
   async #send<T>(
     object: string,
     query: Readonly<Record<string, string>>,
@@ -70,16 +66,10 @@ export class GcsStore implements ObjectStore {
     const { endpoint, bucket } = this.#options;
     const url = new URL(`${endpoint}/storage/v1/b/${encodeURIComponent(bucket)}/o${object}`);
     url.search = new URLSearchParams(query).toString();
-    const identity = await this.#identity.get();
-    try {
-      return await action({ url, headers: authorization(identity) });
-    } catch (error) {
-      if (!(error instanceof RefusedRequest) || (error.status !== 401 && error.status !== 403)) throw error;
-      this.#identity.refused(identity);
-      const again = await this.#identity.get();
-      if (again.token === identity.token) throw error;
-      return action({ url, headers: authorization(again) });
-    }
+    return this.#identity.use(
+      (identity) => action({ url, headers: authorization(identity) }),
+      ({ token }) => token ?? "",
+    );
   }
 
   #addItem(listing: ListingBuilder, item: Readonly<Record<string, unknown>>): void {

@@ -4,7 +4,7 @@ import { exchange, exchangeText, RefusedRequest } from "../exchange.ts";
 import { IdentityKeeper } from "../identity-keeper.ts";
 import { folderPrefix, keyOf, ListingBuilder, readPages } from "../listing-builder.ts";
 import type { Checksum, Listing, ObjectReply, ObjectStore, StoredObject } from "../object-store.ts";
-import { StaleListing } from "../stale-listing.ts";
+import { asStale } from "../stale-listing.ts";
 import { xmlElements, xmlText } from "../xml.ts";
 import type { S3Identity } from "./s3-credentials.ts";
 import { EMPTY_HASH, encodePart, queryText, signed } from "./sigv4.ts";
@@ -68,10 +68,7 @@ export class S3Store implements ObjectStore {
       );
       return { ...reply, checksum: checksumOf(reply.response.headers) };
     } catch (error) {
-      if (error instanceof RefusedRequest && (error.status === 412 || error.status === 404)) {
-        throw new StaleListing(`${this.url}: '${object.path}' has changed since it was listed`);
-      }
-      throw error;
+      throw asStale(error, [404, 412], this.url, object.path);
     }
   }
 

@@ -1,0 +1,11 @@
+/** The batch that an instance's process or thread works on, and how whoever waits for it is told of its end. */
+import type { ServerError } from "../../core/server-error.ts";
+import type { Batch } from "../backend.ts";
+
+export interface RunningBatch {
+  readonly id: number;
+  readonly batch: Batch;
+  readonly keys: readonly number[];
+  readonly resolve: () => void;
+  readonly reject: (error: ServerError) => void;
+}
