@@ -257,6 +257,9 @@ inline void cp_async_cg_shared_global(u32 to, const void* from, int, int numByte
 inline void cp_async_ca_shared_global(u32 to, const void* from, int size) {
   copy_later(to, from, (size_t)size, (size_t)size);
 }
+inline void cp_async_ca_shared_global(u32 to, const void* from, int size, int numBytes) {
+  copy_later(to, from, (size_t)size, (size_t)numBytes);
+}
 inline void cp_async_commit_group() { own_copies().group++; }
 inline void cp_async_wait_group(int numUnderWay) {
   Copies& own = own_copies();

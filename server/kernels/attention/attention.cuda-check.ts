@@ -36,6 +36,11 @@ const VARIANTS: readonly Variant[] = [
   { type: "bf16", headDim: 128, numHeads: 8, numKvHeads: 2, blockSize: 16, isFp8: true },
   { type: "bf16", headDim: 80, numHeads: 4, numKvHeads: 1, blockSize: 32, isFp8: true, window: 200 },
   { type: "bf16", headDim: 256, numHeads: 4, numKvHeads: 2, blockSize: 16, isFp8: true },
+  // What products do not take whole, and what copies of 16 bytes do not.
+  { type: "bf16", headDim: 24, numHeads: 4, numKvHeads: 2, blockSize: 16, window: 40 },
+  { type: "bf16", headDim: 100, numHeads: 6, numKvHeads: 3, blockSize: 16 },
+  { type: "bf16", headDim: 24, numHeads: 4, numKvHeads: 2, blockSize: 32, isFp8: true },
+  { type: "bf16", headDim: 132, numHeads: 2, numKvHeads: 1, blockSize: 16, isFp8: true },
 ];
 /** A past of -1 is a padded row: no context at all. */
 const DECODES: Lengths = [0, -1, 14, 15, 16, 127, 500, 1023].map((past) => [1, past]);

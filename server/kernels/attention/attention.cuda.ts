@@ -245,7 +245,7 @@ function expectArgs(op: string, args: AttentionCudaArgs): void {
   if (blockSize < 16 || blockSize % 16 !== 0) {
     throw new Error(`${op}: expected blocks of a multiple of 16 tokens, got ${blockSize}`);
   }
-  if (qRowWidth < numHeads * headDim || (qRowWidth * ELEM_BYTES[args.type]) % 16 !== 0) {
+  if (qRowWidth < numHeads * headDim || (qRowWidth * ELEM_BYTES[args.type]) % 4 !== 0) {
     throw new Error(`${op}: expected rows of at least ${numHeads} heads of ${headDim}, got ${qRowWidth} elements`);
   }
   if (!(args.scale > 0)) throw new Error(`${op}: expected a scale above 0, got ${args.scale}`);

@@ -11,7 +11,7 @@ test("planDecode() keeps two blocks a multiprocessor within its shared memory", 
     ["sm_90a", 227 * 1024],
   ];
   for (const [arch, limit] of limits) {
-    for (const headDim of [64, 80, 96, 128, 256]) {
+    for (const headDim of [24, 64, 80, 96, 100, 128, 256]) {
       for (const isFp8 of [true, false]) {
         const plan = planDecode(arch, 132, { ...LLAMA_8B, headDim, isFp8 });
         assert.ok(2 * plan.sharedBytes <= limit || plan.warps === 2, `${arch} ${headDim} ${isFp8}`);

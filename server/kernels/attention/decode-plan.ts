@@ -3,7 +3,7 @@
  * a recorded graph stays good: into how many splits a context really falls is found on the device.
  */
 import { sharedBytesPerBlock } from "../cuda/device-limits.ts";
-import { ceilDiv } from "../cuda/launch-args.ts";
+import { ceilDiv, roundUp } from "../cuda/launch-args.ts";
 
 export interface DecodeShape {
   readonly numSequences: number;
@@ -53,7 +53,7 @@ export function planDecode(arch: string, numSms: number, shape: DecodeShape): De
   const bytesOf = ([warps, stages]: readonly [number, number]): number =>
     Math.max(
       warps * stages * 2 * TILE * tileRowBytes(headDim, isFp8),
-      warps * 8 * rowHalves * (headDim + 8 + 2) * 4, // where the warps' sums meet
+      warps * 8 * rowHalves * (tileWidth(headDim) + 8 + 2) * 4, // where the warps' sums meet
     );
   const form = FORMS.find((candidate) => bytesOf(candidate) <= budget) ?? ([2, 2] as const);
   const numBlocks = numSequences * numKvHeads * numHeadChunks;
@@ -78,6 +78,11 @@ export function decodeWorkspaceBytes(arch: string, numSms: number, shape: Decode
 
 /** A row of a tile in shared memory: an odd number of 16-byte chunks keeps eight rows in different banks. */
 export function tileRowBytes(headDim: number, isFp8: boolean): number {
-  const chunks = (headDim * (isFp8 ? 1 : 2)) / 16;
+  const chunks = (tileWidth(headDim) * (isFp8 ? 1 : 2)) / 16;
   return 16 * (chunks % 2 === 0 ? chunks + 1 : chunks);
+}
+
+/** Products take heads by sixteen elements. */
+function tileWidth(headDim: number): number {
+  return roundUp(headDim, 16);
 }

@@ -12,7 +12,7 @@
 // Fewer would cost more to join than to read.
 #define MIN_SPLIT_TILES 16
 #define STAGE_BYTES (2 * TILE_BYTES)
-#define OUT_STRIDE (HEAD_DIM + 8)
+#define OUT_STRIDE (WIDTH + 8)
 
 extern __shared__ __align__(16) u8 shared[];
 
@@ -144,9 +144,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
         const int row = c / CHUNKS, column = (c % CHUNKS) * 16;
         // What lies behind the last key was never written.
         const bool isKey = key + row < numStored;
-        const u64 from = start + (u64)row * rowBytes + column;
-        cp_async(to + row * ROW_STRIDE + column, reinterpret_cast<const u8*>(keys) + from, isKey);
-        cp_async(to + TILE_BYTES + row * ROW_STRIDE + column, reinterpret_cast<const u8*>(values) + from, isKey);
+        const u64 from = start + (u64)row * rowBytes;
+        copy_chunk(to + row * ROW_STRIDE, reinterpret_cast<const u8*>(keys) + from, column, isKey);
+        copy_chunk(to + TILE_BYTES + row * ROW_STRIDE, reinterpret_cast<const u8*>(values) + from, column, isKey);
       }
     }
     cp_async_commit();

@@ -59,10 +59,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) ragged_pref
         // What lies behind the last key was never written; what lies before the window may have lost its block.
         const bool isKey = key >= firstKey && key < contextLength;
         const int block = isKey ? table[key / BLOCK_SIZE] : 0;
-        const u64 from = ((u64)block * BLOCK_SIZE + key % BLOCK_SIZE) * rowBytes + headOffset + column;
-        cp_async(to + row * ROW_STRIDE + column, reinterpret_cast<const u8*>(keys) + from, isKey);
-        cp_async(to + SUBTILES * TILE_BYTES + row * ROW_STRIDE + column, reinterpret_cast<const u8*>(values) + from,
-                 isKey);
+        const u64 from = ((u64)block * BLOCK_SIZE + key % BLOCK_SIZE) * rowBytes + headOffset;
+        const u32 tileRow = to + row * ROW_STRIDE;
+        copy_chunk(tileRow, reinterpret_cast<const u8*>(keys) + from, column, isKey);
+        copy_chunk(tileRow + SUBTILES * TILE_BYTES, reinterpret_cast<const u8*>(values) + from, column, isKey);
       }
     }
     cp_async_commit();
@@ -142,6 +142,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) ragged_pref
     u16* to = out + ((i64)(queryStart + warpQuery + row) * numHeads + head) * HEAD_DIM;
 #pragma unroll
     for (int j = 0; j < N_TILES; j++) {
+      if (!IS_WHOLE && out_column(j, 0) >= HEAD_DIM) continue;
 #if defined(KV_E4M3)
       to[out_column(j, 0)] = float_to_bf16(sums[j][2 * half] * factor);
       to[out_column(j, 1)] = float_to_bf16(sums[j][2 * half + 1] * factor);

@@ -1,5 +1,5 @@
 // Tiles of 16 keys and values in shared memory against 16 queries in registers: what the kernels of attention share.
-// HEAD_DIM, ROW_HALVES (1: only the first 8 queries count), KV_E4M3, SOFT_CAP. In bf16; with a cache of fp8 the products
+// HEAD_DIM (a multiple of 4), ROW_HALVES (1: only the first 8 queries count), KV_E4M3, SOFT_CAP. In bf16; with a cache of fp8 the products
 // are f16, to which e4m3 converts exactly.
 #pragma once
 #include "mma.cuh"
@@ -18,12 +18,26 @@ typedef u16 kv_t;
 #define PACK pack_bf16
 #endif
 
-#define CHUNKS (HEAD_DIM * (int)sizeof(kv_t) / 16)
+// Heads are as wide as products take them; what lies behind the last element is zeros.
+#define WIDTH (CEIL_DIV(HEAD_DIM, 16) * 16)
+#define IS_WHOLE (HEAD_DIM % 16 == 0)
+#define HEAD_BYTES (HEAD_DIM * (int)sizeof(kv_t))
+#define CHUNKS (WIDTH * (int)sizeof(kv_t) / 16)
 // An odd number of 16-byte chunks a row keeps eight rows in different banks.
 #define ROW_STRIDE ((CHUNKS | 1) * 16)
 #define TILE_BYTES (TILE * ROW_STRIDE)
-#define K_STEPS (HEAD_DIM / 16)
-#define N_TILES (HEAD_DIM / 8)
+#define K_STEPS (WIDTH / 16)
+#define N_TILES (WIDTH / 8)
+
+// 16 bytes of a head, from byte `column` on, to the same place of a row of a tile; zeros unless `isKey`.
+__device__ __forceinline__ void copy_chunk(u32 row, const u8* head, int column, bool isKey) {
+  if (HEAD_BYTES % 16 == 0) {
+    cp_async(row + column, head + column, isKey && (IS_WHOLE || column < HEAD_BYTES));
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 16; i += 4) cp_async_4(row + column + i, head + column + i, isKey && column + i < HEAD_BYTES);
+}
 
 // Where this thread's number `e` of tile `j` stands in a row of the output.
 __device__ __forceinline__ int out_column(int j, int e) {
@@ -86,7 +100,8 @@ __device__ __forceinline__ void load_queries(u32 (&fragments)[K_STEPS][4], const
       const int column = 16 * k + 2 * t + (i >> 1) * 8;
 #endif
       u32 pair = 0;
-      if ((i & 1) < ROW_HALVES && row < numRows) pair = *reinterpret_cast<const u32*>(q + (i64)row * rowStride + column);
+      const bool isThere = (i & 1) < ROW_HALVES && row < numRows && (IS_WHOLE || column < HEAD_DIM);
+      if (isThere) pair = *reinterpret_cast<const u32*>(q + (i64)row * rowStride + column);
 #if defined(KV_E4M3)
       pair = pack_f16(bf16_low(pair), bf16_high(pair));
 #endif

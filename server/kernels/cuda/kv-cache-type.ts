@@ -14,10 +14,19 @@ export function kvDefines(fp8: Fp8KvScales | undefined): Defines {
   return fp8 === undefined ? SAME_DEFINES : FP8_DEFINES;
 }
 
-/** Head sizes that the kernels are written for: multiples of 16 up to 256. */
+/** Head sizes that the kernels are written for. */
+export function isHeadDim(headDim: number): boolean {
+  return headDim >= HEAD_STEP && headDim <= MAX_HEAD_DIM && headDim % HEAD_STEP === 0;
+}
+
+const HEAD_STEP = 4;
+const MAX_HEAD_DIM = 256;
+
 export function expectHeadDim(op: string, headDim: number): void {
-  if (headDim >= 16 && headDim <= 256 && headDim % 16 === 0) return;
-  throw new Error(`${op}: expected heads of a multiple of 16 elements, at most 256, got ${headDim}`);
+  if (isHeadDim(headDim)) return;
+  throw new Error(
+    `${op}: expected heads of a multiple of ${HEAD_STEP} elements, at most ${MAX_HEAD_DIM}, got ${headDim}`,
+  );
 }
 
 export function expectGroups(op: string, numHeads: number, numKvHeads: number): void {

@@ -63,6 +63,12 @@ __device__ __forceinline__ void cp_async_4(u32 to, const void* from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
 }
 
+// Zeros instead when `isWanted` is false.
+__device__ __forceinline__ void cp_async_4(u32 to, const void* from, bool isWanted) {
+  const int numBytes = isWanted ? 4 : 0;
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(numBytes) : "memory");
+}
+
 __device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 // Until at most `N` groups are under way.

@@ -41,6 +41,8 @@ const VARIANTS: readonly Variant[] = [
   { type: "f32", headDim: 64, numDims: 0, hasNorms: false, isFp8: false, isInPlace: true, maxError: 5e-5 },
   { type: "bf16", headDim: 128, numDims: 128, hasNorms: true, isFp8: false, isInPlace: false, maxError: 4e-3 },
   { type: "bf16", headDim: 256, numDims: 256, hasNorms: false, isFp8: false, isInPlace: true, maxError: 4e-3 },
+  { type: "bf16", headDim: 24, numDims: 24, hasNorms: true, isFp8: false, isInPlace: false, maxError: 4e-3 },
+  { type: "bf16", headDim: 100, numDims: 60, hasNorms: true, isFp8: true, isInPlace: false, maxError: 4e-2 },
   { type: "bf16", headDim: 96, numDims: 96, hasNorms: false, isFp8: true, isInPlace: false, maxError: 4e-2 },
   {
     type: "bf16",

@@ -2,6 +2,7 @@
  * Puts a decoder on a GPU: counts what it takes, says so, allocates, loads. What is left of the memory becomes the paged
  * cache unless its size is given. It runs no step.
  */
+import { isHeadDim } from "../../kernels/cuda/kv-cache-type.ts";
 import type { ElemType } from "../../kernels/cuda/launch-args.ts";
 import type { CudaDevice } from "../device/cuda/cuda-device.ts";
 import type { CudaBuffer } from "../device/cuda/cuda-memory.ts";
@@ -150,7 +151,7 @@ function withOwnOutput(weights: CudaWeights, { vocabulary }: RankShard): CudaWei
 
 /** Said before anything is loaded. */
 function expectRunnable({ headDim }: DecoderConfig): void {
-  if (headDim % 16 === 0 && headDim <= 256) return;
+  if (isHeadDim(headDim)) return;
   throw new Error(
     `models with heads of ${headDim} elements do not run on GPUs: serve this one with an instance group of KIND_CPU`,
   );
