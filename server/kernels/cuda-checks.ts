@@ -5,6 +5,7 @@ import { cudaChecks as attention } from "./attention/attention.cuda-check.ts";
 import { cudaChecks as elementwise } from "./elementwise/elementwise.cuda-check.ts";
 import { cudaChecks as expertLinear } from "./expert-linear/expert-linear.cuda-check.ts";
 import { cudaChecks as int4Linear } from "./int4-linear/int4-linear.cuda-check.ts";
+import { cudaChecks as lora } from "./lora/lora.cuda-check.ts";
 import { cudaChecks as quantize } from "./quantize/quantize.cuda-check.ts";
 import { cudaChecks as ropeStore } from "./rope-store/rope-store.cuda-check.ts";
 import { cudaChecks as sample } from "./sample/sample.cuda-check.ts";
@@ -23,5 +24,6 @@ export const allCudaChecks: readonly CudaCheck[] = [
   ...thinLinear,
   ...thinLayer,
   ...expertLinear,
+  ...lora,
   ...allReduce,
 ];
