@@ -19,6 +19,7 @@ await build({
     "rank-worker": join(ROOT, "server/src/engine/ranks/rank-worker.ts"),
     "rank-sums": join(ROOT, "bench/gpu/rank-sums.ts"),
     served: join(ROOT, "bench/gpu/served.ts"),
+    "seed-comparison": join(ROOT, "bench/gpu/seed-comparison/compare.ts"),
   },
   outdir: folder,
   outExtension: { ".js": ".mjs" },

@@ -2,13 +2,14 @@
  * The whole server on a machine with GPUs: `node served.mjs tiny|fault|speed --program=<nereid.cjs> ...`. It starts the
  * installed server over repositories made from the examples, asks over HTTP and gRPC, and prints what came.
  */
-import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { GrpcStreams, type StreamedInput } from "./served-grpc.ts";
+import { newRepository, putEngine, putPipeline } from "./served-repository.ts";
+import { isReady, type Server, startServer } from "./served-server.ts";
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
@@ -37,19 +38,6 @@ interface GoldenText {
   readonly text: string;
 }
 
-function engineConfig(modelDir: string): string {
-  const path = join(flags.examples, "model_repository/tensorrt_llm/config.pbtxt");
-  const parameters = [["gpt_model_path", modelDir], ...flags.parameters.split(",").map((part) => part.split("="))];
-  const place = flags.gpus === "" ? "kind: KIND_CPU" : `kind: KIND_GPU, gpus: [ ${flags.gpus} ]`;
-  const own = parameters.filter(([name = ""]) => name !== "");
-  const text = readFileSync(path, "utf8")
-    .replace(/max_batch_size: \d+/, "max_batch_size: 256")
-    .replace(/parameters \{\s*key: "gpt_model_path"[^}]*\}\s*\}/, "")
-    .replace(/instance_group \[[^\]]*\]/, `instance_group [ { count: 1, ${place} } ]`);
-  const added = own.map(([key, value]) => `parameters { key: "${key}" value { string_value: "${value}" } }\n`);
-  return text + added.join("");
-}
-
 const WHERE = `
 import numpy
 import triton_python_backend_utils as pb_utils
@@ -66,19 +54,11 @@ class TritonPythonModel:
 /** The pipeline of the examples over an engine on GPUs, and a Python model that says where it runs. */
 function writeRepository(modelDir: string, withPipeline: boolean): string {
   const root = join(flags.work, "repository");
-  rmSync(root, { recursive: true, force: true });
-  const put = (path: string, text: string): void => {
-    mkdirSync(join(root, path, ".."), { recursive: true });
-    writeFileSync(join(root, path), text);
-  };
-  put("tensorrt_llm/1/.keep", "");
-  put("tensorrt_llm/config.pbtxt", engineConfig(modelDir));
+  const put = newRepository(root);
+  const plan = { ...flags, modelDir };
+  putEngine(put, plan);
   if (!withPipeline) return root;
-  for (const name of ["ensemble", "preprocessing", "postprocessing"]) {
-    const text = readFileSync(join(flags.examples, "model_repository", name, "config.pbtxt"), "utf8");
-    put(`${name}/1/.keep`, "");
-    put(`${name}/config.pbtxt`, text.replaceAll("../../nereid-tiny/language_model", modelDir));
-  }
+  putPipeline(put, plan);
   put("where/1/model.py", WHERE);
   const inputs = "input [ { name: 'x' data_type: TYPE_FP32 dims: [ 1 ] } ]";
   const outputs = "output [ { name: 'where' data_type: TYPE_STRING dims: [ 1 ] } ]";
@@ -86,49 +66,8 @@ function writeRepository(modelDir: string, withPipeline: boolean): string {
   return root;
 }
 
-interface Server {
-  readonly child: ChildProcess;
-  readonly lines: string[];
-  stop(): Promise<void>;
-}
-
-async function startServer(repository: string, env: Readonly<Record<string, string>> = {}): Promise<Server> {
-  const ports = ["http", "grpc", "metrics"].flatMap((name, i) => [
-    `--${name}-port=${HTTP + i}`,
-    `--${name}-address=127.0.0.1`,
-  ]);
-  const startMs = performance.now();
-  const argv = [flags.program, "serve", `--model-repository=${repository}`, ...ports];
-  const child = spawn(process.execPath, argv, { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });
-  const lines: string[] = [];
-  const keep = (text: string): number => lines.push(...text.split("\n").filter((line) => line !== ""));
-  child.stdout.setEncoding("utf8").on("data", keep);
-  child.stderr.setEncoding("utf8").on("data", keep);
-  const isReady = async (): Promise<boolean> =>
-    fetch(`http://127.0.0.1:${HTTP}/v2/health/ready`).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-  while (!(await isReady())) {
-    if (child.exitCode !== null || performance.now() - startMs > READY_TIMEOUT_MS) {
-      child.kill("SIGKILL");
-      throw new Error(`the server did not get ready:\n${lines.slice(-30).join("\n")}`);
-    }
-    await sleep(50);
-  }
-  console.log(`ready after ${((performance.now() - startMs) / 1000).toFixed(1)} s`);
-  const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-  return {
-    child,
-    lines,
-    stop: async () => {
-      child.kill("SIGTERM");
-      const timer = setTimeout(() => child.kill("SIGKILL"), 15_000);
-      await ended;
-      clearTimeout(timer);
-      console.log(`ended with ${child.exitCode ?? child.signalCode}`);
-    },
-  };
+function start(repository: string, env: Readonly<Record<string, string>> = {}): Promise<Server> {
+  return startServer({ program: flags.program, repository, port: HTTP, readyTimeoutMs: READY_TIMEOUT_MS, env });
 }
 
 async function post(path: string, body: object): Promise<Response> {
@@ -172,7 +111,7 @@ function textInput(prompt: string, maxTokens: number): readonly StreamedInput[] 
 }
 
 async function tiny(): Promise<void> {
-  const server = await startServer(writeRepository(resolve(flags.examples, "nereid-tiny/language_model"), true));
+  const server = await start(writeRepository(resolve(flags.examples, "nereid-tiny/language_model"), true));
   const grpc = new GrpcStreams(HTTP + 1);
   try {
     const texts = golden();
@@ -221,7 +160,7 @@ async function fault(): Promise<void> {
   mkdirSync(flags.work, { recursive: true });
   rmSync(MARKER, { force: true });
   const repository = writeRepository(resolve(flags.examples, "nereid-tiny/language_model"), true);
-  const server = await startServer(repository, { NEREID_TEST_GPU_FAULT: `0:30:${MARKER}` });
+  const server = await start(repository, { NEREID_TEST_GPU_FAULT: `0:30:${MARKER}` });
   try {
     const [text] = golden();
     if (text === undefined) throw new Error("no recorded text");
@@ -231,8 +170,7 @@ async function fault(): Promise<void> {
     console.log(`during the fault (planted: ${existsSync(MARKER)}): ${24 - errors.length} of 24 answered`);
     for (const error of new Set(errors)) console.log(`  ${error}`);
     const startMs = performance.now();
-    const isReady = async (): Promise<boolean> => (await fetch(`http://127.0.0.1:${HTTP}/v2/health/ready`)).ok;
-    while (!(await isReady()) && performance.now() - startMs < READY_TIMEOUT_MS) await sleep(20);
+    while (!(await isReady(HTTP)) && performance.now() - startMs < READY_TIMEOUT_MS) await sleep(20);
     console.log(`ready again ${((performance.now() - startMs) / 1000).toFixed(1)} s later`);
     const second = await Promise.allSettled(Array.from({ length: 24 }, ask));
     console.log(`afterwards: ${second.filter(({ status }) => status === "fulfilled").length} of 24 answered`);
@@ -246,7 +184,7 @@ const INPUT = 128;
 const OUTPUT = 128;
 
 async function speed(): Promise<void> {
-  const server = await startServer(writeRepository(flags.checkpoint, false));
+  const server = await start(writeRepository(flags.checkpoint, false));
   const grpc = new GrpcStreams(HTTP + 1);
   const results: unknown[] = [];
   try {
