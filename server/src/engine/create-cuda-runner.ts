@@ -10,6 +10,7 @@ import type { CudaMatrixType } from "../models/decoder-cuda-weights.ts";
 import { type ParsedDecoder, parseDecoderConfig } from "../models/parse-decoder-config.ts";
 import { shardDecoder } from "../models/rank-shard.ts";
 import { ShardedTensors } from "../models/sharded-tensors.ts";
+import { widenBlocks } from "../models/widened-tensors.ts";
 import { setUpCudaDecoder } from "./cuda-setup.ts";
 import { DecoderCudaRunner } from "./decoder-cuda-runner.ts";
 import type { RankGroup } from "./ranks/rank-group.ts";
@@ -70,7 +71,8 @@ export async function loadCudaRunner(
 ): Promise<DecoderCudaRunner> {
   const shard = group && shardDecoder(whole, (name) => files.tensors.has(name), group.place);
   const parsed = shard?.parsed ?? whole;
-  const source = shard === undefined ? files : new ShardedTensors(files, shard.slices);
+  const wide = widenBlocks(files);
+  const source = shard === undefined ? wide : new ShardedTensors(wide, shard.slices);
   const maxPositions = Math.min(parsed.config.maxPositions, options.maxPositions ?? parsed.config.maxPositions);
   const maxTokens = Math.max(options.maxTokens, options.maxSequences);
   const bounds = { maxTokens, maxSequences: options.maxSequences, maxPositions };

@@ -31,6 +31,7 @@ import {
 import type { ParsedDecoder } from "../models/parse-decoder-config.ts";
 import type { RankShard } from "../models/rank-shard.ts";
 import { type RopeFactors, ropeFactors } from "../models/rope-factors.ts";
+import { describeBlocks } from "../models/widened-tensors.ts";
 import type { RankGroup } from "./ranks/rank-group.ts";
 
 export interface CudaSetupOptions extends StepBounds {
@@ -86,7 +87,7 @@ export async function setUpCudaDecoder(
   const affordable = chooseBlocks(device, plan.numBytes + workBytes, blockBytes, options);
   const numBlocks = ranks?.group.least(affordable) ?? affordable;
   tellPlan(device, options, [
-    ["weights", plan.numBytes],
+    [weightsLabel(describeBlocks(plan.placed, files)), plan.numBytes],
     ["activations", activations.numBytes],
     ...(int4 === undefined ? [] : [["products of 4-bit weights", int4.numBytes] as const]),
     ...(experts === undefined ? [] : [["experts", experts.numBytes] as const]),
@@ -147,6 +148,10 @@ function withOwnOutput(weights: CudaWeights, { vocabulary }: RankShard): CudaWei
     ...weights,
     output: { ...weights.output, weight: { ...weight, address, shape: [vocabulary.count, hiddenSize] } },
   };
+}
+
+function weightsLabel(blocks: string): string {
+  return blocks === "" ? "weights" : `weights (in blocks: ${blocks})`;
 }
 
 /** Said before anything is loaded. */

@@ -27,6 +27,8 @@ export interface StoredTensor {
   /** Outermost dimension first. Blocks run along the innermost. */
   readonly shape: readonly number[];
   readonly byteLength: number;
+  /** What the files have, where it is read as something wider. */
+  readonly widenedFrom?: TensorDtype | undefined;
 }
 
 export interface TensorSource {

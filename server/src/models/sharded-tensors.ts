@@ -127,7 +127,7 @@ function partOf(stored: StoredTensor, name: string, { source, shape, cut }: Weig
   const isAsExpected =
     stored.shape.length === source.shape.length && source.shape.every((size, i) => size === stored.shape[i]);
   if (!isAsExpected || (cut !== undefined && isPackedDtype(stored.dtype))) return { ...stored, name };
-  return { name, dtype: stored.dtype, shape, byteLength: tensorBytes(stored.dtype, shape) };
+  return { ...stored, name, shape, byteLength: tensorBytes(stored.dtype, shape) };
 }
 
 function cutInteger(integer: IntegerTensor, { axis, ranges }: Cut): IntegerTensor {

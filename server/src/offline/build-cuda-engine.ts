@@ -8,6 +8,7 @@ import type { EngineHeader, EngineIntegers } from "../formats/engine-header.ts";
 import { integerParts } from "../formats/engine-integers.ts";
 import type { StoredTensor, TensorSource } from "../formats/tensor-source.ts";
 import { describeWeights, findPrefix } from "../models/weight-plan.ts";
+import { widenBlocks } from "../models/widened-tensors.ts";
 import { type OpenedDecoder, openDecoder } from "./convert-checkpoint.ts";
 import { writeEngineFolder } from "./engine-folder.ts";
 import { type EngineTensorPlan, type EngineWriter, planEngine } from "./engine-writer.ts";
@@ -44,7 +45,8 @@ export async function writeCudaEngine(
   { target, products, times }: MeasuredGpu,
 ): Promise<number> {
   const { checkpointDir, outputDir, matrices, buildConfig, reporter, signal } = options;
-  const opened = await openDecoder(checkpointDir);
+  const decoder = await openDecoder(checkpointDir);
+  const opened = { ...decoder, tensors: widenBlocks(decoder.tensors) };
   try {
     const sources = engineSources(opened);
     const integers = sources.flatMap(({ integers: matrix }) => matrix ?? []);
