@@ -10,6 +10,7 @@ import type { BackendRequest, Batch, ModelInstance } from "../backend.ts";
 import { fetchPicture } from "./fetch-picture.ts";
 import type { ImageSettings, IntOutput } from "./image-settings.ts";
 import type { PictureResult } from "./messages.ts";
+import { POSITION_AXES, patchPositions } from "./patch-positions.ts";
 import type { PictureProcess } from "./picture-process.ts";
 import { expectDecodable, type PictureSource, readPictureSource } from "./picture-source.ts";
 
@@ -138,15 +139,22 @@ export class ImageInstance implements ModelInstance {
   }
 
   #outputs({ request }: BackendRequest, result: PictureResult): readonly Tensor[] {
-    const { pixels, sizes, grids, processing } = this.#settings;
+    const { pixels, sizes, grids, order, lengths, positions, processing } = this.#settings;
     if (result.data.length > MAX_PIXEL_VALUES_BYTES) {
       throw invalid(`pictures become ${result.data.length} bytes, expected at most ${MAX_PIXEL_VALUES_BYTES}`);
     }
     const given = request.inputs[0]?.shape ?? [];
-    const shape = processing.patches === undefined ? this.#pixelShape(given, result.shape) : result.shape;
+    const isList = processing.patches !== undefined || processing.tiles !== undefined;
+    const shape = isList ? result.shape : this.#pixelShape(given, result.shape);
     const outputs: Tensor[] = [{ name: pixels.name, datatype: pixels.type, shape, data: result.data }];
     if (sizes !== undefined) outputs.push(intTensor(sizes, given, result.sizes));
     if (grids !== undefined) outputs.push(intTensor(grids, given, result.grids));
+    if (order !== undefined) outputs.push(intList(order, result.order, [result.order.length]));
+    if (lengths !== undefined) outputs.push(intList(lengths, result.lengths, [result.lengths.length]));
+    if (positions !== undefined) {
+      const places = patchPositions(result.grids, processing.patches?.mergeSize ?? 1);
+      outputs.push(intList(positions, places, [places.length / POSITION_AXES, POSITION_AXES]));
+    }
     return outputs;
   }
 
@@ -160,10 +168,13 @@ export class ImageInstance implements ModelInstance {
 }
 
 function intTensor({ name, type }: IntOutput, given: readonly number[], rows: readonly (readonly number[])[]): Tensor {
-  const flat = rows.flat();
-  const values = type === "INT32" ? Int32Array.from(flat) : BigInt64Array.from(flat, BigInt);
   const leading = given.length > 1 && given.at(-1) === 1 ? given.slice(0, -1) : given;
-  return { name, datatype: type, shape: [...leading, rows[0]?.length ?? 0], data: new Uint8Array(values.buffer) };
+  return intList({ name, type }, rows.flat(), [...leading, rows[0]?.length ?? 0]);
+}
+
+function intList({ name, type }: IntOutput, list: ArrayLike<number>, shape: readonly number[]): Tensor {
+  const values = type === "INT32" ? Int32Array.from(list) : BigInt64Array.from(Array.from(list), BigInt);
+  return { name, datatype: type, shape, data: new Uint8Array(values.buffer) };
 }
 
 function invalid(text: string): ServerError {

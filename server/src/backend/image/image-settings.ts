@@ -20,6 +20,9 @@ export interface ImageSettings {
   /** Names of outputs that the configuration has, with their integer types. */
   readonly sizes: IntOutput | undefined;
   readonly grids: IntOutput | undefined;
+  readonly order: IntOutput | undefined;
+  readonly lengths: IntOutput | undefined;
+  readonly positions: IntOutput | undefined;
   readonly processing: ImageProcessing;
   /** What `processing` was read from, and its name for messages. */
   readonly fields: readonly (readonly [string, Json])[];
@@ -56,12 +59,21 @@ export function readImageSettings(
   if (config.input.length !== 1 || input === undefined) {
     throw wrong(config, "the image backend expects one input of TYPE_STRING, the pictures");
   }
+  const description = processingOf(source);
+  const isList = description.processing.tiles !== undefined || description.processing.patches !== undefined;
+  if (isList && config.max_batch_size > 0) {
+    const text = "pictures of one request become one list of tiles or patches: max_batch_size must be 0";
+    throw wrong(config, text);
+  }
   return {
     input: input.name,
     pixels: pixelsOf(config),
     sizes: intOutput(config, "image_sizes"),
     grids: intOutput(config, "image_grid_thw"),
-    ...processingOf(source),
+    order: intOutput(config, "visual_order"),
+    lengths: intOutput(config, "visual_lengths"),
+    positions: intOutput(config, "patch_positions"),
+    ...description,
     maxPixels: wholeNumber(config, "max_pixels_per_picture", DEFAULT_MAX_PICTURE_PIXELS),
     fetching: fetchingOf(config),
     isBatching: config.max_batch_size > 0,

@@ -19,11 +19,15 @@ export interface JobSettings {
 }
 
 export interface PictureResult {
-  /** Of one picture; all of a job have the same. Of patches: of all pictures one after the other. */
+  /** Of one picture; all of a job have the same. Of patches and tiles: of all pictures one after the other. */
   readonly shape: readonly number[];
   readonly data: Uint8Array<ArrayBuffer>;
   /** Height and width of each picture as it came. */
   readonly sizes: readonly (readonly [number, number])[];
   /** Of patches: frames, rows and columns of each picture. */
   readonly grids: readonly (readonly [number, number, number])[];
+  /** Of tiles: which patches of all of them are read, in order; -1 is the end of a row. */
+  readonly order: Int32Array;
+  /** Of patches and tiles: visual tokens of each picture. */
+  readonly lengths: readonly number[];
 }

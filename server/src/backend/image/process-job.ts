@@ -4,8 +4,10 @@ import { ServerError } from "../../core/server-error.ts";
 import type { DecodePicture } from "./decode-picture.ts";
 import type { JobSettings, PictureResult } from "./messages.ts";
 import { readPictureHeader } from "./picture-header.ts";
+import { END_OF_ROW, patchesOfTile } from "./picture-tiles.ts";
 import type { PixelBudget } from "./pixel-budget.ts";
 import { type ProcessedPicture, processPicture } from "./process-picture.ts";
+import type { ImageProcessing } from "./processor-config.ts";
 
 export interface PictureTools {
   readonly decode: DecodePicture;
@@ -31,8 +33,17 @@ export async function processJob(
     });
   }
   const grids = processed.flatMap(({ grid }) => (grid === undefined ? [] : [grid]));
-  const shape = processing.patches === undefined ? commonShape(processed) : patchesShape(processed);
-  return { shape, data: packed(processed, pixelType), sizes, grids };
+  const isList = processing.patches !== undefined || processing.tiles !== undefined;
+  const shape = isList ? listShape(processed) : commonShape(processed);
+  const data = packed(processed, pixelType);
+  return {
+    shape,
+    data,
+    sizes,
+    grids,
+    order: joinOrders(processed, processing),
+    lengths: lengthsOf(processed, processing),
+  };
 }
 
 function commonShape(pictures: readonly ProcessedPicture[]): readonly number[] {
@@ -45,9 +56,29 @@ function commonShape(pictures: readonly ProcessedPicture[]): readonly number[] {
   return first.shape;
 }
 
-function patchesShape(pictures: readonly ProcessedPicture[]): readonly number[] {
-  const rows = pictures.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0);
-  return [rows, pictures[0]?.shape[1] ?? 0];
+/** Patches or tiles of all pictures, one after the other. */
+function listShape(pictures: readonly ProcessedPicture[]): readonly number[] {
+  const count = pictures.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0);
+  return [count, ...(pictures[0]?.shape.slice(1) ?? [])];
+}
+
+/** Patches are counted through the tiles of all pictures. */
+function joinOrders(pictures: readonly ProcessedPicture[], { tiles }: ImageProcessing): Int32Array {
+  const out = new Int32Array(pictures.reduce((sum, { order }) => sum + (order?.length ?? 0), 0));
+  let [at, before] = [0, 0];
+  for (const { order, shape } of pictures) {
+    for (const patch of order ?? []) out[at++] = patch === END_OF_ROW ? END_OF_ROW : before + patch;
+    before += tiles === undefined ? 0 : (shape[0] ?? 0) * patchesOfTile(tiles);
+  }
+  return out;
+}
+
+function lengthsOf(pictures: readonly ProcessedPicture[], { patches }: ImageProcessing): readonly number[] {
+  const perToken = (patches?.mergeSize ?? 1) ** 2;
+  return pictures.flatMap(({ order, grid, shape }) => {
+    if (grid !== undefined) return [(shape[0] ?? 0) / perToken];
+    return order === undefined ? [] : [order.length];
+  });
 }
 
 function packed(pictures: readonly ProcessedPicture[], pixelType: JobSettings["pixelType"]): Uint8Array<ArrayBuffer> {

@@ -1,5 +1,7 @@
 /** A decoded picture to the numbers that a vision model takes, by the steps of its image processor. Pure; runs in a thread. */
+import { ServerError } from "../../core/server-error.ts";
 import { sizeAfter } from "./picture-size.ts";
+import { cutTiles, type TileLayout, tileOrder } from "./picture-tiles.ts";
 import type { ImageProcessing, PatchLayout } from "./processor-config.ts";
 import { type Picture, resample } from "./resample.ts";
 
@@ -9,20 +11,49 @@ export interface ProcessedPicture {
   readonly values: Float32Array<ArrayBuffer>;
   /** Of patches: frames, rows and columns of them. */
   readonly grid: readonly [number, number, number] | undefined;
+  /** Of tiles: in which order their patches are read; see picture-tiles.ts. */
+  readonly order: Int32Array | undefined;
 }
 
 const NUM_CHANNELS = 3;
 
 /** Of three channels, red first. */
 export function processPicture(picture: Picture, processing: ImageProcessing): ProcessedPicture {
-  const square = processing.pad === undefined ? picture : padToSquare(picture, processing.pad);
-  const resized = processing.resize === undefined ? square : resizeBy(square, processing.resize);
-  const ready = processing.crop === undefined ? resized : cropCenter(resized, processing.crop);
+  if (processing.tiles !== undefined) return toTiles(picture, processing, processing.tiles);
+  const ready = shaped(picture, processing);
   if (processing.patches !== undefined) return toPatches(ready, processing, processing.patches);
+  return { ...toValues(ready, processing), grid: undefined, order: undefined };
+}
+
+/** In its final size. */
+function shaped(picture: Picture, { pad, resize, crop }: ImageProcessing): Picture {
+  const square = pad === undefined ? picture : padToSquare(picture, pad);
+  const resized = resize === undefined ? square : resizeBy(square, resize);
+  return crop === undefined ? resized : cropCenter(resized, crop);
+}
+
+function toValues(ready: Picture, processing: ImageProcessing): Pick<ProcessedPicture, "shape" | "values"> {
   const { width, height } = ready;
   return processing.layout === "channels_first"
-    ? { shape: [NUM_CHANNELS, height, width], values: toPlanes(ready, processing), grid: undefined }
-    : { shape: [height, width, NUM_CHANNELS], values: toPixels(ready, processing), grid: undefined };
+    ? { shape: [NUM_CHANNELS, height, width], values: toPlanes(ready, processing) }
+    : { shape: [height, width, NUM_CHANNELS], values: toPixels(ready, processing) };
+}
+
+function toTiles(picture: Picture, processing: ImageProcessing, layout: TileLayout): ProcessedPicture {
+  const tiles = cutTiles(picture, layout).map((tile) => toValues(shaped(tile, processing), processing));
+  const [{ shape, values: first } = { shape: [], values: new Float32Array(0) }] = tiles;
+  const values = new Float32Array(first.length * tiles.length);
+  for (const [index, tile] of tiles.entries()) {
+    if (tile.shape.join() !== shape.join()) throw tilesDiffer(shape, tile.shape);
+    values.set(tile.values, index * first.length);
+  }
+  return { shape: [tiles.length, ...shape], values, grid: undefined, order: tileOrder(picture, layout) };
+}
+
+/** That is up to the description alone. */
+function tilesDiffer(whole: readonly number[], tile: readonly number[]): ServerError {
+  const text = `the picture in small becomes [${whole.join(", ")}], its tiles [${tile.join(", ")}]: 'size' and 'crop_size' of the processor must make them equal`;
+  return new ServerError("invalid_argument", text);
 }
 
 function resizeBy(picture: Picture, { rule, filter }: NonNullable<ImageProcessing["resize"]>): Picture {
@@ -108,7 +139,7 @@ function toPatches(picture: Picture, processing: ImageProcessing, layout: PatchL
       }
     }
   }
-  return { shape: [rows * columns, rowLength], values, grid: [1, rows, columns] };
+  return { shape: [rows * columns, rowLength], values, grid: [1, rows, columns], order: undefined };
 }
 
 function writePatch(

@@ -3,7 +3,8 @@
  * change pixels in a way that is not known here are refused, never ignored. Pure.
  */
 import { ServerError } from "../../core/server-error.ts";
-import type { SizeRule } from "./picture-size.ts";
+import type { Size, SizeRule } from "./picture-size.ts";
+import type { TileLayout } from "./picture-tiles.ts";
 import { type Json, ProcessorFields } from "./processor-fields.ts";
 import type { ResampleFilter } from "./resample.ts";
 
@@ -19,6 +20,8 @@ export interface ImageProcessing {
   readonly layout: "channels_first" | "channels_last";
   /** Set: the picture is given as rows of patches, as Qwen2-VL takes it. */
   readonly patches: PatchLayout | undefined;
+  /** Set: the picture is given as several tiles, each of which takes the steps of its own. */
+  readonly tiles: TileLayout | undefined;
 }
 
 export interface PatchLayout {
@@ -32,9 +35,12 @@ export interface PatchLayout {
 /** Pillow's numbers. */
 const FILTERS: readonly ResampleFilter[] = ["nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"];
 const BYTE_VALUES = 256;
+const MAX_PINPOINTS = 256;
+const MAX_TILES_A_SIDE = 16;
 /** Processors for which a size of one number is that of the shorter side. */
 const SHORTEST_EDGE_PROCESSORS =
   /^(?:CLIP|ChineseCLIP|LlavaNext|Llava|MobileViT|Bit|LeViT|Poolformer|MobileNetV\d|DPTSquare)/;
+const TILE_PROCESSOR = /^LlavaNext(?!Video)/;
 const PATCH_PROCESSOR = /^Qwen2(?:_5)?_?VL/;
 /** True in a description: pixels would change in ways that are not known here. */
 const UNKNOWN_STEPS = [
@@ -57,21 +63,57 @@ export function parseProcessor(fields: ReadonlyMap<string, Json>, where: string)
   for (const step of UNKNOWN_STEPS) {
     if (reader.get(step) === true) throw new ServerError("unsupported", `${where}: '${step}' is not supported`);
   }
-  if (reader.get("image_grid_pinpoints") !== undefined && reader.flag("do_tiles", true)) {
-    const text = `${where}: 'image_grid_pinpoints' (several tiles of one picture) is not supported; remove it to give each picture as one tile`;
+  const hasTiles = reader.get("image_grid_pinpoints") !== undefined && reader.flag("do_tiles", true);
+  if (hasTiles && !TILE_PROCESSOR.test(type)) {
+    const text = `${where}: 'image_grid_pinpoints' (several tiles of one picture) is supported for LlavaNextImageProcessor, not for '${type}'; set 'do_tiles' to false to give each picture as one tile`;
     throw new ServerError("unsupported", text);
   }
   const patches = PATCH_PROCESSOR.test(type) ? readPatches(reader) : undefined;
   const mean = reader.channels("image_mean", [0, 0, 0]);
+  const resize = reader.flag("do_resize", fields.has("size")) ? readResize(reader, type, patches) : undefined;
   return {
-    resize: reader.flag("do_resize", fields.has("size")) ? readResize(reader, type, patches) : undefined,
+    resize,
     crop: reader.flag("do_center_crop", false) ? readCrop(reader) : undefined,
-    pad: reader.flag("do_pad", false) && type.startsWith("Llava") ? padColor(mean) : undefined,
+    // Of LLaVA-NeXT it means that shorter lists of tiles are filled up, which is not needed here.
+    pad: reader.flag("do_pad", false) && /^Llava(?!Next)/.test(type) ? padColor(mean) : undefined,
     values: readValues(reader, mean),
     isBgr: reader.flag("do_flip_channel_order", false),
     layout: reader.get("data_format") === "channels_last" ? "channels_last" : "channels_first",
     patches,
+    tiles: hasTiles ? readTiles(reader, resize?.filter ?? "bicubic") : undefined,
   };
+}
+
+/** Side of a patch of CLIP's large models, which all of LLaVA's have; descriptions do not say. */
+const CLIP_PATCH = 14;
+
+function readTiles(reader: ProcessorFields, filter: ResampleFilter): TileLayout {
+  const size = reader.lengths("size", ["shortest_edge"]);
+  const crop = reader.lengths("crop_size", ["height", "width"]);
+  const [width, height] = [size?.get("width"), size?.get("height")];
+  const tileSize = crop?.get("height") ?? height ?? size?.get("shortest_edge");
+  if (tileSize === undefined) throw reader.wrong("size", "shortest_edge, or height and width");
+  const shortest = size?.get("shortest_edge") ?? tileSize;
+  const pinpoints = readPinpoints(reader, tileSize);
+  const patchSize = reader.number("patch_size", CLIP_PATCH, 1);
+  return { pinpoints, tileSize, whole: { width: width ?? shortest, height: height ?? shortest }, patchSize, filter };
+}
+
+/** Pairs of height and width. */
+function readPinpoints(reader: ProcessorFields, tileSize: number): readonly Size[] {
+  const key = "image_grid_pinpoints";
+  const expected = `1 to ${MAX_PINPOINTS} pairs of height and width, multiples of the tile's ${tileSize} of at most ${MAX_TILES_A_SIDE}`;
+  const pairs = reader.get(key);
+  if (!Array.isArray(pairs) || pairs.length === 0 || pairs.length > MAX_PINPOINTS) throw reader.wrong(key, expected);
+  return pairs.map((pair: unknown) => {
+    const [height, width] = Array.isArray(pair) ? (pair as unknown[]) : [];
+    const fits = (side: unknown): side is number => {
+      const count = Number(side) / tileSize;
+      return typeof side === "number" && Number.isInteger(count) && count >= 1 && count <= MAX_TILES_A_SIDE;
+    };
+    if (!fits(height) || !fits(width)) throw reader.wrong(key, expected);
+    return { width, height };
+  });
 }
 
 /** The mean as a color: squares are made of it, so that the added parts are near 0 later. */

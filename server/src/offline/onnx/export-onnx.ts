@@ -96,7 +96,7 @@ async function buildGraphs(source: Safetensors, options: ExportOptions): Promise
     expectPart(options, "text");
     return [["text", buildBert(source, config, await readPooling(options.modelDir, options.pooling))]];
   }
-  if (kind === "llava") {
+  if (kind === "llava" || kind === "llava_next") {
     expectPart(options, "vision");
     const section = (name: string, defaults: NonNullable<HfFieldsOptions["defaults"]>): HfFields =>
       config.section(name, { defaults }) ?? new HfFields({}, at.config, { defaults });
@@ -106,7 +106,7 @@ async function buildGraphs(source: Safetensors, options: ExportOptions): Promise
   const sections = clipSections(json, config, at.config);
   if (sections === undefined) {
     throw new ToolError(
-      `${at.config}: model_type: expected bert, clip, clip_text_model, clip_vision_model or llava, got ${kind}`,
+      `${at.config}: model_type: expected bert, clip, clip_text_model, clip_vision_model, llava or llava_next, got ${kind}`,
       {
         fix: "Export this model with Hugging Face's own tools: the server takes any ONNX file",
       },

@@ -1,4 +1,7 @@
-/** The eye of LLaVA 1.5 as an ONNX graph: CLIP up to the layer that it looks at, and the projector into the language model. */
+/**
+ * The eyes of LLaVA 1.5 and 1.6 as ONNX graphs: CLIP up to the layer that they look at, and the projector into the language
+ * model. That of 1.6 takes tiles, and gives their tokens in the order that the image backend made for them.
+ */
 import type { HfFields } from "../../formats/hf-config-fields.ts";
 import { ONNX_TYPES } from "../../formats/onnx-writer.ts";
 import type { Safetensors } from "../../formats/safetensors.ts";
@@ -10,6 +13,8 @@ import { activationOf, type EncoderContext, layerNorm, linear } from "./transfor
 
 const MAX_SIZE = 1 << 20;
 const BATCH = "batch_size";
+const ROWS = "visual_tokens";
+const NEWLINE = "image_newline";
 /** Releases of transformers call the same tensors differently. */
 const TOWERS = [
   "vision_tower.vision_model.",
@@ -46,8 +51,26 @@ export function buildLlavaVision(source: Safetensors, config: HfFields, vision: 
   const active = activationOf(config.get("projector_hidden_act") ?? "gelu")(graph, wide);
   const tokens = linear(outside, active, "linear_2", [width, width]);
   const numTokens = isFull ? numPatches + 1 : numPatches;
-  graph.output(tokens, { name: "visual_tokens", type: ONNX_TYPES.FLOAT, dims: [BATCH, numTokens, width] });
+  if (config.get("model_type") !== "llava_next") {
+    graph.output(tokens, { name: "visual_tokens", type: ONNX_TYPES.FLOAT, dims: [BATCH, numTokens, width] });
+    return graph.build();
+  }
+  if (isFull) {
+    throw new ToolError('config.json: vision_feature_select_strategy: expected "default" with tiles, got "full"');
+  }
+  outputInOrder(graph, new EncoderWeights(source, ["", "model."], NEWLINE), tokens, width);
   return graph.build();
+}
+
+/** Tokens of all tiles, and behind them what ends a row of patches: -1 in the order. */
+function outputInOrder(graph: GraphBuilder, weights: EncoderWeights, tokens: string, width: number): void {
+  const order = graph.input({ name: "visual_order", type: ONNX_TYPES.INT64, dims: [ROWS] });
+  const newline = weights.get(NEWLINE, [width]);
+  const end = graph.node("Unsqueeze", [graph.weight(newline.name, newline.dims, newline.data), graph.ints([0])]);
+  const flat = graph.node("Reshape", [tokens, graph.ints([-1, width])]);
+  const table = graph.node("Concat", [flat, end], { axis: { int: 0 } });
+  const ordered = graph.node("Gather", [table, order], { axis: { int: 0 } });
+  graph.output(ordered, { name: "visual_tokens", type: ONNX_TYPES.FLOAT, dims: [ROWS, width] });
 }
 
 /** -1 is the last layer, 0 what goes into the first. */

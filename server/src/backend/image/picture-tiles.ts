@@ -1,0 +1,120 @@
+/**
+ * Several tiles of one picture, as LLaVA-NeXT sees it: the whole picture as one tile, and the picture at the best of the
+ * resolutions that the model knows, cut into tiles. And the order in which the patches of these tiles are read: what the
+ * border added is left out, and each row of patches ends in a mark. Pure.
+ */
+import type { Size } from "./picture-size.ts";
+import { type Picture, type ResampleFilter, resample } from "./resample.ts";
+
+export interface TileLayout {
+  /** Resolutions that the model knows, in whole tiles. */
+  readonly pinpoints: readonly Size[];
+  /** Side of a tile before its own steps. */
+  readonly tileSize: number;
+  /** What the whole picture becomes, whatever its shape. */
+  readonly whole: Size;
+  /** Side of the square that becomes one visual token. */
+  readonly patchSize: number;
+  readonly filter: ResampleFilter;
+}
+
+/** Stands for the end of a row of patches: the last row of the table that the order looks into. */
+export const END_OF_ROW = -1;
+
+/** The whole picture first, then the tiles from left to right and from top to bottom. */
+export function cutTiles(picture: Picture, layout: TileLayout): readonly Picture[] {
+  const { tileSize, whole, filter, pinpoints } = layout;
+  const best = bestResolution(picture, pinpoints);
+  const fitted = fittedSize(picture, best);
+  const large = padAround(resample(picture, fitted.width, fitted.height, filter), best);
+  const tiles = [resample(picture, whole.width, whole.height, filter)];
+  for (let top = 0; top < best.height; top += tileSize) {
+    for (let left = 0; left < best.width; left += tileSize) tiles.push(cutOut(large, left, top, tileSize));
+  }
+  return tiles;
+}
+
+export function patchesOfTile({ tileSize, patchSize }: TileLayout): number {
+  return Math.floor(tileSize / patchSize) ** 2;
+}
+
+/** Numbers of patches, counted through all tiles of the picture; see `END_OF_ROW`. */
+export function tileOrder(picture: Size, { pinpoints, tileSize, patchSize }: TileLayout): Int32Array {
+  const best = bestResolution(picture, pinpoints);
+  const side = Math.floor(tileSize / patchSize);
+  const numColumns = Math.floor(best.width / tileSize);
+  const grid = { width: numColumns * side, height: Math.floor(best.height / tileSize) * side };
+  const { left, top } = borderOf(picture, grid);
+  const [right, bottom] = [grid.width - left, grid.height - top];
+  const out = new Int32Array(side * side + Math.max(0, bottom - top) * (Math.max(0, right - left) + 1));
+  let at = 0;
+  while (at < side * side) out[at] = at++;
+  for (let y = top; y < bottom; y++) {
+    const inTileY = (y % side) * side;
+    const firstTile = 1 + Math.floor(y / side) * numColumns;
+    for (let x = left; x < right; x++) {
+      out[at++] = (firstTile + Math.floor(x / side)) * side * side + inTileY + (x % side);
+    }
+    out[at++] = END_OF_ROW;
+  }
+  return out;
+}
+
+/** The one that keeps most of the picture's pixels; among equals the one that wastes fewest of its own. */
+export function bestResolution(picture: Size, pinpoints: readonly Size[]): Size {
+  const area = picture.width * picture.height;
+  let best: Size = pinpoints[0] ?? picture;
+  let [mostKept, leastWasted] = [0, Number.POSITIVE_INFINITY];
+  for (const point of pinpoints) {
+    const scale = Math.min(point.width / picture.width, point.height / picture.height);
+    const kept = Math.min(Math.trunc(picture.width * scale) * Math.trunc(picture.height * scale), area);
+    const wasted = point.width * point.height - kept;
+    if (kept < mostKept || (kept === mostKept && wasted >= leastWasted)) continue;
+    [best, mostKept, leastWasted] = [point, kept, wasted];
+  }
+  return best;
+}
+
+/** As large as fits, of the same shape. */
+function fittedSize({ width, height }: Size, target: Size): Size {
+  const [byWidth, byHeight] = [target.width / width, target.height / height];
+  return byWidth < byHeight
+    ? { width: target.width, height: Math.min(Math.ceil(height * byWidth), target.height) }
+    : { width: Math.min(Math.ceil(width * byHeight), target.width), height: target.height };
+}
+
+/** Patches on the left and above that show nothing of the picture; as many lie on the other side. */
+function borderOf({ width, height }: Size, grid: Size): { readonly left: number; readonly top: number } {
+  if (width / height > grid.width / grid.height) {
+    const shown = Math.trunc(rounded(height * (grid.width / width)));
+    return { left: 0, top: Math.floor((grid.height - shown) / 2) };
+  }
+  const shown = Math.trunc(rounded(width * (grid.height / height)));
+  return { left: Math.floor((grid.width - shown) / 2), top: 0 };
+}
+
+/** To seven places: products that are whole numbers but for their last bit. */
+function rounded(value: number): number {
+  return Number(value.toFixed(7));
+}
+
+function padAround(picture: Picture, size: Size): Picture {
+  if (picture.width === size.width && picture.height === size.height) return picture;
+  const { width, height, channels, data } = picture;
+  const out = new Uint8Array(size.width * size.height * channels);
+  const [left, top] = [(size.width - width) >> 1, (size.height - height) >> 1];
+  for (let y = 0; y < height; y++) {
+    const row = data.subarray(y * width * channels, (y + 1) * width * channels);
+    out.set(row, ((y + top) * size.width + left) * channels);
+  }
+  return { ...size, channels, data: out };
+}
+
+function cutOut({ width, channels, data }: Picture, left: number, top: number, side: number): Picture {
+  const out = new Uint8Array(side * side * channels);
+  for (let y = 0; y < side; y++) {
+    const start = ((top + y) * width + left) * channels;
+    out.set(data.subarray(start, start + side * channels), y * side * channels);
+  }
+  return { width: side, height: side, channels, data: out };
+}
