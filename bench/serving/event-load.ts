@@ -1,104 +1,190 @@
 /**
- * Clients that each read one long stream after the other, as server-sent events or from gRPC, and count what comes. Plain
- * sockets, so that the client costs less than the server. Knows the end of an event, not what is in it.
+ * Clients that each read one long stream after the other, as server-sent events or from gRPC, count what comes, and note how
+ * long after it was due. Plain sockets, so that the client costs less than the server.
  */
 import { connect, type Socket } from "node:net";
+import { hrtime } from "node:process";
 import { FLAG, FRAME, FrameSplitter, frame, literalField, openSettings, PREFACE, windowUpdate } from "./http2-frame.ts";
+import { LatencyHistogram } from "./latency-histogram.ts";
+import { grpcMessage } from "./messages.ts";
 
 export interface EventLoad {
   /** Events since the last reset. */
   count: number;
+  /** From the time when the model was to make an event to its arrival here; of paced streams only. */
+  readonly latency: LatencyHistogram;
   stop(): void;
 }
 
-/** Events of a stream, and the time between two of them; 0: as fast as the server can. */
-export interface StreamShape {
-  readonly numEvents: number;
-  readonly delayMs: number;
-}
+/** Streams of `tokens`, with an event each `periodUs`, or of `repeat`: as many as the server can, `count` in one stream. */
+export type StreamShape =
+  | { readonly kind: "paced"; readonly periodUs: number; readonly inStep?: boolean }
+  | { readonly kind: "unpaced"; readonly count: number };
 
 const HOST = "127.0.0.1";
+/** More than a run reads. */
+const ENDLESS = 2 ** 31 - 1;
 const EVENT_END = Buffer.from("\n\n");
+const DUE = Buffer.from('"DUE_US":');
 const LAST_CHUNK = Buffer.from("0\r\n\r\n");
+/** What can follow an event and belongs to none: the end of a chunk. */
+const FRAMING_BYTES = 2;
+const GRPC_PREFIX_BYTES = 5;
+/** Behind the due time in a message: its four bytes, and a field of four bytes with tag and length. */
+const DUE_FROM_END = 10;
+const CLOCK_MASK = 0x7fff_ffff;
+const US_PER_NS = 1000n;
 const STREAM_PATH = "/inference.GRPCInferenceService/ModelStreamInfer";
 const MAX_WINDOW_MORE: number = 2 ** 31 - 1 - 65_535;
 
+interface Input {
+  readonly name: string;
+  readonly value: number;
+  readonly count: number;
+}
+
+/** Streams that all begin at once would beat in step for ever, unless that is what is asked for. */
+function inputsOf(shape: StreamShape, k: number, numClients: number): { model: string; inputs: readonly Input[] } {
+  if (shape.kind === "unpaced") return { model: "repeat", inputs: [{ name: "IN", value: 7, count: shape.count }] };
+  const phaseUs = shape.inStep === true ? 0 : Math.floor((k / numClients) * shape.periodUs);
+  const values = { COUNT: ENDLESS, PERIOD_US: shape.periodUs, PHASE_US: phaseUs };
+  return { model: "tokens", inputs: Object.entries(values).map(([name, value]) => ({ name, value, count: 1 })) };
+}
+
+function nowUs(): number {
+  return Number(hrtime.bigint() / US_PER_NS) & CLOCK_MASK;
+}
+
+class Counted implements EventLoad {
+  readonly latency: LatencyHistogram = new LatencyHistogram();
+  readonly sockets: Socket[] = [];
+  count = 0;
+
+  event(dueUs: number | undefined, arrivalUs: number): void {
+    this.count += 1;
+    if (dueUs !== undefined) this.latency.add((arrivalUs - dueUs) & CLOCK_MASK);
+  }
+
+  stop(): void {
+    for (const socket of this.sockets) socket.destroy();
+  }
+}
+
 export function startEventStreams(port: number, shape: StreamShape, numClients: number): EventLoad {
-  const list = (value: number): number[] => new Array<number>(shape.numEvents).fill(value);
-  const delays = shape.delayMs > 0 ? { DELAY: list(shape.delayMs) } : {};
-  const body = JSON.stringify({ IN: list(7), ...delays });
-  const head = `POST /v2/models/repeat/generate_stream HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: ${body.length}\r\n\r\n`;
-  const request = Buffer.from(head + body);
-  const sockets: Socket[] = [];
-  const load: EventLoad = {
-    count: 0,
-    stop: () => {
-      for (const socket of sockets) socket.destroy();
-    },
-  };
-  for (let k = 0; k < numClients; k++) sockets.push(startReader(port, request, load, (k / numClients) * shape.delayMs));
+  const load = new Counted();
+  for (let k = 0; k < numClients; k++) {
+    const { model, inputs } = inputsOf(shape, k, numClients);
+    const body = JSON.stringify(
+      Object.fromEntries(inputs.map(({ name, value, count }) => [name, new Array<number>(count).fill(value)])),
+    );
+    const head = `POST /v2/models/${model}/generate_stream HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: ${body.length}\r\n\r\n`;
+    load.sockets.push(startReader(port, Buffer.from(head + body), load));
+  }
   return load;
 }
 
-function startReader(port: number, request: Buffer, load: EventLoad, waitMs: number): Socket {
+function startReader(port: number, request: Buffer, load: Counted): Socket {
   const socket = connect({ port, host: HOST, noDelay: true });
-  // Streams that all begin at once would beat in step for ever.
-  socket.on("connect", () => setTimeout(() => socket.write(request), waitMs));
+  let kept: Buffer | undefined;
+  socket.on("connect", () => socket.write(request));
   socket.on("data", (chunk: Buffer) => {
-    for (let at = chunk.indexOf(EVENT_END); at >= 0; at = chunk.indexOf(EVENT_END, at + 2)) load.count += 1;
-    const isOver = chunk.subarray(-LAST_CHUNK.length).equals(LAST_CHUNK);
+    const bytes = kept === undefined ? chunk : Buffer.concat([kept, chunk]);
+    const rest = bytes.subarray(readEvents(bytes, load));
+    const isOver = rest.subarray(-LAST_CHUNK.length).equals(LAST_CHUNK);
+    kept = isOver || rest.length <= FRAMING_BYTES ? undefined : rest;
     if (isOver) socket.write(request);
   });
   return socket;
 }
 
-/** `message`: the request, framed as gRPC does. */
+/** @returns where the first event begins that is not whole */
+function readEvents(bytes: Buffer, load: Counted): number {
+  const arrivalUs = nowUs();
+  let from = 0;
+  for (let end = bytes.indexOf(EVENT_END); end >= 0; end = bytes.indexOf(EVENT_END, from)) {
+    const at = bytes.indexOf(DUE, from);
+    load.event(at >= 0 && at < end ? digitsAt(bytes, at + DUE.length) : undefined, arrivalUs);
+    from = end + EVENT_END.length;
+  }
+  return from;
+}
+
+function digitsAt(bytes: Buffer, from: number): number {
+  let value = 0;
+  for (let at = from, digit = (bytes[at] ?? 0) - 48; digit >= 0 && digit <= 9; digit = (bytes[++at] ?? 0) - 48) {
+    value = value * 10 + digit;
+  }
+  return value;
+}
+
 export function startGrpcStreams(
   port: number,
-  message: Uint8Array,
+  shape: StreamShape,
   numConnections: number,
   numClients: number,
 ): EventLoad {
-  const sockets: Socket[] = [];
-  const load: EventLoad = {
-    count: 0,
-    stop: () => {
-      for (const socket of sockets) socket.destroy();
-    },
-  };
-  const body = Buffer.alloc(5 + message.length);
-  body.writeUInt32BE(message.length, 1);
-  body.set(message, 5);
+  const load = new Counted();
+  const bodies = Array.from({ length: numClients }, (_, k) => grpcBody(inputsOf(shape, k, numClients)));
   for (let k = 0; k < numConnections; k++) {
-    sockets.push(startConnection(port, body, numClients / numConnections, load));
+    const own = bodies.filter((_, client) => client % numConnections === k);
+    load.sockets.push(startConnection(port, own, shape.kind === "paced", load));
   }
   return load;
 }
 
-function startConnection(port: number, body: Buffer, numClients: number, load: EventLoad): Socket {
+/** The request, framed as gRPC does. */
+function grpcBody({ model, inputs }: ReturnType<typeof inputsOf>): Buffer {
+  const message = grpcMessage(
+    model,
+    inputs.map(({ name, value, count }) => ({
+      name,
+      datatype: "INT32",
+      shape: [count],
+      values: new Int32Array(count).fill(value),
+    })),
+  );
+  const body = Buffer.alloc(GRPC_PREFIX_BYTES + message.length);
+  body.writeUInt32BE(message.length, 1);
+  body.set(message, GRPC_PREFIX_BYTES);
+  return body;
+}
+
+function startConnection(port: number, bodies: readonly Buffer[], isPaced: boolean, load: Counted): Socket {
   const socket = connect({ port, host: HOST, noDelay: true });
+  const bodyOf = new Map<number, Buffer>();
   let nextId = 1;
-  const begin = (): void => {
+  const begin = (body: Buffer): void => {
     const head = frame(FRAME.headers, FLAG.endHeaders, nextId, headerBlock());
     socket.write(Buffer.concat([head, frame(FRAME.data, FLAG.endStream, nextId, body)]));
+    bodyOf.set(nextId, body);
     nextId += 2;
   };
+  let arrivalUs = 0;
+  let kept: Buffer | undefined;
   const splitter = new FrameSplitter({
-    // One message is one frame: small messages are not cut.
-    data: () => {
-      load.count += 1;
+    // A small message is one frame, which may come in two parts.
+    data: (_id, part) => {
+      const bytes = kept === undefined ? part : Buffer.concat([kept, part]);
+      const isWhole = bytes.length >= GRPC_PREFIX_BYTES && bytes.length >= GRPC_PREFIX_BYTES + bytes.readUInt32BE(1);
+      kept = isWhole ? undefined : bytes;
+      if (isWhole) load.event(isPaced ? bytes.readInt32LE(bytes.length - DUE_FROM_END) : undefined, arrivalUs);
     },
-    control: (type, flags, _id, payload) => {
-      if (type === FRAME.headers && (flags & FLAG.endStream) !== 0) begin();
-      else if (type === FRAME.settings && (flags & FLAG.ack) === 0) {
+    control: (type, flags, id, payload) => {
+      if (type === FRAME.headers && (flags & FLAG.endStream) !== 0) {
+        begin(bodyOf.get(id) ?? Buffer.alloc(0));
+        bodyOf.delete(id);
+      } else if (type === FRAME.settings && (flags & FLAG.ack) === 0) {
         socket.write(frame(FRAME.settings, FLAG.ack, 0, Buffer.alloc(0)));
       } else if (type === FRAME.goAway) throw new Error(payload.subarray(8).toString());
     },
   });
-  socket.on("data", (chunk: Buffer) => splitter.push(chunk));
+  socket.on("data", (chunk: Buffer) => {
+    arrivalUs = nowUs();
+    splitter.push(chunk);
+  });
   socket.on("connect", () => {
     socket.write(Buffer.concat([PREFACE, openSettings(), windowUpdate(0, MAX_WINDOW_MORE)]));
-    for (let k = 0; k < numClients; k++) setTimeout(begin, Math.random() * 50);
+    for (const body of bodies) begin(body);
   });
   return socket;
 }

@@ -8,8 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { type EventLoad, type StreamShape, startEventStreams, startGrpcStreams } from "./event-load.ts";
-import { startHttpLoad } from "./http-load.ts";
-import { grpcMessage, jsonRequest } from "./messages.ts";
+import { startJsonClients } from "./json-clients.ts";
 import { startProbe } from "./probe.ts";
 import { cpuTimeUs } from "./process-cpu.ts";
 import { circumstances, figure, table } from "./report.ts";
@@ -35,42 +34,37 @@ interface Row {
   readonly streams: number;
   /** Events a second that are asked for; undefined: as many as possible. */
   readonly offered: number | undefined;
+  readonly numJsonClients?: number;
   start(server: BenchServer): EventLoad;
 }
 
 /** 500 streams with an event each 10 ms: what 500 users of language models read. */
-const PACED: StreamShape = { numEvents: 1000, delayMs: 10 };
-const UNPACED: StreamShape = { numEvents: 5000, delayMs: 0 };
+const PACED: StreamShape = { kind: "paced", periodUs: 10_000 };
+/** As a batch of a language model: each step gives all of them one. */
+const IN_STEP: StreamShape = { ...PACED, inStep: true };
+const UNPACED: StreamShape = { kind: "unpaced", count: 5000 };
+/** With their digits and commas a body of 1 MB. */
+const NUM_JSON_VALUES = 53_000;
 
 const ROWS: readonly Row[] = [
-  sse("server-sent events, paced", PACED, 250),
-  sse("server-sent events, paced", PACED, 500),
-  besideJson(sse("server-sent events, paced, beside 2 clients of 1 MB as JSON", PACED, 100)),
+  sse("server-sent events", PACED, 500),
+  sse("server-sent events, all in step", IN_STEP, 500),
+  besideJson(sse("server-sent events, beside 4 clients of 1 MB as JSON", PACED, 500), 4),
   sse("server-sent events, at full speed", UNPACED, 64),
-  grpc("gRPC, paced, 10 connections", PACED, 500, 10),
-  grpc("gRPC, paced, 500 connections", PACED, 500, 500),
+  grpc("gRPC, 10 connections", PACED, 500, 10),
+  grpc("gRPC, 10 connections, all in step", IN_STEP, 500, 10),
+  grpc("gRPC, 500 connections", PACED, 500, 500),
+  besideJson(grpc("gRPC, 10 connections, beside 4 clients of 1 MB as JSON", PACED, 500, 10), 4),
   grpc("gRPC, at full speed, 8 connections", UNPACED, 64, 8),
 ];
 
-function offered({ delayMs }: StreamShape, streams: number): number | undefined {
-  return delayMs === 0 ? undefined : (streams * 1000) / delayMs;
+function offered(shape: StreamShape, streams: number): number | undefined {
+  return shape.kind === "unpaced" ? undefined : (streams * 1e6) / shape.periodUs;
 }
 
 /** The same while others send large requests in JSON, one after the other: do the events queue behind them? */
-function besideJson(row: Row): Row {
-  const values = Float32Array.from({ length: 262_144 }, (_, i) => Math.sin(i));
-  const request = jsonRequest("identity_fp32", [{ name: "INPUT0", datatype: "FP32", shape: [values.length], values }]);
-  const start = (server: BenchServer): EventLoad => {
-    const events = row.start(server);
-    const json = startHttpLoad(server.httpPort, request, 2);
-    const stop = events.stop.bind(events);
-    events.stop = () => {
-      json.stop();
-      stop();
-    };
-    return events;
-  };
-  return { ...row, start };
+function besideJson(row: Row, numJsonClients: number): Row {
+  return { ...row, numJsonClients };
 }
 
 function sse(name: string, shape: StreamShape, streams: number): Row {
@@ -79,16 +73,7 @@ function sse(name: string, shape: StreamShape, streams: number): Row {
 }
 
 function grpc(name: string, shape: StreamShape, streams: number, connections: number): Row {
-  const { numEvents, delayMs } = shape;
-  const tensor = (name: string, value: number): Parameters<typeof grpcMessage>[1][number] => ({
-    name,
-    datatype: (name === "IN" ? "INT32" : "UINT32") as "INT32",
-    shape: [numEvents],
-    values: new Int32Array(numEvents).fill(value),
-  });
-  const tensors = delayMs > 0 ? [tensor("IN", 7), tensor("DELAY", delayMs)] : [tensor("IN", 7)];
-  const message = grpcMessage("repeat", tensors);
-  const start = ({ grpcPort }: BenchServer): EventLoad => startGrpcStreams(grpcPort, message, connections, streams);
+  const start = ({ grpcPort }: BenchServer): EventLoad => startGrpcStreams(grpcPort, shape, connections, streams);
   return { name, streams, offered: offered(shape, streams), start };
 }
 
@@ -115,9 +100,14 @@ try {
 async function measure(row: Row): Promise<string[]> {
   const load = row.start(server);
   const probe = startProbe(server.httpPort);
+  const { numJsonClients } = row;
+  const json =
+    numJsonClients === undefined ? undefined : startJsonClients(server.httpPort, NUM_JSON_VALUES, numJsonClients);
   try {
     await sleep(WARM_UP_MS);
+    await json?.completed();
     load.count = 0;
+    load.latency.reset();
     probe.tally.reset();
     const startCpuUs = cpuTimeUs(server.pid);
     const startMs = performance.now();
@@ -125,20 +115,24 @@ async function measure(row: Row): Promise<string[]> {
     const { count } = load;
     const cpuUs = cpuTimeUs(server.pid) - startCpuUs;
     const wallMs = performance.now() - startMs;
-    const rate = (count * 1000) / wallMs;
+    const latency = [0.5, 0.99, 0.999].map((share) => figure(load.latency.percentileUs(share)));
+    const numJson = (await json?.completed()) ?? Number.NaN;
     return [
       row.name,
       String(row.streams),
       row.offered === undefined ? "" : figure(row.offered),
-      figure(rate),
+      figure((count * 1000) / wallMs),
+      ...latency,
       figure(cpuUs / count),
       figure((cpuUs / wallMs / 1000) * 100),
+      figure((numJson * 1000) / wallMs),
       figure(probe.tally.percentileUs(0.5)),
       figure(probe.tally.percentileUs(0.99)),
     ];
   } finally {
     load.stop();
     probe.stop();
+    json?.stop();
     await sleep(500);
   }
 }
@@ -146,17 +140,22 @@ async function measure(row: Row): Promise<string[]> {
 function save(lines: readonly string[][]): void {
   mkdirSync(RESULTS, { recursive: true });
   const about = circumstances(`npm run bench:streams -- ${process.argv.slice(2).join(" ")}`);
-  const head = ["row", "streams", "offered/s", "events/s", "CPU us an event", "% of a core", "probe p50 us", "p99 us"];
+  const latencies = ["late by p50 us", "p99 us", "p99.9 us"];
+  const cpu = ["CPU us an event", "% of a core"];
+  const head = ["row", "streams", "offered/s", "events/s", ...latencies, ...cpu, "JSON/s", "probe p50 us", "p99 us"];
   const text = [
     "# Serving: streamed events",
     "",
     `Commit ${about.commit}, ${about.date}, Node ${about.node}, ${about.machine}.`,
     `Command: \`${about.command}\`.`,
     "",
-    "A decoupled model of the server itself sends one small response after the other; each event is one of them, with two",
-    "tensors. CPU is that of the whole server, the model and its timers included. The probe is a client that asks for the health",
-    "of the server up to a hundred times a second: it sees how long a small request waits behind the streams, and behind the",
-    "other clients in its own process.",
+    "A decoupled model sends one small response after the other; each event is one of them, with two tensors. Where a rate is",
+    "offered, the model is one in TypeScript, in a thread of its own, that goes by the clock and makes up for a late timer at once;",
+    "events are late by the time from when they were due to their arrival at the client. They are due evenly spread, or, in step, all",
+    "at once each 10 ms, as from the batch of a language model. CPU is that of the whole server, the model's thread and those that read",
+    "JSON included. The clients of 1 MB as JSON are a process of their own and send as fast as they are answered: JSON/s. The probe is a",
+    "client that asks for the health of the server up to a hundred times a second: it sees how long a small request waits behind the",
+    "streams, and behind the other clients in its own process.",
     "",
     table(head, lines),
     "",
