@@ -1,13 +1,16 @@
 /**
  * Rotary positions on the first `numHeads` heads of each row, in the "half" layout. Queries and keys lie side by side in
- * the rows of one projection, so one node turns both.
+ * the rows of one projection, so one node turns both. Where the frequencies are shared out between several positions of a
+ * token, each turns by its own.
  */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";
 
 export interface RopeArgs {
   readonly x: CpuTensor; // [numTokens, rowWidth], rowWidth >= numHeads * headDim
-  readonly positions: CpuTensor; // [numTokens]
+  readonly positions: CpuTensor; // [numTokens]; with sections [4 * numTokens], one list after the other
+  /** Frequencies that turn by the first, second and third position of a token; absent: it has one. */
+  readonly sections?: readonly [number, number, number] | undefined;
   readonly numHeads: number;
   readonly headDim: number;
   /** Elements of a head that turn, from its first on; the others are copied. */
@@ -20,13 +23,24 @@ export interface RopeArgs {
 
 /** ggml's name for the layout in which element i turns with element i + numDims / 2. */
 const MODE_NEOX = 2;
+/** The same with four positions a token. */
+const MODE_SECTIONS = 8;
+/** The fourth is for models that nobody serves here. */
+export const POSITIONS_PER_TOKEN = 4;
 
 /** [numTokens, numHeads, headDim] */
 export function recordRope(graph: CpuGraph, args: RopeArgs): CpuTensor {
-  const { x, positions, numHeads, headDim, numDims, theta, frequencyFactors, magnitude } = args;
+  const { x, positions, sections, numHeads, headDim, numDims, theta, frequencyFactors, magnitude } = args;
   const [numTokens = 0, rowWidth = 0] = x.shape;
   expectTensor("rope x", x, ["f32"], [-1, -1]);
-  expectTensor("rope positions", positions, ["i32"], [numTokens]);
+  expectTensor(
+    "rope positions",
+    positions,
+    ["i32"],
+    [sections === undefined ? numTokens : POSITIONS_PER_TOKEN * numTokens],
+  );
+  if (sections !== undefined && sections.reduce((sum, count) => sum + count, 0) !== numDims / 2)
+    throw new Error(`rope: expected sections of ${numDims / 2} frequencies, got ${sections.join(" + ")}`);
   if (numDims % 2 !== 0 || numDims > headDim)
     throw new Error(`rope: expected an even number of at most ${headDim} elements, got ${numDims}`);
   if (numHeads * headDim > rowWidth)
@@ -36,20 +50,19 @@ export function recordRope(graph: CpuGraph, args: RopeArgs): CpuTensor {
   const heads = base.view3d(graph.claim(), x.handle, headDim, numHeads, numTokens, headDim * 4, rowWidth * 4, 0);
   const factors = frequencyFactors?.handle ?? null;
   // The other zeros and ones after `theta` switch ggml's own YaRN off: `frequencyFactors` holds what it would do.
-  const handle = base.ropeExt(
-    graph.claim(),
-    heads,
-    positions.handle,
-    factors,
-    numDims,
-    MODE_NEOX,
-    0,
-    theta,
-    1,
-    0,
-    magnitude,
-    0,
-    0,
-  );
+  const rest = [0, theta, 1, 0, magnitude, 0, 0] as const;
+  const handle =
+    sections === undefined
+      ? base.ropeExt(graph.claim(), heads, positions.handle, factors, numDims, MODE_NEOX, ...rest)
+      : base.ropeMulti(
+          graph.claim(),
+          heads,
+          positions.handle,
+          factors,
+          numDims,
+          Int32Array.of(...sections, 0),
+          MODE_SECTIONS,
+          ...rest,
+        );
   return { handle, type: "f32", shape: [numTokens, numHeads, headDim] };
 }

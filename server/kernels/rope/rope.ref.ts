@@ -4,7 +4,9 @@
  */
 export interface RopeRef {
   readonly x: Float32Array; // [numTokens, rowWidth]
-  readonly positions: Int32Array; // [numTokens]
+  readonly positions: Int32Array; // [numTokens]; with sections [4 * numTokens], one list after the other
+  /** Frequencies that turn by the first, second and third position of a token. */
+  readonly sections?: readonly [number, number, number];
   readonly rowWidth: number;
   readonly numHeads: number;
   readonly headDim: number;
@@ -18,15 +20,17 @@ export interface RopeRef {
 
 /** [numTokens, numHeads, headDim] */
 export function ropeRef(args: RopeRef): Float32Array {
-  const { x, positions, rowWidth, numHeads, headDim, numDims, theta, frequencyFactors, magnitude } = args;
+  const { x, positions, sections, rowWidth, numHeads, headDim, numDims, theta, frequencyFactors, magnitude } = args;
   const half = numDims / 2;
-  const out = new Float32Array(positions.length * numHeads * headDim);
-  positions.forEach((position, token) => {
+  const numTokens = x.length / rowWidth;
+  const out = new Float32Array(numTokens * numHeads * headDim);
+  for (let token = 0; token < numTokens; token++) {
     for (let head = 0; head < numHeads; head++) {
       const from = token * rowWidth + head * headDim;
       const to = (token * numHeads + head) * headDim;
       out.set(x.subarray(from, from + headDim), to);
       for (let i = 0; i < half; i++) {
+        const position = positions[axisOf(i, sections) * numTokens + token] ?? 0;
         const angle = position / theta ** ((2 * i) / numDims) / (frequencyFactors?.[i] ?? 1);
         const a = x[from + i] ?? 0;
         const b = x[from + i + half] ?? 0;
@@ -34,6 +38,11 @@ export function ropeRef(args: RopeRef): Float32Array {
         out[to + i + half] = magnitude * (b * Math.cos(angle) + a * Math.sin(angle));
       }
     }
-  });
+  }
   return out;
+}
+
+function axisOf(frequency: number, [first, second]: readonly [number, number, number] = [Infinity, 0, 0]): number {
+  if (frequency < first) return 0;
+  return frequency < first + second ? 1 : 2;
 }

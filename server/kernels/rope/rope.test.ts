@@ -57,6 +57,55 @@ for (const { name, positions, theta, factors, changes } of CASES) {
   });
 }
 
+/** [3, tokens] and the fourth list, which says nothing. */
+const IN_THREE = Int32Array.of(0, 4, 4, 9, 0, 4, 5, 9, 0, 6, 4, 9, 0, 0, 0, 0);
+const SECTIONS = [2, 3, 3] as const;
+
+test("recordRope() turns each section of the frequencies by a position of its own", async () => {
+  const x = randomFloats(4 * BASE.rowWidth, 13);
+  const actual = await runOp((graph) =>
+    recordRope(graph, {
+      ...BASE,
+      theta: 10_000,
+      sections: SECTIONS,
+      x: graph.input("f32", [4, BASE.rowWidth], x),
+      positions: graph.input("i32", [16], IN_THREE),
+    }),
+  );
+  const expected = ropeRef({ ...BASE, x, theta: 10_000, positions: IN_THREE, sections: SECTIONS });
+  assert.ok(maxDifference(actual, expected) < 5e-4);
+});
+
+test("recordRope() gives the same bits for three equal positions as for one", async () => {
+  const x = randomFloats(3 * BASE.rowWidth, 14);
+  const positions = Int32Array.of(0, 77, 1000);
+  const turned = (sections: typeof SECTIONS | undefined, lists: Int32Array): Promise<Float32Array> =>
+    runOp((graph) =>
+      recordRope(graph, {
+        ...BASE,
+        theta: 1e6,
+        sections,
+        x: graph.input("f32", [3, BASE.rowWidth], x),
+        positions: graph.input("i32", [lists.length], lists),
+      }),
+    );
+  const lists = Int32Array.of(...positions, ...positions, ...positions, 0, 0, 0);
+  assert.deepEqual(await turned(SECTIONS, lists), await turned(undefined, positions));
+});
+
+test("recordRope() refuses sections of another number of frequencies", async () => {
+  const run = runOp((graph) =>
+    recordRope(graph, {
+      ...BASE,
+      theta: 10_000,
+      sections: [2, 3, 4],
+      x: graph.input("f32", [1, BASE.rowWidth], new Float32Array(BASE.rowWidth)),
+      positions: graph.input("i32", [4], new Int32Array(4)),
+    }),
+  );
+  await assert.rejects(run, /expected sections of 8 frequencies, got 2 \+ 3 \+ 4/);
+});
+
 test("recordRope() refuses more heads than a row has", async () => {
   const run = runOp((graph) =>
     recordRope(graph, {

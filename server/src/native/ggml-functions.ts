@@ -88,6 +88,23 @@ export interface GgmlBase {
     betaFast: number,
     betaSlow: number,
   ): Address;
+  /** Four positions for each row, one list after the other; `sections` says how many frequencies each has. */
+  ropeMulti(
+    context: Address,
+    a: Address,
+    positions: Address,
+    frequencyFactors: Address | null,
+    numDims: number,
+    sections: Pointer,
+    mode: number,
+    originalContext: number,
+    frequencyBase: number,
+    frequencyScale: number,
+    extFactor: number,
+    attentionFactor: number,
+    betaFast: number,
+    betaSlow: number,
+  ): Address;
   flashAttention(
     context: Address,
     q: Address,
@@ -200,6 +217,11 @@ export const BASE_SIGNATURES: SignatureTable<GgmlBase> = {
   view2d: ["ggml_view_2d", "void*", "void* void* int64_t int64_t size_t size_t"],
   view3d: ["ggml_view_3d", "void*", "void* void* int64_t int64_t int64_t size_t size_t size_t"],
   ropeExt: ["ggml_rope_ext", "void*", "void* void* void* void* int int int float float float float float float"],
+  ropeMulti: [
+    "ggml_rope_multi",
+    "void*",
+    "void* void* void* void* int void* int int float float float float float float",
+  ],
   flashAttention: ["ggml_flash_attn_ext", "void*", "void* void* void* void* void* float float float"],
   setAccumulator: ["ggml_prec_set_acc", "bool", "void* int"],
   bf16ToF32: ["ggml_bf16_to_fp32_row", "void", "void* void* int64_t"],
