@@ -2,6 +2,8 @@
 import { cudaChecks as addNorm } from "./add-norm/add-norm.cuda-check.ts";
 import { cudaChecks as allReduce } from "./all-reduce/all-reduce.cuda-check.ts";
 import { cudaChecks as attention } from "./attention/attention.cuda-check.ts";
+import { cudaChecks as fixedAttention } from "./attention/fixed-attention.cuda-check.ts";
+import { cudaChecks as copyBlock } from "./copy-block/copy-block.cuda-check.ts";
 import { cudaChecks as elementwise } from "./elementwise/elementwise.cuda-check.ts";
 import { cudaChecks as expertLinear } from "./expert-linear/expert-linear.cuda-check.ts";
 import { cudaChecks as int4Linear } from "./int4-linear/int4-linear.cuda-check.ts";
@@ -19,11 +21,13 @@ export const allCudaChecks: readonly CudaCheck[] = [
   ...quantize,
   ...ropeStore,
   ...attention,
+  ...fixedAttention,
   ...sample,
   ...int4Linear,
   ...thinLinear,
   ...thinLayer,
   ...expertLinear,
   ...lora,
+  ...copyBlock,
   ...allReduce,
 ];

@@ -56,6 +56,8 @@ export interface PrefillAttentionCudaArgs extends AttentionCudaArgs {
   readonly queryStarts: DevicePointer;
   /** Most queries of a sequence. */
   readonly maxQueryLength: number;
+  /** One kernel whatever there is to do: what comes out for a query depends on its keys alone. */
+  readonly isDeterministic?: boolean | undefined;
 }
 
 const PLAIN_THREADS = 128;
@@ -153,8 +155,9 @@ const GROUP_TILE = 128;
 
 function isForGroups(
   arch: string,
-  { headDim, window, softCap = 0, maxQueryLength }: PrefillAttentionCudaArgs,
+  { headDim, window, softCap = 0, maxQueryLength, isDeterministic }: PrefillAttentionCudaArgs,
 ): boolean {
+  if (isDeterministic === true) return false;
   const isPlain = headDim === GROUP_HEAD_DIM && window === undefined && softCap === 0;
   return hasWgmma(arch) && isPlain && maxQueryLength >= GROUP_MIN_QUERIES;
 }

@@ -138,7 +138,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) ragged_pref
     total += __shfl_xor_sync(FULL_MASK, total, 2);
     const int row = half * 8 + g;
     if (row >= numRows) continue;
-    const float factor = valueScale / total;
+    // A padded row has a context of no keys.
+    const float factor = total > 0.f ? valueScale / total : 0.f;
     u16* to = out + ((i64)(queryStart + warpQuery + row) * numHeads + head) * HEAD_DIM;
 #pragma unroll
     for (int j = 0; j < N_TILES; j++) {

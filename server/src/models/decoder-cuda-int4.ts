@@ -155,6 +155,7 @@ export function planInt4Scratch(
   device: Int4Device,
   shapes: readonly Int4Shape[],
   maxRows: number,
+  alwaysDecodes = false,
 ): Int4Scratch | undefined {
   if (shapes.length === 0) return undefined;
   const thin = Math.min(maxRows, INT4_MAX_ROWS);
@@ -164,7 +165,7 @@ export function planInt4Scratch(
     const bytes = int4WorkspaceBytes(device, thin, outputs, inputs);
     counters = Math.max(counters, bytes.counters);
     partials = Math.max(partials, bytes.partials);
-    if (maxRows > INT4_MAX_ROWS) decoded = Math.max(decoded, 2 * outputs * inputs);
+    if (maxRows > INT4_MAX_ROWS || alwaysDecodes) decoded = Math.max(decoded, 2 * outputs * inputs);
   }
   const { offsets, numBytes } = layOut([counters, partials, decoded, scaled]);
   const [, partialsAt = 0, decodedAt = 0, scaledAt = 0] = offsets;
@@ -194,6 +195,8 @@ export interface Int4Product {
   readonly bias: DevicePointer | undefined;
   readonly rows: number;
   readonly y: DevicePointer; // bf16 [rows, outputs]
+  /** Also for few rows. */
+  readonly alwaysDecodes?: boolean;
 }
 
 /** Few rows are multiplied with the codes; for many the matrix is decoded first. */
@@ -201,7 +204,7 @@ export function enqueueInt4Product(
   stream: KernelStream,
   products: Products,
   memory: Int4Memory,
-  { x: unscaled, weight, bias, rows, y }: Int4Product,
+  { x: unscaled, weight, bias, rows, y, alwaysDecodes = false }: Int4Product,
 ): void {
   const matrix = int4Weight(weight);
   const factors = weight.inputScales;
@@ -210,7 +213,7 @@ export function enqueueInt4Product(
     const sizes = { count: rows * matrix.inputs, width: matrix.inputs };
     launchScaleColumns(stream, { type: "bf16", x: unscaled, factors, out: x, ...sizes });
   }
-  if (rows <= INT4_MAX_ROWS) {
+  if (rows <= INT4_MAX_ROWS && !alwaysDecodes) {
     const { counters, partials } = memory;
     launchInt4Linear(stream, { x, weight: matrix, bias, out: y, numRows: rows, counters, partials });
     return;

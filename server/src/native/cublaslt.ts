@@ -38,8 +38,16 @@ export interface MatmulAlgorithm {
 /** A product of one shape, ready to be enqueued with any pointers. */
 export interface MatmulPlan {
   readonly shape: MatmulShape;
-  /** Best guesses first; empty when the library has none for this shape. Scales need pointers before it guesses. */
-  algorithms(pointers: MatmulPointers, maxWorkspaceBytes: number, count: number): readonly MatmulAlgorithm[];
+  /**
+   * Best guesses first; empty when the library has none for this shape. Scales need pointers before it guesses. With
+   * `inOneSum` those that sum parts of the inputs by themselves are left out.
+   */
+  algorithms(
+    pointers: MatmulPointers,
+    maxWorkspaceBytes: number,
+    count: number,
+    inOneSum?: boolean,
+  ): readonly MatmulAlgorithm[];
   /** @throws Error with the status of the library */
   run(
     pointers: MatmulPointers,
@@ -113,7 +121,8 @@ const DESCRIPTOR = {
 const TRANSPOSED = 1;
 const EPILOGUE_BIAS = 4;
 const SCALE_PER_ROW = 3;
-const PREFERENCE_WORKSPACE = 1;
+const PREFERENCE = { workspace: 1, reductions: 3 } as const;
+const NO_REDUCTION = 0;
 /** cublasLtMatmulHeuristicResult_t */
 const RESULT = { algorithmBytes: 64, workspaceAt: 64, stateAt: 72, numBytes: 96 } as const;
 
@@ -176,12 +185,20 @@ class Plan implements MatmulPlan {
     this.#y = layout(outputType, outputs, rows);
   }
 
-  algorithms(pointers: MatmulPointers, maxWorkspaceBytes: number, count: number): readonly MatmulAlgorithm[] {
+  algorithms(
+    pointers: MatmulPointers,
+    maxWorkspaceBytes: number,
+    count: number,
+    inOneSum = false,
+  ): readonly MatmulAlgorithm[] {
     this.#setPointers(pointers);
     const preference = make(this.#calls.createPreference, "cublasLtMatmulPreferenceCreate");
     try {
       const limit = BigUint64Array.of(BigInt(maxWorkspaceBytes));
-      expectSuccess(this.#calls.setPreference(preference, PREFERENCE_WORKSPACE, limit, 8), "a limit for the workspace");
+      const { setPreference } = this.#calls;
+      expectSuccess(setPreference(preference, PREFERENCE.workspace, limit, 8), "a limit for the workspace");
+      const mask = Uint32Array.of(NO_REDUCTION);
+      if (inOneSum) expectSuccess(setPreference(preference, PREFERENCE.reductions, mask, 4), "sums in one piece");
       return this.#ask(preference, count);
     } finally {
       this.#calls.destroyPreference(preference);

@@ -7,22 +7,30 @@ import { DenseProducts, type Product } from "./dense-products.ts";
 interface Ran {
   readonly shape: MatmulShape;
   readonly algorithm: number;
+  readonly x: bigint;
+  readonly y: bigint;
+  readonly xScale: bigint | undefined;
 }
 
 /** A library whose algorithms take as long as `times` says, the negative ones failing; and what ran on it. */
-function fakeLibrary(times: readonly number[]): { products: DenseProducts; ran: Ran[]; asked: MatmulShape[] } {
+function fakeLibrary(
+  times: readonly number[],
+  isDeterministic?: boolean,
+): { products: DenseProducts; ran: Ran[]; asked: MatmulShape[]; inOneSum: Set<boolean | undefined> } {
   const ran: Ran[] = [];
   const asked: MatmulShape[] = [];
+  const inOneSum = new Set<boolean | undefined>();
   const plan = (shape: MatmulShape): MatmulPlan => ({
     shape,
-    algorithms: () => {
+    algorithms: (_pointers, _maxBytes, _count, isOneSum) => {
       asked.push(shape);
+      inOneSum.add(isOneSum);
       return times.map((_, i) => ({ data: Uint8Array.of(i), workspaceBytes: 0 }));
     },
-    run: (_pointers, { data }: MatmulAlgorithm) => {
+    run: ({ x, y, xScale }, { data }: MatmulAlgorithm) => {
       const algorithm = data[0] ?? 0;
       if ((times[algorithm] ?? 0) < 0) throw new Error("not supported");
-      ran.push({ shape, algorithm });
+      ran.push({ shape, algorithm, x, y, xScale });
     },
     close: () => undefined,
   });
@@ -35,7 +43,7 @@ function fakeLibrary(times: readonly number[]): { products: DenseProducts; ran: 
       return times[ran.at(-1)?.algorithm ?? 0] ?? 0;
     },
   };
-  return { products: new DenseProducts(device, timer), ran, asked };
+  return { products: new DenseProducts(device, timer, isDeterministic), ran, asked, inOneSum };
 }
 
 function product(rows: number, changes: Partial<Product> = {}): Product {
@@ -107,4 +115,35 @@ test("onProduct sees each product before it runs", () => {
   products.onProduct = ({ rows }) => seen.push([rows, ran.length]);
   products.run(product(34));
   assert.deepEqual(seen, [[34, before]]);
+});
+
+test("run() makes every product of pieces of as many rows in the deterministic mode", () => {
+  const { products, ran, asked, inOneSum } = fakeLibrary([9, 4], true);
+  for (const rows of [1, 128, 300]) products.run(product(rows));
+  assert.deepEqual([asked.map(({ rows }) => rows), [...inOneSum]], [[128], [true]]);
+  const of300 = ran.slice(-3).map(({ x, y }) => [x, y]);
+  assert.deepEqual(of300, [
+    [1n, 3n],
+    [1n + 128n * 256n, 3n + 128n * 128n],
+    [1n + 256n * 256n, 3n + 256n * 128n],
+  ]);
+});
+
+test("run() takes the scales of each piece of rows in the deterministic mode", () => {
+  const { products, ran } = fakeLibrary([1], true);
+  products.run(product(129, { inputType: "e4m3", scales: "rows", xScale: 1000n }));
+  assert.deepEqual(
+    ran.slice(-2).map(({ x, xScale }) => [x, xScale]),
+    [
+      [1n, 1000n],
+      [1n + 128n * 128n, 1000n + 512n],
+    ],
+  );
+});
+
+test("run() takes the first algorithm that works, not the fastest nor a known one, in the deterministic mode", () => {
+  const { products, ran } = fakeLibrary([-1, 9, 4], true);
+  products.adopt([{ shape: "128 64 128 bf16 bf16 false none", algorithm: "02", workspaceBytes: 0 }]);
+  products.run(product(1));
+  assert.equal(ran.at(-1)?.algorithm, 1);
 });

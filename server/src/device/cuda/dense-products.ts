@@ -1,9 +1,10 @@
 /**
  * Products with weight matrices through cuBLASLt. For each shape it measures the algorithms that the library suggests and
  * keeps the fastest. The number of rows is rounded up, so that few shapes cover all steps: what lies behind the rows asked
- * for must be there, and is overwritten. It knows no layer.
+ * for must be there, and is overwritten. In the deterministic mode all products are made of pieces of so many rows, each
+ * element in one sum by one algorithm, so that a row knows nothing of the others. It knows no layer.
  */
-import type { MatmulAlgorithm, MatmulPlan, MatmulPointers, MatmulShape } from "../../native/cublaslt.ts";
+import type { MatmulAlgorithm, MatmulPlan, MatmulPointers, MatmulShape, MatmulType } from "../../native/cublaslt.ts";
 import type { CudaDevice } from "./cuda-device.ts";
 import type { CudaBuffer } from "./cuda-memory.ts";
 import { type AlgorithmTimer, measureAlgorithms } from "./measure-algorithms.ts";
@@ -21,6 +22,10 @@ export const PRODUCT_WORKSPACE_BYTES: number = 64 << 20;
 const MAX_ALGORITHMS = 12;
 /** 8-bit products take whole groups of rows only. */
 const MIN_QUANTIZED_ROWS = 16;
+
+/** Of every product in the deterministic mode: with fewer, most matrices are still read in the time of the arithmetic. */
+export const PIECE_ROWS = 128;
+const BYTES: Readonly<Record<MatmulType, number>> = { f32: 4, f16: 2, bf16: 2, e4m3: 1, i8: 1, i32: 4 };
 
 /** Rows that a product with `rows` rows is computed with. */
 export function productRows(rows: number, isQuantized = false): number {
@@ -55,14 +60,16 @@ export class DenseProducts implements Products {
   readonly #device: CudaDevice;
   readonly #workspace: CudaBuffer;
   readonly #timer: AlgorithmTimer;
+  readonly #isDeterministic: boolean;
   readonly #chosen = new Map<string, Chosen>();
   readonly #adopted = new Map<string, MatmulAlgorithm>();
   /** Sees each product before it runs; what it reads of the device is what was enqueued until then. */
   onProduct: ((product: Product) => void) | undefined = undefined;
 
-  constructor(device: CudaDevice, timer: AlgorithmTimer) {
+  constructor(device: CudaDevice, timer: AlgorithmTimer, isDeterministic = false) {
     this.#device = device;
     this.#timer = timer;
+    this.#isDeterministic = isDeterministic;
     this.#workspace = device.allocate("matrix products", PRODUCT_WORKSPACE_BYTES);
     this.measuredUs = new Map();
   }
@@ -75,8 +82,9 @@ export class DenseProducts implements Products {
     });
   }
 
-  /** Shapes for which nothing needs to be measured. */
+  /** Shapes for which nothing needs to be measured. What is fast is not asked for in the deterministic mode. */
   adopt(known: readonly KnownProduct[]): void {
+    if (this.#isDeterministic) return;
     for (const { shape, algorithm, workspaceBytes } of known) {
       if (workspaceBytes > PRODUCT_WORKSPACE_BYTES) continue;
       this.#adopted.set(shape, { data: new Uint8Array(Buffer.from(algorithm, "hex")), workspaceBytes });
@@ -85,7 +93,14 @@ export class DenseProducts implements Products {
 
   /** The first product of a shape that is not known measures, and must not be part of a graph. */
   run(product: Product): void {
-    const rows = productRows(product.rows, product.inputType === "e4m3" || product.inputType === "i8");
+    if (!this.#isDeterministic) {
+      this.#run(product, productRows(product.rows, product.inputType === "e4m3" || product.inputType === "i8"));
+      return;
+    }
+    for (let first = 0; first < product.rows; first += PIECE_ROWS) this.#run(pieceOf(product, first), PIECE_ROWS);
+  }
+
+  #run(product: Product, rows: number): void {
     const { outputs, inputs, inputType, outputType, hasBias, scales } = product;
     const key = `${rows} ${outputs} ${inputs} ${inputType} ${outputType} ${hasBias} ${scales}`;
     const known = this.#chosen.get(key);
@@ -108,18 +123,31 @@ export class DenseProducts implements Products {
       this.#chosen.set(key, known);
       return known;
     }
-    const algorithms = plan.algorithms(pointers, PRODUCT_WORKSPACE_BYTES, MAX_ALGORITHMS);
+    const algorithms = plan.algorithms(pointers, PRODUCT_WORKSPACE_BYTES, MAX_ALGORITHMS, this.#isDeterministic);
     const { address } = this.#device.stream;
     const results = measureAlgorithms(algorithms, this.#timer, (algorithm) =>
       plan.run(pointers, algorithm, this.#workspace, address),
     );
-    const [best] = results.toSorted((a, b) => a.us - b.us);
+    // What is fastest is not the same each time: the library's first guess is.
+    const [best] = this.#isDeterministic ? results : results.toSorted((a, b) => a.us - b.us);
     if (best === undefined) throw new Error(`cuBLASLt has no algorithm for ${key}`);
     this.measuredUs.set(key, { bestUs: best.us, firstUs: results[0]?.us ?? best.us, count: results.length });
     const chosen = { plan, algorithm: best.algorithm };
     this.#chosen.set(key, chosen);
     return chosen;
   }
+}
+
+/** The product of rows from `first` on. */
+function pieceOf(product: Product, first: number): Product {
+  const { rows, inputs, outputs, inputType, outputType, x, y, scales, xScale } = product;
+  return {
+    ...product,
+    rows: Math.min(PIECE_ROWS, rows - first),
+    x: x + BigInt(first * inputs * BYTES[inputType]),
+    y: y + BigInt(first * outputs * BYTES[outputType]),
+    xScale: scales === "rows" && xScale !== undefined ? xScale + BigInt(4 * first) : xScale,
+  };
 }
 
 function shapeOf({ rows, outputs, inputs, inputType, outputType, hasBias, scales }: Product): MatmulShape {
