@@ -6,6 +6,7 @@ import type { EndpointOptions, ServerOptions } from "./config/server-options.ts"
 import { MAX_GRPC_MESSAGE_BYTES } from "./core/limits.ts";
 import type { ModelServer } from "./core/model-server.ts";
 import { ServerError } from "./core/server-error.ts";
+import { deviceRegions } from "./gpus.ts";
 import { LoadMeter } from "./observe/load-report.ts";
 import type { Logger } from "./observe/log.ts";
 import type { MetricRegistry } from "./observe/metrics.ts";
@@ -113,7 +114,7 @@ interface Parts {
 
 function createServices({ options, ...rest }: Omit<Parts, "load" | "regions" | "open" | "threads">): Service[] {
   const { metrics, log } = rest;
-  const regions = new SharedMemoryRegions(options.memory.allowClientSharedMemory);
+  const regions = new SharedMemoryRegions(options.memory.allowClientSharedMemory, () => deviceRegions(log));
   const open = new Map<string, OpenWork>();
   if (options.metrics.openWork) for (const family of openWorkFamilies(open)) metrics.register(family);
   const parts: Parts = { options, ...rest, regions, open, load: new LoadMeter(metrics), threads: jsonThreads(options) };

@@ -2,11 +2,13 @@
 import process from "node:process";
 import type { UsableGpus } from "./backend/backend.ts";
 import { describeGpus } from "./device/cuda/describe-gpus.ts";
-import { type FoundGpus, findGpus } from "./device/cuda/find-gpus.ts";
+import { type FoundGpus, findGpus, visibleGpus } from "./device/cuda/find-gpus.ts";
 import { findCudaLibrary } from "./native/cuda-libraries.ts";
+import { SharedDevices } from "./native/cuda-shared-memory.ts";
 import { type MonitoredGpu, openNvml } from "./native/nvml.ts";
 import { GpuWatch } from "./observe/gpu-metrics.ts";
 import type { Logger } from "./observe/log.ts";
+import { DeviceRegions } from "./protocol/device-memory.ts";
 
 const MIN_COMPUTE_CAPABILITY = 8;
 
@@ -16,6 +18,15 @@ let found: FoundGpus | undefined;
 export function usableGpus(): UsableGpus {
   found ??= isCpuOnly() ? { gpus: [], notes: [] } : findGpus();
   return { ids: found.gpus.map(({ ordinal }) => ordinal), minComputeCapability: MIN_COMPUTE_CAPABILITY };
+}
+
+let regions: DeviceRegions | undefined;
+
+/** For memory on GPUs that clients share; undefined where there is none, or GPUs are left alone. */
+export function deviceRegions(log: Logger): DeviceRegions | undefined {
+  if (isCpuOnly() || visibleGpus().length === 0) return undefined;
+  regions ??= new DeviceRegions(new SharedDevices(), log);
+  return regions;
 }
 
 /** What is there for GPUs, where there is a driver. */

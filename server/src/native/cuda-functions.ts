@@ -4,6 +4,14 @@ import type { Address, Pointer } from "./ffi.ts";
 /** Zero is success. */
 export type CudaStatus = number;
 
+/** CUipcMemHandle, passed by value: the type of this name must be known to the FFI before the functions are looked up. */
+export const SHARED_HANDLE = "CUipcMemHandle";
+export const SHARED_HANDLE_BYTES = 64;
+export interface SharedHandle {
+  /** CU_IPC_HANDLE_SIZE of them. */
+  readonly reserved: Uint8Array;
+}
+
 export interface CudaFunctions {
   init(flags: number): CudaStatus;
   driverVersion(version: Int32Array): CudaStatus;
@@ -26,6 +34,9 @@ export interface CudaFunctions {
   copyToHost(to: Pointer, from: Address, numBytes: bigint, stream: Address): CudaStatus;
   copyOnDevice(to: Address, from: Address, numBytes: bigint, stream: Address): CudaStatus;
   copyRows(description: Uint8Array, stream: Address): CudaStatus;
+  openShared(pointer: BigUint64Array, handle: SharedHandle, flags: number): CudaStatus;
+  closeShared(pointer: Address): CudaStatus;
+  addressRange(base: BigUint64Array, numBytes: BigUint64Array, pointer: Address): CudaStatus;
   fillBytes(to: Address, value: number, count: bigint, stream: Address): CudaStatus;
   fillWords(to: Address, value: number, count: bigint, stream: Address): CudaStatus;
   createStream(stream: BigUint64Array, flags: number): CudaStatus;
@@ -77,6 +88,9 @@ export const CUDA_SIGNATURES: Readonly<Record<keyof CudaFunctions, readonly [sym
   copyToHost: ["cuMemcpyDtoHAsync_v2", "void* size_t size_t size_t"],
   copyOnDevice: ["cuMemcpyDtoDAsync_v2", "size_t size_t size_t size_t"],
   copyRows: ["cuMemcpy2DAsync_v2", "void* size_t"],
+  openShared: ["cuIpcOpenMemHandle_v2", `void* ${SHARED_HANDLE} uint`],
+  closeShared: ["cuIpcCloseMemHandle", "size_t"],
+  addressRange: ["cuMemGetAddressRange_v2", "void* void* size_t"],
   fillBytes: ["cuMemsetD8Async", "size_t uint8 size_t size_t"],
   fillWords: ["cuMemsetD32Async", "size_t uint size_t size_t"],
   createStream: ["cuStreamCreate", "void* uint"],

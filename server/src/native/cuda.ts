@@ -2,9 +2,16 @@
  * Opens the CUDA driver and turns its status codes into errors that carry CUDA's own name and what was being done. It
  * knows no stream, no kernel and no model.
  */
-import { CUDA_SIGNATURES, CUDA_STATUS, type CudaFunctions, type CudaStatus } from "./cuda-functions.ts";
+import {
+  CUDA_SIGNATURES,
+  CUDA_STATUS,
+  type CudaFunctions,
+  type CudaStatus,
+  SHARED_HANDLE,
+  SHARED_HANDLE_BYTES,
+} from "./cuda-functions.ts";
 import { expectCudaLibrary } from "./cuda-libraries.ts";
-import { type Address, addressOf, openLibrary, readCString } from "./ffi.ts";
+import { type Address, addressOf, openLibrary, readCString, structType } from "./ffi.ts";
 
 export class CudaError extends Error {
   /** CUDA's name, e.g. "CUDA_ERROR_ILLEGAL_ADDRESS". */
@@ -53,6 +60,7 @@ export function openCuda(): CudaDriver {
   if (opened !== undefined) return opened;
   const path = expectCudaLibrary("driver");
   const library = openLibrary(path);
+  structType(SHARED_HANDLE, { reserved: `uint8_t[${SHARED_HANDLE_BYTES}]` });
   const entries = Object.entries(CUDA_SIGNATURES).map(([name, [symbol, parameters]]) => [
     name,
     library.func(symbol, "int", parameters.split(" ")),

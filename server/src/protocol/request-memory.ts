@@ -1,7 +1,8 @@
 /** What one request uses of the registered regions: holds them until the request has ended. Knows no wire format. */
 import { ServerError } from "../core/server-error.ts";
 import type { Tensor } from "../core/tensor.ts";
-import type { Region, SharedMemoryRegions } from "./shared-memory.ts";
+import type { Region } from "./region.ts";
+import type { SharedMemoryRegions } from "./shared-memory.ts";
 
 /** A part of a region, as a client names it. Numbers are unsigned, of any size. */
 export interface RegionPart {
@@ -13,7 +14,8 @@ export interface RegionPart {
 /** Where an output goes. */
 export interface OutputTarget {
   readonly region: Region;
-  readonly bytes: Uint8Array;
+  readonly offset: number;
+  readonly byteSize: number;
 }
 
 const NONE: ReadonlySet<Region> = new Set();
@@ -31,7 +33,7 @@ export class RequestMemory {
     return this.#held !== undefined;
   }
 
-  /** The bytes themselves, good until `release()`. @throws ServerError when there is no such region or part */
+  /** The bytes, good until `release()`: those that the client has, where the host reaches them. @throws ServerError when there is no such region or part */
   bytes({ region, offset, byteSize }: RegionPart): Uint8Array {
     return this.#hold(region).slice(offset, byteSize);
   }
@@ -39,7 +41,8 @@ export class RequestMemory {
   /** @throws ServerError when there is no such region or part */
   target({ region: name, offset, byteSize }: RegionPart): OutputTarget {
     const region = this.#hold(name);
-    return { region, bytes: region.slice(offset, byteSize) };
+    region.expectPart(offset, byteSize);
+    return { region, offset: Number(offset), byteSize: Number(byteSize) };
   }
 
   #hold(name: string): Region {
@@ -69,14 +72,13 @@ export class RequestMemory {
 }
 
 /** @throws ServerError when the output does not fit, or the object behind the region has become too short */
-export function writeOutput({ region, bytes }: OutputTarget, output: Tensor): void {
+export function writeOutput({ region, offset, byteSize }: OutputTarget, output: Tensor): void {
   const { name, data } = output;
-  if (data.length > bytes.length) {
+  if (data.length > byteSize) {
     throw new ServerError(
       "internal",
-      `shared memory size specified with the request for output '${name}' (${bytes.length} bytes) should be at least ${data.length} bytes to hold the results`,
+      `shared memory size specified with the request for output '${name}' (${byteSize} bytes) should be at least ${data.length} bytes to hold the results`,
     );
   }
-  region.expectIntact();
-  bytes.set(data);
+  region.write(offset, data);
 }

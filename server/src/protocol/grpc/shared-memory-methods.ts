@@ -1,4 +1,4 @@
-/** RPCs for shared memory: regions of the system's, and the refusals of CUDA's. */
+/** RPCs for shared memory: regions of the system and on GPUs. */
 import type { SharedMemoryRegions } from "../shared-memory.ts";
 import type { MessageTypes } from "./messages.ts";
 import { type MethodEntry, unaryEntry } from "./unary.ts";
@@ -12,6 +12,12 @@ interface RegionRequest {
 interface RegisterRequest extends RegionRequest {
   readonly key: string;
   readonly offset: string;
+  readonly byte_size: string;
+}
+
+interface RegisterCudaRequest extends RegionRequest {
+  readonly raw_handle: Uint8Array;
+  readonly device_id: string;
   readonly byte_size: string;
 }
 
@@ -29,13 +35,15 @@ export function sharedMemoryEntries(regions: SharedMemoryRegions, types: Message
       regions.unregister(name);
       return {};
     }),
-    unaryEntry<RegionRequest>(types, "CudaSharedMemoryStatus", group, ({ name }) => {
-      regions.cudaStatus(name);
+    unaryEntry<RegionRequest>(types, "CudaSharedMemoryStatus", group, ({ name }) => ({
+      regions: Object.fromEntries(regions.cudaStatus(name).map((status) => [status.name, status])),
+    })),
+    unaryEntry<RegisterCudaRequest>(types, "CudaSharedMemoryRegister", group, (request) => {
+      regions.registerCuda(request.name, request.raw_handle, BigInt(request.device_id), BigInt(request.byte_size));
       return {};
     }),
-    unaryEntry<RegionRequest>(types, "CudaSharedMemoryRegister", group, ({ name }) => regions.refuseCuda(name)),
-    unaryEntry(types, "CudaSharedMemoryUnregister", group, () => {
-      regions.expectAllowed();
+    unaryEntry<RegionRequest>(types, "CudaSharedMemoryUnregister", group, ({ name }) => {
+      regions.unregister(name, "cuda");
       return {};
     }),
   ];

@@ -79,7 +79,8 @@ test("an output in a region has its place there", async () => {
   using bed = openBed();
   const parameters = '{"shared_memory_region":"r","shared_memory_offset":30,"shared_memory_byte_size":2}';
   const { forms } = await bed.decode(`{"inputs":[${X}],"outputs":[{"name":"Y","parameters":${parameters}}]}`);
-  assert.deepEqual([...(forms.get("Y")?.target?.bytes ?? [])], [30, 31]);
+  const { region, offset, byteSize } = forms.get("Y")?.target ?? {};
+  assert.deepEqual([region?.status.name, offset, byteSize], ["r", 30, 2]);
 });
 
 const both = (more: string): string =>

@@ -1,10 +1,11 @@
 /** The routes that register, unregister and list regions of shared memory. */
 import type { JsonObject, JsonValue } from "@nereid/wire";
 import { ServerError } from "../../core/server-error.ts";
+import { SHARED_HANDLE_BYTES } from "../../native/cuda-functions.ts";
 import type { SharedMemoryRegions } from "../shared-memory.ts";
 import type { HttpCall } from "./http-call.ts";
 import { emptyReply, type HttpReply, jsonReply } from "./http-reply.ts";
-import { expectString, expectUnsigned } from "./json-access.ts";
+import { expectString, expectUnsigned, jsonError } from "./json-access.ts";
 import { readObject } from "./read-object.ts";
 import type { RouteMatch } from "./router.ts";
 
@@ -23,7 +24,7 @@ export class RegionHandlers {
 
   async register({ region, memory }: RouteMatch, call: HttpCall): Promise<HttpReply> {
     this.#regions.expectAllowed();
-    if (memory === "cuda") this.#regions.refuseCuda(region);
+    if (memory === "cuda") return this.#registerCuda(region, call);
     const body = await readObject(call, this.#maxInputBytes, false);
     const key = expectString(expectField(body, "key"), "");
     const offset = body.has("offset") ? BigInt(expectUnsigned(body.get("offset"), "")) : 0n;
@@ -32,11 +33,31 @@ export class RegionHandlers {
     return emptyReply(200, "application/json");
   }
 
-  unregister({ region, memory }: RouteMatch): HttpReply {
-    this.#regions.expectAllowed();
-    if (memory === "system") this.#regions.unregister(region);
+  async #registerCuda(region: string, call: HttpCall): Promise<HttpReply> {
+    this.#regions.expectDevices(region);
+    const body = await readObject(call, this.#maxInputBytes, true);
+    const rawHandle = expectField(body, "raw_handle");
+    const handle = Buffer.from(expectString(member(rawHandle, "b64"), ""), "base64");
+    const byteSize = BigInt(expectUnsigned(member(body, "byte_size"), ""));
+    const deviceId = BigInt(expectUnsigned(member(body, "device_id"), ""));
+    if (handle.length !== SHARED_HANDLE_BYTES) {
+      throw new ServerError("invalid_argument", "'raw_handle' must be a valid base64 encoded cudaIpcMemHandle_t");
+    }
+    this.#regions.registerCuda(region, handle, deviceId, byteSize);
     return emptyReply(200, "application/json");
   }
+
+  unregister({ region, memory }: RouteMatch): HttpReply {
+    this.#regions.unregister(region, memory);
+    return emptyReply(200, "application/json");
+  }
+}
+
+/** @throws ServerError internal, as upstream, when there is none */
+function member(object: JsonValue, name: string): JsonValue {
+  const value = object instanceof Map ? object.get(name) : undefined;
+  if (value !== undefined) return value;
+  throw jsonError(`attempt to access non-existing object member '${name}'`);
 }
 
 function expectField(body: JsonObject, name: string): JsonValue {
