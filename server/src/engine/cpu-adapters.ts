@@ -2,6 +2,7 @@
 import type { CpuDevice } from "../device/cpu/cpu-device.ts";
 import type { LoraAdapter, LoraTargets } from "../formats/lora-adapter.ts";
 import { type AdapterWeights, placeAdapter } from "../models/decoder-lora.ts";
+import { checkAdapters } from "./check-adapters.ts";
 import type { AdapterMemory, StepSequence } from "./step-runner.ts";
 
 export class CpuAdapters implements AdapterMemory {
@@ -34,10 +35,7 @@ export class CpuAdapters implements AdapterMemory {
 
   /** @throws Error naming the first sequence whose adapter is not there */
   check(sequences: readonly StepSequence[]): void {
-    for (const [i, { adapter }] of sequences.entries()) {
-      if (adapter !== undefined && !this.#loaded.has(adapter))
-        throw new Error(`step: sequences[${i}].adapter: no adapter ${adapter} is loaded`);
-    }
+    checkAdapters(sequences, this.#loaded);
   }
 
   close(): void {

@@ -1,68 +1,36 @@
 /**
- * Puts a decoder on a GPU: counts what it takes, says so, allocates, loads. What is left of the memory becomes the paged
- * cache unless its size is given. It runs no step.
+ * Puts a decoder on a GPU: allocates what the plan has counted, and loads. It runs no step.
  */
-import { isHeadDim } from "../../kernels/cuda/kv-cache-type.ts";
-import type { ElemType } from "../../kernels/cuda/launch-args.ts";
 import type { CudaDevice } from "../device/cuda/cuda-device.ts";
 import type { CudaBuffer } from "../device/cuda/cuda-memory.ts";
 import { CUDA_TYPE_BYTES, layOut, tensorBytes } from "../device/cuda/cuda-tensor.ts";
-import { PRODUCT_WORKSPACE_BYTES } from "../device/cuda/dense-products.ts";
+import type { LoraTargets } from "../formats/lora-adapter.ts";
 import type { TensorSource } from "../formats/tensor-source.ts";
 import type { DecoderConfig } from "../models/decoder-config.ts";
-import { attentionScratch } from "../models/decoder-cuda-attention.ts";
-import { placeExperts, planExperts } from "../models/decoder-cuda-experts-memory.ts";
-import { placeInt4Scratch, planInt4Scratch } from "../models/decoder-cuda-int4.ts";
-import {
-  type CudaActivations,
-  cacheBlockBytes,
-  placeActivations,
-  planActivations,
-  type StepBounds,
-} from "../models/decoder-cuda-memory.ts";
-import type { CudaCacheType, CudaDecoderModel, CudaLayerCache, CudaRope } from "../models/decoder-cuda-pass.ts";
-import { vocabularyPartsBytes } from "../models/decoder-cuda-ranks.ts";
-import {
-  type CudaMatrixType,
-  type CudaWeights,
-  loadCudaWeights,
-  planCudaWeights,
-} from "../models/decoder-cuda-weights.ts";
+import { placeExperts } from "../models/decoder-cuda-experts-memory.ts";
+import { placeInt4Scratch } from "../models/decoder-cuda-int4.ts";
+import { type CudaActivations, placeActivations } from "../models/decoder-cuda-memory.ts";
+import type { CudaDecoderModel, CudaLayerCache, CudaRope } from "../models/decoder-cuda-pass.ts";
+import { type CudaWeights, loadCudaWeights } from "../models/decoder-cuda-weights.ts";
+import { widestWindow } from "../models/layer-windows.ts";
+import { loraTargets } from "../models/lora-targets.ts";
 import type { ParsedDecoder } from "../models/parse-decoder-config.ts";
 import type { RankShard } from "../models/rank-shard.ts";
 import { type RopeFactors, ropeFactors } from "../models/rope-factors.ts";
-import { describeBlocks } from "../models/widened-tensors.ts";
+import { type CudaSetupOptions, chooseBlocks, planCuda, tellPlan } from "./cuda-plan.ts";
+import { CudaTierMemory } from "./cuda-tier-memory.ts";
 import type { RankGroup } from "./ranks/rank-group.ts";
-
-export interface CudaSetupOptions extends StepBounds {
-  /** Of weights and activations. */
-  readonly type: ElemType;
-  /** Of the matrices of layers; undefined: the same. */
-  readonly matrixType?: CudaMatrixType | undefined;
-  /** Of keys and values; undefined: as `type`. */
-  readonly cacheType?: CudaCacheType | undefined;
-  readonly blockSize: number;
-  /** 0: as many as fit into `memoryShare` of what is free once all else is placed. */
-  readonly numBlocks: number;
-  readonly memoryShare: number;
-  /** Longest sequence, at most what the model allows. */
-  readonly maxPositions: number;
-  /** Told the plan, line by line, before anything is allocated. */
-  readonly tell?: ((line: string) => void) | undefined;
-  /** Where other GPUs run the same model: the group, and what of the model is this GPU's. */
-  readonly ranks?: { readonly group: RankGroup; readonly shard: RankShard } | undefined;
-}
 
 export interface CudaDecoder {
   readonly model: CudaDecoderModel;
   readonly memory: CudaActivations;
+  /** Where adapters may be loaded. */
+  readonly loraTargets: LoraTargets | undefined;
+  readonly tiers: CudaTierMemory;
   /** Of the device: weights, activations, cache. */
   readonly numBytes: number;
   close(): void;
 }
-
-/** Left to the driver, to cuBLASLt and to the recorded graphs. */
-const RESERVE_BYTES: number = PRODUCT_WORKSPACE_BYTES + (1024 << 20);
 
 /** @throws Error that says what is missing: a tensor, or memory */
 export async function setUpCudaDecoder(
@@ -72,39 +40,31 @@ export async function setUpCudaDecoder(
   options: CudaSetupOptions,
 ): Promise<CudaDecoder> {
   const { config } = parsed;
-  const { type, blockSize, cacheType = type } = options;
-  expectRunnable(config);
-  const plan = planCudaWeights(parsed, files, type, options.matrixType);
-  const scratch = attentionScratch(config, options.maxSequences, cacheType, device);
-  const activations = planActivations(config, type, options, scratch.numBytes);
-  const blockBytes = cacheBlockBytes(config, blockSize, CUDA_TYPE_BYTES[cacheType]);
-  const int4 = planInt4Scratch(device, plan.int4Shapes, options.maxTokens);
-  const experts = planExperts(config, type, options.maxTokens);
-  const { ranks } = options;
-  const partsBytes =
-    ranks === undefined ? 0 : vocabularyPartsBytes(ranks.shard, ranks.group.place, options.maxLogitRows);
-  const workBytes = activations.numBytes + (int4?.numBytes ?? 0) + partsBytes + (experts?.numBytes ?? 0);
-  const affordable = chooseBlocks(device, plan.numBytes + workBytes, blockBytes, options);
+  const { type, blockSize, cacheType = type, ranks } = options;
+  const plan = planCuda(device, parsed, files, options);
+  const affordable = chooseBlocks(device, plan, options);
   const numBlocks = ranks?.group.least(affordable) ?? affordable;
-  tellPlan(device, options, [
-    [weightsLabel(describeBlocks(plan.placed, files)), plan.numBytes],
-    ["activations", activations.numBytes],
-    ...(int4 === undefined ? [] : [["products of 4-bit weights", int4.numBytes] as const]),
-    ...(experts === undefined ? [] : [["experts", experts.numBytes] as const]),
-    ...(partsBytes === 0 ? [] : [["logits of all GPUs", partsBytes] as const]),
-    [`cache of ${numBlocks} blocks of ${blockSize} tokens in ${cacheType}`, numBlocks * blockBytes],
-    ["left to products, graphs and the driver", RESERVE_BYTES],
-  ]);
+  tellPlan(device, plan, numBlocks, options);
   const buffers: CudaBuffer[] = [];
   let weights: CudaWeights | undefined;
+  let tiers: CudaTierMemory | undefined;
   try {
-    weights = await loadCudaWeights(device, parsed, files, plan);
-    buffers.push(device.allocate("activations", workBytes));
-    buffers.push(device.allocate("the cache of keys and values", numBlocks * blockBytes));
+    weights = await loadCudaWeights(device, parsed, files, plan.weights);
+    buffers.push(device.allocate("activations", plan.workBytes));
+    buffers.push(device.allocate("the cache of keys and values", numBlocks * plan.blockBytes));
     const [work, cache] = buffers;
     if (work === undefined || cache === undefined) throw new Error("expected two buffers");
     device.stream.fill(work.address, 0, work.numBytes);
-    const servedPositions = Math.min(options.maxPositions, numBlocks * blockSize);
+    tiers = new CudaTierMemory(device, {
+      cache: cache.address,
+      numBlocks,
+      numHostBlocks: plan.numHostBlocks,
+      numPieces: 2 * config.numLayers,
+      pieceBytes: plan.blockBytes / (2 * config.numLayers),
+    });
+    // Where all layers have windows, sequences outgrow the cache.
+    const cached = widestWindow(config) === undefined ? numBlocks * blockSize : options.maxPositions;
+    const servedPositions = Math.min(options.maxPositions, cached);
     const ropes = config.ropes.map((rope) => ropeFactors(rope, servedPositions));
     const tables = uploadRopes(device, config, ropes);
     buffers.push(tables.buffer);
@@ -113,27 +73,28 @@ export async function setUpCudaDecoder(
       model: {
         config,
         type,
+        isDeterministic: options.isDeterministic,
         weights: ranks === undefined ? weights : withOwnOutput(weights, ranks.shard),
         ropes: tables.ropes,
         caches,
         cacheType,
         blockSize,
         numBlocks,
-        attentionCountersBytes: scratch.countersBytes,
-        int4: int4 && placeInt4Scratch(int4, work.address + BigInt(activations.numBytes)),
-        experts: experts && placeExperts(experts, work.address + BigInt(workBytes - experts.numBytes)),
+        attentionCountersBytes: plan.scratch.countersBytes,
+        int4: plan.int4 && placeInt4Scratch(plan.int4, work.address + BigInt(plan.int4At)),
+        experts: plan.experts && placeExperts(plan.experts, work.address + BigInt(plan.expertsAt)),
+        lora: options.adapters && { low: work.address + BigInt(plan.loraAt) },
         ranks: ranks?.group,
-        share: ranks && {
-          ...ranks.shard,
-          parts: work.address + BigInt(activations.numBytes + (int4?.numBytes ?? 0)),
-        },
+        share: ranks && { ...ranks.shard, parts: work.address + BigInt(plan.partsAt) },
       },
-      memory: placeActivations(activations, work.address),
+      memory: placeActivations(plan.activations, work.address),
+      loraTargets: options.adapters && loraTargets(config, parsed.weights),
+      tiers,
       numBytes: buffers.reduce((sum, buffer) => sum + buffer.numBytes, weights.numBytes),
-      close: closer(buffers, weights, ranks?.group),
+      close: closer(buffers, tiers, weights, ranks?.group),
     };
   } catch (error) {
-    closer(buffers, weights, ranks?.group)();
+    closer(buffers, tiers, weights, ranks?.group)();
     throw error;
   }
 }
@@ -150,59 +111,18 @@ function withOwnOutput(weights: CudaWeights, { vocabulary }: RankShard): CudaWei
   };
 }
 
-function weightsLabel(blocks: string): string {
-  return blocks === "" ? "weights" : `weights (in blocks: ${blocks})`;
-}
-
-/** Said before anything is loaded. */
-function expectRunnable({ headDim }: DecoderConfig): void {
-  if (isHeadDim(headDim)) return;
-  throw new Error(
-    `models with heads of ${headDim} elements do not run on GPUs: serve this one with an instance group of KIND_CPU`,
-  );
-}
-
 function closer(
   buffers: readonly CudaBuffer[],
+  tiers: CudaTierMemory | undefined,
   weights: CudaWeights | undefined,
   group: RankGroup | undefined,
 ): () => void {
   return () => {
     group?.close();
+    tiers?.close();
     for (const buffer of buffers) buffer.close();
     weights?.close();
   };
-}
-
-/** @throws Error when not even two blocks fit */
-function chooseBlocks(
-  device: CudaDevice,
-  otherBytes: number,
-  blockBytes: number,
-  { numBlocks, memoryShare, maxPositions, blockSize }: CudaSetupOptions,
-): number {
-  const { freeBytes } = device.memory();
-  const room = Math.floor((freeBytes - otherBytes - RESERVE_BYTES) * (numBlocks > 0 ? 1 : memoryShare));
-  const affordable = Math.floor(room / blockBytes);
-  const wanted = numBlocks > 0 ? numBlocks : affordable;
-  if (affordable >= 2 && wanted <= affordable) return wanted;
-  throw new Error(
-    `GPU ${device.ordinal} (${device.name}) has ${freeBytes} bytes free: after ${otherBytes} for weights and activations ` +
-      `and ${RESERVE_BYTES} in reserve there is no room for a cache of ${Math.max(2, wanted)} blocks of ${blockBytes} bytes ` +
-      `(${blockSize} tokens; the longest sequence has ${maxPositions})`,
-  );
-}
-
-function tellPlan(
-  device: CudaDevice,
-  { tell }: CudaSetupOptions,
-  parts: readonly (readonly [what: string, numBytes: number])[],
-): void {
-  if (tell === undefined) return;
-  const { freeBytes, totalBytes } = device.memory();
-  const gib = (numBytes: number): string => `${(numBytes / 2 ** 30).toFixed(2)} GiB`;
-  tell(`GPU ${device.ordinal} (${device.name}, ${device.arch}): ${gib(freeBytes)} of ${gib(totalBytes)} free`);
-  for (const [what, numBytes] of parts) tell(`  ${gib(numBytes)} ${what}`);
 }
 
 /** Layer by layer, keys before values. */

@@ -6,7 +6,6 @@ import type { CudaDevice } from "../device/cuda/cuda-device.ts";
 import { CudaGraph } from "../device/cuda/cuda-graph.ts";
 import type { CudaBuffer, PinnedBuffer } from "../device/cuda/cuda-memory.ts";
 import type { CudaEvent } from "../device/cuda/cuda-stream.ts";
-import { CUDA_TYPE_BYTES } from "../device/cuda/cuda-tensor.ts";
 import { DenseProducts, productRows } from "../device/cuda/dense-products.ts";
 import { CudaTimer } from "../device/cuda/measure-algorithms.ts";
 import { layOutStep, packStep, type StepSizes } from "../models/cuda-step-layout.ts";
@@ -18,8 +17,13 @@ import {
   enqueueLogits,
 } from "../models/decoder-cuda.ts";
 import type { CudaBatch, CudaPass } from "../models/decoder-cuda-pass.ts";
-import { checkStep } from "./check-step.ts";
+import { widestWindow } from "../models/layer-windows.ts";
+import { checkAdapters } from "./check-adapters.ts";
+import { checkStep, type StepLimits } from "./check-step.ts";
+import { CudaAdapters, type PlacedAdapter } from "./cuda-adapters.ts";
+import { CudaBlockTiers } from "./cuda-block-tiers.ts";
 import type { CudaDecoder } from "./cuda-setup.ts";
+import { adapterSizes, packAdapters, planStepAdapters, type StepAdapters } from "./cuda-step-adapters.ts";
 import { countQueries, isDecodeStep, keepsRows, packChoices, storedValues } from "./cuda-step-values.ts";
 import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "./step-runner.ts";
 
@@ -46,6 +50,8 @@ export interface CudaRunnerBounds {
   readonly maxPositions: number;
   readonly maxLogitRows: number;
   readonly usesGraphs: boolean;
+  /** Tokens are chosen from logits by the engine then, whoever else is there. */
+  readonly isDeterministic?: boolean | undefined;
 }
 
 /** The numbers of a step: here, one for each step under way, and where the device reads them. */
@@ -63,6 +69,7 @@ interface StepSlot {
   readonly chosen: PinnedBuffer;
 }
 
+const NO_ADAPTERS: ReadonlyMap<number, PlacedAdapter> = new Map();
 const MAX_UNDER_WAY = 2;
 /** One more: a step is timed against the one before it, whose marks must not have been set anew by then. */
 const NUM_SLOTS = 3;
@@ -72,16 +79,20 @@ export class DecoderCudaRunner implements StepRunner {
   readonly hiddenSize: number;
   readonly blockSize: number;
   readonly numBlocks: number;
+  readonly numHostBlocks: number;
+  readonly window: number | undefined;
   readonly gpuBytes: number;
   readonly maxPositions: number;
   readonly eosTokenIds: readonly number[];
   readonly choose: StepRunner["choose"];
   readonly stepsAhead = true;
   readonly timings: CudaStepTimings = { numSteps: 0, hostMs: 0, waitMs: 0, numBehind: 0, idleMs: 0 };
+  readonly adapters: CudaAdapters | undefined;
   readonly device: CudaDevice;
   readonly products: DenseProducts;
   readonly #decoder: CudaDecoder;
   readonly #bounds: CudaRunnerBounds;
+  readonly #tiers: CudaBlockTiers;
   readonly #timer: CudaTimer;
   readonly #graphs = new Map<string, CudaGraph>();
   #numbers: StepNumbersMemory | undefined;
@@ -105,17 +116,21 @@ export class DecoderCudaRunner implements StepRunner {
     this.blockSize = blockSize;
     this.gpuBytes = decoder.numBytes;
     this.numBlocks = numBlocks;
+    this.window = widestWindow(config);
+    this.numHostBlocks = decoder.tiers.numHostBlocks;
+    this.#tiers = new CudaBlockTiers(decoder.tiers, numBlocks);
     this.device = device;
+    this.adapters = decoder.loraTargets && new CudaAdapters(device, decoder.loraTargets, decoder.model.type);
     this.#decoder = decoder;
     this.#bounds = bounds;
     this.#timer = new CudaTimer(device);
-    this.products = new DenseProducts(device, this.#timer);
+    this.products = new DenseProducts(device, this.#timer, bounds.isDeterministic);
     this.#slots = Array.from({ length: NUM_SLOTS }, () => ({
       begun: device.event(true),
       done: device.event(true),
       chosen: device.pin(8 * bounds.maxLogitRows),
     }));
-    const isChoosing = config.vocabSize % CHOICE_VOCABULARY_STEP === 0;
+    const isChoosing = config.vocabSize % CHOICE_VOCABULARY_STEP === 0 && bounds.isDeterministic !== true;
     this.choose = isChoosing ? (input, choices): Promise<ChosenTokens> => this.#choose(input, choices) : undefined;
   }
 
@@ -190,13 +205,11 @@ export class DecoderCudaRunner implements StepRunner {
   }
 
   #enqueue(input: StepInput, choices: readonly TokenChoice[] | undefined, slot: StepSlot): void {
-    const { vocabSize, hiddenSize, blockSize, numBlocks, maxPositions } = this;
-    const numCarriable = this.#numChosen;
-    checkStep(input, { vocabSize, hiddenSize, blockSize, numBlocks, maxPositions, numCarriable });
+    checkStep(input, this.#limits());
     this.#checkBounds(input);
     slot.begun.record(this.device.stream);
     this.#numChosen = 0;
-    this.#copyBlocks(input.blockCopies);
+    if (input.blockCopies !== undefined) this.#tiers.copy(input.blockCopies);
     if (input.tokenIds.length > 0) {
       if (this.#bounds.usesGraphs && isDecodeStep(input)) this.#enqueueDecode(input, choices);
       else this.#enqueueAny(input, choices);
@@ -212,10 +225,12 @@ export class DecoderCudaRunner implements StepRunner {
     const rows = productRows(input.tokenIds.length);
     const maxBlocks = 2 ** Math.ceil(Math.log2(Math.max(MIN_BLOCKS, this.#neededBlocks(input))));
     const numChoices = choices === undefined ? 0 : rows;
+    const adapters = planStepAdapters(input, this.adapters?.loaded ?? NO_ADAPTERS, rows);
     const sizes = { numTokens: rows, numSequences: rows, maxBlocks, numLogitRows: 0, numChoices };
-    const batch = this.#upload(input, sizes, choices, { numDecoding: rows, maxQueryLength: 1, keepsAllRows: true });
+    const kind = { numDecoding: rows, maxQueryLength: 1, keepsAllRows: true };
+    const batch = this.#upload(input, sizes, choices, kind, adapters);
     const pass = this.#pass({ ...batch, numLogitRows: rows });
-    const key = `${rows} ${maxBlocks} ${numChoices}`;
+    const key = `${rows} ${maxBlocks} ${numChoices} ${adapters?.maxRank ?? 0}`;
     const graph = this.#graphs.get(key);
     if (graph === undefined) {
       this.#enqueueDecodePass(pass);
@@ -246,7 +261,8 @@ export class DecoderCudaRunner implements StepRunner {
       numChoices: choices?.length ?? 0,
     };
     const kind = { ...countQueries(input), keepsAllRows: keepsRows(input) };
-    const pass = this.#pass(this.#upload(input, sizes, choices, kind));
+    const adapters = planStepAdapters(input, this.adapters?.loaded ?? NO_ADAPTERS);
+    const pass = this.#pass(this.#upload(input, sizes, choices, kind, adapters));
     enqueueEmbedding(pass, this.#uploadEmbeddings(input));
     const rows = enqueueLayers(pass);
     if (rows === undefined) return;
@@ -270,16 +286,18 @@ export class DecoderCudaRunner implements StepRunner {
     sizes: StepSizes,
     choices: readonly TokenChoice[] | undefined,
     kind: Pick<CudaBatch, "numDecoding" | "maxQueryLength" | "keepsAllRows">,
+    adapters: StepAdapters | undefined,
   ): CudaBatch {
-    const layout = layOutStep(sizes);
+    const layout = layOutStep({ ...sizes, ...adapterSizes(adapters) });
     const { pinned: all, buffer } = this.#numbersFor(layout.length);
     const pinned = all[this.#nextSlot];
     if (pinned === undefined) throw new Error("a step without a place for its numbers");
     const values = new Int32Array(pinned.bytes.buffer, pinned.bytes.byteOffset, layout.length);
     packStep(input, sizes, layout, this.blockSize, values);
     if (choices !== undefined) packChoices(choices, sizes.numChoices, values, layout.choices);
+    const lora = packAdapters(adapters, layout, values, buffer.address);
     this.device.stream.copyToDevice(buffer.address, pinned.address, 4 * layout.length);
-    return { ...sizes, ...kind, numbers: buffer.address, layout };
+    return { ...sizes, ...kind, ...lora, numbers: buffer.address, layout };
   }
 
   /** Room for the numbers of a step. Graphs remember where it is: they go when it has to grow. */
@@ -328,6 +346,12 @@ export class DecoderCudaRunner implements StepRunner {
     return Math.ceil(longest / this.blockSize);
   }
 
+  #limits(): StepLimits {
+    const { vocabSize, hiddenSize, blockSize, numBlocks, numHostBlocks, window, maxPositions } = this;
+    const numCarriable = this.#numChosen;
+    return { vocabSize, hiddenSize, blockSize, numBlocks, numHostBlocks, window, maxPositions, numCarriable };
+  }
+
   #checkBounds({ tokenIds, sequences }: StepInput): void {
     const { maxTokens, maxSequences } = this.#bounds;
     if (tokenIds.length > maxTokens || sequences.length > maxSequences) {
@@ -335,23 +359,8 @@ export class DecoderCudaRunner implements StepRunner {
         `step: expected at most ${maxTokens} tokens of ${maxSequences} sequences, got ${tokenIds.length} of ${sequences.length}`,
       );
     }
-    if (sequences.some(({ adapter }) => adapter !== undefined))
-      throw new Error("step: adapters do not run on a GPU yet");
-  }
-
-  #copyBlocks(pairs: Int32Array | undefined): void {
-    if (pairs === undefined) return;
-    const { model } = this.#decoder;
-    const { numKvHeads, headDim } = model.config;
-    const bytes = this.blockSize * numKvHeads * headDim * CUDA_TYPE_BYTES[model.cacheType];
-    for (const { keys, values } of model.caches) {
-      for (let i = 0; i < pairs.length; i += 2) {
-        const from = BigInt((pairs[i] ?? 0) * bytes);
-        const to = BigInt((pairs[i + 1] ?? 0) * bytes);
-        this.device.stream.copyOnDevice(keys + to, keys + from, bytes);
-        this.device.stream.copyOnDevice(values + to, values + from, bytes);
-      }
-    }
+    if (this.adapters !== undefined) this.adapters.check(sequences);
+    else checkAdapters(sequences, NO_ADAPTERS);
   }
 
   #dropGraphs(): void {
@@ -363,6 +372,7 @@ export class DecoderCudaRunner implements StepRunner {
   async #closeAfter(running: Promise<unknown> | undefined): Promise<void> {
     await running?.catch(() => undefined);
     this.#dropGraphs();
+    this.adapters?.close();
     this.products.close();
     this.#timer.close();
     for (const pinned of this.#numbers?.pinned ?? []) pinned.close();

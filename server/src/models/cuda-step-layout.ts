@@ -2,6 +2,7 @@
  * How the whole numbers of a step lie side by side in one piece of memory, so that one copy brings them to the device.
  * Steps of the same sizes have the same layout: a recorded graph finds them where it was recorded. Pure.
  */
+import type { LoraTiles } from "../../kernels/lora/lora-tiles.ts";
 import { SAMPLE_PARAMS_BYTES } from "../../kernels/sample/sample-params.ts";
 
 export interface StepSizes {
@@ -12,6 +13,9 @@ export interface StepSizes {
   readonly numLogitRows: number;
   /** Rows whose tokens are chosen on the device. */
   readonly numChoices: number;
+  /** Of the rows that carry adapters, and of those among the rows of logits. */
+  readonly loraTiles?: LoraTiles | undefined;
+  readonly keptLoraTiles?: LoraTiles | undefined;
 }
 
 /** Words that say how one token is chosen. */
@@ -26,6 +30,10 @@ export interface StepLayout {
   readonly contextLengths: number; // [numSequences]
   readonly logitRows: number; // [numLogitRows]
   readonly choices: number; // [numChoices, CHOICE_WORDS]
+  readonly loraAdapters: number; // [tiles, 2]
+  readonly loraRows: number; // [tiles, rows of a tile]
+  readonly keptLoraAdapters: number; // likewise
+  readonly keptLoraRows: number;
   readonly blockTable: number; // [numSequences, maxBlocks]
   readonly length: number;
 }
@@ -33,7 +41,8 @@ export interface StepLayout {
 /** Kernels may read 16 bytes at a time. */
 const ALIGNMENT = 4;
 
-export function layOutStep({ numTokens, numSequences, maxBlocks, numLogitRows, numChoices }: StepSizes): StepLayout {
+export function layOutStep(sizes: StepSizes): StepLayout {
+  const { numTokens, numSequences, maxBlocks, numLogitRows, numChoices, loraTiles, keptLoraTiles } = sizes;
   let end = 0;
   const take = (count: number): number => {
     const start = end;
@@ -47,8 +56,21 @@ export function layOutStep({ numTokens, numSequences, maxBlocks, numLogitRows, n
   const contextLengths = take(numSequences);
   const logitRows = take(numLogitRows);
   const choices = take(numChoices * CHOICE_WORDS);
+  const [loraAdapters, loraRows] = takeTiles(take, loraTiles);
+  const [keptLoraAdapters, keptLoraRows] = takeTiles(take, keptLoraTiles);
   const blockTable = take(numSequences * maxBlocks);
-  return { tokenIds, positions, slots, queryStart, contextLengths, logitRows, choices, blockTable, length: end };
+  return {
+    ...{ tokenIds, positions, slots, queryStart, contextLengths, logitRows, choices },
+    ...{ loraAdapters, loraRows, keptLoraAdapters, keptLoraRows },
+    ...{ blockTable, length: end },
+  };
+}
+
+function takeTiles(
+  take: (count: number) => number,
+  tiles: LoraTiles | undefined,
+): readonly [adapters: number, rows: number] {
+  return [take(2 * (tiles?.numTiles ?? 0)), take((tiles?.numTiles ?? 0) * (tiles?.rowsPerTile ?? 0))];
 }
 
 /** What a step brings; see the contract of step runners. */

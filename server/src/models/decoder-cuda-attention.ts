@@ -10,6 +10,7 @@ import type { Fp8KvScales } from "../../kernels/cuda/kv-cache-type.ts";
 import { launchRopeStore } from "../../kernels/rope-store/rope-store.cuda.ts";
 import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
 import type { DecoderConfig } from "./decoder-config.ts";
+import { enqueueAdapted } from "./decoder-cuda-lora.ts";
 import {
   type CudaCacheType,
   type CudaDecoderModel,
@@ -17,7 +18,6 @@ import {
   type CudaPass,
   type CudaRows,
   type CudaScales,
-  enqueueUnscaled,
   numbersAt,
 } from "./decoder-cuda-pass.ts";
 
@@ -46,7 +46,8 @@ export function attentionScratch(
 /** Gives [numTokens, numHeads * headDim]; the keys and values of the step are in the cache then. */
 export function enqueueAttention(pass: CudaPass, index: number, normed: CudaRows): DevicePointer {
   const { qkv } = expectAt(pass.model.weights.layers, index);
-  const sumScales = enqueueUnscaled(pass, normed, qkv, pass.batch.numTokens, pass.memory.qkv);
+  const place = { layer: index, linear: "qkv" } as const;
+  const sumScales = enqueueAdapted(pass, place, normed, qkv, pass.batch.numTokens, pass.memory.qkv, true);
   return enqueueProjected(pass, index, sumScales);
 }
 
@@ -85,6 +86,7 @@ const MAX_TURNING_ROWS = 16;
 
 /** Steps of few rows that add one token each need no kernel of their own for the rotary turn. */
 function turnsWhileReading({ model, batch }: CudaPass, index: number): boolean {
+  if (model.isDeterministic === true) return false;
   const { headDim, layers } = model.config;
   const { rope } = expectAt(layers, index);
   const { headNorms } = expectAt(model.weights.layers, index);
@@ -128,7 +130,9 @@ function enqueueReads(
   };
   const contextLengths = numbersAt(batch, "contextLengths");
   const blockTables = numbersAt(batch, "blockTable");
-  const { numDecoding, numSequences, maxBlocks } = batch;
+  const { numSequences, maxBlocks } = batch;
+  const { isDeterministic } = model;
+  const numDecoding = isDeterministic === true ? 0 : batch.numDecoding;
   if (numDecoding > 0) {
     const counters = memory.attentionScratch;
     const partials = counters + BigInt(model.attentionCountersBytes);
@@ -150,6 +154,7 @@ function enqueueReads(
     queryStarts: numbersAt(batch, "queryStart") + BigInt(4 * numDecoding),
     numSequences: numSequences - numDecoding,
     maxQueryLength: batch.maxQueryLength,
+    isDeterministic,
   });
 }
 

@@ -14,6 +14,7 @@ import type { StepLayout } from "./cuda-step-layout.ts";
 import type { DecoderConfig } from "./decoder-config.ts";
 import type { ExpertsMemory } from "./decoder-cuda-experts-memory.ts";
 import { enqueueInt4Product, type Int4Memory } from "./decoder-cuda-int4.ts";
+import type { CudaLoraBatch } from "./decoder-cuda-lora.ts";
 import type { CudaActivations } from "./decoder-cuda-memory.ts";
 import type { CudaRanks, CudaVocabularyShare } from "./decoder-cuda-ranks.ts";
 import type { Linear, ModelWeights } from "./weight-plan.ts";
@@ -37,6 +38,8 @@ export type CudaCacheType = ElemType | "e4m3";
 export interface CudaDecoderModel {
   readonly config: DecoderConfig;
   readonly type: ElemType;
+  /** What comes out for a row does not depend on the others: nothing is done otherwise for few rows. */
+  readonly isDeterministic?: boolean | undefined;
   readonly weights: ModelWeights<CudaTensor>;
   readonly ropes: readonly CudaRope[];
   readonly caches: readonly CudaLayerCache[];
@@ -49,6 +52,8 @@ export interface CudaDecoderModel {
   readonly int4?: Int4Memory | undefined;
   /** Where there are experts. */
   readonly experts?: ExpertsMemory | undefined;
+  /** Where adapters may be loaded. */
+  readonly lora?: { readonly low: DevicePointer } | undefined;
   /** Where other GPUs run the same model. */
   readonly ranks?: CudaRanks | undefined;
   readonly share?: CudaVocabularyShare | undefined;
@@ -69,6 +74,10 @@ export interface CudaBatch {
   readonly numChoices: number;
   /** Logits are wanted of every row, in order. */
   readonly keepsAllRows: boolean;
+  /** Where rows carry adapters. */
+  readonly lora?: CudaLoraBatch | undefined;
+  /** The same of the rows of logits, where only these pass the rest of the last layer; absent: none of them does. */
+  readonly keptLora?: CudaLoraBatch | undefined;
   readonly numbers: DevicePointer;
   readonly layout: StepLayout;
 }
@@ -99,7 +108,12 @@ export function takesCodes(model: CudaDecoderModel, { weight }: Linear<CudaTenso
 }
 
 /** Few rows are multiplied with the weights as these are read; undefined where the kernel for that does not serve. */
-function thinType({ type }: CudaDecoderModel, weight: CudaTensor, rows: number): ThinWeightType | undefined {
+function thinType(
+  { type, isDeterministic }: CudaDecoderModel,
+  weight: CudaTensor,
+  rows: number,
+): ThinWeightType | undefined {
+  if (isDeterministic === true) return undefined;
   const [outputs = 0, inputs = 0] = weight.shape;
   const kept = weight.type;
   if (type !== "bf16" || (kept !== "bf16" && kept !== "e4m3") || rows > THIN_MAX_ROWS[kept]) return undefined;
@@ -129,8 +143,8 @@ export function enqueueUnscaled(
   y: DevicePointer,
 ): CudaScales | undefined {
   const columns = linear.weight.scales;
-  const isLeft =
-    x.scales !== undefined && columns !== undefined && linear.bias === undefined && rows <= MAX_UNSCALED_ROWS;
+  const isFew = rows <= MAX_UNSCALED_ROWS && pass.model.isDeterministic !== true;
+  const isLeft = x.scales !== undefined && columns !== undefined && linear.bias === undefined && isFew;
   if (!isLeft) {
     enqueueProduct(pass, x, linear, rows, y);
     return undefined;
@@ -155,7 +169,15 @@ export function enqueueProduct(
   const [outputs = 0, inputs = 0] = weight.shape;
   if (weight.type === "int4") {
     if (model.int4 === undefined) throw new Error("a product of 4 bits without memory for it");
-    enqueueInt4Product(stream, products, model.int4, { x: x.address, weight, bias: bias?.address, rows, y });
+    const product = {
+      x: x.address,
+      weight,
+      bias: bias?.address,
+      rows,
+      y,
+      alwaysDecodes: model.isDeterministic === true,
+    };
+    enqueueInt4Product(stream, products, model.int4, product);
     return;
   }
   const weightType = thinType(model, weight, rows);

@@ -16,8 +16,9 @@ type Layer = LayerWeights<CudaTensor>;
 
 /** All matrices of the layers are of one of the kernel's types and shapes, and nothing stands between its products. */
 export function thinLayerType({ stream, model, batch }: CudaPass): ThinLayerWeightType | undefined {
-  const { numTokens, numDecoding, keepsAllRows } = batch;
-  if (numDecoding < numTokens || !keepsAllRows) return undefined;
+  const { numTokens, numDecoding, keepsAllRows, lora } = batch;
+  if (numDecoding < numTokens || !keepsAllRows || lora !== undefined || model.isDeterministic === true)
+    return undefined;
   const weightType = typeOfLayers(model);
   if (weightType === undefined) return undefined;
   return planThinLayer(stream.arch, { weightType, numRows: numTokens, ...widths(model) }) && weightType;

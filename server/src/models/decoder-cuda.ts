@@ -13,6 +13,7 @@ import type { ThinLayerWeightType } from "../../kernels/thin-layer/thin-layer.cu
 import type { CudaTensor } from "../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
 import { enqueueAttention, enqueueProjected } from "./decoder-cuda-attention.ts";
+import { enqueueAdapted, type LinearPlace } from "./decoder-cuda-lora.ts";
 import { enqueueMlp } from "./decoder-cuda-mlp.ts";
 import {
   type CudaPass,
@@ -20,7 +21,6 @@ import {
   type CudaScales,
   codesWith,
   enqueueProduct,
-  enqueueUnscaled,
   numbersAt,
   takesCodes,
 } from "./decoder-cuda-pass.ts";
@@ -84,6 +84,7 @@ export function enqueueLayers(pass: CudaPass): DevicePointer | undefined {
   let normed = enqueueNorm(pass, rows, { norm: first.attentionNorm }, first.qkv);
   const thinType = thinLayerType(pass);
   if (thinType !== undefined) return enqueueThinLayers(pass, thinType, normed);
+  let rest = pass;
   for (const [i, layer] of layers.entries()) {
     const isLast = i === layers.length - 1;
     let attended = enqueueAttention(pass, i, normed);
@@ -91,11 +92,12 @@ export function enqueueLayers(pass: CudaPass): DevicePointer | undefined {
     if (isEnd && batch.numLogitRows === 0) return undefined;
     if (isEnd && !batch.keepsAllRows) {
       [rows, attended] = keepRows(pass, rows, attended);
+      rest = { ...pass, batch: { ...batch, lora: batch.keptLora } };
       normed = readAgain(pass, rows, layer, normed);
     }
     const next = layers[i + 1];
     const after = next === undefined ? { norm, reader: output } : { norm: next.attentionNorm, reader: next.qkv };
-    normed = enqueueLayerRest(pass, layer, { ...rows, attended, read: normed }, after);
+    normed = enqueueLayerRest(rest, i, layer, { ...rows, attended, read: normed }, after);
   }
   return isLastStage(pass) ? normed.address : handOn(pass, normed);
 }
@@ -220,6 +222,7 @@ interface NormAfter {
 
 function enqueueLayerRest(
   pass: CudaPass,
+  index: number,
   layer: LayerWeights<CudaTensor>,
   rows: RestRows,
   { norm, reader }: NormAfter,
@@ -230,21 +233,22 @@ function enqueueLayerRest(
   // Experts read rows as they are.
   const mlpReader = "router" in layer.mlp ? undefined : layer.mlp.in;
   const attended = attendedRows(pass, rows, layer.attentionOut);
+  const out = { layer: index, linear: "attentionOut" } as const;
   if (model.config.residual === "parallel") {
-    enqueueProduct(pass, attended, layer.attentionOut, rows.numRows, branch);
+    enqueueAdapted(pass, out, attended, layer.attentionOut, rows.numRows, branch);
     const read = mlpNorm === undefined ? rows.read : enqueueNorm(pass, rows, { norm: mlpNorm }, mlpReader);
-    enqueueMlp(pass, layer.mlp, read, rows.numRows, mlpBranch, false);
+    enqueueMlp(pass, index, layer.mlp, read, rows.numRows, mlpBranch, false);
     const count = rows.numRows * model.config.hiddenSize;
     launchAdd(stream, { type: model.type, count, a: branch, b: mlpBranch, out: branch });
     enqueueSum(pass, branch, rows.numRows);
     return enqueueNorm(pass, rows, { norm, branch }, reader);
   }
   if (mlpNorm === undefined) throw new Error("a layer without a norm before its MLP");
-  const branchScales = enqueueShare(pass, attended, layer.attentionOut, rows.numRows, branch);
+  const branchScales = enqueueShare(pass, out, attended, layer.attentionOut, rows.numRows, branch);
   const between = { norm: mlpNorm, branch, branchScales, postNorm: attentionPostNorm };
   const read = enqueueNorm(pass, rows, between, mlpReader);
   const isWhole = model.ranks === undefined;
-  const mlpScales = enqueueMlp(pass, layer.mlp, read, rows.numRows, mlpBranch, isWhole);
+  const mlpScales = enqueueMlp(pass, index, layer.mlp, read, rows.numRows, mlpBranch, isWhole);
   enqueueSum(pass, mlpBranch, rows.numRows);
   return enqueueNorm(pass, rows, { norm, branch: mlpBranch, branchScales: mlpScales, postNorm: mlpPostNorm }, reader);
 }
@@ -252,15 +256,15 @@ function enqueueLayerRest(
 /** The product, summed over the ranks that have a share in it: then its scales cannot be left to the reader. */
 function enqueueShare(
   pass: CudaPass,
+  place: LinearPlace,
   x: CudaRows,
   linear: Linear<CudaTensor>,
   rows: number,
   y: DevicePointer,
 ): CudaScales | undefined {
-  if (pass.model.ranks === undefined) return enqueueUnscaled(pass, x, linear, rows, y);
-  enqueueProduct(pass, x, linear, rows, y);
+  const scales = enqueueAdapted(pass, place, x, linear, rows, y, pass.model.ranks === undefined);
   enqueueSum(pass, y, rows);
-  return undefined;
+  return scales;
 }
 
 function attendedRows(

@@ -73,6 +73,11 @@ export class CudaDevice implements StreamOwner {
     });
   }
 
+  /** Work beside that of the model. */
+  newStream(): CudaStream {
+    return new CudaStream(this);
+  }
+
   /** What this device waits for will not come: waits for its marks end with this error. */
   giveUp(error: Error): void {
     this.#broken ??= error;

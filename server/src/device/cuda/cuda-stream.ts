@@ -177,6 +177,11 @@ export class CudaEvent {
     this.#driver.check(this.#driver.calls.recordEvent(this.#address, stream.address), "recording an event");
   }
 
+  /** What is enqueued on `stream` from now on waits for the mark, if it has been set. */
+  holdBack(stream: CudaStream): void {
+    this.#driver.check(this.#driver.calls.streamWaitEvent(stream.address, this.#address, 0), "waiting for an event");
+  }
+
   /** Resolves once the device has passed the mark. Looks again each turn of the event loop, which goes on meanwhile. */
   async passed(doing: string): Promise<void> {
     const NOT_READY = 600;

@@ -16,19 +16,21 @@ interface Stage {
 
 export class Upload {
   readonly #device: CudaDevice;
+  readonly #pieceBytes: number;
   readonly #stages: readonly Stage[];
   #next = 0;
 
-  constructor(device: CudaDevice) {
+  constructor(device: CudaDevice, pieceBytes: number = UPLOAD_PIECE_BYTES) {
     this.#device = device;
-    this.#stages = [0, 1].map(() => ({ pinned: device.pin(UPLOAD_PIECE_BYTES), copied: device.event() }));
+    this.#pieceBytes = pieceBytes;
+    this.#stages = [0, 1].map(() => ({ pinned: device.pin(pieceBytes), copied: device.event() }));
     for (const { copied } of this.#stages) copied.record(device.stream);
   }
 
   /** `fill` writes the `numBytes` bytes, at most a piece, that go to `to`. */
   async write(to: DevicePointer, numBytes: number, fill: (bytes: Uint8Array) => Promise<void> | void): Promise<void> {
     const stage = this.#stages[this.#next];
-    if (stage === undefined || numBytes > UPLOAD_PIECE_BYTES) throw new Error(`an upload of ${numBytes} bytes at once`);
+    if (stage === undefined || numBytes > this.#pieceBytes) throw new Error(`an upload of ${numBytes} bytes at once`);
     this.#next = (this.#next + 1) % this.#stages.length;
     await stage.copied.passed("copying weights to the device");
     await fill(stage.pinned.bytes.subarray(0, numBytes));
