@@ -58,6 +58,8 @@ export interface LoraCudaArgs extends LoraTiles {
   readonly maxRank: number;
   /** `loraLowBytes` of it. */
   readonly low: DevicePointer;
+  /** Whatever the number of rows. */
+  readonly inOneSum?: boolean | undefined;
 }
 
 const BLOCK_OUTPUTS = 128;
@@ -92,7 +94,7 @@ export function launchLora(stream: KernelStream, args: LoraCudaArgs): void {
     return;
   }
   expectWidth("lora", inputs, type);
-  const splits = splitsOf(numRows);
+  const splits = args.inOneSum === true ? 1 : splitsOf(numRows);
   const defines = { ROWS: rowsPerTile, ...(xScales === undefined ? {} : { X_E4M3: 1 }) };
   const source = "lora/lora.cu";
   const shrink = stream.kernel({ source, name: "lora_shrink", defines, waitsForPrevious: true });

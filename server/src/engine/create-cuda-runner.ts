@@ -1,18 +1,22 @@
 /** Opens a model and puts it on a GPU, ready to run steps. */
-import type { ElemType } from "../../kernels/cuda/launch-args.ts";
+import { type ElemType, roundUp } from "../../kernels/cuda/launch-args.ts";
 import { CudaDevice } from "../device/cuda/cuda-device.ts";
+import { PIECE_ROWS } from "../device/cuda/dense-products.ts";
 import { isPackedTensors } from "../formats/engine-file.ts";
 import { type EngineTarget, expectTarget } from "../formats/engine-header.ts";
 import { openModelFiles } from "../formats/model-files.ts";
 import type { TensorSource } from "../formats/tensor-source.ts";
+import type { DecoderConfig } from "../models/decoder-config.ts";
+import type { StepBounds } from "../models/decoder-cuda-memory.ts";
 import type { CudaCacheType } from "../models/decoder-cuda-pass.ts";
 import type { CudaMatrixType } from "../models/decoder-cuda-weights.ts";
+import { narrowWindows } from "../models/layer-windows.ts";
 import { type ParsedDecoder, parseDecoderConfig } from "../models/parse-decoder-config.ts";
 import { shardDecoder } from "../models/rank-shard.ts";
 import { ShardedTensors } from "../models/sharded-tensors.ts";
 import { widenBlocks } from "../models/widened-tensors.ts";
 import { setUpCudaDecoder } from "./cuda-setup.ts";
-import { DecoderCudaRunner } from "./decoder-cuda-runner.ts";
+import { type CudaRunnerBounds, DecoderCudaRunner } from "./decoder-cuda-runner.ts";
 import type { RankGroup } from "./ranks/rank-group.ts";
 
 export interface CudaRunnerOptions {
@@ -34,6 +38,10 @@ export interface CudaRunnerOptions {
   readonly maxTokens: number;
   readonly maxSequences: number;
   readonly usesGraphs?: boolean | undefined;
+  /** What comes out for a sequence does not depend on the others, to the bit. */
+  readonly isDeterministic?: boolean | undefined;
+  /** Narrower ones than the model's, for its layers in turn. */
+  readonly attentionWindows?: readonly number[] | undefined;
   readonly tell?: ((line: string) => void) | undefined;
 }
 
@@ -64,19 +72,17 @@ export async function createCudaRunner(options: CudaRunnerOptions, join?: JoinGr
 /** Takes over the device, and its place in a group. */
 export async function loadCudaRunner(
   device: CudaDevice,
-  whole: ParsedDecoder,
+  model: ParsedDecoder,
   files: TensorSource,
   options: Omit<CudaRunnerOptions, "modelDir">,
   group?: RankGroup,
 ): Promise<DecoderCudaRunner> {
+  const whole = { ...model, config: narrowWindows(model.config, options.attentionWindows) };
   const shard = group && shardDecoder(whole, (name) => files.tensors.has(name), group.place);
   const parsed = shard?.parsed ?? whole;
   const wide = widenBlocks(files);
   const source = shard === undefined ? wide : new ShardedTensors(wide, shard.slices);
-  const maxPositions = Math.min(parsed.config.maxPositions, options.maxPositions ?? parsed.config.maxPositions);
-  const maxTokens = Math.max(options.maxTokens, options.maxSequences);
-  const bounds = { maxTokens, maxSequences: options.maxSequences, maxPositions };
-  const maxLogitRows = Math.max(MAX_LOGIT_ROWS, options.maxSequences);
+  const bounds = boundsOf(options, parsed.config);
   const packed = isPackedTensors(files) ? files : undefined;
   try {
     if (packed !== undefined && group !== undefined) {
@@ -87,17 +93,30 @@ export async function loadCudaRunner(
       ...options,
       ...bounds,
       ranks: group && shard && { group, shard },
-      maxLogitRows,
       matrixType: options.matrixType ?? packed?.matrices,
       type: options.type ?? "bf16",
       memoryShare: options.memoryShare ?? DEFAULT_MEMORY_SHARE,
     });
-    const usesGraphs = options.usesGraphs ?? true;
-    const runner = new DecoderCudaRunner(device, decoder, { ...bounds, maxLogitRows, usesGraphs });
+    const { usesGraphs = true, isDeterministic } = options;
+    const runner = new DecoderCudaRunner(device, decoder, { ...bounds, usesGraphs, isDeterministic });
     runner.products.adopt(packed?.products ?? []);
     return runner;
   } catch (error) {
     device.close();
     throw error;
   }
+}
+
+function boundsOf(
+  { maxTokens, maxSequences, maxPositions, isDeterministic }: Omit<CudaRunnerOptions, "modelDir">,
+  config: DecoderConfig,
+): StepBounds & Pick<CudaRunnerBounds, "maxPositions"> {
+  // Products in pieces of so many rows round up what they are given: there is room for it.
+  const step = isDeterministic === true ? PIECE_ROWS : 1;
+  return {
+    maxTokens: roundUp(Math.max(maxTokens, maxSequences), step),
+    maxSequences,
+    maxLogitRows: roundUp(Math.max(MAX_LOGIT_ROWS, maxSequences), step),
+    maxPositions: Math.min(config.maxPositions, maxPositions ?? config.maxPositions),
+  };
 }

@@ -7,6 +7,7 @@ import type { EngineSpec } from "./engine-spec.ts";
 const SPEC: EngineSpec = { modelDir: "/m", engine: DEFAULT_ENGINE_CONFIG, kvCacheTokens: 0, numThreads: 0 };
 const GPU = { ordinal: 1, matrices: undefined };
 const NO_CACHE = { type: undefined, bytes: 0, freeFraction: undefined, hostBytes: 0, attentionWindows: [] };
+const TWO = { ...GPU, ranks: { ordinals: [0, 1], numTensorRanks: 2, numStages: 1, network: undefined } };
 const ignore = (): void => undefined;
 
 test("cudaRunnerOptions() leaves the size of the cache to what is free unless it is given", () => {
@@ -37,13 +38,18 @@ test("cudaRunnerOptions() makes room for whole prompts where these are not cut",
   assert.equal(cudaRunnerOptions({ ...SPEC, engine }, GPU, ignore).maxTokens, 16_384);
 });
 
+test("cudaRunnerOptions() hands on the deterministic mode and narrower windows", () => {
+  const kvCache = { ...NO_CACHE, attentionWindows: [64, 32] };
+  const options = cudaRunnerOptions({ ...SPEC, kvCache, isDeterministic: true }, GPU, ignore);
+  assert.deepEqual([options.isDeterministic, options.attentionWindows], [true, [64, 32]]);
+});
+
 for (const [what, changes] of [
   ["weight_type q8_0", { weightType: "q8_0" }],
   ["a cache of f16", { kvCache: { ...NO_CACHE, type: "f16" } }],
   ["a cache of q8_0", { kvCache: { ...NO_CACHE, type: "q8_0" } }],
-  ["max_attention_window_size", { kvCache: { ...NO_CACHE, attentionWindows: [64] } }],
   ["kv_cache_host_memory_bytes", { kvCache: { ...NO_CACHE, hostBytes: 1 } }],
-  ["deterministic", { isDeterministic: true }],
+  ["deterministic", { isDeterministic: true, gpu: TWO }],
   ["speculative_model", { draftModelDir: "/d" }],
 ] as const) {
   test(`cudaRunnerOptions() refuses ${what}`, () => {

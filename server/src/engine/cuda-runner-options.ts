@@ -26,6 +26,8 @@ export function cudaRunnerOptions(
     // Without chunks a prompt is one step, whatever its length.
     maxTokens: engine.chunkedPrefill ? engine.maxBatchTokens : Math.max(engine.maxBatchTokens, MAX_WHOLE_PROMPT),
     maxSequences: engine.maxSequences,
+    isDeterministic: spec.isDeterministic,
+    attentionWindows: kvCache?.attentionWindows,
     tell,
   };
 }
@@ -41,14 +43,14 @@ function matrixTypeOf(
   return weightType === "bf16" ? "bf16" : undefined;
 }
 
-function expectServed({ weightType, kvCache, isDeterministic, draftModelDir }: EngineSpec): void {
+function expectServed({ weightType, kvCache, isDeterministic, draftModelDir, gpu }: EngineSpec): void {
   const hasFloats = weightType === undefined || weightType === "bf16" || weightType === "f32";
   if (!hasFloats) throw refused(`weight_type ${weightType}`, "bf16, f32, fp8 or int4");
-  const { type, isFp8, attentionWindows = [], hostBytes = 0 } = kvCache ?? {};
+  const { type, isFp8, hostBytes = 0 } = kvCache ?? {};
   if (type !== undefined && isFp8 !== true) throw refused(`a cache of ${type}`, "none given or fp8");
-  if (attentionWindows.length > 0) throw refused("max_attention_window_size", "none given");
   if (hostBytes > 0) throw refused("kv_cache_host_memory_bytes", "none given");
-  if (isDeterministic === true) throw refused("deterministic", "false");
+  // How sums over several are made depends on their size.
+  if (isDeterministic === true && gpu?.ranks !== undefined) throw refused("deterministic", "one GPU for an instance");
   if (draftModelDir !== undefined) throw refused("speculative_model", "none given");
 }
 

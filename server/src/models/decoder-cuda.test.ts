@@ -69,7 +69,11 @@ function record(
   config: Readonly<Record<string, unknown>>,
   numTokens: number,
   kind: Partial<CudaBatch>,
-  { cacheType = "bf16", hasCodes = false }: { cacheType?: CudaCacheType; hasCodes?: boolean } = {},
+  {
+    cacheType = "bf16",
+    hasCodes = false,
+    isDeterministic,
+  }: { cacheType?: CudaCacheType; hasCodes?: boolean; isDeterministic?: boolean } = {},
 ): Recording {
   const parsed = parseDecoderConfig({ config, generation: undefined, at: { config: "test", generation: "test" } });
   let address = 2n ** 20n;
@@ -84,6 +88,7 @@ function record(
   const model: CudaDecoderModel = {
     config: parsed.config,
     type: "bf16",
+    isDeterministic,
     weights,
     ropes: parsed.config.ropes.map(({ numDims }) => ({ invFreq: 64n, numDims, magnitude: 1 })),
     caches: parsed.config.layers.map(() => ({ keys: 4096n, values: 8192n })),
@@ -152,6 +157,25 @@ test("enqueueLayers() of few rows that add one token each is two launches a laye
     thin.map(({ args }) => args.at(-1)),
     [{ i32: 4 }, { i32: 3 }],
   );
+});
+
+test("enqueueLayers() takes one row as it takes many in the deterministic mode", () => {
+  const kernelsOf = (numTokens: number, kind: Partial<CudaBatch>) => {
+    const all = { numLogitRows: numTokens, keepsAllRows: true, ...kind };
+    return record(LLAMA, numTokens, all, { isDeterministic: true }).kernels;
+  };
+  const layer = LLAMA_LAYER.map((name) => (name === "paged_decode" ? "ragged_prefill" : name));
+  const expected = ["gather_rows", "add_norm", ...layer, ...layer, "product"];
+  assert.deepEqual(kernelsOf(1, { numDecoding: 1, numSequences: 1 }), expected);
+  assert.deepEqual(kernelsOf(2, { numDecoding: 2 }), expected);
+  assert.deepEqual(kernelsOf(40, { numDecoding: 1 }), expected);
+});
+
+test("enqueueLayers() leaves no scales to readers in the deterministic mode", () => {
+  const decode = { numDecoding: 2, numLogitRows: 2, keepsAllRows: true };
+  const config = { ...LLAMA, intermediate_size: 192 };
+  const { products } = record(config, 2, decode, { hasCodes: true, isDeterministic: true });
+  assert.deepEqual(new Set(products.slice(0, -1).map(({ scales }) => scales)), new Set(["rows"]));
 });
 
 test("enqueueLayers() takes few rows product by product where a kernel for all is not written", () => {

@@ -59,6 +59,7 @@ export class RankedRunner implements StepRunner {
   readonly hiddenSize: number;
   readonly blockSize: number;
   readonly numBlocks: number;
+  readonly window: number | undefined;
   /** About as much on each. */
   readonly gpuBytes: number;
   readonly maxPositions: number;
@@ -75,6 +76,7 @@ export class RankedRunner implements StepRunner {
     this.hiddenSize = inner.hiddenSize;
     this.blockSize = inner.blockSize;
     this.numBlocks = inner.numBlocks;
+    this.window = inner.window;
     this.gpuBytes = (inner.gpuBytes ?? 0) * (1 + followers.length);
     this.maxPositions = inner.maxPositions;
     this.eosTokenIds = inner.eosTokenIds;
