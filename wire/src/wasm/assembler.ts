@@ -4,9 +4,11 @@
  */
 
 export type Code = readonly number[];
-export type ValueType = "i32" | "i64" | "f64";
+/** v128: sixteen bytes, or so many lanes of a wider type. */
+export type ValueType = "i32" | "i64" | "f64" | "v128";
 
-const TYPES: Readonly<Record<ValueType, number>> = { i32: 0x7f, i64: 0x7e, f64: 0x7c };
+const TYPES: Readonly<Record<ValueType, number>> = { i32: 0x7f, i64: 0x7e, f64: 0x7c, v128: 0x7b };
+const SIMD = 0xfd;
 const NO_RESULT = 0x40;
 
 type Binary = (left: Code, right: Code) => Code;
@@ -19,28 +21,59 @@ const unary =
   (opcode: number): Unary =>
   (operand) => [...operand, opcode];
 
+const lanes =
+  (opcode: number): Binary =>
+  (left, right) => [...left, ...right, SIMD, ...unsignedLeb(opcode)];
+const ofLanes =
+  (opcode: number, ...lane: number[]): Unary =>
+  (operand) => [...operand, SIMD, ...unsignedLeb(opcode), ...lane];
+
 /** Of 32 bits; comparisons give 0 or 1. "U": without sign. */
 export const I32: Readonly<
-  Record<"eq" | "ne" | "ltU" | "gtU" | "geU" | "add" | "sub" | "mul" | "divU" | "remU" | "and" | "or" | "shl", Binary>
+  Record<
+    | "eq"
+    | "ne"
+    | "ltU"
+    | "gtU"
+    | "leU"
+    | "geU"
+    | "add"
+    | "sub"
+    | "mul"
+    | "divU"
+    | "and"
+    | "or"
+    | "xor"
+    | "shl"
+    | "shrU",
+    Binary
+  >
 > = {
   eq: binary(0x46),
   ne: binary(0x47),
   ltU: binary(0x49),
   gtU: binary(0x4b),
+  leU: binary(0x4d),
   geU: binary(0x4f),
   add: binary(0x6a),
   sub: binary(0x6b),
   mul: binary(0x6c),
   divU: binary(0x6e),
-  remU: binary(0x70),
   and: binary(0x71),
   or: binary(0x72),
+  xor: binary(0x73),
   shl: binary(0x74),
+  shrU: binary(0x76),
 };
 
 /** Of 64 bits. */
-export const I64: Readonly<Record<"ltS" | "add" | "sub" | "mul" | "and" | "or" | "xor" | "shl" | "shrU", Binary>> = {
+export const I64: Readonly<
+  Record<"ltS" | "gtU" | "leU" | "geU" | "add" | "sub" | "mul" | "and" | "or" | "xor" | "shl" | "shrU", Binary>
+> = {
   ltS: binary(0x53),
+  gtU: binary(0x56),
+  leU: binary(0x58),
+  geU: binary(0x5a),
   add: binary(0x7c),
   sub: binary(0x7d),
   mul: binary(0x7e),
@@ -51,65 +84,129 @@ export const I64: Readonly<Record<"ltS" | "add" | "sub" | "mul" | "and" | "or" |
   shrU: binary(0x88),
 };
 
-export const F64: Readonly<Record<"eq" | "lt" | "gt" | "ge" | "add" | "sub" | "mul" | "div" | "copySign", Binary>> = {
+export const F64: Readonly<Record<"eq" | "lt" | "ge" | "div", Binary>> = {
   eq: binary(0x61),
   lt: binary(0x63),
-  gt: binary(0x64),
   ge: binary(0x66),
-  add: binary(0xa0),
-  sub: binary(0xa1),
-  mul: binary(0xa2),
   div: binary(0xa3),
-  copySign: binary(0xa6),
+};
+
+/** Of the lanes of a vector; the distance of shifts is an i32. `dot`: of pairs of 16 bits, a sum of 32 bits for each. */
+export const LANES: Readonly<
+  Record<
+    | "greater8"
+    | "aboveU8"
+    | "add8"
+    | "sub8"
+    | "narrow32"
+    | "shl16"
+    | "shrU16"
+    | "sub16"
+    | "mul16"
+    | "shl32"
+    | "shrU32"
+    | "sub32"
+    | "dot"
+    | "shl64"
+    | "shrU64"
+    | "widenMul"
+    | "and"
+    | "or",
+    Binary
+  >
+> = {
+  greater8: lanes(0x27),
+  aboveU8: lanes(0x28),
+  add8: lanes(0x6e),
+  sub8: lanes(0x71),
+  /** 32 bits to 16, both operands one after the other. */
+  narrow32: lanes(0x85),
+  shl16: lanes(0x8b),
+  shrU16: lanes(0x8d),
+  sub16: lanes(0x91),
+  mul16: lanes(0x95),
+  shl32: lanes(0xab),
+  shrU32: lanes(0xad),
+  sub32: lanes(0xb1),
+  dot: lanes(0xba),
+  shl64: lanes(0xcb),
+  shrU64: lanes(0xcd),
+  /** The lower two lanes of 32 bits, to 64. */
+  widenMul: lanes(0xde),
+  and: lanes(0x4e),
+  or: lanes(0x50),
+};
+
+export const VECTOR: Readonly<Record<"splat64" | "low64" | "bitmask8" | "widen", Unary>> = {
+  splat64: ofLanes(0x12),
+  low64: ofLanes(0x1d, 0),
+  /** The highest bit of each byte. */
+  bitmask8: ofLanes(0x64),
+  /** The lower two lanes of 32 bits as 64. */
+  widen: ofLanes(0xc9),
 };
 
 export const UNARY: Readonly<
   Record<
     | "isZero"
     | "isZero64"
-    | "leadingZeros64"
-    | "trailingZeros64"
+    | "leadingZeros"
+    | "trailingZeros"
     | "abs"
     | "truncate"
     | "low32"
     | "intOfFloat"
     | "extend"
-    | "floatOfInt"
     | "floatOfLong"
-    | "bits",
+    | "bits"
+    | "bitsOfSingle",
     Unary
   >
 > = {
   isZero: unary(0x45),
   isZero64: unary(0x50),
-  leadingZeros64: unary(0x79),
-  trailingZeros64: unary(0x7a),
+  leadingZeros: unary(0x67),
+  trailingZeros: unary(0x68),
   abs: unary(0x99),
   truncate: unary(0x9d),
   low32: unary(0xa7),
   /** Traps from 2^31 on. */
   intOfFloat: unary(0xaa),
   extend: unary(0xad),
-  floatOfInt: unary(0xb7),
   floatOfLong: unary(0xba),
   bits: unary(0xbd),
+  /** Of a double, rounded to the nearest single. */
+  bitsOfSingle: (operand) => [...operand, 0xb6, 0xbc],
 };
+
+type Load = (address: Code, offset?: number) => Code;
+type Store = (address: Code, value: Code, offset?: number) => Code;
+
+const load =
+  (...opcode: number[]): Load =>
+  (address, offset = 0) => [...address, ...opcode, 0, ...unsignedLeb(offset)];
+const store =
+  (...opcode: number[]): Store =>
+  (address, value, offset = 0) => [...address, ...value, ...opcode, 0, ...unsignedLeb(offset)];
 
 /** At any address; the kernels' data is not aligned. */
-export const LOAD: Readonly<Record<"byte" | "long" | "double" | "float", Unary>> = {
-  byte: (address) => [...address, 0x2d, 0, 0],
-  long: (address) => [...address, 0x29, 0, 0],
-  double: (address) => [...address, 0x2b, 0, 0],
+export const LOAD: Readonly<Record<"byte" | "int" | "intAsLong" | "long" | "double" | "float" | "vector", Load>> = {
+  byte: load(0x2d),
+  int: load(0x28),
+  intAsLong: load(0x35),
+  long: load(0x29),
+  double: load(0x2b),
   /** As a double. */
-  float: (address) => [...address, 0x2a, 0, 0, 0xbb],
+  float: (address, offset) => [...load(0x2a)(address, offset), 0xbb],
+  vector: load(SIMD, 0),
 };
 
-export const STORE: Readonly<Record<"byte" | "short" | "long" | "float", Binary>> = {
-  byte: (address, value) => [...address, ...value, 0x3a, 0, 0],
-  short: (address, value) => [...address, ...value, 0x3b, 0, 0],
-  long: (address, value) => [...address, ...value, 0x37, 0, 0],
-  /** Of a double, rounded to the nearest. */
-  float: (address, value) => [...address, ...value, 0xb6, 0x38, 0, 0],
+export const STORE: Readonly<Record<"byte" | "short" | "int" | "long" | "vector", Store>> = {
+  byte: store(0x3a),
+  short: store(0x3b),
+  int: store(0x36),
+  long: store(0x37),
+  vector: store(SIMD, 0x0b),
 };
 
 export function int(value: number): Code {
@@ -122,6 +219,16 @@ export function long(value: bigint): Code {
 
 export function double(value: number): Code {
   return [0x44, ...new Uint8Array(Float64Array.of(value).buffer)];
+}
+
+/** A vector that repeats these bytes. */
+export function bytes16(...bytes: readonly number[]): Code {
+  return [SIMD, 0x0c, ...Array.from({ length: 16 }, (_, i) => bytes[i % bytes.length] ?? 0)];
+}
+
+/** A vector that repeats these numbers of 16 bits. */
+export function shorts8(...values: readonly number[]): Code {
+  return bytes16(...values.flatMap((value) => [value & 255, value >> 8]));
 }
 
 /** `isTrue ? yes : no`, both computed. */

@@ -50,7 +50,7 @@ const READABLE: readonly (readonly [text: string, values: readonly number[], res
   [",.5]", [], ",.5]"],
   [",+1]", [], ",+1]"],
   [",NaN]", [], ",NaN]"],
-  [",01]", [0], "1]"],
+  [",01]", [], ",01]"],
   [",[1.5]]", [], ",[1.5]]"],
   [",  1.5]", [], ",  1.5]"],
   [", 1.5 ,2.5]", [1.5], " ,2.5]"],
@@ -68,22 +68,53 @@ for (const [text, values, rest] of READABLE) {
   });
 }
 
-test("FloatKernel.read() reads every float that JavaScript writes, and all forms of digits between two floats", () => {
-  const values = samples(50_000);
-  const texts = [...values].map((value, i) => (i % 3 === 0 ? value.toFixed(12) : String(value)));
-  let text = texts.map((one) => `,${one}`).join("");
-  const expected = texts.map((one) => Math.fround(Number(one)));
-  const found: number[] = [];
-  while (text !== "" && found.length < expected.length) {
-    const { values: taken, rest } = read(`${text}]`);
-    found.push(...taken);
-    if (rest === "]") break;
-    // What it leaves is read as its caller would.
-    const [, one = ""] = /^,([^,\]]+)/.exec(rest) ?? [];
-    found.push(Math.fround(Number(one)));
-    text = rest.slice(one.length + 1, -1);
+/** What the kernel reads, with what it leaves read as its caller would. */
+function readAll(texts: readonly string[]): Float32Array {
+  const bytes = encodeUtf8(`${texts.map((one) => `,${one}`).join("")}]`);
+  const found = new Float32Array(texts.length);
+  let at = 0;
+  for (let count = 0; count < texts.length; ) {
+    count += kernel.read(bytes, at, found, count, texts.length - count);
+    at = kernel.end;
+    if (count === texts.length) break;
+    const one = texts[count] ?? "";
+    found[count++] = Number(one);
+    at += one.length + 1;
   }
-  assert.deepEqual(found, expected);
+  return found;
+}
+
+test("FloatKernel.read() reads every float that JavaScript writes, and all forms of digits between two floats", () => {
+  const texts = [...samples(50_000)].map((value, i) => (i % 3 === 0 ? value.toFixed(i % 20) : String(value)));
+  const usual = texts.filter((text) => text !== "-0");
+  const expected = Float32Array.from(usual, Number);
+  assert.deepEqual(readAll(usual), expected);
+});
+
+test("FloatKernel.read() reads numbers with every count of digits before and behind the point", () => {
+  const digits = "98765432101234567890123";
+  const texts: string[] = [];
+  for (let before = 1; before < 18; before++) {
+    for (let behind = 0; behind < 24; behind++) {
+      for (const zeros of ["", "0", "000"]) {
+        const whole = digits.slice(0, before);
+        const point = behind === 0 ? "" : `.${zeros}${digits.slice(0, behind)}`;
+        texts.push(`${whole}${point}`, `-${whole}${point}`, `0${point === "" ? ".5" : point}`);
+      }
+    }
+  }
+  assert.deepEqual(readAll(texts), Float32Array.from(texts, Number));
+});
+
+test("FloatKernel.read() decides nothing near the middle of two floats, and reads what lies beside it", () => {
+  const values = samples(5000);
+  const bits = new Uint32Array(Float32Array.from(values, (value) => Math.abs(value) + 1e-3).buffer);
+  const next = new Float32Array(bits.map((one) => one + 1).buffer);
+  const middles = [...new Float32Array(bits.buffer)].map((value, i) => (value + (next[i] ?? 0)) / 2);
+  const texts = middles.flatMap((middle) =>
+    [-40, -3, -1, 0, 1, 3, 40].map((away) => (middle * (1 + away * Number.EPSILON)).toFixed(12)),
+  );
+  assert.deepEqual(readAll(texts), Float32Array.from(texts, Number));
 });
 
 test("FloatKernel.read() stops when there is no room, and goes on from there", () => {
@@ -135,6 +166,23 @@ test("FloatKernel.write() writes what JavaScript writes, for floats of every usu
   const expected = values.map((value) => `,${value}${Number.isInteger(value) ? ".0" : ""}`).join("");
   assert.equal(text === expected, true, firstDifference(text, expected));
 });
+
+test("FloatKernel.write() writes what JavaScript writes, around powers of two and ten", () => {
+  const bits: number[] = [];
+  for (const power of [...powers(2, -13, 23), ...powers(10, -4, 7)]) {
+    const [at = 0] = new Uint32Array(Float32Array.of(power).buffer);
+    for (let away = -40; away < 40; away++) bits.push(at + away);
+  }
+  const values = [...new Float32Array(Uint32Array.from(bits).buffer)].filter((value) => value >= 1e-4);
+  const { text, count } = write(values);
+  assert.equal(count, values.length);
+  const expected = values.map((value) => `,${value}${Number.isInteger(value) ? ".0" : ""}`).join("");
+  assert.equal(text === expected, true, firstDifference(text, expected));
+});
+
+function powers(base: number, from: number, to: number): number[] {
+  return Array.from({ length: to - from + 1 }, (_, i) => base ** (from + i));
+}
 
 function firstDifference(text: string, expected: string): string {
   let at = 0;

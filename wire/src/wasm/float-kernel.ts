@@ -4,6 +4,7 @@
  */
 import { assemble } from "./assembler.ts";
 import { floatReader } from "./float-reader.ts";
+import { fillTables, TABLES } from "./float-tables.ts";
 import { floatWriter } from "./float-writer.ts";
 
 /** What is used of the engine; the libraries of types that know it belong to browsers. */
@@ -20,13 +21,9 @@ interface Exports {
   writeFloats(src: number, count: number, dst: number): number;
 }
 
-const DOUBLES_AT = 0;
-const NUM_DOUBLES = 23;
-const LONGS_AT = 192;
-const NUM_LONGS = 8;
-const TEXT_AT = 1024;
+const TEXT_AT: number = TABLES.end;
 const MAX_TEXT_BYTES: number = 512 * 1024;
-/** Behind the text, so that eight bytes can be read anywhere in it. */
+/** Behind the text, so that 32 bytes can be read anywhere in it. */
 const PADDING_BYTES = 64;
 const FLOATS_AT: number = TEXT_AT + MAX_TEXT_BYTES + PADDING_BYTES;
 const MAX_FLOATS = 16_384;
@@ -52,10 +49,7 @@ export class FloatKernel {
     const { buffer } = exports.memory;
     this.#bytes = new Uint8Array(buffer);
     this.#floats = new Float32Array(buffer, FLOATS_AT, MAX_FLOATS);
-    const doubles = new Float64Array(buffer, DOUBLES_AT, NUM_DOUBLES);
-    for (let i = 0; i < NUM_DOUBLES; i++) doubles[i] = Number(`1e${i}`);
-    const longs = new BigUint64Array(buffer, LONGS_AT, NUM_LONGS);
-    for (let i = 0; i < NUM_LONGS; i++) longs[i] = 10n ** BigInt(i);
+    fillTables(buffer);
   }
 
   /**
@@ -120,9 +114,8 @@ export function floatTextBytes(count: number): number {
 function create(): FloatKernel | undefined {
   const engine = (globalThis as { readonly WebAssembly?: Engine }).WebAssembly;
   if (engine === undefined) return undefined;
-  const tables = { doubles: DOUBLES_AT, longs: LONGS_AT };
   try {
-    const module = new engine.Module(assemble([floatReader(tables), floatWriter(tables)], NUM_PAGES));
+    const module = new engine.Module(assemble([floatReader(), floatWriter()], NUM_PAGES));
     return new FloatKernel(new engine.Instance(module).exports);
   } catch {
     return undefined; // a page may forbid it

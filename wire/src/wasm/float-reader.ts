@@ -1,16 +1,18 @@
 /**
- * Reads numbers of a JSON array into single-precision floats, as WebAssembly: eight digits at a time. Stops in front of
- * whatever is not as usual, and of a number whose rounding is not certain: they are left to the caller.
+ * Reads numbers of a JSON array into single-precision floats, as WebAssembly: 32 characters are looked at together, which
+ * shows where the number has its point and its end, and sixteen digits become a number at once. Stops in front of whatever is
+ * not as usual, and of a number whose rounding is not certain: they are left to the caller.
  */
 import {
   block,
+  bytes16,
   type Code,
   choose,
-  double,
   F64,
   I32,
   I64,
   int,
+  LANES,
   LOAD,
   leave,
   leaveWhen,
@@ -18,12 +20,15 @@ import {
   loop,
   REGISTER,
   STORE,
+  shorts8,
   UNARY,
   Variables,
+  VECTOR,
   type WasmFunction,
   when,
   whenElse,
 } from "./assembler.ts";
+import { TABLES } from "./float-tables.ts";
 
 const COMMA = 0x2c;
 const SPACE = 0x20;
@@ -32,18 +37,14 @@ const POINT = 0x2e;
 const ZERO = 0x30;
 const LOWER_E = 0x65;
 const LOWER = 0x20;
-/** All digits are exact in 64 bits up to here, and powers of ten in a double. */
+/** All digits are exact in 64 bits up to here. */
 const MAX_DIGITS = 19;
 const MAX_WHOLE_DIGITS = 15;
-const MAX_POWER = 22;
+const VECTOR_DIGITS = 16;
+/** Of the digits behind the point, so many may stand in front of the last sixteen. */
+const MAX_LEADING_DIGITS = 4;
 /** Distance in units of a double's last place from the middle of two floats, within which a quotient may mislead. */
 const DOUBT = 32n;
-
-/** Powers of ten in the memory: as doubles from 1 to 10^22, as integers from 1 to 10^7. */
-export interface PowerTables {
-  readonly doubles: number;
-  readonly longs: number;
-}
 
 const v = new Variables({
   at: "i32",
@@ -51,26 +52,30 @@ const v = new Variables({
   out: "i32",
   max: "i32",
   count: "i32",
-  p: "i32",
-  first: "i32",
   start: "i32",
-  power: "i32",
-  digit: "i32",
   isNegative: "i32",
+  others: "i32",
+  pointAt: "i32",
+  next: "i32",
+  numWhole: "i32",
+  numDigits: "i32",
+  numLast: "i32",
+  numLeading: "i32",
+  four: "i32",
+  p: "i32",
   whole: "i64",
-  bytes: "i64",
-  mask: "i64",
+  eight: "i64",
   value: "f64",
+  digits: "v128",
 });
 
-const byteAt = (name: "at" | "p"): Code => LOAD.byte(v.get(name));
-const every = (byte: bigint): Code => long(byte * 0x0101010101010101n);
+const tenTo = (power: Code): Code => LOAD.long(I32.shl(power, int(3)), TABLES.longs);
 
 /**
  * `readFloats(at, end, out, max)`: takes a comma and a number again and again, and stores the floats from `out` on. Gives how
- * many; the register then holds where it stopped. Behind `end` there must be eight bytes more.
+ * many; the register then holds where it stopped. Around the text there must be 32 bytes more.
  */
-export function floatReader(tables: PowerTables): WasmFunction {
+export function floatReader(): WasmFunction {
   // The depth of a `leave` that ends it all: the loop, and the block around it.
   const stop = 1;
   return {
@@ -81,16 +86,20 @@ export function floatReader(tables: PowerTables): WasmFunction {
       block(
         loop(
           leaveWhen(stop, I32.geU(v.get("count"), v.get("max"))),
-          leaveWhen(stop, I32.ne(byteAt("at"), int(COMMA))),
-          ...readStart(),
+          leaveWhen(stop, I32.ne(LOAD.byte(v.get("at")), int(COMMA))),
+          ...findParts(),
           ...readWhole(stop),
-          ...readFraction(stop, tables),
-          leaveWhen(stop, I32.eq(I32.or(byteAt("p"), int(LOWER)), int(LOWER_E))),
-          leaveWhen(stop, I32.geU(v.get("p"), v.get("end"))),
-          ...round(stop, tables),
+          whenElse(I32.eq(LOAD.byte(v.get("next")), int(POINT)), readFraction(stop + 1), [
+            // "-0" is an integer and so has no sign.
+            leaveWhen(stop + 1, I32.and(v.get("isNegative"), UNARY.isZero64(v.get("whole")))),
+            v.set("value", UNARY.floatOfLong(v.get("whole"))),
+          ]),
+          leaveWhen(stop, I32.eq(I32.or(LOAD.byte(v.get("next")), int(LOWER)), int(LOWER_E))),
+          leaveWhen(stop, I32.geU(v.get("next"), v.get("end"))),
+          ...round(stop),
           v.add("out", int(4)),
           v.add("count", int(1)),
-          v.set("at", v.get("p")),
+          v.set("at", v.get("next")),
           leave(0),
         ),
       ),
@@ -100,98 +109,114 @@ export function floatReader(tables: PowerTables): WasmFunction {
   };
 }
 
-/** Over the comma, one space and the sign. */
-function readStart(): Code[] {
-  return [
-    v.set("p", I32.add(v.get("at"), int(1))),
-    v.add("p", I32.eq(byteAt("p"), int(SPACE))),
-    v.add("p", v.tee("isNegative", I32.eq(byteAt("p"), int(MINUS)))),
-    v.set("first", v.get("p")),
-    v.set("whole", long(0n)),
-    v.set("power", int(0)),
-  ];
-}
-
-/** A zero, or digits. `first` moves over a zero, which is no digit of the number. */
-function readWhole(stop: number): Code[] {
-  return [
-    whenElse(
-      I32.eq(byteAt("p"), int(ZERO)),
-      [v.add("p", int(1)), v.set("first", v.get("p"))],
-      [
-        block(
-          loop(
-            v.set("digit", I32.sub(byteAt("p"), int(ZERO))),
-            leaveWhen(1, I32.geU(v.get("digit"), int(10))),
-            v.set("whole", I64.add(I64.mul(v.get("whole"), long(10n)), UNARY.extend(v.get("digit")))),
-            v.add("p", int(1)),
-            leave(0),
-          ),
-        ),
-        // None, or so many that the sum may be wrong.
-        leaveWhen(stop + 1, I32.geU(I32.sub(I32.sub(v.get("p"), v.get("first")), int(1)), int(MAX_WHOLE_DIGITS))),
-      ],
-    ),
-  ];
-}
-
 /**
- * A point and digits, if there is a point. `first` ends up where the digits would begin if there were no point and no zeros.
- * Stops at "-0", which is an integer and so has no sign.
+ * Over the comma and one space. `others` then has a bit for each character that is no digit, the sign left out; the lowest is
+ * at the point or behind the number.
  */
-function readFraction(stop: number, { longs }: PowerTables): Code[] {
-  const numDigits = I32.sub(v.get("p"), v.get("first"));
+function findParts(): Code[] {
+  const isOther = (offset: number): Code =>
+    VECTOR.bitmask8(LANES.aboveU8(LANES.sub8(LOAD.vector(v.get("start"), offset), bytes16(ZERO)), bytes16(9)));
   return [
-    whenElse(
-      I32.eq(byteAt("p"), int(POINT)),
-      [
+    v.set("start", I32.add(v.get("at"), int(1))),
+    when(I32.eq(LOAD.byte(v.get("start")), int(SPACE)), v.add("start", int(1))),
+    v.set("isNegative", I32.eq(LOAD.byte(v.get("start")), int(MINUS))),
+    v.set("others", I32.or(isOther(0), I32.shl(isOther(VECTOR_DIGITS), int(VECTOR_DIGITS)))),
+    v.set("others", I32.and(v.get("others"), I32.xor(v.get("isNegative"), int(-1)))),
+    v.set("pointAt", UNARY.trailingZeros(v.get("others"))),
+    v.set("next", I32.add(v.get("start"), v.get("pointAt"))),
+    v.set("numWhole", I32.sub(v.get("pointAt"), v.get("isNegative"))),
+  ];
+}
+
+/** The digits in front of `next`: one, or several of which the first is no zero. */
+function readWhole(stop: number): Code[] {
+  const first = LOAD.byte(I32.add(v.get("start"), v.get("isNegative")));
+  return [
+    // None, or so many that the sum may be wrong.
+    leaveWhen(stop, I32.geU(I32.sub(v.get("numWhole"), int(1)), int(MAX_WHOLE_DIGITS))),
+    v.set("whole", UNARY.extend(I32.sub(first, int(ZERO)))),
+    when(
+      I32.ne(v.get("numWhole"), int(1)),
+      leaveWhen(stop + 1, UNARY.isZero64(v.get("whole"))),
+      v.set("p", I32.add(v.get("start"), v.get("isNegative"))),
+      loop(
         v.add("p", int(1)),
-        v.set("start", v.get("p")),
-        v.add("first", int(1)),
-        when(
-          UNARY.isZero64(v.get("whole")),
-          block(loop(leaveWhen(1, I32.ne(byteAt("p"), int(ZERO))), v.add("p", int(1)), leave(0))),
-          v.set("first", v.get("p")),
+        v.set(
+          "whole",
+          I64.add(I64.mul(v.get("whole"), long(10n)), UNARY.extend(I32.sub(LOAD.byte(v.get("p")), int(ZERO)))),
         ),
-        loop(
-          v.set("bytes", I64.xor(LOAD.long(v.get("p")), every(0x30n))),
-          v.set("mask", I64.and(I64.or(I64.add(v.get("bytes"), every(0x76n)), v.get("bytes")), every(0x80n))),
-          when(UNARY.isZero64(v.get("mask")), ...addEight(long(100_000_000n)), v.add("p", int(8)), leave(1)),
-        ),
-        // The digits in front of the first other byte, as if zeros stood in front of them.
-        v.set("mask", I64.and(UNARY.trailingZeros64(v.get("mask")), long(0x38n))),
-        v.set("bytes", I64.shl(I64.shl(v.get("bytes"), I64.sub(long(56n), v.get("mask"))), long(8n))),
-        ...addEight(LOAD.long(I32.add(int(longs), UNARY.low32(v.get("mask"))))),
-        v.add("p", UNARY.low32(I64.shrU(v.get("mask"), long(3n)))),
-        v.set("power", I32.sub(v.get("p"), v.get("start"))),
-        leaveWhen(stop + 1, I32.geU(I32.sub(v.get("power"), int(1)), int(MAX_POWER))),
-        leaveWhen(stop + 1, I32.gtU(numDigits, int(MAX_DIGITS))),
-      ],
-      [leaveWhen(stop + 1, I32.and(v.get("isNegative"), UNARY.isZero64(v.get("whole"))))],
+        leaveWhen(0, I32.ltU(v.get("p"), I32.sub(v.get("next"), int(1)))),
+      ),
     ),
   ];
 }
 
-/** Appends the eight digits in `bytes`, the first in the lowest, to the number: pairs, then fours, then all. */
-function addEight(scale: Code): Code[] {
-  const pairs = 0x000000ff000000ffn;
-  const low = I64.mul(I64.and(v.get("bytes"), long(pairs)), long(0x000f424000000064n));
-  const high = I64.mul(I64.and(I64.shrU(v.get("bytes"), long(16n)), long(pairs)), long(0x0000271000000001n));
+/** The last sixteen digits behind the point at `next`, or as many as there are, and up to four in front of them. */
+function readFraction(stop: number): Code[] {
+  const numLast = v.get("numLast");
+  const others = v.get("others");
+  const isLong = I32.gtU(v.get("numDigits"), int(VECTOR_DIGITS));
   return [
-    v.set("bytes", I64.add(I64.mul(v.get("bytes"), long(10n)), I64.shrU(v.get("bytes"), long(8n)))),
-    v.set("whole", I64.add(I64.mul(v.get("whole"), scale), I64.shrU(I64.add(low, high), long(32n)))),
+    v.set("others", I32.and(others, I32.sub(others, int(1)))),
+    leaveWhen(stop, UNARY.isZero(others)),
+    v.set("p", I32.add(v.get("next"), int(1))),
+    v.set("next", I32.add(v.get("start"), UNARY.trailingZeros(others))),
+    v.set("numDigits", I32.sub(v.get("next"), v.get("p"))),
+    leaveWhen(stop, UNARY.isZero(v.get("numDigits"))),
+    v.set("numLast", choose(isLong, int(VECTOR_DIGITS), v.get("numDigits"))),
+    v.set("numLeading", I32.sub(v.get("numDigits"), numLast)),
+    leaveWhen(stop, I32.gtU(v.get("numLeading"), int(MAX_LEADING_DIGITS))),
+    ...readLeading(),
+    leaveWhen(stop, I64.geU(v.get("whole"), tenTo(I32.sub(int(MAX_DIGITS), numLast)))),
+    ...readLast(),
+    v.set(
+      "value",
+      F64.div(UNARY.floatOfLong(v.get("whole")), LOAD.double(I32.shl(v.get("numDigits"), int(3)), TABLES.doubles)),
+    ),
   ];
 }
 
-/** By a power of ten; stops where the quotient is too near to the middle of two floats. */
-function round(stop: number, { doubles }: PowerTables): Code[] {
-  const power = LOAD.double(I32.add(int(doubles), I32.shl(v.get("power"), int(3))));
+/** Up to four digits from `p` on, as if zeros stood in front of them: pairs, then all. */
+function readLeading(): Code[] {
+  const four = v.get("four");
+  const shift = UNARY.extend(I32.sub(int(32), I32.shl(v.get("numLeading"), int(3))));
+  const digits = I64.xor(LOAD.intAsLong(v.get("p")), long(0x30303030n));
+  return [
+    v.set("four", UNARY.low32(I64.shl(digits, shift))),
+    v.set("four", I32.and(I32.add(I32.mul(four, int(10)), I32.shrU(four, int(8))), int(0x00ff00ff))),
+    v.set("four", I32.add(I32.mul(I32.and(four, int(255)), int(100)), I32.shrU(four, int(16)))),
+    v.set("whole", I64.add(I64.mul(v.get("whole"), tenTo(v.get("numLeading"))), UNARY.extend(four))),
+  ];
+}
+
+/** Sixteen digits in front of `next`, of which only the last count: pairs, fours, eights. */
+function readLast(): Code[] {
+  const digits = v.get("digits");
+  const characters = LOAD.vector(I32.sub(v.get("next"), int(VECTOR_DIGITS)));
+  return [
+    v.set("digits", LANES.and(LANES.sub8(characters, bytes16(ZERO)), LOAD.vector(v.get("numLast"), TABLES.lastBytes))),
+    v.set("digits", LANES.shrU16(LANES.mul16(digits, shorts8(2561)), int(8))),
+    v.set("digits", LANES.dot(digits, shorts8(100, 1))),
+    v.set("digits", LANES.dot(LANES.narrow32(digits, digits), shorts8(10_000, 1))),
+    v.set("eight", VECTOR.low64(digits)),
+    v.set(
+      "eight",
+      I64.add(
+        I64.mul(I64.and(v.get("eight"), long(0xffffffffn)), long(100_000_000n)),
+        I64.shrU(v.get("eight"), long(32n)),
+      ),
+    ),
+    v.set("whole", I64.add(I64.mul(v.get("whole"), tenTo(v.get("numLast"))), v.get("eight"))),
+  ];
+}
+
+/** Stops where the value is too near to the middle of two floats. */
+function round(stop: number): Code[] {
   const below = I64.and(UNARY.bits(v.get("value")), long(0x1fffffffn));
   const fromMiddle = I64.sub(below, long(0x10000000n - DOUBT));
   return [
-    v.set("value", F64.div(UNARY.floatOfLong(v.get("whole")), power)),
     // As without sign: what lies below wraps around to something large.
-    leaveWhen(stop, I64.ltS(I64.and(fromMiddle, long(0x7fffffffffffffffn)), long(2n * DOUBT))),
-    STORE.float(v.get("out"), F64.copySign(v.get("value"), choose(v.get("isNegative"), double(-1), double(1)))),
+    leaveWhen(stop, I64.leU(fromMiddle, long(2n * DOUBT))),
+    STORE.int(v.get("out"), I32.or(UNARY.bitsOfSingle(v.get("value")), I32.shl(v.get("isNegative"), int(31)))),
   ];
 }

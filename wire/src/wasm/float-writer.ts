@@ -1,16 +1,22 @@
 /**
  * Writes single-precision floats as JSON, each as the double that it is with the fewest digits that name it, as WebAssembly.
- * The way is that of float-digits.ts, which says why it is exact; digits are made eight at a time. Stops in front of numbers
- * that have an exponent or are none.
+ *
+ * A float m * 2^s times a power of ten is an integer with a fraction of 32 bits, exactly: nine digits before that point, and
+ * eight more when the fraction is multiplied again. From these and the exact rest digits are dropped while the value stays
+ * within half a unit in a double's last place. Sixteen digits become text at once. Stops in front of numbers that have an
+ * exponent or are none.
  */
 import {
   block,
+  bytes16,
   type Code,
+  choose,
   double,
   F64,
   I32,
   I64,
   int,
+  LANES,
   LOAD,
   leave,
   leaveWhen,
@@ -18,27 +24,28 @@ import {
   loop,
   REGISTER,
   STORE,
+  shorts8,
   UNARY,
   Variables,
+  VECTOR,
   type WasmFunction,
   when,
   whenElse,
 } from "./assembler.ts";
-import type { PowerTables } from "./float-reader.ts";
+import { FIRST_EXPONENT, SCALE, TABLES } from "./float-tables.ts";
 
-const COMMA = 0x2c;
-const MINUS = 0x2d;
-const POINT = 0x2e;
 const ZERO = 0x30;
+const POINT = 0x2e;
 const POINT_ZERO: number = POINT + ZERO * 256;
-const ZERO_POINT: number = ZERO + POINT * 256;
-const SMALLEST = 1e-4;
-const LARGEST: number = 2 ** 24;
+const COMMA_MINUS = 0x2d2c;
+/** "0." and zeros. */
+const ZERO_POINT_ZEROS = 0x3030303030302e30n;
+/** The bits of the smallest float from 10^-4 on, and of 2^24. */
+const SMALLEST = 0x38d1b718;
+const LIMIT = 0x4b800000;
 const LARGEST_WHOLE = 1e8;
-const NUM_DIGITS = 17;
-const HIGH_DIGITS = 9;
-const LOW_RANGE = 1e8;
-const ZEROS = 0x3030303030303030n;
+const LOW_RANGE = 100_000_000;
+const LOW_WORD = 0xffffffffn;
 
 const v = new Variables({
   src: "i32",
@@ -46,41 +53,38 @@ const v = new Variables({
   dst: "i32",
   done: "i32",
   before: "i32",
+  size: "i32",
+  scale: "i32",
   exponent: "i32",
   high: "i32",
   low: "i32",
   best: "i32",
   step: "i32",
   quotient: "i32",
-  over: "i32",
-  up: "i32",
-  candidate: "i32",
-  hasFraction: "i32",
-  isNear: "i32",
-  top: "i32",
-  ninth: "i32",
+  isUp: "i32",
+  first: "i32",
+  at: "i32",
+  product: "i64",
+  rest: "i64",
+  half: "i64",
+  over: "i64",
   upper: "i64",
-  eight: "i64",
-  quotients: "i64",
-  value: "f64",
-  size: "f64",
-  scaled: "f64",
-  fraction: "f64",
-  rest: "f64",
-  half: "f64",
-  distance: "f64",
+  shift: "i64",
+  whole: "f64",
+  digits: "v128",
+  quotients: "v128",
 });
 
 /**
  * `writeFloats(src, count, dst)`: a comma and a number for each float. Gives how many it wrote; the register then holds where
  * the text ends. Each number needs room for 32 bytes.
  */
-export function floatWriter(tables: PowerTables): WasmFunction {
+export function floatWriter(): WasmFunction {
   const isWhole = I32.and(
-    F64.eq(v.get("size"), UNARY.truncate(v.get("size"))),
-    F64.lt(v.get("size"), double(LARGEST_WHOLE)),
+    F64.eq(v.get("whole"), UNARY.truncate(v.get("whole"))),
+    F64.lt(v.get("whole"), double(LARGEST_WHOLE)),
   );
-  const isUsual = I32.and(F64.ge(v.get("size"), double(SMALLEST)), F64.lt(v.get("size"), double(LARGEST)));
+  const isUsual = I32.ltU(I32.sub(v.get("size"), int(SMALLEST)), int(LIMIT - SMALLEST));
   return {
     name: "writeFloats",
     types: v.types,
@@ -90,14 +94,14 @@ export function floatWriter(tables: PowerTables): WasmFunction {
         loop(
           leaveWhen(1, I32.geU(v.get("done"), v.get("count"))),
           v.set("before", v.get("dst")),
-          v.set("size", UNARY.abs(v.tee("value", LOAD.float(v.get("src"))))),
-          STORE.byte(v.get("dst"), int(COMMA)),
-          v.add("dst", int(1)),
-          STORE.byte(v.get("dst"), int(MINUS)),
-          v.add("dst", UNARY.low32(I64.shrU(UNARY.bits(v.get("value")), long(63n)))),
+          v.set("whole", UNARY.abs(LOAD.float(v.get("src")))),
+          v.set("size", LOAD.int(v.get("src"))),
+          STORE.short(v.get("dst"), int(COMMA_MINUS)),
+          v.add("dst", I32.add(int(1), I32.shrU(v.get("size"), int(31)))),
+          v.set("size", I32.and(v.get("size"), int(0x7fffffff))),
           whenElse(isWhole, writeWhole(), [
             when(UNARY.isZero(isUsual), v.set("dst", v.get("before")), leave(3)),
-            ...scale(tables),
+            ...scale(),
             ...shorten(),
             ...writeDigits(),
           ]),
@@ -112,74 +116,64 @@ export function floatWriter(tables: PowerTables): WasmFunction {
   };
 }
 
-/** floor(log10(size)) from 1 on. */
-function countDigits(): Code {
-  const above = [10, 100, 1000, 1e4, 1e5, 1e6, 1e7].map((limit) => F64.ge(v.get("size"), double(limit)));
-  return above.reduce((sum, one) => I32.add(sum, one));
-}
-
 /** Eight digits without the zeros in front, then ".0". */
 function writeWhole(): Code[] {
-  const shift = I64.shl(UNARY.extend(I32.sub(int(7), v.get("exponent"))), long(3n));
+  const numDigits = [10, 100, 1000, 1e4, 1e5, 1e6, 1e7]
+    .map((limit) => F64.ge(v.get("whole"), double(limit)))
+    .reduce((sum, one) => I32.add(sum, one), int(1));
   return [
-    v.set("exponent", countDigits()),
-    ...eightDigits(UNARY.intOfFloat(v.get("size"))),
-    STORE.long(v.get("dst"), I64.shrU(v.get("eight"), shift)),
-    v.add("dst", I32.add(v.get("exponent"), int(1))),
+    v.set("upper", UNARY.extend(UNARY.intOfFloat(v.get("whole")))),
+    ...digitsOf(v.get("upper")),
+    v.set("at", numDigits),
+    v.set("shift", I64.shl(UNARY.extend(I32.sub(int(8), v.get("at"))), long(3n))),
+    STORE.long(v.get("dst"), I64.shrU(VECTOR.low64(v.get("digits")), v.get("shift"))),
+    v.add("dst", v.get("at")),
     STORE.short(v.get("dst"), int(POINT_ZERO)),
     v.add("dst", int(2)),
   ];
 }
 
-/** Splits the number into nine digits, eight digits and the exact rest. */
-function scale({ doubles }: PowerTables): Code[] {
-  const power = LOAD.double(I32.add(int(doubles), I32.shl(I32.sub(int(8), v.get("exponent")), int(3))));
-  const below = [0.1, 0.01, 0.001].map((limit) => F64.lt(v.get("size"), double(limit)));
-  const negative = I32.sub(
-    int(-1),
-    below.reduce((sum, one) => I32.add(sum, one)),
-  );
-  const unit = I64.sub(I64.and(UNARY.bits(v.get("size")), long(0x7ff0000000000000n)), long(53n << 52n));
+/** Splits the number into nine digits, eight digits, and those eight with the exact rest as 32 bits behind them. */
+function scale(): Code[] {
+  const biased = I32.sub(I32.shrU(v.get("size"), int(23)), int(FIRST_EXPONENT));
+  const isAbove = I32.geU(v.get("size"), LOAD.int(v.get("scale"), TABLES.scales + SCALE.limit));
+  const mantissa = I32.or(I32.and(v.get("size"), int(0x7fffff)), int(0x800000));
   return [
-    whenElse(F64.ge(v.get("size"), double(1)), [v.set("exponent", countDigits())], [v.set("exponent", negative)]),
-    v.set("scaled", F64.mul(v.get("size"), power)),
-    when(
-      F64.ge(v.get("scaled"), double(1e9)),
-      v.add("exponent", int(1)),
-      v.set("scaled", F64.mul(v.get("size"), power)),
-    ),
-    v.set("high", UNARY.intOfFloat(v.get("scaled"))),
-    v.set("rest", F64.mul(F64.sub(v.get("scaled"), UNARY.floatOfInt(v.get("high"))), double(LOW_RANGE))),
-    v.set("low", UNARY.intOfFloat(v.get("rest"))),
-    v.set("fraction", F64.sub(v.get("rest"), UNARY.floatOfInt(v.get("low")))),
-    v.set("half", F64.mul(F64.mul([...unit, 0xbf], power), double(LOW_RANGE))),
+    v.set("scale", I32.mul(biased, int(2 * SCALE.numBytes))),
+    v.add("scale", I32.mul(isAbove, int(SCALE.numBytes))),
+    v.set("product", I64.mul(UNARY.extend(mantissa), LOAD.long(v.get("scale"), TABLES.scales + SCALE.factor))),
+    v.set("half", LOAD.long(v.get("scale"), TABLES.scales + SCALE.half)),
+    v.set("exponent", LOAD.int(v.get("scale"), TABLES.scales + SCALE.exponent)),
+    v.set("high", UNARY.low32(I64.shrU(v.get("product"), long(32n)))),
+    v.set("rest", I64.mul(I64.and(v.get("product"), long(LOW_WORD)), long(BigInt(LOW_RANGE)))),
+    v.set("low", UNARY.low32(I64.shrU(v.get("rest"), long(32n)))),
   ];
 }
 
 /**
- * Drops digits while the value stays within half a unit in the last place. One or two digits go without a branch: nobody can
- * foretell which. More seldom do.
+ * Drops digits while the value stays within half a unit in the last place. Whether one goes is chosen without a branch: nobody
+ * can foretell it. That more go is seldom.
  */
 function shorten(): Code[] {
-  const isTie = I32.and(F64.eq(v.get("fraction"), double(0.5)), I32.and(v.get("low"), int(1)));
+  const isOdd = I64.and(v.get("rest"), long(1n << 32n));
+  const behind = I64.and(v.get("rest"), long(LOW_WORD));
+  // Of two that are equally near the even one.
+  const nearest = I32.add(v.get("low"), I64.gtU(I64.add(behind, I64.shrU(isOdd, long(32n))), long(1n << 31n)));
   const step = v.get("step");
   return [
-    v.set("best", I32.add(v.get("low"), I32.or(F64.gt(v.get("fraction"), double(0.5)), isTie))),
-    v.set("hasFraction", F64.gt(v.get("fraction"), double(0))),
-    ...round(int(10)),
-    v.set("isNear", F64.lt(v.get("distance"), v.get("half"))),
-    ...takeIfNear(),
-    ...round(int(100)),
-    v.set("isNear", I32.and(v.get("isNear"), F64.lt(v.get("distance"), v.get("half")))),
-    ...takeIfNear(),
+    ...round(int(10), long(10n << 32n), long(5n << 32n)),
+    v.set("best", choose(isNear(long(10n << 32n)), candidate(int(10)), nearest)),
+    ...round(int(100), long(100n << 32n), long(50n << 32n)),
     when(
-      v.get("isNear"),
+      isNear(long(100n << 32n)),
+      v.set("best", candidate(int(100))),
       v.set("step", int(1000)),
       block(
         loop(
-          ...round(step),
-          leaveWhen(1, F64.ge(v.get("distance"), v.get("half"))),
-          v.set("best", v.get("candidate")),
+          v.set("shift", I64.shl(UNARY.extend(step), long(32n))),
+          ...round(step, v.get("shift"), I64.shrU(v.get("shift"), long(1n))),
+          leaveWhen(1, UNARY.isZero(isNear(v.get("shift")))),
+          v.set("best", candidate(step)),
           v.set("step", I32.mul(step, int(10))),
           leaveWhen(0, I32.ltU(step, int(LOW_RANGE + 1))),
         ),
@@ -189,106 +183,90 @@ function shorten(): Code[] {
       I32.geU(v.get("best"), int(LOW_RANGE)),
       v.set("best", I32.sub(v.get("best"), int(LOW_RANGE))),
       v.add("high", int(1)),
+      when(I32.geU(v.get("high"), int(1e9)), v.set("high", int(1e8)), v.set("best", int(0)), v.add("exponent", int(1))),
     ),
-    when(I32.geU(v.get("high"), int(1e9)), v.set("high", int(1e8)), v.set("best", int(0)), v.add("exponent", int(1))),
   ];
 }
 
-/** By multiplication: a choice would be a branch. */
-function takeIfNear(): Code[] {
-  const change = I32.sub(v.get("candidate"), v.get("best"));
-  return [v.add("best", I32.mul(change, v.get("isNear")))];
-}
-
-/** The nearest multiple of `step`, of two the even one, and how far it is. */
-function round(step: Code): Code[] {
-  const over = v.get("over");
-  const doubled = I32.add(over, over);
-  const isAbove = I32.and(I32.eq(doubled, step), I32.or(v.get("hasFraction"), I32.and(v.get("quotient"), int(1))));
+/** The nearest multiple of `step`, of two the even one. `unit` is a step in units of `rest`, `middle` half of it. */
+function round(step: Code, unit: Code, middle: Code): Code[] {
+  const quotient = v.get("quotient");
   return [
     v.set("quotient", I32.divU(v.get("low"), step)),
-    v.set("over", I32.sub(v.get("low"), I32.mul(v.get("quotient"), step))),
-    v.set("up", I32.mul(I32.or(I32.gtU(doubled, step), isAbove), step)),
-    v.set("candidate", I32.add(I32.sub(v.get("low"), over), v.get("up"))),
-    v.set("distance", UNARY.abs(F64.add(UNARY.floatOfInt(I32.sub(over, v.get("up"))), v.get("fraction")))),
+    v.set("over", I64.sub(v.get("rest"), I64.mul(UNARY.extend(quotient), unit))),
+    v.set("isUp", I64.gtU(I64.add(v.get("over"), UNARY.extend(I32.and(quotient, int(1)))), middle)),
   ];
 }
 
-/** Nine digits and eight, around the point or behind it; zeros at the end go. */
+/** Whether it is within half a unit in the last place of the double. */
+function isNear(unit: Code): Code {
+  const distance = I64.sub(v.get("over"), choose(v.get("isUp"), unit, long(0n)));
+  return I64.leU(I64.add(distance, v.get("half")), I64.add(v.get("half"), v.get("half")));
+}
+
+function candidate(step: Code): Code {
+  return I32.mul(I32.add(v.get("quotient"), v.get("isUp")), step);
+}
+
+/** The first digit and sixteen more, around the point or behind it; zeros at the end go. */
 function writeDigits(): Code[] {
+  const top = I32.sub(v.get("high"), I32.mul(v.get("first"), int(LOW_RANGE)));
+  const lastDigit = UNARY.leadingZeros(VECTOR.bitmask8(LANES.greater8(v.get("digits"), bytes16(ZERO))));
   return [
-    v.set("top", I32.divU(v.get("high"), int(10))),
-    ...eightDigits(v.get("top")),
-    v.set("upper", v.get("eight")),
-    v.set("ninth", I32.add(int(ZERO), I32.sub(v.get("high"), I32.mul(v.get("top"), int(10))))),
-    ...eightDigits(v.get("best")),
-    whenElse(F64.lt(v.get("size"), double(1)), placeBehindZeros(), placeAroundPoint()),
-    v.set("top", UNARY.low32(I64.shrU(UNARY.leadingZeros64(I64.xor(v.get("eight"), long(ZEROS))), long(3n)))),
-    v.set("dst", I32.sub(v.get("dst"), v.get("top"))),
-    when(
-      I32.eq(v.get("top"), int(8)),
-      block(
-        loop(
-          leaveWhen(1, I32.ne(LOAD.byte(I32.sub(v.get("dst"), int(1))), int(ZERO))),
-          v.set("dst", I32.sub(v.get("dst"), int(1))),
-          leave(0),
-        ),
-      ),
-    ),
+    v.set("first", I32.divU(v.get("high"), int(LOW_RANGE))),
+    ...digitsOf(I64.or(UNARY.extend(top), I64.shl(UNARY.extend(v.get("best")), long(32n)))),
+    v.add("first", int(ZERO)),
+    whenElse(I32.gtU(v.get("exponent"), int(0x7fffffff)), placeBehindZeros(), placeAroundPoint()),
+    v.set("dst", I32.sub(I32.add(v.get("at"), int(34)), lastDigit)),
   ];
 }
 
-/** "0.", up to three zeros, the digits. */
+/** "0.", up to three zeros, the digits. `at` is two in front of the sixteen. */
 function placeBehindZeros(): Code[] {
-  const at = (offset: number): Code => I32.add(v.get("dst"), int(offset));
   return [
-    STORE.short(v.get("dst"), int(ZERO_POINT)),
-    STORE.long(at(2), long(ZEROS)),
-    v.set("dst", I32.sub(at(1), v.get("exponent"))),
-    STORE.long(v.get("dst"), v.get("upper")),
-    STORE.byte(at(8), v.get("ninth")),
-    STORE.long(at(HIGH_DIGITS), v.get("eight")),
-    v.add("dst", int(NUM_DIGITS)),
+    STORE.long(v.get("dst"), long(ZERO_POINT_ZEROS)),
+    v.set("at", I32.sub(v.get("dst"), v.get("exponent"))),
+    STORE.byte(v.get("at"), v.get("first"), 1),
+    STORE.vector(v.get("at"), v.get("digits"), 2),
   ];
 }
 
 /** Up to eight digits, the point, the others. */
 function placeAroundPoint(): Code[] {
-  const at = (offset: number): Code => I32.add(v.get("dst"), int(offset));
-  const point = I32.add(at(1), v.get("exponent"));
-  const behind = I64.shrU(I64.shrU(v.get("upper"), UNARY.extend(I32.shl(v.get("exponent"), int(3)))), long(8n));
+  const upper = v.get("upper");
+  const shift = v.get("shift");
+  const behind = I64.shl(I64.shrU(upper, shift), shift);
+  const around = I64.or(I64.xor(upper, behind), I64.or(I64.shl(long(BigInt(POINT)), shift), I64.shl(behind, long(8n))));
   return [
-    STORE.long(v.get("dst"), v.get("upper")),
-    STORE.long(I32.add(point, int(1)), behind),
-    STORE.byte(point, int(POINT)),
-    STORE.byte(at(9), v.get("ninth")),
-    STORE.long(at(10), v.get("eight")),
-    v.add("dst", int(NUM_DIGITS + 1)),
+    v.set("upper", VECTOR.low64(v.get("digits"))),
+    v.set("shift", UNARY.extend(I32.shl(v.get("exponent"), int(3)))),
+    STORE.vector(v.get("dst"), v.get("digits"), 2),
+    STORE.byte(v.get("dst"), v.get("first")),
+    STORE.long(v.get("dst"), around, 1),
+    v.set("at", v.get("dst")),
   ];
 }
 
-/** The text of a number below 10^8, its first digit in the lowest byte: by fours, pairs and single digits at once. */
-function eightDigits(value: Code): Code[] {
-  const number = UNARY.extend(value);
-  const upper = UNARY.extend(I32.divU(value, int(10_000)));
-  const split = (magic: bigint, shift: bigint, mask: bigint, base: bigint, width: bigint): Code[] => [
-    v.set("quotients", I64.and(I64.shrU(I64.mul(v.get("eight"), long(magic)), long(shift)), long(mask))),
-    v.set(
-      "eight",
-      I64.or(
-        v.get("quotients"),
-        I64.shl(I64.sub(v.get("eight"), I64.mul(v.get("quotients"), long(base))), long(width)),
-      ),
-    ),
-  ];
+/**
+ * Sets `digits` to the text of two numbers below 10^8, of which `numbers` has one in each half, the first digit in the lowest
+ * byte: by fours, pairs and single digits, all at once.
+ */
+function digitsOf(numbers: Code): Code[] {
+  const digits = v.get("digits");
+  const quotients = v.get("quotients");
+  const restOf = (numbersOf: Code, divisor: number): Code =>
+    LANES.sub32(numbersOf, LANES.dot(quotients, shorts8(divisor, 0)));
   return [
-    v.set("quotients", upper),
+    v.set("digits", VECTOR.splat64(numbers)),
     v.set(
-      "eight",
-      I64.or(v.get("quotients"), I64.shl(I64.sub(number, I64.mul(v.get("quotients"), long(10_000n))), long(32n))),
+      "quotients",
+      LANES.shrU64(LANES.widenMul(digits, VECTOR.splat64(long(109_951_163n * 0x1_0000_0001n))), int(40)),
     ),
-    ...split(10_486n, 20n, 0x0000007f0000007fn, 100n, 16n),
-    ...split(103n, 10n, 0x000f000f000f000fn, 10n, 8n),
-    v.set("eight", I64.add(v.get("eight"), long(0x3030303030303030n))),
+    v.set("digits", LANES.or(quotients, LANES.shl64(restOf(VECTOR.widen(digits), 10_000), int(32)))),
+    v.set("quotients", LANES.shrU32(LANES.dot(digits, shorts8(5243, 0)), int(19))),
+    v.set("digits", LANES.or(quotients, LANES.shl32(restOf(digits, 100), int(16)))),
+    v.set("quotients", LANES.shrU16(LANES.mul16(digits, shorts8(103)), int(10))),
+    v.set("digits", LANES.or(quotients, LANES.shl16(LANES.sub16(digits, LANES.mul16(quotients, shorts8(10))), int(8)))),
+    v.set("digits", LANES.add8(digits, bytes16(ZERO))),
   ];
 }
