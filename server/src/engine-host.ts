@@ -7,7 +7,7 @@ import process from "node:process";
 import { ServerError } from "./core/server-error.ts";
 import { planCpuMemory } from "./engine/cpu-memory-demand.ts";
 import { createCudaRunner } from "./engine/create-cuda-runner.ts";
-import { cudaRunnerOptions } from "./engine/cuda-runner-options.ts";
+import { cudaRunnerOptions, draftOptions } from "./engine/cuda-runner-options.ts";
 import { createDecoderRunner } from "./engine/decoder-cpu-runner.ts";
 import type { EngineSpec, GpuSpec } from "./engine/engine-spec.ts";
 import { HOST_SOCKET_FD } from "./engine/host/host-process.ts";
@@ -66,16 +66,21 @@ function tell(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** The small model has as many blocks as the large one, so that it can follow every sequence. */
-async function createDrafter(spec: EngineSpec, { numBlocks, vocabSize }: StepRunner): Promise<Drafter | undefined> {
-  if (spec.draftModelDir === undefined) return undefined;
-  const runner = await createDecoderRunner({
-    modelDir: spec.draftModelDir,
+function createDraftRunner(spec: EngineSpec, modelDir: string, numBlocks: number): Promise<StepRunner> {
+  if (spec.gpu !== undefined) return createCudaRunner(draftOptions(spec, spec.gpu, numBlocks));
+  return createDecoderRunner({
+    modelDir,
     blockSize: BLOCK_SIZE,
     numBlocks,
     numThreads: spec.numThreads > 0 ? spec.numThreads : undefined,
     weightType: spec.weightType,
   });
+}
+
+/** The small model has as many blocks as the large one, so that it can follow every sequence. */
+async function createDrafter(spec: EngineSpec, { numBlocks, vocabSize }: StepRunner): Promise<Drafter | undefined> {
+  if (spec.draftModelDir === undefined) return undefined;
+  const runner = await createDraftRunner(spec, spec.draftModelDir, numBlocks);
   if (runner.vocabSize === vocabSize)
     return new ModelDrafter(runner, spec.engine.speculation, spec.engine.maxBatchTokens);
   await runner.close();

@@ -7,7 +7,6 @@ import { type EngineTarget, expectTarget } from "../formats/engine-header.ts";
 import { openModelFiles } from "../formats/model-files.ts";
 import type { TensorSource } from "../formats/tensor-source.ts";
 import type { DecoderConfig } from "../models/decoder-config.ts";
-import type { StepBounds } from "../models/decoder-cuda-memory.ts";
 import type { CudaCacheType } from "../models/decoder-cuda-pass.ts";
 import type { CudaMatrixType } from "../models/decoder-cuda-weights.ts";
 import { narrowWindows } from "../models/layer-windows.ts";
@@ -15,8 +14,9 @@ import { type ParsedDecoder, parseDecoderConfig } from "../models/parse-decoder-
 import { shardDecoder } from "../models/rank-shard.ts";
 import { ShardedTensors } from "../models/sharded-tensors.ts";
 import { widenBlocks } from "../models/widened-tensors.ts";
+import { type CudaDemand, type CudaSetupOptions, planCuda, RESERVE_BYTES } from "./cuda-plan.ts";
 import { setUpCudaDecoder } from "./cuda-setup.ts";
-import { type CudaRunnerBounds, DecoderCudaRunner } from "./decoder-cuda-runner.ts";
+import { DecoderCudaRunner } from "./decoder-cuda-runner.ts";
 import type { RankGroup } from "./ranks/rank-group.ts";
 
 export interface CudaRunnerOptions {
@@ -33,6 +33,12 @@ export interface CudaRunnerOptions {
   readonly numBlocks: number;
   /** Of the memory that is free once all else is placed. */
   readonly memoryShare?: number | undefined;
+  /** Of the second tier of the cache, in the memory of the host. */
+  readonly hostBytes?: number | undefined;
+  /** Room for adapters: bytes of all at a time, and the largest rank. Absent: none. */
+  readonly adapters?: { readonly maxBytes: number; readonly maxRank: number } | undefined;
+  /** A model that will be put on the same GPU, with as many blocks: `numBlocks` does not count. */
+  readonly beside?: CudaRunnerOptions | undefined;
   readonly maxPositions?: number | undefined;
   /** Of one step. */
   readonly maxTokens: number;
@@ -44,6 +50,8 @@ export interface CudaRunnerOptions {
   readonly attentionWindows?: readonly number[] | undefined;
   readonly tell?: ((line: string) => void) | undefined;
 }
+
+type LoadOptions = Omit<CudaRunnerOptions, "modelDir" | "beside"> & { readonly beside?: CudaDemand | undefined };
 
 /** What algorithms of products are chosen for: on another device, or with another library, they mean nothing. */
 export function cudaTarget(device: Pick<CudaDevice, "arch" | "name" | "lt">): EngineTarget {
@@ -63,7 +71,8 @@ export async function createCudaRunner(options: CudaRunnerOptions, join?: JoinGr
   try {
     const parsed = parseDecoderConfig(model.files);
     const device = new CudaDevice(options.ordinal ?? 0);
-    return await loadCudaRunner(device, parsed, model.tensors, options, await join?.(device));
+    const beside = options.beside && (await demandOf(device, options.beside).catch(closing(device)));
+    return await loadCudaRunner(device, parsed, model.tensors, { ...options, beside }, await join?.(device));
   } finally {
     await model.tensors.close();
   }
@@ -74,7 +83,7 @@ export async function loadCudaRunner(
   device: CudaDevice,
   model: ParsedDecoder,
   files: TensorSource,
-  options: Omit<CudaRunnerOptions, "modelDir">,
+  options: LoadOptions,
   group?: RankGroup,
 ): Promise<DecoderCudaRunner> {
   const whole = { ...model, config: narrowWindows(model.config, options.attentionWindows) };
@@ -82,7 +91,7 @@ export async function loadCudaRunner(
   const parsed = shard?.parsed ?? whole;
   const wide = widenBlocks(files);
   const source = shard === undefined ? wide : new ShardedTensors(wide, shard.slices);
-  const bounds = boundsOf(options, parsed.config);
+  const setup = setupOptions(options, parsed.config);
   const packed = isPackedTensors(files) ? files : undefined;
   try {
     if (packed !== undefined && group !== undefined) {
@@ -90,15 +99,12 @@ export async function loadCudaRunner(
     }
     if (packed !== undefined) expectTarget(packed.target, cudaTarget(device), packed.path);
     const decoder = await setUpCudaDecoder(device, parsed, source, {
-      ...options,
-      ...bounds,
+      ...setup,
       ranks: group && shard && { group, shard },
       matrixType: options.matrixType ?? packed?.matrices,
-      type: options.type ?? "bf16",
-      memoryShare: options.memoryShare ?? DEFAULT_MEMORY_SHARE,
     });
     const { usesGraphs = true, isDeterministic } = options;
-    const runner = new DecoderCudaRunner(device, decoder, { ...bounds, usesGraphs, isDeterministic });
+    const runner = new DecoderCudaRunner(device, decoder, { ...setup, usesGraphs, isDeterministic });
     runner.products.adopt(packed?.products ?? []);
     return runner;
   } catch (error) {
@@ -107,13 +113,34 @@ export async function loadCudaRunner(
   }
 }
 
-function boundsOf(
-  { maxTokens, maxSequences, maxPositions, isDeterministic }: Omit<CudaRunnerOptions, "modelDir">,
-  config: DecoderConfig,
-): StepBounds & Pick<CudaRunnerBounds, "maxPositions"> {
+function closing(device: CudaDevice): (error: unknown) => never {
+  return (error) => {
+    device.close();
+    throw error;
+  };
+}
+
+/** What a model will take that is put on the GPU later. */
+async function demandOf(device: CudaDevice, options: CudaRunnerOptions): Promise<CudaDemand> {
+  const { files, tensors } = await openModelFiles(options.modelDir);
+  try {
+    const parsed = parseDecoderConfig(files);
+    const setup = setupOptions({ ...options, beside: undefined }, parsed.config);
+    const { otherBytes, blockBytes } = planCuda(device, parsed, widenBlocks(tensors), setup);
+    return { what: "the draft model", numBytes: otherBytes + RESERVE_BYTES, blockBytes };
+  } finally {
+    await tensors.close();
+  }
+}
+
+function setupOptions(options: LoadOptions, config: DecoderConfig): CudaSetupOptions {
+  const { maxTokens, maxSequences, maxPositions, isDeterministic } = options;
   // Products in pieces of so many rows round up what they are given: there is room for it.
   const step = isDeterministic === true ? PIECE_ROWS : 1;
   return {
+    ...options,
+    type: options.type ?? "bf16",
+    memoryShare: options.memoryShare ?? DEFAULT_MEMORY_SHARE,
     maxTokens: roundUp(Math.max(maxTokens, maxSequences), step),
     maxSequences,
     maxLogitRows: roundUp(Math.max(MAX_LOGIT_ROWS, maxSequences), step),

@@ -5,6 +5,8 @@
 import { isHeadDim } from "../../kernels/cuda/kv-cache-type.ts";
 import type { ElemType } from "../../kernels/cuda/launch-args.ts";
 import { loraLowBytes } from "../../kernels/lora/lora.cuda.ts";
+import { ServerError } from "../core/server-error.ts";
+import { freeMemory } from "../device/cpu/free-memory.ts";
 import type { CudaDevice } from "../device/cuda/cuda-device.ts";
 import { CUDA_TYPE_BYTES } from "../device/cuda/cuda-tensor.ts";
 import { PRODUCT_WORKSPACE_BYTES } from "../device/cuda/dense-products.ts";
@@ -22,6 +24,7 @@ import {
 import type { CudaCacheType } from "../models/decoder-cuda-pass.ts";
 import { vocabularyPartsBytes } from "../models/decoder-cuda-ranks.ts";
 import { type CudaMatrixType, type CudaWeightsPlan, planCudaWeights } from "../models/decoder-cuda-weights.ts";
+import { widestWindow } from "../models/layer-windows.ts";
 import type { ParsedDecoder } from "../models/parse-decoder-config.ts";
 import type { RankShard } from "../models/rank-shard.ts";
 import { describeBlocks } from "../models/widened-tensors.ts";
@@ -110,7 +113,7 @@ export function planCuda(
   const loraAt = expertsAt + (experts?.numBytes ?? 0);
   const workBytes = loraAt + loraBytes;
   const blockBytes = cacheBlockBytes(config, blockSize, CUDA_TYPE_BYTES[cacheType]);
-  const numHostBlocks = Math.floor((options.hostBytes ?? 0) / blockBytes);
+  const numHostBlocks = hostBlocks(config, blockBytes, options);
   const stagingBytes = numHostBlocks === 0 ? 0 : BLOCK_STAGES * blockBytes;
   const lines: readonly PlanLine[] = [
     [weightsLabel(describeBlocks(weights.placed, files)), weights.numBytes],
@@ -129,6 +132,22 @@ export function planCuda(
     otherBytes: lines.reduce((sum, [, numBytes]) => sum + numBytes, 0),
     lines: lines.filter(([, numBytes], i) => i < 2 || numBytes > 0),
   };
+}
+
+/** Of sequences that let go of what windows no longer see, most of a prefix is not needed to go on from it. */
+function hostBlocks(config: DecoderConfig, blockBytes: number, { hostBytes = 0, tell }: CudaSetupOptions): number {
+  if (hostBytes === 0) return 0;
+  const window = widestWindow(config);
+  if (window !== undefined) {
+    tell?.(`kv_cache_host_memory_bytes has no effect: all layers have windows, of ${window} tokens at most`);
+    return 0;
+  }
+  const freeBytes = freeMemory();
+  if (hostBytes <= freeBytes) return Math.floor(hostBytes / blockBytes);
+  throw new ServerError(
+    "unavailable",
+    `kv_cache_host_memory_bytes is ${hostBytes}, and the host has ${freeBytes} bytes free: ask for less`,
+  );
 }
 
 /** Said before anything is loaded. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cudaRunnerOptions } from "./cuda-runner-options.ts";
+import { cudaRunnerOptions, draftOptions } from "./cuda-runner-options.ts";
 import { DEFAULT_ENGINE_CONFIG } from "./engine-config.ts";
 import type { EngineSpec } from "./engine-spec.ts";
 
@@ -44,13 +44,37 @@ test("cudaRunnerOptions() hands on the deterministic mode and narrower windows",
   assert.deepEqual([options.isDeterministic, options.attentionWindows], [true, [64, 32]]);
 });
 
+test("cudaRunnerOptions() has a second tier where blocks are used again, and says so where they are not", () => {
+  const kvCache = { ...NO_CACHE, hostBytes: 2 ** 30 };
+  const lines: string[] = [];
+  const tell = (line: string): void => void lines.push(line);
+  assert.equal(cudaRunnerOptions({ ...SPEC, kvCache }, GPU, tell).hostBytes, 2 ** 30);
+  const engine = { ...DEFAULT_ENGINE_CONFIG, prefixReuse: false };
+  assert.equal(cudaRunnerOptions({ ...SPEC, kvCache, engine }, GPU, tell).hostBytes, 0);
+  assert.match(String(lines), /^kv_cache_host_memory_bytes has no effect/);
+});
+
+test("cudaRunnerOptions() has room for adapters on one GPU, and none where several run the model", () => {
+  const adapters = { folders: [], maxBytes: 1000, maxRank: 8 };
+  assert.equal(cudaRunnerOptions(SPEC, GPU, ignore).adapters?.maxRank, 64);
+  assert.deepEqual(cudaRunnerOptions({ ...SPEC, adapters }, GPU, ignore).adapters, adapters);
+  assert.equal(cudaRunnerOptions({ ...SPEC, adapters, gpu: TWO }, GPU, ignore).adapters, undefined);
+});
+
+test("cudaRunnerOptions() plans a model that guesses beside the large one, in the same types", () => {
+  const { beside } = cudaRunnerOptions({ ...SPEC, draftModelDir: "/d", weightType: "f32" }, GPU, ignore);
+  assert.deepEqual([beside?.modelDir, beside?.ordinal, beside?.type, beside?.blockSize], ["/d", 1, "f32", 32]);
+  assert.equal(cudaRunnerOptions(SPEC, GPU, ignore).beside, undefined);
+  assert.equal(draftOptions({ ...SPEC, draftModelDir: "/d" }, GPU, 77).numBlocks, 77);
+});
+
 for (const [what, changes] of [
   ["weight_type q8_0", { weightType: "q8_0" }],
   ["a cache of f16", { kvCache: { ...NO_CACHE, type: "f16" } }],
   ["a cache of q8_0", { kvCache: { ...NO_CACHE, type: "q8_0" } }],
-  ["kv_cache_host_memory_bytes", { kvCache: { ...NO_CACHE, hostBytes: 1 } }],
+  ["kv_cache_host_memory_bytes", { kvCache: { ...NO_CACHE, hostBytes: 1 }, gpu: TWO }],
   ["deterministic", { isDeterministic: true, gpu: TWO }],
-  ["speculative_model", { draftModelDir: "/d" }],
+  ["speculative_model", { draftModelDir: "/d", gpu: TWO }],
 ] as const) {
   test(`cudaRunnerOptions() refuses ${what}`, () => {
     assert.throws(() => cudaRunnerOptions({ ...SPEC, ...changes }, GPU, ignore), new RegExp(`on a GPU ${what} is not`));

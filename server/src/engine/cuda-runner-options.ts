@@ -1,5 +1,6 @@
 /** What a spec of an engine means for a runner on a GPU. Pure. */
 import { ServerError } from "../core/server-error.ts";
+import { DEFAULT_ADAPTERS } from "./adapters/adapter-choice.ts";
 import type { CudaRunnerOptions } from "./create-cuda-runner.ts";
 import type { EngineSpec, GpuMatrices, GpuSpec } from "./engine-spec.ts";
 
@@ -23,6 +24,9 @@ export function cudaRunnerOptions(
     blockSize: BLOCK_SIZE,
     numBlocks: kvCacheTokens > 0 ? Math.max(2, Math.floor(kvCacheTokens / BLOCK_SIZE)) : 0,
     memoryShare: kvCache?.freeFraction,
+    hostBytes: hostBytesOf(spec, tell),
+    adapters: spec.gpu?.ranks === undefined ? (spec.adapters ?? DEFAULT_ADAPTERS) : undefined,
+    beside: spec.draftModelDir === undefined ? undefined : draftOptions(spec, { ordinal, matrices }, 0),
     // Without chunks a prompt is one step, whatever its length.
     maxTokens: engine.chunkedPrefill ? engine.maxBatchTokens : Math.max(engine.maxBatchTokens, MAX_WHOLE_PROMPT),
     maxSequences: engine.maxSequences,
@@ -33,6 +37,33 @@ export function cudaRunnerOptions(
 }
 
 const MAX_WHOLE_PROMPT = 16_384;
+
+/** Of the small model that guesses, which has as many blocks as the large one, so that it can follow every sequence. */
+export function draftOptions(
+  { draftModelDir = "", weightType, engine, kvCache }: EngineSpec,
+  { ordinal, matrices }: Pick<GpuSpec, "ordinal" | "matrices">,
+  numBlocks: number,
+): CudaRunnerOptions {
+  return {
+    modelDir: draftModelDir,
+    ordinal,
+    type: weightType === "f32" ? "f32" : "bf16",
+    matrixType: matrixTypeOf(matrices, weightType),
+    cacheType: kvCache?.isFp8 === true ? "e4m3" : undefined,
+    blockSize: BLOCK_SIZE,
+    numBlocks,
+    maxTokens: engine.maxBatchTokens,
+    maxSequences: engine.maxSequences,
+  };
+}
+
+/** A second tier keeps what may be used again. */
+function hostBytesOf({ kvCache, engine }: EngineSpec, tell: (line: string) => void): number {
+  const { hostBytes = 0 } = kvCache ?? {};
+  if (hostBytes === 0 || engine.prefixReuse) return hostBytes;
+  tell("kv_cache_host_memory_bytes has no effect: blocks are not reused (enable_kv_cache_reuse)");
+  return 0;
+}
 
 /** Undefined: as the files have them, which may be 4 bits. */
 function matrixTypeOf(
@@ -48,10 +79,11 @@ function expectServed({ weightType, kvCache, isDeterministic, draftModelDir, gpu
   if (!hasFloats) throw refused(`weight_type ${weightType}`, "bf16, f32, fp8 or int4");
   const { type, isFp8, hostBytes = 0 } = kvCache ?? {};
   if (type !== undefined && isFp8 !== true) throw refused(`a cache of ${type}`, "none given or fp8");
-  if (hostBytes > 0) throw refused("kv_cache_host_memory_bytes", "none given");
+  if (gpu?.ranks === undefined) return;
+  if (hostBytes > 0) throw refused("kv_cache_host_memory_bytes", "one GPU for an instance");
+  if (draftModelDir !== undefined) throw refused("speculative_model", "one GPU for an instance");
   // How sums over several are made depends on their size.
-  if (isDeterministic === true && gpu?.ranks !== undefined) throw refused("deterministic", "one GPU for an instance");
-  if (draftModelDir !== undefined) throw refused("speculative_model", "none given");
+  if (isDeterministic === true) throw refused("deterministic", "one GPU for an instance");
 }
 
 function refused(what: string, expected: string): ServerError {

@@ -7,7 +7,6 @@ import type { CudaDevice } from "../device/cuda/cuda-device.ts";
 import type { CudaBuffer, PinnedBuffer } from "../device/cuda/cuda-memory.ts";
 import type { CudaEvent, CudaStream } from "../device/cuda/cuda-stream.ts";
 import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
-import type { Address } from "../native/ffi.ts";
 import { BLOCK_STAGES, type TierCopies, type TierStream } from "./cuda-block-tiers.ts";
 
 export interface CudaTierShape {
@@ -104,7 +103,7 @@ export class CudaTierMemory implements TierCopies {
     return this.#there.stages.address + BigInt(stage * this.#blockBytes);
   }
 
-  #hostAt(hostBlock: number): Address {
+  #hostAt(hostBlock: number): DevicePointer {
     const { locked, blocksPerPiece } = this.#there;
     const piece = locked[Math.floor(hostBlock / blocksPerPiece)];
     if (piece === undefined) throw new Error(`the second tier has no block ${hostBlock}`);

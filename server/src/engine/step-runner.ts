@@ -35,6 +35,8 @@ export interface StepInput {
   readonly tokenIds: Int32Array;
   /** [numTokens] place of each token in its sequence, from 0. */
   readonly positions: Int32Array;
+  /** [3, numTokens] time, row and column by which each token turns; absent: its position, three times. */
+  readonly axes?: Int32Array;
   /** [numTokens] cache slot that each token writes: block * blockSize + offset. No slot twice in one step. */
   readonly slots: Int32Array;
   /** They cover all tokens without overlap, in order of `queryStart`. */
@@ -58,6 +60,8 @@ export interface StepInput {
 export interface AdapterMemory {
   /** What an adapter of this model may change. */
   readonly targets: LoraTargets;
+  /** What it would take; absent: its numbers as f32. @throws Error when it does not fit the model */
+  bytesOf?(adapter: LoraAdapter): number;
   /** May be called while a step runs. @throws when there is no memory */
   load(adapter: LoraAdapter): Promise<number>;
   /** No step, running or to come, may name it. */
@@ -103,6 +107,8 @@ export interface StepRunner {
   readonly window?: number | undefined;
   /** Memory of GPUs that it holds; absent: none. */
   readonly gpuBytes?: number;
+  /** Tokens have a time, a row and a column where pictures stand; absent: one position. */
+  readonly hasAxes?: boolean;
   /** Positions lie below this. */
   readonly maxPositions: number;
   /** Ids after which the model has nothing to say; undefined when it does not tell. */

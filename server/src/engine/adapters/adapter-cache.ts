@@ -108,7 +108,7 @@ export class AdapterCache {
   async #load(entry: Entry, read: () => Promise<LoraAdapter>): Promise<HeldAdapter> {
     const adapter = await read();
     this.#checkRank(adapter);
-    const numBytes = loraBytes(adapter);
+    const numBytes = this.#memory.bytesOf?.(adapter) ?? loraBytes(adapter);
     await this.#makeRoom(numBytes);
     const id = await this.#memory.load(adapter);
     entry.numBytes = numBytes;
