@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtempSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import process from "node:process";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -14,6 +18,8 @@ import { freePorts, SERVER_BIN, type ServerProcess, startServerProcess } from ".
 
 const ENGINE_HOST = "engine-host";
 const NUM_CLIENTS = 50;
+/** No models: what ends here are connections. */
+const EMPTY = mkdtempSync(join(tmpdir(), "nereid-empty-"));
 
 async function start(t: TestContext, ...flags: string[]): Promise<ServerProcess> {
   const server = await startServerProcess({ repositories: [EXAMPLES], flags });
@@ -115,3 +121,26 @@ test("SIGTERM while models load ends the server and every process that it starte
     );
   }
 });
+
+for (const { name, flags, ports } of [
+  { name: "of each protocol", flags: [], ports: ["http", "grpc", "metrics"] as const },
+  { name: "of all protocols", flags: ["--one-port=true"], ports: ["http"] as const },
+]) {
+  test(`SIGTERM does not wait for connections to a port ${name} that have not said a word`, async (t) => {
+    const server = await startServerProcess({ repositories: [EMPTY], flags });
+    t.after(() => server.kill());
+    const sockets = ports.map((port) => connect(server[port], "127.0.0.1"));
+    await Promise.all(sockets.map((socket) => once(socket, "connect")));
+    for (const socket of sockets) socket.on("error", () => undefined); // a reset is an end too
+    // The server has them all once it answers on a later one.
+    await fetch(`${server.baseUrl}/v2/health/live`);
+    process.kill(server.pid, "SIGTERM");
+    const code = await eventually(
+      () => Promise.resolve(server.exitCode()),
+      (seen) => seen !== undefined,
+      15_000,
+    );
+    assert.equal(code, 0, server.log());
+    for (const socket of sockets) socket.destroy();
+  });
+}

@@ -20,6 +20,7 @@ import { BodyAborted } from "./read-body.ts";
 import { refuseConnection } from "./refuse-connection.ts";
 import { ReplyBatch } from "./reply-batch.ts";
 import { sendStream } from "./send-reply.ts";
+import { SilentConnections } from "./silent-connections.ts";
 import { StreamCall } from "./stream-call.ts";
 
 /** Longer than the idle time of common load balancers, so that they never meet a connection that just closes. */
@@ -29,6 +30,8 @@ const QUIET_MS = 300;
 const IDLE_CHECK_MS = 50;
 /** During the drain: new connections are taken for this long at most. */
 const MAX_ACCEPT_MS = 1000;
+/** Node would wait two minutes for one that connects and does not begin with TLS. */
+const MAX_HANDSHAKE_MS = 10_000;
 
 /** Decides what is answered. Rejects only with `BodyAborted`. */
 export interface ApiHandler {
@@ -54,6 +57,7 @@ export class HttpListener {
   /** The response to the latest request of each connection. */
   readonly #latest = new WeakMap<Duplex, ServerResponse>();
   readonly #refused = new WeakSet<Duplex>();
+  readonly #silent = new SilentConnections();
   readonly #replies = new ReplyBatch((error, response) => {
     this.#log.error("http", describeThrown(error));
     response.destroy();
@@ -76,10 +80,17 @@ export class HttpListener {
     this.#log = log;
     this.server = createHttpServer(options, (request, response) => this.#accept(request, response));
     this.server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
-    if (acceptHttp2 !== undefined) shareListener(this.server, options.tls !== undefined, acceptHttp2);
-    this.server.on(options.tls === undefined ? "connection" : "secureConnection", (socket: Socket) => {
+    if (acceptHttp2 !== undefined) {
+      shareListener(this.server, options.tls !== undefined, (socket) => {
+        this.#silent.heard(socket);
+        acceptHttp2(socket);
+      });
+    }
+    // In front: what takes a connection may take it for HTTP/2 at once.
+    this.server.prependListener(options.tls === undefined ? "connection" : "secureConnection", (socket: Socket) => {
       this.#lastConnectionMs = performance.now();
       this.#connectionCount += 1;
+      this.#silent.add(socket);
       socket.once("close", () => {
         this.#connectionCount -= 1;
       });
@@ -105,7 +116,7 @@ export class HttpListener {
     this.#isDraining = true;
     this.#lastUseMs = performance.now();
     const idleTimer = setInterval(() => this.#closeQuiet(), IDLE_CHECK_MS);
-    const cutTimer = graceMs === undefined ? undefined : setTimeout(() => this.server.closeAllConnections(), graceMs);
+    const cutTimer = graceMs === undefined ? undefined : setTimeout(() => this.#cut(), graceMs);
     return new Promise((resolve) => {
       const closed = (): void => {
         clearInterval(idleTimer);
@@ -130,7 +141,14 @@ export class HttpListener {
   }
 
   #closeQuiet(): void {
-    if (performance.now() - this.#lastUseMs >= QUIET_MS) this.server.closeIdleConnections();
+    if (performance.now() - this.#lastUseMs < QUIET_MS) return;
+    this.server.closeIdleConnections();
+    this.#silent.closeOld();
+  }
+
+  #cut(): void {
+    this.server.closeAllConnections();
+    this.#silent.closeAll();
   }
 
   /** Whatever comes behind the first thing that is no HTTP is as little worth. */
@@ -166,6 +184,7 @@ export class HttpListener {
 
   #accept(request: IncomingMessage, response: ServerResponse): void {
     this.#latest.set(request.socket, response);
+    this.#silent.heard(request.socket);
     if (this.#isDraining) this.#lastUseMs = performance.now();
     const call = new NodeCall(request, this.#budget);
     response.sendDate = false;
@@ -221,6 +240,7 @@ function createHttpServer({ tls, acceptHttp2 }: ListenerOptions, listener: Reque
     key: Buffer.from(key),
     requestCert: mutual,
     rejectUnauthorized: mutual,
+    handshakeTimeout: MAX_HANDSHAKE_MS,
     ALPNProtocols: acceptHttp2 === undefined ? ["http/1.1"] : ["h2", "http/1.1"],
   };
   return createSecureServer(root === undefined ? secure : { ...secure, ca: Buffer.from(root) }, listener);

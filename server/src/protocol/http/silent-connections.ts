@@ -1,0 +1,31 @@
+/**
+ * Connections on which no request has come yet. Node counts them as busy, so that nothing but a time of a minute ends them:
+ * at the end of a server somebody has to know them. Clients open such ones in advance, and some checks of health are no more.
+ */
+import type { Duplex } from "node:stream";
+
+/** Whoever has connected before this time and has not sent the head of a request has none on its way. */
+const MAX_SILENCE_MS = 1000;
+
+export class SilentConnections {
+  readonly #sinceMs = new Map<Duplex, number>();
+
+  add(socket: Duplex): void {
+    this.#sinceMs.set(socket, performance.now());
+    socket.once("close", () => this.heard(socket));
+  }
+
+  /** A request has come on it, or it is no concern of HTTP/1.1. */
+  heard(socket: Duplex): void {
+    this.#sinceMs.delete(socket);
+  }
+
+  closeOld(): void {
+    const latestMs = performance.now() - MAX_SILENCE_MS;
+    for (const [socket, sinceMs] of this.#sinceMs) if (sinceMs <= latestMs) socket.destroy();
+  }
+
+  closeAll(): void {
+    for (const socket of this.#sinceMs.keys()) socket.destroy();
+  }
+}
