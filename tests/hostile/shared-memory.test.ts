@@ -107,11 +107,13 @@ test("regions unregistered while models run: every answer is right, then nothing
 
 test("clients that leave while a model reads their region, and regions that go with them, do no harm", async () => {
   using object = new SharedMemoryObject(LARGE_ELEMENTS * INT32_BYTES);
-  const place = { shared_memory_region: "l", shared_memory_byte_size: LARGE_ELEMENTS * INT32_BYTES };
-  const inputs = [{ name: "IN", datatype: "INT32", shape: [LARGE_ELEMENTS], parameters: place }];
-  const request = { inputs, parameters: { binary_data_output: true } };
+  const parameters = { binary_data_output: true };
   for (let i = 0; i < NUM_CUT; i++) {
-    await register("l", object, LARGE_ELEMENTS * INT32_BYTES);
+    const region = `l${i}`;
+    const place = { shared_memory_region: region, shared_memory_byte_size: LARGE_ELEMENTS * INT32_BYTES };
+    const inputs = [{ name: "IN", datatype: "INT32", shape: [LARGE_ELEMENTS], parameters: place }];
+    const request = { inputs, parameters };
+    await register(region, object, LARGE_ELEMENTS * INT32_BYTES);
     const abort = new AbortController();
     const cut = post("models/id_int32/infer", request, abort.signal).then(
       () => "answered",
@@ -119,7 +121,7 @@ test("clients that leave while a model reads their region, and regions that go w
     );
     await sleep(i);
     abort.abort();
-    await unregister("l");
+    await unregister(region);
     await cut;
   }
   await eventually(

@@ -28,9 +28,10 @@ const { values: flags } = parseArgs({
     loads: {
       type: "string",
       default:
-        "nereid:1x4,nereid:4x4,nereid:16x4,nereid:64x4,batched:1x1,batched:4x1,batched:16x1,batched:64x2," +
+        "nereid:1x8,nereid:4x8,nereid:16x8,nereid:64x4,batched:1x1,batched:4x1,batched:16x1,batched:64x2," +
         "streamed:1x1,streamed:4x1,streamed:16x1,streamed:64x1,one-by-one:1x1,one-by-one:4x1",
     },
+    warm: { type: "string", default: "nereid:64x1,batched:64x1,one-by-one:1x1" },
     prompts: { type: "string", default: "16" },
     /** No load begins later than this. */
     seconds: { type: "string", default: "300" },
@@ -167,7 +168,7 @@ async function main(): Promise<void> {
     const agreement = await compareTexts(grpc);
     console.log(JSON.stringify(agreement));
     // First calls compile, record and allocate: these answers count for nothing.
-    await measure(grpc, "nereid:64x1");
+    for (const load of flags.warm.split(",")) await measure(grpc, load);
     for (const load of flags.loads.split(",")) {
       if (performance.now() - startMs > 1000 * Number(flags.seconds)) {
         console.log(`no time left for ${load}`);

@@ -16,7 +16,8 @@ class TritonPythonModel:
         self.device = f"cuda:{args['model_instance_device_id']}" if on_gpu else "cpu"
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
         self.tokenizer.pad_token = self.tokenizer.eos_token
-        self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).to(self.device).eval()
+        place = {"device_map": {"": self.device}} if on_gpu else {}
+        self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16, **place).eval()
         # The same length for everybody: an end token ends nothing.
         self.model.generation_config.eos_token_id = None
         self.model.generation_config.pad_token_id = self.tokenizer.pad_token_id

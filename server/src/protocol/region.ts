@@ -35,13 +35,13 @@ export interface RegionMemory {
   close(): void;
 }
 
-/** A registered region. It outlives its registration for as long as requests use it. */
+/** A registered region. What unregisters it while requests use it takes effect when the last of them has ended. */
 export class Region {
   readonly kind: RegionKind;
   readonly status: SystemStatus | CudaStatus;
   readonly #memory: RegionMemory;
   #users = 0;
-  #isRegistered = true;
+  #onUnused: (() => void) | undefined;
 
   constructor(kind: RegionKind, status: SystemStatus | CudaStatus, memory: RegionMemory) {
     this.kind = kind;
@@ -55,16 +55,20 @@ export class Region {
 
   release(): void {
     this.#users -= 1;
-    this.#closeIfUnused();
+    if (this.#users === 0) this.#end();
   }
 
-  unregister(): void {
-    this.#isRegistered = false;
-    this.#closeIfUnused();
+  /** `onUnused`: its name is free again, now or once no request uses it. */
+  unregister(onUnused: () => void): void {
+    this.#onUnused = onUnused;
+    if (this.#users === 0) this.#end();
   }
 
-  #closeIfUnused(): void {
-    if (!this.#isRegistered && this.#users === 0) this.#memory.close();
+  #end(): void {
+    if (this.#onUnused === undefined) return;
+    this.#onUnused();
+    this.#onUnused = undefined;
+    this.#memory.close();
   }
 
   /**

@@ -92,15 +92,14 @@ export class SharedMemoryRegions {
   }
 
   /**
-   * Name "" = all of the kind. One that is not registered, or of the other kind, is no error. Requests that use a region keep
-   * its memory until they end.
+   * Name "" = all of the kind. One that is not registered, or of the other kind, is no error. A region that requests use stays
+   * in the table until the last of them has ended, and new ones may still use it.
    */
   unregister(name: string, kind: RegionKind = "system"): void {
     this.expectAllowed();
     for (const region of name === "" ? [...this.#regions.values()] : [this.#regions.get(name)]) {
       if (region?.kind !== kind) continue;
-      this.#regions.delete(region.status.name);
-      region.unregister();
+      region.unregister(() => this.#regions.delete(region.status.name));
     }
   }
 

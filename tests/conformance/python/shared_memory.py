@@ -228,8 +228,8 @@ def check_refusals(client, triton, codes):
 
 
 @on_both
-def check_unregister_in_use(client, triton, _):
-    """a region that is unregistered while a model runs serves its requests to their end"""
+def check_unregister_in_use(client, triton, codes):
+    """a region that is unregistered while a model runs stays until its requests have ended"""
     handle = shm.create_shared_memory_region("used", "/nereid_check_used", 12)
     shm.set_shared_memory_region(handle, [np.array([41], dtype=np.int32)])
     triton.register_system_shared_memory("used", "/nereid_check_used", 12)
@@ -248,11 +248,12 @@ def check_unregister_in_use(client, triton, _):
         thread.start()
     until_queued("slow", 1)
     triton.unregister_system_shared_memory("used")
-    assert "used" not in str(triton.get_system_shared_memory_status())
-    triton.register_system_shared_memory("used", "/nereid_check_used", 4)
-    triton.unregister_system_shared_memory("used")
+    assert "used" in str(triton.get_system_shared_memory_status())
+    with refused(InferenceServerException, codes["taken"], "shared memory region 'used' already in manager"):
+        triton.register_system_shared_memory("used", "/nereid_check_used", 4)
     for thread in threads:
         thread.join()
+    assert "used" not in str(triton.get_system_shared_memory_status())
     assert failures == [], failures
     np.testing.assert_array_equal(shm.get_contents_as_numpy(handle, np.int32, [3]), [41, 41, 41])
     shm.destroy_shared_memory_region(handle)
