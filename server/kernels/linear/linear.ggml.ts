@@ -21,9 +21,7 @@ export function recordLinear(graph: CpuGraph, { x, weight, bias }: LinearArgs): 
   graph.onProduct?.(weight, x);
   const { base } = graph.ggml;
   const shape = [x.shape[0] ?? 0, weight.shape[0] ?? 0];
-  const product = graph.isDeterministic
-    ? recordRows(graph, x, weight)
-    : base.mulMat(graph.claim(), weight.handle, x.handle);
+  const product = graph.isDeterministic ? recordRows(graph, x, weight) : graph.recordProduct(weight, x);
   if (bias === undefined) return { handle: product, type: "f32", shape };
   expectTensor("linear bias", bias, ["f32"], [weight.shape[0] ?? 0]);
   return { handle: base.add(graph.claim(), product, bias.handle), type: "f32", shape };

@@ -79,6 +79,7 @@ async function loadRunner({ files, tensors }: ModelFiles, options: DecoderRunner
   let weights: DecoderWeights | undefined;
   try {
     weights = await loadDecoderWeights(device, { ...parsed, config }, tensors, options.weightType, ropes);
+    if (weights.layers.some(({ qkv }) => qkv.weight.type === "f32")) device.openDenseProducts();
     const ropeMagnitudes = ropes.map(({ magnitude }) => magnitude);
     const targets = loraTargets(config, parsed.weights);
     return new DecoderCpuRunner(device, { config, weights, ropeMagnitudes, targets }, { ...options, maxPositions });

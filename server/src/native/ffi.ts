@@ -89,6 +89,23 @@ export function functionAt<Args extends unknown[], Result>(
   return koffi.decode(address, prototype) as NativeFunction<Args, Result>;
 }
 
+/** A function of ours that C may call. */
+export interface Callback {
+  readonly address: Address;
+  /** C must have forgotten the address. */
+  release(): void;
+}
+
+/** `work` must not throw. Called from another thread, that thread waits for the event loop. */
+export function callback<Args extends unknown[]>(
+  result: CType,
+  parameters: readonly CType[],
+  work: (...args: Args) => void,
+): Callback {
+  const address = koffi.register(work, koffi.pointer(koffi.proto(toKoffi(result), parameters.map(toKoffi))));
+  return { address, release: () => koffi.unregister(address) };
+}
+
 /** A C structure, for passing and returning by value. Names are global to the process. */
 export function structType(name: string, members: Readonly<Record<string, CType>>): StructType {
   const entries = Object.entries(members).map(([key, type]) => [key, toKoffi(type)] as const);

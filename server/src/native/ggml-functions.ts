@@ -143,6 +143,21 @@ export interface GgmlBase {
   procAddress(registry: Address, name: string): Address | null;
   supportsOp(device: Address, op: Address): boolean;
   backendFree(backend: Address): void;
+  /** A node whose `args` C function `work` reads, and writes its result: f32 [ne1, ne0]. `args`: addresses of tensors. */
+  custom(
+    context: Address,
+    type: number,
+    ne0: number,
+    ne1: number,
+    ne2: number,
+    ne3: number,
+    args: Pointer,
+    numArgs: number,
+    work: Address,
+    numTasks: number,
+    user: null,
+  ): Address;
+  isContiguous(tensor: Address): boolean;
   readonly compute: NativeFunction<[backend: Address, graph: Address], number>;
   allocatorNew(bufferType: Address): Address | null;
   allocatorFree(allocator: Address): void;
@@ -241,6 +256,8 @@ export const BASE_SIGNATURES: SignatureTable<GgmlBase> = {
   procAddress: ["ggml_backend_reg_get_proc_address", "void*", "void* str"],
   supportsOp: ["ggml_backend_dev_supports_op", "bool", "void* void*"],
   backendFree: ["ggml_backend_free", "void", "void*"],
+  custom: ["ggml_custom_4d", "void*", "void* int int64_t int64_t int64_t int64_t void* int void* int void*"],
+  isContiguous: ["ggml_is_contiguous", "bool", "void*"],
   compute: ["ggml_backend_graph_compute", "int", "void* void*"],
   allocatorNew: ["ggml_gallocr_new", "void*", "void*"],
   allocatorFree: ["ggml_gallocr_free", "void", "void*"],

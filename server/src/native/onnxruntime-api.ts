@@ -28,6 +28,9 @@ export interface OrtApi {
   readonly CreateEnv: Call<[severity: number, logId: Pointer, out: Pointer]>;
   readonly DisableTelemetryEvents: Call<[env: Address]>;
   readonly CreateSession: Call<[env: Address, path: Pointer, options: Address, out: Pointer]>;
+  readonly CreateSessionFromArray: Call<
+    [env: Address, model: Pointer, byteLength: number, options: Address, out: Pointer]
+  >;
   readonly Run: Call<
     [
       session: Address,
@@ -151,6 +154,7 @@ const FUNCTIONS: Readonly<Record<OrtFunctionName, readonly [number, readonly CTy
   CreateEnv: [3, [INT, P, P]],
   DisableTelemetryEvents: [6, [P]],
   CreateSession: [7, [P, P, P, P]],
+  CreateSessionFromArray: [8, [P, P, N, P, P]],
   Run: [9, [P, P, P, P, N, P, N, P]],
   CreateSessionOptions: [10, [P]],
   SetOptimizedModelFilePath: [11, [P, P]],

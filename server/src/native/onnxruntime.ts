@@ -5,6 +5,7 @@ import { findLibrary, type LibrarySpec } from "./library.ts";
 import { loadOrtApi, type OrtApi, type Status } from "./onnxruntime-api.ts";
 import type { FrameContext } from "./onnxruntime-frame.ts";
 import { readModelInfo } from "./onnxruntime-info.ts";
+import { FloatProduct, PRODUCT_MODEL } from "./onnxruntime-product.ts";
 import { appendProvider, availableProviders, type ProviderKind } from "./onnxruntime-providers.ts";
 import { OnnxSession } from "./onnxruntime-session.ts";
 import { check } from "./onnxruntime-status.ts";
@@ -42,6 +43,17 @@ export interface SessionOptions {
   readonly optimizedModelPath?: string | undefined;
 }
 
+const PRODUCT_SESSION: SessionOptions = {
+  graphLevel: 99,
+  isParallel: false,
+  intraOpThreads: 1,
+  interOpThreads: 1,
+  memoryPattern: false,
+  // Between two products other threads have work.
+  config: new Map([["session.intra_op.allow_spinning", "0"]]),
+  runConfig: new Map(),
+  customOpLibraries: [],
+};
 const LOG_VERBOSE = 0;
 const LOG_FATAL = 4;
 const ARENA_ALLOCATOR = 1;
@@ -106,6 +118,21 @@ export class OnnxRuntime {
       });
       check(api, status);
       return this.#adopt(out[0] ?? 0n, options.runConfig);
+    } finally {
+      api.ReleaseSessionOptions(settings);
+    }
+  }
+
+  /** Products of floats on memory of the caller's, who closes it. */
+  createFloatProduct(numThreads: number): FloatProduct {
+    const { api } = this.#context;
+    const settings = this.#createSettings({ ...PRODUCT_SESSION, intraOpThreads: numThreads });
+    try {
+      const model = PRODUCT_MODEL;
+      const session = created(api, (out) =>
+        api.CreateSessionFromArray(this.#environment, model, model.byteLength, settings, out),
+      );
+      return new FloatProduct(this.#context, session);
     } finally {
       api.ReleaseSessionOptions(settings);
     }

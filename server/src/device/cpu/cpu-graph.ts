@@ -6,6 +6,7 @@ import type { Address } from "../../native/ffi.ts";
 import { expectAddress, GGML_TYPES, type Ggml } from "../../native/ggml.ts";
 import type { CpuDevice } from "./cpu-device.ts";
 import { byteSize, type CpuTensor, type CpuType, expectWholeBlocks } from "./cpu-tensor.ts";
+import type { GraphProducts } from "./dense-products.ts";
 
 type InputData = Int32Array | Float32Array | Uint16Array | Uint8Array;
 
@@ -16,6 +17,8 @@ export class CpuGraph {
   readonly #device: CpuDevice;
   /** Places results in memory and lets those that are done share it. */
   readonly #allocator: Address;
+  /** Undefined: ggml computes all products. */
+  readonly #products: GraphProducts | undefined;
   #context: Address | undefined;
   #graph: Address = 0n;
   #maxTensors = 0;
@@ -26,12 +29,19 @@ export class CpuGraph {
   constructor(device: CpuDevice) {
     this.#device = device;
     this.ggml = device.ggml;
+    this.#products = device.denseProducts?.forGraph(device.ggml);
     this.#allocator = expectAddress(this.ggml.base.allocatorNew(device.bufferType), "a graph allocator");
   }
 
   /** Ops then record what computes a row by itself. */
   get isDeterministic(): boolean {
     return this.#device.isDeterministic;
+  }
+
+  /** x . weight^T, by whatever computes it fastest. Shapes have been checked. */
+  recordProduct(weight: CpuTensor, x: CpuTensor): Address {
+    if (this.#products?.takes(weight, x) === true) return this.#products.record(this.claim(), weight, x);
+    return this.ggml.base.mulMat(this.claim(), weight.handle, x.handle);
   }
 
   /** Forgets the last recording and starts one of at most `maxTensors` tensors, inputs included. */
@@ -42,6 +52,7 @@ export class CpuGraph {
     this.#graph = base.newGraph(this.#contextAddress(), this.#maxTensors, false);
     this.#numTensors = 0;
     this.#inputs = [];
+    this.#products?.forget();
   }
 
   /** Reserves room for one tensor; call before every ggml function that makes one. ggml aborts when there is none. */
@@ -97,7 +108,7 @@ export class CpuGraph {
       if (base.getData(tensor.handle) === null) throw new Error("an input of the graph is used by no node");
       base.tensorSet(tensor.handle, data, 0, data.byteLength);
     }
-    await this.#device.compute(this.#graph, numRows);
+    await this.#device.compute(this.#graph, numRows, this.#products);
   }
 
   /** Copies an output out; valid after `run` and before the next `begin`. */
@@ -115,6 +126,7 @@ export class CpuGraph {
     if (this.#context !== undefined) this.ggml.base.free(this.#context);
     this.#context = undefined;
     this.ggml.base.allocatorFree(this.#allocator);
+    this.#products?.close();
   }
 
   #grow(maxTensors: number): void {
