@@ -1,6 +1,6 @@
 /**
  * Checks and measurements on a machine with a GPU: `node main.mjs <command> [flags]`. Commands: libraries, checks, golden,
- * parity, hosted, steps, sums, write. `bundle.ts` packs this program with all it needs for a machine without Node.
+ * parity, deterministic, hosted, steps, sums, write. `bundle.ts` packs this program with all it needs for a machine without Node.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,6 +10,7 @@ import { allCudaChecks } from "../../server/kernels/cuda-checks.ts";
 import type { CudaCacheType } from "../../server/src/models/decoder-cuda-pass.ts";
 import type { CudaMatrixType } from "../../server/src/models/decoder-cuda-weights.ts";
 import { describeCudaLibraries } from "../../server/src/native/cuda-libraries.ts";
+import { compareLarge, compareModels, compareRequests } from "./deterministic.ts";
 import { followGolden } from "./golden.ts";
 import { generateHosted } from "./hosted.ts";
 import { followModels } from "./parity.ts";
@@ -46,6 +47,8 @@ const { values: flags, positionals } = parseArgs({
     ranks: { type: "string", default: "1x1" },
     /** Of parity: how many of the forms of each model. */
     forms: { type: "string", default: "4" },
+    /** Of deterministic: types of matrices at the size of --model. */
+    large: { type: "string", default: "" },
     /** Of write, and what steps run then. */
     checkpoint: { type: "string", default: "" },
   },
@@ -99,6 +102,25 @@ async function parity(): Promise<void> {
   save("parity.json", results);
   if (results.some(({ isWithin }) => isWithin === false)) process.exitCode = 1;
 }
+
+/** Of tiny models, of requests, and of the sizes of a real model for each type of matrices that --large names. */
+async function deterministic(): Promise<void> {
+  const tell = (line: string): void => console.log(line);
+  const results: unknown[] = [...(await compareModels(flags.models, new RegExp(flags.filter), tell))];
+  for (const form of REQUEST_FORMS) results.push(await compareRequests(flags.folder, form, true, tell));
+  results.push(await compareRequests(flags.folder, { type: "bf16" }, false, tell));
+  for (const matrices of flags.large.split(",").filter((name) => name !== "")) {
+    results.push(await compareLarge(flags.model, matrices as "bf16" | "e4m3" | "int4", tell));
+  }
+  save("deterministic.json", results);
+}
+
+const REQUEST_FORMS = [
+  { type: "f32" },
+  { type: "bf16" },
+  { type: "bf16", matrixType: "e4m3", cacheType: "e4m3" },
+  { type: "bf16", matrixType: "int4" },
+] as const;
 
 async function hosted(): Promise<void> {
   for (const type of ["f32", "bf16"] as const) {
@@ -196,6 +218,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<void>>> = {
   checks,
   golden,
   parity,
+  deterministic,
   hosted,
   steps,
   sums,

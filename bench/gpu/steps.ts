@@ -30,6 +30,7 @@ export async function loadSynthetic(
     readonly maxTokens?: number;
     readonly maxSequences?: number;
     readonly blockSize?: number;
+    readonly isDeterministic?: boolean;
   } = {},
 ): Promise<DecoderCudaRunner> {
   const parsed = parseSynthetic(config);
@@ -46,6 +47,7 @@ export async function loadSynthetic(
       maxPositions: 8192,
       maxTokens: options.maxTokens ?? 8192,
       maxSequences: options.maxSequences ?? 256,
+      isDeterministic: options.isDeterministic,
       tell: (line) => console.log(line),
     },
   );
