@@ -26,8 +26,9 @@ function llmRegistry(...models: readonly { name: string; used: number; scheduled
   return registry;
 }
 
-test("llmLoad() adds the caches of all models up and takes the scarcest thing as the utilization", () => {
+test("llmLoad() adds the caches of all models up and takes the scarcest thing as the utilization, which is never 0", () => {
   const cases = [
+    { models: [{ name: "a", used: 0, scheduled: 0, waiting: 0 }], kv: 0, tokens: 3200, utilization: 0.05 },
     { models: [{ name: "a", used: 25, scheduled: 1, waiting: 0 }], kv: 0.25, tokens: 3200, utilization: 0.25 },
     { models: [{ name: "a", used: 25, scheduled: 6, waiting: 0 }], kv: 0.25, tokens: 3200, utilization: 0.75 },
     { models: [{ name: "a", used: 25, scheduled: 8, waiting: 80 }], kv: 0.25, tokens: 3200, utilization: 1 },

@@ -11,13 +11,18 @@ export interface LoadReport {
   /** Shares of the machine, 0 to 1. A balancer takes a CPU share of exactly 0 for no report, so it never is. */
   readonly cpuUtilization: number;
   readonly memoryUtilization: number;
-  /** The scarcest thing of language models, 0 to 1; undefined without such models. */
+  /** The scarcest thing of language models, above 0 and up to 1; undefined without such models. */
   readonly applicationUtilization: number | undefined;
   readonly requestsPerSecond: number;
   readonly errorsPerSecond: number;
   readonly named: ReadonlyMap<string, number>;
 }
 
+/**
+ * What an idle language model reports. Balancers take 0 for no report and go by the CPU, which says nothing of such models; and
+ * among servers with less to do than this, who has less is chance.
+ */
+const MIN_UTILIZATION = 0.05;
 /** A report costs two small files; in this time the machine hardly changes. */
 const MACHINE_AGE_MS = 500;
 
@@ -103,7 +108,7 @@ export function llmLoad(metrics: MetricRegistry): LlmLoad | undefined {
     ["kv_cache_utilization", kvUse],
     ["max_token_capacity", tokens],
   ]);
-  return { utilization: Math.min(1, Math.max(kvUse, slotUse)), named };
+  return { utilization: Math.min(1, Math.max(MIN_UTILIZATION, kvUse, slotUse)), named };
 }
 
 /** The values of a family by the label `kind`, for each model and version. */
