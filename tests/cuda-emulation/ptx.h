@@ -12,9 +12,11 @@ typedef uint16_t u16;
 inline void griddepcontrol_wait() {}
 inline void griddepcontrol_launch_dependents() {}
 // Each look at the clock finds a second gone, so that who waits with patience loses it.
+// Whoever looks at the clock waits for others.
 inline uint64_t globaltimer() {
   static uint64_t nanoseconds = 0;
-  return nanoseconds += 1000000000;
+  emulated::let_others_run();
+  return nanoseconds += 1000000;
 }
 inline void mov_u64(unsigned long long& to, uint64_t value) { to = value; }
 inline void st_release_sys_global_u32(u32* at, u32 value) { *at = value; }
@@ -22,6 +24,12 @@ inline void ld_acquire_sys_global_u32(u32& to, const u32* at) { to = *at; }
 
 inline void red_release_gpu_global_add_u32(u32* at, u32 value) { *at += value; }
 inline void ld_acquire_gpu_global_u32(u32& to, const u32* at) { to = *at; }
+inline void st_relaxed_gpu_global_u64(unsigned long long* at, unsigned long long value) { *at = value; }
+inline void ld_relaxed_gpu_global_u64(unsigned long long& to, const unsigned long long* at) { to = *at; }
+inline void ld_relaxed_gpu_global_v2_u64(unsigned long long& a, unsigned long long& b, const unsigned long long* at) {
+  if ((uintptr_t)at % 16 != 0) emulated::fail("loads 16 bytes from %p", (const void*)at);
+  a = at[0], b = at[1];
+}
 inline void prefetch_global_L2(const void*) {}
 
 inline void load_16_bytes(u32& a, u32& b, u32& c, u32& d, const void* at) {

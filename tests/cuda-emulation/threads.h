@@ -22,7 +22,7 @@ namespace emulated {
 constexpr int warpThreads = 32, maxThreads = 1024, maxWarps = maxThreads / warpThreads;
 constexpr size_t stackBytes = 64 * 1024, maxSharedBytes = 228 * 1024, pageBytes = 4096;
 
-enum class State { ready, atWarp, atBlock, done };
+enum class State { ready, atWarp, atBlock, looking, done };
 
 struct Thread {
   jmp_buf at;
@@ -147,6 +147,12 @@ static void meet_block() {
   while (current->state != State::ready) pause_thread();
 }
 
+// Until all others have had a turn: for a thread that looks again and again for what another writes.
+static void let_others_run() {
+  current->state = State::looking;
+  while (current->state != State::ready) pause_thread();
+}
+
 // ---- blocks ----
 
 static void (*body)(void**);
@@ -207,6 +213,7 @@ static void run_block(int count) {
     const Order order((uint32_t)numWarps);
     for (uint32_t i = 0; i < order.count; i++)
       while (run_ready_threads((int)order.at(i), count)) hasRun = true;
+    release(0, count, State::looking);
     if (!hasRun) fail("%d threads wait for others that never come, %d of them for the block", numRunning, numAtBlock);
   }
 }

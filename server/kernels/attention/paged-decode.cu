@@ -92,6 +92,37 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
 #else
   const bool hasLast = false;
 #endif
+  u8* stages = shared + warp * STAGES * STAGE_BYTES;
+  const int rowBytes = numKvHeads * HEAD_DIM * (int)sizeof(kv_t);
+  const u64 headOffset = (u64)kvHead * HEAD_DIM * sizeof(kv_t);
+  // A key that this block stores is not read from where it goes.
+  const int numStored = length - (hasLast ? 1 : 0);
+  const auto copy_tile = [&](int tile, int block, int stage) {
+    if (tile < span.endTile) {
+      const int key = tile * TILE;
+      const u64 start = ((u64)block * BLOCK_SIZE + key % BLOCK_SIZE) * rowBytes + headOffset;
+      const u32 to = shared_address(stages + stage * STAGE_BYTES);
+#pragma unroll
+      for (int c = lane; c < TILE * CHUNKS; c += WARP) {
+        const int row = c / CHUNKS, column = (c % CHUNKS) * 16;
+        // What lies behind the last key was never written.
+        const bool isKey = key + row < numStored;
+        const u64 from = start + (u64)row * rowBytes;
+        copy_chunk(to + row * ROW_STRIDE, reinterpret_cast<const u8*>(keys) + from, column, isKey);
+        copy_chunk(to + TILE_BYTES + row * ROW_STRIDE, reinterpret_cast<const u8*>(values) + from, column, isKey);
+      }
+    }
+    cp_async_commit();
+  };
+
+  const auto copy_first_tiles = [&]() {
+#pragma unroll
+    for (int s = 0; s < STAGES - 1; s++) copy_tile(tile + s * WARPS, firstBlocks[s], s);
+  };
+#if defined(ROPE)
+  // All but the last key was written in steps before this one.
+  copy_first_tiles();
+#endif
   WAIT_FOR_PREVIOUS();
   const u64 outStart = ((u64)sequence * numHeads + headStart) * HEAD_DIM;
   if (length <= 0) {
@@ -108,9 +139,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
 #else
   load_queries(queries, row + headStart * HEAD_DIM, HEAD_DIM, numRows);
 #endif
-  u8* stages = shared + warp * STAGES * STAGE_BYTES;
-  const int rowBytes = numKvHeads * HEAD_DIM * (int)sizeof(kv_t);
-  const u64 headOffset = (u64)kvHead * HEAD_DIM * sizeof(kv_t);
 #if defined(ROPE)
   if (hasLast) {
     const u64 to = ((u64)table[(length - 1) / BLOCK_SIZE] * BLOCK_SIZE + (length - 1) % BLOCK_SIZE) * rowBytes + headOffset;
@@ -132,28 +160,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
     __syncthreads();
   }
 #endif
-  // A key that this block stores is not read from where it goes.
-  const int numStored = length - (hasLast ? 1 : 0);
-  const auto copy_tile = [&](int tile, int block, int stage) {
-    if (tile < span.endTile) {
-      const int key = tile * TILE;
-      const u64 start = ((u64)block * BLOCK_SIZE + key % BLOCK_SIZE) * rowBytes + headOffset;
-      const u32 to = shared_address(stages + stage * STAGE_BYTES);
-#pragma unroll
-      for (int c = lane; c < TILE * CHUNKS; c += WARP) {
-        const int row = c / CHUNKS, column = (c % CHUNKS) * 16;
-        // What lies behind the last key was never written.
-        const bool isKey = key + row < numStored;
-        const u64 from = start + (u64)row * rowBytes;
-        copy_chunk(to + row * ROW_STRIDE, reinterpret_cast<const u8*>(keys) + from, column, isKey);
-        copy_chunk(to + TILE_BYTES + row * ROW_STRIDE, reinterpret_cast<const u8*>(values) + from, column, isKey);
-      }
-    }
-    cp_async_commit();
-  };
-
-#pragma unroll
-  for (int s = 0; s < STAGES - 1; s++) copy_tile(tile + s * WARPS, firstBlocks[s], s);
+#if !defined(ROPE)
+  copy_first_tiles();
+#endif
   int ahead = tile + (STAGES - 1) * WARPS, aheadBlock = firstBlocks[STAGES - 1], stage = 0, aheadStage = STAGES - 1;
 
   float sums[N_TILES][4] = {};

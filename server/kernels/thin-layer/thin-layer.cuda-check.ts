@@ -10,6 +10,7 @@ import {
   type ThinLayerMatrix,
   type ThinLayerShape,
   type ThinLayerWeightType,
+  thinMeetingBytes,
 } from "./thin-layer.cuda.ts";
 import { thinLayerRef } from "./thin-layer.ref.ts";
 
@@ -109,7 +110,7 @@ async function runLayer(context: CudaCheckContext, variant: Variant): Promise<nu
     gateUp: gateUp.matrix,
     down: down.matrix,
     before: { matrix: before.matrix, norm: outNorm.pointer, bias: hasBias ? bias.pointer : undefined, out },
-    meeting: context.zeros(16),
+    meeting: context.zeros(thinMeetingBytes(variant)),
   };
   if (form === "products") {
     for (let i = 0; i < 4; i++) launchThinLayer(context.stream, { ...args, products: [i, i + 1], numBlocks: 7 });
@@ -147,7 +148,7 @@ function benches(context: CudaCheckContext, weightType: ThinLayerWeightType): re
     const [attended, residual] = [width, width].map((each) => uploadPattern(context, "bf16", numRows * each));
     const args = {
       ...{ weightType, numRows, attendedWidth: width, width, inner, outWidth, epsilon: EPSILON, norm },
-      ...{ behind, gateUp, down, meeting: context.zeros(16) },
+      ...{ behind, gateUp, down, meeting: context.zeros(thinMeetingBytes({ width, inner })) },
       activation: "silu" as const,
       activated: context.allocate(numRows * inner * 2),
       before: { matrix: before, norm, out: context.allocate(numRows * outWidth * 2) },

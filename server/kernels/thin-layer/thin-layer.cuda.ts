@@ -1,7 +1,7 @@
 /** Launches all that lies between two attentions of a decoder as one kernel, for few rows. */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { sharedBytesPerBlock } from "../cuda/device-limits.ts";
-import { type Defines, expectCount, f32, i32, ptr } from "../cuda/launch-args.ts";
+import { ceilDiv, type Defines, expectCount, f32, i32, ptr } from "../cuda/launch-args.ts";
 import { ACTIVATION_NUMBERS, type CudaActivation } from "../gated-mul/gated-mul.cuda.ts";
 
 export type ThinLayerWeightType = "bf16" | "e4m3" | "int4";
@@ -40,7 +40,7 @@ export interface ThinLayerCudaArgs extends ThinLayerShape {
   readonly gateUp: ThinLayerMatrix; // [2 * inner, width]
   readonly down: ThinLayerMatrix; // [width, inner]
   readonly before?: ThinLayerBefore | undefined;
-  /** i32 [3], zeros before the first launch; no two launches that run at once may share them. */
+  /** `thinMeetingBytes()` of zeros before the first launch; no two launches that run at once may share them. */
   readonly meeting: DevicePointer;
   /** Only some of the products, each a launch of its own, and how many blocks: for checks. */
   readonly products?: readonly [first: number, end: number];
@@ -53,21 +53,29 @@ const MAX_ROWS: Readonly<Record<ThinLayerWeightType, number>> = { bf16: 8, e4m3:
 const THREADS = 512;
 const WARPS = 16;
 const NUM_PRODUCTS = 4;
-const BATCHES: readonly number[] = [4, 2, 1];
-const MAX_STAGES = 6;
+const TILES: readonly number[] = [8, 4, 2];
+/** More gain nothing. */
+const MAX_STAGES = 5;
 const MIN_STAGES = 3;
 const STAGE_BYTES: Readonly<Record<ThinLayerWeightType, number>> = { bf16: 2048, e4m3: 2048, int4: 2112 };
-/** Columns of the products that a row of x becomes. */
-const PARTS: Readonly<Record<ThinLayerWeightType, number>> = { bf16: 1, e4m3: 1, int4: 2 };
-const MAX_COLUMNS = 8;
+/** Bytes that an input of a row of x takes. */
+const X_BYTES = 2;
+const MAX_INT4_ROWS = 4;
 /** Inputs that a warp takes at a time. */
 const CHUNKS: Readonly<Record<ThinLayerWeightType, number>> = { bf16: 64, e4m3: 128, int4: 256 };
+/** Inputs that may share a scale of x. */
+const GROUP = 128;
+/** Up to so many rows blocks hand each other numbers; of more all meet. */
+const TAGGED_ROWS = 2;
+/** Of counters, in front of what blocks hand each other. */
+const COUNTER_BYTES = 4096;
+const FIRST_LAUNCHES = 4;
 
 export interface ThinLayerPlan {
   readonly rows: number;
   readonly stages: number;
-  /** Units of a block whose sums meet at once. */
-  readonly batch: number;
+  /** Tiles of 16 outputs whose sums meet at once. */
+  readonly tiles: number;
   readonly sharedBytes: number;
 }
 
@@ -81,20 +89,27 @@ export function planThinLayer(arch: string, shape: ThinLayerShape): ThinLayerPla
     [width, inner, outWidth].every((outputs) => outputs > 0 && outputs % outputStep === 0);
   if (!isShape) return undefined;
   const rows = 2 ** Math.ceil(Math.log2(numRows));
-  const columns = rows * PARTS[weightType];
-  if (columns > MAX_COLUMNS) return undefined;
-  const keptBytes =
-    weightType === "int4" ? Math.max(attendedWidth, width, inner) + 64 : 2 * Math.max(attendedWidth, width) + 64;
-  const forms = BATCHES.map((batch) => {
-    const sumBytes = 4 * (2 * batch * WARPS * 2 * 16 * columns + 2 * rows * WARPS + 8);
-    const others = sumBytes + columns * keptBytes;
+  if (weightType === "int4" && rows > MAX_INT4_ROWS) return undefined;
+  const widest = Math.max(attendedWidth, width, inner);
+  const keepsAll = rows <= TAGGED_ROWS || weightType === "int4";
+  const kept = keepsAll ? widest : Math.max(attendedWidth, width);
+  const keptBytes = rows * (X_BYTES * kept + (weightType === "int4" ? 128 : 64));
+  const scaleBytes = 16 * ceilDiv(rows * Math.floor(widest / GROUP), 4);
+  const forms = TILES.filter((tiles) => 16 * rows * tiles <= THREADS).map((tiles) => {
+    const sumBytes = 4 * (2 * tiles * WARPS * 16 * rows + 2 * rows * WARPS);
+    const others = sumBytes + scaleBytes + keptBytes;
     const stageBytes = WARPS * STAGE_BYTES[weightType];
     const stages = Math.min(MAX_STAGES, Math.floor((sharedBytesPerBlock(arch) - others) / stageBytes));
-    return { rows, batch, stages, sharedBytes: stages * stageBytes + others };
+    return { rows, tiles, stages, sharedBytes: stages * stageBytes + others };
   });
   // What is on its way counts for more than how often warps meet.
   const most = Math.max(...forms.map(({ stages }) => stages));
   return most < MIN_STAGES ? undefined : forms.find(({ stages }) => stages === most);
+}
+
+/** What `meeting` takes for layers of such widths. */
+export function thinMeetingBytes({ width, inner }: Pick<ThinLayerShape, "width" | "inner">): number {
+  return COUNTER_BYTES + 4 * TAGGED_ROWS * (2 * width + inner);
 }
 
 export function launchThinLayer(stream: KernelStream, args: ThinLayerCudaArgs): void {
@@ -114,14 +129,17 @@ export function launchThinLayer(stream: KernelStream, args: ThinLayerCudaArgs): 
       ELEM_BF16: 1,
       ROWS: plan.rows,
       STAGES: plan.stages,
-      BATCH: plan.batch,
+      TILES: plan.tiles,
       ACTIVATION: ACTIVATION_NUMBERS[args.activation],
       ...WEIGHT_DEFINES[weightType],
     },
     waitsForPrevious: true,
   });
-  const [first, end] = args.products ?? [0, before === undefined ? NUM_PRODUCTS - 1 : NUM_PRODUCTS];
-  stream.launch(kernel, [args.numBlocks ?? stream.numSms, 1, 1], [THREADS, 1, 1], plan.sharedBytes, [
+  const last = before === undefined ? NUM_PRODUCTS - 1 : NUM_PRODUCTS;
+  const [first, end] = args.products ?? [0, last];
+  const numBlocks = args.numBlocks ?? stream.numSms;
+  if (numBlocks > COUNTER_BYTES / 4 - FIRST_LAUNCHES) throw new Error(`thinLayer: no counters for ${numBlocks} blocks`);
+  stream.launch(kernel, [numBlocks, 1, 1], [THREADS, 1, 1], plan.sharedBytes, [
     ptr(args.attended),
     ptr(args.residual),
     ptr(args.activated),
@@ -138,12 +156,14 @@ export function launchThinLayer(stream: KernelStream, args: ThinLayerCudaArgs): 
     ptr(before?.norm),
     ptr(before?.bias),
     ptr(args.meeting),
+    ptr(args.meeting + BigInt(COUNTER_BYTES)),
     i32(numRows),
     i32(args.attendedWidth),
     i32(args.width),
     i32(args.inner),
     i32(args.outWidth),
     f32(args.epsilon),
+    i32(end === last ? 1 : 0),
     i32(first),
     i32(end),
   ]);

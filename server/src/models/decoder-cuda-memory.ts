@@ -3,6 +3,7 @@
  * a step. Pure.
  */
 import { ELEM_BYTES, type ElemType } from "../../kernels/cuda/launch-args.ts";
+import { thinMeetingBytes } from "../../kernels/thin-layer/thin-layer.cuda.ts";
 import { layOut } from "../device/cuda/cuda-tensor.ts";
 import { productRows } from "../device/cuda/dense-products.ts";
 import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
@@ -74,8 +75,8 @@ export function planActivations(
     // Tokens, then their log-probabilities.
     chosen: 8 * bounds.maxLogitRows,
     attentionScratch: attentionScratchBytes,
-    // Where the blocks of a kernel tell each other that they have come: zeros at first.
-    meeting: 16,
+    // What the blocks of a kernel hand each other: zeros at first.
+    meeting: thinMeetingBytes({ width: hiddenSize, inner: mlp.intermediateSize }),
   };
   const { offsets, numBytes } = layOut(PARTS.map((part) => sizes[part]));
   return { offsets: byPart((i) => offsets[i] ?? 0), numBytes };

@@ -1,0 +1,20 @@
+// Numbers that blocks of a running grid hand each other: two of 16 bits and the number of the launch in a word of 64 bits,
+// which is written and read at once. Who finds the number of this launch in a word has its numbers too, so that no barrier
+// stands between, and one trip to the L2 cache is all that it takes.
+#pragma once
+#include "meet-grid.cuh"
+
+__device__ __forceinline__ void put_word(u64* at, u32 pair, u32 launch) {
+  const u64 word = (u64)launch << 32 | pair;
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(at), "l"(word) : "memory");
+}
+
+__device__ __forceinline__ void look_at_word(const u64* at, u64& word) {
+  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(at) : "memory");
+}
+
+__device__ __forceinline__ void look_at_words(const u64* at, u64& first, u64& second) {
+  asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(first), "=l"(second) : "l"(at) : "memory");
+}
+
+__device__ __forceinline__ bool is_of_launch(u64 word, u32 launch) { return (u32)(word >> 32) == launch; }
