@@ -1,0 +1,179 @@
+/**
+ * A GPU as runners of models see one, whose kernels run on emulated threads and whose products are loops: for showing that
+ * everything around the kernels is right where there is no GPU. It does all at once and in order, so it tells nothing of
+ * streams, and it records no graphs.
+ */
+import { fromElements, toElements } from "../../server/kernels/testing/cuda-elements.ts";
+import type { CudaDevice } from "../../server/src/device/cuda/cuda-device.ts";
+import type { KernelArg, KernelHandle, KernelSpec } from "../../server/src/device/cuda/kernel-stream.ts";
+import type { MatmulPointers, MatmulShape } from "../../server/src/native/cublaslt.ts";
+import {
+  type Address,
+  addressOf,
+  type NativeFunction,
+  openLibrary,
+  type Pointer,
+  viewMemory,
+} from "../../server/src/native/ffi.ts";
+import type { HostCompiler } from "./compile-emulation.ts";
+import { EmulatedDevice } from "./emulated-device.ts";
+
+/** Times of events: long enough for measurements to end at once. */
+const EVENT_MS = 1;
+const FREE_BYTES = 2 ** 40;
+
+export class EmulatedGpu {
+  readonly ordinal = 0;
+  readonly name = "an emulated GPU";
+  readonly arch: string;
+  readonly numSms: number;
+  readonly stream: EmulatedStream;
+  /** What was launched, by name. */
+  readonly launched = new Map<string, number>();
+  readonly lt = { version: "none", plan: (shape: MatmulShape): EmulatedProduct => new EmulatedProduct(shape) };
+  readonly #device: EmulatedDevice;
+
+  constructor(compiler: HostCompiler, arch = "sm_90") {
+    this.#device = new EmulatedDevice({ compiler, arch, seed: 1 });
+    this.arch = arch;
+    this.numSms = this.#device.numSms;
+    this.stream = new EmulatedStream(this.#device, this.launched);
+  }
+
+  /** As what takes a GPU knows it. */
+  asDevice(): CudaDevice {
+    return this as unknown as CudaDevice;
+  }
+
+  allocate(label: string, numBytes: number): object {
+    return { label, numBytes, address: this.#device.allocate(numBytes), close: () => undefined };
+  }
+
+  pin(numBytes: number): object {
+    const bytes = new Uint8Array(new ArrayBuffer(numBytes));
+    return { bytes, address: addressOf(bytes), close: () => undefined };
+  }
+
+  event(): object {
+    const ignore = (): void => undefined;
+    return { record: ignore, holdBack: ignore, close: ignore, passed: async () => undefined, msSince: () => EVENT_MS };
+  }
+
+  newStream(): EmulatedStream {
+    return this.stream;
+  }
+
+  memory(): { readonly freeBytes: number; readonly totalBytes: number } {
+    return { freeBytes: FREE_BYTES, totalBytes: FREE_BYTES };
+  }
+
+  /** @throws Error when a kernel wrote outside of what was allocated */
+  close(): void {
+    this.#device.clear();
+  }
+}
+
+class EmulatedStream {
+  readonly address = 0n;
+  readonly arch: string;
+  readonly numSms: number;
+  readonly #device: EmulatedDevice;
+  readonly #launched: Map<string, number>;
+  readonly #memcpy: NativeFunction<[Pointer, Pointer, number], void>;
+  readonly #memset: NativeFunction<[Pointer, number, number], void>;
+
+  constructor(device: EmulatedDevice, launched: Map<string, number>) {
+    const libc = openLibrary(null);
+    this.#memcpy = libc.func("memcpy", "void", ["void*", "void*", "size_t"]);
+    this.#memset = libc.func("memset", "void", ["void*", "int", "size_t"]);
+    this.#device = device;
+    this.#launched = launched;
+    this.arch = device.arch;
+    this.numSms = device.numSms;
+  }
+
+  kernel(spec: KernelSpec): KernelHandle {
+    return this.#device.kernel(spec);
+  }
+
+  launch(
+    kernel: KernelHandle,
+    grid: readonly [number, number, number],
+    block: readonly [number, number, number],
+    sharedBytes: number,
+    args: readonly KernelArg[],
+  ): void {
+    const { name } = kernel.spec;
+    this.#launched.set(name, (this.#launched.get(name) ?? 0) + 1);
+    this.#device.launch(kernel, grid, block, sharedBytes, args);
+  }
+
+  copyToDevice(to: Address, from: Pointer, numBytes: number): void {
+    this.#memcpy(to, from, numBytes);
+  }
+
+  copyToHost(to: Pointer, from: Address, numBytes: number): void {
+    this.#memcpy(to, from, numBytes);
+  }
+
+  copyOnDevice(to: Address, from: Address, numBytes: number): void {
+    this.#memcpy(to, from, numBytes);
+  }
+
+  fill(to: Address, byte: number, numBytes: number): void {
+    this.#memset(to, byte, numBytes);
+  }
+
+  synchronize(): void {
+    // Whatever was asked for is done.
+  }
+
+  close(): void {
+    // It holds nothing.
+  }
+}
+
+/** y = x . weight^T + bias, of floats. */
+class EmulatedProduct {
+  readonly #shape: MatmulShape;
+
+  constructor(shape: MatmulShape) {
+    this.#shape = shape;
+  }
+
+  algorithms(): readonly object[] {
+    return [{ data: new Uint8Array(0), workspaceBytes: 0 }];
+  }
+
+  run({ x, weight, y, bias }: MatmulPointers): void {
+    const { rows, outputs, inputs, inputType, outputType } = this.#shape;
+    const [left, right] = [readFloats(inputType, x, rows * inputs), readFloats(inputType, weight, outputs * inputs)];
+    const added = bias === undefined ? undefined : readFloats(outputType, bias, outputs);
+    const sums = new Float32Array(rows * outputs);
+    for (let row = 0; row < rows; row++) {
+      for (let output = 0; output < outputs; output++) {
+        let sum = added?.[output] ?? 0;
+        for (let i = 0; i < inputs; i++) sum += (left[row * inputs + i] ?? 0) * (right[output * inputs + i] ?? 0);
+        sums[row * outputs + output] = sum;
+      }
+    }
+    const stored = toElements(expectFloat(outputType), sums);
+    const bytes = new Uint8Array(stored.buffer, stored.byteOffset, stored.byteLength);
+    viewMemory(y, bytes.length).set(bytes);
+  }
+
+  close(): void {
+    // It holds nothing.
+  }
+}
+
+function readFloats(type: string, at: Address, count: number): Float32Array {
+  const float = expectFloat(type);
+  const copy = viewMemory(at, count * (float === "f32" ? 4 : 2)).slice();
+  return fromElements(float, float === "f32" ? new Float32Array(copy.buffer) : new Uint16Array(copy.buffer));
+}
+
+function expectFloat(type: string): "f32" | "bf16" {
+  if (type === "f32" || type === "bf16") return type;
+  throw new Error(`an emulated GPU multiplies floats, got ${type}`);
+}

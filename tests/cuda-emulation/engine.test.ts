@@ -1,0 +1,85 @@
+/**
+ * The engine with a runner for GPUs whose kernels run on emulated threads: guesses change no token, and blocks that went to
+ * the host's memory come back as they were.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { type CudaRunnerOptions, loadCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
+import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
+import { ModelDrafter } from "../../server/src/engine/speculation/model-drafter.ts";
+import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing-generation.ts";
+import { openModelFiles } from "../../server/src/formats/model-files.ts";
+import { parseDecoderConfig } from "../../server/src/models/parse-decoder-config.ts";
+import { hostCompiler } from "./compile-emulation.ts";
+import { EmulatedGpu } from "./emulated-gpu.ts";
+
+const MODEL = fileURLToPath(new URL("../parity/models/llama-3.2/", import.meta.url));
+const BLOCK_SIZE = 16;
+/** Keys and values of 32 elements of f32 in two layers. */
+const BLOCK_BYTES = 2 * 2 * 32 * 4 * BLOCK_SIZE;
+
+const compiler = hostCompiler();
+const skip = compiler.reason ?? false;
+
+async function openRunner(gpu: EmulatedGpu, changes: Partial<CudaRunnerOptions> = {}): Promise<DecoderCudaRunner> {
+  const { files, tensors } = await openModelFiles(MODEL);
+  const sizes = { blockSize: BLOCK_SIZE, numBlocks: 24, maxTokens: 128, maxSequences: 4 };
+  const options = { type: "f32", usesGraphs: false, ...sizes, ...changes, beside: undefined } as const;
+  try {
+    return await loadCudaRunner(gpu.asDevice(), parseDecoderConfig(files), tensors, options);
+  } finally {
+    await tensors.close();
+  }
+}
+
+/** The second one says the same again and again, so that looking it up succeeds. */
+const PROMPTS = [
+  [11, 7, 30, 4, 9],
+  [5, 6, 7, 5, 6, 7, 5, 6, 7, 5, 6],
+];
+const REQUESTS = PROMPTS.map((prompt) => greedyRequest(prompt, 10));
+
+test("an engine on an emulated GPU gives the same tokens with guesses of a model and with those it looks up", {
+  skip,
+}, async () => {
+  const plain = engineOf(await openRunner(new EmulatedGpu(compiler)));
+  const expected = await generateTokens(plain, REQUESTS);
+  await plain.close();
+  assert.deepEqual(
+    expected.map(({ length }) => length),
+    [10, 10],
+  );
+  const speculation = { maxDraftTokens: 3, ngramSize: 0 };
+  const gpu = new EmulatedGpu(compiler);
+  const drafter = new ModelDrafter(await openRunner(new EmulatedGpu(compiler)), speculation, 128);
+  const guessing = engineOf(await openRunner(gpu), { speculation }, { drafter });
+  assert.deepEqual(await generateTokens(guessing, REQUESTS), expected);
+  // Nearly all that it guesses for itself comes true.
+  const { acceptedDraftTokens } = guessing.stats();
+  assert.ok(acceptedDraftTokens >= 10, `${acceptedDraftTokens} of 20 tokens were guessed`);
+  await guessing.close();
+  const lookingUp = engineOf(await openRunner(new EmulatedGpu(compiler)), {
+    speculation: { maxDraftTokens: 4, ngramSize: 2 },
+  });
+  assert.deepEqual(await generateTokens(lookingUp, REQUESTS), expected);
+  await lookingUp.close();
+});
+
+test("an engine on an emulated GPU goes on from blocks that come back from the host's memory", { skip }, async () => {
+  const gpu = new EmulatedGpu(compiler);
+  const engine = engineOf(await openRunner(gpu, { numBlocks: 5, hostBytes: 12 * BLOCK_BYTES }));
+  const prompts = [1, 2, 3].map((seed) => Array.from({ length: 36 }, (_, i) => 3 + ((i * i * seed + 7 * i) % 240)));
+  const first: number[][] = [];
+  for (const prompt of prompts) first.push(...(await generateTokens(engine, [greedyRequest(prompt, 4)])));
+  const { kvBlocksOffloaded } = engine.stats();
+  assert.ok(kvBlocksOffloaded >= 2, `${kvBlocksOffloaded} blocks went`);
+  for (const [i, prompt] of prompts.entries()) {
+    const again = await generateTokens(engine, [greedyRequest(prompt, 4)]);
+    assert.deepEqual(again, [first[i]]);
+  }
+  const { kvBlocksOnboarded } = engine.stats();
+  assert.ok(kvBlocksOnboarded >= 4, `${kvBlocksOnboarded} blocks came back`);
+  assert.ok((gpu.launched.get("copy_block") ?? 0) >= kvBlocksOffloaded + kvBlocksOnboarded);
+  await engine.close();
+});
