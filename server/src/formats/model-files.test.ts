@@ -6,39 +6,16 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { maxDifference } from "../../kernels/testing/run-op.ts";
-import { convertElements } from "../device/cpu/convert-elements.ts";
 import { createDecoderRunner, type DecoderRunnerOptions } from "../engine/decoder-cpu-runner.ts";
 import { append, argmax, contiguousBlocks, stepOf, TestSequence } from "../engine/testing-sequences.ts";
-import { weightTypeOf } from "../models/weight-types.ts";
-import { openGgml } from "../native/ggml.ts";
-import { pairedRow } from "./gguf-model.ts";
-import { F32, type GgufField, type GgufTensorField, ggufBytes, STRING, U32 } from "./gguf-writer.test-support.ts";
 import { hasModelFiles, openModelFiles } from "./model-files.ts";
-import { openSafetensors } from "./safetensors.ts";
 import { safetensorsBytes, type TensorDraft } from "./safetensors-writer.test-support.ts";
+import { readTiny, toGguf } from "./tiny-gguf.test-support.ts";
 
 const MODELS = fileURLToPath(new URL("../../../tests/parity/models/", import.meta.url));
 const TOKENS = [5, 9, 200, 31, 7, 88, 14];
 const directory = await mkdtemp(join(tmpdir(), "model-files-"));
 after(() => rm(directory, { recursive: true }));
-
-interface Tiny {
-  readonly config: Readonly<Record<string, unknown>>;
-  readonly tensors: ReadonlyMap<string, { readonly shape: readonly number[]; readonly values: Float32Array }>;
-}
-
-async function readTiny(name: string): Promise<Tiny> {
-  const source = await openSafetensors(join(MODELS, name));
-  const tensors = new Map<string, { shape: readonly number[]; values: Float32Array }>();
-  for (const [tensor, { dtype, shape, byteLength }] of source.tensors) {
-    const bytes = new Uint8Array(byteLength);
-    await source.read(tensor, bytes);
-    const wide = convertElements(openGgml(), weightTypeOf(dtype) ?? "f32", "f32", bytes);
-    tensors.set(tensor, { shape, values: new Float32Array(wide.buffer) });
-  }
-  await source.close();
-  return { config: JSON.parse(await readFile(join(MODELS, name, "config.json"), "utf8")), tensors };
-}
 
 async function logitsOf(modelDir: string, weightType?: DecoderRunnerOptions["weightType"]): Promise<Float32Array> {
   const runner = await createDecoderRunner({ modelDir, numBlocks: 8, blockSize: 16, numThreads: 1, weightType });
@@ -57,55 +34,6 @@ async function folderOf(name: string, files: Readonly<Record<string, string | Ui
 
 const draft = (shape: readonly number[], data: Float32Array): TensorDraft => ({ dtype: "F32", shape, data });
 
-const GGUF_NAMES: readonly (readonly [from: RegExp, to: string])[] = [
-  [/^model\.embed_tokens/, "token_embd"],
-  [/^model\.norm/, "output_norm"],
-  [/^lm_head/, "output"],
-  [/^model\.layers\.(\d+)\./, "blk.$1."],
-  [/input_layernorm/, "attn_norm"],
-  [/post_attention_layernorm/, "ffn_norm"],
-  [/self_attn\.([qkv])_proj/, "attn_$1"],
-  [/self_attn\.o_proj/, "attn_output"],
-  [/mlp\.(gate|up|down)_proj/, "ffn_$1"],
-];
-
-/** Rows of each head in turns of its halves. */
-function pair(values: Float32Array, shape: readonly number[], headRows: number): Float32Array {
-  const [rows = 0, columns = 1] = shape;
-  const out = new Float32Array(values.length);
-  for (let row = 0; row < rows; row++) {
-    const to = row - (row % headRows) + pairedRow(row % headRows, headRows);
-    out.set(values.subarray(row * columns, (row + 1) * columns), to * columns);
-  }
-  return out;
-}
-
-function toGguf({ config, tensors }: Tiny, architecture: string): Uint8Array {
-  const headDim = Number(config.head_dim ?? Number(config.hidden_size) / Number(config.num_attention_heads));
-  const key = (name: string): string => `${architecture}.${name}`;
-  const rope = config.rope_parameters as { readonly rope_theta: number };
-  const fields: GgufField[] = [
-    ["general.architecture", STRING, architecture],
-    [key("context_length"), U32, config.max_position_embeddings],
-    [key("embedding_length"), U32, config.hidden_size],
-    [key("block_count"), U32, config.num_hidden_layers],
-    [key("feed_forward_length"), U32, config.intermediate_size],
-    [key("attention.head_count"), U32, config.num_attention_heads],
-    [key("attention.head_count_kv"), U32, config.num_key_value_heads],
-    [key("attention.key_length"), U32, headDim],
-    [key("attention.value_length"), U32, headDim],
-    [key("attention.layer_norm_rms_epsilon"), F32, config.rms_norm_eps],
-    [key("rope.freq_base"), F32, rope.rope_theta],
-  ];
-  const written = [...tensors].map(([name, { shape, values }]): GgufTensorField => {
-    const isPaired = architecture === "llama" && /self_attn\.[qk]_proj/.test(name);
-    const data = isPaired ? pair(values, shape, headDim) : values;
-    const renamed = GGUF_NAMES.reduce((text, [from, to]) => text.replace(from, to), name);
-    return { name: renamed, sizes: [...shape].reverse(), type: 0, data: new Uint8Array(data.buffer) };
-  });
-  return ggufBytes({ fields, tensors: written });
-}
-
 for (const [name, architecture] of [
   ["llama-2", "llama"],
   ["mistral-nemo", "llama"],
@@ -113,7 +41,7 @@ for (const [name, architecture] of [
   ["qwen2", "qwen2"],
 ] as const) {
   test(`createDecoderRunner() gives the same logits for ${name} as a GGUF file`, async () => {
-    const tiny = await readTiny(name);
+    const tiny = await readTiny(join(MODELS, name));
     const scaling = tiny.config.rope_parameters as { readonly rope_type: string; readonly factor?: number };
     const plain = { ...tiny, config: { ...tiny.config, rope_parameters: { ...scaling, rope_type: "default" } } };
     const original = await folderOf(`${name}-plain`, {
@@ -219,7 +147,7 @@ const FORMATS: readonly (readonly [name: string, pack: Pack, quantization: objec
 
 for (const [name, pack, quantization] of FORMATS) {
   test(`createDecoderRunner() runs ${name} as the weights that it stands for`, async () => {
-    const { config, tensors } = await readTiny("llama-2");
+    const { config, tensors } = await readTiny(join(MODELS, "llama-2"));
     const packed: Record<string, TensorDraft> = {};
     const wide: Record<string, TensorDraft> = {};
     for (const [tensor, { shape, values }] of tensors) {
@@ -252,7 +180,7 @@ for (const [name, pack, quantization] of FORMATS) {
 }
 
 test("createDecoderRunner() gives the same logits for a TensorRT-LLM checkpoint of two ranks", async () => {
-  const { config, tensors } = await readTiny("llama-2");
+  const { config, tensors } = await readTiny(join(MODELS, "llama-2"));
   const part = (name: string, rank: number, axis: "rows" | "columns"): Float32Array => {
     const { shape, values } = tensors.get(name) ?? { shape: [], values: new Float32Array() };
     const [rows = 0, columns = 0] = shape;
