@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
 import { openStore } from "../../server/src/collections/open-store.ts";
 import type { Filter, Hit, Row, SearchQuery, VectorStore } from "../../server/src/collections/vector-store.ts";
 import { findPostgres, PostgresServer } from "../support/postgres-server.ts";
@@ -18,9 +19,9 @@ const skip = "bin" in found ? false : found.reason;
 const open = (address: string, folder: string): VectorStore =>
   openStore(address, { folder, maxConnections: 4, timeoutMs: 5000, retries: 1, log: () => undefined, env: {} });
 
-function rows(): Row[] {
+function rows(count: number = NUM_ROWS): Row[] {
   const random = createRandom(5);
-  return Array.from({ length: NUM_ROWS }, (_, i) => ({
+  return Array.from({ length: count }, (_, i) => ({
     id: `row-${i}`,
     vector: Float32Array.from({ length: DIMENSIONS }, () => random.next() - 0.5),
     document: { group: i % 7, name: `it's "row" ${i}; --`, tags: ["a", "b"] },
@@ -75,6 +76,61 @@ test("memory, PGlite and a PostgreSQL server give the same answers", { skip, tim
     for (const store of stores) await store.close();
     rmSync(folder, { recursive: true, force: true });
   }
+});
+
+/** Of an index of HNSW. */
+async function numIndexScans(url: string): Promise<number> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query("SELECT pg_stat_force_next_flush()");
+    const { rows } = await client.query(
+      "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'places_cosine'",
+    );
+    return Number(rows[0]?.idx_scan);
+  } finally {
+    await client.end();
+  }
+}
+
+test("an approximate index is used, and finds as many rows as are asked for and nearly all of the nearest", {
+  skip,
+  timeout: 120_000,
+}, async () => {
+  assert.ok("bin" in found);
+  await using server = await PostgresServer.create(found.bin);
+  const store = open(server.url, ".");
+  const folder = mkdtempSync(join(tmpdir(), "nereid-stores-"));
+  const exact = open("memory:exact", folder);
+  const all = rows(3000);
+  for (const [each, isApproximate] of [
+    [store, true],
+    [exact, false],
+  ] as const) {
+    await each.create("places", { dimensions: DIMENSIONS, metric: "cosine", isApproximate });
+    for (let at = 0; at < all.length; at += NUM_ROWS) await each.upsert("places", all.slice(at, at + NUM_ROWS));
+  }
+  const vectors = all.slice(0, 20).map(({ vector }) => vector.map((value) => value + 0.01));
+  const asked: readonly Pick<SearchQuery, "k" | "filter">[] = [
+    { k: 3, filter: [] },
+    { k: 150, filter: [] },
+    { k: 20, filter: [{ field: "group", test: "in", value: [2] }] },
+  ];
+  for (const each of asked) {
+    const query: SearchQuery = { vectors, metric: "cosine", ...each };
+    const [got, expected] = await Promise.all([store.search("places", query), exact.search("places", query)]);
+    assert.deepEqual(
+      got.map(({ length }) => length),
+      vectors.map(() => each.k),
+    );
+    const ids = got.map((hits) => new Set(hits.map(({ id }) => id)));
+    const numFound = expected.flatMap((hits, i) => hits.filter(({ id }) => ids[i]?.has(id))).length;
+    assert.ok(numFound >= 0.95 * vectors.length * each.k, `${numFound} of ${vectors.length * each.k}`);
+  }
+  await store.close();
+  await exact.close();
+  rmSync(folder, { recursive: true, force: true });
+  assert.ok((await numIndexScans(server.url)) >= vectors.length);
 });
 
 test("a PostgreSQL server that is killed under load fails look-ups clearly meanwhile, and is found again", {

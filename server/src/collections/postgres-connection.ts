@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
 import { ServerError } from "../core/server-error.ts";
-import { type SqlConnection, SqlError, type SqlParameter, type SqlRow } from "./sql-store.ts";
+import { INDEX_SETTINGS, type SqlConnection, SqlError, type SqlParameter, type SqlRow } from "./sql-store.ts";
 
 export interface PostgresOptions {
   readonly url: string;
@@ -80,6 +80,9 @@ export class PostgresConnection implements SqlConnection {
       query_timeout: timeoutMs,
       statement_timeout: timeoutMs,
       keepAlive: true,
+      onConnect: async (client) => {
+        for (const setting of INDEX_SETTINGS) await client.query(setting).catch(passRefusal);
+      },
     });
     pool.on("error", () => undefined); // of a connection that nobody uses: the next one is another
     return pool;
@@ -103,6 +106,11 @@ export class PostgresConnection implements SqlConnection {
       cause,
     });
   }
+}
+
+/** @throws what is not the server's own refusal: the connection is lost */
+function passRefusal(error: unknown): void {
+  if (isLoss(error)) throw error;
 }
 
 async function importDriver(): Promise<typeof import("pg")> {

@@ -39,6 +39,11 @@ const METRIC_SQL: Readonly<Record<Metric, MetricSql>> = {
   dot: { operator: "<#>", score: (distance) => `-(${distance})`, operators: "vector_ip_ops" },
   l2: { operator: "<->", score: (distance) => `-(${distance})`, operators: "vector_l2_ops" },
 };
+/**
+ * For approximate indexes, by connection: how widely they look, and that they go on until there are as many rows as asked for
+ * where a filter leaves few. What a release does not know it may refuse.
+ */
+export const INDEX_SETTINGS: readonly string[] = ["SET hnsw.ef_search = 100", "SET hnsw.iterative_scan = strict_order"];
 const UNDEFINED_TABLE = "42P01";
 const DATA_EXCEPTION = "22000";
 const NO_SUCH_TYPE = "42704";
@@ -60,7 +65,8 @@ export class SqlStore implements VectorStore {
     const { operator, score } = METRIC_SQL[metric];
     const parameters: SqlParameter[] = [vectors.map(vectorText), k];
     const where = filterClause(filter, parameters);
-    // Read from text once, and not for every row that it is compared with.
+    // Read from text once, and not for every row that it is compared with. An index is of use to an order by distance alone:
+    // which of equally near rows are taken is decided behind that.
     const rows = await this.#query(
       name,
       `WITH q AS MATERIALIZED (
@@ -68,8 +74,10 @@ export class SqlStore implements VectorStore {
        )
        SELECT q.place, h.id, ${score("h.distance")} AS score, h.document::text AS document
        FROM q CROSS JOIN LATERAL (
-         SELECT id, embedding ${operator} q.v AS distance, document FROM ${quoted(name)}
-         WHERE ${where} ORDER BY embedding ${operator} q.v, id LIMIT $2
+         SELECT * FROM (
+           SELECT id, embedding ${operator} q.v AS distance, document FROM ${quoted(name)}
+           WHERE ${where} ORDER BY embedding ${operator} q.v FETCH FIRST $2 ROWS WITH TIES
+         ) n ORDER BY distance, id LIMIT $2
        ) h`,
       parameters,
     );
