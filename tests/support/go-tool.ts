@@ -13,6 +13,8 @@ const FOLDER = join(tmpdir(), "nereid-go-tools");
 
 export interface GoToolSource {
   readonly name: string;
+  /** What its releases call it. */
+  readonly alias?: string;
   readonly module: string;
   /** Built only when it is asked for. */
   readonly isLarge?: boolean;
@@ -22,9 +24,10 @@ export type GoTool =
   | { readonly program: string; readonly reason: undefined }
   | { readonly program: undefined; readonly reason: string };
 
-export function goTool({ name, module, isLarge = false }: GoToolSource): GoTool {
+export function goTool({ name, alias = name, module, isLarge = false }: GoToolSource): GoTool {
   const built = join(FOLDER, "bin", name);
-  const places = [...(process.env.PATH ?? "").split(delimiter).map((folder) => join(folder, name)), built];
+  const folders = (process.env.PATH ?? "").split(delimiter);
+  const places = [...folders.flatMap((folder) => [join(folder, name), join(folder, alias)]), built];
   const found = places.find((place) => existsSync(place));
   if (found !== undefined) return { program: found, reason: undefined };
   if (isLarge && process.env[BUILD_ALL] === undefined) {
