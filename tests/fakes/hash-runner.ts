@@ -14,6 +14,7 @@ export interface HashRunnerOptions {
   /** How many tokens the hash sees. */
   readonly window?: number | undefined;
   readonly maxPositions?: number;
+  readonly hasAxes?: boolean;
   /** Another "model": other logits for the same tokens. */
   readonly isOther?: boolean;
   readonly stepMs?: number;
@@ -29,6 +30,7 @@ export class HashRunner implements StepRunner {
   readonly numHostBlocks: number;
   readonly window: number | undefined;
   readonly maxPositions: number;
+  readonly hasAxes: boolean;
   /** Tokens, sequences and logit rows of every step so far. */
   readonly steps: { readonly numTokens: number; readonly numSequences: number; readonly numRows: number }[] = [];
   isClosed = false;
@@ -44,6 +46,7 @@ export class HashRunner implements StepRunner {
     this.numHostBlocks = options.numHostBlocks ?? 0;
     this.window = options.window;
     this.maxPositions = options.maxPositions ?? 256;
+    this.hasAxes = options.hasAxes ?? false;
     this.#options = options;
     const numSlots = (this.numBlocks + this.numHostBlocks) * this.blockSize;
     this.#cache = new Int32Array(numSlots).fill(-1);

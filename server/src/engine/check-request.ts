@@ -19,6 +19,8 @@ export interface RequestLimits {
   readonly maxSequenceLength: number;
   /** Undefined: all of that but one. */
   readonly maxPromptLength?: number;
+  /** The model turns tokens of pictures by time, row and column. */
+  readonly hasAxes?: boolean;
 }
 
 /** @throws ServerError invalid_argument */
@@ -37,6 +39,7 @@ export function checkRequest(request: GenerateRequest, limits: RequestLimits): v
   checkGuide(request);
   checkLogits(request, limits);
   checkTable(request, limits);
+  checkPositions(request, limits);
   checkTokens(request, limits);
   checkWords("stop words", request.stopWords);
   checkWords("bad words", request.badWords);
@@ -172,6 +175,24 @@ function checkTable(request: GenerateRequest, limits: RequestLimits): void {
         `${limits.hiddenSize} (the model's hidden size)`,
     );
   }
+}
+
+/** Beyond the prompt's length there is no position: output goes on behind the largest, and ends where the model does. */
+function checkPositions({ promptTokens, promptPositions, promptTable }: GenerateRequest, limits: RequestLimits): void {
+  const { length } = promptTokens;
+  if (promptPositions === undefined) {
+    if (limits.hasAxes !== true || promptTable === undefined) return;
+    refuse("this model turns pictures by their rows and columns: a prompt table needs mrope_position_ids");
+  }
+  if (limits.hasAxes !== true) refuse("mrope_position_ids: this model has one position for each token");
+  if (promptPositions.length !== 3 * length) {
+    refuse(`mrope_position_ids has ${promptPositions.length} numbers, expected 3 for each of ${length} prompt tokens`);
+  }
+  const wrong = promptPositions.findIndex((position) => position < 0 || position >= length);
+  if (wrong < 0) return;
+  refuse(
+    `mrope_position_ids: ${promptPositions[wrong]} at ${wrong}, expected 0 to ${length - 1}, the prompt's length less 1`,
+  );
 }
 
 function checkWords(what: string, words: readonly Int32Array[]): void {

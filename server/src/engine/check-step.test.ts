@@ -37,6 +37,20 @@ test("checkStep() accepts any id where an embedding replaces it", () => {
   checkStep({ ...GOOD, tokenIds: Int32Array.of(5, 6, 6159), embeddings }, LIMITS);
 });
 
+test("checkStep() accepts three positions a token where the runner turns by them", () => {
+  checkStep({ ...GOOD, axes: Int32Array.of(3, 3, 15, 3, 4, 0, 3, 5, 0) }, { ...LIMITS, hasAxes: true });
+  assert.throws(
+    () => checkStep({ ...GOOD, axes: new Int32Array(9) }, LIMITS),
+    /step: axes: expected none by this runner/,
+  );
+  for (const [axes, expected] of [
+    [new Int32Array(3), /step: axes: expected 9 numbers, got 3/],
+    [new Int32Array(9).fill(16), /step: axes\[0\]: expected 0 to 15, got 16/],
+  ] as const) {
+    assert.throws(() => checkStep({ ...GOOD, axes }, { ...LIMITS, hasAxes: true }), expected);
+  }
+});
+
 const oneRow = { rows: Int32Array.of(0), values: new Float32Array(2) };
 const REFUSED: readonly (readonly [what: string, input: StepInput, expected: RegExp])[] = [
   [

@@ -9,6 +9,7 @@ export interface StepLimits {
   readonly numHostBlocks?: number;
   readonly window?: number | undefined;
   readonly maxPositions: number;
+  readonly hasAxes?: boolean;
   /** Tokens that the step before chooses, where it may still be under way. */
   readonly numCarriable?: number;
 }
@@ -20,6 +21,7 @@ export function checkStep(input: StepInput, limits: StepLimits): void {
   expectLength("positions", input.positions, numTokens);
   expectLength("slots", input.slots, numTokens);
   expectBelow("positions", input.positions, limits.maxPositions);
+  if (input.axes !== undefined) checkAxes(input.axes, numTokens, limits);
   expectBelow("slots", input.slots, numSlots);
   expectBelow("logitRows", input.logitRows, numTokens);
   if (input.carried !== undefined) checkCarried(input.carried, numTokens, limits);
@@ -28,6 +30,12 @@ export function checkStep(input: StepInput, limits: StepLimits): void {
   if (input.blockCopies !== undefined) checkBlockCopies(input.blockCopies, limits);
   checkSequences(input, limits);
   expectDistinct("slots", input.slots);
+}
+
+function checkAxes(axes: Int32Array, numTokens: number, { maxPositions, hasAxes = false }: StepLimits): void {
+  if (!hasAxes) throw new Error("step: axes: expected none by this runner");
+  expectLength("axes", axes, 3 * numTokens);
+  expectBelow("axes", axes, maxPositions);
 }
 
 function checkCarried(carried: Int32Array, numTokens: number, { numCarriable = 0 }: StepLimits): void {

@@ -14,6 +14,7 @@ import { type DecoderWeights, loadDecoderWeights } from "../models/decoder-weigh
 import { narrowWindows, widestWindow } from "../models/layer-windows.ts";
 import { loraTargets } from "../models/lora-targets.ts";
 import { parseDecoderConfig } from "../models/parse-decoder-config.ts";
+import { hasThreeAxes } from "../models/rope-axes.ts";
 import { ropeFactors } from "../models/rope-factors.ts";
 import { checkStep } from "./check-step.ts";
 import { CpuAdapters } from "./cpu-adapters.ts";
@@ -110,6 +111,7 @@ export class DecoderCpuRunner implements StepRunner {
   readonly numHostBlocks: number;
   readonly window: number | undefined;
   readonly maxPositions: number;
+  readonly hasAxes: boolean;
   readonly eosTokenIds: readonly number[];
   readonly config: DecoderConfig;
   readonly adapters: CpuAdapters;
@@ -130,6 +132,7 @@ export class DecoderCpuRunner implements StepRunner {
     this.vocabSize = config.vocabSize;
     this.hiddenSize = config.hiddenSize;
     this.maxPositions = options.maxPositions ?? config.maxPositions;
+    this.hasAxes = hasThreeAxes(config);
     this.blockSize = options.blockSize;
     this.numBlocks = options.numBlocks;
     this.numHostBlocks = options.numHostBlocks ?? 0;

@@ -82,6 +82,8 @@ export interface EngineInfo {
   readonly blockSize: number;
   readonly numBlocks: number;
   readonly maxSequenceLength: number;
+  /** Tokens of pictures have a time, a row and a column. */
+  readonly hasAxes: boolean;
   /** Ids after which the model has nothing to say. */
   readonly eosTokenIds: readonly number[];
 }

@@ -95,6 +95,11 @@ export interface GenerateRequest {
   /** A number for each prompt token from the first on: tokens with different numbers share no cache blocks. */
   readonly tokenSalts?: BigUint64Array | undefined;
   readonly promptTable?: PromptTable | undefined;
+  /**
+   * [3, promptTokens] time, row and column of each prompt token, for models that turn tokens of pictures by those; output goes
+   * on behind the largest. Absent = the place in the prompt, three times.
+   */
+  readonly promptPositions?: Int32Array | undefined;
   /** Absent = the model as it is. */
   readonly adapter?: AdapterChoice | undefined;
   /** Guesses of the caller's own at the first tokens of the output; tried once. Not with beams or a guide. */

@@ -90,6 +90,7 @@ export class LlmEngine implements Generator {
         config.maxSequenceLength ?? Number.POSITIVE_INFINITY,
       ),
       maxPromptLength: config.maxPromptLength ?? Number.POSITIVE_INFINITY,
+      hasAxes: runner.hasAxes ?? false,
     };
   }
 

@@ -38,6 +38,8 @@ export class Sequence {
   request: GenerateRequest;
   readonly sink: SequenceSink;
   readonly promptLength: number;
+  /** From a token's place behind the prompt to its position; below 0 where pictures take fewer positions than tokens. */
+  readonly positionShift: number;
   /** The length at which it ends at the latest. */
   readonly maxLength: number;
   readonly seedLow: number;
@@ -93,6 +95,7 @@ export class Sequence {
     this.request = request;
     this.sink = sink;
     this.promptLength = request.promptTokens.length;
+    this.positionShift = positionShift(request);
     this.maxLength = Math.min(this.promptLength + request.maxTokens, limits.maxSequenceLength);
     this.tokens = new Int32Array(Math.min(this.maxLength, this.promptLength + 64));
     this.tokens.set(request.promptTokens);
@@ -189,6 +192,11 @@ export class Sequence {
   #count(token: number, weight: number): void {
     this.occurrences?.set(token, (this.occurrences.get(token) ?? 0) + weight);
   }
+}
+
+function positionShift({ promptPositions, promptTokens }: GenerateRequest): number {
+  if (promptPositions === undefined) return 0;
+  return promptPositions.reduce((most, position) => Math.max(most, position), -1) + 1 - promptTokens.length;
 }
 
 function hasPenalty(request: GenerateRequest): boolean {

@@ -6,6 +6,9 @@ import type { Sequence } from "./sequence.ts";
 import type { StepPlan } from "./step-plan.ts";
 import type { StepEmbeddings, StepInput, StepSequence } from "./step-runner.ts";
 
+/** Time, row and column. */
+const NUM_AXES = 3;
+
 /** The part of a plan that decides what a step computes. */
 export type StepShares = Pick<StepPlan, "sequences" | "queryLengths" | "blockCopies">;
 
@@ -18,6 +21,7 @@ export class StepBatch {
   #slots = new Int32Array(0);
   #logitRows = new Int32Array(0);
   #carried = new Int32Array(0);
+  #axes = new Int32Array(0);
   #hasCarried = false;
   /** Of the plan filled last: how many rows of each sequence are wanted for its prompt. They come before its last row. */
   readonly promptRows: number[] = [];
@@ -68,9 +72,13 @@ export class StepBatch {
       ...(this.#hasCarried ? { carried: this.#carried.subarray(0, at) } : {}),
     };
     const embeddings = this.#embeddings(plan);
-    const withCopies =
-      plan.blockCopies.length === 0 ? input : { ...input, blockCopies: Int32Array.from(plan.blockCopies) };
-    return embeddings === undefined ? withCopies : { ...withCopies, embeddings };
+    const axes = this.#writeAxes(plan, at);
+    return {
+      ...input,
+      ...(plan.blockCopies.length === 0 ? {} : { blockCopies: Int32Array.from(plan.blockCopies) }),
+      ...(embeddings === undefined ? {} : { embeddings }),
+      ...(axes === undefined ? {} : { axes }),
+    };
   }
 
   /** Wants the rows of the prompt tokens among these; gives their number. */
@@ -96,6 +104,21 @@ export class StepBatch {
       this.#positions[at + j] = position;
       this.#slots[at + j] = block * this.#blockSize + (position % this.#blockSize);
     }
+  }
+
+  /** Undefined where every token's position is its place. */
+  #writeAxes(plan: StepShares, numTokens: number): Int32Array | undefined {
+    if (!plan.sequences.some(({ request }) => request.promptPositions !== undefined)) return undefined;
+    if (this.#axes.length < NUM_AXES * numTokens) this.#axes = new Int32Array(NUM_AXES * this.#tokenIds.length);
+    let at = 0;
+    for (let i = 0; i < plan.sequences.length; i++) {
+      const sequence = plan.sequences[i];
+      const length = plan.queryLengths[i] ?? 0;
+      if (sequence === undefined) break;
+      for (let axis = 0; axis < NUM_AXES; axis++) writeAxis(sequence, axis, this.#axes, axis * numTokens + at, length);
+      at += length;
+    }
+    return this.#axes.subarray(0, NUM_AXES * numTokens);
   }
 
   /** Rows of prompt tables in this step; rare, so allocated when needed. */
@@ -133,5 +156,15 @@ export class StepBatch {
     this.#slots = new Int32Array(capacity);
     this.#logitRows = new Int32Array(capacity);
     this.#carried = new Int32Array(capacity);
+  }
+}
+
+/** Of the tokens that a sequence computes next. */
+function writeAxis(sequence: Sequence, axis: number, out: Int32Array, at: number, length: number): void {
+  const { numComputed, promptLength, positionShift, request } = sequence;
+  for (let j = 0; j < length; j++) {
+    const place = numComputed + j;
+    const isPrompt = request.promptPositions !== undefined && place < promptLength;
+    out[at + j] = isPrompt ? (request.promptPositions?.[axis * promptLength + place] ?? 0) : place + positionShift;
   }
 }

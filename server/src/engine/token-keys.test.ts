@@ -30,6 +30,18 @@ test("tokenKeys() tells rows of tables by their content, and leaves text alone",
   assert.notEqual(other[2], second);
 });
 
+test("tokenKeys() tells tokens apart that do not stand right behind what is before them", () => {
+  const positions = (...values: number[]): Partial<GenerateRequest> => ({ promptPositions: Int32Array.from(values) });
+  assert.deepEqual(keysOf(positions(0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3)), ["0,0", "0,0", "0,0", "0,0"]);
+  const [first, row, column, after] = keysOf(positions(0, 1, 1, 3, 0, 1, 1, 3, 0, 1, 2, 3));
+  assert.deepEqual([first, row, after], ["0,0", "0,0", "0,0"]);
+  const turned = keysOf(positions(0, 1, 1, 3, 0, 1, 2, 3, 0, 1, 1, 3));
+  assert.notEqual(column, "0,0");
+  assert.notEqual(column, turned[2]);
+  const ahead = keysOf(positions(0, 1, 1, 2, 0, 1, 1, 2, 0, 1, 2, 2));
+  assert.notEqual(ahead[3], after);
+});
+
 test("tokenKeys() takes the numbers of the request, all 64 bits of them, on top of the content", () => {
   const tokenSalts = BigUint64Array.of(0n, 7n, 2n ** 40n + 7n, 2n ** 64n - 1n, 99n); // more than tokens: padding
   assert.deepEqual(keysOf({ tokenSalts }), ["0,0", "7,0", "7,256", "-1,-1"]);

@@ -45,7 +45,7 @@ const ACTIVATIONS: readonly unknown[] = [
   "gelu_pytorch_tanh",
   "geglu",
 ];
-const POSITIONS: readonly unknown[] = ["rope_gpt_neox", "learned_absolute", "yarn", "long_rope"];
+const POSITIONS: readonly unknown[] = ["rope_gpt_neox", "learned_absolute", "yarn", "long_rope", "mrope"];
 const MAX_SIZE: number = 1 << 24;
 const MAX_LAYERS = 4096;
 const MAX_RANKS = 4096;

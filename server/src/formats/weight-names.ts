@@ -122,6 +122,8 @@ const { isTransposed: __, ...GPT } = GPT2;
 
 const LLAVA: WeightNames = { ...LLAMA, prefixes: ["language_model.model."], output: "language_model.lm_head" };
 
+const QWEN2_VL: WeightNames = { ...LLAMA, prefixes: ["model.language_model.", "model."] };
+
 const WEIGHT_NAMES: ReadonlyMap<string, WeightNames> = new Map<string, WeightNames>([
   ["LlamaForCausalLM", LLAMA],
   ["MistralForCausalLM", LLAMA],
@@ -137,6 +139,8 @@ const WEIGHT_NAMES: ReadonlyMap<string, WeightNames> = new Map<string, WeightNam
   ["Gemma3ForConditionalGeneration", { ...GEMMA3, prefixes: ["language_model.model.", "model.language_model."] }],
   ["LlavaForConditionalGeneration", LLAVA],
   ["LlavaNextForConditionalGeneration", LLAVA],
+  ["Qwen2VLForConditionalGeneration", QWEN2_VL],
+  ["Qwen2_5_VLForConditionalGeneration", QWEN2_VL],
   ["PhiForCausalLM", PHI],
   ["Phi3ForCausalLM", { ...LLAMA, qkv: ["self_attn.qkv_proj"], mlpIn: ["mlp.gate_up_proj"] }],
   ["Starcoder2ForCausalLM", { ...LLAMA, mlpIn: ["mlp.c_fc"], mlpOut: "mlp.c_proj" }],

@@ -21,6 +21,8 @@ export interface Architecture {
   readonly className: string;
   /** The object of config.json that describes the decoder, where it is not the whole. */
   readonly section?: string;
+  /** Older files describe the decoder beside everything else: without such an object the whole is taken. */
+  readonly isSectionOptional?: boolean;
   /** What `model_type` that part may have; absent: whatever it says. */
   readonly sectionTypes?: readonly string[];
   /** Names of fields where they are not those of Llama. */

@@ -125,6 +125,15 @@ const LLAVA: Row = {
 };
 const LLAVA_NEXT: Row = { ...LLAVA, className: "LlavaNextForConditionalGeneration" };
 
+/** Qwen2 with rotary positions of three axes; both releases have the same language model. */
+const QWEN2_VL: Row = {
+  ...QWEN2,
+  className: "Qwen2VLForConditionalGeneration",
+  section: "text_config",
+  isSectionOptional: true,
+};
+const QWEN25_VL: Row = { ...QWEN2_VL, className: "Qwen2_5_VLForConditionalGeneration" };
+
 const PHI3: Row = {
   ...LLAMA,
   className: "Phi3ForCausalLM",
@@ -199,6 +208,8 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map(
     GEMMA3_OF_MULTIMODAL,
     LLAVA,
     LLAVA_NEXT,
+    QWEN2_VL,
+    QWEN25_VL,
     PHI,
     PHI3,
     STARCODER2,

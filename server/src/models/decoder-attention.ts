@@ -47,20 +47,27 @@ export class SpansByWindow {
   }
 }
 
+/** By what tokens turn. */
+export interface TokenPlaces {
+  readonly positions: CpuTensor; // [numTokens]; with axes [4 * numTokens]
+  /** Only for models all of whose ropes have sections. */
+  readonly hasAxes: boolean;
+}
+
 /** Projects and stores keys and values; gives the queries, first in rows of [numTokens, heads, headDim]. */
 export function recordKeysAndValues(
   graph: CpuGraph,
   model: DecoderModel,
   index: number,
   normed: CpuTensor,
-  { positions, slots, lora }: { readonly positions: CpuTensor; readonly slots: CpuTensor; readonly lora: LoraChanger },
+  { places, slots, lora }: { readonly places: TokenPlaces; readonly slots: CpuTensor; readonly lora: LoraChanger },
 ): CpuTensor {
   const { numHeads, numKvHeads, headDim } = model.config;
   const layer = expectAt(model.weights.layers, index);
   const cache = expectAt(model.caches, index);
   // In a row: [queries | keys | values].
   const qkv = lora("qkv", normed, recordLinear(graph, { x: normed, ...layer.qkv }));
-  const qk = recordTurned(graph, model, index, qkv, positions);
+  const qk = recordTurned(graph, model, index, qkv, places);
   recordStoreKv(graph, { cache: cache.keys, source: qk, slots, column: numHeads * headDim });
   recordStoreKv(graph, { cache: cache.values, source: qkv, slots, column: (numHeads + numKvHeads) * headDim });
   return qk;
@@ -93,7 +100,7 @@ function recordTurned(
   { config, weights, ropeMagnitudes }: DecoderModel,
   index: number,
   qkv: CpuTensor,
-  positions: CpuTensor,
+  { positions, hasAxes }: TokenPlaces,
 ): CpuTensor {
   const { numHeads, numKvHeads, headDim, norm, layers, ropes } = config;
   const { headNorms } = expectAt(weights.layers, index);
@@ -102,10 +109,11 @@ function recordTurned(
   const [numTokens = 0, width = 0] = x.shape;
   const number = expectAt(layers, index).rope;
   if (number === undefined) return { ...x, shape: [numTokens, width / headDim, headDim] };
-  const { theta, numDims } = expectAt(ropes, number);
+  const { theta, numDims, sections } = expectAt(ropes, number);
   return recordRope(graph, {
     x,
     positions,
+    sections: hasAxes ? sections : undefined,
     numHeads: numHeads + numKvHeads,
     headDim,
     numDims,

@@ -34,6 +34,8 @@ export interface Rope {
   /** Elements of a head that turn, from its first on. */
   readonly numDims: number;
   readonly scaling: RopeScaling;
+  /** Frequencies that turn by time, row and column where tokens of pictures have three positions; absent: one position. */
+  readonly sections?: readonly [number, number, number];
 }
 
 export interface DecoderLayer {

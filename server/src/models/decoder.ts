@@ -12,11 +12,18 @@ import { recordLinear } from "../../kernels/linear/linear.ggml.ts";
 import { MIX_TENSORS_PER_EXPERT } from "../../kernels/mix-experts/mix-experts.ggml.ts";
 import { recordReplaceRows } from "../../kernels/replace-rows/replace-rows.ggml.ts";
 import { recordRmsNorm } from "../../kernels/rms-norm/rms-norm.ggml.ts";
+import { POSITIONS_PER_TOKEN } from "../../kernels/rope/rope.ggml.ts";
 import { recordScale } from "../../kernels/scale/scale.ggml.ts";
 import { recordSoftCap } from "../../kernels/soft-cap/soft-cap.ggml.ts";
 import type { CpuGraph } from "../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../device/cpu/cpu-tensor.ts";
-import { type LayerCache, recordKeysAndValues, recordLayerAttention, SpansByWindow } from "./decoder-attention.ts";
+import {
+  type LayerCache,
+  recordKeysAndValues,
+  recordLayerAttention,
+  SpansByWindow,
+  type TokenPlaces,
+} from "./decoder-attention.ts";
 import type { DecoderConfig } from "./decoder-config.ts";
 import {
   type AdapterWeights,
@@ -39,6 +46,8 @@ export interface DecoderSequence extends AttentionSequence {
 export interface DecoderBatch {
   readonly tokenIds: Int32Array; // [numTokens]
   readonly positions: Int32Array; // [numTokens]
+  /** [3, numTokens] time, row and column of each token, for ropes with sections; absent: its position in all three. */
+  readonly axes?: Int32Array;
   readonly slots: Int32Array; // [numTokens]
   readonly sequences: readonly DecoderSequence[];
   readonly logitRows: Int32Array;
@@ -77,15 +86,15 @@ export function numDecoderTensors({ experts, layers }: DecoderConfig, sequences:
 export function recordDecoder(graph: CpuGraph, model: DecoderModel, batch: DecoderBatch): CpuTensor | undefined {
   const { config, weights } = model;
   const numTokens = batch.tokenIds.length;
-  const positions = graph.input("i32", [numTokens], batch.positions);
+  const places = recordPlaces(graph, batch);
   const shared = {
-    positions,
+    places,
     slots: graph.input("i32", [numTokens], batch.slots),
     spans: new SpansByWindow(graph, batch, model.caches),
   };
   const adapters = new StepAdapters(graph, batch.sequences, model.adapters);
   const lastRows = keepsAllRows(batch) ? undefined : batch.logitRows;
-  let x = recordEmbedding(graph, model, batch, positions);
+  let x = recordEmbedding(graph, model, batch, places);
   for (const [i, layer] of weights.layers.entries()) {
     const isLast = i === weights.layers.length - 1;
     const normed = recordNorm(graph, config, layer.attentionNorm, x);
@@ -102,11 +111,18 @@ export function recordDecoder(graph: CpuGraph, model: DecoderModel, batch: Decod
   return logits;
 }
 
+function recordPlaces(graph: CpuGraph, { axes, positions }: DecoderBatch): TokenPlaces {
+  if (axes === undefined) return { positions: graph.input("i32", [positions.length], positions), hasAxes: false };
+  const lists = new Int32Array(POSITIONS_PER_TOKEN * positions.length); // the op takes a fourth
+  lists.set(axes);
+  return { positions: graph.input("i32", [lists.length], lists), hasAxes: true };
+}
+
 function recordEmbedding(
   graph: CpuGraph,
   { config, weights }: DecoderModel,
   batch: DecoderBatch,
-  positions: CpuTensor,
+  { positions }: TokenPlaces,
 ) {
   const ids = graph.input("i32", [batch.tokenIds.length], batch.tokenIds);
   let x = recordGatherRows(graph, { table: weights.embedding, ids });

@@ -71,6 +71,7 @@ function findArchitecture(root: HfFields): Architecture {
 function sectionOf(root: HfFields, config: unknown, at: string, architecture: Architecture): HfFields {
   if (architecture.section === undefined) return new HfFields(config, at, architecture);
   const section = root.section(architecture.section, architecture);
+  if (section === undefined && architecture.isSectionOptional === true) return new HfFields(config, at, architecture);
   if (section === undefined) throw root.refusal(architecture.section, "an object", undefined);
   const type = section.get("model_type") ?? architecture.sectionTypes?.[0];
   if (architecture.sectionTypes?.some((one) => one === type) === false) {

@@ -14,7 +14,7 @@ export interface ParsedRopes {
 }
 
 const MAX_POSITIONS = 1 << 24;
-const KINDS = '"default", "linear", "llama3", "yarn" or "longrope"';
+const KINDS = '"default", "linear", "llama3", "yarn", "longrope" or "mrope"';
 
 export function parseRopes(fields: HfFields, sizes: RopeSizes): ParsedRopes {
   const described = fields.firstOf("rope_parameters", "rope_scaling");
@@ -37,11 +37,23 @@ function parseRope(fields: HfFields, rope: HfFields | undefined, sizes: RopeSize
     throw holderOf("partial_rotary_factor").refusal("partial_rotary_factor", expected, share);
   }
   const scaling = rope === undefined ? ({ kind: "none" } as const) : parseScaling(fields, rope, numDims, sizes);
+  const sections = rope?.get("mrope_section") === undefined ? undefined : parseSections(rope, numDims / 2);
   return Object.freeze({
     theta: holderOf("rope_theta").positive("rope_theta", 10_000),
     numDims,
     scaling: Object.freeze(scaling),
+    ...(sections === undefined ? {} : { sections }),
   });
+}
+
+/** Those of time, row and column, one behind the other. */
+function parseSections(rope: HfFields, count: number): readonly [number, number, number] {
+  if (rope.boolean("mrope_interleaved", false)) throw rope.refusal("mrope_interleaved", "false", true);
+  const [time = 0, row = 0, column = 0] = rope.positives("mrope_section", 3);
+  if ([time, row, column].every(Number.isInteger) && time + row + column === count) {
+    return Object.freeze([time, row, column]);
+  }
+  throw rope.refusal("mrope_section", `three whole numbers with the sum ${count}`, rope.get("mrope_section"));
 }
 
 function parseScaling(fields: HfFields, rope: HfFields, numDims: number, sizes: RopeSizes): RopeScaling {
@@ -52,7 +64,7 @@ function parseScaling(fields: HfFields, rope: HfFields, numDims: number, sizes: 
     max: MAX_POSITIONS,
     default: sizes.maxPositions,
   });
-  if (kind === "default") return { kind: "none" };
+  if (kind === "default" || kind === "mrope") return { kind: "none" };
   if (kind === "linear") return { kind, factor: rope.positive("factor") };
   if (kind === "llama3") return parseLlama3(rope, originalMaxPositions);
   if (kind === "yarn") return parseYarn(rope, originalMaxPositions);

@@ -108,8 +108,11 @@ function ropeFields({ ropes, headDim }: DecoderConfig): Record<string, unknown> 
   if (sliding !== undefined && (sliding.scaling.kind !== "none" || sliding.numDims !== full.numDims)) {
     throw new Error("positions of window layers that are scaled have no place in a TensorRT-LLM checkpoint");
   }
+  if (full.sections !== undefined && full.scaling.kind !== "none") {
+    throw new Error("scaled positions of three axes have no place in a TensorRT-LLM checkpoint");
+  }
   return {
-    position_embedding_type: full.scaling.kind === "longrope" ? "long_rope" : "rope_gpt_neox",
+    position_embedding_type: positionType(full),
     rotary_base: full.theta,
     rotary_pct: full.numDims / headDim,
     rope_local_base_freq: sliding?.theta,
@@ -117,7 +120,13 @@ function ropeFields({ ropes, headDim }: DecoderConfig): Record<string, unknown> 
   };
 }
 
-function scalingFields({ scaling }: Rope): Record<string, unknown> {
+function positionType({ scaling, sections }: Rope): string {
+  if (sections !== undefined) return "mrope";
+  return scaling.kind === "longrope" ? "long_rope" : "rope_gpt_neox";
+}
+
+function scalingFields({ scaling, sections }: Rope): Record<string, unknown> {
+  if (sections !== undefined) return { rotary_scaling: { rope_type: "mrope", type: "mrope", mrope_section: sections } };
   if (scaling.kind === "none") return {};
   if (scaling.kind !== "longrope") return { rotary_scaling: scalingOf(scaling) };
   return {

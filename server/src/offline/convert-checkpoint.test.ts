@@ -223,6 +223,17 @@ test("convertCheckpoint() says which Qwen it is, in types of TensorRT-LLM's clas
   }
 });
 
+test("convertCheckpoint() keeps the sections of rotary positions of a model that sees", async () => {
+  const modelDir = `${MODELS}../../vision/qwen2-vl`;
+  const outputDir = join(folder, "qwen2-vl");
+  await convert(modelDir, outputDir);
+  const config = JSON.parse(await readFile(join(outputDir, "config.json"), "utf8")) as Record<string, unknown>;
+  assert.equal(config.position_embedding_type, "mrope");
+  const [before, after] = [await openDecoder(modelDir), await openDecoder(outputDir)];
+  assert.deepEqual(after.parsed.config, before.parsed.config);
+  await Promise.all([before.tensors.close(), after.tensors.close()]);
+});
+
 test("a checkpoint whose shared experts lie beside the MLP, as earlier releases have it, is read alike", async () => {
   const outputDir = join(folder, "qwen2-moe-earlier");
   await convert(`${MODELS}qwen2-moe`, outputDir);

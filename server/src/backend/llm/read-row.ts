@@ -72,8 +72,9 @@ type FromInputs = Omit<GenerateRequest, "priority" | "cacheSalt" | "retention" |
 function readGenerate(inputs: RowInputs, settings: LlmSettings, signal: AbortSignal): FromInputs {
   const maxTokens = inputs.int("request_output_len", "max_tokens");
   if (maxTokens === undefined) throw invalid("input 'request_output_len' is missing");
+  const promptTokens = readPrompt(inputs);
   return {
-    promptTokens: readPrompt(inputs),
+    promptTokens,
     maxTokens,
     minTokens: inputs.int("min_length", "min_tokens") ?? 1,
     endIds: readEndIds(inputs, settings),
@@ -96,6 +97,7 @@ function readGenerate(inputs: RowInputs, settings: LlmSettings, signal: AbortSig
     adapter: readAdapter(inputs),
     logitsPostProcessor: inputs.text("logits_post_processor_name") ?? "",
     promptTable: readPromptTable(inputs),
+    promptPositions: readPositions(inputs, promptTokens.length),
     ...readDrafts(inputs),
     signal,
   };
@@ -252,6 +254,19 @@ function readPromptTable(inputs: RowInputs): PromptTable | undefined {
   }
   const width = values.length / numRows;
   return { values: values.subarray(0, declared * width), numRows: declared };
+}
+
+/** Padded on the right as the prompts are, within each of the three lists. */
+function readPositions(inputs: RowInputs, length: number): Int32Array | undefined {
+  const values = inputs.has("mrope_position_ids") ? inputs.ints("mrope_position_ids") : undefined;
+  if (values === undefined || values.length === 3 * length) return values;
+  const width = values.length / 3;
+  if (!Number.isInteger(width) || width < length) {
+    throw invalid(
+      `input 'mrope_position_ids' has ${values.length} numbers, expected 3 for each of ${length} prompt tokens`,
+    );
+  }
+  return Int32Array.from({ length: 3 * length }, (_, i) => values[Math.floor(i / length) * width + (i % length)] ?? 0);
 }
 
 function refuseUnsupported(inputs: RowInputs): void {

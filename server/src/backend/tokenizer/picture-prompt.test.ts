@@ -13,9 +13,16 @@ const tokenizer = await loadTokenizer(MODEL);
 const SETTINGS = {
   template: "[INST]{images}\n{text} [/INST]",
   place: "<image>",
+  framedPlace: "<image>",
   vocabularySize: 6144,
   addSpecialTokens: true,
 };
+
+test("renderPrompt() frames the places that it adds, and leaves those of the text alone", () => {
+  const framed = { ...SETTINGS, template: "{images}{text}", framedPlace: "[<image>]" };
+  assert.equal(renderPrompt(framed, "Hi", 2), "[<image>][<image>]Hi");
+  assert.equal(renderPrompt(framed, "a <image> b", 1), "a <image> b");
+});
 
 for (const [text, pictures, expected] of [
   ["Hi", 1, "[INST]<image>\nHi [/INST]"],

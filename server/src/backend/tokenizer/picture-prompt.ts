@@ -10,6 +10,8 @@ export interface PicturePromptSettings {
   readonly template: string;
   /** What stands for one picture, in templates and in texts. */
   readonly place: string;
+  /** What stands in the prompt for a picture without a place of its own: the place, and what the model wants around it. */
+  readonly framedPlace: string;
   /** Ids from here on are rows of the table. */
   readonly vocabularySize: number;
   readonly addSpecialTokens: boolean;
@@ -18,10 +20,14 @@ export interface PicturePromptSettings {
 const MAX_PLACES = 1024;
 
 /** The text with a place for every picture. @throws ServerError when there are more or fewer places than pictures */
-export function renderPrompt({ template, place }: PicturePromptSettings, text: string, numPictures: number): string {
+export function renderPrompt(
+  { template, place, framedPlace }: PicturePromptSettings,
+  text: string,
+  numPictures: number,
+): string {
   const placed = countOf(text, place);
   if (placed > 0 && placed !== numPictures) throw wrongPlaces(placed, numPictures, place);
-  const places = placed > 0 ? "" : place.repeat(numPictures);
+  const places = placed > 0 ? "" : framedPlace.repeat(numPictures);
   // One pass: what a client writes is never taken for a part of the template.
   const prompt = template.replace(/\{images\}|\{text\}/g, (part) => (part === "{text}" ? text : places));
   const total = countOf(prompt, place);

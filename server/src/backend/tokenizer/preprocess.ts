@@ -9,6 +9,7 @@ import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { Tokenizer } from "../../formats/tokenizer.ts";
+import { NUM_AXES, promptPositions, readGrids } from "./picture-positions.ts";
 import { encodePrompt, type PicturePromptSettings, renderPrompt } from "./picture-prompt.ts";
 import { type PictureRows, promptTable, readPictureRows, VISUAL_TOKENS } from "./picture-rows.ts";
 import { findInput, floatValues, fp32Tensor, int32Tensor, intValues, textRows } from "./tensor-values.ts";
@@ -16,6 +17,7 @@ import { wordLists } from "./word-lists.ts";
 
 const NO_IDS = new Int32Array(0);
 const EXTRA_IDS = "OUT_PROMPT_TABLE_EXTRA_IDS";
+const POSITIONS = "MROPE_POSITION_IDS";
 
 export type Steps<T> = Generator<undefined, T, undefined>;
 
@@ -90,6 +92,7 @@ class OutputMaker {
     });
     this.#addInts(output, [width], values);
     if (input === "QUERY") this.#extraIds(values, width);
+    if (input === "QUERY") this.#positions(rows, width);
     this.#addInts(
       lengthOutput,
       [1],
@@ -136,6 +139,25 @@ class OutputMaker {
     );
     const data = new Uint8Array(values.buffer);
     this.tensors.push({ name: EXTRA_IDS, datatype: "UINT64", shape: this.#shape([width]), data });
+  }
+
+  /** [3, width] for each prompt, filled up on the right as the ids are. */
+  #positions(rows: readonly Int32Array[], width: number): void {
+    if (!this.#makes(POSITIONS)) return;
+    const given = findInput(this.#request, "IMAGE_GRID_THW");
+    if (this.#pictures !== undefined && given === undefined) {
+      throw new ServerError("invalid_argument", `output '${POSITIONS}' needs input 'IMAGE_GRID_THW' beside pictures`);
+    }
+    const grids = given === undefined ? [] : readGrids(intValues(given), this.#pictures ?? []);
+    const values = new Int32Array(rows.length * NUM_AXES * width);
+    for (const [row, ids] of rows.entries()) {
+      const positions = promptPositions(ids, this.#model.pictures.vocabularySize, grids[row] ?? []);
+      for (let axis = 0; axis < NUM_AXES; axis++) {
+        const list = positions.subarray(axis * ids.length, (axis + 1) * ids.length);
+        values.set(list, (row * NUM_AXES + axis) * width);
+      }
+    }
+    this.#addInts(POSITIONS, [NUM_AXES, width], values);
   }
 
   words(input: string, output: string): void {

@@ -68,10 +68,16 @@ function preprocessor(
   tokenizer: Tokenizer,
   folder: string,
 ): Answer {
-  const { promptTemplate, imageToken, addSpecialTokens } = settings;
+  const { promptTemplate, imageToken, imageTemplate, addSpecialTokens } = settings;
   const vocabularySize = settings.vocabularySize ?? modelVocabulary(folder) ?? tokenizer.vocabularySize;
   const model = {
-    pictures: { template: promptTemplate, place: imageToken, vocabularySize, addSpecialTokens },
+    pictures: {
+      template: promptTemplate,
+      place: imageToken,
+      framedPlace: imageTemplate,
+      vocabularySize,
+      addSpecialTokens,
+    },
     tokenizer,
     addSpecialTokens,
     maxTokens: settings.maxTokens,

@@ -14,6 +14,7 @@ export interface TokenizerSettings {
   /** Of prompts with pictures; see picture-prompt.ts. */
   readonly promptTemplate: string;
   readonly imageToken: string;
+  readonly imageTemplate: string;
   /** Tokens to ask for where requests do not say. */
   readonly maxTokens: number | undefined;
   /** Undefined: what the files beside the tokenizer say. */
@@ -32,6 +33,12 @@ export function parseTokenizerSettings(
   const { config, modelFolder, versionFolder } = source;
   const text = (key: string): string | undefined => unlessPlaceholder(config.parameters[key]?.string_value);
   const folder = text("tokenizer_dir");
+  const imageToken = text("image_token") ?? DEFAULT_IMAGE_TOKEN;
+  const imageTemplate = text("image_template") ?? imageToken;
+  if (imageTemplate.split(imageToken).length !== 2) {
+    const wrong = `parameter 'image_template' is '${imageTemplate}', expected '${imageToken}' in it once`;
+    throw new ServerError("invalid_argument", `model '${config.name}': ${wrong}`);
+  }
   return {
     role: roleOf(source.config),
     // An absolute path stands for itself in both.
@@ -39,7 +46,8 @@ export function parseTokenizerSettings(
     addSpecialTokens: parseFlag(text("add_special_tokens"), "add_special_tokens", config.name),
     skipSpecialTokens: parseFlag(text("skip_special_tokens"), "skip_special_tokens", config.name),
     promptTemplate: text("prompt_template") ?? "{images}{text}",
-    imageToken: text("image_token") ?? DEFAULT_IMAGE_TOKEN,
+    imageToken,
+    imageTemplate,
     maxTokens: parseCount(text("max_tokens"), "max_tokens", config.name),
     vocabularySize: parseCount(text("vocabulary_size"), "vocabulary_size", config.name),
     maxLength: parseCount(text("max_length"), "max_length", config.name),

@@ -78,6 +78,7 @@ test("generate() through a process gives what the engine gives in this one, for 
   assert.deepEqual(host.info, {
     vocabSize: 64,
     hiddenSize: 4,
+    hasAxes: false,
     blockSize: 4,
     numBlocks: 128,
     maxSequenceLength: 256,

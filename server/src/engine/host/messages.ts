@@ -30,9 +30,10 @@ const GUIDE = 128;
 const ADAPTER = 1024;
 const RETENTION = 256;
 const TOKEN_SALTS = 512;
+const PROMPT_POSITIONS = 2048;
 
 export function writeRequest(writer: FrameWriter, request: GenerateRequest): void {
-  const { seed, logitBias, promptTable, guide, retention, tokenSalts } = request;
+  const { seed, logitBias, promptTable, promptPositions, guide, retention, tokenSalts } = request;
   writer.int(flagsOf(request));
   writer.ints(request.promptTokens);
   writer.int(request.maxTokens);
@@ -78,6 +79,7 @@ export function writeRequest(writer: FrameWriter, request: GenerateRequest): voi
   if (retention !== undefined) writeRetention(writer, retention);
   if (tokenSalts !== undefined)
     writer.ints(new Int32Array(tokenSalts.buffer, tokenSalts.byteOffset, 2 * tokenSalts.length));
+  if (promptPositions !== undefined) writer.ints(promptPositions);
 }
 
 function flagsOf(request: GenerateRequest): number {
@@ -92,6 +94,7 @@ function flagsOf(request: GenerateRequest): number {
   if (request.adapter !== undefined) flags |= ADAPTER;
   if (request.retention !== undefined) flags |= RETENTION;
   if (request.tokenSalts !== undefined) flags |= TOKEN_SALTS;
+  if (request.promptPositions !== undefined) flags |= PROMPT_POSITIONS;
   return flags;
 }
 
@@ -141,7 +144,8 @@ export function readRequest(reader: FrameReader): GenerateRequest {
   const adapter = (flags & ADAPTER) === 0 ? undefined : readAdapter(reader);
   const retention = (flags & RETENTION) === 0 ? undefined : readRetention(reader);
   const tokenSalts = (flags & TOKEN_SALTS) === 0 ? undefined : new BigUint64Array(reader.ints().slice().buffer);
-  return { ...request, seed, logitBias, promptTable, guide, adapter, retention, tokenSalts };
+  const promptPositions = (flags & PROMPT_POSITIONS) === 0 ? undefined : reader.ints();
+  return { ...request, seed, logitBias, promptTable, promptPositions, guide, adapter, retention, tokenSalts };
 }
 
 function readSeed(reader: FrameReader): bigint {

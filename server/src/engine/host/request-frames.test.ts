@@ -73,12 +73,14 @@ test("readRequest() gives back every field that writeRequest() wrote", () => {
     draftAcceptanceThreshold: 0.75,
     maxDraftTokens: 6,
     promptTable: { numRows: 1, values: Float32Array.of(1, 2) },
+    promptPositions: Int32Array.of(0, 1, 2, 0, 1, 3),
   };
   assert.deepEqual(throughFrame(everything), everything);
   const absent = {
     seed: undefined,
     logitBias: undefined,
     promptTable: undefined,
+    promptPositions: undefined,
     guide: undefined,
     adapter: undefined,
     retention: undefined,

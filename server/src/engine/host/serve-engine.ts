@@ -75,9 +75,9 @@ class EngineServer {
     });
     const engine = new LlmEngine(runner, spec.engine, () => this.#onTurn(), services);
     this.#engine = engine;
-    const { vocabSize, hiddenSize, blockSize, numBlocks, eosTokenIds = [] } = runner;
+    const { vocabSize, hiddenSize, blockSize, numBlocks, hasAxes = false, eosTokenIds = [] } = runner;
     const { maxSequenceLength } = engine.limits;
-    const info: EngineInfo = { vocabSize, hiddenSize, blockSize, numBlocks, maxSequenceLength, eosTokenIds };
+    const info: EngineInfo = { vocabSize, hiddenSize, blockSize, numBlocks, maxSequenceLength, hasAxes, eosTokenIds };
     this.#send(READY, JSON.stringify(info));
     this.#onTurn(); // the figures of an engine that has not run yet
   }

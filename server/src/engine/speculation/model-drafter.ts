@@ -71,8 +71,8 @@ export class ModelDrafter implements Drafter {
   #jobsOf(sequences: Iterable<Sequence>): Job[] {
     const wanting: { sequence: Sequence; wanted: number }[] = [];
     for (const sequence of sequences) {
-      // Rows of a prompt table are made for the large model.
-      if (sequence.request.promptTable !== undefined) continue;
+      // Rows of a prompt table are made for the large model, and positions for those that turn as it does.
+      if (sequence.request.promptTable !== undefined || sequence.request.promptPositions !== undefined) continue;
       const wanted = wantedDrafts(sequence, this.#config);
       if (wanted > 0 && sequence.numTokens + wanted <= this.#runner.maxPositions) wanting.push({ sequence, wanted });
     }

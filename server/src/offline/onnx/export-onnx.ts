@@ -16,6 +16,7 @@ import type { BuiltGraph } from "./graph-builder.ts";
 import { buildLlavaVision } from "./llava-graph.ts";
 import { existingOnnxOutput, MAX_MODEL_BYTES } from "./onnx-output.ts";
 import { type PoolingChoice, readPooling } from "./pooling.ts";
+import { buildQwenVision, isQwenVision, QWEN_VISION_DEFAULTS } from "./qwen-vision-graph.ts";
 
 export interface ExportOptions {
   readonly modelDir: string;
@@ -103,10 +104,16 @@ async function buildGraphs(source: Safetensors, options: ExportOptions): Promise
     const vision = section("vision_config", CLIP_VISION_DEFAULTS);
     return [["vision", buildLlavaVision(source, config, vision, section("text_config", LLAVA_TEXT_DEFAULTS))]];
   }
+  if (isQwenVision(kind)) {
+    expectPart(options, "vision");
+    const vision = config.section("vision_config", { defaults: QWEN_VISION_DEFAULTS });
+    if (vision === undefined) throw new ToolError(`${at.config}: vision_config: expected an object, got nothing`);
+    return [["vision", buildQwenVision(source, kind, vision)]];
+  }
   const sections = clipSections(json, config, at.config);
   if (sections === undefined) {
     throw new ToolError(
-      `${at.config}: model_type: expected bert, clip, clip_text_model, clip_vision_model, llava or llava_next, got ${kind}`,
+      `${at.config}: model_type: expected bert, clip, clip_text_model, clip_vision_model, llava, llava_next, qwen2_vl or qwen2_5_vl, got ${kind}`,
       {
         fix: "Export this model with Hugging Face's own tools: the server takes any ONNX file",
       },

@@ -57,6 +57,13 @@ export class GraphBuilder {
     return name;
   }
 
+  /** A list of floats that are no weights. */
+  floats(name: string, values: readonly number[]): string {
+    const data = new Uint8Array(Float32Array.from(values).buffer);
+    this.#tensors.set(name, { name, type: ONNX_TYPES.FLOAT, dims: [values.length], data });
+    return name;
+  }
+
   /** A list of whole numbers. */
   ints(values: readonly number[]): string {
     const name = `ints_${values.join("_").replaceAll("-", "minus")}`;

@@ -22,7 +22,7 @@ export interface EncoderContext {
 }
 
 /** Added to a score, it leaves nothing of it: what transformers takes for f32. */
-const MASKED: number = -(2 - 2 ** -23) * 2 ** 127;
+export const MASKED: number = -(2 - 2 ** -23) * 2 ** 127;
 
 /** By the names of Hugging Face's configurations. */
 const ACTIVATIONS: ReadonlyMap<string, Activation> = new Map<string, Activation>([
@@ -82,6 +82,15 @@ export function layerNorm({ graph, weights, sizes }: EncoderContext, value: stri
     graph.weight(shift.name, shift.dims, shift.data),
   ];
   return graph.node("LayerNormalization", inputs, { axis: { int: -1 }, epsilon: { float: sizes.epsilon } });
+}
+
+/** A norm without shift and mean. */
+export function rmsNorm({ graph, weights, sizes }: EncoderContext, value: string, name: string): string {
+  const scale = weights.get(`${name}.weight`, [sizes.hidden]);
+  const square = graph.node("ReduceMean", [graph.node("Mul", [value, value])], { axes: { ints: [-1] } });
+  const root = graph.node("Sqrt", [graph.node("Add", [square, graph.float(sizes.epsilon)])]);
+  const normed = graph.node("Div", [value, root]);
+  return graph.node("Mul", [normed, graph.weight(scale.name, scale.dims, scale.data)]);
 }
 
 export interface AttentionNames {

@@ -1,0 +1,68 @@
+/**
+ * Where tokens stand for models that turn tokens of pictures by time, row and column (Qwen2-VL): text counts on in all three;
+ * a picture begins behind the text, and the text behind it goes on where its longer side ends. Pure.
+ */
+import { ServerError } from "../../core/server-error.ts";
+import type { PictureRows } from "./picture-rows.ts";
+
+/** Time, row and column. */
+export const NUM_AXES = 3;
+
+/** Visual tokens of a picture. */
+interface PictureGrid {
+  readonly rows: number;
+  readonly columns: number;
+}
+
+/**
+ * Of each picture of each prompt; `values` has frames, rows and columns in patches, and how many of them became one token the
+ * number of tokens says. @throws ServerError when grids and pictures do not fit
+ */
+export function readGrids(values: Int32Array, prompts: readonly PictureRows[]): readonly (readonly PictureGrid[])[] {
+  const count = prompts.reduce((sum, { lengths }) => sum + lengths.length, 0);
+  if (values.length !== NUM_AXES * count) {
+    throw wrong(`has ${values.length} numbers, expected frames, rows and columns of each of ${count} pictures`);
+  }
+  let at = 0;
+  return prompts.map(({ lengths }) =>
+    lengths.map((length) => {
+      const [frames = 0, rows = 0, columns = 0] = values.subarray(at, at + NUM_AXES);
+      at += NUM_AXES;
+      return gridOf(frames, rows, columns, length);
+    }),
+  );
+}
+
+function gridOf(frames: number, rows: number, columns: number, length: number): PictureGrid {
+  const side = Math.sqrt((frames * rows * columns) / length);
+  const fits = frames === 1 && Number.isInteger(side) && side > 0 && rows % side === 0 && columns % side === 0;
+  if (!fits) throw wrong(`says ${frames} x ${rows} x ${columns} patches of a picture with ${length} visual tokens`);
+  return { rows: rows / side, columns: columns / side };
+}
+
+/** [3, ids.length]; ids from `firstRow` on are rows of the pictures, in order. */
+export function promptPositions(ids: Int32Array, firstRow: number, pictures: readonly PictureGrid[]): Int32Array {
+  const { length } = ids;
+  const out = new Int32Array(NUM_AXES * length);
+  let [next, picture, at] = [0, 0, 0];
+  while (at < length) {
+    if ((ids[at] ?? 0) < firstRow) {
+      for (let axis = 0; axis < NUM_AXES; axis++) out[axis * length + at] = next;
+      next += 1;
+      at += 1;
+      continue;
+    }
+    const { rows, columns } = pictures[picture++] ?? { rows: 1, columns: 1 };
+    for (let i = 0; i < rows * columns; i++, at++) {
+      out[at] = next;
+      out[length + at] = next + Math.floor(i / columns);
+      out[2 * length + at] = next + (i % columns);
+    }
+    next += Math.max(rows, columns);
+  }
+  return out;
+}
+
+function wrong(text: string): ServerError {
+  return new ServerError("invalid_argument", `input 'IMAGE_GRID_THW' ${text}`);
+}
