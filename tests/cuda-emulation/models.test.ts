@@ -1,0 +1,120 @@
+/**
+ * Models whose heads fill no tile, files in blocks, narrower windows and the deterministic mode, with a runner for GPUs whose
+ * kernels run on emulated threads.
+ */
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { maxDifference } from "../../server/kernels/testing/run-op.ts";
+import type { WeightType } from "../../server/src/device/cpu/convert-elements.ts";
+import { type CudaRunnerOptions, loadCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
+import { createDecoderRunner } from "../../server/src/engine/decoder-cpu-runner.ts";
+import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
+import type { StepRunner } from "../../server/src/engine/step-runner.ts";
+import { compareCourses, courseBlocks, coursesOf } from "../../server/src/engine/testing-courses.ts";
+import { append, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+import { openModelFiles } from "../../server/src/formats/model-files.ts";
+import { readTiny, toGguf } from "../../server/src/formats/tiny-gguf.test-support.ts";
+import { parseDecoderConfig } from "../../server/src/models/parse-decoder-config.ts";
+import { hostCompiler } from "./compile-emulation.ts";
+import { EmulatedGpu } from "./emulated-gpu.ts";
+
+const MODELS = fileURLToPath(new URL("../parity/models/", import.meta.url));
+const TOKENS = [5, 9, 200, 31, 7, 88, 14, 3, 61, 17];
+const directory = await mkdtemp(join(tmpdir(), "gpu-models-"));
+after(() => rm(directory, { recursive: true }));
+
+const compiler = hostCompiler();
+const skip = compiler.reason ?? false;
+
+async function openGpu(modelDir: string, changes: Partial<CudaRunnerOptions> = {}): Promise<DecoderCudaRunner> {
+  const { files, tensors } = await openModelFiles(modelDir);
+  const sizes = { blockSize: 16, numBlocks: 24, maxTokens: 128, maxSequences: 12 };
+  try {
+    return await loadCudaRunner(new EmulatedGpu(compiler).asDevice(), parseDecoderConfig(files), tensors, {
+      ...{ ...sizes, type: "f32", usesGraphs: false, ...changes, beside: undefined },
+    });
+  } finally {
+    await tensors.close();
+  }
+}
+
+/** After a prompt, and after each of three tokens more. */
+async function logitsOf(runner: StepRunner): Promise<Float32Array[]> {
+  const sequence = new TestSequence(contiguousBlocks(1, 4));
+  const rows: Float32Array[] = [];
+  for (const tokens of [TOKENS.slice(0, 7), ...TOKENS.slice(7).map((token) => [token])]) {
+    rows.push(...(await append(runner, [{ sequence, tokens }])));
+  }
+  await runner.close();
+  return rows;
+}
+
+function largestDifference(a: readonly Float32Array[], b: readonly Float32Array[]): number {
+  assert.equal(a.length, b.length);
+  return Math.max(...a.map((row, i) => maxDifference(row, b[i] ?? [])));
+}
+
+for (const model of ["mistral-nemo", "qwen3"]) {
+  test(`${model}, whose heads have 24 elements, gives the CPU's logits on an emulated GPU`, { skip }, async () => {
+    const modelDir = join(MODELS, model);
+    const expected = await logitsOf(
+      await createDecoderRunner({ modelDir, numBlocks: 24, blockSize: 16, numThreads: 1 }),
+    );
+    assert.ok(largestDifference(await logitsOf(await openGpu(modelDir)), expected) < 1e-4);
+    assert.ok(largestDifference(await logitsOf(await openGpu(modelDir, { type: "bf16" })), expected) < 6e-2);
+  });
+}
+
+const MIXES: Readonly<Record<string, (name: string) => WeightType>> = {
+  q4_0: () => "q4_0",
+  "q4_0 and q8_0": (name) => (name.includes("attn_v") ? "q8_0" : "q4_0"),
+};
+
+for (const [mix, typeOf] of Object.entries(MIXES)) {
+  test(`a GGUF file in ${mix} gives the CPU's logits on an emulated GPU`, { skip }, async () => {
+    const modelDir = await mkdtemp(join(directory, "gguf-"));
+    await writeFile(join(modelDir, "model.gguf"), toGguf(await readTiny(join(MODELS, "llama-2")), "llama", typeOf));
+    const sizes = { numBlocks: 24, blockSize: 16, numThreads: 1 };
+    const expected = await logitsOf(await createDecoderRunner({ modelDir, weightType: "f32", ...sizes }));
+    assert.ok(largestDifference(await logitsOf(await openGpu(modelDir)), expected) < 1e-4);
+    const lines: string[] = [];
+    const inBlocks = await openGpu(modelDir, { type: "bf16", tell: (line) => lines.push(line) });
+    assert.ok(largestDifference(await logitsOf(inBlocks), expected) < 6e-2);
+    assert.match(lines.join("\n"), /weights \(in blocks: .*of Q4_0 as int4/);
+  });
+}
+
+test("narrower windows than the model's give the CPU's logits on an emulated GPU", { skip }, async () => {
+  const attentionWindows = [4, 64];
+  const modelDir = join(MODELS, "llama-3.2");
+  const sizes = { numBlocks: 24, blockSize: 16, numThreads: 1 };
+  const expected = await logitsOf(await createDecoderRunner({ modelDir, attentionWindows, ...sizes }));
+  const wide = await logitsOf(await createDecoderRunner({ modelDir, ...sizes }));
+  assert.ok(largestDifference(wide, expected) > 1e-3);
+  assert.ok(largestDifference(await logitsOf(await openGpu(modelDir, { attentionWindows })), expected) < 1e-4);
+  const narrow = await openGpu(modelDir, { attentionWindows: [20] });
+  assert.equal(narrow.window, 20);
+  await narrow.close();
+});
+
+const NUM_TOKENS = 22;
+
+/** As many rows as they come, with kernels for few and for many. */
+async function differencesOf(model: string, changes: Partial<CudaRunnerOptions>): Promise<readonly string[]> {
+  const courses = coursesOf(NUM_TOKENS, 16);
+  const runner = await openGpu(join(MODELS, model), { numBlocks: courseBlocks(8), type: "bf16", ...changes });
+  const tokens = Array.from({ length: NUM_TOKENS }, (_, i) => (i * 7919 + 13) % runner.vocabSize);
+  const { numCompared, differences } = await compareCourses(runner, tokens, courses);
+  await runner.close();
+  assert.ok(numCompared >= courses.length, `only ${numCompared} rows were compared`);
+  return differences;
+}
+
+test("a deterministic runner gives equal bits on an emulated GPU, whatever the course", { skip }, async () => {
+  assert.deepEqual(await differencesOf("qwen3", { isDeterministic: true }), []);
+  assert.deepEqual(await differencesOf("llama-3.2", { isDeterministic: true, cacheType: "e4m3" }), []);
+});
