@@ -28,6 +28,10 @@ const SPACE = 0x20;
 const ELEMENTS_PER_SLICE = 16_384;
 /** The same for objects, which are no elements and cost more each. */
 const OBJECTS_PER_SLICE = 1024;
+/** And for floats as usual, which cost a tenth. */
+const FLOATS_PER_SLICE = 65_536;
+/** An element with its comma. */
+const MIN_ELEMENT_CHARACTERS = 2;
 /** First reservation of a tensor whose size is only claimed yet. */
 const FIRST_BYTES = 8192;
 const FIRST_STRING_BYTES = 1024;
@@ -154,18 +158,19 @@ export class JsonTensorReader {
         return "object";
       } else {
         this.#element(byte);
-        budget -= this.#usualFloats(budget);
+        budget -= this.#usualFloats();
       }
     }
     return "pause";
   }
 
   /** Of floats: takes commas and numbers for as long as they are as usual and there is room. @returns how many numbers */
-  #usualFloats(most: number): number {
+  #usualFloats(): number {
     if (this.#datatype !== "FP32") return 0;
-    const room = Math.min(most, this.#capacity - this.#count);
+    const room = Math.min(FLOATS_PER_SLICE, this.#capacity - this.#count);
     const kernel = this.#kernel.next(room);
-    const count = kernel === undefined ? this.#fewFloats(room) : this.#manyFloats(room, kernel);
+    const count =
+      kernel === undefined ? this.#fewFloats(Math.min(room, ELEMENTS_PER_SLICE)) : this.#manyFloats(room, kernel);
     this.#count += count;
     if (this.#depth === 1) this.#outerCount += count;
     return count;
@@ -290,11 +295,13 @@ export class JsonTensorReader {
     this.#numBytes = end;
   }
 
-  /** Doubles up to what is wanted. @returns false when element `at` is not wanted */
+  /** Up to what is wanted, as far as the rest of the text can hold it. @returns false when element `at` is not wanted */
   #grow(at: number): boolean {
     if (at >= this.#wanted) return false;
     const size = ELEMENT_BYTES[this.#datatype];
-    this.#move(Math.min(at * 2, this.#wanted) * size, at * size);
+    const { bytes, pos } = this.#reader;
+    const possible = at + 1 + Math.ceil((bytes.length - pos) / MIN_ELEMENT_CHARACTERS);
+    this.#move(Math.min(possible, this.#wanted) * size, at * size);
     this.#capacity = Math.floor(this.#capacity / size);
     return true;
   }

@@ -14,11 +14,16 @@ const HEX = "0123456789ABCDEF";
 const MAX_NUMBER = 32;
 
 export class JsonWriter {
-  bytes: Uint8Array = new Uint8Array(FIRST_BYTES);
+  bytes: Uint8Array;
   pos = 0;
   #start = 0;
   readonly #float = new FloatDigits();
   readonly #kernel = new FloatKernelUse();
+
+  /** `room`: memory to begin with. */
+  constructor(room: Uint8Array = new Uint8Array(FIRST_BYTES)) {
+    this.bytes = room;
+  }
 
   /** Begins a text. The last one must be finished: its bytes stay untouched. */
   begin(): void {

@@ -22,11 +22,14 @@ interface Exports {
 }
 
 const TEXT_AT: number = TABLES.end;
-const MAX_TEXT_BYTES: number = 512 * 1024;
+/** Pieces that stay in the second cache of a processor. */
+const MAX_TEXT_BYTES: number = 128 * 1024;
 /** Behind the text, so that 32 bytes can be read anywhere in it. */
 const PADDING_BYTES = 64;
-const FLOATS_AT: number = TEXT_AT + MAX_TEXT_BYTES + PADDING_BYTES;
-const MAX_FLOATS = 16_384;
+const WORD_BYTES = 8;
+const FLOATS_AT: number = TEXT_AT + MAX_TEXT_BYTES + PADDING_BYTES + WORD_BYTES;
+/** More than a piece of text holds as a rule. */
+const MAX_FLOATS = 8192;
 const FLOAT_BYTES = 4;
 const PAGE_BYTES = 65_536;
 const NUM_PAGES: number = Math.ceil((FLOATS_AT + MAX_FLOATS * FLOAT_BYTES) / PAGE_BYTES);
@@ -34,11 +37,13 @@ const MIN_TEXT_BYTES = 1024;
 const MIN_FLOATS = 64;
 /** Room for a number at its place, more than it may take. */
 const NUMBER_BYTES = 32;
+const MAX_WRITTEN_FLOATS: number = MAX_TEXT_BYTES / NUMBER_BYTES;
 
 export class FloatKernel {
   readonly #exports: Exports;
   readonly #bytes: Uint8Array;
   readonly #floats: Float32Array;
+  #textAt = TEXT_AT;
   #textBytes = MIN_TEXT_BYTES;
   #numFloats = MIN_FLOATS;
   /** Where the last reading or writing stopped. */
@@ -60,14 +65,15 @@ export class FloatKernel {
     let count = 0;
     this.end = at;
     while (count < room) {
-      const numBytes = Math.min(this.#textBytes, bytes.length - this.end);
-      const taken = this.#readPiece(bytes.subarray(this.end, this.end + numBytes), Math.min(room - count, MAX_FLOATS));
+      const max = Math.min(room - count, MAX_FLOATS);
+      const numBytes = Math.min(this.#textBytes, bytes.length - this.end, max * NUMBER_BYTES);
+      const taken = this.#readPiece(bytes.subarray(this.end, this.end + numBytes), max);
       target.set(this.#floats.subarray(0, taken), first + count);
       count += taken;
-      const used = this.#exports.register.value - TEXT_AT;
+      const used = this.#exports.register.value - this.#textAt;
       this.end += used;
       // A number that reaches beyond the piece is read with the next one.
-      const isUsual = used > 0 && used > numBytes - 2 * NUMBER_BYTES;
+      const isUsual = taken === max || (used > 0 && used > numBytes - 2 * NUMBER_BYTES);
       this.#textBytes = isUsual ? Math.min(this.#textBytes * 4, MAX_TEXT_BYTES) : MIN_TEXT_BYTES;
       if (!isUsual) break;
     }
@@ -75,9 +81,16 @@ export class FloatKernel {
   }
 
   #readPiece(text: Uint8Array, max: number): number {
-    this.#bytes.set(text, TEXT_AT);
-    this.#bytes.fill(0, TEXT_AT + text.length, TEXT_AT + text.length + PADDING_BYTES);
-    return this.#exports.readFloats(TEXT_AT, TEXT_AT + text.length, FLOATS_AT, max);
+    this.#alignTo(text.byteOffset);
+    const at = this.#textAt;
+    this.#bytes.set(text, at);
+    this.#bytes.fill(0, at + text.length, at + text.length + PADDING_BYTES);
+    return this.#exports.readFloats(at, at + text.length, FLOATS_AT, max);
+  }
+
+  /** Shared memory is copied word by word where both sides lie alike, else byte by byte. */
+  #alignTo(address: number): void {
+    this.#textAt = TEXT_AT + (address & (WORD_BYTES - 1));
   }
 
   /**
@@ -89,11 +102,12 @@ export class FloatKernel {
     this.end = at;
     while (from + count < to) {
       const wanted = Math.min(this.#numFloats, to - from - count);
+      this.#alignTo(target.byteOffset + this.end);
       const written = this.#writePiece(view, from + count, wanted);
-      target.set(this.#bytes.subarray(TEXT_AT, this.#exports.register.value), this.end);
-      this.end += this.#exports.register.value - TEXT_AT;
+      target.set(this.#bytes.subarray(this.#textAt, this.#exports.register.value), this.end);
+      this.end += this.#exports.register.value - this.#textAt;
       count += written;
-      this.#numFloats = written === wanted ? Math.min(this.#numFloats * 4, MAX_FLOATS) : MIN_FLOATS;
+      this.#numFloats = written === wanted ? Math.min(this.#numFloats * 4, MAX_WRITTEN_FLOATS) : MIN_FLOATS;
       if (written < wanted) break;
     }
     return count;
@@ -102,7 +116,7 @@ export class FloatKernel {
   #writePiece(view: DataView, from: number, count: number): number {
     const start = view.byteOffset + from * FLOAT_BYTES;
     this.#bytes.set(new Uint8Array(view.buffer, start, count * FLOAT_BYTES), FLOATS_AT);
-    return this.#exports.writeFloats(FLOATS_AT, count, TEXT_AT);
+    return this.#exports.writeFloats(FLOATS_AT, count, this.#textAt);
   }
 }
 

@@ -8,6 +8,9 @@ export interface HttpBody {
   readonly size: number;
 }
 
+export type Reserve = (numBytes: number) => Uint8Array | undefined;
+export type AtEnd = (release: () => void) => void;
+
 export interface HttpCall extends TraceHeaders {
   readonly method: string;
   /** Path as sent: not decoded, without the query. */
@@ -26,8 +29,16 @@ export interface HttpCall extends TraceHeaders {
   readonly isCancelled: boolean;
   /** By lower-case name. */
   header(name: string): string | undefined;
-  /** Reads the body to its end, keeping at most `maxBytes`. @throws ServerError unavailable when the server holds too much */
-  body(maxBytes: number): Promise<HttpBody>;
+  /**
+   * Reads the body to its end, keeping at most `maxBytes`. `reserve` gives the memory for a large one, or none; without it the
+   * body has memory of its own. @throws ServerError unavailable when the server holds too much
+   */
+  body(maxBytes: number, reserve?: Reserve): Promise<HttpBody>;
+  /**
+   * Calls back once the connection has taken the answer, or is gone; at once when that is so already. Absent where nobody can
+   * tell: nothing of the request may then be in memory that others will use.
+   */
+  readonly atEnd?: AtEnd | undefined;
   /** Counts bytes that the request holds until it is answered. @throws ServerError unavailable when it is too much */
   hold(numBytes: number): void;
 }

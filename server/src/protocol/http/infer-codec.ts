@@ -11,8 +11,10 @@ import {
   type WrittenOutputs,
   writableOutputs,
 } from "./encode-infer.ts";
+import type { AtEnd } from "./http-call.ts";
 import { JSON_LIMITS, jsonFailure } from "./json-access.ts";
 import { type JsonThreads, MIN_OUTPUT_BYTES } from "./json-threads.ts";
+import type { Loan } from "./lent-memory.ts";
 import { runAtOnce, runInTurns } from "./slices.ts";
 
 /** Texts up to this size take less than about 10 ms and are read in one go, by the one shared reader. */
@@ -35,6 +37,11 @@ export class InferCodec {
   /** The shared writer: for what is begun and finished without a pause. */
   get writer(): JsonWriter {
     return this.#writer;
+  }
+
+  /** Memory for a large text that is to be read; undefined where there is none. */
+  lend(numBytes: number): Loan | undefined {
+    return this.#threads?.lend(numBytes);
   }
 
   /** The bytes are this one's: nobody may read them afterwards. @throws ServerError */
@@ -65,15 +72,16 @@ export class InferCodec {
     }
   }
 
-  /** @throws ServerError */
+  /** With `atEnd` the answer may lie in memory that is given back at the end of the request. @throws ServerError */
   writeResponse(
     response: InferResponse,
     wanted: OutputForms,
     served: ServedModel,
+    atEnd?: AtEnd,
   ): EncodedInfer | Promise<EncodedInfer> {
     const numBytes = outputBytes(response);
     if (this.#threads !== undefined && numBytes >= MIN_OUTPUT_BYTES) {
-      const written = this.#writeBeside(this.#threads, response, wanted);
+      const written = this.#writeBeside(this.#threads, response, wanted, atEnd);
       if (written !== undefined)
         return written.then((texts) => this.#encode(response, wanted, served, numBytes, texts));
     }
@@ -98,9 +106,10 @@ export class InferCodec {
     threads: JsonThreads,
     response: InferResponse,
     wanted: OutputForms,
+    atEnd: AtEnd | undefined,
   ): Promise<WrittenOutputs | undefined> | undefined {
     const tasks = writableOutputs(response, wanted).map(
-      ({ tensor, datatype, count }) => [tensor, threads.write(datatype, tensor.data, count)] as const,
+      ({ tensor, datatype, count }) => [tensor, threads.write(datatype, tensor.data, count, atEnd)] as const,
     );
     if (tasks.every(([, text]) => text === undefined)) return undefined;
     return Promise.all(tasks.map(async ([tensor, text]) => [tensor, await text] as const)).then((done) => {

@@ -10,10 +10,12 @@ import { compressBody, inflateBody, requestEncoding, responseEncoding } from "./
 import { decodeInfer } from "./decode-infer.ts";
 import type { EncodedInfer } from "./encode-infer.ts";
 import { forwardHeaders } from "./forward-headers.ts";
-import type { HttpCall } from "./http-call.ts";
+import type { HttpCall, Reserve } from "./http-call.ts";
 import { type DecodedInfer, HttpInferRequest } from "./http-infer-request.ts";
 import { bytesReply, errorReply, type HttpReply } from "./http-reply.ts";
 import type { InferCodec } from "./infer-codec.ts";
+import { MIN_TEXT_BYTES } from "./json-threads.ts";
+import type { Loan } from "./lent-memory.ts";
 import { LoopTurn } from "./loop-turn.ts";
 import { decodeRawInfer } from "./raw-infer.ts";
 import { startTrace } from "./start-trace.ts";
@@ -71,18 +73,40 @@ export class InferHandler {
     const decoded = await this.#decode(call, served, memory);
     const response = await this.#infer(new HttpInferRequest(model, version, decoded, call), served, call);
     const wanted = memory.isUsed ? { forms: decoded.forms, defaultForm: decoded.defaultForm, memory } : decoded;
-    const encoded = this.#codec.writeResponse(response, wanted, served);
+    const encoded = this.#codec.writeResponse(response, wanted, served, call.atEnd);
     const reply = await this.#reply(encoded instanceof Promise ? await encoded : encoded, call);
     return response.release === undefined ? reply : { ...reply, release: response.release };
   }
 
-  async #decode(call: HttpCall, served: ServedModel, memory: RequestMemory): Promise<DecodedInfer> {
+  #decode(call: HttpCall, served: ServedModel, memory: RequestMemory): Promise<DecodedInfer> {
+    return isLargeText(call) ? this.#decodeLent(call, served, memory) : this.#decodeBody(call, served, memory);
+  }
+
+  /** A text is not needed when it is read: it may be in memory that others will use. */
+  async #decodeLent(call: HttpCall, served: ServedModel, memory: RequestMemory): Promise<DecodedInfer> {
+    let loan: Loan | undefined;
+    try {
+      return await this.#decodeBody(call, served, memory, (numBytes) => {
+        loan = this.#codec.lend(numBytes);
+        return loan?.bytes;
+      });
+    } finally {
+      loan?.release();
+    }
+  }
+
+  async #decodeBody(
+    call: HttpCall,
+    served: ServedModel,
+    memory: RequestMemory,
+    reserve?: Reserve,
+  ): Promise<DecodedInfer> {
     const { maxInputBytes } = this.#options;
     const lengthText = call.header(HEADER_LENGTH);
     const isBinary = lengthText !== undefined && lengthText !== "0";
-    const body = await call.body(isBinary ? MAX_HTTP_BINARY_BODY_BYTES : maxInputBytes);
-    call.trace?.mark("HTTP_RECV_END", performance.now());
     const encoding = requestEncoding(call.header("content-encoding")) ?? "identity";
+    const body = await call.body(isBinary ? MAX_HTTP_BINARY_BODY_BYTES : maxInputBytes, reserve);
+    call.trace?.mark("HTTP_RECV_END", performance.now());
     const bytes = encoding === "identity" ? body.bytes : await inflateBody(body.bytes, encoding, maxInputBytes);
     if (bytes !== body.bytes) call.hold(bytes.length);
     const size = encoding === "identity" ? body.size : bytes.length;
@@ -137,6 +161,12 @@ export class InferHandler {
     const compressed = await compressBody(body, encoding);
     return bytesReply(contentType, [compressed], ["Content-Encoding", encoding, ...lengthHeader]);
   }
+}
+
+/** Nothing but JSON, as it came. */
+function isLargeText(call: HttpCall): boolean {
+  if (!(Number(call.header("content-length")) >= MIN_TEXT_BYTES)) return false;
+  return call.header(HEADER_LENGTH) === undefined && requestEncoding(call.header("content-encoding")) === "identity";
 }
 
 /** An error that a backend raised, however fast. */

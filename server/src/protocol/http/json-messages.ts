@@ -2,16 +2,20 @@
 import type { JsonDatatype, JsonInferRequest } from "@nereid/wire";
 
 export type JsonTask =
-  | { readonly id: number; readonly text: Uint8Array<ArrayBuffer> }
+  /** A text in shared memory is only lent. */
+  | { readonly id: number; readonly text: Uint8Array }
   | {
       readonly id: number;
       readonly datatype: JsonDatatype;
-      readonly data: Uint8Array<ArrayBuffer>;
+      readonly data: Uint8Array;
       readonly count: number;
+      /** Shared memory for the text, which needs no more as a rule. */
+      readonly room?: Uint8Array | undefined;
     };
 
 /** A request, or elements as text; neither: the task is given back, with its text if it had one. */
 export type JsonAnswer =
   | { readonly id: number; readonly request: JsonInferRequest }
-  | { readonly id: number; readonly written: Uint8Array }
+  /** A number: so many bytes are in the room that was given. */
+  | { readonly id: number; readonly written: Uint8Array | number }
   | { readonly id: number; readonly text: Uint8Array | undefined };

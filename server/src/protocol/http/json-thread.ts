@@ -24,7 +24,7 @@ interface Done {
 }
 
 /** A text with a fault goes back: what is wrong with it is said in one place only. */
-function read(id: number, text: Uint8Array<ArrayBuffer>): Done {
+function read(id: number, text: Uint8Array): Done {
   try {
     const request = runAtOnce(requests.read(text));
     const tensors = Array.isArray(request.inputs) ? request.inputs.map(({ tensor }) => tensor?.data.buffer) : [];
@@ -32,17 +32,24 @@ function read(id: number, text: Uint8Array<ArrayBuffer>): Done {
     const buffers = tensors.filter((buffer) => buffer instanceof ArrayBuffer && buffer.byteLength > MAX_SHARED_BYTES);
     return { answer: { id, request }, buffers: [...new Set(buffers as ArrayBuffer[])] };
   } catch {
-    return { answer: { id, text }, buffers: [text.buffer] };
+    const { buffer } = text;
+    return buffer instanceof ArrayBuffer
+      ? { answer: { id, text }, buffers: [buffer] }
+      : { answer: { id, text: undefined }, buffers: [] };
   }
 }
 
 /** The reader gives tensors up to this size places in memory that it goes on using. */
 const MAX_SHARED_BYTES = 65_536;
 
-function write({ id, datatype, data, count }: Extract<JsonTask, { data: unknown }>): Done {
-  const writer = new JsonWriter();
+function write({ id, datatype, data, count, room }: Extract<JsonTask, { data: unknown }>): Done {
+  const writer = new JsonWriter(room);
   writer.begin();
   runAtOnce(writeTensorData(writer, datatype, data, count));
-  const written = writer.finish() as Uint8Array<ArrayBuffer>;
-  return { answer: { id, written }, buffers: [written.buffer] };
+  const written = writer.finish();
+  const { buffer } = written;
+  // The writer takes memory of its own when there is not room enough.
+  return buffer instanceof ArrayBuffer
+    ? { answer: { id, written }, buffers: [buffer] }
+    : { answer: { id, written: written.length }, buffers: [] };
 }

@@ -5,7 +5,9 @@
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { JsonDatatype, JsonInferRequest } from "@nereid/wire";
+import type { AtEnd } from "./http-call.ts";
 import type { JsonAnswer, JsonTask } from "./json-messages.ts";
+import { LentMemory, type Loan } from "./lent-memory.ts";
 
 /** Shorter texts take less than a millisecond. */
 export const MIN_TEXT_BYTES: number = 128 * 1024;
@@ -14,6 +16,12 @@ export const MIN_OUTPUT_BYTES: number = 32 * 1024;
 const PROGRAM: URL = new URL(`./json-thread${extname(import.meta.url)}`, import.meta.url);
 /** Tasks of one thread; what comes beyond is done by the event loop, in slices. */
 const MAX_WAITING = 16;
+/** For each thread: the texts of a few large requests and their answers. */
+const LENT_BYTES: number = 64 * 1024 * 1024;
+/** What a byte of an output becomes, with the comma: a float of four 24 characters, a small integer of one five. */
+const USUAL_TEXT_BYTES = 6;
+/** What the writer wants to have left for the next slice. */
+const SPARE_BYTES: number = 1024 * 1024;
 
 type NewTask = JsonTask extends infer Task ? (Task extends JsonTask ? Omit<Task, "id"> : never) : never;
 type OnAnswer = (answer: JsonAnswer | undefined) => void;
@@ -27,11 +35,18 @@ export class JsonThreads {
   #max: number;
   readonly #program: URL;
   readonly #threads: JsonThread[] = [];
+  readonly #memory: LentMemory;
 
   /** `max`: threads at most; 0 = none. */
   constructor(max: number, program: URL = PROGRAM) {
     this.#max = max;
     this.#program = program;
+    this.#memory = new LentMemory(max * LENT_BYTES);
+  }
+
+  /** Memory for a large text that is to be read; undefined where there is none. */
+  lend(numBytes: number): Loan | undefined {
+    return numBytes < MIN_TEXT_BYTES || this.#max === 0 ? undefined : this.#memory.lend(numBytes);
   }
 
   /** Undefined: not here. The text is the thread's until it comes back. */
@@ -39,24 +54,35 @@ export class JsonThreads {
     const thread = text.length < MIN_TEXT_BYTES ? undefined : this.#free();
     if (thread === undefined) return undefined;
     const { buffer } = text;
+    if (!(buffer instanceof ArrayBuffer)) return thread.run({ text }, []).then((answer) => outcome(answer, text));
     // Only memory that nobody else has a part of can be given away, and only to a thread that is known to work.
     const isOwn = thread.hasAnswered && buffer instanceof ArrayBuffer && buffer.byteLength === text.length;
     const own = isOwn ? new Uint8Array(buffer) : new Uint8Array(text);
-    return thread.run({ text: own }, [own.buffer]).then((answer) => {
-      if (answer !== undefined && "request" in answer) return { request: answer.request };
-      // A thread that died takes with it what it was given.
-      return { text: answer !== undefined && "text" in answer ? answer.text : isOwn ? undefined : text };
-    });
+    // A thread that died takes with it what it was given.
+    return thread.run({ text: own }, [own.buffer]).then((answer) => outcome(answer, isOwn ? undefined : text));
   }
 
-  /** Undefined: not here. Resolves with undefined when it could not be done. */
-  write(datatype: JsonDatatype, data: Uint8Array, count: number): Promise<Uint8Array | undefined> | undefined {
+  /**
+   * Undefined: not here. Resolves with undefined when it could not be done. With `atEnd` the text may lie in memory that is
+   * given back at the end of the request.
+   */
+  write(
+    datatype: JsonDatatype,
+    data: Uint8Array,
+    count: number,
+    atEnd?: AtEnd,
+  ): Promise<Uint8Array | undefined> | undefined {
     const thread = data.length < MIN_OUTPUT_BYTES ? undefined : this.#free();
     if (thread === undefined) return undefined;
+    const loan = atEnd && this.#memory.lend(data.length * (1 + USUAL_TEXT_BYTES) + SPARE_BYTES);
+    if (loan !== undefined) {
+      const written = writeInto(loan.bytes, thread, { datatype, data, count });
+      // When the client has gone the thread may still be writing.
+      atEnd?.(() => void written.then(loan.release));
+      return written;
+    }
     const own = new Uint8Array(data);
-    return thread
-      .run({ datatype, data: own, count }, [own.buffer])
-      .then((answer) => (answer !== undefined && "written" in answer ? answer.written : undefined));
+    return thread.run({ datatype, data: own, count }, [own.buffer]).then((answer) => writtenText(answer));
   }
 
   /** The least busy thread, a new one when all are busy. */
@@ -75,6 +101,29 @@ export class JsonThreads {
     this.#threads.splice(this.#threads.indexOf(thread), 1);
     if (!thread.hasAnswered) this.#max = 0;
   }
+}
+
+function outcome(answer: JsonAnswer | undefined, given: Uint8Array | undefined): ReadOutcome {
+  if (answer !== undefined && "request" in answer) return { request: answer.request };
+  const returned = answer !== undefined && "text" in answer ? answer.text : undefined;
+  return { text: returned ?? given };
+}
+
+/** The data goes into the memory too, in front of its text. Never rejects. */
+async function writeInto(
+  memory: Uint8Array,
+  thread: JsonThread,
+  { datatype, data, count }: { readonly datatype: JsonDatatype; readonly data: Uint8Array; readonly count: number },
+): Promise<Uint8Array | undefined> {
+  memory.set(data);
+  const room = memory.subarray(data.length);
+  const answer = await thread.run({ datatype, data: memory.subarray(0, data.length), count, room }, []);
+  return writtenText(answer, room);
+}
+
+function writtenText(answer: JsonAnswer | undefined, room?: Uint8Array): Uint8Array | undefined {
+  if (answer === undefined || !("written" in answer)) return undefined;
+  return typeof answer.written === "number" ? room?.subarray(0, answer.written) : answer.written;
 }
 
 class JsonThread {

@@ -4,7 +4,7 @@ import { Cancellation } from "../../core/cancellation.ts";
 import type { RequestTrace } from "../../core/request-trace.ts";
 import type { BodyBudget } from "../body-budget.ts";
 import { HeldBytes } from "./held-bytes.ts";
-import type { HttpBody, HttpCall } from "./http-call.ts";
+import type { AtEnd, HttpBody, HttpCall, Reserve } from "./http-call.ts";
 import type { ContentType } from "./http-reply.ts";
 import { readBody } from "./read-body.ts";
 
@@ -17,6 +17,12 @@ export class NodeCall implements HttpCall {
   readonly #request: IncomingMessage;
   readonly #cancellation = new Cancellation();
   readonly #held: HeldBytes;
+  readonly #releases: (() => void)[] = [];
+  #isOver = false;
+  readonly atEnd: AtEnd = (release) => {
+    if (this.#isOver) release();
+    else this.#releases.push(release);
+  };
 
   constructor(request: IncomingMessage, budget: BodyBudget) {
     this.#request = request;
@@ -48,8 +54,8 @@ export class NodeCall implements HttpCall {
     return Array.isArray(value) ? value.join(", ") : value;
   }
 
-  body(maxBytes: number): Promise<HttpBody> {
-    return readBody(this.#request, maxBytes, this);
+  body(maxBytes: number, reserve?: Reserve): Promise<HttpBody> {
+    return readBody(this.#request, maxBytes, this, reserve);
   }
 
   hold(numBytes: number): void {
@@ -59,6 +65,8 @@ export class NodeCall implements HttpCall {
   /** The answer is out, or nobody waits for it. */
   release(): void {
     this.#held.release();
+    this.#isOver = true;
+    for (const release of this.#releases.splice(0)) release();
   }
 }
 

@@ -2,13 +2,15 @@
 import type { IncomingMessage } from "node:http";
 import { MAX_HTTP_CHUNKS } from "../../core/limits.ts";
 import { ServerError } from "../../core/server-error.ts";
-import type { HttpBody, HttpCall } from "./http-call.ts";
+import type { HttpBody, HttpCall, Reserve } from "./http-call.ts";
+import { copyToShared } from "./lent-memory.ts";
 
 const EMPTY: Buffer = Buffer.alloc(0);
 /** From here on the announced length is reserved at once instead of holding every chunk until the end. */
 const MIN_RESERVED_BYTES = 262_144;
 /** Chunks below this count towards the limit of chunks; larger ones are bounded by the limit of bytes. */
 const SMALL_CHUNK_BYTES = 1024;
+const MAX_SHIFT = 7;
 
 /** The client went away before its body was complete: nobody reads the answer. */
 export class BodyAborted extends Error {
@@ -23,9 +25,10 @@ export function readBody(
   request: IncomingMessage,
   maxBytes: number,
   holder: Pick<HttpCall, "hold">,
+  reserve?: Reserve,
 ): Promise<HttpBody> {
   return new Promise((resolve, reject) => {
-    const collector = new BodyCollector(maxBytes, Number(request.headers["content-length"] ?? 0));
+    const collector = new BodyCollector(maxBytes, Number(request.headers["content-length"] ?? 0), reserve);
     request.on("data", (chunk: Buffer) => {
       try {
         collector.add(chunk, holder);
@@ -47,13 +50,16 @@ export class BodyCollector {
   readonly #maxBytes: number;
   #chunks: Buffer[] = [];
   #reserved: Buffer | undefined;
+  readonly #isShared: boolean = false;
   #size = 0;
   #numSmallChunks = 0;
 
-  constructor(maxBytes: number, announcedBytes: number) {
+  constructor(maxBytes: number, announcedBytes: number, reserve?: Reserve) {
     this.#maxBytes = maxBytes;
     if (announcedBytes >= MIN_RESERVED_BYTES && announcedBytes <= maxBytes) {
-      this.#reserved = Buffer.allocUnsafeSlow(announcedBytes);
+      const lent = reserve?.(announcedBytes + MAX_SHIFT);
+      this.#reserved = lent === undefined ? Buffer.allocUnsafeSlow(announcedBytes) : bufferOf(lent);
+      this.#isShared = lent !== undefined;
     }
   }
 
@@ -73,6 +79,10 @@ export class BodyCollector {
       this.#reserved = undefined;
     } else if (this.#reserved === undefined) {
       this.#chunks.push(chunk);
+    } else if (this.#isShared) {
+      // All chunks but the first begin at words, and most are whole words long.
+      if (start === 0) this.#reserved = this.#reserved.subarray(-chunk.length & MAX_SHIFT);
+      copyToShared(this.#reserved, start, chunk);
     } else {
       chunk.copy(this.#reserved, start);
     }
@@ -86,4 +96,8 @@ export class BodyCollector {
     if (only === undefined) return { bytes: EMPTY, size };
     return { bytes: this.#chunks.length === 1 ? only : Buffer.concat(this.#chunks, size), size };
   }
+}
+
+function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
 }

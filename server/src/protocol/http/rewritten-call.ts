@@ -1,6 +1,6 @@
 /** A call as another one: front ends of clouds have paths and headers of their own for what the inference protocol does. */
 import type { RequestTrace } from "../../core/request-trace.ts";
-import type { HttpBody, HttpCall } from "./http-call.ts";
+import type { AtEnd, HttpBody, HttpCall, Reserve } from "./http-call.ts";
 import type { ContentType } from "./http-reply.ts";
 
 export interface Rewriting {
@@ -59,8 +59,12 @@ export class RewrittenCall implements HttpCall {
     return this.#headers.has(name) ? this.#headers.get(name) : this.#call.header(name);
   }
 
-  body(maxBytes: number): Promise<HttpBody> {
-    return this.#call.body(maxBytes);
+  get atEnd(): AtEnd | undefined {
+    return this.#call.atEnd;
+  }
+
+  body(maxBytes: number, reserve?: Reserve): Promise<HttpBody> {
+    return this.#call.body(maxBytes, reserve);
   }
 
   hold(numBytes: number): void {

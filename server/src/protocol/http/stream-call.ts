@@ -4,7 +4,7 @@ import type { RequestTrace } from "../../core/request-trace.ts";
 import type { BodyBudget } from "../body-budget.ts";
 import type { Http2Stream, StreamListener } from "../http2/stream.ts";
 import { HeldBytes } from "./held-bytes.ts";
-import type { HttpBody, HttpCall } from "./http-call.ts";
+import type { HttpBody, HttpCall, Reserve } from "./http-call.ts";
 import type { ContentType } from "./http-reply.ts";
 import { pathOf } from "./node-call.ts";
 import { BodyAborted, BodyCollector } from "./read-body.ts";
@@ -53,13 +53,13 @@ export class StreamCall implements HttpCall, StreamListener {
     return this.#stream.head.headers[name];
   }
 
-  body(maxBytes: number): Promise<HttpBody> {
+  body(maxBytes: number, reserve?: Reserve): Promise<HttpBody> {
     return new Promise((resolve, reject) => {
       if (this.#stream.isClosed) {
         reject(new BodyAborted());
         return;
       }
-      this.#collector = new BodyCollector(maxBytes, this.#stream.head.contentLength ?? 0);
+      this.#collector = new BodyCollector(maxBytes, this.#stream.head.contentLength ?? 0, reserve);
       this.#settle = { resolve, reject };
       this.#stream.resume();
     });
@@ -84,6 +84,7 @@ export class StreamCall implements HttpCall, StreamListener {
 
   closed(): void {
     if (!this.#stream.isOutputOver) this.#cancellation.cancel();
+    this.#collector = undefined;
     this.#settle?.reject(new BodyAborted());
     this.#held.release();
     this.#onClosed();
