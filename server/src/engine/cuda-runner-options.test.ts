@@ -30,7 +30,13 @@ test("cudaRunnerOptions() keeps matrices as the files have them unless a type is
 test("cudaRunnerOptions() keeps keys and values as 8-bit floats when asked to", () => {
   const kvCache = { ...NO_CACHE, type: "q8_0", isFp8: true } as const;
   assert.equal(cudaRunnerOptions({ ...SPEC, kvCache }, GPU, ignore).cacheType, "e4m3");
+  assert.equal(cudaRunnerOptions({ ...SPEC, kvCache: { ...kvCache, isFp8: false } }, GPU, ignore).cacheType, "e4m3");
   assert.equal(cudaRunnerOptions(SPEC, GPU, ignore).cacheType, undefined);
+});
+
+test("cudaRunnerOptions() keeps keys and values in f32 where all else is f32", () => {
+  const kvCache = { ...NO_CACHE, type: "f32" } as const;
+  assert.equal(cudaRunnerOptions({ ...SPEC, kvCache, weightType: "f32" }, GPU, ignore).cacheType, undefined);
 });
 
 test("cudaRunnerOptions() makes room for whole prompts where these are not cut", () => {
@@ -71,7 +77,7 @@ test("cudaRunnerOptions() plans a model that guesses beside the large one, in th
 for (const [what, changes] of [
   ["weight_type q8_0", { weightType: "q8_0" }],
   ["a cache of f16", { kvCache: { ...NO_CACHE, type: "f16" } }],
-  ["a cache of q8_0", { kvCache: { ...NO_CACHE, type: "q8_0" } }],
+  ["a cache of f32", { kvCache: { ...NO_CACHE, type: "f32" } }],
   ["kv_cache_host_memory_bytes", { kvCache: { ...NO_CACHE, hostBytes: 1 }, gpu: TWO }],
   ["deterministic", { isDeterministic: true, gpu: TWO }],
   ["speculative_model", { draftModelDir: "/d", gpu: TWO }],

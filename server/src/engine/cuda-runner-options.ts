@@ -2,7 +2,7 @@
 import { ServerError } from "../core/server-error.ts";
 import { DEFAULT_ADAPTERS } from "./adapters/adapter-choice.ts";
 import type { CudaRunnerOptions } from "./create-cuda-runner.ts";
-import type { EngineSpec, GpuMatrices, GpuSpec } from "./engine-spec.ts";
+import type { EngineSpec, GpuMatrices, GpuSpec, KvCacheSpec } from "./engine-spec.ts";
 
 /** Tokens of a cache block. Larger ones than on a CPU: a table of them crosses to the device with every step. */
 const BLOCK_SIZE = 32;
@@ -20,7 +20,7 @@ export function cudaRunnerOptions(
     ordinal,
     type: weightType === "f32" ? "f32" : "bf16",
     matrixType: matrixTypeOf(matrices, weightType),
-    cacheType: kvCache?.isFp8 === true ? "e4m3" : undefined,
+    cacheType: cacheTypeOf(kvCache),
     blockSize: BLOCK_SIZE,
     numBlocks: kvCacheTokens > 0 ? Math.max(2, Math.floor(kvCacheTokens / BLOCK_SIZE)) : 0,
     memoryShare: kvCache?.freeFraction,
@@ -49,12 +49,17 @@ export function draftOptions(
     ordinal,
     type: weightType === "f32" ? "f32" : "bf16",
     matrixType: matrixTypeOf(matrices, weightType),
-    cacheType: kvCache?.isFp8 === true ? "e4m3" : undefined,
+    cacheType: cacheTypeOf(kvCache),
     blockSize: BLOCK_SIZE,
     numBlocks,
     maxTokens: engine.maxBatchTokens,
     maxSequences: engine.maxSequences,
   };
+}
+
+/** Where 8 bits are asked for, 8-bit floats: as q8_0 is what stands for these on a CPU. */
+function cacheTypeOf({ type, isFp8 }: Partial<KvCacheSpec> = {}): CudaRunnerOptions["cacheType"] {
+  return isFp8 === true || type === "q8_0" ? "e4m3" : undefined;
 }
 
 /** A second tier keeps what may be used again. */
@@ -77,8 +82,9 @@ function matrixTypeOf(
 function expectServed({ weightType, kvCache, isDeterministic, draftModelDir, gpu }: EngineSpec): void {
   const hasFloats = weightType === undefined || weightType === "bf16" || weightType === "f32";
   if (!hasFloats) throw refused(`weight_type ${weightType}`, "bf16, f32, fp8 or int4");
-  const { type, isFp8, hostBytes = 0 } = kvCache ?? {};
-  if (type !== undefined && isFp8 !== true) throw refused(`a cache of ${type}`, "none given or fp8");
+  const { type, hostBytes = 0 } = kvCache ?? {};
+  const isServed = type === undefined || type === "q8_0" || (type === "f32" && weightType === "f32");
+  if (!isServed) throw refused(`a cache of ${type}`, "none given, 8 bits, or f32 with weight_type f32");
   if (gpu?.ranks === undefined) return;
   if (hostBytes > 0) throw refused("kv_cache_host_memory_bytes", "one GPU for an instance");
   if (draftModelDir !== undefined) throw refused("speculative_model", "one GPU for an instance");
