@@ -1,10 +1,10 @@
 /** The recorded texts through an engine in a process of its own, as a server runs it: one that uses a GPU. */
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
 import type { EngineSpec } from "../../server/src/engine/engine-spec.ts";
-import { NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
+import { type GenerateRequest, NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
 import { EngineHost } from "../../server/src/engine/host/engine-host.ts";
 import type { Logger } from "../../server/src/observe/log.ts";
 
@@ -17,7 +17,11 @@ const tell = (_area: string, message: string): void => console.log(`  ${message.
 const log = { error: tell, warn: tell, info: tell, verbose: () => undefined } as unknown as Logger;
 
 /** How many texts come out as recorded, and how many do when penalties keep the choice of tokens on the host. */
-export async function generateHosted(folder: string, weightType: "f32" | "bf16"): Promise<readonly [number, number]> {
+export async function generateHosted(
+  folder: string,
+  weightType: "f32" | "bf16",
+  changes: Partial<EngineSpec> = {},
+): Promise<readonly [number, number]> {
   const spec: EngineSpec = {
     modelDir: join(folder, "language_model"),
     engine: DEFAULT_ENGINE_CONFIG,
@@ -25,9 +29,9 @@ export async function generateHosted(folder: string, weightType: "f32" | "bf16")
     numThreads: 0,
     weightType,
     gpu: { ordinal: 0, matrices: undefined },
+    ...changes,
   };
-  const entry = join(dirname(fileURLToPath(import.meta.url)), "host.mjs");
-  const host = await EngineHost.start({ name: "tiny", spec, log, entry });
+  const host = await startHost(spec);
   console.log(JSON.stringify(host.info));
   const golden = JSON.parse(readFileSync(join(folder, "golden_text.json"), "utf8")) as readonly GoldenText[];
   const chosenThere = await countSame(host, golden, {});
@@ -37,14 +41,55 @@ export async function generateHosted(folder: string, weightType: "f32" | "bf16")
   return [chosenThere, chosenHere];
 }
 
+function startHost(spec: EngineSpec): Promise<EngineHost> {
+  const entry = join(dirname(fileURLToPath(import.meta.url)), "host.mjs");
+  return EngineHost.start({ name: "tiny", spec, log, entry });
+}
+
+/**
+ * Recorded texts with adapters of a model in f32, each asked for twice by the name of its folder, in memory for some of
+ * them. How many come out as recorded, of how many.
+ */
+export async function generateAdapted(modelDir: string, adapters: string): Promise<readonly [number, number]> {
+  const names = readdirSync(adapters).sort();
+  const gpu = { ordinal: 0, matrices: undefined };
+  const folders = names.map((name) => [name, join(adapters, name)] as const);
+  const spec: EngineSpec = {
+    ...{ modelDir, engine: DEFAULT_ENGINE_CONFIG, kvCacheTokens: 8192, numThreads: 0, weightType: "f32", gpu },
+    // Room for two at a time: they come and go.
+    adapters: { folders, maxBytes: 2 ** 18, maxRank: 16 },
+  };
+  const host = await startHost(spec);
+  const { prompt } = readJson(join(modelDir, "expected.json"));
+  const promptTokens = Int32Array.from(prompt ?? []);
+  const wanted = [...names, ...names].map((name) => ({ name, ...readJson(join(adapters, name, "expected.json")) }));
+  const same = await Promise.all(
+    wanted.map(async ({ name, greedy }) => {
+      const adapter = { kind: "name", text: name } as const;
+      const request = { ...NEUTRAL_REQUEST, promptTokens, maxTokens: greedy.length, adapter };
+      return String(await tokensOf(host, request)) === String(greedy);
+    }),
+  );
+  await host.close();
+  return [same.filter(Boolean).length, same.length];
+}
+
+function readJson(path: string): { readonly prompt?: readonly number[]; readonly greedy: readonly number[] } {
+  return JSON.parse(readFileSync(path, "utf8")) as ReturnType<typeof readJson>;
+}
+
+async function tokensOf(host: EngineHost, request: GenerateRequest): Promise<readonly number[]> {
+  const tokens: number[] = [];
+  for await (const chunk of host.generate(request)) tokens.push(...chunk.tokenIds);
+  return tokens;
+}
+
 async function countSame(host: EngineHost, golden: readonly GoldenText[], changes: object): Promise<number> {
   const same = await Promise.all(
     golden.map(async ({ input_ids, output_ids }) => {
-      const tokens: number[] = [];
       const promptTokens = Int32Array.from(input_ids);
       const request = { ...NEUTRAL_REQUEST, promptTokens, maxTokens: output_ids.length, ...changes };
-      for await (const chunk of host.generate(request)) tokens.push(...chunk.tokenIds);
-      return String(tokens) === String(output_ids);
+      return String(await tokensOf(host, request)) === String(output_ids);
     }),
   );
   return same.filter(Boolean).length;

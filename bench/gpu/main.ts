@@ -1,6 +1,6 @@
 /**
  * Checks and measurements on a machine with a GPU: `node main.mjs <command> [flags]`. Commands: libraries, checks, golden,
- * parity, deterministic, hosted, steps, sums, write. `bundle.ts` packs this program with all it needs for a machine without Node.
+ * parity, deterministic, features, feature-costs, hosted, steps, sums, write. `bundle.ts` packs this program with all it needs for a machine without Node.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,6 +11,7 @@ import type { CudaCacheType } from "../../server/src/models/decoder-cuda-pass.ts
 import type { CudaMatrixType } from "../../server/src/models/decoder-cuda-weights.ts";
 import { describeCudaLibraries } from "../../server/src/native/cuda-libraries.ts";
 import { compareLarge, compareModels, compareRequests } from "./deterministic.ts";
+import { showFeatures, timeFeatures } from "./features.ts";
 import { followGolden } from "./golden.ts";
 import { generateHosted } from "./hosted.ts";
 import { followModels } from "./parity.ts";
@@ -213,9 +214,29 @@ function loads(text: string): readonly (readonly [number, number, number])[] {
     });
 }
 
+async function features(): Promise<void> {
+  const { models, folder, filter } = flags;
+  const adapters = "tests/parity/adapters";
+  save("features.json", await showFeatures({ models, adapters, folder, filter: new RegExp(filter) }));
+}
+
+async function featureCosts(): Promise<void> {
+  const runner = await loadSynthetic(syntheticConfig(flags.model), {
+    matrixType: flags.weights as CudaMatrixType,
+    ...{ maxSequences: 64, maxTokens: 4096, hostBytes: 2 ** 31, adapters: { maxBytes: 2 ** 31, maxRank: 16 } },
+  });
+  // Keys and values of 8 heads of 128 elements of bf16.
+  const blockBytes = runner.layers.length * 2 * 1024 * 2 * runner.blockSize;
+  const result = await timeFeatures(runner, pairs(flags.decode), pairs(flags.prefill), blockBytes);
+  save(`feature-costs-${flags.model}-${flags.weights}.json`, result);
+  await runner.close();
+}
+
 const COMMANDS: Readonly<Record<string, () => Promise<void>>> = {
   libraries: async () => console.log(describeCudaLibraries().join("\n")),
   checks,
+  features,
+  "feature-costs": featureCosts,
   golden,
   parity,
   deterministic,

@@ -31,6 +31,8 @@ export async function loadSynthetic(
     readonly maxSequences?: number;
     readonly blockSize?: number;
     readonly isDeterministic?: boolean;
+    readonly hostBytes?: number;
+    readonly adapters?: { readonly maxBytes: number; readonly maxRank: number };
   } = {},
 ): Promise<DecoderCudaRunner> {
   const parsed = parseSynthetic(config);
@@ -48,6 +50,8 @@ export async function loadSynthetic(
       maxTokens: options.maxTokens ?? 8192,
       maxSequences: options.maxSequences ?? 256,
       isDeterministic: options.isDeterministic,
+      hostBytes: options.hostBytes,
+      adapters: options.adapters,
       tell: (line) => console.log(line),
     },
   );
@@ -60,9 +64,13 @@ export async function measureDecode(
   batch: number,
   context: number,
   numSteps = 24,
+  /** Of the sequences, in turn. */
+  adapters: readonly number[] = [],
 ): Promise<StepResult> {
   const blocks = Math.ceil((context + numSteps + 8) / runner.blockSize);
-  const sequences = Array.from({ length: batch }, (_, i) => new TestSequence(contiguousBlocks(i * blocks, blocks)));
+  const sequences = Array.from({ length: batch }, (_, i) => {
+    return new TestSequence(contiguousBlocks(i * blocks, blocks), adapters[i % adapters.length]);
+  });
   for (const sequence of sequences) sequence.numCached = context;
   const times: number[] = [];
   const { timings } = runner;
@@ -111,13 +119,14 @@ export async function measurePrefill(
   batch: number,
   length: number,
   numSteps = 5,
+  adapters: readonly number[] = [],
 ): Promise<StepResult> {
   const blocks = Math.ceil(length / runner.blockSize);
   const times: number[] = [];
   let hostMs = 0;
   for (let step = 0; step < numSteps + 2; step++) {
     const parts = Array.from({ length: batch }, (_, i) => ({
-      sequence: new TestSequence(contiguousBlocks(i * blocks, blocks)),
+      sequence: new TestSequence(contiguousBlocks(i * blocks, blocks), adapters[i % adapters.length]),
       tokens: Array.from({ length }, (_unused, at) => (at * 31 + i * 17 + step) % runner.vocabSize),
     }));
     const input = stepOf(runner, parts);

@@ -69,6 +69,8 @@ interface StepSlot {
   readonly chosen: PinnedBuffer;
 }
 
+/** A tile of rows with an adapter has an address and 8 rows; of recorded steps, which round up, each row has one. */
+const WORDS_OF_TILE = 12;
 const NO_ADAPTERS: ReadonlyMap<number, PlacedAdapter> = new Map();
 const MAX_UNDER_WAY = 2;
 /** One more: a step is timed against the one before it, whose marks must not have been set anew by then. */
@@ -309,7 +311,9 @@ export class DecoderCudaRunner implements StepRunner {
     for (const pinned of known?.pinned ?? []) pinned.close();
     known?.buffer.close();
     const { maxTokens, maxSequences, maxPositions } = this.#bounds;
-    const usual = 4 * maxTokens + maxSequences * (8 + 2 * Math.ceil(Math.min(maxPositions, 8192) / this.blockSize));
+    const tileWords = this.adapters === undefined ? 0 : WORDS_OF_TILE;
+    const blockWords = 2 * Math.ceil(Math.min(maxPositions, 8192) / this.blockSize);
+    const usual = 4 * maxTokens + maxSequences * (8 + tileWords + blockWords);
     const numBytes = 4 * Math.max(length, usual);
     const pinned = this.#slots.map(() => this.device.pin(numBytes));
     this.#numbers = { pinned, numWords: numBytes / 4, buffer: this.device.allocate("the numbers of a step", numBytes) };

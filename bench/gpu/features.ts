@@ -1,0 +1,89 @@
+/** What requests may ask for beside text, shown and timed: adapters, guesses, blocks that come back from the host's memory. */
+import { join } from "node:path";
+import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
+import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
+import { followAdapters, loadRandomAdapters } from "./adapters.ts";
+import { compareGuesses } from "./guesses.ts";
+import { generateAdapted, generateHosted } from "./hosted.ts";
+import { measureDecode, measurePrefill, type StepResult } from "./steps.ts";
+import { compareTiers, measureCrossing } from "./tiers.ts";
+
+export interface FeaturePlaces {
+  readonly models: string;
+  readonly adapters: string;
+  /** Of a model with recorded texts. */
+  readonly folder: string;
+  readonly filter: RegExp;
+}
+
+export async function showFeatures({ models, adapters, folder, filter }: FeaturePlaces): Promise<object> {
+  const followed = await followAdapters(models, adapters, filter);
+  for (const { model, type, usesGraphs, numAdapters, aloneOff, togetherOff, numWrong, numSteps } of followed) {
+    const how = `${model.padEnd(10)} ${type.padEnd(4)} ${usesGraphs ? "graphs" : "      "}`;
+    const off = `off ${aloneOff.toExponential(1)} alone, ${togetherOff.toExponential(1)} in one batch`;
+    console.log(`adapters ${how} ${numAdapters} adapters: ${off}; ${numWrong} of ${numSteps} tokens differ`);
+  }
+  const guesses = [];
+  const tiers = [];
+  for (const type of ["f32", "bf16"] as const) {
+    guesses.push(...(await compareGuesses(folder, type)));
+    tiers.push(await compareTiers(folder, type));
+  }
+  for (const { type, guesses: how, numSame, numTexts, numGuessed, numAccepted, ms } of guesses) {
+    const share = `${numAccepted} of ${numGuessed} guesses came true`;
+    console.log(`guesses ${type} ${how}: ${numSame} of ${numTexts} texts the same, ${share}, ${ms.toFixed(0)} ms`);
+  }
+  for (const { type, numSame, numTexts, numOffloaded, numOnboarded } of tiers) {
+    const blocks = `${numOffloaded} blocks went to the host, ${numOnboarded} came back`;
+    console.log(`tiers ${type}: ${numSame} of ${numTexts} texts the same, ${blocks}`);
+  }
+  const hosted = await showHosted(join(models, "llama-3.2"), join(adapters, "llama-3.2"), folder);
+  return { adapters: followed, guesses, tiers, hosted };
+}
+
+/** The same by way of an engine in a process of its own, as a server has it. */
+async function showHosted(modelDir: string, adapters: string, folder: string): Promise<object> {
+  const [numAdapted, numAdapters] = await generateAdapted(modelDir, adapters);
+  console.log(`hosted: ${numAdapted} of ${numAdapters} texts with adapters as recorded`);
+  const speculation = { maxDraftTokens: 4, ngramSize: 0 };
+  const kvCache = {
+    ...{ type: undefined, bytes: 0, freeFraction: undefined, attentionWindows: [] },
+    hostBytes: 2 ** 28,
+  };
+  const [there, here] = await generateHosted(folder, "f32", {
+    ...{ engine: { ...DEFAULT_ENGINE_CONFIG, speculation }, draftModelDir: join(folder, "language_model"), kvCache },
+  });
+  console.log(`hosted with a draft model and a second tier: ${there} and ${here} of 6 texts as recorded`);
+  return { numAdapted, numAdapters, there, here };
+}
+
+type Pairs = readonly (readonly [number, number])[];
+
+/** Of a runner with room for adapters of rank 16 and with a second tier; `blockBytes`: of a block of its cache. */
+export async function timeFeatures(
+  runner: DecoderCudaRunner,
+  decode: Pairs,
+  prefill: Pairs,
+  blockBytes: number,
+): Promise<object> {
+  const startMs = performance.now();
+  const ids = await loadRandomAdapters(runner, 8, 16);
+  console.log(`8 adapters of rank 16 in ${((performance.now() - startMs) / 1000).toFixed(1)} s`);
+  const costs: unknown[] = [];
+  for (const [name, some] of [
+    ["none", []],
+    ["one adapter", ids.slice(0, 1)],
+    ["8 adapters", ids],
+  ] as const) {
+    const steps: StepResult[] = [];
+    for (const [batch, context] of decode) steps.push(await measureDecode(runner, batch, context, 24, some));
+    for (const [batch, length] of prefill) steps.push(await measurePrefill(runner, batch, length, 5, some));
+    for (const { kind, batch, context, stepMs, hostMs } of steps) {
+      console.log(`${kind} ${batch} x ${context}, ${name}: ${stepMs.toFixed(3)} ms, host ${hostMs.toFixed(3)} ms`);
+    }
+    costs.push({ name, steps });
+  }
+  const crossing = await measureCrossing(runner, blockBytes);
+  console.log(JSON.stringify(crossing));
+  return { costs, crossing };
+}
