@@ -116,21 +116,19 @@ async function follow(
   return { off, numWrong, numSteps };
 }
 
-/** Adapters of all linear layers, with random numbers. */
+/** Adapters of all linear layers, with random numbers: the same in all, each in memory of its own. */
 export async function loadRandomAdapters(runner: DecoderCudaRunner, count: number, rank: number): Promise<number[]> {
   const memory = runner.adapters;
   if (memory === undefined) throw new Error("a runner without adapters");
   const { targets } = memory;
+  const matrices = [...targets.modules.values()].map((target, i) => {
+    const a = randomFloats(rank * target.inputs, i + 1);
+    return { target, rank, a, b: new Float32Array(rank * target.outputs).fill(1e-3) };
+  });
+  const changes = Array.from({ length: targets.numLayers }, (_, layer) =>
+    matrices.map((change): LoraChange => ({ layer, ...change })),
+  ).flat();
   const ids: number[] = [];
-  for (let i = 0; i < count; i++) {
-    const changes: LoraChange[] = [];
-    for (let layer = 0; layer < targets.numLayers; layer++) {
-      for (const target of targets.modules.values()) {
-        const a = randomFloats(rank * target.inputs, i + 1);
-        changes.push({ layer, target, rank, a, b: new Float32Array(rank * target.outputs).fill(1e-3) });
-      }
-    }
-    ids.push(await memory.load({ changes }));
-  }
+  for (let i = 0; i < count; i++) ids.push(await memory.load({ changes }));
   return ids;
 }
