@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { halfToNumber, numberToHalf } from "./half.ts";
+import { halfToNumber, narrowToHalves, numberToHalf, widenHalves } from "./half.ts";
 
 const KNOWN: readonly (readonly [bits: number, value: number])[] = [
   [0x0000, 0],
@@ -39,4 +39,21 @@ test("numberToHalf() rounds to the nearest, ties to even", () => {
   assert.equal(numberToHalf(3.5 * 2 ** -24), 0x0004);
   assert.equal(numberToHalf(65519), 0x7bff);
   assert.equal(numberToHalf(65520), 0x7c00);
+});
+
+const OFFSETS = [0, -1, 1, 0xfff, 0x1000, 0x1001];
+
+test("narrowToHalves() rounds each number as numberToHalf() does", () => {
+  const words = new Uint32Array(2 ** 18);
+  // All halves, the middles between them, and what lies beside both.
+  for (let i = 0; i < words.length; i++) words[i] = (i << 14) + (OFFSETS[i % OFFSETS.length] ?? 0);
+  const values = new Float32Array(words.buffer);
+  const expected = Uint16Array.from(values, numberToHalf);
+  assert.deepEqual(narrowToHalves(values), expected);
+  assert.deepEqual(narrowToHalves(values.subarray(7, 9)), expected.subarray(7, 9));
+});
+
+test("widenHalves() reads every half as halfToNumber() does", () => {
+  const halves = Uint16Array.from({ length: 2 ** 16 }, (_, bits) => bits);
+  assert.deepEqual(widenHalves(halves), Float32Array.from(halves, halfToNumber));
 });

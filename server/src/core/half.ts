@@ -32,6 +32,34 @@ export function numberToHalf(value: number): number {
   return sign | (kept + (roundsUp ? 1 : 0));
 }
 
+/** The nearest halves of many numbers. */
+export function narrowToHalves(values: Float32Array): Uint16Array {
+  const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  const halves = new Uint16Array(values.length);
+  for (let i = 0; i < bits.length; i++) {
+    const word = bits[i] ?? 0;
+    const magnitude = word & 0x7fffffff;
+    // Normal halves, which most numbers are: half of the last place, less one for ties that are even already, and cut.
+    const isNormal = magnitude >= 0x38800000 && magnitude < 0x477ff000;
+    const rebased = magnitude - ((127 - EXPONENT_BIAS) << 23);
+    halves[i] = isNormal
+      ? ((word >>> 16) & 0x8000) | ((rebased + 0xfff + ((rebased >>> 13) & 1)) >>> 13)
+      : numberToHalf(values[i] ?? 0);
+  }
+  return halves;
+}
+
+let numbersByHalf: Float32Array | undefined;
+
+/** The numbers that many halves stand for. */
+export function widenHalves(halves: Uint16Array): Float32Array {
+  numbersByHalf ??= Float32Array.from({ length: 2 ** 16 }, (_, bits) => halfToNumber(bits));
+  const table = numbersByHalf;
+  const values = new Float32Array(halves.length);
+  for (let i = 0; i < halves.length; i++) values[i] = table[halves[i] ?? 0] ?? 0;
+  return values;
+}
+
 function roundTiesToEven(value: number): number {
   const floor = Math.floor(value);
   const rest = value - floor;

@@ -1,6 +1,7 @@
 /** Reads a .npy file of numbers: hostile bytes in, shape and values out. Knows no meaning of either. */
 import { open } from "node:fs/promises";
-import { widenBfloats, widenHalves } from "./read-floats.ts";
+import { widenHalves } from "../core/half.ts";
+import { widenBfloats } from "./read-floats.ts";
 import { readFully } from "./read-fully.ts";
 
 export interface NpyArray {

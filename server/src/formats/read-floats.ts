@@ -1,5 +1,5 @@
 /** Reads a whole tensor of floats, widened: scales, and matrices that are small beside a model's. */
-import { halfToNumber } from "../core/half.ts";
+import { widenHalves } from "../core/half.ts";
 import type { TensorSource } from "./tensor-source.ts";
 
 /** The caller has checked that it is F32, F16 or BF16. */
@@ -10,12 +10,6 @@ export async function readFloats(source: TensorSource, name: string): Promise<Fl
   if (dtype === "F32") return new Float32Array(bytes.buffer);
   const words = new Uint16Array(bytes.buffer);
   return dtype === "F16" ? widenHalves(words) : widenBfloats(words);
-}
-
-export function widenHalves(words: Uint16Array): Float32Array {
-  const out = new Float32Array(words.length);
-  for (let i = 0; i < words.length; i++) out[i] = halfToNumber(words[i] ?? 0);
-  return out;
 }
 
 export function widenBfloats(words: Uint16Array): Float32Array {

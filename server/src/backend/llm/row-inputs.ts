@@ -1,9 +1,8 @@
 /** Reads one row of a batched request's tensors as plain values. Knows datatypes, and no meaning of any input. */
 import { elementSize } from "@nereid/wire";
-import { halfToNumber } from "../../core/half.ts";
+import { halfToNumber, widenHalves } from "../../core/half.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
-import { widenHalves } from "../../formats/read-floats.ts";
 import { bfloatToNumber } from "./bfloat.ts";
 
 export class RowInputs {

@@ -1,6 +1,6 @@
 /** The rows that an encoder made of pictures, as the table of a prompt: which row of the request has which pictures. Pure. */
 import type { FixedDatatype } from "@nereid/wire";
-import { halfToNumber, numberToHalf } from "../../core/half.ts";
+import { narrowToHalves, widenHalves } from "../../core/half.ts";
 import type { InferRequest } from "../../core/infer-request.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
@@ -62,13 +62,9 @@ export function promptTable(
 
 function converted({ datatype, data }: Tensor, wanted: FixedDatatype): Uint8Array {
   if (datatype === wanted) return data;
-  const copy = Uint8Array.from(data);
-  if (datatype === "FP32" && wanted === "FP16") {
-    return new Uint8Array(Uint16Array.from(new Float32Array(copy.buffer), numberToHalf).buffer);
-  }
-  if (datatype === "FP16" && wanted === "FP32") {
-    return new Uint8Array(Float32Array.from(new Uint16Array(copy.buffer), halfToNumber).buffer);
-  }
+  const { buffer } = new Uint8Array(data); // which begins at an even address
+  if (datatype === "FP32" && wanted === "FP16") return new Uint8Array(narrowToHalves(new Float32Array(buffer)).buffer);
+  if (datatype === "FP16" && wanted === "FP32") return new Uint8Array(widenHalves(new Uint16Array(buffer)).buffer);
   throw new ServerError("unsupported", `input '${VISUAL_TOKENS}' of ${datatype} can not become ${wanted}`);
 }
 

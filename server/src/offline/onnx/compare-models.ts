@@ -1,6 +1,7 @@
 /** How far the outputs of one model are from those of another on the same inputs. */
+
+import { widenHalves } from "../../core/half.ts";
 import type { Tensor } from "../../core/tensor.ts";
-import { widenHalves } from "../../formats/read-floats.ts";
 import type { OnnxSession } from "../../native/onnxruntime-session.ts";
 import { type ErrorSum, ErrorTotals } from "./error-totals.ts";
 

@@ -1,7 +1,7 @@
 /** The elements of tensors between bytes and the arrays that models work with. Knows no shape and no request. */
 import type { Datatype, FixedDatatype } from "@nereid/wire";
 import { packBytesElements } from "../../../core/bytes-tensor.ts";
-import { halfToNumber, numberToHalf } from "../../../core/half.ts";
+import { narrowToHalves, numberToHalf, widenHalves } from "../../../core/half.ts";
 
 type ElementArray =
   | Uint8Array
@@ -61,7 +61,7 @@ export function encodeElements(datatype: Datatype, given: unknown, where: string
   if (datatype === "BYTES") return encodeTexts(list, where);
   const Elements = ARRAYS[datatype];
   if (list instanceof Elements) return encoded(list);
-  if (datatype === "FP16" && list instanceof Float32Array) return encoded(Uint16Array.from(list, numberToHalf));
+  if (datatype === "FP16" && list instanceof Float32Array) return encoded(narrowToHalves(list));
   if (datatype === "BF16" && list instanceof Float32Array) return encoded(Uint16Array.from(list, numberToBfloat));
   if (Array.isArray(list)) return encoded(fromList(datatype, list, where));
   throw new TypeError(`${where} is ${datatype} and takes ${takes(datatype)}, got ${nameOf(given)}`);
@@ -69,7 +69,7 @@ export function encodeElements(datatype: Datatype, given: unknown, where: string
 
 export function floatsOf(datatype: FixedDatatype, data: ElementArray): Float32Array {
   if (data instanceof Float32Array) return data;
-  if (datatype === "FP16") return Float32Array.from(data as Uint16Array, halfToNumber);
+  if (datatype === "FP16") return widenHalves(data as Uint16Array);
   if (datatype === "BF16") return Float32Array.from(data as Uint16Array, bfloatToNumber);
   return Float32Array.from(data as ArrayLike<number | bigint>, Number);
 }
