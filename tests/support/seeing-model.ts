@@ -40,16 +40,17 @@ export function step(model: string, inputs: readonly string[], outputs: readonly
   return `{ model_name: "${model}" model_version: -1 ${maps("input", inputs)} ${maps("output", outputs)} }`;
 }
 
-/** `folder` is the model's; its eye is exported into the model `eye`. The caller disposes of it. */
+/** `folder` is the model's; its encoder is exported into the served model `encoder`. The caller disposes of it. */
 export async function createSeeingRepository(
   folder: string,
   files: Readonly<Record<string, string>>,
+  encoder: string = "eye",
 ): Promise<ModelRepository> {
   const repository = await createModelRepository({ files });
   const made = join(repository.path, "made");
   await mkdir(made);
   await runNode([NEREID, "onnx", "export", "--quiet", "--model", folder, "--output", made]);
-  await rename(join(made, "model.onnx"), join(repository.path, "eye/1/model.onnx"));
+  await rename(join(made, "model.onnx"), join(repository.path, encoder, "1/model.onnx"));
   return repository;
 }
 
