@@ -61,3 +61,5 @@ export type {
 export { type ContentsKind, contentsAs, type TypedContents } from "./proto/tensor-contents.ts";
 export { decodeUtf8, encodeUtf8 } from "./utf8.ts";
 export { readV2Response, type V2InferResponse, type V2Output, V2ResponseError } from "./v2-response.ts";
+export { SCRATCH_BYTES, useFloatMemory } from "./wasm/float-kernel.ts";
+export { FIRST_FREE_BYTE, type FloatMemory, floatMemory } from "./wasm/float-memory.ts";

@@ -1,6 +1,6 @@
 /**
  * As much of WebAssembly as the kernels of this folder need: expressions as lists of bytes, functions with named variables,
- * one module with one memory. Checks nothing; the engine does when the module is compiled.
+ * one module with one memory, which comes from outside. Checks nothing; the engine does when the module is compiled.
  */
 
 export type Code = readonly number[];
@@ -303,23 +303,31 @@ export interface WasmFunction {
   readonly body: readonly Code[];
 }
 
-/** A module that exports the functions and its memory, `memory`, and the register, `register`. */
-export function assemble(functions: readonly WasmFunction[], numPages: number): Uint8Array {
+export interface MemoryLimits {
+  readonly numPages: number;
+  /** With other threads. */
+  readonly isShared: boolean;
+}
+
+/** A module that imports its memory, `memory` of `host`, and exports the functions and the register, `register`. */
+export function assemble(functions: readonly WasmFunction[], { numPages, isShared }: MemoryLimits): Uint8Array {
   const types = functions.map(({ types: all, numParameters }) => [
     0x60,
     ...vector(all.slice(0, numParameters).map((type) => [TYPES[type]])),
     ...vector([[TYPES.i32]]),
   ]);
   const exported = functions.map(({ name }, i) => [...text(name), 0, i]);
-  exported.push([...text("memory"), 2, 0], [...text("register"), 3, 0]);
+  exported.push([...text("register"), 3, 0]);
+  const pages = unsignedLeb(numPages);
+  const limits = isShared ? [3, ...pages, ...pages] : [0, ...pages];
   return Uint8Array.from([
     ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
     ...section(1, types),
+    ...section(2, [[...text("host"), ...text("memory"), 2, ...limits]]),
     ...section(
       3,
       functions.map((_, i) => [i]),
     ),
-    ...section(5, [[0, ...unsignedLeb(numPages)]]),
     ...section(6, [[TYPES.i32, 1, ...int(0), 0x0b]]),
     ...section(7, exported),
     ...section(10, functions.map(functionBody)),

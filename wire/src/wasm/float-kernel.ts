@@ -1,38 +1,24 @@
 /**
- * The kernels for arrays of floats and the memory that they share with JavaScript, which copies in and out by the piece: small
+ * The kernels for arrays of floats and the memory that they work in. What lies elsewhere is copied in and out by the piece: small
  * pieces after something unusual, larger ones while all is as usual. Undefined where there is no WebAssembly.
  */
 import { assemble } from "./assembler.ts";
+import { engine, type FloatMemory, type FloatRoutines, floatMemory, PAGE_BYTES } from "./float-memory.ts";
 import { floatReader } from "./float-reader.ts";
 import { fillTables, TABLES } from "./float-tables.ts";
 import { floatWriter } from "./float-writer.ts";
 
-/** What is used of the engine; the libraries of types that know it belong to browsers. */
-interface Engine {
-  readonly Module: new (bytes: Uint8Array) => object;
-  readonly Instance: new (module: object) => { readonly exports: Exports };
-}
-
-interface Exports {
-  readonly memory: { readonly buffer: ArrayBuffer };
-  /** What a function leaves behind. */
-  readonly register: { readonly value: number };
-  readFloats(at: number, end: number, out: number, max: number): number;
-  writeFloats(src: number, count: number, dst: number): number;
-}
-
-const TEXT_AT: number = TABLES.end;
 /** Pieces that stay in the second cache of a processor. */
 const MAX_TEXT_BYTES: number = 128 * 1024;
-/** Behind the text, so that 32 bytes can be read anywhere in it. */
+/** Behind a piece, so that 32 bytes can be read anywhere in it. */
 const PADDING_BYTES = 64;
 const WORD_BYTES = 8;
-const FLOATS_AT: number = TEXT_AT + MAX_TEXT_BYTES + PADDING_BYTES + WORD_BYTES;
 /** More than a piece of text holds as a rule. */
 const MAX_FLOATS = 8192;
 const FLOAT_BYTES = 4;
-const PAGE_BYTES = 65_536;
-const NUM_PAGES: number = Math.ceil((FLOATS_AT + MAX_FLOATS * FLOAT_BYTES) / PAGE_BYTES);
+const FLOATS_OFFSET: number = MAX_TEXT_BYTES + PADDING_BYTES + WORD_BYTES;
+/** What one kernel needs of a memory for itself, behind the tables that all share. */
+export const SCRATCH_BYTES: number = FLOATS_OFFSET + MAX_FLOATS * FLOAT_BYTES + WORD_BYTES;
 const MIN_TEXT_BYTES = 1024;
 const MIN_FLOATS = 64;
 /** Room for a number at its place, more than it may take. */
@@ -40,20 +26,21 @@ const NUMBER_BYTES = 32;
 const MAX_WRITTEN_FLOATS: number = MAX_TEXT_BYTES / NUMBER_BYTES;
 
 export class FloatKernel {
-  readonly #exports: Exports;
+  readonly #routines: FloatRoutines;
+  readonly #buffer: ArrayBufferLike;
   readonly #bytes: Uint8Array;
-  readonly #floats: Float32Array;
-  #textAt = TEXT_AT;
+  readonly #scratchAt: number;
   #textBytes = MIN_TEXT_BYTES;
   #numFloats = MIN_FLOATS;
   /** Where the last reading or writing stopped. */
   end = 0;
 
-  constructor(exports: Exports) {
-    this.#exports = exports;
-    const { buffer } = exports.memory;
+  /** `scratchAt`: where memory begins that nobody else uses. */
+  constructor(routines: FloatRoutines, buffer: ArrayBufferLike, scratchAt: number) {
+    this.#routines = routines;
+    this.#buffer = buffer;
     this.#bytes = new Uint8Array(buffer);
-    this.#floats = new Float32Array(buffer, FLOATS_AT, MAX_FLOATS);
+    this.#scratchAt = scratchAt;
     fillTables(buffer);
   }
 
@@ -62,35 +49,44 @@ export class FloatKernel {
    * @returns how many; `end` says where it stopped, with nothing said about what is there
    */
   read(bytes: Uint8Array, at: number, target: Float32Array, first: number, room: number): number {
+    const isInPlace = bytes.buffer === this.#buffer;
     let count = 0;
     this.end = at;
     while (count < room) {
       const max = Math.min(room - count, MAX_FLOATS);
-      const numBytes = Math.min(this.#textBytes, bytes.length - this.end, max * NUMBER_BYTES);
-      const taken = this.#readPiece(bytes.subarray(this.end, this.end + numBytes), max);
-      target.set(this.#floats.subarray(0, taken), first + count);
+      const out = this.#alike(this.#scratchAt + FLOATS_OFFSET, target.byteOffset + FLOAT_BYTES * (first + count));
+      const [taken, isUsual] = isInPlace ? this.#readHere(bytes, out, max) : this.#readPiece(bytes, out, max);
+      target.set(new Float32Array(this.#buffer, out, taken), first + count);
       count += taken;
-      const used = this.#exports.register.value - this.#textAt;
-      this.end += used;
-      // A number that reaches beyond the piece is read with the next one.
-      const isUsual = taken === max || (used > 0 && used > numBytes - 2 * NUMBER_BYTES);
-      this.#textBytes = isUsual ? Math.min(this.#textBytes * 4, MAX_TEXT_BYTES) : MIN_TEXT_BYTES;
       if (!isUsual) break;
     }
     return count;
   }
 
-  #readPiece(text: Uint8Array, max: number): number {
-    this.#alignTo(text.byteOffset);
-    const at = this.#textAt;
-    this.#bytes.set(text, at);
-    this.#bytes.fill(0, at + text.length, at + text.length + PADDING_BYTES);
-    return this.#exports.readFloats(at, at + text.length, FLOATS_AT, max);
+  #readHere(bytes: Uint8Array, out: number, max: number): [taken: number, isUsual: boolean] {
+    const { byteOffset, length } = bytes;
+    const taken = this.#routines.readFloats(byteOffset + this.end, byteOffset + length, out, max);
+    this.end = this.#routines.register.value - byteOffset;
+    return [taken, taken === max];
   }
 
-  /** Shared memory is copied word by word where both sides lie alike, else byte by byte. */
-  #alignTo(address: number): void {
-    this.#textAt = TEXT_AT + (address & (WORD_BYTES - 1));
+  #readPiece(bytes: Uint8Array, out: number, max: number): [taken: number, isUsual: boolean] {
+    const numBytes = Math.min(this.#textBytes, bytes.length - this.end, max * NUMBER_BYTES);
+    const at = this.#alike(this.#scratchAt, bytes.byteOffset + this.end);
+    this.#bytes.set(bytes.subarray(this.end, this.end + numBytes), at);
+    this.#bytes.fill(0, at + numBytes, at + numBytes + PADDING_BYTES);
+    const taken = this.#routines.readFloats(at, at + numBytes, out, max);
+    const used = this.#routines.register.value - at;
+    this.end += used;
+    // A number that reaches beyond the piece is read with the next one.
+    const isUsual = taken === max || (used > 0 && used > numBytes - 2 * NUMBER_BYTES);
+    this.#textBytes = isUsual ? Math.min(this.#textBytes * 4, MAX_TEXT_BYTES) : MIN_TEXT_BYTES;
+    return [taken, isUsual];
+  }
+
+  /** From `at` on. Shared memory is copied word by word where both sides lie alike, else byte by byte. */
+  #alike(at: number, address: number): number {
+    return at + ((address - at) & (WORD_BYTES - 1));
   }
 
   /**
@@ -98,14 +94,16 @@ export class FloatKernel {
    * @returns how many; `end` says where the text ends
    */
   write(view: DataView, from: number, to: number, target: Uint8Array, at: number): number {
+    const isInPlace = target.buffer === this.#buffer && view.buffer === this.#buffer;
     let count = 0;
     this.end = at;
     while (from + count < to) {
-      const wanted = Math.min(this.#numFloats, to - from - count);
-      this.#alignTo(target.byteOffset + this.end);
-      const written = this.#writePiece(view, from + count, wanted);
-      target.set(this.#bytes.subarray(this.#textAt, this.#exports.register.value), this.end);
-      this.end += this.#exports.register.value - this.#textAt;
+      const most = isInPlace ? to - from - count : this.#numFloats;
+      const wanted = Math.min(most, to - from - count);
+      const src = view.byteOffset + (from + count) * FLOAT_BYTES;
+      const written = isInPlace
+        ? this.#writeHere(src, wanted, target)
+        : this.#writePiece(new Uint8Array(view.buffer, src, wanted * FLOAT_BYTES), target);
       count += written;
       this.#numFloats = written === wanted ? Math.min(this.#numFloats * 4, MAX_WRITTEN_FLOATS) : MIN_FLOATS;
       if (written < wanted) break;
@@ -113,10 +111,21 @@ export class FloatKernel {
     return count;
   }
 
-  #writePiece(view: DataView, from: number, count: number): number {
-    const start = view.byteOffset + from * FLOAT_BYTES;
-    this.#bytes.set(new Uint8Array(view.buffer, start, count * FLOAT_BYTES), FLOATS_AT);
-    return this.#exports.writeFloats(FLOATS_AT, count, this.#textAt);
+  #writeHere(src: number, count: number, { byteOffset }: Uint8Array): number {
+    const written = this.#routines.writeFloats(src, count, byteOffset + this.end);
+    this.end = this.#routines.register.value - byteOffset;
+    return written;
+  }
+
+  #writePiece(floats: Uint8Array, target: Uint8Array): number {
+    const src = this.#alike(this.#scratchAt + FLOATS_OFFSET, floats.byteOffset);
+    this.#bytes.set(floats, src);
+    const at = this.#alike(this.#scratchAt, target.byteOffset + this.end);
+    const written = this.#routines.writeFloats(src, floats.length / FLOAT_BYTES, at);
+    const textEnd = this.#routines.register.value;
+    target.set(this.#bytes.subarray(at, textEnd), this.end);
+    this.end += textEnd - at;
+    return written;
   }
 }
 
@@ -125,12 +134,14 @@ export function floatTextBytes(count: number): number {
   return count * NUMBER_BYTES;
 }
 
-function create(): FloatKernel | undefined {
-  const engine = (globalThis as { readonly WebAssembly?: Engine }).WebAssembly;
-  if (engine === undefined) return undefined;
+/** Undefined where there is no engine for it. */
+function createFloatKernel(memory: FloatMemory | undefined, scratchAt: number): FloatKernel | undefined {
+  if (engine === undefined || memory === undefined) return undefined;
+  const { buffer } = memory;
+  const limits = { numPages: buffer.byteLength / PAGE_BYTES, isShared: !(buffer instanceof ArrayBuffer) };
   try {
-    const module = new engine.Module(assemble([floatReader(), floatWriter()], NUM_PAGES));
-    return new FloatKernel(new engine.Instance(module).exports);
+    const module = new engine.Module(assemble([floatReader(), floatWriter()], limits));
+    return new FloatKernel(new engine.Instance(module, { host: { memory } }).exports, buffer, scratchAt);
   } catch {
     return undefined; // a page may forbid it
   }
@@ -166,9 +177,12 @@ let isCreated = false;
 
 /** One for all: it runs to its end whenever it is called. */
 export function floatKernel(): FloatKernel | undefined {
-  if (!isCreated) {
-    isCreated = true;
-    kernel = create();
-  }
+  if (!isCreated) useFloatMemory(floatMemory(TABLES.end + SCRATCH_BYTES, false), TABLES.end);
   return kernel;
+}
+
+/** The kernel of this thread works in that memory from now on. `scratchAt`: where a part begins that is for it alone. */
+export function useFloatMemory(memory: FloatMemory | undefined, scratchAt: number): void {
+  isCreated = true;
+  kernel = createFloatKernel(memory, scratchAt);
 }

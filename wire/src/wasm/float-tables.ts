@@ -26,7 +26,7 @@ const NUM_DOUBLES = 23;
 const NUM_LONGS = 20;
 const SINGLE_BIAS = 150;
 
-export function fillTables(buffer: ArrayBuffer): void {
+export function fillTables(buffer: ArrayBufferLike): void {
   const doubles = new Float64Array(buffer, TABLES.doubles, NUM_DOUBLES);
   for (let i = 0; i < NUM_DOUBLES; i++) doubles[i] = Number(`1e${i}`);
   const longs = new BigUint64Array(buffer, TABLES.longs, NUM_LONGS);

@@ -1,16 +1,27 @@
 /** What goes between the event loop and the threads for JSON. */
-import type { JsonDatatype, JsonInferRequest } from "@nereid/wire";
+import type { FloatMemory, JsonDatatype, JsonInferRequest } from "@nereid/wire";
+
+/** A part of the memory that all share. It is only lent. */
+export interface Place {
+  readonly at: number;
+  readonly numBytes: number;
+}
+
+/** What a thread is started with: memory that it shares with others, and where the part for it alone begins. */
+export interface JsonThreadData {
+  readonly memory: FloatMemory;
+  readonly scratchAt: number;
+}
 
 export type JsonTask =
-  /** A text in shared memory is only lent. */
-  | { readonly id: number; readonly text: Uint8Array }
+  | { readonly id: number; readonly text: Uint8Array<ArrayBuffer> | Place }
   | {
       readonly id: number;
       readonly datatype: JsonDatatype;
-      readonly data: Uint8Array;
+      readonly data: Uint8Array<ArrayBuffer> | Place;
       readonly count: number;
-      /** Shared memory for the text, which needs no more as a rule. */
-      readonly room?: Uint8Array | undefined;
+      /** For the text, which needs no more as a rule. */
+      readonly room?: Place | undefined;
     };
 
 /** A request, or elements as text; neither: the task is given back, with its text if it had one. */

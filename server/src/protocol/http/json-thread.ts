@@ -1,19 +1,25 @@
 /** The program of a thread that reads the JSON of large requests and writes that of large outputs. Started by json-threads.ts. */
-import { parentPort } from "node:worker_threads";
-import { InferRequestReader, JsonWriter, writeTensorData } from "@nereid/wire";
+import { parentPort, workerData } from "node:worker_threads";
+import { InferRequestReader, JsonWriter, useFloatMemory, writeTensorData } from "@nereid/wire";
 import { JSON_LIMITS } from "./json-access.ts";
-import type { JsonAnswer, JsonTask } from "./json-messages.ts";
+import type { JsonAnswer, JsonTask, JsonThreadData, Place } from "./json-messages.ts";
 import { runAtOnce } from "./slices.ts";
 
 const requests: InferRequestReader = new InferRequestReader(JSON_LIMITS);
+const shared: JsonThreadData | undefined = (workerData as JsonThreadData | null | undefined) ?? undefined;
+/** Places in the memory are told by its one buffer, by which the kernels know that they can work there. */
+const memory: ArrayBufferLike = shared?.memory.buffer ?? new ArrayBuffer(0);
+if (shared !== undefined) useFloatMemory(shared.memory, shared.scratchAt);
 
 parentPort?.on("message", (task: JsonTask) => {
-  const { answer, buffers } = "text" in task ? read(task.id, task.text) : write(task);
+  const { answer, buffers } = "text" in task ? read(task.id, bytesOf(task.text)) : write(task);
   try {
     parentPort?.postMessage(answer, buffers);
   } catch {
     // Something in it that cannot be sent to another thread: then that one reads it itself.
-    parentPort?.postMessage({ id: task.id, text: "text" in task ? task.text : undefined } satisfies JsonAnswer);
+    parentPort?.postMessage(
+      "text" in task ? fault(task.id, bytesOf(task.text)).answer : { id: task.id, text: undefined },
+    );
   }
 });
 
@@ -23,7 +29,10 @@ interface Done {
   readonly buffers: ArrayBuffer[];
 }
 
-/** A text with a fault goes back: what is wrong with it is said in one place only. */
+function bytesOf(given: Uint8Array | Place): Uint8Array {
+  return given instanceof Uint8Array ? given : new Uint8Array(memory, given.at, given.numBytes);
+}
+
 function read(id: number, text: Uint8Array): Done {
   try {
     const request = runAtOnce(requests.read(text));
@@ -32,24 +41,27 @@ function read(id: number, text: Uint8Array): Done {
     const buffers = tensors.filter((buffer) => buffer instanceof ArrayBuffer && buffer.byteLength > MAX_SHARED_BYTES);
     return { answer: { id, request }, buffers: [...new Set(buffers as ArrayBuffer[])] };
   } catch {
-    const { buffer } = text;
-    return buffer instanceof ArrayBuffer
-      ? { answer: { id, text }, buffers: [buffer] }
-      : { answer: { id, text: undefined }, buffers: [] };
+    return fault(id, text);
   }
+}
+
+/** A text with a fault goes back: what is wrong with it is said in one place only. */
+function fault(id: number, text: Uint8Array): Done {
+  const { buffer } = text;
+  if (buffer instanceof ArrayBuffer) return { answer: { id, text }, buffers: [buffer] };
+  return { answer: { id, text: undefined }, buffers: [] };
 }
 
 /** The reader gives tensors up to this size places in memory that it goes on using. */
 const MAX_SHARED_BYTES = 65_536;
 
 function write({ id, datatype, data, count, room }: Extract<JsonTask, { data: unknown }>): Done {
-  const writer = new JsonWriter(room);
+  const writer = new JsonWriter(room && bytesOf(room));
   writer.begin();
-  runAtOnce(writeTensorData(writer, datatype, data, count));
+  runAtOnce(writeTensorData(writer, datatype, bytesOf(data), count));
   const written = writer.finish();
   const { buffer } = written;
   // The writer takes memory of its own when there is not room enough.
-  return buffer instanceof ArrayBuffer
-    ? { answer: { id, written }, buffers: [buffer] }
-    : { answer: { id, written: written.length }, buffers: [] };
+  if (buffer instanceof ArrayBuffer) return { answer: { id, written }, buffers: [buffer] };
+  return { answer: { id, written: written.length }, buffers: [] };
 }

@@ -4,9 +4,16 @@
  */
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
-import type { JsonDatatype, JsonInferRequest } from "@nereid/wire";
+import {
+  FIRST_FREE_BYTE,
+  type FloatMemory,
+  floatMemory,
+  type JsonDatatype,
+  type JsonInferRequest,
+  SCRATCH_BYTES,
+} from "@nereid/wire";
 import type { AtEnd } from "./http-call.ts";
-import type { JsonAnswer, JsonTask } from "./json-messages.ts";
+import type { JsonAnswer, JsonTask, JsonThreadData, Place } from "./json-messages.ts";
 import { LentMemory, type Loan } from "./lent-memory.ts";
 
 /** Shorter texts take less than a millisecond. */
@@ -18,6 +25,7 @@ const PROGRAM: URL = new URL(`./json-thread${extname(import.meta.url)}`, import.
 const MAX_WAITING = 16;
 /** For each thread: the texts of a few large requests and their answers. */
 const LENT_BYTES: number = 64 * 1024 * 1024;
+const MAX_LENT_BYTES: number = 1024 * 1024 * 1024;
 /** What a byte of an output becomes, with the comma: a float of four 24 characters, a small integer of one five. */
 const USUAL_TEXT_BYTES = 6;
 /** What the writer wants to have left for the next slice. */
@@ -35,18 +43,27 @@ export class JsonThreads {
   #max: number;
   readonly #program: URL;
   readonly #threads: JsonThread[] = [];
-  readonly #memory: LentMemory;
+  #memory: ThreadMemory | undefined;
+  #hasMemory = true;
 
   /** `max`: threads at most; 0 = none. */
   constructor(max: number, program: URL = PROGRAM) {
     this.#max = max;
     this.#program = program;
-    this.#memory = new LentMemory(max * LENT_BYTES);
   }
 
   /** Memory for a large text that is to be read; undefined where there is none. */
   lend(numBytes: number): Loan | undefined {
-    return numBytes < MIN_TEXT_BYTES || this.#max === 0 ? undefined : this.#memory.lend(numBytes);
+    return numBytes < MIN_TEXT_BYTES || this.#max === 0 ? undefined : this.#sharedMemory()?.lent.lend(numBytes);
+  }
+
+  /** Made when it is first needed. */
+  #sharedMemory(): ThreadMemory | undefined {
+    if (this.#memory === undefined && this.#hasMemory) {
+      this.#memory = threadMemory(this.#max);
+      this.#hasMemory = this.#memory !== undefined;
+    }
+    return this.#memory;
   }
 
   /** Undefined: not here. The text is the thread's until it comes back. */
@@ -54,7 +71,8 @@ export class JsonThreads {
     const thread = text.length < MIN_TEXT_BYTES ? undefined : this.#free();
     if (thread === undefined) return undefined;
     const { buffer } = text;
-    if (!(buffer instanceof ArrayBuffer)) return thread.run({ text }, []).then((answer) => outcome(answer, text));
+    if (thread.sharesMemory && buffer === this.#memory?.memory.buffer)
+      return thread.run({ text: placeOf(text) }, []).then((answer) => outcome(answer, text));
     // Only memory that nobody else has a part of can be given away, and only to a thread that is known to work.
     const isOwn = thread.hasAnswered && buffer instanceof ArrayBuffer && buffer.byteLength === text.length;
     const own = isOwn ? new Uint8Array(buffer) : new Uint8Array(text);
@@ -74,7 +92,8 @@ export class JsonThreads {
   ): Promise<Uint8Array | undefined> | undefined {
     const thread = data.length < MIN_OUTPUT_BYTES ? undefined : this.#free();
     if (thread === undefined) return undefined;
-    const loan = atEnd && this.#memory.lend(data.length * (1 + USUAL_TEXT_BYTES) + SPARE_BYTES);
+    const lent = atEnd && thread.sharesMemory ? this.#memory?.lent : undefined;
+    const loan = lent?.lend(data.length * (1 + USUAL_TEXT_BYTES) + SPARE_BYTES);
     if (loan !== undefined) {
       const written = writeInto(loan.bytes, thread, { datatype, data, count });
       // When the client has gone the thread may still be writing.
@@ -90,7 +109,7 @@ export class JsonThreads {
     let best: JsonThread | undefined;
     for (const thread of this.#threads) if (best === undefined || thread.numWaiting < best.numWaiting) best = thread;
     if ((best === undefined || best.numWaiting > 0) && this.#threads.length < this.#max) {
-      best = new JsonThread(this.#program, (gone) => this.#lose(gone));
+      best = new JsonThread(this.#program, this.#sharedMemory(), (gone) => this.#lose(gone));
       this.#threads.push(best);
     }
     return best === undefined || best.numWaiting >= MAX_WAITING ? undefined : best;
@@ -117,8 +136,13 @@ async function writeInto(
 ): Promise<Uint8Array | undefined> {
   memory.set(data);
   const room = memory.subarray(data.length);
-  const answer = await thread.run({ datatype, data: memory.subarray(0, data.length), count, room }, []);
+  const places = { data: placeOf(memory.subarray(0, data.length)), room: placeOf(room) };
+  const answer = await thread.run({ datatype, count, ...places }, []);
   return writtenText(answer, room);
+}
+
+function placeOf({ byteOffset, byteLength }: Uint8Array): Place {
+  return { at: byteOffset, numBytes: byteLength };
 }
 
 function writtenText(answer: JsonAnswer | undefined, room?: Uint8Array): Uint8Array | undefined {
@@ -126,15 +150,34 @@ function writtenText(answer: JsonAnswer | undefined, room?: Uint8Array): Uint8Ar
   return typeof answer.written === "number" ? room?.subarray(0, answer.written) : answer.written;
 }
 
+/** What threads share: the memory of their kernels, and who lends parts of it. */
+interface ThreadMemory {
+  readonly memory: FloatMemory;
+  readonly lent: LentMemory;
+}
+
+function threadMemory(maxThreads: number): ThreadMemory | undefined {
+  const memory = floatMemory(Math.min(maxThreads * LENT_BYTES, MAX_LENT_BYTES), true);
+  if (memory === undefined) return undefined;
+  const { buffer } = memory;
+  return { memory, lent: new LentMemory(buffer, FIRST_FREE_BYTE, buffer.byteLength - SPARE_BYTES) };
+}
+
 class JsonThread {
   readonly #worker: Worker;
   readonly #waiting = new Map<number, OnAnswer>();
   #nextId = 0;
   hasAnswered = false;
+  /** Whether it can work in the memory for all. */
+  readonly sharesMemory: boolean;
 
   /** `onGone`: it has ended; nobody asked it to. */
-  constructor(program: URL, onGone: (thread: JsonThread) => void) {
-    this.#worker = new Worker(program, { name: "json" });
+  constructor(program: URL, shared: ThreadMemory | undefined, onGone: (thread: JsonThread) => void) {
+    const scratch = shared?.lent.lend(SCRATCH_BYTES);
+    this.sharesMemory = scratch !== undefined;
+    const workerData: JsonThreadData | undefined = shared &&
+      scratch && { memory: shared.memory, scratchAt: scratch.bytes.byteOffset };
+    this.#worker = new Worker(program, { name: "json", workerData });
     this.#worker.unref();
     this.#worker.on("message", (answer: JsonAnswer) => {
       this.hasAnswered = true;
@@ -144,6 +187,7 @@ class JsonThread {
     this.#worker.on("error", () => undefined);
     this.#worker.on("exit", () => {
       onGone(this);
+      scratch?.release();
       for (const id of [...this.#waiting.keys()]) this.#done(id, undefined);
     });
   }

@@ -2,45 +2,62 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { copyToShared, LentMemory } from "./lent-memory.ts";
 
-const MB = 1024 * 1024;
+const PAGE = 4096;
 
-test("LentMemory gives a piece that came back to the next who needs no more", () => {
-  const memory = new LentMemory(10 * MB);
-  const first = memory.lend(3 * MB - 5);
-  assert.equal(first?.bytes.length, 3 * MB - 5);
+function memory(numPages: number): LentMemory {
+  return new LentMemory(new SharedArrayBuffer((numPages + 1) * PAGE), 100, (numPages + 1) * PAGE);
+}
+
+/** Where a loan of so many pages begins, in pages, and how to give it back. */
+function lend(from: LentMemory, numPages: number): readonly [at: number | undefined, release: () => void] {
+  const loan = from.lend(numPages * PAGE);
+  return [loan && loan.bytes.byteOffset / PAGE, loan?.release ?? (() => undefined)];
+}
+
+test("LentMemory gives what came back to the next who needs no more", () => {
+  const pages = memory(10);
+  const first = pages.lend(3 * PAGE - 5);
+  assert.equal(first?.bytes.length, 3 * PAGE - 5);
   first?.release();
-  const second = memory.lend(100);
-  assert.equal(second?.bytes.length, 100);
-  assert.equal(second?.bytes.buffer, first?.bytes.buffer);
+  assert.equal(pages.lend(100)?.bytes.byteOffset, first?.bytes.byteOffset);
 });
 
 test("LentMemory gives nobody what another still has, even when it comes back twice", () => {
-  const memory = new LentMemory(10 * MB);
-  const first = memory.lend(10);
-  first?.release();
-  const second = memory.lend(10);
-  first?.release();
-  const third = memory.lend(10);
-  assert.equal(second?.bytes.buffer, first?.bytes.buffer);
-  assert.notEqual(third?.bytes.buffer, second?.bytes.buffer);
+  const pages = memory(10);
+  const [first, release] = lend(pages, 1);
+  release();
+  const [second] = lend(pages, 1);
+  release();
+  const [third] = lend(pages, 1);
+  assert.deepEqual([first, second, third], [1, 1, 2]);
 });
 
-test("LentMemory takes the smallest piece that is large enough", () => {
-  const memory = new LentMemory(10 * MB);
-  const [large, small] = [memory.lend(4 * MB), memory.lend(2 * MB)];
-  large?.release();
-  small?.release();
-  assert.equal(memory.lend(2 * MB)?.bytes.buffer, small?.bytes.buffer);
-  assert.equal(memory.lend(2 * MB)?.bytes.buffer, large?.bytes.buffer);
+test("LentMemory joins what comes back, in any order", () => {
+  for (const order of [
+    [0, 1, 2],
+    [2, 1, 0],
+    [1, 0, 2],
+    [0, 2, 1],
+    [2, 0, 1],
+    [1, 2, 0],
+  ]) {
+    const pages = memory(6);
+    const releases = [2, 1, 3].map((numPages) => lend(pages, numPages)[1]);
+    assert.equal(lend(pages, 1)[0], undefined);
+    for (const i of order) releases[i]?.();
+    assert.equal(lend(pages, 6)[0], 1);
+  }
 });
 
-test("LentMemory lends no more than its limit", () => {
-  const memory = new LentMemory(3 * MB);
-  const first = memory.lend(2 * MB);
-  assert.equal(memory.lend(1.5 * MB), undefined);
-  assert.notEqual(memory.lend(1 * MB), undefined);
-  first?.release();
-  assert.notEqual(memory.lend(1.5 * MB), undefined);
+test("LentMemory fills the first gap that is large enough", () => {
+  const pages = memory(10);
+  const [, releaseSmall] = lend(pages, 1);
+  lend(pages, 1);
+  const [, releaseLarge] = lend(pages, 3);
+  lend(pages, 1);
+  releaseSmall();
+  releaseLarge();
+  assert.deepEqual([lend(pages, 2)[0], lend(pages, 1)[0], lend(pages, 1)[0], lend(pages, 5)[0]], [3, 1, 5, undefined]);
 });
 
 test("copyToShared() copies every byte, however both sides lie", () => {

@@ -1,53 +1,57 @@
 /**
  * Memory that is used again and again for large texts: what is made anew for each must be faulted in by the system, and makes
- * the engine collect garbage. Shared memory, so that threads work on it in place. Knows nothing of what it is used for.
+ * the engine collect garbage. One piece that threads share, so that they work on it in place. Knows nothing of what it is used for.
  */
 
 export interface Loan {
-  readonly bytes: Uint8Array<SharedArrayBuffer>;
+  readonly bytes: Uint8Array;
   /** Gives it back; nobody may touch the bytes afterwards. Further calls do nothing. */
   readonly release: () => void;
 }
 
-/** Pieces are multiples of this, so that texts of about one size share them. */
-const STEP_BYTES: number = 1024 * 1024;
+interface Gap {
+  readonly at: number;
+  readonly end: number;
+}
+
+/** Loans begin at multiples of this. */
+const STEP_BYTES = 4096;
 const WORD_MASK = 7;
 
 export class LentMemory {
-  readonly #maxBytes: number;
-  #size = 0;
-  /** Smallest first. */
-  readonly #free: SharedArrayBuffer[] = [];
+  readonly buffer: ArrayBufferLike;
+  /** In the order of their addresses, with something lent between each two. */
+  #gaps: readonly Gap[];
 
-  /** `maxBytes`: of all pieces together. They are kept: the engine is slow to free what it does not count. */
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
+  /** Lends what lies between the two addresses. */
+  constructor(buffer: ArrayBufferLike, from: number, to: number) {
+    this.buffer = buffer;
+    this.#gaps = [{ at: Math.ceil(from / STEP_BYTES) * STEP_BYTES, end: to }];
   }
 
-  /** The smallest free piece that is large enough, a new one if there is none; undefined when it would be too much. */
+  /** The first part that is free, which was used by others before; undefined when none is large enough. */
   lend(numBytes: number): Loan | undefined {
-    const buffer = this.#take(numBytes);
-    if (buffer === undefined) return undefined;
+    const size = Math.ceil(numBytes / STEP_BYTES) * STEP_BYTES;
+    const gap = this.#gaps.find(({ at, end }) => end - at >= size);
+    if (gap === undefined) return undefined;
+    const { at } = gap;
+    this.#gaps = this.#gaps.flatMap((one) =>
+      one !== gap ? [one] : one.end - at > size ? [{ at: at + size, end: one.end }] : [],
+    );
     let isLent = true;
     const release = (): void => {
-      if (isLent) this.#give(buffer);
+      if (isLent) this.#give({ at, end: at + size });
       isLent = false;
     };
-    return { bytes: new Uint8Array(buffer, 0, numBytes), release };
+    return { bytes: new Uint8Array(this.buffer, at, numBytes), release };
   }
 
-  #take(numBytes: number): SharedArrayBuffer | undefined {
-    const at = this.#free.findIndex(({ byteLength }) => byteLength >= numBytes);
-    if (at >= 0) return this.#free.splice(at, 1)[0];
-    const size = Math.ceil(numBytes / STEP_BYTES) * STEP_BYTES;
-    if (this.#size + size > this.#maxBytes) return undefined;
-    this.#size += size;
-    return new SharedArrayBuffer(size);
-  }
-
-  #give(buffer: SharedArrayBuffer): void {
-    const at = this.#free.findIndex(({ byteLength }) => byteLength >= buffer.byteLength);
-    this.#free.splice(at < 0 ? this.#free.length : at, 0, buffer);
+  #give({ at, end }: Gap): void {
+    const before = this.#gaps.filter((gap) => gap.end < at);
+    const behind = this.#gaps.filter((gap) => gap.at > end);
+    const start = this.#gaps.find((gap) => gap.end === at)?.at ?? at;
+    const stop = this.#gaps.find((gap) => gap.at === end)?.end ?? end;
+    this.#gaps = [...before, { at: start, end: stop }, ...behind];
   }
 }
 
