@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { relativeError } from "../../server/kernels/testing/cuda-check.ts";
 import { maxDifference } from "../../server/kernels/testing/run-op.ts";
 import { loadCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
 import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
@@ -31,10 +32,11 @@ const NUM_STEPS = 2;
 const compiler = hostCompiler();
 const skip = compiler.reason ?? false;
 
-async function openRunner(model: string, type: "f32" | "bf16"): Promise<DecoderCudaRunner> {
+async function openRunner(model: string, type: "f32" | "bf16", matrixType?: "e4m3"): Promise<DecoderCudaRunner> {
   const { files, tensors } = await openModelFiles(`${MODELS}${model}`);
   try {
     return await loadCudaRunner(new EmulatedGpu(compiler).asDevice(), parseDecoderConfig(files), tensors, {
+      matrixType,
       ...{ type, blockSize: 16, numBlocks: 40, maxTokens: 256, maxSequences: 8, usesGraphs: false, adapters: ROOM },
     });
   } finally {
@@ -81,3 +83,36 @@ for (const [model, type, bound] of [
     await runner.close();
   });
 }
+
+test("run() of 8-bit floats on an emulated GPU changes logits as the adapter does, of codes and of few rows", {
+  skip,
+}, async () => {
+  const runner = await openRunner("llama-3.2", "bf16", "e4m3");
+  const { adapters } = runner;
+  assert.ok(adapters);
+  const [base, wanted] = ["models/llama-3.2", "adapters/llama-3.2/b"].map((path) =>
+    readJson(fileURLToPath(new URL(`../parity/${path}/expected.json`, import.meta.url))),
+  );
+  assert.ok(base && wanted);
+  const id = await adapters.load(await readPeft(`${ADAPTERS}llama-3.2/b`, adapters.targets));
+  const [plain, adapted] = [
+    new TestSequence(contiguousBlocks(0, BLOCKS)),
+    new TestSequence(contiguousBlocks(8, BLOCKS), id),
+  ];
+  const { prompt = [] } = base;
+  const both = (from: number, to: number): Promise<Float32Array[]> => {
+    const tokens = prompt.slice(from, to);
+    return append(
+      runner,
+      [plain, adapted].map((sequence) => ({ sequence, tokens })),
+    );
+  };
+  // Many rows are multiplied as codes, those of the end as they are.
+  await both(0, prompt.length - 4);
+  const [before = new Float32Array(), after = new Float32Array()] = await both(prompt.length - 4, prompt.length);
+  const changed = after.map((value, i) => value - (before[i] ?? 0));
+  const expected = Float32Array.from(wanted.logits[0] ?? [], (value, i) => value - (base.logits[0]?.[i] ?? 0));
+  const error = relativeError(changed, expected);
+  assert.ok(error < 0.2, `what the adapter changes is off by ${error} of itself`);
+  await runner.close();
+});

@@ -3,7 +3,12 @@
  * everything around the kernels is right where there is no GPU. It does all at once and in order, so it tells nothing of
  * streams, and it records no graphs.
  */
-import { fromElements, toElements } from "../../server/kernels/testing/cuda-elements.ts";
+import {
+  type CudaElement,
+  ELEMENT_BYTES,
+  fromElements,
+  toElements,
+} from "../../server/kernels/testing/cuda-elements.ts";
 import type { CudaDevice } from "../../server/src/device/cuda/cuda-device.ts";
 import type { KernelArg, KernelHandle, KernelSpec } from "../../server/src/device/cuda/kernel-stream.ts";
 import type { MatmulPointers, MatmulShape } from "../../server/src/native/cublaslt.ts";
@@ -133,7 +138,7 @@ class EmulatedStream {
   }
 }
 
-/** y = x . weight^T + bias, of floats. */
+/** y = x . weight^T + bias, of floats or of codes with scales. */
 class EmulatedProduct {
   readonly #shape: MatmulShape;
 
@@ -145,16 +150,20 @@ class EmulatedProduct {
     return [{ data: new Uint8Array(0), workspaceBytes: 0 }];
   }
 
-  run({ x, weight, y, bias }: MatmulPointers): void {
-    const { rows, outputs, inputs, inputType, outputType } = this.#shape;
+  run({ x, weight, y, bias, xScale, weightScale }: MatmulPointers): void {
+    const { rows, outputs, inputs, inputType, outputType, scales } = this.#shape;
     const [left, right] = [readFloats(inputType, x, rows * inputs), readFloats(inputType, weight, outputs * inputs)];
     const added = bias === undefined ? undefined : readFloats(outputType, bias, outputs);
+    const isScaled = scales === "rows" && xScale !== undefined && weightScale !== undefined;
+    const rowScales = isScaled ? readFloats("f32", xScale, rows) : undefined;
+    const columnScales = isScaled ? readFloats("f32", weightScale, outputs) : undefined;
     const sums = new Float32Array(rows * outputs);
     for (let row = 0; row < rows; row++) {
       for (let output = 0; output < outputs; output++) {
-        let sum = added?.[output] ?? 0;
+        let sum = 0;
         for (let i = 0; i < inputs; i++) sum += (left[row * inputs + i] ?? 0) * (right[output * inputs + i] ?? 0);
-        sums[row * outputs + output] = sum;
+        sum *= (rowScales?.[row] ?? 1) * (columnScales?.[output] ?? 1);
+        sums[row * outputs + output] = sum + (added?.[output] ?? 0);
       }
     }
     const stored = toElements(expectFloat(outputType), sums);
@@ -168,12 +177,13 @@ class EmulatedProduct {
 }
 
 function readFloats(type: string, at: Address, count: number): Float32Array {
-  const float = expectFloat(type);
-  const copy = viewMemory(at, count * (float === "f32" ? 4 : 2)).slice();
-  return fromElements(float, float === "f32" ? new Float32Array(copy.buffer) : new Uint16Array(copy.buffer));
+  const element = expectFloat(type);
+  const copy = viewMemory(at, count * ELEMENT_BYTES[element]).slice();
+  if (element === "f32") return new Float32Array(copy.buffer);
+  return fromElements(element, element === "bf16" ? new Uint16Array(copy.buffer) : copy);
 }
 
-function expectFloat(type: string): "f32" | "bf16" {
-  if (type === "f32" || type === "bf16") return type;
+function expectFloat(type: string): CudaElement {
+  if (type === "f32" || type === "bf16" || type === "e4m3") return type;
   throw new Error(`an emulated GPU multiplies floats, got ${type}`);
 }
