@@ -1,8 +1,9 @@
 /**
- * The whole server on a machine with GPUs: `node served.mjs tiny|fault|speed --program=<nereid.cjs> ...`. It starts the
+ * The whole server on a machine with GPUs: `node served.mjs tiny|fault|lost-rank|speed --program=<nereid.cjs> ...`. It starts the
  * installed server over repositories made from the examples, asks over HTTP and gRPC, and prints what came.
  */
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -23,6 +24,8 @@ const { values: flags, positionals } = parseArgs({
     /** Further parameters of the engine model: name=value,... */
     parameters: { type: "string", default: "" },
     clients: { type: "string", default: "1,64" },
+    /** The GPU that breaks. */
+    fault: { type: "string", default: "0" },
     out: { type: "string", default: "" },
     port: { type: "string", default: "18400" },
   },
@@ -30,6 +33,7 @@ const { values: flags, positionals } = parseArgs({
 
 const HTTP = Number(flags.port);
 const READY_TIMEOUT_MS = 90_000;
+const TOKENIZER = resolve(flags.examples, "nereid-tiny/language_model");
 const MARKER = join(flags.work, "fault");
 
 interface GoldenText {
@@ -51,6 +55,11 @@ class TritonPythonModel:
         return [pb_utils.InferenceResponse([pb_utils.Tensor("where", text)]) for _ in requests]
 `;
 
+/** The example model, or a checkpoint of it. */
+function tinyModel(): string {
+  return flags.checkpoint === "" ? TOKENIZER : resolve(flags.checkpoint);
+}
+
 /** The pipeline of the examples over an engine on GPUs, and a Python model that says where it runs. */
 function writeRepository(modelDir: string, withPipeline: boolean): string {
   const root = join(flags.work, "repository");
@@ -58,7 +67,7 @@ function writeRepository(modelDir: string, withPipeline: boolean): string {
   const plan = { ...flags, modelDir };
   putEngine(put, plan);
   if (!withPipeline) return root;
-  putPipeline(put, plan);
+  putPipeline(put, { ...plan, modelDir: TOKENIZER });
   put("where/1/model.py", WHERE);
   const inputs = "input [ { name: 'x' data_type: TYPE_FP32 dims: [ 1 ] } ]";
   const outputs = "output [ { name: 'where' data_type: TYPE_STRING dims: [ 1 ] } ]";
@@ -74,8 +83,8 @@ async function post(path: string, body: object): Promise<Response> {
   return fetch(`http://127.0.0.1:${HTTP}${path}`, { method: "POST", body: JSON.stringify(body) });
 }
 
-async function generate(prompt: string, maxTokens: number): Promise<string> {
-  const response = await post("/v2/models/ensemble/generate", { text_input: prompt, max_tokens: maxTokens });
+async function generate(prompt: string, maxTokens: number, more: object = {}): Promise<string> {
+  const response = await post("/v2/models/ensemble/generate", { text_input: prompt, max_tokens: maxTokens, ...more });
   const { text_output, error } = (await response.json()) as { text_output?: string; error?: string };
   if (text_output === undefined) throw new Error(error ?? `status ${response.status}`);
   return text_output;
@@ -111,7 +120,7 @@ function textInput(prompt: string, maxTokens: number): readonly StreamedInput[] 
 }
 
 async function tiny(): Promise<void> {
-  const server = await start(writeRepository(resolve(flags.examples, "nereid-tiny/language_model"), true));
+  const server = await start(writeRepository(tinyModel(), true));
   const grpc = new GrpcStreams(HTTP + 1);
   try {
     const texts = golden();
@@ -155,28 +164,85 @@ async function whereabouts(): Promise<ReadonlySet<string>> {
   return new Set(await Promise.all(places));
 }
 
-/** One GPU breaks while two serve. */
+/** A GPU breaks while requests run: alone, beside another or, with tensor_parallel, as one of a group. */
 async function fault(): Promise<void> {
   mkdirSync(flags.work, { recursive: true });
   rmSync(MARKER, { force: true });
-  const repository = writeRepository(resolve(flags.examples, "nereid-tiny/language_model"), true);
-  const server = await start(repository, { NEREID_TEST_GPU_FAULT: `0:30:${MARKER}` });
+  const repository = writeRepository(tinyModel(), true);
+  const server = await start(repository, { NEREID_TEST_GPU_FAULT: `${flags.fault}:30:${MARKER}` });
   try {
-    const [text] = golden();
-    if (text === undefined) throw new Error("no recorded text");
-    const ask = (): Promise<string> => generate(text.prompt, text.output_ids.length);
-    const first = await Promise.allSettled(Array.from({ length: 24 }, ask));
-    const errors = first.flatMap((result) => (result.status === "rejected" ? [String(result.reason)] : []));
-    console.log(`during the fault (planted: ${existsSync(MARKER)}): ${24 - errors.length} of 24 answered`);
-    for (const error of new Set(errors)) console.log(`  ${error}`);
-    const startMs = performance.now();
-    while (!(await isReady(HTTP)) && performance.now() - startMs < READY_TIMEOUT_MS) await sleep(20);
-    console.log(`ready again ${((performance.now() - startMs) / 1000).toFixed(1)} s later`);
-    const second = await Promise.allSettled(Array.from({ length: 24 }, ask));
-    console.log(`afterwards: ${second.filter(({ status }) => status === "fulfilled").length} of 24 answered`);
-    for (const line of server.lines.filter((one) => /engine_host/.test(one)).slice(-14)) console.log(`  ${line}`);
+    await askBeforeAndAfter(server, () => Promise.resolve());
+    console.log(`planted on GPU ${flags.fault}: ${existsSync(MARKER)}`);
   } finally {
     await server.stop();
+  }
+}
+
+/** A rank in a process of its own is killed while requests run; what started it starts another. */
+async function lostRank(): Promise<void> {
+  const repository = writeRepository(tinyModel(), true);
+  const group = { WORLD_SIZE: "2", MASTER_ADDR: "127.0.0.1", MASTER_PORT: String(HTTP + 9) };
+  const env = { ...process.env, ...group, RANK: "1", LOCAL_RANK: "1" };
+  const argv = [flags.program, "serve", `--model-repository=${repository}`];
+  const other = spawn(process.execPath, argv, { env, stdio: ["ignore", "inherit", "inherit"] });
+  try {
+    const server = await start(repository, { ...group, RANK: "0", LOCAL_RANK: "0" });
+    try {
+      await askBeforeAndAfter(server, async () => {
+        await sleep(300);
+        const [victim] = childrenOf(other.pid ?? -1);
+        if (victim === undefined) throw new Error("rank 1 has no process that follows");
+        process.kill(victim, "SIGKILL");
+        console.log(`killed rank 1, process ${victim}`);
+      });
+    } finally {
+      await server.stop();
+    }
+  } finally {
+    other.kill("SIGTERM");
+  }
+}
+
+const NUM_ASKED = 24;
+/** Some hundred steps, whatever the model says. */
+const LONG = 1200;
+
+async function askBeforeAndAfter(server: Server, breakIt: () => Promise<void>): Promise<void> {
+  const [text] = golden();
+  if (text === undefined) throw new Error("no recorded text");
+  const ask = (): Promise<string> => generate(text.prompt, LONG, { end_id: -1 });
+  const asked = Promise.allSettled(Array.from({ length: NUM_ASKED }, ask));
+  await breakIt();
+  const startMs = performance.now();
+  const first = await asked;
+  const errors = first.flatMap((result) => (result.status === "rejected" ? [String(result.reason)] : []));
+  console.log(`${NUM_ASKED - errors.length} of ${NUM_ASKED} answered, the rest failed:`);
+  for (const error of new Set(errors)) console.log(`  ${errors.filter((one) => one === error).length} x ${error}`);
+  while (!(await isReady(HTTP)) && performance.now() - startMs < READY_TIMEOUT_MS) await sleep(20);
+  console.log(`ready again ${((performance.now() - startMs) / 1000).toFixed(1)} s later`);
+  const second = await Promise.allSettled(
+    golden().map(({ prompt, output_ids }) => generate(prompt, output_ids.length)),
+  );
+  const same = second.filter((one, i) => one.status === "fulfilled" && one.value.trim() === golden()[i]?.text.trim());
+  console.log(`afterwards: ${same.length} of ${second.length} texts as recorded`);
+  for (const line of server.lines.filter((one) => /engine_host/.test(one)).slice(-10)) console.log(`  ${line}`);
+}
+
+function childrenOf(parent: number): readonly number[] {
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  return pids.filter((pid) => parentOf(pid) === parent).map(Number);
+}
+
+/** Undefined for a process that has just ended. */
+function parentOf(pid: string): number | undefined {
+  try {
+    return Number(
+      readFileSync(`/proc/${pid}/stat`, "utf8")
+        .replace(/^.*\) \S+ /s, "")
+        .split(" ")[0],
+    );
+  } catch {
+    return undefined;
   }
 }
 
@@ -217,7 +283,7 @@ async function speed(): Promise<void> {
   }
 }
 
-const COMMANDS: Readonly<Record<string, () => Promise<void>>> = { tiny, fault, speed };
+const COMMANDS: Readonly<Record<string, () => Promise<void>>> = { tiny, fault, "lost-rank": lostRank, speed };
 
 for (const command of positionals) {
   console.log(`== served ${command}`);

@@ -5,6 +5,7 @@
 import process from "node:process";
 import { type CudaRunnerOptions, createCudaRunner } from "../create-cuda-runner.ts";
 import type { DecoderCudaRunner } from "../decoder-cuda-runner.ts";
+import { parseFault, plantFault } from "../planted-fault.ts";
 import type { StepRunner } from "../step-runner.ts";
 import { type GroupIds, RankGroup, type RankLayout } from "./rank-group.ts";
 import { unframeStep } from "./step-frame.ts";
@@ -28,10 +29,11 @@ export interface LeaderPort {
 
 export async function follow({ rank, layout, options }: RankTask, port: LeaderPort): Promise<void> {
   const tell = (line: string): void => void process.stdout.write(`rank ${rank}: ${line}\n`);
-  const runner = await createCudaRunner({ ...options, tell }, async (device) => {
+  const whole = await createCudaRunner({ ...options, tell }, async (device) => {
     port.opened();
     return new RankGroup(device, await port.ids(), rank, layout);
   });
+  const runner = plantFault(whole, parseFault(process.env.NEREID_TEST_GPU_FAULT));
   port.ready(runner.numBlocks);
   await followSteps(runner, port);
   await runner.close();
