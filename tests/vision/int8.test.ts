@@ -1,56 +1,87 @@
-/** The example's encoders in 8 bits, made by `nereid onnx quantize`, in the place of the originals: captions beside those of the originals. */
+/** The example's encoders in 8 bits, made by `nereid onnx quantize`, in the place of the originals: captions and look-ups. */
 import assert from "node:assert/strict";
 import { cpSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
+import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import type { ServerProcess } from "../support/server-process.ts";
 import {
   createVisionRepository,
   EXAMPLE_FOLDER,
   generate,
+  indexCaptions,
+  makeCaptions,
   mapSome,
+  readScenes,
+  renderScenes,
   runNode,
   startVisionServer,
+  type VisionRepository,
 } from "../support/vision-server.ts";
 
 const NEREID = fileURLToPath(new URL("../../server/bin/nereid.cjs", import.meta.url));
 const LEAST_SAME = 31;
+const NUM_CAPTIONS = 10_000;
+const NUM_PICTURES = 100;
+/** Of the pictures. */
+const LEAST_FOUND = 0.97;
 const scenes = JSON.parse(readFileSync(`${EXAMPLE_FOLDER}nereid-tiny/golden_captions.json`, "utf8")) as {
   readonly index: number;
   readonly generated: string;
 }[];
 
-test(`the vision encoder in 8 bits gives at least ${LEAST_SAME} of ${scenes.length} captions of the original`, {
-  timeout: 200_000,
-}, async (context) => {
-  using repository = createVisionRepository("memory:../../store");
-  const models = join(repository.folder, "model_repository");
-  const wanted = ["postprocessing", "tensorrt_llm", "text_encoder", "vision_encoder"];
-  for (const model of wanted) {
+let repository: VisionRepository;
+let server: ServerProcess;
+
+/** The example with both encoders in 8 bits, and captions encoded by them. */
+before(async () => {
+  const example = createVisionRepository("memory:../../store");
+  const models = join(example.folder, "model_repository");
+  repository = { ...example, repositories: [models, ...example.repositories.slice(1)] };
+  for (const model of ["postprocessing", "tensorrt_llm", "text_encoder", "vision_encoder"]) {
     cpSync(join(EXAMPLE_FOLDER, "model_repository", model), join(models, model), {
       recursive: true,
       dereference: true,
     });
   }
-  const original = join(EXAMPLE_FOLDER, "nereid-tiny/onnx/vision_encoder.onnx");
-  const output = join(models, "vision_encoder/1/model.onnx");
-  await runNode([NEREID, "onnx", "quantize", "--quiet", "--samples", "1", "--input", original, "--output", output]);
-  assert.ok(readFileSync(output).length < readFileSync(original).length / 2);
-  const server = await startVisionServer({
-    ...repository,
-    repositories: [models, ...repository.repositories.slice(1)],
-  });
-  try {
-    const answers = await mapSome(scenes, 8, async ({ index }) => {
-      const path = `${EXAMPLE_FOLDER}nereid-tiny/images/scene_${String(index).padStart(2, "0")}.png`;
-      const body = { image: readFileSync(path).toString("base64"), text_input: "Describe the image.", max_tokens: 40 };
-      return String((await generate(server, "vlm", body)).text_output).trim();
-    });
-    const same = answers.filter((answer, i) => answer === scenes[i]?.generated).length;
-    context.diagnostic(`${same} of ${scenes.length} captions`);
-    assert.ok(same >= LEAST_SAME, `${same} of ${scenes.length}`);
-    await server.stop();
-  } finally {
-    await server.kill();
+  for (const encoder of ["vision_encoder", "text_encoder"]) {
+    const original = join(EXAMPLE_FOLDER, `nereid-tiny/onnx/${encoder}.onnx`);
+    const output = join(models, encoder, "1/model.onnx");
+    await runNode([NEREID, "onnx", "quantize", "--quiet", "--samples", "1", "--input", original, "--output", output]);
+    assert.ok(readFileSync(output).length < 0.75 * readFileSync(original).length, encoder);
   }
+  const captions = join(repository.folder, "captions.jsonl");
+  await makeCaptions(captions, NUM_CAPTIONS);
+  await indexCaptions(repository, captions, `memory:${join(repository.folder, "store")}`);
+  await renderScenes(join(repository.folder, "pictures"), NUM_PICTURES);
+  server = await startVisionServer(repository);
+});
+
+after(async () => {
+  await server?.kill();
+  repository?.[Symbol.dispose]();
+});
+
+test(`the vision encoder in 8 bits gives at least ${LEAST_SAME} of ${scenes.length} captions of the original`, async (context) => {
+  const answers = await mapSome(scenes, 8, async ({ index }) => {
+    const path = `${EXAMPLE_FOLDER}nereid-tiny/images/scene_${String(index).padStart(2, "0")}.png`;
+    const body = { image: readFileSync(path).toString("base64"), text_input: "Describe the image.", max_tokens: 40 };
+    return String((await generate(server, "vlm", body)).text_output).trim();
+  });
+  const same = answers.filter((answer, i) => answer === scenes[i]?.generated).length;
+  context.diagnostic(`${same} of ${scenes.length} captions`);
+  assert.ok(same >= LEAST_SAME, `${same} of ${scenes.length}`);
+});
+
+test(`with both encoders in 8 bits, pictures find their caption first among ${NUM_CAPTIONS}`, async (context) => {
+  const folder = join(repository.folder, "pictures");
+  const found = await mapSome(readScenes(folder), 8, async ({ file, text }) => {
+    const image = readFileSync(join(folder, file)).toString("base64");
+    const { matches } = await generate(server, "vlm_search", { image, text_input: "What is this?", max_tokens: 5 });
+    return JSON.parse((matches as string[])[0] ?? "{}").text === text;
+  });
+  const numFound = found.filter(Boolean).length;
+  context.diagnostic(`${numFound} of ${found.length} pictures`);
+  assert.equal(found.length, NUM_PICTURES);
+  assert.ok(numFound >= LEAST_FOUND * NUM_PICTURES, `${numFound} of ${NUM_PICTURES}`);
 });

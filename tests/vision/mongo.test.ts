@@ -3,17 +3,14 @@
  * test server of the wire protocol for what FerretDB has not, and for its absence.
  */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import process from "node:process";
 import { after, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { openStore, openStores, type StoreOptions } from "../../server/src/collections/open-store.ts";
 import type { Row, VectorStore } from "../../server/src/collections/vector-store.ts";
 import { startMongoWireServer } from "../fakes/mongo-wire-server.ts";
-import { freePortRange } from "../support/server-process.ts";
+import { noFerret, startFerret } from "../support/ferret-server.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "nereid-mongo-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -29,9 +26,6 @@ const QUERY = {
   metric: "cosine",
   filter: [],
 } as const;
-
-const ferret = process.env.NEREID_FERRETDB;
-const skip = ferret !== undefined && existsSync(ferret) ? false : "NEREID_FERRETDB names no program of FerretDB";
 
 async function expectDocuments(store: VectorStore): Promise<void> {
   const found = await store.search("things", QUERY);
@@ -101,40 +95,13 @@ test("a server that goes away fails look-ups clearly, and is found again by itse
   await away.close();
 });
 
-test("vectors in memory are answered with their documents in FerretDB", { skip, timeout: 120_000 }, async () => {
-  const port = await freePortRange(1);
-  const state = join(folder, "ferret");
-  const flags = [
-    "--handler=sqlite",
-    `--sqlite-url=file:${state}/`,
-    `--listen-addr=127.0.0.1:${port}`,
-    "--debug-addr=-",
-    "--telemetry=disable",
-    `--state-dir=${state}`,
-  ];
-  mkdirSync(state);
-  const child = spawn(ferret ?? "", flags, { stdio: "ignore" });
-  try {
-    const store = openStores("memory:ferret-vectors", `mongodb://127.0.0.1:${port}/shop`, {
-      ...OPTIONS,
-      timeoutMs: 5000,
-    });
-    for (let isUp = false; !isUp; await sleep(200)) {
-      assert.equal(child.exitCode, null);
-      isUp = await store
-        .create("things", SHAPE)
-        .then(() => fill(store))
-        .then(
-          () => true,
-          (error: Error & { code?: string }) => {
-            if (error.code !== "unavailable") throw error;
-            return false;
-          },
-        );
-    }
-    await expectDocuments(store);
-    await store.close();
-  } finally {
-    child.kill("SIGKILL");
-  }
+test("vectors in memory are answered with their documents in FerretDB", {
+  skip: noFerret,
+  timeout: 120_000,
+}, async () => {
+  await using ferret = await startFerret(join(folder, "ferret"));
+  const store = openStores("memory:ferret-vectors", ferret.url, { ...OPTIONS, timeoutMs: 5000 });
+  await fill(store);
+  await expectDocuments(store);
+  await store.close();
 });

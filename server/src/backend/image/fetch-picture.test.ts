@@ -1,0 +1,74 @@
+/** A name that says another address each time it is asked (DNS rebinding): only what was judged is connected to. */
+import assert from "node:assert/strict";
+import dns, { type LookupAddress } from "node:dns";
+import { createServer } from "node:http";
+import { syncBuiltinESMExports } from "node:module";
+import type { AddressInfo } from "node:net";
+import { after, before, beforeEach, mock, test } from "node:test";
+import { fetchPicture } from "./fetch-picture.ts";
+
+const RULES = { reach: "public", hosts: new Set<string>(), timeoutMs: 400 } as const;
+/** Public by its number, and given back to the registry: nothing answers there. */
+const NOBODY = { address: "3ffe::1", family: 6 };
+const LOOPBACK = { address: "127.0.0.1", family: 4 };
+
+let numAsked = 0;
+const server = createServer((_, response) => {
+  numAsked += 1;
+  response.end("secret");
+});
+let url = "";
+let answers: (readonly LookupAddress[])[] = [];
+let numLookups = 0;
+
+before(async () => {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  url = `http://rebinding.test:${(server.address() as AddressInfo).port}/`;
+  mock.method(dns, "lookup", (_name: string, _options: object, done: (error: null, found: unknown) => void) => {
+    const answer = answers[Math.min(numLookups, answers.length - 1)] ?? [];
+    numLookups += 1;
+    done(null, answer);
+  });
+  syncBuiltinESMExports();
+});
+
+beforeEach(() => {
+  numLookups = 0;
+  numAsked = 0;
+});
+
+after(() => {
+  mock.restoreAll();
+  syncBuiltinESMExports();
+  server.closeAllConnections();
+  server.close();
+});
+
+test("fetchPicture() connects to the address that it judged, though the name says loopback from then on", async () => {
+  answers = [[NOBODY], [LOOPBACK]];
+  const never = new AbortController().signal;
+  await assert.rejects(fetchPicture(url, RULES, never), { code: "unavailable" });
+  assert.deepEqual({ numLookups, numAsked }, { numLookups: 1, numAsked: 0 });
+});
+
+for (const { name, found } of [
+  { name: "loopback", found: [LOOPBACK] },
+  { name: "loopback behind a public address", found: [NOBODY, LOOPBACK] },
+  { name: "loopback as version 6 writes version 4", found: [{ address: "::ffff:127.0.0.1", family: 6 }] },
+  { name: "nothing", found: [] },
+]) {
+  test(`fetchPicture() refuses a name that says ${name}, and asks nobody`, async () => {
+    answers = [found];
+    const never = new AbortController().signal;
+    await assert.rejects(fetchPicture(url, RULES, never), /has an address that is not of the public internet/);
+    assert.equal(numAsked, 0);
+  });
+}
+
+test("fetchPicture() goes where the same name leads when any address is allowed", async () => {
+  const any = { ...RULES, reach: "any" } as const;
+  answers = [[LOOPBACK]];
+  const bytes = await fetchPicture(url, any, new AbortController().signal);
+  assert.equal(Buffer.from(bytes).toString(), "secret");
+  assert.equal(numAsked, 1);
+});
