@@ -213,8 +213,8 @@ async function askBeforeAndAfter(server: Server, breakIt: () => Promise<void>): 
   const ask = (): Promise<string> => generate(text.prompt, LONG, { end_id: -1 });
   const asked = Promise.allSettled(Array.from({ length: NUM_ASKED }, ask));
   await breakIt();
-  const startMs = performance.now();
   const first = await asked;
+  const startMs = performance.now();
   const errors = first.flatMap((result) => (result.status === "rejected" ? [String(result.reason)] : []));
   console.log(`${NUM_ASKED - errors.length} of ${NUM_ASKED} answered, the rest failed:`);
   for (const error of new Set(errors)) console.log(`  ${errors.filter((one) => one === error).length} x ${error}`);
