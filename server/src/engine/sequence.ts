@@ -71,6 +71,8 @@ export class Sequence {
   rank = 0;
   /** What tells its tokens apart beyond their ids, two numbers each from the first token on. */
   tokenKeys: Int32Array | undefined;
+  /** Steps that it has waited for others to compute what it begins with. */
+  numPrefixWaits = 0;
   reusedBlocks = 0;
   newBlocks = 0;
   cancelled = false;

@@ -152,3 +152,46 @@ for (const policy of ["guaranteed_no_evict", "max_utilization"] as const) {
     });
   }
 }
+
+const REUSING = { prefixReuse: true, numBlocks: 64, maxBatchTokens: 64 } as const;
+
+test("plan() lets a prompt wait a step for the beginning that another one computes, and others pass", () => {
+  const planner = createPlanner(REUSING);
+  const [first, second, other] = [sequence(14, 4), sequence(10, 4), sequence(9, 4, 20)];
+  for (const each of [first, second, other]) planner.add(each);
+  assert.deepEqual(step(planner), [14, 9]);
+  // Two blocks of four are known by now.
+  assert.deepEqual(step(planner), [1, 1, 2]);
+  assert.equal(second.reusedBlocks, 2);
+});
+
+test("plan() lets nobody wait for blocks of another salt or picture, for less than a block, or without reuse", () => {
+  const salted = sequence(14, 4);
+  salted.request = { ...salted.request, cacheSalt: "another" };
+  const keyed = sequence(14, 4);
+  keyed.tokenKeys = Int32Array.of(0, 0, 0, 1);
+  for (const [other, changes] of [
+    [salted, {}],
+    [keyed, {}],
+    [sequence(4, 4), {}], // its last token is computed in any case
+    [sequence(14, 4), { prefixReuse: false }],
+  ] as const) {
+    const planner = createPlanner({ ...REUSING, ...changes });
+    planner.add(sequence(14, 4));
+    planner.add(other);
+    assert.equal(planner.plan()?.sequences.length, 2);
+  }
+});
+
+test("plan() lets a prompt wait for two steps at most", () => {
+  const planner = createPlanner(REUSING);
+  const [first, second] = [sequence(14, 9), sequence(14, 9)];
+  planner.add(first);
+  planner.add(second);
+  for (const expected of [1, 1, 2]) {
+    assert.equal(planner.plan()?.sequences.length, expected);
+    // Computed, but not known to the cache: a device works on it.
+    first.numComputed = first.numTokens;
+    first.numPending = 1;
+  }
+});

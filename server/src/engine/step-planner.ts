@@ -10,6 +10,7 @@ import { BlockPool } from "./block-pool.ts";
 import { PrefixCache, type PrefixMatch } from "./prefix-cache.ts";
 import { insertBefore, insertBehind, rankOf } from "./rank.ts";
 import type { Sequence } from "./sequence.ts";
+import { waitsForPrefix } from "./shared-prefix.ts";
 import { StepPlan } from "./step-plan.ts";
 import { firstBlockSeen, longestChunk, peakBlocks, type WindowRules } from "./window-blocks.ts";
 
@@ -243,14 +244,19 @@ export class StepPlanner {
   #admit(): void {
     if (this.#waiting.length === 0) return;
     let lanes = this.#running.reduce((sum, sequence) => sum + lanesOf(sequence), 0);
+    const deferred = new Set<Sequence>();
+    const { blockSize } = this.#config;
     while (this.#contextBudget > 0) {
-      const sequence = this.#nextWaiting();
+      const sequence = this.#nextWaiting(deferred);
       if (sequence === undefined || lanes + lanesOf(sequence) > this.#config.maxSequences) return;
-      // What logits are wanted of must be computed.
-      const limit = sequence.wantsPromptRows ? 0 : sequence.numTokens - 1;
+      const limit = this.#reusableTokens(sequence);
       const match = this.#cache.match(sequence, limit, this.#rulesOf(sequence));
+      if (waitsForPrefix(sequence, this.#plan, { count: match.count, limit, blockSize })) {
+        deferred.add(sequence);
+        continue;
+      }
       if (!this.#fits(sequence, match)) return;
-      sequence.numComputed = match.count * this.#config.blockSize;
+      sequence.numComputed = match.count * blockSize;
       const length = this.#queryLength(sequence);
       if (length === 0) {
         sequence.numComputed = 0;
@@ -281,10 +287,15 @@ export class StepPlanner {
   }
 
   /** The first in line; beams whose others run and wait for them come before anybody. */
-  #nextWaiting(): Sequence | undefined {
+  #nextWaiting(deferred: ReadonlySet<Sequence>): Sequence | undefined {
     const isAwaited = ({ group }: Sequence): boolean =>
       group !== undefined && this.#running.some((other) => other.group === group);
-    return this.#waiting.find(isAwaited) ?? this.#waiting[0];
+    return this.#waiting.find(isAwaited) ?? this.#waiting.find((each) => !deferred.has(each));
+  }
+
+  /** What logits are wanted of must be computed. */
+  #reusableTokens({ wantsPromptRows, numTokens }: Sequence): number {
+    return wantsPromptRows || !this.#config.prefixReuse ? 0 : numTokens - 1;
   }
 
   #takeIn(sequence: Sequence, { count, first }: PrefixMatch): void {
