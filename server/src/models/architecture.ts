@@ -23,8 +23,8 @@ export interface Architecture {
   readonly section?: string;
   /** Older files describe the decoder beside everything else: without such an object the whole is taken. */
   readonly isSectionOptional?: boolean;
-  /** What `model_type` that part may have; absent: whatever it says. */
-  readonly sectionTypes?: readonly string[];
+  /** What `model_type` that part may have, the first where it says none, and what each leaves out; absent: whatever it says. */
+  readonly sectionTypes?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   /** Names of fields where they are not those of Llama. */
   readonly aliases?: Readonly<Record<string, string>>;
   /** What files leave out, by the names they would have there. */

@@ -116,12 +116,30 @@ const GEMMA3_OF_MULTIMODAL: Row = {
   section: "text_config",
 };
 
+/** What files of a whole leave out of their part: all that Llama's and Mistral's classes have by default. */
+const LLAMA_DEFAULTS = {
+  vocab_size: 32_000,
+  hidden_size: 4096,
+  intermediate_size: 11_008,
+  num_hidden_layers: 32,
+  num_attention_heads: 32,
+  max_position_embeddings: 2048,
+  bos_token_id: 1,
+  eos_token_id: 2,
+};
+const MISTRAL_DEFAULTS = {
+  ...LLAMA_DEFAULTS,
+  intermediate_size: 14_336,
+  num_key_value_heads: 8,
+  max_position_embeddings: 131_072,
+};
+
 /** LLaVA 1.5 and 1.6 over Llama, Vicuna or Mistral. */
 const LLAVA: Row = {
   ...LLAMA,
   className: "LlavaForConditionalGeneration",
   section: "text_config",
-  sectionTypes: ["llama", "mistral"],
+  sectionTypes: { llama: LLAMA_DEFAULTS, mistral: MISTRAL_DEFAULTS },
 };
 const LLAVA_NEXT: Row = { ...LLAVA, className: "LlavaNextForConditionalGeneration" };
 

@@ -38,6 +38,53 @@ const parse = (changes: object, generation?: unknown): DecoderConfig =>
 const parseAs = (architecture: string, fields: object): DecoderConfig =>
   parseDecoderConfig({ config: { architectures: [architecture], ...fields }, generation: undefined, at: AT }).config;
 
+test("what files of LLaVA leave out of their text is what Llama and Mistral have", () => {
+  const llava = (text: object): DecoderConfig => parseAs("LlavaNextForConditionalGeneration", { text_config: text });
+  const vicuna = llava({ model_type: "llama", vocab_size: 32064, max_position_embeddings: 4096, rms_norm_eps: 1e-5 });
+  const { hiddenSize, mlp, numLayers, numHeads, numKvHeads, headDim, maxPositions, vocabSize } = vicuna;
+  assert.deepEqual(
+    {
+      hiddenSize,
+      intermediate: mlp.intermediateSize,
+      numLayers,
+      numHeads,
+      numKvHeads,
+      headDim,
+      maxPositions,
+      vocabSize,
+    },
+    {
+      hiddenSize: 4096,
+      intermediate: 11_008,
+      numLayers: 32,
+      numHeads: 32,
+      numKvHeads: 32,
+      headDim: 128,
+      maxPositions: 4096,
+      vocabSize: 32_064,
+    },
+  );
+  const mistral = llava({ model_type: "mistral", vocab_size: 32064 });
+  assert.deepEqual([mistral.mlp.intermediateSize, mistral.numKvHeads, mistral.maxPositions], [14_336, 8, 131_072]);
+  assert.deepEqual(mistral.eosTokenIds, [2]);
+  assert.throws(
+    () => llava({ model_type: "qwen2" }),
+    /text_config: model_type: expected llama or mistral, got "qwen2"/,
+  );
+});
+
+test("a whole says whether its part shares the embedding with the output", () => {
+  const qwen = (fields: object): boolean =>
+    parseAs("Qwen2VLForConditionalGeneration", {
+      text_config: { ...LLAMA_3_1, tie_word_embeddings: undefined },
+      ...fields,
+    }).tieWordEmbeddings;
+  assert.deepEqual(
+    [qwen({}), qwen({ tie_word_embeddings: true }), qwen({ tie_word_embeddings: false })],
+    [false, true, false],
+  );
+});
+
 test("parseDecoderConfig() reads Llama 3.1", () => {
   const scaling = {
     kind: "llama3",

@@ -52,7 +52,10 @@ export function parseDecoderConfig({ config, generation, at }: HfConfigFiles): P
     ...parseLayers(fields, architecture, sizes),
     ...parseBlock(fields, architecture, sizes),
     embeddingScale: architecture.scalesEmbedding ? embeddingScale([fields, root], sizes.hiddenSize) : 1,
-    tieWordEmbeddings: fields.boolean("tie_word_embeddings", false),
+    tieWordEmbeddings: (root.get("tie_word_embeddings") === undefined ? fields : root).boolean(
+      "tie_word_embeddings",
+      false,
+    ),
     bosTokenId: ids("bos_token_id")[0],
     padTokenId: ids("pad_token_id")[0],
     eosTokenIds: ids("eos_token_id"),
@@ -73,11 +76,16 @@ function sectionOf(root: HfFields, config: unknown, at: string, architecture: Ar
   const section = root.section(architecture.section, architecture);
   if (section === undefined && architecture.isSectionOptional === true) return new HfFields(config, at, architecture);
   if (section === undefined) throw root.refusal(architecture.section, "an object", undefined);
-  const type = section.get("model_type") ?? architecture.sectionTypes?.[0];
-  if (architecture.sectionTypes?.some((one) => one === type) === false) {
-    throw section.refusal("model_type", architecture.sectionTypes.join(" or "), type);
-  }
-  return section;
+  return architecture.sectionTypes === undefined ? section : sectionOfType(root, section, architecture);
+}
+
+function sectionOfType(root: HfFields, section: HfFields, architecture: Architecture): HfFields {
+  const types = new Map(Object.entries(architecture.sectionTypes ?? {}));
+  const type = section.get("model_type") ?? [...types.keys()][0];
+  const leftOut = types.get(String(type));
+  if (leftOut === undefined) throw section.refusal("model_type", [...types.keys()].join(" or "), type);
+  const defaults = { ...leftOut, ...architecture.defaults };
+  return root.section(architecture.section ?? "", { ...architecture, defaults }) ?? section;
 }
 
 function refuseUnsupported(root: HfFields, fields: HfFields, { requires = {} }: Architecture): void {
