@@ -21,10 +21,12 @@ import {
   startVisionServer,
 } from "../../tests/support/vision-server.ts";
 import { type Measured, measure } from "./measure.ts";
+import { cpuPerRequest, cpuTimes } from "./process-cpu.ts";
 import { stepsOneByOne } from "./steps.ts";
 
 const CLIENTS = 32;
-const NUM_PICTURES = 64;
+/** More than are asked about: no answer gains from a picture that was seen before. */
+const NUM_PICTURES = 4000;
 const QUESTION = "How many shapes are there?";
 const MAX_TOKENS = 12;
 const { values: flags } = parseArgs({
@@ -82,19 +84,22 @@ const results: Record<string, unknown> = {
 };
 
 try {
-  const ask = (i: number): Promise<unknown> => {
-    const image = (images[i % images.length] ?? Buffer.alloc(0)).toString("base64");
+  let shown = 0;
+  const nextImage = (): Buffer => images[shown++ % images.length] ?? Buffer.alloc(0);
+  const ask = (): Promise<unknown> => {
+    const image = nextImage().toString("base64");
     return generate(server, "vlm_search", { image, text_input: QUESTION, max_tokens: MAX_TOKENS });
   };
+  const processes = (): number[] => [server.pid, process.pid, postgres?.pid].filter((pid) => pid !== undefined);
   await measure(8, Math.min(3000, durationMs), ask); // warm
-  const alone = await measure(1, durationMs, (i) =>
-    stepsOneByOne(server.baseUrl, images[i % images.length] ?? Buffer.alloc(0), QUESTION, MAX_TOKENS),
-  );
+  const alone = await measure(1, durationMs, () => stepsOneByOne(server.baseUrl, nextImage(), QUESTION, MAX_TOKENS));
   say(line("1 client, one step after another", alone));
   const single = await measure(1, durationMs, ask);
   say(line("1 client, one request", single));
   const before = await statistics(server);
+  const cpuBefore = cpuTimes(processes());
   const many = await measure(CLIENTS, durationMs, ask);
+  const cpuMs = cpuPerRequest(cpuBefore, cpuTimes(processes()), many.count);
   say(line(`${CLIENTS} clients, one request each`, many));
   const after = await statistics(server);
   const steps = stepLines(
@@ -106,9 +111,10 @@ try {
     ),
   );
   for (const step of steps) say(step);
+  for (const [name, ms] of Object.entries(cpuMs)) say(`  ${name.padEnd(22)} ${ms} ms of processor time a request`);
   const ratio = many.perSecond / alone.perSecond;
   say(`${round(ratio)} times the client that makes the steps itself`);
-  Object.assign(results, { alone, single, many, steps, ratio });
+  Object.assign(results, { alone, single, many, steps, cpuMs, ratio });
   if (postgres !== undefined) Object.assign(results, { outage: await outage(postgres, ask) });
 } finally {
   await server.kill();
@@ -124,7 +130,7 @@ if (flags.output !== undefined) {
 }
 
 /** The store dies and comes back, while other models are asked as well. */
-async function outage(store: PostgresServer, ask: (i: number) => Promise<unknown>): Promise<unknown> {
+async function outage(store: PostgresServer, ask: () => Promise<unknown>): Promise<unknown> {
   const killed = (async () => {
     await sleep(durationMs / 4);
     await store.kill();
@@ -134,8 +140,8 @@ async function outage(store: PostgresServer, ask: (i: number) => Promise<unknown
   })();
   let firstGoodMs: number | undefined;
   const startedMs = killed.then((atMs) => atMs);
-  const watch = async (i: number): Promise<void> => {
-    await ask(i);
+  const watch = async (): Promise<void> => {
+    await ask();
     const atMs = await Promise.race([startedMs, Promise.resolve(undefined)]);
     if (atMs !== undefined) firstGoodMs ??= performance.now() - atMs;
   };

@@ -65,6 +65,11 @@ export class PostgresServer implements AsyncDisposable {
     return server;
   }
 
+  /** Undefined while it is down. */
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
   async start(): Promise<void> {
     const settings = ["listen_addresses=127.0.0.1", "fsync=off", "max_connections=40"].flatMap((one) => ["-c", one]);
     const flags = ["-D", join(this.#folder, "data"), "-p", String(this.#port), "-k", this.#folder, ...settings];
