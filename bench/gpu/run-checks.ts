@@ -32,6 +32,8 @@ export async function runChecks(
   const results: CheckResult[] = [];
   const benches: BenchResult[] = [];
   for (const check of checks.filter(({ name }) => filter.test(name))) {
+    // Before it runs: one that hangs is the last that was named.
+    console.log(`check ${check.name}`);
     results.push(await runCheck(context, check));
     if (!hasBenches || check.benches === undefined) continue;
     for (const bench of check.benches(context)) benches.push(runBench(device, check.name, bench));
