@@ -95,7 +95,6 @@ export const F64: Readonly<Record<"eq" | "lt" | "ge" | "div", Binary>> = {
 export const LANES: Readonly<
   Record<
     | "greater8"
-    | "aboveU8"
     | "add8"
     | "sub8"
     | "narrow32"
@@ -116,7 +115,6 @@ export const LANES: Readonly<
   >
 > = {
   greater8: lanes(0x27),
-  aboveU8: lanes(0x28),
   add8: lanes(0x6e),
   sub8: lanes(0x71),
   /** 32 bits to 16, both operands one after the other. */

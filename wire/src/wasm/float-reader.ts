@@ -114,14 +114,15 @@ export function floatReader(): WasmFunction {
  * at the point or behind the number.
  */
 function findParts(): Code[] {
-  const isOther = (offset: number): Code =>
-    VECTOR.bitmask8(LANES.aboveU8(LANES.sub8(LOAD.vector(v.get("start"), offset), bytes16(ZERO)), bytes16(9)));
+  // Digits become the largest numbers with a sign that a byte can hold.
+  const isDigit = (offset: number): Code =>
+    VECTOR.bitmask8(LANES.greater8(LANES.add8(LOAD.vector(v.get("start"), offset), bytes16(0x46)), bytes16(0x75)));
   return [
     v.set("start", I32.add(v.get("at"), int(1))),
     when(I32.eq(LOAD.byte(v.get("start")), int(SPACE)), v.add("start", int(1))),
     v.set("isNegative", I32.eq(LOAD.byte(v.get("start")), int(MINUS))),
-    v.set("others", I32.or(isOther(0), I32.shl(isOther(VECTOR_DIGITS), int(VECTOR_DIGITS)))),
-    v.set("others", I32.and(v.get("others"), I32.xor(v.get("isNegative"), int(-1)))),
+    v.set("others", I32.or(isDigit(0), I32.shl(isDigit(VECTOR_DIGITS), int(VECTOR_DIGITS)))),
+    v.set("others", I32.xor(I32.or(v.get("others"), v.get("isNegative")), int(-1))),
     v.set("pointAt", UNARY.trailingZeros(v.get("others"))),
     v.set("next", I32.add(v.get("start"), v.get("pointAt"))),
     v.set("numWhole", I32.sub(v.get("pointAt"), v.get("isNegative"))),

@@ -40,8 +40,9 @@ const POINT_ZERO: number = POINT + ZERO * 256;
 const COMMA_MINUS = 0x2d2c;
 /** "0." and zeros. */
 const ZERO_POINT_ZEROS = 0x3030303030302e30n;
-/** The bits of the smallest float from 10^-4 on, and of 2^24. */
+/** The bits of the smallest float from 10^-4 on, of 1, and of 2^24. */
 const SMALLEST = 0x38d1b718;
+const ONE = 0x3f800000;
 const LIMIT = 0x4b800000;
 const LARGEST_WHOLE = 1e8;
 const LOW_RANGE = 100_000_000;
@@ -62,6 +63,7 @@ const v = new Variables({
   step: "i32",
   quotient: "i32",
   isUp: "i32",
+  over32: "i32",
   first: "i32",
   at: "i32",
   product: "i64",
@@ -84,7 +86,8 @@ export function floatWriter(): WasmFunction {
     F64.eq(v.get("whole"), UNARY.truncate(v.get("whole"))),
     F64.lt(v.get("whole"), double(LARGEST_WHOLE)),
   );
-  const isUsual = I32.ltU(I32.sub(v.get("size"), int(SMALLEST)), int(LIMIT - SMALLEST));
+  const isSmall = I32.ltU(I32.sub(v.get("size"), int(SMALLEST)), int(ONE - SMALLEST));
+  const isUsual = I32.ltU(I32.sub(v.get("size"), int(ONE)), int(LIMIT - ONE));
   return {
     name: "writeFloats",
     types: v.types,
@@ -94,17 +97,21 @@ export function floatWriter(): WasmFunction {
         loop(
           leaveWhen(1, I32.geU(v.get("done"), v.get("count"))),
           v.set("before", v.get("dst")),
-          v.set("whole", UNARY.abs(LOAD.float(v.get("src")))),
           v.set("size", LOAD.int(v.get("src"))),
           STORE.short(v.get("dst"), int(COMMA_MINUS)),
           v.add("dst", I32.add(int(1), I32.shrU(v.get("size"), int(31)))),
           v.set("size", I32.and(v.get("size"), int(0x7fffffff))),
-          whenElse(isWhole, writeWhole(), [
-            when(UNARY.isZero(isUsual), v.set("dst", v.get("before")), leave(3)),
-            ...scale(),
-            ...shorten(),
-            ...writeDigits(),
-          ]),
+          whenElse(
+            isSmall,
+            [...scale(), ...shorten(), ...makeDigits(), ...placeBehindZeros(), ...endDigits()],
+            [
+              v.set("whole", UNARY.abs(LOAD.float(v.get("src")))),
+              whenElse(isWhole, writeWhole(), [
+                when(UNARY.isZero(isUsual), v.set("dst", v.get("before")), leave(4)),
+                ...[...scale(), ...shorten(), ...makeDigits(), ...placeAroundPoint(), ...endDigits()],
+              ]),
+            ],
+          ),
           v.add("src", int(4)),
           v.add("done", int(1)),
           leave(0),
@@ -163,11 +170,12 @@ function shorten(): Code[] {
   return [
     ...round(int(10), long(10n << 32n), long(5n << 32n)),
     v.set("best", choose(isNear(long(10n << 32n)), candidate(int(10)), nearest)),
-    ...round(int(100), long(100n << 32n), long(50n << 32n)),
+    // The upper end of what names the double, and whether a multiple of 100 may lie between it and the lower end.
+    v.set("quotient", UNARY.low32(I64.shrU(I64.add(v.get("rest"), v.get("half")), long(32n)))),
+    v.set("over32", I32.sub(v.get("quotient"), I32.mul(I32.divU(v.get("quotient"), int(100)), int(100)))),
     when(
-      isNear(long(100n << 32n)),
-      v.set("best", candidate(int(100))),
-      v.set("step", int(1000)),
+      I32.leU(v.get("over32"), UNARY.low32(I64.shrU(v.get("half"), long(31n)))),
+      v.set("step", int(100)),
       block(
         loop(
           v.set("shift", I64.shl(UNARY.extend(step), long(32n))),
@@ -182,8 +190,8 @@ function shorten(): Code[] {
     when(
       I32.geU(v.get("best"), int(LOW_RANGE)),
       v.set("best", I32.sub(v.get("best"), int(LOW_RANGE))),
+      // Never a power of ten: no float is that near to one without being it.
       v.add("high", int(1)),
-      when(I32.geU(v.get("high"), int(1e9)), v.set("high", int(1e8)), v.set("best", int(0)), v.add("exponent", int(1))),
     ),
   ];
 }
@@ -208,17 +216,20 @@ function candidate(step: Code): Code {
   return I32.mul(I32.add(v.get("quotient"), v.get("isUp")), step);
 }
 
-/** The first digit and sixteen more, around the point or behind it; zeros at the end go. */
-function writeDigits(): Code[] {
+/** The first digit and sixteen more. */
+function makeDigits(): Code[] {
   const top = I32.sub(v.get("high"), I32.mul(v.get("first"), int(LOW_RANGE)));
-  const lastDigit = UNARY.leadingZeros(VECTOR.bitmask8(LANES.greater8(v.get("digits"), bytes16(ZERO))));
   return [
     v.set("first", I32.divU(v.get("high"), int(LOW_RANGE))),
     ...digitsOf(I64.or(UNARY.extend(top), I64.shl(UNARY.extend(v.get("best")), long(32n)))),
     v.add("first", int(ZERO)),
-    whenElse(I32.gtU(v.get("exponent"), int(0x7fffffff)), placeBehindZeros(), placeAroundPoint()),
-    v.set("dst", I32.sub(I32.add(v.get("at"), int(34)), lastDigit)),
   ];
+}
+
+/** Zeros at the end of the sixteen digits go, which are at `at` and two. */
+function endDigits(): Code[] {
+  const lastDigit = UNARY.leadingZeros(VECTOR.bitmask8(LANES.greater8(v.get("digits"), bytes16(ZERO))));
+  return [v.set("dst", I32.sub(I32.add(v.get("at"), int(34)), lastDigit))];
 }
 
 /** "0.", up to three zeros, the digits. `at` is two in front of the sixteen. */
