@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { safetensorsBytes, type TensorDraft } from "../../server/src/formats/safetensors-writer.test-support.ts";
 import { generator } from "./random-model.ts";
 
-const HIDDEN = 16;
-const WIDE = 32;
+export const HIDDEN = 16;
+export const WIDE = 32;
 const SCALE = 0.2;
-type Shapes = Readonly<Record<string, readonly number[]>>;
+export type Shapes = Readonly<Record<string, readonly number[]>>;
 
 /** BERT with the pooling of a sentence encoder. */
 export function writeRandomMiniLm(folder: string): void {
@@ -48,46 +48,63 @@ export function writeRandomMiniLm(folder: string): void {
 
 /** CLIP as far as its vision encoder goes. */
 export function writeRandomClip(folder: string): void {
-  const vision = { hidden_size: HIDDEN, intermediate_size: WIDE, num_hidden_layers: 1, num_attention_heads: 2 };
-  const layer = "vision_model.encoder.layers.0";
   writeModel(
     folder,
-    { model_type: "clip", vision_config: { ...vision, image_size: 224, patch_size: 14 } },
-    {
-      "vision_model.embeddings.class_embedding": [HIDDEN],
-      "vision_model.embeddings.patch_embedding.weight": [HIDDEN, 3, 14, 14],
-      "vision_model.embeddings.position_embedding.weight": [257, HIDDEN],
-      "visual_projection.weight": [768, HIDDEN],
-      ...norm("vision_model.pre_layrnorm"),
-      ...norm("vision_model.post_layernorm"),
-      ...norm(`${layer}.layer_norm1`),
-      ...norm(`${layer}.layer_norm2`),
-      ...square(`${layer}.self_attn.q_proj`),
-      ...square(`${layer}.self_attn.k_proj`),
-      ...square(`${layer}.self_attn.v_proj`),
-      ...square(`${layer}.self_attn.out_proj`),
-      ...linear(`${layer}.mlp.fc1`, WIDE, HIDDEN),
-      ...linear(`${layer}.mlp.fc2`, HIDDEN, WIDE),
-    },
+    { model_type: "clip", vision_config: { ...CLIP_VISION, image_size: 224 } },
+    { "visual_projection.weight": [768, HIDDEN], ...clipVision("vision_model.", 224) },
   );
 }
 
-function linear(name: string, rows: number, columns: number): Shapes {
+export const CLIP_VISION = {
+  hidden_size: HIDDEN,
+  intermediate_size: WIDE,
+  num_hidden_layers: 1,
+  num_attention_heads: 2,
+  patch_size: 14,
+} as const;
+
+/** The tensors of that eye, for squares of `imageSize`. */
+export function clipVision(prefix: string, imageSize: number): Shapes {
+  const layer = `${prefix}encoder.layers.0`;
+  return {
+    [`${prefix}embeddings.class_embedding`]: [HIDDEN],
+    [`${prefix}embeddings.patch_embedding.weight`]: [HIDDEN, 3, 14, 14],
+    [`${prefix}embeddings.position_embedding.weight`]: [(imageSize / 14) ** 2 + 1, HIDDEN],
+    ...norm(`${prefix}pre_layrnorm`),
+    ...norm(`${prefix}post_layernorm`),
+    ...norm(`${layer}.layer_norm1`),
+    ...norm(`${layer}.layer_norm2`),
+    ...square(`${layer}.self_attn.q_proj`),
+    ...square(`${layer}.self_attn.k_proj`),
+    ...square(`${layer}.self_attn.v_proj`),
+    ...square(`${layer}.self_attn.out_proj`),
+    ...linear(`${layer}.mlp.fc1`, WIDE, HIDDEN),
+    ...linear(`${layer}.mlp.fc2`, HIDDEN, WIDE),
+  };
+}
+
+export function linear(name: string, rows: number, columns: number): Shapes {
   return { [`${name}.weight`]: [rows, columns], [`${name}.bias`]: [rows] };
 }
 
-function square(name: string): Shapes {
+export function square(name: string): Shapes {
   return linear(name, HIDDEN, HIDDEN);
 }
 
-function norm(name: string): Shapes {
+export function norm(name: string): Shapes {
   return { [`${name}.weight`]: [HIDDEN], [`${name}.bias`]: [HIDDEN] };
 }
 
-function writeModel(folder: string, config: Readonly<Record<string, unknown>>, shapes: Shapes): void {
+/** `decoder`: what is there beside tensors of these shapes. */
+export function writeModel(
+  folder: string,
+  config: Readonly<Record<string, unknown>>,
+  shapes: Shapes,
+  decoder: Readonly<Record<string, TensorDraft>> = {},
+): void {
   mkdirSync(folder, { recursive: true });
   const random = generator();
-  const tensors: Record<string, TensorDraft> = {};
+  const tensors: Record<string, TensorDraft> = { ...decoder };
   for (const [name, shape] of Object.entries(shapes)) {
     const length = shape.reduce((product, size) => product * size, 1);
     tensors[name] = { dtype: "F32", shape, data: Float32Array.from({ length }, () => random() * SCALE) };

@@ -63,6 +63,12 @@ export function writeRandomModel(folder: string, family: keyof typeof FAMILIES):
     eos_token_id: 2,
     torch_dtype: "float32",
   };
+  writeFileSync(join(folder, "config.json"), JSON.stringify(config));
+  writeFileSync(join(folder, "model.safetensors"), safetensorsBytes(randomDecoder(config)));
+}
+
+/** The weights of the decoder that a config.json describes. */
+export function randomDecoder(config: unknown): Record<string, TensorDraft> {
   const at = { config: "config.json", generation: "generation_config.json" };
   const { config: decoder, weights } = parseDecoderConfig({ config, generation: undefined, at });
   const tensors: Record<string, TensorDraft> = {};
@@ -78,8 +84,7 @@ export function writeRandomModel(folder: string, family: keyof typeof FAMILIES):
       };
     }
   });
-  writeFileSync(join(folder, "config.json"), JSON.stringify(config));
-  writeFileSync(join(folder, "model.safetensors"), safetensorsBytes(tensors));
+  return tensors;
 }
 
 /** Numbers from -1 to 1, always the same ones. */

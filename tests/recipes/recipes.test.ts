@@ -1,15 +1,17 @@
 /** The pages of docs/recipes, run command by command on small random models under the names that stand there. */
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { FakeHub } from "../../server/src/offline/hub-server.test-support.ts";
 import { attribute, intField, model, node, ONNX_TYPE } from "../fakes/onnx-writer.ts";
 import { clientVenv } from "../support/python-checks.ts";
 import { openEndpoint } from "./one-endpoint.ts";
 import { writeRandomClip, writeRandomMiniLm } from "./random-encoder.ts";
 import { type FAMILIES, writeRandomModel } from "./random-model.ts";
+import { writeRandomLlava, writeRandomQwen } from "./random-seeing.ts";
 import { openRecipe } from "./recipe-runner.ts";
 
 const TIMEOUT_MS = 240_000;
@@ -140,6 +142,23 @@ test("docs/recipes/clip-minilm.md works as it stands", { timeout: TIMEOUT_MS }, 
   assert.deepEqual(shapes, { sentence_embedding: [1, 16], image_embeds: [1, 768] });
   assert.equal(images.fetches("flax_model.msgpack").length, 0);
 });
+
+const PICTURE = fileURLToPath(new URL("../vision/pictures/wide.png", import.meta.url));
+
+for (const { page, repoId, write, numTokens } of [
+  { page: "llava", repoId: "llava-hf/llava-v1.6-mistral-7b-hf", write: writeRandomLlava, numTokens: 1512 },
+  { page: "qwen2-vl", repoId: "Qwen/Qwen2-VL-2B-Instruct", write: writeRandomQwen, numTokens: 6 },
+]) {
+  test(`docs/recipes/${page}.md works as it stands`, { timeout: TIMEOUT_MS }, async () => {
+    await using hub = await hubOf(repoId, write);
+    await using recipe = await openRecipe(page, { env: { HF_ENDPOINT: hub.endpoint } });
+    copyFileSync(PICTURE, join(recipe.folder, "picture.png"));
+    const [answer = ""] = await recipe.run();
+    const { text_output, visual_lengths }: Record<string, unknown> = JSON.parse(answer);
+    assert.equal(typeof text_output, "string");
+    assert.equal(visual_lengths, numTokens);
+  });
+}
 
 interface Answer {
   readonly outputs: readonly {
