@@ -5,7 +5,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type CudaRunnerOptions, createCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
+import type { CudaRunnerOptions } from "../../server/src/engine/create-cuda-runner.ts";
 import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../../server/src/engine/engine-config.ts";
 import { type GenerateRequest, NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
@@ -14,6 +14,7 @@ import type { StepRunner } from "../../server/src/engine/step-runner.ts";
 import { compareCourses, courseBlocks, coursesOf } from "../../server/src/engine/testing-courses.ts";
 import { contiguousBlocks, stepOf, TestSequence } from "../../server/src/engine/testing-sequences.ts";
 import { collectReal, lend } from "../../tests/schedules/real-model.ts";
+import { createRanks } from "./ranks.ts";
 import { loadSynthetic } from "./steps.ts";
 import { syntheticConfig } from "./synthetic-model.ts";
 
@@ -45,18 +46,19 @@ function tokensFor({ vocabSize }: StepRunner, count: number): number[] {
 }
 
 /** Each model of the folder in each form. */
-export async function compareModels(folder: string, filter: RegExp, tell: Tell): Promise<DeterministicResult[]> {
+export async function compareModels(
+  folder: string,
+  filter: RegExp,
+  tell: Tell,
+  ranks = "1x1",
+): Promise<DeterministicResult[]> {
   const results: DeterministicResult[] = [];
   for (const model of readdirSync(folder).sort()) {
     if (!filter.test(model)) continue;
     for (const form of FORMS) {
       const sizes = { blockSize: 16, numBlocks: courseBlocks(8), maxTokens: 128, maxSequences: 16 };
-      const runner = await createCudaRunner({
-        modelDir: join(folder, model),
-        ...sizes,
-        ...form,
-        isDeterministic: true,
-      });
+      const modelDir = join(folder, model);
+      const runner = await createRanks(ranks, { modelDir, ...sizes, ...form, isDeterministic: true });
       const courses = coursesOf(MODEL_TOKENS, runner.blockSize);
       const { numCompared, differences } = await compareCourses(runner, tokensFor(runner, MODEL_TOKENS), courses);
       await runner.close();
@@ -92,6 +94,7 @@ export async function compareRequests(
   form: Form,
   isDeterministic: boolean,
   tell: Tell,
+  ranks = "1x1",
 ): Promise<DeterministicResult> {
   const golden = JSON.parse(readFileSync(join(folder, "golden_text.json"), "utf8")) as {
     readonly input_ids: number[];
@@ -102,7 +105,7 @@ export async function compareRequests(
   for (const usesGraphs of [true, false]) {
     const sizes = { blockSize: 16, numBlocks: 1024, maxTokens: 512, maxSequences: 64, usesGraphs };
     const modelDir = join(folder, "language_model");
-    const runner = await createCudaRunner({ modelDir, ...sizes, ...form, isDeterministic });
+    const runner = await createRanks(ranks, { modelDir, ...sizes, ...form, isDeterministic });
     for (const scenario of SCENARIOS) {
       const { outputs, preemptions } = await runScenario(runner, scenario, prompts);
       const known = [...outputs].filter(([number]) => expected.has(number));

@@ -44,7 +44,7 @@ const { values: flags, positionals } = parseArgs({
     strict: { type: "boolean", default: false },
     sequences: { type: "string", default: "256" },
     tokens: { type: "string", default: "8192" },
-    /** GPUs that share each layer x stages, e.g. 2x1; more than one: of golden, parity, steps and sums. */
+    /** GPUs that share each layer x stages, e.g. 2x1; more than one: of golden, parity, deterministic, steps and sums. */
     ranks: { type: "string", default: "1x1" },
     /** Of parity: how many of the forms of each model. */
     forms: { type: "string", default: "4" },
@@ -107,9 +107,9 @@ async function parity(): Promise<void> {
 /** Of tiny models, of requests, and of the sizes of a real model for each type of matrices that --large names. */
 async function deterministic(): Promise<void> {
   const tell = (line: string): void => console.log(line);
-  const results: unknown[] = [...(await compareModels(flags.models, new RegExp(flags.filter), tell))];
-  for (const form of REQUEST_FORMS) results.push(await compareRequests(flags.folder, form, true, tell));
-  results.push(await compareRequests(flags.folder, { type: "bf16" }, false, tell));
+  const results: unknown[] = [...(await compareModels(flags.models, new RegExp(flags.filter), tell, flags.ranks))];
+  for (const form of REQUEST_FORMS) results.push(await compareRequests(flags.folder, form, true, tell, flags.ranks));
+  results.push(await compareRequests(flags.folder, { type: "bf16" }, false, tell, flags.ranks));
   for (const matrices of flags.large.split(",").filter((name) => name !== "")) {
     results.push(await compareLarge(flags.model, matrices as "bf16" | "e4m3" | "int4", tell));
   }

@@ -7,7 +7,9 @@ import type { EngineSpec } from "./engine-spec.ts";
 const SPEC: EngineSpec = { modelDir: "/m", engine: DEFAULT_ENGINE_CONFIG, kvCacheTokens: 0, numThreads: 0 };
 const GPU = { ordinal: 1, matrices: undefined };
 const NO_CACHE = { type: undefined, bytes: 0, freeFraction: undefined, hostBytes: 0, attentionWindows: [] };
+const NETWORK = { address: "127.0.0.1", port: 1, timeoutMs: 1 };
 const TWO = { ...GPU, ranks: { ordinals: [0, 1], numTensorRanks: 2, numStages: 1, network: undefined } };
+const APART = { ...GPU, ranks: { ...TWO.ranks, network: NETWORK } };
 const ignore = (): void => undefined;
 
 test("cudaRunnerOptions() leaves the size of the cache to what is free unless it is given", () => {
@@ -50,6 +52,10 @@ test("cudaRunnerOptions() hands on the deterministic mode and narrower windows",
   assert.deepEqual([options.isDeterministic, options.attentionWindows], [true, [64, 32]]);
 });
 
+test("cudaRunnerOptions() hands on the deterministic mode to GPUs of one process", () => {
+  assert.equal(cudaRunnerOptions({ ...SPEC, isDeterministic: true, gpu: TWO }, GPU, ignore).isDeterministic, true);
+});
+
 test("cudaRunnerOptions() has a second tier where blocks are used again, and says so where they are not", () => {
   const kvCache = { ...NO_CACHE, hostBytes: 2 ** 30 };
   const lines: string[] = [];
@@ -79,7 +85,7 @@ for (const [what, changes] of [
   ["a cache of f16", { kvCache: { ...NO_CACHE, type: "f16" } }],
   ["a cache of f32", { kvCache: { ...NO_CACHE, type: "f32" } }],
   ["kv_cache_host_memory_bytes", { kvCache: { ...NO_CACHE, hostBytes: 1 }, gpu: TWO }],
-  ["deterministic", { isDeterministic: true, gpu: TWO }],
+  ["deterministic", { isDeterministic: true, gpu: APART }],
   ["speculative_model", { draftModelDir: "/d", gpu: TWO }],
 ] as const) {
   test(`cudaRunnerOptions() refuses ${what}`, () => {

@@ -88,8 +88,10 @@ function expectServed({ weightType, kvCache, isDeterministic, draftModelDir, gpu
   if (gpu?.ranks === undefined) return;
   if (hostBytes > 0) throw refused("kv_cache_host_memory_bytes", "one GPU for an instance");
   if (draftModelDir !== undefined) throw refused("speculative_model", "one GPU for an instance");
-  // How sums over several are made depends on their size.
-  if (isDeterministic === true) throw refused("deterministic", "one GPU for an instance");
+  const { network, numTensorRanks } = gpu.ranks;
+  // How NCCL makes sums depends on their size.
+  const sumsElsewhere = network !== undefined && numTensorRanks > 1;
+  if (isDeterministic === true && sumsElsewhere) throw refused("deterministic", "GPUs of one process for an instance");
 }
 
 function refused(what: string, expected: string): ServerError {

@@ -7,7 +7,7 @@ import { type CudaRunnerOptions, createCudaRunner } from "../create-cuda-runner.
 import type { DecoderCudaRunner } from "../decoder-cuda-runner.ts";
 import { parseFault, plantFault } from "../planted-fault.ts";
 import type { StepRunner } from "../step-runner.ts";
-import { type GroupIds, RankGroup, type RankLayout } from "./rank-group.ts";
+import { type GroupIds, openGroup, type RankLayout } from "./rank-group.ts";
 import { unframeStep } from "./step-frame.ts";
 
 /** What a rank loads. Plain data. */
@@ -31,7 +31,7 @@ export async function follow({ rank, layout, options }: RankTask, port: LeaderPo
   const tell = (line: string): void => void process.stdout.write(`rank ${rank}: ${line}\n`);
   const whole = await createCudaRunner({ ...options, tell }, async (device) => {
     port.opened();
-    return new RankGroup(device, await port.ids(), rank, layout);
+    return openGroup(device, await port.ids(), rank, layout, options.isDeterministic);
   });
   const runner = plantFault(whole, parseFault(process.env.NEREID_TEST_GPU_FAULT));
   port.ready(runner.numBlocks);

@@ -48,7 +48,8 @@ export class RankGroup implements CudaRanks {
   readonly #maxSharedBytes: number;
 
   /**
-   * Waits, on this thread, until all ranks have come. `maxSharedBytes`: of a sum that does not go through NCCL.
+   * Waits, on this thread, until all ranks have come. `maxSharedBytes`: of a sum that does not go through NCCL; large ones are
+   * made in pieces then.
    * @throws Error with NCCL's reason
    */
   constructor(
@@ -91,7 +92,11 @@ export class RankGroup implements CudaRanks {
       return;
     }
     const capacity = ALL_REDUCE_MAX_BYTES / ELEM_BYTES[type];
-    launchAllReduce(stream, { ...this.#sums.shared, type, in: at, out: at, count, capacity });
+    for (let first = 0; first < count; first += capacity) {
+      const piece = at + BigInt(first * ELEM_BYTES[type]);
+      const numHere = Math.min(capacity, count - first);
+      launchAllReduce(stream, { ...this.#sums.shared, type, in: piece, out: piece, count: numHere, capacity });
+    }
   }
 
   receiveRows(at: DevicePointer, count: number, type: ElemType): void {
@@ -126,6 +131,24 @@ export class RankGroup implements CudaRanks {
     if (this.#stage !== this.#all) this.#stage?.close();
     this.#all.close();
   }
+}
+
+/**
+ * The same, and with `isDeterministic` one whose sums are made in the same order whatever their size.
+ * @throws Error where these GPUs have no such order
+ */
+export function openGroup(
+  device: CudaDevice,
+  ids: GroupIds,
+  rank: number,
+  layout: RankLayout,
+  isDeterministic = false,
+): RankGroup {
+  if (!isDeterministic) return new RankGroup(device, ids, rank, layout);
+  const group = new RankGroup(device, ids, rank, layout, Number.POSITIVE_INFINITY);
+  if (group.sharesMemory || layout.numTensorRanks === 1) return group;
+  group.close();
+  throw new Error("deterministic: GPUs that share layers must be of one process and reach each other's memory");
 }
 
 /** Undefined unless all ranks are in this process and reach each other's memory. All ranks come to the same. */

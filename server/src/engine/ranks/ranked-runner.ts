@@ -4,7 +4,7 @@
  */
 import { type CudaRunnerOptions, createCudaRunner } from "../create-cuda-runner.ts";
 import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "../step-runner.ts";
-import { type GroupIds, newGroupIds, RankGroup, type RankLayout } from "./rank-group.ts";
+import { type GroupIds, newGroupIds, openGroup, type RankLayout } from "./rank-group.ts";
 import { frameStep } from "./step-frame.ts";
 
 /** One of the others, as the leader sees it. Its promises reject with why it failed, whenever that happens. */
@@ -37,8 +37,8 @@ export async function createRankedRunner(
       await all("opened");
       const ids = newGroupIds(layout);
       for (const follower of followers) follower.join(ids);
-      const group = new RankGroup(device, ids, 0, layout);
-      options.tell?.(describeGroup(layout, group.sharesMemory));
+      const group = openGroup(device, ids, 0, layout, options.isDeterministic);
+      options.tell?.(describeGroup(layout, group.sharesMemory, options.isDeterministic));
       return group;
     });
     await all("ready");
@@ -49,8 +49,13 @@ export async function createRankedRunner(
   }
 }
 
-function describeGroup({ numTensorRanks, numStages }: RankLayout, sharesMemory: boolean): string {
-  const sums = sharesMemory ? "small sums through each other's memory" : "all sums through NCCL";
+function describeGroup(
+  { numTensorRanks, numStages }: RankLayout,
+  sharesMemory: boolean,
+  isDeterministic = false,
+): string {
+  const which = isDeterministic ? "all" : "small";
+  const sums = sharesMemory ? `${which} sums through each other's memory` : "all sums through NCCL";
   return `${numTensorRanks * numStages} GPUs: ${numTensorRanks} share each layer, ${numStages} stages; ${sums}`;
 }
 
