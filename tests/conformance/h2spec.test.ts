@@ -16,23 +16,13 @@ import { type ServerProcess, startServerProcess } from "../support/server-proces
 const { program, reason } = goTool({ name: "h2spec", module: "github.com/summerwind/h2spec/cmd/h2spec" });
 const folder = join(tmpdir(), "nereid-h2spec");
 const CLOSE_WAIT = "08";
+const NUM_RUNS = 3;
 
 const TOO_LARGE = "http2/4.2 Sends a large size HEADERS frame that exceeds the SETTINGS_MAX_FRAME_SIZE";
 /** The frame has 20 KB; h2spec takes the default of 16 KB for granted, where the settings here allow 256 KB. */
 const DEVIATIONS = [TOO_LARGE];
 /** What does not begin as HTTP/2 is HTTP/1.1 here, and answered so. */
 const SHARED_PORT_DEVIATIONS = ["http2/3.5 Sends invalid connection preface", ...DEVIATIONS];
-/**
- * The cases are requests of plain HTTP, which this port refuses at once with a head and no data: there is none to wait for,
- * nor do such streams stay open long enough to become too many.
- */
-const GRPC_PORT_DEVIATIONS = [
-  "generic/2 Sends a WINDOW_UPDATE frame on half-closed (remote) stream",
-  "generic/2 Sends a PRIORITY frame on half-closed (remote) stream",
-  "http2/5.1.2 Sends HEADERS frames that causes their advertised concurrent stream limit to be exceeded",
-  ...DEVIATIONS,
-];
-
 interface Outcome {
   readonly numPassed: number;
   readonly failed: readonly string[];
@@ -57,6 +47,20 @@ async function run(program: string, port: number, path: string): Promise<Outcome
   return { numPassed, failed };
 }
 
+/**
+ * What fails three times in a row. Some cases send a request in two pieces and take for granted that it is not answered between
+ * them, which a busy machine does not keep.
+ */
+async function failures(program: string, port: number, path: string, known: readonly string[]): Promise<string[]> {
+  let failed: string[] | undefined;
+  for (let k = 0; k < NUM_RUNS && (failed === undefined || failed.length > known.length); k++) {
+    const outcome = await run(program, port, path);
+    assert.ok(outcome.numPassed > 130, `only ${outcome.numPassed} cases passed`);
+    failed = outcome.failed.filter((name) => failed === undefined || failed.includes(name));
+  }
+  return (failed ?? []).sort();
+}
+
 /** Sockets of a port whose clients have left and that are still open. */
 function numLeftOpen(port: number): number {
   const local = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
@@ -76,9 +80,7 @@ describe("h2spec", { skip: reason ?? false }, () => {
   after(() => server.stop());
 
   it("finds nothing at the port of gRPC but what is known and explained, and leaves no socket behind", async () => {
-    const { numPassed, failed } = await run(program ?? "", server.grpc, "/");
-    assert.deepEqual([...failed].sort(), [...GRPC_PORT_DEVIATIONS].sort());
-    assert.ok(numPassed > 130, `only ${numPassed} cases passed`);
+    assert.deepEqual(await failures(program ?? "", server.grpc, "/", DEVIATIONS), DEVIATIONS);
     for (let k = 0; k < 100 && numLeftOpen(server.grpc) > 0; k++) await sleep(50);
     assert.equal(numLeftOpen(server.grpc), 0);
   });
@@ -86,9 +88,7 @@ describe("h2spec", { skip: reason ?? false }, () => {
   it("finds nothing at the shared port but what is known and explained, and does not delay the end", async () => {
     const models = join(folder, "models");
     const shared = await startServerProcess({ repositories: [models], flags: ["--one-port=true"] });
-    const { numPassed, failed } = await run(program ?? "", shared.http, "/v2");
-    assert.deepEqual([...failed].sort(), [...SHARED_PORT_DEVIATIONS].sort());
-    assert.ok(numPassed > 130, `only ${numPassed} cases passed`);
+    assert.deepEqual(await failures(program ?? "", shared.http, "/v2", SHARED_PORT_DEVIATIONS), SHARED_PORT_DEVIATIONS);
     await sleep(1500);
     assert.equal(numLeftOpen(shared.http), 0);
     await shared.stop();

@@ -54,6 +54,10 @@ export function createGrpcFrontend(parts: GrpcFrontendParts): GrpcFrontend {
 }
 
 const LOG_LOCATION = "grpc_server";
+const PLAIN_TEXT: Buffer = Buffer.from(
+  "This port takes gRPC: POST, with the content type application/grpc. The REST protocol has a port of its own.\n",
+);
+const PLAIN_LENGTH: readonly string[] = ["content-length", String(PLAIN_TEXT.length)];
 const DRAINING = "GRPC server is shutting down and has stopped accepting new requests.";
 /** What is still connected this long after the end of all calls is cut off. */
 const SOCKET_GRACE_MS = 1500;
@@ -191,8 +195,7 @@ class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
     const { headers } = stream.head;
     const httpStatus = headers[":method"] !== "POST" ? 405 : isGrpc(headers["content-type"]) ? 200 : 415;
     if (httpStatus !== 200) {
-      stream.respond([":status", String(httpStatus)], { ends: true });
-      stopInput(stream);
+      refusePlain(stream, httpStatus);
       return;
     }
     if (this.#isDraining) throw new GrpcError(GRPC_STATUS.unavailable, DRAINING);
@@ -229,6 +232,14 @@ function pem(value: string | Uint8Array): Buffer {
 
 function isGrpc(contentType: string | undefined): boolean {
   return contentType !== undefined && /^application\/grpc($|[+;])/.test(contentType);
+}
+
+/** Whoever asks in plain HTTP is likely a person at the wrong port. */
+function refusePlain(stream: Http2Stream, httpStatus: number): void {
+  stream.respond([":status", String(httpStatus), "content-type", "text/plain", ...PLAIN_LENGTH]);
+  stream.write(PLAIN_TEXT);
+  stream.end();
+  stopInput(stream);
 }
 
 /** Answers with a status and nothing else. */

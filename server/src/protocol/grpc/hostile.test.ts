@@ -96,11 +96,12 @@ test("a message split into single bytes is put together", async () => {
   assert.equal((await trailers)["grpc-status"], "0");
 });
 
-test("what is no gRPC gets an HTTP status", async () => {
+test("what is no gRPC gets an HTTP status and a word for whoever has the wrong port", async () => {
   const types = ["application/json", "application/grpc-web", "application/grpcx", ""];
   for (const type of types) {
-    const { headers } = await rawCall(session, { "content-type": type }, frame(GOOD));
+    const { headers, body } = await rawCall(session, { "content-type": type }, frame(GOOD));
     assert.equal(headers[":status"], 415, type);
+    assert.match(body.toString(), /^This port takes gRPC/);
   }
   const { headers } = await rawCall(session, { ":method": "PUT" }, frame(GOOD));
   assert.equal(headers[":status"], 405);

@@ -91,6 +91,11 @@ class Pair implements ConnectionListener {
     }
   }
 
+  /** What is written in pieces may come in pieces. */
+  async untilStreams(count: number): Promise<void> {
+    while (this.streams.length < count) await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+
   async untilClosed(): Promise<void> {
     if (!this.client.closed) await once(this.client, "close");
     while (!this.isClosed) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -123,6 +128,12 @@ function frame(type: number, flags: number, id: number, payload: Uint8Array = Bu
 
 const OPEN = frame(FRAME.headers, FLAG.endHeaders, 1, HEAD);
 const CLOSED = Buffer.concat([frame(FRAME.headers, CLOSING, 1, HEAD), frame(FRAME.reset, 0, 1, uint32(8))]);
+/** Stream 7 is one too many; the client gives it up itself and goes on sending on it. */
+const REFUSED_THEN_DATA = Buffer.concat([
+  ...[1, 3, 5, 7].map((id) => frame(FRAME.headers, FLAG.endHeaders, id, HEAD)),
+  frame(FRAME.reset, 0, 7, uint32(8)),
+  frame(FRAME.data, 0, 7),
+]);
 const FAULTS: readonly (readonly [what: string, code: number, bytes: Buffer])[] = [
   ["settings on a stream", HTTP2_ERROR.protocol, frame(FRAME.settings, 0, 1)],
   ["settings that are cut off", HTTP2_ERROR.frameSize, frame(FRAME.settings, 0, 0, Buffer.alloc(5))],
@@ -135,6 +146,7 @@ const FAULTS: readonly (readonly [what: string, code: number, bytes: Buffer])[] 
   ["data on a stream that is idle", HTTP2_ERROR.protocol, frame(FRAME.data, 0, 1)],
   ["data on no stream", HTTP2_ERROR.protocol, frame(FRAME.data, 0, 0)],
   ["data on a closed stream", HTTP2_ERROR.streamClosed, Buffer.concat([CLOSED, frame(FRAME.data, 0, 1)])],
+  ["data on a stream that it gave up after it was refused", HTTP2_ERROR.streamClosed, REFUSED_THEN_DATA],
   ["headers on a closed stream", HTTP2_ERROR.streamClosed, Buffer.concat([CLOSED, OPEN])],
   ["headers of a stream with an even number", HTTP2_ERROR.protocol, frame(FRAME.headers, FLAG.endHeaders, 2, HEAD)],
   ["headers on no stream", HTTP2_ERROR.protocol, frame(FRAME.headers, FLAG.endHeaders, 0, HEAD)],
@@ -274,6 +286,7 @@ test("Http2Connection sends no more than the windows allow, then the rest and th
   pair.client.write(setting(SETTING.initialWindowSize, 10));
   pair.client.write(frame(FRAME.headers, CLOSING, 1, HEAD));
   await pair.until(FRAME.settings, 0, 3);
+  await pair.untilStreams(1);
   const [stream] = pair.streams;
   stream?.respond([":status", "200"]);
   stream?.write(Buffer.from("0123456789abcdef"));
@@ -293,6 +306,7 @@ test("Http2Connection shares the window of the connection between streams that w
   pair.client.write(setting(SETTING.initialWindowSize, 1_000_000));
   for (const id of [1, 3]) pair.client.write(frame(FRAME.headers, CLOSING, id, HEAD));
   await pair.until(FRAME.settings, 0, 3);
+  await pair.untilStreams(2);
   for (const stream of pair.streams) {
     stream.respond([":status", "200"]);
     stream.write(Buffer.alloc(60_000));
@@ -310,7 +324,7 @@ test("Http2Connection shares the window of the connection between streams that w
 test("Http2Connection holds a request back while its stream is paused, and grants no more of its window", async (context) => {
   const pair = await open(context);
   pair.client.write(OPEN);
-  while (pair.streams.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await pair.untilStreams(1);
   pair.streams[0]?.pause();
   pair.client.write(frame(FRAME.data, FLAG.endStream, 1, Buffer.alloc(900)));
   pair.client.write(frame(FRAME.ping, 0, 0, Buffer.alloc(8)));
@@ -323,7 +337,7 @@ test("Http2Connection holds a request back while its stream is paused, and grant
 test("Http2Connection leaves when the streams that were open, or on their way, have ended", async (context) => {
   const pair = await open(context);
   pair.client.write(frame(FRAME.headers, CLOSING, 1, HEAD));
-  while (pair.streams.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await pair.untilStreams(1);
   pair.connection?.leave();
   const first = await pair.until(FRAME.goAway);
   assert.equal(first.payload.readUInt32BE(0), 2 ** 31 - 1);
@@ -340,7 +354,7 @@ test("Http2Connection leaves when the streams that were open, or on their way, h
 test("Http2Connection closes its streams when the client is gone", async (context) => {
   const pair = await open(context);
   pair.client.write(OPEN);
-  while (pair.streams.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await pair.untilStreams(1);
   pair.client.destroy();
   await pair.untilClosed();
   assert.deepEqual(pair.pieces, ["1 closed"]);

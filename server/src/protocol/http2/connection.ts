@@ -3,14 +3,17 @@
  * the end. Reads the socket to its end whatever happens, so that a client that leaves is always noticed. Knows no gRPC.
  */
 import type { Socket } from "node:net";
-import { DEFAULT_WINDOW_BYTES, FLAG, FRAME, HTTP2_ERROR, Http2Fault, MAX_WINDOW_BYTES, SETTING } from "./codes.ts";
+import { FLAG, FRAME, HTTP2_ERROR, Http2Fault, MAX_WINDOW_BYTES, SETTING } from "./codes.ts";
 import type { ConnectionLimits, ConnectionListener } from "./connection-listener.ts";
+import { Departure } from "./departure.ts";
 import { FloodGuard } from "./flood-guard.ts";
 import { FrameCutter, type FrameReceiver, MAX_FRAME_BYTES } from "./frame-cutter.ts";
 import { calm, expectFrame, protocolFault, uint32 } from "./frame-rules.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import { HeaderBlocks } from "./header-blocks.ts";
 import { readSettings, settingsPayload } from "./peer-settings.ts";
+import { Pings } from "./pings.ts";
+import { type ReceivedStreams, ReceiveSide } from "./receive-side.ts";
 import { RecentIds } from "./recent-ids.ts";
 import { areGoodTrailers } from "./request-head.ts";
 import { SendSide } from "./send-side.ts";
@@ -18,34 +21,27 @@ import { Http2Stream, type StreamTransport } from "./stream.ts";
 
 /** A connection on which nothing has been said for this long is no connection. */
 const HANDSHAKE_MS = 60_000;
-/** Last frames get this long to leave. */
-const LINGER_MS = 1000;
 /** A client that takes neither answers nor pongs, and goes on asking for them. */
 const MAX_UNSENT_BYTES: number = 4 * 1024 * 1024;
 const NOTHING: Buffer = Buffer.alloc(0);
 
-export class Http2Connection implements FrameReceiver, StreamTransport {
+export class Http2Connection implements FrameReceiver, StreamTransport, ReceivedStreams {
   readonly #socket: Socket;
   readonly #listener: ConnectionListener;
   readonly #limits: ConnectionLimits;
   readonly #cutter: FrameCutter = new FrameCutter(this);
   readonly #writer: FrameWriter;
   readonly #send: SendSide;
+  readonly #input: ReceiveSide;
+  readonly #departure: Departure;
+  readonly #pings: Pings;
   readonly #blocks: HeaderBlocks;
   readonly #guard = new FloodGuard();
   readonly #streams = new Map<number, Http2Stream>();
   /** Streams that this side reset, whose frames may still be under way. */
   readonly #resetIds = new RecentIds();
-  readonly #pings = new Map<number, () => void>();
-  #nextPing = 1;
   #lastId = 0;
-  #window: number;
-  #unannounced = 0;
   #hasSettings = false;
-  /** Streams above are not taken any more. */
-  #lastTakenId = MAX_WINDOW_BYTES;
-  #isLeaving = false;
-  #isEnding = false;
   #fault: Http2Fault | undefined;
   readonly #handshakeTimer: NodeJS.Timeout;
 
@@ -56,7 +52,9 @@ export class Http2Connection implements FrameReceiver, StreamTransport {
     this.#writer = new FrameWriter(socket);
     this.#send = new SendSide(this.#writer, (stream) => this.#finish(stream));
     this.#blocks = new HeaderBlocks(limits.maxHeaderListBytes);
-    this.#window = limits.connectionWindowBytes;
+    this.#input = new ReceiveSide(this.#writer, limits, this);
+    this.#departure = new Departure(socket, this.#writer);
+    this.#pings = new Pings(this.#writer);
     this.#handshakeTimer = setTimeout(() => this.destroy(), HANDSHAKE_MS).unref();
   }
 
@@ -82,7 +80,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport {
   }
 
   #announce(): void {
-    const { maxStreams, streamWindowBytes, connectionWindowBytes, maxHeaderListBytes } = this.#limits;
+    const { maxStreams, streamWindowBytes, maxHeaderListBytes } = this.#limits;
     const settings = settingsPayload([
       [SETTING.maxConcurrentStreams, maxStreams],
       [SETTING.initialWindowSize, streamWindowBytes],
@@ -90,11 +88,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport {
       [SETTING.maxHeaderListSize, maxHeaderListBytes],
     ]);
     this.#writer.frame(FRAME.settings, 0, 0, settings);
-    this.#widen(0, connectionWindowBytes - DEFAULT_WINDOW_BYTES);
-  }
-
-  #widen(id: number, numBytes: number): void {
-    this.#writer.frame(FRAME.windowUpdate, 0, id, uint32(numBytes));
+    this.#input.announce();
   }
 
   #receive(chunk: Buffer): void {
@@ -111,25 +105,16 @@ export class Http2Connection implements FrameReceiver, StreamTransport {
     if (this.#fault !== undefined) return;
     this.#fault = fault;
     this.#cutter.stop();
-    this.#goAway(Math.min(this.#lastId, this.#lastTakenId), fault.code, fault.message);
+    this.#departure.goAway(this.#lastId, fault.code, fault.message);
     this.#closeStreams();
-    this.#end();
-  }
-
-  #goAway(lastId: number, code: number, message: string): void {
-    const payload = Buffer.concat([uint32(lastId), uint32(code), Buffer.from(message)]);
-    this.#writer.frame(FRAME.goAway, 0, 0, payload);
+    this.#departure.end();
   }
 
   /** Asks the client to open no more streams; those that are open end first. Nothing that is under way gets lost. */
   leave(): void {
-    if (this.#isLeaving) return;
-    this.#isLeaving = true;
-    this.#goAway(MAX_WINDOW_BYTES, HTTP2_ERROR.none, "");
-    // When the answer is there, all streams that were opened before the client knew have come.
+    if (!this.#departure.ask()) return;
     this.ping(() => {
-      this.#lastTakenId = this.#lastId;
-      this.#goAway(this.#lastId, HTTP2_ERROR.none, "");
+      this.#departure.agree(this.#lastId);
       this.#endIfLeft();
     });
   }
@@ -141,9 +126,9 @@ export class Http2Connection implements FrameReceiver, StreamTransport {
 
   /** Sends what is to be sent and ends, with whatever is open. */
   close(): void {
-    this.#goAway(this.#lastId, HTTP2_ERROR.none, "");
+    this.#departure.goAway(this.#lastId, HTTP2_ERROR.none, "");
     this.#closeStreams();
-    this.#end();
+    this.#departure.end();
   }
 
   /** At once. */
@@ -154,15 +139,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport {
   }
 
   #endIfLeft(): void {
-    if (this.#isLeaving && this.#lastTakenId !== MAX_WINDOW_BYTES && this.#streams.size === 0) this.#end();
-  }
-
-  #end(): void {
-    if (this.#isEnding) return;
-    this.#isEnding = true;
-    this.#writer.flush();
-    this.#socket.end();
-    setTimeout(() => this.#socket.destroy(), LINGER_MS).unref();
+    if (this.#departure.isAgreed && this.#streams.size === 0) this.#departure.end();
   }
 
   #closed(): void {
@@ -177,10 +154,8 @@ export class Http2Connection implements FrameReceiver, StreamTransport {
 
   /** The callback is not called when the connection ends first. False: too late. */
   ping(callback: () => void): boolean {
-    if (this.#isEnding || this.#socket.destroyed) return false;
-    const id = this.#nextPing++;
-    this.#pings.set(id, callback);
-    this.#writer.frame(FRAME.ping, 0, 0, Buffer.concat([uint32(0), uint32(id)]));
+    if (this.#departure.isEnding || this.#socket.destroyed) return false;
+    this.#pings.send(callback);
     return true;
   }
 
@@ -229,7 +204,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport {
       throw new Http2Fault(HTTP2_ERROR.streamClosed, `headers on stream ${streamId}, which is closed`);
     }
     this.#lastId = streamId;
-    if (streamId > this.#lastTakenId || this.#isEnding) return;
+    if (!this.#departure.takes(streamId)) return;
     const refusal = this.#refusal(list.size, dependsOnItself);
     const head = refusal === undefined ? this.#blocks.requestHead(list) : undefined;
     if (head === undefined) {
@@ -239,7 +214,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport {
     const stream = new Http2Stream(streamId, head, this, this.#send.streamWindow, this.#limits.streamWindowBytes);
     this.#streams.set(streamId, stream);
     this.#listener.stream(stream);
-    if (ends) this.#ended(stream, NOTHING);
+    if (ends) this.#input.ended(stream);
   }
 
   #refusal(listBytes: number, dependsOnItself: boolean): number | undefined {
@@ -251,7 +226,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport {
   #trailers(stream: Http2Stream, ends: boolean, fields: readonly string[]): void {
     if (stream.isInputOver) this.reset(stream, HTTP2_ERROR.streamClosed);
     else if (!ends || !areGoodTrailers(fields)) this.reset(stream, HTTP2_ERROR.protocol);
-    else this.#ended(stream, NOTHING);
+    else this.#input.ended(stream);
   }
 
   dataStart(streamId: number, length: number, padding: number): void {
@@ -259,58 +234,26 @@ export class Http2Connection implements FrameReceiver, StreamTransport {
     if (streamId === 0 || streamId > this.#lastId) throw protocolFault(`data on stream ${streamId}, which is idle`);
     if (length === 0 && this.#guard.empty()) throw calm("too many empty frames");
     if (length > 0) this.#guard.content();
-    this.#window -= length;
-    if (this.#window < 0) throw new Http2Fault(HTTP2_ERROR.flowControl, "more data than the connection's window");
-    this.#credit(length);
+    this.#input.take(length);
     const stream = this.#streams.get(streamId);
     if (stream === undefined) {
       if (this.#resetIds.has(streamId)) return;
       throw new Http2Fault(HTTP2_ERROR.streamClosed, `data on stream ${streamId}, which is closed`);
     }
-    if (stream.isInputOver) {
-      this.reset(stream, HTTP2_ERROR.streamClosed);
-      return;
-    }
-    stream.receiveWindow -= length;
-    if (stream.receiveWindow < 0) this.reset(stream, HTTP2_ERROR.flowControl);
-    else if (padding > 0) this.consumed(stream, padding);
-  }
-
-  /** At once, whoever may be slow to take the data: the windows of the streams are what bounds it. */
-  #credit(numBytes: number): void {
-    this.#unannounced += numBytes;
-    if (this.#unannounced * 2 < this.#limits.connectionWindowBytes) return;
-    this.#widen(0, this.#unannounced);
-    this.#window += this.#unannounced;
-    this.#unannounced = 0;
+    this.#input.dataStart(stream, length, padding);
   }
 
   data(streamId: number, piece: Buffer, ends: boolean): void {
     const stream = this.#streams.get(streamId);
-    if (stream === undefined || stream.isInputOver) return;
-    stream.receivedBytes += piece.length;
-    const { contentLength } = stream.head;
-    if (contentLength !== undefined && stream.receivedBytes > contentLength) this.reset(stream, HTTP2_ERROR.protocol);
-    else if (ends) this.#ended(stream, piece);
-    else stream.receive(piece, false);
+    if (stream !== undefined) this.#input.data(stream, piece, ends);
   }
 
-  #ended(stream: Http2Stream, piece: Buffer): void {
-    const { contentLength } = stream.head;
-    if (contentLength !== undefined && stream.receivedBytes !== contentLength) {
-      this.reset(stream, HTTP2_ERROR.protocol);
-      return;
-    }
-    stream.receive(piece, true);
+  inputOver(stream: Http2Stream): void {
     if (stream.isOutputOver && !stream.isClosed) this.#forget(stream);
   }
 
   consumed(stream: Http2Stream, numBytes: number): void {
-    stream.unannounced += numBytes;
-    if (stream.isInputOver || stream.isClosed || stream.unannounced * 2 < this.#limits.streamWindowBytes) return;
-    this.#widen(stream.id, stream.unannounced);
-    stream.receiveWindow += stream.unannounced;
-    stream.unannounced = 0;
+    this.#input.consumed(stream, numBytes);
   }
 
   #priority(streamId: number, payload: Buffer): void {
@@ -321,6 +264,8 @@ export class Http2Connection implements FrameReceiver, StreamTransport {
   #reset(streamId: number): void {
     if (streamId > this.#lastId) throw protocolFault(`reset of stream ${streamId}, which is idle`);
     const stream = this.#streams.get(streamId);
+    // A client that gave the stream up itself sends nothing more on it, whoever was first.
+    this.#resetIds.delete(streamId);
     if (stream === undefined) return;
     this.#forget(stream);
     if (this.#guard.reset(performance.now())) throw calm("too many streams are reset");
@@ -330,8 +275,10 @@ export class Http2Connection implements FrameReceiver, StreamTransport {
     if ((flags & FLAG.ack) !== 0) return;
     if (!this.#hasSettings) clearTimeout(this.#handshakeTimer);
     this.#hasSettings = true;
-    this.#send.apply(readSettings(payload), this.#streams.values());
+    const settings = readSettings(payload);
+    // First, so that a client that waits for it sees it in front of what the new windows let through.
     this.#answer(FRAME.settings, NOTHING);
+    this.#send.apply(settings, this.#streams.values());
   }
 
   #ping(flags: number, payload: Buffer): void {
@@ -340,10 +287,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport {
       this.#listener.pinged();
       return;
     }
-    const id = payload.readUInt32BE(4);
-    const callback = this.#pings.get(id);
-    this.#pings.delete(id);
-    callback?.();
+    this.#pings.answered(payload);
   }
 
   #answer(type: number, payload: Buffer): void {

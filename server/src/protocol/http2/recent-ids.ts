@@ -11,6 +11,10 @@ export class RecentIds {
     this.#ids.add(id);
   }
 
+  delete(id: number): void {
+    this.#ids.delete(id);
+  }
+
   has(id: number): boolean {
     return this.#ids.has(id);
   }

@@ -1,0 +1,62 @@
+/**
+ * How a connection ends from this side: the client is asked to leave, or told why it must, and its last frames go out. Knows of the
+ * streams only which are still taken.
+ */
+import type { Socket } from "node:net";
+import { FRAME, HTTP2_ERROR, MAX_WINDOW_BYTES } from "./codes.ts";
+import { uint32 } from "./frame-rules.ts";
+import type { FrameWriter } from "./frame-writer.ts";
+
+/** Last frames get this long to leave. */
+const LINGER_MS = 1000;
+const LARGEST_ID: number = MAX_WINDOW_BYTES;
+
+export class Departure {
+  readonly #socket: Socket;
+  readonly #writer: FrameWriter;
+  /** Streams above are not taken any more. */
+  #lastTakenId = LARGEST_ID;
+  #isLeaving = false;
+  isEnding = false;
+
+  constructor(socket: Socket, writer: FrameWriter) {
+    this.#socket = socket;
+    this.#writer = writer;
+  }
+
+  takes(streamId: number): boolean {
+    return streamId <= this.#lastTakenId && !this.isEnding;
+  }
+
+  /** The client knows of the end, and which of its streams are the last. */
+  get isAgreed(): boolean {
+    return this.#lastTakenId !== LARGEST_ID;
+  }
+
+  /** False: it was asked before. */
+  ask(): boolean {
+    if (this.#isLeaving) return false;
+    this.#isLeaving = true;
+    this.goAway(LARGEST_ID, HTTP2_ERROR.none, "");
+    return true;
+  }
+
+  /** All streams that were opened before the client knew have come. */
+  agree(lastId: number): void {
+    this.#lastTakenId = lastId;
+    this.goAway(lastId, HTTP2_ERROR.none, "");
+  }
+
+  goAway(lastId: number, code: number, message: string): void {
+    const payload = Buffer.concat([uint32(Math.min(lastId, this.#lastTakenId)), uint32(code), Buffer.from(message)]);
+    this.#writer.frame(FRAME.goAway, 0, 0, payload);
+  }
+
+  end(): void {
+    if (this.isEnding) return;
+    this.isEnding = true;
+    this.#writer.flush();
+    this.#socket.end();
+    setTimeout(() => this.#socket.destroy(), LINGER_MS).unref();
+  }
+}
