@@ -106,9 +106,6 @@ export const LANES: Readonly<
     | "shrU32"
     | "sub32"
     | "dot"
-    | "shl64"
-    | "shrU64"
-    | "widenMul"
     | "and"
     | "or",
     Binary
@@ -127,21 +124,17 @@ export const LANES: Readonly<
   shrU32: lanes(0xad),
   sub32: lanes(0xb1),
   dot: lanes(0xba),
-  shl64: lanes(0xcb),
-  shrU64: lanes(0xcd),
-  /** The lower two lanes of 32 bits, to 64. */
-  widenMul: lanes(0xde),
   and: lanes(0x4e),
   or: lanes(0x50),
 };
 
-export const VECTOR: Readonly<Record<"splat64" | "low64" | "bitmask8" | "widen", Unary>> = {
+export const VECTOR: Readonly<Record<"splat64" | "low64" | "bitmask8", Unary> & Record<"high64", Binary>> = {
   splat64: ofLanes(0x12),
+  /** The vector with another upper half. */
+  high64: (left, right) => [...left, ...right, SIMD, 0x1e, 1],
   low64: ofLanes(0x1d, 0),
   /** The highest bit of each byte. */
   bitmask8: ofLanes(0x64),
-  /** The lower two lanes of 32 bits as 64. */
-  widen: ofLanes(0xc9),
 };
 
 export const UNARY: Readonly<

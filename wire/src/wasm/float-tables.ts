@@ -16,6 +16,18 @@ export const TABLES = {
   end: 4096,
 } as const;
 
+/** Addresses of vectors of the writer: eight numbers of 16 bits each. */
+export const VECTORS = {
+  /** Of 2^19, rounded up, and of each 32 bits the lower half alone. */
+  hundredths: 3072,
+  hundreds: 3088,
+  /** Of 2^10, rounded up. */
+  tenths: 3104,
+  tens: 3120,
+  /** The digit, as a character. */
+  zeros: 3136,
+} as const;
+
 /** Where the parts of a scale lie in it. */
 export const SCALE = { factor: 0, half: 8, exponent: 16, limit: 20, numBytes: 32 } as const;
 /** The exponents, as floats have them, that have scales: from 2^-14 on, up to 2^24. */
@@ -32,6 +44,11 @@ export function fillTables(buffer: ArrayBufferLike): void {
   const longs = new BigUint64Array(buffer, TABLES.longs, NUM_LONGS);
   for (let i = 0; i < NUM_LONGS; i++) longs[i] = 10n ** BigInt(i);
   new Uint8Array(buffer, TABLES.lastBytes, 32).fill(255, 16);
+  new Uint32Array(buffer, VECTORS.hundredths, 4).fill(5243);
+  new Uint32Array(buffer, VECTORS.hundreds, 4).fill(100);
+  new Uint16Array(buffer, VECTORS.tenths, 8).fill(103);
+  new Uint16Array(buffer, VECTORS.tens, 8).fill(10);
+  new Uint8Array(buffer, VECTORS.zeros, 16).fill(0x30);
   const view = new DataView(buffer, TABLES.scales);
   for (let exponent = FIRST_EXPONENT; exponent <= LAST_EXPONENT; exponent++) {
     const at = 2 * (exponent - FIRST_EXPONENT) * SCALE.numBytes;

@@ -8,7 +8,6 @@
  */
 import {
   block,
-  bytes16,
   type Code,
   choose,
   double,
@@ -24,7 +23,6 @@ import {
   loop,
   REGISTER,
   STORE,
-  shorts8,
   UNARY,
   Variables,
   VECTOR,
@@ -32,7 +30,7 @@ import {
   when,
   whenElse,
 } from "./assembler.ts";
-import { FIRST_EXPONENT, SCALE, TABLES } from "./float-tables.ts";
+import { FIRST_EXPONENT, SCALE, TABLES, VECTORS } from "./float-tables.ts";
 
 const ZERO = 0x30;
 const POINT = 0x2e;
@@ -47,6 +45,8 @@ const LIMIT = 0x4b800000;
 const LARGEST_WHOLE = 1e8;
 const LOW_RANGE = 100_000_000;
 const LOW_WORD = 0xffffffffn;
+/** Of 2^40, rounded up. */
+const TEN_THOUSANDTH = 109_951_163n;
 
 const v = new Variables({
   src: "i32",
@@ -129,8 +129,7 @@ function writeWhole(): Code[] {
     .map((limit) => F64.ge(v.get("whole"), double(limit)))
     .reduce((sum, one) => I32.add(sum, one), int(1));
   return [
-    v.set("upper", UNARY.extend(UNARY.intOfFloat(v.get("whole")))),
-    ...digitsOf(v.get("upper")),
+    ...digitsOf(UNARY.extend(UNARY.intOfFloat(v.get("whole"))), long(0n)),
     v.set("at", numDigits),
     v.set("shift", I64.shl(UNARY.extend(I32.sub(int(8), v.get("at"))), long(3n))),
     STORE.long(v.get("dst"), I64.shrU(VECTOR.low64(v.get("digits")), v.get("shift"))),
@@ -162,10 +161,9 @@ function scale(): Code[] {
  * can foretell it. That more go is seldom.
  */
 function shorten(): Code[] {
-  const isOdd = I64.and(v.get("rest"), long(1n << 32n));
-  const behind = I64.and(v.get("rest"), long(LOW_WORD));
   // Of two that are equally near the even one.
-  const nearest = I32.add(v.get("low"), I64.gtU(I64.add(behind, I64.shrU(isOdd, long(32n))), long(1n << 31n)));
+  const isOdd = UNARY.extend(I32.and(v.get("low"), int(1)));
+  const nearest = UNARY.low32(I64.shrU(I64.add(I64.add(v.get("rest"), long((1n << 31n) - 1n)), isOdd), long(32n)));
   const step = v.get("step");
   return [
     ...round(int(10), long(10n << 32n), long(5n << 32n)),
@@ -221,14 +219,14 @@ function makeDigits(): Code[] {
   const top = I32.sub(v.get("high"), I32.mul(v.get("first"), int(LOW_RANGE)));
   return [
     v.set("first", I32.divU(v.get("high"), int(LOW_RANGE))),
-    ...digitsOf(I64.or(UNARY.extend(top), I64.shl(UNARY.extend(v.get("best")), long(32n)))),
+    ...digitsOf(UNARY.extend(top), UNARY.extend(v.get("best"))),
     v.add("first", int(ZERO)),
   ];
 }
 
 /** Zeros at the end of the sixteen digits go, which are at `at` and two. */
 function endDigits(): Code[] {
-  const lastDigit = UNARY.leadingZeros(VECTOR.bitmask8(LANES.greater8(v.get("digits"), bytes16(ZERO))));
+  const lastDigit = UNARY.leadingZeros(VECTOR.bitmask8(LANES.greater8(v.get("digits"), vector(VECTORS.zeros))));
   return [v.set("dst", I32.sub(I32.add(v.get("at"), int(34)), lastDigit))];
 }
 
@@ -259,25 +257,41 @@ function placeAroundPoint(): Code[] {
 }
 
 /**
- * Sets `digits` to the text of two numbers below 10^8, of which `numbers` has one in each half, the first digit in the lowest
- * byte: by fours, pairs and single digits, all at once.
+ * Sets `digits` to the text of two numbers below 10^8, the first digit in the lowest byte: by fours, then by pairs and single
+ * digits, all at once.
  */
-function digitsOf(numbers: Code): Code[] {
+function digitsOf(first: Code, second: Code): Code[] {
   const digits = v.get("digits");
   const quotients = v.get("quotients");
-  const restOf = (numbersOf: Code, divisor: number): Code =>
-    LANES.sub32(numbersOf, LANES.dot(quotients, shorts8(divisor, 0)));
   return [
-    v.set("digits", VECTOR.splat64(numbers)),
+    ...splitInFours("upper", first),
+    ...splitInFours("shift", second),
+    v.set("digits", VECTOR.high64(VECTOR.splat64(v.get("upper")), v.get("shift"))),
+    v.set("quotients", LANES.shrU32(LANES.dot(digits, vector(VECTORS.hundredths)), int(19))),
     v.set(
-      "quotients",
-      LANES.shrU64(LANES.widenMul(digits, VECTOR.splat64(long(109_951_163n * 0x1_0000_0001n))), int(40)),
+      "digits",
+      LANES.or(quotients, LANES.shl32(LANES.sub32(digits, LANES.dot(quotients, vector(VECTORS.hundreds))), int(16))),
     ),
-    v.set("digits", LANES.or(quotients, LANES.shl64(restOf(VECTOR.widen(digits), 10_000), int(32)))),
-    v.set("quotients", LANES.shrU32(LANES.dot(digits, shorts8(5243, 0)), int(19))),
-    v.set("digits", LANES.or(quotients, LANES.shl32(restOf(digits, 100), int(16)))),
-    v.set("quotients", LANES.shrU16(LANES.mul16(digits, shorts8(103)), int(10))),
-    v.set("digits", LANES.or(quotients, LANES.shl16(LANES.sub16(digits, LANES.mul16(quotients, shorts8(10))), int(8)))),
-    v.set("digits", LANES.add8(digits, bytes16(ZERO))),
+    v.set("quotients", LANES.shrU16(LANES.mul16(digits, vector(VECTORS.tenths)), int(10))),
+    v.set(
+      "digits",
+      LANES.or(quotients, LANES.shl16(LANES.sub16(digits, LANES.mul16(quotients, vector(VECTORS.tens))), int(8))),
+    ),
+    v.set("digits", LANES.add8(digits, vector(VECTORS.zeros))),
   ];
+}
+
+/** The upper four digits of a number as 32 bits, and above them the lower four. */
+function splitInFours(name: "upper" | "shift", number: Code): Code[] {
+  const fours = v.get(name);
+  const upperFour = I64.shrU(I64.mul(fours, long(TEN_THOUSANDTH)), long(40n));
+  return [
+    v.set(name, number),
+    v.set(name, I64.sub(I64.shl(fours, long(32n)), I64.mul(upperFour, long((10_000n << 32n) - 1n)))),
+  ];
+}
+
+/** From memory: as constants they would take the registers of the loop. */
+function vector(address: number): Code {
+  return LOAD.vector(int(0), address);
 }
