@@ -18,6 +18,7 @@ await build({
     host: join(ROOT, "server/src/engine-host.ts"),
     "rank-worker": join(ROOT, "server/src/engine/ranks/rank-worker.ts"),
     "rank-sums": join(ROOT, "bench/gpu/rank-sums.ts"),
+    onnx: join(ROOT, "bench/gpu/onnx.ts"),
     served: join(ROOT, "bench/gpu/served.ts"),
     "seed-comparison": join(ROOT, "bench/gpu/seed-comparison/compare.ts"),
   },
