@@ -4,7 +4,7 @@
  *
  *   node examples/vision-page/serve.mjs --port 8080 --server http://localhost:8000
  */
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { createServer, request } from "node:http";
 import { parseArgs } from "node:util";
 
@@ -18,6 +18,10 @@ const { values: flags } = parseArgs({
 const FILES = new Map([
   ["/", ["index.html", "text/html; charset=utf-8"]],
   ["/page.js", ["page.js", "text/javascript; charset=utf-8"]],
+  ...readdirSync(new URL("../nereid-tiny/images/", import.meta.url)).map((name) => [
+    `/samples/${name}`,
+    [`../nereid-tiny/images/${name}`, "image/png"],
+  ]),
 ]);
 const MODEL_PATH = "/v2/models/vlm_search/generate";
 
