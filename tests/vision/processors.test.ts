@@ -38,7 +38,7 @@ for (const { name, description, outputs } of recorded) {
     const processing = parseProcessor(new Map(Object.entries(description)), name);
     for (const { file, shape, pixels } of outputs) {
       const bytes = Uint8Array.from(readFileSync(new URL(`pictures/${file}`, import.meta.url)));
-      const data = { processing, pixelType: "FP32", maxPixels: 1 << 24 } as const;
+      const data = { processing, pixelType: "FP32", maxPixels: 1 << 24, maxPatches: 1 << 12 } as const;
       const result = await processJob(data, tools, [bytes]);
       assert.deepEqual(result.shape, shape, file);
       const [got, expected] = [new Float32Array(result.data.buffer), floats(pixels)];

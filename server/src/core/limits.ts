@@ -65,6 +65,8 @@ export const DEFAULT_MAX_PICTURE_PIXELS: number = 32 * 1024 * 1024;
 export const MAX_PIXEL_VALUES_BYTES: number = 512 * 1024 * 1024;
 /** Address of a picture that the server is to fetch. */
 export const MAX_PICTURE_URL_CHARS = 2048;
+/** Patches that the pictures of a request become: an eye takes memory with the square of those that see each other. */
+export const DEFAULT_MAX_PATCHES = 16_384;
 /** Hits that one vector of a look-up may ask for. */
 export const MAX_RETRIEVAL_HITS = 1000;
 /** Vectors of one look-up: each looks through a collection. */

@@ -168,6 +168,38 @@ test("the backend `image` refuses 129 pictures, none, and pictures of one reques
   await assert.rejects(free.run(image([WIDE, SQUARE])), /picture 0 is \[3, 8, 12\], picture 1 is \[3, 8, 8\]/);
 });
 
+const QWEN = { image_processor_type: "Qwen2VLImageProcessor", patch_size: "4", min_pixels: "64", max_pixels: "4096" };
+const NEXT = {
+  image_processor_type: "LlavaNextImageProcessor",
+  size: '{"shortest_edge": 8}',
+  crop_size: "8",
+  patch_size: "4",
+  image_grid_pinpoints: "[[8, 16], [16, 8]]",
+};
+
+const LENGTHS = `, { name: "visual_lengths" data_type: TYPE_INT64 dims: [ -1 ] }`;
+
+for (const { name, parameters, outputDims, lengths, patches } of [
+  { name: "patches of Qwen2-VL", parameters: QWEN, outputDims: "-1, -1", lengths: [60, 64], patches: 496 },
+  { name: "tiles of LLaVA-NeXT", parameters: NEXT, outputDims: "-1, 3, 8, 8", lengths: [14, 10], patches: 24 },
+]) {
+  test(`the backend \`image\` bounds the ${name} of a request, counted over its pictures`, async () => {
+    const form = (most: number): Form => ({
+      ...{ outputDims, more: LENGTHS },
+      parameters: { ...parameters, max_patches_per_request: String(most) },
+    });
+    await using enough = await load(form(patches));
+    const found = (await enough.run(image([WIDE, SQUARE]))).get("visual_lengths");
+    assert.deepEqual([...new BigInt64Array(Uint8Array.from(found?.data ?? []).buffer)].map(Number), lengths);
+    await using few = await load(form(patches - 1));
+    await assert.rejects(few.run(image([WIDE, SQUARE])), {
+      code: "invalid_argument",
+      message: new RegExp(`become ${patches} patches or more, expected at most ${patches - 1} `),
+    });
+    assert.equal((await few.run(image([WIDE]))).size, 2);
+  });
+}
+
 const BAD_CONFIGURATIONS: readonly (readonly [Form, RegExp])[] = [
   [{ parameters: { size: '{"height": 8}' } }, /'size' must be height and width, shortest_edge/],
   [{ parameters: { size: '{"height": 8, "width": -1}' } }, /must be a whole number above 0/],
@@ -179,6 +211,13 @@ const BAD_CONFIGURATIONS: readonly (readonly [Form, RegExp])[] = [
   [{ parameters: { picture_urls: "all" } }, /parameter 'picture_urls' is 'all', expected off, public or any/],
   [{ parameters: { processor: "elsewhere" } }, /parameter 'processor' is 'elsewhere', and there is no/],
   [{ type: "INT8" }, /expects an output of TYPE_FP32 or TYPE_FP16/],
+  [{ batch: 4, parameters: QWEN }, /one list of tiles or patches: max_batch_size must be 0/],
+  [{ parameters: { ...NEXT, image_grid_pinpoints: "[]" } }, /'image_grid_pinpoints' must be 1 to 256 pairs of height/],
+  [{ parameters: { ...NEXT, image_grid_pinpoints: "[[8, 12]]" } }, /multiples of the tile's 8 of at most 16, got/],
+  [
+    { parameters: { ...NEXT, image_processor_type: "LlavaOnevisionImageProcessor" } },
+    /supported for LlavaNextImageProcessor, not for 'LlavaOnevisionImageProcessor'/,
+  ],
 ];
 for (const [form, message] of BAD_CONFIGURATIONS) {
   test(`\`load()\` refuses ${JSON.stringify(form)}`, async () => {

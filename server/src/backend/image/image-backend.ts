@@ -13,10 +13,10 @@ export function createImageBackend(): Backend {
 
 function load(source: ModelSource): Promise<BackendModel> {
   const settings = readImageSettings(source);
-  const { fields, where, pixels, maxPixels } = settings;
+  const { fields, where, pixels, maxPixels, maxPatches } = settings;
   return Promise.resolve({
     async createInstance({ name }) {
-      const decoder = new PictureProcess({ fields, where, pixelType: pixels.type, maxPixels }, source.log);
+      const decoder = new PictureProcess({ fields, where, pixelType: pixels.type, maxPixels, maxPatches }, source.log);
       await decoder.start();
       return new ImageInstance(name, settings, decoder);
     },

@@ -4,7 +4,7 @@
  */
 import { readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { DEFAULT_MAX_PICTURE_PIXELS } from "../../core/limits.ts";
+import { DEFAULT_MAX_PATCHES, DEFAULT_MAX_PICTURE_PIXELS } from "../../core/limits.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { ModelSource } from "../backend.ts";
@@ -28,6 +28,7 @@ export interface ImageSettings {
   readonly fields: readonly (readonly [string, Json])[];
   readonly where: string;
   readonly maxPixels: number;
+  readonly maxPatches: number;
   /** Undefined: addresses are refused. */
   readonly fetching: FetchRules | undefined;
   readonly isBatching: boolean;
@@ -45,6 +46,7 @@ const MAX_FILE_BYTES = 1024 * 1024;
 const OWN_PARAMETERS: ReadonlySet<string> = new Set([
   "processor",
   "max_pixels_per_picture",
+  "max_patches_per_request",
   "picture_urls",
   "picture_url_hosts",
   "picture_url_timeout_ms",
@@ -75,6 +77,7 @@ export function readImageSettings(
     positions: intOutput(config, "patch_positions"),
     ...description,
     maxPixels: wholeNumber(config, "max_pixels_per_picture", DEFAULT_MAX_PICTURE_PIXELS),
+    maxPatches: wholeNumber(config, "max_patches_per_request", DEFAULT_MAX_PATCHES),
     fetching: fetchingOf(config),
     isBatching: config.max_batch_size > 0,
   };

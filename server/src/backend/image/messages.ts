@@ -10,12 +10,15 @@ export interface PictureData {
   readonly where: string;
   readonly pixelType: PixelType;
   readonly maxPixels: number;
+  readonly maxPatches: number;
 }
 
 export interface JobSettings {
   readonly processing: ImageProcessing;
   readonly pixelType: PixelType;
   readonly maxPixels: number;
+  /** Of all pictures of a job, where they become patches or tiles. */
+  readonly maxPatches: number;
 }
 
 export interface PictureResult {

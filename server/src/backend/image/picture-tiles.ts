@@ -21,6 +21,12 @@ export interface TileLayout {
 /** Stands for the end of a row of patches: the last row of the table that the order looks into. */
 export const END_OF_ROW = -1;
 
+/** The whole picture and those that it is cut into. */
+export function numTiles(picture: Size, { pinpoints, tileSize }: TileLayout): number {
+  const best = bestResolution(picture, pinpoints);
+  return 1 + (best.width / tileSize) * (best.height / tileSize);
+}
+
 /** The whole picture first, then the tiles from left to right and from top to bottom. */
 export function cutTiles(picture: Picture, layout: TileLayout): readonly Picture[] {
   const { tileSize, whole, filter, pinpoints } = layout;

@@ -7,8 +7,8 @@ import { processJob } from "./process-job.ts";
 import { parseProcessor } from "./processor-config.ts";
 
 await serveHelper(async (given) => {
-  const { fields, where, pixelType, maxPixels } = given as PictureData;
-  const settings = { processing: parseProcessor(new Map(fields), where), pixelType, maxPixels };
+  const { fields, where, pixelType, maxPixels, maxPatches } = given as PictureData;
+  const settings = { processing: parseProcessor(new Map(fields), where), pixelType, maxPixels, maxPatches };
   // Of the largest pictures two at once: small ones never wait long behind them.
   const tools = { decode: await loadDecoder(), budget: new PixelBudget(2 * maxPixels) };
   return (pictures) => processJob(settings, tools, pictures as readonly Uint8Array[]);

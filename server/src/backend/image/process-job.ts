@@ -6,7 +6,7 @@ import type { JobSettings, PictureResult } from "./messages.ts";
 import { readPictureHeader } from "./picture-header.ts";
 import { END_OF_ROW, patchesOfTile } from "./picture-tiles.ts";
 import type { PixelBudget } from "./pixel-budget.ts";
-import { type ProcessedPicture, processPicture } from "./process-picture.ts";
+import { numPatches, type ProcessedPicture, processPicture } from "./process-picture.ts";
 import type { ImageProcessing } from "./processor-config.ts";
 
 export interface PictureTools {
@@ -16,12 +16,13 @@ export interface PictureTools {
 
 /** Decoded one after the other: one at a time is in memory in full. @throws ServerError naming the picture that is wrong */
 export async function processJob(
-  { processing, pixelType, maxPixels }: JobSettings,
+  { processing, pixelType, maxPixels, maxPatches }: JobSettings,
   { decode, budget }: PictureTools,
   pictures: readonly Uint8Array[],
 ): Promise<PictureResult> {
   const processed: ProcessedPicture[] = [];
   const sizes: [number, number][] = [];
+  let patches = 0;
   for (const [index, bytes] of pictures.entries()) {
     const { width = 1, height = 1 } = readPictureHeader(bytes) ?? {};
     await budget.run(width * height, async () => {
@@ -29,6 +30,8 @@ export async function processJob(
         throw error instanceof ServerError ? new ServerError(error.code, `picture ${index} ${error.message}`) : error;
       });
       sizes.push([picture.height, picture.width]);
+      patches += numPatches(picture, processing);
+      if (patches > maxPatches) throw tooMany(patches, maxPatches);
       processed.push(processPicture(picture, processing));
     });
   }
@@ -44,6 +47,12 @@ export async function processJob(
     order: joinOrders(processed, processing),
     lengths: lengthsOf(processed, processing),
   };
+}
+
+/** Counted before any of them is made. */
+function tooMany(count: number, most: number): ServerError {
+  const text = `pictures become ${count} patches or more, expected at most ${most} (parameter 'max_patches_per_request'): send smaller or fewer ones, or lower the processor's 'max_pixels'`;
+  return new ServerError("invalid_argument", text);
 }
 
 function commonShape(pictures: readonly ProcessedPicture[]): readonly number[] {

@@ -1,7 +1,7 @@
 /** A decoded picture to the numbers that a vision model takes, by the steps of its image processor. Pure; runs in a thread. */
 import { ServerError } from "../../core/server-error.ts";
-import { sizeAfter } from "./picture-size.ts";
-import { cutTiles, type TileLayout, tileOrder } from "./picture-tiles.ts";
+import { type Size, sizeAfter } from "./picture-size.ts";
+import { cutTiles, numTiles, patchesOfTile, type TileLayout, tileOrder } from "./picture-tiles.ts";
 import type { ImageProcessing, PatchLayout } from "./processor-config.ts";
 import { type Picture, resample } from "./resample.ts";
 
@@ -16,6 +16,14 @@ export interface ProcessedPicture {
 }
 
 const NUM_CHANNELS = 3;
+
+/** How many patches it becomes; 0 where it stays a picture. */
+export function numPatches(picture: Size, { resize, patches, tiles }: ImageProcessing): number {
+  if (tiles !== undefined) return numTiles(picture, tiles) * patchesOfTile(tiles);
+  if (patches === undefined) return 0;
+  const { width, height } = resize === undefined ? picture : sizeAfter(resize.rule, picture);
+  return Math.floor(width / patches.patchSize) * Math.floor(height / patches.patchSize);
+}
 
 /** Of three channels, red first. */
 export function processPicture(picture: Picture, processing: ImageProcessing): ProcessedPicture {

@@ -216,10 +216,15 @@ function attention(
   const query = ordered(turned(graph, part(0), turn, headSize), [1, 0, 2]);
   const key = ordered(turned(graph, part(1), turn, headSize), [1, 2, 0]);
   const value = ordered(part(2), [1, 0, 2]);
-  const scaled = graph.node("Mul", [graph.node("MatMul", [query, key]), graph.float(1 / Math.sqrt(headSize))]);
-  const probabilities = graph.node("Softmax", [graph.node("Add", [scaled, mask])], { axis: { int: -1 } });
-  const mixed = ordered(graph.node("MatMul", [probabilities, value]), [1, 0, 2]);
-  return linear(context, graph.node("Reshape", [mixed, graph.ints([0, hidden])]), `${name}.proj`, [hidden, hidden]);
+  // Head by head: scores of all heads at once would not fit for large pictures.
+  const heads = Array.from({ length: numHeads }, (_, head) => {
+    const one = (all: string): string => graph.node("Gather", [all, graph.int(head)], { axis: { int: 0 } });
+    const scaled = graph.node("Mul", [one(query), graph.float(1 / Math.sqrt(headSize))]);
+    const scores = graph.node("Add", [graph.node("MatMul", [scaled, one(key)]), mask]);
+    return graph.node("MatMul", [graph.node("Softmax", [scores], { axis: { int: -1 } }), one(value)]);
+  });
+  const mixed = graph.node("Concat", heads, { axis: { int: -1 } });
+  return linear(context, mixed, `${name}.proj`, [hidden, hidden]);
 }
 
 /** Element i of a head turns with element i + headSize / 2. */
