@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 import { test } from "node:test";
 import { openServer } from "./index.ts";
 
@@ -51,4 +52,25 @@ test("openServer() passes on why a call fails, and refuses flags that are none",
   await server.unload("same");
   await assert.rejects(server.model("same").infer({ INPUT0: [1, 2] }), { message: /not found|no available versions/ });
   await assert.rejects(openServer(["--no-such-flag=1"]), { message: /no-such-flag/ });
+});
+
+test("openServer() escapes the messages of its log unless the environment says otherwise", async (context) => {
+  const folder = await repository();
+  const before = process.env.TRITON_SERVER_ESCAPE_LOG_MESSAGES;
+  context.after(async () => {
+    if (before === undefined) delete process.env.TRITON_SERVER_ESCAPE_LOG_MESSAGES;
+    else process.env.TRITON_SERVER_ESCAPE_LOG_MESSAGES = before;
+    await rm(folder, { recursive: true });
+  });
+  for (const [value, loaded] of [
+    ["1", "model_lifecycle] \"successfully loaded 'same'\"\n"],
+    ["0", "model_lifecycle] successfully loaded 'same'\n"],
+  ] as const) {
+    process.env.TRITON_SERVER_ESCAPE_LOG_MESSAGES = value;
+    const file = join(folder, `log-${value}.txt`);
+    const server = await openServer([`--model-repository=${folder}`, `--log-file=${file}`]);
+    await server.stop();
+    const text = await readFile(file, "utf8");
+    assert.ok(text.includes(loaded), text);
+  }
 });

@@ -9,7 +9,7 @@ import type { ModelHandle, Models, Tensor, TensorValue } from "./backend/typescr
 import { ModelCalls } from "./backend/typescript/model-calls.ts";
 import { packError } from "./backend/typescript/model-error.ts";
 import { CallingModels } from "./backend/typescript/worker/calling-models.ts";
-import { logSettings } from "./config/log-settings.ts";
+import { escapesMessages, logSettings } from "./config/log-settings.ts";
 import { creationProblem, parseServerFlags } from "./config/parse-server-flags.ts";
 import type { ServerOptions } from "./config/server-options.ts";
 import type { ModelServer } from "./core/model-server.ts";
@@ -90,5 +90,5 @@ function planOf(calls: ModelCalls, modelName: string): { plan: CallPlan } | { er
 }
 
 function createLog({ log }: ServerOptions): ServerLog {
-  return new ServerLog(logSettings(log));
+  return new ServerLog(logSettings(log), { escape: escapesMessages(process.env) });
 }

@@ -1,6 +1,6 @@
 /** `nereid serve`, and all of `tritonserver`: flags in, a running server, signals, an exit code. */
 import process from "node:process";
-import { logSettings } from "../config/log-settings.ts";
+import { escapesMessages, logSettings } from "../config/log-settings.ts";
 import { creationProblem, parseServerFlags } from "../config/parse-server-flags.ts";
 import type { ServerOptions } from "../config/server-options.ts";
 import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
@@ -50,7 +50,7 @@ async function followAsRank(rank: OtherRank): Promise<void> {
 }
 
 function createLog({ log }: ServerOptions): ServerLog {
-  const serverLog = new ServerLog(logSettings(log), { escape: process.env.TRITON_SERVER_ESCAPE_LOG_MESSAGES !== "0" });
+  const serverLog = new ServerLog(logSettings(log), { escape: escapesMessages(process.env) });
   const major = Number(process.versions.node.split(".")[0]);
   if (major < OLDEST_SUPPORTED_NODE) {
     serverLog.warn("server", `Node.js ${process.versions.node} is past its end of life; Node.js 24 is recommended`);
