@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { InferResponse } from "../../core/infer-response.ts";
 import type { ServedModel } from "../../core/model-server.ts";
+import type { AtEnd } from "./http-call.ts";
 import { JSON_FORM } from "./http-infer-request.ts";
 import { InferCodec } from "./infer-codec.ts";
 import { JsonThreads, MIN_OUTPUT_BYTES, MIN_TEXT_BYTES } from "./json-threads.ts";
@@ -90,6 +91,19 @@ test("large outputs written by threads give the same answer, in their places", a
   const expected = await new InferCodec().writeResponse(response(), JSON_FORMS, SERVED);
   assert.ok(written.body.length > expected.body.length, "no thread has written anything");
   assert.equal(Buffer.concat(written.body).equals(Buffer.concat(expected.body)), true);
+});
+
+test("memory of an answer that nobody waits for is lent again when the thread has written it, not before", async () => {
+  const threads = new JsonThreads(1, PROGRAM);
+  const data = new Uint8Array(values().buffer);
+  await threads.write("FP32", data, COUNT);
+  const write = (atEnd: AtEnd): Promise<Uint8Array | undefined> | undefined =>
+    threads.write("FP32", data, COUNT, atEnd);
+  const [first, second] = await Promise.all([write((release) => release()), write(() => undefined)]);
+  const third = await write(() => undefined);
+  assert.notEqual(second?.byteOffset, first?.byteOffset);
+  assert.equal(third?.byteOffset, first?.byteOffset);
+  assert.deepEqual(third, await threads.write("FP32", data, COUNT));
 });
 
 test("a hundred requests at once are read, by threads or beside them", async () => {
