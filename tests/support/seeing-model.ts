@@ -3,7 +3,7 @@
  * server, and what it answers. Knows no architecture: callers say how their models differ.
  */
 import assert from "node:assert/strict";
-import { mkdir, readFile, rename } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createModelRepository, type ModelRepository } from "./model-repository.ts";
@@ -47,11 +47,14 @@ export async function createSeeingRepository(
   encoder: string = "eye",
 ): Promise<ModelRepository> {
   const repository = await createModelRepository({ files });
-  const made = join(repository.path, "made");
-  await mkdir(made);
-  await runNode([NEREID, "onnx", "export", "--quiet", "--model", folder, "--output", made]);
-  await rename(join(made, "model.onnx"), join(repository.path, encoder, "1/model.onnx"));
+  await exportEncoder(folder, repository, encoder);
   return repository;
+}
+
+/** The encoder of a folder as the file of a served model. */
+export async function exportEncoder(folder: string, repository: ModelRepository, encoder: string): Promise<void> {
+  const output = join(repository.path, encoder, "1");
+  await runNode([NEREID, "onnx", "export", "--quiet", "--model", folder, "--output", output]);
 }
 
 /** Outputs by name. */
