@@ -69,6 +69,20 @@ for (const model of ["mistral-nemo", "qwen3"]) {
   });
 }
 
+test("a cache of halves and one of 8-bit floats give the CPU's logits about as exactly as they hold numbers", {
+  skip,
+}, async () => {
+  const modelDir = join(MODELS, "llama-3.2");
+  const expected = await logitsOf(await createDecoderRunner({ modelDir, numBlocks: 24, blockSize: 16, numThreads: 1 }));
+  for (const [cacheType, bound] of [
+    ["f16", 5e-3],
+    ["e4m3", 0.3],
+  ] as const) {
+    const off = largestDifference(await logitsOf(await openGpu(modelDir, { cacheType })), expected);
+    assert.ok(off > 1e-5 && off < bound, `${cacheType}: ${off}`);
+  }
+});
+
 const MIXES: Readonly<Record<string, (name: string) => WeightType>> = {
   q4_0: () => "q4_0",
   "q4_0 and q8_0": (name) => (name.includes("attn_v") ? "q8_0" : "q4_0"),

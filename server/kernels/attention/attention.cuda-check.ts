@@ -18,6 +18,7 @@ interface Variant {
   readonly window?: number;
   readonly softCap?: number;
   readonly isFp8?: boolean;
+  readonly isHalf?: boolean;
 }
 
 /** Queries and keys before them. */
@@ -36,6 +37,8 @@ const VARIANTS: readonly Variant[] = [
   { type: "bf16", headDim: 128, numHeads: 8, numKvHeads: 2, blockSize: 16, isFp8: true },
   { type: "bf16", headDim: 80, numHeads: 4, numKvHeads: 1, blockSize: 32, isFp8: true, window: 200 },
   { type: "bf16", headDim: 256, numHeads: 4, numKvHeads: 2, blockSize: 16, isFp8: true },
+  { type: "f32", headDim: 64, numHeads: 4, numKvHeads: 2, blockSize: 16, isHalf: true },
+  { type: "bf16", headDim: 128, numHeads: 4, numKvHeads: 2, blockSize: 16, isHalf: true, window: 60 },
   // What products do not take whole, and what copies of 16 bytes do not.
   { type: "bf16", headDim: 24, numHeads: 4, numKvHeads: 2, blockSize: 16, window: 40 },
   { type: "bf16", headDim: 100, numHeads: 6, numKvHeads: 3, blockSize: 16 },
@@ -55,8 +58,8 @@ const PREFILLS: Lengths = [
 ];
 
 const variantChecks: readonly CudaCheck[] = VARIANTS.flatMap((variant) => {
-  const { type, headDim, numHeads, numKvHeads, window, softCap, isFp8 } = variant;
-  const name = `${type}${isFp8 ? " fp8" : ""} ${numHeads}/${numKvHeads} heads of ${headDim}${window ? ` window ${window}` : ""}${softCap ? ` cap ${softCap}` : ""}`;
+  const { type, headDim, numHeads, numKvHeads, window, softCap, isFp8, isHalf } = variant;
+  const name = `${type}${isFp8 ? " fp8" : ""}${isHalf ? " halves" : ""} ${numHeads}/${numKvHeads} heads of ${headDim}${window ? ` window ${window}` : ""}${softCap ? ` cap ${softCap}` : ""}`;
   const maxError = type === "f32" ? 1e-5 : 1e-2;
   const isTimed = headDim === 128 && numHeads === 8;
   const shows = window === undefined ? [] : ["window"];
@@ -83,13 +86,23 @@ const TURNING: readonly Variant[] = [
   { type: "bf16", headDim: 128, numHeads: 8, numKvHeads: 2, blockSize: 32 },
   { type: "bf16", headDim: 64, numHeads: 12, numKvHeads: 1, blockSize: 16, window: 70 },
   { type: "bf16", headDim: 128, numHeads: 8, numKvHeads: 2, blockSize: 16, isFp8: true },
+  { type: "bf16", headDim: 64, numHeads: 4, numKvHeads: 2, blockSize: 16, isHalf: true },
 ];
 
 const turningChecks: readonly CudaCheck[] = TURNING.map((variant) => ({
-  name: `decode attention that turns ${variant.headDim}${variant.isFp8 ? " fp8" : ""}`,
+  name: `decode attention that turns ${variant.headDim}${variant.isFp8 ? " fp8" : ""}${variant.isHalf ? " halves" : ""}`,
   maxError: 8e-3,
   run: (context) => runTurning(context, variant),
 }));
+
+function uploadFrequencies(context: CudaCheckContext, headDim: number): bigint {
+  return context.upload(Float32Array.from({ length: headDim / 2 }, (_, i) => 10000 ** ((-2 * i) / headDim)));
+}
+
+function cacheElement({ type, isFp8, isHalf }: Variant): CudaElement {
+  if (isFp8) return "e4m3";
+  return isHalf ? "f16" : type;
+}
 
 /** Where the last of `contextLength` tokens lies; -1 when there is none. */
 function lastSlot(blockTable: Int32Array, contextLength: number, blockSize: number): number {
@@ -98,14 +111,14 @@ function lastSlot(blockTable: Int32Array, contextLength: number, blockSize: numb
 }
 
 async function runTurning(context: CudaCheckContext, variant: Variant): Promise<number> {
-  const { headDim, numHeads, numKvHeads, blockSize, window, isFp8 = false } = variant;
+  const { headDim, numHeads, numKvHeads, blockSize, window, isFp8 = false, isHalf = false } = variant;
   const { sequences, blockTables, maxBlocks, numBlocks } = layOut(TURNED, blockSize);
-  const kvType: CudaElement = isFp8 ? "e4m3" : "bf16";
+  const kvType = cacheElement(variant);
   const cacheCount = numBlocks * blockSize * numKvHeads * headDim;
   const qRowWidth = (numHeads + 2 * numKvHeads) * headDim;
   const count = sequences.length;
   const qkv = uploadRandom(context, "bf16", count * qRowWidth, 1, 2).pointer;
-  const invFreq = context.upload(Float32Array.from({ length: headDim / 2 }, (_, i) => 10000 ** ((-2 * i) / headDim)));
+  const invFreq = uploadFrequencies(context, headDim);
   const positions = sequences.map(({ contextLength }) => Math.max(0, contextLength - 1));
   const slots = sequences.map(({ contextLength }, s) =>
     lastSlot(blockTables.subarray(s * maxBlocks), contextLength, blockSize),
@@ -127,7 +140,8 @@ async function runTurning(context: CudaCheckContext, variant: Variant): Promise<
       maxBlocks,
       blockSize,
     } as const),
-    ...{ numHeads, numKvHeads, headDim, scale: 1 / Math.sqrt(headDim), window, fp8: isFp8 ? SCALES : undefined },
+    ...{ numHeads, numKvHeads, headDim, scale: 1 / Math.sqrt(headDim), window },
+    ...{ fp8: isFp8 ? SCALES : undefined, isHalf },
     ...{ counters: context.zeros(bytes.counters), partials: context.allocate(bytes.partials) },
   };
   const [keys, values, turnedKeys, turnedValues] = [cache(2), cache(3), cache(2), cache(3)];
@@ -144,7 +158,7 @@ async function runTurning(context: CudaCheckContext, variant: Variant): Promise<
       q,
       qRowWidth: numHeads * headDim,
     } as const),
-    ...{ positions: context.upload(Int32Array.from(positions)), slots: context.upload(Int32Array.from(slots)) },
+    ...{ isHalf, positions: context.upload(Int32Array.from(positions)), slots: context.upload(Int32Array.from(slots)) },
     ...{ rope: { invFreq, numDims: headDim, magnitude: 1.5 }, keys, values, fp8: shared.fp8 },
   });
   launchDecodeAttention(context.stream, { ...shared, q, qRowWidth: numHeads * headDim, keys, values, out: out ?? 0n });
@@ -169,9 +183,9 @@ async function runVariant(
   lengths: Lengths,
   isDecode: boolean,
 ): Promise<number> {
-  const { type, headDim, numHeads, numKvHeads, blockSize, softCap, window, isFp8 } = variant;
+  const { type, headDim, numHeads, numKvHeads, blockSize, softCap, window, isFp8, isHalf } = variant;
   const { sequences, numTokens, blockTables, maxBlocks, numBlocks } = layOut(lengths, blockSize);
-  const kvType: CudaElement = isFp8 ? "e4m3" : type;
+  const kvType = cacheElement(variant);
   const cacheCount = numBlocks * blockSize * numKvHeads * headDim;
   const qRowWidth = (numHeads + 2 * numKvHeads) * headDim;
   const q = uploadRandom(context, type, numTokens * qRowWidth, 1, 2);
@@ -199,6 +213,7 @@ async function runVariant(
     softCap,
     window,
     fp8: isFp8 ? SCALES : undefined,
+    isHalf,
   };
   if (isDecode) launchDecodeTwice(context, args);
   else launchPrefill(context, args, sequences);

@@ -5,12 +5,12 @@
 
 import type { DevicePointer, KernelArg, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { hasWgmma } from "../cuda/device-limits.ts";
-import { expectGroups, expectHeadDim, type Fp8KvScales, kvDefines } from "../cuda/kv-cache-type.ts";
+import { expectGroups, expectHeadDim, type KvCacheForm, kvDefines } from "../cuda/kv-cache-type.ts";
 import type { Defines } from "../cuda/launch-args.ts";
 import { ceilDiv, ELEM_BYTES, type ElemType, elemDefines, expectCount, f32, i32, ptr } from "../cuda/launch-args.ts";
 import { planDecode, tileRowBytes } from "./decode-plan.ts";
 
-export interface AttentionCudaArgs {
+export interface AttentionCudaArgs extends KvCacheForm {
   readonly type: ElemType;
   /** The query rows of these sequences, [.., qRowWidth] with the queries first. */
   readonly q: DevicePointer;
@@ -30,7 +30,6 @@ export interface AttentionCudaArgs {
   readonly softCap?: number | undefined;
   /** Keys that a query sees, its own included. */
   readonly window?: number | undefined;
-  readonly fp8?: Fp8KvScales | undefined;
 }
 
 export interface DecodeAttentionCudaArgs extends AttentionCudaArgs {
@@ -78,7 +77,7 @@ export function launchDecodeAttention(stream: KernelStream, args: DecodeAttentio
     source: "attention/paged-decode.cu",
     name: "paged_decode",
     defines: {
-      ...kvDefines(fp8),
+      ...kvDefines(args),
       HEAD_DIM: headDim,
       BLOCK_SIZE: blockSize,
       WARPS: plan.warps,
@@ -122,11 +121,11 @@ export function launchPrefillAttention(stream: KernelStream, args: PrefillAttent
     launchGroups(stream, args);
     return;
   }
-  const { headDim, blockSize, fp8, maxQueryLength, numHeads, numSequences } = args;
+  const { headDim, fp8, maxQueryLength, numHeads, numSequences } = args;
   const kernel = stream.kernel({
     source: "attention/ragged-prefill.cu",
     name: "ragged_prefill",
-    defines: { ...prefillDefines(headDim, blockSize, fp8), ...capDefines(args) },
+    defines: { ...prefillDefines(args), ...capDefines(args) },
     waitsForPrevious: true,
   });
   const numKeys = headDim > 128 ? 32 : 64;
@@ -155,9 +154,9 @@ const GROUP_TILE = 128;
 
 function isForGroups(
   arch: string,
-  { headDim, window, softCap = 0, maxQueryLength, isDeterministic }: PrefillAttentionCudaArgs,
+  { headDim, window, softCap = 0, maxQueryLength, isDeterministic, isHalf }: PrefillAttentionCudaArgs,
 ): boolean {
-  if (isDeterministic === true) return false;
+  if (isDeterministic === true || isHalf === true) return false;
   const isPlain = headDim === GROUP_HEAD_DIM && window === undefined && softCap === 0;
   return hasWgmma(arch) && isPlain && maxQueryLength >= GROUP_MIN_QUERIES;
 }
@@ -167,7 +166,7 @@ function launchGroups(stream: KernelStream, args: PrefillAttentionCudaArgs): voi
   const kernel = stream.kernel({
     source: "attention/group-prefill.cu",
     name: "group_prefill",
-    defines: { ...kvDefines(fp8), HEAD_DIM: headDim, BLOCK_SIZE: blockSize, ROW_HALVES: 2 },
+    defines: { ...kvDefines(args), HEAD_DIM: headDim, BLOCK_SIZE: blockSize, ROW_HALVES: 2 },
     waitsForPrevious: true,
   });
   // Queries, two stages of keys and values, and codes on their way; and what it takes to begin at a multiple of 1024.
@@ -177,10 +176,11 @@ function launchGroups(stream: KernelStream, args: PrefillAttentionCudaArgs): voi
   stream.launch(kernel, grid, [256, 1, 1], sharedBytes, prefillArgs(args));
 }
 
-function prefillDefines(headDim: number, blockSize: number, fp8: Fp8KvScales | undefined): Defines {
+function prefillDefines(args: AttentionCudaArgs): Defines {
+  const { headDim, blockSize } = args;
   const blocksPerSm = headDim > 128 ? 1 : 2;
   return {
-    ...kvDefines(fp8),
+    ...kvDefines(args),
     HEAD_DIM: headDim,
     BLOCK_SIZE: blockSize,
     WARPS: PREFILL_WARPS,
@@ -204,7 +204,7 @@ function launchPlain(
     name: "plain_attention",
     defines: {
       ...elemDefines(args.type),
-      ...kvDefines(args.fp8),
+      ...kvDefines(args),
       HEAD_DIM: args.headDim,
       BLOCK_SIZE: args.blockSize,
     },

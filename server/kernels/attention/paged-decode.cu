@@ -1,7 +1,7 @@
 // Attention of one query a sequence over the paged cache, on tensor cores. A block takes one KV head of one sequence,
 // up to 16 of its query heads, and one split of the keys. Its warps take tiles of 16 keys in turn, each with copies of
 // its own under way, and meet only at the end. The last block of a head to finish joins the splits.
-// HEAD_DIM, BLOCK_SIZE (a multiple of 16), WARPS, STAGES, ROW_HALVES (1: at most 8 heads a block), KV_E4M3, SOFT_CAP.
+// HEAD_DIM, BLOCK_SIZE (a multiple of 16), WARPS, STAGES, ROW_HALVES (1: at most 8 heads a block), KV_E4M3, KV_F16, SOFT_CAP.
 // ROPE: q are rows of [queries | keys | values] that are still to be turned; the block that has the last key turns and
 // stores it, with its value, on the way.
 #define TWO_CHAINS
@@ -24,7 +24,7 @@ __device__ __forceinline__ void keep_two(kv_t* here, kv_t* there, int at, float2
   *reinterpret_cast<u16*>(here + at) = pair;
   *reinterpret_cast<u16*>(there + at) = pair;
 #else
-  const u32 pair = pack_bf16(two.x, two.y);
+  const u32 pair = PACK(two.x, two.y);
   *reinterpret_cast<u32*>(here + at) = pair;
   *reinterpret_cast<u32*>(there + at) = pair;
 #endif

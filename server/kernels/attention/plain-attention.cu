@@ -1,6 +1,6 @@
 // Attention of any head size and element type over the paged cache, one query head a block, in f32: for exactness, and
 // for what the tensor-core kernels are not written for. Warps take keys in turn and meet at the end.
-// HEAD_DIM, BLOCK_SIZE, KV_E4M3.
+// HEAD_DIM, BLOCK_SIZE, KV_E4M3, KV_F16.
 #include "elem.cuh"
 
 #define WARPS 4
@@ -10,6 +10,9 @@
 #if defined(KV_E4M3)
 typedef u8 kv_t;
 __device__ __forceinline__ float kv_to_float(kv_t bits) { return e4m3_to_float(bits); }
+#elif defined(KV_F16)
+typedef u16 kv_t;
+__device__ __forceinline__ float kv_to_float(kv_t bits) { return f16_to_float(bits); }
 #else
 typedef elem_t kv_t;
 __device__ __forceinline__ float kv_to_float(kv_t value) { return elem_to_float(value); }

@@ -1,7 +1,7 @@
 // Causal attention of sequences with many queries each over the paged cache, on tensor cores. The queries are the last
 // of their context. A block takes 16 * WARPS queries of one head and walks the keys they see, 64 at a time, the next
 // tile on its way while one is worked on; a warp holds 16 queries and their sums in registers.
-// HEAD_DIM, BLOCK_SIZE (a multiple of 16), WARPS, BLOCKS_PER_SM, KV_E4M3, SOFT_CAP, ROW_HALVES 2.
+// HEAD_DIM, BLOCK_SIZE (a multiple of 16), WARPS, BLOCKS_PER_SM, KV_E4M3, KV_F16, SOFT_CAP, ROW_HALVES 2.
 #include "attention-tile.cuh"
 
 #define THREADS (WARPS * WARP)

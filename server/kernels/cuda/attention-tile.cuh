@@ -1,6 +1,6 @@
 // Tiles of 16 keys and values in shared memory against 16 queries in registers: what the kernels of attention share.
-// HEAD_DIM (a multiple of 4), ROW_HALVES (1: only the first 8 queries count), KV_E4M3, SOFT_CAP. In bf16; with a cache of fp8 the products
-// are f16, to which e4m3 converts exactly.
+// HEAD_DIM (a multiple of 4), ROW_HALVES (1: only the first 8 queries count), KV_E4M3, KV_F16, SOFT_CAP. In bf16; with a cache of halves or of fp8
+// the products are f16, to which e4m3 converts exactly.
 #pragma once
 #include "mma.cuh"
 
@@ -10,6 +10,10 @@
 
 #if defined(KV_E4M3)
 typedef u8 kv_t;
+#define MMA mma_f16
+#define PACK pack_f16
+#elif defined(KV_F16)
+typedef u16 kv_t;
 #define MMA mma_f16
 #define PACK pack_f16
 #else
@@ -102,7 +106,7 @@ __device__ __forceinline__ void load_queries(u32 (&fragments)[K_STEPS][4], const
       u32 pair = 0;
       const bool isThere = (i & 1) < ROW_HALVES && row < numRows && (IS_WHOLE || column < HEAD_DIM);
       if (isThere) pair = *reinterpret_cast<const u32*>(q + (i64)row * rowStride + column);
-#if defined(KV_E4M3)
+#if defined(KV_E4M3) || defined(KV_F16)
       pair = pack_f16(bf16_low(pair), bf16_high(pair));
 #endif
       fragments[k][i] = pair;

@@ -1,4 +1,4 @@
-/** What the paged cache holds: elements as the activations are, or fp8 with one scale for a layer's keys and values each. */
+/** What the paged cache holds: elements as the activations are, halves, or fp8 with one scale for a layer's keys and values each. */
 import type { Defines } from "./launch-args.ts";
 
 export interface Fp8KvScales {
@@ -7,11 +7,19 @@ export interface Fp8KvScales {
   readonly value: number;
 }
 
+/** Neither: elements. */
+export interface KvCacheForm {
+  readonly fp8?: Fp8KvScales | undefined;
+  readonly isHalf?: boolean | undefined;
+}
+
 const FP8_DEFINES: Defines = { KV_E4M3: 1 };
+const HALF_DEFINES: Defines = { KV_F16: 1 };
 const SAME_DEFINES: Defines = {};
 
-export function kvDefines(fp8: Fp8KvScales | undefined): Defines {
-  return fp8 === undefined ? SAME_DEFINES : FP8_DEFINES;
+export function kvDefines({ fp8, isHalf }: KvCacheForm): Defines {
+  if (fp8 !== undefined) return FP8_DEFINES;
+  return isHalf === true ? HALF_DEFINES : SAME_DEFINES;
 }
 
 /** Head sizes that the kernels are written for. */

@@ -1,6 +1,6 @@
 // From rows of [queries | keys | values]: the norm of each query and key head, the rotary turn, queries to `q`, keys and
 // values to their slots of the cache. One warp a head; a warp's heads are of one token and share its angles.
-// HEAD_DIM; HEAD_NORMS for the norms; KV_E4M3 for a cache of fp8; SUM_SCALES where the rows are sums of codes.
+// HEAD_DIM; HEAD_NORMS for the norms; KV_E4M3 for a cache of fp8, KV_F16 for one of halves; SUM_SCALES where the rows are sums of codes.
 #include "elem.cuh"
 
 #define PAIRS_PER_LANE CEIL_DIV(HEAD_DIM, 128)
@@ -8,6 +8,8 @@
 
 #if defined(KV_E4M3)
 typedef u8 kv_t;
+#elif defined(KV_F16)
+typedef u16 kv_t;
 #else
 typedef elem_t kv_t;
 #endif
@@ -32,6 +34,8 @@ __device__ __forceinline__ void store_two(elem_t* at, float2 two) {
 __device__ __forceinline__ void store_kv_two(kv_t* at, float2 two, float inverseScale) {
 #if defined(KV_E4M3)
   *reinterpret_cast<u16*>(at) = pack_e4m3(two.x * inverseScale, two.y * inverseScale);
+#elif defined(KV_F16)
+  *reinterpret_cast<u32*>(at) = pack_f16(two.x, two.y);
 #else
   store_two(at, two);
 #endif

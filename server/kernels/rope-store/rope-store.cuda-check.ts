@@ -20,6 +20,7 @@ interface Variant {
   readonly numDims: number;
   readonly hasNorms: boolean;
   readonly isFp8: boolean;
+  readonly isHalf?: boolean;
   readonly isInPlace: boolean;
   /** The rows are sums of codes. */
   readonly hasSums?: boolean;
@@ -41,6 +42,16 @@ const VARIANTS: readonly Variant[] = [
   { type: "f32", headDim: 64, numDims: 0, hasNorms: false, isFp8: false, isInPlace: true, maxError: 5e-5 },
   { type: "bf16", headDim: 128, numDims: 128, hasNorms: true, isFp8: false, isInPlace: false, maxError: 4e-3 },
   { type: "bf16", headDim: 256, numDims: 256, hasNorms: false, isFp8: false, isInPlace: true, maxError: 4e-3 },
+  {
+    type: "bf16",
+    headDim: 64,
+    numDims: 64,
+    hasNorms: false,
+    isFp8: false,
+    isHalf: true,
+    isInPlace: false,
+    maxError: 4e-3,
+  },
   { type: "bf16", headDim: 24, numDims: 24, hasNorms: true, isFp8: false, isInPlace: false, maxError: 4e-3 },
   { type: "bf16", headDim: 100, numDims: 60, hasNorms: true, isFp8: true, isInPlace: false, maxError: 4e-2 },
   { type: "bf16", headDim: 96, numDims: 96, hasNorms: false, isFp8: true, isInPlace: false, maxError: 4e-2 },
@@ -57,7 +68,7 @@ const VARIANTS: readonly Variant[] = [
 ];
 
 export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant) => ({
-  name: `rope-store ${variant.type} ${variant.headDim}/${variant.numDims}${variant.hasNorms ? " norms" : ""}${variant.isFp8 ? " fp8" : ""}${variant.isInPlace ? " in place" : ""}${variant.hasSums ? " sums" : ""}`,
+  name: `rope-store ${variant.type} ${variant.headDim}/${variant.numDims}${variant.hasNorms ? " norms" : ""}${variant.isFp8 ? " fp8" : ""}${variant.isHalf ? " halves" : ""}${variant.isInPlace ? " in place" : ""}${variant.hasSums ? " sums" : ""}`,
   maxError: variant.maxError,
   run: (context) => runVariant(context, variant),
   ...(variant.type === "bf16" && variant.headDim === 128 && variant.hasNorms
@@ -66,7 +77,7 @@ export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant) => ({
 }));
 
 async function runVariant(context: CudaCheckContext, variant: Variant): Promise<number> {
-  const { type, headDim, numDims, isFp8, isInPlace, hasSums } = variant;
+  const { type, headDim, numDims, isFp8, isHalf = false, isInPlace, hasSums } = variant;
   const qkvWidth = NUM_ALL * headDim;
   const kvWidth = HEADS.numKvHeads * headDim;
   const qRowWidth = isInPlace ? qkvWidth : HEADS.numHeads * headDim;
@@ -83,7 +94,8 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
   const slots = seededOrder(NUM_SLOTS, 4).subarray(0, NUM_TOKENS).slice();
   slots[5] = -1;
   const invFreq = Float32Array.from({ length: Math.max(1, numDims / 2) }, (_, i) => THETA ** ((-2 * i) / numDims));
-  const kvType: CudaElement = isFp8 ? "e4m3" : type;
+  const wide: CudaElement = isHalf ? "f16" : type;
+  const kvType: CudaElement = isFp8 ? "e4m3" : wide;
   const keys = context.zeros(NUM_SLOTS * kvWidth * 4);
   const values = context.zeros(NUM_SLOTS * kvWidth * 4);
   const q = isInPlace ? qkv.pointer : allocateFloats(context, type, NUM_TOKENS * qRowWidth);
@@ -103,6 +115,7 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
     keys,
     values,
     fp8: isFp8 ? SCALES : undefined,
+    isHalf,
   });
   const gotQ = await downloadFloats(context, type, q, NUM_TOKENS * qRowWidth);
   const gotK = await downloadFloats(context, kvType, keys, NUM_SLOTS * kvWidth);

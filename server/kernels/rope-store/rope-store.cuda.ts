@@ -1,10 +1,10 @@
 /** Takes the rows of the query-key-value product apart: norms of heads, rotary turn, keys and values to the cache. */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
-import { expectGroups, expectHeadDim, type Fp8KvScales, kvDefines } from "../cuda/kv-cache-type.ts";
+import { expectGroups, expectHeadDim, type KvCacheForm, kvDefines } from "../cuda/kv-cache-type.ts";
 import { ceilDiv, type ElemType, elemDefines, expectCount, f32, i32, ptr } from "../cuda/launch-args.ts";
 import { type SumScales, sumDefines } from "../cuda/quantized-output.ts";
 
-export interface RopeStoreCudaArgs {
+export interface RopeStoreCudaArgs extends KvCacheForm {
   readonly type: ElemType;
   readonly qkv: DevicePointer; // [numTokens, (numHeads + 2 * numKvHeads) * headDim]
   /** Where `qkv` is sums of codes: what its rows and columns are still to be multiplied by. */
@@ -23,8 +23,6 @@ export interface RopeStoreCudaArgs {
   readonly qRowWidth: number;
   readonly keys: DevicePointer; // [numSlots, numKvHeads * headDim]
   readonly values: DevicePointer; // [numSlots, numKvHeads * headDim]
-  /** Of a cache of fp8; absent when it holds elements. */
-  readonly fp8?: Fp8KvScales | undefined;
 }
 
 export interface RopeTable {
@@ -57,7 +55,7 @@ export function launchRopeStore(stream: KernelStream, args: RopeStoreCudaArgs): 
     name: "rope_store",
     defines: {
       ...elemDefines(type),
-      ...kvDefines(fp8),
+      ...kvDefines(args),
       ...sumDefines(sumScales),
       HEAD_DIM: headDim,
       ...(headNorms === undefined ? {} : { HEAD_NORMS: 1 }),

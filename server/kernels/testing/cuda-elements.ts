@@ -1,9 +1,11 @@
-/** Numbers as the GPU kernels store them: f32, bf16, fp8 e4m3. For checks; it knows no tensor. */
+/** Numbers as the GPU kernels store them: f32, bf16, f16, fp8 e4m3. For checks; it knows no tensor. */
 
-export type CudaElement = "f32" | "bf16" | "e4m3";
+import { halfToNumber, numberToHalf } from "../../src/core/half.ts";
+
+export type CudaElement = "f32" | "bf16" | "f16" | "e4m3";
 export type StoredElements = Float32Array | Uint16Array | Uint8Array;
 
-export const ELEMENT_BYTES: Readonly<Record<CudaElement, number>> = { f32: 4, bf16: 2, e4m3: 1 };
+export const ELEMENT_BYTES: Readonly<Record<CudaElement, number>> = { f32: 4, bf16: 2, f16: 2, e4m3: 1 };
 /** The largest finite e4m3. */
 export const E4M3_MAX = 448;
 
@@ -12,12 +14,12 @@ const E4M3_VALUES: Float32Array = Float32Array.from({ length: 256 }, (_, bits) =
 
 export function emptyElements(type: CudaElement, count: number): StoredElements {
   if (type === "f32") return new Float32Array(count);
-  return type === "bf16" ? new Uint16Array(count) : new Uint8Array(count);
+  return type === "e4m3" ? new Uint8Array(count) : new Uint16Array(count);
 }
 
 export function toElements(type: CudaElement, values: Float32Array): StoredElements {
   if (type === "f32") return values.slice();
-  const convert = type === "bf16" ? numberToBf16 : numberToE4m3;
+  const convert = { bf16: numberToBf16, f16: numberToHalf, e4m3: numberToE4m3 }[type];
   const out = emptyElements(type, values.length);
   for (let i = 0; i < values.length; i++) out[i] = convert(values[i] ?? 0);
   return out;
@@ -25,7 +27,8 @@ export function toElements(type: CudaElement, values: Float32Array): StoredEleme
 
 export function fromElements(type: CudaElement, stored: StoredElements): Float32Array {
   if (type === "f32") return Float32Array.from(stored);
-  const convert = type === "bf16" ? bf16ToNumber : (bits: number): number => E4M3_VALUES[bits] ?? Number.NaN;
+  const fromE4m3 = (bits: number): number => E4M3_VALUES[bits] ?? Number.NaN;
+  const convert = { bf16: bf16ToNumber, f16: halfToNumber, e4m3: fromE4m3 }[type];
   return Float32Array.from(stored, convert);
 }
 

@@ -36,6 +36,11 @@ test("cudaRunnerOptions() keeps keys and values as 8-bit floats when asked to", 
   assert.equal(cudaRunnerOptions(SPEC, GPU, ignore).cacheType, undefined);
 });
 
+test("cudaRunnerOptions() keeps keys and values as halves when asked to", () => {
+  const kvCache = { ...NO_CACHE, type: "f16" } as const;
+  assert.equal(cudaRunnerOptions({ ...SPEC, kvCache }, GPU, ignore).cacheType, "f16");
+});
+
 test("cudaRunnerOptions() keeps keys and values in f32 where all else is f32", () => {
   const kvCache = { ...NO_CACHE, type: "f32" } as const;
   assert.equal(cudaRunnerOptions({ ...SPEC, kvCache, weightType: "f32" }, GPU, ignore).cacheType, undefined);
@@ -82,7 +87,6 @@ test("cudaRunnerOptions() plans a model that guesses beside the large one, in th
 
 for (const [what, changes] of [
   ["weight_type q8_0", { weightType: "q8_0" }],
-  ["a cache of f16", { kvCache: { ...NO_CACHE, type: "f16" } }],
   ["a cache of f32", { kvCache: { ...NO_CACHE, type: "f32" } }],
   ["kv_cache_host_memory_bytes", { kvCache: { ...NO_CACHE, hostBytes: 1 }, gpu: TWO }],
   ["deterministic", { isDeterministic: true, gpu: APART }],

@@ -59,7 +59,8 @@ export function draftOptions(
 
 /** Where 8 bits are asked for, 8-bit floats: as q8_0 is what stands for these on a CPU. */
 function cacheTypeOf({ type, isFp8 }: Partial<KvCacheSpec> = {}): CudaRunnerOptions["cacheType"] {
-  return isFp8 === true || type === "q8_0" ? "e4m3" : undefined;
+  if (isFp8 === true || type === "q8_0") return "e4m3";
+  return type === "f16" ? "f16" : undefined;
 }
 
 /** A second tier keeps what may be used again. */
@@ -83,8 +84,8 @@ function expectServed({ weightType, kvCache, isDeterministic, draftModelDir, gpu
   const hasFloats = weightType === undefined || weightType === "bf16" || weightType === "f32";
   if (!hasFloats) throw refused(`weight_type ${weightType}`, "bf16, f32, fp8 or int4");
   const { type, hostBytes = 0 } = kvCache ?? {};
-  const isServed = type === undefined || type === "q8_0" || (type === "f32" && weightType === "f32");
-  if (!isServed) throw refused(`a cache of ${type}`, "none given, 8 bits, or f32 with weight_type f32");
+  const isWide = type === "f32" && weightType !== "f32";
+  if (isWide) throw refused("a cache of f32", "none given, f16 or 8 bits, or weight_type f32");
   if (gpu?.ranks === undefined) return;
   if (hostBytes > 0) throw refused("kv_cache_host_memory_bytes", "one GPU for an instance");
   if (draftModelDir !== undefined) throw refused("speculative_model", "one GPU for an instance");

@@ -6,7 +6,7 @@ import {
   turnsInDecode,
 } from "../../kernels/attention/attention.cuda.ts";
 import { decodeWorkspaceBytes } from "../../kernels/attention/decode-plan.ts";
-import type { Fp8KvScales } from "../../kernels/cuda/kv-cache-type.ts";
+import type { Fp8KvScales, KvCacheForm } from "../../kernels/cuda/kv-cache-type.ts";
 import { launchRopeStore } from "../../kernels/rope-store/rope-store.cuda.ts";
 import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
 import type { DecoderConfig } from "./decoder-config.ts";
@@ -75,7 +75,7 @@ export function enqueueProjected(pass: CudaPass, index: number, sumScales?: Cuda
     qRowWidth: numHeads * headDim,
     keys,
     values,
-    fp8: cacheScales(model),
+    ...cacheForm(model),
   });
   enqueueReads(pass, { keys, values }, window);
   return memory.attended;
@@ -126,7 +126,7 @@ function enqueueReads(
     scale: attentionScale,
     softCap: attentionSoftCap,
     window,
-    fp8: cacheScales(model),
+    ...cacheForm(model),
   };
   const contextLengths = numbersAt(batch, "contextLengths");
   const blockTables = numbersAt(batch, "blockTable");
@@ -158,8 +158,8 @@ function enqueueReads(
   });
 }
 
-function cacheScales({ cacheType }: CudaDecoderModel): Fp8KvScales | undefined {
-  return cacheType === "e4m3" ? FP8_SCALES : undefined;
+function cacheForm({ cacheType }: CudaDecoderModel): KvCacheForm {
+  return { fp8: cacheType === "e4m3" ? FP8_SCALES : undefined, isHalf: cacheType === "f16" };
 }
 
 function expectAt<T>(list: readonly T[], index: number): T {

@@ -32,8 +32,8 @@ export interface CudaRope {
   readonly magnitude: number;
 }
 
-/** What the cache holds: what is computed in, or 8-bit floats, which need no scales in most models. */
-export type CudaCacheType = ElemType | "e4m3";
+/** What the cache holds: what is computed in, halves, or 8-bit floats, which need no scales in most models. */
+export type CudaCacheType = ElemType | "f16" | "e4m3";
 
 export interface CudaDecoderModel {
   readonly config: DecoderConfig;

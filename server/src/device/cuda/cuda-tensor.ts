@@ -1,11 +1,12 @@
 /** A tensor in the memory of a device, and the layout of many of them in one allocation. Knows no model. */
 import type { DevicePointer } from "./kernel-stream.ts";
 
-export type CudaType = "f32" | "bf16" | "e4m3" | "i8" | "i32" | "int4";
+export type CudaType = "f32" | "bf16" | "f16" | "e4m3" | "i8" | "i32" | "int4";
 
 export const CUDA_TYPE_BYTES: Readonly<Record<CudaType, number>> = {
   f32: 4,
   bf16: 2,
+  f16: 2,
   e4m3: 1,
   i8: 1,
   i32: 4,
