@@ -10,6 +10,7 @@ const EXEMPT = new Set([
   "server/src/frontends.ts",
   "server/src/gpus.ts",
   "server/src/rank-host.ts",
+  "server/src/stop-server.ts",
   "server/src/open-caches.ts",
   "server/src/open-places.ts",
   "server/src/open-remote-place.ts",

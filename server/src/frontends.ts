@@ -47,6 +47,8 @@ interface Service {
 export interface RunningFrontends {
   /** Filled by `listen`; only the services that are on. */
   readonly endpoints: ReadonlyMap<Protocol, { readonly address: string; readonly port: number }>;
+  /** What clients have open, by protocol. */
+  readonly open: ReadonlyMap<string, OpenWork>;
   /** @throws ServerError unavailable when a port is taken; what was open is closed again */
   listen(): Promise<void>;
   /** No new requests; false when some had to be cancelled. */
@@ -63,12 +65,14 @@ export function frontendsOf(
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): RunningFrontends {
   const endpoints = new Map<Protocol, { address: string; port: number }>();
-  const services = createServices({ options, server, metrics, log, env });
+  const open = new Map<string, OpenWork>();
+  const services = createServices({ options, server, metrics, log, env, open });
   const inference = services.filter(({ protocol }) => protocol !== "metrics");
   const closeAll = (which: readonly Service[], graceMs: number): Promise<unknown> =>
     Promise.all(which.map(({ listener }) => listener.close({ graceMs })));
   return {
     endpoints,
+    open,
     async listen() {
       for (const [i, service] of services.entries()) {
         try {
@@ -112,12 +116,11 @@ interface Parts {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-function createServices({ options, ...rest }: Omit<Parts, "load" | "regions" | "open" | "threads">): Service[] {
-  const { metrics, log } = rest;
+function createServices({ options, ...rest }: Omit<Parts, "load" | "regions" | "threads">): Service[] {
+  const { metrics, log, open } = rest;
   const regions = new SharedMemoryRegions(options.memory.allowClientSharedMemory, () => deviceRegions(log));
-  const open = new Map<string, OpenWork>();
   if (options.metrics.openWork) for (const family of openWorkFamilies(open)) metrics.register(family);
-  const parts: Parts = { options, ...rest, regions, open, load: new LoadMeter(metrics), threads: jsonThreads(options) };
+  const parts: Parts = { options, ...rest, regions, load: new LoadMeter(metrics), threads: jsonThreads(options) };
   const services =
     options.http.isEnabled && options.grpc.isEnabled && options.http.isOnePort
       ? onePortServices(parts)

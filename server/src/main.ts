@@ -1,6 +1,4 @@
 /** Builds the server, wires its rooms together, shuts it down. The only file that knows all of them. */
-import { setTimeout as sleep } from "node:timers/promises";
-
 import type { Backend, ModelCaller, UsableGpus } from "./backend/backend.ts";
 import { createBlsBackend } from "./backend/bls/bls-backend.ts";
 import { createImageBackend } from "./backend/image/image-backend.ts";
@@ -58,13 +56,12 @@ import { updateInstances } from "./repository/update-instances.ts";
 import { LatencyObserver } from "./scheduler/latency-observer.ts";
 import { RateLimiter } from "./scheduler/rate-limiter.ts";
 import { ResourceLimits } from "./scheduler/resource-limits.ts";
+import { stopServer } from "./stop-server.ts";
 
 /** The release of Triton whose behaviour this server has: clients and tools look at it. */
 export const TRITON_VERSION = "2.70.0";
 
 const MS_PER_S = 1000;
-/** Models get this long to unload even when their requests have used up the time allowed. */
-const MIN_UNLOAD_MS = 2000;
 
 export interface RunningServer {
   readonly server: ModelServer;
@@ -136,34 +133,9 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
       poller[Symbol.dispose]();
       for (const place of places) void place.close(); // nobody waits for a model that is still on its way
       gpuWatch?.[Symbol.dispose]();
-      return stopServer({ options, log, server, tracer, frontends, close });
+      return stopServer({ options, log, server, registry, tracer, frontends, close });
     },
   };
-}
-
-interface StopParts {
-  readonly options: ServerOptions;
-  readonly log: ServerLog;
-  readonly server: RepositoryServer;
-  readonly tracer: Tracer;
-  readonly frontends: RunningFrontends;
-  readonly close: () => Promise<void>;
-}
-
-async function stopServer({ options, log, server, tracer, frontends, close }: StopParts): Promise<boolean> {
-  server.state = "exiting";
-  const graceMs = options.exitTimeoutSecs * MS_PER_S;
-  const deadlineMs = performance.now() + graceMs;
-  const closing = frontends.closeInference(graceMs);
-  log.info("server", "Waiting for in-flight requests to complete.");
-  const isQuiet = await closing;
-  log.info("server", "All models are stopped, unloading models");
-  const leftMs = Math.max(MIN_UNLOAD_MS, deadlineMs - performance.now());
-  const isUnloaded = await Promise.race([close().then(() => true), sleep(leftMs, false, { ref: false })]);
-  await tracer.close();
-  await frontends.closeMetrics();
-  if (!isQuiet || !isUnloaded) log.error("server", "Exit timeout expired. Exiting immediately.");
-  return isQuiet && isUnloaded;
 }
 
 let seenGpus: UsableGpus | undefined;

@@ -65,6 +65,22 @@ test("SIGTERM lets a streamed answer come to its end", async (t) => {
   }
   assert.equal(await exited(server), 0, server.log());
   assert.equal(await isRunning(host), false);
+  // In the words of Triton, which operators look for.
+  const steps = [
+    /Timeout 30: Found [3-9] HTTP service connections/,
+    /Waiting for in-flight requests to complete/,
+    /Timeout 30: Found [1-9]\d* model versions that have in-flight inferences/,
+    /Model '\w+' \(version 1\) has 3 in-flight inferences/,
+    /All models are stopped, unloading models/,
+    /Timeout \d+: Found [1-9]\d* live models and 0 in-flight non-inference requests/,
+  ];
+  const places = steps.map((step) => server.log().search(step));
+  assert.deepEqual(
+    places,
+    [...places].sort((one, other) => one - other),
+    `${places}`,
+  );
+  assert.ok(!places.includes(-1), `${places} in ${server.log().slice(-6000)}`);
 });
 
 test("a second SIGTERM does not wait for streams", async (t) => {
