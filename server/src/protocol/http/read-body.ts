@@ -2,6 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import { MAX_HTTP_CHUNKS } from "../../core/limits.ts";
 import { ServerError } from "../../core/server-error.ts";
+import { discardBytes } from "../discard-bytes.ts";
 import type { HttpBody, HttpCall, Reserve } from "./http-call.ts";
 import { copyToShared } from "./lent-memory.ts";
 
@@ -32,6 +33,7 @@ export function readBody(
     request.on("data", (chunk: Buffer) => {
       try {
         collector.add(chunk, holder);
+        if (collector.hasCopied) discardBytes(chunk);
       } catch (error) {
         request.removeAllListeners("data");
         request.resume();
@@ -61,6 +63,11 @@ export class BodyCollector {
       this.#reserved = lent === undefined ? Buffer.allocUnsafeSlow(announcedBytes) : bufferOf(lent);
       this.#isShared = lent !== undefined;
     }
+  }
+
+  /** Whether nothing points to the chunks that were added. */
+  get hasCopied(): boolean {
+    return this.#reserved !== undefined;
   }
 
   /** @throws ServerError when there were too many chunks, or the server holds too much */
