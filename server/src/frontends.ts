@@ -118,7 +118,7 @@ interface Parts {
 
 function createServices({ options, ...rest }: Omit<Parts, "load" | "regions" | "threads">): Service[] {
   const { metrics, log, open } = rest;
-  const regions = new SharedMemoryRegions(options.memory.allowClientSharedMemory, () => deviceRegions(log));
+  const regions = new SharedMemoryRegions(options.memory.allowClientSharedMemory, deviceRegions(log));
   if (options.metrics.openWork) for (const family of openWorkFamilies(open)) metrics.register(family);
   const parts: Parts = { options, ...rest, regions, load: new LoadMeter(metrics), threads: jsonThreads(options) };
   const services =

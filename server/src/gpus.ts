@@ -20,13 +20,20 @@ export function usableGpus(): UsableGpus {
   return { ids: found.gpus.map(({ ordinal }) => ordinal), minComputeCapability: MIN_COMPUTE_CAPABILITY };
 }
 
-let regions: DeviceRegions | undefined;
+/**
+ * For memory on GPUs that clients share; undefined where there is none, or GPUs are left alone. Looked for once, when a client
+ * first asks: any client may, so that it must not cost a search each time.
+ */
+export function deviceRegions(log: Logger): () => DeviceRegions | undefined {
+  let known: { readonly regions: DeviceRegions | undefined } | undefined;
+  return () => {
+    known ??= { regions: hasVisibleGpus() ? new DeviceRegions(new SharedDevices(), log) : undefined };
+    return known.regions;
+  };
+}
 
-/** For memory on GPUs that clients share; undefined where there is none, or GPUs are left alone. */
-export function deviceRegions(log: Logger): DeviceRegions | undefined {
-  if (isCpuOnly() || visibleGpus().length === 0) return undefined;
-  regions ??= new DeviceRegions(new SharedDevices(), log);
-  return regions;
+function hasVisibleGpus(): boolean {
+  return !isCpuOnly() && visibleGpus().length > 0;
 }
 
 /** What is there for GPUs, where there is a driver. */
