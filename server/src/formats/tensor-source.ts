@@ -37,6 +37,8 @@ export interface TensorSource {
   read(name: string, into: Uint8Array, byteOffset?: number): Promise<void>;
   /** Matrices among the tensors that are stored as integers with scales, for devices that do not take them as blocks. */
   readonly integers?: ReadonlyMap<string, IntegerTensor> | undefined;
+  /** Rows of a tensor that is widened while it is read, in the type that is wanted: sooner than as F32 and from there. */
+  readWidened?(name: string, type: "f32" | "bf16", firstRow: number, numRows: number): Promise<Uint8Array>;
   close(): Promise<void>;
 }
 

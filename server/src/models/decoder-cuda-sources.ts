@@ -64,14 +64,10 @@ export async function readerOf(
       bytes.set(whole.subarray(at, at + bytes.byteLength));
     };
   }
-  const integers = files.integers?.get(stored.name);
-  if (integers !== undefined) {
+  const readRows = rowReaderOf(files, stored, source, type);
+  if (readRows !== undefined) {
     const columns = stored.shape.at(-1) ?? 1;
-    return async (element, bytes) => {
-      const numRows = bytes.byteLength / CUDA_TYPE_BYTES[type] / columns;
-      const rows = await integers.readFloats(element / columns, numRows);
-      convertFloats("F32", new Uint8Array(rows.buffer), type, bytes);
-    };
+    return (element, bytes) => readRows(bytes, element / columns, bytes.byteLength / CUDA_TYPE_BYTES[type] / columns);
   }
   const added = source.change === "add-one" ? 1 : 0;
   return async (element, bytes) => {
@@ -84,6 +80,23 @@ export async function readerOf(
     const piece = new Uint8Array(new ArrayBuffer(count * STORED_BYTES[from]));
     await files.read(stored.name, piece, at);
     convertFloats(from, piece, type, bytes, added);
+  };
+}
+
+/** Of what is made when it is read; undefined for what is stored as it is. */
+function rowReaderOf(
+  files: TensorSource,
+  { name, widenedFrom }: StoredTensor,
+  { change }: WeightSource,
+  type: DeviceFloat,
+): ((into: Uint8Array, firstRow: number, numRows: number) => Promise<void>) | undefined {
+  const integers = files.integers?.get(name);
+  if (widenedFrom !== undefined && files.readWidened !== undefined && change === "none") {
+    return async (into, ...rows) => into.set((await files.readWidened?.(name, type, ...rows)) ?? []);
+  }
+  if (integers === undefined) return undefined;
+  return async (into, ...rows) => {
+    convertFloats("F32", new Uint8Array((await integers.readFloats(...rows)).buffer), type, into);
   };
 }
 

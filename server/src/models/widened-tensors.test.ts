@@ -48,6 +48,9 @@ for (const dtype of ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4
       await wide.read("a", new Uint8Array(into.buffer), 4 * first);
       assert.deepEqual(into, expected.subarray(first, first + count), `from ${first}`);
     }
+    const rows = await wide.readWidened?.("a", "bf16", 3, 2);
+    const narrow = convert("f32", "bf16", new Uint8Array(expected.slice(3 * COLUMNS, 5 * COLUMNS).buffer));
+    assert.deepEqual(rows, narrow);
     await assert.rejects(wide.read("a", new Uint8Array(8), 4 * ROWS * COLUMNS - 4), /outside "a"/);
   });
 }

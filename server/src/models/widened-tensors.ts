@@ -57,11 +57,18 @@ class WidenedTensors implements TensorSource {
     const endRow = Math.ceil((byteOffset + into.byteLength) / widthBytes);
     const step = Math.max(1, Math.floor((4 * PIECE_ELEMENTS) / widthBytes));
     for (let row = Math.floor(byteOffset / widthBytes); row < endRow; row += step) {
-      const rows = await this.#rows(stored, row, Math.min(step, endRow - row));
+      const rows = await this.#rows(stored, "f32", row, Math.min(step, endRow - row));
       const skipped = Math.max(0, byteOffset - row * widthBytes);
       const at = row * widthBytes + skipped - byteOffset;
       into.set(rows.subarray(skipped, skipped + into.byteLength - at), at);
     }
+  }
+
+  /** @throws Error for a tensor that does not lie in blocks */
+  readWidened(name: string, type: "f32" | "bf16", firstRow: number, numRows: number): Promise<Uint8Array> {
+    const stored = this.#packed.get(name);
+    if (stored === undefined) throw new Error(`tensor "${name}" is not widened`);
+    return this.#rows(stored, type, firstRow, numRows);
   }
 
   close(): Promise<void> {
@@ -72,16 +79,15 @@ class WidenedTensors implements TensorSource {
     return {
       fourBits: { groupSize: BLOCK, hasZeros: false, hasInputScales: false },
       readFourBits: async () => fourBitsOf(stored, await this.#stored(stored, 0, stored.shape[0] ?? 0)),
-      readFloats: async (row, count) => new Float32Array((await this.#rows(stored, row, count)).buffer),
+      readFloats: async (row, count) => new Float32Array((await this.#rows(stored, "f32", row, count)).buffer),
     };
   }
 
-  /** As f32. */
-  async #rows(stored: StoredTensor, row: number, count: number): Promise<Uint8Array> {
+  async #rows(stored: StoredTensor, to: "f32" | "bf16", row: number, count: number): Promise<Uint8Array> {
     const type = weightTypeOf(stored.dtype);
     if (type === undefined) throw new Error(`tensor "${stored.name}": ${stored.dtype} has no blocks`);
     this.#convert ??= createElementConverter();
-    return this.#convert(type, "f32", await this.#stored(stored, row, count));
+    return this.#convert(type, to, await this.#stored(stored, row, count));
   }
 
   async #stored({ name, dtype, shape }: StoredTensor, row: number, count: number): Promise<Uint8Array> {
