@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
 import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
 import { followAdapters, loadRandomAdapters } from "./adapters.ts";
-import { compareGuesses } from "./guesses.ts";
+import { compareGuesses, type GuessForm } from "./guesses.ts";
 import { generateAdapted, generateHosted } from "./hosted.ts";
 import { measureDecode, measurePrefill, type StepResult } from "./steps.ts";
 import { compareTiers, measureCrossing } from "./tiers.ts";
@@ -25,20 +25,29 @@ export async function showFeatures({ models, adapters, folder, filter }: Feature
   }
   const guesses = [];
   const tiers = [];
-  for (const type of ["f32", "bf16"] as const) {
-    guesses.push(...(await compareGuesses(folder, type)));
-    tiers.push(await compareTiers(folder, type));
+  for (const [type, isDeterministic] of [
+    ["f32", false],
+    ["bf16", false],
+    ["bf16", true],
+  ] as const) {
+    guesses.push(...(await compareGuesses(folder, { type, isDeterministic })));
+    tiers.push(await compareTiers(folder, { type, isDeterministic }));
   }
-  for (const { type, guesses: how, numSame, numTexts, numGuessed, numAccepted, ms } of guesses) {
+  for (const { guesses: how, numSame, numTexts, largestMargin, numGuessed, numAccepted, ...form } of guesses) {
     const share = `${numAccepted} of ${numGuessed} guesses came true`;
-    console.log(`guesses ${type} ${how}: ${numSame} of ${numTexts} texts the same, ${share}, ${ms.toFixed(0)} ms`);
+    const apart = numSame === numTexts ? "" : `, the others part at margins of up to ${largestMargin.toExponential(1)}`;
+    console.log(`guesses ${nameOf(form)} ${how}: ${numSame} of ${numTexts} texts the same${apart}; ${share}`);
   }
-  for (const { type, numSame, numTexts, numOffloaded, numOnboarded } of tiers) {
+  for (const { numSame, numTexts, numOffloaded, numOnboarded, ...form } of tiers) {
     const blocks = `${numOffloaded} blocks went to the host, ${numOnboarded} came back`;
-    console.log(`tiers ${type}: ${numSame} of ${numTexts} texts the same, ${blocks}`);
+    console.log(`tiers ${nameOf(form)}: ${numSame} of ${numTexts} texts the same, ${blocks}`);
   }
   const hosted = await showHosted(join(models, "llama-3.2"), join(adapters, "llama-3.2"), folder);
   return { adapters: followed, guesses, tiers, hosted };
+}
+
+function nameOf({ type, isDeterministic }: GuessForm): string {
+  return `${type}${isDeterministic ? " deterministic" : ""}`;
 }
 
 /** The same by way of an engine in a process of its own, as a server has it. */

@@ -5,26 +5,33 @@ import { createCudaRunner } from "../../server/src/engine/create-cuda-runner.ts"
 import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
 import { ModelDrafter } from "../../server/src/engine/speculation/model-drafter.ts";
 import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing-generation.ts";
+import { append, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
 
 interface GoldenText {
   readonly input_ids: readonly number[];
   readonly output_ids: readonly number[];
 }
 
-export interface GuessResult {
+export interface GuessForm {
   readonly type: "f32" | "bf16";
+  readonly isDeterministic: boolean;
+}
+
+export interface GuessResult extends GuessForm {
   readonly guesses: string;
   /** Texts that are as without guesses, to the last token. */
   readonly numSame: number;
   readonly numTexts: number;
+  /** Where the others part: between the logits of the two tokens, the largest. */
+  readonly largestMargin: number;
   readonly numGuessed: number;
   readonly numAccepted: number;
-  readonly ms: number;
 }
 
 const MAX_BATCH_TOKENS = 512;
+const MAX_SEQUENCES = 16;
 
-export async function compareGuesses(folder: string, type: "f32" | "bf16"): Promise<readonly GuessResult[]> {
+export async function compareGuesses(folder: string, form: GuessForm): Promise<readonly GuessResult[]> {
   const golden = JSON.parse(readFileSync(join(folder, "golden_text.json"), "utf8")) as readonly GoldenText[];
   const repeated = golden.map(({ input_ids, output_ids }) => [...input_ids, ...output_ids.slice(0, 24), ...input_ids]);
   const prompts = [...golden.map(({ input_ids }) => input_ids), ...repeated];
@@ -32,10 +39,10 @@ export async function compareGuesses(folder: string, type: "f32" | "bf16"): Prom
   const open = (): Promise<DecoderCudaRunner> =>
     createCudaRunner({
       modelDir: join(folder, "language_model"),
-      ...{ type, blockSize: 16, numBlocks: 512, maxTokens: MAX_BATCH_TOKENS, maxSequences: 16 },
+      ...{ ...form, blockSize: 16, numBlocks: 512, maxTokens: MAX_BATCH_TOKENS, maxSequences: MAX_SEQUENCES },
     });
   const results: GuessResult[] = [];
-  let expected: readonly (readonly number[])[] | undefined;
+  let expected: readonly (readonly number[])[] = [];
   for (const [guesses, maxDraftTokens, ngramSize] of [
     ["none", 0, 0],
     ["n-grams, up to 8", 8, 3],
@@ -44,16 +51,41 @@ export async function compareGuesses(folder: string, type: "f32" | "bf16"): Prom
     const speculation = { maxDraftTokens, ngramSize };
     const hasModel = maxDraftTokens > 0 && ngramSize === 0;
     const drafter = hasModel ? new ModelDrafter(await open(), speculation, MAX_BATCH_TOKENS) : undefined;
-    const engine = engineOf(await open(), { maxSequences: 16, speculation }, { drafter });
-    await generateTokens(engine, requests.slice(0, 2)); // kernels are compiled, products measured
-    const startMs = performance.now();
+    const engine = engineOf(await open(), { maxSequences: MAX_SEQUENCES, speculation }, { drafter });
     const texts = await generateTokens(engine, requests);
-    const ms = performance.now() - startMs;
     const { draftTokens: numGuessed, acceptedDraftTokens: numAccepted } = engine.stats();
     await engine.close();
-    expected ??= texts;
-    const numSame = texts.filter((text, i) => String(text) === String(expected?.[i])).length;
-    results.push({ type, guesses, numSame, numTexts: texts.length, numGuessed, numAccepted, ms });
+    if (expected.length === 0) expected = texts;
+    const partings = texts.flatMap((text, i) => partingOf(prompts[i] ?? [], expected[i] ?? [], text));
+    const numSame = texts.length - partings.length;
+    const largestMargin = await marginOf(partings, open);
+    results.push({ ...form, guesses, numSame, numTexts: texts.length, largestMargin, numGuessed, numAccepted });
   }
   return results;
+}
+
+/** Where two texts part: what is before it, and the two tokens. */
+interface Parting {
+  readonly before: readonly number[];
+  readonly tokens: readonly [number, number];
+}
+
+function partingOf(prompt: readonly number[], one: readonly number[], other: readonly number[]): readonly Parting[] {
+  const at = one.findIndex((token, i) => token !== other[i]);
+  if (at < 0) return [];
+  return [{ before: [...prompt, ...one.slice(0, at)], tokens: [one[at] ?? 0, other[at] ?? 0] }];
+}
+
+async function marginOf(partings: readonly Parting[], open: () => Promise<DecoderCudaRunner>): Promise<number> {
+  if (partings.length === 0) return 0;
+  const runner = await open();
+  let largest = 0;
+  for (const { before, tokens } of partings) {
+    const sequence = new TestSequence(contiguousBlocks(0, 32));
+    const [logits = new Float32Array()] = await append(runner, [{ sequence, tokens: before }]);
+    const [one = Number.NaN, other = Number.NaN] = tokens.map((token) => logits[token]);
+    largest = Math.max(largest, Math.abs(one - other));
+  }
+  await runner.close();
+  return largest;
 }

@@ -8,9 +8,9 @@ import { createCudaRunner } from "../../server/src/engine/create-cuda-runner.ts"
 import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
 import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing-generation.ts";
 import { contiguousBlocks, stepOf, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+import type { GuessForm } from "./guesses.ts";
 
-export interface TierResult {
-  readonly type: "f32" | "bf16";
+export interface TierResult extends GuessForm {
   readonly numSame: number;
   readonly numTexts: number;
   readonly numOffloaded: number;
@@ -20,7 +20,7 @@ export interface TierResult {
 const MAX_TOKENS = 16;
 
 /** Prompts one after the other, twice; the cache holds fewer than half of them. */
-export async function compareTiers(folder: string, type: "f32" | "bf16"): Promise<TierResult> {
+export async function compareTiers(folder: string, form: GuessForm): Promise<TierResult> {
   const golden = JSON.parse(readFileSync(join(folder, "golden_text.json"), "utf8")) as readonly {
     readonly input_ids: readonly number[];
     readonly output_ids: readonly number[];
@@ -30,7 +30,7 @@ export async function compareTiers(folder: string, type: "f32" | "bf16"): Promis
   const longest = Math.max(...prompts.map(({ length }) => Math.ceil((length + MAX_TOKENS) / 16)));
   const runner = await createCudaRunner({
     modelDir: join(folder, "language_model"),
-    ...{ type, blockSize: 16, numBlocks: Math.max(longest + 1, Math.floor(numNeeded / 3)), hostBytes: 2 ** 28 },
+    ...{ ...form, blockSize: 16, numBlocks: Math.max(longest + 1, Math.floor(numNeeded / 3)), hostBytes: 2 ** 28 },
     ...{ maxTokens: 512, maxSequences: 4 },
   });
   const engine = engineOf(runner, { maxSequences: 4 });
@@ -44,7 +44,7 @@ export async function compareTiers(folder: string, type: "f32" | "bf16"): Promis
   await engine.close();
   const [first = [], second = []] = rounds;
   const numSame = second.filter((text, i) => text === first[i]).length;
-  return { type, numSame, numTexts: second.length, numOffloaded, numOnboarded };
+  return { ...form, numSame, numTexts: second.length, numOffloaded, numOnboarded };
 }
 
 export interface CrossingResult {

@@ -62,7 +62,11 @@ export interface LoraCudaArgs extends LoraTiles {
   readonly inOneSum?: boolean | undefined;
 }
 
-const BLOCK_OUTPUTS = 128;
+const SHRINK_THREADS = 256;
+const EXPAND_THREADS = 128;
+const BLOCK_COLUMNS = 128;
+/** Most of the tiles of a recorded step are empty: blocks for each of them would take longer than the work. */
+const MAX_TURNS = 16;
 const PLAIN_WARPS = 8;
 const PLAIN_OUTPUTS = 256;
 const MAX_SPLITS = 8;
@@ -100,12 +104,11 @@ export function launchLora(stream: KernelStream, args: LoraCudaArgs): void {
   const shrink = stream.kernel({ source, name: "lora_shrink", defines, waitsForPrevious: true });
   const tiles = [ptr(args.adapters), ptr(args.tileRows)];
   const rows = [i32(numRows), i32(maxRank), i32(splits)];
-  stream.launch(shrink, [maxRank / LORA_RANK_STEP, LORA_PARTS * splits, numTiles], [128, 1, 1], 0, [
-    ...tiles,
-    ptr(args.x),
-    ptr(xScales),
-    ptr(args.low),
-    i32(args.firstPart),
+  const first = [i32(numTiles), i32(args.firstPart)];
+  const turns = Math.min(numTiles, rowsPerTile === 8 ? MAX_TURNS : numTiles);
+  const pointers = [ptr(args.x), ptr(xScales), ptr(args.low)];
+  stream.launch(shrink, [maxRank / LORA_RANK_STEP, LORA_PARTS * splits, turns], [SHRINK_THREADS, 1, 1], 0, [
+    ...[...tiles, ...pointers, ...first],
     i32(inputs),
     ...rows,
   ]);
@@ -115,11 +118,8 @@ export function launchLora(stream: KernelStream, args: LoraCudaArgs): void {
     defines: { ROWS: rowsPerTile },
     waitsForPrevious: true,
   });
-  stream.launch(expand, [ceilDiv(width, BLOCK_OUTPUTS), LORA_PARTS, numTiles], [128, 1, 1], 0, [
-    ...tiles,
-    ptr(args.low),
-    ptr(args.y),
-    i32(args.firstPart),
+  stream.launch(expand, [ceilDiv(width, BLOCK_COLUMNS), 1, turns], [EXPAND_THREADS, 1, 1], 0, [
+    ...[...tiles, ptr(args.low), ptr(args.y), ...first],
     i32(width),
     ...rows,
   ]);
