@@ -121,6 +121,7 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
   const poller = new RepositoryPoller(manager, log);
   if (options.repository.controlMode === "poll") poller.start(options.repository.pollSecs * MS_PER_S);
   const frontends = frontendsOf(options, server, metrics, log);
+  const hurried = new AbortController();
   await frontends.listen().catch(async (error: unknown) => {
     await close();
     throw error;
@@ -128,12 +129,15 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
   return {
     server,
     endpoints: frontends.endpoints,
-    hurry: () => frontends.hurry(),
+    hurry: () => {
+      hurried.abort();
+      frontends.hurry();
+    },
     stop() {
       poller[Symbol.dispose]();
       for (const place of places) void place.close(); // nobody waits for a model that is still on its way
       gpuWatch?.[Symbol.dispose]();
-      return stopServer({ options, log, server, registry, tracer, frontends, close });
+      return stopServer({ options, log, server, registry, tracer, frontends, close, hurried: hurried.signal });
     },
   };
 }

@@ -1,5 +1,5 @@
 /**
- * The end of a server, in order: not ready, no new requests, accepted ones finish, models unload callers first, traces and
+ * The end of a server, in order: not ready, after a while no new requests, accepted ones finish, models unload callers first, traces and
  * metrics go last. Part of the composition root.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -24,12 +24,15 @@ export interface StopParts {
   readonly frontends: RunningFrontends;
   /** Unloads all models and ends their backends. */
   readonly close: () => Promise<void>;
+  /** Somebody does not want to wait. */
+  readonly hurried: AbortSignal;
 }
 
 /** False when the time allowed ran out. */
 export async function stopServer(parts: StopParts): Promise<boolean> {
   const { options, log, server, tracer, frontends } = parts;
   server.state = "exiting";
+  await serveOn(parts);
   const graceMs = options.exitTimeoutSecs * MS_PER_S;
   const deadlineMs = performance.now() + graceMs;
   const isQuiet = await finishRequests(parts, graceMs, deadlineMs);
@@ -39,6 +42,14 @@ export async function stopServer(parts: StopParts): Promise<boolean> {
   await frontends.closeMetrics();
   if (!isQuiet || !isUnloaded) log.error("server", "Exit timeout expired. Exiting immediately.");
   return isQuiet && isUnloaded;
+}
+
+/** Balancers learn by and by that this server is not ready any more; what they send until then is answered as before. */
+async function serveOn({ options, log, hurried }: StopParts): Promise<void> {
+  const { drainDelaySecs } = options;
+  if (drainDelaySecs === 0 || hurried.aborted) return;
+  log.info("server", `Not ready any more; serving on for ${drainDelaySecs} s`);
+  await sleep(drainDelaySecs * MS_PER_S, undefined, { signal: hurried }).catch(() => undefined);
 }
 
 async function finishRequests(

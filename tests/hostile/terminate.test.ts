@@ -13,7 +13,7 @@ import { sendUntilTold, type Tally } from "../support/drain-load.ts";
 import { KeepAliveClient } from "../support/hostile-http.ts";
 import { openStream } from "../support/llm-clients.ts";
 import { EXAMPLES } from "../support/model-repository.ts";
-import { eventually } from "../support/probe-server.ts";
+import { assertSound, eventually } from "../support/probe-server.ts";
 import { freePorts, SERVER_BIN, type ServerProcess, startServerProcess } from "../support/server-process.ts";
 
 const ENGINE_HOST = "engine-host";
@@ -113,6 +113,28 @@ test("an exit timeout of one second ends a server whose stream goes on", async (
   );
   process.kill(server.pid, "SIGTERM");
   await stream.outcome;
+  await exited(server);
+});
+
+test("--drain-delay-secs: not ready at once, and new clients are served until the delay is over", async (t) => {
+  const server = await start(t, "--drain-delay-secs=3", "--load-model=simple", "--model-control-mode=explicit");
+  process.kill(server.pid, "SIGTERM");
+  await eventually(
+    () => fetch(`${server.baseUrl}/v2/health/ready`).then(({ status }) => status),
+    (status) => status === 503,
+  );
+  await assertSound(server);
+  assert.equal(await exited(server), 0, server.log());
+});
+
+test("a second SIGTERM does not wait for the drain delay", async (t) => {
+  const server = await start(t, "--drain-delay-secs=300", "--load-model=simple", "--model-control-mode=explicit");
+  process.kill(server.pid, "SIGTERM");
+  await eventually(
+    () => Promise.resolve(server.log()),
+    (log) => log.includes("serving on for 300 s"),
+  );
+  process.kill(server.pid, "SIGTERM");
   await exited(server);
 });
 

@@ -24,6 +24,9 @@ const SERVER_HANDLERS: Readonly<Record<string, FlagHandler>> = {
   "exit-timeout-secs": (draft, value) => {
     draft.exitTimeoutSecs = Math.max(0, parseInt32(value));
   },
+  "drain-delay-secs": (draft, value) => {
+    draft.drainDelaySecs = Math.max(0, parseInt32(value));
+  },
   "log-verbose": (draft, value) => {
     draft.log.verboseLevel = parseLevel(value);
   },

@@ -34,6 +34,11 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
         INTEGER,
         "Seconds that a stopping server waits for requests in flight before it exits anyway. Default is 30.",
       ],
+      [
+        "drain-delay-secs",
+        INTEGER,
+        "Seconds that a stopping server is not ready and serves on, for balancers to notice, before that. Default is 0.",
+      ],
     ],
   ],
   [

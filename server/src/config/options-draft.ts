@@ -44,6 +44,7 @@ export function createDraft(env: Readonly<Record<string, string | undefined>>): 
   return {
     serverId: "triton",
     exitTimeoutSecs: 30,
+    drainDelaySecs: 0,
     log: { verboseLevel: 0, info: true, warning: true, error: true, format: "default", file: "" },
     repository: {
       paths: [],

@@ -20,8 +20,8 @@ function usage(argv: readonly string[], env: Env = {}): string {
   return (parsed as { text: string }).text;
 }
 
-test("FLAG_HANDLERS has a handler for each of the 91 flags of Triton and the 7 of its own but --help, and no other", () => {
-  assert.equal(FLAGS.length, 98);
+test("FLAG_HANDLERS has a handler for each of the 91 flags of Triton and the 8 of its own but --help, and no other", () => {
+  assert.equal(FLAGS.length, 99);
   const names = FLAGS.map(({ name }) => name).filter((name) => name !== "help");
   assert.deepEqual([...FLAG_HANDLERS.keys()].sort(), names.sort());
 });
@@ -241,6 +241,7 @@ const READ: readonly (readonly [
   [["--log-verbose=3"], (o) => o.log.verboseLevel, 3],
   [["--exit-timeout-secs=-1"], (o) => o.exitTimeoutSecs, 0],
   [["--exit-timeout-secs=30s"], (o) => o.exitTimeoutSecs, 30],
+  [["--drain-delay-secs=15"], (o) => o.drainDelaySecs, 15],
   [["--model-load-thread-count=0"], (o) => o.repository.loadThreadCount, 1],
   [["--http-address=::1"], (o) => o.metrics.address, "::1"],
   [["--http-address=::1", "--metrics-address=127.0.0.1"], (o) => o.metrics.address, "127.0.0.1"],

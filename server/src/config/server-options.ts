@@ -183,6 +183,8 @@ export interface VertexOptions extends EndpointOptions {
 export interface ServerOptions {
   readonly serverId: string;
   readonly exitTimeoutSecs: number;
+  /** In front of that: not ready, and serving as before. */
+  readonly drainDelaySecs: number;
   readonly log: LogOptions;
   readonly repository: RepositoryOptions;
   readonly http: HttpOptions;
