@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Address, addressOf, cString, type Pointer, readCString, viewMemory } from "./ffi.ts";
 import type { OrtApi, Status } from "./onnxruntime-api.ts";
-import { check } from "./onnxruntime-status.ts";
+import { check, OnnxRuntimeError } from "./onnxruntime-status.ts";
 
 export type ProviderKind = "cuda" | "tensorrt";
 
@@ -79,7 +79,20 @@ export function appendProvider(
     const addresses = (texts: readonly Uint8Array[]): BigUint64Array => BigUint64Array.from(texts, addressOf);
     check(api, calls.update(provider, addresses(keys), addresses(values), keys.length));
     check(api, calls.append(settings, provider));
+  } catch (error) {
+    throw explainMissing(error);
   } finally {
     calls.release(provider);
   }
+}
+
+const MISSING_LIBRARY = /with error: ([^\s:]+): cannot open shared object file/;
+
+/** Providers need NVIDIA's libraries; the linker's words say which is missing and not what to do. Other errors pass. */
+export function explainMissing(error: unknown): unknown {
+  if (!(error instanceof OnnxRuntimeError)) return error;
+  const library = MISSING_LIBRARY.exec(error.message)?.[1];
+  if (library === undefined) return error;
+  const advice = `put the folder of ${library} into LD_LIBRARY_PATH before the server starts`;
+  return new OnnxRuntimeError(error.code, `${error.message.trim()}: ${advice}`);
 }

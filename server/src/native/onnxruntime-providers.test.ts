@@ -1,0 +1,22 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { explainMissing } from "./onnxruntime-providers.ts";
+import { OnnxRuntimeError } from "./onnxruntime-status.ts";
+
+test("explainMissing() says what to do about a library that the linker does not find", () => {
+  const message =
+    "Failed to load library /x/libonnxruntime_providers_cuda.so with error: libcublasLt.so.13: cannot open shared object file: No such file or directory\n";
+  const explained = explainMissing(new OnnxRuntimeError(1, message));
+  assert.ok(explained instanceof OnnxRuntimeError);
+  assert.equal(
+    explained.message,
+    `${message.trim()}: put the folder of libcublasLt.so.13 into LD_LIBRARY_PATH before the server starts`,
+  );
+  assert.equal(explained.code, 1);
+});
+
+for (const error of [new OnnxRuntimeError(2, "no CUDA-capable device is detected"), new TypeError("x"), undefined]) {
+  test(`explainMissing() passes on ${error?.message ?? "nothing"}`, () => {
+    assert.equal(explainMissing(error), error);
+  });
+}
