@@ -91,6 +91,7 @@ for (const [what, changes] of [
   ["kv_cache_host_memory_bytes", { kvCache: { ...NO_CACHE, hostBytes: 1 }, gpu: TWO }],
   ["deterministic", { isDeterministic: true, gpu: APART }],
   ["speculative_model", { draftModelDir: "/d", gpu: TWO }],
+  ["a model with adapters", { adapters: { folders: [], root: "/a", maxBytes: 1, maxRank: 1 }, gpu: TWO }],
 ] as const) {
   test(`cudaRunnerOptions() refuses ${what}`, () => {
     assert.throws(() => cudaRunnerOptions({ ...SPEC, ...changes }, GPU, ignore), new RegExp(`on a GPU ${what} is not`));
