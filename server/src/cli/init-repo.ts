@@ -1,5 +1,6 @@
 /** `nereid init-repo`: from a model's folder to a repository that serves it, in one step. */
 import { copyTemplates, initRepository } from "../offline/model-repository/init-repo.ts";
+import { initSeeingRepository } from "../offline/model-repository/init-seeing.ts";
 import { parseTemplateValues } from "../offline/template-values.ts";
 import { type CommandSyntax, type FlagTable, UsageError } from "./arguments.ts";
 import { runCommand } from "./run-command.ts";
@@ -7,6 +8,7 @@ import { runCommand } from "./run-command.ts";
 const DEFAULT_BATCH_SIZE = 64;
 const MAX_BATCH_SIZE = 4096;
 
+const CURL_PICTURE = `curl -X POST localhost:8000/v2/models/vlm/generate -d @- <<< "{\\"image\\": \\"$(base64 -w0 picture.png)\\", \\"text_input\\": \\"What is shown in this picture?\\", \\"max_tokens\\": 20}"`;
 const CURL = `curl -X POST localhost:8000/v2/models/ensemble/generate -d '{"text_input": "What is machine learning?", "max_tokens": 20}'`;
 
 const FLAGS = {
@@ -43,6 +45,10 @@ const FLAGS = {
     summary: "other placeholders of the templates, written as for fill-template",
   },
   copy: { type: "switch", summary: "copy model and tokenizer into the repository, so that it can be moved as a whole" },
+  pictures: {
+    type: "switch",
+    summary: "a model that sees (LLaVA, Qwen2-VL): its eye as ONNX, and models that take pictures with a question",
+  },
   templates: { type: "switch", summary: "write the models unfilled, for fill-template or sed; needs no --model" },
   force: { type: "switch", short: "f", summary: "replace models of the same names" },
 } as const satisfies FlagTable;
@@ -52,7 +58,10 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
   description:
     "Writes the models preprocessing, tensorrt_llm, postprocessing, tensorrt_llm_bls and ensemble for one language model, filled in and examined. They appear only when all of them would load.",
   flags: FLAGS,
-  examples: ["nereid init-repo --model models/gpt2 --repo repo && nereid serve --model-repository=repo"],
+  examples: [
+    "nereid init-repo --model models/gpt2 --repo repo && nereid serve --model-repository=repo",
+    "nereid init-repo --model models/llava-v1.6-mistral-7b-hf --pictures --repo repo",
+  ],
 };
 
 export async function initRepoCommand(argv: readonly string[]): Promise<void> {
@@ -69,7 +78,8 @@ export async function initRepoCommand(argv: readonly string[]): Promise<void> {
     }
     if (values.model === undefined)
       throw new UsageError("--model is missing: which model to serve, or --templates for unfilled ones");
-    const { repository, models, findings } = await initRepository({
+    const init = values.pictures ? initSeeingRepository : initRepository;
+    const { repository, models, findings } = await init({
       modelDir: values.model,
       tokenizerDir: values.tokenizer,
       repository: values.repo,
@@ -83,6 +93,11 @@ export async function initRepoCommand(argv: readonly string[]): Promise<void> {
     });
     for (const { severity, problem } of findings) if (severity === "warning") reporter.warn(problem);
     const next = `nereid serve --model-repository=${repository}`;
-    reporter.result(`${repository}: ${models.join(", ")}\nNext:\n  ${next}\n  ${CURL}`, { repository, models, next });
+    const request = values.pictures ? CURL_PICTURE : CURL;
+    reporter.result(`${repository}: ${models.join(", ")}\nNext:\n  ${next}\n  ${request}`, {
+      repository,
+      models,
+      next,
+    });
   });
 }
