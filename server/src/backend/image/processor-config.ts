@@ -3,10 +3,11 @@
  * change pixels in a way that is not known here are refused, never ignored. Pure.
  */
 import { ServerError } from "../../core/server-error.ts";
-import type { Size, SizeRule } from "./picture-size.ts";
+import type { SizeRule } from "./picture-size.ts";
 import type { TileLayout } from "./picture-tiles.ts";
 import { type Json, ProcessorFields } from "./processor-fields.ts";
 import type { ResampleFilter } from "./resample.ts";
+import { readTiles } from "./tile-config.ts";
 
 export interface ImageProcessing {
   readonly resize: { readonly rule: SizeRule; readonly filter: ResampleFilter } | undefined;
@@ -35,8 +36,6 @@ export interface PatchLayout {
 /** Pillow's numbers. */
 const FILTERS: readonly ResampleFilter[] = ["nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"];
 const BYTE_VALUES = 256;
-const MAX_PINPOINTS = 256;
-const MAX_TILES_A_SIDE = 16;
 /** Processors for which a size of one number is that of the shorter side. */
 const SHORTEST_EDGE_PROCESSORS =
   /^(?:CLIP|ChineseCLIP|LlavaNext|Llava|MobileViT|Bit|LeViT|Poolformer|MobileNetV\d|DPTSquare)/;
@@ -82,38 +81,6 @@ export function parseProcessor(fields: ReadonlyMap<string, Json>, where: string)
     patches,
     tiles: hasTiles ? readTiles(reader, resize?.filter ?? "bicubic") : undefined,
   };
-}
-
-/** Side of a patch of CLIP's large models, which all of LLaVA's have; descriptions do not say. */
-const CLIP_PATCH = 14;
-
-function readTiles(reader: ProcessorFields, filter: ResampleFilter): TileLayout {
-  const size = reader.lengths("size", ["shortest_edge"]);
-  const crop = reader.lengths("crop_size", ["height", "width"]);
-  const [width, height] = [size?.get("width"), size?.get("height")];
-  const tileSize = crop?.get("height") ?? height ?? size?.get("shortest_edge");
-  if (tileSize === undefined) throw reader.wrong("size", "shortest_edge, or height and width");
-  const shortest = size?.get("shortest_edge") ?? tileSize;
-  const pinpoints = readPinpoints(reader, tileSize);
-  const patchSize = reader.number("patch_size", CLIP_PATCH, 1);
-  return { pinpoints, tileSize, whole: { width: width ?? shortest, height: height ?? shortest }, patchSize, filter };
-}
-
-/** Pairs of height and width. */
-function readPinpoints(reader: ProcessorFields, tileSize: number): readonly Size[] {
-  const key = "image_grid_pinpoints";
-  const expected = `1 to ${MAX_PINPOINTS} pairs of height and width, multiples of the tile's ${tileSize} of at most ${MAX_TILES_A_SIDE}`;
-  const pairs = reader.get(key);
-  if (!Array.isArray(pairs) || pairs.length === 0 || pairs.length > MAX_PINPOINTS) throw reader.wrong(key, expected);
-  return pairs.map((pair: unknown) => {
-    const [height, width] = Array.isArray(pair) ? (pair as unknown[]) : [];
-    const fits = (side: unknown): side is number => {
-      const count = Number(side) / tileSize;
-      return typeof side === "number" && Number.isInteger(count) && count >= 1 && count <= MAX_TILES_A_SIDE;
-    };
-    if (!fits(height) || !fits(width)) throw reader.wrong(key, expected);
-    return { width, height };
-  });
 }
 
 /** The mean as a color: squares are made of it, so that the added parts are near 0 later. */

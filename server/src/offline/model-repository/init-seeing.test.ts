@@ -8,7 +8,7 @@ import { Reporter } from "../progress.ts";
 import { diagnose } from "./doctor.ts";
 import type { InitOptions, InitResult } from "./init-repo.ts";
 import { initSeeingRepository } from "./init-seeing.ts";
-import { SEEING_MODELS } from "./seeing-configs.ts";
+import { SEEING_MODELS } from "./seeing-names.ts";
 
 const MODELS = fileURLToPath(new URL("../../../../tests/vision/", import.meta.url));
 const TEXT_MODEL = fileURLToPath(new URL("../../../../examples/nereid-tiny/language_model", import.meta.url));

@@ -17,8 +17,9 @@ import {
   show,
   totalBytes,
 } from "./repository-stage.ts";
-import { SEEING_MODELS, seeingConfigs } from "./seeing-configs.ts";
+import { seeingConfigs } from "./seeing-configs.ts";
 import { type SeeingModel, seeingModel } from "./seeing-model.ts";
+import { SEEING_MODELS } from "./seeing-names.ts";
 
 /** @throws ToolError: then nothing has changed */
 export async function initSeeingRepository(options: InitOptions): Promise<InitResult> {

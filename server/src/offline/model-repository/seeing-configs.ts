@@ -1,5 +1,8 @@
 /** The configurations of the models that serve one that sees: pictures and a question in, an answer out. Pure. */
+import { head, parameters, type TensorLine, tensors } from "./config-text.ts";
+import { ensembleConfig } from "./seeing-ensemble.ts";
 import type { SeeingModel, SeeingTensor } from "./seeing-model.ts";
+import { choices, OPTIONAL, promptOutputs, type SeeingName } from "./seeing-names.ts";
 
 export interface SeeingPlaces {
   /** Width of the language model's rows. */
@@ -12,55 +15,14 @@ export interface SeeingPlaces {
   readonly isDecoupled: boolean;
 }
 
-/** Callers after those they call. */
-export const SEEING_MODELS = [
-  "image_preprocessing",
-  "vision_encoder",
-  "vlm_preprocessing",
-  "vision_llm",
-  "vlm_postprocessing",
-  "vlm",
-] as const;
-type ModelName = (typeof SEEING_MODELS)[number];
-
-/** A tensor of a configuration; `more` are its other fields. */
-type Line = readonly [name: string, type: string, dims: string, more?: string];
-
-const SCALAR = "reshape: { shape: [ ] }";
-const OPTIONAL = `${SCALAR} optional: true`;
-/** Inputs of the language model that clients may give, by their names in the ensemble. */
-const CHOICES: readonly (readonly [input: string, name: string, type: string])[] = [
-  ["temperature", "temperature", "FP32"],
-  ["runtime_top_k", "top_k", "INT32"],
-  ["runtime_top_p", "top_p", "FP32"],
-  ["seed", "seed", "UINT64"],
-];
-const STREAM = ["streaming", "stream", "BOOL"] as const;
-/** Outputs of the prompt, and the inputs of the language model that take them. */
-const PROMPT: readonly (readonly [output: string, input: string, type: string, dims: string, more: string])[] = [
-  ["INPUT_ID", "input_ids", "INT32", "-1", "allow_ragged_batch: true"],
-  ["REQUEST_INPUT_LEN", "input_lengths", "INT32", "1", SCALAR],
-  ["REQUEST_OUTPUT_LEN", "request_output_len", "INT32", "1", ""],
-  ["OUT_END_ID", "end_id", "INT32", "1", OPTIONAL],
-  ["PROMPT_EMBEDDING_TABLE", "prompt_embedding_table", "FP16", "-1, -1", "allow_ragged_batch: true optional: true"],
-  ["PROMPT_VOCAB_SIZE", "prompt_vocab_size", "INT32", "1", OPTIONAL],
-];
-const POSITIONS = [
-  "MROPE_POSITION_IDS",
-  "mrope_position_ids",
-  "INT32",
-  "3, -1",
-  "allow_ragged_batch: true optional: true",
-] as const;
-
-export function seeingConfigs(model: SeeingModel, places: SeeingPlaces): Readonly<Record<ModelName, string>> {
+export function seeingConfigs(model: SeeingModel, places: SeeingPlaces): Readonly<Record<SeeingName, string>> {
   return {
     image_preprocessing: imageConfig(model, places),
     vision_encoder: eyeConfig(model, places),
     vlm_preprocessing: promptConfig(model, places),
     vision_llm: llmConfig(model, places),
     vlm_postprocessing: answerConfig(places),
-    vlm: ensembleConfig(model, places),
+    vlm: ensembleConfig(model, places.isDecoupled),
   };
 }
 
@@ -75,7 +37,7 @@ function imageConfig({ pixels, made, imageParameters }: SeeingModel, { modelDir 
 
 function eyeConfig({ pixels, isBatching, numTokens, made }: SeeingModel, places: SeeingPlaces): string {
   const { maxBatchSize, width } = places;
-  const inputs = made.flatMap(({ eye, type, dims }): Line[] => (eye === undefined ? [] : [[eye, type, dims]]));
+  const inputs = made.flatMap(({ eye, type, dims }): TensorLine[] => (eye === undefined ? [] : [[eye, type, dims]]));
   return [
     head(
       "Pixels to visual tokens, as wide as rows of the language model.",
@@ -90,7 +52,7 @@ function eyeConfig({ pixels, isBatching, numTokens, made }: SeeingModel, places:
 }
 
 function promptConfig(model: SeeingModel, { tokenizerDir, width }: SeeingPlaces): string {
-  const taken = model.made.flatMap(({ prompt, type, dims }): Line[] =>
+  const taken = model.made.flatMap(({ prompt, type, dims }): TensorLine[] =>
     prompt === undefined ? [] : [[prompt, type, dims]],
   );
   return [
@@ -118,8 +80,8 @@ function llmConfig(model: SeeingModel, { engineDir, maxBatchSize, isDecoupled }:
   return [
     head("The language model.", "vision_llm", "llm", maxBatchSize),
     tensors("input", [
-      ...promptOutputs(model).map(([, input, type, dims, more]): Line => [input, type, dims, more]),
-      ...choices(isDecoupled).map(([input, , type]): Line => [input, type, "1", OPTIONAL]),
+      ...promptOutputs(model).map(([, input, type, dims, more]): TensorLine => [input, type, dims, more]),
+      ...choices(isDecoupled).map(([input, , type]): TensorLine => [input, type, "1", OPTIONAL]),
     ]),
     tensors("output", [
       ["output_ids", "INT32", "-1, -1"],
@@ -149,99 +111,6 @@ function answerConfig({ tokenizerDir, maxBatchSize }: SeeingPlaces): string {
   ].join("");
 }
 
-function ensembleConfig(model: SeeingModel, { isDecoupled }: SeeingPlaces): string {
-  const { made } = model;
-  const wanted = choices(isDecoupled);
-  const asked = wanted.map(([, name, type]): Line => [name, type, "1", "optional: true"]);
-  const ofImage = made.map(({ name }): Pair => [name, `_${name}`]);
-  const inner = (target: "eye" | "prompt"): Pair[] =>
-    made.flatMap((each): Pair[] => (each[target] === undefined ? [] : [[each[target], `_${each.name}`]]));
-  const prompt = promptOutputs(model);
-  const steps = [
-    step("image_preprocessing", [["IMAGE", "image"]], [["pixel_values", "_pixel_values"], ...ofImage]),
-    step("vision_encoder", [["pixel_values", "_pixel_values"], ...inner("eye")], [["visual_tokens", "_visual_tokens"]]),
-    step(
-      "vlm_preprocessing",
-      [
-        ["QUERY", "text_input"],
-        ["VISUAL_TOKENS", "_visual_tokens"],
-        ...inner("prompt"),
-        ["REQUEST_OUTPUT_LEN", "max_tokens"],
-      ],
-      prompt.map(([output, input]) => [output, `_${input}`]),
-    ),
-    step(
-      "vision_llm",
-      [...prompt.map(([, input]): Pair => [input, `_${input}`]), ...wanted.map(([input, name]): Pair => [input, name])],
-      [
-        ["output_ids", "_output_ids"],
-        ["sequence_length", "_sequence_length"],
-      ],
-    ),
-    step(
-      "vlm_postprocessing",
-      [
-        ["TOKENS_BATCH", "_output_ids"],
-        ["SEQUENCE_LENGTH", "_sequence_length"],
-      ],
-      [["OUTPUT", "text_output"]],
-    ),
-  ];
-  return [
-    `# Pictures and a question in, an answer out.\nname: "vlm"\nplatform: "ensemble"\n`,
-    tensors("input", [
-      ["image", "STRING", "-1"],
-      ["text_input", "STRING", "1"],
-      ["max_tokens", "INT32", "1"],
-      ...asked,
-    ]),
-    tensors("output", [["text_output", "STRING", "-1"]]),
-    `ensemble_scheduling {\n  step [\n${steps.join(",\n")}\n  ]\n}\n`,
-  ].join("");
-}
-
-function promptOutputs({ hasPositions }: SeeingModel): typeof PROMPT {
-  return hasPositions ? [...PROMPT, POSITIONS] : PROMPT;
-}
-
-function choices(isDecoupled: boolean): typeof CHOICES {
-  return isDecoupled ? [...CHOICES, STREAM] : CHOICES;
-}
-
-function lineOf({ name, type, dims }: SeeingTensor): Line {
+function lineOf({ name, type, dims }: SeeingTensor): TensorLine {
   return [name, type, dims];
-}
-
-function head(comment: string, name: ModelName, backend: string, maxBatchSize: number): string {
-  const batching = maxBatchSize > 0 ? `max_batch_size: ${maxBatchSize}\n` : "";
-  return `# ${comment}\nname: "${name}"\nbackend: "${backend}"\n${batching}`;
-}
-
-function tensors(kind: "input" | "output", lines: readonly Line[]): string {
-  const texts = lines.map(([name, type, dims, more = ""]) => {
-    const rest = more === "" ? "" : ` ${more}`;
-    return `  { name: "${name}" data_type: TYPE_${type} dims: [ ${dims} ]${rest} }`;
-  });
-  return `${kind} [\n${texts.join(",\n")}\n]\n`;
-}
-
-/** JSON's escapes are among those of the format. */
-function parameters(values: Readonly<Record<string, string>>): string {
-  return Object.entries(values)
-    .map(([key, value]) => `parameters {\n  key: "${key}"\n  value: { string_value: ${JSON.stringify(value)} }\n}\n`)
-    .join("");
-}
-
-type Pair = readonly [key: string, value: string];
-
-function step(model: ModelName, inputs: readonly Pair[], outputs: readonly Pair[]): string {
-  const map = (kind: string, pairs: readonly Pair[]): string[] =>
-    pairs.map(([key, value]) => `      ${kind}_map { key: "${key}" value: "${value}" }`);
-  const lines = [
-    `      model_name: "${model}"`,
-    "      model_version: -1",
-    ...map("input", inputs),
-    ...map("output", outputs),
-  ];
-  return `    {\n${lines.join("\n")}\n    }`;
 }
