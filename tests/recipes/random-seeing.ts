@@ -52,7 +52,11 @@ export function writeRandomLlava(folder: string): void {
     size: { shortest_edge: 336 },
     crop_size: { height: 336, width: 336 },
     do_center_crop: true,
+    do_normalize: true,
     do_pad: true,
+    do_rescale: true,
+    do_resize: true,
+    resample: 3,
   });
 }
 
@@ -93,7 +97,7 @@ export function writeRandomQwen(folder: string): void {
   });
 }
 
+/** As the hub has them: Qwen's was written by hand, and leaves out what its processor does anyway. */
 function writeProcessor(folder: string, fields: object): void {
-  const all = { ...STATISTICS, do_resize: true, do_rescale: true, do_normalize: true, resample: 3, ...fields };
-  writeFileSync(join(folder, "preprocessor_config.json"), JSON.stringify(all));
+  writeFileSync(join(folder, "preprocessor_config.json"), JSON.stringify({ ...STATISTICS, ...fields }));
 }

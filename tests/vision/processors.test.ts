@@ -32,6 +32,26 @@ function floats(base64: string): Float32Array {
   return new Float32Array(Uint8Array.from(Buffer.from(base64, "base64")).buffer);
 }
 
+/** What a description has to say where its processor's own defaults are meant. */
+const ESSENTIALS: Readonly<Record<string, readonly string[]>> = {
+  clip: ["size", "crop_size"],
+  vit: ["size"],
+  siglip: ["size"],
+  blip: ["size"],
+  "qwen2-vl": ["patch_size", "merge_size", "min_pixels", "max_pixels", "size"],
+};
+
+for (const [name, kept] of Object.entries(ESSENTIALS)) {
+  test(`the processor '${name}' is the same from a description that leaves its defaults out`, () => {
+    const { description = {} } = recorded.find((each) => each.name === name) ?? {};
+    const whole = parseProcessor(new Map(Object.entries(description)), name);
+    const wanted = ["image_processor_type", ...kept];
+    const short = new Map(Object.entries(description).filter(([key]) => wanted.includes(key)));
+    assert.ok(short.size < Object.keys(description).length);
+    assert.deepEqual(parseProcessor(short, name), whole);
+  });
+}
+
 for (const { name, description, outputs } of recorded) {
   test(`pictures become what the processor '${name}' made of them, within ${TOLERANCE}/255`, async () => {
     assert.ok(outputs.length > 0);

@@ -5,6 +5,7 @@
 import { ServerError } from "../../core/server-error.ts";
 import type { SizeRule } from "./picture-size.ts";
 import type { TileLayout } from "./picture-tiles.ts";
+import { withDefaults } from "./processor-defaults.ts";
 import { type Json, ProcessorFields } from "./processor-fields.ts";
 import type { ResampleFilter } from "./resample.ts";
 import { readTiles } from "./tile-config.ts";
@@ -56,9 +57,10 @@ const QWEN_MIN_PIXELS = 56 * 56;
 const QWEN_MAX_PIXELS = 28 * 28 * 1280;
 
 /** `where` names the file or model for messages. @throws ServerError */
-export function parseProcessor(fields: ReadonlyMap<string, Json>, where: string): ImageProcessing {
+export function parseProcessor(given: ReadonlyMap<string, Json>, where: string): ImageProcessing {
+  const type = String(given.get("image_processor_type") ?? given.get("feature_extractor_type") ?? "");
+  const fields = withDefaults(given, type);
   const reader = new ProcessorFields(fields, where);
-  const type = String(fields.get("image_processor_type") ?? fields.get("feature_extractor_type") ?? "");
   for (const step of UNKNOWN_STEPS) {
     if (reader.get(step) === true) throw new ServerError("unsupported", `${where}: '${step}' is not supported`);
   }
