@@ -5,6 +5,9 @@ process.env.UV_THREADPOOL_SIZE ??= String(Math.max(8, 2 * require("node:os").ava
 // Buffers of tensors freed on another thread go back to another arena of malloc, and each request faults its pages in anew:
 // freed on this thread they are reused while warm. Halves the CPU of a 1 MB tensor (bench/results/serving.md).
 require("node:v8").setFlagsFromString("--no-concurrent-array-buffer-sweeping");
+// The heap is small and its limit follows it closely: a few megabytes of tensors count as growth, and the whole heap would be
+// marked every nine of them. Up to three times of what is alive is what the engine itself allows when it has much to do.
+require("node:v8").setFlagsFromString("--heap-growing-percent=200");
 // ONNX Runtime would report to its makers.
 process.env.ORT_DISABLE_TELEMETRY = "1";
 void import("../dist/src/cli/nereid.js").then(({ main }) => main(process.argv.slice(2)));
