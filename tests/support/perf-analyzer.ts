@@ -5,7 +5,7 @@
 import { execFile } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import process from "node:process";
 import { promisify } from "node:util";
 
@@ -18,8 +18,13 @@ const LIBRARIES = ["nvidia/cuda_runtime/lib", "usr/lib/x86_64-linux-gnu"];
 const TIMEOUT_MS = 100_000;
 
 export type PerfAnalyzer =
-  | { readonly run: (args: readonly string[]) => Promise<string>; readonly reason: undefined }
-  | { readonly run: undefined; readonly reason: string };
+  | {
+      readonly run: (args: readonly string[]) => Promise<string>;
+      /** For programs that look for it on the path. */
+      readonly environment: NodeJS.ProcessEnv;
+      readonly reason: undefined;
+    }
+  | { readonly run: undefined; readonly environment: undefined; readonly reason: string };
 
 export async function perfAnalyzer(): Promise<PerfAnalyzer> {
   try {
@@ -28,10 +33,11 @@ export async function perfAnalyzer(): Promise<PerfAnalyzer> {
     const start = async (args: readonly string[]): Promise<string> =>
       (await run(join(READY, PROGRAM), [...args], { env, timeout: TIMEOUT_MS })).stdout;
     await start(["--version"]);
-    return { run: start, reason: undefined };
+    const path = `${join(READY, dirname(PROGRAM))}${delimiter}${process.env.PATH}`;
+    return { run: start, environment: { ...env, PATH: path }, reason: undefined };
   } catch (error) {
     const text = error instanceof Error ? error.message.trim().split("\n").at(-1) : String(error);
-    return { run: undefined, reason: `no perf_analyzer here: ${text}` };
+    return { run: undefined, environment: undefined, reason: `no perf_analyzer here: ${text}` };
   }
 }
 
