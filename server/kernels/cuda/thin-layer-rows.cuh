@@ -1,5 +1,5 @@
-// The rows of x of a product for few rows: a warp reads only the inputs that it multiplies, chunk by chunk, two chunks
-// ahead, and keeps them in shared memory as the tensor cores take them. Norms leave their factor a row, the inverse of the
+// The rows of x of a product for few rows: a warp reads only the inputs that it multiplies, chunk by chunk, the next
+// while it multiplies one, and keeps them in shared memory as the tensor cores take them. Norms leave their factor a row, the inverse of the
 // root of the mean square, to whoever adds the warps' sums up.
 // With WEIGHT_INT4 each row becomes two rows of bytes, of which one is 128 times the other: 15 bits in all, with a scale
 // for each group of inputs. With WEIGHT_E4M3 rows that come from a norm are multiplied by a power of two for each group.
@@ -30,7 +30,7 @@ struct Source {
   bool isX; // to be kept as it is
 };
 
-// On its way from the L2 cache.
+// A chunk on its way from the L2 cache. Only one: what is asked for before it is there costs the others time.
 struct Arriving {
   u64 words[ROWS][LANE_PAIRS];
   float norms[LANE_INPUTS];

@@ -197,11 +197,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
     const bool isKept = phase != DOWN;
 #endif
     x.inputs = p.inputs;
-    Arriving now, next;
-    if (isKept && (int)blockIdx.x < p.numUnits) {
-      if (warp < p.numChunks) x.ask(source, warp, now);
-      if (warp + WARPS < p.numChunks) x.ask(source, warp + WARPS, next);
-    }
+    Arriving arriving;
+    if (isKept && (int)blockIdx.x < p.numUnits && warp < p.numChunks) x.ask(source, warp, arriving);
     float squares[ROWS] = {};
     bool isNew = isKept;
     int count = 0; // of units whose sums wait to be added up
@@ -211,10 +208,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
 #pragma unroll 1
       for (int chunk = warp; chunk < p.numChunks; chunk += WARPS) {
         if (isNew) {
-          x.wait(source, chunk, now);
-          x.keep(source, chunk, now, squares);
-          now = next;
-          if (chunk + 2 * WARPS < p.numChunks) x.ask(source, chunk + 2 * WARPS, next);
+          x.wait(source, chunk, arriving);
+          x.keep(source, chunk, arriving, squares);
+          if (chunk + WARPS < p.numChunks) x.ask(source, chunk + WARPS, arriving);
 #if defined(TAGGED_ROWS)
           // Whoever has rows of the last product knows that all blocks run: another kernel cannot take their place.
           if (phase == end - 1) {

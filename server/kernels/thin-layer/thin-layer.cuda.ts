@@ -54,8 +54,8 @@ const THREADS = 512;
 const WARPS = 16;
 const NUM_PRODUCTS = 4;
 const TILES: readonly number[] = [8, 4, 2];
-/** More gain nothing. */
-const MAX_STAGES = 5;
+/** More gain nothing, and what is on its way delays what blocks hand each other. */
+const MAX_STAGES: Readonly<Record<ThinLayerWeightType, number>> = { bf16: 5, e4m3: 4, int4: 4 };
 const MIN_STAGES = 3;
 const STAGE_BYTES: Readonly<Record<ThinLayerWeightType, number>> = { bf16: 2048, e4m3: 2048, int4: 2112 };
 /** Bytes that an input of a row of x takes. */
@@ -99,7 +99,7 @@ export function planThinLayer(arch: string, shape: ThinLayerShape): ThinLayerPla
     const sumBytes = 4 * (2 * tiles * WARPS * 16 * rows + 2 * rows * WARPS);
     const others = sumBytes + scaleBytes + keptBytes;
     const stageBytes = WARPS * STAGE_BYTES[weightType];
-    const stages = Math.min(MAX_STAGES, Math.floor((sharedBytesPerBlock(arch) - others) / stageBytes));
+    const stages = Math.min(MAX_STAGES[weightType], Math.floor((sharedBytesPerBlock(arch) - others) / stageBytes));
     return { rows, tiles, stages, sharedBytes: stages * stageBytes + others };
   });
   // What is on its way counts for more than how often warps meet.
