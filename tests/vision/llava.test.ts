@@ -1,6 +1,7 @@
 /** A tiny LLaVA in its Hugging Face folder: its eye as ONNX and its language model, against transformers (see record_llava.py). */
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -14,7 +15,10 @@ import {
   type Wire,
 } from "../support/seeing-model.ts";
 import { startServerProcess } from "../support/server-process.ts";
+import { generate, runNode } from "../support/vision-server.ts";
 
+const NEREID = fileURLToPath(new URL("../../server/bin/nereid.cjs", import.meta.url));
+const PICTURES = new URL("pictures/", import.meta.url);
 const LLAVA = fileURLToPath(new URL("llava", import.meta.url));
 const TOLERANCE = 1e-4;
 const VOCABULARY = 96;
@@ -62,5 +66,38 @@ test("visual tokens and answers of a LLaVA folder are those of transformers", { 
     await server.stop();
   } finally {
     await server.kill();
+  }
+});
+
+test("`nereid init-repo --pictures` serves the folder: pictures of a request enter one batch of the eye", {
+  timeout: 120_000,
+}, async () => {
+  const folder = await mkdtemp(join(tmpdir(), "nereid-llava-"));
+  const model = join(folder, "model");
+  await cp(LLAVA, model, { recursive: true });
+  await cp(new URL("llava-next/tokenizer.json", import.meta.url), join(model, "tokenizer.json"));
+  const processor = { image_processor_type: "CLIPImageProcessor", size: { shortest_edge: 12 }, crop_size: 12 };
+  await writeFile(join(model, "preprocessor_config.json"), JSON.stringify(processor));
+  const repository = join(folder, "repo");
+  await runNode([NEREID, "init-repo", "--quiet", "--model", model, "--pictures", "--repo", repository]);
+  const server = await startServerProcess({ repositories: [repository] });
+  const ask = async (text: string, ...files: readonly string[]): Promise<string> => {
+    const image = await Promise.all(files.map((file) => readFile(new URL(file, PICTURES), "base64")));
+    const { text_output } = await generate(server, "vlm", { image, text_input: text, max_tokens: 8 });
+    return String(text_output);
+  };
+  try {
+    const alone = await ask("w5", "wide.png");
+    assert.match(alone, /^(?:\s?w\d+){8}$/);
+    assert.equal(await ask("w5", "wide.png"), alone);
+    assert.notEqual(await ask("w5", "gray.png"), alone);
+    assert.notEqual(await ask("w5", "wide.png", "gray.png"), alone);
+    const stats = await fetch(`${server.baseUrl}/v2/models/vision_encoder/stats`);
+    const { model_stats } = (await stats.json()) as { model_stats: readonly { readonly inference_count: number }[] };
+    assert.equal(model_stats[0]?.inference_count, 5);
+    await server.stop();
+  } finally {
+    await server.kill();
+    await rm(folder, { recursive: true, force: true });
   }
 });
