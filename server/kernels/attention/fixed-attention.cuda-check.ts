@@ -1,6 +1,7 @@
 /** Attention of the deterministic mode on a GPU: a query gives the same bits alone, in any chunk and beside any others. */
 import type { CudaCheck, CudaCheckContext } from "../testing/cuda-check.ts";
-import { seededOrder, uploadRandom } from "../testing/cuda-check-data.ts";
+import { seededFloats, seededOrder, uploadRandom } from "../testing/cuda-check-data.ts";
+import { toElements } from "../testing/cuda-elements.ts";
 import { type AttentionCudaArgs, launchPrefillAttention } from "./attention.cuda.ts";
 
 interface Variant {
@@ -55,9 +56,7 @@ async function countDifferences(
   const width = NUM_HEADS * headDim;
   const cacheCount = NUM_BLOCKS * BLOCK_SIZE * NUM_KV_HEADS * headDim;
   const kvType = isFp8 ? "e4m3" : "bf16";
-  const q = uploadRandom(context, "bf16", LENGTH * width, 1, 2);
-  const queries = new Uint16Array(LENGTH * width);
-  await context.download(q.pointer, queries);
+  const queries = Uint16Array.from(toElements("bf16", seededFloats(LENGTH * width, 1, 2)));
   const shared = {
     ...({ type: "bf16", qRowWidth: width, maxBlocks: NUM_BLOCKS, blockSize: BLOCK_SIZE, headDim } as const),
     ...{ numHeads: NUM_HEADS, numKvHeads: NUM_KV_HEADS, scale: 1 / Math.sqrt(headDim), window, softCap },
