@@ -14,9 +14,15 @@ export type Shapes = ReadonlyMap<string, readonly number[]>;
 const DEFAULT_BATCH = 2;
 const DEFAULT_SIZE = 8;
 
+/** Lists of parts of one thing, some of which belong together: no batch, also where they come first. */
+const LIST_NAME = /patches/i;
+
 /** Fills free sizes: the first with a small batch, others with a short length, equal names alike. */
-export function defaultShape({ dims, dimNames }: ValueInfo): readonly number[] {
-  const isBatch = (axis: number): boolean => axis === 0 || /batch/i.test(dimNames[axis] ?? "");
+export function defaultShape({ dims, dimNames }: Pick<ValueInfo, "dims" | "dimNames">): readonly number[] {
+  const isBatch = (axis: number): boolean => {
+    const name = dimNames[axis] ?? "";
+    return /batch/i.test(name) || (axis === 0 && !LIST_NAME.test(name));
+  };
   return dims.map((size, axis) => (size >= 0 ? size : isBatch(axis) ? DEFAULT_BATCH : DEFAULT_SIZE));
 }
 
