@@ -1,4 +1,6 @@
 /** The program of a thread that reads the JSON of large requests and writes that of large outputs. Started by json-threads.ts. */
+import { constants, getPriority, setPriority } from "node:os";
+import process from "node:process";
 import { parentPort, workerData } from "node:worker_threads";
 import { InferRequestReader, JsonWriter, useFloatMemory, writeTensorData } from "@nereid/wire";
 import { JSON_LIMITS } from "./json-access.ts";
@@ -11,6 +13,7 @@ const shared: JsonThreadData | undefined = (workerData as JsonThreadData | null 
 const memory: ArrayBufferLike = shared?.memory.buffer ?? new ArrayBuffer(0);
 if (shared !== undefined) useFloatMemory(shared.memory, shared.scratchAt);
 
+standBack();
 parentPort?.on("message", (task: JsonTask) => {
   const { answer, buffers } = "text" in task ? read(task.id, bytesOf(task.text)) : write(task);
   try {
@@ -22,6 +25,20 @@ parentPort?.on("message", (task: JsonTask) => {
     );
   }
 });
+
+/**
+ * Where processors are short, the event loop and the models go first: streamed events, and the next requests for the threads
+ * themselves. On Linux a priority is that of a thread; elsewhere it would be the whole process's.
+ */
+function standBack(): void {
+  if (process.platform !== "linux") return;
+  const { PRIORITY_BELOW_NORMAL, PRIORITY_LOW } = constants.priority;
+  try {
+    setPriority(Math.min(getPriority() + PRIORITY_BELOW_NORMAL, PRIORITY_LOW));
+  } catch {
+    // Forbidden here: then it is as urgent as all else.
+  }
+}
 
 interface Done {
   readonly answer: JsonAnswer;

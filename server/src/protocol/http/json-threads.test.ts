@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { getPriority } from "node:os";
+import process from "node:process";
 import { test } from "node:test";
 import type { InferResponse } from "../../core/infer-response.ts";
 import type { ServedModel } from "../../core/model-server.ts";
@@ -26,6 +29,15 @@ async function codecWithThreads(count = 1): Promise<InferCodec> {
 
 function values(): Float32Array {
   return Float32Array.from({ length: COUNT }, (_, i) => (i % 1000) / 7 - 50);
+}
+
+/** How far the threads of this process stand back, by the system's numbers. */
+function priorities(): number[] {
+  const tasks = "/proc/self/task";
+  return readdirSync(tasks).map((id) => {
+    const stat = readFileSync(`${tasks}/${id}/stat`, "latin1");
+    return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[16]);
+  });
 }
 
 /** A text whose memory nobody else has a part of. */
@@ -128,4 +140,11 @@ test("threads that cannot start cost nobody an answer", async () => {
     const { body } = await codec.writeResponse(response(), JSON_FORMS, SERVED);
     assert.equal(body.length, 1);
   }
+});
+
+test("a thread for JSON stands back behind the event loop", { skip: process.platform !== "linux" }, async () => {
+  const own = getPriority();
+  await codecWithThreads();
+  assert.equal(getPriority(), own);
+  assert.ok(priorities().includes(Math.min(own + 10, 19)), `${priorities()}`);
 });
