@@ -14,7 +14,6 @@ import {
   int,
   LANES,
   LOAD,
-  leave,
   leaveWhen,
   long,
   loop,
@@ -57,6 +56,7 @@ const v = new Variables({
   others: "i32",
   pointAt: "i32",
   next: "i32",
+  behind: "i32",
   numWhole: "i32",
   numDigits: "i32",
   numLast: "i32",
@@ -84,9 +84,9 @@ export function floatReader(): WasmFunction {
     numParameters: 4,
     body: [
       block(
+        leaveWhen(0, I32.ne(LOAD.byte(v.get("at")), int(COMMA))),
         loop(
           leaveWhen(stop, I32.geU(v.get("count"), v.get("max"))),
-          leaveWhen(stop, I32.ne(LOAD.byte(v.get("at")), int(COMMA))),
           ...findParts(),
           ...readWhole(stop),
           whenElse(I32.eq(LOAD.byte(v.get("next")), int(POINT)), readFraction(stop + 1), [
@@ -94,13 +94,17 @@ export function floatReader(): WasmFunction {
             leaveWhen(stop + 1, I32.and(v.get("isNegative"), UNARY.isZero64(v.get("whole")))),
             v.set("value", UNARY.floatOfLong(v.get("whole"))),
           ]),
-          leaveWhen(stop, I32.eq(I32.or(LOAD.byte(v.get("next")), int(LOWER)), int(LOWER_E))),
           leaveWhen(stop, I32.geU(v.get("next"), v.get("end"))),
+          v.set("behind", LOAD.byte(v.get("next"))),
+          when(
+            I32.ne(v.get("behind"), int(COMMA)),
+            leaveWhen(stop + 1, I32.eq(I32.or(v.get("behind"), int(LOWER)), int(LOWER_E))),
+          ),
           ...round(stop),
           v.add("out", int(4)),
           v.add("count", int(1)),
           v.set("at", v.get("next")),
-          leave(0),
+          leaveWhen(0, I32.eq(v.get("behind"), int(COMMA))),
         ),
       ),
       REGISTER.set(v.get("at")),
