@@ -6,7 +6,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { ServerError } from "../core/server-error.ts";
-import { INDEX_SETTINGS, type SqlConnection, SqlError, type SqlParameter, type SqlRow } from "./sql-store.ts";
+import { INDEX_SETTING, type SqlConnection, SqlError, type SqlParameter, type SqlRow } from "./sql-store.ts";
 
 const OWNER_FILE = "nereid-owner";
 
@@ -20,7 +20,7 @@ export async function openPglite(folder: string): Promise<SqlConnection> {
     release();
     throw new ServerError("unavailable", `${place} can not be opened: ${String(cause)}`, { cause });
   });
-  for (const setting of INDEX_SETTINGS) await database.exec(setting);
+  await database.exec(INDEX_SETTING);
   return {
     place,
     async query(text: string, parameters: readonly SqlParameter[]): Promise<readonly SqlRow[]> {

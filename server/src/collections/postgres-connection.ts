@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
 import { ServerError } from "../core/server-error.ts";
-import { INDEX_SETTINGS, type SqlConnection, SqlError, type SqlParameter, type SqlRow } from "./sql-store.ts";
+import { INDEX_SETTING, type SqlConnection, SqlError, type SqlParameter, type SqlRow } from "./sql-store.ts";
 
 export interface PostgresOptions {
   readonly url: string;
@@ -81,7 +81,7 @@ export class PostgresConnection implements SqlConnection {
       statement_timeout: timeoutMs,
       keepAlive: true,
       onConnect: async (client) => {
-        for (const setting of INDEX_SETTINGS) await client.query(setting).catch(passRefusal);
+        await client.query(INDEX_SETTING).catch(passRefusal);
       },
     });
     pool.on("error", () => undefined); // of a connection that nobody uses: the next one is another

@@ -40,10 +40,10 @@ const METRIC_SQL: Readonly<Record<Metric, MetricSql>> = {
   l2: { operator: "<->", score: (distance) => `-(${distance})`, operators: "vector_l2_ops" },
 };
 /**
- * For approximate indexes, by connection: how widely they look, and that they go on until there are as many rows as asked for
- * where a filter leaves few. What a release does not know it may refuse.
+ * Of a connection: approximate indexes go on until there are as many rows as asked for, where that is more than they look at
+ * or a filter leaves few. How widely they look is the database's own setting. A release that does not know it may refuse.
  */
-export const INDEX_SETTINGS: readonly string[] = ["SET hnsw.ef_search = 100", "SET hnsw.iterative_scan = strict_order"];
+export const INDEX_SETTING = "SET hnsw.iterative_scan = strict_order";
 const UNDEFINED_TABLE = "42P01";
 const DATA_EXCEPTION = "22000";
 const NO_SUCH_TYPE = "42704";
