@@ -117,7 +117,7 @@ test("an exit timeout of one second ends a server whose stream goes on", async (
 });
 
 test("--drain-delay-secs: not ready at once, and new clients are served until the delay is over", async (t) => {
-  const server = await start(t, "--drain-delay-secs=3", "--load-model=simple", "--model-control-mode=explicit");
+  const server = await start(t, "--drain-delay-secs=6", "--load-model=simple", "--model-control-mode=explicit");
   process.kill(server.pid, "SIGTERM");
   await eventually(
     () => fetch(`${server.baseUrl}/v2/health/ready`).then(({ status }) => status),
