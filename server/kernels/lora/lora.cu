@@ -1,6 +1,7 @@
 // y += b . (a . x) for rows that carry adapters, in bf16 on tensor cores with sums in f32: lora_shrink makes a . x, of
 // parts of the inputs by themselves where rows are few, and lora_expand adds the rest. A tile holds ROWS rows (8 or 32) of
-// one adapter. X_E4M3: x holds codes with a scale each row. Inputs are a multiple of 8.
+// one adapter. X_E4M3: x holds codes with a scale each row. SUM_SCALES: y is still to be multiplied by the scales of its rows
+// and columns, which is left to its reader. Inputs are a multiple of 8.
 #include "lora-part.cuh"
 #include "mma.cuh"
 
@@ -109,6 +110,8 @@ extern "C" __global__ void __launch_bounds__(EXPAND_WARPS * WARP) lora_expand(
     const u64* adapters, const int* tileRows,
     const float* low,  // [splits, numRows, LORA_PARTS, maxRank]
     u16* y,            // [numRows, width]
+    const float* rowScales,    // [numRows]
+    const float* columnScales, // [width]
     int numTiles, int firstPart, int width, int numRows, int maxRank, int splits) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
   const int firstColumn = (blockIdx.x * EXPAND_WARPS + warp) * OUTPUTS;
@@ -167,7 +170,13 @@ extern "C" __global__ void __launch_bounds__(EXPAND_WARPS * WARP) lora_expand(
         for (int e = 0; e < 2; e++) {
           const int row = rows[i * 8 + 2 * t + e];
           if (row < 0) continue;
-          const float delta[4] = {c[0][i][e], c[0][i][2 + e], c[1][i][e], c[1][i][2 + e]};
+          float delta[4] = {c[0][i][e], c[0][i][2 + e], c[1][i][e], c[1][i][2 + e]};
+#if defined(SUM_SCALES)
+          for (int o = 0; o < 4; o++) {
+            const int at = min(max(output + o, 0), outputs - 1);
+            delta[o] /= rowScales[row] * columnScales[part->column + at];
+          }
+#endif
           u16* to = y + (u64)row * width + part->column + output;
           if (isWhole) {
             const uint2 was = old[i][e];

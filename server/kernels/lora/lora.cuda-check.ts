@@ -12,6 +12,8 @@ interface Variant {
   readonly what: string;
   readonly type: ElemType;
   readonly isCoded?: boolean;
+  /** Scales of rows and columns are left to the reader of the sums. */
+  readonly leavesScales?: boolean;
   readonly inputs: number;
   readonly width: number;
   /** Columns and outputs of the parts; an adapter lacks the second when its number is even. */
@@ -86,6 +88,15 @@ const VARIANTS: readonly Variant[] = [
   },
   { what: "bf16 of codes", type: "bf16", isCoded: true, ...STACKED, parts: QKV, ranks: [16, 8, 20], spans: DECODING },
   {
+    what: "bf16 sums whose scales are left",
+    type: "bf16",
+    leavesScales: true,
+    ...STACKED,
+    parts: QKV,
+    ranks: [16, 8, 20],
+    spans: DECODING,
+  },
+  {
     what: "bf16 many rows of codes",
     type: "bf16",
     isCoded: true,
@@ -112,11 +123,16 @@ interface Placed {
 }
 
 async function runVariant(context: CudaCheckContext, variant: Variant): Promise<number> {
-  const { type, isCoded = false, inputs, width, spans, isFixed = false } = variant;
+  const { type, isCoded = false, leavesScales = false, inputs, width, spans, isFixed = false } = variant;
   const numRows = spans.reduce((sum, { queryLength }) => sum + queryLength, 0);
   const x = uploadRandom(context, isCoded ? "e4m3" : type, numRows * inputs, 1);
   const scales = uploadFloats(context, "f32", seededFloats(numRows, 2).map(Math.abs));
   const y = uploadRandom(context, type, numRows * width, 3);
+  const columns = uploadFloats(
+    context,
+    "f32",
+    seededFloats(width, 4).map((value) => 0.5 + Math.abs(value)),
+  );
   const placed = place(context, variant);
   const groups = tileGroups(spans, undefined);
   launchLora(context.stream, {
@@ -126,6 +142,7 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
     x: x.pointer,
     xScales: isCoded ? scales.pointer : undefined,
     y: y.pointer,
+    sumScales: leavesScales ? { rows: scales.pointer, columns: columns.pointer } : undefined,
     inputs,
     width,
     numRows,
@@ -134,12 +151,17 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
   });
   const result = await downloadFloats(context, type, y.pointer, numRows * width);
   const values = isCoded ? x.values.map((value, i) => value * (scales.values[Math.floor(i / inputs)] ?? 0)) : x.values;
-  let expected = y.values;
+  const scaleAt = (at: number): number =>
+    leavesScales ? (scales.values[Math.floor(at / width)] ?? 0) * (columns.values[at % width] ?? 0) : 1;
+  let expected = y.values.map((value, i) => value * scaleAt(i));
   for (const [adapter, parts] of placed.parts.entries()) {
     const rows = rowsOf(spans, adapter);
     expected = new Float32Array(loraRef({ x: values, y: expected, inputs, width, rows, parts }));
   }
-  return relativeError(result, expected);
+  return relativeError(
+    result.map((value, i) => value * scaleAt(i)),
+    expected,
+  );
 }
 
 function rowsOf(spans: readonly LoraSpan[], adapter: number): readonly number[] {

@@ -51,6 +51,8 @@ export interface LoraCudaArgs extends LoraTiles {
   /** f32 [numRows], where `x` holds codes. */
   readonly xScales?: DevicePointer | undefined;
   readonly y: DevicePointer; // [numRows, width]
+  /** What the rows and columns of `y` are still to be multiplied by. */
+  readonly sumScales?: { readonly rows: DevicePointer; readonly columns: DevicePointer } | undefined;
   readonly inputs: number;
   readonly width: number;
   readonly numRows: number;
@@ -86,14 +88,14 @@ function splitsOf(numRows: number): number {
 }
 
 export function launchLora(stream: KernelStream, args: LoraCudaArgs): void {
-  const { type, xScales, inputs, width, numRows, numTiles, maxRank, rowsPerTile } = args;
+  const { type, xScales, sumScales, inputs, width, numRows, numTiles, maxRank, rowsPerTile } = args;
   expectCount("lora", "tile", numTiles);
   expectCount("lora", "row", numRows);
   if (maxRank < LORA_RANK_STEP || maxRank % LORA_RANK_STEP !== 0) {
     throw new Error(`lora: expected ranks of a multiple of ${LORA_RANK_STEP}, got ${maxRank}`);
   }
   if (type === "f32") {
-    if (xScales !== undefined) throw new Error("lora: codes are for rows of bf16");
+    if (xScales !== undefined || sumScales !== undefined) throw new Error("lora: codes are for rows of bf16");
     launchPlain(stream, args);
     return;
   }
@@ -115,11 +117,12 @@ export function launchLora(stream: KernelStream, args: LoraCudaArgs): void {
   const expand = stream.kernel({
     source,
     name: "lora_expand",
-    defines: { ROWS: rowsPerTile },
+    defines: { ROWS: rowsPerTile, ...(sumScales === undefined ? {} : { SUM_SCALES: 1 }) },
     waitsForPrevious: true,
   });
+  const scales = [ptr(sumScales?.rows), ptr(sumScales?.columns)];
   stream.launch(expand, [ceilDiv(width, BLOCK_COLUMNS), 1, turns], [EXPAND_THREADS, 1, 1], 0, [
-    ...[...tiles, ptr(args.low), ptr(args.y), ...first],
+    ...[...tiles, ptr(args.low), ptr(args.y), ...scales, ...first],
     i32(width),
     ...rows,
   ]);

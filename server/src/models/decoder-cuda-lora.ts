@@ -43,16 +43,16 @@ export function enqueueAdapted(
   leavesScales = false,
 ): CudaScales | undefined {
   const { lora } = pass.batch;
-  if (lora === undefined && leavesScales) return enqueueUnscaled(pass, x, weights, numRows, y);
-  enqueueProduct(pass, x, weights, numRows, y);
-  if (lora === undefined) return undefined;
+  const sumScales = leavesScales ? enqueueUnscaled(pass, x, weights, numRows, y) : undefined;
+  if (!leavesScales) enqueueProduct(pass, x, weights, numRows, y);
+  if (lora === undefined) return sumScales;
   const [width = 0, inputs = 0] = weights.weight.shape;
   const { type, lora: memory, isDeterministic } = pass.model;
   if (memory === undefined) throw new Error("rows with adapters, and no memory for them");
   const firstPart = firstPartOf(place);
-  const rows = { x: x.address, xScales: x.scales, y, inputs, width, numRows };
+  const rows = { x: x.address, xScales: x.scales, y, sumScales, inputs, width, numRows };
   launchLora(pass.stream, { type, ...lora, ...rows, firstPart, low: memory.low, inOneSum: isDeterministic });
-  return undefined;
+  return sumScales;
 }
 
 function firstPartOf({ layer, linear }: LinearPlace): number {
