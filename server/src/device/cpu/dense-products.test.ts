@@ -76,6 +76,8 @@ test("takes() is for many rows of f32 and matrices that are worth a node", () =>
     [floats([640, 384]), floats([12, 384]), true],
     [floats([640, 384]), floats([11, 384]), false],
     [floats([64, 384]), floats([12, 384]), false],
+    [floats([8192, 1024]), floats([31, 1024]), false],
+    [floats([8192, 1024]), floats([32, 1024]), true],
     [graph.empty("bf16", [640, 384]), floats([12, 384]), false],
     [graph.empty("q8_0", [640, 384]), floats([12, 384]), false],
   ] as const;

@@ -8,10 +8,12 @@ import { OnnxRuntime } from "../../native/onnxruntime.ts";
 import type { FloatProduct } from "../../native/onnxruntime-product.ts";
 import type { CpuTensor } from "./cpu-tensor.ts";
 
-/** From here on it is faster, for matrices of 384 x 640 to 384 x 6144. */
+/** From here on it is faster: each product lays the matrix out anew, which costs more where that is no longer in a cache. */
 const MIN_ROWS = 12;
+const MIN_ROWS_OF_LARGE = 32;
 /** A node of its own costs up to 60 us. */
 const MIN_ELEMENTS = 64 * 1024;
+const LARGE_ELEMENTS = 8 * 1024 * 1024;
 /** All that is not such a product runs on one thread meanwhile, which with more of them was not measured. */
 const MAX_THREADS = 2;
 /** Some 40 ms of one thread. */
@@ -76,7 +78,9 @@ export class GraphProducts {
   takes(weight: CpuTensor, x: CpuTensor): boolean {
     const [numOutputs = 0, numInputs = 0] = weight.shape;
     const [numRows = 0] = x.shape;
-    if (weight.type !== "f32" || numRows < MIN_ROWS || numOutputs * numInputs < MIN_ELEMENTS) return false;
+    const numElements = numOutputs * numInputs;
+    const minRows = numElements < LARGE_ELEMENTS ? MIN_ROWS : MIN_ROWS_OF_LARGE;
+    if (weight.type !== "f32" || numRows < minRows || numElements < MIN_ELEMENTS) return false;
     return this.#ggml.base.isContiguous(weight.handle) && this.#ggml.base.isContiguous(x.handle);
   }
 
