@@ -51,6 +51,36 @@ test("launch() gives the same with a barrier in every order, and shows that one 
   for (const seed of SEEDS) assert.notDeepEqual(await runMirror("__syncwarp();", seed), wanted);
 });
 
+/** The first thread writes what all others look for, in a loop that looks at the clock. */
+const LOOKING = kernelOf(
+  "unsigned long long* word, int* out",
+  `if (threadIdx.x == 0) { put_word(word, 42, 7); out[0] = 42; return; }
+  u64 seen = 0;
+  const u64 start = nanoseconds();
+  do {
+    look_at_word(word, seen);
+    if (nanoseconds() - start > PATIENCE_NS) __trap();
+  } while (!is_of_launch(seen, 7));
+  out[threadIdx.x] = (int)(u32)seen;`,
+).replace("mma.cuh", "tagged-words.cuh");
+
+test("launch() lets others run while a thread looks for what they write", { skip }, async () => {
+  for (const seed of SEEDS) {
+    const device = deviceWith(LOOKING, { seed });
+    const out = new Int32Array(64);
+    const pointer = device.allocate(out.byteLength);
+    launch(device, [{ ptr: device.zeros(8) }, { ptr: pointer }]);
+    await device.download(pointer, out);
+    assert.deepEqual(out, new Int32Array(64).fill(42));
+  }
+});
+
+test("launch() ends when what a thread looks for never comes", { skip }, () => {
+  const device = deviceWith(LOOKING.replace("42, 7)", "42, 6)"));
+  const args = [{ ptr: device.zeros(8) }, { ptr: device.allocate(256) }];
+  assert.throws(() => launch(device, args), /test: block \(0, 0, 0\), thread \d+: traps/);
+});
+
 const FAULTS: readonly (readonly [what: string, body: string, message: RegExp])[] = [
   ["far reads", "out[0] = out[600];", /test: block \(0, 0, 0\), thread \d+: touches memory at 0x/],
   ["far shared memory", "shared[4096 + threadIdx.x] = 1;", /touches memory at 0x/],

@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FakeKernelStream } from "../../src/device/cuda/fake-kernel-stream.ts";
+import { sharedBytesPerBlock } from "../cuda/device-limits.ts";
+import {
+  launchThinLayer,
+  planThinLayer,
+  type ThinLayerCudaArgs,
+  type ThinLayerShape,
+  thinMeetingBytes,
+} from "./thin-layer.cuda.ts";
+
+const LLAMA_8B: ThinLayerShape = {
+  weightType: "bf16",
+  numRows: 1,
+  attendedWidth: 4096,
+  width: 4096,
+  inner: 14336,
+  outWidth: 6144,
+};
+
+test("planThinLayer() fits shared memory, and takes as many stages as help", () => {
+  for (const [weightType, numRows, stages] of [
+    ["bf16", 1, 5],
+    ["bf16", 8, 3],
+    ["e4m3", 1, 4],
+    ["e4m3", 2, 4],
+    ["int4", 1, 4],
+    ["int4", 2, 4],
+  ] as const) {
+    const plan = planThinLayer("sm_90a", { ...LLAMA_8B, weightType, numRows });
+    assert.equal(plan?.stages, stages, `${weightType}, ${numRows} rows`);
+    assert.ok(plan.sharedBytes <= sharedBytesPerBlock("sm_90a"));
+    // Each sum that meets has a thread.
+    assert.ok(16 * plan.rows * plan.tiles <= 512);
+  }
+});
+
+test("planThinLayer() refuses what the kernel is not written for", () => {
+  for (const [weightType, numRows] of [
+    ["bf16", 0],
+    ["bf16", 9],
+    ["e4m3", 5],
+    ["int4", 3],
+  ] as const) {
+    assert.equal(planThinLayer("sm_90a", { ...LLAMA_8B, weightType, numRows }), undefined);
+  }
+  assert.equal(planThinLayer("sm_90a", { ...LLAMA_8B, width: 4096 + 16 }), undefined);
+});
+
+test("thinMeetingBytes() has room for the words of two rows behind the counters", () => {
+  const words = 2 * (4096 / 2) * 2 + 2 * (14336 / 2);
+  assert.equal(thinMeetingBytes(LLAMA_8B), 4096 + 8 * words);
+});
+
+const ARGS: ThinLayerCudaArgs = {
+  ...LLAMA_8B,
+  ...{
+    activation: "silu",
+    epsilon: 1e-5,
+    attended: 256n,
+    residual: 512n,
+    activated: 768n,
+    norm: 1024n,
+    meeting: 8192n,
+  },
+  ...{ behind: { weight: 1n }, gateUp: { weight: 2n }, down: { weight: 3n } },
+};
+
+test("launchThinLayer() counts a launch once its last product is done", () => {
+  const before = { matrix: { weight: 4n }, norm: 2048n, out: 4096n };
+  for (const [args, wanted] of [
+    [ARGS, 1],
+    [{ ...ARGS, before }, 1],
+    [{ ...ARGS, products: [0, 1] }, 0],
+    [{ ...ARGS, products: [2, 3] }, 1],
+    [{ ...ARGS, before, products: [2, 3] }, 0],
+    [{ ...ARGS, before, products: [3, 4] }, 1],
+  ] as const) {
+    const stream = new FakeKernelStream(132, "sm_90a");
+    launchThinLayer(stream, args);
+    assert.deepEqual(stream.launches[0]?.args.at(-3), { i32: wanted });
+  }
+});
+
+test("launchThinLayer() refuses more blocks than there are counters for", () => {
+  const stream = new FakeKernelStream(132, "sm_90a");
+  assert.throws(() => launchThinLayer(stream, { ...ARGS, numBlocks: 1021 }), /no counters for 1021 blocks/);
+  assert.equal(stream.launches.length, 0);
+});
