@@ -1,20 +1,25 @@
 /**
- * The engine with a runner for GPUs whose kernels run on emulated threads: guesses change no token, and blocks that went to
- * the host's memory come back as they were.
+ * The engine with a runner for GPUs whose kernels run on emulated threads: guesses change no token, blocks that went to the
+ * host's memory come back as they were, and each request gets its adapter.
  */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import type { AdapterChoice } from "../../server/src/engine/adapters/adapter-choice.ts";
+import { AdapterLibrary } from "../../server/src/engine/adapters/adapter-library.ts";
 import { type CudaRunnerOptions, loadCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
 import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
 import { ModelDrafter } from "../../server/src/engine/speculation/model-drafter.ts";
 import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing-generation.ts";
 import { openModelFiles } from "../../server/src/formats/model-files.ts";
+import { readNpy } from "../../server/src/formats/npy.ts";
 import { parseDecoderConfig } from "../../server/src/models/parse-decoder-config.ts";
 import { hostCompiler } from "./compile-emulation.ts";
 import { EmulatedGpu } from "./emulated-gpu.ts";
 
-const MODEL = fileURLToPath(new URL("../parity/models/llama-3.2/", import.meta.url));
+const PARITY = fileURLToPath(new URL("../parity/", import.meta.url));
+const MODEL = `${PARITY}models/llama-3.2/`;
 const BLOCK_SIZE = 16;
 /** Keys and values of 32 elements of f32 in two layers. */
 const BLOCK_BYTES = 2 * 2 * 32 * 4 * BLOCK_SIZE;
@@ -81,5 +86,41 @@ test("an engine on an emulated GPU goes on from blocks that come back from the h
   const { kvBlocksOnboarded } = engine.stats();
   assert.ok(kvBlocksOnboarded >= 4, `${kvBlocksOnboarded} blocks came back`);
   assert.ok((gpu.launched.get("copy_block") ?? 0) >= kvBlocksOffloaded + kvBlocksOnboarded);
+  await engine.close();
+});
+
+test("an engine on an emulated GPU takes adapters by name and as tasks with their matrices, in turn where few fit", {
+  skip,
+}, async () => {
+  // The largest of them, and no two.
+  const room = { maxBytes: 130_000, maxRank: 16 };
+  const runner = await openRunner(new EmulatedGpu(compiler), { adapters: room });
+  assert.ok(runner.adapters);
+  const root = `${PARITY}adapters/llama-3.2`;
+  const adapters = await AdapterLibrary.open(runner.adapters, { folders: [], root, ...room });
+  const engine = engineOf(runner, {}, { adapters });
+  const weights = await readNpy(`${PARITY}tasks/7/model.lora_weights.npy`);
+  const config = await readNpy(`${PARITY}tasks/7/model.lora_config.npy`);
+  assert.ok(weights.values instanceof Float32Array && config.values instanceof Int32Array);
+  const matrices = { numRows: weights.shape[1] ?? 0, weights: weights.values, config: config.values };
+  const readJson = (path: string): { readonly prompt: readonly number[]; readonly greedy: readonly number[] } =>
+    JSON.parse(readFileSync(path, "utf8")) as ReturnType<typeof readJson>;
+  const base = readJson(`${MODEL}expected.json`);
+  const choices: readonly (AdapterChoice | undefined)[] = [
+    { kind: "task", id: 7n, matrices },
+    { kind: "name", text: "b" },
+    undefined,
+    { kind: "name", text: "c" },
+  ];
+  const request = greedyRequest(base.prompt, 3);
+  const texts = await generateTokens(
+    engine,
+    choices.map((adapter) => ({ ...request, adapter })),
+  );
+  const wanted = ["d", "b", undefined, "c"].map((name) =>
+    (name === undefined ? base : readJson(`${root}/${name}/expected.json`)).greedy.slice(0, 3),
+  );
+  assert.deepEqual(texts, wanted);
+  assert.equal(adapters.cache.keys.length, 1);
   await engine.close();
 });
