@@ -35,7 +35,7 @@ export function drawPlot(title: string, rows: readonly Row[]): string {
     },
   ];
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12">
-<title>${model}: tokens a second, and seconds for a whole answer, by clients</title>
+<title>${title}: tokens a second, and seconds for a whole answer, by clients</title>
 <rect width="${width}" height="${height}" fill="white"/>
 ${text(PLOT.left, 24, title, 'font-size="15"')}
 ${plots.map((plot) => drawOne(plot, systems, rows)).join("\n")}
