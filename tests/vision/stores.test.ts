@@ -160,7 +160,7 @@ test("a PostgreSQL server that is killed under load fails look-ups clearly meanw
   await sleep(700);
   await assert.rejects(store.search("places", query), {
     code: "unavailable",
-    message: /^postgresql:\/\/127\.0\.0\.1:\d+\/postgres is away \(\S+\); it is tried again every second$/,
+    message: /^postgresql:\/\/127\.0\.0\.1:\d+\/postgres is away \(.+\); it is tried again every second$/,
   });
   await server.start();
   let got: readonly (readonly Hit[])[] | undefined;

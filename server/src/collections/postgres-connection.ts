@@ -127,7 +127,7 @@ function isLoss(error: unknown): boolean {
   if (error instanceof ServerError) return false;
   const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
   if (typeof code === "string") {
-    return SQL_STATE.test(code) && !/^E[A-Z]{4}$/.test(code) ? AWAY_STATES.test(code) : /^E[A-Z_]+$/.test(code);
+    return isSqlState(code) ? AWAY_STATES.test(code) : /^E[A-Z_]+$/.test(code);
   }
   return /connection (?:terminated|ended|error)|client has encountered a connection error|timeout exceeded when trying to connect/i.test(
     String(message),
@@ -136,7 +136,13 @@ function isLoss(error: unknown): boolean {
 
 function reasonOf(error: unknown): string {
   const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
-  return typeof code === "string" ? code : String(message);
+  if (typeof code !== "string") return String(message);
+  return isSqlState(code) ? `${code}: ${String(message)}` : code;
+}
+
+/** Errors of the system have names of five letters too: EPIPE. */
+function isSqlState(code: string): boolean {
+  return SQL_STATE.test(code) && !/^E[A-Z]{4}$/.test(code);
 }
 
 /** Without user and password. */
