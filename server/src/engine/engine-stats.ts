@@ -2,6 +2,8 @@
 
 import type { Usage } from "./generate.ts";
 import type { StepPlan } from "./step-plan.ts";
+import type { StepPlanner } from "./step-planner.ts";
+import type { StepRunner } from "./step-runner.ts";
 
 export interface EngineStats {
   /** Requests in the engine, running in the last step, waiting for it, and the most that can run. */
@@ -86,6 +88,35 @@ export function readStats(values: Float64Array): EngineStats {
   const stats: EngineStats = { ...ZERO_STATS };
   for (let i = 0; i < FIELDS.length; i++) stats[FIELDS[i] ?? "active"] = values[i] ?? 0;
   return stats;
+}
+
+/** Of an engine that has done nothing yet. */
+export function firstStats(
+  runner: Pick<StepRunner, "numBlocks" | "blockSize" | "gpuBytes">,
+  maxRequests: number,
+): EngineStats {
+  return {
+    ...ZERO_STATS,
+    maxRequests,
+    kvBlocksMax: runner.numBlocks,
+    tokensPerBlock: runner.blockSize,
+    cpuBytes: process.memoryUsage.rss(),
+    gpuBytes: runner.gpuBytes ?? 0,
+  };
+}
+
+/** Brings what can be counted at any time up to now. `numPreparing`: requests that the planner does not know yet. */
+export function countRequests(stats: EngineStats, planner: StepPlanner, numPreparing: number): void {
+  stats.active = planner.numRunning + planner.numWaiting + numPreparing;
+  stats.waiting = Math.max(0, stats.active - stats.scheduled);
+  stats.paused = planner.numPaused;
+  stats.preemptions = planner.numPreemptions;
+  stats.kvBlocksFree = planner.numFreeBlocks;
+  stats.kvBlocksUsed = stats.kvBlocksMax - stats.kvBlocksFree;
+  stats.kvBlocksReused = planner.numReusedBlocks;
+  stats.kvBlocksNew = planner.numNewBlocks;
+  stats.kvBlocksOffloaded = planner.numOffloadedBlocks;
+  stats.kvBlocksOnboarded = planner.numOnboardedBlocks;
 }
 
 /** Asking for the resident memory costs some microseconds: not worth it every step. */

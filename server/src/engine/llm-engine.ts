@@ -10,7 +10,7 @@ import { ChunkQueue } from "./chunk-queue.ts";
 import { nowNs } from "./clock.ts";
 import type { EngineConfig } from "./engine-config.ts";
 import type { EngineServices } from "./engine-services.ts";
-import { countIdle, countStep, countTokens, type EngineStats, ZERO_STATS } from "./engine-stats.ts";
+import { countIdle, countRequests, countStep, countTokens, type EngineStats, firstStats } from "./engine-stats.ts";
 import type { FinishReason, GeneratedChunk, GenerateRequest, Generator } from "./generate.ts";
 import { LogitsBudget } from "./logits-budget.ts";
 import { prepareSequence } from "./prepare-sequence.ts";
@@ -73,14 +73,7 @@ export class LlmEngine implements Generator {
     this.#services = services;
     this.#nowNs = services.nowNs ?? nowNs;
     this.#drafters = createDrafters(config.speculation, vocabSize, services.drafter);
-    this.#stats = {
-      ...ZERO_STATS,
-      maxRequests: config.maxSequences,
-      kvBlocksMax: numBlocks,
-      tokensPerBlock: blockSize,
-      gpuBytes: runner.gpuBytes ?? 0,
-    };
-    this.#stats.cpuBytes = process.memoryUsage.rss();
+    this.#stats = firstStats(runner, config.maxSequences);
     this.#onTurn = onTurn;
     this.limits = {
       vocabSize,
@@ -153,17 +146,7 @@ export class LlmEngine implements Generator {
 
   stats(): Readonly<EngineStats> {
     const stats = this.#stats;
-    const planner = this.#planner;
-    stats.active = planner.numRunning + planner.numWaiting + this.#preparing.size;
-    stats.waiting = Math.max(0, stats.active - stats.scheduled);
-    stats.paused = planner.numPaused;
-    stats.preemptions = planner.numPreemptions;
-    stats.kvBlocksFree = planner.numFreeBlocks;
-    stats.kvBlocksUsed = stats.kvBlocksMax - stats.kvBlocksFree;
-    stats.kvBlocksReused = planner.numReusedBlocks;
-    stats.kvBlocksNew = planner.numNewBlocks;
-    stats.kvBlocksOffloaded = planner.numOffloadedBlocks;
-    stats.kvBlocksOnboarded = planner.numOnboardedBlocks;
+    countRequests(stats, this.#planner, this.#preparing.size);
     return stats;
   }
 
