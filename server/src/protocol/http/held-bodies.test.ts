@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { RawHttpClient } from "../../../../tests/fakes/raw-http-client.ts";
 import type { ModelServer, ServedModel } from "../../core/model-server.ts";
+import { ResponseStream } from "../../core/response-stream.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
 import { createHttpFrontend, type HttpFrontend } from "./frontend.ts";
@@ -18,11 +20,13 @@ const MODEL = {
     throw new ServerError("not_found", "no such model");
   },
 } as unknown as ServedModel;
+/** Never answers. */
+const SILENT_MODEL = { config: {}, decoupled: false, infer: () => new ResponseStream() } as unknown as ServedModel;
 const SERVER = {
   state: "running",
   tracing: { isOn: false },
   index: () => [],
-  model: () => MODEL,
+  model: (name: string) => (name === "silent" ? SILENT_MODEL : MODEL),
 } as unknown as ModelServer;
 
 function ignore(): undefined {
@@ -84,4 +88,14 @@ test("what a compressed body becomes counts", async () => {
   const infer = "/v2/models/m/infer";
   assert.equal(await statusOf(gzipSync('{"inputs":[]}'), headers, infer), "404");
   assert.equal(await statusOf(gzipSync(spaces(HELD_BYTES)), headers, infer), "503");
+});
+
+test("requests that wait for their turn on a connection give their room back when it is lost", async () => {
+  const silent = "/v2/models/silent/infer";
+  const client = new RawHttpClient(port);
+  for (let k = 0; k < 3; k++) client.send("POST", silent, `{"inputs":[]${" ".repeat(300)}}`);
+  while (frontend.callCount < 3) await sleep(10);
+  client.socket.destroy();
+  while ((await statusOf(spaces(HELD_BYTES))) !== "200") await sleep(10);
+  while (frontend.callCount > 0) await sleep(10);
 });

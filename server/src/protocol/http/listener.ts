@@ -16,6 +16,7 @@ import { answerStream } from "./answer-stream.ts";
 import type { HttpCall } from "./http-call.ts";
 import type { HttpReply, HttpStreamReply } from "./http-reply.ts";
 import { NodeCall } from "./node-call.ts";
+import { QueuedResponses } from "./queued-responses.ts";
 import { BodyAborted } from "./read-body.ts";
 import { refuseConnection } from "./refuse-connection.ts";
 import { ReplyBatch } from "./reply-batch.ts";
@@ -58,6 +59,7 @@ export class HttpListener {
   readonly #latest = new WeakMap<Duplex, ServerResponse>();
   readonly #refused = new WeakSet<Duplex>();
   readonly #silent = new SilentConnections();
+  readonly #queued = new QueuedResponses();
   readonly #replies = new ReplyBatch((error, response) => {
     this.#log.error("http", describeThrown(error));
     response.destroy();
@@ -189,7 +191,7 @@ export class HttpListener {
     const call = new NodeCall(request, this.#budget);
     response.sendDate = false;
     this.#callCount += 1;
-    response.on("close", () => {
+    this.#queued.onClose(request.socket, response, () => {
       this.#callCount -= 1;
       if (!response.writableFinished) call.abort();
       if (call.trace !== undefined) endTrace(call.trace);
