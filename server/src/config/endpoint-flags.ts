@@ -11,6 +11,7 @@ type EndpointName = "http" | "grpc" | "metrics" | "sagemaker" | "vertex";
 const COMPRESSION_LEVELS = ["none", "low", "medium", "high"] as const;
 const MIN_GRPC_THREADS = 2;
 const MAX_GRPC_THREADS = 128;
+const MAX_PORT = 65_535;
 
 function enabled(endpoint: EndpointName): FlagHandler {
   return (draft, value) => {
@@ -20,7 +21,9 @@ function enabled(endpoint: EndpointName): FlagHandler {
 
 function port(endpoint: EndpointName): FlagHandler {
   return (draft, value) => {
-    draft[endpoint].port = parseInt32(value);
+    const number = parseInt32(value);
+    if (number < 0 || number > MAX_PORT) throw new FlagError(`a port is 0 to ${MAX_PORT}. Got ${value}`);
+    draft[endpoint].port = number;
   };
 }
 

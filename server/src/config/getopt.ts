@@ -1,4 +1,5 @@
 /** Splits a command line into flags with values, by the rules of getopt_long: prefixes, `--flag=value` and `--flag value`. */
+import { nearestName } from "./suggest.ts";
 
 export interface NamedFlag {
   readonly name: string;
@@ -15,7 +16,12 @@ export interface GivenFlag {
 
 export type ScannedArgument =
   | { readonly kind: "flag"; readonly flag: GivenFlag }
-  | { readonly kind: "error"; readonly message: string };
+  | {
+      readonly kind: "error";
+      readonly message: string;
+      /** The flag that was probably meant. */
+      readonly nearest: string | undefined;
+    };
 
 export interface ScannedArguments {
   /** In the order of the command line, so that the first mistake is the one reported. */
@@ -48,7 +54,9 @@ function scanFlag(argument: string, next: string | undefined, flags: readonly Na
   const equals = argument.indexOf("=");
   const written = argument.slice(2, equals < 0 ? undefined : equals);
   const found = findFlag(written, flags);
-  if (found.length === 0) return done(failure(`unrecognized option '${argument}'`));
+  if (found.length === 0) {
+    return done(failure(`unrecognized option '${argument}'`, nearestName(written, flags.map(nameOf))));
+  }
   const [flag] = found;
   if (flag === undefined || found.length > 1) {
     const names = found.map(({ name }) => `'--${name}'`).join(" ");
@@ -78,6 +86,10 @@ function given(name: string, value: string): ScannedArgument {
   return { kind: "flag", flag: { name, value } };
 }
 
-function failure(message: string): ScannedArgument {
-  return { kind: "error", message };
+function failure(message: string, nearest?: string): ScannedArgument {
+  return { kind: "error", message, nearest };
+}
+
+function nameOf({ name }: NamedFlag): string {
+  return name;
 }

@@ -59,6 +59,8 @@ const REFUSED: readonly (readonly [argv: readonly string[], start: string])[] = 
   [["--strict-readiness"], "tritonserver: option '--strict-readiness' requires an argument\n"],
   [["--http-port=99999999999"], 'Bad option: "--http-port".\nProvided option value is out of bound. Got 99999999999\n'],
   [["--http-port=abc"], 'Bad option: "--http-port".\nInvalid option value. Got abc\n'],
+  [["--http-port=65536"], 'Bad option: "--http-port".\na port is 0 to 65535. Got 65536\n'],
+  [["--grpc-port=-1"], 'Bad option: "--grpc-port".\na port is 0 to 65535. Got -1\n'],
   [["--http-po=abc"], 'Bad option: "--http-port".\nInvalid option value. Got abc\n'],
   [
     ["--model-control-mode=sometimes"],

@@ -10,7 +10,7 @@ import { createDraft, type OptionsDraft, type TlsDraft } from "./options-draft.t
 import { checkPorts } from "./port-check.ts";
 import type { ServerOptions } from "./server-options.ts";
 import { settleTrace } from "./trace-flags.ts";
-import { usageText } from "./usage.ts";
+import { flagUsage, usageText } from "./usage.ts";
 
 export type ParsedFlags =
   | { readonly kind: "options"; readonly options: ServerOptions }
@@ -27,8 +27,7 @@ export function parseServerFlags(
     return { kind: "options", options: settle(draft, env) };
   } catch (error) {
     if (!(error instanceof FlagError)) throw error;
-    const message = error.message === "" ? "" : `${error.message}\n`;
-    return { kind: "usage", text: `${message}${usageText()}\n`, exitCode: 1 };
+    return { kind: "usage", text: usageAfter(error), exitCode: 1 };
   }
 }
 
@@ -58,13 +57,27 @@ export function creationProblem(options: ServerOptions): ServerError | undefined
   return new ServerError("invalid_argument", `unable to find '${library}' for cache`);
 }
 
+/** What is wrong stands ahead of the usage text, where scripts look for it, and again below, where a terminal still shows it. */
+function usageAfter({ message, hint }: FlagError): string {
+  if (message === "") return `${usageText()}\n`;
+  const again = message.trim().replaceAll("\n", " ");
+  return `${message}\n${usageText()}\n${again}\n${hint === "" ? "" : `${hint}\n`}`;
+}
+
 function applyArguments(draft: OptionsDraft, { items, positionals }: ScannedArguments): void {
   for (const item of items) {
-    if (item.kind === "error") throw new FlagError(`tritonserver: ${item.message}\n`);
+    if (item.kind === "error") {
+      const hint = item.nearest === undefined ? "" : `Did you mean --${item.nearest}?`;
+      throw new FlagError(`tritonserver: ${item.message}\n`, { hint });
+    }
     applyFlag(draft, item.flag);
   }
   const [unexpected] = positionals;
-  if (unexpected !== undefined) throw new FlagError(`Unexpected argument: ${unexpected}`);
+  if (unexpected !== undefined) {
+    throw new FlagError(`Unexpected argument: ${unexpected}`, {
+      hint: "Values follow a flag: --model-repository=<folder> names a model repository.",
+    });
+  }
 }
 
 function applyFlag(draft: OptionsDraft, { name, value }: GivenFlag): void {
@@ -74,7 +87,10 @@ function applyFlag(draft: OptionsDraft, { name, value }: GivenFlag): void {
     FLAG_HANDLERS.get(name)?.(draft, value);
   } catch (error) {
     if (!(error instanceof FlagError)) throw error;
-    throw new FlagError(`Bad option: "--${name}".\n${error.message}\n`, { cause: error });
+    throw new FlagError(`Bad option: "--${name}".\n${error.message}\n`, {
+      cause: error,
+      hint: flagUsage(name),
+    });
   }
 }
 

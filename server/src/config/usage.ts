@@ -1,5 +1,5 @@
 /** The usage text of the server's command line. */
-import { FLAG_GROUPS, type Flag } from "./flag-table.ts";
+import { FLAG_GROUPS, FLAGS, type Flag } from "./flag-table.ts";
 
 const WIDTH = 60;
 
@@ -9,6 +9,12 @@ export function usageText(): string {
     return title === "" ? lines : `\n${title}:\n${lines}`;
   });
   return `Usage: tritonserver [options]\n${groups.join("")}`;
+}
+
+/** What the usage text says about one flag. */
+export function flagUsage(name: string): string {
+  const flag = FLAGS.find((each) => each.name === name);
+  return flag === undefined ? "" : flagText(flag).trimEnd();
 }
 
 function flagText(flag: Flag): string {
