@@ -18,6 +18,10 @@ const BYTES_OF: Readonly<Record<string, number>> = {
   UINT64: 8,
 };
 const DEFAULT_BYTES = 4;
+/** Types whose tensors JSON does not carry. */
+const BINARY_ONLY: ReadonlySet<string> = new Set(["FP16", "BF16"]);
+/** A red pixel, for inputs that by their name take files of pictures. */
+const PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC";
 
 export function curlHints(server: ModelServer, endpoints: Endpoints): string {
   const lines: string[] = [];
@@ -41,12 +45,14 @@ function hintOf(base: string, model: ServedModel): string {
   const url = `${base}/v2/models/${model.name}`;
   const inputs = [...model.inputs.values()].filter(({ name }) => !isOptional(model, name));
   if (inputs.some(({ name, datatype }) => name === "text_input" && datatype === "BYTES")) {
-    return `curl -X POST ${url}/generate -d '{"text_input": "What is machine learning?", "max_tokens": 20}'`;
+    return `curl -X POST ${url}/generate -d '${generateBody(inputs)}'`;
   }
   const [only] = inputs;
   if (inputs.length === 1 && only !== undefined && only.datatype !== "BYTES" && elements(only) > MAX_JSON_ELEMENTS) {
     const bytes = elements(only) * (BYTES_OF[only.datatype] ?? DEFAULT_BYTES);
-    return `head -c ${bytes} /dev/zero | curl -X POST ${url}/infer -H 'Inference-Header-Content-Length: 0' --data-binary @- -o answer.bin`;
+    // "????" is 0.75 as a float: vectors without a length are refused by models that compare them.
+    const filler = /FP|BF/.test(only.datatype) ? " | tr '\\0' '?'" : "";
+    return `head -c ${bytes} /dev/zero${filler} | curl -X POST ${url}/infer -H 'Inference-Header-Content-Length: 0' --data-binary @- -o answer.bin`;
   }
   if (model.inputs.has("input_ids") && model.inputs.has("request_output_len")) {
     const body = { input_ids: [1, 2, 3], input_lengths: 3, request_output_len: 8 }; // the ids are optional, and still needed
@@ -57,7 +63,19 @@ function hintOf(base: string, model: ServedModel): string {
     return `curl -N -X POST ${url}/generate_stream -d '${JSON.stringify(body)}'`;
   }
   const tensors = inputs.map((input) => JSON.stringify({ ...tensor(input), data: sample(input) }));
-  return `curl -X POST ${url}/infer -d '{"inputs": [${tensors.join(", ")}]}'`;
+  const isBinary = [...model.outputs.values()].some(({ datatype }) => BINARY_ONLY.has(datatype));
+  const [parameters, file] = isBinary ? [', "parameters": {"binary_data_output": true}', " -o answer.bin"] : ["", ""];
+  return `curl -X POST ${url}/infer -d '{"inputs": [${tensors.join(", ")}]${parameters}}'${file}`;
+}
+
+/** The question and the length, and whatever else the model insists on. */
+function generateBody(inputs: readonly TensorMetadata[]): string {
+  const known = ["text_input", "max_tokens"];
+  const others = inputs.filter(({ name }) => !known.includes(name));
+  const members = others.map(
+    (input) => `, ${JSON.stringify(input.name)}: ${JSON.stringify(scalarOrList(sample(input)))}`,
+  );
+  return `{"text_input": "What is machine learning?", "max_tokens": 20${members.join("")}}`;
 }
 
 function isOptional(model: ServedModel, name: string): boolean {
@@ -74,6 +92,7 @@ function elements({ shape }: TensorMetadata): number {
 
 function sample(input: TensorMetadata): unknown[] {
   const values = Array.from({ length: elements(input) }, (_, i) => i + 1);
+  if (input.datatype === "BYTES" && /^images?$/i.test(input.name)) return values.map(() => PICTURE);
   if (input.datatype === "BYTES") return values.map((value) => `text ${value}`);
   return input.datatype === "BOOL" ? values.map((value) => value % 2 === 0) : values;
 }

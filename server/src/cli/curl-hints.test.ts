@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ModelServer, ServedModel, TensorMetadata } from "../core/model-server.ts";
+import { curlHints } from "./curl-hints.ts";
+
+type Tensors = readonly (readonly [name: string, datatype: string, shape: readonly number[]])[];
+
+const ENDPOINTS = new Map([["http", { address: "0.0.0.0", port: 9 }]]);
+
+function hint(inputs: Tensors, outputs: Tensors = []): string {
+  const metadata = (tensors: Tensors) =>
+    new Map(tensors.map(([name, datatype, shape]) => [name, { name, datatype, shape } as TensorMetadata]));
+  const model = {
+    name: "m",
+    version: "1",
+    config: { input: [] as readonly unknown[] },
+    inputs: metadata(inputs),
+    outputs: metadata(outputs),
+    decoupled: false,
+  } as unknown as ServedModel;
+  const server: Pick<ModelServer, "index" | "model"> = {
+    index: () => [{ name: "m", version: "1", state: "READY", reason: "" }],
+    model: () => model,
+  };
+  return (
+    curlHints(server as ModelServer, ENDPOINTS)
+      .split("# m\n")[1]
+      ?.trimEnd() ?? ""
+  );
+}
+
+/** What follows -d, without its quotes. */
+function body(text: string): unknown {
+  return JSON.parse(/-d '(.*)'/.exec(text)?.[1] ?? "");
+}
+
+test("curlHints() asks for an inference with the tensors that a model needs", () => {
+  assert.equal(
+    hint([["A", "INT32", [-1, 2]]]),
+    `curl -X POST http://localhost:9/v2/models/m/infer -d '{"inputs": [{"name":"A","datatype":"INT32","shape":[1,2],"data":[1,2]}]}'`,
+  );
+});
+
+test("curlHints() asks a model of texts to generate, with the picture that it insists on", () => {
+  const asked = body(
+    hint([
+      ["image", "BYTES", [-1, -1]],
+      ["text_input", "BYTES", [-1, 1]],
+      ["max_tokens", "INT32", [-1, 1]],
+    ]),
+  ) as { image: string };
+  assert.deepEqual(Object.keys(asked), ["text_input", "max_tokens", "image"]);
+  assert.equal(Buffer.from(asked.image, "base64").subarray(1, 4).toString(), "PNG");
+});
+
+test("curlHints() gives inputs of pictures a picture", () => {
+  const { inputs } = body(hint([["IMAGE", "BYTES", [1]]])) as { inputs: readonly { data: readonly string[] }[] };
+  assert.match(inputs[0]?.data[0] ?? "", /^iVBORw0KGgo/);
+});
+
+test("curlHints() sends large tensors as bytes, floats with a length above 0", () => {
+  assert.match(hint([["A", "FP32", [-1, 128]]]), /^head -c 512 \/dev\/zero \| tr '\\0' '\?' \| curl /);
+  assert.match(hint([["A", "UINT8", [-1, 128]]]), /^head -c 128 \/dev\/zero \| curl /);
+});
+
+test("curlHints() asks for bytes in a file where outputs have a type that JSON does not carry", () => {
+  const text = hint([["A", "INT32", [1]]], [["B", "FP16", [1]]]);
+  assert.match(text, / -o answer\.bin$/);
+  assert.deepEqual((body(text) as { parameters: unknown }).parameters, { binary_data_output: true });
+});
