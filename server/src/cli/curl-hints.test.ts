@@ -7,13 +7,13 @@ type Tensors = readonly (readonly [name: string, datatype: string, shape: readon
 
 const ENDPOINTS = new Map([["http", { address: "0.0.0.0", port: 9 }]]);
 
-function hint(inputs: Tensors, outputs: Tensors = []): string {
+function hint(inputs: Tensors, outputs: Tensors = [], optional: readonly string[] = []): string {
   const metadata = (tensors: Tensors) =>
     new Map(tensors.map(([name, datatype, shape]) => [name, { name, datatype, shape } as TensorMetadata]));
   const model = {
     name: "m",
     version: "1",
-    config: { input: [] as readonly unknown[] },
+    config: { input: optional.map((name) => ({ name, optional: true })) },
     inputs: metadata(inputs),
     outputs: metadata(outputs),
     decoupled: false,
@@ -61,6 +61,16 @@ test("curlHints() gives inputs of pictures a picture", () => {
 test("curlHints() sends large tensors as bytes, floats with a length above 0", () => {
   assert.match(hint([["A", "FP32", [-1, 128]]]), /^head -c 512 \/dev\/zero \| tr '\\0' '\?' \| curl /);
   assert.match(hint([["A", "UINT8", [-1, 128]]]), /^head -c 128 \/dev\/zero \| curl /);
+});
+
+test("curlHints() describes a large tensor where the model has other inputs that are optional", () => {
+  const inputs = [["A", "FP32", [128]] as const, ["K", "INT32", [1]] as const];
+  const text = hint(inputs, [], ["K"]);
+  const [, head = "", length] = /printf %s '(.*?)';.* 'Inference-Header-Content-Length: (\d+)'/.exec(text) ?? [];
+  assert.equal(head.length, Number(length));
+  assert.deepEqual((JSON.parse(head) as { inputs: unknown }).inputs, [
+    { name: "A", datatype: "FP32", shape: [128], parameters: { binary_data_size: 512 } },
+  ]);
 });
 
 test("curlHints() asks for bytes in a file where outputs have a type that JSON does not carry", () => {

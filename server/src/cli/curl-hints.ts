@@ -49,10 +49,7 @@ function hintOf(base: string, model: ServedModel): string {
   }
   const [only] = inputs;
   if (inputs.length === 1 && only !== undefined && only.datatype !== "BYTES" && elements(only) > MAX_JSON_ELEMENTS) {
-    const bytes = elements(only) * (BYTES_OF[only.datatype] ?? DEFAULT_BYTES);
-    // "????" is 0.75 as a float: vectors without a length are refused by models that compare them.
-    const filler = /FP|BF/.test(only.datatype) ? " | tr '\\0' '?'" : "";
-    return `head -c ${bytes} /dev/zero${filler} | curl -X POST ${url}/infer -H 'Inference-Header-Content-Length: 0' --data-binary @- -o answer.bin`;
+    return bytesHint(url, only, model.inputs.size === 1);
   }
   if (model.inputs.has("input_ids") && model.inputs.has("request_output_len")) {
     const body = { input_ids: [1, 2, 3], input_lengths: 3, request_output_len: 8 }; // the ids are optional, and still needed
@@ -66,6 +63,18 @@ function hintOf(base: string, model: ServedModel): string {
   const isBinary = [...model.outputs.values()].some(({ datatype }) => BINARY_ONLY.has(datatype));
   const [parameters, file] = isBinary ? [', "parameters": {"binary_data_output": true}', " -o answer.bin"] : ["", ""];
   return `curl -X POST ${url}/infer -d '{"inputs": [${tensors.join(", ")}]${parameters}}'${file}`;
+}
+
+/** Bytes alone where the model has one input, as Triton wants it; else behind a description. */
+function bytesHint(url: string, input: TensorMetadata, isAlone: boolean): string {
+  const bytes = elements(input) * (BYTES_OF[input.datatype] ?? DEFAULT_BYTES);
+  const described = { ...tensor(input), parameters: { binary_data_size: bytes } };
+  const head = isAlone ? "" : JSON.stringify({ inputs: [described], parameters: { binary_data_output: true } });
+  // "????" is 0.75 as a float: vectors without a length are refused by models that compare them.
+  const filler = /FP|BF/.test(input.datatype) ? " | tr '\\0' '?'" : "";
+  const data = `head -c ${bytes} /dev/zero${filler}`;
+  const sent = isAlone ? data : `{ printf %s '${head}'; ${data}; }`;
+  return `${sent} | curl -X POST ${url}/infer -H 'Inference-Header-Content-Length: ${head.length}' --data-binary @- -o answer.bin`;
 }
 
 /** The question and the length, and whatever else the model insists on. */
