@@ -9,6 +9,7 @@ import type { AtEnd } from "./http-call.ts";
 import { JSON_FORM } from "./http-infer-request.ts";
 import { InferCodec } from "./infer-codec.ts";
 import { JsonThreads, MIN_OUTPUT_BYTES, MIN_TEXT_BYTES } from "./json-threads.ts";
+import type { Loan } from "./lent-memory.ts";
 
 const COUNT = 100_000;
 const SERVED = { config: { max_batch_size: 0 } } as unknown as ServedModel;
@@ -116,6 +117,23 @@ test("memory of an answer that nobody waits for is lent again when the thread ha
   assert.notEqual(second?.byteOffset, first?.byteOffset);
   assert.equal(third?.byteOffset, first?.byteOffset);
   assert.deepEqual(third, await threads.write("FP32", data, COUNT));
+});
+
+test("a thread that starts while texts take all memory works in it afterwards", async () => {
+  const threads = new JsonThreads(1, PROGRAM);
+  const loans: Loan[] = [];
+  for (let loan = threads.lend(MIN_TEXT_BYTES); loan !== undefined; loan = threads.lend(MIN_TEXT_BYTES))
+    loans.push(loan);
+  const data = new Uint8Array(values().buffer);
+  const write = (): Promise<Uint8Array | undefined> | undefined => threads.write("FP32", data, COUNT, () => undefined);
+  const first = await write();
+  for (const { release } of loans) release();
+  const second = await write();
+  assert.deepEqual(
+    [first?.buffer instanceof SharedArrayBuffer, second?.buffer === loans[0]?.bytes.buffer],
+    [false, true],
+  );
+  assert.deepEqual(first, second);
 });
 
 test("a hundred requests at once are read, by threads or beside them", async () => {

@@ -154,13 +154,17 @@ function writtenText(answer: JsonAnswer | undefined, room?: Uint8Array): Uint8Ar
 interface ThreadMemory {
   readonly memory: FloatMemory;
   readonly lent: LentMemory;
+  /** For each thread that may start, set apart before requests take all that there is. */
+  readonly scratches: Loan[];
 }
 
 function threadMemory(maxThreads: number): ThreadMemory | undefined {
   const memory = floatMemory(Math.min(maxThreads * LENT_BYTES, MAX_LENT_BYTES), true);
   if (memory === undefined) return undefined;
   const { buffer } = memory;
-  return { memory, lent: new LentMemory(buffer, FIRST_FREE_BYTE, buffer.byteLength - SPARE_BYTES) };
+  const lent = new LentMemory(buffer, FIRST_FREE_BYTE, buffer.byteLength - SPARE_BYTES);
+  const scratches = Array.from({ length: maxThreads }, () => lent.lend(SCRATCH_BYTES));
+  return { memory, lent, scratches: scratches.filter((loan) => loan !== undefined) };
 }
 
 class JsonThread {
@@ -173,7 +177,7 @@ class JsonThread {
 
   /** `onGone`: it has ended; nobody asked it to. */
   constructor(program: URL, shared: ThreadMemory | undefined, onGone: (thread: JsonThread) => void) {
-    const scratch = shared?.lent.lend(SCRATCH_BYTES);
+    const scratch = shared?.scratches.pop();
     this.sharesMemory = scratch !== undefined;
     const workerData: JsonThreadData | undefined = shared &&
       scratch && { memory: shared.memory, scratchAt: scratch.bytes.byteOffset };
@@ -187,7 +191,7 @@ class JsonThread {
     this.#worker.on("error", () => undefined);
     this.#worker.on("exit", () => {
       onGone(this);
-      scratch?.release();
+      if (scratch !== undefined) shared?.scratches.push(scratch);
       for (const id of [...this.#waiting.keys()]) this.#done(id, undefined);
     });
   }

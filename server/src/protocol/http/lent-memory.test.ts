@@ -71,3 +71,12 @@ test("copyToShared() copies every byte, however both sides lie", () => {
     }
   }
 });
+
+test("copyToShared() writes nothing behind its target, however both sides lie", () => {
+  const memory = new Uint8Array(new SharedArrayBuffer(64));
+  for (let from = 0; from < 9; from++) {
+    const source = new Uint8Array(40).fill(7).subarray(from, from + 17);
+    assert.throws(() => copyToShared(memory.subarray(8, 32), 8, source), RangeError);
+  }
+  assert.deepEqual(memory, new Uint8Array(64));
+});

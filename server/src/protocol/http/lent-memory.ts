@@ -55,8 +55,14 @@ export class LentMemory {
   }
 }
 
-/** Shared memory is copied word by word where both sides lie alike, else byte by byte: then this is twice as fast. */
+/**
+ * Shared memory is copied word by word where both sides lie alike, else byte by byte: then this is twice as fast.
+ * @throws RangeError when there is no room for it: behind the target is what others have
+ */
 export function copyToShared(target: Uint8Array, at: number, source: Uint8Array): void {
+  if (at + source.length > target.length) {
+    throw new RangeError(`expected at most ${target.length - at} bytes, got ${source.length}`);
+  }
   if (((target.byteOffset + at) & WORD_MASK) === (source.byteOffset & WORD_MASK)) {
     target.set(source, at);
     return;
