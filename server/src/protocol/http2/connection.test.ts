@@ -345,6 +345,10 @@ test("Http2Connection leaves when the streams that were open, or on their way, h
   pair.client.write(frame(FRAME.headers, CLOSING, 3, HEAD));
   pair.client.write(frame(FRAME.ping, FLAG.ack, 0, payload));
   assert.equal((await pair.until(FRAME.goAway, 0, 2)).payload.readUInt32BE(0), 3);
+  // Too late, which must not disturb those that were in time.
+  const late = [frame(FRAME.headers, FLAG.endHeaders, 5, HEAD), frame(FRAME.data, 0, 5, Buffer.alloc(9))];
+  pair.client.write(Buffer.concat([...late, frame(FRAME.ping, 0, 0, Buffer.alloc(8))]));
+  await pair.until(FRAME.ping, 0, 2);
   for (const stream of pair.streams) stream.respond([":status", "200"], { ends: true });
   await pair.untilClosed();
   assert.equal(pair.frames().filter(({ type }) => type === FRAME.headers).length, 2);

@@ -38,7 +38,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
   readonly #blocks: HeaderBlocks;
   readonly #guard = new FloodGuard();
   readonly #streams = new Map<number, Http2Stream>();
-  /** Streams that this side reset, whose frames may still be under way. */
+  /** Streams that this side reset or did not take any more, whose frames may still be under way. */
   readonly #resetIds = new RecentIds();
   #lastId = 0;
   #hasSettings = false;
@@ -204,7 +204,10 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
       throw new Http2Fault(HTTP2_ERROR.streamClosed, `headers on stream ${streamId}, which is closed`);
     }
     this.#lastId = streamId;
-    if (!this.#departure.takes(streamId)) return;
+    if (!this.#departure.takes(streamId)) {
+      this.#resetIds.add(streamId);
+      return;
+    }
     const refusal = this.#refusal(list.size, dependsOnItself);
     const head = refusal === undefined ? this.#blocks.requestHead(list) : undefined;
     if (head === undefined) {
