@@ -60,6 +60,8 @@ import { stopServer } from "./stop-server.ts";
 
 /** The release of Triton whose behaviour this server has: clients and tools look at it. */
 export const TRITON_VERSION = "2.70.0";
+/** Of the error with which a start ends when a model does not load; Triton's words. */
+export const MODELS_NOT_LOADED = "failed to load all models";
 
 const MS_PER_S = 1000;
 
@@ -114,7 +116,7 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
   logTables(options, log, server, registry, failures, agents);
   if (failures.size > 0 && options.repository.exitOnError) {
     await close();
-    throw new ServerError("internal", "failed to load all models");
+    throw new ServerError("internal", MODELS_NOT_LOADED);
   }
   for (const message of options.notYet) log.warn("server", message);
   server.state = "running";

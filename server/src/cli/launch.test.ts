@@ -94,6 +94,15 @@ test("nereid launch says why models did not load, and ends with 1", async () => 
   );
 });
 
+test("nereid serve points to doctor when models did not load", async () => {
+  const repository = join(root, "repo");
+  writeFileSync(join(repository, "net", "config.pbtxt"), CONFIG.replace("max_batch_size", "max_batchsize"));
+  const flags = [`--model-repository=${repository}`, "--allow-grpc=false", "--allow-metrics=false", ...LOOPBACK];
+  const run = await runCli(["serve", ...flags, `--http-port=${await freePort()}`]);
+  assert.equal(run.code, 1);
+  assert.match(run.stderr, /failed to load all models\nThe log says .* nereid doctor .*repo\n$/);
+});
+
 test("nereid launch says when a port is taken", async () => {
   const holder = createServer();
   await once(holder.listen(0, "127.0.0.1"), "listening");

@@ -79,7 +79,7 @@ export async function launchCommand(argv: readonly string[]): Promise<void> {
     return;
   }
   const { model_repo: repository } = parsed.values;
-  await serve(serverFlags(parsed), { hints: true });
+  await serve(serverFlags(parsed), { hints: true, isExplained: true });
   const hasFailed = process.exitCode !== undefined && process.exitCode !== 0;
   if (hasFailed && statSync(repository, { throwIfNoEntry: false })?.isDirectory() === true) await explain(repository);
 }

@@ -4,7 +4,7 @@ import { escapesMessages, logSettings } from "../config/log-settings.ts";
 import { creationProblem, parseServerFlags } from "../config/parse-server-flags.ts";
 import type { ServerOptions } from "../config/server-options.ts";
 import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
-import { type RunningServer, startServer } from "../main.ts";
+import { MODELS_NOT_LOADED, type RunningServer, startServer } from "../main.ts";
 import { ServerLog } from "../observe/log.ts";
 import { curlHints } from "./curl-hints.ts";
 import { type OtherRank, otherRank } from "./other-rank.ts";
@@ -14,7 +14,14 @@ const PARENT_CHECK_MS = 500;
 /** First release that is still maintained. */
 const OLDEST_SUPPORTED_NODE = 22;
 
-export async function serve(argv: readonly string[], { hints }: { readonly hints: boolean }): Promise<void> {
+interface ServeStyle {
+  /** Print a request for each model. */
+  readonly hints: boolean;
+  /** The caller says why models did not load. */
+  readonly isExplained?: boolean;
+}
+
+export async function serve(argv: readonly string[], { hints, isExplained = false }: ServeStyle): Promise<void> {
   const parsed = parseServerFlags(argv, process.env);
   if (parsed.kind === "usage") {
     process.stderr.write(parsed.text);
@@ -35,6 +42,8 @@ export async function serve(argv: readonly string[], { hints }: { readonly hints
     server = await startServer(options, createLog(options));
   } catch (error) {
     reportStartFailure(error);
+    const { message } = ServerError.from(error);
+    if (message === MODELS_NOT_LOADED && !isExplained) process.stderr.write(doctorHint(options.repository.paths));
     return;
   }
   if (hints) process.stdout.write(curlHints(server.server, server.endpoints));
@@ -66,6 +75,13 @@ function reportStartFailure(error: unknown): void {
   process.stderr.write(`${text}\n`);
   if (!(error instanceof ServerError)) process.stderr.write(`${error instanceof Error ? error.stack : error}\n`);
   process.exitCode = 1;
+}
+
+/** The words of the failure are Triton's, and say neither which model nor why. `doctor` reads folders only. */
+function doctorHint(repositories: readonly string[]): string {
+  const why = "The log says which models and why";
+  if (repositories.some((path) => path.includes("://"))) return `${why}.\n`;
+  return `${why}; for files, lines and cures: nereid doctor ${repositories.join(" ")}\n`;
 }
 
 /** The first signal drains; a second one stops waiting for what is in flight. */
