@@ -33,7 +33,7 @@ export async function readHfConfig(directory: string): Promise<HfConfigFiles> {
 
 async function readBounded(path: string): Promise<string> {
   const { size } = await stat(path).catch((cause: unknown) => {
-    throw new Error(`${path}: expected a file`, { cause });
+    throw new Error(`${path}: expected a file: a folder of a Hugging Face model has one`, { cause });
   });
   if (size > MAX_CONFIG_BYTES) throw new Error(`${path}: expected at most ${MAX_CONFIG_BYTES} bytes, got ${size}`);
   return readFile(path, "utf8");

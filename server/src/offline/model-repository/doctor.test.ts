@@ -327,6 +327,15 @@ test("diagnose() explains folders that are no repositories", async () => {
   await assert.rejects(run(join(root, "none")), /does not exist/);
 });
 
+test("diagnose() knows folders of the Hugging Face hub, as a model and as a repository", async () => {
+  add("hub", { "config.json": "{}", "tokenizer.json": "{}" });
+  const folder = join(repository, "hub");
+  for (const { findings } of [await run(), await run(folder)]) {
+    const found = findings.find(({ problem }) => /folder of the Hugging Face hub/.test(problem));
+    assert.equal(found?.fix, `Run nereid init-repo --model ${folder} --repo <new folder>, and serve that`);
+  }
+});
+
 test("diagnose() finds a weight that is missing", async () => {
   const model = mkdtempSync(join(root, "model-"));
   cpSync(MODEL, model, { recursive: true });

@@ -15,6 +15,7 @@ import { checkTypescript } from "./check-typescript.ts";
 import { checkImage, checkRetrieval } from "./check-vision.ts";
 import { lineOfField } from "./config-lines.ts";
 import { type ExaminedModel, examineModel } from "./examined-model.ts";
+import { hubFolderProblem } from "./file-looks.ts";
 import type { Finding, Severity } from "./finding.ts";
 
 export interface Diagnosis {
@@ -129,6 +130,9 @@ function examineLayout(path: string): Finding[] {
   if (entries.some(({ name }) => name === "config.pbtxt")) {
     return [finding("it is the folder of a model, not of a repository", `Name ${resolve(path, "..")}`), ...unfinished];
   }
+  const names = entries.map(({ name }) => name);
+  const hub = hubFolderProblem(path, names);
+  if (hub !== undefined) return [finding(hub.problem, hub.fix), ...unfinished];
   const folders = entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith("."));
   if (folders.length === 0)
     return [finding("there are no models in it", "Make a folder for each model"), ...unfinished];

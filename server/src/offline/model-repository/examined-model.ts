@@ -18,6 +18,7 @@ import { listKeys } from "../fill-template.ts";
 import { machineGpus } from "../machine-gpus.ts";
 import { adviceFor } from "./advice.ts";
 import { lineOfField, lineOfMessage, lineOfParameter } from "./config-lines.ts";
+import { hubFolderProblem } from "./file-looks.ts";
 import type { Finding, Severity } from "./finding.ts";
 
 const LOCATED = /^(.*?):(\d+):(\d+): ([\s\S]*)$/;
@@ -114,6 +115,11 @@ async function findMisplacedConfig(model: ExaminedModel, folder: ModelFolder): P
     return;
   }
   const names = await readdir(folder.path).catch(() => []);
+  const hub = hubFolderProblem(folder.path, names);
+  if (hub !== undefined) {
+    model.add("warning", hub.problem, hub.fix, { file: folder.path });
+    return;
+  }
   const alike = names.find((name) => /^config\.(pb|prototxt|txt|pbtext|json)$/i.test(name));
   if (alike === undefined) return;
   model.add("warning", `${alike} is not read: configurations are called config.pbtxt`, "Rename it to config.pbtxt", {

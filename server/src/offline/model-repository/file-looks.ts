@@ -19,3 +19,14 @@ export function gitLfsProblem(path: string): { readonly problem: string; readonl
   const problem = "the file is a pointer of git-lfs, not the model: it was cloned without its large files";
   return { problem, fix: "Run git lfs pull there, or fetch it with nereid download" };
 }
+
+/** Set when the names are those of a model as the Hugging Face hub has it; `folder` is where they lie. */
+export function hubFolderProblem(
+  folder: string,
+  names: readonly string[],
+): { readonly problem: string; readonly fix: string } | undefined {
+  const isHub = names.includes("config.json") && names.some((name) => /\.safetensors$|^tokenizer\.json$/.test(name));
+  if (!isHub) return undefined;
+  const problem = "it is a folder of the Hugging Face hub, not one of a model repository";
+  return { problem, fix: `Run nereid init-repo --model ${folder} --repo <new folder>, and serve that` };
+}
