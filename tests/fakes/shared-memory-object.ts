@@ -9,13 +9,13 @@ let made = 0;
 export class SharedMemoryObject implements Disposable {
   /** Without a slash in front. */
   readonly name: string;
-  readonly #path: string;
+  readonly path: string;
 
   constructor(content: Uint8Array | number) {
     made += 1;
     this.name = `nereid_test_${process.pid}_${made}`;
-    this.#path = `${FOLDER}/${this.name}`;
-    writeFileSync(this.#path, typeof content === "number" ? "" : content);
+    this.path = `${FOLDER}/${this.name}`;
+    writeFileSync(this.path, typeof content === "number" ? "" : content);
     if (typeof content === "number") this.resize(content);
   }
 
@@ -24,12 +24,12 @@ export class SharedMemoryObject implements Disposable {
   }
 
   read(): Buffer {
-    return readFileSync(this.#path);
+    return readFileSync(this.path);
   }
 
   /** Pages that nobody wrote take no memory. */
   resize(numBytes: number): void {
-    const descriptor = openSync(this.#path, "r+");
+    const descriptor = openSync(this.path, "r+");
     ftruncateSync(descriptor, numBytes);
     closeSync(descriptor);
   }
@@ -38,10 +38,10 @@ export class SharedMemoryObject implements Disposable {
   mappings(pid: number = process.pid): number {
     return readFileSync(`/proc/${pid}/maps`, "utf8")
       .split("\n")
-      .filter((line) => line.includes(this.#path)).length;
+      .filter((line) => line.includes(this.path)).length;
   }
 
   [Symbol.dispose](): void {
-    rmSync(this.#path, { force: true });
+    rmSync(this.path, { force: true });
   }
 }

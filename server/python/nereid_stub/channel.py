@@ -7,6 +7,8 @@ import struct
 import threading
 
 _LENGTH = struct.Struct("<I")
+# Process, user and group of the other end.
+_CREDENTIALS = struct.Struct("3i")
 # Frames up to this size leave in one write; larger ones go part by part, without a copy.
 _JOIN_BYTES = 64 * 1024
 # What one read may bring: small frames come with their length, and several at once.
@@ -25,6 +27,13 @@ class Channel:
         # The part of it that has not been taken out.
         self._start = 0
         self._end = 0
+
+    def server_pid(self) -> int:
+        """0: it is out of sight."""
+        if not hasattr(socket, "SO_PEERCRED"):
+            return 0
+        credentials = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        return _CREDENTIALS.unpack(credentials)[0]
 
     def send(self, frame: list) -> None:
         size = sum(map(len, frame))

@@ -20,8 +20,8 @@ COPY_BYTES = 32 * 1024
 
 BOOL, INT, STRING, DOUBLE = range(4)
 
-# Where the data of a tensor is: behind its head, in memory that both sides see, or in the memory of the stub.
-INLINE, SHARED, LENT = range(3)
+# Where the data of a tensor is: behind its head, in memory that both sides see, in the memory of the stub, or in that of a client.
+INLINE, SHARED, LENT, CLIENT = range(4)
 
 
 def text_of(value):
@@ -134,8 +134,9 @@ class Writer:
 class Reader:
     """Takes the fields of one message out in order; tensor data stays a view of the message."""
 
-    def __init__(self, body: bytearray, blocks=None) -> None:
-        """`blocks.view(offset, capacity, size)` gives the data of tensors in shared blocks."""
+    def __init__(self, body: bytearray, blocks=None, clients=None) -> None:
+        """`view` of `blocks` and `clients` gives the data of tensors that lie there, by the numbers of the message."""
+        self._clients = clients
         self._blocks = blocks
         self._body = body
         self._view = memoryview(body)
@@ -189,7 +190,10 @@ class Reader:
         name = self.string()
         datatype = self.u8()
         shape = [self.i64() for _ in range(self.u32())]
-        if self.u8() == SHARED:
+        place = self.u8()
+        if place == CLIENT:
+            return name, datatype, shape, self._clients.view(*(self.u64() for _ in range(5)))
+        if place == SHARED:
             return name, datatype, shape, self._blocks.view(self.u64(), self.u64(), self.u64())
         size = self.u32()
         self._take(-self._at % DATA_ALIGNMENT)

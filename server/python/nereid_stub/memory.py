@@ -14,6 +14,7 @@ import threading
 import weakref
 
 from . import datatypes
+from .client_memory import own
 from .codec import LENT, SHARED
 
 # Smaller data travels in the message: its copies cost less than the bookkeeping. As on the server's side.
@@ -185,10 +186,12 @@ class HandoverOfMessage:
             return None
         np = datatypes.numpy()
         array = np.frombuffer(data, dtype=np.uint8)
+        address = array.__array_interface__["data"][0]
+        own(address)
         if self._copied is None:
             self._copied = threading.Semaphore(0)
         self._count += 1
-        return LENT, self._handover.lend(array, self), array.__array_interface__["data"][0], len(data)
+        return LENT, self._handover.lend(array, self), address, len(data)
 
     @property
     def is_lending(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .codec import Reader, Writer
 
 # Both sides refuse to talk to another version.
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 
 # Server to stub.
 INITIALIZE, EXECUTE, CANCEL, CREDIT, CALL_RESPONSE, FINALIZE, ANSWER, CHECK_READY, COPIED, PING, RETURNED = range(1, 12)
@@ -40,11 +40,12 @@ class Initialize:
         self.arguments = {reader.string(): reader.string() for _ in range(reader.u32())}
 
 
-def hello(python_version: str, probe_address: int) -> list:
+def hello(python_version: str, probe_address: int, may_open: bool) -> list:
     writer = Writer(HELLO)
     writer.u32(PROTOCOL_VERSION)
     writer.string(python_version)
     writer.u64(probe_address)
+    writer.u8(1 if may_open else 0)
     return writer.frame()
 
 

@@ -6,6 +6,7 @@ import json
 import threading
 
 from . import messages, runtime
+from .client_memory import LOST
 from .codec import Reader
 from .errors import TritonError, TritonModelException
 from .tensor import Tensor
@@ -113,6 +114,8 @@ class InferenceResponseSender:
         final = flags == COMPLETE_FINAL
         self._count(response, final)
         stub = runtime.stub()
+        if not stub.client_memory.settle(self._key) and response is not None:
+            response = InferenceResponse(error=TritonError(LOST))
         if response is None:
             stub.send(messages.response(self._key, final, None))
             return

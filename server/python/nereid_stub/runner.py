@@ -16,6 +16,7 @@ import weakref
 from . import messages, runtime
 from .asking import Questions
 from .channel import Channel
+from .client_memory import LOST, ClientMemory
 from .codec import Reader
 from .errors import ContractError, TritonError, TritonModelException, describe
 from .memory import Handover, SharedBlocks, probe_address
@@ -53,6 +54,7 @@ class Stub:
         # Blocks of the server that nobody looks at any more, until a message takes their offsets along.
         self._released: collections.deque = collections.deque()
         self._blocks = SharedBlocks(SERVER_MEMORY, self._block_released)
+        self.client_memory = ClientMemory(channel.server_pid())
         self._readiness = ReadinessChecks(self.send)
 
     def send(self, frame: list) -> None:
@@ -118,7 +120,7 @@ class Stub:
 
     def serve(self) -> None:
         address, _probe = probe_address()
-        self.send(messages.hello(sys.version.split()[0], address))
+        self.send(messages.hello(sys.version.split()[0], address, self.client_memory.may_open()))
         self._reading.start()
         while True:
             kind, payload = self._reading.next_command()
@@ -136,7 +138,7 @@ class Stub:
         try:
             body = self._channel.receive()
             if body is not None:
-                return Reader(body, self._blocks)
+                return Reader(body, self._blocks, self.client_memory)
         except OSError:
             pass
         end_all()
@@ -187,13 +189,16 @@ class Stub:
         if deliver is not None:
             deliver(answer, final)
 
-    def _read_batch(self, reader: Reader) -> tuple:
+    def _read_batch(self, reader: Reader) -> list:
         batch_id = reader.u32()
-        requests = [InferenceRequest._read(reader, self._decoupled) for _ in range(reader.u32())]
-        for request in requests:
+        requests = []
+        for _ in range(reader.u32()):
+            request = InferenceRequest._read(reader, self._decoupled)
             sender = request._sender
             self._senders[sender._key] = sender
-        return batch_id, requests
+            self.client_memory.belongs_to(sender._key)
+            requests.append(request)
+        return [batch_id, requests]
 
     def _initialize(self, what: messages.Initialize) -> None:
         self._name = what.name
@@ -217,14 +222,25 @@ class Stub:
             error = describe(failure)
         self.send(messages.initialized(error, config))
 
-    def _execute(self, payload: tuple) -> None:
-        batch_id, requests = payload
+    def _execute(self, payload: list) -> None:
+        """Takes the requests out of `payload`: what is looked at after they have gone was kept by the model."""
+        requests = payload.pop()
+        batch_id = payload.pop()
+        senders = [request._sender for request in requests]
         handover = self.handover.of_message()
         try:
-            frame = messages.executed(batch_id, self._responses(requests), handover)
+            if any(self.client_memory.is_lost(sender._key) for sender in senders):
+                raise TritonModelException(LOST)
+            responses = self._responses(requests)
+            del requests
+            for sender, response in zip(senders, responses):
+                if response != messages.BY_SENDER and not self.client_memory.settle(sender._key):
+                    raise TritonModelException(LOST)
+            frame = messages.executed(batch_id, responses, handover)
         except BaseException as failure:
-            for request in requests:
-                request._sender._close()
+            for sender in senders:
+                sender._close()
+                self.client_memory.settle(sender._key)
             text = "Failed to process the request(s) for model '%s', message: %s" % (self._name, describe(failure))
             frame = messages.executed_with_error(batch_id, text)
         self.send(frame)
@@ -277,6 +293,7 @@ class Stub:
         self._fail(key, text)
 
     def _fail(self, key: int, text: str) -> None:
+        self.client_memory.settle(key)
         self.send(messages.response(key, True, InferenceResponse(error=TritonError(text))))
 
     def _finalize(self) -> None:

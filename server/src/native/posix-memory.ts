@@ -58,6 +58,24 @@ interface Range {
   readonly byteLength: number;
 }
 
+/** A part of an object, as other processes find it. */
+export interface ObjectPart {
+  /** Of this process, open until the mapping is closed. */
+  readonly descriptor: number;
+  readonly device: number;
+  readonly inode: number;
+  readonly offset: number;
+}
+
+/** By the buffer of a mapping that is not closed: where it begins. */
+const mapped = new WeakMap<ArrayBufferLike, ObjectPart>();
+
+/** Where these bytes lie; undefined when no object is mapped there. */
+export function findObject(bytes: Uint8Array): ObjectPart | undefined {
+  const start = mapped.get(bytes.buffer);
+  return start === undefined ? undefined : { ...start, offset: start.offset + bytes.byteOffset };
+}
+
 const unreachable = new FinalizationRegistry<Range>(({ address, byteLength }) => {
   calls?.munmap(address, byteLength);
 });
@@ -99,6 +117,9 @@ class PosixMapping implements SharedMapping {
     if (this.#bytes === undefined) {
       this.#bytes = viewMemory(this.#range.address, this.#range.byteLength);
       unreachable.register(this.#bytes.buffer, this.#range);
+      const { dev: device, ino: inode } = fstatSync(this.#descriptor);
+      const offset = this.#end - this.#range.byteLength;
+      mapped.set(this.#bytes.buffer, { descriptor: this.#descriptor, device, inode, offset });
     }
     return this.#bytes;
   }
@@ -113,6 +134,7 @@ class PosixMapping implements SharedMapping {
     const { mmap, munmap } = loadCalls();
     if (this.#bytes === undefined) munmap(address, byteLength);
     else mmap(address, byteLength, PROT_READ_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (this.#bytes !== undefined) mapped.delete(this.#bytes.buffer);
     this.#bytes = undefined;
     closeSync(this.#descriptor);
   }

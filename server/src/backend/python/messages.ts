@@ -7,7 +7,7 @@ import { parametersJson } from "./parameters-json.ts";
 import { type DataPlacer, type FrameReader, FrameWriter } from "./wire-codec.ts";
 
 /** Both sides refuse to talk to another version. */
-export const PROTOCOL_VERSION = 4;
+export const PROTOCOL_VERSION = 5;
 
 const INITIALIZE = 1;
 const EXECUTE = 2;

@@ -154,7 +154,8 @@ export class PythonInstance implements ModelInstance {
     const id = this.#nextBatchId;
     this.#nextBatchId = (id + 1) % 2 ** 32;
     const keys = batch.requests.map((request) => this.#inFlight.add(request));
-    const frame = encodeExecute(id, batch.requests, keys, stub.blocks);
+    const isAlone = batch.requests.length === 1 && !this.#options.initialize.decoupled;
+    const frame = encodeExecute(id, batch.requests, keys, stub.placer(isAlone));
     batch.computeStarted();
     stub.send(frame);
     return new Promise((resolve, reject) => {

@@ -79,5 +79,7 @@ function greet(stub: StubProcess, reader: FrameReader): bigint {
     throw new RangeError(`stub process ${stub.pid} speaks protocol ${version}, the server ${PROTOCOL_VERSION}`);
   }
   reader.string(); // the version of Python
-  return reader.u64();
+  const probeAddress = reader.u64();
+  stub.mayOpenHere = reader.bool();
+  return probeAddress;
 }

@@ -8,13 +8,14 @@ import process from "node:process";
 import type { Logger } from "../../observe/log.ts";
 import { LineSplitter } from "../supervision/line-splitter.ts";
 import { AnswerMemory } from "./answer-memory.ts";
+import { locateInClient } from "./client-place.ts";
 import { FrameAssembler } from "./frame-assembler.ts";
 import { LentMemory } from "./lent-memory.ts";
 import { encodeCopied, encodeReturned, type Frame, type Handover } from "./messages.ts";
 import type { Environment } from "./settings.ts";
 import { SharedBlocks } from "./shared-blocks.ts";
 import { Watchdog } from "./watchdog.ts";
-import { type DataSource, FrameReader } from "./wire-codec.ts";
+import { type DataPlacer, type DataSource, FrameReader } from "./wire-codec.ts";
 
 /** Messages that a process sent before it died are read first, for at most this long. */
 const DRAIN_MS = 200;
@@ -43,6 +44,9 @@ export class StubProcess {
   readonly #answers: AnswerMemory;
   readonly #lent: LentMemory;
   readonly watchdog: Watchdog | undefined;
+  /** The system lets the process open what the server has open. Known from its greeting on. */
+  mayOpenHere = false;
+  readonly #placerOfOne: DataPlacer = { place: (data) => this.blocks.place(data), locate: locateInClient };
   readonly #child: ChildProcess;
   readonly #socket: Socket | undefined;
   readonly #listener: StubListener;
@@ -123,6 +127,11 @@ export class StubProcess {
       socket.once("drain", resolve);
     });
     await Promise.race([drain, this.#ended]);
+  }
+
+  /** `isAlone`: the message has one request, and an answer that tells when it has ended. */
+  placer(isAlone: boolean): DataPlacer {
+    return isAlone && this.mayOpenHere ? this.#placerOfOne : this.blocks;
   }
 
   /** Ends the process at once. `cause` is what the listener will hear. */

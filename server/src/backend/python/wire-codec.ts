@@ -36,14 +36,26 @@ const PARAMETER_BOOL = 0;
 const PARAMETER_INT = 1;
 const PARAMETER_STRING = 2;
 const PARAMETER_DOUBLE = 3;
-/** Where the data of a tensor is: behind its head, in memory that both sides see, or in the memory of the stub. */
+/** Where the data of a tensor is: behind its head, in memory that both sides see, in the memory of the stub, or in that of a client. */
 const INLINE = 0;
 const SHARED = 1;
 const LENT = 2;
+const CLIENT = 3;
 
 /** Takes copies of big data over, so that a message only names their place. */
 export interface DataPlacer {
   place(data: Uint8Array): { readonly offset: number; readonly capacity: number } | undefined;
+  /** Where the stub finds data by itself, without a copy; undefined when it does not. */
+  locate?(data: Uint8Array): ClientPlace | undefined;
+}
+
+/** A part of an object that the server has open for a client. */
+export interface ClientPlace {
+  readonly descriptor: number;
+  /** They tell whether the descriptor is still the same object's. */
+  readonly device: number;
+  readonly inode: number;
+  readonly offset: number;
 }
 
 /** Gets the data that a message only names. Both throw RangeError when it cannot be had. */
@@ -118,6 +130,13 @@ export class FrameWriter {
     this.u8(DATATYPES.indexOf(tensor.datatype));
     this.u32(tensor.shape.length);
     for (const dim of tensor.shape) this.i64(dim);
+    const client = this.#placer?.locate?.(tensor.data);
+    if (client !== undefined) {
+      this.u8(CLIENT);
+      for (const number of [client.descriptor, client.device, client.inode, client.offset]) this.i64(number);
+      this.i64(tensor.data.length);
+      return;
+    }
     const place = this.#placer?.place(tensor.data);
     if (place !== undefined) {
       this.u8(SHARED);
