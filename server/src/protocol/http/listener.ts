@@ -191,7 +191,8 @@ export class HttpListener {
     const call = new NodeCall(request, this.#budget);
     response.sendDate = false;
     this.#callCount += 1;
-    this.#queued.onClose(request.socket, response, () => {
+    this.#queued.add(request.socket, response);
+    response.on("close", () => {
       this.#callCount -= 1;
       if (!response.writableFinished) call.abort();
       if (call.trace !== undefined) endTrace(call.trace);

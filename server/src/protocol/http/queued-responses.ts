@@ -1,39 +1,34 @@
 /**
- * Tells the end of responses, those too that wait for their turn on a connection whose client sends the next request without
- * waiting for an answer: Node tells of a lost connection only the one whose turn it is. Knows no request.
+ * Responses that wait for their turn on a connection, since its client sends the next request without waiting for an answer. Node
+ * tells of a lost connection only the one whose turn it is: the others are told here. Knows no request.
  */
 import type { ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 
 export class QueuedResponses {
-  /** Those that had to wait, by connection, and what is to be done at their end. */
-  readonly #waiting = new WeakMap<Duplex, Map<ServerResponse, () => void>>();
+  readonly #waiting = new WeakMap<Duplex, Set<ServerResponse>>();
 
-  /** `ended`: called once, when the connection has taken the response or is gone. To be called as soon as the request is there. */
-  onClose(connection: Duplex, response: ServerResponse, ended: () => void): void {
-    if (response.socket !== null) {
-      response.once("close", ended);
-      return;
-    }
+  /** To be called as soon as the request is there: a response that has no socket then has to wait. */
+  add(connection: Duplex, response: ServerResponse): void {
+    if (response.socket !== null) return;
     const waiting = this.#of(connection);
-    waiting.set(response, ended);
-    response.once("close", () => {
-      if (waiting.delete(response)) ended();
-    });
+    waiting.add(response);
+    response.once("close", () => waiting.delete(response));
   }
 
-  #of(connection: Duplex): Map<ServerResponse, () => void> {
+  #of(connection: Duplex): Set<ServerResponse> {
     const known = this.#waiting.get(connection);
     if (known !== undefined) return known;
-    const waiting = new Map<ServerResponse, () => void>();
+    const waiting = new Set<ServerResponse>();
     this.#waiting.set(connection, waiting);
     connection.once("close", () => {
-      for (const [response, ended] of waiting) {
-        response.destroy();
-        ended();
-      }
-      waiting.clear();
+      for (const response of waiting) if (response.socket === null) end(response);
     });
     return waiting;
   }
+}
+
+function end(response: ServerResponse): void {
+  response.destroy();
+  response.emit("close");
 }
