@@ -10,4 +10,12 @@ require("node:v8").setFlagsFromString("--no-concurrent-array-buffer-sweeping");
 require("node:v8").setFlagsFromString("--heap-growing-percent=200");
 // ONNX Runtime would report to its makers.
 process.env.ORT_DISABLE_TELEMETRY = "1";
-void import("../dist/src/cli/nereid.js").then(({ main }) => main(process.argv.slice(2)));
+void import("../dist/src/cli/nereid.js").then(({ main }) => main(process.argv.slice(2)), explain);
+
+/** A checkout has no dist/ before its first build. */
+function explain(error) {
+  const { join, resolve } = require("node:path");
+  if (require("node:fs").existsSync(join(__dirname, "../dist"))) throw error;
+  process.stderr.write(`nereid: not built yet: run npm run build in ${resolve(__dirname, "../..")}\n`);
+  process.exitCode = 1;
+}
