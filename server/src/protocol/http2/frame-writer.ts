@@ -27,7 +27,7 @@ export class FrameWriter {
   /** What goes before the batch: full batches and large payloads. */
   #queue: Uint8Array[] = [];
   #queuedBytes = 0;
-  /** To be called when the system has taken what is collected. */
+  /** To be called when what was handed over is needed no more: copied, or taken by the system. */
   #onWritten: (() => void)[] = [];
 
   constructor(socket: Socket) {
@@ -54,7 +54,7 @@ export class FrameWriter {
     this.#append(bytes);
   }
 
-  /** Calls back when the system has taken all that was handed over so far; never, when the connection breaks. */
+  /** Calls back when all that was handed over so far is copied or taken by the system; never, when the connection breaks. */
   whenWritten(callback: () => void): void {
     this.#onWritten.push(callback);
   }
@@ -121,9 +121,8 @@ export class FrameWriter {
       return;
     }
     if (queue.length === 0) {
-      if (batch === undefined || used === 0) return;
-      socket.write(batch.subarray(0, used));
-      if (socket.writableLength === 0 && batch.length === BATCH_BYTES && pool.length < MAX_POOLED) pool.push(batch);
+      if (batch !== undefined && used > 0) this.#writeBatch(batch, used);
+      this.#tell(); // all of it was copied
       return;
     }
     this.#queue = [];
@@ -133,6 +132,19 @@ export class FrameWriter {
     if (batch !== undefined && used > 0) socket.write(batch.subarray(0, used));
     this.#tellWhenTaken();
     socket.uncork();
+  }
+
+  #writeBatch(batch: Buffer, used: number): void {
+    this.#socket.write(batch.subarray(0, used));
+    const isTaken = this.#socket.writableLength === 0;
+    if (isTaken && batch.length === BATCH_BYTES && pool.length < MAX_POOLED) pool.push(batch);
+  }
+
+  #tell(): void {
+    const callbacks = this.#onWritten;
+    if (callbacks.length === 0) return;
+    this.#onWritten = [];
+    for (const callback of callbacks) callback();
   }
 
   #tellWhenTaken(): void {
