@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { copyToShared, LentMemory } from "./lent-memory.ts";
+import { copyInto, LentMemory } from "./lent-memory.ts";
 
 const PAGE = 4096;
 
@@ -60,23 +60,23 @@ test("LentMemory fills the first gap that is large enough", () => {
   assert.deepEqual([lend(pages, 2)[0], lend(pages, 1)[0], lend(pages, 1)[0], lend(pages, 5)[0]], [3, 1, 5, undefined]);
 });
 
-test("copyToShared() copies every byte, however both sides lie", () => {
+test("copyInto() copies every byte, however both sides lie", () => {
   const source = Uint8Array.from({ length: 100 }, (_, i) => i + 1);
   for (let from = 0; from < 9; from++) {
     for (let at = 0; at < 9; at++) {
       const target = new Uint8Array(new SharedArrayBuffer(120));
-      copyToShared(target, at, source.subarray(from, 90));
+      copyInto(target, at, source.subarray(from, 90));
       assert.deepEqual([...target.subarray(at, at + 90 - from)], [...source.subarray(from, 90)]);
       assert.equal(target[at + 90 - from], 0);
     }
   }
 });
 
-test("copyToShared() writes nothing behind its target, however both sides lie", () => {
+test("copyInto() writes nothing behind its target, however both sides lie", () => {
   const memory = new Uint8Array(new SharedArrayBuffer(64));
   for (let from = 0; from < 9; from++) {
     const source = new Uint8Array(40).fill(7).subarray(from, from + 17);
-    assert.throws(() => copyToShared(memory.subarray(8, 32), 8, source), RangeError);
+    assert.throws(() => copyInto(memory.subarray(8, 32), 8, source), RangeError);
   }
   assert.deepEqual(memory, new Uint8Array(64));
 });

@@ -4,14 +4,13 @@ import { MAX_HTTP_CHUNKS } from "../../core/limits.ts";
 import { ServerError } from "../../core/server-error.ts";
 import { discardBytes } from "../discard-bytes.ts";
 import type { HttpBody, HttpCall, Reserve } from "./http-call.ts";
-import { copyToShared } from "./lent-memory.ts";
+import { copyInto } from "./lent-memory.ts";
 
 const EMPTY: Buffer = Buffer.alloc(0);
 /** From here on the announced length is reserved at once instead of holding every chunk until the end. */
 const MIN_RESERVED_BYTES = 262_144;
 /** Chunks below this count towards the limit of chunks; larger ones are bounded by the limit of bytes. */
 const SMALL_CHUNK_BYTES = 1024;
-const MAX_SHIFT = 7;
 
 /** The client went away before its body was complete: nobody reads the answer. */
 export class BodyAborted extends Error {
@@ -52,16 +51,13 @@ export class BodyCollector {
   readonly #maxBytes: number;
   #chunks: Buffer[] = [];
   #reserved: Buffer | undefined;
-  readonly #isShared: boolean = false;
   #size = 0;
   #numSmallChunks = 0;
 
   constructor(maxBytes: number, announcedBytes: number, reserve?: Reserve) {
     this.#maxBytes = maxBytes;
     if (announcedBytes >= MIN_RESERVED_BYTES && announcedBytes <= maxBytes) {
-      const lent = reserve?.(announcedBytes + MAX_SHIFT);
-      this.#reserved = lent === undefined ? Buffer.allocUnsafeSlow(announcedBytes) : bufferOf(lent);
-      this.#isShared = lent !== undefined;
+      this.#reserved = bufferOf(reserve?.(announcedBytes) ?? Buffer.allocUnsafeSlow(announcedBytes));
     }
   }
 
@@ -86,12 +82,8 @@ export class BodyCollector {
       this.#reserved = undefined;
     } else if (this.#reserved === undefined) {
       this.#chunks.push(chunk);
-    } else if (this.#isShared) {
-      // All chunks but the first begin at words, and most are whole words long.
-      if (start === 0) this.#reserved = this.#reserved.subarray(-chunk.length & MAX_SHIFT);
-      copyToShared(this.#reserved, start, chunk);
     } else {
-      chunk.copy(this.#reserved, start);
+      copyInto(this.#reserved, start, chunk);
     }
   }
 
