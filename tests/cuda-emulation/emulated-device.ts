@@ -13,6 +13,9 @@ import type { CudaSource } from "../../server/src/native/nvrtc.ts";
 import { compileEmulation, type HostCompiler } from "./compile-emulation.ts";
 import { GuardedMemory } from "./guarded-memory.ts";
 
+/** Runs it while nobody else does anything so: kernels of a process share what they are emulated with. */
+export type Exclusive = <T>(run: () => T) => T;
+
 export interface EmulationOptions {
   readonly compiler: HostCompiler;
   readonly arch: string;
@@ -21,6 +24,8 @@ export interface EmulationOptions {
   readonly numSms?: number;
   /** By the path in a kernel's spec. */
   readonly readSource?: (path: string) => CudaSource;
+  /** Needed where several threads have devices. */
+  readonly exclusive?: Exclusive | undefined;
 }
 
 interface EmulatedKernel extends KernelHandle {
@@ -34,19 +39,21 @@ export class EmulatedDevice implements CudaCheckContext, KernelStream {
   readonly numSms: number;
   readonly arch: string;
   readonly #options: EmulationOptions;
+  readonly #exclusive: Exclusive;
   readonly #memory: GuardedMemory = new GuardedMemory();
   readonly #kernels = new Map<string, EmulatedKernel>();
   #numLaunches = 0;
 
   constructor(options: EmulationOptions) {
     this.#options = options;
+    this.#exclusive = options.exclusive ?? ((run) => run());
     this.numSms = options.numSms ?? 132;
     this.arch = options.arch;
   }
 
   kernel(spec: KernelSpec): EmulatedKernel {
     const key = JSON.stringify(spec);
-    const kernel = this.#kernels.get(key) ?? this.#load(spec);
+    const kernel = this.#kernels.get(key) ?? this.#exclusive(() => this.#load(spec));
     this.#kernels.set(key, kernel);
     return kernel;
   }
@@ -67,7 +74,7 @@ export class EmulatedDevice implements CudaCheckContext, KernelStream {
     const base = addressOf(cells);
     const pointers = BigUint64Array.from(args, (_, i) => base + BigInt(8 * i));
     const seed = this.#options.seed * 1000 + this.#numLaunches;
-    const fault = launch(Uint32Array.of(...grid, ...block, sharedBytes, seed), pointers);
+    const fault = this.#exclusive(() => launch(Uint32Array.of(...grid, ...block, sharedBytes, seed), pointers));
     if (fault !== null) throw new Error(`${spec.name}: ${fault}`);
   }
 

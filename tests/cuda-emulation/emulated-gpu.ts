@@ -21,7 +21,7 @@ import {
   viewMemory,
 } from "../../server/src/native/ffi.ts";
 import type { HostCompiler } from "./compile-emulation.ts";
-import { EmulatedDevice } from "./emulated-device.ts";
+import { EmulatedDevice, type Exclusive } from "./emulated-device.ts";
 
 /** Times of events: long enough for measurements to end at once. */
 const EVENT_MS = 1;
@@ -38,8 +38,9 @@ export class EmulatedGpu {
   readonly lt = { version: "none", plan: (shape: MatmulShape): EmulatedProduct => new EmulatedProduct(shape) };
   readonly #device: EmulatedDevice;
 
-  constructor(compiler: HostCompiler, arch = "sm_90") {
-    this.#device = new EmulatedDevice({ compiler, arch, seed: 1 });
+  /** `exclusive`: where several threads of the process have emulated GPUs. */
+  constructor(compiler: HostCompiler, arch = "sm_90", exclusive?: Exclusive) {
+    this.#device = new EmulatedDevice({ compiler, arch, seed: 1, exclusive });
     this.arch = arch;
     this.numSms = this.#device.numSms;
     this.stream = new EmulatedStream(this.#device, this.launched);
@@ -176,7 +177,8 @@ class EmulatedProduct {
   }
 }
 
-function readFloats(type: string, at: Address, count: number): Float32Array {
+/** What lies there, as f32. */
+export function readFloats(type: string, at: Address, count: number): Float32Array {
   const element = expectFloat(type);
   const copy = viewMemory(at, count * ELEMENT_BYTES[element]).slice();
   if (element === "f32") return new Float32Array(copy.buffer);

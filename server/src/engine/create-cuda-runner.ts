@@ -18,7 +18,7 @@ import { widenBlocks } from "../models/widened-tensors.ts";
 import { type CudaDemand, type CudaSetupOptions, planCuda, RESERVE_BYTES } from "./cuda-plan.ts";
 import { setUpCudaDecoder } from "./cuda-setup.ts";
 import { DecoderCudaRunner } from "./decoder-cuda-runner.ts";
-import type { RankGroup } from "./ranks/rank-group.ts";
+import type { GroupMember } from "./ranks/rank-group.ts";
 
 export interface CudaRunnerOptions {
   readonly modelDir: string;
@@ -60,7 +60,7 @@ export function cudaTarget(device: Pick<CudaDevice, "arch" | "name" | "lt">): En
 }
 
 /** One of several GPUs that run the model together; made once the device is open. */
-export type JoinGroup = (device: CudaDevice) => Promise<RankGroup> | RankGroup;
+export type JoinGroup = (device: CudaDevice) => Promise<GroupMember> | GroupMember;
 
 const DEFAULT_MEMORY_SHARE = 0.92;
 /** More rows are made in turns, so that their logits need not all fit at once. */
@@ -85,7 +85,7 @@ export async function loadCudaRunner(
   model: ParsedDecoder,
   files: TensorSource,
   options: LoadOptions,
-  group?: RankGroup,
+  group?: GroupMember,
 ): Promise<DecoderCudaRunner> {
   const whole = { ...model, config: narrowWindows(model.config, options.attentionWindows) };
   const shard = group && shardDecoder(whole, (name) => files.tensors.has(name), group.place);

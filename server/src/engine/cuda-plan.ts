@@ -29,7 +29,7 @@ import type { ParsedDecoder } from "../models/parse-decoder-config.ts";
 import type { RankShard } from "../models/rank-shard.ts";
 import { describeBlocks } from "../models/widened-tensors.ts";
 import { BLOCK_STAGES } from "./cuda-block-tiers.ts";
-import type { RankGroup } from "./ranks/rank-group.ts";
+import type { GroupMember } from "./ranks/rank-group.ts";
 
 export interface CudaSetupOptions extends StepBounds {
   /** Of weights and activations. */
@@ -54,7 +54,7 @@ export interface CudaSetupOptions extends StepBounds {
   /** What else will be placed on the GPU, some of it for each block of the cache. */
   readonly beside?: CudaDemand | undefined;
   /** Where other GPUs run the same model: the group, and what of the model is this GPU's. */
-  readonly ranks?: { readonly group: RankGroup; readonly shard: RankShard } | undefined;
+  readonly ranks?: { readonly group: GroupMember; readonly shard: RankShard } | undefined;
 }
 
 export interface CudaDemand {

@@ -19,7 +19,7 @@ import type { RankShard } from "../models/rank-shard.ts";
 import { type RopeFactors, ropeFactors } from "../models/rope-factors.ts";
 import { type CudaSetupOptions, chooseBlocks, planCuda, tellPlan } from "./cuda-plan.ts";
 import { CudaTierMemory } from "./cuda-tier-memory.ts";
-import type { RankGroup } from "./ranks/rank-group.ts";
+import type { GroupMember } from "./ranks/rank-group.ts";
 
 export interface CudaDecoder {
   readonly model: CudaDecoderModel;
@@ -115,7 +115,7 @@ function closer(
   buffers: readonly CudaBuffer[],
   tiers: CudaTierMemory | undefined,
   weights: CudaWeights | undefined,
-  group: RankGroup | undefined,
+  group: GroupMember | undefined,
 ): () => void {
   return () => {
     group?.close();

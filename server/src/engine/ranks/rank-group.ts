@@ -32,13 +32,20 @@ export function newGroupIds({ numTensorRanks, numStages }: RankLayout): GroupIds
   return Array.from({ length: hasStageGroups ? 1 + numStages : 1 }, newGroupId);
 }
 
+/** Its place in a group, for as long as the model is loaded. */
+export interface GroupMember extends CudaRanks {
+  /** The least of what the ranks say. Waits for them. */
+  least(value: number): number;
+  close(): void;
+}
+
 /** Sums by reading the others' memory. */
 interface SharedSums {
   readonly shared: Pick<AllReduceCudaArgs, "staging" | "flags" | "rounds" | "rank" | "numRanks">;
   readonly buffers: readonly CudaBuffer[];
 }
 
-export class RankGroup implements CudaRanks {
+export class RankGroup implements GroupMember {
   readonly place: RankPlace;
   readonly #device: CudaDevice;
   readonly #all: CudaCommunicator;
@@ -79,7 +86,6 @@ export class RankGroup implements CudaRanks {
     return this.#sums !== undefined;
   }
 
-  /** The least of what the ranks say. Waits for them. */
   least(value: number): number {
     return Math.min(...this.#all.exchange(Uint32Array.of(value)));
   }

@@ -1,0 +1,51 @@
+/** Models on several emulated GPUs: the first on this thread, each other on one of its own, led as those of a machine are. */
+import { type CudaRunnerOptions, loadCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
+import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
+import type { RankLayout } from "../../server/src/engine/ranks/rank-group.ts";
+import { RankedRunner } from "../../server/src/engine/ranks/ranked-runner.ts";
+import { startThread } from "../../server/src/engine/ranks/thread-follower.ts";
+import { openModelFiles } from "../../server/src/formats/model-files.ts";
+import { parseDecoderConfig } from "../../server/src/models/parse-decoder-config.ts";
+import { type HostCompiler, hostCompiler } from "./compile-emulation.ts";
+import { EmulatedGpu } from "./emulated-gpu.ts";
+import { EmulatedGroup, newGroupMemory } from "./emulated-group.ts";
+
+/** Sources need a loader on each thread. */
+const LOADER = `import { register } from ${JSON.stringify(import.meta.resolve("tsx/esm/api"))}; register();`;
+const RANK = JSON.stringify(new URL("./emulated-rank-worker.ts", import.meta.url).href);
+const PROGRAM = new URL(`data:text/javascript,${encodeURIComponent(`${LOADER} await import(${RANK});`)}`);
+
+/** `ranks`: GPUs that share each layer x stages, e.g. "2x1". */
+export async function openEmulatedRanks(ranks: string, options: CudaRunnerOptions): Promise<RankedRunner> {
+  const [numTensorRanks = 1, numStages = 1] = ranks.split("x").map(Number);
+  const layout = { numTensorRanks, numStages };
+  const followers = Array.from({ length: numTensorRanks * numStages - 1 }, (_unused, i) =>
+    startThread({ rank: i + 1, layout, options }, PROGRAM),
+  );
+  const failed = Promise.race(followers.map((follower) => follower.failed));
+  failed.catch(() => undefined);
+  await Promise.race([failed, Promise.all(followers.map(({ opened }) => opened))]);
+  const memory = newGroupMemory(layout);
+  for (const follower of followers) follower.join([new Uint8Array(memory)]);
+  const runner = await openEmulatedRank(hostCompiler(), memory, 0, layout, options);
+  await Promise.race([failed, Promise.all(followers.map(({ ready }) => ready))]);
+  return new RankedRunner(runner, followers, layout);
+}
+
+export async function openEmulatedRank(
+  compiler: HostCompiler,
+  memory: SharedArrayBuffer,
+  rank: number,
+  layout: RankLayout,
+  options: CudaRunnerOptions,
+): Promise<DecoderCudaRunner> {
+  const group = new EmulatedGroup(memory, rank, layout);
+  const device = new EmulatedGpu(compiler, "sm_90", group.exclusive).asDevice();
+  const { files, tensors } = await openModelFiles(options.modelDir);
+  try {
+    const plain = { ...options, beside: undefined };
+    return await loadCudaRunner(device, parseDecoderConfig(files), tensors, plain, group);
+  } finally {
+    await tensors.close();
+  }
+}

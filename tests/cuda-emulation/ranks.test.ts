@@ -1,0 +1,51 @@
+/**
+ * Models on several GPUs whose kernels run on emulated threads, against one GPU or the CPU's engine: what the leader decides
+ * is done by all.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import type { CudaRunnerOptions } from "../../server/src/engine/create-cuda-runner.ts";
+import { createDecoderRunner } from "../../server/src/engine/decoder-cpu-runner.ts";
+import type { StepRunner } from "../../server/src/engine/step-runner.ts";
+import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing-generation.ts";
+import { hostCompiler } from "./compile-emulation.ts";
+import { openEmulatedRanks } from "./emulated-rank.ts";
+
+const PARITY = fileURLToPath(new URL("../parity/", import.meta.url));
+const MODEL = `${PARITY}models/llama-3.2`;
+const SIZES = { blockSize: 16, numBlocks: 24, maxTokens: 128, maxSequences: 4 };
+
+const skip = hostCompiler().reason ?? false;
+
+function openRanks(ranks: string, changes: Partial<CudaRunnerOptions> = {}): Promise<StepRunner> {
+  return openEmulatedRanks(ranks, { modelDir: MODEL, type: "f32", usesGraphs: false, ...SIZES, ...changes });
+}
+
+/** The second one says the same again and again, so that looking it up succeeds. */
+const REQUESTS = [
+  [11, 7, 30, 4, 9],
+  [5, 6, 7, 5, 6, 7, 5, 6, 7, 5, 6],
+].map((prompt) => greedyRequest(prompt, 10));
+
+async function tokensOnCpu(): Promise<number[][]> {
+  const engine = engineOf(await createDecoderRunner({ modelDir: MODEL, numBlocks: 24, blockSize: 16, numThreads: 1 }));
+  const tokens = await generateTokens(engine, REQUESTS);
+  await engine.close();
+  return tokens;
+}
+
+for (const ranks of ["2x1", "1x2"]) {
+  test(`an engine on emulated GPUs, ${ranks}, gives the CPU's tokens, also with those that it looks up`, {
+    skip,
+  }, async () => {
+    const expected = await tokensOnCpu();
+    const plain = engineOf(await openRanks(ranks));
+    assert.deepEqual(await generateTokens(plain, REQUESTS), expected);
+    await plain.close();
+    const lookingUp = engineOf(await openRanks(ranks), { speculation: { maxDraftTokens: 4, ngramSize: 2 } });
+    assert.deepEqual(await generateTokens(lookingUp, REQUESTS), expected);
+    assert.ok(lookingUp.stats().acceptedDraftTokens > 0);
+    await lookingUp.close();
+  });
+}
