@@ -3,20 +3,17 @@
  * host's memory come back as they were, and each request gets its adapter.
  */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import type { AdapterChoice } from "../../server/src/engine/adapters/adapter-choice.ts";
-import { AdapterLibrary } from "../../server/src/engine/adapters/adapter-library.ts";
 import { type CudaRunnerOptions, loadCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
 import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
 import { ModelDrafter } from "../../server/src/engine/speculation/model-drafter.ts";
 import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing-generation.ts";
 import { openModelFiles } from "../../server/src/formats/model-files.ts";
-import { readNpy } from "../../server/src/formats/npy.ts";
 import { parseDecoderConfig } from "../../server/src/models/parse-decoder-config.ts";
 import { hostCompiler } from "./compile-emulation.ts";
 import { EmulatedGpu } from "./emulated-gpu.ts";
+import { generateAdapted } from "./generate-adapted.ts";
 
 const PARITY = fileURLToPath(new URL("../parity/", import.meta.url));
 const MODEL = `${PARITY}models/llama-3.2/`;
@@ -95,32 +92,7 @@ test("an engine on an emulated GPU takes adapters by name and as tasks with thei
   // The largest of them, and no two.
   const room = { maxBytes: 130_000, maxRank: 16 };
   const runner = await openRunner(new EmulatedGpu(compiler), { adapters: room });
-  assert.ok(runner.adapters);
-  const root = `${PARITY}adapters/llama-3.2`;
-  const adapters = await AdapterLibrary.open(runner.adapters, { folders: [], root, ...room });
-  const engine = engineOf(runner, {}, { adapters });
-  const weights = await readNpy(`${PARITY}tasks/7/model.lora_weights.npy`);
-  const config = await readNpy(`${PARITY}tasks/7/model.lora_config.npy`);
-  assert.ok(weights.values instanceof Float32Array && config.values instanceof Int32Array);
-  const matrices = { numRows: weights.shape[1] ?? 0, weights: weights.values, config: config.values };
-  const readJson = (path: string): { readonly prompt: readonly number[]; readonly greedy: readonly number[] } =>
-    JSON.parse(readFileSync(path, "utf8")) as ReturnType<typeof readJson>;
-  const base = readJson(`${MODEL}expected.json`);
-  const choices: readonly (AdapterChoice | undefined)[] = [
-    { kind: "task", id: 7n, matrices },
-    { kind: "name", text: "b" },
-    undefined,
-    { kind: "name", text: "c" },
-  ];
-  const request = greedyRequest(base.prompt, 3);
-  const texts = await generateTokens(
-    engine,
-    choices.map((adapter) => ({ ...request, adapter })),
-  );
-  const wanted = ["d", "b", undefined, "c"].map((name) =>
-    (name === undefined ? base : readJson(`${root}/${name}/expected.json`)).greedy.slice(0, 3),
-  );
+  const { texts, wanted, numLoaded } = await generateAdapted(runner, room);
   assert.deepEqual(texts, wanted);
-  assert.equal(adapters.cache.keys.length, 1);
-  await engine.close();
+  assert.equal(numLoaded, 1);
 });

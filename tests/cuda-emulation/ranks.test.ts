@@ -11,6 +11,7 @@ import type { StepRunner } from "../../server/src/engine/step-runner.ts";
 import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing-generation.ts";
 import { hostCompiler } from "./compile-emulation.ts";
 import { openEmulatedRanks } from "./emulated-rank.ts";
+import { generateAdapted } from "./generate-adapted.ts";
 
 const PARITY = fileURLToPath(new URL("../parity/", import.meta.url));
 const MODEL = `${PARITY}models/llama-3.2`;
@@ -47,5 +48,18 @@ for (const ranks of ["2x1", "1x2"]) {
     assert.deepEqual(await generateTokens(lookingUp, REQUESTS), expected);
     assert.ok(lookingUp.stats().acceptedDraftTokens > 0);
     await lookingUp.close();
+  });
+}
+
+for (const [ranks, maxBytes, numLeft] of [
+  // All fit on two GPUs of one layer each; of those that share layers the largest of them, and no two.
+  ["1x2", 2 ** 24, 3],
+  ["2x1", 90_000, 1],
+] as const) {
+  test(`an engine on emulated GPUs, ${ranks}, gives each request what its adapter makes`, { skip }, async () => {
+    const room = { maxBytes, maxRank: 16 };
+    const { texts, wanted, numLoaded } = await generateAdapted(await openRanks(ranks, { adapters: room }), room);
+    assert.deepEqual(texts, wanted);
+    assert.equal(numLoaded, numLeft);
   });
 }

@@ -26,14 +26,17 @@ export class CudaAdapters implements AdapterMemory {
   readonly targets: LoraTargets;
   readonly #device: CudaDevice;
   readonly #type: ElemType;
+  readonly #numLayers: number;
   readonly #loaded = new Map<number, Loaded>();
   #upload: Upload | undefined;
   #nextId = 1;
   #isClosed = false;
 
-  constructor(device: CudaDevice, targets: LoraTargets, type: ElemType) {
+  /** `numLayers`: of this GPU, where others have the rest; what it loads then are parts of adapters. */
+  constructor(device: CudaDevice, targets: LoraTargets, type: ElemType, numLayers: number) {
     this.#device = device;
     this.targets = targets;
+    this.#numLayers = numLayers;
     this.#type = type;
   }
 
@@ -42,13 +45,13 @@ export class CudaAdapters implements AdapterMemory {
   }
 
   bytesOf(adapter: LoraAdapter): number {
-    const { numBytes } = planCudaLora(adapter, this.targets.numLayers, this.#type);
+    const { numBytes } = planCudaLora(adapter, this.#numLayers, this.#type);
     return numBytes < PAGE_BYTES / 2 ? numBytes : Math.ceil(numBytes / PAGE_BYTES) * PAGE_BYTES;
   }
 
   async load(adapter: LoraAdapter): Promise<number> {
     if (this.#isClosed) throw new Error("the step runner is closed");
-    const plan = planCudaLora(adapter, this.targets.numLayers, this.#type);
+    const plan = planCudaLora(adapter, this.#numLayers, this.#type);
     const buffer = this.#device.allocate("an adapter", plan.numBytes);
     try {
       await this.#write(buffer.address, plan.describe(buffer.address), plan.matrices);

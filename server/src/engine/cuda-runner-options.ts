@@ -25,7 +25,7 @@ export function cudaRunnerOptions(
     numBlocks: kvCacheTokens > 0 ? Math.max(2, Math.floor(kvCacheTokens / BLOCK_SIZE)) : 0,
     memoryShare: kvCache?.freeFraction,
     hostBytes: hostBytesOf(spec, tell),
-    adapters: spec.gpu?.ranks === undefined ? (spec.adapters ?? DEFAULT_ADAPTERS) : undefined,
+    adapters: spec.adapters ?? DEFAULT_ADAPTERS,
     beside: spec.draftModelDir === undefined ? undefined : draftOptions(spec, { ordinal, matrices }, 0),
     // Without chunks a prompt is one step, whatever its length.
     maxTokens: engine.chunkedPrefill ? engine.maxBatchTokens : Math.max(engine.maxBatchTokens, MAX_WHOLE_PROMPT),
@@ -80,7 +80,7 @@ function matrixTypeOf(
   return weightType === "bf16" ? "bf16" : undefined;
 }
 
-function expectServed({ weightType, kvCache, isDeterministic, draftModelDir, adapters, gpu }: EngineSpec): void {
+function expectServed({ weightType, kvCache, isDeterministic, draftModelDir, gpu }: EngineSpec): void {
   const hasFloats = weightType === undefined || weightType === "bf16" || weightType === "f32";
   if (!hasFloats) throw refused(`weight_type ${weightType}`, "bf16, f32, fp8 or int4");
   const { type, hostBytes = 0 } = kvCache ?? {};
@@ -89,18 +89,10 @@ function expectServed({ weightType, kvCache, isDeterministic, draftModelDir, ada
   if (gpu?.ranks === undefined) return;
   if (hostBytes > 0) throw refused("kv_cache_host_memory_bytes", "one GPU for an instance");
   if (draftModelDir !== undefined) throw refused("speculative_model", "one GPU for an instance");
-  if (namesAdapters(adapters)) throw refused("a model with adapters", "one GPU for an instance");
   const { network, numTensorRanks } = gpu.ranks;
   // How NCCL makes sums depends on their size.
   const sumsElsewhere = network !== undefined && numTensorRanks > 1;
   if (isDeterministic === true && sumsElsewhere) throw refused("deterministic", "GPUs of one process for an instance");
-}
-
-/** Without any, requests may still bring theirs: these are refused one by one. */
-function namesAdapters(adapters: EngineSpec["adapters"]): boolean {
-  if (adapters === undefined) return false;
-  const { folders, root, prefetch } = adapters;
-  return folders.length > 0 || root !== undefined || prefetch !== undefined;
 }
 
 function refused(what: string, expected: string): ServerError {

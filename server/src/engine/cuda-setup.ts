@@ -15,6 +15,7 @@ import { type CudaWeights, loadCudaWeights } from "../models/decoder-cuda-weight
 import { widestWindow } from "../models/layer-windows.ts";
 import { loraTargets } from "../models/lora-targets.ts";
 import type { ParsedDecoder } from "../models/parse-decoder-config.ts";
+import { AdapterShares } from "../models/rank-lora.ts";
 import type { RankShard } from "../models/rank-shard.ts";
 import { type RopeFactors, ropeFactors } from "../models/rope-factors.ts";
 import { type CudaSetupOptions, chooseBlocks, planCuda, tellPlan } from "./cuda-plan.ts";
@@ -26,6 +27,8 @@ export interface CudaDecoder {
   readonly memory: CudaActivations;
   /** Where adapters may be loaded. */
   readonly loraTargets: LoraTargets | undefined;
+  /** Where other GPUs hold parts of the same adapters. */
+  readonly adapterShares: AdapterShares | undefined;
   readonly tiers: CudaTierMemory;
   /** Of the device: weights, activations, cache. */
   readonly numBytes: number;
@@ -88,7 +91,8 @@ export async function setUpCudaDecoder(
         share: ranks && { ...ranks.shard, parts: work.address + BigInt(plan.partsAt) },
       },
       memory: placeActivations(plan.activations, work.address),
-      loraTargets: options.adapters && loraTargets(config, parsed.weights),
+      loraTargets: options.adapters && loraTargets(ranks?.shard.whole ?? config, parsed.weights),
+      adapterShares: ranks && new AdapterShares(ranks.shard.whole, ranks.group.place),
       tiers,
       numBytes: buffers.reduce((sum, buffer) => sum + buffer.numBytes, weights.numBytes),
       close: closer(buffers, tiers, weights, ranks?.group),

@@ -18,6 +18,7 @@ import {
 } from "../models/decoder-cuda.ts";
 import type { CudaBatch, CudaPass } from "../models/decoder-cuda-pass.ts";
 import { widestWindow } from "../models/layer-windows.ts";
+import type { AdapterShares } from "../models/rank-lora.ts";
 import { checkAdapters } from "./check-adapters.ts";
 import { checkStep, type StepLimits } from "./check-step.ts";
 import { CudaAdapters, type PlacedAdapter } from "./cuda-adapters.ts";
@@ -90,6 +91,8 @@ export class DecoderCudaRunner implements StepRunner {
   readonly stepsAhead = true;
   readonly timings: CudaStepTimings = { numSteps: 0, hostMs: 0, waitMs: 0, numBehind: 0, idleMs: 0 };
   readonly adapters: CudaAdapters | undefined;
+  /** Where it is one of several GPUs: what each holds of an adapter. */
+  readonly adapterShares: AdapterShares | undefined;
   readonly device: CudaDevice;
   readonly products: DenseProducts;
   readonly #decoder: CudaDecoder;
@@ -122,7 +125,9 @@ export class DecoderCudaRunner implements StepRunner {
     this.numHostBlocks = decoder.tiers.numHostBlocks;
     this.#tiers = new CudaBlockTiers(decoder.tiers, numBlocks);
     this.device = device;
-    this.adapters = decoder.loraTargets && new CudaAdapters(device, decoder.loraTargets, decoder.model.type);
+    const { loraTargets, model } = decoder;
+    this.adapters = loraTargets && new CudaAdapters(device, loraTargets, model.type, config.numLayers);
+    this.adapterShares = decoder.adapterShares;
     this.#decoder = decoder;
     this.#bounds = bounds;
     this.#timer = new CudaTimer(device);

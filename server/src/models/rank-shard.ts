@@ -41,6 +41,8 @@ export interface WeightSlice {
 }
 
 export interface RankShard {
+  /** Of the model, which all ranks run together. */
+  readonly whole: DecoderConfig;
   /** The decoder as this rank runs it. */
   readonly parsed: ParsedDecoder;
   /** By the names that the rank's decoder asks for. */
@@ -103,7 +105,7 @@ export function shardDecoder(
     addLayer(slices, config, whole.layers[layers.first + i], part.layers[i], place);
   }
   const parsed = { config: own, weights: names, outputRows: vocabulary.count };
-  return { parsed, slices: slices.byName, vocabulary, vocabularyStep };
+  return { whole: config, parsed, slices: slices.byName, vocabulary, vocabularyStep };
 }
 
 /** Stages in front take one more where they do not come out even. */
@@ -183,8 +185,8 @@ function addExperts(
   addMlp(slices, whole.shared.mlp, part.shared.mlp, 2, place);
 }
 
-/** Of the stacked queries, keys and values. With fewer key heads than ranks, neighbours hold the same one. */
-function headRows({ numHeads, numKvHeads, headDim }: DecoderConfig, place: RankPlace): readonly Range[] {
+/** Rows of the stacked queries, keys and values. With fewer key heads than ranks, neighbours hold the same one. */
+export function headRows({ numHeads, numKvHeads, headDim }: DecoderConfig, place: RankPlace): readonly Range[] {
   const { tensorRank, numTensorRanks } = place;
   const queries = (numHeads / numTensorRanks) * headDim;
   const kvHeads = Math.max(1, numKvHeads / numTensorRanks);
@@ -196,7 +198,11 @@ function headRows({ numHeads, numKvHeads, headDim }: DecoderConfig, place: RankP
 }
 
 /** The rank's share of each of `numParts` parts of `width` rows. */
-function innerRows(width: number, numParts: number, { tensorRank, numTensorRanks }: RankPlace): readonly Range[] {
+export function innerRows(
+  width: number,
+  numParts: number,
+  { tensorRank, numTensorRanks }: RankPlace,
+): readonly Range[] {
   const count = width / numTensorRanks;
   return Array.from({ length: numParts }, (_, i) => ({ first: i * width + tensorRank * count, count }));
 }
@@ -275,7 +281,7 @@ function bySourceName(plan: Maybe<WeightPlan>): readonly WeightSource[] {
 }
 
 /** The parts of `ranges` inside `span`, counted from its beginning. */
-function within(ranges: readonly Range[], span: Range): readonly Range[] {
+export function within(ranges: readonly Range[], span: Range): readonly Range[] {
   return ranges.flatMap(({ first, count }) => {
     const from = Math.max(first, span.first);
     const end = Math.min(first + count, span.first + span.count);

@@ -4,9 +4,10 @@
  */
 import process from "node:process";
 import { type CudaRunnerOptions, createCudaRunner } from "../create-cuda-runner.ts";
-import type { DecoderCudaRunner } from "../decoder-cuda-runner.ts";
 import { parseFault, plantFault } from "../planted-fault.ts";
 import type { StepRunner } from "../step-runner.ts";
+import { unframeAdapter } from "./adapter-frame.ts";
+import { FollowedAdapters } from "./followed-adapters.ts";
 import { type GroupIds, openGroup, type RankLayout } from "./rank-group.ts";
 import { unframeStep } from "./step-frame.ts";
 
@@ -23,7 +24,7 @@ export interface LeaderPort {
   opened(): void;
   ids(): Promise<GroupIds>;
   ready(numBlocks: number): void;
-  /** The words of the next step; undefined: no more. `isIdle`: nothing else is under way on this thread. */
+  /** The words of the next step, or of an adapter; undefined: no more. `isIdle`: nothing else is under way on this thread. */
   next(isIdle: boolean): Promise<Int32Array | undefined>;
 }
 
@@ -41,18 +42,25 @@ export async function follow({ rank, layout, options }: RankTask, port: LeaderPo
 
 /** The leader calls the runner in the same order and waits for what it must: here at most as many steps are under way. */
 export async function followSteps(
-  runner: Pick<DecoderCudaRunner, "run" | "choose"> & Pick<StepRunner, "stepsAhead">,
+  runner: Pick<StepRunner, "run" | "choose" | "stepsAhead" | "adapters">,
   port: Pick<LeaderPort, "next">,
 ): Promise<void> {
   const numAhead = runner.stepsAhead === true ? 1 : 0;
+  const adapters = new FollowedAdapters(runner.adapters);
   const underWay: Promise<unknown>[] = [];
   const settle = async (numLeft: number): Promise<void> => {
     while (underWay.length > numLeft) await underWay.shift();
   };
   for (;;) {
-    const words = await port.next(underWay.length === 0);
+    const words = await port.next(underWay.length === 0 && !adapters.isLoading);
     if (words === undefined) break;
+    const frame = unframeAdapter(words);
+    if (frame !== undefined) {
+      await adapters.take(frame);
+      continue;
+    }
     const { input, choices } = unframeStep(words);
+    await adapters.ready(input);
     if (choices === undefined || runner.choose === undefined) {
       await settle(0);
       await runner.run(input);

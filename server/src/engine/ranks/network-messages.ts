@@ -7,7 +7,7 @@ import { type FrameReader, FrameSplitter, FrameWriter } from "../host/frame.ts";
 import type { RankTask } from "./follow.ts";
 
 /** Both sides must be of the same release where this differs. */
-export const RANK_PROTOCOL = 1;
+export const RANK_PROTOCOL = 2;
 
 export const RANK_FRAMES = {
   hello: 1, // protocol, rank, number of ranks
@@ -16,7 +16,7 @@ export const RANK_FRAMES = {
   join: 4, // ids, as words each
   ready: 5, // number of blocks
   failed: 6, // text
-  step: 7, // words
+  step: 7, // words of a step, or of an adapter
   close: 8,
 } as const;
 

@@ -133,5 +133,5 @@ test("findLeader() says when nobody leads", async () => {
 
 test("a hello is three numbers behind length and kind", () => {
   const words = new Int32Array(helloFrame(1, 4).buffer);
-  assert.deepEqual([...words], [5, 1, 1, 1, 4]);
+  assert.deepEqual([...words], [5, 1, 2, 1, 4]);
 });

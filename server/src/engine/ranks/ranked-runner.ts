@@ -3,8 +3,10 @@
  * runner like any other. It knows no way to reach the others.
  */
 import { type CudaRunnerOptions, createCudaRunner } from "../create-cuda-runner.ts";
+import type { DecoderCudaRunner } from "../decoder-cuda-runner.ts";
 import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "../step-runner.ts";
 import { type GroupIds, newGroupIds, openGroup, type RankLayout } from "./rank-group.ts";
+import { RankedAdapters } from "./ranked-adapters.ts";
 import { frameStep } from "./step-frame.ts";
 
 /** One of the others, as the leader sees it. Its promises reject with why it failed, whenever that happens. */
@@ -59,6 +61,9 @@ function describeGroup(
   return `${numTensorRanks * numStages} GPUs: ${numTensorRanks} share each layer, ${numStages} stages; ${sums}`;
 }
 
+/** The leader's own, and what each rank holds of an adapter. */
+export type LeadingRunner = StepRunner & Partial<Pick<DecoderCudaRunner, "adapterShares">>;
+
 export class RankedRunner implements StepRunner {
   readonly vocabSize: number;
   readonly hiddenSize: number;
@@ -70,13 +75,14 @@ export class RankedRunner implements StepRunner {
   readonly maxPositions: number;
   readonly eosTokenIds: readonly number[] | undefined;
   readonly choose: StepRunner["choose"];
+  readonly adapters: RankedAdapters | undefined;
   readonly stepsAhead: boolean;
   /** The leader's own. */
   readonly inner: StepRunner;
   readonly #followers: readonly Follower[];
 
   /** Takes over the runner and the followers. */
-  constructor(inner: StepRunner, followers: readonly Follower[], { numStages }: RankLayout) {
+  constructor(inner: LeadingRunner, followers: readonly Follower[], { numStages }: RankLayout) {
     this.vocabSize = inner.vocabSize;
     this.hiddenSize = inner.hiddenSize;
     this.blockSize = inner.blockSize;
@@ -88,6 +94,8 @@ export class RankedRunner implements StepRunner {
     // Tokens are chosen by every rank that has all logits: behind the first stage nobody has those of the step before.
     this.stepsAhead = inner.stepsAhead === true && numStages === 1;
     this.inner = inner;
+    const { adapters, adapterShares: shares } = inner;
+    if (adapters !== undefined && shares !== undefined) this.adapters = new RankedAdapters(adapters, shares, followers);
     this.#followers = followers;
     const { choose } = inner;
     this.choose =

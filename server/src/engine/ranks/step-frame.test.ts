@@ -9,7 +9,7 @@ const INPUT: StepInput = {
   slots: Int32Array.of(16, 17, 40),
   sequences: [
     { queryStart: 0, queryLength: 2, contextLength: 2, blockTable: Int32Array.of(1) },
-    { queryStart: 2, queryLength: 1, contextLength: 41, blockTable: Int32Array.of(-1, 0, 2) },
+    { queryStart: 2, queryLength: 1, contextLength: 41, blockTable: Int32Array.of(-1, 0, 2), adapter: 7 },
   ],
   logitRows: Int32Array.of(1, 2),
 };

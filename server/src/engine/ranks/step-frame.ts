@@ -19,8 +19,9 @@ const HEADER = [
   "choices",
 ] as const;
 type Count = (typeof HEADER)[number];
-/** Of one sequence: start, length, context, entries of its table. */
-const SEQUENCE_WORDS = 4;
+/** Of one sequence: start, length, context, adapter, entries of its table. */
+const SEQUENCE_WORDS = 5;
+const NO_ADAPTER = -1;
 const CHOICE_BYTES = 40;
 const NO_CHOICES = -1;
 
@@ -55,8 +56,8 @@ export function frameStep(
   for (const values of [tokenIds, positions, slots, logitRows]) put(values);
   if (carried !== undefined) put(carried);
   if (blockCopies !== undefined) put(blockCopies);
-  for (const [i, { queryStart, queryLength, contextLength }] of sequences.entries()) {
-    put(Int32Array.of(queryStart, queryLength, contextLength, tables[i]?.length ?? 0));
+  for (const [i, { queryStart, queryLength, contextLength, adapter = NO_ADAPTER }] of sequences.entries()) {
+    put(Int32Array.of(queryStart, queryLength, contextLength, adapter, tables[i]?.length ?? 0));
   }
   for (const table of tables) put(table);
   if (embeddings !== undefined) {
@@ -83,8 +84,11 @@ export function unframeStep(words: Int32Array): FramedStep {
   const blockCopies = counts.copies === 0 ? undefined : take(counts.copies);
   const shapes = take(SEQUENCE_WORDS * counts.sequences);
   const sequences = Array.from({ length: counts.sequences }, (_, i): StepSequence => {
-    const [queryStart = 0, queryLength = 0, contextLength = 0, length = 0] = shapes.subarray(SEQUENCE_WORDS * i);
-    return { queryStart, queryLength, contextLength, blockTable: take(length) };
+    const [queryStart = 0, queryLength = 0, contextLength = 0, id = 0, length = 0] = shapes.subarray(
+      SEQUENCE_WORDS * i,
+    );
+    const adapter = id === NO_ADAPTER ? {} : { adapter: id };
+    return { queryStart, queryLength, contextLength, blockTable: take(length), ...adapter };
   });
   const rows = take(counts.embeddings);
   const values = take(counts.values);
