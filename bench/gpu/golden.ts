@@ -21,6 +21,7 @@ export interface GoldenResult {
   readonly matrixType: CudaMatrixType;
   readonly cacheType: CudaCacheType;
   readonly usesGraphs: boolean;
+  readonly quantizesOutput: boolean;
   readonly numSteps: number;
   readonly numWrong: number;
   readonly largestLogitDifference: number;
@@ -38,13 +39,14 @@ export async function followGolden(
   matrixType: CudaMatrixType,
   usesGraphs: boolean,
   cacheType: CudaCacheType = type,
-  ranks = "1x1",
+  { ranks = "1x1", quantizesOutput = false } = {},
 ): Promise<GoldenResult> {
   const golden = JSON.parse(readFileSync(join(folder, "golden_text.json"), "utf8")) as readonly GoldenText[];
   const runner = await createRanks(ranks, {
     modelDir: join(folder, "language_model"),
     type,
     matrixType,
+    quantizesOutput,
     cacheType,
     usesGraphs,
     blockSize: 16,
@@ -55,7 +57,7 @@ export async function followGolden(
   const followed = await follow(runner, golden);
   const { numGraphs } = runner;
   const numSameTexts = await generate(runner, golden);
-  return { type, matrixType, cacheType, usesGraphs, ...followed, numGraphs, numSameTexts };
+  return { type, matrixType, cacheType, usesGraphs, quantizesOutput, ...followed, numGraphs, numSameTexts };
 }
 
 /** Closes the runner. */

@@ -44,6 +44,8 @@ const { values: flags, positionals } = parseArgs({
     strict: { type: "boolean", default: false },
     sequences: { type: "string", default: "256" },
     tokens: { type: "string", default: "8192" },
+    /** Of steps: the matrix of logits in 8-bit floats. */
+    quantize_lm_head: { type: "boolean", default: false },
     /** GPUs that share each layer x stages, e.g. 2x1; more than one: of golden, parity, deterministic, steps and sums. */
     ranks: { type: "string", default: "1x1" },
     /** Of parity: how many of the forms of each model. */
@@ -76,7 +78,7 @@ async function checks(): Promise<void> {
 
 async function golden(): Promise<void> {
   const results = [];
-  for (const [type, matrixType, usesGraphs, cacheType] of [
+  for (const [type, matrixType, usesGraphs, cacheType, quantizesOutput = false] of [
     ["f32", "f32", false, "f32"],
     ["f32", "f32", true, "f32"],
     ["f32", "f32", true, "e4m3"],
@@ -86,9 +88,14 @@ async function golden(): Promise<void> {
     ["bf16", "e4m3", true, "bf16"],
     ["bf16", "e4m3", true, "e4m3"],
     ["bf16", "int4", true, "bf16"],
+    ["bf16", "bf16", true, "bf16", true],
+    ["bf16", "e4m3", true, "bf16", true],
+    ["bf16", "int4", true, "bf16", true],
   ] as const) {
-    if (!new RegExp(flags.filter).test(`${type} ${matrixType} ${cacheType}${usesGraphs ? " graphs" : ""}`)) continue;
-    const result = await followGolden(flags.folder, type, matrixType, usesGraphs, cacheType, flags.ranks);
+    const name = `${type} ${matrixType} ${cacheType}${usesGraphs ? " graphs" : ""}${quantizesOutput ? " output" : ""}`;
+    if (!new RegExp(flags.filter).test(name)) continue;
+    const how = { ranks: flags.ranks, quantizesOutput };
+    const result = await followGolden(flags.folder, type, matrixType, usesGraphs, cacheType, how);
     console.log(JSON.stringify(result));
     results.push(result);
   }
@@ -172,7 +179,8 @@ async function loadMeasured(
   cacheType: CudaCacheType,
   maxSequences: number,
 ): Promise<MeasuredRunner> {
-  const sizes = { matrixType, cacheType, maxSequences, maxTokens: Number(flags.tokens) };
+  const quantizesOutput = flags.quantize_lm_head;
+  const sizes = { matrixType, quantizesOutput, cacheType, maxSequences, maxTokens: Number(flags.tokens) };
   const { checkpoint: modelDir } = flags;
   if (modelDir === "") {
     return loadSynthetic(syntheticConfig(flags.model), { ...sizes, overlapsLaunches: !flags.strict });

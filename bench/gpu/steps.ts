@@ -25,6 +25,7 @@ export async function loadSynthetic(
   config: Readonly<Record<string, unknown>> = LLAMA_8B,
   options: {
     readonly matrixType?: CudaMatrixType;
+    readonly quantizesOutput?: boolean;
     readonly cacheType?: CudaCacheType;
     readonly overlapsLaunches?: boolean;
     readonly maxTokens?: number;
@@ -43,6 +44,7 @@ export async function loadSynthetic(
     new SyntheticTensors(parsed, options.matrixType === "int4"),
     {
       matrixType: options.matrixType,
+      quantizesOutput: options.quantizesOutput,
       cacheType: options.cacheType,
       blockSize: options.blockSize ?? 32,
       numBlocks: 0,

@@ -83,6 +83,22 @@ test("a cache of halves and one of 8-bit floats give the CPU's logits about as e
   }
 });
 
+for (const model of ["llama-2", "llama-3.2"]) {
+  test(`${model} with an output of 8-bit floats gives about the CPU's logits on an emulated GPU`, {
+    skip,
+  }, async () => {
+    const modelDir = join(MODELS, model);
+    const sizes = { numBlocks: 24, blockSize: 16, numThreads: 1 };
+    const expected = await logitsOf(await createDecoderRunner({ modelDir, ...sizes }));
+    const plain = largestDifference(await logitsOf(await openGpu(modelDir, { type: "bf16" })), expected);
+    for (const isDeterministic of [false, true]) {
+      const gpu = await openGpu(modelDir, { type: "bf16", quantizesOutput: true, isDeterministic });
+      const off = largestDifference(await logitsOf(gpu), expected);
+      assert.ok(off > plain && off < 0.5, `${isDeterministic}: ${off} where bf16 is off by ${plain}`);
+    }
+  });
+}
+
 const MIXES: Readonly<Record<string, (name: string) => WeightType>> = {
   q4_0: () => "q4_0",
   "q4_0 and q8_0": (name) => (name.includes("attn_v") ? "q8_0" : "q4_0"),

@@ -27,6 +27,8 @@ export interface CudaRunnerOptions {
   readonly type?: ElemType | undefined;
   /** Of the matrices of layers; undefined: as `type`. */
   readonly matrixType?: CudaMatrixType | undefined;
+  /** The matrix of logits becomes 8-bit floats. */
+  readonly quantizesOutput?: boolean | undefined;
   /** Of keys and values; undefined: as `type`. */
   readonly cacheType?: CudaCacheType | undefined;
   readonly blockSize: number;

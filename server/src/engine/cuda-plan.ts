@@ -36,6 +36,8 @@ export interface CudaSetupOptions extends StepBounds {
   readonly type: ElemType;
   /** Of the matrices of layers; undefined: the same. */
   readonly matrixType?: CudaMatrixType | undefined;
+  /** The matrix of logits becomes 8-bit floats. */
+  readonly quantizesOutput?: boolean | undefined;
   /** Of keys and values; undefined: as `type`. */
   readonly cacheType?: CudaCacheType | undefined;
   readonly blockSize: number;
@@ -99,7 +101,10 @@ export function planCuda(
   const { config } = parsed;
   const { type, blockSize, cacheType = type, ranks, adapters, beside } = options;
   expectRunnable(config);
-  const weights = planCudaWeights(parsed, files, type, options.matrixType);
+  const weights = planCudaWeights(parsed, files, type, {
+    layers: options.matrixType,
+    quantizesOutput: options.quantizesOutput,
+  });
   const scratch = attentionScratch(config, options.maxSequences, cacheType, device);
   const activations = planActivations(config, type, options, scratch.numBytes);
   const int4 = planInt4Scratch(device, weights.int4Shapes, options.maxTokens, options.isDeterministic);

@@ -10,7 +10,7 @@ const BLOCK_SIZE = 32;
 /** @throws ServerError for what a GPU does not do */
 export function cudaRunnerOptions(
   spec: EngineSpec,
-  { ordinal, matrices }: Pick<GpuSpec, "ordinal" | "matrices">,
+  { ordinal, matrices, quantizesOutput }: Pick<GpuSpec, "ordinal" | "matrices" | "quantizesOutput">,
   tell: (line: string) => void,
 ): CudaRunnerOptions {
   expectServed(spec);
@@ -20,6 +20,7 @@ export function cudaRunnerOptions(
     ordinal,
     type: weightType === "f32" ? "f32" : "bf16",
     matrixType: matrixTypeOf(matrices, weightType),
+    quantizesOutput,
     cacheType: cacheTypeOf(kvCache),
     blockSize: BLOCK_SIZE,
     numBlocks: kvCacheTokens > 0 ? Math.max(2, Math.floor(kvCacheTokens / BLOCK_SIZE)) : 0,

@@ -107,12 +107,11 @@ export async function setUpCudaDecoder(
 function withOwnOutput(weights: CudaWeights, { vocabulary }: RankShard): CudaWeights {
   const { weight } = weights.output;
   const [numRows, hiddenSize = 0] = weight.shape;
-  if (weight !== weights.embedding || numRows === vocabulary.count) return weights;
+  if (numRows === vocabulary.count) return weights;
   const address = weight.address + BigInt(tensorBytes(weight.type, [vocabulary.first, hiddenSize]));
-  return {
-    ...weights,
-    output: { ...weights.output, weight: { ...weight, address, shape: [vocabulary.count, hiddenSize] } },
-  };
+  const scales = weight.scales && weight.scales + BigInt(4 * vocabulary.first);
+  const own = { ...weight, address, scales, shape: [vocabulary.count, hiddenSize] };
+  return { ...weights, output: { ...weights.output, weight: own } };
 }
 
 function closer(

@@ -31,6 +31,8 @@ export interface KvCacheSpec {
 export interface GpuSpec {
   readonly ordinal: number;
   readonly matrices: GpuMatrices | undefined;
+  /** The matrix of logits becomes 8-bit floats. */
+  readonly quantizesOutput?: boolean | undefined;
   /** Absent: one GPU runs the model. */
   readonly ranks?: GpuRanks | undefined;
 }

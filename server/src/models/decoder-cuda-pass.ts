@@ -180,9 +180,11 @@ export function enqueueProduct(
     enqueueInt4Product(stream, products, model.int4, product);
     return;
   }
-  const weightType = thinType(model, weight, rows);
-  const hasCodes = weight.type === "e4m3" && weightType === undefined;
-  if (hasCodes !== (x.scales !== undefined)) throw new Error("a product of codes and activations");
+  const hasCodes = x.scales !== undefined;
+  // Of rows that were made codes, few may be wanted at a time.
+  const weightType = hasCodes ? undefined : thinType(model, weight, rows);
+  if (hasCodes !== (weight.type === "e4m3" && weightType === undefined))
+    throw new Error("a product of codes and activations");
   if (weightType !== undefined) {
     launchThinLinear(stream, {
       x: x.address,

@@ -40,7 +40,7 @@ function files(
 }
 
 function typesOf(layerType: "bf16" | "e4m3"): Record<string, string> {
-  const { placed } = planCudaWeights(PARSED, files(), "bf16", layerType);
+  const { placed } = planCudaWeights(PARSED, files(), "bf16", { layers: layerType });
   return Object.fromEntries(placed.map(({ sources, type }) => [sources[0]?.name ?? "", type]));
 }
 
@@ -62,8 +62,29 @@ test("planCudaWeights() makes codes of the matrices of layers only", () => {
   );
 });
 
+test("planCudaWeights() makes codes of the output when asked, beside an embedding that it is tied to", () => {
+  const { placed } = planCudaWeights(PARSED, files(), "bf16", { quantizesOutput: true });
+  const coded = placed.filter(({ type }) => type === "e4m3").map(({ sources }) => sources[0]?.name);
+  assert.deepEqual(coded, ["lm_head.weight"]);
+  const tied = parseDecoderConfig({
+    config: { ...CONFIG, tie_word_embeddings: true },
+    generation: undefined,
+    at: { config: "test", generation: "test" },
+  });
+  const { placed: both } = planCudaWeights(tied, files({}, tied), "bf16", { quantizesOutput: true });
+  const embeddings = both.filter(({ sources }) => sources[0]?.name === "model.embed_tokens.weight");
+  assert.deepEqual(
+    embeddings.map(({ type }) => type),
+    ["bf16", "e4m3"],
+  );
+  assert.throws(
+    () => planCudaWeights(PARSED, files(), "f32", { quantizesOutput: true }),
+    /an output of 8-bit floats: expected bf16/,
+  );
+});
+
 test("planCudaWeights() gives each row of codes room for its scale, and no two tensors the same place", () => {
-  const { placed, numBytes } = planCudaWeights(PARSED, files(), "bf16", "e4m3");
+  const { placed, numBytes } = planCudaWeights(PARSED, files(), "bf16", { layers: "e4m3", quantizesOutput: true });
   const spans = placed.flatMap(({ offset, scalesOffset, shape, type }) => {
     const size = CUDA_TYPE_BYTES[type] * shape.reduce((product, length) => product * length, 1);
     const own = [[offset, offset + size]];
@@ -86,7 +107,7 @@ function noRead(): Promise<never> {
 function int4Names(layerType: "bf16" | "int4" | undefined, stored: readonly string[]): string[] {
   const blocks = Object.fromEntries(stored.map((name) => [name, { dtype: "Q4_0" } as const]));
   const source = { ...files(blocks), integers: new Map(stored.map((name) => [name, fourBits])) };
-  const { placed } = planCudaWeights(PARSED, source, "bf16", layerType);
+  const { placed } = planCudaWeights(PARSED, source, "bf16", { layers: layerType });
   return placed.flatMap(({ sources, type }) => (type === "int4" ? [sources[0]?.name.split(".").at(-2) ?? ""] : []));
 }
 
@@ -95,7 +116,7 @@ test("planCudaWeights() keeps matrices of layers in 4 bits where the files do, a
   assert.deepEqual(int4Names(undefined, [down, "lm_head.weight"]), ["down_proj"]);
   assert.deepEqual(int4Names("bf16", [down]), []);
   assert.deepEqual(int4Names("int4", []), ["q_proj", "o_proj", "gate_proj", "down_proj"]);
-  const { int4Shapes } = planCudaWeights(PARSED, files(), "bf16", "int4");
+  const { int4Shapes } = planCudaWeights(PARSED, files(), "bf16", { layers: "int4" });
   assert.deepEqual(
     int4Shapes.map(({ outputs, inputs }) => [outputs, inputs]),
     [
@@ -120,7 +141,7 @@ test("planCudaWeights() keeps what stands beside experts in the type of their ro
     generation: undefined,
     at: { config: "test", generation: "test" },
   });
-  const { placed } = planCudaWeights(parsed, files({}, parsed), "bf16", "e4m3");
+  const { placed } = planCudaWeights(parsed, files({}, parsed), "bf16", { layers: "e4m3" });
   const types = new Map(placed.map(({ sources, type }) => [sources[0]?.name.replace("model.layers.0.", ""), type]));
   assert.equal(types.get("self_attn.q_proj.weight"), "e4m3");
   for (const name of ["gate", "shared_expert_gate", "shared_expert.down_proj", "experts.0.gate_proj"])

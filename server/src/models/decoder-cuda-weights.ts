@@ -30,6 +30,13 @@ export interface CudaWeights extends ModelWeights<CudaTensor> {
 /** What matrices of layers are kept as. */
 export type CudaMatrixType = DeviceFloat | "e4m3" | "int4";
 
+export interface CudaMatrixTypes {
+  /** Undefined: 4 bits where the files have these, or what is computed in. */
+  readonly layers?: CudaMatrixType | undefined;
+  /** The matrix of logits becomes 8-bit floats with a scale per row. */
+  readonly quantizesOutput?: boolean | undefined;
+}
+
 interface Typed extends WeightPlan {
   readonly type: CudaMatrixType;
   /** Of a matrix of 4 bits. */
@@ -49,18 +56,17 @@ export interface CudaWeightsPlan {
   readonly placed: readonly Placed[];
   /** Of the matrices of 4 bits. */
   readonly int4Shapes: readonly Int4Shape[];
+  /** The output is a tensor of codes, beside an embedding that it is tied to. */
+  readonly quantizesOutput: boolean;
   readonly numBytes: number;
 }
 
-/**
- * What goes where, before anything is allocated. `type` is that of matrices and of what is added to their products;
- * `layerType` that of the matrices of layers: without it, 4 bits where the files have these, or the same.
- */
+/** What goes where, before anything is allocated. `type` is that of matrices and of what is added to their products. */
 export function planCudaWeights(
   { config, weights: names, outputRows }: ParsedDecoder,
   files: Pick<TensorSource, "tensors" | "integers">,
   type: DeviceFloat,
-  layerType?: CudaMatrixType,
+  { layers: layerType, quantizesOutput = false }: CudaMatrixTypes = {},
 ): CudaWeightsPlan {
   const prefix = findPrefix(names, (tensor) => files.tensors.has(tensor));
   const plans: WeightPlan[] = [];
@@ -68,10 +74,13 @@ export function planCudaWeights(
     plans.push(plan);
     return plan;
   };
-  const tree = describeWeights(config, names, prefix, collect, { outputRows });
+  const tree = describeWeights(config, names, prefix, collect, { outputRows, copiesTiedOutput: quantizesOutput });
   const parts = linearParts(tree);
+  const codedOutput = quantizesOutput ? tree.output.weight : undefined;
   for (const { sources } of plans) for (const source of sources) expectSource(source, files);
-  const typed = plans.map((plan) => typePlan(plan, parts, files, type, layerType));
+  const typed = plans.map((plan) =>
+    plan === codedOutput ? codedPlan(plan, type) : typePlan(plan, parts, files, type, layerType),
+  );
   const scaleSizes = typed.map((plan) => (plan.type === "e4m3" ? tensorBytes("f32", [plan.shape[0]]) : 0));
   const sizes = typed.map((plan) => plan.int4?.numBytes ?? tensorBytes(plan.type, plan.shape));
   const { offsets, numBytes } = layOut([...sizes, ...scaleSizes]);
@@ -83,7 +92,15 @@ export function planCudaWeights(
   const int4Shapes = typed.flatMap(({ int4, shape: [outputs, inputs = 0] }) =>
     int4 === undefined ? [] : [{ outputs, inputs, hasInputScales: int4.hasInputScales }],
   );
-  return { placed, int4Shapes, numBytes };
+  return { placed, int4Shapes, quantizesOutput, numBytes };
+}
+
+/** @throws Error when products of codes do not take the matrix */
+function codedPlan(plan: WeightPlan, type: DeviceFloat): Typed {
+  if (type === "bf16" && plan.shape.every((size) => size % CODE_STEP === 0)) return { ...plan, type: "e4m3" };
+  throw new Error(
+    `an output of 8-bit floats: expected bf16 and multiples of ${CODE_STEP}, got ${type} and ${plan.shape.join(" x ")}`,
+  );
 }
 
 function typePlan(
@@ -111,7 +128,7 @@ export async function loadCudaWeights(
   device: CudaDevice,
   parsed: ParsedDecoder,
   files: TensorSource,
-  { placed, numBytes }: CudaWeightsPlan,
+  { placed, quantizesOutput, numBytes }: CudaWeightsPlan,
 ): Promise<CudaWeights> {
   const names = parsed.weights;
   const prefix = findPrefix(names, (tensor) => files.tensors.has(tensor));
@@ -130,7 +147,7 @@ export async function loadCudaWeights(
     upload.close();
     rows?.close();
   }
-  return { ...nameTensors(parsed, prefix, buffer, placed), numBytes, close: () => buffer.close() };
+  return { ...nameTensors(parsed, prefix, buffer, placed, quantizesOutput), numBytes, close: () => buffer.close() };
 }
 
 function nameTensors(
@@ -138,6 +155,7 @@ function nameTensors(
   prefix: string,
   buffer: CudaBuffer,
   placed: readonly Placed[],
+  copiesTiedOutput: boolean,
 ): ModelWeights<CudaTensor> {
   let next = 0;
   const take = (): CudaTensor => {
@@ -149,7 +167,7 @@ function nameTensors(
     const scales = plan.scalesOffset === undefined ? undefined : buffer.address + BigInt(plan.scalesOffset);
     return { address, type, shape, scales };
   };
-  return describeWeights(config, names, prefix, take, { outputRows });
+  return describeWeights(config, names, prefix, take, { outputRows, copiesTiedOutput });
 }
 
 interface LinearParts {

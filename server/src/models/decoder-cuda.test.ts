@@ -72,14 +72,16 @@ function record(
   {
     cacheType = "bf16",
     hasCodes = false,
+    hasCodedOutput = false,
     isDeterministic,
-  }: { cacheType?: CudaCacheType; hasCodes?: boolean; isDeterministic?: boolean } = {},
+  }: { cacheType?: CudaCacheType; hasCodes?: boolean; hasCodedOutput?: boolean; isDeterministic?: boolean } = {},
 ): Recording {
   const parsed = parseDecoderConfig({ config, generation: undefined, at: { config: "test", generation: "test" } });
   let address = 2n ** 20n;
   const weights = describeWeights(parsed.config, parsed.weights, "", (plan): CudaTensor => {
     address += 2n ** 20n;
-    const isCoded = hasCodes && plan.shape.length === 2 && plan.shape[0] !== SIZES.vocab_size;
+    const isVocabulary = plan.kind === "vocabulary";
+    const isCoded = plan.shape.length === 2 && (isVocabulary ? hasCodedOutput && plan.isProduct : hasCodes);
     return { address, type: isCoded ? "e4m3" : "bf16", shape: plan.shape, scales: isCoded ? address : undefined };
   });
   const bounds = { maxTokens: 64, maxSequences: 16, maxLogitRows: 16 };
@@ -258,6 +260,28 @@ test("enqueueLayers() leaves the scales of products of codes to their readers, u
       Array(4).fill(isLeft),
     );
   }
+});
+
+test("enqueueLogits() of an output of codes takes rows as the last norm gives them", () => {
+  const many = { numDecoding: 0, numLogitRows: 24 };
+  const { launches, products } = record(LLAMA, 24, many, { hasCodedOutput: true });
+  const norms = launches.filter(({ spec }) => spec.name === "add_norm");
+  assert.deepEqual(
+    norms.map(({ spec }) => "QUANTIZE_E4M3" in spec.defines),
+    norms.map((_, i) => i === norms.length - 1),
+  );
+  const logits = products.at(-1);
+  assert.equal(logits?.scales, "rows");
+  assert.equal(logits.inputType, "e4m3");
+  assert.notEqual(logits.xScale, undefined);
+  const few = record(
+    LLAMA,
+    8,
+    { numDecoding: 8, numSequences: 8, numLogitRows: 8, keepsAllRows: true },
+    { hasCodedOutput: true },
+  );
+  assert.equal(few.kernels.at(-1), "thin_linear");
+  assert.equal("WEIGHT_E4M3" in (few.launches.at(-1)?.spec.defines ?? {}), true);
 });
 
 test("enqueueLogits() caps the logits of models that have a cap", () => {

@@ -3,7 +3,7 @@
  * and waits for nothing, so that a pass can be recorded. What the batch means is the engine's affair.
  */
 import { launchAddNorm } from "../../kernels/add-norm/add-norm.cuda.ts";
-import { ELEM_BYTES } from "../../kernels/cuda/launch-args.ts";
+import { ELEM_BYTES, type ElemType } from "../../kernels/cuda/launch-args.ts";
 import { launchAdd, launchSoftCap } from "../../kernels/elementwise/elementwise.cuda.ts";
 import { launchGatherRows } from "../../kernels/gather-rows/gather-rows.cuda.ts";
 import { launchQuantizeRows } from "../../kernels/quantize/quantize.cuda.ts";
@@ -75,7 +75,7 @@ export function enqueueEmbedding(pass: CudaPass, replaced?: CudaReplacedRows): v
 }
 
 /** From the rows of the residual stream to the normalized rows that logits are made of; undefined when none are wanted. */
-export function enqueueLayers(pass: CudaPass): DevicePointer | undefined {
+export function enqueueLayers(pass: CudaPass): CudaRows | undefined {
   const { model, memory, batch } = pass;
   const { layers, norm, output } = model.weights;
   const first = layers[0];
@@ -99,7 +99,7 @@ export function enqueueLayers(pass: CudaPass): DevicePointer | undefined {
     const after = next === undefined ? { norm, reader: output } : { norm: next.attentionNorm, reader: next.qkv };
     normed = enqueueLayerRest(rest, i, layer, { ...rows, attended, read: normed }, after);
   }
-  return isLastStage(pass) ? normed.address : handOn(pass, normed);
+  return isLastStage(pass) ? normed : handOn(pass, normed);
 }
 
 /** The MLP of some models reads what attention has read: of the kept rows that is made once more. */
@@ -109,7 +109,7 @@ function readAgain(pass: CudaPass, rows: LayerRows, layer: LayerWeights<CudaTens
 }
 
 /** For few rows that add one token each. */
-function enqueueThinLayers(pass: CudaPass, type: ThinLayerWeightType, normed: CudaRows): DevicePointer {
+function enqueueThinLayers(pass: CudaPass, type: ThinLayerWeightType, normed: CudaRows): CudaRows {
   const { memory, batch, model } = pass;
   const { layers, norm, output } = model.weights;
   for (let i = 0; i < layers.length; i++) {
@@ -118,34 +118,38 @@ function enqueueThinLayers(pass: CudaPass, type: ThinLayerWeightType, normed: Cu
     enqueueThinLayer(pass, type, i);
   }
   const rows = { residual: memory.residual, normed: memory.normed, numRows: batch.numTokens };
-  return enqueueNorm(pass, rows, { norm }, output).address;
+  return enqueueNorm(pass, rows, { norm }, output);
 }
 
 /** The stage behind goes on. What comes back are logits, where any are wanted. */
-function handOn({ model, memory, batch }: CudaPass, normed: CudaRows): DevicePointer | undefined {
+function handOn({ model, memory, batch }: CudaPass, normed: CudaRows): CudaRows | undefined {
   model.ranks?.sendRows(memory.residual, batch.numTokens * model.config.hiddenSize, model.type);
-  return batch.numLogitRows === 0 ? undefined : normed.address;
+  return batch.numLogitRows === 0 ? undefined : normed;
 }
 
 /** Logits of `count` of the rows that `enqueueLayers` gives, from `first` on: f32 [count, vocab]. */
 export function enqueueLogits(
   pass: CudaPass,
-  rows: DevicePointer,
+  rows: CudaRows,
   { first, count }: { readonly first: number; readonly count: number },
   out: DevicePointer,
 ): void {
   const { stream, model } = pass;
   const { config, weights, type } = model;
   if (isLastStage(pass)) {
-    const address = rows + BigInt(first * config.hiddenSize * ELEM_BYTES[type]);
     const part = ownPart(model, count, out);
     const width = model.share?.vocabulary.count ?? config.vocabSize;
-    enqueueProduct(pass, { address }, weights.output, count, part, "f32");
+    enqueueProduct(pass, rowsFrom(rows, first, config.hiddenSize, type), weights.output, count, part, "f32");
     if (config.logitSoftCap !== undefined) {
       launchSoftCap(stream, { type: "f32", x: part, out: part, count: count * width, cap: config.logitSoftCap });
     }
   }
   enqueueMeeting(pass, count, out);
+}
+
+function rowsFrom({ address, scales }: CudaRows, first: number, width: number, type: ElemType): CudaRows {
+  if (scales === undefined) return { address: address + BigInt(first * width * ELEM_BYTES[type]) };
+  return { address: address + BigInt(first * width), scales: scales + BigInt(4 * first) };
 }
 
 /** Chooses a token for each of `count` rows of logits: i32 [count] in `memory.chosen`, f32 [count] behind them. */

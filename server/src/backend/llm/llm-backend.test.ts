@@ -254,6 +254,19 @@ test("a model in 8-bit floats needs a GPU, and says so", async (t) => {
   );
 });
 
+test("an output in 8-bit floats needs a GPU and matrices of fewer bits, and says so", async (t) => {
+  const wanted = `parameters { key: "quantize_lm_head" value: { string_value: "true" } }\n`;
+  await assert.rejects(
+    serve(t, (text) => text + wanted),
+    /parameter 'quantize_lm_head' is 'true', which needs an instance group of KIND_GPU/,
+  );
+  const bf16 = `parameters { key: "weight_type" value: { string_value: "bf16" } }\n`;
+  await assert.rejects(
+    serve(t, (text) => text + wanted + bf16),
+    /quantize_lm_head.*expected false, or weight_type fp8, int4 or none/,
+  );
+});
+
 test("the real engine keeps weights in the type that weight_type names", async (t) => {
   const parameter = `parameters { key: "weight_type" value: { string_value: "q8_0" } }\n`;
   const { instance } = await serve(t, (text) => text + parameter, {});

@@ -85,12 +85,13 @@ class LlmModel implements BackendModel {
       postProcessorModule,
       adapters,
     } = this.#settings;
-    const { isDeterministic, draftModel, gpuMatrices } = this.#settings;
+    const { isDeterministic, draftModel, gpuMatrices, quantizesOutput } = this.#settings;
     const gpu = this.#gpuOf(spec);
     if (gpu === undefined && this.#gpus.hasGpus) {
       this.#source.log.info("llm", `instance '${spec.name}' runs on the CPU, as its group says: KIND_GPU is for GPUs`);
     }
-    if (gpuMatrices !== undefined && gpu === undefined) throw onCpu(this.#source, gpuMatrices);
+    if (gpuMatrices !== undefined && gpu === undefined) throw onCpu(this.#source, "weight_type", gpuMatrices);
+    if (quantizesOutput && gpu === undefined) throw onCpu(this.#source, "quantize_lm_head", "true");
     const engine = await EngineHost.start({
       ...this.#host,
       name: spec.name,
@@ -138,7 +139,8 @@ class LlmModel implements BackendModel {
       network === undefined || size === 1
         ? ranksOn(shape, ordinals, refuse)
         : { ...shape, ordinals: [ordinal], network: expectWorld(network, size, refuse) };
-    return { ordinal, matrices: this.#settings.gpuMatrices, ranks };
+    const { gpuMatrices: matrices, quantizesOutput } = this.#settings;
+    return { ordinal, matrices, quantizesOutput, ranks };
   }
 
   async close(): Promise<void> {
@@ -178,8 +180,8 @@ function expectWorld(
   throw refuse(`WORLD_SIZE is ${worldSize}, and ${size} GPUs run an instance together`);
 }
 
-function onCpu({ name }: ModelSource, type: string): ServerError {
-  const text = `model '${name}': parameter 'weight_type' is '${type}', which needs an instance group of KIND_GPU`;
+function onCpu({ name }: ModelSource, parameter: string, value: string): ServerError {
+  const text = `model '${name}': parameter '${parameter}' is '${value}', which needs an instance group of KIND_GPU`;
   return new ServerError("invalid_argument", text);
 }
 

@@ -33,6 +33,8 @@ export interface LlmSettings {
   readonly weightType: EngineSpec["weightType"];
   /** What matrices of layers become, on GPUs alone. */
   readonly gpuMatrices: GpuMatrices | undefined;
+  /** The matrix of logits becomes 8-bit floats, on GPUs alone. */
+  readonly quantizesOutput: boolean;
   readonly ranks: RankSettings;
   /** Equal outputs to the bit whatever else is served meanwhile. */
   readonly isDeterministic: boolean;
@@ -101,6 +103,7 @@ export function parseLlmSettings(
     numThreads: reader.int("num_threads") ?? 0,
     weightType: parseWeightType(reader),
     gpuMatrices: parseGpuMatrices(reader),
+    quantizesOutput: parseQuantizesOutput(reader),
     ranks: parseRanks(reader, source.settings),
     isDeterministic: reader.flag("deterministic") ?? false,
     draftModel: speculation.draftModel,
@@ -151,6 +154,13 @@ function noteGuides(reader: ParameterReader): void {
 function parseGpuMatrices(reader: ParameterReader): GpuMatrices | undefined {
   const text = reader.text("weight_type");
   return GPU_MATRICES.find((type) => type === text);
+}
+
+/** Beside matrices of fewer bits, or what the files have. */
+function parseQuantizesOutput(reader: ParameterReader): boolean {
+  const wanted = reader.flag("quantize_lm_head") ?? false;
+  if (!wanted || parseWeightType(reader) === undefined) return wanted;
+  throw reader.error("quantize_lm_head", "false, or weight_type fp8, int4 or none", "true");
 }
 
 function parseRanks(reader: ParameterReader, settings: ModelSource["settings"] | undefined): RankSettings {
