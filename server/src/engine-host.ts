@@ -7,7 +7,7 @@ import process from "node:process";
 import { ServerError } from "./core/server-error.ts";
 import { planCpuMemory } from "./engine/cpu-memory-demand.ts";
 import { createCudaRunner } from "./engine/create-cuda-runner.ts";
-import { cudaRunnerOptions, draftOptions } from "./engine/cuda-runner-options.ts";
+import { cudaRunnerOptions, draftOptions, followerOptions } from "./engine/cuda-runner-options.ts";
 import { createDecoderRunner } from "./engine/decoder-cpu-runner.ts";
 import type { EngineSpec, GpuSpec } from "./engine/engine-spec.ts";
 import { HOST_SOCKET_FD } from "./engine/host/host-process.ts";
@@ -50,10 +50,13 @@ async function createGpuRunner(spec: EngineSpec, gpu: GpuSpec): Promise<StepRunn
   const { ranks } = gpu;
   if (ranks === undefined)
     return plantFault(await createCudaRunner(options), parseFault(process.env.NEREID_TEST_GPU_FAULT));
-  const { tell: _, ...plain } = options;
   hasRanks = true;
   const layout = { numTensorRanks: ranks.numTensorRanks, numStages: ranks.numStages };
-  const taskOf = (rank: number, ordinal: number): RankTask => ({ rank, layout, options: { ...plain, ordinal } });
+  const taskOf = (rank: number, ordinal: number): RankTask => ({
+    rank,
+    layout,
+    options: followerOptions(options, ordinal),
+  });
   const { network } = ranks;
   const followers =
     network === undefined

@@ -7,6 +7,7 @@ import type { GroupMember, RankLayout } from "../../server/src/engine/ranks/rank
 import type { CudaRanks } from "../../server/src/models/decoder-cuda-ranks.ts";
 import { placeOf, type RankPlace } from "../../server/src/models/rank-shard.ts";
 import { viewMemory } from "../../server/src/native/ffi.ts";
+import type { Exclusive } from "./emulated-device.ts";
 import { readFloats } from "./emulated-gpu.ts";
 
 /** Of a rank that will not come any more. */
@@ -24,6 +25,20 @@ export function newGroupMemory({ numTensorRanks, numStages }: RankLayout): Share
   return new SharedArrayBuffer(4 * GROUP_WORDS);
 }
 
+/** One of all threads at a time: emulated kernels have one set of threads for the process. */
+export function exclusiveIn(memory: SharedArrayBuffer): Exclusive {
+  const words = new Int32Array(memory);
+  return (run) => {
+    while (Atomics.compareExchange(words, 0, 0, 1) !== 0) Atomics.wait(words, 0, 1, WAIT_MS);
+    try {
+      return run();
+    } finally {
+      Atomics.store(words, 0, 0);
+      Atomics.notify(words, 0);
+    }
+  };
+}
+
 export class EmulatedGroup implements GroupMember {
   readonly place: RankPlace;
   readonly #rank: number;
@@ -38,17 +53,6 @@ export class EmulatedGroup implements GroupMember {
     this.#words = new Int32Array(memory);
     this.#addresses = new BigUint64Array(memory, 4 * ADDRESSES_AT, MAX_RANKS);
   }
-
-  /** One of all threads at a time: emulated kernels have one set of threads for the process. */
-  readonly exclusive = <T>(run: () => T): T => {
-    while (Atomics.compareExchange(this.#words, 0, 0, 1) !== 0) this.#wait(0, 1);
-    try {
-      return run();
-    } finally {
-      Atomics.store(this.#words, 0, 0);
-      Atomics.notify(this.#words, 0);
-    }
-  };
 
   least(value: number): number {
     const values = this.#tell(BigInt(value), this.#all());

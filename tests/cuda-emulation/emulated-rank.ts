@@ -7,16 +7,23 @@ import { startThread } from "../../server/src/engine/ranks/thread-follower.ts";
 import { openModelFiles } from "../../server/src/formats/model-files.ts";
 import { parseDecoderConfig } from "../../server/src/models/parse-decoder-config.ts";
 import { type HostCompiler, hostCompiler } from "./compile-emulation.ts";
+import type { Exclusive } from "./emulated-device.ts";
 import { EmulatedGpu } from "./emulated-gpu.ts";
-import { EmulatedGroup, newGroupMemory } from "./emulated-group.ts";
+import { EmulatedGroup, exclusiveIn, newGroupMemory } from "./emulated-group.ts";
 
 /** Sources need a loader on each thread. */
 const LOADER = `import { register } from ${JSON.stringify(import.meta.resolve("tsx/esm/api"))}; register();`;
 const RANK = JSON.stringify(new URL("./emulated-rank-worker.ts", import.meta.url).href);
 const PROGRAM = new URL(`data:text/javascript,${encodeURIComponent(`${LOADER} await import(${RANK});`)}`);
 
+export interface EmulatedRanks {
+  readonly runner: RankedRunner;
+  /** Another emulated GPU of this thread takes turns with these. */
+  readonly exclusive: Exclusive;
+}
+
 /** `ranks`: GPUs that share each layer x stages, e.g. "2x1". */
-export async function openEmulatedRanks(ranks: string, options: CudaRunnerOptions): Promise<RankedRunner> {
+export async function openEmulatedRanks(ranks: string, options: CudaRunnerOptions): Promise<EmulatedRanks> {
   const [numTensorRanks = 1, numStages = 1] = ranks.split("x").map(Number);
   const layout = { numTensorRanks, numStages };
   const followers = Array.from({ length: numTensorRanks * numStages - 1 }, (_unused, i) =>
@@ -29,7 +36,7 @@ export async function openEmulatedRanks(ranks: string, options: CudaRunnerOption
   for (const follower of followers) follower.join([new Uint8Array(memory)]);
   const runner = await openEmulatedRank(hostCompiler(), memory, 0, layout, options);
   await Promise.race([failed, Promise.all(followers.map(({ ready }) => ready))]);
-  return new RankedRunner(runner, followers, layout);
+  return { runner: new RankedRunner(runner, followers, layout), exclusive: exclusiveIn(memory) };
 }
 
 export async function openEmulatedRank(
@@ -40,7 +47,7 @@ export async function openEmulatedRank(
   options: CudaRunnerOptions,
 ): Promise<DecoderCudaRunner> {
   const group = new EmulatedGroup(memory, rank, layout);
-  const device = new EmulatedGpu(compiler, "sm_90", group.exclusive).asDevice();
+  const device = new EmulatedGpu(compiler, "sm_90", exclusiveIn(memory)).asDevice();
   const { files, tensors } = await openModelFiles(options.modelDir);
   try {
     const plain = { ...options, beside: undefined };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cudaRunnerOptions, draftOptions } from "./cuda-runner-options.ts";
+import { cudaRunnerOptions, draftOptions, followerOptions } from "./cuda-runner-options.ts";
 import { DEFAULT_ENGINE_CONFIG } from "./engine-config.ts";
 import type { EngineSpec } from "./engine-spec.ts";
 
@@ -78,6 +78,13 @@ test("cudaRunnerOptions() has room for adapters, on each GPU where several run t
   assert.deepEqual(cudaRunnerOptions({ ...SPEC, adapters, gpu: TWO }, GPU, ignore).adapters, adapters);
 });
 
+test("cudaRunnerOptions() plans a model that guesses on the first of several GPUs, and followerOptions() on no other", () => {
+  const options = cudaRunnerOptions({ ...SPEC, draftModelDir: "/d", gpu: TWO }, GPU, ignore);
+  assert.deepEqual([options.beside?.modelDir, options.beside?.ordinal], ["/d", 1]);
+  const others = followerOptions(options, 3);
+  assert.deepEqual([others.beside, others.ordinal, others.tell, others.modelDir], [undefined, 3, undefined, "/m"]);
+});
+
 test("cudaRunnerOptions() plans a model that guesses beside the large one, in the same types", () => {
   const { beside } = cudaRunnerOptions({ ...SPEC, draftModelDir: "/d", weightType: "f32" }, GPU, ignore);
   assert.deepEqual([beside?.modelDir, beside?.ordinal, beside?.type, beside?.blockSize], ["/d", 1, "f32", 32]);
@@ -90,7 +97,6 @@ for (const [what, changes] of [
   ["a cache of f32", { kvCache: { ...NO_CACHE, type: "f32" } }],
   ["kv_cache_host_memory_bytes", { kvCache: { ...NO_CACHE, hostBytes: 1 }, gpu: TWO }],
   ["deterministic", { isDeterministic: true, gpu: APART }],
-  ["speculative_model", { draftModelDir: "/d", gpu: TWO }],
 ] as const) {
   test(`cudaRunnerOptions() refuses ${what}`, () => {
     assert.throws(() => cudaRunnerOptions({ ...SPEC, ...changes }, GPU, ignore), new RegExp(`on a GPU ${what} is not`));

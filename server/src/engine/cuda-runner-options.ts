@@ -37,6 +37,11 @@ export function cudaRunnerOptions(
   };
 }
 
+/** Of the other GPUs that run the model. What is beside it is on the first alone. */
+export function followerOptions(leader: CudaRunnerOptions, ordinal: number): CudaRunnerOptions {
+  return { ...leader, ordinal, beside: undefined, tell: undefined };
+}
+
 const MAX_WHOLE_PROMPT = 16_384;
 
 /** Of the small model that guesses, which has as many blocks as the large one, so that it can follow every sequence. */
@@ -81,7 +86,7 @@ function matrixTypeOf(
   return weightType === "bf16" ? "bf16" : undefined;
 }
 
-function expectServed({ weightType, kvCache, isDeterministic, draftModelDir, gpu }: EngineSpec): void {
+function expectServed({ weightType, kvCache, isDeterministic, gpu }: EngineSpec): void {
   const hasFloats = weightType === undefined || weightType === "bf16" || weightType === "f32";
   if (!hasFloats) throw refused(`weight_type ${weightType}`, "bf16, f32, fp8 or int4");
   const { type, hostBytes = 0 } = kvCache ?? {};
@@ -89,7 +94,6 @@ function expectServed({ weightType, kvCache, isDeterministic, draftModelDir, gpu
   if (isWide) throw refused("a cache of f32", "none given, f16 or 8 bits, or weight_type f32");
   if (gpu?.ranks === undefined) return;
   if (hostBytes > 0) throw refused("kv_cache_host_memory_bytes", "one GPU for an instance");
-  if (draftModelDir !== undefined) throw refused("speculative_model", "one GPU for an instance");
   const { network, numTensorRanks } = gpu.ranks;
   // How NCCL makes sums depends on their size.
   const sumsElsewhere = network !== undefined && numTensorRanks > 1;
