@@ -8,6 +8,7 @@ import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { connect as connectTls } from "node:tls";
 import { type ChannelCredentials, Client, credentials } from "@grpc/grpc-js";
 import { parseServerFlags } from "./config/parse-server-flags.ts";
 import type { ServerOptions } from "./config/server-options.ts";
@@ -73,6 +74,20 @@ test("--http-use-ssl serves HTTPS and nothing else", async () => {
   assert.equal(await statusOf(httpsRequest({ ...LIVE, port: bed.port, ca: TEST_CERT })), 200);
   await assert.rejects(statusOf(httpRequest({ ...LIVE, port: bed.port })), { code: "ECONNRESET" });
   await bed.close();
+});
+
+test("a client that connects to the HTTPS port and says nothing does not hold the end up, one that has agreed on TLS neither", async (t) => {
+  const bed = await open("--http-use-ssl=true", `--http-server-cert=${certFile}`, `--http-server-key=${keyFile}`);
+  const silent = connect(bed.port, "127.0.0.1");
+  const agreed = connectTls({ host: "127.0.0.1", port: bed.port, ca: TEST_CERT, servername: "localhost" });
+  await Promise.all([once(silent, "connect"), once(agreed, "secureConnect")]);
+  t.after(async () => {
+    for (const socket of [silent, agreed]) socket.destroy();
+    await bed.close();
+  });
+  const ends = Promise.all([once(silent.resume(), "close"), once(agreed.resume(), "close")]);
+  assert.equal(await bed.running.closeInference(8000), true); // shorter than the handshake may take
+  await ends;
 });
 
 test("--http-use-ssl-mutual needs a certificate of the given authority", async () => {

@@ -82,23 +82,28 @@ export class HttpListener {
     this.#log = log;
     this.server = createHttpServer(options, (request, response) => this.#accept(request, response));
     this.server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
+    const isTls = options.tls !== undefined;
     if (acceptHttp2 !== undefined) {
-      shareListener(this.server, options.tls !== undefined, (socket) => {
+      shareListener(this.server, isTls, (socket) => {
         this.#silent.heard(socket);
         acceptHttp2(socket);
       });
     }
+    if (isTls) this.server.on("connection", (socket: Socket) => this.#silent.addRaw(socket));
     // In front: what takes a connection may take it for HTTP/2 at once.
-    this.server.prependListener(options.tls === undefined ? "connection" : "secureConnection", (socket: Socket) => {
+    this.server.prependListener(isTls ? "secureConnection" : "connection", (socket: Socket) => {
       this.#lastConnectionMs = performance.now();
       this.#connectionCount += 1;
-      this.#silent.add(socket);
+      if (isTls) this.#silent.addSecure(socket);
+      else this.#silent.add(socket);
       socket.once("close", () => {
         this.#connectionCount -= 1;
       });
       if (maxConnectionAgeMs > 0) this.#born.set(socket, this.#lastConnectionMs);
     });
     this.server.on("clientError", (error, socket) => this.#refuse(error, socket));
+    // Without TLS no answer can be written, and an end that waits for it never comes.
+    this.server.on("tlsClientError", (_error: Error, socket: Socket) => socket.destroy());
   }
 
   get connectionCount(): number {

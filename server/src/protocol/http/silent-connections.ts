@@ -2,6 +2,7 @@
  * Connections on which no request has come yet. Node counts them as busy, so that nothing but a time of a minute ends them:
  * at the end of a server somebody has to know them. Clients open such ones in advance, and some checks of health are no more.
  */
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 
 /** Whoever has connected before this time and has not sent the head of a request has none on its way. */
@@ -9,6 +10,24 @@ const MAX_SILENCE_MS = 1000;
 
 export class SilentConnections {
   readonly #sinceMs = new Map<Duplex, number>();
+  /** Those that have not agreed on TLS yet, by the address of the client: what TLS makes of a socket does not tell it. */
+  readonly #raw = new Map<string, Socket>();
+
+  /** A connection that is to begin with TLS. Clients on sockets of files have no address: theirs end by the time of the handshake. */
+  addRaw(socket: Socket): void {
+    const client = clientOf(socket);
+    if (client === undefined) return;
+    this.#raw.set(client, socket);
+    this.add(socket);
+    socket.once("close", () => this.#raw.delete(client));
+  }
+
+  /** TLS is agreed on, and stands for the raw connection from now on. */
+  addSecure(socket: Socket): void {
+    const raw = this.#raw.get(clientOf(socket) ?? "");
+    if (raw !== undefined) this.heard(raw);
+    this.add(socket);
+  }
 
   add(socket: Duplex): void {
     this.#sinceMs.set(socket, performance.now());
@@ -28,4 +47,8 @@ export class SilentConnections {
   closeAll(): void {
     for (const socket of this.#sinceMs.keys()) socket.destroy();
   }
+}
+
+function clientOf({ remoteAddress, remotePort }: Socket): string | undefined {
+  return remoteAddress === undefined ? undefined : `${remoteAddress} ${remotePort}`;
 }
