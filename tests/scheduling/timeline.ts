@@ -92,7 +92,8 @@ export async function playTimeline(options: TimelineOptions): Promise<Timeline> 
   return { batches, ends };
 }
 
-function senderOf(config: ModelConfig, instances: readonly ModelInstance[], clock: VirtualClock) {
+/** Sends requests through a scheduler of this model. */
+export function senderOf(config: ModelConfig, instances: readonly ModelInstance[], clock: VirtualClock) {
   const signature = signatureOf(config);
   const statistics = new StatisticsCounter();
   const log = new ServerLog({ ...DEFAULT_LOG_SETTINGS, log_info: false, log_error: false });
@@ -110,7 +111,8 @@ function senderOf(config: ModelConfig, instances: readonly ModelInstance[], cloc
   };
 }
 
-function timedInstance(clock: VirtualClock, seen: (batch: Batch) => number): ModelInstance {
+/** Answers after the milliseconds that `seen` says. */
+export function timedInstance(clock: VirtualClock, seen: (batch: Batch) => number): ModelInstance {
   return {
     name: "timed",
     execute: (batch) => {

@@ -20,6 +20,7 @@ import { CachingScheduler } from "../scheduler/caching-scheduler.ts";
 import { planEnsemble } from "../scheduler/ensemble-plan.ts";
 import { EnsembleScheduler } from "../scheduler/ensemble-scheduler.ts";
 import type { LatencyObserver } from "../scheduler/latency-observer.ts";
+import { expectLoneSetting } from "../scheduler/lone-traffic.ts";
 import { StatisticsCounter } from "../scheduler/model-statistics.ts";
 import type { RateLimiter } from "../scheduler/rate-limiter.ts";
 import { RemoteCachingScheduler } from "../scheduler/remote-caching-scheduler.ts";
@@ -79,6 +80,7 @@ export async function loadModelVersion(
   const feed =
     batching === undefined ? undefined : new SequenceFeed(config, readInitialStates(config, polled.folder.path));
   expectActiveInstance(config);
+  expectLoneSetting(config);
   const labels = readLabels(config, polled.folder.path);
   const strategy = await strategyOf(context, { ...source, config });
   const generation = await generationOf(context, polled, version);

@@ -13,6 +13,7 @@ import { type Alarm, type Clock, SYSTEM_CLOCK } from "./clock.ts";
 import { execute } from "./execution.ts";
 import { InFlight, stopping } from "./in-flight.ts";
 import { type InstanceLimits, InstancePool } from "./instance-pool.ts";
+import { LoneTraffic, sparesLoneRequests } from "./lone-traffic.ts";
 import type { StatisticsCounter } from "./model-statistics.ts";
 import { prepareShortWaits } from "./precise-timer.ts";
 import { RequestQueue } from "./request-queue.ts";
@@ -24,6 +25,13 @@ import { TurnGate } from "./turn-gate.ts";
 const US_PER_MS = 1000;
 /** No key of a request: who has it shares a batch with nobody. */
 const REFUSED = "\0";
+
+interface Decision {
+  readonly take: number;
+  readonly waitMs: number;
+}
+
+const ONE_NOW: Decision = { take: 1, waitMs: 0 };
 
 export interface BatchSchedulerOptions {
   readonly config: ModelConfig;
@@ -49,6 +57,8 @@ export class BatchScheduler implements Scheduler {
   readonly #timer: Alarm;
   /** Undefined where no request ever shares a batch. */
   readonly #gate: TurnGate | undefined;
+  /** Undefined where also a request that is alone waits for the delay. */
+  readonly #lone: LoneTraffic | undefined;
   readonly #decoupled: boolean;
   /** Undefined = responses may leave in any order. */
   readonly #order: ResponseOrder | undefined;
@@ -67,6 +77,7 @@ export class BatchScheduler implements Scheduler {
       this.#gate = new TurnGate(this.#clock, () => this.#pump());
     }
     if (this.#rules !== undefined && this.#rules.queueDelayUs > 0) prepareShortWaits();
+    if (options.strategy === undefined && sparesLoneRequests(config)) this.#lone = new LoneTraffic();
     this.#keyOf = batchKeyOf(options.signature);
     this.#decoupled = config.model_transaction_policy?.decoupled ?? false;
     this.#order = config.dynamic_batching?.preserve_ordering === true ? new ResponseOrder() : undefined;
@@ -87,10 +98,12 @@ export class BatchScheduler implements Scheduler {
       request.refused();
       throw error;
     }
+    const isFirstOfTurn = this.#gate === undefined || this.#gate.pass();
+    this.#lone?.arrived(isFirstOfTurn && this.#inFlight.count === 0);
     this.#inFlight.begin();
     this.#order?.add(request);
     request.onEnd = () => this.#ended();
-    if (this.#gate === undefined || this.#gate.pass()) this.#pump();
+    if (isFirstOfTurn) this.#pump();
   }
 
   resize(instances: readonly ModelInstance[]): Promise<void> {
@@ -140,8 +153,9 @@ export class BatchScheduler implements Scheduler {
     return true;
   }
 
-  #decide(nowMs: number): { take: number; waitMs: number } {
-    if (this.#rules === undefined) return { take: 1, waitMs: 0 };
+  #decide(nowMs: number): Decision {
+    if (this.#rules === undefined) return ONE_NOW;
+    if (this.#lone?.isDelayInVain === true && this.#queue.length === 1) return ONE_NOW;
     const keyOf = this.#keyOf;
     const queue = this.#queue;
     const judge = this.#options.strategy?.startBatch();
