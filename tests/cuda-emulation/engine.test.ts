@@ -14,6 +14,7 @@ import { parseDecoderConfig } from "../../server/src/models/parse-decoder-config
 import { hostCompiler } from "./compile-emulation.ts";
 import { EmulatedGpu } from "./emulated-gpu.ts";
 import { generateAdapted } from "./generate-adapted.ts";
+import { generateAgain } from "./generate-again.ts";
 
 const PARITY = fileURLToPath(new URL("../parity/", import.meta.url));
 const MODEL = `${PARITY}models/llama-3.2/`;
@@ -70,20 +71,11 @@ test("an engine on an emulated GPU gives the same tokens with guesses of a model
 
 test("an engine on an emulated GPU goes on from blocks that come back from the host's memory", { skip }, async () => {
   const gpu = new EmulatedGpu(compiler);
-  const engine = engineOf(await openRunner(gpu, { numBlocks: 5, hostBytes: 12 * BLOCK_BYTES }));
-  const prompts = [1, 2, 3].map((seed) => Array.from({ length: 36 }, (_, i) => 3 + ((i * i * seed + 7 * i) % 240)));
-  const first: number[][] = [];
-  for (const prompt of prompts) first.push(...(await generateTokens(engine, [greedyRequest(prompt, 4)])));
-  const { kvBlocksOffloaded } = engine.stats();
-  assert.ok(kvBlocksOffloaded >= 2, `${kvBlocksOffloaded} blocks went`);
-  for (const [i, prompt] of prompts.entries()) {
-    const again = await generateTokens(engine, [greedyRequest(prompt, 4)]);
-    assert.deepEqual(again, [first[i]]);
-  }
-  const { kvBlocksOnboarded } = engine.stats();
-  assert.ok(kvBlocksOnboarded >= 4, `${kvBlocksOnboarded} blocks came back`);
-  assert.ok((gpu.launched.get("copy_block") ?? 0) >= kvBlocksOffloaded + kvBlocksOnboarded);
-  await engine.close();
+  const runner = await openRunner(gpu, { numBlocks: 5, hostBytes: 12 * BLOCK_BYTES });
+  const { first, again, numOffloaded, numOnboarded } = await generateAgain(runner);
+  assert.deepEqual(again, first);
+  assert.ok(numOffloaded >= 2 && numOnboarded >= 4, `${numOffloaded} blocks went, ${numOnboarded} came back`);
+  assert.ok((gpu.launched.get("copy_block") ?? 0) >= numOffloaded + numOnboarded);
 });
 
 test("an engine on an emulated GPU takes adapters by name and as tasks with their matrices, in turn where few fit", {

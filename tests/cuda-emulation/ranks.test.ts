@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { type CudaRunnerOptions, loadCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
 import { createDecoderRunner } from "../../server/src/engine/decoder-cpu-runner.ts";
+import type { GenerateRequest } from "../../server/src/engine/generate.ts";
 import { ModelDrafter } from "../../server/src/engine/speculation/model-drafter.ts";
 import type { StepRunner } from "../../server/src/engine/step-runner.ts";
 import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing-generation.ts";
@@ -17,6 +18,7 @@ import type { Exclusive } from "./emulated-device.ts";
 import { EmulatedGpu } from "./emulated-gpu.ts";
 import { openEmulatedRanks } from "./emulated-rank.ts";
 import { generateAdapted } from "./generate-adapted.ts";
+import { generateAgain } from "./generate-again.ts";
 
 const PARITY = fileURLToPath(new URL("../parity/", import.meta.url));
 const MODEL = `${PARITY}models/llama-3.2`;
@@ -46,9 +48,15 @@ const REQUESTS = [
   [5, 6, 7, 5, 6, 7, 5, 6, 7, 5, 6],
 ].map((prompt) => greedyRequest(prompt, 10));
 
-async function tokensOnCpu(): Promise<number[][]> {
-  const engine = engineOf(await createDecoderRunner({ modelDir: MODEL, numBlocks: 24, blockSize: 16, numThreads: 1 }));
-  const tokens = await generateTokens(engine, REQUESTS);
+const openCpu = (modelDir: string): Promise<StepRunner> =>
+  createDecoderRunner({ modelDir, numBlocks: 24, blockSize: 16, numThreads: 1 });
+
+async function tokensOnCpu(
+  modelDir: string = MODEL,
+  requests: readonly GenerateRequest[] = REQUESTS,
+): Promise<number[][]> {
+  const engine = engineOf(await openCpu(modelDir));
+  const tokens = await generateTokens(engine, requests);
   await engine.close();
   return tokens;
 }
@@ -91,5 +99,30 @@ test("an engine on emulated GPUs gives the CPU's tokens with guesses of a model 
   assert.deepEqual(await generateTokens(engine, REQUESTS), await tokensOnCpu());
   const { acceptedDraftTokens } = engine.stats();
   assert.ok(acceptedDraftTokens >= 10, `${acceptedDraftTokens} of 20 tokens were guessed`);
+  await engine.close();
+});
+
+for (const ranks of ["2x1", "1x2"]) {
+  test(`an engine on emulated GPUs, ${ranks}, goes on from blocks that each keeps a part of in the host's memory`, {
+    skip,
+  }, async () => {
+    // Keys and values of 32 elements of f32 in two layers; of all GPUs.
+    const blockBytes = 2 * 2 * 32 * 4 * SIZES.blockSize;
+    const runner = await openRanks(ranks, { numBlocks: 5, hostBytes: 12 * blockBytes });
+    assert.equal(runner.numHostBlocks, 12);
+    const { first, again, numOffloaded, numOnboarded } = await generateAgain(runner);
+    assert.deepEqual(again, first);
+    assert.ok(numOffloaded >= 2 && numOnboarded >= 4, `${numOffloaded} blocks went, ${numOnboarded} came back`);
+  });
+}
+
+test("a stage of layers with windows keeps the keys that layers of other stages see", { skip }, async () => {
+  const modelDir = `${PARITY}models/gemma-3`;
+  const prompt = Array.from({ length: 60 }, (_, i) => 3 + ((i * 37) % 240));
+  const requests = [greedyRequest(prompt, 6)];
+  const runner = await openRanks("1x2", { modelDir });
+  assert.equal(runner.window, undefined);
+  const engine = engineOf(runner);
+  assert.deepEqual(await generateTokens(engine, requests), await tokensOnCpu(modelDir, requests));
   await engine.close();
 });

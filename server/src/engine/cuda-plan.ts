@@ -44,7 +44,7 @@ export interface CudaSetupOptions extends StepBounds {
   /** 0: as many as fit into `memoryShare` of what is free once all else is placed. */
   readonly numBlocks: number;
   readonly memoryShare: number;
-  /** Of the second tier of the cache, in the memory of the host. */
+  /** Of the second tier of the cache, in the memory of the host; GPUs that run the model together divide it. */
   readonly hostBytes?: number | undefined;
   /** Longest sequence, at most what the model allows. */
   readonly maxPositions: number;
@@ -140,15 +140,20 @@ export function planCuda(
 }
 
 /** Of sequences that let go of what windows no longer see, most of a prefix is not needed to go on from it. */
-function hostBlocks(config: DecoderConfig, blockBytes: number, { hostBytes = 0, tell }: CudaSetupOptions): number {
+function hostBlocks(
+  config: DecoderConfig,
+  blockBytes: number,
+  { hostBytes = 0, ranks, tell }: CudaSetupOptions,
+): number {
   if (hostBytes === 0) return 0;
-  const window = widestWindow(config);
+  const window = widestWindow(ranks?.shard.whole ?? config);
   if (window !== undefined) {
     tell?.(`kv_cache_host_memory_bytes has no effect: all layers have windows, of ${window} tokens at most`);
     return 0;
   }
   const freeBytes = freeMemory();
-  if (hostBytes <= freeBytes) return Math.floor(hostBytes / blockBytes);
+  const { numTensorRanks = 1, numStages = 1 } = ranks?.group.place ?? {};
+  if (hostBytes <= freeBytes) return Math.floor(hostBytes / (numTensorRanks * numStages) / blockBytes);
   throw new ServerError(
     "unavailable",
     `kv_cache_host_memory_bytes is ${hostBytes}, and the host has ${freeBytes} bytes free: ask for less`,

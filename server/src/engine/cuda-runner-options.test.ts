@@ -65,7 +65,8 @@ test("cudaRunnerOptions() has a second tier where blocks are used again, and say
   const kvCache = { ...NO_CACHE, hostBytes: 2 ** 30 };
   const lines: string[] = [];
   const tell = (line: string): void => void lines.push(line);
-  assert.equal(cudaRunnerOptions({ ...SPEC, kvCache }, GPU, tell).hostBytes, 2 ** 30);
+  for (const gpu of [GPU, TWO])
+    assert.equal(cudaRunnerOptions({ ...SPEC, kvCache, gpu }, GPU, tell).hostBytes, 2 ** 30);
   const engine = { ...DEFAULT_ENGINE_CONFIG, prefixReuse: false };
   assert.equal(cudaRunnerOptions({ ...SPEC, kvCache, engine }, GPU, tell).hostBytes, 0);
   assert.match(String(lines), /^kv_cache_host_memory_bytes has no effect/);
@@ -95,7 +96,6 @@ test("cudaRunnerOptions() plans a model that guesses beside the large one, in th
 for (const [what, changes] of [
   ["weight_type q8_0", { weightType: "q8_0" }],
   ["a cache of f32", { kvCache: { ...NO_CACHE, type: "f32" } }],
-  ["kv_cache_host_memory_bytes", { kvCache: { ...NO_CACHE, hostBytes: 1 }, gpu: TWO }],
   ["deterministic", { isDeterministic: true, gpu: APART }],
 ] as const) {
   test(`cudaRunnerOptions() refuses ${what}`, () => {

@@ -89,11 +89,10 @@ function matrixTypeOf(
 function expectServed({ weightType, kvCache, isDeterministic, gpu }: EngineSpec): void {
   const hasFloats = weightType === undefined || weightType === "bf16" || weightType === "f32";
   if (!hasFloats) throw refused(`weight_type ${weightType}`, "bf16, f32, fp8 or int4");
-  const { type, hostBytes = 0 } = kvCache ?? {};
+  const { type } = kvCache ?? {};
   const isWide = type === "f32" && weightType !== "f32";
   if (isWide) throw refused("a cache of f32", "none given, f16 or 8 bits, or weight_type f32");
   if (gpu?.ranks === undefined) return;
-  if (hostBytes > 0) throw refused("kv_cache_host_memory_bytes", "one GPU for an instance");
   const { network, numTensorRanks } = gpu.ranks;
   // How NCCL makes sums depends on their size.
   const sumsElsewhere = network !== undefined && numTensorRanks > 1;

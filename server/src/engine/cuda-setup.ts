@@ -30,6 +30,8 @@ export interface CudaDecoder {
   /** Where other GPUs hold parts of the same adapters. */
   readonly adapterShares: AdapterShares | undefined;
   readonly tiers: CudaTierMemory;
+  /** Keys that a query sees at most in every layer, those of other GPUs included; undefined: all. */
+  readonly window: number | undefined;
   /** Of the device: weights, activations, cache. */
   readonly numBytes: number;
   close(): void;
@@ -44,9 +46,10 @@ export async function setUpCudaDecoder(
 ): Promise<CudaDecoder> {
   const { config } = parsed;
   const { type, blockSize, cacheType = type, ranks } = options;
-  const plan = planCuda(device, parsed, files, options);
-  const affordable = chooseBlocks(device, plan, options);
+  const planned = planCuda(device, parsed, files, options);
+  const affordable = chooseBlocks(device, planned, options);
   const numBlocks = ranks?.group.least(affordable) ?? affordable;
+  const plan = { ...planned, numHostBlocks: ranks?.group.least(planned.numHostBlocks) ?? planned.numHostBlocks };
   tellPlan(device, plan, numBlocks, options);
   const buffers: CudaBuffer[] = [];
   let weights: CudaWeights | undefined;
@@ -66,7 +69,8 @@ export async function setUpCudaDecoder(
       pieceBytes: plan.blockBytes / (2 * config.numLayers),
     });
     // Where all layers have windows, sequences outgrow the cache.
-    const cached = widestWindow(config) === undefined ? numBlocks * blockSize : options.maxPositions;
+    const window = widestWindow(ranks?.shard.whole ?? config);
+    const cached = window === undefined ? numBlocks * blockSize : options.maxPositions;
     const servedPositions = Math.min(options.maxPositions, cached);
     const ropes = config.ropes.map((rope) => ropeFactors(rope, servedPositions));
     const tables = uploadRopes(device, config, ropes);
@@ -94,6 +98,7 @@ export async function setUpCudaDecoder(
       loraTargets: options.adapters && loraTargets(ranks?.shard.whole ?? config, parsed.weights),
       adapterShares: ranks && new AdapterShares(ranks.shard.whole, ranks.group.place),
       tiers,
+      window,
       numBytes: buffers.reduce((sum, buffer) => sum + buffer.numBytes, weights.numBytes),
       close: closer(buffers, tiers, weights, ranks?.group),
     };

@@ -17,7 +17,6 @@ import {
   enqueueLogits,
 } from "../models/decoder-cuda.ts";
 import type { CudaBatch, CudaPass } from "../models/decoder-cuda-pass.ts";
-import { widestWindow } from "../models/layer-windows.ts";
 import type { AdapterShares } from "../models/rank-lora.ts";
 import { checkAdapters } from "./check-adapters.ts";
 import { checkStep, type StepLimits } from "./check-step.ts";
@@ -121,7 +120,7 @@ export class DecoderCudaRunner implements StepRunner {
     this.blockSize = blockSize;
     this.gpuBytes = decoder.numBytes;
     this.numBlocks = numBlocks;
-    this.window = widestWindow(config);
+    this.window = decoder.window;
     this.numHostBlocks = decoder.tiers.numHostBlocks;
     this.#tiers = new CudaBlockTiers(decoder.tiers, numBlocks);
     this.device = device;

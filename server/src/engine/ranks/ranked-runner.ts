@@ -69,6 +69,7 @@ export class RankedRunner implements StepRunner {
   readonly hiddenSize: number;
   readonly blockSize: number;
   readonly numBlocks: number;
+  readonly numHostBlocks: number;
   readonly window: number | undefined;
   /** About as much on each. */
   readonly gpuBytes: number;
@@ -87,6 +88,7 @@ export class RankedRunner implements StepRunner {
     this.hiddenSize = inner.hiddenSize;
     this.blockSize = inner.blockSize;
     this.numBlocks = inner.numBlocks;
+    this.numHostBlocks = inner.numHostBlocks ?? 0;
     this.window = inner.window;
     this.gpuBytes = (inner.gpuBytes ?? 0) * (1 + followers.length);
     this.maxPositions = inner.maxPositions;
