@@ -1,15 +1,14 @@
 /** Models on several emulated GPUs: the first on this thread, each other on one of its own, led as those of a machine are. */
-import { type CudaRunnerOptions, loadCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
+import type { CudaRunnerOptions } from "../../server/src/engine/create-cuda-runner.ts";
 import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
 import type { RankLayout } from "../../server/src/engine/ranks/rank-group.ts";
 import { RankedRunner } from "../../server/src/engine/ranks/ranked-runner.ts";
 import { startThread } from "../../server/src/engine/ranks/thread-follower.ts";
-import { openModelFiles } from "../../server/src/formats/model-files.ts";
-import { parseDecoderConfig } from "../../server/src/models/parse-decoder-config.ts";
 import { type HostCompiler, hostCompiler } from "./compile-emulation.ts";
 import type { Exclusive } from "./emulated-device.ts";
 import { EmulatedGpu } from "./emulated-gpu.ts";
 import { EmulatedGroup, exclusiveIn, newGroupMemory } from "./emulated-group.ts";
+import { openEmulated } from "./open-emulated.ts";
 
 /** Sources need a loader on each thread. */
 const LOADER = `import { register } from ${JSON.stringify(import.meta.resolve("tsx/esm/api"))}; register();`;
@@ -39,20 +38,13 @@ export async function openEmulatedRanks(ranks: string, options: CudaRunnerOption
   return { runner: new RankedRunner(runner, followers, layout), exclusive: exclusiveIn(memory) };
 }
 
-export async function openEmulatedRank(
+export function openEmulatedRank(
   compiler: HostCompiler,
   memory: SharedArrayBuffer,
   rank: number,
   layout: RankLayout,
   options: CudaRunnerOptions,
 ): Promise<DecoderCudaRunner> {
-  const group = new EmulatedGroup(memory, rank, layout);
-  const device = new EmulatedGpu(compiler, "sm_90", exclusiveIn(memory)).asDevice();
-  const { files, tensors } = await openModelFiles(options.modelDir);
-  try {
-    const plain = { ...options, beside: undefined };
-    return await loadCudaRunner(device, parseDecoderConfig(files), tensors, plain, group);
-  } finally {
-    await tensors.close();
-  }
+  const gpu = new EmulatedGpu(compiler, "sm_90", exclusiveIn(memory));
+  return openEmulated(gpu, options, new EmulatedGroup(memory, rank, layout));
 }

@@ -5,16 +5,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { type CudaRunnerOptions, loadCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
+import type { CudaRunnerOptions } from "../../server/src/engine/create-cuda-runner.ts";
 import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
 import { ModelDrafter } from "../../server/src/engine/speculation/model-drafter.ts";
 import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing-generation.ts";
-import { openModelFiles } from "../../server/src/formats/model-files.ts";
-import { parseDecoderConfig } from "../../server/src/models/parse-decoder-config.ts";
 import { hostCompiler } from "./compile-emulation.ts";
 import { EmulatedGpu } from "./emulated-gpu.ts";
 import { generateAdapted } from "./generate-adapted.ts";
 import { generateAgain } from "./generate-again.ts";
+import { openEmulated } from "./open-emulated.ts";
 
 const PARITY = fileURLToPath(new URL("../parity/", import.meta.url));
 const MODEL = `${PARITY}models/llama-3.2/`;
@@ -25,15 +24,9 @@ const BLOCK_BYTES = 2 * 2 * 32 * 4 * BLOCK_SIZE;
 const compiler = hostCompiler();
 const skip = compiler.reason ?? false;
 
-async function openRunner(gpu: EmulatedGpu, changes: Partial<CudaRunnerOptions> = {}): Promise<DecoderCudaRunner> {
-  const { files, tensors } = await openModelFiles(MODEL);
+function openRunner(gpu: EmulatedGpu, changes: Partial<CudaRunnerOptions> = {}): Promise<DecoderCudaRunner> {
   const sizes = { blockSize: BLOCK_SIZE, numBlocks: 24, maxTokens: 128, maxSequences: 4 };
-  const options = { type: "f32", usesGraphs: false, ...sizes, ...changes, beside: undefined } as const;
-  try {
-    return await loadCudaRunner(gpu.asDevice(), parseDecoderConfig(files), tensors, options);
-  } finally {
-    await tensors.close();
-  }
+  return openEmulated(gpu, { modelDir: MODEL, type: "f32", ...sizes, ...changes });
 }
 
 /** The second one says the same again and again, so that looking it up succeeds. */

@@ -5,20 +5,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { type CudaRunnerOptions, loadCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
+import type { CudaRunnerOptions } from "../../server/src/engine/create-cuda-runner.ts";
 import { createDecoderRunner } from "../../server/src/engine/decoder-cpu-runner.ts";
 import type { GenerateRequest } from "../../server/src/engine/generate.ts";
 import { ModelDrafter } from "../../server/src/engine/speculation/model-drafter.ts";
 import type { StepRunner } from "../../server/src/engine/step-runner.ts";
 import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing-generation.ts";
-import { openModelFiles } from "../../server/src/formats/model-files.ts";
-import { parseDecoderConfig } from "../../server/src/models/parse-decoder-config.ts";
 import { hostCompiler } from "./compile-emulation.ts";
-import type { Exclusive } from "./emulated-device.ts";
 import { EmulatedGpu } from "./emulated-gpu.ts";
 import { openEmulatedRanks } from "./emulated-rank.ts";
 import { generateAdapted } from "./generate-adapted.ts";
 import { generateAgain } from "./generate-again.ts";
+import { openEmulated } from "./open-emulated.ts";
 
 const PARITY = fileURLToPath(new URL("../parity/", import.meta.url));
 const MODEL = `${PARITY}models/llama-3.2`;
@@ -26,20 +24,10 @@ const SIZES = { blockSize: 16, numBlocks: 24, maxTokens: 128, maxSequences: 4 };
 
 const skip = hostCompiler().reason ?? false;
 
-const OPTIONS: CudaRunnerOptions = { modelDir: MODEL, type: "f32", usesGraphs: false, ...SIZES };
+const OPTIONS: CudaRunnerOptions = { modelDir: MODEL, type: "f32", ...SIZES };
 
 async function openRanks(ranks: string, changes: Partial<CudaRunnerOptions> = {}): Promise<StepRunner> {
   return (await openEmulatedRanks(ranks, { ...OPTIONS, ...changes })).runner;
-}
-
-async function openAlone(exclusive: Exclusive): Promise<StepRunner> {
-  const { files, tensors } = await openModelFiles(MODEL);
-  const device = new EmulatedGpu(hostCompiler(), "sm_90", exclusive).asDevice();
-  try {
-    return await loadCudaRunner(device, parseDecoderConfig(files), tensors, { ...OPTIONS, beside: undefined });
-  } finally {
-    await tensors.close();
-  }
 }
 
 /** The second one says the same again and again, so that looking it up succeeds. */
@@ -94,7 +82,8 @@ test("an engine on emulated GPUs gives the CPU's tokens with guesses of a model 
 }, async () => {
   const speculation = { maxDraftTokens: 3, ngramSize: 0 };
   const { runner, exclusive } = await openEmulatedRanks("2x1", OPTIONS);
-  const drafter = new ModelDrafter(await openAlone(exclusive), speculation, SIZES.maxTokens);
+  const gpu = new EmulatedGpu(hostCompiler(), "sm_90", exclusive);
+  const drafter = new ModelDrafter(await openEmulated(gpu, OPTIONS), speculation, SIZES.maxTokens);
   const engine = engineOf(runner, { speculation }, { drafter });
   assert.deepEqual(await generateTokens(engine, REQUESTS), await tokensOnCpu());
   const { acceptedDraftTokens } = engine.stats();

@@ -1,5 +1,6 @@
 // From rows of [queries | keys | values]: the norm of each query and key head, the rotary turn, queries to `q`, keys and
 // values to their slots of the cache. One warp a head; a warp's heads are of one token and share its angles.
+// TIME_PAIRS and ROW_PAIRS for tokens at a time, a row and a column: so many of a head's pairs turn by the first two.
 // HEAD_DIM; HEAD_NORMS for the norms; KV_E4M3 for a cache of fp8, KV_F16 for one of halves; SUM_SCALES where the rows are sums of codes.
 #include "elem.cuh"
 
@@ -77,9 +78,19 @@ __device__ __forceinline__ void normalize(Head& head, int numDims, const float* 
   });
 }
 
+// By which the pair of that number turns.
+__device__ __forceinline__ float position_of(const int* positions, int token, int pair) {
+#if defined(TIME_PAIRS)
+  const int axis = pair < TIME_PAIRS ? 0 : pair < TIME_PAIRS + ROW_PAIRS ? 1 : 2;
+  return (float)positions[axis * gridDim.x + token];
+#else
+  return (float)positions[token];
+#endif
+}
+
 extern "C" __global__ void __launch_bounds__(256) rope_store(
     const elem_t* qkv,      // [numTokens, (numHeads + 2 * numKvHeads) * HEAD_DIM]
-    const int* positions,   // [numTokens]
+    const int* positions,   // [numTokens]; with TIME_PAIRS [3, numTokens]
     const int* slots,       // [numTokens]; -1 stores nothing
     const float* invFreq,   // [numDims / 2]
     const float* headNorms, // [numHeads + numKvHeads, HEAD_DIM]
@@ -96,15 +107,14 @@ extern "C" __global__ void __launch_bounds__(256) rope_store(
   const int numAll = numHeads + 2 * numKvHeads, half = numDims / 2;
   START_NEXT();
   // Positions and slots came with the step: no kernel writes them.
-  const float position = (float)positions[token];
   const int slot = slots[token];
   float2 sines[PAIRS_PER_LANE], cosines[PAIRS_PER_LANE];
 #pragma unroll
   for (int n = 0; n < PAIRS_PER_LANE; n++) {
     const int i = 2 * lane + 64 * n;
     if (i >= half) continue;
-    sincosf(position * invFreq[i], &sines[n].x, &cosines[n].x);
-    sincosf(position * invFreq[i + 1], &sines[n].y, &cosines[n].y);
+    sincosf(position_of(positions, token, i) * invFreq[i], &sines[n].x, &cosines[n].x);
+    sincosf(position_of(positions, token, i + 1) * invFreq[i + 1], &sines[n].y, &cosines[n].y);
     sines[n] = make_float2(sines[n].x * magnitude, sines[n].y * magnitude);
     cosines[n] = make_float2(cosines[n].x * magnitude, cosines[n].y * magnitude);
   }

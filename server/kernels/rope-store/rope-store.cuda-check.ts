@@ -24,6 +24,7 @@ interface Variant {
   readonly isInPlace: boolean;
   /** The rows are sums of codes. */
   readonly hasSums?: boolean;
+  readonly sections?: readonly [number, number, number];
   readonly maxError: number;
 }
 
@@ -65,10 +66,30 @@ const VARIANTS: readonly Variant[] = [
     hasSums: true,
     maxError: 4e-3,
   },
+  {
+    type: "f32",
+    headDim: 16,
+    numDims: 16,
+    hasNorms: false,
+    isFp8: false,
+    isInPlace: false,
+    sections: [2, 3, 3],
+    maxError: 5e-5,
+  },
+  {
+    type: "bf16",
+    headDim: 128,
+    numDims: 128,
+    hasNorms: false,
+    isFp8: false,
+    isInPlace: false,
+    sections: [16, 24, 24],
+    maxError: 4e-3,
+  },
 ];
 
 export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant) => ({
-  name: `rope-store ${variant.type} ${variant.headDim}/${variant.numDims}${variant.hasNorms ? " norms" : ""}${variant.isFp8 ? " fp8" : ""}${variant.isHalf ? " halves" : ""}${variant.isInPlace ? " in place" : ""}${variant.hasSums ? " sums" : ""}`,
+  name: `rope-store ${variant.type} ${variant.headDim}/${variant.numDims}${variant.hasNorms ? " norms" : ""}${variant.isFp8 ? " fp8" : ""}${variant.isHalf ? " halves" : ""}${variant.isInPlace ? " in place" : ""}${variant.hasSums ? " sums" : ""}${variant.sections ? " three axes" : ""}`,
   maxError: variant.maxError,
   run: (context) => runVariant(context, variant),
   ...(variant.type === "bf16" && variant.headDim === 128 && variant.hasNorms
@@ -77,7 +98,7 @@ export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant) => ({
 }));
 
 async function runVariant(context: CudaCheckContext, variant: Variant): Promise<number> {
-  const { type, headDim, numDims, isFp8, isHalf = false, isInPlace, hasSums } = variant;
+  const { type, headDim, numDims, isFp8, isHalf = false, isInPlace, hasSums, sections } = variant;
   const qkvWidth = NUM_ALL * headDim;
   const kvWidth = HEADS.numKvHeads * headDim;
   const qRowWidth = isInPlace ? qkvWidth : HEADS.numHeads * headDim;
@@ -90,7 +111,7 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
       ? (rowScales.values[Math.floor(i / qkvWidth)] ?? Number.NaN) * (columnScales.values[i % qkvWidth] ?? Number.NaN)
       : 1;
   const rows = qkv.values.map((value, i) => value * scaleOf(i));
-  const positions = seededInts(NUM_TOKENS, 3, 3000);
+  const positions = seededInts((sections === undefined ? 1 : 3) * NUM_TOKENS, 3, 3000);
   const slots = seededOrder(NUM_SLOTS, 4).subarray(0, NUM_TOKENS).slice();
   slots[5] = -1;
   const invFreq = Float32Array.from({ length: Math.max(1, numDims / 2) }, (_, i) => THETA ** ((-2 * i) / numDims));
@@ -108,7 +129,7 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
     numTokens: NUM_TOKENS,
     ...HEADS,
     headDim,
-    rope: numDims === 0 ? undefined : { invFreq: context.upload(invFreq), numDims, magnitude: 1.25 },
+    rope: numDims === 0 ? undefined : { invFreq: context.upload(invFreq), numDims, magnitude: 1.25, sections },
     headNorms: variant.hasNorms ? { weight: norms.pointer, epsilon: EPSILON } : undefined,
     q,
     qRowWidth,
@@ -136,7 +157,7 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
 
 /** [numTokens, NUM_TURNED * headDim] */
 function turnedRef(
-  { headDim, numDims, hasNorms }: Variant,
+  { headDim, numDims, hasNorms, sections }: Variant,
   qkv: Float32Array,
   weight: Float32Array,
   positions: Int32Array,
@@ -148,7 +169,7 @@ function turnedRef(
     ? rmsNormHeadsRef({ x: qkv, weight, rowWidth, ...shape, epsilon: EPSILON })
     : columns(qkv, rowWidth, 0, width);
   if (numDims === 0) return x;
-  return ropeRef({ x, positions, rowWidth: width, ...shape, numDims, theta: THETA, magnitude: 1.25 });
+  return ropeRef({ x, positions, rowWidth: width, ...shape, numDims, sections, theta: THETA, magnitude: 1.25 });
 }
 
 function columns(x: Float32Array, rowWidth: number, start: number, width: number): Float32Array {

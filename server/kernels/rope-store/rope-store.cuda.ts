@@ -9,7 +9,7 @@ export interface RopeStoreCudaArgs extends KvCacheForm {
   readonly qkv: DevicePointer; // [numTokens, (numHeads + 2 * numKvHeads) * headDim]
   /** Where `qkv` is sums of codes: what its rows and columns are still to be multiplied by. */
   readonly sumScales?: SumScales | undefined;
-  readonly positions: DevicePointer; // i32 [numTokens]
+  readonly positions: DevicePointer; // i32 [numTokens]; of a rope with sections [3, numTokens]
   readonly slots: DevicePointer; // i32 [numTokens]; -1 stores nothing
   readonly numTokens: number;
   readonly numHeads: number;
@@ -30,11 +30,21 @@ export interface RopeTable {
   /** Elements of a head that turn; a multiple of 4. */
   readonly numDims: number;
   readonly magnitude: number;
+  /** Pairs of a head that turn by the time, the row and the column of a token; absent: all by its position. */
+  readonly sections?: readonly [number, number, number] | undefined;
 }
 
 export interface HeadNorms {
   readonly weight: DevicePointer; // f32 [numHeads + numKvHeads, headDim]
   readonly epsilon: number;
+}
+
+function axisDefines(rope: RopeTable | undefined): Readonly<Record<string, number>> {
+  const { sections, numDims = 0 } = rope ?? {};
+  if (sections === undefined) return {};
+  const [time, row, column] = sections;
+  if (2 * (time + row + column) === numDims) return { TIME_PAIRS: time, ROW_PAIRS: row };
+  throw new Error(`ropeStore: expected sections of ${numDims / 2} pairs in all, got ${sections.join(", ")}`);
 }
 
 const WARPS = 4;
@@ -58,6 +68,7 @@ export function launchRopeStore(stream: KernelStream, args: RopeStoreCudaArgs): 
       ...kvDefines(args),
       ...sumDefines(sumScales),
       HEAD_DIM: headDim,
+      ...axisDefines(rope),
       ...(headNorms === undefined ? {} : { HEAD_NORMS: 1 }),
     },
     waitsForPrevious: true,

@@ -6,7 +6,7 @@ export interface RopeRef {
   readonly x: Float32Array; // [numTokens, rowWidth]
   readonly positions: Int32Array; // [numTokens]; with sections [4 * numTokens], one list after the other
   /** Frequencies that turn by the first, second and third position of a token. */
-  readonly sections?: readonly [number, number, number];
+  readonly sections?: readonly [number, number, number] | undefined;
   readonly rowWidth: number;
   readonly numHeads: number;
   readonly headDim: number;

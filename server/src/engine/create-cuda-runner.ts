@@ -12,7 +12,6 @@ import type { CudaMatrixType } from "../models/decoder-cuda-weights.ts";
 import { narrowWindows } from "../models/layer-windows.ts";
 import { type ParsedDecoder, parseDecoderConfig } from "../models/parse-decoder-config.ts";
 import { shardDecoder } from "../models/rank-shard.ts";
-import { expectOneAxis } from "../models/rope-axes.ts";
 import { ShardedTensors } from "../models/sharded-tensors.ts";
 import { widenBlocks } from "../models/widened-tensors.ts";
 import { type CudaDemand, type CudaSetupOptions, planCuda, RESERVE_BYTES } from "./cuda-plan.ts";
@@ -97,7 +96,6 @@ export async function loadCudaRunner(
   const setup = setupOptions(options, parsed.config);
   const packed = isPackedTensors(files) ? files : undefined;
   try {
-    expectOneAxis(parsed.config);
     if (packed !== undefined && group !== undefined) {
       throw new Error(`${packed.path}: an engine is for one GPU; several take the checkpoint that it was built from`);
     }

@@ -17,6 +17,7 @@ import { loraTargets } from "../models/lora-targets.ts";
 import type { ParsedDecoder } from "../models/parse-decoder-config.ts";
 import { AdapterShares } from "../models/rank-lora.ts";
 import type { RankShard } from "../models/rank-shard.ts";
+import { hasThreeAxes } from "../models/rope-axes.ts";
 import { type RopeFactors, ropeFactors } from "../models/rope-factors.ts";
 import { type CudaSetupOptions, chooseBlocks, planCuda, tellPlan } from "./cuda-plan.ts";
 import { CudaTierMemory } from "./cuda-tier-memory.ts";
@@ -149,9 +150,10 @@ function splitCache(
 
 function uploadRopes(
   device: CudaDevice,
-  { ropes }: DecoderConfig,
+  config: Pick<DecoderConfig, "ropes">,
   factors: readonly RopeFactors[],
 ): { readonly ropes: readonly CudaRope[]; readonly buffer: CudaBuffer } {
+  const { ropes } = config;
   const tables = ropes.map(({ theta, numDims }, r) =>
     Float32Array.from({ length: numDims / 2 }, (_, i) => {
       const divisor = factors[r]?.divisors?.[i] ?? 1;
@@ -165,10 +167,11 @@ function uploadRopes(
   }
   device.stream.synchronize();
   return {
-    ropes: ropes.map(({ numDims }, i) => ({
+    ropes: ropes.map(({ numDims, sections }, i) => ({
       invFreq: buffer.address + BigInt(offsets[i] ?? 0),
       numDims,
       magnitude: factors[i]?.magnitude ?? 1,
+      sections: hasThreeAxes(config) ? sections : undefined,
     })),
     buffer,
   };

@@ -18,6 +18,7 @@ import {
 } from "../models/decoder-cuda.ts";
 import type { CudaBatch, CudaPass } from "../models/decoder-cuda-pass.ts";
 import type { AdapterShares } from "../models/rank-lora.ts";
+import { hasThreeAxes } from "../models/rope-axes.ts";
 import { checkAdapters } from "./check-adapters.ts";
 import { checkStep, type StepLimits } from "./check-step.ts";
 import { CudaAdapters, type PlacedAdapter } from "./cuda-adapters.ts";
@@ -84,6 +85,7 @@ export class DecoderCudaRunner implements StepRunner {
   readonly numHostBlocks: number;
   readonly window: number | undefined;
   readonly gpuBytes: number;
+  readonly hasAxes: boolean;
   readonly maxPositions: number;
   readonly eosTokenIds: readonly number[];
   readonly choose: StepRunner["choose"];
@@ -119,6 +121,7 @@ export class DecoderCudaRunner implements StepRunner {
     this.eosTokenIds = config.eosTokenIds;
     this.blockSize = blockSize;
     this.gpuBytes = decoder.numBytes;
+    this.hasAxes = hasThreeAxes(config);
     this.numBlocks = numBlocks;
     this.window = decoder.window;
     this.numHostBlocks = decoder.tiers.numHostBlocks;
@@ -232,7 +235,8 @@ export class DecoderCudaRunner implements StepRunner {
     const maxBlocks = 2 ** Math.ceil(Math.log2(Math.max(MIN_BLOCKS, this.#neededBlocks(input))));
     const numChoices = choices === undefined ? 0 : rows;
     const adapters = planStepAdapters(input, this.adapters?.loaded ?? NO_ADAPTERS, rows);
-    const sizes = { numTokens: rows, numSequences: rows, maxBlocks, numLogitRows: 0, numChoices };
+    const { hasAxes } = this;
+    const sizes = { numTokens: rows, hasAxes, numSequences: rows, maxBlocks, numLogitRows: 0, numChoices };
     const kind = { numDecoding: rows, maxQueryLength: 1, keepsAllRows: true };
     const batch = this.#upload(input, sizes, choices, kind, adapters);
     const pass = this.#pass({ ...batch, numLogitRows: rows });
@@ -261,6 +265,7 @@ export class DecoderCudaRunner implements StepRunner {
     const numLogitRows = input.logitRows.length;
     const sizes = {
       numTokens: input.tokenIds.length,
+      hasAxes: this.hasAxes,
       numSequences: input.sequences.length,
       maxBlocks: this.#neededBlocks(input),
       numLogitRows,
@@ -317,7 +322,7 @@ export class DecoderCudaRunner implements StepRunner {
     const { maxTokens, maxSequences, maxPositions } = this.#bounds;
     const tileWords = this.adapters === undefined ? 0 : WORDS_OF_TILE;
     const blockWords = 2 * Math.ceil(Math.min(maxPositions, 8192) / this.blockSize);
-    const usual = 4 * maxTokens + maxSequences * (8 + tileWords + blockWords);
+    const usual = (this.hasAxes ? 7 : 4) * maxTokens + maxSequences * (8 + tileWords + blockWords);
     const numBytes = 4 * Math.max(length, usual);
     const pinned = this.#slots.map(() => this.device.pin(numBytes));
     this.#numbers = { pinned, numWords: numBytes / 4, buffer: this.device.allocate("the numbers of a step", numBytes) };
@@ -355,9 +360,9 @@ export class DecoderCudaRunner implements StepRunner {
   }
 
   #limits(): StepLimits {
-    const { vocabSize, hiddenSize, blockSize, numBlocks, numHostBlocks, window, maxPositions } = this;
-    const numCarriable = this.#numChosen;
-    return { vocabSize, hiddenSize, blockSize, numBlocks, numHostBlocks, window, maxPositions, numCarriable };
+    const { vocabSize, hiddenSize, blockSize, numBlocks, numHostBlocks, window, maxPositions, hasAxes } = this;
+    const cache = { blockSize, numBlocks, numHostBlocks, window };
+    return { vocabSize, hiddenSize, ...cache, maxPositions, hasAxes, numCarriable: this.#numChosen };
   }
 
   #checkBounds({ tokenIds, sequences }: StepInput): void {

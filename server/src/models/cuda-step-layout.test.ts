@@ -58,3 +58,18 @@ test("packStep() names the row of a token that the step before chooses", () => {
   packStep({ ...step, carried: Int32Array.of(-1, 5, 0) }, sizes, layout, 16, into);
   assert.deepEqual([...into.subarray(layout.tokenIds, layout.tokenIds + 4)], [7, -7, -2, 0]);
 });
+
+test("packStep() gives tokens without axes their position three times, and leaves none to rows of padding", () => {
+  const sizes = { numTokens: 4, hasAxes: true, numSequences: 4, maxBlocks: 1, numLogitRows: 0, numChoices: 0 };
+  const layout = layOutStep(sizes);
+  const values = Int32Array.of(8, 9);
+  const sequences = [0, 1].map((queryStart) => ({ queryStart, contextLength: 1, blockTable: Int32Array.of(0) }));
+  const step = { tokenIds: values, positions: values, slots: values, logitRows: values.subarray(2), sequences };
+  const axesOf = (axes: { readonly axes?: Int32Array }): number[] => {
+    const into = new Int32Array(layout.length).fill(77);
+    packStep({ ...step, ...axes }, sizes, layout, 16, into);
+    return [...into.subarray(layout.axes, layout.axes + 12)];
+  };
+  assert.deepEqual(axesOf({}), [8, 9, 0, 0, 8, 9, 0, 0, 8, 9, 0, 0]);
+  assert.deepEqual(axesOf({ axes: Int32Array.of(1, 2, 3, 4, 5, 6) }), [1, 2, 0, 0, 3, 4, 0, 0, 5, 6, 0, 0]);
+});

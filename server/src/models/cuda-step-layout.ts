@@ -7,6 +7,8 @@ import { SAMPLE_PARAMS_BYTES } from "../../kernels/sample/sample-params.ts";
 
 export interface StepSizes {
   readonly numTokens: number;
+  /** Tokens have a time, a row and a column. */
+  readonly hasAxes?: boolean;
   readonly numSequences: number;
   /** Entries of each sequence's row of the block table. */
   readonly maxBlocks: number;
@@ -25,6 +27,7 @@ export const CHOICE_WORDS: number = SAMPLE_PARAMS_BYTES / 4;
 export interface StepLayout {
   readonly tokenIds: number; // [numTokens]
   readonly positions: number; // [numTokens]
+  readonly axes: number; // [3, numTokens], where tokens have them
   readonly slots: number; // [numTokens]
   readonly queryStart: number; // [numSequences + 1]
   readonly contextLengths: number; // [numSequences]
@@ -38,6 +41,7 @@ export interface StepLayout {
   readonly length: number;
 }
 
+const NUM_AXES = 3;
 /** Kernels may read 16 bytes at a time. */
 const ALIGNMENT = 4;
 
@@ -51,6 +55,7 @@ export function layOutStep(sizes: StepSizes): StepLayout {
   };
   const tokenIds = take(numTokens);
   const positions = take(numTokens);
+  const axes = take(sizes.hasAxes === true ? NUM_AXES * numTokens : 0);
   const slots = take(numTokens);
   const queryStart = take(numSequences + 1);
   const contextLengths = take(numSequences);
@@ -60,7 +65,7 @@ export function layOutStep(sizes: StepSizes): StepLayout {
   const [keptLoraAdapters, keptLoraRows] = takeTiles(take, keptLoraTiles);
   const blockTable = take(numSequences * maxBlocks);
   return {
-    ...{ tokenIds, positions, slots, queryStart, contextLengths, logitRows, choices },
+    ...{ tokenIds, positions, axes, slots, queryStart, contextLengths, logitRows, choices },
     ...{ loraAdapters, loraRows, keptLoraAdapters, keptLoraRows },
     ...{ blockTable, length: end },
   };
@@ -77,6 +82,7 @@ function takeTiles(
 export interface StepNumbers {
   readonly tokenIds: Int32Array;
   readonly positions: Int32Array;
+  readonly axes?: Int32Array;
   readonly slots: Int32Array;
   readonly logitRows: Int32Array;
   readonly carried?: Int32Array;
@@ -103,6 +109,7 @@ export function packStep(
     if (row >= 0) into[layout.tokenIds + i] = -2 - row; // as the look-up of tokens knows them
   }
   fillTail(into, layout.positions, step.positions, numTokens, 0);
+  packAxes(step, sizes, layout.axes, into);
   fillTail(into, layout.slots, step.slots, numTokens, -1);
   fillTail(into, layout.logitRows, step.logitRows, numLogitRows, 0);
   for (let i = 0; i < numSequences; i++) {
@@ -118,6 +125,21 @@ export function packStep(
     for (let at = row; at < row + needed && (into[at] ?? 0) < 0; at++) into[at] = 0;
   }
   into[layout.queryStart + numSequences] = Math.min(numTokens, count + numSequences - step.sequences.length);
+}
+
+/** Tokens without axes turn by their position alone. */
+function packAxes(
+  { axes, positions }: StepNumbers,
+  { hasAxes, numTokens }: StepSizes,
+  at: number,
+  into: Int32Array,
+): void {
+  if (hasAxes !== true) return;
+  const count = positions.length;
+  for (let axis = 0; axis < NUM_AXES; axis++) {
+    const own = axes === undefined ? positions : axes.subarray(axis * count, (axis + 1) * count);
+    fillTail(into, at + axis * numTokens, own, numTokens, 0);
+  }
 }
 
 function fillTail(into: Int32Array, at: number, values: Int32Array, length: number, tail: number): void {

@@ -58,18 +58,19 @@ export function enqueueProjected(pass: CudaPass, index: number, sumScales?: Cuda
   if (sumScales === undefined && turnsWhileReading(pass, index)) return enqueueTurningReads(pass, index);
   const layer = expectAt(model.weights.layers, index);
   const { keys, values } = expectAt(model.caches, index);
-  const { rope, window } = expectAt(layers, index);
+  const { rope: number, window } = expectAt(layers, index);
+  const rope = number === undefined ? undefined : expectAt(model.ropes, number);
   launchRopeStore(stream, {
     type: model.type,
     qkv: memory.qkv,
     sumScales,
-    positions: numbersAt(batch, "positions"),
+    positions: numbersAt(batch, rope?.sections === undefined ? "positions" : "axes"),
     slots: numbersAt(batch, "slots"),
     numTokens: batch.numTokens,
     numHeads,
     numKvHeads,
     headDim,
-    rope: rope === undefined ? undefined : expectAt(model.ropes, rope),
+    rope,
     headNorms: layer.headNorms && { weight: layer.headNorms.address, epsilon: norm.epsilon },
     q: memory.queries,
     qRowWidth: numHeads * headDim,
@@ -91,8 +92,10 @@ function turnsWhileReading({ model, batch }: CudaPass, index: number): boolean {
   const { rope } = expectAt(layers, index);
   const { headNorms } = expectAt(model.weights.layers, index);
   if (rope === undefined || headNorms !== undefined) return false;
+  const { numDims, sections } = expectAt(model.ropes, rope);
+  if (sections !== undefined) return false;
   const isDecode = batch.numDecoding === batch.numTokens && batch.numTokens <= MAX_TURNING_ROWS;
-  return isDecode && turnsInDecode(model.type, headDim, expectAt(model.ropes, rope).numDims);
+  return isDecode && turnsInDecode(model.type, headDim, numDims);
 }
 
 function enqueueTurningReads(pass: CudaPass, index: number): DevicePointer {

@@ -5,11 +5,3 @@ import type { DecoderConfig } from "./decoder-config.ts";
 export function hasThreeAxes({ ropes }: Pick<DecoderConfig, "ropes">): boolean {
   return ropes.length > 0 && ropes.every(({ sections }) => sections !== undefined);
 }
-
-/** What runs on GPUs turns by one. @throws Error that says where the model runs */
-export function expectOneAxis({ ropes }: Pick<DecoderConfig, "ropes">): void {
-  if (ropes.every(({ sections }) => sections === undefined)) return;
-  throw new Error(
-    "models that turn tokens by time, row and column (mrope_section: Qwen2-VL) run on CPUs: set instance_group to KIND_CPU",
-  );
-}

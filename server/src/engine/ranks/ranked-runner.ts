@@ -73,6 +73,7 @@ export class RankedRunner implements StepRunner {
   readonly window: number | undefined;
   /** About as much on each. */
   readonly gpuBytes: number;
+  readonly hasAxes: boolean;
   readonly maxPositions: number;
   readonly eosTokenIds: readonly number[] | undefined;
   readonly choose: StepRunner["choose"];
@@ -91,6 +92,7 @@ export class RankedRunner implements StepRunner {
     this.numHostBlocks = inner.numHostBlocks ?? 0;
     this.window = inner.window;
     this.gpuBytes = (inner.gpuBytes ?? 0) * (1 + followers.length);
+    this.hasAxes = inner.hasAxes ?? false;
     this.maxPositions = inner.maxPositions;
     this.eosTokenIds = inner.eosTokenIds;
     // Tokens are chosen by every rank that has all logits: behind the first stage nobody has those of the step before.

@@ -16,12 +16,14 @@ const HEADER = [
   "values",
   "tables",
   "carried",
+  "axes",
   "choices",
 ] as const;
 type Count = (typeof HEADER)[number];
 /** Of one sequence: start, length, context, adapter, entries of its table. */
 const SEQUENCE_WORDS = 5;
 const NO_ADAPTER = -1;
+const NUM_AXES = 3;
 const CHOICE_BYTES = 40;
 const NO_CHOICES = -1;
 
@@ -31,7 +33,7 @@ export function frameStep(
   choices: readonly TokenChoice[] | undefined,
   blockSize: number,
 ): Int32Array {
-  const { tokenIds, positions, slots, sequences, logitRows, blockCopies, embeddings, carried } = input;
+  const { tokenIds, positions, slots, sequences, logitRows, blockCopies, embeddings, carried, axes } = input;
   const tables = sequences.map((sequence) => neededBlocks(sequence, blockSize));
   const counts: Readonly<Record<Count, number>> = {
     tokens: tokenIds.length,
@@ -42,6 +44,7 @@ export function frameStep(
     values: embeddings?.values.length ?? 0,
     tables: tables.reduce((sum, { length }) => sum + length, 0),
     carried: carried === undefined ? 0 : 1,
+    axes: axes === undefined ? 0 : NUM_AXES,
     choices: choices?.length ?? NO_CHOICES,
   };
   const words = new Int32Array(wordsOf(counts));
@@ -55,6 +58,7 @@ export function frameStep(
   };
   for (const values of [tokenIds, positions, slots, logitRows]) put(values);
   if (carried !== undefined) put(carried);
+  if (axes !== undefined) put(axes);
   if (blockCopies !== undefined) put(blockCopies);
   for (const [i, { queryStart, queryLength, contextLength, adapter = NO_ADAPTER }] of sequences.entries()) {
     put(Int32Array.of(queryStart, queryLength, contextLength, adapter, tables[i]?.length ?? 0));
@@ -81,6 +85,7 @@ export function unframeStep(words: Int32Array): FramedStep {
   const [tokenIds, positions, slots] = [take(counts.tokens), take(counts.tokens), take(counts.tokens)];
   const logitRows = take(counts.rows);
   const carried = counts.carried === 0 ? undefined : take(counts.tokens);
+  const axes = counts.axes === 0 ? undefined : take(counts.axes * counts.tokens);
   const blockCopies = counts.copies === 0 ? undefined : take(counts.copies);
   const shapes = take(SEQUENCE_WORDS * counts.sequences);
   const sequences = Array.from({ length: counts.sequences }, (_, i): StepSequence => {
@@ -100,6 +105,7 @@ export function unframeStep(words: Int32Array): FramedStep {
     sequences,
     logitRows,
     ...(carried === undefined ? {} : { carried }),
+    ...(axes === undefined ? {} : { axes }),
     ...(blockCopies === undefined ? {} : { blockCopies }),
     ...(counts.embeddings === 0 ? {} : { embeddings }),
   };
@@ -107,8 +113,8 @@ export function unframeStep(words: Int32Array): FramedStep {
 }
 
 function wordsOf(counts: Readonly<Record<Count, number>>): number {
-  const { tokens, sequences, rows, copies, embeddings, values, tables, carried, choices } = counts;
-  const perToken = tokens * (3 + carried);
+  const { tokens, sequences, rows, copies, embeddings, values, tables, carried, axes, choices } = counts;
+  const perToken = tokens * (3 + carried + axes);
   const perSequence = SEQUENCE_WORDS * sequences + tables;
   return (
     HEADER.length +

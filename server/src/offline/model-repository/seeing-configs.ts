@@ -89,7 +89,6 @@ function llmConfig(model: SeeingModel, { engineDir, maxBatchSize, isDecoupled }:
     ]),
     isDecoupled ? "model_transaction_policy { decoupled: true }\n" : "",
     parameters({ gpt_model_path: engineDir, exclude_input_in_output: "true" }),
-    model.hasPositions ? "instance_group [ { count: 1, kind: KIND_CPU } ]\n" : "",
   ].join("");
 }
 
