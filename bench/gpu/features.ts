@@ -52,7 +52,7 @@ function nameOf({ type, isDeterministic }: GuessForm): string {
 
 /** The same by way of an engine in a process of its own, as a server has it. */
 async function showHosted(modelDir: string, adapters: string, folder: string): Promise<object> {
-  const [numAdapted, numAdapters] = await generateAdapted(modelDir, adapters);
+  const [numAdapted, numAdapters] = await generateAdapted(modelDir, adapters, join(adapters, "../../tasks"));
   console.log(`hosted: ${numAdapted} of ${numAdapters} texts with adapters as recorded`);
   const speculation = { maxDraftTokens: 4, ngramSize: 0 };
   const kvCache = {

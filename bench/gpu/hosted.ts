@@ -2,10 +2,13 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { AdapterChoice } from "../../server/src/engine/adapters/adapter-choice.ts";
 import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
 import type { EngineSpec } from "../../server/src/engine/engine-spec.ts";
 import { type GenerateRequest, NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
 import { EngineHost } from "../../server/src/engine/host/engine-host.ts";
+import { readNpy } from "../../server/src/formats/npy.ts";
+import type { TrtllmLora } from "../../server/src/formats/trtllm-lora.ts";
 import type { Logger } from "../../server/src/observe/log.ts";
 
 interface GoldenText {
@@ -46,32 +49,54 @@ function startHost(spec: EngineSpec): Promise<EngineHost> {
   return EngineHost.start({ name: "tiny", spec, log, entry });
 }
 
+/** The number that adapter `d` has in the folder of tasks, and another that requests bring it under. */
+const [TASK, BROUGHT_TASK] = [7n, 2n ** 64n - 1n];
+const TASK_ADAPTER = "d";
+
 /**
  * Recorded texts with adapters of a model in f32, each asked for twice by the name of its folder, in memory for some of
- * them. How many come out as recorded, of how many.
+ * them, and one by the number of a task: known from the start, brought by a request, and known from that. How many come
+ * out as recorded, of how many.
  */
-export async function generateAdapted(modelDir: string, adapters: string): Promise<readonly [number, number]> {
+export async function generateAdapted(
+  modelDir: string,
+  adapters: string,
+  tasks: string,
+): Promise<readonly [number, number]> {
   const names = readdirSync(adapters).sort();
   const gpu = { ordinal: 0, matrices: undefined };
   const folders = names.map((name) => [name, join(adapters, name)] as const);
   const spec: EngineSpec = {
     ...{ modelDir, engine: DEFAULT_ENGINE_CONFIG, kvCacheTokens: 8192, numThreads: 0, weightType: "f32", gpu },
     // Room for two at a time: they come and go.
-    adapters: { folders, maxBytes: 2 ** 18, maxRank: 16 },
+    adapters: { folders, prefetch: tasks, maxBytes: 2 ** 18, maxRank: 16 },
   };
   const host = await startHost(spec);
   const { prompt } = readJson(join(modelDir, "expected.json"));
   const promptTokens = Int32Array.from(prompt ?? []);
-  const wanted = [...names, ...names].map((name) => ({ name, ...readJson(join(adapters, name, "expected.json")) }));
-  const same = await Promise.all(
-    wanted.map(async ({ name, greedy }) => {
-      const adapter = { kind: "name", text: name } as const;
-      const request = { ...NEUTRAL_REQUEST, promptTokens, maxTokens: greedy.length, adapter };
-      return String(await tokensOf(host, request)) === String(greedy);
-    }),
-  );
+  const expectedOf = (name: string): readonly number[] => readJson(join(adapters, name, "expected.json")).greedy;
+  const isSame = async (adapter: AdapterChoice, name: string): Promise<boolean> => {
+    const greedy = expectedOf(name);
+    const request = { ...NEUTRAL_REQUEST, promptTokens, maxTokens: greedy.length, adapter };
+    return String(await tokensOf(host, request)) === String(greedy);
+  };
+  const same = await Promise.all([
+    ...[...names, ...names].map((name) => isSame({ kind: "name", text: name }, name)),
+    isSame({ kind: "task", id: TASK }, TASK_ADAPTER),
+    isSame({ kind: "task", id: BROUGHT_TASK, matrices: await readTask(join(tasks, String(TASK))) }, TASK_ADAPTER),
+  ]);
+  same.push(await isSame({ kind: "task", id: BROUGHT_TASK }, TASK_ADAPTER));
   await host.close();
   return [same.filter(Boolean).length, same.length];
+}
+
+async function readTask(folder: string): Promise<TrtllmLora> {
+  const weights = await readNpy(join(folder, "model.lora_weights.npy"));
+  const config = await readNpy(join(folder, "model.lora_config.npy"));
+  if (!(weights.values instanceof Float32Array && config.values instanceof Int32Array)) {
+    throw new Error(`${folder}: expected weights of 32-bit floats and a config of 32-bit integers`);
+  }
+  return { numRows: weights.shape[1] ?? 0, weights: weights.values, config: config.values };
 }
 
 function readJson(path: string): { readonly prompt?: readonly number[]; readonly greedy: readonly number[] } {

@@ -4,13 +4,16 @@ import type { HttpRequest } from "./http-load.ts";
 
 export interface BenchTensor {
   readonly name: string;
-  readonly datatype: "INT32" | "FP32";
+  readonly datatype: "INT32" | "INT64" | "FP32";
   readonly shape: readonly number[];
-  readonly values: Int32Array | Float32Array;
+  readonly values: Int32Array | BigInt64Array | Float32Array;
 }
 
 export function jsonRequest(model: string, tensors: readonly BenchTensor[]): HttpRequest {
-  const inputs = tensors.map(({ values, ...head }) => ({ ...head, data: [...values] }));
+  const inputs = tensors.map(({ values, ...head }) => ({
+    ...head,
+    data: Array.from<number | bigint, number>(values, Number),
+  }));
   return {
     method: "POST",
     path: `/v2/models/${model}/infer`,
