@@ -5,11 +5,11 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { maxDifference, randomFloats } from "../../server/kernels/testing/run-op.ts";
-import { createCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
-import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
+import type { StepRunner } from "../../server/src/engine/step-runner.ts";
 import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
 import type { LoraChange } from "../../server/src/formats/lora-adapter.ts";
 import { readPeft } from "../../server/src/formats/peft.ts";
+import { createRanks } from "./ranks.ts";
 
 interface Expected {
   readonly prompt?: readonly number[];
@@ -37,6 +37,7 @@ export async function followAdapters(
   models: string,
   adapters: string,
   filter: RegExp,
+  ranks: string,
 ): Promise<readonly AdapterResult[]> {
   const results: AdapterResult[] = [];
   for (const model of readdirSync(adapters).sort()) {
@@ -46,21 +47,20 @@ export async function followAdapters(
       ["f32", true],
       ["bf16", true],
     ] as const) {
-      results.push(await followModel(join(models, model), join(adapters, model), model, type, usesGraphs));
+      const places = { modelDir: join(models, model), folder: join(adapters, model), ranks };
+      results.push({ model, ...(await followModel(places, type, usesGraphs)) });
     }
   }
   return results;
 }
 
 async function followModel(
-  modelDir: string,
-  folder: string,
-  model: string,
+  { modelDir, folder, ranks }: { readonly modelDir: string; readonly folder: string; readonly ranks: string },
   type: "f32" | "bf16",
   usesGraphs: boolean,
-): Promise<AdapterResult> {
+): Promise<Omit<AdapterResult, "model">> {
   const sizes = { blockSize: 16, numBlocks: 10 * BLOCKS, maxTokens: 1024, maxSequences: 16 };
-  const runner = await createCudaRunner({ modelDir, type, usesGraphs, adapters: ROOM, ...sizes });
+  const runner = await createRanks(ranks, { modelDir, type, usesGraphs, adapters: ROOM, ...sizes });
   const memory = runner.adapters;
   if (memory === undefined) throw new Error("a runner without adapters");
   const base = read(join(modelDir, "expected.json"));
@@ -76,7 +76,7 @@ async function followModel(
   await runner.close();
   const all = [...alone, together];
   return {
-    ...{ model, type, usesGraphs, numAdapters: names.length },
+    ...{ type, usesGraphs, numAdapters: names.length },
     aloneOff: Math.max(...alone.map(({ off }) => off)),
     togetherOff: together.off,
     numWrong: all.reduce((sum, { numWrong }) => sum + numWrong, 0),
@@ -92,7 +92,7 @@ interface Followed {
 
 /** Prompts in two chunks of different lengths, then the recorded tokens one by one. */
 async function follow(
-  runner: DecoderCudaRunner,
+  runner: StepRunner,
   prompt: readonly number[],
   ids: readonly (number | undefined)[],
   wanted: readonly Expected[],
@@ -117,7 +117,7 @@ async function follow(
 }
 
 /** Adapters of all linear layers, with random numbers: the same in all, each in memory of its own. */
-export async function loadRandomAdapters(runner: DecoderCudaRunner, count: number, rank: number): Promise<number[]> {
+export async function loadRandomAdapters(runner: StepRunner, count: number, rank: number): Promise<number[]> {
   const memory = runner.adapters;
   if (memory === undefined) throw new Error("a runner without adapters");
   const { targets } = memory;

@@ -5,6 +5,8 @@ import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts"
 import { followAdapters, loadRandomAdapters } from "./adapters.ts";
 import { compareGuesses, type GuessForm } from "./guesses.ts";
 import { generateAdapted, generateHosted } from "./hosted.ts";
+import { followPictures } from "./pictures.ts";
+import { gpuRanks } from "./ranks.ts";
 import { measureDecode, measurePrefill, type StepResult } from "./steps.ts";
 import { compareTiers, measureCrossing } from "./tiers.ts";
 
@@ -14,10 +16,15 @@ export interface FeaturePlaces {
   /** Of a model with recorded texts. */
   readonly folder: string;
   readonly filter: RegExp;
+  /** Models that see. */
+  readonly vision: string;
+  /** GPUs that share each layer x stages. */
+  readonly ranks: string;
 }
 
-export async function showFeatures({ models, adapters, folder, filter }: FeaturePlaces): Promise<object> {
-  const followed = await followAdapters(models, adapters, filter);
+export async function showFeatures(places: FeaturePlaces): Promise<object> {
+  const { models, adapters, folder, filter, vision, ranks } = places;
+  const followed = await followAdapters(models, adapters, filter, ranks);
   for (const { model, type, usesGraphs, numAdapters, aloneOff, togetherOff, numWrong, numSteps } of followed) {
     const how = `${model.padEnd(10)} ${type.padEnd(4)} ${usesGraphs ? "graphs" : "      "}`;
     const off = `off ${aloneOff.toExponential(1)} alone, ${togetherOff.toExponential(1)} in one batch`;
@@ -30,8 +37,8 @@ export async function showFeatures({ models, adapters, folder, filter }: Feature
     ["bf16", false],
     ["bf16", true],
   ] as const) {
-    guesses.push(...(await compareGuesses(folder, { type, isDeterministic })));
-    tiers.push(await compareTiers(folder, { type, isDeterministic }));
+    guesses.push(...(await compareGuesses(folder, { type, isDeterministic }, ranks)));
+    tiers.push(await compareTiers(folder, { type, isDeterministic }, ranks));
   }
   for (const { guesses: how, numSame, numTexts, largestMargin, numGuessed, numAccepted, ...form } of guesses) {
     const share = `${numAccepted} of ${numGuessed} guesses came true`;
@@ -42,8 +49,12 @@ export async function showFeatures({ models, adapters, folder, filter }: Feature
     const blocks = `${numOffloaded} blocks went to the host, ${numOnboarded} came back`;
     console.log(`tiers ${nameOf(form)}: ${numSame} of ${numTexts} texts the same, ${blocks}`);
   }
-  const hosted = await showHosted(join(models, "llama-3.2"), join(adapters, "llama-3.2"), folder);
-  return { adapters: followed, guesses, tiers, hosted };
+  const pictures = await followPictures(vision, ranks);
+  for (const { model, type, numSame, numTexts, largestLogitDifference } of pictures) {
+    const off = largestLogitDifference.toExponential(1);
+    console.log(`pictures ${model} ${type}: ${numSame} of ${numTexts} texts as recorded, logits off ${off}`);
+  }
+  return { adapters: followed, guesses, tiers, pictures, hosted: await showHosted(places) };
 }
 
 function nameOf({ type, isDeterministic }: GuessForm): string {
@@ -51,8 +62,10 @@ function nameOf({ type, isDeterministic }: GuessForm): string {
 }
 
 /** The same by way of an engine in a process of its own, as a server has it. */
-async function showHosted(modelDir: string, adapters: string, folder: string): Promise<object> {
-  const [numAdapted, numAdapters] = await generateAdapted(modelDir, adapters, join(adapters, "../../tasks"));
+async function showHosted({ models, adapters: root, folder, ranks }: FeaturePlaces): Promise<object> {
+  const [modelDir, adapters] = [join(models, "llama-3.2"), join(root, "llama-3.2")];
+  const gpu = { ordinal: 0, matrices: undefined, ranks: gpuRanks(ranks) };
+  const [numAdapted, numAdapters] = await generateAdapted(modelDir, adapters, join(root, "../tasks"), gpu);
   console.log(`hosted: ${numAdapted} of ${numAdapters} texts with adapters as recorded`);
   const speculation = { maxDraftTokens: 4, ngramSize: 0 };
   const kvCache = {
@@ -60,6 +73,7 @@ async function showHosted(modelDir: string, adapters: string, folder: string): P
     hostBytes: 2 ** 28,
   };
   const [there, here] = await generateHosted(folder, "f32", {
+    gpu,
     ...{ engine: { ...DEFAULT_ENGINE_CONFIG, speculation }, draftModelDir: join(folder, "language_model"), kvCache },
   });
   console.log(`hosted with a draft model and a second tier: ${there} and ${here} of 6 texts as recorded`);

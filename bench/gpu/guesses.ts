@@ -2,10 +2,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
-import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
 import { ModelDrafter } from "../../server/src/engine/speculation/model-drafter.ts";
+import type { StepRunner } from "../../server/src/engine/step-runner.ts";
 import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing-generation.ts";
 import { append, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+import { createRanks } from "./ranks.ts";
 
 interface GoldenText {
   readonly input_ids: readonly number[];
@@ -31,16 +32,17 @@ export interface GuessResult extends GuessForm {
 const MAX_BATCH_TOKENS = 512;
 const MAX_SEQUENCES = 16;
 
-export async function compareGuesses(folder: string, form: GuessForm): Promise<readonly GuessResult[]> {
+/** The model that guesses is on the first GPU. */
+export async function compareGuesses(folder: string, form: GuessForm, ranks: string): Promise<readonly GuessResult[]> {
   const golden = JSON.parse(readFileSync(join(folder, "golden_text.json"), "utf8")) as readonly GoldenText[];
   const repeated = golden.map(({ input_ids, output_ids }) => [...input_ids, ...output_ids.slice(0, 24), ...input_ids]);
   const prompts = [...golden.map(({ input_ids }) => input_ids), ...repeated];
   const requests = prompts.map((prompt) => greedyRequest(prompt, 48));
-  const open = (): Promise<DecoderCudaRunner> =>
-    createCudaRunner({
-      modelDir: join(folder, "language_model"),
-      ...{ ...form, blockSize: 16, numBlocks: 512, maxTokens: MAX_BATCH_TOKENS, maxSequences: MAX_SEQUENCES },
-    });
+  const options = {
+    modelDir: join(folder, "language_model"),
+    ...{ ...form, blockSize: 16, numBlocks: 512, maxTokens: MAX_BATCH_TOKENS, maxSequences: MAX_SEQUENCES },
+  };
+  const open = (): Promise<StepRunner> => createRanks(ranks, options);
   const results: GuessResult[] = [];
   let expected: readonly (readonly number[])[] = [];
   for (const [guesses, maxDraftTokens, ngramSize] of [
@@ -50,7 +52,9 @@ export async function compareGuesses(folder: string, form: GuessForm): Promise<r
   ] as const) {
     const speculation = { maxDraftTokens, ngramSize };
     const hasModel = maxDraftTokens > 0 && ngramSize === 0;
-    const drafter = hasModel ? new ModelDrafter(await open(), speculation, MAX_BATCH_TOKENS) : undefined;
+    const drafter = hasModel
+      ? new ModelDrafter(await createCudaRunner(options), speculation, MAX_BATCH_TOKENS)
+      : undefined;
     const engine = engineOf(await open(), { maxSequences: MAX_SEQUENCES, speculation }, { drafter });
     const texts = await generateTokens(engine, requests);
     const { draftTokens: numGuessed, acceptedDraftTokens: numAccepted } = engine.stats();
@@ -76,7 +80,7 @@ function partingOf(prompt: readonly number[], one: readonly number[], other: rea
   return [{ before: [...prompt, ...one.slice(0, at)], tokens: [one[at] ?? 0, other[at] ?? 0] }];
 }
 
-async function marginOf(partings: readonly Parting[], open: () => Promise<DecoderCudaRunner>): Promise<number> {
+async function marginOf(partings: readonly Parting[], open: () => Promise<StepRunner>): Promise<number> {
   if (partings.length === 0) return 0;
   const runner = await open();
   let largest = 0;

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { AdapterChoice } from "../../server/src/engine/adapters/adapter-choice.ts";
 import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
-import type { EngineSpec } from "../../server/src/engine/engine-spec.ts";
+import type { EngineSpec, GpuSpec } from "../../server/src/engine/engine-spec.ts";
 import { type GenerateRequest, NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
 import { EngineHost } from "../../server/src/engine/host/engine-host.ts";
 import { readNpy } from "../../server/src/formats/npy.ts";
@@ -62,9 +62,9 @@ export async function generateAdapted(
   modelDir: string,
   adapters: string,
   tasks: string,
+  gpu: GpuSpec,
 ): Promise<readonly [number, number]> {
   const names = readdirSync(adapters).sort();
-  const gpu = { ordinal: 0, matrices: undefined };
   const folders = names.map((name) => [name, join(adapters, name)] as const);
   const spec: EngineSpec = {
     ...{ modelDir, engine: DEFAULT_ENGINE_CONFIG, kvCacheTokens: 8192, numThreads: 0, weightType: "f32", gpu },

@@ -40,13 +40,14 @@ const { values: flags, positionals } = parseArgs({
     /** Of keys and values: bf16 or e4m3. */
     kv: { type: "string", default: "bf16" },
     models: { type: "string", default: "tests/parity/models" },
+    vision: { type: "string", default: "tests/vision" },
     /** Kernels start only when the one ahead has ended. */
     strict: { type: "boolean", default: false },
     sequences: { type: "string", default: "256" },
     tokens: { type: "string", default: "8192" },
     /** Of steps: the matrix of logits in 8-bit floats. */
     quantize_lm_head: { type: "boolean", default: false },
-    /** GPUs that share each layer x stages, e.g. 2x1; more than one: of golden, parity, deterministic, steps and sums. */
+    /** GPUs that share each layer x stages, e.g. 2x1; more than one: of golden, parity, deterministic, features, steps and sums. */
     ranks: { type: "string", default: "1x1" },
     /** Of parity: how many of the forms of each model. */
     forms: { type: "string", default: "4" },
@@ -223,9 +224,9 @@ function loads(text: string): readonly (readonly [number, number, number])[] {
 }
 
 async function features(): Promise<void> {
-  const { models, folder, filter } = flags;
+  const { models, folder, filter, vision, ranks } = flags;
   const adapters = "tests/parity/adapters";
-  save("features.json", await showFeatures({ models, adapters, folder, filter: new RegExp(filter) }));
+  save("features.json", await showFeatures({ models, adapters, folder, filter: new RegExp(filter), vision, ranks }));
 }
 
 async function featureCosts(): Promise<void> {

@@ -1,6 +1,7 @@
 /** Models on several GPUs of this machine, in place of one: how the programs here make their runners. */
 import { type CudaRunnerOptions, createCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
 import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
+import type { GpuRanks } from "../../server/src/engine/engine-spec.ts";
 import { createRankedRunner, RankedRunner } from "../../server/src/engine/ranks/ranked-runner.ts";
 import { startThread } from "../../server/src/engine/ranks/thread-follower.ts";
 import type { StepRunner } from "../../server/src/engine/step-runner.ts";
@@ -8,6 +9,14 @@ import type { StepRunner } from "../../server/src/engine/step-runner.ts";
 /** What measurements look at beside the contract of runners. */
 export type MeasuredRunner = StepRunner &
   Pick<DecoderCudaRunner, "timings" | "products" | "numGraphs"> & { readonly stepsAhead?: boolean };
+
+/** The same for an engine in a process of its own; undefined for one GPU. */
+export function gpuRanks(ranks: string): GpuRanks | undefined {
+  const [numTensorRanks = 1, numStages = 1] = ranks.split("x").map(Number);
+  const count = numTensorRanks * numStages;
+  if (count === 1) return undefined;
+  return { numTensorRanks, numStages, ordinals: Array.from({ length: count }, (_, i) => i) };
+}
 
 /** `ranks`: GPUs that share each layer x stages, e.g. "2x1". */
 export async function createRanks(ranks: string, options: CudaRunnerOptions): Promise<MeasuredRunner> {

@@ -4,11 +4,11 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
 import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
 import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing-generation.ts";
 import { contiguousBlocks, stepOf, TestSequence } from "../../server/src/engine/testing-sequences.ts";
 import type { GuessForm } from "./guesses.ts";
+import { createRanks } from "./ranks.ts";
 
 export interface TierResult extends GuessForm {
   readonly numSame: number;
@@ -20,7 +20,7 @@ export interface TierResult extends GuessForm {
 const MAX_TOKENS = 16;
 
 /** Prompts one after the other, twice; the cache holds fewer than half of them. */
-export async function compareTiers(folder: string, form: GuessForm): Promise<TierResult> {
+export async function compareTiers(folder: string, form: GuessForm, ranks: string): Promise<TierResult> {
   const golden = JSON.parse(readFileSync(join(folder, "golden_text.json"), "utf8")) as readonly {
     readonly input_ids: readonly number[];
     readonly output_ids: readonly number[];
@@ -28,7 +28,7 @@ export async function compareTiers(folder: string, form: GuessForm): Promise<Tie
   const prompts = golden.map(({ input_ids, output_ids }) => [...input_ids, ...output_ids]);
   const numNeeded = prompts.reduce((sum, { length }) => sum + Math.ceil((length + MAX_TOKENS) / 16), 0);
   const longest = Math.max(...prompts.map(({ length }) => Math.ceil((length + MAX_TOKENS) / 16)));
-  const runner = await createCudaRunner({
+  const runner = await createRanks(ranks, {
     modelDir: join(folder, "language_model"),
     ...{ ...form, blockSize: 16, numBlocks: Math.max(longest + 1, Math.floor(numNeeded / 3)), hostBytes: 2 ** 28 },
     ...{ maxTokens: 512, maxSequences: 4 },
