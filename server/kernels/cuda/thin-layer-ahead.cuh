@@ -1,5 +1,6 @@
 // Weights on their way to shared memory: each warp copies its own STAGES ahead, unit after unit and past the end of a
-// product into the next, so that memory goes on while blocks wait for each other.
+// product into the next, so that memory goes on while blocks wait for each other. A warp has few instructions for each
+// tile, or these set the pace and not memory: where the next unit lies is one product and one sum away.
 #pragma once
 #include "thin-layer-product.cuh"
 
@@ -9,17 +10,19 @@ struct WeightsAhead {
   int end;    // of the products
   int warp, lane;
   // What is copied next, and the stage that is read next.
-  int phase, unit, chunk, part = 0, numChunks = 0, stage = 0;
-  // Where this thread copies from, how far it is to its next chunk, and from the gate to up.
-  const u8* from = nullptr;
+  int phase, unit, part = 0, stage = 0;
+  // Of the product: its units, the chunks of each that are this warp's, and how many of these are still to be copied.
+  int numUnits = 0, numMine = 0, numLeft = 0;
+  // Where this thread copies from, and where it would in the first unit; from the gate to up.
+  const u8 *from = nullptr, *base = nullptr;
+  u32 unitBytes = 0; // of a unit's rows; of 4 bits those of four units, which lie mixed
   u64 partStep = 0;
   u32 copyTo;
 #if defined(WEIGHT_INT4)
-  u32 scalesTo;
-  const u32* scalesFrom = nullptr;
-  u32 scalesStep = 0;
+  u32 scalesTo, scalesStep = 0;
+  const u32 *scalesFrom = nullptr, *scalesBase = nullptr;
 #else
-  u64 fourRows = 0;
+  u32 fourRows = 0;
 #endif
 
   __device__ __forceinline__ WeightsAhead(const Layer& of, u8* to, int first, int endOf)
@@ -30,8 +33,8 @@ struct WeightsAhead {
 #else
     copyTo = shared_address(stages) + line_place(lane >> 3, lane & 7);
 #endif
-    turn_to_unit();
-#pragma unroll
+    turn_to_product();
+#pragma unroll 1
     for (int i = 0; i + 1 < STAGES; i++) copy(i);
   }
 
@@ -45,30 +48,44 @@ struct WeightsAhead {
     return at;
   }
 
-  // To the unit that comes next, in this product or one behind it.
-  __device__ __forceinline__ void turn_to_unit() {
-    Product p = layer.product(phase);
-    while (phase < end && (unit >= p.numUnits || warp >= p.numChunks)) {
-      phase += 1;
-      unit = blockIdx.x;
+  // To the first unit of the product, or of one behind it.
+  __device__ __forceinline__ void turn_to_product() {
+    Product p;
+#pragma unroll 1
+    for (;; phase++) {
+      if (phase >= end) return;
       p = layer.product(phase);
+      numMine = (p.numChunks - warp + WARPS - 1) / WARPS;
+      if ((int)blockIdx.x < p.numUnits && numMine > 0) break;
     }
-    chunk = warp;
-    numChunks = p.numChunks;
+    unit = blockIdx.x;
+    numUnits = p.numUnits;
 #if defined(WEIGHT_INT4)
-    const int numBlocks = p.inputs / BLOCK, group = unit >> 2, numGroups = p.outputs / 64;
-    const u64 block = (u64)group * numBlocks + warp * (CHUNK / BLOCK);
-    from = p.weight + (block * 4 + (unit & 3)) * (WARP * 16) + lane * 16;
-    partStep = (u64)(layer.inner / 64) * numBlocks * (4 * WARP * 16);
+    const int numBlocks = p.inputs / BLOCK, numGroups = p.outputs / 64;
+    unitBytes = numBlocks * (4 * WARP * 16);
+    base = p.weight + warp * (CHUNK / BLOCK) * (4 * WARP * 16) + lane * 16;
+    partStep = (u64)(layer.inner / 64) * unitBytes;
     // Outputs g and g + 8 of the tile, for each group of inputs.
     const int set = warp * (CHUNK / GROUP) + (lane >> 3 & 1);
-    scalesFrom = reinterpret_cast<const u32*>(p.scales + ((u64)set * numGroups + group) * 8 + (lane & 7)) + (unit & 3);
+    scalesBase = reinterpret_cast<const u32*>(p.scales + (u64)set * numGroups * 8 + (lane & 7));
     scalesStep = WARPS * (CHUNK / GROUP) * numGroups * 32;
 #else
-    const u64 rowBytes = (u64)p.inputs * 32 / RUN;
-    from = p.weight + (u64)(unit * 16 + (lane >> 3)) * rowBytes + warp * LINE + (lane & 7) * 16;
-    partStep = layer.inner * rowBytes;
+    const u32 rowBytes = p.inputs * 32 / RUN;
+    unitBytes = 16 * rowBytes;
+    base = p.weight + (u64)(lane >> 3) * rowBytes + warp * LINE + (lane & 7) * 16;
+    partStep = (u64)layer.inner * rowBytes;
     fourRows = 4 * rowBytes;
+#endif
+    turn_to_unit();
+  }
+
+  __device__ __forceinline__ void turn_to_unit() {
+    numLeft = numMine;
+#if defined(WEIGHT_INT4)
+    from = base + (u64)((u32)unit >> 2) * unitBytes + (unit & 3) * (WARP * 16);
+    scalesFrom = scalesBase + (u32)((unit >> 2) * 32 + (unit & 3));
+#else
+    from = base + (u64)(u32)unit * unitBytes;
 #endif
   }
 
@@ -95,15 +112,22 @@ struct WeightsAhead {
       return;
     }
     part = 0;
-    chunk += WARPS;
+    numLeft -= 1;
+    if (numLeft > 0) {
 #if defined(WEIGHT_INT4)
-    from += WARPS * (CHUNK / BLOCK) * 4 * WARP * 16;
-    scalesFrom += scalesStep;
+      from += WARPS * (CHUNK / BLOCK) * 4 * WARP * 16;
+      scalesFrom += scalesStep;
 #else
-    from += WARPS * LINE;
+      from += WARPS * LINE;
 #endif
-    if (chunk < numChunks) return;
+      return;
+    }
     unit += gridDim.x;
-    turn_to_unit();
+    if (unit < numUnits) {
+      turn_to_unit();
+      return;
+    }
+    phase += 1;
+    turn_to_product();
   }
 };

@@ -16,7 +16,12 @@ __device__ __forceinline__ void prefetch(const void* at) { asm volatile("prefetc
 
 #if defined(WEIGHT_INT4)
 // The upper four bits of each byte, a code of which 8 means zero, as a signed byte: 16 times what the code means.
-__device__ __forceinline__ u32 upper_codes(u32 word) { return (word & 0xf0f0f0f0u) ^ 0x80808080u; }
+__device__ __forceinline__ u32 upper_codes(u32 word) {
+  u32 codes;
+  // (word & 0xf0f0f0f0) ^ 0x80808080 in one instruction, which the compiler makes two.
+  asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(codes) : "r"(word), "r"(0xf0f0f0f0u), "r"(0x80808080u));
+  return codes;
+}
 
 __device__ __forceinline__ void multiply(const u8* tile, const RowsOfX& x, int chunk, float (&sums)[4]) {
   const int lane = x.lane, g = lane >> 2, t = lane & 3;

@@ -54,9 +54,8 @@ const THREADS = 512;
 const WARPS = 16;
 const NUM_PRODUCTS = 4;
 const TILES: readonly number[] = [8, 4, 2];
-/** More gain nothing, and what is on its way delays what blocks hand each other. */
-const MAX_STAGES: Readonly<Record<ThinLayerWeightType, number>> = { bf16: 5, e4m3: 4, int4: 4 };
-const MIN_STAGES = 3;
+/** Of a warp's copies. More gain nothing, and what is on its way delays what blocks hand each other. */
+const STAGES = 3;
 const STAGE_BYTES: Readonly<Record<ThinLayerWeightType, number>> = { bf16: 2048, e4m3: 2048, int4: 2112 };
 /** Bytes that an input of a row of x takes. */
 const X_BYTES = 2;
@@ -73,7 +72,6 @@ const FIRST_LAUNCHES = 4;
 
 export interface ThinLayerPlan {
   readonly rows: number;
-  readonly stages: number;
   /** Tiles of 16 outputs whose sums meet at once. */
   readonly tiles: number;
   readonly sharedBytes: number;
@@ -97,14 +95,10 @@ export function planThinLayer(arch: string, shape: ThinLayerShape): ThinLayerPla
   const scaleBytes = 16 * ceilDiv(rows * Math.floor(widest / GROUP), 4);
   const forms = TILES.filter((tiles) => 16 * rows * tiles <= THREADS).map((tiles) => {
     const sumBytes = 4 * (2 * tiles * WARPS * 16 * rows + 2 * rows * WARPS);
-    const others = sumBytes + scaleBytes + keptBytes;
-    const stageBytes = WARPS * STAGE_BYTES[weightType];
-    const stages = Math.min(MAX_STAGES[weightType], Math.floor((sharedBytesPerBlock(arch) - others) / stageBytes));
-    return { rows, tiles, stages, sharedBytes: stages * stageBytes + others };
+    const sharedBytes = STAGES * WARPS * STAGE_BYTES[weightType] + sumBytes + scaleBytes + keptBytes;
+    return { rows, tiles, sharedBytes };
   });
-  // What is on its way counts for more than how often warps meet.
-  const most = Math.max(...forms.map(({ stages }) => stages));
-  return most < MIN_STAGES ? undefined : forms.find(({ stages }) => stages === most);
+  return forms.find(({ sharedBytes }) => sharedBytes <= sharedBytesPerBlock(arch));
 }
 
 /** What `meeting` takes for layers of such widths. */
@@ -128,7 +122,7 @@ export function launchThinLayer(stream: KernelStream, args: ThinLayerCudaArgs): 
     defines: {
       ELEM_BF16: 1,
       ROWS: plan.rows,
-      STAGES: plan.stages,
+      STAGES,
       TILES: plan.tiles,
       ACTIVATION: ACTIVATION_NUMBERS[args.activation],
       ...WEIGHT_DEFINES[weightType],
