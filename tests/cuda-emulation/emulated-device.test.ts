@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { e4m3ToNumber, numberToBf16, numberToE4m3 } from "../../server/kernels/testing/cuda-elements.ts";
+import { numberToBf16 } from "../../server/kernels/testing/cuda-elements.ts";
+import { fp8ToNumber, numberToFp8 } from "../../server/src/core/fp8.ts";
 import { readKernelSource } from "../../server/src/device/cuda/kernel-source.ts";
 import type { KernelArg } from "../../server/src/device/cuda/kernel-stream.ts";
 import { checkHeaders, hostCompiler } from "./compile-emulation.ts";
@@ -175,9 +176,9 @@ for (const arch of ["sm_80", "sm_90a"]) {
     for (const [i, out] of [codes, halves, values].entries()) await device.download(outs[i] ?? 0n, out);
     // Below sm_89 the two codes that are no numbers stand for 480: no stored code is one of them.
     const isNumber = (_: number, code: number): boolean => (code & 0x7f) !== 0x7f;
-    assert.deepEqual(codes, Uint8Array.from(NUMBERS, numberToE4m3));
+    assert.deepEqual(codes, Uint8Array.from(NUMBERS, numberToFp8));
     assert.deepEqual(halves, Uint16Array.from(NUMBERS, numberToBf16));
-    const wanted = Float32Array.from({ length: 256 }, (_, code) => e4m3ToNumber(code));
+    const wanted = Float32Array.from({ length: 256 }, (_, code) => fp8ToNumber(code));
     assert.deepEqual(values.filter(isNumber), wanted.filter(isNumber));
   });
 }

@@ -6,6 +6,12 @@ const FRACTION_BITS = 3;
 const NUM_VALUES = 256;
 /** Exponents below this have no hidden bit. */
 const SMALLEST_EXPONENT: number = 1 - EXPONENT_BIAS;
+/** How many neighbours of an exponent's numbers make one, from the smallest exponent on; powers of two, so that products are exact. */
+const STEPS_PER_ONE: Float64Array = Float64Array.from(
+  { length: 16 },
+  (_, i) => 2 ** (FRACTION_BITS - SMALLEST_EXPONENT - i),
+);
+const scratch: DataView = new DataView(new ArrayBuffer(8));
 
 /** The number that eight bits stand for. */
 export function fp8ToNumber(bits: number): number {
@@ -27,13 +33,29 @@ export function numberToFp8(value: number): number {
   const sign = value < 0 || Object.is(value, -0) ? 0x80 : 0;
   const magnitude = Math.min(Math.abs(value), FP8_MAX);
   if (Number.isNaN(magnitude)) return 0x7f;
-  const exponent = Math.max(SMALLEST_EXPONENT, Math.floor(Math.log2(magnitude)));
-  const step = 2 ** (exponent - FRACTION_BITS);
-  const units = roundTiesToEven(magnitude / step);
-  // Sixteen eighths are the next exponent's eight; below the smallest normal number the hidden bit is missing.
-  if (units === 16) return sign | ((exponent + 1 + EXPONENT_BIAS) << FRACTION_BITS);
-  if (units < 8) return sign | units;
-  return sign | ((exponent + EXPONENT_BIAS) << FRACTION_BITS) | (units - 8);
+  scratch.setFloat64(0, magnitude);
+  const exponent = Math.max(SMALLEST_EXPONENT, (scratch.getUint16(0) >>> 4) - 1023);
+  const units = roundTiesToEven(magnitude * (STEPS_PER_ONE[exponent - SMALLEST_EXPONENT] ?? 0));
+  // Sixteen eighths are the next exponent's eight: the bits carry over. Below the smallest normal number there is no hidden bit.
+  return sign | (exponent === SMALLEST_EXPONENT ? units : ((exponent + EXPONENT_BIAS) << FRACTION_BITS) + units - 8);
+}
+
+/** The nearest of many numbers. */
+export function narrowToFp8(values: Float32Array): Uint8Array {
+  const bits = new Uint8Array(values.length);
+  for (let i = 0; i < values.length; i++) bits[i] = numberToFp8(values[i] ?? 0);
+  return bits;
+}
+
+let numbersByBits: Float32Array | undefined;
+
+/** The numbers that many of them stand for. */
+export function widenFp8(bits: Uint8Array): Float32Array {
+  numbersByBits ??= fp8Levels();
+  const table = numbersByBits;
+  const values = new Float32Array(bits.length);
+  for (let i = 0; i < bits.length; i++) values[i] = table[bits[i] ?? 0] ?? 0;
+  return values;
 }
 
 function roundTiesToEven(value: number): number {
