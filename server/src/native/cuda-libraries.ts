@@ -101,6 +101,21 @@ export function expectCudaLibrary(name: CudaLibraryName, lookUp: CudaLookUp = th
   );
 }
 
+/** Folders under a package folder of Python's with what other libraries need: the toolkit in one, or each for itself. */
+const ALL_PACKAGES: readonly string[] = [
+  "cu13/lib",
+  ...["cublas", "cuda_runtime", "cuda_nvrtc", "cudnn", "cufft", "curand", "nvjitlink"].map((name) => `${name}/lib`),
+];
+
+/** Any file of CUDA's libraries, by its name. */
+export function findCudaFile(fileName: string, lookUp: CudaLookUp = thisMachine()): string | undefined {
+  for (const folder of searchFolders(lookUp, ALL_PACKAGES)) {
+    const path = join(folder, fileName);
+    if (lookUp.isFile(path)) return path;
+  }
+  return undefined;
+}
+
 /** What was found of all libraries, for logs: one line each. */
 export function describeCudaLibraries(lookUp: CudaLookUp = thisMachine()): readonly string[] {
   return (Object.keys(SPECS) as CudaLibraryName[]).map((name) => {

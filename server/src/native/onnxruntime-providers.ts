@@ -1,6 +1,7 @@
 /** What an ONNX Runtime can run on beside the CPU, and how a session is told to. Knows no model. */
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { loadCudnn, missingLibrary, withFoundLibraries } from "./cuda-dependencies.ts";
 import { type Address, addressOf, cString, type Pointer, readCString, viewMemory } from "./ffi.ts";
 import type { OrtApi, Status } from "./onnxruntime-api.ts";
 import { check, OnnxRuntimeError } from "./onnxruntime-status.ts";
@@ -63,12 +64,22 @@ function knownProviders(api: OrtApi): readonly string[] {
   return found;
 }
 
+interface ProviderSettings {
+  readonly kind: ProviderKind;
+  readonly options: ReadonlyMap<string, string>;
+}
+
 /** @throws OnnxRuntimeError when the library lacks it, or its libraries or devices are missing */
-export function appendProvider(
-  api: OrtApi,
-  settings: Address,
-  { kind, options }: { readonly kind: ProviderKind; readonly options: ReadonlyMap<string, string> },
-): void {
+export function appendProvider(api: OrtApi, settings: Address, provider: ProviderSettings): void {
+  loadCudnn();
+  try {
+    withFoundLibraries(() => append(api, settings, provider));
+  } catch (error) {
+    throw explainMissing(error);
+  }
+}
+
+function append(api: OrtApi, settings: Address, { kind, options }: ProviderSettings): void {
   const calls = callsOf(api, kind);
   const out = new BigUint64Array(1);
   check(api, calls.create(out));
@@ -79,20 +90,17 @@ export function appendProvider(
     const addresses = (texts: readonly Uint8Array[]): BigUint64Array => BigUint64Array.from(texts, addressOf);
     check(api, calls.update(provider, addresses(keys), addresses(values), keys.length));
     check(api, calls.append(settings, provider));
-  } catch (error) {
-    throw explainMissing(error);
   } finally {
     calls.release(provider);
   }
 }
 
-const MISSING_LIBRARY = /with error: ([^\s:]+): cannot open shared object file/;
-
 /** Providers need NVIDIA's libraries; the linker's words say which is missing and not what to do. Other errors pass. */
 export function explainMissing(error: unknown): unknown {
-  if (!(error instanceof OnnxRuntimeError)) return error;
-  const library = MISSING_LIBRARY.exec(error.message)?.[1];
-  if (library === undefined) return error;
-  const advice = `put the folder of ${library} into LD_LIBRARY_PATH before the server starts`;
+  const library = missingLibrary(error);
+  if (!(error instanceof OnnxRuntimeError) || library === undefined) return error;
+  const advice =
+    `${library} is neither on the linker's path nor where CUDA's libraries are looked for: install the package that ` +
+    "has it (pip install nvidia-...), or name its folder in NEREID_CUDA_LIBRARIES or LD_LIBRARY_PATH";
   return new OnnxRuntimeError(error.code, `${error.message.trim()}: ${advice}`);
 }
