@@ -68,12 +68,11 @@ export const I32: Readonly<
 
 /** Of 64 bits. */
 export const I64: Readonly<
-  Record<"ltS" | "gtU" | "leU" | "geU" | "add" | "sub" | "mul" | "and" | "or" | "xor" | "shl" | "shrU", Binary>
+  Record<"eq" | "ltU" | "leU" | "add" | "sub" | "mul" | "and" | "or" | "xor" | "shl" | "shrU", Binary>
 > = {
-  ltS: binary(0x53),
-  gtU: binary(0x56),
+  eq: binary(0x51),
+  ltU: binary(0x54),
   leU: binary(0x58),
-  geU: binary(0x5a),
   add: binary(0x7c),
   sub: binary(0x7d),
   mul: binary(0x7e),
@@ -84,16 +83,17 @@ export const I64: Readonly<
   shrU: binary(0x88),
 };
 
-export const F64: Readonly<Record<"eq" | "lt" | "ge" | "div", Binary>> = {
+export const F64: Readonly<Record<"eq" | "lt" | "ge" | "add", Binary>> = {
   eq: binary(0x61),
   lt: binary(0x63),
   ge: binary(0x66),
-  div: binary(0xa3),
+  add: binary(0xa0),
 };
 
 /** Of the lanes of a vector; the distance of shifts is an i32. `dot`: of pairs of 16 bits, a sum of 32 bits for each. */
 export const LANES: Readonly<
   Record<
+    | "equal8"
     | "greater8"
     | "add8"
     | "sub8"
@@ -107,10 +107,12 @@ export const LANES: Readonly<
     | "sub32"
     | "dot"
     | "and"
-    | "or",
+    | "or"
+    | "mulDoubles",
     Binary
   >
 > = {
+  equal8: lanes(0x23),
   greater8: lanes(0x27),
   add8: lanes(0x6e),
   sub8: lanes(0x71),
@@ -126,15 +128,23 @@ export const LANES: Readonly<
   dot: lanes(0xba),
   and: lanes(0x4e),
   or: lanes(0x50),
+  mulDoubles: lanes(0xf2),
 };
 
-export const VECTOR: Readonly<Record<"splat64" | "low64" | "bitmask8", Unary> & Record<"high64", Binary>> = {
+export const VECTOR: Readonly<
+  Record<"splat64" | "low64" | "bitmask8" | "doubles" | "firstDouble" | "secondDouble", Unary> &
+    Record<"high64", Binary>
+> = {
   splat64: ofLanes(0x12),
   /** The vector with another upper half. */
   high64: (left, right) => [...left, ...right, SIMD, 0x1e, 1],
   low64: ofLanes(0x1d, 0),
   /** The highest bit of each byte. */
   bitmask8: ofLanes(0x64),
+  /** Of the first two numbers of 32 bits. */
+  doubles: ofLanes(0xfe),
+  firstDouble: ofLanes(0x21, 0),
+  secondDouble: ofLanes(0x21, 1),
 };
 
 export const UNARY: Readonly<
@@ -148,7 +158,7 @@ export const UNARY: Readonly<
     | "low32"
     | "intOfFloat"
     | "extend"
-    | "floatOfLong"
+    | "floatOfInt"
     | "bits"
     | "bitsOfSingle",
     Unary
@@ -164,7 +174,8 @@ export const UNARY: Readonly<
   /** Traps from 2^31 on. */
   intOfFloat: unary(0xaa),
   extend: unary(0xad),
-  floatOfLong: unary(0xba),
+  /** With its sign. */
+  floatOfInt: unary(0xb7),
   bits: unary(0xbd),
   /** Of a double, rounded to the nearest single. */
   bitsOfSingle: (operand) => [...operand, 0xb6, 0xbc],
@@ -181,19 +192,16 @@ const store =
   (address, value, offset = 0) => [...address, ...value, ...opcode, 0, ...unsignedLeb(offset)];
 
 /** At any address; the kernels' data is not aligned. */
-export const LOAD: Readonly<Record<"byte" | "int" | "intAsLong" | "long" | "double" | "float" | "vector", Load>> = {
+export const LOAD: Readonly<Record<"byte" | "int" | "long" | "float" | "vector", Load>> = {
   byte: load(0x2d),
   int: load(0x28),
-  intAsLong: load(0x35),
   long: load(0x29),
-  double: load(0x2b),
   /** As a double. */
   float: (address, offset) => [...load(0x2a)(address, offset), 0xbb],
   vector: load(SIMD, 0),
 };
 
-export const STORE: Readonly<Record<"byte" | "short" | "int" | "long" | "vector", Store>> = {
-  byte: store(0x3a),
+export const STORE: Readonly<Record<"short" | "int" | "long" | "vector", Store>> = {
   short: store(0x3b),
   int: store(0x36),
   long: store(0x37),
@@ -210,16 +218,6 @@ export function long(value: bigint): Code {
 
 export function double(value: number): Code {
   return [0x44, ...new Uint8Array(Float64Array.of(value).buffer)];
-}
-
-/** A vector that repeats these bytes. */
-export function bytes16(...bytes: readonly number[]): Code {
-  return [SIMD, 0x0c, ...Array.from({ length: 16 }, (_, i) => bytes[i % bytes.length] ?? 0)];
-}
-
-/** A vector that repeats these numbers of 16 bits. */
-export function shorts8(...values: readonly number[]): Code {
-  return bytes16(...values.flatMap((value) => [value & 255, value >> 8]));
 }
 
 /** `isTrue ? yes : no`, both computed. */

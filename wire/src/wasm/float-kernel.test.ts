@@ -41,7 +41,10 @@ const READABLE: readonly (readonly [text: string, values: readonly number[], res
   [",0.0,-0.0]", [0, -0], "]"],
   [",0.1,0.10000000149011612,0.1]", [Math.fround(0.1), Math.fround(0.1), Math.fround(0.1)], "]"],
   [",0.0001234567890123456]", [Math.fround(0.0001234567890123456)], "]"],
-  [",1.0000000000000000000]", [], ",1.0000000000000000000]"],
+  [",1.0000000000000000000]", [1], "]"],
+  [",0.00001234567890123456789]", [Math.fround(0.00001234567890123457)], "]"],
+  [",0.0000000000000000000012345]", [Math.fround(1.2345e-21)], "]"],
+  [",123456789012345.1234567890123456789]", [], ",123456789012345.1234567890123456789]"],
   [",1,1e5]", [1], ",1e5]"],
   [",1,1.5E-3]", [1], ",1.5E-3]"],
   [",-0]", [], ",-0]"],
@@ -164,6 +167,17 @@ test("FloatKernel.write() writes what JavaScript writes, for floats of every usu
   const { text, count } = write(values);
   assert.equal(count, values.length);
   const expected = values.map((value) => `,${value}${Number.isInteger(value) ? ".0" : ""}`).join("");
+  assert.equal(text === expected, true, firstDifference(text, expected));
+});
+
+test("FloatKernel.write() drops digits as JavaScript does where two numbers with fewer are equally near", () => {
+  // Of 17 and 18 digits, the last of them five.
+  const values = [2 ** 17, 2 ** 18].flatMap((range) =>
+    Array.from({ length: 20_000 }, (_, i) => (range - 1 - 2 * i) / range),
+  );
+  const { text, count } = write(values);
+  assert.equal(count, values.length);
+  const expected = values.map((value) => `,${value}`).join("");
   assert.equal(text === expected, true, firstDifference(text, expected));
 });
 

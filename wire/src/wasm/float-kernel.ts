@@ -10,7 +10,7 @@ import { floatWriter } from "./float-writer.ts";
 
 /** Pieces that stay in the second cache of a processor. */
 const MAX_TEXT_BYTES: number = 128 * 1024;
-/** Behind a piece, so that 32 bytes can be read anywhere in it. */
+/** Behind a piece, so that a number can be looked at anywhere in it. */
 const PADDING_BYTES = 64;
 const WORD_BYTES = 8;
 /** More than a piece of text holds as a rule. */

@@ -5,21 +5,18 @@
  */
 import {
   block,
-  bytes16,
   type Code,
-  choose,
   F64,
   I32,
   I64,
   int,
   LANES,
   LOAD,
+  leave,
   leaveWhen,
-  long,
   loop,
   REGISTER,
   STORE,
-  shorts8,
   UNARY,
   Variables,
   VECTOR,
@@ -27,7 +24,7 @@ import {
   when,
   whenElse,
 } from "./assembler.ts";
-import { TABLES } from "./float-tables.ts";
+import { READER_VECTORS, TABLES } from "./float-tables.ts";
 
 const COMMA = 0x2c;
 const SPACE = 0x20;
@@ -36,44 +33,50 @@ const POINT = 0x2e;
 const ZERO = 0x30;
 const LOWER_E = 0x65;
 const LOWER = 0x20;
-/** All digits are exact in 64 bits up to here. */
-const MAX_DIGITS = 19;
 const MAX_WHOLE_DIGITS = 15;
 const VECTOR_DIGITS = 16;
-/** Of the digits behind the point, so many may stand in front of the last sixteen. */
-const MAX_LEADING_DIGITS = 4;
-/** Distance in units of a double's last place from the middle of two floats, within which a quotient may mislead. */
-const DOUBT = 32n;
+const FLOAT_BYTES = 4;
+/**
+ * Distance in units of a double's last place from the middle of two floats, within which the value may mislead: digits that
+ * are left out, behind the sixteenth, are up to 3690 for the least number, all else a few.
+ */
+const DOUBT = 4096;
+/** What of a double's bits is no part of a float. */
+const BELOW_BITS = 29;
 
 const v = new Variables({
   at: "i32",
   end: "i32",
   out: "i32",
   max: "i32",
-  count: "i32",
+  outEnd: "i32",
   start: "i32",
   isNegative: "i32",
   others: "i32",
-  pointAt: "i32",
   next: "i32",
-  behind: "i32",
+  commaAt: "i32",
   numWhole: "i32",
   numDigits: "i32",
-  numLast: "i32",
-  numLeading: "i32",
-  four: "i32",
   p: "i32",
-  whole: "i64",
-  eight: "i64",
+  bits: "i64",
   value: "f64",
   digits: "v128",
+  lower: "v128",
+  upper: "v128",
+  toTop: "v128",
+  top: "v128",
+  commas: "v128",
+  zeros: "v128",
+  pairs: "v128",
+  fours: "v128",
+  eights: "v128",
+  fraction: "v128",
 });
-
-const tenTo = (power: Code): Code => LOAD.long(I32.shl(power, int(3)), TABLES.longs);
+const CONSTANTS = ["toTop", "top", "commas", "zeros", "pairs", "fours", "eights", "fraction"] as const;
 
 /**
  * `readFloats(at, end, out, max)`: takes a comma and a number again and again, and stores the floats from `out` on. Gives how
- * many; the register then holds where it stopped. Around the text there must be 32 bytes more.
+ * many; the register then holds where it stopped. Around the text there must be 64 bytes more.
  */
 export function floatReader(): WasmFunction {
   // The depth of a `leave` that ends it all: the loop, and the block around it.
@@ -83,84 +86,93 @@ export function floatReader(): WasmFunction {
     types: v.types,
     numParameters: 4,
     body: [
+      // Constants of the code would be made anew for each number.
+      ...CONSTANTS.map((name) => v.set(name, vector(name))),
+      v.set("outEnd", I32.add(v.get("out"), I32.mul(v.get("max"), int(FLOAT_BYTES)))),
       block(
         leaveWhen(0, I32.ne(LOAD.byte(v.get("at")), int(COMMA))),
         loop(
-          leaveWhen(stop, I32.geU(v.get("count"), v.get("max"))),
+          leaveWhen(stop, I32.geU(v.get("out"), v.get("outEnd"))),
           ...findParts(),
           ...readWhole(stop),
           whenElse(I32.eq(LOAD.byte(v.get("next")), int(POINT)), readFraction(stop + 1), [
+            v.set("bits", UNARY.bits(v.get("value"))),
             // "-0" is an integer and so has no sign.
-            leaveWhen(stop + 1, I32.and(v.get("isNegative"), UNARY.isZero64(v.get("whole")))),
-            v.set("value", UNARY.floatOfLong(v.get("whole"))),
+            leaveWhen(stop + 1, I32.and(v.get("isNegative"), UNARY.isZero64(v.get("bits")))),
           ]),
           leaveWhen(stop, I32.geU(v.get("next"), v.get("end"))),
-          v.set("behind", LOAD.byte(v.get("next"))),
           when(
-            I32.ne(v.get("behind"), int(COMMA)),
-            leaveWhen(stop + 1, I32.eq(I32.or(v.get("behind"), int(LOWER)), int(LOWER_E))),
+            I32.ne(v.get("next"), v.get("commaAt")),
+            leaveWhen(stop + 1, I32.eq(I32.or(LOAD.byte(v.get("next")), int(LOWER)), int(LOWER_E))),
           ),
           ...round(stop),
-          v.add("out", int(4)),
-          v.add("count", int(1)),
+          v.add("out", int(FLOAT_BYTES)),
           v.set("at", v.get("next")),
-          leaveWhen(0, I32.eq(v.get("behind"), int(COMMA))),
+          // The same, but known earlier: the next number begins while this one is still computed.
+          when(I32.eq(v.get("next"), v.get("commaAt")), v.set("at", v.get("commaAt")), leave(1)),
         ),
       ),
       REGISTER.set(v.get("at")),
-      v.get("count"),
+      I32.sub(v.get("max"), I32.shrU(I32.sub(v.get("outEnd"), v.get("out")), int(2))),
     ],
   };
 }
 
 /**
  * Over the comma and one space. `others` then has a bit for each character that is no digit, the sign left out; the lowest is
- * at the point or behind the number.
+ * at `next`, the point or what is behind the number. `commaAt` is nowhere when there is no comma in the text.
  */
 function findParts(): Code[] {
-  // Digits become the largest numbers with a sign that a byte can hold.
-  const isDigit = (offset: number): Code =>
-    VECTOR.bitmask8(LANES.greater8(LANES.add8(LOAD.vector(v.get("start"), offset), bytes16(0x46)), bytes16(0x75)));
+  const commas = whereAll((characters) => LANES.equal8(characters, v.get("commas")));
+  const others = whereAll((characters) => LANES.greater8(v.get("top"), LANES.add8(characters, v.get("toTop"))));
   return [
     v.set("start", I32.add(v.get("at"), int(1))),
     when(I32.eq(LOAD.byte(v.get("start")), int(SPACE)), v.add("start", int(1))),
+    v.set("lower", LOAD.vector(v.get("start"))),
+    v.set("upper", LOAD.vector(v.get("start"), VECTOR_DIGITS)),
+    v.set("commaAt", I32.add(v.get("start"), UNARY.trailingZeros(commas))),
+    // Asked here, so that the engine computes it here and not where it is needed.
+    when(I32.geU(v.get("commaAt"), v.get("end")), v.set("commaAt", int(0))),
     v.set("isNegative", I32.eq(LOAD.byte(v.get("start")), int(MINUS))),
-    v.set("others", I32.or(isDigit(0), I32.shl(isDigit(VECTOR_DIGITS), int(VECTOR_DIGITS)))),
-    v.set("others", I32.xor(I32.or(v.get("others"), v.get("isNegative")), int(-1))),
-    v.set("pointAt", UNARY.trailingZeros(v.get("others"))),
-    v.set("next", I32.add(v.get("start"), v.get("pointAt"))),
-    v.set("numWhole", I32.sub(v.get("pointAt"), v.get("isNegative"))),
+    v.set("others", I32.xor(others, v.get("isNegative"))),
+    v.set("numWhole", UNARY.trailingZeros(v.get("others"))),
+    v.set("next", I32.add(v.get("start"), v.get("numWhole"))),
+    v.set("numWhole", I32.sub(v.get("numWhole"), v.get("isNegative"))),
   ];
 }
 
-/** The digits in front of `next`: one, or several of which the first is no zero. */
+/** A bit for each of the 32 characters. */
+function whereAll(test: (characters: Code) => Code): Code {
+  const upper = I32.shl(VECTOR.bitmask8(test(v.get("upper"))), int(VECTOR_DIGITS));
+  return I32.or(VECTOR.bitmask8(test(v.get("lower"))), upper);
+}
+
+/** The digits in front of `next`: one, or several of which the first is no zero. Exact. */
 function readWhole(stop: number): Code[] {
   const first = LOAD.byte(I32.add(v.get("start"), v.get("isNegative")));
   return [
-    // None, or so many that the sum may be wrong.
-    leaveWhen(stop, I32.geU(I32.sub(v.get("numWhole"), int(1)), int(MAX_WHOLE_DIGITS))),
-    v.set("whole", UNARY.extend(I32.sub(first, int(ZERO)))),
-    when(
-      I32.ne(v.get("numWhole"), int(1)),
-      leaveWhen(stop + 1, UNARY.isZero64(v.get("whole"))),
-      v.set("p", I32.add(v.get("start"), v.get("isNegative"))),
-      loop(
-        v.add("p", int(1)),
-        v.set(
-          "whole",
-          I64.add(I64.mul(v.get("whole"), long(10n)), UNARY.extend(I32.sub(LOAD.byte(v.get("p")), int(ZERO)))),
+    v.set("p", I32.sub(first, int(ZERO))),
+    whenElse(
+      I32.eq(v.get("numWhole"), int(1)),
+      [v.set("value", UNARY.floatOfInt(v.get("p")))],
+      [
+        // None, or so many that the sum may be wrong.
+        leaveWhen(stop + 1, I32.geU(I32.sub(v.get("numWhole"), int(1)), int(MAX_WHOLE_DIGITS))),
+        leaveWhen(stop + 1, UNARY.isZero(v.get("p"))),
+        ...readEights(
+          LOAD.vector(I32.sub(v.get("next"), int(VECTOR_DIGITS))),
+          LOAD.vector(v.get("numWhole"), TABLES.lastBytes),
         ),
-        leaveWhen(0, I32.ltU(v.get("p"), I32.sub(v.get("next"), int(1)))),
-      ),
+        v.set("value", sum(vector("whole"))),
+      ],
     ),
   ];
 }
 
-/** The last sixteen digits behind the point at `next`, or as many as there are, and up to four in front of them. */
+/** The first sixteen digits behind the point at `next`; of small numbers all that there are. */
 function readFraction(stop: number): Code[] {
-  const numLast = v.get("numLast");
   const others = v.get("others");
-  const isLong = I32.gtU(v.get("numDigits"), int(VECTOR_DIGITS));
+  const maskAt = I32.sub(int(TABLES.firstBytesEnd), v.get("numDigits"));
   return [
     v.set("others", I32.and(others, I32.sub(others, int(1)))),
     leaveWhen(stop, UNARY.isZero(others)),
@@ -168,60 +180,48 @@ function readFraction(stop: number): Code[] {
     v.set("next", I32.add(v.get("start"), UNARY.trailingZeros(others))),
     v.set("numDigits", I32.sub(v.get("next"), v.get("p"))),
     leaveWhen(stop, UNARY.isZero(v.get("numDigits"))),
-    v.set("numLast", choose(isLong, int(VECTOR_DIGITS), v.get("numDigits"))),
-    v.set("numLeading", I32.sub(v.get("numDigits"), numLast)),
-    leaveWhen(stop, I32.gtU(v.get("numLeading"), int(MAX_LEADING_DIGITS))),
-    ...readLeading(),
-    leaveWhen(stop, I64.geU(v.get("whole"), tenTo(I32.sub(int(MAX_DIGITS), numLast)))),
-    ...readLast(),
-    v.set(
-      "value",
-      F64.div(UNARY.floatOfLong(v.get("whole")), LOAD.double(I32.shl(v.get("numDigits"), int(3)), TABLES.doubles)),
+    ...readEights(LOAD.vector(v.get("p")), LOAD.vector(maskAt)),
+    v.set("value", F64.add(v.get("value"), sum(v.get("fraction")))),
+    v.set("bits", UNARY.bits(v.get("value"))),
+    when(
+      I64.ltU(v.get("bits"), LOAD.long(I32.shl(v.get("numDigits"), int(3)), TABLES.least)),
+      ...readEights(LOAD.vector(v.get("p"), VECTOR_DIGITS), LOAD.vector(I32.add(maskAt, int(VECTOR_DIGITS)))),
+      v.set("value", F64.add(v.get("value"), sum(vector("farFraction")))),
+      v.set("bits", UNARY.bits(v.get("value"))),
     ),
   ];
 }
 
-/** Up to four digits from `p` on, as if zeros stood in front of them: pairs, then all. */
-function readLeading(): Code[] {
-  const four = v.get("four");
-  const shift = UNARY.extend(I32.sub(int(32), I32.shl(v.get("numLeading"), int(3))));
-  const digits = I64.xor(LOAD.intAsLong(v.get("p")), long(0x30303030n));
-  return [
-    v.set("four", UNARY.low32(I64.shl(digits, shift))),
-    v.set("four", I32.and(I32.add(I32.mul(four, int(10)), I32.shrU(four, int(8))), int(0x00ff00ff))),
-    v.set("four", I32.add(I32.mul(I32.and(four, int(255)), int(100)), I32.shrU(four, int(16)))),
-    v.set("whole", I64.add(I64.mul(v.get("whole"), tenTo(v.get("numLeading"))), UNARY.extend(four))),
-  ];
-}
-
-/** Sixteen digits in front of `next`, of which only the last count: pairs, fours, eights. */
-function readLast(): Code[] {
+/** Sets `digits` to two numbers of eight digits each: pairs, fours, eights. What the mask hides counts as zeros. */
+function readEights(characters: Code, mask: Code): Code[] {
   const digits = v.get("digits");
-  const characters = LOAD.vector(I32.sub(v.get("next"), int(VECTOR_DIGITS)));
   return [
-    v.set("digits", LANES.and(LANES.sub8(characters, bytes16(ZERO)), LOAD.vector(v.get("numLast"), TABLES.lastBytes))),
-    v.set("digits", LANES.shrU16(LANES.mul16(digits, shorts8(2561)), int(8))),
-    v.set("digits", LANES.dot(digits, shorts8(100, 1))),
-    v.set("digits", LANES.dot(LANES.narrow32(digits, digits), shorts8(10_000, 1))),
-    v.set("eight", VECTOR.low64(digits)),
-    v.set(
-      "eight",
-      I64.add(
-        I64.mul(I64.and(v.get("eight"), long(0xffffffffn)), long(100_000_000n)),
-        I64.shrU(v.get("eight"), long(32n)),
-      ),
-    ),
-    v.set("whole", I64.add(I64.mul(v.get("whole"), tenTo(v.get("numLast"))), v.get("eight"))),
+    v.set("digits", LANES.and(LANES.sub8(characters, v.get("zeros")), mask)),
+    v.set("digits", LANES.shrU16(LANES.mul16(digits, v.get("pairs")), int(8))),
+    v.set("digits", LANES.dot(digits, v.get("fours"))),
+    v.set("digits", LANES.dot(LANES.narrow32(digits, digits), v.get("eights"))),
+    v.set("digits", VECTOR.doubles(v.get("digits"))),
   ];
+}
+
+/** Of the two numbers in `digits`, each by its factor. */
+function sum(factors: Code): Code {
+  const product = LANES.mulDoubles(v.get("digits"), factors);
+  return F64.add(VECTOR.firstDouble(v.tee("digits", product)), VECTOR.secondDouble(v.get("digits")));
 }
 
 /** Stops where the value is too near to the middle of two floats. */
 function round(stop: number): Code[] {
-  const below = I64.and(UNARY.bits(v.get("value")), long(0x1fffffffn));
-  const fromMiddle = I64.sub(below, long(0x10000000n - DOUBT));
+  const shift = 32 - BELOW_BITS;
+  const below = I32.shl(UNARY.low32(v.get("bits")), int(shift));
+  const middle = 2 ** (BELOW_BITS - 1);
   return [
-    // As without sign: what lies below wraps around to something large.
-    leaveWhen(stop, I64.leU(fromMiddle, long(2n * DOUBT))),
+    // Without sign: what lies below wraps around to something large.
+    leaveWhen(stop, I32.leU(I32.add(below, int(((DOUBT - middle) << shift) | 0)), int((2 * DOUBT) << shift))),
     STORE.int(v.get("out"), I32.or(UNARY.bitsOfSingle(v.get("value")), I32.shl(v.get("isNegative"), int(31)))),
   ];
+}
+
+function vector(name: keyof typeof READER_VECTORS): Code {
+  return LOAD.vector(int(0), READER_VECTORS[name]);
 }
