@@ -3,14 +3,25 @@
  * is done by all.
  */
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { CudaRunnerOptions } from "../../server/src/engine/create-cuda-runner.ts";
+import { cudaTarget } from "../../server/src/engine/create-cuda-runner.ts";
 import { createDecoderRunner } from "../../server/src/engine/decoder-cpu-runner.ts";
+import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
 import type { GenerateRequest } from "../../server/src/engine/generate.ts";
+import { LoneMember } from "../../server/src/engine/ranks/lone-member.ts";
 import { ModelDrafter } from "../../server/src/engine/speculation/model-drafter.ts";
 import type { StepRunner } from "../../server/src/engine/step-runner.ts";
 import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing-generation.ts";
+import { append, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+import { readRankMapping } from "../../server/src/formats/rank-mapping.ts";
+import { writeCudaEngine } from "../../server/src/offline/build-cuda-engine.ts";
+import { convertCheckpoint } from "../../server/src/offline/convert-checkpoint.ts";
+import { Reporter } from "../../server/src/offline/progress.ts";
 import { hostCompiler } from "./compile-emulation.ts";
 import { EmulatedGpu } from "./emulated-gpu.ts";
 import { openEmulatedRanks } from "./emulated-rank.ts";
@@ -113,5 +124,51 @@ test("a stage of layers with windows keeps the keys that layers of other stages 
   assert.equal(runner.window, undefined);
   const engine = engineOf(runner);
   assert.deepEqual(await generateTokens(engine, requests), await tokensOnCpu(modelDir, requests));
+  await engine.close();
+});
+
+test("an engine file of a checkpoint of two ranks runs on two emulated GPUs, and measures nothing there", {
+  skip,
+}, async () => {
+  const folder = await mkdtemp(join(tmpdir(), "ranks-engine-"));
+  after(() => rm(folder, { recursive: true }));
+  const [checkpointDir, outputDir] = [join(folder, "checkpoint"), join(folder, "engine")];
+  const reporter = new Reporter({ mode: "quiet", command: "build" });
+  const { signal } = new AbortController();
+  const mapping = { tpSize: 2, ppSize: 1, embeddingSplit: "none" } as const;
+  const shared = { reporter, signal };
+  await convertCheckpoint({
+    modelDir: MODEL,
+    outputDir: checkpointDir,
+    dtype: "auto",
+    mapping,
+    weightOnly: undefined,
+    ...shared,
+  });
+  assert.deepEqual(await readRankMapping(checkpointDir), { tensorParallel: 2, pipelineParallel: 1 });
+  const member = new LoneMember({ numTensorRanks: 2, numStages: 1 });
+  const alone = await openEmulated(new EmulatedGpu(hostCompiler()), { ...OPTIONS, modelDir: checkpointDir }, member);
+  // Both prompts in a step, and steps of both.
+  for (const lengths of [REQUESTS.map(({ promptTokens }) => promptTokens.length), [1, 1]]) {
+    const parts = lengths.map((length, i) => ({
+      sequence: new TestSequence([i]),
+      tokens: Array<number>(length).fill(7),
+    }));
+    await append(alone, parts);
+  }
+  const measured = {
+    target: cudaTarget(alone.device),
+    products: alone.products.known,
+    times: alone.products.measuredUs,
+  };
+  await alone.close();
+  await writeCudaEngine({ checkpointDir, outputDir, matrices: undefined, buildConfig: {}, ...shared }, measured);
+  assert.deepEqual(await readRankMapping(outputDir), { tensorParallel: 2, pipelineParallel: 1 });
+  const { runner } = await openEmulatedRanks("2x1", { ...OPTIONS, modelDir: outputDir });
+  const engine = engineOf(runner);
+  assert.deepEqual(await generateTokens(engine, REQUESTS), await tokensOnCpu(checkpointDir));
+  const { products } = runner.inner as DecoderCudaRunner;
+  assert.ok(products.known.length > 0);
+  assert.equal(products.measuredUs.size, 0);
   await engine.close();
 });

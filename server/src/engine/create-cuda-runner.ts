@@ -96,9 +96,6 @@ export async function loadCudaRunner(
   const setup = setupOptions(options, parsed.config);
   const packed = isPackedTensors(files) ? files : undefined;
   try {
-    if (packed !== undefined && group !== undefined) {
-      throw new Error(`${packed.path}: an engine is for one GPU; several take the checkpoint that it was built from`);
-    }
     if (packed !== undefined) expectTarget(packed.target, cudaTarget(device), packed.path);
     const decoder = await setUpCudaDecoder(device, parsed, source, {
       ...setup,

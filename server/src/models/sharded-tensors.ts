@@ -29,8 +29,9 @@ export class ShardedTensors implements TensorSource {
     for (const [name, slice] of slices) {
       const stored = files.tensors.get(slice.source.name);
       if (stored === undefined) continue;
-      tensors.set(name, partOf(stored, name, slice));
       const integer = files.integers?.get(stored.name);
+      // What is read by way of integers may lie in blocks, which nobody cuts.
+      tensors.set(name, partOf(integer === undefined ? stored : { ...stored, dtype: "F32" }, name, slice));
       if (integer !== undefined) integers.set(name, slice.cut === undefined ? integer : cutInteger(integer, slice.cut));
     }
     this.tensors = tensors;

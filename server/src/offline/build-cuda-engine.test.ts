@@ -13,7 +13,10 @@ import type { TensorSource } from "../formats/tensor-source.ts";
 import { readerOf } from "../models/decoder-cuda-sources.ts";
 import { planCudaWeights } from "../models/decoder-cuda-weights.ts";
 import { parseDecoderConfig } from "../models/parse-decoder-config.ts";
+import { placeOf, type RankPlace, shardDecoder } from "../models/rank-shard.ts";
+import { ShardedTensors } from "../models/sharded-tensors.ts";
 import type { WeightSource } from "../models/weight-plan.ts";
+import { widenBlocks } from "../models/widened-tensors.ts";
 import { writeCudaEngine } from "./build-cuda-engine.ts";
 import { engineProblem } from "./engine-target.ts";
 import type { MeasuredGpu } from "./measure-gpu.ts";
@@ -59,11 +62,14 @@ async function build(checkpointDir: string, name: string, matrices?: "e4m3"): Pr
   return outputDir;
 }
 
-/** What a GPU would read of each weight, in the types that it keeps. */
-async function readAll(modelDir: string): Promise<Map<string, string>> {
-  const { files, tensors } = await openModelFiles(modelDir);
+/** What a GPU would read of each weight, in the types that it keeps: all, or as one of several. */
+async function readAll(modelDir: string, place?: RankPlace): Promise<Map<string, string>> {
+  const opened = await openModelFiles(modelDir);
+  const whole = parseDecoderConfig(opened.files);
+  const shard = place && shardDecoder(whole, (name) => opened.tensors.tensors.has(name), place);
+  const tensors = shard === undefined ? opened.tensors : new ShardedTensors(widenBlocks(opened.tensors), shard.slices);
   try {
-    const { placed } = planCudaWeights(parseDecoderConfig(files), tensors, "bf16");
+    const { placed } = planCudaWeights(shard?.parsed ?? whole, tensors, "bf16");
     const found = new Map<string, string>();
     for (const { sources, type } of placed) {
       for (const source of sources) {
@@ -115,6 +121,22 @@ test("an engine of integers for a GPU holds them as they are", async () => {
     const [own, expected] = [tensors, original.tensors].map((one) => one.integers?.get(name)?.readFloats(3, 5));
     assert.deepEqual(await own, await expected);
     await Promise.all([tensors.close(), original.tensors.close()]);
+  }
+});
+
+test("each of several GPUs reads of an engine what it reads of the checkpoint", async () => {
+  const integers = join(folder, "shared");
+  await writeIntegerModel(integers, INTEGERS, { method: "awq", groupSize: 32, hasZeros: true });
+  for (const [name, checkpoint] of [
+    ["llama-3.2", `${MODELS}llama-3.2`],
+    ["gpt2", `${MODELS}gpt2`],
+    ["integers", integers],
+  ] as const) {
+    const engine = await build(checkpoint, `shared-${name}`);
+    for (const rank of [0, 1]) {
+      const place = placeOf(rank, 2, 1);
+      assert.deepEqual(await readAll(engine, place), await readAll(checkpoint, place));
+    }
   }
 });
 

@@ -6,6 +6,7 @@ import { createElementConverter } from "../device/cpu/element-converter.ts";
 import { transposeFloats } from "../device/cuda/convert-floats.ts";
 import type { EngineHeader, EngineIntegers } from "../formats/engine-header.ts";
 import { integerParts } from "../formats/engine-integers.ts";
+import { readRankMapping } from "../formats/rank-mapping.ts";
 import type { StoredTensor, TensorSource } from "../formats/tensor-source.ts";
 import { describeWeights, findPrefix } from "../models/weight-plan.ts";
 import { widenBlocks } from "../models/widened-tensors.ts";
@@ -35,7 +36,8 @@ export interface CudaBuildSummary extends MeasuredGpu {
 }
 
 export async function buildCudaEngine(options: CudaBuildOptions): Promise<CudaBuildSummary> {
-  const measured = await measureGpu({ ...options, modelDir: options.checkpointDir });
+  const mapping = await readRankMapping(options.checkpointDir);
+  const measured = await measureGpu({ ...options, mapping, modelDir: options.checkpointDir });
   return { ...measured, numBytes: await writeCudaEngine(options, measured) };
 }
 

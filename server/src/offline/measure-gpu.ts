@@ -1,14 +1,18 @@
 /** Runs a model on a GPU with steps of every size that its products come in, so that the fastest algorithm of each is known. */
 import { type KnownProduct, productRows } from "../device/cuda/dense-products.ts";
 import { createCudaRunner, cudaTarget } from "../engine/create-cuda-runner.ts";
+import { LoneMember } from "../engine/ranks/lone-member.ts";
 import type { StepInput } from "../engine/step-runner.ts";
 import type { EngineHeader, EngineTarget } from "../formats/engine-header.ts";
+import type { RankMapping } from "../formats/rank-mapping.ts";
 import type { Reporter } from "./progress.ts";
 
 export interface MeasureGpuOptions {
   readonly modelDir: string;
   readonly ordinal: number;
   readonly matrices: EngineHeader["matrices"];
+  /** Where several GPUs are to run the model, what is measured is one's share of each product. */
+  readonly mapping: RankMapping;
   /** Of one step. */
   readonly maxTokens: number;
   readonly maxSequences: number;
@@ -27,11 +31,16 @@ const BLOCK_SIZE = 32;
 
 /** @throws Error naming the library, the GPU or the tensor that is missing */
 export async function measureGpu(options: MeasureGpuOptions): Promise<MeasuredGpu> {
-  const { modelDir, ordinal, matrices, maxTokens, maxSequences, reporter, signal } = options;
+  const { modelDir, ordinal, matrices, mapping, maxTokens, maxSequences, reporter, signal } = options;
   const numBlocks = maxSequences + Math.ceil(maxTokens / BLOCK_SIZE) + 1;
   const sizes = { blockSize: BLOCK_SIZE, numBlocks, maxTokens, maxSequences };
   const tell = (line: string): void => reporter.info(line);
-  const runner = await createCudaRunner({ modelDir, ordinal, matrixType: matrices, ...sizes, usesGraphs: false, tell });
+  const layout = { numTensorRanks: mapping.tensorParallel, numStages: mapping.pipelineParallel };
+  const isAlone = layout.numTensorRanks * layout.numStages === 1;
+  const runner = await createCudaRunner(
+    { modelDir, ordinal, matrixType: matrices, ...sizes, usesGraphs: false, tell },
+    isAlone ? undefined : () => new LoneMember(layout),
+  );
   try {
     const steps = stepSizes(maxTokens, maxSequences, runner.maxPositions);
     const task = reporter.startTask({ task: "measure", unit: "sizes", total: steps.length });

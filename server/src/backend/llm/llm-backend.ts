@@ -7,12 +7,13 @@ import { ServerError } from "../../core/server-error.ts";
 import type { GpuSpec, RankNetwork } from "../../engine/engine-spec.ts";
 import { EngineHost, type EngineHostOptions } from "../../engine/host/engine-host.ts";
 import { hasModelFiles } from "../../formats/model-files.ts";
+import { readRankMapping } from "../../formats/rank-mapping.ts";
 import type { Backend, BackendModel, InstanceSpec, ModelInstance, ModelSource, UsableGpus } from "../backend.ts";
 import { readBuildLimits, withBuildLimits } from "./build-limits.ts";
 import { LlmInstance, StoppableRequests } from "./llm-instance.ts";
 import { registerLlmMetrics } from "./llm-metrics.ts";
 import { type LlmSettings, parseLlmSettings } from "./llm-settings.ts";
-import { chooseRanks, type RankShape, rankNetwork, ranksOn, readRankMapping } from "./rank-settings.ts";
+import { chooseRanks, type RankShape, rankNetwork, ranksOn } from "./rank-settings.ts";
 import { RequestFigures } from "./request-figures.ts";
 
 /** How engine hosts are started, where it differs from this program's own host role. */

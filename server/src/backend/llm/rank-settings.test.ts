@@ -1,14 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ServerError } from "../../core/server-error.ts";
-import {
-  chooseRanks,
-  parseDeviceIds,
-  parseRankMapping,
-  type RankSettings,
-  rankNetwork,
-  ranksOn,
-} from "./rank-settings.ts";
+import { chooseRanks, parseDeviceIds, type RankSettings, rankNetwork, ranksOn } from "./rank-settings.ts";
 
 const NOTHING: RankSettings = {
   tensorParallel: undefined,
@@ -54,16 +47,6 @@ test("ranksOn() wants as many GPUs as run an instance", () => {
   assert.equal(ranksOn({ ...shape, numTensorRanks: 1 }, [3], refuse), undefined);
   assert.throws(() => ranksOn(shape, [2], refuse), /2 GPUs run an instance together, got 1 \(2\)/);
   assert.throws(() => ranksOn({ ...shape, numTensorRanks: 65 }, [0], refuse), /at most 64 GPUs/);
-});
-
-test("parseRankMapping() finds the mapping of checkpoints and engines, and takes nothing else for one", () => {
-  const mapping = { world_size: 4, tp_size: 2, pp_size: 2 };
-  const expected = { tensorParallel: 2, pipelineParallel: 2 };
-  assert.deepEqual(parseRankMapping({ mapping }), expected);
-  assert.deepEqual(parseRankMapping({ pretrained_config: { mapping }, build_config: {} }), expected);
-  for (const config of [null, 7, {}, { mapping: [] }, { mapping: { tp_size: "2", pp_size: 1.5 } }]) {
-    assert.deepEqual(parseRankMapping(config), ONE);
-  }
 });
 
 test("rankNetwork() is what launchers of several processes say to the first", () => {

@@ -1,11 +1,10 @@
 /**
  * How many GPUs run an instance together, and which: from the model's parameters, the launcher's world size and the mapping
- * that a checkpoint was split by. Pure, but for the reading of that mapping.
+ * that a checkpoint was split by. Pure.
  */
-import { readFile, stat } from "node:fs/promises";
-import { join } from "node:path";
 import { ServerError } from "../../core/server-error.ts";
 import type { GpuRanks, RankNetwork } from "../../engine/engine-spec.ts";
+import { MAX_RANKS, type RankMapping } from "../../formats/rank-mapping.ts";
 
 export interface RankSettings {
   /** GPUs that share each layer; undefined: not said. */
@@ -18,22 +17,13 @@ export interface RankSettings {
   readonly deviceIds: readonly (readonly number[])[];
 }
 
-/** What a checkpoint was split by. */
-export interface RankMapping {
-  readonly tensorParallel: number;
-  readonly pipelineParallel: number;
-}
-
 export interface RankShape extends Pick<GpuRanks, "numTensorRanks" | "numStages"> {
   /** Somebody asked for it: it is an error where GPUs are too few. Else weights are put together. */
   readonly isAskedFor: boolean;
 }
 
-const MAX_RANKS = 64;
 const MAX_PORT = 65_535;
 const NETWORK_TIMEOUT_S = 300;
-const MAX_CONFIG_BYTES: number = 1 << 20;
-const ONE: RankMapping = { tensorParallel: 1, pipelineParallel: 1 };
 
 /** Parameters come before the world size, that before the checkpoint: weights are split anew while they are loaded. */
 export function chooseRanks(settings: RankSettings, mapping: RankMapping): RankShape {
@@ -89,31 +79,4 @@ export function ranksOn(
     throw refuse(`${size} GPUs run an instance together, got ${ordinals.length} (${ordinals.join(", ")})`);
   }
   return size === 1 ? undefined : { numTensorRanks, numStages, ordinals };
-}
-
-/** Of the folder's config.json; one rank where it says nothing. */
-export async function readRankMapping(folder: string): Promise<RankMapping> {
-  const path = join(folder, "config.json");
-  try {
-    const { size } = await stat(path);
-    return size > MAX_CONFIG_BYTES ? ONE : parseRankMapping(JSON.parse(await readFile(path, "utf8")));
-  } catch {
-    return ONE; // judged by who reads the weights
-  }
-}
-
-export function parseRankMapping(config: unknown): RankMapping {
-  const root = sectionOf(config, "pretrained_config") ?? config;
-  const mapping = sectionOf(root, "mapping");
-  const sizeOf = (name: string): number => {
-    const size = (mapping as Readonly<Record<string, unknown>> | undefined)?.[name];
-    return typeof size === "number" && Number.isSafeInteger(size) && size >= 1 && size <= MAX_RANKS ? size : 1;
-  };
-  return { tensorParallel: sizeOf("tp_size"), pipelineParallel: sizeOf("pp_size") };
-}
-
-function sectionOf(value: unknown, name: string): object | undefined {
-  if (typeof value !== "object" || value === null) return undefined;
-  const section = (value as Readonly<Record<string, unknown>>)[name];
-  return typeof section === "object" && section !== null ? section : undefined;
 }
