@@ -11,7 +11,7 @@ import { CudaGraph } from "../../server/src/device/cuda/cuda-graph.ts";
 import { type GroupIds, newGroupIds, RankGroup } from "../../server/src/engine/ranks/rank-group.ts";
 
 export interface SumResult {
-  readonly way: "shared" | "nccl";
+  readonly way: "shared" | "nccl" | "ordered";
   readonly kiB: number;
   readonly us: number;
   readonly isRight: boolean;
@@ -20,7 +20,7 @@ export interface SumResult {
 interface RankSums {
   readonly rank: number;
   readonly numRanks: number;
-  readonly ids: readonly [shared: GroupIds, nccl: GroupIds];
+  readonly ids: readonly [shared: GroupIds, nccl: GroupIds, ordered: GroupIds];
 }
 
 const SIZES_KIB = [8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16_384];
@@ -30,7 +30,7 @@ const REPEATS = 5;
 
 export async function measureSums(numRanks: number): Promise<readonly SumResult[]> {
   const layout = { numTensorRanks: numRanks, numStages: 1 };
-  const ids = [newGroupIds(layout), newGroupIds(layout)] as const;
+  const ids = [newGroupIds(layout), newGroupIds(layout), newGroupIds(layout)] as const;
   const program = fileURLToPath(new URL(`./rank-sums${extname(import.meta.url)}`, import.meta.url));
   const workers = Array.from({ length: numRanks - 1 }, (_, i) => {
     const task: RankSums = { rank: i + 1, numRanks, ids };
@@ -48,8 +48,12 @@ function sumAll({ rank, numRanks, ids }: RankSums): readonly SumResult[] {
   const device = new CudaDevice(rank);
   const layout = { numTensorRanks: numRanks, numStages: 1 };
   const groups = [
-    { way: "shared", group: new RankGroup(device, ids[0], rank, layout, MAX_SHARED_BYTES) },
-    { way: "nccl", group: new RankGroup(device, ids[1], rank, layout, 0) },
+    {
+      way: "shared",
+      group: new RankGroup(device, ids[0], rank, layout, { maxSharedBytes: MAX_SHARED_BYTES, isOrdered: false }),
+    },
+    { way: "nccl", group: new RankGroup(device, ids[1], rank, layout, { maxSharedBytes: 0, isOrdered: false }) },
+    { way: "ordered", group: new RankGroup(device, ids[2], rank, layout, { maxSharedBytes: 0, isOrdered: true }) },
   ] as const;
   if (rank === 0) console.log(`sums through each other's memory: ${groups[0].group.sharesMemory}`);
   const results: SumResult[] = [];

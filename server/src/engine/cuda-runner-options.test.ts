@@ -57,8 +57,10 @@ test("cudaRunnerOptions() hands on the deterministic mode and narrower windows",
   assert.deepEqual([options.isDeterministic, options.attentionWindows], [true, [64, 32]]);
 });
 
-test("cudaRunnerOptions() hands on the deterministic mode to GPUs of one process", () => {
-  assert.equal(cudaRunnerOptions({ ...SPEC, isDeterministic: true, gpu: TWO }, GPU, ignore).isDeterministic, true);
+test("cudaRunnerOptions() hands on the deterministic mode to GPUs of one process and of several", () => {
+  for (const gpu of [TWO, APART]) {
+    assert.equal(cudaRunnerOptions({ ...SPEC, isDeterministic: true, gpu }, GPU, ignore).isDeterministic, true);
+  }
 });
 
 test("cudaRunnerOptions() has a second tier where blocks are used again, and says so where they are not", () => {
@@ -96,7 +98,6 @@ test("cudaRunnerOptions() plans a model that guesses beside the large one, in th
 for (const [what, changes] of [
   ["weight_type q8_0", { weightType: "q8_0" }],
   ["a cache of f32", { kvCache: { ...NO_CACHE, type: "f32" } }],
-  ["deterministic", { isDeterministic: true, gpu: APART }],
 ] as const) {
   test(`cudaRunnerOptions() refuses ${what}`, () => {
     assert.throws(() => cudaRunnerOptions({ ...SPEC, ...changes }, GPU, ignore), new RegExp(`on a GPU ${what} is not`));

@@ -86,17 +86,12 @@ function matrixTypeOf(
   return weightType === "bf16" ? "bf16" : undefined;
 }
 
-function expectServed({ weightType, kvCache, isDeterministic, gpu }: EngineSpec): void {
+function expectServed({ weightType, kvCache }: EngineSpec): void {
   const hasFloats = weightType === undefined || weightType === "bf16" || weightType === "f32";
   if (!hasFloats) throw refused(`weight_type ${weightType}`, "bf16, f32, fp8 or int4");
   const { type } = kvCache ?? {};
   const isWide = type === "f32" && weightType !== "f32";
   if (isWide) throw refused("a cache of f32", "none given, f16 or 8 bits, or weight_type f32");
-  if (gpu?.ranks === undefined) return;
-  const { network, numTensorRanks } = gpu.ranks;
-  // How NCCL makes sums depends on their size.
-  const sumsElsewhere = network !== undefined && numTensorRanks > 1;
-  if (isDeterministic === true && sumsElsewhere) throw refused("deterministic", "GPUs of one process for an instance");
 }
 
 function refused(what: string, expected: string): ServerError {

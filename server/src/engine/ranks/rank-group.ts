@@ -18,6 +18,7 @@ import { layOut } from "../../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import type { CudaRanks } from "../../models/decoder-cuda-ranks.ts";
 import { placeOf, type RankPlace } from "../../models/rank-shard.ts";
+import { OrderedSums } from "./ordered-sums.ts";
 
 /** What rank 0 makes for all: an id for the whole group, then one for each stage. */
 export type GroupIds = readonly Uint8Array[];
@@ -39,6 +40,18 @@ export interface GroupMember extends CudaRanks {
   close(): void;
 }
 
+/** How sums are made. */
+export interface SumForm {
+  /** Of a sum through the others' memory, where that is reached; large ones are made in pieces then. */
+  readonly maxSharedBytes: number;
+  /** All others in the order of ranks, not by NCCL's own sums. */
+  readonly isOrdered: boolean;
+}
+
+const FASTEST: SumForm = { maxSharedBytes: ALL_REDUCE_MAX_BYTES, isOrdered: false };
+/** The same whatever the size. */
+const DETERMINISTIC: SumForm = { maxSharedBytes: Number.POSITIVE_INFINITY, isOrdered: true };
+
 /** Sums by reading the others' memory. */
 interface SharedSums {
   readonly shared: Pick<AllReduceCudaArgs, "staging" | "flags" | "rounds" | "rank" | "numRanks">;
@@ -52,11 +65,11 @@ export class RankGroup implements GroupMember {
   /** The ranks of this stage. */
   readonly #stage: CudaCommunicator | undefined;
   readonly #sums: SharedSums | undefined;
+  readonly #ordered: OrderedSums | undefined;
   readonly #maxSharedBytes: number;
 
   /**
-   * Waits, on this thread, until all ranks have come. `maxSharedBytes`: of a sum that does not go through NCCL; large ones are
-   * made in pieces then.
+   * Waits, on this thread, until all ranks have come.
    * @throws Error with NCCL's reason
    */
   constructor(
@@ -64,7 +77,7 @@ export class RankGroup implements GroupMember {
     ids: GroupIds,
     rank: number,
     layout: RankLayout,
-    maxSharedBytes: number = ALL_REDUCE_MAX_BYTES,
+    { maxSharedBytes, isOrdered }: SumForm = FASTEST,
   ) {
     const { numTensorRanks, numStages } = layout;
     this.place = placeOf(rank, numTensorRanks, numStages);
@@ -78,7 +91,10 @@ export class RankGroup implements GroupMember {
     else if (stageId !== undefined) {
       this.#stage = new CudaCommunicator(device, stageId, this.place.tensorRank, numTensorRanks);
     }
-    this.#sums = this.#stage === undefined ? undefined : shareSums(device, this.#stage);
+    if (this.#stage === undefined || numTensorRanks === 1) return;
+    this.#sums = shareSums(device, this.#stage);
+    const isWhole = this.#sums !== undefined && maxSharedBytes === Number.POSITIVE_INFINITY;
+    if (isOrdered && !isWhole) this.#ordered = new OrderedSums(device, this.#stage);
   }
 
   /** Whether small sums do without NCCL. */
@@ -94,7 +110,7 @@ export class RankGroup implements GroupMember {
     const { stream } = this.#device;
     const isSmall = count * ELEM_BYTES[type] <= this.#maxSharedBytes && count % ELEM_VEC[type] === 0;
     if (this.#sums === undefined || !isSmall) {
-      this.#stage?.sum(at, count, type);
+      (this.#ordered ?? this.#stage)?.sum(at, count, type);
       return;
     }
     const capacity = ALL_REDUCE_MAX_BYTES / ELEM_BYTES[type];
@@ -134,15 +150,13 @@ export class RankGroup implements GroupMember {
 
   close(): void {
     for (const buffer of this.#sums?.buffers ?? []) buffer.close();
+    this.#ordered?.close();
     if (this.#stage !== this.#all) this.#stage?.close();
     this.#all.close();
   }
 }
 
-/**
- * The same, and with `isDeterministic` one whose sums are made in the same order whatever their size.
- * @throws Error where these GPUs have no such order
- */
+/** With `isDeterministic` one whose sums are made in the same order whatever their size. */
 export function openGroup(
   device: CudaDevice,
   ids: GroupIds,
@@ -150,11 +164,7 @@ export function openGroup(
   layout: RankLayout,
   isDeterministic = false,
 ): RankGroup {
-  if (!isDeterministic) return new RankGroup(device, ids, rank, layout);
-  const group = new RankGroup(device, ids, rank, layout, Number.POSITIVE_INFINITY);
-  if (group.sharesMemory || layout.numTensorRanks === 1) return group;
-  group.close();
-  throw new Error("deterministic: GPUs that share layers must be of one process and reach each other's memory");
+  return new RankGroup(device, ids, rank, layout, isDeterministic ? DETERMINISTIC : FASTEST);
 }
 
 /** Undefined unless all ranks are in this process and reach each other's memory. All ranks come to the same. */

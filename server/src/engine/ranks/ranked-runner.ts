@@ -57,7 +57,8 @@ function describeGroup(
   isDeterministic = false,
 ): string {
   const which = isDeterministic ? "all" : "small";
-  const sums = sharesMemory ? `${which} sums through each other's memory` : "all sums through NCCL";
+  const elsewhere = isDeterministic ? "all sums in the order of GPUs, of parts through NCCL" : "all sums through NCCL";
+  const sums = sharesMemory ? `${which} sums through each other's memory` : elsewhere;
   return `${numTensorRanks * numStages} GPUs: ${numTensorRanks} share each layer, ${numStages} stages; ${sums}`;
 }
 
