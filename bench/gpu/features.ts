@@ -5,6 +5,7 @@ import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts"
 import { followAdapters, loadRandomAdapters } from "./adapters.ts";
 import { compareGuesses, type GuessForm } from "./guesses.ts";
 import { generateAdapted, generateHosted } from "./hosted.ts";
+import { followNarrowed, lineOf } from "./parity.ts";
 import { followPictures } from "./pictures.ts";
 import { gpuRanks } from "./ranks.ts";
 import { measureDecode, measurePrefill, type StepResult } from "./steps.ts";
@@ -49,12 +50,14 @@ export async function showFeatures(places: FeaturePlaces): Promise<object> {
     const blocks = `${numOffloaded} blocks went to the host, ${numOnboarded} came back`;
     console.log(`tiers ${nameOf(form)}: ${numSame} of ${numTexts} texts the same, ${blocks}`);
   }
+  const windows = await followNarrowed(models, ranks);
+  for (const result of windows) console.log(`windows ${lineOf(result)}`);
   const pictures = await followPictures(vision, ranks);
   for (const { model, type, numSame, numTexts, largestLogitDifference } of pictures) {
     const off = largestLogitDifference.toExponential(1);
     console.log(`pictures ${model} ${type}: ${numSame} of ${numTexts} texts as recorded, logits off ${off}`);
   }
-  return { adapters: followed, guesses, tiers, pictures, hosted: await showHosted(places) };
+  return { adapters: followed, guesses, tiers, windows, pictures, hosted: await showHosted(places) };
 }
 
 function nameOf({ type, isDeterministic }: GuessForm): string {

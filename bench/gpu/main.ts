@@ -50,7 +50,7 @@ const { values: flags, positionals } = parseArgs({
     /** GPUs that share each layer x stages, e.g. 2x1; more than one: of golden, parity, deterministic, features, steps and sums. */
     ranks: { type: "string", default: "1x1" },
     /** Of parity: how many of the forms of each model. */
-    forms: { type: "string", default: "4" },
+    forms: { type: "string", default: "5" },
     /** Of deterministic: types of matrices at the size of --model. */
     large: { type: "string", default: "" },
     /** Of write, and what steps run then. */

@@ -3,8 +3,11 @@
  * logits and tokens. Models that GPUs do not take are listed with the reason.
  */
 import { readdirSync, readFileSync } from "node:fs";
+import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { maxDifference } from "../../server/kernels/testing/run-op.ts";
+import type { CudaRunnerOptions } from "../../server/src/engine/create-cuda-runner.ts";
 import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
 import { createRanks, type MeasuredRunner } from "./ranks.ts";
 
@@ -17,7 +20,7 @@ interface Expected {
 
 interface Form {
   readonly type: "f32" | "bf16";
-  readonly cacheType: "f32" | "bf16" | "e4m3";
+  readonly cacheType: "f32" | "bf16" | "f16" | "e4m3";
   /** Of layers; undefined: 4 bits where the files have them. */
   readonly matrixType?: "int4";
   /** On the largest difference of logits; where all is exact also the tokens must be those recorded. */
@@ -39,6 +42,7 @@ const FORMS: readonly Form[] = [
   { type: "bf16", cacheType: "bf16", bound: 6e-2 },
   { type: "bf16", cacheType: "e4m3", bound: Number.POSITIVE_INFINITY },
   { type: "bf16", cacheType: "bf16", matrixType: "int4", bound: Number.POSITIVE_INFINITY },
+  { type: "bf16", cacheType: "f16", bound: 6e-2 },
 ];
 const NUM_BLOCKS = 8;
 /** Some models turn sequences otherwise that are served up to another length. */
@@ -69,14 +73,17 @@ export async function followModels(
 async function followOrRefusal(
   modelDir: string,
   maxPositions: number | undefined,
-  { type, cacheType, matrixType, bound }: Form,
+  { type, cacheType, matrixType, attentionWindows, bound }: Form & Pick<CudaRunnerOptions, "attentionWindows">,
   ranks: string,
 ): Promise<Partial<ParityResult>> {
   const expected = JSON.parse(readFileSync(join(modelDir, "expected.json"), "utf8")) as Expected;
   let runner: MeasuredRunner;
   try {
     const sizes = { blockSize: 16, numBlocks: NUM_BLOCKS + 1, maxTokens: 128, maxSequences: 4 };
-    runner = await createRanks(ranks, { modelDir, type, cacheType, matrixType, maxPositions, ...sizes });
+    runner = await createRanks(ranks, {
+      ...{ modelDir, type, cacheType, matrixType, attentionWindows, maxPositions },
+      ...sizes,
+    });
   } catch (error) {
     return { refusal: error instanceof Error ? error.message : String(error) };
   }
@@ -89,6 +96,26 @@ async function followOrRefusal(
     return { isWithin: false, refusal: `while running: ${error instanceof Error ? error.message : String(error)}` };
   } finally {
     await runner.close();
+  }
+}
+
+/** A recorded model with a window whose config has lost it: the window is given as a parameter. */
+export async function followNarrowed(folder: string, ranks: string): Promise<readonly ParityResult[]> {
+  const [model, window] = ["mistral", 16];
+  const modelDir = await mkdtemp(join(tmpdir(), "narrowed-"));
+  try {
+    await cp(join(folder, model), modelDir, { recursive: true });
+    const config = JSON.parse(readFileSync(join(modelDir, "config.json"), "utf8")) as { sliding_window: unknown };
+    if (config.sliding_window !== window) throw new Error(`${model}: expected a window of ${window} keys`);
+    await writeFile(join(modelDir, "config.json"), JSON.stringify({ ...config, sliding_window: null }));
+    const results: ParityResult[] = [];
+    for (const form of FORMS.filter(({ cacheType, type }) => cacheType === type || cacheType === "f16").slice(0, 4)) {
+      const followed = await followOrRefusal(modelDir, undefined, { ...form, attentionWindows: [window] }, ranks);
+      results.push({ model: `${model} narrowed`, ...form, ...followed });
+    }
+    return results;
+  } finally {
+    await rm(modelDir, { recursive: true });
   }
 }
 
@@ -112,7 +139,7 @@ function rowsOf(logits: Expected["logits"]): readonly (readonly number[])[] {
   return (typeof logits[0] === "number" ? [logits] : logits) as readonly (readonly number[])[];
 }
 
-function lineOf({ model, type, cacheType, matrixType, refusal, ...result }: ParityResult): string {
+export function lineOf({ model, type, cacheType, matrixType, refusal, ...result }: ParityResult): string {
   const start = `${model.padEnd(22)} ${type.padEnd(4)} cache ${cacheType.padEnd(4)} matrices ${(matrixType ?? "as stored").padEnd(9)}`;
   if (refusal !== undefined) return `${start} ${refusal}`;
   const { largestLogitDifference = Number.NaN, numWrong = 0, numSteps = 0, isWithin } = result;
