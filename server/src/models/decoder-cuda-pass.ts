@@ -30,9 +30,9 @@ export interface CudaRope {
   readonly invFreq: DevicePointer; // f32 [numDims / 2]
   readonly numDims: number;
   readonly magnitude: number;
-}
   /** Pairs that turn by the time, the row and the column of a token, where all ropes of the model have such. */
   readonly sections?: readonly [number, number, number] | undefined;
+}
 
 /** What the cache holds: what is computed in, halves, or 8-bit floats, which need no scales in most models. */
 export type CudaCacheType = ElemType | "f16" | "e4m3";
