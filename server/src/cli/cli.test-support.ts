@@ -1,6 +1,11 @@
-/** Runs the `nereid` command as a process of its own, from source, and waits for its end. */
+/**
+ * Runs the `nereid` command as a process of its own and waits for its end: the built one, which starts in a third of the time,
+ * or from source when anything was written since it was built.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 
@@ -10,15 +15,39 @@ export interface CliRun {
   readonly stderr: string;
 }
 
+const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const PROGRAM = `import { main } from ${JSON.stringify(new URL("./nereid.ts", import.meta.url).href)}; await main(process.argv.slice(1));`;
+const FROM_SOURCE = ["--conditions=nereid-source", "--import", "tsx", "--input-type=module", "-e", PROGRAM, "--"];
+const BUILT = [join(ROOT, "server/bin/nereid.cjs")];
+/** What is written at the end of a build, and the sources that go into it. */
+const BUILDS: readonly (readonly [record: string, folders: readonly string[]])[] = [
+  ["wire/tsconfig.tsbuildinfo", ["wire/src"]],
+  ["server/dist/tsconfig.tsbuildinfo", ["server/src", "server/kernels"]],
+];
+
+let command: readonly string[] | undefined;
 
 export function cliCommand(argv: readonly string[]): readonly string[] {
-  return ["--conditions=nereid-source", "--import", "tsx", "--input-type=module", "-e", PROGRAM, "--", ...argv];
+  command ??= isBuilt() ? BUILT : FROM_SOURCE;
+  return [...command, ...argv];
+}
+
+function isBuilt(): boolean {
+  return BUILDS.every(([record, folders]) => {
+    const builtMs = statSync(join(ROOT, record), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+    return folders.flatMap(sourceFiles).every((path) => statSync(path).mtimeMs < builtMs);
+  });
+}
+
+function sourceFiles(folder: string): readonly string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".ts") && !/\.(test|test-support|bench)\.ts$/.test(path))
+    .map((path) => join(ROOT, folder, path));
 }
 
 export async function runCli(argv: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<CliRun> {
   const child = spawn(process.execPath, cliCommand(argv), {
-    cwd: fileURLToPath(new URL("../../..", import.meta.url)),
+    cwd: ROOT,
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });

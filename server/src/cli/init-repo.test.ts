@@ -10,7 +10,7 @@ import { isUnfinishedName } from "../core/unfinished-name.ts";
 import { cliCommand, runCli } from "./cli.test-support.ts";
 
 const MODEL = "examples/nereid-tiny/language_model";
-const LARGE_BYTES = 1 << 29;
+const LARGE_BYTES = 1 << 27;
 let root = "";
 let model = "";
 let repository = "";
