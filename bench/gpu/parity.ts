@@ -11,7 +11,8 @@ import type { CudaRunnerOptions } from "../../server/src/engine/create-cuda-runn
 import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
 import { createRanks, type MeasuredRunner } from "./ranks.ts";
 
-interface Expected {
+/** What was recorded of a model. */
+export interface Expected {
   readonly prompt: readonly number[];
   readonly greedy?: readonly number[];
   /** From which each greedy token was taken; one row where only the prompt was computed. */
@@ -70,13 +71,17 @@ export async function followModels(
   return results;
 }
 
+export function readExpected(modelDir: string): Expected {
+  return JSON.parse(readFileSync(join(modelDir, "expected.json"), "utf8")) as Expected;
+}
+
 async function followOrRefusal(
   modelDir: string,
   maxPositions: number | undefined,
   { type, cacheType, matrixType, attentionWindows, bound }: Form & Pick<CudaRunnerOptions, "attentionWindows">,
   ranks: string,
 ): Promise<Partial<ParityResult>> {
-  const expected = JSON.parse(readFileSync(join(modelDir, "expected.json"), "utf8")) as Expected;
+  const expected = readExpected(modelDir);
   let runner: MeasuredRunner;
   try {
     const sizes = { blockSize: 16, numBlocks: NUM_BLOCKS + 1, maxTokens: 128, maxSequences: 4 };
@@ -119,7 +124,7 @@ export async function followNarrowed(folder: string, ranks: string): Promise<rea
   }
 }
 
-async function follow(
+export async function follow(
   runner: MeasuredRunner,
   { prompt, greedy = [], logits }: Expected,
 ): Promise<Required<Pick<ParityResult, "largestLogitDifference" | "numWrong" | "numSteps">>> {
