@@ -4,13 +4,13 @@ import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-run
 import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
 import { followAdapters, loadRandomAdapters } from "./adapters.ts";
 import { followEngine } from "./engines.ts";
-import { compareGuesses, type GuessForm } from "./guesses.ts";
+import { compareGuesses, type GuessForm, type GuessResult } from "./guesses.ts";
 import { generateAdapted, generateHosted } from "./hosted.ts";
 import { followNarrowed, lineOf } from "./parity.ts";
 import { followPictures } from "./pictures.ts";
 import { gpuRanks } from "./ranks.ts";
 import { measureDecode, measurePrefill, type StepResult } from "./steps.ts";
-import { compareTiers, measureCrossing } from "./tiers.ts";
+import { compareTiers, measureCrossing, type TierResult } from "./tiers.ts";
 
 export interface FeaturePlaces {
   readonly models: string;
@@ -32,24 +32,20 @@ export async function showFeatures(places: FeaturePlaces): Promise<object> {
     const off = `off ${aloneOff.toExponential(1)} alone, ${togetherOff.toExponential(1)} in one batch`;
     console.log(`adapters ${how} ${numAdapters} adapters: ${off}; ${numWrong} of ${numSteps} tokens differ`);
   }
-  const guesses = [];
-  const tiers = [];
+  const guesses: GuessResult[] = [];
+  const tiers: TierResult[] = [];
   for (const [type, isDeterministic] of [
     ["f32", false],
     ["bf16", false],
     ["bf16", true],
   ] as const) {
-    guesses.push(...(await compareGuesses(folder, { type, isDeterministic }, ranks)));
-    tiers.push(await compareTiers(folder, { type, isDeterministic }, ranks));
-  }
-  for (const { guesses: how, numSame, numTexts, largestMargin, numGuessed, numAccepted, ...form } of guesses) {
-    const share = `${numAccepted} of ${numGuessed} guesses came true`;
-    const apart = numSame === numTexts ? "" : `, the others part at margins of up to ${largestMargin.toExponential(1)}`;
-    console.log(`guesses ${nameOf(form)} ${how}: ${numSame} of ${numTexts} texts the same${apart}; ${share}`);
-  }
-  for (const { numSame, numTexts, numOffloaded, numOnboarded, ...form } of tiers) {
-    const blocks = `${numOffloaded} blocks went to the host, ${numOnboarded} came back`;
-    console.log(`tiers ${nameOf(form)}: ${numSame} of ${numTexts} texts the same, ${blocks}`);
+    const form = { type, isDeterministic };
+    const guessed = await compareGuesses(folder, form, ranks);
+    for (const result of guessed) tellGuesses(result);
+    guesses.push(...guessed);
+    const tier = await compareTiers(folder, form, ranks);
+    tellTiers(tier);
+    tiers.push(tier);
   }
   const engine = await followEngine(models, ranks);
   console.log(`engine file ${JSON.stringify(engine)}`);
@@ -61,6 +57,19 @@ export async function showFeatures(places: FeaturePlaces): Promise<object> {
     console.log(`pictures ${model} ${type}: ${numSame} of ${numTexts} texts as recorded, logits off ${off}`);
   }
   return { adapters: followed, guesses, tiers, engine, windows, pictures, hosted: await showHosted(places) };
+}
+
+function tellGuesses(result: GuessResult): void {
+  const { guesses, numSame, numTexts, largestMargin, numGuessed, numAccepted } = result;
+  const share = `${numAccepted} of ${numGuessed} guesses came true`;
+  const apart = numSame === numTexts ? "" : `, the others part at margins of up to ${largestMargin.toExponential(1)}`;
+  console.log(`guesses ${nameOf(result)} ${guesses}: ${numSame} of ${numTexts} texts the same${apart}; ${share}`);
+}
+
+function tellTiers(result: TierResult): void {
+  const { numSame, numTexts, numOffloaded, numOnboarded } = result;
+  const blocks = `${numOffloaded} blocks went to the host, ${numOnboarded} came back`;
+  console.log(`tiers ${nameOf(result)}: ${numSame} of ${numTexts} texts the same, ${blocks}`);
 }
 
 function nameOf({ type, isDeterministic }: GuessForm): string {
