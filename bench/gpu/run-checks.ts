@@ -1,4 +1,5 @@
 /** Runs every check of every kernel on a GPU, then times those that have a bench. */
+import { hasWgmma } from "../../server/kernels/cuda/device-limits.ts";
 import type { CudaBench, CudaCheck } from "../../server/kernels/testing/cuda-check.ts";
 import { CudaDevice } from "../../server/src/device/cuda/cuda-device.ts";
 import { CudaGraph } from "../../server/src/device/cuda/cuda-graph.ts";
@@ -31,7 +32,9 @@ export async function runChecks(
   const context = new DeviceCheckContext(device);
   const results: CheckResult[] = [];
   const benches: BenchResult[] = [];
-  for (const check of checks.filter(({ name }) => filter.test(name))) {
+  const isFor = ({ name, needsWgmma }: CudaCheck): boolean =>
+    filter.test(name) && (needsWgmma !== true || hasWgmma(device.stream.arch));
+  for (const check of checks.filter(isFor)) {
     // Before it runs: one that hangs is the last that was named.
     console.log(`check ${check.name}`);
     results.push(await runCheck(context, check));

@@ -6,6 +6,7 @@ import { cudaChecks as fixedAttention } from "./attention/fixed-attention.cuda-c
 import { cudaChecks as copyBlock } from "./copy-block/copy-block.cuda-check.ts";
 import { cudaChecks as elementwise } from "./elementwise/elementwise.cuda-check.ts";
 import { cudaChecks as expertLinear } from "./expert-linear/expert-linear.cuda-check.ts";
+import { cudaChecks as groupLinear } from "./group-linear/group-linear.cuda-check.ts";
 import { cudaChecks as int4Linear } from "./int4-linear/int4-linear.cuda-check.ts";
 import { cudaChecks as lora } from "./lora/lora.cuda-check.ts";
 import { cudaChecks as quantize } from "./quantize/quantize.cuda-check.ts";
@@ -26,6 +27,7 @@ export const allCudaChecks: readonly CudaCheck[] = [
   ...int4Linear,
   ...thinLinear,
   ...thinLayer,
+  ...groupLinear,
   ...expertLinear,
   ...lora,
   ...copyBlock,

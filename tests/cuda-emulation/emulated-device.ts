@@ -113,6 +113,7 @@ export class EmulatedDevice implements CudaCheckContext, KernelStream {
 function kindOf(arg: KernelArg): string {
   if ("ptr" in arg) return "p";
   if ("i32" in arg) return "i";
+  if ("table" in arg) return "t";
   return "f32" in arg ? "f" : "l";
 }
 
@@ -124,7 +125,7 @@ function cellsOf(args: readonly KernelArg[]): DataView {
     if ("ptr" in arg) cells.setBigUint64(8 * i, arg.ptr, true);
     else if ("i32" in arg) cells.setInt32(8 * i, arg.i32, true);
     else if ("f32" in arg) cells.setFloat32(8 * i, arg.f32, true);
-    else cells.setBigInt64(8 * i, arg.i64, true);
+    else if ("i64" in arg) cells.setBigInt64(8 * i, arg.i64, true);
   });
   return cells;
 }

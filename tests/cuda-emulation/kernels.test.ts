@@ -13,7 +13,7 @@ const SEED = 1;
 
 const compiler = hostCompiler();
 const skip = compiler.reason ?? false;
-const checks = allCudaChecks.filter(({ needsWholeGrid }) => needsWholeGrid !== true);
+const checks = allCudaChecks.filter(({ needsWholeGrid, needsWgmma }) => needsWholeGrid !== true && needsWgmma !== true);
 const recorded = await Promise.all(
   checks.map(async (check) => ({
     name: check.name,

@@ -20,7 +20,9 @@ async function run({ seed, deadlineMs }: SoakOptions): Promise<SoakResult> {
   for (; rounds === 0 || performance.now() < deadlineMs; rounds += 1) {
     for (const arch of ARCHITECTURES) {
       const device = new EmulatedDevice({ compiler, arch, seed: seed + rounds });
-      for (const check of allCudaChecks.filter(({ needsWholeGrid }) => needsWholeGrid !== true)) {
+      for (const check of allCudaChecks.filter(
+        ({ needsWholeGrid, needsWgmma }) => needsWholeGrid !== true && needsWgmma !== true,
+      )) {
         if (rounds > 0 && performance.now() >= deadlineMs) break;
         const error = await check.run(device);
         device.clear();

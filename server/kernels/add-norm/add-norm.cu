@@ -1,7 +1,13 @@
 // One block a row: residual += branchScale * [postNorm](branch); out = norm(residual) * weight + bias, quantized or not.
-// BRANCH_SCALES: the branch is sums of codes, and still to be multiplied. Without HAS_BRANCH it is a plain norm. Rows stay in registers: VECTORS vectors a thread.
+// BRANCH_SCALES: the branch is sums of codes, and still to be multiplied. BRANCH_PARTS: it is so many parts in f32, still to be added up. Without HAS_BRANCH it is a plain norm. Rows stay in registers: VECTORS vectors a thread.
 #include "elem.cuh"
 #include "quantize.cuh"
+
+#if defined(BRANCH_PARTS)
+typedef float branch_t;
+#else
+typedef elem_t branch_t;
+#endif
 
 __device__ __forceinline__ void load_weights(const float* at, float (&out)[ELEM_VEC]) {
 #pragma unroll
@@ -28,7 +34,7 @@ __device__ __forceinline__ float sum_of_squares(const float (&values)[VECTORS][E
 
 extern "C" __global__ void __launch_bounds__(1024) add_norm(
     elem_t* residual,        // [numRows, width]
-    const elem_t* branch,    // [numRows, width]
+    const branch_t* branch,  // [numRows, width]
     const float* postWeight, // [width]
     const float* weight,     // [width]
     const float* bias,       // [width]
@@ -62,7 +68,19 @@ extern "C" __global__ void __launch_bounds__(1024) add_norm(
     const int at = threadIdx.x + v * blockDim.x;
 #pragma unroll
     for (int i = 0; i < ELEM_VEC; i++) added[v][i] = 0.f;
+#if defined(BRANCH_PARTS)
+    float parts[BRANCH_PARTS][ELEM_VEC] = {};
+    if (at < numVectors) {
+#pragma unroll
+      for (int p = 0; p < BRANCH_PARTS; p++) load_weights(branch + (u64)p * gridDim.x * width + start + at * ELEM_VEC, parts[p]);
+    }
+#pragma unroll
+    for (int p = 0; p < BRANCH_PARTS; p++)
+#pragma unroll
+      for (int i = 0; i < ELEM_VEC; i++) added[v][i] += parts[p][i];
+#else
     if (at < numVectors) load_vec(branch + start + at * ELEM_VEC, added[v]);
+#endif
 #if defined(BRANCH_SCALES)
     if (at < numVectors) {
       const float rowScale = branchRowScales[blockIdx.x];

@@ -6,6 +6,7 @@ import type { OutputCodes } from "../cuda/quantized-output.ts";
 import type { CudaCheck, CudaCheckContext } from "../testing/cuda-check.ts";
 import { relativeError } from "../testing/cuda-check.ts";
 import { allocateFloats, downloadFloats, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";
+import { uploadParts } from "../testing/sum-parts.ts";
 import { launchAddNorm } from "./add-norm.cuda.ts";
 import { addNormRef } from "./add-norm.ref.ts";
 
@@ -16,6 +17,8 @@ interface Variant {
   readonly hasBranch: boolean;
   readonly hasPostNorm: boolean;
   readonly codes?: OutputCodes;
+  /** The branch is sums of codes in so many parts. */
+  readonly numParts?: number;
   readonly maxError: number;
 }
 
@@ -30,10 +33,12 @@ const VARIANTS: readonly Variant[] = [
   { type: "bf16", width: 1000, kind: "layer", hasBranch: true, hasPostNorm: false, maxError: 4e-3 },
   { type: "bf16", width: 4096, kind: "rms", hasBranch: true, hasPostNorm: false, codes: "e4m3", maxError: 4e-2 },
   { type: "bf16", width: 4096, kind: "rms", hasBranch: true, hasPostNorm: false, codes: "i8", maxError: 1e-2 },
+  { type: "bf16", width: 2048, kind: "rms", hasBranch: true, hasPostNorm: true, numParts: 4, maxError: 4e-3 },
+  { type: "f32", width: 256, kind: "layer", hasBranch: true, hasPostNorm: false, numParts: 2, maxError: 1e-6 },
 ];
 
 export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant) => ({
-  name: `add-norm ${variant.type} ${variant.width} ${variant.kind}${variant.hasBranch ? " branch" : ""}${variant.hasPostNorm ? " post" : ""} ${variant.codes ?? ""}`,
+  name: `add-norm ${variant.type} ${variant.width} ${variant.kind}${variant.hasBranch ? " branch" : ""}${variant.hasPostNorm ? " post" : ""} ${variant.codes ?? ""}${variant.numParts === undefined ? "" : `${variant.numParts} parts`}`,
   maxError: variant.maxError,
   run: (context) => runVariant(context, variant),
   ...(variant.width === 4096
@@ -46,6 +51,13 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
   const count = NUM_ROWS * width;
   const residual = uploadRandom(context, type, count, 1, 3);
   const branch = uploadRandom(context, type, count, 2, 2);
+  const { numParts } = variant;
+  const left = numParts === undefined ? undefined : uploadParts(context, numParts, count, 6, 2);
+  const rowScales = uploadRandom(context, "f32", NUM_ROWS, 7);
+  const columnScales = uploadRandom(context, "f32", width, 8);
+  const added = left?.values.map(
+    (sum, i) => sum * (rowScales.values[Math.floor(i / width)] ?? 0) * (columnScales.values[i % width] ?? 0),
+  );
   const weight = uploadRandom(context, "f32", width, 3);
   const bias = uploadRandom(context, "f32", width, 4);
   const postWeight = uploadRandom(context, "f32", width, 5);
@@ -57,6 +69,8 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
     type,
     residual: residual.pointer,
     branch: variant.hasBranch ? branch.pointer : undefined,
+    branchScales: left && { rows: rowScales.pointer, columns: columnScales.pointer },
+    branchParts: left?.parts,
     branchScale: 0.5,
     postWeight: variant.hasPostNorm ? postWeight.pointer : undefined,
     kind,
@@ -70,7 +84,7 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
   });
   const expected = addNormRef({
     residual: residual.values,
-    ...(variant.hasBranch ? { branch: branch.values } : {}),
+    ...(variant.hasBranch ? { branch: added ?? branch.values } : {}),
     branchScale: 0.5,
     ...(variant.hasPostNorm ? { postWeight: postWeight.values } : {}),
     kind,

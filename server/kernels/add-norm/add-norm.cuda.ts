@@ -4,14 +4,16 @@
  */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { type ElemType, elemDefines, expectCount, f32, i32, ptr, rowShape } from "../cuda/launch-args.ts";
-import { type QuantizedOutput, quantizeDefines } from "../cuda/quantized-output.ts";
+import { type QuantizedOutput, quantizeDefines, type SumParts, type SumScales } from "../cuda/quantized-output.ts";
 
 export interface AddNormCudaArgs {
   readonly type: ElemType;
   readonly residual: DevicePointer; // [numRows, width]; with a branch it is written too
   readonly branch?: DevicePointer | undefined; // [numRows, width]
   /** Of a branch that is sums of codes: what its rows and columns are still to be multiplied by. */
-  readonly branchScales?: { readonly rows: DevicePointer; readonly columns: DevicePointer } | undefined;
+  readonly branchScales?: SumScales | undefined;
+  /** In place of `branch`. */
+  readonly branchParts?: SumParts | undefined;
   /** Multiplies the branch, 1 for most models. */
   readonly branchScale?: number | undefined;
   /** f32 [width]: the branch is normalized by its root mean square before it is added. */
@@ -27,7 +29,8 @@ export interface AddNormCudaArgs {
 }
 
 export function launchAddNorm(stream: KernelStream, args: AddNormCudaArgs): void {
-  const { type, numRows, width } = args;
+  const { type, numRows, width, branchParts } = args;
+  const branch = branchParts?.address ?? args.branch;
   expectCount("addNorm", "row", numRows);
   const { threads, vectors } = rowShape("addNorm", width, type);
   const kernel = stream.kernel({
@@ -37,7 +40,8 @@ export function launchAddNorm(stream: KernelStream, args: AddNormCudaArgs): void
       ...elemDefines(type),
       ...quantizeDefines(args.quantized),
       VECTORS: vectors,
-      ...(args.branch === undefined ? {} : { HAS_BRANCH: 1 }),
+      ...(branch === undefined ? {} : { HAS_BRANCH: 1 }),
+      ...(branchParts === undefined ? {} : { BRANCH_PARTS: branchParts.count }),
       ...(args.branchScales === undefined ? {} : { BRANCH_SCALES: 1 }),
       ...(args.postWeight === undefined ? {} : { POST_NORM: 1 }),
       ...(args.kind === "layer" ? { LAYER_NORM: 1 } : {}),
@@ -47,7 +51,7 @@ export function launchAddNorm(stream: KernelStream, args: AddNormCudaArgs): void
   });
   stream.launch(kernel, [numRows, 1, 1], [threads, 1, 1], 0, [
     ptr(args.residual),
-    ptr(args.branch),
+    ptr(branch),
     ptr(args.postWeight),
     ptr(args.weight),
     ptr(args.bias),

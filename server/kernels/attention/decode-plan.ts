@@ -43,6 +43,10 @@ const BLOCKS_PER_SM = 2;
 /** Contexts differ in length, so that several rounds of blocks even out. */
 const ROUNDS = 4;
 const MAX_SPLITS = 64;
+/** With fewer, too little is under way. */
+const MIN_STAGES = 3;
+/** Of a block, beside what it asks for. */
+const STATIC_BYTES = 2048;
 
 export function planDecode(arch: string, numSms: number, shape: DecodeShape): DecodePlan {
   const { numSequences, numHeads, numKvHeads, headDim, isFp8 } = shape;
@@ -55,8 +59,17 @@ export function planDecode(arch: string, numSms: number, shape: DecodeShape): De
       warps * stages * 2 * TILE * tileRowBytes(headDim, isFp8),
       warps * 8 * rowHalves * (tileWidth(headDim) + 8 + 2) * 4, // where the warps' sums meet
     );
-  const form = FORMS.find((candidate) => bytesOf(candidate) <= budget) ?? ([2, 2] as const);
   const numBlocks = numSequences * numKvHeads * numHeadChunks;
+  const fitting = FORMS.filter((candidate) => bytesOf(candidate) <= budget);
+  // Rounds of blocks, where each sequence is one split.
+  const roundsOf = (candidate: readonly [number, number]): number => {
+    const perSm = Math.floor((sharedBytesPerBlock(arch) + 1024) / (bytesOf(candidate) + STATIC_BYTES));
+    return ceilDiv(numBlocks, perSm * numSms);
+  };
+  const form =
+    fitting.find(([warps, stages]) => stages >= MIN_STAGES && warps === 4 && roundsOf([warps, stages]) === 1) ??
+    fitting[0] ??
+    ([2, 2] as const);
   const wanted = ceilDiv(ROUNDS * BLOCKS_PER_SM * numSms, numBlocks);
   const [warps, stages] = form;
   const numSplits = Math.min(MAX_SPLITS, wanted);

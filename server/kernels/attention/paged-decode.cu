@@ -72,9 +72,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
   // Lengths and tables came with the step: no kernel writes them.
   const int length = contextLengths[sequence];
   const Span span = split_of(length, window);
+  if (blockIdx.x > 0 && (int)blockIdx.x >= span.numSplits) return;
   const int* table = blockTables + (u64)sequence * maxBlocks;
   const auto block_of = [&](int tile) { return tile < span.endTile ? table[tile * TILE / BLOCK_SIZE] : 0; };
   int tile = span.startTile + warp;
+  const int lastTile = (length - 1) / TILE;
   int firstBlocks[STAGES];
 #pragma unroll
   for (int s = 0; s < STAGES; s++) firstBlocks[s] = block_of(tile + s * WARPS);
@@ -87,7 +89,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
     turns[i] = make_float2(cosine * magnitude, sine * magnitude);
   }
   __syncthreads();
-  const int lastTile = (length - 1) / TILE;
   const bool hasLast = length > 0 && lastTile >= span.startTile && lastTile < span.endTile;
 #else
   const bool hasLast = false;
@@ -97,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
   const u64 headOffset = (u64)kvHead * HEAD_DIM * sizeof(kv_t);
   // A key that this block stores is not read from where it goes.
   const int numStored = length - (hasLast ? 1 : 0);
-  const auto copy_tile = [&](int tile, int block, int stage) {
+  const auto fetch_tile = [&](int tile, int block, int stage) {
     if (tile < span.endTile) {
       const int key = tile * TILE;
       const u64 start = ((u64)block * BLOCK_SIZE + key % BLOCK_SIZE) * rowBytes + headOffset;
@@ -112,17 +113,23 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
         copy_chunk(to + TILE_BYTES + row * ROW_STRIDE, reinterpret_cast<const u8*>(values) + from, column, isKey);
       }
     }
+  };
+  const auto copy_tile = [&](int tile, int block, int stage) {
+    fetch_tile(tile, block, stage);
     cp_async_commit();
   };
 
-  const auto copy_first_tiles = [&]() {
-#pragma unroll
-    for (int s = 0; s < STAGES - 1; s++) copy_tile(tile + s * WARPS, firstBlocks[s], s);
-  };
-#if defined(ROPE)
   // All but the last key was written in steps before this one.
-  copy_first_tiles();
+#if defined(ROPE)
+  const int lateTile = -1;
+#else
+  const int lateTile = lastTile;
 #endif
+#pragma unroll
+  for (int s = 0; s < STAGES - 1; s++) {
+    if (tile + s * WARPS != lateTile) fetch_tile(tile + s * WARPS, firstBlocks[s], s);
+    cp_async_commit();
+  }
   WAIT_FOR_PREVIOUS();
   const u64 outStart = ((u64)sequence * numHeads + headStart) * HEAD_DIM;
   if (length <= 0) {
@@ -130,7 +137,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
       for (int i = threadIdx.x; i < numRows * HEAD_DIM; i += THREADS) out[outStart + i] = 0;
     return;
   }
-  if ((int)blockIdx.x >= span.numSplits) return;
 
   u32 queries[K_STEPS][4];
   const u16* row = q + (u64)sequence * qRowWidth;
@@ -161,7 +167,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
   }
 #endif
 #if !defined(ROPE)
-  copy_first_tiles();
+#pragma unroll
+  for (int s = 0; s < STAGES - 1; s++)
+    if (tile + s * WARPS == lateTile) fetch_tile(lateTile, firstBlocks[s], s);
 #endif
   int ahead = tile + (STAGES - 1) * WARPS, aheadBlock = firstBlocks[STAGES - 1], stage = 0, aheadStage = STAGES - 1;
 
@@ -169,7 +177,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
   float largest[2] = {MINUS_INFINITY, MINUS_INFINITY}, totals[2] = {0.f, 0.f};
   const float toLog2 = log2_factor(scale, softCap), toCapped = scale / softCap;
   for (; tile < span.endTile; tile += WARPS) {
-    cp_async_wait<STAGES - 2>();
+    // The last tile may have been asked for behind all others; nothing comes after it.
+    if (tile == lateTile) {
+      cp_async_commit();
+      cp_async_wait<0>();
+    } else {
+      cp_async_wait<STAGES - 2>();
+    }
     __syncwarp();
     copy_tile(ahead, aheadBlock, aheadStage);
     ahead += WARPS;

@@ -4,7 +4,7 @@
 
 extern "C" __global__ void copy_block(const u8* from, u8* to, i64 fromStride, i64 toStride, int pieceBytes) {
   const int at = (blockIdx.x * blockDim.x + threadIdx.x) * 16;
-  START_NEXT();
+  // The kernels behind it start once it has ended: some read cached keys before they wait for anything.
   WAIT_FOR_PREVIOUS();
   if (at >= pieceBytes) return;
   const uint4 value = *reinterpret_cast<const uint4*>(from + blockIdx.y * fromStride + at);

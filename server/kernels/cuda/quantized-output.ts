@@ -25,8 +25,21 @@ export interface SumScales {
   readonly columns: DevicePointer; // f32, one a column
 }
 
+/** Sums that several blocks have each left a part of: f32 [count, rows, columns]. */
+export interface SumParts {
+  readonly address: DevicePointer;
+  readonly count: number;
+}
+
+/** What a product leaves to its reader. */
+export interface LeftSums {
+  readonly scales?: SumScales | undefined;
+  readonly parts?: SumParts | undefined;
+}
+
 const SUM_DEFINES: Defines = { SUM_SCALES: 1 };
 
-export function sumDefines(scales: SumScales | undefined): Defines {
-  return scales === undefined ? NO_DEFINES : SUM_DEFINES;
+export function sumDefines(scales: SumScales | undefined, parts?: SumParts): Defines {
+  const ofScales = scales === undefined ? NO_DEFINES : SUM_DEFINES;
+  return parts === undefined ? ofScales : { ...ofScales, SUM_PARTS: parts.count };
 }

@@ -1,7 +1,8 @@
 // From rows of [queries | keys | values]: the norm of each query and key head, the rotary turn, queries to `q`, keys and
 // values to their slots of the cache. One warp a head; a warp's heads are of one token and share its angles.
 // TIME_PAIRS and ROW_PAIRS for tokens at a time, a row and a column: so many of a head's pairs turn by the first two.
-// HEAD_DIM; HEAD_NORMS for the norms; KV_E4M3 for a cache of fp8, KV_F16 for one of halves; SUM_SCALES where the rows are sums of codes.
+// HEAD_DIM; HEAD_NORMS for the norms; KV_E4M3 for a cache of fp8, KV_F16 for one of halves; SUM_SCALES where the rows are sums of codes,
+// SUM_PARTS where they are so many parts in f32 that are still to be added up.
 #include "elem.cuh"
 
 #define PAIRS_PER_LANE CEIL_DIV(HEAD_DIM, 128)
@@ -13,6 +14,12 @@ typedef u8 kv_t;
 typedef u16 kv_t;
 #else
 typedef elem_t kv_t;
+#endif
+
+#if defined(SUM_PARTS)
+typedef float in_t;
+#else
+typedef elem_t in_t;
 #endif
 
 __device__ __forceinline__ float2 load_two(const elem_t* at) {
@@ -89,7 +96,7 @@ __device__ __forceinline__ float position_of(const int* positions, int token, in
 }
 
 extern "C" __global__ void __launch_bounds__(256) rope_store(
-    const elem_t* qkv,      // [numTokens, (numHeads + 2 * numKvHeads) * HEAD_DIM]
+    const in_t* qkv,        // [numTokens, (numHeads + 2 * numKvHeads) * HEAD_DIM]
     const int* positions,   // [numTokens]; with TIME_PAIRS [3, numTokens]
     const int* slots,       // [numTokens]; -1 stores nothing
     const float* invFreq,   // [numDims / 2]
@@ -123,8 +130,20 @@ extern "C" __global__ void __launch_bounds__(256) rope_store(
     const bool isQuery = number < numHeads, isValue = number >= numHeads + numKvHeads;
     if (!isQuery && slot < 0) break;
     Head head;
-    const elem_t* from = qkv + ((u64)token * numAll + number) * HEAD_DIM;
+    const in_t* from = qkv + ((u64)token * numAll + number) * HEAD_DIM;
+#if defined(SUM_PARTS)
+    const u64 partSize = (u64)gridDim.x * numAll * HEAD_DIM;
+    each_two(head, numDims, [&](float2& two, int column) {
+      float2 parts[SUM_PARTS];
+#pragma unroll
+      for (int p = 0; p < SUM_PARTS; p++) parts[p] = *reinterpret_cast<const float2*>(from + p * partSize + column);
+      two = parts[0];
+#pragma unroll
+      for (int p = 1; p < SUM_PARTS; p++) two = make_float2(two.x + parts[p].x, two.y + parts[p].y);
+    });
+#else
     each_two(head, numDims, [&](float2& two, int column) { two = load_two(from + column); });
+#endif
 #if defined(SUM_SCALES)
     const float row = rowScales[token];
     const float* ofColumns = columnScales + number * HEAD_DIM;

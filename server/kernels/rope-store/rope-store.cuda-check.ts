@@ -12,6 +12,7 @@ import {
   uploadRandom,
 } from "../testing/cuda-check-data.ts";
 import type { CudaElement } from "../testing/cuda-elements.ts";
+import { uploadParts } from "../testing/sum-parts.ts";
 import { launchRopeStore } from "./rope-store.cuda.ts";
 
 interface Variant {
@@ -24,6 +25,8 @@ interface Variant {
   readonly isInPlace: boolean;
   /** The rows are sums of codes. */
   readonly hasSums?: boolean;
+  /** They are in so many parts. */
+  readonly numParts?: number;
   readonly sections?: readonly [number, number, number];
   readonly maxError: number;
 }
@@ -67,6 +70,27 @@ const VARIANTS: readonly Variant[] = [
     maxError: 4e-3,
   },
   {
+    type: "bf16",
+    headDim: 128,
+    numDims: 128,
+    hasNorms: false,
+    isFp8: false,
+    isInPlace: false,
+    hasSums: true,
+    numParts: 4,
+    maxError: 4e-3,
+  },
+  {
+    type: "bf16",
+    headDim: 64,
+    numDims: 64,
+    hasNorms: true,
+    isFp8: false,
+    isInPlace: false,
+    numParts: 2,
+    maxError: 4e-3,
+  },
+  {
     type: "f32",
     headDim: 16,
     numDims: 16,
@@ -89,7 +113,7 @@ const VARIANTS: readonly Variant[] = [
 ];
 
 export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant) => ({
-  name: `rope-store ${variant.type} ${variant.headDim}/${variant.numDims}${variant.hasNorms ? " norms" : ""}${variant.isFp8 ? " fp8" : ""}${variant.isHalf ? " halves" : ""}${variant.isInPlace ? " in place" : ""}${variant.hasSums ? " sums" : ""}${variant.sections ? " three axes" : ""}`,
+  name: `rope-store ${variant.type} ${variant.headDim}/${variant.numDims}${variant.hasNorms ? " norms" : ""}${variant.isFp8 ? " fp8" : ""}${variant.isHalf ? " halves" : ""}${variant.isInPlace ? " in place" : ""}${variant.hasSums ? " sums" : ""}${variant.numParts === undefined ? "" : ` in ${variant.numParts} parts`}${variant.sections ? " three axes" : ""}`,
   maxError: variant.maxError,
   run: (context) => runVariant(context, variant),
   ...(variant.type === "bf16" && variant.headDim === 128 && variant.hasNorms
@@ -98,7 +122,7 @@ export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant) => ({
 }));
 
 async function runVariant(context: CudaCheckContext, variant: Variant): Promise<number> {
-  const { type, headDim, numDims, isFp8, isHalf = false, isInPlace, hasSums, sections } = variant;
+  const { type, headDim, numDims, isFp8, isHalf = false, isInPlace, hasSums, numParts, sections } = variant;
   const qkvWidth = NUM_ALL * headDim;
   const kvWidth = HEADS.numKvHeads * headDim;
   const qRowWidth = isInPlace ? qkvWidth : HEADS.numHeads * headDim;
@@ -110,7 +134,8 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
     hasSums === true
       ? (rowScales.values[Math.floor(i / qkvWidth)] ?? Number.NaN) * (columnScales.values[i % qkvWidth] ?? Number.NaN)
       : 1;
-  const rows = qkv.values.map((value, i) => value * scaleOf(i));
+  const left = numParts === undefined ? undefined : uploadParts(context, numParts, NUM_TOKENS * qkvWidth, 7, 3);
+  const rows = (left ?? qkv).values.map((value, i) => value * scaleOf(i));
   const positions = seededInts((sections === undefined ? 1 : 3) * NUM_TOKENS, 3, 3000);
   const slots = seededOrder(NUM_SLOTS, 4).subarray(0, NUM_TOKENS).slice();
   slots[5] = -1;
@@ -124,6 +149,7 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
     type,
     qkv: qkv.pointer,
     sumScales: hasSums === true ? { rows: rowScales.pointer, columns: columnScales.pointer } : undefined,
+    sumParts: left?.parts,
     positions: context.upload(positions),
     slots: context.upload(slots),
     numTokens: NUM_TOKENS,

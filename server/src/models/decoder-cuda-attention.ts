@@ -7,6 +7,7 @@ import {
 } from "../../kernels/attention/attention.cuda.ts";
 import { decodeWorkspaceBytes } from "../../kernels/attention/decode-plan.ts";
 import type { Fp8KvScales, KvCacheForm } from "../../kernels/cuda/kv-cache-type.ts";
+import type { LeftSums } from "../../kernels/cuda/quantized-output.ts";
 import { launchRopeStore } from "../../kernels/rope-store/rope-store.cuda.ts";
 import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
 import type { DecoderConfig } from "./decoder-config.ts";
@@ -17,7 +18,6 @@ import {
   type CudaLayerCache,
   type CudaPass,
   type CudaRows,
-  type CudaScales,
   numbersAt,
 } from "./decoder-cuda-pass.ts";
 
@@ -47,15 +47,15 @@ export function attentionScratch(
 export function enqueueAttention(pass: CudaPass, index: number, normed: CudaRows): DevicePointer {
   const { qkv } = expectAt(pass.model.weights.layers, index);
   const place = { layer: index, linear: "qkv" } as const;
-  const sumScales = enqueueAdapted(pass, place, normed, qkv, pass.batch.numTokens, pass.memory.qkv, true);
-  return enqueueProjected(pass, index, sumScales);
+  const left = enqueueAdapted(pass, place, normed, qkv, pass.batch.numTokens, pass.memory.qkv, "parts");
+  return enqueueProjected(pass, index, left);
 }
 
 /** The same from queries, keys and values in `memory.qkv` on. */
-export function enqueueProjected(pass: CudaPass, index: number, sumScales?: CudaScales): DevicePointer {
+export function enqueueProjected(pass: CudaPass, index: number, left?: LeftSums): DevicePointer {
   const { stream, model, memory, batch } = pass;
   const { numHeads, numKvHeads, headDim, norm, layers } = model.config;
-  if (sumScales === undefined && turnsWhileReading(pass, index)) return enqueueTurningReads(pass, index);
+  if (left === undefined && turnsWhileReading(pass, index)) return enqueueTurningReads(pass, index);
   const layer = expectAt(model.weights.layers, index);
   const { keys, values } = expectAt(model.caches, index);
   const { rope: number, window } = expectAt(layers, index);
@@ -63,7 +63,8 @@ export function enqueueProjected(pass: CudaPass, index: number, sumScales?: Cuda
   launchRopeStore(stream, {
     type: model.type,
     qkv: memory.qkv,
-    sumScales,
+    sumScales: left?.scales,
+    sumParts: left?.parts,
     positions: numbersAt(batch, rope?.sections === undefined ? "positions" : "axes"),
     slots: numbersAt(batch, "slots"),
     numTokens: batch.numTokens,

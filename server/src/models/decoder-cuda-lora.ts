@@ -3,6 +3,7 @@
  * for the rows that carry it. It knows no files and no requests; an adapter is an address.
  */
 import { ELEM_BYTES, type ElemType, roundUp } from "../../kernels/cuda/launch-args.ts";
+import type { LeftSums } from "../../kernels/cuda/quantized-output.ts";
 import {
   LORA_PART_BYTES,
   LORA_PARTS,
@@ -14,7 +15,7 @@ import type { LoraTiles } from "../../kernels/lora/lora-tiles.ts";
 import { type CudaTensor, layOut } from "../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
 import type { LoraAdapter, LoraChange, LoraLinear } from "../formats/lora-adapter.ts";
-import { type CudaPass, type CudaRows, type CudaScales, enqueueProduct, enqueueUnscaled } from "./decoder-cuda-pass.ts";
+import { type CudaPass, type CudaRows, enqueueLeaving, type Leaves } from "./decoder-cuda-pass.ts";
 import type { Linear } from "./weight-plan.ts";
 
 /** The rows of a pass that carry adapters. */
@@ -32,7 +33,7 @@ export interface LinearPlace {
   readonly linear: LoraLinear;
 }
 
-/** A linear layer with what adapters change of it. Gives the scales that are left to the reader when `leavesScales`. */
+/** A linear layer with what adapters change of it. Gives what is left to the reader, of what `leaves` allows. */
 export function enqueueAdapted(
   pass: CudaPass,
   place: LinearPlace,
@@ -40,19 +41,18 @@ export function enqueueAdapted(
   weights: Linear<CudaTensor>,
   numRows: number,
   y: DevicePointer,
-  leavesScales = false,
-): CudaScales | undefined {
+  leaves: Leaves = "nothing",
+): LeftSums | undefined {
   const { lora } = pass.batch;
-  const sumScales = leavesScales ? enqueueUnscaled(pass, x, weights, numRows, y) : undefined;
-  if (!leavesScales) enqueueProduct(pass, x, weights, numRows, y);
-  if (lora === undefined) return sumScales;
+  const left = enqueueLeaving(pass, leaves, x, weights, numRows, y);
+  if (lora === undefined) return left;
   const [width = 0, inputs = 0] = weights.weight.shape;
   const { type, lora: memory, isDeterministic } = pass.model;
   if (memory === undefined) throw new Error("rows with adapters, and no memory for them");
   const firstPart = firstPartOf(place);
-  const rows = { x: x.address, xScales: x.scales, y, sumScales, inputs, width, numRows };
+  const rows = { x: x.address, xScales: x.scales, y, sumScales: left?.scales, inputs, width, numRows };
   launchLora(pass.stream, { type, ...lora, ...rows, firstPart, low: memory.low, inOneSum: isDeterministic });
-  return sumScales;
+  return left;
 }
 
 function firstPartOf({ layer, linear }: LinearPlace): number {

@@ -3,6 +3,7 @@
  * a step. Pure.
  */
 import { ELEM_BYTES, type ElemType } from "../../kernels/cuda/launch-args.ts";
+import { groupPartsBytes } from "../../kernels/group-linear/group-plan.ts";
 import { thinMeetingBytes } from "../../kernels/thin-layer/thin-layer.cuda.ts";
 import { layOut } from "../device/cuda/cuda-tensor.ts";
 import { productRows } from "../device/cuda/dense-products.ts";
@@ -35,6 +36,7 @@ const PARTS = [
   "chosen",
   "attentionScratch",
   "meeting",
+  "sumParts",
 ] as const;
 type Part = (typeof PARTS)[number];
 
@@ -77,6 +79,8 @@ export function planActivations(
     attentionScratch: attentionScratchBytes,
     // What the blocks of a kernel hand each other: zeros at first.
     meeting: thinMeetingBytes({ width: hiddenSize, inner: mlp.intermediateSize }),
+    // Of products of some tens of rows that are left in parts.
+    sumParts: groupPartsBytes(Math.max(hiddenSize, (numHeads + 2 * numKvHeads) * headDim)),
   };
   const { offsets, numBytes } = layOut(PARTS.map((part) => sizes[part]));
   return { offsets: byPart((i) => offsets[i] ?? 0), numBytes };

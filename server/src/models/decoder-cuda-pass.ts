@@ -1,6 +1,6 @@
 /** What all parts of a pass over a decoder on a GPU share: the model, the memory, the batch, and products. */
 import type { ElemType } from "../../kernels/cuda/launch-args.ts";
-import type { QuantizedOutput } from "../../kernels/cuda/quantized-output.ts";
+import type { LeftSums, QuantizedOutput } from "../../kernels/cuda/quantized-output.ts";
 import {
   isThinShape,
   launchThinLinear,
@@ -13,6 +13,7 @@ import type { DevicePointer, KernelStream } from "../device/cuda/kernel-stream.t
 import type { StepLayout } from "./cuda-step-layout.ts";
 import type { DecoderConfig } from "./decoder-config.ts";
 import type { ExpertsMemory } from "./decoder-cuda-experts-memory.ts";
+import { enqueueGroupParts, enqueueGroupProduct, groupForm } from "./decoder-cuda-group.ts";
 import { enqueueInt4Product, type Int4Memory } from "./decoder-cuda-int4.ts";
 import type { CudaLoraBatch } from "./decoder-cuda-lora.ts";
 import type { CudaActivations } from "./decoder-cuda-memory.ts";
@@ -105,21 +106,18 @@ export interface CudaRows {
 }
 
 /** Whether the product of so many rows with a matrix takes them as codes. */
-export function takesCodes(model: CudaDecoderModel, { weight }: Linear<CudaTensor>, rows: number): boolean {
-  return weight.type === "e4m3" && thinType(model, weight, rows) === undefined;
+export function takesCodes(pass: CudaPass, linear: Linear<CudaTensor>, rows: number): boolean {
+  return linear.weight.type === "e4m3" && thinType(pass, linear, rows) === undefined;
 }
 
 /** Few rows are multiplied with the weights as these are read; undefined where the kernel for that does not serve. */
-function thinType(
-  { type, isDeterministic }: CudaDecoderModel,
-  weight: CudaTensor,
-  rows: number,
-): ThinWeightType | undefined {
+function thinType(pass: CudaPass, linear: Linear<CudaTensor>, rows: number): ThinWeightType | undefined {
+  const { type, isDeterministic } = pass.model;
   if (isDeterministic === true) return undefined;
-  const [outputs = 0, inputs = 0] = weight.shape;
-  const kept = weight.type;
+  const { type: kept, shape } = linear.weight;
+  const [outputs = 0, inputs = 0] = shape;
   if (type !== "bf16" || (kept !== "bf16" && kept !== "e4m3") || rows > THIN_MAX_ROWS[kept]) return undefined;
-  return isThinShape(kept, outputs, inputs) ? kept : undefined;
+  return isThinShape(kept, outputs, inputs) && groupForm(pass, linear, rows) === undefined ? kept : undefined;
 }
 
 /** What a kernel needs in order to store its rows as codes with a scale each. */
@@ -127,47 +125,49 @@ export function codesWith(scales: DevicePointer): QuantizedOutput {
   return { codes: "e4m3", per: "row", scales };
 }
 
-/** What the rows and columns of a product of codes are still to be multiplied by. */
-export interface CudaScales {
-  readonly rows: DevicePointer;
-  readonly columns: DevicePointer;
-}
+/** What a reader of sums does itself: nothing, multiply by the scales of rows and columns, or also add parts up. */
+export type Leaves = "nothing" | "scales" | "parts";
 
 /**
- * Leaves the scales of a product of codes to whoever reads it: for few rows the library is faster without. Undefined when
- * the product has been made complete.
+ * Leaves to whoever reads a product what is faster there: of codes the scales, for few rows, without which the library is
+ * faster, and of some tens of rows sums in parts. Undefined when the product has been made complete.
  */
-export function enqueueUnscaled(
+export function enqueueLeaving(
   pass: CudaPass,
+  leaves: Leaves,
   x: CudaRows,
   linear: Linear<CudaTensor>,
   rows: number,
   y: DevicePointer,
-): CudaScales | undefined {
+): LeftSums | undefined {
+  const left = leaves === "parts" ? enqueueGroupParts(pass, x, linear, rows) : undefined;
+  if (left !== undefined) return left;
   const columns = linear.weight.scales;
   const isFew = rows <= MAX_UNSCALED_ROWS && pass.model.isDeterministic !== true;
-  const isLeft = x.scales !== undefined && columns !== undefined && linear.bias === undefined && isFew;
-  if (!isLeft) {
+  const isLeft = leaves !== "nothing" && x.scales !== undefined && columns !== undefined && linear.bias === undefined;
+  if (!isLeft || !isFew || groupForm(pass, linear, rows) !== undefined) {
     enqueueProduct(pass, x, linear, rows, y);
     return undefined;
   }
   const [outputs = 0, inputs = 0] = linear.weight.shape;
   const shape = { rows, outputs, inputs, inputType: "e4m3", outputType: pass.model.type, hasBias: false } as const;
   pass.products.run({ ...shape, scales: "none", x: x.address, weight: linear.weight.address, y });
-  return { rows: x.scales, columns };
+  return { scales: { rows: x.scales, columns } };
 }
 
 /** From more rows on the library is as fast with scales. */
 const MAX_UNSCALED_ROWS = 256;
 
 export function enqueueProduct(
-  { stream, products, model }: CudaPass,
+  pass: CudaPass,
   x: CudaRows,
-  { weight, bias }: Linear<CudaTensor>,
+  linear: Linear<CudaTensor>,
   rows: number,
   y: DevicePointer,
-  outputType: ElemType = model.type,
+  outputType: ElemType = pass.model.type,
 ): void {
+  const { stream, products, model } = pass;
+  const { weight, bias } = linear;
   const [outputs = 0, inputs = 0] = weight.shape;
   if (weight.type === "int4") {
     if (model.int4 === undefined) throw new Error("a product of 4 bits without memory for it");
@@ -184,7 +184,7 @@ export function enqueueProduct(
   }
   const hasCodes = x.scales !== undefined;
   // Of rows that were made codes, few may be wanted at a time.
-  const weightType = hasCodes ? undefined : thinType(model, weight, rows);
+  const weightType = hasCodes ? undefined : thinType(pass, linear, rows);
   if (hasCodes !== (weight.type === "e4m3" && weightType === undefined))
     throw new Error("a product of codes and activations");
   if (weightType !== undefined) {
@@ -200,6 +200,11 @@ export function enqueueProduct(
       outputs,
       inputs,
     });
+    return;
+  }
+  const form = outputType === model.type ? groupForm(pass, linear, rows) : undefined;
+  if (form !== undefined) {
+    enqueueGroupProduct(pass, x, linear, rows, y, form);
     return;
   }
   products.run({

@@ -1,146 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CudaTensor } from "../device/cuda/cuda-tensor.ts";
-import { type Product, productRows } from "../device/cuda/dense-products.ts";
-import { FakeKernelStream, type RecordedLaunch } from "../device/cuda/fake-kernel-stream.ts";
-import { layOutStep } from "./cuda-step-layout.ts";
-import { enqueueEmbedding, enqueueLayers, enqueueLogits } from "./decoder-cuda.ts";
-import { attentionScratch } from "./decoder-cuda-attention.ts";
+import { productRows } from "../device/cuda/dense-products.ts";
 import { placeExperts, planExperts } from "./decoder-cuda-experts-memory.ts";
-import { placeActivations, planActivations } from "./decoder-cuda-memory.ts";
-import type { CudaBatch, CudaCacheType, CudaDecoderModel, CudaPass } from "./decoder-cuda-pass.ts";
+import type { CudaBatch, CudaCacheType } from "./decoder-cuda-pass.ts";
 import { parseDecoderConfig } from "./parse-decoder-config.ts";
-import { describeWeights } from "./weight-plan.ts";
-
-const SIZES = {
-  vocab_size: 512,
-  hidden_size: 128,
-  intermediate_size: 256,
-  num_hidden_layers: 2,
-  num_attention_heads: 4,
-  num_key_value_heads: 2,
-  head_dim: 32,
-  max_position_embeddings: 256,
-};
-const LLAMA = { architectures: ["LlamaForCausalLM"], hidden_act: "silu", rms_norm_eps: 1e-5, ...SIZES };
-const GEMMA = {
-  architectures: ["Gemma2ForCausalLM"],
-  hidden_act: "gelu_pytorch_tanh",
-  hidden_activation: "gelu_pytorch_tanh",
-  rms_norm_eps: 1e-6,
-  query_pre_attn_scalar: 32,
-  final_logit_softcapping: 30,
-  attn_logit_softcapping: 50,
-  sliding_window: 64,
-  ...SIZES,
-};
-const PHI = {
-  architectures: ["PhiForCausalLM"],
-  hidden_act: "gelu_new",
-  layer_norm_eps: 1e-5,
-  partial_rotary_factor: 0.5,
-  ...SIZES,
-  num_key_value_heads: 4,
-};
-
-const MIXTRAL = {
-  ...LLAMA,
-  architectures: ["MixtralForCausalLM"],
-  num_local_experts: 4,
-  num_experts_per_tok: 2,
-};
-const QWEN_MOE = {
-  ...LLAMA,
-  architectures: ["Qwen2MoeForCausalLM"],
-  num_experts: 8,
-  num_experts_per_tok: 3,
-  moe_intermediate_size: 64,
-  shared_expert_intermediate_size: 96,
-};
-
-interface Recording {
-  readonly kernels: readonly string[];
-  readonly products: readonly Product[];
-  readonly launches: readonly RecordedLaunch[];
-}
-
-/** What a pass enqueues, in order; products are among the kernels as "product". */
-function record(
-  config: Readonly<Record<string, unknown>>,
-  numTokens: number,
-  kind: Partial<CudaBatch>,
-  {
-    cacheType = "bf16",
-    hasCodes = false,
-    hasCodedOutput = false,
-    isDeterministic,
-  }: { cacheType?: CudaCacheType; hasCodes?: boolean; hasCodedOutput?: boolean; isDeterministic?: boolean } = {},
-): Recording {
-  const parsed = parseDecoderConfig({ config, generation: undefined, at: { config: "test", generation: "test" } });
-  let address = 2n ** 20n;
-  const weights = describeWeights(parsed.config, parsed.weights, "", (plan): CudaTensor => {
-    address += 2n ** 20n;
-    const isVocabulary = plan.kind === "vocabulary";
-    const isCoded = plan.shape.length === 2 && (isVocabulary ? hasCodedOutput && plan.isProduct : hasCodes);
-    return { address, type: isCoded ? "e4m3" : "bf16", shape: plan.shape, scales: isCoded ? address : undefined };
-  });
-  const bounds = { maxTokens: 64, maxSequences: 16, maxLogitRows: 16 };
-  const scratch = attentionScratch(parsed.config, 16, cacheType, { arch: "sm_90a", numSms: 132 });
-  const experts = planExperts(parsed.config, "bf16", bounds.maxTokens);
-  const model: CudaDecoderModel = {
-    config: parsed.config,
-    type: "bf16",
-    isDeterministic,
-    weights,
-    ropes: parsed.config.ropes.map(({ numDims }) => ({ invFreq: 64n, numDims, magnitude: 1 })),
-    caches: parsed.config.layers.map(() => ({ keys: 4096n, values: 8192n })),
-    cacheType,
-    blockSize: 16,
-    numBlocks: 32,
-    attentionCountersBytes: scratch.countersBytes,
-    experts: experts && placeExperts(experts, 2n ** 40n),
-  };
-  const sizes = { numTokens, numSequences: 2, maxBlocks: 8, numLogitRows: 1, numChoices: 0 };
-  const batch: CudaBatch = {
-    ...sizes,
-    numDecoding: 0,
-    maxQueryLength: numTokens,
-    keepsAllRows: false,
-    numbers: 1024n,
-    layout: layOutStep(sizes),
-    ...kind,
-  };
-  const stream = new FakeKernelStream();
-  const kernels: string[] = [];
-  const products: Product[] = [];
-  const launch = stream.launch.bind(stream);
-  stream.launch = (kernel, ...rest): void => {
-    kernels.push(kernel.spec.name);
-    launch(kernel, ...rest);
-  };
-  const memory = placeActivations(planActivations(parsed.config, "bf16", bounds, scratch.numBytes), 2n ** 30n);
-  const run = (product: Product): void => {
-    kernels.push("product");
-    products.push(product);
-  };
-  const pass: CudaPass = { stream, products: { run }, model, memory, batch };
-  enqueueEmbedding(pass);
-  const rows = enqueueLayers(pass);
-  if (rows !== undefined) enqueueLogits(pass, rows, { first: 0, count: batch.numLogitRows }, memory.logits);
-  return { kernels, products, launches: stream.launches };
-}
-
-const LLAMA_LAYER = [
-  "product",
-  "rope_store",
-  "paged_decode",
-  "product",
-  "add_norm",
-  "product",
-  "gated_mul",
-  "product",
-  "add_norm",
-];
+import { GEMMA, LLAMA, LLAMA_LAYER, MIXTRAL, PHI, QWEN_MOE, record } from "./record-pass.test-support.ts";
 
 test("enqueueLayers() multiplies few rows straight from the weights", () => {
   const { kernels, products } = record(LLAMA, 12, { numDecoding: 2, numLogitRows: 12, keepsAllRows: true });
@@ -150,7 +14,8 @@ test("enqueueLayers() multiplies few rows straight from the weights", () => {
 
 test("enqueueLayers() of few rows that add one token each is two launches a layer", () => {
   const layer = ["paged_decode", "thin_layer"];
-  const { kernels, launches } = record(LLAMA, 2, { numDecoding: 2, numLogitRows: 2, keepsAllRows: true });
+  const decode = { numDecoding: 2, numLogitRows: 2, keepsAllRows: true };
+  const { kernels, launches } = record(LLAMA, 2, decode, { arch: "sm_90a" });
   const start = ["gather_rows", "add_norm", "thin_linear"];
   assert.deepEqual(kernels, [...start, ...layer, ...layer, "add_norm", "thin_linear"]);
   const thin = launches.filter(({ spec }) => spec.name === "thin_layer");
@@ -188,7 +53,7 @@ test("enqueueLayers() takes few rows product by product where a kernel for all i
     [LLAMA, { numDecoding: 1 }],
     [LLAMA, { keepsAllRows: false }],
   ] as const) {
-    const { kernels } = record(config, 2, { ...kind, ...change });
+    const { kernels } = record(config, 2, { ...kind, ...change }, { arch: "sm_90a" });
     assert.ok(!kernels.includes("thin_layer"));
   }
 });
@@ -206,6 +71,42 @@ test("enqueueLayers() of a decode step is nine launches a layer", () => {
     ],
   );
   assert.equal(products.at(-1)?.outputType, "f32");
+});
+
+test("enqueueLayers() of some tens of rows multiplies by warp groups where there are any", () => {
+  const kind = { numDecoding: 2, numLogitRows: 32, keepsAllRows: true };
+  const kernelsOf = (hasCodes: boolean) => record(LLAMA, 32, kind, { hasCodes, arch: "sm_90a" });
+  const ofFloats = [
+    "rope_store",
+    "paged_decode",
+    "group_linear",
+    "add_norm",
+    "group_linear",
+    "group_linear",
+    "add_norm",
+  ];
+  const ofCodes = ofFloats.flatMap((name, i) => (i === 2 || i === 5 ? ["quantize_rows", name] : [name]));
+  for (const [hasCodes, layer] of [
+    [false, ofFloats],
+    [true, ofCodes],
+  ] as const) {
+    const { kernels, launches } = kernelsOf(hasCodes);
+    assert.deepEqual(kernels.slice(2, -1), [...["group_linear", ...layer], ...["group_linear", ...layer]]);
+    const groups = launches.filter(({ spec }) => spec.name === "group_linear").slice(0, 4);
+    // Complete, with the scales of rows and columns, and gate and up as one.
+    assert.deepEqual(
+      groups.map(({ spec }) => [spec.defines.WEIGHT_E4M3, spec.defines.GATED]),
+      [undefined, undefined, 1, undefined].map((isGated) => [hasCodes ? 1 : undefined, isGated]),
+    );
+  }
+  for (const [numTokens, change] of [
+    [8, {}],
+    [65, {}],
+    [32, { isDeterministic: true }],
+  ] as const) {
+    const { kernels } = record(LLAMA, numTokens, { ...kind, numLogitRows: numTokens }, { arch: "sm_90a", ...change });
+    assert.ok(!kernels.includes("group_linear"));
+  }
 });
 
 test("enqueueLayers() of a prompt takes the rows for logits out of the last layer", () => {

@@ -4,6 +4,7 @@
  */
 import { launchAddNorm } from "../../kernels/add-norm/add-norm.cuda.ts";
 import { ELEM_BYTES, type ElemType } from "../../kernels/cuda/launch-args.ts";
+import type { LeftSums } from "../../kernels/cuda/quantized-output.ts";
 import { launchAdd, launchSoftCap } from "../../kernels/elementwise/elementwise.cuda.ts";
 import { launchGatherRows } from "../../kernels/gather-rows/gather-rows.cuda.ts";
 import { launchQuantizeRows } from "../../kernels/quantize/quantize.cuda.ts";
@@ -15,15 +16,7 @@ import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
 import { enqueueAttention, enqueueProjected } from "./decoder-cuda-attention.ts";
 import { enqueueAdapted, type LinearPlace } from "./decoder-cuda-lora.ts";
 import { enqueueMlp } from "./decoder-cuda-mlp.ts";
-import {
-  type CudaPass,
-  type CudaRows,
-  type CudaScales,
-  codesWith,
-  enqueueProduct,
-  numbersAt,
-  takesCodes,
-} from "./decoder-cuda-pass.ts";
+import { type CudaPass, type CudaRows, codesWith, enqueueProduct, numbersAt, takesCodes } from "./decoder-cuda-pass.ts";
 import { enqueueMeeting, enqueueSum, isFirstStage, isLastStage, ownPart } from "./decoder-cuda-ranks.ts";
 import { enqueueThinLayer, thinLayerType } from "./decoder-cuda-thin.ts";
 import type { LayerWeights, Linear, Norm } from "./weight-plan.ts";
@@ -178,28 +171,30 @@ interface NormStep {
   readonly norm: Norm<CudaTensor>;
   /** Added to the residual stream before. */
   readonly branch?: DevicePointer;
-  readonly branchScales?: CudaScales | undefined;
+  readonly branchLeft?: LeftSums | undefined;
   /** Norm of the branch. */
   readonly postNorm?: Norm<CudaTensor> | undefined;
 }
 
 /** Gives the rows as the product that reads them takes them. */
 function enqueueNorm(
-  { stream, model, memory }: CudaPass,
+  pass: CudaPass,
   rows: LayerRows,
-  { norm, branch, branchScales, postNorm }: NormStep,
+  { norm, branch, branchLeft, postNorm }: NormStep,
   reader: Linear<CudaTensor> | undefined,
 ): CudaRows {
+  const { stream, model, memory } = pass;
   const { kind, epsilon } = model.config.norm;
   if (postNorm !== undefined && kind !== "rms")
     throw new Error("a norm behind a branch: expected it to be of kind rms");
-  const isCoded = reader !== undefined && takesCodes(model, reader, rows.numRows);
+  const isCoded = reader !== undefined && takesCodes(pass, reader, rows.numRows);
   const quantized = isCoded ? codesWith(memory.normScales) : undefined;
   launchAddNorm(stream, {
     type: model.type,
     residual: rows.residual,
     branch,
-    branchScales,
+    branchScales: branchLeft?.scales,
+    branchParts: branchLeft?.parts,
     postWeight: postNorm?.weight.address,
     kind,
     weight: norm.weight.address,
@@ -241,23 +236,23 @@ function enqueueLayerRest(
   if (model.config.residual === "parallel") {
     enqueueAdapted(pass, out, attended, layer.attentionOut, rows.numRows, branch);
     const read = mlpNorm === undefined ? rows.read : enqueueNorm(pass, rows, { norm: mlpNorm }, mlpReader);
-    enqueueMlp(pass, index, layer.mlp, read, rows.numRows, mlpBranch, false);
+    enqueueMlp(pass, index, layer.mlp, read, rows.numRows, mlpBranch, "nothing");
     const count = rows.numRows * model.config.hiddenSize;
     launchAdd(stream, { type: model.type, count, a: branch, b: mlpBranch, out: branch });
     enqueueSum(pass, branch, rows.numRows);
     return enqueueNorm(pass, rows, { norm, branch }, reader);
   }
   if (mlpNorm === undefined) throw new Error("a layer without a norm before its MLP");
-  const branchScales = enqueueShare(pass, out, attended, layer.attentionOut, rows.numRows, branch);
-  const between = { norm: mlpNorm, branch, branchScales, postNorm: attentionPostNorm };
+  const branchLeft = enqueueShare(pass, out, attended, layer.attentionOut, rows.numRows, branch);
+  const between = { norm: mlpNorm, branch, branchLeft, postNorm: attentionPostNorm };
   const read = enqueueNorm(pass, rows, between, mlpReader);
-  const isWhole = model.ranks === undefined;
-  const mlpScales = enqueueMlp(pass, index, layer.mlp, read, rows.numRows, mlpBranch, isWhole);
+  const leaves = model.ranks === undefined ? "parts" : "nothing";
+  const mlpLeft = enqueueMlp(pass, index, layer.mlp, read, rows.numRows, mlpBranch, leaves);
   enqueueSum(pass, mlpBranch, rows.numRows);
-  return enqueueNorm(pass, rows, { norm, branch: mlpBranch, branchScales: mlpScales, postNorm: mlpPostNorm }, reader);
+  return enqueueNorm(pass, rows, { norm, branch: mlpBranch, branchLeft: mlpLeft, postNorm: mlpPostNorm }, reader);
 }
 
-/** The product, summed over the ranks that have a share in it: then its scales cannot be left to the reader. */
+/** The product, summed over the ranks that have a share in it: then nothing of it can be left to the reader. */
 function enqueueShare(
   pass: CudaPass,
   place: LinearPlace,
@@ -265,18 +260,15 @@ function enqueueShare(
   linear: Linear<CudaTensor>,
   rows: number,
   y: DevicePointer,
-): CudaScales | undefined {
-  const scales = enqueueAdapted(pass, place, x, linear, rows, y, pass.model.ranks === undefined);
+): LeftSums | undefined {
+  const left = enqueueAdapted(pass, place, x, linear, rows, y, pass.model.ranks === undefined ? "parts" : "nothing");
   enqueueSum(pass, y, rows);
-  return scales;
+  return left;
 }
 
-function attendedRows(
-  { stream, model, memory }: CudaPass,
-  { attended, numRows }: RestRows,
-  reader: Linear<CudaTensor>,
-): CudaRows {
-  if (!takesCodes(model, reader, numRows)) return { address: attended };
+function attendedRows(pass: CudaPass, { attended, numRows }: RestRows, reader: Linear<CudaTensor>): CudaRows {
+  if (!takesCodes(pass, reader, numRows)) return { address: attended };
+  const { stream, model, memory } = pass;
   const { numHeads, headDim } = model.config;
   const quantized = codesWith(memory.codeScales);
   const width = numHeads * headDim;

@@ -55,6 +55,20 @@ export interface CudaFunctions {
   functionAttribute(value: Int32Array, attribute: number, kernel: Address): CudaStatus;
   setFunctionAttribute(kernel: Address, attribute: number, value: number): CudaStatus;
   launch(config: Uint8Array, kernel: Address, parameters: BigUint64Array, extra: null): CudaStatus;
+  encodeTable(
+    table: Address,
+    type: number,
+    rank: number,
+    address: Address,
+    sizes: BigUint64Array,
+    strides: BigUint64Array,
+    box: Uint32Array,
+    steps: Uint32Array,
+    interleave: number,
+    swizzle: number,
+    promotion: number,
+    fill: number,
+  ): CudaStatus;
   beginCapture(stream: Address, mode: number): CudaStatus;
   endCapture(stream: Address, graph: BigUint64Array): CudaStatus;
   instantiateGraph(executable: BigUint64Array, graph: Address, flags: bigint): CudaStatus;
@@ -109,6 +123,7 @@ export const CUDA_SIGNATURES: Readonly<Record<keyof CudaFunctions, readonly [sym
   functionAttribute: ["cuFuncGetAttribute", "void* int size_t"],
   setFunctionAttribute: ["cuFuncSetAttribute", "size_t int int"],
   launch: ["cuLaunchKernelEx", "void* size_t void* void*"],
+  encodeTable: ["cuTensorMapEncodeTiled", "size_t int uint size_t void* void* void* void* int int int int"],
   beginCapture: ["cuStreamBeginCapture_v2", "size_t int"],
   endCapture: ["cuStreamEndCapture", "size_t void*"],
   instantiateGraph: ["cuGraphInstantiateWithFlags", "void* size_t uint64"],

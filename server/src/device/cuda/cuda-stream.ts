@@ -2,13 +2,15 @@
 import { type CudaDriver, pinnedBytes } from "../../native/cuda.ts";
 import { EVENT_DISABLE_TIMING, STREAM_NON_BLOCKING } from "../../native/cuda-functions.ts";
 import type { Address, Pointer } from "../../native/ffi.ts";
+import { CopyTables } from "./copy-tables.ts";
 import type { CudaKernel, CudaModules } from "./cuda-modules.ts";
-import type { DevicePointer, Dimensions, KernelArg, KernelSpec, KernelStream } from "./kernel-stream.ts";
+import type { CopyTable, DevicePointer, Dimensions, KernelArg, KernelSpec, KernelStream } from "./kernel-stream.ts";
 
 /** CUlaunchConfig and, behind it, room for one CUlaunchAttribute. */
 const CONFIG = { numBytes: 56, sharedAt: 24, streamAt: 32, attributesAt: 40, countAt: 48 } as const;
 const ATTRIBUTE = { at: 64, valueAt: 72, numBytes: 72, programmaticSerialization: 6 } as const;
 const MAX_ARGS = 64;
+const MAX_TABLES = 4;
 /** CUDA_MEMCPY2D */
 const ROWS_COPY = {
   numBytes: 128,
@@ -51,6 +53,7 @@ export class CudaStream implements KernelStream {
   readonly #config = pinnedBytes(CONFIG.numBytes + 8 + ATTRIBUTE.numBytes);
   readonly #configBytes: Uint8Array;
   readonly #values = pinnedBytes(8 * MAX_ARGS);
+  readonly #tables: CopyTables;
   /** Where each value is: what C calls the parameters. */
   readonly #parameters = new BigUint64Array(new ArrayBuffer(8 * MAX_ARGS));
 
@@ -58,10 +61,11 @@ export class CudaStream implements KernelStream {
     this.#owner = owner;
     this.numSms = owner.numSms;
     this.arch = owner.arch;
+    this.#tables = new CopyTables(owner.driver, MAX_TABLES);
     const out = new BigUint64Array(1);
     owner.driver.check(owner.driver.calls.createStream(out, STREAM_NON_BLOCKING), "making a stream");
     this.address = out[0] ?? 0n;
-    for (let i = 0; i < MAX_ARGS; i++) this.#parameters[i] = this.#values.address + BigInt(8 * i);
+    this.#placeValues();
     const { view, address } = this.#config;
     view.setBigUint64(CONFIG.streamAt, this.address, true);
     view.setBigUint64(CONFIG.attributesAt, address + BigInt(ATTRIBUTE.at), true);
@@ -91,8 +95,14 @@ export class CudaStream implements KernelStream {
     }
     view.setUint32(CONFIG.sharedAt, sharedBytes, true);
     view.setUint32(CONFIG.countAt, overlapsLaunches && kernel.spec.waitsForPrevious === true ? 1 : 0, true);
-    for (let i = 0; i < args.length; i++) this.#setArg(8 * i, args[i]);
+    let numTables = 0;
+    for (let i = 0; i < args.length; i++) {
+      const arg = args[i];
+      if (arg !== undefined && "table" in arg) this.#parameters[i] = this.#tables.put(numTables++, arg.table);
+      else this.#setArg(8 * i, arg);
+    }
     const status = driver.calls.launch(this.#configBytes, kernel.address, this.#parameters, null);
+    if (numTables > 0) this.#placeValues();
     if (status !== 0) driver.check(status, `launching ${kernel.spec.name} with a grid of ${grid}, blocks of ${block}`);
   }
 
@@ -148,7 +158,11 @@ export class CudaStream implements KernelStream {
     check(calls.destroyStream(this.address), "closing a stream");
   }
 
-  #setArg(at: number, arg: KernelArg | undefined): void {
+  #placeValues(): void {
+    for (let i = 0; i < MAX_ARGS; i++) this.#parameters[i] = this.#values.address + BigInt(8 * i);
+  }
+
+  #setArg(at: number, arg: Exclude<KernelArg, { readonly table: CopyTable }> | undefined): void {
     const { view } = this.#values;
     if (arg === undefined) return;
     if ("ptr" in arg) view.setBigUint64(at, arg.ptr, true);

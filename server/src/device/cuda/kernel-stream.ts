@@ -6,8 +6,17 @@
 /** A device address. */
 export type DevicePointer = bigint;
 
+/** Rows of bytes of which the copy engine takes pieces of 128 bytes by `pieceRows`; what lies behind the last row is zeros. */
+export interface CopyTable {
+  readonly address: DevicePointer;
+  readonly rowBytes: number;
+  readonly numRows: number;
+  readonly pieceRows: number;
+}
+
 /** One argument of a kernel, in the order of its parameters. */
 export type KernelArg =
+  | { readonly table: CopyTable }
   | { readonly ptr: DevicePointer }
   | { readonly i32: number }
   | { readonly f32: number }

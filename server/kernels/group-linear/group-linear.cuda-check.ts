@@ -1,0 +1,140 @@
+/** Products of some tens of rows on a GPU against the plain ones, and how near they come to the speed of reading. */
+import { linearRef } from "../linear/linear.ref.ts";
+import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
+import {
+  allocateFloats,
+  type CheckInput,
+  downloadFloats,
+  uploadPattern,
+  uploadRandom,
+} from "../testing/cuda-check-data.ts";
+import { type GroupWeightType, groupFormOf, launchGroupLinear } from "./group-linear.cuda.ts";
+import type { GroupForm } from "./group-plan.ts";
+
+interface Variant {
+  readonly weightType: GroupWeightType;
+  readonly numRows: number;
+  readonly outputs: number;
+  readonly inputs: number;
+  readonly hasBias?: boolean;
+  readonly isGated?: boolean;
+  /** In place of what the plan says. */
+  readonly form?: Partial<GroupForm>;
+}
+
+const VARIANTS: readonly Variant[] = [
+  { weightType: "e4m3", numRows: 64, outputs: 1536, inputs: 1024 },
+  { weightType: "e4m3", numRows: 33, outputs: 520, inputs: 4096, hasBias: true },
+  { weightType: "e4m3", numRows: 64, outputs: 520, inputs: 2048, form: { groups: 2, groupTiles: 2, splits: 4 } },
+  { weightType: "e4m3", numRows: 9, outputs: 3584, inputs: 256, isGated: true },
+  { weightType: "e4m3", numRows: 17, outputs: 528, inputs: 640, isGated: true, form: { tileOutputs: 56 } },
+  { weightType: "bf16", numRows: 64, outputs: 1536, inputs: 512 },
+  { weightType: "bf16", numRows: 24, outputs: 392, inputs: 576, hasBias: true },
+  { weightType: "bf16", numRows: 10, outputs: 1280, inputs: 2048, form: { groups: 3, groupTiles: 1, splits: 2 } },
+  { weightType: "bf16", numRows: 40, outputs: 3584, inputs: 128, isGated: true },
+  { weightType: "bf16", numRows: 48, outputs: 96, inputs: 4096 },
+];
+
+export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant, i) => {
+  const { weightType, numRows, outputs, inputs, isGated } = variant;
+  return {
+    name: `group-linear ${weightType} ${numRows} rows ${outputs} x ${inputs}${isGated === true ? " gated" : ""}`,
+    maxError: 4e-3,
+    needsWgmma: true,
+    run: (context) => runLinear(context, variant),
+    ...(i === 0 || i === 5 ? { benches: (context: CudaCheckContext) => benches(context, weightType) } : {}),
+  };
+});
+
+async function runLinear(context: CudaCheckContext, variant: Variant): Promise<number> {
+  const { weightType, numRows, outputs, inputs, hasBias = false, isGated = false } = variant;
+  const matrixRows = isGated ? 2 * outputs : outputs;
+  const isCoded = weightType === "e4m3";
+  const spread = isCoded ? 400 : 1;
+  const x = uploadRandom(context, weightType, numRows * inputs, 1, spread);
+  const weight = uploadRandom(context, weightType, matrixRows * inputs, 2, spread);
+  // So that sums are of the size of one.
+  const rows = uploadRandom(context, "f32", numRows, 3, 1 / spread);
+  const columns = uploadRandom(context, "f32", matrixRows, 4, 1 / spread);
+  const bias = uploadRandom(context, "bf16", outputs, 5);
+  const form = formOf(context, variant, matrixRows);
+  const isWhole = form.splits === 1;
+  const size = form.splits * numRows * outputs;
+  const out = allocateFloats(context, isWhole ? "bf16" : "f32", size);
+  const addresses = { x: x.pointer, weight: weight.pointer, out, bias: hasBias ? bias.pointer : undefined };
+  const scales = isCoded ? { rows: rows.pointer, columns: columns.pointer } : undefined;
+  const gatedBy = isGated ? "silu" : undefined;
+  launchGroupLinear(context.stream, { weightType, ...addresses, scales, gatedBy, numRows, outputs, inputs }, form);
+  const result = addedUp(await downloadFloats(context, isWhole ? "bf16" : "f32", out, size), numRows * outputs);
+  // Sums in parts are left without scales.
+  const isScaled = isCoded && isWhole;
+  const sums = linearRef({
+    x: isScaled ? scaled(x, rows, inputs) : x.values,
+    weight: isScaled ? scaled(weight, columns, inputs) : weight.values,
+    inputs,
+    ...(hasBias ? { bias: bias.values } : {}),
+  });
+  return relativeError(result, isGated ? gated(sums, outputs) : sums);
+}
+
+function formOf({ stream }: CudaCheckContext, variant: Variant, matrixRows: number): GroupForm {
+  const planned = groupFormOf({ arch: "sm_90a", numSms: stream.numSms }, { ...variant, matrixRows });
+  if (planned === undefined) throw new Error("the kernel is not written for this shape");
+  return { ...planned, ...variant.form };
+}
+
+function addedUp(parts: Float32Array, size: number): Float32Array {
+  const sums = new Float32Array(size);
+  for (let i = 0; i < parts.length; i++) sums[i % size] = (sums[i % size] ?? 0) + (parts[i] ?? 0);
+  return sums;
+}
+
+function scaled({ values }: CheckInput, scales: CheckInput, width: number): Float32Array {
+  return values.map((value, i) => value * (scales.values[Math.floor(i / width)] ?? Number.NaN));
+}
+
+function gated(sums: Float32Array, width: number): Float32Array {
+  return Float32Array.from({ length: sums.length / 2 }, (_, i) => {
+    const at = Math.floor(i / width) * 2 * width + (i % width);
+    const gate = sums[at] ?? Number.NaN;
+    return (gate / (1 + Math.exp(-gate))) * (sums[at + width] ?? Number.NaN);
+  });
+}
+
+/** The products of a layer of an 8B model, left as their readers take them; weights rotate, so that none stays in the L2 cache. */
+function benches(context: CudaCheckContext, weightType: GroupWeightType): readonly CudaBench[] {
+  return BENCHES.flatMap(({ matrixRows, inputs, isGated }) => {
+    const bytes = matrixRows * inputs * (weightType === "bf16" ? 2 : 1);
+    const copies = Math.max(2, Math.ceil(2 ** 28 / bytes));
+    const weights = Array.from({ length: copies }, () => uploadPattern(context, "bf16", bytes / 2));
+    const columns = uploadPattern(context, "f32", matrixRows);
+    const rows = uploadPattern(context, "f32", MAX_BENCH_ROWS);
+    const outputs = isGated ? matrixRows / 2 : matrixRows;
+    return [16, 32, MAX_BENCH_ROWS].map((numRows) => {
+      const x = uploadPattern(context, "bf16", numRows * inputs);
+      const shape = { weightType, numRows, matrixRows, inputs, isGated, leavesParts: !isGated };
+      const form = groupFormOf(context.stream, shape);
+      const out = context.allocate((form?.splits ?? 1) * numRows * outputs * 4);
+      return {
+        name: `${numRows} rows ${matrixRows} x ${inputs}`,
+        bytes,
+        flops: 2 * numRows * matrixRows * inputs,
+        launch: (round: number): void => {
+          const weight = weights[round % copies];
+          if (weight === undefined || form === undefined) return;
+          const sizes = { weightType, numRows, outputs, inputs, x, weight, out } as const;
+          const scales = weightType === "e4m3" ? { rows, columns } : undefined;
+          launchGroupLinear(context.stream, { ...sizes, scales, gatedBy: isGated ? "silu" : undefined }, form);
+        },
+      };
+    });
+  });
+}
+
+const MAX_BENCH_ROWS = 64;
+const BENCHES = [
+  { matrixRows: 6144, inputs: 4096, isGated: false },
+  { matrixRows: 4096, inputs: 4096, isGated: false },
+  { matrixRows: 28672, inputs: 4096, isGated: true },
+  { matrixRows: 4096, inputs: 14336, isGated: false },
+] as const;

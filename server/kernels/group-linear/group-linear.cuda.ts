@@ -1,0 +1,97 @@
+/** Launches the product of some tens of rows with a matrix of bf16 or of 8-bit codes, on devices with products of warp groups. */
+import type { CopyTable, DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
+import { hasWgmma } from "../cuda/device-limits.ts";
+import { ceilDiv, expectCount, i32, ptr } from "../cuda/launch-args.ts";
+import { ACTIVATION_NUMBERS, type CudaActivation } from "../gated-mul/gated-mul.cuda.ts";
+import { type GroupForm, groupBlocks, groupSharedBytes, LINE_BYTES, planGroupLinear } from "./group-plan.ts";
+
+export type GroupWeightType = "bf16" | "e4m3";
+
+export interface GroupLinearCudaArgs {
+  /** Of the matrix and of x. */
+  readonly weightType: GroupWeightType;
+  readonly x: DevicePointer; // [numRows, inputs]
+  readonly weight: DevicePointer; // [outputs, inputs]; gated: [2 * outputs, inputs]
+  /** Of codes: one f32 for each row of x and of the matrix. */
+  readonly scales?: { readonly rows: DevicePointer; readonly columns: DevicePointer } | undefined;
+  readonly bias?: DevicePointer | undefined; // bf16 [outputs]
+  /** The first half of the matrix gives what is activated and multiplies what the second gives. */
+  readonly gatedBy?: CudaActivation | undefined;
+  /** bf16 [numRows, outputs]; of a form with several splits f32 [splits, numRows, outputs], parts of sums without scales. */
+  readonly out: DevicePointer;
+  readonly numRows: number;
+  readonly outputs: number;
+  readonly inputs: number;
+}
+
+/** Sizes of a product that ask whether the kernel is written for it. */
+export interface GroupLinearShape {
+  readonly weightType: GroupWeightType;
+  readonly numRows: number;
+  /** Rows of the matrix. */
+  readonly matrixRows: number;
+  readonly inputs: number;
+  readonly isGated?: boolean;
+  /** The reader takes sums in parts and without scales. */
+  readonly leavesParts?: boolean;
+}
+
+const WEIGHT_BYTES: Readonly<Record<GroupWeightType, number>> = { bf16: 2, e4m3: 1 };
+const known = new Map<string, GroupForm | undefined>();
+
+/** How the product is spread over the device; undefined where the kernel does not serve. */
+export function groupFormOf(
+  { arch, numSms }: Pick<KernelStream, "arch" | "numSms">,
+  { weightType, numRows, matrixRows, inputs, isGated = false, leavesParts = false }: GroupLinearShape,
+): GroupForm | undefined {
+  if (!hasWgmma(arch)) return undefined;
+  const key = `${numSms} ${weightType} ${numRows} ${matrixRows} ${inputs} ${isGated} ${leavesParts}`;
+  if (!known.has(key)) {
+    const rowBytes = inputs * WEIGHT_BYTES[weightType];
+    known.set(key, planGroupLinear(numSms, { numRows, outputs: matrixRows, rowBytes, isGated, leavesParts }));
+  }
+  return known.get(key);
+}
+
+export function launchGroupLinear(stream: KernelStream, args: GroupLinearCudaArgs, form: GroupForm): void {
+  const { weightType, numRows, outputs, inputs, scales, bias, gatedBy } = args;
+  const { rows, groups, groupTiles, tileOutputs, splits, weightStages, rowStages } = form;
+  expectCount("groupLinear", "row", numRows);
+  if (numRows > rows) throw new Error(`groupLinear: expected at most ${rows} rows, got ${numRows}`);
+  const matrixRows = gatedBy === undefined ? outputs : 2 * outputs;
+  const kernel = stream.kernel({
+    source: "group-linear/group-linear.cu",
+    name: "group_linear",
+    defines: {
+      ROWS: rows,
+      GROUPS: groups,
+      GROUP_TILES: groupTiles,
+      TILE_OUTPUTS: tileOutputs,
+      SPLITS: splits,
+      WEIGHT_STAGES: weightStages,
+      ROW_STAGES: rowStages,
+      ...(weightType === "e4m3" ? { WEIGHT_E4M3: 1 } : {}),
+      ...(bias === undefined ? {} : { HAS_BIAS: 1 }),
+      ...(gatedBy === undefined ? {} : { GATED: 1, ACTIVATION: ACTIVATION_NUMBERS[gatedBy] }),
+    },
+    waitsForPrevious: true,
+  });
+  const rowBytes = inputs * WEIGHT_BYTES[weightType];
+  const weights: CopyTable = { address: args.weight, rowBytes, numRows: matrixRows, pieceRows: tileOutputs };
+  const x: CopyTable = { address: args.x, rowBytes, numRows, pieceRows: rows };
+  const numThreads = groups * GROUP_THREADS + 2 * 32;
+  stream.launch(kernel, [groupBlocks(matrixRows, form), 1, 1], [numThreads, 1, 1], groupSharedBytes(form), [
+    { table: weights },
+    { table: x },
+    ptr(scales?.rows),
+    ptr(scales?.columns),
+    ptr(bias),
+    ptr(splits === 1 ? args.out : undefined),
+    ptr(splits === 1 ? undefined : args.out),
+    i32(numRows),
+    i32(outputs),
+    i32(ceilDiv(rowBytes / LINE_BYTES, splits)),
+  ]);
+}
+
+const GROUP_THREADS = 128;
