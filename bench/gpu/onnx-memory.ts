@@ -1,4 +1,4 @@
-/** What an ONNX model holds of a GPU's memory once many clients have used it, by settings of the session and the process. */
+/** What an ONNX model holds of a GPU's memory once many clients have used it, by settings of the session. */
 import { execFileSync } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startHttpLoad } from "../serving/http-load.ts";
@@ -10,17 +10,12 @@ interface Variant {
   readonly model: string;
   /** Of ONNX Runtime's CUDA provider. */
   readonly settings?: Readonly<Record<string, string>>;
-  readonly env?: Readonly<Record<string, string>>;
 }
 
-const FEW_THREADS = { UV_THREADPOOL_SIZE: "4" };
 const VARIANTS: readonly Variant[] = [
   { model: "text_encoder" },
   { model: "vision_encoder" },
-  { model: "vision_encoder", env: FEW_THREADS },
-  { model: "vision_encoder", settings: { arena_extend_strategy: "kNextPowerOfTwo" } },
   { model: "vision_encoder", settings: { cudnn_conv_algo_search: "HEURISTIC" } },
-  { model: "vision_encoder", settings: { cudnn_conv_use_max_workspace: "0" } },
 ];
 const NUM_CLIENTS = 32;
 const LOAD_MS = 1000;
@@ -32,7 +27,7 @@ export function usedMemory(pid: number | undefined): string {
 }
 
 export async function showMemoryBySettings(plan: ServerPlan, examples: string): Promise<void> {
-  for (const { model, settings = {}, env = {} } of VARIANTS) {
+  for (const { model, settings = {} } of VARIANTS) {
     const parameters = Object.entries(settings).map(([key, value]) => `parameters { key: "${key}" value: "${value}" }`);
     const accelerator = `gpu_execution_accelerator: [ { name: "cuda" ${parameters.join(" ")} } ]`;
     writeModels(
@@ -42,12 +37,12 @@ export async function showMemoryBySettings(plan: ServerPlan, examples: string): 
       ["gpu"],
       `optimization { execution_accelerators { ${accelerator} } }`,
     );
-    const server = await startServer({ ...plan, env });
+    const server = await startServer(plan);
     const before = usedMemory(server.child.pid);
     const load = startHttpLoad(plan.port, binaryRequest(`${model}_gpu`, MODELS[model]?.inputs(1) ?? []), NUM_CLIENTS);
     await sleep(LOAD_MS);
     load.stop();
-    const how = JSON.stringify({ ...settings, ...env });
+    const how = JSON.stringify(settings);
     console.log(
       `memory ${model} ${how}: ${before} loaded, ${usedMemory(server.child.pid)} after ${load.tally.completed}`,
     );

@@ -139,6 +139,21 @@ export interface OrtApi {
   readonly UpdateCUDAProviderOptions: Call<[provider: Address, keys: Pointer, values: Pointer, count: number]>;
   readonly ReleaseCUDAProviderOptions: Release;
   readonly RegisterCustomOpsLibrary_V2: Call<[options: Address, path: Pointer]>;
+  /** `ended(id, outputs, outputCount, status)` is called on a thread of the session's. */
+  readonly RunAsync: Call<
+    [
+      session: Address,
+      runOptions: Address,
+      inputNames: Pointer,
+      inputs: Pointer,
+      inputCount: number,
+      outputNames: Pointer,
+      outputCount: number,
+      out: Pointer,
+      ended: Address,
+      id: Address,
+    ]
+  >;
 }
 
 export type OrtFunctionName = keyof OrtApi;
@@ -232,6 +247,7 @@ const FUNCTIONS: Readonly<Record<OrtFunctionName, readonly [number, readonly CTy
   UpdateCUDAProviderOptions: [206, [P, P, P, N]],
   ReleaseCUDAProviderOptions: [208, [P], "void"],
   RegisterCustomOpsLibrary_V2: [228, [P, P]],
+  RunAsync: [260, [P, P, P, P, N, P, N, P, P, P]],
 };
 
 export interface LoadedApi {

@@ -1,13 +1,13 @@
 /**
  * A loaded model that can run, also several times at once. Synchronous runs block the event loop for as long as they take;
- * asynchronous ones run on libuv's pool. Which to choose is the caller's business.
+ * asynchronous ones run on another thread. Which to choose is the caller's business.
  */
 import type { Tensor } from "../core/tensor.ts";
 import { type Address, addressOf, cString } from "./ffi.ts";
-import type { Status } from "./onnxruntime-api.ts";
 import { type FrameContext, type OutputRequest, RunFrame } from "./onnxruntime-frame.ts";
 import type { ModelInfo } from "./onnxruntime-info.ts";
 import { type ModelMetadata, readMetadata } from "./onnxruntime-metadata.ts";
+import type { StartRun } from "./onnxruntime-start.ts";
 import { check } from "./onnxruntime-status.ts";
 
 /** A run under way on another thread. */
@@ -23,6 +23,7 @@ export class OnnxSession {
   readonly #context: FrameContext;
   readonly #session: Address;
   readonly #runConfig: ReadonlyMap<string, string>;
+  readonly #start: StartRun;
   /** C strings of all names; `#nameAddresses` points into them. */
   readonly #names: readonly Uint8Array[];
   readonly #nameAddresses: ReadonlyMap<string, Address>;
@@ -31,11 +32,17 @@ export class OnnxSession {
   #runsUnderWay = 0;
 
   /** Takes over the handle. */
-  constructor(context: FrameContext, session: Address, info: ModelInfo, runConfig: ReadonlyMap<string, string>) {
+  constructor(
+    context: FrameContext,
+    session: Address,
+    info: ModelInfo,
+    { runConfig, start }: { readonly runConfig: ReadonlyMap<string, string>; readonly start: StartRun },
+  ) {
     this.#context = context;
     this.#session = session;
     this.info = info;
     this.#runConfig = runConfig;
+    this.#start = start;
     const values = [...info.inputs, ...info.outputs, ...info.overridableInitializers];
     this.#names = values.map(({ name }) => cString(name));
     this.#nameAddresses = new Map(
@@ -71,7 +78,7 @@ export class OnnxSession {
     const finish = async (): Promise<Tensor[]> => {
       try {
         frame.prepare(inputs, outputs);
-        check(this.#context.api, await this.#start(frame));
+        check(this.#context.api, await this.#start(this.#session, frame));
         return frame.collect();
       } finally {
         isRunning = false;
@@ -98,26 +105,6 @@ export class OnnxSession {
         if (error === null) resolve();
         else reject(error);
       });
-    });
-  }
-
-  #start(frame: RunFrame): Promise<Status> {
-    const { inputNames, inputValues, inputCount, outputNames, outputCount, outputValues, runOptions } = frame;
-    return new Promise<Status>((resolve, reject) => {
-      this.#context.api.Run.async(
-        this.#session,
-        runOptions,
-        inputNames,
-        inputValues,
-        inputCount,
-        outputNames,
-        outputCount,
-        outputValues,
-        (error, result) => {
-          if (error === null) resolve(result);
-          else reject(error);
-        },
-      );
     });
   }
 

@@ -8,6 +8,7 @@ import { readModelInfo } from "./onnxruntime-info.ts";
 import { FloatProduct, PRODUCT_MODEL } from "./onnxruntime-product.ts";
 import { appendProvider, availableProviders, type ProviderKind } from "./onnxruntime-providers.ts";
 import { OnnxSession } from "./onnxruntime-session.ts";
+import { OwnThreads, type StartRun, startInPool } from "./onnxruntime-start.ts";
 import { check } from "./onnxruntime-status.ts";
 
 export interface RuntimeOptions {
@@ -39,6 +40,8 @@ export interface SessionOptions {
   readonly customOpLibraries: readonly string[];
   /** Devices to run on, best first; what none of them takes runs on the CPU. */
   readonly providers?: readonly ProviderOptions[] | undefined;
+  /** Runs that block nobody are made on the session's intra-op threads, two or more, and not on libuv's. */
+  readonly runsOnOwnThreads?: boolean | undefined;
   /** The model is also written here, as it is after optimisation. */
   readonly optimizedModelPath?: string | undefined;
 }
@@ -81,6 +84,8 @@ export class OnnxRuntime {
   readonly #context: FrameContext;
   readonly #environment: Address;
   readonly #hasGlobalThreads: boolean;
+  readonly #startInPool: StartRun;
+  #ownThreads: OwnThreads | undefined;
 
   /** @throws Error naming every place searched, when there is no library */
   constructor(
@@ -94,6 +99,7 @@ export class OnnxRuntime {
     this.path = libraryPath;
     this.providers = availableProviders(api, libraryPath);
     this.#hasGlobalThreads = options.globalThreads !== undefined;
+    this.#startInPool = startInPool(api);
     this.#environment = createEnvironment(api, options);
     check(api, api.DisableTelemetryEvents(this.#environment));
     this.#context = {
@@ -117,7 +123,7 @@ export class OnnxRuntime {
         });
       });
       check(api, status);
-      return this.#adopt(out[0] ?? 0n, options.runConfig);
+      return this.#adopt(out[0] ?? 0n, options);
     } finally {
       api.ReleaseSessionOptions(settings);
     }
@@ -141,18 +147,25 @@ export class OnnxRuntime {
   /** Frees what the sessions shared; they are closed before. */
   close(): void {
     const { api, cpuMemory } = this.#context;
+    this.#ownThreads?.close();
     api.ReleaseMemoryInfo(cpuMemory);
     api.ReleaseEnv(this.#environment);
   }
 
-  #adopt(session: Address, runConfig: ReadonlyMap<string, string>): OnnxSession {
+  #adopt(session: Address, { runConfig, runsOnOwnThreads = false }: SessionOptions): OnnxSession {
     const { api, allocator } = this.#context;
     try {
-      return new OnnxSession(this.#context, session, readModelInfo(api, allocator, session), runConfig);
+      const start = runsOnOwnThreads && !this.#hasGlobalThreads ? this.#onOwnThreads() : this.#startInPool;
+      return new OnnxSession(this.#context, session, readModelInfo(api, allocator, session), { runConfig, start });
     } catch (error) {
       api.ReleaseSession(session);
       throw error;
     }
+  }
+
+  #onOwnThreads(): StartRun {
+    this.#ownThreads ??= new OwnThreads(this.#context.api);
+    return this.#ownThreads.start;
   }
 
   #createSettings(options: SessionOptions): Address {

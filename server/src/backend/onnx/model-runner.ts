@@ -15,6 +15,8 @@ export interface RunnerContext {
   readonly session: OnnxSession;
   readonly budget: TurnBudget;
   readonly gate: RunGate;
+  /** Runs are never made on the event loop: one on a GPU waits for it, and would have another thread remembered there. */
+  readonly isElsewhere?: boolean;
 }
 
 /** One per model version; its instances share it, since a session runs any number of times at once. */
@@ -22,15 +24,17 @@ export class ModelRunner {
   readonly session: OnnxSession;
   readonly #budget: TurnBudget;
   readonly #gate: RunGate;
+  readonly #isElsewhere: boolean;
   readonly #policy = new RunPolicy();
   readonly #plan: OutputPlan;
   /** False once the model gave an output another shape than it declares. */
   #isPlanTrusted = true;
 
-  constructor({ session, budget, gate }: RunnerContext) {
+  constructor({ session, budget, gate, isElsewhere = false }: RunnerContext) {
     this.session = session;
     this.#budget = budget;
     this.#gate = gate;
+    this.#isElsewhere = isElsewhere;
     this.#plan = new OutputPlan(session.info);
   }
 
@@ -50,7 +54,7 @@ export class ModelRunner {
   ): Tensor[] | Promise<Tensor[]> {
     const bytes = inputs.reduce((sum, { data }) => sum + data.byteLength, 0);
     const outputs = this.#requests(inputs, outputNames);
-    if (!this.#budget.isLeft() || !this.#policy.maySync(bytes)) {
+    if (this.#isElsewhere || !this.#budget.isLeft() || !this.#policy.maySync(bytes)) {
       return this.#runAsync(inputs, outputs, requests, bytes);
     }
     const startMs = performance.now();

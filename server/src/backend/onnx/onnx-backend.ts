@@ -27,7 +27,7 @@ import { OnnxInstance, type OnnxInstanceContext, toServerError } from "./onnx-in
 import { findPlan, type ShapeProfile } from "./plan-model.ts";
 import { raggedPlan } from "./ragged-batch.ts";
 import { RunGate, runsInPool } from "./run-gate.ts";
-import { runtimeOptions, sessionOptions } from "./session-settings.ts";
+import { gpuThreads, runtimeOptions, sessionOptions } from "./session-settings.ts";
 import { TurnBudget } from "./turn-budget.ts";
 import { validateModel } from "./validate-model.ts";
 
@@ -123,8 +123,11 @@ class OnnxBackend implements Backend {
     const { config } = source;
     const providers = gpuProviders(config, deviceId);
     for (const { kind } of providers) expectProvider(runtime, kind, config.name);
-    const { session } = await this.#open(source, { ...sessionOptions(config, availableParallelism()), providers });
-    return new ModelRunner({ session, ...this.#turns });
+    const threads = { intraOpThreads: gpuThreads(config), runsOnOwnThreads: true };
+    const ofModel = sessionOptions(config, availableParallelism());
+    const { session } = await this.#open(source, { ...ofModel, ...threads, providers });
+    // Its threads are not those that the gate counts.
+    return new ModelRunner({ session, ...this.#turns, gate: new RunGate(Number.POSITIVE_INFINITY), isElsewhere: true });
   }
 
   async close(): Promise<void> {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseModelConfigText } from "../../config/model-config.ts";
-import { runtimeOptions, sessionOptions } from "./session-settings.ts";
+import { gpuThreads, runtimeOptions, sessionOptions } from "./session-settings.ts";
 
 const options = (text: string, numCores = 8) =>
   sessionOptions(parseModelConfigText(`name: "m" ${text}`, "config.pbtxt"), numCores);
@@ -82,4 +82,13 @@ test("runtimeOptions() makes one pool for all models when asked to", () => {
   for (const [settings, expected] of table) {
     assert.deepEqual(runtimeOptions(new Map(Object.entries(settings))).globalThreads, expected);
   }
+});
+
+test("gpuThreads() has one for each instance on a GPU beside that of the caller, and never fewer than runs need", () => {
+  const threads = (text: string): number => gpuThreads(parseModelConfigText(`name: "m" ${text}`, "config.pbtxt"));
+  const group = "instance_group [ { count: 3 kind: KIND_GPU gpus: [ 0 ] }, { count: 5 kind: KIND_CPU } ]";
+  assert.equal(threads(group), 4);
+  assert.equal(threads(`${group} ${parameter("intra_op_thread_count", "6")}`), 6);
+  assert.equal(threads(`${group} ${parameter("intra_op_thread_count", "1")}`), 2);
+  assert.equal(threads(""), 2);
 });

@@ -52,6 +52,16 @@ export function runtimeOptions(settings: Settings): RuntimeOptions {
   };
 }
 
+/**
+ * Of a session on a GPU: one for each instance to run on, and one that is counted for the caller. Each keeps memory of the
+ * GPU, so more of them only where the configuration asks for it.
+ */
+export function gpuThreads(config: ModelConfig): number {
+  const groups = config.instance_group.filter(({ kind }) => kind === "KIND_GPU");
+  const numInstances = groups.reduce((sum, { count }) => sum + count, 0);
+  return Math.max(2, integer(config, "intra_op_thread_count") || 1 + numInstances);
+}
+
 /** Instances run side by side: each gets its share of the cores, so that together they do not fight for them. */
 function threadsOfOne(config: ModelConfig, numCores: number): number {
   const numInstances = config.instance_group.reduce((sum, group) => sum + group.count, 0);
