@@ -16,7 +16,7 @@ export interface BackendResponse {
   readonly outputs: readonly Tensor[];
   readonly parameters?: ReadonlyMap<string, ParameterValue>;
   /** Set: this response is an error in place of outputs, and unless it is final, more responses may follow it. */
-  readonly error?: ServerError;
+  readonly error?: ServerError | undefined;
   /** Last response of its request. A non-decoupled model gives one response, with `final: true`. */
   readonly final: boolean;
   /** As in `InferResponse`. */

@@ -12,7 +12,7 @@ export interface InferResponse {
   /** In the order of the model, without those that were not asked for. */
   readonly outputs: readonly Tensor[];
   /** Set: an error in place of outputs on one response of a decoupled model; more may follow unless it is final. */
-  readonly error?: ServerError;
+  readonly error?: ServerError | undefined;
   /** True on the last response of a request. A decoupled model may end with a final response without outputs. */
   readonly final: boolean;
   /** A final response that carries nothing (flag only): not shown to clients unless they asked for it. */

@@ -43,11 +43,11 @@ class Execution implements Batch {
   }
 
   /** A backend that sets no marks spends its whole time inferring. */
-  timing(): ExecutionTiming {
+  timing(goesOn: boolean): ExecutionTiming {
     const endMs = this.#clock.nowMs();
     const computeStartMs = this.#computeStartMs < 0 ? this.startMs : this.#computeStartMs;
     const computeEndMs = this.#computeEndMs < 0 ? endMs : this.#computeEndMs;
-    return { startMs: this.startMs, computeStartMs, computeEndMs, endMs };
+    return { startMs: this.startMs, computeStartMs, computeEndMs, endMs, goesOn };
   }
 }
 
@@ -80,7 +80,7 @@ export function execute(options: ExecutionOptions): Promise<void> | undefined {
 
 function finish(options: ExecutionOptions, execution: Execution): void {
   const answersLater = options.instance.answersLater === true;
-  const timing = { ...execution.timing(), goesOn: answersLater };
+  const timing = execution.timing(answersLater);
   let succeeded = false;
   const isOver = !options.decoupled && !answersLater;
   for (const request of options.requests) {

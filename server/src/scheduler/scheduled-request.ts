@@ -144,7 +144,7 @@ export class ScheduledRequest implements ExecutableRequest {
   respond(response: BackendResponse): void {
     if (this.#ended) return;
     const outputs = this.#outputsFor(response.outputs);
-    const { error } = response;
+    const { error, release } = response;
     const { trace } = this.request;
     if (trace !== undefined && !this.#isComposed) trace.tensors("TENSOR_BACKEND_OUTPUT", outputs);
     if (!this.#hasAnswered) this.#noteFirstResponse();
@@ -157,10 +157,10 @@ export class ScheduledRequest implements ExecutableRequest {
       id: this.request.id,
       parameters: response.parameters ?? NO_PARAMETERS,
       outputs,
-      ...(error === undefined ? {} : { error }),
+      error,
       final: response.final,
       empty: this.#context.decoupled && response.final && response.outputs.length === 0 && error === undefined,
-      ...(response.release === undefined ? {} : { release: response.release }),
+      release,
     });
     trace?.mark("INFER_RESPONSE_COMPLETE", this.#clock.nowMs());
     if (response.final) this.#end(error);
@@ -215,9 +215,10 @@ export class ScheduledRequest implements ExecutableRequest {
     return this.#context.isComposed === true;
   }
 
-  #traceExecution({ startMs, computeStartMs, computeEndMs, endMs }: ExecutionTiming): void {
+  #traceExecution(timing: ExecutionTiming): void {
     const { trace } = this.request;
     if (trace === undefined || this.#isComposed) return;
+    const { startMs, computeStartMs, computeEndMs, endMs } = timing;
     trace.mark("COMPUTE_START", startMs);
     trace.mark("COMPUTE_INPUT_END", computeStartMs);
     trace.mark("COMPUTE_OUTPUT_START", computeEndMs);

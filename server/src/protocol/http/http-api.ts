@@ -10,12 +10,13 @@ import { bytesReply, type ContentType, errorReply, type HttpReply, type HttpStre
 import { InferHandler, type InferOptions } from "./infer.ts";
 import { InferCodec } from "./infer-codec.ts";
 import type { JsonThreads } from "./json-threads.ts";
+import { KnownRoutes } from "./known-routes.ts";
 import { ManageHandlers } from "./manage.ts";
 import { BodyAborted } from "./read-body.ts";
 import { RegionHandlers } from "./regions.ts";
 import { withReports } from "./report-headers.ts";
 import { type RestrictedApi, type RestrictedGroup, Restrictions } from "./restricted.ts";
-import { matchRoute, type RouteMatch, type RouteName } from "./router.ts";
+import type { RouteMatch, RouteName } from "./router.ts";
 import { statusOf } from "./status.ts";
 import { TraceHandlers } from "./trace-settings.ts";
 import { expectVersion } from "./version.ts";
@@ -51,6 +52,7 @@ interface Route {
 }
 
 export class HttpApi {
+  readonly #known = new KnownRoutes();
   readonly #routes: Readonly<Record<RouteName, Route>>;
   readonly #restrictions: Restrictions;
   readonly #log: Logger;
@@ -67,7 +69,7 @@ export class HttpApi {
 
   /** Never rejects, but for a client that left in the middle of its body. @throws BodyAborted */
   async handle(call: HttpCall): Promise<Reply> {
-    const match = matchRoute(call.path);
+    const match = this.#known.match(call.path);
     if (match === undefined) return this.#metrics(call) ?? errorReply(404, "text/plain", "Not Found");
     const route = this.#routes[match.name];
     const missing = this.#restrictions.missingKey(route.api, call);
@@ -77,8 +79,17 @@ export class HttpApi {
     const handler = call.method === "GET" ? route.get : call.method === "POST" ? route.post : undefined;
     if (handler === undefined) return errorReply(405, route.errorType, "Method Not Allowed");
     call.errorType = route.errorType;
-    const reply = await this.#run(handler, match, call);
-    if (route.api !== "inference") return reply;
+    let reply: Reply;
+    try {
+      const answer = handler(match.version === "" ? match : expectVersion(match), call);
+      reply = answer instanceof Promise ? await answer : answer;
+    } catch (error) {
+      reply = this.#refuse(error, call);
+    }
+    return route.api === "inference" ? this.#reported(reply, call) : reply;
+  }
+
+  #reported(reply: Reply, call: HttpCall): Reply {
     this.#load?.count(reply.status >= MIN_ERROR_STATUS);
     return withReports(reply, call, this.#load);
   }
@@ -87,15 +98,6 @@ export class HttpApi {
   #metrics({ method, path }: HttpCall): HttpReply | undefined {
     if (this.#metricsPage === undefined || method !== "GET" || path !== "/metrics") return undefined;
     return bytesReply("text/plain; charset=utf-8", [Buffer.from(this.#metricsPage())]);
-  }
-
-  async #run(handler: Handler, match: RouteMatch, call: HttpCall): Promise<Reply> {
-    try {
-      const reply = handler(match.version === "" ? match : expectVersion(match), call);
-      return reply instanceof Promise ? await reply : reply;
-    } catch (error) {
-      return this.#refuse(error, call);
-    }
   }
 
   #refuse(thrown: unknown, call: HttpCall): HttpReply {

@@ -47,21 +47,7 @@ export class InferHandler {
     this.#noMemory = new RequestMemory(regions);
   }
 
-  handle(model: string, version: string, call: HttpCall): Promise<HttpReply> {
-    if (!this.#regions.isAllowed) return this.#serve(model, version, call, this.#noMemory);
-    return this.#serveWithMemory(model, version, call);
-  }
-
-  async #serveWithMemory(model: string, version: string, call: HttpCall): Promise<HttpReply> {
-    const memory = new RequestMemory(this.#regions);
-    try {
-      return await this.#serve(model, version, call, memory);
-    } finally {
-      memory.release();
-    }
-  }
-
-  async #serve(model: string, version: string, call: HttpCall, memory: RequestMemory): Promise<HttpReply> {
+  async handle(model: string, version: string, call: HttpCall): Promise<HttpReply> {
     const served = this.#server.model(model, version);
     if (served.decoupled) {
       throw new ServerError("unsupported", "HTTP end point doesn't support models with decoupled transaction policy");
@@ -70,12 +56,18 @@ export class InferHandler {
       return errorReply(501, "text/plain", "Unsupported compression type", ["Accept-Encoding", "gzip, deflate"]);
     }
     startTrace(this.#server.tracing, served.name, call);
-    const decoded = await this.#decode(call, served, memory);
-    const response = await this.#infer(new HttpInferRequest(model, version, decoded, call), served, call);
-    const wanted = memory.isUsed ? { forms: decoded.forms, defaultForm: decoded.defaultForm, memory } : decoded;
-    const encoded = this.#codec.writeResponse(response, wanted, served, call.atEnd);
-    const reply = await this.#reply(encoded instanceof Promise ? await encoded : encoded, call);
-    return response.release === undefined ? reply : { ...reply, release: response.release };
+    const memory = this.#regions.isAllowed ? new RequestMemory(this.#regions) : this.#noMemory;
+    try {
+      const decoded = await this.#decode(call, served, memory);
+      const response = await this.#infer(new HttpInferRequest(model, version, decoded, call), served, call);
+      const wanted = memory.isUsed ? { forms: decoded.forms, defaultForm: decoded.defaultForm, memory } : decoded;
+      const encoded = this.#codec.writeResponse(response, wanted, served, call.atEnd);
+      const answer = this.#reply(encoded instanceof Promise ? await encoded : encoded, call);
+      const reply = answer instanceof Promise ? await answer : answer;
+      return response.release === undefined ? reply : { ...reply, release: response.release };
+    } finally {
+      memory.release();
+    }
   }
 
   #decode(call: HttpCall, served: ServedModel, memory: RequestMemory): Promise<DecodedInfer> {
@@ -113,22 +105,17 @@ export class InferHandler {
     const headerLength = lengthText === undefined ? size : parseHeaderLength(lengthText, size);
     call.errorType = "application/json";
     expectSize(headerLength, size, bytes.length, maxInputBytes);
-    const decoded =
-      headerLength === 0 ? decodeRawInfer(bytes, served) : await this.#json(bytes, headerLength, served, memory);
-    return this.#forward(decoded, call);
-  }
-
-  async #json(bytes: Buffer, headerLength: number, served: ServedModel, memory: RequestMemory): Promise<DecodedInfer> {
-    const isWhole = headerLength === bytes.length;
-    const tail = isWhole ? NO_BYTES : bytes.subarray(headerLength);
+    if (headerLength === 0) return this.#forward(decodeRawInfer(bytes, served), call);
+    const isWhole = headerLength === size;
     const read = this.#codec.readRequest(isWhole ? bytes : bytes.subarray(0, headerLength));
-    return decodeInfer(read instanceof Promise ? await read : read, {
+    const decoded = decodeInfer(read instanceof Promise ? await read : read, {
       modelName: served.name,
-      tail,
-      maxInputBytes: this.#options.maxInputBytes,
+      tail: isWhole ? NO_BYTES : bytes.subarray(headerLength),
+      maxInputBytes,
       memory,
       copiesRegions: served.config.response_cache?.enable === true,
     });
+    return this.#forward(decoded, call);
   }
 
   #forward(decoded: DecodedInfer, call: HttpCall): DecodedInfer {
@@ -152,14 +139,14 @@ export class InferHandler {
     }
   }
 
-  async #reply(encoded: EncodedInfer, call: HttpCall): Promise<HttpReply> {
-    const { body, headerLength } = encoded;
+  #reply({ body, headerLength }: EncodedInfer, call: HttpCall): HttpReply | Promise<HttpReply> {
     const contentType = headerLength > 0 ? "application/octet-stream" : "application/json";
-    const lengthHeader = headerLength > 0 ? ["Inference-Header-Content-Length", String(headerLength)] : [];
+    const lengthHeader = headerLength > 0 ? ["Inference-Header-Content-Length", String(headerLength)] : undefined;
     const encoding = responseEncoding(call.header("accept-encoding"));
     if (encoding === "identity") return bytesReply(contentType, body, lengthHeader);
-    const compressed = await compressBody(body, encoding);
-    return bytesReply(contentType, [compressed], ["Content-Encoding", encoding, ...lengthHeader]);
+    return compressBody(body, encoding).then((compressed) =>
+      bytesReply(contentType, [compressed], ["Content-Encoding", encoding, ...(lengthHeader ?? [])]),
+    );
   }
 }
 

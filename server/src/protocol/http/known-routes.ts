@@ -1,0 +1,22 @@
+/** Remembers the routes of the few paths that come again and again. */
+import { matchRoute, type RouteMatch } from "./router.ts";
+
+/** Anybody may ask for any path: so much is remembered at most, then it begins anew. */
+const MAX_PATHS = 512;
+const MAX_PATH_LENGTH = 256;
+
+export class KnownRoutes {
+  readonly #matches = new Map<string, RouteMatch>();
+
+  match(path: string): RouteMatch | undefined {
+    return this.#matches.get(path) ?? this.#find(path);
+  }
+
+  #find(path: string): RouteMatch | undefined {
+    const match = matchRoute(path);
+    if (match === undefined || path.length > MAX_PATH_LENGTH) return match;
+    if (this.#matches.size === MAX_PATHS) this.#matches.clear();
+    this.#matches.set(path, match);
+    return match;
+  }
+}
