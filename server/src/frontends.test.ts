@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import { request as httpsRequest } from "node:https";
-import { connect, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -31,11 +31,15 @@ interface Bed {
   close(): Promise<void>;
 }
 
-async function open(...flags: string[]): Promise<Bed> {
+function optionsOf(...flags: string[]): ServerOptions {
   const ports = ["--http-port=0", "--grpc-port=0", "--metrics-port=0", "--http-address=127.0.0.1"];
   const parsed = parseServerFlags(["--model-repository=/m", "--grpc-address=127.0.0.1", ...ports, ...flags], {});
   assert.equal(parsed.kind, "options");
-  const { options } = parsed as { options: ServerOptions };
+  return (parsed as { options: ServerOptions }).options;
+}
+
+async function open(...flags: string[]): Promise<Bed> {
+  const options = optionsOf(...flags);
   const metrics = new MetricRegistry();
   metrics.register({ name: "nv_x", help: "x", type: "gauge", collect: () => [{ labels: {}, value: 1 }] });
   const server = new FakeModelServer();
@@ -68,6 +72,39 @@ function statusOf(request: ReturnType<typeof httpRequest>): Promise<number | und
 }
 
 const LIVE = { host: "127.0.0.1", path: "/v2/health/live", agent: false } as const;
+
+const TAKEN = [
+  ["http", "HTTP"],
+  ["grpc", "GRPC"],
+  ["metrics", "Metrics"],
+] as const;
+
+for (const [protocol, name] of TAKEN) {
+  test(`expectFree() and listen() say that the port of --${protocol}-port is taken, and leave no port open`, async () => {
+    const holder = createServer().listen(0, "127.0.0.1");
+    await once(holder, "listening");
+    const { port } = holder.address() as AddressInfo;
+    const options = optionsOf(`--${protocol}-port=${port}`);
+    const running = frontendsOf(options, new FakeModelServer(), new MetricRegistry(), new TestLog());
+    const message = `failed to start ${name} service: Unavailable - Socket '127.0.0.1:${port}' already in use
+End what listens there, or choose another place with --${protocol}-port`;
+    await assert.rejects(running.expectFree(), { code: "unavailable", message });
+    await assert.rejects(running.listen(), { code: "unavailable", message });
+    holder.close();
+    await once(holder, "close");
+    await running.expectFree();
+    await running.expectFree(); // what was looked at is free again
+  });
+}
+
+test("expectFree() does not look at ports that are shared", async () => {
+  const holder = createServer().listen(0, "127.0.0.1");
+  await once(holder, "listening");
+  const { port } = holder.address() as AddressInfo;
+  const options = optionsOf(`--http-port=${port}`, "--reuse-http-port=true");
+  await frontendsOf(options, new FakeModelServer(), new MetricRegistry(), new TestLog()).expectFree();
+  holder.close();
+});
 
 test("--http-use-ssl serves HTTPS and nothing else", async () => {
   const bed = await open("--http-use-ssl=true", `--http-server-cert=${certFile}`, `--http-server-key=${keyFile}`);

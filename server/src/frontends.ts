@@ -1,5 +1,5 @@
 /** The listeners of a running server: which there are, in which order they open and close. Part of the composition root. */
-import type { Socket } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { availableParallelism } from "node:os";
 import process from "node:process";
 import type { EndpointOptions, ServerOptions } from "./config/server-options.ts";
@@ -11,7 +11,7 @@ import { LoadMeter } from "./observe/load-report.ts";
 import type { Logger } from "./observe/log.ts";
 import type { MetricRegistry } from "./observe/metrics.ts";
 import { type OpenWork, openWorkFamilies } from "./observe/open-work.ts";
-import { canReusePort, unixPath } from "./protocol/bind.ts";
+import { bind, canReusePort, unixPath } from "./protocol/bind.ts";
 import { createGrpcFrontend } from "./protocol/grpc/frontend.ts";
 import type { GrpcOptions } from "./protocol/grpc/options.ts";
 import {
@@ -49,6 +49,8 @@ export interface RunningFrontends {
   readonly endpoints: ReadonlyMap<Protocol, { readonly address: string; readonly port: number }>;
   /** What clients have open, by protocol. */
   readonly open: ReadonlyMap<string, OpenWork>;
+  /** Looks at every port for a moment; nobody is served yet. @throws ServerError unavailable when one is taken */
+  expectFree(): Promise<void>;
   /** @throws ServerError unavailable when a port is taken; what was open is closed again */
   listen(): Promise<void>;
   /** No new requests; false when some had to be cancelled. */
@@ -73,6 +75,7 @@ export function frontendsOf(
   return {
     endpoints,
     open,
+    expectFree: () => expectFree(services.filter(({ protocol }) => !isShared(options, protocol))),
     async listen() {
       for (const [i, service] of services.entries()) {
         try {
@@ -80,7 +83,7 @@ export function frontendsOf(
           endpoints.set(service.protocol, bound);
           log.info(
             `${service.protocol}_server`,
-            `Started ${service.name} at ${placeOf(service.endpoint.address, bound.port)}`,
+            `Started ${service.name} at ${placeOf({ ...service.endpoint, port: bound.port })}`,
           );
         } catch (error) {
           await closeAll(services.slice(0, i), 0);
@@ -256,18 +259,44 @@ function grpcKey(header: string): string {
   return header.replace(/^triton-grpc-protocol-/, "");
 }
 
+/** Ports that are shared stay as they are: connections meant for others would come. */
+function isShared({ http, grpc }: ServerOptions, protocol: Protocol): boolean {
+  return (protocol === "http" && http.reusePort) || (protocol === "grpc" && grpc.reusePort);
+}
+
+/** Holds all of them at once, so that places that overlap are found too. */
+async function expectFree(services: readonly Service[]): Promise<void> {
+  const held: Server[] = [];
+  try {
+    for (const service of services) {
+      const probe = createServer((socket) => socket.destroy());
+      held.push(probe);
+      await bind(probe, service.endpoint).catch((error: unknown) => {
+        throw listenError(service, error);
+      });
+    }
+  } finally {
+    await Promise.all(held.map((probe) => new Promise((resolve) => probe.close(resolve))));
+  }
+}
+
 function listenError(service: Service, error: unknown): ServerError {
-  const { address, port } = service.endpoint;
+  const place = placeOf(service.endpoint);
   const kind = { grpc: "GRPC", http: "HTTP", sagemaker: "Sagemaker", vertex_ai: "Vertex AI", metrics: "Metrics" }[
     service.protocol
   ];
   const taken = (error as { code?: unknown }).code === "EADDRINUSE";
+  // The first line is Triton's.
   const text = taken
-    ? `Socket '${placeOf(address, port)}' already in use`
-    : `cannot listen at ${placeOf(address, port)}: ${String(error)}`;
+    ? `Socket '${place}' already in use\nEnd what listens there, or choose another place with ${flagOf(service)}`
+    : `cannot listen at ${place}: ${String(error)} (${flagOf(service)})`;
   return new ServerError("unavailable", `failed to start ${kind} service: Unavailable - ${text}`, { cause: error });
 }
 
-function placeOf(address: string, port: number): string {
+function flagOf({ protocol, endpoint }: Service): string {
+  return `--${protocol.replace("_", "-")}-${unixPath(endpoint.address) === undefined ? "port" : "address"}`;
+}
+
+function placeOf({ address, port }: Pick<EndpointOptions, "address" | "port">): string {
   return unixPath(address) === undefined ? `${address}:${port}` : address;
 }

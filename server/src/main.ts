@@ -112,22 +112,24 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
     await closeBackends(manager, backends);
     await caches.remoteCache?.[Symbol.asyncDispose]();
   };
-  const failures = await manager.loadAtStart(startupModels(options));
-  logTables(options, log, server, registry, failures, agents);
-  if (failures.size > 0 && options.repository.exitOnError) {
-    await close();
-    throw new ServerError("internal", MODELS_NOT_LOADED);
-  }
-  for (const message of options.notYet) log.warn("server", message);
-  server.state = "running";
   const poller = new RepositoryPoller(manager, log);
-  if (options.repository.controlMode === "poll") poller.start(options.repository.pollSecs * MS_PER_S);
-  const frontends = frontendsOf(options, server, metrics, log);
-  const hurried = new AbortController();
-  await frontends.listen().catch(async (error: unknown) => {
+  let frontends: RunningFrontends;
+  try {
+    frontends = frontendsOf(options, server, metrics, log);
+    await frontends.expectFree(); // models may take minutes
+    const failures = await manager.loadAtStart(startupModels(options));
+    logTables(options, log, server, registry, failures, agents);
+    if (failures.size > 0 && options.repository.exitOnError) throw notLoaded(failures);
+    for (const message of options.notYet) log.warn("server", message);
+    server.state = "running";
+    if (options.repository.controlMode === "poll") poller.start(options.repository.pollSecs * MS_PER_S);
+    await frontends.listen();
+  } catch (error) {
+    poller[Symbol.dispose]();
     await close();
     throw error;
-  });
+  }
+  const hurried = new AbortController();
   return {
     server,
     endpoints: frontends.endpoints,
@@ -142,6 +144,11 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
       return stopServer({ options, log, server, registry, tracer, frontends, close, hurried: hurried.signal });
     },
   };
+}
+
+/** Its cause is an `AggregateError` with the error of each model. */
+function notLoaded(failures: ReadonlyMap<string, ServerError>): ServerError {
+  return new ServerError("internal", MODELS_NOT_LOADED, { cause: new AggregateError(failures.values()) });
 }
 
 let seenGpus: UsableGpus | undefined;
