@@ -4,7 +4,7 @@ import { expectCollectionName, openStores } from "../collections/open-store.ts";
 import { METRICS, type Metric } from "../collections/vector-store.ts";
 import { parseServerFlags } from "../config/parse-server-flags.ts";
 import { ServerError } from "../core/server-error.ts";
-import { type RunningServer, startServer } from "../main.ts";
+import { MODELS_NOT_LOADED, type RunningServer, startServer } from "../main.ts";
 import { DEFAULT_LOG_SETTINGS, ServerLog } from "../observe/log.ts";
 import { indexRecords } from "../offline/indexing/index-records.ts";
 import { modelEncoder } from "../offline/indexing/model-encoder.ts";
@@ -132,9 +132,11 @@ async function startEncoder(model: string, repositories: readonly string[]): Pro
   ];
   const parsed = parseServerFlags(flags, {});
   if (parsed.kind === "usage") throw new UsageError(parsed.text);
-  const settings = { ...DEFAULT_LOG_SETTINGS, log_info: false, log_warning: false };
-  const log = new ServerLog(settings, { escape: true });
-  return await asToolErrors(() => startServer(parsed.options, log));
+  const quiet = { ...DEFAULT_LOG_SETTINGS, log_info: false, log_warning: false };
+  const log = new ServerLog({ ...quiet, log_error: false }, { escape: true }); // what fails is said once, by the command
+  const server = await asToolErrors(() => startServer(parsed.options, log));
+  log.update({ log_error: true });
+  return server;
 }
 
 /** What the server's rooms refuse is for the user to act on, too. */
@@ -142,6 +144,11 @@ async function asToolErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw error instanceof ServerError ? new ToolError(error.message, { cause: error }) : error;
+    throw error instanceof ServerError ? new ToolError(reasonOf(error), { cause: error }) : error;
   }
+}
+
+function reasonOf({ message, cause }: ServerError): string {
+  if (message !== MODELS_NOT_LOADED || !(cause instanceof AggregateError)) return message;
+  return cause.errors.map((error: unknown) => ServerError.from(error).message).join("; ");
 }
