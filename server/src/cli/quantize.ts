@@ -39,6 +39,7 @@ const FLAGS = {
     default: "full",
     summary: "search factors and scales by what the model reads, or only round",
   },
+  quantize_lm_head: { type: "switch", summary: "the matrix of logits too; with --qformat fp8" },
   kv_cache_dtype: { type: "string", choices: ["fp8", "int8", "none"], summary: "noted: type of the cache" },
   calib_size: { type: "integer", min: 1, default: 512, summary: "texts to calibrate with; 32 at most for AWQ" },
   calib_dataset: {
@@ -66,7 +67,6 @@ const FLAGS = {
   export_format: NO_EFFECT.value,
   nemo_ckpt_path: NO_EFFECT.value,
   cp_size: NO_EFFECT.value,
-  quantize_lm_head: NO_EFFECT.toggle,
   autoq_format: NO_EFFECT.value,
   auto_quantize_bits: NO_EFFECT.value,
   num_medusa_heads: NO_EFFECT.value,
@@ -79,7 +79,6 @@ const FLAGS = {
 const REFUSED: ReadonlyMap<string, string> = new Map([
   ["nemo_ckpt_path", "Convert the model to a folder of Hugging Face with NeMo's own exporter"],
   ["cp_size", "Leave it out: contexts are not split over ranks"],
-  ["quantize_lm_head", "Leave it out: the output stays as it is"],
   ["autoq_format", "Give one --qformat"],
   ["auto_quantize_bits", "Give one --qformat"],
   ["medusa_model_dir", "Leave it out: draft heads are not supported"],
@@ -122,6 +121,7 @@ export async function quantizeCommand(argv: readonly string[]): Promise<void> {
       evaluation:
         values.eval_dataset === "none" ? undefined : { source: values.eval_dataset, maxTexts: values.eval_size },
       device: chooseDevice(values.device),
+      quantizesOutput: values.quantize_lm_head,
       kvCacheAlgorithm: values.kv_cache_dtype === "fp8" ? "FP8" : undefined,
       reporter,
       signal,
@@ -140,11 +140,17 @@ export async function quantizeCommand(argv: readonly string[]): Promise<void> {
   });
 }
 
-function checkValues({ model_dir, awq_block_size, kv_cache_dtype }: FlagValues<typeof FLAGS>): void {
+function checkValues(values: FlagValues<typeof FLAGS>): void {
+  const { model_dir, awq_block_size, kv_cache_dtype, qformat, quantize_lm_head } = values;
   if (model_dir === undefined) throw new ToolError("--model_dir is missing", { fix: "Name the folder of the model" });
   if (awq_block_size % GROUP_STEP !== 0) {
     throw new ToolError(`--awq_block_size is a multiple of ${GROUP_STEP}, got ${awq_block_size}`, {
       fix: "Give 64 or 128",
+    });
+  }
+  if (quantize_lm_head && qformat !== "fp8") {
+    throw new ToolError(`--quantize_lm_head goes with --qformat fp8, got ${qformat}`, {
+      fix: "Leave it out; where the model is served on a GPU, its parameter quantize_lm_head does the same for any format",
     });
   }
   if (kv_cache_dtype === "int8") {

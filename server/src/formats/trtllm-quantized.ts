@@ -64,7 +64,7 @@ export async function describeQuantized(
   for (const [stage, names_] of used.entries()) {
     const sources = ranks.slice(stage * tpSize, (stage + 1) * tpSize);
     for (const tensor of stageTensors(model, names, names.prefixes[0] ?? "", mapping, stage)) {
-      if (tensor.kind !== "linear" || tensor.columns === undefined || !isQuantized(sources[0], tensor)) continue;
+      if (!isMatrix(tensor) || !isQuantized(sources[0], tensor)) continue;
       names_.add(tensor.name);
       addPieces(pieces, sources, tensor, quantization);
     }
@@ -75,6 +75,11 @@ export async function describeQuantized(
     matrices.push(describeMatrix(name, draft.shape, draft.pieces, quantization, isScaled));
   }
   return { matrices, isUsed: (stage, name) => used[stage]?.has(name) === true };
+}
+
+/** The matrix of logits may be quantized too. */
+function isMatrix({ kind, name, columns }: LayoutTensor): boolean {
+  return (kind === "linear" || name === "lm_head.weight") && columns !== undefined;
 }
 
 function isQuantized(source: TensorSource | undefined, { name }: LayoutTensor): boolean {

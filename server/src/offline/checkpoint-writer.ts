@@ -126,9 +126,12 @@ function planTensor(job: CheckpointJob, tensor: LayoutTensor, tpRank: number): r
   return [{ name: tensor.name, dtype, shape: rankShape(tensor, tpRank, job.mapping.tpSize) }];
 }
 
+const OUTPUT = "lm_head.weight";
+
 /** Undefined: it stays floats. */
 function storageOf({ storage }: CheckpointJob, tensor: LayoutTensor): LinearStorage | undefined {
-  const isMatrix = tensor.kind === "linear" && tensor.columns !== undefined;
+  const isOutput = tensor.name === OUTPUT && storage?.takesOutput === true;
+  const isMatrix = (tensor.kind === "linear" || isOutput) && tensor.columns !== undefined;
   return isMatrix && storage?.takes?.(tensor) !== false ? storage : undefined;
 }
 

@@ -4,11 +4,13 @@ import { type LinearStorage, type RankMatrix, rowPieces, type WriteTensor } from
 import type { TensorPlan } from "./safetensors-writer.ts";
 
 export class Fp8Storage implements LinearStorage {
+  readonly takesOutput: boolean;
   readonly #largestInputOf: (module: string) => number | undefined;
 
-  /** Undefined where nothing is known of the inputs: they are taken to fit. */
-  constructor(largestInputOf: (module: string) => number | undefined) {
+  /** `largestInputOf`: undefined where nothing is known of the inputs, which are taken to fit. */
+  constructor(largestInputOf: (module: string) => number | undefined, takesOutput: boolean) {
     this.#largestInputOf = largestInputOf;
+    this.takesOutput = takesOutput;
   }
 
   plan({ module, numExperts, numRows, columns }: Omit<RankMatrix, "read">): readonly TensorPlan[] {

@@ -25,6 +25,8 @@ export type WriteTensor = (name: string, bytes: Uint8Array) => Promise<void>;
 export interface LinearStorage {
   /** Whether a matrix is kept so; others stay floats. Absent: all are. */
   takes?(tensor: LayoutTensor): boolean;
+  /** The matrix of logits is kept so too. Absent: it stays floats. */
+  readonly takesOutput?: boolean;
   /** In the order in which `write` writes them. */
   plan(matrix: Omit<RankMatrix, "read">): readonly TensorPlan[];
   write(matrix: RankMatrix, write: WriteTensor): Promise<void>;

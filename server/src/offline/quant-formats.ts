@@ -23,6 +23,8 @@ export interface FormatOptions {
   /** Inputs that share a scale; undefined: `DEFAULT_GROUP_SIZE`. */
   readonly groupSize: number | undefined;
   readonly kvCacheAlgorithm: "FP8" | undefined;
+  /** The matrix of logits too; of fp8. */
+  readonly quantizesOutput?: boolean | undefined;
 }
 
 export interface Calibrated {
@@ -33,7 +35,7 @@ export interface Calibrated {
 
 /** `isRoundedAnew`: of matrices that were quantized before. */
 export function storageOf(
-  { format, groupSize = DEFAULT_GROUP_SIZE }: FormatOptions,
+  { format, groupSize = DEFAULT_GROUP_SIZE, quantizesOutput = false }: FormatOptions,
   dtype: FloatType,
   { stats, found }: Calibrated,
   isRoundedAnew: boolean,
@@ -50,7 +52,7 @@ export function storageOf(
     case "int8_sq":
       return new SmoothQuantStorage();
     case "fp8":
-      return new Fp8Storage(largestInputOf);
+      return new Fp8Storage(largestInputOf, quantizesOutput);
     case "int8_wo":
       return new WeightOnlyStorage(8, dtype, createElementConverter());
     case "int4_wo":
@@ -94,9 +96,10 @@ export function quantizationOf({
   format,
   groupSize = DEFAULT_GROUP_SIZE,
   kvCacheAlgorithm,
+  quantizesOutput = false,
 }: FormatOptions): Quantization {
   const base = { ...NOT_QUANTIZED, quant_algo: ALGORITHMS[format], kv_cache_quant_algo: kvCacheAlgorithm ?? null };
-  if (!format.endsWith("awq")) return { ...base, exclude_modules: ["lm_head"] };
+  if (!format.endsWith("awq")) return { ...base, exclude_modules: quantizesOutput ? [] : ["lm_head"] };
   return {
     ...base,
     group_size: groupSize,

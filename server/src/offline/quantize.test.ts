@@ -13,8 +13,10 @@ import { calibrate } from "./calibration.ts";
 import { checkpointConfig, NOT_QUANTIZED } from "./checkpoint-config.ts";
 import { writeCheckpoint } from "./checkpoint-writer.ts";
 import { openDecoder } from "./convert-checkpoint.ts";
+import { Fp8Storage } from "./fp8-storage.ts";
 import { siteKey } from "./input-stats.ts";
 import { Reporter } from "./progress.ts";
+import { quantizationOf } from "./quant-formats.ts";
 import { type QuantizeOptions, quantize } from "./quantize.ts";
 
 const MODELS = fileURLToPath(new URL("../../../tests/parity/models/", import.meta.url));
@@ -145,6 +147,34 @@ describe("quantize() measures what its checkpoint costs, as it is read back", ()
       assert.ok(ratio > 0.98 && ratio < factor, `perplexity times ${ratio}`);
     });
   }
+});
+
+test("fp8 keeps the matrix of logits too when asked, over 2 ranks, and it is read back", async (t) => {
+  const { files, parsed, tensors } = await openDecoder(`${MODELS}llama-2`);
+  const mapping = { tpSize: 2, ppSize: 1, embeddingSplit: "none" } as const;
+  const original = await logitsOf(`${MODELS}llama-2`);
+  const off = new Map<boolean, number>();
+  for (const quantizesOutput of [false, true]) {
+    const quantization = quantizationOf({ ...options("fp8", "fp8-output"), quantizesOutput });
+    const described = { source: files.config, config: parsed.config, dtype: "f32", mapping, quantization } as const;
+    const outputDir = join(folder, `fp8-output-${quantizesOutput}`);
+    const storage = new Fp8Storage(() => undefined, quantizesOutput);
+    const job = { parsed, tensors, mapping, dtype: "f32", storage, config: checkpointConfig(described) } as const;
+    await writeCheckpoint({ ...job, outputDir, tokenizerDir: outputDir, reporter, signal });
+    const rank = await openSafetensorsFile(join(outputDir, "rank1.safetensors"));
+    assert.equal(rank.tensors.get("lm_head.weight")?.dtype, quantizesOutput ? "F8_E4M3" : "F32");
+    await rank.close();
+    off.set(quantizesOutput, maxDifference(await logitsOf(outputDir), [...original]));
+  }
+  await tensors.close();
+  const [floats = 1, codes = 1] = [off.get(false), off.get(true)];
+  t.diagnostic(`logits off by ${floats.toFixed(3)}, and by ${codes.toFixed(3)} with such an output`);
+  assert.ok(codes !== floats && codes < 0.3, `${floats}, ${codes}`);
+});
+
+test("quantize() refuses an output that is the embedding", async () => {
+  const tied = { ...options("fp8", "tied"), modelDir: `${MODELS}llama-3.2`, quantizesOutput: true };
+  await assert.rejects(quantize(tied), /the output of this model is its embedding/);
 });
 
 test("quantize() of one family after the other is read back", async (t) => {

@@ -38,6 +38,8 @@ export interface QuantizeOptions {
   /** Undefined: perplexities are not measured. */
   readonly evaluation: { readonly source: string; readonly maxTexts: number } | undefined;
   readonly kvCacheAlgorithm: "FP8" | undefined;
+  /** The matrix of logits too; of fp8. */
+  readonly quantizesOutput?: boolean | undefined;
   readonly device: ToolDevice;
   readonly reporter: Reporter;
   readonly signal: AbortSignal;
@@ -56,6 +58,7 @@ export async function quantize(options: QuantizeOptions): Promise<QuantizeSummar
   const opened = await openDecoder(options.modelDir);
   try {
     expectEvenSplit(opened.parsed, options.mapping);
+    if (options.quantizesOutput === true) expectOwnOutput(opened.parsed, options.mapping);
     const pieces = await evaluationPieces(options, opened);
     const before = await perplexityOf(options, options.modelDir, pieces, "measure before");
     const kept = keptIntegers(options, opened);
@@ -66,6 +69,19 @@ export async function quantize(options: QuantizeOptions): Promise<QuantizeSummar
   } finally {
     await opened.tensors.close();
   }
+}
+
+/** @throws ToolError for an output that is no matrix of its own, or not the same size on each rank */
+function expectOwnOutput({ config }: OpenedDecoder["parsed"], { tpSize }: LayoutMapping): void {
+  if (config.tieWordEmbeddings) {
+    throw new ToolError("--quantize_lm_head: the output of this model is its embedding, which stays as it is", {
+      fix: "Leave the flag out",
+    });
+  }
+  if (config.vocabSize % tpSize === 0) return;
+  throw new ToolError(`--quantize_lm_head: ${config.vocabSize} outputs do not spread evenly over ${tpSize} ranks`, {
+    fix: "Give another --tp_size, or leave the flag out",
+  });
 }
 
 const UNSEARCHED: Calibrated = { stats: undefined, found: undefined };
