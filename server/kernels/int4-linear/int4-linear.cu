@@ -4,7 +4,7 @@
 // ahead of the use. The rows of x pass through shared memory. The weights are the left operand, so that 8 rows of x fill
 // a tile. The last block of a stretch to finish joins the splits.
 // GROUP: inputs that share a scale, 32, 64 or a multiple of 128; ROW_TILES: rows of x in eights; HAS_ZEROS; HAS_BIAS.
-#include "mma.cuh"
+#include "int4-codes.cuh"
 
 #define WARPS 8
 #define THREADS (WARPS * WARP)
@@ -42,34 +42,6 @@ __device__ __forceinline__ uint4 load_once(const uint4* at) {
                : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
                : "l"(at));
   return value;
-}
-
-__device__ __forceinline__ u32 word_of(const uint4& four, int i) {
-  return i == 0 ? four.x : i == 1 ? four.y : i == 2 ? four.z : four.w;
-}
-
-// Two codes as bf16 of 128 + code.
-__device__ __forceinline__ u32 biased_codes(u32 codes, int i) {
-  u32 biased;
-  // (codes & 0x000f000f) | 0x43004300 in one instruction, which the compiler makes two.
-  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(biased) : "r"(codes >> (4 * i)), "r"(0x000f000fu), "r"(0x43004300u));
-  return biased;
-}
-
-// Eight codes to the bf16 of an A fragment. 0x4300 | code is 128 + code; what it must lose to be code - zero is exact.
-__device__ __forceinline__ void decode(u32 codes, u32 minusZeroLow, u32 minusZeroHigh, u32 (&a)[4]) {
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    asm("fma.rn.bf16x2 %0, %1, %2, %3;"
-        : "=r"(a[i])
-        : "r"(biased_codes(codes, i)), "r"(0x3f803f80u), "r"(i & 1 ? minusZeroHigh : minusZeroLow));
-  }
-}
-
-// -(128 + zero), twice.
-__device__ __forceinline__ u32 minus_zero(u32 zeros, int index) {
-  const u32 zero = (zeros >> (4 * index)) & 15u;
-  return 0xc300c300u | zero | (zero << 16);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES == 1 ? 2 : 1) int4_linear(

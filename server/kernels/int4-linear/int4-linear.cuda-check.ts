@@ -2,6 +2,8 @@
 import { linearRef } from "../linear/linear.ref.ts";
 import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
 import { downloadFloats, seededFloats, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";
+import { int4GroupForm, launchInt4Group } from "./int4-group.cuda.ts";
+import { type Int4GroupForm, type Int4GroupUse, int4GroupWorkspaceBytes } from "./int4-group-plan.ts";
 import { type Int4CudaWeight, int4WorkspaceBytes, launchInt4Decode, launchInt4Linear } from "./int4-linear.cuda.ts";
 import { packInt4 } from "./pack-int4.ts";
 import { dequantizeInt4, quantizeInt4 } from "./quantize-int4.ts";
@@ -23,7 +25,45 @@ const VARIANTS: readonly Variant[] = [
   { numRows: 64, outputs: 128, inputs: 512, groupSize: 512, hasZeros: false, hasBias: false },
 ];
 
-export const cudaChecks: readonly CudaCheck[] = VARIANTS.flatMap((variant, i) => {
+interface GroupVariant extends Variant {
+  readonly use?: Int4GroupUse;
+  /** In place of what the plan says. */
+  readonly form?: Partial<Int4GroupForm>;
+}
+
+const GROUP_VARIANTS: readonly GroupVariant[] = [
+  { numRows: 64, outputs: 1024, inputs: 2048, groupSize: 128, hasZeros: false, hasBias: false },
+  { numRows: 9, outputs: 192, inputs: 1152, groupSize: 128, hasZeros: true, hasBias: true },
+  {
+    ...{ numRows: 24, outputs: 320, inputs: 1024, groupSize: 256, hasZeros: false, hasBias: true },
+    form: { groups: 3, groupTiles: 2, splits: 1, weightStages: 12 },
+  },
+  {
+    ...{ numRows: 33, outputs: 576, inputs: 640, groupSize: 128, hasZeros: true, hasBias: false },
+    form: { groups: 2, groupTiles: 2, splits: 2, weightStages: 4 },
+  },
+  {
+    ...{ numRows: 16, outputs: 512, inputs: 4096, groupSize: 4096, hasZeros: false, hasBias: false },
+    form: { groups: 4, groupTiles: 1, splits: 8, weightStages: 8 },
+  },
+  { numRows: 40, outputs: 1280, inputs: 512, groupSize: 128, hasZeros: false, hasBias: false, use: "gated" },
+  { numRows: 20, outputs: 384, inputs: 2048, groupSize: 128, hasZeros: true, hasBias: false, use: "parts" },
+];
+
+export const cudaChecks: readonly CudaCheck[] = [...VARIANTS.flatMap(plainChecks), ...GROUP_VARIANTS.map(groupCheck)];
+
+function groupCheck(variant: GroupVariant, i: number): CudaCheck {
+  const { numRows, outputs, inputs, groupSize, hasZeros, use = "whole" } = variant;
+  return {
+    name: `int4-group ${use} ${numRows} rows ${outputs} x ${inputs} groups of ${groupSize}${hasZeros ? " zeros" : ""}`,
+    maxError: 5e-3,
+    needsWgmma: true,
+    run: (context: CudaCheckContext) => runGroup(context, variant),
+    ...(i === 0 ? { benches: (context: CudaCheckContext) => benches(context, [16, 32, 64], true) } : {}),
+  };
+}
+
+function plainChecks(variant: Variant, i: number): readonly CudaCheck[] {
   const { numRows, outputs, inputs, groupSize, hasZeros } = variant;
   const name = `${numRows} rows ${outputs} x ${inputs} groups of ${groupSize}${hasZeros ? " zeros" : ""}`;
   return [
@@ -31,11 +71,11 @@ export const cudaChecks: readonly CudaCheck[] = VARIANTS.flatMap((variant, i) =>
       name: `int4-linear ${name}`,
       maxError: 5e-3,
       run: (context: CudaCheckContext) => runLinear(context, variant),
-      ...(i === 0 ? { benches } : {}),
+      ...(i === 0 ? { benches: (context: CudaCheckContext) => benches(context, [1, 8, 16, 32, 64], false) } : {}),
     },
     { name: `int4-decode ${name}`, maxError: 4e-3, run: (context: CudaCheckContext) => runDecode(context, variant) },
   ];
-});
+}
 
 function uploadWeight(
   context: CudaCheckContext,
@@ -74,6 +114,55 @@ async function runLinear(context: CudaCheckContext, variant: Variant): Promise<n
   return relativeError(result, expected);
 }
 
+async function runGroup(context: CudaCheckContext, variant: GroupVariant): Promise<number> {
+  const { numRows, outputs, inputs, hasBias, use = "whole" } = variant;
+  const { weight, values } = uploadWeight(context, variant);
+  const x = uploadRandom(context, "bf16", numRows * inputs, 2);
+  const bias = uploadRandom(context, "bf16", outputs, 3);
+  const outWidth = use === "gated" ? outputs / 2 : outputs;
+  const out = context.allocate(numRows * outWidth * 2);
+  const planned = int4GroupForm({ arch: "sm_90a", numSms: context.stream.numSms }, numRows, variant, use);
+  if (planned === undefined) throw new Error("the kernel is not written for this shape");
+  const form = { ...planned, ...variant.form };
+  const bytes = int4GroupWorkspaceBytes(outputs, form, numRows);
+  const workspace = { counters: context.zeros(bytes.counters + 4), partials: context.allocate(bytes.partials + 4) };
+  const gatedBy = use === "gated" ? ("silu" as const) : undefined;
+  // The second launch finds the counters as the first left them.
+  for (let round = 0; round < 2; round++) {
+    const pointers = { x: x.pointer, weight, bias: hasBias ? bias.pointer : undefined, out };
+    launchInt4Group(
+      context.stream,
+      { ...pointers, numRows, ...workspace, gatedBy, leavesParts: use === "parts" },
+      form,
+    );
+  }
+  const withBias = hasBias ? { bias: bias.values } : {};
+  const sums = linearRef({ x: x.values, weight: values, inputs, ...withBias });
+  if (use === "parts") {
+    const parts = await downloadFloats(context, "f32", workspace.partials, form.splits * numRows * outputs);
+    return relativeError(sumParts(parts, form.splits), sums);
+  }
+  const result = await downloadFloats(context, "bf16", out, numRows * outWidth);
+  return relativeError(result, use === "gated" ? gated(sums, outWidth) : sums);
+}
+
+function sumParts(parts: Float32Array, count: number): Float32Array {
+  const length = parts.length / count;
+  return Float32Array.from({ length }, (_, i) => {
+    let sum = 0;
+    for (let part = 0; part < count; part++) sum += parts[part * length + i] ?? Number.NaN;
+    return sum;
+  });
+}
+
+function gated(sums: Float32Array, width: number): Float32Array {
+  return Float32Array.from({ length: sums.length / 2 }, (_, i) => {
+    const at = Math.floor(i / width) * 2 * width + (i % width);
+    const gate = sums[at] ?? Number.NaN;
+    return (gate / (1 + Math.exp(-gate))) * (sums[at + width] ?? Number.NaN);
+  });
+}
+
 async function runDecode(context: CudaCheckContext, variant: Variant): Promise<number> {
   const { weight, values } = uploadWeight(context, variant);
   const out = context.allocate(values.length * 2);
@@ -82,7 +171,7 @@ async function runDecode(context: CudaCheckContext, variant: Variant): Promise<n
 }
 
 /** The four products of a layer of an 8B model; weights rotate, so that none stays in the L2 cache. */
-function benches(context: CudaCheckContext): readonly CudaBench[] {
+function benches(context: CudaCheckContext, rows: readonly number[], isGroup: boolean): readonly CudaBench[] {
   const { stream } = context;
   const shapes: readonly (readonly [outputs: number, inputs: number])[] = [
     [6144, 4096],
@@ -99,7 +188,7 @@ function benches(context: CudaCheckContext): readonly CudaBench[] {
       const scales = uploadPattern(context, "bf16", (outputs * inputs) / groupSize);
       return { codes, scales, outputs, inputs, groupSize };
     });
-    return [1, 8, 16, 32, 64].map((numRows) => {
+    return rows.map((numRows) => {
       const x = uploadPattern(context, "bf16", numRows * inputs);
       const out = context.allocate(numRows * outputs * 2);
       const bytes = int4WorkspaceBytes(stream, numRows, outputs, inputs);
@@ -110,7 +199,11 @@ function benches(context: CudaCheckContext): readonly CudaBench[] {
         flops: 2 * numRows * outputs * inputs,
         launch: (round: number): void => {
           const weight = weights[round % copies];
-          if (weight !== undefined) launchInt4Linear(stream, { x, weight, out, numRows, ...workspace });
+          if (weight === undefined) return;
+          const form = isGroup ? int4GroupForm(stream, numRows, weight) : undefined;
+          const product = { x, weight, out, numRows, ...workspace };
+          if (form === undefined) launchInt4Linear(stream, product);
+          else launchInt4Group(stream, product, form);
         },
       };
     });

@@ -3,6 +3,7 @@ import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-s
 import { sharedBytesPerBlock } from "../cuda/device-limits.ts";
 import type { Defines } from "../cuda/launch-args.ts";
 import { ceilDiv, expectCount, i32, ptr } from "../cuda/launch-args.ts";
+import { type Int4WorkspaceBytes, int4GroupWorkspaceBytes, planInt4Group } from "./int4-group-plan.ts";
 import { expectInt4Shape, INT4_BLOCK } from "./pack-int4.ts";
 
 /** Weights as packInt4() orders them. */
@@ -24,12 +25,6 @@ export interface Int4LinearCudaArgs {
   /** Sizes: `int4WorkspaceBytes`. */
   readonly counters: DevicePointer;
   readonly partials: DevicePointer;
-}
-
-export interface Int4WorkspaceBytes {
-  /** i32, zeros before the first launch; each launch leaves zeros. */
-  readonly counters: number;
-  readonly partials: number;
 }
 
 /** From more rows on, decoding the weights and a dense product take less time. */
@@ -75,6 +70,9 @@ export function planInt4(device: Int4Device, numRows: number, outputs: number, i
   return { rowTiles, numRowBlocks, numSplits: best.numSplits };
 }
 
+const NO_WORKSPACE: Int4WorkspaceBytes = { counters: 0, partials: 0 };
+
+/** For either kernel. */
 export function int4WorkspaceBytes(
   device: Int4Device,
   maxRows: number,
@@ -85,8 +83,10 @@ export function int4WorkspaceBytes(
   let counters = 0;
   for (let numRows = 1; numRows <= maxRows; numRows++) {
     const { numSplits, numRowBlocks } = planInt4(device, numRows, outputs, inputs);
-    partials = Math.max(partials, numSplits * numRows * outputs * 4);
-    counters = Math.max(counters, (outputs / INT4_BLOCK) * numRowBlocks * 4);
+    const form = planInt4Group(device.numSms, { numRows, outputs, inputs, use: "whole" });
+    const ofGroups = form === undefined ? NO_WORKSPACE : int4GroupWorkspaceBytes(outputs, form, numRows);
+    partials = Math.max(partials, numSplits * numRows * outputs * 4, ofGroups.partials);
+    counters = Math.max(counters, (outputs / INT4_BLOCK) * numRowBlocks * 4, ofGroups.counters);
   }
   return { counters, partials };
 }

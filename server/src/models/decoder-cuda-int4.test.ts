@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { int4GroupWorkspaceBytes, planInt4Group } from "../../kernels/int4-linear/int4-group-plan.ts";
 import { planInt4 } from "../../kernels/int4-linear/int4-linear.cuda.ts";
 import { packInt4 } from "../../kernels/int4-linear/pack-int4.ts";
 import { quantizeInt4 } from "../../kernels/int4-linear/quantize-int4.ts";
@@ -138,6 +139,10 @@ test("planInt4Scratch() has room for every number of rows of every shape", () =>
       const { numSplits, numRowBlocks } = planInt4(DEVICE, rows, outputs, inputs);
       assert.ok((outputs / 64) * numRowBlocks * 4 <= scratch.partialsAt);
       assert.ok(numSplits * rows * outputs * 4 <= scratch.decodedAt - scratch.partialsAt);
+      const form = planInt4Group(DEVICE.numSms, { numRows: rows, outputs, inputs, use: "whole" });
+      const ofGroups = form && int4GroupWorkspaceBytes(outputs, form, rows);
+      assert.ok(ofGroups !== undefined && ofGroups.counters <= scratch.partialsAt);
+      assert.ok(ofGroups.partials <= scratch.decodedAt - scratch.partialsAt);
     }
     assert.ok(2 * outputs * inputs <= scratch.scaledAt - scratch.decodedAt);
   }
@@ -150,12 +155,12 @@ test("planInt4Scratch() keeps no decoded matrix when steps are small", () => {
   assert.equal(scratch?.decodedAt, scratch?.numBytes);
 });
 
-function enqueue(rows: number, factors?: bigint): { kernels: string[]; products: Product[] } {
+function enqueue(rows: number, factors?: bigint, arch = "sm_90a"): { kernels: string[]; products: Product[] } {
   const layout = planInt4Matrix(matrixPlan({ a: 128 }, 256), {}, true);
   const scratch = planInt4Scratch(DEVICE, [{ outputs: 128, inputs: 256, hasInputScales: true }], 256);
   assert.ok(layout !== undefined && scratch !== undefined);
   const weight: CudaTensor = { ...int4Tensor(4096n, [128, 256], layout), inputScales: factors };
-  const stream = new FakeKernelStream();
+  const stream = new FakeKernelStream(DEVICE.numSms, arch);
   const products: Product[] = [];
   const memory = placeInt4Scratch(scratch, 2n ** 20n);
   const run = (product: Product): void => void products.push(product);
@@ -165,12 +170,18 @@ function enqueue(rows: number, factors?: bigint): { kernels: string[]; products:
 
 test("enqueueInt4Product() multiplies up to 64 rows with the codes, and decodes the matrix for more", () => {
   assert.deepEqual(enqueue(1), { kernels: ["int4_linear"], products: [] });
-  assert.deepEqual(enqueue(64).kernels, ["int4_linear"]);
+  assert.deepEqual(enqueue(64, undefined, "sm_80").kernels, ["int4_linear"]);
   const { kernels, products } = enqueue(65);
   assert.deepEqual(kernels, ["int4_decode"]);
   const [product] = products;
   assert.deepEqual([product?.rows, product?.outputs, product?.inputs, product?.inputType], [65, 128, 256, "bf16"]);
   assert.deepEqual([product?.hasBias, product?.bias, product?.x, product?.y], [true, 2n, 1n, 3n]);
+});
+
+test("enqueueInt4Product() gives 9 to 64 rows to the products of warp groups, where there are any", () => {
+  assert.deepEqual(enqueue(8).kernels, ["int4_linear"]);
+  assert.deepEqual(enqueue(9).kernels, ["int4_group"]);
+  assert.deepEqual(enqueue(64, 77n), { kernels: ["scale_columns", "int4_group"], products: [] });
 });
 
 test("enqueueInt4Product() multiplies inputs by scales of their own first", () => {

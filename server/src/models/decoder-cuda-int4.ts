@@ -3,6 +3,9 @@
  * and the products. It knows no layer.
  */
 import { launchScaleColumns } from "../../kernels/elementwise/elementwise.cuda.ts";
+import type { CudaActivation } from "../../kernels/gated-mul/gated-mul.cuda.ts";
+import { int4GroupForm, launchInt4Group } from "../../kernels/int4-linear/int4-group.cuda.ts";
+import type { Int4GroupForm, Int4GroupUse } from "../../kernels/int4-linear/int4-group-plan.ts";
 import {
   INT4_MAX_ROWS,
   type Int4CudaWeight,
@@ -199,29 +202,85 @@ export interface Int4Product {
   readonly alwaysDecodes?: boolean;
 }
 
+/** Fewer leave most of what the matrix units of a warp group do unused. */
+const MIN_GROUP_ROWS = 9;
+
 /** Few rows are multiplied with the codes; for many the matrix is decoded first. */
 export function enqueueInt4Product(
   stream: KernelStream,
   products: Products,
   memory: Int4Memory,
-  { x: unscaled, weight, bias, rows, y, alwaysDecodes = false }: Int4Product,
+  { weight, bias, rows, y, alwaysDecodes = false, ...product }: Int4Product,
 ): void {
   const matrix = int4Weight(weight);
-  const factors = weight.inputScales;
-  const x = factors === undefined ? unscaled : memory.scaled;
-  if (factors !== undefined) {
-    const sizes = { count: rows * matrix.inputs, width: matrix.inputs };
-    launchScaleColumns(stream, { type: "bf16", x: unscaled, factors, out: x, ...sizes });
-  }
+  const x = enqueueScaledRows(stream, memory, product.x, weight, rows);
   if (rows <= INT4_MAX_ROWS && !alwaysDecodes) {
     const { counters, partials } = memory;
-    launchInt4Linear(stream, { x, weight: matrix, bias, out: y, numRows: rows, counters, partials });
+    const args = { x, weight: matrix, bias, out: y, numRows: rows, counters, partials };
+    const form = groupForm(stream, rows, matrix, "whole");
+    if (form === undefined) launchInt4Linear(stream, args);
+    else launchInt4Group(stream, args, form);
     return;
   }
   launchInt4Decode(stream, matrix, memory.decoded);
   const { outputs, inputs } = matrix;
   const shape = { rows, outputs, inputs, inputType: "bf16", outputType: "bf16", scales: "none" } as const;
   products.run({ ...shape, hasBias: bias !== undefined, x, weight: memory.decoded, y, bias });
+}
+
+/** The first half of the matrix activated, times the second: bf16 [rows, half of the outputs]. False where nothing was done. */
+export function enqueueInt4Gated(
+  stream: KernelStream,
+  memory: Int4Memory,
+  { x, weight, rows, y }: Pick<Int4Product, "x" | "weight" | "rows" | "y">,
+  gatedBy: CudaActivation,
+): boolean {
+  const matrix = int4Weight(weight);
+  const form = groupForm(stream, rows, matrix, "gated");
+  if (form === undefined) return false;
+  const { counters, partials } = memory;
+  const scaled = enqueueScaledRows(stream, memory, x, weight, rows);
+  launchInt4Group(stream, { x: scaled, weight: matrix, out: y, numRows: rows, counters, partials, gatedBy }, form);
+  return true;
+}
+
+/** Sums in several parts at `parts`, for a reader that adds them up: how many, or undefined where nothing was done. */
+export function enqueueInt4Parts(
+  stream: KernelStream,
+  memory: Int4Memory,
+  { x, weight, rows }: Pick<Int4Product, "x" | "weight" | "rows">,
+  parts: DevicePointer,
+): number | undefined {
+  const matrix = int4Weight(weight);
+  const form = groupForm(stream, rows, matrix, "parts");
+  if (form === undefined || form.splits === 1) return undefined;
+  const scaled = enqueueScaledRows(stream, memory, x, weight, rows);
+  const places = { out: parts, partials: parts, counters: memory.counters };
+  launchInt4Group(stream, { x: scaled, weight: matrix, numRows: rows, ...places, leavesParts: true }, form);
+  return form.splits;
+}
+
+function groupForm(
+  stream: KernelStream,
+  rows: number,
+  weight: Int4CudaWeight,
+  use: Int4GroupUse,
+): Int4GroupForm | undefined {
+  return rows < MIN_GROUP_ROWS ? undefined : int4GroupForm(stream, rows, weight, use);
+}
+
+/** Rows times the scales of their inputs, where there are any. */
+function enqueueScaledRows(
+  stream: KernelStream,
+  memory: Int4Memory,
+  x: DevicePointer,
+  { inputScales: factors, shape }: CudaTensor,
+  rows: number,
+): DevicePointer {
+  if (factors === undefined) return x;
+  const [, width = 0] = shape;
+  launchScaleColumns(stream, { type: "bf16", x, factors, out: memory.scaled, count: rows * width, width });
+  return memory.scaled;
 }
 
 /** The tensor of a matrix that lies at `address` so. */

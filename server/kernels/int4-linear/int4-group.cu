@@ -1,0 +1,247 @@
+// out = x . weight^T + bias for some tens of rows of x and weights of 4 bits, at the speed at which these are read, by the
+// products of warp groups, which sm_90a alone has. Codes come to shared memory as they lie (pack-int4.ts) and become bf16
+// in registers, which are the left side: 64 outputs of a tile, 16 to each warp. One block runs on a multiprocessor. One of
+// its warps asks for weights as far ahead as there is room, before the kernel ahead has ended, for nobody writes these;
+// another asks for x once it has. SPLITS blocks share the inputs of a tile; the last one to finish adds their sums up, or
+// each leaves its own to whoever reads them (LEAVES_PARTS).
+// ROWS: of x, 16, 32 or 64; GROUPS, GROUP_TILES: warp groups, and how many tiles each has; SPLITS; WEIGHT_STAGES, a multiple of
+// the tiles; ROW_STAGES;
+// GROUP: inputs that share a scale, a multiple of 128; HAS_ZEROS; HAS_BIAS; GATED: the first half of the tiles are of the first
+// half of the matrix, and out = act(first) * second (ACTIVATION).
+#include "copy-engine.cuh"
+#include "group-fragments.cuh"
+#include "int4-codes.cuh"
+#if defined(GATED)
+#include "activation.cuh"
+#endif
+
+#define CHUNK 128 // inputs
+#define BLOCK 64
+#define TILE 64 // outputs
+#define TILES (GROUPS * GROUP_TILES)
+#define WIDTH (TILES * TILE)
+#define GROUP_THREADS (GROUPS * 128)
+#define THREADS (GROUP_THREADS + 2 * WARP)
+#define CODE_BYTES (TILE * CHUNK / 2)
+#define SCALE_BYTES (TILE * 2)
+#define ZERO_BYTES (TILE / 2)
+#define WEIGHT_SLOT_BYTES (CODE_BYTES + 2 * SCALE_BYTES)
+#define ROW_SLOT_BYTES (CHUNK / BLOCK * ROWS * LINE)
+#if defined(GATED)
+#define OUT_TILES (TILES / 2)
+#else
+#define OUT_TILES TILES
+#endif
+#define OUT_WIDTH (OUT_TILES * TILE)
+#define SUM_STRIDE (WIDTH + 4) // keeps the eight threads that store at a time in different banks
+#if defined(HAS_ZEROS)
+#define TILE_BYTES (CODE_BYTES + SCALE_BYTES + ZERO_BYTES)
+#else
+#define TILE_BYTES (CODE_BYTES + SCALE_BYTES)
+#endif
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+extern __shared__ __align__(16) u8 shared[];
+
+// What a warp multiplies with at a time: 16 outputs by 64 inputs.
+typedef u32 Fragments[BLOCK / 16][4];
+
+__device__ __forceinline__ void decode_block(const u8* codes, u32 zeroLow, u32 zeroHigh, Fragments& a) {
+  const uint4 four = *reinterpret_cast<const uint4*>(codes);
+#pragma unroll
+  for (int step = 0; step < BLOCK / 16; step++) decode(word_of(four, step), zeroLow, zeroHigh, a[step]);
+}
+
+__device__ __forceinline__ void multiply_block(float (&part)[ROWS / 2], const Fragments& a, u32 rows, bool isFirst) {
+  group_fence();
+#pragma unroll
+  for (int step = 0; step < BLOCK / 16; step++)
+    multiply_fragments(part, a[step], describe_lines(rows + 32 * step), !isFirst || step > 0);
+  group_commit();
+}
+#endif
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) int4_group(
+    const __grid_constant__ CopyTable x, // [numRows, inputs]
+    const u8* codes,                     // [outputs / 64, inputs / 64, 4, 32] of 16 bytes
+    const u8* scales,                    // [inputs / GROUP, outputs / 64, 8] of eight f16
+    const u8* zeros,                     // [inputs / GROUP, outputs / 64, 8] of eight nibbles
+    const u16* bias,                     // [outputs]
+    u16* out,                            // [numRows, outputs], GATED: half as many
+    float* partials,                     // [SPLITS, numRows, outputs]
+    int* counters,                       // [blocks / SPLITS], zeros before and after
+    int numRows, int inputs, int outputs) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = threadIdx.x >> 7, g = lane >> 2, t = lane & 3;
+  const int split = blockIdx.x % SPLITS, block = blockIdx.x / SPLITS;
+  // Of the matrix; of out, where the second half of these multiplies the first.
+  const int numTiles = outputs / TILE, outTiles = numTiles / (TILES / OUT_TILES), outWidth = outTiles * TILE;
+  const int firstTile = block * OUT_TILES, perSplit = CEIL_DIV(inputs / CHUNK, SPLITS);
+  const int firstChunk = split * perSplit, endChunk = min(firstChunk + perSplit, inputs / CHUNK);
+
+  __shared__ __align__(8) u64 barriers[2 * (WEIGHT_STAGES + ROW_STAGES)];
+  const u32 weightsCome = shared_address(barriers), weightsGone = weightsCome + 8 * WEIGHT_STAGES;
+  const u32 rowsCome = weightsGone + 8 * WEIGHT_STAGES, rowsGone = rowsCome + 8 * ROW_STAGES;
+  // Lines repeat their pattern every 1024 bytes.
+  u8* base = shared + ((1024 - (shared_address(shared) & 1023)) & 1023);
+  u8* weights = base + ROW_STAGES * ROW_SLOT_BYTES;
+  const u32 rowsAt = shared_address(base), weightsAt = shared_address(weights);
+  for (int i = threadIdx.x; i < 2 * (WEIGHT_STAGES + ROW_STAGES); i += THREADS) {
+    const bool isGone = i >= WEIGHT_STAGES && (i < 2 * WEIGHT_STAGES || i >= 2 * WEIGHT_STAGES + ROW_STAGES);
+    init_barrier(weightsCome + 8 * i, !isGone ? 1 : i < 2 * WEIGHT_STAGES ? 4 : 4 * GROUPS);
+  }
+  show_barriers();
+  __syncthreads();
+  START_NEXT();
+
+  if (warp == GROUP_THREADS / WARP) {
+    // Each lane has a tile: one for all could not ask fast enough.
+    if (lane < TILES) {
+      const u64 policy = read_once_policy();
+      // Tiles behind the last one are the last once more.
+      const int tile = min(firstTile + lane % OUT_TILES, outTiles - 1) + lane / OUT_TILES * outTiles;
+      const u8* from = codes + ((u64)tile * (inputs / CHUNK) + firstChunk) * CODE_BYTES;
+      int slot = lane, parity = 1;
+      for (int chunk = firstChunk; chunk < endChunk; chunk++) {
+        const u64 set = (u64)(chunk / (GROUP / CHUNK)) * numTiles + tile;
+        const u32 at = weightsAt + slot * WEIGHT_SLOT_BYTES, come = weightsCome + 8 * slot;
+        await_phase(weightsGone + 8 * slot, parity);
+        expect_bytes(come, TILE_BYTES);
+        copy_bytes(at, from, CODE_BYTES, come, policy);
+        copy_bytes(at + CODE_BYTES, scales + set * SCALE_BYTES, SCALE_BYTES, come, policy);
+#if defined(HAS_ZEROS)
+        copy_bytes(at + CODE_BYTES + SCALE_BYTES, zeros + set * ZERO_BYTES, ZERO_BYTES, come, policy);
+#endif
+        from += CODE_BYTES;
+        slot += TILES;
+        if (slot >= WEIGHT_STAGES) slot = lane, parity ^= 1;
+      }
+    }
+  } else if (warp == GROUP_THREADS / WARP + 1) {
+    if (lane == 0) {
+      const u64 policy = keep_policy();
+      WAIT_FOR_PREVIOUS();
+      int stage = 0, parity = 1;
+      for (int chunk = firstChunk; chunk < endChunk; chunk++) {
+        await_phase(rowsGone + 8 * stage, parity);
+        expect_bytes(rowsCome + 8 * stage, ROW_SLOT_BYTES);
+        for (int half = 0; half < CHUNK / BLOCK; half++)
+          copy_rectangle(rowsAt + stage * ROW_SLOT_BYTES + half * ROWS * LINE, x, chunk * 2 * CHUNK + half * LINE, 0,
+                         rowsCome + 8 * stage, policy);
+        if (++stage == ROW_STAGES) stage = 0, parity ^= 1;
+      }
+    }
+  }
+  __syncwarp();
+  float sums[GROUP_TILES][ROWS / 2] = {};
+  if (group < GROUPS && firstChunk < endChunk) {
+    const int numItems = (endChunk - firstChunk) * GROUP_TILES;
+    // The slots of this group's tiles, one behind the other in each chunk.
+    int slot = group * GROUP_TILES, slotParity = 0, stage = 0, rowParity = 0;
+    u32 scalePair = 0, zeroLow = 0xc308c308u, zeroHigh = 0xc308c308u;
+    Fragments first, second;
+    const auto open_tile = [&]() {
+      await_phase(weightsCome + 8 * slot, slotParity);
+      const u8* at = weights + slot * WEIGHT_SLOT_BYTES;
+      scalePair = reinterpret_cast<const u32*>(at + CODE_BYTES)[g * 4 + (warp & 3)];
+#if defined(HAS_ZEROS)
+      const u32 eight = reinterpret_cast<const u32*>(at + CODE_BYTES + SCALE_BYTES)[g];
+      zeroLow = minus_zero(eight, 2 * (warp & 3));
+      zeroHigh = minus_zero(eight, 2 * (warp & 3) + 1);
+#endif
+      decode_block(at + (threadIdx.x & 127) * 16, zeroLow, zeroHigh, first);
+    };
+    const auto skip_slots = [&](int count) {
+      slot += count;
+      if (slot >= WEIGHT_STAGES) slot -= WEIGHT_STAGES, slotParity ^= 1;
+    };
+    open_tile();
+    for (int item = 0; item < numItems; item += GROUP_TILES) {
+      await_phase(rowsCome + 8 * stage, rowParity);
+      const u32 rows = rowsAt + stage * ROW_SLOT_BYTES;
+#pragma unroll
+      for (int tile = 0; tile < GROUP_TILES; tile++) {
+        float part[ROWS / 2];
+        multiply_block(part, first, rows, true);
+        decode_block(weights + slot * WEIGHT_SLOT_BYTES + CODE_BYTES / 2 + (threadIdx.x & 127) * 16, zeroLow, zeroHigh, second);
+        const float low = f16_to_float((u16)scalePair), high = f16_to_float((u16)(scalePair >> 16));
+        multiply_block(part, second, rows + ROWS * LINE, false);
+        __syncwarp();
+        if (lane == 0) arrive(weightsGone + 8 * slot);
+        skip_slots(tile + 1 < GROUP_TILES ? 1 : TILES - GROUP_TILES + 1);
+        group_wait<1>();
+        // The next tile becomes numbers while the products of this one end.
+        if (item + tile + 1 < numItems) open_tile();
+        group_wait<0>();
+#pragma unroll
+        for (int i = 0; i < ROWS / 2; i++) sums[tile][i] += (i & 2 ? high : low) * part[i];
+      }
+      if (lane == 0) arrive(rowsGone + 8 * stage);
+      if (++stage == ROW_STAGES) stage = 0, rowParity ^= 1;
+    }
+  }
+
+  // Sums meet where weights and rows were: [ROWS, SUM_STRIDE].
+  float* meeting = reinterpret_cast<float*>(base);
+  __syncthreads();
+  if (group < GROUPS) {
+#pragma unroll
+    for (int tile = 0; tile < GROUP_TILES; tile++)
+#pragma unroll
+      for (int i = 0; i < ROWS / 2; i++) {
+        const int output = (warp & 3) * 16 + g + 8 * (i >> 1 & 1), row = 8 * (i >> 2) + 2 * t + (i & 1);
+        meeting[row * SUM_STRIDE + (group * GROUP_TILES + tile) * TILE + output] = sums[tile][i];
+      }
+  }
+  __syncthreads();
+  WAIT_FOR_PREVIOUS();
+  const int firstOutput = firstTile * TILE;
+  const auto store_four = [&](int row, int output, float4 sum) {
+#if defined(HAS_BIAS)
+    const uint2 added = *reinterpret_cast<const uint2*>(bias + output);
+    sum.x += bf16_low(added.x), sum.y += bf16_high(added.x), sum.z += bf16_low(added.y), sum.w += bf16_high(added.y);
+#endif
+    *reinterpret_cast<uint2*>(out + (u64)row * outWidth + output) =
+        make_uint2(pack_bf16(sum.x, sum.y), pack_bf16(sum.z, sum.w));
+  };
+  for (int i = threadIdx.x; i < numRows * (OUT_WIDTH / 4); i += THREADS) {
+    const int row = i / (OUT_WIDTH / 4), column = i % (OUT_WIDTH / 4) * 4, output = firstOutput + column;
+    if (output >= outWidth) continue;
+    const float* at = meeting + row * SUM_STRIDE + column;
+    float4 sum = *reinterpret_cast<const float4*>(at);
+#if defined(GATED)
+    const float4 second = *reinterpret_cast<const float4*>(at + OUT_WIDTH);
+    sum = make_float4(activate(sum.x) * second.x, activate(sum.y) * second.y, activate(sum.z) * second.z,
+                      activate(sum.w) * second.w);
+#endif
+    if (SPLITS == 1)
+      store_four(row, output, sum);
+    else
+      *reinterpret_cast<float4*>(partials + ((u64)split * numRows + row) * outputs + output) = sum;
+  }
+#if SPLITS > 1 && !defined(LEAVES_PARTS)
+  const u64 splitSize = (u64)numRows * outputs;
+  __shared__ bool isLast;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    isLast = atomicAdd(counters + block, 1) == SPLITS - 1;
+    if (isLast) counters[block] = 0;
+  }
+  __syncthreads();
+  if (!isLast) return;
+  __threadfence();
+  for (int i = threadIdx.x; i < numRows * (WIDTH / 4); i += THREADS) {
+    const int row = i / (WIDTH / 4), output = firstOutput + i % (WIDTH / 4) * 4;
+    if (output >= outputs) continue;
+    float4 sum = make_float4(0.f, 0.f, 0.f, 0.f);
+#pragma unroll
+    for (int s = 0; s < SPLITS; s++) {
+      const float4 part = __ldcg(reinterpret_cast<const float4*>(partials + s * splitSize + (u64)row * outputs + output));
+      sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
+    }
+    store_four(row, output, sum);
+  }
+#endif
+#endif
+}
