@@ -1,73 +1,35 @@
 import assert from "node:assert/strict";
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, test } from "node:test";
-import { fileURLToPath } from "node:url";
-import { Reporter } from "../progress.ts";
+import { test } from "node:test";
 import { diagnose } from "./doctor.ts";
+import { initBed, TEXT_MODEL as MODEL, reporter, signal } from "./init-bed.test-support.ts";
 import { copyTemplates, type InitOptions, type InitResult, initRepository } from "./init-repo.ts";
 import { TEMPLATE_MODELS } from "./template-folder.ts";
 
-const MODEL = fileURLToPath(new URL("../../../../examples/nereid-tiny/language_model", import.meta.url));
-const silent = { write: () => true };
-const reporter = new Reporter({ mode: "quiet", command: "init-repo", stderr: silent, stdout: silent });
-const { signal } = new AbortController();
+const bed = initBed();
 
-let root = "";
-let repository = "";
-beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "nereid-init-"));
-  repository = join(root, "repo");
-});
-afterEach(() => rmSync(root, { recursive: true, force: true }));
-
-const init = (changes: Partial<InitOptions> = {}): Promise<InitResult> =>
-  initRepository({
-    modelDir: MODEL,
-    tokenizerDir: undefined,
-    repository,
-    maxBatchSize: 8,
-    isDecoupled: true,
-    others: new Map(),
-    copiesModel: false,
-    replaces: false,
-    reporter,
-    signal,
-    ...changes,
-  });
-
-const config = (model: string): string => readFileSync(join(repository, model, "config.pbtxt"), "utf8");
+const init = ({ modelDir = MODEL, ...changes }: Partial<InitOptions> = {}): Promise<InitResult> =>
+  initRepository(bed.options(modelDir, changes));
 
 test("initRepository() writes five models that would load, with no placeholder left", async () => {
   const { models, findings } = await init({ others: new Map([["max_beam_width", "4"]]) });
-  assert.deepEqual(readdirSync(repository).sort(), [...TEMPLATE_MODELS].sort());
+  assert.deepEqual(readdirSync(bed.repository).sort(), [...TEMPLATE_MODELS].sort());
   assert.deepEqual([models, findings.filter(({ severity }) => severity !== "note")], [TEMPLATE_MODELS, []]);
-  assert.deepEqual(readdirSync(root), ["repo"]);
+  assert.deepEqual(readdirSync(bed.root), ["repo"]);
   assert.equal(
-    TEMPLATE_MODELS.some((model) => config(model).includes("${")),
+    TEMPLATE_MODELS.some((model) => bed.config(model).includes("${")),
     false,
   );
-  assert.match(config("tensorrt_llm"), /max_batch_size: 8\n/);
-  assert.match(config("tensorrt_llm"), /key: "max_beam_width"\s+value: \{ string_value: "4" \}/);
-  assert.ok(config("preprocessing").includes(`string_value: "${MODEL}"`));
+  assert.match(bed.config("tensorrt_llm"), /max_batch_size: 8\n/);
+  assert.match(bed.config("tensorrt_llm"), /key: "max_beam_width"\s+value: \{ string_value: "4" \}/);
+  assert.ok(bed.config("preprocessing").includes(`string_value: "${MODEL}"`));
 });
 
 test("initRepository() with copiesModel makes a repository that can be moved", async () => {
   await init({ copiesModel: true });
-  const elsewhere = join(root, "elsewhere");
-  renameSync(repository, elsewhere);
+  const elsewhere = join(bed.root, "elsewhere");
+  renameSync(bed.repository, elsewhere);
   const { findings, models } = await diagnose([elsewhere], reporter, signal);
   assert.deepEqual(
     findings.filter(({ severity }) => severity !== "note"),
@@ -78,16 +40,16 @@ test("initRepository() with copiesModel makes a repository that can be moved", a
 });
 
 test("initRepository() adds its models to a repository and leaves others alone", async () => {
-  mkdirSync(join(repository, "other", "1"), { recursive: true });
-  writeFileSync(join(repository, "other", "config.pbtxt"), 'backend: "identity"');
+  mkdirSync(join(bed.repository, "other", "1"), { recursive: true });
+  writeFileSync(join(bed.repository, "other", "config.pbtxt"), 'backend: "identity"');
   await init();
-  assert.deepEqual(readdirSync(repository).sort(), [...TEMPLATE_MODELS, "other"].sort());
+  assert.deepEqual(readdirSync(bed.repository).sort(), [...TEMPLATE_MODELS, "other"].sort());
   await assert.rejects(init(), /has models of these names already: ensemble, postprocessing,/);
-  writeFileSync(join(repository, "ensemble", "old"), "");
+  writeFileSync(join(bed.repository, "ensemble", "old"), "");
   await init({ replaces: true, maxBatchSize: 4 });
-  assert.match(config("ensemble"), /max_batch_size: 4\n/);
-  assert.equal(existsSync(join(repository, "ensemble", "old")), false);
-  assert.ok(existsSync(join(repository, "other", "config.pbtxt")));
+  assert.match(bed.config("ensemble"), /max_batch_size: 4\n/);
+  assert.equal(existsSync(join(bed.repository, "ensemble", "old")), false);
+  assert.ok(existsSync(join(bed.repository, "other", "config.pbtxt")));
 });
 
 const REFUSED: readonly [string, (root: string) => Partial<InitOptions>, RegExp][] = [
@@ -126,29 +88,29 @@ function withoutTokenizer(at: string): string {
 
 for (const [title, changes, expected] of REFUSED) {
   test(`initRepository() refuses ${title} and writes nothing`, async () => {
-    const options = changes(root);
-    const before = readdirSync(root);
+    const options = changes(bed.root);
+    const before = readdirSync(bed.root);
     await assert.rejects(init(options), expected);
-    assert.deepEqual(readdirSync(root), before);
+    assert.deepEqual(readdirSync(bed.root), before);
   });
 }
 
 test("initRepository() fills a folder that is there and empty from inside, as a mounted disk needs it", async () => {
-  mkdirSync(repository);
-  const { ino } = statSync(repository);
+  mkdirSync(bed.repository);
+  const { ino } = statSync(bed.repository);
   await init();
-  assert.equal(statSync(repository).ino, ino);
-  assert.deepEqual(readdirSync(repository).sort(), [...TEMPLATE_MODELS].sort());
+  assert.equal(statSync(bed.repository).ino, ino);
+  assert.deepEqual(readdirSync(bed.repository).sort(), [...TEMPLATE_MODELS].sort());
 });
 
 test("copyTemplates() writes the five models unfilled, and not over others", async () => {
-  await copyTemplates(repository, false);
-  assert.deepEqual(readdirSync(repository).sort(), [...TEMPLATE_MODELS].sort());
-  assert.match(config("preprocessing"), /\$\{tokenizer_dir\}/);
-  await assert.rejects(copyTemplates(repository, false), /has models of these names already/);
+  await copyTemplates(bed.repository, false);
+  assert.deepEqual(readdirSync(bed.repository).sort(), [...TEMPLATE_MODELS].sort());
+  assert.match(bed.config("preprocessing"), /\$\{tokenizer_dir\}/);
+  await assert.rejects(copyTemplates(bed.repository, false), /has models of these names already/);
 });
 
 test("initRepository() takes a tokenizer from another folder", async () => {
-  await init({ modelDir: withoutTokenizer(root), tokenizerDir: MODEL });
-  assert.ok(config("postprocessing").includes(`string_value: "${MODEL}"`));
+  await init({ modelDir: withoutTokenizer(bed.root), tokenizerDir: MODEL });
+  assert.ok(bed.config("postprocessing").includes(`string_value: "${MODEL}"`));
 });

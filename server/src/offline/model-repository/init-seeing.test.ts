@@ -1,32 +1,20 @@
 import assert from "node:assert/strict";
-import { copyFileSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, cpSync, existsSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, test } from "node:test";
+import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { Reporter } from "../progress.ts";
 import { diagnose } from "./doctor.ts";
+import { initBed, reporter, signal, TEXT_MODEL } from "./init-bed.test-support.ts";
 import type { InitOptions, InitResult } from "./init-repo.ts";
 import { initSeeingRepository } from "./init-seeing.ts";
 import { SEEING_MODELS } from "./seeing-names.ts";
 
 const MODELS = fileURLToPath(new URL("../../../../tests/vision/", import.meta.url));
-const TEXT_MODEL = fileURLToPath(new URL("../../../../examples/nereid-tiny/language_model", import.meta.url));
-const silent = { write: () => true };
-const reporter = new Reporter({ mode: "quiet", command: "init-repo", stderr: silent, stdout: silent });
-const { signal } = new AbortController();
-
-let root = "";
-let repository = "";
-beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "nereid-seeing-"));
-  repository = join(root, "repo");
-});
-afterEach(() => rmSync(root, { recursive: true, force: true }));
+const bed = initBed();
 
 /** A model of tests/vision with what a folder of the hub has beside it. */
 function modelOf(name: string): string {
-  const folder = join(root, name);
+  const folder = join(bed.root, name);
   cpSync(join(MODELS, name), folder, { recursive: true });
   for (const file of ["tokenizer.json", "preprocessor_config.json"]) {
     if (!existsSync(join(folder, file))) copyFileSync(join(MODELS, "llava-next", file), join(folder, file));
@@ -35,21 +23,7 @@ function modelOf(name: string): string {
 }
 
 const init = (modelDir: string, changes: Partial<InitOptions> = {}): Promise<InitResult> =>
-  initSeeingRepository({
-    modelDir,
-    tokenizerDir: undefined,
-    repository,
-    maxBatchSize: 8,
-    isDecoupled: true,
-    others: new Map(),
-    copiesModel: false,
-    replaces: false,
-    reporter,
-    signal,
-    ...changes,
-  });
-
-const config = (model: string): string => readFileSync(join(repository, model, "config.pbtxt"), "utf8");
+  initSeeingRepository(bed.options(modelDir, changes));
 
 for (const { name, eye, prompt, llm } of [
   {
@@ -73,22 +47,22 @@ for (const { name, eye, prompt, llm } of [
 ]) {
   test(`initSeeingRepository() writes six models that would load for ${name}, its eye among them`, async () => {
     const { models, findings } = await init(modelOf(name));
-    assert.deepEqual(readdirSync(repository).sort(), [...SEEING_MODELS].sort());
+    assert.deepEqual(readdirSync(bed.repository).sort(), [...SEEING_MODELS].sort());
     assert.deepEqual([models, findings.filter(({ severity }) => severity !== "note")], [SEEING_MODELS, []]);
-    assert.ok(existsSync(join(repository, "vision_encoder/1/model.onnx")));
-    assert.match(config("vision_encoder"), eye);
-    assert.match(config("vlm_preprocessing"), prompt);
-    assert.match(config("vision_llm"), llm);
-    assert.match(config("vlm"), /"stream" data_type: TYPE_BOOL/);
+    assert.ok(existsSync(join(bed.repository, "vision_encoder/1/model.onnx")));
+    assert.match(bed.config("vision_encoder"), eye);
+    assert.match(bed.config("vlm_preprocessing"), prompt);
+    assert.match(bed.config("vision_llm"), llm);
+    assert.match(bed.config("vlm"), /"stream" data_type: TYPE_BOOL/);
   });
 }
 
 test("initSeeingRepository() with copiesModel makes a repository that can be moved", async () => {
   const model = modelOf("qwen2-vl");
   await init(model, { copiesModel: true, isDecoupled: false });
-  assert.doesNotMatch(`${config("vision_llm")}${config("vlm")}`, /decoupled|stream/);
-  const elsewhere = join(root, "elsewhere");
-  renameSync(repository, elsewhere);
+  assert.doesNotMatch(`${bed.config("vision_llm")}${bed.config("vlm")}`, /decoupled|stream/);
+  const elsewhere = join(bed.root, "elsewhere");
+  renameSync(bed.repository, elsewhere);
   rmSync(model, { recursive: true });
   const { findings, models } = await diagnose([elsewhere], reporter, signal);
   assert.deepEqual(
@@ -100,9 +74,9 @@ test("initSeeingRepository() with copiesModel makes a repository that can be mov
 
 test("initSeeingRepository() refuses models that see nothing, and leaves nothing behind", async () => {
   await assert.rejects(init(TEXT_MODEL), /model_type: expected llava, llava_next, qwen2_vl, qwen2_5_vl, got "llama"/);
-  await assert.rejects(init(join(root, "nowhere")), /config.json: expected a file/);
+  await assert.rejects(init(join(bed.root, "nowhere")), /config.json: expected a file/);
   await assert.rejects(init(modelOf("qwen2-vl"), { others: new Map([["a", "b"]]) }), /--set is for the templates/);
-  assert.equal(existsSync(repository), false);
+  assert.equal(existsSync(bed.repository), false);
 });
 
 test("initSeeingRepository() replaces models of the same names only when told to", async () => {
@@ -110,5 +84,5 @@ test("initSeeingRepository() replaces models of the same names only when told to
   await init(model);
   await assert.rejects(init(model), /has models of these names already: .*vlm/);
   await init(model, { replaces: true });
-  assert.equal(readdirSync(repository).length, SEEING_MODELS.length);
+  assert.equal(readdirSync(bed.repository).length, SEEING_MODELS.length);
 });
