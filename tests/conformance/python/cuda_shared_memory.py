@@ -8,26 +8,14 @@ import os
 import sys
 
 import numpy as np
-import tritonclient.grpc as grpc_client
 import tritonclient.http as http_client
 from tritonclient.utils import InferenceServerException
 
-from checks import GRPC, HTTP, make_input, refused, run_all
+from checks import make_input, refused, run_all
+from protocols import on_both
 
 ROW_BYTES = 64
 HANDLE_BYTES = 64
-PROTOCOLS = {
-    "HTTP": (http_client, HTTP, {"missing": "404", "invalid": "400", "taken": "400"}),
-    "gRPC": (
-        grpc_client,
-        GRPC,
-        {
-            "missing": "StatusCode.NOT_FOUND",
-            "invalid": "StatusCode.INVALID_ARGUMENT",
-            "taken": "StatusCode.ALREADY_EXISTS",
-        },
-    ),
-}
 
 
 class FakeMemory:
@@ -93,18 +81,6 @@ def placed(tensor, *place):
 
 def names_of(client, status):
     return sorted(one["name"] for one in status) if client is http_client else sorted(status.regions)
-
-
-def on_both(check):
-    """Runs a check with each protocol."""
-
-    def run():
-        for client, url, codes in PROTOCOLS.values():
-            with client.InferenceServerClient(url=url) as triton:
-                check(client, triton, codes)
-
-    run.__doc__ = check.__doc__
-    return run
 
 
 @on_both

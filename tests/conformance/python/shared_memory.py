@@ -13,22 +13,10 @@ import tritonclient.utils.shared_memory as shm
 from tritonclient.utils import InferenceServerException, serialize_byte_tensor
 
 from checks import GRPC, HTTP, METRICS, make_input, refused, run_all
+from protocols import on_both
 
 ROW_BYTES = 64
 LARGE_ELEMENTS = 4 * 1024 * 1024
-PROTOCOLS = {
-    "HTTP": (http_client, HTTP, {"missing": "404", "invalid": "400", "taken": "400", "internal": "500"}),
-    "gRPC": (
-        grpc_client,
-        GRPC,
-        {
-            "missing": "StatusCode.NOT_FOUND",
-            "invalid": "StatusCode.INVALID_ARGUMENT",
-            "taken": "StatusCode.ALREADY_EXISTS",
-            "internal": "StatusCode.INTERNAL",
-        },
-    ),
-}
 
 
 @contextlib.contextmanager
@@ -70,18 +58,6 @@ def simple_inputs(client, name):
         shared_input(client, "INPUT0", "INT32", [1, 16], name, ROW_BYTES),
         shared_input(client, "INPUT1", "INT32", [1, 16], name, ROW_BYTES, ROW_BYTES),
     ]
-
-
-def on_both(check):
-    """Runs a check with each protocol."""
-
-    def run():
-        for client, url, codes in PROTOCOLS.values():
-            with client.InferenceServerClient(url=url) as triton:
-                check(client, triton, codes)
-
-    run.__doc__ = check.__doc__
-    return run
 
 
 @on_both
