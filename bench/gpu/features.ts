@@ -3,7 +3,6 @@ import { join } from "node:path";
 import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
 import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
 import { followAdapters, loadRandomAdapters } from "./adapters.ts";
-import { followEngine } from "./engines.ts";
 import { compareGuesses, type GuessForm, type GuessResult } from "./guesses.ts";
 import { generateAdapted, generateHosted } from "./hosted.ts";
 import { followNarrowed, lineOf } from "./parity.ts";
@@ -47,8 +46,6 @@ export async function showFeatures(places: FeaturePlaces): Promise<object> {
     tellTiers(tier);
     tiers.push(tier);
   }
-  const engine = await followEngine(models, ranks);
-  console.log(`engine file ${JSON.stringify(engine)}`);
   const windows = await followNarrowed(models, ranks);
   for (const result of windows) console.log(`windows ${lineOf(result)}`);
   const pictures = await followPictures(vision, ranks);
@@ -56,7 +53,7 @@ export async function showFeatures(places: FeaturePlaces): Promise<object> {
     const off = largestLogitDifference.toExponential(1);
     console.log(`pictures ${model} ${type}: ${numSame} of ${numTexts} texts as recorded, logits off ${off}`);
   }
-  return { adapters: followed, guesses, tiers, engine, windows, pictures, hosted: await showHosted(places) };
+  return { adapters: followed, guesses, tiers, windows, pictures, hosted: await showHosted(places) };
 }
 
 function tellGuesses(result: GuessResult): void {

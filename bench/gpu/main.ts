@@ -1,6 +1,6 @@
 /**
  * Checks and measurements on a machine with a GPU: `node main.mjs <command> [flags]`. Commands: libraries, checks, golden,
- * parity, deterministic, features, feature-costs, hosted, steps, sums, write. `bundle.ts` packs this program with all it needs for a machine without Node.
+ * parity, deterministic, features, engines, feature-costs, hosted, steps, sums, write. `bundle.ts` packs this program with all it needs for a machine without Node.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,6 +11,7 @@ import type { CudaCacheType } from "../../server/src/models/decoder-cuda-pass.ts
 import type { CudaMatrixType } from "../../server/src/models/decoder-cuda-weights.ts";
 import { describeCudaLibraries } from "../../server/src/native/cuda-libraries.ts";
 import { compareLarge, compareModels, compareRequests } from "./deterministic.ts";
+import { followEngine } from "./engines.ts";
 import { showFeatures, timeFeatures } from "./features.ts";
 import { followGolden } from "./golden.ts";
 import { generateHosted } from "./hosted.ts";
@@ -223,6 +224,13 @@ function loads(text: string): readonly (readonly [number, number, number])[] {
     });
 }
 
+/** With ggml, which writes checkpoints: NEREID_GGML_DIR. */
+async function engines(): Promise<void> {
+  const result = await followEngine(flags.models, flags.ranks);
+  console.log(JSON.stringify(result));
+  save("engines.json", result);
+}
+
 async function features(): Promise<void> {
   const { models, folder, filter, vision, ranks } = flags;
   const adapters = "tests/parity/adapters";
@@ -245,6 +253,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<void>>> = {
   libraries: async () => console.log(describeCudaLibraries().join("\n")),
   checks,
   features,
+  engines,
   "feature-costs": featureCosts,
   golden,
   parity,
