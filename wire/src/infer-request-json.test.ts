@@ -69,6 +69,8 @@ const INTEGERS: [string, (buffer: ArrayBuffer) => ArrayLike<number | bigint>, st
   ["INT8", (b) => new Int8Array(b), "-128,128", [-128, -128]],
   ["UINT16", (b) => new Uint16Array(b), "65535,65536", [65535, 0]],
   ["INT16", (b) => new Int16Array(b), "-32769,7", [32767, 7]],
+  ["INT16", (b) => new Int16Array(b), "1,-2, 3 ,[4,[5]],-70000,12345678901,0", [1, -2, 3, 4, 5, -4464, 7221, 0]],
+  ["INT64", (b) => new BigInt64Array(b), "5,-6,1234567890,-7", [5n, -6n, 1_234_567_890n, -7n]],
   ["UINT32", (b) => new Uint32Array(b), "4294967295,4294967296", [4294967295, 0]],
   ["INT64", (b) => new BigInt64Array(b), "-9223372036854775808,-1", [-(2n ** 63n), -1n]],
   [
@@ -108,7 +110,9 @@ test("read() keeps long strings and many elements whole", () => {
 const WRONG: [string, string, string][] = [
   ["INT32", "1.5", "non-signed-integer as signed-integer"],
   ["INT32", "{}", "non-signed-integer as signed-integer"],
+  ["INT32", "1,1.5", "non-signed-integer as signed-integer"],
   ["UINT8", "-1", "non-unsigned-integer as unsigned-integer"],
+  ["UINT8", "1,-1", "non-unsigned-integer as unsigned-integer"],
   ["FP32", "true", "non-number as double"],
   ["BOOL", "1", "non-boolean as boolean"],
   ["BYTES", "1", "non-string as string"],

@@ -5,6 +5,7 @@
  */
 import type { Datatype } from "./datatype.ts";
 import { FastFloat } from "./fast-float.ts";
+import { FastInteger } from "./fast-integer.ts";
 import { COMMA, type JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./json-reader.ts";
 import { skipContainer } from "./json-value.ts";
 import { type Slab, SlabAllocator } from "./slab.ts";
@@ -24,6 +25,9 @@ export interface JsonTensor {
 }
 
 const SPACE = 0x20;
+/** First letters of INT8 to INT64 and of UINT8 to UINT64. */
+const LETTER_I = 0x49;
+const LETTER_U = 0x55;
 /** Elements between two pauses. */
 const ELEMENTS_PER_SLICE = 16_384;
 /** The same for objects, which are no elements and cost more each. */
@@ -70,6 +74,7 @@ export class JsonTensorReader {
   readonly #reader: JsonReader;
   readonly #allocator = new SlabAllocator();
   readonly #float = new FastFloat();
+  readonly #integer = new FastInteger();
   readonly #kernel = new FloatKernelUse();
   #slab: Slab;
   #datatype: JsonDatatype = "INT32";
@@ -158,21 +163,44 @@ export class JsonTensorReader {
         return "object";
       } else {
         this.#element(byte);
-        budget -= this.#usualFloats();
+        budget -= this.#usualNumbers();
       }
     }
     return "pause";
   }
 
-  /** Of floats: takes commas and numbers for as long as they are as usual and there is room. @returns how many numbers */
-  #usualFloats(): number {
-    if (this.#datatype !== "FP32") return 0;
+  /** Takes commas and numbers for as long as they are as usual and there is room. @returns how many numbers */
+  #usualNumbers(): number {
     const room = Math.min(FLOATS_PER_SLICE, this.#capacity - this.#count);
-    const kernel = this.#kernel.next(room);
-    const count =
-      kernel === undefined ? this.#fewFloats(Math.min(room, ELEMENTS_PER_SLICE)) : this.#manyFloats(room, kernel);
+    const letter = this.#datatype.charCodeAt(0);
+    let count = 0;
+    if (this.#datatype === "FP32") count = this.#usualFloats(room);
+    else if (letter === LETTER_I || letter === LETTER_U) count = this.#fewIntegers(room, letter === LETTER_I);
     this.#count += count;
     if (this.#depth === 1) this.#outerCount += count;
+    return count;
+  }
+
+  #usualFloats(room: number): number {
+    const kernel = this.#kernel.next(room);
+    return kernel === undefined ? this.#fewFloats(Math.min(room, ELEMENTS_PER_SLICE)) : this.#manyFloats(room, kernel);
+  }
+
+  #fewIntegers(room: number, isSigned: boolean): number {
+    const reader = this.#reader;
+    const { bytes } = reader;
+    const integer = this.#integer;
+    const first = this.#count;
+    const limit = Math.min(room, ELEMENTS_PER_SLICE);
+    let count = 0;
+    let at = reader.pos;
+    while (count < limit && bytes[at] === COMMA) {
+      if (!integer.read(bytes, bytes[at + 1] === SPACE ? at + 2 : at + 1, isSigned)) break;
+      const { value } = integer;
+      this.#store(first + count++, value, value < 0 ? -1 : 0);
+      at = integer.end;
+    }
+    reader.pos = at;
     return count;
   }
 
@@ -225,12 +253,12 @@ export class JsonTensorReader {
     const { base } = this.#slab;
     if (this.#datatype === "FP32") this.#slab.f32[base / 4 + at] = reader.number.toFloat();
     else if (this.#datatype === "FP64") this.#slab.f64[base / 8 + at] = reader.number.toDouble();
-    else this.#integer(at);
+    else this.#anyInteger(at);
   }
 
-  #integer(at: number): void {
+  #anyInteger(at: number): void {
     const { number } = this.#reader;
-    const isUnsigned = this.#datatype.charCodeAt(0) === 0x55;
+    const isUnsigned = this.#datatype.charCodeAt(0) === LETTER_U;
     if (isUnsigned ? !number.isUint64() : !number.isInt64()) {
       this.#refuse();
       return;
