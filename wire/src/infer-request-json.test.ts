@@ -81,8 +81,8 @@ const INTEGERS: [string, (buffer: ArrayBuffer) => ArrayLike<number | bigint>, st
   ],
 ];
 for (const [datatype, make, text, expected] of INTEGERS) {
-  test(`read() gives exact ${datatype}`, () => {
-    const input = readInput(`{"name":"X","datatype":"${datatype}","shape":[2],"data":[${text}]}`);
+  test(`read() gives exact ${datatype} of ${text}`, () => {
+    const input = readInput(`{"name":"X","datatype":"${datatype}","shape":[${expected.length}],"data":[${text}]}`);
     assert.deepEqual(values(input, make), expected);
   });
 }
@@ -119,7 +119,7 @@ const WRONG: [string, string, string][] = [
 ];
 for (const [datatype, element, error] of WRONG) {
   test(`read() remembers that ${element} is no ${datatype}`, () => {
-    const input = readInput(`{"name":"X","datatype":"${datatype}","shape":[1],"data":[${element}]}`);
+    const input = readInput(`{"name":"X","datatype":"${datatype}","shape":[2],"data":[${element}]}`);
     assert.equal(input.tensor?.error, error);
   });
 }
