@@ -77,7 +77,7 @@ const MAX_UNDER_WAY = 2;
 /** One more: a step is timed against the one before it, whose marks must not have been set anew by then. */
 const NUM_SLOTS = 3;
 
-export class DecoderCudaRunner implements StepRunner {
+export class DecoderCudaRunner implements StepRunner, StepLimits {
   readonly vocabSize: number;
   readonly hiddenSize: number;
   readonly blockSize: number;
@@ -162,6 +162,11 @@ export class DecoderCudaRunner implements StepRunner {
     return this.#decoder.model.weights.layers;
   }
 
+  /** Tokens of the step begun last that the next may take before they are known. */
+  get numCarriable(): number {
+    return this.#numChosen;
+  }
+
   /** How many graphs have been recorded. */
   get numGraphs(): number {
     return this.#graphs.size;
@@ -214,7 +219,7 @@ export class DecoderCudaRunner implements StepRunner {
   }
 
   #enqueue(input: StepInput, choices: readonly TokenChoice[] | undefined, slot: StepSlot): void {
-    checkStep(input, this.#limits());
+    checkStep(input, this);
     this.#checkBounds(input);
     slot.begun.record(this.device.stream);
     this.#numChosen = 0;
@@ -235,8 +240,14 @@ export class DecoderCudaRunner implements StepRunner {
     const maxBlocks = 2 ** Math.ceil(Math.log2(Math.max(MIN_BLOCKS, this.#neededBlocks(input))));
     const numChoices = choices === undefined ? 0 : rows;
     const adapters = planStepAdapters(input, this.adapters?.loaded ?? NO_ADAPTERS, rows);
-    const { hasAxes } = this;
-    const sizes = { numTokens: rows, hasAxes, numSequences: rows, maxBlocks, numLogitRows: 0, numChoices };
+    const sizes = {
+      numTokens: rows,
+      hasAxes: this.hasAxes,
+      numSequences: rows,
+      maxBlocks,
+      numLogitRows: 0,
+      numChoices,
+    };
     const kind = { numDecoding: rows, maxQueryLength: 1, keepsAllRows: true };
     const batch = this.#upload(input, sizes, choices, kind, adapters);
     const pass = this.#pass({ ...batch, numLogitRows: rows });
@@ -357,12 +368,6 @@ export class DecoderCudaRunner implements StepRunner {
     let longest = 1;
     for (const { contextLength } of sequences) longest = Math.max(longest, contextLength);
     return Math.ceil(longest / this.blockSize);
-  }
-
-  #limits(): StepLimits {
-    const { vocabSize, hiddenSize, blockSize, numBlocks, numHostBlocks, window, maxPositions, hasAxes } = this;
-    const cache = { blockSize, numBlocks, numHostBlocks, window };
-    return { vocabSize, hiddenSize, ...cache, maxPositions, hasAxes, numCarriable: this.#numChosen };
   }
 
   #checkBounds({ tokenIds, sequences }: StepInput): void {
