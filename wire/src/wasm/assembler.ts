@@ -30,29 +30,10 @@ const ofLanes =
 
 /** Of 32 bits; comparisons give 0 or 1. "U": without sign. */
 export const I32: Readonly<
-  Record<
-    | "eq"
-    | "ne"
-    | "ltU"
-    | "gtU"
-    | "leU"
-    | "geU"
-    | "add"
-    | "sub"
-    | "mul"
-    | "divU"
-    | "and"
-    | "or"
-    | "xor"
-    | "shl"
-    | "shrU",
-    Binary
-  >
+  Record<"eq" | "ne" | "leU" | "geU" | "add" | "sub" | "mul" | "divU" | "and" | "or" | "xor" | "shl" | "shrU", Binary>
 > = {
   eq: binary(0x46),
   ne: binary(0x47),
-  ltU: binary(0x49),
-  gtU: binary(0x4b),
   leU: binary(0x4d),
   geU: binary(0x4f),
   add: binary(0x6a),
@@ -83,10 +64,7 @@ export const I64: Readonly<
   shrU: binary(0x88),
 };
 
-export const F64: Readonly<Record<"eq" | "lt" | "ge" | "add", Binary>> = {
-  eq: binary(0x61),
-  lt: binary(0x63),
-  ge: binary(0x66),
+export const F64: Readonly<Record<"add", Binary>> = {
   add: binary(0xa0),
 };
 
@@ -153,10 +131,7 @@ export const UNARY: Readonly<
     | "isZero64"
     | "leadingZeros"
     | "trailingZeros"
-    | "abs"
-    | "truncate"
     | "low32"
-    | "intOfFloat"
     | "extend"
     | "floatOfInt"
     | "bits"
@@ -168,11 +143,7 @@ export const UNARY: Readonly<
   isZero64: unary(0x50),
   leadingZeros: unary(0x67),
   trailingZeros: unary(0x68),
-  abs: unary(0x99),
-  truncate: unary(0x9d),
   low32: unary(0xa7),
-  /** Traps from 2^31 on. */
-  intOfFloat: unary(0xaa),
   extend: unary(0xad),
   /** With its sign. */
   floatOfInt: unary(0xb7),
@@ -192,17 +163,14 @@ const store =
   (address, value, offset = 0) => [...address, ...value, ...opcode, 0, ...unsignedLeb(offset)];
 
 /** At any address; the kernels' data is not aligned. */
-export const LOAD: Readonly<Record<"byte" | "int" | "long" | "float" | "vector", Load>> = {
+export const LOAD: Readonly<Record<"byte" | "int" | "long" | "vector", Load>> = {
   byte: load(0x2d),
   int: load(0x28),
   long: load(0x29),
-  /** As a double. */
-  float: (address, offset) => [...load(0x2a)(address, offset), 0xbb],
   vector: load(SIMD, 0),
 };
 
-export const STORE: Readonly<Record<"short" | "int" | "long" | "vector", Store>> = {
-  short: store(0x3b),
+export const STORE: Readonly<Record<"int" | "long" | "vector", Store>> = {
   int: store(0x36),
   long: store(0x37),
   vector: store(SIMD, 0x0b),
@@ -214,10 +182,6 @@ export function int(value: number): Code {
 
 export function long(value: bigint): Code {
   return [0x42, ...signedLeb(BigInt.asIntN(64, value))];
-}
-
-export function double(value: number): Code {
-  return [0x44, ...new Uint8Array(Float64Array.of(value).buffer)];
 }
 
 /** `isTrue ? yes : no`, both computed. */

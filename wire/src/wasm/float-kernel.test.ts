@@ -142,6 +142,8 @@ const WRITABLE: readonly (readonly [value: number, text: string])[] = [
   [2.7, "2.700000047683716"],
   [123.456, "123.45600128173828"],
   [16_777_215, "16777215.0"],
+  [-67_108_864, "-67108864.0"],
+  [-120, "-120.0"],
   [8_388_607.5, "8388607.5"],
   [0.001, "0.0010000000474974513"],
   [0.0001, "0.00009999999747378752"],
@@ -156,7 +158,7 @@ for (const [value, text] of WRITABLE) {
   });
 }
 
-for (const value of [Number.NaN, Number.POSITIVE_INFINITY, 1e-5, 1e9, 3.4e38, 1e-40]) {
+for (const value of [Number.NaN, Number.POSITIVE_INFINITY, 1e-5, 1e8, 1e9, 3.4e38, 1e-40]) {
   test(`FloatKernel.write() leaves ${value} to others`, () => {
     assert.deepEqual(write([0.5, value, 0.5]), { text: ",0.5", count: 1 });
   });

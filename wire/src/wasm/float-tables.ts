@@ -13,9 +13,9 @@ export const TABLES = {
   least: 64,
   /** See `fillTens()`. */
   tens: 1024,
-  /** Where the scales would begin if there were some for all floats: two for each sign and exponent. */
-  scales: 0,
-  end: 53_248,
+  /** Two for each sign and exponent. */
+  scales: 4096,
+  end: 69_632,
 } as const;
 
 /** Addresses of vectors of the writer: eight numbers of 16 bits each. */
@@ -23,7 +23,7 @@ export const VECTORS = {
   /** Of 2^19, rounded up, and of each 32 bits the lower half alone. */
   hundredths: 512,
   hundreds: 528,
-  /** Of 2^10, rounded up. */
+  /** Of 2^10, rounded up, and what makes two bytes of two digits of their number and its tenth. */
   tenths: 544,
   tens: 560,
   /** The digit, as a character. */
@@ -60,20 +60,24 @@ export const SCALE = {
   limit: 36,
   /** Address of the bytes for numbers like these. */
   tens: 40,
-  /** Bits of the digits from the second on that stand in front of the point. */
-  pointShift: 44,
+  /** Where a digit has to be whatever it is, counted from the second on: the bit of the one behind the point, if that is there. */
+  least: 44,
+  /** Of the digits from the second to the ninth those behind the point, and the point in front of them. */
+  behind: 48,
+  point: 56,
   numBytes: 64,
 } as const;
-/** The exponents, as floats have them, that have scales: from 2^-14 on, up to 2^24. */
-const FIRST_EXPONENT = 113;
-const LAST_EXPONENT = 150;
+/** Powers of ten of the first digit of the usual numbers. */
+const MIN_POWER = -4;
+const MAX_POWER = 7;
 /** Of the least double for which digits behind the sixteenth make no difference. */
 const LEAST_EXPONENT = -13;
 const NUM_EXPONENTS = 256;
 const NO_LIMIT = 0x7fff_ffff;
 const SINGLE_BIAS = 150;
-/** A mark of bytes of `tens`. */
+/** Marks of bytes of `tens`. */
 export const CAREFUL = 128;
+export const UNUSUAL = 255;
 const TENS_BYTES = 128;
 const NUM_TWO_DIGITS = 100;
 /** Half of the distance between two doubles is less than this in units of the seventeenth digit. */
@@ -85,7 +89,8 @@ export function fillTables(buffer: ArrayBufferLike): void {
   fillReaderVectors(buffer);
   fillWriterVectors(buffer);
   for (let half = 0; half < MAX_HALF; half++) fillTens(new Uint8Array(buffer, tensAt(half), NUM_TWO_DIGITS), half);
-  for (let exponent = FIRST_EXPONENT; exponent <= LAST_EXPONENT; exponent++) {
+  new Uint8Array(buffer, tensAt(MAX_HALF), NUM_TWO_DIGITS).fill(UNUSUAL);
+  for (let exponent = 0; exponent < NUM_EXPONENTS; exponent++) {
     fillScales(buffer, exponent, 0);
     fillScales(buffer, exponent, 1);
   }
@@ -109,7 +114,7 @@ function fillWriterVectors(buffer: ArrayBufferLike): void {
   new Uint32Array(buffer, VECTORS.hundredths, 4).fill(5243);
   new Uint32Array(buffer, VECTORS.hundreds, 4).fill(100);
   new Uint16Array(buffer, VECTORS.tenths, 8).fill(103);
-  new Uint16Array(buffer, VECTORS.tens, 8).fill(10);
+  new Uint16Array(buffer, VECTORS.tens, 8).fill((10 << 8) - 1);
   new Uint8Array(buffer, VECTORS.zeros, 16).fill(0x30);
 }
 
@@ -121,13 +126,25 @@ function fillScales(buffer: ArrayBufferLike, exponent: number, sign: number): vo
   const lower = Math.floor(Math.log10(2 ** (exponent - 127)));
   const limit = bitsOfPower(lower + 1);
   below.setInt32(SCALE.limit, limit >>> 23 === exponent ? limit - 1 : NO_LIMIT, true);
-  for (const [view, d] of [
-    [below, lower],
-    [above, lower + 1],
-  ] as const) {
+  fillScale(above, exponent, lower + 1, sign);
+  if (exponent === 0) fillZero(below, sign);
+  else fillScale(below, exponent, lower, sign);
+}
+
+function fillScale(view: DataView, exponent: number, d: number, sign: number): void {
+  if (d < MIN_POWER || d > MAX_POWER) {
+    view.setInt32(SCALE.tens, tensAt(MAX_HALF), true);
+  } else {
     writeFactors(view, exponent, d);
     writePlaces(view, sign, d);
   }
+}
+
+/** For nothing but zero. */
+function fillZero(view: DataView, sign: number): void {
+  view.setInt32(SCALE.limit, 0, true);
+  view.setInt32(SCALE.tens, tensAt(0), true);
+  writePlaces(view, sign, 0);
 }
 
 /**
@@ -149,7 +166,10 @@ function writePlaces(view: DataView, sign: number, d: number): void {
   for (let i = 0; i < head.length; i++) view.setUint8(SCALE.head + i, head.charCodeAt(i));
   view.setUint8(SCALE.place + head.length - 1, 1);
   view.setInt32(SCALE.numBefore, d < 0 ? head.length : head.length + 1, true);
-  view.setInt32(SCALE.pointShift, 8 * d, true);
+  if (d < 0) return;
+  view.setInt32(SCALE.least, 1 << d, true);
+  for (let i = d; i < 8; i++) view.setUint8(SCALE.behind + i, 255);
+  view.setUint8(SCALE.point + d, 0x2e);
 }
 
 function tensAt(half: number): number {
