@@ -4,29 +4,17 @@ import importlib.util
 import json
 import os
 import re
-import sys
 
 import numpy as np
 import triton_python_backend_utils as pb_utils
+from nereid_stub.packages import import_package
 
 _BY_POSITION = re.compile(r"^.*__(\d+)$")
 
 
-def _import_torch():
-    try:
-        import torch
-    except ModuleNotFoundError as error:
-        raise pb_utils.TritonModelException(
-            "models of backend 'pytorch' need the Python package '%s', which %s does not have: install it with "
-            "`%s -m pip install torch`, or name another interpreter with --backend-config=pytorch,interpreter=<path>"
-            % (error.name, sys.executable, sys.executable)
-        ) from error
-    return torch
-
-
 class TritonPythonModel:
     def initialize(self, args):
-        self._torch = torch = _import_torch()
+        self._torch = torch = import_package("torch", "pytorch")
         self._config = json.loads(args["model_config"])
         is_gpu = args["model_instance_kind"] == "GPU" and torch.cuda.is_available()
         self._device = torch.device("cuda:%s" % args["model_instance_device_id"] if is_gpu else "cpu")

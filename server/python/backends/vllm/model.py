@@ -3,11 +3,11 @@
 import asyncio
 import json
 import os
-import sys
 import threading
 
 import numpy as np
 import triton_python_backend_utils as pb_utils
+from nereid_stub.packages import import_package
 
 _ENGINE_FILE = "model.json"
 _INPUTS = (
@@ -16,18 +16,6 @@ _INPUTS = (
     ("sampling_parameters", "TYPE_STRING", True),
     ("exclude_input_in_output", "TYPE_BOOL", True),
 )
-
-
-def _import_vllm():
-    try:
-        import vllm
-    except ModuleNotFoundError as error:
-        raise pb_utils.TritonModelException(
-            "models of backend 'vllm' need the Python package '%s', which %s does not have: install it with "
-            "`%s -m pip install vllm`, or name another interpreter with --backend-config=vllm,interpreter=<path>"
-            % (error.name, sys.executable, sys.executable)
-        ) from error
-    return vllm
 
 
 class TritonPythonModel:
@@ -42,7 +30,7 @@ class TritonPythonModel:
         return auto_complete_model_config
 
     def initialize(self, args):
-        vllm = _import_vllm()
+        vllm = import_package("vllm", "vllm")
         if not pb_utils.using_decoupled_model_transaction_policy(json.loads(args["model_config"])):
             raise pb_utils.TritonModelException("models of backend 'vllm' need model_transaction_policy { decoupled: true }")
         path = os.path.join(pb_utils.get_model_dir(), _ENGINE_FILE)
