@@ -240,17 +240,10 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     const maxBlocks = 2 ** Math.ceil(Math.log2(Math.max(MIN_BLOCKS, this.#neededBlocks(input))));
     const numChoices = choices === undefined ? 0 : rows;
     const adapters = planStepAdapters(input, this.adapters?.loaded ?? NO_ADAPTERS, rows);
-    const sizes = {
-      numTokens: rows,
-      hasAxes: this.hasAxes,
-      numSequences: rows,
-      maxBlocks,
-      numLogitRows: 0,
-      numChoices,
-    };
+    const { hasAxes } = this;
+    const sizes = { numTokens: rows, hasAxes, numSequences: rows, maxBlocks, numLogitRows: 0, numChoices };
     const kind = { numDecoding: rows, maxQueryLength: 1, keepsAllRows: true };
-    const batch = this.#upload(input, sizes, choices, kind, adapters);
-    const pass = this.#pass({ ...batch, numLogitRows: rows });
+    const pass = this.#pass({ ...this.#upload(input, sizes, choices, kind, adapters), numLogitRows: rows });
     const key = `${rows} ${maxBlocks} ${numChoices} ${adapters?.maxRank ?? 0}`;
     const graph = this.#graphs.get(key);
     if (graph === undefined) {
