@@ -40,6 +40,7 @@ export const ROWS: readonly Row[] = [
   http("HTTP simple binary", binaryRequest("simple", SIMPLE), 16, [59, 68]),
   http("HTTP batched identity binary", binaryRequest("identity_batch", SMALL), 1, [164, 164]),
   http("HTTP batched identity binary", binaryRequest("identity_batch", SMALL), 16, [44, 54]),
+  http("HTTP batched identity binary, delayed", binaryRequest("identity_delayed", SMALL), 1, undefined),
   http("HTTP identity 600 KB binary", binaryRequest("identity_fp32", large(KB_600)), 4, undefined),
   http("HTTP identity 1 MB binary", binaryRequest("identity_fp32", large(MB)), 1, [1606, 1606]),
   http("HTTP identity 1 MB binary", binaryRequest("identity_fp32", large(MB)), 4, [1237, 1237]),
