@@ -14,7 +14,7 @@ import {
 } from "@nereid/wire";
 import type { AtEnd } from "./http-call.ts";
 import type { JsonAnswer, JsonTask, JsonThreadData, Place } from "./json-messages.ts";
-import { LentMemory, type Loan } from "./lent-memory.ts";
+import { bufferOf, copyInto, LentMemory, type Loan } from "./lent-memory.ts";
 
 /** Shorter texts take less than a millisecond. */
 export const MIN_TEXT_BYTES: number = 128 * 1024;
@@ -134,7 +134,7 @@ async function writeInto(
   thread: JsonThread,
   { datatype, data, count }: { readonly datatype: JsonDatatype; readonly data: Uint8Array; readonly count: number },
 ): Promise<Uint8Array | undefined> {
-  memory.set(data);
+  copyInto(bufferOf(memory), 0, data);
   const room = memory.subarray(data.length);
   const places = { data: placeOf(memory.subarray(0, data.length)), room: placeOf(room) };
   const answer = await thread.run({ datatype, count, ...places }, []);

@@ -59,10 +59,15 @@ export class LentMemory {
  * memory where the two lie unlike, and take five times as long.
  * @throws RangeError when there is no room for it: behind the target is what others have
  */
-export function copyInto(target: Uint8Array, at: number, source: Uint8Array): void {
+export function copyInto(target: Buffer, at: number, source: Uint8Array): void {
   if (at + source.length > target.length) {
     throw new RangeError(`expected at most ${target.length - at} bytes, got ${source.length}`);
   }
   if (source.length === 0) return; // fill() takes nothing for a mistake
-  Buffer.from(target.buffer, target.byteOffset, target.length).fill(source, at, at + source.length);
+  target.fill(source, at, at + source.length);
+}
+
+/** The same bytes, as Node has them. */
+export function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
 }

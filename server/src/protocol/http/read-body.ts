@@ -4,7 +4,7 @@ import { MAX_HTTP_CHUNKS } from "../../core/limits.ts";
 import { ServerError } from "../../core/server-error.ts";
 import { discardBytes } from "../discard-bytes.ts";
 import type { HttpBody, HttpCall, Reserve } from "./http-call.ts";
-import { copyInto } from "./lent-memory.ts";
+import { bufferOf, copyInto } from "./lent-memory.ts";
 
 const EMPTY: Buffer = Buffer.alloc(0);
 /** From here on the announced length is reserved at once instead of holding every chunk until the end. */
@@ -95,8 +95,4 @@ export class BodyCollector {
     if (only === undefined) return { bytes: EMPTY, size };
     return { bytes: this.#chunks.length === 1 ? only : Buffer.concat(this.#chunks, size), size };
   }
-}
-
-function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
-  return Buffer.from(buffer, byteOffset, byteLength);
 }
