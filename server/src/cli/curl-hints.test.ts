@@ -23,7 +23,7 @@ function hint(inputs: Tensors, outputs: Tensors = [], optional: readonly string[
     model: () => model,
   };
   return (
-    curlHints(server as ModelServer, ENDPOINTS)
+    curlHints(server as ModelServer, ENDPOINTS, { controlMode: "none", paths: ["/models"] })
       .split("# m\n")[1]
       ?.trimEnd() ?? ""
   );
@@ -78,3 +78,13 @@ test("curlHints() asks for bytes in a file where outputs have a type that JSON d
   assert.match(text, / -o answer\.bin$/);
   assert.deepEqual((body(text) as { parameters: unknown }).parameters, { binary_data_output: true });
 });
+
+for (const [controlMode, expected] of [
+  ["none", /No model is served from \/models: expected a folder for each model/],
+  ["explicit", /^\nhttp {5}http:\/\/localhost:9\n\n$/],
+] as const) {
+  test(`curlHints() of an empty repository in mode ${controlMode}`, () => {
+    const server: Pick<ModelServer, "index"> = { index: () => [] };
+    assert.match(curlHints(server as ModelServer, ENDPOINTS, { controlMode, paths: ["/models"] }), expected);
+  });
+}

@@ -1,6 +1,8 @@
 /** One ready-to-paste request for each served model, printed by `nereid serve`. Pure. */
+import type { RepositoryOptions } from "../config/server-options.ts";
 import type { ModelServer, ServedModel, TensorMetadata } from "../core/model-server.ts";
 
+type Repository = Pick<RepositoryOptions, "controlMode" | "paths">;
 type Endpoints = ReadonlyMap<string, { readonly address: string; readonly port: number }>;
 
 /** Above this a tensor does not fit on a line that anybody would paste. */
@@ -23,7 +25,8 @@ const BINARY_ONLY: ReadonlySet<string> = new Set(["FP16", "BF16"]);
 /** A red pixel, for inputs that by their name take files of pictures. */
 const PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC";
 
-export function curlHints(server: ModelServer, endpoints: Endpoints): string {
+/** Of a repository without models there is nothing to paste: why that may be is said instead, unless models are to come later. */
+export function curlHints(server: ModelServer, endpoints: Endpoints, repository: Repository): string {
   const lines: string[] = [];
   for (const [name, { address, port }] of endpoints)
     lines.push(`${name.padEnd(8)} ${urlOf(address, port, name === "grpc")}`);
@@ -33,7 +36,15 @@ export function curlHints(server: ModelServer, endpoints: Endpoints): string {
     const ready = server.index(true).map(({ name, version = "" }) => server.model(name, version));
     for (const model of ready) lines.push("", `# ${model.name}`, hintOf(base, model));
   }
+  if (server.index(false).length === 0 && repository.controlMode === "none") {
+    lines.push("", noModels(repository.paths));
+  }
   return `\n${lines.join("\n")}\n\n`;
+}
+
+function noModels(paths: readonly string[]): string {
+  const from = paths.join(", ");
+  return `No model is served from ${from}: expected a folder for each model, e.g. name/config.pbtxt and name/1/model.onnx`;
 }
 
 function urlOf(address: string, port: number, isGrpc: boolean): string {

@@ -1,4 +1,5 @@
 /** The `nereid` command: picks the subcommand and hands its arguments over. */
+import { existsSync, readFileSync } from "node:fs";
 import process from "node:process";
 import { nearestName } from "../config/suggest.ts";
 
@@ -134,6 +135,10 @@ export async function main(argv: readonly string[]): Promise<void> {
     await run(rest);
     return;
   }
+  if (name === "--version") {
+    process.stdout.write(`nereid ${ownVersion()}\n`);
+    return;
+  }
   if (name !== "" && name !== "--help" && name !== "help") {
     const nearest = nearestName(name, COMMANDS.keys());
     const hint = nearest === undefined ? "" : `; did you mean '${nearest}'?`;
@@ -141,6 +146,13 @@ export async function main(argv: readonly string[]): Promise<void> {
     process.exitCode = 1;
   }
   process.stdout.write(usage());
+}
+
+/** Of the package that this file lies in, built or not. */
+function ownVersion(): string {
+  let path = new URL("package.json", import.meta.url);
+  while (!existsSync(path)) path = new URL("../package.json", path);
+  return (JSON.parse(readFileSync(path, "utf8")) as { version: string }).version;
 }
 
 function usage(): string {

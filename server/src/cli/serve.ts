@@ -10,6 +10,8 @@ import { curlHints } from "./curl-hints.ts";
 import { type OtherRank, otherRank } from "./other-rank.ts";
 
 const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15 } as const;
+/** Triton's words for a repository that is none. */
+const REPOSITORY_FAULT = /^(--model-repository must be specified|failed to stat file|repository path is not a valid)/;
 const PARENT_CHECK_MS = 500;
 /** First release that is still maintained. */
 const OLDEST_SUPPORTED_NODE = 22;
@@ -44,9 +46,10 @@ export async function serve(argv: readonly string[], { hints, isExplained = fals
     reportStartFailure(error);
     const { message } = ServerError.from(error);
     if (message === MODELS_NOT_LOADED && !isExplained) process.stderr.write(doctorHint(options.repository.paths));
+    if (REPOSITORY_FAULT.test(message)) process.stderr.write(repositoryHint(options.repository.paths));
     return;
   }
-  if (hints) process.stdout.write(curlHints(server.server, server.endpoints));
+  if (hints) process.stdout.write(curlHints(server.server, server.endpoints, options.repository));
   await stopOnSignal(server);
 }
 
@@ -82,6 +85,11 @@ function doctorHint(repositories: readonly string[]): string {
   const why = "The log says which models and why";
   if (repositories.some((path) => path.includes("://"))) return `${why}.\n`;
   return `${why}; for files, lines and cures: nereid doctor ${repositories.join(" ")}\n`;
+}
+
+function repositoryHint(paths: readonly string[]): string {
+  const got = paths.length === 0 ? "" : `, got ${paths.join(", ")}`;
+  return `--model-repository: expected a folder that holds a folder for each model${got}\n`;
 }
 
 /** The first signal drains; a second one stops waiting for what is in flight. */
