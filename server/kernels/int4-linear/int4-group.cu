@@ -95,7 +95,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) int4_group(
   START_NEXT();
 
   if (warp == GROUP_THREADS / WARP) {
-    // Each lane has a tile: one for all could not ask fast enough.
+    // Each lane has a tile.
     if (lane < TILES) {
       const u64 policy = read_once_policy();
       // Tiles behind the last one are the last once more.
