@@ -10,7 +10,7 @@ import { readNpy } from "../../server/src/formats/npy.ts";
 
 const PARITY = fileURLToPath(new URL("../parity/", import.meta.url));
 const ADAPTERS = `${PARITY}adapters/llama-3.2`;
-const NUM_TOKENS = 3;
+const NUM_TOKENS = 2;
 
 export interface AdaptedTexts {
   readonly texts: readonly (readonly number[])[];
