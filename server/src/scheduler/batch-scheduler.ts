@@ -130,19 +130,16 @@ export class BatchScheduler implements Scheduler {
   }
 
   #dispatchOne(): boolean {
+    if (this.#queue.length === 0) return this.#pause(Number.POSITIVE_INFINITY);
     const nowMs = this.#clock.nowMs();
     this.#queue.sweep(nowMs);
     if (this.#queue.length === 0 || !this.#pool.hasIdle) {
-      this.#pool.forgo();
-      this.#timer.set(this.#queue.length === 0 ? Number.POSITIVE_INFINITY : this.#queue.nextDeadlineMs);
-      return false;
+      return this.#pause(this.#queue.length === 0 ? Number.POSITIVE_INFINITY : this.#queue.nextDeadlineMs);
     }
     const { take, waitMs } = this.#decide(nowMs);
     if (take === 0) {
       if (waitMs === Number.POSITIVE_INFINITY) this.#queue.take(1); // all that wait were cancelled: they end
-      this.#pool.forgo();
-      this.#timer.set(Math.min(nowMs + waitMs, this.#queue.nextDeadlineMs));
-      return false;
+      return this.#pause(Math.min(nowMs + waitMs, this.#queue.nextDeadlineMs));
     }
     if (!this.#pool.admit()) {
       this.#timer.set(this.#queue.nextDeadlineMs);
@@ -151,6 +148,13 @@ export class BatchScheduler implements Scheduler {
     const requests = this.#queue.take(take);
     if (requests.length > 0) this.#run(requests);
     return true;
+  }
+
+  /** Nothing can start before something changes, or before `untilMs`. */
+  #pause(untilMs: number): false {
+    this.#pool.forgo();
+    this.#timer.set(untilMs);
+    return false;
   }
 
   #decide(nowMs: number): Decision {

@@ -18,7 +18,10 @@ export function splitOutputs(
   scattered: ReadonlyMap<string, ScatteredOutput> = NONE_SCATTERED,
 ): Tensor[][] {
   const [first] = requests;
-  if (scattered.size === 0 && !hasBatchDimension && first !== undefined) return [wantedOf(first, outputs)];
+  if (scattered.size === 0 && first !== undefined && requests.length === 1) {
+    const isWhole = !hasBatchDimension || outputs.every(({ shape }) => shape[0] === first.batchSize);
+    if (isWhole) return [wantedOf(first, outputs)];
+  }
   const shares = requests.map((): Tensor[] => []);
   for (const output of outputs) {
     const rule = scattered.get(output.name);

@@ -67,14 +67,16 @@ export class OnnxInstance implements ModelInstance {
     throw failure("internal", `batch size ${requests.length} for '${this.#context.modelName}', max allowed is 0`);
   }
 
-  #outputNames(batch: Batch): readonly string[] {
-    const [first, ...others] = batch.requests;
-    const names = new Set(first?.outputNames);
-    for (const { outputNames } of others) for (const name of outputNames) names.add(name);
+  #outputNames({ requests }: Batch): readonly string[] {
+    const [first] = requests;
+    const names =
+      requests.length === 1 && first !== undefined
+        ? first.outputNames
+        : [...new Set(requests.flatMap(({ outputNames }) => outputNames))];
     for (const name of names) {
       if (!this.#context.runner.hasOutput(name)) throw failure("internal", `output tensor '${name}' is not found`);
     }
-    return [...names];
+    return names;
   }
 
   #answer(batch: Batch, tensors: readonly Tensor[]): void {
