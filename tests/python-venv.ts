@@ -40,8 +40,9 @@ async function prepare(python: string, requirements: readonly string[]): Promise
   const done = new Set(existsSync(DONE) ? (await readFile(DONE, "utf8")).split("\n") : []);
   const missing = requirements.filter((requirement) => !done.has(requirement));
   if (missing.length === 0) return;
-  const options = ["-m", "pip", "install", "-q", "--disable-pip-version-check", "--retries", "1", "--timeout", "15"];
-  await run(python, [...options, ...missing], { timeout: INSTALL_TIMEOUT_MS });
+  const options = ["-q", "--disable-pip-version-check", "--retries", "1", "--timeout", "15"];
+  // Python compiles what it imports; of most packages that is a small part.
+  await run(python, ["-m", "pip", "install", "--no-compile", ...options, ...missing], { timeout: INSTALL_TIMEOUT_MS });
   await writeFile(DONE, [...done, ...missing].join("\n"));
 }
 
