@@ -34,6 +34,7 @@ const MAX_ROWS = 64;
 const ROW_STEPS: readonly number[] = [16, 32, MAX_ROWS];
 /** More gain nothing, and cost the reader. */
 const MAX_PARTS = 2;
+const ROOM_PARTS = 4;
 /** Of a block: how many warp groups, how many tiles each has, of how many outputs; and blocks that share the inputs. */
 const SPREADS: readonly Pick<GroupForm, "groups" | "groupTiles" | "tileOutputs" | "splits">[] = [
   { groups: 1, groupTiles: 1 },
@@ -97,7 +98,7 @@ export function groupSharedBytes({ rows, weightStages, rowStages }: GroupForm): 
   return weightStages * SLOT_BYTES + rowStages * rows * LINE_BYTES + 1024;
 }
 
-/** Of the parts of a product's sums, at most. */
+/** Of the parts of a product's sums, at most, whichever kernel leaves them. */
 export function groupPartsBytes(outputs: number): number {
-  return MAX_PARTS * MAX_ROWS * outputs * 4;
+  return ROOM_PARTS * MAX_ROWS * outputs * 4;
 }
