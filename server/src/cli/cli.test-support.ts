@@ -25,11 +25,20 @@ const BUILDS: readonly (readonly [record: string, folders: readonly string[]])[]
   ["server/dist/tsconfig.tsbuildinfo", ["server/src", "server/kernels"]],
 ];
 
+const PRINT_MEMORY = "process.on('exit', () => process.stdout.write('\\n' + process.resourceUsage().maxRSS * 1024));";
+
 let command: readonly string[] | undefined;
 
 export function cliCommand(argv: readonly string[]): readonly string[] {
   command ??= isBuilt() ? BUILT : FROM_SOURCE;
   return [...command, ...argv];
+}
+
+/** The same command as a program that prints the largest memory that it had, in bytes, on a last line of its own. */
+export function measuredCommand(argv: readonly string[]): readonly string[] {
+  const [program = "", ...rest] = cliCommand(argv);
+  const hook = `data:text/javascript,${encodeURIComponent(PRINT_MEMORY)}`;
+  return ["--import", hook, program, ...rest];
 }
 
 function isBuilt(): boolean {

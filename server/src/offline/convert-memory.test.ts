@@ -6,6 +6,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { describe, test } from "node:test";
 import { promisify } from "node:util";
+import { measuredCommand } from "../cli/cli.test-support.ts";
 import { type SyntheticModel, syntheticBytes, writeSyntheticModel } from "./synthetic-model.test-support.ts";
 
 const PLAIN: SyntheticModel = { hidden: 1024, mlp: 4096, vocab: 32_000, layers: 9 };
@@ -33,10 +34,6 @@ const PATHS: readonly (readonly [what: string, model: SyntheticModel, flags: rea
   ["matrices that lie the other way round", { ...PLAIN, layers: 13, family: "gpt2" }, []],
 ];
 
-const COMMAND = new URL("../cli/convert-checkpoint.ts", import.meta.url).href;
-const PROGRAM = `import { convertCheckpointCommand as run } from ${JSON.stringify(COMMAND)};
-await run(process.argv.slice(1)); process.stdout.write(String(process.resourceUsage().maxRSS * 1024));`;
-
 /** What is promised: 1.2 times the largest tensor and 200 MB. */
 describe("convertCheckpoint() needs little more memory than the largest tensor", { concurrency: 2 }, () => {
   for (const [what, model, flags] of PATHS) {
@@ -47,8 +44,8 @@ describe("convertCheckpoint() needs little more memory than the largest tensor",
         const { largest, total } = syntheticBytes(model);
         const allowed = 1.2 * largest + 200e6;
         const own = ["--model_dir", directory, "--output_dir", join(directory, "out"), "--quiet", ...flags];
-        const node = ["--conditions=nereid-source", "--import", "tsx", "--input-type=module", "-e", PROGRAM, "--"];
-        const { stdout } = await promisify(execFile)(process.execPath, [...node, ...own]);
+        const command = measuredCommand(["convert-checkpoint", ...own]);
+        const { stdout } = await promisify(execFile)(process.execPath, command);
         const peak = Number(stdout.split("\n").at(-1));
         const [mb, of, at] = [peak, total, largest].map((bytes) => Math.round(bytes / 1e6));
         t.diagnostic(`peak ${mb} MB for ${of} MB whose largest tensor has ${at} MB`);
