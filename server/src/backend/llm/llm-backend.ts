@@ -141,7 +141,7 @@ class LlmModel implements BackendModel {
         ? ranksOn(shape, ordinals, refuse)
         : { ...shape, ordinals: [ordinal], network: expectWorld(network, size, refuse) };
     const { gpuMatrices: matrices, quantizesOutput } = this.#settings;
-    return { ordinal, matrices, quantizesOutput, ranks };
+    return { ordinal, matrices, ...(quantizesOutput ? { quantizesOutput } : {}), ranks };
   }
 
   async close(): Promise<void> {
