@@ -83,6 +83,7 @@ const NUM_TWO_DIGITS = 100;
 /** Half of the distance between two doubles is less than this in units of the seventeenth digit. */
 const MAX_HALF = 12;
 
+/** Each byte is written with what it holds in the end: others may be using the same tables. */
 export function fillTables(buffer: ArrayBufferLike): void {
   new Uint8Array(buffer, TABLES.lastBytes, 64).fill(255, 16, 48);
   new Float64Array(buffer, TABLES.least, 32).fill(2 ** LEAST_EXPONENT, 17);
@@ -124,11 +125,14 @@ function fillScales(buffer: ArrayBufferLike, exponent: number, sign: number): vo
   const below = new DataView(buffer, at, SCALE.numBytes);
   const above = new DataView(buffer, at + SCALE.numBytes, SCALE.numBytes);
   const lower = Math.floor(Math.log10(2 ** (exponent - 127)));
+  fillScale(above, exponent, lower + 1, sign);
+  if (exponent === 0) {
+    fillZero(below, sign);
+    return;
+  }
   const limit = bitsOfPower(lower + 1);
   below.setInt32(SCALE.limit, limit >>> 23 === exponent ? limit - 1 : NO_LIMIT, true);
-  fillScale(above, exponent, lower + 1, sign);
-  if (exponent === 0) fillZero(below, sign);
-  else fillScale(below, exponent, lower, sign);
+  fillScale(below, exponent, lower, sign);
 }
 
 function fillScale(view: DataView, exponent: number, d: number, sign: number): void {
