@@ -13,6 +13,7 @@ import { grpcCallsSoak } from "../tests/soak/grpc-calls.ts";
 import { kernelsSoak } from "../tests/soak/kernels.ts";
 import { pipelineSoak } from "../tests/soak/pipeline.ts";
 import { pythonFaultsSoak } from "../tests/soak/python-faults.ts";
+import { realLoadsSoak } from "../tests/soak/real-loads.ts";
 import { reloadsSoak } from "../tests/soak/reloads.ts";
 import { restartsSoak } from "../tests/soak/restarts.ts";
 import { schedulesSoak } from "../tests/soak/schedules.ts";
@@ -27,6 +28,7 @@ const ALL: readonly Soak[] = [
   restartsSoak,
   pipelineSoak,
   schedulesSoak,
+  realLoadsSoak,
   schedulingSoak,
   reloadsSoak,
   pythonFaultsSoak,
