@@ -8,6 +8,7 @@ import { cpus } from "node:os";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { floatsSoak } from "../tests/soak/floats.ts";
 import { fuzzSoak } from "../tests/soak/fuzz.ts";
 import { grpcCallsSoak } from "../tests/soak/grpc-calls.ts";
 import { kernelsSoak } from "../tests/soak/kernels.ts";
@@ -34,6 +35,7 @@ const ALL: readonly Soak[] = [
   pythonFaultsSoak,
   kernelsSoak,
   visionSoak,
+  floatsSoak,
 ];
 
 const { values, positionals } = parseArgs({
