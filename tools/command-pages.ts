@@ -38,18 +38,29 @@ export function flagTable(help: string): string {
   return ["| flag | |", "|---|---|", ...rows].join("\n");
 }
 
-/** A page with the table of now; undefined for one without marks. */
-export async function pageWithTable(page: string): Promise<string | undefined> {
-  const command = MARKED.exec(page)?.[1];
-  if (command === undefined) return undefined;
-  const table = flagTable(await helpOf(command));
-  return page.replace(MARKED, () => `<!-- flags of nereid ${command} -->\n${table}\n<!-- end of flags -->`);
+/** Pages with the tables of now, in the order given; undefined for one without marks. */
+export async function pagesWithTables(pages: readonly string[]): Promise<readonly (string | undefined)[]> {
+  const commands = pages.map((page) => MARKED.exec(page)?.[1]);
+  const helps = await helpsOf(commands.filter((command) => command !== undefined));
+  return pages.map((page, i) => {
+    const command = commands[i];
+    if (command === undefined) return undefined;
+    const table = flagTable(helps.get(command) ?? "");
+    return page.replace(MARKED, () => `<!-- flags of nereid ${command} -->\n${table}\n<!-- end of flags -->`);
+  });
 }
 
-async function helpOf(command: string): Promise<string> {
-  const code = `import { main } from ${JSON.stringify(PROGRAM)}; await main(process.argv.slice(1));`;
+/** By command. One process asks all of them: to start is most of the work. */
+async function helpsOf(commands: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const code = `import { main } from ${JSON.stringify(PROGRAM)};
+for (const command of process.argv.slice(1)) {
+  await main([...command.split(" "), "--help"]);
+  process.stdout.write("\\0");
+}`;
   const node = ["--conditions=nereid-source", "--import", "tsx", "--input-type=module", "-e", code, "--"];
-  return (await promisify(execFile)(process.execPath, [...node, ...command.split(" "), "--help"])).stdout;
+  const { stdout } = await promisify(execFile)(process.execPath, [...node, ...commands]);
+  const helps = stdout.split("\0");
+  return new Map(commands.map((command, i) => [command, helps[i] ?? ""]));
 }
 
 export function commandPages(): readonly string[] {
@@ -59,9 +70,10 @@ export function commandPages(): readonly string[] {
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
-  for (const path of commandPages()) {
-    const page = readFileSync(path, "utf8");
-    const written = await pageWithTable(page);
-    if (written !== undefined && written !== page) writeFileSync(path, written);
+  const paths = commandPages();
+  const pages = paths.map((path) => readFileSync(path, "utf8"));
+  for (const [i, written] of (await pagesWithTables(pages)).entries()) {
+    const path = paths[i];
+    if (path !== undefined && written !== undefined && written !== pages[i]) writeFileSync(path, written);
   }
 }
