@@ -1,11 +1,21 @@
-/** Runs the test files given, or every one of the workspace, under node's test runner with TypeScript sources. */
-import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync } from "node:fs";
+/**
+ * Runs the test files given, or every one of the workspace, under node's test runner with TypeScript sources. Says in the end which
+ * files took longest; all of them are in .cache/test-seconds.json.
+ */
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { relative, resolve } from "node:path";
 import process from "node:process";
+import { run } from "node:test";
+import { spec, tap } from "node:test/reporters";
 
 const ROOTS = ["wire/src", "client/src", "server/src", "server/kernels", "tools", "examples", "tests"];
 /** A file that hangs fails, and does not take the whole run with it. */
 const FILE_TIMEOUT_MS = 300_000;
+/** Files wait now and then, for packages or for what must not happen: one more than there are processors, and not many. */
+const NUM_TOGETHER: number = Math.min(availableParallelism() + 1, 4);
+const SECONDS_FILE = ".cache/test-seconds.json";
+const NUM_SHOWN = 20;
 
 function testFiles(): string[] {
   return ROOTS.filter((root) => existsSync(root))
@@ -17,7 +27,20 @@ function testFiles(): string[] {
 const given = process.argv.slice(2);
 const files = given.length > 0 ? given : testFiles();
 if (files.length === 0) throw new Error("no test files found: the runner itself is broken");
-const node = ["--conditions=nereid-source", "--import", "tsx"];
-const args = [...node, "--test", "--test-concurrency=2", `--test-timeout=${FILE_TIMEOUT_MS}`, ...files];
-const { status } = spawnSync(process.execPath, args, { stdio: "inherit" });
-process.exitCode = status ?? 1;
+const msByFile = new Map<string, number>();
+const events = run({ files: files.map((file) => resolve(file)), concurrency: NUM_TOGETHER, timeout: FILE_TIMEOUT_MS });
+for (const type of ["test:pass", "test:fail"] as const) {
+  events.on(type, ({ file = "", nesting, details }) => {
+    if (type === "test:fail") process.exitCode = 1;
+    if (nesting === 0) msByFile.set(file, (msByFile.get(file) ?? 0) + details.duration_ms);
+  });
+}
+events.once("end", () => {
+  const slowest = [...msByFile].sort(([, a], [, b]) => b - a);
+  const seconds = slowest.map(([file, ms]) => [relative(".", file), Number((ms / 1000).toFixed(1))] as const);
+  mkdirSync(".cache", { recursive: true });
+  writeFileSync(SECONDS_FILE, `${JSON.stringify(Object.fromEntries(seconds), undefined, 1)}\n`);
+  const lines = seconds.slice(0, NUM_SHOWN).map(([file, s]) => `${s.toFixed(1).padStart(7)} s  ${file}\n`);
+  if (given.length === 0) process.stdout.write(`Seconds in the tests of the slowest files:\n${lines.join("")}`);
+});
+events.compose(process.stdout.isTTY ? new spec() : tap).pipe(process.stdout);
