@@ -56,10 +56,10 @@ function echo(region: string, byteSize: number, outputOffset?: number): object {
   return { inputs, outputs: [{ name: "OUTPUT0", parameters: { ...place, shared_memory_offset: outputOffset } }] };
 }
 
-/** Resolves when the server has taken this many requests behind the one that runs. */
-async function untilQueued(numRequests: number): Promise<void> {
-  const read = (): Promise<number> => readMetric(server, "nv_inference_pending_request_count", '"slow"');
-  await eventually(read, (count) => count === numRequests);
+/** Requests of the slow model that the server has taken so far, but for the one that runs. */
+async function numTaken(): Promise<number> {
+  const waiting = await readMetric(server, "nv_inference_pending_request_count", '"slow"');
+  return waiting + (await readMetric(server, "nv_inference_request_success", '"slow"'));
 }
 
 function numDescriptors(): number {
@@ -90,9 +90,10 @@ test("a thousand times registered, used and unregistered: nothing stays mapped o
 test("regions unregistered while models run: every answer is right, then nothing stays mapped", async () => {
   using object = new SharedMemoryObject(Buffer.from(Int32Array.of(5, 6, 0, 0).buffer));
   await register("u", object, 16);
+  const takenBefore = await numTaken();
   const running = Array.from({ length: 8 }, () => post("models/slow/infer", echo("u", 8)));
   const writing = post("models/slow/infer", echo("u", 8, 8));
-  await untilQueued(8);
+  await eventually(numTaken, (count) => count >= takenBefore + 8);
   await unregister("u");
   assert.notEqual(object.mappings(server.pid), 0);
   for (const response of await Promise.all(running)) {
@@ -134,12 +135,13 @@ test("clients that leave while a model reads their region, and regions that go w
 test("an object that was made shorter is refused, as input and as output", async () => {
   using object = new SharedMemoryObject(16);
   await register("t", object, 16);
+  const takenBefore = await numTaken();
   const first = post("models/slow/infer", echo("t", 16));
   const late = post("models/slow/infer", {
     inputs: [{ name: "INPUT0", datatype: "INT32", shape: [1], data: [1] }],
     outputs: [{ name: "OUTPUT0", parameters: { shared_memory_region: "t", shared_memory_byte_size: 16 } }],
   });
-  await untilQueued(1);
+  await eventually(numTaken, (count) => count > takenBefore);
   await first;
   object.resize(0);
   const expected = { error: "Invalid offset + byte size for shared memory region: 't'" };
