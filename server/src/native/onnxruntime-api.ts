@@ -20,6 +20,16 @@ export type Status = Address | null;
 type Returning<Result, Args extends unknown[]> = NativeFunction<Args, Result>;
 type Call<Args extends unknown[]> = Returning<Status, Args>;
 type Release = Returning<void, [Address]>;
+export type RunArguments = [
+  session: Address,
+  runOptions: Address,
+  inputNames: Pointer,
+  inputs: Pointer,
+  inputCount: number,
+  outputNames: Pointer,
+  outputCount: number,
+  out: Pointer,
+];
 
 /** Pointers marked `out` are filled by the call. Names are those of the C API. */
 export interface OrtApi {
@@ -31,18 +41,7 @@ export interface OrtApi {
   readonly CreateSessionFromArray: Call<
     [env: Address, model: Pointer, byteLength: number, options: Address, out: Pointer]
   >;
-  readonly Run: Call<
-    [
-      session: Address,
-      runOptions: Address,
-      inputNames: Pointer,
-      inputs: Pointer,
-      inputCount: number,
-      outputNames: Pointer,
-      outputCount: number,
-      out: Pointer,
-    ]
-  >;
+  readonly Run: Call<RunArguments>;
   readonly CreateSessionOptions: Call<[out: Pointer]>;
   readonly SetOptimizedModelFilePath: Call<[options: Address, path: Pointer]>;
   readonly SetSessionExecutionMode: Call<[options: Address, mode: number]>;
@@ -140,20 +139,7 @@ export interface OrtApi {
   readonly ReleaseCUDAProviderOptions: Release;
   readonly RegisterCustomOpsLibrary_V2: Call<[options: Address, path: Pointer]>;
   /** `ended(id, outputs, outputCount, status)` is called on a thread of the session's. */
-  readonly RunAsync: Call<
-    [
-      session: Address,
-      runOptions: Address,
-      inputNames: Pointer,
-      inputs: Pointer,
-      inputCount: number,
-      outputNames: Pointer,
-      outputCount: number,
-      out: Pointer,
-      ended: Address,
-      id: Address,
-    ]
-  >;
+  readonly RunAsync: Call<[...RunArguments, ended: Address, id: Address]>;
 }
 
 export type OrtFunctionName = keyof OrtApi;

@@ -3,7 +3,7 @@
  * always the same. Knows frames, not tensors.
  */
 import { type Address, type Callback, callback } from "./ffi.ts";
-import type { OrtApi, Status } from "./onnxruntime-api.ts";
+import type { OrtApi, RunArguments, Status } from "./onnxruntime-api.ts";
 import type { RunFrame } from "./onnxruntime-frame.ts";
 
 export type StartRun = (session: Address, frame: RunFrame) => Promise<Status>;
@@ -12,22 +12,11 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export function startInPool(api: OrtApi): StartRun {
   return (session, frame) => {
-    const { inputNames, inputValues, inputCount, outputNames, outputCount, outputValues, runOptions } = frame;
     return new Promise<Status>((resolve, reject) => {
-      api.Run.async(
-        session,
-        runOptions,
-        inputNames,
-        inputValues,
-        inputCount,
-        outputNames,
-        outputCount,
-        outputValues,
-        (error, result) => {
-          if (error === null) resolve(result);
-          else reject(error);
-        },
-      );
+      api.Run.async(...runArguments(session, frame), (error, result) => {
+        if (error === null) resolve(result);
+        else reject(error);
+      });
     });
   };
 }
@@ -54,24 +43,12 @@ export class OwnThreads {
   }
 
   readonly start: StartRun = (session, frame) => {
-    const { inputNames, inputValues, inputCount, outputNames, outputCount, outputValues, runOptions } = frame;
     this.#lastId++;
     const id = this.#lastId;
     return new Promise<Status>((resolve) => {
       this.#waiting.set(id, resolve);
       this.#hold.ref();
-      const status = this.#api.RunAsync(
-        session,
-        runOptions,
-        inputNames,
-        inputValues,
-        inputCount,
-        outputNames,
-        outputCount,
-        outputValues,
-        this.#ended.address,
-        id,
-      );
+      const status = this.#api.RunAsync(...runArguments(session, frame), this.#ended.address, id);
       // Not even begun: nobody will call back.
       if (status !== null) this.#settle(id, status);
     });
@@ -89,4 +66,9 @@ export class OwnThreads {
     if (this.#waiting.size === 0) this.#hold.unref();
     settle?.(status);
   }
+}
+
+function runArguments(session: Address, frame: RunFrame): RunArguments {
+  const { inputNames, inputValues, inputCount, outputNames, outputCount, outputValues, runOptions } = frame;
+  return [session, runOptions, inputNames, inputValues, inputCount, outputNames, outputCount, outputValues];
 }
