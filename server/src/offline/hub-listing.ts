@@ -1,7 +1,8 @@
 /** What files a revision of a repository has, how long they are and what their content hashes to, as the hub tells it. */
 
 import { readText } from "./http-answer.ts";
-import { type HubConnection, networkError, PassingFailure, requestHub } from "./hub-http.ts";
+import { PassingFailure } from "./http-exchange.ts";
+import { type HubConnection, networkError, requestHub } from "./hub-http.ts";
 import { expectRevision, fileNameProblem, type HubRepo, isCommit } from "./hub-names.ts";
 import { ToolError } from "./tool-error.ts";
 

@@ -1,6 +1,6 @@
 /** Tries again what may work a moment later: growing pauses, an end to patience, and patience renewed by progress. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { PassingFailure } from "./hub-http.ts";
+import { PassingFailure } from "./http-exchange.ts";
 import { ToolError } from "./tool-error.ts";
 
 export interface RetryOptions {

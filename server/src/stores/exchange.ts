@@ -1,9 +1,16 @@
 /**
- * One HTTP exchange with a store: silence has an end, redirects are not followed, statuses become failures that pass or reasons
- * that a user can act on. Knows no store; who signs does it before.
+ * One HTTP exchange with a store: statuses become failures that pass or reasons that a user can act on. Knows no store; who signs
+ * does it before.
  */
-import { MAX_REDIRECTS, PASSING_STATUSES, readText, retryAfterMs } from "../offline/http-answer.ts";
-import { PassingFailure, StallTimer } from "../offline/hub-http.ts";
+import { PASSING_STATUSES, readText, retryAfterMs } from "../offline/http-answer.ts";
+import {
+  arrivingFrom,
+  brokenConnection,
+  PassingFailure,
+  type Patience,
+  PLAIN_HEADERS,
+  placeOf,
+} from "../offline/http-exchange.ts";
 import { ToolError } from "../offline/tool-error.ts";
 import type { ObjectReply } from "./object-store.ts";
 
@@ -14,12 +21,6 @@ export interface OutgoingRequest {
   readonly body?: string;
   /** Not for what is signed: a signature is for one address. */
   readonly followsRedirects?: boolean;
-}
-
-export interface Patience {
-  /** How long a connection may be silent. */
-  readonly stallMs: number;
-  readonly signal: AbortSignal;
 }
 
 /** A listing's page, a token: never more than some megabytes. */
@@ -47,26 +48,13 @@ const FIXES: ReadonlyMap<number, string> = new Map([
 ]);
 
 /** Answers of 2xx only. @throws PassingFailure, RefusedRequest, ToolError */
-export async function exchange(request: OutgoingRequest, patience: Patience): Promise<ObjectReply> {
-  const stall = new StallTimer(patience);
-  let { url } = request;
-  try {
-    for (let hop = 0; hop <= MAX_REDIRECTS; hop += 1) {
-      const response = await send(request, url, stall.signal);
-      stall.alive();
-      if (response.ok) return { response, alive: () => stall.alive(), done: () => stall.end() };
-      const location = response.headers.get("location");
-      if (request.followsRedirects !== true || response.status >= 400 || location === null) {
-        throw await refusal(response, url);
-      }
-      await response.body?.cancel();
-      url = nextAddress(url, location);
-    }
-    throw new ToolError(`${placeOf(request.url)}: more than ${MAX_REDIRECTS} redirects`);
-  } catch (error) {
-    stall.end();
-    throw connectionFailure(error, url, patience.signal);
-  }
+export function exchange(request: OutgoingRequest, patience: Patience): Promise<ObjectReply> {
+  return arrivingFrom(request.url, patience, {
+    followsRedirects: request.followsRedirects === true,
+    send: (url, signal) => send(request, url, signal),
+    refusal,
+    failure: (error, url) => connectionFailure(error, url, patience.signal),
+  });
 }
 
 /** Whom the request was for gets its authorization, nobody that it is sent on to. */
@@ -76,8 +64,7 @@ function send(request: OutgoingRequest, url: URL, signal: AbortSignal): Promise<
   return fetch(url, {
     method: request.method ?? "GET",
     headers: {
-      "user-agent": "nereid",
-      "accept-encoding": "identity",
+      ...PLAIN_HEADERS,
       ...others,
       ...(isSame && authorization !== undefined ? { authorization } : {}),
     },
@@ -85,13 +72,6 @@ function send(request: OutgoingRequest, url: URL, signal: AbortSignal): Promise<
     redirect: "manual",
     signal,
   });
-}
-
-/** Never from a protected connection to an open one. */
-function nextAddress(from: URL, location: string): URL {
-  const next = URL.canParse(location, from.href) ? new URL(location, from) : undefined;
-  if (next !== undefined && (next.protocol === "https:" || next.protocol === from.protocol)) return next;
-  throw new ToolError(`${placeOf(from)} redirects to '${location}', which is not followed`);
 }
 
 /** The whole answer as text. */
@@ -123,16 +103,8 @@ export async function exchangeJson(
 }
 
 /** What a broken connection throws, as a failure that may pass. */
-export function connectionFailure(error: unknown, url: URL, signal: AbortSignal): unknown {
-  if (signal.aborted || error instanceof ToolError || error instanceof PassingFailure) return error;
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  const reason = cause instanceof Error ? cause.message || cause.name : String(cause);
-  return new PassingFailure(`${url.host}: ${reason}`, { cause: error });
-}
-
-/** Without its query: that may hold secrets. */
-export function placeOf(url: URL): string {
-  return `${url.origin}${url.pathname}`;
+function connectionFailure(error: unknown, url: URL, signal: AbortSignal): unknown {
+  return brokenConnection(error, signal, (reason) => new PassingFailure(`${url.host}: ${reason}`, { cause: error }));
 }
 
 async function refusal(response: Response, url: URL): Promise<Error> {

@@ -6,7 +6,7 @@ import { createReadStream } from "node:fs";
 import { chmod, type FileHandle, open, rename } from "node:fs/promises";
 import { dirname } from "node:path";
 import { syncFolder } from "../offline/atomic-output.ts";
-import { PassingFailure } from "../offline/hub-http.ts";
+import { PassingFailure } from "../offline/http-exchange.ts";
 import { withRetries } from "../offline/hub-retry.ts";
 import { fileError } from "../offline/tool-error.ts";
 import { startContentHash } from "./content-hash.ts";

@@ -1,5 +1,5 @@
 /** Gathers the pages of a listing: names of the store become paths beneath its root, every one of them checked. */
-import { PassingFailure } from "../offline/hub-http.ts";
+import { PassingFailure } from "../offline/http-exchange.ts";
 import { ToolError } from "../offline/tool-error.ts";
 import { expectLength, expectPath, MAX_OBJECTS } from "./object-path.ts";
 import type { Checksum, Listing, StoredObject } from "./object-store.ts";

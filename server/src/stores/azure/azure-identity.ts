@@ -3,10 +3,11 @@
  * of a registered program, or nobody.
  */
 import { readFile } from "node:fs/promises";
+import type { Patience } from "../../offline/http-exchange.ts";
 import { ToolError } from "../../offline/tool-error.ts";
 import { textField } from "../credential-file.ts";
 import { type Environment, variable } from "../environment.ts";
-import { exchangeJson, type Patience } from "../exchange.ts";
+import { exchangeJson } from "../exchange.ts";
 import { type BearerIdentity, bearerFrom, NOBODY } from "../gcs/gcs-identity.ts";
 
 export type AzureIdentity = { readonly endsAtMs: number } & (

@@ -4,10 +4,11 @@
  */
 import { createSign } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import type { Patience } from "../../offline/http-exchange.ts";
 import { ToolError } from "../../offline/tool-error.ts";
 import { record, textField } from "../credential-file.ts";
 import { type Environment, variable } from "../environment.ts";
-import { exchangeJson, type Patience } from "../exchange.ts";
+import { exchangeJson } from "../exchange.ts";
 
 export interface BearerIdentity {
   /** Undefined: requests name nobody. */

@@ -5,10 +5,11 @@
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import type { Patience } from "../../offline/http-exchange.ts";
 import { ToolError } from "../../offline/tool-error.ts";
 import { textField } from "../credential-file.ts";
 import { type Environment, variable } from "../environment.ts";
-import { exchangeJson, exchangeText, type Patience } from "../exchange.ts";
+import { exchangeJson, exchangeText } from "../exchange.ts";
 import { xmlText } from "../xml.ts";
 import { type Profile, readProfile } from "./profile-file.ts";
 import { queryText, type S3Keys } from "./sigv4.ts";
