@@ -4,7 +4,7 @@ import { escapesMessages, logSettings } from "../config/log-settings.ts";
 import { creationProblem, parseServerFlags } from "../config/parse-server-flags.ts";
 import type { ServerOptions } from "../config/server-options.ts";
 import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
-import { MODELS_NOT_LOADED, type RunningServer, startServer } from "../main.ts";
+import type { RunningServer } from "../main.ts";
 import { ServerLog } from "../observe/log.ts";
 import { curlHints } from "./curl-hints.ts";
 import { type OtherRank, otherRank } from "./other-rank.ts";
@@ -37,6 +37,8 @@ export async function serve(argv: readonly string[], { hints, isExplained = fals
     return;
   }
   for (const warning of options.warnings) process.stderr.write(`${warning}\n`);
+  // The server is large: who only asks for help, or names a wrong flag, does not wait for it.
+  const { MODELS_NOT_LOADED, startServer } = await import("../main.ts");
   let server: RunningServer;
   try {
     const problem = creationProblem(options);
