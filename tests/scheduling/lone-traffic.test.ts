@@ -5,10 +5,12 @@ import { createRandom } from "../support/random.ts";
 import { type ClosedLoop, DELAY_MS, type Execution, playTraffic, randomArrivals } from "./steady-traffic.ts";
 
 const NEAR_MS = 0.01;
-/** Of 48 requests of a lone client: the first 32 wait for company, and the 48th looks for it again. */
-const WAITING_OF_LONE = [...Array.from({ length: 32 }, (_, i) => i), 47];
+/** Of 52 requests of a lone client: the first 32 wait for company, and each seventeenth looks for it again. */
+const WAITING_OF_LONE = [...Array.from({ length: 32 }, (_, i) => i), 33, 50];
 /** Requests that may go alone before one that waits finds out that there are others. */
-const MAX_UNNOTICED = 15;
+const MAX_UNNOTICED = 16;
+/** The first that waits may be the last of its group: then it is the next. */
+const MAX_UNNOTICED_IN_GROUPS = 33;
 const JOIN_MS = 60;
 
 function loops(count: number, thinkMs: number, fromMs: number = 0): ClosedLoop[] {
@@ -27,10 +29,10 @@ function sizeOfBatches(executions: readonly Execution[], numUncounted: number): 
   return executions.flatMap(({ waitsMs }) => waitsMs).length / (executions.length - numUncounted);
 }
 
-test("BatchScheduler lets a lone client's requests go without the delay, but for one in sixteen", async () => {
+test("BatchScheduler lets a lone client's requests go without the delay, but for one in seventeen", async () => {
   const executions = await playTraffic({ delaysLone: false, runMs: 0.05, clients: loops(1, 0.1), untilMs: JOIN_MS });
-  assert.deepEqual(waiting(executions.slice(0, 48)), WAITING_OF_LONE);
-  const times = executions.slice(0, 48).flatMap(({ waitsMs }) => waitsMs);
+  assert.deepEqual(waiting(executions.slice(0, 52)), WAITING_OF_LONE);
+  const times = executions.slice(0, 52).flatMap(({ waitsMs }) => waitsMs);
   assert.ok(times.every((waitMs) => waitMs < NEAR_MS || Math.abs(waitMs - DELAY_MS) < NEAR_MS));
 });
 
@@ -80,6 +82,28 @@ for (const runMs of [0, 0.05, 0.3, 3]) {
       }
     });
   }
+}
+
+/** Each group comes together, but one after the other, to a model that answers on the spot. */
+function groupsAfterLone(numLone: number, size: number): { readonly startMs: number; readonly arrivalsMs: number[] } {
+  const startMs = 10 * numLone;
+  const lone = Array.from({ length: numLone }, (_, i) => 10 * i);
+  const grouped = Array.from({ length: 100 * size }, (_, i) => startMs + 10 * Math.floor(i / size) + 0.01 * (i % size));
+  return { startMs, arrivalsMs: [...lone, ...grouped] };
+}
+
+for (const size of [2, 3, 4, 8, 16]) {
+  test(`BatchScheduler makes batches again when groups of ${size} come behind lone requests, however many these were`, async () => {
+    for (let numLone = 33; numLone < 33 + size; numLone++) {
+      const { startMs, arrivalsMs } = groupsAfterLone(numLone, size);
+      const all = await playTraffic({ delaysLone: false, runMs: 0, arrivalsMs, untilMs: 0 });
+      const numExecutions = all.filter(({ atMs }) => atMs >= startMs).length;
+      assert.ok(
+        numExecutions <= 100 + MAX_UNNOTICED_IN_GROUPS,
+        `${numExecutions} executions of 100 groups after ${numLone}`,
+      );
+    }
+  });
 }
 
 test("BatchScheduler runs at most a twentieth more for random arrivals, however rare they are", async () => {

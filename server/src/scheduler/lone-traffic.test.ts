@@ -24,16 +24,16 @@ function config(batching: Partial<ModelDynamicBatching> | undefined, changes: Pa
   return fakeConfig({ max_batch_size: 8, dynamic_batching, ...changes });
 }
 
-test("LoneTraffic finds the delay in vain after 32 that were alone, but for each sixteenth, until one is not alone", () => {
+test("LoneTraffic finds the delay in vain after 32 that were alone, but for each seventeenth, until one is not alone", () => {
   const traffic = new LoneTraffic();
   const inVain = (alone: readonly boolean[]): boolean[] =>
     alone.map((isAlone) => {
       traffic.arrived(isAlone);
       return traffic.isDelayInVain;
     });
-  const yes = new Array<boolean>(15).fill(true);
+  const yes = new Array<boolean>(16).fill(true);
   const no = new Array<boolean>(32).fill(false);
-  assert.deepEqual(inVain(new Array<boolean>(65).fill(true)), [...no, ...yes, false, ...yes, false, true]);
+  assert.deepEqual(inVain(new Array<boolean>(69).fill(true)), [...no, true, false, ...yes, false, ...yes, false, true]);
   assert.deepEqual(inVain([false, ...new Array<boolean>(33).fill(true)]), [false, ...no, true]);
 });
 

@@ -7,8 +7,11 @@ import { ServerError } from "../core/server-error.ts";
 
 /** So many requests in a row must have been alone, each of them through the whole of its delay. */
 const PROOF = 32;
-/** Of requests that do not wait, every so manyth does. */
-const PROBE_EVERY = 16;
+/**
+ * Of requests that do not wait, every so manyth does. A prime: requests that come in groups of the same size, a few or many, would else be
+ * probed at the same place of each group again and again, and who comes last of a group meets nobody.
+ */
+const PROBE_EVERY = 17;
 /** Who configures a longer delay wants batches more than answers. */
 const MAX_DELAY_US = 5000;
 const PARAMETER = "delay_lone_requests";
