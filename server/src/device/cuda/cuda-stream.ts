@@ -96,13 +96,18 @@ export class CudaStream implements KernelStream {
     view.setUint32(CONFIG.sharedAt, sharedBytes, true);
     view.setUint32(CONFIG.countAt, overlapsLaunches && kernel.spec.waitsForPrevious === true ? 1 : 0, true);
     let numTables = 0;
-    for (let i = 0; i < args.length; i++) {
-      const arg = args[i];
-      if (arg !== undefined && "table" in arg) this.#parameters[i] = this.#tables.put(numTables++, arg.table);
-      else this.#setArg(8 * i, arg);
+    let status: number;
+    try {
+      for (let i = 0; i < args.length; i++) {
+        const arg = args[i];
+        if (arg !== undefined && "table" in arg) this.#parameters[i] = this.#tables.put(numTables++, arg.table);
+        else this.#setArg(8 * i, arg);
+      }
+      status = driver.calls.launch(this.#configBytes, kernel.address, this.#parameters, null);
+    } finally {
+      // Also where a table was refused: the next launch has numbers there.
+      if (numTables > 0) this.#placeValues();
     }
-    const status = driver.calls.launch(this.#configBytes, kernel.address, this.#parameters, null);
-    if (numTables > 0) this.#placeValues();
     if (status !== 0) driver.check(status, `launching ${kernel.spec.name} with a grid of ${grid}, blocks of ${block}`);
   }
 
