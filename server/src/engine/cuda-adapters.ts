@@ -29,6 +29,7 @@ export class CudaAdapters implements AdapterMemory {
   readonly #numLayers: number;
   readonly #loaded = new Map<number, Loaded>();
   #upload: Upload | undefined;
+  #loads: Promise<unknown> = Promise.resolve();
   #nextId = 1;
   #isClosed = false;
 
@@ -49,19 +50,11 @@ export class CudaAdapters implements AdapterMemory {
     return numBytes < PAGE_BYTES / 2 ? numBytes : Math.ceil(numBytes / PAGE_BYTES) * PAGE_BYTES;
   }
 
-  async load(adapter: LoraAdapter): Promise<number> {
-    if (this.#isClosed) throw new Error("the step runner is closed");
-    const plan = planCudaLora(adapter, this.#numLayers, this.#type);
-    const buffer = this.#device.allocate("an adapter", plan.numBytes);
-    try {
-      await this.#write(buffer.address, plan.describe(buffer.address), plan.matrices);
-    } catch (error) {
-      buffer.close();
-      throw error;
-    }
-    const id = this.#nextId++;
-    this.#loaded.set(id, { address: buffer.address, maxRank: plan.maxRank, buffer });
-    return id;
+  /** One after the other: loads share the memory that they go through. */
+  load(adapter: LoraAdapter): Promise<number> {
+    const loaded = this.#loads.then(() => this.#load(adapter));
+    this.#loads = loaded.catch(() => undefined);
+    return loaded;
   }
 
   /** A step under way may still read it for a sequence that is over: the memory goes when the device is done. */
@@ -78,10 +71,32 @@ export class CudaAdapters implements AdapterMemory {
     checkAdapters(sequences, this.#loaded);
   }
 
-  close(): void {
+  /** A load under way ends first, for it writes to what goes. */
+  async close(): Promise<void> {
     this.#isClosed = true;
+    await this.#loads;
     for (const id of [...this.#loaded.keys()]) this.unload(id);
     this.#upload?.close();
+  }
+
+  async #load(adapter: LoraAdapter): Promise<number> {
+    this.#expectOpen();
+    const plan = planCudaLora(adapter, this.#numLayers, this.#type);
+    const buffer = this.#device.allocate("an adapter", plan.numBytes);
+    try {
+      await this.#write(buffer.address, plan.describe(buffer.address), plan.matrices);
+    } catch (error) {
+      this.#device.stream.synchronize();
+      buffer.close();
+      throw error;
+    }
+    const id = this.#nextId++;
+    this.#loaded.set(id, { address: buffer.address, maxRank: plan.maxRank, buffer });
+    return id;
+  }
+
+  #expectOpen(): void {
+    if (this.#isClosed) throw new Error("the step runner is closed");
   }
 
   async #write(base: DevicePointer, table: Uint8Array, matrices: readonly CudaLoraMatrix[]): Promise<void> {
@@ -101,6 +116,7 @@ export class CudaAdapters implements AdapterMemory {
       }
       // Steps go on between the matrices of a large adapter.
       await new Promise<void>((resolve) => setImmediate(resolve));
+      this.#expectOpen();
     }
   }
 }

@@ -383,7 +383,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
   async #closeAfter(running: Promise<unknown> | undefined): Promise<void> {
     await running?.catch(() => undefined);
     this.#dropGraphs();
-    this.adapters?.close();
+    await this.adapters?.close();
     this.products.close();
     this.#timer.close();
     for (const pinned of this.#numbers?.pinned ?? []) pinned.close();
