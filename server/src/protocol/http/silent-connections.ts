@@ -19,7 +19,10 @@ export class SilentConnections {
     if (client === undefined) return;
     this.#raw.set(client, socket);
     this.add(socket);
-    socket.once("close", () => this.#raw.delete(client));
+    socket.once("close", () => {
+      // A client that broke off may have come again from the same port before its end is noticed.
+      if (this.#raw.get(client) === socket) this.#raw.delete(client);
+    });
   }
 
   /** TLS is agreed on, and stands for the raw connection from now on. */
