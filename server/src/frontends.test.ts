@@ -97,6 +97,14 @@ End what listens there, or choose another place with --${protocol}-port`;
   });
 }
 
+test("expectFree() names the flag of an address that is not of this machine", async () => {
+  const options = optionsOf("--http-address=192.0.2.1");
+  const running = frontendsOf(options, new FakeModelServer(), new MetricRegistry(), new TestLog());
+  const message =
+    /^failed to start HTTP service: Unavailable - cannot listen at 192\.0\.2\.1:0: .*EADDRNOTAVAIL.* \(--http-address\)$/;
+  await assert.rejects(running.expectFree(), { code: "unavailable", message });
+});
+
 test("expectFree() does not look at ports that are shared", async () => {
   const holder = createServer().listen(0, "127.0.0.1");
   await once(holder, "listening");

@@ -285,16 +285,18 @@ function listenError(service: Service, error: unknown): ServerError {
   const kind = { grpc: "GRPC", http: "HTTP", sagemaker: "Sagemaker", vertex_ai: "Vertex AI", metrics: "Metrics" }[
     service.protocol
   ];
-  const taken = (error as { code?: unknown }).code === "EADDRINUSE";
+  const { code } = error as { readonly code?: unknown };
   // The first line is Triton's.
-  const text = taken
-    ? `Socket '${place}' already in use\nEnd what listens there, or choose another place with ${flagOf(service)}`
-    : `cannot listen at ${place}: ${String(error)} (${flagOf(service)})`;
+  const text =
+    code === "EADDRINUSE"
+      ? `Socket '${place}' already in use\nEnd what listens there, or choose another place with ${flagOf(service, true)}`
+      : `cannot listen at ${place}: ${String(error)} (${flagOf(service, code === "EACCES")})`;
   return new ServerError("unavailable", `failed to start ${kind} service: Unavailable - ${text}`, { cause: error });
 }
 
-function flagOf({ protocol, endpoint }: Service): string {
-  return `--${protocol.replace("_", "-")}-${unixPath(endpoint.address) === undefined ? "port" : "address"}`;
+function flagOf({ protocol, endpoint }: Service, isOfPort: boolean): string {
+  const hasPort = isOfPort && unixPath(endpoint.address) === undefined;
+  return `--${protocol.replace("_", "-")}-${hasPort ? "port" : "address"}`;
 }
 
 function placeOf({ address, port }: Pick<EndpointOptions, "address" | "port">): string {
