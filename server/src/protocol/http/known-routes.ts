@@ -13,10 +13,13 @@ export class KnownRoutes {
   }
 
   #find(path: string): RouteMatch | undefined {
-    const match = matchRoute(path);
-    if (match === undefined || path.length > MAX_PATH_LENGTH) return match;
+    if (path.length > MAX_PATH_LENGTH) return matchRoute(path);
+    // The engine keeps the whole text that a part was cut from: here the address, with as long a query as anybody likes.
+    const own = Buffer.from(path).toString();
+    const match = matchRoute(own);
+    if (match === undefined) return match;
     if (this.#matches.size === MAX_PATHS) this.#matches.clear();
-    this.#matches.set(path, match);
+    this.#matches.set(own, match);
     return match;
   }
 }
