@@ -75,9 +75,14 @@ const MAX_SPLITS = 8;
 /** Rows whose products with `a` there is room for, parts of the inputs counted by themselves. */
 const MIN_LOW_ROWS = 1024;
 
+/** What steps take for adapters of up to that rank: powers of two, so that few graphs serve all. */
+export function loraStepRank(rank: number): number {
+  return 2 ** Math.ceil(Math.log2(roundUp(rank, LORA_RANK_STEP)));
+}
+
 /** Between the two launches, for steps of up to `maxRows`. */
 export function loraLowBytes(maxRows: number, maxRank: number): number {
-  return 4 * Math.max(MIN_LOW_ROWS, maxRows) * LORA_PARTS * roundUp(maxRank, LORA_RANK_STEP);
+  return 4 * Math.max(MIN_LOW_ROWS, maxRows) * LORA_PARTS * loraStepRank(maxRank);
 }
 
 /** Few rows are split along their inputs, so that enough blocks read the matrices. */

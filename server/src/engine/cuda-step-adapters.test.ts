@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { LORA_PARTS, loraLowBytes } from "../../kernels/lora/lora.cuda.ts";
 import { layOutStep } from "../models/cuda-step-layout.ts";
 import { encodeRows } from "./cuda-adapters.ts";
 import { adapterSizes, packAdapters, planStepAdapters } from "./cuda-step-adapters.ts";
@@ -28,6 +29,18 @@ test("planStepAdapters() plans nothing for steps without adapters", () => {
   assert.equal(planStepAdapters(stepOf([3], [2]), LOADED), undefined);
   assert.deepEqual(adapterSizes(undefined), {});
 });
+
+for (const maxRank of [1, 16, 17, 48, 64, 80, 144]) {
+  test(`planStepAdapters() takes no larger ranks than there is room for where adapters have up to ${maxRank}`, () => {
+    const maxTokens = 2048;
+    const own = 16 * Math.ceil(maxRank / 16);
+    const plan = planStepAdapters(stepOf([maxTokens, 1]), new Map([[1, { address: 0x100n, maxRank: own }]]));
+    assert.ok(plan !== undefined && plan.maxRank >= maxRank);
+    // f32 [rows, parts, rank]
+    const neededBytes = 4 * maxTokens * LORA_PARTS * plan.maxRank;
+    assert.ok(neededBytes <= loraLowBytes(maxTokens, maxRank), `${neededBytes} bytes`);
+  });
+}
 
 test("packAdapters() tells kernels where the tiles of all rows and of the rows of logits are", () => {
   const plan = planStepAdapters(stepOf([3, 2], [2], [3, 1]), LOADED);

@@ -1,4 +1,5 @@
 /** Which rows of a step carry which adapter, as a GPU takes them. Pure; it knows adapters by where they lie. */
+import { loraStepRank } from "../../kernels/lora/lora.cuda.ts";
 import type { LoraGroup } from "../../kernels/lora/lora-rows.ts";
 import { type LoraTiles, planTiles, tileGroups, writeTiles } from "../../kernels/lora/lora-tiles.ts";
 import type { DevicePointer } from "../device/cuda/kernel-stream.ts";
@@ -17,7 +18,7 @@ export interface StepAdapters {
   readonly all: TiledRows;
   /** Of the rows of logits; undefined: none of them carries one. */
   readonly kept: TiledRows | undefined;
-  /** A power of two of what kernels take at a time, so that few graphs serve all steps. */
+  /** As `loraStepRank` rounds it. */
   readonly maxRank: number;
   readonly loaded: ReadonlyMap<number, PlacedAdapter>;
 }
@@ -33,7 +34,7 @@ export function planStepAdapters(
     if (adapter !== undefined) largest = Math.max(largest, loaded.get(adapter)?.maxRank ?? 0);
   }
   if (largest === 0) return undefined;
-  const maxRank = 2 ** Math.ceil(Math.log2(largest));
+  const maxRank = loraStepRank(largest);
   const all = tiled(tileGroups(sequences, undefined), numRows);
   if (numRows !== undefined) return { all, kept: undefined, maxRank, loaded };
   const groups = tileGroups(sequences, logitRows);
