@@ -1,7 +1,6 @@
 /** Opens a model and puts it on a GPU, ready to run steps. */
-import { type ElemType, roundUp } from "../../kernels/cuda/launch-args.ts";
+import type { ElemType } from "../../kernels/cuda/launch-args.ts";
 import { CudaDevice } from "../device/cuda/cuda-device.ts";
-import { PIECE_ROWS } from "../device/cuda/dense-products.ts";
 import { isPackedTensors } from "../formats/engine-file.ts";
 import { type EngineTarget, expectTarget } from "../formats/engine-header.ts";
 import { openModelFiles } from "../formats/model-files.ts";
@@ -14,7 +13,7 @@ import { type ParsedDecoder, parseDecoderConfig } from "../models/parse-decoder-
 import { shardDecoder } from "../models/rank-shard.ts";
 import { ShardedTensors } from "../models/sharded-tensors.ts";
 import { widenBlocks } from "../models/widened-tensors.ts";
-import { type CudaDemand, type CudaSetupOptions, planCuda, RESERVE_BYTES } from "./cuda-plan.ts";
+import { boundsOfSteps, type CudaDemand, type CudaSetupOptions, planCuda, RESERVE_BYTES } from "./cuda-plan.ts";
 import { setUpCudaDecoder } from "./cuda-setup.ts";
 import { DecoderCudaRunner } from "./decoder-cuda-runner.ts";
 import type { GroupMember } from "./ranks/rank-group.ts";
@@ -64,8 +63,6 @@ export function cudaTarget(device: Pick<CudaDevice, "arch" | "name" | "lt">): En
 export type JoinGroup = (device: CudaDevice) => Promise<GroupMember> | GroupMember;
 
 const DEFAULT_MEMORY_SHARE = 0.92;
-/** More rows are made in turns, so that their logits need not all fit at once. */
-const MAX_LOGIT_ROWS = 256;
 
 /** `join`: for one of several GPUs. @throws Error naming the file, field, tensor or library that is missing */
 export async function createCudaRunner(options: CudaRunnerOptions, join?: JoinGroup): Promise<DecoderCudaRunner> {
@@ -133,16 +130,12 @@ async function demandOf(device: CudaDevice, options: CudaRunnerOptions): Promise
 }
 
 function setupOptions(options: LoadOptions, config: DecoderConfig): CudaSetupOptions {
-  const { maxTokens, maxSequences, maxPositions, isDeterministic } = options;
-  // Products in pieces of so many rows round up what they are given: there is room for it.
-  const step = isDeterministic === true ? PIECE_ROWS : 1;
+  const { maxPositions } = options;
   return {
     ...options,
+    ...boundsOfSteps(options),
     type: options.type ?? "bf16",
     memoryShare: options.memoryShare ?? DEFAULT_MEMORY_SHARE,
-    maxTokens: roundUp(Math.max(maxTokens, maxSequences), step),
-    maxSequences,
-    maxLogitRows: roundUp(Math.max(MAX_LOGIT_ROWS, maxSequences), step),
     maxPositions: Math.min(config.maxPositions, maxPositions ?? config.maxPositions),
   };
 }

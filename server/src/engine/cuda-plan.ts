@@ -3,13 +3,13 @@
  * said in lines for the log. What is left of the GPU becomes the paged cache unless its size is given.
  */
 import { isHeadDim } from "../../kernels/cuda/kv-cache-type.ts";
-import type { ElemType } from "../../kernels/cuda/launch-args.ts";
+import { type ElemType, roundUp } from "../../kernels/cuda/launch-args.ts";
 import { loraLowBytes } from "../../kernels/lora/lora.cuda.ts";
 import { ServerError } from "../core/server-error.ts";
 import { freeMemory } from "../device/cpu/free-memory.ts";
 import type { CudaDevice } from "../device/cuda/cuda-device.ts";
 import { CUDA_TYPE_BYTES } from "../device/cuda/cuda-tensor.ts";
-import { PRODUCT_WORKSPACE_BYTES } from "../device/cuda/dense-products.ts";
+import { PIECE_ROWS, PRODUCT_WORKSPACE_BYTES, productRows } from "../device/cuda/dense-products.ts";
 import type { TensorSource } from "../formats/tensor-source.ts";
 import type { DecoderConfig } from "../models/decoder-config.ts";
 import { type AttentionScratch, attentionScratch } from "../models/decoder-cuda-attention.ts";
@@ -90,6 +90,24 @@ type PlanLine = readonly [what: string, numBytes: number];
 
 /** Left to the driver, to cuBLASLt and to the recorded graphs. */
 export const RESERVE_BYTES: number = PRODUCT_WORKSPACE_BYTES + (1024 << 20);
+
+/** More rows are made in turns, so that their logits need not all fit at once. */
+const MAX_LOGIT_ROWS = 256;
+
+/** What memory is for. Steps are rounded up, in numbers of sequences and in the pieces of deterministic products. */
+export function boundsOfSteps({
+  maxTokens,
+  maxSequences: mostSequences,
+  isDeterministic,
+}: Pick<CudaSetupOptions, "maxTokens" | "maxSequences" | "isDeterministic">): StepBounds {
+  const step = isDeterministic === true ? PIECE_ROWS : 1;
+  const maxSequences = productRows(mostSequences);
+  return {
+    maxTokens: roundUp(Math.max(maxTokens, maxSequences), step),
+    maxSequences,
+    maxLogitRows: roundUp(Math.max(MAX_LOGIT_ROWS, maxSequences), step),
+  };
+}
 
 /** @throws Error for a model that does not run on GPUs, or misses a tensor */
 export function planCuda(
