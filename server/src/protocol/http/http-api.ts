@@ -12,7 +12,7 @@ import { InferCodec } from "./infer-codec.ts";
 import type { JsonThreads } from "./json-threads.ts";
 import { KnownRoutes } from "./known-routes.ts";
 import { ManageHandlers } from "./manage.ts";
-import { BodyAborted } from "./read-body.ts";
+import { ClientGone } from "./read-body.ts";
 import { RegionHandlers } from "./regions.ts";
 import { withReports } from "./report-headers.ts";
 import { type RestrictedApi, type RestrictedGroup, Restrictions } from "./restricted.ts";
@@ -67,7 +67,7 @@ export class HttpApi {
     this.#log = log;
   }
 
-  /** Never rejects, but for a client that left in the middle of its body. @throws BodyAborted */
+  /** Never rejects, but for a client that left. @throws ClientGone */
   async handle(call: HttpCall): Promise<Reply> {
     const match = this.#known.match(call.path);
     if (match === undefined) return this.#metrics(call) ?? errorReply(404, "text/plain", "Not Found");
@@ -101,7 +101,7 @@ export class HttpApi {
   }
 
   #refuse(thrown: unknown, call: HttpCall): HttpReply {
-    if (thrown instanceof BodyAborted) throw thrown;
+    if (thrown instanceof ClientGone) throw thrown;
     const error = ServerError.from(thrown);
     if (error !== thrown) this.#log.error("http", `${call.method} ${call.path}: ${describeThrown(thrown)}`);
     return errorReply(statusOf(error.code), call.errorType, error.message);

@@ -11,6 +11,9 @@ export interface HttpBody {
 export type Reserve = (numBytes: number) => Uint8Array | undefined;
 export type AtEnd = (release: () => void) => void;
 
+/** Who waits for a piece of work of a request. */
+export type Asker = Pick<HttpCall, "isCancelled" | "atEnd">;
+
 export interface HttpCall extends TraceHeaders {
   readonly method: string;
   /** Path as sent: not decoded, without the query. */

@@ -11,10 +11,11 @@ import {
   type WrittenOutputs,
   writableOutputs,
 } from "./encode-infer.ts";
-import type { AtEnd } from "./http-call.ts";
+import type { Asker } from "./http-call.ts";
 import { JSON_LIMITS, jsonFailure } from "./json-access.ts";
 import { type JsonThreads, MIN_OUTPUT_BYTES } from "./json-threads.ts";
 import type { Loan } from "./lent-memory.ts";
+import { ClientGone } from "./read-body.ts";
 import { runAtOnce, runInTurns } from "./slices.ts";
 
 /** Texts up to this size take less than about 10 ms and are read in one go, by the one shared reader. */
@@ -44,19 +45,20 @@ export class InferCodec {
     return this.#threads?.lend(numBytes);
   }
 
-  /** The bytes are this one's: nobody may read them afterwards. @throws ServerError */
-  readRequest(bytes: Uint8Array): JsonInferRequest | Promise<JsonInferRequest> {
-    const outcome = this.#threads?.read(bytes);
-    if (outcome === undefined) return this.#readHere(bytes);
+  /** The bytes are this one's: nobody may read them afterwards. @throws ServerError @throws ClientGone */
+  readRequest(bytes: Uint8Array, asker?: Asker): JsonInferRequest | Promise<JsonInferRequest> {
+    const outcome = this.#threads?.read(bytes, asker);
+    if (outcome === undefined) return this.#readHere(bytes, asker);
     return outcome.then(({ request, text }) => {
+      expectAsker(asker);
       if (request !== undefined) return request;
       if (text === undefined) throw new ServerError("internal", "the thread that read the request has died");
-      return this.#readHere(text);
+      return this.#readHere(text, asker);
     });
   }
 
-  #readHere(bytes: Uint8Array): JsonInferRequest | Promise<JsonInferRequest> {
-    if (bytes.length > MAX_BYTES_AT_ONCE) return this.#readInTurns(bytes);
+  #readHere(bytes: Uint8Array, asker: Asker | undefined): JsonInferRequest | Promise<JsonInferRequest> {
+    if (bytes.length > MAX_BYTES_AT_ONCE) return this.#readInTurns(bytes, asker);
     try {
       return runAtOnce(this.#requests.read(bytes));
     } catch (error) {
@@ -64,39 +66,45 @@ export class InferCodec {
     }
   }
 
-  async #readInTurns(bytes: Uint8Array): Promise<JsonInferRequest> {
+  async #readInTurns(bytes: Uint8Array, asker: Asker | undefined): Promise<JsonInferRequest> {
     try {
-      return await runInTurns(new InferRequestReader(JSON_LIMITS).read(bytes));
+      return await runInTurns(new InferRequestReader(JSON_LIMITS).read(bytes), asker);
     } catch (error) {
       throw jsonFailure(error);
     }
   }
 
-  /** With `atEnd` the answer may lie in memory that is given back at the end of the request. @throws ServerError */
+  /**
+   * With the asker's `atEnd` the answer may lie in memory that is given back at the end of the request.
+   * @throws ServerError @throws ClientGone
+   */
   writeResponse(
     response: InferResponse,
     wanted: OutputForms,
     served: ServedModel,
-    atEnd?: AtEnd,
+    asker?: Asker,
   ): EncodedInfer | Promise<EncodedInfer> {
-    const numBytes = outputBytes(response);
-    if (this.#threads !== undefined && numBytes >= MIN_OUTPUT_BYTES) {
-      const written = this.#writeBeside(this.#threads, response, wanted, atEnd);
-      if (written !== undefined)
-        return written.then((texts) => this.#encode(response, wanted, served, numBytes, texts));
+    if (this.#threads !== undefined && outputBytes(response) >= MIN_OUTPUT_BYTES) {
+      const written = this.#writeBeside(this.#threads, response, wanted, asker);
+      if (written !== undefined) {
+        return written.then((texts) => {
+          expectAsker(asker);
+          return this.#encode(response, wanted, served, asker, texts);
+        });
+      }
     }
-    return this.#encode(response, wanted, served, numBytes);
+    return this.#encode(response, wanted, served, asker);
   }
 
   #encode(
     response: InferResponse,
     wanted: OutputForms,
     served: ServedModel,
-    numBytes: number,
+    asker: Asker | undefined,
     texts?: WrittenOutputs,
   ): EncodedInfer | Promise<EncodedInfer> {
-    if (numBytes > MAX_OUTPUT_BYTES_AT_ONCE && texts === undefined) {
-      return runInTurns(encodeInfer(new JsonWriter(), response, wanted, served));
+    if (texts === undefined && outputBytes(response) > MAX_OUTPUT_BYTES_AT_ONCE) {
+      return runInTurns(encodeInfer(new JsonWriter(), response, wanted, served), asker);
     }
     return runAtOnce(encodeInfer(this.#writer, response, wanted, served, texts));
   }
@@ -106,10 +114,10 @@ export class InferCodec {
     threads: JsonThreads,
     response: InferResponse,
     wanted: OutputForms,
-    atEnd: AtEnd | undefined,
+    asker: Asker | undefined,
   ): Promise<WrittenOutputs | undefined> | undefined {
     const tasks = writableOutputs(response, wanted).map(
-      ({ tensor, datatype, count }) => [tensor, threads.write(datatype, tensor.data, count, atEnd)] as const,
+      ({ tensor, datatype, count }) => [tensor, threads.write(datatype, tensor.data, count, asker)] as const,
     );
     if (tasks.every(([, text]) => text === undefined)) return undefined;
     return Promise.all(tasks.map(async ([tensor, text]) => [tensor, await text] as const)).then((done) => {
@@ -125,4 +133,9 @@ export function outputBytes(response: InferResponse): number {
   let numBytes = 0;
   for (const output of response.outputs) numBytes += output.data.length;
   return numBytes;
+}
+
+/** Large work for nobody would be done at the cost of others. @throws ClientGone */
+function expectAsker(asker: Asker | undefined): void {
+  if (asker?.isCancelled === true) throw new ClientGone();
 }

@@ -61,7 +61,7 @@ export class InferHandler {
       const decoded = await this.#decode(call, served, memory);
       const response = await this.#infer(new HttpInferRequest(model, version, decoded, call), served, call);
       const wanted = memory.isUsed ? { forms: decoded.forms, defaultForm: decoded.defaultForm, memory } : decoded;
-      const encoded = this.#codec.writeResponse(response, wanted, served, call.atEnd);
+      const encoded = this.#codec.writeResponse(response, wanted, served, call);
       const answer = this.#reply(encoded instanceof Promise ? await encoded : encoded, call);
       const reply = answer instanceof Promise ? await answer : answer;
       return response.release === undefined ? reply : { ...reply, release: response.release };
@@ -107,7 +107,7 @@ export class InferHandler {
     expectSize(headerLength, size, bytes.length, maxInputBytes);
     if (headerLength === 0) return this.#forward(decodeRawInfer(bytes, served), call);
     const isWhole = headerLength === size;
-    const read = this.#codec.readRequest(isWhole ? bytes : bytes.subarray(0, headerLength));
+    const read = this.#codec.readRequest(isWhole ? bytes : bytes.subarray(0, headerLength), call);
     const decoded = decodeInfer(read instanceof Promise ? await read : read, {
       modelName: served.name,
       tail: isWhole ? NO_BYTES : bytes.subarray(headerLength),

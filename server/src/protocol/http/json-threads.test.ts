@@ -7,9 +7,10 @@ import type { InferResponse } from "../../core/infer-response.ts";
 import type { ServedModel } from "../../core/model-server.ts";
 import type { AtEnd } from "./http-call.ts";
 import { JSON_FORM } from "./http-infer-request.ts";
-import { InferCodec } from "./infer-codec.ts";
+import { InferCodec, MAX_BYTES_AT_ONCE } from "./infer-codec.ts";
 import { JsonThreads, MIN_OUTPUT_BYTES, MIN_TEXT_BYTES } from "./json-threads.ts";
 import type { Loan } from "./lent-memory.ts";
+import { ClientGone } from "./read-body.ts";
 
 const COUNT = 100_000;
 const SERVED = { config: { max_batch_size: 0 } } as unknown as ServedModel;
@@ -111,7 +112,7 @@ test("memory of an answer that nobody waits for is lent again when the thread ha
   const data = new Uint8Array(values().buffer);
   await threads.write("FP32", data, COUNT);
   const write = (atEnd: AtEnd): Promise<Uint8Array | undefined> | undefined =>
-    threads.write("FP32", data, COUNT, atEnd);
+    threads.write("FP32", data, COUNT, { atEnd, isCancelled: false });
   const [first, second] = await Promise.all([write((release) => release()), write(() => undefined)]);
   const third = await write(() => undefined);
   assert.notEqual(second?.byteOffset, first?.byteOffset);
@@ -125,7 +126,8 @@ test("a thread that starts while texts take all memory works in it afterwards", 
   for (let loan = threads.lend(MIN_TEXT_BYTES); loan !== undefined; loan = threads.lend(MIN_TEXT_BYTES))
     loans.push(loan);
   const data = new Uint8Array(values().buffer);
-  const write = (): Promise<Uint8Array | undefined> | undefined => threads.write("FP32", data, COUNT, () => undefined);
+  const write = (): Promise<Uint8Array | undefined> | undefined =>
+    threads.write("FP32", data, COUNT, { atEnd: () => undefined, isCancelled: false });
   const first = await write();
   for (const { release } of loans) release();
   const second = await write();
@@ -134,6 +136,37 @@ test("a thread that starts while texts take all memory works in it afterwards", 
     [false, true],
   );
   assert.deepEqual(first, second);
+});
+
+test("work for a client that goes before its turn is not done, by nobody", async () => {
+  const threads = new JsonThreads(1, PROGRAM);
+  const data = new Uint8Array(values().buffer);
+  await threads.write("FP32", data, COUNT);
+  const codec = new InferCodec(threads);
+  const asker = { isCancelled: false, atEnd: (release: () => void) => release() };
+  // Two are the thread's at once, the others wait for their turn.
+  const early = [1, 2].map(() => threads.write("FP32", data, COUNT));
+  const late = [
+    codec.readRequest(ownBytes(requestText()), asker),
+    codec.writeResponse(response(), JSON_FORMS, SERVED, asker),
+  ];
+  const after = threads.write("FP32", data, COUNT);
+  asker.isCancelled = true;
+  for (const work of late) await assert.rejects(Promise.resolve(work), ClientGone);
+  const texts = await Promise.all([...early, after]);
+  assert.ok(texts.every((text) => text !== undefined && text.length > COUNT));
+});
+
+test("work in slices ends when its client goes", async () => {
+  const asker = { isCancelled: false, atEnd: (release: () => void) => release() };
+  const data = Array.from({ length: 5 * COUNT }, (_, i) => i / 7);
+  const text = JSON.stringify({ inputs: [{ name: "X", datatype: "FP32", shape: [data.length], data }] });
+  assert.ok(text.length > MAX_BYTES_AT_ONCE);
+  const { inputs: read } = await new InferCodec().readRequest(ownBytes(text), asker);
+  assert.equal(Array.isArray(read) && read.length, 1);
+  const gone = new InferCodec().readRequest(ownBytes(text), asker);
+  asker.isCancelled = true;
+  await assert.rejects(Promise.resolve(gone), ClientGone);
 });
 
 test("a hundred requests at once are read, by threads or beside them", async () => {

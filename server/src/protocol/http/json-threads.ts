@@ -12,7 +12,7 @@ import {
   type JsonInferRequest,
   SCRATCH_BYTES,
 } from "@nereid/wire";
-import type { AtEnd } from "./http-call.ts";
+import type { Asker } from "./http-call.ts";
 import type { JsonAnswer, JsonTask, JsonThreadData, Place } from "./json-messages.ts";
 import { bufferOf, copyInto, LentMemory, type Loan } from "./lent-memory.ts";
 
@@ -23,6 +23,8 @@ export const MIN_OUTPUT_BYTES: number = 32 * 1024;
 const PROGRAM: URL = new URL(`./json-thread${extname(import.meta.url)}`, import.meta.url);
 /** Tasks of one thread; what comes beyond is done by the event loop, in slices. */
 const MAX_WAITING = 16;
+/** Tasks that a thread has, so that it need not wait for the next. The others are still with us, and can be dropped. */
+const MAX_HANDED_OVER = 2;
 /** For each thread: the texts of a few large requests and their answers. */
 const LENT_BYTES: number = 64 * 1024 * 1024;
 const MAX_LENT_BYTES: number = 1024 * 1024 * 1024;
@@ -33,6 +35,14 @@ const SPARE_BYTES: number = 1024 * 1024;
 
 type NewTask = JsonTask extends infer Task ? (Task extends JsonTask ? Omit<Task, "id"> : never) : never;
 type OnAnswer = (answer: JsonAnswer | undefined) => void;
+
+interface QueuedTask {
+  readonly task: NewTask;
+  /** Go with the task. */
+  readonly buffers: ArrayBuffer[];
+  readonly asker: Asker | undefined;
+  readonly resolve: OnAnswer;
+}
 
 export type ReadOutcome =
   | { readonly request: JsonInferRequest; readonly text?: undefined }
@@ -66,42 +76,45 @@ export class JsonThreads {
     return this.#memory;
   }
 
-  /** Undefined: not here. The text is the thread's until it comes back. */
-  read(text: Uint8Array): Promise<ReadOutcome> | undefined {
+  /** Undefined: not here. The text is the thread's until it comes back. Not read where the asker is gone before its turn. */
+  read(text: Uint8Array, asker?: Asker): Promise<ReadOutcome> | undefined {
     const thread = text.length < MIN_TEXT_BYTES ? undefined : this.#free();
     if (thread === undefined) return undefined;
     const { buffer } = text;
     if (thread.sharesMemory && buffer === this.#memory?.memory.buffer)
-      return thread.run({ text: placeOf(text) }, []).then((answer) => outcome(answer, text));
+      return thread.run({ text: placeOf(text) }, [], asker).then((answer) => outcome(answer, text));
     // Only memory that nobody else has a part of can be given away, and only to a thread that is known to work.
     const isOwn = thread.hasAnswered && buffer instanceof ArrayBuffer && buffer.byteLength === text.length;
     const own = isOwn ? new Uint8Array(buffer) : new Uint8Array(text);
-    // A thread that died takes with it what it was given.
-    return thread.run({ text: own }, [own.buffer]).then((answer) => outcome(answer, isOwn ? undefined : text));
+    // A thread that died takes with it what it was given, which leaves nothing here.
+    return thread
+      .run({ text: own }, [own.buffer], asker)
+      .then((answer) => outcome(answer, text.length > 0 ? text : undefined));
   }
 
   /**
-   * Undefined: not here. Resolves with undefined when it could not be done. With `atEnd` the text may lie in memory that is
-   * given back at the end of the request.
+   * Undefined: not here. Resolves with undefined when it could not be done, or the asker is gone before its turn. With the
+   * asker's `atEnd` the text may lie in memory that is given back at the end of the request.
    */
   write(
     datatype: JsonDatatype,
     data: Uint8Array,
     count: number,
-    atEnd?: AtEnd,
+    asker?: Asker,
   ): Promise<Uint8Array | undefined> | undefined {
+    const atEnd = asker?.atEnd;
     const thread = data.length < MIN_OUTPUT_BYTES ? undefined : this.#free();
     if (thread === undefined) return undefined;
     const lent = atEnd && thread.sharesMemory ? this.#memory?.lent : undefined;
     const loan = lent?.lend(data.length * (1 + USUAL_TEXT_BYTES) + SPARE_BYTES);
     if (loan !== undefined) {
-      const written = writeInto(loan.bytes, thread, { datatype, data, count });
+      const written = writeInto(loan.bytes, thread, { datatype, data, count }, asker);
       // When the client has gone the thread may still be writing.
       atEnd?.(() => void written.then(loan.release));
       return written;
     }
     const own = new Uint8Array(data);
-    return thread.run({ datatype, data: own, count }, [own.buffer]).then((answer) => writtenText(answer));
+    return thread.run({ datatype, data: own, count }, [own.buffer], asker).then((answer) => writtenText(answer));
   }
 
   /** The least busy thread, a new one when all are busy. */
@@ -133,11 +146,12 @@ async function writeInto(
   memory: Uint8Array,
   thread: JsonThread,
   { datatype, data, count }: { readonly datatype: JsonDatatype; readonly data: Uint8Array; readonly count: number },
+  asker: Asker | undefined,
 ): Promise<Uint8Array | undefined> {
   copyInto(bufferOf(memory), 0, data);
   const room = memory.subarray(data.length);
   const places = { data: placeOf(memory.subarray(0, data.length)), room: placeOf(room) };
-  const answer = await thread.run({ datatype, count, ...places }, []);
+  const answer = await thread.run({ datatype, count, ...places }, [], asker);
   return writtenText(answer, room);
 }
 
@@ -169,7 +183,9 @@ function threadMemory(maxThreads: number): ThreadMemory | undefined {
 
 class JsonThread {
   readonly #worker: Worker;
-  readonly #waiting = new Map<number, OnAnswer>();
+  /** Not handed over yet. */
+  readonly #queue: QueuedTask[] = [];
+  readonly #handedOver = new Map<number, OnAnswer>();
   #nextId = 0;
   hasAnswered = false;
   /** Whether it can work in the memory for all. */
@@ -185,35 +201,51 @@ class JsonThread {
     this.#worker.unref();
     this.#worker.on("message", (answer: JsonAnswer) => {
       this.hasAnswered = true;
-      this.#done(answer.id, answer);
+      this.#done(answer);
     });
     // The end follows.
     this.#worker.on("error", () => undefined);
     this.#worker.on("exit", () => {
       onGone(this);
       if (scratch !== undefined) shared?.scratches.push(scratch);
-      for (const id of [...this.#waiting.keys()]) this.#done(id, undefined);
+      for (const resolve of this.#handedOver.values()) resolve(undefined);
+      for (const { resolve } of this.#queue) resolve(undefined);
     });
   }
 
   get numWaiting(): number {
-    return this.#waiting.size;
+    return this.#handedOver.size + this.#queue.length;
   }
 
-  run(task: NewTask, buffers: ArrayBuffer[]): Promise<JsonAnswer | undefined> {
-    const id = this.#nextId++;
+  run(task: NewTask, buffers: ArrayBuffer[], asker: Asker | undefined): Promise<JsonAnswer | undefined> {
     // A task under way keeps the process alive, as any request does.
-    if (this.#waiting.size === 0) this.#worker.ref();
+    if (this.numWaiting === 0) this.#worker.ref();
     return new Promise((resolve) => {
-      this.#waiting.set(id, resolve);
-      this.#worker.postMessage({ ...task, id }, buffers);
+      this.#queue.push({ task, buffers, asker, resolve });
+      this.#handOver();
     });
   }
 
-  #done(id: number, answer: JsonAnswer | undefined): void {
-    const resolve = this.#waiting.get(id);
-    this.#waiting.delete(id);
-    if (this.#waiting.size === 0) this.#worker.unref();
+  #handOver(): void {
+    while (this.#handedOver.size < MAX_HANDED_OVER) {
+      const next = this.#queue.shift();
+      if (next === undefined) break;
+      if (next.asker?.isCancelled === true) next.resolve(undefined);
+      else this.#post(next);
+    }
+    if (this.numWaiting === 0) this.#worker.unref();
+  }
+
+  #post({ task, buffers, resolve }: QueuedTask): void {
+    const id = this.#nextId++;
+    this.#handedOver.set(id, resolve);
+    this.#worker.postMessage({ ...task, id }, buffers);
+  }
+
+  #done(answer: JsonAnswer): void {
+    const resolve = this.#handedOver.get(answer.id);
+    this.#handedOver.delete(answer.id);
+    this.#handOver();
     resolve?.(answer);
   }
 }

@@ -17,7 +17,7 @@ import type { HttpCall } from "./http-call.ts";
 import type { HttpReply, HttpStreamReply } from "./http-reply.ts";
 import { NodeCall } from "./node-call.ts";
 import { QueuedResponses } from "./queued-responses.ts";
-import { BodyAborted } from "./read-body.ts";
+import { ClientGone } from "./read-body.ts";
 import { refuseConnection } from "./refuse-connection.ts";
 import { ReplyBatch } from "./reply-batch.ts";
 import { sendStream } from "./send-reply.ts";
@@ -34,7 +34,7 @@ const MAX_ACCEPT_MS = 1000;
 /** Node would wait two minutes for one that connects and does not begin with TLS. */
 const MAX_HANDSHAKE_MS = 10_000;
 
-/** Decides what is answered. Rejects only with `BodyAborted`. */
+/** Decides what is answered. Rejects only with `ClientGone`. */
 export interface ApiHandler {
   handle(call: HttpCall): Promise<HttpReply | HttpStreamReply>;
 }
@@ -229,7 +229,7 @@ export class HttpListener {
   }
 
   #logFailure(error: unknown, call: HttpCall): void {
-    if (!(error instanceof BodyAborted))
+    if (!(error instanceof ClientGone))
       this.#log.error("http", `${call.method} ${call.path}: ${describeThrown(error)}`);
   }
 }

@@ -12,11 +12,11 @@ const MIN_RESERVED_BYTES = 262_144;
 /** Chunks below this count towards the limit of chunks; larger ones are bounded by the limit of bytes. */
 const SMALL_CHUNK_BYTES = 1024;
 
-/** The client went away before its body was complete: nobody reads the answer. */
-export class BodyAborted extends Error {
+/** The client went away before it was answered: nobody reads what would come. */
+export class ClientGone extends Error {
   constructor() {
-    super("The client closed the connection in the middle of a request body");
-    this.name = "BodyAborted";
+    super("The client closed the connection before its request was answered");
+    this.name = "ClientGone";
   }
 }
 
@@ -40,9 +40,9 @@ export function readBody(
       }
     });
     request.on("end", () => resolve(collector.finish()));
-    request.on("error", () => reject(new BodyAborted()));
+    request.on("error", () => reject(new ClientGone()));
     request.on("close", () => {
-      if (!request.complete) reject(new BodyAborted());
+      if (!request.complete) reject(new ClientGone());
     });
   });
 }

@@ -7,7 +7,7 @@ import { HeldBytes } from "./held-bytes.ts";
 import type { HttpBody, HttpCall, Reserve } from "./http-call.ts";
 import type { ContentType } from "./http-reply.ts";
 import { pathOf } from "./node-call.ts";
-import { BodyAborted, BodyCollector } from "./read-body.ts";
+import { BodyCollector, ClientGone } from "./read-body.ts";
 
 export class StreamCall implements HttpCall, StreamListener {
   readonly method: string;
@@ -56,7 +56,7 @@ export class StreamCall implements HttpCall, StreamListener {
   body(maxBytes: number, reserve?: Reserve): Promise<HttpBody> {
     return new Promise((resolve, reject) => {
       if (this.#stream.isClosed) {
-        reject(new BodyAborted());
+        reject(new ClientGone());
         return;
       }
       this.#collector = new BodyCollector(maxBytes, this.#stream.head.contentLength ?? 0, reserve);
@@ -85,7 +85,7 @@ export class StreamCall implements HttpCall, StreamListener {
   closed(): void {
     if (!this.#stream.isOutputOver) this.#cancellation.cancel();
     this.#collector = undefined;
-    this.#settle?.reject(new BodyAborted());
+    this.#settle?.reject(new ClientGone());
     this.#held.release();
     this.#onClosed();
   }
