@@ -1,6 +1,6 @@
 /**
- * Runs the test files given, or every one of the workspace, under node's test runner with TypeScript sources. Says in the end which
- * files took longest; all of them are in .cache/test-seconds.json.
+ * Runs the test files given, or every one of the workspace, under node's test runner with TypeScript sources. A whole run says in
+ * the end which files took longest; all of them are in .cache/test-seconds.json.
  */
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -35,12 +35,15 @@ for (const type of ["test:pass", "test:fail"] as const) {
     if (nesting === 0) msByFile.set(file, (msByFile.get(file) ?? 0) + details.duration_ms);
   });
 }
-events.once("end", () => {
+if (given.length === 0) events.once("end", tellSlowest);
+events.compose(process.stdout.isTTY ? new spec() : tap).pipe(process.stdout);
+
+/** Seconds are those in tests: a file's start is not among them. */
+function tellSlowest(): void {
   const slowest = [...msByFile].sort(([, a], [, b]) => b - a);
   const seconds = slowest.map(([file, ms]) => [relative(".", file), Number((ms / 1000).toFixed(1))] as const);
   mkdirSync(".cache", { recursive: true });
   writeFileSync(SECONDS_FILE, `${JSON.stringify(Object.fromEntries(seconds), undefined, 1)}\n`);
   const lines = seconds.slice(0, NUM_SHOWN).map(([file, s]) => `${s.toFixed(1).padStart(7)} s  ${file}\n`);
-  if (given.length === 0) process.stdout.write(`Seconds in the tests of the slowest files:\n${lines.join("")}`);
-});
-events.compose(process.stdout.isTTY ? new spec() : tap).pipe(process.stdout);
+  process.stdout.write(`Seconds in the tests of the slowest files:\n${lines.join("")}`);
+}
