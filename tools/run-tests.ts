@@ -9,7 +9,20 @@ import process from "node:process";
 import { run } from "node:test";
 import { spec, tap } from "node:test/reporters";
 
-const ROOTS = ["wire/src", "client/src", "server/src", "server/kernels", "tools", "examples", "tests"];
+const ROOTS = [
+  "wire/src",
+  "client/src",
+  "server/src",
+  "server/kernels",
+  "object-stores/src",
+  "images/src",
+  "retrieval/src",
+  "onnx-tools/src",
+  "offline/src",
+  "tools",
+  "examples",
+  "tests",
+];
 /** A file that hangs fails, and does not take the whole run with it. */
 const FILE_TIMEOUT_MS = 300_000;
 /** Files wait now and then, for packages or for what must not happen: one more than there are processors, and not many. */

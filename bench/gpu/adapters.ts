@@ -6,9 +6,9 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { maxDifference, randomFloats } from "../../server/kernels/testing/run-op.ts";
 import type { StepRunner } from "../../server/src/engine/step-runner.ts";
-import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
-import type { LoraChange } from "../../server/src/formats/lora-adapter.ts";
-import { readPeft } from "../../server/src/formats/peft.ts";
+import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing/sequences.ts";
+import type { LoraChange } from "../../server/src/formats/lora/lora-adapter.ts";
+import { readPeft } from "../../server/src/formats/lora/peft.ts";
 import { createRanks } from "./ranks.ts";
 
 interface Expected {

@@ -15,7 +15,7 @@ const [folder = ".gpu"] = process.argv.slice(2);
 await build({
   entryPoints: {
     main: join(ROOT, "bench/gpu/main.ts"),
-    host: join(ROOT, "server/src/engine-host.ts"),
+    host: join(ROOT, "server/src/main/engine-host.ts"),
     "rank-worker": join(ROOT, "server/src/engine/ranks/rank-worker.ts"),
     "rank-sums": join(ROOT, "bench/gpu/rank-sums.ts"),
     onnx: join(ROOT, "bench/gpu/onnx.ts"),

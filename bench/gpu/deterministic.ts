@@ -5,14 +5,14 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { CudaRunnerOptions } from "../../server/src/engine/create-cuda-runner.ts";
-import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
+import type { CudaRunnerOptions } from "../../server/src/engine/cuda/create-runner.ts";
+import type { DecoderCudaRunner } from "../../server/src/engine/cuda/cuda-runner.ts";
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../../server/src/engine/engine-config.ts";
-import { type GenerateRequest, NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
 import { LlmEngine } from "../../server/src/engine/llm-engine.ts";
+import { type GenerateRequest, NEUTRAL_REQUEST } from "../../server/src/engine/request/generate.ts";
 import type { StepRunner } from "../../server/src/engine/step-runner.ts";
-import { compareCourses, courseBlocks, coursesOf } from "../../server/src/engine/testing-courses.ts";
-import { contiguousBlocks, stepOf, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+import { compareCourses, courseBlocks, coursesOf } from "../../server/src/engine/testing/courses.ts";
+import { contiguousBlocks, stepOf, TestSequence } from "../../server/src/engine/testing/sequences.ts";
 import { collectReal, lend } from "../../tests/schedules/real-model.ts";
 import { createRanks } from "./ranks.ts";
 import { loadSynthetic } from "./steps.ts";

@@ -2,9 +2,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { buildCudaEngine } from "../../server/src/offline/build-cuda-engine.ts";
-import { convertCheckpoint } from "../../server/src/offline/convert-checkpoint.ts";
-import { Reporter } from "../../server/src/offline/progress.ts";
+import { buildCudaEngine } from "../../offline/src/build/build-cuda-engine.ts";
+import { convertCheckpoint } from "../../offline/src/checkpoint/convert-checkpoint.ts";
+import { Reporter } from "../../server/src/files/progress.ts";
 import { follow, readExpected } from "./parity.ts";
 import { createRanks } from "./ranks.ts";
 

@@ -1,6 +1,6 @@
 /** What requests may ask for beside text, shown and timed: adapters, guesses, blocks that come back from the host's memory. */
 import { join } from "node:path";
-import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
+import type { DecoderCudaRunner } from "../../server/src/engine/cuda/cuda-runner.ts";
 import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
 import { followAdapters, loadRandomAdapters } from "./adapters.ts";
 import { compareGuesses, type GuessForm, type GuessResult } from "./guesses.ts";

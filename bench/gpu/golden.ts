@@ -3,11 +3,11 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ElemType } from "../../server/kernels/cuda/launch-args.ts";
 import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
-import { type GeneratedChunk, NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
 import { LlmEngine } from "../../server/src/engine/llm-engine.ts";
-import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
-import type { CudaCacheType } from "../../server/src/models/decoder-cuda-pass.ts";
-import type { CudaMatrixType } from "../../server/src/models/decoder-cuda-weights.ts";
+import { type GeneratedChunk, NEUTRAL_REQUEST } from "../../server/src/engine/request/generate.ts";
+import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing/sequences.ts";
+import type { CudaCacheType } from "../../server/src/models/cuda/pass.ts";
+import type { CudaMatrixType } from "../../server/src/models/cuda/weights.ts";
 import { createRanks, type MeasuredRunner } from "./ranks.ts";
 
 interface GoldenText {

@@ -1,11 +1,11 @@
 /** Guessed tokens on a GPU: the recorded texts with a draft model and with tokens looked up, against those without. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
+import { createCudaRunner } from "../../server/src/engine/cuda/create-runner.ts";
 import { ModelDrafter } from "../../server/src/engine/speculation/model-drafter.ts";
 import type { StepRunner } from "../../server/src/engine/step-runner.ts";
-import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing-generation.ts";
-import { append, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing/generation.ts";
+import { append, contiguousBlocks, TestSequence } from "../../server/src/engine/testing/sequences.ts";
 import { createRanks } from "./ranks.ts";
 
 interface GoldenText {

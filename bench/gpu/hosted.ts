@@ -5,10 +5,10 @@ import { fileURLToPath } from "node:url";
 import type { AdapterChoice } from "../../server/src/engine/adapters/adapter-choice.ts";
 import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
 import type { EngineSpec, GpuSpec } from "../../server/src/engine/engine-spec.ts";
-import { type GenerateRequest, NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
 import { EngineHost } from "../../server/src/engine/host/engine-host.ts";
-import { readNpy } from "../../server/src/formats/npy.ts";
-import type { TrtllmLora } from "../../server/src/formats/trtllm-lora.ts";
+import { type GenerateRequest, NEUTRAL_REQUEST } from "../../server/src/engine/request/generate.ts";
+import { readNpy } from "../../server/src/formats/tensors/npy.ts";
+import type { TrtllmLora } from "../../server/src/formats/trtllm/lora.ts";
 import type { Logger } from "../../server/src/observe/log.ts";
 
 interface GoldenText {

@@ -7,8 +7,8 @@ import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { maxDifference } from "../../server/kernels/testing/run-op.ts";
-import type { CudaRunnerOptions } from "../../server/src/engine/create-cuda-runner.ts";
-import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+import type { CudaRunnerOptions } from "../../server/src/engine/cuda/create-runner.ts";
+import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing/sequences.ts";
 import { createRanks, type MeasuredRunner } from "./ranks.ts";
 
 /** What was recorded of a model. */

@@ -6,9 +6,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { maxDifference } from "../../server/kernels/testing/run-op.ts";
 import { promptPositions } from "../../server/src/backend/tokenizer/picture-positions.ts";
-import { type GenerateRequest, NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
 import type { LlmEngine } from "../../server/src/engine/llm-engine.ts";
-import { engineOf } from "../../server/src/engine/testing-generation.ts";
+import { type GenerateRequest, NEUTRAL_REQUEST } from "../../server/src/engine/request/generate.ts";
+import { engineOf } from "../../server/src/engine/testing/generation.ts";
 import { createRanks } from "./ranks.ts";
 
 interface Numbers {

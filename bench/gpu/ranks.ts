@@ -1,6 +1,6 @@
 /** Models on several GPUs of this machine, in place of one: how the programs here make their runners. */
-import { type CudaRunnerOptions, createCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
-import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
+import { type CudaRunnerOptions, createCudaRunner } from "../../server/src/engine/cuda/create-runner.ts";
+import type { DecoderCudaRunner } from "../../server/src/engine/cuda/cuda-runner.ts";
 import type { GpuRanks } from "../../server/src/engine/engine-spec.ts";
 import { createRankedRunner, RankedRunner } from "../../server/src/engine/ranks/ranked-runner.ts";
 import { startThread } from "../../server/src/engine/ranks/thread-follower.ts";

@@ -1,11 +1,11 @@
 /** The time of single steps of a model on a GPU: decode at several batch sizes and contexts, prefill of whole prompts. */
 
 import { CudaDevice } from "../../server/src/device/cuda/cuda-device.ts";
-import { loadCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
-import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
-import { contiguousBlocks, stepOf, TestSequence } from "../../server/src/engine/testing-sequences.ts";
-import type { CudaCacheType } from "../../server/src/models/decoder-cuda-pass.ts";
-import type { CudaMatrixType } from "../../server/src/models/decoder-cuda-weights.ts";
+import { loadCudaRunner } from "../../server/src/engine/cuda/create-runner.ts";
+import type { DecoderCudaRunner } from "../../server/src/engine/cuda/cuda-runner.ts";
+import { contiguousBlocks, stepOf, TestSequence } from "../../server/src/engine/testing/sequences.ts";
+import type { CudaCacheType } from "../../server/src/models/cuda/pass.ts";
+import type { CudaMatrixType } from "../../server/src/models/cuda/weights.ts";
 import type { MeasuredRunner } from "./ranks.ts";
 import { LLAMA_8B, parseSynthetic, SyntheticTensors } from "./synthetic-model.ts";
 

@@ -1,8 +1,8 @@
 /** A model of given shapes with random weights that lie in no file: for measuring speed, which does not depend on them. */
-import type { FourBitMatrix } from "../../server/src/formats/quantized-matrix.ts";
-import type { IntegerTensor, StoredTensor, TensorSource } from "../../server/src/formats/tensor-source.ts";
-import { type ParsedDecoder, parseDecoderConfig } from "../../server/src/models/parse-decoder-config.ts";
-import { describeWeights, findPrefix } from "../../server/src/models/weight-plan.ts";
+import type { FourBitMatrix } from "../../server/src/formats/quantized/quantized-matrix.ts";
+import type { IntegerTensor, StoredTensor, TensorSource } from "../../server/src/formats/tensors/tensor-source.ts";
+import { type ParsedDecoder, parseDecoderConfig } from "../../server/src/models/config/parse-decoder-config.ts";
+import { describeWeights, findPrefix } from "../../server/src/models/weights/weight-plan.ts";
 
 export const LLAMA_8B: Readonly<Record<string, unknown>> = {
   architectures: ["LlamaForCausalLM"],

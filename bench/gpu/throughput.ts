@@ -1,7 +1,7 @@
 /** Tokens per second of the whole engine on a GPU, without a server: all requests at once, as offline benchmarks do it. */
 import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
-import { type GenerateRequest, NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
 import { LlmEngine } from "../../server/src/engine/llm-engine.ts";
+import { type GenerateRequest, NEUTRAL_REQUEST } from "../../server/src/engine/request/generate.ts";
 import type { MeasuredRunner } from "./ranks.ts";
 
 export interface Load {

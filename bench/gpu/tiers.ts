@@ -4,9 +4,9 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
-import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing-generation.ts";
-import { contiguousBlocks, stepOf, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+import type { DecoderCudaRunner } from "../../server/src/engine/cuda/cuda-runner.ts";
+import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing/generation.ts";
+import { contiguousBlocks, stepOf, TestSequence } from "../../server/src/engine/testing/sequences.ts";
 import type { GuessForm } from "./guesses.ts";
 import { createRanks } from "./ranks.ts";
 

@@ -7,9 +7,9 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import type { WeightType } from "../../server/src/device/cpu/convert-elements.ts";
-import { createDecoderRunner } from "../../server/src/engine/decoder-cpu-runner.ts";
-import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
-import { readTiny, toGguf } from "../../server/src/formats/tiny-gguf.test-support.ts";
+import { createDecoderRunner } from "../../server/src/engine/cpu/cpu-runner.ts";
+import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing/sequences.ts";
+import { readTiny, toGguf } from "../../server/src/formats/gguf/tiny-gguf.test-support.ts";
 
 const MODELS = fileURLToPath(new URL("../../tests/parity/models/", import.meta.url));
 const PROMPT = [5, 9, 200, 31, 7, 88, 14];

@@ -1,6 +1,6 @@
 /** Nereid's step runner, called without engine or server. */
-import { createDecoderRunner } from "../../server/src/engine/decoder-cpu-runner.ts";
-import { contiguousBlocks, stepOf, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+import { createDecoderRunner } from "../../server/src/engine/cpu/cpu-runner.ts";
+import { contiguousBlocks, stepOf, TestSequence } from "../../server/src/engine/testing/sequences.ts";
 import { type Runner, type Setup, serveJobs, someTokens } from "./worker-protocol.ts";
 
 const BLOCK_SIZE = 16;

@@ -10,7 +10,7 @@ import {
   ggufBytes,
   STRING,
   U32,
-} from "../../server/src/formats/gguf-writer.test-support.ts";
+} from "../../server/src/formats/gguf/gguf-writer.test-support.ts";
 
 export interface Shape {
   readonly hidden: number;

@@ -1,10 +1,10 @@
 /** The same engine in this process, fed with tokens: what is left when everything of a server is taken away. */
 import { join } from "node:path";
-import { createDecoderRunner, type DecoderCpuRunner } from "../../server/src/engine/decoder-cpu-runner.ts";
+import { createDecoderRunner, type DecoderCpuRunner } from "../../server/src/engine/cpu/cpu-runner.ts";
 import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
-import { NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
 import { LlmEngine } from "../../server/src/engine/llm-engine.ts";
-import { loadTokenizer } from "../../server/src/formats/tokenizer-files.ts";
+import { NEUTRAL_REQUEST } from "../../server/src/engine/request/generate.ts";
+import { loadTokenizer } from "../../server/src/formats/tokenizer/tokenizer-files.ts";
 import { NEW_TOKENS } from "./prompts.ts";
 import { Arrivals, type Generation } from "./stream.ts";
 

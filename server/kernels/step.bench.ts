@@ -1,11 +1,7 @@
 /** Steps of nereid-tiny on the CPU: decode and prefill tokens per second, and the share of recording the graph. */
 import { fileURLToPath } from "node:url";
-import {
-  createDecoderRunner,
-  type DecoderCpuRunner,
-  type DecoderRunnerOptions,
-} from "../src/engine/decoder-cpu-runner.ts";
-import { append, contiguousBlocks, TestSequence } from "../src/engine/testing-sequences.ts";
+import { createDecoderRunner, type DecoderCpuRunner, type DecoderRunnerOptions } from "../src/engine/cpu/cpu-runner.ts";
+import { append, contiguousBlocks, TestSequence } from "../src/engine/testing/sequences.ts";
 
 const MODEL_DIR = fileURLToPath(new URL("../../examples/nereid-tiny/language_model/", import.meta.url));
 const BLOCK_SIZE = 16;

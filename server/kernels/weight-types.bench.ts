@@ -7,12 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import {
-  createDecoderRunner,
-  type DecoderCpuRunner,
-  type DecoderRunnerOptions,
-} from "../src/engine/decoder-cpu-runner.ts";
-import { append, contiguousBlocks, TestSequence } from "../src/engine/testing-sequences.ts";
+import { createDecoderRunner, type DecoderCpuRunner, type DecoderRunnerOptions } from "../src/engine/cpu/cpu-runner.ts";
+import { append, contiguousBlocks, TestSequence } from "../src/engine/testing/sequences.ts";
 import { randomFloats } from "./testing/run-op.ts";
 
 const TINY = fileURLToPath(new URL("../../examples/nereid-tiny/language_model/", import.meta.url));

@@ -9,12 +9,12 @@ import type { ModelHandle, Models, Tensor, TensorValue } from "./backend/typescr
 import { ModelCalls } from "./backend/typescript/model-calls.ts";
 import { packError } from "./backend/typescript/model-error.ts";
 import { CallingModels } from "./backend/typescript/worker/calling-models.ts";
-import { escapesMessages, logSettings } from "./config/log-settings.ts";
-import { creationProblem, parseServerFlags } from "./config/parse-server-flags.ts";
-import type { ServerOptions } from "./config/server-options.ts";
+import { escapesMessages, logSettings } from "./config/flags/log-settings.ts";
+import { creationProblem, parseServerFlags } from "./config/flags/parse-server-flags.ts";
+import type { ServerOptions } from "./config/flags/server-options.ts";
 import type { ModelServer } from "./core/model-server.ts";
 import { signatureOf } from "./core/model-signature.ts";
-import { startServer } from "./main.ts";
+import { startServer } from "./main/start-server.ts";
 import { ServerLog } from "./observe/log.ts";
 
 export type { ModelHandle, Tensor, TensorValue };

@@ -8,12 +8,12 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { relativeError } from "../../server/kernels/testing/cuda-check.ts";
 import { maxDifference } from "../../server/kernels/testing/run-op.ts";
-import { loadCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
-import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
-import { append, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
-import { openModelFiles } from "../../server/src/formats/model-files.ts";
-import { readPeft } from "../../server/src/formats/peft.ts";
-import { parseDecoderConfig } from "../../server/src/models/parse-decoder-config.ts";
+import { loadCudaRunner } from "../../server/src/engine/cuda/create-runner.ts";
+import type { DecoderCudaRunner } from "../../server/src/engine/cuda/cuda-runner.ts";
+import { append, contiguousBlocks, TestSequence } from "../../server/src/engine/testing/sequences.ts";
+import { openModelFiles } from "../../server/src/formats/hf/model-files.ts";
+import { readPeft } from "../../server/src/formats/lora/peft.ts";
+import { parseDecoderConfig } from "../../server/src/models/config/parse-decoder-config.ts";
 import { hostCompiler } from "./compile-emulation.ts";
 import { EmulatedGpu } from "./emulated-gpu.ts";
 

@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import type { CudaSource } from "../../server/src/native/nvrtc.ts";
+import type { CudaSource } from "../../server/src/native/cuda/nvrtc.ts";
 import { translateKernel } from "./translate-kernel.ts";
 
 const HEADERS = fileURLToPath(new URL(".", import.meta.url));

@@ -8,8 +8,8 @@ import type {
   KernelSpec,
   KernelStream,
 } from "../../server/src/device/cuda/kernel-stream.ts";
+import type { CudaSource } from "../../server/src/native/cuda/nvrtc.ts";
 import { addressOf, type NativeFunction, openLibrary, type Pointer } from "../../server/src/native/ffi.ts";
-import type { CudaSource } from "../../server/src/native/nvrtc.ts";
 import { compileEmulation, type HostCompiler } from "./compile-emulation.ts";
 import { GuardedMemory } from "./guarded-memory.ts";
 

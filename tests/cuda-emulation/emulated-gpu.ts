@@ -11,7 +11,7 @@ import {
 } from "../../server/kernels/testing/cuda-elements.ts";
 import type { CudaDevice } from "../../server/src/device/cuda/cuda-device.ts";
 import type { KernelArg, KernelHandle, KernelSpec } from "../../server/src/device/cuda/kernel-stream.ts";
-import type { MatmulPointers, MatmulShape } from "../../server/src/native/cublaslt.ts";
+import type { MatmulPointers, MatmulShape } from "../../server/src/native/cuda/cublaslt.ts";
 import {
   type Address,
   addressOf,

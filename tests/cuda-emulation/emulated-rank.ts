@@ -1,6 +1,6 @@
 /** Models on several emulated GPUs: the first on this thread, each other on one of its own, led as those of a machine are. */
-import type { CudaRunnerOptions } from "../../server/src/engine/create-cuda-runner.ts";
-import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
+import type { CudaRunnerOptions } from "../../server/src/engine/cuda/create-runner.ts";
+import type { DecoderCudaRunner } from "../../server/src/engine/cuda/cuda-runner.ts";
 import type { RankLayout } from "../../server/src/engine/ranks/rank-group.ts";
 import { RankedRunner } from "../../server/src/engine/ranks/ranked-runner.ts";
 import { startThread } from "../../server/src/engine/ranks/thread-follower.ts";

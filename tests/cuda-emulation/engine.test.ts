@@ -5,10 +5,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import type { CudaRunnerOptions } from "../../server/src/engine/create-cuda-runner.ts";
-import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
+import type { CudaRunnerOptions } from "../../server/src/engine/cuda/create-runner.ts";
+import type { DecoderCudaRunner } from "../../server/src/engine/cuda/cuda-runner.ts";
 import { ModelDrafter } from "../../server/src/engine/speculation/model-drafter.ts";
-import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing-generation.ts";
+import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing/generation.ts";
 import { hostCompiler } from "./compile-emulation.ts";
 import { EmulatedGpu } from "./emulated-gpu.ts";
 import { generateAdapted } from "./generate-adapted.ts";

@@ -5,8 +5,8 @@ import { fileURLToPath } from "node:url";
 import type { AdapterChoice, AdapterSpec } from "../../server/src/engine/adapters/adapter-choice.ts";
 import { AdapterLibrary } from "../../server/src/engine/adapters/adapter-library.ts";
 import type { StepRunner } from "../../server/src/engine/step-runner.ts";
-import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing-generation.ts";
-import { readNpy } from "../../server/src/formats/npy.ts";
+import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing/generation.ts";
+import { readNpy } from "../../server/src/formats/tensors/npy.ts";
 
 const PARITY = fileURLToPath(new URL("../parity/", import.meta.url));
 const ADAPTERS = `${PARITY}adapters/llama-3.2`;

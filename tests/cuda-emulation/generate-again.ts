@@ -1,6 +1,6 @@
 /** Prompts whose blocks must go to a second tier of the cache, for there is no room, and come back from there. */
 import type { StepRunner } from "../../server/src/engine/step-runner.ts";
-import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing-generation.ts";
+import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing/generation.ts";
 
 const PROMPTS = [1, 2, 3].map((seed) => Array.from({ length: 36 }, (_, i) => 3 + ((i * i * seed + 7 * i) % 240)));
 

@@ -1,9 +1,9 @@
 /** A model of files on an emulated GPU. */
-import { type CudaRunnerOptions, loadCudaRunner } from "../../server/src/engine/create-cuda-runner.ts";
-import type { DecoderCudaRunner } from "../../server/src/engine/decoder-cuda-runner.ts";
+import { type CudaRunnerOptions, loadCudaRunner } from "../../server/src/engine/cuda/create-runner.ts";
+import type { DecoderCudaRunner } from "../../server/src/engine/cuda/cuda-runner.ts";
 import type { GroupMember } from "../../server/src/engine/ranks/rank-group.ts";
-import { openModelFiles } from "../../server/src/formats/model-files.ts";
-import { parseDecoderConfig } from "../../server/src/models/parse-decoder-config.ts";
+import { openModelFiles } from "../../server/src/formats/hf/model-files.ts";
+import { parseDecoderConfig } from "../../server/src/models/config/parse-decoder-config.ts";
 import type { EmulatedGpu } from "./emulated-gpu.ts";
 
 /** `group`: where other GPUs run the model too. */

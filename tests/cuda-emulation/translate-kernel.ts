@@ -2,7 +2,7 @@
  * The source of a kernel as C++ for the host: its own text with the headers that it includes, but for what no C++
  * compiler takes: inline assembly and memory whose size the launch chooses. Compiles nothing.
  */
-import type { CudaSource } from "../../server/src/native/nvrtc.ts";
+import type { CudaSource } from "../../server/src/native/cuda/nvrtc.ts";
 import { translatePtx } from "./translate-ptx.ts";
 
 const INCLUDE = /^#include "([^"]+)"$/;

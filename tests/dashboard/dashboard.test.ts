@@ -5,11 +5,11 @@ import { registerLlmMetrics } from "../../server/src/backend/llm/llm-metrics.ts"
 import { RequestFigures } from "../../server/src/backend/llm/request-figures.ts";
 import { cpuFamilies, pinnedMemoryFamilies } from "../../server/src/observe/host-metrics.ts";
 import { MetricRegistry } from "../../server/src/observe/metrics.ts";
-import { cacheMetricFamilies } from "../../server/src/repository/cache-metrics.ts";
-import { latencyMetricFamilies } from "../../server/src/repository/latency-metrics.ts";
-import { modelMetricFamilies } from "../../server/src/repository/model-metrics.ts";
+import { cacheMetricFamilies } from "../../server/src/repository/metrics/cache-metrics.ts";
+import { latencyMetricFamilies } from "../../server/src/repository/metrics/latency-metrics.ts";
+import { modelMetricFamilies } from "../../server/src/repository/metrics/model-metrics.ts";
 import { ModelRegistry } from "../../server/src/repository/registry.ts";
-import { ResponseCache } from "../../server/src/scheduler/response-cache.ts";
+import { ResponseCache } from "../../server/src/scheduler/cache/response-cache.ts";
 
 interface Dashboard {
   readonly panels: readonly { readonly title: string; readonly targets: readonly { readonly expr: string }[] }[];

@@ -3,9 +3,9 @@
  * `stepsAhead` one step may be begun behind another, as on a device: it is computed when the first is done, from what its
  * arrays held when it was begun.
  */
-import type { GenerateRequest } from "../../server/src/engine/generate.ts";
-import { Sampler } from "../../server/src/engine/sampler.ts";
-import type { Sequence } from "../../server/src/engine/sequence.ts";
+import type { GenerateRequest } from "../../server/src/engine/request/generate.ts";
+import type { Sequence } from "../../server/src/engine/request/sequence.ts";
+import { Sampler } from "../../server/src/engine/sample/sampler.ts";
 import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "../../server/src/engine/step-runner.ts";
 import { HashRunner, type HashRunnerOptions } from "./hash-runner.ts";
 

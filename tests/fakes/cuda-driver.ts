@@ -6,7 +6,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { CUDA_SIGNATURES, SHARED_HANDLE_BYTES } from "../../server/src/native/cuda-functions.ts";
+import { CUDA_SIGNATURES, SHARED_HANDLE_BYTES } from "../../server/src/native/cuda/functions.ts";
 
 export const hasCompiler: boolean = spawnSync("cc", ["--version"]).status === 0;
 

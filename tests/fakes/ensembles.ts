@@ -8,9 +8,9 @@ import { type ModelSignature, signatureOf } from "../../server/src/core/model-si
 import { ResponseStream } from "../../server/src/core/response-stream.ts";
 import { ServerError } from "../../server/src/core/server-error.ts";
 import type { Tensor } from "../../server/src/core/tensor.ts";
-import { planEnsemble } from "../../server/src/scheduler/ensemble-plan.ts";
-import type { ComposingModel } from "../../server/src/scheduler/ensemble-run.ts";
-import { EnsembleScheduler } from "../../server/src/scheduler/ensemble-scheduler.ts";
+import { planEnsemble } from "../../server/src/scheduler/ensemble/ensemble-plan.ts";
+import type { ComposingModel } from "../../server/src/scheduler/ensemble/ensemble-run.ts";
+import { EnsembleScheduler } from "../../server/src/scheduler/ensemble/ensemble-scheduler.ts";
 import { StatisticsCounter } from "../../server/src/scheduler/model-statistics.ts";
 import { ScheduledRequest } from "../../server/src/scheduler/scheduled-request.ts";
 import { fakeConfig, fakeInput, fakeOutput } from "./model-config.ts";

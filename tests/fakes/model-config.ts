@@ -1,5 +1,5 @@
 /** Complete model configurations for tests: every default present, a few fields changed. */
-import { emptyModelConfig } from "../../server/src/config/model-config.ts";
+import { emptyModelConfig } from "../../server/src/config/model/model-config.ts";
 import type { ModelConfig, ModelInput, ModelOutput } from "../../server/src/core/model-config.ts";
 
 export function fakeConfig(changes: Partial<ModelConfig> = {}): ModelConfig {

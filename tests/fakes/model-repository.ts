@@ -3,27 +3,27 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Backend } from "../../server/src/backend/backend.ts";
-import { createIdentityBackend } from "../../server/src/backend/samples/identity.ts";
+import { createIdentityBackend } from "../../server/src/backend/testing/identity.ts";
 import {
   emptyModelConfig,
   parseModelConfigJson,
   parseModelConfigText,
   prepareModelConfig,
-} from "../../server/src/config/model-config.ts";
+} from "../../server/src/config/model/model-config.ts";
 import { DEFAULT_LOG_SETTINGS, ServerLog } from "../../server/src/observe/log.ts";
 import { MetricRegistry } from "../../server/src/observe/metrics.ts";
 import { AgentFinder } from "../../server/src/repository/agents/agent-finder.ts";
 import type { RepositoryAgent } from "../../server/src/repository/agents/repository-agent.ts";
-import { checkEnsemble } from "../../server/src/repository/ensemble-check.ts";
-import type { GpuLimits } from "../../server/src/repository/gpu-limits.ts";
-import { loadModelVersion } from "../../server/src/repository/load-model.ts";
+import { checkEnsemble } from "../../server/src/repository/load/ensemble-check.ts";
+import type { GpuLimits } from "../../server/src/repository/load/gpu-limits.ts";
+import { loadModelVersion } from "../../server/src/repository/load/load-model.ts";
+import { updateInstances } from "../../server/src/repository/load/update-instances.ts";
 import { ModelManager } from "../../server/src/repository/model-manager.ts";
 import { ModelRegistry } from "../../server/src/repository/registry.ts";
-import { localPlace, type RepositoryPlace } from "../../server/src/repository/repository-place.ts";
-import { updateInstances } from "../../server/src/repository/update-instances.ts";
+import { localPlace, type RepositoryPlace } from "../../server/src/repository/source/repository-location.ts";
+import type { RemoteResponseCache } from "../../server/src/scheduler/cache/remote-response-cache.ts";
+import type { ResponseCache } from "../../server/src/scheduler/cache/response-cache.ts";
 import type { RateLimiter } from "../../server/src/scheduler/rate-limiter.ts";
-import type { RemoteResponseCache } from "../../server/src/scheduler/remote-response-cache.ts";
-import type { ResponseCache } from "../../server/src/scheduler/response-cache.ts";
 
 export interface TestRepository extends AsyncDisposable {
   readonly path: string;

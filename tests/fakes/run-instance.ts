@@ -1,7 +1,7 @@
 /** A backend without a server: loads a model from the text of its configuration and runs single requests on it. */
 import assert from "node:assert/strict";
 import type { Backend, Batch, ModelInstance, ModelSource } from "../../server/src/backend/backend.ts";
-import { parseModelConfigText } from "../../server/src/config/model-config.ts";
+import { parseModelConfigText } from "../../server/src/config/model/model-config.ts";
 import { bytesElements, packBytesElements } from "../../server/src/core/bytes-tensor.ts";
 import type { InferRequest } from "../../server/src/core/infer-request.ts";
 import type { Tensor } from "../../server/src/core/tensor.ts";

@@ -8,8 +8,8 @@ import type { Tensor } from "../../server/src/core/tensor.ts";
 import { DEFAULT_LOG_SETTINGS, ServerLog } from "../../server/src/observe/log.ts";
 import { StatisticsCounter } from "../../server/src/scheduler/model-statistics.ts";
 import { ScheduledRequest } from "../../server/src/scheduler/scheduled-request.ts";
-import { SequenceFeed } from "../../server/src/scheduler/sequence-feed.ts";
-import { SequenceScheduler } from "../../server/src/scheduler/sequence-scheduler.ts";
+import { SequenceFeed } from "../../server/src/scheduler/sequence/feed.ts";
+import { SequenceScheduler } from "../../server/src/scheduler/sequence/sequence-scheduler.ts";
 import { fakeConfig, fakeInput, fakeOutput } from "./model-config.ts";
 import { collect, fakeRequest, int32, int32Values } from "./requests.ts";
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { parseModelConfigText } from "../../server/src/config/model-config.ts";
+import { parseModelConfigText } from "../../server/src/config/model/model-config.ts";
 import {
   decode,
   encode,

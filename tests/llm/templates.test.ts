@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { parseModelConfigText } from "../../server/src/config/model-config.ts";
-import { fillTemplate } from "../../server/src/offline/fill-template.ts";
+import { fillTemplate } from "../../offline/src/template/fill-template.ts";
+import { parseModelConfigText } from "../../server/src/config/model/model-config.ts";
 import { createPipeline, RECIPE, templateOf } from "../support/llm-pipeline.ts";
 import { startServerProcess } from "../support/server-process.ts";
 

@@ -66,7 +66,7 @@ test("the package of server carries all that it starts by path, and the licence 
   const files = filesInTarball(tarballOf("server"));
   const worker = "dist/src/backend/typescript/worker";
   const programs = [
-    "dist/src/engine-host.js",
+    "dist/src/main/engine-host.js",
     "dist/src/engine/guide/grammar-worker.js",
     `${worker}/model-worker.js`,
     `${worker}/type-stripping-hooks.js`,

@@ -6,10 +6,10 @@ import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { createDecoderRunner, type DecoderRunnerOptions } from "../../server/src/engine/decoder-cpu-runner.ts";
-import { compareCourses, courseBlocks, coursesOf } from "../../server/src/engine/testing-courses.ts";
-import { append, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
-import { readPeft } from "../../server/src/formats/peft.ts";
+import { createDecoderRunner, type DecoderRunnerOptions } from "../../server/src/engine/cpu/cpu-runner.ts";
+import { compareCourses, courseBlocks, coursesOf } from "../../server/src/engine/testing/courses.ts";
+import { append, contiguousBlocks, TestSequence } from "../../server/src/engine/testing/sequences.ts";
+import { readPeft } from "../../server/src/formats/lora/peft.ts";
 
 const MODELS = fileURLToPath(new URL("models/", import.meta.url));
 const NEREID_TINY = fileURLToPath(new URL("../../examples/nereid-tiny/language_model/", import.meta.url));

@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { exportOnnx } from "../../onnx-tools/src/export-onnx.ts";
 import type { Tensor } from "../../server/src/core/tensor.ts";
-import { OnnxRuntime } from "../../server/src/native/onnxruntime.ts";
-import { exportOnnx } from "../../server/src/offline/onnx/export-onnx.ts";
-import { Reporter } from "../../server/src/offline/progress.ts";
+import { Reporter } from "../../server/src/files/progress.ts";
+import { OnnxRuntime } from "../../server/src/native/onnxruntime/onnxruntime.ts";
 
 const ENCODERS = fileURLToPath(new URL("encoders/", import.meta.url));
 const TOLERANCE = 1e-4;

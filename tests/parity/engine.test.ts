@@ -7,11 +7,11 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
-import { NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
 import { EngineHost } from "../../server/src/engine/host/engine-host.ts";
+import { NEUTRAL_REQUEST } from "../../server/src/engine/request/generate.ts";
 import type { Logger } from "../../server/src/observe/log.ts";
 
-const ENTRY = fileURLToPath(new URL("../../server/src/engine-host.ts", import.meta.url));
+const ENTRY = fileURLToPath(new URL("../../server/src/main/engine-host.ts", import.meta.url));
 const MODELS = fileURLToPath(new URL("models/", import.meta.url));
 const nothing = (): void => undefined;
 const SILENT: Logger = { info: nothing, warn: nothing, error: nothing, verbose: nothing, table: nothing };

@@ -9,10 +9,10 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { maxDifference } from "../../server/kernels/testing/run-op.ts";
-import { createDecoderRunner, type DecoderRunnerOptions } from "../../server/src/engine/decoder-cpu-runner.ts";
+import { createDecoderRunner, type DecoderRunnerOptions } from "../../server/src/engine/cpu/cpu-runner.ts";
 import type { KvCacheType } from "../../server/src/engine/engine-spec.ts";
-import { logProb } from "../../server/src/engine/log-probs.ts";
-import { contiguousBlocks, stepOf, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+import { logProb } from "../../server/src/engine/sample/log-probs.ts";
+import { contiguousBlocks, stepOf, TestSequence } from "../../server/src/engine/testing/sequences.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const NUM_BLOCKS = 64;

@@ -9,14 +9,14 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { maxDifference } from "../../server/kernels/testing/run-op.ts";
-import { createDecoderRunner } from "../../server/src/engine/decoder-cpu-runner.ts";
+import { createDecoderRunner } from "../../server/src/engine/cpu/cpu-runner.ts";
 import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
 import type { KvCacheSpec } from "../../server/src/engine/engine-spec.ts";
-import { type Generator, NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
 import { EngineHost } from "../../server/src/engine/host/engine-host.ts";
 import { LlmEngine } from "../../server/src/engine/llm-engine.ts";
+import { type Generator, NEUTRAL_REQUEST } from "../../server/src/engine/request/generate.ts";
 import type { StepRunner } from "../../server/src/engine/step-runner.ts";
-import { append, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+import { append, contiguousBlocks, TestSequence } from "../../server/src/engine/testing/sequences.ts";
 import type { Logger } from "../../server/src/observe/log.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -112,7 +112,7 @@ test("an engine's process says its plan, and takes prefixes back from the second
       name: "tiny",
       spec: { modelDir, engine: DEFAULT_ENGINE_CONFIG, kvCacheTokens: 0, numThreads: 1, kvCache: kvCache(changes) },
       log,
-      entry: `${ROOT}server/src/engine-host.ts`,
+      entry: `${ROOT}server/src/main/engine-host.ts`,
     });
   const host = await start({ type: "q8_0", bytes: 512 * 2 ** 10, hostBytes: 4 * 2 ** 20 }); // 20 and 160 blocks
   const prompts = [10, 20, 30].map((first) => Array.from({ length: 120 }, (_, i) => first + i));

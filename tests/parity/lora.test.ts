@@ -7,9 +7,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { maxDifference } from "../../server/kernels/testing/run-op.ts";
-import { createDecoderRunner, type DecoderCpuRunner } from "../../server/src/engine/decoder-cpu-runner.ts";
-import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
-import { inspectPeft, readPeft } from "../../server/src/formats/peft.ts";
+import { createDecoderRunner, type DecoderCpuRunner } from "../../server/src/engine/cpu/cpu-runner.ts";
+import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing/sequences.ts";
+import { inspectPeft, readPeft } from "../../server/src/formats/lora/peft.ts";
 
 interface Expected {
   readonly greedy: readonly number[];

@@ -4,8 +4,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { maxDifference } from "../../server/kernels/testing/run-op.ts";
-import { createDecoderRunner } from "../../server/src/engine/decoder-cpu-runner.ts";
-import { append, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+import { createDecoderRunner } from "../../server/src/engine/cpu/cpu-runner.ts";
+import { append, contiguousBlocks, TestSequence } from "../../server/src/engine/testing/sequences.ts";
 
 const FOLDER = fileURLToPath(new URL("quantized/", import.meta.url));
 /** 2e-3 is promised where all is f32; those recorded have five decimals. */

@@ -9,8 +9,8 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { maxDifference } from "../../server/kernels/testing/run-op.ts";
-import { createDecoderRunner } from "../../server/src/engine/decoder-cpu-runner.ts";
-import { append, contiguousBlocks, TestSequence } from "../../server/src/engine/testing-sequences.ts";
+import { createDecoderRunner } from "../../server/src/engine/cpu/cpu-runner.ts";
+import { append, contiguousBlocks, TestSequence } from "../../server/src/engine/testing/sequences.ts";
 
 const MODELS = fileURLToPath(new URL("models/", import.meta.url));
 /** Ten times what parity.test.ts allows. */

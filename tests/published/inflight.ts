@@ -5,7 +5,7 @@
  */
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fillTemplate } from "../../server/src/offline/fill-template.ts";
+import { fillTemplate } from "../../offline/src/template/fill-template.ts";
 import { createPipeline, LANGUAGE_MODEL } from "../support/llm-pipeline.ts";
 import { createModelRepository, type ModelRepository } from "../support/model-repository.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";

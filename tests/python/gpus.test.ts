@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import process from "node:process";
 import { test } from "node:test";
 import { createPythonBackend } from "../../server/src/backend/python/python-backend.ts";
-import { completeModelConfig, parseModelConfigText } from "../../server/src/config/model-config.ts";
-import { createInstances, instanceSpecs } from "../../server/src/repository/instance-specs.ts";
+import { completeModelConfig, parseModelConfigText } from "../../server/src/config/model/model-config.ts";
+import { createInstances, instanceSpecs } from "../../server/src/repository/load/instance-specs.ts";
 import { options, venv } from "../fakes/python-fixture.ts";
 import { sourceOf } from "../fakes/python-models.ts";
 

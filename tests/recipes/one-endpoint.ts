@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { FakeHub } from "../../server/src/offline/hub-server.test-support.ts";
+import type { FakeHub } from "../../server/src/hub/hub-server.test-support.ts";
 
 export interface Endpoint extends AsyncDisposable {
   readonly url: string;

@@ -1,7 +1,10 @@
 /** Small encoders with random weights, in folders as Hugging Face has them. Deterministic. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { safetensorsBytes, type TensorDraft } from "../../server/src/formats/safetensors-writer.test-support.ts";
+import {
+  safetensorsBytes,
+  type TensorDraft,
+} from "../../server/src/formats/tensors/safetensors-writer.test-support.ts";
 import { generator } from "./random-model.ts";
 
 export const HIDDEN = 16;

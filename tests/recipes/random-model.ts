@@ -2,9 +2,12 @@
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { safetensorsBytes, type TensorDraft } from "../../server/src/formats/safetensors-writer.test-support.ts";
-import { parseDecoderConfig } from "../../server/src/models/parse-decoder-config.ts";
-import { describeWeights } from "../../server/src/models/weight-plan.ts";
+import {
+  safetensorsBytes,
+  type TensorDraft,
+} from "../../server/src/formats/tensors/safetensors-writer.test-support.ts";
+import { parseDecoderConfig } from "../../server/src/models/config/parse-decoder-config.ts";
+import { describeWeights } from "../../server/src/models/weights/weight-plan.ts";
 
 const TOKENIZER = fileURLToPath(new URL("../../examples/nereid-tiny/language_model/", import.meta.url));
 const SCALE = 0.08;

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { FakeHub } from "../../server/src/offline/hub-server.test-support.ts";
+import { FakeHub } from "../../server/src/hub/hub-server.test-support.ts";
 import { attribute, intField, model, node, ONNX_TYPE } from "../fakes/onnx-writer.ts";
 import { clientVenv } from "../support/python-checks.ts";
 import { openEndpoint } from "./one-endpoint.ts";

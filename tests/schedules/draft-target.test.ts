@@ -15,7 +15,7 @@ import {
   serve,
   values,
 } from "../../server/src/backend/llm/llm.test-support.ts";
-import { parseModelConfigText } from "../../server/src/config/model-config.ts";
+import { parseModelConfigText } from "../../server/src/config/model/model-config.ts";
 import { type InferRequest, NO_PARAMETERS, NO_SEQUENCE } from "../../server/src/core/infer-request.ts";
 import type { InferResponse } from "../../server/src/core/infer-response.ts";
 import { signatureOf } from "../../server/src/core/model-signature.ts";

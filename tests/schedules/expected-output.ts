@@ -1,8 +1,8 @@
 /** What a request must give under any load: computed token by token, by nothing but its own rules. */
 
-import type { BeamResult, FinishReason, GenerateRequest } from "../../server/src/engine/generate.ts";
-import { Sequence, type SequenceSink } from "../../server/src/engine/sequence.ts";
-import { TokenStep } from "../../server/src/engine/token-step.ts";
+import { TokenStep } from "../../server/src/engine/plan/token-step.ts";
+import type { BeamResult, FinishReason, GenerateRequest } from "../../server/src/engine/request/generate.ts";
+import { Sequence, type SequenceSink } from "../../server/src/engine/request/sequence.ts";
 import { hashLogits } from "../fakes/hash-runner.ts";
 import type { Shape } from "./schedule.ts";
 

@@ -1,7 +1,7 @@
 /** What a random load over nereid-tiny must show, a load at a time: for the test, and for the long run with many more of them. */
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import type { DecoderRunnerOptions } from "../../server/src/engine/decoder-cpu-runner.ts";
+import type { DecoderRunnerOptions } from "../../server/src/engine/cpu/cpu-runner.ts";
 import type { StepRunner } from "../../server/src/engine/step-runner.ts";
 import { createLoad, outputsAlone, outputsTogether, type RealOutput, withDrafts } from "./real-model.ts";
 

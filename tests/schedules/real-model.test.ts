@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createDecoderRunner } from "../../server/src/engine/decoder-cpu-runner.ts";
+import { createDecoderRunner } from "../../server/src/engine/cpu/cpu-runner.ts";
 import { DETERMINISTIC, expectClose, expectEqualBits, MARGINS, SHAPE } from "./real-loads.ts";
 
 const LOADS_PER_TYPE = 8;

@@ -1,9 +1,9 @@
 /** Random loads for a real model on a shared runner: what each request gives alone, and what it gives in company. */
 
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../../server/src/engine/engine-config.ts";
-import type { GeneratedChunk, GenerateRequest } from "../../server/src/engine/generate.ts";
-import { NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
 import { LlmEngine } from "../../server/src/engine/llm-engine.ts";
+import type { GeneratedChunk, GenerateRequest } from "../../server/src/engine/request/generate.ts";
+import { NEUTRAL_REQUEST } from "../../server/src/engine/request/generate.ts";
 import type { StepRunner } from "../../server/src/engine/step-runner.ts";
 import { createRandom, type Random } from "../support/random.ts";
 

@@ -4,9 +4,9 @@
  */
 import assert from "node:assert/strict";
 import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
-import type { GenerateRequest } from "../../server/src/engine/generate.ts";
 import { LlmEngine } from "../../server/src/engine/llm-engine.ts";
-import type { Sequence } from "../../server/src/engine/sequence.ts";
+import type { GenerateRequest } from "../../server/src/engine/request/generate.ts";
+import type { Sequence } from "../../server/src/engine/request/sequence.ts";
 import { ModelDrafter } from "../../server/src/engine/speculation/model-drafter.ts";
 import { HashRunner } from "../fakes/hash-runner.ts";
 import { expectedOutput, type Output, OutputSink } from "./expected-output.ts";

@@ -4,7 +4,7 @@
  */
 
 import type { EngineConfig } from "../../server/src/engine/engine-config.ts";
-import { type GenerateRequest, NEUTRAL_REQUEST } from "../../server/src/engine/generate.ts";
+import { type GenerateRequest, NEUTRAL_REQUEST } from "../../server/src/engine/request/generate.ts";
 import { createRandom, type Random } from "../support/random.ts";
 
 export interface Shape {

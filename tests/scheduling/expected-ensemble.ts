@@ -3,7 +3,7 @@
  * iteration of what hangs on it, and those that are whole answer, first opened first.
  */
 import type { ModelConfig } from "../../server/src/core/model-config.ts";
-import { type EnsembleStep, neededSteps, planEnsemble } from "../../server/src/scheduler/ensemble-plan.ts";
+import { type EnsembleStep, neededSteps, planEnsemble } from "../../server/src/scheduler/ensemble/ensemble-plan.ts";
 import { type FateRules, fateOf } from "./fate.ts";
 import { isDecoupled, type ModelSpec } from "./model-spec.ts";
 import { answerOf } from "./played-instance.ts";

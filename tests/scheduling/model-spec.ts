@@ -5,7 +5,7 @@ import type {
   ModelQueuePolicy,
   ModelSequenceBatching,
 } from "../../server/src/core/model-config.ts";
-import { planEnsemble } from "../../server/src/scheduler/ensemble-plan.ts";
+import { planEnsemble } from "../../server/src/scheduler/ensemble/ensemble-plan.ts";
 import { fakeConfig, fakeInput, fakeOutput } from "../fakes/model-config.ts";
 import { fakeSequenceBatching } from "../fakes/sequences.ts";
 import type { Random } from "../support/random.ts";

@@ -8,8 +8,8 @@ import { StatisticsCounter } from "../../server/src/scheduler/model-statistics.t
 import { type Executor, RateLimiter } from "../../server/src/scheduler/rate-limiter.ts";
 import { ResourceLimits } from "../../server/src/scheduler/resource-limits.ts";
 import { ScheduledRequest } from "../../server/src/scheduler/scheduled-request.ts";
-import { SequenceFeed } from "../../server/src/scheduler/sequence-feed.ts";
-import { SequenceScheduler } from "../../server/src/scheduler/sequence-scheduler.ts";
+import { SequenceFeed } from "../../server/src/scheduler/sequence/feed.ts";
+import { SequenceScheduler } from "../../server/src/scheduler/sequence/sequence-scheduler.ts";
 import { fakeInput } from "../fakes/model-config.ts";
 import { collect, fakeRequest, int32, int32Values } from "../fakes/requests.ts";
 import { fakeSequenceBatching, fakeSequenceConfig, rowText } from "../fakes/sequences.ts";

@@ -4,7 +4,7 @@ import type { ModelConfig, ModelDynamicBatching, ModelInput } from "../../server
 import { signatureOf } from "../../server/src/core/model-signature.ts";
 import { ServerError } from "../../server/src/core/server-error.ts";
 import { DEFAULT_LOG_SETTINGS, ServerLog } from "../../server/src/observe/log.ts";
-import { BatchScheduler } from "../../server/src/scheduler/batch-scheduler.ts";
+import { BatchScheduler } from "../../server/src/scheduler/batch/batch-scheduler.ts";
 import { StatisticsCounter } from "../../server/src/scheduler/model-statistics.ts";
 import { ScheduledRequest } from "../../server/src/scheduler/scheduled-request.ts";
 import { fakeConfig, fakeInput, fakeOutput } from "../fakes/model-config.ts";

@@ -3,9 +3,9 @@
  * Collects what was wrong by the books of the watches and of the clients.
  */
 import { ServerError } from "../../server/src/core/server-error.ts";
+import { ResponseCache } from "../../server/src/scheduler/cache/response-cache.ts";
 import { RateLimiter } from "../../server/src/scheduler/rate-limiter.ts";
 import { ResourceLimits } from "../../server/src/scheduler/resource-limits.ts";
-import { ResponseCache } from "../../server/src/scheduler/response-cache.ts";
 import { ScheduledRequest } from "../../server/src/scheduler/scheduled-request.ts";
 import { BatchWatch } from "./batch-watch.ts";
 import { type Client, createClient } from "./client.ts";

@@ -1,5 +1,5 @@
 /** Random loads over a real model, deterministic to the bit or close, many more of them than a test has time for. */
-import { createDecoderRunner } from "../../server/src/engine/decoder-cpu-runner.ts";
+import { createDecoderRunner } from "../../server/src/engine/cpu/cpu-runner.ts";
 import { DETERMINISTIC, expectClose, expectEqualBits, MARGINS, SHAPE } from "../schedules/real-loads.ts";
 import type { Soak, SoakOptions, SoakResult } from "./soak.ts";
 

@@ -5,8 +5,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { openStore } from "../../server/src/collections/open-store.ts";
-import type { Hit, VectorStore } from "../../server/src/collections/vector-store.ts";
+import { openStore } from "../../retrieval/src/stores/open-store.ts";
+import type { Hit, VectorStore } from "../../retrieval/src/stores/vector-store.ts";
 import { findPostgres, PostgresServer } from "../support/postgres-server.ts";
 import type { ServerProcess } from "../support/server-process.ts";
 import {

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { FakeHub } from "../../server/src/offline/hub-server.test-support.ts";
-import { liveFolders, temporaryFolder } from "../../server/src/stores/open-stores.test-support.ts";
+import { liveFolders, temporaryFolder } from "../../object-stores/src/open-stores.test-support.ts";
+import { FakeHub } from "../../server/src/hub/hub-server.test-support.ts";
 import { startServerProcess } from "../support/server-process.ts";
 
 const MODEL = fileURLToPath(new URL("../../examples/nereid-tiny/language_model/", import.meta.url));

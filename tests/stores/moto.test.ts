@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { liveFolders, temporaryFolder } from "../../server/src/stores/open-stores.test-support.ts";
+import { liveFolders, temporaryFolder } from "../../object-stores/src/open-stores.test-support.ts";
 import { pythonVenv } from "../python-venv.ts";
 import { EXAMPLES } from "../support/model-repository.ts";
 import { SIMPLE_REQUEST } from "../support/probe-server.ts";

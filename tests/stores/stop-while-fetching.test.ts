@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { BUCKET, ObjectServer, S3_KEYS } from "../../server/src/stores/object-server.test-support.ts";
-import { contents, liveFolders, temporaryFolder } from "../../server/src/stores/open-stores.test-support.ts";
+import { BUCKET, ObjectServer, S3_KEYS } from "../../object-stores/src/object-server.test-support.ts";
+import { contents, liveFolders, temporaryFolder } from "../../object-stores/src/open-stores.test-support.ts";
 import { startServerProcess } from "../support/server-process.ts";
 
 test("SIGTERM ends a download, answers who has asked for it, and keeps what has come", async (t) => {

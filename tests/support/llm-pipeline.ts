@@ -2,7 +2,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { fillTemplate } from "../../server/src/offline/fill-template.ts";
+import { fillTemplate } from "../../offline/src/template/fill-template.ts";
 import { createModelRepository, type ModelRepository } from "./model-repository.ts";
 
 export const TEMPLATES: string = fileURLToPath(new URL("../../server/templates/inflight_batcher_llm", import.meta.url));

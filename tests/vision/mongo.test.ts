@@ -7,8 +7,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { openStore, openStores, type StoreOptions } from "../../server/src/collections/open-store.ts";
-import type { Row, VectorStore } from "../../server/src/collections/vector-store.ts";
+import { openStore, openStores, type StoreOptions } from "../../retrieval/src/stores/open-store.ts";
+import type { Row, VectorStore } from "../../retrieval/src/stores/vector-store.ts";
 import { startMongoWireServer } from "../fakes/mongo-wire-server.ts";
 import { noFerret, startFerret } from "../support/ferret-server.ts";
 

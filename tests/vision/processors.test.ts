@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
-import { loadDecoder } from "../../server/src/backend/image/decode-picture.ts";
-import { PixelBudget } from "../../server/src/backend/image/pixel-budget.ts";
-import { processJob } from "../../server/src/backend/image/process-job.ts";
-import { type ImageProcessing, parseProcessor } from "../../server/src/backend/image/processor-config.ts";
-import type { Json } from "../../server/src/backend/image/processor-fields.ts";
+import { loadDecoder } from "../../images/src/decode-picture.ts";
+import { PixelBudget } from "../../images/src/pixel-budget.ts";
+import { processJob } from "../../images/src/process-job.ts";
+import { type ImageProcessing, parseProcessor } from "../../images/src/processor-config.ts";
+import type { Json } from "../../images/src/processor-fields.ts";
 
 interface Recorded {
   readonly name: string;

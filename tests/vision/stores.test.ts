@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { openStore } from "../../server/src/collections/open-store.ts";
-import type { Filter, Hit, Row, SearchQuery, VectorStore } from "../../server/src/collections/vector-store.ts";
+import { openStore } from "../../retrieval/src/stores/open-store.ts";
+import type { Filter, Hit, Row, SearchQuery, VectorStore } from "../../retrieval/src/stores/vector-store.ts";
 import { findPostgres, PostgresServer } from "../support/postgres-server.ts";
 import { createRandom } from "../support/random.ts";
 

@@ -13,12 +13,11 @@ const ENTRIES = [
   "dist/src/index.js",
   "dist/src/cli/nereid.js",
   "dist/src/cli/serve.js",
-  "dist/src/engine-host.js",
+  "dist/src/main/engine-host.js",
   "dist/src/engine/guide/grammar-worker.js",
-  "dist/src/protocol/http/json-thread.js",
+  "dist/src/protocol/http/json/json-thread.js",
   "dist/src/engine/ranks/rank-worker.js",
-  "dist/src/backend/image/picture-worker.js",
-  "dist/src/collections/embedded-worker.js",
+
   "dist/src/backend/typescript/worker/model-worker.js",
   "dist/src/backend/typescript/worker/type-stripping-hooks.js",
 ];

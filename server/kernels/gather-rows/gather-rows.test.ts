@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { convertElements } from "../../src/device/cpu/convert-elements.ts";
-import { openGgml } from "../../src/native/ggml.ts";
+import { openGgml } from "../../src/native/ggml/ggml.ts";
 import { maxDifference, randomFloats, runOp } from "../testing/run-op.ts";
 import { recordGatherRows } from "./gather-rows.ggml.ts";
 import { gatherRowsRef } from "./gather-rows.ref.ts";

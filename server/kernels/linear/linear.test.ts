@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { convertElements, type FloatType } from "../../src/device/cpu/convert-elements.ts";
-import { openGgml } from "../../src/native/ggml.ts";
+import { openGgml } from "../../src/native/ggml/ggml.ts";
 import { maxDifference, randomFloats, runOp } from "../testing/run-op.ts";
 import { recordLinear } from "./linear.ggml.ts";
 import { linearRef } from "./linear.ref.ts";

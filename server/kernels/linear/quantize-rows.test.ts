@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { convertElements } from "../../src/device/cpu/convert-elements.ts";
-import { openGgml } from "../../src/native/ggml.ts";
+import { openGgml } from "../../src/native/ggml/ggml.ts";
 import { maxDifference, randomFloats } from "../testing/run-op.ts";
 import { dequantizeRowsRef, type QuantizedType, quantizeRowsRef } from "./quantize-rows.ref.ts";
 

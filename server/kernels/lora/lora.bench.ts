@@ -1,8 +1,8 @@
 /** Decode steps of nereid-tiny with adapters: what rank 16 on all seven modules costs, for one adapter and for several. */
 import { fileURLToPath } from "node:url";
-import { createDecoderRunner, type DecoderCpuRunner } from "../../src/engine/decoder-cpu-runner.ts";
-import { append, contiguousBlocks, TestSequence } from "../../src/engine/testing-sequences.ts";
-import type { LoraChange } from "../../src/formats/lora-adapter.ts";
+import { createDecoderRunner, type DecoderCpuRunner } from "../../src/engine/cpu/cpu-runner.ts";
+import { append, contiguousBlocks, TestSequence } from "../../src/engine/testing/sequences.ts";
+import type { LoraChange } from "../../src/formats/lora/lora-adapter.ts";
 import { randomFloats } from "../testing/run-op.ts";
 
 const MODEL_DIR = fileURLToPath(new URL("../../../examples/nereid-tiny/language_model/", import.meta.url));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { uniformAt } from "../../src/engine/random.ts";
+import { uniformAt } from "../../src/engine/sample/random.ts";
 import { sampleRef, uniformRef } from "./sample.ref.ts";
 import { COUNT_SEEN, SAMPLE_PARAMS_BYTES, type SampleParams, writeSampleParams } from "./sample-params.ts";
 

@@ -9,7 +9,7 @@ import process from "node:process";
 import { pythonVenv } from "../../../tests/python-venv.ts";
 import { compileOptions, readKernelSource } from "../../src/device/cuda/kernel-source.ts";
 import type { KernelSpec } from "../../src/device/cuda/kernel-stream.ts";
-import { type Nvrtc, openNvrtc } from "../../src/native/nvrtc.ts";
+import { type Nvrtc, openNvrtc } from "../../src/native/cuda/nvrtc.ts";
 
 export const CUDA_ARCHITECTURES: readonly string[] = ["sm_80", "sm_89", "sm_90a"];
 

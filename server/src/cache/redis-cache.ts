@@ -7,7 +7,7 @@ import { createClient, RESP_TYPES } from "@redis/client";
 import { ServerError } from "../core/server-error.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { Logger } from "../observe/log.ts";
-import type { RemoteCacheStatistics, RemoteResponseCache } from "../scheduler/remote-response-cache.ts";
+import type { RemoteCacheStatistics, RemoteResponseCache } from "../scheduler/cache/remote-response-cache.ts";
 import { decodeEntry, encodeEntry } from "./cache-entry.ts";
 import type { RedisSettings } from "./redis-settings.ts";
 

@@ -1,5 +1,5 @@
 /** One ready-to-paste request for each served model, printed by `nereid serve`. Pure. */
-import type { RepositoryOptions } from "../config/server-options.ts";
+import type { RepositoryOptions } from "../config/flags/server-options.ts";
 import type { ModelServer, ServedModel, TensorMetadata } from "../core/model-server.ts";
 
 type Repository = Pick<RepositoryOptions, "controlMode" | "paths">;

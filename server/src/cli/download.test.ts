@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { afterEach, beforeEach, test } from "node:test";
-import { FakeHub } from "../offline/hub-server.test-support.ts";
+import { FakeHub } from "../hub/hub-server.test-support.ts";
 import { cliCommand, runCli } from "./cli.test-support.ts";
 
 const WEIGHTS = randomBytes(4 << 20);

@@ -1,10 +1,10 @@
 /** `nereid download`: a model from the Hugging Face hub, with the flags of the hub's own download command. */
 import { homedir } from "node:os";
 import process from "node:process";
-import { type DownloadResult, download } from "../offline/download.ts";
-import { expectRevision, parseRepoName } from "../offline/hub-names.ts";
-import { hubSettings } from "../offline/hub-settings.ts";
-import { formatBytes } from "../offline/progress-text.ts";
+import { formatBytes } from "../files/progress-text.ts";
+import { type DownloadResult, download } from "../hub/download.ts";
+import { expectRevision, parseRepoName } from "../hub/names.ts";
+import { hubSettings } from "../hub/settings.ts";
 import { type CommandSyntax, type FlagTable, UsageError } from "./arguments.ts";
 import { runCommand } from "./run-command.ts";
 

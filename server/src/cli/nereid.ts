@@ -2,11 +2,12 @@
 import { existsSync, readFileSync } from "node:fs";
 import process from "node:process";
 import { nearestName } from "../config/suggest.ts";
+import { importOptional, type OptionalPackage } from "../packages/optional-package.ts";
 
 interface Command {
   readonly summary: string;
   /** Loaded when chosen, so that no command pays for another's modules. */
-  load(): Promise<(argv: readonly string[]) => Promise<void>>;
+  load(): Promise<Run>;
 }
 
 const COMMANDS: ReadonlyMap<string, Command> = new Map([
@@ -24,7 +25,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
     "doctor",
     {
       summary: "explain why a model repository will not load",
-      load: async () => (await import("./doctor.ts")).doctorCommand,
+      load: () => packagedCommand("@nereid/offline", "cli/doctor", "doctorCommand"),
     },
   ],
   [
@@ -38,94 +39,104 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
     "fill-template",
     {
       summary: "fill the placeholders of a config.pbtxt; takes the command line of fill_template.py",
-      load: async () => (await import("./fill-template.ts")).fillTemplateCommand,
+      load: () => packagedCommand("@nereid/offline", "cli/fill-template", "fillTemplateCommand"),
     },
   ],
   [
     "convert-checkpoint",
     {
       summary: "convert a model of Hugging Face; takes the flags of convert_checkpoint.py",
-      load: async () => (await import("./convert-checkpoint.ts")).convertCheckpointCommand,
+      load: () => packagedCommand("@nereid/offline", "cli/convert-checkpoint", "convertCheckpointCommand"),
     },
   ],
   [
     "build",
     {
       summary: "build an engine of a checkpoint; takes the flags of trtllm-build",
-      load: async () => (await import("./build.ts")).buildCommand,
+      load: () => packagedCommand("@nereid/offline", "cli/build", "buildCommand"),
     },
   ],
   [
     "quantize",
     {
       summary: "quantize a model and say what that costs; takes the flags of quantize.py",
-      load: async () => (await import("./quantize.ts")).quantizeCommand,
+      load: () => packagedCommand("@nereid/offline", "cli/quantize", "quantizeCommand"),
     },
   ],
   [
     "run",
     {
       summary: "generate replies without a server; takes the flags of run.py",
-      load: async () => (await import("./run.ts")).runEngineCommand,
+      load: () => packagedCommand("@nereid/offline", "cli/run", "runEngineCommand"),
     },
   ],
   [
     "summarize",
     {
       summary: "score summaries of an engine; takes the flags of summarize.py",
-      load: async () => (await import("./summarize.ts")).summarizeCommand,
+      load: () => packagedCommand("@nereid/offline", "cli/summarize", "summarizeCommand"),
     },
   ],
   [
     "init-repo",
     {
       summary: "write the model repository of a language model, filled in and checked",
-      load: async () => (await import("./init-repo.ts")).initRepoCommand,
+      load: () => packagedCommand("@nereid/offline", "cli/init-repo", "initRepoCommand"),
     },
   ],
   [
     "new-model",
     {
       summary: "write a model in TypeScript to begin with",
-      load: async () => (await import("./new-model.ts")).newModelCommand,
+      load: () => packagedCommand("@nereid/offline", "cli/new-model", "newModelCommand"),
     },
   ],
   [
     "types",
     {
       summary: "write the types of models in TypeScript beside them",
-      load: async () => (await import("./types.ts")).typesCommand,
+      load: () => packagedCommand("@nereid/offline", "cli/types", "typesCommand"),
     },
   ],
   [
     "onnx",
     {
       summary: "export encoders as ONNX, quantize ONNX models",
-      load: async () => (await import("./onnx.ts")).onnxCommand,
+      load: () => packagedCommand("@nereid/onnx-tools", "cli/onnx", "onnxCommand"),
     },
   ],
   [
     "trtexec",
     {
       summary: "make an ONNX model the model.plan of platform tensorrt_plan; takes the flags of trtexec",
-      load: async () => (await import("./trtexec.ts")).trtexecCommand,
+      load: () => packagedCommand("@nereid/onnx-tools", "cli/trtexec", "trtexecCommand"),
     },
   ],
   [
     "index",
     {
       summary: "encode texts or pictures into a collection for models that look things up",
-      load: async () => (await import("./index.ts")).indexCommand,
+      load: () => packagedCommand("@nereid/retrieval", "cli/index-command", "indexCommand"),
     },
   ],
   [
     "launch",
     {
       summary: "serve in the foreground; takes the flags of launch_triton_server.py",
-      load: async () => (await import("./launch.ts")).launchCommand,
+      load: () => packagedCommand("@nereid/offline", "cli/launch", "launchCommand"),
     },
   ],
 ]);
+
+type Run = (argv: readonly string[]) => Promise<void>;
+
+/** A command of a package that may be absent. `name` is the function that the module exports. */
+async function packagedCommand(packageName: OptionalPackage, module: string, name: string): Promise<Run> {
+  const loaded = await importOptional<Readonly<Record<string, Run>>>(packageName, module, "this command");
+  const run = loaded[name];
+  if (run === undefined) throw new Error(`${packageName}/${module} exports no ${name}`);
+  return run;
+}
 
 export async function main(argv: readonly string[]): Promise<void> {
   const [name = "", ...rest] = argv;

@@ -3,8 +3,8 @@
  * 2: the command line is wrong; 130 and 143: interrupted. Knows nothing of what a command does.
  */
 import process from "node:process";
-import { progressMode, Reporter } from "../offline/progress.ts";
-import { placeText, ToolError } from "../offline/tool-error.ts";
+import { progressMode, Reporter } from "../files/progress.ts";
+import { placeText, ToolError } from "../files/tool-error.ts";
 import { type Arguments, type CommandSyntax, type FlagTable, parseArguments, UsageError } from "./arguments.ts";
 import { helpText } from "./arguments-help.ts";
 

@@ -1,13 +1,13 @@
 /** `nereid serve`, and all of `tritonserver`: flags in, a running server, signals, an exit code. */
 import process from "node:process";
-import { escapesMessages, logSettings } from "../config/log-settings.ts";
-import { creationProblem, parseServerFlags } from "../config/parse-server-flags.ts";
-import type { ServerOptions } from "../config/server-options.ts";
+import { escapesMessages, logSettings } from "../config/flags/log-settings.ts";
+import { creationProblem, parseServerFlags } from "../config/flags/parse-server-flags.ts";
+import type { ServerOptions } from "../config/flags/server-options.ts";
 import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
-import type { RunningServer } from "../main.ts";
+import { type OtherRank, otherRank } from "../main/other-rank.ts";
+import type { RunningServer } from "../main/start-server.ts";
 import { ServerLog } from "../observe/log.ts";
 import { curlHints } from "./curl-hints.ts";
-import { type OtherRank, otherRank } from "./other-rank.ts";
 
 const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15 } as const;
 /** Triton's words for a repository that is none. */
@@ -38,7 +38,7 @@ export async function serve(argv: readonly string[], { hints, isExplained = fals
   }
   for (const warning of options.warnings) process.stderr.write(`${warning}\n`);
   // The server is large: who only asks for help, or names a wrong flag, does not wait for it.
-  const { MODELS_NOT_LOADED, startServer } = await import("../main.ts");
+  const { MODELS_NOT_LOADED, startServer } = await import("../main/start-server.ts");
   let server: RunningServer;
   try {
     const problem = creationProblem(options);
@@ -59,7 +59,7 @@ export async function serve(argv: readonly string[], { hints, isExplained = fals
 async function followAsRank(rank: OtherRank): Promise<void> {
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(0));
   // What only ranks need is loaded for them alone.
-  const { runRank } = await import("../rank-host.ts");
+  const { runRank } = await import("../main/rank-host.ts");
   process.exit(await runRank(rank));
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseServerFlags } from "./parse-server-flags.ts";
-import type { ServerOptions } from "./server-options.ts";
+import { parseServerFlags } from "./flags/parse-server-flags.ts";
+import type { ServerOptions } from "./flags/server-options.ts";
 import { agentTable, backendConfigJson, backendTable, modelTable, optionTable, renderTable } from "./tables.ts";
 
 function options(...argv: string[]): ServerOptions {

@@ -1,5 +1,5 @@
 /** The four tables that a server prints at its start. Pure text; what is loaded, the caller knows. */
-import { backendSettingsOf, type RateLimitResource, type ServerOptions } from "./server-options.ts";
+import { backendSettingsOf, type RateLimitResource, type ServerOptions } from "./flags/server-options.ts";
 
 const DEFAULT_MAX_BATCH_SIZE = "4";
 

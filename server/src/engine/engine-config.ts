@@ -1,6 +1,7 @@
 /** What bounds an engine and how it spends its steps. Plain data. */
+
+import type { CapacityPolicy } from "./plan/step-planner.ts";
 import { NO_SPECULATION, type SpeculationConfig } from "./speculation/speculation-config.ts";
-import type { CapacityPolicy } from "./step-planner.ts";
 
 export interface EngineConfig {
   /** Sequences of one step. */

@@ -7,10 +7,10 @@ import { test } from "node:test";
 import { ChoosingRunner } from "../../../tests/fakes/choosing-runner.ts";
 import { HashRunner, type HashRunnerOptions } from "../../../tests/fakes/hash-runner.ts";
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "./engine-config.ts";
-import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST } from "./generate.ts";
+import type { Retention } from "./kv/retention.ts";
 import { LlmEngine } from "./llm-engine.ts";
-import { uniformAt } from "./random.ts";
-import type { Retention } from "./retention.ts";
+import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST } from "./request/generate.ts";
+import { uniformAt } from "./sample/random.ts";
 
 const RUNS_PER_SEED = 40;
 const FOR_EVER = Number.POSITIVE_INFINITY;

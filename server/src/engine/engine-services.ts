@@ -1,8 +1,8 @@
 /** What an engine may be given beside a runner. Each is optional: requests that need a missing one are refused. */
-import type { Tokenizer } from "../formats/tokenizer.ts";
+import type { Tokenizer } from "../formats/tokenizer/tokenizer.ts";
 import type { AdapterLibrary } from "./adapters/adapter-library.ts";
 import type { Guides } from "./guide/guides.ts";
-import type { LogitsPostProcessors } from "./logits-post-processor.ts";
+import type { LogitsPostProcessors } from "./sample/logits-post-processor.ts";
 import type { Drafter } from "./speculation/drafter.ts";
 
 export interface EngineServices {

@@ -1,8 +1,8 @@
 /** The numbers an engine tells about itself. A flat record, so that it crosses a process boundary as one float array. */
 
-import type { Usage } from "./generate.ts";
-import type { StepPlan } from "./step-plan.ts";
-import type { StepPlanner } from "./step-planner.ts";
+import type { StepPlan } from "./plan/step-plan.ts";
+import type { StepPlanner } from "./plan/step-planner.ts";
+import type { Usage } from "./request/generate.ts";
 import type { StepRunner } from "./step-runner.ts";
 
 export interface EngineStats {

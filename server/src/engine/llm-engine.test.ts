@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { HashRunner, type HashRunnerOptions } from "../../../tests/fakes/hash-runner.ts";
 import { ServerError } from "../core/server-error.ts";
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "./engine-config.ts";
-import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST } from "./generate.ts";
 import { LlmEngine } from "./llm-engine.ts";
+import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST } from "./request/generate.ts";
 
 function createEngine(
   runner: HashRunnerOptions = {},

@@ -3,28 +3,28 @@
  * tensors, no protocol, and of the device only that it runs steps.
  */
 import { ServerError } from "../core/server-error.ts";
-import { admitRequest, checkQueue } from "./admit-request.ts";
-import type { BeamGroup } from "./beam-group.ts";
-import { checkRequest, logitsBytes, type RequestLimits } from "./check-request.ts";
-import { ChunkQueue } from "./chunk-queue.ts";
 import { nowNs } from "./clock.ts";
 import type { EngineConfig } from "./engine-config.ts";
 import type { EngineServices } from "./engine-services.ts";
 import { countIdle, countRequests, countStep, countTokens, type EngineStats, firstStats } from "./engine-stats.ts";
-import type { FinishReason, GeneratedChunk, GenerateRequest, Generator } from "./generate.ts";
-import { LogitsBudget } from "./logits-budget.ts";
-import { prepareSequence } from "./prepare-sequence.ts";
-import type { Sequence, SequenceSink } from "./sequence.ts";
+import { longestSequence } from "./kv/window-blocks.ts";
+import { ChunkQueue } from "./plan/chunk-queue.ts";
+import { LogitsBudget } from "./plan/logits-budget.ts";
+import { StepBatch } from "./plan/step-batch.ts";
+import type { StepPlan } from "./plan/step-plan.ts";
+import { StepPlanner } from "./plan/step-planner.ts";
+import { StepsUnderWay } from "./plan/steps-in-flight.ts";
+import { TokenStep } from "./plan/token-step.ts";
+import { admitRequest, checkQueue } from "./request/admit-request.ts";
+import { checkRequest, logitsBytes, type RequestLimits } from "./request/check-request.ts";
+import type { FinishReason, GeneratedChunk, GenerateRequest, Generator } from "./request/generate.ts";
+import { prepareSequence } from "./request/prepare-sequence.ts";
+import type { Sequence, SequenceSink } from "./request/sequence.ts";
+import type { BeamGroup } from "./sample/beam-group.ts";
+import { isFreeOfTokens, tokenChoices } from "./sample/token-choices.ts";
 import { createDrafters } from "./speculation/create-drafters.ts";
 import type { Drafter } from "./speculation/drafter.ts";
-import { StepBatch } from "./step-batch.ts";
-import type { StepPlan } from "./step-plan.ts";
-import { StepPlanner } from "./step-planner.ts";
 import type { StepInput, StepRunner } from "./step-runner.ts";
-import { StepsUnderWay } from "./steps-under-way.ts";
-import { isFreeOfTokens, tokenChoices } from "./token-choices.ts";
-import { TokenStep } from "./token-step.ts";
-import { longestSequence } from "./window-blocks.ts";
 
 /** Called by the loop with everything of a step handed to the sinks, before the next one is waited for. Must not throw. */
 export type TurnListener = () => void;

@@ -2,7 +2,7 @@
  * The contract between the engine, which decides what a step computes, and a device, which computes it.
  * It knows no device, no model architecture and no request: only token ids, cache slots and logits.
  */
-import type { LoraAdapter, LoraTargets } from "../formats/lora-adapter.ts";
+import type { LoraAdapter, LoraTargets } from "../formats/lora/lora-adapter.ts";
 
 /** One sequence's share of a step. Its tokens lie side by side in the arrays of the step. */
 export interface StepSequence {

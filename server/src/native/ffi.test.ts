@@ -41,7 +41,7 @@ test("functionAt() goes on working after its library's handle has been collected
   const program = `
     import { functionAt, openLibrary } from ${JSON.stringify(new URL("./ffi.ts", import.meta.url).href)};
     import { findLibrary } from ${JSON.stringify(new URL("./library.ts", import.meta.url).href)};
-    import { onnxRuntimeLibrary } from ${JSON.stringify(new URL("./onnxruntime.ts", import.meta.url).href)};
+    import { onnxRuntimeLibrary } from ${JSON.stringify(new URL("./onnxruntime/onnxruntime.ts", import.meta.url).href)};
     const path = findLibrary(onnxRuntimeLibrary(process.platform, process.arch));
     const base = functionAt(openLibrary(path).symbol("OrtGetApiBase"), "void*", []);
     const before = base();

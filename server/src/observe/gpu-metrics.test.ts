@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { GpuReading, MonitoredGpu } from "../native/nvml.ts";
+import type { GpuReading, MonitoredGpu } from "../native/cuda/nvml.ts";
 import { GpuWatch } from "./gpu-metrics.ts";
 import { MetricRegistry } from "./metrics.ts";
 

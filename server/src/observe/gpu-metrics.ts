@@ -1,5 +1,5 @@
 /** Metrics of GPUs by Triton's names. Readings are taken now and then, whoever scrapes; a page shows the latest. */
-import type { GpuReading, MonitoredGpu } from "../native/nvml.ts";
+import type { GpuReading, MonitoredGpu } from "../native/cuda/nvml.ts";
 import type { MetricFamily, MetricSample, MetricType } from "./metrics.ts";
 
 interface Watched {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ErrorCode, ServerError } from "../core/server-error.ts";
-import type { SharedDevices } from "../native/cuda-shared-memory.ts";
+import type { SharedDevices } from "../native/cuda/shared-memory.ts";
 import type { Logger } from "../observe/log.ts";
 import { DeviceRegions } from "./device-memory.ts";
 import { RequestMemory, writeOutput } from "./request-memory.ts";

@@ -1,6 +1,6 @@
 /** Memory of GPUs as the memory of a region: copied through the host, since models take their tensors there. */
 import { ServerError } from "../core/server-error.ts";
-import type { SharedDeviceMemory, SharedDevices } from "../native/cuda-shared-memory.ts";
+import type { SharedDeviceMemory, SharedDevices } from "../native/cuda/shared-memory.ts";
 import type { Logger } from "../observe/log.ts";
 import type { RegionMemory } from "./region.ts";
 

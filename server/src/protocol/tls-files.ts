@@ -1,6 +1,6 @@
 /** Certificates of a front end: reads the files that the flags name. */
 import { readFileSync } from "node:fs";
-import type { TlsOptions } from "../config/server-options.ts";
+import type { TlsOptions } from "../config/flags/server-options.ts";
 import { ServerError } from "../core/server-error.ts";
 
 export interface TlsMaterial {

@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { join } from "node:path";
-import { fingerprintOf } from "./model-folder.ts";
-import type { PolledModel } from "./model-sources.ts";
+import { fingerprintOf } from "./source/model-folder.ts";
+import type { PolledModel } from "./source/model-sources.ts";
 
 const READ_BYTES = 1 << 20;
 

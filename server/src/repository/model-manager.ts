@@ -5,19 +5,19 @@
 import type { LoadOptions, ModelIndexEntry } from "../core/model-server.ts";
 import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
 import { AgentChain, type AgentChainOptions } from "./agents/agent-chain.ts";
-import { isSafeModelName } from "./beneath.ts";
-import { EndingVersions } from "./ending-versions.ts";
+import { EndingVersions } from "./draining-versions.ts";
 import { EnsembleCallers, stepsText } from "./ensemble-callers.ts";
-import { loadWaves } from "./load-order.ts";
+import { loadWaves } from "./load/load-order.ts";
+import { StartUp } from "./load/start-up.ts";
+import { VersionLoader, type VersionLoaderOptions } from "./load/version-loader.ts";
 import { ambiguousName, nameOfKey, shownKey } from "./model-key.ts";
 import type { LoadOrigin, ModelRecord } from "./model-record.ts";
-import { ModelSources, type ModelSourcesOptions, type PolledModel } from "./model-sources.ts";
 import type { ModelVersion } from "./model-version.ts";
 import { NamedLocks } from "./mutex.ts";
 import { UNLOADED } from "./registry.ts";
-import type { ModelFiles } from "./repository-place.ts";
-import { StartUp } from "./start-up.ts";
-import { VersionLoader, type VersionLoaderOptions } from "./version-loader.ts";
+import { ModelSources, type ModelSourcesOptions, type PolledModel } from "./source/model-sources.ts";
+import { isSafeModelName } from "./source/path-containment.ts";
+import type { ModelFiles } from "./source/repository-location.ts";
 
 export interface ModelManagerOptions extends ModelSourcesOptions, VersionLoaderOptions {
   readonly loadThreads: number;

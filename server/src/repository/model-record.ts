@@ -1,7 +1,7 @@
 /** What the manager remembers of a loaded model, and what it is told when it loads one. Types only. */
 import type { AgentChain } from "./agents/agent-chain.ts";
-import type { PolledModel } from "./model-sources.ts";
-import type { ModelFiles } from "./repository-place.ts";
+import type { PolledModel } from "./source/model-sources.ts";
+import type { ModelFiles } from "./source/repository-location.ts";
 
 /** What is known of a model between two loads of it. */
 export interface ModelRecord {

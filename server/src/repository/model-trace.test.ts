@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { createTestRepository, identityConfig } from "../../../tests/fakes/model-repository.ts";
 import { collect, fakeRequest, int32 } from "../../../tests/fakes/requests.ts";
 import type { RequestTrace } from "../core/request-trace.ts";
-import { ResponseCache } from "../scheduler/response-cache.ts";
+import { ResponseCache } from "../scheduler/cache/response-cache.ts";
 
 const SLOW = 'parameters { key: "execute_delay_ms" value { string_value: "60" } }';
 const QUEUE_OF_ONE = "dynamic_batching { default_queue_policy { max_queue_size: 1 } }";

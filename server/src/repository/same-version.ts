@@ -1,6 +1,6 @@
 /** Whether a version of a model would be loaded from the very same files again. Pure. */
-import type { ModelFolder } from "./model-folder.ts";
-import type { PolledModel } from "./model-sources.ts";
+import type { ModelFolder } from "./source/model-folder.ts";
+import type { PolledModel } from "./source/model-sources.ts";
 
 export interface SameVersion {
   /** All files of the version and of the model, but for its configuration and its other versions. */

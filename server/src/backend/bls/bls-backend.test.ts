@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { parseModelConfigText } from "../../config/model-config.ts";
+import { parseModelConfigText } from "../../config/model/model-config.ts";
 import { packBytesElements } from "../../core/bytes-tensor.ts";
 import { type InferRequest, NO_PARAMETERS, NO_SEQUENCE } from "../../core/infer-request.ts";
 import type { InferResponse } from "../../core/infer-response.ts";

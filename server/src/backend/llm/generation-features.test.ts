@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { Tensor } from "../../core/tensor.ts";
-import { loadTokenizer } from "../../formats/tokenizer-files.ts";
+import { loadTokenizer } from "../../formats/tokenizer/tokenizer-files.ts";
 import type { BackendResponse } from "../backend.ts";
 import {
   asIs,

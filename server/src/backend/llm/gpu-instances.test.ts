@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { parseModelConfigText } from "../../config/model-config.ts";
+import { parseModelConfigText } from "../../config/model/model-config.ts";
 import type { GpuSpec } from "../../engine/engine-spec.ts";
 import type { BackendModel, InstanceSpec, ModelSource } from "../backend.ts";
 import { createLlmBackend } from "./llm-backend.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { parseModelConfigText } from "../../config/model-config.ts";
+import { parseModelConfigText } from "../../config/model/model-config.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { BackendResponse, ModelInstance } from "../backend.ts";

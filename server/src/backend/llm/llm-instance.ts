@@ -11,8 +11,8 @@ import {
   type GeneratedChunk,
   type GeneratedExtras,
   type Generator,
-} from "../../engine/generate.ts";
-import { EXTRA_KINDS, ExtrasBuffer } from "../../engine/generated-extras.ts";
+} from "../../engine/request/generate.ts";
+import { EXTRA_KINDS, ExtrasBuffer } from "../../engine/request/generated-extras.ts";
 import type { BackendRequest, Batch, ModelInstance } from "../backend.ts";
 import type { LlmSettings } from "./llm-settings.ts";
 import { isStopRequest, type LlmRow, readRow } from "./read-row.ts";

@@ -5,7 +5,7 @@ import { type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { numberToHalf } from "../../core/half.ts";
 import type { Tensor } from "../../core/tensor.ts";
-import { readNpy } from "../../formats/npy.ts";
+import { readNpy } from "../../formats/tensors/npy.ts";
 import { call, int32, notDecoupled, prompt, serve, text, values } from "./llm.test-support.ts";
 
 const PARITY = fileURLToPath(new URL("../../../../tests/parity/", import.meta.url));

@@ -4,7 +4,7 @@
  */
 import { ServerError } from "../../core/server-error.ts";
 import type { GpuRanks, RankNetwork } from "../../engine/engine-spec.ts";
-import { MAX_RANKS, type RankMapping } from "../../formats/rank-mapping.ts";
+import { MAX_RANKS, type RankMapping } from "../../formats/trtllm/rank-mapping.ts";
 
 export interface RankSettings {
   /** GPUs that share each layer; undefined: not said. */

@@ -1,7 +1,7 @@
 /** What a row says about its place in the queue and about the cache: priority, salts, how long blocks are worth keeping. Pure. */
 import { ServerError } from "../../core/server-error.ts";
-import type { GenerateRequest } from "../../engine/generate.ts";
-import { DEFAULT_RETENTION_PRIORITY, type Retention, type RetentionRange } from "../../engine/retention.ts";
+import { DEFAULT_RETENTION_PRIORITY, type Retention, type RetentionRange } from "../../engine/kv/retention.ts";
+import type { GenerateRequest } from "../../engine/request/generate.ts";
 import type { RowInputs } from "./row-inputs.ts";
 
 /** Levels of the model's queue: 1 is the highest, 0 levels = none are configured. */

@@ -6,7 +6,7 @@
 import type { InferRequest } from "../../core/infer-request.ts";
 import { MAX_LLM_RETURN_SEQUENCES } from "../../core/limits.ts";
 import { ServerError } from "../../core/server-error.ts";
-import { EMPTY_TOKENS, type GenerateRequest, type Guide, type PromptTable } from "../../engine/generate.ts";
+import { EMPTY_TOKENS, type GenerateRequest, type Guide, type PromptTable } from "../../engine/request/generate.ts";
 import type { LlmSettings } from "./llm-settings.ts";
 import { readAdapter } from "./lora-inputs.ts";
 import { readCacheHints } from "./read-cache-hints.ts";

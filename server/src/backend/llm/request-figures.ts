@@ -1,6 +1,6 @@
 /** Counts what became of the requests of one language model, and how long they took. The series are made elsewhere. */
-import type { FinishReason, Usage } from "../../engine/generate.ts";
-import type { GenerationObserver } from "../../engine/generation-observer.ts";
+import type { FinishReason, Usage } from "../../engine/request/generate.ts";
+import type { GenerationObserver } from "../../engine/request/generation-observer.ts";
 import { Histogram } from "../../observe/histogram.ts";
 
 const TOKEN_COUNTS = [10, 50, 100, 500, 1000];

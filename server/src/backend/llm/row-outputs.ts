@@ -6,7 +6,7 @@ import { type Datatype, elementSize, type FixedDatatype } from "@nereid/wire";
 import { numberToHalf } from "../../core/half.ts";
 import type { ConfigDataType, ModelConfig } from "../../core/model-config.ts";
 import type { Tensor } from "../../core/tensor.ts";
-import type { GeneratedExtras, Usage } from "../../engine/generate.ts";
+import type { GeneratedExtras, Usage } from "../../engine/request/generate.ts";
 import { numberToBfloat } from "./bfloat.ts";
 
 /** One beam of a row; without beam search there is one. */

@@ -1,7 +1,7 @@
 /** Joins the inputs of a batch's requests into the tensors that the model gets. A lone request is not copied. Pure. */
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
-import type { ValueInfo } from "../../native/onnxruntime-info.ts";
+import type { ValueInfo } from "../../native/onnxruntime/info.ts";
 import type { BackendRequest } from "../backend.ts";
 import { computedInputs, layEndToEnd, type RaggedPlan } from "./ragged-batch.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseModelConfigText } from "../../config/model-config.ts";
+import { parseModelConfigText } from "../../config/model/model-config.ts";
 import { gpuProviders } from "./gpu-providers.ts";
 
 function providersOf(optimization: string, deviceId = 1): unknown {

@@ -1,7 +1,7 @@
 /** From a model's configuration to the devices that its sessions on a GPU are to use. Pure. */
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
-import type { ProviderOptions } from "../../native/onnxruntime.ts";
+import type { ProviderOptions } from "../../native/onnxruntime/onnxruntime.ts";
 
 /** CUDA's arena, as sizes are asked for. */
 const CUDA_DEFAULTS: readonly (readonly [string, string])[] = [["arena_extend_strategy", "kSameAsRequested"]];

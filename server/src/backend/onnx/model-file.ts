@@ -2,8 +2,8 @@
 import { stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 import { ServerError } from "../../core/server-error.ts";
-import { checkExternalData, ExternalDataError } from "../../formats/onnx-external-data.ts";
-import { OnnxFormatError } from "../../formats/onnx-model.ts";
+import { checkExternalData, ExternalDataError } from "../../formats/onnx/external-data.ts";
+import { OnnxFormatError } from "../../formats/onnx/model.ts";
 import type { ModelSource } from "../backend.ts";
 
 const INVALID_PROTOBUF = 7;

@@ -1,9 +1,9 @@
 /** Runs a session, on the event loop when that is short and on another thread otherwise. Knows tensors, not requests. */
 import { type InferRequest, isCancelled } from "../../core/infer-request.ts";
 import type { Tensor } from "../../core/tensor.ts";
-import type { OutputRequest } from "../../native/onnxruntime-frame.ts";
-import type { OnnxSession } from "../../native/onnxruntime-session.ts";
-import { OnnxRuntimeError } from "../../native/onnxruntime-status.ts";
+import type { OutputRequest } from "../../native/onnxruntime/frame.ts";
+import type { OnnxSession } from "../../native/onnxruntime/session.ts";
+import { OnnxRuntimeError } from "../../native/onnxruntime/status.ts";
 import { OutputPlan } from "./output-plan.ts";
 import type { RunGate } from "./run-gate.ts";
 import { RunPolicy } from "./run-policy.ts";

@@ -1,7 +1,7 @@
 /** A model's inputs and outputs in the words of a configuration. Pure. */
 import type { ConfigDataType } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
-import type { ModelInfo, ValueInfo } from "../../native/onnxruntime-info.ts";
+import type { ModelInfo, ValueInfo } from "../../native/onnxruntime/info.ts";
 import type { DescribedTensor, ModelDescription } from "../backend.ts";
 
 /** What auto-complete fills in. @throws ServerError when the model takes or gives anything but tensors */

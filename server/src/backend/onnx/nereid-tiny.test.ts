@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { Tensor } from "../../core/tensor.ts";
-import { checkExternalData } from "../../formats/onnx-external-data.ts";
-import { OnnxRuntime, type SessionOptions } from "../../native/onnxruntime.ts";
-import type { OnnxSession } from "../../native/onnxruntime-session.ts";
+import { checkExternalData } from "../../formats/onnx/external-data.ts";
+import { OnnxRuntime, type SessionOptions } from "../../native/onnxruntime/onnxruntime.ts";
+import type { OnnxSession } from "../../native/onnxruntime/session.ts";
 import { describeModel } from "./model-values.ts";
 
 const folder = fileURLToPath(new URL("../../../../examples/nereid-tiny/onnx/", import.meta.url));

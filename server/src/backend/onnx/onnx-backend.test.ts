@@ -16,7 +16,7 @@ import {
   ONNX_TYPE,
   tensor,
 } from "../../../../tests/fakes/onnx-writer.ts";
-import { parseModelConfigText } from "../../config/model-config.ts";
+import { parseModelConfigText } from "../../config/model/model-config.ts";
 import { packBytesElements } from "../../core/bytes-tensor.ts";
 import { NO_PARAMETERS, NO_SEQUENCE } from "../../core/infer-request.ts";
 import type { ServerError } from "../../core/server-error.ts";

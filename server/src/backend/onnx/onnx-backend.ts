@@ -6,10 +6,10 @@ import { availableParallelism } from "node:os";
 import process from "node:process";
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
-import { OnnxRuntime, type SessionOptions } from "../../native/onnxruntime.ts";
-import type { ModelInfo } from "../../native/onnxruntime-info.ts";
-import { PROVIDER_NAMES, type ProviderKind } from "../../native/onnxruntime-providers.ts";
-import type { OnnxSession } from "../../native/onnxruntime-session.ts";
+import type { ModelInfo } from "../../native/onnxruntime/info.ts";
+import { OnnxRuntime, type SessionOptions } from "../../native/onnxruntime/onnxruntime.ts";
+import { PROVIDER_NAMES, type ProviderKind } from "../../native/onnxruntime/providers.ts";
+import type { OnnxSession } from "../../native/onnxruntime/session.ts";
 import type {
   Backend,
   BackendModel,

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import process from "node:process";
 import { after, test } from "node:test";
 import { identity, ONNX_TYPE } from "../../../../tests/fakes/onnx-writer.ts";
-import { parseModelConfigText } from "../../config/model-config.ts";
+import { parseModelConfigText } from "../../config/model/model-config.ts";
 import { findLibrary } from "../../native/library.ts";
-import { onnxRuntimeLibrary } from "../../native/onnxruntime.ts";
+import { onnxRuntimeLibrary } from "../../native/onnxruntime/onnxruntime.ts";
 import type { ModelSource } from "../backend.ts";
 import { createOnnxBackend } from "./onnx-backend.ts";
 

@@ -1,8 +1,8 @@
 /** One executor of an ONNX model: a batch of requests in, a response for each out. */
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
-import type { ValueInfo } from "../../native/onnxruntime-info.ts";
-import { OnnxRuntimeError } from "../../native/onnxruntime-status.ts";
+import type { ValueInfo } from "../../native/onnxruntime/info.ts";
+import { OnnxRuntimeError } from "../../native/onnxruntime/status.ts";
 import type { Batch, ModelInstance } from "../backend.ts";
 import { joinInputs } from "./batch-inputs.ts";
 import { splitOutputs } from "./batch-outputs.ts";

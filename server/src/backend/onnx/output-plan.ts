@@ -3,8 +3,8 @@
  * into the memory that is sent. A free dimension is known when an input has one of the same name.
  */
 import { byteSize, type Tensor } from "../../core/tensor.ts";
-import type { OutputRequest } from "../../native/onnxruntime-frame.ts";
-import type { ModelInfo, ValueInfo } from "../../native/onnxruntime-info.ts";
+import type { OutputRequest } from "../../native/onnxruntime/frame.ts";
+import type { ModelInfo, ValueInfo } from "../../native/onnxruntime/info.ts";
 
 /** A fixed size, or the dimension of an input that has the same size. */
 type PlannedDim = number | { readonly input: string; readonly axis: number };

@@ -2,7 +2,7 @@
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
-import { PLAN_FORMAT_VERSION, type PlanContent, type PlanNote, readPlan } from "../../formats/plan-file.ts";
+import { PLAN_FORMAT_VERSION, type PlanContent, type PlanNote, readPlan } from "../../formats/onnx/plan-file.ts";
 import type { ModelSource } from "../backend.ts";
 import { findModelFile, locateModelFile } from "./model-file.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fakeRequest, int32, int32Values } from "../../../../tests/fakes/requests.ts";
-import { parseModelConfigText } from "../../config/model-config.ts";
+import { parseModelConfigText } from "../../config/model/model-config.ts";
 import type { BatchInputKind } from "../../core/model-config.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { BackendRequest } from "../backend.ts";

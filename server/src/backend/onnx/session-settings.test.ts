@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseModelConfigText } from "../../config/model-config.ts";
+import { parseModelConfigText } from "../../config/model/model-config.ts";
 import { gpuThreads, runtimeOptions, sessionOptions } from "./session-settings.ts";
 
 const options = (text: string, numCores = 8) =>

@@ -1,7 +1,7 @@
 /** From a model's configuration and the backend's settings to what ONNX Runtime is told. Pure: no call is made here. */
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
-import type { RuntimeOptions, SessionOptions } from "../../native/onnxruntime.ts";
+import type { RuntimeOptions, SessionOptions } from "../../native/onnxruntime/onnxruntime.ts";
 
 type Settings = ReadonlyMap<string, string>;
 

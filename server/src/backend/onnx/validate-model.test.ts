@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseModelConfigText } from "../../config/model-config.ts";
-import type { ModelInfo, ValueInfo } from "../../native/onnxruntime-info.ts";
-import { elementTypeOf } from "../../native/onnxruntime-types.ts";
+import { parseModelConfigText } from "../../config/model/model-config.ts";
+import type { ModelInfo, ValueInfo } from "../../native/onnxruntime/info.ts";
+import { elementTypeOf } from "../../native/onnxruntime/types.ts";
 import { describeModel } from "./model-values.ts";
 import { validateModel } from "./validate-model.ts";
 

@@ -1,7 +1,7 @@
 /** Compares a configuration with the model it is for. Pure; the texts are Triton's. */
 import type { ModelConfig, ModelInput, ModelOutput, SequenceControlKind } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
-import type { ModelInfo, ValueInfo } from "../../native/onnxruntime-info.ts";
+import type { ModelInfo, ValueInfo } from "../../native/onnxruntime/info.ts";
 import { configTypeOf, expectTensors, shownTypeOf } from "./model-values.ts";
 
 type Values = ReadonlyMap<string, ValueInfo>;

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { modelConfigJson } from "../../config/model-config-json.ts";
+import { modelConfigJson } from "../../config/model/model-config-json.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
 import type {
   Backend,

@@ -4,7 +4,7 @@ import type { InferRequest } from "../../core/infer-request.ts";
 import { MAX_PROMPT_BYTES } from "../../core/limits.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
-import type { Tokenizer } from "../../formats/tokenizer.ts";
+import type { Tokenizer } from "../../formats/tokenizer/tokenizer.ts";
 import type { Steps } from "./preprocess.ts";
 import { findInput, textRows } from "./tensor-values.ts";
 

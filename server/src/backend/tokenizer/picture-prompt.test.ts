@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { bytesTensor, floatTensor, type LoadedInstance, loadInstance } from "../../../../tests/fakes/run-instance.ts";
 import type { Tensor } from "../../core/tensor.ts";
-import { loadTokenizer } from "../../formats/tokenizer-files.ts";
+import { loadTokenizer } from "../../formats/tokenizer/tokenizer-files.ts";
 import { encodePrompt, renderPrompt } from "./picture-prompt.ts";
 import { intValues } from "./tensor-values.ts";
 import { createTokenizerBackend } from "./tokenizer-backend.ts";

@@ -3,7 +3,7 @@
  * the vocabulary as its picture has rows in the prompt's table. Knows no pictures, only how many rows they are.
  */
 import { ServerError } from "../../core/server-error.ts";
-import type { Tokenizer } from "../../formats/tokenizer.ts";
+import type { Tokenizer } from "../../formats/tokenizer/tokenizer.ts";
 
 export interface PicturePromptSettings {
   /** "{text}" is the client's text, "{images}" a place for each picture that the text itself has no place for. */

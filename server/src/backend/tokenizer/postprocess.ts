@@ -6,7 +6,7 @@ import { packBytesElements } from "../../core/bytes-tensor.ts";
 import type { InferRequest } from "../../core/infer-request.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
-import type { Detokenizer } from "../../formats/detokenizer.ts";
+import type { Detokenizer } from "../../formats/tokenizer/detokenizer.ts";
 import { findInput, intValues } from "./tensor-values.ts";
 
 /** Inputs that older configurations pass through this model to the ensemble's outputs. */

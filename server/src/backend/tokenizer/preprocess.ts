@@ -8,7 +8,7 @@ import { MAX_PROMPT_BYTES } from "../../core/limits.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
-import type { Tokenizer } from "../../formats/tokenizer.ts";
+import type { Tokenizer } from "../../formats/tokenizer/tokenizer.ts";
 import { NUM_AXES, promptPositions, readGrids } from "./picture-positions.ts";
 import { encodePrompt, type PicturePromptSettings, renderPrompt } from "./picture-prompt.ts";
 import { type PictureRows, promptTable, readPictureRows, VISUAL_TOKENS } from "./picture-rows.ts";

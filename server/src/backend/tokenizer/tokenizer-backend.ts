@@ -6,8 +6,8 @@
 import { setImmediate } from "node:timers/promises";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
-import type { Tokenizer } from "../../formats/tokenizer.ts";
-import { hasTokenizerFiles, loadTokenizer } from "../../formats/tokenizer-files.ts";
+import type { Tokenizer } from "../../formats/tokenizer/tokenizer.ts";
+import { hasTokenizerFiles, loadTokenizer } from "../../formats/tokenizer/tokenizer-files.ts";
 import type { Backend, BackendModel, BackendRequest, Batch, ModelInstance, ModelSource } from "../backend.ts";
 import { encodeTexts } from "./encode-texts.ts";
 import { longestText, modelVocabulary } from "./model-hints.ts";

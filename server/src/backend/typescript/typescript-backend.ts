@@ -1,5 +1,5 @@
 /** The backend of models written in TypeScript or JavaScript: `model.ts` in the version folder, one thread per instance. */
-import { modelConfigJson } from "../../config/model-config-json.ts";
+import { modelConfigJson } from "../../config/model/model-config-json.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
 import { datatypeOf } from "../../core/model-signature.ts";
 import { ServerError } from "../../core/server-error.ts";

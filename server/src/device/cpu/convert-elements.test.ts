@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openGgml } from "../../native/ggml.ts";
+import { openGgml } from "../../native/ggml/ggml.ts";
 import { convertElements } from "./convert-elements.ts";
 
 const ggml = openGgml();

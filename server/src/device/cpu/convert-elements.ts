@@ -1,7 +1,7 @@
 /** Turns stored elements into the type that a device tensor has. It knows no file and no tensor. */
 
-import { GGML_BLOCKS, GGML_TYPES, type Ggml } from "../../native/ggml.ts";
-import type { GgmlBlockType } from "../../native/ggml-functions.ts";
+import type { GgmlBlockType } from "../../native/ggml/functions.ts";
+import { GGML_BLOCKS, GGML_TYPES, type Ggml } from "../../native/ggml/ggml.ts";
 
 export type FloatType = "f32" | "f16" | "bf16";
 /** What weights are stored as, in files and in memory. */

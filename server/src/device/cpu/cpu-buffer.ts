@@ -1,6 +1,6 @@
 /** Tensors that outlive a graph: weights and caches. Owns their memory; does not know what they mean. */
 import type { Address } from "../../native/ffi.ts";
-import { expectAddress, GGML_TYPES } from "../../native/ggml.ts";
+import { expectAddress, GGML_TYPES } from "../../native/ggml/ggml.ts";
 import { adviseHugePages } from "../../native/huge-pages.ts";
 import type { CpuDevice } from "./cpu-device.ts";
 import { byteSize, type CpuTensor, type CpuType, expectWholeBlocks } from "./cpu-tensor.ts";

@@ -4,11 +4,11 @@
  */
 import { loadavg } from "node:os";
 import type { Address } from "../../native/ffi.ts";
-import { expectAddress, type Ggml, openGgml, threadpoolParams } from "../../native/ggml.ts";
+import { expectAddress, type Ggml, openGgml, threadpoolParams } from "../../native/ggml/ggml.ts";
 import { availableProcessors } from "./available-processors.ts";
 import type { CpuTensorSpec } from "./cpu-buffer.ts";
-import { DenseProducts, type GraphProducts } from "./dense-products.ts";
-import { ProductMemory } from "./product-memory.ts";
+import { DenseProducts, type GraphProducts } from "./dense-gemm.ts";
+import { ProductMemory } from "./gemm-memory.ts";
 import { type KnownThreads, ThreadLadder } from "./thread-ladder.ts";
 
 export interface CpuDeviceOptions {

@@ -3,10 +3,10 @@
  * memory for their results, carries data in and out, and knows none of them.
  */
 import type { Address } from "../../native/ffi.ts";
-import { expectAddress, GGML_TYPES, type Ggml } from "../../native/ggml.ts";
+import { expectAddress, GGML_TYPES, type Ggml } from "../../native/ggml/ggml.ts";
 import type { CpuDevice } from "./cpu-device.ts";
 import { byteSize, type CpuTensor, type CpuType, expectWholeBlocks } from "./cpu-tensor.ts";
-import type { GraphProducts } from "./dense-products.ts";
+import type { GraphProducts } from "./dense-gemm.ts";
 
 type InputData = Int32Array | Float32Array | Uint16Array | Uint8Array;
 

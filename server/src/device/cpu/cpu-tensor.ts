@@ -1,6 +1,6 @@
 /** A tensor of the CPU device: where ggml keeps it, its type and its shape. It knows neither memory nor graphs. */
 import type { Address } from "../../native/ffi.ts";
-import { GGML_BLOCKS, type GgmlType } from "../../native/ggml.ts";
+import { GGML_BLOCKS, type GgmlType } from "../../native/ggml/ggml.ts";
 
 export type CpuType = GgmlType;
 

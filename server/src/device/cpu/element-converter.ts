@@ -1,5 +1,5 @@
 /** Turns stored elements into another type with the library's own functions, for programs that run no model. */
-import { openGgml } from "../../native/ggml.ts";
+import { openGgml } from "../../native/ggml/ggml.ts";
 import { convertElements, type WeightType } from "./convert-elements.ts";
 
 /** Little-endian elements in, the same number out. Equal types give back the bytes themselves. */

@@ -2,7 +2,7 @@
  * Several GPUs that exchange data through NCCL, as one of them: what is enqueued on the device's stream can be recorded.
  * Knows no model.
  */
-import { type NcclCommunicator, type NcclType, openNccl } from "../../native/nccl.ts";
+import { type NcclCommunicator, type NcclType, openNccl } from "../../native/cuda/nccl.ts";
 import type { CudaDevice } from "./cuda-device.ts";
 import type { DevicePointer } from "./kernel-stream.ts";
 

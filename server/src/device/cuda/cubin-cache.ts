@@ -7,7 +7,7 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node
 import { homedir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import type { CudaSource } from "../../native/nvrtc.ts";
+import type { CudaSource } from "../../native/cuda/nvrtc.ts";
 
 export function cubinKey(source: CudaSource, options: readonly string[], driverVersion: number): string {
   const hash = createHash("sha256");

@@ -3,9 +3,9 @@
  * of the thread that opened it: everything here is called on that thread.
  */
 
-import { type CublasLt, openCublasLt } from "../../native/cublaslt.ts";
-import { type CudaDriver, openCuda } from "../../native/cuda.ts";
-import { CUDA_STATUS, DEVICE_ATTRIBUTES } from "../../native/cuda-functions.ts";
+import { type CublasLt, openCublasLt } from "../../native/cuda/cublaslt.ts";
+import { type CudaDriver, openCuda } from "../../native/cuda/cuda.ts";
+import { CUDA_STATUS, DEVICE_ATTRIBUTES } from "../../native/cuda/functions.ts";
 import { CudaBuffer, PinnedBuffer } from "./cuda-memory.ts";
 import { CudaModules } from "./cuda-modules.ts";
 import { CudaEvent, CudaStream, type StreamOwner } from "./cuda-stream.ts";

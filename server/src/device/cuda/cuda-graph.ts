@@ -1,6 +1,6 @@
 /** Work recorded once and launched again and again at the price of one call. */
-import type { CudaDriver } from "../../native/cuda.ts";
-import { CAPTURE_THREAD_LOCAL } from "../../native/cuda-functions.ts";
+import type { CudaDriver } from "../../native/cuda/cuda.ts";
+import { CAPTURE_THREAD_LOCAL } from "../../native/cuda/functions.ts";
 import type { Address } from "../../native/ffi.ts";
 import type { CudaStream } from "./cuda-stream.ts";
 

@@ -1,5 +1,5 @@
 /** Memory on the device, and memory of the host that the device copies from at full speed. Knows no tensor. */
-import type { CudaDriver } from "../../native/cuda.ts";
+import type { CudaDriver } from "../../native/cuda/cuda.ts";
 import { type Address, viewMemory } from "../../native/ffi.ts";
 import type { DevicePointer } from "./kernel-stream.ts";
 

@@ -1,9 +1,9 @@
 /** Compiles and loads kernels when they are first asked for. One per device; it launches nothing. */
-import type { CudaDriver } from "../../native/cuda.ts";
-import { FUNCTION_ATTRIBUTES } from "../../native/cuda-functions.ts";
-import { expectCudaLibrary } from "../../native/cuda-libraries.ts";
+import type { CudaDriver } from "../../native/cuda/cuda.ts";
+import { FUNCTION_ATTRIBUTES } from "../../native/cuda/functions.ts";
+import { expectCudaLibrary } from "../../native/cuda/libraries.ts";
+import { type Nvrtc, openNvrtc } from "../../native/cuda/nvrtc.ts";
 import type { Address } from "../../native/ffi.ts";
-import { type Nvrtc, openNvrtc } from "../../native/nvrtc.ts";
 import { CubinCache, cubinKey } from "./cubin-cache.ts";
 import { compileOptions, readKernelSource } from "./kernel-source.ts";
 import type { KernelHandle, KernelSpec } from "./kernel-stream.ts";

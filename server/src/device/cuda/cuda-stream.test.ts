@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CudaDriver } from "../../native/cuda.ts";
-import type { CudaFunctions } from "../../native/cuda-functions.ts";
+import type { CudaDriver } from "../../native/cuda/cuda.ts";
+import type { CudaFunctions } from "../../native/cuda/functions.ts";
 import type { CudaKernel, CudaModules } from "./cuda-modules.ts";
 import { CudaStream } from "./cuda-stream.ts";
 

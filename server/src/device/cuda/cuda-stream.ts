@@ -1,10 +1,10 @@
 /** An order of work on a device: launches, copies, marks in time. Knows no kernel and no tensor. */
-import { type CudaDriver, pinnedBytes } from "../../native/cuda.ts";
-import { EVENT_DISABLE_TIMING, STREAM_NON_BLOCKING } from "../../native/cuda-functions.ts";
+import { type CudaDriver, pinnedBytes } from "../../native/cuda/cuda.ts";
+import { EVENT_DISABLE_TIMING, STREAM_NON_BLOCKING } from "../../native/cuda/functions.ts";
 import type { Address, Pointer } from "../../native/ffi.ts";
-import { CopyTables } from "./copy-tables.ts";
 import type { CudaKernel, CudaModules } from "./cuda-modules.ts";
 import type { CopyTable, DevicePointer, Dimensions, KernelArg, KernelSpec, KernelStream } from "./kernel-stream.ts";
+import { CopyTables } from "./tensor-maps.ts";
 
 /** CUlaunchConfig and, behind it, room for one CUlaunchAttribute. */
 const CONFIG = { numBytes: 56, sharedAt: 24, streamAt: 32, attributesAt: 40, countAt: 48 } as const;

@@ -1,5 +1,5 @@
 /** What is there for GPUs on this machine, in words: libraries and devices. Opens none, and never fails. */
-import { describeCudaLibraries, findCudaLibrary } from "../../native/cuda-libraries.ts";
+import { describeCudaLibraries, findCudaLibrary } from "../../native/cuda/libraries.ts";
 import { type FoundGpus, findGpus } from "./find-gpus.ts";
 
 const BYTES_PER_GIB: number = 2 ** 30;

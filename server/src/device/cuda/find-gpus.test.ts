@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CudaDriver } from "../../native/cuda.ts";
-import type { CudaFunctions } from "../../native/cuda-functions.ts";
+import type { CudaDriver } from "../../native/cuda/cuda.ts";
+import type { CudaFunctions } from "../../native/cuda/functions.ts";
 import { findGpus, visibleGpus } from "./find-gpus.ts";
 
 /** A driver with devices of these compute capabilities, times ten. */

@@ -1,6 +1,6 @@
 /** Which GPUs this process could use, for a server that decides where models run. Opens none, and never fails. */
-import { type CudaDriver, openCuda } from "../../native/cuda.ts";
-import { DEVICE_ATTRIBUTES } from "../../native/cuda-functions.ts";
+import { type CudaDriver, openCuda } from "../../native/cuda/cuda.ts";
+import { DEVICE_ATTRIBUTES } from "../../native/cuda/functions.ts";
 import { MIN_CAPABILITY } from "./cuda-device.ts";
 
 export interface FoundGpu {

@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import type { CudaSource } from "../../native/nvrtc.ts";
+import type { CudaSource } from "../../native/cuda/nvrtc.ts";
 
 /** Beside the compiled program, or beside the sources. `NEREID_KERNELS` names another folder. */
 const FOLDERS: readonly string[] = ["../../../kernels", "../../../../kernels"].map((path) =>

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import type { LoraAdapter, LoraTargets } from "../../formats/lora-adapter.ts";
+import type { LoraAdapter, LoraTargets } from "../../formats/lora/lora-adapter.ts";
 import type { AdapterMemory } from "../step-runner.ts";
 import { AdapterCache } from "./adapter-cache.ts";
 

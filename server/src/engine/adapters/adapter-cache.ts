@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { ServerError } from "../../core/server-error.ts";
-import { type LoraAdapter, loraBytes } from "../../formats/lora-adapter.ts";
+import { type LoraAdapter, loraBytes } from "../../formats/lora/lora-adapter.ts";
 import type { AdapterMemory } from "../step-runner.ts";
 
 /** An adapter that somebody holds. */

@@ -1,5 +1,5 @@
 /** How a request says which adapter it wants. Plain data: it crosses a process boundary. */
-import type { TrtllmLora } from "../../formats/trtllm-lora.ts";
+import type { TrtllmLora } from "../../formats/trtllm/lora.ts";
 
 export type AdapterChoice =
   /** One of the model's own. */

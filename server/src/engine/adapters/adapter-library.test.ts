@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { readNpy } from "../../formats/npy.ts";
-import { createDecoderRunner } from "../decoder-cpu-runner.ts";
+import { readNpy } from "../../formats/tensors/npy.ts";
+import { createDecoderRunner } from "../cpu/cpu-runner.ts";
 import type { AdapterChoice, AdapterSpec } from "./adapter-choice.ts";
 import { AdapterLibrary } from "./adapter-library.ts";
 

@@ -5,10 +5,10 @@
 import { readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { ServerError } from "../../core/server-error.ts";
-import type { LoraAdapter, LoraTargets } from "../../formats/lora-adapter.ts";
-import { inspectPeft, readPeft } from "../../formats/peft.ts";
-import { parseTrtllmLora } from "../../formats/trtllm-lora.ts";
-import { readTrtllmLora } from "../../formats/trtllm-lora-files.ts";
+import type { LoraAdapter, LoraTargets } from "../../formats/lora/lora-adapter.ts";
+import { inspectPeft, readPeft } from "../../formats/lora/peft.ts";
+import { parseTrtllmLora } from "../../formats/trtllm/lora.ts";
+import { readTrtllmLora } from "../../formats/trtllm/lora-files.ts";
 import type { AdapterMemory } from "../step-runner.ts";
 import { AdapterCache, type HeldAdapter } from "./adapter-cache.ts";
 import type { AdapterChoice, AdapterSpec } from "./adapter-choice.ts";

@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { createDecoderRunner } from "../decoder-cpu-runner.ts";
+import { createDecoderRunner } from "../cpu/cpu-runner.ts";
 import { DEFAULT_ENGINE_CONFIG } from "../engine-config.ts";
-import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST } from "../generate.ts";
 import { LlmEngine } from "../llm-engine.ts";
+import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST } from "../request/generate.ts";
 import type { AdapterSpec } from "./adapter-choice.ts";
 import { AdapterLibrary } from "./adapter-library.ts";
 

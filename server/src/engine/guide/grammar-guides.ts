@@ -4,7 +4,7 @@
  * masks of all texts while the device computes. Verdicts are remembered, so a bad guide is tried once.
  */
 import { ServerError } from "../../core/server-error.ts";
-import type { Guide } from "../generate.ts";
+import type { Guide } from "../request/generate.ts";
 import type { GrammarAnswer, GrammarWorkerData } from "./grammar-messages.ts";
 import { GrammarProcess, GrammarTimeout } from "./grammar-process.ts";
 import { type Grammar, grammarOf } from "./guide-grammar.ts";

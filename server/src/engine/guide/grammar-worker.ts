@@ -3,7 +3,7 @@
  * whoever started it ends it when a job takes too long or fails, since the library does not survive its own errors.
  */
 import process from "node:process";
-import { readTokenizerFiles } from "../../formats/tokenizer-files.ts";
+import { readTokenizerFiles } from "../../formats/tokenizer/tokenizer-files.ts";
 import type { GrammarAnswer, GrammarJob, GrammarRequest, GrammarWorkerData } from "./grammar-messages.ts";
 import type { Grammar } from "./guide-grammar.ts";
 import {

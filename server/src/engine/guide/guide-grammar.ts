@@ -1,6 +1,6 @@
 /** Guides as the grammar library takes them. Pure; the texts are a client's and are only looked at, never trusted. */
 import { ServerError } from "../../core/server-error.ts";
-import type { Guide } from "../generate.ts";
+import type { Guide } from "../request/generate.ts";
 
 export type Grammar =
   | { readonly kind: "json" }

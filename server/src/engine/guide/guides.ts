@@ -1,5 +1,5 @@
 /** The contract between the step loop and whatever knows grammars: masks of allowed tokens, ahead of each token. */
-import type { Guide } from "../generate.ts";
+import type { Guide } from "../request/generate.ts";
 
 export interface Guides {
   /**

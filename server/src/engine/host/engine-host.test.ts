@@ -11,8 +11,8 @@ import { fileURLToPath } from "node:url";
 import { HashRunner } from "../../../../tests/fakes/hash-runner.ts";
 import type { Logger } from "../../observe/log.ts";
 import { DEFAULT_ENGINE_CONFIG } from "../engine-config.ts";
-import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST } from "../generate.ts";
 import { LlmEngine } from "../llm-engine.ts";
+import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST } from "../request/generate.ts";
 import { EngineHost, type EngineHostOptions } from "./engine-host.ts";
 import { hostArguments } from "./host-process.ts";
 

@@ -6,12 +6,12 @@
 import { fileURLToPath } from "node:url";
 import { ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
-import { checkRequest } from "../check-request.ts";
-import { ChunkQueue } from "../chunk-queue.ts";
 import type { EngineInfo, EngineSpec } from "../engine-spec.ts";
 import { type EngineStats, ZERO_STATS } from "../engine-stats.ts";
-import type { GeneratedChunk, GenerateRequest, Generator } from "../generate.ts";
-import type { GenerationObserver } from "../generation-observer.ts";
+import { ChunkQueue } from "../plan/chunk-queue.ts";
+import { checkRequest } from "../request/check-request.ts";
+import type { GeneratedChunk, GenerateRequest, Generator } from "../request/generate.ts";
+import type { GenerationObserver } from "../request/generation-observer.ts";
 import { type FrameReader, FrameWriter } from "./frame.ts";
 import { HostProcess } from "./host-process.ts";
 import { CANCEL, CLOSE, LOAD, LOAD_FAILED, READY, STEP, SUBMIT, writeRequest } from "./messages.ts";
@@ -270,5 +270,5 @@ export class EngineHost implements Generator {
 /** The host role of this very program: a source file under a loader, or its compiled twin. */
 function defaultEntry(): string {
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
-  return fileURLToPath(new URL(`../../engine-host.${extension}`, import.meta.url));
+  return fileURLToPath(new URL(`../../main/engine-host.${extension}`, import.meta.url));
 }

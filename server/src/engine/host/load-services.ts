@@ -4,14 +4,18 @@ import { join } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { ServerError } from "../../core/server-error.ts";
-import type { Tokenizer } from "../../formats/tokenizer.ts";
-import { hasTokenizerFiles, loadTokenizer } from "../../formats/tokenizer-files.ts";
+import type { Tokenizer } from "../../formats/tokenizer/tokenizer.ts";
+import { hasTokenizerFiles, loadTokenizer } from "../../formats/tokenizer/tokenizer-files.ts";
 import { DEFAULT_ADAPTERS } from "../adapters/adapter-choice.ts";
 import { AdapterLibrary } from "../adapters/adapter-library.ts";
 import type { EngineServices } from "../engine-services.ts";
 import type { EngineSpec } from "../engine-spec.ts";
 import { GrammarGuides } from "../guide/grammar-guides.ts";
-import { type LogitsPostProcessor, type LogitsPostProcessors, NO_POST_PROCESSORS } from "../logits-post-processor.ts";
+import {
+  type LogitsPostProcessor,
+  type LogitsPostProcessors,
+  NO_POST_PROCESSORS,
+} from "../sample/logits-post-processor.ts";
 import type { StepRunner } from "../step-runner.ts";
 
 type ServedRunner = Pick<StepRunner, "vocabSize" | "adapters">;

@@ -2,8 +2,9 @@
  * The kinds of frames between a server and an engine host, and how a request travels in one. Rare messages (load, ready,
  * failed) carry JSON; requests and steps are flat. Endianness is the machine's: both ends run on the same one.
  */
-import type { EarlyStopping, FinishReason, GenerateRequest, Guide } from "../generate.ts";
-import type { Retention } from "../retention.ts";
+
+import type { Retention } from "../kv/retention.ts";
+import type { EarlyStopping, FinishReason, GenerateRequest, Guide } from "../request/generate.ts";
 import { readAdapter, writeAdapter } from "./adapter-frames.ts";
 import type { FrameReader, FrameWriter } from "./frame.ts";
 

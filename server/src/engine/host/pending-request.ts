@@ -1,10 +1,10 @@
 /** A request that an engine host has been given, as the server remembers it: enough to finish it or to give it again. */
 import type { ServerError } from "../../core/server-error.ts";
-import type { ChunkQueue } from "../chunk-queue.ts";
 import { nowNs } from "../clock.ts";
-import type { BeamResult, FinishReason, GeneratedExtras, GenerateRequest, Usage } from "../generate.ts";
-import { type GenerationObserver, NO_OBSERVER } from "../generation-observer.ts";
-import type { SequenceSink } from "../sequence.ts";
+import type { ChunkQueue } from "../plan/chunk-queue.ts";
+import type { BeamResult, FinishReason, GeneratedExtras, GenerateRequest, Usage } from "../request/generate.ts";
+import { type GenerationObserver, NO_OBSERVER } from "../request/generation-observer.ts";
+import type { SequenceSink } from "../request/sequence.ts";
 
 export class PendingRequest implements SequenceSink {
   readonly request: GenerateRequest;

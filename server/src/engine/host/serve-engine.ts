@@ -7,7 +7,7 @@ import { ServerError } from "../../core/server-error.ts";
 import type { EngineServices } from "../engine-services.ts";
 import type { EngineInfo, EngineSpec } from "../engine-spec.ts";
 import { LlmEngine } from "../llm-engine.ts";
-import type { Sequence } from "../sequence.ts";
+import type { Sequence } from "../request/sequence.ts";
 import type { Drafter } from "../speculation/drafter.ts";
 import type { StepRunner } from "../step-runner.ts";
 import { type FrameReader, FrameSplitter, FrameWriter } from "./frame.ts";

@@ -4,9 +4,9 @@
  */
 import { type ErrorCode, ServerError } from "../../core/server-error.ts";
 import { type EngineStats, NUM_STATS, readStats, writeStats } from "../engine-stats.ts";
-import type { BeamResult, FinishReason, GeneratedExtras, Usage } from "../generate.ts";
-import { EXTRA_KINDS } from "../generated-extras.ts";
-import type { SequenceSink } from "../sequence.ts";
+import type { BeamResult, FinishReason, GeneratedExtras, Usage } from "../request/generate.ts";
+import { EXTRA_KINDS } from "../request/generated-extras.ts";
+import type { SequenceSink } from "../request/sequence.ts";
 import { type FrameReader, FrameWriter } from "./frame.ts";
 import { FINISH_REASONS, STEP } from "./messages.ts";
 

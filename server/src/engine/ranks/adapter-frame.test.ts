@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { LoraAdapter } from "../../formats/lora-adapter.ts";
+import type { LoraAdapter } from "../../formats/lora/lora-adapter.ts";
 import { frameAdapter, frameUnload, unframeAdapter } from "./adapter-frame.ts";
 import { frameStep } from "./step-frame.ts";
 

@@ -2,7 +2,7 @@
  * Adapters as words that cross to another thread or machine, and back: the beginning, then change by change, so that none of
  * these is as large as all. Pure; it knows no way of crossing.
  */
-import type { LoraAdapter, LoraChange, LoraLinear } from "../../formats/lora-adapter.ts";
+import type { LoraAdapter, LoraChange, LoraLinear } from "../../formats/lora/lora-adapter.ts";
 
 export type AdapterFrame =
   | { readonly kind: "load"; readonly id: number; readonly numChanges: number }

@@ -3,8 +3,8 @@
  * that it is sent. It knows no way of being told, and no request.
  */
 import process from "node:process";
-import { type CudaRunnerOptions, createCudaRunner } from "../create-cuda-runner.ts";
-import { parseFault, plantFault } from "../planted-fault.ts";
+import { type CudaRunnerOptions, createCudaRunner } from "../cuda/create-runner.ts";
+import { parseFault, plantFault } from "../fault-injection.ts";
 import type { StepRunner } from "../step-runner.ts";
 import { unframeAdapter } from "./adapter-frame.ts";
 import { FollowedAdapters } from "./followed-adapters.ts";

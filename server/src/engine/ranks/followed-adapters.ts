@@ -2,7 +2,7 @@
  * The adapters of a rank that is led: put together of the frames that come and loaded beside steps, as the leader does. A
  * step that names one waits for it.
  */
-import type { LoraChange } from "../../formats/lora-adapter.ts";
+import type { LoraChange } from "../../formats/lora/lora-adapter.ts";
 import type { AdapterMemory, StepInput } from "../step-runner.ts";
 import type { AdapterFrame } from "./adapter-frame.ts";
 

@@ -2,7 +2,7 @@
  * One of several GPUs without the others: it does what of a step is its own, and what the others would add is not there. Its
  * results mean nothing; how long its products take does.
  */
-import { placeOf, type RankPlace } from "../../models/rank-shard.ts";
+import { placeOf, type RankPlace } from "../../models/shard/rank-shard.ts";
 import type { GroupMember, RankLayout } from "./rank-group.ts";
 
 export class LoneMember implements GroupMember {

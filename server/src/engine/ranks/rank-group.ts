@@ -16,8 +16,8 @@ import type { CudaDevice } from "../../device/cuda/cuda-device.ts";
 import type { CudaBuffer } from "../../device/cuda/cuda-memory.ts";
 import { layOut } from "../../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
-import type { CudaRanks } from "../../models/decoder-cuda-ranks.ts";
-import { placeOf, type RankPlace } from "../../models/rank-shard.ts";
+import type { CudaRanks } from "../../models/cuda/ranks.ts";
+import { placeOf, type RankPlace } from "../../models/shard/rank-shard.ts";
 import { OrderedSums } from "./ordered-sums.ts";
 
 /** What rank 0 makes for all: an id for the whole group, then one for each stage. */

@@ -1,6 +1,6 @@
 /** Adapters of a model that several GPUs run: the leader's part is placed first, and then every other rank is sent its own. */
-import type { LoraAdapter, LoraTargets } from "../../formats/lora-adapter.ts";
-import type { AdapterShares } from "../../models/rank-lora.ts";
+import type { LoraAdapter, LoraTargets } from "../../formats/lora/lora-adapter.ts";
+import type { AdapterShares } from "../../models/shard/rank-lora.ts";
 import type { AdapterMemory } from "../step-runner.ts";
 import { frameAdapter, frameUnload } from "./adapter-frame.ts";
 import type { Follower } from "./ranked-runner.ts";

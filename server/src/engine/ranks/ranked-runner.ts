@@ -2,8 +2,8 @@
  * Leads the GPUs that run one model together: each step goes to the others and is then done here. To the engine it is a
  * runner like any other. It knows no way to reach the others.
  */
-import { type CudaRunnerOptions, createCudaRunner } from "../create-cuda-runner.ts";
-import type { DecoderCudaRunner } from "../decoder-cuda-runner.ts";
+import { type CudaRunnerOptions, createCudaRunner } from "../cuda/create-runner.ts";
+import type { DecoderCudaRunner } from "../cuda/cuda-runner.ts";
 import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "../step-runner.ts";
 import { type GroupIds, newGroupIds, openGroup, type RankLayout } from "./rank-group.ts";
 import { RankedAdapters } from "./ranked-adapters.ts";

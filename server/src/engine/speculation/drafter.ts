@@ -2,7 +2,7 @@
  * The contract between the engine and what guesses tokens for it. Guesses stand behind a sequence's tokens; the next step
  * computes them along with its last token, and each one that the sequence would have chosen anyway saves a step.
  */
-import type { Sequence } from "../sequence.ts";
+import type { Sequence } from "../request/sequence.ts";
 import type { SpeculationConfig } from "./speculation-config.ts";
 
 export interface Drafter {

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { HashRunner, type HashRunnerOptions } from "../../../../tests/fakes/hash-runner.ts";
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../engine-config.ts";
-import { type GenerateRequest, NEUTRAL_REQUEST, type Usage } from "../generate.ts";
 import { LlmEngine } from "../llm-engine.ts";
+import { type GenerateRequest, NEUTRAL_REQUEST, type Usage } from "../request/generate.ts";
 import { ModelDrafter } from "./model-drafter.ts";
 
 const SPECULATION = { maxDraftTokens: 6, ngramSize: 0 };

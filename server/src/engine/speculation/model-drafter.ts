@@ -3,11 +3,11 @@
  * random numbers, as the large model will, so that the two agree wherever their distributions do. What it guesses changes
  * how fast tokens come, never which.
  */
-import { BlockPool } from "../block-pool.ts";
-import { EMPTY_TOKENS } from "../generate.ts";
-import { Sampler } from "../sampler.ts";
-import { Sequence, type SequenceSink } from "../sequence.ts";
-import { StepBatch } from "../step-batch.ts";
+import { BlockPool } from "../kv/block-pool.ts";
+import { StepBatch } from "../plan/step-batch.ts";
+import { EMPTY_TOKENS } from "../request/generate.ts";
+import { Sequence, type SequenceSink } from "../request/sequence.ts";
+import { Sampler } from "../sample/sampler.ts";
 import type { StepRunner } from "../step-runner.ts";
 import { type Drafter, wantedDrafts } from "./drafter.ts";
 import type { SpeculationConfig } from "./speculation-config.ts";

@@ -1,5 +1,5 @@
 /** Guesses by looking a sequence's last tokens up in its own prompt and output: costs no model and no memory. */
-import type { Sequence } from "../sequence.ts";
+import type { Sequence } from "../request/sequence.ts";
 import { type Drafter, wantedDrafts } from "./drafter.ts";
 import { guessByNgram } from "./ngram-lookup.ts";
 import type { SpeculationConfig } from "./speculation-config.ts";

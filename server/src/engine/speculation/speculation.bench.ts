@@ -1,10 +1,10 @@
 /** Tokens per second of processor time of one request for nereid-tiny, with and without guesses, on a text that repeats itself and on one that does not. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { createDecoderRunner } from "../decoder-cpu-runner.ts";
+import { createDecoderRunner } from "../cpu/cpu-runner.ts";
 import { DEFAULT_ENGINE_CONFIG } from "../engine-config.ts";
-import { type GenerateRequest, NEUTRAL_REQUEST } from "../generate.ts";
 import { LlmEngine } from "../llm-engine.ts";
+import { type GenerateRequest, NEUTRAL_REQUEST } from "../request/generate.ts";
 import { ModelDrafter } from "./model-drafter.ts";
 
 const FOLDER = fileURLToPath(new URL("../../../../examples/nereid-tiny/", import.meta.url));

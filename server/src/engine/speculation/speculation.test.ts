@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { HashRunner } from "../../../../tests/fakes/hash-runner.ts";
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../engine-config.ts";
-import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST, type Usage } from "../generate.ts";
 import { LlmEngine } from "../llm-engine.ts";
+import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST, type Usage } from "../request/generate.ts";
 
 /** So few ids that a text repeats itself, and guesses come true now and then. */
 const VOCAB = 3;

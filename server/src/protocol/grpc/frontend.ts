@@ -11,14 +11,14 @@ import type { Http2Fault } from "../http2/codes.ts";
 import { type Http2Stream, stopInput } from "../http2/stream.ts";
 import type { LoadReports } from "../load-report-text.ts";
 import { SharedMemoryRegions } from "../shared-memory.ts";
-import { type CallEnvironment, GrpcCall } from "./call.ts";
-import { ACCEPTED_ENCODINGS } from "./compression.ts";
-import { Connection, type ConnectionHost } from "./connection.ts";
-import type { GrpcMethod } from "./method.ts";
-import { createMethods } from "./methods.ts";
 import type { GrpcOptions } from "./options.ts";
 import { expectAllowed } from "./restriction.ts";
+import type { GrpcMethod } from "./routes/method.ts";
+import { createMethods } from "./routes/methods.ts";
 import { GRPC_STATUS, GrpcError, statusTrailers } from "./status.ts";
+import { type CallEnvironment, GrpcCall } from "./transport/call.ts";
+import { ACCEPTED_ENCODINGS } from "./transport/compression.ts";
+import { Connection, type ConnectionHost } from "./transport/connection.ts";
 
 export interface GrpcFrontend {
   listen(): Promise<BoundAddress>;

@@ -1,9 +1,9 @@
 /** The messages that are not hot, through protobufjs and the committed schema. Field names are those of the .proto files. */
 import { schema } from "@nereid/wire";
 import protobuf from "protobufjs/light.js";
-import { PREFIX_BYTES } from "./frame-reader.ts";
-import type { OutgoingMessage } from "./method.ts";
+import type { OutgoingMessage } from "./routes/method.ts";
 import { GRPC_STATUS, GrpcError } from "./status.ts";
+import { PREFIX_BYTES } from "./transport/message-reader.ts";
 
 /** Decodes one message type into plain objects and encodes another from them. */
 export interface MessagePair<Request> {

@@ -1,7 +1,7 @@
 /** Groups of RPCs that need a metadata key. */
 import { createHash, timingSafeEqual } from "node:crypto";
-import type { Metadata } from "./method.ts";
 import type { GrpcProtocolGroup, GrpcRestriction } from "./options.ts";
+import type { Metadata } from "./routes/method.ts";
 import { GRPC_STATUS, GrpcError } from "./status.ts";
 
 const KEY_PREFIX = "triton-grpc-protocol-";

@@ -1,7 +1,7 @@
 /** The traces of inference requests over gRPC: whether one is sampled, and how it ends. */
 import type { ModelServer } from "../../core/model-server.ts";
 import type { RequestTrace } from "../../core/request-trace.ts";
-import type { Metadata } from "./method.ts";
+import type { Metadata } from "./routes/method.ts";
 
 /** `readMs`: when the message was there to be read. Undefined when the request is not sampled. */
 export function startTrace(

@@ -5,9 +5,9 @@ import type { BoundAddress } from "../bind.ts";
 import type { Http2Stream } from "../http2/stream.ts";
 import type { LoadReports } from "../load-report-text.ts";
 import { SharedMemoryRegions } from "../shared-memory.ts";
-import { HttpApi, type HttpApiOptions } from "./http-api.ts";
-import type { JsonThreads } from "./json-threads.ts";
-import { type ApiHandler, HttpListener, type ListenerOptions } from "./listener.ts";
+import type { JsonThreads } from "./json/json-threads.ts";
+import { HttpApi, type HttpApiOptions } from "./routes/http-api.ts";
+import { type ApiHandler, HttpListener, type ListenerOptions } from "./transport/listener.ts";
 
 export interface HttpFrontendOptions extends HttpApiOptions, ListenerOptions {}
 

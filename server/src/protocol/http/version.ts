@@ -1,6 +1,6 @@
 /** The version in a path: digits that must be a positive 64-bit integer. */
 import { ServerError } from "../../core/server-error.ts";
-import type { RouteMatch } from "./router.ts";
+import type { RouteMatch } from "./routes/router.ts";
 
 const MAX_VERSION = 2n ** 63n - 1n;
 /** More digits are out of range whatever they are, and costly to convert. */

@@ -5,11 +5,11 @@
 import type { Socket } from "node:net";
 import { FLAG, FRAME, HTTP2_ERROR, Http2Fault, MAX_WINDOW_BYTES, SETTING } from "./codes.ts";
 import type { ConnectionLimits, ConnectionListener } from "./connection-listener.ts";
-import { Departure } from "./departure.ts";
 import { FloodGuard } from "./flood-guard.ts";
-import { FrameCutter, type FrameReceiver, MAX_FRAME_BYTES } from "./frame-cutter.ts";
+import { FrameCutter, type FrameReceiver, MAX_FRAME_BYTES } from "./frame-parser.ts";
 import { calm, expectFrame, protocolFault, uint32 } from "./frame-rules.ts";
 import { FrameWriter } from "./frame-writer.ts";
+import { Departure } from "./goaway.ts";
 import { HeaderBlocks } from "./header-blocks.ts";
 import { readSettings, settingsPayload } from "./peer-settings.ts";
 import { Pings } from "./pings.ts";

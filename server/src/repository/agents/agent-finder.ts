@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { ServerError } from "../../core/server-error.ts";
-import { isSafeModelName } from "../beneath.ts";
+import { isSafeModelName } from "../source/path-containment.ts";
 import { createChecksumAgent } from "./checksum-agent.ts";
 import type { CreateRepositoryAgent, RepositoryAgent } from "./repository-agent.ts";
 

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import { ServerError } from "../../core/server-error.ts";
-import { resolveBeneath } from "../beneath.ts";
+import { resolveBeneath } from "../source/path-containment.ts";
 import type { RepositoryAgent } from "./repository-agent.ts";
 
 const PREFIX = "MD5:";

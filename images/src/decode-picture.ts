@@ -1,0 +1,51 @@
+/**
+ * PNG, JPEG and WebP to rows of red, green and blue, by sharp; the only file that knows it. What its library says of broken
+ * files stays here: its texts are about memory and files of this machine.
+ */
+
+import { ServerError } from "@nereid/server/core/server-error";
+import type Sharp from "sharp";
+import type { Picture } from "./resample.ts";
+
+export type DecodePicture = (bytes: Uint8Array, maxPixels: number) => Promise<Picture>;
+
+const NUM_CHANNELS = 3;
+
+/** @throws ServerError when the package is not installed */
+export async function loadDecoder(): Promise<DecodePicture> {
+  const sharp = await importSharp();
+  sharp.cache(false);
+  sharp.concurrency(1); // pictures are decoded side by side
+  return (bytes, maxPixels) => decode(sharp, bytes, maxPixels);
+}
+
+async function importSharp(): Promise<typeof Sharp> {
+  try {
+    return (await import("sharp")).default;
+  } catch (cause) {
+    const text = "the backend image needs the package sharp, which is not installed here; run: npm install sharp";
+    throw new ServerError("unavailable", text, { cause });
+  }
+}
+
+/** As Pillow reads it: profiles of color are not applied, transparency is dropped, the camera's orientation is undone. */
+async function decode(sharp: typeof Sharp, bytes: Uint8Array, maxPixels: number): Promise<Picture> {
+  try {
+    const image = sharp(bytes, { limitInputPixels: maxPixels, failOn: "error", ignoreIcc: true, sequentialRead: true });
+    const { data, info } = await image.autoOrient().removeAlpha().toColourspace("srgb").raw().toBuffer({
+      resolveWithObject: true,
+    });
+    return toThreeChannels({ width: info.width, height: info.height, channels: info.channels, data });
+  } catch (cause) {
+    throw new ServerError("invalid_argument", "is broken: it can not be decoded", { cause });
+  }
+}
+
+function toThreeChannels(picture: Picture): Picture {
+  if (picture.channels === NUM_CHANNELS) return picture;
+  const { width, height, channels, data } = picture;
+  const out = new Uint8Array(width * height * NUM_CHANNELS);
+  for (let i = 0, at = 0; at < out.length; i += channels, at += NUM_CHANNELS)
+    out.fill(data[i] ?? 0, at, at + NUM_CHANNELS);
+  return { width, height, channels: NUM_CHANNELS, data: out };
+}

@@ -1,0 +1,125 @@
+/**
+ * Fetches a picture from an address that a client gave. The name is resolved once, every address is judged, and the connection
+ * goes to the one that was judged; redirects are not followed. Sizes and times are bounded. Knows no picture formats.
+ */
+import { lookup as resolveName } from "node:dns";
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { isIP, type LookupFunction } from "node:net";
+import { MAX_PICTURE_BYTES } from "@nereid/server/core/limits";
+import { ServerError } from "@nereid/server/core/server-error";
+import { isPublicAddress } from "./public-address.ts";
+
+export interface FetchRules {
+  /** "public": nothing of this machine and its networks. "any": whatever it reaches. */
+  readonly reach: "public" | "any";
+  /** Hosts that may be asked; empty: all. */
+  readonly hosts: ReadonlySet<string>;
+  readonly timeoutMs: number;
+}
+
+const OK = 200;
+
+/** @throws ServerError whose text follows "picture <n> "; it says nothing of what answered where */
+export async function fetchPicture(
+  address: string,
+  rules: FetchRules,
+  signal: AbortSignal,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const bounded = AbortSignal.any([signal, AbortSignal.timeout(rules.timeoutMs)]);
+  try {
+    return await fetchOnce(address, rules, bounded);
+  } catch (error) {
+    if (signal.aborted) throw new ServerError("cancelled", "Request was cancelled");
+    if (error instanceof ServerError) throw error;
+    const why = bounded.aborted ? `did not come within ${rules.timeoutMs} ms` : "could not be fetched";
+    throw new ServerError("unavailable", why, { cause: error });
+  }
+}
+
+async function fetchOnce(address: string, rules: FetchRules, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
+  const response = await send(allowedUrl(address, rules), rules, signal);
+  const status = response.statusCode ?? 0;
+  if (status === OK) return readBody(response);
+  response.destroy();
+  throw refused(
+    isRedirect(status)
+      ? `is redirected (status ${status}), which is not followed: give the address that it leads to`
+      : `could not be fetched: status ${status}`,
+  );
+}
+
+function isRedirect(status: number): boolean {
+  return status >= 300 && status < 400;
+}
+
+function allowedUrl(address: string, { hosts, reach }: FetchRules): URL {
+  if (!URL.canParse(address)) throw refused("has an address that is no URL");
+  const url = new URL(address);
+  if (url.protocol !== "http:" && url.protocol !== "https:")
+    throw refused("has an address that is not of http or https");
+  if (url.username !== "" || url.password !== "")
+    throw refused("has an address with a user name, which is not allowed");
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  if (hosts.size > 0 && !hosts.has(host)) throw refused("has an address at a host that is not allowed");
+  // Addresses are not looked up, so they are judged here.
+  if (reach === "public" && isIP(host) !== 0 && !isPublicAddress(host)) throw notPublic();
+  return url;
+}
+
+function send(url: URL, rules: FetchRules, signal: AbortSignal): Promise<IncomingMessage> {
+  const request = url.protocol === "https:" ? httpsRequest : httpRequest;
+  return new Promise((resolve, reject) => {
+    const options = {
+      signal,
+      agent: false as const,
+      lookup: rules.reach === "public" ? publicLookup : undefined,
+      headers: { accept: "image/png, image/jpeg, image/webp" },
+    };
+    const call: ClientRequest = request(url, options, resolve);
+    call.on("error", reject);
+    call.end();
+  });
+}
+
+/** Refuses a name as soon as one of its addresses is not public: which of them is taken would be chance. */
+const publicLookup: LookupFunction = (host, options, callback) => {
+  resolveName(host, { ...options, all: true }, (error, addresses) => {
+    if (error !== null) {
+      callback(error, "", 0);
+      return;
+    }
+    const [first] = addresses;
+    if (first === undefined || !addresses.every(({ address }) => isPublicAddress(address))) {
+      callback(notPublic(), "", 0);
+    } else if (options.all === true) {
+      callback(null, addresses);
+    } else {
+      callback(null, first.address, first.family);
+    }
+  });
+};
+
+async function readBody(response: IncomingMessage): Promise<Uint8Array<ArrayBuffer>> {
+  const tooLarge = refused(`has more than ${MAX_PICTURE_BYTES} bytes`);
+  if (Number(response.headers["content-length"] ?? 0) > MAX_PICTURE_BYTES) {
+    response.destroy();
+    throw tooLarge;
+  }
+  const chunks: Buffer[] = [];
+  let numBytes = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    numBytes += chunk.length;
+    if (numBytes > MAX_PICTURE_BYTES) throw tooLarge; // which destroys the response
+    chunks.push(chunk);
+  }
+  return Uint8Array.from(Buffer.concat(chunks));
+}
+
+function notPublic(): ServerError {
+  return refused("has an address that is not of the public internet");
+}
+
+function refused(text: string): ServerError {
+  return new ServerError("invalid_argument", text);
+}

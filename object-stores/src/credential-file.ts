@@ -1,0 +1,56 @@
+/**
+ * The file that TRITON_CLOUD_CREDENTIAL_PATH names: credentials of several places, each under the beginning of the paths that it
+ * is for; the longest that fits wins.
+ */
+import { readFile } from "node:fs/promises";
+import { ToolError } from "@nereid/server/files/tool-error";
+
+export type CloudKind = "s3" | "gs" | "as";
+
+const MAX_FILE_BYTES = 1 << 20;
+
+/** `undefined`: the file knows nothing of that path. @throws ToolError when it is no such file */
+export async function credentialFor(file: string, kind: CloudKind, url: string): Promise<unknown> {
+  const text = await readFile(file, "utf8").catch((error: unknown) => {
+    throw new ToolError(`Cannot read TRITON_CLOUD_CREDENTIAL_PATH, ${file}`, { cause: error });
+  });
+  return chooseCredential(text, file, kind, url);
+}
+
+/** Pure half of `credentialFor`. */
+export function chooseCredential(text: string, file: string, kind: CloudKind, url: string): unknown {
+  const form = 'expected JSON such as {"s3": {"s3://bucket/path": {"key_id": "…", "secret_key": "…"}}}';
+  if (text.length > MAX_FILE_BYTES) throw new ToolError(`${file} has ${text.length} characters, ${form}`);
+  const all = record(parsed(text, file, form));
+  if (all === undefined) throw new ToolError(`${file} holds no object, ${form}`);
+  if (all[kind] === undefined) return undefined;
+  const entries = record(all[kind]);
+  if (entries === undefined) throw new ToolError(`${file}: "${kind}" is no object, ${form}`);
+  let best: string | undefined;
+  for (const prefix of Object.keys(entries)) {
+    if (url.startsWith(prefix) && prefix.length >= (best?.length ?? 0)) best = prefix;
+  }
+  return best === undefined ? undefined : entries[best];
+}
+
+/** A text field of a credential; undefined when it is not there or empty. @throws ToolError when it is no text */
+export function textField(credential: unknown, name: string): string | undefined {
+  const value = record(credential)?.[name];
+  if (value === undefined || value === "") return undefined;
+  if (typeof value === "string") return value;
+  throw new ToolError(`The credential's "${name}" is ${typeof value}, expected a text`);
+}
+
+export function record(value: unknown): Readonly<Record<string, unknown>> | undefined {
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  return isObject ? (value as Readonly<Record<string, unknown>>) : undefined;
+}
+
+/** The parser's own message may quote a secret. */
+function parsed(text: string, file: string, form: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ToolError(`${file} is no JSON, ${form}`);
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * Brings one object to the disk: goes on where an earlier attempt stopped, and gives the file its name only when its length and
+ * content are what the store says. Knows no store and no model.
+ */
+import { createReadStream } from "node:fs";
+import { chmod, type FileHandle, open, rename } from "node:fs/promises";
+import { dirname } from "node:path";
+import { syncFolder } from "@nereid/server/files/atomic-output";
+import { PassingFailure } from "@nereid/server/files/http-exchange";
+import { fileError } from "@nereid/server/files/tool-error";
+import { withRetries } from "@nereid/server/hub/retry";
+import { startContentHash } from "./content-hash.ts";
+import type { Checksum, ObjectReply, ObjectStore, StoredObject } from "./object-store.ts";
+
+export interface FetchOptions {
+  readonly store: ObjectStore;
+  readonly object: StoredObject;
+  /** Where bytes gather, and where the checked file goes, on the same file system. */
+  readonly partial: string;
+  readonly target: string;
+  readonly firstPauseMs: number;
+  readonly signal: AbortSignal;
+  /** Bytes that are there; negative when bytes had to be thrown away. */
+  readonly onBytes: (bytes: number) => void;
+  readonly onRetry: (reason: string, pauseMs: number) => void;
+}
+
+const READ_BYTES = 1 << 20;
+const READ_ONLY = 0o444;
+
+/** @throws ToolError when the object cannot be had or never is what the store says it is */
+export async function fetchObject(options: FetchOptions): Promise<void> {
+  const { object, partial, target, store } = options;
+  let received = 0;
+  let counted = 0;
+  const count = (bytes: number): void => {
+    options.onBytes(bytes - counted);
+    counted = bytes;
+  };
+  const retry = {
+    signal: options.signal,
+    firstPauseMs: options.firstPauseMs,
+    onRetry: options.onRetry,
+    progress: () => received,
+  };
+  await withRetries(`${store.url}/${object.path}`, retry, async () => {
+    const file = await open(partial, "a+").catch((error: unknown) => {
+      throw fileError("write", partial, error);
+    });
+    try {
+      await fillUp(options, file, (bytes, isNew) => {
+        if (isNew) received += bytes - counted;
+        count(bytes);
+      });
+      await file.sync();
+    } catch (error) {
+      throw fileError("write", partial, error);
+    } finally {
+      await file.close();
+    }
+  });
+  await chmod(partial, READ_ONLY); // models are linked to it: one that writes must not change what others read
+  await rename(partial, target);
+  await syncFolder(dirname(target));
+}
+
+type OnLength = (bytes: number, isNew: boolean) => void;
+
+async function fillUp(options: FetchOptions, file: FileHandle, onLength: OnLength): Promise<void> {
+  const { object, store, signal } = options;
+  let kept = await keptBytes(file, object);
+  onLength(kept, false);
+  let { checksum } = object;
+  if (kept < object.bytes || object.bytes === 0) {
+    const reply = await store.open(object, kept, signal);
+    try {
+      kept = await expectStart(reply.response, kept, file);
+      onLength(kept, false);
+      checksum ??= reply.checksum;
+      await receive(options, reply, file, kept, onLength);
+    } finally {
+      reply.done();
+      await reply.response.body?.cancel().catch(() => undefined);
+    }
+  }
+  if (checksum === undefined) return;
+  const found = await digestOf(options.partial, checksum, object.bytes, signal);
+  if (found === checksum.hex) return;
+  await file.truncate(0); // nothing of it can be trusted
+  onLength(0, false);
+  throw new PassingFailure(`its content is wrong: expected ${checksum.kind} ${checksum.hex}, got ${found}`);
+}
+
+/** What an earlier attempt has left, unless it is more than the object has. */
+async function keptBytes(file: FileHandle, { bytes }: StoredObject): Promise<number> {
+  const { size } = await file.stat();
+  if (size <= bytes) return size;
+  await file.truncate(0);
+  return 0;
+}
+
+/** Where the answer's first byte belongs. A store that knows no ranges sends all from the beginning. */
+async function expectStart(response: Response, kept: number, file: FileHandle): Promise<number> {
+  if (response.status === 200) {
+    if (kept > 0) await file.truncate(0);
+    return 0;
+  }
+  const start = /^bytes (\d+)-/.exec(response.headers.get("content-range") ?? "")?.[1];
+  if (response.status === 206 && Number(start) === kept) return kept;
+  throw new PassingFailure(
+    `asked for bytes from ${kept}, the store answers ${response.status} with ${start ?? "no range"}`,
+  );
+}
+
+async function receive(
+  { object, signal }: FetchOptions,
+  { response, alive }: ObjectReply,
+  file: FileHandle,
+  start: number,
+  onLength: OnLength,
+): Promise<void> {
+  let end = start;
+  try {
+    for await (const chunk of response.body ?? []) {
+      alive();
+      if (end + chunk.byteLength > object.bytes) {
+        await file.truncate(0);
+        throw new PassingFailure(`the store sends more than the ${object.bytes} bytes that it told`);
+      }
+      await file.appendFile(chunk);
+      end += chunk.byteLength;
+      onLength(end, true);
+    }
+  } catch (error) {
+    throw transferFailure(error, signal);
+  }
+  if (end < object.bytes) throw new PassingFailure(`the connection ended after ${end} of ${object.bytes} bytes`);
+}
+
+/** A full disk does not pass; a broken connection may. */
+function transferFailure(error: unknown, signal: AbortSignal): unknown {
+  const isDisk = error instanceof Error && "syscall" in error && ["write", "ftruncate"].includes(String(error.syscall));
+  if (signal.aborted || isDisk || error instanceof PassingFailure) return error;
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  return new PassingFailure(cause instanceof Error ? cause.message : String(cause), { cause: error });
+}
+
+async function digestOf(path: string, { kind }: Checksum, bytes: number, signal: AbortSignal): Promise<string> {
+  const hash = startContentHash(kind, bytes);
+  for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES, signal })) {
+    hash.update(chunk as Uint8Array);
+  }
+  return hash.digest();
+}

@@ -1,0 +1,78 @@
+/**
+ * A repository of the hub that is a language model itself: its files are brought as they are, and around them grows a model
+ * repository that takes and gives text.
+ */
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Logger } from "@nereid/server/observe/log";
+import type { ArrangeModel } from "@nereid/server/repository/source/remote-repository";
+import type { ObjectCache } from "../object-cache.ts";
+import { ObjectRepository } from "../object-repository.ts";
+import type { ObjectStore } from "../object-store.ts";
+import { type BroughtRepository, WholeRepository } from "../whole-repository.ts";
+
+export interface HubModelOptions {
+  readonly store: ObjectStore;
+  readonly cache: ObjectCache;
+  readonly log: Logger;
+  readonly firstPauseMs: number;
+  readonly arrange: ArrangeModel;
+}
+
+export function createHubModelRepository(options: HubModelOptions): WholeRepository {
+  const { store, log, firstPauseMs } = options;
+  return new WholeRepository({
+    url: store.url,
+    log,
+    firstPauseMs,
+    version: (signal) => versionOf(store, signal),
+    bring: (signal) => bring(options, signal),
+  });
+}
+
+async function versionOf(store: ObjectStore, signal: AbortSignal): Promise<string> {
+  const { objects } = await store.list("", true, signal);
+  return objects.map(({ path, version }) => `${path} ${version}`).join("\n");
+}
+
+/** All files are those of one model, whose folder is called `model`. */
+class OneModelStore implements ObjectStore {
+  readonly url: string;
+  readonly #inner: ObjectStore;
+
+  constructor(inner: ObjectStore) {
+    this.url = inner.url;
+    this.#inner = inner;
+  }
+
+  async list(...[, , signal]: Parameters<ObjectStore["list"]>): ReturnType<ObjectStore["list"]> {
+    const { objects } = await this.#inner.list("", true, signal);
+    return { objects: objects.map((object) => ({ ...object, path: `model/${object.path}` })), folders: ["model"] };
+  }
+
+  open(...[object, fromByte, signal]: Parameters<ObjectStore["open"]>): ReturnType<ObjectStore["open"]> {
+    return this.#inner.open({ ...object, path: object.path.slice("model/".length) }, fromByte, signal);
+  }
+}
+
+async function bring(
+  { store, cache, log, firstPauseMs, arrange }: HubModelOptions,
+  signal: AbortSignal,
+): Promise<BroughtRepository> {
+  const files = new ObjectRepository({ store: new OneModelStore(store), cache, log, isWatched: false, firstPauseMs });
+  const stop = (): void => void files.close();
+  signal.addEventListener("abort", stop);
+  const local = await files.localize("model").finally(() => signal.removeEventListener("abort", stop));
+  const folder = await cache.createFolder();
+  try {
+    const repositoryPath = join(folder, "repository");
+    await arrange(join(local.repositoryPath, "model"), repositoryPath, signal);
+    const names = (await readdir(repositoryPath)).filter((name) => !name.startsWith("."));
+    const fingerprints = new Map(names.map((name) => [name, local.fingerprint]));
+    return { folder, repositoryPath, fingerprints, release: local.release };
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    await local.release();
+    throw error;
+  }
+}

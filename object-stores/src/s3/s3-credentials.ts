@@ -1,0 +1,157 @@
+/**
+ * Who asks S3: the credentials file's entry, or what the environment says, or a profile, a web identity, a container's or a
+ * machine's role, in this order; or nobody. Keys that end are fetched again before they do.
+ */
+import { readFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import type { Patience } from "@nereid/server/files/http-exchange";
+import { ToolError } from "@nereid/server/files/tool-error";
+import { textField } from "../credential-file.ts";
+import { type Environment, variable } from "../environment.ts";
+import { exchangeJson, exchangeText } from "../exchange.ts";
+import { xmlText } from "../xml.ts";
+import { type Profile, readProfile } from "./profile-file.ts";
+import { queryText, type S3Keys } from "./sigv4.ts";
+
+export interface S3Identity {
+  /** Undefined: requests are not signed. */
+  readonly keys: S3Keys | undefined;
+  readonly region: string;
+  /** When the keys end. */
+  readonly endsAtMs: number;
+}
+
+const DEFAULT_REGION = "us-east-1";
+/** Of a machine that is none of Amazon's nobody answers: that must not hold the start up. */
+const METADATA_MS = 1000;
+const FOREVER = Number.POSITIVE_INFINITY;
+
+/** @throws ToolError when what is named cannot be had */
+export async function findS3Identity(credential: unknown, env: Environment, patience: Patience): Promise<S3Identity> {
+  const named = variable(env, "AWS_DEFAULT_REGION", "AWS_REGION");
+  if (credential !== undefined) return fromFileEntry(credential, env, named);
+  const keyId = variable(env, "AWS_ACCESS_KEY_ID");
+  const secret = variable(env, "AWS_SECRET_ACCESS_KEY");
+  if (keyId !== undefined && secret !== undefined) {
+    const keys = { keyId, secret, sessionToken: variable(env, "AWS_SESSION_TOKEN") };
+    return { keys, region: named ?? DEFAULT_REGION, endsAtMs: FOREVER };
+  }
+  const profileName = variable(env, "AWS_PROFILE");
+  const profile = await profileOf(profileName ?? "default", env);
+  const region = named ?? profile?.get("region") ?? DEFAULT_REGION;
+  const keys = profile === undefined ? undefined : keysOfProfile(profile);
+  if (keys !== undefined) return { keys, region, endsAtMs: FOREVER };
+  if (profileName !== undefined) throw new ToolError(`AWS_PROFILE names '${profileName}', which has no keys`);
+  const role = await roleKeys(env, region, patience);
+  return role === undefined ? { keys: undefined, region, endsAtMs: FOREVER } : { ...role, region };
+}
+
+async function fromFileEntry(entry: unknown, env: Environment, named: string | undefined): Promise<S3Identity> {
+  const keyId = textField(entry, "key_id");
+  const secret = textField(entry, "secret_key");
+  const profileName = textField(entry, "profile");
+  const profile = profileName === undefined ? undefined : await profileOf(profileName, env);
+  const region = textField(entry, "region") ?? profile?.get("region") ?? named ?? DEFAULT_REGION;
+  if (keyId !== undefined && secret !== undefined) {
+    return { keys: { keyId, secret, sessionToken: textField(entry, "session_token") }, region, endsAtMs: FOREVER };
+  }
+  const keys = profile === undefined ? undefined : keysOfProfile(profile);
+  if (profileName !== undefined && keys === undefined) throw new ToolError(`Profile '${profileName}' has no keys`);
+  return { keys, region, endsAtMs: FOREVER };
+}
+
+async function profileOf(name: string, env: Environment): Promise<Profile | undefined> {
+  const folder = join(variable(env, "HOME") ?? homedir(), ".aws");
+  const keysFile = variable(env, "AWS_SHARED_CREDENTIALS_FILE") ?? join(folder, "credentials");
+  const settingsFile = variable(env, "AWS_CONFIG_FILE") ?? join(folder, "config");
+  const texts = await Promise.all([settingsFile, keysFile].map((file) => readFile(file, "utf8").catch(() => "")));
+  const profiles = texts.flatMap((text) => readProfile(text, name) ?? []);
+  return profiles.length === 0 ? undefined : new Map(profiles.flatMap((profile) => [...profile]));
+}
+
+function keysOfProfile(profile: Profile): S3Keys | undefined {
+  const keyId = profile.get("aws_access_key_id");
+  const secret = profile.get("aws_secret_access_key");
+  if (keyId === undefined || secret === undefined) return undefined;
+  return { keyId, secret, sessionToken: profile.get("aws_session_token") };
+}
+
+type RoleKeys = Pick<S3Identity, "keys" | "endsAtMs">;
+
+async function roleKeys(env: Environment, region: string, patience: Patience): Promise<RoleKeys | undefined> {
+  const tokenFile = variable(env, "AWS_WEB_IDENTITY_TOKEN_FILE");
+  if (tokenFile !== undefined) return webIdentityKeys(tokenFile, env, region, patience);
+  const container = containerUrl(env);
+  if (container !== undefined) return containerKeys(container, env, patience);
+  if (variable(env, "AWS_EC2_METADATA_DISABLED")?.toLowerCase() === "true") return undefined;
+  return machineKeys(env, patience).catch(() => undefined);
+}
+
+async function webIdentityKeys(file: string, env: Environment, region: string, patience: Patience): Promise<RoleKeys> {
+  const url = new URL(variable(env, "AWS_ENDPOINT_URL_STS") ?? `https://sts.${region}.amazonaws.com/`);
+  const body = queryText({
+    Action: "AssumeRoleWithWebIdentity",
+    Version: "2011-06-15",
+    RoleArn: variable(env, "AWS_ROLE_ARN") ?? "",
+    RoleSessionName: variable(env, "AWS_ROLE_SESSION_NAME") ?? "nereid",
+    WebIdentityToken: (await readFile(file, "utf8")).trim(),
+  });
+  const headers = { "content-type": "application/x-www-form-urlencoded" };
+  const { text } = await exchangeText({ url, method: "POST", headers, body }, patience);
+  return keysFrom(
+    xmlText(text, "AccessKeyId"),
+    xmlText(text, "SecretAccessKey"),
+    xmlText(text, "SessionToken"),
+    xmlText(text, "Expiration"),
+  );
+}
+
+function containerUrl(env: Environment): URL | undefined {
+  const relative = variable(env, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+  if (relative !== undefined) return new URL(relative, "http://169.254.170.2");
+  const full = variable(env, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
+  return full === undefined ? undefined : new URL(full);
+}
+
+async function containerKeys(url: URL, env: Environment, patience: Patience): Promise<RoleKeys> {
+  const tokenFile = variable(env, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+  const token =
+    tokenFile === undefined
+      ? variable(env, "AWS_CONTAINER_AUTHORIZATION_TOKEN")
+      : (await readFile(tokenFile, "utf8")).trim();
+  const headers: Record<string, string> = token === undefined ? {} : { authorization: token };
+  return keysFromJson(await exchangeJson({ url, headers }, patience));
+}
+
+async function machineKeys(env: Environment, { signal }: Patience): Promise<RoleKeys> {
+  const patience = { signal, stallMs: METADATA_MS };
+  const base = variable(env, "AWS_EC2_METADATA_SERVICE_ENDPOINT") ?? "http://169.254.169.254";
+  const lease = { "x-aws-ec2-metadata-token-ttl-seconds": "21600" };
+  const url = new URL("/latest/api/token", base);
+  const { text: token } = await exchangeText({ url, method: "PUT", headers: lease }, patience);
+  const headers = { "x-aws-ec2-metadata-token": token };
+  const roles = new URL("/latest/meta-data/iam/security-credentials/", base);
+  const { text: role } = await exchangeText({ url: roles, headers }, patience);
+  return keysFromJson(await exchangeJson({ url: new URL(role.trim(), roles), headers }, patience));
+}
+
+function keysFromJson(json: Readonly<Record<string, unknown>>): RoleKeys {
+  return keysFrom(
+    textField(json, "AccessKeyId"),
+    textField(json, "SecretAccessKey"),
+    textField(json, "Token"),
+    textField(json, "Expiration"),
+  );
+}
+
+function keysFrom(
+  keyId: string | undefined,
+  secret: string | undefined,
+  sessionToken: string | undefined,
+  expiration: string | undefined,
+): RoleKeys {
+  if (keyId === undefined || secret === undefined) throw new ToolError("The service of credentials gives no keys");
+  const endsAtMs = Date.parse(expiration ?? "");
+  return { keys: { keyId, secret, sessionToken }, endsAtMs: Number.isNaN(endsAtMs) ? FOREVER : endsAtMs };
+}

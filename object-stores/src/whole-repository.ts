@@ -1,0 +1,123 @@
+/** A repository that comes as a whole, or not at all: brought anew when its version changes, kept while a model of it is in use. */
+import { rm } from "node:fs/promises";
+import { ToolError } from "@nereid/server/files/tool-error";
+import { withRetries } from "@nereid/server/hub/retry";
+import type { Logger } from "@nereid/server/observe/log";
+import type { LocalModel, RemoteRepository } from "@nereid/server/repository/source/remote-repository";
+import { StaleListing } from "./stale-listing.ts";
+
+/** What was brought. */
+export interface BroughtRepository {
+  /** Removed when no model uses it any more. */
+  readonly folder: string;
+  /** Where in it the models' folders lie. */
+  readonly repositoryPath: string;
+  /** Model -> what changes with any of its files. */
+  readonly fingerprints: ReadonlyMap<string, string>;
+  release(): Promise<void>;
+}
+
+export interface WholeRepositoryOptions {
+  readonly url: string;
+  readonly log: Logger;
+  readonly firstPauseMs: number;
+  /** Changes with the repository. */
+  readonly version: (signal: AbortSignal) => Promise<string>;
+  /** The repository as it is now. @throws ToolError, StaleListing */
+  readonly bring: (signal: AbortSignal) => Promise<BroughtRepository>;
+}
+
+class Holding {
+  readonly version: string;
+  readonly brought: BroughtRepository;
+  #users = 1;
+
+  constructor(version: string, brought: BroughtRepository) {
+    this.version = version;
+    this.brought = brought;
+  }
+
+  take(): void {
+    this.#users += 1;
+  }
+
+  async release(): Promise<void> {
+    this.#users -= 1;
+    if (this.#users > 0) return;
+    await rm(this.brought.folder, { recursive: true, force: true }).catch(() => undefined);
+    await this.brought.release();
+  }
+}
+
+const MAX_LOOKS = 4;
+
+export class WholeRepository implements RemoteRepository {
+  readonly url: string;
+  readonly #options: WholeRepositoryOptions;
+  readonly #stop = new AbortController();
+  #current: Holding | undefined;
+  #refreshing: Promise<void> | undefined;
+
+  constructor(options: WholeRepositoryOptions) {
+    this.url = options.url;
+    this.#options = options;
+  }
+
+  /** Looked at once for all who ask at the same time. */
+  refresh(): Promise<void> {
+    this.#refreshing ??= this.#refresh().finally(() => {
+      this.#refreshing = undefined;
+    });
+    return this.#refreshing;
+  }
+
+  models(): readonly string[] {
+    return [...(this.#current?.brought.fingerprints.keys() ?? [])].sort();
+  }
+
+  fingerprint(model: string): string | undefined {
+    return this.#current?.brought.fingerprints.get(model);
+  }
+
+  async localize(model: string): Promise<LocalModel> {
+    const holding = this.#current;
+    const fingerprint = holding?.brought.fingerprints.get(model);
+    if (holding === undefined || fingerprint === undefined) throw new ToolError(`${this.url} has no model '${model}'`);
+    holding.take();
+    const { repositoryPath } = holding.brought;
+    return { repositoryPath, fingerprint, release: () => holding.release() };
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort(new ToolError(`${this.url}: the server ends`));
+    await this.#refreshing?.catch(() => undefined);
+    const holding = this.#current;
+    this.#current = undefined;
+    await holding?.release();
+  }
+
+  async #refresh(): Promise<void> {
+    for (let look = 1; ; look += 1) {
+      const version = await this.#look();
+      if (this.#current?.version === version) return;
+      try {
+        const before = this.#current;
+        this.#current = new Holding(version, await this.#options.bring(this.#stop.signal));
+        await before?.release();
+        return;
+      } catch (error) {
+        if (!(error instanceof StaleListing) || look === MAX_LOOKS) throw error;
+      }
+    }
+  }
+
+  #look(): Promise<string> {
+    const retry = {
+      signal: this.#stop.signal,
+      firstPauseMs: this.#options.firstPauseMs,
+      progress: () => 0,
+      onRetry: (reason: string) => this.#options.log.warn("model_store", `${reason}; trying again`),
+    };
+    return withRetries(this.url, retry, () => this.#options.version(this.#stop.signal));
+  }
+}

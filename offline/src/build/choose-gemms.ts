@@ -1,0 +1,180 @@
+/**
+ * Decides how an engine keeps each matrix: blocks stay what they are, floats take the type that is fastest here, and each shape
+ * the layout that is. It writes nothing.
+ */
+import { availableProcessors, processorName } from "@nereid/server/device/cpu/available-processors";
+import type { FloatType, WeightType } from "@nereid/server/device/cpu/convert-elements";
+import type { CpuDevice } from "@nereid/server/device/cpu/cpu-device";
+import type { EngineThreads } from "@nereid/server/formats/trtllm/engine-header";
+import { isPackedDtype, type TensorSource } from "@nereid/server/formats/tensors/tensor-source";
+import { type TypedPlan, typePlan } from "@nereid/server/models/weights/decoder-weights";
+import { describeWeights, findPrefix, type WeightPlan } from "@nereid/server/models/weights/weight-plan";
+import { chooseType, type OpenedDecoder } from "../checkpoint/convert-checkpoint.ts";
+import {
+  fastest,
+  type MatrixShape,
+  type ProductWay,
+  type ThreadTiming,
+  threadCounts,
+  timeThreads,
+  timeWay,
+  type WayTiming,
+  waysOf,
+} from "./measure-gemms.ts";
+import type { Reporter } from "@nereid/server/files/progress";
+
+export interface ProductOptions {
+  /** Of the matrices; "auto": blocks as they are stored, floats in `floatType`. */
+  readonly weightType: WeightType | "auto";
+  /** "auto": the type that is fastest here. */
+  readonly floatType: FloatType | "auto";
+  readonly reporter: Reporter;
+  readonly signal: AbortSignal;
+}
+
+/** Of all matrices of a shape that could be of the same types. */
+export interface ProductChoice extends ProductWay {
+  readonly shape: readonly number[];
+  /** Of all ways, the chosen one first; empty where there is one only. */
+  readonly timings: readonly WayTiming[];
+}
+
+export interface EnginePlan extends TypedPlan {
+  /** Undefined: there is one only, or nothing is multiplied. */
+  readonly layout: ProductWay["layout"] | undefined;
+}
+
+export interface EngineChoice {
+  readonly plans: readonly EnginePlan[];
+  readonly products: readonly ProductChoice[];
+  readonly threads: EngineThreads;
+  readonly threadTimings: readonly ThreadTiming[];
+}
+
+export async function chooseProducts(
+  options: ProductOptions,
+  opened: OpenedDecoder,
+  device: CpuDevice,
+): Promise<EngineChoice> {
+  const { parsed, tensors } = opened;
+  const drafts: Draft[] = [];
+  const prefix = findPrefix(parsed.weights, (name) => tensors.tensors.has(name));
+  const isTied = parsed.config.tieWordEmbeddings;
+  describeWeights(parsed.config, parsed.weights, prefix, (plan) => {
+    // The embedding comes first, and stands for the output where the two are one.
+    const isMultiplied = plan.isProduct || (isTied && drafts.length === 0);
+    drafts.push({ plan, isMultiplied, types: candidates(options, opened, plan, isMultiplied) });
+  });
+  const choices = await measure(options, device, drafts);
+  const plans = drafts.map(({ plan, isMultiplied, types }) => {
+    const chosen = isMultiplied ? choices.get(keyOf(plan, types)) : undefined;
+    const type = chosen?.type ?? types[0] ?? "f32";
+    return { ...plan, type, layout: chosen?.timings.length === 0 ? undefined : chosen?.layout };
+  });
+  const products = [...choices.values()];
+  return { plans, products, ...(await measureThreads(products, options)) };
+}
+
+interface Draft {
+  readonly plan: WeightPlan;
+  readonly isMultiplied: boolean;
+  /** That it could be kept in, the first one where nothing else tells. */
+  readonly types: readonly WeightType[];
+}
+
+function keyOf({ shape }: WeightPlan, types: readonly WeightType[]): string {
+  return `${shape.join("x")} ${types.join(" ")}`;
+}
+
+function isStoredInBlocks({ sources }: WeightPlan, { tensors }: TensorSource, { weightType }: ProductOptions): boolean {
+  return weightType === "auto" && sources.some(({ name }) => isPackedDtype(tensors.get(name)?.dtype ?? "F32"));
+}
+
+function candidates(
+  options: ProductOptions,
+  opened: OpenedDecoder,
+  plan: WeightPlan,
+  isMultiplied: boolean,
+): readonly WeightType[] {
+  const { tensors } = opened;
+  const wishes = isStoredInBlocks(plan, tensors, options) ? [undefined] : wishesFor(options, opened, isMultiplied);
+  return [...new Set(wishes.map((wish) => typePlan(plan, tensors, wish).type))];
+}
+
+function wishesFor(
+  { weightType, floatType }: ProductOptions,
+  { parsed, tensors }: OpenedDecoder,
+  isMultiplied: boolean,
+): readonly WeightType[] {
+  if (weightType !== "auto") return [weightType];
+  if (floatType !== "auto") return [floatType];
+  const stored = chooseType("auto", parsed, tensors);
+  const hasBlocks = [...tensors.tensors.values()].some(({ dtype }) => isPackedDtype(dtype));
+  // Beside quantized matrices floats keep their type, and so do rows that are looked up.
+  return hasBlocks || !isMultiplied || stored === "f32" ? [stored] : ["f32", stored];
+}
+
+async function measure(
+  { reporter, signal }: ProductOptions,
+  device: CpuDevice,
+  drafts: readonly Draft[],
+): Promise<ReadonlyMap<string, ProductChoice>> {
+  const kinds = new Map<string, { readonly shape: WeightPlan["shape"]; readonly types: readonly WeightType[] }>();
+  for (const { plan, isMultiplied, types } of drafts) {
+    if (isMultiplied) kinds.set(keyOf(plan, types), { shape: plan.shape, types });
+  }
+  const choices = new Map<string, ProductChoice>();
+  const task = reporter.startTask({ task: "measure", unit: "shapes", total: kinds.size });
+  try {
+    for (const [key, { shape, types }] of kinds) {
+      const ways = types.flatMap((type) => waysOf(device, type, shape));
+      const timings: WayTiming[] = [];
+      for (const way of ways.length > 1 ? ways : []) {
+        signal.throwIfAborted();
+        timings.push(await timeWay(device, matrixOf(shape), way));
+      }
+      const [first = { type: "f32", layout: "plain" } as const] = ways;
+      const { type, layout } = timings.length === 0 ? first : fastest(timings);
+      const isChosen = (one: ProductWay): boolean => one.type === type && one.layout === layout;
+      timings.sort((a, b) => Number(isChosen(b)) - Number(isChosen(a)));
+      choices.set(key, { shape, type, layout, timings });
+      task.add(1, shape.join(" x "));
+    }
+  } finally {
+    task.end();
+  }
+  return choices;
+}
+
+/** Of experts each is a matrix. */
+function matrixOf(shape: WeightPlan["shape"]): MatrixShape {
+  return [shape.at(-2) ?? 1, shape.at(-1) ?? 1];
+}
+
+async function measureThreads(
+  products: readonly ProductChoice[],
+  { signal, reporter }: ProductOptions,
+): Promise<Pick<EngineChoice, "threads" | "threadTimings">> {
+  const counts = threadCounts(availableProcessors());
+  const matrices = products.map((one) => ({ ...one, shape: matrixOf(one.shape as WeightPlan["shape"]) }));
+  const task = reporter.startTask({ task: "measure threads", unit: "counts", total: counts.length });
+  const threadTimings: ThreadTiming[] = [];
+  try {
+    for (const count of counts) {
+      signal.throwIfAborted();
+      threadTimings.push(await timeThreads(matrices, count));
+      task.add(1, `${count}`);
+    }
+  } finally {
+    task.end();
+  }
+  const least = (of: "decodeUs" | "prefillUs"): number =>
+    threadTimings.reduce((best, one) => (one[of] < best[of] ? one : best)).threads;
+  const threads = {
+    processor: processorName(),
+    numProcessors: availableProcessors(),
+    decode: least("decodeUs"),
+    prefill: least("prefillUs"),
+  };
+  return { threads, threadTimings };
+}

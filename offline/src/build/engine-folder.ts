@@ -1,0 +1,71 @@
+/** Writes the folder of an engine: config.json, the file with the weights, the tokenizer. How weights are packed is told it. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { EngineHeader } from "@nereid/server/formats/trtllm/engine-header";
+import { isTrtllmConfig } from "@nereid/server/formats/trtllm/config";
+import { openAtomicFolder } from "@nereid/server/files/atomic-output";
+import { checkpointConfig, NOT_QUANTIZED } from "../checkpoint/checkpoint-config.ts";
+import { chooseType, type OpenedDecoder } from "../checkpoint/convert-checkpoint.ts";
+import { requireFreeBytes } from "@nereid/server/files/disk-space";
+import { EngineWriter, engineBytes } from "./engine-writer.ts";
+import { existingOutput } from "@nereid/server/files/output-folder";
+import type { ProgressTask, Reporter } from "@nereid/server/files/progress";
+import { copyTokenizer } from "../checkpoint/tokenizer-copy.ts";
+
+export interface EngineFolder {
+  readonly checkpointDir: string;
+  readonly outputDir: string;
+  /** What `build_config` of config.json is to hold. */
+  readonly buildConfig: Readonly<Record<string, unknown>>;
+  readonly header: EngineHeader;
+  /** What was measured and chosen, for people: it stands in `build_config`. */
+  readonly notes: Readonly<Record<string, unknown>>;
+  /** The split of the checkpoint over ranks stays known: several GPUs cut what they read. */
+  readonly keepsMapping?: boolean;
+  readonly opened: OpenedDecoder;
+  readonly reporter: Reporter;
+}
+
+const VERSION = "nereid-1";
+
+/** `writeTensors` writes those of the header, each of them. Gives the bytes of the engine's file. */
+export async function writeEngineFolder(
+  { checkpointDir, outputDir, buildConfig, header, notes, keepsMapping, opened, reporter }: EngineFolder,
+  writeTensors: (file: EngineWriter, task: ProgressTask) => Promise<void>,
+): Promise<number> {
+  const numBytes = engineBytes(header);
+  await requireFreeBytes(outputDir, numBytes);
+  await using folder = await openAtomicFolder(outputDir, { existing: await existingOutput(outputDir) });
+  const total = header.tensors.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  const task = reporter.startTask({ task: "pack", unit: "bytes", total });
+  try {
+    await using file = await EngineWriter.create(join(folder.path, "rank0.engine"), header);
+    await writeTensors(file, task);
+    file.finish();
+  } finally {
+    task.end();
+  }
+  const config = {
+    version: VERSION,
+    pretrained_config: pretrainedConfig(opened, keepsMapping === true),
+    build_config: { ...buildConfig, nereid: { ...header.target, ...notes } },
+  };
+  await writeFile(join(folder.path, "config.json"), `${JSON.stringify(config, undefined, 2)}\n`);
+  await copyTokenizer(checkpointDir, folder.path);
+  await folder.commit();
+  return numBytes;
+}
+
+/** An engine is one file, however many ranks the checkpoint was split over. */
+function pretrainedConfig(
+  { source, files, parsed, tensors }: OpenedDecoder,
+  keepsMapping: boolean,
+): Readonly<Record<string, unknown>> {
+  const mapping = { tpSize: 1, ppSize: 1, embeddingSplit: "none" } as const;
+  if (isTrtllmConfig(source)) {
+    if (keepsMapping) return source as Readonly<Record<string, unknown>>;
+    return { ...(source as object), use_parallel_embedding: false, mapping: { world_size: 1, tp_size: 1, pp_size: 1 } };
+  }
+  const dtype = chooseType("auto", parsed, tensors);
+  return checkpointConfig({ source: files.config, config: parsed.config, dtype, mapping, quantization: NOT_QUANTIZED });
+}

@@ -1,0 +1,157 @@
+/** A folder of Hugging Face in, a TensorRT-LLM checkpoint out. It knows no command line. */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { FloatType } from "@nereid/server/device/cpu/convert-elements";
+import { createElementConverter } from "@nereid/server/device/cpu/element-converter";
+import type { Reporter } from "@nereid/server/files/progress";
+import { ToolError } from "@nereid/server/files/tool-error";
+import { type ModelFiles, openModelFiles } from "@nereid/server/formats/hf/model-files";
+import { type LayoutMapping, stageTensors } from "@nereid/server/formats/trtllm/layout";
+import { type ParsedDecoder, parseDecoderConfig } from "@nereid/server/models/config/parse-decoder-config";
+import { findPrefix } from "@nereid/server/models/weights/weight-plan";
+import type { LinearStorage } from "../quantize/linear-storage.ts";
+import { integerQuantization, integersOf, StoredIntegers } from "../quantize/stored-integers.ts";
+import { type WeightOnlyBits, WeightOnlyStorage } from "../quantize/weight-only-storage.ts";
+import { checkpointConfig, NOT_QUANTIZED, type Quantization } from "./checkpoint-config.ts";
+import { type CheckpointSummary, writeCheckpoint } from "./checkpoint-writer.ts";
+
+export type DtypeName = "auto" | "float32" | "float16" | "bfloat16";
+
+export interface ConvertOptions {
+  readonly modelDir: string;
+  readonly outputDir: string;
+  /** Of matrices that stay floats; "auto": as the files have them. */
+  readonly dtype: DtypeName;
+  readonly mapping: LayoutMapping;
+  /** Undefined: as the files have them, integers of four bits or floats. "gptq": those integers, or an error. */
+  readonly weightOnly: WeightOnlyBits | "gptq" | undefined;
+  readonly kvCacheAlgorithm?: "FP8" | undefined;
+  readonly reporter: Reporter;
+  readonly signal: AbortSignal;
+}
+
+export interface OpenedDecoder extends ModelFiles {
+  /** The folder's own config.json, where there is one. */
+  readonly source: unknown;
+  readonly parsed: ParsedDecoder;
+}
+
+/** @throws ToolError with what the files lack */
+export async function openDecoder(modelDir: string): Promise<OpenedDecoder> {
+  const model = await openModelFiles(modelDir).catch((cause: unknown) => {
+    throw new ToolError(cause instanceof Error ? cause.message : String(cause), { cause });
+  });
+  try {
+    return { ...model, parsed: parseDecoderConfig(model.files), source: await ownConfig(modelDir) };
+  } catch (cause) {
+    await model.tensors.close();
+    throw new ToolError(cause instanceof Error ? cause.message : String(cause), { cause });
+  }
+}
+
+async function ownConfig(modelDir: string): Promise<unknown> {
+  return readFile(join(modelDir, "config.json"), "utf8").then(
+    (text) => JSON.parse(text) as unknown,
+    () => undefined,
+  );
+}
+
+export interface ConvertSummary extends CheckpointSummary {
+  readonly dtype: FloatType;
+  /** TensorRT-LLM's name for it; null: floats. */
+  readonly algorithm: string | null;
+}
+
+export async function convertCheckpoint(options: ConvertOptions): Promise<ConvertSummary> {
+  const opened = await openDecoder(options.modelDir);
+  const { files, parsed, tensors } = opened;
+  try {
+    expectEvenSplit(parsed, options.mapping);
+    const dtype = chooseType(options.dtype, parsed, tensors);
+    const { outputDir, mapping, reporter, signal } = options;
+    const { storage, quantization } = storageOf(options, opened, dtype);
+    const config = checkpointConfig({ source: files.config, config: parsed.config, dtype, mapping, quantization });
+    const tokenizerDir = options.modelDir;
+    const hasCacheScales = options.kvCacheAlgorithm !== undefined;
+    const job = { tokenizerDir, hasCacheScales, parsed, tensors, mapping, dtype, storage, config };
+    const written = await writeCheckpoint({ ...job, outputDir, reporter, signal });
+    return { ...written, dtype, algorithm: quantization.quant_algo };
+  } finally {
+    await tensors.close();
+  }
+}
+
+interface StorageChoice {
+  /** Undefined: floats. */
+  readonly storage: LinearStorage | undefined;
+  readonly quantization: Quantization;
+}
+
+function storageOf(options: ConvertOptions, opened: OpenedDecoder, dtype: FloatType): StorageChoice {
+  const { weightOnly, kvCacheAlgorithm, reporter } = options;
+  const cache = kvCacheAlgorithm ?? null;
+  if (weightOnly === 4 || weightOnly === 8) {
+    const quantization = { ...NOT_QUANTIZED, quant_algo: `W${weightOnly}A16`, kv_cache_quant_algo: cache };
+    return { storage: new WeightOnlyStorage(weightOnly, dtype, createElementConverter()), quantization };
+  }
+  const kept = keepIntegers(opened, { needsZeros: weightOnly === "gptq", cache });
+  if (typeof kept === "object") return kept;
+  if (weightOnly === "gptq") {
+    throw new ToolError(`The matrices cannot be written as int4_gptq: ${kept ?? "they are floats"}`, {
+      fix: "Name a folder in 4 bits of GPTQ or AWQ, or use nereid quantize --qformat int4_awq",
+    });
+  }
+  if (kept !== undefined) reporter.warn(`The matrices become the floats that their integers stand for: ${kept}`);
+  return { storage: undefined, quantization: { ...NOT_QUANTIZED, kv_cache_quant_algo: cache } };
+}
+
+/** A text says why integers cannot be kept; undefined: there are none. */
+export function keepIntegers(
+  { parsed, tensors }: OpenedDecoder,
+  { needsZeros, cache }: { readonly needsZeros: boolean; readonly cache: Quantization["kv_cache_quant_algo"] },
+): (StorageChoice & { readonly groupSize: number }) | string | undefined {
+  const { config, weights } = parsed;
+  const prefix = findPrefix(weights, (name) => tensors.tensors.has(name));
+  const found = integersOf(stageTensors(config, weights, prefix, WHOLE, 0), tensors);
+  if (typeof found !== "object") return found;
+  const kind = { ...found, hasZeros: found.hasZeros || needsZeros };
+  const storage = new StoredIntegers(kind, tensors);
+  return { storage, quantization: integerQuantization(kind, cache), groupSize: kind.groupSize };
+}
+
+const WHOLE: LayoutMapping = { tpSize: 1, ppSize: 1, embeddingSplit: "none" };
+
+const TYPES: ReadonlyMap<string, FloatType> = new Map([
+  ["float32", "f32"],
+  ["float16", "f16"],
+  ["bfloat16", "bf16"],
+]);
+
+export function chooseType(name: DtypeName, parsed: ParsedDecoder, tensors: ModelFiles["tensors"]): FloatType {
+  return TYPES.get(name) ?? storedType(parsed, tensors);
+}
+
+/** That of the embedding, or bfloat16 when it is in blocks. */
+function storedType({ weights }: ParsedDecoder, tensors: ModelFiles["tensors"]): FloatType {
+  const prefix = findPrefix(weights, (name) => tensors.tensors.has(name));
+  const dtype = tensors.tensors.get(`${prefix}${weights.embedding}.weight`)?.dtype;
+  if (dtype === "F32") return "f32";
+  return dtype === "F16" ? "f16" : "bf16";
+}
+
+export function expectEvenSplit({ config }: ParsedDecoder, { tpSize, ppSize, embeddingSplit }: LayoutMapping): void {
+  const { numLayers, numHeads, numKvHeads, mlp, experts, hiddenSize } = config;
+  const refuse = (flag: string, size: number, what: string): never => {
+    throw new ToolError(`--${flag} ${size} does not divide ${what}`, { fix: `Give a --${flag} that does` });
+  };
+  if (numLayers % ppSize !== 0) refuse("pp_size", ppSize, `${numLayers} layers`);
+  if (numHeads % tpSize !== 0) refuse("tp_size", tpSize, `${numHeads} heads`);
+  if (numKvHeads % tpSize !== 0 && tpSize % numKvHeads !== 0) {
+    refuse("tp_size", tpSize, `${numKvHeads} key-value heads, nor do they divide it`);
+  }
+  const widths = [mlp.intermediateSize, experts?.intermediateSize, experts?.sharedIntermediateSize];
+  for (const width of widths) {
+    if (width !== undefined && width % tpSize !== 0) refuse("tp_size", tpSize, `an MLP of ${width}`);
+  }
+  if (embeddingSplit === "hidden" && hiddenSize % tpSize !== 0) refuse("tp_size", tpSize, `${hiddenSize} columns`);
+}

@@ -1,0 +1,53 @@
+/** Flags that the commands which write checkpoints have in common. Pure. */
+
+import type { Flag } from "@nereid/server/cli/arguments";
+import { ToolError } from "@nereid/server/files/tool-error";
+
+export const DTYPES = ["auto", "float16", "bfloat16", "float32"] as const;
+
+export const DEVICE_FLAG: {
+  readonly type: "string";
+  readonly value: string;
+  readonly default: "auto";
+  readonly summary: string;
+} = {
+  type: "string",
+  value: "DEVICE",
+  default: "auto",
+  summary: "where to compute: cpu, cuda or cuda:N; auto: the first GPU, or else the CPU",
+};
+
+const SIZE = { type: "integer", default: 1, min: 1, max: 4096 } as const;
+
+export const MAPPING_FLAGS: {
+  readonly tp_size: Flag & typeof SIZE;
+  readonly pp_size: Flag & typeof SIZE;
+} = {
+  // The Gemma converter's name for it.
+  tp_size: { ...SIZE, aliases: ["world_size"], summary: "ranks over which each matrix is split" },
+  pp_size: { ...SIZE, summary: "ranks over which layers are spread" },
+};
+
+export interface MappingValues {
+  readonly tp_size: number;
+  readonly pp_size: number;
+  readonly use_parallel_embedding: boolean;
+  readonly embedding_sharding_dim: string;
+}
+
+export function mappingOf(values: MappingValues): {
+  readonly tpSize: number;
+  readonly ppSize: number;
+  readonly embeddingSplit: "none" | "vocab" | "hidden";
+} {
+  const split = values.embedding_sharding_dim === "1" ? "hidden" : "vocab";
+  const isSplit = values.use_parallel_embedding && values.tp_size > 1;
+  return { tpSize: values.tp_size, ppSize: values.pp_size, embeddingSplit: isSplit ? split : "none" };
+}
+
+/** @throws ToolError for flags of the original that ask for what is done elsewhere here, or not at all */
+export function refuseGiven(given: ReadonlySet<string>, refusals: ReadonlyMap<string, string>): void {
+  for (const [name, fix] of refusals) {
+    if (given.has(name)) throw new ToolError(`--${name} is not supported here`, { fix });
+  }
+}

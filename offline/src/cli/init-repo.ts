@@ -1,0 +1,104 @@
+/** `nereid init-repo`: from a model's folder to a repository that serves it, in one step. */
+
+import { type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
+import { runCommand } from "@nereid/server/cli/run-command";
+import { copyTemplates, initRepository } from "../repository/init-repo.ts";
+import { initSeeingRepository } from "../repository/init-seeing.ts";
+import { parseTemplateValues } from "../template/template-values.ts";
+
+const DEFAULT_BATCH_SIZE = 64;
+const MAX_BATCH_SIZE = 4096;
+
+const CURL_PICTURE = `curl -X POST localhost:8000/v2/models/vlm/generate -d @- <<< "{\\"image\\": \\"$(base64 -w0 picture.png)\\", \\"text_input\\": \\"What is shown in this picture?\\", \\"max_tokens\\": 20}"`;
+const CURL = `curl -X POST localhost:8000/v2/models/ensemble/generate -d '{"text_input": "What is machine learning?", "max_tokens": 20}'`;
+
+const FLAGS = {
+  model: {
+    type: "string",
+    value: "DIR",
+    aliases: ["engine", "engine_dir", "model_dir"],
+    summary: "a folder of Hugging Face, a checkpoint, an engine, or a GGUF file",
+  },
+  repo: {
+    type: "string",
+    required: true,
+    value: "DIR",
+    aliases: ["model_repo", "model_repository"],
+    summary: "the model repository to write",
+  },
+  tokenizer: {
+    type: "string",
+    value: "DIR",
+    aliases: ["tokenizer_dir"],
+    summary: "the folder with tokenizer.json, where it is not that of the model",
+  },
+  max_batch_size: {
+    type: "integer",
+    min: 1,
+    max: MAX_BATCH_SIZE,
+    default: DEFAULT_BATCH_SIZE,
+    summary: "requests that run at the same time",
+  },
+  no_streaming: { type: "switch", summary: "answers in one piece only (decoupled_mode:False)" },
+  set: {
+    type: "string",
+    value: "KEY:VALUE,...",
+    summary: "other placeholders of the templates, written as for fill-template",
+  },
+  copy: { type: "switch", summary: "copy model and tokenizer into the repository, so that it can be moved as a whole" },
+  pictures: {
+    type: "switch",
+    summary: "a model that sees (LLaVA, Qwen2-VL): its eye as ONNX, and models that take pictures with a question",
+  },
+  templates: { type: "switch", summary: "write the models unfilled, for fill-template or sed; needs no --model" },
+  force: { type: "switch", short: "f", summary: "replace models of the same names" },
+} as const satisfies FlagTable;
+
+const SYNTAX: CommandSyntax<typeof FLAGS> = {
+  command: "init-repo",
+  description:
+    "Writes the models preprocessing, tensorrt_llm, postprocessing, tensorrt_llm_bls and ensemble for one language model, filled in and examined. They appear only when all of them would load.",
+  flags: FLAGS,
+  examples: [
+    "nereid init-repo --model models/gpt2 --repo repo && nereid serve --model-repository=repo",
+    "nereid init-repo --model models/llava-v1.6-mistral-7b-hf --pictures --repo repo",
+  ],
+};
+
+export async function initRepoCommand(argv: readonly string[]): Promise<void> {
+  await runCommand(SYNTAX, argv, async ({ values, reporter, signal }) => {
+    if (values.templates) {
+      const { repository, models } = await copyTemplates(values.repo, values.force);
+      const next = `nereid fill-template --list ${repository}`;
+      reporter.result(`${repository}: ${models.join(", ")}, to be filled in\nNext:\n  ${next}`, {
+        repository,
+        models,
+        next,
+      });
+      return;
+    }
+    if (values.model === undefined)
+      throw new UsageError("--model is missing: which model to serve, or --templates for unfilled ones");
+    const init = values.pictures ? initSeeingRepository : initRepository;
+    const { repository, models, findings } = await init({
+      modelDir: values.model,
+      tokenizerDir: values.tokenizer,
+      repository: values.repo,
+      maxBatchSize: values.max_batch_size,
+      isDecoupled: !values.no_streaming,
+      others: values.set === undefined ? new Map() : parseTemplateValues(values.set, () => false).values,
+      copiesModel: values.copy,
+      replaces: values.force,
+      reporter,
+      signal,
+    });
+    for (const { severity, problem } of findings) if (severity === "warning") reporter.warn(problem);
+    const next = `nereid serve --model-repository=${repository}`;
+    const request = values.pictures ? CURL_PICTURE : CURL;
+    reporter.result(`${repository}: ${models.join(", ")}\nNext:\n  ${next}\n  ${request}`, {
+      repository,
+      models,
+      next,
+    });
+  });
+}

@@ -1,0 +1,100 @@
+/** Writes the five models that serve a language model, filled in and examined: they appear when all of them would load. */
+import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { requireFreeBytes } from "@nereid/server/files/disk-space";
+import type { Reporter } from "@nereid/server/files/progress";
+import { ToolError } from "@nereid/server/files/tool-error";
+import { openDecoder } from "../checkpoint/convert-checkpoint.ts";
+import { findPlaceholders } from "../template/template-text.ts";
+import type { Finding } from "./finding.ts";
+import {
+  copyAll,
+  examine,
+  expectRoom,
+  filesToCopy,
+  findTokenizer,
+  openStage,
+  show,
+  totalBytes,
+} from "./repository-stage.ts";
+import { fillRepositoryFile, repositoryValues } from "./repository-values.ts";
+import { TEMPLATE_MODELS, templateFolder } from "./template-folder.ts";
+
+export interface InitOptions {
+  /** A folder with a model, an engine, or a GGUF file. */
+  readonly modelDir: string;
+  /** Undefined: where the model is. */
+  readonly tokenizerDir: string | undefined;
+  readonly repository: string;
+  readonly maxBatchSize: number;
+  readonly isDecoupled: boolean;
+  readonly others: ReadonlyMap<string, string>;
+  /** Into the repository, so that it can be moved as it is. */
+  readonly copiesModel: boolean;
+  /** Models of the same names that are there already give way. */
+  readonly replaces: boolean;
+  readonly reporter: Reporter;
+  readonly signal: AbortSignal;
+}
+
+export interface InitResult {
+  readonly repository: string;
+  readonly models: readonly string[];
+  /** What is worth knowing of a repository that will load. */
+  readonly findings: readonly Finding[];
+}
+
+/** @throws ToolError: then nothing has changed */
+export async function initRepository(options: InitOptions): Promise<InitResult> {
+  const model = resolve(options.modelDir);
+  const repository = resolve(options.repository);
+  const opened = await openDecoder(model);
+  await opened.tensors.close();
+  const tokenizer = await findTokenizer(options.tokenizerDir, model);
+  await expectRoom(repository, TEMPLATE_MODELS, options.replaces);
+  const copies = options.copiesModel ? await filesToCopy(model, tokenizer) : new Map<string, string>();
+  await requireFreeBytes(repository, await totalBytes([...copies.values()]));
+  await using folder = await openStage(repository);
+  await copyAll(copies, join(folder.path, "tensorrt_llm", "1"), options);
+  await writeModels(folder.path, options, {
+    engineDir: options.copiesModel ? "1" : model,
+    tokenizerDir: options.copiesModel ? "../tensorrt_llm/1" : tokenizer,
+  });
+  const findings = await examine(folder.path, repository, options);
+  options.signal.throwIfAborted();
+  await show(folder, repository, TEMPLATE_MODELS);
+  return { repository, models: TEMPLATE_MODELS, findings };
+}
+
+/** The templates as they are, for those who fill them in by hand or by script. @throws ToolError */
+export async function copyTemplates(repository: string, replaces: boolean): Promise<InitResult> {
+  const target = resolve(repository);
+  await expectRoom(target, TEMPLATE_MODELS, replaces);
+  await using folder = await openStage(target);
+  for (const name of TEMPLATE_MODELS) {
+    await mkdir(join(folder.path, name, "1"), { recursive: true });
+    await copyFile(join(templateFolder(), name, "config.pbtxt"), join(folder.path, name, "config.pbtxt"));
+  }
+  await show(folder, target, TEMPLATE_MODELS);
+  return { repository: target, models: TEMPLATE_MODELS, findings: [] };
+}
+
+async function writeModels(
+  folder: string,
+  { maxBatchSize, isDecoupled, others }: InitOptions,
+  dirs: { readonly engineDir: string; readonly tokenizerDir: string },
+): Promise<void> {
+  const values = repositoryValues({ ...dirs, maxBatchSize, isDecoupled, others });
+  const known = new Set<string>();
+  for (const name of TEMPLATE_MODELS) {
+    const template = await readFile(join(templateFolder(), name, "config.pbtxt"), "utf8");
+    for (const placeholder of findPlaceholders(template)) known.add(placeholder.name);
+    await mkdir(join(folder, name, "1"), { recursive: true });
+    await writeFile(join(folder, name, "config.pbtxt"), fillRepositoryFile(template, values));
+  }
+  const unknown = [...others.keys()].filter((key) => !known.has(key));
+  if (unknown.length === 0) return;
+  throw new ToolError(`There are no placeholders called ${unknown.join(", ")}`, {
+    fix: `See nereid fill-template --list ${templateFolder()}`,
+  });
+}

@@ -1,0 +1,74 @@
+/** Writes the six models that serve one that sees, its eye as ONNX among them: they appear when all of them would load. */
+import { mkdir, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { exportOnnx } from "@nereid/onnx-tools/export-onnx";
+import { requireFreeBytes } from "@nereid/server/files/disk-space";
+import { ToolError } from "@nereid/server/files/tool-error";
+import { readHfConfig } from "@nereid/server/formats/hf/config";
+import { openDecoder } from "../checkpoint/convert-checkpoint.ts";
+import type { InitOptions, InitResult } from "./init-repo.ts";
+import {
+  copyAll,
+  examine,
+  expectRoom,
+  filesToCopy,
+  findTokenizer,
+  openStage,
+  show,
+  totalBytes,
+} from "./repository-stage.ts";
+import { seeingConfigs } from "./seeing-configs.ts";
+import { type SeeingModel, seeingModel } from "./seeing-model.ts";
+import { SEEING_MODELS } from "./seeing-names.ts";
+
+/** @throws ToolError: then nothing has changed */
+export async function initSeeingRepository(options: InitOptions): Promise<InitResult> {
+  if (options.others.size > 0) {
+    throw new ToolError("--set is for the templates of models that only read", { fix: "Edit the configurations" });
+  }
+  const model = resolve(options.modelDir);
+  const repository = resolve(options.repository);
+  const seeing = await describe(model);
+  const { parsed, tensors } = await openDecoder(model);
+  await tensors.close();
+  const tokenizer = await findTokenizer(options.tokenizerDir, model);
+  await expectRoom(repository, SEEING_MODELS, options.replaces);
+  const copies = options.copiesModel ? await filesToCopy(model, tokenizer) : new Map<string, string>();
+  await requireFreeBytes(repository, await totalBytes([...copies.values()]));
+  await using folder = await openStage(repository);
+  await copyAll(copies, join(folder.path, "vision_llm", "1"), options);
+  const inside = "../vision_llm/1";
+  const places = options.copiesModel
+    ? { modelDir: inside, tokenizerDir: inside, engineDir: "1" }
+    : { modelDir: model, tokenizerDir: tokenizer, engineDir: model };
+  const configs = seeingConfigs(seeing, { ...options, ...places, width: parsed.config.hiddenSize });
+  for (const name of SEEING_MODELS) {
+    await mkdir(join(folder.path, name, "1"), { recursive: true });
+    await writeFile(join(folder.path, name, "config.pbtxt"), configs[name]);
+  }
+  await exportEye(model, join(folder.path, "vision_encoder", "1"), options);
+  const findings = await examine(folder.path, repository, options);
+  options.signal.throwIfAborted();
+  await show(folder, repository, SEEING_MODELS);
+  return { repository, models: SEEING_MODELS, findings };
+}
+
+async function describe(model: string): Promise<SeeingModel> {
+  try {
+    return seeingModel(await readHfConfig(model));
+  } catch (cause) {
+    if (cause instanceof ToolError || !(cause instanceof Error)) throw cause;
+    throw new ToolError(cause.message, { cause, fix: "--pictures needs a folder of Hugging Face" });
+  }
+}
+
+async function exportEye(modelDir: string, outputDir: string, { reporter, signal }: InitOptions): Promise<void> {
+  await exportOnnx({
+    ...{ modelDir, outputDir, reporter, signal },
+    part: "vision",
+    pooling: "none",
+    hasAttentionMask: false,
+    isExternal: false,
+    isForced: false,
+  });
+}

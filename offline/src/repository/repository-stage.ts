@@ -1,0 +1,92 @@
+/** Models that are written beside a repository, examined, and moved into it when all of them would load. Knows no model. */
+import { constants, existsSync } from "node:fs";
+import { copyFile, mkdir, readdir, stat } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { type AtomicFolder, moveFolder, openAtomicFolder } from "@nereid/server/files/atomic-output";
+import type { Reporter } from "@nereid/server/files/progress";
+import { ToolError } from "@nereid/server/files/tool-error";
+import { diagnose } from "./doctor.ts";
+import { type Finding, findingText } from "./finding.ts";
+
+export interface StageTools {
+  readonly reporter: Reporter;
+  readonly signal: AbortSignal;
+}
+
+export async function findTokenizer(given: string | undefined, model: string): Promise<string> {
+  const isFolder = (await stat(model)).isDirectory();
+  const folder = resolve(given ?? (isFolder ? model : dirname(model)));
+  if (existsSync(join(folder, "tokenizer.json"))) return folder;
+  throw new ToolError(`There is no tokenizer.json in ${folder}`, {
+    fix: "Give --tokenizer with the folder of the model's Hugging Face tokenizer; where there is only tokenizer.model, save it once with transformers' AutoTokenizer",
+  });
+}
+
+/** Whether models of these `names` can be put there. @throws ToolError */
+export async function expectRoom(repository: string, names: readonly string[], replaces: boolean): Promise<void> {
+  const there = await readdir(repository).catch(() => []);
+  const taken = there.filter((name) => names.includes(name));
+  if (taken.length === 0 || replaces) return;
+  throw new ToolError(`${repository} has models of these names already: ${taken.join(", ")}`, {
+    fix: "Name another repository, or give --force to replace these",
+  });
+}
+
+/** Names in the version folder by the files they come from. Sub-folders hold nothing that is served. */
+export async function filesToCopy(model: string, tokenizer: string): Promise<Map<string, string>> {
+  const files = new Map<string, string>();
+  const isFolder = (await stat(model)).isDirectory();
+  if (!isFolder) files.set(basename(model), model);
+  for (const folder of isFolder ? [tokenizer, model] : [tokenizer]) {
+    for (const name of await readdir(folder)) {
+      const path = join(folder, name);
+      const isWanted =
+        folder === model || /^(tokenizer|special_tokens_map|chat_template|added_tokens|vocab|merges)/.test(name);
+      if (isWanted && !name.startsWith(".") && (await stat(path)).isFile()) files.set(name, path);
+    }
+  }
+  return files;
+}
+
+export async function totalBytes(paths: readonly string[]): Promise<number> {
+  const sizes = await Promise.all(paths.map(async (path) => (await stat(path)).size));
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+export async function copyAll(
+  files: ReadonlyMap<string, string>,
+  target: string,
+  { reporter, signal }: StageTools,
+): Promise<void> {
+  if (files.size === 0) return;
+  await mkdir(target, { recursive: true });
+  const task = reporter.startTask({ task: "copy", unit: "bytes", total: await totalBytes([...files.values()]) });
+  for (const [name, path] of files) {
+    signal.throwIfAborted();
+    await copyFile(path, join(target, name), constants.COPYFILE_FICLONE);
+    task.add((await stat(path)).size, name);
+  }
+  task.end();
+}
+
+/** What is worth knowing of models that would load, as if they were in the repository already. @throws ToolError for others */
+export async function examine(folder: string, repository: string, tools: StageTools): Promise<readonly Finding[]> {
+  const { findings } = await diagnose([folder], tools.reporter, tools.signal);
+  const placed = findings.map((finding) => ({ ...finding, file: finding.file.replace(folder, repository) }));
+  const errors = placed.filter(({ severity }) => severity === "error");
+  if (errors.length === 0) return placed;
+  throw new ToolError(`The repository would not load:\n${errors.map(findingText).join("\n")}`, {
+    fix: "Nothing was written",
+  });
+}
+
+/** Beside the repository, or hidden inside of one that is there: it may be the root of a disk of its own. */
+export function openStage(repository: string): Promise<AtomicFolder> {
+  return openAtomicFolder(existsSync(repository) ? join(repository, "models") : repository, { existing: "replace" });
+}
+
+/** The repository at once; beside other models one after the other, callers last: each is whole whenever one looks. */
+export async function show(folder: AtomicFolder, repository: string, names: readonly string[]): Promise<void> {
+  if (folder.target === repository) return folder.commit();
+  for (const name of names) await moveFolder(join(folder.path, name), join(repository, name));
+}

@@ -1,0 +1,116 @@
+/** How a model that sees takes pictures, by the config.json of its folder: what its eye reads and what its prompts say. Pure. */
+
+import { CLIP_VISION_DEFAULTS } from "@nereid/onnx-tools/clip-graph";
+import { QWEN_VISION_DEFAULTS } from "@nereid/onnx-tools/qwen-vision-graph";
+import { ToolError } from "@nereid/server/files/tool-error";
+import type { HfConfigFiles } from "@nereid/server/formats/hf/config";
+import { HfFields } from "@nereid/server/formats/hf/config-fields";
+
+/** A tensor between models of a repository; `dims` as a configuration has them, without a batch dimension. */
+export interface SeeingTensor {
+  readonly name: string;
+  readonly type: "FP32" | "INT32" | "INT64";
+  readonly dims: string;
+}
+
+export interface SeeingModel {
+  /** Dimensions of one element of `pixel_values`: a picture, a tile, a patch. */
+  readonly pixels: string;
+  /** Each picture is an element of its own, so that the eye can batch them. */
+  readonly isBatching: boolean;
+  /** Rows of `visual_tokens` that each picture has; undefined: they differ. */
+  readonly numTokens: number | undefined;
+  /** What else the image backend makes, and which input of eye or prompt takes it. */
+  readonly made: readonly (SeeingTensor & { readonly eye?: string; readonly prompt?: string })[];
+  /** Parameters of the image model and of the prompt. */
+  readonly imageParameters: Readonly<Record<string, string>>;
+  readonly promptParameters: Readonly<Record<string, string>>;
+  /** Prompts say where each token stands. */
+  readonly hasPositions: boolean;
+}
+
+const SIZE = { min: 1, max: 1 << 20 } as const;
+const LENGTHS = { name: "visual_lengths", type: "INT32", dims: "-1", prompt: "VISUAL_LENGTHS" } as const;
+/** What fits into some hundred megabytes of an eye; files allow sixteen times as many. */
+const QWEN_MAX_PIXELS = "786432";
+const QWEN_PROMPT =
+  "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n{images}{text}<|im_end|>\n<|im_start|>assistant\n";
+
+const KINDS: ReadonlyMap<unknown, (config: HfFields) => SeeingModel> = new Map([
+  ["llava", llava],
+  ["llava_next", llavaNext],
+  ["qwen2_vl", qwen],
+  ["qwen2_5_vl", qwen],
+]);
+
+/** @throws ToolError for models that see nothing, or that nobody knows here */
+export function seeingModel({ config: json, at }: HfConfigFiles): SeeingModel {
+  const config = new HfFields(json, at.config);
+  const kind = config.get("model_type");
+  const read = KINDS.get(kind);
+  if (read !== undefined) return read(config);
+  throw new ToolError(
+    `${at.config}: model_type: expected ${[...KINDS.keys()].join(", ")}, got ${JSON.stringify(kind)}`,
+    {
+      fix: "Leave --pictures out for models that only read",
+    },
+  );
+}
+
+function llava(config: HfFields): SeeingModel {
+  const { image, patch } = clipSizes(config);
+  const isFull = config.get("vision_feature_select_strategy") === "full";
+  return {
+    pixels: `3, ${image}, ${image}`,
+    isBatching: true,
+    numTokens: Math.floor(image / patch) ** 2 + (isFull ? 1 : 0),
+    made: [],
+    imageParameters: {},
+    promptParameters: { prompt_template: llavaPrompt(config) },
+    hasPositions: false,
+  };
+}
+
+function llavaNext(config: HfFields): SeeingModel {
+  const { patch } = clipSizes(config);
+  return {
+    ...llava(config),
+    isBatching: false,
+    numTokens: undefined,
+    made: [{ name: "visual_order", type: "INT64", dims: "-1", eye: "visual_order" }, LENGTHS],
+    imageParameters: { patch_size: String(patch) },
+  };
+}
+
+function clipSizes(config: HfFields): { readonly image: number; readonly patch: number } {
+  const vision = config.section("vision_config", { defaults: CLIP_VISION_DEFAULTS });
+  return { image: vision?.int("image_size", SIZE) ?? 336, patch: vision?.int("patch_size", SIZE) ?? 14 };
+}
+
+/** Vicuna's words, or Mistral's. */
+function llavaPrompt(config: HfFields): string {
+  const isMistral = config.section("text_config")?.get("model_type") === "mistral";
+  return isMistral ? "[INST] {images}\n{text} [/INST]" : "USER: {images}\n{text} ASSISTANT:";
+}
+
+function qwen(config: HfFields): SeeingModel {
+  const vision = config.section("vision_config", { defaults: QWEN_VISION_DEFAULTS });
+  const size = (name: string): number => vision?.int(name, SIZE) ?? Number(QWEN_VISION_DEFAULTS[name]);
+  return {
+    pixels: String(size("in_channels") * size("temporal_patch_size") * size("patch_size") ** 2),
+    isBatching: false,
+    numTokens: undefined,
+    made: [
+      { name: "patch_positions", type: "INT64", dims: "-1, 3", eye: "patch_positions" },
+      { name: "image_grid_thw", type: "INT64", dims: "-1, 3", prompt: "IMAGE_GRID_THW" },
+      LENGTHS,
+    ],
+    imageParameters: { max_pixels: QWEN_MAX_PIXELS },
+    promptParameters: {
+      image_token: "<|image_pad|>",
+      image_template: "<|vision_start|><|image_pad|><|vision_end|>",
+      prompt_template: QWEN_PROMPT,
+    },
+    hasPositions: true,
+  };
+}

@@ -1,0 +1,136 @@
+/**
+ * Records into a collection: batches are looked up, encoded and written, several at a time. A record that is there as it would
+ * be written is left alone, so that a run that was cut goes on where it was, and a second one changes nothing.
+ */
+import { createHash } from "node:crypto";
+import type { Reporter } from "@nereid/server/files/progress";
+import type { Metric, VectorStore } from "../stores/vector-store.ts";
+import type { IndexRecord } from "./read-records.ts";
+
+export interface Encoder {
+  /** What it is and which version: other vectors come from another one. */
+  readonly name: string;
+  /** Most records of one call. */
+  readonly batchSize: number;
+  /** One vector for each. */
+  encode(contents: readonly (string | Uint8Array)[], signal: AbortSignal): Promise<readonly Float32Array[]>;
+}
+
+export interface IndexOptions {
+  readonly records: AsyncIterable<IndexRecord>;
+  readonly encoder: Encoder;
+  readonly store: VectorStore;
+  readonly collection: string;
+  readonly metric: Metric;
+  readonly isApproximate: boolean;
+  /** Batches under way at once. */
+  readonly parallel: number;
+  readonly reporter: Reporter;
+  readonly signal: AbortSignal;
+}
+
+export interface IndexSummary {
+  readonly numRecords: number;
+  readonly numWritten: number;
+  readonly dimensions: number | undefined;
+}
+
+interface Counts {
+  records: number;
+  written: number;
+  dimensions: number | undefined;
+}
+
+/** @throws ToolError of a record that makes no sense; ServerError of the encoder or the store */
+export async function indexRecords(options: IndexOptions): Promise<IndexSummary> {
+  const counts: Counts = { records: 0, written: 0, dimensions: undefined };
+  const progress = options.reporter.startTask({ task: "Indexing", unit: "records" });
+  const running = new Set<Promise<void>>();
+  let failure: { readonly error: unknown } | undefined;
+  try {
+    for await (const batch of batchesOf(options.records, options.encoder.batchSize)) {
+      options.signal.throwIfAborted();
+      if (failure !== undefined) break;
+      // The first batch makes the collection; others may then come side by side.
+      while (running.size >= (counts.dimensions === undefined ? 1 : options.parallel)) await Promise.race(running);
+      const work = indexBatch(options, batch, counts)
+        .then((numWritten) => {
+          counts.records += batch.length;
+          counts.written += numWritten;
+          if (numWritten === 0) progress.skip(batch.length);
+          else progress.add(batch.length, batch.at(-1)?.id);
+        })
+        .catch((error: unknown) => {
+          failure ??= { error };
+        })
+        .finally(() => running.delete(work));
+      running.add(work);
+    }
+    await Promise.all(running);
+  } finally {
+    await Promise.allSettled(running);
+    progress.end();
+  }
+  if (failure !== undefined) throw failure.error;
+  return { numRecords: counts.records, numWritten: counts.written, dimensions: counts.dimensions };
+}
+
+async function indexBatch(options: IndexOptions, batch: readonly IndexRecord[], counts: Counts): Promise<number> {
+  const { store, collection, encoder, signal } = options;
+  // Of records with the same id in one batch the last one counts, as it would in two.
+  const records = [...new Map(batch.map((record) => [record.id, record])).values()];
+  const digests = records.map((record) => digestOf(record, encoder.name));
+  const held = await heldDigests(options, records);
+  const due = records.flatMap((record, i) => (held[i] === digests[i] ? [] : [{ record, digest: digests[i] ?? "" }]));
+  if (due.length === 0) return 0;
+  const vectors = await encoder.encode(
+    due.map(({ record }) => record.content),
+    signal,
+  );
+  if (counts.dimensions === undefined) {
+    const dimensions = vectors[0]?.length ?? 0;
+    await store.create(collection, { dimensions, metric: options.metric, isApproximate: options.isApproximate });
+    counts.dimensions = dimensions;
+  }
+  signal.throwIfAborted();
+  const rows = due.map(({ record: { id, document }, digest }, i) => ({
+    id,
+    document,
+    digest,
+    vector: vectors[i] ?? new Float32Array(0),
+  }));
+  await store.upsert(collection, rows);
+  return due.length;
+}
+
+/** Nothing is held by a collection that is yet to be made. */
+async function heldDigests(
+  { store, collection }: IndexOptions,
+  records: readonly IndexRecord[],
+): Promise<readonly (string | undefined)[]> {
+  try {
+    return await store.digests(
+      collection,
+      records.map(({ id }) => id),
+    );
+  } catch (error) {
+    if ((error as { readonly code?: unknown }).code === "not_found") return [];
+    throw error;
+  }
+}
+
+function digestOf({ content, document }: IndexRecord, encoder: string): string {
+  const hash = createHash("sha256").update(encoder).update("\0").update(JSON.stringify(document)).update("\0");
+  return hash.update(content).digest("hex").slice(0, 32);
+}
+
+async function* batchesOf<T>(items: AsyncIterable<T>, size: number): AsyncGenerator<readonly T[]> {
+  let batch: T[] = [];
+  for await (const item of items) {
+    batch.push(item);
+    if (batch.length < size) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
+}

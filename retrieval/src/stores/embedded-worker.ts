@@ -1,0 +1,48 @@
+/** The program of the process that has an embedded store open. Started by embedded-store.ts. */
+import { existsSync } from "node:fs";
+import { ServerError } from "@nereid/server/core/server-error";
+import { serveHelper } from "@nereid/server/worker-process/serve-calls";
+import type { EmbeddedCall, EmbeddedData } from "./embedded-calls.ts";
+import { MemoryStore } from "./memory-store.ts";
+import { openPglite } from "./open-pglite.ts";
+import { SqlStore } from "./sql-store.ts";
+import type { VectorStore } from "./vector-store.ts";
+
+await serveHelper((given) => {
+  const { kind, folder } = given as EmbeddedData;
+  let store: Promise<VectorStore> | undefined;
+  return Promise.resolve(async (body) => {
+    const call = body as EmbeddedCall;
+    // A look-up must not leave an empty database behind.
+    const isThere = store !== undefined || call.method === "create" || existsSync(folder);
+    if (!isThere) return call.method === "close" ? undefined : refuse(call.collection, `${kind}:${folder}`);
+    store ??= open(kind, folder).catch((error: unknown) => {
+      store = undefined; // another process may let go of it
+      throw error;
+    });
+    return answer(await store, call);
+  });
+});
+
+async function open(kind: EmbeddedData["kind"], folder: string): Promise<VectorStore> {
+  return kind === "memory" ? new MemoryStore(folder) : new SqlStore(await openPglite(folder));
+}
+
+function refuse(collection: string, place: string): never {
+  throw new ServerError("not_found", `collection '${collection}' is not in ${place}; make it with nereid index`);
+}
+
+function answer(store: VectorStore, call: EmbeddedCall): Promise<unknown> {
+  switch (call.method) {
+    case "search":
+      return store.search(call.collection, call.query);
+    case "create":
+      return store.create(call.collection, call.shape);
+    case "upsert":
+      return store.upsert(call.collection, call.rows);
+    case "digests":
+      return store.digests(call.collection, call.ids);
+    case "close":
+      return store.close();
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * Conditions on documents: from the JSON that clients and configurations write, in the words of MongoDB, and what they mean
+ * for a document at hand. Pure.
+ */
+import { ServerError } from "@nereid/server/core/server-error";
+import type { Condition, Filter, JsonObject, JsonValue } from "./vector-store.ts";
+
+const OPERATORS: ReadonlyMap<string, Condition["test"]> = new Map([
+  ["$eq", "is"],
+  ["$ne", "not"],
+  ["$in", "in"],
+  ["$gt", "gt"],
+  ["$gte", "gte"],
+  ["$lt", "lt"],
+  ["$lte", "lte"],
+]);
+const MAX_CONDITIONS = 32;
+const MAX_CHOICES = 1000;
+const MAX_FIELD_CHARS = 128;
+
+/** `where` names the input or parameter. "" means no condition. @throws ServerError */
+export function parseFilter(text: string, where: string): Filter {
+  if (text.trim() === "") return [];
+  const value = parseJson(text);
+  if (!isObject(value)) throw wrong(where, `a JSON object such as {"color": "red", "year": {"$gte": 2020}}`, text);
+  const filter = Object.entries(value).flatMap(([field, wanted]) => conditionsOf(field, wanted, where));
+  if (filter.length > MAX_CONDITIONS) {
+    throw new ServerError(
+      "invalid_argument",
+      `${where} has ${filter.length} conditions, expected at most ${MAX_CONDITIONS}`,
+    );
+  }
+  return filter;
+}
+
+export function matches(document: JsonObject, filter: Filter): boolean {
+  return filter.every((condition) => holds(document, condition));
+}
+
+function holds(document: JsonObject, { field, test, value }: Condition): boolean {
+  const found = Object.hasOwn(document, field) ? document[field] : undefined;
+  switch (test) {
+    case "is":
+      return isSame(found, value);
+    case "not":
+      return !isSame(found, value);
+    case "in":
+      return Array.isArray(value) && value.some((choice) => isSame(found, choice));
+    case "gt":
+      return typeof found === "number" && found > Number(value);
+    case "gte":
+      return typeof found === "number" && found >= Number(value);
+    case "lt":
+      return typeof found === "number" && found < Number(value);
+    case "lte":
+      return typeof found === "number" && found <= Number(value);
+  }
+}
+
+function conditionsOf(field: string, wanted: JsonValue, where: string): Condition[] {
+  if (field === "" || field.length > MAX_FIELD_CHARS || field.startsWith("$") || field.includes(".")) {
+    throw wrong(where, `names of members, of 1 to ${MAX_FIELD_CHARS} characters without '$' in front and dots`, field);
+  }
+  if (!isObject(wanted)) return [checked({ field, test: "is", value: wanted }, where)];
+  return Object.entries(wanted).map(([operator, value]) => {
+    const test = OPERATORS.get(operator);
+    if (test === undefined) throw wrong(where, `one of ${[...OPERATORS.keys()].join(", ")}`, operator);
+    return checked({ field, test, value }, where);
+  });
+}
+
+function checked(condition: Condition, where: string): Condition {
+  const { test, value } = condition;
+  if (test === "in") {
+    if (!Array.isArray(value) || value.length > MAX_CHOICES || !value.every(isPlain)) {
+      throw wrong(where, `a list of at most ${MAX_CHOICES} texts, numbers or booleans for $in`, JSON.stringify(value));
+    }
+  } else if (test === "is" || test === "not") {
+    if (!isPlain(value))
+      throw wrong(where, "a text, a number, a boolean or null to compare with", JSON.stringify(value));
+  } else if (typeof value !== "number") {
+    throw wrong(where, "a number for $gt, $gte, $lt and $lte", JSON.stringify(value));
+  }
+  return condition;
+}
+
+/** A member that is not there is not null, as in a table of documents. */
+function isSame(found: JsonValue | undefined, wanted: JsonValue): boolean {
+  return found === wanted;
+}
+
+function isPlain(value: unknown): boolean {
+  return value === null || ["string", "number", "boolean"].includes(typeof value);
+}
+
+function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function parseJson(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return undefined;
+  }
+}
+
+function wrong(where: string, expected: string, got: string): ServerError {
+  const shown = got.length > 100 ? `${got.slice(0, 100)}…` : got;
+  return new ServerError("invalid_argument", `${where} expects ${expected}, got ${shown}`);
+}

@@ -1,0 +1,217 @@
+/**
+ * Documents in MongoDB, or in what speaks its protocol, by the official driver. Where the server has `$vectorSearch` it is a
+ * store of vectors as well; elsewhere it holds the documents of vectors that are in another store.
+ */
+
+import { ServerError } from "@nereid/server/core/server-error";
+import type { Collection, Db, MongoClient, Filter as MongoFilter } from "mongodb";
+import { placeOf } from "./postgres-connection.ts";
+import type {
+  CollectionShape,
+  Condition,
+  Filter,
+  Hit,
+  JsonObject,
+  Metric,
+  Row,
+  SearchQuery,
+  VectorStore,
+} from "./vector-store.ts";
+
+export interface MongoOptions {
+  /** With the name of a database as its path; "nereid" without. */
+  readonly url: string;
+  readonly maxConnections: number;
+  readonly timeoutMs: number;
+}
+
+interface StoredRow {
+  readonly _id: string;
+  readonly document: JsonObject;
+  readonly digest: string;
+  readonly embedding?: readonly number[];
+}
+
+const DEFAULT_DATABASE = "nereid";
+/** Looked at before the nearest of them are chosen, for each hit. */
+const CANDIDATES_PER_HIT = 20;
+const MAX_CANDIDATES = 10_000;
+const OPERATORS: Readonly<Record<Condition["test"], string>> = {
+  is: "$eq",
+  not: "$ne",
+  in: "$in",
+  gt: "$gt",
+  gte: "$gte",
+  lt: "$lt",
+  lte: "$lte",
+};
+const SIMILARITIES: Readonly<Record<Metric, string>> = { cosine: "cosine", dot: "dotProduct", l2: "euclidean" };
+/** What the server gives lies between 0 and 1. */
+const SCORES: Readonly<Record<Metric, (score: number) => number>> = {
+  cosine: (score) => 2 * score - 1,
+  dot: (score) => 2 * score - 1,
+  l2: (score) => 1 - 1 / score,
+};
+const UNKNOWN_STAGE = 40_324;
+/** Command not found, not implemented, and what Atlas says without an index service. */
+const NO_SEARCH = new Set([UNKNOWN_STAGE, 59, 238, 31_082, 6_047_401]);
+
+export class MongoStore implements VectorStore {
+  readonly place: string;
+  readonly #options: MongoOptions;
+  #client: Promise<MongoClient> | undefined;
+
+  constructor(options: MongoOptions) {
+    this.place = placeOf(options.url);
+    this.#options = options;
+  }
+
+  async search(name: string, query: SearchQuery): Promise<readonly (readonly Hit[])[]> {
+    return this.#run(name, (rows) => Promise.all(query.vectors.map((vector) => searchOne(rows, name, vector, query))));
+  }
+
+  async create(name: string, { dimensions, metric }: CollectionShape): Promise<void> {
+    const fields = [{ type: "vector", path: "embedding", numDimensions: dimensions, similarity: SIMILARITIES[metric] }];
+    await this.#run(name, async (rows) => {
+      await rows.createSearchIndex({ name: indexOf(name), type: "vectorSearch", definition: { fields } });
+    });
+  }
+
+  async upsert(name: string, rows: readonly Row[]): Promise<void> {
+    await this.#write(name, rows, (row) => ({ embedding: [...row.vector] }));
+  }
+
+  /** Without their vectors. */
+  async upsertDocuments(name: string, rows: readonly Row[]): Promise<void> {
+    await this.#write(name, rows, () => ({}));
+  }
+
+  async digests(name: string, ids: readonly string[]): Promise<readonly (string | undefined)[]> {
+    const found = await this.#find(name, ids);
+    return ids.map((id) => found.get(id)?.digest);
+  }
+
+  /** JSON texts; undefined where there is no such document. */
+  async documents(name: string, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const found = await this.#find(name, ids);
+    return new Map([...found].map(([id, { document }]) => [id, JSON.stringify(document)]));
+  }
+
+  async close(): Promise<void> {
+    const client = await this.#client?.catch(() => undefined);
+    this.#client = undefined;
+    await client?.close();
+  }
+
+  #find(name: string, ids: readonly string[]): Promise<ReadonlyMap<string, StoredRow>> {
+    return this.#run(name, async (rows) => {
+      const projection = { embedding: 0 };
+      const found = rows.find({ _id: { $in: [...new Set(ids)] } }, { projection, maxTimeMS: this.#options.timeoutMs });
+      return new Map((await found.toArray()).map((row) => [row._id, row]));
+    });
+  }
+
+  #write(name: string, rows: readonly Row[], more: (row: Row) => object): Promise<void> {
+    return this.#run(name, async (collection) => {
+      const updates = rows.map((row) => ({
+        updateOne: {
+          filter: { _id: row.id },
+          update: { $set: { document: row.document, digest: row.digest, ...more(row) } },
+          upsert: true,
+        },
+      }));
+      await collection.bulkWrite(updates, { ordered: false });
+    });
+  }
+
+  async #run<T>(name: string, work: (rows: Collection<StoredRow>) => Promise<T>): Promise<T> {
+    try {
+      const database = await this.#database();
+      return await work(database.collection<StoredRow>(name));
+    } catch (error) {
+      throw error instanceof ServerError ? error : this.#explain(error);
+    }
+  }
+
+  async #database(): Promise<Db> {
+    this.#client ??= this.#connect();
+    const { url } = this.#options;
+    const path = /^mongodb(?:\+srv)?:\/\/[^/]+\/([^?]+)/.exec(url)?.[1];
+    return (await this.#client).db(path ?? DEFAULT_DATABASE);
+  }
+
+  /** The driver finds servers, retries what was cut, and reconnects by itself. */
+  async #connect(): Promise<MongoClient> {
+    const { MongoClient } = await importDriver();
+    const { url, maxConnections, timeoutMs } = this.#options;
+    return new MongoClient(url, {
+      appName: "nereid",
+      maxPoolSize: maxConnections,
+      serverSelectionTimeoutMS: timeoutMs,
+      connectTimeoutMS: timeoutMs,
+      socketTimeoutMS: timeoutMs,
+      waitQueueTimeoutMS: timeoutMs,
+    });
+  }
+
+  #explain(error: unknown): ServerError {
+    const { code, name } = error as { readonly code?: unknown; readonly name?: unknown };
+    if (typeof code === "number" && NO_SEARCH.has(code)) {
+      const cure = "keep vectors in PostgreSQL or PGlite (parameter 'store') and name this server in 'documents'";
+      return new ServerError("unsupported", `${this.place} has no $vectorSearch; ${cure}`, { cause: error });
+    }
+    if (code === 18 || code === 13) return new ServerError("unavailable", `${this.place} refuses the user or password`);
+    const kind = String(name);
+    if (/Network|ServerSelection|Timeout|NotConnected|PoolClosed|PoolCleared|Parse/.test(kind) || code === 50) {
+      const text = `${this.place} is away (${kind}); it is looked for again with the next request`;
+      return new ServerError("unavailable", text, { cause: error });
+    }
+    return new ServerError("internal", `${this.place} refused a command (${kind} ${String(code ?? "")})`, {
+      cause: error,
+    });
+  }
+}
+
+async function searchOne(
+  rows: Collection<StoredRow>,
+  name: string,
+  vector: Float32Array,
+  { k, metric, filter }: SearchQuery,
+): Promise<readonly Hit[]> {
+  const search = {
+    index: indexOf(name),
+    path: "embedding",
+    queryVector: [...vector],
+    numCandidates: Math.min(MAX_CANDIDATES, k * CANDIDATES_PER_HIT),
+    limit: k,
+    ...(filter.length === 0 ? {} : { filter: mongoFilter(filter) }),
+  };
+  const projection = { document: 1, score: { $meta: "vectorSearchScore" } };
+  const found = await rows.aggregate<StoredRow & { score: number }>([
+    { $vectorSearch: search },
+    { $project: projection },
+  ]);
+  return (await found.toArray()).map(({ _id, document, score }) => ({
+    id: _id,
+    score: SCORES[metric](score),
+    document: JSON.stringify(document),
+  }));
+}
+
+/** Every value stands behind an operator of our own: nothing that a client writes is taken for one. */
+function mongoFilter(filter: Filter): MongoFilter<StoredRow> {
+  return { $and: filter.map(({ field, test, value }) => ({ [`document.${field}`]: { [OPERATORS[test]]: value } })) };
+}
+
+function indexOf(name: string): string {
+  return `${name}_vectors`;
+}
+
+async function importDriver(): Promise<typeof import("mongodb")> {
+  try {
+    return await import("mongodb");
+  } catch (cause) {
+    const text = "stores at mongodb:// need the package mongodb, which is not installed here; run: npm install mongodb";
+    throw new ServerError("unavailable", text, { cause });
+  }
+}

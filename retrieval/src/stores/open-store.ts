@@ -1,0 +1,80 @@
+/**
+ * From an address to a store. `memory:<folder>`, `pglite:<folder>`, `postgresql://…`, `mongodb://…`; `env:NAME` stands for the
+ * address in that variable, so that passwords need not stand in configurations.
+ */
+import { resolve } from "node:path";
+import { ServerError } from "@nereid/server/core/server-error";
+import { EmbeddedStore } from "./embedded-store.ts";
+import { MongoStore } from "./mongo-store.ts";
+import { PostgresConnection } from "./postgres-connection.ts";
+import { SplitStore } from "./split-store.ts";
+import { SqlStore } from "./sql-store.ts";
+import type { VectorStore } from "./vector-store.ts";
+
+export interface StoreOptions {
+  /** What paths count from. */
+  readonly folder: string;
+  readonly maxConnections: number;
+  readonly timeoutMs: number;
+  readonly retries: number;
+  readonly log: (message: string) => void;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+const MONGO = /^mongodb(?:\+srv)?:\/\//;
+
+/** Vectors in the one, documents in the other where it is given. @throws ServerError when an address is none */
+export function openStores(address: string, documents: string | undefined, options: StoreOptions): VectorStore {
+  const store = openStore(address, options);
+  if (documents === undefined) return store;
+  const url = resolveAddress(documents, options);
+  if (!MONGO.test(url)) throw new ServerError("invalid_argument", "documents are expected at an address of mongodb://");
+  return new SplitStore(store, new MongoStore({ url, ...options }));
+}
+
+/** Connects to nothing yet. @throws ServerError when the address is none */
+export function openStore(address: string, options: StoreOptions): VectorStore {
+  const url = resolveAddress(address, options);
+  const embedded = /^(memory|pglite):(.+)$/.exec(url);
+  if (embedded !== null) {
+    const [, kind, path = ""] = embedded;
+    return new EmbeddedStore({ kind: kind as "memory" | "pglite", folder: path }, options.log);
+  }
+  if (/^postgres(?:ql)?:\/\//.test(url)) return new SqlStore(new PostgresConnection({ url, ...options }));
+  if (MONGO.test(url)) return new MongoStore({ url, ...options });
+  throw unknownAddress(address);
+}
+
+/** @throws ServerError when no store can be there; where something is wrong with it shows when it is asked */
+export function expectStoreAddress(address: string): void {
+  if (!/^(?:memory|pglite):.|^(?:postgres(?:ql)?|mongodb(?:\+srv)?):\/\//.test(address)) throw unknownAddress(address);
+}
+
+/** The whole address: variables read, paths absolute. Two that are equal are the same store. */
+export function resolveAddress(address: string, { folder, env }: Pick<StoreOptions, "folder" | "env">): string {
+  const variable = /^env:([A-Za-z_][A-Za-z0-9_]*)$/.exec(address)?.[1];
+  if (variable !== undefined) {
+    const value = env[variable];
+    if (value === undefined || value === "") {
+      throw new ServerError("invalid_argument", `the store's address is in the variable ${variable}, which is not set`);
+    }
+    return resolveAddress(value.replace(/^env:/, ""), { folder, env });
+  }
+  const embedded = /^(memory|pglite):(.+)$/.exec(address);
+  return embedded === null ? address : `${embedded[1]}:${resolve(folder, embedded[2] ?? "")}`;
+}
+
+/** Names become names of tables and files. @throws ServerError */
+export function expectCollectionName(name: string): void {
+  if (/^[A-Za-z_][A-Za-z0-9_]{0,47}$/.test(name)) return;
+  const text = `'${name}' is no name of a collection: expected up to 48 letters, digits and underscores, no digit in front`;
+  throw new ServerError("invalid_argument", text);
+}
+
+function unknownAddress(address: string): ServerError {
+  const scheme = /^[a-z+]*/i.exec(address)?.[0] ?? "";
+  return new ServerError(
+    "invalid_argument",
+    `no store is at an address of '${scheme}:'; expected memory:<folder>, pglite:<folder>, postgresql://…, mongodb://… or env:<variable>`,
+  );
+}

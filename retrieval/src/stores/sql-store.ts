@@ -1,0 +1,181 @@
+/**
+ * Collections as tables of PostgreSQL with pgvector: the same statements for a server and for PGlite. Values travel as
+ * parameters alone; the name of a table is checked and quoted. Knows no driver.
+ */
+import { ServerError } from "@nereid/server/core/server-error";
+import { otherShape, wrongLength } from "./memory-store.ts";
+import { filterClause } from "./sql-filter.ts";
+import type { CollectionShape, Hit, Metric, Row, SearchQuery, VectorStore } from "./vector-store.ts";
+
+export type SqlParameter = string | number | readonly string[];
+export type SqlRow = Readonly<Record<string, unknown>>;
+
+export interface SqlConnection {
+  readonly place: string;
+  /** Statements may be repeated when a connection is lost: they leave the same behind. @throws SqlError @throws ServerError */
+  query(text: string, parameters: readonly SqlParameter[]): Promise<readonly SqlRow[]>;
+  close(): Promise<void>;
+}
+
+/** What the database said, with its code of five characters. */
+export class SqlError extends Error {
+  readonly state: string;
+
+  constructor(state: string, message: string) {
+    super(message);
+    this.state = state;
+  }
+}
+
+interface MetricSql {
+  readonly operator: string;
+  /** From the operator's value, which is always a distance. */
+  readonly score: (distance: string) => string;
+  readonly operators: string;
+}
+
+const METRIC_SQL: Readonly<Record<Metric, MetricSql>> = {
+  cosine: { operator: "<=>", score: (distance) => `1 - (${distance})`, operators: "vector_cosine_ops" },
+  dot: { operator: "<#>", score: (distance) => `-(${distance})`, operators: "vector_ip_ops" },
+  l2: { operator: "<->", score: (distance) => `-(${distance})`, operators: "vector_l2_ops" },
+};
+/**
+ * Of a connection: approximate indexes go on until there are as many rows as asked for, where that is more than they look at
+ * or a filter leaves few. How widely they look is the database's own setting. A release that does not know it may refuse.
+ */
+export const INDEX_SETTING = "SET hnsw.iterative_scan = strict_order";
+const UNDEFINED_TABLE = "42P01";
+const DATA_EXCEPTION = "22000";
+const NO_SUCH_TYPE = "42704";
+const FEATURE_NOT_SUPPORTED = "0A000";
+const UNDEFINED_FILE = "58P01";
+
+export class SqlStore implements VectorStore {
+  readonly place: string;
+  readonly #connection: SqlConnection;
+
+  constructor(connection: SqlConnection) {
+    this.place = connection.place;
+    this.#connection = connection;
+  }
+
+  /** All vectors in one statement: a batch of requests costs one way there and back. */
+  async search(name: string, query: SearchQuery): Promise<readonly (readonly Hit[])[]> {
+    const { vectors, k, metric, filter } = query;
+    const { operator, score } = METRIC_SQL[metric];
+    const parameters: SqlParameter[] = [vectors.map(vectorText), k];
+    const where = filterClause(filter, parameters);
+    // Read from text once, and not for every row that it is compared with. An index is of use to an order by distance alone:
+    // which of equally near rows are taken is decided behind that.
+    const rows = await this.#query(
+      name,
+      `WITH q AS MATERIALIZED (
+         SELECT place::int AS place, v::vector AS v FROM unnest($1::text[]) WITH ORDINALITY AS u(v, place)
+       )
+       SELECT q.place, h.id, ${score("h.distance")} AS score, h.document::text AS document
+       FROM q CROSS JOIN LATERAL (
+         SELECT * FROM (
+           SELECT id, embedding ${operator} q.v AS distance, document FROM ${quoted(name)}
+           WHERE ${where} ORDER BY embedding ${operator} q.v FETCH FIRST $2 ROWS WITH TIES
+         ) n ORDER BY distance, id LIMIT $2
+       ) h`,
+      parameters,
+    );
+    const hits: Hit[][] = vectors.map(() => []);
+    for (const row of rows) {
+      const hit = { id: String(row.id), score: Number(row.score), document: String(row.document) };
+      hits[Number(row.place) - 1]?.push(hit);
+    }
+    for (const list of hits) list.sort((a, b) => b.score - a.score || (a.id < b.id ? -1 : 1));
+    return hits;
+  }
+
+  async create(name: string, { dimensions, metric, isApproximate }: CollectionShape): Promise<void> {
+    await this.#query(name, "CREATE EXTENSION IF NOT EXISTS vector", []);
+    await this.#query(
+      name,
+      `CREATE TABLE IF NOT EXISTS ${quoted(name)} (
+        id text PRIMARY KEY, embedding vector(${dimensions}) NOT NULL, document jsonb NOT NULL, digest text NOT NULL
+      )`,
+      [],
+    );
+    const [found] = await this.#query(
+      name,
+      `SELECT atttypmod AS dimensions FROM pg_attribute WHERE attrelid = $1::regclass AND attname = 'embedding'`,
+      [quoted(name)],
+    );
+    const held = Number(found?.dimensions ?? dimensions);
+    if (held !== dimensions) throw otherShape(name, held, dimensions);
+    if (!isApproximate) return;
+    const index = quoted(`${name}_${metric}`);
+    const { operators } = METRIC_SQL[metric];
+    await this.#query(
+      name,
+      `CREATE INDEX IF NOT EXISTS ${index} ON ${quoted(name)} USING hnsw (embedding ${operators})`,
+      [],
+    );
+  }
+
+  async upsert(name: string, rows: readonly Row[]): Promise<void> {
+    const columns = [
+      rows.map(({ id }) => id),
+      rows.map(({ vector }) => vectorText(vector)),
+      rows.map(({ document }) => JSON.stringify(document)),
+      rows.map(({ digest }) => digest),
+    ];
+    await this.#query(
+      name,
+      `INSERT INTO ${quoted(name)} (id, embedding, document, digest)
+       SELECT id, v::vector, d::jsonb, digest FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS r(id, v, d, digest)
+       ON CONFLICT (id) DO UPDATE SET
+         embedding = EXCLUDED.embedding, document = EXCLUDED.document, digest = EXCLUDED.digest`,
+      columns,
+    );
+  }
+
+  async digests(name: string, ids: readonly string[]): Promise<readonly (string | undefined)[]> {
+    const rows = await this.#query(name, `SELECT id, digest FROM ${quoted(name)} WHERE id = ANY($1::text[])`, [ids]);
+    const found = new Map(rows.map(({ id, digest }) => [String(id), String(digest)]));
+    return ids.map((id) => found.get(id));
+  }
+
+  close(): Promise<void> {
+    return this.#connection.close();
+  }
+
+  async #query(name: string, text: string, parameters: readonly SqlParameter[]): Promise<readonly SqlRow[]> {
+    try {
+      return await this.#connection.query(text, parameters);
+    } catch (error) {
+      throw error instanceof SqlError ? this.#explain(name, error) : error;
+    }
+  }
+
+  #explain(name: string, error: SqlError): ServerError {
+    const lengths = /different vector dimensions (\d+) and (\d+)|expected (\d+) dimensions, not (\d+)/.exec(
+      error.message,
+    );
+    if (error.state === DATA_EXCEPTION && lengths !== null) {
+      const [held, got] = [lengths[1] ?? lengths[3], lengths[2] ?? lengths[4]];
+      return wrongLength(Number(got), Number(held));
+    }
+    if (error.state === UNDEFINED_TABLE) {
+      return new ServerError("not_found", `collection '${name}' is not in ${this.place}; make it with nereid index`);
+    }
+    if ([NO_SUCH_TYPE, FEATURE_NOT_SUPPORTED, UNDEFINED_FILE].includes(error.state) && /vector/.test(error.message)) {
+      return new ServerError("unavailable", `${this.place} has no pgvector; install the extension 'vector' there`);
+    }
+    return new ServerError("internal", `${this.place} refused a statement (SQL state ${error.state})`, {
+      cause: error,
+    });
+  }
+}
+
+/** Names are letters, digits and underscores (see `expectCollectionName`), so that quoting is all there is to do. */
+function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+function vectorText(vector: Float32Array): string {
+  return `[${vector.join(",")}]`;
+}

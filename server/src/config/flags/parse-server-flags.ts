@@ -1,0 +1,149 @@
+/** From the command line and the environment to frozen options, or to the text that explains what is wrong with them. */
+import { ServerError } from "../../core/server-error.ts";
+import { deepFreeze } from "../model/deep-freeze.ts";
+import { FlagError } from "./flag-error.ts";
+import { FLAG_HANDLERS } from "./flag-handlers.ts";
+import { FLAGS } from "./flag-table.ts";
+import { type GivenFlag, type ScannedArguments, scanArguments } from "./getopt.ts";
+import { notYetMessages } from "./not-yet.ts";
+import { createDraft, type OptionsDraft, type TlsDraft } from "./options-draft.ts";
+import { checkPorts } from "./port-check.ts";
+import type { ServerOptions } from "./server-options.ts";
+import { settleTrace } from "./trace-flags.ts";
+import { flagUsage, usageText } from "./usage.ts";
+
+export type ParsedFlags =
+  | { readonly kind: "options"; readonly options: ServerOptions }
+  /** `text` is for standard error. */
+  | { readonly kind: "usage"; readonly text: string; readonly exitCode: number };
+
+export function parseServerFlags(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): ParsedFlags {
+  try {
+    const draft = createDraft(env);
+    applyArguments(draft, scanArguments(argv, FLAGS));
+    return { kind: "options", options: settle(draft, env) };
+  } catch (error) {
+    if (!(error instanceof FlagError)) throw error;
+    return { kind: "usage", text: usageAfter(error), exitCode: 1 };
+  }
+}
+
+/**
+ * What is wrong with the options as a whole, found when the server is created and not while the command line is read:
+ * printed as `error: creating server: <code> - <message>`, without the usage text.
+ */
+export function creationProblem(options: ServerOptions): ServerError | undefined {
+  const { repository, cache } = options;
+  if (repository.paths.length === 0) return new ServerError("invalid_argument", "--model-repository must be specified");
+  if (repository.startupModels.includes("*") && repository.startupModels.length > 1) {
+    return new ServerError(
+      "invalid_argument",
+      "Wildcard model name '*' must be the ONLY startup model if specified at all.",
+    );
+  }
+  const caches = [...cache.settings.keys()];
+  if (caches.length > 1) {
+    return new ServerError(
+      "invalid_argument",
+      "found multiple cache configurations, but only a single cache is currently supported",
+    );
+  }
+  const unknown = caches.find((name) => name !== "local" && name !== "redis");
+  if (unknown === undefined) return undefined;
+  const library = `${cache.directory}/${unknown}/libtritoncache_${unknown}.so`;
+  return new ServerError("invalid_argument", `unable to find '${library}' for cache`);
+}
+
+/** What is wrong stands ahead of the usage text, where scripts look for it, and again below, where a terminal still shows it. */
+function usageAfter({ message, hint }: FlagError): string {
+  if (message === "") return `${usageText()}\n`;
+  const again = message.trim().replaceAll("\n", " ");
+  return `${message}\n${usageText()}\n${again}\n${hint === "" ? "" : `${hint}\n`}`;
+}
+
+function applyArguments(draft: OptionsDraft, { items, positionals }: ScannedArguments): void {
+  for (const item of items) {
+    if (item.kind === "error") {
+      const hint = item.nearest === undefined ? "" : `Did you mean --${item.nearest}?`;
+      throw new FlagError(`tritonserver: ${item.message}\n`, { hint });
+    }
+    applyFlag(draft, item.flag);
+  }
+  const [unexpected] = positionals;
+  if (unexpected !== undefined) {
+    throw new FlagError(`Unexpected argument: ${unexpected}`, {
+      hint: "Values follow a flag: --model-repository=<folder> names a model repository.",
+    });
+  }
+}
+
+function applyFlag(draft: OptionsDraft, { name, value }: GivenFlag): void {
+  if (name === "help") throw new FlagError("");
+  draft.given.add(name);
+  try {
+    FLAG_HANDLERS.get(name)?.(draft, value);
+  } catch (error) {
+    if (!(error instanceof FlagError)) throw error;
+    throw new FlagError(`Bad option: "--${name}".\n${error.message}\n`, {
+      cause: error,
+      hint: flagUsage(name),
+    });
+  }
+}
+
+/** What depends on several flags at once. */
+function settle(draft: OptionsDraft, env: Readonly<Record<string, string | undefined>>): ServerOptions {
+  settleRepository(draft, env);
+  settleMetrics(draft);
+  settleTrace(draft.trace);
+  if (draft.given.has("response-cache-byte-size") && draft.given.has("cache-config")) {
+    throw new FlagError(
+      "Error: Incompatible flags --response-cache-byte-size and --cache-config both provided. Please provide one or the other.",
+    );
+  }
+  const { given: _given, trace, grpc, http, ...rest } = draft;
+  const { isSwitchedOff: _off, written: _written, ...traceOptions } = trace;
+  const options = { ...rest, trace: traceOptions, http: settleTls(http), grpc: settleTls(grpc) };
+  if (http.isOnePort && grpc.useTls) {
+    throw new FlagError(
+      "Error: --grpc-use-ssl cannot be used with --one-port. Use --http-use-ssl, for all of the port.",
+    );
+  }
+  checkPorts(options);
+  return deepFreeze({ ...options, notYet: notYetMessages(options) });
+}
+
+function settleRepository(
+  { repository, given, warnings }: OptionsDraft,
+  env: Readonly<Record<string, string | undefined>>,
+) {
+  if (repository.controlMode !== "poll") repository.pollSecs = 0;
+  if (repository.startupModels.length > 0 && repository.controlMode !== "explicit") {
+    throw new FlagError("Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well.");
+  }
+  const storage = env.AIP_STORAGE_URI ?? "";
+  if (repository.paths.length === 0 && storage !== "") repository.paths.push(storage);
+  repository.paths = [...new Set(repository.paths)].sort();
+  repository.startupModels = [...new Set(repository.startupModels)].sort();
+  if (!given.has("disable-auto-complete-config")) return;
+  if (given.has("strict-model-config") && repository.autoComplete) {
+    warnings.push(
+      "Warning: Overriding deprecated '--strict-model-config' from False to True in favor of '--disable-auto-complete-config'!",
+    );
+  }
+  repository.autoComplete = false;
+}
+
+function settleTls<Endpoint extends TlsDraft>({ useTls, tls, ...rest }: Endpoint) {
+  return { ...rest, tls: useTls ? tls : undefined };
+}
+
+function settleMetrics({ metrics, http }: OptionsDraft): void {
+  metrics.gpu &&= metrics.isEnabled;
+  metrics.cpu &&= metrics.isEnabled;
+  // A path is for one listener; who keeps HTTP off the network does not want the metrics on it.
+  metrics.address ||= http.address.startsWith("unix:") ? "127.0.0.1" : http.address;
+}

@@ -1,0 +1,212 @@
+/** What the command line and the environment decide, as frozen objects with every default in place. */
+
+import type { LogFormat } from "../../core/log-format.ts";
+
+/** The parts of the protocol that may be closed to clients without a key. */
+export const RESTRICTED_APIS = [
+  "health",
+  "metadata",
+  "inference",
+  "shared-memory",
+  "model-config",
+  "model-repository",
+  "statistics",
+  "trace",
+  "logging",
+] as const;
+
+export type RestrictedApi = (typeof RESTRICTED_APIS)[number];
+
+/** The header that opens an API, and the value it must have. Of gRPC metadata, the name without `triton-grpc-protocol-`. */
+export interface AccessKey {
+  readonly header: string;
+  readonly value: string;
+}
+
+export type AccessKeys = ReadonlyMap<RestrictedApi, AccessKey>;
+
+export interface LogOptions {
+  readonly verboseLevel: number;
+  readonly info: boolean;
+  readonly warning: boolean;
+  readonly error: boolean;
+  readonly format: LogFormat;
+  /** Empty: the console. */
+  readonly file: string;
+}
+
+export interface RepositoryOptions {
+  /** Sorted, without repetition. Empty: none was given. */
+  readonly paths: readonly string[];
+  readonly exitOnError: boolean;
+  readonly autoComplete: boolean;
+  readonly strictReadiness: boolean;
+  readonly controlMode: "none" | "poll" | "explicit";
+  /** 0 unless the mode is poll. */
+  readonly pollSecs: number;
+  /** Sorted, without repetition; "*" stands for all. */
+  readonly startupModels: readonly string[];
+  /** Empty: config.pbtxt. */
+  readonly configName: string;
+  readonly loadThreadCount: number;
+  readonly loadRetryCount: number;
+  readonly isNamespacing: boolean;
+}
+
+export interface EndpointOptions {
+  readonly isEnabled: boolean;
+  readonly address: string;
+  readonly port: number;
+}
+
+export interface HttpOptions extends EndpointOptions {
+  readonly reusePort: boolean;
+  readonly tls: TlsOptions | undefined;
+  /** 0: no limit. */
+  readonly maxConnectionAgeMs: number;
+  /** HTTP/1.1, HTTP/2 and gRPC all at this port; gRPC has none of its own then. */
+  readonly isOnePort: boolean;
+  /** Headers whose name matches become parameters. */
+  readonly headerForwardPattern: RegExp | undefined;
+  readonly threadCount: number;
+  readonly maxInputBytes: number;
+  readonly accessKeys: AccessKeys;
+}
+
+export interface GrpcOptions extends EndpointOptions {
+  readonly reusePort: boolean;
+  readonly headerForwardPattern: RegExp | undefined;
+  readonly inferThreadCount: number;
+  readonly allocationPoolSize: number;
+  readonly maxResponsePoolSize: number;
+  readonly tls: TlsOptions | undefined;
+  readonly responseCompression: "none" | "low" | "medium" | "high";
+  readonly keepalive: KeepaliveOptions;
+  readonly accessKeys: AccessKeys;
+}
+
+export interface TlsOptions {
+  readonly isMutual: boolean;
+  /** Paths of PEM files; empty when not given. */
+  readonly certFile: string;
+  readonly keyFile: string;
+  readonly rootCertFile: string;
+}
+
+export interface KeepaliveOptions {
+  readonly timeMs: number;
+  readonly timeoutMs: number;
+  readonly permitWithoutCalls: boolean;
+  readonly maxPingsWithoutData: number;
+  readonly minPingIntervalWithoutDataMs: number;
+  readonly maxPingStrikes: number;
+  /** 0: no limit. */
+  readonly maxConnectionAgeMs: number;
+  readonly maxConnectionAgeGraceMs: number;
+}
+
+export interface MetricsOptions extends EndpointOptions {
+  readonly gpu: boolean;
+  readonly cpu: boolean;
+  readonly intervalMs: number;
+  readonly counterLatencies: boolean;
+  readonly summaryLatencies: boolean;
+  readonly summaryQuantiles: readonly SummaryQuantile[];
+  readonly histogramLatencies: boolean;
+  /** Gauges of open connections and calls; beyond Triton. */
+  readonly openWork: boolean;
+}
+
+export interface SummaryQuantile {
+  readonly quantile: number;
+  readonly error: number;
+}
+
+export type TraceLevel = "TIMESTAMPS" | "TENSORS";
+
+export interface TraceOptions {
+  readonly mode: "triton" | "opentelemetry";
+  /** Empty: off. */
+  readonly levels: readonly TraceLevel[];
+  /** One of n requests is traced. */
+  readonly rate: number;
+  /** -1: without end. */
+  readonly count: number;
+  readonly file: string;
+  readonly logFrequency: number;
+  /** The settings of mode opentelemetry, as written; `resource` may repeat. */
+  readonly opentelemetry: readonly (readonly [key: string, value: string])[];
+}
+
+export interface CacheOptions {
+  /** Empty: the response cache is off. */
+  readonly settings: ReadonlyMap<string, ReadonlyMap<string, string>>;
+  readonly directory: string;
+}
+
+export interface RateLimitOptions {
+  readonly mode: "off" | "execution_count";
+  readonly resources: readonly RateLimitResource[];
+}
+
+export interface RateLimitResource {
+  readonly name: string;
+  readonly count: number;
+  /** -1: every device. */
+  readonly device: number;
+}
+
+export interface MemoryOptions {
+  readonly pinnedPoolBytes: number;
+  /** By device. */
+  readonly cudaPoolBytes: ReadonlyMap<number, number>;
+  readonly cudaVirtualAddressBytes: ReadonlyMap<number, number>;
+  readonly loadGpuLimits: ReadonlyMap<number, number>;
+  readonly minComputeCapability: number;
+  readonly bufferManagerThreadCount: number;
+  readonly peerAccess: boolean;
+  /** By policy: its settings. */
+  readonly hostPolicies: ReadonlyMap<string, ReadonlyMap<string, string>>;
+  readonly allowClientSharedMemory: boolean;
+}
+
+export interface SagemakerOptions extends EndpointOptions {
+  readonly threadCount: number;
+  readonly safePortRange: readonly [low: number, high: number] | undefined;
+}
+
+export interface VertexOptions extends EndpointOptions {
+  readonly threadCount: number;
+  readonly defaultModel: string;
+}
+
+export interface ServerOptions {
+  readonly serverId: string;
+  readonly exitTimeoutSecs: number;
+  /** In front of that: not ready, and serving as before. */
+  readonly drainDelaySecs: number;
+  readonly log: LogOptions;
+  readonly repository: RepositoryOptions;
+  readonly http: HttpOptions;
+  readonly grpc: GrpcOptions;
+  readonly metrics: MetricsOptions;
+  readonly sagemaker: SagemakerOptions;
+  readonly vertex: VertexOptions;
+  readonly trace: TraceOptions;
+  readonly backendDirectory: string;
+  /** By backend; the settings for all backends stand under the empty name. */
+  readonly backendSettings: ReadonlyMap<string, ReadonlyMap<string, string>>;
+  readonly repoAgentDirectory: string;
+  readonly cache: CacheOptions;
+  readonly rateLimit: RateLimitOptions;
+  readonly memory: MemoryOptions;
+  /** Lines for standard error: flags that are out of date or were misread on purpose. */
+  readonly warnings: readonly string[];
+  /** Flags that were given for features that this server does not have: to be logged once at start. */
+  readonly notYet: readonly string[];
+}
+
+/** The settings of one backend: its own over those for all. */
+export function backendSettingsOf(options: ServerOptions, backend: string): ReadonlyMap<string, string> {
+  return new Map([...(options.backendSettings.get("") ?? []), ...(options.backendSettings.get(backend) ?? [])]);
+}

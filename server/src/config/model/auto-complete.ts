@@ -1,0 +1,70 @@
+/** Fills what a configuration leaves open from what the model declares. Does not normalise and does not judge the rest. */
+import type { ModelConfig, ModelInput, ModelOutput } from "../../core/model-config.ts";
+import { ServerError } from "../../core/server-error.ts";
+import { defaultMessage } from "./default-messages.ts";
+import type { DescribedModel, DescribedTensor } from "./model-description.ts";
+
+/** `defaultMaxBatchSize`: what a batching model gets that states none. */
+export function autoComplete(config: ModelConfig, model: DescribedModel, defaultMaxBatchSize: number): ModelConfig {
+  // A configuration that lists inputs and outputs is taken as complete: a stated 0 then means 0.
+  if (model.addsTensors !== true && config.input.length > 0 && config.output.length > 0) return config;
+  const maxBatchSize = completedBatchSize(config, model, defaultMaxBatchSize);
+  const strip = model.canBatch && maxBatchSize > 0;
+  return {
+    ...config,
+    max_batch_size: maxBatchSize,
+    input: completedTensors(config.input, model.inputs, model, (tensor) => inputOf(tensor, strip, maxBatchSize)),
+    output: completedTensors(config.output, model.outputs, model, (tensor) => outputOf(tensor, strip, maxBatchSize)),
+    dynamic_batching: wantsDynamicBatching(config, model, maxBatchSize)
+      ? defaultMessage("ModelDynamicBatching")
+      : config.dynamic_batching,
+    model_transaction_policy:
+      model.decoupled === undefined ? config.model_transaction_policy : { decoupled: model.decoupled },
+  };
+}
+
+function completedBatchSize(config: ModelConfig, model: DescribedModel, defaultMaxBatchSize: number): number {
+  if (model.maxBatchSize !== undefined) return model.maxBatchSize;
+  if (model.canBatch) return config.max_batch_size === 0 ? Math.max(defaultMaxBatchSize, 0) : config.max_batch_size;
+  if (config.max_batch_size !== 0 && model.addsTensors !== true) {
+    throw new ServerError(
+      "invalid_argument",
+      `autofill failed for model '${config.name}': model does not support batching while non-zero max_batch_size is specified`,
+    );
+  }
+  return config.max_batch_size;
+}
+
+function wantsDynamicBatching(config: ModelConfig, model: DescribedModel, maxBatchSize: number): boolean {
+  if (config.dynamic_batching ?? config.sequence_batching ?? config.ensemble_scheduling) return false;
+  return model.dynamicBatching ?? (model.addsTensors !== true && model.canBatch && maxBatchSize > 1);
+}
+
+function completedTensors<T extends { readonly name: string }>(
+  written: readonly T[],
+  described: readonly DescribedTensor[],
+  model: DescribedModel,
+  create: (tensor: DescribedTensor) => T,
+): readonly T[] {
+  if (written.length === 0) return described.map(create);
+  if (model.addsTensors !== true) return written;
+  const names = new Set(written.map(({ name }) => name));
+  return [...written, ...described.filter(({ name }) => !names.has(name)).map(create)];
+}
+
+function inputOf(tensor: DescribedTensor, strip: boolean, maxBatchSize: number): ModelInput {
+  const base = defaultMessage("ModelInput");
+  return { ...base, ...shapeOf(tensor, strip, maxBatchSize), optional: tensor.optional ?? false };
+}
+
+function outputOf(tensor: DescribedTensor, strip: boolean, maxBatchSize: number): ModelOutput {
+  return { ...defaultMessage("ModelOutput"), ...shapeOf(tensor, strip, maxBatchSize) };
+}
+
+/** A tensor without dimensions is one element to clients, and reshaped to none for a model that batches. */
+function shapeOf(tensor: DescribedTensor, strip: boolean, maxBatchSize: number) {
+  const dims = strip ? tensor.dims.slice(1) : [...tensor.dims];
+  const common = { name: tensor.name, data_type: tensor.dataType };
+  if (dims.length > 0) return { ...common, dims };
+  return maxBatchSize > 0 ? { ...common, dims: [1], reshape: { shape: [] } } : { ...common, dims: [1] };
+}

@@ -1,0 +1,103 @@
+/**
+ * From the text of a configuration to the frozen object that the server works with, in two steps as a model is first
+ * found and then loaded: what fails in the first never becomes a version, what fails in the second makes the version unavailable.
+ */
+import type { ModelConfig } from "../../core/model-config.ts";
+import { ServerError } from "../../core/server-error.ts";
+import { type OnNote, parseTextMessage } from "../pbtxt/text-format.ts";
+import { autoComplete } from "./auto-complete.ts";
+import { fillBackendFields, type ModelArtifact } from "./backend-fields.ts";
+import { deepFreeze } from "./deep-freeze.ts";
+import { completeWritten } from "./fill-defaults.ts";
+import { invalid } from "./invalid.ts";
+import { parseJsonMessage } from "./json-form.ts";
+import type { DescribedModel } from "./model-description.ts";
+import { normalizeInstanceGroups, normalizeModelConfig } from "./normalize.ts";
+import { validateModelConfig } from "./validate.ts";
+import { type UsableGpus, validateInstanceGroups } from "./validate-instances.ts";
+import { validateModelIo } from "./validate-io.ts";
+
+const DEFAULT_MAX_BATCH_SIZE = 4;
+
+/** @throws ServerError with `file:line:column` */
+export function parseModelConfigText(text: string, file: string, onNote?: OnNote): ModelConfig {
+  return deepFreeze(completeWritten(parseTextMessage(text, file, "ModelConfig", onNote)));
+}
+
+/** The `config` parameter of a load request. @throws ServerError beginning with "Invalid config override: " */
+export function parseModelConfigJson(json: string): ModelConfig {
+  return deepFreeze(completeWritten(parseJsonMessage(json, "ModelConfig")));
+}
+
+/** What a model without `config.pbtxt` starts from. */
+export function emptyModelConfig(): ModelConfig {
+  return deepFreeze(completeWritten({}));
+}
+
+export interface FoundModel {
+  readonly written: ModelConfig;
+  /** The name of the folder. */
+  readonly modelName: string;
+  /** What lies in the (first) version folder; empty when there is none. */
+  readonly artifacts: readonly ModelArtifact[];
+  readonly autoComplete: boolean;
+}
+
+/** First step, when the model is found. @throws ServerError: the model cannot be polled */
+export function prepareModelConfig({ written, modelName, artifacts, autoComplete }: FoundModel): ModelConfig {
+  if (written.name !== "" && written.name !== modelName) {
+    throw invalid(
+      `unexpected directory name '${modelName}' for model '${written.name}', directory name must equal model name`,
+    );
+  }
+  const filled = fillBackendFields(written, modelName, artifacts);
+  const normalized = normalizeModelConfig(filled);
+  validateModelConfig(normalized);
+  if (!autoComplete) validateModelIo(normalized);
+  return deepFreeze(normalized);
+}
+
+export interface LoadedModel {
+  /** The result of the first step. */
+  readonly prepared: ModelConfig;
+  /** What the backend reads from the model; undefined when it cannot tell. */
+  readonly description: DescribedModel | undefined;
+  readonly autoComplete: boolean;
+  /** `--backend-config` of the backend, over the global ones. */
+  readonly settings: ReadonlyMap<string, string>;
+  readonly gpus: UsableGpus;
+}
+
+/** Second step, when the model is loaded. @throws ServerError: the version becomes unavailable for this reason */
+export function finishModelConfig({ prepared, description, settings, gpus, ...model }: LoadedModel): ModelConfig {
+  const completed =
+    model.autoComplete && description !== undefined
+      ? autoComplete(prepared, description, defaultMaxBatchSize(settings))
+      : prepared;
+  const normalized = normalizeInstanceGroups(normalizeModelConfig(completed), gpus.ids, gpus.byRequestOnly);
+  validateInstanceGroups(normalized, gpus);
+  validateModelConfig(normalized);
+  validateModelIo(normalized);
+  return deepFreeze(normalized);
+}
+
+/** Both steps at once, for a caller that has everything at hand. */
+export function completeModelConfig(model: FoundModel & Omit<LoadedModel, "prepared">): ModelConfig {
+  return finishModelConfig({ ...model, prepared: prepareModelConfig(model) });
+}
+
+/** The setting `default-max-batch-size`. */
+export function defaultMaxBatchSize(settings: ReadonlyMap<string, string>): number {
+  const text = settings.get("default-max-batch-size");
+  if (text === undefined) return DEFAULT_MAX_BATCH_SIZE;
+  if (/^[+-]?\d{1,9}$/.test(text)) return Math.max(Number(text), 0);
+  throw invalid(`backend setting 'default-max-batch-size' expects an integer, got '${text}'`);
+}
+
+/** The error of a model whose backend this server does not have. */
+export function unknownBackend(backend: string): ServerError {
+  return new ServerError(
+    "invalid_argument",
+    `unable to find backend library for backend '${backend}', try specifying runtime on the model configuration.`,
+  );
+}

@@ -1,0 +1,218 @@
+/** Runs a decoder from its files on the CPU: weights, paged cache, and one graph per step. */
+
+import { availableProcessors, processorName } from "../../device/cpu/available-processors.ts";
+import type { WeightType } from "../../device/cpu/convert-elements.ts";
+import { CpuDevice } from "../../device/cpu/cpu-device.ts";
+import { CpuGraph } from "../../device/cpu/cpu-graph.ts";
+import { type ModelFiles, openModelFiles } from "../../formats/hf/model-files.ts";
+import type { LoraTargets } from "../../formats/lora/lora-adapter.ts";
+import { isPackedTensors } from "../../formats/trtllm/engine-file.ts";
+import type { EngineThreads } from "../../formats/trtllm/engine-header.ts";
+import type { DecoderConfig } from "../../models/config/decoder-config.ts";
+import { narrowWindows, widestWindow } from "../../models/config/layer-windows.ts";
+import { parseDecoderConfig } from "../../models/config/parse-decoder-config.ts";
+import { hasThreeAxes } from "../../models/config/rope-axes.ts";
+import { ropeFactors } from "../../models/config/rope-factors.ts";
+import { type DecoderModel, numDecoderTensors, recordDecoder } from "../../models/cpu/decoder.ts";
+import { type DecoderWeights, loadDecoderWeights } from "../../models/weights/decoder-weights.ts";
+import { loraTargets } from "../../models/weights/lora-targets.ts";
+import type { KvCacheType } from "../engine-spec.ts";
+import { checkStep } from "../plan/check-step.ts";
+import type { StepInput, StepRunner } from "../step-runner.ts";
+import { CpuAdapters } from "./adapters.ts";
+import { CpuKvCache } from "./kv-cache.ts";
+
+export interface DecoderRunnerOptions {
+  /** Folder with config.json and the weights, or a GGUF file. */
+  readonly modelDir: string;
+  readonly numBlocks: number;
+  readonly blockSize: number;
+  /** Undefined: as many as there are idle processors. */
+  readonly numThreads?: number | undefined;
+  /**
+   * Type of the matrices in memory; undefined: blocks as they are stored, floats as f32. "f32" computes all in f32; the
+   * others round activations as well.
+   */
+  readonly weightType?: WeightType | undefined;
+  readonly cacheType?: KvCacheType | undefined;
+  /** Blocks of the second tier. */
+  readonly numHostBlocks?: number | undefined;
+  /** Narrows what layers see: the first size is the first layer's, and after the last one comes the first again. */
+  readonly attentionWindows?: readonly number[] | undefined;
+  /** Logits of a sequence do not depend on the step's other sequences, on chunks, nor on blocks, to the bit. Slower. */
+  readonly isDeterministic?: boolean | undefined;
+  /** Longest sequence, at most what the model allows, which is the default. Some models turn short ones otherwise. */
+  readonly maxPositions?: number | undefined;
+}
+
+/** Where the time of the steps so far went. */
+export interface StepTimings {
+  numSteps: number;
+  /** Checking, building the graph: on the event loop. */
+  recordMs: number;
+  /** Placing tensors, running the graph, copying logits out. */
+  computeMs: number;
+}
+
+/** @throws Error naming the file, field or tensor that does not fit */
+export async function createDecoderRunner(options: DecoderRunnerOptions): Promise<DecoderCpuRunner> {
+  expectCount("numBlocks", options.numBlocks);
+  expectCount("blockSize", options.blockSize);
+  if (options.maxPositions !== undefined) expectCount("maxPositions", options.maxPositions);
+  const model = await openModelFiles(options.modelDir);
+  try {
+    return await loadRunner(model, options);
+  } finally {
+    await model.tensors.close();
+  }
+}
+
+async function loadRunner({ files, tensors }: ModelFiles, options: DecoderRunnerOptions): Promise<DecoderCpuRunner> {
+  const parsed = parseDecoderConfig(files);
+  const config = narrowWindows(parsed.config, options.attentionWindows);
+  const maxPositions = Math.min(config.maxPositions, options.maxPositions ?? config.maxPositions);
+  const isWindowed = widestWindow(config) !== undefined; // then sequences outgrow the cache
+  const servedPositions = isWindowed ? maxPositions : Math.min(maxPositions, options.numBlocks * options.blockSize);
+  const ropes = config.ropes.map((rope) => ropeFactors(rope, servedPositions));
+  const { numThreads, isDeterministic } = options;
+  const knownThreads = numThreads === undefined ? builtThreads(tensors) : undefined;
+  const device = new CpuDevice({ numThreads, isDeterministic, knownThreads });
+  let weights: DecoderWeights | undefined;
+  try {
+    weights = await loadDecoderWeights(device, { ...parsed, config }, tensors, options.weightType, ropes);
+    if (weights.layers.some(({ qkv }) => qkv.weight.type === "f32")) device.openDenseProducts();
+    const ropeMagnitudes = ropes.map(({ magnitude }) => magnitude);
+    const targets = loraTargets(config, parsed.weights);
+    return new DecoderCpuRunner(device, { config, weights, ropeMagnitudes, targets }, { ...options, maxPositions });
+  } catch (error) {
+    weights?.close();
+    await device.close();
+    throw error;
+  }
+}
+
+/** Those that were measured when the engine was built, if that was on processors like these. */
+function builtThreads(tensors: ModelFiles["tensors"]): EngineThreads | undefined {
+  const { threads } = isPackedTensors(tensors) ? tensors : {};
+  const isHere = threads?.processor === processorName() && threads.numProcessors === availableProcessors();
+  return isHere ? threads : undefined;
+}
+
+/** What a runner takes over besides its device. */
+export interface LoadedDecoder extends Omit<DecoderModel, "caches" | "adapters"> {
+  readonly targets: LoraTargets;
+}
+
+export class DecoderCpuRunner implements StepRunner {
+  readonly vocabSize: number;
+  readonly hiddenSize: number;
+  readonly blockSize: number;
+  readonly numBlocks: number;
+  readonly numHostBlocks: number;
+  readonly window: number | undefined;
+  readonly maxPositions: number;
+  readonly hasAxes: boolean;
+  readonly eosTokenIds: readonly number[];
+  readonly config: DecoderConfig;
+  readonly adapters: CpuAdapters;
+  readonly timings: StepTimings = { numSteps: 0, recordMs: 0, computeMs: 0 };
+  readonly #device: CpuDevice;
+  readonly #cache: CpuKvCache;
+  readonly #model: DecoderModel;
+  readonly #graph: CpuGraph;
+  #logits: Float32Array = new Float32Array(0);
+  #running: Promise<unknown> | undefined;
+  #closing: Promise<void> | undefined;
+
+  /** Takes over device and weights. */
+  constructor(device: CpuDevice, { targets, ...loaded }: LoadedDecoder, options: DecoderRunnerOptions) {
+    const { config } = loaded;
+    this.config = config;
+    this.eosTokenIds = config.eosTokenIds;
+    this.vocabSize = config.vocabSize;
+    this.hiddenSize = config.hiddenSize;
+    this.maxPositions = options.maxPositions ?? config.maxPositions;
+    this.hasAxes = hasThreeAxes(config);
+    this.blockSize = options.blockSize;
+    this.numBlocks = options.numBlocks;
+    this.numHostBlocks = options.numHostBlocks ?? 0;
+    this.window = widestWindow(config);
+    this.#device = device;
+    this.#cache = new CpuKvCache(device, config, {
+      numBlocks: this.numBlocks,
+      numHostBlocks: this.numHostBlocks,
+      blockSize: this.blockSize,
+      type: options.cacheType ?? "f32",
+    });
+    this.adapters = new CpuAdapters(device, targets);
+    this.#model = { ...loaded, caches: this.#cache.layers, adapters: this.adapters.loaded };
+    this.#graph = new CpuGraph(device);
+  }
+
+  async run(input: StepInput): Promise<Float32Array> {
+    if (this.#closing !== undefined) throw new Error("the step runner is closed");
+    if (this.#running !== undefined) throw new Error("a step is running: await it before the next");
+    const step = this.#runStep(input);
+    this.#running = step;
+    try {
+      return await step;
+    } finally {
+      this.#running = undefined;
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#closeAfter(this.#running);
+    return this.#closing;
+  }
+
+  async #runStep(input: StepInput): Promise<Float32Array> {
+    const startMs = performance.now();
+    checkStep(input, this);
+    this.adapters.check(input.sequences);
+    if (input.blockCopies !== undefined) this.#cache.copyBlocks(input.blockCopies);
+    if (input.tokenIds.length === 0) return new Float32Array(0);
+    this.#graph.begin(numDecoderTensors(this.config, input.sequences));
+    const logits = recordDecoder(this.#graph, this.#model, {
+      ...input,
+      tokenIds: withoutReplacedIds(input),
+      blockSize: this.blockSize,
+    });
+    const recordedMs = performance.now();
+    await this.#graph.run(input.tokenIds.length);
+    const result = this.#logitsFor(input.logitRows.length);
+    if (logits !== undefined) this.#graph.read(logits, result);
+    this.timings.numSteps++;
+    this.timings.recordMs += recordedMs - startMs;
+    this.timings.computeMs += performance.now() - recordedMs;
+    return result;
+  }
+
+  /** One array serves all steps of up to its size, so that a decode step allocates no logits. */
+  #logitsFor(numRows: number): Float32Array {
+    const length = numRows * this.vocabSize;
+    if (this.#logits.length < length) this.#logits = new Float32Array(length);
+    return this.#logits.subarray(0, length);
+  }
+
+  async #closeAfter(running: Promise<unknown> | undefined): Promise<void> {
+    await running?.catch(() => undefined);
+    this.#graph.close();
+    this.#cache.close();
+    this.adapters.close();
+    this.#model.weights.close();
+    await this.#device.close();
+  }
+}
+
+/** Rows that embeddings replace may carry any id; the look-up before that needs a valid one. */
+function withoutReplacedIds({ tokenIds, embeddings }: StepInput): Int32Array {
+  if (embeddings === undefined) return tokenIds;
+  const ids = tokenIds.slice();
+  for (const row of embeddings.rows) ids[row] = 0;
+  return ids;
+}
+
+function expectCount(name: string, value: number): void {
+  if (!Number.isSafeInteger(value) || value < 1) throw new Error(`${name}: expected a positive integer, got ${value}`);
+}

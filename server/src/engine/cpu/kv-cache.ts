@@ -1,0 +1,96 @@
+/**
+ * Memory of keys and values on the CPU device: per layer the blocks that attention reads, and behind them a second tier
+ * of the same form. Both are RAM here, pages of which the system commits when they are first written; what a device of its
+ * own memory would keep in the host's is kept apart, so that the engine drives both alike.
+ */
+import { CpuBuffer, type CpuTensorSpec } from "../../device/cpu/cpu-buffer.ts";
+import type { CpuDevice } from "../../device/cpu/cpu-device.ts";
+import { CPU_TYPE_BYTES, type CpuTensor } from "../../device/cpu/cpu-tensor.ts";
+import type { DecoderConfig } from "../../models/config/decoder-config.ts";
+import type { LayerCache } from "../../models/cpu/attention.ts";
+import type { KvCacheType } from "../engine-spec.ts";
+
+/** Elements that share a scale: heads are whole numbers of them. */
+const Q8_BLOCK = 32;
+
+type KvShape = Pick<DecoderConfig, "numLayers" | "numKvHeads" | "headDim">;
+
+export interface KvCacheOptions {
+  readonly numBlocks: number;
+  readonly numHostBlocks: number;
+  readonly blockSize: number;
+  readonly type: KvCacheType;
+}
+
+/** Keys and values of one token in all layers. */
+export function kvBytesPerToken({ numLayers, numKvHeads, headDim }: KvShape, type: KvCacheType): number {
+  return 2 * numLayers * numKvHeads * headDim * CPU_TYPE_BYTES[type];
+}
+
+/** @throws Error when heads of the model cannot be kept in this type */
+export function expectFittingHeads({ headDim }: KvShape, type: KvCacheType): void {
+  if (type !== "q8_0" || headDim % Q8_BLOCK === 0) return;
+  throw new Error(
+    `kv_cache_type q8_0 keeps ${Q8_BLOCK} numbers to a scale, which heads of ${headDim} are no multiple of: take f16 or f32`,
+  );
+}
+
+export class CpuKvCache {
+  readonly layers: readonly LayerCache[];
+  readonly #near: CpuBuffer;
+  readonly #far: CpuBuffer | undefined;
+  readonly #numBlocks: number;
+  readonly #block: Uint8Array;
+
+  constructor(device: CpuDevice, config: KvShape, { numBlocks, numHostBlocks, blockSize, type }: KvCacheOptions) {
+    expectFittingHeads(config, type);
+    const width = config.numKvHeads * config.headDim;
+    const specs = (count: number): CpuTensorSpec[] =>
+      Array.from({ length: 2 * config.numLayers }, () => ({ type, shape: [count * blockSize, width] }));
+    this.#numBlocks = numBlocks;
+    this.#block = new Uint8Array(blockSize * width * CPU_TYPE_BYTES[type]);
+    this.#near = new CpuBuffer(device, specs(numBlocks));
+    try {
+      this.#far = numHostBlocks > 0 ? new CpuBuffer(device, specs(numHostBlocks)) : undefined;
+    } catch (error) {
+      this.#near.close();
+      throw error;
+    }
+    this.layers = pairLayers(this.#near.tensors);
+  }
+
+  /** Pairs [from, to, ...], one after the other. */
+  copyBlocks(pairs: Int32Array): void {
+    for (let i = 0; i < pairs.length; i += 2) {
+      const from = this.#place(pairs[i] ?? 0);
+      const to = this.#place(pairs[i + 1] ?? 0);
+      for (const [layer, tensor] of from.buffer.tensors.entries()) {
+        const target = to.buffer.tensors[layer];
+        if (target === undefined) throw new Error("kv cache: the tiers differ in layers");
+        from.buffer.read(tensor, this.#block, from.byteOffset);
+        to.buffer.write(target, this.#block, to.byteOffset);
+      }
+    }
+  }
+
+  close(): void {
+    this.#near.close();
+    this.#far?.close();
+  }
+
+  #place(block: number): { readonly buffer: CpuBuffer; readonly byteOffset: number } {
+    const isFar = block >= this.#numBlocks;
+    const buffer = isFar ? this.#far : this.#near;
+    if (buffer === undefined) throw new Error(`kv cache: there is no block ${block}`);
+    return { buffer, byteOffset: (isFar ? block - this.#numBlocks : block) * this.#block.length };
+  }
+}
+
+function pairLayers(tensors: readonly CpuTensor[]): LayerCache[] {
+  const caches: LayerCache[] = [];
+  for (let i = 0; i + 1 < tensors.length; i += 2) {
+    const [keys, values] = tensors.slice(i, i + 2);
+    if (keys !== undefined && values !== undefined) caches.push({ keys, values });
+  }
+  return caches;
+}

@@ -1,0 +1,110 @@
+/** Counts what a decoder needs on the CPU device, from its files' headers: no weight is read. */
+import { CPU_TYPE_BYTES, numElements } from "../../device/cpu/cpu-tensor.ts";
+import { freeMemory } from "../../device/cpu/free-memory.ts";
+import { openModelFiles } from "../../formats/hf/model-files.ts";
+import type { TensorSource } from "../../formats/tensors/tensor-source.ts";
+import { isPackedTensors } from "../../formats/trtllm/engine-file.ts";
+import type { DecoderConfig } from "../../models/config/decoder-config.ts";
+import { narrowWindows, widestWindow } from "../../models/config/layer-windows.ts";
+import { type ParsedDecoder, parseDecoderConfig } from "../../models/config/parse-decoder-config.ts";
+import { packedName } from "../../models/weights/decoder-weights.ts";
+import { describeWeights, findPrefix, type WeightPlan } from "../../models/weights/weight-plan.ts";
+import { chooseType, weightTypeOf } from "../../models/weights/weight-types.ts";
+import type { EngineSpec } from "../engine-spec.ts";
+import { peakBlocks } from "../kv/window-blocks.ts";
+import { type MemoryDemand, type MemoryPlan, planMemory } from "../plan/memory-plan.ts";
+import { expectFittingHeads, kvBytesPerToken } from "./kv-cache.ts";
+
+/** @throws ServerError when the engine does not fit, Error when the files are not those of a model */
+export async function planCpuMemory(
+  spec: EngineSpec,
+  blockSize: number,
+  freeBytes: number = freeMemory(),
+): Promise<MemoryPlan> {
+  const { bytes = 0, freeFraction, hostBytes = 0 } = spec.kvCache ?? {};
+  const { window, ...model } = await modelDemand(spec, blockSize);
+  const demand = spec.draftModelDir === undefined ? model : withDrafter(model, await drafterDemand(spec, blockSize));
+  const whyNoHost = hostBytes > 0 ? withoutHostTier(spec, window) : undefined;
+  const usedHostBytes = whyNoHost === undefined ? hostBytes : 0;
+  const plan = planMemory(
+    demand,
+    { tokens: spec.kvCacheTokens, bytes, freeFraction, hostBytes: usedHostBytes },
+    freeBytes,
+  );
+  return whyNoHost === undefined ? plan : { ...plan, lines: [...plan.lines, whyNoHost] };
+}
+
+/** Why a second tier would stay empty; undefined when it would not. */
+function withoutHostTier({ engine }: EngineSpec, window: number | undefined): string | undefined {
+  if (!engine.prefixReuse)
+    return "kv_cache_host_memory_bytes has no effect: blocks are not reused (enable_kv_cache_reuse)";
+  if (window === undefined) return undefined;
+  return `kv_cache_host_memory_bytes has no effect: all layers have windows, of ${window} tokens at most, and let go of the rest`;
+}
+
+type ModelDemand = MemoryDemand & { readonly window: number | undefined };
+
+async function modelDemand(spec: EngineSpec, blockSize: number): Promise<ModelDemand> {
+  const { files, tensors } = await openModelFiles(spec.modelDir);
+  try {
+    const parsed = parseDecoderConfig(files);
+    const config = narrowWindows(parsed.config, spec.kvCache?.attentionWindows);
+    return { ...cpuMemoryDemand({ ...parsed, config }, tensors, spec, blockSize), window: widestWindow(config) };
+  } finally {
+    await tensors.close();
+  }
+}
+
+/** Of the small model that guesses, which has as many blocks as the large one, in f32. */
+function drafterDemand(spec: EngineSpec, blockSize: number): Promise<MemoryDemand> {
+  return modelDemand({ ...spec, modelDir: spec.draftModelDir ?? "", kvCache: undefined }, blockSize);
+}
+
+function withDrafter(model: MemoryDemand, drafter: MemoryDemand): MemoryDemand {
+  return {
+    ...model,
+    weightBytes: model.weightBytes + drafter.weightBytes,
+    workspaceBytes: model.workspaceBytes + drafter.workspaceBytes,
+    bytesPerToken: model.bytesPerToken + drafter.bytesPerToken,
+  };
+}
+
+export function cpuMemoryDemand(
+  parsed: ParsedDecoder,
+  tensors: TensorSource,
+  { engine, weightType, kvCache }: EngineSpec,
+  blockSize: number,
+): MemoryDemand {
+  const { config, weights: names } = parsed;
+  const cacheType = kvCache?.type ?? "f32";
+  expectFittingHeads(config, cacheType);
+  const bytesOf = (plan: WeightPlan): number => {
+    if (isPackedTensors(tensors)) return tensors.tensors.get(packedName(plan))?.byteLength ?? 0;
+    const stored = plan.sources.flatMap(({ name }) => weightTypeOf(tensors.tensors.get(name)?.dtype ?? "F32") ?? []);
+    return numElements(plan.shape) * CPU_TYPE_BYTES[chooseType(plan, stored, weightType)];
+  };
+  let weightBytes = 0;
+  const prefix = findPrefix(names, (tensor) => tensors.tensors.has(tensor));
+  describeWeights(config, names, prefix, (plan) => {
+    weightBytes += bytesOf(plan);
+  });
+  return {
+    weightBytes,
+    workspaceBytes: workspaceBytes(config, engine),
+    bytesPerToken: kvBytesPerToken(config, cacheType),
+    blockSize,
+    longestTokens: blockSize * peakBlocks(config.maxPositions, { ...engine, blockSize, window: widestWindow(config) }),
+    maxSequences: engine.maxSequences,
+  };
+}
+
+/** Of one step of the largest size: rows between the ops of a layer, of which few live at a time, and logits twice. */
+function workspaceBytes(
+  { hiddenSize, numHeads, numKvHeads, headDim, mlp, vocabSize, maxPositions }: DecoderConfig,
+  { maxBatchTokens, maxSequences }: EngineSpec["engine"],
+): number {
+  const attention = 2 * (numHeads + 2 * numKvHeads) * headDim;
+  const perToken = 4 * (4 * hiddenSize + attention + 3 * mlp.intermediateSize);
+  const masks = 2 * maxBatchTokens * Math.min(maxPositions, maxBatchTokens + 8192);
+  return maxBatchTokens * perToken + masks + 2 * 4 * maxSequences * vocabSize;
+}

@@ -1,0 +1,400 @@
+/**
+ * Runs a decoder on a GPU: steps in which every sequence adds one token as graphs recorded per size, all others kernel by
+ * kernel. The event loop goes on while the device works.
+ */
+import type { CudaDevice } from "../../device/cuda/cuda-device.ts";
+import { CudaGraph } from "../../device/cuda/cuda-graph.ts";
+import type { CudaBuffer, PinnedBuffer } from "../../device/cuda/cuda-memory.ts";
+import type { CudaEvent } from "../../device/cuda/cuda-stream.ts";
+import { DenseProducts, productRows } from "../../device/cuda/dense-gemm.ts";
+import { CudaTimer } from "../../device/cuda/measure-algorithms.ts";
+import { hasThreeAxes } from "../../models/config/rope-axes.ts";
+import {
+  type CudaReplacedRows,
+  enqueueChoice,
+  enqueueEmbedding,
+  enqueueLayers,
+  enqueueLogits,
+} from "../../models/cuda/decoder.ts";
+import type { CudaBatch, CudaPass } from "../../models/cuda/pass.ts";
+import { layOutStep, packStep, type StepSizes } from "../../models/cuda/step-layout.ts";
+import type { AdapterShares } from "../../models/shard/rank-lora.ts";
+import { checkStep, type StepLimits } from "../plan/check-step.ts";
+import { checkAdapters } from "../request/check-adapters.ts";
+import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "../step-runner.ts";
+import { CudaAdapters, type PlacedAdapter } from "./adapters.ts";
+import { CudaBlockTiers } from "./host-kv-cache.ts";
+import type { CudaDecoder } from "./setup.ts";
+import { adapterSizes, packAdapters, planStepAdapters, type StepAdapters } from "./step-adapters.ts";
+import { countQueries, isDecodeStep, keepsRows, packChoices, storedValues } from "./step-values.ts";
+
+/** Where the time of the steps so far went. */
+export interface CudaStepTimings {
+  numSteps: number;
+  /** Checking, packing, enqueueing: on the event loop. */
+  hostMs: number;
+  /** From there, or from the end of the step ahead, until the results are here. */
+  waitMs: number;
+  /** Steps begun behind another, and how long the device had nothing to do before those: its own measure. */
+  numBehind: number;
+  idleMs: number;
+}
+
+/** Of the numbers of a step, beside its block table. */
+const MIN_BLOCKS = 16;
+/** Rows of logits whose tokens are chosen on the device begin at multiples of 16 bytes. */
+const CHOICE_VOCABULARY_STEP = 4;
+
+export interface CudaRunnerBounds {
+  readonly maxTokens: number;
+  readonly maxSequences: number;
+  readonly maxPositions: number;
+  readonly maxLogitRows: number;
+  readonly usesGraphs: boolean;
+  /** Tokens are chosen from logits by the engine then, whoever else is there. */
+  readonly isDeterministic?: boolean | undefined;
+}
+
+/** The numbers of a step: here, one for each step under way, and where the device reads them. */
+interface StepNumbersMemory {
+  readonly pinned: readonly PinnedBuffer[];
+  readonly numWords: number;
+  readonly buffer: CudaBuffer;
+}
+
+/** What a step under way has for itself. */
+interface StepSlot {
+  readonly begun: CudaEvent;
+  readonly done: CudaEvent;
+  /** Tokens, then log-probabilities. */
+  readonly chosen: PinnedBuffer;
+}
+
+/** A tile of rows with an adapter has an address and 8 rows; of recorded steps, which round up, each row has one. */
+const WORDS_OF_TILE = 12;
+const NO_ADAPTERS: ReadonlyMap<number, PlacedAdapter> = new Map();
+const MAX_UNDER_WAY = 2;
+/** One more: a step is timed against the one before it, whose marks must not have been set anew by then. */
+const NUM_SLOTS = 3;
+
+export class DecoderCudaRunner implements StepRunner, StepLimits {
+  readonly vocabSize: number;
+  readonly hiddenSize: number;
+  readonly blockSize: number;
+  readonly numBlocks: number;
+  readonly numHostBlocks: number;
+  readonly window: number | undefined;
+  readonly gpuBytes: number;
+  readonly hasAxes: boolean;
+  readonly maxPositions: number;
+  readonly eosTokenIds: readonly number[];
+  readonly choose: StepRunner["choose"];
+  readonly stepsAhead = true;
+  readonly timings: CudaStepTimings = { numSteps: 0, hostMs: 0, waitMs: 0, numBehind: 0, idleMs: 0 };
+  readonly adapters: CudaAdapters | undefined;
+  /** Where it is one of several GPUs: what each holds of an adapter. */
+  readonly adapterShares: AdapterShares | undefined;
+  readonly device: CudaDevice;
+  readonly products: DenseProducts;
+  readonly #decoder: CudaDecoder;
+  readonly #bounds: CudaRunnerBounds;
+  readonly #tiers: CudaBlockTiers;
+  readonly #timer: CudaTimer;
+  readonly #graphs = new Map<string, CudaGraph>();
+  #numbers: StepNumbersMemory | undefined;
+  #logits: PinnedBuffer | undefined;
+  readonly #slots: readonly StepSlot[];
+  #nextSlot = 0;
+  #numUnderWay = 0;
+  /** Rows whose tokens the step begun last chooses, those that only make up the number included. */
+  #numChosen = 0;
+  #doneMs = 0;
+  #running: Promise<unknown> | undefined;
+  #closing: Promise<void> | undefined;
+
+  /** Takes over device and decoder. */
+  constructor(device: CudaDevice, decoder: CudaDecoder, bounds: CudaRunnerBounds) {
+    const { config, blockSize, numBlocks } = decoder.model;
+    this.vocabSize = config.vocabSize;
+    this.hiddenSize = config.hiddenSize;
+    this.maxPositions = bounds.maxPositions;
+    this.eosTokenIds = config.eosTokenIds;
+    this.blockSize = blockSize;
+    this.gpuBytes = decoder.numBytes;
+    this.hasAxes = hasThreeAxes(config);
+    this.numBlocks = numBlocks;
+    this.window = decoder.window;
+    this.numHostBlocks = decoder.tiers.numHostBlocks;
+    this.#tiers = new CudaBlockTiers(decoder.tiers, numBlocks);
+    this.device = device;
+    const { loraTargets, model } = decoder;
+    this.adapters = loraTargets && new CudaAdapters(device, loraTargets, model.type, config.numLayers);
+    this.adapterShares = decoder.adapterShares;
+    this.#decoder = decoder;
+    this.#bounds = bounds;
+    this.#timer = new CudaTimer(device);
+    this.products = new DenseProducts(device, this.#timer, bounds.isDeterministic);
+    this.#slots = Array.from({ length: NUM_SLOTS }, () => ({
+      begun: device.event(true),
+      done: device.event(true),
+      chosen: device.pin(8 * bounds.maxLogitRows),
+    }));
+    const isChoosing = config.vocabSize % CHOICE_VOCABULARY_STEP === 0 && bounds.isDeterministic !== true;
+    this.choose = isChoosing ? (input, choices): Promise<ChosenTokens> => this.#choose(input, choices) : undefined;
+  }
+
+  async run(input: StepInput): Promise<Float32Array> {
+    const numRows = input.logitRows.length;
+    if (this.#numUnderWay > 0) throw new Error("a step is running: await it before one whose logits are wanted");
+    await this.#begin(input, undefined);
+    if (this.#logits === undefined || numRows === 0) return new Float32Array(0);
+    const { buffer, byteOffset } = this.#logits.bytes;
+    return new Float32Array(buffer, byteOffset, numRows * this.vocabSize);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#closeAfter(this.#running);
+    return this.#closing;
+  }
+
+  /** Whose matrices products name: for who watches them. */
+  get layers(): CudaDecoder["model"]["weights"]["layers"] {
+    return this.#decoder.model.weights.layers;
+  }
+
+  /** Tokens of the step begun last that the next may take before they are known. */
+  get numCarriable(): number {
+    return this.#numChosen;
+  }
+
+  /** How many graphs have been recorded. */
+  get numGraphs(): number {
+    return this.#graphs.size;
+  }
+
+  async #choose(input: StepInput, choices: readonly TokenChoice[]): Promise<ChosenTokens> {
+    const count = choices.length;
+    if (count !== input.logitRows.length || count > this.#bounds.maxLogitRows) {
+      throw new Error(`step: expected a choice for each of ${input.logitRows.length} rows, got ${count}`);
+    }
+    const step = this.#begin(input, choices);
+    // Behind the tokens of all rows, those that only make up the number included.
+    const first = this.#numChosen;
+    const { buffer, byteOffset } = (await step).chosen.bytes;
+    const [tokens, logProbs] = [new Int32Array(buffer, byteOffset), new Float32Array(buffer, byteOffset)];
+    return { tokens: tokens.subarray(0, count), logProbs: logProbs.subarray(first, first + count) };
+  }
+
+  /** Enqueues the step before it returns; settles when the device has done it. */
+  #begin(input: StepInput, choices: readonly TokenChoice[] | undefined): Promise<StepSlot> {
+    if (this.#closing !== undefined) throw new Error("the step runner is closed");
+    const slot = this.#slots[this.#nextSlot];
+    if (this.#numUnderWay >= MAX_UNDER_WAY || slot === undefined) throw new Error("too many steps are running");
+    const before = this.#numUnderWay > 0 ? this.#slots[(this.#nextSlot + NUM_SLOTS - 1) % NUM_SLOTS] : undefined;
+    const startMs = performance.now();
+    this.#enqueue(input, choices, slot);
+    const enqueuedMs = performance.now();
+    this.#nextSlot = (this.#nextSlot + 1) % NUM_SLOTS;
+    this.#numUnderWay += 1;
+    this.timings.numSteps++;
+    this.timings.hostMs += enqueuedMs - startMs;
+    const step = this.#finish(slot, before, enqueuedMs);
+    this.#running = step;
+    return step;
+  }
+
+  async #finish(slot: StepSlot, before: StepSlot | undefined, enqueuedMs: number): Promise<StepSlot> {
+    try {
+      await slot.done.passed("running a step");
+    } finally {
+      this.#numUnderWay -= 1;
+    }
+    const nowMs = performance.now();
+    this.timings.waitMs += nowMs - Math.max(enqueuedMs, this.#doneMs);
+    this.#doneMs = nowMs;
+    if (before === undefined) return slot;
+    this.timings.numBehind++;
+    this.timings.idleMs += slot.begun.msSince(before.done);
+    return slot;
+  }
+
+  #enqueue(input: StepInput, choices: readonly TokenChoice[] | undefined, slot: StepSlot): void {
+    checkStep(input, this);
+    this.#checkBounds(input);
+    slot.begun.record(this.device.stream);
+    this.#numChosen = 0;
+    if (input.blockCopies !== undefined) this.#tiers.copy(input.blockCopies);
+    if (input.tokenIds.length > 0) {
+      if (this.#bounds.usesGraphs && isDecodeStep(input)) this.#enqueueDecode(input, choices);
+      else this.#enqueueAny(input, choices);
+    }
+    if (this.#numChosen > 0) {
+      this.device.stream.copyToHost(slot.chosen.address, this.#decoder.memory.chosen, 8 * this.#numChosen);
+    }
+    slot.done.record(this.device.stream);
+  }
+
+  /** Sizes are rounded up, so that few graphs serve all steps. The first step of a size runs before it is recorded. */
+  #enqueueDecode(input: StepInput, choices: readonly TokenChoice[] | undefined): void {
+    const rows = productRows(input.tokenIds.length);
+    const maxBlocks = 2 ** Math.ceil(Math.log2(Math.max(MIN_BLOCKS, this.#neededBlocks(input))));
+    const numChoices = choices === undefined ? 0 : rows;
+    const adapters = planStepAdapters(input, this.adapters?.loaded ?? NO_ADAPTERS, rows);
+    const { hasAxes } = this;
+    const sizes = { numTokens: rows, hasAxes, numSequences: rows, maxBlocks, numLogitRows: 0, numChoices };
+    const kind = { numDecoding: rows, maxQueryLength: 1, keepsAllRows: true };
+    const pass = this.#pass({ ...this.#upload(input, sizes, choices, kind, adapters), numLogitRows: rows });
+    const key = `${rows} ${maxBlocks} ${numChoices} ${adapters?.maxRank ?? 0}`;
+    const graph = this.#graphs.get(key);
+    if (graph === undefined) {
+      this.#enqueueDecodePass(pass);
+      this.#graphs.set(key, new CudaGraph(this.device.driver, this.device.stream, () => this.#enqueueDecodePass(pass)));
+    } else {
+      graph.launch(this.device.stream);
+    }
+    if (choices === undefined) this.#copyLogits(0, input.logitRows.length, input.logitRows.length);
+    else this.#numChosen = rows;
+  }
+
+  #enqueueDecodePass(pass: CudaPass): void {
+    const { numTokens, numChoices } = pass.batch;
+    enqueueEmbedding(pass);
+    const rows = enqueueLayers(pass);
+    if (rows === undefined) throw new Error("a decode step without logits");
+    enqueueLogits(pass, rows, { first: 0, count: numTokens }, pass.memory.logits);
+    if (numChoices > 0) enqueueChoice(pass, numChoices);
+  }
+
+  #enqueueAny(input: StepInput, choices: readonly TokenChoice[] | undefined): void {
+    const numLogitRows = input.logitRows.length;
+    const sizes = {
+      numTokens: input.tokenIds.length,
+      hasAxes: this.hasAxes,
+      numSequences: input.sequences.length,
+      maxBlocks: this.#neededBlocks(input),
+      numLogitRows,
+      numChoices: choices?.length ?? 0,
+    };
+    const kind = { ...countQueries(input), keepsAllRows: keepsRows(input) };
+    const adapters = planStepAdapters(input, this.adapters?.loaded ?? NO_ADAPTERS);
+    const pass = this.#pass(this.#upload(input, sizes, choices, kind, adapters));
+    enqueueEmbedding(pass, this.#uploadEmbeddings(input));
+    const rows = enqueueLayers(pass);
+    if (rows === undefined) return;
+    for (let first = 0; first < numLogitRows; first += this.#bounds.maxLogitRows) {
+      const count = Math.min(this.#bounds.maxLogitRows, numLogitRows - first);
+      enqueueLogits(pass, rows, { first, count }, pass.memory.logits);
+      if (choices === undefined) this.#copyLogits(first, count, numLogitRows);
+    }
+    if (choices === undefined) return;
+    enqueueChoice(pass, choices.length);
+    this.#numChosen = choices.length;
+  }
+
+  #pass(batch: CudaBatch): CudaPass {
+    const { model, memory } = this.#decoder;
+    return { stream: this.device.stream, products: this.products, model, memory, batch };
+  }
+
+  #upload(
+    input: StepInput,
+    sizes: StepSizes,
+    choices: readonly TokenChoice[] | undefined,
+    kind: Pick<CudaBatch, "numDecoding" | "maxQueryLength" | "keepsAllRows">,
+    adapters: StepAdapters | undefined,
+  ): CudaBatch {
+    const layout = layOutStep({ ...sizes, ...adapterSizes(adapters) });
+    const { pinned: all, buffer } = this.#numbersFor(layout.length);
+    const pinned = all[this.#nextSlot];
+    if (pinned === undefined) throw new Error("a step without a place for its numbers");
+    const values = new Int32Array(pinned.bytes.buffer, pinned.bytes.byteOffset, layout.length);
+    packStep(input, sizes, layout, this.blockSize, values);
+    if (choices !== undefined) packChoices(choices, sizes.numChoices, values, layout.choices);
+    const lora = packAdapters(adapters, layout, values, buffer.address);
+    this.device.stream.copyToDevice(buffer.address, pinned.address, 4 * layout.length);
+    return { ...sizes, ...kind, ...lora, numbers: buffer.address, layout };
+  }
+
+  /** Room for the numbers of a step. Graphs remember where it is: they go when it has to grow. */
+  #numbersFor(length: number): StepNumbersMemory {
+    const known = this.#numbers;
+    if (known !== undefined && known.numWords >= length) return known;
+    this.device.stream.synchronize();
+    this.#dropGraphs();
+    for (const pinned of known?.pinned ?? []) pinned.close();
+    known?.buffer.close();
+    const { maxTokens, maxSequences, maxPositions } = this.#bounds;
+    const tileWords = this.adapters === undefined ? 0 : WORDS_OF_TILE;
+    const blockWords = 2 * Math.ceil(Math.min(maxPositions, 8192) / this.blockSize);
+    const usual = (this.hasAxes ? 7 : 4) * maxTokens + maxSequences * (8 + tileWords + blockWords);
+    const numBytes = 4 * Math.max(length, usual);
+    const pinned = this.#slots.map(() => this.device.pin(numBytes));
+    this.#numbers = { pinned, numWords: numBytes / 4, buffer: this.device.allocate("the numbers of a step", numBytes) };
+    return this.#numbers;
+  }
+
+  /** Copies what `memory.logits` holds to the place of these rows among all of the step's. */
+  #copyLogits(first: number, count: number, total: number): void {
+    const rowBytes = 4 * this.vocabSize;
+    if (this.#logits === undefined || this.#logits.bytes.byteLength < total * rowBytes) {
+      this.device.stream.synchronize();
+      this.#logits?.close();
+      this.#logits = this.device.pin(Math.max(total, 8) * rowBytes);
+    }
+    const to = this.#logits.address + BigInt(first * rowBytes);
+    this.device.stream.copyToHost(to, this.#decoder.memory.logits, count * rowBytes);
+  }
+
+  /** Where the rows and their values are, once the stream comes to them; both in memory that is free until then. */
+  #uploadEmbeddings({ embeddings }: StepInput): CudaReplacedRows | undefined {
+    if (embeddings === undefined || embeddings.rows.length === 0) return undefined;
+    const { rows, values } = embeddings;
+    const { memory, model } = this.#decoder;
+    const stored = storedValues(values, model.type);
+    this.device.stream.copyToDevice(memory.mlpBranch, rows, rows.byteLength);
+    this.device.stream.copyToDevice(memory.branch, stored, stored.byteLength);
+    this.device.stream.synchronize(); // the arrays are pageable and may go
+    return { rows: memory.mlpBranch, values: memory.branch, count: rows.length };
+  }
+
+  #neededBlocks({ sequences }: StepInput): number {
+    let longest = 1;
+    for (const { contextLength } of sequences) longest = Math.max(longest, contextLength);
+    return Math.ceil(longest / this.blockSize);
+  }
+
+  #checkBounds({ tokenIds, sequences }: StepInput): void {
+    const { maxTokens, maxSequences } = this.#bounds;
+    if (tokenIds.length > maxTokens || sequences.length > maxSequences) {
+      throw new Error(
+        `step: expected at most ${maxTokens} tokens of ${maxSequences} sequences, got ${tokenIds.length} of ${sequences.length}`,
+      );
+    }
+    if (this.adapters !== undefined) this.adapters.check(sequences);
+    else checkAdapters(sequences, NO_ADAPTERS);
+  }
+
+  #dropGraphs(): void {
+    if (this.#graphs.size > 0) this.device.stream.synchronize();
+    for (const graph of this.#graphs.values()) graph.close();
+    this.#graphs.clear();
+  }
+
+  async #closeAfter(running: Promise<unknown> | undefined): Promise<void> {
+    await running?.catch(() => undefined);
+    this.#dropGraphs();
+    await this.adapters?.close();
+    this.products.close();
+    this.#timer.close();
+    for (const pinned of this.#numbers?.pinned ?? []) pinned.close();
+    this.#numbers?.buffer.close();
+    this.#logits?.close();
+    for (const { begun, done, chosen } of this.#slots) {
+      begun.close();
+      done.close();
+      chosen.close();
+    }
+    this.#decoder.close();
+    this.device.close();
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * Carries the tokens of one sequence from the step loop to whoever reads them. The loop never waits: a reader that is
+ * late finds several steps' tokens in one chunk, at four bytes each. Knows nothing of how tokens are made.
+ */
+import { ServerError } from "../../core/server-error.ts";
+import type { BeamResult, FinishReason, GeneratedChunk, GeneratedExtras, Usage } from "../request/generate.ts";
+import { ExtrasBuffer } from "../request/generated-extras.ts";
+import type { SequenceSink } from "../request/sequence.ts";
+
+type Result = IteratorResult<GeneratedChunk, undefined>;
+
+const DONE: Result = { done: true, value: undefined };
+const NO_LOG_PROBS = new Float32Array(0);
+
+export class ChunkQueue implements SequenceSink, AsyncIterableIterator<GeneratedChunk, undefined> {
+  readonly #withLogProbs: boolean;
+  readonly #signal: AbortSignal | undefined;
+  #cancel: () => void = () => undefined;
+  #tokens = new Int32Array(16);
+  #logProbs: Float32Array;
+  #numTokens = 0;
+  #cumLogProb = 0;
+  #extras: ExtrasBuffer | undefined;
+  #beams: readonly BeamResult[] | undefined;
+  #end: { reason: FinishReason; usage: Usage } | undefined;
+  #error: ServerError | undefined;
+  #isOver = false;
+  #reader: { resolve: (result: Result) => void; reject: (error: ServerError) => void } | undefined;
+  #isWakeDue = false;
+
+  constructor(withLogProbs: boolean, signal: AbortSignal | undefined) {
+    this.#withLogProbs = withLogProbs;
+    this.#logProbs = withLogProbs ? new Float32Array(16) : NO_LOG_PROBS;
+    this.#signal = signal;
+  }
+
+  /** Says how to end the production; it is called at most once, when the signal aborts or the reader leaves early. */
+  onCancel(cancel: () => void): void {
+    this.#cancel = cancel;
+    this.#signal?.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  started(): void {
+    // Of interest to a process boundary only.
+  }
+
+  token(tokenId: number, logProb: number): void {
+    if (this.#numTokens === this.#tokens.length) this.#grow();
+    this.#tokens[this.#numTokens] = tokenId;
+    if (this.#withLogProbs) this.#logProbs[this.#numTokens] = logProb;
+    this.#numTokens += 1;
+    this.#cumLogProb += logProb;
+    this.#wakeSoon();
+  }
+
+  extra<K extends keyof GeneratedExtras>(kind: K, values: GeneratedExtras[K]): void {
+    this.#extras ??= new ExtrasBuffer();
+    this.#extras.add(kind, values);
+  }
+
+  beams(results: readonly BeamResult[]): void {
+    this.#beams = results;
+  }
+
+  finished(reason: FinishReason, usage: Usage): void {
+    this.#end = { reason, usage };
+    this.#settle();
+  }
+
+  failed(error: ServerError): void {
+    this.#error = error;
+    this.#settle();
+  }
+
+  next(): Promise<Result> {
+    if (this.#numTokens > 0 || this.#end !== undefined) return Promise.resolve(this.#take());
+    const error = this.#error;
+    if (error !== undefined) {
+      this.#error = undefined;
+      this.#isOver = true;
+      return Promise.reject(error);
+    }
+    if (this.#isOver) return Promise.resolve(DONE);
+    if (this.#reader !== undefined) {
+      return Promise.reject(new ServerError("internal", "a generation has one reader: next() was called twice"));
+    }
+    return new Promise((resolve, reject) => {
+      this.#reader = { resolve, reject };
+    });
+  }
+
+  return(): Promise<Result> {
+    if (!this.#isOver && this.#end === undefined && this.#error === undefined) this.#cancel();
+    this.#settle();
+    this.#isOver = true;
+    this.#end = undefined;
+    this.#error = undefined;
+    this.#numTokens = 0;
+    return Promise.resolve(DONE);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #onAbort = (): void => this.#cancel();
+
+  #settle(): void {
+    this.#signal?.removeEventListener("abort", this.#onAbort);
+    this.#wakeSoon();
+  }
+
+  /** A microtask later, so that the last token of a step and the end of its sequence leave in one chunk. */
+  #wakeSoon(): void {
+    if (this.#isWakeDue || this.#reader === undefined) return;
+    this.#isWakeDue = true;
+    queueMicrotask(() => {
+      this.#isWakeDue = false;
+      const reader = this.#reader;
+      this.#reader = undefined;
+      if (reader !== undefined) this.next().then(reader.resolve, reader.reject);
+    });
+  }
+
+  #take(): Result {
+    const end = this.#end;
+    const chunk: GeneratedChunk = {
+      tokenIds: this.#tokens.slice(0, this.#numTokens),
+      logProbs: this.#withLogProbs ? this.#logProbs.slice(0, this.#numTokens) : NO_LOG_PROBS,
+      cumLogProb: this.#withLogProbs ? this.#cumLogProb : 0,
+      ...(this.#extras === undefined ? {} : { extras: this.#extras.take() }),
+      ...(end === undefined || this.#beams === undefined ? {} : { beams: this.#beams }),
+      ...(end === undefined ? {} : { finishReason: end.reason, usage: end.usage }),
+    };
+    this.#numTokens = 0;
+    if (end !== undefined) {
+      this.#end = undefined;
+      this.#isOver = true;
+    }
+    return { done: false, value: chunk };
+  }
+
+  #grow(): void {
+    const tokens = new Int32Array(this.#tokens.length * 2);
+    tokens.set(this.#tokens);
+    this.#tokens = tokens;
+    if (!this.#withLogProbs) return;
+    const logProbs = new Float32Array(tokens.length);
+    logProbs.set(this.#logProbs);
+    this.#logProbs = logProbs;
+  }
+}

@@ -1,0 +1,105 @@
+/**
+ * How many cache blocks an engine gets: what is asked for in tokens, bytes or a share of the memory, within what is left
+ * once weights and workspace are placed. Pure numbers; the plan says them in lines for the log before anything is
+ * allocated. What cannot be had is refused with the numbers.
+ */
+import { ServerError } from "../../core/server-error.ts";
+
+/** What the model needs. */
+export interface MemoryDemand {
+  readonly weightBytes: number;
+  /** Results of one step, at most. */
+  readonly workspaceBytes: number;
+  readonly bytesPerToken: number;
+  readonly blockSize: number;
+  /** Tokens in the cache that the longest sequence of the model needs at a time. */
+  readonly longestTokens: number;
+  readonly maxSequences: number;
+}
+
+/** What the user says; the least of the bounds counts. */
+export interface MemoryWishes {
+  /** 0 = not said. */
+  readonly tokens: number;
+  readonly bytes: number;
+  /** Of the memory that is free once weights and workspace are placed. */
+  readonly freeFraction: number | undefined;
+  /** For the second tier. */
+  readonly hostBytes: number;
+}
+
+export interface MemoryPlan {
+  readonly numBlocks: number;
+  readonly numHostBlocks: number;
+  /** For the log. */
+  readonly lines: readonly string[];
+}
+
+/** Without a wish the cache takes at most this share of what is left, and this many tokens or one full context. */
+const DEFAULT_SHARE = 0.25;
+const DEFAULT_TOKENS = 32_768;
+/** A share of the memory leaves a tenth of it to everybody else, at most this much. */
+const MAX_SPARED_BYTES: number = 512 * 2 ** 20;
+const MIN_BLOCKS = 2;
+
+/** @throws ServerError with the numbers when it does not fit */
+export function planMemory(demand: MemoryDemand, wishes: MemoryWishes, freeBytes: number): MemoryPlan {
+  const { weightBytes, workspaceBytes, bytesPerToken, blockSize } = demand;
+  const blockBytes = bytesPerToken * blockSize;
+  const leftBytes = freeBytes - weightBytes - workspaceBytes;
+  const numBlocks = Math.max(MIN_BLOCKS, Math.floor(chooseTokens(demand, wishes, leftBytes) / blockSize));
+  const numHostBlocks = Math.floor(wishes.hostBytes / blockBytes);
+  const cacheBytes = numBlocks * blockBytes;
+  const hostBytes = numHostBlocks * blockBytes;
+  const parts =
+    `weights ${formatBytes(weightBytes)}, workspace ${formatBytes(workspaceBytes)}, KV cache ` +
+    `${formatBytes(cacheBytes)} (${numBlocks} blocks of ${blockSize} tokens, ${formatBytes(bytesPerToken)} a token)` +
+    (numHostBlocks > 0 ? `, second tier ${formatBytes(hostBytes)} (${numHostBlocks} blocks)` : "");
+  const total = weightBytes + workspaceBytes + cacheBytes + hostBytes;
+  if (total > freeBytes) {
+    throw new ServerError(
+      "unavailable",
+      `the model does not fit: ${parts} need ${formatBytes(total)}, ${formatBytes(freeBytes)} are free. ${remedy(demand, freeBytes)}`,
+    );
+  }
+  const lines = [`memory plan: ${parts}; ${formatBytes(total)} of ${formatBytes(freeBytes)} free`];
+  const numTokens = numBlocks * blockSize;
+  if (numTokens < demand.longestTokens) {
+    lines.push(
+      `the KV cache holds ${numTokens} tokens, the longest sequence of the model takes ${demand.longestTokens}: longer ones are refused`,
+    );
+  }
+  return { numBlocks, numHostBlocks, lines };
+}
+
+function chooseTokens(demand: MemoryDemand, wishes: MemoryWishes, leftBytes: number): number {
+  const { bytesPerToken, longestTokens, maxSequences } = demand;
+  const bounds: number[] = [];
+  if (wishes.tokens > 0) bounds.push(wishes.tokens);
+  if (wishes.bytes > 0) bounds.push(wishes.bytes / bytesPerToken);
+  if (wishes.freeFraction !== undefined) {
+    const sparedBytes = Math.min(MAX_SPARED_BYTES, leftBytes / 10);
+    const shareBytes = Math.min(wishes.freeFraction * leftBytes, leftBytes - wishes.hostBytes - sparedBytes);
+    // More than all sequences can fill twice over would only keep what nobody comes back to.
+    bounds.push(Math.min(shareBytes / bytesPerToken, 2 * maxSequences * longestTokens));
+  }
+  if (bounds.length > 0) return Math.min(...bounds);
+  return Math.min((DEFAULT_SHARE * leftBytes) / bytesPerToken, Math.max(longestTokens, DEFAULT_TOKENS));
+}
+
+function remedy({ weightBytes, workspaceBytes }: MemoryDemand, freeBytes: number): string {
+  return weightBytes + workspaceBytes > freeBytes
+    ? "Narrower weights take less (weight_type), as do shorter steps (max_num_tokens)"
+    : "Ask for a smaller cache (kv_cache_memory_bytes, max_tokens_in_paged_kv_cache, kv_cache_host_memory_bytes) or a narrower one (kv_cache_type)";
+}
+
+export function formatBytes(bytes: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let value = bytes;
+  let unit = 0;
+  while (Math.abs(value) >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 ? Math.ceil(value) : value.toFixed(value < 10 ? 2 : 1)} ${units[unit]}`;
+}

@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { NEUTRAL_REQUEST } from "../request/generate.ts";
+import { Sequence, type SequenceSink } from "../request/sequence.ts";
+import type { ChosenTokens } from "../step-runner.ts";
+import { StepsUnderWay } from "./steps-in-flight.ts";
+
+const SINK = {} as SequenceSink;
+const LIMITS = { blockSize: 4, vocabSize: 64, maxSequenceLength: 100 };
+
+function sequenceOf(length: number, maxTokens = 10): Sequence {
+  return new Sequence({ ...NEUTRAL_REQUEST, promptTokens: new Int32Array(length), maxTokens }, SINK, LIMITS);
+}
+
+function chosen(tokens: readonly number[]): Promise<ChosenTokens> {
+  return Promise.resolve({ tokens: Int32Array.from(tokens), logProbs: new Float32Array(tokens.length) });
+}
+
+/** What became of each step: tokens in the order of their sequences, and what was shared. */
+function watch(sequences: readonly Sequence[]): {
+  readonly steps: StepsUnderWay;
+  readonly shared: string[];
+  readonly settle: () => Promise<string[]>;
+} {
+  const shared: string[] = [];
+  const nameOf = (sequence: Sequence): number => sequences.indexOf(sequence);
+  const steps = new StepsUnderWay({
+    share: (sequence, first, end) => void shared.push(`${nameOf(sequence)}: ${first}-${end}`),
+  });
+  const settle = async (): Promise<string[]> => {
+    const taken: string[] = [];
+    await steps.settle(
+      () => 1,
+      (sequence, token) => {
+        taken.push(`${nameOf(sequence)}: ${token}`);
+        sequence.append(token);
+      },
+    );
+    return taken;
+  };
+  return { steps, shared, settle };
+}
+
+test("StepsUnderWay lets sequences go on before their tokens are there, and hands these out in order", async () => {
+  const [a, b] = [sequenceOf(3), sequenceOf(8)];
+  const { steps, shared, settle } = watch([a, b]);
+  steps.add({ sequences: [a, b], queryLengths: [3, 5] }, chosen([11]), 0);
+  assert.deepEqual([a.numToCompute, b.numToCompute, a.numPending, b.numPending], [1, 3, 1, 0]);
+  steps.add({ sequences: [a, b], queryLengths: [1, 3] }, chosen([12, 21]), 0);
+  assert.deepEqual([a.numPending, b.numPending, a.pendingRow, b.pendingRow], [2, 1, 0, 1]);
+  assert.deepEqual(await settle(), ["0: 11"]);
+  assert.deepEqual(await settle(), ["0: 12", "1: 21"]);
+  assert.deepEqual([a.numTokens, a.numPending, a.numComputed, b.numTokens], [5, 0, 4, 9]);
+  assert.deepEqual(shared, ["0: 0-3", "1: 0-5", "0: 3-4", "1: 5-8"]);
+});
+
+test("StepsUnderWay throws away what a sequence gets after its end", async () => {
+  const [a, b] = [sequenceOf(2), sequenceOf(2)];
+  const { steps, shared, settle } = watch([a, b]);
+  steps.add({ sequences: [a, b], queryLengths: [2, 2] }, chosen([1, 2]), 0);
+  steps.add({ sequences: [a, b], queryLengths: [1, 1] }, chosen([3, 4]), 0);
+  await settle();
+  a.isOver = true;
+  assert.deepEqual(await settle(), ["1: 4"]);
+  assert.deepEqual(shared, ["0: 0-2", "1: 0-2", "1: 2-3"]);
+});
+
+test("StepsUnderWay takes the token but not the blocks of a sequence that has given these up", async () => {
+  const a = sequenceOf(4);
+  const { steps, shared, settle } = watch([a]);
+  steps.add({ sequences: [a], queryLengths: [4] }, chosen([9]), 0);
+  a.numReleases += 1;
+  a.numComputed = 0;
+  assert.equal(a.numToCompute, 5);
+  assert.deepEqual(await settle(), ["0: 9"]);
+  assert.deepEqual(shared, []);
+});
+
+test("StepsUnderWay leaves a sequence alone whose last token is on its way", () => {
+  const a = sequenceOf(4, 1);
+  const { steps } = watch([a]);
+  steps.add({ sequences: [a], queryLengths: [4] }, chosen([9]), 0);
+  assert.equal(a.numToCompute, 0);
+});
+
+test("StepsUnderWay tells of a step that fails when it is settled, and drops the rest in silence", async () => {
+  const a = sequenceOf(2);
+  const { steps, settle } = watch([a]);
+  steps.add({ sequences: [a], queryLengths: [2] }, Promise.reject(new Error("lost")), 0);
+  steps.add({ sequences: [a], queryLengths: [1] }, Promise.reject(new Error("lost too")), 0);
+  await assert.rejects(settle(), /lost/);
+  await steps.drop();
+  assert.equal(steps.count, 0);
+});

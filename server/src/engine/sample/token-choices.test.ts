@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ChoosingRunner } from "../../../../tests/fakes/choosing-runner.ts";
+import { HashRunner } from "../../../../tests/fakes/hash-runner.ts";
+import { DEFAULT_ENGINE_CONFIG } from "../engine-config.ts";
+import { LlmEngine } from "../llm-engine.ts";
+import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST } from "../request/generate.ts";
+import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "../step-runner.ts";
+
+async function collectTokens(chunks: AsyncIterable<GeneratedChunk>): Promise<number[]> {
+  const tokens: number[] = [];
+  for await (const chunk of chunks) tokens.push(...chunk.tokenIds);
+  return tokens;
+}
+
+async function generate(runner: StepRunner, requests: readonly Partial<GenerateRequest>[]): Promise<number[][]> {
+  const engine = new LlmEngine(runner, DEFAULT_ENGINE_CONFIG);
+  const outputs = await Promise.all(
+    requests.map((request) => collectTokens(engine.generate({ ...NEUTRAL_REQUEST, maxTokens: 12, ...request }))),
+  ).finally(() => engine.close());
+  return outputs;
+}
+
+const SIMPLE: readonly Partial<GenerateRequest>[] = [
+  { promptTokens: Int32Array.of(1, 2, 3) },
+  { promptTokens: Int32Array.of(4, 5), temperature: 0.7, topK: 5, seed: 3n },
+  { promptTokens: Int32Array.of(9), temperature: 1.3, topP: 0.8, minP: 0.05, seed: 4n },
+  { promptTokens: Int32Array.of(7, 7, 7, 7), stopWords: [Int32Array.of(8)] },
+];
+
+test("generate() gives the same tokens whether the runner chooses them or the engine", async () => {
+  const choosing = new ChoosingRunner();
+  assert.deepEqual(await generate(choosing, SIMPLE), await generate(new HashRunner(), SIMPLE));
+  assert.equal(choosing.numChosen > 0, true);
+});
+
+for (const [what, request] of [
+  ["penalties", { repetitionPenalty: 1.5 }],
+  ["a bias", { logitBias: new Float32Array(64).fill(3, 10, 20) }],
+  ["forbidden words", { badWords: [Int32Array.of(5)] }],
+  ["likely tokens beside the chosen one", { topLogProbs: 2, logProbs: true }],
+  ["the logits themselves", { generationLogits: true }],
+  ["beams", { beamWidth: 2, numReturnBeams: 1 }],
+] as const) {
+  test(`generate() keeps the choice to itself when a request asks for ${what}`, async () => {
+    const choosing = new ChoosingRunner();
+    const requests = [{ promptTokens: Int32Array.of(3, 1), maxTokens: 4, ...request }];
+    assert.deepEqual(await generate(choosing, requests), await generate(new HashRunner(), requests));
+    assert.equal(choosing.numChosen, 0);
+  });
+}
+
+test("generate() fails only the sequence whose row holds no number", async () => {
+  const runner = new HashRunner();
+  const choose = async (input: StepInput, choices: readonly TokenChoice[]): Promise<ChosenTokens> => {
+    await runner.run(input);
+    return { tokens: new Int32Array(choices.length).fill(-1), logProbs: new Float32Array(choices.length) };
+  };
+  await assert.rejects(
+    generate(Object.assign(runner, { choose }), [{ promptTokens: Int32Array.of(1) }]),
+    /no token can be chosen after 1 tokens/,
+  );
+});
+
+test("an engine that plans ahead fails every request when a step fails, and closes with steps under way", async () => {
+  for (const failing of [3, Number.POSITIVE_INFINITY]) {
+    const runner = new ChoosingRunner({
+      stepsAhead: true,
+      onStep: (_, step) => {
+        if (step === failing) throw new Error("lost");
+      },
+    });
+    const engine = new LlmEngine(runner, DEFAULT_ENGINE_CONFIG);
+    const promptTokens = Int32Array.of(1, 2);
+    const outputs = [1, 2, 3].map(() =>
+      collectTokens(engine.generate({ ...NEUTRAL_REQUEST, promptTokens, maxTokens: 80 })),
+    );
+    const settled = Promise.allSettled(outputs);
+    while (runner.steps.length < 2) await new Promise<void>((resolve) => setImmediate(resolve));
+    if (failing > 3) await engine.close();
+    const results = await settled;
+    assert.deepEqual(
+      results.map(({ status }) => status),
+      ["rejected", "rejected", "rejected"],
+    );
+    await engine.close();
+    assert.ok(runner.numAhead > 0);
+    assert.ok(runner.isClosed);
+  }
+});

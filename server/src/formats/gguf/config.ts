@@ -1,0 +1,157 @@
+/**
+ * Says in the words of Hugging Face's config.json what the metadata of a GGUF file says of a decoder, so that one parser
+ * judges both. It reads no tensor's data: what stands only in a tensor is handed in.
+ */
+import type { GgufHeader, GgufScalar, GgufValue } from "./header.ts";
+
+type Header = Pick<GgufHeader, "metadata" | "tensors">;
+
+/** Names of architectures: GGUF's, and those of Hugging Face. */
+const ARCHITECTURES: ReadonlyMap<string, { readonly dense: string; readonly experts: string | undefined }> = new Map([
+  ["llama", { dense: "LlamaForCausalLM", experts: "MixtralForCausalLM" }],
+  ["qwen2", { dense: "Qwen2ForCausalLM", experts: undefined }],
+  ["qwen3", { dense: "Qwen3ForCausalLM", experts: undefined }],
+]);
+/** Of the models of Llama 3.1 and later, whose files hold what follows from them. */
+const LLAMA3_ROPE = { low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 8192 } as const;
+/** The factors are single-precision numbers, computed in another order. */
+const FACTOR_TOLERANCE = 1e-3;
+
+export interface GgufRope {
+  /** Of `rope_freqs.weight`, by which frequencies are divided; undefined when the file has none. */
+  readonly factors: Float32Array | undefined;
+}
+
+/** @throws Error naming file and key */
+export function ggufToHfConfig(header: Header, rope: GgufRope, file: string): Readonly<Record<string, unknown>> {
+  const keys = new GgufKeys(header.metadata, file);
+  const architecture = keys.architecture();
+  const names = ARCHITECTURES.get(architecture);
+  if (names === undefined) {
+    throw keys.refusal("general.architecture", [...ARCHITECTURES.keys()].join(", "), architecture);
+  }
+  const numExperts = keys.own("expert_count") ?? 0;
+  const name = numExperts === 0 ? names.dense : names.experts;
+  if (name === undefined) throw keys.refusal(`${architecture}.expert_count`, "0", numExperts);
+  return withoutUndefined({
+    architectures: [name],
+    ...sizesOf(header, keys),
+    ...ropeOf(keys, rope),
+    rms_norm_eps: keys.own("attention.layer_norm_rms_epsilon"),
+    sliding_window: keys.own("attention.sliding_window"),
+    tie_word_embeddings: !header.tensors.has("output.weight"),
+    attention_bias: header.tensors.has("blk.0.attn_q.bias"),
+    mlp_bias: header.tensors.has("blk.0.ffn_gate.bias"),
+    num_local_experts: numExperts === 0 ? undefined : numExperts,
+    num_experts_per_tok: keys.own("expert_used_count"),
+    bos_token_id: keys.get("tokenizer.ggml.bos_token_id"),
+    eos_token_id: eosIds(keys),
+    pad_token_id: keys.get("tokenizer.ggml.padding_token_id"),
+  });
+}
+
+/** Whether the rows of the query and key projections lie in pairs for interleaved rotary embedding. */
+export function hasPairedRows({ metadata }: Header): boolean {
+  return metadata.get("general.architecture") === "llama";
+}
+
+class GgufKeys {
+  readonly #metadata: ReadonlyMap<string, GgufValue>;
+  readonly #file: string;
+
+  constructor(metadata: ReadonlyMap<string, GgufValue>, file: string) {
+    this.#metadata = metadata;
+    this.#file = file;
+  }
+
+  architecture(): string {
+    const value = this.get("general.architecture");
+    if (typeof value === "string") return value;
+    throw this.refusal("general.architecture", "a name", value);
+  }
+
+  /** A key of the architecture's own. */
+  own(key: string): GgufScalar | undefined {
+    return this.get(`${this.architecture()}.${key}`);
+  }
+
+  /** Undefined when absent. A list is a value for each layer, of which one for all is understood. */
+  get(key: string): GgufScalar | undefined {
+    const value = this.#metadata.get(key);
+    if (typeof value !== "object") return value;
+    const [first] = value;
+    if (value.every((item) => item === first)) return first;
+    throw this.refusal(key, "the same value for all layers", value.slice(0, 8).join(", "));
+  }
+
+  refusal(key: string, expected: string, got: unknown): Error {
+    const shown = got === undefined ? "nothing" : String(got).slice(0, 80);
+    return new Error(`${this.#file}: ${key}: expected ${expected}, got ${shown}`);
+  }
+}
+
+function sizesOf({ tensors }: Header, keys: GgufKeys): Record<string, unknown> {
+  const numHeads = keys.own("attention.head_count");
+  const headDim = headDimOf(keys);
+  return {
+    vocab_size: tensors.get("token_embd.weight")?.shape[0],
+    hidden_size: keys.own("embedding_length"),
+    intermediate_size: keys.own("feed_forward_length"),
+    num_hidden_layers: keys.own("block_count"),
+    num_attention_heads: numHeads,
+    num_key_value_heads: keys.own("attention.head_count_kv") ?? numHeads,
+    head_dim: headDim,
+    max_position_embeddings: keys.own("context_length"),
+  };
+}
+
+function headDimOf(keys: GgufKeys): GgufScalar | undefined {
+  const keyLength = keys.own("attention.key_length");
+  const valueLength = keys.own("attention.value_length");
+  if (keyLength !== valueLength) throw keys.refusal("attention.value_length", String(keyLength), valueLength);
+  return keyLength;
+}
+
+function ropeOf(keys: GgufKeys, { factors }: GgufRope): Record<string, unknown> {
+  const theta = keys.own("rope.freq_base") ?? 10_000;
+  const headDim = headDimOf(keys) ?? Number(keys.own("embedding_length")) / Number(keys.own("attention.head_count"));
+  const turned = keys.own("rope.dimension_count") ?? headDim;
+  if (turned !== headDim) throw keys.refusal("rope.dimension_count", `the head's ${headDim}`, turned);
+  const scaling =
+    factors === undefined ? scalingOf(keys) : llama3Scaling(keys, factors, Number(headDim), Number(theta));
+  return { rope_theta: theta, rope_scaling: scaling };
+}
+
+function scalingOf(keys: GgufKeys): Record<string, unknown> | undefined {
+  const type = keys.own("rope.scaling.type") ?? "none";
+  if (type === "none") return undefined;
+  return withoutUndefined({
+    rope_type: type,
+    factor: keys.own("rope.scaling.factor"),
+    original_max_position_embeddings: keys.own("rope.scaling.original_context_length"),
+  });
+}
+
+/** The file holds what the numbers of the config lead to: the same numbers must lead there again. */
+function llama3Scaling(keys: GgufKeys, factors: Float32Array, headDim: number, theta: number): Record<string, unknown> {
+  const factor = Math.max(...factors);
+  const { low_freq_factor: low, high_freq_factor: high, original_max_position_embeddings: positions } = LLAMA3_ROPE;
+  const isSame = factors.every((actual, i) => {
+    const turns = (positions * theta ** ((-2 * i) / headDim)) / (2 * Math.PI);
+    const kept = Math.min(1, Math.max(0, (turns - low) / (high - low)));
+    return Math.abs(actual * ((1 - kept) / factor + kept) - 1) < FACTOR_TOLERANCE;
+  });
+  if (factors.length === headDim / 2 && isSame) return { rope_type: "llama3", factor, ...LLAMA3_ROPE };
+  const shown = [...factors.subarray(0, 4)].join(", ");
+  throw keys.refusal("rope_freqs.weight", `the ${headDim / 2} factors of Llama 3.1 and later`, shown);
+}
+
+function eosIds(keys: GgufKeys): readonly GgufScalar[] | undefined {
+  const ids = ["eos", "eot", "eom"].map((name) => keys.get(`tokenizer.ggml.${name}_token_id`));
+  const set = new Set(ids.filter((id) => id !== undefined));
+  return set.size === 0 ? undefined : [...set];
+}
+
+function withoutUndefined(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}

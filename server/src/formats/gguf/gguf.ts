@@ -1,0 +1,133 @@
+/** Opens a GGUF file, or all files of one that was split, and reads ranges of its tensors. It knows no model. */
+import { type FileHandle, open } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { readFully } from "../tensors/read-fully.ts";
+import { expectTensorRange, type TensorSource } from "../tensors/tensor-source.ts";
+import { PrefixTooShort } from "./cursor.ts";
+import { type GgufHeader, type GgufTensor, type GgufValue, parseGgufHeader } from "./header.ts";
+
+export interface GgufFile extends TensorSource {
+  /** Of the first file, when it was split. */
+  readonly metadata: ReadonlyMap<string, GgufValue>;
+  /** Under the names that the file gives them. */
+  readonly tensors: ReadonlyMap<string, GgufTensor>;
+}
+
+const FIRST_READ_BYTES: number = 1 << 20;
+/** Vocabularies and merges take some 10 MB. */
+const MAX_HEADER_BYTES: number = 1 << 28;
+const MAX_SPLITS = 4096;
+
+/** @throws Error naming the file and what is wrong with it */
+export async function openGguf(path: string): Promise<GgufFile> {
+  const files: OpenFile[] = [];
+  try {
+    const first = await openFile(path);
+    files.push(first);
+    for (const sibling of splitSiblings(path, first.header)) files.push(await openFile(sibling));
+    return new OpenGguf(first.header.metadata, files, locate(files));
+  } catch (error) {
+    await closeAll(files);
+    throw error;
+  }
+}
+
+interface OpenFile {
+  readonly path: string;
+  readonly handle: FileHandle;
+  readonly header: GgufHeader;
+}
+
+class OpenGguf implements GgufFile {
+  readonly metadata: ReadonlyMap<string, GgufValue>;
+  readonly tensors: ReadonlyMap<string, GgufTensor>;
+  readonly #files: readonly OpenFile[];
+  readonly #fileOf: ReadonlyMap<string, OpenFile>;
+
+  constructor(
+    metadata: ReadonlyMap<string, GgufValue>,
+    files: readonly OpenFile[],
+    fileOf: ReadonlyMap<string, OpenFile>,
+  ) {
+    this.metadata = metadata;
+    this.tensors = new Map(files.flatMap(({ header }) => [...header.tensors]));
+    this.#files = files;
+    this.#fileOf = fileOf;
+  }
+
+  async read(name: string, into: Uint8Array, byteOffset = 0): Promise<void> {
+    expectTensorRange(this.tensors, name, into.byteLength, byteOffset);
+    const file = this.#fileOf.get(name);
+    const tensor = file?.header.tensors.get(name);
+    if (file === undefined || tensor === undefined) throw new Error(`the model has no tensor "${name}"`);
+    await readFully(file.handle, into, tensor.byteOffset + byteOffset, file.path);
+  }
+
+  async close(): Promise<void> {
+    await closeAll(this.#files);
+  }
+}
+
+async function openFile(path: string): Promise<OpenFile> {
+  const handle = await open(path, "r").catch((cause: unknown) => {
+    throw new Error(`${path}: expected a GGUF file`, { cause });
+  });
+  try {
+    return { path, handle, header: await readHeader(handle, path) };
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+/** How long a header is shows at its end only: more of the file is read until it is there. */
+async function readHeader(handle: FileHandle, path: string): Promise<GgufHeader> {
+  const { size } = await handle.stat();
+  const largest = Math.min(size, MAX_HEADER_BYTES);
+  for (let length = FIRST_READ_BYTES; ; ) {
+    const prefix = new Uint8Array(Math.min(length, largest));
+    await readFully(handle, prefix, 0, path);
+    try {
+      return parseGgufHeader(prefix, size, path);
+    } catch (error) {
+      if (!(error instanceof PrefixTooShort)) throw error;
+      if (prefix.byteLength === largest) {
+        throw new Error(`${path}: expected a header of at most ${MAX_HEADER_BYTES} bytes`, { cause: error });
+      }
+      length = Math.max(4 * prefix.byteLength, error.neededBytes);
+    }
+  }
+}
+
+/** The other files of a model in several, which are numbered from 1 in their names. */
+function splitSiblings(path: string, { metadata }: GgufHeader): readonly string[] {
+  const count = metadata.get("split.count") ?? 1;
+  if (count === 0 || count === 1) return [];
+  if (typeof count !== "number" || count > MAX_SPLITS) {
+    throw new Error(`${path}: split.count: expected at most ${MAX_SPLITS}, got ${String(count).slice(0, 80)}`);
+  }
+  const suffix = `-of-${String(count).padStart(5, "0")}.gguf`;
+  const name = basename(path);
+  if (!name.endsWith(`-00001${suffix}`)) {
+    throw new Error(`${path}: expected the first of ${count} files, named *-00001${suffix}`);
+  }
+  const stem = name.slice(0, -`-00001${suffix}`.length);
+  const numbers = Array.from({ length: count - 1 }, (_, i) => String(i + 2).padStart(5, "0"));
+  return numbers.map((number) => join(dirname(path), `${stem}-${number}${suffix}`));
+}
+
+function locate(files: readonly OpenFile[]): ReadonlyMap<string, OpenFile> {
+  const fileOf = new Map<string, OpenFile>();
+  for (const file of files) {
+    for (const name of file.header.tensors.keys()) {
+      const other = fileOf.get(name);
+      if (other !== undefined) throw new Error(`${file.path}: tensor "${name.slice(0, 80)}" is in ${other.path} too`);
+      fileOf.set(name, file);
+    }
+  }
+  return fileOf;
+}
+
+async function closeAll(files: readonly OpenFile[]): Promise<void> {
+  await Promise.all(files.map(({ handle }) => handle.close()));
+}

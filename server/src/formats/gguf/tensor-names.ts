@@ -1,0 +1,84 @@
+/** Which tensor of a GGUF file is which of Hugging Face, and what of it. Pure names and numbers. */
+
+import { rowBytes, type StoredTensor } from "../tensors/tensor-source.ts";
+import type { GgufTensor } from "./header.ts";
+
+export interface GgufPart {
+  readonly tensor: StoredTensor;
+  /** In the file. */
+  readonly sourceName: string;
+  /** From the start of the source: above 0 for an expert, which is a slice of all. */
+  readonly sourceOffset: number;
+  /** Rows of a head whose two halves lie in turns; undefined when rows keep their order. */
+  readonly pairedRows: number | undefined;
+}
+
+const WHOLE: ReadonlyMap<string, string> = new Map([
+  ["token_embd.weight", "model.embed_tokens.weight"],
+  ["output_norm.weight", "model.norm.weight"],
+  ["output.weight", "lm_head.weight"],
+]);
+
+const IN_LAYER: ReadonlyMap<string, string> = new Map([
+  ["attn_norm", "input_layernorm"],
+  ["attn_q", "self_attn.q_proj"],
+  ["attn_k", "self_attn.k_proj"],
+  ["attn_v", "self_attn.v_proj"],
+  ["attn_output", "self_attn.o_proj"],
+  ["attn_q_norm", "self_attn.q_norm"],
+  ["attn_k_norm", "self_attn.k_norm"],
+  ["ffn_norm", "post_attention_layernorm"],
+  ["ffn_gate", "mlp.gate_proj"],
+  ["ffn_up", "mlp.up_proj"],
+  ["ffn_down", "mlp.down_proj"],
+  ["ffn_gate_inp", "block_sparse_moe.gate"],
+]);
+
+/** Models have at most some 500. */
+const MAX_EXPERTS = 4096;
+
+/** All experts of a layer in one tensor, [experts, rows, columns]. */
+const EXPERTS: ReadonlyMap<string, string> = new Map([
+  ["ffn_gate_exps", "w1"],
+  ["ffn_down_exps", "w2"],
+  ["ffn_up_exps", "w3"],
+]);
+
+/**
+ * What each tensor stands for; empty for one that no model of Hugging Face has. `headRows` is the rows of a head when
+ * query and key rows are paired. @throws Error naming a tensor of experts that has not their shape
+ */
+export function ggufParts(source: GgufTensor, headRows: number | undefined): readonly GgufPart[] {
+  const whole = WHOLE.get(source.name);
+  if (whole !== undefined) return [partOf(source, whole, undefined)];
+  const match = /^blk\.(\d{1,4})\.([a-z_]+)\.(weight|bias)$/.exec(source.name);
+  if (match === null) return [];
+  const [, layer = "", module = "", kind = ""] = match;
+  const expert = EXPERTS.get(module);
+  if (expert !== undefined) return expertParts(source, `model.layers.${layer}.block_sparse_moe.experts`, expert);
+  const name = IN_LAYER.get(module);
+  if (name === undefined) return [];
+  const isPaired = module === "attn_q" || module === "attn_k";
+  return [partOf(source, `model.layers.${layer}.${name}.${kind}`, isPaired ? headRows : undefined)];
+}
+
+function partOf(source: GgufTensor, name: string, pairedRows: number | undefined): GgufPart {
+  const { dtype, shape, byteLength } = source;
+  return { tensor: { name, dtype, shape, byteLength }, sourceName: source.name, sourceOffset: 0, pairedRows };
+}
+
+function expertParts(source: GgufTensor, at: string, name: string): GgufPart[] {
+  const [numExperts = 0, rows = 0, columns = 0] = source.shape;
+  if (source.shape.length !== 3 || numExperts > MAX_EXPERTS) {
+    throw new Error(
+      `tensor "${source.name}": expected at most ${MAX_EXPERTS} matrices, got [${source.shape.join(", ")}]`,
+    );
+  }
+  const byteLength = rows * rowBytes(source.dtype, columns);
+  return Array.from({ length: numExperts }, (_, i) => ({
+    tensor: { name: `${at}.${i}.${name}.weight`, dtype: source.dtype, shape: [rows, columns], byteLength },
+    sourceName: source.name,
+    sourceOffset: i * byteLength,
+    pairedRows: undefined,
+  }));
+}

@@ -1,0 +1,83 @@
+/** A tiny model of Hugging Face as a GGUF file, its matrices in blocks of any type, for tests and benches. */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { convertElements, type WeightType } from "../../device/cpu/convert-elements.ts";
+import { weightTypeOf } from "../../models/weights/weight-types.ts";
+import { GGML_TYPES, openGgml } from "../../native/ggml/ggml.ts";
+import { openSafetensors } from "../tensors/safetensors.ts";
+import { F32, type GgufField, type GgufTensorField, ggufBytes, STRING, U32 } from "./gguf-writer.test-support.ts";
+import { pairedRow } from "./model.ts";
+
+export interface Tiny {
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly tensors: ReadonlyMap<string, { readonly shape: readonly number[]; readonly values: Float32Array }>;
+}
+
+export async function readTiny(modelDir: string): Promise<Tiny> {
+  const source = await openSafetensors(modelDir);
+  const tensors = new Map<string, { shape: readonly number[]; values: Float32Array }>();
+  for (const [tensor, { dtype, shape, byteLength }] of source.tensors) {
+    const bytes = new Uint8Array(byteLength);
+    await source.read(tensor, bytes);
+    const wide = convertElements(openGgml(), weightTypeOf(dtype) ?? "f32", "f32", bytes);
+    tensors.set(tensor, { shape, values: new Float32Array(wide.buffer) });
+  }
+  await source.close();
+  return { config: JSON.parse(await readFile(join(modelDir, "config.json"), "utf8")), tensors };
+}
+
+const GGUF_NAMES: readonly (readonly [from: RegExp, to: string])[] = [
+  [/^model\.embed_tokens/, "token_embd"],
+  [/^model\.norm/, "output_norm"],
+  [/^lm_head/, "output"],
+  [/^model\.layers\.(\d+)\./, "blk.$1."],
+  [/input_layernorm/, "attn_norm"],
+  [/post_attention_layernorm/, "ffn_norm"],
+  [/self_attn\.([qkv])_proj/, "attn_$1"],
+  [/self_attn\.o_proj/, "attn_output"],
+  [/mlp\.(gate|up|down)_proj/, "ffn_$1"],
+];
+
+/** Rows of each head in turns of its halves. */
+function pair(values: Float32Array, shape: readonly number[], headRows: number): Float32Array {
+  const [rows = 0, columns = 1] = shape;
+  const out = new Float32Array(values.length);
+  for (let row = 0; row < rows; row++) {
+    const to = row - (row % headRows) + pairedRow(row % headRows, headRows);
+    out.set(values.subarray(row * columns, (row + 1) * columns), to * columns);
+  }
+  return out;
+}
+
+/** `typeOf`: of a matrix; floats without it. */
+export function toGguf(
+  { config, tensors }: Tiny,
+  architecture: string,
+  typeOf: (name: string) => WeightType = () => "f32",
+): Uint8Array {
+  const headDim = Number(config.head_dim ?? Number(config.hidden_size) / Number(config.num_attention_heads));
+  const key = (name: string): string => `${architecture}.${name}`;
+  const rope = config.rope_parameters as { readonly rope_theta: number };
+  const fields: GgufField[] = [
+    ["general.architecture", STRING, architecture],
+    [key("context_length"), U32, config.max_position_embeddings],
+    [key("embedding_length"), U32, config.hidden_size],
+    [key("block_count"), U32, config.num_hidden_layers],
+    [key("feed_forward_length"), U32, config.intermediate_size],
+    [key("attention.head_count"), U32, config.num_attention_heads],
+    [key("attention.head_count_kv"), U32, config.num_key_value_heads],
+    [key("attention.key_length"), U32, headDim],
+    [key("attention.value_length"), U32, headDim],
+    [key("attention.layer_norm_rms_epsilon"), F32, config.rms_norm_eps],
+    [key("rope.freq_base"), F32, rope.rope_theta],
+  ];
+  const written = [...tensors].map(([name, { shape, values }]): GgufTensorField => {
+    const isPaired = architecture === "llama" && /self_attn\.[qk]_proj/.test(name);
+    const data = isPaired ? pair(values, shape, headDim) : values;
+    const renamed = GGUF_NAMES.reduce((text, [from, to]) => text.replace(from, to), name);
+    const type = shape.length === 2 ? typeOf(renamed) : "f32";
+    const stored = convertElements(openGgml(), "f32", type, new Uint8Array(data.buffer));
+    return { name: renamed, sizes: [...shape].reverse(), type: GGML_TYPES[type], data: stored };
+  });
+  return ggufBytes({ fields, tensors: written });
+}

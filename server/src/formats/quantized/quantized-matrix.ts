@@ -1,0 +1,181 @@
+/**
+ * A weight of small integers with a scale and a zero point for each group of inputs, whatever layout it came in: what it
+ * stands for as floats, and the same in blocks that kernels take. It knows no file.
+ */
+import { numberToHalf } from "../../core/half.ts";
+import { PACKED_BLOCKS } from "../tensors/tensor-source.ts";
+
+/** An element is (value - zero) * scale, zero and scale those of its row and group. */
+export interface QuantizedMatrix {
+  readonly outputs: number;
+  readonly inputs: number;
+  readonly bits: 4 | 8;
+  /** [outputs, inputs] */
+  readonly values: Uint8Array;
+  /** Inputs of a group, when groups are runs of neighbours. */
+  readonly groupSize: number;
+  /** Group of each input, when they are not; [inputs] */
+  readonly groupOf: Int32Array | undefined;
+  readonly numGroups: number;
+  /** [outputs, numGroups] */
+  readonly scales: Float32Array;
+  /** [outputs, numGroups]; up to 256, for one format stores them less one. */
+  readonly zeros: Uint16Array;
+  /** The numbers that values stand for, where they are not themselves: those of eight-bit floats. */
+  readonly levels?: Float32Array | undefined;
+  /** What each input is multiplied by first; undefined when by nothing. [inputs] */
+  readonly inputScales?: Float32Array | undefined;
+}
+
+export interface FourBitGroups {
+  /** Inputs that share a scale. */
+  readonly groupSize: number;
+  /** Whether zeros may be others than 8. */
+  readonly hasZeros: boolean;
+  /** Whether inputs are multiplied by numbers of their own first. */
+  readonly hasInputScales: boolean;
+}
+
+/** A matrix of codes of 4 bits, each standing for (code - zero) * scale, in whole groups of neighbouring inputs. */
+export interface FourBitMatrix {
+  readonly outputs: number;
+  readonly inputs: number;
+  readonly groupSize: number;
+  /** [outputs, inputs / 2]: the lower half of a byte is the earlier input. */
+  readonly codes: Uint8Array;
+  /** [outputs, inputs / groupSize] */
+  readonly scales: Float32Array;
+  /** [outputs, inputs / groupSize] of 0 to 15; absent when every zero is 8. */
+  readonly zeros?: Uint8Array | undefined;
+  /** What each input is multiplied by first. [inputs] */
+  readonly inputScales?: Float32Array | undefined;
+}
+
+/** Blocks that hold such a matrix: Q4_0 when each zero is 8, Q8_0 when each is 128. */
+export type MatrixBlocks = "Q4_0" | "Q4_1" | "Q8_0";
+
+const BLOCK = 32;
+const HALF_BLOCK = 16;
+const MIDDLE_OF_FOUR_BITS = 8;
+const MAX_FOUR_BITS = 15;
+
+/**
+ * Undefined when only floats hold it: scales of inputs, groups that cut blocks or are no runs, 8 bits with zeros off
+ * the middle.
+ */
+export function blocksFor(
+  matrix: Pick<QuantizedMatrix, "bits" | "inputs" | "groupSize" | "groupOf" | "inputScales">,
+  isSymmetric: boolean,
+): MatrixBlocks | undefined {
+  const { bits, inputs, groupSize, groupOf, inputScales } = matrix;
+  if (groupOf !== undefined || inputScales !== undefined || groupSize % BLOCK !== 0 || inputs % BLOCK !== 0)
+    return undefined;
+  if (bits === 8) return isSymmetric ? "Q8_0" : undefined;
+  return isSymmetric ? "Q4_0" : "Q4_1";
+}
+
+/** Undefined when it is not of 4 bits, or its groups are no runs that blocks could hold. */
+export function fourBitGroups(
+  matrix: Pick<QuantizedMatrix, "bits" | "inputs" | "groupSize" | "groupOf" | "inputScales">,
+  isSymmetric: boolean,
+): FourBitGroups | undefined {
+  if (matrix.bits !== 4 || blocksFor({ ...matrix, inputScales: undefined }, isSymmetric) === undefined)
+    return undefined;
+  return {
+    groupSize: matrix.groupSize,
+    hasZeros: !isSymmetric,
+    hasInputScales: matrix.inputScales !== undefined,
+  };
+}
+
+/** The inputs' groups, or undefined when each is the run of neighbours that `groupSize` says. */
+export function irregularGroups(groupOf: Int32Array, groupSize: number): Int32Array | undefined {
+  return groupOf.every((group, i) => group === Math.floor(i / groupSize)) ? undefined : groupOf;
+}
+
+/** Two codes a byte. @throws Error for zeros that 4 bits do not hold */
+export function toFourBits(matrix: QuantizedMatrix): FourBitMatrix {
+  const { outputs, inputs, groupSize, values, scales } = matrix;
+  const codes = new Uint8Array((outputs * inputs) / 2);
+  for (let i = 0; i < codes.length; i++) codes[i] = (values[2 * i] ?? 0) | ((values[2 * i + 1] ?? 0) << 4);
+  const isSymmetric = matrix.zeros.every((zero) => zero === MIDDLE_OF_FOUR_BITS);
+  const wrong = matrix.zeros.find((zero) => zero > MAX_FOUR_BITS);
+  if (wrong !== undefined) throw new Error(`zeros of 4-bit weights: expected 0 to ${MAX_FOUR_BITS}, got ${wrong}`);
+  const zeros = isSymmetric ? undefined : Uint8Array.from(matrix.zeros);
+  return { outputs, inputs, groupSize, codes, scales, zeros, inputScales: matrix.inputScales };
+}
+
+/** Rows as floats, [numRows, inputs]. */
+export function dequantizeRows(matrix: QuantizedMatrix, firstRow: number, numRows: number): Float32Array {
+  const { inputs, groupOf, groupSize, numGroups, scales, inputScales } = matrix;
+  const out = new Float32Array(numRows * inputs);
+  for (let row = 0; row < numRows; row++) {
+    const levels = out.subarray(row * inputs, (row + 1) * inputs);
+    fillLevels(matrix, firstRow + row, levels);
+    const groups = (firstRow + row) * numGroups;
+    for (let i = 0; i < inputs; i++) {
+      const group = groups + (groupOf === undefined ? Math.floor(i / groupSize) : (groupOf[i] ?? 0));
+      levels[i] = (levels[i] ?? 0) * (scales[group] ?? 0);
+    }
+    if (inputScales !== undefined) multiply(levels, inputScales);
+  }
+  return out;
+}
+
+/** A row before its scales. */
+function fillLevels(matrix: QuantizedMatrix, row: number, into: Float32Array): void {
+  const { inputs, values, groupOf, groupSize, numGroups, zeros, levels } = matrix;
+  for (let i = 0; i < inputs; i++) {
+    const value = values[row * inputs + i] ?? 0;
+    if (levels !== undefined) into[i] = levels[value] ?? 0;
+    else {
+      const group = row * numGroups + (groupOf === undefined ? Math.floor(i / groupSize) : (groupOf[i] ?? 0));
+      into[i] = value - (zeros[group] ?? 0);
+    }
+  }
+}
+
+function multiply(values: Float32Array, by: Float32Array): void {
+  for (let i = 0; i < values.length; i++) values[i] = (values[i] ?? 0) * (by[i] ?? 0);
+}
+
+/**
+ * Rows in blocks. With Q4_0 and Q8_0 they are the same numbers when scales are halves, as they are stored; with Q4_1 the
+ * product of zero and scale is rounded to a half too.
+ */
+export function packRows(matrix: QuantizedMatrix, blocks: MatrixBlocks, firstRow: number, numRows: number): Uint8Array {
+  const { inputs, values, groupSize, numGroups, scales, zeros } = matrix;
+  const { numBytes } = PACKED_BLOCKS[blocks];
+  const perRow = inputs / BLOCK;
+  const out = new Uint8Array(numRows * perRow * numBytes);
+  for (let i = 0; i < numRows * perRow; i++) {
+    const row = firstRow + Math.floor(i / perRow);
+    const column = (i % perRow) * BLOCK;
+    const group = row * numGroups + Math.floor(column / groupSize);
+    const at = i * numBytes;
+    const scale = scales[group] ?? 0;
+    writeHalf(out, at, scale);
+    if (blocks === "Q4_1") writeHalf(out, at + 2, -(zeros[group] ?? 0) * scale);
+    if (blocks === "Q8_0") writeBytes(out, at + 2, values, row * inputs + column);
+    else writeNibbles(out, at + numBytes - HALF_BLOCK, values, row * inputs + column);
+  }
+  return out;
+}
+
+function writeBytes(out: Uint8Array, at: number, values: Uint8Array, from: number): void {
+  for (let i = 0; i < BLOCK; i++) out[at + i] = ((values[from + i] ?? 0) - 128) & 0xff;
+}
+
+/** The first half of a block lies in the low nibbles, the second in the high ones. */
+function writeNibbles(out: Uint8Array, at: number, values: Uint8Array, from: number): void {
+  for (let i = 0; i < HALF_BLOCK; i++) {
+    out[at + i] = (values[from + i] ?? 0) | ((values[from + HALF_BLOCK + i] ?? 0) << 4);
+  }
+}
+
+function writeHalf(out: Uint8Array, at: number, value: number): void {
+  const bits = numberToHalf(value);
+  if ((bits & 0x7c00) === 0x7c00) throw new Error(`a scale of ${value} is outside half precision`);
+  out[at] = bits & 0xff;
+  out[at + 1] = bits >>> 8;
+}

@@ -1,0 +1,84 @@
+/** Reads the files of a Hugging Face tokenizer folder, or what a GGUF file says in their place. Knows no encoding. */
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { findGguf } from "../gguf/find-file.ts";
+import { openGguf } from "../gguf/gguf.ts";
+import { ggufTokenizerFiles } from "../gguf/tokenizer.ts";
+import { createTokenizer, type Tokenizer, type TokenizerFiles } from "./tokenizer.ts";
+import { expectRecord, tokenText } from "./tokenizer-json.ts";
+
+/** The largest published tokenizer.json has 35 MB. */
+const MAX_TOKENIZER_FILE_BYTES: number = 256 * 1024 * 1024;
+
+/** Whether a folder, or a GGUF file, has a tokenizer to load; what it is worth shows then. */
+export function hasTokenizerFiles(path: string): boolean {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats?.isDirectory() !== true) return stats !== undefined && path.endsWith(".gguf");
+  return existsSync(join(path, "tokenizer.json")) || readdirSync(path).some((name) => name.endsWith(".gguf"));
+}
+
+/** `path` is a folder or a GGUF file. @throws Error naming the file and what is wrong with it */
+export async function loadTokenizer(path: string): Promise<Tokenizer> {
+  const { at, ...files } = await readTokenizerFiles(path);
+  try {
+    return createTokenizer(files);
+  } catch (cause) {
+    throw new Error(`${at}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+  }
+}
+
+/** With the name of the file, for messages. @throws Error naming the file and what is wrong with it */
+export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles & { readonly at: string }> {
+  const path = join(folder, "tokenizer.json");
+  if (!existsSync(path)) {
+    const gguf = hasTokenizerFiles(folder) ? await findGguf(folder) : undefined;
+    if (gguf !== undefined) return { at: gguf, ...(await readGguf(gguf)) };
+  }
+  const tokenizer = await readJson(path);
+  if (tokenizer === undefined) throw new Error(`${path}: no such file; a Hugging Face tokenizer folder has one`);
+  const config = expectRecord((await readJson(join(folder, "tokenizer_config.json"))) ?? {}, "tokenizer_config.json");
+  const map = expectRecord((await readJson(join(folder, "special_tokens_map.json"))) ?? {}, "special_tokens_map.json");
+  const chatTemplate = await readText(join(folder, "chat_template.jinja"));
+  return { at: path, tokenizer, config: withNamedTokens(config, map), chatTemplate };
+}
+
+async function readGguf(path: string): Promise<TokenizerFiles> {
+  const file = await openGguf(path);
+  try {
+    return ggufTokenizerFiles(file.metadata, path);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Older folders name bos, eos and pad in special_tokens_map.json only. */
+function withNamedTokens(config: Record<string, unknown>, map: Record<string, unknown>): Record<string, unknown> {
+  const named = { ...config };
+  for (const name of ["bos_token", "eos_token", "pad_token"])
+    named[name] = tokenText(config, name) ?? tokenText(map, name);
+  return named;
+}
+
+async function readJson(path: string): Promise<unknown> {
+  const text = await readText(path);
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new Error(`${path}: not valid JSON`, { cause });
+  }
+}
+
+/** Undefined when the file does not exist. */
+async function readText(path: string): Promise<string | undefined> {
+  const size = await stat(path).then(
+    (stats) => stats.size,
+    () => undefined,
+  );
+  if (size === undefined) return undefined;
+  if (size > MAX_TOKENIZER_FILE_BYTES) {
+    throw new Error(`${path}: ${size} bytes, expected at most ${MAX_TOKENIZER_FILE_BYTES}`);
+  }
+  return readFile(path, "utf8");
+}

@@ -1,0 +1,143 @@
+/**
+ * Text to token ids and back, from the contents of a Hugging Face tokenizer folder. BPE runs on our own
+ * encoders, every other kind on @huggingface/tokenizers. Reads no files (tokenizer-files.ts does) and knows no request.
+ */
+
+import { tryCreateByteLevelEncoder } from "./byte-level.ts";
+import { IdList } from "./byte-level-bpe.ts";
+import { tryCreateCharacterEncoder } from "./character-bpe.ts";
+import { type Detokenizer, IncrementalDetokenizer, WholeDetokenizer } from "./detokenizer.ts";
+import { type Pieces, tryParsePieces } from "./detokenizer-pieces.ts";
+import { chatTemplateOf, expectRecord, parseAddedTokens, parseVocabulary, tokenText } from "./tokenizer-json.ts";
+import { LibraryTokenizer } from "./tokenizer-library.ts";
+import type { EncodeSteps } from "./tokenizer-sections.ts";
+import { parseSpecialFrame, type SpecialFrame } from "./tokenizer-template.ts";
+
+/** Parsed JSON of the files of a tokenizer folder; what is missing is `{}`. */
+export interface TokenizerFiles {
+  readonly tokenizer: unknown;
+  readonly config: unknown;
+  /** Text of chat_template.jinja, which wins over the one in the configuration. */
+  readonly chatTemplate?: string | undefined;
+}
+
+export interface EncodeOptions {
+  /** Puts the tokenizer's own special tokens around the text, unless the text already begins with them. */
+  readonly addSpecialTokens: boolean;
+}
+
+export interface DecodeOptions {
+  readonly skipSpecialTokens: boolean;
+}
+
+/** What a tokenizer folder says, ready for use. Made by `createTokenizer`. */
+interface TokenizerParts {
+  readonly tokens: readonly (string | undefined)[];
+  readonly ids: ReadonlyMap<string, number>;
+  readonly specialIds: ReadonlySet<number>;
+  readonly frame: SpecialFrame;
+  readonly encoder: EncodeSteps;
+  readonly library: LibraryTokenizer;
+  readonly pieces: Pieces | undefined;
+  readonly bosId: number | undefined;
+  readonly eosId: number | undefined;
+  readonly padId: number | undefined;
+  readonly chatTemplate: string | undefined;
+}
+
+/** @throws Error with the place in the file when the files are not those of a tokenizer */
+export function createTokenizer(files: TokenizerFiles): Tokenizer {
+  const json = expectRecord(files.tokenizer, "tokenizer.json");
+  const config = expectRecord(files.config, "tokenizer_config.json");
+  const addedTokens = parseAddedTokens(json.added_tokens);
+  const vocabulary = parseVocabulary(expectRecord(json.model, "model").vocab);
+  const ids = new Map(vocabulary);
+  for (const { content, id } of addedTokens) ids.set(content, id);
+  const tokens: (string | undefined)[] = [];
+  for (const [token, id] of ids) tokens[id] = token;
+  const library = new LibraryTokenizer(json, config);
+  const idOf = (name: string): number | undefined => ids.get(tokenText(config, name) ?? "");
+  return new Tokenizer({
+    tokens,
+    ids,
+    specialIds: new Set(addedTokens.filter(({ isSpecial }) => isSpecial).map(({ id }) => id)),
+    frame: parseSpecialFrame(json.post_processor),
+    encoder:
+      tryCreateByteLevelEncoder(json, vocabulary, addedTokens) ??
+      tryCreateCharacterEncoder(json, vocabulary, addedTokens) ??
+      library,
+    library,
+    pieces: tryParsePieces(json.decoder, tokens),
+    bosId: idOf("bos_token"),
+    eosId: idOf("eos_token"),
+    padId: idOf("pad_token") ?? idOf("eos_token"),
+    chatTemplate: files.chatTemplate ?? chatTemplateOf(config),
+  });
+}
+
+export class Tokenizer {
+  readonly #parts: TokenizerParts;
+  /** Largest id plus one. */
+  readonly vocabularySize: number;
+  readonly bosId: number | undefined;
+  readonly eosId: number | undefined;
+  /** The end token where the model has no padding of its own. */
+  readonly padId: number | undefined;
+  readonly specialIds: ReadonlySet<number>;
+  readonly chatTemplate: string | undefined;
+
+  constructor(parts: TokenizerParts) {
+    this.#parts = parts;
+    this.vocabularySize = parts.tokens.length;
+    this.bosId = parts.bosId;
+    this.eosId = parts.eosId;
+    this.padId = parts.padId;
+    this.specialIds = parts.specialIds;
+    this.chatTemplate = parts.chatTemplate;
+  }
+
+  idOf(token: string): number | undefined {
+    return this.#parts.ids.get(token);
+  }
+
+  tokenOf(id: number): string | undefined {
+    return this.#parts.tokens[id];
+  }
+
+  encode(text: string, options: EncodeOptions): Int32Array<ArrayBuffer> {
+    const steps = this.encodeSteps(text, options);
+    for (;;) {
+      const step = steps.next();
+      if (step.done === true) return step.value;
+    }
+  }
+
+  /** `encode` in steps of a few milliseconds; the value returned at the end is the result. */
+  *encodeSteps(text: string, options: EncodeOptions): Generator<undefined, Int32Array<ArrayBuffer>, undefined> {
+    const out = new IdList((text.length >> 1) + 16);
+    yield* this.#parts.encoder.encodeSteps(text, out);
+    return options.addSpecialTokens ? this.#framed(out.values()) : out.values();
+  }
+
+  decode(ids: ArrayLike<number>, options: DecodeOptions): string {
+    const detokenizer = this.createDetokenizer(options);
+    return detokenizer.push(ids) + detokenizer.finish();
+  }
+
+  createDetokenizer(options: DecodeOptions): Detokenizer {
+    const { pieces, library, specialIds } = this.#parts;
+    const skipped = options.skipSpecialTokens ? specialIds : undefined;
+    if (pieces !== undefined) return new IncrementalDetokenizer(pieces, skipped);
+    return new WholeDetokenizer((ids) => library.decode(ids), skipped);
+  }
+
+  /**
+   * A prompt that was rendered from a chat template already begins with the start token: a second one would put the model
+   * off, so what the text brings itself is not added again.
+   */
+  #framed(ids: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
+    const { before, after } = this.#parts.frame;
+    const hasStart = before.length > 0 && before.every((id, index) => ids[index] === id);
+    return Int32Array.from([...(hasStart ? [] : before), ...ids, ...after]);
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * The header of a rank's engine file: magic, format version, length, JSON, then the tensors, each behind padding. It says
+ * for which device the weights were packed. Pure.
+ */
+import { PACKED_BLOCKS, type PackedDtype, tensorBytes } from "../tensors/tensor-source.ts";
+
+export const ENGINE_MAGIC = "NEREIDEN";
+/** Rises when a reader of the last one would misread a file. */
+export const ENGINE_FORMAT = 1;
+/** Magic, format, checksum of the JSON, length of the JSON, all little-endian. */
+export const ENGINE_PREFIX_BYTES = 24;
+/** Tensors begin at multiples, so that they may be read or mapped as they are. */
+export const ENGINE_ALIGNMENT = 4096;
+/** A line for each tensor; models of a hundred layers have some thousand. */
+const MAX_HEADER_BYTES = 64 << 20;
+const MAX_DIMENSIONS = 3;
+
+/** "U8": part of a matrix of integers. */
+export type EngineDtype = PackedDtype | "F32" | "F16" | "BF16" | "U8";
+
+/** What the weights were packed for: on another one they would be slow, or mean something else. */
+export interface EngineTarget {
+  readonly device: string;
+  /** Of the library whose blocks these are. */
+  readonly kernels: string;
+}
+
+/** How a matrix lies in memory: as the file has it, or laid out anew for the processor's vector units. */
+export type ProductLayout = "plain" | "repacked";
+
+export interface EngineTensor {
+  readonly name: string;
+  readonly dtype: EngineDtype;
+  readonly shape: readonly number[];
+  /** From the start of the file. */
+  readonly offset: number;
+  readonly byteLength: number;
+  readonly crc32: number;
+  /** What was fastest; undefined: not measured, the device decides. */
+  readonly layout?: ProductLayout | undefined;
+}
+
+/** What was measured where the engine was built. It holds for the same processors only. */
+export interface EngineThreads {
+  readonly processor: string;
+  readonly numProcessors: number;
+  /** That compute one token, and a piece of a prompt. */
+  readonly decode: number;
+  readonly prefill: number;
+}
+
+/** A matrix of four bits, whose parts are tensors of their own. */
+export interface EngineIntegers {
+  readonly name: string;
+  readonly outputs: number;
+  readonly inputs: number;
+  readonly groupSize: number;
+  readonly hasZeros: boolean;
+  readonly hasInputScales: boolean;
+}
+
+/** The algorithm of a library that was fastest for products of one shape. */
+export interface EngineProduct {
+  readonly shape: string;
+  /** As the library has it, in hexadecimal digits. */
+  readonly algorithm: string;
+  readonly workspaceBytes: number;
+}
+
+export interface EngineHeader {
+  readonly target: EngineTarget;
+  readonly threads?: EngineThreads | undefined;
+  readonly integers?: readonly EngineIntegers[] | undefined;
+  /** What matrices of layers become on a GPU where nobody asks for something else; undefined: as they are. */
+  readonly matrices?: "e4m3" | "int4" | undefined;
+  readonly products?: readonly EngineProduct[] | undefined;
+  readonly tensors: readonly EngineTensor[];
+}
+
+/** The file was made by another version of the format, or is none. */
+export interface EnginePrefix {
+  readonly format: number;
+  readonly crc32: number;
+  readonly headerBytes: number;
+}
+
+const PLAIN_TYPES: readonly string[] = ["F32", "F16", "BF16", "U8"];
+const REBUILD = "build it again: nereid build --checkpoint_dir <checkpoint> --output_dir <this folder>";
+
+/** @throws Error that says how to build the engine again */
+export function parseEnginePrefix(bytes: Uint8Array, fileBytes: number, at: string): EnginePrefix {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (buffer.length < ENGINE_PREFIX_BYTES || buffer.toString("latin1", 0, 8) !== ENGINE_MAGIC) {
+    throw new Error(`${at}: expected an engine of Nereid; those of TensorRT are not read: ${REBUILD}`);
+  }
+  const format = buffer.readUInt32LE(8);
+  if (format !== ENGINE_FORMAT) {
+    throw new Error(`${at}: the engine has format ${format}, this version reads ${ENGINE_FORMAT}: ${REBUILD}`);
+  }
+  const headerBytes = Number(buffer.readBigUInt64LE(16));
+  if (headerBytes > MAX_HEADER_BYTES || headerBytes > fileBytes - ENGINE_PREFIX_BYTES) {
+    throw new Error(`${at}: expected a header of at most ${MAX_HEADER_BYTES} bytes, got ${headerBytes}: ${REBUILD}`);
+  }
+  return { format, crc32: buffer.readUInt32LE(12), headerBytes };
+}
+
+/** @throws Error naming what does not fit */
+export function parseEngineHeader(json: string, fileBytes: number, at: string): EngineHeader {
+  const { target, threads, integers, matrices, products, tensors } = JSON.parse(json) as {
+    target?: Partial<EngineTarget>;
+    threads?: unknown;
+    integers?: unknown;
+    matrices?: unknown;
+    products?: unknown;
+    tensors?: unknown;
+  };
+  if (typeof target?.device !== "string" || typeof target.kernels !== "string" || !Array.isArray(tensors)) {
+    throw new Error(`${at}: expected a target and tensors in the header: ${REBUILD}`);
+  }
+  const parsed = tensors.map((tensor: unknown) => parseTensor(tensor, fileBytes, at));
+  const { device, kernels } = target;
+  return {
+    target: { device, kernels },
+    threads: parseThreads(threads),
+    integers: listOf(integers).map((one) => parseIntegers(one, at)),
+    matrices: matrices === "e4m3" || matrices === "int4" ? matrices : undefined,
+    products: listOf(products).flatMap(parseProduct),
+    tensors: parsed,
+  };
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0;
+}
+
+function parseIntegers(value: unknown, at: string): EngineIntegers {
+  const { name, outputs, inputs, groupSize, hasZeros, hasInputScales } = (value ?? {}) as Partial<EngineIntegers>;
+  const isWhole = isCount(inputs) && isCount(groupSize) && inputs % groupSize === 0 && inputs % 2 === 0;
+  if (typeof name === "string" && isCount(outputs) && isWhole) {
+    return { name, outputs, inputs, groupSize, hasZeros: hasZeros === true, hasInputScales: hasInputScales === true };
+  }
+  throw new Error(`${at}: a matrix of integers does not fit the file: ${REBUILD}`);
+}
+
+/** Those that are not understood are measured again. */
+function parseProduct(value: unknown): readonly EngineProduct[] {
+  const { shape, algorithm, workspaceBytes } = (value ?? {}) as Partial<EngineProduct>;
+  const isHex = typeof algorithm === "string" && /^(?:[0-9a-f]{2}){1,256}$/.test(algorithm);
+  if (typeof shape !== "string" || !isHex || !Number.isSafeInteger(workspaceBytes)) return [];
+  return [{ shape, algorithm, workspaceBytes: workspaceBytes ?? 0 }];
+}
+
+/** Undefined where there are none, or numbers that are none: the device chooses then. */
+function parseThreads(value: unknown): EngineThreads | undefined {
+  const { processor, numProcessors, decode, prefill } = (value ?? {}) as Partial<EngineThreads>;
+  if (typeof processor !== "string" || !isCount(numProcessors) || !isCount(decode) || !isCount(prefill))
+    return undefined;
+  return { processor, numProcessors, decode, prefill };
+}
+
+function parseTensor(value: unknown, fileBytes: number, at: string): EngineTensor {
+  const tensor = value as Partial<EngineTensor> | null;
+  const { name, dtype, shape, offset, byteLength, crc32, layout } = tensor ?? {};
+  const isKnown = typeof dtype === "string" && (PLAIN_TYPES.includes(dtype) || Object.hasOwn(PACKED_BLOCKS, dtype));
+  const isSize = (size: unknown): size is number => Number.isSafeInteger(size) && (size as number) >= 0;
+  if (
+    typeof name === "string" &&
+    isKnown &&
+    Array.isArray(shape) &&
+    shape.length <= MAX_DIMENSIONS &&
+    shape.every(isSize) &&
+    isSize(offset) &&
+    isSize(byteLength) &&
+    isSize(crc32) &&
+    byteLength === tensorBytes(dtype, shape) &&
+    offset + byteLength <= fileBytes
+  ) {
+    const known = layout === "plain" || layout === "repacked" ? { layout } : {};
+    return { name, dtype, shape, offset, byteLength, crc32, ...known };
+  }
+  throw new Error(
+    `${at}: tensor "${String(name).slice(0, 80)}" does not fit the file, which may be cut off: ${REBUILD}`,
+  );
+}
+
+/** @throws Error naming both and saying what to do */
+export function expectTarget(built: EngineTarget, own: EngineTarget, at: string): void {
+  if (built.device === own.device && built.kernels === own.kernels) return;
+  const name = ({ device, kernels }: EngineTarget): string => `${device} with ${kernels}`;
+  throw new Error(`${at}: the engine was built for ${name(built)}, this is ${name(own)}: ${REBUILD}`);
+}
+
+export function offsetBehind(byteOffset: number): number {
+  return Math.ceil(byteOffset / ENGINE_ALIGNMENT) * ENGINE_ALIGNMENT;
+}

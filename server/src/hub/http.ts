@@ -1,0 +1,75 @@
+/**
+ * One HTTP exchange with a hub: the token goes to the hub only and never to where it redirects, statuses become reasons that a
+ * user can act on. Knows nothing of repositories.
+ */
+import { type Arriving, PASSING_STATUSES, retryAfterMs } from "../files/http-answer.ts";
+import {
+  arrivingFrom,
+  brokenConnection,
+  PassingFailure,
+  type Patience,
+  PLAIN_HEADERS,
+} from "../files/http-exchange.ts";
+import { ToolError } from "../files/tool-error.ts";
+
+export interface HubConnection extends Patience {
+  readonly endpoint: string;
+  readonly token: string | undefined;
+}
+
+/** Redirects are followed. @throws PassingFailure, or ToolError for what will not change by itself */
+export function requestHub(
+  connection: HubConnection,
+  url: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Arriving> {
+  return arrivingFrom(new URL(url), connection, {
+    followsRedirects: true,
+    send: (current, signal) =>
+      fetch(current, {
+        headers: { ...PLAIN_HEADERS, ...headers, ...authorization(connection, current) },
+        redirect: "manual",
+        signal,
+      }),
+    refusal: (response) => statusError(response, url, connection),
+    failure: (error, current) => networkError(error, current, connection),
+  });
+}
+
+function authorization({ endpoint, token }: HubConnection, url: URL): Record<string, string> {
+  const isHub = url.origin === new URL(endpoint).origin;
+  return isHub && token !== undefined ? { authorization: `Bearer ${token}` } : {};
+}
+
+/** What a broken connection throws, as a failure that may pass. */
+export function networkError(error: unknown, url: URL, { endpoint, signal }: HubConnection): unknown {
+  return brokenConnection(error, signal, (reason, code) => {
+    if (code !== "ENOTFOUND" && code !== "ECONNREFUSED") return new PassingFailure(reason, { cause: error });
+    const fix = "Check the network, name a mirror with HF_ENDPOINT, or use what is there with --offline";
+    return new ToolError(`Cannot reach ${url.host || endpoint}: ${reason}`, { cause: error, fix });
+  });
+}
+
+async function statusError(response: Response, url: string, { endpoint, token }: HubConnection): Promise<Error> {
+  await response.body?.cancel();
+  const { status } = response;
+  const reason = response.headers.get("x-error-code") ?? "";
+  if (PASSING_STATUSES.has(status)) {
+    return new PassingFailure(`${url} answers ${status}`, { waitMs: retryAfterMs(response.headers) });
+  }
+  if (reason === "GatedRepo" || status === 403) {
+    const fix = `Ask for access on the model's page at ${endpoint}, then set HF_TOKEN to a token of that account`;
+    return new ToolError(`${url} is not open to ${token === undefined ? "visitors without a token" : "this token"}`, {
+      fix,
+    });
+  }
+  if (status === 401) {
+    const fix =
+      token === undefined ? "Check the name, or set HF_TOKEN if it is private" : "Check the name and the token";
+    return new ToolError(`${url} answers 401: there is no such repository, or it is not open to this user`, { fix });
+  }
+  if (reason === "RevisionNotFound")
+    return new ToolError(`${url}: there is no such revision`, { fix: "Check --revision" });
+  if (status === 404) return new ToolError(`${url} answers 404: there is no such thing`, { fix: "Check the name" });
+  return new ToolError(`${url} answers ${status}`);
+}

@@ -1,0 +1,44 @@
+/** Tries again what may work a moment later: growing pauses, an end to patience, and patience renewed by progress. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { PassingFailure } from "../files/http-exchange.ts";
+import { ToolError } from "../files/tool-error.ts";
+
+export interface RetryOptions {
+  readonly signal: AbortSignal;
+  /** The first pause; the next are twice as long, up to half a minute. */
+  readonly firstPauseMs: number;
+  /** Grows when the work gets on; a run that gets on is not given up. */
+  readonly progress: () => number;
+  readonly onRetry: (reason: string, pauseMs: number) => void;
+}
+
+const MAX_FAILURES = 6;
+const MAX_PAUSE_MS = 30_000;
+/** Less than this between two failures is no progress. */
+const MIN_PROGRESS = 1 << 20;
+
+export async function withRetries<T>(what: string, options: RetryOptions, action: () => Promise<T>): Promise<T> {
+  let failures = 0;
+  let before = options.progress();
+  for (;;) {
+    try {
+      return await action();
+    } catch (error) {
+      if (options.signal.aborted || !(error instanceof PassingFailure)) throw error;
+      const now = options.progress();
+      failures = now - before >= MIN_PROGRESS ? 1 : failures + 1;
+      before = now;
+      if (failures >= MAX_FAILURES) throw givenUp(what, error, failures);
+      const pauseMs = error.waitMs ?? Math.min(options.firstPauseMs * 2 ** (failures - 1), MAX_PAUSE_MS);
+      options.onRetry(`${what}: ${error.message}`, pauseMs);
+      await sleep(pauseMs, undefined, { signal: options.signal });
+    }
+  }
+}
+
+function givenUp(what: string, error: PassingFailure, failures: number): ToolError {
+  return new ToolError(`${what}: ${error.message}; given up after ${failures} attempts`, {
+    cause: error,
+    fix: "Run the command again: what has arrived is kept",
+  });
+}

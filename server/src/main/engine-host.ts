@@ -1,0 +1,103 @@
+/**
+ * The program in its other role: one engine in a process of its own, fed over an inherited socket. Composition root of
+ * that process; it knows which runner belongs to which device, and nothing of requests.
+ */
+import { Socket } from "node:net";
+import process from "node:process";
+import { ServerError } from "../core/server-error.ts";
+import { createDecoderRunner } from "../engine/cpu/cpu-runner.ts";
+import { planCpuMemory } from "../engine/cpu/memory-demand.ts";
+import { createCudaRunner } from "../engine/cuda/create-runner.ts";
+import { cudaRunnerOptions, draftOptions, followerOptions } from "../engine/cuda/runner-options.ts";
+import type { EngineSpec, GpuSpec } from "../engine/engine-spec.ts";
+import { parseFault, plantFault } from "../engine/fault-injection.ts";
+import { HOST_SOCKET_FD } from "../engine/host/host-process.ts";
+import { serveEngine } from "../engine/host/serve-engine.ts";
+import type { RankTask } from "../engine/ranks/follow.ts";
+import { awaitRanks } from "../engine/ranks/network-followers.ts";
+import { createRankedRunner } from "../engine/ranks/ranked-runner.ts";
+import { startThread } from "../engine/ranks/thread-follower.ts";
+import type { Drafter } from "../engine/speculation/drafter.ts";
+import { ModelDrafter } from "../engine/speculation/model-drafter.ts";
+import type { StepRunner } from "../engine/step-runner.ts";
+
+/** Tokens of a cache block: small blocks waste little on short sequences and share short prefixes. */
+const BLOCK_SIZE = 16;
+
+async function createRunner(spec: EngineSpec): Promise<StepRunner> {
+  if (spec.gpu !== undefined) return createGpuRunner(spec, spec.gpu);
+  const { numBlocks, numHostBlocks, lines } = await planCpuMemory(spec, BLOCK_SIZE);
+  for (const line of lines) tell(line);
+  return createDecoderRunner({
+    modelDir: spec.modelDir,
+    blockSize: BLOCK_SIZE,
+    numBlocks,
+    numHostBlocks,
+    numThreads: spec.numThreads > 0 ? spec.numThreads : undefined,
+    weightType: spec.weightType,
+    cacheType: spec.kvCache?.type,
+    attentionWindows: spec.kvCache?.attentionWindows,
+    isDeterministic: spec.isDeterministic,
+  });
+}
+
+/** Threads of other GPUs may wait for one that failed: an end that waits for them would not come. */
+let hasRanks = false;
+
+/** The first of the GPUs is this thread's, each other has one of its own. */
+async function createGpuRunner(spec: EngineSpec, gpu: GpuSpec): Promise<StepRunner> {
+  const options = cudaRunnerOptions(spec, gpu, tell);
+  const { ranks } = gpu;
+  if (ranks === undefined)
+    return plantFault(await createCudaRunner(options), parseFault(process.env.NEREID_TEST_GPU_FAULT));
+  hasRanks = true;
+  const layout = { numTensorRanks: ranks.numTensorRanks, numStages: ranks.numStages };
+  const taskOf = (rank: number, ordinal: number): RankTask => ({
+    rank,
+    layout,
+    options: followerOptions(options, ordinal),
+  });
+  const { network } = ranks;
+  const followers =
+    network === undefined
+      ? ranks.ordinals.slice(1).map((ordinal, i) => startThread(taskOf(i + 1, ordinal)))
+      : await awaitRanks(network, layout.numTensorRanks * layout.numStages, (rank) => taskOf(rank, 0));
+  return createRankedRunner(options, layout, followers);
+}
+
+function tell(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+function createDraftRunner(spec: EngineSpec, modelDir: string, numBlocks: number): Promise<StepRunner> {
+  if (spec.gpu !== undefined) return createCudaRunner(draftOptions(spec, spec.gpu, numBlocks));
+  return createDecoderRunner({
+    modelDir,
+    blockSize: BLOCK_SIZE,
+    numBlocks,
+    numThreads: spec.numThreads > 0 ? spec.numThreads : undefined,
+    weightType: spec.weightType,
+  });
+}
+
+/** The small model has as many blocks as the large one, so that it can follow every sequence. */
+async function createDrafter(spec: EngineSpec, { numBlocks, vocabSize }: StepRunner): Promise<Drafter | undefined> {
+  if (spec.draftModelDir === undefined) return undefined;
+  const runner = await createDraftRunner(spec, spec.draftModelDir, numBlocks);
+  if (runner.vocabSize === vocabSize)
+    return new ModelDrafter(runner, spec.engine.speculation, spec.engine.maxBatchTokens);
+  await runner.close();
+  throw new ServerError(
+    "invalid_argument",
+    `the draft model in ${spec.draftModelDir} has a vocabulary of ${runner.vocabSize}, expected ${vocabSize} as the model's`,
+  );
+}
+
+// Signals to the process group are the server's to answer: it closes the socket when this process is to end.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
+serveEngine({
+  socket: new Socket({ fd: HOST_SOCKET_FD }),
+  createRunner,
+  createDrafter,
+  exit: (code) => (code !== 0 && hasRanks ? process.kill(process.pid, "SIGKILL") : process.exit(code)),
+});

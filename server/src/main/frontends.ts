@@ -1,0 +1,304 @@
+/** The listeners of a running server: which there are, in which order they open and close. Part of the composition root. */
+import { createServer, type Server, type Socket } from "node:net";
+import { availableParallelism } from "node:os";
+import process from "node:process";
+import type { EndpointOptions, ServerOptions } from "../config/flags/server-options.ts";
+import { MAX_GRPC_MESSAGE_BYTES } from "../core/limits.ts";
+import type { ModelServer } from "../core/model-server.ts";
+import { ServerError } from "../core/server-error.ts";
+import { LoadMeter } from "../observe/load-report.ts";
+import type { Logger } from "../observe/log.ts";
+import type { MetricRegistry } from "../observe/metrics.ts";
+import { type OpenWork, openWorkFamilies } from "../observe/open-work.ts";
+import { bind, canReusePort, unixPath } from "../protocol/bind.ts";
+import { createGrpcFrontend } from "../protocol/grpc/frontend.ts";
+import type { GrpcOptions } from "../protocol/grpc/options.ts";
+import { SagemakerApi, sagemakerSettings } from "../protocol/http/cloud/sagemaker.ts";
+import { VertexApi, vertexRoutes } from "../protocol/http/cloud/vertex.ts";
+import {
+  createApiFrontend,
+  createHttpFrontend,
+  type HttpFrontend,
+  type HttpFrontendDependencies,
+} from "../protocol/http/frontend.ts";
+import { JsonThreads } from "../protocol/http/json/json-threads.ts";
+import { HttpApi } from "../protocol/http/routes/http-api.ts";
+import type { ApiHandler } from "../protocol/http/transport/listener.ts";
+import { createMetricsFrontend } from "../protocol/metrics/frontend.ts";
+import { SharedMemoryRegions } from "../protocol/shared-memory.ts";
+import { readTls } from "../protocol/tls-files.ts";
+import { deviceRegions } from "./gpus.ts";
+
+interface Listener {
+  listen(): Promise<{ readonly address: string; readonly port: number }>;
+  close(options?: { readonly graceMs?: number }): Promise<void>;
+}
+
+type Protocol = "grpc" | "http" | "sagemaker" | "vertex_ai" | "metrics";
+
+interface Service {
+  /** As the log names it. */
+  readonly name: string;
+  readonly protocol: Protocol;
+  readonly endpoint: EndpointOptions;
+  readonly listener: Listener;
+}
+
+export interface RunningFrontends {
+  /** Filled by `listen`; only the services that are on. */
+  readonly endpoints: ReadonlyMap<Protocol, { readonly address: string; readonly port: number }>;
+  /** What clients have open, by protocol. */
+  readonly open: ReadonlyMap<string, OpenWork>;
+  /** Looks at every port for a moment; nobody is served yet. @throws ServerError unavailable when one is taken */
+  expectFree(): Promise<void>;
+  /** @throws ServerError unavailable when a port is taken; what was open is closed again */
+  listen(): Promise<void>;
+  /** No new requests; false when some had to be cancelled. */
+  closeInference(graceMs: number): Promise<boolean>;
+  closeMetrics(): Promise<void>;
+  hurry(): void;
+}
+
+export function frontendsOf(
+  options: ServerOptions,
+  server: ModelServer,
+  metrics: MetricRegistry,
+  log: Logger,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): RunningFrontends {
+  const endpoints = new Map<Protocol, { address: string; port: number }>();
+  const open = new Map<string, OpenWork>();
+  const services = createServices({ options, server, metrics, log, env, open });
+  const inference = services.filter(({ protocol }) => protocol !== "metrics");
+  const closeAll = (which: readonly Service[], graceMs: number): Promise<unknown> =>
+    Promise.all(which.map(({ listener }) => listener.close({ graceMs })));
+  return {
+    endpoints,
+    open,
+    expectFree: () => expectFree(services.filter(({ protocol }) => !isShared(options, protocol))),
+    async listen() {
+      for (const [i, service] of services.entries()) {
+        try {
+          const bound = await service.listener.listen();
+          endpoints.set(service.protocol, bound);
+          log.info(
+            `${service.protocol}_server`,
+            `Started ${service.name} at ${placeOf({ ...service.endpoint, port: bound.port })}`,
+          );
+        } catch (error) {
+          await closeAll(services.slice(0, i), 0);
+          throw listenError(service, error);
+        }
+      }
+    },
+    async closeInference(graceMs) {
+      const startMs = performance.now();
+      await closeAll(inference, graceMs);
+      return performance.now() - startMs < graceMs;
+    },
+    async closeMetrics() {
+      await closeAll(
+        services.filter(({ protocol }) => protocol === "metrics"),
+        0,
+      );
+    },
+    hurry: () => void closeAll(inference, 0),
+  };
+}
+
+interface Parts {
+  readonly options: ServerOptions;
+  readonly server: ModelServer;
+  readonly metrics: MetricRegistry;
+  readonly log: Logger;
+  readonly load: LoadMeter;
+  readonly threads: JsonThreads;
+  readonly regions: SharedMemoryRegions;
+  /** What clients have open, by protocol. */
+  readonly open: Map<string, OpenWork>;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+function createServices({ options, ...rest }: Omit<Parts, "load" | "regions" | "threads">): Service[] {
+  const { metrics, log, open } = rest;
+  const regions = new SharedMemoryRegions(options.memory.allowClientSharedMemory, deviceRegions(log));
+  if (options.metrics.openWork) for (const family of openWorkFamilies(open)) metrics.register(family);
+  const parts: Parts = { options, ...rest, regions, load: new LoadMeter(metrics), threads: jsonThreads(options) };
+  const services =
+    options.http.isEnabled && options.grpc.isEnabled && options.http.isOnePort
+      ? onePortServices(parts)
+      : ownPortServices(parts);
+  services.push(...cloudServices(parts));
+  if (options.metrics.isEnabled) {
+    const { address, port } = options.metrics;
+    const listener = createMetricsFrontend({ render: () => metrics.render(), address, port, log });
+    services.push({ name: "Metrics Service", protocol: "metrics", endpoint: options.metrics, listener });
+  }
+  if (!canReusePort() && [options.http, options.grpc].some(({ isEnabled, reusePort }) => isEnabled && reusePort)) {
+    log.warn("server", "--reuse-http-port and --reuse-grpc-port need Node.js 22.12 or later: the ports are not shared");
+  }
+  return services;
+}
+
+/** As many as are asked for, but no more than there are processors; with one of them a thread would help nobody. */
+function jsonThreads({ http }: ServerOptions): JsonThreads {
+  const numProcessors = availableParallelism();
+  return new JsonThreads(numProcessors === 1 ? 0 : Math.min(http.threadCount, numProcessors));
+}
+
+function ownPortServices(parts: Parts): Service[] {
+  const { http, grpc } = parts.options;
+  const services: Service[] = [];
+  if (grpc.isEnabled) {
+    const listener = createGrpcFrontend({ ...parts, options: grpcOptions(parts.options) });
+    parts.open.set("grpc", listener);
+    services.push({ name: "GRPCInferenceService", protocol: "grpc", endpoint: grpc, listener });
+  }
+  if (http.isEnabled) {
+    const front = createHttpFrontend(httpParts(parts));
+    parts.open.set("http", front);
+    services.push(httpService(parts, front));
+  }
+  return services;
+}
+
+/** The HTTP listener takes every connection; those of HTTP/2 go to the gRPC front end, which gives back what is no gRPC. */
+function onePortServices(parts: Parts): Service[] {
+  const ofHttp = httpParts(parts);
+  const grpc = createGrpcFrontend({
+    ...parts,
+    options: { ...grpcOptions(parts.options), tls: undefined },
+    acceptPlain: (stream, onClosed) => http.acceptStream(stream, onClosed),
+  });
+  const options = { ...ofHttp.options, acceptHttp2: (socket: Socket) => grpc.accept(socket) };
+  const http = createHttpFrontend({ ...ofHttp, options });
+  parts.open.set("http", http);
+  parts.open.set("grpc", grpc);
+  const service = httpService(parts, http, "HTTPService and GRPCInferenceService");
+  const close: Listener["close"] = async (closing) => {
+    await Promise.all([grpc.close(closing), service.listener.close(closing)]);
+  };
+  return [{ ...service, listener: { listen: service.listener.listen, close } }];
+}
+
+/** Front ends of clouds: the same protocol behind other paths, each on a port of its own. */
+function cloudServices(parts: Parts): Service[] {
+  const { sagemaker, vertex } = parts.options;
+  const services: Service[] = [];
+  const add = (
+    protocol: Protocol,
+    name: string,
+    endpoint: EndpointOptions,
+    wrap: (api: HttpApi) => ApiHandler,
+  ): void => {
+    const ofHttp = httpParts(parts);
+    const { address, port } = endpoint;
+    const front = createApiFrontend(wrap(new HttpApi(ofHttp)), { address, port }, parts.log);
+    services.push({ name, protocol, endpoint, listener: listenerOf(front) });
+  };
+  if (sagemaker.isEnabled) {
+    const { repository, http } = parts.options;
+    const rest = { repositories: repository.paths, maxInputBytes: http.maxInputBytes };
+    const settings = { ...sagemakerSettings(parts.env), ...rest };
+    add("sagemaker", "Sagemaker HTTPService", sagemaker, (api) => new SagemakerApi(api, parts.server, settings));
+  }
+  if (vertex.isEnabled) {
+    const settings = { ...vertexRoutes(parts.env), defaultModel: vertex.defaultModel };
+    add("vertex_ai", "Vertex AI HTTPService", vertex, (api) => new VertexApi(api, parts.server, settings));
+  }
+  return services;
+}
+
+function httpParts({ options, ...parts }: Parts): HttpFrontendDependencies & Pick<Parts, "regions"> {
+  const { address, port, reusePort, maxInputBytes, headerForwardPattern, accessKeys, maxConnectionAgeMs } =
+    options.http;
+  const restricted = [...accessKeys].map(([api, { header, value }]) => ({ apis: [api], key: header, value }));
+  const tls = readTls(options.http.tls, "http");
+  const place = { address, port, reusePort, tls, maxConnectionAgeMs };
+  const metricsPage = options.metrics.isEnabled ? { metricsPage: () => parts.metrics.render() } : {};
+  return {
+    ...parts,
+    ...metricsPage,
+    options: { ...place, maxInputBytes, forwardPattern: headerForwardPattern, restricted },
+  };
+}
+
+function httpService({ options }: Parts, http: HttpFrontend, name = "HTTPService"): Service {
+  return { name, protocol: "http", endpoint: options.http, listener: listenerOf(http) };
+}
+
+function listenerOf(front: HttpFrontend): Listener {
+  return { listen: () => front.listen(), close: (closing) => front.close(closing?.graceMs) };
+}
+
+function grpcOptions({ grpc }: ServerOptions): GrpcOptions {
+  const { keepalive } = grpc;
+  return {
+    address: grpc.address,
+    port: grpc.port,
+    restricted: new Map([...grpc.accessKeys].map(([api, { header, value }]) => [api, { key: grpcKey(header), value }])),
+    forwardPattern: grpc.headerForwardPattern,
+    inferCompressionLevel: grpc.responseCompression,
+    reusePort: grpc.reusePort,
+    tls: readTls(grpc.tls, "grpc"),
+    keepalive: {
+      timeMs: keepalive.timeMs,
+      timeoutMs: keepalive.timeoutMs,
+      permitWithoutCalls: keepalive.permitWithoutCalls,
+      minRecvPingIntervalMs: keepalive.minPingIntervalWithoutDataMs,
+      maxPingStrikes: keepalive.maxPingStrikes,
+      maxConnectionAgeMs: keepalive.maxConnectionAgeMs,
+      maxConnectionAgeGraceMs: keepalive.maxConnectionAgeGraceMs,
+    },
+    maxMessageBytes: MAX_GRPC_MESSAGE_BYTES,
+  };
+}
+
+/** The flag's parser puts Triton's prefix in front of the key; the front end does so itself. */
+function grpcKey(header: string): string {
+  return header.replace(/^triton-grpc-protocol-/, "");
+}
+
+/** Ports that are shared stay as they are: connections meant for others would come. */
+function isShared({ http, grpc }: ServerOptions, protocol: Protocol): boolean {
+  return (protocol === "http" && http.reusePort) || (protocol === "grpc" && grpc.reusePort);
+}
+
+/** Holds all of them at once, so that places that overlap are found too. */
+async function expectFree(services: readonly Service[]): Promise<void> {
+  const held: Server[] = [];
+  try {
+    for (const service of services) {
+      const probe = createServer((socket) => socket.destroy());
+      held.push(probe);
+      await bind(probe, service.endpoint).catch((error: unknown) => {
+        throw listenError(service, error);
+      });
+    }
+  } finally {
+    await Promise.all(held.map((probe) => new Promise((resolve) => probe.close(resolve))));
+  }
+}
+
+function listenError(service: Service, error: unknown): ServerError {
+  const place = placeOf(service.endpoint);
+  const kind = { grpc: "GRPC", http: "HTTP", sagemaker: "Sagemaker", vertex_ai: "Vertex AI", metrics: "Metrics" }[
+    service.protocol
+  ];
+  const { code } = error as { readonly code?: unknown };
+  // The first line is Triton's.
+  const text =
+    code === "EADDRINUSE"
+      ? `Socket '${place}' already in use\nEnd what listens there, or choose another place with ${flagOf(service, true)}`
+      : `cannot listen at ${place}: ${String(error)} (${flagOf(service, code === "EACCES")})`;
+  return new ServerError("unavailable", `failed to start ${kind} service: Unavailable - ${text}`, { cause: error });
+}
+
+function flagOf({ protocol, endpoint }: Service, isOfPort: boolean): string {
+  const hasPort = isOfPort && unixPath(endpoint.address) === undefined;
+  return `--${protocol.replace("_", "-")}-${hasPort ? "port" : "address"}`;
+}
+
+function placeOf({ address, port }: Pick<EndpointOptions, "address" | "port">): string {
+  return unixPath(address) === undefined ? `${address}:${port}` : address;
+}

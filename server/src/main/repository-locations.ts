@@ -1,0 +1,32 @@
+/** The model repositories that a server is started with: folders of this machine, and what is elsewhere. */
+import { statSync } from "node:fs";
+import type { ServerOptions } from "../config/flags/server-options.ts";
+import { ServerError } from "../core/server-error.ts";
+import type { ServerLog } from "../observe/log.ts";
+import { localPlace, type RepositoryPlace } from "../repository/source/repository-location.ts";
+
+/** In the order of the options. The code for what is elsewhere is loaded when it is asked for. @throws ServerError */
+export async function openPlaces({ repository }: ServerOptions, log: ServerLog): Promise<RepositoryPlace[]> {
+  for (const path of repository.paths) if (!isRemote(path)) expectRepository(path);
+  const places: RepositoryPlace[] = [];
+  for (const path of repository.paths) {
+    if (!isRemote(path)) {
+      places.push(localPlace(path));
+      continue;
+    }
+    const { openRemotePlace } = await import("./remote-repository.ts");
+    places.push(await openRemotePlace(path, repository.controlMode === "poll", log));
+  }
+  return places;
+}
+
+function isRemote(path: string): boolean {
+  return /^[a-z][a-z0-9]*:\/\//.test(path);
+}
+
+/** @throws ServerError with the words that start scripts look for */
+function expectRepository(path: string): void {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (stat === undefined) throw new ServerError("internal", `failed to stat file ${path}`);
+  if (!stat.isDirectory()) throw new ServerError("invalid_argument", "repository path is not a valid directory");
+}

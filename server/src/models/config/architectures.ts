@@ -1,0 +1,237 @@
+/**
+ * The table of architectures. A new one is a row here and the names of its weights in
+ * formats/weight-names.ts; where it needs an op that no other
+ * has, that op gets a folder in kernels/ and a switch in decoder-config.ts.
+ */
+import { weightNamesOf } from "../../formats/hf/weight-names.ts";
+import type { Architecture } from "./architecture.ts";
+
+/** A row; the names of its weights are in a table of their own. */
+type Row = Omit<Architecture, "weights">;
+
+const NO_BIAS = { qkv: false, attentionOut: false, mlp: false, output: false } as const;
+
+const LLAMA: Row = {
+  className: "LlamaForCausalLM",
+  norm: "rms",
+  residual: "sequential",
+  isGated: true,
+  positions: "rope",
+  hasHeadNorm: false,
+  scalesEmbedding: false,
+  biases: {
+    qkv: { field: "attention_bias" },
+    attentionOut: { field: "attention_bias" },
+    mlp: { field: "mlp_bias" },
+    output: false,
+  },
+  window: { kind: "all" },
+};
+
+const MISTRAL: Row = { ...LLAMA, className: "MistralForCausalLM", biases: NO_BIAS };
+
+const MIXTRAL: Row = {
+  ...MISTRAL,
+  className: "MixtralForCausalLM",
+  aliases: { moe_intermediate_size: "intermediate_size" },
+  defaults: { norm_topk_prob: true, rms_norm_eps: 1e-5 },
+};
+
+const QWEN2: Row = {
+  ...LLAMA,
+  className: "Qwen2ForCausalLM",
+  biases: { ...NO_BIAS, qkv: true },
+  window: { kind: "from-layer", isOnField: "use_sliding_window", field: "max_window_layers" },
+};
+
+const QWEN2_MOE: Row = {
+  ...QWEN2,
+  className: "Qwen2MoeForCausalLM",
+  defaults: { norm_topk_prob: false, num_experts_per_tok: 4, qkv_bias: true },
+  biases: { ...NO_BIAS, qkv: { field: "qkv_bias" } },
+};
+
+const QWEN3: Row = {
+  ...QWEN2,
+  className: "Qwen3ForCausalLM",
+  defaults: { head_dim: 128 },
+  biases: { ...NO_BIAS, qkv: { field: "attention_bias" }, attentionOut: { field: "attention_bias" } },
+  hasHeadNorm: true,
+};
+
+const QWEN3_MOE: Row = {
+  ...QWEN3,
+  className: "Qwen3MoeForCausalLM",
+  defaults: { head_dim: 128, norm_topk_prob: false, num_experts_per_tok: 8 },
+};
+
+const GEMMA: Row = {
+  ...LLAMA,
+  className: "GemmaForCausalLM",
+  aliases: { hidden_act: "hidden_activation" },
+  defaults: { tie_word_embeddings: true, head_dim: 256 },
+  norm: "rms-plus-one",
+  // The first files say "gelu" and were trained with its tanh form.
+  activation: "gelu-tanh",
+  scalesEmbedding: true,
+  biases: { ...LLAMA.biases, mlp: false },
+};
+
+const GEMMA2: Row = {
+  ...GEMMA,
+  className: "Gemma2ForCausalLM",
+  defaults: {
+    ...GEMMA.defaults,
+    query_pre_attn_scalar: 256,
+    attn_logit_softcapping: 50,
+    final_logit_softcapping: 30,
+    sliding_window: 4096,
+  },
+  requires: { use_bidirectional_attention: false },
+  window: { kind: "all-but-every", n: 2 },
+};
+
+const GEMMA3: Row = {
+  ...GEMMA2,
+  className: "Gemma3ForCausalLM",
+  defaults: {
+    ...GEMMA.defaults,
+    vocab_size: 262_208,
+    num_attention_heads: 8,
+    num_key_value_heads: 4,
+    max_position_embeddings: 131_072,
+    rope_theta: 1e6,
+    rope_local_base_freq: 1e4,
+    query_pre_attn_scalar: 256,
+    sliding_window: 4096,
+  },
+  hasHeadNorm: true,
+  window: { kind: "all-but-every", n: 6, field: "sliding_window_pattern" },
+};
+
+/** The text half of the models that also see. */
+const GEMMA3_OF_MULTIMODAL: Row = {
+  ...GEMMA3,
+  className: "Gemma3ForConditionalGeneration",
+  section: "text_config",
+};
+
+/** What files of a whole leave out of their part: all that Llama's and Mistral's classes have by default. */
+const LLAMA_DEFAULTS = {
+  vocab_size: 32_000,
+  hidden_size: 4096,
+  intermediate_size: 11_008,
+  num_hidden_layers: 32,
+  num_attention_heads: 32,
+  max_position_embeddings: 2048,
+  bos_token_id: 1,
+  eos_token_id: 2,
+};
+const MISTRAL_DEFAULTS = {
+  ...LLAMA_DEFAULTS,
+  intermediate_size: 14_336,
+  num_key_value_heads: 8,
+  max_position_embeddings: 131_072,
+};
+
+/** LLaVA 1.5 and 1.6 over Llama, Vicuna or Mistral. */
+const LLAVA: Row = {
+  ...LLAMA,
+  className: "LlavaForConditionalGeneration",
+  section: "text_config",
+  sectionTypes: { llama: LLAMA_DEFAULTS, mistral: MISTRAL_DEFAULTS },
+};
+const LLAVA_NEXT: Row = { ...LLAVA, className: "LlavaNextForConditionalGeneration" };
+
+/** Qwen2 with rotary positions of three axes; both releases have the same language model. */
+const QWEN2_VL: Row = {
+  ...QWEN2,
+  className: "Qwen2VLForConditionalGeneration",
+  section: "text_config",
+  isSectionOptional: true,
+};
+const QWEN25_VL: Row = { ...QWEN2_VL, className: "Qwen2_5_VLForConditionalGeneration" };
+
+const PHI3: Row = {
+  ...LLAMA,
+  className: "Phi3ForCausalLM",
+  defaults: { rms_norm_eps: 1e-5, original_max_position_embeddings: 4096 },
+  biases: NO_BIAS,
+};
+
+const PHI: Row = {
+  ...LLAMA,
+  className: "PhiForCausalLM",
+  aliases: { rms_norm_eps: "layer_norm_eps" },
+  defaults: { hidden_act: "gelu_new", partial_rotary_factor: 0.5, layer_norm_eps: 1e-5 },
+  requires: { qk_layernorm: false },
+  norm: "layer",
+  residual: "parallel",
+  isGated: false,
+  biases: { qkv: true, attentionOut: true, mlp: true, output: true },
+};
+
+const STARCODER2: Row = {
+  ...LLAMA,
+  className: "Starcoder2ForCausalLM",
+  aliases: { rms_norm_eps: "norm_epsilon" },
+  defaults: { hidden_act: "gelu_pytorch_tanh", use_bias: true, tie_word_embeddings: true, norm_epsilon: 1e-5 },
+  norm: "layer",
+  isGated: false,
+  biases: {
+    qkv: { field: "use_bias" },
+    attentionOut: { field: "use_bias" },
+    mlp: { field: "use_bias" },
+    output: false,
+  },
+};
+
+const GPT2: Row = {
+  ...LLAMA,
+  className: "GPT2LMHeadModel",
+  aliases: {
+    rms_norm_eps: "layer_norm_epsilon",
+    hidden_size: "n_embd",
+    intermediate_size: "n_inner",
+    num_hidden_layers: "n_layer",
+    num_attention_heads: "n_head",
+    max_position_embeddings: "n_positions",
+    hidden_act: "activation_function",
+  },
+  defaults: { activation_function: "gelu_new", tie_word_embeddings: true, layer_norm_epsilon: 1e-5 },
+  requires: { scale_attn_weights: true, scale_attn_by_inverse_layer_idx: false, add_cross_attention: false },
+  norm: "layer",
+  isGated: false,
+  intermediateRatio: 4,
+  positions: "learned",
+  biases: { qkv: true, attentionOut: true, mlp: true, output: false },
+};
+
+/** The same with matrices the usual way round. */
+const GPT: Row = { ...GPT2, className: "GPTForCausalLM" };
+
+/** By `className`. */
+export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map(
+  [
+    LLAMA,
+    MISTRAL,
+    MIXTRAL,
+    QWEN2,
+    QWEN2_MOE,
+    QWEN3,
+    QWEN3_MOE,
+    GEMMA,
+    GEMMA2,
+    GEMMA3,
+    GEMMA3_OF_MULTIMODAL,
+    LLAVA,
+    LLAVA_NEXT,
+    QWEN2_VL,
+    QWEN25_VL,
+    PHI,
+    PHI3,
+    STARCODER2,
+    GPT2,
+    GPT,
+  ].map((row) => [row.className, { ...row, weights: weightNamesOf(row.className) }]),
+);

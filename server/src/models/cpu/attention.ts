@@ -1,0 +1,130 @@
+/** The attention of a layer as a list of ops: projection, norms of heads, rotation, the cache, the windows. */
+import { type RecordedSpan, recordAttention, recordSpans } from "../../../kernels/attention/attention.ggml.ts";
+import { type AttentionSequence, planAttention } from "../../../kernels/attention/attention-span.ts";
+import { recordLinear } from "../../../kernels/linear/linear.ggml.ts";
+import { recordRmsNormHeads } from "../../../kernels/rms-norm-heads/rms-norm-heads.ggml.ts";
+import { recordRope } from "../../../kernels/rope/rope.ggml.ts";
+import { recordStoreKv } from "../../../kernels/store-kv/store-kv.ggml.ts";
+import type { CpuGraph } from "../../device/cpu/cpu-graph.ts";
+import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
+import type { DecoderModel } from "./decoder.ts";
+import type { LoraChanger } from "./lora.ts";
+
+/** Keys and values of one layer. */
+export interface LayerCache {
+  readonly keys: CpuTensor; // [numSlots, kvHeads * headDim]
+  readonly values: CpuTensor; // [numSlots, kvHeads * headDim]
+}
+
+/** What each sequence's queries see, for each window that a layer has; recorded when a layer first asks. */
+export class SpansByWindow {
+  readonly #graph: CpuGraph;
+  readonly #sequences: readonly AttentionSequence[];
+  readonly #blockSize: number;
+  readonly #alwaysGathers: boolean;
+  readonly #spans = new Map<number | undefined, readonly RecordedSpan[]>();
+
+  constructor(
+    graph: CpuGraph,
+    { sequences, blockSize }: { readonly sequences: readonly AttentionSequence[]; readonly blockSize: number },
+    caches: readonly LayerCache[],
+  ) {
+    this.#graph = graph;
+    this.#sequences = sequences;
+    this.#blockSize = blockSize;
+    // Gathered rows are widened, and rows of a narrow cache that are read in place are not.
+    this.#alwaysGathers = graph.isDeterministic && caches.some(({ keys }) => keys.type !== "f32");
+  }
+
+  get(window: number | undefined): readonly RecordedSpan[] {
+    const known = this.#spans.get(window);
+    if (known !== undefined) return known;
+    const options = { window, alwaysGathers: this.#alwaysGathers };
+    const plans = this.#sequences.map((sequence) => planAttention(sequence, this.#blockSize, options));
+    const recorded = recordSpans(this.#graph, plans);
+    this.#spans.set(window, recorded);
+    return recorded;
+  }
+}
+
+/** By what tokens turn. */
+export interface TokenPlaces {
+  readonly positions: CpuTensor; // [numTokens]; with axes [4 * numTokens]
+  /** Only for models all of whose ropes have sections. */
+  readonly hasAxes: boolean;
+}
+
+/** Projects and stores keys and values; gives the queries, first in rows of [numTokens, heads, headDim]. */
+export function recordKeysAndValues(
+  graph: CpuGraph,
+  model: DecoderModel,
+  index: number,
+  normed: CpuTensor,
+  { places, slots, lora }: { readonly places: TokenPlaces; readonly slots: CpuTensor; readonly lora: LoraChanger },
+): CpuTensor {
+  const { numHeads, numKvHeads, headDim } = model.config;
+  const layer = expectAt(model.weights.layers, index);
+  const cache = expectAt(model.caches, index);
+  // In a row: [queries | keys | values].
+  const qkv = lora("qkv", normed, recordLinear(graph, { x: normed, ...layer.qkv }));
+  const qk = recordTurned(graph, model, index, qkv, places);
+  recordStoreKv(graph, { cache: cache.keys, source: qk, slots, column: numHeads * headDim });
+  recordStoreKv(graph, { cache: cache.values, source: qkv, slots, column: (numHeads + numKvHeads) * headDim });
+  return qk;
+}
+
+/** [numTokens, numHeads * headDim] */
+export function recordLayerAttention(
+  graph: CpuGraph,
+  { config, caches }: DecoderModel,
+  index: number,
+  queries: CpuTensor,
+  spans: SpansByWindow,
+): CpuTensor {
+  const cache = expectAt(caches, index);
+  return recordAttention(graph, {
+    q: queries,
+    keyCache: cache.keys,
+    valueCache: cache.values,
+    spans: spans.get(expectAt(config.layers, index).window),
+    numHeads: config.numHeads,
+    numKvHeads: config.numKvHeads,
+    scale: config.attentionScale,
+    softCap: config.attentionSoftCap,
+  });
+}
+
+/** Queries and keys after their norms and rotation; what has neither keeps its place in the rows of `qkv`. */
+function recordTurned(
+  graph: CpuGraph,
+  { config, weights, ropeMagnitudes }: DecoderModel,
+  index: number,
+  qkv: CpuTensor,
+  { positions, hasAxes }: TokenPlaces,
+): CpuTensor {
+  const { numHeads, numKvHeads, headDim, norm, layers, ropes } = config;
+  const { headNorms } = expectAt(weights.layers, index);
+  const { epsilon } = norm;
+  const x = headNorms === undefined ? qkv : recordRmsNormHeads(graph, { x: qkv, weight: headNorms, epsilon });
+  const [numTokens = 0, width = 0] = x.shape;
+  const number = expectAt(layers, index).rope;
+  if (number === undefined) return { ...x, shape: [numTokens, width / headDim, headDim] };
+  const { theta, numDims, sections } = expectAt(ropes, number);
+  return recordRope(graph, {
+    x,
+    positions,
+    sections: hasAxes ? sections : undefined,
+    numHeads: numHeads + numKvHeads,
+    headDim,
+    numDims,
+    theta,
+    frequencyFactors: weights.ropeDivisors[number],
+    magnitude: ropeMagnitudes[number] ?? 1,
+  });
+}
+
+function expectAt<T>(list: readonly T[], index: number): T {
+  const value = list[index];
+  if (value === undefined) throw new Error(`expected an element at ${index} of ${list.length}`);
+  return value;
+}

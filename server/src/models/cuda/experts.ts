@@ -1,0 +1,118 @@
+/** A mixture of experts on a GPU: who is chosen, what they say, their sum, and the expert that every token takes. */
+import { launchAdd, launchGateRows } from "../../../kernels/elementwise/elementwise.cuda.ts";
+import { launchExpertLinear, launchGroupByExpert } from "../../../kernels/expert-linear/expert-linear.cuda.ts";
+import { launchGatedMul } from "../../../kernels/gated-mul/gated-mul.cuda.ts";
+import { launchMixExperts } from "../../../kernels/mix-experts/mix-experts.cuda.ts";
+import { launchRouteExperts } from "../../../kernels/route-experts/route-experts.cuda.ts";
+import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
+import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
+import type { Experts } from "../config/decoder-config.ts";
+import type { ExpertWeights } from "../weights/weight-plan.ts";
+import type { ExpertsMemory } from "./experts-memory.ts";
+import { type CudaPass, enqueueProduct } from "./pass.ts";
+
+/** y[numRows, hidden] of x[numRows, hidden] */
+export function enqueueExperts(
+  pass: CudaPass,
+  weights: ExpertWeights<CudaTensor>,
+  x: DevicePointer,
+  numRows: number,
+  y: DevicePointer,
+): void {
+  const { experts, mlp } = pass.model.config;
+  const memory = pass.model.experts;
+  if (experts === undefined || memory === undefined) throw new Error("a layer of experts without memory for them");
+  if (!mlp.isGated) throw new Error("experts without a gate: no architecture has them");
+  enqueueRoute(pass, weights.router, experts, memory, x, numRows);
+  enqueueChosen(pass, weights, experts, memory, { x, numRows, y });
+  if (weights.shared !== undefined) enqueueShared(pass, weights.shared, experts, memory, { x, numRows, y });
+}
+
+interface Rows {
+  readonly x: DevicePointer;
+  readonly numRows: number;
+  readonly y: DevicePointer;
+}
+
+function enqueueRoute(
+  pass: CudaPass,
+  router: CudaTensor,
+  { numExperts, numChosen, isRenormalized }: Experts,
+  { logits, ids, weights, starts, order }: ExpertsMemory,
+  x: DevicePointer,
+  numRows: number,
+): void {
+  enqueueProduct(pass, { address: x }, { weight: router, bias: undefined }, numRows, logits, "f32");
+  const choice = { numTokens: numRows, numExperts, numChosen, isRenormalized };
+  launchRouteExperts(pass.stream, { type: "f32", logits, ids, weights, ...choice });
+  launchGroupByExpert(pass.stream, { ids, numChoices: numRows * numChosen, numExperts, starts, order });
+}
+
+function enqueueChosen(
+  { stream, model }: CudaPass,
+  weights: ExpertWeights<CudaTensor>,
+  { numExperts, numChosen, intermediateSize }: Experts,
+  memory: ExpertsMemory,
+  { x, numRows, y }: Rows,
+): void {
+  const { type, config } = model;
+  const { ids, starts, order, opened, active, closed } = memory;
+  const { hiddenSize } = config;
+  const numChoices = numRows * numChosen;
+  const choices = { type, ids, numChoices, numExperts, starts, order };
+  launchExpertLinear(stream, {
+    ...choices,
+    choicesPerRow: numChosen,
+    x,
+    weight: weights.in.address,
+    out: opened,
+    inputs: hiddenSize,
+    outputs: 2 * intermediateSize,
+  });
+  const { activation } = config.mlp;
+  launchGatedMul(stream, {
+    type,
+    activation,
+    gateUp: opened,
+    out: active,
+    numRows: numChoices,
+    width: intermediateSize,
+  });
+  launchExpertLinear(stream, {
+    ...choices,
+    choicesPerRow: 1,
+    x: active,
+    weight: weights.out.address,
+    out: closed,
+    inputs: intermediateSize,
+    outputs: hiddenSize,
+  });
+  const sum = { x: closed, weights: memory.weights, out: y, numTokens: numRows, numChosen, width: hiddenSize };
+  launchMixExperts(stream, { type, ...sum });
+}
+
+/** Adds to y what the expert of all tokens says, times the sigmoid of its gate. */
+function enqueueShared(
+  pass: CudaPass,
+  { mlp, gate }: NonNullable<ExpertWeights<CudaTensor>["shared"]>,
+  { sharedIntermediateSize: width }: Experts,
+  { sharedOpened, sharedActive, sharedClosed, sharedGate }: ExpertsMemory,
+  { x, numRows, y }: Rows,
+): void {
+  const { stream, model } = pass;
+  const { type, config } = model;
+  enqueueProduct(pass, { address: x }, mlp.in, numRows, sharedOpened);
+  const { activation } = config.mlp;
+  launchGatedMul(stream, { type, activation, gateUp: sharedOpened, out: sharedActive, numRows, width });
+  enqueueProduct(pass, { address: sharedActive }, mlp.out, numRows, sharedClosed);
+  enqueueProduct(pass, { address: x }, { weight: gate, bias: undefined }, numRows, sharedGate);
+  const rows = { type, count: numRows * config.hiddenSize };
+  launchGateRows(stream, {
+    ...rows,
+    x: sharedClosed,
+    gate: sharedGate,
+    out: sharedClosed,
+    width: config.hiddenSize,
+  });
+  launchAdd(stream, { ...rows, a: y, b: sharedClosed, out: y });
+}

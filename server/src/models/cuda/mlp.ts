@@ -1,0 +1,64 @@
+/** The MLP of a layer on a GPU: one for every token, or a mixture of experts. */
+import type { LeftSums } from "../../../kernels/cuda/quantized-output.ts";
+import { launchActivation } from "../../../kernels/elementwise/elementwise.cuda.ts";
+import { launchGatedMul } from "../../../kernels/gated-mul/gated-mul.cuda.ts";
+import { launchQuantizeRows } from "../../../kernels/quantize/quantize.cuda.ts";
+import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
+import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
+import type { ExpertWeights, Mlp } from "../weights/weight-plan.ts";
+import { enqueueExperts } from "./experts.ts";
+import { enqueueAdapted } from "./lora.ts";
+import { type CudaPass, type CudaRows, codesWith, type Leaves, takesCodes } from "./pass.ts";
+import { enqueueGatedProduct } from "./wgmma-weights.ts";
+
+/** y[numRows, hidden] of x[numRows, hidden], of the layer of that number. Gives what is left to the reader, of what `leaves` allows. */
+export function enqueueMlp(
+  pass: CudaPass,
+  layer: number,
+  weights: Mlp<CudaTensor> | ExpertWeights<CudaTensor>,
+  x: CudaRows,
+  numRows: number,
+  y: DevicePointer,
+  leaves: Leaves,
+): LeftSums | undefined {
+  if ("router" in weights) {
+    if (x.scales !== undefined) throw new Error("experts read rows, and got codes");
+    enqueueExperts(pass, weights, x.address, numRows, y);
+    return undefined;
+  }
+  const { active, scales } = enqueueActivated(pass, layer, weights, x, numRows);
+  const rows = { address: active, scales };
+  return enqueueAdapted(pass, { layer, linear: "mlpOut" }, rows, weights.out, numRows, y, leaves);
+}
+
+/** What the closing product reads. */
+function enqueueActivated(
+  pass: CudaPass,
+  layer: number,
+  weights: Mlp<CudaTensor>,
+  x: CudaRows,
+  numRows: number,
+): { readonly active: DevicePointer; readonly scales?: DevicePointer | undefined } {
+  const { stream, model, memory } = pass;
+  const opening = { layer, linear: "mlpIn" } as const;
+  const { activation, isGated, intermediateSize: width } = model.config.mlp;
+  const { gateUp, activated: out } = memory;
+  const { type } = model;
+  const isCoded = takesCodes(pass, weights.out, numRows);
+  const quantized = isCoded ? codesWith(memory.codeScales) : undefined;
+  const scales = quantized?.scales;
+  if (isGated && enqueueGatedProduct(pass, x, weights.in, numRows, isCoded ? gateUp : out)) {
+    if (quantized !== undefined) launchQuantizeRows(stream, { type, x: gateUp, out, quantized, numRows, width });
+    return { active: out, scales };
+  }
+  if (isGated) {
+    const left = enqueueAdapted(pass, opening, x, weights.in, numRows, gateUp, "scales");
+    launchGatedMul(stream, { type, activation, gateUp, sumScales: left?.scales, out, numRows, width, quantized });
+    return { active: out, scales };
+  }
+  enqueueAdapted(pass, opening, x, weights.in, numRows, gateUp);
+  launchActivation(stream, { type, activation, x: gateUp, out: gateUp, count: numRows * width });
+  if (quantized === undefined) return { active: gateUp };
+  launchQuantizeRows(stream, { type, x: gateUp, out, quantized, numRows, width });
+  return { active: out, scales };
+}

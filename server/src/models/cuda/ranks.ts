@@ -1,0 +1,91 @@
+/** What a pass needs of the other GPUs that run the same model: sums of partial products, rows of other stages, logits. */
+
+import type { ElemType } from "../../../kernels/cuda/launch-args.ts";
+import { CUDA_TYPE_BYTES, layOut } from "../../device/cuda/cuda-tensor.ts";
+import { productRows } from "../../device/cuda/dense-gemm.ts";
+import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
+import type { RankPlace, RankShard } from "../shard/rank-shard.ts";
+import type { CudaPass } from "./pass.ts";
+
+export interface CudaRanks {
+  readonly place: RankPlace;
+  /** In place, over the ranks of the stage. Enqueues, as all of these. */
+  sum(at: DevicePointer, count: number, type: ElemType): void;
+  /** The rows of the stage before, and to the one behind. */
+  receiveRows(at: DevicePointer, count: number, type: ElemType): void;
+  sendRows(at: DevicePointer, count: number, type: ElemType): void;
+  /** `parts` holds `count` elements of each rank of the stage, this rank's in its place. */
+  gather(parts: DevicePointer, count: number): void;
+  /** From the first rank of the last stage to the first of all; others do nothing. */
+  returnLogits(at: DevicePointer, count: number): void;
+  copyRows(copy: {
+    readonly to: DevicePointer;
+    readonly toPitch: number;
+    readonly from: DevicePointer;
+    readonly fromPitch: number;
+    readonly rowBytes: number;
+    readonly numRows: number;
+  }): void;
+}
+
+/** The rows of logits that each rank makes, and where they meet. */
+export interface CudaVocabularyShare extends Pick<RankShard, "vocabulary" | "vocabularyStep"> {
+  /** f32, for each rank of the stage `productRows(maxLogitRows)` rows of `vocabularyStep`. */
+  readonly parts: DevicePointer;
+}
+
+export const LOGIT_BYTES: number = CUDA_TYPE_BYTES.f32;
+
+/** Zero where one rank makes all of a row. */
+export function vocabularyPartsBytes(
+  { vocabularyStep }: Pick<RankShard, "vocabularyStep">,
+  { numTensorRanks }: RankPlace,
+  maxLogitRows: number,
+): number {
+  if (numTensorRanks === 1) return 0;
+  return layOut([LOGIT_BYTES * numTensorRanks * vocabularyStep * productRows(maxLogitRows, true)]).numBytes;
+}
+
+export function isFirstStage({ model: { ranks } }: CudaPass): boolean {
+  return ranks === undefined || ranks.place.stage === 0;
+}
+
+export function isLastStage({ model: { ranks } }: CudaPass): boolean {
+  return ranks === undefined || ranks.place.stage === ranks.place.numStages - 1;
+}
+
+/** Adds what the other ranks of the stage have made of the same rows. */
+export function enqueueSum({ model }: CudaPass, at: DevicePointer, numRows: number): void {
+  const { ranks, config, type } = model;
+  if (ranks === undefined || ranks.place.numTensorRanks === 1) return;
+  ranks.sum(at, numRows * config.hiddenSize, type);
+}
+
+/** Where this rank puts its part of `count` rows of logits. */
+export function ownPart({ ranks, share }: CudaPass["model"], count: number, out: DevicePointer): DevicePointer {
+  if (ranks === undefined || share === undefined || ranks.place.numTensorRanks === 1) return out;
+  return share.parts + BigInt(ranks.place.tensorRank * count * share.vocabularyStep * LOGIT_BYTES);
+}
+
+/** Puts the parts of all ranks together: f32 [count, vocab]. */
+export function enqueueMeeting(pass: CudaPass, count: number, out: DevicePointer): void {
+  const { ranks, share, config } = pass.model;
+  if (ranks === undefined) return;
+  const { numTensorRanks, numStages } = ranks.place;
+  if (share !== undefined && numTensorRanks > 1 && isLastStage(pass)) {
+    const { parts, vocabularyStep } = share;
+    ranks.gather(parts, count * vocabularyStep);
+    for (let rank = 0; rank < numTensorRanks; rank++) {
+      const width = Math.min(vocabularyStep, config.vocabSize - rank * vocabularyStep);
+      ranks.copyRows({
+        to: out + BigInt(rank * vocabularyStep * LOGIT_BYTES),
+        toPitch: config.vocabSize * LOGIT_BYTES,
+        from: parts + BigInt(rank * count * vocabularyStep * LOGIT_BYTES),
+        fromPitch: width * LOGIT_BYTES,
+        rowBytes: width * LOGIT_BYTES,
+        numRows: count,
+      });
+    }
+  }
+  if (numStages > 1) ranks.returnLogits(out, count * config.vocabSize);
+}

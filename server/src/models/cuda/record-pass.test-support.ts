@@ -1,0 +1,152 @@
+/** What a pass over a decoder enqueues, without a GPU. */
+import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
+import type { Product } from "../../device/cuda/dense-gemm.ts";
+import { FakeKernelStream, type RecordedLaunch } from "../../device/cuda/fake-kernel-stream.ts";
+import { parseDecoderConfig } from "../config/parse-decoder-config.ts";
+import { describeWeights } from "../weights/weight-plan.ts";
+import { attentionScratch } from "./attention.ts";
+import { enqueueEmbedding, enqueueLayers, enqueueLogits } from "./decoder.ts";
+import { placeExperts, planExperts } from "./experts-memory.ts";
+import { placeActivations, planActivations } from "./memory.ts";
+import type { CudaBatch, CudaCacheType, CudaDecoderModel, CudaPass } from "./pass.ts";
+import { layOutStep } from "./step-layout.ts";
+
+type Config = Readonly<Record<string, unknown>>;
+
+const SIZES = {
+  vocab_size: 512,
+  hidden_size: 128,
+  intermediate_size: 256,
+  num_hidden_layers: 2,
+  num_attention_heads: 4,
+  num_key_value_heads: 2,
+  head_dim: 32,
+  max_position_embeddings: 256,
+};
+export const LLAMA: Config = { architectures: ["LlamaForCausalLM"], hidden_act: "silu", rms_norm_eps: 1e-5, ...SIZES };
+export const GEMMA: Config = {
+  architectures: ["Gemma2ForCausalLM"],
+  hidden_act: "gelu_pytorch_tanh",
+  hidden_activation: "gelu_pytorch_tanh",
+  rms_norm_eps: 1e-6,
+  query_pre_attn_scalar: 32,
+  final_logit_softcapping: 30,
+  attn_logit_softcapping: 50,
+  sliding_window: 64,
+  ...SIZES,
+};
+export const PHI: Config = {
+  architectures: ["PhiForCausalLM"],
+  hidden_act: "gelu_new",
+  layer_norm_eps: 1e-5,
+  partial_rotary_factor: 0.5,
+  ...SIZES,
+  num_key_value_heads: 4,
+};
+
+export const MIXTRAL: Config = {
+  ...LLAMA,
+  architectures: ["MixtralForCausalLM"],
+  num_local_experts: 4,
+  num_experts_per_tok: 2,
+};
+export const QWEN_MOE: Config = {
+  ...LLAMA,
+  architectures: ["Qwen2MoeForCausalLM"],
+  num_experts: 8,
+  num_experts_per_tok: 3,
+  moe_intermediate_size: 64,
+  shared_expert_intermediate_size: 96,
+};
+
+export interface Recording {
+  readonly kernels: readonly string[];
+  readonly products: readonly Product[];
+  readonly launches: readonly RecordedLaunch[];
+}
+
+/** What a pass enqueues, in order; products are among the kernels as "product". */
+export function record(
+  config: Readonly<Record<string, unknown>>,
+  numTokens: number,
+  kind: Partial<CudaBatch>,
+  {
+    cacheType = "bf16",
+    hasCodes = false,
+    hasCodedOutput = false,
+    isDeterministic,
+    arch = "sm_90",
+  }: {
+    cacheType?: CudaCacheType;
+    hasCodes?: boolean;
+    hasCodedOutput?: boolean;
+    isDeterministic?: boolean;
+    /** With products of warp groups: "sm_90a". */
+    arch?: string;
+  } = {},
+): Recording {
+  const parsed = parseDecoderConfig({ config, generation: undefined, at: { config: "test", generation: "test" } });
+  let address = 2n ** 20n;
+  const weights = describeWeights(parsed.config, parsed.weights, "", (plan): CudaTensor => {
+    address += 2n ** 20n;
+    const isVocabulary = plan.kind === "vocabulary";
+    const isCoded = plan.shape.length === 2 && (isVocabulary ? hasCodedOutput && plan.isProduct : hasCodes);
+    return { address, type: isCoded ? "e4m3" : "bf16", shape: plan.shape, scales: isCoded ? address : undefined };
+  });
+  const bounds = { maxTokens: 64, maxSequences: 16, maxLogitRows: 16 };
+  const scratch = attentionScratch(parsed.config, 16, cacheType, { arch: "sm_90a", numSms: 132 });
+  const experts = planExperts(parsed.config, "bf16", bounds.maxTokens);
+  const model: CudaDecoderModel = {
+    config: parsed.config,
+    type: "bf16",
+    isDeterministic,
+    weights,
+    ropes: parsed.config.ropes.map(({ numDims }) => ({ invFreq: 64n, numDims, magnitude: 1 })),
+    caches: parsed.config.layers.map(() => ({ keys: 4096n, values: 8192n })),
+    cacheType,
+    blockSize: 16,
+    numBlocks: 32,
+    attentionCountersBytes: scratch.countersBytes,
+    experts: experts && placeExperts(experts, 2n ** 40n),
+  };
+  const sizes = { numTokens, numSequences: 2, maxBlocks: 8, numLogitRows: 1, numChoices: 0 };
+  const batch: CudaBatch = {
+    ...sizes,
+    numDecoding: 0,
+    maxQueryLength: numTokens,
+    keepsAllRows: false,
+    numbers: 1024n,
+    layout: layOutStep(sizes),
+    ...kind,
+  };
+  const stream = new FakeKernelStream(132, arch);
+  const kernels: string[] = [];
+  const products: Product[] = [];
+  const launch = stream.launch.bind(stream);
+  stream.launch = (kernel, ...rest): void => {
+    kernels.push(kernel.spec.name);
+    launch(kernel, ...rest);
+  };
+  const memory = placeActivations(planActivations(parsed.config, "bf16", bounds, scratch.numBytes), 2n ** 30n);
+  const run = (product: Product): void => {
+    kernels.push("product");
+    products.push(product);
+  };
+  const pass: CudaPass = { stream, products: { run }, model, memory, batch };
+  enqueueEmbedding(pass);
+  const rows = enqueueLayers(pass);
+  if (rows !== undefined) enqueueLogits(pass, rows, { first: 0, count: batch.numLogitRows }, memory.logits);
+  return { kernels, products, launches: stream.launches };
+}
+
+export const LLAMA_LAYER: readonly string[] = [
+  "product",
+  "rope_store",
+  "paged_decode",
+  "product",
+  "add_norm",
+  "product",
+  "gated_mul",
+  "product",
+  "add_norm",
+];

@@ -1,0 +1,122 @@
+/**
+ * The layers of a decoder on a GPU for few rows that add one token each: all between two attentions is one kernel. Says for
+ * which models and batches that kernel is written. Knows no attention.
+ */
+import {
+  launchThinLayer,
+  planThinLayer,
+  type ThinLayerMatrix,
+  type ThinLayerWeightType,
+} from "../../../kernels/thin-layer/thin-layer.cuda.ts";
+import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
+import type { ExpertWeights, LayerWeights, Mlp } from "../weights/weight-plan.ts";
+import type { CudaDecoderModel, CudaPass } from "./pass.ts";
+
+type Layer = LayerWeights<CudaTensor>;
+
+/** All matrices of the layers are of one of the kernel's types and shapes, and nothing stands between its products. */
+export function thinLayerType({ stream, model, batch }: CudaPass): ThinLayerWeightType | undefined {
+  const { numTokens, numDecoding, keepsAllRows, lora } = batch;
+  if (numDecoding < numTokens || !keepsAllRows || lora !== undefined || model.isDeterministic === true)
+    return undefined;
+  const weightType = typeOfLayers(model);
+  if (weightType === undefined) return undefined;
+  return planThinLayer(stream.arch, { weightType, numRows: numTokens, ...widths(model) }) && weightType;
+}
+
+/** From the rows behind the attention of layer `index` to what the next one reads in `memory.qkv`, if there is one. */
+export function enqueueThinLayer(
+  { stream, model, memory, batch }: CudaPass,
+  weightType: ThinLayerWeightType,
+  index: number,
+): void {
+  const { layers } = model.weights;
+  const [layer, next] = [layers[index], layers[index + 1]];
+  if (layer?.mlpNorm === undefined || "router" in layer.mlp) throw new Error(`layer ${index}: not one for few rows`);
+  const { mlp, norm } = model.config;
+  launchThinLayer(stream, {
+    ...{ weightType, numRows: batch.numTokens, ...widths(model) },
+    activation: mlp.activation,
+    epsilon: norm.epsilon,
+    attended: memory.attended,
+    residual: memory.residual,
+    activated: memory.activated,
+    behind: matrixOf(layer.attentionOut.weight),
+    norm: layer.mlpNorm.weight.address,
+    gateUp: matrixOf(layer.mlp.in.weight),
+    down: matrixOf(layer.mlp.out.weight),
+    before: next && {
+      matrix: matrixOf(next.qkv.weight),
+      norm: next.attentionNorm.weight.address,
+      bias: next.qkv.bias?.address,
+      out: memory.qkv,
+    },
+    meeting: memory.meeting,
+  });
+}
+
+function widths({ config }: CudaDecoderModel): {
+  readonly attendedWidth: number;
+  readonly width: number;
+  readonly inner: number;
+  readonly outWidth: number;
+} {
+  const { hiddenSize, numHeads, numKvHeads, headDim, mlp } = config;
+  return {
+    attendedWidth: numHeads * headDim,
+    width: hiddenSize,
+    inner: mlp.intermediateSize,
+    outWidth: (numHeads + 2 * numKvHeads) * headDim,
+  };
+}
+
+function matrixOf({ address, scales }: CudaTensor): ThinLayerMatrix {
+  return { weight: address, scales };
+}
+
+const known = new WeakMap<CudaDecoderModel, { readonly type: ThinLayerWeightType | undefined }>();
+
+function typeOfLayers(model: CudaDecoderModel): ThinLayerWeightType | undefined {
+  let found = known.get(model);
+  if (found === undefined) {
+    found = { type: findType(model) };
+    known.set(model, found);
+  }
+  return found.type;
+}
+
+function findType({ config, type, weights, ranks }: CudaDecoderModel): ThinLayerWeightType | undefined {
+  const isWritten =
+    type === "bf16" &&
+    ranks === undefined &&
+    config.residual !== "parallel" &&
+    config.norm.kind === "rms" &&
+    config.mlp.isGated;
+  if (!isWritten || !weights.layers.every(isPlain)) return undefined;
+  const types = new Set(weights.layers.flatMap((layer) => matrices(layer).map(matrixType)));
+  const [only] = types;
+  return types.size === 1 ? only : undefined;
+}
+
+/** Nothing but norms and products, and a bias where the kernel adds one. */
+function isPlain({ attentionNorm, mlpNorm, attentionPostNorm, mlpPostNorm, attentionOut, mlp }: Layer): boolean {
+  const hasPlainNorms = attentionNorm.bias === undefined && mlpNorm !== undefined && mlpNorm.bias === undefined;
+  if (!hasPlainNorms || attentionPostNorm !== undefined || mlpPostNorm !== undefined) return false;
+  return isDense(mlp) && [attentionOut, mlp.in, mlp.out].every(({ bias }) => bias === undefined);
+}
+
+function isDense(mlp: Mlp<CudaTensor> | ExpertWeights<CudaTensor>): mlp is Mlp<CudaTensor> {
+  return !("router" in mlp);
+}
+
+function matrices({ qkv, attentionOut, mlp }: Layer): readonly CudaTensor[] {
+  return isDense(mlp) ? [qkv.weight, attentionOut.weight, mlp.in.weight, mlp.out.weight] : [];
+}
+
+const INT4_GROUP_SIZE = 128;
+
+function matrixType({ type, groupSize, zeros, inputScales }: CudaTensor): ThinLayerWeightType | undefined {
+  if (type === "bf16" || type === "e4m3") return type;
+  const isWritten = groupSize === INT4_GROUP_SIZE && zeros === undefined && inputScales === undefined;
+  return type === "int4" && isWritten ? "int4" : undefined;
+}

@@ -1,0 +1,70 @@
+/** Decides in which type each tensor of a model is kept in memory. Pure: it reads no file and knows no device. */
+import type { WeightType } from "../../device/cpu/convert-elements.ts";
+import type { TensorDtype } from "../../formats/tensors/tensor-source.ts";
+import type { EngineDtype } from "../../formats/trtllm/engine-header.ts";
+import type { WeightKind, WeightPlan } from "./weight-plan.ts";
+
+const BLOCK_ELEMENTS = 32;
+const SUPER_BLOCK_ELEMENTS = 256;
+
+const WEIGHT_TYPES: ReadonlyMap<EngineDtype, WeightType> = new Map<EngineDtype, WeightType>([
+  ["F32", "f32"],
+  ["F16", "f16"],
+  ["BF16", "bf16"],
+  ["Q4_0", "q4_0"],
+  ["Q4_1", "q4_1"],
+  ["Q5_0", "q5_0"],
+  ["Q5_1", "q5_1"],
+  ["Q8_0", "q8_0"],
+  ["Q2_K", "q2_K"],
+  ["Q3_K", "q3_K"],
+  ["Q4_K", "q4_K"],
+  ["Q5_K", "q5_K"],
+  ["Q6_K", "q6_K"],
+]);
+const FLOATS: readonly WeightType[] = ["f32", "f16", "bf16"];
+
+/** Undefined for a type that holds no weights. */
+export function weightTypeOf(dtype: TensorDtype): WeightType | undefined {
+  return (WEIGHT_TYPES as ReadonlyMap<TensorDtype, WeightType>).get(dtype);
+}
+
+/** What files call a type. */
+export function dtypeOf(type: WeightType): EngineDtype {
+  const found = [...WEIGHT_TYPES].find(([, known]) => known === type);
+  if (found === undefined) throw new Error(`files have no name for ${type}`);
+  return found[0];
+}
+
+export function isBlockType(type: WeightType): boolean {
+  return !FLOATS.includes(type);
+}
+
+/** `stored` are the types of its sources; without a wish, blocks stay as they are stored and floats become f32. */
+export function chooseType(
+  plan: Pick<WeightPlan, "kind" | "shape">,
+  stored: readonly WeightType[],
+  wish: WeightType | undefined,
+): WeightType {
+  if (plan.kind === "exact") return "f32";
+  const type = wish === undefined ? asStored(stored) : forKind(plan.kind, wish);
+  return fitRow(type, plan.shape.at(-1) ?? 1);
+}
+
+/** Sources of several types become one that loses none of them noticeably. */
+function asStored(stored: readonly WeightType[]): WeightType {
+  const [first = "f32"] = stored;
+  if (!stored.some(isBlockType)) return "f32";
+  return stored.every((type) => type === first) ? first : "q8_0";
+}
+
+/** Logits and embeddings suffer from four bits more than anything else. */
+function forKind(kind: WeightKind, wish: WeightType): WeightType {
+  return kind === "vocabulary" && isBlockType(wish) ? "q8_0" : wish;
+}
+
+/** Rows that are no whole blocks stay floats. */
+function fitRow(type: WeightType, row: number): WeightType {
+  if (!isBlockType(type)) return type;
+  return row % (type.endsWith("K") ? SUPER_BLOCK_ELEMENTS : BLOCK_ELEMENTS) === 0 ? type : "bf16";
+}

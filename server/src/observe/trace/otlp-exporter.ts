@@ -1,0 +1,125 @@
+/**
+ * Sends spans to a collector: OTLP over HTTP in its JSON form, in batches, one at a time. Nothing waits for it and nothing
+ * fails with it: what the collector does not take is dropped, and the log says so.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "../log.ts";
+import type { OtlpSettings } from "./otlp-settings.ts";
+import type { OtlpSpan } from "./otlp-spans.ts";
+
+const LOG_LOCATION = "tracer";
+const MAX_TRIES = 3;
+const FIRST_RETRY_MS = 500;
+const TRY_TIMEOUT_MS = 10_000;
+/** At the end of the server, for all that is left. */
+const CLOSE_TIMEOUT_MS = 5000;
+/** By the protocol, these may be tried again. */
+const PASSING_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
+const SCOPE = { name: "triton-server" };
+
+export interface OtlpExporterOptions {
+  readonly settings: OtlpSettings;
+  readonly log: Logger;
+  /** Node's own by default. */
+  readonly fetch?: typeof fetch;
+}
+
+export class OtlpExporter {
+  readonly #settings: OtlpSettings;
+  readonly #log: Logger;
+  readonly #fetch: typeof fetch;
+  readonly #resource: object;
+  readonly #closing = new AbortController();
+  #queue: OtlpSpan[] = [];
+  #numDropped = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #sending: Promise<void> | undefined;
+
+  constructor({ settings, log, fetch: send = fetch }: OtlpExporterOptions) {
+    this.#settings = settings;
+    this.#log = log;
+    this.#fetch = send;
+    const attributes = [...settings.resource].map(([key, value]) => ({ key, value: { stringValue: value } }));
+    this.#resource = { attributes };
+  }
+
+  add(spans: readonly OtlpSpan[]): void {
+    const { maxQueueSize, maxExportBatchSize, scheduleDelayMs } = this.#settings;
+    const room = maxQueueSize - this.#queue.length;
+    this.#queue.push(...spans.slice(0, room));
+    if (spans.length > room) this.#drop(spans.length - room);
+    if (this.#queue.length >= maxExportBatchSize) this.#send();
+    else this.#timer ??= setTimeout(() => this.#send(), scheduleDelayMs).unref();
+  }
+
+  /** Sends what is left, for a few seconds at most. Never rejects. */
+  async close(): Promise<void> {
+    const cut = setTimeout(() => this.#closing.abort(), CLOSE_TIMEOUT_MS);
+    do {
+      this.#send();
+      await this.#sending;
+    } while (this.#queue.length > 0);
+    clearTimeout(cut);
+    clearTimeout(this.#timer);
+  }
+
+  #send(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#sending !== undefined || this.#queue.length === 0) return;
+    const batch = this.#queue.splice(0, this.#settings.maxExportBatchSize);
+    this.#sending = this.#deliver(batch).finally(() => {
+      this.#sending = undefined;
+      if (this.#queue.length >= this.#settings.maxExportBatchSize) this.#send();
+      else if (this.#queue.length > 0)
+        this.#timer ??= setTimeout(() => this.#send(), this.#settings.scheduleDelayMs).unref();
+    });
+  }
+
+  async #deliver(spans: readonly OtlpSpan[]): Promise<void> {
+    const body = JSON.stringify({
+      resourceSpans: [{ resource: this.#resource, scopeSpans: [{ scope: SCOPE, spans }] }],
+    });
+    let fault = "";
+    for (let numTries = 1; ; numTries += 1) {
+      const outcome = await this.#tryOnce(body);
+      if (outcome === "taken") return;
+      fault = outcome.fault;
+      if (!outcome.isPassing || numTries === MAX_TRIES || this.#closing.signal.aborted) break;
+      await this.#pause(FIRST_RETRY_MS * 2 ** (numTries - 1));
+    }
+    this.#log.error(LOG_LOCATION, `${spans.length} spans are lost: ${this.#settings.url} ${fault}`);
+  }
+
+  async #tryOnce(body: string): Promise<"taken" | { readonly fault: string; readonly isPassing: boolean }> {
+    try {
+      const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(TRY_TIMEOUT_MS)]);
+      const headers = { "content-type": "application/json" };
+      const response = await this.#fetch(this.#settings.url, { method: "POST", headers, body, signal });
+      await response.body?.cancel();
+      if (response.ok) return "taken";
+      return { fault: `answered ${response.status}`, isPassing: PASSING_STATUSES.has(response.status) };
+    } catch (error) {
+      return { fault: `could not be reached: ${reasonOf(error)}`, isPassing: true };
+    }
+  }
+
+  /** Shorter when the server ends. */
+  #pause(ms: number): Promise<unknown> {
+    return sleep(ms, undefined, { signal: this.#closing.signal, ref: false }).catch(() => undefined);
+  }
+
+  /** Said for the first of them and then for ever ten times as many: a log must not fill with it. */
+  #drop(count: number): void {
+    const before = this.#numDropped;
+    this.#numDropped += count;
+    if (before > 0 && Math.floor(Math.log10(this.#numDropped)) === Math.floor(Math.log10(before))) return;
+    this.#log.warn(LOG_LOCATION, `the queue of spans is full: ${this.#numDropped} are lost so far`);
+  }
+}
+
+/** The cause says what the message of `fetch` does not. */
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error ? (error.cause ?? error) : error;
+  return cause instanceof Error ? cause.message : String(cause);
+}

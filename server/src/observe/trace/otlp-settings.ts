@@ -1,0 +1,74 @@
+/** The settings of mode opentelemetry: parsed once, completed from the environment and from defaults. */
+import { ServerError } from "../../core/server-error.ts";
+
+export interface OtlpSettings {
+  readonly url: string;
+  /** Attributes of the resource that all spans belong to. */
+  readonly resource: ReadonlyMap<string, string>;
+  /** Spans that wait to be sent; more are dropped. */
+  readonly maxQueueSize: number;
+  readonly scheduleDelayMs: number;
+  readonly maxExportBatchSize: number;
+}
+
+type Written = readonly (readonly [key: string, value: string])[];
+
+const DEFAULT_URL = "http://localhost:4318/v1/traces";
+const DEFAULT_SERVICE = "triton-inference-server";
+/** More spans would not fit into the memory that a server has beside its models. */
+const MAX_QUEUE_SIZE = 1_000_000;
+const MAX_DELAY_MS = 3_600_000;
+
+/** @throws ServerError for a value that means nothing */
+export function parseOtlpSettings(written: Written, env: Readonly<Record<string, string | undefined>>): OtlpSettings {
+  const last = new Map(written);
+  const number = (key: string, max: number, fallback: number): number =>
+    parseCount(key, last.get(key) ?? env[`OTEL_${key.toUpperCase()}`], max, fallback);
+  const maxQueueSize = number("bsp_max_queue_size", MAX_QUEUE_SIZE, 2048);
+  return {
+    url: parseUrl(last.get("url") ?? DEFAULT_URL),
+    resource: parseResource(written),
+    maxQueueSize,
+    scheduleDelayMs: number("bsp_schedule_delay", MAX_DELAY_MS, 5000),
+    maxExportBatchSize: Math.min(maxQueueSize, number("bsp_max_export_batch_size", MAX_QUEUE_SIZE, 512)),
+  };
+}
+
+/** As clients see them. */
+export function shownOtlpSettings(settings: OtlpSettings): (readonly [name: string, value: string])[] {
+  return [
+    ["url", settings.url],
+    ["resource", [...settings.resource].map(([key, value]) => `${key}=${value}`).join(",")],
+    ["bsp_max_queue_size", String(settings.maxQueueSize)],
+    ["bsp_schedule_delay", String(settings.scheduleDelayMs)],
+    ["bsp_max_export_batch_size", String(settings.maxExportBatchSize)],
+  ];
+}
+
+function parseResource(written: Written): Map<string, string> {
+  const resource = new Map([["service.name", DEFAULT_SERVICE]]);
+  for (const [key, value] of written) {
+    if (key !== "resource") continue;
+    const equalsAt = value.indexOf("=");
+    if (equalsAt < 1) throw refused("resource", "<key>=<value>", value);
+    resource.set(value.slice(0, equalsAt), value.slice(equalsAt + 1));
+  }
+  return resource;
+}
+
+function parseUrl(text: string): string {
+  const protocol = URL.canParse(text) ? new URL(text).protocol : "";
+  if (protocol === "http:" || protocol === "https:") return text;
+  throw refused("url", "a URL of http or https", text);
+}
+
+function parseCount(key: string, text: string | undefined, max: number, fallback: number): number {
+  if (text === undefined || text === "") return fallback;
+  const value = Number(text);
+  if (/^[0-9]+$/.test(text) && value >= 1 && value <= max) return value;
+  throw refused(key, `a number from 1 to ${max}`, text);
+}
+
+function refused(key: string, expected: string, got: string): ServerError {
+  return new ServerError("invalid_argument", `--trace-config opentelemetry,${key}= expects ${expected}, got '${got}'`);
+}

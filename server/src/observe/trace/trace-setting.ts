@@ -1,0 +1,103 @@
+/**
+ * The rules of trace settings: what a change makes of them, what is refused, which request is sampled. Replaced as a whole
+ * by every change, so that counting starts anew and running traces keep the settings that they began with.
+ */
+import type { TraceChanges, TraceLevel, TraceSettings } from "../../core/request-trace.ts";
+import { ServerError } from "../../core/server-error.ts";
+
+/** The fields that can be set for a model alone; undefined = as what lies behind. */
+export interface OwnSettings {
+  readonly levels?: readonly TraceLevel[] | undefined;
+  readonly rate?: number | undefined;
+  readonly count?: number | undefined;
+  readonly logFrequency?: number | undefined;
+}
+
+/** What a change makes of the fields that were set before. */
+export function changedOwn(own: OwnSettings, changes: TraceChanges): OwnSettings {
+  return {
+    levels: changed(own.levels, changes.levels),
+    rate: changed(own.rate, changes.rate),
+    count: changed(own.count, changes.count),
+    logFrequency: changed(own.logFrequency, changes.logFrequency),
+  };
+}
+
+function changed<T>(own: T | undefined, change: T | null | undefined): T | undefined {
+  return change === undefined ? own : (change ?? undefined);
+}
+
+export function hasOwn(own: OwnSettings): boolean {
+  return Object.values(own).some((value) => value !== undefined);
+}
+
+/** Field by field, what is set over what lies behind. */
+export function resolveSettings(behind: TraceSettings, own: OwnSettings): TraceSettings {
+  return {
+    ...behind,
+    levels: own.levels ?? behind.levels,
+    rate: own.rate ?? behind.rate,
+    count: own.count ?? behind.count,
+    logFrequency: own.logFrequency ?? behind.logFrequency,
+  };
+}
+
+/** Why no request can be sampled; undefined when some can. */
+export function reasonAgainst({ levels, rate, mode, file }: TraceSettings): string | undefined {
+  if (levels.length === 0) return "tracing is disabled";
+  if (rate === 0 && mode === "triton") return "sample rate must be non-zero";
+  if (mode === "triton" && file === "") return "trace file name is not given";
+  return undefined;
+}
+
+/** Settings that trace nothing may say so; all others must work. @throws ServerError */
+export function expectUsable(settings: TraceSettings): void {
+  const reason = settings.levels.length === 0 ? undefined : reasonAgainst(settings);
+  if (reason === undefined) return;
+  throw new ServerError("invalid_argument", `Attempting to set invalid trace setting :${reason}`);
+}
+
+/** Counts the requests under one set of settings. */
+export class TraceSampler {
+  readonly #settings: TraceSettings;
+  readonly #isUsable: boolean;
+  #numSeen = 0;
+  #numLeft: number;
+
+  constructor(settings: TraceSettings) {
+    this.#settings = settings;
+    this.#isUsable = reasonAgainst(settings) === undefined;
+    this.#numLeft = settings.count;
+  }
+
+  /** With the count as it is now. */
+  get settings(): TraceSettings {
+    return { ...this.#settings, count: this.#numLeft };
+  }
+
+  /** False: no request will be sampled any more. */
+  get isOn(): boolean {
+    return this.#isUsable && this.#numLeft !== 0;
+  }
+
+  /** No more traces will begin, because as many began as were asked for. */
+  get isUsedUp(): boolean {
+    return this.#settings.count > 0 && this.#numLeft === 0;
+  }
+
+  /** `isForced`: the caller of the request traces it already. */
+  sample(isForced: boolean): boolean {
+    if (!this.isOn) return false;
+    if (!isForced && !this.#isTurn()) return false;
+    if (this.#numLeft > 0) this.#numLeft -= 1;
+    return true;
+  }
+
+  /** The last of every `rate` requests. */
+  #isTurn(): boolean {
+    const { rate } = this.#settings;
+    if (rate === 0) return false;
+    this.#numSeen = (this.#numSeen + 1) % rate;
+    return this.#numSeen === 0;
+  }
+}

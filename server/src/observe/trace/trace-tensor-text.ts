@@ -1,0 +1,75 @@
+/** A tensor as a trace file shows it: its elements as text with commas between, cut off where nobody would read on. */
+import { checkBytesElements, elementSize, splitBytesElements } from "@nereid/wire";
+import { halfToNumber } from "../../core/half.ts";
+import type { Tensor } from "../../core/tensor.ts";
+
+/** Elements of one tensor: the text of a whole image is ten times its bytes, held until it is written. */
+export const MAX_TRACED_ELEMENTS = 65_536;
+/** Digits that tell any two FP32 values apart. */
+const FP32_DIGITS = 9;
+
+export interface TensorText {
+  readonly name: string;
+  readonly data: string;
+  readonly shape: string;
+  readonly dtype: string;
+  /** Set when elements were left out. */
+  readonly truncated?: true;
+}
+
+/** Never throws: what a model made may not fit its own shape, and a trace must not be what fails its request. */
+export function tensorText(tensor: Tensor): TensorText {
+  const { name, datatype, shape } = tensor;
+  const numElements = shape.reduce((product, dim) => product * dim, 1);
+  const isCut = numElements > MAX_TRACED_ELEMENTS;
+  return {
+    name,
+    data: elementTexts(tensor, Math.min(numElements, MAX_TRACED_ELEMENTS)).join(","),
+    shape: shape.join(","),
+    dtype: datatype,
+    ...(isCut ? { truncated: true as const } : {}),
+  };
+}
+
+function elementTexts(tensor: Tensor, count: number): string[] {
+  if (tensor.datatype === "BYTES") {
+    if (
+      checkBytesElements(
+        tensor.data,
+        tensor.shape.reduce((product, dim) => product * dim, 1),
+      ) !== undefined
+    )
+      return [];
+    return splitBytesElements(tensor.data)
+      .slice(0, count)
+      .map((bytes) => `"${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8")}"`);
+  }
+  const { data } = tensor;
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  const read = READERS[tensor.datatype];
+  const length = Math.min(count, Math.floor(data.length / elementSize(tensor.datatype)));
+  return Array.from({ length }, (_, i) => read(view, i));
+}
+
+type Reader = (view: DataView, index: number) => string;
+
+const READERS: Readonly<Record<Exclude<Tensor["datatype"], "BYTES">, Reader>> = {
+  BOOL: (view, i) => String(view.getUint8(i) === 0 ? 0 : 1),
+  UINT8: (view, i) => String(view.getUint8(i)),
+  UINT16: (view, i) => String(view.getUint16(2 * i, true)),
+  UINT32: (view, i) => String(view.getUint32(4 * i, true)),
+  UINT64: (view, i) => String(view.getBigUint64(8 * i, true)),
+  INT8: (view, i) => String(view.getInt8(i)),
+  INT16: (view, i) => String(view.getInt16(2 * i, true)),
+  INT32: (view, i) => String(view.getInt32(4 * i, true)),
+  INT64: (view, i) => String(view.getBigInt64(8 * i, true)),
+  FP16: (view, i) => String(halfToNumber(view.getUint16(2 * i, true))),
+  BF16: (view, i) => String(bfloatToNumber(view.getUint16(2 * i, true))),
+  FP32: (view, i) => String(Number(view.getFloat32(4 * i, true).toPrecision(FP32_DIGITS))),
+  FP64: (view, i) => String(view.getFloat64(8 * i, true)),
+};
+
+/** BF16 is the upper half of an FP32. */
+function bfloatToNumber(bits: number): number {
+  return new Float32Array(Uint32Array.of(bits << 16).buffer)[0] ?? 0;
+}

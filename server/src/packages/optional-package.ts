@@ -1,0 +1,36 @@
+/**
+ * Loads modules of the packages that only some installations have. The server names them here and imports none of them
+ * statically, so that it starts without them.
+ */
+import { ServerError } from "../core/server-error.ts";
+
+export type OptionalPackage =
+  | "@nereid/images"
+  | "@nereid/object-stores"
+  | "@nereid/offline"
+  | "@nereid/onnx-tools"
+  | "@nereid/retrieval";
+
+/**
+ * Imports `<packageName>/<module>`. `Module` is the contract that the module satisfies; the package's own types check it.
+ * @throws ServerError unavailable, naming the package and how to install it, when the package is not installed
+ */
+export async function importOptional<Module>(
+  packageName: OptionalPackage,
+  module: string,
+  neededBy: string,
+): Promise<Module> {
+  try {
+    return (await import(`${packageName}/${module}`)) as Module;
+  } catch (error) {
+    if (!isMissing(error, packageName)) throw error;
+    const text = `${neededBy} needs the package ${packageName}, which is not installed: npm install ${packageName}`;
+    throw new ServerError("unavailable", text, { cause: error });
+  }
+}
+
+/** True only when the package itself is missing, not a module that it imports. */
+function isMissing(error: unknown, packageName: OptionalPackage): boolean {
+  if (!(error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND")) return false;
+  return error.message.includes(`'${packageName}'`);
+}

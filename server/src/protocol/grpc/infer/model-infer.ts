@@ -1,0 +1,82 @@
+/** The unary inference call: one request, one answer. */
+import type { InferResponse } from "../../../core/infer-response.ts";
+import type { ModelServer } from "../../../core/model-server.ts";
+import { ServerError } from "../../../core/server-error.ts";
+import { RequestMemory } from "../../request-memory.ts";
+import type { SharedMemoryRegions } from "../../shared-memory.ts";
+import type { CallContext, OutgoingMessage, UnaryMethod } from "../routes/method.ts";
+import { startTrace } from "../trace-calls.ts";
+import { type InferCodec, prepareInfer } from "./infer-codec.ts";
+
+export interface InferParts {
+  readonly server: ModelServer;
+  readonly codec: InferCodec;
+  readonly forwardPattern: RegExp | undefined;
+  readonly regions: SharedMemoryRegions;
+}
+
+export function modelInferMethod(parts: InferParts): UnaryMethod {
+  const { regions } = parts;
+  /** For all requests where no region can be registered: finds none and holds none. */
+  const noMemory = new RequestMemory(regions);
+  return {
+    kind: "unary",
+    group: "inference",
+    isInference: true,
+    handle: (message, call) =>
+      regions.isAllowed ? modelInferWithMemory(parts, message, call) : modelInfer(parts, message, call, noMemory),
+  };
+}
+
+async function modelInferWithMemory(parts: InferParts, bytes: Uint8Array, call: CallContext): Promise<OutgoingMessage> {
+  const memory = new RequestMemory(parts.regions);
+  try {
+    return await modelInfer(parts, bytes, call, memory);
+  } finally {
+    memory.release();
+  }
+}
+
+async function modelInfer(
+  parts: InferParts,
+  bytes: Uint8Array,
+  call: CallContext,
+  memory: RequestMemory,
+): Promise<OutgoingMessage> {
+  const { server, codec, forwardPattern } = parts;
+  const readMs = server.tracing.isOn ? performance.now() : 0;
+  const message = codec.decode(bytes);
+  const model = server.model(message.modelName, message.modelVersion);
+  if (model.decoupled) {
+    const text = "ModelInfer RPC doesn't support models with decoupled transaction policy";
+    throw new ServerError("unsupported", text);
+  }
+  const { metadata, cancellation } = call;
+  if (server.tracing.isOn) call.trace = startTrace(server.tracing, model.name, metadata, readMs);
+  const { trace } = call;
+  const infer = prepareInfer(message, model, { metadata, forwardPattern, cancellation, memory, trace });
+  const responses = model.infer(infer.request)[Symbol.asyncIterator]();
+  const first = await responses.next();
+  const response = first.done !== true && first.value.final ? first.value : await onlyResponse(first, responses);
+  if (response.error !== undefined) throw response.error;
+  trace?.mark("GRPC_SEND_START", performance.now());
+  return codec.encode(response, infer);
+}
+
+/** A model may end with a flag of its own behind its response; more than one response is its fault. */
+async function onlyResponse(
+  first: IteratorResult<InferResponse>,
+  rest: AsyncIterator<InferResponse>,
+): Promise<InferResponse> {
+  let only: InferResponse | undefined;
+  let count = 0;
+  for (let next = first; next.done !== true; next = await rest.next()) {
+    if (next.value.empty) continue;
+    count += 1;
+    only ??= next.value;
+  }
+  if (only === undefined || count !== 1) {
+    throw new ServerError("internal", `expected a single response, got ${count}`);
+  }
+  return only;
+}

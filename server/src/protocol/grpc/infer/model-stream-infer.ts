@@ -1,0 +1,144 @@
+/**
+ * The streaming inference call: any number of requests for any models. Answers of normal models leave in the order of their
+ * requests, those of decoupled models as they are made. An error is a message, not the end, unless the client wants it so.
+ */
+import type { InferRequestMessage } from "@nereid/wire";
+import { Cancellation } from "../../../core/cancellation.ts";
+import type { ServedModel } from "../../../core/model-server.ts";
+import type { RequestTrace } from "../../../core/request-trace.ts";
+import { ServerError } from "../../../core/server-error.ts";
+import { RequestMemory } from "../../request-memory.ts";
+import type { OutgoingMessage, StreamCall, StreamHandler, StreamMethod } from "../routes/method.ts";
+import { endTrace, startTrace } from "../trace-calls.ts";
+import { type PreparedInfer, prepareInfer } from "./infer-codec.ts";
+import type { InferParts } from "./model-infer.ts";
+import { OrderedReplies } from "./ordered-replies.ts";
+
+/** Set to true by clients that want the first error as the status of the call. */
+const STRICT_ERRORS = "triton_grpc_error";
+
+/** Sends a reply; a promise when the client is behind. */
+type Send = (reply: OutgoingMessage) => Promise<void> | undefined;
+
+export function modelStreamInferMethod(parts: InferParts): StreamMethod {
+  return { kind: "stream", group: "inference", isInference: true, open: (call) => new InferStream(parts, call) };
+}
+
+/** A request of the stream on its way. */
+interface RunningInfer {
+  readonly message: InferRequestMessage;
+  readonly model: ServedModel | ServerError;
+  readonly cancellation: Cancellation;
+  readonly trace: RequestTrace | undefined;
+}
+
+class InferStream implements StreamHandler {
+  readonly #parts: InferParts;
+  readonly #call: StreamCall;
+  readonly #isStrict: boolean;
+  readonly #replies: OrderedReplies;
+  /** One per request in flight: a shared signal would collect thousands of listeners. */
+  readonly #running = new Set<Cancellation>();
+  #isInputOver = false;
+
+  constructor(parts: InferParts, call: StreamCall) {
+    this.#parts = parts;
+    this.#call = call;
+    this.#isStrict = call.metadata[STRICT_ERRORS] === "true";
+    this.#replies = new OrderedReplies((message) => void call.send(message));
+    call.cancellation.signal.addEventListener("abort", () => {
+      for (const cancellation of this.#running) cancellation.cancel();
+    });
+  }
+
+  message(bytes: Uint8Array): void {
+    const readMs = this.#parts.server.tracing.isOn ? performance.now() : 0;
+    const message = this.#parts.codec.decode(bytes);
+    const cancellation = new Cancellation();
+    this.#running.add(cancellation);
+    void this.#run(message, cancellation, readMs);
+  }
+
+  halfClose(): void {
+    this.#isInputOver = true;
+    this.#finishIfDone();
+  }
+
+  #finishIfDone(): void {
+    if (this.#isInputOver && this.#running.size === 0) this.#call.finish();
+  }
+
+  async #run(message: InferRequestMessage, cancellation: Cancellation, readMs: number): Promise<void> {
+    const model = this.#tryModel(message);
+    const trace = model instanceof ServerError ? undefined : this.#startTrace(model, readMs);
+    const running: RunningInfer = { message, model, cancellation, trace };
+    if (model instanceof ServerError || !model.decoupled) {
+      const slot = this.#replies.open();
+      await this.#serve(running, (reply) => void slot.add(reply));
+      slot.close();
+    } else {
+      await this.#serve(running, (reply) => this.#call.send(reply));
+    }
+    if (trace !== undefined) endTrace(trace);
+    this.#running.delete(cancellation);
+    this.#finishIfDone();
+  }
+
+  #startTrace(model: ServedModel, readMs: number): RequestTrace | undefined {
+    const { tracing } = this.#parts.server;
+    return tracing.isOn ? startTrace(tracing, model.name, this.#call.metadata, readMs) : undefined;
+  }
+
+  #tryModel(message: InferRequestMessage): ServedModel | ServerError {
+    try {
+      return this.#parts.server.model(message.modelName, message.modelVersion);
+    } catch (error) {
+      return ServerError.from(error);
+    }
+  }
+
+  /** Never throws: what goes wrong becomes a message or the status of the call. */
+  async #serve({ message, model, cancellation, trace }: RunningInfer, send: Send): Promise<void> {
+    let infer: PreparedInfer | undefined;
+    const { forwardPattern, regions } = this.#parts;
+    const memory = new RequestMemory(regions);
+    try {
+      if (model instanceof ServerError) throw model;
+      const { metadata } = this.#call;
+      infer = prepareInfer(message, model, { metadata, forwardPattern, cancellation, memory, trace });
+      await this.#relay(infer, send);
+    } catch (thrown) {
+      const error = ServerError.from(thrown);
+      if (this.#isStrict) this.#call.fail(thrown);
+      else {
+        this.#call.report(thrown);
+        void send(this.#errorReply(error, message, infer));
+      }
+    } finally {
+      memory.release();
+    }
+  }
+
+  /** Sends every response of a request as it comes, not faster than the client takes them. */
+  async #relay(infer: PreparedInfer, send: Send): Promise<void> {
+    const { codec } = this.#parts;
+    for await (const response of infer.model.infer(infer.request)) {
+      if (response.empty && !infer.wantsEmptyFinal) continue;
+      if (response.error !== undefined && this.#isStrict) throw response.error;
+      const reply =
+        response.error === undefined
+          ? codec.encodeOnStream(response, infer)
+          : codec.encodeFailure(response.error, infer, response.final);
+      infer.request.trace?.mark("GRPC_SEND_START", performance.now());
+      const behind = send(reply);
+      if (behind !== undefined) await behind;
+    }
+  }
+
+  /** What failed in the model names the request and ends it; what was refused before has only its id. */
+  #errorReply(error: ServerError, message: InferRequestMessage, infer: PreparedInfer | undefined): OutgoingMessage {
+    const { codec } = this.#parts;
+    if (infer === undefined || error.reason !== "BACKEND") return codec.encodeRefusal(error.message, message.id);
+    return codec.encodeFailure(error, infer, true);
+  }
+}

@@ -1,0 +1,40 @@
+/** RPCs that tell what the server and its models are and did. */
+import type { ModelServer } from "../../../core/model-server.ts";
+import { expectRunning } from "../expect-running.ts";
+import type { MessageTypes } from "../messages.ts";
+import { normalizeModelVersion } from "../model-version.ts";
+import { type MethodEntry, unaryEntry } from "./unary.ts";
+
+interface ModelRequest {
+  readonly name: string;
+  readonly version: string;
+}
+
+export function describeEntries(server: ModelServer, types: MessageTypes): readonly MethodEntry[] {
+  return [
+    unaryEntry(types, "ServerLive", "health", () => {
+      expectRunning(server);
+      return { live: true };
+    }),
+    unaryEntry(types, "ServerReady", "health", () => {
+      expectRunning(server);
+      return { ready: server.ready() };
+    }),
+    unaryEntry<ModelRequest>(types, "ModelReady", "health", async ({ name, version }) => {
+      expectRunning(server);
+      return { ready: await server.modelReady(name, normalizeModelVersion(version)) };
+    }),
+    unaryEntry(types, "ServerMetadata", "metadata", () => {
+      return { name: server.name, version: server.version, extensions: server.extensions };
+    }),
+    unaryEntry<ModelRequest>(types, "ModelMetadata", "metadata", ({ name, version }) =>
+      server.modelMetadata(name, version),
+    ),
+    unaryEntry<ModelRequest>(types, "ModelConfig", "model-config", ({ name, version }) => {
+      return { config: server.model(name, version).config };
+    }),
+    unaryEntry<ModelRequest>(types, "ModelStatistics", "statistics", ({ name, version }) => {
+      return { model_stats: server.statistics(name, version) };
+    }),
+  ];
+}

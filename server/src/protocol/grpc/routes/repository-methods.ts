@@ -1,0 +1,72 @@
+/** RPCs that list, load and unload models. */
+import type { LoadOptions, ModelServer } from "../../../core/model-server.ts";
+import { ServerError } from "../../../core/server-error.ts";
+import type { MessageTypes } from "../messages.ts";
+import { type MethodEntry, unaryEntry } from "./unary.ts";
+
+interface RepositoryParameter {
+  readonly parameter_choice?: "bool_param" | "int64_param" | "string_param" | "bytes_param";
+  readonly bool_param?: boolean;
+  readonly string_param?: string;
+  readonly bytes_param?: Uint8Array;
+}
+
+interface ModelOperation {
+  readonly repository_name: string;
+  readonly model_name: string;
+  readonly parameters: Readonly<Record<string, RepositoryParameter>>;
+}
+
+export function repositoryEntries(server: ModelServer, types: MessageTypes): readonly MethodEntry[] {
+  return [
+    unaryEntry<{ repository_name: string; ready: boolean }>(types, "RepositoryIndex", "model-repository", (request) => {
+      expectNoRepository(request.repository_name);
+      return { models: server.index(request.ready) };
+    }),
+    unaryEntry<ModelOperation>(types, "RepositoryModelLoad", "model-repository", async (request) => {
+      expectNoRepository(request.repository_name);
+      await server.load(request.model_name, loadOptions(request.parameters));
+      return {};
+    }),
+    unaryEntry<ModelOperation>(types, "RepositoryModelUnload", "model-repository", async (request) => {
+      expectNoRepository(request.repository_name);
+      await server.unload(request.model_name, unloadsDependents(request.parameters));
+      return {};
+    }),
+  ];
+}
+
+function expectNoRepository(name: string): void {
+  if (name !== "") throw new ServerError("unsupported", "'repository_name' specification is not supported");
+}
+
+function loadOptions(parameters: Readonly<Record<string, RepositoryParameter>>): LoadOptions {
+  const files = new Map<string, Uint8Array>();
+  let config: string | undefined;
+  for (const [key, value] of Object.entries(parameters)) {
+    if (key === "config") {
+      if (value.string_param === undefined) throw wrongType(key, "string_param");
+      config = value.string_param;
+    } else if (key.startsWith("file:")) {
+      if (value.bytes_param === undefined) throw wrongType(key, "bytes_param");
+      files.set(key.slice("file:".length), value.bytes_param);
+    } else {
+      throw new ServerError("invalid_argument", `unrecognized load parameter '${key}'.`);
+    }
+  }
+  return { ...(config === undefined ? {} : { config }), ...(files.size === 0 ? {} : { files }) };
+}
+
+function wrongType(key: string, expected: string): ServerError {
+  return new ServerError("invalid_argument", `invalid value type for load parameter '${key}', expected ${expected}.`);
+}
+
+function unloadsDependents(parameters: Readonly<Record<string, RepositoryParameter>>): boolean {
+  const key = "unload_dependents";
+  if (!Object.hasOwn(parameters, key)) return false;
+  const value = parameters[key]?.bool_param;
+  if (value === undefined) {
+    throw new ServerError("invalid_argument", `invalid value type for '${key}' parameter, expected bool_param.`);
+  }
+  return value;
+}

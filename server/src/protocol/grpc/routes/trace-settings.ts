@@ -1,0 +1,48 @@
+/** The RPC for trace settings, of the server or of one model. */
+import type { ModelServer } from "../../../core/model-server.ts";
+import { ServerError } from "../../../core/server-error.ts";
+import { readTraceChanges, shownTraceSettings, type WrittenTraceSettings } from "../../trace-changes.ts";
+import type { MessageTypes } from "../messages.ts";
+import { type MethodEntry, unaryEntry } from "./unary.ts";
+
+interface SettingValue {
+  readonly value: readonly string[];
+}
+
+interface TraceSettingRequest {
+  readonly model_name: string;
+  readonly settings: Readonly<Record<string, SettingValue>>;
+}
+
+export function traceSettingEntry(server: ModelServer, types: MessageTypes): MethodEntry {
+  return unaryEntry<TraceSettingRequest>(types, "TraceSetting", "trace", ({ model_name, settings }) => {
+    const before = server.traceSettings(model_name);
+    const changes = readTraceChanges(writtenIn(settings));
+    const isRead = Object.keys(changes).length === 0;
+    const shown = shownTraceSettings(isRead ? before : server.updateTraceSettings(model_name, changes));
+    return {
+      settings: Object.fromEntries(
+        shown.map(([name, value]) => [name, { value: typeof value === "string" ? [value] : value }]),
+      ),
+    };
+  });
+}
+
+function writtenIn(settings: TraceSettingRequest["settings"]): WrittenTraceSettings {
+  const valuesOf = (name: string): readonly string[] | null | undefined => {
+    if (!Object.hasOwn(settings, name)) return undefined;
+    const value = settings[name]?.value ?? [];
+    return value.length === 0 ? null : value;
+  };
+  return {
+    has: (name) => Object.hasOwn(settings, name),
+    list: valuesOf,
+    text(name) {
+      const value = valuesOf(name);
+      if (value === undefined || value === null) return value;
+      const [only = "", ...more] = value;
+      if (more.length === 0) return only;
+      throw new ServerError("invalid_argument", `expect only 1 value for '${name}'`);
+    },
+  };
+}

@@ -1,0 +1,137 @@
+/** The endpoints of SageMaker: invocations of one model, or of models that it loads and unloads by names of its own. */
+import type { JsonObject, JsonValue } from "@nereid/wire";
+import type { ModelServer } from "../../../core/model-server.ts";
+import { ServerError } from "../../../core/server-error.ts";
+import type { HttpCall } from "../http-call.ts";
+import { emptyReply, errorReply, type HttpReply, type HttpStreamReply, jsonReply } from "../http-reply.ts";
+import { defaultModel } from "../infer/default-model.ts";
+import { headerLengthOf, withBinaryType } from "../infer/platform-binary.ts";
+import { readObject } from "../json/read-object.ts";
+import type { ApiHandler } from "../transport/listener.ts";
+import { RewrittenCall } from "./rewritten-call.ts";
+import { modelAt, type NamedModel } from "./sagemaker-models.ts";
+
+const TYPE = "application/vnd.sagemaker-triton.binary+json";
+const MODEL_PATH = /^\/models\/([^/]+)(\/invoke)?$/;
+/** How an answer says that the machine is too small for the model: SageMaker then unloads another and tries again. */
+const OUT_OF_MEMORY = /out of memory|failed to allocate|cannot allocate|memory limit|ENOMEM/i;
+
+export type InferenceKind = "infer" | "generate" | "generate_stream";
+
+export interface SagemakerOptions {
+  /** "" = the only one. */
+  readonly defaultModel: string;
+  readonly kind: InferenceKind;
+  readonly ping: "ready" | "live";
+  readonly repositories: readonly string[];
+  readonly maxInputBytes: number;
+}
+
+type Reply = HttpReply | HttpStreamReply;
+
+export function sagemakerSettings(
+  env: Readonly<Record<string, string | undefined>>,
+): Pick<SagemakerOptions, "defaultModel" | "kind" | "ping"> {
+  const kinds: readonly InferenceKind[] = ["infer", "generate", "generate_stream"];
+  return {
+    defaultModel: env.SAGEMAKER_TRITON_DEFAULT_MODEL_NAME ?? "",
+    kind: kinds.find((kind) => kind === env.SAGEMAKER_TRITON_INFERENCE_TYPE) ?? "infer",
+    ping: env.SAGEMAKER_TRITON_PING_MODE === "live" ? "live" : "ready",
+  };
+}
+
+export class SagemakerApi implements ApiHandler {
+  readonly #inner: ApiHandler;
+  readonly #server: ModelServer;
+  readonly #options: SagemakerOptions;
+  /** By the name that SageMaker gave. */
+  readonly #models = new Map<string, NamedModel>();
+
+  constructor(inner: ApiHandler, server: ModelServer, options: SagemakerOptions) {
+    this.#inner = inner;
+    this.#server = server;
+    this.#options = options;
+  }
+
+  async handle(call: HttpCall): Promise<Reply> {
+    try {
+      return await this.#route(call);
+    } catch (error) {
+      if (!(error instanceof ServerError)) throw error;
+      const status = OUT_OF_MEMORY.test(error.message) ? 507 : error.code === "already_exists" ? 409 : 400;
+      return errorReply(status, "application/json", error.message);
+    }
+  }
+
+  async #route(call: HttpCall): Promise<Reply> {
+    switch (`${call.method} ${call.path}`) {
+      case "GET /ping":
+        return await this.#inner.handle(rewritten(call, "GET", `/v2/health/${this.#options.ping}`));
+      case "POST /invocations":
+        return await this.#infer(call, this.#defaultModel());
+      case "GET /models":
+        return jsonReply({ models: [...this.#models].map(([name, { url }]) => ({ modelName: name, modelUrl: url })) });
+      case "POST /models":
+        return await this.#load(call);
+      default:
+        return await this.#ofModel(call);
+    }
+  }
+
+  async #ofModel(call: HttpCall): Promise<Reply> {
+    const [, encoded, invoke] = MODEL_PATH.exec(call.path) ?? [];
+    const action = encoded === undefined ? "" : `${call.method}${invoke ?? ""}`;
+    if (!["GET", "DELETE", "POST/invoke"].includes(action)) return errorReply(400, "application/json", "Bad Request");
+    const name = encoded ?? "";
+    const model = this.#models.get(name);
+    if (model === undefined) return errorReply(404, "application/json", `Model '${name}' is not loaded`);
+    if (action === "GET") return jsonReply({ modelName: name, modelUrl: model.url });
+    if (action === "POST/invoke") return await this.#infer(call, model.name);
+    await this.#server.unload(model.name, true);
+    this.#models.delete(name);
+    return emptyReply(200, "application/json");
+  }
+
+  async #load(call: HttpCall): Promise<Reply> {
+    const body = await readObject(call, this.#options.maxInputBytes, false);
+    const [name, url] = [textOf(body, "model_name"), textOf(body, "url")];
+    if (this.#models.has(name)) throw new ServerError("already_exists", `Model '${name}' is loaded already`);
+    const model = modelAt(url, this.#options.repositories);
+    this.#models.set(name, model); // before the load has ended, so that it is not begun twice
+    try {
+      await this.#server.load(model.name, {});
+    } catch (error) {
+      this.#models.delete(name);
+      throw error;
+    }
+    return emptyReply(200, "application/json");
+  }
+
+  #defaultModel(): string {
+    return defaultModel(this.#server, this.#options.defaultModel, "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME");
+  }
+
+  /** The clouds in front of it do not compress, and have one status for whatever the server refuses. */
+  async #infer(call: HttpCall, model: string): Promise<Reply> {
+    const path = `/v2/models/${model}/${this.#options.kind}`;
+    const reply = await this.#inner.handle(rewritten(call, "POST", path));
+    if (reply.status < 400) return withBinaryType(reply, TYPE);
+    const text = "body" in reply ? Buffer.concat(reply.body).toString() : "";
+    return { ...reply, status: OUT_OF_MEMORY.test(text) ? 507 : 400 };
+  }
+}
+
+function rewritten(call: HttpCall, method: "GET" | "POST", path: string): RewrittenCall {
+  const headers = new Map([
+    ["inference-header-content-length", headerLengthOf(call, TYPE)],
+    ["content-encoding", undefined],
+    ["accept-encoding", undefined],
+  ]);
+  return new RewrittenCall(call, { method, path, headers });
+}
+
+function textOf(body: JsonObject, name: string): string {
+  const value: JsonValue | undefined = body.get(name);
+  if (typeof value === "string") return value;
+  throw new ServerError("invalid_argument", `expected a string in '${name}' of the request's JSON`);
+}

@@ -1,0 +1,72 @@
+/**
+ * The responses of a request one after the other, an error as the last of them, and their form as events. By hand instead of
+ * with generators: each token of each user passes here.
+ */
+import type { InferResponse } from "../../../core/infer-response.ts";
+import type { ServedModel } from "../../../core/model-server.ts";
+import { ServerError } from "../../../core/server-error.ts";
+import type { HttpInferRequest } from "../infer/http-infer-request.ts";
+
+/** A response of the model, or an error in its place. */
+export type Outcome = { readonly response: InferResponse } | { readonly error: ServerError };
+
+export class Outcomes {
+  readonly #request: readonly [ServedModel, HttpInferRequest];
+  #responses: AsyncIterator<InferResponse> | undefined;
+  #hasFailed = false;
+
+  constructor(request: readonly [ServedModel, HttpInferRequest]) {
+    this.#request = request;
+  }
+
+  /** Undefined behind the last. */
+  async read(): Promise<Outcome | undefined> {
+    if (this.#hasFailed) return undefined;
+    try {
+      const [model, request] = this.#request;
+      this.#responses ??= model.infer(request)[Symbol.asyncIterator]();
+      for (;;) {
+        const { done, value } = await this.#responses.next();
+        if (done === true) return undefined;
+        if (value.error !== undefined) return { error: value.error };
+        if (!value.empty) return { response: value };
+      }
+    } catch (error) {
+      this.#hasFailed = true;
+      return { error: ServerError.from(error) };
+    }
+  }
+
+  /** Nobody wants the rest. */
+  async leave(): Promise<void> {
+    this.#hasFailed = true;
+    await this.#responses?.return?.();
+  }
+}
+
+export class Events implements AsyncIterableIterator<Uint8Array, void> {
+  readonly #outcomes: Outcomes;
+  readonly #write: (outcome: Outcome) => Uint8Array;
+  #first: Outcome | undefined;
+
+  constructor(first: Outcome, rest: Outcomes, write: (outcome: Outcome) => Uint8Array) {
+    this.#first = first;
+    this.#outcomes = rest;
+    this.#write = write;
+  }
+
+  async next(): Promise<IteratorResult<Uint8Array, void>> {
+    const outcome = this.#first ?? (await this.#outcomes.read());
+    this.#first = undefined;
+    return outcome === undefined ? { done: true, value: undefined } : { done: false, value: this.#write(outcome) };
+  }
+
+  async return(): Promise<IteratorResult<Uint8Array, void>> {
+    await this.#outcomes.leave();
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+}

@@ -1,0 +1,217 @@
+/**
+ * From the JSON of a generate request to tensors and parameters: a member named like an input is that tensor, any other
+ * is a custom parameter. Reads each tensor straight in the datatype that the model gives it.
+ */
+import {
+  hasJsonForm,
+  type JsonDatatype,
+  type JsonReader,
+  type JsonTensor,
+  type JsonTensorReader,
+  readShallow,
+} from "@nereid/wire";
+import { NO_SEQUENCE, type ParameterValue } from "../../../core/infer-request.ts";
+import type { ServedModel, TensorMetadata } from "../../../core/model-server.ts";
+import { ServerError } from "../../../core/server-error.ts";
+import type { Tensor } from "../../../core/tensor.ts";
+import { expectJsonForm, tensorError } from "../infer/decode-infer.ts";
+import { type DecodedInfer, JSON_FORM, NO_FORMS } from "../infer/http-infer-request.ts";
+import { accessError, expectString, jsonError, parameterValue } from "../json/json-access.ts";
+
+const OPEN_ARRAY = 0x5b;
+const OPEN_OBJECT = 0x7b;
+
+export interface GenerateContext {
+  readonly served: ServedModel;
+  readonly reader: JsonReader;
+  readonly tensors: JsonTensorReader;
+  readonly maxInputBytes: number;
+  /** Bytes of the whole text. */
+  readonly requestBytes: number;
+}
+
+/**
+ * Reads the text that the reader stands at. An error of meaning is held back until the text has been read to its end,
+ * because broken JSON counts more. @throws ServerError @throws JsonSyntaxError @throws JsonLimitError
+ */
+export function* decodeGenerate(context: GenerateContext): Generator<undefined, DecodedInfer> {
+  const { reader } = context;
+  const request = new GenerateRequest(context);
+  const byte = reader.peek();
+  if (byte === 0) reader.fail("The document is empty.", 0);
+  if (byte === OPEN_OBJECT) yield* request.readRoot();
+  else {
+    yield* readShallow(reader);
+    request.refuse(jsonError("attempt to get members for non-object"));
+  }
+  reader.finish();
+  return request.finish();
+}
+
+class GenerateRequest {
+  readonly #context: GenerateContext;
+  readonly #inputs = new Map<string, Tensor>();
+  readonly #parameters = new Map<string, ParameterValue>();
+  #id = "";
+  #numBytes = 0;
+  #error: ServerError | undefined;
+
+  constructor(context: GenerateContext) {
+    this.#context = context;
+  }
+
+  refuse(error: ServerError): void {
+    this.#error ??= error;
+  }
+
+  finish(): DecodedInfer {
+    if (this.#error !== undefined) throw this.#error;
+    return {
+      id: this.#id,
+      inputs: [...this.#inputs.values()],
+      outputs: [],
+      parameters: this.#parameters,
+      sequence: NO_SEQUENCE,
+      priority: 0,
+      timeoutUs: 0,
+      forms: NO_FORMS,
+      defaultForm: JSON_FORM,
+    };
+  }
+
+  *readRoot(): Generator<undefined, void> {
+    const { reader } = this.#context;
+    const seen = new Set<string>();
+    reader.open();
+    for (let isFirst = true; reader.nextMember(isFirst); isFirst = false) {
+      const name = reader.memberName();
+      if (seen.has(name)) yield* readShallow(reader);
+      else if (name === "parameters") yield* this.#nested();
+      else yield* this.#member(name, "");
+      seen.add(name);
+      reader.countItem();
+    }
+  }
+
+  *#nested(): Generator<undefined, void> {
+    const { reader, served } = this.#context;
+    if (served.inputs.has("parameters")) {
+      const text = "Keyword 'parameters' for nested schema also given as input tensor name";
+      this.refuse(new ServerError("invalid_argument", text));
+    }
+    if (reader.peek() !== OPEN_OBJECT) {
+      yield* readShallow(reader);
+      this.refuse(accessError("Expected JSON object for keyword: 'parameters': ", "non-object as object"));
+      return;
+    }
+    const seen = new Set<string>();
+    reader.open();
+    for (let isFirst = true; reader.nextMember(isFirst); isFirst = false) {
+      const name = reader.memberName();
+      if (seen.has(name)) yield* readShallow(reader);
+      else yield* this.#member(name, "Converting keyword: 'parameters': ");
+      seen.add(name);
+      reader.countItem();
+    }
+  }
+
+  *#member(name: string, context: string): Generator<undefined, void> {
+    const input = this.#context.served.inputs.get(name);
+    if (input !== undefined) {
+      yield* this.#tensor(input, context);
+      return;
+    }
+    const value = yield* readShallow(this.#context.reader);
+    this.#try(() => {
+      if (name === "id" && context === "") this.#id = expectString(value, "Unable to parse 'id': ");
+      this.#parameters.set(name, parameterValue(name, value));
+    }, context);
+  }
+
+  *#tensor(input: TensorMetadata, context: string): Generator<undefined, void> {
+    const { datatype, name } = input;
+    if (!hasJsonForm(datatype)) {
+      yield* readShallow(this.#context.reader);
+      this.#try(() => expectJsonForm(datatype, name), context);
+      return;
+    }
+    const tensor = yield* this.#read(datatype);
+    this.#try(() => this.#add(input, tensor), context);
+  }
+
+  *#read(datatype: JsonDatatype): Generator<undefined, JsonTensor> {
+    const { reader, tensors } = this.#context;
+    const byte = reader.peek();
+    if (byte === OPEN_ARRAY) return yield* tensors.read(datatype, Number.POSITIVE_INFINITY);
+    if (byte !== OPEN_OBJECT) return tensors.readOne(datatype, byte);
+    yield* readShallow(reader);
+    // An object is of the wrong type for every datatype: as a tensor it says so itself.
+    return tensors.refused(datatype);
+  }
+
+  #add(input: TensorMetadata, tensor: JsonTensor): void {
+    const { name, datatype } = input;
+    if (tensor.error !== undefined) throw tensorError(datatype, tensor.error);
+    if (this.#inputs.has(name)) {
+      const id = this.#id === "" ? "<id_unknown>" : this.#id;
+      throw new ServerError("invalid_argument", `[request id: ${id}] input '${name}' already exists in request`);
+    }
+    if (tensor.count > tensor.outerCount && datatype !== "BYTES") {
+      throw jsonError("Unable to parse 'data': Shape does not match true shape of 'data' field");
+    }
+    this.#expectSize(name, tensor.data.length);
+    const shape = tensor.data.length === 0 ? [] : generateShape(input, tensor.outerCount);
+    this.#inputs.set(name, { name, datatype, shape, data: tensor.data });
+  }
+
+  #expectSize(name: string, numBytes: number): void {
+    const { maxInputBytes, requestBytes } = this.#context;
+    this.#numBytes += numBytes;
+    if (this.#numBytes <= maxInputBytes) return;
+    throw new ServerError(
+      "invalid_argument",
+      `request size of ${requestBytes} bytes with input '${name}' of size ${numBytes} bytes exceeds the maximum allowed input size of ${maxInputBytes}. Use --http-max-input-size to increase the limit.`,
+    );
+  }
+
+  /** Holds the first error back, with the place where it was found in front. */
+  #try(action: () => void, context: string): void {
+    try {
+      action();
+    } catch (error) {
+      const found = ServerError.from(error);
+      this.refuse(context === "" ? found : new ServerError(found.code, context + found.message));
+    }
+  }
+}
+
+/**
+ * Fills the model's shape with `count` elements from the right: fixed dimensions divide it, the innermost open one takes
+ * the rest, further open ones become 1. @throws ServerError when something is left over
+ */
+export function generateShape(input: TensorMetadata, count: number): number[] {
+  const shape = [...input.shape];
+  let rest = count;
+  let openAt = -1;
+  let fits = true;
+  for (let i = shape.length - 1; i >= 0; i--) {
+    const dim = shape[i] ?? 1;
+    if (dim === -1) {
+      if (openAt < 0) openAt = i;
+      shape[i] = 1;
+    } else if (dim === 0 || rest % dim !== 0) {
+      fits = false;
+    } else {
+      rest /= dim;
+    }
+  }
+  if (openAt >= 0) {
+    shape[openAt] = rest;
+    rest = 1;
+  }
+  if (fits && rest === 1) return shape;
+  throw new ServerError(
+    "invalid_argument",
+    `The schema can not convert input '${input.name}' to tensor with proper shape`,
+  );
+}

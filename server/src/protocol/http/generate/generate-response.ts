@@ -1,0 +1,60 @@
+/** From a response to the flat JSON object of the generate extension: members in byte order, single elements as scalars. */
+import type { JsonWriter } from "@nereid/wire";
+import type { ParameterValue } from "../../../core/infer-request.ts";
+import type { InferResponse } from "../../../core/infer-response.ts";
+import { elementCount, type Tensor } from "../../../core/tensor.ts";
+import { writeElements, writeParameter } from "../infer/encode-infer.ts";
+import { runAtOnce } from "../transport/slices.ts";
+
+type Member = { readonly text: string } | { readonly parameter: ParameterValue } | { readonly tensor: Tensor };
+
+/** Writes into what the caller has begun. Of equal names the first counts: reserved, parameter, tensor. */
+export function writeGenerateResponse(writer: JsonWriter, response: InferResponse): void {
+  const members = new Map<string, Member>();
+  if (response.id !== "") members.set("id", { text: response.id });
+  members.set("model_name", { text: response.modelName });
+  members.set("model_version", { text: response.modelVersion });
+  for (const [name, parameter] of response.parameters) if (!members.has(name)) members.set(name, { parameter });
+  for (const tensor of response.outputs) if (!members.has(tensor.name)) members.set(tensor.name, { tensor });
+  writer.byte(0x7b);
+  let isFirst = true;
+  for (const name of inByteOrder([...members.keys()])) {
+    if (!isFirst) writer.byte(0x2c);
+    isFirst = false;
+    writer.string(name);
+    writer.byte(0x3a);
+    writeMember(writer, members.get(name));
+  }
+  writer.byte(0x7d);
+}
+
+/** Of the names that came last: a stream has the same in each of its responses. */
+let lastNames: readonly string[] = [];
+let lastOrder: readonly string[] = [];
+
+function inByteOrder(names: readonly string[]): readonly string[] {
+  if (names.length !== lastNames.length || names.some((name, i) => name !== lastNames[i])) {
+    lastNames = names;
+    lastOrder = [...names].sort(compareBytes);
+  }
+  return lastOrder;
+}
+
+/** The order of UTF-8 bytes, which for characters beyond the basic plane is not that of JavaScript. */
+function compareBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}
+
+function writeMember(writer: JsonWriter, member: Member | undefined): void {
+  if (member === undefined) return;
+  if ("text" in member) writer.string(member.text);
+  else if ("parameter" in member) writeParameter(writer, member.parameter);
+  else writeTensor(writer, member.tensor);
+}
+
+function writeTensor(writer: JsonWriter, tensor: Tensor): void {
+  const isScalar = elementCount(tensor.shape) === 1;
+  if (!isScalar) writer.byte(0x5b);
+  runAtOnce(writeElements(writer, tensor));
+  if (!isScalar) writer.byte(0x5d);
+}

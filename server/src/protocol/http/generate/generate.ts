@@ -1,0 +1,153 @@
+/** POST /v2/models/M/generate and /generate_stream: one JSON object in, one or many out. */
+import { JsonReader, JsonTensorReader } from "@nereid/wire";
+import type { InferResponse } from "../../../core/infer-response.ts";
+import type { ModelServer, ServedModel } from "../../../core/model-server.ts";
+import { ServerError } from "../../../core/server-error.ts";
+import type { Tensor } from "../../../core/tensor.ts";
+import type { HttpCall } from "../http-call.ts";
+import { bytesReply, emptyReply, errorReply, type HttpReply, type HttpStreamReply } from "../http-reply.ts";
+import { type DecodedInfer, HttpInferRequest } from "../infer/http-infer-request.ts";
+import { isFailure } from "../infer/infer.ts";
+import { type InferCodec, MAX_BYTES_AT_ONCE } from "../infer/infer-codec.ts";
+import { JSON_LIMITS, jsonFailure } from "../json/json-access.ts";
+import { startTrace } from "../start-trace.ts";
+import { errorBody } from "../status.ts";
+import { LoopTurn } from "../transport/loop-turn.ts";
+import { runAtOnce, runInTurns } from "../transport/slices.ts";
+import { Events, type Outcome, Outcomes } from "./generate-events.ts";
+import { decodeGenerate, type GenerateContext } from "./generate-request.ts";
+import { writeGenerateResponse } from "./generate-response.ts";
+
+const EVENT_STREAM = "text/event-stream; charset=utf-8";
+/** What a model's own error gives here, whatever its code: only a refusal has a status by code. */
+const FAILED_STATUS = 400;
+const NOT_ONE =
+  "generate expects model to produce exactly 1 response, use generate stream for model that generates various number of responses";
+
+export class GenerateHandler {
+  readonly #server: ModelServer;
+  readonly #codec: InferCodec;
+  readonly #maxInputBytes: number;
+  readonly #turn = new LoopTurn();
+
+  constructor(server: ModelServer, codec: InferCodec, maxInputBytes: number) {
+    this.#server = server;
+    this.#codec = codec;
+    this.#maxInputBytes = maxInputBytes;
+  }
+
+  /** Exactly one response: anything else is said in the body, under the status of the first. */
+  async generate(model: string, version: string, call: HttpCall): Promise<HttpReply> {
+    const request = await this.#start(model, version, call, true);
+    const turn = this.#turn.now();
+    const outcomes = new Outcomes(request);
+    let first: Outcome | undefined;
+    let count = 0;
+    let isRefused = false;
+    for (let outcome = await outcomes.read(); outcome !== undefined; outcome = await outcomes.read()) {
+      if (first === undefined) isRefused = this.#isRefusal(outcome, turn);
+      first ??= outcome;
+      count++;
+    }
+    if (first !== undefined && "error" in first) {
+      if (isRefused) throw first.error;
+      return errorReply(FAILED_STATUS, "application/json", first.error.message);
+    }
+    if (first === undefined || count !== 1) return errorReply(200, "application/json", NOT_ONE);
+    return bytesReply("application/json", [this.#write(first, "", "")]);
+  }
+
+  /** The first outcome sets the status; all are events. A refusal is a plain JSON error. */
+  async generateStream(model: string, version: string, call: HttpCall): Promise<HttpReply | HttpStreamReply> {
+    const request = await this.#start(model, version, call, false);
+    const turn = this.#turn.now();
+    const outcomes = new Outcomes(request);
+    const first = await outcomes.read();
+    if (first === undefined) return emptyReply(200, EVENT_STREAM);
+    const chunks = new Events(first, outcomes, (outcome) => this.#event(outcome));
+    if (!("error" in first)) return { status: 200, contentType: EVENT_STREAM, chunks };
+    if (this.#isRefusal(first, turn)) throw first.error;
+    return { status: FAILED_STATUS, contentType: EVENT_STREAM, chunks };
+  }
+
+  /** An error that came before the request was taken. */
+  #isRefusal(outcome: Outcome, turn: number): boolean {
+    return "error" in outcome && !this.#turn.hasTurned(turn) && !isFailure(outcome.error);
+  }
+
+  async #start(
+    model: string,
+    version: string,
+    call: HttpCall,
+    isOneAnswer: boolean,
+  ): Promise<[ServedModel, HttpInferRequest]> {
+    const served = this.#server.model(model, version);
+    const encoding = call.header("content-encoding") ?? "";
+    if (encoding !== "" && encoding !== "identity") {
+      throw new ServerError("invalid_argument", "Unsupported content-encoding, only 'identity' is supported.");
+    }
+    startTrace(this.#server.tracing, served.name, call);
+    const { bytes, size } = await call.body(this.#maxInputBytes);
+    call.trace?.mark("HTTP_RECV_END", performance.now());
+    if (size > this.#maxInputBytes) {
+      throw new ServerError(
+        "invalid_argument",
+        `request JSON size of ${size} bytes exceeds the maximum allowed input size of ${this.#maxInputBytes} bytes. Use --http-max-input-size to increase the limit.`,
+      );
+    }
+    const decoded = await this.#decode(bytes, served);
+    const isWhole = isOneAnswer || !served.decoupled;
+    return [served, new HttpInferRequest(model, version, isWhole ? asOneAnswer(decoded) : decoded, call)];
+  }
+
+  async #decode(bytes: Buffer, served: ServedModel): Promise<DecodedInfer> {
+    const isSmall = bytes.length <= MAX_BYTES_AT_ONCE;
+    const reader = isSmall ? this.#codec.json : new JsonReader(JSON_LIMITS);
+    const tensors = isSmall ? this.#codec.tensors : new JsonTensorReader(reader);
+    const context: GenerateContext = {
+      served,
+      reader,
+      tensors,
+      maxInputBytes: this.#maxInputBytes,
+      requestBytes: bytes.length,
+    };
+    reader.reset(bytes);
+    try {
+      return isSmall ? runAtOnce(decodeGenerate(context)) : await runInTurns(decodeGenerate(context));
+    } catch (error) {
+      throw jsonFailure(error);
+    }
+  }
+
+  #event(outcome: Outcome): Uint8Array {
+    if ("error" in outcome)
+      return Buffer.concat([Buffer.from("data: "), errorBody(outcome.error.message), Buffer.from("\n\n")]);
+    try {
+      return this.#write(outcome, "data: ", "\n\n");
+    } catch (error) {
+      return this.#event({ error: ServerError.from(error) });
+    }
+  }
+
+  #write(outcome: { readonly response: InferResponse }, before: string, after: string): Uint8Array {
+    const { writer } = this.#codec;
+    writer.begin();
+    writer.raw(before);
+    writeGenerateResponse(writer, outcome.response);
+    writer.raw(after);
+    return writer.finish();
+  }
+}
+
+/** Inputs by which language models are asked for a response per token. */
+const STREAM_FLAGS = ["stream", "streaming"];
+
+/** Where a request has one answer, by its endpoint or its model, a wish for many is read as one for all of them at once. */
+function asOneAnswer(decoded: DecodedInfer): DecodedInfer {
+  const asksForMany = ({ name, datatype }: Tensor): boolean => STREAM_FLAGS.includes(name) && datatype === "BOOL";
+  if (!decoded.inputs.some(asksForMany)) return decoded;
+  const inputs = decoded.inputs.map((tensor) =>
+    asksForMany(tensor) ? { ...tensor, data: new Uint8Array(tensor.data.length) } : tensor,
+  );
+  return { ...decoded, inputs };
+}

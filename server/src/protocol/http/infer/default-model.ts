@@ -1,0 +1,15 @@
+/** Which model a call means that names none. */
+import type { ModelServer } from "../../../core/model-server.ts";
+import { ServerError } from "../../../core/server-error.ts";
+
+/** @throws ServerError when no name is given and there is not exactly one model */
+export function defaultModel(server: ModelServer, given: string, setting: string): string {
+  if (given !== "") return given;
+  const names = new Set(server.index(true).map(({ name }) => name));
+  const [only] = names;
+  if (only !== undefined && names.size === 1) return only;
+  throw new ServerError(
+    "invalid_argument",
+    `expected exactly one ready model, found ${names.size}: name the one that is meant with ${setting}`,
+  );
+}

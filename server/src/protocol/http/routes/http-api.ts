@@ -1,0 +1,168 @@
+/** From a call to a reply: route, restriction, method, handler, error. Knows no socket. */
+import type { ModelServer } from "../../../core/model-server.ts";
+import { describeThrown, ServerError } from "../../../core/server-error.ts";
+import type { Logger } from "../../../observe/log.ts";
+import type { LoadReports } from "../../load-report-text.ts";
+import type { SharedMemoryRegions } from "../../shared-memory.ts";
+import { GenerateHandler } from "../generate/generate.ts";
+import type { HttpCall } from "../http-call.ts";
+import { bytesReply, type ContentType, errorReply, type HttpReply, type HttpStreamReply } from "../http-reply.ts";
+import { InferHandler, type InferOptions } from "../infer/infer.ts";
+import { InferCodec } from "../infer/infer-codec.ts";
+import { RegionHandlers } from "../infer/regions.ts";
+import type { JsonThreads } from "../json/json-threads.ts";
+import { withReports } from "../report-headers.ts";
+import { type RestrictedApi, type RestrictedGroup, Restrictions } from "../restriction.ts";
+import { statusOf } from "../status.ts";
+import { ClientGone } from "../transport/read-body.ts";
+import { expectVersion } from "../version.ts";
+import { KnownRoutes } from "./known-routes.ts";
+import { ManageHandlers } from "./manage.ts";
+import type { RouteMatch, RouteName } from "./router.ts";
+import { TraceHandlers } from "./trace-settings.ts";
+
+export interface HttpApiOptions extends InferOptions {
+  readonly restricted: readonly RestrictedGroup[];
+}
+
+export interface HttpApiParts {
+  readonly server: ModelServer;
+  readonly options: HttpApiOptions;
+  readonly regions: SharedMemoryRegions;
+  readonly log: Logger;
+  /** For large JSON; absent: it is read and written by the event loop. */
+  readonly threads?: JsonThreads;
+  /** Absent: nobody is told how loaded the server is. */
+  readonly load?: LoadReports;
+  /** The metrics page, for scrapers that read the port of the requests; absent: it is not served. */
+  readonly metricsPage?: () => string;
+}
+
+const MIN_ERROR_STATUS = 400;
+
+type Reply = HttpReply | HttpStreamReply;
+type Handler = (match: RouteMatch, call: HttpCall) => Reply | Promise<Reply>;
+
+interface Route {
+  readonly api: RestrictedApi;
+  /** Content type of errors before the handler says otherwise. */
+  readonly errorType: ContentType;
+  readonly get?: Handler;
+  readonly post?: Handler;
+}
+
+export class HttpApi {
+  readonly #known = new KnownRoutes();
+  readonly #routes: Readonly<Record<RouteName, Route>>;
+  readonly #restrictions: Restrictions;
+  readonly #log: Logger;
+  readonly #load: LoadReports | undefined;
+  readonly #metricsPage: (() => string) | undefined;
+
+  constructor({ server, options, regions, log, load, metricsPage, threads }: HttpApiParts) {
+    this.#metricsPage = metricsPage;
+    this.#load = load;
+    this.#routes = createRoutes(server, options, regions, threads);
+    this.#restrictions = new Restrictions(options.restricted);
+    this.#log = log;
+  }
+
+  /** Never rejects, but for a client that left. @throws ClientGone */
+  async handle(call: HttpCall): Promise<Reply> {
+    const match = this.#known.match(call.path);
+    if (match === undefined) return this.#metrics(call) ?? errorReply(404, "text/plain", "Not Found");
+    const route = this.#routes[match.name];
+    const missing = this.#restrictions.missingKey(route.api, call);
+    if (missing !== undefined) {
+      return errorReply(403, "text/plain", `This API is restricted, expecting header '${missing}'`);
+    }
+    const handler = call.method === "GET" ? route.get : call.method === "POST" ? route.post : undefined;
+    if (handler === undefined) return errorReply(405, route.errorType, "Method Not Allowed");
+    call.errorType = route.errorType;
+    let reply: Reply;
+    try {
+      const answer = handler(match.version === "" ? match : expectVersion(match), call);
+      reply = answer instanceof Promise ? await answer : answer;
+    } catch (error) {
+      reply = this.#refuse(error, call);
+    }
+    return route.api === "inference" ? this.#reported(reply, call) : reply;
+  }
+
+  #reported(reply: Reply, call: HttpCall): Reply {
+    this.#load?.count(reply.status >= MIN_ERROR_STATUS);
+    return withReports(reply, call, this.#load);
+  }
+
+  /** Beside the routes, since no restriction names it. */
+  #metrics({ method, path }: HttpCall): HttpReply | undefined {
+    if (this.#metricsPage === undefined || method !== "GET" || path !== "/metrics") return undefined;
+    return bytesReply("text/plain; charset=utf-8", [Buffer.from(this.#metricsPage())]);
+  }
+
+  #refuse(thrown: unknown, call: HttpCall): HttpReply {
+    if (thrown instanceof ClientGone) throw thrown;
+    const error = ServerError.from(thrown);
+    if (error !== thrown) this.#log.error("http", `${call.method} ${call.path}: ${describeThrown(thrown)}`);
+    return errorReply(statusOf(error.code), call.errorType, error.message);
+  }
+}
+
+function createRoutes(
+  server: ModelServer,
+  options: HttpApiOptions,
+  regions: SharedMemoryRegions,
+  threads: JsonThreads | undefined,
+): Readonly<Record<RouteName, Route>> {
+  const codec = new InferCodec(threads);
+  const infer = new InferHandler(server, codec, options, regions);
+  const generate = new GenerateHandler(server, codec, options.maxInputBytes);
+  const manage = new ManageHandlers(server, options.maxInputBytes);
+  const text: ContentType = "text/plain";
+  const json: ContentType = "application/json";
+  const memory = new RegionHandlers(regions, options.maxInputBytes);
+  const trace = new TraceHandlers(server, options.maxInputBytes);
+  return {
+    live: { api: "health", errorType: text, get: () => manage.live() },
+    ready: { api: "health", errorType: text, get: () => manage.ready() },
+    modelReady: { api: "health", errorType: text, get: (match) => manage.modelReady(match) },
+    serverMetadata: { api: "metadata", errorType: json, get: () => manage.serverMetadata() },
+    modelMetadata: { api: "metadata", errorType: json, get: (match) => manage.modelMetadata(match) },
+    modelConfig: { api: "model-config", errorType: json, get: (match) => manage.modelConfig(match) },
+    modelStatistics: { api: "statistics", errorType: json, get: (match) => manage.statistics(match) },
+    allStatistics: { api: "statistics", errorType: json, get: (match) => manage.statistics(match) },
+    infer: { api: "inference", errorType: text, post: (match, call) => infer.handle(match.model, match.version, call) },
+    generate: {
+      api: "inference",
+      errorType: json,
+      post: (match, call) => generate.generate(match.model, match.version, call),
+    },
+    generateStream: {
+      api: "inference",
+      errorType: json,
+      post: (match, call) => generate.generateStream(match.model, match.version, call),
+    },
+    traceSetting: {
+      api: "trace",
+      errorType: json,
+      get: (match) => trace.read(match),
+      post: (match, call) => trace.update(match, call),
+    },
+    logging: {
+      api: "logging",
+      errorType: json,
+      get: () => manage.logging(),
+      post: (_, call) => manage.updateLogging(call),
+    },
+    index: { api: "model-repository", errorType: json, post: (_, call) => manage.index(call) },
+    load: { api: "model-repository", errorType: json, post: (match, call) => manage.load(match, call) },
+    unload: { api: "model-repository", errorType: json, post: (match, call) => manage.unload(match, call) },
+    sharedMemoryStatus: { api: "shared-memory", errorType: json, get: (match) => memory.status(match) },
+    sharedMemoryRegister: {
+      api: "shared-memory",
+      errorType: json,
+      post: (match, call) => memory.register(match, call),
+    },
+    sharedMemoryUnregister: { api: "shared-memory", errorType: json, post: (match) => memory.unregister(match) },
+  };
+}

@@ -1,0 +1,29 @@
+/** What one request holds of the bytes that all bodies together may. */
+import { ServerError } from "../../../core/server-error.ts";
+import type { BodyBudget } from "../../body-budget.ts";
+
+export class HeldBytes {
+  readonly #budget: BodyBudget;
+  #numBytes = 0;
+
+  constructor(budget: BodyBudget) {
+    this.#budget = budget;
+  }
+
+  /** @throws ServerError unavailable when it is too much */
+  hold(numBytes: number): void {
+    if (!this.#budget.take(numBytes)) {
+      throw new ServerError(
+        "unavailable",
+        `requests in flight hold the ${this.#budget.maxBytes} bytes that all bodies together may; try again later`,
+      );
+    }
+    this.#numBytes += numBytes;
+  }
+
+  /** The answer is out, or nobody waits for it. */
+  release(): void {
+    this.#budget.give(this.#numBytes);
+    this.#numBytes = 0;
+  }
+}

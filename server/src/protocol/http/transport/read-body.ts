@@ -1,0 +1,98 @@
+/** Collects the body of a request under a limit, without doubling copies. Knows nothing of what is in it. */
+import type { IncomingMessage } from "node:http";
+import { MAX_HTTP_CHUNKS } from "../../../core/limits.ts";
+import { ServerError } from "../../../core/server-error.ts";
+import { discardBytes } from "../../discard-bytes.ts";
+import type { HttpBody, HttpCall, Reserve } from "../http-call.ts";
+import { bufferOf, copyInto } from "./buffer-pool.ts";
+
+const EMPTY: Buffer = Buffer.alloc(0);
+/** From here on the announced length is reserved at once instead of holding every chunk until the end. */
+const MIN_RESERVED_BYTES = 262_144;
+/** Chunks below this count towards the limit of chunks; larger ones are bounded by the limit of bytes. */
+const SMALL_CHUNK_BYTES = 1024;
+
+/** The client went away before it was answered: nobody reads what would come. */
+export class ClientGone extends Error {
+  constructor() {
+    super("The client closed the connection before its request was answered");
+    this.name = "ClientGone";
+  }
+}
+
+/** Reads to the end; keeps nothing once `maxBytes` are passed, but goes on counting, for the message. */
+export function readBody(
+  request: IncomingMessage,
+  maxBytes: number,
+  holder: Pick<HttpCall, "hold">,
+  reserve?: Reserve,
+): Promise<HttpBody> {
+  return new Promise((resolve, reject) => {
+    const collector = new BodyCollector(maxBytes, Number(request.headers["content-length"] ?? 0), reserve);
+    request.on("data", (chunk: Buffer) => {
+      try {
+        collector.add(chunk, holder);
+        if (collector.hasCopied) discardBytes(chunk);
+      } catch (error) {
+        request.removeAllListeners("data");
+        request.resume();
+        reject(error);
+      }
+    });
+    request.on("end", () => resolve(collector.finish()));
+    request.on("error", () => reject(new ClientGone()));
+    request.on("close", () => {
+      if (!request.complete) reject(new ClientGone());
+    });
+  });
+}
+
+export class BodyCollector {
+  readonly #maxBytes: number;
+  #chunks: Buffer[] = [];
+  #reserved: Buffer | undefined;
+  #size = 0;
+  #numSmallChunks = 0;
+
+  constructor(maxBytes: number, announcedBytes: number, reserve?: Reserve) {
+    this.#maxBytes = maxBytes;
+    if (announcedBytes >= MIN_RESERVED_BYTES && announcedBytes <= maxBytes) {
+      this.#reserved = bufferOf(reserve?.(announcedBytes) ?? Buffer.allocUnsafeSlow(announcedBytes));
+    }
+  }
+
+  /** Whether nothing points to the chunks that were added. */
+  get hasCopied(): boolean {
+    return this.#reserved !== undefined;
+  }
+
+  /** @throws ServerError when there were too many chunks, or the server holds too much */
+  add(chunk: Buffer, holder: Pick<HttpCall, "hold">): void {
+    const start = this.#size;
+    this.#size += chunk.length;
+    if (chunk.length < SMALL_CHUNK_BYTES && ++this.#numSmallChunks > MAX_HTTP_CHUNKS) {
+      throw new ServerError(
+        "invalid_argument",
+        `Chunked request body exceeds maximum of ${MAX_HTTP_CHUNKS} non-empty chunks. Send larger chunks or a Content-Length.`,
+      );
+    }
+    if (this.#size <= this.#maxBytes) holder.hold(chunk.length);
+    if (this.#size > this.#maxBytes) {
+      this.#chunks = [];
+      this.#reserved = undefined;
+    } else if (this.#reserved === undefined) {
+      this.#chunks.push(chunk);
+    } else {
+      copyInto(this.#reserved, start, chunk);
+    }
+  }
+
+  finish(): HttpBody {
+    const size = this.#size;
+    if (size > this.#maxBytes) return { bytes: EMPTY, size };
+    if (this.#reserved !== undefined) return { bytes: this.#reserved.subarray(0, size), size };
+    const [only] = this.#chunks;
+    if (only === undefined) return { bytes: EMPTY, size };
+    return { bytes: this.#chunks.length === 1 ? only : Buffer.concat(this.#chunks, size), size };
+  }
+}

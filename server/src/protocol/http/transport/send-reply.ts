@@ -1,0 +1,53 @@
+/** Writes replies to Node's response: head as one flat list, body in as few writes as possible. */
+import type { ServerResponse } from "node:http";
+import type { HttpReply, HttpStreamReply } from "../http-reply.ts";
+import { ChunkWriter } from "./chunk-writer.ts";
+
+/** Smaller bodies are joined: a second write costs more than the copy. */
+const MAX_JOINED_BYTES = 65_536;
+/** The phrase that differs from the standard one. */
+const REASON_405 = "Not Allowed";
+
+export function sendReply(response: ServerResponse, reply: HttpReply): void {
+  let size = 0;
+  for (const part of reply.body) size += part.length;
+  const head = ["Content-Length", String(size)];
+  if (reply.contentType !== undefined) head.unshift("Content-Type", reply.contentType);
+  for (const text of reply.headers) head.push(text);
+  writeHead(response, reply.status, head);
+  if (reply.release !== undefined) response.once("finish", reply.release);
+  const [first] = reply.body;
+  if (first === undefined) {
+    response.end();
+  } else if (reply.body.length === 1) {
+    response.end(first);
+  } else if (size <= MAX_JOINED_BYTES) {
+    response.end(Buffer.concat(reply.body, size));
+  } else {
+    response.cork();
+    for (const part of reply.body) response.write(part);
+    response.uncork();
+    response.end();
+  }
+}
+
+/** Sends each chunk in the turn it comes, and asks for the next only when the client has taken enough. */
+export async function sendStream(
+  response: ServerResponse,
+  reply: HttpStreamReply,
+  call: { readonly isCancelled: boolean },
+): Promise<void> {
+  writeHead(response, reply.status, ["Content-Type", reply.contentType, ...(reply.headers ?? [])]);
+  const writer = new ChunkWriter(response);
+  for await (const chunk of reply.chunks) {
+    if (call.isCancelled) break;
+    const behind = writer.write(chunk);
+    if (behind !== undefined) await behind;
+  }
+  writer.end();
+}
+
+function writeHead(response: ServerResponse, status: number, head: string[]): void {
+  if (status === 405) response.writeHead(status, REASON_405, head);
+  else response.writeHead(status, head);
+}

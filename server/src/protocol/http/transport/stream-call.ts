@@ -1,0 +1,92 @@
+/** An `HttpCall` over a stream of HTTP/2, on a port that is shared. */
+import { Cancellation } from "../../../core/cancellation.ts";
+import type { RequestTrace } from "../../../core/request-trace.ts";
+import type { BodyBudget } from "../../body-budget.ts";
+import type { Http2Stream, StreamListener } from "../../http2/stream.ts";
+import type { HttpBody, HttpCall, Reserve } from "../http-call.ts";
+import type { ContentType } from "../http-reply.ts";
+import { HeldBytes } from "./held-bytes.ts";
+import { pathOf } from "./node-call.ts";
+import { BodyCollector, ClientGone } from "./read-body.ts";
+
+export class StreamCall implements HttpCall, StreamListener {
+  readonly method: string;
+  readonly path: string;
+  readonly arrivalMs: number;
+  errorType: ContentType = "text/plain";
+  trace: RequestTrace | undefined;
+  readonly #stream: Http2Stream;
+  readonly #cancellation = new Cancellation();
+  readonly #held: HeldBytes;
+  readonly #onClosed: () => void;
+  #collector: BodyCollector | undefined;
+  #settle: { readonly resolve: (body: HttpBody) => void; readonly reject: (error: unknown) => void } | undefined;
+
+  /** `onClosed`: the stream has ended, with or without an answer. */
+  constructor(stream: Http2Stream, budget: BodyBudget, onClosed: () => void) {
+    const { headers } = stream.head;
+    this.#stream = stream;
+    this.#held = new HeldBytes(budget);
+    this.#onClosed = onClosed;
+    this.method = headers[":method"] ?? "";
+    this.path = pathOf(headers[":path"] ?? "");
+    this.arrivalMs = performance.now();
+    // Nobody has asked for the body yet; the window of the stream bounds what is held.
+    stream.pause();
+    stream.listener = this;
+  }
+
+  /** As sent, but for what HTTP/1.1 has in its first line. */
+  get rawHeaders(): readonly string[] {
+    return this.#stream.head.fields.filter((_, i, all) => !(all[i - (i % 2)] ?? "").startsWith(":"));
+  }
+
+  get signal(): AbortSignal {
+    return this.#cancellation.signal;
+  }
+
+  get isCancelled(): boolean {
+    return this.#cancellation.isCancelled;
+  }
+
+  header(name: string): string | undefined {
+    return this.#stream.head.headers[name];
+  }
+
+  body(maxBytes: number, reserve?: Reserve): Promise<HttpBody> {
+    return new Promise((resolve, reject) => {
+      if (this.#stream.isClosed) {
+        reject(new ClientGone());
+        return;
+      }
+      this.#collector = new BodyCollector(maxBytes, this.#stream.head.contentLength ?? 0, reserve);
+      this.#settle = { resolve, reject };
+      this.#stream.resume();
+    });
+  }
+
+  hold(numBytes: number): void {
+    this.#held.hold(numBytes);
+  }
+
+  data(piece: Buffer): void {
+    try {
+      this.#collector?.add(piece, this);
+    } catch (error) {
+      this.#collector = undefined;
+      this.#settle?.reject(error);
+    }
+  }
+
+  end(): void {
+    if (this.#collector !== undefined) this.#settle?.resolve(this.#collector.finish());
+  }
+
+  closed(): void {
+    if (!this.#stream.isOutputOver) this.#cancellation.cancel();
+    this.#collector = undefined;
+    this.#settle?.reject(new ClientGone());
+    this.#held.release();
+    this.#onClosed();
+  }
+}

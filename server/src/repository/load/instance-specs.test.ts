@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { emptyModelConfig } from "../../config/model/model-config.ts";
+import type { ModelConfig } from "../../core/model-config.ts";
+import { instanceSpecs } from "./instance-specs.ts";
+
+type Group = ModelConfig["instance_group"][number];
+
+function configOf(changes: Partial<Group>): ModelConfig {
+  const group: Group = {
+    name: "m",
+    count: 1,
+    kind: "KIND_GPU",
+    gpus: [0, 1],
+    secondary_devices: [],
+    profile: [],
+    passive: false,
+    host_policy: "",
+    rate_limiter: undefined,
+    ...changes,
+  };
+  return { ...emptyModelConfig(), name: "m", instance_group: [group] };
+}
+
+const specs = (changes: Partial<Group>, gpusPerInstance?: number): unknown =>
+  instanceSpecs(configOf(changes), gpusPerInstance).map(({ spec }) => spec);
+
+test("instanceSpecs() makes `count` instances on each GPU of a group", () => {
+  assert.deepEqual(specs({ gpus: [1, 3], count: 2 }), [
+    { name: "m_0_gpu1", kind: "KIND_GPU", deviceId: 1 },
+    { name: "m_1_gpu1", kind: "KIND_GPU", deviceId: 1 },
+    { name: "m_0_gpu3", kind: "KIND_GPU", deviceId: 3 },
+    { name: "m_1_gpu3", kind: "KIND_GPU", deviceId: 3 },
+  ]);
+});
+
+test("instanceSpecs() gives an instance several neighbours of a group's GPUs when several run it together", () => {
+  assert.deepEqual(specs({ gpus: [0, 1, 2, 5] }, 2), [
+    { name: "m_0_gpu0", kind: "KIND_GPU", deviceId: 0, deviceIds: [0, 1] },
+    { name: "m_0_gpu2", kind: "KIND_GPU", deviceId: 2, deviceIds: [2, 5] },
+  ]);
+  assert.deepEqual(specs({ kind: "KIND_CPU", gpus: [] }, 2), [{ name: "m_0", kind: "KIND_CPU", deviceId: 0 }]);
+});
+
+test("instanceSpecs() refuses GPUs that do not come out even", () => {
+  assert.throws(() => specs({ gpus: [0, 1, 2] }, 2), /model m has 3 GPUs \(0, 1, 2\), expected a multiple of the 2/);
+});

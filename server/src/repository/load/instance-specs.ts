@@ -1,0 +1,67 @@
+/** Which instances a configuration asks for, and how they are made: all or none. */
+import type { BackendModel, InstanceSpec, ModelInstance } from "../../backend/backend.ts";
+import type { ModelConfig, ModelInstanceGroup } from "../../core/model-config.ts";
+import { ServerError } from "../../core/server-error.ts";
+
+export interface GroupedSpec {
+  readonly group: ModelInstanceGroup;
+  readonly spec: InstanceSpec;
+}
+
+/**
+ * One spec for each instance of each group, named as Triton names them. Passive groups are not made: nothing would run them.
+ * `gpusPerInstance`: so many GPUs of a group, one behind the other, run an instance together.
+ * @throws ServerError when the GPUs of a group are too few or do not come out even
+ */
+export function instanceSpecs(config: ModelConfig, gpusPerInstance: number = 1): GroupedSpec[] {
+  return config.instance_group.flatMap((group) => {
+    if (group.passive) return [];
+    const specs = gpusPerInstance === 1 ? specsOf(group) : sharedSpecsOf(group, config.name, gpusPerInstance);
+    return specs.map((spec): GroupedSpec => ({ group, spec }));
+  });
+}
+
+function sharedSpecsOf(group: ModelInstanceGroup, model: string, gpusPerInstance: number): InstanceSpec[] {
+  if (group.kind !== "KIND_GPU") return specsOf(group);
+  const { gpus } = group;
+  if (gpus.length === 0 || gpus.length % gpusPerInstance !== 0) {
+    const text =
+      `instance group ${group.name} of model ${model} has ${gpus.length} GPUs (${gpus.join(", ")}), ` +
+      `expected a multiple of the ${gpusPerInstance} that run an instance together`;
+    throw new ServerError("invalid_argument", text);
+  }
+  const first = gpus.filter((_, i) => i % gpusPerInstance === 0);
+  return specsOf({ ...group, gpus: first }).map((spec) => {
+    const at = gpus.indexOf(spec.deviceId);
+    return { ...spec, deviceIds: gpus.slice(at, at + gpusPerInstance) };
+  });
+}
+
+function specsOf(group: ModelInstanceGroup): InstanceSpec[] {
+  const kind = group.kind === "KIND_AUTO" ? "KIND_CPU" : group.kind;
+  const names = Array.from({ length: group.count }, (_, i) => `${group.name}_${i}`);
+  if (kind !== "KIND_GPU") return names.map((name) => ({ name, kind, deviceId: 0 }));
+  return group.gpus.flatMap((deviceId) => names.map((name) => ({ name: `${name}_gpu${deviceId}`, kind, deviceId })));
+}
+
+/** Passive instances are never scheduled: with no other, every request would wait for ever. */
+export function expectActiveInstance({ name, instance_group }: ModelConfig): void {
+  if (instance_group.some((group) => !group.passive)) return;
+  const text = `model '${name}' has passive instance groups only, and needs one that is scheduled`;
+  throw new ServerError("invalid_argument", text);
+}
+
+/** The GPUs that instances run on. */
+export function devicesOf(specs: readonly InstanceSpec[]): number[] {
+  return specs.filter(({ kind }) => kind === "KIND_GPU").flatMap(({ deviceId, deviceIds }) => deviceIds ?? [deviceId]);
+}
+
+/** All at once; when one fails, the others are closed again. */
+export async function createInstances(specs: readonly InstanceSpec[], model: BackendModel): Promise<ModelInstance[]> {
+  const made = await Promise.allSettled(specs.map((spec) => model.createInstance(spec)));
+  const instances = made.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+  const failed = made.find((result) => result.status === "rejected");
+  if (failed === undefined) return instances;
+  await Promise.allSettled(instances.map((instance) => instance.close()));
+  throw failed.reason;
+}

@@ -1,0 +1,103 @@
+/** The loads at the start: looks at all models that are wanted and at what they call, then loads them in the order of need. */
+import { describeThrown, ServerError } from "../../core/server-error.ts";
+import type { Logger } from "../../observe/log.ts";
+import { shownKey } from "../model-key.ts";
+import type { LoadOrigin } from "../model-record.ts";
+import { forEachLimited } from "../mutex.ts";
+import type { ModelSources, PolledModel } from "../source/model-sources.ts";
+import type { ModelFiles } from "../source/repository-location.ts";
+import { loadWaves } from "./load-order.ts";
+
+export interface StartUpOptions {
+  readonly sources: ModelSources;
+  readonly log: Logger;
+  readonly loadThreads: number;
+  /** @throws ServerError */
+  readonly checkEnsemble: (model: PolledModel) => void;
+  /** @throws ServerError */
+  readonly loadPolled: (model: PolledModel, origin: LoadOrigin) => Promise<void>;
+}
+
+/** A model that has passed the poll, and where it lies on this machine. */
+interface FoundModel {
+  readonly model: PolledModel;
+  readonly files: ModelFiles;
+}
+
+export class StartUp {
+  readonly #options: StartUpOptions;
+  readonly #found = new Map<string, FoundModel>();
+  readonly #failures = new Map<string, ServerError>();
+  readonly #seen = new Set<string>();
+
+  constructor(options: StartUpOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the failures; never throws for one model. @throws ServerError when a repository cannot be reached */
+  async load(names: readonly string[] | undefined): Promise<ReadonlyMap<string, ServerError>> {
+    const { sources, loadThreads } = this.#options;
+    await sources.refresh();
+    const wanted = new Set(names?.flatMap((name) => sources.keysNamed(name)) ?? sources.keys());
+    await forEachLimited([...wanted], loadThreads, (key) => this.#poll(key));
+    const needs = (key: string): readonly string[] => this.#found.get(key)?.model.stepKeys ?? [];
+    const { waves, circular } = loadWaves([...this.#found.keys()], needs);
+    for (const [key, error] of circular) {
+      this.#failed(key, error);
+      await this.#found.get(key)?.files.release();
+    }
+    for (const wave of waves) {
+      await forEachLimited(wave, loadThreads, async (key) => {
+        const found = this.#found.get(key);
+        if (found !== undefined) await this.#loadOne(found, wanted.has(key));
+      });
+    }
+    return this.#failures;
+  }
+
+  /** What a model calls that was found, whether it could be loaded or not. */
+  stepKeys(key: string): readonly string[] {
+    return this.#found.get(key)?.model.stepKeys ?? [];
+  }
+
+  /** Of the model and of what it calls. */
+  async #poll(key: string): Promise<void> {
+    if (this.#seen.has(key)) return;
+    this.#seen.add(key);
+    const { sources } = this.#options;
+    let files: ModelFiles | undefined;
+    try {
+      files = await sources.bring(key);
+      const model = sources.poll(key, files, undefined);
+      this.#found.set(key, { model, files });
+      for (const need of model.stepKeys) if (sources.exists(need)) await this.#poll(need);
+    } catch (error) {
+      await files?.release();
+      this.#failed(key, error);
+    }
+  }
+
+  async #loadOne({ model, files }: FoundModel, isExplicit: boolean): Promise<void> {
+    const { key } = model;
+    try {
+      this.#options.checkEnsemble(model);
+    } catch (error) {
+      this.#failed(key, error);
+      await files.release();
+      return;
+    }
+    try {
+      await this.#options.loadPolled(model, { isExplicit, isOverridden: false, files });
+    } catch (error) {
+      this.#failures.set(key, ServerError.from(error));
+      await files.release();
+    }
+  }
+
+  #failed(key: string, thrown: unknown): void {
+    const error = ServerError.from(thrown);
+    const detail = thrown instanceof ServerError ? error.message : describeThrown(thrown);
+    this.#options.log.error("model_repository", `Poll failed for model directory '${shownKey(key)}': ${detail}`);
+    this.#failures.set(key, error);
+  }
+}

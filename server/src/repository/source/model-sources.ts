@@ -1,0 +1,212 @@
+/** Where models lie and how their folders are read: repositories, names, what a load request brought along. Loads nothing. */
+import { basename, dirname } from "node:path";
+import type { ModelConfig, ModelEnsemblingStep } from "../../core/model-config.ts";
+import type { LoadOptions } from "../../core/model-server.ts";
+import { ServerError } from "../../core/server-error.ts";
+import type { Logger } from "../../observe/log.ts";
+import { ambiguousName, modelKey, nameOfKey, namespaceOfKey, shownKey } from "../model-key.ts";
+import { type ModelFolder, readModelFolder } from "./model-folder.ts";
+import { writeOverrideFolder } from "./override-folder.ts";
+import type { ModelFiles, RepositoryPlace } from "./repository-location.ts";
+
+/** A model's folder with its configuration understood: it has passed the poll and may be loaded. */
+export interface PolledModel {
+  readonly key: string;
+  readonly folder: ModelFolder;
+  /** As far as it is known before the model itself has been looked into. */
+  readonly config: ModelConfig;
+  /** Keys of the models that the steps of an ensemble call, step by step; none for any other model. */
+  readonly stepKeys: readonly string[];
+  /** The configuration that came with the load request, in place of the file's. */
+  readonly configJson: string | undefined;
+  /** Of the configuration file, whatever came with the request. */
+  readonly agents: ModelConfig["model_repository_agents"];
+}
+
+export interface ModelSourcesOptions {
+  readonly places: readonly RepositoryPlace[];
+  readonly configName: string;
+  /** Equal names in several repositories are different models. */
+  readonly isNamespacing: boolean;
+  readonly log: Logger;
+  /** Understands a folder's configuration. @throws ServerError when the model cannot even be considered */
+  readonly poll: (folder: ModelFolder, configJson: string | undefined) => ModelConfig;
+}
+
+/** An index of names this old is given, and looked at anew for the next one. */
+const MAX_INDEX_AGE_MS = 5000;
+
+export class ModelSources {
+  readonly #options: ModelSourcesOptions;
+  #refreshedMs = 0;
+  #isRefreshing = false;
+
+  constructor(options: ModelSourcesOptions) {
+    this.#options = options;
+  }
+
+  /** Looks again at what is not on this machine. @throws ServerError when a place cannot be reached */
+  async refresh(): Promise<void> {
+    for (const place of this.#options.places) await place.refresh();
+    this.#refreshedMs = performance.now();
+  }
+
+  /** For an answer that cannot wait: the next one will know what is there now. */
+  refreshSoon(): void {
+    const isFresh = performance.now() - this.#refreshedMs < MAX_INDEX_AGE_MS;
+    if (isFresh || this.#isRefreshing || !this.#options.places.some(({ isRemote }) => isRemote)) return;
+    this.#isRefreshing = true;
+    void this.tryRefresh().finally(() => {
+      this.#isRefreshing = false;
+    });
+  }
+
+  /** As `refresh`; of a place that cannot be reached the last look stands, and the log says why. */
+  async tryRefresh(): Promise<void> {
+    for (const place of this.#options.places) {
+      await place.refresh().catch((error: unknown) => {
+        const text = `cannot look at repository '${place.path}': ${ServerError.from(error).message}`;
+        this.#options.log.error("model_repository", text);
+      });
+    }
+    this.#refreshedMs = performance.now();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#options.places.map((place) => place.close()));
+  }
+
+  /** Models that lie in the repositories now, by key. */
+  keys(): string[] {
+    const { places, isNamespacing } = this.#options;
+    const keys = places.flatMap((place) =>
+      place.models().map((name) => modelKey(isNamespacing ? place.path : "", name)),
+    );
+    return [...new Set(keys)].sort();
+  }
+
+  /** The models of a name that lie in the repositories now, or the key that the first would get. */
+  keysNamed(name: string): [string, ...string[]] {
+    const { places, isNamespacing } = this.#options;
+    if (!isNamespacing) return [name];
+    const [first, ...more] = places.filter((place) => place.has(name));
+    return [modelKey((first ?? places[0])?.path ?? "", name), ...more.map(({ path }) => modelKey(path, name))];
+  }
+
+  /** The one model of a name. @throws ServerError invalid_argument when there are several */
+  keyOf(name: string): string {
+    const [key, ...more] = this.keysNamed(name);
+    if (more.length > 0) throw ambiguousName(name, more.length + 1);
+    return key;
+  }
+
+  /** Changes with any file of a model. @throws ServerError when the model is not there */
+  fingerprint(key: string): string {
+    return this.#placeOf(key).fingerprint(nameOfKey(key));
+  }
+
+  poll(key: string, { repositoryPath, copied }: ModelFiles, configJson: string | undefined): PolledModel {
+    const folder = this.#read(repositoryPath, nameOfKey(key));
+    return this.#understand(key, { ...folder, ...copied }, configJson);
+  }
+
+  /** The same model as it lies in another folder, where an agent has put it. */
+  pollAt(found: PolledModel, path: string): PolledModel {
+    const { name, fingerprint } = found.folder;
+    const folder = this.#read(dirname(path), basename(path));
+    return this.#understand(found.key, { ...folder, name, fingerprint }, found.configJson);
+  }
+
+  #read(repositoryPath: string, name: string): ModelFolder {
+    const folder = readModelFolder(repositoryPath, name, this.#options.configName);
+    for (const warning of folder.warnings) this.#options.log.warn("model_repository", warning);
+    return folder;
+  }
+
+  #understand(key: string, folder: ModelFolder, configJson: string | undefined): PolledModel {
+    const config = this.#options.poll(folder, configJson);
+    const steps = config.ensemble_scheduling?.step ?? [];
+    const stepKeys = steps.map((step) => this.#stepKey(namespaceOfKey(key), step));
+    const written = configJson === undefined ? config : this.#writtenConfig(folder);
+    return { key, folder, config, stepKeys, configJson, agents: written?.model_repository_agents };
+  }
+
+  /** A file that cannot be read is no matter to a request that brings its own, unless it may ask for agents. */
+  #writtenConfig(folder: ModelFolder): ModelConfig | undefined {
+    if (folder.config?.text.includes("model_repository_agents") !== true) return undefined;
+    return this.#options.poll(folder, undefined);
+  }
+
+  /** The repository that the step names, or the ensemble's own, or the only one that has the model. */
+  #stepKey(namespace: string, { model_name: name, model_namespace: named }: ModelEnsemblingStep): string {
+    if (!this.#options.isNamespacing) return name;
+    if (named !== "") return modelKey(named, name);
+    const own = modelKey(namespace, name);
+    return this.exists(own) ? own : this.keyOf(name);
+  }
+
+  /** Clients get one text whatever was wrong with a model's folder; the reason goes to the log. */
+  async pollForClient<T>(key: string, action: () => T | Promise<T>): Promise<T> {
+    try {
+      return await action();
+    } catch (error) {
+      throw this.errorForClient(key, error);
+    }
+  }
+
+  errorForClient(key: string, thrown: unknown): ServerError {
+    const error = ServerError.from(thrown);
+    this.#options.log.error("model_repository", `Poll failed for model directory '${shownKey(key)}': ${error.message}`);
+    if (error.message.startsWith("Invalid config override")) return error;
+    return new ServerError("internal", `failed to load '${nameOfKey(key)}', failed to poll from model repository`);
+  }
+
+  /** The files that came with the request, or those of the repository. @throws ServerError */
+  filesFor(key: string, options: LoadOptions): Promise<ModelFiles> {
+    return this.pollForClient(key, () => {
+      if (options.files === undefined || options.files.size === 0) return this.bring(key);
+      if (options.config === undefined) {
+        throw new ServerError("invalid_argument", "Load parameter 'config' must be specified for model file override");
+      }
+      const folder = writeOverrideFolder(nameOfKey(key), options.files);
+      const release = async (): Promise<void> => folder[Symbol.dispose]();
+      return { repositoryPath: folder.root, copied: undefined, release };
+    });
+  }
+
+  /** Puts a model on this machine, if it is not there. @throws ServerError */
+  bring(key: string): Promise<ModelFiles> {
+    return this.#placeOf(key).bring(nameOfKey(key));
+  }
+
+  exists(key: string): boolean {
+    return this.#found(key).length > 0;
+  }
+
+  /** Several repositories have it. */
+  isAmbiguous(key: string): boolean {
+    return this.#found(key).length > 1;
+  }
+
+  /** @throws ServerError when no repository, or more than one, has the model */
+  #placeOf(key: string): RepositoryPlace {
+    const name = nameOfKey(key);
+    const found = this.#found(key);
+    const [place] = found;
+    if (place === undefined) {
+      throw new ServerError("not_found", `failed to poll model '${name}': model not found in any model repository.`);
+    }
+    if (found.length > 1) {
+      const text = `failed to poll model '${name}': not unique across all model repositories`;
+      throw new ServerError("invalid_argument", text);
+    }
+    return place;
+  }
+
+  /** Repositories that have the model; with namespacing its own or none. */
+  #found(key: string): RepositoryPlace[] {
+    const name = nameOfKey(key);
+    const namespace = namespaceOfKey(key);
+    return this.#options.places.filter((place) => (namespace === "" || place.path === namespace) && place.has(name));
+  }
+}

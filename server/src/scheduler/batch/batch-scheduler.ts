@@ -1,0 +1,208 @@
+/**
+ * The default scheduler and the dynamic batcher: one queue, several instances. Without dynamic batching each request is a
+ * batch of its own and any free instance takes the oldest. Which requests go together is decided in batch-decision.ts.
+ */
+import type { ModelInstance } from "../../backend/backend.ts";
+import type { BatchStrategy } from "../../core/batch-strategy.ts";
+import type { ModelConfig } from "../../core/model-config.ts";
+import type { ModelSignature } from "../../core/model-signature.ts";
+import type { Logger } from "../../observe/log.ts";
+import { type Alarm, type Clock, SYSTEM_CLOCK } from "../clock.ts";
+import { execute } from "../execution.ts";
+import { InFlight, stopping } from "../in-flight.ts";
+import { type InstanceLimits, InstancePool } from "../instance-pool.ts";
+import type { StatisticsCounter } from "../model-statistics.ts";
+import { prepareShortWaits } from "../precise-timer.ts";
+import { RequestQueue } from "../request-queue.ts";
+import { ResponseOrder } from "../response-order.ts";
+import type { ScheduledRequest } from "../scheduled-request.ts";
+import type { Scheduler } from "../scheduler.ts";
+import { TurnGate } from "../turn-gate.ts";
+import { LoneTraffic, sparesLoneRequests } from "./adaptive-delay.ts";
+import { type BatchCandidate, type BatchRules, decideBatch } from "./batch-decision.ts";
+import { batchKeyOf } from "./batch-key.ts";
+
+const US_PER_MS = 1000;
+/** No key of a request: who has it shares a batch with nobody. */
+const REFUSED = "\0";
+
+interface Decision {
+  readonly take: number;
+  readonly waitMs: number;
+}
+
+const ONE_NOW: Decision = { take: 1, waitMs: 0 };
+
+export interface BatchSchedulerOptions {
+  readonly config: ModelConfig;
+  readonly signature: ModelSignature;
+  readonly instances: readonly ModelInstance[];
+  readonly statistics: StatisticsCounter;
+  readonly log: Logger;
+  /** Set when executions wait for resources. */
+  readonly limits?: InstanceLimits | undefined;
+  /** The model's own say in what shares a batch. */
+  readonly strategy?: BatchStrategy | undefined;
+  readonly clock?: Clock | undefined;
+}
+
+export class BatchScheduler implements Scheduler {
+  readonly #options: BatchSchedulerOptions;
+  readonly #queue: RequestQueue;
+  readonly #pool: InstancePool;
+  /** Undefined = every request goes alone. */
+  readonly #rules: BatchRules | undefined;
+  readonly #keyOf: (request: ScheduledRequest["request"]) => string;
+  readonly #clock: Clock;
+  readonly #timer: Alarm;
+  /** Undefined where no request ever shares a batch. */
+  readonly #gate: TurnGate | undefined;
+  /** Undefined where also a request that is alone waits for the delay. */
+  readonly #lone: LoneTraffic | undefined;
+  readonly #decoupled: boolean;
+  /** Undefined = responses may leave in any order. */
+  readonly #order: ResponseOrder | undefined;
+  readonly #inFlight = new InFlight();
+  #isPumping = false;
+
+  constructor(options: BatchSchedulerOptions) {
+    const { config } = options;
+    this.#options = options;
+    this.#clock = options.clock ?? SYSTEM_CLOCK;
+    this.#timer = this.#clock.alarm(() => this.#pump());
+    this.#queue = new RequestQueue(config.dynamic_batching);
+    this.#pool = new InstancePool(options.instances, options.limits, () => this.#pump());
+    this.#rules = batchRules(config);
+    if (config.max_batch_size > 1 && this.#rules !== undefined) {
+      this.#gate = new TurnGate(this.#clock, () => this.#pump());
+    }
+    if (this.#rules !== undefined && this.#rules.queueDelayUs > 0) prepareShortWaits();
+    if (options.strategy === undefined && sparesLoneRequests(config)) this.#lone = new LoneTraffic();
+    this.#keyOf = batchKeyOf(options.signature);
+    this.#decoupled = config.model_transaction_policy?.decoupled ?? false;
+    this.#order = config.dynamic_batching?.preserve_ordering === true ? new ResponseOrder() : undefined;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight.count;
+  }
+
+  enqueue(request: ScheduledRequest): void {
+    if (this.#inFlight.isStopping) {
+      request.refused();
+      throw stopping();
+    }
+    try {
+      this.#queue.push(request, request.queuedMs);
+    } catch (error) {
+      request.refused();
+      throw error;
+    }
+    const isFirstOfTurn = this.#gate === undefined || this.#gate.pass();
+    this.#lone?.arrived(isFirstOfTurn && this.#inFlight.count === 0);
+    this.#inFlight.begin();
+    this.#order?.add(request);
+    request.onEnd = () => this.#ended();
+    if (isFirstOfTurn) this.#pump();
+  }
+
+  resize(instances: readonly ModelInstance[]): Promise<void> {
+    const left = this.#pool.replace(instances);
+    this.#pump();
+    return left;
+  }
+
+  drain(): Promise<void> {
+    return this.#inFlight.drain();
+  }
+
+  /** Gives free instances what may go now. Not reentrant: a synchronous execution ends up here again. */
+  #pump(): void {
+    if (this.#isPumping) return;
+    this.#isPumping = true;
+    try {
+      while (this.#dispatchOne()) {
+        // each turn starts one batch
+      }
+    } finally {
+      this.#isPumping = false;
+    }
+  }
+
+  #dispatchOne(): boolean {
+    if (this.#queue.length === 0) return this.#pause(Number.POSITIVE_INFINITY);
+    const nowMs = this.#clock.nowMs();
+    this.#queue.sweep(nowMs);
+    if (this.#queue.length === 0 || !this.#pool.hasIdle) {
+      return this.#pause(this.#queue.length === 0 ? Number.POSITIVE_INFINITY : this.#queue.nextDeadlineMs);
+    }
+    const { take, waitMs } = this.#decide(nowMs);
+    if (take === 0) {
+      if (waitMs === Number.POSITIVE_INFINITY) this.#queue.take(1); // all that wait were cancelled: they end
+      return this.#pause(Math.min(nowMs + waitMs, this.#queue.nextDeadlineMs));
+    }
+    if (!this.#pool.admit()) {
+      this.#timer.set(this.#queue.nextDeadlineMs);
+      return false;
+    }
+    const requests = this.#queue.take(take);
+    if (requests.length > 0) this.#run(requests);
+    return true;
+  }
+
+  /** Nothing can start before something changes, or before `untilMs`. */
+  #pause(untilMs: number): false {
+    this.#pool.forgo();
+    this.#timer.set(untilMs);
+    return false;
+  }
+
+  #decide(nowMs: number): Decision {
+    if (this.#rules === undefined) return ONE_NOW;
+    if (this.#lone?.isDelayInVain === true && this.#queue.length === 1) return ONE_NOW;
+    const keyOf = this.#keyOf;
+    const queue = this.#queue;
+    const judge = this.#options.strategy?.startBatch();
+    function* candidates(): Generator<BatchCandidate> {
+      let isFirst = true;
+      for (const { request, batchSize, queuedMs } of queue) {
+        const joins = judge === undefined || judge(request, batchSize) || isFirst;
+        isFirst = false;
+        const waitedUs = (nowMs - queuedMs) * US_PER_MS;
+        yield { rows: batchSize, key: joins ? keyOf(request) : REFUSED, waitedUs };
+      }
+    }
+    const { take, waitUs } = decideBatch(candidates(), this.#rules);
+    return { take, waitMs: waitUs / US_PER_MS };
+  }
+
+  #run(requests: readonly ScheduledRequest[]): void {
+    const instance = this.#pool.acquire();
+    if (instance === undefined) throw new Error("a batch was formed without a free instance");
+    const { statistics, log } = this.#options;
+    const running = execute({ instance, requests, statistics, decoupled: this.#decoupled, log, clock: this.#clock });
+    if (running === undefined) this.#pool.release(instance);
+    else void running.then(() => this.#free(instance));
+  }
+
+  #free(instance: ModelInstance): void {
+    this.#pool.release(instance);
+    this.#pump();
+  }
+
+  #ended(): void {
+    this.#order?.ended();
+    this.#inFlight.end();
+  }
+}
+
+/** Dynamic batching on a model without a batch dimension means nothing, as in Triton. */
+function batchRules(config: ModelConfig): BatchRules | undefined {
+  const batching = config.dynamic_batching;
+  if (batching === undefined || config.max_batch_size === 0) return undefined;
+  return {
+    preferredSizes: [...batching.preferred_batch_size].sort((a, b) => a - b),
+    maxBatchSize: config.max_batch_size,
+    queueDelayUs: batching.max_queue_delay_microseconds,
+  };
+}

@@ -1,0 +1,345 @@
+/**
+ * One request on its way through an ensemble. A *context* holds the tensors of one iteration; each response of a decoupled
+ * step opens a child context. A step runs in the contexts of its origin, as soon as its inputs are there or known to be
+ * missing. Responses of the ensemble leave in the order in which their contexts were opened.
+ */
+import type { InferRequest, ParameterValue } from "../../core/infer-request.ts";
+import type { InferResponse } from "../../core/infer-response.ts";
+import type { ModelSignature } from "../../core/model-signature.ts";
+import { ServerError } from "../../core/server-error.ts";
+import type { Tensor } from "../../core/tensor.ts";
+import type { Clock } from "../clock.ts";
+import { DerivedCancellation } from "../derived-cancellation.ts";
+import type { ExecutionTiming } from "../model-statistics.ts";
+import type { ScheduledRequest } from "../scheduled-request.ts";
+import { StepGate } from "../step-gate.ts";
+import { type EnsemblePlan, type EnsembleStep, nextSteps } from "./ensemble-plan.ts";
+import type { EnsembleRoute } from "./ensemble-route.ts";
+
+const MS_PER_S = 1000;
+
+/** A composing model as the ensemble calls it. */
+export interface ComposingModel {
+  readonly signature: ModelSignature;
+  /** @throws ServerError when refused */
+  submit(request: InferRequest, onTiming: (timing: ExecutionTiming) => void): AsyncIterable<InferResponse>;
+}
+
+export interface EnsembleRunOptions {
+  readonly request: ScheduledRequest;
+  readonly plan: EnsemblePlan;
+  readonly signature: ModelSignature;
+  readonly route: EnsembleRoute;
+  readonly model: (step: EnsembleStep) => ComposingModel;
+  readonly clock: Clock;
+  /** How long a request of a step may wait for earlier ones of the same step. */
+  readonly maxWaitMs: number;
+  /** Told once, when every step that was started has ended. */
+  readonly onDone: (computeMs: { readonly input: number; readonly infer: number; readonly output: number }) => void;
+}
+
+interface Context {
+  readonly parent: Context | undefined;
+  /** The decoupled step whose response opened it. */
+  readonly origin: number | undefined;
+  readonly isLast: boolean;
+  /** Undefined value: will never come. */
+  readonly tensors: Map<string, Tensor | undefined>;
+  readonly launched: Set<number>;
+  readonly ended: Set<number>;
+  readonly children: Context[];
+  /** Steps of this context that have not ended. */
+  running: number;
+}
+
+export class EnsembleRun {
+  readonly #options: EnsembleRunOptions;
+  readonly #cancellation: DerivedCancellation;
+  readonly #leaves: Context[] = [];
+  readonly #compute = { input: 0, infer: 0, output: 0 };
+  readonly #gate: StepGate;
+  #running = 0;
+  #isFailed = false;
+
+  constructor(options: EnsembleRunOptions) {
+    this.#options = options;
+    const { plan, maxWaitMs, clock } = options;
+    this.#gate = new StepGate({
+      clock,
+      limit: plan.maxInFlight,
+      maxWaitMs,
+      onTimeout: (step) => this.#waitedTooLong(step),
+    });
+    this.#cancellation = new DerivedCancellation(options.request.request);
+  }
+
+  start(): void {
+    const root = createContext(undefined, undefined, true);
+    for (const name of this.#options.signature.inputs.keys()) root.tensors.set(name, undefined);
+    for (const input of this.#options.request.request.inputs) root.tensors.set(input.name, input);
+    this.#leaves.push(root);
+    this.#running = 1; // holds the end back until the first steps are launched
+    this.#advance(root);
+    this.#stepEnded();
+  }
+
+  /** Launches what became possible in a context and in those opened from it. */
+  #advance(context: Context): void {
+    for (const step of this.#options.plan.steps) {
+      if (this.#isFailed) return;
+      const isDue = step.origin === context.origin && this.#options.route.needed.has(step.index);
+      if (!isDue || context.launched.has(step.index) || !hasAll(context, step)) continue;
+      context.launched.add(step.index);
+      this.#launch(context, step);
+    }
+    for (const child of context.children) this.#advance(child);
+  }
+
+  #launch(context: Context, step: EnsembleStep): void {
+    context.running += 1;
+    this.#running += 1;
+    this.#gate.enter(step.index, () => this.#submit(context, step));
+  }
+
+  #submit(context: Context, step: EnsembleStep): void {
+    if (this.#isFailed) {
+      this.#leave(context, step);
+      return;
+    }
+    let responses: AsyncIterable<InferResponse>;
+    const model = this.#options.model(step);
+    try {
+      const request = this.#composingRequest(context, step, model.signature);
+      responses = model.submit(request, (timing) => this.#addTiming(timing));
+    } catch (thrown) {
+      this.#fail(thrown);
+      this.#leave(context, step);
+      return;
+    }
+    void this.#consume(context, step, responses);
+  }
+
+  async #consume(context: Context, step: EnsembleStep, responses: AsyncIterable<InferResponse>): Promise<void> {
+    try {
+      for await (const response of responses) {
+        if (this.#isFailed) break;
+        if (response.error !== undefined) throw response.error;
+        if (response.empty && step.isDecoupled) continue;
+        this.#take(context, step, response);
+        await this.#options.request.drained();
+        const room =
+          this.#options.plan.maxInFlight === 0 ? undefined : this.#gate.room(nextSteps(this.#options.plan, step));
+        if (room !== undefined) await room;
+      }
+    } catch (thrown) {
+      this.#fail(thrown);
+    }
+    this.#leave(context, step);
+  }
+
+  #leave(context: Context, step: EnsembleStep): void {
+    context.running -= 1;
+    context.ended.add(step.index);
+    this.#gate.leave(step.index);
+    this.#stepEnded();
+  }
+
+  #waitedTooLong(index: number): void {
+    const name = this.#options.plan.steps[index]?.modelName ?? "";
+    const seconds = this.#options.maxWaitMs / MS_PER_S;
+    const text = `a request to model '${name}' waited ${seconds} s for earlier ones to end, of which max_inflight_requests lets ${this.#options.plan.maxInFlight} run`;
+    this.#fail(new ServerError("unavailable", text));
+  }
+
+  #take(context: Context, step: EnsembleStep, response: InferResponse): void {
+    const target = step.isDecoupled ? createContext(context, step.index, response.final && context.isLast) : context;
+    const byName = new Map(response.outputs.map((output) => [output.name, output]));
+    for (const [output, tensor] of step.outputs) {
+      const made = byName.get(output);
+      target.tensors.set(tensor, made === undefined ? undefined : { ...made, name: tensor });
+    }
+    if (step.isDecoupled) {
+      context.children.push(target);
+      this.#placeLeaf(context, target);
+    }
+    this.#advance(target);
+    this.#flush();
+  }
+
+  /** A child stands in front of its parent and behind its elder in the order of answers. */
+  #placeLeaf(parent: Context, child: Context): void {
+    this.#leaves.splice(this.#leaves.indexOf(parent), 0, child);
+  }
+
+  /** Sends the answers that are complete, in order. */
+  #flush(): void {
+    while (!this.#isFailed) {
+      const leaf = this.#leaves[0];
+      if (leaf === undefined || leaf.running > 0 || (this.#running > 0 && this.#awaitsOutput(leaf))) return;
+      // More may come as long as anything runs: inputs of its steps, or the end of the stream, whose flag the last one carries.
+      if (this.#running > 0 && ((leaf.isLast && leaf.origin !== undefined) || this.#hasPending(leaf))) return;
+      if (!this.#isSpent(leaf)) this.#answer(leaf);
+      this.#leaves.shift();
+    }
+  }
+
+  #hasPending(leaf: Context): boolean {
+    return this.#options.plan.steps.some(
+      ({ index, origin }) =>
+        origin === leaf.origin && this.#options.route.needed.has(index) && !leaf.launched.has(index),
+    );
+  }
+
+  /** An output comes from a step beside the stream that has not ended. */
+  #awaitsOutput(leaf: Context): boolean {
+    const { plan, request } = this.#options;
+    return request.outputNames.some((name) => {
+      const producer = plan.steps[plan.producers.get(name) ?? -1];
+      if (producer === undefined || producer.isDecoupled || leaf.tensors.has(name)) return false;
+      for (let at = leaf.parent; at !== undefined; at = at.parent) {
+        if (at.origin === producer.origin) return !at.ended.has(producer.index);
+      }
+      return false;
+    });
+  }
+
+  /** A context that ran a decoupled step leaves the answers to its children, be there any or none. */
+  #isSpent(leaf: Context): boolean {
+    return [...leaf.launched].some((index) => this.#options.plan.steps[index]?.isDecoupled === true);
+  }
+
+  #answer(leaf: Context): void {
+    const { request, signature } = this.#options;
+    const outputs: Tensor[] = [];
+    for (const name of [...request.outputNames].reverse()) {
+      // last to first, as Triton answers
+      const tensor = lookUp(leaf, name);
+      if (tensor === undefined) {
+        if (this.#isReachable(leaf, name)) continue;
+        const text = "unexpected deadlock, at least one output is not set while no more ensemble steps can be made";
+        this.#fail(new ServerError("invalid_argument", text));
+        return;
+      }
+      outputs.push(fitBatch(tensor, signature.maxBatchSize > 0, signature.outputs.get(name)?.dims.length ?? 0));
+    }
+    const isFinal = leaf.isLast && this.#running === 0 && this.#leaves.slice(1).every((other) => this.#isSpent(other));
+    request.respond({ outputs, parameters: sequenceParameters(request.request), final: isFinal });
+  }
+
+  /** The producer ran and left the output out, which a model may do; otherwise nothing could ever make it. */
+  #isReachable(leaf: Context, tensor: string): boolean {
+    const producer = this.#options.plan.producers.get(tensor);
+    for (let at: Context | undefined = leaf; at !== undefined; at = at.parent) {
+      if (producer !== undefined && (at.launched.has(producer) || at.origin === producer)) return true;
+    }
+    return false;
+  }
+
+  #composingRequest(context: Context, step: EnsembleStep, signature: ModelSignature): InferRequest {
+    const { request } = this.#options.request;
+    const inputs: Tensor[] = [];
+    for (const [input, tensor] of step.inputs) {
+      const found = lookUp(context, tensor);
+      if (found === undefined) continue;
+      const rank = signature.inputs.get(input)?.dims.length ?? found.shape.length;
+      inputs.push({ ...fitBatch(found, signature.maxBatchSize > 0, rank), name: input });
+    }
+    const cancellation = this.#cancellation;
+    return {
+      modelName: step.modelName,
+      modelVersion: step.modelVersion,
+      id: request.id,
+      inputs,
+      outputs: this.#options.route.outputs.get(step.index) ?? [],
+      parameters: request.parameters,
+      sequence: request.sequence,
+      priority: request.priority,
+      timeoutUs: request.timeoutUs,
+      get signal() {
+        return cancellation.signal;
+      },
+      get isCancelled() {
+        return cancellation.isCancelled;
+      },
+      origin: { key: request.origin.key, isLast: context.isLast && request.origin.isLast },
+      arrivalMs: this.#options.clock.nowMs(),
+      trace: request.trace?.child(step.modelName),
+    };
+  }
+
+  #addTiming(timing: ExecutionTiming): void {
+    this.#compute.input += timing.computeStartMs - timing.startMs;
+    this.#compute.infer += timing.computeEndMs - timing.computeStartMs;
+    this.#compute.output += timing.endMs - timing.computeEndMs;
+  }
+
+  #fail(thrown: unknown): void {
+    if (this.#isFailed) return;
+    this.#isFailed = true;
+    const error = ServerError.from(thrown);
+    const text = `in ensemble '${this.#options.signature.modelName}', ${error.message}`;
+    const reason = error.reason === "CANCELED" ? "CANCELED" : "OTHER";
+    this.#options.request.fail(new ServerError(error.code, text, { cause: thrown, reason }));
+    this.#cancellation.cancel(error);
+  }
+
+  #stepEnded(): void {
+    this.#running -= 1;
+    this.#flush();
+    if (this.#running > 0) return;
+    const { request, onDone } = this.#options;
+    this.#cancellation.release();
+    onDone(this.#compute);
+    if (!request.ended) request.respond({ outputs: [], final: true });
+  }
+}
+
+function createContext(parent: Context | undefined, origin: number | undefined, isLast: boolean): Context {
+  return {
+    parent,
+    origin,
+    isLast,
+    tensors: new Map(),
+    launched: new Set(),
+    ended: new Set(),
+    children: [],
+    running: 0,
+  };
+}
+
+function lookUp(context: Context, tensor: string): Tensor | undefined {
+  for (let at: Context | undefined = context; at !== undefined; at = at.parent) {
+    if (at.tensors.has(tensor)) return at.tensors.get(tensor);
+  }
+  return undefined;
+}
+
+/** True when every input of the step has come, or is known never to come. */
+function hasAll(context: Context, step: EnsembleStep): boolean {
+  for (const tensor of step.inputs.values()) {
+    let known = false;
+    for (let at: Context | undefined = context; at !== undefined && !known; at = at.parent)
+      known = at.tensors.has(tensor);
+    if (!known) return false;
+  }
+  return true;
+}
+
+/** Adds a batch dimension of 1 for a model that batches, or takes it away for one that does not. */
+function fitBatch(tensor: Tensor, batches: boolean, rank: number): Tensor {
+  const { shape } = tensor;
+  if (batches && shape.length === rank) return { ...tensor, shape: [1, ...shape] };
+  if (!batches && shape.length === rank + 1 && shape[0] === 1) return { ...tensor, shape: shape.slice(1) };
+  return tensor;
+}
+
+/** Triton hands the sequence of the request on as response parameters. */
+function sequenceParameters(request: InferRequest): ReadonlyMap<string, ParameterValue> {
+  const { id, start, end } = request.sequence;
+  const number = typeof id === "bigint" && id <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(id) : id;
+  return new Map<string, ParameterValue>([
+    ["sequence_id", number],
+    ["sequence_start", start],
+    ["sequence_end", end],
+  ]);
+}

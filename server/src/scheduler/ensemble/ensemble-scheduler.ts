@@ -1,0 +1,81 @@
+/** The scheduler of an ensemble: every request runs at once through its dataflow; its steps queue at their own models. */
+import type { ModelSignature } from "../../core/model-signature.ts";
+import { type Clock, SYSTEM_CLOCK } from "../clock.ts";
+import { InFlight, stopping } from "../in-flight.ts";
+import type { ExecutionTiming, StatisticsCounter } from "../model-statistics.ts";
+import type { ScheduledRequest } from "../scheduled-request.ts";
+import type { Scheduler } from "../scheduler.ts";
+import type { EnsemblePlan, EnsembleStep } from "./ensemble-plan.ts";
+import { type EnsembleRoute, routeFor } from "./ensemble-route.ts";
+import { type ComposingModel, EnsembleRun } from "./ensemble-run.ts";
+
+export interface EnsembleSchedulerOptions {
+  readonly plan: EnsemblePlan;
+  readonly signature: ModelSignature;
+  readonly statistics: StatisticsCounter;
+  /** Looks the model of a step up as it is now. @throws ServerError when it is not served */
+  readonly model: (step: EnsembleStep) => ComposingModel;
+  readonly maxWaitMs?: number;
+  readonly clock?: Clock | undefined;
+}
+
+/** How long Triton lets a request of a step wait for earlier ones, where their number is limited. */
+const MAX_WAIT_MS = 300_000;
+
+export class EnsembleScheduler implements Scheduler {
+  readonly #options: EnsembleSchedulerOptions;
+  readonly #inFlight = new InFlight();
+  /** For all outputs. */
+  readonly #wholeRoute: EnsembleRoute;
+
+  constructor(options: EnsembleSchedulerOptions) {
+    this.#options = options;
+    this.#wholeRoute = routeFor(options.plan, options.signature.outputNames);
+  }
+
+  get inFlight(): number {
+    return this.#inFlight.count;
+  }
+
+  enqueue(request: ScheduledRequest): void {
+    if (this.#inFlight.isStopping) {
+      request.refused();
+      throw stopping();
+    }
+    this.#inFlight.begin();
+    request.onEnd = () => this.#inFlight.end();
+    const { clock = SYSTEM_CLOCK } = this.#options;
+    const startMs = clock.nowMs();
+    request.dequeued(startMs);
+    const { plan, signature, statistics, model } = this.#options;
+    new EnsembleRun({
+      request,
+      plan,
+      signature,
+      route: this.#routeOf(request),
+      model,
+      clock,
+      maxWaitMs: this.#options.maxWaitMs ?? MAX_WAIT_MS,
+      onDone: (compute) => {
+        const timing = timingOf(startMs, compute);
+        request.executed(timing);
+        if (!request.failed) statistics.executed(request.batchSize, timing);
+      },
+    }).start();
+  }
+
+  drain(): Promise<void> {
+    return this.#inFlight.drain();
+  }
+
+  #routeOf({ request, outputNames }: ScheduledRequest): EnsembleRoute {
+    return request.outputs.length === 0 ? this.#wholeRoute : routeFor(this.#options.plan, outputNames);
+  }
+}
+
+/** An ensemble computes nothing itself: its times are the sums over its steps. */
+function timingOf(startMs: number, compute: { input: number; infer: number; output: number }): ExecutionTiming {
+  const computeStartMs = startMs + compute.input;
+  const computeEndMs = computeStartMs + compute.infer;
+  return { startMs, computeStartMs, computeEndMs, endMs: computeEndMs + compute.output };
+}

@@ -1,0 +1,60 @@
+/** What a request must fulfil before it may join a sequence. Pure; the texts are Triton's. */
+import type { InferRequest } from "../../core/infer-request.ts";
+import { MAX_CORRELATION_ID_LENGTH } from "../../core/limits.ts";
+import { ServerError } from "../../core/server-error.ts";
+import { requestPrefix } from "../../core/validate-request.ts";
+import type { CorrelationControl } from "./controls.ts";
+
+/** @throws ServerError with the first rule broken */
+export function checkSequenceRequest(
+  request: InferRequest,
+  batchSize: number,
+  modelName: string,
+  correlation: CorrelationControl | undefined,
+  needsId = true,
+): void {
+  const { id } = request.sequence;
+  if (typeof id === "string" && id.length > MAX_CORRELATION_ID_LENGTH) {
+    const text = `string correlation ID cannot be longer than ${MAX_CORRELATION_ID_LENGTH} characters`;
+    throw new ServerError("unsupported", text);
+  }
+  const isNone = id === "" || id === 0n;
+  if (!isNone && correlation !== undefined) checkType(request, id, modelName, correlation);
+  if (batchSize !== 1) {
+    throw invalid(
+      `inference request to model '${modelName}' must specify batch-size 1 due to requirements of sequence batcher`,
+    );
+  }
+  if (isNone && needsId) {
+    throw invalid(`inference request to model '${modelName}' must specify a non-zero or non-empty correlation ID`);
+  }
+}
+
+export function startMissing(id: bigint | string, modelName: string): ServerError {
+  return invalid(
+    `inference request for sequence ${id} to model '${modelName}' must specify the START flag on the first request of the sequence`,
+  );
+}
+
+/** What all requests of a sequence get that waited too long for a slot. */
+export function backlogTimeout(): ServerError {
+  const text = "timeout of the corresponding sequence has been expired";
+  return new ServerError("unavailable", text, { reason: "REJECTED" });
+}
+
+function checkType(
+  request: InferRequest,
+  id: bigint | string,
+  modelName: string,
+  { name, datatype }: CorrelationControl,
+): void {
+  const given = typeof id === "string" ? "BYTES" : "UINT64";
+  if ((given === "BYTES") === (datatype === "BYTES")) return;
+  throw invalid(
+    `${requestPrefix(request)}sequence batching control '${name}' data-type is '${given}', but model '${modelName}' expects '${datatype}'`,
+  );
+}
+
+function invalid(message: string): ServerError {
+  return new ServerError("invalid_argument", message);
+}

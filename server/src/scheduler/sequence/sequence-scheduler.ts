@@ -1,0 +1,281 @@
+/**
+ * The sequence batcher: binds each sequence to an instance and a slot and runs its requests there one after the other.
+ * Which rows make a batch is decided by the strategies, which slot by the pool; here sequences begin, wait, end and go.
+ */
+import type { ModelInstance } from "../../backend/backend.ts";
+import { isCancelled, type SequenceInfo } from "../../core/infer-request.ts";
+import type { ModelConfig, ModelSequenceBatching } from "../../core/model-config.ts";
+import type { ModelSignature } from "../../core/model-signature.ts";
+import type { ServerError } from "../../core/server-error.ts";
+import type { Logger } from "../../observe/log.ts";
+import { batchKeyOf } from "../batch/batch-key.ts";
+import { type Clock, SYSTEM_CLOCK } from "../clock.ts";
+import { InFlight, stopping } from "../in-flight.ts";
+import type { InstanceLimits } from "../instance-pool.ts";
+import type { StatisticsCounter } from "../model-statistics.ts";
+import { cancelled } from "../request-queue.ts";
+import type { ScheduledRequest } from "../scheduled-request.ts";
+import type { Scheduler } from "../scheduler.ts";
+import { SequenceBacklog } from "./backlog.ts";
+import { DirectStrategy } from "./direct.ts";
+import type { SequenceFeed } from "./feed.ts";
+import { IdleReaper } from "./idle.ts";
+import { IterativeFlags } from "./iterative-flags.ts";
+import { SequenceLane } from "./lane.ts";
+import { OldestStrategy } from "./oldest.ts";
+import { backlogTimeout, checkSequenceRequest, startMissing } from "./rules.ts";
+import { type QueuedRequest, Sequence } from "./sequence.ts";
+import { type Slot, SlotPool } from "./slots.ts";
+import type { SequenceStrategy } from "./strategy.ts";
+
+const US_PER_MS = 1000;
+
+export interface SequenceSchedulerOptions {
+  readonly config: ModelConfig;
+  readonly batching: ModelSequenceBatching;
+  readonly feed: SequenceFeed;
+  readonly signature: ModelSignature;
+  readonly instances: readonly ModelInstance[];
+  readonly statistics: StatisticsCounter;
+  readonly log: Logger;
+  /** Set when executions wait for resources. */
+  readonly limits?: InstanceLimits | undefined;
+  readonly clock?: Clock | undefined;
+}
+
+export class SequenceScheduler implements Scheduler {
+  readonly #options: SequenceSchedulerOptions;
+  readonly #lanes: readonly SequenceLane[];
+  readonly #slots: SlotPool;
+  readonly #backlog: SequenceBacklog;
+  readonly #idle: IdleReaper<Sequence>;
+  /** Sequences that take requests, by correlation id. */
+  readonly #live = new Map<bigint | string, Sequence>();
+  /** The latest sequence of an id that takes no more requests and has not run out. */
+  readonly #ending = new Map<bigint | string, Sequence>();
+  readonly #inFlight = new InFlight();
+  /** Set when each request is a sequence of its own, which the backend may run many times. */
+  readonly #iteration: IterativeFlags | undefined;
+  #isClosed = false;
+
+  constructor(options: SequenceSchedulerOptions) {
+    const { config, batching, clock = SYSTEM_CLOCK } = options;
+    this.#options = options;
+    this.#backlog = new SequenceBacklog(clock, (sequence) => this.#giveUp(sequence, backlogTimeout));
+    this.#idle = new IdleReaper(clock, batching.max_sequence_idle_microseconds / US_PER_MS, (idle) =>
+      this.#expire(idle),
+    );
+    this.#iteration = batching.iterative_sequence ? new IterativeFlags(options.feed.controls.correlation) : undefined;
+    const keyOf = batchKeyOf(options.signature);
+    this.#lanes = options.instances.map(
+      (instance) =>
+        new SequenceLane({
+          instance,
+          strategy: strategyOf(config, batching),
+          feed: options.feed,
+          keyOf,
+          statistics: options.statistics,
+          decoupled: config.model_transaction_policy?.decoupled ?? false,
+          isBatching: config.max_batch_size > 1,
+          preserveOrdering: batching.oldest?.preserve_ordering ?? false,
+          log: options.log,
+          limits: options.limits,
+          clock,
+          onDone: (sequence) => this.#done(sequence),
+          onCancelled: (sequence) => this.#giveUp(sequence, cancelled),
+          onGivenBack: this.#iteration && ((sequence, request) => this.#again(sequence, request)),
+        }),
+    );
+    this.#slots = new SlotPool(this.#lanes.length, slotsPerInstance(config, batching));
+  }
+
+  get inFlight(): number {
+    return this.#inFlight.count;
+  }
+
+  enqueue(request: ScheduledRequest): void {
+    let sequence: Sequence;
+    const flags = this.#iteration?.first(request.request.sequence) ?? request.request.sequence;
+    try {
+      sequence = this.#sequenceOf(request, flags);
+    } catch (error) {
+      request.refused();
+      throw error;
+    }
+    this.#inFlight.begin();
+    request.onEnd = () => this.#inFlight.end();
+    this.#add(sequence, request, flags);
+  }
+
+  /** Running sequences may go on while accepted requests are left; no sequence begins. */
+  async drain(): Promise<void> {
+    await this.#inFlight.drain();
+    this.#isClosed = true;
+    this.#idle.clear();
+    await Promise.all(this.#lanes.map((lane) => lane.settled()));
+  }
+
+  #sequenceOf({ request, batchSize }: ScheduledRequest, { id, start }: SequenceInfo): Sequence {
+    const { feed, signature, log } = this.#options;
+    const { modelName } = signature;
+    checkSequenceRequest(request, batchSize, modelName, feed.controls.correlation, this.#iteration === undefined);
+    if (this.#isClosed || (this.#inFlight.isStopping && start)) throw stopping();
+    const live = this.#live.get(id);
+    if (live === undefined) {
+      if (!start) throw startMissing(id, modelName);
+      return this.#begin(id);
+    }
+    if (start) {
+      const text = `sequence ${id} for model '${modelName}' has a conflict. The previous sequence did not end before this sequence start. Previous sequence will be terminated early.`;
+      log.warn("sequence", text);
+    }
+    return live;
+  }
+
+  #begin(id: bigint | string): Sequence {
+    const sequence = new Sequence(id, this.#options.feed.newState());
+    this.#live.set(id, sequence);
+    sequence.predecessor = this.#ending.get(id);
+    if (sequence.predecessor !== undefined) sequence.predecessor.successor = sequence;
+    const slot = this.#slots.acquire();
+    if (slot === undefined) this.#backlog.add(sequence);
+    else this.#place(sequence, slot);
+    return sequence;
+  }
+
+  #add(sequence: Sequence, request: ScheduledRequest, flags: SequenceInfo): void {
+    const { timeoutUs } = request.request;
+    const queued: QueuedRequest = { request, flags, isAgain: false, unlisten: undefined };
+    this.#idle.stop(sequence);
+    sequence.queue.push(queued);
+    if (flags.end || this.#iteration !== undefined) this.#takeNoMore(sequence);
+    if (timeoutUs > 0 && !isCancelled(request.request)) this.#backlog.limit(sequence, timeoutUs, request.queuedMs);
+    this.#offer(sequence, queued);
+  }
+
+  /** The backend wants to run the request again: it stands behind the others that are ready. */
+  #again(sequence: Sequence, { request, flags }: QueuedRequest): void {
+    const queued: QueuedRequest = { request, flags: { ...flags, start: false }, isAgain: true, unlisten: undefined };
+    sequence.queue.unshift(queued);
+    this.#offer(sequence, queued);
+  }
+
+  #offer(sequence: Sequence, queued: QueuedRequest): void {
+    if (isCancelled(queued.request.request)) {
+      this.#giveUp(sequence, cancelled);
+      return;
+    }
+    this.#advance(sequence);
+    if (sequence.queue[0] !== queued && sequence.queue.at(-1) !== queued) return;
+    const isSoon = sequence.isOffered && sequence.queue[0] === queued && this.#isFree(sequence);
+    if (isSoon) return; // looked at once more before it goes
+    const { signal } = queued.request.request;
+    const onAbort = (): void => this.#giveUp(sequence, cancelled);
+    signal.addEventListener("abort", onAbort, { once: true });
+    queued.unlisten = () => signal.removeEventListener("abort", onAbort);
+  }
+
+  #place(sequence: Sequence, slot: Slot): void {
+    sequence.slot = slot;
+    sequence.deadlineMs = Number.POSITIVE_INFINITY;
+    this.#laneOf(slot).enter(sequence);
+    this.#advance(sequence);
+  }
+
+  #advance(sequence: Sequence): void {
+    if (sequence.isReady && sequence.slot !== undefined) this.#laneOf(sequence.slot).offer(sequence);
+  }
+
+  /** A request of the sequence has ended and its execution is over. */
+  #done(sequence: Sequence): void {
+    if (sequence.queue.length > 0) this.#advance(sequence);
+    else if (sequence.isLast) this.#finish(sequence);
+    else if (!this.#isClosed) this.#idle.start(sequence);
+  }
+
+  #takeNoMore(sequence: Sequence): void {
+    if (sequence.isLast) return;
+    sequence.isLast = true;
+    this.#live.delete(sequence.id);
+    this.#ending.set(sequence.id, sequence);
+  }
+
+  /** The sequence has run out: its slot goes to the one that has waited longest. */
+  #finish(sequence: Sequence): void {
+    const { slot } = sequence;
+    this.#idle.stop(sequence);
+    this.#backlog.delete(sequence);
+    if (slot !== undefined) {
+      this.#laneOf(slot).leave(sequence);
+      sequence.slot = undefined;
+      const waiting = this.#backlog.shift();
+      if (waiting === undefined) this.#slots.release(slot);
+      else this.#place(waiting, slot);
+    }
+    this.#leaveChain(sequence);
+  }
+
+  /** Whoever had to wait for this sequence now waits for the one before it, which may not have run out when this is given up. */
+  #leaveChain(sequence: Sequence): void {
+    const { id, predecessor, successor } = sequence;
+    if (predecessor !== undefined) predecessor.successor = successor;
+    if (this.#ending.get(id) === sequence) {
+      if (predecessor === undefined) this.#ending.delete(id);
+      else this.#ending.set(id, predecessor);
+    }
+    if (successor === undefined) return;
+    successor.predecessor = predecessor;
+    this.#advance(successor);
+  }
+
+  /** Without one of its requests a sequence means nothing: all that wait fail, and it takes no more. */
+  #giveUp(sequence: Sequence, reason: (request: ScheduledRequest) => ServerError): void {
+    const given = sequence.queue.splice(0);
+    const lane = sequence.slot === undefined ? undefined : this.#laneOf(sequence.slot);
+    this.#takeNoMore(sequence);
+    if (!sequence.isRunning) this.#finish(sequence);
+    for (const { request, unlisten } of given) {
+      unlisten?.();
+      request.fail(reason(request));
+    }
+    lane?.gaveUp();
+  }
+
+  #expire(sequence: Sequence): void {
+    this.#options.log.verbose(1, "sequence", `sequence ${sequence.id} was idle for too long and is forgotten`);
+    this.#takeNoMore(sequence);
+    this.#finish(sequence);
+  }
+
+  #isFree({ slot }: Sequence): boolean {
+    return slot !== undefined && this.#laneOf(slot).isFree;
+  }
+
+  #laneOf(slot: Slot): SequenceLane {
+    const lane = this.#lanes[slot.lane];
+    if (lane === undefined) throw new Error(`no instance ${slot.lane}`);
+    return lane;
+  }
+}
+
+function slotsPerInstance(config: ModelConfig, { oldest }: ModelSequenceBatching): number {
+  const rows = Math.max(1, config.max_batch_size);
+  return oldest !== undefined && oldest.max_candidate_sequences > 0 ? oldest.max_candidate_sequences : rows;
+}
+
+function strategyOf(config: ModelConfig, { direct, oldest }: ModelSequenceBatching): SequenceStrategy {
+  if (oldest === undefined) {
+    return new DirectStrategy({
+      slotCount: Math.max(1, config.max_batch_size),
+      minimumUtilization: direct?.minimum_slot_utilization ?? 0,
+      queueDelayMs: (direct?.max_queue_delay_microseconds ?? 0) / US_PER_MS,
+    });
+  }
+  if (config.max_batch_size === 0) return new OldestStrategy(undefined);
+  const preferred = [...oldest.preferred_batch_size].sort((a, b) => a - b);
+  return new OldestStrategy({
+    preferredSizes: preferred.length > 0 ? preferred : [config.max_batch_size],
+    maxBatchSize: config.max_batch_size,
+    queueDelayUs: oldest.max_queue_delay_microseconds,
+  });
+}

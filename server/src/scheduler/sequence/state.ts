@@ -1,0 +1,143 @@
+/**
+ * Implicit state: tensors that a model puts out for the next request of the same sequence. Holds them between requests;
+ * knows neither queues nor files.
+ */
+import { type Datatype, elementSize } from "@nereid/wire";
+import { expectBytesElements } from "../../core/bytes-tensor.ts";
+import type {
+  ModelConfig,
+  ModelSequenceBatchingInitialState,
+  ModelSequenceBatchingState,
+} from "../../core/model-config.ts";
+import { datatypeOf } from "../../core/model-signature.ts";
+import { ServerError } from "../../core/server-error.ts";
+import { elementCount, type Tensor } from "../../core/tensor.ts";
+
+/** A state takes no more memory than a request could bring. */
+const MAX_STATE_BYTES: number = 2 ** 31 - 1;
+const LENGTH_BYTES = 4;
+
+export interface StateSpec {
+  readonly outputName: string;
+  readonly datatype: Datatype;
+  /** Whole shape of one row; -1 = free. */
+  readonly shape: readonly number[];
+  /** The input of the first request. */
+  readonly initial: Tensor;
+}
+
+/**
+ * `files`: contents of the `data_file`s by name of the input.
+ * @throws ServerError invalid_argument when a declaration does not make sense
+ */
+export function stateSpecs(config: ModelConfig, files: ReadonlyMap<string, Uint8Array>): readonly StateSpec[] {
+  return (config.sequence_batching?.state ?? []).map((state): StateSpec => {
+    const where = `state '${state.input_name}' of model '${config.name}'`;
+    if (state.use_growable_memory) throw invalid(`${where}: use_growable_memory needs instances of KIND_GPU`);
+    if (state.initial_state.length > 1) {
+      throw invalid(`${where} must have at most one initial_state, got ${state.initial_state.length}`);
+    }
+    const batch = config.max_batch_size > 0 ? [1] : [];
+    const datatype = datatypeOf(state.data_type);
+    const dims = initialDims(state, where);
+    const shape = [...batch, ...dims];
+    const data = initialData(datatype, shape, files.get(state.input_name), where);
+    return {
+      outputName: state.output_name,
+      datatype,
+      shape: [...batch, ...state.dims],
+      initial: { name: state.input_name, datatype, shape, data },
+    };
+  });
+}
+
+/** The states of one sequence. */
+export class SequenceState {
+  readonly #specs: readonly StateSpec[];
+  #current: Tensor[];
+
+  constructor(specs: readonly StateSpec[]) {
+    this.#specs = specs;
+    this.#current = specs.map(({ initial }) => initial);
+  }
+
+  /** What the model gets beside the client's inputs. */
+  get inputs(): readonly Tensor[] {
+    return this.#current;
+  }
+
+  reset(): void {
+    this.#current = this.#specs.map(({ initial }) => initial);
+  }
+
+  /**
+   * Keeps what the model put out; a state that it left out stays as it was.
+   * @throws ServerError when a state is not what the configuration says
+   */
+  take(outputs: readonly Tensor[]): void {
+    const next = this.#specs.map((spec, i) => {
+      const output = outputs.find(({ name }) => name === spec.outputName);
+      const { name } = spec.initial;
+      if (output === undefined) return this.#current[i] ?? spec.initial;
+      expectState(output, spec);
+      // The memory is the request's until its last response; the state outlives that.
+      return { name, datatype: output.datatype, shape: output.shape, data: output.data.slice() };
+    });
+    this.#current = next;
+  }
+}
+
+function expectState(output: Tensor, { outputName, datatype, shape }: StateSpec): void {
+  const fits =
+    output.datatype === datatype &&
+    output.shape.length === shape.length &&
+    shape.every((dim, axis) => dim === -1 || dim === output.shape[axis]);
+  if (fits) return;
+  throw new ServerError(
+    "internal",
+    `state '${outputName}' must be ${datatype} [${shape.join(",")}], the model put out ${output.datatype} [${output.shape.join(",")}]`,
+    { reason: "BACKEND" },
+  );
+}
+
+/** Free dimensions are 1 unless the initial state says more. */
+function initialDims(state: ModelSequenceBatchingState, where: string): readonly number[] {
+  const [initial] = state.initial_state;
+  if (initial === undefined) return state.dims.map((dim) => (dim === -1 ? 1 : dim));
+  expectInitial(state, initial, where);
+  return initial.dims;
+}
+
+function expectInitial(
+  state: ModelSequenceBatchingState,
+  initial: ModelSequenceBatchingInitialState,
+  where: string,
+): void {
+  if (initial.data_type !== state.data_type) {
+    throw invalid(`${where}: initial_state must be ${state.data_type}, got ${initial.data_type}`);
+  }
+  const { dims } = state;
+  const fits =
+    initial.dims.length === dims.length &&
+    initial.dims.every((dim, axis) => dim >= 0 && (dims[axis] === -1 || dims[axis] === dim));
+  if (!fits) throw invalid(`${where}: initial_state must have dims like [${dims}], got [${initial.dims}]`);
+}
+
+function initialData(
+  datatype: Datatype,
+  shape: readonly number[],
+  file: Uint8Array | undefined,
+  where: string,
+): Uint8Array {
+  const count = elementCount(shape);
+  const size = count * (datatype === "BYTES" ? LENGTH_BYTES : elementSize(datatype));
+  if (size > MAX_STATE_BYTES) throw invalid(`${where} must have at most ${MAX_STATE_BYTES} bytes, dims need ${size}`);
+  if (file === undefined) return new Uint8Array(size);
+  if (datatype === "BYTES") expectBytesElements(file, count, where);
+  else if (file.length !== size) throw invalid(`${where}: data_file must have ${size} bytes, got ${file.length}`);
+  return file;
+}
+
+function invalid(message: string): ServerError {
+  return new ServerError("invalid_argument", message);
+}
