@@ -7,7 +7,7 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage } from
 import { request as httpsRequest } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
 import { MAX_PICTURE_BYTES } from "@nereid/server/core/limits";
-import { ServerError } from "@nereid/server/core/server-error";
+import { invalidArgument, ServerError } from "@nereid/server/core/server-error";
 import { isPublicAddress } from "./public-address.ts";
 
 export interface FetchRules {
@@ -42,7 +42,7 @@ async function fetchOnce(address: string, rules: FetchRules, signal: AbortSignal
   const status = response.statusCode ?? 0;
   if (status === OK) return readBody(response);
   response.destroy();
-  throw refused(
+  throw invalidArgument(
     isRedirect(status)
       ? `is redirected (status ${status}), which is not followed: give the address that it leads to`
       : `could not be fetched: status ${status}`,
@@ -54,14 +54,14 @@ function isRedirect(status: number): boolean {
 }
 
 function allowedUrl(address: string, { hosts, reach }: FetchRules): URL {
-  if (!URL.canParse(address)) throw refused("has an address that is no URL");
+  if (!URL.canParse(address)) throw invalidArgument("has an address that is no URL");
   const url = new URL(address);
   if (url.protocol !== "http:" && url.protocol !== "https:")
-    throw refused("has an address that is not of http or https");
+    throw invalidArgument("has an address that is not of http or https");
   if (url.username !== "" || url.password !== "")
-    throw refused("has an address with a user name, which is not allowed");
+    throw invalidArgument("has an address with a user name, which is not allowed");
   const host = url.hostname.replace(/^\[|\]$/g, "");
-  if (hosts.size > 0 && !hosts.has(host)) throw refused("has an address at a host that is not allowed");
+  if (hosts.size > 0 && !hosts.has(host)) throw invalidArgument("has an address at a host that is not allowed");
   // Addresses are not looked up, so they are judged here.
   if (reach === "public" && isIP(host) !== 0 && !isPublicAddress(host)) throw notPublic();
   return url;
@@ -101,7 +101,7 @@ const publicLookup: LookupFunction = (host, options, callback) => {
 };
 
 async function readBody(response: IncomingMessage): Promise<Uint8Array<ArrayBuffer>> {
-  const tooLarge = refused(`has more than ${MAX_PICTURE_BYTES} bytes`);
+  const tooLarge = invalidArgument(`has more than ${MAX_PICTURE_BYTES} bytes`);
   if (Number(response.headers["content-length"] ?? 0) > MAX_PICTURE_BYTES) {
     response.destroy();
     throw tooLarge;
@@ -117,9 +117,5 @@ async function readBody(response: IncomingMessage): Promise<Uint8Array<ArrayBuff
 }
 
 function notPublic(): ServerError {
-  return refused("has an address that is not of the public internet");
-}
-
-function refused(text: string): ServerError {
-  return new ServerError("invalid_argument", text);
+  return invalidArgument("has an address that is not of the public internet");
 }

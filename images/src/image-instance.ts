@@ -6,7 +6,7 @@
 import type { BackendRequest, Batch, ModelInstance } from "@nereid/server/backend/backend";
 import { bytesElements } from "@nereid/server/core/bytes-tensor";
 import { MAX_PICTURES, MAX_PIXEL_VALUES_BYTES } from "@nereid/server/core/limits";
-import { ServerError } from "@nereid/server/core/server-error";
+import { invalidArgument, ServerError } from "@nereid/server/core/server-error";
 import type { Tensor } from "@nereid/server/core/tensor";
 import { fetchPicture } from "./fetch-picture.ts";
 import type { ImageSettings, IntOutput } from "./image-settings.ts";
@@ -82,7 +82,9 @@ export class ImageInstance implements ModelInstance {
     const tensor = request.inputs.find(({ name }) => name === this.#settings.input);
     const elements = tensor === undefined ? [] : bytesElements(tensor);
     if (elements.length === 0 || elements.length > MAX_PICTURES) {
-      throw invalid(`input '${this.#settings.input}' has ${elements.length} pictures, expected 1 to ${MAX_PICTURES}`);
+      throw invalidArgument(
+        `input '${this.#settings.input}' has ${elements.length} pictures, expected 1 to ${MAX_PICTURES}`,
+      );
     }
     return elements.map((element, index) => this.#numbered(index, () => this.#source(element)));
   }
@@ -91,7 +93,9 @@ export class ImageInstance implements ModelInstance {
     const source = readPictureSource(element);
     if (source.kind === "file") expectDecodable(source.bytes, this.#settings.maxPixels);
     else if (this.#settings.fetching === undefined) {
-      throw invalid("is an address: this model fetches none (parameter 'picture_urls'); send the file or its base64");
+      throw invalidArgument(
+        "is an address: this model fetches none (parameter 'picture_urls'); send the file or its base64",
+      );
     }
     return source;
   }
@@ -112,7 +116,7 @@ export class ImageInstance implements ModelInstance {
   async #file(source: PictureSource, index: number, { request }: BackendRequest): Promise<Uint8Array<ArrayBuffer>> {
     const { fetching, maxPixels } = this.#settings;
     if (source.kind === "file") return source.bytes;
-    if (fetching === undefined) throw invalid("no pictures are fetched");
+    if (fetching === undefined) throw invalidArgument("no pictures are fetched");
     try {
       const signal = AbortSignal.any([request.signal, this.#closing.signal]);
       const bytes = await fetchPicture(source.url, fetching, signal);
@@ -142,7 +146,7 @@ export class ImageInstance implements ModelInstance {
   #outputs({ request }: BackendRequest, result: PictureResult): readonly Tensor[] {
     const { pixels, sizes, grids, order, lengths, positions, processing } = this.#settings;
     if (result.data.length > MAX_PIXEL_VALUES_BYTES) {
-      throw invalid(`pictures become ${result.data.length} bytes, expected at most ${MAX_PIXEL_VALUES_BYTES}`);
+      throw invalidArgument(`pictures become ${result.data.length} bytes, expected at most ${MAX_PIXEL_VALUES_BYTES}`);
     }
     const given = request.inputs[0]?.shape ?? [];
     const isList = processing.patches !== undefined || processing.tiles !== undefined;
@@ -176,8 +180,4 @@ function intTensor({ name, type }: IntOutput, given: readonly number[], rows: re
 function intList({ name, type }: IntOutput, list: ArrayLike<number>, shape: readonly number[]): Tensor {
   const values = type === "INT32" ? Int32Array.from(list) : BigInt64Array.from(Array.from(list), BigInt);
   return { name, datatype: type, shape, data: new Uint8Array(values.buffer) };
-}
-
-function invalid(text: string): ServerError {
-  return new ServerError("invalid_argument", text);
 }

@@ -4,7 +4,7 @@
  */
 import { Buffer } from "node:buffer";
 import { MAX_PICTURE_BYTES, MAX_PICTURE_URL_CHARS } from "@nereid/server/core/limits";
-import { ServerError } from "@nereid/server/core/server-error";
+import { invalidArgument, type ServerError } from "@nereid/server/core/server-error";
 import { pictureFormat, readPictureHeader } from "./picture-header.ts";
 
 export type PictureSource =
@@ -21,13 +21,14 @@ const SHOWN_BYTES = 8;
 
 /** `bytes` may lie in the memory of the request: the source has its own. @throws ServerError whose text follows "picture <n> " */
 export function readPictureSource(bytes: Uint8Array): PictureSource {
-  if (bytes.length === 0) throw refused("is empty");
-  if (bytes.length > MAX_SOURCE_BYTES) throw refused(`has ${bytes.length} bytes, expected at most ${MAX_SOURCE_BYTES}`);
+  if (bytes.length === 0) throw invalidArgument("is empty");
+  if (bytes.length > MAX_SOURCE_BYTES)
+    throw invalidArgument(`has ${bytes.length} bytes, expected at most ${MAX_SOURCE_BYTES}`);
   if (pictureFormat(bytes) !== undefined) return { kind: "file", bytes: Uint8Array.from(bytes) };
   const head = latin1(bytes.subarray(0, MAX_DATA_URL_HEAD));
   if (/^https?:/i.test(head)) return { kind: "url", url: addressOf(bytes) };
   const prefix = DATA_URL.exec(head);
-  if (prefix === null && /^data:/i.test(head)) throw refused("is a data URL without ';base64,'");
+  if (prefix === null && /^data:/i.test(head)) throw invalidArgument("is a data URL without ';base64,'");
   const text = latin1(bytes.subarray(prefix?.[0].length ?? 0)).replace(/[\r\n]/g, "");
   if (!BASE64.test(text)) throw notAPicture(bytes);
   const decoded = Uint8Array.from(Buffer.from(text, "base64"));
@@ -38,33 +39,29 @@ export function readPictureSource(bytes: Uint8Array): PictureSource {
 /** Looks at the size that the file claims, before anything is decoded. @throws ServerError as above */
 export function expectDecodable(bytes: Uint8Array, maxPixels: number): void {
   if (bytes.length > MAX_PICTURE_BYTES) {
-    throw refused(`has ${bytes.length} bytes, expected at most ${MAX_PICTURE_BYTES}`);
+    throw invalidArgument(`has ${bytes.length} bytes, expected at most ${MAX_PICTURE_BYTES}`);
   }
   const format = pictureFormat(bytes);
   if (format === undefined) throw notAPicture(bytes);
   const header = readPictureHeader(bytes);
-  if (header === undefined) throw refused(`is broken: it begins like ${format.toUpperCase()}, and has no size`);
+  if (header === undefined) throw invalidArgument(`is broken: it begins like ${format.toUpperCase()}, and has no size`);
   const { width, height } = header;
   if (width * height <= maxPixels) return;
-  throw refused(
+  throw invalidArgument(
     `has ${width} x ${height} pixels, expected at most ${maxPixels} (parameter 'max_pixels_per_picture' of the model)`,
   );
 }
 
 function addressOf(bytes: Uint8Array): string {
   if (bytes.length > MAX_PICTURE_URL_CHARS) {
-    throw refused(`has an address of ${bytes.length} characters, expected at most ${MAX_PICTURE_URL_CHARS}`);
+    throw invalidArgument(`has an address of ${bytes.length} characters, expected at most ${MAX_PICTURE_URL_CHARS}`);
   }
   return new TextDecoder().decode(bytes);
 }
 
 function notAPicture(bytes: Uint8Array): ServerError {
   const start = Buffer.from(bytes.subarray(0, SHOWN_BYTES)).toString("hex");
-  return refused(`is neither PNG, JPEG nor WebP, nor one as base64: it begins with the bytes ${start}`);
-}
-
-function refused(text: string): ServerError {
-  return new ServerError("invalid_argument", text);
+  return invalidArgument(`is neither PNG, JPEG nor WebP, nor one as base64: it begins with the bytes ${start}`);
 }
 
 function latin1(bytes: Uint8Array): string {

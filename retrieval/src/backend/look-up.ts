@@ -3,7 +3,7 @@
 import { bytesElements, packBytesElements } from "@nereid/server/core/bytes-tensor";
 import type { InferRequest } from "@nereid/server/core/infer-request";
 import { MAX_RETRIEVAL_FILTER_CHARS, MAX_RETRIEVAL_HITS, MAX_RETRIEVAL_VECTORS } from "@nereid/server/core/limits";
-import { ServerError } from "@nereid/server/core/server-error";
+import { invalidArgument } from "@nereid/server/core/server-error";
 import { elementCount, type Tensor } from "@nereid/server/core/tensor";
 import { parseFilter } from "../stores/filter.ts";
 import type { Hit, SearchQuery } from "../stores/vector-store.ts";
@@ -20,7 +20,7 @@ export interface LookUp {
 /** @throws ServerError naming the input that is wrong */
 export function readLookUp(request: InferRequest, settings: RetrievalSettings): LookUp {
   const tensor = request.inputs.find(({ name }) => name === settings.embedding);
-  if (tensor === undefined) throw invalid(`input '${settings.embedding}' is missing`);
+  if (tensor === undefined) throw invalidArgument(`input '${settings.embedding}' is missing`);
   const shape = tensor.shape.slice(0, -1);
   const vectors = vectorsOf(tensor, elementCount(shape));
   const k = readHits(request, settings);
@@ -35,10 +35,10 @@ function vectorsOf(tensor: Tensor, count: number): readonly Float32Array[] {
   const dimensions = shape.at(-1) ?? 0;
   if (count === 0 || count > MAX_RETRIEVAL_VECTORS || dimensions === 0) {
     const text = `input '${name}' has ${count} vectors of ${dimensions} numbers, expected 1 to ${MAX_RETRIEVAL_VECTORS}`;
-    throw invalid(text);
+    throw invalidArgument(text);
   }
   const values = new Float32Array(Uint8Array.from(data).buffer); // which lies at an even address
-  if (!values.every(Number.isFinite)) throw invalid(`input '${name}' has numbers that are not finite`);
+  if (!values.every(Number.isFinite)) throw invalidArgument(`input '${name}' has numbers that are not finite`);
   return Array.from({ length: count }, (_, i) => values.subarray(i * dimensions, (i + 1) * dimensions));
 }
 
@@ -48,7 +48,8 @@ function readHits({ inputs }: InferRequest, settings: RetrievalSettings): number
   if (tensor === undefined) return settings.k;
   const values = new Int32Array(Uint8Array.from(tensor.data).buffer);
   for (const k of values) {
-    if (k < 1 || k > MAX_RETRIEVAL_HITS) throw invalid(`input 'k' is ${k}, expected 1 to ${MAX_RETRIEVAL_HITS}`);
+    if (k < 1 || k > MAX_RETRIEVAL_HITS)
+      throw invalidArgument(`input 'k' is ${k}, expected 1 to ${MAX_RETRIEVAL_HITS}`);
   }
   return values.length === 0 ? settings.k : Math.max(...values);
 }
@@ -59,9 +60,11 @@ function readFilterText({ inputs }: InferRequest): string {
   const texts = new Set(bytesElements(tensor).map((bytes) => new TextDecoder().decode(bytes)));
   const [text = ""] = texts;
   if (texts.size > 1)
-    throw invalid("input 'filter' differs between the rows of one request; send requests of their own");
+    throw invalidArgument("input 'filter' differs between the rows of one request; send requests of their own");
   if (text.length > MAX_RETRIEVAL_FILTER_CHARS) {
-    throw invalid(`input 'filter' has ${text.length} characters, expected at most ${MAX_RETRIEVAL_FILTER_CHARS}`);
+    throw invalidArgument(
+      `input 'filter' has ${text.length} characters, expected at most ${MAX_RETRIEVAL_FILTER_CHARS}`,
+    );
   }
   return text;
 }
@@ -86,8 +89,4 @@ export function answerTensors(
     texts("documents", ({ document }) => document),
   ];
   return all.filter(({ name }) => outputs.has(name));
-}
-
-function invalid(text: string): ServerError {
-  return new ServerError("invalid_argument", text);
 }

@@ -45,6 +45,11 @@ export class ServerError extends Error {
   }
 }
 
+/** The error for a request, flag or configuration that breaks a rule. The message says what was expected and what came. */
+export function invalidArgument(message: string): ServerError {
+  return new ServerError("invalid_argument", message);
+}
+
 /** For the log only, never for a client: what was thrown, with its place. */
 export function describeThrown(thrown: unknown): string {
   return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);

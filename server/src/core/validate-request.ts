@@ -6,7 +6,7 @@ import { elementSize } from "@nereid/wire";
 import { expectBytesElements } from "./bytes-tensor.ts";
 import type { InferRequest } from "./infer-request.ts";
 import type { ExpectedInput, ModelSignature } from "./model-signature.ts";
-import { ServerError } from "./server-error.ts";
+import { invalidArgument, ServerError } from "./server-error.ts";
 import { elementCount, type Tensor } from "./tensor.ts";
 
 const BATCH_NOTE =
@@ -61,13 +61,13 @@ function expectNames(request: InferRequest, signature: ModelSignature): void {
     const name = outputs[i] as string;
     if (outputs.indexOf(name) < i) refuse(request, `output '${name}' already exists in request`);
     if (!signature.outputs.has(name)) {
-      throw invalid(`unexpected inference output '${name}' for model '${signature.modelName}'`);
+      throw invalidArgument(`unexpected inference output '${name}' for model '${signature.modelName}'`);
     }
   }
   expectInputCount(request, signature);
   for (const { name } of inputs) {
     if (signature.inputs.has(name)) continue;
-    throw invalid(`unexpected inference input '${name}' for model '${signature.modelName}'`);
+    throw invalidArgument(`unexpected inference input '${name}' for model '${signature.modelName}'`);
   }
 }
 
@@ -178,9 +178,5 @@ function reshapedShape(
 }
 
 function refuse(request: InferRequest, message: string): never {
-  throw invalid(requestPrefix(request) + message);
-}
-
-function invalid(message: string): ServerError {
-  return new ServerError("invalid_argument", message);
+  throw invalidArgument(requestPrefix(request) + message);
 }

@@ -2,7 +2,7 @@
  * One registered region of shared memory, and what lies behind it. Texts are those of Triton. Knows no table and no wire
  * format.
  */
-import { ServerError } from "../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../core/server-error.ts";
 import type { SharedMapping } from "../native/posix-memory.ts";
 
 const UINT64_MAX = 2n ** 64n - 1n;
@@ -83,9 +83,9 @@ export class Region {
   /** @throws ServerError, as `slice()` */
   expectPart(offset: bigint, byteSize: bigint): void {
     const { name, byte_size } = this.status;
-    if (offset >= BigInt(byte_size)) throw invalid(`Invalid offset for shared memory region: '${name}'`);
+    if (offset >= BigInt(byte_size)) throw invalidArgument(`Invalid offset for shared memory region: '${name}'`);
     if (byteSize > UINT64_MAX - offset) {
-      throw invalid(
+      throw invalidArgument(
         `Integer overflow detected: byte_size (${byteSize}) + offset (${offset}) exceeds maximum value (${UINT64_MAX}) for region '${name}'`,
       );
     }
@@ -138,9 +138,5 @@ export class MappedMemory implements RegionMemory {
 }
 
 function outOfBounds(name: string): ServerError {
-  return invalid(`Invalid offset + byte size for shared memory region: '${name}'`);
-}
-
-function invalid(message: string): ServerError {
-  return new ServerError("invalid_argument", message);
+  return invalidArgument(`Invalid offset + byte size for shared memory region: '${name}'`);
 }

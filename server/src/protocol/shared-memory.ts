@@ -4,7 +4,7 @@
  * they can change or shorten an object while a model reads it.
  */
 import { MAX_SHARED_MEMORY_REGION_BYTES, MAX_SHARED_MEMORY_REGIONS } from "../core/limits.ts";
-import { ServerError } from "../core/server-error.ts";
+import { invalidArgument, ServerError } from "../core/server-error.ts";
 import { MappingError, mapSharedMemory, type SharedMapping } from "../native/posix-memory.ts";
 import type { DeviceRegions } from "./device-memory.ts";
 import { type CudaStatus, MappedMemory, Region, type RegionKind, type SystemStatus } from "./region.ts";
@@ -39,7 +39,7 @@ export class SharedMemoryRegions {
   register(name: string, key: string, offset: bigint, byteSize: bigint): void {
     this.expectAllowed();
     if (objectName(key).startsWith(RESERVED_PREFIX)) {
-      throw invalid(
+      throw invalidArgument(
         `cannot register shared memory region '${name}' with key '${key}' as the key contains the reserved prefix '${RESERVED_PREFIX}'`,
       );
     }
@@ -76,7 +76,7 @@ export class SharedMemoryRegions {
   expectDevices(name: string): DeviceRegions {
     const devices = this.#findDevices();
     if (devices !== undefined) return devices;
-    throw invalid(`failed to register CUDA shared memory region: '${name}', GPUs not supported`);
+    throw invalidArgument(`failed to register CUDA shared memory region: '${name}', GPUs not supported`);
   }
 
   #expectNew(name: string): void {
@@ -165,9 +165,5 @@ function byName(a: Region["status"], b: Region["status"]): number {
 }
 
 function refused(name: string, reason: string): ServerError {
-  return invalid(`failed to register shared memory region '${name}': ${reason}`);
-}
-
-function invalid(message: string): ServerError {
-  return new ServerError("invalid_argument", message);
+  return invalidArgument(`failed to register shared memory region '${name}': ${reason}`);
 }

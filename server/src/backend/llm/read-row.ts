@@ -5,7 +5,7 @@
 
 import type { InferRequest } from "../../core/infer-request.ts";
 import { MAX_LLM_RETURN_SEQUENCES } from "../../core/limits.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import { EMPTY_TOKENS, type GenerateRequest, type Guide, type PromptTable } from "../../engine/request/generate.ts";
 import type { LlmSettings } from "./llm-settings.ts";
 import { readAdapter } from "./lora-inputs.ts";
@@ -41,7 +41,7 @@ export function readRow(request: InferRequest, row: number, numRows: number, set
   refuseDecoderPrompt(inputs);
   const isStreaming = inputs.flag("streaming");
   if (isStreaming && !settings.isDecoupled) {
-    throw invalid("Streaming is only supported if model is deployed using decoupled mode.");
+    throw invalidArgument("Streaming is only supported if model is deployed using decoupled mode.");
   }
   const excludes = inputs.has("exclude_input_in_output")
     ? inputs.flag("exclude_input_in_output")
@@ -71,7 +71,7 @@ type FromInputs = Omit<GenerateRequest, "priority" | "cacheSalt" | "retention" |
 
 function readGenerate(inputs: RowInputs, settings: LlmSettings, signal: AbortSignal): FromInputs {
   const maxTokens = inputs.int("request_output_len", "max_tokens");
-  if (maxTokens === undefined) throw invalid("input 'request_output_len' is missing");
+  if (maxTokens === undefined) throw invalidArgument("input 'request_output_len' is missing");
   const promptTokens = readPrompt(inputs);
   return {
     promptTokens,
@@ -144,11 +144,13 @@ type Beams = Pick<
 function readBeams(inputs: RowInputs, { maxBeamWidth }: LlmSettings): Beams {
   const beamWidth = inputs.int("beam_width") ?? 1;
   if (beamWidth > maxBeamWidth) {
-    throw invalid(`input 'beam_width' is ${beamWidth}, expected at most ${maxBeamWidth}, the model's max_beam_width`);
+    throw invalidArgument(
+      `input 'beam_width' is ${beamWidth}, expected at most ${maxBeamWidth}, the model's max_beam_width`,
+    );
   }
   const earlyStopping = inputs.int("early_stopping") ?? 1;
   if (earlyStopping !== 0 && earlyStopping !== 1 && earlyStopping !== 2) {
-    throw invalid(`input 'early_stopping' is ${earlyStopping}, expected 0, 1 or 2`);
+    throw invalidArgument(`input 'early_stopping' is ${earlyStopping}, expected 0, 1 or 2`);
   }
   return {
     beamWidth,
@@ -162,10 +164,10 @@ function readBeams(inputs: RowInputs, { maxBeamWidth }: LlmSettings): Beams {
 function readNumSequences(inputs: RowInputs, { isDecoupled }: LlmSettings): number {
   const count = inputs.int("num_return_sequences") ?? 1;
   if (count < 1 || count > MAX_LLM_RETURN_SEQUENCES) {
-    throw invalid(`input 'num_return_sequences' is ${count}, expected 1 to ${MAX_LLM_RETURN_SEQUENCES}`);
+    throw invalidArgument(`input 'num_return_sequences' is ${count}, expected 1 to ${MAX_LLM_RETURN_SEQUENCES}`);
   }
   if (count === 1 || isDecoupled) return count;
-  throw invalid(
+  throw invalidArgument(
     `input 'num_return_sequences' is ${count}: each sequence is a response of its own, which needs a model in decoupled mode`,
   );
 }
@@ -183,7 +185,7 @@ function readDrafts(
   const end = ids.findIndex((id) => id < 0);
   const draftTokens = end < 0 ? ids : ids.subarray(0, end);
   if (inputs.has("draft_logits") && inputs.matrixRows("draft_logits") !== ids.length) {
-    throw invalid(
+    throw invalidArgument(
       `input 'draft_logits' has ${inputs.matrixRows("draft_logits")} rows, expected one per draft id (${ids.length})`,
     );
   }
@@ -203,23 +205,24 @@ function readGuide(inputs: RowInputs): Guide | undefined {
   const text = inputs.text("guided_decoding_guide");
   if (name === undefined) {
     if (text === undefined) return undefined;
-    throw invalid("input 'guided_decoding_guide' needs 'guided_decoding_guide_type' to say what it is");
+    throw invalidArgument("input 'guided_decoding_guide' needs 'guided_decoding_guide_type' to say what it is");
   }
   const type = GUIDE_TYPES.find((each) => each === name);
   if (type === undefined) {
-    throw invalid(`input 'guided_decoding_guide_type' is '${name}', expected one of ${GUIDE_TYPES.join(", ")}`);
+    throw invalidArgument(`input 'guided_decoding_guide_type' is '${name}', expected one of ${GUIDE_TYPES.join(", ")}`);
   }
-  if (text === undefined && type !== "json") throw invalid(`guide type '${name}' needs input 'guided_decoding_guide'`);
+  if (text === undefined && type !== "json")
+    throw invalidArgument(`guide type '${name}' needs input 'guided_decoding_guide'`);
   return { type, text: text ?? "" };
 }
 
 /** Rows are padded on the right to the longest; `input_lengths` says what counts. */
 function readPrompt(inputs: RowInputs): Int32Array {
   const ids = inputs.ints("input_ids");
-  if (ids === undefined) throw invalid("input 'input_ids' is missing");
+  if (ids === undefined) throw invalidArgument("input 'input_ids' is missing");
   const length = inputs.int("input_lengths") ?? ids.length;
   if (length < 0 || length > ids.length) {
-    throw invalid(`input 'input_lengths' is ${length}, expected 0 to ${ids.length}, the length of 'input_ids'`);
+    throw invalidArgument(`input 'input_lengths' is ${length}, expected 0 to ${ids.length}, the length of 'input_ids'`);
   }
   return ids.subarray(0, length);
 }
@@ -228,7 +231,8 @@ function readPrompt(inputs: RowInputs): Int32Array {
 export function readWords(inputs: RowInputs, name: string): Int32Array[] {
   const values = inputs.ints(name);
   if (values === undefined) return [];
-  if (values.length % 2 !== 0) throw invalid(`input '${name}' has ${values.length} values, expected an even number`);
+  if (values.length % 2 !== 0)
+    throw invalidArgument(`input '${name}' has ${values.length} values, expected an even number`);
   const length = values.length / 2;
   const words: Int32Array[] = [];
   let start = 0;
@@ -236,7 +240,9 @@ export function readWords(inputs: RowInputs, name: string): Int32Array[] {
     const end = values[length + i] ?? -1;
     if (end === -1) break;
     if (end <= start || end > length) {
-      throw invalid(`input '${name}': word ${i} ends at ${end}, expected an offset from ${start + 1} to ${length}`);
+      throw invalidArgument(
+        `input '${name}': word ${i} ends at ${end}, expected an offset from ${start + 1} to ${length}`,
+      );
     }
     words.push(values.slice(start, end));
     start = end;
@@ -250,7 +256,7 @@ function readPromptTable(inputs: RowInputs): PromptTable | undefined {
   const numRows = inputs.matrixRows("prompt_embedding_table");
   const declared = inputs.int("prompt_vocab_size") ?? numRows;
   if (values === undefined || declared < 0 || declared > numRows) {
-    throw invalid(`input 'prompt_vocab_size' is ${declared}, expected 0 to ${numRows}, the rows of the table`);
+    throw invalidArgument(`input 'prompt_vocab_size' is ${declared}, expected 0 to ${numRows}, the rows of the table`);
   }
   const width = values.length / numRows;
   return { values: values.subarray(0, declared * width), numRows: declared };
@@ -262,7 +268,7 @@ function readPositions(inputs: RowInputs, length: number): Int32Array | undefine
   if (values === undefined || values.length === 3 * length) return values;
   const width = values.length / 3;
   if (!Number.isInteger(width) || width < length) {
-    throw invalid(
+    throw invalidArgument(
       `input 'mrope_position_ids' has ${values.length} numbers, expected 3 for each of ${length} prompt tokens`,
     );
   }
@@ -283,8 +289,4 @@ function refuseDecoderPrompt(inputs: RowInputs): void {
     "unsupported",
     `input 'decoder_input_ids' has ${length} tokens: this model has no encoder, its prompt is 'input_ids'`,
   );
-}
-
-function invalid(message: string): ServerError {
-  return new ServerError("invalid_argument", message);
 }

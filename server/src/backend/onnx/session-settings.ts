@@ -1,6 +1,6 @@
 /** From a model's configuration and the backend's settings to what ONNX Runtime is told. Pure: no call is made here. */
 import type { ModelConfig } from "../../core/model-config.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 import type { RuntimeOptions, SessionOptions } from "../../native/onnxruntime/onnxruntime.ts";
 
 type Settings = ReadonlyMap<string, string>;
@@ -77,7 +77,7 @@ function graphLevel(level: number): SessionOptions["graphLevel"] {
 function executionMode(config: ModelConfig): number {
   const mode = integer(config, "execution_mode");
   if (mode !== 0 && mode !== 1) {
-    throw invalid(
+    throw invalidArgument(
       `Invalid configuration value provided. Expected values for  execution_mode are 0 or 1 but got ${mode} .`,
     );
   }
@@ -87,7 +87,8 @@ function executionMode(config: ModelConfig): number {
 /** CPU accelerators are asked of us and we have none; those for GPUs do not concern an instance on the CPU. */
 function refuseAccelerators(config: ModelConfig): void {
   const [accelerator] = config.optimization?.execution_accelerators?.cpu_execution_accelerator ?? [];
-  if (accelerator !== undefined) throw invalid(`unknown Execution Accelerator '${accelerator.name}' is requested`);
+  if (accelerator !== undefined)
+    throw invalidArgument(`unknown Execution Accelerator '${accelerator.name}' is requested`);
 }
 
 function integer(config: ModelConfig, key: string): number {
@@ -103,7 +104,7 @@ function boolean(config: ModelConfig, key: string): boolean | undefined {
 function parseInteger(text: string): number {
   const value = /^\s*[+-]?\d+\s*$/.test(text) ? Number(text) : Number.NaN;
   if (Number.isNaN(value) || Math.abs(value) >= 2 ** 31) {
-    throw invalid(`failed to convert '${text}' to integral number`);
+    throw invalidArgument(`failed to convert '${text}' to integral number`);
   }
   return value;
 }
@@ -112,9 +113,5 @@ function parseBoolean(text: string): boolean {
   const lower = text.toLowerCase();
   if (["true", "on", "1"].includes(lower)) return true;
   if (["false", "off", "0"].includes(lower)) return false;
-  throw invalid(`failed to convert '${text}' to boolean`);
-}
-
-function invalid(message: string): ServerError {
-  return new ServerError("invalid_argument", message);
+  throw invalidArgument(`failed to convert '${text}' to boolean`);
 }

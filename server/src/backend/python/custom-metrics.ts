@@ -2,7 +2,7 @@
  * Metric families that Python models make: shared by name and labels among all models and instances, as in one program, and
  * gone when the last owner has let go of them. Knows no process and no message.
  */
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import { Histogram } from "../../observe/histogram.ts";
 import type { MetricSample, MetricType } from "../../observe/metrics.ts";
 import type { BackendMetrics } from "../backend.ts";
@@ -42,7 +42,7 @@ export class CustomMetrics {
 
   /** @throws ServerError when the name is none, or belongs to a family of another kind */
   addFamily(name: string, help: string, kind: CustomMetricKind, page: BackendMetrics): CustomFamily {
-    if (!FAMILY_NAME.test(name)) throw invalid(`metric family name '${name}' must match ${FAMILY_NAME.source}`);
+    if (!FAMILY_NAME.test(name)) throw invalidArgument(`metric family name '${name}' must match ${FAMILY_NAME.source}`);
     const known = this.#families.get(name) ?? this.#create(name, help, kind, page);
     if (known.kind !== kind) {
       throw new ServerError("already_exists", `metric family '${name}' exists and is a ${known.kind}, not a ${kind}`);
@@ -87,10 +87,10 @@ export class CustomMetrics {
 function checkSeries(family: CustomFamily, labels: ReadonlyMap<string, string>, bounds: readonly number[]): void {
   for (const name of labels.keys()) {
     if (!LABEL_NAME.test(name))
-      throw invalid(`label '${name}' of metric '${family.name}' must match ${LABEL_NAME.source}`);
+      throw invalidArgument(`label '${name}' of metric '${family.name}' must match ${LABEL_NAME.source}`);
   }
   const isAscending = bounds.every((bound, at) => at === 0 || bound > (bounds[at - 1] ?? 0));
-  if (!isAscending) throw invalid(`buckets of metric '${family.name}' must ascend, got [${bounds.join(",")}]`);
+  if (!isAscending) throw invalidArgument(`buckets of metric '${family.name}' must ascend, got [${bounds.join(",")}]`);
 }
 
 function* samples(series: ReadonlyMap<string, CustomSeries>): Iterable<MetricSample> {
@@ -98,8 +98,4 @@ function* samples(series: ReadonlyMap<string, CustomSeries>): Iterable<MetricSam
     if (histogram === undefined) yield { labels, value };
     else yield* histogram.samples(labels);
   }
-}
-
-function invalid(message: string): ServerError {
-  return new ServerError("invalid_argument", message);
 }

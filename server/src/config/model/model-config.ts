@@ -3,13 +3,12 @@
  * found and then loaded: what fails in the first never becomes a version, what fails in the second makes the version unavailable.
  */
 import type { ModelConfig } from "../../core/model-config.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import { type OnNote, parseTextMessage } from "../pbtxt/text-format.ts";
 import { autoComplete } from "./auto-complete.ts";
 import { fillBackendFields, type ModelArtifact } from "./backend-fields.ts";
 import { deepFreeze } from "./deep-freeze.ts";
 import { completeWritten } from "./fill-defaults.ts";
-import { invalid } from "./invalid.ts";
 import { parseJsonMessage } from "./json-form.ts";
 import type { DescribedModel } from "./model-description.ts";
 import { normalizeInstanceGroups, normalizeModelConfig } from "./normalize.ts";
@@ -46,7 +45,7 @@ export interface FoundModel {
 /** First step, when the model is found. @throws ServerError: the model cannot be polled */
 export function prepareModelConfig({ written, modelName, artifacts, autoComplete }: FoundModel): ModelConfig {
   if (written.name !== "" && written.name !== modelName) {
-    throw invalid(
+    throw invalidArgument(
       `unexpected directory name '${modelName}' for model '${written.name}', directory name must equal model name`,
     );
   }
@@ -91,7 +90,7 @@ export function defaultMaxBatchSize(settings: ReadonlyMap<string, string>): numb
   const text = settings.get("default-max-batch-size");
   if (text === undefined) return DEFAULT_MAX_BATCH_SIZE;
   if (/^[+-]?\d{1,9}$/.test(text)) return Math.max(Number(text), 0);
-  throw invalid(`backend setting 'default-max-batch-size' expects an integer, got '${text}'`);
+  throw invalidArgument(`backend setting 'default-max-batch-size' expects an integer, got '${text}'`);
 }
 
 /** The error of a model whose backend this server does not have. */

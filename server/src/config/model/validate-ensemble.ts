@@ -1,6 +1,6 @@
 /** The rules inside one ensemble: its steps, and that every tensor is made once and used. Knows no other model. */
 import type { ModelConfig, ModelEnsembling, ModelEnsemblingStep } from "../../core/model-config.ts";
-import { invalid } from "./invalid.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 
 /** A tensor of the ensemble in its data flow. */
 interface FlowTensor {
@@ -15,14 +15,17 @@ interface FlowTensor {
 export function validateEnsemble(config: ModelConfig, ensemble: ModelEnsembling, ensemblePlatform: string): void {
   const { name } = config;
   if (config.platform !== ensemblePlatform) {
-    throw invalid(`ensemble scheduling cannot be set for model '${name}' whose platform is not ${ensemblePlatform}`);
+    throw invalidArgument(
+      `ensemble scheduling cannot be set for model '${name}' whose platform is not ${ensemblePlatform}`,
+    );
   }
   if (config.instance_group.length > 0) {
-    throw invalid(`instance group should not be specified for ensemble '${name}'`);
+    throw invalidArgument(`instance group should not be specified for ensemble '${name}'`);
   }
-  if (config.optimization !== undefined) throw invalid(`optimization should not be specified for ensemble '${name}'`);
-  if (config.model_warmup.length > 0) throw invalid(`model_warmup can not be specified for ensemble '${name}'`);
-  if (ensemble.step.length === 0) throw invalid(`must specify 'step' for ensemble '${name}'`);
+  if (config.optimization !== undefined)
+    throw invalidArgument(`optimization should not be specified for ensemble '${name}'`);
+  if (config.model_warmup.length > 0) throw invalidArgument(`model_warmup can not be specified for ensemble '${name}'`);
+  if (ensemble.step.length === 0) throw invalidArgument(`must specify 'step' for ensemble '${name}'`);
   const tensors = new Map<string, FlowTensor>();
   for (const [index, step] of ensemble.step.entries()) linkStep(name, step, index, tensors);
   markReady(config, tensors);
@@ -33,13 +36,13 @@ export function validateEnsemble(config: ModelConfig, ensemble: ModelEnsembling,
 function linkStep(name: string, step: ModelEnsemblingStep, index: number, tensors: Map<string, FlowTensor>): void {
   const inputs = Object.values(step.input_map);
   const outputs = Object.values(step.output_map);
-  if (step.model_name === "") throw invalid(`must specify 'model_name' in step ${index} of ensemble '${name}'`);
-  if (inputs.length === 0) throw invalid(`must specify 'input_map' in step ${index} of ensemble '${name}'`);
-  if (outputs.length === 0) throw invalid(`must specify 'output_map' in step ${index} of ensemble '${name}'`);
+  if (step.model_name === "") throw invalidArgument(`must specify 'model_name' in step ${index} of ensemble '${name}'`);
+  if (inputs.length === 0) throw invalidArgument(`must specify 'input_map' in step ${index} of ensemble '${name}'`);
+  if (outputs.length === 0) throw invalidArgument(`must specify 'output_map' in step ${index} of ensemble '${name}'`);
   const made = outputs.map((output) => {
     const tensor = tensorOf(output, tensors);
     if (tensor.isMade) {
-      throw invalid(
+      throw invalidArgument(
         `ensemble tensor '${output}' can appear in an output map only once for ensemble '${name}' step ${index}`,
       );
     }
@@ -67,7 +70,8 @@ function tensorOf(name: string, tensors: Map<string, FlowTensor>): FlowTensor {
 function markReady(config: ModelConfig, tensors: ReadonlyMap<string, FlowTensor>): void {
   const queue = config.input.map(({ name }) => {
     const tensor = tensors.get(name);
-    if (tensor === undefined) throw invalid(`ensemble input '${name}' for ensemble ${config.name}' is not used`);
+    if (tensor === undefined)
+      throw invalidArgument(`ensemble input '${name}' for ensemble ${config.name}' is not used`);
     tensor.isReady = true;
     return tensor;
   });
@@ -82,12 +86,12 @@ function markReady(config: ModelConfig, tensors: ReadonlyMap<string, FlowTensor>
 
 function validateOutput(ensemble: string, output: string, tensors: ReadonlyMap<string, FlowTensor>): void {
   const tensor = tensors.get(output);
-  if (tensor === undefined) throw invalid(`ensemble output '${output}' for ensemble ${ensemble}' is not used`);
+  if (tensor === undefined) throw invalidArgument(`ensemble output '${output}' for ensemble ${ensemble}' is not used`);
   if (tensor.isReady) return;
   const missing = unreadyOrigin(tensor);
   const cause =
     missing === tensor ? "" : `: at least one of its depending tensors, '${missing.name}', is not connected`;
-  throw invalid(`output '${output}' for ensemble '${ensemble}' is not written${cause}`);
+  throw invalidArgument(`output '${output}' for ensemble '${ensemble}' is not written${cause}`);
 }
 
 /** Follows tensors that are not ready back to the first; stops where a circle closes. */
@@ -106,6 +110,6 @@ function validateUse(config: ModelConfig, tensors: ReadonlyMap<string, FlowTenso
   const outputs = new Set(config.output.map(({ name }) => name));
   for (const tensor of tensors.values()) {
     if (outputs.has(tensor.name) || (tensor.isReady && tensor.users.length > 0)) continue;
-    throw invalid(`ensemble tensor '${tensor.name}' is unused in ensemble '${config.name}'`);
+    throw invalidArgument(`ensemble tensor '${tensor.name}' is unused in ensemble '${config.name}'`);
   }
 }

@@ -1,7 +1,6 @@
 /** The rules of `instance_group`, after kinds and devices are settled. */
 import type { ModelConfig, ModelInstanceGroup } from "../../core/model-config.ts";
-import { ServerError } from "../../core/server-error.ts";
-import { invalid } from "./invalid.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 
 const TENSORRT_PLATFORM = "tensorrt_plan";
 
@@ -17,7 +16,7 @@ export interface UsableGpus {
 export function validateInstanceGroups(config: ModelConfig, gpus: UsableGpus): void {
   if (config.ensemble_scheduling !== undefined) return;
   if (config.instance_group.length === 0) {
-    throw invalid(`must specify one or more 'instance group's for ${config.name}`);
+    throw invalidArgument(`must specify one or more 'instance group's for ${config.name}`);
   }
   for (const group of config.instance_group) {
     const subject = `instance group ${group.name} of model ${config.name}`;
@@ -29,14 +28,15 @@ export function validateInstanceGroups(config: ModelConfig, gpus: UsableGpus): v
 function validateKind(group: ModelInstanceGroup, subject: string, gpus: UsableGpus): void {
   if (group.kind === "KIND_AUTO") throw new ServerError("internal", `${subject} has unexpected kind KIND_AUTO`);
   if (group.kind !== "KIND_GPU") {
-    if (group.gpus.length > 0) throw invalid(`${subject} has kind ${group.kind} but specifies one or more GPUs`);
+    if (group.gpus.length > 0)
+      throw invalidArgument(`${subject} has kind ${group.kind} but specifies one or more GPUs`);
     return;
   }
-  if (gpus.ids.length === 0) throw invalid(`${subject} has kind KIND_GPU but server does not support GPUs`);
+  if (gpus.ids.length === 0) throw invalidArgument(`${subject} has kind KIND_GPU but server does not support GPUs`);
   for (const id of group.gpus) {
     if (gpus.ids.includes(id)) continue;
     const capability = gpus.minComputeCapability.toFixed(6);
-    throw invalid(
+    throw invalidArgument(
       `${subject} specifies invalid or unsupported gpu id ${id}. GPUs with at least the minimum required CUDA compute compatibility of ${capability} are: ${gpus.ids.join(", ")}`,
     );
   }
@@ -45,13 +45,13 @@ function validateKind(group: ModelInstanceGroup, subject: string, gpus: UsableGp
 function validateProfiles(group: ModelInstanceGroup, subject: string, platform: string): void {
   if (group.profile.length === 0) return;
   if (platform !== TENSORRT_PLATFORM) {
-    throw invalid(
+    throw invalidArgument(
       `${subject} and platform ${platform}specifies profile field which is only supported for TensorRT models`,
     );
   }
   for (const profile of group.profile) {
     if (/^\d+$/.test(profile)) continue;
-    throw invalid(
+    throw invalidArgument(
       `${subject} and platform ${platform} specifies invalid profile ${profile}. The field should contain the string representation of a non-negative integer.`,
     );
   }

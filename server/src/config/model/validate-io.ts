@@ -1,13 +1,13 @@
 /** The rules of inputs, outputs and the tensors that the server adds per batch. */
 import type { BatchInput, BatchOutput, ModelConfig, ModelInput, ModelOutput } from "../../core/model-config.ts";
-import { invalid } from "./invalid.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 
 const TENSORRT_PLATFORM = "tensorrt_plan";
 
 /** @throws ServerError("invalid_argument") naming the tensor and the model */
 export function validateModelIo(config: ModelConfig): void {
   const fail = (message: string): never => {
-    throw invalid(`${message} for ${config.name}`);
+    throw invalidArgument(`${message} for ${config.name}`);
   };
   for (const input of config.input) {
     validateTensor(input, "input", config, fail);

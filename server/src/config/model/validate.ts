@@ -3,8 +3,8 @@
  * their messages. Whether other models fit an ensemble is the repository's question.
  */
 import type { ModelConfig, ModelDynamicBatching, ModelMetrics } from "../../core/model-config.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 import { PLATFORMS_OF_BACKEND } from "./backend-fields.ts";
-import { invalid } from "./invalid.ts";
 import { validateEnsemble } from "./validate-ensemble.ts";
 import { validateSequenceBatching } from "./validate-sequence.ts";
 
@@ -12,15 +12,16 @@ export const ENSEMBLE_PLATFORM = "ensemble";
 
 /** @throws ServerError("invalid_argument") naming the first broken rule */
 export function validateModelConfig(config: ModelConfig): void {
-  if (config.name === "") throw invalid("model configuration must specify 'name'");
+  if (config.name === "") throw invalidArgument("model configuration must specify 'name'");
   validateBackend(config);
-  if (config.max_batch_size < 0) throw invalid(`'max_batch_size' must be non-negative value for ${config.name}`);
-  if (config.version_policy === undefined) throw invalid(`must specify 'version policy' for ${config.name}`);
+  if (config.max_batch_size < 0)
+    throw invalidArgument(`'max_batch_size' must be non-negative value for ${config.name}`);
+  if (config.version_policy === undefined) throw invalidArgument(`must specify 'version policy' for ${config.name}`);
   if (config.dynamic_batching !== undefined) validateDynamicBatching(config, config.dynamic_batching);
   if (config.sequence_batching !== undefined) validateSequenceBatching(config, config.sequence_batching);
   validateEnsembleUse(config);
   if (config.model_transaction_policy?.decoupled === true && config.response_cache?.enable === true) {
-    throw invalid(
+    throw invalidArgument(
       `Response Cache does not currently support model ${config.name} with 'decoupled' transaction policy. Please disable the response cache.`,
     );
   }
@@ -31,33 +32,33 @@ function validateBackend(config: ModelConfig): void {
   const { name, platform, backend } = config;
   if (backend === "") {
     if (platform === ENSEMBLE_PLATFORM) return;
-    if (platform === "") throw invalid(`must specify 'platform' or 'backend' for '${name}'.`);
-    throw invalid(`unexpected platform type '${platform}' for ${name}`);
+    if (platform === "") throw invalidArgument(`must specify 'platform' or 'backend' for '${name}'.`);
+    throw invalidArgument(`unexpected platform type '${platform}' for ${name}`);
   }
   if (platform === ENSEMBLE_PLATFORM) {
-    throw invalid(`Ensemble model '${name}' must have platform type '${platform}' and empty backend type`);
+    throw invalidArgument(`Ensemble model '${name}' must have platform type '${platform}' and empty backend type`);
   }
   const platforms = PLATFORMS_OF_BACKEND.get(backend);
   if (platforms !== undefined && !platforms.includes(platform)) {
-    throw invalid(`unexpected 'platform' and 'backend' pair, got:${platform}, ${backend}`);
+    throw invalidArgument(`unexpected 'platform' and 'backend' pair, got:${platform}, ${backend}`);
   }
 }
 
 function validateDynamicBatching(config: ModelConfig, batcher: ModelDynamicBatching): void {
   const { name } = config;
   for (const size of batcher.preferred_batch_size) {
-    if (size <= 0) throw invalid(`dynamic batching preferred size must be positive for ${name}`);
+    if (size <= 0) throw invalidArgument(`dynamic batching preferred size must be positive for ${name}`);
     if (size > config.max_batch_size) {
-      throw invalid(`dynamic batching preferred size must be <= max batch size for ${name}`);
+      throw invalidArgument(`dynamic batching preferred size must be <= max batch size for ${name}`);
     }
   }
   const levels = batcher.priority_levels;
   if (levels !== 0) {
     if (!isLevel(batcher.default_priority_level, levels)) {
-      throw invalid(`default priority level must be in range [1, ${levels}] for ${name}`);
+      throw invalidArgument(`default priority level must be in range [1, ${levels}] for ${name}`);
     }
     if (!Object.keys(batcher.priority_queue_policy).every((key) => isLevel(Number(key), levels))) {
-      throw invalid(`priority queue policy must have priority level in range [1, ${levels}] for ${name}`);
+      throw invalidArgument(`priority queue policy must have priority level in range [1, ${levels}] for ${name}`);
     }
   }
   if (batcher.preserve_ordering) validateOrdering(name, batcher);
@@ -69,31 +70,38 @@ function isLevel(level: number, levels: number): boolean {
 
 function validateOrdering(name: string, batcher: ModelDynamicBatching): void {
   if (batcher.priority_levels > 1) {
-    throw invalid(`Only one priority level is allowed when 'preserve_ordering' is true for ${name}`);
+    throw invalidArgument(`Only one priority level is allowed when 'preserve_ordering' is true for ${name}`);
   }
   const policies = [batcher.default_queue_policy, ...Object.values(batcher.priority_queue_policy)];
   const delays = policies.some(
     (policy) => policy?.timeout_action === "DELAY" && policy.default_timeout_microseconds !== 0,
   );
   if (delays) {
-    throw invalid(`Queue policy can not have DELAY as timeout action when 'preserve_ordering' is true for ${name}`);
+    throw invalidArgument(
+      `Queue policy can not have DELAY as timeout action when 'preserve_ordering' is true for ${name}`,
+    );
   }
 }
 
 function validateEnsembleUse(config: ModelConfig): void {
   if (config.ensemble_scheduling !== undefined) validateEnsemble(config, config.ensemble_scheduling, ENSEMBLE_PLATFORM);
   else if (config.platform === ENSEMBLE_PLATFORM) {
-    throw invalid(`ensemble scheduling must be set for ensemble ${config.name} whose platform is ${ENSEMBLE_PLATFORM}`);
+    throw invalidArgument(
+      `ensemble scheduling must be set for ensemble ${config.name} whose platform is ${ENSEMBLE_PLATFORM}`,
+    );
   }
 }
 
 function validateMetrics(metrics: ModelMetrics): void {
   for (const control of metrics.metric_control) {
-    if (control.metric_identifier === undefined) throw invalid("metric control must specify 'metric_identifier'");
-    if (control.metric_identifier.family === "") throw invalid("metric identifier must specify non-empty 'family'");
-    if (control.histogram_options === undefined) throw invalid("metric control must specify 'histogram_options'");
+    if (control.metric_identifier === undefined)
+      throw invalidArgument("metric control must specify 'metric_identifier'");
+    if (control.metric_identifier.family === "")
+      throw invalidArgument("metric identifier must specify non-empty 'family'");
+    if (control.histogram_options === undefined)
+      throw invalidArgument("metric control must specify 'histogram_options'");
     if (control.histogram_options.buckets.length === 0) {
-      throw invalid("histogram options must specify non-empty 'buckets'");
+      throw invalidArgument("histogram options must specify non-empty 'buckets'");
     }
   }
 }

@@ -1,6 +1,6 @@
 /** An ensemble against the models that it calls: are they there, do types, shapes and batch sizes meet. Pure. */
 import type { ModelConfig, ModelEnsemblingStep } from "../../core/model-config.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 
 type Io = { readonly name: string; readonly data_type: string; readonly dims: readonly number[] };
 
@@ -24,7 +24,7 @@ export function checkEnsemble(
   for (const [index, step] of (config.ensemble_scheduling?.step ?? []).entries()) {
     const model = configOf(step.model_name, index);
     if (model === undefined) {
-      throw invalid(`ensemble '${config.name}' depends on '${step.model_name}' which has no loaded version`);
+      throw invalidArgument(`ensemble '${config.name}' depends on '${step.model_name}' which has no loaded version`);
     }
     checkBatchSize(config, model);
     checkStep(config, step, model, tensors);
@@ -34,7 +34,7 @@ export function checkEnsemble(
 function checkBatchSize(config: ModelConfig, model: ModelConfig): void {
   if (config.max_batch_size === 0 || model.max_batch_size === 0) return;
   if (config.max_batch_size <= model.max_batch_size) return;
-  throw invalid(
+  throw invalidArgument(
     `ensemble '${config.name}' allows maximum batch size ${config.max_batch_size}, but it contains model '${model.name}' which only allows maximum batch size to be ${model.max_batch_size}`,
   );
 }
@@ -49,7 +49,7 @@ function checkStep(
   checkSide(config, step.output_map, model.output, "output", model, tensors);
   for (const input of model.input) {
     if (input.optional || Object.hasOwn(step.input_map, input.name)) continue;
-    throw invalid(`in ensemble '${config.name}', input '${input.name}' of model '${model.name}' is not mapped`);
+    throw invalidArgument(`in ensemble '${config.name}', input '${input.name}' of model '${model.name}' is not mapped`);
   }
 }
 
@@ -64,7 +64,7 @@ function checkSide(
   for (const [name, tensor] of Object.entries(map)) {
     const io = declared.find((candidate) => candidate.name === name);
     if (io === undefined) {
-      throw invalid(
+      throw invalidArgument(
         `in ensemble '${config.name}', ensemble tensor '${tensor}' is mapping to non-existing ${side} '${name}' in model '${model.name}'`,
       );
     }
@@ -78,12 +78,12 @@ function checkSide(
 function checkMatch(ensemble: string, tensor: string, a: Place, b: Place): void {
   const text = `in ensemble '${ensemble}', ensemble tensor '${tensor}': inconsistent`;
   if (a.io.data_type !== b.io.data_type) {
-    throw invalid(
+    throw invalidArgument(
       `${text} data type: ${a.io.data_type} is inferred from ${a.where} while ${b.io.data_type} is inferred from ${b.where}`,
     );
   }
   if (fits(a.io.dims, b.io.dims) || fits(outer(a), outer(b))) return;
-  throw invalid(
+  throw invalidArgument(
     `${text} shape: [${a.io.dims.join(",")}] is inferred from ${a.where} while [${b.io.dims.join(",")}] is inferred from ${b.where}`,
   );
 }
@@ -94,8 +94,4 @@ function outer(place: Place): readonly number[] {
 
 function fits(a: readonly number[], b: readonly number[]): boolean {
   return a.length === b.length && a.every((dim, i) => dim === -1 || b[i] === -1 || dim === b[i]);
-}
-
-function invalid(message: string): ServerError {
-  return new ServerError("invalid_argument", message);
 }

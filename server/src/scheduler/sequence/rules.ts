@@ -1,7 +1,7 @@
 /** What a request must fulfil before it may join a sequence. Pure; the texts are Triton's. */
 import type { InferRequest } from "../../core/infer-request.ts";
 import { MAX_CORRELATION_ID_LENGTH } from "../../core/limits.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import { requestPrefix } from "../../core/validate-request.ts";
 import type { CorrelationControl } from "./controls.ts";
 
@@ -21,17 +21,19 @@ export function checkSequenceRequest(
   const isNone = id === "" || id === 0n;
   if (!isNone && correlation !== undefined) checkType(request, id, modelName, correlation);
   if (batchSize !== 1) {
-    throw invalid(
+    throw invalidArgument(
       `inference request to model '${modelName}' must specify batch-size 1 due to requirements of sequence batcher`,
     );
   }
   if (isNone && needsId) {
-    throw invalid(`inference request to model '${modelName}' must specify a non-zero or non-empty correlation ID`);
+    throw invalidArgument(
+      `inference request to model '${modelName}' must specify a non-zero or non-empty correlation ID`,
+    );
   }
 }
 
 export function startMissing(id: bigint | string, modelName: string): ServerError {
-  return invalid(
+  return invalidArgument(
     `inference request for sequence ${id} to model '${modelName}' must specify the START flag on the first request of the sequence`,
   );
 }
@@ -50,11 +52,7 @@ function checkType(
 ): void {
   const given = typeof id === "string" ? "BYTES" : "UINT64";
   if ((given === "BYTES") === (datatype === "BYTES")) return;
-  throw invalid(
+  throw invalidArgument(
     `${requestPrefix(request)}sequence batching control '${name}' data-type is '${given}', but model '${modelName}' expects '${datatype}'`,
   );
-}
-
-function invalid(message: string): ServerError {
-  return new ServerError("invalid_argument", message);
 }

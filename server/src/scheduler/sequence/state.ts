@@ -10,7 +10,7 @@ import type {
   ModelSequenceBatchingState,
 } from "../../core/model-config.ts";
 import { datatypeOf } from "../../core/model-signature.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import { elementCount, type Tensor } from "../../core/tensor.ts";
 
 /** A state takes no more memory than a request could bring. */
@@ -33,9 +33,9 @@ export interface StateSpec {
 export function stateSpecs(config: ModelConfig, files: ReadonlyMap<string, Uint8Array>): readonly StateSpec[] {
   return (config.sequence_batching?.state ?? []).map((state): StateSpec => {
     const where = `state '${state.input_name}' of model '${config.name}'`;
-    if (state.use_growable_memory) throw invalid(`${where}: use_growable_memory needs instances of KIND_GPU`);
+    if (state.use_growable_memory) throw invalidArgument(`${where}: use_growable_memory needs instances of KIND_GPU`);
     if (state.initial_state.length > 1) {
-      throw invalid(`${where} must have at most one initial_state, got ${state.initial_state.length}`);
+      throw invalidArgument(`${where} must have at most one initial_state, got ${state.initial_state.length}`);
     }
     const batch = config.max_batch_size > 0 ? [1] : [];
     const datatype = datatypeOf(state.data_type);
@@ -114,13 +114,13 @@ function expectInitial(
   where: string,
 ): void {
   if (initial.data_type !== state.data_type) {
-    throw invalid(`${where}: initial_state must be ${state.data_type}, got ${initial.data_type}`);
+    throw invalidArgument(`${where}: initial_state must be ${state.data_type}, got ${initial.data_type}`);
   }
   const { dims } = state;
   const fits =
     initial.dims.length === dims.length &&
     initial.dims.every((dim, axis) => dim >= 0 && (dims[axis] === -1 || dims[axis] === dim));
-  if (!fits) throw invalid(`${where}: initial_state must have dims like [${dims}], got [${initial.dims}]`);
+  if (!fits) throw invalidArgument(`${where}: initial_state must have dims like [${dims}], got [${initial.dims}]`);
 }
 
 function initialData(
@@ -131,13 +131,11 @@ function initialData(
 ): Uint8Array {
   const count = elementCount(shape);
   const size = count * (datatype === "BYTES" ? LENGTH_BYTES : elementSize(datatype));
-  if (size > MAX_STATE_BYTES) throw invalid(`${where} must have at most ${MAX_STATE_BYTES} bytes, dims need ${size}`);
+  if (size > MAX_STATE_BYTES)
+    throw invalidArgument(`${where} must have at most ${MAX_STATE_BYTES} bytes, dims need ${size}`);
   if (file === undefined) return new Uint8Array(size);
   if (datatype === "BYTES") expectBytesElements(file, count, where);
-  else if (file.length !== size) throw invalid(`${where}: data_file must have ${size} bytes, got ${file.length}`);
+  else if (file.length !== size)
+    throw invalidArgument(`${where}: data_file must have ${size} bytes, got ${file.length}`);
   return file;
-}
-
-function invalid(message: string): ServerError {
-  return new ServerError("invalid_argument", message);
 }

@@ -1,7 +1,7 @@
 /** The input tensors of an inference request: finds the data of each, raw or typed. Shapes and sizes are judged behind it. */
 import { contentsAs, type Datatype, type InferInputMessage, type InferRequestMessage, isDatatype } from "@nereid/wire";
 import type { ServedModel } from "../../../core/model-server.ts";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument } from "../../../core/server-error.ts";
 import type { Tensor } from "../../../core/tensor.ts";
 import type { RequestMemory } from "../../request-memory.ts";
 import { readRegionPart } from "./region-part.ts";
@@ -22,12 +22,14 @@ export function readInputs(message: InferRequestMessage, model: ServedModel, mem
     } else if (input.contents === undefined) data = raw[rawIndex++];
     else if (raw.length === 0) data = typedData(input, model.name);
     else {
-      throw invalid(
+      throw invalidArgument(
         `contents field must not be specified when using raw_input_contents for '${input.name}' for model '${model.name}'`,
       );
     }
     if (data === undefined) {
-      throw invalid(`unable to find data for input tensor '${input.name}' for model '${model.name}' in request.`);
+      throw invalidArgument(
+        `unable to find data for input tensor '${input.name}' for model '${model.name}' in request.`,
+      );
     }
     tensors.push({ name: input.name, datatype: expectDatatype(input, message.id, model), shape: input.shape, data });
   }
@@ -51,11 +53,12 @@ function typedData(input: InferInputMessage, model: string): Uint8Array {
   const where = `for input tensor '${input.name}' for model '${model}'`;
   let data = NO_DATA;
   for (const contents of input.contents ?? []) {
-    if (data.length > 0) throw invalid(`unexpected explicit tensor data ${where}, binary data was already supplied.`);
+    if (data.length > 0)
+      throw invalidArgument(`unexpected explicit tensor data ${where}, binary data was already supplied.`);
     const converted = isDatatype(input.datatype) ? contentsAs(contents, input.datatype) : undefined;
     if (converted === undefined) {
       const expected = isDatatype(input.datatype) ? input.datatype : INVALID_DATATYPE;
-      throw invalid(
+      throw invalidArgument(
         `unexpected explicit tensor data ${where} of type '${contents.kind}', expected datatype '${expected}'`,
       );
     }
@@ -67,11 +70,7 @@ function typedData(input: InferInputMessage, model: string): Uint8Array {
 function expectDatatype(input: InferInputMessage, id: string, model: ServedModel): Datatype {
   if (isDatatype(input.datatype)) return input.datatype;
   const expected = model.inputs.get(input.name)?.datatype ?? INVALID_DATATYPE;
-  throw invalid(
+  throw invalidArgument(
     `[request id: ${id === "" ? "<id_unknown>" : id}] inference input '${input.name}' data-type is '${INVALID_DATATYPE}', but model '${model.name}' expects '${expected}'`,
   );
-}
-
-function invalid(message: string): ServerError {
-  return new ServerError("invalid_argument", message);
 }

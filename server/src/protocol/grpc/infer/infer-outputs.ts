@@ -1,6 +1,6 @@
 /** The outputs that an inference request names, and how some of them are wanted. */
 import type { RequestedOutputMessage } from "@nereid/wire";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument } from "../../../core/server-error.ts";
 import type { OutputTarget, RequestMemory } from "../../request-memory.ts";
 import { readRegionPart } from "./region-part.ts";
 
@@ -35,19 +35,15 @@ function readForm(output: RequestedOutputMessage, memory: RequestMemory): Output
   const numClasses = readClassification(output);
   if (part === undefined) return numClasses === undefined ? undefined : { numClasses };
   if (numClasses === undefined) return { target: memory.target(part) };
-  throw invalid("output can't set both 'shared_memory_region' and 'classification'");
+  throw invalidArgument("output can't set both 'shared_memory_region' and 'classification'");
 }
 
 function readClassification(output: RequestedOutputMessage): number | undefined {
   const parameter = output.parameters.get("classification");
   if (parameter === undefined) return undefined;
   if (parameter.kind !== "int64") {
-    throw invalid("invalid value type for 'classification' parameter, expected int64_param.");
+    throw invalidArgument("invalid value type for 'classification' parameter, expected int64_param.");
   }
-  if (parameter.value <= 0) throw invalid("invalid value for 'classification' parameter, expected >= 0");
+  if (parameter.value <= 0) throw invalidArgument("invalid value for 'classification' parameter, expected >= 0");
   return Number(parameter.value);
-}
-
-function invalid(message: string): ServerError {
-  return new ServerError("invalid_argument", message);
 }

@@ -2,7 +2,7 @@
 import type { InferParameter, InferParameters } from "@nereid/wire";
 import { NO_PARAMETERS, NO_SEQUENCE, type ParameterValue, type SequenceInfo } from "../../../core/infer-request.ts";
 import { MAX_CORRELATION_ID_LENGTH } from "../../../core/limits.ts";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../../core/server-error.ts";
 
 export interface RequestParameters {
   readonly sequence: SequenceInfo;
@@ -60,7 +60,7 @@ const SERVER_KEYS: ReadonlySet<string> = new Set([
 
 function customValue(key: string, parameter: InferParameter): ParameterValue {
   if (key.startsWith(RESERVED_PREFIX)) {
-    throw invalid(
+    throw invalidArgument(
       `parameter keys starting with '${RESERVED_PREFIX}' are reserved for Triton usage. Only the following keys starting with '${RESERVED_PREFIX}' are allowed: ${EMPTY_FINAL}`,
     );
   }
@@ -106,7 +106,7 @@ function readPriority(parameter: InferParameter | undefined): number {
   if (parameter.kind !== "int64" && parameter.kind !== "uint64") {
     throw wrongType("priority", "int64_param or uint64_param");
   }
-  if (parameter.value < 0) throw invalid("invalid value for 'priority' parameter, expected >= 0");
+  if (parameter.value < 0) throw invalidArgument("invalid value for 'priority' parameter, expected >= 0");
   return Number(parameter.value);
 }
 
@@ -128,7 +128,7 @@ export function withForwardedMetadata(
   for (const [key, value] of Object.entries(metadata)) {
     if (value === undefined || key.startsWith(":") || !pattern.test(key)) continue;
     if (RESERVED_KEYS.has(key) || key.startsWith(RESERVED_PREFIX)) {
-      throw invalid(`Header '${key}' is reserved for Triton usage and cannot be forwarded.`);
+      throw invalidArgument(`Header '${key}' is reserved for Triton usage and cannot be forwarded.`);
     }
     all.set(key, Array.isArray(value) ? value.join(", ") : value);
   }
@@ -136,9 +136,5 @@ export function withForwardedMetadata(
 }
 
 function wrongType(key: string, expected: string): ServerError {
-  return invalid(`invalid value type for '${key}' parameter, expected ${expected}.`);
-}
-
-function invalid(message: string): ServerError {
-  return new ServerError("invalid_argument", message);
+  return invalidArgument(`invalid value type for '${key}' parameter, expected ${expected}.`);
 }

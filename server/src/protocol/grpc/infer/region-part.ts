@@ -1,6 +1,6 @@
 /** The parameters of a tensor that say where in shared memory it is. */
 import type { InferParameter, InferParameters } from "@nereid/wire";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../../core/server-error.ts";
 import type { RegionPart } from "../../request-memory.ts";
 
 const BITS = 64;
@@ -24,7 +24,7 @@ export function readRegionPart(tensor: {
   if (byteSize !== undefined) {
     return { region: region.value, offset: from, byteSize: unsigned(byteSize, "shared_memory_byte_size", name) };
   }
-  throw invalid(
+  throw invalidArgument(
     `'shared_memory_byte_size' must be specified along with 'shared_memory_region' parameter for tensor '${name}'`,
   );
 }
@@ -36,13 +36,11 @@ function unsigned(parameter: InferParameter, key: string, tensor: string): bigin
 }
 
 function withoutRegion(key: string, tensor: string): ServerError {
-  return invalid(`'${key}' can not be specified without 'shared_memory_region' parameter for tensor '${tensor}'`);
+  return invalidArgument(
+    `'${key}' can not be specified without 'shared_memory_region' parameter for tensor '${tensor}'`,
+  );
 }
 
 function wrongType(key: string, tensor: string, expected: string): ServerError {
-  return invalid(`invalid value type for '${key}' parameter for tensor '${tensor}', expected ${expected}.`);
-}
-
-function invalid(message: string): ServerError {
-  return new ServerError("invalid_argument", message);
+  return invalidArgument(`invalid value type for '${key}' parameter for tensor '${tensor}', expected ${expected}.`);
 }
