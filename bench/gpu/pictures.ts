@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { maxDifference } from "../../server/kernels/testing/run-op.ts";
-import { promptPositions } from "../../server/src/backend/tokenizer/picture-positions.ts";
+import { promptPositions } from "../../server/src/backend/tokenizer/image-positions.ts";
 import type { LlmEngine } from "../../server/src/engine/llm-engine.ts";
 import { type GenerateRequest, NEUTRAL_REQUEST } from "../../server/src/engine/request/generate.ts";
 import { engineOf } from "../../server/src/engine/testing/generation.ts";

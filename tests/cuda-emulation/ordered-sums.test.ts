@@ -7,7 +7,7 @@ import {
   fromElements,
   toElements,
 } from "../../server/kernels/testing/cuda-elements.ts";
-import { OrderedSums } from "../../server/src/engine/ranks/ordered-sums.ts";
+import { DeterministicAllReduce } from "../../server/src/engine/ranks/deterministic-all-reduce.ts";
 import { viewMemory } from "../../server/src/native/ffi.ts";
 import { hostCompiler } from "./compile-emulation.ts";
 import { EmulatedGpu, readFloats } from "./emulated-gpu.ts";
@@ -30,7 +30,7 @@ function rounded(type: CudaElement, values: Float32Array): Float32Array {
 }
 
 for (const type of ["f32", "bf16"] as const) {
-  test(`OrderedSums adds parts of three GPUs in ${type} in their order, piece by piece`, { skip }, () => {
+  test(`DeterministicAllReduce adds parts of three GPUs in ${type} in their order, piece by piece`, { skip }, () => {
     const numRanks = 3;
     const expected = rounded(type, partOf(0));
     for (const rank of [1, 2]) {
@@ -55,7 +55,7 @@ for (const type of ["f32", "bf16"] as const) {
         }
         done += count;
       };
-      const sums = new OrderedSums(gpu, { rank, numRanks, gather }, PIECE_BYTES);
+      const sums = new DeterministicAllReduce(gpu, { rank, numRanks, gather }, PIECE_BYTES);
       sums.sum(at, COUNT, type);
       assert.equal(done, COUNT);
       assert.deepEqual(readFloats(type, at, COUNT), expected);

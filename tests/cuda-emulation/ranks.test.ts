@@ -14,7 +14,7 @@ import { createDecoderRunner } from "../../server/src/engine/cpu/cpu-runner.ts";
 import type { CudaRunnerOptions } from "../../server/src/engine/cuda/create-runner.ts";
 import { cudaTarget } from "../../server/src/engine/cuda/create-runner.ts";
 import type { DecoderCudaRunner } from "../../server/src/engine/cuda/cuda-runner.ts";
-import { LoneMember } from "../../server/src/engine/ranks/lone-member.ts";
+import { IsolatedRank } from "../../server/src/engine/ranks/isolated-rank.ts";
 import type { GenerateRequest } from "../../server/src/engine/request/generate.ts";
 import { ModelDrafter } from "../../server/src/engine/speculation/model-drafter.ts";
 import type { StepRunner } from "../../server/src/engine/step-runner.ts";
@@ -144,7 +144,7 @@ test("an engine file of a checkpoint of two ranks runs on two emulated GPUs, and
     ...shared,
   });
   assert.deepEqual(await readRankMapping(checkpointDir), { tensorParallel: 2, pipelineParallel: 1 });
-  const member = new LoneMember({ numTensorRanks: 2, numStages: 1 });
+  const member = new IsolatedRank({ numTensorRanks: 2, numStages: 1 });
   const alone = await openEmulated(new EmulatedGpu(hostCompiler()), { ...OPTIONS, modelDir: checkpointDir }, member);
   // Both prompts in a step, and steps of both.
   for (const lengths of [REQUESTS.map(({ promptTokens }) => promptTokens.length), [1, 1]]) {

@@ -15,7 +15,7 @@ export class WaitWatch {
   look(live: readonly Sequence[]): void {
     const [first] = live;
     if (first === undefined) return;
-    const head = live.reduce((best, each) => (each.rank < best.rank ? each : best), first);
+    const head = live.reduce((best, each) => (each.orderKey < best.orderKey ? each : best), first);
     const progress = progressOf(head);
     if (head === this.#head && progress === this.#progress) {
       this.#waited += 1;

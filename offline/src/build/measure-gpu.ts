@@ -1,7 +1,7 @@
 /** Runs a model on a GPU with steps of every size that its products come in, so that the fastest algorithm of each is known. */
 import { type KnownProduct, productRows } from "@nereid/server/device/cuda/dense-gemm";
 import { createCudaRunner, cudaTarget } from "@nereid/server/engine/cuda/create-runner";
-import { LoneMember } from "@nereid/server/engine/ranks/lone-member";
+import { IsolatedRank } from "@nereid/server/engine/ranks/isolated-rank";
 import type { StepInput } from "@nereid/server/engine/step-runner";
 import type { EngineHeader, EngineTarget } from "@nereid/server/formats/trtllm/engine-header";
 import type { RankMapping } from "@nereid/server/formats/trtllm/rank-mapping";
@@ -39,7 +39,7 @@ export async function measureGpu(options: MeasureGpuOptions): Promise<MeasuredGp
   const isAlone = layout.numTensorRanks * layout.numStages === 1;
   const runner = await createCudaRunner(
     { modelDir, ordinal, matrixType: matrices, ...sizes, usesGraphs: false, tell },
-    isAlone ? undefined : () => new LoneMember(layout),
+    isAlone ? undefined : () => new IsolatedRank(layout),
   );
   try {
     const steps = stepSizes(maxTokens, maxSequences, runner.maxPositions);

@@ -13,7 +13,7 @@ import { LogitsBudget } from "./plan/logits-budget.ts";
 import { StepBatch } from "./plan/step-batch.ts";
 import type { StepPlan } from "./plan/step-plan.ts";
 import { StepPlanner } from "./plan/step-planner.ts";
-import { StepsUnderWay } from "./plan/steps-in-flight.ts";
+import { StepsInFlight } from "./plan/steps-in-flight.ts";
 import { TokenStep } from "./plan/token-step.ts";
 import { admitRequest, checkQueue } from "./request/admit-request.ts";
 import { checkRequest, logitsBytes, type RequestLimits } from "./request/check-request.ts";
@@ -21,7 +21,7 @@ import type { FinishReason, GeneratedChunk, GenerateRequest, Generator } from ".
 import { prepareSequence } from "./request/prepare-sequence.ts";
 import type { Sequence, SequenceSink } from "./request/sequence.ts";
 import type { BeamGroup } from "./sample/beam-group.ts";
-import { isFreeOfTokens, tokenChoices } from "./sample/token-choices.ts";
+import { canPlanAhead, tokenChoices } from "./sample/token-choices.ts";
 import { createDrafters } from "./speculation/create-drafters.ts";
 import type { Drafter } from "./speculation/drafter.ts";
 import type { StepInput, StepRunner } from "./step-runner.ts";
@@ -45,7 +45,7 @@ export class LlmEngine implements Generator {
   readonly #logits = new LogitsBudget();
   /** Requests whose tokens decide about the step after: none is planned ahead while there are any. */
   readonly #bound = new Set<Sequence>();
-  readonly #underWay: StepsUnderWay;
+  readonly #inFlight: StepsInFlight;
   /** Beam searches whose beams have all offered their scores in this step. */
   readonly #complete: BeamGroup[] = [];
   readonly #stats: EngineStats;
@@ -67,7 +67,7 @@ export class LlmEngine implements Generator {
     this.#config = config;
     const rules = { ...config, blockSize, window: runner.window };
     this.#planner = new StepPlanner({ ...rules, numBlocks, numHostBlocks: runner.numHostBlocks ?? 0 });
-    this.#underWay = new StepsUnderWay(this.#planner);
+    this.#inFlight = new StepsInFlight(this.#planner);
     this.#batch = new StepBatch(runner);
     this.#tokenStep = new TokenStep(vocabSize);
     this.#services = services;
@@ -118,7 +118,7 @@ export class LlmEngine implements Generator {
   }
 
   #start(sequence: Sequence): void {
-    if (!isFreeOfTokens(sequence)) this.#bound.add(sequence);
+    if (!canPlanAhead(sequence)) this.#bound.add(sequence);
     this.#planner.add(sequence);
     this.#wake();
   }
@@ -181,17 +181,17 @@ export class LlmEngine implements Generator {
     } catch (error) {
       this.#fail(error);
     }
-    await this.#underWay.drop();
+    await this.#inFlight.drop();
   }
 
   /** False once there is nothing to do. */
   async #turn(): Promise<boolean> {
     this.#dropCancelled();
-    if (!this.#mayRunAhead) while (this.#underWay.count > 0) await this.#settle();
+    if (!this.#mayRunAhead) while (this.#inFlight.count > 0) await this.#settle();
     for (const drafter of this.#drafters) await drafter.propose(this.#planner.sequences());
     const plan = this.#planner.plan(this.#nowNs() / 1e6);
     if (plan !== undefined) await this.#step(plan);
-    else if (this.#underWay.count > 0) await this.#settle();
+    else if (this.#inFlight.count > 0) await this.#settle();
     else this.#goIdle();
     return this.#isRunning;
   }
@@ -214,12 +214,12 @@ export class LlmEngine implements Generator {
     const choices = this.#runner.choose && tokenChoices(plan, this.#batch.promptRows);
     const chosen = choices && this.#runner.choose?.(input, choices);
     if (chosen === undefined) return await this.#runForLogits(plan, input, start);
-    this.#underWay.add(plan, chosen, start);
-    if (this.#underWay.count > 1 || !this.#mayRunAhead) await this.#settle();
+    this.#inFlight.add(plan, chosen, start);
+    if (this.#inFlight.count > 1 || !this.#mayRunAhead) await this.#settle();
   }
 
   async #settle(): Promise<void> {
-    this.#countTime(await this.#underWay.settle(this.#nowNs, this.#takeChosen));
+    this.#countTime(await this.#inFlight.settle(this.#nowNs, this.#takeChosen));
     this.#onTurn();
   }
 

@@ -8,7 +8,7 @@ export interface BlsSettings {
   readonly engine: string;
   /** Undefined: no speculation with a model that drafts. */
   readonly draftEngine: string | undefined;
-  /** Undefined: pictures and videos are refused. */
+  /** Undefined: images and videos are refused. */
   readonly encoders: string | undefined;
   /** Streamed answers hold the whole text so far in place of what is new. */
   readonly accumulates: boolean;

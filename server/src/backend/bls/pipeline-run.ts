@@ -72,7 +72,7 @@ export class PipelineRun {
     if (isStreaming && !settings.isDecoupled) {
       throw new ServerError("invalid_argument", "Streaming is only supported in decoupled mode.");
     }
-    for (const name of PICTURES) this.#refusePicture(name);
+    for (const name of PICTURES) this.#refuseImage(name);
     const engine = models.signature(settings.engine);
     const tokens = await this.#preprocess();
     const request = this.#request(settings.engine, this.#engineInputs(tokens, engine), this.#engineOutputs(engine), {
@@ -238,7 +238,7 @@ export class PipelineRun {
     };
   }
 
-  #refusePicture(name: string): void {
+  #refuseImage(name: string): void {
     if (!this.#inputs.has(name)) return;
     const { encoders } = this.#pipeline.settings;
     const cause =

@@ -3,7 +3,7 @@
  * is `server/python/nereid_stub/client_memory.py`.
  */
 import { findObject } from "../../native/posix-memory.ts";
-import type { ClientPlace } from "./wire-codec.ts";
+import type { ClientRegion } from "./wire-codec.ts";
 
 /** Smaller data is copied: that costs less than a mapping and the faults of its pages. */
 export const MAP_BYTES: number = 2 * 1024 * 1024;
@@ -11,7 +11,7 @@ export const MAP_BYTES: number = 2 * 1024 * 1024;
 const ALIGNMENT = 64;
 
 /** Undefined: the data is to be copied. */
-export function locateInClient(data: Uint8Array): ClientPlace | undefined {
+export function locateInClient(data: Uint8Array): ClientRegion | undefined {
   if (data.length < MAP_BYTES) return undefined;
   const object = findObject(data);
   return object === undefined || object.offset % ALIGNMENT !== 0 ? undefined : object;

@@ -5,7 +5,7 @@ import { copyFromProcess } from "../../native/process-copy.ts";
 /** What a process keeps at an address that it names, to find out whether the server may look. */
 const PROBE: Buffer = Buffer.from("nereid-probe");
 
-export class LentMemory {
+export class LeasedMemory {
   readonly #pid: number | undefined;
   #copied: number[] = [];
   #isGone = false;

@@ -10,7 +10,7 @@ import { LineSplitter } from "../supervision/line-splitter.ts";
 import { AnswerMemory } from "./answer-memory.ts";
 import { locateInClient } from "./client-region.ts";
 import { FrameAssembler } from "./frame-assembler.ts";
-import { LentMemory } from "./leased-memory.ts";
+import { LeasedMemory } from "./leased-memory.ts";
 import { encodeCopied, encodeReturned, type Frame, type Handover } from "./messages.ts";
 import type { Environment } from "./settings.ts";
 import { SharedBlocks } from "./shared-blocks.ts";
@@ -42,7 +42,7 @@ export class StubProcess {
   readonly blocks: SharedBlocks;
   /** Big data on its way from the process, and what finds no room there. */
   readonly #answers: AnswerMemory;
-  readonly #lent: LentMemory;
+  readonly #lent: LeasedMemory;
   readonly watchdog: Watchdog | undefined;
   /** The system lets the process open what the server has open. Known from its greeting on. */
   mayOpenHere = false;
@@ -77,7 +77,7 @@ export class StubProcess {
       detached: true,
     });
     const { pid } = this.#child;
-    this.#lent = new LentMemory(pid);
+    this.#lent = new LeasedMemory(pid);
     this.watchdog = pid === undefined ? undefined : new Watchdog(pid, (cause) => this.kill(cause));
     this.#child.once("error", (error) => this.#finish(startProblem(launch.interpreter, error)));
     this.#child.once("exit", (code, signal) => this.#exited(code, signal));

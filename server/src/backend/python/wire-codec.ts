@@ -46,11 +46,11 @@ const CLIENT = 3;
 export interface DataPlacer {
   place(data: Uint8Array): { readonly offset: number; readonly capacity: number } | undefined;
   /** Where the stub finds data by itself, without a copy; undefined when it does not. */
-  locate?(data: Uint8Array): ClientPlace | undefined;
+  locate?(data: Uint8Array): ClientRegion | undefined;
 }
 
 /** A part of an object that the server has open for a client. */
-export interface ClientPlace {
+export interface ClientRegion {
   readonly descriptor: number;
   /** They tell whether the descriptor is still the same object's. */
   readonly device: number;

@@ -5,12 +5,12 @@
 import { ServerError } from "../../core/server-error.ts";
 import type { Backend, BackendRequest } from "../backend.ts";
 import { correlationOf, expectAccumulator, filledOutput, inputSum, isSet } from "./control-values.ts";
-import { createSampleBackend } from "./sample-backend.ts";
+import { createTestBackend } from "./test-backend.ts";
 
 const CORRELATION_TYPES: ReadonlySet<string> = new Set(["TYPE_UINT64", "TYPE_STRING"]);
 
 export function createDynaSequenceBackend(): Backend {
-  return createSampleBackend("dyna_sequence", (source) => {
+  return createTestBackend("dyna_sequence", (source) => {
     expectAccumulator(source, "dyna_sequence", ["START", "END", "READY", "CORRID"]);
     const controls = source.config.sequence_batching?.control_input.find(({ name }) => name === "CORRID")?.control;
     if (!CORRELATION_TYPES.has(controls?.[0]?.data_type ?? "")) {

@@ -1,10 +1,10 @@
 /** `identity`: OUTPUT<n> is INPUT<n>, for any datatype and shape. */
 import type { Tensor } from "../../core/tensor.ts";
 import type { Backend } from "../backend.ts";
-import { createSampleBackend } from "./sample-backend.ts";
+import { createTestBackend } from "./test-backend.ts";
 
 export function createIdentityBackend(): Backend {
-  return createSampleBackend("identity", (source) => {
+  return createTestBackend("identity", (source) => {
     const outputs = source.config.output.map(({ name }) => ({ name, from: inputOf(name) }));
     return {
       execute(request) {

@@ -6,10 +6,10 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServerError } from "../../core/server-error.ts";
 import type { Backend, BackendRequest } from "../backend.ts";
 import { correlationOf, expectAccumulator, filledOutput, inputSum, isSet } from "./control-values.ts";
-import { createSampleBackend } from "./sample-backend.ts";
+import { createTestBackend } from "./test-backend.ts";
 
 export function createIterativeSequenceBackend(): Backend {
-  return createSampleBackend("iterative_sequence", (source) => {
+  return createTestBackend("iterative_sequence", (source) => {
     expectAccumulator(source, "iterative_sequence", ["START", "CORRID"]);
     const { sequence_batching, model_transaction_policy } = source.config;
     if (sequence_batching?.iterative_sequence !== true || model_transaction_policy?.decoupled !== true) {

@@ -6,10 +6,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { Backend, BackendRequest } from "../backend.ts";
-import { createSampleBackend } from "./sample-backend.ts";
+import { createTestBackend } from "./test-backend.ts";
 
 export function createRepeatBackend(): Backend {
-  return createSampleBackend("repeat", (source) => {
+  return createTestBackend("repeat", (source) => {
     if (source.config.model_transaction_policy?.decoupled !== true) {
       const text = `model '${source.name}' of backend 'repeat' needs model_transaction_policy { decoupled: true }`;
       throw new ServerError("invalid_argument", text);

@@ -4,10 +4,10 @@
  */
 import type { Backend, BackendRequest } from "../backend.ts";
 import { expectAccumulator, filledOutput, inputSum, isSet } from "./control-values.ts";
-import { createSampleBackend } from "./sample-backend.ts";
+import { createTestBackend } from "./test-backend.ts";
 
 export function createSequenceBackend(): Backend {
-  return createSampleBackend("sequence", (source) => {
+  return createTestBackend("sequence", (source) => {
     expectAccumulator(source, "sequence", ["START", "READY"]);
     return {
       createExecute() {

@@ -1,10 +1,10 @@
 /** `square`, decoupled: for IN = n (INT32 [1]) it answers n times OUT = n. */
 import { ServerError } from "../../core/server-error.ts";
 import type { Backend, BackendRequest } from "../backend.ts";
-import { createSampleBackend } from "./sample-backend.ts";
+import { createTestBackend } from "./test-backend.ts";
 
 export function createSquareBackend(): Backend {
-  return createSampleBackend("square", (source) => {
+  return createTestBackend("square", (source) => {
     if (source.config.model_transaction_policy?.decoupled !== true) {
       const text = `model '${source.name}' of backend 'square' needs model_transaction_policy { decoupled: true }`;
       throw new ServerError("invalid_argument", text);

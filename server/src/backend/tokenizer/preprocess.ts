@@ -9,9 +9,9 @@ import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { Tokenizer } from "../../formats/tokenizer/tokenizer.ts";
-import { NUM_AXES, promptPositions, readGrids } from "./picture-positions.ts";
-import { encodePrompt, type PicturePromptSettings, renderPrompt } from "./picture-prompt.ts";
-import { type PictureRows, promptTable, readPictureRows, VISUAL_TOKENS } from "./picture-rows.ts";
+import { NUM_AXES, promptPositions, readGrids } from "./image-positions.ts";
+import { encodePrompt, type ImagePromptSettings, renderPrompt } from "./image-prompt.ts";
+import { type ImageRows, promptTable, readImageRows, VISUAL_TOKENS } from "./image-rows.ts";
 import { findInput, floatValues, fp32Tensor, int32Tensor, intValues, textRows } from "./tensor-values.ts";
 import { wordLists } from "./word-lists.ts";
 
@@ -29,7 +29,7 @@ export interface PreprocessingModel {
   readonly isBatching: boolean;
   /** Outputs of the configuration and their datatypes: only these are made. */
   readonly outputs: ReadonlyMap<string, FixedDatatype>;
-  readonly pictures: PicturePromptSettings;
+  readonly images: ImagePromptSettings;
   readonly maxTokens: number | undefined;
 }
 
@@ -46,7 +46,7 @@ export function* preprocess(
   request: InferRequest,
   numRows: number,
 ): Steps<readonly Tensor[]> {
-  refusePictures(request);
+  refuseImages(request);
   const maker = new OutputMaker(model, request, model.isBatching ? numRows : 1);
   yield* maker.prompts("QUERY", "INPUT_ID", "REQUEST_INPUT_LEN");
   yield* maker.prompts("DECODER_QUERY", "DECODER_INPUT_ID", "REQUEST_DECODER_INPUT_LEN");
@@ -66,13 +66,13 @@ class OutputMaker {
   readonly #request: InferRequest;
   readonly #numRows: number;
   /** Of each prompt; undefined: the request has none. */
-  readonly #pictures: readonly PictureRows[] | undefined;
+  readonly #images: readonly ImageRows[] | undefined;
 
   constructor(model: PreprocessingModel, request: InferRequest, numRows: number) {
     this.#model = model;
     this.#request = request;
     this.#numRows = numRows;
-    this.#pictures = readPictureRows(request, model.isBatching, numRows);
+    this.#images = readImageRows(request, model.isBatching, numRows);
   }
 
   /** Ids of one text per row, padded on the right, and their lengths. No text: one padding token. */
@@ -101,30 +101,30 @@ class OutputMaker {
   }
 
   *#encodePrompt(input: string, text: string, row: number): Steps<Int32Array> {
-    const { addSpecialTokens, tokenizer, pictures } = this.#model;
+    const { addSpecialTokens, tokenizer, images } = this.#model;
     const isQuery = input === "QUERY";
-    if (!isQuery || !this.#takesPictures()) return yield* tokenizer.encodeSteps(text, { addSpecialTokens });
-    const lengths = this.#pictures?.[row]?.lengths ?? [];
-    const prompt = renderPrompt(pictures, text, lengths.length);
-    return yield* encodePrompt(pictures, tokenizer, prompt, lengths);
+    if (!isQuery || !this.#takesImages()) return yield* tokenizer.encodeSteps(text, { addSpecialTokens });
+    const lengths = this.#images?.[row]?.lengths ?? [];
+    const prompt = renderPrompt(images, text, lengths.length);
+    return yield* encodePrompt(images, tokenizer, prompt, lengths);
   }
 
-  /** Templates are for models that declare pictures, also where a request has none. */
-  #takesPictures(): boolean {
-    return this.#pictures !== undefined || this.#makes("PROMPT_EMBEDDING_TABLE");
+  /** Templates are for models that declare images, also where a request has none. */
+  #takesImages(): boolean {
+    return this.#images !== undefined || this.#makes("PROMPT_EMBEDDING_TABLE");
   }
 
-  /** The rows of all pictures, and how many there are. */
+  /** The rows of all images, and how many there are. */
   table(): void {
     const datatype = this.#model.outputs.get("PROMPT_EMBEDDING_TABLE");
-    if (this.#pictures === undefined) return;
+    if (this.#images === undefined) return;
     if (datatype === undefined) {
       throw new ServerError("invalid_argument", `input '${VISUAL_TOKENS}' needs an output 'PROMPT_EMBEDDING_TABLE'`);
     }
     const { isBatching } = this.#model;
     const table = promptTable(this.#request, isBatching, { name: "PROMPT_EMBEDDING_TABLE", datatype });
     if (table !== undefined) this.tensors.push(table);
-    const sizes = this.#pictures.map(({ lengths }) => lengths.reduce((sum, length) => sum + length, 0));
+    const sizes = this.#images.map(({ lengths }) => lengths.reduce((sum, length) => sum + length, 0));
     this.#addInts("PROMPT_VOCAB_SIZE", [1], Int32Array.from(sizes));
   }
 
@@ -132,7 +132,7 @@ class OutputMaker {
   #extraIds(ids: Int32Array, width: number): void {
     const salt = findInput(this.#request, "PROMPT_TABLE_EXTRA_ID");
     if (salt === undefined || !this.#makes(EXTRA_IDS)) return;
-    const { vocabularySize } = this.#model.pictures;
+    const { vocabularySize } = this.#model.images;
     const salts = new BigUint64Array(salt.data.slice().buffer);
     const values = BigUint64Array.from(ids, (id, i) =>
       id < vocabularySize ? 0n : (salts[Math.floor(i / width)] ?? 0n),
@@ -145,13 +145,13 @@ class OutputMaker {
   #positions(rows: readonly Int32Array[], width: number): void {
     if (!this.#makes(POSITIONS)) return;
     const given = findInput(this.#request, "IMAGE_GRID_THW");
-    if (this.#pictures !== undefined && given === undefined) {
-      throw new ServerError("invalid_argument", `output '${POSITIONS}' needs input 'IMAGE_GRID_THW' beside pictures`);
+    if (this.#images !== undefined && given === undefined) {
+      throw new ServerError("invalid_argument", `output '${POSITIONS}' needs input 'IMAGE_GRID_THW' beside images`);
     }
-    const grids = given === undefined ? [] : readGrids(intValues(given), this.#pictures ?? []);
+    const grids = given === undefined ? [] : readGrids(intValues(given), this.#images ?? []);
     const values = new Int32Array(rows.length * NUM_AXES * width);
     for (const [row, ids] of rows.entries()) {
-      const positions = promptPositions(ids, this.#model.pictures.vocabularySize, grids[row] ?? []);
+      const positions = promptPositions(ids, this.#model.images.vocabularySize, grids[row] ?? []);
       for (let axis = 0; axis < NUM_AXES; axis++) {
         const list = positions.subarray(axis * ids.length, (axis + 1) * ids.length);
         values.set(list, (row * NUM_AXES + axis) * width);
@@ -237,13 +237,13 @@ class OutputMaker {
   }
 }
 
-function refusePictures(request: InferRequest): void {
+function refuseImages(request: InferRequest): void {
   for (const name of PICTURES) {
     const tensor = findInput(request, name);
     if (tensor === undefined || tensor.data.length === 0) continue;
     throw new ServerError(
       "unsupported",
-      `input '${name}' is not supported: pictures enter the language model as rows of 'prompt_embedding_table'`,
+      `input '${name}' is not supported: images enter the language model as rows of 'prompt_embedding_table'`,
     );
   }
 }

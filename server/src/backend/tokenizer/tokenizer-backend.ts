@@ -71,7 +71,7 @@ function preprocessor(
   const { promptTemplate, imageToken, imageTemplate, addSpecialTokens } = settings;
   const vocabularySize = settings.vocabularySize ?? modelVocabulary(folder) ?? tokenizer.vocabularySize;
   const model = {
-    pictures: {
+    images: {
       template: promptTemplate,
       place: imageToken,
       framedPlace: imageTemplate,

@@ -11,7 +11,7 @@ export interface TokenizerSettings {
   readonly folders: readonly string[];
   readonly addSpecialTokens: boolean;
   readonly skipSpecialTokens: boolean;
-  /** Of prompts with pictures; see picture-prompt.ts. */
+  /** Of prompts with images; see image-prompt.ts. */
   readonly promptTemplate: string;
   readonly imageToken: string;
   readonly imageTemplate: string;

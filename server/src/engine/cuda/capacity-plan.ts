@@ -204,7 +204,7 @@ export function chooseBlocks(
   );
 }
 
-export function tellPlan(
+export function describePlan(
   device: Pick<CudaDevice, "ordinal" | "name" | "arch" | "memory">,
   { lines, blockBytes, numHostBlocks }: CudaPlan,
   numBlocks: number,

@@ -23,7 +23,7 @@ import { checkStep, type StepLimits } from "../plan/check-step.ts";
 import { checkAdapters } from "../request/check-adapters.ts";
 import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "../step-runner.ts";
 import { CudaAdapters, type PlacedAdapter } from "./adapters.ts";
-import { CudaBlockTiers } from "./host-kv-cache.ts";
+import { HostKvCache } from "./host-kv-cache.ts";
 import type { CudaDecoder } from "./setup.ts";
 import { adapterSizes, packAdapters, planStepAdapters, type StepAdapters } from "./step-adapters.ts";
 import { countQueries, isDecodeStep, keepsRows, packChoices, storedValues } from "./step-values.ts";
@@ -98,7 +98,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
   readonly products: DenseProducts;
   readonly #decoder: CudaDecoder;
   readonly #bounds: CudaRunnerBounds;
-  readonly #tiers: CudaBlockTiers;
+  readonly #tiers: HostKvCache;
   readonly #timer: CudaTimer;
   readonly #graphs = new Map<string, CudaGraph>();
   #numbers: StepNumbersMemory | undefined;
@@ -125,7 +125,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     this.numBlocks = numBlocks;
     this.window = decoder.window;
     this.numHostBlocks = decoder.tiers.numHostBlocks;
-    this.#tiers = new CudaBlockTiers(decoder.tiers, numBlocks);
+    this.#tiers = new HostKvCache(decoder.tiers, numBlocks);
     this.device = device;
     const { loraTargets, model } = decoder;
     this.adapters = loraTargets && new CudaAdapters(device, loraTargets, model.type, config.numLayers);

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createRandom, type Random } from "../../../../tests/support/random.ts";
-import { BLOCK_STAGES, CudaBlockTiers, type TierCopies, type TierStream } from "./host-kv-cache.ts";
+import { BLOCK_STAGES, HostKvCache, type HostKvCopies, type HostKvStream } from "./host-kv-cache.ts";
 
 /** Two streams whose work is done in any order that their marks allow. */
-class TwoStreams implements TierCopies {
+class TwoStreams implements HostKvCopies {
   readonly device: number[];
   readonly host: number[];
   readonly #stages: number[] = Array.from({ length: BLOCK_STAGES }, () => -1);
-  readonly #queues: Readonly<Record<TierStream, { isReady: () => boolean; run: () => void }[]>> = {
+  readonly #queues: Readonly<Record<HostKvStream, { isReady: () => boolean; run: () => void }[]>> = {
     steps: [],
     copies: [],
   };
@@ -35,14 +35,14 @@ class TwoStreams implements TierCopies {
   fetch(hostBlock: number, stage: number): void {
     this.#enqueue("copies", () => copyTo(this.#stages, stage, this.host, hostBlock));
   }
-  mark(stage: number, stream: TierStream): void {
+  mark(stage: number, stream: HostKvStream): void {
     const mark = { isPassed: false };
     this.#marks[stage] = mark;
     this.#enqueue(stream, () => {
       mark.isPassed = true;
     });
   }
-  await(stage: number, stream: TierStream): void {
+  await(stage: number, stream: HostKvStream): void {
     const mark = this.#marks[stage];
     this.#queues[stream].push({ isReady: () => mark?.isPassed ?? true, run: () => undefined });
   }
@@ -64,7 +64,7 @@ class TwoStreams implements TierCopies {
     }
   }
 
-  #enqueue(stream: TierStream, run: () => void): void {
+  #enqueue(stream: HostKvStream, run: () => void): void {
     this.#queues[stream].push({ isReady: () => true, run });
   }
 }
@@ -78,7 +78,7 @@ test("copy() leaves in both tiers what copies one after the other leave, in any 
     const random = createRandom(seed);
     const [numBlocks, numHostBlocks] = [2 + random.below(12), 1 + random.below(12)];
     const streams = new TwoStreams(numBlocks, numHostBlocks);
-    const tiers = new CudaBlockTiers(streams, numBlocks);
+    const tiers = new HostKvCache(streams, numBlocks);
     const expected = [...streams.device, ...streams.host];
     for (let step = 0; step < 6; step++) {
       const pairs = Int32Array.from({ length: 2 * random.below(20) }, () => random.below(numBlocks + numHostBlocks));
@@ -96,7 +96,7 @@ test("copy() leaves in both tiers what copies one after the other leave, in any 
 
 test("copy() lets the steps go on while blocks cross to the host, as many as there are stages", () => {
   const streams = new TwoStreams(16, 16);
-  const tiers = new CudaBlockTiers(streams, 16);
+  const tiers = new HostKvCache(streams, 16);
   tiers.copy(Int32Array.from({ length: 2 * BLOCK_STAGES }, (_, i) => (i % 2 === 0 ? i / 2 : 16 + (i - 1) / 2)));
   // Steps first wherever they may: nothing has been stored when they are through.
   streams.drain({ next: () => 0 });

@@ -5,7 +5,7 @@
  */
 
 /** What copies are made of. Each stream does what is asked of it in order; the two know of each other by marks alone. */
-export interface TierCopies {
+export interface HostKvCopies {
   /** On the stream of steps. */
   move(from: number, to: number): void;
   gather(block: number, stage: number): void;
@@ -14,22 +14,22 @@ export interface TierCopies {
   store(stage: number, hostBlock: number): void;
   fetch(hostBlock: number, stage: number): void;
   /** The stage is done with, up to here. */
-  mark(stage: number, stream: TierStream): void;
+  mark(stage: number, stream: HostKvStream): void;
   /** What comes next on the stream waits for the last mark of the stage, if there is one. */
-  await(stage: number, stream: TierStream): void;
+  await(stage: number, stream: HostKvStream): void;
 }
 
-export type TierStream = "steps" | "copies";
+export type HostKvStream = "steps" | "copies";
 
 /** So many blocks may be on their way at a time. */
 export const BLOCK_STAGES = 8;
 
-export class CudaBlockTiers {
-  readonly #copies: TierCopies;
+export class HostKvCache {
+  readonly #copies: HostKvCopies;
   readonly #numBlocks: number;
   #nextStage = 0;
 
-  constructor(copies: TierCopies, numBlocks: number) {
+  constructor(copies: HostKvCopies, numBlocks: number) {
     this.#copies = copies;
     this.#numBlocks = numBlocks;
   }
@@ -48,7 +48,7 @@ export class CudaBlockTiers {
     }
     const stage = this.#nextStage;
     this.#nextStage = (stage + 1) % BLOCK_STAGES;
-    const [first, last]: readonly TierStream[] = [isFromHost ? "copies" : "steps", isToHost ? "copies" : "steps"];
+    const [first, last]: readonly HostKvStream[] = [isFromHost ? "copies" : "steps", isToHost ? "copies" : "steps"];
     if (first === undefined || last === undefined) return;
     copies.await(stage, first);
     if (isFromHost) copies.fetch(from - this.#numBlocks, stage);

@@ -7,9 +7,9 @@ import type { CudaDevice } from "../../device/cuda/cuda-device.ts";
 import type { CudaBuffer, PinnedBuffer } from "../../device/cuda/cuda-memory.ts";
 import type { CudaEvent, CudaStream } from "../../device/cuda/cuda-stream.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
-import { BLOCK_STAGES, type TierCopies, type TierStream } from "./host-kv-cache.ts";
+import { BLOCK_STAGES, type HostKvCopies, type HostKvStream } from "./host-kv-cache.ts";
 
-export interface CudaTierShape {
+export interface HostKvShape {
   /** Keys, then values of each layer: a piece of each block after the other. */
   readonly cache: DevicePointer;
   readonly numBlocks: number;
@@ -30,14 +30,14 @@ interface SecondTier {
   readonly blocksPerPiece: number;
 }
 
-export class CudaTierMemory implements TierCopies {
+export class HostKvMemory implements HostKvCopies {
   readonly numHostBlocks: number;
   readonly #device: CudaDevice;
-  readonly #shape: CudaTierShape;
+  readonly #shape: HostKvShape;
   readonly #second: SecondTier | undefined;
 
   /** @throws CudaError when the system does not lock so much */
-  constructor(device: CudaDevice, shape: CudaTierShape) {
+  constructor(device: CudaDevice, shape: HostKvShape) {
     this.numHostBlocks = shape.numHostBlocks;
     this.#device = device;
     this.#shape = shape;
@@ -69,11 +69,11 @@ export class CudaTierMemory implements TierCopies {
     this.#there.stream.copyToDevice(this.#stageAt(stage), this.#hostAt(hostBlock), this.#blockBytes);
   }
 
-  mark(stage: number, stream: TierStream): void {
+  mark(stage: number, stream: HostKvStream): void {
     this.#markOf(stage).record(this.#streamOf(stream));
   }
 
-  await(stage: number, stream: TierStream): void {
+  await(stage: number, stream: HostKvStream): void {
     this.#markOf(stage).holdBack(this.#streamOf(stream));
   }
 
@@ -116,7 +116,7 @@ export class CudaTierMemory implements TierCopies {
     return mark;
   }
 
-  #streamOf(stream: TierStream): CudaStream {
+  #streamOf(stream: HostKvStream): CudaStream {
     return stream === "steps" ? this.#device.stream : this.#there.stream;
   }
 
@@ -126,7 +126,7 @@ export class CudaTierMemory implements TierCopies {
   }
 }
 
-function makeSecond(device: CudaDevice, { numHostBlocks, numPieces, pieceBytes }: CudaTierShape): SecondTier {
+function makeSecond(device: CudaDevice, { numHostBlocks, numPieces, pieceBytes }: HostKvShape): SecondTier {
   const blockBytes = numPieces * pieceBytes;
   const blocksPerPiece = Math.max(1, Math.floor(LOCKED_BYTES / blockBytes));
   const locked: PinnedBuffer[] = [];

@@ -20,8 +20,8 @@ import { AdapterShares } from "../../models/shard/rank-lora.ts";
 import type { RankShard } from "../../models/shard/rank-shard.ts";
 import { loraTargets } from "../../models/weights/lora-targets.ts";
 import type { GroupMember } from "../ranks/rank-group.ts";
-import { type CudaSetupOptions, chooseBlocks, planCuda, tellPlan } from "./capacity-plan.ts";
-import { CudaTierMemory } from "./host-kv-memory.ts";
+import { type CudaSetupOptions, chooseBlocks, describePlan, planCuda } from "./capacity-plan.ts";
+import { HostKvMemory } from "./host-kv-memory.ts";
 
 export interface CudaDecoder {
   readonly model: CudaDecoderModel;
@@ -30,7 +30,7 @@ export interface CudaDecoder {
   readonly loraTargets: LoraTargets | undefined;
   /** Where other GPUs hold parts of the same adapters. */
   readonly adapterShares: AdapterShares | undefined;
-  readonly tiers: CudaTierMemory;
+  readonly tiers: HostKvMemory;
   /** Keys that a query sees at most in every layer, those of other GPUs included; undefined: all. */
   readonly window: number | undefined;
   /** Of the device: weights, activations, cache. */
@@ -51,10 +51,10 @@ export async function setUpCudaDecoder(
   const affordable = chooseBlocks(device, planned, options);
   const numBlocks = ranks?.group.least(affordable) ?? affordable;
   const plan = { ...planned, numHostBlocks: ranks?.group.least(planned.numHostBlocks) ?? planned.numHostBlocks };
-  tellPlan(device, plan, numBlocks, options);
+  describePlan(device, plan, numBlocks, options);
   const buffers: CudaBuffer[] = [];
   let weights: CudaWeights | undefined;
-  let tiers: CudaTierMemory | undefined;
+  let tiers: HostKvMemory | undefined;
   try {
     weights = await loadCudaWeights(device, parsed, files, plan.weights);
     buffers.push(device.allocate("activations", plan.workBytes));
@@ -62,7 +62,7 @@ export async function setUpCudaDecoder(
     const [work, cache] = buffers;
     if (work === undefined || cache === undefined) throw new Error("expected two buffers");
     device.stream.fill(work.address, 0, work.numBytes);
-    tiers = new CudaTierMemory(device, {
+    tiers = new HostKvMemory(device, {
       cache: cache.address,
       numBlocks,
       numHostBlocks: plan.numHostBlocks,
@@ -122,7 +122,7 @@ function withOwnOutput(weights: CudaWeights, { vocabulary }: RankShard): CudaWei
 
 function closer(
   buffers: readonly CudaBuffer[],
-  tiers: CudaTierMemory | undefined,
+  tiers: HostKvMemory | undefined,
   weights: CudaWeights | undefined,
   group: GroupMember | undefined,
 ): () => void {

@@ -53,7 +53,7 @@ export class PrefixCache {
   readonly #blocks: Int32Array;
   readonly #links: Int32Array;
   /** Children of each link in the first tier: a link goes after them. */
-  readonly #numNear: Int32Array;
+  readonly #numOnDevice: Int32Array;
   readonly #priorities: Uint8Array;
   readonly #durationsMs: Float64Array;
   readonly #lastUses: Float64Array;
@@ -84,7 +84,7 @@ export class PrefixCache {
     this.#chains = new ChainTable(numLinks, blockSize);
     this.#blocks = new Int32Array(numLinks);
     this.#links = new Int32Array(pool.numBlocks + numHostBlocks).fill(NO_LINK);
-    this.#numNear = new Int32Array(numLinks);
+    this.#numOnDevice = new Int32Array(numLinks);
     this.#priorities = new Uint8Array(numLinks);
     this.#durationsMs = new Float64Array(numLinks);
     this.#lastUses = new Float64Array(numLinks);
@@ -96,7 +96,7 @@ export class PrefixCache {
   get numAvailable(): number {
     return this.#pool.numFree + this.#numIdle;
   }
-  /** Blocks copied to the second tier and back so far. */
+  /** Blocks copied to the second tier and back so onHost. */
   get numOffloaded(): number {
     return this.#numOffloaded;
   }
@@ -138,7 +138,7 @@ export class PrefixCache {
     const first = firstBlockSeen(count * this.#blockSize, rules);
     this.#firstMatched = first;
     let numTaken = 0;
-    for (const link of this.#matched.slice(first)) if (!this.#isNear(link) || this.#isIdle(link)) numTaken += 1;
+    for (const link of this.#matched.slice(first)) if (!this.#isOnDevice(link) || this.#isIdle(link)) numTaken += 1;
     return { count, first, numTaken };
   }
 
@@ -148,7 +148,7 @@ export class PrefixCache {
     const links = this.#matched.slice(first);
     table.fill(-1, 0, first);
     for (const link of links) {
-      if (this.#isNear(link)) this.#holdLink(link);
+      if (this.#isOnDevice(link)) this.#holdLink(link);
       else {
         this.#hostLeaves.delete(link);
         this.#expiries.delete(link);
@@ -156,7 +156,7 @@ export class PrefixCache {
       }
     }
     for (const [i, link] of links.entries()) {
-      if (!this.#isNear(link)) this.#onboard(link);
+      if (!this.#isOnDevice(link)) this.#onboard(link);
       this.#retainAs(link, source, first + i);
       table[first + i] = this.#blocks[link] ?? 0;
     }
@@ -180,7 +180,7 @@ export class PrefixCache {
     const block = table[index] ?? -1;
     const known = this.#chains.find(source, index, parent);
     if (known === NO_LINK) this.#add(source, index, parent, block);
-    else if (this.#isNear(known)) {
+    else if (this.#isOnDevice(known)) {
       this.#holdLink(known);
       this.#pool.release(block);
       table[index] = this.#blocks[known] ?? 0;
@@ -206,28 +206,29 @@ export class PrefixCache {
   /** Every hold of the cache, for the pool's check; checks itself on the way. */
   checkIntegrity(): number[] {
     this.#chains.checkIntegrity();
-    const near: number[] = [];
-    const far: number[] = [];
-    const numNear = new Int32Array(this.#numNear.length);
+    const onDevice: number[] = [];
+    const onHost: number[] = [];
+    const numOnDevice = new Int32Array(this.#numOnDevice.length);
     let numIdle = 0;
     for (const link of this.#chains.links()) {
       const block = this.#blocks[link] ?? -1;
       if (this.#linkOf(block) !== link) throw new Error(`prefix cache: block ${block} is not that of link ${link}`);
       const parent = this.#chains.parentOf(link);
-      (this.#isNear(link) ? near : far).push(block);
-      if (this.#isNear(link) && parent >= 0) numNear[parent] = (numNear[parent] ?? 0) + 1;
+      (this.#isOnDevice(link) ? onDevice : onHost).push(block);
+      if (this.#isOnDevice(link) && parent >= 0) numOnDevice[parent] = (numOnDevice[parent] ?? 0) + 1;
       if (this.#isIdle(link)) numIdle += 1;
       this.#checkQueues(link);
     }
-    if (numNear.some((count, link) => count !== this.#numNear[link])) throw new Error("prefix cache: near children");
+    if (numOnDevice.some((count, link) => count !== this.#numOnDevice[link]))
+      throw new Error("prefix cache: onDevice children");
     if (numIdle !== this.#numIdle) throw new Error(`prefix cache: ${numIdle} idle blocks, expected ${this.#numIdle}`);
-    this.#host.checkIntegrity(far.map((block) => block - this.#numBlocks));
-    return near;
+    this.#host.checkIntegrity(onHost.map((block) => block - this.#numBlocks));
+    return onDevice;
   }
 
   #checkQueues(link: number): void {
-    const isEvictable = this.#isIdle(link) && this.#numNear[link] === 0;
-    const isHostLeaf = !this.#isNear(link) && this.#chains.numChildren(link) === 0;
+    const isEvictable = this.#isIdle(link) && this.#numOnDevice[link] === 0;
+    const isHostLeaf = !this.#isOnDevice(link) && this.#chains.numChildren(link) === 0;
     if (this.#idle.has(link) !== isEvictable || this.#hostLeaves.has(link) !== isHostLeaf) {
       throw new Error(`prefix cache: link ${link} stands in the wrong queue`);
     }
@@ -238,18 +239,18 @@ export class PrefixCache {
   }
 
   /** Whether its block lies in the first tier. */
-  #isNear(link: number): boolean {
+  #isOnDevice(link: number): boolean {
     return (this.#blocks[link] ?? 0) < this.#numBlocks;
   }
 
   #isIdle(link: number): boolean {
-    return this.#isNear(link) && this.#pool.holders(this.#blocks[link] ?? -1) === 1;
+    return this.#isOnDevice(link) && this.#pool.holders(this.#blocks[link] ?? -1) === 1;
   }
 
   #add(source: PrefixSource, index: number, parent: number, block: number): void {
     const link = this.#chains.add(source, index, parent);
     if (link === NO_LINK) return;
-    this.#numNear[link] = 0;
+    this.#numOnDevice[link] = 0;
     this.#priorities[link] = DEFAULT_RETENTION_PRIORITY;
     this.#durationsMs[link] = Number.POSITIVE_INFINITY;
     this.#place(link, block);
@@ -296,7 +297,7 @@ export class PrefixCache {
   }
 
   #queueOf(link: number): EvictionQueue | undefined {
-    if (this.#isNear(link)) return this.#numNear[link] === 0 && this.#isIdle(link) ? this.#idle : undefined;
+    if (this.#isOnDevice(link)) return this.#numOnDevice[link] === 0 && this.#isIdle(link) ? this.#idle : undefined;
     return this.#chains.numChildren(link) === 0 && !this.#locked.has(link) ? this.#hostLeaves : undefined;
   }
 
@@ -317,7 +318,7 @@ export class PrefixCache {
     }
     this.#numIdle -= 1;
     this.#idle.delete(link);
-    this.#leaveNear(link);
+    this.#leaveDevice(link);
     this.#place(link, slot);
     this.#pool.release(block);
     this.#move(block, slot);
@@ -342,7 +343,7 @@ export class PrefixCache {
     return this.#numBlocks + this.#host.allocate();
   }
 
-  /** Copies a link of the second tier, whose parent is near, to a block of the first. */
+  /** Copies a link of the second tier, whose parent is onDevice, to a block of the first. */
   #onboard(link: number): void {
     const slot = this.#blocks[link] ?? -1;
     const block = this.allocate(); // before the slot is given back, or it might be overwritten first
@@ -361,10 +362,10 @@ export class PrefixCache {
     this.#host.release(slot - this.#numBlocks);
   }
 
-  #leaveNear(link: number): void {
+  #leaveDevice(link: number): void {
     const parent = this.#chains.parentOf(link);
     this.#links[this.#blocks[link] ?? -1] = NO_LINK;
-    if (parent >= 0) this.#numNear[parent] = (this.#numNear[parent] ?? 0) - 1;
+    if (parent >= 0) this.#numOnDevice[parent] = (this.#numOnDevice[parent] ?? 0) - 1;
   }
 
   #place(link: number, block: number): void {
@@ -372,7 +373,7 @@ export class PrefixCache {
     this.#links[block] = link;
     const parent = this.#chains.parentOf(link);
     if (block >= this.#numBlocks || parent < 0) return;
-    this.#numNear[parent] = (this.#numNear[parent] ?? 0) + 1;
+    this.#numOnDevice[parent] = (this.#numOnDevice[parent] ?? 0) + 1;
     this.#idle.delete(parent);
   }
 
@@ -386,10 +387,10 @@ export class PrefixCache {
     const parent = this.#chains.parentOf(link);
     const block = this.#blocks[link] ?? -1;
     this.#expiries.delete(link);
-    if (this.#isNear(link)) {
+    if (this.#isOnDevice(link)) {
       if (this.#isIdle(link)) this.#numIdle -= 1;
       this.#idle.delete(link);
-      this.#leaveNear(link);
+      this.#leaveDevice(link);
       this.#pool.release(block);
     } else this.#leaveHost(link);
     this.#chains.remove(link);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ServerError } from "../../core/server-error.ts";
-import { formatBytes, type MemoryDemand, type MemoryWishes, planMemory } from "./memory-plan.ts";
+import { formatBytes, type MemoryDemand, planMemory, type RequestedMemory } from "./memory-plan.ts";
 
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
@@ -14,9 +14,9 @@ const DEMAND: MemoryDemand = {
   longestTokens: 8192,
   maxSequences: 64,
 };
-const NO_WISHES: MemoryWishes = { tokens: 0, bytes: 0, freeFraction: undefined, hostBytes: 0 };
+const NO_WISHES: RequestedMemory = { tokens: 0, bytes: 0, freeFraction: undefined, hostBytes: 0 };
 
-const CASES: readonly (readonly [what: string, wishes: Partial<MemoryWishes>, free: number, blocks: number])[] = [
+const CASES: readonly (readonly [what: string, wishes: Partial<RequestedMemory>, free: number, blocks: number])[] = [
   ["a quarter of what is left by default", {}, 7 * GIB, 1024],
   ["no more than a long context by default", {}, 103 * GIB, 2048],
   ["the tokens asked for", { tokens: 1600 }, 103 * GIB, 100],
@@ -49,17 +49,23 @@ test("planMemory() tells the plan, and a cache that is smaller than the context"
   });
 });
 
-const REFUSED: readonly (readonly [what: string, wishes: Partial<MemoryWishes>, free: number, expected: RegExp])[] = [
-  ["weights", {}, 2 * GIB, /weights 2\.00 GiB.* need 3\.00 GiB, 2\.00 GiB are free\. Narrower weights/],
-  ["a cache in bytes", { bytes: 5 * GIB }, 7 * GIB, /KV cache 5\.00 GiB .* need 8\.00 GiB, 7\.00 GiB .* smaller cache/],
-  ["a cache in tokens", { tokens: 81_920 }, 7 * GIB, /KV cache 5\.00 GiB \(5120 blocks of 16 tokens/],
+const REFUSED: readonly (readonly [what: string, wishes: Partial<RequestedMemory>, free: number, expected: RegExp])[] =
   [
-    "a second tier",
-    { bytes: GIB, hostBytes: 4 * GIB },
-    7 * GIB,
-    /second tier 4\.00 GiB \(4096 blocks\) need 8\.00 GiB/,
-  ],
-];
+    ["weights", {}, 2 * GIB, /weights 2\.00 GiB.* need 3\.00 GiB, 2\.00 GiB are free\. Narrower weights/],
+    [
+      "a cache in bytes",
+      { bytes: 5 * GIB },
+      7 * GIB,
+      /KV cache 5\.00 GiB .* need 8\.00 GiB, 7\.00 GiB .* smaller cache/,
+    ],
+    ["a cache in tokens", { tokens: 81_920 }, 7 * GIB, /KV cache 5\.00 GiB \(5120 blocks of 16 tokens/],
+    [
+      "a second tier",
+      { bytes: GIB, hostBytes: 4 * GIB },
+      7 * GIB,
+      /second tier 4\.00 GiB \(4096 blocks\) need 8\.00 GiB/,
+    ],
+  ];
 
 for (const [what, wishes, free, expected] of REFUSED) {
   test(`planMemory() refuses ${what} beyond what is free, with the numbers`, () => {

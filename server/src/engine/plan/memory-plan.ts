@@ -18,7 +18,7 @@ export interface MemoryDemand {
 }
 
 /** What the user says; the least of the bounds counts. */
-export interface MemoryWishes {
+export interface RequestedMemory {
   /** 0 = not said. */
   readonly tokens: number;
   readonly bytes: number;
@@ -43,7 +43,7 @@ const MAX_SPARED_BYTES: number = 512 * 2 ** 20;
 const MIN_BLOCKS = 2;
 
 /** @throws ServerError with the numbers when it does not fit */
-export function planMemory(demand: MemoryDemand, wishes: MemoryWishes, freeBytes: number): MemoryPlan {
+export function planMemory(demand: MemoryDemand, wishes: RequestedMemory, freeBytes: number): MemoryPlan {
   const { weightBytes, workspaceBytes, bytesPerToken, blockSize } = demand;
   const blockBytes = bytesPerToken * blockSize;
   const leftBytes = freeBytes - weightBytes - workspaceBytes;
@@ -72,7 +72,7 @@ export function planMemory(demand: MemoryDemand, wishes: MemoryWishes, freeBytes
   return { numBlocks, numHostBlocks, lines };
 }
 
-function chooseTokens(demand: MemoryDemand, wishes: MemoryWishes, leftBytes: number): number {
+function chooseTokens(demand: MemoryDemand, wishes: RequestedMemory, leftBytes: number): number {
   const { bytesPerToken, longestTokens, maxSequences } = demand;
   const bounds: number[] = [];
   if (wishes.tokens > 0) bounds.push(wishes.tokens);

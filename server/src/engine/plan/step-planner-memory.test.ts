@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { HashRunner, type HashRunnerOptions } from "../../../../tests/fakes/hash-runner.ts";
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../engine-config.ts";
 import { LlmEngine } from "../llm-engine.ts";
-import { PRIORITY_SPAN_MS } from "../rank.ts";
+import { PRIORITY_SPAN_MS } from "../priority-order.ts";
 import { type GenerateRequest, NEUTRAL_REQUEST } from "../request/generate.ts";
 import { Sequence } from "../request/sequence.ts";
 import { uniformAt } from "../sample/random.ts";

@@ -10,7 +10,7 @@ import { BlockPool } from "../kv/block-pool.ts";
 import { PrefixCache, type PrefixMatch } from "../kv/prefix-cache.ts";
 import { waitsForPrefix } from "../kv/shared-prefix.ts";
 import { firstBlockSeen, longestChunk, peakBlocks, type WindowRules } from "../kv/window-blocks.ts";
-import { insertBefore, insertBehind, rankOf } from "../rank.ts";
+import { insertAfterEqual, insertBeforeEqual, orderKey } from "../priority-order.ts";
 import type { Sequence } from "../request/sequence.ts";
 import { StepPlan } from "./step-plan.ts";
 
@@ -93,8 +93,8 @@ export class StepPlanner {
   }
 
   add(sequence: Sequence): void {
-    sequence.rank = rankOf(sequence.arrivalNs / 1e6, sequence.request.priority);
-    insertBehind(this.#waiting, sequence);
+    sequence.orderKey = orderKey(sequence.arrivalNs / 1e6, sequence.request.priority);
+    insertAfterEqual(this.#waiting, sequence);
   }
 
   /** Takes a sequence out, finished or not, and frees its blocks. */
@@ -137,13 +137,13 @@ export class StepPlanner {
    * is copied before the next step. Without blocks for that it queues up first and is computed anew.
    */
   fork(parent: Sequence, child: Sequence): void {
-    child.rank = parent.rank;
+    child.orderKey = parent.orderKey;
     const { blockSize } = this.#config;
     const numFull = Math.floor(parent.numComputed / blockSize);
     const hasPart = parent.numComputed % blockSize > 0;
     const at = this.#running.indexOf(parent);
     if (at < 0 || (hasPart && this.#cache.numAvailable === 0)) {
-      insertBefore(this.#waiting, child);
+      insertBeforeEqual(this.#waiting, child);
       return;
     }
     child.blockTable.set(parent.blockTable.subarray(0, numFull));
@@ -305,7 +305,7 @@ export class StepPlanner {
     sequence.reusedBlocks += count - first;
     this.#numReusedBlocks += count - first;
     this.#waiting.splice(this.#waiting.indexOf(sequence), 1);
-    insertBehind(this.#running, sequence);
+    insertAfterEqual(this.#running, sequence);
     if (sequence.firstScheduledNs === 0) this.#plan.admitted.push(sequence);
   }
 
@@ -375,7 +375,7 @@ export class StepPlanner {
     const victims = victim.group === undefined ? [victim] : this.#running.filter((each) => each.group === victim.group);
     this.#running = this.#running.filter((each) => !victims.includes(each));
     for (const each of victims) this.#free(each);
-    for (const each of victims.reverse()) insertBefore(this.#waiting, each);
+    for (const each of victims.reverse()) insertBeforeEqual(this.#waiting, each);
     this.#numPreemptions += victims.length;
     return victim;
   }

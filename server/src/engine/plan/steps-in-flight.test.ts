@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { NEUTRAL_REQUEST } from "../request/generate.ts";
 import { Sequence, type SequenceSink } from "../request/sequence.ts";
 import type { ChosenTokens } from "../step-runner.ts";
-import { StepsUnderWay } from "./steps-in-flight.ts";
+import { StepsInFlight } from "./steps-in-flight.ts";
 
 const SINK = {} as SequenceSink;
 const LIMITS = { blockSize: 4, vocabSize: 64, maxSequenceLength: 100 };
@@ -18,13 +18,13 @@ function chosen(tokens: readonly number[]): Promise<ChosenTokens> {
 
 /** What became of each step: tokens in the order of their sequences, and what was shared. */
 function watch(sequences: readonly Sequence[]): {
-  readonly steps: StepsUnderWay;
+  readonly steps: StepsInFlight;
   readonly shared: string[];
   readonly settle: () => Promise<string[]>;
 } {
   const shared: string[] = [];
   const nameOf = (sequence: Sequence): number => sequences.indexOf(sequence);
-  const steps = new StepsUnderWay({
+  const steps = new StepsInFlight({
     share: (sequence, first, end) => void shared.push(`${nameOf(sequence)}: ${first}-${end}`),
   });
   const settle = async (): Promise<string[]> => {
@@ -41,7 +41,7 @@ function watch(sequences: readonly Sequence[]): {
   return { steps, shared, settle };
 }
 
-test("StepsUnderWay lets sequences go on before their tokens are there, and hands these out in order", async () => {
+test("StepsInFlight lets sequences go on before their tokens are there, and hands these out in order", async () => {
   const [a, b] = [sequenceOf(3), sequenceOf(8)];
   const { steps, shared, settle } = watch([a, b]);
   steps.add({ sequences: [a, b], queryLengths: [3, 5] }, chosen([11]), 0);
@@ -54,7 +54,7 @@ test("StepsUnderWay lets sequences go on before their tokens are there, and hand
   assert.deepEqual(shared, ["0: 0-3", "1: 0-5", "0: 3-4", "1: 5-8"]);
 });
 
-test("StepsUnderWay throws away what a sequence gets after its end", async () => {
+test("StepsInFlight throws away what a sequence gets after its end", async () => {
   const [a, b] = [sequenceOf(2), sequenceOf(2)];
   const { steps, shared, settle } = watch([a, b]);
   steps.add({ sequences: [a, b], queryLengths: [2, 2] }, chosen([1, 2]), 0);
@@ -65,7 +65,7 @@ test("StepsUnderWay throws away what a sequence gets after its end", async () =>
   assert.deepEqual(shared, ["0: 0-2", "1: 0-2", "1: 2-3"]);
 });
 
-test("StepsUnderWay takes the token but not the blocks of a sequence that has given these up", async () => {
+test("StepsInFlight takes the token but not the blocks of a sequence that has given these up", async () => {
   const a = sequenceOf(4);
   const { steps, shared, settle } = watch([a]);
   steps.add({ sequences: [a], queryLengths: [4] }, chosen([9]), 0);
@@ -76,14 +76,14 @@ test("StepsUnderWay takes the token but not the blocks of a sequence that has gi
   assert.deepEqual(shared, []);
 });
 
-test("StepsUnderWay leaves a sequence alone whose last token is on its way", () => {
+test("StepsInFlight leaves a sequence alone whose last token is on its way", () => {
   const a = sequenceOf(4, 1);
   const { steps } = watch([a]);
   steps.add({ sequences: [a], queryLengths: [4] }, chosen([9]), 0);
   assert.equal(a.numToCompute, 0);
 });
 
-test("StepsUnderWay tells of a step that fails when it is settled, and drops the rest in silence", async () => {
+test("StepsInFlight tells of a step that fails when it is settled, and drops the rest in silence", async () => {
   const a = sequenceOf(2);
   const { steps, settle } = watch([a]);
   steps.add({ sequences: [a], queryLengths: [2] }, Promise.reject(new Error("lost")), 0);

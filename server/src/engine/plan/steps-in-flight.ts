@@ -28,7 +28,7 @@ interface StartedStep {
 /** Told of each token that a sequence still in the engine gets. */
 export type TakeToken = (sequence: Sequence, token: number, logProb: number, nowNs: number) => void;
 
-export class StepsUnderWay {
+export class StepsInFlight {
   readonly #planner: Pick<StepPlanner, "share">;
   #steps: StartedStep[] = [];
   #settledNs = 0;

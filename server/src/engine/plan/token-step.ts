@@ -6,7 +6,7 @@ import { ServerError } from "../../core/server-error.ts";
 import type { FinishReason } from "../request/generate.ts";
 import type { Sequence } from "../request/sequence.ts";
 import { logProb, logSumExp, topOf } from "../sample/log-probs.ts";
-import { endsWith, needsRules } from "../sample/logits-processors.ts";
+import { endsWith, needsLogitsProcessors } from "../sample/logits-processors.ts";
 import { Sampler } from "../sample/sampler.ts";
 
 export class TokenStep {
@@ -67,7 +67,7 @@ export class TokenStep {
   /** The next guess, where the request takes likely ones and has no rules that might forbid it. */
   #likelyDraft(sequence: Sequence, row: Float32Array): number | undefined {
     const threshold = sequence.request.draftAcceptanceThreshold;
-    if (threshold === 0 || sequence.numDrafts === 0 || needsRules(sequence)) return undefined;
+    if (threshold === 0 || sequence.numDrafts === 0 || needsLogitsProcessors(sequence)) return undefined;
     const draft = sequence.tokens[sequence.numTokens] ?? -1;
     return logProb(row, draft) >= Math.log(threshold) ? draft : undefined;
   }

@@ -47,12 +47,12 @@ export async function followSteps(
 ): Promise<void> {
   const numAhead = runner.stepsAhead === true ? 1 : 0;
   const adapters = new FollowedAdapters(runner.adapters);
-  const underWay: Promise<unknown>[] = [];
+  const inFlight: Promise<unknown>[] = [];
   const settle = async (numLeft: number): Promise<void> => {
-    while (underWay.length > numLeft) await underWay.shift();
+    while (inFlight.length > numLeft) await inFlight.shift();
   };
   for (;;) {
-    const words = await port.next(underWay.length === 0 && !adapters.isLoading);
+    const words = await port.next(inFlight.length === 0 && !adapters.isLoading);
     if (words === undefined) break;
     const frame = unframeAdapter(words);
     if (frame !== undefined) {
@@ -69,7 +69,7 @@ export async function followSteps(
     await settle(numAhead);
     const step = runner.choose(input, choices);
     step.catch(() => undefined); // waited for later
-    underWay.push(step);
+    inFlight.push(step);
     if (numAhead === 0) await settle(0);
   }
   await settle(0);

@@ -18,7 +18,7 @@ import { layOut } from "../../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import type { CudaRanks } from "../../models/cuda/ranks.ts";
 import { placeOf, type RankPlace } from "../../models/shard/rank-shard.ts";
-import { OrderedSums } from "./ordered-sums.ts";
+import { DeterministicAllReduce } from "./deterministic-all-reduce.ts";
 
 /** What rank 0 makes for all: an id for the whole group, then one for each stage. */
 export type GroupIds = readonly Uint8Array[];
@@ -65,7 +65,7 @@ export class RankGroup implements GroupMember {
   /** The ranks of this stage. */
   readonly #stage: CudaCommunicator | undefined;
   readonly #sums: SharedSums | undefined;
-  readonly #ordered: OrderedSums | undefined;
+  readonly #ordered: DeterministicAllReduce | undefined;
   readonly #maxSharedBytes: number;
 
   /**
@@ -94,7 +94,7 @@ export class RankGroup implements GroupMember {
     if (this.#stage === undefined || numTensorRanks === 1) return;
     this.#sums = shareSums(device, this.#stage);
     const isWhole = this.#sums !== undefined && maxSharedBytes === Number.POSITIVE_INFINITY;
-    if (isOrdered && !isWhole) this.#ordered = new OrderedSums(device, this.#stage);
+    if (isOrdered && !isWhole) this.#ordered = new DeterministicAllReduce(device, this.#stage);
   }
 
   /** Whether small sums do without NCCL. */

@@ -68,7 +68,7 @@ export class Sequence {
   /** Entries of the table, those given back included. */
   numBlocks = 0;
   /** Its place among others: lower ones first. The planner sets it. */
-  rank = 0;
+  orderKey = 0;
   /** What tells its tokens apart beyond their ids, two numbers each from the first token on. */
   tokenKeys: Int32Array | undefined;
   /** Steps that it has waited for others to compute what it begins with. */

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { GuideSession } from "../guide/guides.ts";
 import { type GenerateRequest, NEUTRAL_REQUEST } from "../request/generate.ts";
 import { Sequence } from "../request/sequence.ts";
-import { applyRules, needsRules } from "./logits-processors.ts";
+import { applyLogitsProcessors, needsLogitsProcessors } from "./logits-processors.ts";
 import { uniformAt } from "./random.ts";
 
 const VOCAB = 40;
@@ -52,7 +52,7 @@ function byTheBook(row: Float32Array, { request }: Sequence, text: readonly numb
   return scores;
 }
 
-test("applyRules() agrees with the rules written out in double precision, for random requests", () => {
+test("applyLogitsProcessors() agrees with the rules written out in double precision, for random requests", () => {
   for (let round = 0; round < 400; round++) {
     const random = (index: number): number => uniformAt(round, 7, index);
     const prompt = Array.from({ length: 1 + (round % 9) }, (_, i) => Math.floor(random(i) * 8));
@@ -74,7 +74,7 @@ test("applyRules() agrees with the rules written out in double precision, for ra
     const row = Float32Array.from({ length: VOCAB }, (_, i) => random(300 + i) * 10 - 5);
     const expected = byTheBook(row, each, [...prompt, ...output], temperature);
     const scores = row.slice();
-    applyRules(scores, each, temperature);
+    applyLogitsProcessors(scores, each, temperature);
     for (const [id, value] of expected.entries()) {
       const same = value === scores[id] || Math.abs(value - (scores[id] ?? 0)) < 1e-5;
       assert.equal(same, true, `round ${round}, token ${id}: ${scores[id]}, expected ${value}`);
@@ -82,10 +82,10 @@ test("applyRules() agrees with the rules written out in double precision, for ra
   }
 });
 
-test("applyRules() bans end ids before the minimum length, and guided texts obey their guide", () => {
+test("applyLogitsProcessors() bans end ids before the minimum length, and guided texts obey their guide", () => {
   const allowedAfter = (each: Sequence): number[] => {
     const scores = new Float32Array(VOCAB);
-    applyRules(scores, each, 1);
+    applyLogitsProcessors(scores, each, 1);
     return [...scores.keys()].filter((id) => scores[id] === 0);
   };
   const endIds = Int32Array.of(2, 39, 77);
@@ -96,7 +96,7 @@ test("applyRules() bans end ids before the minimum length, and guided texts obey
   );
   assert.equal(allowedAfter(young).length, VOCAB - 2);
   young.append(5);
-  assert.equal(needsRules(young), false);
+  assert.equal(needsLogitsProcessors(young), false);
   const guided = sequence({ endIds, minTokens: 9 }, [1], []);
   guided.guide = guideOf(2, 7, 33);
   assert.deepEqual(allowedAfter(guided), [7, 33]);
@@ -104,7 +104,7 @@ test("applyRules() bans end ids before the minimum length, and guided texts obey
   assert.deepEqual(allowedAfter(guided), [2, 39]); // the text is complete: only an end is left
 });
 
-test("applyRules() hands the row to the post-processor before all other rules", () => {
+test("applyLogitsProcessors() hands the row to the post-processor before all other rules", () => {
   const each = sequence({ logitBias: new Float32Array(VOCAB).fill(1) }, [4, 5], [6]);
   const seen: number[][] = [];
   each.postProcess = (logits, tokens, promptLength) => {
@@ -112,7 +112,7 @@ test("applyRules() hands the row to the post-processor before all other rules", 
     logits[3] = 8;
   };
   const scores = new Float32Array(VOCAB).fill(2);
-  applyRules(scores, each, 2);
+  applyLogitsProcessors(scores, each, 2);
   assert.deepEqual(seen, [[2, 2, 4, 5, 6]]);
   assert.deepEqual([scores[3], scores[4]], [4.5, 1.5]);
 });

@@ -5,7 +5,7 @@
 import type { Sequence } from "../request/sequence.ts";
 
 /** True when the scores of a sequence's next token must be changed, so that the logits cannot be used as they are. */
-export function needsRules(sequence: Sequence): boolean {
+export function needsLogitsProcessors(sequence: Sequence): boolean {
   const { request } = sequence;
   return (
     sequence.occurrences !== undefined ||
@@ -19,7 +19,7 @@ export function needsRules(sequence: Sequence): boolean {
 }
 
 /** Changes `scores`, [vocab], in place for the next token of the sequence; `temperature` is positive. */
-export function applyRules(scores: Float32Array, sequence: Sequence, temperature: number): void {
+export function applyLogitsProcessors(scores: Float32Array, sequence: Sequence, temperature: number): void {
   const { request } = sequence;
   sequence.postProcess?.(scores, sequence.tokens.subarray(0, sequence.numTokens), sequence.promptLength);
   if (request.logitBias !== undefined) addBias(scores, request.logitBias);

@@ -5,7 +5,7 @@
  */
 
 import type { Sequence } from "../request/sequence.ts";
-import { applyRules, needsRules } from "./logits-processors.ts";
+import { applyLogitsProcessors, needsLogitsProcessors } from "./logits-processors.ts";
 import { uniformAt } from "./random.ts";
 
 export class Sampler {
@@ -27,9 +27,9 @@ export class Sampler {
     const { request } = sequence;
     const isGreedy = request.topK === 1 || request.temperature === 0;
     const temperature = request.temperature === 0 ? 1 : request.temperature;
-    if (isGreedy && !needsRules(sequence)) return argmax(row);
+    if (isGreedy && !needsLogitsProcessors(sequence)) return argmax(row);
     this.#scores.set(row);
-    applyRules(this.#scores, sequence, temperature);
+    applyLogitsProcessors(this.#scores, sequence, temperature);
     if (isGreedy) return argmax(this.#scores);
     const u = uniformAt(sequence.seedLow, sequence.seedHigh, sequence.numOutput);
     return this.#draw(request.topK, sequence.topP, request.minP, u);
@@ -38,9 +38,9 @@ export class Sampler {
   /** The scores that a beam is ranked by: the row after the request's rules. Valid until the next call. */
   ruledScores(row: Float32Array, sequence: Sequence): Float32Array {
     const { temperature } = sequence.request;
-    if (temperature === 1 && !needsRules(sequence)) return row;
+    if (temperature === 1 && !needsLogitsProcessors(sequence)) return row;
     this.#scores.set(row);
-    applyRules(this.#scores, sequence, temperature === 0 ? 1 : temperature);
+    applyLogitsProcessors(this.#scores, sequence, temperature === 0 ? 1 : temperature);
     return this.#scores;
   }
 

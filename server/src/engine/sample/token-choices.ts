@@ -6,7 +6,7 @@
 import type { StepPlan } from "../plan/step-plan.ts";
 import type { Sequence } from "../request/sequence.ts";
 import type { TokenChoice } from "../step-runner.ts";
-import { needsRules } from "./logits-processors.ts";
+import { needsLogitsProcessors } from "./logits-processors.ts";
 
 /**
  * One for each row of logits of the plan, in order; undefined when one of them must be seen. `promptRows`: how many rows
@@ -32,7 +32,7 @@ export function tokenChoices(
 
 function needsLogits(sequence: Sequence): boolean {
   const { request, group } = sequence;
-  return group !== undefined || request.generationLogits || request.topLogProbs > 0 || needsRules(sequence);
+  return group !== undefined || request.generationLogits || request.topLogProbs > 0 || needsLogitsProcessors(sequence);
 }
 
 function choiceOf({ request, topP, seedLow, seedHigh, numOutput, numPending }: Sequence): TokenChoice {
@@ -41,7 +41,7 @@ function choiceOf({ request, topP, seedLow, seedHigh, numOutput, numPending }: S
 }
 
 /** Whether each of its steps can be planned while the token before is being chosen: no token changes how the next is. */
-export function isFreeOfTokens(sequence: Sequence): boolean {
+export function canPlanAhead(sequence: Sequence): boolean {
   const { request } = sequence;
   const wantsRows = request.contextLogits || request.promptLogProbs || request.beamWidth > 1;
   const isChanging = request.topPDecay !== 1 || request.minTokens > 0 || request.draftTokens.length > 0;

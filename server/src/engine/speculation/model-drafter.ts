@@ -52,7 +52,7 @@ export class ModelDrafter implements Drafter {
   async propose(sequences: Iterable<Sequence>): Promise<void> {
     let jobs = this.#jobsOf(sequences);
     for (let i = 0; jobs.length > 0; i++) {
-      jobs = await this.#guessNext(jobs);
+      jobs = await this.#draftNext(jobs);
       jobs = jobs.filter(({ wanted }) => wanted > i + 1);
     }
   }
@@ -123,12 +123,12 @@ export class ModelDrafter implements Drafter {
   }
 
   /** One step of the small model; gives the jobs whose sequences got a guess and may get another. */
-  async #guessNext(jobs: readonly Job[]): Promise<Job[]> {
+  async #draftNext(jobs: readonly Job[]): Promise<Job[]> {
     const planned = this.#fitBudget(jobs);
     const sequences = planned.map(({ job }) => job.shadow.mirror);
     const queryLengths = planned.map(({ length }) => length);
     const logits = await this.#runner.run(this.#batch.fill({ sequences, queryLengths, blockCopies: [] }));
-    const guessed: Job[] = [];
+    const drafted: Job[] = [];
     let row = 0;
     for (const { job, length } of planned) {
       const { mirror } = job.shadow;
@@ -137,9 +137,9 @@ export class ModelDrafter implements Drafter {
       const { vocabSize } = this.#runner;
       const token = this.#sampler.sample(logits.subarray(row * vocabSize, (row + 1) * vocabSize), mirror);
       row += 1;
-      if (this.#append(job, token)) guessed.push(job);
+      if (this.#append(job, token)) drafted.push(job);
     }
-    return guessed;
+    return drafted;
   }
 
   #fitBudget(jobs: readonly Job[]): { readonly job: Job; readonly length: number }[] {

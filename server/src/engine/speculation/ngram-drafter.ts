@@ -1,7 +1,7 @@
 /** Guesses by looking a sequence's last tokens up in its own prompt and output: costs no model and no memory. */
 import type { Sequence } from "../request/sequence.ts";
 import { type Drafter, wantedDrafts } from "./drafter.ts";
-import { guessByNgram } from "./ngram-lookup.ts";
+import { draftByNgram } from "./ngram-lookup.ts";
 import type { SpeculationConfig } from "./speculation-config.ts";
 
 export class NgramDrafter implements Drafter {
@@ -18,7 +18,7 @@ export class NgramDrafter implements Drafter {
       const wanted = wantedDrafts(sequence, this.#config);
       if (wanted === 0) continue;
       sequence.reserve(wanted);
-      sequence.numDrafts = guessByNgram(sequence.tokens, sequence.numTokens, wanted, this.#limits);
+      sequence.numDrafts = draftByNgram(sequence.tokens, sequence.numTokens, wanted, this.#limits);
     }
   }
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { guessByNgram } from "./ngram-lookup.ts";
+import { draftByNgram } from "./ngram-lookup.ts";
 
 const CASES: readonly (readonly [name: string, tokens: number[], count: number, expected: number[]])[] = [
   ["what followed the last tokens before", [1, 2, 3, 4, 9, 1, 2, 3], 2, [4, 9]],
@@ -13,10 +13,10 @@ const CASES: readonly (readonly [name: string, tokens: number[], count: number, 
 ];
 
 for (const [name, tokens, count, expected] of CASES) {
-  test(`guessByNgram() guesses ${name}`, () => {
+  test(`draftByNgram() guesses ${name}`, () => {
     const array = new Int32Array(tokens.length + count);
     array.set(tokens);
-    const numGuesses = guessByNgram(array, tokens.length, count, { ngramSize: 3, vocabSize: 100 });
+    const numGuesses = draftByNgram(array, tokens.length, count, { ngramSize: 3, vocabSize: 100 });
     assert.deepEqual([...array.subarray(tokens.length, tokens.length + numGuesses)], expected);
     assert.deepEqual([...array.subarray(0, tokens.length)], tokens);
   });

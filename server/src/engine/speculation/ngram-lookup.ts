@@ -7,9 +7,9 @@ const SHORTEST_MATCH = 2;
 
 /**
  * Writes up to `count` guesses behind `tokens[0, numTokens)`, in the same array, and gives their number. The longest match
- * of the last tokens wins, up to `ngramSize` of them, the newest of equals. Ids from `vocabSize` on are never guessed.
+ * of the last tokens wins, up to `ngramSize` of them, the newest of equals. Ids from `vocabSize` on are never drafted.
  */
-export function guessByNgram(
+export function draftByNgram(
   tokens: Int32Array,
   numTokens: number,
   count: number,

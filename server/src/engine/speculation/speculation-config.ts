@@ -1,6 +1,6 @@
 /** How an engine guesses tokens ahead. Plain data: it crosses a process boundary. */
 export interface SpeculationConfig {
-  /** Tokens guessed beyond the next one, at most; 0 = none. */
+  /** Tokens drafted beyond the next one, at most; 0 = none. */
   readonly maxDraftTokens: number;
   /** Most last tokens that are looked up in what came before; 0 = no look-up. */
   readonly ngramSize: number;

@@ -13,7 +13,7 @@ import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 /** Of each rank's part that is gathered at a time. */
 const PIECE_BYTES: number = 4 << 20;
 
-export class OrderedSums {
+export class DeterministicAllReduce {
   readonly #device: Pick<CudaDevice, "stream">;
   readonly #group: Pick<CudaCommunicator, "rank" | "numRanks" | "gather">;
   readonly #parts: CudaBuffer;

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { bytesTensor, floatTensor, type LoadedInstance, loadInstance } from "../../../../tests/fakes/run-instance.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { loadTokenizer } from "../../formats/tokenizer/tokenizer-files.ts";
-import { encodePrompt, renderPrompt } from "./picture-prompt.ts";
+import { encodePrompt, renderPrompt } from "./image-prompt.ts";
 import { intValues } from "./tensor-values.ts";
 import { createTokenizerBackend } from "./tokenizer-backend.ts";
 
@@ -24,21 +24,21 @@ test("renderPrompt() frames the places that it adds, and leaves those of the tex
   assert.equal(renderPrompt(framed, "a <image> b", 1), "a <image> b");
 });
 
-for (const [text, pictures, expected] of [
+for (const [text, images, expected] of [
   ["Hi", 1, "[INST]<image>\nHi [/INST]"],
   ["Hi", 2, "[INST]<image><image>\nHi [/INST]"],
   ["Hi", 0, "[INST]\nHi [/INST]"],
   ["One <image>, two <image>", 2, "[INST]\nOne <image>, two <image> [/INST]"],
   ["{images} {text} $& $1", 1, "[INST]<image>\n{images} {text} $& $1 [/INST]"],
 ] as const) {
-  test(`renderPrompt() of ${JSON.stringify(text)} with ${pictures} pictures`, () => {
-    assert.equal(renderPrompt(SETTINGS, text, pictures), expected);
+  test(`renderPrompt() of ${JSON.stringify(text)} with ${images} images`, () => {
+    assert.equal(renderPrompt(SETTINGS, text, images), expected);
   });
 }
 
-test("renderPrompt() refuses places without pictures and pictures without places", () => {
-  assert.throws(() => renderPrompt(SETTINGS, "<image> <image>", 1), /2 places '<image>' for 1 pictures/);
-  assert.throws(() => renderPrompt({ ...SETTINGS, template: "{text}" }, "Hi", 1), /0 places '<image>' for 1 pictures/);
+test("renderPrompt() refuses places without images and images without places", () => {
+  assert.throws(() => renderPrompt(SETTINGS, "<image> <image>", 1), /2 places '<image>' for 1 images/);
+  assert.throws(() => renderPrompt({ ...SETTINGS, template: "{text}" }, "Hi", 1), /0 places '<image>' for 1 images/);
 });
 
 function idsOf(settings: typeof SETTINGS, prompt: string, lengths: readonly number[]): number[] {
@@ -72,7 +72,7 @@ function config(batch: number, dims: string, more = ""): string {
 const load = (text: string): Promise<LoadedInstance> => loadInstance(createTokenizerBackend(), text, "/none");
 const intsOf = (tensor: Tensor | undefined): number[] => (tensor === undefined ? [] : [...intValues(tensor)]);
 
-test("preprocessing puts the rows of all pictures of a prompt into one table of halves", async () => {
+test("preprocessing puts the rows of all images of a prompt into one table of halves", async () => {
   await using loaded = await load(config(0, "-1, -1, 3"));
   const outputs = await loaded.run([
     bytesTensor("QUERY", [1], ["Hi"]),
@@ -88,7 +88,7 @@ test("preprocessing puts the rows of all pictures of a prompt into one table of 
   );
 });
 
-test("preprocessing of a batch has one picture a row", async () => {
+test("preprocessing of a batch has one image a row", async () => {
   await using loaded = await load(config(4, "-1, 3"));
   const outputs = await loaded.run([
     bytesTensor("QUERY", [2, 1], ["Hi", "Hello there"]),
@@ -98,7 +98,7 @@ test("preprocessing of a batch has one picture a row", async () => {
   assert.deepEqual(intsOf(outputs.get("PROMPT_VOCAB_SIZE")), [2, 2]);
 });
 
-test("VISUAL_LENGTHS splits rows of pictures of different sizes, and must add up", async () => {
+test("VISUAL_LENGTHS splits rows of images of different sizes, and must add up", async () => {
   const more = ', { name: "VISUAL_LENGTHS" data_type: TYPE_INT32 dims: [ -1 ] }';
   await using loaded = await load(config(0, "-1, 3", more));
   const lengths = (...values: readonly number[]): Tensor => ({

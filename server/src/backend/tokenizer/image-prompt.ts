@@ -1,16 +1,16 @@
 /**
- * Prompts with pictures: a template puts a text and the places of pictures together, and each place becomes as many ids behind
- * the vocabulary as its picture has rows in the prompt's table. Knows no pictures, only how many rows they are.
+ * Prompts with images: a template puts a text and the places of images together, and each place becomes as many ids behind
+ * the vocabulary as its image has rows in the prompt's table. Knows no images, only how many rows they are.
  */
 import { ServerError } from "../../core/server-error.ts";
 import type { Tokenizer } from "../../formats/tokenizer/tokenizer.ts";
 
-export interface PicturePromptSettings {
-  /** "{text}" is the client's text, "{images}" a place for each picture that the text itself has no place for. */
+export interface ImagePromptSettings {
+  /** "{text}" is the client's text, "{images}" a place for each image that the text itself has no place for. */
   readonly template: string;
-  /** What stands for one picture, in templates and in texts. */
+  /** What stands for one image, in templates and in texts. */
   readonly place: string;
-  /** What stands in the prompt for a picture without a place of its own: the place, and what the model wants around it. */
+  /** What stands in the prompt for an image without a place of its own: the place, and what the model wants around it. */
   readonly framedPlace: string;
   /** Ids from here on are rows of the table. */
   readonly vocabularySize: number;
@@ -19,25 +19,25 @@ export interface PicturePromptSettings {
 
 const MAX_PLACES = 1024;
 
-/** The text with a place for every picture. @throws ServerError when there are more or fewer places than pictures */
+/** The text with a place for every image. @throws ServerError when there are more or fewer places than images */
 export function renderPrompt(
-  { template, place, framedPlace }: PicturePromptSettings,
+  { template, place, framedPlace }: ImagePromptSettings,
   text: string,
-  numPictures: number,
+  numImages: number,
 ): string {
   const placed = countOf(text, place);
-  if (placed > 0 && placed !== numPictures) throw wrongPlaces(placed, numPictures, place);
-  const places = placed > 0 ? "" : framedPlace.repeat(numPictures);
+  if (placed > 0 && placed !== numImages) throw wrongPlaces(placed, numImages, place);
+  const places = placed > 0 ? "" : framedPlace.repeat(numImages);
   // One pass: what a client writes is never taken for a part of the template.
   const prompt = template.replace(/\{images\}|\{text\}/g, (part) => (part === "{text}" ? text : places));
   const total = countOf(prompt, place);
-  if (total !== numPictures) throw wrongPlaces(total, numPictures, place);
+  if (total !== numImages) throw wrongPlaces(total, numImages, place);
   return prompt;
 }
 
-/** Ids of a rendered prompt; `lengths` are the rows of each picture, in order. In steps, as texts can be long. */
+/** Ids of a rendered prompt; `lengths` are the rows of each image, in order. In steps, as texts can be long. */
 export function* encodePrompt(
-  settings: PicturePromptSettings,
+  settings: ImagePromptSettings,
   tokenizer: Tokenizer,
   prompt: string,
   lengths: readonly number[],
@@ -63,14 +63,14 @@ function expandIds(ids: Int32Array, placeId: number, lengths: readonly number[],
   const added = lengths.reduce((sum, length) => sum + length - 1, 0);
   const out = new Int32Array(ids.length + added);
   let row = firstRow;
-  let picture = 0;
+  let image = 0;
   let at = 0;
   for (const id of ids) {
     if (id !== placeId) {
       out[at++] = id;
       continue;
     }
-    for (let i = lengths[picture++] ?? 0; i > 0; i--) out[at++] = row++;
+    for (let i = lengths[image++] ?? 0; i > 0; i--) out[at++] = row++;
   }
   return out.subarray(0, at);
 }
@@ -82,7 +82,7 @@ function countOf(text: string, part: string): number {
   return count;
 }
 
-function wrongPlaces(places: number, pictures: number, place: string): ServerError {
-  const text = `the prompt has ${places} places '${place}' for ${pictures} pictures; write one for each, or none and let the model's prompt_template place them`;
+function wrongPlaces(places: number, images: number, place: string): ServerError {
+  const text = `the prompt has ${places} places '${place}' for ${images} images; write one for each, or none and let the model's prompt_template place them`;
   return new ServerError("invalid_argument", text);
 }

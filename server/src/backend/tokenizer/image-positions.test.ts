@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { promptPositions, readGrids } from "./picture-positions.ts";
+import { promptPositions, readGrids } from "./image-positions.ts";
 
 const FIRST_ROW = 100;
 
@@ -8,7 +8,7 @@ test("promptPositions() counts text on in all three lists", () => {
   assert.deepEqual([...promptPositions(Int32Array.of(5, 6, 7), FIRST_ROW, [])], [0, 1, 2, 0, 1, 2, 0, 1, 2]);
 });
 
-test("promptPositions() lays pictures out by rows and columns, and goes on behind their longer side", () => {
+test("promptPositions() lays images out by rows and columns, and goes on behind their longer side", () => {
   const ids = Int32Array.of(5, 100, 101, 102, 103, 104, 105, 6, 106, 7);
   const positions = promptPositions(ids, FIRST_ROW, [
     { rows: 2, columns: 3 },
@@ -30,7 +30,7 @@ for (const { name, values, length, expected } of [
     name: "other numbers of tokens",
     values: [1, 4, 6],
     length: 5,
-    expected: /says 1 x 4 x 6 patches of a picture with 5/,
+    expected: /says 1 x 4 x 6 patches of an image with 5/,
   },
   { name: "several frames", values: [2, 4, 4], length: 8, expected: /says 2 x 4 x 4 patches/ },
   { name: "no patches", values: [1, 0, 4], length: 4, expected: /says 1 x 0 x 4 patches/ },

@@ -1,4 +1,4 @@
-/** The rows that an encoder made of pictures, as the table of a prompt: which row of the request has which pictures. Pure. */
+/** The rows that an encoder made of images, as the table of a prompt: which row of the request has which images. Pure. */
 import type { FixedDatatype } from "@nereid/wire";
 import { narrowToHalves, widenHalves } from "../../core/half.ts";
 import type { InferRequest } from "../../core/infer-request.ts";
@@ -9,32 +9,28 @@ import { findInput, intValues } from "./tensor-values.ts";
 export const VISUAL_TOKENS = "VISUAL_TOKENS";
 const VISUAL_LENGTHS = "VISUAL_LENGTHS";
 
-export interface PictureRows {
-  /** Rows of each picture. */
+export interface ImageRows {
+  /** Rows of each image. */
   readonly lengths: readonly number[];
 }
 
 /**
- * Rows of each picture, for each of `numRows` prompts. The tensor is [rows, width] of one picture or [pictures, rows, width],
- * behind a batch dimension where the model batches; VISUAL_LENGTHS splits the rows of pictures that have different numbers.
- * Undefined: no pictures.
+ * Rows of each image, for each of `numRows` prompts. The tensor is [rows, width] of one image or [images, rows, width],
+ * behind a batch dimension where the model batches; VISUAL_LENGTHS splits the rows of images that have different numbers.
+ * Undefined: no images.
  */
-export function readPictureRows(
-  request: InferRequest,
-  isBatching: boolean,
-  numRows: number,
-): PictureRows[] | undefined {
+export function readImageRows(request: InferRequest, isBatching: boolean, numRows: number): ImageRows[] | undefined {
   const tensor = findInput(request, VISUAL_TOKENS);
   if (tensor === undefined || tensor.data.length === 0) return undefined;
   const own = isBatching ? tensor.shape.slice(1) : tensor.shape;
   const lengths = findInput(request, VISUAL_LENGTHS);
   if (lengths !== undefined) return givenLengths(intValues(lengths), own, numRows);
   if (own.length !== 2 && own.length !== 3) throw wrongShape(tensor);
-  const [numPictures, length] = own.length === 3 ? [own[0] ?? 0, own[1] ?? 0] : [1, own[0] ?? 0];
-  return Array.from({ length: numRows }, () => ({ lengths: new Array<number>(numPictures).fill(length) }));
+  const [numImages, length] = own.length === 3 ? [own[0] ?? 0, own[1] ?? 0] : [1, own[0] ?? 0];
+  return Array.from({ length: numRows }, () => ({ lengths: new Array<number>(numImages).fill(length) }));
 }
 
-function givenLengths(values: Int32Array, own: readonly number[], numRows: number): PictureRows[] {
+function givenLengths(values: Int32Array, own: readonly number[], numRows: number): ImageRows[] {
   const perPrompt = values.length / numRows;
   const total = own.slice(0, -1).reduce((product, dim) => product * dim, 1);
   return Array.from({ length: numRows }, (_, row) => {
@@ -69,6 +65,6 @@ function converted({ datatype, data }: Tensor, wanted: FixedDatatype): Uint8Arra
 }
 
 function wrongShape({ shape }: Tensor): ServerError {
-  const text = `input '${VISUAL_TOKENS}' has shape [${shape.join(", ")}], expected [rows, width] or [pictures, rows, width] for each prompt`;
+  const text = `input '${VISUAL_TOKENS}' has shape [${shape.join(", ")}], expected [rows, width] or [images, rows, width] for each prompt`;
   return new ServerError("invalid_argument", text);
 }

@@ -5,7 +5,7 @@
 import { placeOf, type RankPlace } from "../../models/shard/rank-shard.ts";
 import type { GroupMember, RankLayout } from "./rank-group.ts";
 
-export class LoneMember implements GroupMember {
+export class IsolatedRank implements GroupMember {
   readonly place: RankPlace;
 
   /** Of the last stage, which has logits to make beside layers. */

@@ -1,27 +1,27 @@
 /**
- * Where tokens stand for models that turn tokens of pictures by time, row and column (Qwen2-VL): text counts on in all three;
- * a picture begins behind the text, and the text behind it goes on where its longer side ends. Pure.
+ * Where tokens stand for models that turn tokens of images by time, row and column (Qwen2-VL): text counts on in all three;
+ * an image begins behind the text, and the text behind it goes on where its longer side ends. Pure.
  */
 import { ServerError } from "../../core/server-error.ts";
-import type { PictureRows } from "./picture-rows.ts";
+import type { ImageRows } from "./image-rows.ts";
 
 /** Time, row and column. */
 export const NUM_AXES = 3;
 
-/** Visual tokens of a picture. */
-interface PictureGrid {
+/** Visual tokens of an image. */
+interface ImageGrid {
   readonly rows: number;
   readonly columns: number;
 }
 
 /**
- * Of each picture of each prompt; `values` has frames, rows and columns in patches, and how many of them became one token the
- * number of tokens says. @throws ServerError when grids and pictures do not fit
+ * Of each image of each prompt; `values` has frames, rows and columns in patches, and how many of them became one token the
+ * number of tokens says. @throws ServerError when grids and images do not fit
  */
-export function readGrids(values: Int32Array, prompts: readonly PictureRows[]): readonly (readonly PictureGrid[])[] {
+export function readGrids(values: Int32Array, prompts: readonly ImageRows[]): readonly (readonly ImageGrid[])[] {
   const count = prompts.reduce((sum, { lengths }) => sum + lengths.length, 0);
   if (values.length !== NUM_AXES * count) {
-    throw wrong(`has ${values.length} numbers, expected frames, rows and columns of each of ${count} pictures`);
+    throw wrong(`has ${values.length} numbers, expected frames, rows and columns of each of ${count} images`);
   }
   let at = 0;
   return prompts.map(({ lengths }) =>
@@ -33,18 +33,18 @@ export function readGrids(values: Int32Array, prompts: readonly PictureRows[]): 
   );
 }
 
-function gridOf(frames: number, rows: number, columns: number, length: number): PictureGrid {
+function gridOf(frames: number, rows: number, columns: number, length: number): ImageGrid {
   const side = Math.sqrt((frames * rows * columns) / length);
   const fits = frames === 1 && Number.isInteger(side) && side > 0 && rows % side === 0 && columns % side === 0;
-  if (!fits) throw wrong(`says ${frames} x ${rows} x ${columns} patches of a picture with ${length} visual tokens`);
+  if (!fits) throw wrong(`says ${frames} x ${rows} x ${columns} patches of an image with ${length} visual tokens`);
   return { rows: rows / side, columns: columns / side };
 }
 
-/** [3, ids.length]; ids from `firstRow` on are rows of the pictures, in order. */
-export function promptPositions(ids: Int32Array, firstRow: number, pictures: readonly PictureGrid[]): Int32Array {
+/** [3, ids.length]; ids from `firstRow` on are rows of the images, in order. */
+export function promptPositions(ids: Int32Array, firstRow: number, images: readonly ImageGrid[]): Int32Array {
   const { length } = ids;
   const out = new Int32Array(NUM_AXES * length);
-  let [next, picture, at] = [0, 0, 0];
+  let [next, image, at] = [0, 0, 0];
   while (at < length) {
     if ((ids[at] ?? 0) < firstRow) {
       for (let axis = 0; axis < NUM_AXES; axis++) out[axis * length + at] = next;
@@ -52,7 +52,7 @@ export function promptPositions(ids: Int32Array, firstRow: number, pictures: rea
       at += 1;
       continue;
     }
-    const { rows, columns } = pictures[picture++] ?? { rows: 1, columns: 1 };
+    const { rows, columns } = images[image++] ?? { rows: 1, columns: 1 };
     for (let i = 0; i < rows * columns; i++, at++) {
       out[at] = next;
       out[length + at] = next + Math.floor(i / columns);

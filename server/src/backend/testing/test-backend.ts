@@ -7,13 +7,13 @@ import { ServerError } from "../../core/server-error.ts";
 import type { Backend, BackendRequest, Batch, ModelInstance, ModelSource } from "../backend.ts";
 
 /** Answers one request of the batch, `row` of it; may do so after it has returned. */
-export type SampleExecute = (request: BackendRequest, row: number) => Promise<void> | void;
+export type TestExecute = (request: BackendRequest, row: number) => Promise<void> | void;
 
 /** All instances run the same function, or each has its own, which may keep state. */
-export type SampleModel = { readonly execute: SampleExecute } | { readonly createExecute: () => SampleExecute };
+export type TestModel = { readonly execute: TestExecute } | { readonly createExecute: () => TestExecute };
 
 /** `load` sees the configuration once per model version. */
-export function createSampleBackend(name: string, load: (source: ModelSource) => SampleModel): Backend {
+export function createTestBackend(name: string, load: (source: ModelSource) => TestModel): Backend {
   return {
     name,
     async load(source) {
@@ -28,11 +28,11 @@ export function createSampleBackend(name: string, load: (source: ModelSource) =>
   };
 }
 
-function executeOf(model: SampleModel): SampleExecute {
+function executeOf(model: TestModel): TestExecute {
   return "execute" in model ? (request, row) => model.execute(request, row) : model.createExecute();
 }
 
-function createInstance(name: string, delayMs: number, executeOne: SampleExecute): ModelInstance {
+function createInstance(name: string, delayMs: number, executeOne: TestExecute): ModelInstance {
   return {
     name,
     execute(batch) {
@@ -44,7 +44,7 @@ function createInstance(name: string, delayMs: number, executeOne: SampleExecute
   };
 }
 
-function runBatch(batch: Batch, executeOne: SampleExecute): Promise<void> | undefined {
+function runBatch(batch: Batch, executeOne: TestExecute): Promise<void> | undefined {
   batch.computeStarted();
   const pending: Promise<void>[] = [];
   for (const [row, request] of batch.requests.entries()) {
