@@ -1,4 +1,4 @@
-/** What bounds an engine and how it spends its steps. Plain data. */
+/** Bounds of an engine and its scheduling policy. Plain data. */
 
 import type { CapacityPolicy } from "./plan/step-planner.ts";
 import { NO_SPECULATION, type SpeculationConfig } from "./speculation/speculation-config.ts";

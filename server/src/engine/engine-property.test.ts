@@ -1,6 +1,6 @@
 /**
- * Engines of random settings under random loads: whatever is shared, evicted, guessed, preempted, copied or let go of, each
- * request gets the tokens that an engine of plenty gives it alone.
+ * Engines of random settings under random loads, compared with an engine that has resources to spare. Sharing,
+ * eviction, drafts, preemption and offloading must not change a request's tokens.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -23,7 +23,7 @@ function drawRunner(draw: Draw): HashRunnerOptions {
     numBlocks: 10 + draw(60),
     numHostBlocks: draw(2) * draw(80),
     maxPositions: 40 + draw(100),
-    vocabSize: draw(2) === 0 ? 64 : 8, // few tokens: guesses come true
+    vocabSize: draw(2) === 0 ? 64 : 8, // few tokens, so that drafts are accepted
     ...(draw(2) === 0 ? {} : { window: 1 + draw(20) }),
   };
 }

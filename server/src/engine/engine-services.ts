@@ -1,4 +1,4 @@
-/** What an engine may be given beside a runner. Each is optional: requests that need a missing one are refused. */
+/** Optional services beside a runner. A request that needs a missing one is refused. */
 import type { Tokenizer } from "../formats/tokenizer/tokenizer.ts";
 import type { AdapterLibrary } from "./adapters/adapter-library.ts";
 import type { Guides } from "./guide/guides.ts";
@@ -12,7 +12,7 @@ export interface EngineServices {
   /** The engine closes it. */
   readonly adapters?: AdapterLibrary | undefined;
   readonly postProcessors?: LogitsPostProcessors | undefined;
-  /** Guesses tokens by other means than looking them up. The engine closes it. */
+  /** Proposes draft tokens by other means than n-gram lookup. The engine closes it. */
   readonly drafter?: Drafter | undefined;
   /** A clock that never goes back, where it is not the system's. */
   readonly nowNs?: (() => number) | undefined;

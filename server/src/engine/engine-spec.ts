@@ -1,11 +1,14 @@
-/** What an engine is built from and what it says about itself once built. Plain data: both cross a process boundary. */
+/**
+ * The specification that an engine is built from, and the description that it gives of itself. Plain data: both cross a
+ * process boundary.
+ */
 import type { WeightType } from "../device/cpu/convert-elements.ts";
 import type { AdapterSpec } from "./adapters/adapter-choice.ts";
 import type { EngineConfig } from "./engine-config.ts";
 
 /** Types in which weights of any checkpoint can be kept. */
 export const WEIGHT_TYPES: readonly WeightType[] = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1"];
-/** What matrices of layers can become on a GPU beside floats. */
+/** Quantized types that layer matrices can have on a GPU. */
 export const GPU_MATRICES = ["fp8", "int4"] as const;
 export type GpuMatrices = (typeof GPU_MATRICES)[number];
 
@@ -22,7 +25,7 @@ export interface KvCacheSpec {
   readonly bytes: number;
   /** Its share of the memory that is free once all else is placed; undefined = not said. */
   readonly freeFraction: number | undefined;
-  /** Size of the second tier. */
+  /** Size of the host KV cache. */
   readonly hostBytes: number;
   /** Keys that layers see at most, given to the layers in turn; empty = as the model has it. */
   readonly attentionWindows: readonly number[];
@@ -43,9 +46,9 @@ export interface GpuRanks {
   readonly numTensorRanks: number;
   /** Runs of layers, one behind the other. */
   readonly numStages: number;
-  /** Of this machine, those of a stage side by side; the first is that of the spec. */
+  /** GPU ordinals on this machine, the ranks of a stage side by side. The first is that of the spec. */
   readonly ordinals: readonly number[];
-  /** Where all but the first are driven by other processes: what those connect to. */
+  /** Address that the other ranks connect to when other processes drive them. */
   readonly network?: RankNetwork | undefined;
 }
 
@@ -69,9 +72,9 @@ export interface EngineSpec {
   readonly weightType?: WeightType | undefined;
   /** Absent = the CPU. */
   readonly gpu?: GpuSpec | undefined;
-  /** What comes out for a request does not depend on anything beside it, to the bit. Slower. */
+  /** A request's output is bit-identical whatever runs beside it. Slower. */
   readonly isDeterministic?: boolean | undefined;
-  /** Absolute path of a smaller model with the same vocabulary, which guesses tokens. */
+  /** Absolute path of a draft model with the same vocabulary. */
   readonly draftModelDir?: string | undefined;
   /** Absolute path of a module that exports `logitsPostProcessors`; its functions run in the engine's process. */
   readonly postProcessorModule?: string | undefined;
@@ -84,7 +87,7 @@ export interface EngineInfo {
   readonly blockSize: number;
   readonly numBlocks: number;
   readonly maxSequenceLength: number;
-  /** Tokens of pictures have a time, a row and a column. */
+  /** Image tokens have a time, a row and a column (M-RoPE). */
   readonly hasAxes: boolean;
   /** Ids after which the model has nothing to say. */
   readonly eosTokenIds: readonly number[];

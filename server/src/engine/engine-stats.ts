@@ -11,7 +11,7 @@ export interface EngineStats {
   scheduled: number;
   waiting: number;
   maxRequests: number;
-  /** Of the scheduled ones: still in their prompt, or generating. */
+  /** Scheduled requests that are prefilling, and that are decoding. */
   context: number;
   generating: number;
   /** Preempted and waiting to be computed again. */
@@ -24,7 +24,7 @@ export interface EngineStats {
   /** Since the start: blocks taken from the prefix cache and blocks newly written. */
   kvBlocksReused: number;
   kvBlocksNew: number;
-  /** Since the start: blocks copied to the second tier, and back from it. */
+  /** Blocks offloaded to the host KV cache, and onboarded from it, since the start. */
   kvBlocksOffloaded: number;
   kvBlocksOnboarded: number;
   iteration: number;
@@ -33,7 +33,7 @@ export interface EngineStats {
   /** Tokens of finished requests since the start. */
   inputTokens: number;
   outputTokens: number;
-  /** Guesses at them, and those that came true. */
+  /** Draft tokens verified, and accepted. */
   draftTokens: number;
   acceptedDraftTokens: number;
   /** Wall clock of the last step, and how long it and all steps took. */
@@ -42,7 +42,7 @@ export interface EngineStats {
   totalStepMs: number;
   /** Resident memory of the engine's process, as of the start, the last idle moment or one of the last steps. */
   cpuBytes: number;
-  /** Of all GPUs that the engine runs on. */
+  /** Sum over all GPUs of the engine. */
   gpuBytes: number;
 }
 
@@ -90,7 +90,7 @@ export function readStats(values: Float64Array): EngineStats {
   return stats;
 }
 
-/** Of an engine that has done nothing yet. */
+/** Statistics of an engine that has run no step yet. */
 export function firstStats(
   runner: Pick<StepRunner, "numBlocks" | "blockSize" | "gpuBytes">,
   maxRequests: number,

@@ -38,7 +38,7 @@ export class LlmEngine implements Generator {
   readonly #tokenStep: TokenStep;
   readonly #services: EngineServices;
   readonly #nowNs: () => number;
-  /** Each guesses for the sequences that those before it left without. */
+  /** Each drafts for the sequences that the drafters before it left without drafts. */
   readonly #drafters: readonly Drafter[];
   /** Sequences whose guide or adapter is being prepared: the planner does not know them yet. */
   readonly #preparing = new Set<Sequence>();
@@ -103,7 +103,7 @@ export class LlmEngine implements Generator {
   submit(request: GenerateRequest, sink: SequenceSink): Sequence {
     if (this.#closed !== undefined) throw this.#closed;
     checkRequest(request, this.limits);
-    // Those that ran already had their place; those that are being prepared will want one.
+    // Paused sequences had a slot already; sequences in preparation will need one.
     checkQueue(this.#planner.numWaiting - this.#planner.numPaused + this.#preparing.size, this.#config.maxWaiting);
     const bytes = logitsBytes(request, this.limits);
     this.#logits.check(bytes);

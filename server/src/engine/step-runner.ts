@@ -21,7 +21,7 @@ export interface StepSequence {
   readonly adapter?: number | undefined;
 }
 
-/** Rows that enter the model as embeddings in place of the look-up of a token id (a picture, a prompt table). */
+/** Rows that enter the model as embeddings, without the look-up of a token id (images, prompt tables). */
 export interface StepEmbeddings {
   /** Indices into `tokenIds`, each at most once; the ids there are ignored. */
   readonly rows: Int32Array;
@@ -33,7 +33,7 @@ export interface StepEmbeddings {
 export interface StepInput {
   /** [numTokens] */
   readonly tokenIds: Int32Array;
-  /** [numTokens] place of each token in its sequence, from 0. */
+  /** [numTokens] index of each token in its sequence, from 0. */
   readonly positions: Int32Array;
   /** [3, numTokens] time, row and column by which each token turns; absent: its position, three times. */
   readonly axes?: Int32Array;
@@ -50,17 +50,17 @@ export interface StepInput {
   readonly carried?: Int32Array;
   readonly embeddings?: StepEmbeddings;
   /**
-   * Pairs [from, to, from, to, ...] of blocks to copy before anything is computed, one after the other: a later pair may
-   * read what an earlier one wrote, or write what it read. Numbers from `numBlocks` on are blocks of the second tier.
+   * Block pairs [from, to, from, to, ...] to copy before anything is computed, in order: a later pair may read or
+   * overwrite the blocks of an earlier one. Numbers from `numBlocks` on are host blocks.
    */
   readonly blockCopies?: Int32Array;
 }
 
 /** Low-rank adapters beside the weights, each known by the number it was given. */
 export interface AdapterMemory {
-  /** What an adapter of this model may change. */
+  /** Matrices of this model that an adapter may change. */
   readonly targets: LoraTargets;
-  /** What it would take; absent: its numbers as f32. @throws Error when it does not fit the model */
+  /** Bytes that it would take; absent: its numbers as f32. @throws Error when it does not fit the model */
   bytesOf?(adapter: LoraAdapter): number;
   /** May be called while a step runs. @throws when there is no memory */
   load(adapter: LoraAdapter): Promise<number>;
@@ -79,7 +79,7 @@ export interface TokenChoice {
   readonly minP: number;
   readonly seedLow: number;
   readonly seedHigh: number;
-  /** Of the token in the output. */
+  /** Index of the token in the output. */
   readonly index: number;
 }
 
@@ -87,7 +87,7 @@ export interface TokenChoice {
 export interface ChosenTokens {
   /** -1: the row holds no number to choose by. */
   readonly tokens: Int32Array;
-  /** Of each token under the model's own distribution. */
+  /** Log-probability of each token under the model's own distribution. */
   readonly logProbs: Float32Array;
 }
 
@@ -99,15 +99,15 @@ export interface StepRunner {
   readonly blockSize: number;
   readonly numBlocks: number;
   /**
-   * Blocks that can only be copied to and from: host memory behind a device's own, or whatever is cheaper than the first
-   * tier. Their numbers follow those of the first. Absent = none.
+   * Number of host blocks, which can only be copied to and from. Their numbers follow those of the device. Absent =
+   * none.
    */
   readonly numHostBlocks?: number;
   /** Keys that a query sees at most, its own included, in every layer; absent when a layer sees them all. */
   readonly window?: number | undefined;
   /** Memory of GPUs that it holds; absent: none. */
   readonly gpuBytes?: number;
-  /** Tokens have a time, a row and a column where pictures stand; absent: one position. */
+  /** Image tokens have a time, a row and a column; absent: one position. */
   readonly hasAxes?: boolean;
   /** Positions lie below this. */
   readonly maxPositions: number;

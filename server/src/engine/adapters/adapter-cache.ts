@@ -7,7 +7,7 @@ import { ServerError } from "../../core/server-error.ts";
 import { type LoraAdapter, loraBytes } from "../../formats/lora/lora-adapter.ts";
 import type { AdapterMemory } from "../step-runner.ts";
 
-/** An adapter that somebody holds. */
+/** An adapter with holders. */
 export interface HeldAdapter {
   /** By which steps name it. */
   readonly id: number;
@@ -35,7 +35,7 @@ export class AdapterCache {
   /** The one used longest ago first. */
   readonly #entries = new Map<string, Entry>();
   #numBytes = 0;
-  /** The end of the loads under way: they take turns, so that none overtakes one that waits for room. */
+  /** The last queued load. Loads run one at a time, so none overtakes a load that waits for room. */
   #queue: Promise<unknown> = Promise.resolve();
   #onRelease: (() => void) | undefined;
   #isClosed = false;

@@ -7,7 +7,7 @@ export type AdapterChoice =
   /** One that a request brought, known by a number from then on. */
   | { readonly kind: "task"; readonly id: bigint; readonly matrices?: TrtllmLora | undefined };
 
-/** What an engine is told of adapters. */
+/** Adapter limits of an engine. */
 export interface AdapterSpec {
   /** Folders of PEFT by name. */
   readonly folders: readonly (readonly [name: string, path: string])[];
@@ -15,7 +15,7 @@ export interface AdapterSpec {
   readonly root?: string | undefined;
   /** A folder of numbered sub-folders, each a task in two .npy files, which are loaded at the start. */
   readonly prefetch?: string | undefined;
-  /** Of all adapters in memory. */
+  /** Sum over all adapters in memory. */
   readonly maxBytes: number;
   readonly maxRank: number;
 }

@@ -18,9 +18,9 @@ const MAX_FOLDERS = 100_000;
 const MAX_TASK_ID: bigint = 2n ** 64n - 1n;
 
 interface Folders {
-  /** Of PEFT, by name. */
+  /** PEFT adapters by name. */
   readonly named: ReadonlyMap<string, string>;
-  /** Of two .npy files, by task id. */
+  /** Adapters of two .npy files (TensorRT-LLM layout) by task id. */
   readonly tasks: ReadonlyMap<string, string>;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Guided decoding in two processes. A guide that is new is first compiled in one that can be ended at any moment: a guide
- * that is wrong, or slow on purpose, costs nothing but that process. What passed is compiled in the other, which makes the
- * masks of all texts while the device computes. Verdicts are remembered, so a bad guide is tried once.
+ * Guided decoding in two processes. The first compiles each new grammar and can be killed at any time, so a wrong or
+ * slow grammar costs only that process. The second compiles the accepted ones again and makes all masks while the
+ * device computes. Verdicts are remembered, so a bad grammar is compiled once.
  */
 import { ServerError } from "../../core/server-error.ts";
 import type { Guide } from "../request/generate.ts";

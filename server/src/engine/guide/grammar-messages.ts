@@ -1,10 +1,12 @@
-/** What a grammar worker is told and what it answers. Every request has an id, and one answer with that id. */
+/**
+ * Messages between the engine host and a grammar worker. Every request has an id, and exactly one answer with that id.
+ */
 import type { Grammar } from "./guide-grammar.ts";
 
 export interface GrammarWorkerData {
   /** Folder with the model's tokenizer.json. */
   readonly tokenizerDir: string;
-  /** Of the logits, which may be more than the tokenizer's. */
+  /** Width of the logits, which may exceed the tokenizer's vocabulary. */
   readonly vocabSize: number;
 }
 

@@ -46,7 +46,7 @@ export class GrammarProcess {
     this.#child.on("error", (error) => this.end(error));
     this.#child.on("exit", (code, signal) => this.end(new Error(`the grammar process ended with ${signal ?? code}`)));
     this.#ready = this.#wait(0, START_LIMIT_MS);
-    this.#ready.catch(() => undefined); // every job is told
+    this.#ready.catch(() => undefined); // every job gets an answer
   }
 
   get hasEnded(): boolean {

@@ -1,6 +1,6 @@
 /**
- * The process in which grammars are compiled and masks are made. It does one job after the other and knows no requests;
- * whoever started it ends it when a job takes too long or fails, since the library does not survive its own errors.
+ * The process in which grammars are compiled and masks are made. It does one job at a time and knows no requests. Its
+ * parent kills it when a job fails or takes too long, because the library does not survive its own errors.
  */
 import process from "node:process";
 import { readTokenizerFiles } from "../../formats/tokenizer/tokenizer-files.ts";
@@ -82,7 +82,7 @@ class GrammarWorker {
     this.#compiled.set(key, compiled);
     const [oldest] = this.#compiled;
     if (this.#compiled.size > MAX_COMPILED && oldest !== undefined) {
-      oldest[1].dispose(); // texts under way keep what they need of it
+      oldest[1].dispose(); // running sequences keep the parts that they need
       this.#compiled.delete(oldest[0]);
     }
     return compiled;

@@ -37,7 +37,7 @@ function parseChoices(text: string): string[] {
   );
 }
 
-/** A string of the grammar language; whatever is not plain is written by its code. */
+/** A string literal in EBNF; characters that are not plain are escaped by code point. */
 function quote(text: string): string {
   let quoted = "";
   for (const char of text) {

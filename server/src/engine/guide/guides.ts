@@ -1,4 +1,4 @@
-/** The contract between the step loop and whatever knows grammars: masks of allowed tokens, ahead of each token. */
+/** The contract between the step loop and a grammar engine: masks of allowed tokens, ahead of each token. */
 import type { Guide } from "../request/generate.ts";
 
 export interface Guides {
@@ -12,7 +12,7 @@ export interface Guides {
 
 /** The guide of one sequence. */
 export interface GuideSession {
-  /** Tokens allowed next, a bit each. Changed in place after `accept`; to be read once nothing is pending. */
+  /** Bit mask of the tokens allowed next. `accept` updates it in place; read it once nothing is pending. */
   readonly mask: Int32Array;
   /** Settles when the mask is that of the next token; undefined when it is already. Never rejects. */
   readonly pending: Promise<void> | undefined;

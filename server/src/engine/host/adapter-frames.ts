@@ -2,7 +2,7 @@
 import type { AdapterChoice } from "../adapters/adapter-choice.ts";
 import type { FrameReader, FrameWriter } from "./frame.ts";
 
-/** The kinds travel as their places in this list; behind them a task that brings its matrices. */
+/** Kinds travel as indices into this list, followed by the task id when the frame carries matrices. */
 const KINDS = ["name", "path", "task"] as const;
 const TASK = 2;
 const TASK_WITH_MATRICES = 3;

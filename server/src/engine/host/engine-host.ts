@@ -1,7 +1,7 @@
 /**
  * An engine in a process of its own, with the same `generate` as the engine itself. When the process dies, the requests
- * it had started fail once with the cause, those it had not are given to the next one, and a new one is started after a
- * pause that grows with every failure. It knows no model and no Triton.
+ * that it had started fail once with the cause; the others move to the next process. A new process starts after a delay
+ * that grows with every failure. It knows no model and no Triton.
  */
 import { fileURLToPath } from "node:url";
 import { ServerError } from "../../core/server-error.ts";
@@ -113,7 +113,7 @@ export class EngineHost implements Generator {
     return queue;
   }
 
-  /** Fails what is under way, ends the process and waits until it is gone. */
+  /** Fails the running requests, ends the process and waits for its exit. */
   async close(): Promise<void> {
     this.#state = "closed";
     clearTimeout(this.#timer);

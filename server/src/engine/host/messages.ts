@@ -17,7 +17,7 @@ export const READY = 5;
 export const LOAD_FAILED = 6;
 export const STEP = 7;
 
-/** Finish reasons travel as their place in this list. */
+/** Finish reasons travel as indices into this list. */
 export const FINISH_REASONS: readonly FinishReason[] = ["end", "stop", "length", "cancelled"];
 
 const SEED = 1;

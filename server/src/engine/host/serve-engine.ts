@@ -1,6 +1,6 @@
 /**
- * The host's half of the conversation: builds the engine it is told to, feeds it the requests that come in, and reports
- * once per step. It ends when the server closes the socket, however that comes about.
+ * The host side of the protocol: builds the specified engine, feeds it the incoming requests, and reports once per
+ * step. It ends when the server closes the socket.
  */
 import type { Duplex } from "node:stream";
 import { ServerError } from "../../core/server-error.ts";
@@ -18,7 +18,7 @@ import { StepReport } from "./step-report.ts";
 export interface EngineServerOptions {
   readonly socket: Duplex;
   readonly createRunner: (spec: EngineSpec) => Promise<StepRunner>;
-  /** What guesses tokens for the engine of that runner, where the specification names a model for it. */
+  /** The draft model of that runner, when the specification names one. */
   readonly createDrafter?: (spec: EngineSpec, runner: StepRunner) => Promise<Drafter | undefined>;
   /** Ends the process; called once, after the last frame is written. */
   readonly exit: (code: number) => void;
@@ -31,7 +31,7 @@ export function serveEngine(options: EngineServerOptions): void {
   const server = new EngineServer(options);
   const splitter = new FrameSplitter((frame) => server.onFrame(frame));
   options.socket.on("data", (bytes: Buffer) => splitter.push(bytes));
-  options.socket.on("error", () => options.exit(0)); // the server is gone: nobody to serve, nobody to tell
+  options.socket.on("error", () => options.exit(0)); // the server is gone: nothing is left to serve or to report to
   options.socket.on("close", () => options.exit(0));
 }
 

@@ -1,6 +1,6 @@
 /**
- * Everything that happened to the requests of an engine host since its last report, as columns: one frame per step,
- * whatever the number of sequences. The writing half runs in the host, `deliverReport` in the server.
+ * Columnar report of everything that happened to the requests of an engine host since the last report: one frame per
+ * step for any number of sequences. The writer runs in the host, `deliverReport` in the server.
  */
 import { type ErrorCode, ServerError } from "../../core/server-error.ts";
 import { type EngineStats, NUM_STATS, readStats, writeStats } from "../engine-stats.ts";
@@ -24,7 +24,7 @@ class Column {
     this.values[this.length++] = value;
   }
 
-  /** What was pushed, once. */
+  /** Takes the pushed values and clears them. */
   take(): Int32Array {
     const taken = this.values.subarray(0, this.length);
     this.length = 0;
@@ -53,7 +53,7 @@ export class StepReport {
   #finished: { readonly id: number; readonly reason: FinishReason; readonly usage: Usage }[] = [];
   #failed: { readonly id: number; readonly error: ServerError }[] = [];
 
-  /** Where the engine puts the results of request `id`; `onEnd` runs when it is over. */
+  /** The sink for the results of request `id`; `onEnd` runs when it is over. */
   sink(id: number, onEnd: () => void): SequenceSink {
     return {
       started: () => this.#started.push(id),
@@ -110,7 +110,7 @@ export class StepReport {
   }
 }
 
-/** Hands a report's contents to the sinks of its requests; a request that nobody knows any more is skipped. */
+/** Delivers a report to the sinks of its requests; unknown requests are skipped. */
 export function deliverReport(frame: FrameReader, sinkOf: (id: number) => SequenceSink | undefined): EngineStats {
   for (const id of frame.ints()) sinkOf(id)?.started();
   const owners = frame.ints();
@@ -123,7 +123,7 @@ export function deliverReport(frame: FrameReader, sinkOf: (id: number) => Sequen
   for (let left = frame.int(); left > 0; left--) {
     const sink = sinkOf(frame.int());
     const reason = FINISH_REASONS[frame.int()] ?? "cancelled";
-    const usage = readUsage(frame); // also when nobody waits for it: more follows in the frame
+    const usage = readUsage(frame); // read even without a sink: more columns follow in the frame
     sink?.finished(reason, usage);
   }
   for (let left = frame.int(); left > 0; left--) {

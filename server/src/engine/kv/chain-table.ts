@@ -7,12 +7,12 @@ export const NO_LINK = -1;
 /** The parent of first links: the hash of a salt starts their chain. */
 export const ROOT = -2;
 
-/** What chains are looked up by: a sequence, or the like of one. */
+/** The part of a sequence that identifies its chain of blocks. */
 export interface ChainSource {
   readonly tokens: Int32Array;
   /**
-   * Two numbers for each token from the first on, by which equal ids may differ still: content of pictures, ids that the
-   * client gave. Tokens beyond its end have none.
+   * Two numbers per token that tell apart equal ids: a hash of image content, or ids that the client gave. Tokens
+   * beyond its end have none.
    */
   readonly tokenKeys: Int32Array | undefined;
   readonly request: { readonly cacheSalt: string };

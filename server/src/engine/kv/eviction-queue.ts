@@ -4,7 +4,7 @@
  */
 export class EvictionQueue {
   readonly #heap: Int32Array;
-  /** By item: its place in the heap, -1 when it is not in the queue. */
+  /** Heap index of each item, -1 when it is not in the queue. */
   readonly #places: Int32Array;
   readonly #keys: Float64Array;
   #size = 0;

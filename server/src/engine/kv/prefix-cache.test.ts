@@ -18,7 +18,7 @@ interface Chain extends PrefixSource {
 interface Setup {
   readonly pool: BlockPool;
   readonly cache: PrefixCache;
-  /** Copies told so far: from, to. */
+  /** Copies requested so far: from, to. */
   readonly moves: [number, number][];
 }
 

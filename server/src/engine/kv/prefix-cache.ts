@@ -1,11 +1,11 @@
 /**
- * Full cache blocks of sequences past and present, found again by their tokens. The cache is a holder of each block it
- * knows; a block that only the cache holds is idle and can be evicted: to the second tier where there is one, whose
- * blocks are copied back before use. It knows no sequences, only their tokens and block numbers, and copies nothing
- * itself: what is to be copied is told in order.
+ * Full cache blocks of past and present sequences, found by their tokens (a radix tree of block-sized edges, as in
+ * SGLang's RadixAttention, Zheng et al. 2023). The cache holds each block that it knows. A block without another holder
+ * is idle and can be evicted, to the host KV cache if there is one; such blocks are copied back before use. It knows
+ * tokens and block numbers, no sequences. It copies nothing itself: `move` reports the copies in order.
  *
- *   block numbers:  [ first tier: attention reads these | second tier: copied to and from )
- *                   0                                   pool.numBlocks                     + numHostBlocks
+ *   block numbers:  [ device: attention reads these | host: copied to and from )
+ *                   0                               pool.numBlocks             + numHostBlocks
  */
 import { BlockPool } from "./block-pool.ts";
 import { type ChainSource, ChainTable, NO_LINK, ROOT } from "./chain-table.ts";
@@ -17,13 +17,13 @@ export interface PrefixCacheOptions {
   readonly pool: BlockPool;
   readonly blockSize: number;
   readonly isEnabled: boolean;
-  /** Blocks of the second tier; 0 = there is none. */
+  /** Blocks of the host KV cache; 0 = none. */
   readonly numHostBlocks: number;
   /** A block whose content is to be copied before the next step, in the order of the calls. */
   readonly move: (from: number, to: number) => void;
 }
 
-/** What a sequence is to the cache. */
+/** The part of a sequence that the cache reads. */
 export interface PrefixSource extends ChainSource {
   readonly promptLength: number;
   readonly request: { readonly cacheSalt: string; readonly retention?: Retention | undefined };
@@ -35,7 +35,7 @@ export interface PrefixMatch {
   readonly count: number;
   /** The first of them that the sequence still looks at: those before it are not held. */
   readonly first: number;
-  /** Those that taking it makes unavailable: idle ones, and ones to be allocated for the second tier's. */
+  /** Blocks that become unavailable by taking the match: idle ones, and new ones for blocks on the host. */
   readonly numTaken: number;
 }
 
@@ -52,12 +52,12 @@ export class PrefixCache {
   /** Block of each link, and link of each block of both tiers. */
   readonly #blocks: Int32Array;
   readonly #links: Int32Array;
-  /** Children of each link in the first tier: a link goes after them. */
+  /** Children of each link on the device; they are evicted before their parent. */
   readonly #numOnDevice: Int32Array;
   readonly #priorities: Uint8Array;
   readonly #durationsMs: Float64Array;
   readonly #lastUses: Float64Array;
-  /** Idle links of the first tier without children there, and links of the second without any. */
+  /** Idle device links without children on the device, and host links without children. */
   readonly #idle: EvictionQueue;
   readonly #hostLeaves: EvictionQueue;
   /** Idle links whose priority ends at a time. */
@@ -66,7 +66,7 @@ export class PrefixCache {
   #nowMs = 0;
   #clock = 0;
   #numIdle = 0;
-  /** Links of the last match, and the first that is taken; those of the second tier must stay while that happens. */
+  /** Links of the last match, and the index of the first that is taken. Host links among them are locked meanwhile. */
   #matched: number[] = [];
   #firstMatched = 0;
   readonly #locked = new Set<number>();
@@ -96,7 +96,7 @@ export class PrefixCache {
   get numAvailable(): number {
     return this.#pool.numFree + this.#numIdle;
   }
-  /** Blocks copied to the second tier and back so onHost. */
+  /** Blocks copied to the host and back so far. */
   get numOffloaded(): number {
     return this.#numOffloaded;
   }
@@ -164,14 +164,14 @@ export class PrefixCache {
     this.#matched = [];
   }
 
-  /** One more holder of blocks that somebody holds. */
+  /** Adds a holder to blocks that are already held. */
   hold(table: Int32Array, first: number, end: number): void {
     for (let i = first; i < end; i++) this.#pool.retain(table[i] ?? -1);
   }
 
   /**
-   * Makes the full block `index` of a chain known. When the same chain is known already, the caller's block is given
-   * back and the known one takes its place in `table`: two sequences that computed the same prefix end up sharing it.
+   * Registers the full block `index` of a chain. When the chain is known already, the caller's block is released and
+   * `table` gets the known one: two sequences that computed the same prefix share it from then on.
    */
   commit(source: PrefixSource, index: number, table: Int32Array): void {
     if (!this.#isEnabled) return;

@@ -3,7 +3,7 @@
  * prompt and for what it generates. Pure; what a cache does with it is the cache's affair.
  */
 
-/** Of blocks that nobody said anything about, and of those whose time is over. */
+/** Priority of blocks without a retention setting, or whose duration has passed. */
 export const DEFAULT_RETENTION_PRIORITY = 35;
 export const MAX_RETENTION_PRIORITY = 100;
 
@@ -23,7 +23,7 @@ export interface RetentionRange extends BlockRetention {
 
 export interface Retention {
   readonly ranges: readonly RetentionRange[];
-  /** Of the blocks that begin behind the prompt. */
+  /** Retention of the blocks that begin after the prompt. */
   readonly decode: BlockRetention;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Decides whether a sequence had better wait a step for a prefix that another one computes right now, as the second question
- * about the same picture or behind the same instructions does. It knows tokens and lengths: no blocks and no cache.
+ * Decides whether a sequence should wait one step for a prefix that another sequence computes right now, e.g. a second
+ * question about the same image or after the same system prompt. It knows tokens and lengths: no blocks and no cache.
  */
 import type { ChainSource } from "./chain-table.ts";
 

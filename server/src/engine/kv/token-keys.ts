@@ -1,6 +1,6 @@
 /**
- * What tells tokens apart beyond their ids, for the prefix cache: ids that stand for rows of a table mean something else
- * with another table, tokens of pictures with other positions, and a request may give numbers of its own. Text in front of a picture is still shared.
+ * Keys that distinguish equal token ids in the prefix cache. Ids of a prompt table depend on the table, image tokens on
+ * their positions, and a request may give keys of its own. Text before an image is still shared.
  */
 import { createHash } from "node:crypto";
 import type { GenerateRequest } from "../request/generate.ts";
@@ -42,7 +42,7 @@ function mixPositions(keys: Int32Array, positions: Int32Array): void {
   }
 }
 
-/** The content speaks for itself, whatever number the request gave: a wrong one must not mix pictures. */
+/** The content hash is always included: a wrong number from a request must not mix images. */
 function keyOf(content: Float32Array | Int32Array, salt: Int32Array): Int32Array {
   const hash = createHash("sha256").update(bytesOf(content)).update(bytesOf(salt)).digest();
   return Int32Array.of(hash.readInt32LE(0), hash.readInt32LE(4));

@@ -10,11 +10,11 @@ export interface StepLimits {
   readonly window?: number | undefined;
   readonly maxPositions: number;
   readonly hasAxes?: boolean;
-  /** Tokens that the step before chooses, where it may still be under way. */
+  /** Tokens that the previous step chooses, which may still be running. */
   readonly numCarriable?: number;
 }
 
-/** @throws Error that names the first index that is out of place */
+/** @throws Error that names the first wrong index */
 export function checkStep(input: StepInput, limits: StepLimits): void {
   const numTokens = input.tokenIds.length;
   const numSlots = limits.numBlocks * limits.blockSize;

@@ -1,6 +1,6 @@
 /**
- * Carries the tokens of one sequence from the step loop to whoever reads them. The loop never waits: a reader that is
- * late finds several steps' tokens in one chunk, at four bytes each. Knows nothing of how tokens are made.
+ * Carries the tokens of one sequence from the step loop to its reader. The loop never waits: a late reader finds the
+ * tokens of several steps in one chunk, at four bytes each.
  */
 import { ServerError } from "../../core/server-error.ts";
 import type { BeamResult, FinishReason, GeneratedChunk, GeneratedExtras, Usage } from "../request/generate.ts";
@@ -41,7 +41,7 @@ export class ChunkQueue implements SequenceSink, AsyncIterableIterator<Generated
   }
 
   started(): void {
-    // Of interest to a process boundary only.
+    // Used only at a process boundary.
   }
 
   token(tokenId: number, logProb: number): void {

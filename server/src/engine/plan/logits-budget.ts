@@ -1,4 +1,4 @@
-/** Counts the bytes of logits that the requests under way may get: rows are kept until they are sent. */
+/** Counts the bytes of logits that running requests may get: rows are kept until they are sent. */
 import { MAX_ENGINE_LOGITS_BYTES } from "../../core/limits.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Sequence } from "../request/sequence.ts";

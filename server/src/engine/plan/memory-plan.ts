@@ -1,11 +1,11 @@
 /**
- * How many cache blocks an engine gets: what is asked for in tokens, bytes or a share of the memory, within what is left
- * once weights and workspace are placed. Pure numbers; the plan says them in lines for the log before anything is
- * allocated. What cannot be had is refused with the numbers.
+ * Number of cache blocks of an engine: the request in tokens, bytes or a share of memory, bounded by the memory left
+ * after weights and workspace. Pure numbers. The plan is logged before anything is allocated; an impossible request is
+ * refused with its numbers.
  */
 import { ServerError } from "../../core/server-error.ts";
 
-/** What the model needs. */
+/** Bytes that the model needs. */
 export interface MemoryDemand {
   readonly weightBytes: number;
   /** Results of one step, at most. */
@@ -17,14 +17,14 @@ export interface MemoryDemand {
   readonly maxSequences: number;
 }
 
-/** What the user says; the least of the bounds counts. */
+/** Bounds that the user gave; the smallest one counts. */
 export interface RequestedMemory {
   /** 0 = not said. */
   readonly tokens: number;
   readonly bytes: number;
-  /** Of the memory that is free once weights and workspace are placed. */
+  /** Share of the memory that is free after weights and workspace. */
   readonly freeFraction: number | undefined;
-  /** For the second tier. */
+  /** Size of the host KV cache. */
   readonly hostBytes: number;
 }
 
@@ -35,7 +35,7 @@ export interface MemoryPlan {
   readonly lines: readonly string[];
 }
 
-/** Without a wish the cache takes at most this share of what is left, and this many tokens or one full context. */
+/** Default: at most this share of the free memory, and this many tokens or one full context. */
 const DEFAULT_SHARE = 0.25;
 const DEFAULT_TOKENS = 32_768;
 /** A share of the memory leaves a tenth of it to everybody else, at most this much. */
@@ -80,7 +80,7 @@ function chooseTokens(demand: MemoryDemand, wishes: RequestedMemory, leftBytes: 
   if (wishes.freeFraction !== undefined) {
     const sparedBytes = Math.min(MAX_SPARED_BYTES, leftBytes / 10);
     const shareBytes = Math.min(wishes.freeFraction * leftBytes, leftBytes - wishes.hostBytes - sparedBytes);
-    // More than all sequences can fill twice over would only keep what nobody comes back to.
+    // Beyond twice the tokens of all sequences, blocks would hardly be reused.
     bounds.push(Math.min(shareBytes / bytesPerToken, 2 * maxSequences * longestTokens));
   }
   if (bounds.length > 0) return Math.min(...bounds);

@@ -23,7 +23,7 @@ export class StepBatch {
   #carried = new Int32Array(0);
   #axes = new Int32Array(0);
   #hasCarried = false;
-  /** Of the plan filled last: how many rows of each sequence are wanted for its prompt. They come before its last row. */
+  /** Rows of logits wanted for the prompt of each sequence in the last plan. They come before its last row. */
   readonly promptRows: number[] = [];
 
   constructor(shape: { readonly blockSize: number; readonly vocabSize: number; readonly hiddenSize: number }) {
@@ -33,8 +33,8 @@ export class StepBatch {
   }
 
   /**
-   * In the order of the plan: the rows of the prompt where they are wanted, and of a sequence whose tokens are all computed
-   * after this step the last one, unless that is among the prompt's already, and those of its guesses.
+   * Row indices in plan order: the wanted prompt rows; then, for a sequence that is fully computed after this step, its
+   * last row (unless it is a prompt row already) and the rows of its drafts.
    */
   fill(plan: StepShares): StepInput {
     const numTokens = plan.queryLengths.reduce((sum, length) => sum + length, 0);
@@ -106,7 +106,7 @@ export class StepBatch {
     }
   }
 
-  /** Undefined where every token's position is its place. */
+  /** Undefined when every token's position equals its index. */
   #writeAxes(plan: StepShares, numTokens: number): Int32Array | undefined {
     if (!plan.sequences.some(({ request }) => request.promptPositions !== undefined)) return undefined;
     if (this.#axes.length < NUM_AXES * numTokens) this.#axes = new Int32Array(NUM_AXES * this.#tokenIds.length);
@@ -159,7 +159,7 @@ export class StepBatch {
   }
 }
 
-/** Of the tokens that a sequence computes next. */
+/** Tokens that a sequence computes next. */
 function writeAxis(sequence: Sequence, axis: number, out: Int32Array, at: number, length: number): void {
   const { numComputed, promptLength, positionShift, request } = sequence;
   for (let j = 0; j < length; j++) {

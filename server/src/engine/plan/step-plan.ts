@@ -1,4 +1,4 @@
-/** What one step computes. A record that the planner fills anew for each step: it decides nothing. */
+/** The work of one step. The planner refills this record for each step; it decides nothing. */
 import type { Sequence } from "../request/sequence.ts";
 
 export class StepPlan {
@@ -10,7 +10,7 @@ export class StepPlan {
   /** Tokens of prompts among them, and the sequences those belong to. */
   numContextTokens = 0;
   numContextSequences = 0;
-  /** Pairs of blocks to copy before the step, in this order: from, to. Those behind the first tier are the second's. */
+  /** Block pairs to copy before the step, in order: from, to. Numbers beyond the device blocks are host blocks. */
   blockCopies: readonly number[] = [];
 
   clear(): void {

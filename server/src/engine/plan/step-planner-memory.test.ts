@@ -1,4 +1,7 @@
-/** Who goes first and what blocks hold: ranks, the second tier, windows. Planners alone, and engines whose model is a hash. */
+/**
+ * Scheduling order and held blocks: priorities, the host KV cache, windows. Tests of planners alone, and of engines
+ * whose model is a hash.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { HashRunner, type HashRunnerOptions } from "../../../../tests/fakes/hash-runner.ts";

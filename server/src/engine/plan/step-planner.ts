@@ -1,10 +1,9 @@
 /**
- * Decides what the next step computes: which sequences, how many tokens of each. Numbers in, numbers out: it knows block
- * counts and lengths, no device, no logits and no request.
- *
- * Both lists stand in order of rank. Every step serves the running sequences by rank, decoding ones with one token each
- * and prefilling ones with what the token budget leaves, then admits waiting ones. When blocks run out the running
- * sequence of the last rank gives up its blocks and goes back to the queue, to be computed again later.
+ * Decides the next step: which sequences, how many tokens of each. It sees block counts and lengths: no device, no
+ * logits and no request. Both lists are in priority order. Every step serves the running sequences first: one token for
+ * each decoding one, and the rest of the token budget for prefilling ones. Then it admits waiting sequences. When
+ * blocks run out, the running sequence of lowest priority releases its blocks and is queued again, to be recomputed
+ * (continuous batching: Orca, Yu et al. 2022; paging and preemption: vLLM, Kwon et al. 2023).
  */
 import { BlockPool } from "../kv/block-pool.ts";
 import { PrefixCache, type PrefixMatch } from "../kv/prefix-cache.ts";
@@ -19,7 +18,7 @@ export type CapacityPolicy = "guaranteed_no_evict" | "max_utilization";
 
 export interface PlannerConfig extends WindowRules {
   readonly numBlocks: number;
-  /** Blocks of the second tier, to which idle blocks go; not used together with a window. */
+  /** Blocks of the host KV cache, which receives idle blocks; not used together with a window. */
   readonly numHostBlocks: number;
   readonly maxSequences: number;
   readonly prefixReuse: boolean;
@@ -105,8 +104,8 @@ export class StepPlanner {
   }
 
   /**
-   * What to compute next; undefined when there is nothing to do. Blocks for it are already held. `nowMs` is of any clock
-   * that never goes back: blocks may be kept for a time.
+   * The next step, with its blocks already held; undefined when there is nothing to do. `nowMs` is a monotonic clock:
+   * block retention may expire.
    */
   plan(nowMs = 0): StepPlan | undefined {
     const plan = this.#plan;
@@ -116,7 +115,7 @@ export class StepPlanner {
     let isShort = running !== "all";
     while (running === "again") running = this.#planRunning();
     isShort ||= running === "short";
-    // A beam that waits for others runs without anything to compute: when nobody else is left, those must get in.
+    // A beam that waits for its siblings runs without work. When nothing else is left, the siblings must be admitted.
     if (!isShort || plan.sequences.length === 0) this.#admit();
     if (!isShort) this.#planDrafts();
     if (plan.sequences.length === 0) return undefined;

@@ -16,7 +16,7 @@ function chosen(tokens: readonly number[]): Promise<ChosenTokens> {
   return Promise.resolve({ tokens: Int32Array.from(tokens), logProbs: new Float32Array(tokens.length) });
 }
 
-/** What became of each step: tokens in the order of their sequences, and what was shared. */
+/** Results of each step: tokens in the order of their sequences, and the shared ones. */
 function watch(sequences: readonly Sequence[]): {
   readonly steps: StepsInFlight;
   readonly shared: string[];

@@ -1,7 +1,6 @@
 /**
- * Steps that a device works on while the engine goes on: what each computes, and what becomes of its tokens once they are
- * there. A sequence that has ended meanwhile, or has given up its blocks, takes nothing from them that is no longer its
- * own. It plans nothing and tells nobody.
+ * Steps that the device runs while the engine goes on, and the delivery of their tokens. A sequence that has ended or
+ * released its blocks meanwhile takes only the tokens that are still its own.
  */
 import type { Sequence } from "../request/sequence.ts";
 import type { ChosenTokens } from "../step-runner.ts";
@@ -25,7 +24,7 @@ interface StartedStep {
   readonly startNs: number;
 }
 
-/** Told of each token that a sequence still in the engine gets. */
+/** Called for each token of a sequence that is still in the engine. */
 export type TakeToken = (sequence: Sequence, token: number, logProb: number, nowNs: number) => void;
 
 export class StepsInFlight {

@@ -1,6 +1,6 @@
 /**
- * What one row of logits does to its sequence: a token is chosen, appended and told, with all that was asked for beside
- * it. It knows neither the planner nor the device; what ends a sequence is its answer, not its business.
+ * Applies one row of logits to its sequence: choose a token, append it, report it with the requested extras. It knows
+ * neither the planner nor the device. It returns the finish reason and leaves ending to the caller.
  */
 import { ServerError } from "../../core/server-error.ts";
 import type { FinishReason } from "../request/generate.ts";
@@ -38,7 +38,7 @@ export class TokenStep {
     return afterToken(sequence, token);
   }
 
-  /** Tells what was asked for of `count` rows of the prompt, from the first one not yet told. */
+  /** Reports the requested extras of `count` prompt rows, from the first unreported one. */
   takePrompt(sequence: Sequence, rows: Float32Array, count: number): void {
     const { request, sink, numPromptRows, promptLength } = sequence;
     sequence.numPromptRows += count;

@@ -10,7 +10,7 @@ import type { CudaDevice } from "../../device/cuda/cuda-device.ts";
 import type { CudaBuffer } from "../../device/cuda/cuda-memory.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 
-/** Of each rank's part that is gathered at a time. */
+/** Bytes of each rank's part that are gathered at a time. */
 const PIECE_BYTES: number = 4 << 20;
 
 export class DeterministicAllReduce {
@@ -30,7 +30,7 @@ export class DeterministicAllReduce {
     this.#parts = device.allocate("sums in the order of GPUs", group.numRanks * pieceBytes);
   }
 
-  /** In place. Enqueues. */
+  /** Replaces the numbers by their sums. Enqueues. */
   sum(at: DevicePointer, count: number, type: ElemType): void {
     const capacity = this.#pieceBytes / ELEM_BYTES[type];
     for (let first = 0; first < count; first += capacity) {

@@ -1,4 +1,4 @@
-/** A rank without a GPU: it adds what it is sent to what it was told to begin with, and ends badly when it meets 13. */
+/** A rank without a GPU: it adds what it receives to its start value, and fails at 13. */
 import { parentPort, workerData } from "node:worker_threads";
 import { followSteps } from "./follow.ts";
 import type { FromRank, RankThreadData } from "./worker-messages.ts";

@@ -1,6 +1,5 @@
 /**
- * A GPU that runs a model together with others and is led by the first of them: it loads its share and then does each step
- * that it is sent. It knows no way of being told, and no request.
+ * A follower rank: it loads its shard and runs each step that the leader sends. It knows no transport and no request.
  */
 import process from "node:process";
 import { type CudaRunnerOptions, createCudaRunner } from "../cuda/create-runner.ts";
@@ -11,20 +10,20 @@ import { FollowedAdapters } from "./followed-adapters.ts";
 import { type GroupIds, openGroup, type RankLayout } from "./rank-group.ts";
 import { unframeStep } from "./step-frame.ts";
 
-/** What a rank loads. Plain data. */
+/** The load task of a rank. Plain data. */
 export interface RankTask {
   readonly rank: number;
   readonly layout: RankLayout;
   readonly options: Omit<CudaRunnerOptions, "tell">;
 }
 
-/** The follower's end of whatever leads to the leader. */
+/** The follower's end of the transport to the leader. */
 export interface LeaderPort {
   /** The GPU and the model's files are there: the group may be formed. */
   opened(): void;
   ids(): Promise<GroupIds>;
   ready(numBlocks: number): void;
-  /** The words of the next step, or of an adapter; undefined: no more. `isIdle`: nothing else is under way on this thread. */
+  /** The words of the next step or adapter; undefined at the end. `isIdle`: this thread has no other work in flight. */
   next(isIdle: boolean): Promise<Int32Array | undefined>;
 }
 
@@ -40,7 +39,9 @@ export async function follow({ rank, layout, options }: RankTask, port: LeaderPo
   await runner.close();
 }
 
-/** The leader calls the runner in the same order and waits for what it must: here at most as many steps are under way. */
+/**
+ * The leader calls its runner in the same order and waits where needed, so at most as many steps are in flight here.
+ */
 export async function followSteps(
   runner: Pick<StepRunner, "run" | "choose" | "stepsAhead" | "adapters">,
   port: Pick<LeaderPort, "next">,

@@ -23,7 +23,7 @@ const naming = (adapter: number | undefined) => ({
   sequences: [{ queryStart: 0, queryLength: 1, contextLength: 1, blockTable: Int32Array.of(0), adapter }],
 });
 
-/** Loads when it is told to. */
+/** Loads on request. */
 class SlowMemory implements AdapterMemory {
   readonly targets = targets;
   readonly log: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * One of several GPUs without the others: it does what of a step is its own, and what the others would add is not there. Its
- * results mean nothing; how long its products take does.
+ * One rank of several without the others, for measurements: it runs its own share of a step, and collectives do
+ * nothing. Its results are meaningless; the time of its GEMMs is right.
  */
 import { placeOf, type RankPlace } from "../../models/shard/rank-shard.ts";
 import type { GroupMember, RankLayout } from "./rank-group.ts";
@@ -8,7 +8,7 @@ import type { GroupMember, RankLayout } from "./rank-group.ts";
 export class IsolatedRank implements GroupMember {
   readonly place: RankPlace;
 
-  /** Of the last stage, which has logits to make beside layers. */
+  /** Rank 0 of the last stage, which computes layers and logits. */
   constructor({ numTensorRanks, numStages }: RankLayout) {
     this.place = placeOf((numStages - 1) * numTensorRanks, numTensorRanks, numStages);
   }
@@ -18,7 +18,7 @@ export class IsolatedRank implements GroupMember {
   }
 
   sum(): void {
-    // Nobody adds anything.
+    // No other rank adds anything.
   }
 
   receiveRows(): void {

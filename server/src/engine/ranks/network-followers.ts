@@ -18,8 +18,8 @@ import type { Follower } from "./ranked-runner.ts";
 const CLOSE_TIMEOUT_MS = 10_000;
 
 /**
- * Waits for ranks 1 to `numRanks` - 1. Nobody else is listened to once they are there.
- * @throws Error naming the ranks that did not come in time
+ * Waits for ranks 1 to `numRanks` - 1, then stops listening. @throws Error naming the ranks that did not connect in
+ * time
  */
 export async function awaitRanks(
   { address, port, timeoutMs }: RankNetwork,

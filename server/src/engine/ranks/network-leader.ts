@@ -18,7 +18,7 @@ export interface Leader {
   close(): void;
 }
 
-/** @throws Error when nobody leads within the time allowed, or the leader does not want this rank */
+/** @throws Error when no leader answers in time, or the leader refuses this rank */
 export async function findLeader(network: RankNetwork, rank: number, worldSize: number): Promise<Leader> {
   const socket = await connected(network);
   const inbox = new Inbox(socket);

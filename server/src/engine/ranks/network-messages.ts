@@ -1,6 +1,6 @@
 /**
- * What a leader and ranks on other machines tell each other: frames over TCP. A rank says who it is, gets what it is to
- * load, says when it has its GPU, joins the group, says when it is ready, and then gets steps.
+ * Frames over TCP between a leader and ranks on other machines. A rank sends its number and gets its load task. It then
+ * reports its GPU, joins the group, reports ready, and receives steps.
  */
 import type { Socket } from "node:net";
 import { type FrameReader, FrameSplitter, FrameWriter } from "../host/frame.ts";

@@ -20,7 +20,7 @@ import type { CudaRanks } from "../../models/cuda/ranks.ts";
 import { placeOf, type RankPlace } from "../../models/shard/rank-shard.ts";
 import { DeterministicAllReduce } from "./deterministic-all-reduce.ts";
 
-/** What rank 0 makes for all: an id for the whole group, then one for each stage. */
+/** NCCL ids made by rank 0: one for the whole group, then one for each stage. */
 export type GroupIds = readonly Uint8Array[];
 
 export interface RankLayout {
@@ -33,7 +33,7 @@ export function newGroupIds({ numTensorRanks, numStages }: RankLayout): GroupIds
   return Array.from({ length: hasStageGroups ? 1 + numStages : 1 }, newGroupId);
 }
 
-/** Its place in a group, for as long as the model is loaded. */
+/** A member of a group, for as long as the model is loaded. */
 export interface GroupMember extends CudaRanks {
   /** The least of what the ranks say. Waits for them. */
   least(value: number): number;
@@ -42,14 +42,14 @@ export interface GroupMember extends CudaRanks {
 
 /** How sums are made. */
 export interface SumForm {
-  /** Of a sum through the others' memory, where that is reached; large ones are made in pieces then. */
+  /** Bytes of an all-reduce through peer memory, where peers are mapped; larger ones are split. */
   readonly maxSharedBytes: number;
   /** All others in the order of ranks, not by NCCL's own sums. */
   readonly isOrdered: boolean;
 }
 
 const FASTEST: SumForm = { maxSharedBytes: ALL_REDUCE_MAX_BYTES, isOrdered: false };
-/** The same whatever the size. */
+/** The same summation order for every size. */
 const DETERMINISTIC: SumForm = { maxSharedBytes: Number.POSITIVE_INFINITY, isOrdered: true };
 
 /** Sums by reading the others' memory. */
@@ -156,7 +156,7 @@ export class RankGroup implements GroupMember {
   }
 }
 
-/** With `isDeterministic` one whose sums are made in the same order whatever their size. */
+/** With `isDeterministic`, one that sums in the same order for every size. */
 export function openGroup(
   device: CudaDevice,
   ids: GroupIds,

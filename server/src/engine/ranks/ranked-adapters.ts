@@ -28,7 +28,7 @@ export class RankedAdapters implements AdapterMemory {
 
   /** One after the other: all ranks number adapters in the order in which they come. */
   async load(adapter: LoraAdapter): Promise<number> {
-    // What the leader has no memory for is refused. After that a rank that has none ends the group.
+    // Adapters that do not fit the leader's memory are refused. If another rank then lacks memory, the group ends.
     const id = await this.#own.load(this.#shares.partOf(adapter, LEADER));
     for (const follower of this.#followers) {
       for (const words of frameAdapter(id, this.#shares.partOf(adapter, follower.rank))) follower.send(words);

@@ -96,7 +96,7 @@ export class RankedRunner implements StepRunner {
     this.hasAxes = inner.hasAxes ?? false;
     this.maxPositions = inner.maxPositions;
     this.eosTokenIds = inner.eosTokenIds;
-    // Tokens are chosen by every rank that has all logits: behind the first stage nobody has those of the step before.
+    // Every rank that has all logits chooses tokens. After the first stage no rank has those of the previous step.
     this.stepsAhead = inner.stepsAhead === true && numStages === 1;
     this.inner = inner;
     const { adapters, adapterShares: shares } = inner;

@@ -20,7 +20,7 @@ const HEADER = [
   "choices",
 ] as const;
 type Count = (typeof HEADER)[number];
-/** Of one sequence: start, length, context, adapter, entries of its table. */
+/** Words per sequence: start, length, context, adapter, number of table entries. */
 const SEQUENCE_WORDS = 5;
 const NO_ADAPTER = -1;
 const NUM_AXES = 3;

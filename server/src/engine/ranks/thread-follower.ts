@@ -6,7 +6,7 @@ import type { RankTask } from "./follow.ts";
 import type { Follower } from "./ranked-runner.ts";
 import type { FromRank, RankThreadData, ToRank } from "./worker-messages.ts";
 
-/** Of its last step. */
+/** Error of its last step. */
 const CLOSE_TIMEOUT_MS = 10_000;
 
 export function startThread(task: RankTask, program: string | URL = threadProgram()): ThreadFollower {
@@ -62,7 +62,7 @@ export class ThreadFollower implements Follower {
     clearTimeout(timer);
   }
 
-  /** What it says beside what every rank says. */
+  /** Messages beyond those of every rank. */
   onOther(listener: (message: unknown) => void): void {
     const known: readonly FromRank["kind"][] = ["opened", "ready", "failed"];
     this.#worker.on("message", (message: FromRank) => {

@@ -1,4 +1,4 @@
-/** What the thread of a rank and its leader tell each other. Steps are words without more. */
+/** Messages between the thread of a rank and its leader. Steps are plain words. */
 
 import type { RankTask } from "./follow.ts";
 import type { GroupIds } from "./rank-group.ts";

@@ -1,4 +1,4 @@
-/** The leader as a rank's thread sees it: messages, for which the thread sleeps while it has nothing under way. */
+/** The leader as seen by the thread of a rank: messages, for which the thread sleeps while it has no work in flight. */
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
 import type { LeaderPort } from "./follow.ts";
 import type { GroupIds } from "./rank-group.ts";
@@ -16,7 +16,7 @@ export function workerPort(messages: MessagePort, signal: SharedArrayBuffer): Le
       const seen = Atomics.load(counter, 0);
       const received = receiveMessageOnPort(messages) as { readonly message: ToRank } | undefined;
       if (received !== undefined) return received.message;
-      // What is under way on the device is looked at by the event loop.
+      // The event loop watches the work in flight on the device.
       if (isIdle) Atomics.wait(counter, 0, seen, MAX_SLEEP_MS);
       else await new Promise<void>((resolve) => setImmediate(resolve));
     }

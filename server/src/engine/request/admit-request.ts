@@ -34,7 +34,7 @@ export function admitRequest(
   return sequence;
 }
 
-/** The caller's guesses stand behind the prompt. The last token of a sequence is never computed, so none is tried there. */
+/** The caller's drafts follow the prompt. The last token of a sequence is never computed, so it is not drafted. */
 function guessAhead(sequence: Sequence): void {
   const { draftTokens } = sequence.request;
   const count = Math.min(draftTokens.length, sequence.maxLength - 1 - sequence.numTokens);

@@ -19,7 +19,7 @@ export interface RequestLimits {
   readonly maxSequenceLength: number;
   /** Undefined: all of that but one. */
   readonly maxPromptLength?: number;
-  /** The model turns tokens of pictures by time, row and column. */
+  /** The model rotates image tokens by time, row and column (M-RoPE). */
   readonly hasAxes?: boolean;
 }
 
@@ -104,7 +104,7 @@ function checkLogits(request: GenerateRequest, limits: RequestLimits): void {
   }
 }
 
-/** Of all the rows of logits that a request may get back. */
+/** Bytes of all rows of logits that a request may get back. */
 export function logitsBytes(request: GenerateRequest, limits: RequestLimits): number {
   const numPrompt = request.promptTokens.length;
   const numNew = Math.min(request.maxTokens, limits.maxSequenceLength - numPrompt) * request.beamWidth;

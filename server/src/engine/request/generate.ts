@@ -1,6 +1,6 @@
 /**
- * What one asks of an engine and what it gives back: token ids in, token ids out. Shared by the engine in this process
- * and the one behind a socket. Knows no text, no tensors and no protocol.
+ * Request and result of an engine: token ids in, token ids out. Shared by the engine in this process and the one behind
+ * a socket. It knows no text, no tensors and no protocol.
  */
 
 import type { AdapterChoice } from "../adapters/adapter-choice.ts";
@@ -9,22 +9,24 @@ import type { Retention } from "../kv/retention.ts";
 /** Why a sequence ended: `end` = an end id came, `stop` = a stop word, `length` = its token limit, `cancelled` = the caller. */
 export type FinishReason = "end" | "stop" | "length" | "cancelled";
 
-/** Rows that take the place of embedding look-ups: a prompt id `vocabSize + n` means row n. */
+/** Rows used in place of embedding look-ups: a prompt id `vocabSize + n` means row n. */
 export interface PromptTable {
   /** [numRows, hiddenSize] */
   readonly values: Float32Array;
   readonly numRows: number;
 }
 
-/** What the output must look like. `choice` is a JSON list of the texts allowed; `json` is any JSON and has no text. */
+/**
+ * The required form of the output. `choice` is a JSON list of the allowed texts; `json` is any JSON and has no text.
+ */
 export interface Guide {
   readonly type: "json" | "json_schema" | "regex" | "ebnf_grammar" | "choice";
   readonly text: string;
 }
 
 /**
- * When a beam search ends: 1 = once as many hypotheses ended as there are beams, 0 = once no running beam at its present
- * length can beat them, 2 = once none could at any length.
+ * End of a beam search. 1: as many hypotheses ended as there are beams. 0: no running beam can win at its present
+ * length. 2: none could at any length.
  */
 export type EarlyStopping = 0 | 1 | 2;
 
@@ -54,7 +56,7 @@ export interface GenerateRequest {
   readonly minP: number;
   /** No sequence of that many tokens, prompt included, comes twice; 0 = off. */
   readonly noRepeatNgramSize: number;
-  /** Equal seeds give equal outputs, whatever else is in the batch. Absent = a random one. */
+  /** Equal seeds give equal outputs in any batch. Absent = a random seed. */
   readonly seed?: bigint | undefined;
   /** Multiplicative, over prompt and output; 1 = off. */
   readonly repetitionPenalty: number;
@@ -68,7 +70,7 @@ export interface GenerateRequest {
   readonly logitBias?: Float32Array | undefined;
   /** Ask for the log-probability of each output token under the model's own distribution. */
   readonly logProbs: boolean;
-  /** Ask for that many most likely tokens at the place of each output token, and of each prompt token if those are asked for. */
+  /** Number of most likely tokens to report for each output token, and for each prompt token if those are requested. */
   readonly topLogProbs: number;
   /** Ask for the log-probability of each prompt token but the first. */
   readonly promptLogProbs: boolean;
@@ -81,7 +83,7 @@ export interface GenerateRequest {
   readonly numReturnBeams: number;
   readonly lengthPenalty: number;
   readonly earlyStopping: EarlyStopping;
-  /** Added to the rank of a candidate, times the place of the beam that it continues: above 0 favours worse beams. */
+  /** Added to the score of a candidate, times the index of the beam that it continues: above 0 favours worse beams. */
   readonly beamDiversityRate: number;
   readonly guide?: Guide | undefined;
   /** Name of a function of the model's own that changes the logits first; "" = none. */
@@ -96,17 +98,20 @@ export interface GenerateRequest {
   readonly tokenSalts?: BigUint64Array | undefined;
   readonly promptTable?: PromptTable | undefined;
   /**
-   * [3, promptTokens] time, row and column of each prompt token, for models that turn tokens of pictures by those; output goes
-   * on behind the largest. Absent = the place in the prompt, three times.
+   * [3, promptTokens] time, row and column of each prompt token, for M-RoPE models. Output continues after the largest.
+   * Absent = the prompt index, three times.
    */
   readonly promptPositions?: Int32Array | undefined;
   /** Absent = the model as it is. */
   readonly adapter?: AdapterChoice | undefined;
-  /** Guesses of the caller's own at the first tokens of the output; tried once. Not with beams or a guide. */
+  /** The caller's draft tokens for the start of the output; verified once. Not with beams or a guide. */
   readonly draftTokens: Int32Array;
-  /** A guess this likely is taken even where another token would have been chosen; 0 = guesses never change the output. */
+  /**
+   * A draft token of at least this probability is accepted even if another token would have been chosen; 0 = drafts
+   * never change the output.
+   */
   readonly draftAcceptanceThreshold: number;
-  /** Tokens that the engine guesses ahead at most, if it guesses at all; -1 = as many as it likes. */
+  /** Most tokens that the engine drafts ahead, if it drafts at all; -1 = the engine's own limit. */
   readonly maxDraftTokens: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -118,7 +123,7 @@ export interface Usage {
   /** Cache blocks taken from the prefix cache, and newly written ones. */
   readonly reusedBlocks: number;
   readonly newBlocks: number;
-  /** Guesses that were tried, and those that came true. */
+  /** Draft tokens verified, and accepted. */
   readonly draftTokens: number;
   readonly acceptedDraftTokens: number;
   readonly arrivalNs: number;
@@ -138,7 +143,7 @@ export interface BeamResult {
   readonly logits: Float32Array;
 }
 
-/** What few requests ask for. Like the tokens, each list holds what is new since the last chunk. */
+/** Rarely requested extras. Like the tokens, each list holds the new entries since the last chunk. */
 export interface GeneratedExtras {
   /** [prompt tokens, vocab] */
   contextLogits: Float32Array;

@@ -21,7 +21,7 @@ export class ExtrasBuffer {
     else parts.push(values);
   }
 
-  /** What came since the last call. */
+  /** Takes the entries since the last call. */
   take(): GeneratedExtras {
     const extras: GeneratedExtras = {
       contextLogits: join(this.#parts.get("contextLogits"), Float32Array),

@@ -1,4 +1,4 @@
-/** Told what happens to requests as their results are handed out. Called for every token: must be quick and not throw. */
+/** Observes requests as their results are delivered. Called for every token: must be quick and not throw. */
 import type { FinishReason, Usage } from "./generate.ts";
 
 export interface GenerationObserver {

@@ -4,8 +4,8 @@ import type { EngineServices } from "../engine-services.ts";
 import type { Sequence } from "./sequence.ts";
 
 /**
- * What comes once `isWanted` says no is given back at once; what came before is the caller's to give back, also when this
- * rejects. @throws ServerError when something cannot be had
+ * Once `isWanted` is false, resources are released at once. Resources acquired before belong to the caller, also when
+ * this rejects. @throws ServerError when a resource is not available
  */
 export async function prepareSequence(
   sequence: Sequence,

@@ -8,7 +8,7 @@ import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST } from "./ge
 
 const VOCAB = 64;
 const TABLE = { numRows: 4, values: new Float32Array(16).fill(0.5) };
-/** A text of one, a picture of 2 x 2, a text of one. */
+/** One text token, an image of 2 x 2, one text token. */
 const PROMPT = [5, VOCAB, VOCAB + 1, VOCAB + 2, VOCAB + 3, 6];
 const POSITIONS = [0, 1, 1, 1, 1, 3, 0, 1, 1, 2, 2, 3, 0, 1, 2, 1, 2, 3];
 

@@ -1,4 +1,4 @@
-/** What requests may ask for beside tokens: logits and log-probabilities of prompt and output, guides, hooks. */
+/** Extras that requests may ask for: logits and log-probabilities of prompt and output, guides, hooks. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { HashRunner, type HashRunnerOptions } from "../../../../tests/fakes/hash-runner.ts";

@@ -13,14 +13,14 @@ import type { StopTexts } from "../sample/stop-texts.ts";
 import { DraftPace } from "../speculation/draft-pace.ts";
 import type { BeamResult, FinishReason, GeneratedExtras, GenerateRequest, Usage } from "./generate.ts";
 
-/** Where the results of a sequence go. Called from the step loop: must not throw and must not wait. */
+/** Receives the results of a sequence. Called from the step loop: must not throw and must not wait. */
 export interface SequenceSink {
   /** Its first step is about to run: from here on a crash costs this request. */
   started(): void;
   token(tokenId: number, logProb: number): void;
   /** More of a list that the request asked for; the array is the sink's from here on. */
   extra<K extends keyof GeneratedExtras>(kind: K, values: GeneratedExtras[K]): void;
-  /** All of a beam search, before its end is told. */
+  /** The results of a beam search, before its end. */
   beams(results: readonly BeamResult[]): void;
   finished(reason: FinishReason, usage: Usage): void;
   failed(error: ServerError): void;
@@ -38,7 +38,10 @@ export class Sequence {
   request: GenerateRequest;
   readonly sink: SequenceSink;
   readonly promptLength: number;
-  /** From a token's place behind the prompt to its position; below 0 where pictures take fewer positions than tokens. */
+  /**
+   * Offset from a token's index after the prompt to its position; negative when images take fewer positions than
+   * tokens.
+   */
   readonly positionShift: number;
   /** The length at which it ends at the latest. */
   readonly maxLength: number;
@@ -49,17 +52,17 @@ export class Sequence {
   tokens: Int32Array;
   numTokens: number;
   numComputed = 0;
-  /** Tokens behind those it has that steps under way choose: the next step may compute the last of them. */
+  /** Tokens that steps in flight will append: the next step may compute the last of them. */
   numPending = 0;
-  /** Where the last of them stands among the tokens that its step chooses. */
+  /** Index of the last of them among the tokens that its step chooses. */
   pendingRow = 0;
   /** How often it has given up its blocks: what a step wrote counts only while this is what it was. */
   numReleases = 0;
   isOver = false;
-  /** Guesses behind its tokens: the next step may compute them too. */
+  /** Draft tokens after its own: the next step may verify them. */
   numDrafts = 0;
   readonly pace: DraftPace = new DraftPace();
-  /** Guesses that were computed, and those among them that its next tokens were. */
+  /** Draft tokens verified, and accepted. */
   numDrafted = 0;
   numAccepted = 0;
   readonly blockTable: Int32Array;
@@ -67,9 +70,9 @@ export class Sequence {
   firstBlock = 0;
   /** Entries of the table, those given back included. */
   numBlocks = 0;
-  /** Its place among others: lower ones first. The planner sets it. */
+  /** Scheduling order: lower keys first. The planner sets it. */
   orderKey = 0;
-  /** What tells its tokens apart beyond their ids, two numbers each from the first token on. */
+  /** Keys that distinguish equal token ids, two numbers for each token from the first on. */
   tokenKeys: Int32Array | undefined;
   /** Steps that it has waited for others to compute what it begins with. */
   numPrefixWaits = 0;
@@ -130,7 +133,7 @@ export class Sequence {
     if (needed > this.tokens.length) this.#reserve(Math.min(this.maxLength, Math.max(needed, this.tokens.length * 2)));
   }
 
-  /** What became of the guess at its next token; a wrong one takes those behind it along. */
+  /** Verifies the draft of its next token; a wrong one discards the drafts after it. */
   settleDraft(token: number): void {
     if (this.numDrafts === 0) return;
     const isRight = this.tokens[this.numTokens] === token;
@@ -147,7 +150,7 @@ export class Sequence {
     if (this.request.topPDecay !== 1) this.#decayTopP(token);
   }
 
-  /** Takes over the tokens of another sequence of the same request. What is computed of them is the planner's business. */
+  /** Copies the tokens of another sequence of the same request. The planner accounts for the computed ones. */
   becomeCopyOf(other: Sequence): void {
     if (this.tokens.length < other.numTokens) this.#reserve(other.tokens.length);
     this.tokens.set(other.tokens.subarray(0, other.numTokens));

@@ -1,7 +1,7 @@
 /**
- * The sequences of one beam search. They run like any others, wait until all of them have offered their scores, and then
- * change places together: the first continuation of a beam stays where it is, others fork off it, a beam without one
- * gives its blocks back. Chooses nothing: beam-search.ts does.
+ * The sequences of one beam search. They run like any others and wait until all have offered their scores. Then they
+ * advance together: the first continuation of a beam stays in its sequence, others are forked, and a beam without one
+ * releases its blocks. beam-search.ts makes the choices.
  */
 
 import type { StepPlanner } from "../plan/step-planner.ts";
@@ -68,7 +68,7 @@ export class BeamGroup {
     return false;
   }
 
-  /** Ends its place in the planner and tells its sink the beams. */
+  /** Removes it from the planner and reports the beams to its sink. */
   finish(planner: StepPlanner): { readonly reason: FinishReason; readonly usage: Usage } {
     this.remove(planner);
     const { beams, reason } = this.#search.results(this.leader.request.numReturnBeams);

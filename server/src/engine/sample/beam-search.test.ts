@@ -54,7 +54,7 @@ interface Beam {
 
 interface Candidate extends Beam {
   readonly token: number;
-  /** What it is sorted by: its sum, and its beam's bonus. */
+  /** Sort key: its sum plus its beam's bonus. */
   readonly rank: number;
 }
 

@@ -1,10 +1,9 @@
 /**
- * Beam search over scores: which tokens continue which beams, which hypotheses are finished, and when no better one can
- * come. Numbers in, numbers out: it knows no sequences, no cache and no device.
- *
- * A step takes the best candidates of all beams together. Those that end a text go to the finished hypotheses if they
- * stand among the first `width`; the best others are the next beams. Finished ones rank by
- * log-probability / length ^ lengthPenalty, where the length counts the end token.
+ * Beam search over scores: which tokens continue which beams, which hypotheses are finished, and when none can improve.
+ * Numbers in, numbers out: no sequences, no cache and no device.
+ * A step takes the best candidates of all beams together. Candidates that end a text become finished hypotheses if they
+ * are among the first `width`; the best others are the next beams. Finished hypotheses are ordered by log-probability /
+ * length ^ lengthPenalty, where the length counts the end token (length penalty as in Wu et al. 2016).
  */
 import type { BeamResult, EarlyStopping, FinishReason } from "../request/generate.ts";
 import { logSumExp, topOf } from "./log-probs.ts";
@@ -36,7 +35,10 @@ interface Hypothesis {
   readonly reason: FinishReason;
 }
 
-/** What a token does to the beam that it continues: an "end" token is no part of the output, the last of a stop word is. */
+/**
+ * Effect of a token on the beam that it continues: an "end" token is not part of the output, the last token of a stop
+ * word is.
+ */
 export type EndRule = (beam: number, token: number) => "end" | "stop" | undefined;
 
 export class BeamSearch {
@@ -104,7 +106,7 @@ export class BeamSearch {
     return { beams: best.map(toResult), reason: best[0]?.reason ?? "end" };
   }
 
-  /** Places of the possible candidates, best first, ties by beam and then by token. */
+  /** Indices of the possible candidates, best first, ties by beam and then by token. */
   #rank(): number[] {
     const { diversityRate, width, numEndIds } = this.#settings;
     const ranks = new Float64Array(this.#ids.length);
@@ -122,7 +124,7 @@ export class BeamSearch {
     return (this.#scores[at] ?? 0) - (this.#masses[Math.floor(at / this.#perBeam)] ?? 0);
   }
 
-  /** Keeps the `width` best finished ones, in falling order; of equals the older one stands first. */
+  /** Keeps the `width` best finished hypotheses in descending order; the older of equals comes first. */
   #finish(node: BeamNode | undefined, cumLogProb: number, reason: FinishReason): void {
     const score = this.#normalised(cumLogProb, this.#length);
     const found = this.#hypotheses.findIndex((other) => other.score < score);
@@ -136,7 +138,7 @@ export class BeamSearch {
     for (const [i, node] of this.#nodes.entries()) this.#finish(node, this.#cumLogProbs[i] ?? 0, "length");
   }
 
-  /** `best` is the place of the best candidate of this step, ended or not. */
+  /** `best` is the index of the best candidate of this step, ended or not. */
   #cannotImprove(best: number | undefined): boolean {
     const { width, earlyStopping, lengthPenalty, maxOutput } = this.#settings;
     const worst = this.#hypotheses[width - 1];

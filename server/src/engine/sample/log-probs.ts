@@ -1,7 +1,7 @@
 /** Log-probabilities under the model's own distribution: no temperature, no penalty. Rows in, numbers out. */
 import { argmax } from "./sampler.ts";
 
-/** What a logit minus this is its log-probability. NaN counts as impossible. */
+/** Log of the sum of exponentials; a logit minus this is its log-probability. NaN counts as impossible. */
 export function logSumExp(row: Float32Array): number {
   const best = row[argmax(row)] ?? 0;
   if (best === Number.POSITIVE_INFINITY) return best;
@@ -19,8 +19,8 @@ export function logProb(row: Float32Array, token: number): number {
 }
 
 /**
- * Writes the `count` largest of `row` in falling order, ties by the smaller id, from `at` on. When the row has fewer
- * numbers, ids of -1 follow.
+ * Writes the `count` largest of `row` from `at` on, in descending order, ties by the smaller id. A shorter row is
+ * padded with ids of -1.
  */
 export function topOf(row: Float32Array, count: number, ids: Int32Array, values: Float32Array, at: number): void {
   ids.fill(-1, at, at + count);

@@ -2,7 +2,7 @@
 
 /**
  * Changes `logits`, [vocab], in place for the token that follows `tokens`, of which the first `promptLength` are the
- * prompt. Both arrays are valid during the call only. What it throws fails that request and no other.
+ * prompt. Both arrays are valid during the call only. An exception fails that request alone.
  */
 export type LogitsPostProcessor = (logits: Float32Array, tokens: Int32Array, promptLength: number) => void;
 

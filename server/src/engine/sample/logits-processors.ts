@@ -1,6 +1,6 @@
 /**
- * What a request does to the scores before a token is chosen: bias, temperature, penalties, forbidden tokens, in the
- * order of TensorRT-LLM. It knows no device and chooses nothing.
+ * Logits processors of a request, applied before a token is chosen: bias, temperature, penalties, forbidden tokens, in
+ * TensorRT-LLM's order. No device, no choice.
  */
 import type { Sequence } from "../request/sequence.ts";
 

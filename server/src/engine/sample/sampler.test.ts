@@ -34,7 +34,7 @@ function row(...probabilities: number[]): Float32Array {
   return Float32Array.from(probabilities, Math.log);
 }
 
-/** How often each token comes in `draws` draws at successive places of one sequence. */
+/** Counts of each token in `draws` draws at successive indices of one sequence. */
 function frequencies(logits: Float32Array, changes: Partial<GenerateRequest>, draws = 20_000): number[] {
   const sampler = new Sampler(logits.length);
   const counts = new Array<number>(logits.length).fill(0);
@@ -42,7 +42,7 @@ function frequencies(logits: Float32Array, changes: Partial<GenerateRequest>, dr
   for (let i = 0; i < draws; i++) {
     const token = sampler.sample(logits, each);
     counts[token] = (counts[token] ?? 0) + 1 / draws;
-    each.numTokens += 1; // the next place, with nothing appended that penalties could see
+    each.numTokens += 1; // the next index, with nothing appended that penalties could see
   }
   return counts;
 }

@@ -1,7 +1,7 @@
 /**
  * Chooses the next token of a sequence from its row of logits: greedy, or a draw after temperature, top-k and top-p.
- * Each row goes by its own request. All memory is allocated once; ties go to the smaller id, so a choice depends on
- * nothing but the row, the request and the place in the sequence.
+ * All memory is allocated once. Ties go to the smaller id, so a choice depends only on the row, the request and the
+ * index in the sequence.
  */
 
 import type { Sequence } from "../request/sequence.ts";

@@ -1,6 +1,6 @@
 /**
- * Decides whether the tokens of a step can be chosen where the logits are, and by which numbers: only when nobody asks for
- * logits and no rule changes them. Pure.
+ * Decides whether the tokens of a step can be chosen on the device, and with which parameters. They cannot when a
+ * request wants logits or has logits processors. Pure.
  */
 
 import type { StepPlan } from "../plan/step-plan.ts";

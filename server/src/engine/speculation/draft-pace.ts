@@ -1,10 +1,10 @@
 /**
- * How many tokens are worth guessing for a sequence, learnt from how its last guesses fared. A guess that fails costs the
- * time of a row and nothing else: what comes out does not depend on any of this. Numbers in, numbers out.
+ * Adapts the number of draft tokens of a sequence to the acceptance of its last drafts. A rejected draft costs the time
+ * of one row and never changes the output. Numbers in, numbers out.
  */
 
 const FIRST_LENGTH = 4;
-/** Tokens without a guess after two or more failures in a row: 1, 2, 4 and so on up to this. */
+/** Longest pause, in tokens, after repeated rejections: 1, 2, 4 and so on up to this. */
 const LONGEST_PAUSE = 32;
 
 export class DraftPace {
@@ -13,12 +13,12 @@ export class DraftPace {
   #nextPause = 1;
   #hasFailed = false;
 
-  /** Tokens to guess now, at most `most`. */
+  /** Tokens to draft now, at most `most`. */
   next(most: number): number {
     return this.#pause > 0 ? 0 : Math.min(most, this.#length);
   }
 
-  /** After every token, or several with guesses among them. */
+  /** Call after every token, or every verified draft. */
   record(drafted: number, accepted: number): void {
     if (drafted === 0) {
       this.#pause = Math.max(0, this.#pause - 1);

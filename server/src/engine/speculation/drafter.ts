@@ -1,19 +1,19 @@
 /**
- * The contract between the engine and what guesses tokens for it. Guesses stand behind a sequence's tokens; the next step
- * computes them along with its last token, and each one that the sequence would have chosen anyway saves a step.
+ * The contract between the engine and a source of draft tokens (speculative decoding, Leviathan et al. 2023). Drafts
+ * follow a sequence's tokens; the next step verifies them along with its last token. Each accepted draft saves a step.
  */
 import type { Sequence } from "../request/sequence.ts";
 import type { SpeculationConfig } from "./speculation-config.ts";
 
 export interface Drafter {
-  /** Guesses for those among the sequences that have no guesses yet and want some. */
+  /** Adds drafts to the sequences that have none and want some. */
   propose(sequences: Iterable<Sequence>): Promise<void> | void;
   /** A sequence is over: what is kept for it can go. */
   forget?(sequence: Sequence): void;
   close?(): Promise<void>;
 }
 
-/** Guesses wanted for a sequence in the next step: none unless it decodes, on its own and without a guide. */
+/** Draft tokens wanted for a sequence in the next step: none unless it decodes, without beams and without a guide. */
 export function wantedDrafts(sequence: Sequence, { maxDraftTokens }: SpeculationConfig): number {
   const { group, guide, cancelled, numDrafts, numComputed, numTokens, maxLength } = sequence;
   if (group !== undefined || guide !== undefined || cancelled || numDrafts > 0) return 0;

@@ -69,7 +69,7 @@ test("propose() guesses everything right when both models are the same, sampled 
   for (const [i, each] of requests().entries()) {
     const { tokens, usage } = await collect(engine, each);
     assert.deepEqual(tokens, expected[i]);
-    // A token that ends the sequence leaves guesses behind it that were not looked at.
+    // The token that ends the sequence leaves unverified drafts after it.
     assert.equal(usage.acceptedDraftTokens, usage.draftTokens);
     numSteps = target.steps.length;
   }

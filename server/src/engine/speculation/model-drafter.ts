@@ -1,7 +1,7 @@
 /**
- * Guesses by a smaller model with the same vocabulary and a cache of its own. It draws with each sequence's own rules and
- * random numbers, as the large model will, so that the two agree wherever their distributions do. What it guesses changes
- * how fast tokens come, never which.
+ * Drafts by a smaller model with the same vocabulary and a cache of its own. It samples with each sequence's own
+ * parameters and random numbers, as the target model will, so the two agree where their distributions do. Drafts change
+ * the speed of an answer, not its text.
  */
 import { BlockPool } from "../kv/block-pool.ts";
 import { StepBatch } from "../plan/step-batch.ts";
@@ -12,7 +12,7 @@ import type { StepRunner } from "../step-runner.ts";
 import { type Drafter, wantedDrafts } from "./drafter.ts";
 import type { SpeculationConfig } from "./speculation-config.ts";
 
-/** A sequence as the small model sees it: its tokens, guesses appended, and their blocks in the small cache. */
+/** A sequence as the draft model sees it: its tokens, the drafts, and their blocks in the draft cache. */
 interface Shadow {
   readonly mirror: Sequence;
   /** Leading tokens that were the sequence's own when they were last copied. */

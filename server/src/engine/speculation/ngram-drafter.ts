@@ -1,4 +1,7 @@
-/** Guesses by looking a sequence's last tokens up in its own prompt and output: costs no model and no memory. */
+/**
+ * Drafts by n-gram lookup: matches a sequence's last tokens in its own prompt and output (prompt lookup decoding). It
+ * needs no model and no memory.
+ */
 import type { Sequence } from "../request/sequence.ts";
 import { type Drafter, wantedDrafts } from "./drafter.ts";
 import { draftByNgram } from "./ngram-lookup.ts";

@@ -1,4 +1,4 @@
-/** Guesses tokens from the sequence itself: what followed its last tokens where they stood before. Pure. */
+/** N-gram lookup in a sequence: the tokens that followed an earlier occurrence of its last tokens. Pure. */
 
 /** Tokens that are looked through, the newest ones: some microseconds a step. */
 const MAX_LOOK_BACK = 8192;
@@ -6,8 +6,9 @@ const MAX_LOOK_BACK = 8192;
 const SHORTEST_MATCH = 2;
 
 /**
- * Writes up to `count` guesses behind `tokens[0, numTokens)`, in the same array, and gives their number. The longest match
- * of the last tokens wins, up to `ngramSize` of them, the newest of equals. Ids from `vocabSize` on are never drafted.
+ * Writes up to `count` drafts after `tokens[0, numTokens)`, in the same array, and returns their number. The longest
+ * match of the last tokens wins, up to `ngramSize` of them; among equals the newest. Ids from `vocabSize` on are never
+ * drafted.
  */
 export function draftByNgram(
   tokens: Int32Array,
@@ -26,7 +27,7 @@ export function draftByNgram(
   }
   if (bestEnd < 0) return 0;
   let numGuesses = 0;
-  // Guesses may be read on from guesses: a text that repeats itself goes on repeating itself.
+  // Reads on into the drafts themselves: repetitive text continues to repeat.
   for (; numGuesses < count; numGuesses++) {
     const guess = tokens[bestEnd + numGuesses] ?? vocabSize;
     if (guess >= vocabSize) break;

@@ -1,4 +1,4 @@
-/** How an engine guesses tokens ahead. Plain data: it crosses a process boundary. */
+/** Settings of speculative decoding. Plain data: it crosses a process boundary. */
 export interface SpeculationConfig {
   /** Tokens drafted beyond the next one, at most; 0 = none. */
   readonly maxDraftTokens: number;

@@ -1,4 +1,7 @@
-/** Tokens per second of processor time of one request for nereid-tiny, with and without guesses, on a text that repeats itself and on one that does not. */
+/**
+ * Tokens per second of CPU time for one request of nereid-tiny, with and without drafts. One text repeats itself, one
+ * does not.
+ */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { createDecoderRunner } from "../cpu/cpu-runner.ts";

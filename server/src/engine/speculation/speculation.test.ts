@@ -5,7 +5,7 @@ import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../engine-config.ts";
 import { LlmEngine } from "../llm-engine.ts";
 import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST, type Usage } from "../request/generate.ts";
 
-/** So few ids that a text repeats itself, and guesses come true now and then. */
+/** So few ids that a text repeats itself and drafts are sometimes accepted. */
 const VOCAB = 3;
 
 function engineOf(config: Partial<EngineConfig> = {}, numBlocks = 64, vocabSize = VOCAB) {
@@ -143,7 +143,7 @@ test("generate() guesses no further than the request allows", async () => {
 
 test("generate() never lets guesses into the prefix cache", async () => {
   const { engine } = engineOf({}, 64, 50);
-  // Eleven guesses, all wrong, over three blocks.
+  // Eleven drafts, all wrong, over three blocks.
   const wrong = Int32Array.from({ length: 11 }, () => 7);
   const { tokens } = await collect(engine.generate(request([3, 4, 5], { maxTokens: 12, draftTokens: wrong })));
   assert.notEqual(tokens[0], 7);

@@ -16,7 +16,7 @@ export interface Course {
 const FIRST_COMPANY_BLOCK = 512;
 const BLOCKS_OF_COMPANY = 32;
 
-/** What a runner needs for courses beside so many others. */
+/** Runner capacity needed for that many concurrent courses. */
 export function courseBlocks(mostCompany: number): number {
   return FIRST_COMPANY_BLOCK + mostCompany * BLOCKS_OF_COMPANY;
 }

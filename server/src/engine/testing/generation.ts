@@ -18,7 +18,7 @@ export function greedyRequest(prompt: readonly number[], maxTokens: number): Gen
   return { ...NEUTRAL_REQUEST, promptTokens: Int32Array.from(prompt), maxTokens, endIds: new Int32Array(0) };
 }
 
-/** Of requests that come at once. */
+/** Requests that arrive together. */
 export function generateTokens(engine: LlmEngine, requests: readonly GenerateRequest[]): Promise<number[][]> {
   return Promise.all(
     requests.map(async (request) => {
