@@ -11,11 +11,11 @@ import type { Tensor } from "../core/tensor.ts";
 import type { Logger } from "../observe/log.ts";
 import type { MetricFamily } from "../observe/metrics.ts";
 
-/** What an answer of a backend is made of; the scheduler adds model name, version and id. */
+/** A backend's response; the scheduler adds model name, version and id. */
 export interface BackendResponse {
   readonly outputs: readonly Tensor[];
   readonly parameters?: ReadonlyMap<string, ParameterValue>;
-  /** Set: this response is an error in place of outputs, and unless it is final, more responses may follow it. */
+  /** An error instead of outputs. Unless it is final, more responses may follow it. */
   readonly error?: ServerError | undefined;
   /** Last response of its request. A non-decoupled model gives one response, with `final: true`. */
   readonly final: boolean;
@@ -35,8 +35,8 @@ export interface BackendRequest {
   respond(response: BackendResponse): void;
   fail(error: ServerError): void;
   /**
-   * Gives the request back without an end: it is executed again, with what is queued by then. Only where the scheduler
-   * allows that (iterative sequences); absent elsewhere. Whatever is responded before still reaches the client.
+   * Reschedules the request: it runs again, with the requests queued by then. Present only for iterative sequences.
+   * Responses sent before still reach the client.
    */
   reschedule?(): void;
   /** Resolves when the client has taken enough of what was sent: a producer of many responses awaits it. */
@@ -69,7 +69,7 @@ export interface ModelInstance {
   execute(batch: Batch): Promise<void> | undefined;
   /** False takes model and server readiness down; for instances that can die (engine hosts, Python processes). */
   isReady(): boolean;
-  /** What the model itself says of its readiness, where it has a word in it. @throws ServerError unavailable: why it is not */
+  /** The model's own readiness check, if it has one. @throws ServerError unavailable with the reason */
   checkReady?(): Promise<void>;
   /** Frees everything. Called once, when no batch runs. */
   close(): Promise<void>;
@@ -89,11 +89,11 @@ export interface InstanceSpec {
   readonly name: string;
   readonly kind: "KIND_CPU" | "KIND_GPU" | "KIND_MODEL";
   readonly deviceId: number;
-  /** Where several GPUs run it together: all, the first of them `deviceId`. */
+  /** All GPUs of an instance that spans several; the first is `deviceId`. */
   readonly deviceIds?: readonly number[];
 }
 
-/** What the repository tells a backend about the version to load. */
+/** The model version to load, as the repository describes it. */
 export interface ModelSource {
   readonly name: string;
   readonly version: number;
@@ -114,7 +114,7 @@ export interface ModelSource {
 /** Runs a request on another model of the same server, by the same rules as a client's. */
 export interface ModelCaller {
   infer(request: InferRequest): AsyncIterable<InferResponse>;
-  /** What a model takes and gives. @throws ServerError when it is not served */
+  /** Inputs and outputs of a model. @throws ServerError when it is not served */
   signature(modelName: string): ModelSignature;
 }
 
@@ -124,13 +124,13 @@ export interface BackendMetrics {
   register(family: MetricFamily): Disposable;
 }
 
-/** What auto-complete may fill in, read from the model itself; undefined = the backend cannot tell. */
+/** Values for auto-complete, read from the model itself; undefined = the backend cannot tell. */
 export interface ModelDescription {
   readonly inputs: readonly DescribedTensor[];
   readonly outputs: readonly DescribedTensor[];
   /** First dimension of every tensor is free. */
   readonly canBatch: boolean;
-  /** The values that the model's own code chose, in place of what would be guessed. */
+  /** Values that the model's own code chose; they override defaults. */
   readonly maxBatchSize?: number;
   readonly dynamicBatching?: boolean;
   readonly decoupled?: boolean;

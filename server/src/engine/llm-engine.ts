@@ -289,8 +289,8 @@ export class LlmEngine implements Generator {
   }
 
   /**
-   * The row after the last token, and one after each guess. A row counts as long as the tokens chosen so far are the
-   * guesses before it: it is then the row that a step of its own would have given.
+   * The row after the last token, and one after each draft. A row counts as long as the tokens chosen so far are the
+   * drafts before it: it is then the row that a step of its own would have given.
    */
   #takeRows(sequence: Sequence, rows: Float32Array, numDrafts: number, now: number): void {
     const { vocabSize } = this.#runner;

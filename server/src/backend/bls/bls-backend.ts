@@ -1,6 +1,6 @@
 /**
- * The backend `bls`: text in, text out, by calls of the three models of a language-model pipeline, in the place of the Python
- * model `tensorrt_llm_bls`. It computes nothing itself, so one instance runs any number of requests at once.
+ * The backend `bls` replaces the Python model `tensorrt_llm_bls`: text in, text out, by calls of the three models of a
+ * language-model pipeline. It computes nothing itself, so one instance runs any number of requests at once.
  */
 import { ServerError } from "../../core/server-error.ts";
 import type { Backend, BackendModel, BackendRequest, Batch, ModelInstance, ModelSource } from "../backend.ts";

@@ -1,4 +1,4 @@
-/** What the `parameters` of a pipeline model say, by the names of TensorRT-LLM's `tensorrt_llm_bls`. Pure. */
+/** The `parameters` of a pipeline model, by the names of TensorRT-LLM's `tensorrt_llm_bls`. Pure. */
 import type { ModelConfig } from "../../core/model-config.ts";
 
 export interface BlsSettings {
@@ -10,7 +10,7 @@ export interface BlsSettings {
   readonly draftEngine: string | undefined;
   /** Undefined: images and videos are refused. */
   readonly encoders: string | undefined;
-  /** Streamed answers hold the whole text so far in place of what is new. */
+  /** Streamed responses hold the whole text so far, not only the new part. */
   readonly accumulates: boolean;
   readonly isDecoupled: boolean;
 }

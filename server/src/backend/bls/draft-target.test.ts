@@ -24,7 +24,7 @@ function int32(name: string, shape: readonly number[], ...values: number[]): Ten
   return { name, datatype: "INT32", shape, data: new Uint8Array(Int32Array.from(values).buffer) };
 }
 
-/** A model whose next token follows from the ones before; the small one errs at every seventh place. */
+/** A model whose next token depends on the previous ones; the draft model errs at every seventh index. */
 function nextToken(model: string, tokens: readonly number[]): number {
   const right = (tokens.reduce((sum, token) => sum * 3 + token, 7) >>> 0) % 40;
   return model === "draft" && tokens.length % 7 === 0 ? (right + 1) % 40 : right;

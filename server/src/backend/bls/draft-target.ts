@@ -1,7 +1,7 @@
 /**
- * Where the tokens of a pipeline come from: the engine model alone, or one that checks what another one drafted. Drafting
- * only finds out what the engine will say: its last answer, which is the one that counts, is to the client's own request
- * with all that as draft tokens, so it is what it would have been without.
+ * The tokens of a pipeline: from the engine model alone, or verified against a draft model. Drafting only predicts the
+ * engine's output. The final call is the client's own request with the drafts attached, so the text is the same as
+ * without drafts.
  */
 import type { InferRequest } from "../../core/infer-request.ts";
 import type { InferResponse } from "../../core/infer-response.ts";
@@ -19,7 +19,7 @@ export interface Generation {
   readonly numDraftTokens: number;
 }
 
-/** What is asked of a model in one round. */
+/** The request of one round. */
 interface Round {
   readonly model: string;
   readonly prompt: Int32Array;

@@ -24,7 +24,7 @@ import {
   TO_PREPROCESSING,
 } from "./tensor-names.ts";
 
-/** Of the engine's outputs, those that the way back to text needs. */
+/** Engine outputs that postprocessing needs. */
 const TOKEN_OUTPUTS = ["output_ids", "sequence_length", "batch_index", "sequence_index"];
 /** Inputs that the pipeline itself reads. */
 const OWN_INPUTS: ReadonlySet<string> = new Set(["num_draft_tokens", "use_draft_logits"]);
@@ -52,7 +52,7 @@ export class PipelineRun {
     this.#inputs = new Map(outer.request.inputs.map((input) => [input.name, input]));
   }
 
-  /** Answers the request. @throws ServerError of whatever model failed */
+  /** Answers the request. @throws ServerError of the model that failed */
   async run(): Promise<void> {
     const { signal } = this.#outer.request;
     const abort = (): void => this.#abort.abort(signal.reason);

@@ -1,6 +1,6 @@
 /**
- * What a pipeline does to texts on their way out: it ends them at stop words, and gives the whole text so far where that is
- * asked for. One state for each beam of each sequence of each row. Knows tensors of texts, no model.
+ * Postprocesses texts of a pipeline: cuts them at stop words, and accumulates them on request. One state for each beam
+ * of each sequence of each row. Knows tensors of texts, no model.
  */
 import { bytesElements, packBytesElements } from "../../core/bytes-tensor.ts";
 import type { Tensor } from "../../core/tensor.ts";

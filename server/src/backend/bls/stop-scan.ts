@@ -17,7 +17,9 @@ export class StopScan {
     return this.#isOver;
   }
 
-  /** What of the piece belongs to the text: all, up to and with a stop word, or nothing after one. */
+  /**
+   * The part of the piece that belongs to the text: all of it, up to and including a stop word, or nothing after one.
+   */
   push(piece: string): string {
     if (this.#isOver) return "";
     const known = this.#tail.length;

@@ -1,6 +1,6 @@
 /**
- * What an engine was built for: `build_config` in its config.json, as `trtllm-build` and `nereid build` write it. The
- * numbers narrow what the model's own parameters allow and never widen it. Folders without that section say nothing.
+ * Limits that an engine was built for: `build_config` in its config.json, as `trtllm-build` and `nereid build` write
+ * it. They narrow the model's parameters and never widen them. Folders without that section set no limit.
  */
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** What ends a generation: the ids of the model's own files, without a word or by one of them; or what a request says. */
+/** Tokens that end a generation: the ids in the model's own files, or the ids of a request. */
 import assert from "node:assert/strict";
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

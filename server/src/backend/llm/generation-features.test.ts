@@ -1,4 +1,4 @@
-/** What a request may ask of a model beside tokens: beams, sequences, logits, guides, functions on logits. */
+/** Features of a request beyond tokens: beams, sequences, logits, guides, logits post-processors. */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

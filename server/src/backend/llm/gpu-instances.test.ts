@@ -12,7 +12,7 @@ import { createLlmBackend } from "./llm-backend.ts";
 const root = mkdtempSync(join(tmpdir(), "nereid-gpu-instances-"));
 after(() => rmSync(root, { recursive: true }));
 
-/** An engine host that refuses to load, with what it was told of GPUs for a reason. */
+/** An engine host that refuses to load; its reason is the GPU specification that it received. */
 const host = join(root, "host.ts");
 const at = (path: string): string => JSON.stringify(fileURLToPath(new URL(path, import.meta.url)));
 writeFileSync(
@@ -37,7 +37,7 @@ interface Model {
   readonly group: string;
   readonly parameters?: Readonly<Record<string, string>>;
   readonly settings?: Readonly<Record<string, string>>;
-  /** Of the checkpoint. */
+  /** Tensor-parallel size of the checkpoint. */
   readonly mapping?: object;
   readonly gpus?: readonly number[];
 }

@@ -1,4 +1,4 @@
-/** What each input of the engine model does, on the example model: requests, and what must come of them. */
+/** The effect of each input of the engine model on the example model: requests, and their expected results. */
 import assert from "node:assert/strict";
 import { numberToHalf } from "../../core/half.ts";
 import type { Tensor } from "../../core/tensor.ts";

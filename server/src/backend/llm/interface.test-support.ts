@@ -40,7 +40,7 @@ export const OUTPUTS: readonly string[] = CONFIG.output.map(({ name }) => name);
 
 export interface Answer {
   readonly responses: readonly BackendResponse[];
-  /** Of the first row and beam of every response, one after the other. */
+  /** Values of the first row and beam, concatenated over all responses. */
   readonly ids: readonly number[];
   numbers(output: string): number[];
   shape(output: string): readonly number[];

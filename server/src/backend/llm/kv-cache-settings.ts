@@ -1,4 +1,4 @@
-/** What a model's `parameters` say of the KV cache: its type, its size, its second tier, its windows. Pure. */
+/** KV cache settings in a model's `parameters`: type, size, host cache, windows. Pure. */
 import type { ServerError } from "../../core/server-error.ts";
 import { KV_CACHE_TYPES, type KvCacheSpec, type KvCacheType } from "../../engine/engine-spec.ts";
 import { parseByteCount } from "./parse-byte-count.ts";
@@ -14,7 +14,7 @@ export interface KvCacheParameters {
 /** Names by which 8 bits are asked for elsewhere; the form here is q8_0. */
 const EIGHT_BITS: readonly string[] = ["int8", "fp8", "q8", "fp8_e4m3", "fp8_e5m2"];
 
-/** Of these, what a GPU has. */
+/** The subset that GPUs support. */
 const FP8: readonly (string | undefined)[] = ["fp8", "fp8_e4m3"];
 
 /** @throws ServerError when a parameter makes no sense */

@@ -153,17 +153,17 @@ class LlmModel implements BackendModel {
   }
 }
 
-/** What decides which GPUs run an instance. */
+/** Inputs of the choice of GPUs for an instance. */
 interface GpuChoice {
   readonly shape: RankShape;
   readonly hasGpus: boolean;
   /** As the engine says. */
   readonly isBuiltForGpu: boolean;
-  /** Of the platform that started this process as one of several. */
+  /** Rank network, when a launcher started this process as one of several. */
   readonly network: (RankNetwork & { readonly worldSize: number }) | undefined;
 }
 
-/** What a checkpoint was split for runs on fewer GPUs too, unless somebody asks for all of them. */
+/** A checkpoint split for more GPUs than available is merged, unless the user asked for all ranks. */
 function fittingShape({ name, config, log }: ModelSource, shape: RankShape): RankShape {
   const size = shape.numTensorRanks * shape.numStages;
   const groups = config.instance_group.filter(({ kind }) => kind === "KIND_GPU");

@@ -33,7 +33,7 @@ export interface LlmInstanceOptions {
   readonly stoppable: StoppableRequests;
 }
 
-/** Generations under way by the id that their client gave them. */
+/** Running generations by the id that their client gave them. */
 export class StoppableRequests {
   readonly #byId = new Map<string, Set<AbortController>>();
 

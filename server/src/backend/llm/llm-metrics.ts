@@ -1,6 +1,5 @@
 /**
- * The metric families of an LLM model, by TensorRT-LLM's names and by those of others. Reads the engines' figures when
- * somebody scrapes.
+ * Metric families of an LLM, under TensorRT-LLM's names and under vLLM's. Reads the engines' statistics at scrape time.
  */
 import { type EngineStats, ZERO_STATS } from "../../engine/engine-stats.ts";
 import type { Histogram } from "../../observe/histogram.ts";
@@ -153,7 +152,7 @@ function family(
   };
 }
 
-/** What does not add up over engines: each has the same, or the latest counts. */
+/** Statistics that do not add up over engines: all have the same value, or the latest counts. */
 const NOT_SUMMED: ReadonlySet<string> = new Set(["tokensPerBlock", "timestampUs"] satisfies (keyof EngineStats)[]);
 const FIELDS = Object.keys(ZERO_STATS) as readonly (keyof EngineStats)[];
 

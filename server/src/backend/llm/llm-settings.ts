@@ -1,6 +1,6 @@
 /**
- * What the `parameters` of an LLM model say, by the names of TensorRT-LLM's configuration. Pure: paths are not looked
- * at, and what cannot be honoured is returned as notes for the log.
+ * The `parameters` of an LLM, by the names of TensorRT-LLM's configuration. Pure: paths are not opened. Settings
+ * without effect are returned as notes for the log.
  */
 import { isAbsolute, relative, resolve } from "node:path";
 import { nearestName } from "../../config/suggest.ts";
@@ -31,14 +31,14 @@ export interface LlmSettings {
   readonly numThreads: number;
   /** Undefined = as the files have them. */
   readonly weightType: EngineSpec["weightType"];
-  /** What matrices of layers become, on GPUs alone. */
+  /** Quantized type of layer matrices; GPUs only. */
   readonly gpuMatrices: GpuMatrices | undefined;
   /** The matrix of logits becomes 8-bit floats, on GPUs alone. */
   readonly quantizesOutput: boolean;
   readonly ranks: RankSettings;
-  /** Equal outputs to the bit whatever else is served meanwhile. */
+  /** Outputs are bit-identical whatever else is served. */
   readonly isDeterministic: boolean;
-  /** Absolute path of the files of a model that guesses tokens for this one. */
+  /** Absolute path of the files of a model that drafts tokens for this one. */
   readonly draftModel: string | undefined;
   readonly excludeInputInOutput: boolean;
   readonly isDecoupled: boolean;
@@ -48,7 +48,7 @@ export interface LlmSettings {
   readonly adapters: AdapterSpec;
   /** As the files of the model say, which the engine reads: none before. */
   readonly eosTokenIds: readonly number[];
-  /** Of the model's queue, which the engine follows too. */
+  /** Size of the model's queue, which bounds the engine's queue too. */
   readonly priorityLevels: PriorityLevels;
   /** One line each, to be logged once. */
   readonly notes: readonly string[];

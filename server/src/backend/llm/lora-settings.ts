@@ -1,4 +1,4 @@
-/** What a model's `parameters` say of LoRA adapters. Pure: no folder is looked at. */
+/** LoRA settings in a model's `parameters`. Pure: no folder is opened. */
 import { resolve } from "node:path";
 import type { ServerError } from "../../core/server-error.ts";
 import { type AdapterSpec, DEFAULT_ADAPTERS } from "../../engine/adapters/adapter-choice.ts";

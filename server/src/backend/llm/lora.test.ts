@@ -45,7 +45,7 @@ function taskId(id: bigint): Tensor {
   };
 }
 
-/** As clients send them: halves. */
+/** FP16, as clients send them. */
 async function matrices(): Promise<readonly [weights: Tensor, config: Tensor]> {
   const weights = await readNpy(`${PARITY}tasks/7/model.lora_weights.npy`);
   const config = await readNpy(`${PARITY}tasks/7/model.lora_config.npy`);

@@ -11,14 +11,14 @@ export interface RankSettings {
   readonly tensorParallel: number | undefined;
   /** Runs of layers, each on GPUs of its own. */
   readonly pipelineParallel: number | undefined;
-  /** What the launcher was told. */
+  /** Sizes that the launcher passed. */
   readonly worldSize: number | undefined;
   /** `gpu_device_ids`: of each instance its GPUs. */
   readonly deviceIds: readonly (readonly number[])[];
 }
 
 export interface RankShape extends Pick<GpuRanks, "numTensorRanks" | "numStages"> {
-  /** Somebody asked for it: it is an error where GPUs are too few. Else weights are put together. */
+  /** True if the user asked for it: then too few GPUs are an error. Else shards are merged. */
   readonly isAskedFor: boolean;
 }
 
@@ -39,7 +39,7 @@ export function chooseRanks(settings: RankSettings, mapping: RankMapping): RankS
   return { numTensorRanks: asked, numStages: 1, isAskedFor: true };
 }
 
-/** Where the platform has started several processes, each with a GPU: what PyTorch's launchers tell theirs. */
+/** Environment of a process that torchrun or a similar launcher started, one for each GPU. */
 export function rankNetwork(
   environment: Readonly<Record<string, string | undefined>>,
 ): (RankNetwork & { readonly worldSize: number }) | undefined {

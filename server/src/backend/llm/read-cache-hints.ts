@@ -1,4 +1,4 @@
-/** What a row says about its place in the queue and about the cache: priority, salts, how long blocks are worth keeping. Pure. */
+/** Queue and cache hints of a row: priority, salts, retention of blocks. Pure. */
 import { ServerError } from "../../core/server-error.ts";
 import { DEFAULT_RETENTION_PRIORITY, type Retention, type RetentionRange } from "../../engine/kv/retention.ts";
 import type { GenerateRequest } from "../../engine/request/generate.ts";

@@ -1,6 +1,6 @@
 /**
- * One row of an LLM request as the engine wants it, by the input names and defaults of TensorRT-LLM. Pure. What an input
- * asks for and this engine cannot do is refused, never ignored.
+ * Reads one row of an LLM request, by the input names and defaults of TensorRT-LLM. Pure. An input that asks for an
+ * unsupported feature is refused, never ignored.
  */
 
 import type { InferRequest } from "../../core/infer-request.ts";

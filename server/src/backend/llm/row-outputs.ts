@@ -20,12 +20,12 @@ export interface BeamOutput {
   readonly logits: Float32Array;
 }
 
-/** What one row has to tell in one response. */
+/** The outputs of one row in one response. */
 export interface RowOutput {
   readonly beams: readonly BeamOutput[];
   readonly batchIndex: number;
   readonly sequenceIndex: number;
-  /** What few requests ask for, new since the last response. */
+  /** Rarely requested extras, new since the last response. */
   readonly extras: Readonly<GeneratedExtras> | undefined;
   /** Rows of the prompt among them. */
   readonly numContextRows: number;
@@ -86,7 +86,7 @@ function ofBeams(
       return floats(name, [...batch, numBeams], Float32Array.from(sums));
     }
     case "output_log_probs": {
-      // Of the output tokens only, so possibly shorter than `output_ids`.
+      // Covers output tokens only, so it can be shorter than `output_ids`.
       const parts = rows.flatMap((row) => beamParts(row, numBeams, (beam) => beam.logProbs));
       const { values, width } = joinRows(parts, Float32Array, 0);
       return floats(name, [...batch, numBeams, width], values);
@@ -195,7 +195,7 @@ function ofUsage(name: string, batch: readonly number[], rows: readonly RowOutpu
   }
 }
 
-/** 0 when nothing was guessed. */
+/** 0 when nothing was drafted. */
 function acceptanceRate(usage: Usage | undefined): number {
   return usage === undefined || usage.draftTokens === 0 ? 0 : usage.acceptedDraftTokens / usage.draftTokens;
 }

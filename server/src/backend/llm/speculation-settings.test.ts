@@ -42,7 +42,7 @@ for (const { given, expected, note } of CASES) {
   });
 }
 
-test("parseSpeculation() refuses more guesses than a step should have rows for, and none", () => {
+test("parseSpeculation() refuses more drafts than a step should have rows for, and none", () => {
   for (const count of ["0", "65"]) {
     const parameters = parametersOf({ speculative_ngram_size: "3", num_draft_tokens: count });
     assert.throws(() => parseSpeculation(parameters, "/models"), /'num_draft_tokens' is '\d+', expected 1 to 64/);

@@ -1,5 +1,5 @@
 /**
- * How a model guesses tokens ahead, from its parameters. TensorRT-LLM's lookahead decoding becomes the look-up of n-grams,
+ * How a model drafts tokens ahead, from its parameters. TensorRT-LLM's lookahead decoding becomes the look-up of n-grams,
  * which needs no model either; a draft model is a parameter of Nereid's own. Pure: paths are not looked at.
  */
 import { resolve } from "node:path";
@@ -13,7 +13,7 @@ export interface SpeculationSettings {
   readonly draftModel: string | undefined;
 }
 
-/** Where the parameters come from. */
+/** The model that the parameters belong to. */
 export interface SpeculationParameters {
   text(key: string): string | undefined;
   int(key: string): number | undefined;
@@ -23,7 +23,7 @@ export interface SpeculationParameters {
 
 const DEFAULT_DRAFT_TOKENS = 5;
 const DEFAULT_NGRAM_SIZE = 3;
-/** Modes whose guesses come from heads of the checkpoint, which are not read. */
+/** Modes whose drafts come from heads of the checkpoint, which are not read. */
 const MODES_WITH_HEADS = ["medusa", "redrafter", "eagle"];
 
 export function parseSpeculation(parameters: SpeculationParameters, modelFolder: string): SpeculationSettings {

@@ -36,11 +36,8 @@ test("execute() tries draft_input_ids and tells how many came true", async (t) =
   const { values: ids } = values(plain, "output_ids");
   assert.deepEqual(values(plain, "total_draft_tokens").values, [0]);
   assert.deepEqual(values(plain, "acceptance_rate").values, [0]);
-  const guesses = [...ids.slice(0, 3), (ids[3] ?? 0) ^ 1, -1];
-  const drafted = await ask(
-    instance,
-    prompt([3, 4], 8, newOnly, figures, int32("draft_input_ids", [1, 5], ...guesses)),
-  );
+  const drafts = [...ids.slice(0, 3), (ids[3] ?? 0) ^ 1, -1];
+  const drafted = await ask(instance, prompt([3, 4], 8, newOnly, figures, int32("draft_input_ids", [1, 5], ...drafts)));
   assert.deepEqual(values(drafted, "output_ids").values, ids);
   assert.deepEqual(values(drafted, "total_draft_tokens").values, [4]);
   assert.deepEqual(values(drafted, "total_accepted_draft_tokens").values, [3]);
@@ -48,9 +45,9 @@ test("execute() tries draft_input_ids and tells how many came true", async (t) =
   const threshold = fp32("draft_acceptance_threshold", [1], 1e-6);
   const likely = await ask(
     instance,
-    prompt([3, 4], 8, newOnly, int32("draft_input_ids", [1, 4], ...guesses.slice(0, 4)), threshold),
+    prompt([3, 4], 8, newOnly, int32("draft_input_ids", [1, 4], ...drafts.slice(0, 4)), threshold),
   );
-  assert.deepEqual(values(likely, "output_ids").values.slice(0, 4), guesses.slice(0, 4));
+  assert.deepEqual(values(likely, "output_ids").values.slice(0, 4), drafts.slice(0, 4));
 });
 
 test("execute() refuses draft_logits that do not belong to the draft ids", async (t) => {
@@ -80,7 +77,7 @@ test("execute() gives with a draft model, deterministic, what it gives without, 
   const drafted = await ask(instance, inputs);
   assert.deepEqual(values(drafted, "output_ids"), values(await ask(plain.instance, inputs), "output_ids"));
   const [accepted = 0] = values(drafted, "total_accepted_draft_tokens").values;
-  assert.ok(accepted >= 15, `${accepted} guesses came true`);
+  assert.ok(accepted >= 15, `${accepted} drafts came true`);
   assert.deepEqual(drawn(metrics).accepted, accepted);
 });
 

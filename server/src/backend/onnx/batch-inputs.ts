@@ -1,4 +1,4 @@
-/** Joins the inputs of a batch's requests into the tensors that the model gets. A lone request is not copied. Pure. */
+/** Joins the inputs of a batch's requests into the model's tensors. A single request is not copied. Pure. */
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { ValueInfo } from "../../native/onnxruntime/info.ts";

@@ -6,7 +6,7 @@ import type { ProviderOptions } from "../../native/onnxruntime/onnxruntime.ts";
 /** CUDA's arena, as sizes are asked for. */
 const CUDA_DEFAULTS: readonly (readonly [string, string])[] = [["arena_extend_strategy", "kSameAsRequested"]];
 
-/** What TensorRT's settings of a configuration are called in ONNX Runtime. */
+/** ONNX Runtime's names of the TensorRT settings of a configuration. */
 const TENSORRT_OPTIONS: ReadonlyMap<string, (value: string) => readonly [string, string]> = new Map([
   [
     "precision_mode",

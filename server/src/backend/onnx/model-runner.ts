@@ -43,9 +43,8 @@ export class ModelRunner {
   }
 
   /**
-   * Outputs at once when the run was made on the event loop, else a promise of them. `requests`, asked for when the
-   * run can be stopped: when all are cancelled nobody wants the result any more.
-   * @throws OnnxRuntimeError
+   * Outputs at once when the run was made on the event loop, else a promise of them. Given `requests`, the run stops
+   * once all of them are cancelled. @throws OnnxRuntimeError
    */
   run(
     inputs: readonly Tensor[],
@@ -112,7 +111,7 @@ export class ModelRunner {
     }
   }
 
-  /** A wrong guess of an output's shape looks like any other failure: only the run without guesses tells them apart. */
+  /** A wrong draft of an output's shape looks like any other failure: only the run without drafts tells them apart. */
   #mayRetry(error: unknown, outputs: readonly OutputRequest[]): boolean {
     return error instanceof OnnxRuntimeError && !error.isTermination && outputs.some(({ into }) => into !== undefined);
   }
@@ -123,8 +122,8 @@ function withoutTargets(outputs: readonly OutputRequest[]): OutputRequest[] {
 }
 
 /**
- * Calls back once when the last of the requests is cancelled; gives the way to stop listening. Listens to one request at a time:
- * a signal is made when somebody listens, and most batches run to their end.
+ * Calls back once when the last of the requests is cancelled; returns the function that stops listening. It listens to
+ * one request at a time: a signal is created on first use, and most batches run to their end.
  */
 export function whenAllCancelled(requests: readonly InferRequest[], callback: () => void): () => void {
   let signal: AbortSignal | undefined;

@@ -4,7 +4,7 @@ import { ServerError } from "../../core/server-error.ts";
 import type { ModelInfo, ValueInfo } from "../../native/onnxruntime/info.ts";
 import type { DescribedTensor, ModelDescription } from "../backend.ts";
 
-/** What auto-complete fills in. @throws ServerError when the model takes or gives anything but tensors */
+/** The description for auto-complete. @throws ServerError when the model has an input or output that is not a tensor */
 export function describeModel(info: ModelInfo): ModelDescription {
   expectTensors(info);
   return {
@@ -29,7 +29,7 @@ export function configTypeOf({ elementType }: ValueInfo): ConfigDataType {
   return datatype === "BYTES" ? "TYPE_STRING" : `TYPE_${datatype}`;
 }
 
-/** The type as error messages name it, where strings are BYTES and what nobody can send is "<invalid>". */
+/** Datatype name for error messages: strings are BYTES, a type without a wire form is "<invalid>". */
 export function shownTypeOf({ elementType }: ValueInfo): string {
   return `TYPE_${elementType.datatype ?? "<invalid>"}`;
 }

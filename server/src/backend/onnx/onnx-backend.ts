@@ -81,7 +81,7 @@ class OnnxBackend implements Backend {
     this.#findGpus = findGpus;
   }
 
-  /** A library that runs on the CPU only is not a reason to fail what leaves the place open. */
+  /** A CPU-only library does not fail a group that leaves the device open. */
   get gpus(): UsableGpus | undefined {
     const gpus = this.#findGpus();
     if (gpus === undefined || gpus.ids.length === 0) return undefined;

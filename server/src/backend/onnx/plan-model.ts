@@ -16,7 +16,7 @@ interface SizeRange {
 /** Requests outside are refused, as an engine refuses them: what was never tried may take all memory. */
 export class ShapeProfile {
   readonly #ranges: ReadonlyMap<string, SizeRange>;
-  /** Of all inputs. */
+  /** Shapes of all inputs. */
   readonly maxBatchSize: number;
 
   constructor({ min, max }: Pick<PlanNote, "min" | "max">) {

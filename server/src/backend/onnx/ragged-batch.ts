@@ -1,6 +1,7 @@
 /**
- * Ragged batches: inputs of different sizes lie end to end in one dimension, further inputs tell the model where each begins,
- * and its flat outputs are cut again. What a configuration asks for is worked out once; the rest are pure functions of a batch.
+ * Ragged batches (Triton, docs/user_guide/ragged_batching.md): inputs of different sizes are concatenated in one
+ * dimension. Further inputs tell the model where each begins, and its flat outputs are split again. The plan of a
+ * configuration is made once; the rest are pure functions of a batch.
  */
 import type { BatchInput, ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
@@ -62,7 +63,7 @@ export function layEndToEnd(first: Tensor, requests: readonly BackendRequest[]):
   return { ...first, shape: [elements], data };
 }
 
-/** What the server adds to a batch, tensor by tensor. */
+/** Tensors that the server adds to a batch. */
 export function computedInputs(plan: RaggedPlan, requests: readonly BackendRequest[]): Tensor[] {
   return plan.computed.flatMap((input) => {
     const { values, shape } = computeInput(input, requests, plan.hasBatchDimension ? 1 : 0);

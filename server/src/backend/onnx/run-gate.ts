@@ -18,7 +18,7 @@ export class RunGate {
     this.#free = places;
   }
 
-  /** Resolves when a place is there, first come, first served; undefined = at once. */
+  /** Resolves when a slot is free, in order of arrival; undefined = at once. */
   enter(): Promise<void> | undefined {
     if (this.#free > 0) {
       this.#free--;

@@ -1,6 +1,6 @@
 /**
- * Decides which runs may block the event loop. Another thread costs some fifty microseconds, far more than a small model
- * takes; a long run on the loop stops every other client. Pure: it is told times and knows no clock.
+ * Decides which runs may block the event loop. Another thread costs about fifty microseconds, far more than a small
+ * model; a long run on the loop stops every other client. Pure: times are arguments.
  */
 
 /** Longest run that may be made on the event loop. */

@@ -1,4 +1,4 @@
-/** From a model's configuration and the backend's settings to what ONNX Runtime is told. Pure: no call is made here. */
+/** Maps a model's configuration and the backend's settings to ONNX Runtime's options. Pure: it calls nothing. */
 import type { ModelConfig } from "../../core/model-config.ts";
 import { invalidArgument } from "../../core/server-error.ts";
 import type { RuntimeOptions, SessionOptions } from "../../native/onnxruntime/onnxruntime.ts";
@@ -53,8 +53,8 @@ export function runtimeOptions(settings: Settings): RuntimeOptions {
 }
 
 /**
- * Of a session on a GPU: one for each instance to run on, and one that is counted for the caller. Each keeps memory of the
- * GPU, so more of them only where the configuration asks for it.
+ * Threads of a GPU session: one for each instance, and one counted for the caller. Each keeps GPU memory, so more only
+ * if the configuration asks for them.
  */
 export function gpuThreads(config: ModelConfig): number {
   const groups = config.instance_group.filter(({ kind }) => kind === "KIND_GPU");

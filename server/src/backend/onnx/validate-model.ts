@@ -24,7 +24,7 @@ export function validateModel(config: ModelConfig, info: ModelInfo): void {
   validateStates(config, outputs);
 }
 
-/** What the server computes for each batch: the model must take it. */
+/** Inputs that the server computes for each batch: the model must have them. */
 function validateBatchInputs(config: ModelConfig, inputs: Values): number {
   let count = 0;
   for (const { target_name, data_type } of config.batch_input) {

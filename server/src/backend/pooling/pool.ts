@@ -54,7 +54,7 @@ const POOLERS: Readonly<Record<PoolingMode, Pooler>> = {
   },
 };
 
-/** How many there are. `visit` gets the place of each token's first number. */
+/** Number of tokens. `visit` gets the index of each token's first number. */
 function eachToken({ length, width, mask }: TokenStates, row: number, visit: (first: number) => void): number {
   let count = 0;
   for (let token = 0; token < length; token++) {

@@ -1,23 +1,23 @@
 /**
- * Memory into which a process puts its large answers, and which the server reads where it lies. A place belongs to the server
- * from the message that names it until it is given back: by whoever has sent the answer, else by the garbage collector when
- * nobody looks at it any more. Knows no message.
+ * Shared memory into which a process writes large responses; the server reads them in place. A region belongs to the
+ * server from the message that names it until it is returned: by the sender of the response, or by the garbage
+ * collector once the view is unreachable. Knows no message.
  */
 import { SparseMemory } from "../../native/memory-file.ts";
 
-/** Address space; memory is only used where answers lie. What does not fit takes another way. */
+/** Address space; physical memory is only used by responses. Data that does not fit goes through the socket. */
 const BYTE_LENGTH: number = 256 * 1024 * 1024;
-/** How long the process may wait for places when no message goes its way that could take them along. */
+/** Longest time, in ms, that the process waits for returned regions when no message can carry them. */
 const FLUSH_MS = 20;
 
-/** One place that was lent at least once. */
+/** A region that was leased at least once. */
 interface Place {
   readonly offset: number;
   readonly capacity: number;
   isLent: boolean;
 }
 
-/** A place that nobody looks at, with its view, to be lent again. */
+/** A free region with its view, to be leased again. */
 interface IdlePlace {
   readonly place: Place;
   readonly bytes: Uint8Array;
@@ -32,7 +32,7 @@ export class AnswerMemory implements Disposable {
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  /** `flush`: what was given back should be told to the process. */
+  /** `flush` asks the owner to send the returned regions to the process. */
   constructor(name: string, flush: () => void) {
     this.#memory = tryOpen(name);
     this.#flush = flush;
@@ -48,14 +48,14 @@ export class AnswerMemory implements Disposable {
     return this.#memory?.byteLength ?? 0;
   }
 
-  /** Places that the server has. */
+  /** Regions that the server holds. */
   get numLent(): number {
     return this.#lent.size;
   }
 
   /**
-   * The data at a place that the process hands over, and how to give it back: once nobody reads the data any more, or never.
-   * @throws RangeError when there is no such place, or it is lent already
+   * The data of a region that the process hands over, and the function that returns it once no reader is left. @throws
+   * RangeError when the region does not exist or is leased already
    */
   take(offset: number, capacity: number, byteLength: number): { data: Uint8Array; release: () => void } {
     const isInside = offset >= 0 && byteLength >= 0 && byteLength <= capacity && offset + capacity <= this.byteLength;
@@ -70,7 +70,7 @@ export class AnswerMemory implements Disposable {
     return { data: bytes.subarray(0, byteLength), release: () => this.#release(place, bytes) };
   }
 
-  /** What was given back since the last call. */
+  /** Regions returned since the last call. */
   takeReturned(): readonly number[] {
     const returned = this.#returned;
     if (returned.length > 0) this.#returned = [];
@@ -79,7 +79,7 @@ export class AnswerMemory implements Disposable {
     return returned;
   }
 
-  /** The process has ended. What is lent can be read until it is given back. */
+  /** The process has ended. Leased regions stay readable until they are returned. */
   [Symbol.dispose](): void {
     this.#isClosed = true;
     this.#idle.clear();

@@ -7,7 +7,7 @@ import type { ClientRegion } from "./wire-codec.ts";
 
 /** Smaller data is copied: that costs less than a mapping and the faults of its pages. */
 export const MAP_BYTES: number = 2 * 1024 * 1024;
-/** What vector code expects of arrays. */
+/** Alignment that SIMD code expects of arrays. */
 const ALIGNMENT = 64;
 
 /** Undefined: the data is to be copied. */

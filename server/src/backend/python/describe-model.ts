@@ -1,4 +1,4 @@
-/** What a model said of itself in `auto_complete_config`, as the server's description of a model. Pure. */
+/** Turns the result of a model's `auto_complete_config` into the server's description of a model. Pure. */
 import type { ConfigDataType, ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { DescribedTensor, ModelDescription } from "../backend.ts";

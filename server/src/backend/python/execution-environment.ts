@@ -19,11 +19,11 @@ const underWay = new Map<string, Promise<void>>();
 
 export interface ExecutionEnvironment {
   readonly interpreter: string;
-  /** Of its processes. */
+  /** Environment variables of its processes. */
   readonly environment: Environment;
 }
 
-/** `cacheFolder`: where archives are unpacked. @throws ServerError invalid_argument with what is wrong and how to mend it */
+/** `cacheFolder`: where archives are unpacked. @throws ServerError invalid_argument with the problem and its fix */
 export async function openEnvironment(
   path: string,
   modelName: string,
@@ -38,7 +38,7 @@ export async function openEnvironment(
   return { interpreter, environment: activated(folder, base) };
 }
 
-/** What activating the environment in a shell would change. */
+/** Variables that activating the environment in a shell would set. */
 function activated(folder: string, base: Environment): Environment {
   const before = (name: string, first: string): string => [first, base[name]].filter(Boolean).join(":");
   return {
@@ -80,7 +80,7 @@ async function unpackInto(archive: string, folder: string, cacheFolder: string):
   }
 }
 
-/** Programs are run from there: nobody else may put any into it. */
+/** Programs run from this folder: no other user may write to it. */
 async function expectPrivate(folder: string): Promise<void> {
   const { uid, mode } = await stat(folder);
   if (uid === process.getuid?.() && (mode & 0o022) === 0) return;

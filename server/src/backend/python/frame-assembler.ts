@@ -39,7 +39,7 @@ export class FrameAssembler {
     if (rest.length > 0) this.#head = rest;
   }
 
-  /** Fills the message under way; returns what is left of the chunk. */
+  /** Fills the current message; returns the rest of the chunk. */
   #continue(chunk: Buffer): Buffer {
     const body = this.#body;
     if (body === undefined) return chunk;

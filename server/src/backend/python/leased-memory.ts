@@ -2,7 +2,7 @@
 import { constants } from "node:buffer";
 import { copyFromProcess } from "../../native/process-copy.ts";
 
-/** What a process keeps at an address that it names, to find out whether the server may look. */
+/** Value at a known address of the process, which proves that the server can read its memory. */
 const PROBE: Buffer = Buffer.from("nereid-probe");
 
 export class LeasedMemory {
@@ -36,7 +36,7 @@ export class LeasedMemory {
     return data;
   }
 
-  /** What was taken since the last call: the process may have it back. */
+  /** Regions taken since the last call: the process may reuse them. */
   takeCopied(): readonly number[] {
     if (this.#copied.length === 0) return this.#copied;
     const copied = this.#copied;

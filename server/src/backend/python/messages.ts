@@ -21,7 +21,7 @@ const COPIED = 9;
 const PING = 10;
 const RETURNED = 11;
 
-/** What a stub says, by the first byte of a message. */
+/** Message kinds of a stub, by the first byte. */
 export const HELLO = 65;
 export const INITIALIZED = 66;
 export const EXECUTED = 67;
@@ -36,7 +36,7 @@ export const RELEASED = 75;
 export const PONG = 76;
 export const RESCHEDULE = 77;
 
-/** What a batch says of one of its requests. */
+/** A request of a batch, as written to the stub. */
 const BY_SENDER = 0;
 const RESCHEDULED = 2;
 const READINESS_STATES = ["ready", "not ready", "failed"] as const;
@@ -69,7 +69,7 @@ export interface InitializeMessage {
   readonly modelFolder: string;
   readonly configJson: string;
   readonly decoupled: boolean;
-  /** What `initialize` gets. */
+  /** Arguments of `initialize`. */
   readonly arguments: ReadonlyMap<string, string>;
 }
 
@@ -209,7 +209,7 @@ export function encodeCopied(loans: readonly number[]): Frame {
   return writer.finish();
 }
 
-/** Nobody reads the answers at these offsets any more. */
+/** The server has read the responses at these offsets. */
 export function encodeReturned(offsets: readonly number[]): Frame {
   const writer = new FrameWriter(RETURNED);
   writer.u32(offsets.length);
@@ -224,7 +224,7 @@ export function encodePing(): Frame {
 export interface ReadinessMessage {
   readonly number: number;
   readonly state: (typeof READINESS_STATES)[number];
-  /** What went wrong, when it failed. */
+  /** Error message, when it failed. */
   readonly text: string;
 }
 
@@ -233,7 +233,7 @@ export function decodeReadiness(reader: FrameReader): ReadinessMessage {
   return { number, state: READINESS_STATES[reader.u8()] ?? "failed", text: reader.string() };
 }
 
-/** What a model did with a request of a batch: answered it, left that to its sender, or gave it back to run again. */
+/** Outcome of a request of a batch: answered, left to its response sender, or rescheduled. */
 export function decodeOutcome(reader: FrameReader): StubResponse | "by sender" | "rescheduled" {
   const tag = reader.u8();
   if (tag === BY_SENDER) return "by sender";

@@ -1,4 +1,4 @@
-/** The metrics that one process holds, by the numbers that it gave them. What it holds goes with it. */
+/** Metrics that one process holds, by the numbers that it gave them. They are released with the process. */
 import { ServerError } from "../../core/server-error.ts";
 import type { BackendMetrics } from "../backend.ts";
 import type { CustomFamily, CustomMetricKind, CustomMetrics, CustomSeries } from "./custom-metrics.ts";

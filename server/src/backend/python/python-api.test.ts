@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { load, options, runOne } from "../../../../tests/fakes/python-fixture.ts";
 import { TestRequest, textOf } from "../../../../tests/fakes/python-models.ts";
 
-/** What each line of the model must be true of; `request` is one with an input IN = [1, 2] of INT32. */
+/** Lines that must be true in the model; `request` has an input IN = [1, 2] of INT32. */
 const FACTS: readonly (readonly [string, string])[] = [
   [
     "the flags of sequences",

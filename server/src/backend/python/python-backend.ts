@@ -33,17 +33,17 @@ import type { StubLaunch } from "./stub-process.ts";
 const OTHER_STUB = "triton_python_backend_stub";
 
 export interface PythonBackendOptions {
-  /** Another name: of a backend that is written in Python, whose code runs in place of the models' own. */
+  /** Another name: of a Python-based backend, whose code runs instead of the models' own. */
   readonly name?: string;
-  /** Of the processes; that of the server when not given. */
+  /** Environment of the processes; default: the server's. */
   readonly environment?: Environment;
-  /** What models may load and unload; absent: nothing. */
+  /** Model control for models that load and unload others; absent: none. */
   readonly control?: ModelControl;
   /** Devices of instances of kind KIND_GPU; asked when a model is loaded. */
   readonly findGpus?: () => UsableGpus;
 }
 
-/** What all models of the backend share. */
+/** State shared by all models of the backend. */
 interface Shared {
   /** The file to run: relative to the version's folder, or absolute. */
   readonly programOf: (source: ModelSource) => string;

@@ -1,6 +1,6 @@
 /**
- * One executor of a Python model: a process, the batch it runs, and its return after a death.
- * What the process had started fails once, with the cause; what comes while it restarts waits, or is refused when that takes long.
+ * One executor of a Python model: a process, its current batch, and its restart. When the process dies, its started
+ * requests fail once with the cause. New requests wait for the restart, or are refused if that takes long.
  */
 import { ServerError } from "../../core/server-error.ts";
 import type { BackendMetrics, Batch, ModelCaller, ModelInstance } from "../backend.ts";
@@ -57,12 +57,12 @@ export class PythonInstance implements ModelInstance {
   readonly #inFlight: RequestsInFlight;
   readonly #calls: ModelCalls;
   readonly #readiness: UserReadiness;
-  /** Of the process that runs, or of the one that ran last. */
+  /** Id of the current process, or of the last one. */
   #metrics: OwnedMetrics | undefined;
   readonly #process: Restarting<StubProcess>;
   #running: RunningBatch | undefined;
   #nextBatchId = 1;
-  /** The process has run a batch to its end: whatever ends it later, its model is sound. */
+  /** The process has completed a batch, so its model is sound. */
   #hasServed = false;
 
   constructor(options: PythonInstanceOptions) {

@@ -1,4 +1,4 @@
-/** What a Python model asks of the server beside inference: other models' loading, and metrics. Message in, message out. */
+/** Requests of a Python model to the server beside inference: model control and metrics. Message in, message out. */
 import type { LoadOptions } from "../../core/model-server.ts";
 import { ServerError } from "../../core/server-error.ts";
 import { encodeAnswer, type Frame } from "./messages.ts";
@@ -27,7 +27,7 @@ export interface ModelControl {
 export class Questions {
   readonly #control: ModelControl | undefined;
 
-  /** Without a control, models are told that there is none. */
+  /** Without a control, models get an error that says so. */
   constructor(control: ModelControl | undefined) {
     this.#control = control;
   }

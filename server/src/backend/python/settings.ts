@@ -1,4 +1,6 @@
-/** What decides how a Python process is started: backend settings, the model's parameters and the environment. */
+/**
+ * Settings that decide how a Python process is started: backend settings, the model's parameters and the environment.
+ */
 import { existsSync } from "node:fs";
 import { dirname, isAbsolute, join, normalize, sep } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,6 +1,6 @@
 /**
- * Blocks of memory that a process can see: big data is copied into one and named by its place. Sizes are powers of two, so
- * that blocks can be used again. Knows no message; without a memory file there are no blocks, and data has to travel itself.
+ * Blocks of memory shared with a process: large tensors are copied into one, and messages carry their offset. Sizes are
+ * powers of two, so that blocks can be reused. Without a memory file there are no blocks, and data travels in messages.
  */
 import { MemoryFile, type MemoryRange } from "../../native/memory-file.ts";
 
@@ -9,10 +9,10 @@ export const SHARE_BYTES: number = 32 * 1024;
 /** Free blocks that keep their memory; what is free beyond goes back to the system. */
 const KEEP_BYTES: number = 64 * 1024 * 1024;
 
-/** Where a copy of the data lies. */
+/** Location of a copy of the data. */
 export interface SharedPlace {
   readonly offset: number;
-  /** Of the whole block. */
+  /** Size of the whole block. */
   readonly capacity: number;
 }
 

@@ -4,7 +4,7 @@ import { encodeInitialize, HELLO, INITIALIZED, type InitializeMessage, PROTOCOL_
 import { type StubLaunch, StubProcess } from "./stub-process.ts";
 import type { FrameReader } from "./wire-codec.ts";
 
-/** Who listens to a stub once it runs. */
+/** Listener of a running stub. */
 export interface RunningListener {
   message(kind: number, reader: FrameReader, stub: StubProcess): void;
   ended(cause: string): void;

@@ -31,7 +31,7 @@ export interface StubLaunch {
 }
 
 export interface StubListener {
-  /** Whatever it throws ends the process: the two sides no longer understand each other. */
+  /** An exception ends the process: the two sides are out of sync. */
   message(kind: number, reader: FrameReader): void;
   /** Once. `cause` is a sentence without a period. */
   ended(cause: string): void;

@@ -12,13 +12,13 @@ export class UserReadiness {
     | { readonly number: number; readonly answer: Promise<void>; readonly settle: (error?: ServerError) => void }
     | undefined;
 
-  /** `name`: of the instance, as clients are told it. */
+  /** `name` is the instance's name in errors to clients. */
   constructor(name: string, timeoutMs: number = TIMEOUT_MS) {
     this.#name = name;
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Who asks while an answer is awaited gets that answer. @throws ServerError unavailable with the reason */
+  /** Concurrent callers share one check. @throws ServerError unavailable with the reason */
   check(send: (frame: Frame) => void): Promise<void> {
     if (this.#asked !== undefined) return this.#asked.answer;
     const number = this.#nextNumber;

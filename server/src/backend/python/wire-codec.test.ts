@@ -4,7 +4,7 @@ import type { ParameterValue } from "../../core/infer-request.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { FrameReader, FrameWriter } from "./wire-codec.ts";
 
-/** What a reader sees of a written message, behind its length and kind. */
+/** A written message as its reader sees it, after length and kind. */
 function readerOf(writer: FrameWriter): FrameReader {
   const frame = Buffer.concat(writer.finish());
   assert.equal(frame.readUInt32LE(0), frame.length - 4);
@@ -53,7 +53,7 @@ for (const length of [0, 8, 4096, 4104, 1_000_000]) {
     const data = new Uint8Array(length).map((_, index) => index % 251);
     const tensor: Tensor = { name: "IN", datatype: "FP64", shape: [length / 8], data };
     const writer = new FrameWriter(1);
-    writer.string("x"); // moves the data off its natural place
+    writer.string("x"); // misaligns the data
     writer.tensor(tensor);
     writer.string("after");
     const reader = readerOf(writer);

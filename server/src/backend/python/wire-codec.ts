@@ -36,16 +36,16 @@ const PARAMETER_BOOL = 0;
 const PARAMETER_INT = 1;
 const PARAMETER_STRING = 2;
 const PARAMETER_DOUBLE = 3;
-/** Where the data of a tensor is: behind its head, in memory that both sides see, in the memory of the stub, or in that of a client. */
+/** Location of a tensor's data: after its header, in shared memory, in the stub's memory, or in a client's region. */
 const INLINE = 0;
 const SHARED = 1;
 const LENT = 2;
 const CLIENT = 3;
 
-/** Takes copies of big data over, so that a message only names their place. */
+/** Copies large data into shared memory, so that a message only carries its offset. */
 export interface DataPlacer {
   place(data: Uint8Array): { readonly offset: number; readonly capacity: number } | undefined;
-  /** Where the stub finds data by itself, without a copy; undefined when it does not. */
+  /** Location that the stub can read without a copy; undefined when there is none. */
   locate?(data: Uint8Array): ClientRegion | undefined;
 }
 
@@ -62,7 +62,7 @@ export interface ClientRegion {
 export interface DataSource {
   /** Out of the memory of the stub. */
   copy(loan: number, address: bigint, byteLength: number): Uint8Array;
-  /** In memory that both sides see; `release`: nobody reads it any more. */
+  /** Data in shared memory; `release`: the last reader is done. */
   view(offset: number, capacity: number, byteLength: number): { data: Uint8Array; release: () => void };
 }
 

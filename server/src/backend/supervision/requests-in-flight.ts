@@ -21,7 +21,7 @@ export interface ModelAnswer {
   readonly release?: (() => void) | undefined;
 }
 
-/** What has to be told to the process. */
+/** Notifications to the process. */
 export interface RequestSignals {
   cancelled(key: number): void;
   credited(key: number, count: number): void;
@@ -35,7 +35,7 @@ interface InFlight {
 
 export class RequestsInFlight {
   readonly #signals: RequestSignals;
-  /** Of a model that gives exactly one response a request. */
+  /** True if the model gives exactly one response a request. */
   readonly #isSingle: boolean;
   readonly #requests = new Map<number, InFlight>();
   #waiting: { readonly keys: Set<number>; readonly resolve: () => void } | undefined;

@@ -42,7 +42,7 @@ export class Restarting<T> {
     if (!this.isClosed) this.#state = { tag: "ready", current, sinceMs: performance.now() };
   }
 
-  /** What is there, or will be soon; undefined when it is not worth waiting. */
+  /** The current one, or the next if it starts soon; undefined when waiting is not worth it. */
   soon(): Promise<T | undefined> {
     const state = this.#state;
     if (state.tag === "restarting" && isWorthWaiting(state.delayMs)) return state.attempt.then(() => this.current);
@@ -50,8 +50,8 @@ export class Restarting<T> {
   }
 
   /**
-   * The owner has seen the current one end. Nothing happens when it was not in use any more. `isSound`: it has done its work
-   * before, so that whatever ended it now, the next one starts at once and its end starts a new count.
+   * Reports the end of the current one; ignored when it was replaced already. `isSound`: it has completed work, so the
+   * next one starts at once with a fresh failure count.
    */
   ended(cause: string, isSound = false): void {
     const state = this.#state;

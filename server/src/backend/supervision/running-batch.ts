@@ -1,4 +1,4 @@
-/** The batch that an instance's process or thread works on, and how whoever waits for it is told of its end. */
+/** The batch that an instance's process or thread runs, and the notification of its end. */
 import type { ServerError } from "../../core/server-error.ts";
 import type { Batch } from "../backend.ts";
 

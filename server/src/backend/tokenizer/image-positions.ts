@@ -1,6 +1,6 @@
 /**
- * Where tokens stand for models that turn tokens of images by time, row and column (Qwen2-VL): text counts on in all three;
- * an image begins behind the text, and the text behind it goes on where its longer side ends. Pure.
+ * Token positions for M-RoPE models (Qwen2-VL, Wang et al. 2024): text counts up in all three axes. An image starts
+ * after the text before it; the text after it continues from its longer side. Pure.
  */
 import { ServerError } from "../../core/server-error.ts";
 import type { ImageRows } from "./image-rows.ts";
@@ -15,8 +15,8 @@ interface ImageGrid {
 }
 
 /**
- * Of each image of each prompt; `values` has frames, rows and columns in patches, and how many of them became one token the
- * number of tokens says. @throws ServerError when grids and images do not fit
+ * Grids of the images of each prompt; `values` are frames, rows and columns in patches. The merge factor follows from
+ * the number of tokens. @throws ServerError when grids and images do not fit
  */
 export function readGrids(values: Int32Array, prompts: readonly ImageRows[]): readonly (readonly ImageGrid[])[] {
   const count = prompts.reduce((sum, { lengths }) => sum + lengths.length, 0);

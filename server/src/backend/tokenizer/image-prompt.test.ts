@@ -54,7 +54,7 @@ test("encodePrompt() gives each place its rows behind the vocabulary, and leaves
   const bos = tokenizer.bosId ?? -1;
   const expected = [bos, ...plain("[INST]"), 6144, 6145, ...plain(" and "), 6146, ...plain("\nHi")];
   assert.deepEqual(idsOf(SETTINGS, "[INST]<image> and <image>\nHi", [2, 1]), expected);
-  // A place that is no token of its own.
+  // A placeholder that is no token of its own.
   assert.deepEqual(idsOf({ ...SETTINGS, place: "@@" }, "[INST]@@ and @@\nHi", [2, 1]), expected);
 });
 

@@ -1,16 +1,19 @@
 /**
- * Prompts with images: a template puts a text and the places of images together, and each place becomes as many ids behind
- * the vocabulary as its image has rows in the prompt's table. Knows no images, only how many rows they are.
+ * Prompts with images: a template combines a text and image placeholders. Each placeholder becomes as many ids beyond
+ * the vocabulary as its image has rows in the prompt table. Knows row counts only, no images.
  */
 import { ServerError } from "../../core/server-error.ts";
 import type { Tokenizer } from "../../formats/tokenizer/tokenizer.ts";
 
 export interface ImagePromptSettings {
-  /** "{text}" is the client's text, "{images}" a place for each image that the text itself has no place for. */
+  /** "{text}" is the client's text, "{images}" one placeholder for each image that the text itself does not place. */
   readonly template: string;
-  /** What stands for one image, in templates and in texts. */
+  /** Placeholder of one image, in templates and in texts. */
   readonly place: string;
-  /** What stands in the prompt for an image without a place of its own: the place, and what the model wants around it. */
+  /**
+   * Text inserted for an image that the client did not place: the placeholder and the markers that the model needs
+   * around it.
+   */
   readonly framedPlace: string;
   /** Ids from here on are rows of the table. */
   readonly vocabularySize: number;
@@ -19,7 +22,9 @@ export interface ImagePromptSettings {
 
 const MAX_PLACES = 1024;
 
-/** The text with a place for every image. @throws ServerError when there are more or fewer places than images */
+/**
+ * The text with a placeholder for every image. @throws ServerError when the numbers of placeholders and images differ
+ */
 export function renderPrompt(
   { template, place, framedPlace }: ImagePromptSettings,
   text: string,

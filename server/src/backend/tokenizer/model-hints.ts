@@ -1,9 +1,9 @@
-/** What the files beside a tokenizer say of the model that it belongs to. Reads files; missing or strange ones say nothing. */
+/** Model properties read from the files beside a tokenizer. Missing or malformed files give none. */
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 const MAX_BYTES = 16 * 1024 * 1024;
-/** Where the files say nothing: what BERT takes. */
+/** Default: BERT's limit. */
 const DEFAULT_LENGTH = 512;
 /** Tokenizers of models without a bound say an enormous number. */
 const LARGEST_LENGTH = 1_000_000;

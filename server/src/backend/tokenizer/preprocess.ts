@@ -65,7 +65,7 @@ class OutputMaker {
   readonly #model: PreprocessingModel;
   readonly #request: InferRequest;
   readonly #numRows: number;
-  /** Of each prompt; undefined: the request has none. */
+  /** Images of each prompt; undefined: the request has none. */
   readonly #images: readonly ImageRows[] | undefined;
 
   constructor(model: PreprocessingModel, request: InferRequest, numRows: number) {

@@ -1,7 +1,7 @@
 /**
- * The backend `tokenizer`: text to tokens and tokens to text in the server's own process, in the place of the Python models
- * `preprocessing` and `postprocessing` that LLM repositories bring. Which of the two a model is shows in its
- * inputs. A third kind makes the inputs of text encoders.
+ * The backend `tokenizer` replaces the Python models `preprocessing` and `postprocessing` of LLM repositories: text to
+ * tokens and back, in the server's process. A model's inputs show which of the two it is. A third kind makes the inputs
+ * of text encoders.
  */
 import { setImmediate } from "node:timers/promises";
 import { ServerError } from "../../core/server-error.ts";
@@ -18,7 +18,7 @@ import { parseTokenizerSettings, type TokenizerSettings } from "./tokenizer-sett
 /** A batch with more input than this is worked on in turns with the rest of the server. */
 const MAX_SYNCHRONOUS_BYTES = 65_536;
 
-/** What one request asks for, in steps. */
+/** The work of one request, in steps. */
 type Answer = (request: BackendRequest) => Iterator<undefined, readonly Tensor[], undefined>;
 
 export function createTokenizerBackend(): Backend {

@@ -1,4 +1,4 @@
-/** What the `parameters` of a tokenizer model say. Pure; the paths are not looked at. */
+/** The `parameters` of a tokenizer model. Pure; paths are not opened. */
 import { resolve } from "node:path";
 import { ServerError } from "../../core/server-error.ts";
 import type { ModelSource } from "../backend.ts";
@@ -11,7 +11,7 @@ export interface TokenizerSettings {
   readonly folders: readonly string[];
   readonly addSpecialTokens: boolean;
   readonly skipSpecialTokens: boolean;
-  /** Of prompts with images; see image-prompt.ts. */
+  /** Settings of prompts with images; see image-prompt.ts. */
   readonly promptTemplate: string;
   readonly imageToken: string;
   readonly imageTemplate: string;

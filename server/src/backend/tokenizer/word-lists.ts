@@ -1,6 +1,6 @@
 /**
- * Stop and bad words as the engine reads them: per row two lines of numbers, the ids of all words one after the other, and
- * the running end of each word, filled up with -1. Pure.
+ * Stop and bad words in TensorRT-LLM's layout. Each row has two lines: the concatenated ids of all words, and the
+ * running end of each word, padded with -1. Pure.
  */
 import { MAX_LLM_WORD_BYTES, MAX_LLM_WORD_TOKENS, MAX_LLM_WORDS } from "../../core/limits.ts";
 import { ServerError } from "../../core/server-error.ts";

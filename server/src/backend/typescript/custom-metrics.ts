@@ -1,6 +1,6 @@
 /**
- * The metrics that a model makes itself, on the server's page. Threads write numbers into shared memory, which is read when
- * somebody looks; counts of threads that have ended stay.
+ * Custom metrics of a model on the server's page. Threads write numbers into shared memory, which is read at scrape
+ * time; counters of ended threads stay.
  */
 import type { MetricFamily, MetricSample, MetricType } from "../../observe/metrics.ts";
 import type { BackendMetrics } from "../backend.ts";

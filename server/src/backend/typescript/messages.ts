@@ -1,4 +1,4 @@
-/** The messages between the server and the thread of a model. Tensors travel as places in one buffer, which changes hands. */
+/** Messages between the server and the thread of a model. Tensors travel as offsets into one transferred buffer. */
 import type { Datatype } from "@nereid/wire";
 import type { ParameterValue, SequenceInfo } from "../../core/infer-request.ts";
 import type { MetricType } from "../../observe/metrics.ts";
@@ -41,7 +41,7 @@ export interface PackedResponse extends PackedAnswer {
   readonly isEmpty: boolean;
 }
 
-/** What a tensor of a model is to look like; `dims` without the batch dimension. */
+/** Expected datatype and shape of a model's tensor; `dims` without the batch dimension. */
 export interface TensorPlan {
   readonly name: string;
   readonly datatype: Datatype;
@@ -57,7 +57,7 @@ export interface CallPlan {
 export interface CallMessage {
   readonly type: "call";
   readonly callId: number;
-  /** Of the request that calls; 0 = none. */
+  /** Id of the calling request; 0 = none. */
   readonly key: number;
   readonly isStream: boolean;
   readonly modelName: string;
@@ -120,7 +120,7 @@ export type FromThread =
   | SeriesMessage
   | { readonly type: "finalized"; readonly error?: PackedError };
 
-/** What a thread knows from its start. */
+/** Data that a thread starts with. */
 export interface ThreadData {
   /** Absolute path of the model's file. */
   readonly file: string;

@@ -1,6 +1,6 @@
 /**
- * What a model in TypeScript is made of: types alone, without imports. `nereid types` writes this text beside models,
- * in front of the types of their own tensors, so that no package has to be installed to write one.
+ * The interface of a model in TypeScript: types alone, without imports. `nereid types` writes this text beside models,
+ * with the types of their tensors, so that a model needs no package.
  */
 
 export type Datatype =
@@ -45,11 +45,11 @@ export interface Tensor<D extends Datatype = Datatype> {
   readonly data: ElementsOf[D];
   /** The elements as text: of BYTES decoded as UTF-8. */
   readonly strings: readonly string[];
-  /** The elements as 32-bit floats, whatever they are. */
+  /** The elements as 32-bit floats, converted from any datatype. */
   readonly floats: Float32Array;
 }
 
-/** What may be given where a tensor of a datatype is wanted, beside the array that its `data` would be. */
+/** Values accepted for a tensor of a datatype, beside the array type of its `data`. */
 interface AlternativesOf {
   BOOL: readonly boolean[] | boolean;
   UINT8: readonly number[] | number;
@@ -81,7 +81,7 @@ export interface CallOptions {
   /** Outputs wanted; all of the model when left out. */
   readonly outputs?: readonly string[];
   readonly parameters?: Readonly<Record<string, ParameterValue>>;
-  /** Of the model to call; the server's choice when left out. */
+  /** Version of the model to call; default: the server's choice. */
   readonly version?: number | string;
   readonly id?: string;
   readonly sequence?: { readonly id: bigint | number | string; readonly start?: boolean; readonly end?: boolean };
@@ -123,7 +123,7 @@ export interface Log {
   verbose(message: string): void;
 }
 
-/** What a client may be told beside the message; "internal" for every other error thrown. */
+/** Error codes that reach the client with the message; every other error counts as "internal". */
 export type ErrorCode =
   | "unknown"
   | "internal"
@@ -173,7 +173,7 @@ export interface Request<I, O, S, M = Models> {
   send(outputs: O): Promise<void>;
 }
 
-/** What `execute` may give: outputs by name, or, of a decoupled model, many of them, or nothing after `send`. */
+/** Results of `execute`: outputs by name; for a decoupled model many of them, or nothing after `send`. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a function without return is what a model with `send` is
 export type Answer<O> = O | void | AsyncIterable<O> | Promise<O | void>;
 

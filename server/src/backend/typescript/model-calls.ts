@@ -9,7 +9,7 @@ import type { CallMessage, CallPlan, ToThread } from "./messages.ts";
 import { packError } from "./model-error.ts";
 import { TensorPacker, unpackTensor } from "./pack-tensors.ts";
 
-/** Answers of one call that may be under way to a model that does not take them. */
+/** Most responses of one call in flight to a model that does not read them. */
 const WINDOW = 64;
 
 export type SendToThread = (message: ToThread, transfer?: readonly ArrayBuffer[]) => boolean;
@@ -64,7 +64,7 @@ export class ModelCalls {
     for (const callId of this.#running.keys()) this.cancel(callId);
   }
 
-  /** What inputs of a call must look like. @throws ServerError when the model is not served */
+  /** Expected inputs of a call. @throws ServerError when the model is not served */
   plan(modelName: string): CallPlan {
     return planOf(this.#models.signature(modelName));
   }

@@ -1,6 +1,6 @@
 /**
- * One worker thread with a model in it: start, messages, heartbeat, end. Whatever the model's code does, the end comes once
- * and with a cause. Knows no requests.
+ * One worker thread with a model in it: start, messages, heartbeat, end. The end is reported once and with a cause, for
+ * any behaviour of the model's code. Knows no requests.
  */
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -139,7 +139,7 @@ export class ModelThread {
   }
 
   #message(message: FromThread): void {
-    // What a thread still had under way when it was given up is nobody's any more.
+    // Requests in flight are dropped with the abandoned thread.
     if (!this.#isOver) this.#listener.message(message, this);
   }
 

@@ -1,4 +1,7 @@
-/** What decides how the thread of a model is started: backend settings, the model's parameters, the files there are. */
+/**
+ * Settings that decide how the thread of a model is started: backend settings, the model's parameters, the files
+ * present.
+ */
 import { existsSync } from "node:fs";
 import { isAbsolute, join, normalize, sep } from "node:path";
 import type { ModelConfig } from "../../core/model-config.ts";

@@ -11,9 +11,9 @@ import { modelFile, readSettings } from "./settings.ts";
 import { TypescriptInstance } from "./typescript-instance.ts";
 
 const US_PER_MS = 1000;
-/** What a sequence keeps outlives its last request by this factor of the time after which the server forgets it. */
+/** Sequence state outlives its last request by this factor of the server's idle timeout. */
 const IDLE_MARGIN = 2;
-/** Of a configuration that does not state it. */
+/** Default of the configuration. */
 const DEFAULT_IDLE_US = 1_000_000;
 
 export function createTypescriptBackend(): Backend {

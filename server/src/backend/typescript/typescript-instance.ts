@@ -1,6 +1,6 @@
 /**
- * One executor of a TypeScript model: a thread, the batch it runs, and its return after a death. What the thread had
- * started fails once, with the cause; what comes while it restarts waits, or is refused when that takes long.
+ * One executor of a TypeScript model: a thread, its current batch, and its restart. When the thread dies, its started
+ * requests fail once with the cause. New requests wait for the restart, or are refused if that takes long.
  */
 import { ServerError } from "../../core/server-error.ts";
 import type { BackendRequest, Batch, ModelCaller, ModelInstance } from "../backend.ts";

@@ -94,7 +94,7 @@ test("planCpuMemory() leaves a second tier out that would stay empty, and says w
   assert.match(unused?.lines.at(-1) ?? "", /has no effect: blocks are not reused/);
 });
 
-test("planCpuMemory() counts a model that guesses, with its own cache", async () => {
+test("planCpuMemory() counts a model that drafts, with its own cache", async () => {
   const draftModelDir = ROOT + TINY;
   const [line] = (await planCpuMemory(spec(TINY, { bytes: 2 ** 20, type: "f16" }, { draftModelDir }), 16, FREE_BYTES))
     .lines;

@@ -55,7 +55,7 @@ async function modelDemand(spec: EngineSpec, blockSize: number): Promise<ModelDe
   }
 }
 
-/** Of the small model that guesses, which has as many blocks as the large one, in f32. */
+/** Of the small model that drafts, which has as many blocks as the large one, in f32. */
 function drafterDemand(spec: EngineSpec, blockSize: number): Promise<MemoryDemand> {
   return modelDemand({ ...spec, modelDir: spec.draftModelDir ?? "", kvCache: undefined }, blockSize);
 }

@@ -81,14 +81,14 @@ test("cudaRunnerOptions() has room for adapters, on each GPU where several run t
   assert.deepEqual(cudaRunnerOptions({ ...SPEC, adapters, gpu: TWO }, GPU, ignore).adapters, adapters);
 });
 
-test("cudaRunnerOptions() plans a model that guesses on the first of several GPUs, and followerOptions() on no other", () => {
+test("cudaRunnerOptions() plans a model that drafts on the first of several GPUs, and followerOptions() on no other", () => {
   const options = cudaRunnerOptions({ ...SPEC, draftModelDir: "/d", gpu: TWO }, GPU, ignore);
   assert.deepEqual([options.beside?.modelDir, options.beside?.ordinal], ["/d", 1]);
   const others = followerOptions(options, 3);
   assert.deepEqual([others.beside, others.ordinal, others.tell, others.modelDir], [undefined, 3, undefined, "/m"]);
 });
 
-test("cudaRunnerOptions() plans a model that guesses beside the large one, in the same types", () => {
+test("cudaRunnerOptions() plans a model that drafts beside the large one, in the same types", () => {
   const { beside } = cudaRunnerOptions({ ...SPEC, draftModelDir: "/d", weightType: "f32" }, GPU, ignore);
   assert.deepEqual([beside?.modelDir, beside?.ordinal, beside?.type, beside?.blockSize], ["/d", 1, "f32", 32]);
   assert.equal(cudaRunnerOptions(SPEC, GPU, ignore).beside, undefined);

@@ -44,7 +44,7 @@ export function followerOptions(leader: CudaRunnerOptions, ordinal: number): Cud
 
 const MAX_WHOLE_PROMPT = 16_384;
 
-/** Of the small model that guesses, which has as many blocks as the large one, so that it can follow every sequence. */
+/** Of the small model that drafts, which has as many blocks as the large one, so that it can follow every sequence. */
 export function draftOptions(
   { draftModelDir = "", weightType, engine, kvCache }: EngineSpec,
   { ordinal, matrices }: Pick<GpuSpec, "ordinal" | "matrices">,

@@ -220,9 +220,9 @@ test("the second tier changes nothing but what is computed", async () => {
     const without = await run(REQUESTS, { numBlocks: 20 }, config);
     const some = await run(REQUESTS, { numBlocks: 20, numHostBlocks: 10 }, config);
     const plenty = await run(REQUESTS, { numBlocks: 20, numHostBlocks: 300 }, config);
-    const guesses = { ...config, speculation: { maxDraftTokens: 5, ngramSize: 2 } };
-    const guessing = await run(REQUESTS, { numBlocks: 20, numHostBlocks: 30 }, guesses);
-    for (const each of [without, some, plenty, guessing]) assert.deepEqual(each.tokens, expected.tokens);
+    const drafts = { ...config, speculation: { maxDraftTokens: 5, ngramSize: 2 } };
+    const drafting = await run(REQUESTS, { numBlocks: 20, numHostBlocks: 30 }, drafts);
+    for (const each of [without, some, plenty, drafting]) assert.deepEqual(each.tokens, expected.tokens);
     assert.deepEqual([without.stats.offloaded, without.stats.onboarded], [0, 0]);
     assert.ok(some.stats.offloaded > 0 && plenty.stats.onboarded > 0);
     assert.ok(plenty.stats.reused > without.stats.reused, `${plenty.stats.reused} ${without.stats.reused}`);
@@ -233,8 +233,8 @@ test("a windowed model gives the same tokens in little memory, also beyond what 
   for (const window of [3, 10]) {
     const expected = await run(REQUESTS, { numBlocks: 2048, window }, { prefixReuse: false });
     for (const policy of ["guaranteed_no_evict", "max_utilization"] as const) {
-      const guesses = { speculation: { maxDraftTokens: 5, ngramSize: 2 } };
-      for (const changes of [{}, { prefixReuse: false }, { maxBatchTokens: 5 }, guesses]) {
+      const drafts = { speculation: { maxDraftTokens: 5, ngramSize: 2 } };
+      for (const changes of [{}, { prefixReuse: false }, { maxBatchTokens: 5 }, drafts]) {
         const { tokens } = await run(REQUESTS, { numBlocks: 24, window }, { policy, ...changes });
         assert.deepEqual(tokens, expected.tokens);
       }

@@ -177,7 +177,7 @@ export class StepPlanner {
     }
   }
 
-  /** Gives back the blocks that were held for guesses and hold none of the sequence's tokens. */
+  /** Gives back the blocks that were held for drafts and hold none of the sequence's tokens. */
   trim(sequence: Sequence): void {
     const kept = this.#blocksFor(sequence.numTokens);
     const count = sequence.numBlocks - kept;
@@ -269,7 +269,7 @@ export class StepPlanner {
     }
   }
 
-  /** Guesses behind the tokens of complete sequences, as many as budget and blocks are left for. */
+  /** Drafts behind the tokens of complete sequences, as many as budget and blocks are left for. */
   #planDrafts(): void {
     const plan = this.#plan;
     for (let i = 0; i < plan.sequences.length && this.#contextBudget > 0; i++) {

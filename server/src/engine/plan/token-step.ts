@@ -64,7 +64,7 @@ export class TokenStep {
     throw nothingToChoose(sequence);
   }
 
-  /** The next guess, where the request takes likely ones and has no rules that might forbid it. */
+  /** The next draft, where the request takes likely ones and has no rules that might forbid it. */
   #likelyDraft(sequence: Sequence, row: Float32Array): number | undefined {
     const threshold = sequence.request.draftAcceptanceThreshold;
     if (threshold === 0 || sequence.numDrafts === 0 || needsLogitsProcessors(sequence)) return undefined;

@@ -29,13 +29,13 @@ export function admitRequest(
   } else if (services.tokenizer !== undefined && request.stopWords.length > 0) {
     sequence.stopTexts = StopTexts.tryCreate(services.tokenizer, request.stopWords);
   }
-  guessAhead(sequence);
+  addCallerDrafts(sequence);
   if (request.guide !== undefined) sequence.endIds = guidedEndIds(request, services);
   return sequence;
 }
 
 /** The caller's drafts follow the prompt. The last token of a sequence is never computed, so it is not drafted. */
-function guessAhead(sequence: Sequence): void {
+function addCallerDrafts(sequence: Sequence): void {
   const { draftTokens } = sequence.request;
   const count = Math.min(draftTokens.length, sequence.maxLength - 1 - sequence.numTokens);
   if (count <= 0) return;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DraftPace } from "./draft-pace.ts";
 
-test("next() grows with guesses that come true, up to what is allowed", () => {
+test("next() grows with accepted drafts, up to what is allowed", () => {
   const pace = new DraftPace();
   const lengths: number[] = [];
   for (let i = 0; i < 4; i++) {
@@ -19,7 +19,7 @@ test("next() falls to one more than came true", () => {
   assert.equal(pace.next(20), 3);
 });
 
-test("next() pauses longer and longer while every guess fails, and goes on at once after a good one", () => {
+test("next() pauses longer and longer while every draft is rejected, and goes on at once after a good one", () => {
   const pace = new DraftPace();
   const tried: number[] = [];
   for (let token = 0; token < 120; token++) {

@@ -62,7 +62,7 @@ async function plainOutputs(): Promise<number[][]> {
   return outputs;
 }
 
-test("propose() guesses everything right when both models are the same, sampled tokens too", async () => {
+test("propose() drafts every token right when both models are the same, sampled tokens too", async () => {
   const { target, engine } = engineWithDraft();
   const expected = await plainOutputs();
   let numSteps = 0;

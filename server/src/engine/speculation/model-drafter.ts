@@ -107,7 +107,7 @@ export class ModelDrafter implements Drafter {
     return new Sequence(own, NOWHERE, { blockSize, vocabSize, maxSequenceLength: maxLength });
   }
 
-  /** Holds blocks for that many tokens; sequences that guess nothing now lose theirs first. */
+  /** Holds blocks for that many tokens; sequences that draft nothing now lose theirs first. */
   #reserve(mirror: Sequence, numTokens: number, busy: ReadonlySet<Sequence>): boolean {
     const missing = Math.ceil(numTokens / this.#runner.blockSize) - mirror.numBlocks;
     for (const other of this.#shadows.keys()) {
@@ -122,7 +122,7 @@ export class ModelDrafter implements Drafter {
     return true;
   }
 
-  /** One step of the small model; gives the jobs whose sequences got a guess and may get another. */
+  /** One step of the small model; gives the jobs whose sequences got a draft and may get another. */
   async #draftNext(jobs: readonly Job[]): Promise<Job[]> {
     const planned = this.#fitBudget(jobs);
     const sequences = planned.map(({ job }) => job.shadow.mirror);
@@ -155,7 +155,7 @@ export class ModelDrafter implements Drafter {
     return planned;
   }
 
-  /** Whether it makes sense to guess on. */
+  /** Whether it makes sense to draft on. */
   #append({ sequence, shadow: { mirror } }: Job, token: number): boolean {
     if (token < 0) return false;
     sequence.reserve(sequence.numDrafts + 1);
@@ -166,7 +166,7 @@ export class ModelDrafter implements Drafter {
   }
 }
 
-/** Guesses are told to nobody. */
+/** Drafts reach no client. */
 const NOWHERE: SequenceSink = {
   started: () => undefined,
   token: () => undefined,

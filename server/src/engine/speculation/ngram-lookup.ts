@@ -26,14 +26,14 @@ export function draftByNgram(
     bestEnd = end;
   }
   if (bestEnd < 0) return 0;
-  let numGuesses = 0;
+  let numDrafts = 0;
   // Reads on into the drafts themselves: repetitive text continues to repeat.
-  for (; numGuesses < count; numGuesses++) {
-    const guess = tokens[bestEnd + numGuesses] ?? vocabSize;
-    if (guess >= vocabSize) break;
-    tokens[numTokens + numGuesses] = guess;
+  for (; numDrafts < count; numDrafts++) {
+    const draft = tokens[bestEnd + numDrafts] ?? vocabSize;
+    if (draft >= vocabSize) break;
+    tokens[numTokens + numDrafts] = draft;
   }
-  return numGuesses;
+  return numDrafts;
 }
 
 /** How many tokens before `a` equal those before `b`, at most `most`. */

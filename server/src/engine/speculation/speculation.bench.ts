@@ -30,7 +30,7 @@ const TEXTS: Readonly<Record<string, Partial<GenerateRequest>>> = {
   "does not": { promptTokens: Int32Array.from(first.input_ids) },
 };
 const KINDS = [
-  { name: "no guesses", maxDraftTokens: 0, ngramSize: 0, isDrafted: false },
+  { name: "no drafts", maxDraftTokens: 0, ngramSize: 0, isDrafted: false },
   { name: "n-gram look-up, 16 tokens", maxDraftTokens: 16, ngramSize: 3, isDrafted: false },
   { name: "draft model in q4_0, 4 tokens", maxDraftTokens: 4, ngramSize: 0, isDrafted: true },
 ];

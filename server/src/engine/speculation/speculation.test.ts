@@ -63,7 +63,7 @@ function requests(): GenerateRequest[] {
   );
 }
 
-test("generate() gives with guesses what it gives without, for every rule, policy and budget", async () => {
+test("generate() gives with drafts what it gives without, for every rule, policy and budget", async () => {
   const plain = engineOf({ prefixReuse: false });
   const expected: Collected[] = [];
   for (const each of requests()) expected.push(await collect(plain.engine.generate(each)));
@@ -83,7 +83,7 @@ test("generate() gives with guesses what it gives without, for every rule, polic
         assert.deepEqual(result, wanted, `request ${i} with ${JSON.stringify(config)}`);
         assert.ok(usage.acceptedDraftTokens <= usage.draftTokens);
       }
-      assert.ok(engine.stats().acceptedDraftTokens > 0, "no guess came true");
+      assert.ok(engine.stats().acceptedDraftTokens > 0, "no draft came true");
       engine.checkIntegrity();
       assert.equal(engine.stats().kvBlocksUsed, 0);
       await engine.close();
@@ -131,7 +131,7 @@ test("generate() takes a draft token that is likely enough when the request says
   }
 });
 
-test("generate() guesses no further than the request allows", async () => {
+test("generate() drafts no further than the request allows", async () => {
   const { engine, runner } = engineOf({ speculation: { maxDraftTokens: 5, ngramSize: 3 } });
   const { usage } = await collect(engine.generate(request([0, 1, 0, 1, 0], { maxDraftTokens: 0 })));
   assert.equal(usage.draftTokens, 0);
@@ -141,7 +141,7 @@ test("generate() guesses no further than the request allows", async () => {
   await engine.close();
 });
 
-test("generate() never lets guesses into the prefix cache", async () => {
+test("generate() never lets drafts into the prefix cache", async () => {
   const { engine } = engineOf({}, 64, 50);
   // Eleven drafts, all wrong, over three blocks.
   const wrong = Int32Array.from({ length: 11 }, () => 7);

@@ -155,7 +155,7 @@ function callFields({ outputs = [], parameters = {}, version = "", id = "", sequ
   };
 }
 
-/** With the place of the call in the stack, and the code that the other model failed with. */
+/** An error with the stack of the call and the code of the other model's failure. */
 function failure(error: PackedError | undefined): Error {
   const { code, message } = errorOf(error ?? { code: "internal", message: "a call ended without a reason", stack: "" });
   return Object.assign(new Error(message), { code });

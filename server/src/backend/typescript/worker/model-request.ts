@@ -65,7 +65,7 @@ export class ModelRequest implements Api.Request<Readonly<Record<string, ModelTe
     return this.#models;
   }
 
-  /** Nobody waits for its answers any more. */
+  /** The request is over; its responses have no reader. */
   get isGone(): boolean {
     return this.#isCancelled;
   }

@@ -1,4 +1,4 @@
-/** Tensors as the code of a model sees them, and what it gives back turned into tensors of the server. Knows no thread. */
+/** Tensors as a model's code sees them, and the conversion of its results to the server's tensors. Knows no thread. */
 import type { Datatype } from "@nereid/wire";
 import { bytesElements } from "../../../core/bytes-tensor.ts";
 import { elementCount, type Tensor } from "../../../core/tensor.ts";
@@ -7,7 +7,7 @@ import type * as Api from "../model-api.ts";
 import { unpackTensor } from "../pack-tensors.ts";
 import { arrayOver, datatypeOfArray, encodeElements, floatsOf } from "./element-arrays.ts";
 
-/** A tensor that came in. What nobody looks at is never decoded. */
+/** An input tensor, decoded on first access. */
 export class ModelTensor implements Api.Tensor {
   readonly name: string;
   readonly datatype: Datatype;

@@ -62,7 +62,7 @@ async function finalize(): Promise<void> {
   } catch (thrown) {
     link.post({ type: "finalized", error: packError(thrown) });
   }
-  // What the model left open (timers, servers) must not keep its thread.
+  // Timers and servers that the model left open must not keep its thread.
   setImmediate(() => process.exit(0));
 }
 

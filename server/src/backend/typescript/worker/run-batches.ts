@@ -1,4 +1,7 @@
-/** Runs the code of a model on batches: every request gets one end, whatever the code does. Knows no thread and no file. */
+/**
+ * Runs a model's code on batches: every request gets one end, for any behaviour of the code. Knows no thread and no
+ * file.
+ */
 import type { PackedRequest, TensorPlan, ToThread } from "../messages.ts";
 import type * as Api from "../model-api.ts";
 import type { CallingModels } from "./calling-models.ts";

@@ -1,4 +1,4 @@
-/** What a model keeps from request to request of one sequence. Time is given: this knows no clock. */
+/** State of a model from request to request of one sequence. Time is an argument. */
 
 interface Kept {
   state: object;

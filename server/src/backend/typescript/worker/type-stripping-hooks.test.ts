@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { resolve } from "./type-stripping-hooks.ts";
 
-/** Finds what it is told to, as Node does. */
+/** Resolves a specifier as Node does. */
 function finding(...names: readonly string[]) {
   return (specifier: string): Promise<{ url: string }> =>
     names.includes(specifier)
