@@ -24,7 +24,7 @@ interface Recorded {
   readonly ids: readonly number[];
 }
 
-export interface PictureResult {
+export interface ImageResult {
   readonly model: string;
   readonly type: "f32" | "bf16";
   readonly numSame: number;
@@ -37,8 +37,8 @@ const MODELS = /^qwen2(\.5)?-vl$/;
 /** Patches of a side that become one token. */
 const MERGED = 2;
 
-export async function followPictures(folder: string, ranks: string): Promise<readonly PictureResult[]> {
-  const results: PictureResult[] = [];
+export async function followPictures(folder: string, ranks: string): Promise<readonly ImageResult[]> {
+  const results: ImageResult[] = [];
   for (const model of readdirSync(folder).filter((name) => MODELS.test(name))) {
     const modelDir = join(folder, model);
     const cases = JSON.parse(readFileSync(join(modelDir, "expected.json"), "utf8")) as readonly Recorded[];

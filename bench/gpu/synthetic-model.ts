@@ -1,5 +1,5 @@
 /** A model of given shapes with random weights that lie in no file: for measuring speed, which does not depend on them. */
-import type { FourBitMatrix } from "../../server/src/formats/quantized/quantized-matrix.ts";
+import type { StoredInt4Matrix } from "../../server/src/formats/quantized/quantized-matrix.ts";
 import type { IntegerTensor, StoredTensor, TensorSource } from "../../server/src/formats/tensors/tensor-source.ts";
 import { type ParsedDecoder, parseDecoderConfig } from "../../server/src/models/config/parse-decoder-config.ts";
 import { describeWeights, findPrefix } from "../../server/src/models/weights/weight-plan.ts";
@@ -125,17 +125,17 @@ export class SyntheticTensors implements TensorSource {
 }
 
 /** One of a shape serves all. */
-const fourBitMatrices = new Map<string, FourBitMatrix>();
+const fourBitMatrices = new Map<string, StoredInt4Matrix>();
 
 function fourBitTensor(shape: readonly number[]): IntegerTensor {
   return {
-    fourBits: { groupSize: FOUR_BIT_GROUP, hasZeros: false, hasInputScales: false },
-    readFourBits: () => Promise.resolve(randomFourBits(shape)),
+    int4: { groupSize: FOUR_BIT_GROUP, hasZeros: false, hasInputScales: false },
+    readInt4: () => Promise.resolve(randomFourBits(shape)),
     readFloats: () => Promise.reject(new Error(`a matrix of ${shape.join(" x ")} has no groups of ${FOUR_BIT_GROUP}`)),
   };
 }
 
-function randomFourBits(shape: readonly number[]): FourBitMatrix {
+function randomFourBits(shape: readonly number[]): StoredInt4Matrix {
   const [outputs = 0, inputs = 0] = shape;
   const known = fourBitMatrices.get(shape.join(" "));
   if (known !== undefined) return known;

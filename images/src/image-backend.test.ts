@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { deflateSync } from "node:zlib";
-import { halfToNumber } from "@nereid/server/core/half";
+import { fp16ToNumber } from "@nereid/server/core/fp16";
 import { bytesTensor, floatsOf, type LoadedInstance, loadInstance } from "../../tests/fakes/run-instance.ts";
 import { createBackend } from "./image-backend.ts";
 
@@ -25,7 +25,7 @@ interface Form {
   readonly parameters?: Readonly<Record<string, string>>;
 }
 
-/** Pictures of 8 x 8 unless `parameters` say otherwise. */
+/** Images of 8 x 8 unless `parameters` say otherwise. */
 function configOf({
   batch = 0,
   inputDims = "-1",
@@ -38,7 +38,7 @@ function configOf({
   const lines = Object.entries(all).map(
     ([key, value]) => `parameters { key: "${key}" value { string_value: ${JSON.stringify(value)} } }`,
   );
-  return `name: "pictures" backend: "image" max_batch_size: ${batch}
+  return `name: "images" backend: "image" max_batch_size: ${batch}
     input [ { name: "IMAGE" data_type: TYPE_STRING dims: [ ${inputDims} ] } ]
     output [ { name: "pixel_values" data_type: TYPE_${type} dims: [ ${outputDims} ] } ${more} ]
     ${lines.join("\n")}`;
@@ -49,7 +49,7 @@ const image = (elements: readonly (Uint8Array | string)[], shape: readonly numbe
   bytesTensor("IMAGE", shape, elements),
 ];
 
-test("the backend `image` takes a file, its base64 and a data URL for the same picture", async () => {
+test("the backend `image` takes a file, its base64 and a data URL for the same image", async () => {
   await using loaded = await load();
   const base64 = WIDE.toString("base64");
   const outputs = await loaded.run(
@@ -64,17 +64,17 @@ test("the backend `image` takes a file, its base64 and a data URL for the same p
   assert.ok(new Set(values).size > 50);
 });
 
-test("the backend `image` gives one picture a row without a dimension of its own", async () => {
+test("the backend `image` gives one image a row without a dimension of its own", async () => {
   await using loaded = await load({ batch: 8, inputDims: "1", outputDims: "3, 8, 8", type: "FP16" });
   const pixels = (await loaded.run(image([WIDE, SQUARE], [2, 1]))).get("pixel_values");
   assert.deepEqual([pixels?.shape, pixels?.datatype, pixels?.data.length], [[2, 3, 8, 8], "FP16", 2 * 3 * 64 * 2]);
   await using single = await load();
   const alone = floatsOf((await single.run(image([WIDE]))).get("pixel_values"));
   const halves = new Uint16Array(Uint8Array.from(pixels?.data ?? []).buffer);
-  assert.ok(Math.abs(halfToNumber(halves[5] ?? 0) - (alone[5] ?? 0)) < 1e-3);
+  assert.ok(Math.abs(fp16ToNumber(halves[5] ?? 0) - (alone[5] ?? 0)) < 1e-3);
 });
 
-test("the backend `image` tells the sizes of pictures and the grids of patches where the configuration has them", async () => {
+test("the backend `image` tells the sizes of images and the grids of patches where the configuration has them", async () => {
   const more = `, { name: "image_sizes" data_type: TYPE_INT32 dims: [ -1, 2 ] }, { name: "image_grid_thw" data_type: TYPE_INT64 dims: [ -1, 3 ] }`;
   const parameters = {
     image_processor_type: "Qwen2VLImageProcessor",
@@ -128,18 +128,18 @@ function pngOf(width: number, height: number): Uint8Array {
 
 const svg = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9"/></svg>';
 const REFUSED: readonly (readonly [what: string, element: Uint8Array | string, message: RegExp])[] = [
-  ["nothing", "", /picture 0 is empty/],
+  ["nothing", "", /image 0 is empty/],
   [
     "a text",
-    "hello, picture!",
-    /picture 0 is neither PNG, JPEG nor WebP, nor one as base64: it begins with the bytes 68656c6c/,
+    "hello, image!",
+    /image 0 is neither PNG, JPEG nor WebP, nor one as base64: it begins with the bytes 68656c6c/,
   ],
   ["another format", svg, /neither PNG, JPEG nor WebP/],
   ["another format as base64", Buffer.from(svg).toString("base64"), /neither PNG, JPEG nor WebP/],
   ["a GIF", Buffer.from("GIF89a\u0001\u0000\u0001\u0000", "latin1"), /neither PNG, JPEG nor WebP/],
   ["a data URL of text", "data:text/plain,hello", /is a data URL without ';base64,'/],
-  ["a header without a picture", WIDE.subarray(0, 20), /picture 0 is broken: it begins like PNG, and has no size/],
-  ["half a picture", WIDE.subarray(0, WIDE.length / 2), /picture 0 is broken: it can not be decoded/],
+  ["a header without an image", WIDE.subarray(0, 20), /image 0 is broken: it begins like PNG, and has no size/],
+  ["half an image", WIDE.subarray(0, WIDE.length / 2), /image 0 is broken: it can not be decoded/],
   ["a bomb", pngOf(65_535, 65_535), /has 65535 x 65535 pixels, expected at most 33554432/],
   ["a size of nothing", pngOf(0, 5), /is broken: it begins like PNG, and has no size/],
   ["an address", "http://127.0.0.1:9/x.png", /is an address: this model fetches none \(parameter 'picture_urls'\)/],
@@ -149,7 +149,7 @@ for (const [what, element, message] of REFUSED) {
     await using loaded = await load();
     await assert.rejects(loaded.run(image([element])), (error: Error) => {
       assert.match(error.message, message);
-      assert.match(error.message, /^input 'IMAGE': picture 0 /);
+      assert.match(error.message, /^input 'IMAGE': image 0 /);
       assert.doesNotMatch(error.message, /vips|sharp|buffer/i);
       return true;
     });
@@ -157,15 +157,12 @@ for (const [what, element, message] of REFUSED) {
   });
 }
 
-test("the backend `image` refuses 129 pictures, none, and pictures of one request that become different sizes", async () => {
+test("the backend `image` refuses 129 images, none, and images of one request that become different sizes", async () => {
   await using loaded = await load();
-  await assert.rejects(
-    loaded.run(image(Array.from({ length: 129 }, () => "x"))),
-    /has 129 pictures, expected 1 to 128/,
-  );
-  await assert.rejects(loaded.run(image([])), /has 0 pictures/);
+  await assert.rejects(loaded.run(image(Array.from({ length: 129 }, () => "x"))), /has 129 images, expected 1 to 128/);
+  await assert.rejects(loaded.run(image([])), /has 0 images/);
   await using free = await load({ parameters: { size: '{"shortest_edge": 8}' } });
-  await assert.rejects(free.run(image([WIDE, SQUARE])), /picture 0 is \[3, 8, 12\], picture 1 is \[3, 8, 8\]/);
+  await assert.rejects(free.run(image([WIDE, SQUARE])), /image 0 is \[3, 8, 12\], image 1 is \[3, 8, 8\]/);
 });
 
 const QWEN = { image_processor_type: "Qwen2VLImageProcessor", patch_size: "4", min_pixels: "64", max_pixels: "4096" };
@@ -183,7 +180,7 @@ for (const { name, parameters, outputDims, lengths, patches } of [
   { name: "patches of Qwen2-VL", parameters: QWEN, outputDims: "-1, -1", lengths: [60, 64], patches: 496 },
   { name: "tiles of LLaVA-NeXT", parameters: NEXT, outputDims: "-1, 3, 8, 8", lengths: [14, 10], patches: 24 },
 ]) {
-  test(`the backend \`image\` bounds the ${name} of a request, counted over its pictures`, async () => {
+  test(`the backend \`image\` bounds the ${name} of a request, counted over its images`, async () => {
     const form = (most: number): Form => ({
       ...{ outputDims, more: LENGTHS },
       parameters: { ...parameters, max_patches_per_request: String(most) },
@@ -253,7 +250,7 @@ test("the backend `image` fetches addresses where allowed, follows no redirects,
     const same = await loaded.run(image([WIDE]));
     assert.deepEqual(direct.get("pixel_values"), same.get("pixel_values"));
     for (const [path, message] of [
-      ["/moved", /picture 0 is redirected \(status 302\), which is not followed/],
+      ["/moved", /image 0 is redirected \(status 302\), which is not followed/],
       ["/large", /has more than 33554432 bytes/],
       ["/text", /neither PNG, JPEG nor WebP/],
       ["/none", /could not be fetched: status 404/],
@@ -292,7 +289,7 @@ test("the backend `image` goes to no address of this machine and its networks wh
   assert.equal(asked, 0);
 });
 
-test("a request that leaves while its picture is fetched ends as cancelled", async () => {
+test("a request that leaves while its image is fetched ends as cancelled", async () => {
   await withServer(
     () => undefined,
     async (origin) => {

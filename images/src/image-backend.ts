@@ -1,11 +1,11 @@
 /**
- * The backend `image`: pictures as files, base64 or addresses to the pixels that a vision model takes, by the description that
+ * The backend `image`: images as files, base64 or addresses to the pixels that a vision model takes, by the description that
  * its image processor has on the Hugging Face hub.
  */
 import type { Backend, BackendModel, ModelSource } from "@nereid/server/backend/backend";
 import { ImageInstance } from "./image-instance.ts";
+import { ImageProcess } from "./image-process.ts";
 import { readImageSettings } from "./image-settings.ts";
-import { PictureProcess } from "./picture-process.ts";
 
 export function createBackend(): Backend {
   return { name: "image", load, close: () => Promise.resolve() };
@@ -16,7 +16,7 @@ function load(source: ModelSource): Promise<BackendModel> {
   const { fields, where, pixels, maxPixels, maxPatches } = settings;
   return Promise.resolve({
     async createInstance({ name }) {
-      const decoder = new PictureProcess({ fields, where, pixelType: pixels.type, maxPixels, maxPatches }, source.log);
+      const decoder = new ImageProcess({ fields, where, pixelType: pixels.type, maxPixels, maxPatches }, source.log);
       await decoder.start();
       return new ImageInstance(name, settings, decoder);
     },

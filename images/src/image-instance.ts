@@ -1,21 +1,21 @@
 /**
- * One executor of an image model: reads what a request says about its pictures, has them decoded in its process, and answers with
- * their pixels. A request whose pictures are fetched is answered later, so that others need not wait for strangers' servers.
+ * One executor of an image model: reads what a request says about its images, has them decoded in its process, and answers with
+ * their pixels. A request whose images are fetched is answered later, so that others need not wait for strangers' servers.
  */
 
 import type { BackendRequest, Batch, ModelInstance } from "@nereid/server/backend/backend";
 import { bytesElements } from "@nereid/server/core/bytes-tensor";
-import { MAX_PICTURES, MAX_PIXEL_VALUES_BYTES } from "@nereid/server/core/limits";
+import { MAX_IMAGES, MAX_PIXEL_VALUES_BYTES } from "@nereid/server/core/limits";
 import { invalidArgument, ServerError } from "@nereid/server/core/server-error";
 import type { Tensor } from "@nereid/server/core/tensor";
-import { fetchPicture } from "./fetch-picture.ts";
+import { fetchImage } from "./fetch-image.ts";
+import type { ImageProcess } from "./image-process.ts";
 import type { ImageSettings, IntOutput } from "./image-settings.ts";
-import type { PictureResult } from "./messages.ts";
+import { expectDecodable, type ImageSource, readImageSource } from "./image-source.ts";
+import type { ImageResult } from "./messages.ts";
 import { POSITION_AXES, patchPositions } from "./patch-positions.ts";
-import type { PictureProcess } from "./picture-process.ts";
-import { expectDecodable, type PictureSource, readPictureSource } from "./picture-source.ts";
 
-/** Requests that wait for pictures from elsewhere, of one instance. */
+/** Requests that wait for images from elsewhere, of one instance. */
 const MAX_FETCHING = 64;
 
 type Outputs = () => void;
@@ -24,11 +24,11 @@ export class ImageInstance implements ModelInstance {
   readonly name: string;
   readonly answersLater = true;
   readonly #settings: ImageSettings;
-  readonly #process: PictureProcess;
+  readonly #process: ImageProcess;
   readonly #fetching = new Set<Promise<void>>();
   readonly #closing = new AbortController();
 
-  constructor(name: string, settings: ImageSettings, decoder: PictureProcess) {
+  constructor(name: string, settings: ImageSettings, decoder: ImageProcess) {
     this.name = name;
     this.#settings = settings;
     this.#process = decoder;
@@ -63,9 +63,9 @@ export class ImageInstance implements ModelInstance {
     }
   }
 
-  #answerLater(request: BackendRequest, sources: readonly PictureSource[]): void {
+  #answerLater(request: BackendRequest, sources: readonly ImageSource[]): void {
     if (this.#fetching.size >= MAX_FETCHING) {
-      throw new ServerError("unavailable", `${MAX_FETCHING} requests wait for pictures from elsewhere; try again`);
+      throw new ServerError("unavailable", `${MAX_FETCHING} requests wait for images from elsewhere; try again`);
     }
     const work = this.#answer(request, sources)
       .catch(
@@ -78,19 +78,19 @@ export class ImageInstance implements ModelInstance {
     void work.finally(() => this.#fetching.delete(work));
   }
 
-  #sources({ request }: BackendRequest): readonly PictureSource[] {
+  #sources({ request }: BackendRequest): readonly ImageSource[] {
     const tensor = request.inputs.find(({ name }) => name === this.#settings.input);
     const elements = tensor === undefined ? [] : bytesElements(tensor);
-    if (elements.length === 0 || elements.length > MAX_PICTURES) {
+    if (elements.length === 0 || elements.length > MAX_IMAGES) {
       throw invalidArgument(
-        `input '${this.#settings.input}' has ${elements.length} pictures, expected 1 to ${MAX_PICTURES}`,
+        `input '${this.#settings.input}' has ${elements.length} images, expected 1 to ${MAX_IMAGES}`,
       );
     }
     return elements.map((element, index) => this.#numbered(index, () => this.#source(element)));
   }
 
-  #source(element: Uint8Array): PictureSource {
-    const source = readPictureSource(element);
+  #source(element: Uint8Array): ImageSource {
+    const source = readImageSource(element);
     if (source.kind === "file") expectDecodable(source.bytes, this.#settings.maxPixels);
     else if (this.#settings.fetching === undefined) {
       throw invalidArgument(
@@ -100,7 +100,7 @@ export class ImageInstance implements ModelInstance {
     return source;
   }
 
-  async #answer(request: BackendRequest, sources: readonly PictureSource[]): Promise<Outputs> {
+  async #answer(request: BackendRequest, sources: readonly ImageSource[]): Promise<Outputs> {
     const files = await Promise.all(sources.map((source, index) => this.#file(source, index, request)));
     const result = await this.#process.process(files).catch((error: unknown) => {
       const { code, message } = ServerError.from(error);
@@ -113,13 +113,13 @@ export class ImageInstance implements ModelInstance {
     return () => request.respond({ outputs, final: true });
   }
 
-  async #file(source: PictureSource, index: number, { request }: BackendRequest): Promise<Uint8Array<ArrayBuffer>> {
+  async #file(source: ImageSource, index: number, { request }: BackendRequest): Promise<Uint8Array<ArrayBuffer>> {
     const { fetching, maxPixels } = this.#settings;
     if (source.kind === "file") return source.bytes;
-    if (fetching === undefined) throw invalidArgument("no pictures are fetched");
+    if (fetching === undefined) throw invalidArgument("no images are fetched");
     try {
       const signal = AbortSignal.any([request.signal, this.#closing.signal]);
-      const bytes = await fetchPicture(source.url, fetching, signal);
+      const bytes = await fetchImage(source.url, fetching, signal);
       expectDecodable(bytes, maxPixels);
       return bytes;
     } catch (error) {
@@ -138,15 +138,15 @@ export class ImageInstance implements ModelInstance {
   #named(index: number, thrown: unknown): ServerError {
     const error = ServerError.from(thrown);
     if (error.code === "cancelled" || error.code === "internal") return error;
-    return new ServerError(error.code, `input '${this.#settings.input}': picture ${index} ${error.message}`, {
+    return new ServerError(error.code, `input '${this.#settings.input}': image ${index} ${error.message}`, {
       cause: thrown,
     });
   }
 
-  #outputs({ request }: BackendRequest, result: PictureResult): readonly Tensor[] {
+  #outputs({ request }: BackendRequest, result: ImageResult): readonly Tensor[] {
     const { pixels, sizes, grids, order, lengths, positions, processing } = this.#settings;
     if (result.data.length > MAX_PIXEL_VALUES_BYTES) {
-      throw invalidArgument(`pictures become ${result.data.length} bytes, expected at most ${MAX_PIXEL_VALUES_BYTES}`);
+      throw invalidArgument(`images become ${result.data.length} bytes, expected at most ${MAX_PIXEL_VALUES_BYTES}`);
     }
     const given = request.inputs[0]?.shape ?? [];
     const isList = processing.patches !== undefined || processing.tiles !== undefined;
@@ -163,11 +163,10 @@ export class ImageInstance implements ModelInstance {
     return outputs;
   }
 
-  /** One picture a row: the dimension of 1 that says so goes, unless the configuration keeps it. */
-  #pixelShape(given: readonly number[], picture: readonly number[]): readonly number[] {
-    const full = [...given, ...picture];
-    if (full.length === this.#settings.pixels.rank + 1 && given.at(-1) === 1)
-      return [...given.slice(0, -1), ...picture];
+  /** One image a row: the dimension of 1 that says so goes, unless the configuration keeps it. */
+  #pixelShape(given: readonly number[], image: readonly number[]): readonly number[] {
+    const full = [...given, ...image];
+    if (full.length === this.#settings.pixels.rank + 1 && given.at(-1) === 1) return [...given.slice(0, -1), ...image];
     return full;
   }
 }

@@ -5,16 +5,16 @@
 import { readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { ModelSource } from "@nereid/server/backend/backend";
-import { DEFAULT_MAX_PATCHES, DEFAULT_MAX_PICTURE_PIXELS } from "@nereid/server/core/limits";
+import { DEFAULT_MAX_IMAGE_PIXELS, DEFAULT_MAX_PATCHES } from "@nereid/server/core/limits";
 import type { ModelConfig } from "@nereid/server/core/model-config";
 import { ServerError } from "@nereid/server/core/server-error";
-import type { FetchRules } from "./fetch-picture.ts";
+import type { FetchRules } from "./fetch-image.ts";
 import type { PixelType } from "./messages.ts";
 import { type ImageProcessing, parseProcessor } from "./processor-config.ts";
 import type { Json } from "./processor-fields.ts";
 
 export interface ImageSettings {
-  /** Name of the input with pictures. */
+  /** Name of the input with images. */
   readonly input: string;
   readonly pixels: { readonly name: string; readonly type: PixelType; readonly rank: number };
   /** Names of outputs that the configuration has, with their integer types. */
@@ -42,7 +42,7 @@ export interface IntOutput {
 const FILES = ["preprocessor_config.json", "processor_config.json"];
 const DEFAULT_FETCH_TIMEOUT_MS = 10_000;
 const MAX_FILE_BYTES = 1024 * 1024;
-/** Parameters that are about the server, and not about pictures. */
+/** Parameters that are about the server, and not about images. */
 const OWN_PARAMETERS: ReadonlySet<string> = new Set([
   "processor",
   "max_pixels_per_picture",
@@ -59,12 +59,12 @@ export function readImageSettings(
   const { config } = source;
   const input = config.input.find(({ data_type }) => data_type === "TYPE_STRING");
   if (config.input.length !== 1 || input === undefined) {
-    throw wrong(config, "the image backend expects one input of TYPE_STRING, the pictures");
+    throw wrong(config, "the image backend expects one input of TYPE_STRING, the images");
   }
   const description = processingOf(source);
   const isList = description.processing.tiles !== undefined || description.processing.patches !== undefined;
   if (isList && config.max_batch_size > 0) {
-    const text = "pictures of one request become one list of tiles or patches: max_batch_size must be 0";
+    const text = "images of one request become one list of tiles or patches: max_batch_size must be 0";
     throw wrong(config, text);
   }
   return {
@@ -76,7 +76,7 @@ export function readImageSettings(
     lengths: intOutput(config, "visual_lengths"),
     positions: intOutput(config, "patch_positions"),
     ...description,
-    maxPixels: wholeNumber(config, "max_pixels_per_picture", DEFAULT_MAX_PICTURE_PIXELS),
+    maxPixels: wholeNumber(config, "max_pixels_per_picture", DEFAULT_MAX_IMAGE_PIXELS),
     maxPatches: wholeNumber(config, "max_patches_per_request", DEFAULT_MAX_PATCHES),
     fetching: fetchingOf(config),
     isBatching: config.max_batch_size > 0,

@@ -1,11 +1,11 @@
-/** What the process that decodes pictures is told at its start, and what it answers. */
+/** What the process that decodes images is told at its start, and what it answers. */
 import type { ImageProcessing } from "./processor-config.ts";
 import type { Json } from "./processor-fields.ts";
 
 export type PixelType = "FP32" | "FP16";
 
 /** The processor as it is written: tables of floats would not survive JSON. */
-export interface PictureData {
+export interface ImageData {
   readonly fields: readonly (readonly [string, Json])[];
   readonly where: string;
   readonly pixelType: PixelType;
@@ -17,20 +17,20 @@ export interface JobSettings {
   readonly processing: ImageProcessing;
   readonly pixelType: PixelType;
   readonly maxPixels: number;
-  /** Of all pictures of a job, where they become patches or tiles. */
+  /** Of all images of a job, where they become patches or tiles. */
   readonly maxPatches: number;
 }
 
-export interface PictureResult {
-  /** Of one picture; all of a job have the same. Of patches and tiles: of all pictures one after the other. */
+export interface ImageResult {
+  /** Of one image; all of a job have the same. Of patches and tiles: of all images one after the other. */
   readonly shape: readonly number[];
   readonly data: Uint8Array<ArrayBuffer>;
-  /** Height and width of each picture as it came. */
+  /** Height and width of each image as it came. */
   readonly sizes: readonly (readonly [number, number])[];
-  /** Of patches: frames, rows and columns of each picture. */
+  /** Of patches: frames, rows and columns of each image. */
   readonly grids: readonly (readonly [number, number, number])[];
   /** Of tiles: which patches of all of them are read, in order; -1 is the end of a row. */
   readonly order: Int32Array;
-  /** Of patches and tiles: visual tokens of each picture. */
+  /** Of patches and tiles: visual tokens of each image. */
   readonly lengths: readonly number[];
 }

@@ -1,4 +1,4 @@
-/** How many decoded pixels are in memory at once: who would exceed it waits, first come first served. Knows no pictures. */
+/** How many decoded pixels are in memory at once: who would exceed it waits, first come first served. Knows no images. */
 
 export class PixelBudget {
   readonly #max: number;

@@ -1,38 +1,38 @@
-/** The pictures of one request, decoded and processed into one piece of memory. Knows no process. */
-import { numberToHalf } from "@nereid/server/core/half";
+/** The images of one request, decoded and processed into one piece of memory. Knows no process. */
+import { numberToFp16 } from "@nereid/server/core/fp16";
 import { ServerError } from "@nereid/server/core/server-error";
-import type { DecodePicture } from "./decode-picture.ts";
-import type { JobSettings, PictureResult } from "./messages.ts";
-import { readPictureHeader } from "./picture-header.ts";
-import { END_OF_ROW, patchesOfTile } from "./picture-tiles.ts";
+import type { DecodeImage } from "./decode-image.ts";
+import { readImageHeader } from "./image-header.ts";
+import { END_OF_ROW, patchesOfTile } from "./image-tiles.ts";
+import type { ImageResult, JobSettings } from "./messages.ts";
 import type { PixelBudget } from "./pixel-budget.ts";
-import { numPatches, type ProcessedPicture, processPicture } from "./process-picture.ts";
+import { numPatches, type ProcessedImage, processImage } from "./process-image.ts";
 import type { ImageProcessing } from "./processor-config.ts";
 
-export interface PictureTools {
-  readonly decode: DecodePicture;
+export interface ImageTools {
+  readonly decode: DecodeImage;
   readonly budget: PixelBudget;
 }
 
-/** Decoded one after the other: one at a time is in memory in full. @throws ServerError naming the picture that is wrong */
+/** Decoded one after the other: one at a time is in memory in full. @throws ServerError naming the image that is wrong */
 export async function processJob(
   { processing, pixelType, maxPixels, maxPatches }: JobSettings,
-  { decode, budget }: PictureTools,
-  pictures: readonly Uint8Array[],
-): Promise<PictureResult> {
-  const processed: ProcessedPicture[] = [];
+  { decode, budget }: ImageTools,
+  images: readonly Uint8Array[],
+): Promise<ImageResult> {
+  const processed: ProcessedImage[] = [];
   const sizes: [number, number][] = [];
   let patches = 0;
-  for (const [index, bytes] of pictures.entries()) {
-    const { width = 1, height = 1 } = readPictureHeader(bytes) ?? {};
+  for (const [index, bytes] of images.entries()) {
+    const { width = 1, height = 1 } = readImageHeader(bytes) ?? {};
     await budget.run(width * height, async () => {
-      const picture = await decode(bytes, maxPixels).catch((error: unknown) => {
-        throw error instanceof ServerError ? new ServerError(error.code, `picture ${index} ${error.message}`) : error;
+      const image = await decode(bytes, maxPixels).catch((error: unknown) => {
+        throw error instanceof ServerError ? new ServerError(error.code, `image ${index} ${error.message}`) : error;
       });
-      sizes.push([picture.height, picture.width]);
-      patches += numPatches(picture, processing);
+      sizes.push([image.height, image.width]);
+      patches += numPatches(image, processing);
       if (patches > maxPatches) throw tooMany(patches, maxPatches);
-      processed.push(processPicture(picture, processing));
+      processed.push(processImage(image, processing));
     });
   }
   const grids = processed.flatMap(({ grid }) => (grid === undefined ? [] : [grid]));
@@ -51,52 +51,52 @@ export async function processJob(
 
 /** Counted before any of them is made. */
 function tooMany(count: number, most: number): ServerError {
-  const text = `pictures become ${count} patches or more, expected at most ${most} (parameter 'max_patches_per_request'): send smaller or fewer ones, or lower the processor's 'max_pixels'`;
+  const text = `images become ${count} patches or more, expected at most ${most} (parameter 'max_patches_per_request'): send smaller or fewer ones, or lower the processor's 'max_pixels'`;
   return new ServerError("invalid_argument", text);
 }
 
-function commonShape(pictures: readonly ProcessedPicture[]): readonly number[] {
-  const [first = { shape: [] as readonly number[] }] = pictures;
-  for (const [index, { shape }] of pictures.entries()) {
+function commonShape(images: readonly ProcessedImage[]): readonly number[] {
+  const [first = { shape: [] as readonly number[] }] = images;
+  for (const [index, { shape }] of images.entries()) {
     if (shape.join() === first.shape.join()) continue;
-    const text = `pictures of one request must become the same size: picture 0 is [${first.shape.join(", ")}], picture ${index} is [${shape.join(", ")}]; let the processor crop or resize to a fixed size`;
+    const text = `images of one request must become the same size: image 0 is [${first.shape.join(", ")}], image ${index} is [${shape.join(", ")}]; let the processor crop or resize to a fixed size`;
     throw new ServerError("invalid_argument", text);
   }
   return first.shape;
 }
 
-/** Patches or tiles of all pictures, one after the other. */
-function listShape(pictures: readonly ProcessedPicture[]): readonly number[] {
-  const count = pictures.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0);
-  return [count, ...(pictures[0]?.shape.slice(1) ?? [])];
+/** Patches or tiles of all images, one after the other. */
+function listShape(images: readonly ProcessedImage[]): readonly number[] {
+  const count = images.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0);
+  return [count, ...(images[0]?.shape.slice(1) ?? [])];
 }
 
-/** Patches are counted through the tiles of all pictures. */
-function joinOrders(pictures: readonly ProcessedPicture[], { tiles }: ImageProcessing): Int32Array {
-  const out = new Int32Array(pictures.reduce((sum, { order }) => sum + (order?.length ?? 0), 0));
+/** Patches are counted through the tiles of all images. */
+function joinOrders(images: readonly ProcessedImage[], { tiles }: ImageProcessing): Int32Array {
+  const out = new Int32Array(images.reduce((sum, { order }) => sum + (order?.length ?? 0), 0));
   let [at, before] = [0, 0];
-  for (const { order, shape } of pictures) {
+  for (const { order, shape } of images) {
     for (const patch of order ?? []) out[at++] = patch === END_OF_ROW ? END_OF_ROW : before + patch;
     before += tiles === undefined ? 0 : (shape[0] ?? 0) * patchesOfTile(tiles);
   }
   return out;
 }
 
-function lengthsOf(pictures: readonly ProcessedPicture[], { patches }: ImageProcessing): readonly number[] {
+function lengthsOf(images: readonly ProcessedImage[], { patches }: ImageProcessing): readonly number[] {
   const perToken = (patches?.mergeSize ?? 1) ** 2;
-  return pictures.flatMap(({ order, grid, shape }) => {
+  return images.flatMap(({ order, grid, shape }) => {
     if (grid !== undefined) return [(shape[0] ?? 0) / perToken];
     return order === undefined ? [] : [order.length];
   });
 }
 
-function packed(pictures: readonly ProcessedPicture[], pixelType: JobSettings["pixelType"]): Uint8Array<ArrayBuffer> {
-  const count = pictures.reduce((sum, { values }) => sum + values.length, 0);
+function packed(images: readonly ProcessedImage[], pixelType: JobSettings["pixelType"]): Uint8Array<ArrayBuffer> {
+  const count = images.reduce((sum, { values }) => sum + values.length, 0);
   const out = pixelType === "FP32" ? new Float32Array(count) : new Uint16Array(count);
   let at = 0;
-  for (const { values } of pictures) {
+  for (const { values } of images) {
     if (pixelType === "FP32") out.set(values, at);
-    else for (let i = 0; i < values.length; i++) out[at + i] = numberToHalf(values[i] ?? 0);
+    else for (let i = 0; i < values.length; i++) out[at + i] = numberToFp16(values[i] ?? 0);
     at += values.length;
   }
   return new Uint8Array(out.buffer);

@@ -1,10 +1,10 @@
 /**
- * What a `preprocessor_config.json` of Hugging Face says about pictures, as the steps that are taken. Fields that would
+ * What a `preprocessor_config.json` of Hugging Face says about images, as the steps that are taken. Fields that would
  * change pixels in a way that is not known here are refused, never ignored. Pure.
  */
 import { ServerError } from "@nereid/server/core/server-error";
-import type { SizeRule } from "./picture-size.ts";
-import type { TileLayout } from "./picture-tiles.ts";
+import type { SizeRule } from "./image-size.ts";
+import type { TileLayout } from "./image-tiles.ts";
 import { withDefaults } from "./processor-defaults.ts";
 import { type Json, ProcessorFields } from "./processor-fields.ts";
 import type { ResampleFilter } from "./resample.ts";
@@ -12,7 +12,7 @@ import { readTiles } from "./tile-config.ts";
 
 export interface ImageProcessing {
   readonly resize: { readonly rule: SizeRule; readonly filter: ResampleFilter } | undefined;
-  /** Cut out of the middle; what lies outside of the picture is black. */
+  /** Cut out of the middle; what lies outside of the image is black. */
   readonly crop: { readonly width: number; readonly height: number } | undefined;
   /** Black at the right and below, up to this size. */
   readonly pad: { readonly red: number; readonly green: number; readonly blue: number } | undefined;
@@ -20,9 +20,9 @@ export interface ImageProcessing {
   readonly values: readonly [Float32Array, Float32Array, Float32Array];
   readonly isBgr: boolean;
   readonly layout: "channels_first" | "channels_last";
-  /** Set: the picture is given as rows of patches, as Qwen2-VL takes it. */
+  /** Set: the image is given as rows of patches, as Qwen2-VL takes it. */
   readonly patches: PatchLayout | undefined;
-  /** Set: the picture is given as several tiles, each of which takes the steps of its own. */
+  /** Set: the image is given as several tiles, each of which takes the steps of its own. */
   readonly tiles: TileLayout | undefined;
 }
 
@@ -30,7 +30,7 @@ export interface PatchLayout {
   readonly patchSize: number;
   /** Patches of a square of this side follow each other: they become one visual token. */
   readonly mergeSize: number;
-  /** A picture stands for this many frames. */
+  /** An image stands for this many frames. */
   readonly temporalSize: number;
 }
 
@@ -66,7 +66,7 @@ export function parseProcessor(given: ReadonlyMap<string, Json>, where: string):
   }
   const hasTiles = reader.get("image_grid_pinpoints") !== undefined && reader.flag("do_tiles", true);
   if (hasTiles && !TILE_PROCESSOR.test(type)) {
-    const text = `${where}: 'image_grid_pinpoints' (several tiles of one picture) is supported for LlavaNextImageProcessor, not for '${type}'; set 'do_tiles' to false to give each picture as one tile`;
+    const text = `${where}: 'image_grid_pinpoints' (several tiles of one image) is supported for LlavaNextImageProcessor, not for '${type}'; set 'do_tiles' to false to give each image as one tile`;
     throw new ServerError("unsupported", text);
   }
   const patches = PATCH_PROCESSOR.test(type) ? readPatches(reader) : undefined;

@@ -1,10 +1,10 @@
 /**
- * Resizes 8-bit pictures as Pillow does, bit for bit: the same filters, the same 22-bit weights, and rounded to bytes between
- * its two passes. Models were trained on pictures that were resized so. Pure; knows no file format.
+ * Resizes 8-bit images as Pillow does, bit for bit: the same filters, the same 22-bit weights, and rounded to bytes between
+ * its two passes. Models were trained on images that were resized so. Pure; knows no file format.
  */
 
 /** Rows of interleaved 8-bit channels. */
-export interface Picture {
+export interface PixelImage {
   readonly width: number;
   readonly height: number;
   readonly channels: number;
@@ -14,7 +14,7 @@ export interface Picture {
 export type ResampleFilter = "nearest" | "box" | "bilinear" | "hamming" | "bicubic" | "lanczos";
 
 interface Kernel {
-  /** Half the width of the filter, in pixels of the smaller picture. */
+  /** Half the width of the filter, in pixels of the smaller image. */
   readonly support: number;
   readonly weight: (x: number) => number;
 }
@@ -40,29 +40,27 @@ const KERNELS: Readonly<Record<Exclude<ResampleFilter, "nearest">, Kernel>> = {
   lanczos: { support: LANCZOS_LOBES, weight: lanczos },
 };
 
-/** The same picture in another size; itself when it has that size. */
-export function resample(picture: Picture, width: number, height: number, filter: ResampleFilter): Picture {
-  if (picture.width === width && picture.height === height) return picture;
-  if (filter === "nearest") return resampleNearest(picture, width, height);
+/** The same image in another size; itself when it has that size. */
+export function resample(image: PixelImage, width: number, height: number, filter: ResampleFilter): PixelImage {
+  if (image.width === width && image.height === height) return image;
+  if (filter === "nearest") return resampleNearest(image, width, height);
   const kernel = KERNELS[filter];
-  if (isHeightFirst(picture, width, height)) return toWidth(toHeight(picture, height, kernel), width, kernel);
-  return toHeight(toWidth(picture, width, kernel), height, kernel);
+  if (isHeightFirst(image, width, height)) return toWidth(toHeight(image, height, kernel), width, kernel);
+  return toHeight(toWidth(image, width, kernel), height, kernel);
 }
 
 /** Pillow's rule since release 13. Bytes in between are rounded, so that the order shows. */
-function isHeightFirst(picture: Picture, width: number, height: number): boolean {
-  const loss = picture.height - height;
-  return loss > 0 && loss > 2 * (picture.width - width);
+function isHeightFirst(image: PixelImage, width: number, height: number): boolean {
+  const loss = image.height - height;
+  return loss > 0 && loss > 2 * (image.width - width);
 }
 
-function toWidth(picture: Picture, width: number, kernel: Kernel): Picture {
-  return picture.width === width ? picture : resampleRows(picture, weightsOf(picture.width, width, kernel), width);
+function toWidth(image: PixelImage, width: number, kernel: Kernel): PixelImage {
+  return image.width === width ? image : resampleRows(image, weightsOf(image.width, width, kernel), width);
 }
 
-function toHeight(picture: Picture, height: number, kernel: Kernel): Picture {
-  return picture.height === height
-    ? picture
-    : resampleColumns(picture, weightsOf(picture.height, height, kernel), height);
+function toHeight(image: PixelImage, height: number, kernel: Kernel): PixelImage {
+  return image.height === height ? image : resampleColumns(image, weightsOf(image.height, height, kernel), height);
 }
 
 function weightsOf(inSize: number, outSize: number, { support, weight }: Kernel): Weights {
@@ -96,7 +94,7 @@ function toFixedPoint(value: number): number {
   return Math.trunc(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
 }
 
-function resampleRows({ width, height, channels, data }: Picture, weights: Weights, outWidth: number): Picture {
+function resampleRows({ width, height, channels, data }: PixelImage, weights: Weights, outWidth: number): PixelImage {
   const out = new Uint8Array(outWidth * height * channels);
   const { starts, counts, values, stride } = weights;
   for (let y = 0; y < height; y++) {
@@ -113,7 +111,7 @@ function resampleRows({ width, height, channels, data }: Picture, weights: Weigh
   return { width: outWidth, height, channels, data: out };
 }
 
-function resampleColumns({ width, channels, data }: Picture, weights: Weights, outHeight: number): Picture {
+function resampleColumns({ width, channels, data }: PixelImage, weights: Weights, outHeight: number): PixelImage {
   const rowLength = width * channels;
   const out = new Uint8Array(outHeight * rowLength);
   const { starts, counts, values, stride } = weights;
@@ -144,9 +142,13 @@ function weighted(
   return value < 0 ? 0 : value > 255 ? 255 : value;
 }
 
-function resampleNearest({ width, height, channels, data }: Picture, outWidth: number, outHeight: number): Picture {
-  const columns = nearestPlaces(width, outWidth);
-  const rows = nearestPlaces(height, outHeight);
+function resampleNearest(
+  { width, height, channels, data }: PixelImage,
+  outWidth: number,
+  outHeight: number,
+): PixelImage {
+  const columns = nearestIndices(width, outWidth);
+  const rows = nearestIndices(height, outHeight);
   const out = new Uint8Array(outWidth * outHeight * channels);
   let at = 0;
   for (const row of rows) {
@@ -159,7 +161,7 @@ function resampleNearest({ width, height, channels, data }: Picture, outWidth: n
 }
 
 /** Adds up steps, as Pillow does: a product would round differently. */
-function nearestPlaces(inSize: number, outSize: number): Int32Array {
+function nearestIndices(inSize: number, outSize: number): Int32Array {
   const step = inSize / outSize;
   const places = new Int32Array(outSize);
   let at = step * 0.5;

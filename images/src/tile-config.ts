@@ -1,6 +1,6 @@
 /** What a processor's description says of tiles: how large they are, and which resolutions are cut into them. Pure. */
-import type { Size } from "./picture-size.ts";
-import type { TileLayout } from "./picture-tiles.ts";
+import type { Size } from "./image-size.ts";
+import type { TileLayout } from "./image-tiles.ts";
 import type { ProcessorFields } from "./processor-fields.ts";
 import type { ResampleFilter } from "./resample.ts";
 

@@ -2,15 +2,16 @@
  * One HTTP exchange with a store: statuses become failures that pass or reasons that a user can act on. Knows no store; who signs
  * does it before.
  */
-import { PASSING_STATUSES, readText, retryAfterMs } from "@nereid/server/files/http-answer";
+
 import {
-  arrivingFrom,
   brokenConnection,
-  PassingFailure,
-  type Patience,
+  type HttpTimeouts,
+  openResponse,
   PLAIN_HEADERS,
   placeOf,
+  TransientFailure,
 } from "@nereid/server/files/http-exchange";
+import { readText, retryAfterMs, TRANSIENT_STATUSES } from "@nereid/server/files/http-response";
 import { ToolError } from "@nereid/server/files/tool-error";
 import type { ObjectReply } from "./object-store.ts";
 
@@ -47,9 +48,9 @@ const FIXES: ReadonlyMap<number, string> = new Map([
   [404, "Check the name"],
 ]);
 
-/** Answers of 2xx only. @throws PassingFailure, RefusedRequest, ToolError */
-export function exchange(request: OutgoingRequest, patience: Patience): Promise<ObjectReply> {
-  return arrivingFrom(request.url, patience, {
+/** Answers of 2xx only. @throws TransientFailure, RefusedRequest, ToolError */
+export function exchange(request: OutgoingRequest, patience: HttpTimeouts): Promise<ObjectReply> {
+  return openResponse(request.url, patience, {
     followsRedirects: request.followsRedirects === true,
     send: (url, signal) => send(request, url, signal),
     refusal,
@@ -77,7 +78,7 @@ function send(request: OutgoingRequest, url: URL, signal: AbortSignal): Promise<
 /** The whole answer as text. */
 export async function exchangeText(
   request: OutgoingRequest,
-  patience: Patience,
+  patience: HttpTimeouts,
 ): Promise<{ readonly text: string; readonly headers: Headers }> {
   const reply = await exchange(request, patience);
   const tooLong = (): Error => new ToolError(`${placeOf(request.url)} answers more than ${MAX_TEXT_BYTES} bytes`);
@@ -87,31 +88,31 @@ export async function exchangeText(
   return { text, headers: reply.response.headers };
 }
 
-/** @throws PassingFailure when the answer is none: what stands between may have spoken */
+/** @throws TransientFailure when the answer is none: what stands between may have spoken */
 export async function exchangeJson(
   request: OutgoingRequest,
-  patience: Patience,
+  patience: HttpTimeouts,
 ): Promise<Readonly<Record<string, unknown>>> {
   const { text } = await exchangeText(request, patience);
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null) return value as Readonly<Record<string, unknown>>;
   } catch (error) {
-    throw new PassingFailure(`${placeOf(request.url)} answers no JSON`, { cause: error });
+    throw new TransientFailure(`${placeOf(request.url)} answers no JSON`, { cause: error });
   }
-  throw new PassingFailure(`${placeOf(request.url)} answers no JSON object`);
+  throw new TransientFailure(`${placeOf(request.url)} answers no JSON object`);
 }
 
 /** What a broken connection throws, as a failure that may pass. */
 function connectionFailure(error: unknown, url: URL, signal: AbortSignal): unknown {
-  return brokenConnection(error, signal, (reason) => new PassingFailure(`${url.host}: ${reason}`, { cause: error }));
+  return brokenConnection(error, signal, (reason) => new TransientFailure(`${url.host}: ${reason}`, { cause: error }));
 }
 
 async function refusal(response: Response, url: URL): Promise<Error> {
   const { status, headers } = response;
   const reason = await reasonOf(response);
-  if (PASSING_STATUSES.has(status)) {
-    return new PassingFailure(`${placeOf(url)} answers ${status}${reason}`, { waitMs: retryAfterMs(headers) });
+  if (TRANSIENT_STATUSES.has(status)) {
+    return new TransientFailure(`${placeOf(url)} answers ${status}${reason}`, { waitMs: retryAfterMs(headers) });
   }
   return new RefusedRequest(`${placeOf(url)} answers ${status}${reason}`, status, headers);
 }

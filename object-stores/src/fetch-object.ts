@@ -6,7 +6,7 @@ import { createReadStream } from "node:fs";
 import { chmod, type FileHandle, open, rename } from "node:fs/promises";
 import { dirname } from "node:path";
 import { syncFolder } from "@nereid/server/files/atomic-output";
-import { PassingFailure } from "@nereid/server/files/http-exchange";
+import { TransientFailure } from "@nereid/server/files/http-exchange";
 import { fileError } from "@nereid/server/files/tool-error";
 import { withRetries } from "@nereid/server/hub/retry";
 import { startContentHash } from "./content-hash.ts";
@@ -88,7 +88,7 @@ async function fillUp(options: FetchOptions, file: FileHandle, onLength: OnLengt
   if (found === checksum.hex) return;
   await file.truncate(0); // nothing of it can be trusted
   onLength(0, false);
-  throw new PassingFailure(`its content is wrong: expected ${checksum.kind} ${checksum.hex}, got ${found}`);
+  throw new TransientFailure(`its content is wrong: expected ${checksum.kind} ${checksum.hex}, got ${found}`);
 }
 
 /** What an earlier attempt has left, unless it is more than the object has. */
@@ -107,7 +107,7 @@ async function expectStart(response: Response, kept: number, file: FileHandle): 
   }
   const start = /^bytes (\d+)-/.exec(response.headers.get("content-range") ?? "")?.[1];
   if (response.status === 206 && Number(start) === kept) return kept;
-  throw new PassingFailure(
+  throw new TransientFailure(
     `asked for bytes from ${kept}, the store answers ${response.status} with ${start ?? "no range"}`,
   );
 }
@@ -125,7 +125,7 @@ async function receive(
       alive();
       if (end + chunk.byteLength > object.bytes) {
         await file.truncate(0);
-        throw new PassingFailure(`the store sends more than the ${object.bytes} bytes that it told`);
+        throw new TransientFailure(`the store sends more than the ${object.bytes} bytes that it told`);
       }
       await file.appendFile(chunk);
       end += chunk.byteLength;
@@ -134,15 +134,15 @@ async function receive(
   } catch (error) {
     throw transferFailure(error, signal);
   }
-  if (end < object.bytes) throw new PassingFailure(`the connection ended after ${end} of ${object.bytes} bytes`);
+  if (end < object.bytes) throw new TransientFailure(`the connection ended after ${end} of ${object.bytes} bytes`);
 }
 
 /** A full disk does not pass; a broken connection may. */
 function transferFailure(error: unknown, signal: AbortSignal): unknown {
   const isDisk = error instanceof Error && "syscall" in error && ["write", "ftruncate"].includes(String(error.syscall));
-  if (signal.aborted || isDisk || error instanceof PassingFailure) return error;
+  if (signal.aborted || isDisk || error instanceof TransientFailure) return error;
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return new PassingFailure(cause instanceof Error ? cause.message : String(cause), { cause: error });
+  return new TransientFailure(cause instanceof Error ? cause.message : String(cause), { cause: error });
 }
 
 async function digestOf(path: string, { kind }: Checksum, bytes: number, signal: AbortSignal): Promise<string> {

@@ -1,5 +1,5 @@
 /** Gathers the pages of a listing: names of the store become paths beneath its root, every one of them checked. */
-import { PassingFailure } from "@nereid/server/files/http-exchange";
+import { TransientFailure } from "@nereid/server/files/http-exchange";
 import { ToolError } from "@nereid/server/files/tool-error";
 import { expectLength, expectPath, MAX_OBJECTS } from "./object-path.ts";
 import type { Checksum, Listing, StoredObject } from "./object-store.ts";
@@ -63,7 +63,7 @@ export async function readPages(
   let token: string | undefined;
   do {
     const next: string | undefined = (await read(token)) || undefined;
-    if (next !== undefined && next === token) throw new PassingFailure(`${where}: the listing does not go on`);
+    if (next !== undefined && next === token) throw new TransientFailure(`${where}: the listing does not go on`);
     token = next;
   } while (token !== undefined);
 }

@@ -1,5 +1,5 @@
 /** What a place that keeps objects under names can do for us: list them and send them. Knows nothing of models. Types only. */
-import type { Arriving } from "@nereid/server/files/http-answer";
+import type { IncomingResponse } from "@nereid/server/files/http-response";
 
 export interface Checksum {
   /** `git`: SHA-1 over a blob's header and content. */
@@ -24,7 +24,7 @@ export interface Listing {
   readonly folders: readonly string[];
 }
 
-export interface ObjectReply extends Arriving {
+export interface ObjectReply extends IncomingResponse {
   /** What the answer itself says of the content of the whole object, where the listing said nothing. */
   readonly checksum?: Checksum | undefined;
 }
@@ -32,8 +32,8 @@ export interface ObjectReply extends Arriving {
 export interface ObjectStore {
   /** For logs and as the name of the place; holds no secrets. */
   readonly url: string;
-  /** `folder`: "" or a path without a slash at its end. @throws PassingFailure, ToolError */
+  /** `folder`: "" or a path without a slash at its end. @throws TransientFailure, ToolError */
   list(folder: string, isDeep: boolean, signal: AbortSignal): Promise<Listing>;
-  /** @throws PassingFailure when it may work a moment later, as when the object has changed meanwhile; ToolError */
+  /** @throws TransientFailure when it may work a moment later, as when the object has changed meanwhile; ToolError */
   open(object: StoredObject, fromByte: number, signal: AbortSignal): Promise<ObjectReply>;
 }

@@ -13,7 +13,7 @@ import {
 import type { OnnxSession } from "@nereid/server/native/onnxruntime/session";
 import { compareModels } from "./compare-models.ts";
 import type { ErrorSum } from "./error-totals.ts";
-import { halveGraph } from "./half-graph.ts";
+import { convertToFp16 } from "./fp16-graph.ts";
 import { inlineData } from "./inline-data.ts";
 import { readDocument, writeDocument } from "./model-files.ts";
 import { idLimits, randomInput, randomNumbers, type Shapes } from "./model-inputs.ts";
@@ -104,19 +104,19 @@ async function buildSteps(
   const plain = step("simplify");
   await (await opener.open(inline, 1, { path: plain, isLarge })).close();
   const limits = idLimits(await readDocument(plain));
-  const { path: source, numProducts } = options.isInteger
+  const { path: source, numMatmuls } = options.isInteger
     ? await quantizeFile(plain, step("quantize"), options, maxFileBytes)
-    : { path: plain, numProducts: 0 };
+    : { path: plain, numMatmuls: 0 };
   const optimized = step("optimize");
   await (await opener.open(source, 2, { path: optimized, isLarge })).close();
   const document = await readDocument(optimized);
-  const { document: kept, numHalved } = options.isHalf ? halveGraph(document) : { document, numHalved: 0 };
+  const { document: kept, numHalved } = options.isHalf ? convertToFp16(document) : { document, numHalved: 0 };
   const path = step("check");
   const front = planNoteParts(noteOf(options, profile));
   const place = { path, dataPath: weightsFor(options.output), maxBytes: maxFileBytes, front };
   const bytesAfter = await writeDocument(kept, place, signal);
   const errors = await tryPlan(opener, { input, path, limits, profile }, signal);
-  return { path, bytesAfter, numInteger: numProducts, numHalf: numHalved, errors };
+  return { path, bytesAfter, numInteger: numMatmuls, numHalf: numHalved, errors };
 }
 
 async function quantizeFile(
@@ -124,15 +124,15 @@ async function quantizeFile(
   path: string,
   { reporter, signal }: PlanOptions,
   maxBytes: number,
-): Promise<{ path: string; numProducts: number }> {
-  const { document, numProducts } = quantizedDocument(await readDocument(from), {
+): Promise<{ path: string; numMatmuls: number }> {
+  const { document, numMatmuls } = quantizedDocument(await readDocument(from), {
     type: exactWeights(),
     isReduced: false,
     reporter,
     signal,
   });
   await writeDocument(document, { path, dataPath: dataBeside(path), maxBytes }, signal);
-  return { path, numProducts };
+  return { path, numMatmuls };
 }
 
 function noteOf({ isHalf, isInteger }: PlanOptions, { min, opt, max }: ShapeProfile): PlanNote {

@@ -1,6 +1,6 @@
 /** How far the outputs of one model are from those of another on the same inputs. */
 
-import { widenHalves } from "@nereid/server/core/half";
+import { widenFp16 } from "@nereid/server/core/fp16";
 import type { Tensor } from "@nereid/server/core/tensor";
 import type { OnnxSession } from "@nereid/server/native/onnxruntime/session";
 import { type ErrorSum, ErrorTotals } from "./error-totals.ts";
@@ -34,5 +34,5 @@ export async function compareModels(
 function floatsOf({ datatype, data }: Tensor): Float32Array | undefined {
   const { buffer } = Uint8Array.from(data);
   if (datatype === "FP32") return new Float32Array(buffer);
-  return datatype === "FP16" ? widenHalves(new Uint16Array(buffer)) : undefined;
+  return datatype === "FP16" ? widenFp16(new Uint16Array(buffer)) : undefined;
 }

@@ -88,8 +88,8 @@ test("quantizeOnnx() takes weights beside a model one by one, and its own go the
     const output = join(folder, `quantized-${maxFileBytes}`, "model.onnx");
     const samples = { files: [], shapes: new Map(), count: 2, seed: 0 };
     const options = { input: writeModel(), output, samples, type: "int8", isReduced: true, maxFileBytes } as const;
-    const { numProducts, bytesBefore, bytesAfter, errors } = await quantizeOnnx({ ...options, reporter, signal });
-    assert.equal(numProducts, 3);
+    const { numMatmuls, bytesBefore, bytesAfter, errors } = await quantizeOnnx({ ...options, reporter, signal });
+    assert.equal(numMatmuls, 3);
     assert.ok(bytesBefore > 3 * MATRIX_BYTES && bytesAfter < MATRIX_BYTES);
     assert.ok((errors.get("Y")?.cosine ?? 0) > 0.95);
     assert.deepEqual(filesIn(output), expected);

@@ -70,7 +70,7 @@ export async function writeModel(path: string, parts: readonly Part[], signal: A
   await writeParts(file, parts, { signal }).finally(() => file.close());
 }
 
-export interface ModelPlace {
+export interface ModelOutputFiles {
   readonly path: string;
   /** Where weights go when the model would be larger than `maxBytes` with them. */
   readonly dataPath: string;
@@ -80,7 +80,11 @@ export interface ModelPlace {
 }
 
 /** Gives the bytes of all that was written. */
-export async function writeDocument(document: OnnxDocument, place: ModelPlace, signal: AbortSignal): Promise<number> {
+export async function writeDocument(
+  document: OnnxDocument,
+  place: ModelOutputFiles,
+  signal: AbortSignal,
+): Promise<number> {
   const { path, dataPath, maxBytes, front = [] } = place;
   const whole = [...front, ...documentParts(document)];
   if (partsBytes(whole) <= maxBytes) {

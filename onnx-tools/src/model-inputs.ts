@@ -1,6 +1,6 @@
 /** Inputs to try a model with: random ones that it can take, or arrays from files. It runs nothing. */
 
-import { numberToHalf } from "@nereid/server/core/half";
+import { numberToFp16 } from "@nereid/server/core/fp16";
 import { elementCount, type Tensor } from "@nereid/server/core/tensor";
 import { ToolError } from "@nereid/server/files/tool-error";
 import type { OnnxDocument } from "@nereid/server/formats/onnx/document";
@@ -99,7 +99,7 @@ const WRITERS: ReadonlyMap<string, (into: Buffer, index: number, value: number) 
 >([
   ["FP32", (into, index, value) => into.writeFloatLE(value, index * 4)],
   ["FP64", (into, index, value) => into.writeDoubleLE(value, index * 8)],
-  ["FP16", (into, index, value) => into.writeUInt16LE(numberToHalf(value), index * 2)],
+  ["FP16", (into, index, value) => into.writeUInt16LE(numberToFp16(value), index * 2)],
   ["INT64", (into, index, value) => into.writeBigInt64LE(BigInt(Math.trunc(value)), index * 8)],
   ["INT32", (into, index, value) => into.writeInt32LE(Math.trunc(value), index * 4)],
   ["INT8", (into, index, value) => into.writeInt8(Math.trunc(value) % 128, index)],

@@ -1,4 +1,4 @@
-/** Attention among patches of pictures as ONNX nodes: by where they lie they turn, and see each other or not. */
+/** Attention among patches of images as ONNX nodes: by where they lie they turn, and see each other or not. */
 
 import { ToolError } from "@nereid/server/files/tool-error";
 import { ONNX_TYPES } from "@nereid/server/formats/onnx/writer";
@@ -10,17 +10,17 @@ const [PICTURE, ROW, COLUMN] = [0, 1, 2];
 export const POSITION_COLUMNS = 3;
 
 /** By which queries and keys turn: [patches, 1, headSize]. */
-export interface Turn {
+export interface RotaryTables {
   readonly cos: string;
   readonly sin: string;
 }
 
 /** The first quarter of a head and the third turn by the row, the others by the column: [patches, 1, headSize]. */
-export function turnBy(
+export function rotaryTables(
   graph: GraphBuilder,
   positions: string,
   { theta, headSize }: { readonly theta: number; readonly headSize: number },
-): Turn {
+): RotaryTables {
   if (headSize % 4 !== 0)
     throw new ToolError(`config.json: num_heads: expected heads of a multiple of 4, got ${headSize}`);
   const frequencies = Array.from({ length: headSize / 4 }, (_, i) => 1 / theta ** ((4 * i) / headSize));
@@ -47,8 +47,8 @@ function maskOf(graph: GraphBuilder, keys: readonly string[]): string {
   return graph.node("Where", [all, graph.float(0), graph.float(MASKED)]);
 }
 
-/** Patches of a picture see each other. */
-export function pictureMask(graph: GraphBuilder, positions: string): string {
+/** Patches of an image see each other. */
+export function imageMask(graph: GraphBuilder, positions: string): string {
   return maskOf(graph, [columnOf(graph, positions, PICTURE)]);
 }
 
@@ -63,7 +63,7 @@ export function patchAttention(
   context: EncoderContext,
   name: string,
   states: string,
-  { turn, mask }: { readonly turn: Turn; readonly mask: string },
+  { turn, mask }: { readonly turn: RotaryTables; readonly mask: string },
 ): string {
   const { graph, sizes } = context;
   const { hidden, numHeads } = sizes;
@@ -75,8 +75,8 @@ export function patchAttention(
   };
   const ordered = (value: string, perm: readonly number[]): string =>
     graph.node("Transpose", [value], { perm: { ints: perm } });
-  const query = ordered(turned(graph, part(0), turn, headSize), [1, 0, 2]);
-  const key = ordered(turned(graph, part(1), turn, headSize), [1, 2, 0]);
+  const query = ordered(rotated(graph, part(0), turn, headSize), [1, 0, 2]);
+  const key = ordered(rotated(graph, part(1), turn, headSize), [1, 2, 0]);
   const value = ordered(part(2), [1, 0, 2]);
   const heads = Array.from({ length: numHeads }, (_, head) => {
     const one = (all: string): string => graph.node("Gather", [all, graph.int(head)], { axis: { int: 0 } });
@@ -89,7 +89,7 @@ export function patchAttention(
 }
 
 /** Element i of a head turns with element i + headSize / 2. */
-function turned(graph: GraphBuilder, value: string, { cos, sin }: Turn, headSize: number): string {
+function rotated(graph: GraphBuilder, value: string, { cos, sin }: RotaryTables, headSize: number): string {
   const half = (from: number, to: number): string =>
     graph.node("Slice", [value, graph.ints([from]), graph.ints([to]), graph.ints([2])]);
   const [first, second] = [half(0, headSize / 2), half(headSize / 2, headSize)];

@@ -18,17 +18,17 @@ import { type IntegerMatrix, type MatrixOptions, quantizeColumns } from "./quant
 
 export interface QuantizedGraph {
   readonly document: OnnxDocument;
-  readonly numProducts: number;
+  readonly numMatmuls: number;
 }
 
 /** DynamicQuantizeLinear is there since. */
 const MIN_OPSET = 11;
 
-/** @throws ToolError when the model is too old; `onProduct` sees each product that was replaced */
+/** @throws ToolError when the model is too old; `onMatmul` sees each product that was replaced */
 export function quantizeGraph(
   document: OnnxDocument,
   options: MatrixOptions,
-  onProduct: (name: string) => void,
+  onMatmul: (name: string) => void,
 ): QuantizedGraph {
   if (document.opset < MIN_OPSET) {
     throw new ToolError(`The model is of ONNX opset ${document.opset}, expected at least ${MIN_OPSET}`, {
@@ -36,17 +36,17 @@ export function quantizeGraph(
     });
   }
   const rewriter = new Rewriter(document, options);
-  let numProducts = 0;
+  let numMatmuls = 0;
   const nodes = document.nodes.flatMap((node) => {
-    const product = findProduct(node, document);
+    const product = findMatmul(node, document);
     if (product === undefined) return [node];
-    numProducts++;
-    onProduct(node.name);
+    numMatmuls++;
+    onMatmul(node.name);
     return rewriter.replace(node, product);
   });
   const used = usedNames({ nodes, outputs: document.outputs });
   const tensors = [...document.tensors, ...rewriter.tensors].filter(([name]) => used.has(name));
-  return { document: { ...document, nodes, tensors: new Map(tensors) }, numProducts };
+  return { document: { ...document, nodes, tensors: new Map(tensors) }, numMatmuls };
 }
 
 interface Product {
@@ -57,7 +57,7 @@ interface Product {
 }
 
 /** Undefined when it is no product, or one that stays as it is. */
-function findProduct(node: DocumentNode, { tensors, inputs: replaceable }: OnnxDocument): Product | undefined {
+function findMatmul(node: DocumentNode, { tensors, inputs: replaceable }: OnnxDocument): Product | undefined {
   const { operator, domain, inputs } = node;
   const weight = tensors.get(inputs[1] ?? "");
   if (domain !== "" || weight === undefined || replaceable.has(weight.name)) return undefined;

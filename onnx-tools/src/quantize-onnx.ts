@@ -36,7 +36,7 @@ export interface SampleOptions {
 }
 
 export interface QuantizeSummary {
-  readonly numProducts: number;
+  readonly numMatmuls: number;
   readonly bytesBefore: number;
   readonly bytesAfter: number;
   /** By output. */
@@ -61,12 +61,12 @@ export async function quantizeOnnx(options: QuantizeOptions): Promise<QuantizeSu
     await (await opener.open(source, 1, { path: plain, isLarge })).close();
     signal.throwIfAborted();
     const document = await readDocument(plain);
-    const { document: quantized, numProducts } = quantizedDocument(document, options);
+    const { document: quantized, numMatmuls } = quantizedDocument(document, options);
     const finished = scratch();
     const place = { path: finished, dataPath: weightsFor(output), maxBytes: maxFileBytes };
     const bytesAfter = await writeDocument(quantized, place, signal);
     const errors = await measure(opener, { input, finished, document }, options);
-    summary = { numProducts, bytesBefore, bytesAfter, errors };
+    summary = { numMatmuls, bytesBefore, bytesAfter, errors };
     return finished;
   });
   if (summary === undefined) throw new Error("the file was made without a summary");
@@ -84,7 +84,7 @@ export function quantizedDocument(
       signal.throwIfAborted();
       task.add(1, name);
     });
-    if (quantized.numProducts === 0) {
+    if (quantized.numMatmuls === 0) {
       throw new ToolError(
         "The model has no MatMul or Gemm with a constant matrix of float32: nothing can be quantized",
       );

@@ -1,17 +1,24 @@
 /**
- * The eyes of Qwen2-VL and Qwen2.5-VL as ONNX graphs. They take patches of pictures of any size, one after the other, and where
- * each lies: by that they turn queries and keys, and see no other picture. Squares of patches become one visual token each.
+ * The eyes of Qwen2-VL and Qwen2.5-VL as ONNX graphs. They take patches of images of any size, one after the other, and where
+ * each lies: by that they turn queries and keys, and see no other image. Squares of patches become one visual token each.
  */
 import type { HfFields } from "@nereid/server/formats/hf/config-fields";
 import { ONNX_TYPES } from "@nereid/server/formats/onnx/writer";
 import type { Safetensors } from "@nereid/server/formats/tensors/safetensors";
 import { EncoderWeights } from "./encoder-weights.ts";
 import { type BuiltGraph, GraphBuilder } from "./graph-builder.ts";
-import { POSITION_COLUMNS, patchAttention, pictureMask, type Turn, turnBy, windowMask } from "./patch-attention.ts";
+import {
+  imageMask,
+  POSITION_COLUMNS,
+  patchAttention,
+  type RotaryTables,
+  rotaryTables,
+  windowMask,
+} from "./patch-attention.ts";
 import { activationOf, type EncoderContext, expectHeads, layerNorm, linear, rmsNorm } from "./transformer-graph.ts";
 
 /** How the releases differ. */
-interface QwenEye {
+interface QwenVisionEncoder {
   readonly norm: (context: EncoderContext, value: string, name: string) => string;
   /** Fields of the configuration: width of the states, width of visual tokens. */
   readonly widthField: string;
@@ -25,7 +32,7 @@ interface QwenEye {
 
 export type QwenKind = "qwen2_vl" | "qwen2_5_vl";
 
-const EYES: Readonly<Record<QwenKind, QwenEye>> = {
+const EYES: Readonly<Record<QwenKind, QwenVisionEncoder>> = {
   qwen2_vl: {
     norm: layerNorm,
     widthField: "embed_dim",
@@ -85,17 +92,17 @@ export function buildQwenVision(source: Safetensors, kind: QwenKind, config: HfF
   const positions = graph.input({ name: "patch_positions", type: ONNX_TYPES.INT64, dims: [PATCHES, POSITION_COLUMNS] });
   graph.enter("positions");
   const theta = config.section("rope_parameters")?.positive("rope_theta", ROPE_THETA) ?? ROPE_THETA;
-  const turn = turnBy(graph, positions, { theta, headSize: hidden / numHeads });
-  const samePicture = pictureMask(graph, positions);
+  const turn = rotaryTables(graph, positions, { theta, headSize: hidden / numHeads });
+  const sameImage = imageMask(graph, positions);
   const windowSide = eye.hasWindows ? Math.floor(size("window_size") / merge / patch) * merge : 0;
-  const sameWindow = windowSide > 0 ? windowMask(graph, positions, windowSide) : samePicture;
+  const sameWindow = windowSide > 0 ? windowMask(graph, positions, windowSide) : sameImage;
   graph.enter("patch_embed");
   let states = embed(context, pixels, [hidden, channels, frames, patch, patch]);
   const numLayers = size("depth");
   const full = eye.hasWindows ? fullLayers(config, numLayers) : undefined;
   for (let layer = 0; layer < numLayers; layer++) {
     graph.enter(`blocks.${layer}`);
-    const mask = full === undefined || full.has(layer) ? samePicture : sameWindow;
+    const mask = full === undefined || full.has(layer) ? sameImage : sameWindow;
     states = block(context, eye, `blocks.${layer}`, states, { turn, mask });
   }
   graph.enter("merger");
@@ -127,10 +134,10 @@ function fullLayers(config: HfFields, numLayers: number): ReadonlySet<number> {
 
 function block(
   context: EncoderContext,
-  eye: QwenEye,
+  eye: QwenVisionEncoder,
   name: string,
   states: string,
-  how: { readonly turn: Turn; readonly mask: string },
+  how: { readonly turn: RotaryTables; readonly mask: string },
 ): string {
   const { graph, sizes } = context;
   const { hidden, intermediate } = sizes;

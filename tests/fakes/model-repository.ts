@@ -20,7 +20,7 @@ import { loadModelVersion } from "../../server/src/repository/load/load-model.ts
 import { updateInstances } from "../../server/src/repository/load/update-instances.ts";
 import { ModelManager } from "../../server/src/repository/model-manager.ts";
 import { ModelRegistry } from "../../server/src/repository/registry.ts";
-import { localPlace, type RepositoryPlace } from "../../server/src/repository/source/repository-location.ts";
+import { localLocation, type RepositoryLocation } from "../../server/src/repository/source/repository-location.ts";
 import type { RemoteResponseCache } from "../../server/src/scheduler/cache/remote-response-cache.ts";
 import type { ResponseCache } from "../../server/src/scheduler/cache/response-cache.ts";
 import type { RateLimiter } from "../../server/src/scheduler/rate-limiter.ts";
@@ -47,7 +47,7 @@ export interface TestRepositoryOptions {
   /** Turns the verbose log on. */
   readonly onVerbose?: (line: string) => void;
   /** In place of folders of this machine. */
-  readonly places?: readonly RepositoryPlace[];
+  readonly places?: readonly RepositoryLocation[];
   /** Undefined = only built-in agents. */
   readonly findAgent?: (name: string) => Promise<RepositoryAgent>;
 }
@@ -105,7 +105,7 @@ export function createTestRepository(
     settingsOf: () => new Map<string, string>(),
   };
   const manager = new ModelManager({
-    places: options.places ?? repositoriesOf(path, options).map(localPlace),
+    places: options.places ?? repositoriesOf(path, options).map(localLocation),
     configName: options.configName ?? "",
     isNamespacing,
     findAgent: findAgent ?? ((name) => new AgentFinder("").find(name)),

@@ -4,7 +4,7 @@ import { readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { numberToHalf } from "../../server/src/core/half.ts";
+import { numberToFp16 } from "../../server/src/core/fp16.ts";
 import {
   decode,
   encode,
@@ -93,7 +93,7 @@ async function captionRequests(server: ServerProcess): Promise<Wire[][]> {
       scalar("request_output_len", 40),
       scalar("end_id", END_ID),
       scalar("prompt_vocab_size", numRows),
-      tensor("prompt_embedding_table", "FP16", [1, numRows, width], Uint16Array.from(rows, numberToHalf)),
+      tensor("prompt_embedding_table", "FP16", [1, numRows, width], Uint16Array.from(rows, numberToFp16)),
     ];
   });
 }

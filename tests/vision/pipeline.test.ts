@@ -169,8 +169,8 @@ test("a picture that was seen before is found in the prefix cache, another one i
 
 test("broken pictures, bombs and addresses fail their own request with the cause", async () => {
   for (const [image, message] of [
-    ["bm90IGEgcGljdHVyZQ==", /input 'IMAGE': picture 0 is neither PNG, JPEG nor WebP/],
-    [pictureOf(0).subarray(0, 60).toString("base64"), /picture 0 is broken: it can not be decoded/],
+    ["bm90IGEgcGljdHVyZQ==", /input 'IMAGE': image 0 is neither PNG, JPEG nor WebP/],
+    [pictureOf(0).subarray(0, 60).toString("base64"), /image 0 is broken: it can not be decoded/],
     ["http://169.254.169.254/latest/meta-data", /is an address: this model fetches none/],
   ] as const) {
     await assert.rejects(generate(server, "vlm", { image, text_input: QUESTION, max_tokens: 5 }), message);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
-import { loadDecoder } from "../../images/src/decode-picture.ts";
+import { loadDecoder } from "../../images/src/decode-image.ts";
 import { PixelBudget } from "../../images/src/pixel-budget.ts";
 import { processJob } from "../../images/src/process-job.ts";
 import { type ImageProcessing, parseProcessor } from "../../images/src/processor-config.ts";

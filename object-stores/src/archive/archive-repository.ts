@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { requireFreeBytes } from "@nereid/server/files/disk-space";
 import { ToolError } from "@nereid/server/files/tool-error";
 import type { Logger } from "@nereid/server/observe/log";
+import { FetchedModelRepository, type FetchedRepository } from "../fetched-repository.ts";
 import type { ObjectCache } from "../object-cache.ts";
 import type { ObjectStore, StoredObject } from "../object-store.ts";
 import { TransferLog } from "../transfer-log.ts";
-import { type BroughtRepository, WholeRepository } from "../whole-repository.ts";
 import { unpackLimits, unpackTar } from "./unpack-tar.ts";
 
 export interface ArchiveRepositoryOptions {
@@ -17,9 +17,9 @@ export interface ArchiveRepositoryOptions {
   readonly firstPauseMs: number;
 }
 
-export function createArchiveRepository(options: ArchiveRepositoryOptions): WholeRepository {
+export function createArchiveRepository(options: ArchiveRepositoryOptions): FetchedModelRepository {
   const { store, log, firstPauseMs } = options;
-  return new WholeRepository({
+  return new FetchedModelRepository({
     url: store.url,
     log,
     firstPauseMs,
@@ -38,7 +38,7 @@ function versionText({ version, bytes }: StoredObject): string {
   return `${version} ${bytes}`;
 }
 
-async function bring({ store, cache, log }: ArchiveRepositoryOptions, signal: AbortSignal): Promise<BroughtRepository> {
+async function bring({ store, cache, log }: ArchiveRepositoryOptions, signal: AbortSignal): Promise<FetchedRepository> {
   const archive = await archiveOf(store, signal);
   const content = await fetchArchive(store, archive, cache, log, signal);
   const folder = await cache.createFolder();

@@ -3,12 +3,12 @@
  * of a registered program, or nobody.
  */
 import { readFile } from "node:fs/promises";
-import type { Patience } from "@nereid/server/files/http-exchange";
+import type { HttpTimeouts } from "@nereid/server/files/http-exchange";
 import { ToolError } from "@nereid/server/files/tool-error";
 import { textField } from "../credential-file.ts";
 import { type Environment, variable } from "../environment.ts";
 import { exchangeJson } from "../exchange.ts";
-import { type BearerIdentity, bearerFrom, NOBODY } from "../gcs/gcs-identity.ts";
+import { ANONYMOUS, type BearerIdentity, bearerFrom } from "../gcs/gcs-identity.ts";
 
 export type AzureIdentity = { readonly endsAtMs: number } & (
   | { readonly kind: "key"; readonly account: string; readonly key: string }
@@ -37,7 +37,7 @@ export async function findAzureIdentity(
   credential: unknown,
   account: string,
   env: Environment,
-  patience: Patience,
+  patience: HttpTimeouts,
 ): Promise<AzureIdentity> {
   const { type, clientId, named, key, sas } =
     credential === undefined ? fromEnvironment(env) : fromFileEntry(credential);
@@ -87,7 +87,7 @@ function tokenOf({ token, endsAtMs }: BearerIdentity): AzureIdentity {
 async function defaultToken(
   clientId: string | undefined,
   env: Environment,
-  patience: Patience,
+  patience: HttpTimeouts,
 ): Promise<BearerIdentity> {
   const tenant = variable(env, "AZURE_TENANT_ID");
   const client = variable(env, "AZURE_CLIENT_ID");
@@ -105,14 +105,14 @@ async function defaultToken(
           : undefined;
     if (proof !== undefined) return programToken(tenant, { client_id: client, ...proof }, env, patience);
   }
-  return machineToken(clientId, env, patience).catch(() => NOBODY);
+  return machineToken(clientId, env, patience).catch(() => ANONYMOUS);
 }
 
 async function programToken(
   tenant: string,
   fields: Readonly<Record<string, string>>,
   env: Environment,
-  patience: Patience,
+  patience: HttpTimeouts,
 ): Promise<BearerIdentity> {
   const host = variable(env, "AZURE_AUTHORITY_HOST") ?? "https://login.microsoftonline.com/";
   const url = new URL(`${encodeURIComponent(tenant)}/oauth2/v2.0/token`, host.endsWith("/") ? host : `${host}/`);
@@ -126,7 +126,7 @@ async function programToken(
 async function machineToken(
   clientId: string | undefined,
   env: Environment,
-  { signal }: Patience,
+  { signal }: HttpTimeouts,
 ): Promise<BearerIdentity> {
   const service = variable(env, "IDENTITY_ENDPOINT");
   const url = new URL(service ?? "http://169.254.169.254/metadata/identity/oauth2/token");

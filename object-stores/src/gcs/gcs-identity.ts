@@ -4,7 +4,7 @@
  */
 import { createSign } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import type { Patience } from "@nereid/server/files/http-exchange";
+import type { HttpTimeouts } from "@nereid/server/files/http-exchange";
 import { ToolError } from "@nereid/server/files/tool-error";
 import { record, textField } from "../credential-file.ts";
 import { type Environment, variable } from "../environment.ts";
@@ -16,7 +16,7 @@ export interface BearerIdentity {
   readonly endsAtMs: number;
 }
 
-export const NOBODY: BearerIdentity = Object.freeze({ token: undefined, endsAtMs: Number.POSITIVE_INFINITY });
+export const ANONYMOUS: BearerIdentity = Object.freeze({ token: undefined, endsAtMs: Number.POSITIVE_INFINITY });
 
 const SCOPE = "https://www.googleapis.com/auth/devstorage.read_only";
 const TOKEN_URL = "https://oauth2.googleapis.com/token";
@@ -29,15 +29,15 @@ const FORM = { "content-type": "application/x-www-form-urlencoded" };
 export async function findGcsIdentity(
   file: string | undefined,
   env: Environment,
-  patience: Patience,
+  patience: HttpTimeouts,
 ): Promise<BearerIdentity> {
   const path = file ?? variable(env, "GOOGLE_APPLICATION_CREDENTIALS");
   if (path !== undefined) return fileIdentity(path, patience);
-  if (variable(env, "STORAGE_EMULATOR_HOST") !== undefined) return NOBODY;
-  return machineIdentity(env, patience).catch(() => NOBODY);
+  if (variable(env, "STORAGE_EMULATOR_HOST") !== undefined) return ANONYMOUS;
+  return machineIdentity(env, patience).catch(() => ANONYMOUS);
 }
 
-async function fileIdentity(path: string, patience: Patience): Promise<BearerIdentity> {
+async function fileIdentity(path: string, patience: HttpTimeouts): Promise<BearerIdentity> {
   const text = await readFile(path, "utf8").catch((error: unknown) => {
     throw new ToolError(`Cannot read the Google credentials ${path}`, { cause: error });
   });
@@ -100,7 +100,7 @@ function refreshForm(account: Readonly<Record<string, unknown>>): string {
   }).toString();
 }
 
-async function machineIdentity(env: Environment, { signal }: Patience): Promise<BearerIdentity> {
+async function machineIdentity(env: Environment, { signal }: HttpTimeouts): Promise<BearerIdentity> {
   const host = variable(env, "GCE_METADATA_HOST") ?? "metadata.google.internal";
   const url = new URL(`http://${host}/computeMetadata/v1/instance/service-accounts/default/token`);
   const headers = { "metadata-flavor": "Google" };

@@ -6,10 +6,10 @@ import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "@nereid/server/observe/log";
 import type { ArrangeModel } from "@nereid/server/repository/source/remote-repository";
+import { FetchedModelRepository, type FetchedRepository } from "../fetched-repository.ts";
 import type { ObjectCache } from "../object-cache.ts";
 import { ObjectRepository } from "../object-repository.ts";
 import type { ObjectStore } from "../object-store.ts";
-import { type BroughtRepository, WholeRepository } from "../whole-repository.ts";
 
 export interface HubModelOptions {
   readonly store: ObjectStore;
@@ -19,9 +19,9 @@ export interface HubModelOptions {
   readonly arrange: ArrangeModel;
 }
 
-export function createHubModelRepository(options: HubModelOptions): WholeRepository {
+export function createHubModelRepository(options: HubModelOptions): FetchedModelRepository {
   const { store, log, firstPauseMs } = options;
-  return new WholeRepository({
+  return new FetchedModelRepository({
     url: store.url,
     log,
     firstPauseMs,
@@ -58,7 +58,7 @@ class OneModelStore implements ObjectStore {
 async function bring(
   { store, cache, log, firstPauseMs, arrange }: HubModelOptions,
   signal: AbortSignal,
-): Promise<BroughtRepository> {
+): Promise<FetchedRepository> {
   const files = new ObjectRepository({ store: new OneModelStore(store), cache, log, isWatched: false, firstPauseMs });
   const stop = (): void => void files.close();
   signal.addEventListener("abort", stop);

@@ -5,7 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import type { Patience } from "@nereid/server/files/http-exchange";
+import type { HttpTimeouts } from "@nereid/server/files/http-exchange";
 import { ToolError } from "@nereid/server/files/tool-error";
 import { textField } from "../credential-file.ts";
 import { type Environment, variable } from "../environment.ts";
@@ -28,7 +28,11 @@ const METADATA_MS = 1000;
 const FOREVER = Number.POSITIVE_INFINITY;
 
 /** @throws ToolError when what is named cannot be had */
-export async function findS3Identity(credential: unknown, env: Environment, patience: Patience): Promise<S3Identity> {
+export async function findS3Identity(
+  credential: unknown,
+  env: Environment,
+  patience: HttpTimeouts,
+): Promise<S3Identity> {
   const named = variable(env, "AWS_DEFAULT_REGION", "AWS_REGION");
   if (credential !== undefined) return fromFileEntry(credential, env, named);
   const keyId = variable(env, "AWS_ACCESS_KEY_ID");
@@ -79,7 +83,7 @@ function keysOfProfile(profile: Profile): S3Keys | undefined {
 
 type RoleKeys = Pick<S3Identity, "keys" | "endsAtMs">;
 
-async function roleKeys(env: Environment, region: string, patience: Patience): Promise<RoleKeys | undefined> {
+async function roleKeys(env: Environment, region: string, patience: HttpTimeouts): Promise<RoleKeys | undefined> {
   const tokenFile = variable(env, "AWS_WEB_IDENTITY_TOKEN_FILE");
   if (tokenFile !== undefined) return webIdentityKeys(tokenFile, env, region, patience);
   const container = containerUrl(env);
@@ -88,7 +92,12 @@ async function roleKeys(env: Environment, region: string, patience: Patience): P
   return machineKeys(env, patience).catch(() => undefined);
 }
 
-async function webIdentityKeys(file: string, env: Environment, region: string, patience: Patience): Promise<RoleKeys> {
+async function webIdentityKeys(
+  file: string,
+  env: Environment,
+  region: string,
+  patience: HttpTimeouts,
+): Promise<RoleKeys> {
   const url = new URL(variable(env, "AWS_ENDPOINT_URL_STS") ?? `https://sts.${region}.amazonaws.com/`);
   const body = queryText({
     Action: "AssumeRoleWithWebIdentity",
@@ -114,7 +123,7 @@ function containerUrl(env: Environment): URL | undefined {
   return full === undefined ? undefined : new URL(full);
 }
 
-async function containerKeys(url: URL, env: Environment, patience: Patience): Promise<RoleKeys> {
+async function containerKeys(url: URL, env: Environment, patience: HttpTimeouts): Promise<RoleKeys> {
   const tokenFile = variable(env, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
   const token =
     tokenFile === undefined
@@ -124,7 +133,7 @@ async function containerKeys(url: URL, env: Environment, patience: Patience): Pr
   return keysFromJson(await exchangeJson({ url, headers }, patience));
 }
 
-async function machineKeys(env: Environment, { signal }: Patience): Promise<RoleKeys> {
+async function machineKeys(env: Environment, { signal }: HttpTimeouts): Promise<RoleKeys> {
   const patience = { signal, stallMs: METADATA_MS };
   const base = variable(env, "AWS_EC2_METADATA_SERVICE_ENDPOINT") ?? "http://169.254.169.254";
   const lease = { "x-aws-ec2-metadata-token-ttl-seconds": "21600" };

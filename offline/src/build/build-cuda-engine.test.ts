@@ -84,7 +84,7 @@ async function readAll(modelDir: string, place?: RankPlace): Promise<Map<string,
 }
 
 async function readInt4({ name }: WeightSource, tensors: TensorSource): Promise<Uint8Array> {
-  const matrix = await tensors.integers?.get(name)?.readFourBits();
+  const matrix = await tensors.integers?.get(name)?.readInt4();
   assert.ok(matrix !== undefined);
   const zeros = matrix.zeros ?? new Uint8Array(0);
   return Buffer.concat([matrix.codes, new Uint8Array(matrix.scales.slice().buffer), zeros]);

@@ -96,8 +96,8 @@ function engineSources({ parsed, tensors }: OpenedDecoder): readonly EngineSourc
 function sourceOf(stored: StoredTensor, isExact: boolean, { integers }: TensorSource): Omit<EngineSource, "isTurned"> {
   const { name, shape, dtype } = stored;
   const [outputs = 0, inputs = 0] = shape;
-  const fourBits = integers?.get(name)?.fourBits;
-  if (fourBits !== undefined) return { stored, dtype: "BF16", integers: { name, outputs, inputs, ...fourBits } };
+  const int4 = integers?.get(name)?.int4;
+  if (int4 !== undefined) return { stored, dtype: "BF16", integers: { name, outputs, inputs, ...int4 } };
   if (!isExact || integers?.has(name) === true) return { stored, dtype: "BF16", integers: undefined };
   if (dtype === "F32" || dtype === "F16" || dtype === "BF16") return { stored, dtype, integers: undefined };
   throw new ToolError(`Tensor "${name}": expected F32, F16 or BF16 on a GPU, got ${dtype}`);
@@ -126,7 +126,7 @@ async function writeSource(
     end();
     return index + 1;
   }
-  const matrix = await files.integers?.get(stored.name)?.readFourBits();
+  const matrix = await files.integers?.get(stored.name)?.readInt4();
   if (matrix === undefined) throw new Error(`tensor "${stored.name}" is no matrix of integers`);
   const parts = integerParts(integers);
   for (const [i, part] of parts.entries()) {

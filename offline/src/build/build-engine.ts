@@ -6,7 +6,7 @@ import type { FloatType, WeightType } from "@nereid/server/device/cpu/convert-el
 import { CpuDevice } from "@nereid/server/device/cpu/cpu-device";
 import { fillTensor, packedName } from "@nereid/server/models/weights/decoder-weights";
 import { dtypeOf } from "@nereid/server/models/weights/weight-types";
-import { chooseProducts, type EngineChoice, type EnginePlan } from "./choose-gemms.ts";
+import { chooseGemms, type EngineChoice, type EnginePlan } from "./choose-gemms.ts";
 import { type OpenedDecoder, openDecoder } from "../checkpoint/convert-checkpoint.ts";
 import { writeEngineFolder } from "./engine-folder.ts";
 import { planEngine } from "./engine-writer.ts";
@@ -34,7 +34,7 @@ export async function buildEngine(options: BuildOptions): Promise<BuildSummary> 
   const opened = await openDecoder(options.checkpointDir);
   const device = new CpuDevice();
   try {
-    const { plans, ...choice } = await chooseProducts(options, opened, device);
+    const { plans, ...choice } = await chooseGemms(options, opened, device);
     return { numBytes: await writeEngine(options, opened, device, plans, choice), ...choice };
   } finally {
     await device.close();

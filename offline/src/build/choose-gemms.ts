@@ -13,17 +13,17 @@ import { chooseType, type OpenedDecoder } from "../checkpoint/convert-checkpoint
 import {
   fastest,
   type MatrixShape,
-  type ProductWay,
+  type GemmVariant,
   type ThreadTiming,
   threadCounts,
   timeThreads,
-  timeWay,
-  type WayTiming,
-  waysOf,
+  timeVariant,
+  type VariantTiming,
+  variantsOf,
 } from "./measure-gemms.ts";
 import type { Reporter } from "@nereid/server/files/progress";
 
-export interface ProductOptions {
+export interface GemmOptions {
   /** Of the matrices; "auto": blocks as they are stored, floats in `floatType`. */
   readonly weightType: WeightType | "auto";
   /** "auto": the type that is fastest here. */
@@ -33,26 +33,26 @@ export interface ProductOptions {
 }
 
 /** Of all matrices of a shape that could be of the same types. */
-export interface ProductChoice extends ProductWay {
+export interface GemmChoice extends GemmVariant {
   readonly shape: readonly number[];
   /** Of all ways, the chosen one first; empty where there is one only. */
-  readonly timings: readonly WayTiming[];
+  readonly timings: readonly VariantTiming[];
 }
 
 export interface EnginePlan extends TypedPlan {
   /** Undefined: there is one only, or nothing is multiplied. */
-  readonly layout: ProductWay["layout"] | undefined;
+  readonly layout: GemmVariant["layout"] | undefined;
 }
 
 export interface EngineChoice {
   readonly plans: readonly EnginePlan[];
-  readonly products: readonly ProductChoice[];
+  readonly products: readonly GemmChoice[];
   readonly threads: EngineThreads;
   readonly threadTimings: readonly ThreadTiming[];
 }
 
-export async function chooseProducts(
-  options: ProductOptions,
+export async function chooseGemms(
+  options: GemmOptions,
   opened: OpenedDecoder,
   device: CpuDevice,
 ): Promise<EngineChoice> {
@@ -86,23 +86,23 @@ function keyOf({ shape }: WeightPlan, types: readonly WeightType[]): string {
   return `${shape.join("x")} ${types.join(" ")}`;
 }
 
-function isStoredInBlocks({ sources }: WeightPlan, { tensors }: TensorSource, { weightType }: ProductOptions): boolean {
+function isStoredInBlocks({ sources }: WeightPlan, { tensors }: TensorSource, { weightType }: GemmOptions): boolean {
   return weightType === "auto" && sources.some(({ name }) => isPackedDtype(tensors.get(name)?.dtype ?? "F32"));
 }
 
 function candidates(
-  options: ProductOptions,
+  options: GemmOptions,
   opened: OpenedDecoder,
   plan: WeightPlan,
   isMultiplied: boolean,
 ): readonly WeightType[] {
   const { tensors } = opened;
-  const wishes = isStoredInBlocks(plan, tensors, options) ? [undefined] : wishesFor(options, opened, isMultiplied);
+  const wishes = isStoredInBlocks(plan, tensors, options) ? [undefined] : requestedFor(options, opened, isMultiplied);
   return [...new Set(wishes.map((wish) => typePlan(plan, tensors, wish).type))];
 }
 
-function wishesFor(
-  { weightType, floatType }: ProductOptions,
+function requestedFor(
+  { weightType, floatType }: GemmOptions,
   { parsed, tensors }: OpenedDecoder,
   isMultiplied: boolean,
 ): readonly WeightType[] {
@@ -115,27 +115,27 @@ function wishesFor(
 }
 
 async function measure(
-  { reporter, signal }: ProductOptions,
+  { reporter, signal }: GemmOptions,
   device: CpuDevice,
   drafts: readonly Draft[],
-): Promise<ReadonlyMap<string, ProductChoice>> {
+): Promise<ReadonlyMap<string, GemmChoice>> {
   const kinds = new Map<string, { readonly shape: WeightPlan["shape"]; readonly types: readonly WeightType[] }>();
   for (const { plan, isMultiplied, types } of drafts) {
     if (isMultiplied) kinds.set(keyOf(plan, types), { shape: plan.shape, types });
   }
-  const choices = new Map<string, ProductChoice>();
+  const choices = new Map<string, GemmChoice>();
   const task = reporter.startTask({ task: "measure", unit: "shapes", total: kinds.size });
   try {
     for (const [key, { shape, types }] of kinds) {
-      const ways = types.flatMap((type) => waysOf(device, type, shape));
-      const timings: WayTiming[] = [];
+      const ways = types.flatMap((type) => variantsOf(device, type, shape));
+      const timings: VariantTiming[] = [];
       for (const way of ways.length > 1 ? ways : []) {
         signal.throwIfAborted();
-        timings.push(await timeWay(device, matrixOf(shape), way));
+        timings.push(await timeVariant(device, matrixOf(shape), way));
       }
       const [first = { type: "f32", layout: "plain" } as const] = ways;
       const { type, layout } = timings.length === 0 ? first : fastest(timings);
-      const isChosen = (one: ProductWay): boolean => one.type === type && one.layout === layout;
+      const isChosen = (one: GemmVariant): boolean => one.type === type && one.layout === layout;
       timings.sort((a, b) => Number(isChosen(b)) - Number(isChosen(a)));
       choices.set(key, { shape, type, layout, timings });
       task.add(1, shape.join(" x "));
@@ -152,8 +152,8 @@ function matrixOf(shape: WeightPlan["shape"]): MatrixShape {
 }
 
 async function measureThreads(
-  products: readonly ProductChoice[],
-  { signal, reporter }: ProductOptions,
+  products: readonly GemmChoice[],
+  { signal, reporter }: GemmOptions,
 ): Promise<Pick<EngineChoice, "threads" | "threadTimings">> {
   const counts = threadCounts(availableProcessors());
   const matrices = products.map((one) => ({ ...one, shape: matrixOf(one.shape as WeightPlan["shape"]) }));

@@ -11,7 +11,7 @@ import {
   type EngineHeader,
   type EngineTarget,
   type EngineTensor,
-  offsetBehind,
+  alignedOffset,
 } from "@nereid/server/formats/trtllm/engine-header";
 import { tensorBytes } from "@nereid/server/formats/tensors/tensor-source";
 
@@ -26,10 +26,10 @@ export function planEngine(
 ): EngineHeader {
   // Room for the longest checksums, so that offsets do not depend on them.
   const draft = { target, ...rest, tensors: tensors.map((tensor) => placeAt(tensor, Number.MAX_SAFE_INTEGER)) };
-  let end = offsetBehind(ENGINE_PREFIX_BYTES + Buffer.byteLength(JSON.stringify(draft)));
+  let end = alignedOffset(ENGINE_PREFIX_BYTES + Buffer.byteLength(JSON.stringify(draft)));
   const placed = tensors.map((tensor) => {
     const one = placeAt(tensor, end);
-    end = offsetBehind(end + one.byteLength);
+    end = alignedOffset(end + one.byteLength);
     return one;
   });
   return { target, ...rest, tensors: placed };

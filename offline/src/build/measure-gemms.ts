@@ -10,18 +10,18 @@ import { CpuDevice } from "@nereid/server/device/cpu/cpu-device";
 import { CpuGraph } from "@nereid/server/device/cpu/cpu-graph";
 import { byteSize, numElements } from "@nereid/server/device/cpu/cpu-tensor";
 import { PlacedTensors } from "@nereid/server/device/cpu/placed-tensors";
-import type { ProductLayout } from "@nereid/server/formats/trtllm/engine-header";
+import type { GemmLayout } from "@nereid/server/formats/trtllm/engine-header";
 
 export type MatrixShape = readonly [rows: number, columns: number];
 
 /** One way to keep a matrix. */
-export interface ProductWay {
+export interface GemmVariant {
   readonly type: WeightType;
-  readonly layout: ProductLayout;
+  readonly layout: GemmLayout;
 }
 
 /** What that way takes for one token, and for a piece of a prompt. */
-export interface WayTiming extends ProductWay {
+export interface VariantTiming extends GemmVariant {
   readonly decodeUs: number;
   readonly prefillUs: number;
 }
@@ -42,7 +42,7 @@ const MIN_GRAPH_ELEMENTS: number = 4 << 20;
 const MAX_REPEATS = 16;
 
 /** The ways that there are for a type here. */
-export function waysOf(device: CpuDevice, type: WeightType, shape: CpuShape): readonly ProductWay[] {
+export function variantsOf(device: CpuDevice, type: WeightType, shape: CpuShape): readonly GemmVariant[] {
   const plain = { type, layout: "plain" } as const;
   return device.productMemory({ type, shape }) === undefined ? [plain] : [{ type, layout: "repacked" }, plain];
 }
@@ -55,7 +55,7 @@ export function fastest<T extends { readonly decodeUs: number; readonly prefillU
   return others.reduce((best, one) => (cost(one) < cost(best) ? one : best), first);
 }
 
-export async function timeWay(device: CpuDevice, [rows, columns]: MatrixShape, way: ProductWay): Promise<WayTiming> {
+export async function timeVariant(device: CpuDevice, [rows, columns]: MatrixShape, way: GemmVariant): Promise<VariantTiming> {
   const placed = placeZeros(device, [{ ...way, shape: [rows, columns] }]);
   try {
     const scale = Math.max(1, rows / MAX_MEASURED_ROWS);
@@ -73,7 +73,7 @@ export function threadCounts(most: number): readonly number[] {
 
 /** Of the products of a layer, one after the other. */
 export async function timeThreads(
-  matrices: readonly (ProductWay & { readonly shape: MatrixShape })[],
+  matrices: readonly (GemmVariant & { readonly shape: MatrixShape })[],
   threads: number,
 ): Promise<ThreadTiming> {
   const device = new CpuDevice({ numThreads: threads });
@@ -92,7 +92,7 @@ export async function timeThreads(
 
 function placeZeros(
   device: CpuDevice,
-  matrices: readonly (ProductWay & { readonly shape: MatrixShape })[],
+  matrices: readonly (GemmVariant & { readonly shape: MatrixShape })[],
 ): PlacedTensors {
   const specs = matrices.map(({ type, shape: [rows, columns], layout }) => {
     const shape = [Math.min(rows, MAX_MEASURED_ROWS), columns] as const;

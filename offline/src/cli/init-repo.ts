@@ -3,13 +3,13 @@
 import { type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
 import { runCommand } from "@nereid/server/cli/run-command";
 import { copyTemplates, initRepository } from "../repository/init-repo.ts";
-import { initSeeingRepository } from "../repository/init-seeing.ts";
+import { initVisionRepository } from "../repository/init-vision.ts";
 import { parseTemplateValues } from "../template/template-values.ts";
 
 const DEFAULT_BATCH_SIZE = 64;
 const MAX_BATCH_SIZE = 4096;
 
-const CURL_PICTURE = `curl -X POST localhost:8000/v2/models/vlm/generate -d @- <<< "{\\"image\\": \\"$(base64 -w0 picture.png)\\", \\"text_input\\": \\"What is shown in this picture?\\", \\"max_tokens\\": 20}"`;
+const CURL_PICTURE = `curl -X POST localhost:8000/v2/models/vlm/generate -d @- <<< "{\\"image\\": \\"$(base64 -w0 image.png)\\", \\"text_input\\": \\"What is shown in this image?\\", \\"max_tokens\\": 20}"`;
 const CURL = `curl -X POST localhost:8000/v2/models/ensemble/generate -d '{"text_input": "What is machine learning?", "max_tokens": 20}'`;
 
 const FLAGS = {
@@ -46,9 +46,9 @@ const FLAGS = {
     summary: "other placeholders of the templates, written as for fill-template",
   },
   copy: { type: "switch", summary: "copy model and tokenizer into the repository, so that it can be moved as a whole" },
-  pictures: {
+  images: {
     type: "switch",
-    summary: "a model that sees (LLaVA, Qwen2-VL): its eye as ONNX, and models that take pictures with a question",
+    summary: "a model that sees (LLaVA, Qwen2-VL): its eye as ONNX, and models that take images with a question",
   },
   templates: { type: "switch", summary: "write the models unfilled, for fill-template or sed; needs no --model" },
   force: { type: "switch", short: "f", summary: "replace models of the same names" },
@@ -79,7 +79,7 @@ export async function initRepoCommand(argv: readonly string[]): Promise<void> {
     }
     if (values.model === undefined)
       throw new UsageError("--model is missing: which model to serve, or --templates for unfilled ones");
-    const init = values.pictures ? initSeeingRepository : initRepository;
+    const init = values.images ? initVisionRepository : initRepository;
     const { repository, models, findings } = await init({
       modelDir: values.model,
       tokenizerDir: values.tokenizer,
@@ -94,7 +94,7 @@ export async function initRepoCommand(argv: readonly string[]): Promise<void> {
     });
     for (const { severity, problem } of findings) if (severity === "warning") reporter.warn(problem);
     const next = `nereid serve --model-repository=${repository}`;
-    const request = values.pictures ? CURL_PICTURE : CURL;
+    const request = values.images ? CURL_PICTURE : CURL;
     reporter.result(`${repository}: ${models.join(", ")}\nNext:\n  ${next}\n  ${request}`, {
       repository,
       models,

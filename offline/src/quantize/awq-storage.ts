@@ -3,7 +3,7 @@
  * one above, [outputs / 2, inputs].
  */
 import { FP8_MAX } from "@nereid/server/core/fp8";
-import { halfToNumber, numberToHalf } from "@nereid/server/core/half";
+import { fp16ToNumber, numberToFp16 } from "@nereid/server/core/fp16";
 import { ToolError } from "@nereid/server/files/tool-error";
 import type { TensorPlan } from "../checkpoint/safetensors-writer.ts";
 import { groupScale, levelOf } from "./group-rounding.ts";
@@ -70,7 +70,7 @@ export class AwqStorage implements LinearStorage {
     const inputScale = (largestInputOf(module) ?? FP8_MAX) / FP8_MAX;
     await write(`${module}.activation_scaling_factor`, new Uint8Array(Float32Array.of(inputScale).buffer));
     // The scale of a level of a group is an eight-bit float too, times this.
-    const largestScale = scales.reduce((largest, bits) => Math.max(largest, halfToNumber(bits)), 0);
+    const largestScale = scales.reduce((largest, bits) => Math.max(largest, fp16ToNumber(bits)), 0);
     const second = largestScale === 0 ? 1 : (largestScale * LARGEST_LEVEL) / FP8_MAX;
     await write(`${module}.weights_scaling_factor_2`, new Uint8Array(Float32Array.of(second).buffer));
   }
@@ -86,7 +86,7 @@ export class AwqStorage implements LinearStorage {
     for (let group = 0; group < scales.length; group++) {
       const [from, to] = [group * groupSize, (group + 1) * groupSize];
       const scale = groupScale(row.subarray(from, to), importance?.subarray(from, to));
-      scales[group] = numberToHalf(scale);
+      scales[group] = numberToFp16(scale);
       for (let i = from; i < to; i++) into[i] = (into[i] ?? 0) | ((levelOf(row[i] ?? 0, scale) & 15) << shift);
     }
   }

@@ -2,7 +2,7 @@
  * Rounds groups of weights to four bits with one scale each. With the weight of each input's error, the scale is searched:
  * a smaller one clips the largest weights and renders the others more finely. Pure.
  */
-import { halfToNumber, numberToHalf } from "@nereid/server/core/half";
+import { fp16ToNumber, numberToFp16 } from "@nereid/server/core/fp16";
 
 const LARGEST_LEVEL = 7;
 const SMALLEST_LEVEL = -8;
@@ -52,5 +52,5 @@ export function roundingError(values: Float32Array, scale: number, importance: F
 }
 
 function asHalf(value: number): number {
-  return halfToNumber(numberToHalf(value));
+  return fp16ToNumber(numberToFp16(value));
 }

@@ -33,8 +33,8 @@ export class SmoothQuantStorage implements LinearStorage {
     return [...names].flatMap((name) => {
       const [, layer, norm] = NORM.exec(name) ?? [];
       if (layer === undefined || norm === undefined) return [];
-      const isBehindAttention = norm === "post_layernorm" && names.has(`${layer}.pre_feedforward_layernorm.weight`);
-      return isBehindAttention ? [] : [`${layer}.${norm}.scale_to_int`];
+      const isAttentionOutputNorm = norm === "post_layernorm" && names.has(`${layer}.pre_feedforward_layernorm.weight`);
+      return isAttentionOutputNorm ? [] : [`${layer}.${norm}.scale_to_int`];
     });
   }
 

@@ -63,7 +63,7 @@ async function integersIn(modelDir: string): Promise<Record<string, unknown>> {
   const { tensors } = await openDecoder(modelDir);
   const found: Record<string, unknown> = {};
   for (const [name, integers] of tensors.integers ?? []) {
-    const { codes, scales, zeros, groupSize, inputScales } = await integers.readFourBits();
+    const { codes, scales, zeros, groupSize, inputScales } = await integers.readInt4();
     const middle = new Uint8Array(scales.length).fill(8);
     found[name] = {
       codes: Buffer.from(codes).toString("hex"),

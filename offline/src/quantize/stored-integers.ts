@@ -3,9 +3,9 @@
  * TensorRT-LLM's layout and nothing is rounded again. Without zeros that is its W4A16_AWQ, with them its W4A16_GPTQ, whose
  * zeros are what is added to a level times the scale.
  */
-import { numberToHalf } from "@nereid/server/core/half";
+import { numberToFp16 } from "@nereid/server/core/fp16";
 import { ToolError } from "@nereid/server/files/tool-error";
-import type { FourBitMatrix } from "@nereid/server/formats/quantized/quantized-matrix";
+import type { StoredInt4Matrix } from "@nereid/server/formats/quantized/quantized-matrix";
 import type { TensorSource } from "@nereid/server/formats/tensors/tensor-source";
 import type { LayoutTensor } from "@nereid/server/formats/trtllm/layout";
 import type { Quantization } from "../checkpoint/checkpoint-config.ts";
@@ -33,7 +33,7 @@ export function integersOf(
   if (floats.some(({ parts }) => parts.some(({ name }) => integers?.has(name)))) {
     return "some are in 8 bits, or in groups that are no runs of neighbouring inputs";
   }
-  const stored = linears.flatMap(({ parts }) => parts.flatMap(({ name }) => integers?.get(name)?.fourBits ?? []));
+  const stored = linears.flatMap(({ parts }) => parts.flatMap(({ name }) => integers?.get(name)?.int4 ?? []));
   const [groupSize, ...others] = new Set(stored.map((one) => one.groupSize));
   if (groupSize === undefined) return undefined;
   if (others.length > 0) {
@@ -61,7 +61,7 @@ export function integerQuantization(kind: IntegerKind, cache: Quantization["kv_c
 export class StoredIntegers implements LinearStorage {
   readonly #kind: IntegerKind;
   readonly #integers: NonNullable<TensorSource["integers"]>;
-  #last: { readonly name: string; readonly matrix: FourBitMatrix } | undefined;
+  #last: { readonly name: string; readonly matrix: StoredInt4Matrix } | undefined;
 
   constructor(kind: IntegerKind, { integers = new Map() }: Pick<TensorSource, "integers">) {
     this.#kind = kind;
@@ -136,12 +136,12 @@ export class StoredIntegers implements LinearStorage {
     }
   }
 
-  async #load(name: string): Promise<FourBitMatrix> {
+  async #load(name: string): Promise<StoredInt4Matrix> {
     if (this.#last?.name !== name) {
       this.#last = undefined;
       const stored = this.#integers.get(name);
       if (stored === undefined) throw new Error(`tensor "${name}" is no matrix of integers`);
-      this.#last = { name, matrix: await stored.readFourBits() };
+      this.#last = { name, matrix: await stored.readInt4() };
     }
     return this.#last.matrix;
   }
@@ -160,7 +160,7 @@ interface GroupNumbers {
 }
 
 function areIntegers({ parts, isTransposed }: LayoutTensor, integers: TensorSource["integers"]): boolean {
-  return !isTransposed && parts.every(({ name }) => integers?.get(name)?.fourBits !== undefined);
+  return !isTransposed && parts.every(({ name }) => integers?.get(name)?.int4 !== undefined);
 }
 
 function moduleOf({ name }: LayoutTensor): string {
@@ -169,7 +169,7 @@ function moduleOf({ name }: LayoutTensor): string {
 
 /** A code less the middle is a signed level: its highest bit turns over. */
 function packCodes(
-  { codes, inputs }: FourBitMatrix,
+  { codes, inputs }: StoredInt4Matrix,
   row: number,
   { first, count }: RankMatrix["columns"],
   into: Uint8Array,
@@ -184,7 +184,7 @@ function packCodes(
 }
 
 function copyGroups(
-  { scales, zeros, inputs, groupSize }: FourBitMatrix,
+  { scales, zeros, inputs, groupSize }: StoredInt4Matrix,
   row: number,
   { first, count }: RankMatrix["columns"],
   toRow: number,
@@ -201,7 +201,7 @@ function copyGroups(
 }
 
 function toHalf(value: number): number {
-  const bits = numberToHalf(value);
+  const bits = numberToFp16(value);
   if ((bits & INFINITE_HALF) === INFINITE_HALF) throw new ToolError(`A scale of ${value} is outside half precision`);
   return bits;
 }

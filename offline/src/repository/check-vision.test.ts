@@ -22,7 +22,7 @@ const parameter = (key: string, value: string): string =>
   `parameters { key: "${key}" value { string_value: "${value}" } }`;
 
 for (const [what, config, isLoadable, problem] of [
-  ["pictures without a size", image(""), true, undefined],
+  ["images without a size", image(""), true, undefined],
   [
     "an unknown filter",
     image(parameter("resample", "7") + parameter("size", "8")),

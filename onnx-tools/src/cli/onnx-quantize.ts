@@ -48,7 +48,7 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
 
 export async function onnxQuantizeCommand(argv: readonly string[]): Promise<void> {
   await runCommand(SYNTAX, argv, async ({ values, reporter, signal }) => {
-    const { numProducts, bytesBefore, bytesAfter, errors } = await quantizeOnnx({
+    const { numMatmuls, bytesBefore, bytesAfter, errors } = await quantizeOnnx({
       input: values.input,
       output: values.output,
       type: values.weight_type,
@@ -63,10 +63,10 @@ export async function onnxQuantizeCommand(argv: readonly string[]): Promise<void
       signal,
     });
     const sizes = `${formatBytes(bytesBefore)} -> ${formatBytes(bytesAfter)}`;
-    const lines = [`Wrote ${values.output}: ${numProducts} products quantized, ${sizes}`, ...errorLines(errors)];
+    const lines = [`Wrote ${values.output}: ${numMatmuls} products quantized, ${sizes}`, ...errorLines(errors)];
     reporter.result(lines.join("\n"), {
       output: values.output,
-      products: numProducts,
+      products: numMatmuls,
       bytes_before: bytesBefore,
       bytes_after: bytesAfter,
       errors: Object.fromEntries(errors),

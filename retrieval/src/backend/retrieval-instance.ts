@@ -6,12 +6,12 @@
 import type { BackendRequest, Batch, ModelInstance } from "@nereid/server/backend/backend";
 import { ServerError } from "@nereid/server/core/server-error";
 import type { Hit, VectorStore } from "../stores/vector-store.ts";
-import { answerTensors, type LookUp, readLookUp } from "./look-up.ts";
+import { answerTensors, type RetrievalQuery, readRetrievalQuery } from "./retrieval-query.ts";
 import type { RetrievalSettings } from "./retrieval-settings.ts";
 
 interface Asked {
   readonly request: BackendRequest;
-  readonly lookUp: LookUp;
+  readonly lookUp: RetrievalQuery;
 }
 
 export interface RetrievalParts {
@@ -48,7 +48,7 @@ export class RetrievalInstance implements ModelInstance {
     const groups = new Map<string, Asked[]>();
     for (const request of requests) {
       try {
-        const lookUp = readLookUp(request.request, this.#parts.settings);
+        const lookUp = readRetrievalQuery(request.request, this.#parts.settings);
         const group = groups.get(lookUp.key);
         if (group === undefined) groups.set(lookUp.key, [{ request, lookUp }]);
         else group.push({ request, lookUp });

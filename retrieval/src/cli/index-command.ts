@@ -1,4 +1,4 @@
-/** `nereid index`: texts or pictures through an encoder into a collection that models of backend `retrieval` look things up in. */
+/** `nereid index`: texts or images through an encoder into a collection that models of backend `retrieval` look things up in. */
 import process from "node:process";
 import { type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
 import { runCommand } from "@nereid/server/cli/run-command";
@@ -19,7 +19,7 @@ const FLAGS = {
     short: "m",
     value: "NAME",
     required: true,
-    summary: "the encoder: one input of texts or pictures, one output of vectors",
+    summary: "the encoder: one input of texts or images, one output of vectors",
   },
   model_repository: {
     type: "string",
@@ -32,7 +32,7 @@ const FLAGS = {
     short: "i",
     value: "PATH",
     required: true,
-    summary: "lines of JSON, a .csv file, or a folder of pictures",
+    summary: "lines of JSON, a .csv file, or a folder of images",
   },
   store: {
     type: "string",
@@ -59,7 +59,7 @@ const FLAGS = {
   },
   id_field: { type: "string", default: "id", value: "NAME", summary: "member with the id of a record" },
   text_field: { type: "string", default: "text", value: "NAME", summary: "member with the text of a record" },
-  image_field: { type: "string", value: "NAME", summary: "member with the path of a picture, in place of a text" },
+  image_field: { type: "string", value: "NAME", summary: "member with the path of an image, in place of a text" },
   output: { type: "string", value: "NAME", summary: "output with the vectors, where the model has several" },
   batch_size: { type: "integer", default: 32, min: 1, max: 1024, summary: "records of one call of the encoder" },
   parallel: { type: "integer", default: 2, min: 1, max: 64, summary: "batches under way at once" },

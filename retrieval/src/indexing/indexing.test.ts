@@ -70,7 +70,7 @@ test("CsvSplitter counts lines, and complains of a quote that is never closed", 
   assert.throws(() => splitter.finish(), /opened in line 5 is never closed/);
 });
 
-test("`readRecords()` reads lines of JSON, tables and folders of pictures", async () => {
+test("`readRecords()` reads lines of JSON, tables and folders of images", async () => {
   const lines = fileOf("lines.jsonl", '{"id": 7, "text": "seven", "year": 1}\n\n{"id": "b", "text": "bee"}');
   assert.deepEqual(await all(readRecords(lines, FIELDS)), [
     { id: "7", content: "seven", document: { id: 7, text: "seven", year: 1 } },
@@ -80,21 +80,21 @@ test("`readRecords()` reads lines of JSON, tables and folders of pictures", asyn
   assert.deepEqual(await all(readRecords(table, { id: "key", text: "words", image: undefined })), [
     { id: "1", content: "one, two", document: { key: "1", words: "one, two" } },
   ]);
-  mkdirSync(join(FOLDER, "pictures/inner"), { recursive: true });
-  copyFileSync(PICTURE, join(FOLDER, "pictures/b.PNG"));
-  copyFileSync(PICTURE, join(FOLDER, "pictures/inner/a.png"));
-  fileOf("pictures/notes.txt", "no picture");
-  const pictures = await all(readRecords(join(FOLDER, "pictures"), FIELDS));
+  mkdirSync(join(FOLDER, "images/inner"), { recursive: true });
+  copyFileSync(PICTURE, join(FOLDER, "images/b.PNG"));
+  copyFileSync(PICTURE, join(FOLDER, "images/inner/a.png"));
+  fileOf("images/notes.txt", "no image");
+  const images = await all(readRecords(join(FOLDER, "images"), FIELDS));
   assert.deepEqual(
-    pictures.map(({ id, document }) => [id, document]),
+    images.map(({ id, document }) => [id, document]),
     [
       ["b.PNG", { path: "b.PNG" }],
       ["inner/a.png", { path: "inner/a.png" }],
     ],
   );
-  const listed = fileOf("listed.jsonl", '{"id": "1", "file": "pictures/b.PNG"}');
+  const listed = fileOf("listed.jsonl", '{"id": "1", "file": "images/b.PNG"}');
   const [record] = await all(readRecords(listed, { ...FIELDS, image: "file" }));
-  assert.equal(record?.content.length, pictures[0]?.content.length);
+  assert.equal(record?.content.length, images[0]?.content.length);
 });
 
 for (const [name, text, message, line] of [
@@ -111,9 +111,9 @@ for (const [name, text, message, line] of [
 }
 
 test("`collectionNameOf()` makes a name of a path", () => {
-  assert.deepEqual(["/data/my captions.v2.jsonl", "pictures/", "2024.csv"].map(collectionNameOf), [
+  assert.deepEqual(["/data/my captions.v2.jsonl", "images/", "2024.csv"].map(collectionNameOf), [
     "my_captions_v2",
-    "pictures",
+    "images",
     "c_2024",
   ]);
 });

@@ -1,5 +1,5 @@
 /**
- * What is to be indexed, record by record: lines of JSON, rows of a table, or the pictures of a folder. Reads no more than a
+ * What is to be indexed, record by record: lines of JSON, rows of a table, or the images of a folder. Reads no more than a
  * piece of a file at a time.
  */
 import { createReadStream } from "node:fs";
@@ -11,7 +11,7 @@ import { type CsvRow, CsvSplitter } from "./csv.ts";
 
 export interface IndexRecord {
   readonly id: string;
-  /** What the encoder gets: a text, or the bytes of a picture. */
+  /** What the encoder gets: a text, or the bytes of an image. */
   readonly content: string | Uint8Array;
   readonly document: JsonObject;
 }
@@ -19,7 +19,7 @@ export interface IndexRecord {
 export interface RecordFields {
   readonly id: string;
   readonly text: string;
-  /** Undefined: records are texts. Else the member with the path of a picture, from the file's folder. */
+  /** Undefined: records are texts. Else the member with the path of an image, from the file's folder. */
   readonly image: string | undefined;
 }
 
@@ -32,22 +32,22 @@ export async function* readRecords(input: string, fields: RecordFields): AsyncGe
   const info = await stat(input).catch((error: unknown) => {
     throw fileError("read", input, error);
   });
-  if (info.isDirectory()) yield* readPictures(input);
+  if (info.isDirectory()) yield* readImages(input);
   else if (extname(input).toLowerCase() === ".csv") yield* readCsv(input, fields);
   else yield* readJsonLines(input, fields);
 }
 
-async function* readPictures(folder: string): AsyncGenerator<IndexRecord> {
+async function* readImages(folder: string): AsyncGenerator<IndexRecord> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries
     .filter((entry) => entry.isFile() && PICTURES.includes(extname(entry.name).toLowerCase()))
     .map((entry) => join(entry.parentPath, entry.name))
     .sort();
   if (files.length === 0)
-    throw new ToolError(`${folder} has no pictures`, { fix: `Expected files ending in ${PICTURES.join(", ")}` });
+    throw new ToolError(`${folder} has no images`, { fix: `Expected files ending in ${PICTURES.join(", ")}` });
   for (const file of files) {
     const path = relative(folder, file);
-    yield { id: path, content: await readPicture(file), document: { path } };
+    yield { id: path, content: await readImage(file), document: { path } };
   }
 }
 
@@ -114,8 +114,8 @@ async function recordOf(document: JsonObject, file: string, line: number, fields
   }
   if (fields.image !== undefined) {
     const path = memberOf(document, fields.image);
-    if (typeof path !== "string") throw new ToolError(`Expected '${fields.image}' to be the path of a picture`, { at });
-    return { id: String(id), content: await readPicture(resolve(dirname(file), path)), document };
+    if (typeof path !== "string") throw new ToolError(`Expected '${fields.image}' to be the path of an image`, { at });
+    return { id: String(id), content: await readImage(resolve(dirname(file), path)), document };
   }
   const text = memberOf(document, fields.text);
   if (typeof text === "string" && text !== "") return { id: String(id), content: text, document };
@@ -127,7 +127,7 @@ function memberOf(document: JsonObject, name: string): JsonValue | undefined {
   return Object.hasOwn(document, name) ? document[name] : undefined;
 }
 
-async function readPicture(path: string): Promise<Uint8Array> {
+async function readImage(path: string): Promise<Uint8Array> {
   return readFile(path).catch((error: unknown) => {
     throw fileError("read", path, error);
   });

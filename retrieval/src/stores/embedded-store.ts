@@ -1,17 +1,17 @@
 /** A store in a folder of this machine, open in a process of its own: looking through vectors holds a processor. */
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
-import { HelperProcess } from "@nereid/server/worker-process/worker-process";
+import { WorkerProcess } from "@nereid/server/worker-process/worker-process";
 import type { EmbeddedCall, EmbeddedData } from "./embedded-calls.ts";
 import type { CollectionShape, Hit, Row, SearchQuery, VectorStore } from "./vector-store.ts";
 
 export class EmbeddedStore implements VectorStore {
   readonly place: string;
-  readonly #helper: HelperProcess;
+  readonly #helper: WorkerProcess;
 
   constructor(data: EmbeddedData, log: (message: string) => void) {
     this.place = `${data.kind}:${data.folder}`;
-    this.#helper = new HelperProcess({
+    this.#helper = new WorkerProcess({
       program: fileURLToPath(new URL(`./embedded-worker${extname(import.meta.url)}`, import.meta.url)),
       data,
       title: `the process of the store ${this.place}`,

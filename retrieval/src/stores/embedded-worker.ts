@@ -1,14 +1,14 @@
 /** The program of the process that has an embedded store open. Started by embedded-store.ts. */
 import { existsSync } from "node:fs";
 import { ServerError } from "@nereid/server/core/server-error";
-import { serveHelper } from "@nereid/server/worker-process/serve-calls";
+import { serveWorkerCalls } from "@nereid/server/worker-process/serve-calls";
 import type { EmbeddedCall, EmbeddedData } from "./embedded-calls.ts";
 import { MemoryStore } from "./memory-store.ts";
 import { openPglite } from "./open-pglite.ts";
 import { SqlStore } from "./sql-store.ts";
 import type { VectorStore } from "./vector-store.ts";
 
-await serveHelper((given) => {
+await serveWorkerCalls((given) => {
   const { kind, folder } = given as EmbeddedData;
   let store: Promise<VectorStore> | undefined;
   return Promise.resolve(async (body) => {

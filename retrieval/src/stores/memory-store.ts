@@ -38,7 +38,7 @@ export class MemoryStore implements VectorStore {
     const found = await this.#read(name);
     if (found !== undefined) {
       if (found.dimensions === dimensions) return;
-      throw otherShape(name, found.dimensions, dimensions);
+      throw dimensionMismatch(name, found.dimensions, dimensions);
     }
     await mkdir(this.#folder, { recursive: true });
     await appendFile(this.#path(name), `${JSON.stringify({ dimensions } satisfies Head)}\n`);
@@ -118,7 +118,7 @@ class MemoryCollection {
   }
 
   put({ id, vector, document, digest }: Row): void {
-    if (vector.length !== this.dimensions) throw wrongLength(vector.length, this.dimensions);
+    if (vector.length !== this.dimensions) throw vectorLengthMismatch(vector.length, this.dimensions);
     const row = this.#rows.get(id) ?? this.#entries.length;
     if (row * this.dimensions >= this.#values.length) this.#grow();
     this.#rows.set(id, row);
@@ -142,7 +142,7 @@ class MemoryCollection {
     const isWanted =
       filter.length === 0 ? undefined : (row: number): boolean => matches(this.#entries[row]?.document ?? {}, filter);
     return vectors.map((vector) => {
-      if (vector.length !== this.dimensions) throw wrongLength(vector.length, this.dimensions);
+      if (vector.length !== this.dimensions) throw vectorLengthMismatch(vector.length, this.dimensions);
       return nearest(matrix, vector, { k, metric, isWanted }).map(({ row, score }) => this.#hit(row, score));
     });
   }
@@ -180,14 +180,14 @@ function parseLine(line: string, dimensions: number): Row | undefined {
   }
 }
 
-export function wrongLength(got: number, expected: number): ServerError {
+export function vectorLengthMismatch(got: number, expected: number): ServerError {
   return new ServerError(
     "invalid_argument",
     `the embedding has ${got} numbers, those of the collection have ${expected}`,
   );
 }
 
-export function otherShape(name: string, got: number, wanted: number): ServerError {
+export function dimensionMismatch(name: string, got: number, wanted: number): ServerError {
   const text = `collection '${name}' is there with vectors of ${got} numbers, this encoder gives ${wanted}; choose another name`;
   return new ServerError("invalid_argument", text);
 }

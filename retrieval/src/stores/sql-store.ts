@@ -3,7 +3,7 @@
  * parameters alone; the name of a table is checked and quoted. Knows no driver.
  */
 import { ServerError } from "@nereid/server/core/server-error";
-import { otherShape, wrongLength } from "./memory-store.ts";
+import { dimensionMismatch, vectorLengthMismatch } from "./memory-store.ts";
 import { filterClause } from "./sql-filter.ts";
 import type { CollectionShape, Hit, Metric, Row, SearchQuery, VectorStore } from "./vector-store.ts";
 
@@ -105,7 +105,7 @@ export class SqlStore implements VectorStore {
       [quoted(name)],
     );
     const held = Number(found?.dimensions ?? dimensions);
-    if (held !== dimensions) throw otherShape(name, held, dimensions);
+    if (held !== dimensions) throw dimensionMismatch(name, held, dimensions);
     if (!isApproximate) return;
     const index = quoted(`${name}_${metric}`);
     const { operators } = METRIC_SQL[metric];
@@ -157,7 +157,7 @@ export class SqlStore implements VectorStore {
     );
     if (error.state === DATA_EXCEPTION && lengths !== null) {
       const [held, got] = [lengths[1] ?? lengths[3], lengths[2] ?? lengths[4]];
-      return wrongLength(Number(got), Number(held));
+      return vectorLengthMismatch(Number(got), Number(held));
     }
     if (error.state === UNDEFINED_TABLE) {
       return new ServerError("not_found", `collection '${name}' is not in ${this.place}; make it with nereid index`);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { halfToNumber, numberToHalf } from "../../src/core/half.ts";
+import { fp16ToNumber, numberToFp16 } from "../../src/core/fp16.ts";
 import { dequantizeRowsRef, quantizeRowsRef } from "../linear/quantize-rows.ref.ts";
 import { maxDifference, randomFloats, runOp } from "../testing/run-op.ts";
 import { recordAttention, recordSpans } from "./attention.ggml.ts";
@@ -137,8 +137,8 @@ function store(type: "q8_0" | "f16", values: Float32Array): { stored: Uint8Array
     const stored = quantizeRowsRef("q8_0", values);
     return { stored, meant: dequantizeRowsRef("q8_0", stored) };
   }
-  const stored = Uint16Array.from(values, numberToHalf);
-  return { stored, meant: Float32Array.from(stored, halfToNumber) };
+  const stored = Uint16Array.from(values, numberToFp16);
+  return { stored, meant: Float32Array.from(stored, fp16ToNumber) };
 }
 
 test("recordAttention() refuses a q8_0 cache of heads that are no whole blocks", async () => {

@@ -2,7 +2,7 @@
  * What the 4-bit tensors of a checkpoint stand for: GPTQ packs eight inputs of an output into a word, AWQ eight outputs
  * of an input, in an order of its own. Tensors in, one matrix out; reads no file.
  */
-import { halfToNumber } from "../../src/core/half.ts";
+import { fp16ToNumber } from "../../src/core/fp16.ts";
 import type { Int4Matrix } from "./pack-int4.ts";
 
 export interface Int4Tensors {
@@ -73,7 +73,7 @@ function transposedScales(scales: Uint16Array, numGroups: number, outputs: numbe
   const out = new Float32Array(scales.length);
   for (let group = 0; group < numGroups; group++) {
     for (let output = 0; output < outputs; output++) {
-      out[output * numGroups + group] = halfToNumber(scales[group * outputs + output] ?? 0);
+      out[output * numGroups + group] = fp16ToNumber(scales[group * outputs + output] ?? 0);
     }
   }
   return out;

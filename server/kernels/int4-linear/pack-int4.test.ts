@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { halfToNumber } from "../../src/core/half.ts";
+import { fp16ToNumber } from "../../src/core/fp16.ts";
 import { randomFloats } from "../testing/run-op.ts";
 import { type Int4Tensors, readInt4 } from "./int4-checkpoint.ts";
 import { planInt4 } from "./int4-linear.cuda.ts";
@@ -25,7 +25,7 @@ function unpack(packed: PackedInt4, outputs: number, inputs: number, groupSize: 
         const row = (Math.floor(input / groupSize) * (outputs / 64) + block) * 8 + g;
         const place = 2 * tile + (register & 1);
         const zero = packed.zeros === undefined ? 8 : ((packed.zeros[row] ?? 0) >>> (4 * place)) & 15;
-        out[output * inputs + input] = (code - zero) * halfToNumber(packed.scales[row * 8 + place] ?? 0);
+        out[output * inputs + input] = (code - zero) * fp16ToNumber(packed.scales[row * 8 + place] ?? 0);
       }
     }
   }

@@ -4,7 +4,7 @@
  * of a 16 x 16 left operand of the tensor cores: with g = lane / 4 and t = lane % 4, nibble i and nibble i + 4 are the
  * inputs 2t and 2t + 1 (8 more for i of 2 and 3) of output g (g + 8 for odd i). Knows no file format.
  */
-import { numberToHalf } from "../../src/core/half.ts";
+import { numberToFp16 } from "../../src/core/fp16.ts";
 
 /** A matrix of codes 0 to 15, each standing for (code - zero) * scale. */
 export interface Int4Matrix {
@@ -88,7 +88,7 @@ function packWord(codes: Uint8Array, at: number, eightRows: number): number {
 function packScales({ outputs, inputs, groupSize, scales }: Int4Matrix): Uint16Array {
   const out = new Uint16Array(scales.length);
   eachGroupValue(outputs, inputs / groupSize, (from, to) => {
-    out[to] = numberToHalf(scales[from] ?? 0);
+    out[to] = numberToFp16(scales[from] ?? 0);
   });
   return out;
 }

@@ -1,5 +1,5 @@
 /** Weights to 4 bits, group by group: the nearest code, with a zero of 8 or with the group's own. */
-import { halfToNumber, numberToHalf } from "../../src/core/half.ts";
+import { fp16ToNumber, numberToFp16 } from "../../src/core/fp16.ts";
 import type { Int4Matrix } from "./pack-int4.ts";
 
 export interface Int4Options {
@@ -60,6 +60,6 @@ function rangeOf(values: Float32Array): { readonly scale: number; readonly zero:
 
 /** Scales are kept in half precision; codes are chosen for what that leaves. A group of zeros has any scale. */
 function asStored(scale: number): number {
-  const stored = halfToNumber(numberToHalf(scale));
+  const stored = fp16ToNumber(numberToFp16(scale));
   return stored === 0 ? 1 : stored;
 }

@@ -3,7 +3,7 @@
  * and 32 signed bytes; q4_1 a scale, a minimum and 32 nibbles; q4_0 a scale and 32 nibbles less 8. Byte i of the nibbles
  * holds element i below and element i + 16 above.
  */
-import { halfToNumber, numberToHalf } from "../../src/core/half.ts";
+import { fp16ToNumber, numberToFp16 } from "../../src/core/fp16.ts";
 
 export type QuantizedType = "q8_0" | "q4_0" | "q4_1";
 
@@ -29,7 +29,7 @@ export function dequantizeRowsRef(type: QuantizedType, bytes: Uint8Array): Float
   const out = new Float32Array((bytes.length / size) * BLOCK);
   for (let i = 0; i * size < bytes.length; i++) {
     const view = new DataView(bytes.buffer, bytes.byteOffset + i * size, size);
-    const scale = halfToNumber(view.getUint16(0, true));
+    const scale = fp16ToNumber(view.getUint16(0, true));
     const values = out.subarray(i * BLOCK, (i + 1) * BLOCK);
     for (let j = 0; j < BLOCK; j++) values[j] = scale * levelAt(type, view, j) + minimumOf(type, view);
   }
@@ -76,7 +76,7 @@ function levelAt(type: QuantizedType, view: DataView, index: number): number {
 }
 
 function minimumOf(type: QuantizedType, view: DataView): number {
-  return type === "q4_1" ? halfToNumber(view.getUint16(2, true)) : 0;
+  return type === "q4_1" ? fp16ToNumber(view.getUint16(2, true)) : 0;
 }
 
 function nibbleAt(view: DataView, offset: number, index: number): number {
@@ -85,7 +85,7 @@ function nibbleAt(view: DataView, offset: number, index: number): number {
 }
 
 function writeHalf(out: Uint8Array, offset: number, value: number): void {
-  const bits = numberToHalf(value);
+  const bits = numberToFp16(value);
   out[offset] = bits & 0xff;
   out[offset + 1] = bits >>> 8;
 }

@@ -4,7 +4,7 @@
  */
 import process from "node:process";
 import { progressMode, Reporter } from "../files/progress.ts";
-import { placeText, ToolError } from "../files/tool-error.ts";
+import { locationText, ToolError } from "../files/tool-error.ts";
 import { type Arguments, type CommandSyntax, type FlagTable, parseArguments, UsageError } from "./arguments.ts";
 import { helpText } from "./arguments-help.ts";
 
@@ -106,5 +106,5 @@ function report(error: unknown, reporter: Reporter, signal: AbortSignal): void {
     reporter.error(message, { fix: fix ?? null, file: at?.file ?? null, line: at?.line ?? null });
     return;
   }
-  reporter.error(`${at === undefined ? "" : `${placeText(at)}: `}${message}${fix === undefined ? "" : `\n${fix}.`}`);
+  reporter.error(`${at === undefined ? "" : `${locationText(at)}: `}${message}${fix === undefined ? "" : `\n${fix}.`}`);
 }

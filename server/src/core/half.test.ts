@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { halfToNumber, narrowToHalves, numberToHalf, widenHalves } from "./half.ts";
+import { fp16ToNumber, narrowToFp16, numberToFp16, widenFp16 } from "./fp16.ts";
 
 const KNOWN: readonly (readonly [bits: number, value: number])[] = [
   [0x0000, 0],
@@ -15,45 +15,45 @@ const KNOWN: readonly (readonly [bits: number, value: number])[] = [
 ];
 
 for (const [bits, value] of KNOWN) {
-  test(`halfToNumber() reads 0x${bits.toString(16)} as ${value}, numberToHalf() writes it`, () => {
-    assert.equal(halfToNumber(bits), value);
-    assert.equal(numberToHalf(value), bits);
+  test(`fp16ToNumber() reads 0x${bits.toString(16)} as ${value}, numberToFp16() writes it`, () => {
+    assert.equal(fp16ToNumber(bits), value);
+    assert.equal(numberToFp16(value), bits);
   });
 }
 
-test("numberToHalf() gives back every half", () => {
+test("numberToFp16() gives back every half", () => {
   const changed: number[] = [];
   for (let bits = 0; bits < 0x10000; bits++) {
-    const value = halfToNumber(bits);
-    if (!Number.isNaN(value) && numberToHalf(value) !== bits) changed.push(bits);
+    const value = fp16ToNumber(bits);
+    if (!Number.isNaN(value) && numberToFp16(value) !== bits) changed.push(bits);
   }
   assert.deepEqual(changed, []);
-  assert.ok(Number.isNaN(halfToNumber(numberToHalf(Number.NaN))));
+  assert.ok(Number.isNaN(fp16ToNumber(numberToFp16(Number.NaN))));
 });
 
-test("numberToHalf() rounds to the nearest, ties to even", () => {
-  assert.equal(numberToHalf(1 + 2 ** -11), 0x3c00);
-  assert.equal(numberToHalf(1 + 3 * 2 ** -11), 0x3c02);
-  assert.equal(numberToHalf(1 + 2 ** -11 + 2 ** -20), 0x3c01);
-  assert.equal(numberToHalf(2.5 * 2 ** -24), 0x0002);
-  assert.equal(numberToHalf(3.5 * 2 ** -24), 0x0004);
-  assert.equal(numberToHalf(65519), 0x7bff);
-  assert.equal(numberToHalf(65520), 0x7c00);
+test("numberToFp16() rounds to the nearest, ties to even", () => {
+  assert.equal(numberToFp16(1 + 2 ** -11), 0x3c00);
+  assert.equal(numberToFp16(1 + 3 * 2 ** -11), 0x3c02);
+  assert.equal(numberToFp16(1 + 2 ** -11 + 2 ** -20), 0x3c01);
+  assert.equal(numberToFp16(2.5 * 2 ** -24), 0x0002);
+  assert.equal(numberToFp16(3.5 * 2 ** -24), 0x0004);
+  assert.equal(numberToFp16(65519), 0x7bff);
+  assert.equal(numberToFp16(65520), 0x7c00);
 });
 
 const OFFSETS = [0, -1, 1, 0xfff, 0x1000, 0x1001];
 
-test("narrowToHalves() rounds each number as numberToHalf() does", () => {
+test("narrowToFp16() rounds each number as numberToFp16() does", () => {
   const words = new Uint32Array(2 ** 18);
   // All halves, the middles between them, and what lies beside both.
   for (let i = 0; i < words.length; i++) words[i] = (i << 14) + (OFFSETS[i % OFFSETS.length] ?? 0);
   const values = new Float32Array(words.buffer);
-  const expected = Uint16Array.from(values, numberToHalf);
-  assert.deepEqual(narrowToHalves(values), expected);
-  assert.deepEqual(narrowToHalves(values.subarray(7, 9)), expected.subarray(7, 9));
+  const expected = Uint16Array.from(values, numberToFp16);
+  assert.deepEqual(narrowToFp16(values), expected);
+  assert.deepEqual(narrowToFp16(values.subarray(7, 9)), expected.subarray(7, 9));
 });
 
-test("widenHalves() reads every half as halfToNumber() does", () => {
+test("widenFp16() reads every half as fp16ToNumber() does", () => {
   const halves = Uint16Array.from({ length: 2 ** 16 }, (_, bits) => bits);
-  assert.deepEqual(widenHalves(halves), Float32Array.from(halves, halfToNumber));
+  assert.deepEqual(widenFp16(halves), Float32Array.from(halves, fp16ToNumber));
 });

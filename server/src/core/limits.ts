@@ -56,15 +56,15 @@ export const MAX_SHARED_MEMORY_REGIONS = 4096;
 /** One region of shared memory: what a typed array can span on every Node that is supported. */
 export const MAX_SHARED_MEMORY_REGION_BYTES: number = 2 ** 32;
 /** Pictures of one request: each becomes some megabytes of numbers. */
-export const MAX_PICTURES = 128;
+export const MAX_IMAGES = 128;
 /** One picture as a file, however it comes. */
-export const MAX_PICTURE_BYTES: number = 32 * 1024 * 1024;
+export const MAX_IMAGE_BYTES: number = 32 * 1024 * 1024;
 /** Default for pixels of one picture, which are three bytes each once decoded. Files of a few kilobytes claim billions. */
-export const DEFAULT_MAX_PICTURE_PIXELS: number = 32 * 1024 * 1024;
+export const DEFAULT_MAX_IMAGE_PIXELS: number = 32 * 1024 * 1024;
 /** What all pictures of one request may become. */
 export const MAX_PIXEL_VALUES_BYTES: number = 512 * 1024 * 1024;
 /** Address of a picture that the server is to fetch. */
-export const MAX_PICTURE_URL_CHARS = 2048;
+export const MAX_IMAGE_URL_CHARS = 2048;
 /** Patches that the pictures of a request become: an eye takes memory with the square of those that see each other. */
 export const DEFAULT_MAX_PATCHES = 16_384;
 /** Hits that one vector of a look-up may ask for. */

@@ -2,10 +2,10 @@
  * One HTTP exchange with whoever has files: silence has an end, redirects are followed to safe addresses, what broke may work a
  * moment later. Knows no hub and no store: who asks says what is sent and what a refusal means.
  */
-import { type Arriving, MAX_REDIRECTS } from "./http-answer.ts";
+import { type IncomingResponse, MAX_REDIRECTS } from "./http-response.ts";
 import { ToolError } from "./tool-error.ts";
 
-export interface Patience {
+export interface HttpTimeouts {
   /** How long a connection may be silent. */
   readonly stallMs: number;
   readonly signal: AbortSignal;
@@ -18,13 +18,13 @@ export const PLAIN_HEADERS: Readonly<Record<string, string>> = {
 };
 
 /** The same request may work a moment later. */
-export class PassingFailure extends Error {
+export class TransientFailure extends Error {
   /** What the server asked to wait. */
   readonly waitMs: number | undefined;
 
   constructor(message: string, options: ErrorOptions & { readonly waitMs?: number | undefined } = {}) {
     super(message, { cause: options.cause });
-    this.name = "PassingFailure";
+    this.name = "TransientFailure";
     this.waitMs = options.waitMs;
   }
 }
@@ -41,11 +41,11 @@ export interface Exchange {
 }
 
 /** Answers of 2xx only. @throws what `refusal` and `failure` make, and ToolError */
-export async function arrivingFrom(
+export async function openResponse(
   first: URL,
-  patience: Patience,
+  patience: HttpTimeouts,
   { followsRedirects, send, refusal, failure }: Exchange,
-): Promise<Arriving> {
+): Promise<IncomingResponse> {
   const stall = new StallTimer(patience);
   let url = first;
   try {
@@ -71,7 +71,7 @@ export function brokenConnection(
   signal: AbortSignal,
   meaning: (reason: string, code: unknown) => Error,
 ): unknown {
-  if (signal.aborted || error instanceof ToolError || error instanceof PassingFailure) return error;
+  if (signal.aborted || error instanceof ToolError || error instanceof TransientFailure) return error;
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   if (!(cause instanceof Error)) return meaning(String(cause), undefined);
   return meaning(cause.message || cause.name, "code" in cause ? cause.code : undefined);
@@ -92,11 +92,11 @@ function nextAddress(from: URL, location: string): URL {
 /** Ends an exchange in which nothing arrives for a while, or that the user interrupts. */
 class StallTimer {
   readonly #controller: AbortController = new AbortController();
-  readonly #patience: Patience;
+  readonly #patience: HttpTimeouts;
   readonly #onAbort = (): void => this.#controller.abort(this.#patience.signal.reason);
   #timer: NodeJS.Timeout;
 
-  constructor(patience: Patience) {
+  constructor(patience: HttpTimeouts) {
     this.#patience = patience;
     if (patience.signal.aborted) this.#onAbort();
     patience.signal.addEventListener("abort", this.#onAbort);
@@ -117,6 +117,6 @@ class StallTimer {
   }
 
   #stall(): void {
-    this.#controller.abort(new PassingFailure(`nothing came for ${this.#patience.stallMs / 1000} seconds`));
+    this.#controller.abort(new TransientFailure(`nothing came for ${this.#patience.stallMs / 1000} seconds`));
   }
 }

@@ -1,7 +1,7 @@
 /** What stops an offline command for a reason its user can act on. Anything else that is thrown is a fault of ours. */
 
 /** Where in a file the reason lies; lines count from 1. */
-export interface FilePlace {
+export interface FileLocation {
   readonly file: string;
   readonly line?: number;
 }
@@ -9,13 +9,13 @@ export interface FilePlace {
 export interface ToolErrorOptions extends ErrorOptions {
   /** What to do about it, as a sentence of its own. */
   readonly fix?: string;
-  readonly at?: FilePlace;
+  readonly at?: FileLocation;
 }
 
 /** Message: what was expected and what came. Sentence case, no final period. */
 export class ToolError extends Error {
   readonly fix: string | undefined;
-  readonly at: FilePlace | undefined;
+  readonly at: FileLocation | undefined;
 
   constructor(message: string, options: ToolErrorOptions = {}) {
     super(message, { cause: options.cause });
@@ -25,7 +25,7 @@ export class ToolError extends Error {
   }
 }
 
-export function placeText({ file, line }: FilePlace): string {
+export function locationText({ file, line }: FileLocation): string {
   return line === undefined ? file : `${file}:${line}`;
 }
 

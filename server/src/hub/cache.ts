@@ -6,12 +6,12 @@ import { lstat, mkdir, readdir, readFile, rename, rm, stat, symlink } from "node
 import { dirname, join, relative, resolve } from "node:path";
 import { partialPath, syncFolder, writeFileAtomically } from "../files/atomic-output.ts";
 import { ToolError } from "../files/tool-error.ts";
-import { type DownloadPlace, inPlacementOrder } from "./download-target.ts";
+import { type DownloadTarget, inPlacementOrder } from "./download-target.ts";
 import { isContentOf } from "./hash.ts";
 import type { HubFile } from "./listing.ts";
 import { cacheFolderName, type HubRepo, isCommit } from "./names.ts";
 
-export class HubCache implements DownloadPlace {
+export class HubCache implements DownloadTarget {
   readonly path: string;
   readonly lockTarget: string;
   readonly #root: string;

@@ -1,7 +1,7 @@
 /** Where the files of a download gather and end up. A plain folder and the standard cache are the two answers. */
 import type { HubFile } from "./listing.ts";
 
-export interface DownloadPlace {
+export interface DownloadTarget {
   /** What the user is told: the folder with the files. */
   readonly path: string;
   /** Held while one process writes. */

@@ -7,7 +7,7 @@ import { formatBytes, formatDuration } from "../files/progress-text.ts";
 import { TargetLock } from "../files/target-lock.ts";
 import { ToolError } from "../files/tool-error.ts";
 import { cachedSnapshot, HubCache } from "./cache.ts";
-import type { DownloadPlace } from "./download-target.ts";
+import type { DownloadTarget } from "./download-target.ts";
 import type { HubConnection } from "./http.ts";
 import { fileUrl, type HubFile, type HubListing, listRepo } from "./listing.ts";
 import type { HubRepo } from "./names.ts";
@@ -101,7 +101,7 @@ function chooseFiles({ files }: HubListing, { filter, repo }: DownloadOptions): 
   );
 }
 
-async function missing(place: DownloadPlace, files: readonly HubFile[], options: DownloadOptions): Promise<HubFile[]> {
+async function missing(place: DownloadTarget, files: readonly HubFile[], options: DownloadOptions): Promise<HubFile[]> {
   const found: HubFile[] = [];
   const task = options.reporter.startTask({ task: "check", unit: "files", total: files.length });
   for (const file of files) {
@@ -116,7 +116,7 @@ async function missing(place: DownloadPlace, files: readonly HubFile[], options:
 async function fetchAll(
   options: DownloadOptions,
   connection: HubConnection,
-  place: DownloadPlace,
+  place: DownloadTarget,
   files: readonly HubFile[],
   commit: string,
 ): Promise<void> {
@@ -151,7 +151,7 @@ async function fetchAll(
 async function fetchOne(
   options: DownloadOptions,
   connection: HubConnection,
-  place: DownloadPlace,
+  place: DownloadTarget,
   file: HubFile,
   commit: string,
   task: ProgressTask,

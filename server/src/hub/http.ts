@@ -2,28 +2,29 @@
  * One HTTP exchange with a hub: the token goes to the hub only and never to where it redirects, statuses become reasons that a
  * user can act on. Knows nothing of repositories.
  */
-import { type Arriving, PASSING_STATUSES, retryAfterMs } from "../files/http-answer.ts";
+
 import {
-  arrivingFrom,
   brokenConnection,
-  PassingFailure,
-  type Patience,
+  type HttpTimeouts,
+  openResponse,
   PLAIN_HEADERS,
+  TransientFailure,
 } from "../files/http-exchange.ts";
+import { type IncomingResponse, retryAfterMs, TRANSIENT_STATUSES } from "../files/http-response.ts";
 import { ToolError } from "../files/tool-error.ts";
 
-export interface HubConnection extends Patience {
+export interface HubConnection extends HttpTimeouts {
   readonly endpoint: string;
   readonly token: string | undefined;
 }
 
-/** Redirects are followed. @throws PassingFailure, or ToolError for what will not change by itself */
+/** Redirects are followed. @throws TransientFailure, or ToolError for what will not change by itself */
 export function requestHub(
   connection: HubConnection,
   url: string,
   headers: Readonly<Record<string, string>> = {},
-): Promise<Arriving> {
-  return arrivingFrom(new URL(url), connection, {
+): Promise<IncomingResponse> {
+  return openResponse(new URL(url), connection, {
     followsRedirects: true,
     send: (current, signal) =>
       fetch(current, {
@@ -44,7 +45,7 @@ function authorization({ endpoint, token }: HubConnection, url: URL): Record<str
 /** What a broken connection throws, as a failure that may pass. */
 export function networkError(error: unknown, url: URL, { endpoint, signal }: HubConnection): unknown {
   return brokenConnection(error, signal, (reason, code) => {
-    if (code !== "ENOTFOUND" && code !== "ECONNREFUSED") return new PassingFailure(reason, { cause: error });
+    if (code !== "ENOTFOUND" && code !== "ECONNREFUSED") return new TransientFailure(reason, { cause: error });
     const fix = "Check the network, name a mirror with HF_ENDPOINT, or use what is there with --offline";
     return new ToolError(`Cannot reach ${url.host || endpoint}: ${reason}`, { cause: error, fix });
   });
@@ -54,8 +55,8 @@ async function statusError(response: Response, url: string, { endpoint, token }:
   await response.body?.cancel();
   const { status } = response;
   const reason = response.headers.get("x-error-code") ?? "";
-  if (PASSING_STATUSES.has(status)) {
-    return new PassingFailure(`${url} answers ${status}`, { waitMs: retryAfterMs(response.headers) });
+  if (TRANSIENT_STATUSES.has(status)) {
+    return new TransientFailure(`${url} answers ${status}`, { waitMs: retryAfterMs(response.headers) });
   }
   if (reason === "GatedRepo" || status === 403) {
     const fix = `Ask for access on the model's page at ${endpoint}, then set HF_TOKEN to a token of that account`;

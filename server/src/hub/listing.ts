@@ -1,7 +1,7 @@
 /** What files a revision of a repository has, how long they are and what their content hashes to, as the hub tells it. */
 
-import { readText } from "../files/http-answer.ts";
-import { PassingFailure } from "../files/http-exchange.ts";
+import { TransientFailure } from "../files/http-exchange.ts";
+import { readText } from "../files/http-response.ts";
 import { ToolError } from "../files/tool-error.ts";
 import { type HubConnection, networkError, requestHub } from "./http.ts";
 import { expectRevision, fileNameProblem, type HubRepo, isCommit } from "./names.ts";
@@ -24,7 +24,7 @@ const MAX_FILES = 200_000;
 /** More than any disk: 1 PiB. A number beyond it is no length. */
 const MAX_FILE_BYTES = 2 ** 50;
 
-/** @throws ToolError, PassingFailure */
+/** @throws ToolError, TransientFailure */
 export async function listRepo(
   connection: HubConnection,
   { type, id }: HubRepo,
@@ -89,7 +89,7 @@ async function readJson(connection: HubConnection, url: string): Promise<unknown
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new PassingFailure(`${url} is no JSON`, { cause: error });
+    throw new TransientFailure(`${url} is no JSON`, { cause: error });
   }
 }
 

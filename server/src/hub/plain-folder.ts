@@ -7,7 +7,7 @@ import { mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { syncFolder, writeFileAtomically } from "../files/atomic-output.ts";
 import { ToolError } from "../files/tool-error.ts";
-import { type DownloadPlace, inPlacementOrder, placementRank } from "./download-target.ts";
+import { type DownloadTarget, inPlacementOrder, placementRank } from "./download-target.ts";
 import { isContentOf } from "./hash.ts";
 import type { HubFile, HubListing } from "./listing.ts";
 
@@ -17,7 +17,7 @@ const INCOMPLETE = ".incomplete";
 const CHECKED = ".checked";
 const STAGED = /^([0-9a-f]{24}\.[0-9a-f]+)\.(?:incomplete|checked)$/;
 
-export class PlainFolder implements DownloadPlace {
+export class PlainFolder implements DownloadTarget {
   readonly path: string;
   readonly lockTarget: string;
   readonly #marks: string;

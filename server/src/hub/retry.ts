@@ -1,6 +1,6 @@
 /** Tries again what may work a moment later: growing pauses, an end to patience, and patience renewed by progress. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { PassingFailure } from "../files/http-exchange.ts";
+import { TransientFailure } from "../files/http-exchange.ts";
 import { ToolError } from "../files/tool-error.ts";
 
 export interface RetryOptions {
@@ -24,7 +24,7 @@ export async function withRetries<T>(what: string, options: RetryOptions, action
     try {
       return await action();
     } catch (error) {
-      if (options.signal.aborted || !(error instanceof PassingFailure)) throw error;
+      if (options.signal.aborted || !(error instanceof TransientFailure)) throw error;
       const now = options.progress();
       failures = now - before >= MIN_PROGRESS ? 1 : failures + 1;
       before = now;
@@ -36,7 +36,7 @@ export async function withRetries<T>(what: string, options: RetryOptions, action
   }
 }
 
-function givenUp(what: string, error: PassingFailure, failures: number): ToolError {
+function givenUp(what: string, error: TransientFailure, failures: number): ToolError {
   return new ToolError(`${what}: ${error.message}; given up after ${failures} attempts`, {
     cause: error,
     fix: "Run the command again: what has arrived is kept",

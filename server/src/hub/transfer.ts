@@ -6,8 +6,8 @@ import type { Hash } from "node:crypto";
 import { type FileHandle, mkdir, open, rename, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { syncFolder } from "../files/atomic-output.ts";
-import type { Arriving } from "../files/http-answer.ts";
-import { PassingFailure } from "../files/http-exchange.ts";
+import { TransientFailure } from "../files/http-exchange.ts";
+import type { IncomingResponse } from "../files/http-response.ts";
 import { fileError } from "../files/tool-error.ts";
 import { hashFile, startHash } from "./hash.ts";
 import { type HubConnection, networkError, requestHub } from "./http.ts";
@@ -102,7 +102,7 @@ async function fillUp(
   if (found === file.hash.hex) return;
   await output.truncate(0); // nothing of it can be trusted
   onBytes(-file.bytes);
-  throw new PassingFailure(`its content is wrong: expected ${file.hash.kind} ${file.hash.hex}, got ${found}`);
+  throw new TransientFailure(`its content is wrong: expected ${file.hash.kind} ${file.hash.hex}, got ${found}`);
 }
 
 /** Where the answer's first byte belongs. A server that knows no ranges sends all from the beginning. */
@@ -110,7 +110,7 @@ function startOf(response: Response, kept: number): number {
   if (response.status === 200) return 0;
   const start = /^bytes (\d+)-/.exec(response.headers.get("content-range") ?? "")?.[1];
   if (response.status === 206 && Number(start) === kept) return kept;
-  throw new PassingFailure(
+  throw new TransientFailure(
     `asked for bytes from ${kept}, the server answers ${response.status} with ${start ?? "no range"}`,
   );
 }
@@ -122,7 +122,11 @@ interface Reception {
   readonly onBytes: (bytes: number) => void;
 }
 
-async function receive({ file, url, connection }: TransferOptions, answer: Arriving, to: Reception): Promise<void> {
+async function receive(
+  { file, url, connection }: TransferOptions,
+  answer: IncomingResponse,
+  to: Reception,
+): Promise<void> {
   let end = to.start;
   try {
     for await (const chunk of answer.response.body ?? []) {
@@ -136,14 +140,14 @@ async function receive({ file, url, connection }: TransferOptions, answer: Arriv
   } catch (error) {
     throw isDiskError(error) ? error : networkError(error, new URL(url), connection);
   }
-  if (end < file.bytes) throw new PassingFailure(`the connection ended after ${end} of ${file.bytes} bytes`);
+  if (end < file.bytes) throw new TransientFailure(`the connection ended after ${end} of ${file.bytes} bytes`);
 }
 
-async function tooLong({ output, onBytes }: Reception, file: HubFile): Promise<PassingFailure> {
+async function tooLong({ output, onBytes }: Reception, file: HubFile): Promise<TransientFailure> {
   const { size } = await output.stat();
   await output.truncate(0);
   onBytes(-size);
-  return new PassingFailure(`the server sends more than the ${file.bytes} bytes that the file has`);
+  return new TransientFailure(`the server sends more than the ${file.bytes} bytes that the file has`);
 }
 
 function isDiskError(error: unknown): boolean {

@@ -4,7 +4,7 @@ import { Reporter } from "../files/progress.ts";
 import type { ServerLog } from "../observe/log.ts";
 import { importOptional } from "../packages/optional-package.ts";
 import type { ArrangeModel, OpenRepositoryOptions, RemoteRepository } from "../repository/source/remote-repository.ts";
-import { type RepositoryPlace, remotePlace, worded } from "../repository/source/repository-location.ts";
+import { type RepositoryLocation, remoteLocation, wrapError } from "../repository/source/repository-location.ts";
 
 const MAX_BATCH_SIZE = 32;
 
@@ -17,13 +17,15 @@ interface RepositoryWriter {
 }
 
 /** @throws ServerError for an address or a setting that makes no sense */
-export async function openRemotePlace(url: string, isWatched: boolean, log: ServerLog): Promise<RepositoryPlace> {
+export async function openRemotePlace(url: string, isWatched: boolean, log: ServerLog): Promise<RepositoryLocation> {
   const stores = await importOptional<ObjectStores>(
     "@nereid/object-stores",
     "open-repository",
     `--model-repository=${new URL(url).protocol}//`,
   );
-  return remotePlace(await worded(stores.openRepository({ url, env: process.env, log, isWatched, arrangeModel })));
+  return remoteLocation(
+    await wrapError(stores.openRepository({ url, env: process.env, log, isWatched, arrangeModel })),
+  );
 }
 
 /** Writes the models that take and give text around a language model. They refer to its files in place. */

@@ -3,15 +3,15 @@ import { statSync } from "node:fs";
 import type { ServerOptions } from "../config/flags/server-options.ts";
 import { ServerError } from "../core/server-error.ts";
 import type { ServerLog } from "../observe/log.ts";
-import { localPlace, type RepositoryPlace } from "../repository/source/repository-location.ts";
+import { localLocation, type RepositoryLocation } from "../repository/source/repository-location.ts";
 
 /** In the order of the options. The code for what is elsewhere is loaded when it is asked for. @throws ServerError */
-export async function openPlaces({ repository }: ServerOptions, log: ServerLog): Promise<RepositoryPlace[]> {
+export async function openPlaces({ repository }: ServerOptions, log: ServerLog): Promise<RepositoryLocation[]> {
   for (const path of repository.paths) if (!isRemote(path)) expectRepository(path);
-  const places: RepositoryPlace[] = [];
+  const places: RepositoryLocation[] = [];
   for (const path of repository.paths) {
     if (!isRemote(path)) {
-      places.push(localPlace(path));
+      places.push(localLocation(path));
       continue;
     }
     const { openRemotePlace } = await import("./remote-repository.ts");

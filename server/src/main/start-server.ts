@@ -41,12 +41,12 @@ import { updateInstances } from "../repository/load/update-instances.ts";
 import { cacheMetricFamilies } from "../repository/metrics/cache-metrics.ts";
 import { latencyMetricFamilies } from "../repository/metrics/latency-metrics.ts";
 import { modelMetricFamilies } from "../repository/metrics/model-metrics.ts";
-import { shownKey } from "../repository/model-key.ts";
+import { modelKeyText } from "../repository/model-key.ts";
 import { ModelManager, type ModelManagerOptions } from "../repository/model-manager.ts";
 import { RepositoryServer } from "../repository/model-server.ts";
 import { ModelRegistry } from "../repository/registry.ts";
 import type { PolledModel } from "../repository/source/model-sources.ts";
-import type { RepositoryPlace } from "../repository/source/repository-location.ts";
+import type { RepositoryLocation } from "../repository/source/repository-location.ts";
 import { RepositoryPoller } from "../repository/source/repository-poller.ts";
 import { LatencyObserver } from "../scheduler/latency-observer.ts";
 import { RateLimiter } from "../scheduler/rate-limiter.ts";
@@ -190,7 +190,7 @@ interface ManagerParts {
   readonly backends: ReadonlyMap<string, Backend>;
   readonly caches: ResponseCaches;
   readonly agents: AgentFinder;
-  readonly places: readonly RepositoryPlace[];
+  readonly places: readonly RepositoryLocation[];
 }
 
 /** Undefined when executions do not wait for resources. */
@@ -337,7 +337,7 @@ function usedBackends(registry: ModelRegistry): { name: string; path: string }[]
 function modelRows(registry: ModelRegistry, failures: ReadonlyMap<string, ServerError>): ModelRow[] {
   const tried = registry.keys().flatMap((key) =>
     [...registry.versions(key)].map(([version, { state, reason }]) => ({
-      name: shownKey(key),
+      name: modelKeyText(key),
       version,
       status: reason === "" ? state : `${state}: ${reason}`,
     })),
@@ -346,7 +346,7 @@ function modelRows(registry: ModelRegistry, failures: ReadonlyMap<string, Server
   return [
     ...tried,
     ...never.map(([key, { message }]) => ({
-      name: shownKey(key),
+      name: modelKeyText(key),
       version: undefined,
       status: `Not loaded: ${message}`,
     })),

@@ -23,14 +23,14 @@ export interface CarrierPackage {
   readonly folders: readonly string[];
 }
 
-export interface LibraryLookUp {
+export interface LibrarySearch {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Root folder of an installed package, undefined when it is not installed. */
   packageFolder(name: string): string | undefined;
 }
 
 /** @throws Error naming every place searched */
-export function findLibrary(spec: LibrarySpec, lookUp: LibraryLookUp = installedLibraries()): string {
+export function findLibrary(spec: LibrarySpec, lookUp: LibrarySearch = installedLibraries()): string {
   const searched: string[] = [];
   for (const candidate of candidates(spec, lookUp, searched)) {
     if (isFile(candidate)) return candidate;
@@ -43,7 +43,7 @@ export function findLibrary(spec: LibrarySpec, lookUp: LibraryLookUp = installed
 }
 
 /** Looks where Node would look for packages required by this file. */
-export function installedLibraries(): LibraryLookUp {
+export function installedLibraries(): LibrarySearch {
   const resolver = createRequire(import.meta.url);
   return {
     environment: process.env,
@@ -57,7 +57,7 @@ export function installedLibraries(): LibraryLookUp {
   };
 }
 
-function* candidates(spec: LibrarySpec, lookUp: LibraryLookUp, searched: string[]): Generator<string> {
+function* candidates(spec: LibrarySpec, lookUp: LibrarySearch, searched: string[]): Generator<string> {
   const override = lookUp.environment[spec.override];
   if (override !== undefined && override !== "") {
     yield override;

@@ -2,7 +2,7 @@
 import type { Logger } from "../observe/log.ts";
 import type { ModelVersion } from "./model-version.ts";
 
-export class EndingVersions {
+export class DrainingVersions {
   readonly #log: Logger;
   readonly #pending = new Set<Promise<void>>();
 

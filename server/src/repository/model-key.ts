@@ -23,7 +23,7 @@ export function namespaceOfKey(key: string): string {
 }
 
 /** For logs. */
-export function shownKey(key: string): string {
+export function modelKeyText(key: string): string {
   return key.replace(SEPARATOR, "::");
 }
 

@@ -5,12 +5,12 @@
 import type { LoadOptions, ModelIndexEntry } from "../core/model-server.ts";
 import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
 import { AgentChain, type AgentChainOptions } from "./agents/agent-chain.ts";
-import { EndingVersions } from "./draining-versions.ts";
+import { DrainingVersions } from "./draining-versions.ts";
 import { EnsembleCallers, stepsText } from "./ensemble-callers.ts";
 import { loadWaves } from "./load/load-order.ts";
 import { StartUp } from "./load/start-up.ts";
 import { VersionLoader, type VersionLoaderOptions } from "./load/version-loader.ts";
-import { ambiguousName, nameOfKey, shownKey } from "./model-key.ts";
+import { ambiguousName, modelKeyText, nameOfKey } from "./model-key.ts";
 import type { LoadOrigin, ModelRecord } from "./model-record.ts";
 import type { ModelVersion } from "./model-version.ts";
 import { NamedLocks } from "./mutex.ts";
@@ -31,14 +31,14 @@ export class ModelManager {
   readonly #sources: ModelSources;
   readonly #records = new Map<string, ModelRecord>();
   readonly #locks = new NamedLocks();
-  readonly #ending: EndingVersions;
+  readonly #ending: DrainingVersions;
   readonly #versions: VersionLoader;
   readonly #callers = new EnsembleCallers();
 
   constructor(options: ModelManagerOptions) {
     this.#options = options;
     this.#sources = new ModelSources(options);
-    this.#ending = new EndingVersions(options.log);
+    this.#ending = new DrainingVersions(options.log);
     this.#versions = new VersionLoader(options);
   }
 
@@ -220,7 +220,7 @@ export class ModelManager {
       agents,
     });
     this.#callers.changed(key);
-    this.#options.log.info("model_lifecycle", `successfully loaded '${shownKey(key)}'`);
+    this.#options.log.info("model_lifecycle", `successfully loaded '${modelKeyText(key)}'`);
   }
 
   /** Gives the ends of what served before. */
@@ -292,7 +292,7 @@ export class ModelManager {
       else await this.#renew(record);
     } catch (thrown) {
       const error = ServerError.from(thrown);
-      const text = `ensemble '${shownKey(key)}' does not fit the models that it calls any more: ${error.message}`;
+      const text = `ensemble '${modelKeyText(key)}' does not fit the models that it calls any more: ${error.message}`;
       this.#options.log.error("model_lifecycle", text);
       for (const caller of record === undefined ? [] : [...this.#callersOf(key), key]) {
         this.#withdraw(caller, `${ERROR_CODE_NAMES[error.code]}: ${error.message}`);
@@ -359,11 +359,11 @@ export class ModelManager {
 
   #retireVersion(key: string, version: number, served: ModelVersion, reason = UNLOADED): Promise<void> {
     const { registry, log } = this.#options;
-    log.info("model_lifecycle", `unloading: ${shownKey(key)}:${version}`);
+    log.info("model_lifecycle", `unloading: ${modelKeyText(key)}:${version}`);
     const unloading = { state: "UNLOADING", reason: "" } as const;
     registry.set(key, version, unloading);
     return this.#ending.close(served, () => {
-      log.info("model_lifecycle", `successfully unloaded '${shownKey(key)}' version ${version}`);
+      log.info("model_lifecycle", `successfully unloaded '${modelKeyText(key)}' version ${version}`);
       if (registry.versions(key).get(version) !== unloading) return; // loaded again meanwhile
       registry.set(key, version, { state: "UNAVAILABLE", reason });
     });

@@ -1,12 +1,12 @@
-/** What a helper process and its owner tell each other. Bodies are theirs; values and bytes are copied, nothing is run. */
+/** What a worker process and its owner tell each other. Bodies are theirs; values and bytes are copied, nothing is run. */
 import type { ErrorCode } from "../core/server-error.ts";
 
-export interface HelperCall {
+export interface WorkerCall {
   readonly id: number;
   readonly body: unknown;
 }
 
-export type HelperAnswer =
+export type WorkerReply =
   | { readonly kind: "ready" }
   /** It cannot do its work at all, for a reason that users can do something about. */
   | { readonly kind: "unusable"; readonly code: ErrorCode; readonly problem: string }

@@ -5,10 +5,10 @@
 import { type ChildProcess, fork } from "node:child_process";
 import process from "node:process";
 import { ServerError } from "../core/server-error.ts";
-import type { HelperAnswer, HelperCall } from "./messages.ts";
+import type { WorkerCall, WorkerReply } from "./messages.ts";
 
-export interface HelperOptions {
-  /** File of the program, which calls `serveHelper`. */
+export interface WorkerProcessOptions {
+  /** File of the program, which calls `serveWorkerCalls`. */
   readonly program: string;
   /** For its `prepare`, as JSON. */
   readonly data: unknown;
@@ -30,8 +30,8 @@ const MIN_RESTART_MS = 500;
 const CLOSE_LIMIT_MS = 5000;
 const KEPT_STDERR_CHARS = 2000;
 
-export class HelperProcess {
-  readonly #options: HelperOptions;
+export class WorkerProcess {
+  readonly #options: WorkerProcessOptions;
   readonly #waiting = new Map<number, Waiting>();
   #child: Promise<ChildProcess> | undefined;
   #running: ChildProcess | undefined;
@@ -39,7 +39,7 @@ export class HelperProcess {
   #nextId = 1;
   #isClosed = false;
 
-  constructor(options: HelperOptions) {
+  constructor(options: WorkerProcessOptions) {
     this.#options = options;
   }
 
@@ -48,13 +48,13 @@ export class HelperProcess {
     await this.#started();
   }
 
-  /** @throws ServerError as the helper gave it, or "unavailable" when it died */
+  /** @throws ServerError as the worker gave it, or "unavailable" when it died */
   async call(body: unknown): Promise<unknown> {
     const child = await this.#started();
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject });
-      child.send({ id, body } satisfies HelperCall, (error) => {
+      child.send({ id, body } satisfies WorkerCall, (error) => {
         if (error !== null) this.#take(id)?.reject(this.#gone());
       });
     });
@@ -104,7 +104,7 @@ export class HelperProcess {
       };
       child.on("error", (error) => ended(error.message));
       child.on("exit", (code, signal) => ended(signal ?? `exit code ${code}`));
-      child.on("message", (answer: HelperAnswer) => {
+      child.on("message", (answer: WorkerReply) => {
         if (answer.kind === "ready") resolve(child);
         else if (answer.kind === "unusable") {
           reject(new ServerError(answer.code, answer.problem));
@@ -114,7 +114,7 @@ export class HelperProcess {
     });
   }
 
-  #settle(answer: Exclude<HelperAnswer, { kind: "ready" | "unusable" }>): void {
+  #settle(answer: Exclude<WorkerReply, { kind: "ready" | "unusable" }>): void {
     const waiting = this.#take(answer.id);
     if (answer.kind === "result") waiting?.resolve(answer.body);
     else if (answer.kind === "refused") waiting?.reject(new ServerError(answer.code, answer.problem));

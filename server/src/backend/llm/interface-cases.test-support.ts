@@ -1,6 +1,6 @@
 /** The effect of each input of the engine model on the example model: requests, and their expected results. */
 import assert from "node:assert/strict";
-import { numberToHalf } from "../../core/half.ts";
+import { numberToFp16 } from "../../core/fp16.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { type Answer, GREEDY, HIDDEN, NUM_TOKENS, PROMPT, VOCABULARY } from "./interface.test-support.ts";
 import { bool, fp32, int32, prompt, text } from "./llm.test-support.ts";
@@ -17,7 +17,7 @@ const half = (name: string, shape: readonly number[], values: readonly number[])
   name,
   datatype: "FP16",
   shape,
-  data: new Uint8Array(Uint16Array.from(values, numberToHalf).buffer),
+  data: new Uint8Array(Uint16Array.from(values, numberToFp16).buffer),
 });
 const seed = (value: bigint): Tensor => u64("random_seed", [1], value);
 const topK = (k: number): Tensor => int32("runtime_top_k", [1], k);

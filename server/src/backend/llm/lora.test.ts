@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { numberToHalf } from "../../core/half.ts";
+import { numberToFp16 } from "../../core/fp16.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { readNpy } from "../../formats/tensors/npy.ts";
 import { call, int32, notDecoupled, prompt, serve, text, values } from "./llm.test-support.ts";
@@ -49,7 +49,7 @@ function taskId(id: bigint): Tensor {
 async function matrices(): Promise<readonly [weights: Tensor, config: Tensor]> {
   const weights = await readNpy(`${PARITY}tasks/7/model.lora_weights.npy`);
   const config = await readNpy(`${PARITY}tasks/7/model.lora_config.npy`);
-  const data = new Uint8Array(Uint16Array.from(weights.values, numberToHalf).buffer);
+  const data = new Uint8Array(Uint16Array.from(weights.values, numberToFp16).buffer);
   return [
     { name: "lora_weights", datatype: "FP16", shape: weights.shape, data },
     int32("lora_config", config.shape, ...config.values),

@@ -1,6 +1,6 @@
 /** Reads one row of a batched request's tensors as plain values. Knows datatypes, and no meaning of any input. */
 import { elementSize } from "@nereid/wire";
-import { halfToNumber, widenHalves } from "../../core/half.ts";
+import { fp16ToNumber, widenFp16 } from "../../core/fp16.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { bfloatToNumber } from "./bfloat.ts";
@@ -81,7 +81,7 @@ export class RowInputs {
     const slice = this.#slice(name);
     if (slice === undefined) return undefined;
     const words = this.#halves(name, slice.count);
-    if (words !== undefined) return widenHalves(words);
+    if (words !== undefined) return widenFp16(words);
     const values = new Float32Array(slice.count);
     for (let i = 0; i < slice.count; i++) values[i] = Number(slice.read(i));
     return values;
@@ -134,7 +134,7 @@ const READERS: Readonly<Record<Exclude<Tensor["datatype"], "BYTES">, Read>> = {
   INT16: (view, at) => view.getInt16(at, true),
   INT32: (view, at) => view.getInt32(at, true),
   INT64: (view, at) => view.getBigInt64(at, true),
-  FP16: (view, at) => halfToNumber(view.getUint16(at, true)),
+  FP16: (view, at) => fp16ToNumber(view.getUint16(at, true)),
   BF16: (view, at) => bfloatToNumber(view.getUint16(at, true)),
   FP32: (view, at) => view.getFloat32(at, true),
   FP64: (view, at) => view.getFloat64(at, true),

@@ -1,6 +1,6 @@
 /** The rows that an encoder made of images, as the table of a prompt: which row of the request has which images. Pure. */
 import type { FixedDatatype } from "@nereid/wire";
-import { narrowToHalves, widenHalves } from "../../core/half.ts";
+import { narrowToFp16, widenFp16 } from "../../core/fp16.ts";
 import type { InferRequest } from "../../core/infer-request.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
@@ -59,8 +59,8 @@ export function promptTable(
 function converted({ datatype, data }: Tensor, wanted: FixedDatatype): Uint8Array {
   if (datatype === wanted) return data;
   const { buffer } = new Uint8Array(data); // which begins at an even address
-  if (datatype === "FP32" && wanted === "FP16") return new Uint8Array(narrowToHalves(new Float32Array(buffer)).buffer);
-  if (datatype === "FP16" && wanted === "FP32") return new Uint8Array(widenHalves(new Uint16Array(buffer)).buffer);
+  if (datatype === "FP32" && wanted === "FP16") return new Uint8Array(narrowToFp16(new Float32Array(buffer)).buffer);
+  if (datatype === "FP16" && wanted === "FP32") return new Uint8Array(widenFp16(new Uint16Array(buffer)).buffer);
   throw new ServerError("unsupported", `input '${VISUAL_TOKENS}' of ${datatype} can not become ${wanted}`);
 }
 

@@ -4,8 +4,8 @@
  */
 import { type Address, type Callback, callback } from "../../native/ffi.ts";
 import { GGML_TYPES, type Ggml } from "../../native/ggml/ggml.ts";
+import type { FloatMatmul } from "../../native/onnxruntime/matmul-session.ts";
 import { OnnxRuntime } from "../../native/onnxruntime/onnxruntime.ts";
-import type { FloatProduct } from "../../native/onnxruntime/product.ts";
 import type { CpuTensor } from "./cpu-tensor.ts";
 
 /** From here on it is faster: each product lays the matrix out anew, which costs more where that is no longer in a cache. */
@@ -22,11 +22,11 @@ const SHORT_FLOPS = 4e9;
 /** ONNX Runtime, for the graphs of a device. */
 export class DenseProducts {
   readonly #runtime: OnnxRuntime;
-  readonly #product: FloatProduct;
+  readonly #product: FloatMatmul;
 
   private constructor(runtime: OnnxRuntime, numThreads: number) {
     this.#runtime = runtime;
-    this.#product = runtime.createFloatProduct(numThreads);
+    this.#product = runtime.createFloatMatmul(numThreads);
   }
 
   /** Undefined where it gains nothing or there is none: ggml computes all. */
@@ -52,14 +52,14 @@ export class DenseProducts {
 /** Those of one graph: the graph's thread waits while the event loop's computes. */
 export class GraphProducts {
   readonly #ggml: Ggml;
-  readonly #product: FloatProduct;
+  readonly #product: FloatMatmul;
   readonly #work: Callback;
   /** Operands by the tensor of the result, of the graph being recorded or run. */
   readonly #due = new Map<Address, { readonly weight: CpuTensor; readonly x: CpuTensor }>();
   #numFlops = 0;
   #failure: unknown;
 
-  constructor(ggml: Ggml, product: FloatProduct) {
+  constructor(ggml: Ggml, product: FloatMatmul) {
     this.#ggml = ggml;
     this.#product = product;
     this.#work = callback("void", ["void*", "int", "int", "void*"], (result: Address) => this.#compute(result));

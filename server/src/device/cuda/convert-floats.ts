@@ -1,5 +1,5 @@
 /** Floats of the files as floats of the device. Pure: bytes in, bytes out. */
-import { halfToNumber } from "../../core/half.ts";
+import { fp16ToNumber } from "../../core/fp16.ts";
 
 export type StoredFloat = "F32" | "F16" | "BF16";
 export type DeviceFloat = "f32" | "bf16";
@@ -50,7 +50,7 @@ function widen(from: StoredFloat, stored: Uint8Array, into: Float32Array): void 
   }
   const halves = new Uint16Array(buffer, byteOffset, length);
   if (from === "F16") {
-    for (let i = 0; i < length; i++) into[i] = halfToNumber(halves[i] ?? 0);
+    for (let i = 0; i < length; i++) into[i] = fp16ToNumber(halves[i] ?? 0);
     return;
   }
   const words = new Uint32Array(into.buffer, into.byteOffset, length);

@@ -51,7 +51,7 @@ export function ggufToHfConfig(header: Header, rope: GgufRope, file: string): Re
 }
 
 /** Whether the rows of the query and key projections lie in pairs for interleaved rotary embedding. */
-export function hasPairedRows({ metadata }: Header): boolean {
+export function hasInterleavedRows({ metadata }: Header): boolean {
   return metadata.get("general.architecture") === "llama";
 }
 

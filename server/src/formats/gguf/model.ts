@@ -4,7 +4,7 @@
  */
 
 import { expectTensorRange, type StoredTensor, type TensorSource } from "../tensors/tensor-source.ts";
-import { ggufToHfConfig, hasPairedRows } from "./config.ts";
+import { ggufToHfConfig, hasInterleavedRows } from "./config.ts";
 import { type GgufFile, openGguf } from "./gguf.ts";
 import type { GgufValue } from "./header.ts";
 import { type GgufPart, ggufParts } from "./tensor-names.ts";
@@ -23,7 +23,7 @@ export async function openGgufModel(path: string): Promise<GgufModel> {
   const file = await openGguf(path);
   try {
     const config = ggufToHfConfig(file, { factors: await readRopeFactors(file, path) }, path);
-    const headRows = hasPairedRows(file) ? headRowsOf(config, path) : undefined;
+    const headRows = hasInterleavedRows(file) ? headRowsOf(config, path) : undefined;
     const parts = [...file.tensors.values()].flatMap((tensor) => ggufParts(tensor, headRows));
     for (const part of parts) expectWholeHeads(part, path);
     return new HfNamedGguf(file, config, new Map(parts.map((part) => [part.tensor.name, part])));
@@ -80,7 +80,7 @@ class HfNamedGguf implements GgufModel {
         const from = Math.max(byteOffset, start + row * rowLength);
         const to = Math.min(end, start + (row + 1) * rowLength);
         if (from >= to) continue;
-        const sourceStart = pairedRow(row, headRows) * rowLength + (from - start - row * rowLength);
+        const sourceStart = interleavedRow(row, headRows) * rowLength + (from - start - row * rowLength);
         into.set(head.subarray(sourceStart, sourceStart + to - from), from - byteOffset);
       }
     }
@@ -88,7 +88,7 @@ class HfNamedGguf implements GgufModel {
 }
 
 /** Where row `row` of a head lies when rows of its first and second half take turns. */
-export function pairedRow(row: number, headRows: number): number {
+export function interleavedRow(row: number, headRows: number): number {
   const half = headRows / 2;
   return row < half ? 2 * row : 2 * (row - half) + 1;
 }

@@ -6,7 +6,7 @@ import { weightTypeOf } from "../../models/weights/weight-types.ts";
 import { GGML_TYPES, openGgml } from "../../native/ggml/ggml.ts";
 import { openSafetensors } from "../tensors/safetensors.ts";
 import { F32, type GgufField, type GgufTensorField, ggufBytes, STRING, U32 } from "./gguf-writer.test-support.ts";
-import { pairedRow } from "./model.ts";
+import { interleavedRow } from "./model.ts";
 
 export interface Tiny {
   readonly config: Readonly<Record<string, unknown>>;
@@ -43,7 +43,7 @@ function pair(values: Float32Array, shape: readonly number[], headRows: number):
   const [rows = 0, columns = 1] = shape;
   const out = new Float32Array(values.length);
   for (let row = 0; row < rows; row++) {
-    const to = row - (row % headRows) + pairedRow(row % headRows, headRows);
+    const to = row - (row % headRows) + interleavedRow(row % headRows, headRows);
     out.set(values.subarray(row * columns, (row + 1) * columns), to * columns);
   }
   return out;

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { findGguf } from "../gguf/find-file.ts";
 import { openGgufModel } from "../gguf/model.ts";
 import { openCompressedTensors } from "../quantized/compressed-tensors.ts";
-import { hasFloat8, widenFloat8 } from "../quantized/float8-tensors.ts";
+import { hasFp8, widenFp8Tensors } from "../quantized/fp8-tensors.ts";
 import { openQuantizedTensors } from "../quantized/quantized-tensors.ts";
 import { openSafetensors } from "../tensors/safetensors.ts";
 import type { TensorSource } from "../tensors/tensor-source.ts";
@@ -58,7 +58,7 @@ async function openScaledTensors(path: string, block: readonly [number, number] 
   const source = await openSafetensors(path);
   try {
     const needsScales = block !== undefined;
-    const wide = hasFloat8(source) ? widenFloat8(source, { block: block ?? [128, 128], needsScales }) : source;
+    const wide = hasFp8(source) ? widenFp8Tensors(source, { block: block ?? [128, 128], needsScales }) : source;
     return needsScales ? await openCompressedTensors(wide) : wide;
   } catch (error) {
     await source.close();

@@ -6,7 +6,7 @@ import { open } from "node:fs/promises";
 import { type ProtoField, readFields, textOf, varintsOf } from "../protobuf/reader.ts";
 import { type LazyBytes, messageField, type Part } from "../protobuf/writer.ts";
 import { readFully } from "../tensors/read-fully.ts";
-import { type ExternalPlace, nodeParts, type OnnxNode, type OnnxTensor, tensorParts } from "./writer.ts";
+import { type ExternalDataReference, nodeParts, type OnnxNode, type OnnxTensor, tensorParts } from "./writer.ts";
 
 export interface DocumentNode {
   readonly operator: string;
@@ -29,7 +29,7 @@ export interface DocumentTensor {
   /** Little-endian; undefined when the bytes are elsewhere or of a kind that is not read. */
   readonly data: Uint8Array | undefined;
   /** In a file beside the model, as the model says: nothing in it has been checked. */
-  readonly external?: ExternalPlace | undefined;
+  readonly external?: ExternalDataReference | undefined;
   /** In place of `data`: bytes that are made when they are written. */
   readonly lazy?: LazyBytes | undefined;
   readonly parts: readonly Part[];
@@ -181,7 +181,7 @@ function parseTensor(body: Uint8Array): DocumentTensor {
   };
 }
 
-function placeOf(fields: readonly ProtoField[]): ExternalPlace {
+function placeOf(fields: readonly ProtoField[]): ExternalDataReference {
   const entries = fields.filter(({ number }) => number === 13).map(({ bytes }) => readFields(bytes));
   const text = (entry: readonly ProtoField[], wanted: number): string =>
     entry.filter(({ number }) => number === wanted).map(textOf)[0] ?? "";

@@ -28,11 +28,11 @@ export interface OnnxTensor {
   readonly type: number;
   readonly dims: readonly number[];
   /** Little-endian, or where in another file the bytes are. */
-  readonly data: Part | ExternalPlace;
+  readonly data: Part | ExternalDataReference;
 }
 
 /** In a file beside the model. */
-export interface ExternalPlace {
+export interface ExternalDataReference {
   readonly location: string;
   readonly offset: number;
   readonly length: number;

@@ -5,7 +5,7 @@
 
 import { readFloats } from "../tensors/read-floats.ts";
 import type { StoredTensor, TensorSource } from "../tensors/tensor-source.ts";
-import { blocksFor, fourBitGroups, irregularGroups, type QuantizedMatrix } from "./quantized-matrix.ts";
+import { blocksFor, int4Groups, irregularGroups, type QuantizedMatrix } from "./quantized-matrix.ts";
 import { QuantizedTensors, type VirtualMatrix, virtualMatrix } from "./quantized-tensors.ts";
 
 const PACKED = ".weight_packed";
@@ -53,7 +53,7 @@ async function packedMatrix(source: TensorSource, module: string, isSymmetric: b
     `${module}.weight`,
     [outputs, inputs],
     blocksFor(layer, isSymmetric),
-    fourBitGroups(layer, isSymmetric),
+    int4Groups(layer, isSymmetric),
     () => load(source, layer),
   );
 }

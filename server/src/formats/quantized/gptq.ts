@@ -38,7 +38,7 @@ export function unpackGptq(layer: GptqLayer): QuantizedMatrix {
 }
 
 /** Whether all zeros are the middle of the range, as symmetric quantization makes them. */
-export function hasMiddleZeros({ bits, version, qzeros }: Pick<GptqLayer, "bits" | "version" | "qzeros">): boolean {
+export function hasSymmetricZeros({ bits, version, qzeros }: Pick<GptqLayer, "bits" | "version" | "qzeros">): boolean {
   const middle = bits === 4 ? 0x8888_8888 : 0x8080_8080;
   const word = (middle - (version === 1 ? onePerValue(bits) : 0)) | 0;
   return qzeros.every((zeros) => zeros === word);

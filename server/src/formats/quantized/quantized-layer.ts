@@ -4,7 +4,7 @@ import type { GroupedConfig } from "../hf/quantization-config.ts";
 import { readFloats } from "../tensors/read-floats.ts";
 import type { StoredTensor, TensorSource } from "../tensors/tensor-source.ts";
 import { unpackAwq } from "./awq.ts";
-import { hasMiddleZeros, unpackGptq } from "./gptq.ts";
+import { hasSymmetricZeros, unpackGptq } from "./gptq.ts";
 import { irregularGroups, type QuantizedMatrix } from "./quantized-matrix.ts";
 
 export interface QuantizedLayer {
@@ -69,7 +69,7 @@ export async function inspectLayer(
   if (!config.isSymmetric) return { groupOf, isSymmetric: false };
   // Not all files that say they are symmetric are.
   const qzeros = await readWords(source, `${layer.name}.qzeros`);
-  return { groupOf, isSymmetric: hasMiddleZeros({ ...config, qzeros }) };
+  return { groupOf, isSymmetric: hasSymmetricZeros({ ...config, qzeros }) };
 }
 
 function expectTensor(

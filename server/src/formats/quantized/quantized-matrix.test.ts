@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dequantizeRowsRef, type QuantizedType } from "../../../kernels/linear/quantize-rows.ref.ts";
-import { halfToNumber, numberToHalf } from "../../core/half.ts";
+import { fp16ToNumber, numberToFp16 } from "../../core/fp16.ts";
 import { type AwqLayer, unpackAwq } from "./awq.ts";
-import { type GptqLayer, hasMiddleZeros, unpackGptq } from "./gptq.ts";
+import { type GptqLayer, hasSymmetricZeros, unpackGptq } from "./gptq.ts";
 import { blocksFor, dequantizeRows, packRows, type QuantizedMatrix } from "./quantized-matrix.ts";
 
 const INPUTS = 128;
@@ -27,7 +27,7 @@ interface Plain {
 function randomPlain(bits: number, middle?: number): Plain {
   const values = Array.from({ length: OUTPUTS * INPUTS }, () => random(2 ** bits));
   const zeros = Array.from({ length: OUTPUTS * GROUPS }, () => middle ?? 1 + random(2 ** bits - 1));
-  const scales = Array.from({ length: OUTPUTS * GROUPS }, () => halfToNumber(numberToHalf((1 + random(1000)) / 7000)));
+  const scales = Array.from({ length: OUTPUTS * GROUPS }, () => fp16ToNumber(numberToFp16((1 + random(1000)) / 7000)));
   return {
     value: (output, input) => values[output * INPUTS + input] ?? 0,
     zero: (output, group) => zeros[output * GROUPS + group] ?? 0,
@@ -165,12 +165,12 @@ test("unpackGptq() adds back what the first version took from whole words", () =
   assert.deepEqual([...actual], [0, 3, 8, 8, 8, 8, 8, 8]);
 });
 
-test("hasMiddleZeros() tells symmetric layers by their zeros", () => {
+test("hasSymmetricZeros() tells symmetric layers by their zeros", () => {
   for (const version of [1, 2] as const) {
-    assert.equal(hasMiddleZeros(gptqLayer(randomPlain(4, 8), 4, version)), true);
-    assert.equal(hasMiddleZeros(gptqLayer(randomPlain(8, 128), 8, version)), true);
-    assert.equal(hasMiddleZeros(gptqLayer(randomPlain(4, 7), 4, version)), false);
-    assert.equal(hasMiddleZeros(gptqLayer(randomPlain(8), 8, version)), false);
+    assert.equal(hasSymmetricZeros(gptqLayer(randomPlain(4, 8), 4, version)), true);
+    assert.equal(hasSymmetricZeros(gptqLayer(randomPlain(8, 128), 8, version)), true);
+    assert.equal(hasSymmetricZeros(gptqLayer(randomPlain(4, 7), 4, version)), false);
+    assert.equal(hasSymmetricZeros(gptqLayer(randomPlain(8), 8, version)), false);
   }
 });
 

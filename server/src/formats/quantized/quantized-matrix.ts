@@ -2,7 +2,7 @@
  * A weight of small integers with a scale and a zero point for each group of inputs, whatever layout it came in: what it
  * stands for as floats, and the same in blocks that kernels take. It knows no file.
  */
-import { numberToHalf } from "../../core/half.ts";
+import { numberToFp16 } from "../../core/fp16.ts";
 import { PACKED_BLOCKS } from "../tensors/tensor-source.ts";
 
 /** An element is (value - zero) * scale, zero and scale those of its row and group. */
@@ -27,7 +27,7 @@ export interface QuantizedMatrix {
   readonly inputScales?: Float32Array | undefined;
 }
 
-export interface FourBitGroups {
+export interface StoredInt4Groups {
   /** Inputs that share a scale. */
   readonly groupSize: number;
   /** Whether zeros may be others than 8. */
@@ -37,7 +37,7 @@ export interface FourBitGroups {
 }
 
 /** A matrix of codes of 4 bits, each standing for (code - zero) * scale, in whole groups of neighbouring inputs. */
-export interface FourBitMatrix {
+export interface StoredInt4Matrix {
   readonly outputs: number;
   readonly inputs: number;
   readonly groupSize: number;
@@ -75,10 +75,10 @@ export function blocksFor(
 }
 
 /** Undefined when it is not of 4 bits, or its groups are no runs that blocks could hold. */
-export function fourBitGroups(
+export function int4Groups(
   matrix: Pick<QuantizedMatrix, "bits" | "inputs" | "groupSize" | "groupOf" | "inputScales">,
   isSymmetric: boolean,
-): FourBitGroups | undefined {
+): StoredInt4Groups | undefined {
   if (matrix.bits !== 4 || blocksFor({ ...matrix, inputScales: undefined }, isSymmetric) === undefined)
     return undefined;
   return {
@@ -94,7 +94,7 @@ export function irregularGroups(groupOf: Int32Array, groupSize: number): Int32Ar
 }
 
 /** Two codes a byte. @throws Error for zeros that 4 bits do not hold */
-export function toFourBits(matrix: QuantizedMatrix): FourBitMatrix {
+export function toInt4(matrix: QuantizedMatrix): StoredInt4Matrix {
   const { outputs, inputs, groupSize, values, scales } = matrix;
   const codes = new Uint8Array((outputs * inputs) / 2);
   for (let i = 0; i < codes.length; i++) codes[i] = (values[2 * i] ?? 0) | ((values[2 * i + 1] ?? 0) << 4);
@@ -174,7 +174,7 @@ function writeNibbles(out: Uint8Array, at: number, values: Uint8Array, from: num
 }
 
 function writeHalf(out: Uint8Array, at: number, value: number): void {
-  const bits = numberToHalf(value);
+  const bits = numberToFp16(value);
   if ((bits & 0x7c00) === 0x7c00) throw new Error(`a scale of ${value} is outside half precision`);
   out[at] = bits & 0xff;
   out[at + 1] = bits >>> 8;

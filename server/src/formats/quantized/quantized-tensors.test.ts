@@ -118,7 +118,7 @@ for (const [what, tensors, config, expected] of [
   test(`openQuantizedTensors() says how ${what} are integers of 4 bits`, async () => {
     await withCheckpoint(tensors, async (directory) => {
       const source = await openQuantizedTensors(directory, config);
-      assert.deepEqual(source.integers?.get("m.q.weight")?.fourBits, expected);
+      assert.deepEqual(source.integers?.get("m.q.weight")?.int4, expected);
       assert.equal(source.integers?.has("m.norm.weight"), false);
       await source.close();
     });
@@ -131,7 +131,7 @@ test("openQuantizedTensors() gives codes of 4 bits, and the floats that they sta
     const integers = source.integers?.get("m.q.weight");
     assert.ok(integers !== undefined);
     const matrix = unpackAwq({ ...layer, qweight: AWQ_WEIGHT, qzeros: AWQ_ZEROS });
-    const { codes, scales, zeros = [], ...sizes } = await integers.readFourBits();
+    const { codes, scales, zeros = [], ...sizes } = await integers.readInt4();
     assert.deepEqual(sizes, { outputs: OUTPUTS, inputs: INPUTS, groupSize: 32, inputScales: undefined });
     assert.deepEqual(
       Array.from({ length: OUTPUTS * INPUTS }, (_, i) => ((codes[i >> 1] ?? 0) >> (4 * (i % 2))) & 15),

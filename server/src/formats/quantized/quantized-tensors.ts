@@ -18,12 +18,12 @@ import { describeLayer, inspectLayer, loadLayer, type QuantizedLayer } from "./q
 import {
   blocksFor,
   dequantizeRows,
-  type FourBitGroups,
-  fourBitGroups,
+  int4Groups,
   type MatrixBlocks,
   packRows,
   type QuantizedMatrix,
-  toFourBits,
+  type StoredInt4Groups,
+  toInt4,
 } from "./quantized-matrix.ts";
 
 /** @throws Error naming file or tensor */
@@ -43,7 +43,7 @@ export interface VirtualMatrix {
   /** Undefined: as floats. */
   readonly blocks: MatrixBlocks | undefined;
   /** See IntegerTensor. */
-  readonly fourBits: FourBitGroups | undefined;
+  readonly int4: StoredInt4Groups | undefined;
   load(): Promise<QuantizedMatrix>;
 }
 
@@ -59,9 +59,9 @@ async function describeMatrices(source: TensorSource, config: GroupedConfig): Pr
   return inspected.map(([layer, { groupOf }]) => {
     const draft = { ...layer, bits: config.bits, groupOf };
     const blocks = blocksFor(draft, isSymmetric);
-    const fourBits = fourBitGroups(draft, isSymmetric);
+    const int4 = int4Groups(draft, isSymmetric);
     const shape = [layer.outputs, layer.inputs];
-    return virtualMatrix(`${layer.name}.weight`, shape, blocks, fourBits, () => loadLayer(source, layer, config));
+    return virtualMatrix(`${layer.name}.weight`, shape, blocks, int4, () => loadLayer(source, layer, config));
   });
 }
 
@@ -69,11 +69,11 @@ export function virtualMatrix(
   name: string,
   shape: readonly number[],
   blocks: MatrixBlocks | undefined,
-  fourBits: FourBitGroups | undefined,
+  int4: StoredInt4Groups | undefined,
   load: () => Promise<QuantizedMatrix>,
 ): VirtualMatrix {
   const dtype = blocks ?? "F32";
-  return { tensor: { name, dtype, shape, byteLength: tensorBytes(dtype, shape) }, blocks, fourBits, load };
+  return { tensor: { name, dtype, shape, byteLength: tensorBytes(dtype, shape) }, blocks, int4, load };
 }
 
 /** The tensors of `source` but for the parts of quantized layers, and in their place the matrices made of them. */
@@ -116,8 +116,8 @@ export class QuantizedTensors implements TensorSource {
 
   #integersOf(virtual: VirtualMatrix): IntegerTensor {
     return {
-      fourBits: virtual.fourBits,
-      readFourBits: async () => toFourBits(await this.#load(virtual)),
+      int4: virtual.int4,
+      readInt4: async () => toInt4(await this.#load(virtual)),
       readFloats: async (firstRow, numRows) => dequantizeRows(await this.#load(virtual), firstRow, numRows),
     };
   }

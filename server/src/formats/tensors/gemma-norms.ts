@@ -2,7 +2,7 @@
 import { readFloats } from "./read-floats.ts";
 import { expectTensorRange, type StoredTensor, type TensorSource, tensorBytes } from "./tensor-source.ts";
 
-export class LessOneTensors implements TensorSource {
+export class GemmaNormTensors implements TensorSource {
   readonly tensors: ReadonlyMap<string, StoredTensor>;
   readonly #source: TensorSource;
   readonly #names: ReadonlySet<string>;

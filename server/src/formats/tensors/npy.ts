@@ -1,7 +1,7 @@
 /** Reads a .npy file of numbers: hostile bytes in, shape and values out. Knows no meaning of either. */
 import { open } from "node:fs/promises";
-import { widenHalves } from "../../core/half.ts";
-import { widenBfloats } from "./read-floats.ts";
+import { widenFp16 } from "../../core/fp16.ts";
+import { widenBf16 } from "./read-floats.ts";
 import { readFully } from "./read-fully.ts";
 
 export interface NpyArray {
@@ -22,8 +22,8 @@ const MAX_BYTES: number = 2 ** 31;
 const TYPES: ReadonlyMap<string, readonly [numBytes: number, read: (bytes: Uint8Array<ArrayBuffer>) => Values]> =
   new Map<string, readonly [number, (bytes: Uint8Array<ArrayBuffer>) => Values]>([
     ["<f4", [4, (bytes) => new Float32Array(bytes.buffer)]],
-    ["<f2", [2, (bytes) => widenHalves(new Uint16Array(bytes.buffer))]],
-    ["|V2", [2, (bytes) => widenBfloats(new Uint16Array(bytes.buffer))]],
+    ["<f2", [2, (bytes) => widenFp16(new Uint16Array(bytes.buffer))]],
+    ["|V2", [2, (bytes) => widenBf16(new Uint16Array(bytes.buffer))]],
     ["<i4", [4, (bytes) => new Int32Array(bytes.buffer)]],
     ["<i8", [8, (bytes) => Int32Array.from(new BigInt64Array(bytes.buffer), Number)]],
   ]);

@@ -1,5 +1,5 @@
 /** Reads a whole tensor of floats, widened: scales, and matrices that are small beside a model's. */
-import { widenHalves } from "../../core/half.ts";
+import { widenFp16 } from "../../core/fp16.ts";
 import type { TensorSource } from "./tensor-source.ts";
 
 /** The caller has checked that it is F32, F16 or BF16. */
@@ -9,10 +9,10 @@ export async function readFloats(source: TensorSource, name: string): Promise<Fl
   await source.read(name, bytes);
   if (dtype === "F32") return new Float32Array(bytes.buffer);
   const words = new Uint16Array(bytes.buffer);
-  return dtype === "F16" ? widenHalves(words) : widenBfloats(words);
+  return dtype === "F16" ? widenFp16(words) : widenBf16(words);
 }
 
-export function widenBfloats(words: Uint16Array): Float32Array {
+export function widenBf16(words: Uint16Array): Float32Array {
   const bits = new Uint32Array(words.length);
   for (let i = 0; i < words.length; i++) bits[i] = (words[i] ?? 0) << 16;
   return new Float32Array(bits.buffer);

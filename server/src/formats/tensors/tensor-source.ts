@@ -2,7 +2,7 @@
  * Weights by the names that Hugging Face gives them, whatever files they lie in and however these store them. What
  * `openSafetensors()` opens is one; the others turn their own names and layouts into these.
  */
-import type { FourBitGroups, FourBitMatrix } from "../quantized/quantized-matrix.ts";
+import type { StoredInt4Groups, StoredInt4Matrix } from "../quantized/quantized-matrix.ts";
 import { SAFETENSORS_DTYPE_BYTES, type SafetensorsDtype } from "./safetensors-header.ts";
 
 /** Elements of a row in blocks that share scales, laid out as ggml lays them out. */
@@ -44,9 +44,9 @@ export interface TensorSource {
 
 export interface IntegerTensor {
   /** How it is stored in 4 bits, in whole groups of neighbouring inputs; undefined: only floats are to be had. */
-  readonly fourBits: FourBitGroups | undefined;
+  readonly int4: StoredInt4Groups | undefined;
   /** Only where it is stored so. */
-  readFourBits(): Promise<FourBitMatrix>;
+  readInt4(): Promise<StoredInt4Matrix>;
   /** [numRows, inputs] */
   readFloats(firstRow: number, numRows: number): Promise<Float32Array>;
 }

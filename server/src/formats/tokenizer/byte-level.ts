@@ -3,9 +3,9 @@
  * milliseconds, so that a huge prompt shares the event loop. Adds no special tokens of its own accord.
  */
 import { ByteLevelBpe, type IdList } from "./byte-level-bpe.ts";
+import { type PreTokenizer, splitNext, tryParsePreTokenizer } from "./pre-tokenizer.ts";
+import { type EncodeSteps, type Pauses, type SectionCodec, SectionEncoder } from "./section-encoder.ts";
 import { type AddedToken, isRecord, parseMerges } from "./tokenizer-json.ts";
-import { type EncodeSteps, type Pauses, type SectionCodec, SectionEncoder } from "./tokenizer-sections.ts";
-import { splitNext, tryParseWordSplit, type WordSplit } from "./tokenizer-split.ts";
 
 /** Characters between two pauses: 2 to 10 ms of work. */
 const CHARS_PER_STEP = 32_768;
@@ -17,7 +17,7 @@ export function tryCreateByteLevelEncoder(
   addedTokens: readonly AddedToken[],
 ): EncodeSteps | undefined {
   const { model, normalizer } = json;
-  const split = tryParseWordSplit(json.pre_tokenizer);
+  const split = tryParsePreTokenizer(json.pre_tokenizer);
   if (split === undefined || !isRecord(model) || !isPlainBpe(model)) return undefined;
   const isNfc = isRecord(normalizer) && normalizer.type === "NFC";
   const isNormalizable = isNfc || normalizer === null || normalizer === undefined;
@@ -33,10 +33,10 @@ export function tryCreateByteLevelEncoder(
 
 class ByteLevelCodec implements SectionCodec {
   readonly #bpe: ByteLevelBpe;
-  readonly #split: WordSplit;
+  readonly #split: PreTokenizer;
   readonly #isNfc: boolean;
 
-  constructor(bpe: ByteLevelBpe, split: WordSplit, isNfc: boolean) {
+  constructor(bpe: ByteLevelBpe, split: PreTokenizer, isNfc: boolean) {
     this.#bpe = bpe;
     this.#split = split;
     this.#isNfc = isNfc;

@@ -4,8 +4,8 @@
  */
 import type { IdList } from "./byte-level-bpe.ts";
 import { createPairTable, type PairTable, WordMerge } from "./byte-level-merge.ts";
+import { type EncodeSteps, type Pauses, type SectionCodec, SectionEncoder } from "./section-encoder.ts";
 import { type AddedToken, isRecord, parseMerges } from "./tokenizer-json.ts";
-import { type EncodeSteps, type Pauses, type SectionCodec, SectionEncoder } from "./tokenizer-sections.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 type TextRule = (text: string) => string;

@@ -3,7 +3,7 @@ import * as huggingFace from "@huggingface/tokenizers";
 import { MAX_UNPAUSED_TEXT_CHARS } from "../../core/limits.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { IdList } from "./byte-level-bpe.ts";
-import type { EncodeSteps, Pauses } from "./tokenizer-sections.ts";
+import type { EncodeSteps, Pauses } from "./section-encoder.ts";
 
 /** What we use of the library, whose own declarations do not resolve under `nodenext`. */
 interface Library {

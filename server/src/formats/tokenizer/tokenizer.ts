@@ -8,10 +8,10 @@ import { IdList } from "./byte-level-bpe.ts";
 import { tryCreateCharacterEncoder } from "./character-bpe.ts";
 import { type Detokenizer, IncrementalDetokenizer, WholeDetokenizer } from "./detokenizer.ts";
 import { type Pieces, tryParsePieces } from "./detokenizer-pieces.ts";
+import { type PostProcessor, parsePostProcessor } from "./post-processor.ts";
+import type { EncodeSteps } from "./section-encoder.ts";
 import { chatTemplateOf, expectRecord, parseAddedTokens, parseVocabulary, tokenText } from "./tokenizer-json.ts";
 import { LibraryTokenizer } from "./tokenizer-library.ts";
-import type { EncodeSteps } from "./tokenizer-sections.ts";
-import { parseSpecialFrame, type SpecialFrame } from "./tokenizer-template.ts";
 
 /** Parsed JSON of the files of a tokenizer folder; what is missing is `{}`. */
 export interface TokenizerFiles {
@@ -35,7 +35,7 @@ interface TokenizerParts {
   readonly tokens: readonly (string | undefined)[];
   readonly ids: ReadonlyMap<string, number>;
   readonly specialIds: ReadonlySet<number>;
-  readonly frame: SpecialFrame;
+  readonly frame: PostProcessor;
   readonly encoder: EncodeSteps;
   readonly library: LibraryTokenizer;
   readonly pieces: Pieces | undefined;
@@ -61,7 +61,7 @@ export function createTokenizer(files: TokenizerFiles): Tokenizer {
     tokens,
     ids,
     specialIds: new Set(addedTokens.filter(({ isSpecial }) => isSpecial).map(({ id }) => id)),
-    frame: parseSpecialFrame(json.post_processor),
+    frame: parsePostProcessor(json.post_processor),
     encoder:
       tryCreateByteLevelEncoder(json, vocabulary, addedTokens) ??
       tryCreateCharacterEncoder(json, vocabulary, addedTokens) ??

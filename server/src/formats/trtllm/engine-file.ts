@@ -5,8 +5,8 @@ import { readFully } from "../tensors/read-fully.ts";
 import { expectTensorRange, type IntegerTensor, type TensorSource } from "../tensors/tensor-source.ts";
 import {
   ENGINE_PREFIX_BYTES,
+  type EngineGemm,
   type EngineHeader,
-  type EngineProduct,
   type EngineTarget,
   type EngineTensor,
   type EngineThreads,
@@ -21,7 +21,7 @@ export interface PackedTensors extends TensorSource {
   readonly target: EngineTarget;
   readonly threads: EngineThreads | undefined;
   readonly matrices: EngineHeader["matrices"];
-  readonly products: readonly EngineProduct[];
+  readonly products: readonly EngineGemm[];
   readonly path: string;
 }
 
@@ -64,7 +64,7 @@ class EngineFile implements PackedTensors {
   readonly target: EngineTarget;
   readonly threads: EngineThreads | undefined;
   readonly matrices: EngineHeader["matrices"];
-  readonly products: readonly EngineProduct[];
+  readonly products: readonly EngineGemm[];
   readonly integers: ReadonlyMap<string, IntegerTensor>;
   readonly path: string;
   readonly #handle: FileHandle;
@@ -79,8 +79,8 @@ class EngineFile implements PackedTensors {
     this.threads = threads;
     this.matrices = matrices;
     this.products = products;
-    const fourBits = integers.map((matrix) => [matrix.name, matrixTensor(matrix)] as const);
-    this.tensors = new Map([...tensors.map((tensor) => [tensor.name, tensor] as const), ...fourBits]);
+    const int4 = integers.map((matrix) => [matrix.name, matrixTensor(matrix)] as const);
+    this.tensors = new Map([...tensors.map((tensor) => [tensor.name, tensor] as const), ...int4]);
     this.integers = new Map(integers.map((matrix) => [matrix.name, engineIntegers(matrix, this)]));
     this.#handle = handle;
     this.path = path;

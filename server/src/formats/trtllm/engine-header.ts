@@ -26,7 +26,7 @@ export interface EngineTarget {
 }
 
 /** How a matrix lies in memory: as the file has it, or laid out anew for the processor's vector units. */
-export type ProductLayout = "plain" | "repacked";
+export type GemmLayout = "plain" | "repacked";
 
 export interface EngineTensor {
   readonly name: string;
@@ -37,7 +37,7 @@ export interface EngineTensor {
   readonly byteLength: number;
   readonly crc32: number;
   /** What was fastest; undefined: not measured, the device decides. */
-  readonly layout?: ProductLayout | undefined;
+  readonly layout?: GemmLayout | undefined;
 }
 
 /** What was measured where the engine was built. It holds for the same processors only. */
@@ -60,7 +60,7 @@ export interface EngineIntegers {
 }
 
 /** The algorithm of a library that was fastest for products of one shape. */
-export interface EngineProduct {
+export interface EngineGemm {
   readonly shape: string;
   /** As the library has it, in hexadecimal digits. */
   readonly algorithm: string;
@@ -73,7 +73,7 @@ export interface EngineHeader {
   readonly integers?: readonly EngineIntegers[] | undefined;
   /** What matrices of layers become on a GPU where nobody asks for something else; undefined: as they are. */
   readonly matrices?: "e4m3" | "int4" | undefined;
-  readonly products?: readonly EngineProduct[] | undefined;
+  readonly products?: readonly EngineGemm[] | undefined;
   readonly tensors: readonly EngineTensor[];
 }
 
@@ -124,7 +124,7 @@ export function parseEngineHeader(json: string, fileBytes: number, at: string): 
     threads: parseThreads(threads),
     integers: listOf(integers).map((one) => parseIntegers(one, at)),
     matrices: matrices === "e4m3" || matrices === "int4" ? matrices : undefined,
-    products: listOf(products).flatMap(parseProduct),
+    products: listOf(products).flatMap(parseGemm),
     tensors: parsed,
   };
 }
@@ -147,8 +147,8 @@ function parseIntegers(value: unknown, at: string): EngineIntegers {
 }
 
 /** Those that are not understood are measured again. */
-function parseProduct(value: unknown): readonly EngineProduct[] {
-  const { shape, algorithm, workspaceBytes } = (value ?? {}) as Partial<EngineProduct>;
+function parseGemm(value: unknown): readonly EngineGemm[] {
+  const { shape, algorithm, workspaceBytes } = (value ?? {}) as Partial<EngineGemm>;
   const isHex = typeof algorithm === "string" && /^(?:[0-9a-f]{2}){1,256}$/.test(algorithm);
   if (typeof shape !== "string" || !isHex || !Number.isSafeInteger(workspaceBytes)) return [];
   return [{ shape, algorithm, workspaceBytes: workspaceBytes ?? 0 }];
@@ -194,6 +194,6 @@ export function expectTarget(built: EngineTarget, own: EngineTarget, at: string)
   throw new Error(`${at}: the engine was built for ${name(built)}, this is ${name(own)}: ${REBUILD}`);
 }
 
-export function offsetBehind(byteOffset: number): number {
+export function alignedOffset(byteOffset: number): number {
   return Math.ceil(byteOffset / ENGINE_ALIGNMENT) * ENGINE_ALIGNMENT;
 }

@@ -1,6 +1,6 @@
 /** Matrices of four bits in an engine file: each a tensor for its codes, for its scales, and for what else it has. */
 
-import { dequantizeRows, type FourBitMatrix } from "../quantized/quantized-matrix.ts";
+import { dequantizeRows, type StoredInt4Matrix } from "../quantized/quantized-matrix.ts";
 import { type IntegerTensor, type TensorSource, tensorBytes } from "../tensors/tensor-source.ts";
 import type { EngineIntegers, EngineTensor } from "./engine-header.ts";
 
@@ -9,7 +9,7 @@ export interface IntegerPart {
   readonly dtype: "U8" | "F32";
   readonly shape: readonly number[];
   /** Of a matrix that is to be written. */
-  bytesOf(matrix: FourBitMatrix): Uint8Array;
+  bytesOf(matrix: StoredInt4Matrix): Uint8Array;
 }
 
 const MIDDLE = 8;
@@ -52,11 +52,11 @@ export function matrixTensor({ name, outputs, inputs }: EngineIntegers): EngineT
 
 export function engineIntegers(matrix: EngineIntegers, file: TensorSource): IntegerTensor {
   const { groupSize, hasZeros, hasInputScales } = matrix;
-  let last: Promise<FourBitMatrix> | undefined;
-  const load = (): Promise<FourBitMatrix> => readMatrix(matrix, file);
+  let last: Promise<StoredInt4Matrix> | undefined;
+  const load = (): Promise<StoredInt4Matrix> => readMatrix(matrix, file);
   return {
-    fourBits: { groupSize, hasZeros, hasInputScales },
-    readFourBits: load,
+    int4: { groupSize, hasZeros, hasInputScales },
+    readInt4: load,
     async readFloats(firstRow, numRows) {
       last ??= load();
       const rows = widenRows(await last, firstRow, numRows);
@@ -66,7 +66,7 @@ export function engineIntegers(matrix: EngineIntegers, file: TensorSource): Inte
   };
 }
 
-async function readMatrix(matrix: EngineIntegers, file: TensorSource): Promise<FourBitMatrix> {
+async function readMatrix(matrix: EngineIntegers, file: TensorSource): Promise<StoredInt4Matrix> {
   const { name, outputs, inputs, groupSize } = matrix;
   const parts = new Map<string, Uint8Array>();
   for (const part of integerParts(matrix)) {
@@ -89,7 +89,7 @@ async function readMatrix(matrix: EngineIntegers, file: TensorSource): Promise<F
   };
 }
 
-function widenRows(matrix: FourBitMatrix, firstRow: number, numRows: number): Float32Array {
+function widenRows(matrix: StoredInt4Matrix, firstRow: number, numRows: number): Float32Array {
   const { inputs, groupSize, codes, scales, zeros, inputScales } = matrix;
   const numGroups = inputs / groupSize;
   const start = (firstRow * inputs) / 2;

@@ -8,7 +8,7 @@ const MAX_BYTES: number = 1 << 16;
 const MIN_BYTES = 256;
 const LARGE_SHARE = 0.75;
 
-export function isForKernels(bytes: Uint8Array, bits: 4 | 8): boolean {
+export function hasKernelLayout(bytes: Uint8Array, bits: 4 | 8): boolean {
   const sample = bytes.subarray(0, MAX_BYTES);
   const perByte = 8 / bits;
   let numLarge = 0;

@@ -4,7 +4,7 @@
  */
 
 import type { WeightNames } from "../hf/weight-names.ts";
-import { LessOneTensors } from "../tensors/gemma-norms.ts";
+import { GemmaNormTensors } from "../tensors/gemma-norms.ts";
 import { type MergedTensor, MergedTensors, type TensorPiece } from "../tensors/merged-tensors.ts";
 import { type StoredTensor, type TensorSource, tensorBytes } from "../tensors/tensor-source.ts";
 import {
@@ -40,7 +40,7 @@ export function mergeRanks(ranks: readonly TensorSource[], options: MergeOptions
   const merged = [...drafts].map(([name, draft]) => mergedTensor(name, draft));
   const lessOne = [...drafts].filter(([, { tensor }]) => tensor.addsOne).map(([name]) => name);
   const source = new MergedTensors(merged, ranks);
-  return lessOne.length === 0 ? source : new LessOneTensors(source, lessOne);
+  return lessOne.length === 0 ? source : new GemmaNormTensors(source, lessOne);
 }
 
 interface Draft {

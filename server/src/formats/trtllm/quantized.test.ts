@@ -4,11 +4,11 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { halfToNumber } from "../../core/half.ts";
+import { fp16ToNumber } from "../../core/fp16.ts";
 import { safetensorsBytes, type TensorDraft } from "../tensors/safetensors-writer.test-support.ts";
 import { openTrtllmCheckpoint } from "./checkpoint.ts";
 import { parseTrtllmConfig } from "./config.ts";
-import { isForKernels } from "./kernel-layout.ts";
+import { hasKernelLayout } from "./kernel-layout.ts";
 
 const HIDDEN = 64;
 const WIDTH = 64;
@@ -75,7 +75,7 @@ function decodeQ41(bytes: Uint8Array): Float32Array {
     const at = Math.floor(i / 32) * 20;
     const byte = view.getUint8(at + 4 + (i % 16));
     const level = i % 32 < 16 ? byte & 15 : byte >>> 4;
-    return level * halfToNumber(view.getUint16(at, true)) + halfToNumber(view.getUint16(at + 2, true));
+    return level * fp16ToNumber(view.getUint16(at, true)) + fp16ToNumber(view.getUint16(at + 2, true));
   });
 }
 
@@ -177,12 +177,12 @@ test("openTrtllmCheckpoint() refuses weights that were laid out for the kernels 
   );
 });
 
-test("isForKernels() looks at both halves of a byte, and at no few bytes", () => {
+test("hasKernelLayout() looks at both halves of a byte, and at no few bytes", () => {
   const pairs = new Uint8Array(256).fill(0x1f);
-  assert.equal(isForKernels(pairs, 4), false);
+  assert.equal(hasKernelLayout(pairs, 4), false);
   const raised = pairs.map((byte) => byte ^ 0x88);
-  assert.equal(isForKernels(raised, 4), true);
-  assert.equal(isForKernels(raised.subarray(1), 4), false);
+  assert.equal(hasKernelLayout(raised, 4), true);
+  assert.equal(hasKernelLayout(raised.subarray(1), 4), false);
 });
 
 test("parseTrtllmConfig() takes AWQ with zeros of its own as GPTQ", () => {

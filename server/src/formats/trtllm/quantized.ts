@@ -3,11 +3,11 @@
  * ranks along the layout. It opens no file.
  */
 import { fp8Levels } from "../../core/fp8.ts";
-import { blocksFor, fourBitGroups, type QuantizedMatrix } from "../quantized/quantized-matrix.ts";
+import { blocksFor, int4Groups, type QuantizedMatrix } from "../quantized/quantized-matrix.ts";
 import { type VirtualMatrix, virtualMatrix } from "../quantized/quantized-tensors.ts";
 import { readFloats } from "../tensors/read-floats.ts";
 import type { TensorSource } from "../tensors/tensor-source.ts";
-import { isForKernels } from "./kernel-layout.ts";
+import { hasKernelLayout } from "./kernel-layout.ts";
 import { type LayoutTensor, rankColumns, rankShape, rankSlices, stageTensors } from "./layout.ts";
 import type { MergeOptions } from "./merge.ts";
 
@@ -171,8 +171,8 @@ function describeMatrix(
   const draft = { bits, inputs, groupSize, groupOf: undefined } as const;
   const inputScales = isScaled ? new Float32Array(inputs) : undefined;
   const blocks = scheme === "fp8" ? undefined : blocksFor({ ...draft, inputScales }, scheme !== "gptq");
-  const fourBits = fourBitGroups({ ...draft, inputScales }, scheme !== "gptq");
-  return virtualMatrix(name, [outputs, inputs], blocks, fourBits, async () => {
+  const int4 = int4Groups({ ...draft, inputScales }, scheme !== "gptq");
+  return virtualMatrix(name, [outputs, inputs], blocks, int4, async () => {
     const numGroups = inputs / groupSize;
     const matrix = {
       ...draft,
@@ -317,7 +317,7 @@ async function readTurned(piece: MatrixPiece, bits: 4 | 8): Promise<Uint8Array> 
   const expert = Math.floor(sourceRow / rows);
   const width = bits === 8 ? rows : rows / 2;
   const bytes = await readBytes(piece, expert * numColumns * width, numColumns * width);
-  if (isForKernels(bytes, bits)) {
+  if (hasKernelLayout(bytes, bits)) {
     throw new Error(
       `tensor "${module.name}.weight": expected integers in the order [inputs, outputs], got those that were laid out ` +
         "for the kernels of one GPU: convert the model again",

@@ -7,7 +7,7 @@ import { quantizeInt4 } from "../../../kernels/int4-linear/quantize-int4.ts";
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
 import type { Product } from "../../device/cuda/dense-gemm.ts";
 import { FakeKernelStream } from "../../device/cuda/fake-kernel-stream.ts";
-import type { FourBitMatrix } from "../../formats/quantized/quantized-matrix.ts";
+import type { StoredInt4Matrix } from "../../formats/quantized/quantized-matrix.ts";
 import type { IntegerTensor, TensorSource } from "../../formats/tensors/tensor-source.ts";
 import type { WeightPlan } from "../weights/weight-plan.ts";
 import {
@@ -33,11 +33,11 @@ function floats(count: number, seed: number): Float32Array {
   return Float32Array.from({ length: count }, (_, i) => Math.sin(i * 1.7 + seed));
 }
 
-function stored(matrix: FourBitMatrix): IntegerTensor {
+function stored(matrix: StoredInt4Matrix): IntegerTensor {
   const { groupSize, zeros } = matrix;
   return {
-    fourBits: { groupSize, hasZeros: zeros !== undefined, hasInputScales: matrix.inputScales !== undefined },
-    readFourBits: () => Promise.resolve(matrix),
+    int4: { groupSize, hasZeros: zeros !== undefined, hasInputScales: matrix.inputScales !== undefined },
+    readInt4: () => Promise.resolve(matrix),
     readFloats: () => Promise.reject(new Error("not asked for")),
   };
 }
@@ -84,8 +84,8 @@ for (const [what, plan, files, isWanted] of [
 }
 
 function groupsOf(groupSize: number | undefined): IntegerTensor {
-  const fourBits = groupSize === undefined ? undefined : { groupSize, hasZeros: false, hasInputScales: false };
-  return { fourBits, readFourBits: noRows, readFloats: noRows };
+  const int4 = groupSize === undefined ? undefined : { groupSize, hasZeros: false, hasInputScales: false };
+  return { int4, readInt4: noRows, readFloats: noRows };
 }
 
 function transposed(plan: WeightPlan): WeightPlan {

@@ -19,7 +19,7 @@ import { quantizeInt4 } from "../../../kernels/int4-linear/quantize-int4.ts";
 import { type CudaTensor, type Int4Groups, layOut } from "../../device/cuda/cuda-tensor.ts";
 import { type Products, productRows } from "../../device/cuda/dense-gemm.ts";
 import type { DevicePointer, KernelStream } from "../../device/cuda/kernel-stream.ts";
-import type { FourBitMatrix } from "../../formats/quantized/quantized-matrix.ts";
+import type { StoredInt4Matrix } from "../../formats/quantized/quantized-matrix.ts";
 import type { TensorSource } from "../../formats/tensors/tensor-source.ts";
 import type { WeightPlan } from "../weights/weight-plan.ts";
 
@@ -47,7 +47,7 @@ export function planInt4Matrix(
   if (shape.length !== 2 || outputs % INT4_BLOCK !== 0 || inputs % INT4_BLOCK !== 0) return undefined;
   if (sources.some(({ change }) => change !== "none")) return undefined;
   const stored = sources.map(({ name }) => files.integers?.get(name));
-  const groups = stored.map((matrix) => matrix?.fourBits);
+  const groups = stored.map((matrix) => matrix?.int4);
   const size = groups[0]?.groupSize;
   if (size !== undefined && isKernelGroup(size, inputs) && groups.every((one) => one?.groupSize === size)) {
     const hasZeros = groups.some((one) => one?.hasZeros === true);
@@ -101,7 +101,7 @@ export async function readInt4Matrix(
   const zeros = hasZeros ? new Uint8Array(outputs * numGroups).fill(SYMMETRIC_ZERO) : undefined;
   let row = 0;
   let inputScales: Float32Array | undefined;
-  const add = (part: FourBitMatrix): void => {
+  const add = (part: StoredInt4Matrix): void => {
     if (hasInputScales) inputScales = sameScales(inputScales, part, sources);
     codes.set(part.codes, (row * inputs) / 2);
     scales.set(part.scales, row * numGroups);
@@ -111,7 +111,7 @@ export async function readInt4Matrix(
   for (const { name, shape: stored } of sources) {
     const integers = files.integers?.get(name);
     if (integers !== undefined) {
-      add(await integers.readFourBits());
+      add(await integers.readInt4());
       continue;
     }
     const [numRows = 0] = stored;
@@ -127,7 +127,7 @@ export async function readInt4Matrix(
 /** Parts that are stacked read the same rows. @throws Error when they scale them otherwise */
 function sameScales(
   known: Float32Array | undefined,
-  { inputs, inputScales = new Float32Array(inputs).fill(1) }: FourBitMatrix,
+  { inputs, inputScales = new Float32Array(inputs).fill(1) }: StoredInt4Matrix,
   sources: WeightPlan["sources"],
 ): Float32Array {
   if (known === undefined || known.every((scale, i) => scale === inputScales[i])) return inputScales;

@@ -94,9 +94,9 @@ test("planCudaWeights() gives each row of codes room for its scale, and no two t
   for (const [i, [, end = 0]] of spans.entries()) assert.ok(end <= (spans[i + 1]?.[0] ?? numBytes));
 });
 
-const fourBits = {
-  fourBits: { groupSize: 64, hasZeros: false, hasInputScales: false },
-  readFourBits: noRead,
+const int4 = {
+  int4: { groupSize: 64, hasZeros: false, hasInputScales: false },
+  readInt4: noRead,
   readFloats: noRead,
 };
 
@@ -106,7 +106,7 @@ function noRead(): Promise<never> {
 
 function int4Names(layerType: "bf16" | "int4" | undefined, stored: readonly string[]): string[] {
   const blocks = Object.fromEntries(stored.map((name) => [name, { dtype: "Q4_0" } as const]));
-  const source = { ...files(blocks), integers: new Map(stored.map((name) => [name, fourBits])) };
+  const source = { ...files(blocks), integers: new Map(stored.map((name) => [name, int4])) };
   const { placed } = planCudaWeights(PARSED, source, "bf16", { layers: layerType });
   return placed.flatMap(({ sources, type }) => (type === "int4" ? [sources[0]?.name.split(".").at(-2) ?? ""] : []));
 }

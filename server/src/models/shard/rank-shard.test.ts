@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { FourBitMatrix } from "../../formats/quantized/quantized-matrix.ts";
+import type { StoredInt4Matrix } from "../../formats/quantized/quantized-matrix.ts";
 import type { IntegerTensor, StoredTensor, TensorSource } from "../../formats/tensors/tensor-source.ts";
 import { type ParsedDecoder, parseDecoderConfig } from "../config/parse-decoder-config.ts";
 import { describeWeights } from "../weights/weight-plan.ts";
@@ -183,7 +183,7 @@ test("shardDecoder() refuses what cannot be shared", () => {
 });
 
 /** 4 outputs of 8 inputs in groups of 4. */
-const MATRIX: FourBitMatrix = {
+const MATRIX: StoredInt4Matrix = {
   outputs: 4,
   inputs: 8,
   groupSize: 4,
@@ -195,8 +195,8 @@ const MATRIX: FourBitMatrix = {
 
 async function cut(axis: 0 | 1, first: number, count: number): Promise<IntegerTensor> {
   const integer: IntegerTensor = {
-    fourBits: { groupSize: 4, hasZeros: true, hasInputScales: true },
-    readFourBits: async () => MATRIX,
+    int4: { groupSize: 4, hasZeros: true, hasInputScales: true },
+    readInt4: async () => MATRIX,
     readFloats: async (row, numRows) => Float32Array.from({ length: 8 * numRows }, (_, i) => 8 * row + i),
   };
   const stored: StoredTensor = { name: "m", dtype: "F32", shape: [4, 8], byteLength: 128 };
@@ -211,7 +211,7 @@ async function cut(axis: 0 | 1, first: number, count: number): Promise<IntegerTe
 
 test("4-bit matrices are cut with their scales, zeros and scales of inputs", async () => {
   const rows = await cut(0, 1, 2);
-  assert.deepEqual(await rows.readFourBits(), {
+  assert.deepEqual(await rows.readInt4(), {
     ...MATRIX,
     outputs: 2,
     codes: Uint8Array.of(4, 5, 6, 7, 8, 9, 10, 11),
@@ -223,7 +223,7 @@ test("4-bit matrices are cut with their scales, zeros and scales of inputs", asy
     Float32Array.from({ length: 8 }, (_, i) => 16 + i),
   );
   const columns = await cut(1, 4, 4);
-  assert.deepEqual(await columns.readFourBits(), {
+  assert.deepEqual(await columns.readInt4(), {
     ...MATRIX,
     inputs: 4,
     codes: Uint8Array.of(2, 3, 6, 7, 10, 11, 14, 15),
@@ -235,6 +235,6 @@ test("4-bit matrices are cut with their scales, zeros and scales of inputs", asy
 });
 
 test("4-bit matrices whose groups are cut become floats", async () => {
-  assert.equal((await cut(1, 2, 4)).fourBits, undefined);
-  assert.notEqual((await cut(1, 0, 4)).fourBits, undefined);
+  assert.equal((await cut(1, 2, 4)).int4, undefined);
+  assert.notEqual((await cut(1, 0, 4)).int4, undefined);
 });

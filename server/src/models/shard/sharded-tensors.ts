@@ -1,5 +1,5 @@
 /** The tensors of one of several GPUs, read as parts of those in the files. Knows no device. */
-import type { FourBitMatrix } from "../../formats/quantized/quantized-matrix.ts";
+import type { StoredInt4Matrix } from "../../formats/quantized/quantized-matrix.ts";
 import {
   expectTensorRange,
   type IntegerTensor,
@@ -132,19 +132,19 @@ function partOf(stored: StoredTensor, name: string, { source, shape, cut }: Weig
 }
 
 function cutInteger(integer: IntegerTensor, { axis, ranges }: Cut): IntegerTensor {
-  const { fourBits } = integer;
+  const { int4 } = integer;
   const isGrouped = ({ first, count }: Range): boolean =>
-    fourBits !== undefined && first % fourBits.groupSize === 0 && count % fourBits.groupSize === 0;
+    int4 !== undefined && first % int4.groupSize === 0 && count % int4.groupSize === 0;
   if (axis === 0) {
     return {
-      fourBits,
-      readFourBits: async () => takeRows(await integer.readFourBits(), ranges),
+      int4,
+      readInt4: async () => takeRows(await integer.readInt4(), ranges),
       readFloats: (firstRow, numRows) => readFloatRows(integer, ranges, firstRow, numRows),
     };
   }
   return {
-    fourBits: ranges.every(isGrouped) ? fourBits : undefined,
-    readFourBits: async () => takeColumns(await integer.readFourBits(), ranges),
+    int4: ranges.every(isGrouped) ? int4 : undefined,
+    readInt4: async () => takeColumns(await integer.readInt4(), ranges),
     readFloats: async (firstRow, numRows) => takeParts(await integer.readFloats(firstRow, numRows), numRows, ranges, 1),
   };
 }
@@ -173,7 +173,7 @@ async function readFloatRows(
   return rows;
 }
 
-function takeRows(matrix: FourBitMatrix, ranges: readonly Range[]): FourBitMatrix {
+function takeRows(matrix: StoredInt4Matrix, ranges: readonly Range[]): StoredInt4Matrix {
   const { inputs, groupSize } = matrix;
   const outputs = ranges.reduce((sum, { count }) => sum + count, 0);
   const rows = <T extends Uint8Array | Float32Array>(values: T, width: number): T => {
@@ -195,7 +195,7 @@ function takeRows(matrix: FourBitMatrix, ranges: readonly Range[]): FourBitMatri
   };
 }
 
-function takeColumns(matrix: FourBitMatrix, ranges: readonly Range[]): FourBitMatrix {
+function takeColumns(matrix: StoredInt4Matrix, ranges: readonly Range[]): StoredInt4Matrix {
   const { outputs, groupSize, codes, scales, zeros, inputScales } = matrix;
   return {
     ...matrix,

@@ -66,7 +66,7 @@ test("widenBlocks() gives the integers of Q4_0 as groups of 32 with the same num
   const integers = wide.integers?.get("a");
   assert.ok(integers !== undefined);
   assert.equal(wide.integers?.has("b"), false);
-  const { codes, scales, zeros, groupSize } = await integers.readFourBits();
+  const { codes, scales, zeros, groupSize } = await integers.readInt4();
   assert.equal(zeros, undefined);
   const numbers = Float32Array.from(VALUES, (_, i) => {
     const code = ((codes[i >> 1] ?? 0) >> (4 * (i % 2))) & 15;

@@ -2,9 +2,9 @@
  * Weights that lie in blocks, as those of GGUF files, for a device that takes floats and groups of 4 bits: read as floats,
  * and those of q4_0 as the integers they are too. Knows no device and no file.
  */
-import { halfToNumber } from "../../core/half.ts";
+import { fp16ToNumber } from "../../core/fp16.ts";
 import { createElementConverter, type ElementConverter } from "../../device/cpu/element-converter.ts";
-import type { FourBitMatrix } from "../../formats/quantized/quantized-matrix.ts";
+import type { StoredInt4Matrix } from "../../formats/quantized/quantized-matrix.ts";
 import {
   expectTensorRange,
   type IntegerTensor,
@@ -77,8 +77,8 @@ class WidenedTensors implements TensorSource {
 
   #integersOf(stored: StoredTensor): IntegerTensor {
     return {
-      fourBits: { groupSize: BLOCK, hasZeros: false, hasInputScales: false },
-      readFourBits: async () => fourBitsOf(stored, await this.#stored(stored, 0, stored.shape[0] ?? 0)),
+      int4: { groupSize: BLOCK, hasZeros: false, hasInputScales: false },
+      readInt4: async () => fourBitsOf(stored, await this.#stored(stored, 0, stored.shape[0] ?? 0)),
       readFloats: async (row, count) => new Float32Array((await this.#rows(stored, "f32", row, count)).buffer),
     };
   }
@@ -103,13 +103,13 @@ function wide({ name, dtype, shape }: StoredTensor): StoredTensor {
 }
 
 /** A block: its scale as a half, then the codes of its first half in low nibbles and of its second in high ones. */
-function fourBitsOf({ shape: [outputs = 0, inputs = 0] }: StoredTensor, blocks: Uint8Array): FourBitMatrix {
+function fourBitsOf({ shape: [outputs = 0, inputs = 0] }: StoredTensor, blocks: Uint8Array): StoredInt4Matrix {
   const numBlocks = (outputs * inputs) / BLOCK;
   const scales = new Float32Array(numBlocks);
   const codes = new Uint8Array((outputs * inputs) / 2);
   for (let block = 0; block < numBlocks; block++) {
     const from = block * BLOCK_BYTES;
-    scales[block] = halfToNumber((blocks[from] ?? 0) | ((blocks[from + 1] ?? 0) << 8));
+    scales[block] = fp16ToNumber((blocks[from] ?? 0) | ((blocks[from + 1] ?? 0) << 8));
     const to = block * HALF_BLOCK;
     for (let i = 0; i < HALF_BLOCK; i += 2) {
       const [first = 0, second = 0] = [blocks[from + 2 + i], blocks[from + 3 + i]];

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type CudaLookUp, describeCudaLibraries, expectCudaLibrary, findCudaLibrary } from "./libraries.ts";
+import { type CudaSearch, describeCudaLibraries, expectCudaLibrary, findCudaLibrary } from "./libraries.ts";
 
-function machine(files: readonly string[], environment: Readonly<Record<string, string>> = {}): CudaLookUp {
+function machine(files: readonly string[], environment: Readonly<Record<string, string>> = {}): CudaSearch {
   return {
     environment,
     list: (folder) => [

@@ -63,7 +63,7 @@ const SYSTEM_FOLDERS: readonly string[] = [
 ];
 const TOOLKIT_FOLDERS: readonly string[] = ["lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib", "lib"];
 
-export interface CudaLookUp {
+export interface CudaSearch {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Names in a folder; empty when there is none. */
   list(folder: string): readonly string[];
@@ -78,7 +78,7 @@ export interface FoundLibrary {
 }
 
 /** Looks for one library. `NEREID_CUDA_LIBRARIES` (folders, separated by ":") comes before all else. */
-export function findCudaLibrary(name: CudaLibraryName, lookUp: CudaLookUp = thisMachine()): FoundLibrary {
+export function findCudaLibrary(name: CudaLibraryName, lookUp: CudaSearch = thisMachine()): FoundLibrary {
   const { fileNames, packages } = SPECS[name];
   const folders = [...new Set(searchFolders(lookUp, packages))];
   for (const folder of folders) {
@@ -91,7 +91,7 @@ export function findCudaLibrary(name: CudaLibraryName, lookUp: CudaLookUp = this
 }
 
 /** @throws Error that says where it was looked for and what to install */
-export function expectCudaLibrary(name: CudaLibraryName, lookUp: CudaLookUp = thisMachine()): string {
+export function expectCudaLibrary(name: CudaLibraryName, lookUp: CudaSearch = thisMachine()): string {
   const { path, searched } = findCudaLibrary(name, lookUp);
   if (path !== undefined) return path;
   const { title, fileNames, remedy } = SPECS[name];
@@ -108,7 +108,7 @@ const ALL_PACKAGES: readonly string[] = [
 ];
 
 /** Any file of CUDA's libraries, by its name. */
-export function findCudaFile(fileName: string, lookUp: CudaLookUp = thisMachine()): string | undefined {
+export function findCudaFile(fileName: string, lookUp: CudaSearch = thisMachine()): string | undefined {
   for (const folder of searchFolders(lookUp, ALL_PACKAGES)) {
     const path = join(folder, fileName);
     if (lookUp.isFile(path)) return path;
@@ -117,14 +117,14 @@ export function findCudaFile(fileName: string, lookUp: CudaLookUp = thisMachine(
 }
 
 /** What was found of all libraries, for logs: one line each. */
-export function describeCudaLibraries(lookUp: CudaLookUp = thisMachine()): readonly string[] {
+export function describeCudaLibraries(lookUp: CudaSearch = thisMachine()): readonly string[] {
   return (Object.keys(SPECS) as CudaLibraryName[]).map((name) => {
     const { path, searched } = findCudaLibrary(name, lookUp);
     return `${SPECS[name].title}: ${path ?? `not found in ${searched.length} folders (${SPECS[name].remedy})`}`;
   });
 }
 
-function* searchFolders(lookUp: CudaLookUp, packages: readonly string[]): Generator<string> {
+function* searchFolders(lookUp: CudaSearch, packages: readonly string[]): Generator<string> {
   const { environment } = lookUp;
   yield* splitPath(environment.NEREID_CUDA_LIBRARIES);
   yield* splitPath(environment.LD_LIBRARY_PATH);
@@ -133,7 +133,7 @@ function* searchFolders(lookUp: CudaLookUp, packages: readonly string[]): Genera
   yield* SYSTEM_FOLDERS;
 }
 
-function* toolkits({ environment, list }: CudaLookUp): Generator<string> {
+function* toolkits({ environment, list }: CudaSearch): Generator<string> {
   for (const root of [environment.CUDA_HOME, environment.CUDA_PATH]) if (root !== undefined && root !== "") yield root;
   yield "/usr/local/cuda";
   const versions = list("/usr/local").filter((name) => name.startsWith("cuda-"));
@@ -142,7 +142,7 @@ function* toolkits({ environment, list }: CudaLookUp): Generator<string> {
 }
 
 /** Package folders of the Python environments that are active or on the path. */
-function* pythonPackages({ environment, list, isFile }: CudaLookUp): Generator<string> {
+function* pythonPackages({ environment, list, isFile }: CudaSearch): Generator<string> {
   const { VIRTUAL_ENV } = environment;
   const roots = VIRTUAL_ENV === undefined || VIRTUAL_ENV === "" ? [] : [VIRTUAL_ENV];
   for (const folder of splitPath(environment.PATH)) if (isFile(join(folder, "python3"))) roots.push(dirname(folder));
@@ -158,7 +158,7 @@ function splitPath(value: string | undefined): readonly string[] {
   return (value ?? "").split(":").filter((folder) => folder.startsWith("/"));
 }
 
-function thisMachine(): CudaLookUp {
+function thisMachine(): CudaSearch {
   return {
     environment: process.env,
     list: (folder) => {

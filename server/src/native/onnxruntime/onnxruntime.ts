@@ -5,7 +5,7 @@ import { findLibrary, type LibrarySpec } from "../library.ts";
 import { loadOrtApi, type OrtApi, type Status } from "./api.ts";
 import type { FrameContext } from "./frame.ts";
 import { readModelInfo } from "./info.ts";
-import { FloatProduct, PRODUCT_MODEL } from "./product.ts";
+import { FloatMatmul, MATMUL_MODEL } from "./matmul-session.ts";
 import { appendProvider, availableProviders, type ProviderKind } from "./providers.ts";
 import { OnnxSession } from "./session.ts";
 import { OwnThreads, type StartRun, startInPool } from "./start.ts";
@@ -130,15 +130,15 @@ export class OnnxRuntime {
   }
 
   /** Products of floats on memory of the caller's, who closes it. */
-  createFloatProduct(numThreads: number): FloatProduct {
+  createFloatMatmul(numThreads: number): FloatMatmul {
     const { api } = this.#context;
     const settings = this.#createSettings({ ...PRODUCT_SESSION, intraOpThreads: numThreads });
     try {
-      const model = PRODUCT_MODEL;
+      const model = MATMUL_MODEL;
       const session = created(api, (out) =>
         api.CreateSessionFromArray(this.#environment, model, model.byteLength, settings, out),
       );
-      return new FloatProduct(this.#context, session);
+      return new FloatMatmul(this.#context, session);
     } finally {
       api.ReleaseSessionOptions(settings);
     }

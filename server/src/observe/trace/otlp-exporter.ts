@@ -14,7 +14,7 @@ const TRY_TIMEOUT_MS = 10_000;
 /** At the end of the server, for all that is left. */
 const CLOSE_TIMEOUT_MS = 5000;
 /** By the protocol, these may be tried again. */
-const PASSING_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
+const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 const SCOPE = { name: "triton-server" };
 
 export interface OtlpExporterOptions {
@@ -98,7 +98,7 @@ export class OtlpExporter {
       const response = await this.#fetch(this.#settings.url, { method: "POST", headers, body, signal });
       await response.body?.cancel();
       if (response.ok) return "taken";
-      return { fault: `answered ${response.status}`, isPassing: PASSING_STATUSES.has(response.status) };
+      return { fault: `answered ${response.status}`, isPassing: TRANSIENT_STATUSES.has(response.status) };
     } catch (error) {
       return { fault: `could not be reached: ${reasonOf(error)}`, isPassing: true };
     }

@@ -1,6 +1,6 @@
 /** A tensor as a trace file shows it: its elements as text with commas between, cut off where nobody would read on. */
 import { checkBytesElements, elementSize, splitBytesElements } from "@nereid/wire";
-import { halfToNumber } from "../../core/half.ts";
+import { fp16ToNumber } from "../../core/fp16.ts";
 import type { Tensor } from "../../core/tensor.ts";
 
 /** Elements of one tensor: the text of a whole image is ten times its bytes, held until it is written. */
@@ -63,7 +63,7 @@ const READERS: Readonly<Record<Exclude<Tensor["datatype"], "BYTES">, Reader>> = 
   INT16: (view, i) => String(view.getInt16(2 * i, true)),
   INT32: (view, i) => String(view.getInt32(4 * i, true)),
   INT64: (view, i) => String(view.getBigInt64(8 * i, true)),
-  FP16: (view, i) => String(halfToNumber(view.getUint16(2 * i, true))),
+  FP16: (view, i) => String(fp16ToNumber(view.getUint16(2 * i, true))),
   BF16: (view, i) => String(bfloatToNumber(view.getUint16(2 * i, true))),
   FP32: (view, i) => String(Number(view.getFloat32(4 * i, true).toPrecision(FP32_DIGITS))),
   FP64: (view, i) => String(view.getFloat64(8 * i, true)),

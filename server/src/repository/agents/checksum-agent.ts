@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import { ServerError } from "../../core/server-error.ts";
-import { resolveBeneath } from "../source/path-containment.ts";
+import { resolveContained } from "../source/path-containment.ts";
 import type { RepositoryAgent } from "./repository-agent.ts";
 
 const PREFIX = "MD5:";
@@ -25,7 +25,7 @@ export function createChecksumAgent(): RepositoryAgent {
 
 async function checkFile(folder: string, file: string, expected: string): Promise<void> {
   const hash = createHash("md5");
-  await pipeline(createReadStream(resolveBeneath(folder, file)), hash);
+  await pipeline(createReadStream(resolveContained(folder, file)), hash);
   const found = hash.digest("hex");
   if (found === expected.trim().toLowerCase()) return;
   const text = `Mismatched MD5 hash for file ${file}, expected: ${expected}, got: ${found}`;

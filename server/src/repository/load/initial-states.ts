@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
-import { resolveBeneath } from "../source/path-containment.ts";
+import { resolveContained } from "../source/path-containment.ts";
 
 const FOLDER = "initial_state";
 
@@ -18,7 +18,7 @@ export function readInitialStates(config: ModelConfig, modelFolder: string): Rea
 
 function readState(modelFolder: string, file: string, modelName: string, inputName: string): Uint8Array {
   try {
-    return new Uint8Array(readFileSync(resolveBeneath(modelFolder, `${FOLDER}/${file}`)));
+    return new Uint8Array(readFileSync(resolveContained(modelFolder, `${FOLDER}/${file}`)));
   } catch (error) {
     const reason = error instanceof ServerError ? error.message : `cannot read '${FOLDER}/${file}'`;
     const text = `failed to read initial_state of state '${inputName}' of model '${modelName}': ${reason}`;

@@ -15,7 +15,7 @@ import type { ModelConfig } from "../../core/model-config.ts";
 import { signatureOf } from "../../core/model-signature.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
-import { expectLoneSetting } from "../../scheduler/batch/adaptive-delay.ts";
+import { expectAdaptiveDelaySetting } from "../../scheduler/batch/adaptive-batching-delay.ts";
 import { BatchScheduler } from "../../scheduler/batch/batch-scheduler.ts";
 import { CachingScheduler } from "../../scheduler/cache/caching-scheduler.ts";
 import { RemoteCachingScheduler } from "../../scheduler/cache/remote-caching-scheduler.ts";
@@ -80,7 +80,7 @@ export async function loadModelVersion(
   const feed =
     batching === undefined ? undefined : new SequenceFeed(config, readInitialStates(config, polled.folder.path));
   expectActiveInstance(config);
-  expectLoneSetting(config);
+  expectAdaptiveDelaySetting(config);
   const labels = readLabels(config, polled.folder.path);
   const strategy = await strategyOf(context, { ...source, config });
   const generation = await generationOf(context, polled, version);

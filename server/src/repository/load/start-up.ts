@@ -1,7 +1,7 @@
 /** The loads at the start: looks at all models that are wanted and at what they call, then loads them in the order of need. */
 import { describeThrown, ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
-import { shownKey } from "../model-key.ts";
+import { modelKeyText } from "../model-key.ts";
 import type { LoadOrigin } from "../model-record.ts";
 import { forEachLimited } from "../mutex.ts";
 import type { ModelSources, PolledModel } from "../source/model-sources.ts";
@@ -97,7 +97,7 @@ export class StartUp {
   #failed(key: string, thrown: unknown): void {
     const error = ServerError.from(thrown);
     const detail = thrown instanceof ServerError ? error.message : describeThrown(thrown);
-    this.#options.log.error("model_repository", `Poll failed for model directory '${shownKey(key)}': ${detail}`);
+    this.#options.log.error("model_repository", `Poll failed for model directory '${modelKeyText(key)}': ${detail}`);
     this.#failures.set(key, error);
   }
 }

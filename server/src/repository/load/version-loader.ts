@@ -4,7 +4,7 @@
  */
 import { describeThrown, ERROR_CODE_NAMES, ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
-import { nameOfKey, shownKey } from "../model-key.ts";
+import { modelKeyText, nameOfKey } from "../model-key.ts";
 import type { LoadOrigin, ModelRecord } from "../model-record.ts";
 import type { ModelVersion } from "../model-version.ts";
 import { type ModelRegistry, UNLOADED } from "../registry.ts";
@@ -55,7 +55,7 @@ export class VersionLoader {
     for (const version of missing) {
       this.#options.log.error(
         "model_repository",
-        `version ${version} is specified for model '${shownKey(key)}', but the version directory is not present`,
+        `version ${version} is specified for model '${modelKeyText(key)}', but the version directory is not present`,
       );
     }
     if (selected.length > 0) return selected;
@@ -80,7 +80,7 @@ export class VersionLoader {
   async #loadVersion(model: PolledModel, version: number): Promise<ModelVersion> {
     const { log, registry, loadRetries } = this.#options;
     const { key } = model;
-    log.info("model_lifecycle", `loading: ${shownKey(key)}:${version}`);
+    log.info("model_lifecycle", `loading: ${modelKeyText(key)}:${version}`);
     if (registry.versions(key).get(version)?.served === undefined) {
       registry.set(key, version, { state: "LOADING", reason: "" });
     }
@@ -92,7 +92,7 @@ export class VersionLoader {
         if (!(thrown instanceof ServerError)) log.error("model_lifecycle", describeThrown(thrown));
         log.error(
           "model_lifecycle",
-          `failed to load '${shownKey(key)}' version ${version}: ${ERROR_CODE_NAMES[error.code]}: ${error.message}`,
+          `failed to load '${modelKeyText(key)}' version ${version}: ${ERROR_CODE_NAMES[error.code]}: ${error.message}`,
         );
         if (attempt >= loadRetries) throw error;
       }

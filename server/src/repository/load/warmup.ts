@@ -14,7 +14,7 @@ import type { Logger } from "../../observe/log.ts";
 import { execute } from "../../scheduler/execution.ts";
 import { type RequestContext, ScheduledRequest } from "../../scheduler/scheduled-request.ts";
 import type { SequenceFeed } from "../../scheduler/sequence/feed.ts";
-import { resolveBeneath } from "../source/path-containment.ts";
+import { resolveContained } from "../source/path-containment.ts";
 
 export interface WarmUpParts {
   readonly config: ModelConfig;
@@ -109,7 +109,7 @@ function sampleInputs(config: ModelConfig, sample: ModelWarmup, modelFolder: str
 
 function sampleData(input: ModelWarmupInput, name: string, size: number, isBytes: boolean, folder: string): Uint8Array {
   if (input.input_data_file !== undefined) {
-    const data = new Uint8Array(readFileSync(resolveBeneath(folder, `warmup/${input.input_data_file}`)));
+    const data = new Uint8Array(readFileSync(resolveContained(folder, `warmup/${input.input_data_file}`)));
     if (isBytes || data.length >= size) return isBytes ? data : data.subarray(0, size);
     throw new ServerError(
       "invalid_argument",

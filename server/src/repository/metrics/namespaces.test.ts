@@ -4,7 +4,7 @@ import { createTestRepository, identityConfig, type TestRepository } from "../..
 import { collect, fakeRequest, int32, int32Values } from "../../../../tests/fakes/requests.ts";
 import type { Backend } from "../../backend/backend.ts";
 import { DEFAULT_LOG_SETTINGS, ServerLog } from "../../observe/log.ts";
-import { modelKey, nameOfKey, namespaceOfKey, shownKey } from "../model-key.ts";
+import { modelKey, modelKeyText, nameOfKey, namespaceOfKey } from "../model-key.ts";
 import type { ModelVersion } from "../model-version.ts";
 import { RepositoryPoller } from "../source/repository-poller.ts";
 import { labelsOf } from "./model-metrics.ts";
@@ -52,7 +52,7 @@ async function ask({ registry }: TestRepository, model: string): Promise<void> {
 
 test("modelKey() can be taken apart again, with separators of the log inside", () => {
   const key = modelKey("/x::y", "m::n");
-  assert.deepEqual([namespaceOfKey(key), nameOfKey(key), shownKey(key)], ["/x::y", "m::n", "/x::y::m::n"]);
+  assert.deepEqual([namespaceOfKey(key), nameOfKey(key), modelKeyText(key)], ["/x::y", "m::n", "/x::y::m::n"]);
   assert.deepEqual([modelKey("", "m"), namespaceOfKey("m"), nameOfKey("m")], ["m", "", "m"]);
 });
 

@@ -4,10 +4,10 @@ import type { ModelConfig, ModelEnsemblingStep } from "../../core/model-config.t
 import type { LoadOptions } from "../../core/model-server.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
-import { ambiguousName, modelKey, nameOfKey, namespaceOfKey, shownKey } from "../model-key.ts";
+import { ambiguousName, modelKey, modelKeyText, nameOfKey, namespaceOfKey } from "../model-key.ts";
 import { type ModelFolder, readModelFolder } from "./model-folder.ts";
 import { writeOverrideFolder } from "./override-folder.ts";
-import type { ModelFiles, RepositoryPlace } from "./repository-location.ts";
+import type { ModelFiles, RepositoryLocation } from "./repository-location.ts";
 
 /** A model's folder with its configuration understood: it has passed the poll and may be loaded. */
 export interface PolledModel {
@@ -24,7 +24,7 @@ export interface PolledModel {
 }
 
 export interface ModelSourcesOptions {
-  readonly places: readonly RepositoryPlace[];
+  readonly places: readonly RepositoryLocation[];
   readonly configName: string;
   /** Equal names in several repositories are different models. */
   readonly isNamespacing: boolean;
@@ -156,7 +156,10 @@ export class ModelSources {
 
   errorForClient(key: string, thrown: unknown): ServerError {
     const error = ServerError.from(thrown);
-    this.#options.log.error("model_repository", `Poll failed for model directory '${shownKey(key)}': ${error.message}`);
+    this.#options.log.error(
+      "model_repository",
+      `Poll failed for model directory '${modelKeyText(key)}': ${error.message}`,
+    );
     if (error.message.startsWith("Invalid config override")) return error;
     return new ServerError("internal", `failed to load '${nameOfKey(key)}', failed to poll from model repository`);
   }
@@ -189,7 +192,7 @@ export class ModelSources {
   }
 
   /** @throws ServerError when no repository, or more than one, has the model */
-  #placeOf(key: string): RepositoryPlace {
+  #placeOf(key: string): RepositoryLocation {
     const name = nameOfKey(key);
     const found = this.#found(key);
     const [place] = found;
@@ -204,7 +207,7 @@ export class ModelSources {
   }
 
   /** Repositories that have the model; with namespacing its own or none. */
-  #found(key: string): RepositoryPlace[] {
+  #found(key: string): RepositoryLocation[] {
     const name = nameOfKey(key);
     const namespace = namespaceOfKey(key);
     return this.#options.places.filter((place) => (namespace === "" || place.path === namespace) && place.has(name));

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { isSafeModelName, resolveBeneath } from "./path-containment.ts";
+import { isSafeModelName, resolveContained } from "./path-containment.ts";
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), "nereid-beneath-")));
 after(() => rmSync(folder, { recursive: true }));
@@ -17,21 +17,24 @@ symlinkSync("../model_evil/labels.txt", join(folder, "model", "link-beside"));
 symlinkSync("labels.txt", join(folder, "model", "link-in"));
 symlinkSync("model", join(folder, "model-link"));
 
-test("resolveBeneath() finds files of the folder, through links that stay inside and for a folder that is a link itself", () => {
+test("resolveContained() finds files of the folder, through links that stay inside and for a folder that is a link itself", () => {
   const file = join(folder, "model", "labels.txt");
-  assert.equal(resolveBeneath(join(folder, "model"), "labels.txt"), file);
-  assert.equal(resolveBeneath(join(folder, "model"), "link-in"), file);
-  assert.equal(resolveBeneath(join(folder, "model-link"), "labels.txt"), file);
+  assert.equal(resolveContained(join(folder, "model"), "labels.txt"), file);
+  assert.equal(resolveContained(join(folder, "model"), "link-in"), file);
+  assert.equal(resolveContained(join(folder, "model-link"), "labels.txt"), file);
 });
 
 for (const path of ["../outside.txt", "link-out", "link-beside", "/etc/passwd", "sub/../../outside.txt", "a\0b", ""]) {
-  test(`resolveBeneath() refuses ${JSON.stringify(path)}`, () => {
-    assert.throws(() => resolveBeneath(join(folder, "model"), path), { code: "invalid_argument" });
+  test(`resolveContained() refuses ${JSON.stringify(path)}`, () => {
+    assert.throws(() => resolveContained(join(folder, "model"), path), { code: "invalid_argument" });
   });
 }
 
-test("resolveBeneath() says which file is missing", () => {
-  assert.throws(() => resolveBeneath(join(folder, "model"), "nope.txt"), { code: "not_found", message: /'nope\.txt'/ });
+test("resolveContained() says which file is missing", () => {
+  assert.throws(() => resolveContained(join(folder, "model"), "nope.txt"), {
+    code: "not_found",
+    message: /'nope\.txt'/,
+  });
 });
 
 test("isSafeModelName() takes names with dots and refuses those that are paths", () => {

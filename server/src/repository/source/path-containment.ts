@@ -8,7 +8,7 @@ import { ServerError } from "../../core/server-error.ts";
  * named inside it must stay inside the place it points to.
  * @throws ServerError invalid_argument when it leaves the folder, not_found when there is no such file
  */
-export function resolveBeneath(root: string, relative: string): string {
+export function resolveContained(root: string, relative: string): string {
   expectRelative(relative);
   let base: string;
   let path: string;

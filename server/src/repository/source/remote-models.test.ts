@@ -7,7 +7,7 @@ import { externalTensor, model, node, ONNX_TYPE } from "../../../../tests/fakes/
 import { collect, fakeRequest, int32, int32Values } from "../../../../tests/fakes/requests.ts";
 import { createOnnxBackends } from "../../backend/onnx/onnx-backend.ts";
 import { DEFAULT_LOG_SETTINGS, ServerLog } from "../../observe/log.ts";
-import { remotePlace } from "./repository-location.ts";
+import { remoteLocation } from "./repository-location.ts";
 import { RepositoryPoller } from "./repository-poller.ts";
 
 const SILENT = new ServerLog({ ...DEFAULT_LOG_SETTINGS, log_error: false });
@@ -25,7 +25,7 @@ async function serve(
   const opened = await store.open({ isWatched, env: isKept ? store.env : unnamed });
   if (before === undefined) delete process.env.TMPDIR;
   else process.env.TMPDIR = before;
-  const served = createTestRepository({}, [], undefined, { places: [remotePlace(opened)] });
+  const served = createTestRepository({}, [], undefined, { places: [remoteLocation(opened)] });
   t.after(() => served[Symbol.asyncDispose]());
   return { ...store, served };
 }
@@ -182,7 +182,7 @@ test("an ONNX model of a bucket finds its weights in a file beside it", async (t
   });
   store.server.put("repo/m/1/model.onnx", Buffer.from(onnx));
   store.server.put("repo/m/1/weights.bin", Buffer.from(new Float32Array([10, 20]).buffer));
-  const places = [remotePlace(await store.open())];
+  const places = [remoteLocation(await store.open())];
   await using served = createTestRepository({}, [...createOnnxBackends()], undefined, { places });
   assert.deepEqual([...(await served.manager.loadAtStart(undefined)).values()], []);
   const input = {

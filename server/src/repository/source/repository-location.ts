@@ -19,7 +19,7 @@ export interface ModelFiles {
   release(): Promise<void>;
 }
 
-export interface RepositoryPlace {
+export interface RepositoryLocation {
   /** As the user wrote it; the namespace of its models. */
   readonly path: string;
   /** True when `refresh` is what sees changes. */
@@ -37,7 +37,7 @@ export interface RepositoryPlace {
 
 const NOTHING = async (): Promise<void> => undefined;
 
-export function localPlace(path: string): RepositoryPlace {
+export function localLocation(path: string): RepositoryLocation {
   return {
     path,
     isRemote: false,
@@ -50,17 +50,17 @@ export function localPlace(path: string): RepositoryPlace {
   };
 }
 
-export function remotePlace(remote: RemoteRepository): RepositoryPlace {
+export function remoteLocation(remote: RemoteRepository): RepositoryLocation {
   const { url } = remote;
   return {
     path: url,
     isRemote: true,
-    refresh: () => worded(remote.refresh()),
+    refresh: () => wrapError(remote.refresh()),
     models: () => remote.models().filter(isSafeModelName),
     has: (model) => remote.models().includes(model) && isSafeModelName(model),
     fingerprint: (model) => remote.fingerprint(model) ?? "",
     async bring(model) {
-      const { repositoryPath, fingerprint, release } = await worded(remote.localize(model));
+      const { repositoryPath, fingerprint, release } = await wrapError(remote.localize(model));
       return { repositoryPath, copied: { origin: `${url}/${model}`, fingerprint }, release };
     },
     close: () => remote.close(),
@@ -68,7 +68,7 @@ export function remotePlace(remote: RemoteRepository): RepositoryPlace {
 }
 
 /** What a store says is for whoever runs the server; it holds no secrets. */
-export async function worded<T>(action: Promise<T>): Promise<T> {
+export async function wrapError<T>(action: Promise<T>): Promise<T> {
   try {
     return await action;
   } catch (error) {

@@ -18,7 +18,7 @@ import { ResponseOrder } from "../response-order.ts";
 import type { ScheduledRequest } from "../scheduled-request.ts";
 import type { Scheduler } from "../scheduler.ts";
 import { TurnGate } from "../turn-gate.ts";
-import { LoneTraffic, sparesLoneRequests } from "./adaptive-delay.ts";
+import { SingleClientTraffic, usesAdaptiveDelay } from "./adaptive-batching-delay.ts";
 import { type BatchCandidate, type BatchRules, decideBatch } from "./batch-decision.ts";
 import { batchKeyOf } from "./batch-key.ts";
 
@@ -58,7 +58,7 @@ export class BatchScheduler implements Scheduler {
   /** Undefined where no request ever shares a batch. */
   readonly #gate: TurnGate | undefined;
   /** Undefined where also a request that is alone waits for the delay. */
-  readonly #lone: LoneTraffic | undefined;
+  readonly #lone: SingleClientTraffic | undefined;
   readonly #decoupled: boolean;
   /** Undefined = responses may leave in any order. */
   readonly #order: ResponseOrder | undefined;
@@ -77,7 +77,7 @@ export class BatchScheduler implements Scheduler {
       this.#gate = new TurnGate(this.#clock, () => this.#pump());
     }
     if (this.#rules !== undefined && this.#rules.queueDelayUs > 0) prepareShortWaits();
-    if (options.strategy === undefined && sparesLoneRequests(config)) this.#lone = new LoneTraffic();
+    if (options.strategy === undefined && usesAdaptiveDelay(config)) this.#lone = new SingleClientTraffic();
     this.#keyOf = batchKeyOf(options.signature);
     this.#decoupled = config.model_transaction_policy?.decoupled ?? false;
     this.#order = config.dynamic_batching?.preserve_ordering === true ? new ResponseOrder() : undefined;

@@ -1,7 +1,7 @@
 /** The elements of tensors between bytes and the arrays that models work with. Knows no shape and no request. */
 import type { Datatype, FixedDatatype } from "@nereid/wire";
 import { packBytesElements } from "../../../core/bytes-tensor.ts";
-import { narrowToHalves, numberToHalf, widenHalves } from "../../../core/half.ts";
+import { narrowToFp16, numberToFp16, widenFp16 } from "../../../core/fp16.ts";
 
 type ElementArray =
   | Uint8Array
@@ -61,7 +61,7 @@ export function encodeElements(datatype: Datatype, given: unknown, where: string
   if (datatype === "BYTES") return encodeTexts(list, where);
   const Elements = ARRAYS[datatype];
   if (list instanceof Elements) return encoded(list);
-  if (datatype === "FP16" && list instanceof Float32Array) return encoded(narrowToHalves(list));
+  if (datatype === "FP16" && list instanceof Float32Array) return encoded(narrowToFp16(list));
   if (datatype === "BF16" && list instanceof Float32Array) return encoded(Uint16Array.from(list, numberToBfloat));
   if (Array.isArray(list)) return encoded(fromList(datatype, list, where));
   throw new TypeError(`${where} is ${datatype} and takes ${takes(datatype)}, got ${nameOf(given)}`);
@@ -69,7 +69,7 @@ export function encodeElements(datatype: Datatype, given: unknown, where: string
 
 export function floatsOf(datatype: FixedDatatype, data: ElementArray): Float32Array {
   if (data instanceof Float32Array) return data;
-  if (datatype === "FP16") return widenHalves(data as Uint16Array);
+  if (datatype === "FP16") return widenFp16(data as Uint16Array);
   if (datatype === "BF16") return Float32Array.from(data as Uint16Array, bfloatToNumber);
   return Float32Array.from(data as ArrayLike<number | bigint>, Number);
 }
@@ -84,7 +84,7 @@ function fromList(datatype: FixedDatatype, list: readonly unknown[], where: stri
   if (datatype === "INT64") return BigInt64Array.from(list as (number | bigint)[], BigInt);
   if (datatype === "UINT64") return BigUint64Array.from(list as (number | bigint)[], BigInt);
   const numbers = list.map(Number);
-  if (datatype === "FP16") return Uint16Array.from(numbers, numberToHalf);
+  if (datatype === "FP16") return Uint16Array.from(numbers, numberToFp16);
   if (datatype === "BF16") return Uint16Array.from(numbers, numberToBfloat);
   return ARRAYS[datatype].from(numbers);
 }

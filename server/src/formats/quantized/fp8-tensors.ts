@@ -5,9 +5,9 @@
 import { fp8Levels } from "../../core/fp8.ts";
 import { readFloats } from "../tensors/read-floats.ts";
 import { expectTensorRange, type StoredTensor, type TensorSource, tensorBytes } from "../tensors/tensor-source.ts";
-import { e5m2Values, e8m0Values } from "./float8.ts";
+import { e5m2Values, e8m0Values } from "./fp8-values.ts";
 
-export interface Float8Options {
+export interface Fp8Options {
   /** Rows and columns that share a scale, where scales are a grid. */
   readonly block: readonly [rows: number, columns: number];
   /** Without a scale the numbers would be others, when the checkpoint says that it has them. */
@@ -15,12 +15,12 @@ export interface Float8Options {
 }
 
 /** Whether any tensor has to be widened. */
-export function hasFloat8({ tensors }: TensorSource): boolean {
+export function hasFp8({ tensors }: TensorSource): boolean {
   return [...tensors.values()].some(({ dtype }) => VALUES.has(dtype));
 }
 
 /** Takes over the source. @throws Error naming the tensor whose scales are missing or do not fit */
-export function widenFloat8(source: TensorSource, options: Float8Options): TensorSource {
+export function widenFp8Tensors(source: TensorSource, options: Fp8Options): TensorSource {
   return new WidenedTensors(source, options);
 }
 
@@ -48,7 +48,7 @@ class WidenedTensors implements TensorSource {
   readonly #scaled = new Map<string, Scaled>();
   #last: { readonly name: string; readonly scales: Promise<Float32Array> } | undefined;
 
-  constructor(source: TensorSource, options: Float8Options) {
+  constructor(source: TensorSource, options: Fp8Options) {
     this.#source = source;
     const tables = new Map([...VALUES].map(([dtype, make]) => [dtype, make()]));
     const tensors = new Map<string, StoredTensor>();
@@ -92,7 +92,7 @@ function widened({ name, shape }: StoredTensor): StoredTensor {
   return { name, dtype: "F32", shape, byteLength: tensorBytes("F32", shape) };
 }
 
-function describe(source: TensorSource, tensor: StoredTensor, options: Float8Options, values: Float32Array): Scaled {
+function describe(source: TensorSource, tensor: StoredTensor, options: Fp8Options, values: Float32Array): Scaled {
   const { name, shape } = tensor;
   const columns = shape.at(-1) ?? 1;
   const rows = shape.slice(0, -1).reduce((product, size) => product * size, 1);

@@ -1,77 +1,77 @@
-/** A decoded picture to the numbers that a vision model takes, by the steps of its image processor. Pure; runs in a thread. */
+/** A decoded image to the numbers that a vision model takes, by the steps of its image processor. Pure; runs in a thread. */
 import { ServerError } from "@nereid/server/core/server-error";
-import { type Size, sizeAfter } from "./picture-size.ts";
-import { cutTiles, numTiles, patchesOfTile, type TileLayout, tileOrder } from "./picture-tiles.ts";
+import { type Size, sizeAfter } from "./image-size.ts";
+import { cutTiles, numTiles, patchesOfTile, type TileLayout, tileOrder } from "./image-tiles.ts";
 import type { ImageProcessing, PatchLayout } from "./processor-config.ts";
-import { type Picture, resample } from "./resample.ts";
+import { type PixelImage, resample } from "./resample.ts";
 
-export interface ProcessedPicture {
+export interface ProcessedImage {
   /** Without a batch dimension. */
   readonly shape: readonly number[];
   readonly values: Float32Array<ArrayBuffer>;
   /** Of patches: frames, rows and columns of them. */
   readonly grid: readonly [number, number, number] | undefined;
-  /** Of tiles: in which order their patches are read; see picture-tiles.ts. */
+  /** Of tiles: in which order their patches are read; see image-tiles.ts. */
   readonly order: Int32Array | undefined;
 }
 
 const NUM_CHANNELS = 3;
 
-/** How many patches it becomes; 0 where it stays a picture. */
-export function numPatches(picture: Size, { resize, patches, tiles }: ImageProcessing): number {
-  if (tiles !== undefined) return numTiles(picture, tiles) * patchesOfTile(tiles);
+/** How many patches it becomes; 0 where it stays an image. */
+export function numPatches(image: Size, { resize, patches, tiles }: ImageProcessing): number {
+  if (tiles !== undefined) return numTiles(image, tiles) * patchesOfTile(tiles);
   if (patches === undefined) return 0;
-  const { width, height } = resize === undefined ? picture : sizeAfter(resize.rule, picture);
+  const { width, height } = resize === undefined ? image : sizeAfter(resize.rule, image);
   return Math.floor(width / patches.patchSize) * Math.floor(height / patches.patchSize);
 }
 
 /** Of three channels, red first. */
-export function processPicture(picture: Picture, processing: ImageProcessing): ProcessedPicture {
-  if (processing.tiles !== undefined) return toTiles(picture, processing, processing.tiles);
-  const ready = shaped(picture, processing);
+export function processImage(image: PixelImage, processing: ImageProcessing): ProcessedImage {
+  if (processing.tiles !== undefined) return toTiles(image, processing, processing.tiles);
+  const ready = shaped(image, processing);
   if (processing.patches !== undefined) return toPatches(ready, processing, processing.patches);
   return { ...toValues(ready, processing), grid: undefined, order: undefined };
 }
 
 /** In its final size. */
-function shaped(picture: Picture, { pad, resize, crop }: ImageProcessing): Picture {
-  const square = pad === undefined ? picture : padToSquare(picture, pad);
+function shaped(image: PixelImage, { pad, resize, crop }: ImageProcessing): PixelImage {
+  const square = pad === undefined ? image : padToSquare(image, pad);
   const resized = resize === undefined ? square : resizeBy(square, resize);
   return crop === undefined ? resized : cropCenter(resized, crop);
 }
 
-function toValues(ready: Picture, processing: ImageProcessing): Pick<ProcessedPicture, "shape" | "values"> {
+function toValues(ready: PixelImage, processing: ImageProcessing): Pick<ProcessedImage, "shape" | "values"> {
   const { width, height } = ready;
   return processing.layout === "channels_first"
     ? { shape: [NUM_CHANNELS, height, width], values: toPlanes(ready, processing) }
     : { shape: [height, width, NUM_CHANNELS], values: toPixels(ready, processing) };
 }
 
-function toTiles(picture: Picture, processing: ImageProcessing, layout: TileLayout): ProcessedPicture {
-  const tiles = cutTiles(picture, layout).map((tile) => toValues(shaped(tile, processing), processing));
+function toTiles(image: PixelImage, processing: ImageProcessing, layout: TileLayout): ProcessedImage {
+  const tiles = cutTiles(image, layout).map((tile) => toValues(shaped(tile, processing), processing));
   const [{ shape, values: first } = { shape: [], values: new Float32Array(0) }] = tiles;
   const values = new Float32Array(first.length * tiles.length);
   for (const [index, tile] of tiles.entries()) {
     if (tile.shape.join() !== shape.join()) throw tilesDiffer(shape, tile.shape);
     values.set(tile.values, index * first.length);
   }
-  return { shape: [tiles.length, ...shape], values, grid: undefined, order: tileOrder(picture, layout) };
+  return { shape: [tiles.length, ...shape], values, grid: undefined, order: tileOrder(image, layout) };
 }
 
 /** That is up to the description alone. */
 function tilesDiffer(whole: readonly number[], tile: readonly number[]): ServerError {
-  const text = `the picture in small becomes [${whole.join(", ")}], its tiles [${tile.join(", ")}]: 'size' and 'crop_size' of the processor must make them equal`;
+  const text = `the image in small becomes [${whole.join(", ")}], its tiles [${tile.join(", ")}]: 'size' and 'crop_size' of the processor must make them equal`;
   return new ServerError("invalid_argument", text);
 }
 
-function resizeBy(picture: Picture, { rule, filter }: NonNullable<ImageProcessing["resize"]>): Picture {
-  const { width, height } = sizeAfter(rule, picture);
-  return resample(picture, width, height, filter);
+function resizeBy(image: PixelImage, { rule, filter }: NonNullable<ImageProcessing["resize"]>): PixelImage {
+  const { width, height } = sizeAfter(rule, image);
+  return resample(image, width, height, filter);
 }
 
-function padToSquare(picture: Picture, color: NonNullable<ImageProcessing["pad"]>): Picture {
-  const { width, height, data } = picture;
-  if (width === height) return picture;
+function padToSquare(image: PixelImage, color: NonNullable<ImageProcessing["pad"]>): PixelImage {
+  const { width, height, data } = image;
+  if (width === height) return image;
   const side = Math.max(width, height);
   const out = new Uint8Array(side * side * NUM_CHANNELS);
   for (let at = 0; at < out.length; at += NUM_CHANNELS) {
@@ -87,30 +87,30 @@ function padToSquare(picture: Picture, color: NonNullable<ImageProcessing["pad"]
   return { width: side, height: side, channels: NUM_CHANNELS, data: out };
 }
 
-function cropCenter(picture: Picture, size: { readonly width: number; readonly height: number }): Picture {
-  const left = cropStart(picture.width, size.width);
-  const top = cropStart(picture.height, size.height);
+function cropCenter(image: PixelImage, size: { readonly width: number; readonly height: number }): PixelImage {
+  const left = cropStart(image.width, size.width);
+  const top = cropStart(image.height, size.height);
   const out = new Uint8Array(size.width * size.height * NUM_CHANNELS);
   const from = Math.max(0, left);
-  const numColumns = Math.min(picture.width, left + size.width) - from;
+  const numColumns = Math.min(image.width, left + size.width) - from;
   for (let y = 0; y < size.height; y++) {
     const row = y + top;
-    if (row < 0 || row >= picture.height) continue;
-    const start = (row * picture.width + from) * NUM_CHANNELS;
-    const source = picture.data.subarray(start, start + numColumns * NUM_CHANNELS);
+    if (row < 0 || row >= image.height) continue;
+    const start = (row * image.width + from) * NUM_CHANNELS;
+    const source = image.data.subarray(start, start + numColumns * NUM_CHANNELS);
     out.set(source, (y * size.width + from - left) * NUM_CHANNELS);
   }
   return { width: size.width, height: size.height, channels: NUM_CHANNELS, data: out };
 }
 
-/** Where the cut begins in the picture; below 0 when the picture is too small and stands inside of the cut. */
+/** Where the cut begins in the image; below 0 when the image is too small and stands inside of the cut. */
 function cropStart(length: number, cropLength: number): number {
   const start = Math.floor((length - cropLength) / 2);
   const before = Math.ceil((Math.max(length, cropLength) - length) / 2);
   return Math.max(0, start + before) - before;
 }
 
-function toPlanes({ width, height, data }: Picture, { values, isBgr }: ImageProcessing): Float32Array<ArrayBuffer> {
+function toPlanes({ width, height, data }: PixelImage, { values, isBgr }: ImageProcessing): Float32Array<ArrayBuffer> {
   const area = width * height;
   const out = new Float32Array(area * NUM_CHANNELS);
   values.forEach((table, channel) => {
@@ -120,7 +120,7 @@ function toPlanes({ width, height, data }: Picture, { values, isBgr }: ImageProc
   return out;
 }
 
-function toPixels({ width, height, data }: Picture, { values, isBgr }: ImageProcessing): Float32Array<ArrayBuffer> {
+function toPixels({ width, height, data }: PixelImage, { values, isBgr }: ImageProcessing): Float32Array<ArrayBuffer> {
   const out = new Float32Array(width * height * NUM_CHANNELS);
   values.forEach((table, channel) => {
     const to = isBgr ? NUM_CHANNELS - 1 - channel : channel;
@@ -130,9 +130,9 @@ function toPixels({ width, height, data }: Picture, { values, isBgr }: ImageProc
 }
 
 /** Rows are patches in the order of merged squares; a row holds, channel by channel, the same frame as often as asked for. */
-function toPatches(picture: Picture, processing: ImageProcessing, layout: PatchLayout): ProcessedPicture {
+function toPatches(image: PixelImage, processing: ImageProcessing, layout: PatchLayout): ProcessedImage {
   const { patchSize, mergeSize, temporalSize } = layout;
-  const [rows, columns] = [Math.floor(picture.height / patchSize), Math.floor(picture.width / patchSize)];
+  const [rows, columns] = [Math.floor(image.height / patchSize), Math.floor(image.width / patchSize)];
   const area = patchSize * patchSize;
   const rowLength = NUM_CHANNELS * temporalSize * area;
   const values = new Float32Array(rows * columns * rowLength);
@@ -142,7 +142,7 @@ function toPatches(picture: Picture, processing: ImageProcessing, layout: PatchL
       for (let inner = 0; inner < mergeSize * mergeSize; inner++) {
         const y = (top + Math.floor(inner / mergeSize)) * patchSize;
         const x = (left + (inner % mergeSize)) * patchSize;
-        writePatch(picture, processing, layout, x, y, values.subarray(to, to + rowLength));
+        writePatch(image, processing, layout, x, y, values.subarray(to, to + rowLength));
         to += rowLength;
       }
     }
@@ -151,7 +151,7 @@ function toPatches(picture: Picture, processing: ImageProcessing, layout: PatchL
 }
 
 function writePatch(
-  { width, data }: Picture,
+  { width, data }: PixelImage,
   { values, isBgr }: ImageProcessing,
   { patchSize, temporalSize }: PatchLayout,
   left: number,

@@ -8,13 +8,13 @@ import { check } from "./status.ts";
 import { elementTypeOf } from "./types.ts";
 
 /** An ONNX model of one node, y = Gemm(x, w, transB = 1), with free sizes. */
-export const PRODUCT_MODEL: Uint8Array = Buffer.from(
+export const MATMUL_MODEL: Uint8Array = Buffer.from(
   "CAgSBm5lcmVpZEIECgAQDTqTAQonCgF4CgF3EgF5Ggdwcm9kdWN0IgRHZW1tKg0KBnRyYW5zQhgBoAECEgdwcm9kdWN0Wh0KAXgSGAoWCAESEgoGEgRy" +
     "b3dzCggSBmlucHV0c1ogCgF3EhsKGQgBEhUKCRIHb3V0cHV0cwoIEgZpbnB1dHNiHgoBeRIZChcIARITCgYSBHJvd3MKCRIHb3V0cHV0cw==",
   "base64",
 );
 
-export interface ProductSizes {
+export interface MatmulSizes {
   readonly numRows: number;
   readonly numInputs: number;
   readonly numOutputs: number;
@@ -25,7 +25,7 @@ const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
 const FLOAT = elementTypeOf("FP32").code;
 const NO_OPTIONS = 0n;
 
-export class FloatProduct {
+export class FloatMatmul {
   readonly #context: FrameContext;
   readonly #session: Address;
   readonly #names: readonly Uint8Array[] = [cString("x"), cString("w"), cString("y")];
@@ -43,7 +43,7 @@ export class FloatProduct {
   }
 
   /** All three hold f32 in rows without gaps: x [rows, inputs], weight [outputs, inputs], y [rows, outputs]. */
-  run(x: Address, weight: Address, y: Address, { numRows, numInputs, numOutputs }: ProductSizes): void {
+  run(x: Address, weight: Address, y: Address, { numRows, numInputs, numOutputs }: MatmulSizes): void {
     const { api } = this.#context;
     const names = addressOf(this.#nameAddresses);
     const outputs = 2n * POINTER_BYTES;

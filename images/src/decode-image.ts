@@ -5,17 +5,17 @@
 
 import { ServerError } from "@nereid/server/core/server-error";
 import type Sharp from "sharp";
-import type { Picture } from "./resample.ts";
+import type { PixelImage } from "./resample.ts";
 
-export type DecodePicture = (bytes: Uint8Array, maxPixels: number) => Promise<Picture>;
+export type DecodeImage = (bytes: Uint8Array, maxPixels: number) => Promise<PixelImage>;
 
 const NUM_CHANNELS = 3;
 
 /** @throws ServerError when the package is not installed */
-export async function loadDecoder(): Promise<DecodePicture> {
+export async function loadDecoder(): Promise<DecodeImage> {
   const sharp = await importSharp();
   sharp.cache(false);
-  sharp.concurrency(1); // pictures are decoded side by side
+  sharp.concurrency(1); // images are decoded side by side
   return (bytes, maxPixels) => decode(sharp, bytes, maxPixels);
 }
 
@@ -29,7 +29,7 @@ async function importSharp(): Promise<typeof Sharp> {
 }
 
 /** As Pillow reads it: profiles of color are not applied, transparency is dropped, the camera's orientation is undone. */
-async function decode(sharp: typeof Sharp, bytes: Uint8Array, maxPixels: number): Promise<Picture> {
+async function decode(sharp: typeof Sharp, bytes: Uint8Array, maxPixels: number): Promise<PixelImage> {
   try {
     const image = sharp(bytes, { limitInputPixels: maxPixels, failOn: "error", ignoreIcc: true, sequentialRead: true });
     const { data, info } = await image.autoOrient().removeAlpha().toColourspace("srgb").raw().toBuffer({
@@ -41,9 +41,9 @@ async function decode(sharp: typeof Sharp, bytes: Uint8Array, maxPixels: number)
   }
 }
 
-function toThreeChannels(picture: Picture): Picture {
-  if (picture.channels === NUM_CHANNELS) return picture;
-  const { width, height, channels, data } = picture;
+function toThreeChannels(image: PixelImage): PixelImage {
+  if (image.channels === NUM_CHANNELS) return image;
+  const { width, height, channels, data } = image;
   const out = new Uint8Array(width * height * NUM_CHANNELS);
   for (let i = 0, at = 0; at < out.length; i += channels, at += NUM_CHANNELS)
     out.fill(data[i] ?? 0, at, at + NUM_CHANNELS);

@@ -1,10 +1,10 @@
-/** The configurations of the models that serve one that sees: pictures and a question in, an answer out. Pure. */
+/** The configurations of the models that serve one that sees: images and a question in, an answer out. Pure. */
 import { head, parameters, type TensorLine, tensors } from "./config-text.ts";
-import { ensembleConfig } from "./seeing-ensemble.ts";
-import type { SeeingModel, SeeingTensor } from "./seeing-model.ts";
-import { choices, OPTIONAL, promptOutputs, type SeeingName } from "./seeing-names.ts";
+import { ensembleConfig } from "./vision-ensemble.ts";
+import type { VisionModel, VisionTensor } from "./vision-model.ts";
+import { choices, OPTIONAL, promptOutputs, type VisionModelName } from "./vision-names.ts";
 
-export interface SeeingPlaces {
+export interface VisionPaths {
   /** Width of the language model's rows. */
   readonly width: number;
   /** As their configurations name them: folders of processor, tokenizer and language model. */
@@ -15,10 +15,10 @@ export interface SeeingPlaces {
   readonly isDecoupled: boolean;
 }
 
-export function seeingConfigs(model: SeeingModel, places: SeeingPlaces): Readonly<Record<SeeingName, string>> {
+export function visionConfigs(model: VisionModel, places: VisionPaths): Readonly<Record<VisionModelName, string>> {
   return {
     image_preprocessing: imageConfig(model, places),
-    vision_encoder: eyeConfig(model, places),
+    vision_encoder: visionEncoderConfig(model, places),
     vlm_preprocessing: promptConfig(model, places),
     vision_llm: llmConfig(model, places),
     vlm_postprocessing: answerConfig(places),
@@ -26,7 +26,7 @@ export function seeingConfigs(model: SeeingModel, places: SeeingPlaces): Readonl
   };
 }
 
-function imageConfig({ pixels, made, imageParameters }: SeeingModel, { modelDir }: SeeingPlaces): string {
+function imageConfig({ pixels, made, imageParameters }: VisionModel, { modelDir }: VisionPaths): string {
   return [
     head("Pictures (files, base64 or data URLs) to what the eye takes.", "image_preprocessing", "image", 0),
     tensors("input", [["IMAGE", "STRING", "-1"]]),
@@ -35,7 +35,7 @@ function imageConfig({ pixels, made, imageParameters }: SeeingModel, { modelDir 
   ].join("");
 }
 
-function eyeConfig({ pixels, isBatching, numTokens, made }: SeeingModel, places: SeeingPlaces): string {
+function visionEncoderConfig({ pixels, isBatching, numTokens, made }: VisionModel, places: VisionPaths): string {
   const { maxBatchSize, width } = places;
   const inputs = made.flatMap(({ eye, type, dims }): TensorLine[] => (eye === undefined ? [] : [[eye, type, dims]]));
   return [
@@ -51,7 +51,7 @@ function eyeConfig({ pixels, isBatching, numTokens, made }: SeeingModel, places:
   ].join("");
 }
 
-function promptConfig(model: SeeingModel, { tokenizerDir, width }: SeeingPlaces): string {
+function promptConfig(model: VisionModel, { tokenizerDir, width }: VisionPaths): string {
   const taken = model.made.flatMap(({ prompt, type, dims }): TensorLine[] =>
     prompt === undefined ? [] : [[prompt, type, dims]],
   );
@@ -76,7 +76,7 @@ function promptConfig(model: SeeingModel, { tokenizerDir, width }: SeeingPlaces)
   ].join("");
 }
 
-function llmConfig(model: SeeingModel, { engineDir, maxBatchSize, isDecoupled }: SeeingPlaces): string {
+function llmConfig(model: VisionModel, { engineDir, maxBatchSize, isDecoupled }: VisionPaths): string {
   return [
     head("The language model.", "vision_llm", "llm", maxBatchSize),
     tensors("input", [
@@ -92,7 +92,7 @@ function llmConfig(model: SeeingModel, { engineDir, maxBatchSize, isDecoupled }:
   ].join("");
 }
 
-function answerConfig({ tokenizerDir, maxBatchSize }: SeeingPlaces): string {
+function answerConfig({ tokenizerDir, maxBatchSize }: VisionPaths): string {
   return [
     head(
       "Ids to text. One instance: the chunks of a stream are decoded in their order.",
@@ -110,6 +110,6 @@ function answerConfig({ tokenizerDir, maxBatchSize }: SeeingPlaces): string {
   ].join("");
 }
 
-function lineOf({ name, type, dims }: SeeingTensor): TensorLine {
+function lineOf({ name, type, dims }: VisionTensor): TensorLine {
   return [name, type, dims];
 }

@@ -1,9 +1,9 @@
 /** The ensemble over the models that serve one that sees. Pure. */
 import { type NamePair, step, type TensorLine, tensors } from "./config-text.ts";
-import type { SeeingModel } from "./seeing-model.ts";
-import { choices, promptOutputs } from "./seeing-names.ts";
+import type { VisionModel } from "./vision-model.ts";
+import { choices, promptOutputs } from "./vision-names.ts";
 
-export function ensembleConfig(model: SeeingModel, isDecoupled: boolean): string {
+export function ensembleConfig(model: VisionModel, isDecoupled: boolean): string {
   const { made } = model;
   const wanted = choices(isDecoupled);
   const asked = wanted.map(([, name, type]): TensorLine => [name, type, "1", "optional: true"]);

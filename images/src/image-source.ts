@@ -1,13 +1,13 @@
 /**
- * What an element of a request says about a picture: the file itself, the file as base64, a data URL, or an address to fetch
+ * What an element of a request says about an image: the file itself, the file as base64, a data URL, or an address to fetch
  * it from. Decides by looking at bytes; fetches and decodes nothing. Pure.
  */
 import { Buffer } from "node:buffer";
-import { MAX_PICTURE_BYTES, MAX_PICTURE_URL_CHARS } from "@nereid/server/core/limits";
+import { MAX_IMAGE_BYTES, MAX_IMAGE_URL_CHARS } from "@nereid/server/core/limits";
 import { invalidArgument, type ServerError } from "@nereid/server/core/server-error";
-import { pictureFormat, readPictureHeader } from "./picture-header.ts";
+import { imageFormat, readImageHeader } from "./image-header.ts";
 
-export type PictureSource =
+export type ImageSource =
   | { readonly kind: "file"; readonly bytes: Uint8Array<ArrayBuffer> }
   | { readonly kind: "url"; readonly url: string };
 
@@ -16,34 +16,34 @@ const DATA_URL = /^data:(?:image\/[a-z0-9.+-]+)?(?:;[a-z0-9=._-]+)*;base64,/i;
 const MAX_DATA_URL_HEAD = 128;
 const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 /** As base64 a file is a third longer. */
-const MAX_SOURCE_BYTES = MAX_PICTURE_BYTES * 1.5;
+const MAX_SOURCE_BYTES = MAX_IMAGE_BYTES * 1.5;
 const SHOWN_BYTES = 8;
 
-/** `bytes` may lie in the memory of the request: the source has its own. @throws ServerError whose text follows "picture <n> " */
-export function readPictureSource(bytes: Uint8Array): PictureSource {
+/** `bytes` may lie in the memory of the request: the source has its own. @throws ServerError whose text follows "image <n> " */
+export function readImageSource(bytes: Uint8Array): ImageSource {
   if (bytes.length === 0) throw invalidArgument("is empty");
   if (bytes.length > MAX_SOURCE_BYTES)
     throw invalidArgument(`has ${bytes.length} bytes, expected at most ${MAX_SOURCE_BYTES}`);
-  if (pictureFormat(bytes) !== undefined) return { kind: "file", bytes: Uint8Array.from(bytes) };
+  if (imageFormat(bytes) !== undefined) return { kind: "file", bytes: Uint8Array.from(bytes) };
   const head = latin1(bytes.subarray(0, MAX_DATA_URL_HEAD));
   if (/^https?:/i.test(head)) return { kind: "url", url: addressOf(bytes) };
   const prefix = DATA_URL.exec(head);
   if (prefix === null && /^data:/i.test(head)) throw invalidArgument("is a data URL without ';base64,'");
   const text = latin1(bytes.subarray(prefix?.[0].length ?? 0)).replace(/[\r\n]/g, "");
-  if (!BASE64.test(text)) throw notAPicture(bytes);
+  if (!BASE64.test(text)) throw notAnImage(bytes);
   const decoded = Uint8Array.from(Buffer.from(text, "base64"));
-  if (pictureFormat(decoded) === undefined) throw notAPicture(prefix === null ? bytes : decoded);
+  if (imageFormat(decoded) === undefined) throw notAnImage(prefix === null ? bytes : decoded);
   return { kind: "file", bytes: decoded };
 }
 
 /** Looks at the size that the file claims, before anything is decoded. @throws ServerError as above */
 export function expectDecodable(bytes: Uint8Array, maxPixels: number): void {
-  if (bytes.length > MAX_PICTURE_BYTES) {
-    throw invalidArgument(`has ${bytes.length} bytes, expected at most ${MAX_PICTURE_BYTES}`);
+  if (bytes.length > MAX_IMAGE_BYTES) {
+    throw invalidArgument(`has ${bytes.length} bytes, expected at most ${MAX_IMAGE_BYTES}`);
   }
-  const format = pictureFormat(bytes);
-  if (format === undefined) throw notAPicture(bytes);
-  const header = readPictureHeader(bytes);
+  const format = imageFormat(bytes);
+  if (format === undefined) throw notAnImage(bytes);
+  const header = readImageHeader(bytes);
   if (header === undefined) throw invalidArgument(`is broken: it begins like ${format.toUpperCase()}, and has no size`);
   const { width, height } = header;
   if (width * height <= maxPixels) return;
@@ -53,13 +53,13 @@ export function expectDecodable(bytes: Uint8Array, maxPixels: number): void {
 }
 
 function addressOf(bytes: Uint8Array): string {
-  if (bytes.length > MAX_PICTURE_URL_CHARS) {
-    throw invalidArgument(`has an address of ${bytes.length} characters, expected at most ${MAX_PICTURE_URL_CHARS}`);
+  if (bytes.length > MAX_IMAGE_URL_CHARS) {
+    throw invalidArgument(`has an address of ${bytes.length} characters, expected at most ${MAX_IMAGE_URL_CHARS}`);
   }
   return new TextDecoder().decode(bytes);
 }
 
-function notAPicture(bytes: Uint8Array): ServerError {
+function notAnImage(bytes: Uint8Array): ServerError {
   const start = Buffer.from(bytes.subarray(0, SHOWN_BYTES)).toString("hex");
   return invalidArgument(`is neither PNG, JPEG nor WebP, nor one as base64: it begins with the bytes ${start}`);
 }

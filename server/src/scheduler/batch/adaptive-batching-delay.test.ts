@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fakeConfig } from "../../../../tests/fakes/model-config.ts";
 import type { ModelConfig, ModelDynamicBatching } from "../../core/model-config.ts";
-import { expectLoneSetting, LoneTraffic, sparesLoneRequests } from "./adaptive-delay.ts";
+import { expectAdaptiveDelaySetting, SingleClientTraffic, usesAdaptiveDelay } from "./adaptive-batching-delay.ts";
 
 const BATCHING: ModelDynamicBatching = {
   preferred_batch_size: [8],
@@ -24,8 +24,8 @@ function config(batching: Partial<ModelDynamicBatching> | undefined, changes: Pa
   return fakeConfig({ max_batch_size: 8, dynamic_batching, ...changes });
 }
 
-test("LoneTraffic finds the delay in vain after 32 that were alone, but for each seventeenth, until one is not alone", () => {
-  const traffic = new LoneTraffic();
+test("SingleClientTraffic finds the delay in vain after 32 that were alone, but for each seventeenth, until one is not alone", () => {
+  const traffic = new SingleClientTraffic();
   const inVain = (alone: readonly boolean[]): boolean[] =>
     alone.map((isAlone) => {
       traffic.arrived(isAlone);
@@ -53,14 +53,14 @@ const CASES: readonly (readonly [title: string, config: ModelConfig, isSpared: b
   ["no such wish", config({}, { parameters: { delay_lone_requests: { string_value: "false" } } }), true],
 ];
 for (const [title, model, isSpared] of CASES) {
-  test(`sparesLoneRequests() is ${isSpared} for a model with ${title}`, () => {
-    assert.equal(sparesLoneRequests(model), isSpared);
+  test(`usesAdaptiveDelay() is ${isSpared} for a model with ${title}`, () => {
+    assert.equal(usesAdaptiveDelay(model), isSpared);
   });
 }
 
-test("expectLoneSetting() refuses what is neither true nor false", () => {
+test("expectAdaptiveDelaySetting() refuses what is neither true nor false", () => {
   const model = config({}, { parameters: { delay_lone_requests: { string_value: "never" } } });
   const message = "parameter 'delay_lone_requests' of model 'm' must be 'true' or 'false', got 'never'";
-  assert.throws(() => expectLoneSetting(model), { code: "invalid_argument", message });
-  for (const [, other] of CASES) expectLoneSetting(other);
+  assert.throws(() => expectAdaptiveDelaySetting(model), { code: "invalid_argument", message });
+  for (const [, other] of CASES) expectAdaptiveDelaySetting(other);
 });

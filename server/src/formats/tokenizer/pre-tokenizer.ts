@@ -12,7 +12,7 @@ export interface SplitPass {
   readonly keepsGaps: boolean;
 }
 
-export interface WordSplit {
+export interface PreTokenizer {
   readonly passes: readonly SplitPass[];
   /** A space goes in front of text that begins without one. */
   readonly addsPrefixSpace: boolean;
@@ -24,7 +24,7 @@ export interface WordSplit {
 const GPT2_PATTERN =
   /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
 
-export function tryParseWordSplit(section: unknown): WordSplit | undefined {
+export function tryParsePreTokenizer(section: unknown): PreTokenizer | undefined {
   const parts = flatten(section);
   const last = parts.at(-1);
   if (last === undefined || last.type !== "ByteLevel") return undefined;

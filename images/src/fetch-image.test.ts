@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import { syncBuiltinESMExports } from "node:module";
 import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, mock, test } from "node:test";
-import { fetchPicture } from "./fetch-picture.ts";
+import { fetchImage } from "./fetch-image.ts";
 
 const RULES = { reach: "public", hosts: new Set<string>(), timeoutMs: 400 } as const;
 /** Public by its number, and given back to the registry: nothing answers there. */
@@ -44,10 +44,10 @@ after(() => {
   server.close();
 });
 
-test("fetchPicture() connects to the address that it judged, though the name says loopback from then on", async () => {
+test("fetchImage() connects to the address that it judged, though the name says loopback from then on", async () => {
   answers = [[NOBODY], [LOOPBACK]];
   const never = new AbortController().signal;
-  await assert.rejects(fetchPicture(url, RULES, never), { code: "unavailable" });
+  await assert.rejects(fetchImage(url, RULES, never), { code: "unavailable" });
   assert.deepEqual({ numLookups, numAsked }, { numLookups: 1, numAsked: 0 });
 });
 
@@ -57,18 +57,18 @@ for (const { name, found } of [
   { name: "loopback as version 6 writes version 4", found: [{ address: "::ffff:127.0.0.1", family: 6 }] },
   { name: "nothing", found: [] },
 ]) {
-  test(`fetchPicture() refuses a name that says ${name}, and asks nobody`, async () => {
+  test(`fetchImage() refuses a name that says ${name}, and asks nobody`, async () => {
     answers = [found];
     const never = new AbortController().signal;
-    await assert.rejects(fetchPicture(url, RULES, never), /has an address that is not of the public internet/);
+    await assert.rejects(fetchImage(url, RULES, never), /has an address that is not of the public internet/);
     assert.equal(numAsked, 0);
   });
 }
 
-test("fetchPicture() goes where the same name leads when any address is allowed", async () => {
+test("fetchImage() goes where the same name leads when any address is allowed", async () => {
   const any = { ...RULES, reach: "any" } as const;
   answers = [[LOOPBACK]];
-  const bytes = await fetchPicture(url, any, new AbortController().signal);
+  const bytes = await fetchImage(url, any, new AbortController().signal);
   assert.equal(Buffer.from(bytes).toString(), "secret");
   assert.equal(numAsked, 1);
 });

@@ -1,4 +1,4 @@
-/** How large a picture becomes, by the rules of Hugging Face's image processors. Pure arithmetic. */
+/** How large an image becomes, by the rules of Hugging Face's image processors. Pure arithmetic. */
 
 export interface Size {
   readonly width: number;
@@ -12,12 +12,12 @@ export type SizeRule =
   | { readonly kind: "longest"; readonly longest: number }
   /** As large as fits into both. */
   | { readonly kind: "within"; readonly width: number; readonly height: number }
-  /** Multiples of `factor` near the picture's own size, with a number of pixels within bounds. */
+  /** Multiples of `factor` near the image's own size, with a number of pixels within bounds. */
   | { readonly kind: "pixels"; readonly min: number; readonly max: number; readonly factor: number };
 
-/** Sides never become 0, however thin a picture is. */
-export function sizeAfter(rule: SizeRule, picture: Size): Size {
-  const { width, height } = sizeBy(rule, picture);
+/** Sides never become 0, however thin an image is. */
+export function sizeAfter(rule: SizeRule, image: Size): Size {
+  const { width, height } = sizeBy(rule, image);
   return { width: Math.max(1, width), height: Math.max(1, height) };
 }
 

@@ -1,9 +1,9 @@
-/** Tells from the first bytes of a file what picture it is and how large. Decodes nothing: cheap enough for every request. */
+/** Tells from the first bytes of a file what image it is and how large. Decodes nothing: cheap enough for every request. */
 
-export type PictureFormat = "png" | "jpeg" | "webp";
+export type ImageFormat = "png" | "jpeg" | "webp";
 
-export interface PictureHeader {
-  readonly format: PictureFormat;
+export interface ImageHeader {
+  readonly format: ImageFormat;
   readonly width: number;
   readonly height: number;
 }
@@ -16,15 +16,15 @@ const JPEG_FRAME_BYTES = 9;
 const WEBP_HEADER_BYTES = 30;
 
 /** Undefined: none of the three formats by its first bytes. */
-export function pictureFormat(bytes: Uint8Array): PictureFormat | undefined {
+export function imageFormat(bytes: Uint8Array): ImageFormat | undefined {
   if (PNG_SIGNATURE.every((byte, i) => bytes[i] === byte)) return "png";
   if (bytes[0] === 0xff && bytes[1] === 0xd8 && bytes[2] === 0xff) return "jpeg";
   return textAt(bytes, 0) === "RIFF" && textAt(bytes, 8) === "WEBP" ? "webp" : undefined;
 }
 
 /** Undefined: not one of the formats, or broken before its size. */
-export function readPictureHeader(bytes: Uint8Array): PictureHeader | undefined {
-  const format = pictureFormat(bytes);
+export function readImageHeader(bytes: Uint8Array): ImageHeader | undefined {
+  const format = imageFormat(bytes);
   if (format === undefined) return undefined;
   const size = READERS[format](bytes, new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength));
   return size === undefined || size.width === 0 || size.height === 0 ? undefined : { format, ...size };
@@ -37,7 +37,7 @@ interface Size {
 
 type ReadSize = (bytes: Uint8Array, view: DataView) => Size | undefined;
 
-const READERS: Readonly<Record<PictureFormat, ReadSize>> = { png: readPng, jpeg: readJpeg, webp: readWebp };
+const READERS: Readonly<Record<ImageFormat, ReadSize>> = { png: readPng, jpeg: readJpeg, webp: readWebp };
 
 function readPng(bytes: Uint8Array, view: DataView): Size | undefined {
   if (bytes.length < PNG_HEADER_BYTES || textAt(bytes, 12) !== "IHDR") return undefined;
@@ -53,10 +53,10 @@ function readJpeg(bytes: Uint8Array, view: DataView): Size | undefined {
       at += 1; // filling
       continue;
     }
-    if (marker === 0xd9 || marker === 0xda) return undefined; // the end or the picture itself, before any size
+    if (marker === 0xd9 || marker === 0xda) return undefined; // the end or the image itself, before any size
     if (isFrame(marker)) return { height: view.getUint16(at + 5), width: view.getUint16(at + 7) };
-    const isAlone = marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8); // no length follows
-    at += isAlone ? 2 : 2 + Math.max(2, view.getUint16(at + 2));
+    const isStandalone = marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8); // no length follows
+    at += isStandalone ? 2 : 2 + Math.max(2, view.getUint16(at + 2));
   }
   return undefined;
 }

@@ -1,17 +1,17 @@
 /**
- * Several tiles of one picture, as LLaVA-NeXT sees it: the whole picture as one tile, and the picture at the best of the
+ * Several tiles of one image, as LLaVA-NeXT sees it: the whole image as one tile, and the image at the best of the
  * resolutions that the model knows, cut into tiles. And the order in which the patches of these tiles are read: what the
  * border added is left out, and each row of patches ends in a mark. Pure.
  */
-import type { Size } from "./picture-size.ts";
-import { type Picture, type ResampleFilter, resample } from "./resample.ts";
+import type { Size } from "./image-size.ts";
+import { type PixelImage, type ResampleFilter, resample } from "./resample.ts";
 
 export interface TileLayout {
   /** Resolutions that the model knows, in whole tiles. */
   readonly pinpoints: readonly Size[];
   /** Side of a tile before its own steps. */
   readonly tileSize: number;
-  /** What the whole picture becomes, whatever its shape. */
+  /** What the whole image becomes, whatever its shape. */
   readonly whole: Size;
   /** Side of the square that becomes one visual token. */
   readonly patchSize: number;
@@ -21,19 +21,19 @@ export interface TileLayout {
 /** Stands for the end of a row of patches: the last row of the table that the order looks into. */
 export const END_OF_ROW = -1;
 
-/** The whole picture and those that it is cut into. */
-export function numTiles(picture: Size, { pinpoints, tileSize }: TileLayout): number {
-  const best = bestResolution(picture, pinpoints);
+/** The whole image and those that it is cut into. */
+export function numTiles(image: Size, { pinpoints, tileSize }: TileLayout): number {
+  const best = bestResolution(image, pinpoints);
   return 1 + (best.width / tileSize) * (best.height / tileSize);
 }
 
-/** The whole picture first, then the tiles from left to right and from top to bottom. */
-export function cutTiles(picture: Picture, layout: TileLayout): readonly Picture[] {
+/** The whole image first, then the tiles from left to right and from top to bottom. */
+export function cutTiles(image: PixelImage, layout: TileLayout): readonly PixelImage[] {
   const { tileSize, whole, filter, pinpoints } = layout;
-  const best = bestResolution(picture, pinpoints);
-  const fitted = fittedSize(picture, best);
-  const large = padAround(resample(picture, fitted.width, fitted.height, filter), best);
-  const tiles = [resample(picture, whole.width, whole.height, filter)];
+  const best = bestResolution(image, pinpoints);
+  const fitted = fittedSize(image, best);
+  const large = padAround(resample(image, fitted.width, fitted.height, filter), best);
+  const tiles = [resample(image, whole.width, whole.height, filter)];
   for (let top = 0; top < best.height; top += tileSize) {
     for (let left = 0; left < best.width; left += tileSize) tiles.push(cutOut(large, left, top, tileSize));
   }
@@ -44,13 +44,13 @@ export function patchesOfTile({ tileSize, patchSize }: TileLayout): number {
   return Math.floor(tileSize / patchSize) ** 2;
 }
 
-/** Numbers of patches, counted through all tiles of the picture; see `END_OF_ROW`. */
-export function tileOrder(picture: Size, { pinpoints, tileSize, patchSize }: TileLayout): Int32Array {
-  const best = bestResolution(picture, pinpoints);
+/** Numbers of patches, counted through all tiles of the image; see `END_OF_ROW`. */
+export function tileOrder(image: Size, { pinpoints, tileSize, patchSize }: TileLayout): Int32Array {
+  const best = bestResolution(image, pinpoints);
   const side = Math.floor(tileSize / patchSize);
   const numColumns = Math.floor(best.width / tileSize);
   const grid = { width: numColumns * side, height: Math.floor(best.height / tileSize) * side };
-  const { left, top } = borderOf(picture, grid);
+  const { left, top } = borderOf(image, grid);
   const [right, bottom] = [grid.width - left, grid.height - top];
   const out = new Int32Array(side * side + Math.max(0, bottom - top) * (Math.max(0, right - left) + 1));
   let at = 0;
@@ -66,14 +66,14 @@ export function tileOrder(picture: Size, { pinpoints, tileSize, patchSize }: Til
   return out;
 }
 
-/** The one that keeps most of the picture's pixels; among equals the one that wastes fewest of its own. */
-export function bestResolution(picture: Size, pinpoints: readonly Size[]): Size {
-  const area = picture.width * picture.height;
-  let best: Size = pinpoints[0] ?? picture;
+/** The one that keeps most of the image's pixels; among equals the one that wastes fewest of its own. */
+export function bestResolution(image: Size, pinpoints: readonly Size[]): Size {
+  const area = image.width * image.height;
+  let best: Size = pinpoints[0] ?? image;
   let [mostKept, leastWasted] = [0, Number.POSITIVE_INFINITY];
   for (const point of pinpoints) {
-    const scale = Math.min(point.width / picture.width, point.height / picture.height);
-    const kept = Math.min(Math.trunc(picture.width * scale) * Math.trunc(picture.height * scale), area);
+    const scale = Math.min(point.width / image.width, point.height / image.height);
+    const kept = Math.min(Math.trunc(image.width * scale) * Math.trunc(image.height * scale), area);
     const wasted = point.width * point.height - kept;
     if (kept < mostKept || (kept === mostKept && wasted >= leastWasted)) continue;
     [best, mostKept, leastWasted] = [point, kept, wasted];
@@ -89,7 +89,7 @@ function fittedSize({ width, height }: Size, target: Size): Size {
     : { width: Math.min(Math.ceil(width * byHeight), target.width), height: target.height };
 }
 
-/** Patches on the left and above that show nothing of the picture; as many lie on the other side. */
+/** Patches on the left and above that show nothing of the image; as many lie on the other side. */
 function borderOf({ width, height }: Size, grid: Size): { readonly left: number; readonly top: number } {
   if (width / height > grid.width / grid.height) {
     const shown = Math.trunc(rounded(height * (grid.width / width)));
@@ -104,9 +104,9 @@ function rounded(value: number): number {
   return Number(value.toFixed(7));
 }
 
-function padAround(picture: Picture, size: Size): Picture {
-  if (picture.width === size.width && picture.height === size.height) return picture;
-  const { width, height, channels, data } = picture;
+function padAround(image: PixelImage, size: Size): PixelImage {
+  if (image.width === size.width && image.height === size.height) return image;
+  const { width, height, channels, data } = image;
   const out = new Uint8Array(size.width * size.height * channels);
   const [left, top] = [(size.width - width) >> 1, (size.height - height) >> 1];
   for (let y = 0; y < height; y++) {
@@ -116,7 +116,7 @@ function padAround(picture: Picture, size: Size): Picture {
   return { ...size, channels, data: out };
 }
 
-function cutOut({ width, channels, data }: Picture, left: number, top: number, side: number): Picture {
+function cutOut({ width, channels, data }: PixelImage, left: number, top: number, side: number): PixelImage {
   const out = new Uint8Array(side * side * channels);
   for (let y = 0; y < side; y++) {
     const start = ((top + y) * width + left) * channels;

@@ -9,8 +9,8 @@ import { openSafetensorsFile } from "../tensors/safetensors.ts";
 import { safetensorsBytes, type TensorDraft } from "../tensors/safetensors-writer.test-support.ts";
 import type { TensorSource } from "../tensors/tensor-source.ts";
 import { openCompressedTensors } from "./compressed-tensors.ts";
-import { e5m2Values, e8m0Values } from "./float8.ts";
-import { widenFloat8 } from "./float8-tensors.ts";
+import { widenFp8Tensors } from "./fp8-tensors.ts";
+import { e5m2Values, e8m0Values } from "./fp8-values.ts";
 
 const directory = await mkdtemp(join(tmpdir(), "float8-"));
 after(() => rm(directory, { recursive: true }));
@@ -79,7 +79,7 @@ const SCALES: readonly (readonly [
 ];
 for (const [what, extra, scaleOf] of SCALES) {
   test(`read() gives any range of a tensor with ${what}`, async () => {
-    const source = widenFloat8(await open({ "m.weight": weight, ...extra }), { block, needsScales: true });
+    const source = widenFp8Tensors(await open({ "m.weight": weight, ...extra }), { block, needsScales: true });
     const expected = Float32Array.from(stored, (_, i) => numberAt(i) * scaleOf(Math.floor(i / COLUMNS), i % COLUMNS));
     const whole = new Uint8Array(expected.buffer);
     assert.deepEqual(source.tensors.get("m.weight"), {
@@ -117,15 +117,15 @@ const REFUSED: readonly (readonly [what: string, extra: Record<string, TensorDra
   ],
 ];
 for (const [what, extra, expected] of REFUSED) {
-  test(`widenFloat8() refuses ${what}`, async () => {
+  test(`widenFp8Tensors() refuses ${what}`, async () => {
     const source = await open({ "m.weight": weight, ...extra });
-    assert.throws(() => widenFloat8(source, { block, needsScales: true }), expected);
+    assert.throws(() => widenFp8Tensors(source, { block, needsScales: true }), expected);
     await source.close();
   });
 }
 
-test("widenFloat8() takes numbers as they are when nobody spoke of scales", async () => {
-  const source = widenFloat8(await open({ "m.weight": weight }), { block, needsScales: false });
+test("widenFp8Tensors() takes numbers as they are when nobody spoke of scales", async () => {
+  const source = widenFp8Tensors(await open({ "m.weight": weight }), { block, needsScales: false });
   const values = new Float32Array(ROWS * COLUMNS);
   await source.read("m.weight", new Uint8Array(values.buffer));
   assert.deepEqual([...values.slice(0, 6)], [1, 2, 3, 4, 5, 6]);

@@ -1,7 +1,7 @@
 /** What every exchange over HTTP asks of an answer: whether its status passes, how long to wait, its body within a bound. */
 
 export const MAX_REDIRECTS = 5;
-export const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504]);
+export const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504]);
 const MAX_WAIT_MS = 60_000;
 
 /** What the server asked to wait. */
@@ -11,7 +11,7 @@ export function retryAfterMs(headers: Headers): number | undefined {
 }
 
 /** Bytes on their way. `alive` is to be called for each sign of life, `done` at the end, whatever it was. */
-export interface Arriving {
+export interface IncomingResponse {
   readonly response: Response;
   readonly alive: () => void;
   readonly done: () => void;
@@ -19,7 +19,7 @@ export interface Arriving {
 
 /** The whole body as text. @throws what `tooLong` makes when there are more than `maxBytes`, and what a broken connection throws */
 export async function readText(
-  { response, alive, done }: Arriving,
+  { response, alive, done }: IncomingResponse,
   maxBytes: number,
   tooLong: () => Error,
 ): Promise<string> {

@@ -1,13 +1,13 @@
-/** A helper for tests: answers, refuses, fails, dies or never answers, as it is told. */
+/** A worker for tests: answers, refuses, fails, dies or never answers, as it is told. */
 import process from "node:process";
 import { ServerError } from "../core/server-error.ts";
-import { serveHelper } from "./serve-calls.ts";
+import { serveWorkerCalls } from "./serve-calls.ts";
 
-await serveHelper((data) => {
+await serveWorkerCalls((data) => {
   if (data === "unusable") return Promise.reject(new ServerError("unavailable", "no echo in this room"));
   return Promise.resolve((body: unknown) => {
     if (body === "refuse") return Promise.reject(new ServerError("invalid_argument", "not that"));
-    if (body === "fault") return Promise.reject(new TypeError("a secret of the helper"));
+    if (body === "fault") return Promise.reject(new TypeError("a secret of the worker"));
     if (body === "die") process.exit(7);
     if (body === "never") return new Promise(() => undefined);
     return Promise.resolve({ data, body });

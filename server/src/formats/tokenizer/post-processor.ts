@@ -1,14 +1,14 @@
 /** The special tokens around an encoded text, as a tokenizer's `post_processor` section says. Knows no text. */
 import { expectTokenId, isRecord } from "./tokenizer-json.ts";
 
-export interface SpecialFrame {
+export interface PostProcessor {
   readonly before: readonly number[];
   readonly after: readonly number[];
 }
 
-const EMPTY_FRAME: SpecialFrame = { before: [], after: [] };
+const EMPTY_FRAME: PostProcessor = { before: [], after: [] };
 
-export function parseSpecialFrame(section: unknown): SpecialFrame {
+export function parsePostProcessor(section: unknown): PostProcessor {
   if (!isRecord(section)) return EMPTY_FRAME;
   switch (section.type) {
     case "TemplateProcessing":
@@ -24,9 +24,9 @@ export function parseSpecialFrame(section: unknown): SpecialFrame {
 }
 
 /** Later processors wrap what earlier ones made. */
-function parseSequence(processors: unknown): SpecialFrame {
+function parseSequence(processors: unknown): PostProcessor {
   if (!Array.isArray(processors)) return EMPTY_FRAME;
-  return processors.map(parseSpecialFrame).reduce(
+  return processors.map(parsePostProcessor).reduce(
     (inner, outer) => ({
       before: [...outer.before, ...inner.before],
       after: [...inner.after, ...outer.after],
@@ -35,7 +35,7 @@ function parseSequence(processors: unknown): SpecialFrame {
   );
 }
 
-function parseTemplate(section: Record<string, unknown>): SpecialFrame {
+function parseTemplate(section: Record<string, unknown>): PostProcessor {
   const before: number[] = [];
   const after: number[] = [];
   let side = before;

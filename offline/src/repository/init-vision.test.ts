@@ -6,8 +6,8 @@ import { fileURLToPath } from "node:url";
 import { diagnose } from "./doctor.ts";
 import { initBed, reporter, signal, TEXT_MODEL } from "./init-bed.test-support.ts";
 import type { InitOptions, InitResult } from "./init-repo.ts";
-import { initSeeingRepository } from "./init-seeing.ts";
-import { SEEING_MODELS } from "./seeing-names.ts";
+import { initVisionRepository } from "./init-vision.ts";
+import { VISION_MODELS } from "./vision-names.ts";
 
 const MODELS = fileURLToPath(new URL("../../../tests/vision/", import.meta.url));
 const bed = initBed();
@@ -23,7 +23,7 @@ function modelOf(name: string): string {
 }
 
 const init = (modelDir: string, changes: Partial<InitOptions> = {}): Promise<InitResult> =>
-  initSeeingRepository(bed.options(modelDir, changes));
+  initVisionRepository(bed.options(modelDir, changes));
 
 for (const { name, eye, prompt, llm } of [
   {
@@ -45,10 +45,10 @@ for (const { name, eye, prompt, llm } of [
     llm: /"mrope_position_ids"/,
   },
 ]) {
-  test(`initSeeingRepository() writes six models that would load for ${name}, its eye among them`, async () => {
+  test(`initVisionRepository() writes six models that would load for ${name}, its eye among them`, async () => {
     const { models, findings } = await init(modelOf(name));
-    assert.deepEqual(readdirSync(bed.repository).sort(), [...SEEING_MODELS].sort());
-    assert.deepEqual([models, findings.filter(({ severity }) => severity !== "note")], [SEEING_MODELS, []]);
+    assert.deepEqual(readdirSync(bed.repository).sort(), [...VISION_MODELS].sort());
+    assert.deepEqual([models, findings.filter(({ severity }) => severity !== "note")], [VISION_MODELS, []]);
     assert.ok(existsSync(join(bed.repository, "vision_encoder/1/model.onnx")));
     assert.match(bed.config("vision_encoder"), eye);
     assert.match(bed.config("vlm_preprocessing"), prompt);
@@ -57,7 +57,7 @@ for (const { name, eye, prompt, llm } of [
   });
 }
 
-test("initSeeingRepository() with copiesModel makes a repository that can be moved", async () => {
+test("initVisionRepository() with copiesModel makes a repository that can be moved", async () => {
   const model = modelOf("qwen2-vl");
   await init(model, { copiesModel: true, isDecoupled: false });
   assert.doesNotMatch(`${bed.config("vision_llm")}${bed.config("vlm")}`, /decoupled|stream/);
@@ -69,20 +69,20 @@ test("initSeeingRepository() with copiesModel makes a repository that can be mov
     findings.filter(({ severity }) => severity !== "note"),
     [],
   );
-  assert.equal(models.length, SEEING_MODELS.length);
+  assert.equal(models.length, VISION_MODELS.length);
 });
 
-test("initSeeingRepository() refuses models that see nothing, and leaves nothing behind", async () => {
+test("initVisionRepository() refuses models that see nothing, and leaves nothing behind", async () => {
   await assert.rejects(init(TEXT_MODEL), /model_type: expected llava, llava_next, qwen2_vl, qwen2_5_vl, got "llama"/);
   await assert.rejects(init(join(bed.root, "nowhere")), /config.json: expected a file/);
   await assert.rejects(init(modelOf("qwen2-vl"), { others: new Map([["a", "b"]]) }), /--set is for the templates/);
   assert.equal(existsSync(bed.repository), false);
 });
 
-test("initSeeingRepository() replaces models of the same names only when told to", async () => {
+test("initVisionRepository() replaces models of the same names only when told to", async () => {
   const model = modelOf("llava-next");
   await init(model);
   await assert.rejects(init(model), /has models of these names already: .*vlm/);
   await init(model, { replaces: true });
-  assert.equal(readdirSync(bed.repository).length, SEEING_MODELS.length);
+  assert.equal(readdirSync(bed.repository).length, VISION_MODELS.length);
 });

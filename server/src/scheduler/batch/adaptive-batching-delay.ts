@@ -16,7 +16,7 @@ const PROBE_EVERY = 17;
 const MAX_DELAY_US = 5000;
 const PARAMETER = "delay_lone_requests";
 
-export class LoneTraffic {
+export class SingleClientTraffic {
   #numLone = 0;
 
   /** A request comes. `isAlone`: it finds no other that waits, runs or comes with it. */
@@ -31,7 +31,7 @@ export class LoneTraffic {
 }
 
 /** Whether a lone request of this model may go without the delay: where it is short, and nothing else was asked of the queue. */
-export function sparesLoneRequests(config: ModelConfig): boolean {
+export function usesAdaptiveDelay(config: ModelConfig): boolean {
   const { dynamic_batching: batching, max_batch_size } = config;
   if (batching === undefined || max_batch_size < 2 || wordOf(config) === "true") return false;
   const { max_queue_delay_microseconds: delayUs, preferred_batch_size: sizes } = batching;
@@ -44,7 +44,7 @@ export function sparesLoneRequests(config: ModelConfig): boolean {
 }
 
 /** @throws ServerError when the model's own word about it is neither true nor false */
-export function expectLoneSetting(config: ModelConfig): void {
+export function expectAdaptiveDelaySetting(config: ModelConfig): void {
   const word = wordOf(config);
   if (word === undefined || word === "true" || word === "false") return;
   const text = `parameter '${PARAMETER}' of model '${config.name}' must be 'true' or 'false', got '${word}'`;

@@ -1,4 +1,4 @@
-/** How a model that sees takes pictures, by the config.json of its folder: what its eye reads and what its prompts say. Pure. */
+/** How a model that sees takes images, by the config.json of its folder: what its eye reads and what its prompts say. Pure. */
 
 import { CLIP_VISION_DEFAULTS } from "@nereid/onnx-tools/clip-graph";
 import { QWEN_VISION_DEFAULTS } from "@nereid/onnx-tools/qwen-vision-graph";
@@ -7,21 +7,21 @@ import type { HfConfigFiles } from "@nereid/server/formats/hf/config";
 import { HfFields } from "@nereid/server/formats/hf/config-fields";
 
 /** A tensor between models of a repository; `dims` as a configuration has them, without a batch dimension. */
-export interface SeeingTensor {
+export interface VisionTensor {
   readonly name: string;
   readonly type: "FP32" | "INT32" | "INT64";
   readonly dims: string;
 }
 
-export interface SeeingModel {
-  /** Dimensions of one element of `pixel_values`: a picture, a tile, a patch. */
+export interface VisionModel {
+  /** Dimensions of one element of `pixel_values`: an image, a tile, a patch. */
   readonly pixels: string;
-  /** Each picture is an element of its own, so that the eye can batch them. */
+  /** Each image is an element of its own, so that the eye can batch them. */
   readonly isBatching: boolean;
-  /** Rows of `visual_tokens` that each picture has; undefined: they differ. */
+  /** Rows of `visual_tokens` that each image has; undefined: they differ. */
   readonly numTokens: number | undefined;
   /** What else the image backend makes, and which input of eye or prompt takes it. */
-  readonly made: readonly (SeeingTensor & { readonly eye?: string; readonly prompt?: string })[];
+  readonly made: readonly (VisionTensor & { readonly eye?: string; readonly prompt?: string })[];
   /** Parameters of the image model and of the prompt. */
   readonly imageParameters: Readonly<Record<string, string>>;
   readonly promptParameters: Readonly<Record<string, string>>;
@@ -36,7 +36,7 @@ const QWEN_MAX_PIXELS = "786432";
 const QWEN_PROMPT =
   "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n{images}{text}<|im_end|>\n<|im_start|>assistant\n";
 
-const KINDS: ReadonlyMap<unknown, (config: HfFields) => SeeingModel> = new Map([
+const KINDS: ReadonlyMap<unknown, (config: HfFields) => VisionModel> = new Map([
   ["llava", llava],
   ["llava_next", llavaNext],
   ["qwen2_vl", qwen],
@@ -44,7 +44,7 @@ const KINDS: ReadonlyMap<unknown, (config: HfFields) => SeeingModel> = new Map([
 ]);
 
 /** @throws ToolError for models that see nothing, or that nobody knows here */
-export function seeingModel({ config: json, at }: HfConfigFiles): SeeingModel {
+export function visionModel({ config: json, at }: HfConfigFiles): VisionModel {
   const config = new HfFields(json, at.config);
   const kind = config.get("model_type");
   const read = KINDS.get(kind);
@@ -57,7 +57,7 @@ export function seeingModel({ config: json, at }: HfConfigFiles): SeeingModel {
   );
 }
 
-function llava(config: HfFields): SeeingModel {
+function llava(config: HfFields): VisionModel {
   const { image, patch } = clipSizes(config);
   const isFull = config.get("vision_feature_select_strategy") === "full";
   return {
@@ -71,7 +71,7 @@ function llava(config: HfFields): SeeingModel {
   };
 }
 
-function llavaNext(config: HfFields): SeeingModel {
+function llavaNext(config: HfFields): VisionModel {
   const { patch } = clipSizes(config);
   return {
     ...llava(config),
@@ -93,7 +93,7 @@ function llavaPrompt(config: HfFields): string {
   return isMistral ? "[INST] {images}\n{text} [/INST]" : "USER: {images}\n{text} ASSISTANT:";
 }
 
-function qwen(config: HfFields): SeeingModel {
+function qwen(config: HfFields): VisionModel {
   const vision = config.section("vision_config", { defaults: QWEN_VISION_DEFAULTS });
   const size = (name: string): number => vision?.int(name, SIZE) ?? Number(QWEN_VISION_DEFAULTS[name]);
   return {

@@ -17,12 +17,12 @@ import {
   show,
   totalBytes,
 } from "./repository-stage.ts";
-import { seeingConfigs } from "./seeing-configs.ts";
-import { type SeeingModel, seeingModel } from "./seeing-model.ts";
-import { SEEING_MODELS } from "./seeing-names.ts";
+import { visionConfigs } from "./vision-configs.ts";
+import { type VisionModel, visionModel } from "./vision-model.ts";
+import { VISION_MODELS } from "./vision-names.ts";
 
 /** @throws ToolError: then nothing has changed */
-export async function initSeeingRepository(options: InitOptions): Promise<InitResult> {
+export async function initVisionRepository(options: InitOptions): Promise<InitResult> {
   if (options.others.size > 0) {
     throw new ToolError("--set is for the templates of models that only read", { fix: "Edit the configurations" });
   }
@@ -32,7 +32,7 @@ export async function initSeeingRepository(options: InitOptions): Promise<InitRe
   const { parsed, tensors } = await openDecoder(model);
   await tensors.close();
   const tokenizer = await findTokenizer(options.tokenizerDir, model);
-  await expectRoom(repository, SEEING_MODELS, options.replaces);
+  await expectRoom(repository, VISION_MODELS, options.replaces);
   const copies = options.copiesModel ? await filesToCopy(model, tokenizer) : new Map<string, string>();
   await requireFreeBytes(repository, await totalBytes([...copies.values()]));
   await using folder = await openStage(repository);
@@ -41,28 +41,32 @@ export async function initSeeingRepository(options: InitOptions): Promise<InitRe
   const places = options.copiesModel
     ? { modelDir: inside, tokenizerDir: inside, engineDir: "1" }
     : { modelDir: model, tokenizerDir: tokenizer, engineDir: model };
-  const configs = seeingConfigs(seeing, { ...options, ...places, width: parsed.config.hiddenSize });
-  for (const name of SEEING_MODELS) {
+  const configs = visionConfigs(seeing, { ...options, ...places, width: parsed.config.hiddenSize });
+  for (const name of VISION_MODELS) {
     await mkdir(join(folder.path, name, "1"), { recursive: true });
     await writeFile(join(folder.path, name, "config.pbtxt"), configs[name]);
   }
-  await exportEye(model, join(folder.path, "vision_encoder", "1"), options);
+  await exportVisionEncoder(model, join(folder.path, "vision_encoder", "1"), options);
   const findings = await examine(folder.path, repository, options);
   options.signal.throwIfAborted();
-  await show(folder, repository, SEEING_MODELS);
-  return { repository, models: SEEING_MODELS, findings };
+  await show(folder, repository, VISION_MODELS);
+  return { repository, models: VISION_MODELS, findings };
 }
 
-async function describe(model: string): Promise<SeeingModel> {
+async function describe(model: string): Promise<VisionModel> {
   try {
-    return seeingModel(await readHfConfig(model));
+    return visionModel(await readHfConfig(model));
   } catch (cause) {
     if (cause instanceof ToolError || !(cause instanceof Error)) throw cause;
     throw new ToolError(cause.message, { cause, fix: "--pictures needs a folder of Hugging Face" });
   }
 }
 
-async function exportEye(modelDir: string, outputDir: string, { reporter, signal }: InitOptions): Promise<void> {
+async function exportVisionEncoder(
+  modelDir: string,
+  outputDir: string,
+  { reporter, signal }: InitOptions,
+): Promise<void> {
   await exportOnnx({
     ...{ modelDir, outputDir, reporter, signal },
     part: "vision",

@@ -7,7 +7,7 @@ import type { LocalModel, RemoteRepository } from "@nereid/server/repository/sou
 import { StaleListing } from "./stale-listing.ts";
 
 /** What was brought. */
-export interface BroughtRepository {
+export interface FetchedRepository {
   /** Removed when no model uses it any more. */
   readonly folder: string;
   /** Where in it the models' folders lie. */
@@ -17,22 +17,22 @@ export interface BroughtRepository {
   release(): Promise<void>;
 }
 
-export interface WholeRepositoryOptions {
+export interface FetchedModelRepositoryOptions {
   readonly url: string;
   readonly log: Logger;
   readonly firstPauseMs: number;
   /** Changes with the repository. */
   readonly version: (signal: AbortSignal) => Promise<string>;
   /** The repository as it is now. @throws ToolError, StaleListing */
-  readonly bring: (signal: AbortSignal) => Promise<BroughtRepository>;
+  readonly bring: (signal: AbortSignal) => Promise<FetchedRepository>;
 }
 
 class Holding {
   readonly version: string;
-  readonly brought: BroughtRepository;
+  readonly brought: FetchedRepository;
   #users = 1;
 
-  constructor(version: string, brought: BroughtRepository) {
+  constructor(version: string, brought: FetchedRepository) {
     this.version = version;
     this.brought = brought;
   }
@@ -51,14 +51,14 @@ class Holding {
 
 const MAX_LOOKS = 4;
 
-export class WholeRepository implements RemoteRepository {
+export class FetchedModelRepository implements RemoteRepository {
   readonly url: string;
-  readonly #options: WholeRepositoryOptions;
+  readonly #options: FetchedModelRepositoryOptions;
   readonly #stop = new AbortController();
   #current: Holding | undefined;
   #refreshing: Promise<void> | undefined;
 
-  constructor(options: WholeRepositoryOptions) {
+  constructor(options: FetchedModelRepositoryOptions) {
     this.url = options.url;
     this.#options = options;
   }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bestResolution, END_OF_ROW, type TileLayout, tileOrder } from "./picture-tiles.ts";
+import { bestResolution, END_OF_ROW, type TileLayout, tileOrder } from "./image-tiles.ts";
 
 const size = (height: number, width: number): { height: number; width: number } => ({ height, width });
 const PINPOINTS = [size(336, 672), size(672, 336), size(672, 672), size(1008, 336), size(336, 1008)];
@@ -12,23 +12,23 @@ const LLAVA: TileLayout = {
   patchSize: 14,
   filter: "bicubic",
 };
-/** Sizes of pictures, rows and columns of tiles, visual tokens: as transformers' LlavaNextModel has them. */
+/** Sizes of images, rows and columns of tiles, visual tokens: as transformers' LlavaNextModel has them. */
 const SIZES = [
-  { picture: size(480, 640), rows: 2, columns: 2, tokens: 2340 },
-  { picture: size(640, 480), rows: 2, columns: 2, tokens: 2352 },
-  { picture: size(336, 336), rows: 1, columns: 2, tokens: 1176 },
-  { picture: size(1000, 100), rows: 3, columns: 1, tokens: 1224 },
-  { picture: size(37, 1500), rows: 1, columns: 3, tokens: 722 },
-  { picture: size(1, 1), rows: 1, columns: 2, tokens: 1176 },
-  { picture: size(899, 1024), rows: 2, columns: 2, tokens: 2634 },
-  { picture: size(333, 500), rows: 1, columns: 2, tokens: 1464 },
-  { picture: size(2000, 1999), rows: 2, columns: 2, tokens: 2928 },
+  { image: size(480, 640), rows: 2, columns: 2, tokens: 2340 },
+  { image: size(640, 480), rows: 2, columns: 2, tokens: 2352 },
+  { image: size(336, 336), rows: 1, columns: 2, tokens: 1176 },
+  { image: size(1000, 100), rows: 3, columns: 1, tokens: 1224 },
+  { image: size(37, 1500), rows: 1, columns: 3, tokens: 722 },
+  { image: size(1, 1), rows: 1, columns: 2, tokens: 1176 },
+  { image: size(899, 1024), rows: 2, columns: 2, tokens: 2634 },
+  { image: size(333, 500), rows: 1, columns: 2, tokens: 1464 },
+  { image: size(2000, 1999), rows: 2, columns: 2, tokens: 2928 },
 ];
 
-for (const { picture, rows, columns, tokens } of SIZES) {
-  test(`tiles of ${picture.height} x ${picture.width} are ${rows} x ${columns}, with ${tokens} visual tokens`, () => {
-    assert.deepEqual(bestResolution(picture, PINPOINTS), size(rows * 336, columns * 336));
-    const order = tileOrder(picture, LLAVA);
+for (const { image, rows, columns, tokens } of SIZES) {
+  test(`tiles of ${image.height} x ${image.width} are ${rows} x ${columns}, with ${tokens} visual tokens`, () => {
+    assert.deepEqual(bestResolution(image, PINPOINTS), size(rows * 336, columns * 336));
+    const order = tileOrder(image, LLAVA);
     assert.equal(order.length, tokens);
     assert.ok(order.every((patch) => patch >= END_OF_ROW && patch < (1 + rows * columns) * 576));
   });

@@ -1,12 +1,12 @@
 /**
- * Fetches a picture from an address that a client gave. The name is resolved once, every address is judged, and the connection
- * goes to the one that was judged; redirects are not followed. Sizes and times are bounded. Knows no picture formats.
+ * Fetches an image from an address that a client gave. The name is resolved once, every address is judged, and the connection
+ * goes to the one that was judged; redirects are not followed. Sizes and times are bounded. Knows no image formats.
  */
 import { lookup as resolveName } from "node:dns";
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
-import { MAX_PICTURE_BYTES } from "@nereid/server/core/limits";
+import { MAX_IMAGE_BYTES } from "@nereid/server/core/limits";
 import { invalidArgument, ServerError } from "@nereid/server/core/server-error";
 import { isPublicAddress } from "./public-address.ts";
 
@@ -20,8 +20,8 @@ export interface FetchRules {
 
 const OK = 200;
 
-/** @throws ServerError whose text follows "picture <n> "; it says nothing of what answered where */
-export async function fetchPicture(
+/** @throws ServerError whose text follows "image <n> "; it says nothing of what answered where */
+export async function fetchImage(
   address: string,
   rules: FetchRules,
   signal: AbortSignal,
@@ -101,8 +101,8 @@ const publicLookup: LookupFunction = (host, options, callback) => {
 };
 
 async function readBody(response: IncomingMessage): Promise<Uint8Array<ArrayBuffer>> {
-  const tooLarge = invalidArgument(`has more than ${MAX_PICTURE_BYTES} bytes`);
-  if (Number(response.headers["content-length"] ?? 0) > MAX_PICTURE_BYTES) {
+  const tooLarge = invalidArgument(`has more than ${MAX_IMAGE_BYTES} bytes`);
+  if (Number(response.headers["content-length"] ?? 0) > MAX_IMAGE_BYTES) {
     response.destroy();
     throw tooLarge;
   }
@@ -110,7 +110,7 @@ async function readBody(response: IncomingMessage): Promise<Uint8Array<ArrayBuff
   let numBytes = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
     numBytes += chunk.length;
-    if (numBytes > MAX_PICTURE_BYTES) throw tooLarge; // which destroys the response
+    if (numBytes > MAX_IMAGE_BYTES) throw tooLarge; // which destroys the response
     chunks.push(chunk);
   }
   return Uint8Array.from(Buffer.concat(chunks));

@@ -9,7 +9,7 @@ import { parseFilter } from "../stores/filter.ts";
 import type { Hit, SearchQuery } from "../stores/vector-store.ts";
 import type { RetrievalSettings } from "./retrieval-settings.ts";
 
-export interface LookUp {
+export interface RetrievalQuery {
   readonly query: SearchQuery;
   /** Dimensions of the embeddings without the vector itself. */
   readonly shape: readonly number[];
@@ -18,7 +18,7 @@ export interface LookUp {
 }
 
 /** @throws ServerError naming the input that is wrong */
-export function readLookUp(request: InferRequest, settings: RetrievalSettings): LookUp {
+export function readRetrievalQuery(request: InferRequest, settings: RetrievalSettings): RetrievalQuery {
   const tensor = request.inputs.find(({ name }) => name === settings.embedding);
   if (tensor === undefined) throw invalidArgument(`input '${settings.embedding}' is missing`);
   const shape = tensor.shape.slice(0, -1);
@@ -71,7 +71,7 @@ function readFilterText({ inputs }: InferRequest): string {
 
 /** Rows with fewer hits than others end in empty ids and documents, and scores of 0. */
 export function answerTensors(
-  { shape }: LookUp,
+  { shape }: RetrievalQuery,
   hits: readonly (readonly Hit[])[],
   { outputs, fixedHits }: RetrievalSettings,
 ): readonly Tensor[] {

@@ -1,8 +1,8 @@
 /** What the models that serve one that sees call their tensors: those of the prompt and of the language model. Pure. */
-import type { SeeingModel } from "./seeing-model.ts";
+import type { VisionModel } from "./vision-model.ts";
 
 /** Callers after those they call. */
-export const SEEING_MODELS = [
+export const VISION_MODELS = [
   "image_preprocessing",
   "vision_encoder",
   "vlm_preprocessing",
@@ -10,7 +10,7 @@ export const SEEING_MODELS = [
   "vlm_postprocessing",
   "vlm",
 ] as const;
-export type SeeingName = (typeof SEEING_MODELS)[number];
+export type VisionModelName = (typeof VISION_MODELS)[number];
 
 export const SCALAR = "reshape: { shape: [ ] }";
 export const OPTIONAL: string = `${SCALAR} optional: true`;
@@ -39,7 +39,7 @@ const POSITIONS = [
   "allow_ragged_batch: true optional: true",
 ] as const;
 
-export function promptOutputs({ hasPositions }: SeeingModel): typeof PROMPT {
+export function promptOutputs({ hasPositions }: VisionModel): typeof PROMPT {
   return hasPositions ? [...PROMPT, POSITIONS] : PROMPT;
 }
 

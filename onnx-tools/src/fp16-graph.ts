@@ -1,5 +1,5 @@
 /** Keeps large constants as 16-bit floats, widened where they are used: half the file, and products as before. */
-import { numberToHalf } from "@nereid/server/core/half";
+import { numberToFp16 } from "@nereid/server/core/fp16";
 import { type DocumentTensor, newNode, newTensor, type OnnxDocument } from "@nereid/server/formats/onnx/document";
 import { ONNX_TYPES } from "@nereid/server/formats/onnx/writer";
 
@@ -7,7 +7,7 @@ import { ONNX_TYPES } from "@nereid/server/formats/onnx/writer";
 const MIN_ELEMENTS = 256;
 const LARGEST_HALF = 65_504;
 
-export function halveGraph(document: OnnxDocument): { document: OnnxDocument; numHalved: number } {
+export function convertToFp16(document: OnnxDocument): { document: OnnxDocument; numHalved: number } {
   const tensors = new Map<string, DocumentTensor>();
   const casts = [];
   for (const [name, tensor] of document.tensors) {
@@ -44,7 +44,7 @@ function halved(tensor: DocumentTensor): Uint8Array | undefined {
   for (let index = 0; index < floats.length; index++) {
     const value = floats[index] ?? 0;
     if (!(Math.abs(value) <= LARGEST_HALF)) return undefined;
-    halves[index] = numberToHalf(value);
+    halves[index] = numberToFp16(value);
   }
   return new Uint8Array(halves.buffer);
 }

@@ -5,7 +5,7 @@ const FRACTION_BITS = 10;
 const scratch: DataView = new DataView(new ArrayBuffer(4));
 
 /** The number that 16 bits stand for. */
-export function halfToNumber(bits: number): number {
+export function fp16ToNumber(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >>> FRACTION_BITS) & 0x1f;
   const fraction = bits & 0x3ff;
@@ -15,7 +15,7 @@ export function halfToNumber(bits: number): number {
 }
 
 /** The nearest half of a single-precision number, ties to even; what is too large becomes infinite. */
-export function numberToHalf(value: number): number {
+export function numberToFp16(value: number): number {
   scratch.setFloat32(0, value);
   const bits = scratch.getUint32(0);
   const sign = (bits >>> 16) & 0x8000;
@@ -33,7 +33,7 @@ export function numberToHalf(value: number): number {
 }
 
 /** The nearest halves of many numbers. */
-export function narrowToHalves(values: Float32Array): Uint16Array {
+export function narrowToFp16(values: Float32Array): Uint16Array {
   const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
   const halves = new Uint16Array(values.length);
   for (let i = 0; i < bits.length; i++) {
@@ -44,7 +44,7 @@ export function narrowToHalves(values: Float32Array): Uint16Array {
     const rebased = magnitude - ((127 - EXPONENT_BIAS) << 23);
     halves[i] = isNormal
       ? ((word >>> 16) & 0x8000) | ((rebased + 0xfff + ((rebased >>> 13) & 1)) >>> 13)
-      : numberToHalf(values[i] ?? 0);
+      : numberToFp16(values[i] ?? 0);
   }
   return halves;
 }
@@ -52,8 +52,8 @@ export function narrowToHalves(values: Float32Array): Uint16Array {
 let numbersByHalf: Float32Array | undefined;
 
 /** The numbers that many halves stand for. */
-export function widenHalves(halves: Uint16Array): Float32Array {
-  numbersByHalf ??= Float32Array.from({ length: 2 ** 16 }, (_, bits) => halfToNumber(bits));
+export function widenFp16(halves: Uint16Array): Float32Array {
+  numbersByHalf ??= Float32Array.from({ length: 2 ** 16 }, (_, bits) => fp16ToNumber(bits));
   const table = numbersByHalf;
   const values = new Float32Array(halves.length);
   for (let i = 0; i < halves.length; i++) values[i] = table[halves[i] ?? 0] ?? 0;

@@ -1,0 +1,33 @@
+/** The process that decodes images, from the server's side. Decoders read hostile bytes in C: they share no memory with it. */
+import { extname } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Logger } from "@nereid/server/observe/log";
+import { WorkerProcess } from "@nereid/server/worker-process/worker-process";
+import type { ImageData, ImageResult } from "./messages.ts";
+
+export class ImageProcess {
+  readonly #helper: WorkerProcess;
+
+  constructor(data: ImageData, log: Logger) {
+    this.#helper = new WorkerProcess({
+      program: fileURLToPath(new URL(`./image-worker${extname(import.meta.url)}`, import.meta.url)),
+      data,
+      title: "the process that decodes images",
+      log: (message) => log.error("image", message),
+    });
+  }
+
+  /** @throws ServerError when images can not be decoded here */
+  start(): Promise<void> {
+    return this.#helper.start();
+  }
+
+  /** @throws ServerError naming the image that is wrong */
+  async process(images: readonly Uint8Array[]): Promise<ImageResult> {
+    return (await this.#helper.call(images)) as ImageResult;
+  }
+
+  close(): Promise<void> {
+    return this.#helper.close();
+  }
+}
