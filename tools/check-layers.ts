@@ -26,7 +26,11 @@ function targetOf(file: string, specifier: string): string {
 
 /** The file in this workspace, or undefined for a package from elsewhere. */
 function pathOf(file: string, specifier: string): string | undefined {
-  if (specifier.startsWith(".")) return join(dirname(file), specifier);
+  if (specifier.startsWith(".")) {
+    const path = join(dirname(file), specifier);
+    // AssemblyScript's imports have no extension.
+    return existsSync(`${path}.ts`) ? `${path}.ts` : path;
+  }
   const [, name, module] = WORKSPACE_MODULE.exec(specifier) ?? [];
   if (name === undefined || module === undefined) return undefined;
   return module.startsWith("kernels/") ? `${name}/${module}.ts` : `${name}/src/${module}.ts`;

@@ -8,6 +8,7 @@ import { cpus } from "node:os";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { everyFloatSoak } from "../tests/soak/every-float.ts";
 import { floatsSoak } from "../tests/soak/floats.ts";
 import { fuzzSoak } from "../tests/soak/fuzz.ts";
 import { grpcCallsSoak } from "../tests/soak/grpc-calls.ts";
@@ -36,6 +37,7 @@ const ALL: readonly Soak[] = [
   kernelsSoak,
   visionSoak,
   floatsSoak,
+  everyFloatSoak,
 ];
 
 const { values, positionals } = parseArgs({

@@ -32,14 +32,14 @@ async function run({ seed, deadlineMs }: SoakOptions): Promise<SoakResult> {
   return { rounds, floats: rounds * FLOATS_PER_ROUND, texts: rounds * FLOATS_PER_ROUND };
 }
 
-function writeAll(floats: Float32Array): string[] {
+export function writeAll(floats: Float32Array): string[] {
   const writer = new JsonWriter();
   writer.begin();
   for (const pause of writeTensorData(writer, "FP32", new Uint8Array(floats.buffer), floats.length)) void pause;
   return Buffer.from(writer.finish()).toString("latin1").split(",");
 }
 
-function readAll(texts: readonly string[]): Float32Array {
+export function readAll(texts: readonly string[]): Float32Array {
   const head = `{"inputs":[{"name":"X","datatype":"FP32","shape":[${texts.length}],"data":[`;
   const reading = new InferRequestReader(LIMITS).read(Buffer.from(`${head}${texts.join(",")}]}]}`));
   for (;;) {
@@ -62,12 +62,12 @@ function randomFloats(random: Random): Float32Array {
   return new Float32Array(bits.buffer);
 }
 
-function bitsOf(floats: Float32Array): Uint32Array {
+export function bitsOf(floats: Float32Array): Uint32Array {
   return new Uint32Array(floats.buffer);
 }
 
 /** No plus in front of an exponent, and a digit behind the point where there is no exponent. */
-function expectedText(value: number): string {
+export function expectedText(value: number): string {
   const text = Object.is(value, -0) ? "-0" : String(value);
   if (text.includes("e")) return text.replace("+", "");
   return Number.isInteger(value) ? `${text}.0` : text;

@@ -9,7 +9,8 @@ import { FastInteger } from "./fast-integer.ts";
 import { COMMA, type JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./json-reader.ts";
 import { skipContainer } from "./json-value.ts";
 import { type Slab, SlabAllocator } from "./slab.ts";
-import { type FloatKernel, FloatKernelUse } from "./wasm/float-kernel.ts";
+import type { FloatKernel } from "./wasm/float-kernel.ts";
+import { FloatKernelBackoff } from "./wasm/float-kernel-backoff.ts";
 
 /** Datatypes that have a JSON form. */
 export type JsonDatatype = Exclude<Datatype, "FP16" | "BF16">;
@@ -75,7 +76,7 @@ export class JsonTensorReader {
   readonly #allocator = new SlabAllocator();
   readonly #float = new FastFloat();
   readonly #integer = new FastInteger();
-  readonly #kernel = new FloatKernelUse();
+  readonly #kernel = new FloatKernelBackoff();
   #slab: Slab;
   #datatype: JsonDatatype = "INT32";
   #depth = 0;

@@ -4,7 +4,7 @@
  */
 import { FloatDigits } from "./float-digits.ts";
 import { writeCodePoint } from "./utf8.ts";
-import { FloatKernelUse } from "./wasm/float-kernel.ts";
+import { FloatKernelBackoff } from "./wasm/float-kernel-backoff.ts";
 
 const FIRST_BYTES = 65_536;
 /** A text begins in the current block only while this much of it is free. */
@@ -18,7 +18,7 @@ export class JsonWriter {
   pos = 0;
   #start = 0;
   readonly #float = new FloatDigits();
-  readonly #kernel = new FloatKernelUse();
+  readonly #kernel = new FloatKernelBackoff();
 
   /** `room`: memory to begin with. */
   constructor(room: Uint8Array = new Uint8Array(FIRST_BYTES)) {

@@ -1,13 +1,17 @@
-/** The memory of the kernels for floats, which threads may share, and what is used of the engine that runs them. */
-import { TABLES } from "./float-tables.ts";
+/**
+ * The memory that the float kernels work in, which threads may share, and the parts of the WebAssembly JavaScript interface
+ * (W3C, https://www.w3.org/TR/wasm-js-api-2/) that are used: the types of Node do not declare it.
+ */
 
 export interface FloatMemory {
   readonly buffer: ArrayBufferLike;
 }
 
+/** Exports of wire/assembly/index.ts; addresses and lengths are in bytes. */
 export interface FloatRoutines {
-  /** What a routine leaves behind. */
-  readonly register: { readonly value: number };
+  readonly readEnd: { readonly value: number };
+  readonly writeEnd: { readonly value: number };
+  fillTables(): void;
   readFloats(at: number, end: number, out: number, max: number): number;
   writeFloats(src: number, count: number, dst: number): number;
 }
@@ -18,20 +22,20 @@ interface MemoryDescriptor {
   readonly shared: boolean;
 }
 
-/** The libraries of types that know it belong to browsers. */
-interface Engine {
+interface WebAssemblyEngine {
   readonly Memory: new (descriptor: MemoryDescriptor) => FloatMemory;
   readonly Module: new (bytes: Uint8Array) => object;
   readonly Instance: new (module: object, imports: object) => { readonly exports: FloatRoutines };
 }
 
-export const PAGE_BYTES = 65_536;
-/** Who divides a memory among kernels and others may give away what is between this and the last page. */
-export const FIRST_FREE_BYTE: number = TABLES.end;
+const PAGE_BYTES = 65_536;
+/** Address behind the tables of the kernels (TABLES_END in wire/assembly/float-tables.ts): what follows is free for others. */
+export const FIRST_FREE_BYTE = 69_632;
 
-export const engine: Engine | undefined = (globalThis as { readonly WebAssembly?: Engine }).WebAssembly;
+export const engine: WebAssemblyEngine | undefined = (globalThis as { readonly WebAssembly?: WebAssemblyEngine })
+  .WebAssembly;
 
-/** Undefined where there is none, or not so much. Pages that nobody touches take no memory. */
+/** Undefined without WebAssembly, or with less memory than that. Untouched pages take no physical memory. */
 export function floatMemory(numBytes: number, isShared: boolean): FloatMemory | undefined {
   const numPages = Math.ceil(numBytes / PAGE_BYTES);
   try {

@@ -1,0 +1,4 @@
+/** Exports of the WebAssembly module of the float kernels. AssemblyScript; compiled by tools/generate-float-kernels.ts. */
+export { fillTables } from "./float-tables";
+export { readEnd, readFloats } from "./read-floats";
+export { writeEnd, writeFloats } from "./write-floats";
