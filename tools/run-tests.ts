@@ -1,13 +1,17 @@
 /**
- * Runs the test files given, or every one of the workspace, under node's test runner with TypeScript sources. A whole run says in
- * the end which files took longest; all of them are in .cache/test-seconds.json.
+ * Runs the test files given, or every one of the workspace, under node's test runner with TypeScript sources. Unit tests share
+ * processes (test-processes.ts); `--alone` gives each file its own. The end names the files that failed and those that took longest;
+ * the seconds of a whole run are in .cache/test-seconds.json.
  */
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
-import { availableParallelism } from "node:os";
-import { relative, resolve } from "node:path";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join, relative, resolve } from "node:path";
 import process from "node:process";
 import { run } from "node:test";
 import { spec, tap } from "node:test/reporters";
+import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+import { planTestProcesses, type TestProcess } from "./test-processes.ts";
 
 const ROOTS = [
   "wire/src",
@@ -23,10 +27,12 @@ const ROOTS = [
   "examples",
   "tests",
 ];
-/** A file that hangs fails, and does not take the whole run with it. */
-const FILE_TIMEOUT_MS = 300_000;
+/** A process that hangs fails, and does not take the whole run with it. */
+const DEFAULT_TIMEOUT_SECONDS = "300";
 /** Files wait now and then, for packages or for what must not happen: one more than there are processors, and not many. */
 const NUM_TOGETHER: number = Math.min(availableParallelism() + 1, 4);
+/** Of unit tests that share a process. */
+const MAX_FILES = 8;
 const SECONDS_FILE = ".cache/test-seconds.json";
 const NUM_SHOWN = 20;
 
@@ -37,26 +43,70 @@ function testFiles(): string[] {
     .sort();
 }
 
-const given = process.argv.slice(2);
+/** The file that node's runner starts for a process: the test file itself, or one that imports several. */
+function entryOf(files: TestProcess, index: number): string {
+  const [first = "", ...more] = files;
+  if (more.length === 0) return resolve(first);
+  const path = join(batchFolder, `${index}.test.mjs`);
+  writeFileSync(path, files.map((file) => `import ${JSON.stringify(pathToFileURL(resolve(file)).href)};\n`).join(""));
+  return path;
+}
+
+const { values: flags, positionals: given } = parseArgs({
+  allowPositionals: true,
+  options: {
+    alone: { type: "boolean", default: false },
+    /** For each process. */
+    "timeout-seconds": { type: "string", default: DEFAULT_TIMEOUT_SECONDS },
+  },
+});
 const files = given.length > 0 ? given : testFiles();
 if (files.length === 0) throw new Error("no test files found: the runner itself is broken");
+const read = files.map((path) => ({ path: relative(".", resolve(path)), source: readFileSync(path, "utf8") }));
+const processes = planTestProcesses(read, flags.alone ? 1 : MAX_FILES);
+const batchFolder = mkdtempSync(join(tmpdir(), "nereid-test-batches-"));
+process.once("exit", () => rmSync(batchFolder, { recursive: true, force: true }));
+const filesByEntry = new Map(processes.map((one, i) => [entryOf(one, i), one]));
 const msByFile = new Map<string, number>();
-const events = run({ files: files.map((file) => resolve(file)), concurrency: NUM_TOGETHER, timeout: FILE_TIMEOUT_MS });
+const failedFiles = new Set<string>();
+const timeout = Number(flags["timeout-seconds"]) * 1000;
+const events = run({ files: [...filesByEntry.keys()], concurrency: NUM_TOGETHER, timeout });
 for (const type of ["test:pass", "test:fail"] as const) {
-  events.on(type, ({ file = "", nesting, details }) => {
-    if (type === "test:fail") process.exitCode = 1;
+  events.on(type, ({ file = "", name, nesting, details }) => {
+    if (type === "test:fail") {
+      process.exitCode = 1;
+      failedFiles.add(file);
+      // The end of a process that crashed or hung is reported under the path of its entry.
+      if (filesByEntry.has(name)) failedFiles.add(name);
+    }
     if (nesting === 0) msByFile.set(file, (msByFile.get(file) ?? 0) + details.duration_ms);
   });
 }
-if (given.length === 0) events.once("end", tellSlowest);
-events.compose(process.stdout.isTTY ? new spec() : tap).pipe(process.stdout);
+const report = events.compose(process.stdout.isTTY ? new spec() : tap);
+report.once("end", () => {
+  if (given.length === 0) tellSlowest();
+  tellFailed();
+});
+report.pipe(process.stdout, { end: false });
 
-/** Seconds are those in tests: a file's start is not among them. */
+/** A process that ended early is named by those of its files of which no test had ended. */
+function tellFailed(): void {
+  const named = [...failedFiles].flatMap((file) => {
+    const batch = filesByEntry.get(file) ?? [];
+    if (batch.length < 2) return [relative(".", file)];
+    const silent = batch.filter((one) => !msByFile.has(resolve(one)));
+    return (silent.length > 0 ? silent : batch).map((one) => `${one} (no result: the process it shares ended early)`);
+  });
+  const lines = [...new Set(named)].sort().map((file) => `#   ${file}\n`);
+  if (lines.length > 0) process.stdout.write(`# Files that failed:\n${lines.join("")}`);
+}
+
+/** Seconds are those in tests: the start of a process is not among them. */
 function tellSlowest(): void {
   const slowest = [...msByFile].sort(([, a], [, b]) => b - a);
   const seconds = slowest.map(([file, ms]) => [relative(".", file), Number((ms / 1000).toFixed(1))] as const);
-  mkdirSync(".cache", { recursive: true });
+  mkdirSync(join(SECONDS_FILE, ".."), { recursive: true });
   writeFileSync(SECONDS_FILE, `${JSON.stringify(Object.fromEntries(seconds), undefined, 1)}\n`);
   const lines = seconds.slice(0, NUM_SHOWN).map(([file, s]) => `${s.toFixed(1).padStart(7)} s  ${file}\n`);
-  process.stdout.write(`Seconds in the tests of the slowest files:\n${lines.join("")}`);
+  process.stdout.write(`# Seconds in the tests of the slowest files:\n${lines.map((line) => `#${line}`).join("")}`);
 }
