@@ -1,24 +1,25 @@
 /**
- * Says in the words of Hugging Face's config.json what the metadata of a GGUF file says of a decoder, so that one parser
- * judges both. It reads no tensor's data: what stands only in a tensor is handed in.
+ * Converts GGUF metadata of a decoder to the fields of Hugging Face's `config.json`, so that one parser validates both.
+ * Source: ggml/docs/gguf.md, "Standardized key-value pairs". It reads no tensor data; the caller passes values that
+ * exist only in a tensor.
  */
 import type { GgufHeader, GgufScalar, GgufValue } from "./header.ts";
 
 type Header = Pick<GgufHeader, "metadata" | "tensors">;
 
-/** Names of architectures: GGUF's, and those of Hugging Face. */
+/** GGUF architecture names and their Hugging Face equivalents. */
 const ARCHITECTURES: ReadonlyMap<string, { readonly dense: string; readonly experts: string | undefined }> = new Map([
   ["llama", { dense: "LlamaForCausalLM", experts: "MixtralForCausalLM" }],
   ["qwen2", { dense: "Qwen2ForCausalLM", experts: undefined }],
   ["qwen3", { dense: "Qwen3ForCausalLM", experts: undefined }],
 ]);
-/** Of the models of Llama 3.1 and later, whose files hold what follows from them. */
+/** Llama 3.1 and later: the files hold factors derived from these parameters. */
 const LLAMA3_ROPE = { low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 8192 } as const;
-/** The factors are single-precision numbers, computed in another order. */
+/** The factors are FP32 and were computed in another order, so compare with a tolerance. */
 const FACTOR_TOLERANCE = 1e-3;
 
 export interface GgufRope {
-  /** Of `rope_freqs.weight`, by which frequencies are divided; undefined when the file has none. */
+  /** Contents of `rope_freqs.weight`: divisors of the RoPE frequencies. Undefined when the file has none. */
   readonly factors: Float32Array | undefined;
 }
 
@@ -50,7 +51,7 @@ export function ggufToHfConfig(header: Header, rope: GgufRope, file: string): Re
   });
 }
 
-/** Whether the rows of the query and key projections lie in pairs for interleaved rotary embedding. */
+/** Whether query and key rows are permuted for interleaved RoPE. */
 export function hasInterleavedRows({ metadata }: Header): boolean {
   return metadata.get("general.architecture") === "llama";
 }
@@ -70,12 +71,12 @@ class GgufKeys {
     throw this.refusal("general.architecture", "a name", value);
   }
 
-  /** A key of the architecture's own. */
+  /** A key with the prefix of the architecture. */
   own(key: string): GgufScalar | undefined {
     return this.get(`${this.architecture()}.${key}`);
   }
 
-  /** Undefined when absent. A list is a value for each layer, of which one for all is understood. */
+  /** Undefined when absent. A list has a value for each layer; a list of equal values counts as one value. */
   get(key: string): GgufScalar | undefined {
     const value = this.#metadata.get(key);
     if (typeof value !== "object") return value;
@@ -132,7 +133,10 @@ function scalingOf(keys: GgufKeys): Record<string, unknown> | undefined {
   });
 }
 
-/** The file holds what the numbers of the config lead to: the same numbers must lead there again. */
+/**
+ * Recomputes the frequency factors from the parameters and expects those of the file (Llama 3 RoPE scaling, rope_type
+ * "llama3").
+ */
 function llama3Scaling(keys: GgufKeys, factors: Float32Array, headDim: number, theta: number): Record<string, unknown> {
   const factor = Math.max(...factors);
   const { low_freq_factor: low, high_freq_factor: high, original_max_position_embeddings: positions } = LLAMA3_ROPE;

@@ -1,11 +1,11 @@
 /**
- * Walks over the first bytes of a GGUF file: numbers, strings and counts, each checked against the size of the file
- * before anything is made of it. It knows no key and no tensor.
+ * Reads numbers, strings and counts from the first bytes of a GGUF file. Source: ggml/docs/gguf.md, "File Structure".
+ * Each length is checked against the file size before anything is allocated. It knows no key and no tensor.
  */
 
-/** The bytes at hand end before the header does, although the file goes on: read more of it and start again. */
+/** The available bytes end before the header does, although the file goes on. Read more of it and start again. */
 export class PrefixTooShort extends Error {
-  /** Bytes from the start of the file that are needed at least. */
+  /** Minimum number of bytes needed, counted from the start of the file. */
   readonly neededBytes: number;
 
   constructor(neededBytes: number) {
@@ -14,7 +14,7 @@ export class PrefixTooShort extends Error {
   }
 }
 
-/** Longer ones than any chat template. */
+/** Larger than any published chat template. */
 export const MAX_GGUF_STRING_BYTES: number = 16 << 20;
 
 export class GgufCursor {
@@ -25,7 +25,7 @@ export class GgufCursor {
   readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   #offset = 0;
 
-  /** `bytes` is the start of a file of `fileBytes`. */
+  /** `bytes` is a prefix of a file of `fileBytes` bytes. */
   constructor(bytes: Uint8Array, fileBytes: number, file: string) {
     this.#bytes = bytes;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -77,7 +77,7 @@ export class GgufCursor {
     return this.#view.getBigInt64(this.#advance(8), true);
   }
 
-  /** A number of things of at least `minBytes` each: no more than the rest of the file can hold. */
+  /** A count of items of at least `minBytes` each: no more than the rest of the file can hold. */
   count(what: string, minBytes: number, max: number): number {
     const count = this.u64();
     const room = BigInt(this.#fileBytes - this.#offset);

@@ -1,10 +1,13 @@
-/** Finds the GGUF file that a path stands for. It opens none. */
+/**
+ * Finds the GGUF file for a path: a file, or the only one in a folder. Split files follow the naming convention of
+ * ggml/docs/gguf.md. It opens none.
+ */
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 
 /**
- * The file itself, or the only one of a folder; of one in several, the first. Undefined when a folder holds none.
- * @throws Error when the path is not there, or a folder holds several
+ * The file itself, or the only one in a folder; the first part when it is split. Undefined when a folder holds none.
+ * @throws Error when the path does not exist, or a folder holds several
  */
 export async function findGguf(path: string): Promise<string | undefined> {
   const stats = await stat(path).catch((cause: unknown) => {

@@ -1,13 +1,13 @@
-/** Writes small GGUF files for tests, whatever is wrong with them. */
+/** Writes small GGUF files for tests, valid or deliberately broken. Source: ggml/docs/gguf.md. */
 
 export type GgufField = readonly [key: string, type: number, value: unknown];
 export interface GgufTensorField {
   readonly name: string;
-  /** As the file has them: innermost first. */
+  /** In file order: innermost dimension first. */
   readonly sizes: readonly (number | bigint)[];
   readonly type: number;
   readonly data: Uint8Array;
-  /** Undefined: behind the one before it. */
+  /** Undefined: directly after the previous tensor. */
   readonly offset?: number | bigint;
 }
 
@@ -56,7 +56,7 @@ export function u64(value: bigint): Uint8Array {
   return new Uint8Array(BigUint64Array.of(value).buffer);
 }
 
-/** Bytes are taken as they are; arrays are `[itemType, items]`. */
+/** Bytes are written unchanged; arrays are `[itemType, items]`. */
 function valueBytes(type: number, value: unknown): Uint8Array {
   if (value instanceof Uint8Array) return value;
   if (type === STRING) return text(String(value));

@@ -1,4 +1,7 @@
-/** Opens a GGUF file, or all files of one that was split, and reads ranges of its tensors. It knows no model. */
+/**
+ * Opens a GGUF file, or all parts of a split one, and reads ranges of its tensors. Source: ggml/docs/gguf.md. It knows
+ * no model.
+ */
 import { type FileHandle, open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { readFully } from "../tensors/read-fully.ts";
@@ -7,9 +10,9 @@ import { PrefixTooShort } from "./cursor.ts";
 import { type GgufHeader, type GgufTensor, type GgufValue, parseGgufHeader } from "./header.ts";
 
 export interface GgufFile extends TensorSource {
-  /** Of the first file, when it was split. */
+  /** Metadata of the first part, when the model is split. */
   readonly metadata: ReadonlyMap<string, GgufValue>;
-  /** Under the names that the file gives them. */
+  /** By the tensor names in the file. */
   readonly tensors: ReadonlyMap<string, GgufTensor>;
 }
 
@@ -80,7 +83,7 @@ async function openFile(path: string): Promise<OpenFile> {
   }
 }
 
-/** How long a header is shows at its end only: more of the file is read until it is there. */
+/** The header states no length of its own, so read more of the file until parsing succeeds. */
 async function readHeader(handle: FileHandle, path: string): Promise<GgufHeader> {
   const { size } = await handle.stat();
   const largest = Math.min(size, MAX_HEADER_BYTES);
@@ -99,7 +102,7 @@ async function readHeader(handle: FileHandle, path: string): Promise<GgufHeader>
   }
 }
 
-/** The other files of a model in several, which are numbered from 1 in their names. */
+/** The other parts of a split model, numbered from 1 in their names (gguf.md, "Shards"). */
 function splitSiblings(path: string, { metadata }: GgufHeader): readonly string[] {
   const count = metadata.get("split.count") ?? 1;
   if (count === 0 || count === 1) return [];

@@ -132,7 +132,7 @@ test("parseGgufHeader() refuses a file of another kind", () => {
   assert.throws(() => parse(new TextEncoder().encode("PK\u0003\u0004 not a model")), /expected a GGUF file/);
 });
 
-/** Whatever the bytes are: a header whose tensors lie in the file, or an Error that names the file. */
+/** For any bytes: either a header whose tensors lie inside the file, or an Error that names the file. */
 function outcomeOf(bytes: Uint8Array): string {
   try {
     const { tensors } = parse(bytes);

@@ -1,6 +1,6 @@
 /**
- * Reads the header of a GGUF file of version 2 or 3: hostile bytes in, metadata and checked tensor ranges out. It opens
- * no file and knows no model.
+ * Parses the header of a GGUF file, version 2 or 3: untrusted bytes in, metadata and checked tensor ranges out. Source:
+ * ggml/docs/gguf.md, "File Structure". It opens no file and knows no model.
  */
 
 import {
@@ -12,12 +12,12 @@ import {
 } from "../tensors/tensor-source.ts";
 import { GgufCursor } from "./cursor.ts";
 
-/** 64-bit integers are bigints where a number cannot hold them. */
+/** 64-bit integers become bigints when a number cannot hold them. */
 export type GgufScalar = number | bigint | boolean | string;
 export type GgufValue = GgufScalar | readonly GgufScalar[];
 
 export interface GgufTensor extends StoredTensor {
-  /** From the start of the file. */
+  /** Byte offset from the start of the file. */
   readonly byteOffset: number;
 }
 
@@ -27,30 +27,33 @@ export interface GgufHeader {
   readonly tensors: ReadonlyMap<string, GgufTensor>;
 }
 
-/** "GGUF" */
+/** "GGUF" in little-endian order. */
 const MAGIC = 0x46554747;
-/** Models have some 40 keys; a header with more than this is an attack on the reader. */
+/** Models have some 40 keys; a header with more is an attack on the reader. */
 const MAX_KEYS = 65_536;
-/** The largest models have some 20,000. */
+/** The largest models have some 20,000 tensors. */
 const MAX_TENSORS = 262_144;
-/** The largest vocabularies have 262,144 tokens, and merges some twice that. */
+/** The largest vocabularies have 262,144 tokens and about twice as many merges. */
 const MAX_ARRAY_ITEMS = 16_777_216;
-/** Names are paths of modules; ggml itself keeps 64 bytes of them. */
+/** Names are module paths; ggml itself keeps 64 bytes of them (GGML_MAX_NAME). */
 const MAX_NAME_LENGTH = 1024;
-/** ggml's own. */
+/** Maximum rank in ggml (GGML_MAX_DIMS). */
 const MAX_RANK = 4;
-/** Their bytes are a safe integer in every type. */
+/** Keeps the byte size a safe integer for every type. */
 const MAX_ELEMENTS: bigint = 1n << 48n;
 const DEFAULT_ALIGNMENT = 32;
-/** A page of memory and more; files use 32. */
+/** A memory page and more; files use 32 (`general.alignment`). */
 const MAX_ALIGNMENT: number = 1 << 20;
-/** Length, type and one byte of value; length, rank, one size, type and offset. */
+/**
+ * Minimum sizes. A key-value pair: length, type and one byte of value. A tensor: length, rank, one size, type and
+ * offset.
+ */
 const MIN_KEY_BYTES = 13;
 const MIN_TENSOR_BYTES = 32;
 
 const ARRAY_TYPE = 9;
 const STRING_TYPE = 8;
-/** Value types by their numbers: the bytes that one takes at least, and how it is read. */
+/** Metadata value types by number: minimum bytes of a value, and how to read it. */
 const VALUE_TYPES: ReadonlyMap<number, readonly [minBytes: number, read: (from: GgufCursor) => GgufScalar]> = new Map([
   [0, [1, (from: GgufCursor): GgufScalar => from.u8()]],
   [1, [1, (from: GgufCursor): GgufScalar => from.i8()]],
@@ -66,7 +69,7 @@ const VALUE_TYPES: ReadonlyMap<number, readonly [minBytes: number, read: (from: 
   [12, [8, (from: GgufCursor): GgufScalar => from.f64()]],
 ]);
 
-/** Tensor types by their numbers, those that can be computed with. */
+/** Supported tensor types by number (enum ggml_type). */
 const TENSOR_TYPES: ReadonlyMap<number, TensorDtype> = new Map<number, TensorDtype>([
   [0, "F32"],
   [1, "F16"],
@@ -83,7 +86,10 @@ const TENSOR_TYPES: ReadonlyMap<number, TensorDtype> = new Map<number, TensorDty
   [30, "BF16"],
 ]);
 
-/** `bytes` is the start of a file of `fileBytes`. @throws PrefixTooShort; Error naming file, key or tensor */
+/**
+ * `bytes` is a prefix of a file of `fileBytes` bytes. @throws PrefixTooShort when more bytes are needed; Error naming
+ * file, key or tensor
+ */
 export function parseGgufHeader(bytes: Uint8Array, fileBytes: number, file: string): GgufHeader {
   const cursor = new GgufCursor(bytes, fileBytes, file);
   const version = parseVersion(cursor, file);
@@ -160,7 +166,7 @@ interface DescribedTensor {
   readonly name: string;
   readonly dtype: TensorDtype;
   readonly shape: readonly number[];
-  /** From the start of the data. */
+  /** Byte offset from the start of the tensor data. */
   readonly offset: bigint;
 }
 
@@ -190,7 +196,7 @@ interface DataSection {
   readonly fileBytes: number;
 }
 
-/** Gives each its place in the file: aligned, inside it, and its own. */
+/** Resolves offsets to file positions and checks that they are aligned, inside the file and disjoint. */
 function placeTensors(
   cursor: GgufCursor,
   described: readonly DescribedTensor[],

@@ -40,12 +40,14 @@ const LLAMA: readonly GgufField[] = [
   ["tokenizer.ggml.eot_token_id", U32, 3],
 ];
 
-/** Rows that say which they are: row r is all r + seed / 100. */
+/** Rows with distinct values: row r is r + seed / 100 throughout. */
 function rowsOf(numRows: number, columns: number, seed: number): Float32Array {
   return Float32Array.from({ length: numRows * columns }, (_, i) => Math.floor(i / columns) + seed / 100);
 }
 
-/** As the converters of GGUF do it: reshape [heads, 2, half, columns], swap the middle two. */
+/**
+ * The permutation of the GGUF converters: reshape to [heads, 2, half, columns], then swap the middle two dimensions.
+ */
 function paired(values: Float32Array, numHeads: number, columns: number): Float32Array {
   const out = new Float32Array(values.length);
   const half = values.length / numHeads / columns / 2;
@@ -203,7 +205,7 @@ test("openGgufModel() refuses experts without end", async () => {
   });
 });
 
-/** The factors of Llama 3.1, by which converters divide frequencies. */
+/** Frequency factors of Llama 3.1, as the converters compute them. */
 function llama3Factors(factor: number): Float32Array {
   return Float32Array.from({ length: HEAD_DIM / 2 }, (_, i) => {
     const wavelength = 2 * Math.PI * 500_000 ** ((2 * i) / HEAD_DIM);

@@ -1,6 +1,6 @@
 /**
- * Opens a GGUF file as a model of Hugging Face: its config, its tensors under the names there and with rows in the order
- * there. The tokenizer stays metadata.
+ * Presents a GGUF file as a Hugging Face model: its config, tensor names and row order. Source: ggml/docs/gguf.md, and
+ * llama.cpp's convert_hf_to_gguf.py for permuted rows. The tokenizer stays metadata.
  */
 
 import { expectTensorRange, type StoredTensor, type TensorSource } from "../tensors/tensor-source.ts";
@@ -10,12 +10,12 @@ import type { GgufValue } from "./header.ts";
 import { type GgufPart, ggufParts } from "./tensor-names.ts";
 
 export interface GgufModel extends TensorSource {
-  /** What config.json would say. */
+  /** The equivalent of config.json. */
   readonly config: Readonly<Record<string, unknown>>;
   readonly metadata: ReadonlyMap<string, GgufValue>;
 }
 
-/** Heads have fewer elements in all models. */
+/** No published model has larger heads. */
 const MAX_HEAD_ROWS = 1024;
 
 /** @throws Error naming the file and what is wrong with it */
@@ -63,7 +63,7 @@ class HfNamedGguf implements GgufModel {
     await this.#file.close();
   }
 
-  /** Head by head: a whole one is read, and the wanted bytes of its rows are copied in the order of halves. */
+  /** Reads whole heads, then copies the requested bytes of their rows in Hugging Face order. */
   async #readPaired(
     part: GgufPart,
     headRows: number,
@@ -87,7 +87,7 @@ class HfNamedGguf implements GgufModel {
   }
 }
 
-/** Where row `row` of a head lies when rows of its first and second half take turns. */
+/** Index of row `row` of a head in a file whose first and second halves are interleaved for RoPE. */
 export function interleavedRow(row: number, headRows: number): number {
   const half = headRows / 2;
   return row < half ? 2 * row : 2 * (row - half) + 1;

@@ -1,24 +1,24 @@
 /**
- * How each kind of byte-level tokenizer cuts text into words, by the name that GGUF files give it, in the words of
- * tokenizer.json. A file says the name only; the rules are those of the models that the names stand for.
+ * The `pre_tokenizer` section of tokenizer.json for each `tokenizer.ggml.pre` name of GGUF. A GGUF file holds the name
+ * only; the rules are those of the original models. Source: ggml/docs/gguf.md, "Tokenizer", and the tokenizers library.
  */
 
 export interface GgufPreTokenizer {
   /** `pre_tokenizer` of tokenizer.json. */
   readonly section: Readonly<Record<string, unknown>>;
-  /** A word that is a token is taken as it is, whatever merges say. */
+  /** A word that is a token is taken whole and not merged (`ignore_merges`). */
   readonly ignoresMerges: boolean;
-  /** Where the file does not say it. */
+  /** Default of `tokenizer.ggml.add_bos_token` when the file omits it. */
   readonly addsBos: boolean;
   readonly normalizer: Readonly<Record<string, unknown>> | null;
 }
 
-/** What is alike in the patterns of many models: contractions, punctuation, white space. */
+/** Parts shared by the patterns of many models: contractions, punctuation, white space. */
 const CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)";
 const WORDS = "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+";
 const MARKS = " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*";
 const SPACES = "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
-/** Words of one capital and small letters, or of capitals. */
+/** Words of one capital and lower-case letters, or of capitals. */
 const CASED_WORDS =
   "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+|" +
   "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*";

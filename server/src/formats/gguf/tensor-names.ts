@@ -1,15 +1,18 @@
-/** Which tensor of a GGUF file is which of Hugging Face, and what of it. Pure names and numbers. */
+/**
+ * Maps GGUF tensor names to Hugging Face names, including slices of stacked experts. Source: ggml/docs/gguf.md,
+ * "Standardized tensor names". Pure names and numbers.
+ */
 
 import { rowBytes, type StoredTensor } from "../tensors/tensor-source.ts";
 import type { GgufTensor } from "./header.ts";
 
 export interface GgufPart {
   readonly tensor: StoredTensor;
-  /** In the file. */
+  /** Name of the tensor in the file. */
   readonly sourceName: string;
-  /** From the start of the source: above 0 for an expert, which is a slice of all. */
+  /** Byte offset within the source; above 0 for an expert, which is a slice of a stacked tensor. */
   readonly sourceOffset: number;
-  /** Rows of a head whose two halves lie in turns; undefined when rows keep their order. */
+  /** Rows of a head whose two halves are interleaved; undefined when rows keep their order. */
   readonly pairedRows: number | undefined;
 }
 
@@ -34,10 +37,10 @@ const IN_LAYER: ReadonlyMap<string, string> = new Map([
   ["ffn_gate_inp", "block_sparse_moe.gate"],
 ]);
 
-/** Models have at most some 500. */
+/** Published models have at most some 500 experts. */
 const MAX_EXPERTS = 4096;
 
-/** All experts of a layer in one tensor, [experts, rows, columns]. */
+/** All experts of a layer in one tensor: [experts, rows, columns]. */
 const EXPERTS: ReadonlyMap<string, string> = new Map([
   ["ffn_gate_exps", "w1"],
   ["ffn_down_exps", "w2"],
@@ -45,8 +48,8 @@ const EXPERTS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * What each tensor stands for; empty for one that no model of Hugging Face has. `headRows` is the rows of a head when
- * query and key rows are paired. @throws Error naming a tensor of experts that has not their shape
+ * The Hugging Face tensors of a GGUF tensor; empty for one with no counterpart. `headRows` is the rows of a head when
+ * query and key rows are interleaved. @throws Error naming an expert tensor of the wrong shape
  */
 export function ggufParts(source: GgufTensor, headRows: number | undefined): readonly GgufPart[] {
   const whole = WHOLE.get(source.name);

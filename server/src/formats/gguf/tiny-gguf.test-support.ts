@@ -1,4 +1,4 @@
-/** A tiny model of Hugging Face as a GGUF file, its matrices in blocks of any type, for tests and benches. */
+/** Writes a tiny Hugging Face model as GGUF, with matrices in any block type, for tests and benchmarks. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { convertElements, type WeightType } from "../../device/cpu/convert-elements.ts";
@@ -38,7 +38,7 @@ const GGUF_NAMES: readonly (readonly [from: RegExp, to: string])[] = [
   [/mlp\.(gate|up|down)_proj/, "ffn_$1"],
 ];
 
-/** Rows of each head in turns of its halves. */
+/** Interleaves the two halves of each head's rows. */
 function pair(values: Float32Array, shape: readonly number[], headRows: number): Float32Array {
   const [rows = 0, columns = 1] = shape;
   const out = new Float32Array(values.length);
@@ -49,7 +49,7 @@ function pair(values: Float32Array, shape: readonly number[], headRows: number):
   return out;
 }
 
-/** `typeOf`: of a matrix; floats without it. */
+/** `typeOf` gives the type of a matrix; floats when absent. */
 export function toGguf(
   { config, tensors }: Tiny,
   architecture: string,

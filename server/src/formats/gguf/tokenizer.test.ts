@@ -35,7 +35,7 @@ for (const [name, texts] of Object.entries(EXPECTED)) {
   });
 }
 
-/** A byte-level vocabulary of the bytes, one merge, and tokens that are matched whole. */
+/** A byte-level vocabulary: all bytes, one merge, and tokens that are matched whole. */
 const letters = Array.from({ length: 256 }, (_, byte) => {
   const isShown = (byte > 32 && byte < 127) || (byte > 160 && byte < 173) || byte > 173;
   return isShown ? String.fromCharCode(byte) : undefined;

@@ -1,6 +1,6 @@
 /**
- * Says in the words of tokenizer.json what the metadata of a GGUF file says of its tokenizer, so that one reader serves
- * both. A kind that is not known is refused by its name: text cut otherwise than in training makes a model worse unseen.
+ * Converts the tokenizer metadata of a GGUF file to tokenizer.json, so that one reader serves both. Source:
+ * ggml/docs/gguf.md, "Tokenizer". Unknown kinds are refused by name: a wrong pre-tokenizer degrades a model silently.
  */
 
 import { mergesOfScores } from "../tokenizer/score-merges.ts";
@@ -10,11 +10,11 @@ import { GGUF_PRE_TOKENIZERS } from "./pre-tokenizers.ts";
 
 type Metadata = ReadonlyMap<string, GgufValue>;
 
-/** Kinds of tokens by their numbers. */
+/** Token types by number (`tokenizer.ggml.token_type`). */
 const UNKNOWN = 2;
 const CONTROL = 3;
 const USER_DEFINED = 4;
-/** How SentencePiece writes a space. */
+/** U+2581, the space mark of SentencePiece. */
 const MARK = "\u2581";
 
 /** @throws Error naming file and key */
@@ -30,7 +30,7 @@ class TokenizerKeys {
   readonly #metadata: Metadata;
   readonly #file: string;
   readonly tokens: readonly string[];
-  /** Undefined: all are ordinary. */
+  /** Undefined: all tokens are normal ones. */
   readonly types: readonly number[] | undefined;
 
   constructor(metadata: Metadata, file: string) {
@@ -55,7 +55,7 @@ class TokenizerKeys {
     return typeof value === "boolean" ? value : undefined;
   }
 
-  /** The token that a key names by its id. */
+  /** The token that a key refers to by id. */
   token(key: string): { readonly id: number; readonly text: string } | undefined {
     const id = this.#get(key);
     if (id === undefined) return undefined;
@@ -150,7 +150,7 @@ function scored(keys: TokenizerKeys): Sections {
   };
 }
 
-/** Without those that are matched in text before anything else. */
+/** The vocabulary without tokens that are matched in text before encoding. */
 function vocabularyOf({ tokens, types }: TokenizerKeys): Readonly<Record<string, number>> {
   const isAdded = (id: number): boolean => types?.[id] === CONTROL || types?.[id] === USER_DEFINED;
   return Object.fromEntries(tokens.flatMap((token, id) => (isAdded(id) ? [] : [[token, id] as const])));

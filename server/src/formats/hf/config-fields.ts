@@ -1,10 +1,13 @@
-/** Typed access to the fields of a Hugging Face JSON file; every refusal names file and field. It knows no model. */
+/**
+ * Typed access to the fields of a Hugging Face JSON file (`config.json` and its relatives). Errors name file and field.
+ * It knows no model.
+ */
 
-/** How the files of one family of models differ from those of Llama, after which the fields are called here. */
+/** Differences between one model family and Llama, whose field names the callers use. */
 export interface HfFieldsOptions {
-  /** From the name asked for to the one in the file. */
+  /** From the requested name to the name in the file. */
   readonly aliases?: Readonly<Record<string, string>>;
-  /** Values of fields that are not set, by their names in the file. */
+  /** Defaults of absent fields, by their names in the file. */
   readonly defaults?: Readonly<Record<string, unknown>>;
 }
 
@@ -14,7 +17,7 @@ export class HfFields {
   readonly #defaults: ReadonlyMap<string, unknown>;
   readonly #at: string;
 
-  /** `at` names the file, and the path within it for nested objects. */
+  /** `at` names the file, and the path inside it for nested objects. */
   constructor(value: unknown, at: string, { aliases = {}, defaults = {} }: HfFieldsOptions = {}) {
     if (typeof value !== "object" || value === null || Array.isArray(value))
       throw new Error(`${at}: expected an object`);
@@ -24,7 +27,7 @@ export class HfFields {
     this.#at = at;
   }
 
-  /** Undefined when the field is absent or null, which Hugging Face writes for "not set". */
+  /** Undefined when the field is absent or null; Hugging Face writes null for "not set". */
   get(name: string): unknown {
     const inFile = this.#nameInFile(name);
     return this.#fields.get(inFile) ?? this.#defaults.get(inFile) ?? undefined;

@@ -1,15 +1,15 @@
 /**
- * Reads `config.json` and `generation_config.json` of a Hugging Face folder. It knows their size limits and that they
- * are JSON; what the fields mean is the affair of models/.
+ * Reads `config.json` and `generation_config.json` of a Hugging Face model folder. Source: transformers documentation,
+ * "Configuration". It checks size and JSON syntax; `models/` interprets the fields.
  */
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 
 export interface HfConfigFiles {
   readonly config: unknown;
-  /** Undefined when there is no such file. */
+  /** Undefined when the file does not exist. */
   readonly generation: unknown;
-  /** Names of the two in errors. */
+  /** File names for error messages. */
   readonly at: { readonly config: string; readonly generation: string };
 }
 

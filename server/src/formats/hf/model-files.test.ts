@@ -1,4 +1,6 @@
-/** Each format end to end: a tiny model of Hugging Face, rewritten in it, gives the logits of the original. */
+/**
+ * End to end for each format: a tiny Hugging Face model, rewritten in that format, gives the logits of the original.
+ */
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -58,12 +60,12 @@ for (const [name, architecture] of [
 interface Quantized {
   readonly levels: Uint8Array; // [outputs, inputs]
   readonly zeros: Uint8Array; // [outputs, groups]
-  readonly scales: Float32Array; // [outputs, groups], halves
+  readonly scales: Float32Array; // [outputs, groups], FP16
   readonly dequantized: Float32Array;
 }
 
 const GROUP = 32;
-/** Powers of two: halves and their products with zeros are exact, so that only activations are rounded. */
+/** Powers of two: FP16 scales and their products with zeros are exact, so only activations are rounded. */
 function quantize(values: Float32Array): Quantized {
   const numGroups = values.length / GROUP;
   const levels = new Uint8Array(values.length);
@@ -252,7 +254,7 @@ for (const [weightType, share] of [
 
 const LANGUAGE_MODEL = fileURLToPath(new URL("../../../../examples/nereid-tiny/language_model/", import.meta.url));
 
-/** Share of the recorded tokens that are the likeliest behind those before them. */
+/** Share of recorded tokens that are the argmax after their predecessors. */
 async function agreement(weightType: DecoderRunnerOptions["weightType"]): Promise<number> {
   const recorded = JSON.parse(await readFile(join(LANGUAGE_MODEL, "../golden_text.json"), "utf8")) as readonly {
     readonly input_ids: readonly number[];

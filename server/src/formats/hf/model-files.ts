@@ -1,7 +1,6 @@
 /**
- * Opens a model whatever it comes as: a folder of Hugging Face, quantized or not, a GGUF file or a folder that holds one,
- * a TensorRT-LLM checkpoint, an engine built from one. Gives the config in the words of Hugging Face and the weights under
- * the names there.
+ * Opens a model in any supported format: Hugging Face folder, GGUF, TensorRT-LLM checkpoint or engine. Returns
+ * `config.json` fields and weights under Hugging Face names. Sources: see gguf/, quantized/, tensors/ and trtllm/.
  */
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -19,7 +18,7 @@ import { type HfConfigFiles, readHfConfig } from "./config.ts";
 import { parseQuantizationConfig } from "./quantization-config.ts";
 
 export interface ModelFiles {
-  /** Without what says how weights are stored: the tensors tell it. */
+  /** Without `quantization_config`: the tensors state how they are stored. */
   readonly files: HfConfigFiles;
   readonly tensors: TensorSource;
 }
@@ -53,7 +52,7 @@ export async function openModelFiles(path: string): Promise<ModelFiles> {
   return { files: { ...files, config: plain }, tensors };
 }
 
-/** What is stored shows in the tensors; without a word on quantization 8-bit floats may be numbers as they are. */
+/** Applies FP8 scales where tensors have them. Without a quantization config, FP8 tensors may hold plain values. */
 async function openScaledTensors(path: string, block: readonly [number, number] | undefined): Promise<TensorSource> {
   const source = await openSafetensors(path);
   try {
@@ -66,21 +65,24 @@ async function openScaledTensors(path: string, block: readonly [number, number] 
   }
 }
 
-/** The checkpoint's config that an engine's repeats; it is one file in the types that the device takes. */
+/**
+ * The checkpoint config inside an engine's config. An engine is one file in device types, so mapping and quantization
+ * do not apply.
+ */
 function engineModel(config: unknown): unknown {
   const pretrained = (config as { pretrained_config?: unknown } | null)?.pretrained_config;
   if (typeof pretrained !== "object" || pretrained === null) return undefined;
   return { ...pretrained, mapping: undefined, quantization: undefined };
 }
 
-/** Whether there is something there to open; what it is worth shows then. */
+/** Whether the path holds a model to open. Its validity is checked when it is opened. */
 export function hasModelFiles(path: string): boolean {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats?.isDirectory() !== true) return stats !== undefined && path.endsWith(".gguf");
   return readdirSync(path).some((name) => name === "config.json" || name.endsWith(".gguf"));
 }
 
-/** A folder with config.json is one of Hugging Face, whatever lies beside it. */
+/** A folder with config.json is a Hugging Face folder, even when GGUF files lie beside it. */
 async function ggufOf(path: string): Promise<string | undefined> {
   return existsSync(join(path, "config.json")) ? undefined : findGguf(path);
 }

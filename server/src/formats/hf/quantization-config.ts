@@ -1,4 +1,7 @@
-/** Reads `quantization_config` of config.json: which layout the integers of a checkpoint have. It opens no file. */
+/**
+ * Reads `quantization_config` of config.json: the storage layout of quantized weights. Sources: transformers
+ * "Quantization", AutoAWQ, AutoGPTQ and compressed-tensors documentation. It opens no file.
+ */
 import { HfFields } from "./config-fields.ts";
 
 export type QuantizationConfig =
@@ -11,21 +14,21 @@ export type QuantizationConfig =
       readonly isSymmetric: boolean;
     }
   | {
-      /** What is quantized shows in the names and types of the tensors. */
+      /** Scaled formats: names and types of the tensors show which matrices are quantized. */
       readonly method: "scaled";
-      /** Rows and columns that share a scale, where scales are a grid. */
+      /** Rows and columns that share a scale, when scales form a grid. */
       readonly block: readonly [rows: number, columns: number];
     };
 
-/** Integers whose groups the config tells. */
+/** Integer formats whose group size the config states. */
 export type GroupedConfig = Exclude<QuantizationConfig, { readonly method: "scaled" }>;
 
 /** Groups are at most as wide as the widest layer. */
 const MAX_GROUP_SIZE: number = 1 << 24;
 
 /**
- * Undefined when the checkpoint is not quantized. A group size of -1 is Infinity: all inputs of a layer.
- * @throws Error naming file and field, for methods and layouts that are not read
+ * Undefined when the checkpoint is not quantized. A group size of -1 becomes Infinity: one group for all inputs.
+ * @throws Error naming file and field, for unsupported methods and layouts
  */
 export function parseQuantizationConfig(config: unknown, file: string): QuantizationConfig | undefined {
   const fields = new HfFields(config, file).section("quantization_config");
@@ -53,7 +56,7 @@ function parseModelOpt(fields: HfFields): QuantizationConfig {
   return { method: "scaled", block: DEFAULT_BLOCK };
 }
 
-/** Other ways to store are refused: their tensors have the names of those that are read. */
+/** Other storage formats use the same tensor names, so they must be refused here. */
 const COMPRESSED_FORMATS: readonly unknown[] = [
   "float-quantized",
   "int-quantized",
@@ -95,7 +98,7 @@ function parseBlock(fields: HfFields, name: string): readonly [number, number] {
 
 function parseAwq(fields: HfFields): QuantizationConfig {
   const version = String(fields.get("version") ?? "gemm").toLowerCase();
-  // "exllama" names a kernel: its weights are stored as those of "gemm".
+  // "exllama" names a kernel; its weights are stored like those of "gemm".
   if (version !== "gemm" && version !== "exllama") throw fields.refusal("version", '"gemm"', version);
   if (!fields.boolean("zero_point", true)) throw fields.refusal("zero_point", "true", false);
   fields.int("bits", { min: 4, max: 4 });

@@ -1,40 +1,43 @@
 /**
- * What the weights of each architecture are called in the files of Hugging Face, by the class name in config.json. Names
- * only: what the modules do is in models/.
+ * Hugging Face weight names of each architecture, by the class name in config.json. Source: the modeling files of
+ * transformers. Names only: `models/` says what the modules compute.
  */
 
-/** Names of the modules in the files, without ".weight" and ".bias". Those of a layer are behind its own name. */
+/** Module names in the files, without ".weight" and ".bias". Names inside a layer follow the name of the layer. */
 export interface WeightNames {
-  /** Before every name; the first under which the embedding is found. */
+  /** Prefixes of every name; the first under which the embedding is found counts. */
   readonly prefixes: readonly string[];
   readonly embedding: string;
-  /** Learned positions. */
+  /** Learned position embeddings. */
   readonly positions?: string;
   readonly norm: string;
   readonly output: string;
-  /** "#" stands for the number of the layer. */
+  /** "#" stands for the layer number. */
   readonly layer: string;
   readonly attentionNorm: string;
   /** Three modules, or one whose rows are queries, keys and values. */
   readonly qkv: readonly string[];
   readonly headNorms?: readonly [queries: string, keys: string];
   readonly attentionOut: string;
-  /** On what attention gives, before it is added. */
+  /** Norm of the attention output, applied before the residual add. */
   readonly attentionPostNorm?: string;
-  /** Absent when the MLP reads what attention reads. */
+  /** Absent when MLP and attention share one input norm. */
   readonly mlpNorm?: string;
-  /** Gate and up, or one whose rows are both; alone, the first layer of an MLP without a gate. */
+  /**
+   * Gate and up projections, or one module with the rows of both. A single entry without a gate is the first layer of
+   * the MLP.
+   */
   readonly mlpIn: readonly string[];
   readonly mlpOut: string;
   readonly mlpPostNorm?: string;
   readonly experts?: ExpertNames;
-  /** Matrices lie [inputs, outputs] in the files. */
+  /** Matrices are [inputs, outputs] in the files (GPT-2's Conv1D). */
   readonly isTransposed?: boolean;
 }
 
 export interface ExpertNames {
   readonly router: string;
-  /** "#" stands for the number of the expert. */
+  /** "#" stands for the expert number. */
   readonly mlpIn: readonly string[];
   readonly mlpOut: string;
   readonly sharedIn?: readonly string[];
@@ -135,7 +138,7 @@ const WEIGHT_NAMES: ReadonlyMap<string, WeightNames> = new Map<string, WeightNam
   ["GemmaForCausalLM", LLAMA],
   ["Gemma2ForCausalLM", GEMMA2],
   ["Gemma3ForCausalLM", GEMMA3],
-  // The text half of the models that also see.
+  // The language model of vision-language models.
   ["Gemma3ForConditionalGeneration", { ...GEMMA3, prefixes: ["language_model.model.", "model.language_model."] }],
   ["LlavaForConditionalGeneration", LLAVA],
   ["LlavaNextForConditionalGeneration", LLAVA],
@@ -145,11 +148,11 @@ const WEIGHT_NAMES: ReadonlyMap<string, WeightNames> = new Map<string, WeightNam
   ["Phi3ForCausalLM", { ...LLAMA, qkv: ["self_attn.qkv_proj"], mlpIn: ["mlp.gate_up_proj"] }],
   ["Starcoder2ForCausalLM", { ...LLAMA, mlpIn: ["mlp.c_fc"], mlpOut: "mlp.c_proj" }],
   ["GPT2LMHeadModel", GPT2],
-  // As checkpoints of TensorRT-LLM hold it.
+  // As TensorRT-LLM checkpoints hold it.
   ["GPTForCausalLM", GPT],
 ]);
 
-/** @throws Error when there is no such architecture */
+/** @throws Error when the architecture is unknown */
 export function weightNamesOf(className: string): WeightNames {
   const names = WEIGHT_NAMES.get(className);
   if (names === undefined) throw new Error(`the names of the weights of ${className} are not known`);
@@ -160,7 +163,7 @@ export function hasWeightNames(className: unknown): className is string {
   return typeof className === "string" && WEIGHT_NAMES.has(className);
 }
 
-/** What decides which tensors there are, and no config of a TensorRT-LLM checkpoint says. */
+/** Traits that decide which tensors exist and that no TensorRT-LLM checkpoint config states. */
 export interface LayoutTraits {
   readonly isGated: boolean;
   readonly norm: { readonly kind: "rms" | "layer"; readonly weightOffset: 0 | 1 };

@@ -1,19 +1,19 @@
 /**
- * Reads adapter_config.json of a PEFT folder: rank and scale of each module. What changes an adapter in a way that is not
- * computed here is refused by name, for it would give other answers without a word.
+ * Reads `adapter_config.json` of PEFT: rank and scale of each module. Source: PEFT documentation, `LoraConfig`. Options
+ * that change the result in unsupported ways (DoRA, for example) are refused by name.
  */
 import { HfFields } from "../hf/config-fields.ts";
 import { MAX_LORA_RANK } from "./lora-adapter.ts";
 
 export interface PeftConfig {
   rankOf(module: string): number;
-  /** By which the product of the two matrices is multiplied. */
+  /** Multiplier of the product of both matrices (lora_alpha / r). */
   scaleOf(module: string): number;
-  /** Names, or ends of names, of the modules that were trained; empty when the file says it in another way. */
+  /** Names, or suffixes of names, of the trained modules. Empty when the file gives a pattern instead. */
   readonly targetModules: readonly string[];
 }
 
-/** Fields that must not be set, and what they would be. */
+/** Fields that must not be set, and the feature that each stands for. */
 const REFUSED: readonly (readonly [field: string, what: string])[] = [
   ["use_dora", "DoRA is not supported"],
   ["use_qalora", "QA-LoRA is not supported"],
@@ -31,11 +31,11 @@ const REFUSED: readonly (readonly [field: string, what: string])[] = [
   ["lora_ga_config", "LoRA-GA changes the model's own weights"],
   ["megatron_config", "adapters of Megatron layers are not supported"],
 ];
-/** These ways to begin change the weights of the model itself, which the files then do not say. */
+/** These initialisations change the base weights, which the files do not contain. */
 const CHANGES_BASE = /^(pissa|olora|corda|loftq)/;
 const MAX_PATTERNS = 4096;
 const MAX_MODULES = 4096;
-/** Dots in the names of modules may come escaped, for PEFT reads patterns as expressions. */
+/** PEFT treats patterns as regular expressions, so dots in module names may be escaped. */
 const PLAIN_PATTERN = /^\^?(?:[\w-]|\\?\.)+$/;
 
 /** @throws Error naming file and field */
@@ -90,19 +90,19 @@ function parsePattern(fields: HfFields, name: string): Pattern {
   });
 }
 
-/** The first that fits counts. */
+/** The first matching pattern counts. */
 function find(patterns: Pattern, module: string): number | undefined {
   return patterns.find(([ending, isWhole]) => (isWhole ? module === ending : isEnding(module, ending)))?.[2];
 }
 
-/** Whether `ending` is the name, or its last parts. */
+/** Whether `ending` equals the name or its last components. */
 export function isEnding(module: string, ending: string): boolean {
   return module === ending || module.endsWith(`.${ending}`);
 }
 
 function parseTargets(fields: HfFields): readonly string[] {
   const value = fields.get("target_modules");
-  if (!Array.isArray(value)) return []; // an expression or "all-linear": the tensors tell
+  if (!Array.isArray(value)) return []; // a regular expression or "all-linear": the tensors decide
   const isName = (one: unknown): one is string => typeof one === "string";
   if (value.length > MAX_MODULES || !value.every(isName))
     throw fields.refusal("target_modules", `at most ${MAX_MODULES} names`, value);

@@ -1,6 +1,6 @@
 /**
- * Reads a LoRA adapter from a folder of PEFT: adapter_config.json and adapter_model.safetensors. Hostile files in, changes
- * of a decoder's layers out, every size checked against the decoder.
+ * Reads a LoRA adapter from a PEFT folder: adapter_config.json and adapter_model.safetensors. Source: PEFT
+ * documentation, "Checkpoint format". Untrusted files in; every size is checked against the decoder.
  */
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -19,18 +19,18 @@ import { isEnding, type PeftConfig, parsePeftConfig } from "./peft-config.ts";
 
 const CONFIG_FILE = "adapter_config.json";
 const WEIGHTS_FILE = "adapter_model.safetensors";
-/** Lists of modules make some of these files longer than a config, by the names in them. */
+/** Module lists make some of these files longer than a model config. */
 const MAX_CONFIG_BYTES: number = 4 << 20;
 const NAME = /^base_model\.model\.(.+)\.lora_([AB])\.weight$/;
 const FLOATS: readonly string[] = ["F32", "F16", "BF16"];
 
-/** What a folder holds, once its names and sizes have proved to fit the decoder. */
+/** The folder's content after its names and sizes were checked against the decoder. */
 export interface PeftSummary {
   readonly numBytes: number;
   readonly maxRank: number;
 }
 
-/** Checks the folder without reading its numbers. @throws Error naming file and tensor */
+/** Checks the folder without reading tensor data. @throws Error naming file and tensor */
 export async function inspectPeft(directory: string, targets: LoraTargets): Promise<PeftSummary> {
   const { file, pairs } = await openPeft(directory, targets);
   await file.close();
@@ -55,7 +55,7 @@ export async function readPeft(directory: string, targets: LoraTargets): Promise
 }
 
 interface Pair extends Omit<LoraChange, "a" | "b"> {
-  /** Of its tensors, without ".lora_A.weight". */
+  /** Module names of its tensors, without ".lora_A.weight". */
   readonly name: string;
   readonly scale: number;
 }
@@ -95,7 +95,7 @@ function describePairs(file: TensorSource, config: PeftConfig, targets: LoraTarg
   return Array.from(modules, (module) => describePair(file, module, config, targets, path));
 }
 
-/** The config names a module that an adapter cannot change here, before the first of its tensors does. */
+/** Refuses a listed module that no adapter can change, before its tensors are read. */
 function refuseTargets({ targetModules }: PeftConfig, { modules }: LoraTargets, path: string): void {
   const known = [...modules.keys()];
   const unknown = targetModules.find((name) => {

@@ -100,7 +100,7 @@ test("parseOnnxDocument() refuses bytes that are no model, at every length", () 
   const taken = Array.from({ length: bytes.byteLength }, (_, length) => length).filter(
     (length) => !isRefused(bytes.subarray(0, length)),
   );
-  // Only where a field of the model ends is a shorter model still one: behind the graph, which comes before the opset.
+  // A truncated file is a valid model only at the end of a model field: after the graph, which precedes the opset.
   assert.equal(taken.length, 1);
   let nested: Uint8Array = new Uint8Array(0);
   for (let depth = 0; depth < 30; depth++) {

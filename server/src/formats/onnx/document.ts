@@ -1,6 +1,6 @@
 /**
- * An ONNX model in memory as nodes and tensors that can be exchanged; all else in it is kept as it is. It knows no operator.
- * For models that a user works on with the tools: what a server is given is read by `onnx-model.ts` without holding it.
+ * An editable ONNX model in memory; fields that are not edited stay as they are. Source: ONNX IR specification and
+ * onnx.proto. It knows no operator. For offline tools: the server scans models with `model.ts` without holding them.
  */
 import { open } from "node:fs/promises";
 import { type ProtoField, readFields, textOf, varintsOf } from "../protobuf/reader.ts";
@@ -14,23 +14,23 @@ export interface DocumentNode {
   readonly name: string;
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
-  /** Bodies of AttributeProto by name. */
+  /** Serialized AttributeProto bodies by name. */
   readonly attributes: ReadonlyMap<string, readonly ProtoField[]>;
-  /** Names that graphs inside this node use: of a branch or a loop. */
+  /** Names that subgraphs of this node use, such as branches and loop bodies. */
   readonly innerNames: ReadonlySet<string>;
   readonly parts: readonly Part[];
 }
 
 export interface DocumentTensor {
   readonly name: string;
-  /** The format's code. */
+  /** TensorProto.DataType. */
   readonly type: number;
   readonly dims: readonly number[];
-  /** Little-endian; undefined when the bytes are elsewhere or of a kind that is not read. */
+  /** Little-endian; undefined when the bytes are external or of an unsupported type. */
   readonly data: Uint8Array | undefined;
-  /** In a file beside the model, as the model says: nothing in it has been checked. */
+  /** Location in an external file as the model states it, unchecked. */
   readonly external?: ExternalDataReference | undefined;
-  /** In place of `data`: bytes that are made when they are written. */
+  /** Replaces `data`: bytes that are produced while writing. */
   readonly lazy?: LazyBytes | undefined;
   readonly parts: readonly Part[];
 }
@@ -39,16 +39,16 @@ export interface OnnxDocument {
   readonly opset: number;
   readonly nodes: readonly DocumentNode[];
   readonly tensors: ReadonlyMap<string, DocumentTensor>;
-  /** In old models also the names of tensors, which a run may then replace. */
+  /** In old models also initializers, which a run may then override. */
   readonly inputs: ReadonlySet<string>;
   readonly outputs: ReadonlySet<string>;
-  /** Other fields of the model and of its graph. */
+  /** All other fields of the model and its graph. */
   readonly modelRest: readonly Uint8Array[];
   readonly graphRest: readonly Uint8Array[];
 }
 
 const MAX_BYTES: number = 2 ** 31;
-/** Graphs inside nodes of graphs; exporters stay below five. */
+/** Maximum depth of nested graphs; exporters stay below five. */
 const MAX_DEPTH = 20;
 const MODEL = { graph: 7, opset: 8 } as const;
 const GRAPH = { node: 1, tensor: 5, input: 11, output: 12 } as const;
@@ -110,7 +110,7 @@ export function newTensor(tensor: OnnxTensor & { readonly data: Part }): Documen
   return { ...tensor, data: isHere ? data : undefined, lazy: isHere ? undefined : data, parts: tensorParts(tensor) };
 }
 
-/** What any node still asks for, at any depth, and what the model gives. */
+/** Names that nodes at any depth use, and the outputs of the model. */
 export function usedNames({ nodes, outputs }: Pick<OnnxDocument, "nodes" | "outputs">): Set<string> {
   const used = new Set(outputs);
   for (const { inputs, innerNames } of nodes) {

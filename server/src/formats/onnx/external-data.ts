@@ -1,12 +1,12 @@
 /**
- * Decides whether the files that an ONNX model refers to may be read: regular files of their own, beneath the folder of
- * the model, as long as the model says. Must be asked before the model is given to anything that follows references.
+ * Decides whether the external data files of an ONNX model may be read. They must be regular files inside the model's
+ * folder and as long as stated. Source: ONNX, "External Data". Call before any runtime resolves references.
  */
 import { lstat, realpath, stat } from "node:fs/promises";
 import { dirname, isAbsolute, join, sep } from "node:path";
 import { type ExternalData, readExternalData } from "./model.ts";
 
-/** A location by which ONNX Runtime means memory of its own process, not a file. */
+/** A location that means process memory to ONNX Runtime (ORT_MEM_ADDR), not a file. */
 const MEMORY_MARKER = "_ORT_MEM_ADDR_";
 
 export class ExternalDataError extends Error {
@@ -20,16 +20,16 @@ interface Reference {
   readonly tensor: string;
   readonly location: string;
   readonly offset: number;
-  /** Undefined = to the end of the file. */
+  /** Undefined: to the end of the file. */
   readonly length: number | undefined;
 }
 
 export interface ExternalDataOptions {
-  /** Files may have more names than one: who calls has given them these himself. */
+  /** Allows hard links: the caller created them itself. */
   readonly allowsHardLinks?: boolean;
 }
 
-/** @throws ExternalDataError for the first reference that may not be followed, OnnxFormatError when the file is no model */
+/** @throws ExternalDataError for the first forbidden reference, OnnxFormatError when the file is no model */
 export async function checkExternalData(
   modelPath: string,
   { allowsHardLinks = false }: ExternalDataOptions = {},
@@ -89,7 +89,7 @@ function parseNumber(
   return value;
 }
 
-/** Size of the file a reference means, once it is known to be one that may be read. */
+/** Size of the referenced file, after checking that it may be read. */
 async function fileSize(folder: string, { tensor, location }: Reference, allowsHardLinks: boolean): Promise<number> {
   const path = join(folder, location);
   const entry = await lstat(path).catch(() => undefined);

@@ -1,12 +1,12 @@
 /**
- * Finds every reference of an ONNX file to data in other files, wherever a tensor can hide: initialisers, sparse ones,
- * attributes of nodes, subgraphs, functions, training graphs. Reads the protobuf as hostile bytes, without keeping
- * the model in memory. Does not know what a reference is allowed to name.
+ * Scans an ONNX file for references to external data in every place that can hold a tensor. Source: onnx.proto. Covers
+ * initializers, sparse tensors, attributes, subgraphs, functions and training graphs. Untrusted protobuf is streamed,
+ * not held.
  */
 import { open } from "node:fs/promises";
 import { ByteWindow } from "./window.ts";
 
-/** What a tensor says about the place of its bytes, as text: nothing in it has been checked. */
+/** Location of external data as the tensor states it, unchecked. */
 export interface ExternalData {
   readonly tensor: string;
   readonly entries: readonly (readonly [key: string, value: string])[];
@@ -19,17 +19,17 @@ export class OnnxFormatError extends Error {
   }
 }
 
-/** Messages inside messages: exporters stay below ten, protobuf's own readers stop at a hundred. */
+/** Maximum message nesting: exporters stay below ten, protobuf's own readers stop at 100. */
 const MAX_DEPTH = 100;
-/** A name or path; file systems end at 4096. */
+/** A name or path; file systems stop at 4096 bytes. */
 const MAX_TEXT_BYTES = 65_536;
-/** Tensors with data elsewhere that one file may list; the largest known models have some ten thousand. */
+/** Maximum number of external tensors; the largest known models have some ten thousand. */
 const MAX_EXTERNAL_TENSORS = 1_000_000;
 
-/** Kinds of messages on the way to a tensor. */
+/** Message types on the way to a tensor. */
 type Kind = "model" | "graph" | "node" | "attribute" | "tensor" | "sparse" | "function" | "training";
 
-/** Fields of a message that lead on; all others are skipped. */
+/** Fields that lead to tensors; all others are skipped. */
 const CHILDREN: Readonly<Record<Kind, ReadonlyMap<number, Kind>>> = {
   model: new Map<number, Kind>([
     [7, "graph"],
@@ -88,7 +88,7 @@ export async function readExternalData(path: string): Promise<ExternalData[]> {
 interface OpenMessage {
   readonly kind: Kind;
   readonly end: number;
-  /** Of a tensor. */
+  /** Key and value fields of a TensorProto.external_data entry. */
   name: string;
   isExternal: boolean;
   readonly entries: (readonly [string, string])[];
@@ -131,7 +131,7 @@ class Walker {
     const tag = await this.#varint(message.end);
     const field = Math.floor(tag / 8);
     const wire = tag % 8;
-    // Other readers cut a tag to 32 bits: what we skipped as unknown could be a graph to them.
+    // Other readers cut a tag to 32 bits, so a field skipped here could be a graph to them.
     if (field === 0 || tag >= TAG_LIMIT) throw this.#wrong(`field number ${field}`);
     if (wire === WIRE_BYTES) await this.#bytesField(message, field);
     else if (wire === WIRE_VARINT) await this.#varintField(message, field);
@@ -154,11 +154,11 @@ class Walker {
 
   async #varintField(message: OpenMessage, field: number): Promise<void> {
     const value = await this.#varint(message.end);
-    // Any number but 0 is taken for "external": what readers make of an unknown one is theirs.
+    // Any value but 0 counts as external: readers treat unknown values differently.
     if (message.kind === "tensor" && field === TENSOR_DATA_LOCATION) message.isExternal = value !== 0;
   }
 
-  /** A key and a value, in whatever order; of repeated ones the last counts, as everywhere in protobuf. */
+  /** A key and a value in any order. The last of repeated fields counts, as protobuf requires. */
   async #entry(length: number): Promise<readonly [string, string]> {
     const end = this.#bytes.position + length;
     const pair: [string, string] = ["", ""];
@@ -181,7 +181,7 @@ class Walker {
     return bytes.toString("utf8");
   }
 
-  /** Values beyond the safe integers come out too large for every length, which is all that matters here. */
+  /** Values beyond safe integers become too large for every length check, as intended. */
   async #varint(end: number): Promise<number> {
     let value = 0;
     let scale = 1;

@@ -1,6 +1,6 @@
 /**
- * What lies under the name model.plan: an ONNX model with a note of ours in front, or an engine of NVIDIA's runtime. The note
- * is a metadata entry of the model, written first, so that the start of the file tells. It knows no folder.
+ * Detects the content of `model.plan`: an ONNX model with a leading Nereid note, or a TensorRT engine. The note is a
+ * metadata entry (onnx.proto, `metadata_props`) written first, so the first bytes decide. It knows no folder.
  */
 import { open } from "node:fs/promises";
 import { readFields, textOf } from "../protobuf/reader.ts";
@@ -9,7 +9,7 @@ import { entryParts } from "./writer.ts";
 
 export type SizesByInput = Readonly<Record<string, readonly number[]>>;
 
-/** What the file was made for: shapes by input. */
+/** Build options recorded in the file: shapes by input. */
 export interface PlanNote {
   readonly formatVersion: number;
   readonly precision: readonly string[];
@@ -27,12 +27,12 @@ export const PLAN_FORMAT_VERSION = 1;
 const KEY = "nereid.plan";
 const METADATA_FIELD = 14;
 const MODEL_TAG: number = METADATA_FIELD * 8 + 2;
-/** A shape takes some fifty bytes; no model has a thousand inputs. */
+/** A shape takes some fifty bytes, and no model has a thousand inputs. */
 const MAX_NOTE_BYTES = 65_536;
-/** How serialised engines begin, whichever end of the number comes first. */
+/** Magic numbers of serialized TensorRT engines, in both byte orders. */
 const NVIDIA_MAGIC: ReadonlySet<string> = new Set(["ptrt", "trtp", "ftrt", "trtf"]);
 
-/** What to put before the fields of a model. */
+/** Bytes to write before the fields of a model. */
 export function planNoteParts(note: PlanNote): Part[] {
   return messageField(METADATA_FIELD, entryParts(KEY, JSON.stringify(note)));
 }
@@ -49,7 +49,7 @@ export async function readPlan(path: string): Promise<PlanContent> {
   }
 }
 
-/** Of the first bytes of a file. */
+/** Classifies a file by its first bytes. */
 export function planContent(start: Uint8Array): PlanContent {
   if (NVIDIA_MAGIC.has(Buffer.from(start.subarray(0, 4)).toString("latin1"))) return { kind: "nvidia" };
   const note = noteOf(start);
@@ -71,7 +71,7 @@ function noteOf(start: Uint8Array): PlanNote | undefined {
     const text = (wanted: number): string => fields.filter(({ number }) => number === wanted).map(textOf)[0] ?? "";
     return text(1) === KEY ? checkedNote(JSON.parse(text(2))) : undefined;
   } catch {
-    return undefined; // no note of ours is broken
+    return undefined; // a broken note is treated as absent
   }
 }
 

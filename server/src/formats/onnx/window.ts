@@ -1,4 +1,7 @@
-/** A window that moves over a file too large to hold, for readers that skip most of it. */
+/**
+ * A sliding window over a file too large to hold, for protobuf readers that skip most of it (protobuf encoding
+ * specification).
+ */
 import type { FileHandle } from "node:fs/promises";
 
 const WINDOW_BYTES = 65_536;
@@ -7,10 +10,10 @@ export class ByteWindow {
   readonly #file: FileHandle;
   readonly #size: number;
   readonly #buffer: Buffer = Buffer.alloc(WINDOW_BYTES);
-  /** Part of the file that the buffer holds. */
+  /** Range of the file that the buffer holds. */
   #start = 0;
   #end = 0;
-  /** Where the next byte is read; may be set anywhere within the file. */
+  /** Position of the next byte; may be set anywhere within the file. */
   position = 0;
 
   constructor(file: FileHandle, size: number) {
@@ -23,14 +26,14 @@ export class ByteWindow {
     return this.position >= this.#start && this.position < this.#end;
   }
 
-  /** The next byte. Call `refill()` before, unless `hasByte()`. */
+  /** The next byte. Call `refill()` first unless `hasByte()`. */
   byte(): number {
     const value = this.#buffer[this.position - this.#start] ?? 0;
     this.position++;
     return value;
   }
 
-  /** Moves the window to the position. @throws Error when the file ends there: it became shorter while being read */
+  /** Moves the window to the position. @throws Error when the file ends there: it was truncated while being read */
   async refill(): Promise<void> {
     const wanted = Math.min(WINDOW_BYTES, this.#size - this.position);
     const { bytesRead } = await this.#file.read(this.#buffer, 0, wanted, this.position);
@@ -39,7 +42,7 @@ export class ByteWindow {
     this.#end = this.position + bytesRead;
   }
 
-  /** A copy of the next bytes; the caller has checked that they are in the file. */
+  /** A copy of the next bytes; the caller has checked that they are inside the file. */
   async take(length: number): Promise<Buffer> {
     const bytes = Buffer.alloc(length);
     for (let done = 0; done < length; ) {

@@ -1,7 +1,10 @@
-/** Nodes, tensors and models of ONNX as protobuf. It checks nothing: what a graph means is its builder's affair. */
+/**
+ * Serializes ONNX nodes, tensors and models as protobuf. Source: onnx.proto and the ONNX IR specification. It validates
+ * nothing: the graph builder does.
+ */
 import { floatField, messageField, type Part, partsBytes, textField, varintField } from "../protobuf/writer.ts";
 
-/** Codes of element types. */
+/** TensorProto.DataType codes. */
 export const ONNX_TYPES = { FLOAT: 1, UINT8: 2, INT8: 3, INT32: 6, INT64: 7, BOOL: 9, FLOAT16: 10 } as const;
 export type OnnxTypeCode = (typeof ONNX_TYPES)[keyof typeof ONNX_TYPES];
 
@@ -14,7 +17,7 @@ export type OnnxAttribute =
 
 export interface OnnxNode {
   readonly operator: string;
-  /** Empty: ONNX itself. */
+  /** Empty: the default ONNX operator set. */
   readonly domain?: string;
   readonly name: string;
   readonly inputs: readonly string[];
@@ -24,21 +27,21 @@ export interface OnnxNode {
 
 export interface OnnxTensor {
   readonly name: string;
-  /** The format's code: one of `ONNX_TYPES`, or of a model that was read. */
+  /** TensorProto.DataType: one of `ONNX_TYPES`, or a code from a model that was read. */
   readonly type: number;
   readonly dims: readonly number[];
-  /** Little-endian, or where in another file the bytes are. */
+  /** Little-endian bytes, or their location in another file. */
   readonly data: Part | ExternalDataReference;
 }
 
-/** In a file beside the model. */
+/** Location in an external file beside the model. */
 export interface ExternalDataReference {
   readonly location: string;
   readonly offset: number;
   readonly length: number;
 }
 
-/** An input or output. A number is a fixed size, a text names a free one. */
+/** An input or output. A number is a fixed dimension, a string names a dynamic one. */
 export interface OnnxValue {
   readonly name: string;
   readonly type: OnnxTypeCode;
@@ -96,12 +99,12 @@ export function tensorParts({ name, type, dims, data }: OnnxTensor): Part[] {
   return [...head, ...external, varintField(14, DATA_ELSEWHERE)];
 }
 
-/** The body of a StringStringEntryProto, of which a model's notes are made. */
+/** The body of a StringStringEntryProto, used by metadata_props. */
 export function entryParts(key: string, value: string): Part[] {
   return [textField(1, key), textField(2, value)];
 }
 
-/** Bytes that a tensor has of its own, wherever they are. */
+/** Bytes that a tensor owns, inline or external. */
 export function tensorDataBytes({ data }: OnnxTensor): number {
   return "location" in data ? data.length : partsBytes([data]);
 }

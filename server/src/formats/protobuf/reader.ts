@@ -1,12 +1,15 @@
-/** Splits a protobuf message that is in memory into its fields: hostile bytes in, views out. It knows no schema. */
+/**
+ * Splits an in-memory protobuf message into fields: untrusted bytes in, views out. Source: protobuf.dev, "Encoding". It
+ * knows no schema.
+ */
 
 export interface ProtoField {
   readonly number: number;
-  /** Of a number; 0 for other fields. Beyond the safe integers it is not exact. */
+  /** Value of a varint; 0 for other wire types. Not exact beyond safe integers. */
   readonly value: number;
-  /** What a text, a message or a fixed number holds; empty for a varint. */
+  /** Content of a length-delimited or fixed-size field; empty for a varint. */
   readonly bytes: Uint8Array;
-  /** The whole field, to be copied as it is. */
+  /** The whole field including its tag, to be copied unchanged. */
   readonly raw: Uint8Array;
 }
 
@@ -25,7 +28,7 @@ const FIXED_BYTES: ReadonlyMap<number, number> = new Map([
 const WIRE_VARINT = 0;
 const WIRE_BYTES = 2;
 
-/** @throws ProtoFormatError when a field reaches beyond the message or is of no kind there is */
+/** @throws ProtoFormatError when a field exceeds the message or has an unknown wire type */
 export function readFields(message: Uint8Array): ProtoField[] {
   const fields: ProtoField[] = [];
   for (let at = 0; at < message.byteLength; ) {
@@ -54,7 +57,7 @@ export function textOf({ bytes }: ProtoField): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
 }
 
-/** Numbers of a repeated field, whether packed or not. */
+/** Values of a repeated numeric field, packed or not. */
 export function varintsOf(fields: readonly ProtoField[], number: number): number[] {
   return fields.flatMap((field) => {
     if (field.number !== number) return [];

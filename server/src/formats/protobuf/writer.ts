@@ -1,13 +1,16 @@
-/** Builds protobuf messages from fields, with large bytes loaded only while they are written. It knows no schema. */
+/**
+ * Builds protobuf messages from fields; large byte fields are loaded only while they are written. Source: protobuf.dev,
+ * "Encoding". It knows no schema.
+ */
 import type { FileHandle } from "node:fs/promises";
 
-/** Bytes of a known length that are fetched when their turn comes. */
+/** Bytes of a known length, fetched when they are written. */
 export interface LazyBytes {
   readonly byteLength: number;
   load(): Promise<Uint8Array>;
 }
 
-/** A message is a row of parts, so that wrapping it in another copies nothing. */
+/** A message is a list of parts, so nesting it in another message copies nothing. */
 export type Part = Uint8Array | LazyBytes;
 
 const WIRE_VARINT = 0;
@@ -18,7 +21,7 @@ export function partsBytes(parts: readonly Part[]): number {
   return parts.reduce((sum, { byteLength }) => sum + byteLength, 0);
 }
 
-/** Negative numbers take ten bytes, as protobuf has it. */
+/** Negative numbers take ten bytes (sign extension to 64 bits). */
 export function varint(value: number | bigint): Uint8Array {
   let rest = BigInt.asUintN(64, BigInt(value));
   const bytes: number[] = [];
@@ -45,7 +48,7 @@ export function textField(field: number, text: string): Uint8Array {
   return Buffer.concat([varint(field * 8 + WIRE_BYTES), varint(bytes.byteLength), bytes]);
 }
 
-/** Bytes or a message inside a message. */
+/** A length-delimited field: bytes or a nested message. */
 export function messageField(field: number, parts: readonly Part[]): Part[] {
   const prefix = Buffer.concat([varint(field * 8 + WIRE_BYTES), varint(partsBytes(parts))]);
   return [prefix, ...parts];
@@ -56,7 +59,7 @@ export interface WriteOptions {
   readonly onWritten?: ((numBytes: number) => void) | undefined;
 }
 
-/** Appends to the file. @throws Error when a part is not as long as it said */
+/** Appends to the file. @throws Error when a part does not have its announced length */
 export async function writeParts(
   file: FileHandle,
   parts: readonly Part[],
@@ -77,7 +80,7 @@ export async function writeParts(
 
 const JOINED_BYTES = 65_536;
 
-/** Neighbours that are small become one: a graph has thousands of fields, and each write is a call of the system. */
+/** Joins small neighbours: a graph has thousands of fields, and each write is a system call. */
 function* joinSmall(parts: readonly Part[]): Generator<Part> {
   let small: Uint8Array[] = [];
   let numBytes = 0;

@@ -1,7 +1,10 @@
-/** Unpacks a linear layer of an AutoAWQ checkpoint ("GEMM" layout). It opens no file. */
+/**
+ * Unpacks a linear layer of an AutoAWQ checkpoint ("GEMM" version). Source: AWQ, Lin et al. 2023, and AutoAWQ's packing
+ * order. It opens no file.
+ */
 import type { QuantizedMatrix } from "./quantized-matrix.ts";
 
-/** As stored. */
+/** Tensors as stored. */
 export interface AwqLayer {
   readonly inputs: number;
   readonly outputs: number;
@@ -14,7 +17,7 @@ export interface AwqLayer {
   readonly scales: Float32Array;
 }
 
-/** Which of a word's eight outputs each nibble is, from the lowest on. */
+/** Output index within a word for each nibble, from the lowest nibble up. */
 const OUTPUT_OF_NIBBLE: readonly number[] = [0, 2, 4, 6, 1, 3, 5, 7];
 const PER_WORD = 8;
 
@@ -37,7 +40,7 @@ export function unpackAwq({ inputs, outputs, groupSize, qweight, qzeros, scales 
   };
 }
 
-/** [groups, outputs] to [outputs, groups] */
+/** Transposes [groups, outputs] to [outputs, groups]. */
 export function transposeScales(scales: Float32Array, numGroups: number, outputs: number): Float32Array {
   const out = new Float32Array(scales.length);
   for (let output = 0; output < outputs; output++) {
@@ -48,7 +51,7 @@ export function transposeScales(scales: Float32Array, numGroups: number, outputs
   return out;
 }
 
-/** [rows, outputs / 8] of words to [outputs, rows]: each word column becomes eight rows that are written in order. */
+/** Words [rows, outputs / 8] to values [outputs, rows]: each word column becomes eight rows, written in order. */
 function transposeNibbles(words: Int32Array, rows: number, outputs: number, into: Uint8Array | Uint16Array): void {
   const numColumns = outputs / PER_WORD;
   for (let column = 0; column < numColumns; column++) {

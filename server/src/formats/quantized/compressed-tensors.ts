@@ -1,6 +1,7 @@
 /**
- * Opens the integers of a checkpoint of llm-compressor: packed in words with a scale for each group, or bytes with a scale
- * for each row. Tensor names tell which is which; 8-bit floats are left to others.
+ * Opens integer weights of a compressed-tensors checkpoint (llm-compressor). Formats `pack-quantized` (words, scale per
+ * group) and `int-quantized` (bytes, scale per row). Source: compressed-tensors README. FP8 tensors are handled by
+ * `fp8-tensors.ts`.
  */
 
 import { readFloats } from "../tensors/read-floats.ts";
@@ -12,11 +13,11 @@ const PACKED = ".weight_packed";
 const FLOATS: readonly string[] = ["F32", "F16", "BF16"];
 const MAX_INPUTS: number = 1 << 24;
 
-/** Takes over the source. @throws Error naming the tensor that is missing or does not fit */
+/** Takes ownership of the source. @throws Error naming the tensor that is missing or does not fit */
 export async function openCompressedTensors(source: TensorSource): Promise<TensorSource> {
   const matrices: VirtualMatrix[] = [];
   const names = [...source.tensors.keys()];
-  // One kind of block for all: layers that are stacked in memory must share it.
+  // One block type for all: layers that are stacked in memory must share it.
   const isSymmetric = !names.some((name) => name.endsWith(".weight_zero_point"));
   for (const name of names) {
     if (name.endsWith(PACKED)) matrices.push(await packedMatrix(source, name.slice(0, -PACKED.length), isSymmetric));
@@ -74,7 +75,7 @@ async function load(source: TensorSource, layer: PackedLayer): Promise<Quantized
       values[row * inputs + i] = (word >>> (bits * (i % perWord))) & mask;
     }
   }
-  // What is stored is raised by half the range, zeros too.
+  // Stored values and zero points are offset by half the range.
   const zeros = new Uint16Array(outputs * numGroups).fill(2 ** (bits - 1));
   if (zeroWords !== undefined) {
     for (let i = 0; i < zeros.length; i++) {
@@ -86,7 +87,7 @@ async function load(source: TensorSource, layer: PackedLayer): Promise<Quantized
   return { ...layer, values, scales: await readFloats(source, `${module}.weight_scale`), zeros };
 }
 
-/** Bytes with a sign, and a scale for each row or for all. */
+/** Signed bytes with a scale per row or per tensor. */
 function byteMatrix(source: TensorSource, module: string): VirtualMatrix {
   const [outputs = 0, inputs = 0] = expectTensor(source, `${module}.weight`, ["I8"], [-1, -1]).shape;
   const scale = source.tensors.get(`${module}.weight_scale`);
@@ -108,7 +109,7 @@ function byteMatrix(source: TensorSource, module: string): VirtualMatrix {
   });
 }
 
-/** The sizes before packing, which may end in the middle of a word. */
+/** Shape before packing; the last word may be partly used. */
 async function readShape(source: TensorSource, module: string): Promise<readonly [outputs: number, inputs: number]> {
   const name = `${module}.weight_shape`;
   expectTensor(source, name, ["I64"], [2]);

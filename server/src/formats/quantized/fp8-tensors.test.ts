@@ -15,7 +15,7 @@ import { e5m2Values, e8m0Values } from "./fp8-values.ts";
 const directory = await mkdtemp(join(tmpdir(), "float8-"));
 after(() => rm(directory, { recursive: true }));
 
-/** What each format's definition says of some bytes. */
+/** Values of some bytes by the definition of each format. */
 const KNOWN: readonly (readonly [values: Float32Array, byte: number, value: number])[] = [
   [fp8Levels(), 0x00, 0],
   [fp8Levels(), 0x01, 2 ** -9],
@@ -38,7 +38,7 @@ for (const [values, byte, value] of KNOWN) {
   });
 }
 
-/** Bytes of 1, 2, 3 ... in four bits of exponent. */
+/** Bytes of 1, 2, 3 ... in E4M3. */
 const BYTES = [0x38, 0x40, 0x44, 0x48, 0x4a, 0x4c];
 const ROWS = 3;
 const COLUMNS = 5;

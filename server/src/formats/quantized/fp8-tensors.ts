@@ -1,6 +1,7 @@
 /**
- * Tensors of 8-bit floats as ordinary ones: each element times the scale of its tensor, row or block, in f32. Rows are
- * widened as they are read, so that nothing is kept but the scales.
+ * Presents FP8 tensors as ordinary ones: each element times the scale of its tensor, row or block, in FP32. Source: FP8
+ * Formats for Deep Learning, Micikevicius et al. 2022. Rows are converted while they are read; only scales stay in
+ * memory.
  */
 import { fp8Levels } from "../../core/fp8.ts";
 import { readFloats } from "../tensors/read-floats.ts";
@@ -8,18 +9,18 @@ import { expectTensorRange, type StoredTensor, type TensorSource, tensorBytes } 
 import { e5m2Values, e8m0Values } from "./fp8-values.ts";
 
 export interface Fp8Options {
-  /** Rows and columns that share a scale, where scales are a grid. */
+  /** Rows and columns that share a scale, when scales form a grid. */
   readonly block: readonly [rows: number, columns: number];
-  /** Without a scale the numbers would be others, when the checkpoint says that it has them. */
+  /** Missing scales are an error when the checkpoint declares them: the values would be wrong. */
   readonly needsScales: boolean;
 }
 
-/** Whether any tensor has to be widened. */
+/** Whether any tensor has to be converted. */
 export function hasFp8({ tensors }: TensorSource): boolean {
   return [...tensors.values()].some(({ dtype }) => VALUES.has(dtype));
 }
 
-/** Takes over the source. @throws Error naming the tensor whose scales are missing or do not fit */
+/** Takes ownership of the source. @throws Error naming the tensor whose scales are missing or do not fit */
 export function widenFp8Tensors(source: TensorSource, options: Fp8Options): TensorSource {
   return new WidenedTensors(source, options);
 }
@@ -28,12 +29,12 @@ const VALUES: ReadonlyMap<StoredTensor["dtype"], () => Float32Array> = new Map([
   ["F8_E4M3", fp8Levels],
   ["F8_E5M2", e5m2Values],
 ]);
-/** Both are multiplied with, whatever the second is called. */
+/** Both names hold multipliers, although one is called an inverse. */
 const SCALE_NAMES = ["_scale", "_scale_inv"] as const;
 const F32_BYTES = 4;
 
 interface Scaled {
-  /** Undefined: all ones. */
+  /** Undefined: all scales are 1. */
   readonly scale: StoredTensor | undefined;
   readonly rows: number;
   readonly columns: number;
@@ -106,7 +107,7 @@ function describe(source: TensorSource, tensor: StoredTensor, options: Fp8Option
   return { scale, rows, columns, blockRows, blockColumns, values };
 }
 
-/** What shares a scale: all, a row, or a block of a grid. */
+/** Elements that share a scale: the tensor, a row, or a block of a grid. */
 function blockOf(
   scale: StoredTensor,
   tensor: StoredTensor,
@@ -136,7 +137,7 @@ async function readScales(source: TensorSource, scale: StoredTensor): Promise<Fl
   return Float32Array.from(bytes, (byte) => powers[byte] ?? 0);
 }
 
-/** Elements from `first` on, a run within a block at a time. */
+/** Converts elements from `first` on, one run within a block at a time. */
 function widen(stored: Uint8Array, first: number, scaled: Scaled, scales: Float32Array): Float32Array {
   const { columns, blockRows, blockColumns, values } = scaled;
   const perRow = Math.ceil(columns / blockColumns);

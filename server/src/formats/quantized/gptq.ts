@@ -1,14 +1,17 @@
-/** Unpacks a linear layer of a GPTQ checkpoint, of both versions of the format, in 4 or 8 bits. It opens no file. */
+/**
+ * Unpacks a linear layer of a GPTQ checkpoint, format versions 1 and 2, in 4 or 8 bits. Source: GPTQ, Frantar et al.
+ * 2022, and AutoGPTQ's storage. It opens no file.
+ */
 import { transposeScales } from "./awq.ts";
 import { irregularGroups, type QuantizedMatrix } from "./quantized-matrix.ts";
 
-/** As stored. */
+/** Tensors as stored. */
 export interface GptqLayer {
   readonly inputs: number;
   readonly outputs: number;
   readonly bits: 4 | 8;
   readonly groupSize: number;
-  /** The first version stores zeros less one. */
+  /** Format version 1 stores zero points minus one. */
   readonly version: 1 | 2;
   /** [inputs * bits / 32, outputs] */
   readonly qweight: Int32Array;
@@ -16,7 +19,7 @@ export interface GptqLayer {
   readonly qzeros: Int32Array;
   /** [groups, outputs] */
   readonly scales: Float32Array;
-  /** [inputs]; undefined when groups are runs. */
+  /** [inputs]; undefined when groups are contiguous. */
   readonly groupOf: Int32Array | undefined;
 }
 
@@ -37,14 +40,14 @@ export function unpackGptq(layer: GptqLayer): QuantizedMatrix {
   };
 }
 
-/** Whether all zeros are the middle of the range, as symmetric quantization makes them. */
+/** Whether all zero points are the middle of the range, as in symmetric quantization. */
 export function hasSymmetricZeros({ bits, version, qzeros }: Pick<GptqLayer, "bits" | "version" | "qzeros">): boolean {
   const middle = bits === 4 ? 0x8888_8888 : 0x8080_8080;
   const word = (middle - (version === 1 ? onePerValue(bits) : 0)) | 0;
   return qzeros.every((zeros) => zeros === word);
 }
 
-/** A word holds a run of inputs of one output, the first lowest. */
+/** A word holds consecutive inputs of one output, the first in the lowest bits. */
 function unpackValues({ inputs, outputs, bits, qweight }: GptqLayer): Uint8Array {
   const perWord = 32 / bits;
   const mask = 2 ** bits - 1;
@@ -59,7 +62,7 @@ function unpackValues({ inputs, outputs, bits, qweight }: GptqLayer): Uint8Array
   return values;
 }
 
-/** Writers of the first version subtract from whole words, borrows included; so is added back here. */
+/** Version 1 writers subtract one from whole words, including borrows, so add it back the same way. */
 function unpackZeros({ outputs, bits, version, qzeros }: GptqLayer, numGroups: number): Uint16Array {
   const perWord = 32 / bits;
   const mask = 2 ** bits - 1;

@@ -1,4 +1,7 @@
-/** Reads the tensors of one quantized linear layer, checks their shapes against each other and unpacks them. */
+/**
+ * Reads the tensors of one AWQ or GPTQ linear layer, checks their shapes against each other and unpacks them. Sources:
+ * see awq.ts and gptq.ts.
+ */
 
 import type { GroupedConfig } from "../hf/quantization-config.ts";
 import { readFloats } from "../tensors/read-floats.ts";
@@ -8,7 +11,7 @@ import { hasSymmetricZeros, unpackGptq } from "./gptq.ts";
 import { irregularGroups, type QuantizedMatrix } from "./quantized-matrix.ts";
 
 export interface QuantizedLayer {
-  /** Of the module: its tensors are `<name>.qweight` and so on. */
+  /** Name of the module: its tensors are `<name>.qweight` and so on. */
   readonly name: string;
   readonly inputs: number;
   readonly outputs: number;
@@ -57,7 +60,7 @@ export async function loadLayer(
   }
 }
 
-/** Reads what decides how the layer can be kept: whether groups are runs, and whether zeros are the middle. */
+/** Reads the two traits that decide the storage: contiguous groups, and symmetric zero points. */
 export async function inspectLayer(
   source: TensorSource,
   layer: QuantizedLayer,
@@ -67,7 +70,7 @@ export async function inspectLayer(
   const groups = await readGroups(source, layer);
   const groupOf = groups && irregularGroups(groups, layer.groupSize);
   if (!config.isSymmetric) return { groupOf, isSymmetric: false };
-  // Not all files that say they are symmetric are.
+  // Some files that claim to be symmetric are not.
   const qzeros = await readWords(source, `${layer.name}.qzeros`);
   return { groupOf, isSymmetric: hasSymmetricZeros({ ...config, qzeros }) };
 }

@@ -17,7 +17,7 @@ function random(bound: number): number {
   return Math.floor((state / 2 ** 32) * bound);
 }
 
-/** What a quantizer has before it packs: a value of each weight, a zero and a scale of each group. */
+/** Input of a packer: a value per weight, a zero point and scale per group. */
 interface Plain {
   readonly value: (output: number, input: number) => number;
   readonly zero: (output: number, group: number) => number;
@@ -43,7 +43,7 @@ function naive(plain: Plain, groupOf: (input: number) => number): Float32Array {
   });
 }
 
-/** Words of `perWord` values each, the first lowest. */
+/** Words of `perWord` values each, the first in the lowest bits. */
 function words(values: readonly number[], bits: number): Int32Array {
   const perWord = 32 / bits;
   return Int32Array.from({ length: values.length / perWord }, (_, i) => {
@@ -61,7 +61,7 @@ const grid = (rows: number, columns: number, at: (row: number, column: number) =
   Array.from({ length: rows * columns }, (_, i) => at(Math.floor(i / columns), i % columns));
 const run = (input: number): number => Math.floor(input / GROUP_SIZE);
 
-/** Outputs in the order in which AutoAWQ packs them: its order_map is 0, 2, 4, 6, 1, 3, 5, 7. */
+/** Output order of AutoAWQ's packer: its order_map is 0, 2, 4, 6, 1, 3, 5, 7. */
 function awqLayer(plain: Plain): AwqLayer {
   const packed = (column: number): number => column - (column % 8) + ([0, 2, 4, 6, 1, 3, 5, 7][column % 8] ?? 0);
   return {
@@ -202,7 +202,7 @@ test("packRows() keeps AWQ in Q4_1 but for the rounding of zero times scale to a
   const excess = kept.map((value, i) => {
     const [output, group] = [Math.floor(i / INPUTS), run(i % INPUTS)];
     const offset = plain.zero(output, group) * plain.scale(output, group);
-    // Half a unit in the last place of a half, and the rounding of floats.
+    // Half a unit in the last place of FP16, plus FP32 rounding.
     return Math.abs(value - (wanted[i] ?? Number.NaN)) - offset * (2 ** -11 + 2 ** -20);
   });
   assert.ok(Math.max(...excess) <= 0, `a weight is off by ${Math.max(...excess)} more`);

@@ -1,57 +1,57 @@
 /**
- * A weight of small integers with a scale and a zero point for each group of inputs, whatever layout it came in: what it
- * stands for as floats, and the same in blocks that kernels take. It knows no file.
+ * A group-quantized weight matrix, independent of its storage layout (AWQ, GPTQ, compressed-tensors, TensorRT-LLM).
+ * Converts it to floats or to ggml blocks (ggml-quants, Q4_0, Q4_1 and Q8_0). It knows no file.
  */
 import { numberToFp16 } from "../../core/fp16.ts";
 import { PACKED_BLOCKS } from "../tensors/tensor-source.ts";
 
-/** An element is (value - zero) * scale, zero and scale those of its row and group. */
+/** An element is (value - zero) * scale, with the zero point and scale of its row and group. */
 export interface QuantizedMatrix {
   readonly outputs: number;
   readonly inputs: number;
   readonly bits: 4 | 8;
   /** [outputs, inputs] */
   readonly values: Uint8Array;
-  /** Inputs of a group, when groups are runs of neighbours. */
+  /** Inputs of a group, when groups are contiguous. */
   readonly groupSize: number;
-  /** Group of each input, when they are not; [inputs] */
+  /** Group of each input, when they are not contiguous; [inputs] */
   readonly groupOf: Int32Array | undefined;
   readonly numGroups: number;
   /** [outputs, numGroups] */
   readonly scales: Float32Array;
-  /** [outputs, numGroups]; up to 256, for one format stores them less one. */
+  /** [outputs, numGroups]; up to 256, because one format stores zero points minus one. */
   readonly zeros: Uint16Array;
-  /** The numbers that values stand for, where they are not themselves: those of eight-bit floats. */
+  /** Decoding table of the values when they are not integers (FP8). */
   readonly levels?: Float32Array | undefined;
-  /** What each input is multiplied by first; undefined when by nothing. [inputs] */
+  /** Multiplier of each input before the GEMM (AWQ pre_quant_scale); undefined when there is none. [inputs] */
   readonly inputScales?: Float32Array | undefined;
 }
 
 export interface StoredInt4Groups {
   /** Inputs that share a scale. */
   readonly groupSize: number;
-  /** Whether zeros may be others than 8. */
+  /** Whether zero points may differ from 8. */
   readonly hasZeros: boolean;
-  /** Whether inputs are multiplied by numbers of their own first. */
+  /** Whether inputs have multipliers of their own. */
   readonly hasInputScales: boolean;
 }
 
-/** A matrix of codes of 4 bits, each standing for (code - zero) * scale, in whole groups of neighbouring inputs. */
+/** An INT4 matrix: each element is (code - zero) * scale, in groups of consecutive inputs. */
 export interface StoredInt4Matrix {
   readonly outputs: number;
   readonly inputs: number;
   readonly groupSize: number;
-  /** [outputs, inputs / 2]: the lower half of a byte is the earlier input. */
+  /** [outputs, inputs / 2]: the low nibble of a byte is the earlier input. */
   readonly codes: Uint8Array;
   /** [outputs, inputs / groupSize] */
   readonly scales: Float32Array;
-  /** [outputs, inputs / groupSize] of 0 to 15; absent when every zero is 8. */
+  /** [outputs, inputs / groupSize] of 0 to 15; absent when every zero point is 8. */
   readonly zeros?: Uint8Array | undefined;
-  /** What each input is multiplied by first. [inputs] */
+  /** Multiplier of each input before the GEMM. [inputs] */
   readonly inputScales?: Float32Array | undefined;
 }
 
-/** Blocks that hold such a matrix: Q4_0 when each zero is 8, Q8_0 when each is 128. */
+/** ggml block type of the matrix: Q4_0 when each zero point is 8, Q8_0 when each is 128. */
 export type MatrixBlocks = "Q4_0" | "Q4_1" | "Q8_0";
 
 const BLOCK = 32;
@@ -60,8 +60,8 @@ const MIDDLE_OF_FOUR_BITS = 8;
 const MAX_FOUR_BITS = 15;
 
 /**
- * Undefined when only floats hold it: scales of inputs, groups that cut blocks or are no runs, 8 bits with zeros off
- * the middle.
+ * Undefined when only floats can hold it: input multipliers, groups that are not contiguous or cut blocks, 8-bit
+ * asymmetric values.
  */
 export function blocksFor(
   matrix: Pick<QuantizedMatrix, "bits" | "inputs" | "groupSize" | "groupOf" | "inputScales">,
@@ -74,7 +74,7 @@ export function blocksFor(
   return isSymmetric ? "Q4_0" : "Q4_1";
 }
 
-/** Undefined when it is not of 4 bits, or its groups are no runs that blocks could hold. */
+/** Undefined when it is not INT4, or its groups are not contiguous multiples of a block. */
 export function int4Groups(
   matrix: Pick<QuantizedMatrix, "bits" | "inputs" | "groupSize" | "groupOf" | "inputScales">,
   isSymmetric: boolean,
@@ -88,12 +88,12 @@ export function int4Groups(
   };
 }
 
-/** The inputs' groups, or undefined when each is the run of neighbours that `groupSize` says. */
+/** Group of each input; undefined when groups are contiguous runs of `groupSize`. */
 export function irregularGroups(groupOf: Int32Array, groupSize: number): Int32Array | undefined {
   return groupOf.every((group, i) => group === Math.floor(i / groupSize)) ? undefined : groupOf;
 }
 
-/** Two codes a byte. @throws Error for zeros that 4 bits do not hold */
+/** Two codes a byte. @throws Error for zero points that 4 bits cannot hold */
 export function toInt4(matrix: QuantizedMatrix): StoredInt4Matrix {
   const { outputs, inputs, groupSize, values, scales } = matrix;
   const codes = new Uint8Array((outputs * inputs) / 2);
@@ -122,7 +122,7 @@ export function dequantizeRows(matrix: QuantizedMatrix, firstRow: number, numRow
   return out;
 }
 
-/** A row before its scales. */
+/** A row without its scales. */
 function fillLevels(matrix: QuantizedMatrix, row: number, into: Float32Array): void {
   const { inputs, values, groupOf, groupSize, numGroups, zeros, levels } = matrix;
   for (let i = 0; i < inputs; i++) {
@@ -140,8 +140,8 @@ function multiply(values: Float32Array, by: Float32Array): void {
 }
 
 /**
- * Rows in blocks. With Q4_0 and Q8_0 they are the same numbers when scales are halves, as they are stored; with Q4_1 the
- * product of zero and scale is rounded to a half too.
+ * Rows as ggml blocks. Q4_0 and Q8_0 are exact for FP16 scales. Q4_1 also rounds the product of zero point and scale to
+ * FP16.
  */
 export function packRows(matrix: QuantizedMatrix, blocks: MatrixBlocks, firstRow: number, numRows: number): Uint8Array {
   const { inputs, values, groupSize, numGroups, scales, zeros } = matrix;
@@ -166,7 +166,7 @@ function writeBytes(out: Uint8Array, at: number, values: Uint8Array, from: numbe
   for (let i = 0; i < BLOCK; i++) out[at + i] = ((values[from + i] ?? 0) - 128) & 0xff;
 }
 
-/** The first half of a block lies in the low nibbles, the second in the high ones. */
+/** The first half of a block is in the low nibbles, the second in the high ones. */
 function writeNibbles(out: Uint8Array, at: number, values: Uint8Array, from: number): void {
   for (let i = 0; i < HALF_BLOCK; i++) {
     out[at + i] = (values[from + i] ?? 0) | ((values[from + HALF_BLOCK + i] ?? 0) << 4);

@@ -18,7 +18,7 @@ function wordsOf(count: number, seed: number): Int32Array {
   return Int32Array.from({ length: count }, (_, i) => Math.imul(i + seed, 0x9e37_79b1));
 }
 
-/** Halves from 1 to 2. */
+/** FP16 values from 1 to 2. */
 function halves(count: number): Uint16Array {
   return Uint16Array.from({ length: count }, (_, i) => 0x3c00 + ((i * 37) % 1024));
 }

@@ -1,7 +1,7 @@
 /**
- * Opens an AWQ or GPTQ checkpoint as weights of ordinary names: `<module>.weight`, in blocks where they hold the
- * integers and their scales, as floats where they do not. A matrix is unpacked when its first row is read and kept until
- * another one is.
+ * Presents an AWQ or GPTQ checkpoint as ordinary weights, `<module>.weight`. Sources: see awq.ts and gptq.ts. Uses ggml
+ * blocks when they hold the integers exactly, else floats. A matrix is unpacked at its first read and kept until
+ * another is read.
  */
 
 import type { GroupedConfig } from "../hf/quantization-config.ts";
@@ -37,10 +37,10 @@ export async function openQuantizedTensors(directory: string, config: GroupedCon
   }
 }
 
-/** A matrix that is made from other tensors when it is read. */
+/** A matrix that is computed from other tensors when it is read. */
 export interface VirtualMatrix {
   readonly tensor: StoredTensor;
-  /** Undefined: as floats. */
+  /** Undefined: stored as floats. */
   readonly blocks: MatrixBlocks | undefined;
   /** See IntegerTensor. */
   readonly int4: StoredInt4Groups | undefined;
@@ -54,7 +54,7 @@ async function describeMatrices(source: TensorSource, config: GroupedConfig): Pr
   const layers = names.map((name) => describeLayer(source, name.slice(0, -".qweight".length), config));
   const inspected: (readonly [QuantizedLayer, Awaited<ReturnType<typeof inspectLayer>>])[] = [];
   for (const layer of layers) inspected.push([layer, await inspectLayer(source, layer, config)]);
-  // One kind of block for all: layers that are stacked in memory must share it.
+  // One block type for all: layers that are stacked in memory must share it.
   const isSymmetric = inspected.every(([, layer]) => layer.isSymmetric);
   return inspected.map(([layer, { groupOf }]) => {
     const draft = { ...layer, bits: config.bits, groupOf };
@@ -76,7 +76,7 @@ export function virtualMatrix(
   return { tensor: { name, dtype, shape, byteLength: tensorBytes(dtype, shape) }, blocks, int4, load };
 }
 
-/** The tensors of `source` but for the parts of quantized layers, and in their place the matrices made of them. */
+/** The tensors of `source`, with the parts of each quantized layer replaced by its matrix. */
 export class QuantizedTensors implements TensorSource {
   readonly tensors: ReadonlyMap<string, StoredTensor>;
   readonly integers: ReadonlyMap<string, IntegerTensor>;

@@ -1,4 +1,7 @@
-/** Tensors of which some are lists less one, as f32: norms to whose weights models add one, where a file has the sum. */
+/**
+ * Gemma's RMSNorm weights: TensorRT-LLM checkpoints store 1 + weight, Hugging Face stores weight. Subtracts the one, in
+ * FP32. Source: Gemma modeling code of transformers.
+ */
 import { readFloats } from "./read-floats.ts";
 import { expectTensorRange, type StoredTensor, type TensorSource, tensorBytes } from "./tensor-source.ts";
 
@@ -7,7 +10,7 @@ export class GemmaNormTensors implements TensorSource {
   readonly #source: TensorSource;
   readonly #names: ReadonlySet<string>;
 
-  /** Takes over the source. */
+  /** Takes ownership of the source. */
   constructor(source: TensorSource, names: readonly string[]) {
     this.#source = source;
     this.#names = new Set(names);

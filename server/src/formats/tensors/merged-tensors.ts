@@ -1,7 +1,10 @@
-/** Tensors put together from rectangles of others: parts of what was split over ranks, or was stacked. */
+/**
+ * Tensors assembled from rectangles of other tensors: shards of several ranks, or stacked projections (TensorRT-LLM
+ * checkpoint format).
+ */
 import { expectTensorRange, rowBytes, type StoredTensor, type TensorSource } from "./tensor-source.ts";
 
-/** Rows and columns of one tensor that are rows and columns of another. A list counts as a matrix of one column. */
+/** A rectangle of one tensor that becomes a rectangle of another. A vector counts as a matrix of one column. */
 export interface TensorPiece {
   readonly source: TensorSource;
   readonly name: string;
@@ -9,7 +12,7 @@ export interface TensorPiece {
   readonly row: number;
   readonly numRows: number;
   readonly column: number;
-  /** All columns of the source. */
+  /** Undefined: all columns of the source. */
   readonly numColumns: number;
 }
 
@@ -23,7 +26,7 @@ export class MergedTensors implements TensorSource {
   readonly #merged: ReadonlyMap<string, MergedTensor>;
   readonly #sources: readonly TensorSource[];
 
-  /** Takes over the sources. */
+  /** Takes ownership of the sources. */
   constructor(merged: readonly MergedTensor[], sources: readonly TensorSource[]) {
     this.#merged = new Map(merged.map((one) => [one.tensor.name, one]));
     this.tensors = new Map(merged.map(({ tensor }) => [tensor.name, tensor]));
@@ -57,7 +60,7 @@ interface RowRange {
   readonly elementBytes: number;
 }
 
-/** Reads what the range has of the piece, and lays it where it belongs. */
+/** Reads the overlap of range and piece, and copies it to its position. */
 async function readPiece(piece: TensorPiece, rows: Uint8Array, range: RowRange): Promise<void> {
   const from = Math.max(piece.row, range.firstRow);
   const to = Math.min(piece.row + piece.numRows, range.firstRow + range.numRows);

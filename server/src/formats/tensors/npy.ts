@@ -1,4 +1,7 @@
-/** Reads a .npy file of numbers: hostile bytes in, shape and values out. Knows no meaning of either. */
+/**
+ * Reads a numeric .npy file: untrusted bytes in, shape and values out. Source: NumPy NEP 1, "A Simple File Format for
+ * NumPy Arrays".
+ */
 import { open } from "node:fs/promises";
 import { widenFp16 } from "../../core/fp16.ts";
 import { widenBf16 } from "./read-floats.ts";
@@ -12,13 +15,13 @@ export interface NpyArray {
 type Values = NpyArray["values"];
 
 const MAGIC = "\u0093NUMPY";
-/** A header is one line; longer ones are of structures, which are not read. */
+/** A header is one line; longer ones describe structured types, which are not supported. */
 const MAX_HEADER_BYTES = 4096;
 const MAX_RANK = 8;
 /** Adapters are far smaller. */
 const MAX_BYTES: number = 2 ** 31;
 
-/** By numpy's names; "V2" is what bfloat16 becomes, which numpy does not have. */
+/** By NumPy type string; "V2" is how NumPy writes BF16, which it does not know. */
 const TYPES: ReadonlyMap<string, readonly [numBytes: number, read: (bytes: Uint8Array<ArrayBuffer>) => Values]> =
   new Map<string, readonly [number, (bytes: Uint8Array<ArrayBuffer>) => Values]>([
     ["<f4", [4, (bytes) => new Float32Array(bytes.buffer)]],

@@ -1,8 +1,11 @@
-/** Reads a whole tensor of floats, widened: scales, and matrices that are small beside a model's. */
+/**
+ * Reads a whole float tensor widened to FP32, for scales and other small tensors. BF16 is the upper half of an IEEE 754
+ * binary32 value.
+ */
 import { widenFp16 } from "../../core/fp16.ts";
 import type { TensorSource } from "./tensor-source.ts";
 
-/** The caller has checked that it is F32, F16 or BF16. */
+/** The caller has checked that the type is F32, F16 or BF16. */
 export async function readFloats(source: TensorSource, name: string): Promise<Float32Array> {
   const { dtype, byteLength } = source.tensors.get(name) ?? { dtype: "F32", byteLength: 0 };
   const bytes = new Uint8Array(byteLength);

@@ -1,7 +1,7 @@
-/** Fills a buffer from a place of an open file. It knows no format. */
+/** Fills a buffer from a position of an open file (POSIX pread may return less than asked). It knows no format. */
 import type { FileHandle } from "node:fs/promises";
 
-/** One read call; the system splits larger ones anyway. */
+/** Maximum bytes of one read call; the system splits larger ones anyway. */
 const MAX_READ_BYTES: number = 1 << 30;
 
 /** @throws Error naming `file` when it ends before the buffer is full */

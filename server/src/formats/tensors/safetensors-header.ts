@@ -1,6 +1,6 @@
 /**
- * Reads the header of a safetensors file: hostile bytes in, checked tensor ranges out. The format's own rules hold: no
- * duplicate names, no overlap, no holes, nothing behind the last tensor. It opens no file.
+ * Parses the header of a safetensors file: untrusted bytes in, checked tensor ranges out. Source: safetensors README,
+ * "Format". Duplicate names, overlaps, holes and trailing bytes are errors. It opens no file.
  */
 
 export const SAFETENSORS_DTYPE_BYTES = {
@@ -26,20 +26,20 @@ export type SafetensorsDtype = keyof typeof SAFETENSORS_DTYPE_BYTES;
 export interface SafetensorsRange {
   readonly name: string;
   readonly dtype: SafetensorsDtype;
-  /** Outermost dimension first; empty for a single number. */
+  /** Outermost dimension first; empty for a scalar. */
   readonly shape: readonly number[];
-  /** From the start of the file. */
+  /** Byte offset from the start of the file. */
   readonly byteOffset: number;
   readonly byteLength: number;
 }
 
-/** The format's own cap: larger headers are an attack on the reader's memory. */
+/** Cap of the reference implementation: larger headers are an attack on the reader's memory. */
 export const MAX_SAFETENSORS_HEADER_BYTES = 100_000_000;
-/** Names are paths of modules; the longest in use stay below 200. */
+/** Names are module paths; the longest in use stay below 200 bytes. */
 const MAX_NAME_LENGTH = 1024;
-/** No tensor library goes beyond. */
+/** No tensor library exceeds this rank. */
 const MAX_RANK = 8;
-/** The length field in front of the header. */
+/** The length field before the header. */
 export const SAFETENSORS_PREFIX_BYTES = 8;
 
 /** Checks the length field. @throws Error naming the file */
@@ -92,7 +92,7 @@ function parseJson(text: string, file: string): Record<string, unknown> {
   return parsed;
 }
 
-/** JSON.parse keeps the last of two equal names in silence, so names are counted before and after. */
+/** JSON.parse silently keeps the last of two equal names, so names are counted before and after. */
 function countKeys(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   const children = Object.values(value);
@@ -150,7 +150,7 @@ function parseOffsets(value: unknown, at: string): [number, number] {
   throw new Error(`${at}: data_offsets: expected a begin and an end, got ${quote(value)}`);
 }
 
-/** In file order each range must begin where the one before it ended, and the last must end with the file. */
+/** In file order, each range must begin where the previous one ended, and the last must end with the file. */
 function checkCoverage(ranges: readonly SafetensorsRange[], dataStart: number, fileBytes: number, file: string): void {
   const inOrder = ranges.toSorted((a, b) => a.byteOffset - b.byteOffset || a.byteLength - b.byteLength);
   let end = dataStart;
@@ -173,7 +173,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A value in an error: short, whatever a hostile file put there. */
+/** A value for an error message, shortened: a hostile file may hold anything. */
 function quote(value: unknown): string {
   return (JSON.stringify(value) ?? "nothing").slice(0, 80);
 }

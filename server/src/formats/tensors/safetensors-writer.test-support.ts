@@ -1,4 +1,4 @@
-/** Writes safetensors files for tests. */
+/** Writes safetensors files for tests (safetensors README, "Format"). */
 import type { SafetensorsDtype } from "./safetensors-header.ts";
 
 export interface TensorDraft {

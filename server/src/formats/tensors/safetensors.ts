@@ -1,4 +1,7 @@
-/** Opens the safetensors files of a model folder, one file or shards with an index, and reads ranges of tensors. */
+/**
+ * Opens the safetensors files of a model folder, single or sharded with an index, and reads ranges of tensors. Source:
+ * safetensors README, "Format", and transformers' `model.safetensors.index.json`.
+ */
 import { type FileHandle, open, readFile, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { readFully } from "./read-fully.ts";
@@ -18,9 +21,9 @@ export interface Safetensors {
 
 const SINGLE_FILE = "model.safetensors";
 const INDEX_FILE = "model.safetensors.index.json";
-/** An index has a line per tensor, as a header has. */
+/** An index has one line per tensor, like a header. */
 const MAX_INDEX_BYTES = 100_000_000;
-/** The largest models ship below 200. */
+/** The largest models ship fewer than 200 shards. */
 const MAX_SHARDS = 4096;
 
 /** @throws Error naming the file and what is wrong with it */
@@ -37,7 +40,7 @@ export async function openSafetensors(directory: string): Promise<Safetensors> {
   }
 }
 
-/** A file by its path, whatever its name. @throws Error naming the file and what is wrong with it */
+/** Opens one file with any name. @throws Error naming the file and what is wrong with it */
 export async function openSafetensorsFile(path: string): Promise<Safetensors> {
   const file = await openFile(path, basename(path));
   return new ShardedTensors([file], collectTensors([file], undefined));
@@ -97,7 +100,7 @@ async function openFile(path: string, name: string): Promise<OpenFile> {
   }
 }
 
-/** Which file holds each tensor; undefined when the folder holds a single file. */
+/** File name of each tensor; undefined when the folder holds a single file. */
 async function readWeightMap(directory: string): Promise<ReadonlyMap<string, string> | undefined> {
   const path = join(directory, INDEX_FILE);
   const size = await stat(path).then(

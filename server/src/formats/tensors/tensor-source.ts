@@ -1,11 +1,11 @@
 /**
- * Weights by the names that Hugging Face gives them, whatever files they lie in and however these store them. What
- * `openSafetensors()` opens is one; the others turn their own names and layouts into these.
+ * Weights by Hugging Face names, independent of file format and storage. `openSafetensors()` returns one; other formats
+ * convert their names and layouts to it. Block types are those of ggml.
  */
 import type { StoredInt4Groups, StoredInt4Matrix } from "../quantized/quantized-matrix.ts";
 import { SAFETENSORS_DTYPE_BYTES, type SafetensorsDtype } from "./safetensors-header.ts";
 
-/** Elements of a row in blocks that share scales, laid out as ggml lays them out. */
+/** Elements of a row share scales in blocks, laid out as in ggml. */
 export const PACKED_BLOCKS = {
   Q4_0: { numElements: 32, numBytes: 18 },
   Q4_1: { numElements: 32, numBytes: 20 },
@@ -27,7 +27,7 @@ export interface StoredTensor {
   /** Outermost dimension first. Blocks run along the innermost. */
   readonly shape: readonly number[];
   readonly byteLength: number;
-  /** What the files have, where it is read as something wider. */
+  /** Type in the files, when the tensor is widened while it is read. */
   readonly widenedFrom?: TensorDtype | undefined;
 }
 
@@ -35,17 +35,17 @@ export interface TensorSource {
   readonly tensors: ReadonlyMap<string, StoredTensor>;
   /** Fills `into` from the bytes of a tensor that begin at `byteOffset` within it. */
   read(name: string, into: Uint8Array, byteOffset?: number): Promise<void>;
-  /** Matrices among the tensors that are stored as integers with scales, for devices that do not take them as blocks. */
+  /** Quantized matrices among the tensors, for devices that do not take ggml blocks. */
   readonly integers?: ReadonlyMap<string, IntegerTensor> | undefined;
-  /** Rows of a tensor that is widened while it is read, in the type that is wanted: sooner than as F32 and from there. */
+  /** Reads rows of a widened tensor directly in the requested type, without an FP32 copy in between. */
   readWidened?(name: string, type: "f32" | "bf16", firstRow: number, numRows: number): Promise<Uint8Array>;
   close(): Promise<void>;
 }
 
 export interface IntegerTensor {
-  /** How it is stored in 4 bits, in whole groups of neighbouring inputs; undefined: only floats are to be had. */
+  /** INT4 storage in groups of consecutive inputs; undefined when only floats are available. */
   readonly int4: StoredInt4Groups | undefined;
-  /** Only where it is stored so. */
+  /** Only present with INT4 storage. */
   readInt4(): Promise<StoredInt4Matrix>;
   /** [numRows, inputs] */
   readFloats(firstRow: number, numRows: number): Promise<Float32Array>;
@@ -55,14 +55,14 @@ export function isPackedDtype(dtype: TensorDtype): dtype is PackedDtype {
   return Object.hasOwn(PACKED_BLOCKS, dtype);
 }
 
-/** Of a row of `length` elements, which is whole blocks. */
+/** Bytes of a row of `length` elements, which is a whole number of blocks. */
 export function rowBytes(dtype: TensorDtype, length: number): number {
   if (!isPackedDtype(dtype)) return length * SAFETENSORS_DTYPE_BYTES[dtype];
   const { numElements, numBytes } = PACKED_BLOCKS[dtype];
   return (length / numElements) * numBytes;
 }
 
-/** Bytes of a tensor. Sizes have been checked: the product is a safe integer. */
+/** Bytes of a tensor. Sizes have been checked, so the product is a safe integer. */
 export function tensorBytes(dtype: TensorDtype, shape: readonly number[]): number {
   return rowBytes(
     dtype,
@@ -70,7 +70,7 @@ export function tensorBytes(dtype: TensorDtype, shape: readonly number[]): numbe
   );
 }
 
-/** Guards `read`. @throws Error naming the tensor */
+/** Validates the range of a `read`. @throws Error naming the tensor */
 export function expectTensorRange(
   tensors: ReadonlyMap<string, StoredTensor>,
   name: string,

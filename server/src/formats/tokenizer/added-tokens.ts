@@ -1,10 +1,13 @@
-/** Finds added tokens in text: leftmost, then longest. Knows neither normalisation nor vocabulary. */
+/**
+ * Finds added tokens in text: leftmost first, then longest. Source: tokenizers library, `added_vocabulary`. Knows
+ * neither normalisation nor vocabulary.
+ */
 import type { AddedToken } from "./tokenizer-json.ts";
 
-/** A stretch of text between added tokens, or one such token. */
+/** A stretch of text between added tokens, or one added token. */
 export type Section = string | AddedToken;
 
-/** Unicode's property; JavaScript's `\s` and `trim` differ from it in U+0085 and U+FEFF. */
+/** Unicode White_Space; JavaScript's `\s` and `trim` differ from it in U+0085 and U+FEFF. */
 const WHITE_SPACE = /\p{White_Space}/u;
 const ENDS_IN_WORD = /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]$/u;
 const BEGINS_WITH_WORD = /^[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]/u;

@@ -1,11 +1,14 @@
-/** The alphabet in which byte-level vocabularies write bytes as printable characters. Knows no tokenizer. */
+/**
+ * The byte-level alphabet of GPT-2 (`bytes_to_unicode`): bytes as printable characters. Source: Radford et al. 2019,
+ * openai/gpt-2 encoder.py. Knows no tokenizer.
+ */
 
-/** Character of each byte value. Printable Latin-1 stands for itself, everything else for U+0100 and up. */
+/** Character of each byte. Printable Latin-1 maps to itself, every other byte to U+0100 and up. */
 export const BYTE_TO_CHAR: readonly string[] = byteCharacters();
 
 const CHAR_TO_BYTE: ReadonlyMap<string, number> = new Map(BYTE_TO_CHAR.map((char, byte) => [char, byte]));
 
-/** Bytes that a token of a byte-level vocabulary stands for; undefined when it holds a character outside the alphabet. */
+/** Bytes of a token of a byte-level vocabulary; undefined when it holds a character outside the alphabet. */
 export function tryBytesOfToken(token: string): Uint8Array | undefined {
   const bytes = new Uint8Array(token.length);
   for (let i = 0; i < token.length; i++) {

@@ -1,24 +1,24 @@
 /**
- * Byte-level BPE over a checked vocabulary: words to ids. Common words come from a bounded cache, the rest is merged.
- * Does not split text into words and knows no special tokens.
+ * Byte-level BPE (Sennrich et al. 2016; GPT-2) over a checked vocabulary: words to ids. Frequent words come from a
+ * bounded cache, the rest is merged. Does not split text into words and knows no special tokens.
  */
 import { BYTE_TO_CHAR, tryBytesOfToken } from "./byte-level-alphabet.ts";
 import { createPairTable, type PairTable, WordMerge } from "./byte-level-merge.ts";
 
-/** What a `BPE` model section says, checked: every merge names three ids of the vocabulary. */
+/** A checked `BPE` model section: every merge names three ids of the vocabulary. */
 export interface BpeRules {
   readonly vocabulary: ReadonlyMap<string, number>;
   /** In rank order. */
   readonly merges: readonly (readonly [left: string, right: string])[];
-  /** A word that is itself a token is taken whole, whatever the merges say. */
+  /** A word that is a token is taken whole (`ignore_merges`). */
   readonly ignoreMerges: boolean;
 }
 
-/** Words up to this many characters are cached: longer ones seldom come twice. */
+/** Maximum characters of a cached word: longer ones seldom repeat. */
 const MAX_CACHED_WORD_CHARS = 64;
 /** Words of each of the two cache generations; about 4 MB in all. */
 const CACHE_GENERATION_WORDS = 16_384;
-/** Bytes of the reused scratch arrays; a longer word brings its own and drops them. */
+/** Bytes of the reused scratch arrays; a longer word allocates its own and drops them. */
 const SCRATCH_BYTES = 4096;
 /** Merge candidates between two pauses: about 5 ms. */
 const CANDIDATES_PER_STEP = 32_768;
@@ -62,7 +62,7 @@ export class IdList {
 export class ByteLevelBpe {
   readonly #pairs: PairTable;
   readonly #byteIds: Int32Array;
-  /** Tokens as text, kept only for `ignoreMerges`. */
+  /** Token texts, kept only for `ignoreMerges`. */
   readonly #wholeWords: ReadonlyMap<string, number>;
   readonly #scratch: WordMerge;
   readonly #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(SCRATCH_BYTES);
@@ -104,7 +104,7 @@ export class ByteLevelBpe {
     const { written } = this.#encoder.encodeInto(word, this.#bytes);
     const ids = this.#merged(word, written);
     out.append(ids);
-    // The key is made anew from the bytes: a slice of a prompt would keep the whole prompt in memory.
+    // Build the key from the bytes: a slice of a prompt would keep the whole prompt in memory.
     if (isCached) this.#remember(Buffer.from(this.#bytes.buffer, 0, written).toString("utf8"), ids.slice());
     return true;
   }
@@ -123,7 +123,7 @@ export class ByteLevelBpe {
     merge.start(numBytes);
   }
 
-  /** Two generations instead of an exact LRU: a hit costs one look-up, and the size stays bounded. */
+  /** Two generations instead of an exact LRU: a hit costs one lookup, and the size stays bounded. */
   #recall(word: string): Int32Array | undefined {
     const young = this.#young.get(word);
     if (young !== undefined) return young;
@@ -158,7 +158,7 @@ function tokensAsText(vocabulary: ReadonlyMap<string, number>): Map<string, numb
     try {
       words.set(decoder.decode(bytes), id);
     } catch {
-      // Part of a character: no word of text can equal it.
+      // An incomplete character: no word of text can equal it.
     }
   }
   return words;

@@ -1,10 +1,9 @@
 /**
- * Byte-pair merging of one word: the pair of lowest rank first, leftmost among equals, in O(n log n) whatever the word.
- * Works on ids and can be interrupted, so that a hostile word of a million characters does not hold the event loop.
- * Knows no text.
+ * Byte-pair merging of one word (Sennrich et al. 2016): lowest rank first, leftmost among equals, in O(n log n). It can
+ * be interrupted, so a word of a million characters does not block the event loop. Works on ids and knows no text.
  */
 
-/** Merge rules as an open-addressing table: (left id, right id) -> rank and merged id. */
+/** Merge rules in an open-addressing hash table: (left id, right id) -> rank and merged id. */
 export class PairTable {
   readonly #mask: number;
   readonly #left: Int32Array;
@@ -31,7 +30,7 @@ export class PairTable {
     this.#merged[slot] = merged;
   }
 
-  /** Slot of a pair, or -1: one look-up gives rank and merged id. */
+  /** Slot of a pair, or -1: one lookup gives rank and merged id. */
   find(left: number, right: number): number {
     const slot = this.#slot(left, right);
     return this.#left[slot] === left ? slot : -1;
@@ -73,28 +72,28 @@ export function createPairTable(
   return pairs;
 }
 
-/** A rank and a position share one heap key; both stay exact in a double. */
+/** Rank and position share one heap key; both stay exact in a double. */
 const POSITIONS = 2 ** 28;
 
-/** One word being merged. `start` takes the symbols, `run` merges, `finish` leaves the result. */
+/** One word during merging. `start` takes the symbols, `run` merges, `finish` leaves the result. */
 export class WordMerge {
   readonly #pairs: PairTable;
   #ids = new Int32Array(0);
   #previous = new Int32Array(0);
   #next = new Int32Array(0);
-  /** Slot of the pair that begins at a position, -1 for none; tells stale heap entries from live ones. */
+  /** Slot of the pair at a position, -1 for none; distinguishes stale heap entries from live ones. */
   #pair = new Int32Array(0);
   #heap = new Float64Array(0);
   #heapSize = 0;
   #length = 0;
-  /** Positions below this one have offered their pair. */
+  /** Positions below this one have pushed their pair to the heap. */
   #numOffered = 0;
 
   constructor(pairs: PairTable) {
     this.#pairs = pairs;
   }
 
-  /** Room for a word of `length` symbols; the caller fills it, then calls `start(length)`. */
+  /** Space for a word of `length` symbols; the caller fills it, then calls `start(length)`. */
   reserve(length: number): Int32Array {
     if (length >= POSITIONS) throw new RangeError(`word of ${length} symbols: at most ${POSITIONS - 1} can be merged`);
     if (this.#ids.length < length) {
@@ -118,7 +117,7 @@ export class WordMerge {
     }
   }
 
-  /** Offers and merges up to `budget` candidates; true when the word is done. */
+  /** Pushes and merges up to `budget` candidates; true when the word is complete. */
   run(budget: number): boolean {
     let left = budget;
     for (; left > 0 && this.#numOffered < this.#length; left--) this.#offer(this.#numOffered++);
@@ -131,7 +130,7 @@ export class WordMerge {
     return this.#heapSize === 0 && this.#numOffered === this.#length;
   }
 
-  /** Number of ids left; they are moved to the front of the array that `reserve` gave. */
+  /** Number of ids left; they are moved to the front of the array from `reserve`. */
   finish(): number {
     let count = 0;
     if (this.#length === 0) return 0;
@@ -172,7 +171,10 @@ export class WordMerge {
     heap[hole] = key;
   }
 
-  /** Half of the word suffices for text; a merge takes one candidate and adds two, so the size stays below twice the word. */
+  /**
+   * Half of the word suffices for text. A merge takes one candidate and adds two, so the size stays below twice the
+   * word.
+   */
   #growHeap(): void {
     const heap = new Float64Array(2 * this.#heap.length);
     heap.set(this.#heap);

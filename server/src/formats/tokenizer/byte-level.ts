@@ -1,6 +1,6 @@
 /**
- * The encoder of byte-level BPE tokenizers: added tokens, normalisation, words, merges. Works in steps of a few
- * milliseconds, so that a huge prompt shares the event loop. Adds no special tokens of its own accord.
+ * The encoder of byte-level BPE tokenizers: added tokens, normalisation, pre-tokenization, merges. Source: tokenizers
+ * library, tokenizer.json. Yields every few milliseconds, so long prompts share the event loop. Adds no special tokens.
  */
 import { ByteLevelBpe, type IdList } from "./byte-level-bpe.ts";
 import { type PreTokenizer, splitNext, tryParsePreTokenizer } from "./pre-tokenizer.ts";
@@ -10,7 +10,7 @@ import { type AddedToken, isRecord, parseMerges } from "./tokenizer-json.ts";
 /** Characters between two pauses: 2 to 10 ms of work. */
 const CHARS_PER_STEP = 32_768;
 
-/** Undefined when a section of the file asks for more than this encoder does. */
+/** Undefined when a section of the file needs an unsupported feature. */
 export function tryCreateByteLevelEncoder(
   json: Readonly<Record<string, unknown>>,
   vocabulary: ReadonlyMap<string, number>,
@@ -65,7 +65,7 @@ class ByteLevelCodec implements SectionCodec {
   }
 }
 
-/** BPE whose symbols are bytes and nothing else. */
+/** A BPE model whose symbols are bytes only. */
 function isPlainBpe(model: Readonly<Record<string, unknown>>): boolean {
   const isUnset = (value: unknown): boolean => value === undefined || value === null || value === "" || value === false;
   return (

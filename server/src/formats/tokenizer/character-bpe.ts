@@ -1,6 +1,7 @@
 /**
- * The encoder of BPE tokenizers that came from SentencePiece (Llama 2, Mistral, Gemma): symbols are characters, spaces are
- * written as a visible mark, a character without a token becomes its bytes. A text between added tokens is one word.
+ * The encoder of BPE tokenizers converted from SentencePiece (Llama 2, Mistral, Gemma). Symbols are characters, spaces
+ * become U+2581, and unknown characters become bytes. Text between added tokens is one word. Source: SentencePiece,
+ * tokenizers library.
  */
 import type { IdList } from "./byte-level-bpe.ts";
 import { createPairTable, type PairTable, WordMerge } from "./byte-level-merge.ts";
@@ -14,7 +15,7 @@ type PrefixRule = (text: string, isFirst: boolean) => string;
 /** Merge candidates between two pauses: about 5 ms. */
 const CANDIDATES_PER_STEP = 32_768;
 
-/** Undefined when a section of the file asks for more than this encoder does. */
+/** Undefined when a section of the file needs an unsupported feature. */
 export function tryCreateCharacterEncoder(
   json: Json,
   vocabulary: ReadonlyMap<string, number>,
@@ -26,7 +27,7 @@ export function tryCreateCharacterEncoder(
   const normalize = tryParseNormalizer(json.normalizer ?? undefined);
   const prefix = tryParsePrefix(json.pre_tokenizer ?? undefined);
   if (byteIds === undefined || normalize === undefined || prefix === undefined) return undefined;
-  // Tokens matched after normalisation would have to be normalised as well: rare enough for the library.
+  // Tokens matched after normalisation would need normalising as well: rare enough for the library.
   const isRenamed = ({ isNormalized, content }: AddedToken): boolean => isNormalized && normalize(content) !== content;
   if (addedTokens.some(isRenamed)) return undefined;
   const pairs = createPairTable(vocabulary, parseMerges(model.merges));
@@ -114,7 +115,7 @@ function tryParseNormalizer(section: unknown): TextRule | undefined {
   return (text) => rules.reduce((changed, rule) => rule(changed), text);
 }
 
-/** `Metaspace` without its cut at every space, or nothing. */
+/** `Metaspace` without splitting at spaces, or no pre-tokenizer. */
 function tryParsePrefix(section: unknown): PrefixRule | undefined {
   if (section === undefined) return (text) => text;
   if (!isRecord(section) || section.type !== "Metaspace" || section.split !== false) return undefined;

@@ -1,12 +1,12 @@
 /**
- * What each token id adds to the text, as a tokenizer's `decoder` section says: bytes, because a character may be spread
- * over several tokens. Knows no stream and no state.
+ * The bytes that each token id adds to the text, by the `decoder` section of tokenizer.json (tokenizers library).
+ * Bytes, because a character may span several tokens. Knows no stream and no state.
  */
 import { tryBytesOfToken } from "./byte-level-alphabet.ts";
 import { isRecord } from "./tokenizer-json.ts";
 
 export interface Pieces {
-  /** Bytes of one token; the first of a text may lose its leading space or joint. Undefined: no such token. */
+  /** Bytes of one token; the first of a text may lose its leading space. Undefined: no such token. */
   bytesOf(id: number, isFirst: boolean): Uint8Array | undefined;
   /** Removed from the start of the whole text, at most `count` times. */
   readonly leading: { readonly char: string; readonly count: number };
@@ -62,7 +62,7 @@ function wordPiece(rule: Rule): TokenToText {
   };
 }
 
-/** The clean-up that BERT's decoder does token by token. */
+/** The per-token clean-up of the WordPiece decoder. */
 function withoutSpaceBeforePunctuation(text: string): string {
   return text
     .replaceAll(/ ([.?!,])/g, "$1")

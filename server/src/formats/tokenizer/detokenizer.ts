@@ -1,13 +1,13 @@
 /**
- * Token ids to text, in chunks of any size: what the chunks add up to is the text of the whole. A character whose bytes
- * have not all come waits for the next chunk. Knows no request.
+ * Token ids to text in chunks of any size; the chunks add up to the full text. Incomplete UTF-8 sequences wait for the
+ * next chunk. Source: tokenizers library, `decoder`, and RFC 3629. Knows no request.
  */
 import type { Pieces } from "./detokenizer-pieces.ts";
 
 export interface Detokenizer {
   /** Text that these ids complete, possibly "". */
   push(ids: ArrayLike<number>): string;
-  /** The rest: an unfinished character becomes U+FFFD. The object is then ready for a new text. */
+  /** The remaining text: an incomplete character becomes U+FFFD. The object is then ready for a new text. */
   finish(): string;
 }
 
@@ -65,7 +65,7 @@ export class IncrementalDetokenizer implements Detokenizer {
   }
 }
 
-/** For decoders that look across tokens: everything waits for the end. */
+/** For decoders that look across tokens: all text waits for the end. */
 export class WholeDetokenizer implements Detokenizer {
   readonly #decode: (ids: number[]) => string;
   readonly #skipped: ReadonlySet<number>;

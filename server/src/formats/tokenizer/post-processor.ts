@@ -1,4 +1,7 @@
-/** The special tokens around an encoded text, as a tokenizer's `post_processor` section says. Knows no text. */
+/**
+ * The special tokens around an encoded text, from the `post_processor` section of tokenizer.json (tokenizers library).
+ * Knows no text.
+ */
 import { expectTokenId, isRecord } from "./tokenizer-json.ts";
 
 export interface PostProcessor {
@@ -23,7 +26,7 @@ export function parsePostProcessor(section: unknown): PostProcessor {
   }
 }
 
-/** Later processors wrap what earlier ones made. */
+/** Later processors wrap the result of earlier ones. */
 function parseSequence(processors: unknown): PostProcessor {
   if (!Array.isArray(processors)) return EMPTY_FRAME;
   return processors.map(parsePostProcessor).reduce(

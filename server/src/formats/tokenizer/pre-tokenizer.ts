@@ -1,11 +1,11 @@
 /**
- * Cuts text into the words that byte-level BPE merges, as a tokenizer's `pre_tokenizer` section says. Knows no vocabulary.
- * Sections it does not cover give undefined: the caller falls back to the general library.
+ * Splits text into words for byte-level BPE, by the `pre_tokenizer` section of tokenizer.json (tokenizers library).
+ * Knows no vocabulary. Unsupported sections give undefined: the caller falls back to the general library.
  */
 import { isRecord } from "./tokenizer-json.ts";
 import { translatePattern } from "./tokenizer-library.ts";
 
-/** One pass: the pattern's matches and the text between them, either of which may be dropped. */
+/** One pass: the matches of a pattern and the text between them, either of which may be dropped. */
 export interface SplitPass {
   readonly pattern: RegExp;
   readonly keepsMatches: boolean;
@@ -14,13 +14,11 @@ export interface SplitPass {
 
 export interface PreTokenizer {
   readonly passes: readonly SplitPass[];
-  /** A space goes in front of text that begins without one. */
+  /** Adds a space before text that does not begin with one. */
   readonly addsPrefixSpace: boolean;
 }
 
-/**
- * The pattern of GPT-2. White space is Unicode's property: JavaScript's `\s` differs from it in U+0085 and U+FEFF.
- */
+/** The pattern of GPT-2. White space is Unicode's property: JavaScript's `\s` differs from it in U+0085 and U+FEFF. */
 const GPT2_PATTERN =
   /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
 
@@ -35,7 +33,7 @@ export function tryParsePreTokenizer(section: unknown): PreTokenizer | undefined
     passes.push(pass);
   }
   const addsPrefixSpace = last.add_prefix_space === true;
-  // A prefix space per piece of an earlier pass: no tokenizer is known to do that.
+  // A prefix space per piece of an earlier pass: no known tokenizer does that.
   if (addsPrefixSpace && passes.length > 0) return undefined;
   if (last.use_regex !== false) passes.push({ pattern: GPT2_PATTERN, keepsMatches: true, keepsGaps: true });
   return { passes, addsPrefixSpace };
@@ -52,7 +50,7 @@ export function splitInto(words: string[], text: string, passes: readonly SplitP
   while (position < text.length) position = splitNext(words, text, passes, first, position);
 }
 
-/** Does one match of pass `first` and the gap before it; gives the position after both. */
+/** Handles one match of pass `first` and the gap before it; returns the position after both. */
 export function splitNext(
   words: string[],
   text: string,
@@ -73,7 +71,7 @@ export function splitNext(
   return end;
 }
 
-/** The next match that is not empty. The position is set each time: patterns are shared by runs that interleave. */
+/** The next non-empty match. The position is set each time, because interleaved runs share patterns. */
 function nextMatch(pattern: RegExp, text: string, position: number): RegExpExecArray | undefined {
   pattern.lastIndex = position;
   for (;;) {

@@ -1,21 +1,21 @@
 /**
- * The merges of a vocabulary whose tokens have scores, as SentencePiece keeps it: every way to make a token of two others,
- * those of the best token first. Pure.
+ * Derives BPE merges from a vocabulary with scores, as SentencePiece stores it: every split of a token into two others,
+ * best token first. Source: SentencePiece, and transformers' SentencePieceExtractor. Pure.
  */
 
 interface Merge {
   readonly left: string;
   readonly right: string;
   readonly score: number;
-  /** In characters, which are not UTF-16 units. */
+  /** In code points, not UTF-16 units. */
   readonly leftLength: number;
   readonly rightLength: number;
 }
 
-/** Longer tokens come of no merge: none is trained to be so long, and the ways to cut one grow with it. */
+/** Longer tokens result from no merge: none is trained to that length, and the number of splits grows with it. */
 const MAX_TOKEN_CHARS = 256;
 
-/** `ids` are places in `scores`. */
+/** `ids` are indices into `scores`. */
 export function mergesOfScores(ids: ReadonlyMap<string, number>, scores: readonly number[]): [string, string][] {
   const merges: Merge[] = [];
   for (const [token, id] of ids) {

@@ -1,13 +1,13 @@
 /**
- * The way of a text to an encoder: added tokens are taken out, what lies between is normalised and encoded piece by piece.
- * Knows no vocabulary.
+ * Encodes a text section by section: added tokens are cut out, the rest is normalised and encoded. Source: tokenizers
+ * library, `TokenizerImpl::encode`. Knows no vocabulary.
  */
 
 import { AddedTokenSplitter } from "./added-tokens.ts";
 import type { IdList } from "./byte-level-bpe.ts";
 import type { AddedToken } from "./tokenizer-json.ts";
 
-/** A stretch of work that pauses (yields) every few milliseconds, so that others can run. */
+/** Work that yields every few milliseconds, so that others can run. */
 export type Pauses = Generator<undefined, void, undefined>;
 
 /** Appends the ids of a text. */
@@ -15,7 +15,7 @@ export interface EncodeSteps {
   encodeSteps(text: string, out: IdList): Pauses;
 }
 
-/** What is special about one kind of tokenizer. */
+/** The parts that differ between kinds of tokenizers. */
 export interface SectionCodec {
   normalize(section: string): string;
   /** `isFirst`: the section is the start of the whole text. */

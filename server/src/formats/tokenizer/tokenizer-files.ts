@@ -1,4 +1,7 @@
-/** Reads the files of a Hugging Face tokenizer folder, or what a GGUF file says in their place. Knows no encoding. */
+/**
+ * Reads the files of a Hugging Face tokenizer folder, or the tokenizer metadata of a GGUF file. Sources: tokenizers
+ * library, and transformers' tokenizer_config.json. Knows no encoding.
+ */
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,7 +14,7 @@ import { expectRecord, tokenText } from "./tokenizer-json.ts";
 /** The largest published tokenizer.json has 35 MB. */
 const MAX_TOKENIZER_FILE_BYTES: number = 256 * 1024 * 1024;
 
-/** Whether a folder, or a GGUF file, has a tokenizer to load; what it is worth shows then. */
+/** Whether a folder or GGUF file has a tokenizer to load. Its validity is checked when it is loaded. */
 export function hasTokenizerFiles(path: string): boolean {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats?.isDirectory() !== true) return stats !== undefined && path.endsWith(".gguf");
@@ -28,7 +31,7 @@ export async function loadTokenizer(path: string): Promise<Tokenizer> {
   }
 }
 
-/** With the name of the file, for messages. @throws Error naming the file and what is wrong with it */
+/** Content and file name, for messages. @throws Error naming the file and what is wrong with it */
 export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles & { readonly at: string }> {
   const path = join(folder, "tokenizer.json");
   if (!existsSync(path)) {

@@ -1,19 +1,22 @@
-/** Reads the parts of tokenizer.json and tokenizer_config.json that the server uses, checked. Knows no encoding. */
+/**
+ * Reads and checks the parts of tokenizer.json and tokenizer_config.json that the server uses. Sources: tokenizers
+ * library and transformers documentation. Knows no encoding.
+ */
 
-/** A token that is matched in text before anything else. */
+/** A token that is matched in text before encoding. */
 export interface AddedToken {
   readonly id: number;
   readonly content: string;
-  /** Left out of text when special tokens are skipped. */
+  /** Omitted from text when special tokens are skipped. */
   readonly isSpecial: boolean;
-  /** Matched in the normalised text instead of the raw one. */
+  /** Matched in the normalised text instead of the raw text. */
   readonly isNormalized: boolean;
   readonly isSingleWord: boolean;
   readonly stripsLeft: boolean;
   readonly stripsRight: boolean;
 }
 
-/** Token ids are indices of arrays: a file that names a larger one is not a tokenizer. */
+/** Token ids are array indices: a file with a larger id is not a tokenizer. */
 const MAX_TOKEN_ID = 2 ** 24;
 
 export function isRecord(value: unknown): value is Record<string, unknown> {
@@ -71,7 +74,7 @@ function readVocabulary(value: unknown): ReadonlyMap<string, number> {
   return vocabulary;
 }
 
-/** Merges come as "left right" or as [left, right]. */
+/** Merges are "left right" or [left, right]. */
 export function parseMerges(value: unknown): readonly (readonly [string, string])[] {
   if (!Array.isArray(value)) throw new Error(`model.merges: expected a list, got ${describe(value)}`);
   return value.map((entry, index) => {
@@ -81,14 +84,14 @@ export function parseMerges(value: unknown): readonly (readonly [string, string]
   });
 }
 
-/** Text of a named special token such as `bos_token`: written as a string or as an added token. */
+/** Text of a named special token such as `bos_token`: a string or an added token. */
 export function tokenText(config: Record<string, unknown>, name: string): string | undefined {
   const value = config[name];
   const text = isRecord(value) ? value.content : value;
   return typeof text === "string" ? text : undefined;
 }
 
-/** `chat_template` of tokenizer_config.json: one template, or several by name, of which "default" counts. */
+/** `chat_template` of tokenizer_config.json: one template, or several by name, where "default" counts. */
 export function chatTemplateOf(config: Record<string, unknown>): string | undefined {
   const value = config.chat_template;
   if (typeof value === "string") return value;

@@ -1,11 +1,14 @@
-/** The general encoder and decoder: @huggingface/tokenizers behind our interfaces. For kinds without a path of our own. */
+/**
+ * The general encoder and decoder: @huggingface/tokenizers behind our interfaces, for tokenizers without an encoder of
+ * our own.
+ */
 import * as huggingFace from "@huggingface/tokenizers";
 import { MAX_UNPAUSED_TEXT_CHARS } from "../../core/limits.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { IdList } from "./byte-level-bpe.ts";
 import type { EncodeSteps, Pauses } from "./section-encoder.ts";
 
-/** What we use of the library, whose own declarations do not resolve under `nodenext`. */
+/** The part of the library that we use; its own declarations do not resolve under `nodenext`. */
 interface Library {
   readonly Tokenizer: new (json: object, config: object) => GeneralTokenizer;
   readonly SplitPreTokenizer: new (section: object) => { readonly pattern: RegExp | null };
@@ -19,7 +22,7 @@ interface GeneralTokenizer {
 
 const library = huggingFace as unknown as Library;
 
-/** A `pattern` of a tokenizer file, from Oniguruma's syntax to JavaScript's. Undefined when it has no counterpart. */
+/** Translates a `pattern` from Oniguruma syntax to JavaScript. Undefined when it has no counterpart. */
 export function translatePattern(pattern: unknown): RegExp | undefined {
   const section = { type: "Split", pattern, behavior: "Isolated", invert: true };
   return new library.SplitPreTokenizer(section).pattern ?? undefined;
@@ -54,7 +57,7 @@ export class LibraryTokenizer implements EncodeSteps {
     return known.length === 0 ? "" : this.#library().decode(known, { clean_up_tokenization_spaces: false });
   }
 
-  /** Built on first use: it indexes the vocabulary and the merges once more. */
+  /** Built on first use: it indexes vocabulary and merges again. */
   #library(): GeneralTokenizer {
     this.#tokenizer ??= new library.Tokenizer(this.#json, this.#config);
     return this.#tokenizer;

@@ -1,6 +1,6 @@
 /**
- * Text to token ids and back, from the contents of a Hugging Face tokenizer folder. BPE runs on our own
- * encoders, every other kind on @huggingface/tokenizers. Reads no files (tokenizer-files.ts does) and knows no request.
+ * Text to token ids and back, from the parsed files of a Hugging Face tokenizer folder (tokenizers library format). BPE
+ * runs on our own encoders, other kinds on @huggingface/tokenizers. Reads no files and knows no request.
  */
 
 import { tryCreateByteLevelEncoder } from "./byte-level.ts";
@@ -13,16 +13,16 @@ import type { EncodeSteps } from "./section-encoder.ts";
 import { chatTemplateOf, expectRecord, parseAddedTokens, parseVocabulary, tokenText } from "./tokenizer-json.ts";
 import { LibraryTokenizer } from "./tokenizer-library.ts";
 
-/** Parsed JSON of the files of a tokenizer folder; what is missing is `{}`. */
+/** Parsed JSON of the tokenizer files; a missing file is `{}`. */
 export interface TokenizerFiles {
   readonly tokenizer: unknown;
   readonly config: unknown;
-  /** Text of chat_template.jinja, which wins over the one in the configuration. */
+  /** Text of chat_template.jinja, which overrides the one in the configuration. */
   readonly chatTemplate?: string | undefined;
 }
 
 export interface EncodeOptions {
-  /** Puts the tokenizer's own special tokens around the text, unless the text already begins with them. */
+  /** Adds the tokenizer's special tokens around the text, unless the text already begins with them. */
   readonly addSpecialTokens: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface DecodeOptions {
   readonly skipSpecialTokens: boolean;
 }
 
-/** What a tokenizer folder says, ready for use. Made by `createTokenizer`. */
+/** A tokenizer ready for use. Made by `createTokenizer`. */
 interface TokenizerParts {
   readonly tokens: readonly (string | undefined)[];
   readonly ids: ReadonlyMap<string, number>;
@@ -81,7 +81,7 @@ export class Tokenizer {
   readonly vocabularySize: number;
   readonly bosId: number | undefined;
   readonly eosId: number | undefined;
-  /** The end token where the model has no padding of its own. */
+  /** The end token when the model has no padding token. */
   readonly padId: number | undefined;
   readonly specialIds: ReadonlySet<number>;
   readonly chatTemplate: string | undefined;
@@ -112,7 +112,7 @@ export class Tokenizer {
     }
   }
 
-  /** `encode` in steps of a few milliseconds; the value returned at the end is the result. */
+  /** `encode` in steps of a few milliseconds; the return value at the end is the result. */
   *encodeSteps(text: string, options: EncodeOptions): Generator<undefined, Int32Array<ArrayBuffer>, undefined> {
     const out = new IdList((text.length >> 1) + 16);
     yield* this.#parts.encoder.encodeSteps(text, out);
@@ -132,8 +132,8 @@ export class Tokenizer {
   }
 
   /**
-   * A prompt that was rendered from a chat template already begins with the start token: a second one would put the model
-   * off, so what the text brings itself is not added again.
+   * A prompt rendered from a chat template already begins with the start token. A second one degrades the model, so it
+   * is not added again.
    */
   #framed(ids: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
     const { before, after } = this.#parts.frame;

@@ -39,7 +39,7 @@ let next = 0;
 const matrix = (rows: number, columns: number): Matrix =>
   Array.from({ length: rows }, () => Array.from({ length: columns }, () => next++));
 
-/** A model of Hugging Face, from which checkpoints are split as the converters do it. */
+/** A Hugging Face model that is split into checkpoints as the converters do it. */
 const HF: Readonly<Record<string, Matrix>> = {
   "model.embed_tokens.weight": matrix(VOCAB, HIDDEN),
   "model.norm.weight": matrix(HIDDEN, 1),
@@ -203,7 +203,7 @@ test("read() gives any range of what ranks hold in parts", async () => {
   });
 });
 
-/** Levels from -8 to 7, two rows to a byte: the even one low. */
+/** Levels from -8 to 7, two rows to a byte: the even one in the low nibble. */
 function nibbles(levels: Matrix): Int8Array {
   const [columns = 0] = [levels[0]?.length];
   return Int8Array.from({ length: (levels.length / 2) * columns }, (_, i) => {
@@ -249,7 +249,7 @@ for (const hasInputScales of [false, true]) {
       const bytes = new Uint8Array(source.tensors.get(name)?.byteLength ?? 0);
       await source.read(name, bytes);
       const actual = hasInputScales ? [...new Float32Array(bytes.buffer)] : decodeQ40(bytes);
-      // Keys come after the 16 rows of queries.
+      // Keys follow the 16 rows of queries.
       const expected = levels
         .slice(16, 24)
         .map((row, i) =>
@@ -264,7 +264,7 @@ for (const hasInputScales of [false, true]) {
   });
 }
 
-/** Scales here are from 1 to 2, so that a half is 1 + its lower ten bits / 1024. */
+/** Scales here are from 1 to 2, so that FP16 is 1 + its lower ten bits / 1024. */
 function decodeQ40(bytes: Uint8Array): number[] {
   const blocks = Array.from({ length: bytes.length / 18 }, (_, i) => bytes.subarray(i * 18, (i + 1) * 18));
   return blocks.flatMap((block) => {

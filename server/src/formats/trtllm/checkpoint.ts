@@ -1,6 +1,6 @@
 /**
- * Opens a TensorRT-LLM checkpoint folder, config.json and a file of weights per rank, as one model of Hugging Face: its
- * config, and tensors of the names there with the parts of all ranks put together.
+ * Opens a TensorRT-LLM checkpoint folder (config.json and one weight file per rank) as one Hugging Face model. Source:
+ * TensorRT-LLM documentation, "TensorRT-LLM Checkpoint". Tensors of all ranks are joined under Hugging Face names.
  */
 import { join } from "node:path";
 import { layoutTraits, weightNamesOf } from "../hf/weight-names.ts";
@@ -28,7 +28,9 @@ export async function openTrtllmCheckpoint(directory: string, config: TrtllmConf
   }
 }
 
-/** What the config leaves open, the tensors tell: biases, and whether the output has a table of its own. */
+/**
+ * Derives from the tensors the traits that the config omits: biases, and an output table separate from the embedding.
+ */
 function layoutOf(
   ranks: readonly TensorSource[],
   config: TrtllmConfig,
@@ -52,7 +54,7 @@ function layoutOf(
   return { model, names, mapping: config };
 }
 
-/** Earlier releases keep the expert of all tokens beside the MLP, later ones within it. */
+/** Earlier releases store the shared expert beside the MLP, later ones inside it. */
 const EARLIER_NAME = /^(transformer\.layers\.\d+\.)(shared_expert(?:_gate)?\..+)$/;
 
 function underCurrentNames(source: TensorSource): TensorSource {

@@ -1,6 +1,6 @@
 /**
- * Reads config.json of a TensorRT-LLM checkpoint: how it was split over ranks and quantized, and the model itself in the
- * words of Hugging Face's config.json, so that one parser judges both.
+ * Reads config.json of a TensorRT-LLM checkpoint: rank mapping, quantization, and the model as Hugging Face fields.
+ * Source: TensorRT-LLM documentation, "TensorRT-LLM Checkpoint", Config.
  */
 import { HfFields } from "../hf/config-fields.ts";
 import { hasWeightNames, weightNamesOf } from "../hf/weight-names.ts";
@@ -8,13 +8,13 @@ import { type TrtllmExperts, trtllmExperts, trtllmToHfConfig } from "./model.ts"
 import type { TrtllmQuantization, TrtllmScheme } from "./quantized.ts";
 
 export interface TrtllmConfig {
-  /** Class name, as Hugging Face has it. */
+  /** Hugging Face class name. */
   readonly architecture: string;
-  /** What config.json of Hugging Face would say. */
+  /** Equivalent fields of a Hugging Face config.json. */
   readonly model: Readonly<Record<string, unknown>>;
   readonly tpSize: number;
   readonly ppSize: number;
-  /** How the embedding is split over tensor-parallel ranks. */
+  /** Dimension of the embedding that is sharded over tensor-parallel ranks. */
   readonly embeddingSplit: "none" | "vocab" | "hidden";
   readonly numLayers: number;
   readonly numHeads: number;
@@ -29,13 +29,13 @@ export interface TrtllmConfig {
   readonly quantization: TrtllmQuantization | undefined;
 }
 
-/** Names of architectures that are others here. */
+/** Architecture names that differ from Hugging Face's. */
 const OWN_NAMES: ReadonlyMap<unknown, string> = new Map([
-  // Its matrices lie [outputs, inputs] here.
+  // Its matrices are [outputs, inputs] here.
   ["GPT2LMHeadModel", "GPTForCausalLM"],
   ["QWenForCausalLM", "Qwen2ForCausalLM"],
 ]);
-/** Of the parts of a model that are computed here; with "swiglu" one matrix holds both halves. */
+/** Supported activations; with "swiglu" one matrix holds gate and up projections. */
 const ACTIVATIONS: readonly unknown[] = [
   "silu",
   "swiglu",
@@ -51,7 +51,7 @@ const MAX_LAYERS = 4096;
 const MAX_RANKS = 4096;
 const DEFAULT_GROUP_SIZE = 128;
 
-/** Whether this is the config of a TensorRT-LLM checkpoint: Hugging Face's has a list of architectures. */
+/** Whether this is a TensorRT-LLM checkpoint config; Hugging Face configs list architectures instead. */
 export function isTrtllmConfig(config: unknown): boolean {
   const fields = config as { architecture?: unknown } | null;
   return typeof fields === "object" && typeof fields?.architecture === "string";
@@ -114,7 +114,7 @@ function parseMapping(fields: HfFields): { readonly tpSize: number; readonly ppS
   return { tpSize: sizeOf("tp_size"), ppSize: sizeOf("pp_size") };
 }
 
-/** By how weights lie in the files, which is what the rest of a name says nothing of. */
+/** Storage schemes by quant_algo name. The remaining parts of a name concern activations. */
 const SCHEMES: ReadonlyMap<unknown, TrtllmScheme> = new Map([
   ["W4A16_AWQ", "awq"],
   ["W4A8_AWQ", "awq"],
@@ -141,7 +141,7 @@ function parseQuantization(fields: HfFields): TrtllmQuantization | undefined {
       algorithm,
     );
   }
-  // What has zeros of its own lies as GPTQ's does, whatever it is called.
+  // A checkpoint with zero points uses the GPTQ layout under any name.
   const hasZeros = scheme === "awq" && quantization.boolean("has_zero_point", false);
   return {
     scheme: hasZeros ? "gptq" : scheme,
@@ -160,7 +160,7 @@ function expectEvenSplit(fields: HfFields, split: Split): void {
   }
 }
 
-/** With fewer key-value heads than ranks, each is kept by several. */
+/** With fewer key-value heads than ranks, several ranks hold a copy of each head. */
 function dividesEither(numKvHeads: number, tpSize: number): boolean {
   return numKvHeads % tpSize === 0 || tpSize % numKvHeads === 0;
 }

@@ -1,4 +1,7 @@
-/** Opens an engine file: weights in the very bytes that the device keeps, read in order and checked as they come. */
+/**
+ * Opens a Nereid engine file: weights in the exact bytes that the device keeps, read in order and verified while
+ * reading. Format: see engine-header.ts.
+ */
 import { type FileHandle, open } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 import { readFully } from "../tensors/read-fully.ts";
@@ -15,7 +18,7 @@ import {
 } from "./engine-header.ts";
 import { engineIntegers, matrixTensor } from "./engine-integers.ts";
 
-/** Tensors as the device has them: several of Hugging Face in one, under the name of the first. */
+/** Tensors as the device has them: several Hugging Face tensors in one, under the name of the first. */
 export interface PackedTensors extends TensorSource {
   readonly tensors: ReadonlyMap<string, EngineTensor>;
   readonly target: EngineTarget;
@@ -53,7 +56,7 @@ async function readHeader(handle: FileHandle, path: string): Promise<EngineHeade
   return parseEngineHeader(Buffer.from(json).toString("utf8"), size, path);
 }
 
-/** Sums up what has been read of a tensor from its start on. */
+/** Updates the running checksum of a tensor that is read from its start. */
 interface Progress {
   byteOffset: number;
   crc32: number;
@@ -86,7 +89,7 @@ class EngineFile implements PackedTensors {
     this.path = path;
   }
 
-  /** A tensor that is read in order, piece by piece, has its checksum compared at its end. */
+  /** A tensor that is read sequentially has its checksum compared at its end. */
   async read(name: string, into: Uint8Array, byteOffset = 0): Promise<void> {
     expectTensorRange(this.tensors, name, into.byteLength, byteOffset);
     const tensor = this.tensors.get(name);

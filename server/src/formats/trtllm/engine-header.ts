@@ -1,55 +1,55 @@
 /**
- * The header of a rank's engine file: magic, format version, length, JSON, then the tensors, each behind padding. It says
- * for which device the weights were packed. Pure.
+ * The header of a rank's engine file, a format of our own: magic, version, length, JSON, then aligned tensors. It
+ * states the device for which the weights were packed. Checksums are CRC-32 (ISO 3309). Pure.
  */
 import { PACKED_BLOCKS, type PackedDtype, tensorBytes } from "../tensors/tensor-source.ts";
 
 export const ENGINE_MAGIC = "NEREIDEN";
-/** Rises when a reader of the last one would misread a file. */
+/** Increased when an older reader would misread the file. */
 export const ENGINE_FORMAT = 1;
 /** Magic, format, checksum of the JSON, length of the JSON, all little-endian. */
 export const ENGINE_PREFIX_BYTES = 24;
-/** Tensors begin at multiples, so that they may be read or mapped as they are. */
+/** Alignment of tensors, so that they can be read or mapped in place. */
 export const ENGINE_ALIGNMENT = 4096;
-/** A line for each tensor; models of a hundred layers have some thousand. */
+/** One line per tensor; models of a hundred layers have some thousand. */
 const MAX_HEADER_BYTES = 64 << 20;
 const MAX_DIMENSIONS = 3;
 
-/** "U8": part of a matrix of integers. */
+/** "U8": part of an integer matrix. */
 export type EngineDtype = PackedDtype | "F32" | "F16" | "BF16" | "U8";
 
-/** What the weights were packed for: on another one they would be slow, or mean something else. */
+/** Target of the packed weights: on another device they would be slow or wrong. */
 export interface EngineTarget {
   readonly device: string;
-  /** Of the library whose blocks these are. */
+  /** Version of the library whose block layouts these are. */
   readonly kernels: string;
 }
 
-/** How a matrix lies in memory: as the file has it, or laid out anew for the processor's vector units. */
+/** Memory layout of a matrix: as in the file, or repacked for the processor's vector units. */
 export type GemmLayout = "plain" | "repacked";
 
 export interface EngineTensor {
   readonly name: string;
   readonly dtype: EngineDtype;
   readonly shape: readonly number[];
-  /** From the start of the file. */
+  /** Byte offset from the start of the file. */
   readonly offset: number;
   readonly byteLength: number;
   readonly crc32: number;
-  /** What was fastest; undefined: not measured, the device decides. */
+  /** The fastest layout; undefined when not measured: the device decides. */
   readonly layout?: GemmLayout | undefined;
 }
 
-/** What was measured where the engine was built. It holds for the same processors only. */
+/** Thread counts measured where the engine was built. Valid for the same processor model only. */
 export interface EngineThreads {
   readonly processor: string;
   readonly numProcessors: number;
-  /** That compute one token, and a piece of a prompt. */
+  /** Threads for decoding one token, and for prefill. */
   readonly decode: number;
   readonly prefill: number;
 }
 
-/** A matrix of four bits, whose parts are tensors of their own. */
+/** An INT4 matrix, whose parts are tensors of their own. */
 export interface EngineIntegers {
   readonly name: string;
   readonly outputs: number;
@@ -59,10 +59,10 @@ export interface EngineIntegers {
   readonly hasInputScales: boolean;
 }
 
-/** The algorithm of a library that was fastest for products of one shape. */
+/** The fastest cuBLASLt algorithm for GEMMs of one shape. */
 export interface EngineGemm {
   readonly shape: string;
-  /** As the library has it, in hexadecimal digits. */
+  /** The opaque algorithm struct of cuBLASLt, in hexadecimal digits. */
   readonly algorithm: string;
   readonly workspaceBytes: number;
 }
@@ -71,13 +71,13 @@ export interface EngineHeader {
   readonly target: EngineTarget;
   readonly threads?: EngineThreads | undefined;
   readonly integers?: readonly EngineIntegers[] | undefined;
-  /** What matrices of layers become on a GPU where nobody asks for something else; undefined: as they are. */
+  /** Default weight type of layer matrices on a GPU; undefined: as stored. */
   readonly matrices?: "e4m3" | "int4" | undefined;
   readonly products?: readonly EngineGemm[] | undefined;
   readonly tensors: readonly EngineTensor[];
 }
 
-/** The file was made by another version of the format, or is none. */
+/** The file has another format version, or is not an engine. */
 export interface EnginePrefix {
   readonly format: number;
   readonly crc32: number;
@@ -87,7 +87,7 @@ export interface EnginePrefix {
 const PLAIN_TYPES: readonly string[] = ["F32", "F16", "BF16", "U8"];
 const REBUILD = "build it again: nereid build --checkpoint_dir <checkpoint> --output_dir <this folder>";
 
-/** @throws Error that says how to build the engine again */
+/** @throws Error with instructions to rebuild the engine */
 export function parseEnginePrefix(bytes: Uint8Array, fileBytes: number, at: string): EnginePrefix {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (buffer.length < ENGINE_PREFIX_BYTES || buffer.toString("latin1", 0, 8) !== ENGINE_MAGIC) {
@@ -104,7 +104,7 @@ export function parseEnginePrefix(bytes: Uint8Array, fileBytes: number, at: stri
   return { format, crc32: buffer.readUInt32LE(12), headerBytes };
 }
 
-/** @throws Error naming what does not fit */
+/** @throws Error naming the mismatch */
 export function parseEngineHeader(json: string, fileBytes: number, at: string): EngineHeader {
   const { target, threads, integers, matrices, products, tensors } = JSON.parse(json) as {
     target?: Partial<EngineTarget>;
@@ -146,7 +146,7 @@ function parseIntegers(value: unknown, at: string): EngineIntegers {
   throw new Error(`${at}: a matrix of integers does not fit the file: ${REBUILD}`);
 }
 
-/** Those that are not understood are measured again. */
+/** Entries that are not understood are dropped and measured again. */
 function parseGemm(value: unknown): readonly EngineGemm[] {
   const { shape, algorithm, workspaceBytes } = (value ?? {}) as Partial<EngineGemm>;
   const isHex = typeof algorithm === "string" && /^(?:[0-9a-f]{2}){1,256}$/.test(algorithm);
@@ -154,7 +154,7 @@ function parseGemm(value: unknown): readonly EngineGemm[] {
   return [{ shape, algorithm, workspaceBytes: workspaceBytes ?? 0 }];
 }
 
-/** Undefined where there are none, or numbers that are none: the device chooses then. */
+/** Undefined when absent or not numeric: the device then chooses. */
 function parseThreads(value: unknown): EngineThreads | undefined {
   const { processor, numProcessors, decode, prefill } = (value ?? {}) as Partial<EngineThreads>;
   if (typeof processor !== "string" || !isCount(numProcessors) || !isCount(decode) || !isCount(prefill))
@@ -187,7 +187,7 @@ function parseTensor(value: unknown, fileBytes: number, at: string): EngineTenso
   );
 }
 
-/** @throws Error naming both and saying what to do */
+/** @throws Error naming both targets and the remedy */
 export function expectTarget(built: EngineTarget, own: EngineTarget, at: string): void {
   if (built.device === own.device && built.kernels === own.kernels) return;
   const name = ({ device, kernels }: EngineTarget): string => `${device} with ${kernels}`;

@@ -1,4 +1,7 @@
-/** Matrices of four bits in an engine file: each a tensor for its codes, for its scales, and for what else it has. */
+/**
+ * INT4 matrices in an engine file: separate tensors for codes, scales, zero points and input multipliers. Format: see
+ * engine-header.ts.
+ */
 
 import { dequantizeRows, type StoredInt4Matrix } from "../quantized/quantized-matrix.ts";
 import { type IntegerTensor, type TensorSource, tensorBytes } from "../tensors/tensor-source.ts";
@@ -8,13 +11,13 @@ export interface IntegerPart {
   readonly name: string;
   readonly dtype: "U8" | "F32";
   readonly shape: readonly number[];
-  /** Of a matrix that is to be written. */
+  /** Serialized part of a matrix that is being written. */
   bytesOf(matrix: StoredInt4Matrix): Uint8Array;
 }
 
 const MIDDLE = 8;
 
-/** In the order in which they lie. */
+/** In file order. */
 export function integerParts({
   name,
   outputs,
@@ -44,7 +47,7 @@ export function integerParts({
   ];
 }
 
-/** The matrix itself, which is nowhere in the file. */
+/** Describes the matrix itself, which has no bytes of its own in the file. */
 export function matrixTensor({ name, outputs, inputs }: EngineIntegers): EngineTensor {
   const shape = [outputs, inputs];
   return { name, dtype: "F32", shape, offset: 0, byteLength: tensorBytes("F32", shape), crc32: 0 };

@@ -1,9 +1,10 @@
 /**
- * Tells integers that were laid out for the kernels of one GPU from those in the order of a matrix. Names and sizes are the
- * same; but the former have half the range added, so that small numbers, which most weights are, become large ones.
+ * Detects integers that were already permuted for TensorRT-LLM's mixed GEMM kernels
+ * (`preprocess_weights_for_mixed_gemm`). Names and sizes equal the plain layout. The kernel layout adds half the range,
+ * so the small numbers that dominate become large.
  */
 
-/** Bytes that are looked at, and the share of large numbers among them that says so. */
+/** Sample size in bytes, and the share of large numbers that identifies the kernel layout. */
 const MAX_BYTES: number = 1 << 16;
 const MIN_BYTES = 256;
 const LARGE_SHARE = 0.75;

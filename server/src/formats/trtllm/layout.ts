@@ -1,10 +1,10 @@
 /**
- * How TensorRT-LLM lays a decoder out over the files of its ranks: which of its tensors holds which rows of which tensors
- * of Hugging Face, and how each is split. Readers and writers both follow it. Pure names and numbers.
+ * Sharding of a decoder in TensorRT-LLM checkpoints: which rank tensor holds which rows of which Hugging Face tensors.
+ * Source: TensorRT-LLM documentation, "TensorRT-LLM Checkpoint". Readers and writers share it. Pure names and numbers.
  */
 import type { ExpertNames, WeightNames } from "../hf/weight-names.ts";
 
-/** What the layout depends on; the description of a decoder has all of it. */
+/** Traits that determine the layout; a decoder description has all of them. */
 export interface LayoutModel {
   readonly vocabSize: number;
   readonly hiddenSize: number;
@@ -29,52 +29,52 @@ export interface LayoutModel {
 export interface LayoutMapping {
   readonly tpSize: number;
   readonly ppSize: number;
-  /** How the embedding is split over tensor-parallel ranks. */
+  /** Dimension of the embedding that is sharded over tensor-parallel ranks. */
   readonly embeddingSplit: "none" | "vocab" | "hidden";
 }
 
-/** Rows of a tensor of Hugging Face, as rows of outputs whichever way round the file has them. */
+/** Rows of a Hugging Face tensor, counted as outputs even when the file is transposed. */
 export interface LayoutPart {
   readonly name: string;
-  /** As the file has it. */
+  /** Name in the file. */
   readonly shape: readonly number[];
   readonly firstRow: number;
   readonly numRows: number;
-  /** Ranks get whole ones of these: heads, of which neighbours share one when there are fewer than ranks. */
+  /** Sharding granularity in rows: heads. Neighbouring ranks share one when there are fewer heads than ranks. */
   readonly numUnits: number;
 }
 
-/** A matrix of a linear layer, which may be quantized; ones that stay as they are; a list of numbers. */
+/** "linear" may be quantized, "matrix" is not, "list" is a vector. */
 export type LayoutKind = "linear" | "router" | "gate" | "vocabulary" | "vector";
 
 export interface LayoutTensor {
-  /** In the file of a rank. */
+  /** Name in the file of a rank. */
   readonly name: string;
   readonly kind: LayoutKind;
   readonly split: "whole" | "rows" | "columns";
-  /** In this order below each other. */
+  /** Concatenated in this order along the rows. */
   readonly parts: readonly LayoutPart[];
   /** Undefined for a list. */
   readonly columns: number | undefined;
-  /** The first dimension, over which rows are spread evenly; undefined where there are only rows. */
+  /** The first dimension, over which rows are distributed evenly; undefined for tensors with rows only. */
   readonly numExperts: number | undefined;
-  /** The file of Hugging Face has [inputs, outputs]. */
+  /** The Hugging Face file is [inputs, outputs]. */
   readonly isTransposed: boolean;
-  /** One is added to what Hugging Face has. */
+  /** The checkpoint stores 1 + weight (Gemma norms). */
   readonly addsOne: boolean;
 }
 
-/** Rows of a part that one rank has. */
+/** Rows of a part that one rank holds. */
 export interface PartSlice {
   readonly part: LayoutPart;
-  /** Within the tensor of Hugging Face. */
+  /** Within the Hugging Face tensor. */
   readonly sourceRow: number;
   readonly numRows: number;
-  /** Another rank before this one has the same. */
+  /** An earlier rank holds the same rows. */
   readonly isCopy: boolean;
 }
 
-/** The tensors of the ranks of a pipeline stage, layers counted from the stage's first. */
+/** Tensors of the ranks of a pipeline stage; layers are counted from the stage's first. */
 export function stageTensors(
   model: LayoutModel,
   names: WeightNames,
@@ -92,7 +92,7 @@ export function stageTensors(
   ];
 }
 
-/** What of each part the rank has, from its first row on. */
+/** Slice of each part that the rank holds, from its first row on. */
 export function rankSlices(tensor: LayoutTensor, rank: number, tpSize: number): readonly PartSlice[] {
   return tensor.parts.map((part) => (tensor.split === "rows" ? sliceOf(part, rank, tpSize) : wholeOf(part)));
 }
@@ -107,7 +107,7 @@ export function rankColumns(
   return { first: (columns / tpSize) * rank, count: columns / tpSize };
 }
 
-/** As the rank's file has it; rows of a vocabulary are padded to as many on each rank. */
+/** Shape in the rank's file; vocabulary rows are padded to an equal number per rank. */
 export function rankShape(tensor: LayoutTensor, rank: number, tpSize: number): readonly number[] {
   const rows =
     tensor.kind === "vocabulary" && tensor.split === "rows"
@@ -129,7 +129,7 @@ function wholeOf(part: LayoutPart): PartSlice {
 function sliceOf(part: LayoutPart, rank: number, tpSize: number): PartSlice {
   const { firstRow, numRows, numUnits } = part;
   if (numUnits === 0) {
-    // A vocabulary: as many on each rank, the last ones with less or nothing.
+    // A vocabulary: an equal number of rows per rank; the last ranks may have fewer or none.
     const perRank = Math.ceil(numRows / tpSize);
     const from = Math.min(numRows, rank * perRank);
     const count = Math.min(perRank, numRows - from);
@@ -147,7 +147,7 @@ function sliceOf(part: LayoutPart, rank: number, tpSize: number): PartSlice {
 
 interface ModuleRows {
   readonly name: string;
-  /** Of the whole module in the file. */
+  /** Shape of the whole module in the file. */
   readonly fileRows: number;
   readonly firstRow: number;
   readonly numRows: number;
@@ -192,7 +192,7 @@ class Layout {
     const norm = (name: string, module: string | undefined): readonly LayoutTensor[] =>
       module === undefined ? [] : this.#norm(to + name, from + module);
     const hasExperts = this.#model.layers[index]?.mlp === "experts" && names.experts !== undefined;
-    // With four norms, the second is on what attention gives.
+    // With four norms, the second one normalises the attention output.
     const isSandwich = names.attentionPostNorm !== undefined;
     return [
       ...norm("input_layernorm", names.attentionNorm),
@@ -257,7 +257,7 @@ class Layout {
     return [...ins, ...this.#linear(`${to}proj`, "columns", [out], width, biases.mlp)];
   }
 
-  /** Rows of the gate, then of what it multiplies; of one module when there is no gate, or when it holds both. */
+  /** Rows of the gate, then of the up projection. One module when there is no gate or when it holds both. */
   #opened(modules: readonly string[], width: number): readonly ModuleRows[] {
     const [first = "", second] = modules;
     if (!this.#model.mlp.isGated) return [this.#whole(first, width)];
@@ -266,7 +266,7 @@ class Layout {
     return [0, width].map((firstRow) => ({ ...units, name: first, fileRows: 2 * width, firstRow }));
   }
 
-  /** Rows of each expert: what the gate multiplies, then the gate. */
+  /** Rows of each expert: the up projection, then the gate. */
   #experts(to: string, from: string, names: ExpertNames): readonly LayoutTensor[] {
     const { hiddenSize, experts } = this.#model;
     const { numExperts = 0, intermediateSize: width = 0, sharedIntermediateSize: sharedWidth = 0 } = experts ?? {};
@@ -346,7 +346,7 @@ class Layout {
       addsOne: false,
     } as const;
     if (!hasBias) return [weight];
-    // What is split by columns adds its bias once, behind the sum over ranks: each has it whole.
+    // Row-parallel layers add the bias once, after the all-reduce, so each rank holds it whole.
     const biasSplit = split === "rows" ? "rows" : "whole";
     return [weight, { ...VECTOR, name: `${to}.bias`, split: biasSplit, parts: modules.map(partOf("bias")) }];
   }

@@ -1,4 +1,7 @@
-/** Reads an adapter from a folder with the two .npy files that TensorRT-LLM's converter writes. */
+/**
+ * Reads a LoRA adapter from the two .npy files of TensorRT-LLM's hf_lora_convert.py. Source: TensorRT-LLM
+ * documentation, "LoRA".
+ */
 import { join } from "node:path";
 import type { LoraAdapter, LoraTargets } from "../lora/lora-adapter.ts";
 import { type NpyArray, readNpy } from "../tensors/npy.ts";
@@ -22,7 +25,7 @@ export async function readTrtllmLora(directory: string, targets: LoraTargets): P
   }
 }
 
-/** Sizes of one in front do not count. */
+/** Leading dimensions of size one are ignored. */
 function matrix({
   shape,
   values,

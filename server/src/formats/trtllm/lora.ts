@@ -1,6 +1,6 @@
 /**
- * Reads a LoRA adapter as TensorRT-LLM has it: a row of numbers and a row of three integers for each module that it
- * changes. Hostile numbers in, changes of a decoder's layers out. The scale is in the numbers already.
+ * Parses a TensorRT-LLM LoRA adapter: one row of weights and one row of three integers per module. Source: TensorRT-LLM
+ * documentation, "Run gpt-2b + LoRA". Untrusted numbers in, checked changes out. The scale is already in the weights.
  */
 import {
   type LoraAdapter,
@@ -14,7 +14,7 @@ export interface TrtllmLora {
   readonly numRows: number;
   /** [numRows, width]: A [rank, inputs], then B [outputs, rank], then padding. */
   readonly weights: Float32Array;
-  /** [numRows, 3]: module id, layer, rank; rank 0 for a row that pads. */
+  /** [numRows, 3]: module id, layer, rank; rank 0 marks a padding row. */
   readonly config: Int32Array;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Puts the tensors of Hugging Face together from the files of the ranks of a TensorRT-LLM checkpoint, along its layout.
- * It knows floats only: what is quantized is left out.
+ * Assembles Hugging Face tensors from the rank files of a TensorRT-LLM checkpoint, by its layout (layout.ts). Floats
+ * only: quantized tensors are left out.
  */
 
 import type { WeightNames } from "../hf/weight-names.ts";
@@ -22,11 +22,13 @@ export interface MergeOptions {
   readonly model: LayoutModel;
   readonly names: WeightNames;
   readonly mapping: LayoutMapping;
-  /** Tensors, by their names in a rank's file, that are not to be put together here. */
+  /** Rank tensors to leave out, by name. */
   isLeftOut(stage: number, name: string): boolean;
 }
 
-/** `ranks`: those of the first pipeline stage, then those of the next. @throws Error naming a tensor that does not fit */
+/**
+ * `ranks`: those of the first pipeline stage, then those of the next. @throws Error naming a tensor that does not fit
+ */
 export function mergeRanks(ranks: readonly TensorSource[], options: MergeOptions): TensorSource {
   const { model, names, mapping } = options;
   const { tpSize, ppSize } = mapping;
@@ -45,7 +47,7 @@ export function mergeRanks(ranks: readonly TensorSource[], options: MergeOptions
 
 interface Draft {
   readonly tensor: LayoutTensor;
-  /** Rows of outputs. */
+  /** Counted as rows of outputs. */
   readonly shape: readonly number[];
   readonly pieces: TensorPiece[];
 }

@@ -1,6 +1,7 @@
 /**
- * Says in the words of Hugging Face's config.json what that of a TensorRT-LLM checkpoint says of the model. What the latter
- * has no word for, Nereid writes there under its name in Hugging Face, and it is taken from there.
+ * Converts the model fields of a TensorRT-LLM checkpoint config to Hugging Face's config.json. Fields without a
+ * TensorRT-LLM name keep their Hugging Face name; Nereid's converter writes them. Source: TensorRT-LLM,
+ * PretrainedConfig.
  */
 import type { HfFields } from "../hf/config-fields.ts";
 
@@ -23,7 +24,7 @@ export interface TrtllmExperts {
   readonly intermediateSize: number;
   readonly sharedIntermediateSize: number;
   readonly isRenormalized: boolean;
-  /** Layers without them. */
+  /** Layers that have none. */
   readonly denseLayers: readonly number[];
 }
 
@@ -31,7 +32,7 @@ const MAX_SIZE: number = 1 << 24;
 const MAX_EXPERTS = 4096;
 const RENORMALIZED = 1;
 
-/** Fields that have the same name on both sides. */
+/** Fields with the same name in both formats. */
 const SHARED_FIELDS: readonly string[] = [
   "sliding_window",
   "layer_types",
@@ -72,7 +73,7 @@ function sharedSize(fields: HfFields): number {
   return fields.int("moe_shared_expert_intermediate_size", { min: 0, max: MAX_SIZE, default: 0 });
 }
 
-/** Each size and switch under all the names that architectures have for it. */
+/** Each size and switch under every name that an architecture uses for it. */
 export function trtllmToHfConfig(fields: HfFields, sizes: TrtllmSizes): Readonly<Record<string, unknown>> {
   const epsilon = fields.positive("norm_epsilon", 1e-5);
   const activation = activationOf(fields);
@@ -95,7 +96,7 @@ export function trtllmToHfConfig(fields: HfFields, sizes: TrtllmSizes): Readonly
     qkv_bias: attentionBias,
     use_bias: fields.get("bias"),
     mlp_bias: fields.boolean("mlp_bias", false),
-    // The type that a scale of embeddings is rounded to is the one the model was trained in.
+    // The embedding scale is rounded to the type in which the model was trained.
     torch_dtype: fields.get("torch_dtype") ?? fields.get("dtype"),
     norm_epsilon: epsilon,
     ...Object.fromEntries(SHARED_FIELDS.map((name) => [name, fields.get(name)])),
@@ -134,7 +135,7 @@ function expertFields(experts: TrtllmExperts | undefined): Record<string, unknow
   };
 }
 
-/** What belongs to the matrices that hold both halves is a name of the layout, not of a function. */
+/** "swiglu" and "geglu" describe a fused layout; the activation itself is the plain one. */
 function activationOf(fields: HfFields): unknown {
   const activation = fields.get("hidden_act");
   if (activation === "swiglu") return "silu";

@@ -1,4 +1,4 @@
-/** One layer of a TensorRT-LLM checkpoint in each way of keeping integers that its own converter has. */
+/** One layer of a TensorRT-LLM checkpoint in each integer storage that its converter writes. */
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -49,7 +49,7 @@ const PLAIN: Readonly<Record<string, TensorDraft>> = {
   [`${AT}.mlp.proj.weight`]: zeros(HIDDEN, WIDTH),
 };
 
-/** The last matrix of the layer as floats, or in which blocks it is kept. */
+/** The last matrix of the layer as floats, or its block type. */
 async function readProj(
   algorithm: string,
   tensors: Readonly<Record<string, TensorDraft>>,
@@ -68,7 +68,7 @@ async function readProj(
   return { dtype, read };
 }
 
-/** Blocks of 32: scale and minimum as halves, then nibbles, the first half of the block below. */
+/** Blocks of 32: scale and minimum as FP16, then nibbles, the first half of the block in the low ones. */
 function decodeQ41(bytes: Uint8Array): Float32Array {
   const view = new DataView(bytes.buffer);
   return Float32Array.from({ length: (bytes.length / 20) * 32 }, (_, i) => {
@@ -80,7 +80,7 @@ function decodeQ41(bytes: Uint8Array): Float32Array {
 }
 
 const levelAt = (row: number, column: number): number => ((row * 7 + column * 3) % 15) - 7;
-/** Two signed nibbles to a byte: an even row below, the next one above. */
+/** Two signed nibbles to a byte: an even row in the low one, the next row in the high one. */
 const nibbles = Int8Array.from({ length: (HIDDEN / 2) * WIDTH }, (_, i) => {
   const [row, column] = [2 * Math.floor(i / WIDTH), i % WIDTH];
   return (levelAt(row, column) & 15) | (levelAt(row + 1, column) << 4);

@@ -1,6 +1,7 @@
 /**
- * The quantized matrices of a TensorRT-LLM checkpoint as matrices of Hugging Face, put together from the files of the
- * ranks along the layout. It opens no file.
+ * Assembles quantized matrices of a TensorRT-LLM checkpoint from the rank files, as Hugging Face matrices. Source:
+ * TensorRT-LLM documentation, "Numerical Precision" and quantization/layers.py; SmoothQuant, Xiao et al. 2022. It opens
+ * no file.
  */
 import { fp8Levels } from "../../core/fp8.ts";
 import { blocksFor, int4Groups, type QuantizedMatrix } from "../quantized/quantized-matrix.ts";
@@ -15,17 +16,17 @@ export type TrtllmScheme = "awq" | "weight-only-8" | "weight-only-4" | "smooth-q
 
 export interface TrtllmQuantization {
   readonly scheme: TrtllmScheme;
-  /** Inputs that share a scale with AWQ. */
+  /** AWQ group size when the config states none. */
   readonly groupSize: number;
 }
 
 export interface DescribedMatrices {
   readonly matrices: readonly VirtualMatrix[];
-  /** Tensors of the ranks' files of which those are made. */
+  /** Rank tensors that the matrices are made of. */
   isUsed(stage: number, name: string): boolean;
 }
 
-/** Rows of one rank's module that are rows of a matrix of Hugging Face. */
+/** Rows of one rank's module that are rows of a Hugging Face matrix. */
 interface MatrixPiece {
   readonly source: TensorSource;
   readonly module: StoredModule;
@@ -38,16 +39,16 @@ interface MatrixPiece {
 interface StoredModule {
   readonly name: string;
   readonly numExperts: number;
-  /** Of all experts. */
+  /** Matrices of all experts. */
   readonly numRows: number;
   readonly numColumns: number;
 }
 
 const MODULE_SUFFIX = ".weight";
-const MIDDLE_OF_FOUR_BITS = 8;
-/** One format stores zeros less one. */
+const INT4_MIDDLE = 8;
+/** Format version 1 of GPTQ stores zero points minus one. */
 const MAX_ZERO = 16;
-/** Zeros are halves that were multiplied. */
+/** Zero points were multiplied by the scale and rounded to FP16, so they are near integers only. */
 const ZERO_TOLERANCE = 0.1;
 const FLOATS: readonly string[] = ["F32", "F16", "BF16"];
 
@@ -77,7 +78,7 @@ export async function describeQuantized(
   return { matrices, isUsed: (stage, name) => used[stage]?.has(name) === true };
 }
 
-/** The matrix of logits may be quantized too. */
+/** The lm_head may be quantized too. */
 function isMatrix({ kind, name, columns }: LayoutTensor): boolean {
   return (kind === "linear" || name === "lm_head.weight") && columns !== undefined;
 }
@@ -150,7 +151,7 @@ function expectModule(
   expectCount(source, rowScalesName(source, name), numRows);
 }
 
-/** Two tools write these under two names. */
+/** Two converters use different names for this tensor. */
 function rowScalesName({ tensors }: TensorSource, module: string): string {
   const name = `${module}.per_channel_scale`;
   return tensors.has(name) ? name : `${module}.weights_scaling_factor`;
@@ -166,7 +167,7 @@ function describeMatrix(
   const [outputs = 0, inputs = 0] = shape;
   const isGrouped = scheme === "awq" || scheme === "gptq";
   const bits = isGrouped || scheme === "weight-only-4" ? 4 : 8;
-  // A scale of a rank's whole row is one of a group of the row put together.
+  // A per-row scale of one rank is a per-group scale of the assembled row.
   const groupSize = isGrouped ? awqGroupSize : (pieces[0]?.module.numColumns ?? inputs);
   const draft = { bits, inputs, groupSize, groupOf: undefined } as const;
   const inputScales = isScaled ? new Float32Array(inputs) : undefined;
@@ -189,7 +190,7 @@ function describeMatrix(
   });
 }
 
-/** What inputs are multiplied by; what they are divided by, which is often nothing but ones. */
+/** Multiplier of each input. SmoothQuant stores a divisor instead (`smoother`), which is often all ones. */
 function inputScalesName({ name }: StoredModule): string {
   return `${name}.prequant_scaling_factor`;
 }
@@ -248,7 +249,7 @@ async function fillScales(matrix: QuantizedMatrix, piece: MatrixPiece, scheme: T
   }
 }
 
-/** What is stored is added to the middle's multiples of the scale: levels between them, which stand for zero. */
+/** The file stores (8 - zero point) * scale. */
 async function fillZeros(matrix: QuantizedMatrix, piece: MatrixPiece): Promise<void> {
   const { source, module, sourceRow, row, numRows, firstColumn } = piece;
   const added = await readFloats(source, `${module.name}.zero`);
@@ -257,7 +258,7 @@ async function fillZeros(matrix: QuantizedMatrix, piece: MatrixPiece): Promise<v
   for (let i = 0; i < numRows * perRow; i++) {
     const to = (row + Math.floor(i / perRow)) * matrix.numGroups + firstGroup + (i % perRow);
     const scale = matrix.scales[to] ?? 0;
-    const zero = scale === 0 ? MIDDLE_OF_FOUR_BITS : MIDDLE_OF_FOUR_BITS - (added[sourceRow * perRow + i] ?? 0) / scale;
+    const zero = scale === 0 ? INT4_MIDDLE : INT4_MIDDLE - (added[sourceRow * perRow + i] ?? 0) / scale;
     const level = Math.round(zero);
     if (!(level >= 0 && level <= MAX_ZERO && Math.abs(zero - level) < ZERO_TOLERANCE)) {
       throw new Error(
@@ -268,7 +269,7 @@ async function fillZeros(matrix: QuantizedMatrix, piece: MatrixPiece): Promise<v
   }
 }
 
-/** [numRows, columns of the rank], integers with their middle in the middle. */
+/** [numRows, columns of the rank], unsigned integers centred on the middle of the range. */
 async function readValues(piece: MatrixPiece, scheme: TrtllmScheme): Promise<Uint8Array> {
   const { module, sourceRow, numRows } = piece;
   const { numColumns } = module;
@@ -296,7 +297,10 @@ async function readBytes({ source, module }: MatrixPiece, offset: number, length
   return bytes;
 }
 
-/** Bytes hold an even row below and the next one above. Adding 8 to a signed nibble flips its highest bit. */
+/**
+ * A byte holds an even row in its low nibble and the next row in the high one. Adding 8 to a signed nibble flips its
+ * highest bit.
+ */
 function unpackPairs(bytes: Uint8Array, firstRow: number, numRows: number, numColumns: number): Uint8Array {
   const out = new Uint8Array(numRows * numColumns);
   for (let i = 0; i < numRows; i++) {
@@ -309,7 +313,7 @@ function unpackPairs(bytes: Uint8Array, firstRow: number, numRows: number, numCo
   return out;
 }
 
-/** Rows of a matrix that lies [inputs, outputs], an even output below the next one where they are four bits. */
+/** Rows of an [inputs, outputs] matrix; in INT4 an even output is in the low nibble. */
 async function readTurned(piece: MatrixPiece, bits: 4 | 8): Promise<Uint8Array> {
   const { module, sourceRow, numRows } = piece;
   const { numColumns } = module;
@@ -345,7 +349,7 @@ function expectTensor(source: TensorSource, name: string, dtypes: readonly strin
   throw new Error(`tensor "${name}": expected ${dtypes.join("|")}[${shape.join(", ")}], got ${got}`);
 }
 
-/** Some files have a dimension of one more. */
+/** Some files have one extra dimension of size 1. */
 function expectCount(source: TensorSource, name: string, count: number): void {
   const tensor = source.tensors.get(name);
   if (tensor === undefined) throw new Error(`the checkpoint lacks tensor "${name}"`);

@@ -1,27 +1,30 @@
-/** By how many GPUs a checkpoint was split, or an engine was built for, as its config.json says. */
+/**
+ * Number of GPUs of a checkpoint or engine, from `mapping` in config.json (TensorRT-LLM documentation, "TensorRT-LLM
+ * Checkpoint", Mapping).
+ */
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 
 export interface RankMapping {
-  /** GPUs that share each layer. */
+  /** Tensor-parallel size: GPUs that share each layer. */
   readonly tensorParallel: number;
-  /** Runs of layers, each on GPUs of its own. */
+  /** Pipeline-parallel size: stages of consecutive layers, each on its own GPUs. */
   readonly pipelineParallel: number;
 }
 
-/** That run a model together. */
+/** World size. */
 export const MAX_RANKS = 64;
 const MAX_CONFIG_BYTES: number = 1 << 20;
 const ONE: RankMapping = { tensorParallel: 1, pipelineParallel: 1 };
 
-/** Of the folder's config.json; one rank where it says nothing. */
+/** Reads the folder's config.json; one rank when it has no mapping. */
 export async function readRankMapping(folder: string): Promise<RankMapping> {
   const path = join(folder, "config.json");
   try {
     const { size } = await stat(path);
     return size > MAX_CONFIG_BYTES ? ONE : parseRankMapping(JSON.parse(await readFile(path, "utf8")));
   } catch {
-    return ONE; // judged by who reads the weights
+    return ONE; // validated by the reader of the weights
   }
 }
 
