@@ -6,6 +6,7 @@
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Worker, workerData } from "node:worker_threads";
+import { numberToBf16 } from "../../server/src/core/bf16.ts";
 import { CudaDevice } from "../../server/src/device/cuda/cuda-device.ts";
 import { CudaGraph } from "../../server/src/device/cuda/cuda-graph.ts";
 import { type GroupIds, newGroupIds, RankGroup } from "../../server/src/engine/ranks/rank-group.ts";
@@ -78,14 +79,14 @@ function timeSum(
 ): Pick<SumResult, "us" | "isRight"> {
   const { stream } = device;
   const buffer = device.allocate("a sum", 2 * count);
-  const own = new Uint16Array(count).fill(bf16(rank + 1));
+  const own = new Uint16Array(count).fill(numberToBf16(rank + 1));
   const [start, end] = [device.event(true), device.event(true)];
   stream.copyToDevice(buffer.address, own, own.byteLength);
   group.sum(buffer.address, count, "bf16");
   const sums = new Uint16Array(count);
   stream.copyToHost(sums, buffer.address, sums.byteLength);
   stream.synchronize();
-  const expected = bf16((numRanks * (numRanks + 1)) / 2);
+  const expected = numberToBf16((numRanks * (numRanks + 1)) / 2);
   const isRight = sums.every((value) => value === expected);
   stream.fill(buffer.address, 0, 2 * count);
   const graph = new CudaGraph(device.driver, stream, () => {
@@ -104,10 +105,6 @@ function timeSum(
   end.close();
   buffer.close();
   return { us, isRight };
-}
-
-function bf16(value: number): number {
-  return (new Uint32Array(Float32Array.of(value).buffer)[0] ?? 0) >>> 16;
 }
 
 if (workerData !== null && (workerData as Partial<RankSums>).ids !== undefined) sumAll(workerData as RankSums);

@@ -1,4 +1,5 @@
 /** A model of given shapes with random weights that lie in no file: for measuring speed, which does not depend on them. */
+import { numberToBf16 } from "../../server/src/core/bf16.ts";
 import type { StoredInt4Matrix } from "../../server/src/formats/quantized/quantized-matrix.ts";
 import type { IntegerTensor, StoredTensor, TensorSource } from "../../server/src/formats/tensors/tensor-source.ts";
 import { type ParsedDecoder, parseDecoderConfig } from "../../server/src/models/config/parse-decoder-config.ts";
@@ -149,13 +150,10 @@ function randomFourBits(shape: readonly number[]): StoredInt4Matrix {
 /** Uniform with this standard deviation. */
 function randomBf16(count: number, deviation: number): Uint8Array {
   const words = new Uint16Array(count);
-  const value = new Float32Array(1);
-  const bits = new Uint32Array(value.buffer);
   let state = 12345;
   for (let i = 0; i < count; i++) {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    value[0] = (state / 2 ** 31 - 1) * deviation * Math.sqrt(3);
-    words[i] = (bits[0] ?? 0) >>> 16;
+    words[i] = numberToBf16((state / 2 ** 31 - 1) * deviation * Math.sqrt(3));
   }
   return new Uint8Array(words.buffer);
 }

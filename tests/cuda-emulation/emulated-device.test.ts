@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { numberToBf16 } from "../../server/kernels/testing/cuda-elements.ts";
+import { numberToBf16 } from "../../server/src/core/bf16.ts";
 import { fp8ToNumber, numberToFp8 } from "../../server/src/core/fp8.ts";
 import { readKernelSource } from "../../server/src/device/cuda/kernel-source.ts";
 import type { KernelArg } from "../../server/src/device/cuda/kernel-stream.ts";

@@ -1,5 +1,6 @@
 /** Numbers as the GPU kernels store them: f32, bf16, f16, fp8 e4m3. For checks; it knows no tensor. */
 
+import { narrowToBf16, widenBf16 } from "../../src/core/bf16.ts";
 import { narrowToFp8, widenFp8 } from "../../src/core/fp8.ts";
 import { narrowToFp16, widenFp16 } from "../../src/core/fp16.ts";
 
@@ -7,8 +8,6 @@ export type CudaElement = "f32" | "bf16" | "f16" | "e4m3";
 export type StoredElements = Float32Array | Uint16Array | Uint8Array;
 
 export const ELEMENT_BYTES: Readonly<Record<CudaElement, number>> = { f32: 4, bf16: 2, f16: 2, e4m3: 1 };
-
-const scratch: DataView = new DataView(new ArrayBuffer(4));
 
 export function emptyElements(type: CudaElement, count: number): StoredElements {
   if (type === "f32") return new Float32Array(count);
@@ -29,29 +28,4 @@ export function fromElements(type: CudaElement, stored: StoredElements): Float32
 /** The numbers that remain after storing: what a kernel reads when it is given `values`. */
 export function rounded(type: CudaElement, values: Float32Array): Float32Array {
   return fromElements(type, toElements(type, values));
-}
-
-export function bf16ToNumber(bits: number): number {
-  scratch.setUint32(0, bits << 16);
-  return scratch.getFloat32(0);
-}
-
-/** The nearest bf16, ties to even. */
-export function numberToBf16(value: number): number {
-  scratch.setFloat32(0, value);
-  const bits = scratch.getUint32(0);
-  if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fff;
-  return ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16) & 0xffff;
-}
-
-function narrowToBf16(values: Float32Array): Uint16Array {
-  const out = new Uint16Array(values.length);
-  for (let i = 0; i < values.length; i++) out[i] = numberToBf16(values[i] ?? 0);
-  return out;
-}
-
-function widenBf16(stored: Uint16Array): Float32Array {
-  const bits = new Uint32Array(stored.length);
-  for (let i = 0; i < stored.length; i++) bits[i] = (stored[i] ?? 0) << 16;
-  return new Float32Array(bits.buffer);
 }

@@ -1,9 +1,9 @@
 /** Reads one row of a batched request's tensors as plain values. Knows datatypes, and no meaning of any input. */
 import { elementSize } from "@nereid/wire";
+import { bf16ToNumber } from "../../core/bf16.ts";
 import { fp16ToNumber, widenFp16 } from "../../core/fp16.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
-import { bfloatToNumber } from "./bfloat.ts";
 
 export class RowInputs {
   readonly #tensors: ReadonlyMap<string, Tensor>;
@@ -135,7 +135,7 @@ const READERS: Readonly<Record<Exclude<Tensor["datatype"], "BYTES">, Read>> = {
   INT32: (view, at) => view.getInt32(at, true),
   INT64: (view, at) => view.getBigInt64(at, true),
   FP16: (view, at) => fp16ToNumber(view.getUint16(at, true)),
-  BF16: (view, at) => bfloatToNumber(view.getUint16(at, true)),
+  BF16: (view, at) => bf16ToNumber(view.getUint16(at, true)),
   FP32: (view, at) => view.getFloat32(at, true),
   FP64: (view, at) => view.getFloat64(at, true),
 };

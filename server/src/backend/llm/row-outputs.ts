@@ -3,11 +3,11 @@
  * given: those that were not asked for by a flag are zeros. Pure.
  */
 import { type Datatype, elementSize, type FixedDatatype } from "@nereid/wire";
+import { numberToBf16 } from "../../core/bf16.ts";
 import { numberToFp16 } from "../../core/fp16.ts";
 import type { ConfigDataType, ModelConfig } from "../../core/model-config.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { GeneratedExtras, Usage } from "../../engine/request/generate.ts";
-import { numberToBfloat } from "./bfloat.ts";
 
 /** One beam of a row; without beam search there is one. */
 export interface BeamOutput {
@@ -229,7 +229,7 @@ function vocabOf(rows: readonly RowOutput[]): number {
 }
 
 function shortFloats(name: string, dataType: ConfigDataType, shape: readonly number[], values: Float32Array): Tensor {
-  const encode = dataType === "TYPE_FP16" ? numberToFp16 : dataType === "TYPE_BF16" ? numberToBfloat : undefined;
+  const encode = dataType === "TYPE_FP16" ? numberToFp16 : dataType === "TYPE_BF16" ? numberToBf16 : undefined;
   if (encode === undefined) return floats(name, shape, values);
   const bits = new Uint16Array(values.length);
   for (let i = 0; i < values.length; i++) bits[i] = encode(values[i] ?? 0);

@@ -1,4 +1,5 @@
 /** Floats of the files as floats of the device. Pure: bytes in, bytes out. */
+import { narrowToBf16, widenBf16 } from "../../core/bf16.ts";
 import { fp16ToNumber } from "../../core/fp16.ts";
 
 export type StoredFloat = "F32" | "F16" | "BF16";
@@ -25,7 +26,7 @@ export function convertFloats(
   const values = to === "f32" ? new Float32Array(into.buffer, into.byteOffset, count) : new Float32Array(count);
   widen(from, stored, values);
   if (added !== 0) for (let i = 0; i < count; i++) values[i] = (values[i] ?? 0) + added;
-  if (to === "bf16") roundToBf16(values, new Uint16Array(into.buffer, into.byteOffset, count));
+  if (to === "bf16") narrowToBf16(values, new Uint16Array(into.buffer, into.byteOffset, count));
 }
 
 /** [rows, columns] as [columns, rows]. */
@@ -53,16 +54,5 @@ function widen(from: StoredFloat, stored: Uint8Array, into: Float32Array): void 
     for (let i = 0; i < length; i++) into[i] = fp16ToNumber(halves[i] ?? 0);
     return;
   }
-  const words = new Uint32Array(into.buffer, into.byteOffset, length);
-  for (let i = 0; i < length; i++) words[i] = (halves[i] ?? 0) << 16;
-}
-
-/** The nearest, ties to even. */
-function roundToBf16(values: Float32Array, into: Uint16Array): void {
-  const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
-  for (let i = 0; i < words.length; i++) {
-    const word = words[i] ?? 0;
-    const isNan = (word & 0x7fffffff) > 0x7f800000;
-    into[i] = isNan ? (word >>> 16) | 0x40 : (word + 0x7fff + ((word >>> 16) & 1)) >>> 16;
-  }
+  widenBf16(halves, into);
 }

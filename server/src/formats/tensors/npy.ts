@@ -3,8 +3,8 @@
  * NumPy Arrays".
  */
 import { open } from "node:fs/promises";
+import { widenBf16 } from "../../core/bf16.ts";
 import { widenFp16 } from "../../core/fp16.ts";
-import { widenBf16 } from "./read-floats.ts";
 import { readFully } from "./read-fully.ts";
 
 export interface NpyArray {

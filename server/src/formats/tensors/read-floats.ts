@@ -2,6 +2,7 @@
  * Reads a whole float tensor widened to FP32, for scales and other small tensors. BF16 is the upper half of an IEEE 754
  * binary32 value.
  */
+import { widenBf16 } from "../../core/bf16.ts";
 import { widenFp16 } from "../../core/fp16.ts";
 import type { TensorSource } from "./tensor-source.ts";
 
@@ -13,10 +14,4 @@ export async function readFloats(source: TensorSource, name: string): Promise<Fl
   if (dtype === "F32") return new Float32Array(bytes.buffer);
   const words = new Uint16Array(bytes.buffer);
   return dtype === "F16" ? widenFp16(words) : widenBf16(words);
-}
-
-export function widenBf16(words: Uint16Array): Float32Array {
-  const bits = new Uint32Array(words.length);
-  for (let i = 0; i < words.length; i++) bits[i] = (words[i] ?? 0) << 16;
-  return new Float32Array(bits.buffer);
 }

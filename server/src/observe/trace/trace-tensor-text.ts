@@ -1,5 +1,6 @@
 /** A tensor as a trace file shows it: its elements as text with commas between, cut off where nobody would read on. */
 import { checkBytesElements, elementSize, splitBytesElements } from "@nereid/wire";
+import { bf16ToNumber } from "../../core/bf16.ts";
 import { fp16ToNumber } from "../../core/fp16.ts";
 import type { Tensor } from "../../core/tensor.ts";
 
@@ -64,12 +65,7 @@ const READERS: Readonly<Record<Exclude<Tensor["datatype"], "BYTES">, Reader>> = 
   INT32: (view, i) => String(view.getInt32(4 * i, true)),
   INT64: (view, i) => String(view.getBigInt64(8 * i, true)),
   FP16: (view, i) => String(fp16ToNumber(view.getUint16(2 * i, true))),
-  BF16: (view, i) => String(bfloatToNumber(view.getUint16(2 * i, true))),
+  BF16: (view, i) => String(bf16ToNumber(view.getUint16(2 * i, true))),
   FP32: (view, i) => String(Number(view.getFloat32(4 * i, true).toPrecision(FP32_DIGITS))),
   FP64: (view, i) => String(view.getFloat64(8 * i, true)),
 };
-
-/** BF16 is the upper half of an FP32. */
-function bfloatToNumber(bits: number): number {
-  return new Float32Array(Uint32Array.of(bits << 16).buffer)[0] ?? 0;
-}

@@ -1,5 +1,6 @@
 /** The elements of tensors between bytes and the arrays that models work with. Knows no shape and no request. */
 import type { Datatype, FixedDatatype } from "@nereid/wire";
+import { narrowToBf16, numberToBf16, widenBf16 } from "../../../core/bf16.ts";
 import { packBytesElements } from "../../../core/bytes-tensor.ts";
 import { narrowToFp16, numberToFp16, widenFp16 } from "../../../core/fp16.ts";
 
@@ -62,7 +63,7 @@ export function encodeElements(datatype: Datatype, given: unknown, where: string
   const Elements = ARRAYS[datatype];
   if (list instanceof Elements) return encoded(list);
   if (datatype === "FP16" && list instanceof Float32Array) return encoded(narrowToFp16(list));
-  if (datatype === "BF16" && list instanceof Float32Array) return encoded(Uint16Array.from(list, numberToBfloat));
+  if (datatype === "BF16" && list instanceof Float32Array) return encoded(narrowToBf16(list));
   if (Array.isArray(list)) return encoded(fromList(datatype, list, where));
   throw new TypeError(`${where} is ${datatype} and takes ${takes(datatype)}, got ${nameOf(given)}`);
 }
@@ -70,7 +71,7 @@ export function encodeElements(datatype: Datatype, given: unknown, where: string
 export function floatsOf(datatype: FixedDatatype, data: ElementArray): Float32Array {
   if (data instanceof Float32Array) return data;
   if (datatype === "FP16") return widenFp16(data as Uint16Array);
-  if (datatype === "BF16") return Float32Array.from(data as Uint16Array, bfloatToNumber);
+  if (datatype === "BF16") return widenBf16(data as Uint16Array);
   return Float32Array.from(data as ArrayLike<number | bigint>, Number);
 }
 
@@ -85,7 +86,7 @@ function fromList(datatype: FixedDatatype, list: readonly unknown[], where: stri
   if (datatype === "UINT64") return BigUint64Array.from(list as (number | bigint)[], BigInt);
   const numbers = list.map(Number);
   if (datatype === "FP16") return Uint16Array.from(numbers, numberToFp16);
-  if (datatype === "BF16") return Uint16Array.from(numbers, numberToBfloat);
+  if (datatype === "BF16") return Uint16Array.from(numbers, numberToBf16);
   return ARRAYS[datatype].from(numbers);
 }
 
@@ -110,20 +111,4 @@ function takes(datatype: FixedDatatype): string {
 function nameOf(value: unknown): string {
   if (value === undefined || value === null) return String(value);
   return typeof value === "object" ? (value.constructor?.name ?? "an object") : `a ${typeof value}`;
-}
-
-const bits = new Uint32Array(1);
-const float = new Float32Array(bits.buffer);
-
-function bfloatToNumber(half: number): number {
-  bits[0] = half << 16;
-  return float[0] ?? 0;
-}
-
-/** To the nearest, ties to even; NaN stays NaN. */
-function numberToBfloat(value: number): number {
-  float[0] = value;
-  const word = bits[0] ?? 0;
-  if (Number.isNaN(value)) return 0x7fc0;
-  return ((word + 0x7fff + ((word >>> 16) & 1)) >>> 16) & 0xffff;
 }
