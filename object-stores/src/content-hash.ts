@@ -1,4 +1,7 @@
-/** What the content of an object must hash to, over bytes as they come. */
+/**
+ * Verifies the expected hash of an object's content incrementally: MD5 (RFC 1321), SHA-256 and SHA-1 (FIPS 180-4),
+ * CRC32C (RFC 3720), git blob ids.
+ */
 import { createHash } from "node:crypto";
 import { Crc32c } from "./crc32c.ts";
 import type { Checksum } from "./object-store.ts";
@@ -9,7 +12,7 @@ export interface ContentHash {
   digest(): string;
 }
 
-/** `bytes`: length of the whole content. */
+/** `bytes` is the length of the whole content. */
 export function startContentHash(kind: Checksum["kind"], bytes: number): ContentHash {
   if (kind === "crc32c") return new Crc32c();
   const hash = createHash(kind === "git" ? "sha1" : kind);

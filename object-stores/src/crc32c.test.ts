@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startContentHash } from "./content-hash.ts";
 
-/** From RFC 3720, B.4, as numbers; and the check value of the catalogue. */
+/** From RFC 3720, B.4, as numbers; and the check value of the CRC catalogue. */
 const KNOWN: readonly (readonly [string, Uint8Array, string])[] = [
   ["zeros", new Uint8Array(32), "8a9136aa"],
   ["ones", new Uint8Array(32).fill(0xff), "62a8ab43"],

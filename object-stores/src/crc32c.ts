@@ -1,6 +1,9 @@
-/** CRC-32C (Castagnoli): what Google and Amazon keep of objects that were put together from parts. */
+/**
+ * CRC32C (Castagnoli polynomial, RFC 3720, section 12.1). S3 and Google Cloud Storage state it for objects composed of
+ * parts.
+ */
 
-/** Reflected. */
+/** Reflected polynomial. */
 const POLYNOMIAL = 0x82f63b78;
 
 const TABLE: Int32Array = Int32Array.from({ length: 256 }, (_, byte) => {

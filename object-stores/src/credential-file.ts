@@ -1,6 +1,6 @@
 /**
- * The file that TRITON_CLOUD_CREDENTIAL_PATH names: credentials of several places, each under the beginning of the paths that it
- * is for; the longest that fits wins.
+ * The credentials file of TRITON_CLOUD_CREDENTIAL_PATH: credentials by path prefix; the longest matching prefix wins.
+ * Source: Triton documentation, "Model Repository", Cloud Storage with Credential file.
  */
 import { readFile } from "node:fs/promises";
 import { ToolError } from "@nereid/server/files/tool-error";
@@ -9,7 +9,7 @@ export type CloudKind = "s3" | "gs" | "as";
 
 const MAX_FILE_BYTES = 1 << 20;
 
-/** `undefined`: the file knows nothing of that path. @throws ToolError when it is no such file */
+/** Undefined: no entry for that path. @throws ToolError when the file is malformed */
 export async function credentialFor(file: string, kind: CloudKind, url: string): Promise<unknown> {
   const text = await readFile(file, "utf8").catch((error: unknown) => {
     throw new ToolError(`Cannot read TRITON_CLOUD_CREDENTIAL_PATH, ${file}`, { cause: error });
@@ -17,7 +17,7 @@ export async function credentialFor(file: string, kind: CloudKind, url: string):
   return chooseCredential(text, file, kind, url);
 }
 
-/** Pure half of `credentialFor`. */
+/** Pure part of `credentialFor`. */
 export function chooseCredential(text: string, file: string, kind: CloudKind, url: string): unknown {
   const form = 'expected JSON such as {"s3": {"s3://bucket/path": {"key_id": "…", "secret_key": "…"}}}';
   if (text.length > MAX_FILE_BYTES) throw new ToolError(`${file} has ${text.length} characters, ${form}`);
@@ -33,7 +33,7 @@ export function chooseCredential(text: string, file: string, kind: CloudKind, ur
   return best === undefined ? undefined : entries[best];
 }
 
-/** A text field of a credential; undefined when it is not there or empty. @throws ToolError when it is no text */
+/** A string field of a credential; undefined when absent or empty. @throws ToolError when it is no string */
 export function textField(credential: unknown, name: string): string | undefined {
   const value = record(credential)?.[name];
   if (value === undefined || value === "") return undefined;

@@ -1,4 +1,4 @@
-/** The environment as stores read it. */
+/** Environment variables of the cloud SDKs, as stores read them. */
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -1,6 +1,6 @@
 /**
- * One HTTP exchange with a store: statuses become failures that pass or reasons that a user can act on. Knows no store; who signs
- * does it before.
+ * One HTTP exchange with a store (RFC 9110): maps statuses to transient failures or errors that a user can act on.
+ * Knows no store; requests arrive signed.
  */
 
 import {
@@ -20,15 +20,15 @@ export interface OutgoingRequest {
   readonly method?: "GET" | "HEAD" | "POST" | "PUT";
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Not for what is signed: a signature is for one address. */
+  /** Not for signed requests: a signature is valid for one address. */
   readonly followsRedirects?: boolean;
 }
 
-/** A listing's page, a token: never more than some megabytes. */
+/** Maximum bytes of a listing page or token response. */
 const MAX_TEXT_BYTES = 64 << 20;
 const MAX_REASON_CHARS = 300;
 
-/** A refusal by its status: the caller may know what it means. */
+/** A refusal with its status, for callers that interpret it. */
 export class RefusedRequest extends ToolError {
   readonly status: number;
   readonly headers: Headers;
@@ -48,7 +48,7 @@ const FIXES: ReadonlyMap<number, string> = new Map([
   [404, "Check the name"],
 ]);
 
-/** Answers of 2xx only. @throws TransientFailure, RefusedRequest, ToolError */
+/** Returns 2xx responses only. @throws TransientFailure, RefusedRequest, ToolError */
 export function exchange(request: OutgoingRequest, patience: HttpTimeouts): Promise<ObjectReply> {
   return openResponse(request.url, patience, {
     followsRedirects: request.followsRedirects === true,
@@ -58,7 +58,7 @@ export function exchange(request: OutgoingRequest, patience: HttpTimeouts): Prom
   });
 }
 
-/** Whom the request was for gets its authorization, nobody that it is sent on to. */
+/** The authorization header goes to the original host only, not to redirect targets. */
 function send(request: OutgoingRequest, url: URL, signal: AbortSignal): Promise<Response> {
   const { authorization, ...others } = request.headers ?? {};
   const isSame = url.origin === request.url.origin;
@@ -75,7 +75,7 @@ function send(request: OutgoingRequest, url: URL, signal: AbortSignal): Promise<
   });
 }
 
-/** The whole answer as text. */
+/** The whole response as text. */
 export async function exchangeText(
   request: OutgoingRequest,
   patience: HttpTimeouts,
@@ -88,7 +88,7 @@ export async function exchangeText(
   return { text, headers: reply.response.headers };
 }
 
-/** @throws TransientFailure when the answer is none: what stands between may have spoken */
+/** @throws TransientFailure when the response is not JSON: a proxy may have answered */
 export async function exchangeJson(
   request: OutgoingRequest,
   patience: HttpTimeouts,
@@ -103,7 +103,7 @@ export async function exchangeJson(
   throw new TransientFailure(`${placeOf(request.url)} answers no JSON object`);
 }
 
-/** What a broken connection throws, as a failure that may pass. */
+/** Converts errors of a broken connection to a transient failure. */
 function connectionFailure(error: unknown, url: URL, signal: AbortSignal): unknown {
   return brokenConnection(error, signal, (reason) => new TransientFailure(`${url.host}: ${reason}`, { cause: error }));
 }
@@ -117,7 +117,7 @@ async function refusal(response: Response, url: URL): Promise<Error> {
   return new RefusedRequest(`${placeOf(url)} answers ${status}${reason}`, status, headers);
 }
 
-/** The code and the sentence of an error document, or the beginning of whatever it is. */
+/** Code and message of an XML error document, or the beginning of any other body. */
 async function reasonOf(response: Response): Promise<string> {
   const reader = response.body?.getReader();
   const first = await reader?.read().catch(() => undefined);

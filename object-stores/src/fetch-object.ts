@@ -1,6 +1,6 @@
 /**
- * Brings one object to the disk: goes on where an earlier attempt stopped, and gives the file its name only when its length and
- * content are what the store says. Knows no store and no model.
+ * Downloads one object: resumes earlier attempts with ranges (RFC 9110, section 14), and renames the file only after
+ * length and hash match. Knows no store and no model.
  */
 import { createReadStream } from "node:fs";
 import { chmod, type FileHandle, open, rename } from "node:fs/promises";
@@ -15,12 +15,12 @@ import type { Checksum, ObjectReply, ObjectStore, StoredObject } from "./object-
 export interface FetchOptions {
   readonly store: ObjectStore;
   readonly object: StoredObject;
-  /** Where bytes gather, and where the checked file goes, on the same file system. */
+  /** Path of the partial file, and of the verified file, on the same file system. */
   readonly partial: string;
   readonly target: string;
   readonly firstPauseMs: number;
   readonly signal: AbortSignal;
-  /** Bytes that are there; negative when bytes had to be thrown away. */
+  /** Change in bytes present; negative when bytes were discarded. */
   readonly onBytes: (bytes: number) => void;
   readonly onRetry: (reason: string, pauseMs: number) => void;
 }
@@ -28,7 +28,7 @@ export interface FetchOptions {
 const READ_BYTES = 1 << 20;
 const READ_ONLY = 0o444;
 
-/** @throws ToolError when the object cannot be had or never is what the store says it is */
+/** @throws ToolError when the object is unavailable or never matches what the store states */
 export async function fetchObject(options: FetchOptions): Promise<void> {
   const { object, partial, target, store } = options;
   let received = 0;
@@ -59,7 +59,7 @@ export async function fetchObject(options: FetchOptions): Promise<void> {
       await file.close();
     }
   });
-  await chmod(partial, READ_ONLY); // models are linked to it: one that writes must not change what others read
+  await chmod(partial, READ_ONLY); // models hard-link it: a writer must not change what others read
   await rename(partial, target);
   await syncFolder(dirname(target));
 }
@@ -86,12 +86,12 @@ async function fillUp(options: FetchOptions, file: FileHandle, onLength: OnLengt
   if (checksum === undefined) return;
   const found = await digestOf(options.partial, checksum, object.bytes, signal);
   if (found === checksum.hex) return;
-  await file.truncate(0); // nothing of it can be trusted
+  await file.truncate(0); // the content cannot be trusted
   onLength(0, false);
   throw new TransientFailure(`its content is wrong: expected ${checksum.kind} ${checksum.hex}, got ${found}`);
 }
 
-/** What an earlier attempt has left, unless it is more than the object has. */
+/** Bytes from an earlier attempt, unless there are more than the object has. */
 async function keptBytes(file: FileHandle, { bytes }: StoredObject): Promise<number> {
   const { size } = await file.stat();
   if (size <= bytes) return size;
@@ -99,7 +99,7 @@ async function keptBytes(file: FileHandle, { bytes }: StoredObject): Promise<num
   return 0;
 }
 
-/** Where the answer's first byte belongs. A store that knows no ranges sends all from the beginning. */
+/** Offset of the response's first byte. A store without range support sends everything. */
 async function expectStart(response: Response, kept: number, file: FileHandle): Promise<number> {
   if (response.status === 200) {
     if (kept > 0) await file.truncate(0);
@@ -137,7 +137,7 @@ async function receive(
   if (end < object.bytes) throw new TransientFailure(`the connection ended after ${end} of ${object.bytes} bytes`);
 }
 
-/** A full disk does not pass; a broken connection may. */
+/** A full disk is permanent; a broken connection may be transient. */
 function transferFailure(error: unknown, signal: AbortSignal): unknown {
   const isDisk = error instanceof Error && "syscall" in error && ["write", "ftruncate"].includes(String(error.syscall));
   if (signal.aborted || isDisk || error instanceof TransientFailure) return error;

@@ -1,4 +1,7 @@
-/** A repository that comes as a whole, or not at all: brought anew when its version changes, kept while a model of it is in use. */
+/**
+ * A repository that is fetched as a whole: downloaded again when its version changes, kept while one of its models is
+ * in use. No format of its own.
+ */
 import { rm } from "node:fs/promises";
 import { ToolError } from "@nereid/server/files/tool-error";
 import { withRetries } from "@nereid/server/hub/retry";
@@ -6,13 +9,13 @@ import type { Logger } from "@nereid/server/observe/log";
 import type { LocalModel, RemoteRepository } from "@nereid/server/repository/source/remote-repository";
 import { StaleListing } from "./stale-listing.ts";
 
-/** What was brought. */
+/** One fetched version. */
 export interface FetchedRepository {
   /** Removed when no model uses it any more. */
   readonly folder: string;
-  /** Where in it the models' folders lie. */
+  /** Folder inside it that holds the model folders. */
   readonly repositoryPath: string;
-  /** Model -> what changes with any of its files. */
+  /** Model name to a fingerprint of its files. */
   readonly fingerprints: ReadonlyMap<string, string>;
   release(): Promise<void>;
 }
@@ -23,7 +26,7 @@ export interface FetchedModelRepositoryOptions {
   readonly firstPauseMs: number;
   /** Changes with the repository. */
   readonly version: (signal: AbortSignal) => Promise<string>;
-  /** The repository as it is now. @throws ToolError, StaleListing */
+  /** The current version of the repository. @throws ToolError, StaleListing */
   readonly bring: (signal: AbortSignal) => Promise<FetchedRepository>;
 }
 
@@ -63,7 +66,7 @@ export class FetchedModelRepository implements RemoteRepository {
     this.#options = options;
   }
 
-  /** Looked at once for all who ask at the same time. */
+  /** Concurrent callers share one check. */
   refresh(): Promise<void> {
     this.#refreshing ??= this.#refresh().finally(() => {
       this.#refreshing = undefined;

@@ -1,7 +1,7 @@
-/** Holds who asks until that ends or is refused, and has it looked up again then. Knows no store. */
+/** Caches credentials until they expire or are refused, then resolves them again. Knows no store. */
 import { RefusedRequest } from "./exchange.ts";
 
-/** Fetched again this long before the end: a request may take a while to be checked. */
+/** Renew this long before expiry: a request may take a while to be checked. */
 const MARGIN_MS = 120_000;
 
 export class IdentityKeeper<Identity extends { readonly endsAtMs: number }> {
@@ -13,7 +13,7 @@ export class IdentityKeeper<Identity extends { readonly endsAtMs: number }> {
     this.#find = find;
   }
 
-  /** Looked up once for all who ask at the same time. */
+  /** Concurrent callers share one resolution. */
   async get(): Promise<Identity> {
     if (this.#known !== undefined && this.#known.endsAtMs - Date.now() > MARGIN_MS) return this.#known;
     this.#finding ??= this.#find().finally(() => {
@@ -23,7 +23,10 @@ export class IdentityKeeper<Identity extends { readonly endsAtMs: number }> {
     return this.#known;
   }
 
-  /** `action`, and once more with an identity looked up anew when the store refuses it. `secret`: what makes two of them the same. */
+  /**
+   * Runs `action`; runs it again with new credentials when the store refuses them. `secret` decides whether two are
+   * equal.
+   */
   async use<T>(action: (identity: Identity) => Promise<T>, secret: (identity: Identity) => string): Promise<T> {
     const identity = await this.get();
     try {
@@ -37,7 +40,7 @@ export class IdentityKeeper<Identity extends { readonly endsAtMs: number }> {
     }
   }
 
-  /** The store refused this one: the next `get` looks again. */
+  /** The store refused these credentials: the next `get` resolves again. */
   refused(identity: Identity): void {
     if (this.#known === identity) this.#known = undefined;
   }

@@ -1,4 +1,7 @@
-/** Gathers the pages of a listing: names of the store become paths beneath its root, every one of them checked. */
+/**
+ * Collects the pages of a listing and maps object keys to checked paths relative to the store's root. No format of its
+ * own.
+ */
 import { TransientFailure } from "@nereid/server/files/http-exchange";
 import { ToolError } from "@nereid/server/files/tool-error";
 import { expectLength, expectPath, MAX_OBJECTS } from "./object-path.ts";
@@ -10,13 +13,13 @@ export class ListingBuilder {
   readonly #objects: StoredObject[] = [];
   readonly #folders: string[] = [];
 
-  /** `prefix`: of the root, without slashes at its ends. */
+  /** `prefix` of the root, without leading and trailing slashes. */
   constructor(where: string, prefix: string) {
     this.#where = where;
     this.#prefix = prefix;
   }
 
-  /** An object whose name ends in a slash stands for a folder. @throws ToolError for what may not become a path */
+  /** A key that ends in a slash stands for a folder. @throws ToolError for keys that must not become a path */
   addObject(key: string, bytes: number, version: string, checksum: Checksum | undefined): void {
     if (key.endsWith("/")) {
       this.addFolder(key);
@@ -44,18 +47,18 @@ export class ListingBuilder {
   }
 }
 
-/** Name in the store of a path beneath the root. */
+/** Object key of a path inside the root. */
 export function keyOf(prefix: string, path: string): string {
   return [prefix, path].filter((part) => part !== "").join("/");
 }
 
-/** As `keyOf`, of what lies in a folder. */
+/** Like `keyOf`, for the content of a folder. */
 export function folderPrefix(prefix: string, folder: string): string {
   const key = keyOf(prefix, folder);
   return key === "" ? "" : `${key}/`;
 }
 
-/** `read` is given what the page before it said of the next; undefined or empty: there is none. */
+/** `read` gets the continuation token of the previous page; undefined or empty ends the listing. */
 export async function readPages(
   where: string,
   read: (token: string | undefined) => Promise<string | undefined>,

@@ -1,4 +1,4 @@
-/** Which objects make up which model, and the text that changes when one of them does. Pure. */
+/** Groups objects by model and makes a fingerprint that changes with any of them. Pure. */
 import type { Listing, StoredObject } from "./object-store.ts";
 
 /** Paths begin with the name of the model. */
@@ -7,7 +7,7 @@ export interface ModelObjects {
   readonly folders: readonly string[];
 }
 
-/** By the first part of the path; what lies beside all folders belongs to no model. */
+/** By first path component; files outside folders belong to no model. */
 export function groupByModel({ objects, folders }: Listing): ReadonlyMap<string, ModelObjects> {
   const models = new Map<string, { objects: StoredObject[]; folders: string[] }>();
   const modelOf = (path: string): { objects: StoredObject[]; folders: string[] } => {
@@ -24,7 +24,7 @@ export function groupByModel({ objects, folders }: Listing): ReadonlyMap<string,
   return models;
 }
 
-/** One line an object: path beneath the model's folder, length, version. */
+/** One line per object: path inside the model's folder, length, version. */
 export function objectsFingerprint(model: string, { objects, folders }: ModelObjects): string {
   const inner = (path: string): string => path.slice(model.length + 1);
   const files = objects.map(({ path, bytes, version }) => `${inner(path)} ${bytes} ${version}`);

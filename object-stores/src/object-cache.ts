@@ -1,6 +1,6 @@
 /**
- * Contents of objects on this machine, each under what tells it from all others: place, name and version. What was fetched is
- * not fetched again; what was cut off is gone on with, also by the next process.
+ * A disk cache of object contents, keyed by location, name and version. Complete contents are reused; interrupted
+ * downloads are resumed, also by the next process.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { lstat, mkdir, readdir, rm, rmdir, stat } from "node:fs/promises";
@@ -15,7 +15,7 @@ import type { ObjectStore, StoredObject } from "./object-store.ts";
 
 export interface ObjectCacheOptions {
   readonly folder: string;
-  /** Contents stay when no model uses them any more. */
+  /** Keeps contents that no model uses any more. */
   readonly isPersistent: boolean;
   readonly firstPauseMs: number;
 }
@@ -25,7 +25,7 @@ export interface FetchReport {
   readonly onRetry: (reason: string, pauseMs: number) => void;
 }
 
-/** Another process fetches the same: looked at again after so long. */
+/** Polling interval while another process fetches the same content. */
 const WAIT_MS = 500;
 const OWN_ONLY = 0o700;
 const FOREIGN_WRITE = 0o022;
@@ -36,7 +36,7 @@ export class ObjectCache {
   readonly folder: string;
   readonly #options: ObjectCacheOptions;
   readonly #fetching = new Map<string, Promise<void>>();
-  /** Contents in use, and by how many models. */
+  /** Contents in use, with the number of models that use each. */
   readonly #users = new Map<string, number>();
 
   private constructor(options: ObjectCacheOptions) {
@@ -44,7 +44,7 @@ export class ObjectCache {
     this.folder = resolve(options.folder);
   }
 
-  /** Creates the folder, or takes one over that nobody else can write to. @throws ToolError */
+  /** Creates the folder, or adopts one that no other user can write to. @throws ToolError */
   static async open(options: ObjectCacheOptions): Promise<ObjectCache> {
     const cache = new ObjectCache(options);
     await expectOwnFolder(cache.folder);
@@ -53,7 +53,7 @@ export class ObjectCache {
     return cache;
   }
 
-  /** A new empty folder for a model, of this process; the next start removes it should this process be killed. */
+  /** A new empty folder for a model of this process; after a crash the next start removes it. */
   async createFolder(): Promise<string> {
     const path = join(this.folder, `${LIVE_PREFIX}${process.pid}-${STARTED}-${randomUUID().slice(0, 8)}`);
     await mkdir(path, { mode: OWN_ONLY });
@@ -93,7 +93,7 @@ export class ObjectCache {
     this.#users.delete(path);
     if (this.#options.isPersistent) return;
     await rm(path, { force: true });
-    await rmdir(dirname(path)).catch(() => undefined); // other versions, or what was cut off, may be there
+    await rmdir(dirname(path)).catch(() => undefined); // it may hold other versions or partial downloads
   }
 
   async #bring(
@@ -115,7 +115,7 @@ export class ObjectCache {
     await this.#removeOlder(path);
   }
 
-  /** Undefined: another process has brought it. */
+  /** Undefined: another process has fetched it. */
   async #lockOrWait(path: string, { bytes }: StoredObject, signal: AbortSignal): Promise<TargetLock | undefined> {
     for (;;) {
       signal.throwIfAborted();
@@ -134,7 +134,7 @@ export class ObjectCache {
     return join(this.folder, "objects", place, shortHash(`${object.version}\0${object.bytes}`));
   }
 
-  /** Earlier versions of the same object that no model uses: the store has moved on. */
+  /** Earlier versions of the same object that no model uses. */
   async #removeOlder(path: string): Promise<void> {
     const folder = dirname(path);
     for (const name of await readdir(folder)) {
@@ -144,7 +144,7 @@ export class ObjectCache {
     }
   }
 
-  /** What processes of this machine have left that are no more. */
+  /** Folders of processes on this machine that have ended. */
   async #removeDeadFolders(): Promise<void> {
     for (const name of await readdir(this.folder)) {
       const [pid = "", started = ""] = name.startsWith(LIVE_PREFIX) ? name.slice(LIVE_PREFIX.length).split("-") : [];
@@ -154,7 +154,7 @@ export class ObjectCache {
   }
 }
 
-/** Models are code in the end: nobody else may put them there. @throws ToolError */
+/** Models contain code: no other user may put files there. @throws ToolError */
 async function expectOwnFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: OWN_ONLY }).catch((error: unknown) => {
     throw fileError("create", folder, error);
@@ -174,7 +174,7 @@ async function isThere(path: string, bytes: number): Promise<boolean> {
   );
 }
 
-/** A container gives its only process the same number at every start. */
+/** A container gives its only process the same pid at every start. */
 function isAlive(pid: number, started: number): boolean {
   if (pid === process.pid) return started === STARTED;
   try {

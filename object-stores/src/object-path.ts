@@ -1,14 +1,14 @@
-/** Names of objects that become paths on the disk: they come from whoever can write to the store. Pure. */
+/** Validates object keys that become paths on disk: anybody with write access to the store chooses them. Pure. */
 import { ToolError } from "@nereid/server/files/tool-error";
 
 const MAX_PATH_BYTES = 1024;
 const MAX_PART_BYTES = 255;
-/** A repository of models has thousands of files; this many are something else. */
+/** A repository has thousands of files; more indicates another kind of store. */
 export const MAX_OBJECTS = 200_000;
-/** 1 PiB: a number beyond it is no length. */
+/** 1 PiB: larger values are no length. */
 const MAX_OBJECT_BYTES = 2 ** 50;
 
-/** Why a name may not become a path; undefined when it may. */
+/** Why a key must not become a path; undefined when it may. */
 export function pathProblem(path: string): string | undefined {
   const bytes = Buffer.byteLength(path);
   if (path === "" || bytes > MAX_PATH_BYTES) return `it has ${bytes} bytes`;
@@ -32,7 +32,7 @@ export function expectLength(bytes: number, path: string, where: string): number
   throw new ToolError(`${where} gives ${JSON.stringify(path)} the length ${bytes}, expected 0 to ${MAX_OBJECT_BYTES}`);
 }
 
-/** A path cannot be there twice, nor be a file and a folder: the disk would keep one of them. @throws ToolError */
+/** A path cannot occur twice, nor be a file and a folder. @throws ToolError */
 export function expectDistinct(paths: readonly string[], where: string): void {
   const files = new Set(paths);
   if (files.size !== paths.length) throw new ToolError(`${where} names an object twice`);

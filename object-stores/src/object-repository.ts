@@ -1,4 +1,4 @@
-/** A model repository in a store of objects: lists it, follows its changes and brings models to the disk through the cache. */
+/** A model repository in an object store: lists it, tracks its changes and fetches models through the cache. */
 import { copyFile, link, mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { requireFreeBytes } from "@nereid/server/files/disk-space";
@@ -17,14 +17,14 @@ export interface ObjectRepositoryOptions {
   readonly store: ObjectStore;
   readonly cache: ObjectCache;
   readonly log: Logger;
-  /** Files of all models are looked at, not only the names: somebody wants to see changes. */
+  /** Lists the files of all models, not only their names, to detect changes. */
   readonly isWatched: boolean;
   readonly firstPauseMs: number;
 }
 
 /** Files fetched at the same time. */
 const NUM_WORKERS = 8;
-/** A store that changes under every look is not followed for ever. */
+/** Maximum attempts when the store changes during each listing. */
 const MAX_LOOKS = 4;
 
 export class ObjectRepository implements RemoteRepository {
@@ -112,7 +112,7 @@ export class ObjectRepository implements RemoteRepository {
     return { repositoryPath: root, fingerprint: objectsFingerprint(model, found), release: remove };
   }
 
-  /** Path -> file in the cache. When one fails, the others end and none is kept for this model. */
+  /** Path to file in the cache. When one fails, the others are aborted and none is kept for this model. */
   async #fetchAll(model: string, objects: readonly StoredObject[]): Promise<Map<string, string>> {
     const { store, cache, log } = this.#options;
     const contents = new Map<string, string>();
@@ -125,7 +125,7 @@ export class ObjectRepository implements RemoteRepository {
     const failed = new AbortController();
     const signal = AbortSignal.any([this.#stop.signal, failed.signal]);
     const fetching = new Set(missing);
-    const waiting = [...objects].sort((a, b) => a.bytes - b.bytes); // large ones first: the last worker then ends soon
+    const waiting = [...objects].sort((a, b) => a.bytes - b.bytes); // large ones first, so that the last worker ends early
     const work = async (): Promise<void> => {
       for (let object = waiting.pop(); object !== undefined; object = waiting.pop()) {
         const isCounted = fetching.has(object);
@@ -151,7 +151,7 @@ export class ObjectRepository implements RemoteRepository {
   }
 }
 
-/** A link costs nothing; file systems without links get a copy. @throws StaleListing when the content has just gone */
+/** A hard link costs nothing; other file systems get a copy. @throws StaleListing when the content was just removed */
 async function place(content: string, path: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   try {

@@ -1,6 +1,6 @@
 /**
- * Servers on this machine that speak what S3, Google Cloud Storage and Azure's blob storage speak, over the same objects: pages of
- * listings, ranges, conditions, who asks, and faults on demand. They count what they were asked.
+ * Local servers that speak the S3, Google Cloud Storage and Azure Blob protocols over the same objects. They implement
+ * paging, ranges, conditions, authentication and fault injection, and record requests.
  */
 import { createHash, createHmac } from "node:crypto";
 import { once } from "node:events";
@@ -11,7 +11,7 @@ import { EMPTY_HASH, signed } from "./s3/sigv4.ts";
 
 export type Dialect = "s3" | "gs" | "as";
 
-/** What goes wrong with one answer. */
+/** A fault in one response. */
 export type Fault =
   | { readonly kind: "cut"; readonly afterBytes: number }
   | { readonly kind: "wrong bytes" }
@@ -35,7 +35,7 @@ export const AZURE_KEY: string = Buffer.from("a key of thirty-two bytes, or so."
 export const ACCOUNT = "devaccount";
 export const BUCKET = "models";
 
-/** What comes right before the end of a connection is dropped by clients that see both at once. */
+/** Clients that see data and end of connection together drop the data. */
 const CUT_DELAY_MS = 200;
 
 interface Kept {
@@ -45,17 +45,17 @@ interface Kept {
 
 export class ObjectServer implements AsyncDisposable {
   readonly asked: Asked[] = [];
-  /** The next answers for an object, or for "list", in order. */
+  /** Faults of the next responses for an object, or for "list", in order. */
   readonly faults: Map<string, Fault[]> = new Map();
-  /** Names of a page. */
+  /** Keys per page. */
   pageSize = 3;
-  /** Asked of whoever comes to the GCS side; undefined: everybody may. */
+  /** Bearer token required on the GCS side; undefined: anonymous access. */
   token: string | undefined;
-  /** Objects have no checksums, as those that came in parts. */
+  /** Objects have no checksums, like composed objects. */
   isWithoutChecksums = false;
   bytesPerSecond: number = Number.POSITIVE_INFINITY;
   region = "us-east-1";
-  /** Whoever comes by another region is told the right one. */
+  /** Requests for another region get the right one in the error. */
   tellsRegion = false;
   readonly #objects = new Map<string, Kept>();
   readonly #server: Server;
@@ -127,7 +127,7 @@ export class ObjectServer implements AsyncDisposable {
     else await this.#send(dialect, name, request, url, response, fault);
   }
 
-  /** Undefined: the request is by somebody who may ask. */
+  /** Undefined: the request is authorized. */
   #refusal(dialect: Dialect, { headers, method = "" }: IncomingMessage, url: URL): string | undefined {
     if (dialect === "gs") {
       return this.token === undefined || headers.authorization === `Bearer ${this.token}` ? undefined : "Forbidden";
@@ -240,7 +240,7 @@ export class ObjectServer implements AsyncDisposable {
     return this.#objects.get(name) ?? { content: Buffer.alloc(0), version: 0 };
   }
 
-  /** Of several parts it is no MD5. */
+  /** A multipart upload's entity tag is no MD5. */
   #tag(name: string): string {
     const { content, version } = this.#kept(name);
     return this.isWithoutChecksums ? `${md5(content).toString("hex")}-${version}` : md5(content).toString("hex");
@@ -263,7 +263,7 @@ function damaged(content: Buffer, fault: Fault | undefined): Buffer {
   return wrong;
 }
 
-/** Computed anew from what was sent, with the key that the server knows. */
+/** Recomputes the signature of the request with the server's key. */
 function signatureProblem(
   headers: IncomingMessage["headers"],
   method: string,

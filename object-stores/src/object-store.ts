@@ -1,4 +1,4 @@
-/** What a place that keeps objects under names can do for us: list them and send them. Knows nothing of models. Types only. */
+/** Interface of an object store: list objects and read them. Knows nothing of models. Types only. */
 import type { IncomingResponse } from "@nereid/server/files/http-response";
 
 export interface Checksum {
@@ -9,31 +9,31 @@ export interface Checksum {
 }
 
 export interface StoredObject {
-  /** Beneath the root of the store, parts parted by "/"; never leaves it. */
+  /** Relative to the root of the store, components separated by "/"; never leaves it. */
   readonly path: string;
   readonly bytes: number;
-  /** Changes whenever the content does: an entity tag, a generation, a hash, or failing these the time of change. */
+  /** Changes whenever the content does: entity tag, generation, hash, or else modification time. */
   readonly version: string;
-  /** What the listing says of the content. */
+  /** Checksum stated by the listing. */
   readonly checksum: Checksum | undefined;
 }
 
 export interface Listing {
   readonly objects: readonly StoredObject[];
-  /** Paths of folders: those right below when the listing is not deep, and those that are there although they are empty. */
+  /** Folder paths: direct children for a shallow listing, and empty folders. */
   readonly folders: readonly string[];
 }
 
 export interface ObjectReply extends IncomingResponse {
-  /** What the answer itself says of the content of the whole object, where the listing said nothing. */
+  /** Checksum of the whole object from the response, when the listing had none. */
   readonly checksum?: Checksum | undefined;
 }
 
 export interface ObjectStore {
-  /** For logs and as the name of the place; holds no secrets. */
+  /** Location for logs; contains no secrets. */
   readonly url: string;
-  /** `folder`: "" or a path without a slash at its end. @throws TransientFailure, ToolError */
+  /** `folder`: "" or a path without a trailing slash. @throws TransientFailure, ToolError */
   list(folder: string, isDeep: boolean, signal: AbortSignal): Promise<Listing>;
-  /** @throws TransientFailure when it may work a moment later, as when the object has changed meanwhile; ToolError */
+  /** @throws TransientFailure when a retry may work, also when the object has changed meanwhile; ToolError */
   open(object: StoredObject, fromByte: number, signal: AbortSignal): Promise<ObjectReply>;
 }

@@ -1,4 +1,4 @@
-/** From what `--model-repository` says to the repository behind it. The only file that knows all kinds of stores. */
+/** Creates the repository for a `--model-repository` value. The only file that knows all kinds of stores. */
 import { homedir, tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { ToolError } from "@nereid/server/files/tool-error";
@@ -27,7 +27,7 @@ type Address<Kind extends StoreAddress["kind"]> = Extract<StoreAddress, { kind: 
 const FIRST_PAUSE_MS = 500;
 const DEFAULT_STALL_SECONDS = 30;
 
-/** @throws ToolError for an address or a setting that makes no sense; nothing is asked of the store yet, but of a hub */
+/** @throws ToolError for an invalid address or setting; no request is sent yet, except to a hub */
 export async function openRepository(options: OpenRepositoryOptions): Promise<RemoteRepository> {
   const address = parseStoreAddress(options.url);
   const { log, isWatched, firstPauseMs = FIRST_PAUSE_MS, arrangeModel } = options;
@@ -102,7 +102,7 @@ async function openHub({ name }: Address<"hf">, { url, env }: OpenRepositoryOpti
   return new HubStore({ url, repo, revision: revision ?? "main", connection: { endpoint, token, stallMs } });
 }
 
-/** The file is read at each look-up: somebody may have mended it. */
+/** The file is read at each resolution: it may have been corrected. */
 async function cloudCredential(kind: CloudKind, url: string, env: Environment): Promise<unknown> {
   const file = variable(env, "TRITON_CLOUD_CREDENTIAL_PATH");
   return file === undefined ? undefined : credentialFor(file, kind, url);
@@ -116,7 +116,7 @@ const MOUNT_VARIABLES: Readonly<Record<StoreAddress["kind"], string>> = Object.f
   archive: "NEREID_MODEL_CACHE",
 });
 
-/** A folder that somebody has named keeps what was fetched; one of our own does not outlive its models. */
+/** A configured folder keeps its contents; a temporary one is removed with its models. */
 function openCache({ kind }: StoreAddress, env: Environment, firstPauseMs: number): Promise<ObjectCache> {
   const named = variable(env, MOUNT_VARIABLES[kind], "NEREID_MODEL_CACHE");
   const folder = named ?? join(tmpdir(), `nereid-models-${userInfo().uid}`);

@@ -1,4 +1,4 @@
-/** The three stores over the test server, with caches in a folder of their own that goes when the test ends. */
+/** The three stores over the test server, with caches in a folder that is removed when the test ends. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -75,7 +75,7 @@ export function temporaryFolder(t: TestContext): string {
   return folder;
 }
 
-/** Path -> text of all files beneath a folder, "" for empty folders. */
+/** Path to text of all files in a folder, "" for empty folders. */
 export function filesIn(folder: string): Record<string, string> {
   const found: [string, string][] = [];
   const visit = (path: string): void => {
@@ -91,7 +91,7 @@ export function filesIn(folder: string): Record<string, string> {
   return Object.fromEntries(found.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Folders of models that are on the disk now. */
+/** Model folders that are on the disk now. */
 export function liveFolders(cacheFolder: string): string[] {
   return readdirSync(cacheFolder).filter((name) => name.startsWith("live-"));
 }

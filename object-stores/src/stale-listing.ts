@@ -1,4 +1,4 @@
-/** The store has moved on since it was listed: list it again, then ask again. */
+/** Signals that the store has changed since it was listed: list again, then retry. */
 import { ToolError } from "@nereid/server/files/tool-error";
 import { RefusedRequest } from "./exchange.ts";
 
@@ -9,7 +9,7 @@ export class StaleListing extends ToolError {
   }
 }
 
-/** A refusal of an object that the listing had, by one of `statuses`, as what it means; every other error as it is. */
+/** Converts a refusal with one of `statuses`, of a listed object, to StaleListing; other errors pass unchanged. */
 export function asStale(error: unknown, statuses: readonly number[], url: string, path: string): unknown {
   if (!(error instanceof RefusedRequest) || !statuses.includes(error.status)) return error;
   return new StaleListing(`${url}: '${path}' has changed since it was listed`);

@@ -1,10 +1,13 @@
-/** What `--model-repository` names when it is not a folder of this machine. Pure. */
+/**
+ * Parses remote `--model-repository` values: s3://, gs://, as://, hub and archive addresses. Source: Triton
+ * documentation, "Model Repository", Cloud Storage. Pure.
+ */
 import { ToolError } from "@nereid/server/files/tool-error";
 
 export type StoreAddress =
   | {
       readonly kind: "s3";
-      /** Undefined: Amazon's own. */
+      /** Undefined: Amazon's endpoint. */
       readonly endpoint: string | undefined;
       readonly bucket: string;
       readonly prefix: string;
@@ -14,7 +17,7 @@ export type StoreAddress =
   | { readonly kind: "hf"; readonly name: string }
   | { readonly kind: "archive"; readonly url: string; readonly sha256: string | undefined };
 
-/** @throws ToolError saying what was expected */
+/** @throws ToolError stating the expected form */
 export function parseStoreAddress(text: string): StoreAddress {
   if (text.startsWith("s3://")) return parseS3(text);
   if (text.startsWith("gs://")) return parseGcs(text);
@@ -26,7 +29,7 @@ export function parseStoreAddress(text: string): StoreAddress {
 
 const S3_FORM = "s3://<bucket>/<path>, s3://<host>:<port>/<bucket>/<path> or s3://https://<host>/<bucket>/<path>";
 
-/** Without a scheme of its own a host is known by its port. */
+/** Without a scheme of its own, a host is recognised by its port. */
 function parseS3(text: string): StoreAddress {
   const match = /^s3:\/\/(?:(https?):\/\/)?(.*)$/.exec(text);
   const [, scheme, rest = ""] = match ?? [];
@@ -57,7 +60,7 @@ function parseAzure(text: string): StoreAddress {
 
 const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/** Unprotected bytes are taken from this machine, or when their hash is given. */
+/** Plain HTTP is accepted from this machine, or with an expected hash. */
 function parseArchive(text: string): StoreAddress {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const sha256 = /^#sha256=([0-9a-f]{64})$/i.exec(url?.hash ?? "")?.[1]?.toLowerCase();

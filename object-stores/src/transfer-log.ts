@@ -1,4 +1,4 @@
-/** Progress of a download in the server's log: a line at the start, one now and then, one at the end. */
+/** Progress of a download in the server log: a line at the start, one at intervals, one at the end. */
 
 import { formatBytes, formatDuration } from "@nereid/server/files/progress-text";
 import type { Logger } from "@nereid/server/observe/log";

@@ -1,6 +1,9 @@
-/** The little XML that object stores answer with: elements without attributes of interest, no DTD. Pure. */
+/**
+ * A minimal reader of the XML of S3 and Azure list and error responses (XML 1.0): elements only; attributes and DTDs
+ * are not supported. Pure.
+ */
 
-/** Inner texts of all elements of that name, which must not contain one of their own name. */
+/** Inner texts of all elements of that name, which must not nest. */
 export function xmlElements(xml: string, name: string): string[] {
   const found: string[] = [];
   const open = new RegExp(`<${name}(?:\\s[^<>]*)?(/?)>`, "g");

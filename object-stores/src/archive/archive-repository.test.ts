@@ -25,10 +25,10 @@ async function serve(t: TestContext, handler: Handler): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** A server with one file that knows ranges and entity tags. */
+/** A server with one file that supports ranges and entity tags. */
 class FileHost {
   content: Buffer = Buffer.alloc(0);
-  /** Cuts so many answers after a third of the file. */
+  /** Cuts this number of responses after a third of the file. */
   numCuts = 0;
   readonly ranges: (string | undefined)[] = [];
 

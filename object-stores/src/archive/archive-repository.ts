@@ -1,4 +1,7 @@
-/** An archive of models behind an address: fetched through the cache, unpacked, and as a repository what its folders are. */
+/**
+ * A model repository from an archive behind an address: fetched through the cache, unpacked, served from its folders.
+ * Format: pax (POSIX.1-2017) tar, optionally gzip (RFC 1952).
+ */
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { requireFreeBytes } from "@nereid/server/files/disk-space";
@@ -75,7 +78,7 @@ async function fetchArchive(
   return content;
 }
 
-/** A single folder around all models is looked through, as archives of source trees have it. */
+/** Skips a single top-level folder, as archives of source trees have one. */
 async function rootOf(folder: string): Promise<string> {
   const entries = await readdir(folder, { withFileTypes: true });
   const [only] = entries;
@@ -85,7 +88,7 @@ async function rootOf(folder: string): Promise<string> {
   return isModel ? "" : only.name;
 }
 
-/** By folder beneath `root`: paths with the hashes of their contents. Pure. */
+/** By folder inside `root`: paths with the hashes of their contents. Pure. */
 export function modelFingerprints(files: ReadonlyMap<string, string>, root: string): ReadonlyMap<string, string> {
   const prefix = root === "" ? "" : `${root}/`;
   const lines = new Map<string, string[]>();

@@ -1,4 +1,7 @@
-/** One archive behind an address, as a store with a single object: its length, its version, its bytes. */
+/**
+ * One archive behind an address, as a store with a single object: length, version, bytes. HTTP ranges and validators:
+ * RFC 9110, sections 8.8 and 14.
+ */
 import { ToolError } from "@nereid/server/files/tool-error";
 import { exchange } from "../exchange.ts";
 import { expectLength } from "../object-path.ts";
@@ -6,7 +9,7 @@ import type { Listing, ObjectReply, ObjectStore, StoredObject } from "../object-
 import { StaleListing } from "../stale-listing.ts";
 
 export interface ArchiveStoreOptions {
-  /** As written, but for a user and a password. */
+  /** As written, without user and password. */
   readonly url: string;
   readonly sha256: string | undefined;
   readonly stallMs: number;
@@ -28,7 +31,7 @@ export class ArchiveStore implements ObjectStore {
     this.#options = options;
   }
 
-  /** Asked for the first byte: not every server answers HEAD, and the answer tells whether it can go on where it was cut. */
+  /** Requests the first byte: not every server answers HEAD, and the response shows whether ranges work. */
   async list(_folder: string, _isDeep: boolean, signal: AbortSignal): Promise<Listing> {
     const { response, done } = await this.#get({ range: "bytes=0-0" }, signal);
     try {
@@ -65,7 +68,7 @@ export class ArchiveStore implements ObjectStore {
   }
 }
 
-/** Of the entity tag alone when there is one: a mirror may give the same content another date. */
+/** The entity tag alone when there is one: a mirror may give the same content another date. */
 function versionOf(headers: Headers): string {
   return headers.get("etag") ?? headers.get("last-modified") ?? "";
 }

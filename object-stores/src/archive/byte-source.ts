@@ -1,16 +1,16 @@
-/** Bytes of a stream, taken in pieces of wanted lengths. */
+/** A byte stream read in pieces of requested lengths (no format of its own; used by the tar reader). */
 
 export class ByteSource {
   readonly #chunks: AsyncIterator<Uint8Array>;
   #rest: Uint8Array = new Uint8Array(0);
-  /** Bytes taken so far. */
+  /** Bytes consumed so far. */
   position = 0;
 
   constructor(chunks: AsyncIterable<Uint8Array>) {
     this.#chunks = chunks[Symbol.asyncIterator]();
   }
 
-  /** Exactly so many bytes, or undefined at the end; fewer than asked for throw. */
+  /** Exactly this many bytes, or undefined at the end; throws when fewer are left. */
   async take(bytes: number): Promise<Uint8Array | undefined> {
     const parts: Uint8Array[] = [];
     let missing = bytes;
@@ -25,7 +25,7 @@ export class ByteSource {
     return parts.length === 1 ? parts[0] : Buffer.concat(parts);
   }
 
-  /** What is there next, at most so many bytes; undefined at the end. */
+  /** The next available bytes, at most this many; undefined at the end. */
   async some(maxBytes: number): Promise<Uint8Array | undefined> {
     while (this.#rest.length === 0) {
       const next = await this.#chunks.next();

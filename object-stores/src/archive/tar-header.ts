@@ -1,4 +1,7 @@
-/** One 512-byte header of a tar archive, ustar and what came after it. Every byte is another's: checked before it is believed. Pure. */
+/**
+ * Parses one 512-byte tar header: ustar and pax (POSIX.1-2017, pax) plus GNU long names. Untrusted bytes: everything is
+ * checked. Pure.
+ */
 import { ToolError } from "@nereid/server/files/tool-error";
 
 export const TAR_BLOCK_BYTES = 512;
@@ -6,7 +9,7 @@ export const TAR_BLOCK_BYTES = 512;
 export interface TarHeader {
   readonly name: string;
   readonly bytes: number;
-  /** As in the archive: "0" a file, "5" a folder, "x" and "g" attributes, "L" a long name, all others refused. */
+  /** Type flag: "0" a file, "5" a folder, "x" and "g" pax attributes, "L" a GNU long name. All others are refused. */
   readonly type: string;
 }
 
@@ -26,7 +29,7 @@ export function parseTarHeader(block: Uint8Array, at: number): TarHeader | undef
   };
 }
 
-/** `path=…` and `size=…` of extended attributes; others do not matter here. @throws ToolError */
+/** `path=…` and `size=…` of pax extended attributes; others are ignored. @throws ToolError */
 export function parsePaxRecords(content: Uint8Array): ReadonlyMap<string, string> {
   const records = new Map<string, string>();
   for (let at = 0; at < content.length; ) {
@@ -43,14 +46,14 @@ export function parsePaxRecords(content: Uint8Array): ReadonlyMap<string, string
   return records;
 }
 
-/** The sum of all bytes, its own field taken as blanks. */
+/** Sum of all bytes, with the checksum field read as blanks. */
 function checksumOf(block: Uint8Array): number {
   let sum = 0;
   for (let i = 0; i < block.length; i += 1) sum += i >= 148 && i < 156 ? 0x20 : (block[i] ?? 0);
   return sum;
 }
 
-/** Octal digits, or with the first bit set a binary number for what is too long for them. */
+/** Octal digits, or a base-256 number when the first bit is set (GNU extension for large values). */
 function size(field: Uint8Array, where: string): number {
   if (((field[0] ?? 0) & 0x80) === 0) return octal(field, `length ${where}`);
   let value = 0n;

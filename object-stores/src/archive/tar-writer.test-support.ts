@@ -1,12 +1,12 @@
-/** Tar archives for tests, right ones and evil ones. */
+/** Tar archives for tests, valid and malicious (POSIX.1-2017, pax). */
 
 export interface TarEntry {
   readonly name: string;
   readonly content?: string | Buffer;
-  /** "0" a file, "5" a folder; others as the format has them. */
+  /** "0" a file, "5" a folder; others as in the format. */
   readonly type?: string;
   readonly link?: string;
-  /** In place of the content's length. */
+  /** Overrides the length of the content. */
   readonly bytes?: number;
 }
 
@@ -14,7 +14,7 @@ export function tarOf(entries: readonly TarEntry[], end = Buffer.alloc(1024)): B
   return Buffer.concat([...entries.flatMap(entryBlocks), end]);
 }
 
-/** A record of extended attributes in front of an entry. */
+/** A pax attribute record before an entry. */
 export function pax(records: Readonly<Record<string, string>>): TarEntry {
   const lines = Object.entries(records).map(([key, value]) => {
     const rest = Buffer.byteLength(` ${key}=${value}\n`);

@@ -125,7 +125,7 @@ test("unpackTar() refuses what was cut off anywhere, and what is no archive", as
 
 test("unpackTar() refuses every archive with one byte of a header changed", async (t) => {
   const whole = tarOf([{ name: "m/a", content: "a" }]);
-  const lastOfChecksum = 155; // a blank behind its end, which nothing depends on
+  const lastOfChecksum = 155; // an ignored blank at its end
   for (const at of Array.from({ length: 512 }, (_, i) => i).filter((each) => each !== lastOfChecksum)) {
     const changed = Buffer.from(whole);
     changed[at] = (changed[at] ?? 0) ^ 0x15;

@@ -1,6 +1,6 @@
 /**
- * Unpacks a tar archive into an empty folder. Only files and folders beneath it come out: names that leave it, links, devices,
- * names given twice and bombs are refused, and then the folder is the caller's to remove.
+ * Unpacks a tar archive (POSIX.1-2017, pax) into an empty folder. Refuses links, devices, escaping or duplicate names,
+ * and decompression bombs. After a refusal the caller removes the folder.
  */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -15,17 +15,17 @@ import { ByteSource } from "./byte-source.ts";
 import { parsePaxRecords, parseTarHeader, TAR_BLOCK_BYTES, type TarHeader } from "./tar-header.ts";
 
 export interface UnpackLimits {
-  /** Of all files together. */
+  /** Total bytes of all files. */
   readonly maxBytes: number;
   readonly maxEntries: number;
 }
 
-/** Weights hardly shrink; whatever grows more than this from more than a gigabyte is made to fill disks. */
+/** Maximum expansion beyond a gigabyte: weights hardly compress, so more is meant to fill disks. */
 const MAX_GROWTH = 200;
 const ALWAYS_ALLOWED_BYTES = 2 ** 30;
-/** Long names and attributes. */
+/** Maximum bytes of a long name or attribute record. */
 const MAX_ATTRIBUTE_BYTES = 64 * 1024;
-/** Programs fill up to whole tapes' blocks. */
+/** Tar programs pad the end to a record of whole tape blocks. */
 const MAX_TRAILING_BYTES = 16 << 20;
 const READ_BYTES = 1 << 20;
 const REFUSED_TYPES: ReadonlyMap<string, string> = new Map([
@@ -37,13 +37,13 @@ const REFUSED_TYPES: ReadonlyMap<string, string> = new Map([
   ["S", "a file with holes"],
 ]);
 
-/** What an archive of that length may become in that folder. */
+/** Limits for unpacking an archive of this length into this folder. */
 export async function unpackLimits(archiveBytes: number, folder: string): Promise<UnpackLimits> {
   const grown = Math.max(ALWAYS_ALLOWED_BYTES, archiveBytes * MAX_GROWTH);
   return { maxBytes: Math.min(grown, await freeBytes(folder)), maxEntries: MAX_OBJECTS };
 }
 
-/** Path -> SHA-256 of each file; an empty text for a folder. @throws ToolError */
+/** Path to SHA-256 of each file; an empty string for a folder. @throws ToolError */
 export async function unpackTar(
   archive: string,
   isCompressed: boolean,
@@ -74,7 +74,7 @@ class Unpacking {
   readonly #found = new Map<string, string>();
   #writtenBytes = 0;
   #numEntries = 0;
-  /** From attributes in front of the next entry. */
+  /** From attributes before the next entry. */
   #nextName: string | undefined;
   #nextBytes: number | undefined;
 
@@ -172,7 +172,7 @@ class Unpacking {
     }
   }
 
-  /** Read to the very end: only there is it known that nothing of a compressed archive was changed or lost. */
+  /** Read to the end: only there does the decompressor verify its checksum. */
   async #rest(): Promise<void> {
     for (let left = MAX_TRAILING_BYTES; left > 0; ) {
       const part = await this.#source.some(left);
@@ -200,7 +200,7 @@ function expectAttribute({ bytes }: TarHeader): number {
   throw new ToolError(`The archive has an attribute of ${bytes} bytes, expected at most ${MAX_ATTRIBUTE_BYTES}`);
 }
 
-/** Contents fill whole blocks. */
+/** Contents are padded to whole blocks. */
 function padding(bytes: number): number {
   return (TAR_BLOCK_BYTES - (bytes % TAR_BLOCK_BYTES)) % TAR_BLOCK_BYTES;
 }

@@ -1,6 +1,7 @@
 /**
- * Who asks Azure's blob storage: a key of the account, a signature in the address, a token of a managed or workload identity or
- * of a registered program, or nobody.
+ * Credentials for Azure Blob Storage: account key, shared access signature, managed identity, workload identity,
+ * service principal, or anonymous. Source: Azure documentation, "Authorize access to data in Azure Storage"; RFC 6749,
+ * section 4.4.
  */
 import { readFile } from "node:fs/promises";
 import type { HttpTimeouts } from "@nereid/server/files/http-exchange";
@@ -22,7 +23,7 @@ const RESOURCE = "https://storage.azure.com/";
 const METADATA_MS = 2000;
 const FORM = { "content-type": "application/x-www-form-urlencoded" };
 
-/** What AZURE_STORAGE_CONNECTION_STRING says, by lower-case name. Pure. */
+/** Fields of AZURE_STORAGE_CONNECTION_STRING by lower-case name. Pure. */
 export function parseConnectionString(text: string): ReadonlyMap<string, string> {
   const fields = new Map<string, string>();
   for (const part of text.split(";")) {
@@ -32,7 +33,7 @@ export function parseConnectionString(text: string): ReadonlyMap<string, string>
   return fields;
 }
 
-/** `account`: of the address. @throws ToolError when what is named cannot be had */
+/** `account` is that of the address. @throws ToolError when the configured credentials are unusable */
 export async function findAzureIdentity(
   credential: unknown,
   account: string,

@@ -1,4 +1,4 @@
-/** Blobs of a container of Azure's storage. */
+/** Blobs of an Azure storage container. Source: Azure Blob Storage REST API, "List Blobs" and "Get Blob". */
 import { ToolError } from "@nereid/server/files/tool-error";
 import { exchange, exchangeText } from "../exchange.ts";
 import { IdentityKeeper } from "../identity-keeper.ts";
@@ -11,7 +11,7 @@ import { sharedKeyAuthorization } from "./shared-key.ts";
 
 export interface AzureStoreOptions {
   readonly url: string;
-  /** Of the account, without a slash at its end. */
+  /** Endpoint of the account, without a trailing slash. */
   readonly endpoint: string;
   readonly container: string;
   readonly prefix: string;
@@ -102,7 +102,7 @@ export class AzureStore implements ObjectStore {
   }
 }
 
-/** Accounts with real folders list these as blobs with a mark. */
+/** Accounts with a hierarchical namespace list folders as blobs with `hdi_isfolder` or resource type "directory". */
 function addBlob(listing: ListingBuilder, xml: string): void {
   const name = xmlText(xml, "Name") ?? "";
   const isFolder = xmlText(xml, "hdi_isfolder") === "true" || xmlText(xml, "ResourceType") === "directory";
@@ -114,7 +114,7 @@ function addBlob(listing: ListingBuilder, xml: string): void {
   listing.addObject(name, bytes, xmlText(xml, "Etag") ?? "", checksumOf(xmlText(xml, "Content-MD5")));
 }
 
-/** Of a blob that was put at once, or whose writer has told it. */
+/** Content-MD5: present for blobs of one upload, or when the writer set it. */
 function checksumOf(md5: string | undefined): Checksum | undefined {
   return md5 === undefined || md5 === "" ? undefined : { kind: "md5", hex: Buffer.from(md5, "base64").toString("hex") };
 }

@@ -1,14 +1,17 @@
-/** Azure's shared key signature for reading blobs, version 2009-09-19 and later. Pure. */
+/**
+ * Azure's Shared Key signature for reading blobs, version 2009-09-19 and later. Source: Azure Storage REST API,
+ * "Authorize with Shared Key". Pure.
+ */
 import { createHmac } from "node:crypto";
 
 export interface AzureRequest {
   readonly method: "GET" | "HEAD";
   readonly url: URL;
-  /** Lower-case names, `x-ms-date` and `x-ms-version` among them. */
+  /** Lower-case names, including `x-ms-date` and `x-ms-version`. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Standard headers in the order of the signature; those of a request without a body are mostly empty. */
+/** Standard headers in signature order; most are empty for a request without a body. */
 const STANDARD = [
   "content-encoding",
   "content-language",
@@ -23,7 +26,7 @@ const STANDARD = [
   "range",
 ];
 
-/** The value of the authorization header. `key` is in base64. */
+/** Value of the authorization header. `key` is base64. */
 export function sharedKeyAuthorization(request: AzureRequest, account: string, key: string): string {
   const text = stringToSign(request, account);
   const signature = createHmac("sha256", Buffer.from(key, "base64")).update(text, "utf8").digest("base64");

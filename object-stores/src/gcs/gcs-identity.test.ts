@@ -11,7 +11,7 @@ import { findGcsIdentity } from "./gcs-identity.ts";
 
 const PATIENCE = { stallMs: 1000, signal: new AbortController().signal };
 
-/** What hands out tokens; it notes the forms that it is sent. */
+/** A token endpoint that records the forms it receives. */
 async function tokenService(t: TestContext, tokens: readonly string[]) {
   const forms: URLSearchParams[] = [];
   const left = [...tokens];

@@ -1,6 +1,7 @@
 /**
- * Who asks Google Cloud Storage: the file of a service account or of a user, or the machine's own account, or nobody. Tokens are
- * fetched again before they end.
+ * Google Cloud credentials: service account (signed JWT, RFC 7519 and RFC 7523), user refresh token (RFC 6749),
+ * metadata server, or anonymous. Source: Google Cloud, "Using OAuth 2.0 for Server to Server Applications". Tokens are
+ * renewed before they expire.
  */
 import { createSign } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -11,7 +12,7 @@ import { type Environment, variable } from "../environment.ts";
 import { exchangeJson } from "../exchange.ts";
 
 export interface BearerIdentity {
-  /** Undefined: requests name nobody. */
+  /** Undefined: anonymous requests. */
   readonly token: string | undefined;
   readonly endsAtMs: number;
 }
@@ -21,11 +22,11 @@ export const ANONYMOUS: BearerIdentity = Object.freeze({ token: undefined, endsA
 const SCOPE = "https://www.googleapis.com/auth/devstorage.read_only";
 const TOKEN_URL = "https://oauth2.googleapis.com/token";
 const TOKEN_SECONDS = 3600;
-/** Of a machine that is none of Google's nobody answers: that must not hold the start up. */
+/** Outside Google Cloud the metadata server does not answer, and that must not delay the start. */
 const METADATA_MS = 1000;
 const FORM = { "content-type": "application/x-www-form-urlencoded" };
 
-/** `file`: of the credentials file or the environment. @throws ToolError when it is named and gives no token */
+/** `file` comes from the credentials file or the environment. @throws ToolError when it is set and gives no token */
 export async function findGcsIdentity(
   file: string | undefined,
   env: Environment,
@@ -60,7 +61,7 @@ function parseAccount(text: string, path: string): Readonly<Record<string, unkno
   throw new ToolError(`${path} is of type ${got}, expected "service_account" or "authorized_user"`);
 }
 
-/** A statement signed with the account's own key, for a token. */
+/** A JWT signed with the account's key, exchanged for a token (RFC 7523, section 2.1). */
 export function assertionForm(account: Readonly<Record<string, unknown>>, path: string, nowMs: number): string {
   const issuer = textField(account, "client_email");
   const key = textField(account, "private_key");
@@ -107,7 +108,7 @@ async function machineIdentity(env: Environment, { signal }: HttpTimeouts): Prom
   return bearerFrom(await exchangeJson({ url, headers }, { signal, stallMs: METADATA_MS }), url.host);
 }
 
-/** @throws ToolError when the answer of `where` holds no token */
+/** @throws ToolError when the response of `where` holds no token */
 export function bearerFrom(json: Readonly<Record<string, unknown>>, where: string): BearerIdentity {
   const token = textField(json, "access_token");
   const seconds = Number(json.expires_in ?? TOKEN_SECONDS);

@@ -1,4 +1,4 @@
-/** Objects of a bucket of Google Cloud Storage, by its JSON interface. */
+/** Objects of a Google Cloud Storage bucket. Source: Cloud Storage JSON API, "Objects: list" and "Objects: get". */
 import { ToolError } from "@nereid/server/files/tool-error";
 import { record } from "../credential-file.ts";
 import { exchange, exchangeJson } from "../exchange.ts";
@@ -10,7 +10,7 @@ import type { BearerIdentity } from "./gcs-identity.ts";
 
 export interface GcsStoreOptions {
   readonly url: string;
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly endpoint: string;
   readonly bucket: string;
   readonly prefix: string;
@@ -91,7 +91,7 @@ function authorization({ token }: BearerIdentity): Record<string, string> {
   return token === undefined ? {} : { authorization: `Bearer ${token}` };
 }
 
-/** Composed objects have no MD5. */
+/** Composed objects have a CRC32C and no MD5. */
 function checksumOf({ md5Hash, crc32c }: Readonly<Record<string, unknown>>): Checksum | undefined {
   if (typeof md5Hash === "string") return { kind: "md5", hex: Buffer.from(md5Hash, "base64").toString("hex") };
   if (typeof crc32c === "string") return { kind: "crc32c", hex: Buffer.from(crc32c, "base64").toString("hex") };

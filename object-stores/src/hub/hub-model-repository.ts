@@ -1,6 +1,6 @@
 /**
- * A repository of the hub that is a language model itself: its files are brought as they are, and around them grows a model
- * repository that takes and gives text.
+ * A Hugging Face repository that is one language model: fetches its files and adds a model repository around them, with
+ * text in and text out. Source: Hugging Face Hub API.
  */
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ async function versionOf(store: ObjectStore, signal: AbortSignal): Promise<strin
   return objects.map(({ path, version }) => `${path} ${version}`).join("\n");
 }
 
-/** All files are those of one model, whose folder is called `model`. */
+/** All files belong to one model, in a folder called `model`. */
 class OneModelStore implements ObjectStore {
   readonly url: string;
   readonly #inner: ObjectStore;

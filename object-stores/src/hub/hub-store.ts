@@ -1,4 +1,4 @@
-/** A repository of the Hugging Face hub as a store of objects. */
+/** A Hugging Face repository as an object store. Source: Hugging Face Hub API, "models/{repo}/tree". */
 import { type HubConnection, requestHub } from "@nereid/server/hub/http";
 import { fileUrl, type HubFile, listRepo } from "@nereid/server/hub/listing";
 import type { HubRepo } from "@nereid/server/hub/names";
@@ -41,14 +41,14 @@ export class HubStore implements ObjectStore {
     return reply;
   }
 
-  /** True when its folders are models, false when it is one itself, as nearly all are. */
+  /** True when its folders are models; false when it is one model, like most repositories. */
   async isModelRepository(signal: AbortSignal): Promise<boolean> {
     const { objects } = await this.list("", true, signal);
     return objects.some(({ path }) => /^[^/]+\/(?:config\.pbtxt$|[1-9][0-9]*\/)/.test(path));
   }
 }
 
-/** Of a model that is there in several formats, the one that is served. */
+/** Selects one format of a model that is stored in several. */
 function chosenFiles(files: readonly HubFile[]): readonly HubFile[] {
   const paths = files.map(({ path }) => path);
   if (!paths.includes("config.json")) return files;

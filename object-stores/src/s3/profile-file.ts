@@ -1,8 +1,11 @@
-/** Amazon's two files of profiles, ~/.aws/credentials and ~/.aws/config, as far as they hold keys and a region. Pure. */
+/**
+ * Reads keys and region from the AWS profile files ~/.aws/credentials and ~/.aws/config. Source: AWS SDKs and Tools
+ * Reference Guide, "Shared config and credentials files". Pure.
+ */
 
 export type Profile = ReadonlyMap<string, string>;
 
-/** `[name]`, or `[profile name]` in the file of settings. Undefined when there is no such profile. */
+/** `[name]`, or `[profile name]` in the config file. Undefined when the profile does not exist. */
 export function readProfile(text: string, name: string): Profile | undefined {
   let found: Map<string, string> | undefined;
   let isInside = false;

@@ -12,7 +12,7 @@ import { findS3Identity } from "./s3-credentials.ts";
 const PATIENCE = { stallMs: 1000, signal: new AbortController().signal };
 const NO_MACHINE = { AWS_EC2_METADATA_DISABLED: "true" };
 
-/** A service of credentials: by method and path what it answers. */
+/** A credential service: responses by method and path. */
 async function service(
   t: TestContext,
   answers: Readonly<Record<string, string | ((request: IncomingMessage, body: string) => string)>>,

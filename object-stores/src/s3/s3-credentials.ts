@@ -1,6 +1,7 @@
 /**
- * Who asks S3: the credentials file's entry, or what the environment says, or a profile, a web identity, a container's or a
- * machine's role, in this order; or nobody. Keys that end are fetched again before they do.
+ * Resolves S3 credentials in this order: credentials file, environment, profile, web identity, container role, instance
+ * role, anonymous. Source: AWS SDKs and Tools Reference Guide, "Standardized credential providers". Temporary keys are
+ * renewed before they expire.
  */
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
@@ -15,19 +16,19 @@ import { type Profile, readProfile } from "./profile-file.ts";
 import { queryText, type S3Keys } from "./sigv4.ts";
 
 export interface S3Identity {
-  /** Undefined: requests are not signed. */
+  /** Undefined: unsigned requests. */
   readonly keys: S3Keys | undefined;
   readonly region: string;
-  /** When the keys end. */
+  /** Expiry of the keys. */
   readonly endsAtMs: number;
 }
 
 const DEFAULT_REGION = "us-east-1";
-/** Of a machine that is none of Amazon's nobody answers: that must not hold the start up. */
+/** Outside AWS the metadata service does not answer, and that must not delay the start. */
 const METADATA_MS = 1000;
 const FOREVER = Number.POSITIVE_INFINITY;
 
-/** @throws ToolError when what is named cannot be had */
+/** @throws ToolError when the configured credentials are unusable */
 export async function findS3Identity(
   credential: unknown,
   env: Environment,

@@ -1,4 +1,7 @@
-/** Objects of an S3 bucket, Amazon's or any other's that speaks its protocol: listed, and read by signed requests. */
+/**
+ * Objects of an S3 bucket, at Amazon or any compatible service: listed and read by signed requests. Source: Amazon S3
+ * API, ListObjectsV2 and GetObject.
+ */
 import { ToolError } from "@nereid/server/files/tool-error";
 import { exchange, exchangeText, RefusedRequest } from "../exchange.ts";
 import { IdentityKeeper } from "../identity-keeper.ts";
@@ -11,13 +14,13 @@ import { EMPTY_HASH, encodePart, queryText, signed } from "./sigv4.ts";
 
 export interface S3StoreOptions {
   readonly url: string;
-  /** Undefined: Amazon's own, by the bucket's region. */
+  /** Undefined: Amazon's endpoint of the bucket's region. */
   readonly endpoint: string | undefined;
   readonly bucket: string;
-  /** Without slashes at its ends. */
+  /** Without leading and trailing slashes. */
   readonly prefix: string;
   readonly stallMs: number;
-  /** Reads files and services anew at each call. */
+  /** Resolves credentials anew at each call. */
   readonly findIdentity: (signal: AbortSignal) => Promise<S3Identity>;
 }
 
@@ -27,7 +30,7 @@ export class S3Store implements ObjectStore {
   readonly url: string;
   readonly #options: S3StoreOptions;
   readonly #identity: IdentityKeeper<S3Identity>;
-  /** Where the bucket turned out to be. */
+  /** Region found for the bucket. */
   #region: string | undefined;
 
   constructor(options: S3StoreOptions) {
@@ -79,7 +82,7 @@ export class S3Store implements ObjectStore {
     return text;
   }
 
-  /** Once more in the bucket's own region, or with credentials read anew. */
+  /** Retries in the bucket's own region, or with new credentials. */
   async #send<T>(
     key: string,
     query: Readonly<Record<string, string>>,
@@ -116,7 +119,7 @@ export class S3Store implements ObjectStore {
     return { url, headers: signed({ method: "GET", url, headers, payloadHash: EMPTY_HASH }, keys, scope) };
   }
 
-  /** Dots in a bucket's name do not fit the certificate of `*.s3.<region>.amazonaws.com`. */
+  /** Dots in a bucket name do not match the certificate of `*.s3.<region>.amazonaws.com`, so use path style. */
   #base(region: string): string {
     const { endpoint, bucket } = this.#options;
     if (endpoint !== undefined) return `${endpoint}/${bucket}/`;
@@ -127,7 +130,7 @@ export class S3Store implements ObjectStore {
   }
 }
 
-/** Asked for as a URL writes it, since XML cannot hold every name. */
+/** `encoding-type=url`, since XML cannot hold every key. */
 function keyText(xml: string, name: string): string {
   const encoded = xmlText(xml, name) ?? "";
   try {
@@ -137,7 +140,7 @@ function keyText(xml: string, name: string): string {
   }
 }
 
-/** An entity tag is the MD5 of what was put at once and not encrypted under a key of its owner. */
+/** The ETag is the MD5 of single-part uploads without SSE-KMS or SSE-C encryption. */
 function checksumOf(headers: Headers): Checksum | undefined {
   const tag = /^"?([0-9a-f]{32})"?$/.exec(headers.get("etag") ?? "")?.[1];
   const encryption = headers.get("x-amz-server-side-encryption") ?? "AES256";
@@ -146,7 +149,7 @@ function checksumOf(headers: Headers): Checksum | undefined {
   return wholeChecksum(headers, "sha256") ?? wholeChecksum(headers, "crc32c");
 }
 
-/** That of parts put together ends in "-<number of parts>", or says so. */
+/** A composite checksum ends in "-<number of parts>", or its type says COMPOSITE. */
 function wholeChecksum(headers: Headers, kind: "sha256" | "crc32c"): Checksum | undefined {
   const text = headers.get(`x-amz-checksum-${kind}`);
   const isWhole = (headers.get("x-amz-checksum-type") ?? "FULL_OBJECT") === "FULL_OBJECT";

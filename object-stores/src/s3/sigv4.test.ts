@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EMPTY_HASH, encodePart, queryText, signed } from "./sigv4.ts";
 
-/** From "Authenticating Requests: Using the Authorization Header" of Amazon's documentation of S3. */
+/** From the Amazon S3 API Reference, "Authenticating Requests: Using the Authorization Header". */
 const KEYS = {
   keyId: "AKIAIOSFODNN7EXAMPLE",
   secret: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",

@@ -1,4 +1,7 @@
-/** Signature version 4 of Amazon's services, for requests whose body is known or not signed. Pure; checked with Amazon's examples. */
+/**
+ * AWS Signature Version 4 for requests with a hashed or unsigned payload. Source: AWS documentation, "AWS Signature
+ * Version 4 for API requests". Pure; tested with Amazon's examples.
+ */
 import { createHash, createHmac } from "node:crypto";
 
 export interface S3Keys {
@@ -9,7 +12,7 @@ export interface S3Keys {
 
 export interface RequestToSign {
   readonly method: string;
-  /** Its path and query are taken as they are: each part is encoded already. */
+  /** Path and query are used unchanged: each part is encoded already. */
   readonly url: URL;
   /** Lower-case names; all of them are signed. */
   readonly headers: Readonly<Record<string, string>>;
@@ -25,7 +28,7 @@ export interface SigningScope {
 
 export const EMPTY_HASH: string = createHash("sha256").digest("hex");
 
-/** The headers to send, `authorization` among them; `host` is signed and not among them. */
+/** The headers to send, including `authorization`; `host` is signed but not included. */
 export function signed(
   { method, url, headers, payloadHash }: RequestToSign,
   keys: S3Keys,
@@ -47,7 +50,7 @@ export function signed(
   return sent;
 }
 
-/** As the signature wants it: everything but letters, digits and "-._~" becomes %XX. */
+/** URI encoding of SigV4: everything but letters, digits and "-._~" becomes %XX. */
 export function encodePart(text: string): string {
   return encodeURIComponent(text).replaceAll(
     /[!'()*]/g,

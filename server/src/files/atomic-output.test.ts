@@ -82,7 +82,7 @@ test("openAtomicFolder() brings back what a run killed between its two renames h
   assert.deepEqual(readdirSync(target), ["old"]);
 });
 
-/** A process that holds the folder and is killed with -9 in the middle of its work. */
+/** A process that holds the folder and is killed with SIGKILL during its work. */
 async function killedInTheMiddle(): Promise<void> {
   const program = `
     import { writeFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Files and folders that are there whole or not at all. Work goes to a hidden name beside the target; only what is complete and
- * on the disk is renamed into place. What a killed run left behind is removed by the next, or taken up again if asked.
+ * Atomic output files and folders. Work goes to a hidden name beside the target; complete and synced output is renamed
+ * into place. The next run removes leftovers of a killed run, or resumes from them when asked.
  */
 import { randomUUID } from "node:crypto";
 import { type FileHandle, lstat, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
@@ -9,19 +9,22 @@ import { PARTIAL_SUFFIX, PREVIOUS_SUFFIX } from "../core/unfinished-name.ts";
 import { TargetLock } from "./target-lock.ts";
 import { fileError, ToolError } from "./tool-error.ts";
 
-/** Where `openAtomicFolder` works before `target` exists. */
+/** Working folder of `openAtomicFolder` before `target` exists. */
 export function partialPath(target: string): string {
   return hiddenBeside(target, PARTIAL_SUFFIX);
 }
 
 export interface AtomicFolderOptions {
-  /** What is there already: refused by default, or replaced when the new one is complete. */
+  /** Behaviour when the target exists: refuse (default), or replace it when the new one is complete. */
   readonly existing?: "refuse" | "replace";
-  /** Leftovers of a killed run: removed by default, or kept for the caller to take up. */
+  /** Leftovers of a killed run: removed (default), or kept for resuming. */
   readonly leftovers?: "remove" | "keep";
 }
 
-/** `using folder = await openAtomicFolder(target)`: write below `path`, then `commit()`. Leaving without it removes the work. */
+/**
+ * `using folder = await openAtomicFolder(target)`: write inside `path`, then `commit()`. Leaving without a commit
+ * removes the work.
+ */
 export class AtomicFolder implements AsyncDisposable {
   readonly target: string;
   /** The folder to write into. */
@@ -37,7 +40,7 @@ export class AtomicFolder implements AsyncDisposable {
     this.#keepsLeftovers = keepsLeftovers;
   }
 
-  /** Everything to the disk, then one rename. The target appears whole, or what was there stays. */
+  /** Syncs everything, then renames once. Before the rename the old target stays intact. */
   async commit(): Promise<void> {
     if (!(await this.#lock.isHeld())) {
       throw new ToolError(`Another process has taken over ${this.target}`, { fix: "Run the command again" });
@@ -54,7 +57,7 @@ export class AtomicFolder implements AsyncDisposable {
   }
 }
 
-/** @throws ToolError when the target is there and may not be replaced, or another process is writing it */
+/** @throws ToolError when the target exists and may not be replaced, or another process is writing it */
 export async function openAtomicFolder(target: string, options: AtomicFolderOptions = {}): Promise<AtomicFolder> {
   const path = resolve(target);
   const lock = await TargetLock.acquire(path);
@@ -72,7 +75,7 @@ export async function openAtomicFolder(target: string, options: AtomicFolderOpti
   }
 }
 
-/** One file: whole, or as it was before. The mode of a file that is replaced stays. */
+/** Writes one file atomically. The mode of a replaced file stays. */
 export async function writeFileAtomically(
   target: string,
   content: string | Uint8Array | ((file: FileHandle) => Promise<void>),
@@ -100,7 +103,9 @@ export async function writeFileAtomically(
   }
 }
 
-/** Removes partial files that killed runs of `writeFileAtomically` left beside `target`. Call it while holding the target's lock. */
+/**
+ * Removes partial files of killed `writeFileAtomically` runs beside `target`. Call it while holding the target's lock.
+ */
 export async function removeLeftovers(target: string): Promise<void> {
   const path = resolve(target);
   const prefix = `.${basename(path)}${PARTIAL_SUFFIX}-`;
@@ -115,8 +120,8 @@ function hiddenBeside(target: string, suffix: string): string {
 }
 
 /**
- * Everything to the disk, then one rename. A folder cannot be renamed over one that holds files: the old one steps aside
- * first, and the next `openAtomicFolder` brings it back if the new one does not arrive.
+ * Syncs everything, then renames. A folder cannot replace a folder with content, so the old one is moved aside first.
+ * The next `openAtomicFolder` restores it when the new one did not arrive.
  */
 export async function moveFolder(from: string, target: string): Promise<void> {
   await syncTree(from);
@@ -129,7 +134,7 @@ export async function moveFolder(from: string, target: string): Promise<void> {
   if (hadTarget) await rm(previous, { recursive: true, force: true });
 }
 
-/** A run that was killed between the two renames: the old folder is put back. After the second, it is removed. */
+/** After a kill between the two renames, restores the old folder. After the second rename, removes it. */
 async function finishReplacement(target: string): Promise<void> {
   const previous = hiddenBeside(target, PREVIOUS_SUFFIX);
   if (!(await exists(previous))) return;
@@ -170,7 +175,7 @@ async function syncFile(path: string): Promise<void> {
   await file.sync().finally(() => file.close());
 }
 
-/** A rename is on the disk when its folder is. Some file systems refuse to sync folders: there it is as safe as they make it. */
+/** A rename is durable when its folder is synced. Some file systems refuse to sync folders. */
 export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r").catch(() => undefined);
   if (folder === undefined) return;

@@ -1,10 +1,10 @@
-/** Is there room on the disk? Asked before long work, so that it fails in its first second and not in its last. */
+/** Checks free disk space before long work, so that it fails at the start and not at the end. */
 import { statfs } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { formatBytes } from "./progress-text.ts";
 import { fileError, ToolError } from "./tool-error.ts";
 
-/** What the file system of `path` has free for this user. The path itself need not exist yet. */
+/** Bytes available to this user on the file system of `path`, which need not exist yet. */
 export async function freeBytes(path: string): Promise<number> {
   for (let folder = resolve(path); ; folder = dirname(folder)) {
     try {
@@ -18,7 +18,7 @@ export async function freeBytes(path: string): Promise<number> {
   }
 }
 
-/** @throws ToolError naming needed and free bytes. `freeOf` is there for tests. */
+/** @throws ToolError naming needed and free bytes. `freeOf` is for tests. */
 export async function requireFreeBytes(
   path: string,
   neededBytes: number,

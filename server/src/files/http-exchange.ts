@@ -1,25 +1,26 @@
 /**
- * One HTTP exchange with whoever has files: silence has an end, redirects are followed to safe addresses, what broke may work a
- * moment later. Knows no hub and no store: who asks says what is sent and what a refusal means.
+ * One HTTP exchange with a file server: inactivity timeout, redirects to safe addresses only (RFC 9110, section 15.4),
+ * transient failures marked for retry. Knows no hub and no store: the caller builds the request and interprets
+ * refusals.
  */
 import { type IncomingResponse, MAX_REDIRECTS } from "./http-response.ts";
 import { ToolError } from "./tool-error.ts";
 
 export interface HttpTimeouts {
-  /** How long a connection may be silent. */
+  /** Inactivity timeout of a connection, in milliseconds. */
   readonly stallMs: number;
   readonly signal: AbortSignal;
 }
 
-/** Of every request, besides what its sender adds: bytes come as they lie there. */
+/** Headers of every request: no content coding, because bytes are stored unchanged. */
 export const PLAIN_HEADERS: Readonly<Record<string, string>> = {
   "user-agent": "nereid",
   "accept-encoding": "identity",
 };
 
-/** The same request may work a moment later. */
+/** A retry of the same request may work. */
 export class TransientFailure extends Error {
-  /** What the server asked to wait. */
+  /** Retry-After in milliseconds. */
   readonly waitMs: number | undefined;
 
   constructor(message: string, options: ErrorOptions & { readonly waitMs?: number | undefined } = {}) {
@@ -32,15 +33,15 @@ export class TransientFailure extends Error {
 export interface Exchange {
   /** Otherwise a redirect is a refusal. */
   readonly followsRedirects: boolean;
-  /** Must leave redirects to the caller. */
+  /** Must not follow redirects itself. */
   readonly send: (url: URL, signal: AbortSignal) => Promise<Response>;
-  /** What an answer other than 2xx means. */
+  /** Makes the error for a response other than 2xx. */
   readonly refusal: (response: Response, url: URL) => Promise<Error>;
-  /** What it means that an exchange broke. */
+  /** Makes the error for a broken exchange. */
   readonly failure: (error: unknown, url: URL) => unknown;
 }
 
-/** Answers of 2xx only. @throws what `refusal` and `failure` make, and ToolError */
+/** Returns 2xx responses only. @throws the errors of `refusal` and `failure`, and ToolError */
 export async function openResponse(
   first: URL,
   patience: HttpTimeouts,
@@ -65,7 +66,7 @@ export async function openResponse(
   }
 }
 
-/** What a broken connection throws, with what lies beneath it; what has a meaning already stays what it is. */
+/** Describes a broken connection with its causes; errors that already have a meaning pass unchanged. */
 export function brokenConnection(
   error: unknown,
   signal: AbortSignal,
@@ -77,19 +78,19 @@ export function brokenConnection(
   return meaning(cause.message || cause.name, "code" in cause ? cause.code : undefined);
 }
 
-/** Without its query: that may hold secrets. */
+/** Without the query, which may hold secrets. */
 export function placeOf(url: URL): string {
   return `${url.origin}${url.pathname}`;
 }
 
-/** Never from a protected connection to an open one. */
+/** Never from HTTPS to HTTP. */
 function nextAddress(from: URL, location: string): URL {
   const next = URL.canParse(location, from.href) ? new URL(location, from) : undefined;
   if (next !== undefined && (next.protocol === "https:" || next.protocol === from.protocol)) return next;
   throw new ToolError(`${placeOf(from)} redirects to '${location}', which is not followed`);
 }
 
-/** Ends an exchange in which nothing arrives for a while, or that the user interrupts. */
+/** Aborts an exchange after a period without data, or when the user interrupts. */
 class StallTimer {
   readonly #controller: AbortController = new AbortController();
   readonly #patience: HttpTimeouts;

@@ -1,23 +1,23 @@
-/** What every exchange over HTTP asks of an answer: whether its status passes, how long to wait, its body within a bound. */
+/** Reads HTTP responses: transient statuses, Retry-After (RFC 9110, section 10.2.3), and bodies with a size limit. */
 
 export const MAX_REDIRECTS = 5;
 export const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504]);
 const MAX_WAIT_MS = 60_000;
 
-/** What the server asked to wait. */
+/** Retry-After in milliseconds. */
 export function retryAfterMs(headers: Headers): number | undefined {
   const seconds = Number(headers.get("retry-after") ?? Number.NaN);
   return seconds >= 0 ? Math.min(seconds * 1000, MAX_WAIT_MS) : undefined;
 }
 
-/** Bytes on their way. `alive` is to be called for each sign of life, `done` at the end, whatever it was. */
+/** A response whose body is being read. Call `alive` for each chunk, and `done` at the end in every case. */
 export interface IncomingResponse {
   readonly response: Response;
   readonly alive: () => void;
   readonly done: () => void;
 }
 
-/** The whole body as text. @throws what `tooLong` makes when there are more than `maxBytes`, and what a broken connection throws */
+/** The whole body as text. @throws the error of `tooLong` above `maxBytes`, and errors of a broken connection */
 export async function readText(
   { response, alive, done }: IncomingResponse,
   maxBytes: number,

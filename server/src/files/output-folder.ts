@@ -1,4 +1,4 @@
-/** Whether an output folder may be replaced: what an earlier run of these tools wrote may, anything else may not. */
+/** Decides whether an output folder may be replaced: only output of an earlier run of these tools. */
 import { readdir } from "node:fs/promises";
 
 const OWN_FILES =

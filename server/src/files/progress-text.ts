@@ -1,16 +1,16 @@
-/** Numbers of long work as text: bytes, durations, a rate that follows the present, one line of a terminal. Pure. */
+/** Formats progress as text: bytes, durations, current rate, and one terminal line. Pure. */
 
 export interface ProgressSnapshot {
   readonly task: string;
-  /** "bytes", or what is counted: "tensors", "files". */
+  /** "bytes", or the counted unit: "tensors", "files". */
   readonly unit: string;
   readonly done: number;
-  /** Absent while nobody knows. */
+  /** Absent when unknown. */
   readonly total: number | undefined;
-  /** Units a second; absent until something can be said. */
+  /** Units per second; absent until known. */
   readonly rate: number | undefined;
   readonly etaSeconds: number | undefined;
-  /** What is being worked on now: a file's or tensor's name. */
+  /** Name of the file or tensor in progress. */
   readonly item: string | undefined;
 }
 
@@ -44,7 +44,7 @@ export function formatAmount(amount: number, unit: string): string {
   return unit === "bytes" ? formatBytes(amount) : String(Math.round(amount));
 }
 
-/** `download  [#####---]  45.0% 1.2 GiB/2.7 GiB 80.1 MiB/s 0m19s model.safetensors`, cut to the width of the terminal. */
+/** `download [#####---] 45.0% 1.2 GiB/2.7 GiB 80.1 MiB/s 0m19s model.safetensors`, cut to the width of the terminal. */
 export function progressLine(snapshot: ProgressSnapshot, width: number): string {
   const { task, unit, done, total, rate, etaSeconds, item } = snapshot;
   const parts = [task];
@@ -71,7 +71,7 @@ function unitSuffix(unit: string): string {
   return unit === "bytes" ? "" : ` ${unit}`;
 }
 
-/** Work of the last seconds by time: old speed is forgotten, one slow moment does not swing the estimate. */
+/** Work over a sliding time window: follows changes in speed, and one slow moment does not distort the estimate. */
 export class RateMeter {
   readonly #windowMs: number;
   readonly #samples: { readonly atMs: number; readonly done: number }[] = [];
@@ -81,7 +81,7 @@ export class RateMeter {
     this.#samples.push({ atMs: startMs, done });
   }
 
-  /** Samples closer than a tenth of a second replace each other, so a window holds a bounded number. */
+  /** Samples closer than 100 ms replace each other, so a window holds a bounded number. */
   sample(atMs: number, done: number): void {
     const last = this.#samples.at(-1);
     if (this.#samples.length > 1 && last !== undefined && atMs - last.atMs < 100) this.#samples.pop();
@@ -89,7 +89,7 @@ export class RateMeter {
     while (this.#samples.length > 2 && (this.#samples[1]?.atMs ?? atMs) < atMs - this.#windowMs) this.#samples.shift();
   }
 
-  /** Units a second over the window; undefined when no time has passed. */
+  /** Units per second over the window; undefined when no time has passed. */
   rate(): number | undefined {
     const first = this.#samples[0];
     const last = this.#samples.at(-1);

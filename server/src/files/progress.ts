@@ -1,11 +1,11 @@
 /**
- * What an offline command tells while it works and when it is done: a line that redraws itself on a terminal, one line now
- * and then in a log file, JSON lines for machines, or nothing. Knows nothing of what the work is.
+ * Progress and result output of an offline command: a redrawn terminal line, log lines, JSON lines, or nothing. Knows
+ * nothing of the work.
  */
 import process from "node:process";
 import { type ProgressSnapshot, progressLine, RateMeter } from "./progress-text.ts";
 
-/** `terminal` redraws one line, `lines` writes one now and then, `quiet` shows results and warnings only. */
+/** `terminal` redraws one line, `lines` writes one at intervals, `quiet` shows results and warnings only. */
 export type ProgressMode = "terminal" | "lines" | "quiet" | "json";
 
 export interface TextOutput {
@@ -16,20 +16,20 @@ export interface TextOutput {
 
 export interface ReporterOptions {
   readonly mode: ProgressMode;
-  /** The command's name; machines see it in every line. */
+  /** The command's name; included in every JSON line. */
   readonly command: string;
-  /** People read progress here. */
+  /** Stream for progress. */
   readonly stderr?: TextOutput;
-  /** Results go here, and every line of `json`. */
+  /** Stream for results, and for every line of `json`. */
   readonly stdout?: TextOutput;
   readonly nowMs?: () => number;
 }
 
-/** One stretch of work whose amount can be counted. */
+/** One task whose amount can be counted. */
 export interface ProgressTask {
-  /** More has been done; `item` names what is worked on now. */
+  /** Adds completed work; `item` names the work in progress. */
   add(amount: number, item?: string): void;
-  /** What is already there, from a run before this one: counts as done, not as speed. */
+  /** Work from an earlier run: counts as done, not towards the rate. */
   skip(amount: number): void;
   setTotal(total: number): void;
   /** Ends the line. Call it also when the work failed. */
@@ -42,7 +42,7 @@ const INTERVAL_MS: Readonly<Record<ProgressMode, number>> = {
   quiet: Number.POSITIVE_INFINITY,
   json: 500,
 };
-/** Of a terminal that does not say, or says 0 as one without a window does. */
+/** Width of a terminal that reports none, or 0 without a window. */
 const DEFAULT_COLUMNS = 100;
 const CLEAR_LINE = "\r\x1b[2K";
 
@@ -75,7 +75,7 @@ export class Reporter {
     return this.#mode;
   }
 
-  /** A step that a person may want to see go by. */
+  /** A step that is worth a line of its own. */
   info(message: string): void {
     if (this.#mode === "json") this.#json("info", { message });
     else if (this.#mode !== "quiet") this.#line(message);
@@ -86,14 +86,14 @@ export class Reporter {
     else this.#line(`Warning: ${message}`);
   }
 
-  /** The end of a command that worked: text for people on stdout, fields for machines. */
+  /** The end of a successful command: text on stdout, or JSON fields. */
   result(text: string, fields: Readonly<Record<string, unknown>> = {}): void {
     this.#closeLine();
     if (this.#mode === "json") this.#json("done", fields);
     else if (text !== "") this.#stdout.write(`${text}\n`);
   }
 
-  /** The end of a command that did not. */
+  /** The end of a failed command. */
   error(message: string, fields: Readonly<Record<string, unknown>> = {}): void {
     if (this.#mode === "json") this.#json("error", { message, ...fields });
     else this.#line(`nereid ${this.#command}: ${message}`);

@@ -1,6 +1,6 @@
 /**
- * One writer at a time for a file or folder that a command makes: a small file beside it names the process at work. A process
- * that was killed leaves the file behind; its successor sees that nobody is there and takes over.
+ * An exclusive lock for an output file or folder: a small file beside it names the owning process. When that process
+ * was killed, the next one detects it and takes over.
  */
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -13,13 +13,13 @@ import { fileError, ToolError } from "./tool-error.ts";
 interface Owner {
   readonly pid: number;
   readonly host: string;
-  /** Start of the process in the system's clock ticks: a number that a recycled pid does not share. Empty where unknown. */
+  /** Start time of the process in clock ticks, which a recycled pid does not share. Empty where unknown. */
   readonly started: string;
   readonly nonce: string;
 }
 
 const HEARTBEAT_MS = 10_000;
-/** Of another machine only the heartbeat is seen. Six are missed before its process counts as gone. */
+/** Heartbeat interval, the only sign of a process on another machine. Six missed ones mean that it is gone. */
 const SILENT_MS = 60_000;
 const ATTEMPTS = 5;
 const MAX_OWNER_BYTES = 4096;
@@ -55,7 +55,7 @@ export class TargetLock implements AsyncDisposable {
     throw new ToolError(`Cannot take the lock ${path}: others keep taking it`, { fix: "Run the command again" });
   }
 
-  /** Whether the file still names this process: asked before what was made is put in place. */
+  /** Whether the file still names this process: checked before the output is renamed into place. */
   async isHeld(): Promise<boolean> {
     return (await readOwner(this.#path))?.nonce === this.#owner.nonce;
   }
@@ -82,7 +82,7 @@ async function tryCreate(path: string, owner: Owner): Promise<boolean> {
   }
 }
 
-/** Moves the file of a process that is gone out of the way. @throws ToolError when the process is there */
+/** Moves aside the file of a process that is gone. @throws ToolError when the process exists */
 async function removeAbandoned(path: string, target: string): Promise<void> {
   const owner = await readOwner(path);
   const age = await ageMs(path);
@@ -97,13 +97,13 @@ async function removeAbandoned(path: string, target: string): Promise<void> {
   try {
     await rename(path, aside);
   } catch {
-    return; // somebody else was faster; the next attempt sees who
+    return; // another process was faster; the next attempt shows which
   }
   await rm(aside, { force: true });
 }
 
 function isAtWork(owner: Owner | undefined, age: number): boolean {
-  if (owner === undefined) return age < HEARTBEAT_MS; // being written, or cut short long ago
+  if (owner === undefined) return age < HEARTBEAT_MS; // being written, or truncated long ago
   if (owner.host !== hostname()) return age < SILENT_MS;
   const started = startOf(owner.pid);
   if (started !== undefined && owner.started !== "") return started === owner.started;
@@ -115,11 +115,14 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "EPERM"; // there, and somebody else's
+    return error instanceof Error && "code" in error && error.code === "EPERM"; // it exists and belongs to another user
   }
 }
 
-/** Field 22 of /proc/<pid>/stat, counted behind the name, which may hold blanks. Undefined elsewhere than on Linux. */
+/**
+ * Field 22 of /proc/<pid>/stat (proc_pid_stat(5)), counted after the name, which may hold blanks. Undefined elsewhere
+ * than on Linux.
+ */
 function startOf(pid: number): string | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "latin1");
@@ -157,5 +160,5 @@ async function ageMs(path: string): Promise<number | undefined> {
 
 async function touch(path: string): Promise<void> {
   const now = new Date();
-  await utimes(path, now, now).catch(() => undefined); // taken over: the check before the end sees it
+  await utimes(path, now, now).catch(() => undefined); // taken over: the check before the end detects it
 }

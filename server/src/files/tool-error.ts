@@ -1,18 +1,18 @@
-/** What stops an offline command for a reason its user can act on. Anything else that is thrown is a fault of ours. */
+/** The error of an offline command that its user can act on. Any other exception is a bug. */
 
-/** Where in a file the reason lies; lines count from 1. */
+/** Location of the cause in a file; lines count from 1. */
 export interface FileLocation {
   readonly file: string;
   readonly line?: number;
 }
 
 export interface ToolErrorOptions extends ErrorOptions {
-  /** What to do about it, as a sentence of its own. */
+  /** The remedy, as a sentence of its own. */
   readonly fix?: string;
   readonly at?: FileLocation;
 }
 
-/** Message: what was expected and what came. Sentence case, no final period. */
+/** Message: expected and actual. Sentence case, no final period. */
 export class ToolError extends Error {
   readonly fix: string | undefined;
   readonly at: FileLocation | undefined;
@@ -29,7 +29,7 @@ export function locationText({ file, line }: FileLocation): string {
   return line === undefined ? file : `${file}:${line}`;
 }
 
-/** A `ToolError` for what Node's file functions throw; other errors pass through as they are. */
+/** A `ToolError` for errors of Node's file functions; other errors pass unchanged. */
 export function fileError(action: string, path: string, error: unknown): unknown {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   const reason = typeof code === "string" ? REASONS.get(code) : undefined;

@@ -1,6 +1,6 @@
 /**
- * The cache that all tools of the hub share: contents under their hashes, a folder of links for each commit, a file for each
- * branch that says its commit. A new commit's folder appears whole.
+ * The cache folder shared with huggingface_hub: blobs by hash, a snapshot folder of links per commit, a ref file per
+ * branch. Source: huggingface_hub documentation, "Understand caching". A new snapshot appears whole.
  */
 import { lstat, mkdir, readdir, readFile, rename, rm, stat, symlink } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
@@ -74,14 +74,14 @@ export class HubCache implements DownloadTarget {
       )
         continue;
       await mkdir(dirname(path), { recursive: true });
-      await rm(path, { force: true }); // a link to nothing
+      await rm(path, { force: true }); // a dangling link
       await symlink(relative(dirname(path), this.checkedPath(file)), path);
     }
     await syncFolder(snapshot);
   }
 }
 
-/** The folder of a revision that was fetched before. @throws ToolError when there is none */
+/** The snapshot folder of a revision that was fetched before. @throws ToolError when there is none */
 export async function cachedSnapshot(cacheFolder: string, repo: HubRepo, revision: string): Promise<string> {
   const root = join(resolve(cacheFolder), cacheFolderName(repo));
   const commit = isCommit(revision)
@@ -97,7 +97,7 @@ export async function cachedSnapshot(cacheFolder: string, repo: HubRepo, revisio
   return path;
 }
 
-/** Each link must lead to a content. */
+/** Each link must lead to a blob. */
 async function expectContents(folder: string): Promise<void> {
   for (const entry of await readdir(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);

@@ -1,24 +1,24 @@
-/** Where the files of a download gather and end up. A plain folder and the standard cache are the two answers. */
+/** Interface of a download destination: a plain folder or the standard cache. */
 import type { HubFile } from "./listing.ts";
 
 export interface DownloadTarget {
-  /** What the user is told: the folder with the files. */
+  /** The folder with the files, as reported to the user. */
   readonly path: string;
   /** Held while one process writes. */
   readonly lockTarget: string;
-  /** Where bytes of a file gather. */
+  /** Path of the partial file. */
   partialPath(file: HubFile): string;
-  /** Where a checked file waits, or stays. */
+  /** Path of a verified file, temporary or final. */
   checkedPath(file: HubFile): string;
-  /** Whether the file is there and need not be fetched. `verify`: look at every byte. */
+  /** Whether the file is present and need not be fetched. `verify`: hash its content. */
   isThere(file: HubFile, verify: boolean, signal: AbortSignal): Promise<boolean>;
-  /** Makes everything visible, when all of it has been fetched and checked. */
+  /** Publishes all files after all have been fetched and verified. */
   finish(files: readonly HubFile[]): Promise<void>;
 }
 
 /**
- * Files that make a folder a model come last, so that a folder in which some are missing is none: first all others, then what
- * opens a tokenizer, then what opens a model.
+ * Files that identify a model come last, so that an incomplete folder is not recognised as one. Order: others,
+ * tokenizer files, model files.
  */
 export function placementRank(path: string): number {
   const name = path.slice(path.lastIndexOf("/") + 1);

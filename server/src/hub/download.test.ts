@@ -68,7 +68,7 @@ const run = (
   env: Readonly<Record<string, string>> = {},
 ): Promise<DownloadResult> => download(options(changes, env));
 
-/** All files of a folder by their paths, marks left out. */
+/** All files of a folder by path, without metadata files. */
 function contents(path: string, under = ""): Map<string, Buffer> {
   const entries = readdirSync(join(path, under), { withFileTypes: true }).filter(({ name }) => name !== ".cache");
   const found = new Map<string, Buffer>();
@@ -160,7 +160,7 @@ test("download() asks for the missing part only after a cut", async () => {
   await run();
   const [first, second, ...others] = hub.fetches(LARGE).map(({ range }) => range);
   assert.deepEqual([first, others], [undefined, []]);
-  // Of what was sent, a cut may swallow the end on its way.
+  // When the cut follows a chunk directly, its end may be lost in transit.
   const [, from = "0"] = /^bytes=(\d+)-$/.exec(second ?? "") ?? [];
   assert.ok(Number(from) > 0 && Number(from) <= 1 << 20, second);
 });

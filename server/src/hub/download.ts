@@ -1,4 +1,7 @@
-/** A snapshot of a repository of the Hugging Face hub on the disk: whole and checked, or not visible at all. */
+/**
+ * Downloads a snapshot of a Hugging Face repository: complete and verified, or not visible at all. Source: Hugging Face
+ * Hub API, and huggingface_hub's folder layouts.
+ */
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { requireFreeBytes } from "../files/disk-space.ts";
@@ -26,7 +29,7 @@ export interface DownloadOptions {
   readonly localFolder: string | undefined;
   /** Files fetched at the same time. */
   readonly numWorkers: number;
-  /** Look at every byte of what is there already. */
+  /** Hash the content of files that are already present. */
   readonly verify: boolean;
   readonly dryRun: boolean;
   readonly reporter: Reporter;
@@ -112,7 +115,7 @@ async function missing(place: DownloadTarget, files: readonly HubFile[], options
   return found;
 }
 
-/** Large files first: the last worker then ends soon after the others. */
+/** Large files first, so that the last worker ends soon after the others. */
 async function fetchAll(
   options: DownloadOptions,
   connection: HubConnection,
@@ -136,7 +139,7 @@ async function fetchAll(
   };
   const workers = Array.from({ length: Math.min(options.numWorkers, files.length) }, () =>
     work().catch((error: unknown) => {
-      if (!stop.signal.aborted) stop.abort(error); // the others need not go on
+      if (!stop.signal.aborted) stop.abort(error); // stop the other workers
       throw error;
     }),
   );

@@ -1,4 +1,7 @@
-/** The hash by which a hub knows a file, over bytes as they come: SHA-256 of large files, git's SHA-1 of a blob of the others. */
+/**
+ * The hash by which a hub identifies a file, computed incrementally: SHA-256 for LFS files, git's SHA-1 of a blob for
+ * others (git-hash-object(1)).
+ */
 import { createHash, type Hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import type { HubFile } from "./listing.ts";
@@ -10,7 +13,7 @@ export function startHash({ hash, bytes }: HubFile): Hash {
   return createHash("sha1").update(`blob ${bytes}\0`);
 }
 
-/** Adds the first bytes of a file on the disk. */
+/** Adds the first bytes of a file on disk. */
 export async function hashFile(
   path: string,
   hash: Hash,

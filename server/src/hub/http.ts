@@ -1,6 +1,6 @@
 /**
- * One HTTP exchange with a hub: the token goes to the hub only and never to where it redirects, statuses become reasons that a
- * user can act on. Knows nothing of repositories.
+ * One HTTP exchange with a hub. The token goes to the hub only, never to redirect targets; statuses become errors that
+ * a user can act on. Knows no repositories.
  */
 
 import {
@@ -18,7 +18,7 @@ export interface HubConnection extends HttpTimeouts {
   readonly token: string | undefined;
 }
 
-/** Redirects are followed. @throws TransientFailure, or ToolError for what will not change by itself */
+/** Follows redirects. @throws TransientFailure, or ToolError for permanent failures */
 export function requestHub(
   connection: HubConnection,
   url: string,
@@ -42,7 +42,7 @@ function authorization({ endpoint, token }: HubConnection, url: URL): Record<str
   return isHub && token !== undefined ? { authorization: `Bearer ${token}` } : {};
 }
 
-/** What a broken connection throws, as a failure that may pass. */
+/** Converts errors of a broken connection to a transient failure. */
 export function networkError(error: unknown, url: URL, { endpoint, signal }: HubConnection): unknown {
   return brokenConnection(error, signal, (reason, code) => {
     if (code !== "ENOTFOUND" && code !== "ECONNREFUSED") return new TransientFailure(reason, { cause: error });

@@ -1,6 +1,6 @@
 /**
- * A hub on this machine for tests: listings, files with ranges, redirects of large files to a second origin, tokens, and
- * faults on demand. It speaks what the public hub speaks and counts what it was asked.
+ * A local hub for tests: listings, files with ranges, redirects of large files to a second origin, tokens, and fault
+ * injection. It records requests. Source: Hugging Face Hub API.
  */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -9,11 +9,11 @@ import type { AddressInfo } from "node:net";
 
 export interface FakeFile {
   readonly content: Buffer;
-  /** Kept apart from git, served by the second origin. */
+  /** An LFS file, served by the second origin. */
   readonly isLarge: boolean;
 }
 
-/** What goes wrong with one answer. */
+/** A fault in one response. */
 export type Fault =
   | { readonly kind: "cut"; readonly afterBytes: number }
   | { readonly kind: "wrong bytes" }
@@ -33,14 +33,14 @@ export interface SeenRequest {
 export class FakeHub implements AsyncDisposable {
   readonly files: Map<string, FakeFile> = new Map();
   readonly requests: SeenRequest[] = [];
-  /** The next answers for a path, in order; an empty list means all is well. */
+  /** Faults of the next responses for a path, in order; an empty list means none. */
   readonly faults: Map<string, Fault[]> = new Map();
-  /** The only repository there is. */
+  /** The only repository. */
   repoId: string = "org/tiny";
   commit: string = "0123456789abcdef0123456789abcdef01234567";
   token: string | undefined;
   bytesPerSecond: number = Number.POSITIVE_INFINITY;
-  /** In place of what the files give. */
+  /** Overrides the listing of the files. */
   listing: unknown;
   readonly #hub: Server;
   readonly #content: Server;
@@ -76,7 +76,7 @@ export class FakeHub implements AsyncDisposable {
     this.faults.set(path, faults);
   }
 
-  /** Requests for contents, those behind redirects counted once. */
+  /** Requests for contents; redirected ones count once. */
   fetches(path: string): SeenRequest[] {
     return this.requests.filter(
       (each) => each.path.endsWith(`/${path}`) && (each.origin === "content") === this.#isLarge(path),
@@ -179,7 +179,7 @@ export class FakeHub implements AsyncDisposable {
   }
 }
 
-/** Room again, or nobody there any more. */
+/** The socket drained, or the client has gone. */
 function drained(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const onEither = (): void => {

@@ -1,4 +1,4 @@
-/** What files a revision of a repository has, how long they are and what their content hashes to, as the hub tells it. */
+/** The files of a revision with lengths and hashes. Source: Hugging Face Hub API, "models/{repo}/revision". */
 
 import { TransientFailure } from "../files/http-exchange.ts";
 import { readText } from "../files/http-response.ts";
@@ -9,7 +9,7 @@ import { expectRevision, fileNameProblem, type HubRepo, isCommit } from "./names
 export interface HubFile {
   readonly path: string;
   readonly bytes: number;
-  /** Large files are known by the SHA-256 of their content, others by git's SHA-1. In lower-case hex; also the name in the cache. */
+  /** LFS files are identified by SHA-256, others by git's SHA-1. Lower-case hex; also the name in the cache. */
   readonly hash: { readonly kind: "sha256" | "git"; readonly hex: string };
 }
 
@@ -18,10 +18,10 @@ export interface HubListing {
   readonly files: readonly HubFile[];
 }
 
-/** The listing of the largest repositories has some 20 MB. */
+/** The listings of the largest repositories have some 20 MB. */
 const MAX_LISTING_BYTES = 128 << 20;
 const MAX_FILES = 200_000;
-/** More than any disk: 1 PiB. A number beyond it is no length. */
+/** 1 PiB, more than any disk: larger values are no length. */
 const MAX_FILE_BYTES = 2 ** 50;
 
 /** @throws ToolError, TransientFailure */
@@ -40,7 +40,7 @@ export function fileUrl(endpoint: string, { type, id }: HubRepo, commit: string,
   return `${endpoint}/${type === "model" ? "" : `${type}s/`}${id}/resolve/${commit}/${escaped}`;
 }
 
-/** Everything in it came over the network: nothing is taken on trust. @throws ToolError */
+/** Validates a listing; all of it is untrusted. @throws ToolError */
 export function parseListing(json: unknown, url: string): HubListing {
   const { sha, siblings } = record(json);
   if (typeof sha !== "string" || !isCommit(sha) || !Array.isArray(siblings))
@@ -69,7 +69,7 @@ function fileOf({ rfilename, size, blobId, lfs }: Readonly<Record<string, unknow
   return { path: rfilename, bytes, hash: { kind: large === undefined ? "git" : "sha256", hex } };
 }
 
-/** A path cannot be a file and a folder, nor be there twice. */
+/** A path cannot be a file and a folder, nor occur twice. */
 function expectDistinct(files: readonly HubFile[], url: string): void {
   const paths = new Set(files.map(({ path }) => path));
   if (paths.size !== files.length) throw wrong(url, "names a file twice");

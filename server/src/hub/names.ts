@@ -1,4 +1,7 @@
-/** Names that come from users and from a hub: repositories, revisions, files. A file's name must not leave its folder. Pure. */
+/**
+ * Validates and parses names from users and hubs: repositories, revisions, files. A file's name must not leave its
+ * folder. Pure.
+ */
 import { ToolError } from "../files/tool-error.ts";
 
 export type RepoType = "model" | "dataset";
@@ -9,12 +12,12 @@ export interface HubRepo {
   readonly id: string;
 }
 
-/** A file's path on a hub is at most this long; file systems take 255 for each part. */
+/** Maximum path length on a hub; file systems allow 255 bytes per component. */
 const MAX_PATH_BYTES = 1024;
 const MAX_PART_BYTES = 255;
 const MAX_REVISION_LENGTH = 255;
 
-/** `org/model`, `hf:org/model`, `hf://org/model`, `https://<hub>/org/model`, each with `@revision` if wished. */
+/** `org/model`, `hf:org/model`, `hf://org/model`, `https://<hub>/org/model`, each with an optional `@revision`. */
 export function parseRepoName(
   text: string,
   type: RepoType,
@@ -45,7 +48,7 @@ export function isCommit(revision: string): boolean {
   return /^[0-9a-f]{40}$/.test(revision);
 }
 
-/** Why a file may not be called so; undefined when it may. */
+/** Why a file name is invalid; undefined when it is valid. */
 export function fileNameProblem(path: string): string | undefined {
   if (path === "" || Buffer.byteLength(path) > MAX_PATH_BYTES) return `its name has ${Buffer.byteLength(path)} bytes`;
   if (/[\\:]/.test(path)) return "its name has a backslash or a colon";

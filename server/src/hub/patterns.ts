@@ -1,6 +1,9 @@
-/** Which files of a repository are wanted: shell patterns as the hub's own tools read them. Pure. */
+/**
+ * Selects the requested files of a repository by shell patterns, like huggingface_hub's `allow_patterns` (Python
+ * fnmatch). Pure.
+ */
 
-/** What a server of models does not read when there are safetensors: other frameworks' weights and other formats. */
+/** Weights of other frameworks and formats, skipped when there are safetensors. */
 const NOT_FOR_SERVING = [
   "*.bin",
   "*.pth",
@@ -16,10 +19,10 @@ const NOT_FOR_SERVING = [
 ];
 
 export interface FileFilter {
-  /** Empty: all. */
+  /** Empty: all files. */
   readonly include: readonly string[];
   readonly exclude: readonly string[];
-  /** Leaves out weights that stand there a second time in another format. */
+  /** Skips weights that exist a second time in another format. */
   readonly servingOnly: boolean;
 }
 
@@ -34,7 +37,7 @@ export function wantedFiles(paths: readonly string[], { include, exclude, servin
   });
 }
 
-/** `*` also crosses slashes; a folder's name with a slash means all that is in it. */
+/** `*` also matches slashes; a folder name with a trailing slash matches its whole content. */
 function patternOf(glob: string): RegExp {
   const text = (glob.endsWith("/") ? `${glob}*` : glob).replace(/\*+/g, "*");
   let source = "";

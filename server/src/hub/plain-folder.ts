@@ -1,6 +1,6 @@
 /**
- * A download into a plain folder. Files gather under `.cache/huggingface/download`, where the hub's own tools keep their marks
- * too, and move into place together when all are checked: whoever looks in between finds no model rather than half of one.
+ * Download destination: a plain folder. Partial files and metadata are kept in `.cache/huggingface/download`, as
+ * huggingface_hub does. Verified files move into place together, so readers never see half a model.
  */
 import { createHash } from "node:crypto";
 import { mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
@@ -11,7 +11,7 @@ import { type DownloadTarget, inPlacementOrder, placementRank } from "./download
 import { isContentOf } from "./hash.ts";
 import type { HubFile, HubListing } from "./listing.ts";
 
-/** A file changed after its mark was written is looked at again; clocks of file systems are this coarse. */
+/** A file modified after its metadata is hashed again; file system clocks have this resolution in ms. */
 const MARK_SLACK_MS = 1000;
 const INCOMPLETE = ".incomplete";
 const CHECKED = ".checked";
@@ -63,7 +63,7 @@ export class PlainFolder implements DownloadTarget {
     await this.#removeAbandoned();
   }
 
-  /** The files that open a model step back while others change, and return last. One that is not wanted as it is goes. */
+  /** Files that identify a model are moved away during an update and return last. Outdated ones are removed. */
   async #closeModel(files: readonly HubFile[]): Promise<HubFile[]> {
     const closed: HubFile[] = [];
     for (const file of files) {
@@ -78,7 +78,7 @@ export class PlainFolder implements DownloadTarget {
     return closed;
   }
 
-  /** Of earlier revisions, cut short: nobody will go on with them. */
+  /** Partial files of earlier revisions, which no run will resume. */
   async #removeAbandoned(): Promise<void> {
     const known = new Set(this.#listing.files.map(stagedName));
     for (const name of await readdir(this.#marks)) {
@@ -87,7 +87,7 @@ export class PlainFolder implements DownloadTarget {
     }
   }
 
-  /** Commit, hash and time, one a line: the marks of the hub's own tools. */
+  /** Commit, hash and time, one per line: the metadata format of huggingface_hub. */
   async #mark(file: HubFile): Promise<void> {
     const path = markPath(this.#marks, file);
     await mkdir(dirname(path), { recursive: true });
@@ -102,7 +102,7 @@ export class PlainFolder implements DownloadTarget {
   }
 }
 
-/** What a finished download has left in a folder. @throws ToolError when there is none, or one that was cut short */
+/** The revision of a finished download in a folder. @throws ToolError when there is none, or an interrupted one */
 export async function expectDownloaded(folder: string): Promise<void> {
   const names = await readdir(folder).catch(() => []);
   if (!names.some((name) => name !== ".cache")) {
@@ -122,7 +122,7 @@ function marksOf(folder: string): string {
   return join(folder, ".cache", "huggingface", "download");
 }
 
-/** Names of files may be as long as a file system takes: here they stand as a hash. */
+/** File names may reach the limit of the file system, so the partial file is named by a hash. */
 function stagedName({ path, hash }: HubFile): string {
   return `${createHash("sha256").update(path).digest("hex").slice(0, 24)}.${hash.hex}`;
 }

@@ -1,20 +1,20 @@
-/** Tries again what may work a moment later: growing pauses, an end to patience, and patience renewed by progress. */
+/** Retries transient failures with exponential backoff and a limit, which progress resets. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { TransientFailure } from "../files/http-exchange.ts";
 import { ToolError } from "../files/tool-error.ts";
 
 export interface RetryOptions {
   readonly signal: AbortSignal;
-  /** The first pause; the next are twice as long, up to half a minute. */
+  /** First pause in ms; each next one is twice as long, up to 30 s. */
   readonly firstPauseMs: number;
-  /** Grows when the work gets on; a run that gets on is not given up. */
+  /** Increases with progress; a run with progress is not given up. */
   readonly progress: () => number;
   readonly onRetry: (reason: string, pauseMs: number) => void;
 }
 
 const MAX_FAILURES = 6;
 const MAX_PAUSE_MS = 30_000;
-/** Less than this between two failures is no progress. */
+/** Fewer bytes between two failures are no progress. */
 const MIN_PROGRESS = 1 << 20;
 
 export async function withRetries<T>(what: string, options: RetryOptions, action: () => Promise<T>): Promise<T> {

@@ -1,18 +1,21 @@
-/** What the environment says about the Hugging Face hub: the same variables, with the same precedence, as its own tools. Pure. */
+/**
+ * Hugging Face hub settings from the environment, with the variables and precedence of huggingface_hub ("Environment
+ * variables"). Pure.
+ */
 import { join } from "node:path";
 import { ToolError } from "../files/tool-error.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface HubSettings {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly endpoint: string;
-  /** From a variable; the file is asked only when there is none. */
+  /** From a variable; the token file is read only when there is none. */
   readonly token: string | undefined;
   readonly tokenFile: string;
   readonly cacheFolder: string;
   readonly isOffline: boolean;
-  /** How long a connection may be silent. */
+  /** Inactivity timeout of a connection. */
   readonly stallMs: number;
 }
 
@@ -20,7 +23,7 @@ const DEFAULT_ENDPOINT = "https://huggingface.co";
 const DEFAULT_STALL_SECONDS = 30;
 const MAX_STALL_SECONDS = 3600;
 
-/** @throws ToolError when a variable makes no sense */
+/** @throws ToolError when a variable is invalid */
 export function hubSettings(env: Environment, homeFolder: string): HubSettings {
   const cacheHome = nonEmpty(env.XDG_CACHE_HOME) ?? join(homeFolder, ".cache");
   const hubHome = nonEmpty(env.HF_HOME) ?? join(cacheHome, "huggingface");

@@ -1,6 +1,6 @@
 /**
- * Brings one file of a hub to the disk: goes on where an earlier run stopped, takes what is missing only, and gives the file its
- * final name only after its bytes have been checked. Knows nothing of folders and caches.
+ * Downloads one file of a hub: resumes earlier runs with ranges (RFC 9110, section 14) and renames the file only after
+ * its hash matches. Knows no folders and caches.
  */
 import type { Hash } from "node:crypto";
 import { type FileHandle, mkdir, open, rename, stat } from "node:fs/promises";
@@ -18,19 +18,19 @@ export interface TransferOptions {
   readonly connection: HubConnection;
   readonly file: HubFile;
   readonly url: string;
-  /** Where bytes gather. */
+  /** Path of the partial file. */
   readonly partial: string;
-  /** Where the checked file goes, on the same file system. */
+  /** Path of the verified file, on the same file system. */
   readonly target: string;
   readonly firstPauseMs: number;
-  /** Bytes that came now; negative when bytes had to be thrown away. */
+  /** Bytes received now; negative when bytes were discarded. */
   readonly onBytes: (bytes: number) => void;
-  /** Bytes that were there from before. */
+  /** Bytes present from an earlier run. */
   readonly onKept: (bytes: number) => void;
   readonly onRetry: (reason: string, pauseMs: number) => void;
 }
 
-/** @throws ToolError when the file cannot be had or never is what the hub says it is */
+/** @throws ToolError when the file is unavailable or never matches what the hub states */
 export async function transferFile(options: TransferOptions): Promise<void> {
   const { file, partial, target, connection } = options;
   await mkdir(dirname(partial), { recursive: true });
@@ -66,7 +66,7 @@ export async function transferFile(options: TransferOptions): Promise<void> {
   await syncFolder(dirname(target));
 }
 
-/** What an earlier run has left, unless it is more than the file has. */
+/** Bytes from an earlier run, unless there are more than the file has. */
 async function keptBytes(output: FileHandle, file: HubFile): Promise<number> {
   const { size } = await output.stat();
   if (size <= file.bytes) return size;
@@ -100,12 +100,12 @@ async function fillUp(
   }
   const found = hash.digest("hex");
   if (found === file.hash.hex) return;
-  await output.truncate(0); // nothing of it can be trusted
+  await output.truncate(0); // the content cannot be trusted
   onBytes(-file.bytes);
   throw new TransientFailure(`its content is wrong: expected ${file.hash.kind} ${file.hash.hex}, got ${found}`);
 }
 
-/** Where the answer's first byte belongs. A server that knows no ranges sends all from the beginning. */
+/** Offset of the response's first byte. A server without range support sends everything. */
 function startOf(response: Response, kept: number): number {
   if (response.status === 200) return 0;
   const start = /^bytes (\d+)-/.exec(response.headers.get("content-range") ?? "")?.[1];
@@ -154,7 +154,7 @@ function isDiskError(error: unknown): boolean {
   return error instanceof Error && "syscall" in error && (error.syscall === "write" || error.syscall === "ftruncate");
 }
 
-/** Bytes gathered so far. */
+/** Bytes in the partial file. */
 export async function partialBytes(path: string): Promise<number> {
   return stat(path).then(
     ({ size }) => size,
