@@ -8,6 +8,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { buildPreload } from "../../tests/fault-injection/build-preload.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const [folder = ".gpu"] = process.argv.slice(2);
@@ -35,6 +36,7 @@ await build({
     js: 'import { createRequire as newRequire } from "node:module"; const require = newRequire(import.meta.url);',
   },
 });
+await buildPreload(join(folder, "fault"));
 for (const path of ["koffi/package.json", "koffi/index.js", "koffi/src/koffi/index.js", "@koromix/koffi-linux-x64"]) {
   const to = join(folder, "node_modules", path);
   mkdirSync(join(to, ".."), { recursive: true });

@@ -169,7 +169,11 @@ async function fault(): Promise<void> {
   mkdirSync(flags.work, { recursive: true });
   rmSync(MARKER, { force: true });
   const repository = writeRepository(tinyModel(), true);
-  const server = await start(repository, { NEREID_TEST_GPU_FAULT: `${flags.fault}:30:${MARKER}` });
+  const server = await start(repository, {
+    NEREID_TEST_GPU_FAULT: `${flags.fault}:30:${MARKER}`,
+    // bundle.ts puts it beside this program.
+    NODE_OPTIONS: `--import=${new URL("fault/preload.mjs", import.meta.url).href}`,
+  });
   try {
     await askBeforeAndAfter(server, () => Promise.resolve());
     console.log(`planted on GPU ${flags.fault}: ${existsSync(MARKER)}`);

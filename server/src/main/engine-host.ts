@@ -10,7 +10,6 @@ import { planCpuMemory } from "../engine/cpu/memory-demand.ts";
 import { createCudaRunner } from "../engine/cuda/create-runner.ts";
 import { cudaRunnerOptions, draftOptions, followerOptions } from "../engine/cuda/runner-options.ts";
 import type { EngineSpec, GpuSpec } from "../engine/engine-spec.ts";
-import { parseFault, plantFault } from "../engine/fault-injection.ts";
 import { HOST_SOCKET_FD } from "../engine/host/host-process.ts";
 import { serveEngine } from "../engine/host/serve-engine.ts";
 import type { RankTask } from "../engine/ranks/follow.ts";
@@ -48,8 +47,7 @@ let hasRanks = false;
 async function createGpuRunner(spec: EngineSpec, gpu: GpuSpec): Promise<StepRunner> {
   const options = cudaRunnerOptions(spec, gpu, tell);
   const { ranks } = gpu;
-  if (ranks === undefined)
-    return plantFault(await createCudaRunner(options), parseFault(process.env.NEREID_TEST_GPU_FAULT));
+  if (ranks === undefined) return createCudaRunner(options);
   hasRanks = true;
   const layout = { numTensorRanks: ranks.numTensorRanks, numStages: ranks.numStages };
   const taskOf = (rank: number, ordinal: number): RankTask => ({

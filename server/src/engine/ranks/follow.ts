@@ -3,7 +3,6 @@
  */
 import process from "node:process";
 import { type CudaRunnerOptions, createCudaRunner } from "../cuda/create-runner.ts";
-import { parseFault, plantFault } from "../fault-injection.ts";
 import type { StepRunner } from "../step-runner.ts";
 import { unframeAdapter } from "./adapter-frame.ts";
 import { FollowedAdapters } from "./followed-adapters.ts";
@@ -29,11 +28,10 @@ export interface LeaderPort {
 
 export async function follow({ rank, layout, options }: RankTask, port: LeaderPort): Promise<void> {
   const tell = (line: string): void => void process.stdout.write(`rank ${rank}: ${line}\n`);
-  const whole = await createCudaRunner({ ...options, tell }, async (device) => {
+  const runner = await createCudaRunner({ ...options, tell }, async (device) => {
     port.opened();
     return openGroup(device, await port.ids(), rank, layout, options.isDeterministic);
   });
-  const runner = plantFault(whole, parseFault(process.env.NEREID_TEST_GPU_FAULT));
   port.ready(runner.numBlocks);
   await followSteps(runner, port);
   await runner.close();

@@ -1,13 +1,13 @@
 /**
- * Breaks a GPU on purpose, so that tests see what becomes of a server then: a kernel writes where no memory is, which no
- * process survives. Off unless the environment asks for it.
+ * Breaks a GPU on purpose, so that tests see what becomes of a server then: a kernel writes to an address that is not mapped, which
+ * no process survives. No package contains this: faulty-runner.ts brings it into a server under test.
  */
 import { existsSync, writeFileSync } from "node:fs";
-import { launchAdd } from "../../kernels/elementwise/elementwise.cuda.ts";
-import type { CudaDevice } from "../device/cuda/cuda-device.ts";
-import type { StepRunner } from "./step-runner.ts";
+import { launchAdd } from "../../server/kernels/elementwise/elementwise.cuda.ts";
+import type { CudaDevice } from "../../server/src/device/cuda/cuda-device.ts";
+import type { StepRunner } from "../../server/src/engine/step-runner.ts";
 
-export interface PlantedFault {
+export interface GpuFault {
   readonly ordinal: number;
   /** Steps before it. */
   readonly numSteps: number;
@@ -15,20 +15,21 @@ export interface PlantedFault {
   readonly marker: string;
 }
 
-/** "0:40:/tmp/marker": GPU 0, after 40 steps. Undefined for anything else. */
-export function parseFault(text: string | undefined): PlantedFault | undefined {
+/** "0:40:/tmp/marker": GPU 0, after 40 steps. @throws Error for anything else */
+export function parseFault(text: string | undefined): GpuFault {
   const [, ordinal, numSteps, marker = ""] = /^(\d+):(\d+):(\/.+)$/.exec(text ?? "") ?? [];
-  return ordinal === undefined ? undefined : { ordinal: Number(ordinal), numSteps: Number(numSteps), marker };
+  if (ordinal === undefined) throw new Error(`a fault expected as <GPU>:<steps>:</path of the marker>, got ${text}`);
+  return { ordinal: Number(ordinal), numSteps: Number(numSteps), marker };
 }
 
 /** Where nothing is ever mapped. */
 const NOWHERE = 4096n;
 
-export function plantFault<Runner extends StepRunner & { readonly device: Pick<CudaDevice, "ordinal" | "stream"> }>(
+export function injectFault<Runner extends StepRunner & { readonly device: Pick<CudaDevice, "ordinal" | "stream"> }>(
   runner: Runner,
-  fault: PlantedFault | undefined,
+  fault: GpuFault,
 ): Runner {
-  if (fault === undefined || fault.ordinal !== runner.device.ordinal) return runner;
+  if (fault.ordinal !== runner.device.ordinal) return runner;
   let numLeft = fault.numSteps;
   const step = (): void => {
     if (numLeft-- > 0 || existsSync(fault.marker)) return;
