@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { createClient, RESP_TYPES } from "@redis/client";
+import { backoffMs } from "../core/backoff.ts";
 import { ServerError } from "../core/server-error.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { Logger } from "../observe/log.ts";
@@ -16,8 +17,7 @@ const KEY_PREFIX = "nereid:";
 const MAX_VALUE_BYTES = 64 << 20;
 /** Answers on their way to Redis: what comes on top while it is slow is not kept. */
 const MAX_PENDING_BYTES = 256 << 20;
-const MAX_RECONNECT_MS = 5000;
-const FIRST_RECONNECT_MS = 100;
+const RECONNECT = { firstMs: 100, maxMs: 5000 };
 const US_PER_MS = 1000;
 
 type Client = ReturnType<typeof connect>;
@@ -150,7 +150,7 @@ function connect(settings: RedisSettings) {
     host,
     port,
     connectTimeout: connectTimeoutMs,
-    reconnectStrategy: (retries: number) => Math.min(FIRST_RECONNECT_MS * 2 ** Math.min(retries, 10), MAX_RECONNECT_MS),
+    reconnectStrategy: (retries: number) => backoffMs(retries + 1, RECONNECT),
   };
   const client = createClient({
     socket: tls === undefined ? socket : { ...socket, ...tlsOptions(tls) },

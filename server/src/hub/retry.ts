@@ -1,5 +1,6 @@
 /** Retries transient failures with exponential backoff and a limit, which progress resets. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { backoffMs } from "../core/backoff.ts";
 import { TransientFailure } from "../files/http-exchange.ts";
 import { ToolError } from "../files/tool-error.ts";
 
@@ -29,7 +30,7 @@ export async function withRetries<T>(what: string, options: RetryOptions, action
       failures = now - before >= MIN_PROGRESS ? 1 : failures + 1;
       before = now;
       if (failures >= MAX_FAILURES) throw givenUp(what, error, failures);
-      const pauseMs = error.waitMs ?? Math.min(options.firstPauseMs * 2 ** (failures - 1), MAX_PAUSE_MS);
+      const pauseMs = error.waitMs ?? backoffMs(failures, { firstMs: options.firstPauseMs, maxMs: MAX_PAUSE_MS });
       options.onRetry(`${what}: ${error.message}`, pauseMs);
       await sleep(pauseMs, undefined, { signal: options.signal });
     }

@@ -7,6 +7,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
+import { inheritedFlags } from "../child-process/inherited-flags.ts";
 import { follow } from "../engine/ranks/follow.ts";
 import { findLeader } from "../engine/ranks/network-leader.ts";
 import type { OtherRank } from "./other-rank.ts";
@@ -34,7 +35,10 @@ export async function followLeaders(start: () => Promise<number>, pause: () => P
 
 async function startFollowing(): Promise<number> {
   const env = { ...process.env, [FOLLOWS]: "1" };
-  const child = spawn(process.execPath, [...process.execArgv, ...process.argv.slice(1)], { stdio: "inherit", env });
+  const child = spawn(process.execPath, [...inheritedFlags(process.execArgv), ...process.argv.slice(1)], {
+    stdio: "inherit",
+    env,
+  });
   const end = (): void => void child.kill("SIGKILL");
   process.once("exit", end);
   const [code] = (await once(child, "exit")) as [number | null];

@@ -2,8 +2,9 @@
  * Foreign code in a process of its own: it can crash, hold its processor or fill its memory, and the server goes on. What it had
  * been asked fails once when it dies; the next call starts another. Knows nothing of what it does.
  */
-import { type ChildProcess, fork } from "node:child_process";
 import process from "node:process";
+import { inheritedFlags } from "../child-process/inherited-flags.ts";
+import { endText, SupervisedProcess } from "../child-process/supervised-process.ts";
 import { ServerError } from "../core/server-error.ts";
 import type { WorkerCall, WorkerReply } from "./messages.ts";
 
@@ -33,8 +34,8 @@ const KEPT_STDERR_CHARS = 2000;
 export class WorkerProcess {
   readonly #options: WorkerProcessOptions;
   readonly #waiting = new Map<number, Waiting>();
-  #child: Promise<ChildProcess> | undefined;
-  #running: ChildProcess | undefined;
+  #child: Promise<SupervisedProcess> | undefined;
+  #running: SupervisedProcess | undefined;
   #startedMs = Number.NEGATIVE_INFINITY;
   #nextId = 1;
   #isClosed = false;
@@ -54,9 +55,7 @@ export class WorkerProcess {
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject });
-      child.send({ id, body } satisfies WorkerCall, (error) => {
-        if (error !== null) this.#take(id)?.reject(this.#gone());
-      });
+      child.send({ id, body } satisfies WorkerCall, () => this.#take(id)?.reject(this.#gone()));
     });
   }
 
@@ -65,52 +64,50 @@ export class WorkerProcess {
     this.#isClosed = true;
     const child = this.#running;
     if (child === undefined) return;
-    const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-    if (child.connected) child.disconnect();
-    const timer = setTimeout(() => child.kill("SIGKILL"), CLOSE_LIMIT_MS);
-    await ended;
-    clearTimeout(timer);
+    child.disconnect();
+    await child.endedWithin(CLOSE_LIMIT_MS);
   }
 
-  async #started(): Promise<ChildProcess> {
+  async #started(): Promise<SupervisedProcess> {
     if (this.#isClosed) throw this.#gone();
     if (this.#child === undefined && performance.now() - this.#startedMs < MIN_RESTART_MS) throw this.#gone();
     this.#child ??= this.#fork();
     return this.#child;
   }
 
-  #fork(): Promise<ChildProcess> {
+  #fork(): Promise<SupervisedProcess> {
     this.#startedMs = performance.now();
     const { program, data, env, title, log } = this.#options;
     return new Promise((resolve, reject) => {
-      const child = fork(program, [JSON.stringify(data)], {
-        execArgv: loaderArguments(process.execArgv),
-        env: { ...process.env, ...env },
-        serialization: "advanced",
-        stdio: ["ignore", "ignore", "pipe", "ipc"],
+      let stderrTail = "";
+      const launch = {
+        command: process.execPath,
+        args: [...inheritedFlags(process.execArgv), program, JSON.stringify(data)],
+        environment: { ...process.env, ...env },
+        channels: ["ipc"],
+      } as const;
+      const child: SupervisedProcess = new SupervisedProcess(launch, {
+        output: (line, isError) => {
+          if (isError) stderrTail = `${stderrTail}${line}\n`.slice(-KEPT_STDERR_CHARS);
+        },
+        ended: (end) => {
+          if (this.#running !== child) return;
+          this.#running = undefined;
+          this.#child = undefined;
+          if (!this.#isClosed) log(`${title} ended: ${endText(end)} ${stderrTail}`.trim());
+          reject(this.#gone());
+          this.#failAll();
+        },
+        message: (message) => {
+          const answer = message as WorkerReply;
+          if (answer.kind === "ready") resolve(child);
+          else if (answer.kind === "unusable") {
+            reject(new ServerError(answer.code, answer.problem));
+            child.kill();
+          } else this.#settle(answer);
+        },
       });
       this.#running = child;
-      let said = "";
-      child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-        said = (said + text).slice(-KEPT_STDERR_CHARS);
-      });
-      const ended = (cause: string): void => {
-        if (this.#running !== child) return;
-        this.#running = undefined;
-        this.#child = undefined;
-        if (!this.#isClosed) log(`${title} ended: ${cause} ${said}`.trim());
-        reject(this.#gone());
-        this.#failAll();
-      };
-      child.on("error", (error) => ended(error.message));
-      child.on("exit", (code, signal) => ended(signal ?? `exit code ${code}`));
-      child.on("message", (answer: WorkerReply) => {
-        if (answer.kind === "ready") resolve(child);
-        else if (answer.kind === "unusable") {
-          reject(new ServerError(answer.code, answer.problem));
-          child.kill("SIGKILL");
-        } else this.#settle(answer);
-      });
     });
   }
 
@@ -140,12 +137,4 @@ export class WorkerProcess {
     const then = this.#isClosed ? "" : " and starts again; try again";
     return new ServerError("unavailable", `${this.#options.title} has ended${then}`);
   }
-}
-
-/** Of this process's flags those that say how modules are found: none that make it a debugger or a test run. */
-function loaderArguments(execArgv: readonly string[]): string[] {
-  return execArgv.flatMap((flag, i) => {
-    if (/^(?:--import|--conditions|-C|--loader)=/.test(flag)) return [flag];
-    return /^(?:--import|--conditions|-C|--loader)$/.test(flag) ? [flag, execArgv[i + 1] ?? ""] : [];
-  });
 }

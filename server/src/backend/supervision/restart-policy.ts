@@ -1,7 +1,8 @@
-/** When a process that has died comes back. Numbers only: nothing is started here. */
+/** Delay before a dead process is started again. Numbers only. */
 
-const FIRST_DELAY_MS = 100;
-const MAX_DELAY_MS = 30_000;
+import { backoffMs } from "../../core/backoff.ts";
+
+const BACKOFF = { firstMs: 100, maxMs: 30_000 };
 /** A process that ran this long was sound: its death starts a new count. */
 const STABLE_MS = 60_000;
 /** Requests wait for a restart that begins within this time; for a later one they are refused at once. */
@@ -14,7 +15,7 @@ export function countFailures(failures: number, livedMs: number): number {
 
 /** Doubles with every failure: a model that cannot start must not eat a processor. */
 export function restartDelayMs(failures: number): number {
-  return Math.min(FIRST_DELAY_MS * 2 ** Math.min(failures - 1, 20), MAX_DELAY_MS);
+  return backoffMs(failures, BACKOFF);
 }
 
 export function isWorthWaiting(delayMs: number): boolean {

@@ -5,9 +5,9 @@
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type TransferListItem, Worker } from "node:worker_threads";
+import { LineSplitter } from "../../child-process/line-splitter.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
-import { LineSplitter } from "../supervision/line-splitter.ts";
 import type { FromThread, ThreadData, ToThread } from "./messages.ts";
 import { errorOf } from "./model-error.ts";
 

@@ -2,11 +2,11 @@
  * A grammar worker from the outside: a process, so that it can be ended at any moment and takes its memory along. Every
  * job has a limit of processor time; one that fails or takes more ends the process.
  */
-import { type ChildProcess, fork } from "node:child_process";
 import { readFileSync } from "node:fs";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { hostArguments } from "../host/host-process.ts";
+import { inheritedFlags } from "../../child-process/inherited-flags.ts";
+import { endText, SupervisedProcess } from "../../child-process/supervised-process.ts";
 import type { GrammarAnswer, GrammarJob, GrammarRequest, GrammarWorkerData } from "./grammar-messages.ts";
 
 /** Reading the vocabulary of a large tokenizer takes half a second. */
@@ -26,7 +26,7 @@ interface Waiting {
 export class GrammarTimeout extends Error {}
 
 export class GrammarProcess {
-  readonly #child: ChildProcess;
+  readonly #child: SupervisedProcess;
   readonly #waiting = new Map<number, Waiting>();
   readonly #limitMs: number;
   readonly #ready: Promise<GrammarAnswer>;
@@ -37,14 +37,16 @@ export class GrammarProcess {
     this.#limitMs = limitMs;
     const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
     const entry = fileURLToPath(new URL(`./grammar-worker.${extension}`, import.meta.url));
-    this.#child = fork(entry, [JSON.stringify(data)], {
-      execArgv: hostArguments(process.execArgv),
-      serialization: "advanced",
-      stdio: ["ignore", "ignore", "ignore", "ipc"],
+    const launch = {
+      command: process.execPath,
+      args: [...inheritedFlags(process.execArgv), entry, JSON.stringify(data)],
+      environment: process.env,
+      channels: ["ipc"],
+    } as const;
+    this.#child = new SupervisedProcess(launch, {
+      message: (answer) => this.#onAnswer(answer as GrammarAnswer),
+      ended: (end) => this.end(new Error(`the grammar process ended with ${endText(end)}`)),
     });
-    this.#child.on("message", (answer: GrammarAnswer) => this.#onAnswer(answer));
-    this.#child.on("error", (error) => this.end(error));
-    this.#child.on("exit", (code, signal) => this.end(new Error(`the grammar process ended with ${signal ?? code}`)));
     this.#ready = this.#wait(0, START_LIMIT_MS);
     this.#ready.catch(() => undefined); // every job gets an answer
   }
@@ -66,7 +68,7 @@ export class GrammarProcess {
   end(error: Error): void {
     if (this.#ended !== undefined) return;
     this.#ended = error;
-    this.#child.kill("SIGKILL");
+    this.#child.kill();
     for (const { reject, timer } of this.#waiting.values()) {
       clearTimeout(timer);
       reject(error);

@@ -9,12 +9,12 @@ import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { HashRunner } from "../../../../tests/fakes/hash-runner.ts";
+import { inheritedFlags } from "../../child-process/inherited-flags.ts";
 import type { Logger } from "../../observe/log.ts";
 import { DEFAULT_ENGINE_CONFIG } from "../engine-config.ts";
 import { LlmEngine } from "../llm-engine.ts";
 import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST } from "../request/generate.ts";
 import { EngineHost, type EngineHostOptions } from "./engine-host.ts";
-import { hostArguments } from "./host-process.ts";
 
 const ENTRY = fileURLToPath(new URL("../../../../tests/fakes/engine-host.ts", import.meta.url));
 
@@ -209,7 +209,7 @@ test("a host ends when its server is killed", async () => {
     const events = { onFrame: ignore, onExit: ignore, onOutput: () => process.stdout.write(host.pid + "\\n") };
     const host = new HostProcess({ entry: ${JSON.stringify(ENTRY)} }, events);
     host.send(new Uint8Array(Int32Array.of(4, 1, 2, 0x7d7b).buffer)); // load, with the text "{}"`;
-  const server = spawn(process.execPath, [...hostArguments(process.execArgv), "--input-type=module", "-e", code]);
+  const server = spawn(process.execPath, [...inheritedFlags(process.execArgv), "--input-type=module", "-e", code]);
   const [output] = await once(server.stdout, "data");
   const pid = Number.parseInt(String(output), 10);
   assert.equal(process.kill(pid, 0), true);
@@ -223,22 +223,4 @@ test("a host ends when its server is killed", async () => {
   };
   while (isAlive()) await sleep(10);
   assert.equal(isAlive(), false);
-});
-
-test("hostArguments() keeps loaders and conditions and drops test, debug and one-liner flags", () => {
-  const given = [
-    "--conditions=x",
-    "--import",
-    "tsx",
-    "--test",
-    "--inspect-brk=0",
-    "-e",
-    "code()",
-    "--stack-size=900",
-    "-r",
-    "a.cjs",
-    "--test-name-pattern",
-    "x y",
-  ];
-  assert.deepEqual(hostArguments(given), ["--conditions=x", "--import", "tsx", "--stack-size=900", "-r", "a.cjs"]);
 });

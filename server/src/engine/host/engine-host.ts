@@ -4,6 +4,7 @@
  * that grows with every failure. It knows no model and no Triton.
  */
 import { fileURLToPath } from "node:url";
+import { backoffMs } from "../../core/backoff.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
 import type { EngineInfo, EngineSpec } from "../engine-spec.ts";
@@ -229,8 +230,9 @@ export class EngineHost implements Generator {
     }
     this.#failStarted(message, wasReady);
     if (wasReady && performance.now() - this.#readySinceMs > SOUND_AFTER_MS) this.#numFailures = 0;
-    const pauseMs = Math.min(MAX_BACKOFF_MS, this.#options.firstBackoffMs * 2 ** this.#numFailures);
     this.#numFailures += 1;
+    const backoff = { firstMs: this.#options.firstBackoffMs, maxMs: MAX_BACKOFF_MS };
+    const pauseMs = backoffMs(this.#numFailures, backoff);
     this.#state = "pausing";
     log.info("engine_host", `${name}: starting a new engine host in ${pauseMs} ms`);
     this.#timer = setTimeout(() => this.#spawn(), pauseMs);
@@ -267,7 +269,7 @@ export class EngineHost implements Generator {
   }
 }
 
-/** The host role of this very program: a source file under a loader, or its compiled twin. */
+/** The host role of this very program: a source file under a loader, or its compiled form. */
 function defaultEntry(): string {
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
   return fileURLToPath(new URL(`../../main/engine-host.${extension}`, import.meta.url));

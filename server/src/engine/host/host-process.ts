@@ -1,11 +1,7 @@
-/**
- * One life of an engine host: a child process and the socket to it. It knows how to start, talk and kill; what to do
- * when the process dies is its owner's business.
- */
-import { type ChildProcess, spawn } from "node:child_process";
+/** One life of an engine host: a child process and the framed socket to it. Its owner decides what follows its death. */
 import process from "node:process";
-import { createInterface } from "node:readline";
-import type { Duplex, Readable } from "node:stream";
+import { inheritedFlags } from "../../child-process/inherited-flags.ts";
+import { endText, SupervisedProcess } from "../../child-process/supervised-process.ts";
 import { type FrameReader, FrameSplitter } from "./frame.ts";
 
 /** File descriptor of the host's end of the socket. */
@@ -26,38 +22,33 @@ export interface HostProcessOptions {
 }
 
 export class HostProcess {
-  readonly #child: ChildProcess;
-  readonly #socket: Duplex;
-  readonly #exited: Promise<void>;
+  readonly #process: SupervisedProcess;
   #outgoing: Uint8Array[] = [];
-  #isOver = false;
 
-  constructor(options: HostProcessOptions, events: HostProcessEvents) {
-    this.#child = spawn(process.execPath, [...hostArguments(process.execArgv), options.entry], {
-      stdio: ["ignore", "pipe", "pipe", "pipe"],
-      env: { ...process.env, ...options.env },
-    });
-    this.#socket = this.#child.stdio[HOST_SOCKET_FD] as unknown as Duplex; // "pipe" gives both directions
-    const splitter = new FrameSplitter(events.onFrame);
-    this.#socket.on("data", (bytes: Buffer) => this.#receive(splitter, bytes, events));
-    this.#socket.on("error", (error) => events.onOutput(`the socket to the host failed: ${error.message}`, true));
-    const { stdout, stderr } = this.#child;
-    if (stdout !== null) readLines(stdout, (line) => events.onOutput(line, false));
-    if (stderr !== null) readLines(stderr, (line) => events.onOutput(line, true));
-    this.#exited = new Promise((resolve) => {
-      const end = (how: string): void => {
-        if (this.#isOver) return;
-        this.#isOver = true;
-        resolve();
-        events.onExit(how);
-      };
-      this.#child.once("error", (error) => end(`it could not be started: ${error.message}`));
-      this.#child.once("close", (code, signal) => end(signal === null ? `exit code ${code}` : `signal ${signal}`));
+  constructor({ entry, env }: HostProcessOptions, { onFrame, onOutput, onExit }: HostProcessEvents) {
+    const splitter = new FrameSplitter(onFrame);
+    const launch = {
+      command: process.execPath,
+      args: [...inheritedFlags(process.execArgv), entry],
+      environment: { ...process.env, ...env },
+      channels: ["pipe"],
+    } as const;
+    this.#process = new SupervisedProcess(launch, {
+      output: onOutput,
+      ended: (end) => onExit(endText(end)),
+      data: (bytes) => {
+        try {
+          splitter.push(bytes);
+        } catch (error) {
+          onOutput(`unreadable frame from the host, killing it: ${String(error)}`, true);
+          this.kill();
+        }
+      },
     });
   }
 
   get pid(): number | undefined {
-    return this.#child.pid;
+    return this.#process.pid;
   }
 
   /** Frames sent in the same turn of the event loop leave in one write. */
@@ -67,48 +58,17 @@ export class HostProcess {
     setImmediate(() => {
       const bytes = this.#outgoing.length === 1 ? this.#outgoing[0] : Buffer.concat(this.#outgoing);
       this.#outgoing = [];
-      if (this.#socket.writable && bytes !== undefined) this.#socket.write(bytes);
+      const { socket } = this.#process;
+      if (socket?.writable === true && bytes !== undefined) socket.write(bytes);
     });
   }
 
   kill(): void {
-    this.#child.kill("SIGKILL");
+    this.#process.kill();
   }
 
   /** Waits for the end, killing the host when it takes longer. */
-  async ended(withinMs: number): Promise<void> {
-    const timer = setTimeout(() => this.kill(), withinMs);
-    await this.#exited;
-    clearTimeout(timer);
+  ended(withinMs: number): Promise<void> {
+    return this.#process.endedWithin(withinMs);
   }
-
-  #receive(splitter: FrameSplitter, bytes: Buffer, events: HostProcessEvents): void {
-    try {
-      splitter.push(bytes);
-    } catch (error) {
-      events.onOutput(`unreadable frame from the host, killing it: ${String(error)}`, true);
-      this.kill();
-    }
-  }
-}
-
-/** Flags that decide how this program's files are found and compiled. */
-const LOADER_FLAG = /^(--import|--require|-r|--conditions|-C|--loader|--experimental-loader)(=|$)/;
-const OTHER_FLAGS = /^--(max-|stack-size|enable-source-maps|experimental-strip-types|no-warnings|disable-warning)/;
-
-/** The flags of this process that a host needs: none that make it a debugger, a test run or a one-liner. */
-export function hostArguments(execArgv: readonly string[]): string[] {
-  const kept: string[] = [];
-  for (let i = 0; i < execArgv.length; i++) {
-    const flag = execArgv[i] ?? "";
-    const loader = LOADER_FLAG.exec(flag);
-    if (loader === null && !OTHER_FLAGS.test(flag)) continue;
-    kept.push(flag);
-    if (loader !== null && loader[2] !== "=") kept.push(execArgv[++i] ?? ""); // its value is the next one
-  }
-  return kept;
-}
-
-function readLines(stream: Readable, onLine: (line: string) => void): void {
-  createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY }).on("line", onLine);
 }

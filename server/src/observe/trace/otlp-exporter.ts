@@ -2,14 +2,16 @@
  * Sends spans to a collector: OTLP over HTTP in its JSON form, in batches, one at a time. Nothing waits for it and nothing
  * fails with it: what the collector does not take is dropped, and the log says so.
  */
+
 import { setTimeout as sleep } from "node:timers/promises";
+import { backoffMs } from "../../core/backoff.ts";
 import type { Logger } from "../log.ts";
 import type { OtlpSettings } from "./otlp-settings.ts";
 import type { OtlpSpan } from "./otlp-spans.ts";
 
 const LOG_LOCATION = "tracer";
 const MAX_TRIES = 3;
-const FIRST_RETRY_MS = 500;
+const RETRY = { firstMs: 500, maxMs: 30_000 };
 const TRY_TIMEOUT_MS = 10_000;
 /** At the end of the server, for all that is left. */
 const CLOSE_TIMEOUT_MS = 5000;
@@ -86,7 +88,7 @@ export class OtlpExporter {
       if (outcome === "taken") return;
       fault = outcome.fault;
       if (!outcome.isPassing || numTries === MAX_TRIES || this.#closing.signal.aborted) break;
-      await this.#pause(FIRST_RETRY_MS * 2 ** (numTries - 1));
+      await this.#pause(backoffMs(numTries, RETRY));
     }
     this.#log.error(LOG_LOCATION, `${spans.length} spans are lost: ${this.#settings.url} ${fault}`);
   }
