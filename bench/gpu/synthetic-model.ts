@@ -1,6 +1,6 @@
 /** A model of given shapes with random weights that lie in no file: for measuring speed, which does not depend on them. */
 import { numberToBf16 } from "../../server/src/core/bf16.ts";
-import type { StoredInt4Matrix } from "../../server/src/formats/quantized/quantized-matrix.ts";
+import type { StoredInt4Matrix } from "../../server/src/formats/tensors/stored-int4.ts";
 import type { IntegerTensor, StoredTensor, TensorSource } from "../../server/src/formats/tensors/tensor-source.ts";
 import { type ParsedDecoder, parseDecoderConfig } from "../../server/src/models/config/parse-decoder-config.ts";
 import { describeWeights, findPrefix } from "../../server/src/models/weights/weight-plan.ts";

@@ -5,7 +5,7 @@
  */
 import { numberToFp16 } from "@nereid/server/core/fp16";
 import { ToolError } from "@nereid/server/files/tool-error";
-import type { StoredInt4Matrix } from "@nereid/server/formats/quantized/quantized-matrix";
+import type { StoredInt4Matrix } from "@nereid/server/formats/tensors/stored-int4";
 import type { TensorSource } from "@nereid/server/formats/tensors/tensor-source";
 import type { LayoutTensor } from "@nereid/server/formats/trtllm/layout";
 import type { Quantization } from "../checkpoint/checkpoint-config.ts";

@@ -6,7 +6,8 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { ServerError } from "@nereid/server/core/server-error";
-import { INDEX_SETTING, type SqlConnection, SqlError, type SqlParameter, type SqlRow } from "./sql-store.ts";
+import type { SqlParameter } from "./sql-filter.ts";
+import { INDEX_SETTING, type SqlConnection, SqlError, type SqlRow } from "./sql-store.ts";
 
 const OWNER_FILE = "nereid-owner";
 

@@ -5,7 +5,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ServerError } from "@nereid/server/core/server-error";
 import type { Pool } from "pg";
-import { INDEX_SETTING, type SqlConnection, SqlError, type SqlParameter, type SqlRow } from "./sql-store.ts";
+import type { SqlParameter } from "./sql-filter.ts";
+import { INDEX_SETTING, type SqlConnection, SqlError, type SqlRow } from "./sql-store.ts";
 
 export interface PostgresOptions {
   readonly url: string;

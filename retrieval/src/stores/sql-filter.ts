@@ -1,6 +1,8 @@
 /** A filter as a condition of SQL over the column `document`; all that comes from outside becomes a parameter. Pure. */
-import type { SqlParameter } from "./sql-store.ts";
 import type { Condition, Filter } from "./vector-store.ts";
+
+/** A bound value of a statement. */
+export type SqlParameter = string | number | readonly string[];
 
 const COMPARISONS = { gt: ">", gte: ">=", lt: "<", lte: "<=" } as const;
 

@@ -4,10 +4,9 @@
  */
 import { ServerError } from "@nereid/server/core/server-error";
 import { dimensionMismatch, vectorLengthMismatch } from "./memory-store.ts";
-import { filterClause } from "./sql-filter.ts";
+import { filterClause, type SqlParameter } from "./sql-filter.ts";
 import type { CollectionShape, Hit, Metric, Row, SearchQuery, VectorStore } from "./vector-store.ts";
 
-export type SqlParameter = string | number | readonly string[];
 export type SqlRow = Readonly<Record<string, unknown>>;
 
 export interface SqlConnection {

@@ -19,8 +19,7 @@ import { admitRequest, checkQueue } from "./request/admit-request.ts";
 import { checkRequest, logitsBytes, type RequestLimits } from "./request/check-request.ts";
 import type { FinishReason, GeneratedChunk, GenerateRequest, Generator } from "./request/generate.ts";
 import { prepareSequence } from "./request/prepare-sequence.ts";
-import type { Sequence, SequenceSink } from "./request/sequence.ts";
-import type { BeamGroup } from "./sample/beam-group.ts";
+import type { Sequence, SequenceGroup, SequenceSink } from "./request/sequence.ts";
 import { canPlanAhead, tokenChoices } from "./sample/token-choices.ts";
 import { createDrafters } from "./speculation/create-drafters.ts";
 import type { Drafter } from "./speculation/drafter.ts";
@@ -47,7 +46,7 @@ export class LlmEngine implements Generator {
   readonly #bound = new Set<Sequence>();
   readonly #inFlight: StepsInFlight;
   /** Beam searches whose beams have all offered their scores in this step. */
-  readonly #complete: BeamGroup[] = [];
+  readonly #complete: SequenceGroup[] = [];
   readonly #stats: EngineStats;
   readonly #onTurn: TurnListener;
   #loop: Promise<void> = Promise.resolve();
@@ -305,7 +304,7 @@ export class LlmEngine implements Generator {
     sequence.pace.record(sequence.numDrafted - numDrafted, sequence.numAccepted - numAccepted);
   }
 
-  #advance(group: BeamGroup, now: number): void {
+  #advance(group: SequenceGroup, now: number): void {
     if (group.isOver || group.leader.cancelled || !group.advance(this.#planner, now)) return;
     const { reason, usage } = group.finish(this.#planner);
     this.#giveBack(group.leader);

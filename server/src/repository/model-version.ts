@@ -6,7 +6,8 @@ import type { ModelConfig } from "../core/model-config.ts";
 import type { ServedModel, TensorMetadata } from "../core/model-server.ts";
 import { type ModelSignature, tensorMetadata } from "../core/model-signature.ts";
 import { validateRequest } from "../core/validate-request.ts";
-import type { ExecutionTiming, StatisticsCounter } from "../scheduler/model-statistics.ts";
+import type { ExecutionTiming } from "../scheduler/execution-timing.ts";
+import type { StatisticsCounter } from "../scheduler/model-statistics.ts";
 import { type RequestContext, ScheduledRequest } from "../scheduler/scheduled-request.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 

@@ -3,7 +3,8 @@ import type { BackendRequest, Batch, ModelInstance } from "../backend/backend.ts
 import { describeThrown, ServerError } from "../core/server-error.ts";
 import type { Logger } from "../observe/log.ts";
 import { type Clock, SYSTEM_CLOCK } from "./clock.ts";
-import type { ExecutionTiming, StatisticsCounter } from "./model-statistics.ts";
+import type { ExecutionTiming } from "./execution-timing.ts";
+import type { StatisticsCounter } from "./model-statistics.ts";
 
 /** What an execution needs of a request: a client's, or one that only fills a row of a batch. */
 export interface ExecutableRequest extends BackendRequest {

@@ -1,6 +1,6 @@
 /** Summaries and the first-response histogram of one model version. Made only where `--metrics-config` asks for them. */
 import { SlidingSummary } from "../observe/sliding-summary.ts";
-import type { ExecutionTiming } from "./model-statistics.ts";
+import type { ExecutionTiming } from "./execution-timing.ts";
 
 const US_PER_MS = 1000;
 

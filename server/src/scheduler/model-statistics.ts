@@ -6,19 +6,10 @@
 import type { DurationStatistic, InferBatchStatistics, ModelStatistics } from "../core/model-server.ts";
 import type { FailureReason } from "../core/server-error.ts";
 
+import type { ExecutionTiming } from "./execution-timing.ts";
 import type { LatencyObserver } from "./latency-observer.ts";
 
 const NS_PER_MS = 1e6;
-
-/** The four points in time of one execution, in ms. */
-export interface ExecutionTiming {
-  readonly startMs: number;
-  readonly computeStartMs: number;
-  readonly computeEndMs: number;
-  readonly endMs: number;
-  /** The instance went on computing after its execution: until a request's end. */
-  readonly goesOn?: boolean;
-}
 
 class Duration {
   count = 0;

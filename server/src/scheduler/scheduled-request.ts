@@ -13,7 +13,8 @@ import type { Tensor } from "../core/tensor.ts";
 import { clientShape } from "./client-shape.ts";
 import { type Clock, SYSTEM_CLOCK } from "./clock.ts";
 import type { ExecutableRequest } from "./execution.ts";
-import type { ExecutionTiming, StatisticsCounter } from "./model-statistics.ts";
+import type { ExecutionTiming } from "./execution-timing.ts";
+import type { StatisticsCounter } from "./model-statistics.ts";
 
 /** What all requests of a model version share. */
 export interface RequestContext {

@@ -1,9 +1,8 @@
 /** What the flags of HTTP, gRPC, metrics, SageMaker and Vertex AI write into the options. */
 import { FlagError } from "./flag-error.ts";
-import type { FlagHandler } from "./flag-handlers.ts";
 import { parseBoolean, parseFloat64, parseInt32, parseInt64, parsePair, parseScopedSetting } from "./flag-values.ts";
 import { applyMetricsSetting } from "./metrics-flags.ts";
-import type { OptionsDraft } from "./options-draft.ts";
+import type { FlagHandler, OptionsDraft } from "./options-draft.ts";
 import { type AccessKey, RESTRICTED_APIS, type RestrictedApi } from "./server-options.ts";
 
 type EndpointName = "http" | "grpc" | "metrics" | "sagemaker" | "vertex";

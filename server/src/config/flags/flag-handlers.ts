@@ -11,11 +11,8 @@ import {
   parsePair,
   parseScopedSetting,
 } from "./flag-values.ts";
-import type { OptionsDraft } from "./options-draft.ts";
+import type { FlagHandler } from "./options-draft.ts";
 import { TRACE_HANDLERS } from "./trace-flags.ts";
-
-/** @throws FlagError with what was expected; the caller adds the name of the flag */
-export type FlagHandler = (draft: OptionsDraft, value: string) => void;
 
 const SERVER_HANDLERS: Readonly<Record<string, FlagHandler>> = {
   id: (draft, value) => {

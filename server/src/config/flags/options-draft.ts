@@ -166,3 +166,6 @@ function grpcDraft(isEnabled: boolean) {
     accessKeys: new Map<RestrictedApi, AccessKey>(),
   };
 }
+
+/** @throws FlagError with what was expected; the caller adds the name of the flag */
+export type FlagHandler = (draft: OptionsDraft, value: string) => void;

@@ -1,8 +1,7 @@
 /** The flags of tracing: `--trace-config` and the five it replaced. */
 import { FlagError } from "./flag-error.ts";
-import type { FlagHandler } from "./flag-handlers.ts";
 import { parseInt32, parseOptionalScope } from "./flag-values.ts";
-import type { OptionsDraft } from "./options-draft.ts";
+import type { FlagHandler, OptionsDraft } from "./options-draft.ts";
 
 type Trace = OptionsDraft["trace"];
 

@@ -4,6 +4,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import type { RankNetwork } from "../engine-spec.ts";
 import type { FrameReader } from "../host/frame.ts";
 import type { RankTask } from "./follow.ts";
+import type { Follower } from "./follower.ts";
 import {
   joinFrame,
   onFrames,
@@ -13,7 +14,6 @@ import {
   stepFrame,
   textFrame,
 } from "./network-messages.ts";
-import type { Follower } from "./ranked-runner.ts";
 
 const CLOSE_TIMEOUT_MS = 10_000;
 

@@ -3,7 +3,7 @@ import type { LoraAdapter, LoraTargets } from "../../formats/lora/lora-adapter.t
 import type { AdapterShares } from "../../models/shard/rank-lora.ts";
 import type { AdapterMemory } from "../step-runner.ts";
 import { frameAdapter, frameUnload } from "./adapter-frame.ts";
-import type { Follower } from "./ranked-runner.ts";
+import type { Follower } from "./follower.ts";
 
 const LEADER = 0;
 

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "../step-runner.ts";
 import type { RankTask } from "./follow.ts";
-import { type Follower, RankedRunner } from "./ranked-runner.ts";
+import type { Follower } from "./follower.ts";
+import { RankedRunner } from "./ranked-runner.ts";
 import { unframeStep } from "./step-frame.ts";
 import { startThread, type ThreadFollower } from "./thread-follower.ts";
 

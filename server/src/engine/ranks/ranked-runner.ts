@@ -5,23 +5,10 @@
 import { type CudaRunnerOptions, createCudaRunner } from "../cuda/create-runner.ts";
 import type { DecoderCudaRunner } from "../cuda/cuda-runner.ts";
 import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "../step-runner.ts";
-import { type GroupIds, newGroupIds, openGroup, type RankLayout } from "./rank-group.ts";
+import type { Follower } from "./follower.ts";
+import { newGroupIds, openGroup, type RankLayout } from "./rank-group.ts";
 import { RankedAdapters } from "./ranked-adapters.ts";
 import { frameStep } from "./step-frame.ts";
-
-/** One of the others, as the leader sees it. Its promises reject with why it failed, whenever that happens. */
-export interface Follower {
-  readonly rank: number;
-  /** It has its GPU and the model's files. */
-  readonly opened: Promise<void>;
-  join(ids: GroupIds): void;
-  readonly ready: Promise<void>;
-  /** Rejects when it fails or is gone; never resolves. */
-  readonly failed: Promise<never>;
-  send(words: Int32Array): void;
-  /** Tells it that no more steps come, and waits until it is gone. */
-  close(): Promise<void>;
-}
 
 /** Ranks from 1 on are the followers, in order. @throws Error with the reason of the rank that failed first */
 export async function createRankedRunner(

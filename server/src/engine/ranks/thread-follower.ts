@@ -3,7 +3,7 @@ import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import type { RankTask } from "./follow.ts";
-import type { Follower } from "./ranked-runner.ts";
+import type { Follower } from "./follower.ts";
 import type { FromRank, RankThreadData, ToRank } from "./worker-messages.ts";
 
 /** Error of its last step. */

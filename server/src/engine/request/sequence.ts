@@ -1,13 +1,11 @@
 /**
  * One sequence in the engine: its tokens so far, its cache blocks, and how far they are computed.
  * The planner moves it between waiting and running, the engine appends tokens; it decides nothing itself.
- *
- *X */
+ */
 import { randomBytes } from "node:crypto";
 import type { ServerError } from "../../core/server-error.ts";
 import type { HeldAdapter } from "../adapters/adapter-cache.ts";
 import type { GuideSession } from "../guide/guides.ts";
-import type { BeamGroup } from "../sample/beam-group.ts";
 import type { LogitsPostProcessor } from "../sample/logits-post-processor.ts";
 import type { StopTexts } from "../sample/stop-texts.ts";
 import { DraftPace } from "../speculation/draft-pace.ts";
@@ -31,6 +29,36 @@ export interface SequenceLimits {
   readonly vocabSize: number;
   /** Prompt and output together. */
   readonly maxSequenceLength: number;
+}
+
+/** Forks and removes sequences with their cache blocks; the planner does. */
+export interface SequenceForks {
+  fork(parent: Sequence, child: Sequence): void;
+  remove(sequence: Sequence): void;
+}
+
+/** Scores of a row of logits, [vocab], after the sequence's logits processors; valid until the next call. */
+export interface ScoreSource {
+  ruledScores(row: Float32Array, sequence: Sequence): Float32Array;
+}
+
+/** The sequences of one request that advance together: a beam search. */
+export interface SequenceGroup {
+  readonly width: number;
+  /** Carries the request's clock. */
+  readonly leader: Sequence;
+  /** It has become several sequences. */
+  readonly isForked: boolean;
+  /** Removed: rows that still arrive for it are ignored. */
+  readonly isOver: boolean;
+  /** Takes the row of one sequence; true when it was the last one missing. */
+  offer(sequence: Sequence, row: Float32Array, scores: ScoreSource): boolean;
+  /** Moves every sequence one token on; true when the search is over. */
+  advance(forks: SequenceForks, nowNs: number): boolean;
+  /** Removes its sequences and reports the beams. */
+  finish(forks: SequenceForks): { readonly reason: FinishReason; readonly usage: Usage };
+  cancelledUsage(): Usage;
+  remove(forks: SequenceForks): void;
 }
 
 export class Sequence {
@@ -84,7 +112,7 @@ export class Sequence {
   /** Prompt tokens whose rows were handed out; they are computed once even if the sequence is preempted. */
   numPromptRows = 0;
   /** The beam search that it is a beam of. */
-  group: BeamGroup | undefined;
+  group: SequenceGroup | undefined;
   /** Ids that end it: those of the request, or of the tokenizer where a guide needs one. */
   endIds: Int32Array;
   guide: GuideSession | undefined;

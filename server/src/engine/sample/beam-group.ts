@@ -4,14 +4,18 @@
  * releases its blocks. beam-search.ts makes the choices.
  */
 
-import type { StepPlanner } from "../plan/step-planner.ts";
 import type { FinishReason, Usage } from "../request/generate.ts";
-import { Sequence, type SequenceLimits } from "../request/sequence.ts";
+import {
+  type ScoreSource,
+  Sequence,
+  type SequenceForks,
+  type SequenceGroup,
+  type SequenceLimits,
+} from "../request/sequence.ts";
 import { BeamSearch } from "./beam-search.ts";
 import { endsWith } from "./logits-processors.ts";
-import type { Sampler } from "./sampler.ts";
 
-export class BeamGroup {
+export class BeamGroup implements SequenceGroup {
   readonly width: number;
   /** Carries the request's clock; it may be a beam or spare. */
   readonly leader: Sequence;
@@ -45,16 +49,16 @@ export class BeamGroup {
   }
 
   /** Takes the row of one beam; true when it was the last one missing. A beam computed again offers the same again. */
-  offer(sequence: Sequence, row: Float32Array, sampler: Sampler): boolean {
+  offer(sequence: Sequence, row: Float32Array, scores: ScoreSource): boolean {
     const kept = sequence.request.generationLogits ? row.slice() : undefined;
-    this.#search.offer(this.#live.indexOf(sequence), sampler.ruledScores(row, sequence), kept);
+    this.#search.offer(this.#live.indexOf(sequence), scores.ruledScores(row, sequence), kept);
     const isNew = !this.#offered.has(sequence);
     this.#offered.add(sequence);
     return isNew && this.#offered.size === this.#live.length;
   }
 
   /** Moves every beam one token on; true when the search is over. */
-  advance(planner: StepPlanner, now: number): boolean {
+  advance(forks: SequenceForks, now: number): boolean {
     const search = this.#search;
     const { leader } = this;
     if (leader.firstTokenNs === 0) leader.firstTokenNs = now;
@@ -63,14 +67,14 @@ export class BeamGroup {
     search.advance((beam, token) => this.#endOf(beam, token));
     if (search.isDone) return true;
     this.isForked = true;
-    this.#rearrange(planner, search.parents);
+    this.#rearrange(forks, search.parents);
     for (const [i, sequence] of this.#live.entries()) sequence.append(search.tokens[i] ?? 0);
     return false;
   }
 
   /** Removes it from the planner and reports the beams to its sink. */
-  finish(planner: StepPlanner): { readonly reason: FinishReason; readonly usage: Usage } {
-    this.remove(planner);
+  finish(forks: SequenceForks): { readonly reason: FinishReason; readonly usage: Usage } {
+    this.remove(forks);
     const { beams, reason } = this.#search.results(this.leader.request.numReturnBeams);
     this.leader.sink.beams(beams);
     return { reason, usage: this.#usage(beams[0]?.tokenIds.length ?? 0) };
@@ -80,9 +84,9 @@ export class BeamGroup {
     return this.#usage(0);
   }
 
-  remove(planner: StepPlanner): void {
+  remove(forks: SequenceForks): void {
     this.isOver = true;
-    for (const sequence of this.#live) planner.remove(sequence);
+    for (const sequence of this.#live) forks.remove(sequence);
   }
 
   #usage(outputTokens: number): Usage {
@@ -90,11 +94,11 @@ export class BeamGroup {
     return { ...this.leader.usage(), outputTokens, newBlocks };
   }
 
-  #rearrange(planner: StepPlanner, parents: readonly number[]): void {
+  #rearrange(forks: SequenceForks, parents: readonly number[]): void {
     const continued = new Set(parents);
     for (const [beam, sequence] of this.#live.entries()) {
       if (continued.has(beam)) continue;
-      planner.remove(sequence); // before any fork: its blocks are enough for the copies
+      forks.remove(sequence); // before any fork: its blocks are enough for the copies
       this.#spare.push(sequence);
     }
     const isFirst = new Set<number>();
@@ -104,14 +108,14 @@ export class BeamGroup {
         isFirst.add(parent);
         return sequence;
       }
-      return this.#fork(planner, sequence);
+      return this.#fork(forks, sequence);
     });
   }
 
-  #fork(planner: StepPlanner, parent: Sequence): Sequence {
+  #fork(forks: SequenceForks, parent: Sequence): Sequence {
     const child = this.#spare.pop() ?? this.#create();
     child.becomeCopyOf(parent);
-    planner.fork(parent, child);
+    forks.fork(parent, child);
     return child;
   }
 

@@ -3,6 +3,7 @@
  * Converts it to floats or to ggml blocks (ggml-quants, Q4_0, Q4_1 and Q8_0). It knows no file.
  */
 import { numberToFp16 } from "../../core/fp16.ts";
+import type { StoredInt4Groups, StoredInt4Matrix } from "../tensors/stored-int4.ts";
 import { PACKED_BLOCKS } from "../tensors/tensor-source.ts";
 
 /** An element is (value - zero) * scale, with the zero point and scale of its row and group. */
@@ -24,30 +25,6 @@ export interface QuantizedMatrix {
   /** Decoding table of the values when they are not integers (FP8). */
   readonly levels?: Float32Array | undefined;
   /** Multiplier of each input before the GEMM (AWQ pre_quant_scale); undefined when there is none. [inputs] */
-  readonly inputScales?: Float32Array | undefined;
-}
-
-export interface StoredInt4Groups {
-  /** Inputs that share a scale. */
-  readonly groupSize: number;
-  /** Whether zero points may differ from 8. */
-  readonly hasZeros: boolean;
-  /** Whether inputs have multipliers of their own. */
-  readonly hasInputScales: boolean;
-}
-
-/** An INT4 matrix: each element is (code - zero) * scale, in groups of consecutive inputs. */
-export interface StoredInt4Matrix {
-  readonly outputs: number;
-  readonly inputs: number;
-  readonly groupSize: number;
-  /** [outputs, inputs / 2]: the low nibble of a byte is the earlier input. */
-  readonly codes: Uint8Array;
-  /** [outputs, inputs / groupSize] */
-  readonly scales: Float32Array;
-  /** [outputs, inputs / groupSize] of 0 to 15; absent when every zero point is 8. */
-  readonly zeros?: Uint8Array | undefined;
-  /** Multiplier of each input before the GEMM. [inputs] */
   readonly inputScales?: Float32Array | undefined;
 }
 

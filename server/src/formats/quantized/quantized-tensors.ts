@@ -6,6 +6,7 @@
 
 import type { GroupedConfig } from "../hf/quantization-config.ts";
 import { openSafetensors } from "../tensors/safetensors.ts";
+import type { StoredInt4Groups } from "../tensors/stored-int4.ts";
 import {
   expectTensorRange,
   type IntegerTensor,
@@ -22,7 +23,6 @@ import {
   type MatrixBlocks,
   packRows,
   type QuantizedMatrix,
-  type StoredInt4Groups,
   toInt4,
 } from "./quantized-matrix.ts";
 

@@ -2,8 +2,9 @@
  * Weights by Hugging Face names, independent of file format and storage. `openSafetensors()` returns one; other formats
  * convert their names and layouts to it. Block types are those of ggml.
  */
-import type { StoredInt4Groups, StoredInt4Matrix } from "../quantized/quantized-matrix.ts";
+
 import { SAFETENSORS_DTYPE_BYTES, type SafetensorsDtype } from "./safetensors-header.ts";
+import type { StoredInt4Groups, StoredInt4Matrix } from "./stored-int4.ts";
 
 /** Elements of a row share scales in blocks, laid out as in ggml. */
 export const PACKED_BLOCKS = {

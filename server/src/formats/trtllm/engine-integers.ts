@@ -3,7 +3,8 @@
  * engine-header.ts.
  */
 
-import { dequantizeRows, type StoredInt4Matrix } from "../quantized/quantized-matrix.ts";
+import { dequantizeRows } from "../quantized/quantized-matrix.ts";
+import type { StoredInt4Matrix } from "../tensors/stored-int4.ts";
 import { type IntegerTensor, type TensorSource, tensorBytes } from "../tensors/tensor-source.ts";
 import type { EngineIntegers, EngineTensor } from "./engine-header.ts";
 

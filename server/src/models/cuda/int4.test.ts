@@ -7,7 +7,7 @@ import { quantizeInt4 } from "../../../kernels/int4-linear/quantize-int4.ts";
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
 import type { Product } from "../../device/cuda/dense-gemm.ts";
 import { FakeKernelStream } from "../../device/cuda/fake-kernel-stream.ts";
-import type { StoredInt4Matrix } from "../../formats/quantized/quantized-matrix.ts";
+import type { StoredInt4Matrix } from "../../formats/tensors/stored-int4.ts";
 import type { IntegerTensor, TensorSource } from "../../formats/tensors/tensor-source.ts";
 import type { WeightPlan } from "../weights/weight-plan.ts";
 import {

@@ -19,7 +19,7 @@ import { quantizeInt4 } from "../../../kernels/int4-linear/quantize-int4.ts";
 import { type CudaTensor, type Int4Groups, layOut } from "../../device/cuda/cuda-tensor.ts";
 import { type Products, productRows } from "../../device/cuda/dense-gemm.ts";
 import type { DevicePointer, KernelStream } from "../../device/cuda/kernel-stream.ts";
-import type { StoredInt4Matrix } from "../../formats/quantized/quantized-matrix.ts";
+import type { StoredInt4Matrix } from "../../formats/tensors/stored-int4.ts";
 import type { TensorSource } from "../../formats/tensors/tensor-source.ts";
 import type { WeightPlan } from "../weights/weight-plan.ts";
 

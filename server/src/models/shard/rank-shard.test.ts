@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { StoredInt4Matrix } from "../../formats/quantized/quantized-matrix.ts";
+import type { StoredInt4Matrix } from "../../formats/tensors/stored-int4.ts";
 import type { IntegerTensor, StoredTensor, TensorSource } from "../../formats/tensors/tensor-source.ts";
 import { type ParsedDecoder, parseDecoderConfig } from "../config/parse-decoder-config.ts";
 import { describeWeights } from "../weights/weight-plan.ts";

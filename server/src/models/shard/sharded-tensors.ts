@@ -1,5 +1,5 @@
 /** The tensors of one of several GPUs, read as parts of those in the files. Knows no device. */
-import type { StoredInt4Matrix } from "../../formats/quantized/quantized-matrix.ts";
+import type { StoredInt4Matrix } from "../../formats/tensors/stored-int4.ts";
 import {
   expectTensorRange,
   type IntegerTensor,

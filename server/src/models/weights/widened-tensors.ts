@@ -4,7 +4,7 @@
  */
 import { fp16ToNumber } from "../../core/fp16.ts";
 import { createElementConverter, type ElementConverter } from "../../device/cpu/element-converter.ts";
-import type { StoredInt4Matrix } from "../../formats/quantized/quantized-matrix.ts";
+import type { StoredInt4Matrix } from "../../formats/tensors/stored-int4.ts";
 import {
   expectTensorRange,
   type IntegerTensor,

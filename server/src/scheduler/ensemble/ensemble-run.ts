@@ -10,7 +10,7 @@ import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { Clock } from "../clock.ts";
 import { DerivedCancellation } from "../derived-cancellation.ts";
-import type { ExecutionTiming } from "../model-statistics.ts";
+import type { ExecutionTiming } from "../execution-timing.ts";
 import type { ScheduledRequest } from "../scheduled-request.ts";
 import { StepGate } from "../step-gate.ts";
 import { type EnsemblePlan, type EnsembleStep, nextSteps } from "./ensemble-plan.ts";

@@ -1,8 +1,9 @@
 /** The scheduler of an ensemble: every request runs at once through its dataflow; its steps queue at their own models. */
 import type { ModelSignature } from "../../core/model-signature.ts";
 import { type Clock, SYSTEM_CLOCK } from "../clock.ts";
+import type { ExecutionTiming } from "../execution-timing.ts";
 import { InFlight, stopping } from "../in-flight.ts";
-import type { ExecutionTiming, StatisticsCounter } from "../model-statistics.ts";
+import type { StatisticsCounter } from "../model-statistics.ts";
 import type { ScheduledRequest } from "../scheduled-request.ts";
 import type { Scheduler } from "../scheduler.ts";
 import type { EnsemblePlan, EnsembleStep } from "./ensemble-plan.ts";

@@ -10,7 +10,7 @@ import {
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { ExecutableRequest } from "../execution.ts";
-import type { ExecutionTiming } from "../model-statistics.ts";
+import type { ExecutionTiming } from "../execution-timing.ts";
 import type { ScheduledRequest } from "../scheduled-request.ts";
 import type { SequenceState } from "./state.ts";
 
