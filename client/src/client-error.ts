@@ -1,4 +1,4 @@
-/** The one error of the client for everything that goes wrong between a call and its answer. */
+/** The one error class of the client, for every failure of a call. HTTP statuses: RFC 9110, section 15. */
 
 export type ClientErrorKind =
   /** The server answered with an error, or sent one as an event. */

@@ -1,4 +1,7 @@
-/** How long a call may take: the caller's signal and a time limit in one, and which of them (if any) ended it. */
+/**
+ * The time limit of a call joined with the caller's AbortSignal (WHATWG DOM,
+ * https://dom.spec.whatwg.org/#interface-AbortSignal), and which of the two ended it.
+ */
 import { ClientError } from "./client-error.ts";
 
 export interface CallOptions {

@@ -1,6 +1,7 @@
 /**
- * Cuts a stream of server-sent events into the data of each event. Works on bytes, because line ends are never part of a longer
- * UTF-8 sequence: where the chunks of the stream end does not matter. Names, ids and comments are skipped.
+ * Parses server-sent events (WHATWG HTML, https://html.spec.whatwg.org/multipage/server-sent-events.html) into the
+ * data of each event. Works on bytes: line ends never occur inside a longer UTF-8 sequence (RFC 3629), so chunks may
+ * end anywhere. Names, ids and comments are skipped.
  */
 import { ClientError } from "./client-error.ts";
 

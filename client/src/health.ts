@@ -1,4 +1,4 @@
-/** Questions that are answered with a status alone. */
+/** Health requests of KServe V2 (Open Inference Protocol, "Health"): the status alone is the response. */
 import { ClientError } from "./client-error.ts";
 import type { CallOptions } from "./deadline.ts";
 import type { Transport } from "./transport.ts";

@@ -1,4 +1,4 @@
-/** The door of the package: a client of the V2 inference protocol for Node and browsers. */
+/** Entry point of the package: a client of the KServe V2 protocol for Node and browsers. */
 export type { Datatype } from "@nereid/wire";
 export { ClientError, type ClientErrorKind } from "./client-error.ts";
 export type { CallOptions } from "./deadline.ts";

@@ -1,4 +1,7 @@
-/** An inference request as the bytes of an HTTP body: JSON, then the tensors. Knows no server. */
+/**
+ * Encodes a KServe V2 inference request as an HTTP body: JSON, then the tensors (Triton's binary data extension).
+ * Knows no server.
+ */
 import { encodeJson, type JsonRecord } from "./json-document.ts";
 import type { InputTensor } from "./tensor.ts";
 

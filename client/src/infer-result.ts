@@ -1,4 +1,4 @@
-/** The answer of an inference: outputs by name, each with elements of its datatype. */
+/** The result of a KServe V2 inference: outputs by name, each with elements of its datatype. */
 import { type Datatype, decodeUtf8, type V2InferResponse } from "@nereid/wire";
 import { elementsOf, type OutputElements } from "./tensor.ts";
 

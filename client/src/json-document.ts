@@ -1,4 +1,7 @@
-/** JSON documents as plain values, with integers exact to 64 bits in both directions: a bigint where a number would not do. */
+/**
+ * JSON documents (RFC 8259) as plain values. Integers are exact to 64 bits in both directions: a bigint where a number
+ * is not exact.
+ */
 import { JsonReader, type JsonValue, JsonWriter, readDocument } from "@nereid/wire";
 import { ClientError } from "./client-error.ts";
 

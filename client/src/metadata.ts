@@ -1,4 +1,7 @@
-/** What servers and models say of themselves, from JSON to checked values. */
+/**
+ * Checked server and model metadata, and the repository index, from JSON. Sources: Open Inference Protocol, "Server
+ * Metadata" and "Model Metadata"; Triton's model repository extension.
+ */
 import { ClientError } from "./client-error.ts";
 import { isRecord, type JsonData, type JsonRecord } from "./json-document.ts";
 

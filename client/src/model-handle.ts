@@ -1,4 +1,7 @@
-/** One model on a server: what it is and what it answers. */
+/**
+ * One model on a server: its metadata, inference (Open Inference Protocol, "Inference"), and Triton's generate
+ * extension.
+ */
 import { JsonLimitError, JsonSyntaxError, readV2Response, V2ResponseError } from "@nereid/wire";
 import { ClientError } from "./client-error.ts";
 import type { CallOptions } from "./deadline.ts";

@@ -1,4 +1,4 @@
-/** The way to a server: where it is, how it is, and its models. Runs wherever there is fetch. */
+/** A KServe V2 server: its address, health, metadata and models. Runs wherever there is fetch. */
 import type { CallOptions } from "./deadline.ts";
 import { isHealthy } from "./health.ts";
 import { parseJsonRecord } from "./json-document.ts";

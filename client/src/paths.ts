@@ -1,4 +1,7 @@
-/** Paths of the V2 protocol. A server compares them as sent, so only what would change the path is encoded. */
+/**
+ * Paths of the KServe V2 protocol. A server compares them as sent, so only characters that would change the path are
+ * percent-encoded (RFC 3986, section 3.3).
+ */
 
 /** What `encodeURIComponent` encodes although a path may hold it. */
 const ALLOWED_IN_PATH = /%(?:24|26|2B|2C|3A|3B|3D|40)/g;

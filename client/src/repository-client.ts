@@ -1,4 +1,7 @@
-/** Models that a server can load, and their coming and going. The server must run with explicit model control. */
+/**
+ * Lists, loads and unloads models (Triton's model repository extension, docs/protocol/extension_model_repository.md).
+ * The server must run with explicit model control.
+ */
 
 import { decodeUtf8 } from "@nereid/wire";
 import type { CallOptions } from "./deadline.ts";

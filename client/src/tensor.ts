@@ -1,4 +1,7 @@
-/** Tensors as users hold them: which typed array each datatype has, and the way to the bytes of the protocol and back. */
+/**
+ * Tensors as users hold them: the typed array of each datatype, and its conversion to and from the bytes of Triton's
+ * binary data extension.
+ */
 import { type Datatype, elementSize, packBytesElements, splitBytesElements } from "@nereid/wire";
 
 /** What an input tensor takes. FP16 and BF16 are raw 16-bit patterns, BOOL is 0 or 1 a byte. Texts become UTF-8. */

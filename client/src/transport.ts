@@ -1,4 +1,7 @@
-/** One HTTP call through fetch: address, headers, a limit for the answer, and errors of one class. Knows no path of the protocol. */
+/**
+ * One HTTP call through fetch (https://fetch.spec.whatwg.org/): address, headers, a size limit of the response, and
+ * errors of one class. Knows no path of the protocol.
+ */
 import { decodeUtf8 } from "@nereid/wire";
 import { ClientError } from "./client-error.ts";
 import { type CallOptions, Deadline } from "./deadline.ts";

@@ -1,7 +1,7 @@
 /**
- * Lookup tables of the float kernels, and their addresses. AssemblyScript; compiled by tools/generate-float-kernels.ts.
- *
- * Kernels of several threads share one memory, so each byte is only ever written with its final value.
+ * Lookup tables of the float kernels, and their addresses. AssemblyScript; compiled by
+ * tools/generate-float-kernels.ts. The decimal scales are exact because of the bounds in write-floats.ts (Giulietti
+ * 2020). Kernels of several threads share one memory, so each byte is only ever written with its final value.
  */
 
 /** 16 bytes of 0, 32 of 0xff, 16 of 0. Loaded from n on: keeps the last n of 16 bytes. */

@@ -1,6 +1,7 @@
 /**
- * The layout of BYTES tensors: elements back to back, each a 4-byte little-endian length and that many bytes. Says what is
- * wrong with bytes from elsewhere; the words for it are the caller's.
+ * Packs, splits and checks BYTES tensors: elements back to back, each a 4-byte little-endian length and that many
+ * bytes (Triton's binary data extension, docs/protocol/extension_binary_data.md). Faults are returned as data; callers
+ * word the error.
  */
 import { encodeUtf8 } from "./utf8.ts";
 

@@ -1,4 +1,7 @@
-/** The fourteen tensor datatypes of the V2 protocol and their sizes. Knows nothing of shapes or buffers. */
+/**
+ * The 14 tensor datatypes of the KServe V2 protocol and their element sizes. Source: Open Inference Protocol, "Tensor
+ * Data Types"; BF16 and the 4-byte lengths of BYTES are Triton's binary data extension.
+ */
 
 export type Datatype =
   | "BOOL"

@@ -1,6 +1,9 @@
 /**
- * The usual number of a tensor in JSON: a sign, digits, a point, digits, up to 18 of them. Two 32-bit integers take the digits,
- * which is twice as fast as one double. Whatever is not as usual is left to `JsonNumber`, which also knows what is wrong.
+ * Reads the common JSON float: sign, digits, point, digits, up to 18 of them (RFC 8259, section 6), rounded to
+ * binary32. The fast path of W. Clinger, "How to Read Floating Point Numbers Accurately" (Clinger 1990): digits and
+ * power of ten are exact doubles, so one division rounds correctly up to 15 digits. Up to 18 digits the quotient is a
+ * few ulps off, which is accepted unless it is near the middle of two floats. Other forms are left to `JsonNumber`,
+ * which also reports errors. Two 32-bit integers collect the digits: twice as fast as one double.
  */
 
 const MAX_DIGITS = 18;

@@ -1,6 +1,6 @@
 /**
- * The usual integer of a tensor in JSON: up to nine digits, then a comma or the end of the array. Whatever is not as usual is left to
- * `JsonNumber`, which also knows what is wrong.
+ * Reads the common JSON integer: up to nine digits in front of a comma or the end of the array (RFC 8259, section 6).
+ * Other forms are left to `JsonNumber`, which also reports errors.
  */
 import { CLOSE_ARRAY, COMMA } from "./json-reader.ts";
 

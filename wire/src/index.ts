@@ -1,4 +1,4 @@
-/** The door of the package: everything a server or client of the V2 protocol shares. */
+/** Entry point of the package: what a server and a client of the KServe V2 protocol share. */
 export { type BytesFault, checkBytesElements, packBytesElements, splitBytesElements } from "./bytes.ts";
 export { type Datatype, elementSize, type FixedDatatype, isDatatype } from "./datatype.ts";
 export { fileDescriptors } from "./gen/descriptors.ts";

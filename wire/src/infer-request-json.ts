@@ -1,8 +1,7 @@
 /**
- * Reads the JSON of a V2 inference request. Gives what stood there, with tensors as bytes, and judges nothing beyond
- * syntax: which member is missing or of a wrong type is for the caller to say, in the order of its protocol.
- *
- * A generator, so that a long text can be read in slices: it yields now and then in long arrays and never in short ones.
+ * Reads the JSON of a KServe V2 inference request (Open Inference Protocol, "Inference Request JSON Object"). It
+ * checks syntax only and returns tensors as bytes; the caller reports missing members and wrong types, in the order of
+ * its protocol. A generator: it yields now and then in long arrays, so that a long text can be read in slices.
  */
 import { JSON_REASON } from "./json-error.ts";
 import { type JsonInferTensor, JsonInferTensorReader, type JsonParameters } from "./json-infer-tensor.ts";

@@ -1,4 +1,8 @@
-/** What a JSON text can do wrong. Syntax errors know their offset; a document that is too deep is an error of its own. */
+/**
+ * Errors of a JSON text (RFC 8259). Syntax errors know their offset and use the words of RapidJSON's parser
+ * (rapidjson/error/en.h), which Triton's clients know. A document over a limit is an error of its
+ * own.
+ */
 
 export class JsonSyntaxError extends Error {
   readonly offset: number;

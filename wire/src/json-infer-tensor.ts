@@ -1,6 +1,6 @@
 /**
- * Reads a tensor of the V2 protocol as it stands in JSON, in the inputs of a request or the outputs of a response. Gives
- * what stood there and judges nothing beyond syntax. Pauses now and then in long arrays.
+ * Reads a tensor of a KServe V2 request or response from JSON (Open Inference Protocol, "Tensor Data"). It checks
+ * syntax only. Yields now and then in long arrays.
  */
 import { type Datatype, isDatatype } from "./datatype.ts";
 import { type JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./json-reader.ts";

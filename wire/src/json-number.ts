@@ -1,8 +1,8 @@
 /**
- * Reads one JSON number from bytes and converts it without making a string where that is exact. Knows no tensors.
- *
- * The usual number is digits * 10^exponent with both factors exact in a double, so that one multiplication or division
- * gives the correctly rounded value. The rest (16 digits and more, large exponents) goes through `Number(text)`.
+ * Reads one JSON number (RFC 8259, section 6) and converts it, without a string where that is exact. The fast path of
+ * W. Clinger, "How to Read Floating Point Numbers Accurately" (Clinger 1990): up to 15 digits and a power of ten up to
+ * 10^22 are exact doubles, so that one multiplication or division rounds correctly. All other numbers go through
+ * `Number(text)`. Knows no tensors.
  */
 import { JSON_REASON, JsonSyntaxError } from "./json-error.ts";
 import { decodeUtf8 } from "./utf8.ts";

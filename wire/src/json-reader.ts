@@ -1,6 +1,7 @@
 /**
- * Reads JSON from bytes, token by token, in the dialect of the V2 protocol (NaN and Infinity are values). Builds nothing
- * by itself and knows no protocol: the caller decides what becomes a string, a number, a tensor, or is only skipped.
+ * Reads JSON (RFC 8259) from bytes, token by token. NaN, Infinity and Inf are values too, as in RapidJSON with
+ * kParseNanAndInfFlag, which Triton uses. Builds no value by itself and knows no protocol: the caller decides what
+ * becomes a string, a number, a tensor, or is skipped.
  */
 import { JSON_REASON, JsonLimitError, JsonSyntaxError } from "./json-error.ts";
 import { JsonNumber } from "./json-number.ts";

@@ -1,4 +1,6 @@
-/** Writes the elements of a tensor as JSON, in slices when there are many. */
+/**
+ * Writes tensor elements as JSON (KServe V2, Open Inference Protocol, "Tensor Data"), in slices when there are many.
+ */
 import type { JsonDatatype } from "./json-tensor.ts";
 import type { JsonWriter } from "./json-writer.ts";
 

@@ -1,7 +1,7 @@
 /**
- * Reads the `data` array of a tensor, flat or nested, straight into its bytes: no JavaScript object per element.
- * Integers wrap to their width as in C; what is no number, boolean or string of the datatype is remembered as an error
- * and reading goes on, because a syntax error further down counts more.
+ * Reads the `data` array of a KServe V2 tensor, flat or nested (Open Inference Protocol, "Tensor Data"), straight into
+ * its bytes: no JavaScript object per element. Integers wrap to their width as in C. The first element of a wrong type
+ * is remembered as an error and reading goes on, because a later syntax error takes precedence.
  */
 import type { Datatype } from "./datatype.ts";
 import { FastFloat } from "./fast-float.ts";

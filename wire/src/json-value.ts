@@ -1,4 +1,4 @@
-/** JSON values as the protocol needs them: integers exact to 64 bits, doubles marked, objects as maps. */
+/** JSON values (RFC 8259) as KServe V2 needs them: integers exact to 64 bits, doubles marked, objects as maps. */
 import { JSON_REASON } from "./json-error.ts";
 import { type JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./json-reader.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Writes JSON into bytes, in the style of the protocol's reference server: no spaces, doubles with at least one digit
- * behind the point, NaN and Infinity as bare words, other bytes than ASCII as they are.
+ * Writes JSON (RFC 8259) in the style of RapidJSON's Writer, which Triton uses: no spaces, doubles with at least one
+ * fraction digit, NaN and Infinity as bare words (kWriteNanAndInfFlag), other bytes than ASCII as they are.
  */
 import { FloatDigits } from "./float-digits.ts";
 import { writeCodePoint } from "./utf8.ts";

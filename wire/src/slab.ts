@@ -1,6 +1,7 @@
 /**
- * Memory for tensors while they are read. Small ones share a slab, because a typed array with a buffer of its own costs
- * more than reading its sixteen numbers; large ones get their own. A slab lives as long as the last tensor in it.
+ * Bump allocation for tensors while they are read. Small tensors share an arena: a typed array with its own buffer
+ * costs more than reading its 16 numbers. Large ones get their own. An arena lives as long as the last tensor in it,
+ * as in D. Hanson, "Fast Allocation and Deallocation of Memory Based on Object Lifetimes" (Hanson 1990).
  */
 
 const SLAB_BYTES = 65_536;

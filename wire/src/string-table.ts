@@ -1,4 +1,7 @@
-/** Gives short repeated texts (member names, tensor names, datatypes) as one string each instead of decoding them anew. */
+/**
+ * Interns short repeated strings of KServe V2 bodies (member names, tensor names, datatypes) instead of decoding them
+ * again. A direct-mapped cache: a collision replaces the entry.
+ */
 import { decodeUtf8 } from "./utf8.ts";
 
 /** Longer texts are rarely repeated. */

@@ -1,4 +1,7 @@
-/** UTF-8 in both directions without the platform's coders, which differ between Node and browsers in reach and speed. */
+/**
+ * Lenient UTF-8 (RFC 3629) for JSON: decoding replaces errors by U+FFFD, encoding replaces lone surrogates.
+ * TextDecoder and TextEncoder differ between Node and browsers in availability and speed.
+ */
 
 /** Code units handed to `String.fromCharCode` at once: well below every engine's limit of arguments. */
 const CHUNK_UNITS = 8192;

@@ -1,6 +1,7 @@
 /**
- * Reads a V2 inference response: JSON, and behind it the binary outputs. The bytes may come from anywhere: every size is
- * checked against the shape and against what is there before it is used. Knows no HTTP.
+ * Reads a KServe V2 inference response: JSON (Open Inference Protocol, "Inference Response JSON Object"), then the
+ * binary outputs (Triton's binary data extension). Every size is checked against the shape and the body before it is
+ * used. Knows no HTTP.
  */
 import { type BytesFault, checkBytesElements } from "./bytes.ts";
 import { type Datatype, elementSize, isDatatype } from "./datatype.ts";

@@ -1,4 +1,7 @@
-/** Collects the bytes of one tensor from many pieces. A single run of bytes is kept as the view that it came as. */
+/**
+ * Collects the bytes of one tensor from the pieces of repeated protobuf fields (protobuf encoding, "Repeated
+ * Elements"). A single run of bytes is kept as the view that it came as.
+ */
 import { ProtoError } from "./proto-reader.ts";
 
 /** A tensor cannot be larger than a message may be: eight bytes from a one-byte varint would pass it eightfold. */

@@ -1,6 +1,7 @@
 /**
- * Writes a protobuf message as a list of pieces: small fields lie in one buffer, large payloads are named, not copied.
- * Reusable: `finish` hands the message over and starts the next. Knows no message type.
+ * Writes a protobuf message (protobuf encoding, https://protobuf.dev/programming-guides/encoding/) as a list of pieces
+ * for a gathering write: small fields lie in one buffer, large payloads are referenced. Reusable: `finish` returns the
+ * message and starts the next one. Knows no message type.
  */
 import { utf8Length, writeUtf8 } from "./utf8.ts";
 

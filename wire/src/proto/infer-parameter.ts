@@ -1,4 +1,7 @@
-/** InferParameter and the maps of them that requests, tensors and responses carry. */
+/**
+ * InferParameter of KServe V2 (grpc_service.proto) and the maps of it that requests, tensors and responses carry.
+ * Source: protobuf encoding, "Maps" and "Oneofs".
+ */
 import type { GatherWriter } from "./gather-writer.ts";
 import { MAX_REPEATED_MESSAGES, ProtoError, type ProtoReader } from "./proto-reader.ts";
 

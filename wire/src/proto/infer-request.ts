@@ -1,4 +1,7 @@
-/** ModelInferRequest, read and written by hand. Raw tensors are views of the message, never copies. */
+/**
+ * Reads and writes ModelInferRequest of KServe V2 (grpc_service.proto). Raw tensors are views of the message, never
+ * copies.
+ */
 import type { Datatype } from "../datatype.ts";
 import type { ByteBuilder } from "./byte-builder.ts";
 import type { GatherWriter } from "./gather-writer.ts";

@@ -1,4 +1,7 @@
-/** ModelInferResponse and ModelStreamInferResponse, written and read by hand. Tensor data always travels raw. */
+/**
+ * Reads and writes ModelInferResponse and ModelStreamInferResponse of KServe V2 (grpc_service.proto). Tensor data is
+ * always raw.
+ */
 import type { ByteBuilder } from "./byte-builder.ts";
 import type { GatherWriter } from "./gather-writer.ts";
 import {

@@ -1,6 +1,6 @@
 /**
- * Names that come again with every request (models, tensors, datatypes), kept as strings. A hit costs no new string, and the
- * string that it gives has its hash computed already, which the lookups behind it need. Bounded: hostile names only evict.
+ * Interns names that each KServe V2 request repeats (models, tensors, datatypes). A hit makes no new string, and its
+ * hash is computed already, which later map lookups need. Direct-mapped and bounded: hostile names only evict others.
  */
 import { tryDecodeUtf8 } from "./utf8.ts";
 

@@ -1,4 +1,7 @@
-/** Walks the bytes of a protobuf message. Every length is checked against what is there. Knows no message type. */
+/**
+ * Reads the fields of a protobuf message (protobuf encoding, https://protobuf.dev/programming-guides/encoding/). Every
+ * length is checked against the remaining bytes. Knows no message type.
+ */
 import type { NameCache } from "./name-cache.ts";
 
 /** The bytes are not a message of the expected type. */

@@ -1,4 +1,7 @@
-/** The shape of a protobufjs JSON descriptor, as far as the generated schema uses it. Knows no protobufjs. */
+/**
+ * The JSON descriptor of protobufjs (https://github.com/protobufjs/protobuf.js, "Using JSON descriptors"), as far as
+ * the generated schema uses it. Imports no protobufjs.
+ */
 
 export interface SchemaNamespace {
   readonly options?: Readonly<Record<string, unknown>>;

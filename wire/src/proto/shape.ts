@@ -1,4 +1,7 @@
-/** The repeated int64 of a shape, packed or not. */
+/**
+ * The repeated int64 of a shape, packed or not (protobuf encoding, "Packed Repeated Fields": parsers must accept
+ * both).
+ */
 import type { GatherWriter } from "./gather-writer.ts";
 import { ProtoError, type ProtoReader } from "./proto-reader.ts";
 

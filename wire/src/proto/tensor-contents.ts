@@ -1,6 +1,7 @@
 /**
- * InferTensorContents: typed tensor data turned into the little-endian bytes of a tensor. Packed and single values are both
- * taken, floats come as a view where one packed run holds them all. Knows datatypes, not shapes.
+ * InferTensorContents of KServe V2 (grpc_service.proto): typed tensor data as the little-endian bytes of a tensor.
+ * Accepts packed and single values (protobuf encoding, "Packed Repeated Fields"); one packed run of floats is returned
+ * as a view. Knows datatypes, not shapes.
  */
 import type { Datatype } from "../datatype.ts";
 import { ByteBuilder } from "./byte-builder.ts";

@@ -1,4 +1,7 @@
-/** UTF-8 without the platform: strict decoding, as protobuf strings demand, and encoding into a given buffer. */
+/**
+ * Strict UTF-8 (RFC 3629, section 3), as protobuf strings demand: overlong forms, surrogates and truncated sequences
+ * are errors. Also encodes into a given buffer.
+ */
 
 const CHUNK = 4096;
 

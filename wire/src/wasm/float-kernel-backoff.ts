@@ -1,4 +1,7 @@
-/** Backoff for the kernel of float-kernel.ts: arrays that it does not suit are read and written without it for a while. */
+/**
+ * Backoff for the float kernel (sources: see float-kernel.ts): arrays of other number forms are read and written
+ * without it for a while.
+ */
 import { type FloatKernel, floatKernel } from "./float-kernel.ts";
 
 /** The kernel does not pay for shorter arrays. */
