@@ -47,7 +47,7 @@ export function attentionScratch(
 export function enqueueAttention(pass: CudaPass, index: number, normed: CudaRows): DevicePointer {
   const { qkv } = expectAt(pass.model.weights.layers, index);
   const place = { layer: index, linear: "qkv" } as const;
-  const left = enqueueAdapted(pass, place, normed, qkv, pass.batch.numTokens, pass.memory.qkv, "parts");
+  const left = enqueueAdapted(pass, place, normed, qkv, pass.batch.numTokens, pass.memory.qkv, "sums");
   return enqueueProjected(pass, index, left);
 }
 

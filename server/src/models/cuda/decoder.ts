@@ -15,9 +15,10 @@ import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import type { LayerWeights, Linear, Norm } from "../weights/weight-plan.ts";
 import { enqueueAttention, enqueueProjected } from "./attention.ts";
+import { enqueueGemm, takesFp8 } from "./gemm.ts";
 import { enqueueAdapted, type LinearPlace } from "./lora.ts";
 import { enqueueMlp } from "./mlp.ts";
-import { type CudaPass, type CudaRows, codesWith, enqueueProduct, numbersAt, takesCodes } from "./pass.ts";
+import { type CudaPass, type CudaRows, codesWith, numbersAt } from "./pass.ts";
 import { enqueueMeeting, enqueueSum, isFirstStage, isLastStage, ownPart } from "./ranks.ts";
 import { enqueueThinLayer, thinLayerType } from "./skinny-layers.ts";
 
@@ -132,7 +133,8 @@ export function enqueueLogits(
   if (isLastStage(pass)) {
     const part = ownPart(model, count, out);
     const width = model.share?.vocabulary.count ?? config.vocabSize;
-    enqueueProduct(pass, rowsFrom(rows, first, config.hiddenSize, type), weights.output, count, part, "f32");
+    const x = rowsFrom(rows, first, config.hiddenSize, type);
+    enqueueGemm(pass, { x, linear: weights.output, rows: count, y: part }, { outputType: "f32" });
     if (config.logitSoftCap !== undefined) {
       launchSoftCap(stream, { type: "f32", x: part, out: part, count: count * width, cap: config.logitSoftCap });
     }
@@ -187,7 +189,7 @@ function enqueueNorm(
   const { kind, epsilon } = model.config.norm;
   if (postNorm !== undefined && kind !== "rms")
     throw new Error("a norm behind a branch: expected it to be of kind rms");
-  const isCoded = reader !== undefined && takesCodes(pass, reader, rows.numRows);
+  const isCoded = reader !== undefined && takesFp8(pass, reader, rows.numRows);
   const quantized = isCoded ? codesWith(memory.normScales) : undefined;
   launchAddNorm(stream, {
     type: model.type,
@@ -236,7 +238,7 @@ function enqueueLayerRest(
   if (model.config.residual === "parallel") {
     enqueueAdapted(pass, out, attended, layer.attentionOut, rows.numRows, branch);
     const read = mlpNorm === undefined ? rows.read : enqueueNorm(pass, rows, { norm: mlpNorm }, mlpReader);
-    enqueueMlp(pass, index, layer.mlp, read, rows.numRows, mlpBranch, "nothing");
+    enqueueMlp(pass, index, layer.mlp, read, rows.numRows, mlpBranch, "complete");
     const count = rows.numRows * model.config.hiddenSize;
     launchAdd(stream, { type: model.type, count, a: branch, b: mlpBranch, out: branch });
     enqueueSum(pass, branch, rows.numRows);
@@ -246,8 +248,8 @@ function enqueueLayerRest(
   const branchLeft = enqueueShare(pass, out, attended, layer.attentionOut, rows.numRows, branch);
   const between = { norm: mlpNorm, branch, branchLeft, postNorm: attentionPostNorm };
   const read = enqueueNorm(pass, rows, between, mlpReader);
-  const leaves = model.ranks === undefined ? "parts" : "nothing";
-  const mlpLeft = enqueueMlp(pass, index, layer.mlp, read, rows.numRows, mlpBranch, leaves);
+  const norms = model.ranks === undefined ? "sums" : "complete";
+  const mlpLeft = enqueueMlp(pass, index, layer.mlp, read, rows.numRows, mlpBranch, norms);
   enqueueSum(pass, mlpBranch, rows.numRows);
   return enqueueNorm(pass, rows, { norm, branch: mlpBranch, branchLeft: mlpLeft, postNorm: mlpPostNorm }, reader);
 }
@@ -261,13 +263,13 @@ function enqueueShare(
   rows: number,
   y: DevicePointer,
 ): LeftSums | undefined {
-  const left = enqueueAdapted(pass, place, x, linear, rows, y, pass.model.ranks === undefined ? "parts" : "nothing");
+  const left = enqueueAdapted(pass, place, x, linear, rows, y, pass.model.ranks === undefined ? "sums" : "complete");
   enqueueSum(pass, y, rows);
   return left;
 }
 
 function attendedRows(pass: CudaPass, { attended, numRows }: RestRows, reader: Linear<CudaTensor>): CudaRows {
-  if (!takesCodes(pass, reader, numRows)) return { address: attended };
+  if (!takesFp8(pass, reader, numRows)) return { address: attended };
   const { stream, model, memory } = pass;
   const { numHeads, headDim } = model.config;
   const quantized = codesWith(memory.codeScales);

@@ -7,9 +7,10 @@ import { launchRouteExperts } from "../../../kernels/route-experts/route-experts
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import type { Experts } from "../config/decoder-config.ts";
-import type { ExpertWeights } from "../weights/weight-plan.ts";
+import type { ExpertWeights, Linear } from "../weights/weight-plan.ts";
 import type { ExpertsMemory } from "./experts-memory.ts";
-import { type CudaPass, enqueueProduct } from "./pass.ts";
+import { enqueueGemm } from "./gemm.ts";
+import type { CudaPass } from "./pass.ts";
 
 /** y[numRows, hidden] of x[numRows, hidden] */
 export function enqueueExperts(
@@ -42,7 +43,8 @@ function enqueueRoute(
   x: DevicePointer,
   numRows: number,
 ): void {
-  enqueueProduct(pass, { address: x }, { weight: router, bias: undefined }, numRows, logits, "f32");
+  const linear = { weight: router, bias: undefined };
+  enqueueGemm(pass, { x: { address: x }, linear, rows: numRows, y: logits }, { outputType: "f32" });
   const choice = { numTokens: numRows, numExperts, numChosen, isRenormalized };
   launchRouteExperts(pass.stream, { type: "f32", logits, ids, weights, ...choice });
   launchGroupByExpert(pass.stream, { ids, numChoices: numRows * numChosen, numExperts, starts, order });
@@ -101,11 +103,14 @@ function enqueueShared(
 ): void {
   const { stream, model } = pass;
   const { type, config } = model;
-  enqueueProduct(pass, { address: x }, mlp.in, numRows, sharedOpened);
+  const gemm = (input: DevicePointer, linear: Linear<CudaTensor>, out: DevicePointer): void => {
+    enqueueGemm(pass, { x: { address: input }, linear, rows: numRows, y: out });
+  };
+  gemm(x, mlp.in, sharedOpened);
   const { activation } = config.mlp;
   launchGatedMul(stream, { type, activation, gateUp: sharedOpened, out: sharedActive, numRows, width });
-  enqueueProduct(pass, { address: sharedActive }, mlp.out, numRows, sharedClosed);
-  enqueueProduct(pass, { address: x }, { weight: gate, bias: undefined }, numRows, sharedGate);
+  gemm(sharedActive, mlp.out, sharedClosed);
+  gemm(x, { weight: gate, bias: undefined }, sharedGate);
   const rows = { type, count: numRows * config.hiddenSize };
   launchGateRows(stream, {
     ...rows,

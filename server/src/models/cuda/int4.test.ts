@@ -10,14 +10,9 @@ import { FakeKernelStream } from "../../device/cuda/fake-kernel-stream.ts";
 import type { StoredInt4Matrix } from "../../formats/tensors/stored-int4.ts";
 import type { IntegerTensor, TensorSource } from "../../formats/tensors/tensor-source.ts";
 import type { WeightPlan } from "../weights/weight-plan.ts";
-import {
-  enqueueInt4Product,
-  int4Tensor,
-  placeInt4Scratch,
-  planInt4Matrix,
-  planInt4Scratch,
-  readInt4Matrix,
-} from "./int4.ts";
+import { int4Tensor, placeInt4Scratch, planInt4Matrix, planInt4Scratch, readInt4Matrix } from "./int4.ts";
+import { enqueueInt4Gemm, type Int4GemmArgs } from "./int4-gemm.ts";
+import { planGemm } from "./plan-gemm.ts";
 
 const DEVICE = { arch: "sm_90a", numSms: 132 };
 
@@ -164,11 +159,14 @@ function enqueue(rows: number, factors?: bigint, arch = "sm_90a"): { kernels: st
   const products: Product[] = [];
   const memory = placeInt4Scratch(scratch, 2n ** 20n);
   const run = (product: Product): void => void products.push(product);
-  enqueueInt4Product(stream, { run }, memory, { x: 1n, weight, bias: 2n, rows, y: 3n });
+  const bias: CudaTensor = { address: 2n, type: "bf16", shape: [128] };
+  const args: Int4GemmArgs = { x: 1n, linear: { weight, bias }, rows, out: 3n, activation: "silu" };
+  const plan = planGemm(args.linear, rows, { ...DEVICE, arch, type: "bf16" });
+  enqueueInt4Gemm({ stream, products: { run }, memory }, plan, args);
   return { kernels: stream.launches.map(({ spec }) => spec.name), products };
 }
 
-test("enqueueInt4Product() multiplies up to 64 rows with the codes, and decodes the matrix for more", () => {
+test("enqueueInt4Gemm() multiplies up to 64 rows with the codes, and decodes the matrix for more", () => {
   assert.deepEqual(enqueue(1), { kernels: ["int4_linear"], products: [] });
   assert.deepEqual(enqueue(64, undefined, "sm_80").kernels, ["int4_linear"]);
   const { kernels, products } = enqueue(65);
@@ -178,13 +176,13 @@ test("enqueueInt4Product() multiplies up to 64 rows with the codes, and decodes 
   assert.deepEqual([product?.hasBias, product?.bias, product?.x, product?.y], [true, 2n, 1n, 3n]);
 });
 
-test("enqueueInt4Product() gives 9 to 64 rows to the products of warp groups, where there are any", () => {
+test("enqueueInt4Gemm() gives 9 to 64 rows to WGMMA, where the device has it", () => {
   assert.deepEqual(enqueue(8).kernels, ["int4_linear"]);
   assert.deepEqual(enqueue(9).kernels, ["int4_group"]);
   assert.deepEqual(enqueue(64, 77n), { kernels: ["scale_columns", "int4_group"], products: [] });
 });
 
-test("enqueueInt4Product() multiplies inputs by scales of their own first", () => {
+test("enqueueInt4Gemm() multiplies inputs by scales of their own first", () => {
   assert.deepEqual(enqueue(3, 77n).kernels, ["scale_columns", "int4_linear"]);
   const { kernels, products } = enqueue(65, 77n);
   assert.deepEqual(kernels, ["scale_columns", "int4_decode"]);
@@ -209,13 +207,12 @@ test("readInt4Matrix() gives the scales of inputs that parts share, and refuses 
   );
 });
 
-test("enqueueInt4Product() refuses a matrix without scales", () => {
+test("enqueueInt4Gemm() refuses a matrix without scales", () => {
   const weight: CudaTensor = { address: 1n, type: "int4", shape: [128, 256] };
   const memory = { counters: 1n, partials: 2n, decoded: 3n, scaled: 4n };
-  const run = (): void => undefined;
-  assert.throws(
-    () =>
-      enqueueInt4Product(new FakeKernelStream(), { run }, memory, { x: 1n, weight, bias: undefined, rows: 1, y: 3n }),
-    /without scales/,
-  );
+  const linear = { weight, bias: undefined };
+  const device = { stream: new FakeKernelStream(), products: { run: (): void => undefined }, memory };
+  const plan = planGemm(linear, 1, { ...DEVICE, type: "bf16" });
+  const args = { x: 1n, linear, rows: 1, out: 3n, activation: "silu" } as const;
+  assert.throws(() => enqueueInt4Gemm(device, plan, args), /without scales/);
 });

@@ -1,24 +1,13 @@
 /**
- * Matrices of 4 bits of a decoder on a GPU: which become such, how files fill them, what their products need beside them,
- * and the products. It knows no layer.
+ * INT4 matrices of a decoder on a GPU: which become such, how files fill them, and the workspaces of their GEMMs. It knows no
+ * layer.
  */
-import { launchScaleColumns } from "../../../kernels/elementwise/elementwise.cuda.ts";
-import type { CudaActivation } from "../../../kernels/gated-mul/gated-mul.cuda.ts";
-import { int4GroupForm, launchInt4Group } from "../../../kernels/int4-linear/int4-group.cuda.ts";
-import type { Int4GroupForm, Int4GroupUse } from "../../../kernels/int4-linear/int4-group-plan.ts";
-import {
-  INT4_MAX_ROWS,
-  type Int4CudaWeight,
-  type Int4Device,
-  int4WorkspaceBytes,
-  launchInt4Decode,
-  launchInt4Linear,
-} from "../../../kernels/int4-linear/int4-linear.cuda.ts";
+import { INT4_MAX_ROWS, type Int4Device, int4WorkspaceBytes } from "../../../kernels/int4-linear/int4-linear.cuda.ts";
 import { INT4_BLOCK, type PackedInt4, packInt4 } from "../../../kernels/int4-linear/pack-int4.ts";
 import { quantizeInt4 } from "../../../kernels/int4-linear/quantize-int4.ts";
 import { type CudaTensor, type Int4Groups, layOut } from "../../device/cuda/cuda-tensor.ts";
-import { type Products, productRows } from "../../device/cuda/dense-gemm.ts";
-import type { DevicePointer, KernelStream } from "../../device/cuda/kernel-stream.ts";
+import { productRows } from "../../device/cuda/dense-gemm.ts";
+import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import type { StoredInt4Matrix } from "../../formats/tensors/stored-int4.ts";
 import type { TensorSource } from "../../formats/tensors/tensor-source.ts";
 import type { WeightPlan } from "../weights/weight-plan.ts";
@@ -192,107 +181,10 @@ export function placeInt4Scratch({ partialsAt, decodedAt, scaledAt }: Int4Scratc
   return { counters: base, partials: at(partialsAt), decoded: at(decodedAt), scaled: at(scaledAt) };
 }
 
-export interface Int4Product {
-  readonly x: DevicePointer; // bf16 [rows, inputs]
-  readonly weight: CudaTensor;
-  readonly bias: DevicePointer | undefined;
-  readonly rows: number;
-  readonly y: DevicePointer; // bf16 [rows, outputs]
-  /** Also for few rows. */
-  readonly alwaysDecodes?: boolean;
-}
-
-/** Fewer leave most of what the matrix units of a warp group do unused. */
-const MIN_GROUP_ROWS = 9;
-
-/** Few rows are multiplied with the codes; for many the matrix is decoded first. */
-export function enqueueInt4Product(
-  stream: KernelStream,
-  products: Products,
-  memory: Int4Memory,
-  { weight, bias, rows, y, alwaysDecodes = false, ...product }: Int4Product,
-): void {
-  const matrix = int4Weight(weight);
-  const x = enqueueScaledRows(stream, memory, product.x, weight, rows);
-  if (rows <= INT4_MAX_ROWS && !alwaysDecodes) {
-    const { counters, partials } = memory;
-    const args = { x, weight: matrix, bias, out: y, numRows: rows, counters, partials };
-    const form = groupForm(stream, rows, matrix, "whole");
-    if (form === undefined) launchInt4Linear(stream, args);
-    else launchInt4Group(stream, args, form);
-    return;
-  }
-  launchInt4Decode(stream, matrix, memory.decoded);
-  const { outputs, inputs } = matrix;
-  const shape = { rows, outputs, inputs, inputType: "bf16", outputType: "bf16", scales: "none" } as const;
-  products.run({ ...shape, hasBias: bias !== undefined, x, weight: memory.decoded, y, bias });
-}
-
-/** The first half of the matrix activated, times the second: bf16 [rows, half of the outputs]. False where nothing was done. */
-export function enqueueInt4Gated(
-  stream: KernelStream,
-  memory: Int4Memory,
-  { x, weight, rows, y }: Pick<Int4Product, "x" | "weight" | "rows" | "y">,
-  gatedBy: CudaActivation,
-): boolean {
-  const matrix = int4Weight(weight);
-  const form = groupForm(stream, rows, matrix, "gated");
-  if (form === undefined) return false;
-  const { counters, partials } = memory;
-  const scaled = enqueueScaledRows(stream, memory, x, weight, rows);
-  launchInt4Group(stream, { x: scaled, weight: matrix, out: y, numRows: rows, counters, partials, gatedBy }, form);
-  return true;
-}
-
-/** Sums in several parts at `parts`, for a reader that adds them up: how many, or undefined where nothing was done. */
-export function enqueueInt4Parts(
-  stream: KernelStream,
-  memory: Int4Memory,
-  { x, weight, rows }: Pick<Int4Product, "x" | "weight" | "rows">,
-  parts: DevicePointer,
-): number | undefined {
-  const matrix = int4Weight(weight);
-  const form = groupForm(stream, rows, matrix, "parts");
-  if (form === undefined || form.splits === 1) return undefined;
-  const scaled = enqueueScaledRows(stream, memory, x, weight, rows);
-  const places = { out: parts, partials: parts, counters: memory.counters };
-  launchInt4Group(stream, { x: scaled, weight: matrix, numRows: rows, ...places, leavesParts: true }, form);
-  return form.splits;
-}
-
-function groupForm(
-  stream: KernelStream,
-  rows: number,
-  weight: Int4CudaWeight,
-  use: Int4GroupUse,
-): Int4GroupForm | undefined {
-  return rows < MIN_GROUP_ROWS ? undefined : int4GroupForm(stream, rows, weight, use);
-}
-
-/** Rows times the scales of their inputs, where there are any. */
-function enqueueScaledRows(
-  stream: KernelStream,
-  memory: Int4Memory,
-  x: DevicePointer,
-  { inputScales: factors, shape }: CudaTensor,
-  rows: number,
-): DevicePointer {
-  if (factors === undefined) return x;
-  const [, width = 0] = shape;
-  launchScaleColumns(stream, { type: "bf16", x, factors, out: memory.scaled, count: rows * width, width });
-  return memory.scaled;
-}
-
 /** The tensor of a matrix that lies at `address` so. */
 export function int4Tensor(address: DevicePointer, shape: CudaTensor["shape"], layout: Int4Layout): CudaTensor {
   const { scalesAt, zerosAt, inputScalesAt, groupSize } = layout;
   const zeros = zerosAt === undefined ? undefined : address + BigInt(zerosAt);
   const inputScales = inputScalesAt === undefined ? undefined : address + BigInt(inputScalesAt);
   return { address, type: "int4", shape, scales: address + BigInt(scalesAt), zeros, inputScales, groupSize };
-}
-
-function int4Weight({ address, shape, scales, zeros, groupSize }: CudaTensor): Int4CudaWeight {
-  const [outputs = 0, inputs = 0] = shape;
-  if (scales === undefined || groupSize === undefined) throw new Error("a matrix of 4 bits without scales");
-  return { codes: address, scales, zeros, outputs, inputs, groupSize };
 }

@@ -16,7 +16,9 @@ import { type CudaTensor, layOut } from "../../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import type { LoraAdapter, LoraChange, LoraLinear } from "../../formats/lora/lora-adapter.ts";
 import type { Linear } from "../weights/weight-plan.ts";
-import { type CudaPass, type CudaRows, enqueueLeaving, type Leaves } from "./pass.ts";
+import { enqueueGemm } from "./gemm.ts";
+import type { CudaPass, CudaRows } from "./pass.ts";
+import type { GemmReader } from "./plan-gemm.ts";
 
 /** The rows of a pass that carry adapters. */
 export interface CudaLoraBatch extends LoraTiles {
@@ -33,7 +35,7 @@ export interface LinearPlace {
   readonly linear: LoraLinear;
 }
 
-/** A linear layer with what adapters change of it. Gives what is left to the reader, of what `leaves` allows. */
+/** A linear layer and its LoRA terms. Gives the part of the epilogue that is deferred to the reader. */
 export function enqueueAdapted(
   pass: CudaPass,
   place: LinearPlace,
@@ -41,10 +43,11 @@ export function enqueueAdapted(
   weights: Linear<CudaTensor>,
   numRows: number,
   y: DevicePointer,
-  leaves: Leaves = "nothing",
+  reader: GemmReader = "complete",
 ): LeftSums | undefined {
   const { lora } = pass.batch;
-  const left = enqueueLeaving(pass, leaves, x, weights, numRows, y);
+  const gemm = { x, linear: weights, rows: numRows, y };
+  const left = enqueueGemm(pass, gemm, { reader: readerWithLora(pass, reader) });
   if (lora === undefined) return left;
   const [width = 0, inputs = 0] = weights.weight.shape;
   const { type, lora: memory, isDeterministic } = pass.model;
@@ -53,6 +56,11 @@ export function enqueueAdapted(
   const rows = { x: x.address, xScales: x.scales, y, sumScales: left?.scales, inputs, width, numRows };
   launchLora(pass.stream, { type, ...lora, ...rows, firstPart, low: memory.low, inOneSum: isDeterministic });
   return left;
+}
+
+/** LoRA terms are added to whole sums, scaled or not, before an activation. */
+export function readerWithLora({ batch }: CudaPass, reader: GemmReader): GemmReader {
+  return batch.lora === undefined || reader === "complete" ? reader : "scales";
 }
 
 function firstPartOf({ layer, linear }: LinearPlace): number {

@@ -5,13 +5,14 @@ import { launchGatedMul } from "../../../kernels/gated-mul/gated-mul.cuda.ts";
 import { launchQuantizeRows } from "../../../kernels/quantize/quantize.cuda.ts";
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
-import type { ExpertWeights, Mlp } from "../weights/weight-plan.ts";
+import type { ExpertWeights, Linear, Mlp } from "../weights/weight-plan.ts";
 import { enqueueExperts } from "./experts.ts";
-import { enqueueAdapted } from "./lora.ts";
-import { type CudaPass, type CudaRows, codesWith, type Leaves, takesCodes } from "./pass.ts";
-import { enqueueGatedProduct } from "./wgmma-weights.ts";
+import { planFor, runGemm, takesFp8 } from "./gemm.ts";
+import { enqueueAdapted, readerWithLora } from "./lora.ts";
+import { type CudaPass, type CudaRows, codesWith } from "./pass.ts";
+import type { GemmReader } from "./plan-gemm.ts";
 
-/** y[numRows, hidden] of x[numRows, hidden], of the layer of that number. Gives what is left to the reader, of what `leaves` allows. */
+/** y[numRows, hidden] of x[numRows, hidden], of the layer of that number. Gives the part of the epilogue that is deferred to the reader. */
 export function enqueueMlp(
   pass: CudaPass,
   layer: number,
@@ -19,7 +20,7 @@ export function enqueueMlp(
   x: CudaRows,
   numRows: number,
   y: DevicePointer,
-  leaves: Leaves,
+  reader: GemmReader,
 ): LeftSums | undefined {
   if ("router" in weights) {
     if (x.scales !== undefined) throw new Error("experts read rows, and got codes");
@@ -28,7 +29,7 @@ export function enqueueMlp(
   }
   const { active, scales } = enqueueActivated(pass, layer, weights, x, numRows);
   const rows = { address: active, scales };
-  return enqueueAdapted(pass, { layer, linear: "mlpOut" }, rows, weights.out, numRows, y, leaves);
+  return enqueueAdapted(pass, { layer, linear: "mlpOut" }, rows, weights.out, numRows, y, reader);
 }
 
 /** What the closing product reads. */
@@ -44,10 +45,10 @@ function enqueueActivated(
   const { activation, isGated, intermediateSize: width } = model.config.mlp;
   const { gateUp, activated: out } = memory;
   const { type } = model;
-  const isCoded = takesCodes(pass, weights.out, numRows);
+  const isCoded = takesFp8(pass, weights.out, numRows);
   const quantized = isCoded ? codesWith(memory.codeScales) : undefined;
   const scales = quantized?.scales;
-  if (isGated && enqueueGatedProduct(pass, x, weights.in, numRows, isCoded ? gateUp : out)) {
+  if (isGated && enqueueGated(pass, x, weights.in, numRows, isCoded ? gateUp : out)) {
     if (quantized !== undefined) launchQuantizeRows(stream, { type, x: gateUp, out, quantized, numRows, width });
     return { active: out, scales };
   }
@@ -61,4 +62,19 @@ function enqueueActivated(
   if (quantized === undefined) return { active: gateUp };
   launchQuantizeRows(stream, { type, x: gateUp, out, quantized, numRows, width });
   return { active: out, scales };
+}
+
+/** The gate rows' activation times the up rows in the epilogue of the GEMM: [numRows, intermediate]. False where it has no such. */
+function enqueueGated(
+  pass: CudaPass,
+  x: CudaRows,
+  linear: Linear<CudaTensor>,
+  rows: number,
+  y: DevicePointer,
+): boolean {
+  const operand = x.scales === undefined ? "activations" : "fp8";
+  const plan = planFor(pass, linear, rows, { reader: readerWithLora(pass, "gate"), operand });
+  if (plan.epilogue !== "gated") return false;
+  runGemm(pass, plan, { x, linear, rows, y });
+  return true;
 }
