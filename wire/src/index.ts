@@ -48,7 +48,7 @@ export {
   writeStreamResponse,
 } from "./proto/infer-response.ts";
 export { NameCache } from "./proto/name-cache.ts";
-export { ProtoError } from "./proto/proto-reader.ts";
+export { ProtoError, ProtoReader } from "./proto/proto-reader.ts";
 export type {
   FileDescriptor,
   SchemaEnum,

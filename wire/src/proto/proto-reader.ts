@@ -3,6 +3,7 @@
  * length is checked against the remaining bytes. Knows no message type.
  */
 import type { NameCache } from "./name-cache.ts";
+import { tryDecodeUtf8 } from "./utf8.ts";
 
 /** The bytes are not a message of the expected type. */
 export class ProtoError extends Error {
@@ -20,14 +21,15 @@ const TWO_32 = 4_294_967_296;
 
 export class ProtoReader {
   readonly bytes: Uint8Array;
-  readonly #names: NameCache;
+  readonly #names: NameCache | undefined;
   pos: number;
   end: number;
   /** The halves of the varint read last, for the caller that needs 64 bits. */
   low = 0;
   high = 0;
 
-  constructor(bytes: Uint8Array, names: NameCache) {
+  /** `names`: interns strings that many messages repeat. */
+  constructor(bytes: Uint8Array, names?: NameCache) {
     this.bytes = bytes;
     this.#names = names;
     this.pos = 0;
@@ -113,7 +115,9 @@ export class ProtoReader {
   string(): string {
     const length = this.#length();
     const start = this.#take(length);
-    const text = this.#names.read(this.bytes, start, start + length);
+    const { bytes } = this;
+    const end = start + length;
+    const text = this.#names === undefined ? tryDecodeUtf8(bytes, start, end) : this.#names.read(bytes, start, end);
     if (text === undefined) throw new ProtoError(`string at byte ${start} is not UTF-8`);
     return text;
   }

@@ -123,7 +123,7 @@ test("readFields() refuses unknown kinds and numbers that do not end", () => {
     [0x0a, 0x05, 0x01],
     [0x0d, 1, 2],
   ]) {
-    assert.throws(() => readFields(Uint8Array.from(bytes)), /ProtoFormatError/, `${bytes}`);
+    assert.throws(() => readFields(Uint8Array.from(bytes)), /ProtoError/, `${bytes}`);
   }
 });
 

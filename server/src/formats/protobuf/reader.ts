@@ -1,7 +1,8 @@
 /**
- * Splits an in-memory protobuf message into fields: untrusted bytes in, views out. Source: protobuf.dev, "Encoding". It
- * knows no schema.
+ * Splits an in-memory protobuf message into fields, for formats that copy unknown fields unchanged: untrusted bytes in,
+ * views out. Source: protobuf.dev, "Encoding"; the bytes are read by `ProtoReader`. It knows no schema.
  */
+import { ProtoError, ProtoReader } from "@nereid/wire";
 
 export interface ProtoField {
   readonly number: number;
@@ -13,51 +14,38 @@ export interface ProtoField {
   readonly raw: Uint8Array;
 }
 
-export class ProtoFormatError extends Error {
-  constructor(at: number, what: string) {
-    super(`${what} at byte ${at} of a message`);
-    this.name = "ProtoFormatError";
-  }
-}
-
 const EMPTY = new Uint8Array(0);
-const FIXED_BYTES: ReadonlyMap<number, number> = new Map([
-  [1, 8],
-  [5, 4],
-]);
 const WIRE_VARINT = 0;
+const WIRE_FIXED64 = 1;
 const WIRE_BYTES = 2;
+const WIRE_FIXED32 = 5;
 
-/** @throws ProtoFormatError when a field exceeds the message or has an unknown wire type */
+/** @throws ProtoError when a field exceeds the message, or is a group or of an unknown wire type */
 export function readFields(message: Uint8Array): ProtoField[] {
+  const reader = new ProtoReader(message);
   const fields: ProtoField[] = [];
-  for (let at = 0; at < message.byteLength; ) {
-    const start = at;
-    const tag = readVarint(message, at);
-    const number = Math.floor(tag.value / 8);
-    const wire = tag.value % 8;
-    at = tag.end;
-    let value = 0;
-    let bytes: Uint8Array = EMPTY;
-    if (wire === WIRE_VARINT) ({ value, end: at } = readVarint(message, at));
-    else {
-      const sized = wire === WIRE_BYTES ? readVarint(message, at) : { value: FIXED_BYTES.get(wire) ?? -1, end: at };
-      if (sized.value < 0) throw new ProtoFormatError(start, `field ${number} of unknown kind ${wire}`);
-      at = sized.end + sized.value;
-      if (at > message.byteLength)
-        throw new ProtoFormatError(start, `field ${number} of ${sized.value} bytes, too long`);
-      bytes = message.subarray(sized.end, at);
-    }
-    fields.push({ number, value, bytes, raw: message.subarray(start, at) });
+  for (let start = 0; start < message.length; start = reader.pos) {
+    const tag = reader.tag();
+    const wireType = tag & 7;
+    const value = wireType === WIRE_VARINT ? Number(reader.uint64()) : 0;
+    const bytes = wireType === WIRE_VARINT ? EMPTY : readBytes(reader, wireType);
+    fields.push({ number: tag >>> 3, value, bytes, raw: message.subarray(start, reader.pos) });
   }
   return fields;
+}
+
+function readBytes(reader: ProtoReader, wireType: number): Uint8Array {
+  if (wireType === WIRE_BYTES) return reader.view();
+  if (wireType === WIRE_FIXED32) return reader.fixed(4, false);
+  if (wireType === WIRE_FIXED64) return reader.fixed(8, false);
+  throw new ProtoError(`unsupported wire type ${wireType} at byte ${reader.pos}`);
 }
 
 export function textOf({ bytes }: ProtoField): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
 }
 
-/** Values of a repeated numeric field, packed or not. */
+/** Numbers of a repeated field, packed or not (protobuf.dev, "Packed Repeated Fields"). */
 export function varintsOf(fields: readonly ProtoField[], number: number): number[] {
   return fields.flatMap((field) => {
     if (field.number !== number) return [];
@@ -67,22 +55,6 @@ export function varintsOf(fields: readonly ProtoField[], number: number): number
 
 function unpack(bytes: Uint8Array): number[] {
   const values: number[] = [];
-  for (let at = 0; at < bytes.byteLength; ) {
-    const { value, end } = readVarint(bytes, at);
-    values.push(value);
-    at = end;
-  }
+  for (const reader = new ProtoReader(bytes); reader.pos < reader.end; ) values.push(Number(reader.uint64()));
   return values;
-}
-
-function readVarint(bytes: Uint8Array, start: number): { value: number; end: number } {
-  let value = 0;
-  let scale = 1;
-  for (let at = start; at < Math.min(bytes.byteLength, start + 10); at++) {
-    const byte = bytes[at] ?? 0;
-    value += (byte % 128) * scale;
-    if (byte < 128) return { value, end: at + 1 };
-    scale *= 128;
-  }
-  throw new ProtoFormatError(start, "a number that does not end");
 }
