@@ -1,4 +1,6 @@
-/** What is on its way out: old versions that still answer what they had accepted, and what has to happen after their end. */
+/**
+ * Model versions that no longer accept requests but still answer accepted ones, and the work that follows their end.
+ */
 import type { Logger } from "../observe/log.ts";
 import type { ModelVersion } from "./model-version.ts";
 
@@ -10,7 +12,7 @@ export class DrainingVersions {
     this.#log = log;
   }
 
-  /** Ends a version; resolves, never rejecting, when it has ended and `then` was called. */
+  /** Closes a version; resolves, never rejecting, when it has drained and `then` was called. */
   close(served: ModelVersion, then: () => void = () => undefined): Promise<void> {
     const closing = served.close().catch((error: unknown) => {
       const text = `model '${served.name}' version ${served.version} did not unload cleanly: ${String(error)}`;
@@ -19,14 +21,14 @@ export class DrainingVersions {
     return this.track(closing.then(then));
   }
 
-  /** `settled` waits for it. It must not reject. */
+  /** Adds work that `settled` waits for. It must not reject. */
   track(ending: Promise<void>): Promise<void> {
     const tracked = ending.finally(() => this.#pending.delete(tracked));
     this.#pending.add(tracked);
     return tracked;
   }
 
-  /** Resolves when nothing is on its way out. */
+  /** Resolves when no version is draining. */
   async settled(): Promise<void> {
     while (this.#pending.size > 0) await Promise.all(this.#pending);
   }

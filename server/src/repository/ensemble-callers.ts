@@ -1,6 +1,6 @@
 /**
- * Ensembles whose models change beneath them: which ones are concerned, what their plans rest on, and which wait for a model that
- * was taken away. Loads nothing.
+ * Tracks which ensembles depend on which models: plans to rebuild after a reload, and ensembles withdrawn with a model.
+ * Loads nothing.
  */
 import type { ModelRecord } from "./model-record.ts";
 import type { ModelVersion } from "./model-version.ts";
@@ -11,9 +11,9 @@ interface Withdrawn {
 }
 
 export class EnsembleCallers {
-  /** Not served because of a model that they call. */
+  /** Not served, because a model that they call is unavailable. */
   readonly #withdrawn = new Map<string, Withdrawn>();
-  /** Models that were loaded, and whose callers have not been looked at since. */
+  /** Models loaded since their callers were last checked. */
   readonly #changed = new Set<string>();
 
   changed(key: string): void {
@@ -21,12 +21,12 @@ export class EnsembleCallers {
     this.#changed.add(key);
   }
 
-  /** It is not served, and is to be tried again when something that it calls is loaded. */
+  /** Marks an ensemble as withdrawn: it is retried when one of its models is loaded. */
   wait(key: string, stepKeys: readonly string[], isExplicit: boolean): void {
     this.#withdrawn.set(key, { stepKeys, isExplicit });
   }
 
-  /** A user does not want it any more. */
+  /** A user unloaded it. */
   forget(key: string): boolean {
     return this.#withdrawn.delete(key);
   }
@@ -40,7 +40,7 @@ export class EnsembleCallers {
     return this.#withdrawn.get(key)?.isExplicit;
   }
 
-  /** Ensembles, loaded or withdrawn, that call what has changed; each change is told once. */
+  /** Ensembles, loaded or withdrawn, that call a changed model; each change is reported once. */
   takeConcerned(records: ReadonlyMap<string, ModelRecord>): string[] {
     const changed = [...this.#changed];
     this.#changed.clear();
@@ -50,7 +50,7 @@ export class EnsembleCallers {
   }
 }
 
-/** What of the models that an ensemble calls decides its plan and its labels. */
+/** The properties of called models that determine an ensemble's plan and labels. */
 export function stepsText(stepKeys: readonly string[], ready: (key: string) => readonly ModelVersion[]): string {
   const texts = stepKeys.map((key) =>
     ready(key).map(({ version, config, decoupled, labels }) => {

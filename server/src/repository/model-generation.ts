@@ -1,4 +1,4 @@
-/** What tells the contents of two loads of a version apart, for caches of answers. */
+/** Identifies the content of a loaded version, as part of response cache keys. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { join } from "node:path";
@@ -8,8 +8,8 @@ import type { PolledModel } from "./source/model-sources.ts";
 const READ_BYTES = 1 << 20;
 
 /**
- * SHA-256 over the files of the version and of the model, but for its other versions, and the configuration that came with the
- * request: equal for equal models, on whatever machine.
+ * SHA-256 over the files of the version, the shared model files and the configuration of the load request. Equal models
+ * have equal values on every machine.
  */
 export async function contentGeneration({ folder, configJson }: PolledModel, version: number): Promise<string> {
   const { path, versions } = folder;

@@ -1,13 +1,13 @@
 /**
- * What tells a model from all others: its name, or with namespacing the repository it lies in and its name. Keys are texts, so
- * that maps and locks take them; without namespacing a key is the name itself. Knows no repository.
+ * The unique key of a model: its name, prefixed by its repository when namespacing is on. Keys are strings, for maps
+ * and locks; without namespacing a key is the name. Knows no repository.
  */
 import { ServerError } from "../core/server-error.ts";
 
-/** Stands in no path and no name. */
+/** Separator that occurs in no path and no name. */
 const SEPARATOR = "\0";
 
-/** `namespace`: path of the repository, "" = there are no namespaces. */
+/** `namespace`: path of the repository, "" without namespaces. */
 export function modelKey(namespace: string, name: string): string {
   return namespace === "" ? name : namespace + SEPARATOR + name;
 }
@@ -16,7 +16,7 @@ export function nameOfKey(key: string): string {
   return key.slice(key.indexOf(SEPARATOR) + 1);
 }
 
-/** "" without one. */
+/** "" without a namespace. */
 export function namespaceOfKey(key: string): string {
   const end = key.indexOf(SEPARATOR);
   return end < 0 ? "" : key.slice(0, end);
@@ -27,7 +27,7 @@ export function modelKeyText(key: string): string {
   return key.replace(SEPARATOR, "::");
 }
 
-/** What a plain name gets that several repositories have. */
+/** The error for a plain name that several repositories have. */
 export function ambiguousName(name: string, count: number): ServerError {
   const text = `There are ${count} identifiers of model '${name}' in global map, model namespace must be provided to resolve ambiguity.`;
   return new ServerError("invalid_argument", text);

@@ -1,6 +1,6 @@
 /**
- * Loads and unloads models: reads folders, orders dependencies, brings new versions up beside the old, switches, drains.
- * Knows the states of the registry; how one version is built is in load-model.ts.
+ * Loads and unloads models: reads folders, orders dependencies, starts new versions beside the old, switches, drains.
+ * Knows the states of the registry; load-model.ts builds one version.
  */
 import type { LoadOptions, ModelIndexEntry } from "../core/model-server.ts";
 import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
@@ -51,7 +51,7 @@ export class ModelManager {
     const startUp = new StartUp({ ...this.#options, sources: this.#sources, loadPolled });
     const failures = await startUp.load(names);
     for (const key of failures.keys()) this.#waitForSteps(key, startUp.stepKeys(key), true);
-    this.#callers.takeConcerned(this.#records); // ensembles came after what they call
+    this.#callers.takeConcerned(this.#records); // ensembles came after their composing models
     return failures;
   }
 
@@ -70,7 +70,7 @@ export class ModelManager {
     await this.#loadKey(key, options, false).finally(() => this.#followChanges());
   }
 
-  /** As `load`, for who follows a repository: an ensemble that lacks a model is loaded when that comes. */
+  /** As `load`, for a repository poller: an ensemble that lacks a model is loaded when that model arrives. */
   async loadKey(key: string, options: LoadOptions): Promise<void> {
     await this.#loadKey(key, options, true).finally(() => this.#followChanges());
   }
@@ -98,7 +98,7 @@ export class ModelManager {
     });
   }
 
-  /** Takes a model out of service at once; resolves when that is done, not when its last request has ended. */
+  /** Stops serving a model at once; resolves when that is done, before its last request has ended. */
   async unload(name: string, unloadDependents: boolean): Promise<void> {
     const known = [...this.#records.keys(), ...this.#callers.withdrawn()];
     const [key, ...more] = known.filter((loaded) => nameOfKey(loaded) === name);
@@ -118,7 +118,7 @@ export class ModelManager {
     return this.#sources.keys().flatMap((key) => registry.indexRows(key));
   }
 
-  /** Models that lie in the repositories now. */
+  /** Models that are in the repositories now. */
   keys(): string[] {
     return this.#sources.keys();
   }
@@ -127,12 +127,12 @@ export class ModelManager {
     return this.#sources.isAmbiguous(key);
   }
 
-  /** Changes with any file of a model. @throws ServerError when the model is not there */
+  /** Changes with any file of a model. @throws ServerError when the model does not exist */
   fingerprint(key: string): string {
     return this.#sources.fingerprint(key);
   }
 
-  /** Looks again at what is not on this machine; what cannot be reached stays as it was. */
+  /** Refreshes remote repositories; an unreachable one keeps its last state. */
   async refresh(): Promise<void> {
     await this.#sources.tryRefresh();
   }
@@ -177,7 +177,7 @@ export class ModelManager {
     }
   }
 
-  /** Asks the agents, then brings the model up. */
+  /** Calls the agents, then loads the model. */
   async #loadPolled(found: PolledModel, origin: LoadOrigin): Promise<void> {
     const { agents, model } = await this.#admit(found);
     try {
@@ -189,7 +189,7 @@ export class ModelManager {
     await agents.tell("loadComplete");
   }
 
-  /** @throws ServerError when an agent refuses the model, or has put something unreadable in its place */
+  /** @throws ServerError when an agent refuses the model, or relocated it to an unreadable folder */
   async #admit(found: PolledModel): Promise<{ agents: AgentChain; model: PolledModel }> {
     const { findAgent: find, log } = this.#options;
     const { name, path } = found.folder;
@@ -201,7 +201,7 @@ export class ModelManager {
     }
   }
 
-  /** Brings all selected versions up, then switches. What served before goes on serving when one fails. */
+  /** Loads all selected versions, then switches. On failure the old versions keep serving. */
   async #bringUp(model: PolledModel, origin: LoadOrigin, agents: AgentChain): Promise<void> {
     const { key } = model;
     const before = this.#records.get(key);
@@ -223,7 +223,7 @@ export class ModelManager {
     this.#options.log.info("model_lifecycle", `successfully loaded '${modelKeyText(key)}'`);
   }
 
-  /** Gives the ends of what served before. */
+  /** Resolves when the old versions have drained. */
   #switch(key: string, loaded: ReadonlyMap<number, ModelVersion>): Promise<void>[] {
     const { registry } = this.#options;
     const closing: Promise<void>[] = [];
@@ -239,7 +239,7 @@ export class ModelManager {
     return closing;
   }
 
-  /** The agents hear of an unload that has begun, and of its end; files go when nothing that was loaded from them is left. */
+  /** Notifies the agents of an unload and of its end; fetched files are released when no version needs them. */
   #releaseLater(
     record: ModelRecord | undefined,
     closing: readonly Promise<void>[],
@@ -269,13 +269,13 @@ export class ModelManager {
     }
   }
 
-  /** Loaded ensembles that call a model, directly or through others; callers of callers first. */
+  /** Loaded ensembles that call a model, directly or indirectly; outer callers first. */
   #callersOf(key: string): string[] {
     const direct = [...this.#records].filter(([, { polled }]) => polled.stepKeys.includes(key));
     return direct.flatMap(([caller]) => [...this.#callersOf(caller), caller]);
   }
 
-  /** Models were loaded: ensembles that call them, and those that call these. */
+  /** After loads: updates the ensembles that call these models, directly or indirectly. */
   async #followChanges(): Promise<void> {
     for (;;) {
       const concerned = this.#callers.takeConcerned(this.#records);
@@ -284,7 +284,7 @@ export class ModelManager {
     }
   }
 
-  /** Never rejects: who has loaded the model gets the answer for that model; the ensemble's trouble is in the log and the index. */
+  /** Never rejects: the load succeeded, so an ensemble's failure goes to the log and the index. */
   async #follow(key: string): Promise<void> {
     const record = this.#records.get(key);
     try {
@@ -300,14 +300,14 @@ export class ModelManager {
     }
   }
 
-  /** A loaded ensemble: checked, and built anew from the same files when its plan rests on something else now. */
+  /** Checks a loaded ensemble, and rebuilds it from the same files when its plan has changed. */
   async #renew({ polled, isExplicit, isOverridden, stepsText: before }: ModelRecord): Promise<void> {
     this.#options.checkEnsemble(polled);
     if (before === stepsText(polled.stepKeys, (need) => this.#options.registry.ready(need))) return;
     await this.#loadPolled(polled, { isExplicit, isOverridden, files: undefined });
   }
 
-  /** An ensemble that was taken out of service: what it lacked may be there again. */
+  /** Retries a withdrawn ensemble: the models that it lacked may be loaded again. */
   async #bringBack(key: string): Promise<void> {
     const isExplicit = this.#callers.wasExplicit(key);
     if (isExplicit === undefined) return;
@@ -326,12 +326,12 @@ export class ModelManager {
     }
   }
 
-  /** An ensemble that is not served, until it is. */
+  /** Waits for an ensemble to become available. */
   #waitForSteps(key: string, stepKeys: readonly string[], isExplicit: boolean): void {
     if (stepKeys.length > 0 && !this.#records.has(key)) this.#callers.wait(key, stepKeys, isExplicit);
   }
 
-  /** Out of service until the models that it calls are there and fit. */
+  /** Withdraws it until the models that it calls exist and fit. */
   #withdraw(key: string, reason = UNLOADED): void {
     const record = this.#records.get(key);
     if (record === undefined) return;

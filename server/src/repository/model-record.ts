@@ -1,24 +1,24 @@
-/** What the manager remembers of a loaded model, and what it is told when it loads one. Types only. */
+/** The manager's record of a loaded model, and the parameters of a load. Types only. */
 import type { AgentChain } from "./agents/agent-chain.ts";
 import type { PolledModel } from "./source/model-sources.ts";
 import type { ModelFiles } from "./source/repository-location.ts";
 
-/** What is known of a model between two loads of it. */
+/** State of a model between two loads. */
 export interface ModelRecord {
   readonly polled: PolledModel;
-  /** Named by a user, not only pulled in by an ensemble. */
+  /** Requested by a user, not only as part of an ensemble. */
   isExplicit: boolean;
-  /** Loaded with a configuration that came with the request, in place of the file's. */
+  /** Loaded with a configuration from the load request, in place of the file's. */
   readonly isOverridden: boolean;
-  /** What its versions were loaded from: those that have stayed through a reload keep the files of before. */
+  /** Folders that its versions were loaded from: versions kept through a reload keep their old files. */
   readonly files: readonly ModelFiles[];
-  /** Of an ensemble: what its plan rests on, of the models that it calls. */
+  /** For an ensemble: the properties of called models that determine its plan. */
   readonly stepsText: string;
-  /** They hear of the unload. */
+  /** Agents to notify of the unload. */
   readonly agents: AgentChain;
 }
 
-/** Why and from where a model is loaded. */
+/** Reason and origin of a load. */
 export interface LoadOrigin {
   readonly isExplicit: boolean;
   readonly isOverridden: boolean;

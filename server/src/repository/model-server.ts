@@ -1,4 +1,4 @@
-/** The server as front ends see it: registry, manager and log behind one interface. */
+/** The `ModelServer` interface for front ends: registry, manager and log behind it. */
 import type { InferRequest } from "../core/infer-request.ts";
 import type { InferResponse } from "../core/infer-response.ts";
 import type {
@@ -17,7 +17,7 @@ import type { ModelManager } from "./model-manager.ts";
 import type { ModelVersion } from "./model-version.ts";
 import { type ModelRegistry, parseVersion } from "./registry.ts";
 
-/** In the order in which Triton prints them. */
+/** Extension names in the order in which Triton prints them. */
 const EXTENSIONS: readonly string[] = [
   "classification",
   "sequence",
@@ -41,7 +41,7 @@ export interface RepositoryServerOptions {
   readonly manager: ModelManager;
   readonly log: ServerLog;
   readonly tracing: Tracing;
-  /** Load and unload by clients are allowed: `--model-control-mode=explicit`. */
+  /** Clients may load and unload: `--model-control-mode=explicit`. */
   readonly isExplicit: boolean;
   readonly strictReadiness: boolean;
 }
@@ -72,7 +72,7 @@ export class RepositoryServer implements ModelServer {
   }
 
   async modelReady(name: string, version: string): Promise<boolean> {
-    if (version !== "") parseVersion(version); // what is no version at all is an error, not "not ready"
+    if (version !== "") parseVersion(version); // a malformed version is an error, not "not ready"
     const ready = this.#readyIfAny(name);
     const served = ready.filter((model) => version === "" || model.version === String(Number(version)));
     const model = served.at(-1);
@@ -86,7 +86,7 @@ export class RepositoryServer implements ModelServer {
     }
   }
 
-  /** A name that several repositories have is ready in none. */
+  /** A name that exists in several repositories is ready in none. */
   #readyIfAny(name: string): readonly ModelVersion[] {
     try {
       return this.#options.registry.readyByName(name);

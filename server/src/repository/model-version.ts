@@ -1,4 +1,4 @@
-/** One loaded version of a model: its scheduler, instances, statistics and the face that front ends see. */
+/** One loaded version of a model: its scheduler, instances, statistics, and the interface for front ends. */
 import type { BackendModel, ModelInstance } from "../backend/backend.ts";
 import { type InferRequest, withInputs } from "../core/infer-request.ts";
 import type { InferResponse } from "../core/infer-response.ts";
@@ -25,9 +25,9 @@ export interface ModelVersionParts {
   /** Undefined for an ensemble. */
   readonly model: BackendModel | undefined;
   readonly loadSeconds: number;
-  /** Differs where answers may: for each load of the version, or for each content of its files. */
+  /** Cache generation: differs per load of the version, or per content of its files. */
   readonly generation: () => string;
-  /** Told when the version is closed. */
+  /** Called when the version is closed. */
   readonly onClosed?: (() => void) | undefined;
 }
 
@@ -45,7 +45,7 @@ export class ModelVersion implements ServedModel {
   readonly #context: RequestContext;
   #config: ModelConfig;
   #instances: readonly ModelInstance[];
-  /** Settles when no instance is left that was taken out. */
+  /** Settles when all removed instances are closed. */
   #resizing: Promise<unknown> = Promise.resolve();
 
   constructor(parts: ModelVersionParts) {
@@ -80,12 +80,12 @@ export class ModelVersion implements ServedModel {
     return this.#parts.model;
   }
 
-  /** True when instances can come and go while requests run. */
+  /** True when instances can be added and removed while requests run. */
   get isResizable(): boolean {
     return this.#parts.scheduler.resize !== undefined;
   }
 
-  /** From now on these instances, which are those of `config`; closes those left out when they have run. */
+  /** Replaces the instances by those of `config`; closes removed ones when they become idle. */
   async resize(config: ModelConfig, instances: readonly ModelInstance[]): Promise<void> {
     const removed = this.#instances.filter((instance) => !instances.includes(instance));
     this.#config = config;
@@ -117,7 +117,7 @@ export class ModelVersion implements ServedModel {
     return this.submit(request);
   }
 
-  /** As `infer`; `onTiming` learns how long the execution took, once, before the final response is read. */
+  /** As `infer`; `onTiming` receives the duration of the execution, once, before the final response is read. */
   submit(
     request: InferRequest,
     onTiming?: (timing: ExecutionTiming, queueMs: number) => void,
@@ -136,12 +136,12 @@ export class ModelVersion implements ServedModel {
     return this.#instances.every((instance) => instance.isReady());
   }
 
-  /** Asks the model's own code, where it has a word in it. @throws ServerError unavailable with the reason why not */
+  /** Asks the model's own readiness check, if it has one. @throws ServerError unavailable with the reason */
   async checkReady(): Promise<void> {
     await Promise.all(this.#instances.map((instance) => instance.checkReady?.()));
   }
 
-  /** Ends what was accepted, then frees everything. New requests are refused from the call on. */
+  /** Drains accepted requests, then frees everything. New requests are refused from the call on. */
   async close(): Promise<void> {
     await this.#parts.scheduler.drain();
     this.#parts.onClosed?.();
@@ -151,7 +151,7 @@ export class ModelVersion implements ServedModel {
   }
 }
 
-/** What the requests of a version share. */
+/** Context shared by the requests of a version. */
 export function requestContext(
   parts: Pick<ModelVersionParts, "config" | "signature" | "version" | "statistics" | "decoupled">,
 ): RequestContext {

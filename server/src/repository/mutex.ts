@@ -1,4 +1,4 @@
-/** Locks by name, so that two operations on related models never overlap and unrelated ones never wait. */
+/** Locks by name: operations on related models never overlap, and unrelated ones never wait. */
 
 export class NamedLocks {
   readonly #tails = new Map<string, Promise<void>>();

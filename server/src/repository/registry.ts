@@ -1,4 +1,4 @@
-/** Which versions of which models exist and in what state. Answers look-ups; loads nothing. */
+/** The registry of model versions and their states. Answers lookups; loads nothing. */
 import type { ModelIndexEntry } from "../core/model-server.ts";
 import { ServerError } from "../core/server-error.ts";
 import { ambiguousName, modelKey, nameOfKey } from "./model-key.ts";
@@ -53,8 +53,8 @@ export class ModelRegistry {
   }
 
   /**
-   * The one model of that name; the name itself when there is none. Models unloaded on purpose do not make a name ambiguous.
-   * @throws ServerError invalid_argument when several repositories serve the name
+   * The one model of that name; the name itself when there is none. Models that a user unloaded do not make a name
+   * ambiguous. @throws ServerError invalid_argument when several repositories serve the name
    */
   keyOf(name: string): string {
     if (!this.#isNamespacing) return name;
@@ -86,7 +86,7 @@ export class ModelRegistry {
     return this.lookUpKey(this.keyOf(name), versionText);
   }
 
-  /** As `lookUp`, for a model that calls: what its own repository has goes first. */
+  /** As `lookUp`, for a calling model: models of its own repository come first. */
   lookUpFrom(namespace: string, name: string, versionText: string): ModelVersion {
     const own = modelKey(namespace, name);
     const isOwn = this.#isNamespacing && namespace !== "" && this.#models.has(own) && !this.#isUnloaded(own);
@@ -119,7 +119,7 @@ export class ModelRegistry {
     return entry.served;
   }
 
-  /** Rows of the index for one model; a model never tried has one row with its name alone. */
+  /** Rows of the repository index for one model; a model never loaded has one row with its name alone. */
   indexRows(key: string): ModelIndexEntry[] {
     const versions = this.versions(key);
     const name = nameOfKey(key);
@@ -134,7 +134,7 @@ export class ModelRegistry {
       }));
   }
 
-  /** Strict readiness: every version is ready, or unloaded on purpose. */
+  /** Strict readiness: every version is ready, or was unloaded by a user. */
   isAllReady(): boolean {
     for (const versions of this.#models.values()) {
       for (const { state, reason, served } of versions.values()) {
@@ -167,7 +167,7 @@ export class ModelRegistry {
   }
 }
 
-/** The reason of a version that was unloaded on purpose. */
+/** The reason of a version that a user unloaded. */
 export const UNLOADED = "unloaded";
 
 const MAX_INT64 = 2n ** 63n - 1n;

@@ -1,14 +1,14 @@
-/** Whether a version of a model would be loaded from the very same files again. Pure. */
+/** Decides whether reloading a version would read exactly the same files. Pure. */
 import type { ModelFolder } from "./source/model-folder.ts";
 import type { PolledModel } from "./source/model-sources.ts";
 
 export interface SameVersion {
-  /** All files of the version and of the model, but for its configuration and its other versions. */
+  /** All files of the version and of the model, except its configuration and other versions. */
   readonly hasSameFiles: boolean;
   readonly hasSameConfigFile: boolean;
 }
 
-/** Models that agents look at, and ensembles, which are bound to what they call, never count as the same. */
+/** Models with agents, and ensembles, which depend on other models, never count as the same. */
 export function compareVersion(
   { folder: before, agents: agentsBefore, stepKeys }: PolledModel,
   { folder: after, agents: agentsAfter }: PolledModel,
@@ -23,7 +23,7 @@ export function compareVersion(
   };
 }
 
-/** Lines of the fingerprint about the files of a version, and about the configuration file. */
+/** Fingerprint lines for the files of a version, and for the configuration file. */
 function linesOf({ fingerprint, config, path, versions }: ModelFolder, version: number): [string[], string[]] {
   const others = versions.filter((other) => other !== version).map((other) => `${other}/`);
   const configFile = config?.path.slice(path.length + 1);

@@ -1,4 +1,7 @@
-/** The way back of `reshape`: from the shape that a model produced to the one that its configuration promises. Pure. */
+/**
+ * Reverses `reshape`: from the shape of the model's output to the configured one (model_config.proto,
+ * ModelTensorReshape). Pure.
+ */
 import type { ModelSignature } from "../core/model-signature.ts";
 import type { Tensor } from "../core/tensor.ts";
 

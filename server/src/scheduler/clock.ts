@@ -1,21 +1,21 @@
-/** The time that schedulers live in: the system's, or one that a test turns by hand. Knows no requests. */
+/** The clock of the schedulers: the system's, or a manual one in tests. Knows no requests. */
 import { PreciseTimer } from "./precise-timer.ts";
 
 /** One pending callback at a time. */
 export interface Alarm {
-  /** Calls back at `dueMs` on the clock, replacing what was set before; Infinity = never. */
+  /** Calls back at `dueMs` on the clock, replacing the earlier time; Infinity = never. */
   set(dueMs: number): void;
   clear(): void;
 }
 
 export interface Clock {
-  /** Milliseconds that never go back. */
+  /** Monotonic milliseconds. */
   nowMs(): number;
-  /** Exact to some microseconds, for batches that must go. */
+  /** Exact to some microseconds, for batches that must start. */
   alarm(callback: () => void): Alarm;
-  /** Exact to some milliseconds and keeps no process alive, for what should not have to happen. Returns how to call it off. */
+  /** Exact to some milliseconds and keeps no process alive, for timeouts. Returns the function that cancels it. */
   after(delayMs: number, callback: () => void): () => void;
-  /** When what has come in by now has been looked at. */
+  /** Runs after the events that have already arrived were handled. */
   soon(callback: () => void): void;
 }
 

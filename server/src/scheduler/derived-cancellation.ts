@@ -1,6 +1,6 @@
 /**
- * The cancellation of what is done for a request: follows the request's own, and can come from inside too. A signal is made only
- * when somebody listens to it: most of those who ask only want to know whether it is worth to begin.
+ * Cancellation derived from a request's own, which can also be triggered internally. An AbortSignal is created only
+ * when somebody listens: most callers only check the state.
  */
 import { type InferRequest, isCancelled } from "../core/infer-request.ts";
 
@@ -36,7 +36,7 @@ export class DerivedCancellation {
     this.#controller?.abort(reason);
   }
 
-  /** Nothing is done any more: the request's signal need not be listened to. */
+  /** The work has ended: stop listening to the request's signal. */
   release(): void {
     if (this.#controller !== undefined) this.#request.signal.removeEventListener("abort", this.#onParent);
   }

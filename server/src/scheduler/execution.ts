@@ -1,4 +1,4 @@
-/** Runs one batch on one instance and settles whatever the backend left open. */
+/** Runs one batch on one instance and settles the requests that the backend left open. */
 import type { BackendRequest, Batch, ModelInstance } from "../backend/backend.ts";
 import { describeThrown, ServerError } from "../core/server-error.ts";
 import type { Logger } from "../observe/log.ts";
@@ -6,11 +6,11 @@ import { type Clock, SYSTEM_CLOCK } from "./clock.ts";
 import type { ExecutionTiming } from "./execution-timing.ts";
 import type { StatisticsCounter } from "./model-statistics.ts";
 
-/** What an execution needs of a request: a client's, or one that only fills a row of a batch. */
+/** The interface that an execution needs: a client's request, or padding for a row of a batch. */
 export interface ExecutableRequest extends BackendRequest {
   readonly ended: boolean;
   readonly failed: boolean;
-  /** The backend wants it back later: that it has no end is no fault. */
+  /** The backend wants to run it again later, so a missing final response is no fault. */
   readonly isGivenBack?: boolean;
   /** The request leaves the queue for a backend. */
   dequeued(nowMs: number): void;
@@ -43,7 +43,7 @@ class Execution implements Batch {
     this.#computeEndMs = this.#clock.nowMs();
   }
 
-  /** A backend that sets no marks spends its whole time inferring. */
+  /** A backend without its own timing counts all time as inference. */
   timing(goesOn: boolean): ExecutionTiming {
     const endMs = this.#clock.nowMs();
     const computeStartMs = this.#computeStartMs < 0 ? this.startMs : this.#computeStartMs;

@@ -1,4 +1,4 @@
-/** How many requests a scheduler has accepted and not seen the end of, and the wait for the last of them. */
+/** Counts a scheduler's accepted and unfinished requests, and waits for the last one when draining. */
 import { ServerError } from "../core/server-error.ts";
 
 export class InFlight {
@@ -24,7 +24,7 @@ export class InFlight {
     if (this.#count === 0) this.#onEmpty?.();
   }
 
-  /** Resolves when nothing is in flight. To refuse what comes from now on is the scheduler's part. */
+  /** Resolves when no request is in flight. The scheduler refuses new requests itself. */
   drain(): Promise<void> {
     this.#isStopping = true;
     if (this.#count === 0) return Promise.resolve();
@@ -34,7 +34,7 @@ export class InFlight {
   }
 }
 
-/** What a request gets that comes when its model is on the way out. */
+/** The error for a request that arrives while its model is unloading. */
 export function stopping(): ServerError {
   const text = "Server is stopping, scheduler for model has stopped accepting new inference requests";
   return new ServerError("unavailable", text);

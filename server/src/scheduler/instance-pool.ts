@@ -1,11 +1,12 @@
 /**
- * Which instances of a model version may take a batch: the free ones, lowest number first, as Triton picks, but the least loaded
- * where instances answer after their executions; with a rate limiter only one that was granted its resources. Passive instances never are in a pool.
+ * The instances of a model version that may take a batch. Picks the lowest-numbered free one, like Triton. Instances
+ * that answer after their execution are picked by load; with a rate limiter, only one with granted resources. Passive
+ * instances are not in the pool.
  */
 import type { ModelInstance } from "../backend/backend.ts";
 import type { Executor, RateLimiter } from "./rate-limiter.ts";
 
-/** The instances as executors of a rate limiter that knows them. */
+/** The instances as executors registered with a rate limiter. */
 export interface InstanceLimits {
   readonly limiter: RateLimiter;
   readonly executorOf: (instance: ModelInstance) => Executor;
@@ -20,14 +21,14 @@ export class InstancePool {
   /** Highest number first. */
   #idle: Idle[];
   #ranks: ReadonlyMap<ModelInstance, number>;
-  /** Instances that were left out while they ran, and who waits for them. */
+  /** Instances removed while they ran, and the callbacks that wait for them. */
   readonly #leaving = new Map<ModelInstance, () => void>();
   readonly #limits: InstanceLimits | undefined;
   readonly #onGranted: () => void;
-  /** The instance that has asked for its resources, and whether it has got them. */
+  /** The instance that has requested its resources, and whether they were granted. */
   #asked: { readonly instance: ModelInstance; isGranted: boolean } | undefined;
 
-  /** `onGranted`: a batch may go now that could not before. */
+  /** `onGranted`: a batch that had to wait may start now. */
   constructor(instances: readonly ModelInstance[], limits?: InstanceLimits, onGranted: () => void = () => undefined) {
     this.#ranks = new Map(instances.map((instance, rank) => [instance, rank]));
     this.#idle = instances.map((instance, rank) => ({ instance, rank })).reverse();
@@ -43,7 +44,7 @@ export class InstancePool {
     return this.#ranks.size;
   }
 
-  /** Asks for a batch that could go at once: true when there is an instance that may run it. */
+  /** Requests an instance for a batch; true when one may run it now. */
   admit(): boolean {
     if (this.#limits === undefined) return this.#idle.length > 0;
     if (this.#asked !== undefined) return this.#asked.isGranted;
@@ -59,7 +60,7 @@ export class InstancePool {
     return asked.isGranted;
   }
 
-  /** There is no batch: what was asked for or granted goes back. */
+  /** There is no batch: returns what was requested or granted. */
   forgo(): void {
     if (this.#asked === undefined) return;
     const { instance } = this.#asked;
@@ -68,7 +69,7 @@ export class InstancePool {
     this.#limits?.limiter.giveBack(this.#limits.executorOf(instance), false);
   }
 
-  /** The instance for a batch that was admitted. */
+  /** The instance for an admitted batch. */
   acquire(): ModelInstance | undefined {
     if (this.#limits === undefined) return this.#takeLeastLoaded();
     if (this.#asked?.isGranted !== true) return undefined;
@@ -77,7 +78,7 @@ export class InstancePool {
     return instance;
   }
 
-  /** From now on these, without a limiter; resolves when those left out run no more. */
+  /** Replaces the instances (without a limiter); resolves when the removed ones are idle. */
   async replace(instances: readonly ModelInstance[]): Promise<void> {
     const known = [...this.#ranks.keys()];
     const idle = new Set(this.#idle.map(({ instance }) => instance));
@@ -88,7 +89,7 @@ export class InstancePool {
     await Promise.all(leaving.map((instance) => new Promise<void>((left) => this.#leaving.set(instance, left))));
   }
 
-  /** Its batch has run. */
+  /** The instance has finished its batch. */
   release(instance: ModelInstance): void {
     const left = this.#leaving.get(instance);
     if (left !== undefined) {

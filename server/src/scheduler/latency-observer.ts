@@ -1,4 +1,7 @@
-/** Summaries and the first-response histogram of one model version. Made only where `--metrics-config` asks for them. */
+/**
+ * Latency summaries and the first-response histogram of one model version (Triton documentation, "Metrics"). Created
+ * only when `--metrics-config` requests them.
+ */
 import { SlidingSummary } from "../observe/sliding-summary.ts";
 import type { ExecutionTiming } from "./execution-timing.ts";
 
@@ -15,7 +18,7 @@ export interface LatencyOptions {
 export class LatencyObserver {
   readonly summaries: ReadonlyMap<SummaryName, SlidingSummary>;
   readonly firstResponseBucketsMs: readonly number[];
-  /** Observations at or below each bound, not cumulative; the last stands for all above. */
+  /** Observations per bound, not cumulative; the last one counts values above all bounds. */
   readonly #buckets: number[];
   #numFirst = 0;
   #sumFirstMs = 0;

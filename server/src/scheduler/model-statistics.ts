@@ -1,7 +1,7 @@
 /**
- * The counters of one model version, by Triton's counting rules: successes and failures per request, compute times per
- * successful request and per execution, batches by size. Written by the schedulers, read by the statistics API and the
- * metrics page. Durations come in milliseconds of `performance.now()` and are kept in nanoseconds.
+ * The counters of one model version, by the rules of Triton's statistics extension. Successes and failures count per
+ * request, compute times per request and per execution, batches by size. Written by schedulers, read by the statistics
+ * API and the metrics page. Input: milliseconds of `performance.now()`; stored: nanoseconds.
  */
 import type { DurationStatistic, InferBatchStatistics, ModelStatistics } from "../core/model-server.ts";
 import type { FailureReason } from "../core/server-error.ts";
@@ -38,12 +38,12 @@ class ComputeDurations {
 }
 
 export class StatisticsCounter {
-  /** Set where distributions are wanted, not only sums. */
+  /** Set when distributions are requested, not only sums. */
   readonly latencies: LatencyObserver | undefined;
   #lastInferenceMs = 0;
   #inferences = 0;
   #executions = 0;
-  /** Accepted and not yet given to the backend. */
+  /** Requests accepted and not yet given to the backend. */
   #pending = 0;
   readonly #success = new Duration();
   readonly #fail = new Duration();
@@ -66,13 +66,13 @@ export class StatisticsCounter {
     return this.#failures;
   }
 
-  /** A request was accepted. Its end is told by `dequeued` and then `succeeded` or `failed`. */
+  /** A request was accepted. `dequeued` and then `succeeded` or `failed` follow. */
   accepted(): void {
     this.#pending += 1;
     this.#lastInferenceMs = Date.now();
   }
 
-  /** The request left the queue: for the backend, or refused. */
+  /** The request left the queue, for the backend or by refusal. */
   dequeued(): void {
     this.#pending -= 1;
   }
@@ -87,7 +87,7 @@ export class StatisticsCounter {
     batch.add(timing);
   }
 
-  /** A request of `batchSize` rows ended well: whole duration, wait, and the timing of its execution. */
+  /** A request of `batchSize` rows succeeded: total duration, queue time, and the timing of its execution. */
   succeeded(batchSize: number, totalMs: number, queueMs: number, timing: ExecutionTiming): void {
     this.#inferences += batchSize;
     this.#success.add(totalMs);
@@ -96,14 +96,14 @@ export class StatisticsCounter {
     this.latencies?.succeeded(totalMs, queueMs, timing);
   }
 
-  /** Answered from the cache: a success that waited and did not run. */
+  /** Answered from the cache: a success with queue time and no execution. */
   cacheHit(totalMs: number, queueMs: number, lookupMs: number): void {
     this.#success.add(totalMs);
     this.#queue.add(queueMs);
     this.#cacheHit.add(lookupMs);
   }
 
-  /** Not in the cache: time to look and to insert. */
+  /** A cache miss: time for lookup and insertion. */
   cacheMissed(ms: number): void {
     this.#cacheMiss.add(ms);
   }
@@ -113,7 +113,7 @@ export class StatisticsCounter {
     this.#fail.add(totalMs);
   }
 
-  /** Refused at the door (full queue): counts as a rejected failure on the metrics page, not in the statistics. */
+  /** Refused before queueing (full queue): a rejected failure on the metrics page, not in the statistics. */
   rejected(): void {
     this.#failures.REJECTED += 1;
   }

@@ -1,24 +1,24 @@
 /**
- * A timer that is honest below a millisecond, where setTimeout is not: it sleeps for the whole milliseconds with Node's timer,
- * for most of the rest on a futex of another thread, and turns the event loop for the last microseconds. Other work goes on
- * all the while. One pending callback at a time.
+ * A timer with microsecond precision, unlike setTimeout. It sleeps whole milliseconds with Node's timer and most of the
+ * rest on a futex in another thread (short-sleep.ts). For the last microseconds it spins through the event loop, so
+ * other work continues. One pending callback at a time.
  */
 import { ShortSleep } from "./short-sleep.ts";
 
-/** setTimeout may fire up to this much late. */
+/** Maximum lateness of setTimeout, in ms. */
 const TIMEOUT_GRAIN_MS = 2;
-/** A shorter wait is not worth the way to another thread and back. */
+/** Shorter waits, in ms, do not justify a round trip to another thread. */
 const SHORT_SLEEP_MS = 0.1;
-/** How long that way takes at least: so much earlier the thread is asked to wake us. */
+/** Minimum round trip to the thread, in ms; it is asked to wake this much earlier. */
 const WAKE_UP_MS = 0.04;
-/** Times nearer than this to each other are the same. */
+/** Times closer to each other than this, in ms, count as equal. */
 const SAME_MS = 0.005;
-/** The longest that setTimeout can wait; the rest is waited for again. */
+/** The maximum delay of setTimeout; longer waits continue with another timer. */
 const MAX_TIMEOUT_MS: number = 2 ** 31 - 1;
 
 let shared: ShortSleep | undefined;
 
-/** For schedulers that will wait for less than milliseconds. Starting the thread takes some of them: not while requests wait. */
+/** Starts the thread for sub-millisecond waits. That takes some milliseconds, so call it before requests wait. */
 export function prepareShortWaits(): void {
   shared ??= new ShortSleep();
 }
@@ -64,7 +64,7 @@ export class PreciseTimer {
     else this.#immediate = setImmediate(this.#turn);
   }
 
-  /** Without a thread that is ready the loop turns. */
+  /** Spins through the event loop when the thread is not ready. */
   #sleep(): void {
     if (shared?.isReady === true) {
       this.#isSleeping = true;

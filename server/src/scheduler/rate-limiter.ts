@@ -1,14 +1,14 @@
 /**
- * Who may execute next when executions need resources that are limited: `--rate-limit=execution_count`. Executors of all models
- * wait in one line; the one that has executed least, weighed by its priority, goes first and takes all that it needs at once,
- * or all wait for it. A pure state machine: time, models and instances are unknown to it.
+ * Schedules executions under limited resources, `--rate-limit=execution_count`. Executors of all models share one
+ * queue. The one with the lowest product of executions and priority goes first, and takes all resources that it needs at
+ * once. Source: Triton documentation, "Rate Limiter". A pure state machine that knows no time, models or instances.
  */
 import type { ResourceLimits, ResourceNeed } from "./resource-limits.ts";
 
-/** One that executes: an instance of a model. */
+/** An executor: an instance of a model. */
 export interface Executor {
   readonly needs: readonly ResourceNeed[];
-  /** How dear an execution is: with twice the priority one goes half as often. */
+  /** Cost of an execution: with twice the priority value, an executor runs half as often. */
   readonly priority: number;
 }
 
@@ -21,7 +21,7 @@ interface Member extends Executor {
 export class RateLimiter {
   readonly #limits: ResourceLimits;
   readonly #members = new Map<Executor, Member>();
-  /** In the order in which they came. */
+  /** In order of arrival. */
   readonly #waiting = new Set<Member>();
   #isGranting = false;
 
@@ -30,8 +30,8 @@ export class RateLimiter {
   }
 
   /**
-   * All of a model version, or none. Who comes later does not get all that the others had before it.
-   * @throws ServerError invalid_argument when one could never run
+   * Registers all executors of a model version, or none. Later ones start at the current minimum count, so that they do
+   * not catch up. @throws ServerError invalid_argument when one could never run
    */
   register(executors: readonly Executor[]): void {
     this.#limits.add(executors.map(({ needs }) => needs));
@@ -55,12 +55,12 @@ export class RateLimiter {
     this.#grant(undefined);
   }
 
-  /** The lower, the sooner it may execute. */
+  /** Lower values execute sooner. */
   score(executor: Executor): number {
     return scoreOf(this.#memberOf(executor));
   }
 
-  /** True: it may execute now. Else it waits, and `onGranted` is called once when it may. */
+  /** True: it may execute now. Otherwise it waits, and `onGranted` is called once when it may. */
   request(executor: Executor, onGranted: () => void): boolean {
     const member = this.#memberOf(executor);
     if (member.state !== "idle") throw new Error(`an executor that is ${member.state} asked to execute`);
@@ -70,9 +70,9 @@ export class RateLimiter {
     return this.#grant(member);
   }
 
-  /** It executes no more, or does not want to any more. `hasExecuted` false: it did not use what it was given. */
+  /** Returns its resources, or withdraws its request. `hasExecuted` false: the grant was not used. */
   giveBack(executor: Executor, hasExecuted: boolean): void {
-    const member = this.#members.get(executor); // one that ends after its model was taken out has given back already
+    const member = this.#members.get(executor); // an executor whose model was removed has already returned its resources
     if (member === undefined || member.state === "idle") return;
     const { state } = member;
     member.state = "idle";
@@ -82,9 +82,9 @@ export class RateLimiter {
     this.#grant(undefined);
   }
 
-  /** Lets those go for whom there is enough. True when `requester` is among them. */
+  /** Grants those for whom resources suffice. True when `requester` is among them. */
   #grant(requester: Member | undefined): boolean {
-    if (this.#isGranting) return false; // the turn that runs already sees who has come
+    if (this.#isGranting) return false; // the running loop already sees new requests
     this.#isGranting = true;
     try {
       for (let next = this.#first(); next !== undefined && this.#limits.take(next.needs); next = this.#first()) {

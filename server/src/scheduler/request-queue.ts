@@ -1,6 +1,7 @@
 /**
- * Waiting requests of one model version: levels by priority, in each level the timely ones before the delayed.
- * Applies sizes and timeouts of the queue policies; decides nothing about batches.
+ * The queue of one model version: levels by priority; in each level, requests within their timeout come before delayed
+ * ones. Applies the size limits and timeouts of queue policies (model_config.proto, ModelQueuePolicy). Forms no
+ * batches.
  */
 
 import { isCancelled } from "../core/infer-request.ts";
@@ -34,17 +35,19 @@ class Level {
   }
 }
 
-/** A configuration may allow 2^64 levels, and clients choose among them: empty ones beyond these are forgotten. */
+/**
+ * A configuration may allow 2^64 levels, and clients choose among them: empty levels beyond this number are removed.
+ */
 const MAX_EMPTY_LEVELS = 32;
 
 export class RequestQueue {
   readonly #batching: ModelDynamicBatching | undefined;
   readonly #numLevels: number;
   readonly #defaultLevel: number;
-  /** Those that have been asked for, in the order of service. */
+  /** Levels in use, in the order of service. */
   #levels: Level[] = [];
   #length = 0;
-  /** No request times out before this; Infinity = none waits with a timeout. */
+  /** No request times out before this; Infinity: none has a timeout. */
   #nextDeadlineMs = Number.POSITIVE_INFINITY;
 
   constructor(batching: ModelDynamicBatching | undefined) {
@@ -85,14 +88,14 @@ export class RequestQueue {
     return level;
   }
 
-  /** Takes out what is late; levels with action DELAY move it behind their timely ones. */
+  /** Removes timed-out requests; levels with action DELAY move them behind the others. */
   sweep(nowMs: number): void {
     if (nowMs < this.#nextDeadlineMs) return;
     this.#nextDeadlineMs = Number.POSITIVE_INFINITY;
     for (const level of this.#levels) this.#expire(level, nowMs);
   }
 
-  /** In the order of service, without those that were cancelled. */
+  /** In the order of service, without cancelled requests. */
   *[Symbol.iterator](): Generator<ScheduledRequest> {
     for (const level of this.#levels) {
       for (const { request } of level.timely) if (!isCancelled(request.request)) yield request;
@@ -100,7 +103,7 @@ export class RequestQueue {
     }
   }
 
-  /** Removes the first `count` in the order of service. Those in front of them that were cancelled end here. */
+  /** Removes the first `count` in the order of service. Cancelled ones before them end here. */
   take(count: number): ScheduledRequest[] {
     const taken: ScheduledRequest[] = [];
     const dropped: ScheduledRequest[] = [];
@@ -119,7 +122,7 @@ export class RequestQueue {
     return taken;
   }
 
-  /** When the next timeout may strike, in ms; Infinity = never. */
+  /** Time of the next possible timeout in ms; Infinity: never. */
   get nextDeadlineMs(): number {
     return this.#nextDeadlineMs;
   }
@@ -150,12 +153,12 @@ export class RequestQueue {
   }
 }
 
-/** What a request gets that was given up before it ran. */
+/** The error for a request cancelled before it ran. */
 export function cancelled(request: ScheduledRequest): ServerError {
   return new ServerError("cancelled", `${requestPrefix(request.request)}Request was cancelled`, { reason: "CANCELED" });
 }
 
-/** A request's own timeout can only shorten the queue's, and only where the policy has one and allows it. */
+/** A request's own timeout can only shorten the queue's, and only when the policy allows it. */
 function deadline(policy: ModelQueuePolicy | undefined, timeoutUs: number, nowMs: number): number {
   const defaultUs = policy?.default_timeout_microseconds ?? 0;
   if (policy === undefined || defaultUs === 0) return Number.POSITIVE_INFINITY;

@@ -1,6 +1,6 @@
 /**
- * How much of each resource there is and how much of it is taken. A resource is counted for each device or, when models call
- * it global, once for all. What no flag limits has as much as the most demanding executor needs. Pure.
+ * Limits and use of rate limiter resources, per device or global. A resource without a limit has as much as the most
+ * demanding executor needs. Source: Triton documentation, "Rate Limiter". Pure.
  */
 import { ServerError } from "../core/server-error.ts";
 
@@ -14,7 +14,7 @@ export interface ResourceNeed {
 export interface ExplicitLimit {
   readonly name: string;
   readonly count: number;
-  /** -1 = every device. A resource that is global has no device: its limit is the count, whatever stands here. */
+  /** -1: every device. A global resource has no device, so its limit applies whatever the device is. */
   readonly device: number;
 }
 
@@ -29,7 +29,7 @@ export class ResourceLimits {
     this.#explicit = explicit;
   }
 
-  /** @throws ServerError invalid_argument when one of the users could never have what it needs */
+  /** @throws ServerError invalid_argument when one of the users can never get what it needs */
   add(users: readonly (readonly ResourceNeed[])[]): void {
     const all = [...this.#users, ...users].flat();
     checkKinds(all);
@@ -47,7 +47,7 @@ export class ResourceLimits {
     this.#capacity = this.#capacityFor(this.#users.flat());
   }
 
-  /** All of it, or false and nothing. */
+  /** Takes all of it, or returns false and takes nothing. */
   take(needs: readonly ResourceNeed[]): boolean {
     const fits = needs.every((need) => {
       const key = keyOf(need);
@@ -78,7 +78,7 @@ export class ResourceLimits {
     return capacity;
   }
 
-  /** The limit of the very device comes before that of all devices. */
+  /** A limit for one device takes precedence over one for all devices. */
   #explicitFor({ name, device }: ResourceNeed): number | undefined {
     const named = this.#explicit.filter((limit) => limit.name === name);
     if (device === undefined) return named[0]?.count;

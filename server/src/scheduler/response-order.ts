@@ -1,15 +1,15 @@
-/** Keeps the responses of requests in the order in which the requests were added. */
+/** Releases responses in the order in which their requests were added (`preserve_ordering`). */
 import type { ScheduledRequest } from "./scheduled-request.ts";
 
 export class ResponseOrder {
   readonly #requests: ScheduledRequest[] = [];
 
-  /** Before the request can have answered. */
+  /** Call before the request can have answered. */
   add(request: ScheduledRequest): void {
     if (this.#requests.push(request) > 1) request.hold();
   }
 
-  /** The requests at the head that have ended leave, and the first that has not may answer freely. */
+  /** Removes ended requests at the head; the first unended one may then answer directly. */
   ended(): void {
     while (this.#requests[0]?.ended === true) {
       this.#requests.shift()?.release();

@@ -1,6 +1,6 @@
 /**
- * A request on its way through a scheduler: what the backend sees of it, its end, and its bookkeeping. Exactly one of a
- * final response or a failure ends it; whatever comes later is dropped.
+ * A request inside a scheduler: the backend's view, its end, and its bookkeeping. Exactly one final response or failure
+ * ends it; anything later is dropped.
  */
 import type { BackendResponse } from "../backend/backend.ts";
 import type { InferRequest } from "../core/infer-request.ts";
@@ -16,15 +16,15 @@ import type { ExecutableRequest } from "./execution.ts";
 import type { ExecutionTiming } from "./execution-timing.ts";
 import type { StatisticsCounter } from "./model-statistics.ts";
 
-/** What all requests of a model version share. */
+/** Context shared by all requests of a model version. */
 export interface RequestContext {
   readonly signature: ModelSignature;
   readonly version: string;
   readonly statistics: StatisticsCounter;
   readonly decoupled: boolean;
-  /** True when an output has to be brought from the model's shape to the client's. */
+  /** True when an output needs a reshape from the model's to the client's shape. */
   readonly reshapesOutputs: boolean;
-  /** Of an ensemble: other models compute, and their times are not points in time of this one. */
+  /** For an ensemble: other models compute, so their times are durations and not points in time. */
   readonly isComposed?: boolean;
   readonly clock?: Clock | undefined;
 }
@@ -40,7 +40,7 @@ export class ScheduledRequest implements ExecutableRequest {
   readonly #onTiming: ((timing: ExecutionTiming, queueMs: number) => void) | undefined;
   #onEnd: (() => void) | undefined;
   #onOutputs: ((outputs: readonly Tensor[]) => number) | undefined;
-  /** Set while an earlier request of an ordered model has not ended: responses wait here. */
+  /** Set while an earlier request of an ordered model has not ended: responses are held here. */
   #held: InferResponse[] | undefined;
   #heldFailure: ServerError | undefined;
   #ended = false;
@@ -79,17 +79,17 @@ export class ScheduledRequest implements ExecutableRequest {
     return this.#failure !== undefined;
   }
 
-  /** Called once, when the request has ended; set by the scheduler that owns the request. */
+  /** Called once, when the request has ended; set by the owning scheduler. */
   set onEnd(listener: () => void) {
     this.#onEnd = listener;
   }
 
-  /** Is shown the outputs of a good answer, for the response cache; returns the ms that the cache took in all. */
+  /** Receives the outputs of a successful response, for the response cache; returns the total cache time in ms. */
   set onOutputs(listener: (outputs: readonly Tensor[]) => number) {
     this.#onOutputs = listener;
   }
 
-  /** An equal request was answered before: this one never queues. */
+  /** A cached response: this request never queues. */
   answerFromCache(outputs: readonly Tensor[], lookupMs: number): void {
     const { signature, version, statistics } = this.#context;
     this.#ended = true;
@@ -120,7 +120,7 @@ export class ScheduledRequest implements ExecutableRequest {
     if (trace !== undefined && !this.#ended && !this.#isComposed) trace.tensors("TENSOR_BACKEND_INPUT", inputs);
   }
 
-  /** The scheduler does not take the request: it never was in the queue. */
+  /** The scheduler refused the request: it was never in the queue. */
   refused(): void {
     this.#ended = true;
     this.#context.statistics.dequeued();
@@ -128,7 +128,7 @@ export class ScheduledRequest implements ExecutableRequest {
     this.#endTrace();
   }
 
-  /** Its execution is over. The statistics of a request are complete when it has both ended and been executed. */
+  /** Its execution is over. Statistics are complete when the request has both ended and been executed. */
   executed(timing: ExecutionTiming): void {
     this.#timing = timing;
     this.#traceExecution(timing);
@@ -137,7 +137,7 @@ export class ScheduledRequest implements ExecutableRequest {
     this.#endTrace();
   }
 
-  /** What ran was not the end of it: it will be executed again, and the last execution counts. */
+  /** The execution did not end it: it will be executed again, and the last execution counts. */
   givenBack(): void {
     this.#timing = undefined;
   }
@@ -178,7 +178,7 @@ export class ScheduledRequest implements ExecutableRequest {
     return this.stream.drained();
   }
 
-  /** Keeps responses back until `release`. Only before the first response. */
+  /** Holds responses back until `release`. Only before the first response. */
   hold(): void {
     this.#held = [];
   }
@@ -226,7 +226,7 @@ export class ScheduledRequest implements ExecutableRequest {
     trace.mark("COMPUTE_END", endMs);
   }
 
-  /** Once: the request has ended, and its execution too if it came so far. */
+  /** Called once: the request has ended, and its execution too if there was one. */
   #endTrace(): void {
     const { trace } = this.request;
     if (trace === undefined || this.#isTraceOver) return;
@@ -262,12 +262,12 @@ export class ScheduledRequest implements ExecutableRequest {
   }
 }
 
-/** What a request took of an instance that answers after its execution: all the time until its end. */
+/** Compute time on an instance that answers after its execution: all the time until its end. */
 function untilEnd(timing: ExecutionTiming, endMs: number): ExecutionTiming {
   return timing.goesOn === true && endMs > timing.endMs ? { ...timing, computeEndMs: endMs, endMs } : timing;
 }
 
-/** In the order of the configuration, which is the order of answers. */
+/** In the order of the configuration, which is the order of outputs. */
 function wantedOutputs(requested: readonly string[], signature: ModelSignature): readonly string[] {
   if (requested.length === 0) return signature.outputNames;
   return requested.length === 1 ? requested : signature.outputNames.filter((name) => requested.includes(name));

@@ -1,14 +1,14 @@
 /**
- * Sleeps shorter than a timer of Node can: a thread waits on a futex, which is exact to some microseconds, and wakes the event
- * loop. Costs two changes of thread in place of a core that turns in circles. One thread for the process, started when
- * first asked for. What a sleep takes depends on where the system puts the thread, and it stays there for seconds: on the loop's
- * own core some 45 us of the thread's time, on another, virtual and halted, 100, and 50 more of the loop's, which has to wake it.
+ * Sleeps below the resolution of Node's timers: a thread waits on a futex (futex(2), Atomics.wait) and wakes the event
+ * loop. That costs two thread switches instead of a spinning core. One thread per process, started on first use. The
+ * overhead depends on the thread's core: some 45 us on the loop's own, 100 us on a halted virtual one. The latter costs
+ * the loop another 50 us.
  */
 import { Worker } from "node:worker_threads";
 
-/** Int32 counter of orders, then a Float64 with the milliseconds to sleep. */
+/** Int32 order counter, then a Float64 with the milliseconds to sleep. */
 const SHARED_BYTES = 16;
-/** Waits for an order, then for its time to pass or for the next order. As text, so that no file has to be found. */
+/** Waits for an order, then for its time or the next order. As source text, so that no file has to be resolved. */
 const THREAD = `
 const { parentPort, workerData } = require("node:worker_threads");
 const orders = new Int32Array(workerData, 0, 1);
@@ -22,7 +22,7 @@ for (let seen = 0; ; ) {
 }
 `;
 
-/** Called when its time has come, or somewhat earlier or later: it looks at the clock itself. */
+/** Called at about the due time, early or late: the sleeper checks the clock itself. */
 export type Sleeper = () => void;
 
 export class ShortSleep {
@@ -31,7 +31,7 @@ export class ShortSleep {
   readonly #worker: Worker;
   readonly #sleepers = new Map<Sleeper, number>();
   #isReady = false;
-  /** Due time of the order that the thread has; Infinity = it has none. */
+  /** Due time of the thread's current order; Infinity: none. */
   #orderedMs = Number.POSITIVE_INFINITY;
 
   constructor() {
@@ -40,7 +40,7 @@ export class ShortSleep {
     this.#sleepMs = new Float64Array(shared, 8, 1);
     this.#worker = new Worker(THREAD, { eval: true, workerData: shared, execArgv: [], stdout: false, stderr: false });
     this.#worker.on("message", (message) => (message === "ready" ? this.#ready() : this.#awake()));
-    // Whoever waits then does so without the thread.
+    // On failure, sleepers fall back to waiting without the thread.
     this.#worker.on("error", () => this.#gone());
     this.#worker.unref();
   }
@@ -50,7 +50,7 @@ export class ShortSleep {
     return this.#isReady;
   }
 
-  /** Calls `sleeper` at about `dueMs` of `performance.now()`. One time for each sleeper. */
+  /** Calls `sleeper` at about `dueMs` of `performance.now()`. One pending time per sleeper. */
   wakeAt(dueMs: number, sleeper: Sleeper): void {
     if (this.#sleepers.size === 0) this.#worker.ref();
     this.#sleepers.set(sleeper, dueMs);
@@ -72,7 +72,7 @@ export class ShortSleep {
     this.#isReady = true;
   }
 
-  /** Wakes those whose time has come; an order that was overtaken wakes nobody. */
+  /** Wakes the sleepers that are due; a superseded order wakes nobody. */
   #awake(): void {
     const orderedMs = this.#orderedMs;
     this.#orderedMs = Number.POSITIVE_INFINITY;

@@ -1,13 +1,13 @@
 /**
- * Lets so many requests of each step of an ensemble run at once, the rest in the order in which they came: a stream that
- * outruns what lies behind it must not fill the memory. Knows numbers of steps, not ensembles.
+ * Limits the concurrent requests of each ensemble step (max_inflight_requests of ModelEnsembling). The rest wait in
+ * order, so that a fast producer cannot fill the memory. Knows step numbers, not ensembles.
  */
 import type { Clock } from "./clock.ts";
 
 interface Step {
   running: number;
   readonly waiting: (() => void)[];
-  /** Who wants to know when nobody waits any more. */
+  /** Callbacks for the time when nobody waits any more. */
   readonly onRoom: (() => void)[];
 }
 
@@ -16,7 +16,7 @@ export interface StepGateOptions {
   /** 0 = no limit. */
   readonly limit: number;
   readonly maxWaitMs: number;
-  /** A request has waited too long; it goes on waiting, unless the listener ends it all. */
+  /** A request exceeded its wait; it keeps waiting, unless the listener ends everything. */
   readonly onTimeout: (step: number) => void;
 }
 
@@ -28,7 +28,7 @@ export class StepGate {
     this.#options = options;
   }
 
-  /** Calls `launch` at once or when earlier requests of the step have left. */
+  /** Calls `launch` at once, or when earlier requests of the step have ended. */
   enter(index: number, launch: () => void): void {
     const { clock, limit, maxWaitMs, onTimeout } = this.#options;
     if (limit === 0) {
@@ -48,7 +48,7 @@ export class StepGate {
     });
   }
 
-  /** A request that was launched has ended. */
+  /** A launched request has ended. */
   leave(index: number): void {
     if (this.#options.limit === 0) return;
     const step = this.#step(index);

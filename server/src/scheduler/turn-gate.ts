@@ -1,7 +1,7 @@
 /**
- * Lets requests that come in one turn of the event loop go together. A lone request passes at once; when others come behind it
- * in the same turn they wait for its end, some microseconds later, and as long as turns bring several, all do. Without it an
- * instance that is fast enough to answer on the spot would never see two requests at a time, however many clients there are.
+ * Batches requests that arrive in one event loop turn. A single request passes at once. When others follow in the same
+ * turn, they wait for its end, some microseconds later. While turns bring several, all wait. Without it, an instance
+ * that answers synchronously would never see two requests together.
  */
 import type { Clock } from "./clock.ts";
 
@@ -13,13 +13,13 @@ export class TurnGate {
   #isCrowded = false;
   #isHolding = false;
 
-  /** `onTurn`: the turn is over, and some did not pass. */
+  /** `onTurn`: the turn is over, and some requests had to wait. */
   constructor(clock: Clock, onTurn: () => void) {
     this.#clock = clock;
     this.#onTurn = onTurn;
   }
 
-  /** For each request that comes. False: wait for the end of the turn. */
+  /** Call for each arriving request. False: wait for the end of the turn. */
   pass(): boolean {
     if (this.#count === 0) this.#clock.soon(this.#end);
     this.#count += 1;

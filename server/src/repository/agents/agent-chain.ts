@@ -1,6 +1,6 @@
 /**
- * The agents of one load of a model, from its load to the end of its unload: they hear of what comes in the order of the
- * configuration, and of what has happened in reverse.
+ * The repository agents of one model load. They are called in configuration order before an event, and in reverse order
+ * after it. Source: Triton documentation, "Repository Agent".
  */
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
@@ -23,7 +23,7 @@ export interface AgentChainOptions {
 export class AgentChain {
   readonly #links: Link[] = [];
   readonly #log: Logger;
-  /** Where the model is to be loaded from. */
+  /** Folder to load the model from. */
   readonly folder: string;
 
   private constructor(links: Link[], folder: string, log: Logger) {
@@ -54,7 +54,7 @@ export class AgentChain {
     return new AgentChain(links, current, log);
   }
 
-  /** Never rejects: an agent that fails now cannot change what is so. */
+  /** Never rejects: a failing agent cannot undo an event that has happened. */
   async tell(notice: Notice): Promise<void> {
     const links = notice === "unload" ? this.#links : [...this.#links].reverse();
     for (const { name, agent, model } of links) {

@@ -1,4 +1,4 @@
-/** Finds repository agents by name: the built-in ones, then modules in the folder of `--repoagent-directory`. */
+/** Resolves repository agents by name: built-in ones, then modules in the folder of `--repoagent-directory`. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -35,7 +35,7 @@ export class AgentFinder {
     return known.agent;
   }
 
-  /** Agents that a model has asked for, by name. */
+  /** Agents that models have requested, by name. */
   used(): readonly FoundAgent[] {
     return [...this.#used].sort().flatMap((name) => this.#found.get(name) ?? []);
   }

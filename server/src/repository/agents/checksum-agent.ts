@@ -1,4 +1,7 @@
-/** The agent `checksum`: refuses a model whose files are not those that its configuration names, `MD5:<file>` -> hex digest. */
+/**
+ * The agent `checksum`: refuses a model whose files do not match its configuration, `MD5:<file>` -> hex digest. Source:
+ * Triton's checksum_repository_agent; MD5: RFC 1321.
+ */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";

@@ -1,26 +1,27 @@
 /**
- * The contract between the repository and what may look at a model before it is loaded, replace its folder or refuse it.
- * An agent of one's own is a module `<repoagent-directory>/<name>/agent.js` (or .mjs) that exports `createRepositoryAgent`.
+ * Interface of repository agents, which may inspect, relocate or refuse a model before it is loaded. A custom agent is
+ * a module `<repoagent-directory>/<name>/agent.js` (or .mjs) that exports `createRepositoryAgent`. Source: Triton
+ * documentation, "Repository Agent".
  */
 
 /** A model as its configuration file names the agent. */
 export interface AgentModel {
   readonly name: string;
-  /** Absolute folder of the model: what an agent before this one put in its place, if one did. */
+  /** Absolute folder of the model, as relocated by the agents before this one. */
   readonly folder: string;
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** All parts are optional. A rejection of `load` refuses the model; any other is only logged. */
+/** All methods are optional. A rejection of `load` refuses the model; any other is only logged. */
 export interface RepositoryAgent {
-  /** Before the model is read. Gives another folder to load it from, or undefined to leave it where it is. */
+  /** Called before the model is read. Returns another folder to load it from, or undefined to keep this one. */
   load?(model: AgentModel): Promise<string | undefined>;
   loadComplete?(model: AgentModel): Promise<void>;
   loadFail?(model: AgentModel): Promise<void>;
   unload?(model: AgentModel): Promise<void>;
-  /** After the last request of the model has been answered. */
+  /** Called after the last request of the model was answered. */
   unloadComplete?(model: AgentModel): Promise<void>;
 }
 
-/** What an agent's module exports as `createRepositoryAgent`. */
+/** Type of an agent module's export `createRepositoryAgent`. */
 export type CreateRepositoryAgent = () => RepositoryAgent;

@@ -1,4 +1,7 @@
-/** An ensemble against the models that it calls: are they there, do types, shapes and batch sizes meet. Pure. */
+/**
+ * Checks an ensemble against the models that it calls: existence, datatypes, shapes and batch sizes. Source: Triton
+ * documentation, "Ensemble Models". Pure.
+ */
 import type { ModelConfig, ModelEnsemblingStep } from "../../core/model-config.ts";
 import { invalidArgument } from "../../core/server-error.ts";
 

@@ -1,17 +1,17 @@
-/** `--model-load-gpu-limit`: no instance is made on a GPU whose memory is used beyond its share. Knows no driver. */
+/** `--model-load-gpu-limit`: no instance is created on a GPU whose memory use exceeds its share. Knows no driver. */
 import { ServerError } from "../../core/server-error.ts";
 
 export class GpuLimits {
   readonly #limits: ReadonlyMap<number, number>;
   readonly #usedShare: (device: number) => Promise<number | undefined>;
 
-  /** By device: the share of its memory, from 0 to 1. `usedShare`: undefined where nobody tells. */
+  /** By device: the limit as a share of its memory, 0 to 1. `usedShare` is undefined when unknown. */
   constructor(limits: ReadonlyMap<number, number>, usedShare: (device: number) => Promise<number | undefined>) {
     this.#limits = limits;
     this.#usedShare = usedShare;
   }
 
-  /** @throws ServerError when one of the devices is too full */
+  /** @throws ServerError when one of the devices exceeds its limit */
   async expectRoom(model: string, devices: Iterable<number>): Promise<void> {
     for (const device of new Set(devices)) {
       const limit = this.#limits.get(device);

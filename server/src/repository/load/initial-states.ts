@@ -1,4 +1,7 @@
-/** Reads the files that a model's sequences begin with: `initial_state/<data_file>` of its folder. */
+/**
+ * Reads the initial state files of a sequence model: `initial_state/<data_file>` of its folder (model_config.proto,
+ * ModelSequenceBatching.InitialState).
+ */
 import { readFileSync } from "node:fs";
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
@@ -6,7 +9,10 @@ import { resolveContained } from "../source/path-containment.ts";
 
 const FOLDER = "initial_state";
 
-/** Contents by name of the state's input. @throws ServerError invalid_argument naming the state whose file cannot be read */
+/**
+ * Contents by name of the state's input. @throws ServerError invalid_argument naming the state whose file cannot be
+ * read
+ */
 export function readInitialStates(config: ModelConfig, modelFolder: string): ReadonlyMap<string, Uint8Array> {
   const contents = new Map<string, Uint8Array>();
   for (const { input_name, initial_state } of config.sequence_batching?.state ?? []) {

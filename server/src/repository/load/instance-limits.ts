@@ -1,4 +1,7 @@
-/** The instances of a model version as executors of the rate limiter: what each needs, by its group's configuration. */
+/**
+ * Registers the instances of a model version with the rate limiter, each with the resources of its group (Triton
+ * documentation, "Rate Limiter").
+ */
 import type { ModelInstance } from "../../backend/backend.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
 import type { InstanceLimits } from "../../scheduler/instance-pool.ts";
@@ -6,8 +9,8 @@ import type { Executor, RateLimiter } from "../../scheduler/rate-limiter.ts";
 import { instanceSpecs } from "./instance-specs.ts";
 
 /**
- * Registers the instances, which are in the order of the configuration; disposing takes them out again. Undefined without a limiter.
- * @throws ServerError invalid_argument when the resources would never do
+ * Registers the instances in configuration order; disposing unregisters them. Undefined without a limiter. @throws
+ * ServerError invalid_argument when the resources can never suffice
  */
 export function limitInstances(
   limiter: RateLimiter | undefined,

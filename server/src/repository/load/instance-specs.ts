@@ -1,4 +1,7 @@
-/** Which instances a configuration asks for, and how they are made: all or none. */
+/**
+ * Expands instance groups to instance specs and creates the instances, all or none (model_config.proto,
+ * ModelInstanceGroup).
+ */
 import type { BackendModel, InstanceSpec, ModelInstance } from "../../backend/backend.ts";
 import type { ModelConfig, ModelInstanceGroup } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
@@ -9,9 +12,9 @@ export interface GroupedSpec {
 }
 
 /**
- * One spec for each instance of each group, named as Triton names them. Passive groups are not made: nothing would run them.
- * `gpusPerInstance`: so many GPUs of a group, one behind the other, run an instance together.
- * @throws ServerError when the GPUs of a group are too few or do not come out even
+ * One spec per instance of each group, named as Triton names them. Passive groups are skipped: nothing would run them.
+ * `gpusPerInstance` consecutive GPUs of a group run one instance together. @throws ServerError when the GPUs of a group
+ * are too few or not divisible
  */
 export function instanceSpecs(config: ModelConfig, gpusPerInstance: number = 1): GroupedSpec[] {
   return config.instance_group.flatMap((group) => {
@@ -44,7 +47,7 @@ function specsOf(group: ModelInstanceGroup): InstanceSpec[] {
   return group.gpus.flatMap((deviceId) => names.map((name) => ({ name: `${name}_gpu${deviceId}`, kind, deviceId })));
 }
 
-/** Passive instances are never scheduled: with no other, every request would wait for ever. */
+/** Passive instances are never scheduled: without another one, every request would wait for ever. */
 export function expectActiveInstance({ name, instance_group }: ModelConfig): void {
   if (instance_group.some((group) => !group.passive)) return;
   const text = `model '${name}' has passive instance groups only, and needs one that is scheduled`;
@@ -56,7 +59,7 @@ export function devicesOf(specs: readonly InstanceSpec[]): number[] {
   return specs.filter(({ kind }) => kind === "KIND_GPU").flatMap(({ deviceId, deviceIds }) => deviceIds ?? [deviceId]);
 }
 
-/** All at once; when one fails, the others are closed again. */
+/** Creates all at once; when one fails, closes the others. */
 export async function createInstances(specs: readonly InstanceSpec[], model: BackendModel): Promise<ModelInstance[]> {
   const made = await Promise.allSettled(specs.map((spec) => model.createInstance(spec)));
   const instances = made.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));

@@ -1,4 +1,7 @@
-/** Builds one version of a model, ready to serve: configuration finished, backend loaded, instances made and warmed up. */
+/**
+ * Builds one version of a model, ready to serve: completes the configuration, loads the backend, creates and warms up
+ * the instances.
+ */
 import { join } from "node:path";
 import type {
   Backend,
@@ -48,19 +51,19 @@ export interface LoadContext {
   readonly metrics: BackendMetrics;
   readonly log: Logger;
   readonly autoComplete: boolean;
-  /** What to observe beyond sums; undefined = nothing. */
+  /** Latency distributions to record beyond sums; undefined: none. */
   readonly latenciesOf: (config: ModelConfig) => LatencyObserver | undefined;
-  /** Undefined = responses are not cached in this process. */
+  /** Undefined: responses are not cached in this process. */
   readonly cache: ResponseCache | undefined;
-  /** Used when there is no other; absent = there is none. */
+  /** Fallback backend; absent: none. */
   readonly remoteCache?: RemoteResponseCache | undefined;
-  /** Undefined = executions do not wait for resources. */
+  /** Undefined: executions do not wait for resources. */
   readonly limiter: RateLimiter | undefined;
-  /** Absent = GPUs are filled as far as they go. */
+  /** Absent: no limit on GPU memory. */
   readonly gpuLimits?: GpuLimits | undefined;
   /** `--backend-config` of a backend over the global settings. */
   readonly settingsOf: (backend: string) => ReadonlyMap<string, string>;
-  /** A model's own code for the forming of batches; absent = none is looked for. */
+  /** A model's own batching strategy; absent: none is loaded. */
   readonly batchStrategyOf?: (source: ModelSource) => Promise<BatchStrategy | undefined>;
 }
 
@@ -129,7 +132,7 @@ async function createAll(
   return createInstances(specs, model);
 }
 
-/** The configuration as the model itself completes it, and what the backend loads. */
+/** The configuration as completed by the model, and the model loaded by the backend. */
 export async function finishConfig(
   context: LoadContext,
   backend: Backend,
@@ -147,12 +150,12 @@ export async function finishConfig(
   return { source, config };
 }
 
-/** Of a model whose requests are batched as they come. */
+/** Scheduler of a model whose requests are independent. */
 async function strategyOf(context: LoadContext, source: ModelSource): Promise<BatchStrategy | undefined> {
   return source.config.dynamic_batching === undefined ? undefined : context.batchStrategyOf?.(source);
 }
 
-/** What still may fail when the instances are there: they are closed again. */
+/** Steps that may fail after the instances exist; on failure the instances are closed. */
 async function loadStep<T>(
   instances: readonly ModelInstance[],
   model: BackendModel,
@@ -166,7 +169,7 @@ async function loadStep<T>(
   }
 }
 
-/** Without parameters to see, a model answers equal inputs equally. */
+/** Whether the model can see parameters; without them equal inputs give equal answers. */
 const BACKENDS_BLIND_TO_PARAMETERS: ReadonlySet<string> = new Set(["onnxruntime", "tensorrt", "identity"]);
 
 interface CachedParts {
@@ -185,12 +188,12 @@ function withCache({ cache, remoteCache }: LoadContext, parts: CachedParts, inne
   return remoteCache === undefined ? inner : new RemoteCachingScheduler(inner, { ...options, cache: remoteCache });
 }
 
-/** A cache of this process forgets with each load; one that others share must know equal models as equal. */
+/** A local cache is keyed by load; a shared one needs equal keys for equal models. */
 async function generationOf({ remoteCache }: LoadContext, polled: PolledModel, version: number): Promise<string> {
   return remoteCache === undefined ? String(performance.now()) : contentGeneration(polled, version);
 }
 
-/** No GPU is usable until the device for them exists. */
+/** No GPU is usable until its device exists. */
 const NO_GPUS = Object.freeze({ ids: [] as readonly number[], minComputeCapability: 0 });
 
 function sourceOf(context: LoadContext, polled: PolledModel, version: number): ModelSource {
@@ -209,7 +212,7 @@ function sourceOf(context: LoadContext, polled: PolledModel, version: number): M
   };
 }
 
-/** Models call by name: with namespaces, what lies beside them goes first. */
+/** Models call others by name; with namespaces, models of the same repository come first. */
 function callerFrom({ models, registry }: LoadContext, namespace: string): ModelCaller {
   if (namespace === "") return models;
   return {
@@ -269,14 +272,17 @@ async function loadEnsemble(
   });
 }
 
-/** That an ensemble streams is known only with the models that it calls. @throws ServerError as for a model that streams itself */
+/**
+ * Whether an ensemble is decoupled is known only with the models that it calls. @throws ServerError as for a decoupled
+ * model
+ */
 function expectNoCacheOfStreams({ name, response_cache }: ModelConfig, isDecoupled: boolean): void {
   if (!isDecoupled || response_cache?.enable !== true) return;
   const text = `Response Cache does not currently support model ${name} with 'decoupled' transaction policy. Please disable the response cache.`;
   throw new ServerError("invalid_argument", text);
 }
 
-/** What an ensemble answers is what the models say that it calls: those of the moment. */
+/** Cache generation of an ensemble: that of the currently loaded models that it calls. */
 function stepGenerations(config: ModelConfig, model: (index: number, version: string) => ModelVersion): string[] {
   return (config.ensemble_scheduling?.step ?? []).map(({ model_version: version }, index) => {
     try {
@@ -287,7 +293,7 @@ function stepGenerations(config: ModelConfig, model: (index: number, version: st
   });
 }
 
-/** Classes of an ensemble's output are named by the model that makes it. */
+/** Labels of an ensemble's output come from the model that produces it. */
 function composingLabels(
   config: ModelConfig,
   labelsOf: (step: number) => ReadonlyMap<string, readonly string[]>,

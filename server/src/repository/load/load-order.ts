@@ -1,4 +1,4 @@
-/** In which order models load: composing models before the ensembles that call them. Pure. */
+/** Orders model loads: composing models before the ensembles that call them. Pure. */
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
 

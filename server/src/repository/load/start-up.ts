@@ -1,4 +1,7 @@
-/** The loads at the start: looks at all models that are wanted and at what they call, then loads them in the order of need. */
+/**
+ * Loads the models at server start: polls all requested models and those they call, then loads them in dependency
+ * order.
+ */
 import { describeThrown, ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
 import { modelKeyText } from "../model-key.ts";
@@ -18,7 +21,7 @@ export interface StartUpOptions {
   readonly loadPolled: (model: PolledModel, origin: LoadOrigin) => Promise<void>;
 }
 
-/** A model that has passed the poll, and where it lies on this machine. */
+/** A model that passed the poll, and its local folder. */
 interface FoundModel {
   readonly model: PolledModel;
   readonly files: ModelFiles;
@@ -55,12 +58,12 @@ export class StartUp {
     return this.#failures;
   }
 
-  /** What a model calls that was found, whether it could be loaded or not. */
+  /** Called models that exist, whether or not they could be loaded. */
   stepKeys(key: string): readonly string[] {
     return this.#found.get(key)?.model.stepKeys ?? [];
   }
 
-  /** Of the model and of what it calls. */
+  /** Keys of the model and of the models that it calls. */
   async #poll(key: string): Promise<void> {
     if (this.#seen.has(key)) return;
     this.#seen.add(key);

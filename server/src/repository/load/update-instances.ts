@@ -1,6 +1,7 @@
 /**
- * Changes of a served version that need no reload: when its configuration differs in nothing but the instance groups,
- * instances are added and taken away while requests run.
+ * Updates the instances of a served version without a reload. Applies when only the instance groups of its
+ * configuration differ; requests keep running. Source: Triton documentation, "Model Management", Modifying the Model
+ * Repository.
  */
 import type { ModelInstance } from "../../backend/backend.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
@@ -12,8 +13,8 @@ import { finishConfig, type LoadContext } from "./load-model.ts";
 import { warmUp } from "./warmup.ts";
 
 /**
- * False: it has to be loaded anew. Its files must be unchanged, but for the configuration.
- * @throws ServerError when instances cannot be made
+ * False: a reload is needed. Model files must be unchanged except for the configuration. @throws ServerError when
+ * instances cannot be created
  */
 export async function updateInstances(
   context: LoadContext,
@@ -26,7 +27,7 @@ export async function updateInstances(
     return false;
   const { config } = await finishConfig(context, backend, polled, Number(served.version));
   if (withoutInstances(config) !== withoutInstances(served.config)) return false;
-  if (onlyInstances(config) === onlyInstances(served.config)) return false; // whoever touches a file wants a reload
+  if (onlyInstances(config) === onlyInstances(served.config)) return false; // a touched file requests a reload
   expectActiveInstance(config);
   const { kept, added, mayLoseInstances } = plan(served, config);
   if (!mayLoseInstances) return false;
@@ -53,10 +54,10 @@ function contextOf({ signature, statistics, decoupled, version }: ModelVersion, 
 }
 
 interface Plan {
-  /** By what makes instances the same. */
+  /** Key under which instances are interchangeable. */
   readonly kept: ReadonlyMap<string, ModelInstance>;
   readonly added: readonly GroupedSpec[];
-  /** An instance that answers after its execution cannot be taken away as soon as it runs no more. */
+  /** Such an instance answers after its execution, so it cannot be removed when it becomes idle. */
   readonly mayLoseInstances: boolean;
 }
 
@@ -87,7 +88,7 @@ function inOrder(
   return instanceSpecs(config, gpusPerInstance).flatMap((one) => made.get(identityOf(one)) ?? []);
 }
 
-/** An instance stays when its name, place and all of its group but the count are as before. */
+/** An instance stays when its name, device and group settings except the count are unchanged. */
 function identityOf({ group, spec }: GroupedSpec): string {
   return JSON.stringify([{ ...group, count: 0 }, spec]);
 }

@@ -1,6 +1,6 @@
 /**
- * Loads the versions of a model that are to be served: those of before that have not changed, and the others anew, all of them
- * or none. Switches nothing.
+ * Loads the requested versions of a model: keeps unchanged ones and loads the others, all or none. Does not switch
+ * traffic.
  */
 import { describeThrown, ERROR_CODE_NAMES, ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
@@ -16,7 +16,9 @@ export interface VersionLoaderOptions {
   readonly registry: ModelRegistry;
   readonly log: Logger;
   readonly loadRetries: number;
-  /** Changes a served version in place, whose files are as before; false when it has to be loaded anew. @throws ServerError */
+  /**
+   * Updates a served version in place, when its files are unchanged; false when a reload is needed. @throws ServerError
+   */
   readonly update: (served: ModelVersion, model: PolledModel) => Promise<boolean>;
   /** Builds one version, ready to serve. @throws ServerError */
   readonly load: (model: PolledModel, version: number) => Promise<ModelVersion>;
@@ -29,7 +31,7 @@ export class VersionLoader {
     this.#options = options;
   }
 
-  /** `record`: of what is served. @throws ServerError when one version fails: none of the new ones is left then */
+  /** `record` describes what is served. @throws ServerError when one version fails: none of the new ones remains */
   async loadAll(
     model: PolledModel,
     record: ModelRecord | undefined,
@@ -63,7 +65,7 @@ export class VersionLoader {
     throw new ServerError("invalid_argument", text);
   }
 
-  /** The version that is served already, when nothing that matters to it has changed, or only its instances. */
+  /** The version that is already served, when nothing relevant changed except its instances. */
   async #keptVersion(
     model: PolledModel,
     version: number,
@@ -99,7 +101,7 @@ export class VersionLoader {
     }
   }
 
-  /** Some version failed: none of the new ones serves. @throws always */
+  /** One version failed: closes all new ones. @throws always */
   async #abandon(
     key: string,
     loaded: ReadonlyMap<number, ModelVersion>,

@@ -1,4 +1,7 @@
-/** Warm-up: the samples of `model_warmup`, run on every instance before a version turns ready. Counted like any request. */
+/**
+ * Model warm-up: runs the samples of `model_warmup` on every instance before a version becomes ready. Source:
+ * model_config.proto, ModelWarmup. Counted like any request.
+ */
 import { randomFillSync } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { elementSize } from "@nereid/wire";
@@ -22,7 +25,7 @@ export interface WarmUpParts {
   readonly instances: readonly ModelInstance[];
   readonly context: RequestContext;
   readonly log: Logger;
-  /** Of a model with sequences: completes what a sample leaves to the server. */
+  /** For sequence models: adds the control tensors and states that the server provides. */
   readonly feed: SequenceFeed | undefined;
 }
 
@@ -117,6 +120,6 @@ function sampleData(input: ModelWarmupInput, name: string, size: number, isBytes
     );
   }
   const data = new Uint8Array(size);
-  if (input.random_data === true && !isBytes) randomFillSync(data); // random lengths would make broken strings
+  if (input.random_data === true && !isBytes) randomFillSync(data); // random lengths would give invalid BYTES elements
   return data;
 }

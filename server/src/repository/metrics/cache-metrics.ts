@@ -1,4 +1,7 @@
-/** The metric families of the response cache: of the whole, and of each model that uses it. Names are Triton's. */
+/**
+ * Metric families of the response cache, in total and per model. Names: Triton documentation, "Metrics", Response Cache
+ * Metrics.
+ */
 import type { DurationStatistic } from "../../core/model-server.ts";
 import type { MetricFamily } from "../../observe/metrics.ts";
 import type { RemoteCacheStatistics, RemoteResponseCache } from "../../scheduler/cache/remote-response-cache.ts";
@@ -56,7 +59,7 @@ const REMOTE: readonly (readonly [name: string, help: string, read: (s: RemoteCa
   ],
 ];
 
-/** Of the cache that there is; none when there is none. */
+/** Families of the configured cache; empty without one. */
 export function cacheMetricFamilies(
   cache: ResponseCache | undefined,
   registry: ModelRegistry,

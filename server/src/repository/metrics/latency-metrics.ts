@@ -1,4 +1,7 @@
-/** The summaries and the histogram of `--metrics-config`, read from the models at each scrape. Names and texts are Triton's. */
+/**
+ * The summaries and the histogram of `--metrics-config`, read from the models at each scrape. Names and help texts:
+ * Triton documentation, "Metrics", Latencies.
+ */
 import type { MetricFamily, MetricSample } from "../../observe/metrics.ts";
 import type { LatencyObserver, SummaryName } from "../../scheduler/latency-observer.ts";
 import type { ModelRegistry } from "../registry.ts";

@@ -1,4 +1,7 @@
-/** The metric families of models, read from their statistics at each scrape. Names and texts are Triton's. */
+/**
+ * Metric families of models, read from their statistics at each scrape. Names and help texts: Triton documentation,
+ * "Metrics", Inference Request Metrics.
+ */
 
 import type { ModelStatistics } from "../../core/model-server.ts";
 import type { FailureReason } from "../../core/server-error.ts";
@@ -101,7 +104,7 @@ export function modelMetricFamilies(registry: ModelRegistry): MetricFamily[] {
   return [...families.slice(0, 1), failures, ...families.slice(1)];
 }
 
-/** Tags of the configuration, name, namespace if there are any, and version. */
+/** Labels: the configuration's metric tags, name, namespace if present, and version. */
 export function labelsOf(model: ModelVersion): Record<string, string> {
   const tags = Object.entries(model.config.metric_tags).map(([key, value]) => [`_${key}`, value] as const);
   const namespace = model.namespace === "" ? {} : { namespace: model.namespace };

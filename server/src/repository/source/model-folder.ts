@@ -1,4 +1,7 @@
-/** What lies in a model's folder: its configuration text, versions and artifacts. Reads, decides nothing. */
+/**
+ * Reads a model's folder: configuration text, versions and artifacts. Source: Triton documentation, "Model Repository".
+ * Interprets nothing.
+ */
 import { type Dirent, existsSync, readdirSync, readFileSync, type Stats, statSync } from "node:fs";
 import { join } from "node:path";
 import type { ModelArtifact } from "../../config/model/backend-fields.ts";
@@ -7,24 +10,24 @@ import { isUnfinishedName } from "../../core/unfinished-name.ts";
 
 /** Folders of a model that are not versions and deserve no warning. */
 const KNOWN_FOLDERS = new Set(["warmup", "initial_state", "configs"]);
-/** A configuration is text that people write: beyond this it is something else. */
+/** Maximum bytes of a configuration: people write it by hand. */
 const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
 
 export interface ModelFolder {
   readonly name: string;
-  /** Absolute path of the model, and of the repository it lies in. */
+  /** Absolute paths of the model and of its repository. */
   readonly path: string;
   readonly repositoryPath: string;
   /** Undefined when there is no configuration file. */
   readonly config: { readonly text: string; readonly path: string } | undefined;
   /** Ascending. */
   readonly versions: readonly number[];
-  /** What lies in the first version folder; empty without one. */
+  /** Artifacts in the first version folder; empty without one. */
   readonly artifacts: readonly ModelArtifact[];
   readonly warnings: readonly string[];
-  /** Changes when any file changes: one line a file, its path beneath the folder first. */
+  /** Changes with any file: one line per file, beginning with its path inside the folder. */
   readonly fingerprint: string;
-  /** Where it lies, which is elsewhere than `path` when that is a copy. */
+  /** Origin of the model, which differs from `path` for a copy. */
   readonly origin: string;
 }
 
@@ -104,8 +107,8 @@ function readConfig(path: string, configName: string): { text: string; path: str
 }
 
 /**
- * A text that changes when any file of the folder does: paths, sizes and modification times. Links may lead in circles: each
- * folder is visited once, under whatever name it is met first.
+ * A fingerprint that changes with any file: paths, sizes and modification times. Links may form circles, so each folder
+ * is visited once.
  */
 export function fingerprintOf(path: string): string {
   const lines: string[] = [];
@@ -129,7 +132,7 @@ export function fingerprintOf(path: string): string {
   return lines.join("\n");
 }
 
-/** Most entries need no look of their own: a repository of a thousand models is listed without a pause for requests. */
+/** Most entries need no stat call: listing a thousand models must not block requests. */
 function isFolderEntry(parent: string, entry: Dirent): boolean {
   if (entry.isDirectory() || entry.isFile()) return entry.isDirectory();
   return isFolder(join(parent, entry.name));
@@ -139,7 +142,7 @@ function isFolder(path: string): boolean {
   return statIfAny(path)?.isDirectory() === true;
 }
 
-/** Undefined for what is not there or cannot be looked at, such as a link to itself: it is none of our models. */
+/** Undefined for entries that are missing or unreadable, such as a link to itself: they are no models. */
 function statIfAny(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });

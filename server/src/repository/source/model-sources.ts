@@ -1,4 +1,7 @@
-/** Where models lie and how their folders are read: repositories, names, what a load request brought along. Loads nothing. */
+/**
+ * Finds models and reads their folders: repositories, names, and content of load requests. Source: Triton
+ * documentation, "Model Management". Loads nothing.
+ */
 import { basename, dirname } from "node:path";
 import type { ModelConfig, ModelEnsemblingStep } from "../../core/model-config.ts";
 import type { LoadOptions } from "../../core/model-server.ts";
@@ -9,31 +12,31 @@ import { type ModelFolder, readModelFolder } from "./model-folder.ts";
 import { writeOverrideFolder } from "./override-folder.ts";
 import type { ModelFiles, RepositoryLocation } from "./repository-location.ts";
 
-/** A model's folder with its configuration understood: it has passed the poll and may be loaded. */
+/** A model folder with a parsed configuration: it passed the poll and may be loaded. */
 export interface PolledModel {
   readonly key: string;
   readonly folder: ModelFolder;
-  /** As far as it is known before the model itself has been looked into. */
+  /** Configuration before auto-completion by the model itself. */
   readonly config: ModelConfig;
-  /** Keys of the models that the steps of an ensemble call, step by step; none for any other model. */
+  /** Keys of the models that the steps of an ensemble call, per step; empty for other models. */
   readonly stepKeys: readonly string[];
-  /** The configuration that came with the load request, in place of the file's. */
+  /** Configuration of the load request, in place of the file's. */
   readonly configJson: string | undefined;
-  /** Of the configuration file, whatever came with the request. */
+  /** Configuration file's content, independent of the load request. */
   readonly agents: ModelConfig["model_repository_agents"];
 }
 
 export interface ModelSourcesOptions {
   readonly places: readonly RepositoryLocation[];
   readonly configName: string;
-  /** Equal names in several repositories are different models. */
+  /** Namespacing: equal names in several repositories are different models. */
   readonly isNamespacing: boolean;
   readonly log: Logger;
-  /** Understands a folder's configuration. @throws ServerError when the model cannot even be considered */
+  /** Parses a folder's configuration. @throws ServerError when the model cannot be considered for loading */
   readonly poll: (folder: ModelFolder, configJson: string | undefined) => ModelConfig;
 }
 
-/** An index of names this old is given, and looked at anew for the next one. */
+/** Maximum age in ms of a served index of names; an older one is refreshed for the next call. */
 const MAX_INDEX_AGE_MS = 5000;
 
 export class ModelSources {
@@ -45,13 +48,13 @@ export class ModelSources {
     this.#options = options;
   }
 
-  /** Looks again at what is not on this machine. @throws ServerError when a place cannot be reached */
+  /** Refreshes remote repositories. @throws ServerError when one is unreachable */
   async refresh(): Promise<void> {
     for (const place of this.#options.places) await place.refresh();
     this.#refreshedMs = performance.now();
   }
 
-  /** For an answer that cannot wait: the next one will know what is there now. */
+  /** For calls that cannot wait: starts a refresh whose result serves the next call. */
   refreshSoon(): void {
     const isFresh = performance.now() - this.#refreshedMs < MAX_INDEX_AGE_MS;
     if (isFresh || this.#isRefreshing || !this.#options.places.some(({ isRemote }) => isRemote)) return;
@@ -61,7 +64,7 @@ export class ModelSources {
     });
   }
 
-  /** As `refresh`; of a place that cannot be reached the last look stands, and the log says why. */
+  /** As `refresh`; an unreachable repository keeps its last state, and the log says why. */
   async tryRefresh(): Promise<void> {
     for (const place of this.#options.places) {
       await place.refresh().catch((error: unknown) => {
@@ -76,7 +79,7 @@ export class ModelSources {
     await Promise.all(this.#options.places.map((place) => place.close()));
   }
 
-  /** Models that lie in the repositories now, by key. */
+  /** Models that are in the repositories now, by key. */
   keys(): string[] {
     const { places, isNamespacing } = this.#options;
     const keys = places.flatMap((place) =>
@@ -85,7 +88,7 @@ export class ModelSources {
     return [...new Set(keys)].sort();
   }
 
-  /** The models of a name that lie in the repositories now, or the key that the first would get. */
+  /** Models of a name that are in the repositories now, or the key that the first would get. */
   keysNamed(name: string): [string, ...string[]] {
     const { places, isNamespacing } = this.#options;
     if (!isNamespacing) return [name];
@@ -100,7 +103,7 @@ export class ModelSources {
     return key;
   }
 
-  /** Changes with any file of a model. @throws ServerError when the model is not there */
+  /** Changes with any file of a model. @throws ServerError when the model does not exist */
   fingerprint(key: string): string {
     return this.#placeOf(key).fingerprint(nameOfKey(key));
   }
@@ -110,7 +113,7 @@ export class ModelSources {
     return this.#understand(key, { ...folder, ...copied }, configJson);
   }
 
-  /** The same model as it lies in another folder, where an agent has put it. */
+  /** The same model in another folder, chosen by an agent. */
   pollAt(found: PolledModel, path: string): PolledModel {
     const { name, fingerprint } = found.folder;
     const folder = this.#read(dirname(path), basename(path));
@@ -131,13 +134,13 @@ export class ModelSources {
     return { key, folder, config, stepKeys, configJson, agents: written?.model_repository_agents };
   }
 
-  /** A file that cannot be read is no matter to a request that brings its own, unless it may ask for agents. */
+  /** An unreadable file does not matter to a request with its own configuration, unless the file may name agents. */
   #writtenConfig(folder: ModelFolder): ModelConfig | undefined {
     if (folder.config?.text.includes("model_repository_agents") !== true) return undefined;
     return this.#options.poll(folder, undefined);
   }
 
-  /** The repository that the step names, or the ensemble's own, or the only one that has the model. */
+  /** The repository that the step names, else the ensemble's own, else the only one with the model. */
   #stepKey(namespace: string, { model_name: name, model_namespace: named }: ModelEnsemblingStep): string {
     if (!this.#options.isNamespacing) return name;
     if (named !== "") return modelKey(named, name);
@@ -145,7 +148,7 @@ export class ModelSources {
     return this.exists(own) ? own : this.keyOf(name);
   }
 
-  /** Clients get one text whatever was wrong with a model's folder; the reason goes to the log. */
+  /** Clients get one text for any problem in a model's folder; the reason goes to the log. */
   async pollForClient<T>(key: string, action: () => T | Promise<T>): Promise<T> {
     try {
       return await action();
@@ -164,7 +167,7 @@ export class ModelSources {
     return new ServerError("internal", `failed to load '${nameOfKey(key)}', failed to poll from model repository`);
   }
 
-  /** The files that came with the request, or those of the repository. @throws ServerError */
+  /** Files of the load request, or else of the repository. @throws ServerError */
   filesFor(key: string, options: LoadOptions): Promise<ModelFiles> {
     return this.pollForClient(key, () => {
       if (options.files === undefined || options.files.size === 0) return this.bring(key);
@@ -177,7 +180,7 @@ export class ModelSources {
     });
   }
 
-  /** Puts a model on this machine, if it is not there. @throws ServerError */
+  /** Fetches a remote model. @throws ServerError */
   bring(key: string): Promise<ModelFiles> {
     return this.#placeOf(key).bring(nameOfKey(key));
   }

@@ -1,4 +1,7 @@
-/** The temporary folder of a model that was sent with its load request. Its files are all the model has. */
+/**
+ * The temporary folder of a model whose files came with its load request (`file:` parameters of the model repository
+ * extension). These are all its files.
+ */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";

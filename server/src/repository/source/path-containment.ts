@@ -1,12 +1,12 @@
-/** Paths that users or clients name inside a folder, and the check that they stay there. */
+/** Path containment: relative paths from users and clients must stay inside a folder, also through links (CWE-22). */
 import { realpathSync } from "node:fs";
 import { isAbsolute, join, sep } from "node:path";
 import { ServerError } from "../../core/server-error.ts";
 
 /**
- * The real path of `relative` under `root`, links followed. A model folder may itself be a link to somewhere else; what is
- * named inside it must stay inside the place it points to.
- * @throws ServerError invalid_argument when it leaves the folder, not_found when there is no such file
+ * The real path of `relative` inside `root`, links followed. A model folder may be a link; paths inside it must stay
+ * within its target. @throws ServerError invalid_argument when it leaves the folder, not_found when there is no such
+ * file
  */
 export function resolveContained(root: string, relative: string): string {
   expectRelative(relative);
@@ -24,7 +24,7 @@ export function resolveContained(root: string, relative: string): string {
   return path;
 }
 
-/** Refuses what could leave a folder by its spelling alone. @throws ServerError invalid_argument */
+/** Rejects paths whose spelling leaves a folder. @throws ServerError invalid_argument */
 export function expectRelative(path: string): void {
   const parts = path.split(/[/\\]/);
   if (path === "" || path.includes("\0") || isAbsolute(path) || parts.includes("..")) {
@@ -35,7 +35,7 @@ export function expectRelative(path: string): void {
   }
 }
 
-/** A model's name becomes a folder's name. Dots inside are fine, the two special names are not. */
+/** Valid as a folder name: dots inside are fine, "." and ".." are not. */
 export function isSafeModelName(name: string): boolean {
   return name !== "" && name !== "." && name !== ".." && !/[/\\\0]/.test(name);
 }

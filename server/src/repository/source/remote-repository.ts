@@ -1,27 +1,27 @@
-/** A model repository that is not on this machine, as the repository sees it: names, marks of change, and models on the disk. */
+/** Interface of a remote model repository: names, fingerprints, and models fetched to disk. */
 import type { Logger } from "../../observe/log.ts";
 
 export interface RemoteRepository {
   /** As the user wrote it, without secrets: also the namespace of its models. */
   readonly url: string;
-  /** Looks what is there now. @throws ToolError when the place cannot be reached or is none */
+  /** Lists the repository again. @throws ToolError when it is unreachable or invalid */
   refresh(): Promise<void>;
-  /** Models of the last look. */
+  /** Models of the last listing. */
   models(): readonly string[];
-  /** Changes with any file of a model, as of the last look; undefined when that look did not go so deep. */
+  /** Changes with any file of a model, as of the last listing; undefined when that listing was shallow. */
   fingerprint(model: string): string | undefined;
-  /** Puts a model on the disk, whole and checked. @throws ToolError: then nothing of it is there */
+  /** Fetches a model, complete and verified. @throws ToolError: then nothing of it remains on disk */
   localize(model: string): Promise<LocalModel>;
-  /** Ends what is under way. */
+  /** Aborts downloads. */
   close(): Promise<void>;
 }
 
 export interface LocalModel {
-  /** The folder in which the model's folder lies, under its name. */
+  /** Folder that contains the model's folder. */
   readonly repositoryPath: string;
-  /** Of exactly these files. */
+  /** Fingerprint of exactly these files. */
   readonly fingerprint: string;
-  /** Nobody uses the files any more. Never rejects. */
+  /** Releases the files. Never rejects. */
   release(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Where a repository lies: a folder of this machine, or a place whose models are brought to it. What comes of a place is a folder
- * to load a model from, and the word when nobody needs it any more.
+ * The location of a repository: a local folder, or a remote one whose models are fetched. Both give a folder to load a
+ * model from, and a release callback.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -9,28 +9,28 @@ import { fingerprintOf, listModels } from "./model-folder.ts";
 import { isSafeModelName } from "./path-containment.ts";
 import type { RemoteRepository } from "./remote-repository.ts";
 
-/** A model's files as they are to be loaded. */
+/** A model's files, ready to be loaded. */
 export interface ModelFiles {
-  /** The folder in which the model's folder lies. */
+  /** Folder that contains the model's folder. */
   readonly repositoryPath: string;
-  /** Of what is no copy: its own folder says it all. */
+  /** Fingerprint of a copy; undefined for the original folder. */
   readonly copied: { readonly origin: string; readonly fingerprint: string } | undefined;
-  /** Nobody uses them any more. Never rejects. */
+  /** Releases the files. Never rejects. */
   release(): Promise<void>;
 }
 
 export interface RepositoryLocation {
   /** As the user wrote it; the namespace of its models. */
   readonly path: string;
-  /** True when `refresh` is what sees changes. */
+  /** True when changes become visible through `refresh` only. */
   readonly isRemote: boolean;
-  /** @throws ServerError when the place cannot be reached or is none */
+  /** @throws ServerError when the location is unreachable or invalid */
   refresh(): Promise<void>;
   models(): readonly string[];
   has(model: string): boolean;
   /** Changes with any file of the model. @throws when it cannot be read */
   fingerprint(model: string): string;
-  /** @throws ServerError: then nothing of the model is there */
+  /** @throws ServerError: then nothing of the model remains on disk */
   bring(model: string): Promise<ModelFiles>;
   close(): Promise<void>;
 }
@@ -67,7 +67,7 @@ export function remoteLocation(remote: RemoteRepository): RepositoryLocation {
   };
 }
 
-/** What a store says is for whoever runs the server; it holds no secrets. */
+/** Errors of a store are for the operator; they hold no secrets. */
 export async function wrapError<T>(action: Promise<T>): Promise<T> {
   try {
     return await action;

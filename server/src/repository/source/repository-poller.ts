@@ -1,18 +1,19 @@
 /**
- * `--model-control-mode=poll`: looks at the repositories every so often and follows what changed there. A model that fails
- * is logged and looked at again only when its files change; nothing that serves is given up for it.
+ * `--model-control-mode=poll`: polls the repositories and applies changes. A model that fails is logged and retried
+ * only when its files change; served models keep serving. Source: Triton documentation, "Model Management", Model
+ * Control Mode POLL.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
 
-/** What the poller needs of the manager. */
+/** The part of the manager that the poller needs. */
 export interface PolledRepository {
-  /** Looks again at what is not on this machine. */
+  /** Refreshes remote repositories. */
   refresh(): Promise<void>;
-  /** Models that lie in the repositories now, each by what tells it from all others. */
+  /** Keys of the models that are in the repositories now. */
   keys(): readonly string[];
-  /** Several repositories have the model, so that none of them does. */
+  /** Whether several repositories have the model, so that none of them may serve it. */
   isAmbiguous(key: string): boolean;
   /** Changes with any file of the model. @throws when the folder cannot be read */
   fingerprint(key: string): string;
@@ -21,13 +22,13 @@ export interface PolledRepository {
   unloadKey(key: string, unloadDependents: boolean): Promise<void>;
 }
 
-/** Looking at files holds requests up: after so long it is their turn. */
+/** Checking files blocks requests: yield after this many ms. */
 const MAX_TURN_MS = 2;
 
 export class RepositoryPoller implements Disposable {
   readonly #repository: PolledRepository;
   readonly #log: Logger;
-  /** As each model was when it was last looked at. */
+  /** Fingerprint of each model at the last poll. */
   readonly #seen = new Map<string, string>();
   #timer: NodeJS.Timeout | undefined;
 
@@ -52,7 +53,7 @@ export class RepositoryPoller implements Disposable {
     this.#timer = undefined;
   }
 
-  /** One look. Never rejects. */
+  /** One poll. Never rejects. */
   async poll(): Promise<void> {
     try {
       await this.#repository.refresh();
@@ -74,7 +75,7 @@ export class RepositoryPoller implements Disposable {
     }
   }
 
-  /** What is wrong with one model is no matter to the others. */
+  /** Handles one model: its failure does not affect the others. */
   async #follow(key: string): Promise<void> {
     const fingerprint = this.#fingerprint(key);
     if (this.#seen.get(key) === fingerprint) return;
@@ -84,7 +85,7 @@ export class RepositoryPoller implements Disposable {
     });
   }
 
-  /** A folder that cannot be read is tried once for each reason. */
+  /** An unreadable folder is tried once per reason. */
   #fingerprint(key: string): string {
     try {
       return this.#repository.fingerprint(key);

@@ -1,4 +1,4 @@
-/** Which of the versions present are served. Pure. */
+/** Selects the versions to serve (model_config.proto, ModelVersionPolicy). Pure. */
 import type { ModelVersionPolicy } from "../../core/model-config.ts";
 
 /** Versions to serve, ascending; `missing` are those that the policy names and the folder lacks. */

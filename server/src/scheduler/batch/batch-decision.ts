@@ -1,6 +1,9 @@
-/** How many of the waiting requests make the next batch. Pure: numbers in, a number out. */
+/**
+ * Decides how many of the waiting requests form the next batch. Source: Triton documentation, "Dynamic Batcher". Pure:
+ * numbers in, a number out.
+ */
 
-/** What decides whether two requests may share a batch, and how many rows they bring. */
+/** The properties that decide whether two requests may share a batch, and their number of rows. */
 export interface BatchCandidate {
   readonly rows: number;
   /** Requests with different keys never share a batch (shapes of variable dimensions, set of inputs given). */
@@ -9,13 +12,13 @@ export interface BatchCandidate {
 }
 
 export interface BatchRules {
-  /** Ascending; never empty for a model that batches. */
+  /** Preferred batch sizes, ascending; never empty for a model that batches. */
   readonly preferredSizes: readonly number[];
   readonly maxBatchSize: number;
   readonly queueDelayUs: number;
 }
 
-/** Take the first `take` requests now; or, when it is 0, look again after `waitUs` (Infinity: when something changes). */
+/** Take the first `take` requests now. When it is 0, decide again after `waitUs` (Infinity: when something changes). */
 export interface BatchDecision {
   readonly take: number;
   readonly waitUs: number;
@@ -24,11 +27,11 @@ export interface BatchDecision {
 interface Walk {
   walked: number;
   rows: number;
-  /** Longest wait among those walked: who came last may stand first. */
+  /** Longest wait among the requests walked: a later arrival may stand first. */
   oldestUs: number;
-  /** Requests up to the last point where a preferred size was met; 0 = none was. */
+  /** Requests up to the last position with a preferred size; 0: none. */
   best: number;
-  /** The next request can not join: what was walked should go. */
+  /** The next request cannot join, so the requests walked should run. */
   blocked: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** What two requests must have in common to share a batch. Pure. */
+/** Computes the key that two requests must share to be batched together. Pure. */
 import type { InferRequest } from "../../core/infer-request.ts";
 import type { ModelSignature } from "../../core/model-signature.ts";
 

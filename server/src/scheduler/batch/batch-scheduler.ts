@@ -1,6 +1,6 @@
 /**
- * The default scheduler and the dynamic batcher: one queue, several instances. Without dynamic batching each request is a
- * batch of its own and any free instance takes the oldest. Which requests go together is decided in batch-decision.ts.
+ * The default scheduler and the dynamic batcher: one queue, several instances. Source: Triton documentation,
+ * "Schedulers". Without dynamic batching each request is a batch of its own. batch-decision.ts forms the batches.
  */
 import type { ModelInstance } from "../../backend/backend.ts";
 import type { BatchStrategy } from "../../core/batch-strategy.ts";
@@ -23,7 +23,7 @@ import { type BatchCandidate, type BatchRules, decideBatch } from "./batch-decis
 import { batchKeyOf } from "./batch-key.ts";
 
 const US_PER_MS = 1000;
-/** No key of a request: who has it shares a batch with nobody. */
+/** Key of a request that must not share a batch. */
 const REFUSED = "\0";
 
 interface Decision {
@@ -41,7 +41,7 @@ export interface BatchSchedulerOptions {
   readonly log: Logger;
   /** Set when executions wait for resources. */
   readonly limits?: InstanceLimits | undefined;
-  /** The model's own say in what shares a batch. */
+  /** The model's own batching strategy. */
   readonly strategy?: BatchStrategy | undefined;
   readonly clock?: Clock | undefined;
 }
@@ -57,7 +57,7 @@ export class BatchScheduler implements Scheduler {
   readonly #timer: Alarm;
   /** Undefined where no request ever shares a batch. */
   readonly #gate: TurnGate | undefined;
-  /** Undefined where also a request that is alone waits for the delay. */
+  /** Undefined: no adaptive delay; a single request waits, too. */
   readonly #lone: SingleClientTraffic | undefined;
   readonly #decoupled: boolean;
   /** Undefined = responses may leave in any order. */
@@ -116,13 +116,13 @@ export class BatchScheduler implements Scheduler {
     return this.#inFlight.drain();
   }
 
-  /** Gives free instances what may go now. Not reentrant: a synchronous execution ends up here again. */
+  /** Dispatches batches to free instances. Not reentrant: a synchronous execution returns here. */
   #pump(): void {
     if (this.#isPumping) return;
     this.#isPumping = true;
     try {
       while (this.#dispatchOne()) {
-        // each turn starts one batch
+        // each pass starts one batch
       }
     } finally {
       this.#isPumping = false;
@@ -138,7 +138,7 @@ export class BatchScheduler implements Scheduler {
     }
     const { take, waitMs } = this.#decide(nowMs);
     if (take === 0) {
-      if (waitMs === Number.POSITIVE_INFINITY) this.#queue.take(1); // all that wait were cancelled: they end
+      if (waitMs === Number.POSITIVE_INFINITY) this.#queue.take(1); // all waiting requests were cancelled
       return this.#pause(Math.min(nowMs + waitMs, this.#queue.nextDeadlineMs));
     }
     if (!this.#pool.admit()) {
@@ -196,7 +196,7 @@ export class BatchScheduler implements Scheduler {
   }
 }
 
-/** Dynamic batching on a model without a batch dimension means nothing, as in Triton. */
+/** As in Triton, dynamic batching has no effect on a model without a batch dimension. */
 function batchRules(config: ModelConfig): BatchRules | undefined {
   const batching = config.dynamic_batching;
   if (batching === undefined || config.max_batch_size === 0) return undefined;

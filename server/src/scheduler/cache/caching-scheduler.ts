@@ -1,4 +1,4 @@
-/** A scheduler in front of a scheduler: answers what was asked before from the response cache, and remembers the rest. */
+/** A scheduler that wraps another one with the response cache. Source: Triton documentation, "Response Cache". */
 import type { Tensor } from "../../core/tensor.ts";
 import type { ScheduledRequest } from "../scheduled-request.ts";
 import type { Scheduler } from "../scheduler.ts";
@@ -7,9 +7,9 @@ import { cacheKey, type ResponseCache } from "./response-cache.ts";
 export interface CachingOptions {
   readonly cache: ResponseCache;
   readonly version: string;
-  /** Differs for each load of the version, and of an ensemble for each load of what it calls. */
+  /** Differs per load of the version; for an ensemble, per load of its models. */
   readonly generation: () => string;
-  /** False where a request's parameters can not change the answer. */
+  /** False when a request's parameters cannot change the answer. */
   readonly parametersMatter: boolean;
 }
 
@@ -29,7 +29,7 @@ export class CachingScheduler implements Scheduler {
 
   enqueue(request: ScheduledRequest): void {
     if (this.#isStopping) {
-      this.#inner.enqueue(request); // refuses it in the scheduler's words
+      this.#inner.enqueue(request); // refuses it with the scheduler's error
       return;
     }
     const { cache, version, generation, parametersMatter } = this.#options;
@@ -55,7 +55,7 @@ export class CachingScheduler implements Scheduler {
   }
 }
 
-/** Keeps the outputs of a request that the cache did not know; tells how long the cache took in all, in ms. */
+/** Stores the outputs after a miss; returns the total cache time in ms. */
 export function insertInto(
   cache: { insert(key: string, outputs: readonly Tensor[]): void },
   key: string,

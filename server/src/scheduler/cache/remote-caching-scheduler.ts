@@ -1,7 +1,4 @@
-/**
- * A scheduler in front of a scheduler, as `CachingScheduler`, whose cache has to be waited for: requests queue when it has said that
- * it does not know them.
- */
+/** Like `CachingScheduler`, with an asynchronous cache: requests are queued after the cache reported a miss. */
 import { ServerError } from "../../core/server-error.ts";
 import { stopping } from "../in-flight.ts";
 import type { ScheduledRequest } from "../scheduled-request.ts";
@@ -13,7 +10,7 @@ import { cacheKey } from "./response-cache.ts";
 export interface RemoteCachingOptions {
   readonly cache: RemoteResponseCache;
   readonly version: string;
-  /** Equal for equal files, wherever they are served: others share the cache. */
+  /** Equal for equal files on every server, because the cache is shared. */
   readonly generation: () => string;
   readonly parametersMatter: boolean;
 }
@@ -46,7 +43,7 @@ export class RemoteCachingScheduler implements Scheduler {
     return this.#inner.resize?.bind(this.#inner);
   }
 
-  /** What waits for the cache was accepted, and is queued before the scheduler refuses. */
+  /** Requests waiting for the cache were accepted, so they are queued before the scheduler stops. */
   async drain(): Promise<void> {
     this.#isStopping = true;
     await Promise.all(this.#lookups);
@@ -67,7 +64,7 @@ export class RemoteCachingScheduler implements Scheduler {
     try {
       this.#inner.enqueue(request);
     } catch (error) {
-      request.stream.fail(ServerError.from(error)); // it has been accepted: its answer is the refusal
+      request.stream.fail(ServerError.from(error)); // it was accepted, so the refusal becomes its response
     }
   }
 }

@@ -1,13 +1,13 @@
 /**
- * Answers kept by the content of their requests: least recently used first out, bounded in bytes. The key covers everything
- * that decides an answer (model, version, inputs with datatype and shape, outputs asked for, parameters); a request's id does
- * not. Triton leaves shapes, datatypes and outputs out, so that different requests can collide there; here they cannot.
+ * The local response cache: LRU, bounded in bytes. The key covers everything that decides an answer: model, version,
+ * inputs with datatype and shape, requested outputs, parameters. Triton's key omits shapes, datatypes and outputs, so
+ * different requests can collide there. Source: Triton documentation, "Response Cache".
  */
 import { createHash } from "node:crypto";
 import type { InferRequest, ParameterValue } from "../../core/infer-request.ts";
 import type { Tensor } from "../../core/tensor.ts";
 
-/** What an entry costs beside its tensors' bytes: key, maps, objects. */
+/** Estimated bytes of an entry beside its tensors: key, maps, objects. */
 const ENTRY_OVERHEAD_BYTES = 512;
 const TENSOR_OVERHEAD_BYTES = 128;
 const US_PER_MS = 1000;
@@ -31,7 +31,7 @@ interface Entry {
 
 export class ResponseCache {
   readonly #capacityBytes: number;
-  /** In the order of use: the first is the oldest. */
+  /** In order of use: the least recently used first. */
   readonly #entries = new Map<string, Entry>();
   #usedBytes = 0;
   #numLookups = 0;
@@ -58,7 +58,7 @@ export class ResponseCache {
     return entry?.outputs;
   }
 
-  /** Keeps a copy. What is larger than the whole cache is not kept. */
+  /** Stores a copy. An entry larger than the whole cache is skipped. */
   insert(key: string, outputs: readonly Tensor[]): void {
     const startMs = performance.now();
     const bytes = entryBytes(key, outputs);
@@ -84,7 +84,7 @@ export class ResponseCache {
     };
   }
 
-  /** @throws Error when the books do not balance */
+  /** @throws Error when the byte count is inconsistent */
   checkIntegrity(): void {
     const bytes = [...this.#entries.values()].reduce((sum, entry) => sum + entry.bytes, 0);
     if (bytes !== this.#usedBytes) throw new Error(`cache holds ${bytes} bytes and counts ${this.#usedBytes}`);
@@ -103,13 +103,13 @@ export class ResponseCache {
 
 export interface CacheKeyOptions {
   readonly version: string;
-  /** Tells loads of a version apart: one loaded with other files must not answer with what the former said. */
+  /** Distinguishes loads of a version: another load may answer differently. */
   readonly generation: string;
-  /** False where the model cannot see parameters. */
+  /** False when the model cannot see parameters. */
   readonly parametersMatter: boolean;
 }
 
-/** SHA-256 over all that decides the answer. */
+/** SHA-256 over everything that decides the answer. */
 export function cacheKey(request: InferRequest, options: CacheKeyOptions): string {
   const hash = createHash("sha256");
   const text = (value: string): void => void hash.update(`${Buffer.byteLength(value)}:${value}`);
@@ -135,7 +135,7 @@ function entryBytes(key: string, outputs: readonly Tensor[]): number {
   );
 }
 
-/** A response's buffers belong to its way out: the cache must not share them. */
+/** A response's buffers are released after sending, so the cache must own a copy. */
 function copyOf(tensor: Tensor): Tensor {
   return { ...tensor, data: tensor.data.slice() };
 }

@@ -1,9 +1,8 @@
 /**
- * An ensemble as a dataflow: which step feeds which, and where streams fork. Pure; refuses what cannot run.
- *
- * A decoupled step answers many times, and each answer starts its own iteration of what lies downstream. The *origin* of a
- * step is the decoupled step whose answers drive it (undefined: the request itself). A step fed by two unrelated origins
- * could not know which answers belong together, so it is refused.
+ * An ensemble as a dataflow graph: which step feeds which, and where decoupled steps fork. Source: Triton
+ * documentation, "Ensemble Models". A decoupled step answers many times; each answer starts an iteration of the steps
+ * behind it. The *origin* of a step is the decoupled step that drives it; undefined: the request. Steps fed by two
+ * unrelated origins are refused. Pure.
  */
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
@@ -27,7 +26,7 @@ export interface EnsemblePlan {
   /** Tensor of the ensemble -> step that makes it; those without are inputs of the ensemble. */
   readonly producers: ReadonlyMap<string, number>;
   readonly isDecoupled: boolean;
-  /** How many requests of one step may run at once for one request of the ensemble; 0 = any number. */
+  /** Maximum concurrent requests of one step per ensemble request; 0 = no limit. */
   readonly maxInFlight: number;
 }
 
@@ -73,12 +72,12 @@ function stepOf(steps: readonly EnsembleStep[], index: number): EnsembleStep {
   return found;
 }
 
-/** Chain of origins from the innermost outwards. */
+/** Chain of origins, innermost first. */
 function lineage(origin: number | undefined, steps: readonly EnsembleStep[]): number[] {
   return origin === undefined ? [] : [origin, ...lineage(stepOf(steps, origin).origin, steps)];
 }
 
-/** The innermost origin among the feeders; all others must lie on its chain. */
+/** The innermost origin among the feeders; all others must be on its chain. */
 function originOf(
   ensemble: string,
   model: string,
@@ -116,13 +115,13 @@ function topologicalOrder(config: ModelConfig, producers: ReadonlyMap<string, nu
   return order;
 }
 
-/** Steps that take an output of this one. */
+/** Steps that consume an output of this one. */
 export function nextSteps(plan: EnsemblePlan, { outputs }: EnsembleStep): readonly number[] {
   const made = new Set(outputs.values());
   return plan.steps.filter(({ inputs }) => [...inputs.values()].some((tensor) => made.has(tensor))).map((s) => s.index);
 }
 
-/** Steps that can influence one of the wanted outputs. */
+/** Steps that can influence one of the requested outputs. */
 export function neededSteps(plan: EnsemblePlan, outputs: readonly string[]): ReadonlySet<number> {
   const needed = new Set<number>();
   const visit = (tensor: string): void => {

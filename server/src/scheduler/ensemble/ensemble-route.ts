@@ -1,10 +1,10 @@
-/** Which steps of an ensemble a request needs for the outputs that it wants, and what of each step. Pure. */
+/** Selects the ensemble steps, and their outputs, that the requested outputs need. Pure. */
 import { type EnsemblePlan, neededSteps } from "./ensemble-plan.ts";
 
 export interface EnsembleRoute {
-  /** Numbers of the steps worth running. */
+  /** Numbers of the steps to run. */
   readonly needed: ReadonlySet<number>;
-  /** By number of the step: outputs of its model that somebody takes. */
+  /** By step number: outputs of its model that are consumed. */
   readonly outputs: ReadonlyMap<number, readonly string[]>;
 }
 

@@ -1,7 +1,7 @@
 /**
- * One request on its way through an ensemble. A *context* holds the tensors of one iteration; each response of a decoupled
- * step opens a child context. A step runs in the contexts of its origin, as soon as its inputs are there or known to be
- * missing. Responses of the ensemble leave in the order in which their contexts were opened.
+ * Executes one ensemble request. A *context* holds the tensors of one iteration; each response of a decoupled step
+ * opens a child context. A step runs in the contexts of its origin when its inputs are present or known to be missing.
+ * Responses leave in the order in which their contexts were opened.
  */
 import type { InferRequest, ParameterValue } from "../../core/infer-request.ts";
 import type { InferResponse } from "../../core/infer-response.ts";
@@ -32,9 +32,9 @@ export interface EnsembleRunOptions {
   readonly route: EnsembleRoute;
   readonly model: (step: EnsembleStep) => ComposingModel;
   readonly clock: Clock;
-  /** How long a request of a step may wait for earlier ones of the same step. */
+  /** Maximum wait of a step's request for earlier ones of the same step. */
   readonly maxWaitMs: number;
-  /** Told once, when every step that was started has ended. */
+  /** Called once, when every started step has ended. */
   readonly onDone: (computeMs: { readonly input: number; readonly infer: number; readonly output: number }) => void;
 }
 
@@ -43,7 +43,7 @@ interface Context {
   /** The decoupled step whose response opened it. */
   readonly origin: number | undefined;
   readonly isLast: boolean;
-  /** Undefined value: will never come. */
+  /** Undefined value: the tensor will never arrive. */
   readonly tensors: Map<string, Tensor | undefined>;
   readonly launched: Set<number>;
   readonly ended: Set<number>;
@@ -78,12 +78,12 @@ export class EnsembleRun {
     for (const name of this.#options.signature.inputs.keys()) root.tensors.set(name, undefined);
     for (const input of this.#options.request.request.inputs) root.tensors.set(input.name, input);
     this.#leaves.push(root);
-    this.#running = 1; // holds the end back until the first steps are launched
+    this.#running = 1; // prevents the end until the first steps are launched
     this.#advance(root);
     this.#stepEnded();
   }
 
-  /** Launches what became possible in a context and in those opened from it. */
+  /** Launches the steps that are ready in a context and its descendants. */
   #advance(context: Context): void {
     for (const step of this.#options.plan.steps) {
       if (this.#isFailed) return;
@@ -166,17 +166,17 @@ export class EnsembleRun {
     this.#flush();
   }
 
-  /** A child stands in front of its parent and behind its elder in the order of answers. */
+  /** In response order, a child precedes its parent and follows earlier children. */
   #placeLeaf(parent: Context, child: Context): void {
     this.#leaves.splice(this.#leaves.indexOf(parent), 0, child);
   }
 
-  /** Sends the answers that are complete, in order. */
+  /** Sends the complete responses, in order. */
   #flush(): void {
     while (!this.#isFailed) {
       const leaf = this.#leaves[0];
       if (leaf === undefined || leaf.running > 0 || (this.#running > 0 && this.#awaitsOutput(leaf))) return;
-      // More may come as long as anything runs: inputs of its steps, or the end of the stream, whose flag the last one carries.
+      // While anything runs, more may arrive: inputs of its steps, or the end of the stream with its flag.
       if (this.#running > 0 && ((leaf.isLast && leaf.origin !== undefined) || this.#hasPending(leaf))) return;
       if (!this.#isSpent(leaf)) this.#answer(leaf);
       this.#leaves.shift();
@@ -190,7 +190,7 @@ export class EnsembleRun {
     );
   }
 
-  /** An output comes from a step beside the stream that has not ended. */
+  /** An output comes from a running step outside the stream. */
   #awaitsOutput(leaf: Context): boolean {
     const { plan, request } = this.#options;
     return request.outputNames.some((name) => {
@@ -203,7 +203,7 @@ export class EnsembleRun {
     });
   }
 
-  /** A context that ran a decoupled step leaves the answers to its children, be there any or none. */
+  /** A context with a decoupled step leaves responses to its children, even when there are none. */
   #isSpent(leaf: Context): boolean {
     return [...leaf.launched].some((index) => this.#options.plan.steps[index]?.isDecoupled === true);
   }
@@ -212,7 +212,7 @@ export class EnsembleRun {
     const { request, signature } = this.#options;
     const outputs: Tensor[] = [];
     for (const name of [...request.outputNames].reverse()) {
-      // last to first, as Triton answers
+      // last to first, as Triton does
       const tensor = lookUp(leaf, name);
       if (tensor === undefined) {
         if (this.#isReachable(leaf, name)) continue;
@@ -226,7 +226,7 @@ export class EnsembleRun {
     request.respond({ outputs, parameters: sequenceParameters(request.request), final: isFinal });
   }
 
-  /** The producer ran and left the output out, which a model may do; otherwise nothing could ever make it. */
+  /** The producer ran and omitted the output, which a model may do; otherwise nothing could produce it. */
   #isReachable(leaf: Context, tensor: string): boolean {
     const producer = this.#options.plan.producers.get(tensor);
     for (let at: Context | undefined = leaf; at !== undefined; at = at.parent) {
@@ -314,7 +314,7 @@ function lookUp(context: Context, tensor: string): Tensor | undefined {
   return undefined;
 }
 
-/** True when every input of the step has come, or is known never to come. */
+/** True when every input of the step has arrived, or is known never to arrive. */
 function hasAll(context: Context, step: EnsembleStep): boolean {
   for (const tensor of step.inputs.values()) {
     let known = false;
@@ -325,7 +325,7 @@ function hasAll(context: Context, step: EnsembleStep): boolean {
   return true;
 }
 
-/** Adds a batch dimension of 1 for a model that batches, or takes it away for one that does not. */
+/** Adds a batch dimension of 1 for a batching model, or removes it for one that does not batch. */
 function fitBatch(tensor: Tensor, batches: boolean, rank: number): Tensor {
   const { shape } = tensor;
   if (batches && shape.length === rank) return { ...tensor, shape: [1, ...shape] };
@@ -333,7 +333,7 @@ function fitBatch(tensor: Tensor, batches: boolean, rank: number): Tensor {
   return tensor;
 }
 
-/** Triton hands the sequence of the request on as response parameters. */
+/** Like Triton, returns the sequence of the request as response parameters. */
 function sequenceParameters(request: InferRequest): ReadonlyMap<string, ParameterValue> {
   const { id, start, end } = request.sequence;
   const number = typeof id === "bigint" && id <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(id) : id;

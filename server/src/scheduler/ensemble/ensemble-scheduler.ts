@@ -1,4 +1,4 @@
-/** The scheduler of an ensemble: every request runs at once through its dataflow; its steps queue at their own models. */
+/** The scheduler of an ensemble: every request starts its dataflow at once; its steps queue at their own models. */
 import type { ModelSignature } from "../../core/model-signature.ts";
 import { type Clock, SYSTEM_CLOCK } from "../clock.ts";
 import type { ExecutionTiming } from "../execution-timing.ts";
@@ -14,19 +14,19 @@ export interface EnsembleSchedulerOptions {
   readonly plan: EnsemblePlan;
   readonly signature: ModelSignature;
   readonly statistics: StatisticsCounter;
-  /** Looks the model of a step up as it is now. @throws ServerError when it is not served */
+  /** Resolves the model of a step at call time. @throws ServerError when it is not served */
   readonly model: (step: EnsembleStep) => ComposingModel;
   readonly maxWaitMs?: number;
   readonly clock?: Clock | undefined;
 }
 
-/** How long Triton lets a request of a step wait for earlier ones, where their number is limited. */
+/** Triton's timeout for a step's request behind earlier ones, when their number is limited. */
 const MAX_WAIT_MS = 300_000;
 
 export class EnsembleScheduler implements Scheduler {
   readonly #options: EnsembleSchedulerOptions;
   readonly #inFlight = new InFlight();
-  /** For all outputs. */
+  /** The route for all outputs. */
   readonly #wholeRoute: EnsembleRoute;
 
   constructor(options: EnsembleSchedulerOptions) {

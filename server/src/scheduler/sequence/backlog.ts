@@ -1,4 +1,4 @@
-/** Sequences that wait for a slot, oldest first, each with the time when it is given up. */
+/** Sequences that wait for a slot, oldest first, each with its expiry time (Triton's backlog). */
 import type { Alarm, Clock } from "../clock.ts";
 import type { Sequence } from "./sequence.ts";
 
@@ -22,7 +22,7 @@ export class SequenceBacklog {
     this.#waiting.add(sequence);
   }
 
-  /** A request's own timeout, 0 = none, can only shorten the time of its sequence. */
+  /** A request's own timeout (0 = none) can only shorten that of its sequence. */
   limit(sequence: Sequence, timeoutUs: number, nowMs: number): void {
     if (timeoutUs <= 0 || !this.#waiting.has(sequence)) return;
     sequence.deadlineMs = Math.min(sequence.deadlineMs, nowMs + timeoutUs / US_PER_MS);
@@ -36,7 +36,7 @@ export class SequenceBacklog {
     if (this.#waiting.size === 0) this.#setDeadline(Number.POSITIVE_INFINITY);
   }
 
-  /** Takes out the one that has waited longest. */
+  /** Removes the one that has waited longest. */
   shift(): Sequence | undefined {
     const [first] = this.#waiting;
     if (first !== undefined) this.delete(first);

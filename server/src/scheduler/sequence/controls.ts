@@ -1,11 +1,14 @@
-/** The control tensors of a model with state: flags and correlation id in the types that its configuration declares. Pure. */
+/**
+ * Control tensors of a sequence model: flags and correlation id in the configured types. Source: model_config.proto,
+ * ModelSequenceBatching.Control. Pure.
+ */
 import type { Datatype } from "@nereid/wire";
 import { packBytesElements } from "../../core/bytes-tensor.ts";
 import type { ModelConfig, ModelSequenceBatchingControl, SequenceControlKind } from "../../core/model-config.ts";
 import { datatypeOf } from "../../core/model-signature.ts";
 import type { Tensor } from "../../core/tensor.ts";
 
-/** What the control tensors of one row say. */
+/** Control values of one row. */
 export interface ControlRow {
   readonly id: bigint | string;
   readonly start: boolean;
@@ -15,7 +18,7 @@ export interface ControlRow {
 
 type FlagKind = Exclude<SequenceControlKind, "CONTROL_SEQUENCE_CORRID">;
 
-/** Both tensors of a flag, made once: rows share them. */
+/** Both tensors of a flag, created once and shared by rows. */
 interface Flag {
   readonly kind: FlagKind;
   readonly off: Tensor;
@@ -58,7 +61,7 @@ export class SequenceControls {
     return tensors;
   }
 
-  /** Of a row without a request. */
+  /** Control values of a padding row. */
   nullTensors(): Tensor[] {
     const id = this.correlation?.datatype === "BYTES" ? "" : 0n;
     return this.tensors({ id, start: false, end: false, ready: false });
@@ -88,7 +91,7 @@ function flagTensors(
   return { off: tensor(0), on: tensor(1) };
 }
 
-/** A narrower type takes the low bits of a number. */
+/** A narrower type gets the low bits of a number. */
 function correlationData(id: bigint | string, datatype: Datatype): Uint8Array {
   if (datatype === "BYTES") return packBytesElements([String(id)]);
   const bits = typeof id === "bigint" ? BigInt.asUintN(64, id) : 0n;

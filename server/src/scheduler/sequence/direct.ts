@@ -1,6 +1,6 @@
 /**
- * The direct strategy: a sequence keeps its row of the batch for life, and rows without a request are filled, so that a
- * model may keep its state by row.
+ * The direct strategy: a sequence keeps its batch row for life, so that a model may keep its state by row. Unused rows
+ * are padded. Source: Triton documentation, "Sequence Batcher", Direct.
  */
 import type { Sequence } from "./sequence.ts";
 import { NOTHING, type SequenceBatch, type SequenceStrategy } from "./strategy.ts";
@@ -14,18 +14,18 @@ export interface WaitingRow {
 
 export interface DirectRules {
   readonly slotCount: number;
-  /** Share of the slots that must have a request; 0 = one is enough. */
+  /** Minimum share of slots with a request (minimum_slot_utilization); 0: one is enough. */
   readonly minimumUtilization: number;
   readonly queueDelayMs: number;
 }
 
-/** Which of the slots run now; or, when none does, when to look again. */
+/** Slots to run now, or the time of the next decision. */
 export interface RowDecision {
   readonly run: readonly boolean[];
   readonly waitMs: number;
 }
 
-/** `rows`: what waits, slot by slot, up to the highest slot in use. Pure. */
+/** `rows`: waiting requests by slot, up to the highest slot in use. Pure. */
 export function decideRows(rows: readonly (WaitingRow | undefined)[], rules: DirectRules, nowMs: number): RowDecision {
   let oldest: WaitingRow | undefined;
   for (const row of rows) {
@@ -41,7 +41,7 @@ export function decideRows(rows: readonly (WaitingRow | undefined)[], rules: Dir
 
 export class DirectStrategy implements SequenceStrategy {
   readonly #rules: DirectRules;
-  /** By slot; never longer than up to the highest slot in use. */
+  /** By slot, up to the highest slot in use. */
   readonly #slots: (Sequence | undefined)[] = [];
 
   constructor(rules: DirectRules) {
@@ -86,7 +86,7 @@ export class DirectStrategy implements SequenceStrategy {
   }
 }
 
-/** The delay counts from the request's arrival: what already waited for its predecessor does not wait again. */
+/** The delay counts from arrival: time spent waiting for a predecessor counts too. */
 function waitingRow(sequence: Sequence): WaitingRow {
   return { key: sequence.key, sinceMs: sequence.queue[0]?.request.queuedMs ?? sequence.offeredMs };
 }

@@ -1,4 +1,4 @@
-/** Makes what a backend gets of a sequence: controls and states added, empty rows filled. One per model version. */
+/** Completes the inputs of sequence executions: adds controls and states, pads empty rows. One per model version. */
 import type { SequenceInfo } from "../../core/infer-request.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
 import { elementCount, type Tensor } from "../../core/tensor.ts";
@@ -18,8 +18,8 @@ export class SequenceFeed {
   #zeros: Uint8Array = new Uint8Array(0);
 
   /**
-   * `files`: contents of the initial states' files by name of the input.
-   * @throws ServerError when the configuration asks for what cannot be
+   * `files`: contents of the initial state files by input name. @throws ServerError when the configuration is
+   * inconsistent
    */
   constructor(config: ModelConfig, files: ReadonlyMap<string, Uint8Array>) {
     this.controls = new SequenceControls(config);
@@ -60,7 +60,7 @@ export class SequenceFeed {
     return new NullRequest(like, inputs);
   }
 
-  /** Inputs of a request outside any sequence, completed for a first and only step; what is given stays. */
+  /** Completes a request outside any sequence, as a first and only step; given inputs stay. */
   complete(inputs: readonly Tensor[]): readonly Tensor[] {
     const given = new Set(inputs.map(({ name }) => name));
     const id = this.controls.correlation?.datatype === "BYTES" ? "warmup" : 1n;
@@ -75,7 +75,7 @@ export class SequenceFeed {
     return [...wanted, ...states];
   }
 
-  /** Rows share one piece of zeros: backends read their inputs. */
+  /** Rows share one zero buffer: backends only read their inputs. */
   #zeroed(tensor: Tensor): Tensor {
     const size = tensor.datatype === "BYTES" ? elementCount(tensor.shape) * LENGTH_BYTES : tensor.data.byteLength;
     if (this.#zeros.byteLength < size) this.#zeros = new Uint8Array(size);

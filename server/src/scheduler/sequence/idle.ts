@@ -1,16 +1,16 @@
-/** Finds sequences that nobody continues. Knows what time it is, not what a sequence is. */
+/** Expires idle sequences (max_sequence_idle_microseconds). Knows time, not sequences. */
 import type { Clock } from "../clock.ts";
 
-/** The longest that setTimeout can wait. */
+/** The maximum delay of setTimeout. */
 const MAX_TIMEOUT_MS: number = 2 ** 31 - 1;
 
 export class IdleReaper<T> {
   readonly #idleMs: number;
   readonly #onIdle: (item: T) => void;
-  /** Since when each has been idle, longest first: all wait equally long. */
+  /** Start of each idle period, longest first: all have the same limit. */
   readonly #since = new Map<T, number>();
   readonly #clock: Clock;
-  /** Set while a call is due. */
+  /** Set while a timer is pending. */
   #callOff: (() => void) | undefined;
 
   constructor(clock: Clock, idleMs: number, onIdle: (item: T) => void) {
@@ -35,7 +35,7 @@ export class IdleReaper<T> {
     this.#callOff = undefined;
   }
 
-  /** A timer may ring too early, after a stop: then it is set anew. It keeps no process alive. */
+  /** A timer may fire early or after a stop: then it is set again. It keeps no process alive. */
   #arm(): void {
     const [first] = this.#since;
     if (this.#callOff !== undefined || first === undefined) return;

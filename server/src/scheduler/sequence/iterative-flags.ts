@@ -1,6 +1,6 @@
 /**
- * The flags of an iterative sequence: every request is a sequence of its own, and clients need not name it. START marks its
- * first execution; which one is the last only the backend knows.
+ * Flags of iterative sequences (`iterative_sequence`): every request is its own sequence, without flags of the client.
+ * START marks its first execution; only the backend knows the last one.
  */
 import type { SequenceInfo } from "../../core/infer-request.ts";
 import type { CorrelationControl } from "./controls.ts";
@@ -13,7 +13,7 @@ export class IterativeFlags {
     this.#isText = correlation?.datatype === "BYTES";
   }
 
-  /** Of a request's first execution, with an id of our own where the client gave none. */
+  /** For a request's first execution; generates an id when the client gave none. */
   first({ id }: SequenceInfo): SequenceInfo {
     return { id: id === "" || id === 0n ? this.#invent() : id, start: true, end: false };
   }

@@ -1,4 +1,4 @@
-/** One instance and the sequences that are bound to it: forms batches as its strategy says and runs one at a time. */
+/** One instance and the sequences bound to it: forms batches by its strategy and runs one at a time. */
 import type { ModelInstance } from "../../backend/backend.ts";
 import { type InferRequest, isCancelled } from "../../core/infer-request.ts";
 import type { Logger } from "../../observe/log.ts";
@@ -28,9 +28,9 @@ export interface SequenceLaneOptions {
   readonly clock: Clock;
   /** The running request of the sequence is done. */
   readonly onDone: (sequence: Sequence) => void;
-  /** The request of the sequence that was offered is not wanted any more. */
+  /** The pending request of the sequence was withdrawn. */
   readonly onCancelled: (sequence: Sequence) => void;
-  /** The running request of the sequence wants to run again; absent where that is not allowed. */
+  /** The running request of the sequence is to run again; absent when that is not allowed. */
   readonly onGivenBack: ((sequence: Sequence, request: QueuedRequest) => void) | undefined;
 }
 
@@ -40,7 +40,7 @@ export class SequenceLane {
   /** Undefined where no sequences ever share a batch. */
   readonly #gate: TurnGate | undefined;
   readonly #order: ResponseOrder | undefined;
-  /** Of the one instance. */
+  /** Holds the one instance. */
   readonly #pool: InstancePool;
   #running: Promise<void> | undefined;
   #isPumping = false;
@@ -62,12 +62,12 @@ export class SequenceLane {
     if (!this.#options.strategy.hasOffers) this.#pool.forgo();
   }
 
-  /** Requests have ended that did not run: one that ran before and was to run again may have held others back. */
+  /** Requests ended without a further execution, which may have held others back. */
   gaveUp(): void {
     this.#order?.ended();
   }
 
-  /** True: what is offered now goes when the turn of the event loop ends. */
+  /** True: pending requests start at the end of this event loop turn. */
   get isFree(): boolean {
     const { limits, strategy } = this.#options;
     return this.#running === undefined && limits === undefined && !strategy.mayDelay;
@@ -95,13 +95,13 @@ export class SequenceLane {
     return `${keyOf(request)}|${state.inputs.map(({ shape }) => shape.join("x")).join(";")}`;
   }
 
-  /** Not reentrant: a synchronous execution ends up here again. */
+  /** Not reentrant: a synchronous execution returns here. */
   #pump(): void {
     if (this.#isPumping) return;
     this.#isPumping = true;
     try {
       while (this.#running === undefined && this.#dispatchOne()) {
-        // each turn starts one batch
+        // each pass starts one batch
       }
     } finally {
       this.#isPumping = false;

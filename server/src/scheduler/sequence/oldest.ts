@@ -1,4 +1,7 @@
-/** The oldest strategy: the sequences of an instance that have a request are batched dynamically, first come first served. */
+/**
+ * The oldest strategy: ready sequences of an instance are batched dynamically, in order of arrival. Source: Triton
+ * documentation, "Sequence Batcher", Oldest.
+ */
 import { type BatchCandidate, type BatchRules, decideBatch } from "../batch/batch-decision.ts";
 import type { Sequence } from "./sequence.ts";
 import { NOTHING, type SequenceBatch, type SequenceStrategy } from "./strategy.ts";

@@ -1,4 +1,4 @@
-/** What a request must fulfil before it may join a sequence. Pure; the texts are Triton's. */
+/** Validates sequence flags of a request. Source: Triton's sequence extension; the error texts are Triton's. Pure. */
 import type { InferRequest } from "../../core/infer-request.ts";
 import { MAX_CORRELATION_ID_LENGTH } from "../../core/limits.ts";
 import { invalidArgument, ServerError } from "../../core/server-error.ts";
@@ -38,7 +38,7 @@ export function startMissing(id: bigint | string, modelName: string): ServerErro
   );
 }
 
-/** What all requests of a sequence get that waited too long for a slot. */
+/** The error for all requests of a sequence whose wait for a slot timed out. */
 export function backlogTimeout(): ServerError {
   const text = "timeout of the corresponding sequence has been expired";
   return new ServerError("unavailable", text, { reason: "REJECTED" });

@@ -1,4 +1,4 @@
-/** What a backend sees of a sequence: its requests with control tensors and states, and rows that only fill a batch. */
+/** The backend's view of a sequence request: client inputs, control tensors, states; also padding rows of a batch. */
 import type { BackendResponse } from "../../backend/backend.ts";
 import {
   type InferRequest,
@@ -17,18 +17,18 @@ import type { SequenceState } from "./state.ts";
 export interface SequencedRequestParts {
   readonly client: ScheduledRequest;
   readonly flags: SequenceInfo;
-  /** Control tensors and states, which come after the client's inputs. */
+  /** Control tensors and states, which follow the client's inputs. */
   readonly extraInputs: readonly Tensor[];
   readonly outputNames: readonly string[];
   readonly state: SequenceState | undefined;
   readonly listener: SequencedListener;
 }
 
-/** Told once that the execution is over. */
+/** Called once when the execution is over. */
 export interface SequencedListener {
-  /** And the request has ended. */
+  /** Called when the request has ended, too. */
   onDone(): void;
-  /** And the request wants to run again. Absent where that is not allowed. */
+  /** Called when the request is to run again. Absent when that is not allowed. */
   onGivenBack?(): void;
 }
 
@@ -40,7 +40,7 @@ export class SequencedRequest implements ExecutableRequest {
   #isExecuted = false;
   #isDone = false;
   #isGivenBack = false;
-  /** Only where the listener can take the request back. */
+  /** Only when the listener can reschedule the request. */
   readonly reschedule?: () => void;
 
   constructor(parts: SequencedRequestParts) {
@@ -104,7 +104,7 @@ export class SequencedRequest implements ExecutableRequest {
     else listener.onGivenBack?.();
   }
 
-  /** Nothing that the backend says of this execution counts from here on. */
+  /** Ignores everything that the backend reports of this execution from now on. */
   #giveBack(): void {
     if (this.ended) return;
     this.#isGivenBack = true;
@@ -113,7 +113,7 @@ export class SequencedRequest implements ExecutableRequest {
   }
 }
 
-/** What stands in all rows without a request: it has the shapes of a real one, and its answers go nowhere. */
+/** A padding row: it has the shapes of a real request, and its responses are discarded. */
 export class NullRequest implements ExecutableRequest {
   readonly request: InferRequest;
   readonly batchSize: number = 1;

@@ -1,6 +1,7 @@
 /**
- * The sequence batcher: binds each sequence to an instance and a slot and runs its requests there one after the other.
- * Which rows make a batch is decided by the strategies, which slot by the pool; here sequences begin, wait, end and go.
+ * The sequence batcher: binds each sequence to an instance and a slot and runs its requests in order. Source: Triton
+ * documentation, "Sequence Batcher". Strategies form the batches, the pool assigns slots; sequences begin, wait, end
+ * and expire here.
  */
 import type { ModelInstance } from "../../backend/backend.ts";
 import { isCancelled, type SequenceInfo } from "../../core/infer-request.ts";
@@ -51,10 +52,10 @@ export class SequenceScheduler implements Scheduler {
   readonly #idle: IdleReaper<Sequence>;
   /** Sequences that take requests, by correlation id. */
   readonly #live = new Map<bigint | string, Sequence>();
-  /** The latest sequence of an id that takes no more requests and has not run out. */
+  /** The latest sequence of an id that accepts no more requests but has requests left. */
   readonly #ending = new Map<bigint | string, Sequence>();
   readonly #inFlight = new InFlight();
-  /** Set when each request is a sequence of its own, which the backend may run many times. */
+  /** Set when each request is its own sequence, which the backend may run many times. */
   readonly #iteration: IterativeFlags | undefined;
   #isClosed = false;
 
@@ -107,7 +108,7 @@ export class SequenceScheduler implements Scheduler {
     this.#add(sequence, request, flags);
   }
 
-  /** Running sequences may go on while accepted requests are left; no sequence begins. */
+  /** Draining: running sequences continue while accepted requests are left; no sequence begins. */
   async drain(): Promise<void> {
     await this.#inFlight.drain();
     this.#isClosed = true;
@@ -153,7 +154,7 @@ export class SequenceScheduler implements Scheduler {
     this.#offer(sequence, queued);
   }
 
-  /** The backend wants to run the request again: it stands behind the others that are ready. */
+  /** The backend reschedules the request: it goes behind the other ready ones. */
   #again(sequence: Sequence, { request, flags }: QueuedRequest): void {
     const queued: QueuedRequest = { request, flags: { ...flags, start: false }, isAgain: true, unlisten: undefined };
     sequence.queue.unshift(queued);
@@ -168,7 +169,7 @@ export class SequenceScheduler implements Scheduler {
     this.#advance(sequence);
     if (sequence.queue[0] !== queued && sequence.queue.at(-1) !== queued) return;
     const isSoon = sequence.isOffered && sequence.queue[0] === queued && this.#isFree(sequence);
-    if (isSoon) return; // looked at once more before it goes
+    if (isSoon) return; // checked once more before it starts
     const { signal } = queued.request.request;
     const onAbort = (): void => this.#giveUp(sequence, cancelled);
     signal.addEventListener("abort", onAbort, { once: true });
@@ -200,7 +201,7 @@ export class SequenceScheduler implements Scheduler {
     this.#ending.set(sequence.id, sequence);
   }
 
-  /** The sequence has run out: its slot goes to the one that has waited longest. */
+  /** The sequence has no requests left: its slot goes to the longest-waiting one. */
   #finish(sequence: Sequence): void {
     const { slot } = sequence;
     this.#idle.stop(sequence);
@@ -215,7 +216,7 @@ export class SequenceScheduler implements Scheduler {
     this.#leaveChain(sequence);
   }
 
-  /** Whoever had to wait for this sequence now waits for the one before it, which may not have run out when this is given up. */
+  /** A sequence that waited for this one now waits for its predecessor, which may still have requests. */
   #leaveChain(sequence: Sequence): void {
     const { id, predecessor, successor } = sequence;
     if (predecessor !== undefined) predecessor.successor = successor;
@@ -228,7 +229,7 @@ export class SequenceScheduler implements Scheduler {
     this.#advance(successor);
   }
 
-  /** Without one of its requests a sequence means nothing: all that wait fail, and it takes no more. */
+  /** A sequence is useless without one of its requests: all waiting ones fail, and it accepts no more. */
   #giveUp(sequence: Sequence, reason: (request: ScheduledRequest) => ServerError): void {
     const given = sequence.queue.splice(0);
     const lane = sequence.slot === undefined ? undefined : this.#laneOf(sequence.slot);

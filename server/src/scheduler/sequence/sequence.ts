@@ -1,4 +1,4 @@
-/** One sequence of requests with a common correlation id: what waits, where it runs, what state it has. Decides nothing. */
+/** One sequence of requests with a common correlation id: waiting requests, slot and state. Decides nothing. */
 import type { SequenceInfo } from "../../core/infer-request.ts";
 import type { ScheduledRequest } from "../scheduled-request.ts";
 import type { Slot } from "./slots.ts";
@@ -6,11 +6,11 @@ import type { SequenceState } from "./state.ts";
 
 export interface QueuedRequest {
   readonly request: ScheduledRequest;
-  /** What the backend is told: START and END of the client or, of an iterative sequence, of the scheduler. */
+  /** Flags for the backend: START and END of the client, or of the scheduler for an iterative sequence. */
   readonly flags: SequenceInfo;
-  /** It has run before and was given back. */
+  /** It has run before and was rescheduled. */
   readonly isAgain: boolean;
-  /** Set while the request's cancellation is listened to. */
+  /** Set while the request's cancellation is observed. */
   unlisten: (() => void) | undefined;
 }
 
@@ -21,19 +21,19 @@ export class Sequence {
   readonly queue: QueuedRequest[] = [];
   /** Undefined in the backlog. */
   slot: Slot | undefined;
-  /** A request of it is with the backend: the next one has to wait. */
+  /** The backend has a request of it, so the next one has to wait. */
   isRunning = false;
-  /** No more requests will come: the slot gets free when the queue is empty. */
+  /** No more requests will arrive: the slot becomes free when the queue is empty. */
   isLast = false;
   /** Takes part in forming batches. */
   isOffered = false;
-  /** Since when, and what its request must have in common with others of a batch. */
+  /** Start of that time, and its batch key. */
   offeredMs = 0;
   key = "";
-  /** An ended sequence of the same id that has not run out: this one starts after it. */
+  /** An ended sequence of the same id that still has requests: this one starts after it. */
   predecessor: Sequence | undefined;
   successor: Sequence | undefined;
-  /** In the backlog: when all of its requests are given up. */
+  /** In the backlog: expiry time of all of its requests. */
   deadlineMs: number = Number.POSITIVE_INFINITY;
 
   constructor(id: bigint | string, state: SequenceState | undefined) {
@@ -41,7 +41,7 @@ export class Sequence {
     this.state = state;
   }
 
-  /** Its next request could be given to the backend. */
+  /** Whether its next request could be given to the backend. */
   get isReady(): boolean {
     return this.slot !== undefined && !this.isRunning && this.predecessor === undefined && this.queue.length > 0;
   }

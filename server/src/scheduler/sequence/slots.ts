@@ -1,4 +1,4 @@
-/** Which slots of which instances are free. Lowest slot first, so that sequences spread over the instances. Pure. */
+/** Free slots of all instances. Lowest slot first, so that sequences spread over the instances. Pure. */
 
 export interface Slot {
   /** Number of the instance. */

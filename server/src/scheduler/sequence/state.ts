@@ -1,6 +1,6 @@
 /**
- * Implicit state: tensors that a model puts out for the next request of the same sequence. Holds them between requests;
- * knows neither queues nor files.
+ * Implicit state management: output tensors that become inputs of the sequence's next request. Source: Triton
+ * documentation, "Implicit State Management". Stores them between requests; knows neither queues nor files.
  */
 import { type Datatype, elementSize } from "@nereid/wire";
 import { expectBytesElements } from "../../core/bytes-tensor.ts";
@@ -13,22 +13,22 @@ import { datatypeOf } from "../../core/model-signature.ts";
 import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import { elementCount, type Tensor } from "../../core/tensor.ts";
 
-/** A state takes no more memory than a request could bring. */
+/** Maximum bytes of a state: no more than a request could bring. */
 const MAX_STATE_BYTES: number = 2 ** 31 - 1;
 const LENGTH_BYTES = 4;
 
 export interface StateSpec {
   readonly outputName: string;
   readonly datatype: Datatype;
-  /** Whole shape of one row; -1 = free. */
+  /** Shape of one row; -1: dynamic. */
   readonly shape: readonly number[];
   /** The input of the first request. */
   readonly initial: Tensor;
 }
 
 /**
- * `files`: contents of the `data_file`s by name of the input.
- * @throws ServerError invalid_argument when a declaration does not make sense
+ * `files`: contents of the `data_file`s by input name. @throws ServerError invalid_argument when a declaration is
+ * inconsistent
  */
 export function stateSpecs(config: ModelConfig, files: ReadonlyMap<string, Uint8Array>): readonly StateSpec[] {
   return (config.sequence_batching?.state ?? []).map((state): StateSpec => {
@@ -61,7 +61,7 @@ export class SequenceState {
     this.#current = specs.map(({ initial }) => initial);
   }
 
-  /** What the model gets beside the client's inputs. */
+  /** State inputs for the model. */
   get inputs(): readonly Tensor[] {
     return this.#current;
   }
@@ -71,8 +71,8 @@ export class SequenceState {
   }
 
   /**
-   * Keeps what the model put out; a state that it left out stays as it was.
-   * @throws ServerError when a state is not what the configuration says
+   * Stores the model's state outputs; an omitted state stays as it was. @throws ServerError when a state contradicts
+   * the configuration
    */
   take(outputs: readonly Tensor[]): void {
     const next = this.#specs.map((spec, i) => {
@@ -80,7 +80,7 @@ export class SequenceState {
       const { name } = spec.initial;
       if (output === undefined) return this.#current[i] ?? spec.initial;
       expectState(output, spec);
-      // The memory is the request's until its last response; the state outlives that.
+      // The request owns that memory until its last response; the state outlives it, so copy.
       return { name, datatype: output.datatype, shape: output.shape, data: output.data.slice() };
     });
     this.#current = next;
@@ -100,7 +100,7 @@ function expectState(output: Tensor, { outputName, datatype, shape }: StateSpec)
   );
 }
 
-/** Free dimensions are 1 unless the initial state says more. */
+/** Dynamic dimensions are 1 unless the initial state says more. */
 function initialDims(state: ModelSequenceBatchingState, where: string): readonly number[] {
   const [initial] = state.initial_state;
   if (initial === undefined) return state.dims.map((dim) => (dim === -1 ? 1 : dim));

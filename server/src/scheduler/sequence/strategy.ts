@@ -1,26 +1,26 @@
-/** The contract of the two strategies: which sequences of an instance go into its next batch. */
+/** Interface of the two strategies: they choose which sequences of an instance form the next batch. */
 import type { Sequence } from "./sequence.ts";
 
-/** Rows of the next batch in order, undefined = a row without a request; or, when there are none, when to look again. */
+/** Rows of the next batch in order (undefined: a padding row), or the time of the next decision. */
 export interface SequenceBatch {
   readonly rows: readonly (Sequence | undefined)[];
   readonly waitMs: number;
 }
 
 export interface SequenceStrategy {
-  /** False: no sequence was offered that has not been taken. */
+  /** False: there is no pending sequence. */
   readonly hasOffers: boolean;
-  /** True: what is offered may have to wait for more, or for its time. */
+  /** True: pending requests may have to wait for more requests, or for a delay. */
   readonly mayDelay: boolean;
-  /** Sequences that were offered and not taken. */
+  /** Number of pending sequences. */
   offered(): readonly Sequence[];
-  /** The sequence has got its slot of this instance. */
+  /** The sequence got a slot of this instance. */
   enter(sequence: Sequence): void;
-  /** The slot is free again, and the sequence runs no more. */
+  /** The slot is free again, and the sequence is not running. */
   leave(sequence: Sequence): void;
-  /** The sequence's next request may go. */
+  /** The sequence's next request is ready. */
   offer(sequence: Sequence): void;
-  /** Takes the sequences of the batch out of those offered. */
+  /** Removes the sequences of the batch from the pending ones. */
   next(nowMs: number): SequenceBatch;
 }
 
