@@ -3,17 +3,18 @@ export { type BytesFault, checkBytesElements, packBytesElements, splitBytesEleme
 export { type Datatype, elementSize, type FixedDatatype, isDatatype } from "./datatype.ts";
 export { fileDescriptors } from "./gen/descriptors.ts";
 export { schema } from "./gen/schema.ts";
+export { JsonLimitError, JsonSyntaxError } from "./json/error.ts";
 export {
   InferRequestReader,
   type JsonInferInput,
   type JsonInferOutput,
   type JsonInferRequest,
-} from "./infer-request-json.ts";
-export { JsonLimitError, JsonSyntaxError } from "./json-error.ts";
-export type { JsonInferTensor, JsonParameters, JsonShapeError } from "./json-infer-tensor.ts";
-export { type JsonLimits, JsonReader } from "./json-reader.ts";
-export { hasJsonForm, type JsonDatatype, type JsonTensor, JsonTensorReader } from "./json-tensor.ts";
-export { writeTensorData } from "./json-tensor-writer.ts";
+} from "./json/infer-request.ts";
+export { readV2Response, type V2InferResponse, type V2Output, V2ResponseError } from "./json/infer-response.ts";
+export type { JsonInferTensor, JsonParameters, JsonShapeError } from "./json/infer-tensor.ts";
+export { type JsonLimits, JsonReader } from "./json/reader.ts";
+export { hasJsonForm, type JsonDatatype, type JsonTensor, JsonTensorReader } from "./json/tensor-reader.ts";
+export { writeTensorData } from "./json/tensor-writer.ts";
 export {
   JSON_ARRAY,
   JSON_OBJECT,
@@ -25,8 +26,10 @@ export {
   readDocument,
   readScalar,
   readShallow,
-} from "./json-value.ts";
-export { JsonWriter } from "./json-writer.ts";
+} from "./json/value.ts";
+export { JsonWriter } from "./json/writer.ts";
+export { SCRATCH_BYTES, useFloatMemory } from "./numbers/float-kernel.ts";
+export { FIRST_FREE_BYTE, type FloatMemory, floatMemory } from "./numbers/float-memory.ts";
 export { type Allocate, GatherWriter } from "./proto/gather-writer.ts";
 export { type InferParameter, type InferParameters, NO_INFER_PARAMETERS } from "./proto/infer-parameter.ts";
 export {
@@ -60,6 +63,3 @@ export type {
 } from "./proto/schema-types.ts";
 export { type ContentsKind, contentsAs, type TypedContents } from "./proto/tensor-contents.ts";
 export { decodeUtf8, encodeUtf8 } from "./utf8.ts";
-export { readV2Response, type V2InferResponse, type V2Output, V2ResponseError } from "./v2-response.ts";
-export { SCRATCH_BYTES, useFloatMemory } from "./wasm/float-kernel.ts";
-export { FIRST_FREE_BYTE, type FloatMemory, floatMemory } from "./wasm/float-memory.ts";

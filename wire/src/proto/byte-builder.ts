@@ -4,7 +4,7 @@
  */
 import { ProtoError } from "./proto-reader.ts";
 
-/** A tensor cannot be larger than a message may be: eight bytes from a one-byte varint would pass it eightfold. */
+/** The largest protobuf message. One-byte varints become eight bytes, so the message size alone does not bound a tensor. */
 export const MAX_TENSOR_BYTES: number = 2 ** 31 - 1;
 const FIRST_CAPACITY = 64;
 
@@ -35,7 +35,7 @@ export class ByteBuilder {
     this.#length = at + 4;
   }
 
-  /** Adds bytes as they are. They must not change before `finish`'s result is no longer used. */
+  /** Adds bytes without a copy. They must not change while the result of `finish()` is in use. */
   addRun(run: Uint8Array): void {
     if (this.length === 0) {
       this.#run = run;

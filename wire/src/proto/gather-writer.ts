@@ -7,10 +7,10 @@ import { utf8Length, writeUtf8 } from "./utf8.ts";
 
 /** Payloads up to this are cheaper to copy than to send as a piece of their own. */
 const INLINE_BYTES = 4096;
-/** Room in front of the body: a wrapping field's tag and length, and what the transport puts first. */
+/** Room in front of the body, for the tag and length of a wrapping field and the prefix of the transport. */
 const HEADROOM = 32;
 const FIRST_CAPACITY = 8192;
-/** A writer that has grown past this goes back to its first size with the next message. */
+/** A larger buffer is replaced by one of the first size with the next message. */
 const KEPT_CAPACITY = 1 << 20;
 const TWO_32 = 4_294_967_296;
 
@@ -22,7 +22,7 @@ export class GatherWriter {
   #scratch: Uint8Array = new Uint8Array(FIRST_CAPACITY);
   #start = HEADROOM;
   #at = HEADROOM;
-  /** payload k comes where the scratch has reached cuts[k] */
+  /** Payload k is inserted at scratch index cuts[k]. */
   #cuts: number[] = [];
   #payloads: Uint8Array[] = [];
   #payloadBytes = 0;

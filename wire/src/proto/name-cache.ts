@@ -5,7 +5,7 @@
 import { tryDecodeUtf8 } from "./utf8.ts";
 
 const SLOTS = 1024;
-/** Longer texts are prompts and ids, which do not come again. */
+/** Longer strings are prompts and ids, which do not repeat. */
 const MAX_BYTES = 32;
 
 export class NameCache {
@@ -31,7 +31,7 @@ function hashOf(bytes: Uint8Array, start: number, end: number): number {
   return hash ^ (hash >>> 15);
 }
 
-/** Only texts of one byte a character are kept, so units and bytes can be compared. */
+/** Only ASCII is kept, so code units and bytes can be compared. */
 function equals(name: string, bytes: Uint8Array, start: number): boolean {
   for (let k = 0; k < name.length; k++) if (name.charCodeAt(k) !== bytes[start + k]) return false;
   return true;

@@ -13,9 +13,9 @@ export class ProtoError extends Error {
   }
 }
 
-/** Entries of one repeated message field: requests have a handful, and each costs far more memory than its two bytes. */
+/** Entries of one repeated message field: requests have a handful, and each takes far more memory than its two bytes. */
 export const MAX_REPEATED_MESSAGES = 65_536;
-/** Nested groups of unknown fields, the limit of other readers. */
+/** Nested groups of unknown fields; the recursion limit of protobuf's C++ and Java parsers is 100 too. */
 const MAX_GROUP_DEPTH = 100;
 const TWO_32 = 4_294_967_296;
 
@@ -24,7 +24,7 @@ export class ProtoReader {
   readonly #names: NameCache | undefined;
   pos: number;
   end: number;
-  /** The halves of the varint read last, for the caller that needs 64 bits. */
+  /** The halves of the last varint. */
   low = 0;
   high = 0;
 
@@ -44,7 +44,7 @@ export class ProtoReader {
     return tag;
   }
 
-  /** Low half of a varint; a short one takes the short way. */
+  /** Low half of a varint (protobuf encoding, "Base 128 Varints"). */
   uint32(): number {
     const first = this.bytes[this.pos] ?? 0;
     if (first < 0x80 && this.pos < this.end) {
@@ -143,7 +143,7 @@ export class ProtoReader {
     this.end = outer;
   }
 
-  /** Passes over an unknown field, or a known one with another wire type. */
+  /** Skips an unknown field, or a known one with another wire type. */
   skip(tag: number): void {
     let depth = 0;
     let current = tag;
@@ -156,7 +156,7 @@ export class ProtoReader {
     }
   }
 
-  /** The change of group depth that the field makes. */
+  /** @returns the change of the group depth */
   #skipOne(wireType: number): number {
     if (wireType === 0) this.uint32();
     else if (wireType === 1) this.#take(8);

@@ -7,7 +7,7 @@ import type { Datatype } from "../datatype.ts";
 import { ByteBuilder } from "./byte-builder.ts";
 import type { ProtoReader } from "./proto-reader.ts";
 
-/** What the members of InferTensorContents hold. */
+/** Datatypes of the members of InferTensorContents. */
 export type ContentsKind = "BOOL" | "INT32" | "INT64" | "UINT32" | "UINT64" | "FP32" | "FP64" | "BYTES";
 
 /** One member that has elements. `data` has the width of the kind; BYTES elements have a 4-byte length in front. */
@@ -41,7 +41,7 @@ const SINGLE_WIRE_TYPE: Readonly<Record<ContentsKind, number>> = {
   BYTES: 2,
 };
 
-/** Reads the message that the reader stands before, adding to what earlier pieces of it held. */
+/** Reads the message at the reader's position; repeated messages merge (protobuf encoding, "Last One Wins"). */
 export function readContents(reader: ProtoReader, members: Map<ContentsKind, ByteBuilder>): void {
   const outer = reader.enter();
   for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { packBytesElements } from "./bytes.ts";
-import { encodeUtf8 } from "./utf8.ts";
-import { readV2Response, type V2InferResponse } from "./v2-response.ts";
+import { packBytesElements } from "../bytes.ts";
+import { encodeUtf8 } from "../utf8.ts";
+import { readV2Response, type V2InferResponse } from "./infer-response.ts";
 
 function read(json: string, ...tail: Uint8Array[]): V2InferResponse {
   const head = encodeUtf8(json);

@@ -2,11 +2,11 @@
  * Interns short repeated strings of KServe V2 bodies (member names, tensor names, datatypes) instead of decoding them
  * again. A direct-mapped cache: a collision replaces the entry.
  */
-import { decodeUtf8 } from "./utf8.ts";
+import { decodeUtf8 } from "../utf8.ts";
 
-/** Longer texts are rarely repeated. */
+/** Longer strings are rarely repeated. */
 const MAX_BYTES = 32;
-/** A power of two. A collision replaces: the table never grows, whatever clients send. */
+/** A power of two. The table never grows, whatever clients send. */
 const SLOTS = 1024;
 
 export class StringTable {
@@ -26,7 +26,7 @@ export class StringTable {
   }
 }
 
-/** Only ASCII can match: any other byte is no code unit of a text that was decoded from UTF-8 with the same length. */
+/** Only ASCII can match: a text with other characters is shorter than its UTF-8. */
 function isSame(text: string, bytes: Uint8Array, start: number, length: number): boolean {
   if (text.length !== length) return false;
   for (let i = 0; i < length; i++) {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { InferRequestReader, type JsonInferInput, type JsonInferRequest } from "./infer-request-json.ts";
-import { JsonLimitError } from "./json-error.ts";
-import { JSON_ARRAY, JSON_OBJECT } from "./json-value.ts";
-import { encodeUtf8 } from "./utf8.ts";
+import { encodeUtf8 } from "../utf8.ts";
+import { JsonLimitError } from "./error.ts";
+import { InferRequestReader, type JsonInferInput, type JsonInferRequest } from "./infer-request.ts";
+import { JSON_ARRAY, JSON_OBJECT } from "./value.ts";
 
 const LIMITS = { maxDepth: 100, maxItems: 1000 };
 

@@ -3,10 +3,10 @@
  * checks syntax only and returns tensors as bytes; the caller reports missing members and wrong types, in the order of
  * its protocol. A generator: it yields now and then in long arrays, so that a long text can be read in slices.
  */
-import { JSON_REASON } from "./json-error.ts";
-import { type JsonInferTensor, JsonInferTensorReader, type JsonParameters } from "./json-infer-tensor.ts";
-import { type JsonLimits, JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./json-reader.ts";
-import { type JsonShallow, readShallow } from "./json-value.ts";
+import { JSON_REASON } from "./error.ts";
+import { type JsonInferTensor, JsonInferTensorReader, type JsonParameters } from "./infer-tensor.ts";
+import { type JsonLimits, JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./reader.ts";
+import { type JsonShallow, readShallow } from "./value.ts";
 
 export type JsonInferInput = JsonInferTensor;
 
@@ -18,7 +18,7 @@ export interface JsonInferOutput {
 export interface JsonInferRequest {
   readonly id: JsonShallow | undefined;
   readonly parameters: JsonParameters;
-  /** A value that is no array, or the elements. */
+  /** The elements, or a value that is no array. */
   readonly inputs: readonly JsonInferInput[] | JsonShallow | undefined;
   readonly outputs: readonly JsonInferOutput[] | JsonShallow | undefined;
 }

@@ -3,17 +3,18 @@
  * kParseNanAndInfFlag, which Triton uses. Builds no value by itself and knows no protocol: the caller decides what
  * becomes a string, a number, a tensor, or is skipped.
  */
-import { JSON_REASON, JsonLimitError, JsonSyntaxError } from "./json-error.ts";
-import { JsonNumber } from "./json-number.ts";
+
+import { JsonNumber } from "../numbers/json-number.ts";
+import { decodeUtf8, writeCodePoint } from "../utf8.ts";
+import { JSON_REASON, JsonLimitError, JsonSyntaxError } from "./error.ts";
 import { StringTable } from "./string-table.ts";
-import { decodeUtf8, writeCodePoint } from "./utf8.ts";
 
 export interface JsonLimits {
   /** Open arrays and objects at one time. */
   readonly maxDepth: number;
-  /** Members and elements of one text that become objects of ours, all containers together. */
+  /** Members and elements of one text that become JavaScript values, in all containers together. */
   readonly maxItems: number;
-  /** Bytes of one text that becomes a string of ours; without it only the body bounds them. Texts of tensors stay bytes. */
+  /** Bytes of one string value; left out: only the body bounds it. Strings of tensors stay bytes. */
   readonly maxStringBytes?: number;
 }
 
@@ -25,7 +26,7 @@ export const OPEN_OBJECT = 0x7b;
 export const CLOSE_OBJECT = 0x7d;
 export const COMMA = 0x2c;
 const COLON = 0x3a;
-/** What `peek()` gives at the end: no JSON token begins with it. */
+/** Result of `peek()` at the end: no JSON token begins with it. */
 const END = 0;
 
 export class JsonReader {
@@ -43,7 +44,7 @@ export class JsonReader {
     this.limits = limits;
   }
 
-  /** Turns to another text. */
+  /** Starts another text. */
   reset(bytes: Uint8Array): void {
     this.bytes = bytes;
     this.pos = 0;
@@ -51,7 +52,7 @@ export class JsonReader {
     this.#numItems = 0;
   }
 
-  /** Skips white space and gives the byte that comes, without taking it. */
+  /** Skips white space (RFC 8259, section 2) and returns the next byte without consuming it. */
   peek(): number {
     const bytes = this.bytes;
     let at = this.pos;
@@ -65,7 +66,7 @@ export class JsonReader {
     throw new JsonSyntaxError(reason, offset);
   }
 
-  /** Takes the opening bracket that `peek()` showed. @throws JsonLimitError when nested too deep */
+  /** Consumes the opening bracket that `peek()` returned. @throws JsonLimitError when nested too deep */
   open(): void {
     if (++this.#depth > this.limits.maxDepth) {
       throw new JsonLimitError(`JSON nesting depth exceeds maximum allowed limit (${this.limits.maxDepth})`);
@@ -79,8 +80,8 @@ export class JsonReader {
   }
 
   /**
-   * Goes to the name of the next member: true when there is one. Call `open()` before the first.
-   * After each member's value call it again with `isFirst` false.
+   * Moves to the name of the next member. Call `open()` before the first, and this with `isFirst` false after each value.
+   * @returns false at the end of the object
    */
   nextMember(isFirst: boolean): boolean {
     let byte = this.peek();
@@ -97,7 +98,7 @@ export class JsonReader {
     return true;
   }
 
-  /** Goes to the next element of an array: true when there is one. */
+  /** Moves to the next element of an array. @returns false at its end */
   nextElement(isFirst: boolean): boolean {
     const byte = this.peek();
     if (byte === CLOSE_ARRAY) {
@@ -110,7 +111,7 @@ export class JsonReader {
     return true;
   }
 
-  /** Takes a member's name and its colon. */
+  /** Reads a member's name and its colon. */
   memberName(): string {
     const name = this.string();
     this.colon();
@@ -122,7 +123,7 @@ export class JsonReader {
     this.pos++;
   }
 
-  /** Takes the string at `pos`. @throws JsonLimitError when it is longer than we keep */
+  /** Reads the string at `pos`. @throws JsonLimitError when it is longer than `maxStringBytes` */
   string(): string {
     this.scanString();
     const start = this.#stringStart;
@@ -136,7 +137,7 @@ export class JsonReader {
     return decodeUtf8(bytes, 0, this.#unescapeInto(bytes, 0));
   }
 
-  /** Moves past the string at `pos`, checking it. @returns how many bytes its content can have at most */
+  /** Checks and skips the string at `pos`. @returns the most bytes that its content can have */
   scanString(): number {
     const bytes = this.bytes;
     let hasEscape = false;
@@ -159,7 +160,7 @@ export class JsonReader {
     return at - this.#stringStart;
   }
 
-  /** Copies the content of the string just scanned to `out` at `at`. @returns the position in `out` after it */
+  /** Copies the content of the string just scanned to `out` at `at`. @returns the index behind it */
   copyString(out: Uint8Array, at: number): number {
     if (this.#hasEscape) return this.#unescapeInto(out, at);
     const start = this.#stringStart;
@@ -169,7 +170,7 @@ export class JsonReader {
     return at + length;
   }
 
-  /** Length of the escape at `at`: 2, 6, or 12 for a surrogate pair. */
+  /** Length of the escape at `at`: 2, 6, or 12 for a surrogate pair (RFC 8259, section 7). */
   #escapeSize(at: number): number {
     const letter = this.bytes[at + 1];
     if (letter !== 0x75) {
@@ -222,7 +223,7 @@ export class JsonReader {
     return used;
   }
 
-  /** Takes the literal that begins at `pos`. */
+  /** Reads the literal at `pos`. */
   literal(text: string): void {
     for (let i = 1; i < text.length; i++) {
       if (this.bytes[this.pos + i] !== text.charCodeAt(i)) this.fail(JSON_REASON.value, this.pos + i);
@@ -230,13 +231,13 @@ export class JsonReader {
     this.pos += text.length;
   }
 
-  /** Takes the number at `pos` into `number`. */
+  /** Reads the number at `pos` into `number`. */
   readNumber(): void {
     this.number.read(this.bytes, this.pos);
     this.pos = this.number.end;
   }
 
-  /** Moves past a value that is no container, checking it. */
+  /** Checks and skips a scalar. */
   skipScalar(byte: number): void {
     if (byte === QUOTE) this.scanString();
     else if (byte === 0x74) this.literal("true");
@@ -246,8 +247,8 @@ export class JsonReader {
   }
 
   /**
-   * One more member or element of what is kept, or looked at one by one. A limit for each container alone would not do:
-   * a hundred of them nested hold a limit to the power of a hundred. @throws JsonLimitError
+   * Counts a member or element towards `maxItems`. A limit for each container would not bound nested ones.
+   * @throws JsonLimitError
    */
   countItem(): void {
     if (++this.#numItems > this.limits.maxItems) {

@@ -4,13 +4,13 @@
  * 10^22 are exact doubles, so that one multiplication or division rounds correctly. All other numbers go through
  * `Number(text)`. Knows no tensors.
  */
-import { JSON_REASON, JsonSyntaxError } from "./json-error.ts";
-import { decodeUtf8 } from "./utf8.ts";
+import { JSON_REASON, JsonSyntaxError } from "../json/error.ts";
+import { decodeUtf8 } from "../utf8.ts";
 
 const MAX_EXACT_DIGITS = 15;
-/** Digits that are accumulated; the rest only moves the exponent. */
+/** Digits that are accumulated; further ones only change the exponent. */
 const MAX_DIGITS = 19;
-/** Digits of the largest 64-bit integer: a longer one is out of range without looking. */
+/** Digits of the largest 64-bit integer. */
 const MAX_UINT64_DIGITS = 20;
 const MAX_EXACT_POWER = 22;
 /** Digits before the point of the largest double. */
@@ -99,8 +99,8 @@ export class JsonNumber {
   }
 
   /**
-   * A double that rounds to the right float. Up to 19 digits are taken with a few units of error in the 53rd bit, which
-   * can only matter next to the middle of two floats: there, and for subnormal floats, the exact way is taken.
+   * A double that rounds to the correct float. Up to 19 digits give an error of a few ulps, which matters only near the middle
+   * of two floats: there, and for subnormal floats, the conversion is exact (the Bellerophon test, Clinger 1990).
    */
   toFloat(): number {
     const power = this.#exponent;
@@ -140,17 +140,17 @@ export class JsonNumber {
     this.#refuseOverflow();
   }
 
-  /** Only a number with an exponent or hundreds of digits can be too big; the cheap test spares all others. */
+  /** Only a number with an exponent or hundreds of digits can be too big. */
   #refuseOverflow(): void {
     const magnitude = this.#exponent + Math.min(this.#numDigits, MAX_DIGITS);
     if (magnitude <= 300 || this.#digits === 0) return;
-    // Beyond the largest double by its length alone: a number of a million digits is not converted to find that out.
+    // Its length alone decides: a number of a million digits is not converted.
     if (magnitude > MAX_DOUBLE_DIGITS || !Number.isFinite(this.toDouble())) {
       throw new JsonSyntaxError(JSON_REASON.tooBig, this.#start);
     }
   }
 
-  /** Zeros before the first digit that counts only move the exponent, digits after the last that counts do nothing. */
+  /** Leading zeros only change the exponent; digits behind MAX_DIGITS are ignored. */
   #readFraction(first: number): number {
     const bytes = this.#bytes;
     let digits = this.#digits;
@@ -190,7 +190,7 @@ export class JsonNumber {
     return at;
   }
 
-  /** NaN, Inf, Infinity: not JSON, but what the protocol speaks. */
+  /** NaN, Inf, Infinity: no JSON, but RapidJSON's kParseNanAndInfFlag. */
   #readSpecial(at: number): void {
     this.kind = "special";
     if (matches(this.#bytes, at, "NaN")) {

@@ -3,25 +3,25 @@
  * its bytes: no JavaScript object per element. Integers wrap to their width as in C. The first element of a wrong type
  * is remembered as an error and reading goes on, because a later syntax error takes precedence.
  */
-import type { Datatype } from "./datatype.ts";
-import { FastFloat } from "./fast-float.ts";
-import { FastInteger } from "./fast-integer.ts";
-import { COMMA, type JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./json-reader.ts";
-import { skipContainer } from "./json-value.ts";
-import { type Slab, SlabAllocator } from "./slab.ts";
-import type { FloatKernel } from "./wasm/float-kernel.ts";
-import { FloatKernelBackoff } from "./wasm/float-kernel-backoff.ts";
+import type { Datatype } from "../datatype.ts";
+import { FastFloat } from "../numbers/fast-float.ts";
+import { FastInteger } from "../numbers/fast-integer.ts";
+import type { FloatKernel } from "../numbers/float-kernel.ts";
+import { FloatKernelBackoff } from "../numbers/float-kernel-backoff.ts";
+import { COMMA, type JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./reader.ts";
+import { type Arena, ArenaAllocator } from "./tensor-arena.ts";
+import { skipContainer } from "./value.ts";
 
 /** Datatypes that have a JSON form. */
 export type JsonDatatype = Exclude<Datatype, "FP16" | "BF16">;
 
 export interface JsonTensor {
   readonly data: Uint8Array;
-  /** Elements in the text, which may be more than were wanted and kept. */
+  /** Elements in the text; more than `wanted` are counted but not kept. */
   readonly count: number;
-  /** Elements of the outermost array alone; 1 for a lone value. */
+  /** Elements of the outermost array; 1 for a scalar. */
   readonly outerCount: number;
-  /** What the first element of a wrong type was, e.g. "non-number as double". */
+  /** Type error of the first wrong element, e.g. "non-number as double" (words of Triton's JSON wrapper). */
   readonly error: string | undefined;
 }
 
@@ -31,9 +31,9 @@ const LETTER_I = 0x49;
 const LETTER_U = 0x55;
 /** Elements between two pauses. */
 const ELEMENTS_PER_SLICE = 16_384;
-/** The same for objects, which are no elements and cost more each. */
+/** The same for objects, which cost more each. */
 const OBJECTS_PER_SLICE = 1024;
-/** And for floats as usual, which cost a tenth. */
+/** The same for floats of the common form, which cost a tenth. */
 const FLOATS_PER_SLICE = 65_536;
 /** An element with its comma. */
 const MIN_ELEMENT_CHARACTERS = 2;
@@ -73,11 +73,11 @@ const ELEMENT_BYTES: Readonly<Record<JsonDatatype, number>> = {
 
 export class JsonTensorReader {
   readonly #reader: JsonReader;
-  readonly #allocator = new SlabAllocator();
+  readonly #allocator = new ArenaAllocator();
   readonly #float = new FastFloat();
   readonly #integer = new FastInteger();
   readonly #kernel = new FloatKernelBackoff();
-  #slab: Slab;
+  #arena: Arena;
   #datatype: JsonDatatype = "INT32";
   #depth = 0;
   #isFirst = true;
@@ -91,7 +91,7 @@ export class JsonTensorReader {
 
   constructor(reader: JsonReader) {
     this.#reader = reader;
-    this.#slab = this.#allocator.reserve(0);
+    this.#arena = this.#allocator.reserve(0);
   }
 
   /** Reads the array at the reader's position. Keeps `wanted` elements; all strings of BYTES. */
@@ -119,7 +119,7 @@ export class JsonTensorReader {
     return this.#finish();
   }
 
-  /** What a value that cannot be an element gives. */
+  /** The result for a value that cannot be an element. */
   refused(datatype: JsonDatatype): JsonTensor {
     return { data: new Uint8Array(0), count: 0, outerCount: 0, error: WRONG_TYPE[datatype] };
   }
@@ -134,14 +134,14 @@ export class JsonTensorReader {
     this.#error = undefined;
     const size = ELEMENT_BYTES[datatype];
     const numBytes = size === 0 ? FIRST_STRING_BYTES : Math.min(wanted * size, FIRST_BYTES);
-    this.#slab = this.#allocator.reserve(numBytes);
+    this.#arena = this.#allocator.reserve(numBytes);
     this.#capacity = size === 0 ? numBytes : numBytes / size;
   }
 
   #finish(): JsonTensor {
     const size = ELEMENT_BYTES[this.#datatype];
     const numBytes = size === 0 ? this.#numBytes : Math.min(this.#count, this.#wanted) * size;
-    const data = this.#allocator.commit(this.#slab, numBytes);
+    const data = this.#allocator.commit(this.#arena, numBytes);
     return { data, count: this.#count, outerCount: this.#outerCount, error: this.#error };
   }
 
@@ -164,30 +164,32 @@ export class JsonTensorReader {
         return "object";
       } else {
         this.#element(byte);
-        budget -= this.#usualNumbers();
+        budget -= this.#commonNumbers();
       }
     }
     return "pause";
   }
 
-  /** Takes commas and numbers for as long as they are as usual and there is room. @returns how many numbers */
-  #usualNumbers(): number {
+  /** Reads commas and numbers of the common form while there is room. @returns the number of numbers */
+  #commonNumbers(): number {
     const room = Math.min(FLOATS_PER_SLICE, this.#capacity - this.#count);
     const letter = this.#datatype.charCodeAt(0);
     let count = 0;
-    if (this.#datatype === "FP32") count = this.#usualFloats(room);
-    else if (letter === LETTER_I || letter === LETTER_U) count = this.#fewIntegers(room, letter === LETTER_I);
+    if (this.#datatype === "FP32") count = this.#commonFloats(room);
+    else if (letter === LETTER_I || letter === LETTER_U) count = this.#commonIntegers(room, letter === LETTER_I);
     this.#count += count;
     if (this.#depth === 1) this.#outerCount += count;
     return count;
   }
 
-  #usualFloats(room: number): number {
+  #commonFloats(room: number): number {
     const kernel = this.#kernel.next(room);
-    return kernel === undefined ? this.#fewFloats(Math.min(room, ELEMENTS_PER_SLICE)) : this.#manyFloats(room, kernel);
+    return kernel === undefined
+      ? this.#floatsOneByOne(Math.min(room, ELEMENTS_PER_SLICE))
+      : this.#floatsByKernel(room, kernel);
   }
 
-  #fewIntegers(room: number, isSigned: boolean): number {
+  #commonIntegers(room: number, isSigned: boolean): number {
     const reader = this.#reader;
     const { bytes } = reader;
     const integer = this.#integer;
@@ -205,21 +207,21 @@ export class JsonTensorReader {
     return count;
   }
 
-  #manyFloats(room: number, kernel: FloatKernel): number {
+  #floatsByKernel(room: number, kernel: FloatKernel): number {
     const reader = this.#reader;
-    const { f32, base } = this.#slab;
+    const { f32, base } = this.#arena;
     const count = kernel.read(reader.bytes, reader.pos, f32, base / 4 + this.#count, room);
     reader.pos = kernel.end;
     this.#kernel.used(count, room);
     return count;
   }
 
-  #fewFloats(room: number): number {
+  #floatsOneByOne(room: number): number {
     const reader = this.#reader;
     const { bytes } = reader;
     const float = this.#float;
-    const { f32 } = this.#slab;
-    const first = this.#slab.base / 4 + this.#count;
+    const { f32 } = this.#arena;
+    const first = this.#arena.base / 4 + this.#count;
     let count = 0;
     let at = reader.pos;
     while (count < room && bytes[at] === COMMA) {
@@ -251,9 +253,9 @@ export class JsonTensorReader {
     reader.readNumber();
     const at = this.#count++;
     if (at >= this.#capacity && !this.#grow(at)) return;
-    const { base } = this.#slab;
-    if (this.#datatype === "FP32") this.#slab.f32[base / 4 + at] = reader.number.toFloat();
-    else if (this.#datatype === "FP64") this.#slab.f64[base / 8 + at] = reader.number.toDouble();
+    const { base } = this.#arena;
+    if (this.#datatype === "FP32") this.#arena.f32[base / 4 + at] = reader.number.toFloat();
+    else if (this.#datatype === "FP64") this.#arena.f64[base / 8 + at] = reader.number.toDouble();
     else this.#anyInteger(at);
   }
 
@@ -273,22 +275,22 @@ export class JsonTensorReader {
     }
   }
 
-  /** A typed array takes of `low` what fits its width. */
+  /** A typed array keeps the low bits of `low` that fit its width. */
   #store(at: number, low: number, high: number): void {
-    const slab = this.#slab;
+    const arena = this.#arena;
     switch (ELEMENT_BYTES[this.#datatype]) {
       case 1:
-        slab.u8[slab.base + at] = low;
+        arena.u8[arena.base + at] = low;
         break;
       case 2:
-        slab.u16[slab.base / 2 + at] = low;
+        arena.u16[arena.base / 2 + at] = low;
         break;
       case 4:
-        slab.i32[slab.base / 4 + at] = low;
+        arena.i32[arena.base / 4 + at] = low;
         break;
       default:
-        slab.u32[slab.base / 4 + 2 * at] = low;
-        slab.i32[slab.base / 4 + 2 * at + 1] = high;
+        arena.u32[arena.base / 4 + 2 * at] = low;
+        arena.i32[arena.base / 4 + 2 * at + 1] = high;
     }
   }
 
@@ -300,7 +302,7 @@ export class JsonTensorReader {
     }
     const at = this.#count++;
     if (at >= this.#capacity && !this.#grow(at)) return;
-    this.#slab.u8[this.#slab.base + at] = byte === 0x74 ? 1 : 0;
+    this.#arena.u8[this.#arena.base + at] = byte === 0x74 ? 1 : 0;
   }
 
   #string(byte: number): void {
@@ -314,7 +316,7 @@ export class JsonTensorReader {
     const start = this.#numBytes;
     const room = start + 4 + reader.scanString();
     if (room > this.#capacity) this.#move(room, start);
-    const { base, u8 } = this.#slab;
+    const { base, u8 } = this.#arena;
     const end = reader.copyString(u8, base + start + 4) - base;
     const length = end - start - 4;
     u8[base + start] = length;
@@ -324,7 +326,7 @@ export class JsonTensorReader {
     this.#numBytes = end;
   }
 
-  /** Up to what is wanted, as far as the rest of the text can hold it. @returns false when element `at` is not wanted */
+  /** Grows to `wanted`, bounded by the elements that the rest of the text can hold. @returns false if element `at` is not wanted */
   #grow(at: number): boolean {
     if (at >= this.#wanted) return false;
     const size = ELEMENT_BYTES[this.#datatype];
@@ -336,16 +338,16 @@ export class JsonTensorReader {
   }
 
   #move(numBytes: number, used: number): void {
-    const from = this.#slab;
+    const from = this.#arena;
     const isString = this.#datatype === "BYTES";
     const to = this.#allocator.reserve(isString ? numBytes * 2 : numBytes);
     if (to !== from) to.u8.set(from.u8.subarray(from.base, from.base + used), to.base);
-    this.#slab = to;
+    this.#arena = to;
     this.#capacity = isString ? numBytes * 2 : numBytes;
   }
 }
 
-/** Nothing of `tensor` can be told from its JSON: these datatypes have none. */
+/** FP16 and BF16 tensors must be binary (Triton's binary data extension). */
 export function hasJsonForm(datatype: Datatype): datatype is JsonDatatype {
   return datatype !== "FP16" && datatype !== "BF16";
 }

@@ -2,7 +2,7 @@
  * Reads the common JSON integer: up to nine digits in front of a comma or the end of the array (RFC 8259, section 6).
  * Other forms are left to `JsonNumber`, which also reports errors.
  */
-import { CLOSE_ARRAY, COMMA } from "./json-reader.ts";
+import { CLOSE_ARRAY, COMMA } from "../json/reader.ts";
 
 const MAX_DIGITS = 9;
 const ZERO = 0x30;
@@ -12,7 +12,7 @@ export class FastInteger {
   value = 0;
   end = 0;
 
-  /** Reads the number at `start`. @returns false, with nothing said about it, when it is not as usual */
+  /** Reads the number at `start`. @returns false if it has another form or is invalid */
   read(bytes: Uint8Array, start: number, isSigned: boolean): boolean {
     const isNegative = isSigned && bytes[start] === MINUS;
     const first = isNegative ? start + 1 : start;

@@ -22,7 +22,7 @@ export class FloatDigits {
   /** Power of ten of the first digit: 0 for 1.5, -1 for 0.5. */
   exponent = 0;
 
-  /** @returns false when x is outside of what this way can do exactly */
+  /** @returns false if x is outside of [10^-4, 2^24) */
   read(x: number): boolean {
     if (!(x >= SMALLEST && x < LARGEST)) return false;
     let exponent = decimalExponent(x);
@@ -63,7 +63,7 @@ export class FloatDigits {
   }
 }
 
-/** floor(log10(x)), or one less: the caller looks. */
+/** floor(log10(x)), or one less: the caller corrects it. */
 function decimalExponent(x: number): number {
   if (x >= 1) {
     let exponent = 0;

@@ -3,11 +3,11 @@
  * binary outputs (Triton's binary data extension). Every size is checked against the shape and the body before it is
  * used. Knows no HTTP.
  */
-import { type BytesFault, checkBytesElements } from "./bytes.ts";
-import { type Datatype, elementSize, isDatatype } from "./datatype.ts";
-import { type JsonInferTensor, JsonInferTensorReader, type JsonParameters } from "./json-infer-tensor.ts";
-import { type JsonLimits, JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./json-reader.ts";
-import { type JsonScalar, type JsonShallow, readShallow } from "./json-value.ts";
+import { type BytesFault, checkBytesElements } from "../bytes.ts";
+import { type Datatype, elementSize, isDatatype } from "../datatype.ts";
+import { type JsonInferTensor, JsonInferTensorReader, type JsonParameters } from "./infer-tensor.ts";
+import { type JsonLimits, JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./reader.ts";
+import { type JsonScalar, type JsonShallow, readShallow } from "./value.ts";
 
 export interface V2InferResponse {
   /** "" when the response has none. */
@@ -22,11 +22,11 @@ export interface V2Output {
   readonly name: string;
   readonly datatype: Datatype;
   readonly shape: readonly number[];
-  /** Little-endian, of the size that the shape says, perhaps unaligned: a view of the body when it was binary. */
+  /** Little-endian, of the size of the shape, possibly unaligned: a view of the body if it was binary. */
   readonly data: Uint8Array;
 }
 
-/** The response is no JSON object of the protocol, or its sizes contradict each other. */
+/** The response is no object of the protocol, or its sizes contradict each other. */
 export class V2ResponseError extends Error {
   constructor(message: string) {
     super(message);
@@ -61,7 +61,7 @@ export function readV2Response(body: Uint8Array, jsonLength: number = body.lengt
   };
 }
 
-/** Hands out the binary part, one output after the other. */
+/** Splits the binary part into outputs, in their order (Triton's binary data extension). */
 class Tail {
   readonly #bytes: Uint8Array;
   #offset = 0;
@@ -147,7 +147,7 @@ function readOutputs(reader: JsonReader, entries: JsonInferTensorReader): readon
   return outputs;
 }
 
-/** Runs a reader that would pause for others in between: here nobody waits. */
+/** Runs a reader to its end, without pauses. */
 function finished<T>(work: Generator<undefined, T>): T {
   for (;;) {
     const step = work.next();
@@ -221,7 +221,7 @@ function expectString(value: JsonShallow | undefined, what: string): string {
   return value;
 }
 
-/** Objects and arrays are no parameters of the protocol and are left out. */
+/** Parameters are scalars (Open Inference Protocol, "Parameters"); others are left out. */
 function scalarsOf(parameters: JsonParameters): ReadonlyMap<string, JsonScalar> {
   const scalars = new Map<string, JsonScalar>();
   if (!isMap(parameters)) return scalars;

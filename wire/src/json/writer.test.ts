@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { writeTensorData } from "./json-tensor-writer.ts";
-import { JsonWriter } from "./json-writer.ts";
-import { decodeUtf8, encodeUtf8 } from "./utf8.ts";
+import { decodeUtf8, encodeUtf8 } from "../utf8.ts";
+import { writeTensorData } from "./tensor-writer.ts";
+import { JsonWriter } from "./writer.ts";
 
 function written(write: (writer: JsonWriter) => void): string {
   const writer = new JsonWriter();

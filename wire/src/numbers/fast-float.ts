@@ -19,7 +19,7 @@ const LOWER = 0x20;
 const LETTER_E = 0x65;
 
 export class FastFloat {
-  /** A double that rounds to the right float. */
+  /** A double that rounds to the correct float. */
   value = 0;
   end = 0;
   #high = 0;
@@ -28,7 +28,7 @@ export class FastFloat {
   readonly #double = new Float64Array(1);
   readonly #words = new Uint32Array(this.#double.buffer);
 
-  /** Reads the number at `start`. @returns false, with nothing said about it, when it is not as usual */
+  /** Reads the number at `start`. @returns false if it has another form or is invalid */
   read(bytes: Uint8Array, start: number): boolean {
     const first = bytes[start] === MINUS ? start + 1 : start;
     this.#high = 0;
@@ -40,8 +40,8 @@ export class FastFloat {
     if (this.#numDigits === 0) while (bytes[at] === ZERO) at++;
     const end = this.#digits(bytes, at);
     const power = end - pointAt - 1;
-    const isUsual = this.#numDigits > 0 && this.#numDigits <= MAX_DIGITS && power > 0 && power <= MAX_EXACT_POWER;
-    if (!isUsual || ((bytes[end] ?? 0) | LOWER) === LETTER_E) return false;
+    const isCommon = this.#numDigits > 0 && this.#numDigits <= MAX_DIGITS && power > 0 && power <= MAX_EXACT_POWER;
+    if (!isCommon || ((bytes[end] ?? 0) | LOWER) === LETTER_E) return false;
     const value = this.#wholeNumber() / (POWERS[power] ?? 1);
     if (this.#numDigits > MAX_EXACT_DIGITS && this.#isNearMiddle(value)) return false;
     this.value = first === start ? value : -value;
@@ -49,7 +49,7 @@ export class FastFloat {
     return true;
   }
 
-  /** Takes the digits at `from` behind those that are there. @returns the position behind them */
+  /** Appends the digits at `from`. @returns the index behind them */
   #digits(bytes: Uint8Array, from: number): number {
     let at = from;
     let count = this.#numDigits;
@@ -63,7 +63,7 @@ export class FastFloat {
     this.#high = high;
     let low = this.#low;
     while (digit >= 0 && digit <= 9) {
-      // Of more digits than are usual the sum is not used.
+      // With more than MAX_DIGITS it overflows, and is not used.
       low = (low * 10 + digit) | 0;
       count++;
       digit = (bytes[++at] ?? 0) - ZERO;
@@ -78,7 +78,7 @@ export class FastFloat {
     return lowDigits <= 0 ? this.#high : this.#high * (POWERS[lowDigits] ?? 1) + this.#low;
   }
 
-  /** With so many digits `value` may be wrong in its last bits: that matters where two floats are equally near. */
+  /** Whether a few ulps of error in `value` could change the float: near the middle of two. */
   #isNearMiddle(value: number): boolean {
     this.#double[0] = value;
     const distance = ((this.#words[0] ?? 0) & 0x1fffffff) - 0x10000000;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { JsonSyntaxError } from "./json-error.ts";
+import { JsonSyntaxError } from "../json/error.ts";
+import { encodeUtf8 } from "../utf8.ts";
 import { JsonNumber } from "./json-number.ts";
-import { encodeUtf8 } from "./utf8.ts";
 
 function read(text: string): JsonNumber {
   const number = new JsonNumber();

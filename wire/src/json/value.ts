@@ -1,6 +1,6 @@
 /** JSON values (RFC 8259) as KServe V2 needs them: integers exact to 64 bits, doubles marked, objects as maps. */
-import { JSON_REASON } from "./json-error.ts";
-import { type JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./json-reader.ts";
+import { JSON_REASON } from "./error.ts";
+import { type JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./reader.ts";
 
 /** A number with a fraction or an exponent, beyond 64 bits, or NaN and infinity: `5.0` and `5` differ on the wire. */
 export interface JsonDouble {
@@ -9,11 +9,11 @@ export interface JsonDouble {
 
 export type JsonScalar = string | boolean | null | number | bigint | JsonDouble;
 
-/** Stands for an array or object whose content nobody asked for. */
+/** Placeholder of an array or object whose content is skipped. */
 export const JSON_ARRAY: unique symbol = Symbol("JSON array");
 export const JSON_OBJECT: unique symbol = Symbol("JSON object");
 
-/** A scalar, or the mark of a container. */
+/** A scalar, or the placeholder of a container. */
 export type JsonShallow = JsonScalar | typeof JSON_ARRAY | typeof JSON_OBJECT;
 
 export type JsonObject = ReadonlyMap<string, JsonValue>;
@@ -22,7 +22,7 @@ export type JsonValue = JsonScalar | readonly JsonValue[] | JsonObject;
 /** Tokens skipped between two pauses of a long skip. */
 const TOKENS_PER_SLICE = 65_536;
 
-/** Takes the value that `peek()` showed as `byte`, which begins no container. */
+/** Reads the scalar whose first byte `peek()` returned. */
 export function readScalar(reader: JsonReader, byte: number): JsonScalar {
   if (byte === 0x22) return reader.string();
   if (byte === 0x74) {
@@ -55,7 +55,7 @@ function shorten(value: bigint): number | bigint {
   return Number.isSafeInteger(short) ? short : value;
 }
 
-/** Takes a value; of a container only the kind is kept. Pauses now and then when the container is long. */
+/** Reads a value; a container becomes its placeholder. Yields now and then in a long container. */
 export function* readShallow(reader: JsonReader): Generator<undefined, JsonShallow> {
   const byte = reader.peek();
   if (byte !== OPEN_ARRAY && byte !== OPEN_OBJECT) return readScalar(reader, byte);

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { JsonLimitError } from "./json-error.ts";
-import { JsonReader } from "./json-reader.ts";
-import { readDocument } from "./json-value.ts";
-import { encodeUtf8 } from "./utf8.ts";
+import { encodeUtf8 } from "../utf8.ts";
+import { JsonLimitError } from "./error.ts";
+import { JsonReader } from "./reader.ts";
+import { readDocument } from "./value.ts";
 
 const LIMITS = { maxDepth: 100, maxItems: 1000 };
 

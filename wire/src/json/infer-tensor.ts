@@ -2,23 +2,23 @@
  * Reads a tensor of a KServe V2 request or response from JSON (Open Inference Protocol, "Tensor Data"). It checks
  * syntax only. Yields now and then in long arrays.
  */
-import { type Datatype, isDatatype } from "./datatype.ts";
-import { type JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./json-reader.ts";
-import { hasJsonForm, type JsonTensor, JsonTensorReader } from "./json-tensor.ts";
-import { type JsonShallow, readScalar, readShallow } from "./json-value.ts";
+import { type Datatype, isDatatype } from "../datatype.ts";
+import { type JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./reader.ts";
+import { hasJsonForm, type JsonTensor, JsonTensorReader } from "./tensor-reader.ts";
+import { type JsonShallow, readScalar, readShallow } from "./value.ts";
 
-/** Members of one level; undefined = absent, otherwise a value that is no object. */
+/** Members of the object, without nested values; undefined if absent; a value that is no object as it is. */
 export type JsonParameters = ReadonlyMap<string, JsonShallow> | JsonShallow | undefined;
 
 export interface JsonInferTensor {
   readonly name: JsonShallow | undefined;
   readonly datatype: JsonShallow | undefined;
-  /** The dimensions, or why they are none. */
+  /** The dimensions, or their type error. */
   readonly shape: readonly number[] | JsonShapeError | undefined;
   readonly parameters: JsonParameters;
-  /** True when there is a member `data`, whatever it holds. */
+  /** True if there is a member `data` of any type. */
   readonly hasData: boolean;
-  /** Read only when `data` is an array and name a datatype with a JSON form and the shape are known. */
+  /** Present if `data` is an array and the shape and a datatype with a JSON form are known. */
   readonly tensor: JsonTensor | undefined;
 }
 
@@ -75,7 +75,7 @@ export class JsonInferTensorReader {
     else yield* readShallow(reader);
   }
 
-  /** Reads the tensor if it is known how. @returns false when the value was only skipped */
+  /** Reads the tensor if shape and datatype are known. @returns false if the value was skipped */
   *#data(entry: Mutable<JsonInferTensor>): Generator<undefined, boolean> {
     const datatype = jsonDatatype(entry.datatype);
     if (this.#reader.peek() !== OPEN_ARRAY || datatype === undefined || !Array.isArray(entry.shape)) {
@@ -86,7 +86,7 @@ export class JsonInferTensorReader {
     return true;
   }
 
-  /** The shape or the datatype stood behind the data: goes back for it. The text was checked when it was skipped. */
+  /** Goes back to data in front of its shape or datatype. The text was checked when it was skipped. */
   *#dataAfterwards(entry: Mutable<JsonInferTensor>, start: number): Generator<undefined, void> {
     const end = this.#reader.pos;
     this.#reader.pos = start;

@@ -1,18 +1,18 @@
 /**
  * Writes tensor elements as JSON (KServe V2, Open Inference Protocol, "Tensor Data"), in slices when there are many.
  */
-import type { JsonDatatype } from "./json-tensor.ts";
-import type { JsonWriter } from "./json-writer.ts";
+import type { JsonDatatype } from "./tensor-reader.ts";
+import type { JsonWriter } from "./writer.ts";
 
 /** Elements between two pauses. */
 const ELEMENTS_PER_SLICE = 16_384;
 const COMMA = 0x2c;
-/** What an element takes with its comma when it is a float with all its digits: reserved at once for large tensors. */
-const USUAL_CHARACTERS = 21;
+/** A float with all its digits and its comma: reserved at once for large tensors. */
+const FLOAT_CHARACTERS = 21;
 
 /**
  * Writes `count` elements separated by commas, without brackets. `data` is little-endian and may be unaligned.
- * Of BYTES all elements are written, however many there are; the framing must have been checked.
+ * For BYTES all elements are written, whatever `count` is; `checkBytesElements()` must have accepted them.
  */
 export function* writeTensorData(
   writer: JsonWriter,
@@ -25,7 +25,7 @@ export function* writeTensorData(
     return;
   }
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  if (count > ELEMENTS_PER_SLICE) writer.ensure(count * USUAL_CHARACTERS);
+  if (count > ELEMENTS_PER_SLICE) writer.ensure(count * FLOAT_CHARACTERS);
   for (let from = 0; from < count; from += ELEMENTS_PER_SLICE) {
     if (from > 0) yield undefined;
     writeNumbers(writer, datatype, view, from, Math.min(from + ELEMENTS_PER_SLICE, count));

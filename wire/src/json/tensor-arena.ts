@@ -4,12 +4,12 @@
  * as in D. Hanson, "Fast Allocation and Deallocation of Memory Based on Object Lifetimes" (Hanson 1990).
  */
 
-const SLAB_BYTES = 65_536;
-/** Larger tensors do not keep a whole slab alive for others. */
+const ARENA_BYTES = 65_536;
+/** Larger tensors get their own arena, so that they keep no shared one alive. */
 const MAX_SHARED_BYTES = 8192;
 
-/** One buffer seen as every element type; `base` is where the current tensor begins, a multiple of 8. */
-export class Slab {
+/** One buffer as every element type. `base`: index of the first byte of the current tensor, a multiple of 8. */
+export class Arena {
   base = 0;
   readonly u8: Uint8Array;
   readonly i8: Int8Array;
@@ -33,20 +33,20 @@ export class Slab {
   }
 }
 
-export class SlabAllocator {
-  #shared: Slab = new Slab(SLAB_BYTES);
+export class ArenaAllocator {
+  #shared: Arena = new Arena(ARENA_BYTES);
 
-  /** A slab with room for `numBytes` from its `base` on. Nothing is taken before `commit()`. */
-  reserve(numBytes: number): Slab {
-    if (numBytes > MAX_SHARED_BYTES) return new Slab(numBytes);
-    if (this.#shared.base + numBytes > SLAB_BYTES) this.#shared = new Slab(SLAB_BYTES);
+  /** An arena with room for `numBytes` from its `base` on. `commit()` allocates them. */
+  reserve(numBytes: number): Arena {
+    if (numBytes > MAX_SHARED_BYTES) return new Arena(numBytes);
+    if (this.#shared.base + numBytes > ARENA_BYTES) this.#shared = new Arena(ARENA_BYTES);
     return this.#shared;
   }
 
-  /** Takes the first `numBytes` of what was reserved. */
-  commit(slab: Slab, numBytes: number): Uint8Array {
-    const start = slab.base;
-    slab.base = Math.ceil((start + numBytes) / 8) * 8;
-    return slab.u8.subarray(start, start + numBytes);
+  /** Allocates the first `numBytes` of the reservation. */
+  commit(arena: Arena, numBytes: number): Uint8Array {
+    const start = arena.base;
+    arena.base = Math.ceil((start + numBytes) / 8) * 8;
+    return arena.u8.subarray(start, start + numBytes);
   }
 }

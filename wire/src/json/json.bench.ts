@@ -1,8 +1,9 @@
-/** Prints what reading a request and writing numbers cost: run with `node --import tsx wire/src/v2-json.bench.ts`. */
-import { InferRequestReader } from "./infer-request-json.ts";
-import { writeTensorData } from "./json-tensor-writer.ts";
-import { JsonWriter } from "./json-writer.ts";
-import { encodeUtf8 } from "./utf8.ts";
+/** Prints what reading a request and writing numbers cost: run with `node --import tsx wire/src/json/json.bench.ts`. */
+
+import { encodeUtf8 } from "../utf8.ts";
+import { InferRequestReader } from "./infer-request.ts";
+import { writeTensorData } from "./tensor-writer.ts";
+import { JsonWriter } from "./writer.ts";
 
 const LIMITS = { maxDepth: 100, maxItems: 65_536 };
 const NUM_VALUES = 262_144;

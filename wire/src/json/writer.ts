@@ -2,12 +2,12 @@
  * Writes JSON (RFC 8259) in the style of RapidJSON's Writer, which Triton uses: no spaces, doubles with at least one
  * fraction digit, NaN and Infinity as bare words (kWriteNanAndInfFlag), other bytes than ASCII as they are.
  */
-import { FloatDigits } from "./float-digits.ts";
-import { writeCodePoint } from "./utf8.ts";
-import { FloatKernelBackoff } from "./wasm/float-kernel-backoff.ts";
+import { FloatDigits } from "../numbers/float-digits.ts";
+import { FloatKernelBackoff } from "../numbers/float-kernel-backoff.ts";
+import { writeCodePoint } from "../utf8.ts";
 
 const FIRST_BYTES = 65_536;
-/** A text begins in the current block only while this much of it is free. */
+/** A text begins in the current buffer only if this much of it is free. */
 const MIN_ROOM = 4096;
 const HEX = "0123456789ABCDEF";
 /** Longest number: 17 digits, sign, point, exponent; 20 digits and sign of an integer. */
@@ -20,12 +20,12 @@ export class JsonWriter {
   readonly #float = new FloatDigits();
   readonly #kernel = new FloatKernelBackoff();
 
-  /** `room`: memory to begin with. */
+  /** `room`: the first buffer. */
   constructor(room: Uint8Array = new Uint8Array(FIRST_BYTES)) {
     this.bytes = room;
   }
 
-  /** Begins a text. The last one must be finished: its bytes stay untouched. */
+  /** Begins a text. The previous one must be finished; its bytes stay untouched. */
   begin(): void {
     if (this.bytes.length - this.pos < MIN_ROOM) {
       this.bytes = new Uint8Array(FIRST_BYTES);
@@ -87,7 +87,7 @@ export class JsonWriter {
     this.bytes[this.pos++] = 0x22;
   }
 
-  /** Bytes as a JSON string: what is not UTF-8 goes out as it is. */
+  /** Bytes as a JSON string. Invalid UTF-8 is written unchanged. */
   stringBytes(source: Uint8Array, start: number, end: number): void {
     this.ensure((end - start) * 6 + 2);
     const { bytes } = this;
@@ -130,7 +130,7 @@ export class JsonWriter {
     this.raw(value.toString());
   }
 
-  /** Two halves of a 64-bit integer. */
+  /** A 64-bit integer in two halves. */
   integer64(low: number, high: number, isUnsigned: boolean): void {
     const value = (isUnsigned ? high >>> 0 : high | 0) * 0x100000000 + (low >>> 0);
     if (Number.isSafeInteger(value)) {
@@ -147,7 +147,7 @@ export class JsonWriter {
     else this.#text(value);
   }
 
-  /** A single-precision number, as the double it is. */
+  /** A binary32, widened to binary64. */
   float(value: number): void {
     this.ensure(MAX_NUMBER);
     const size = Math.abs(value);
@@ -156,13 +156,13 @@ export class JsonWriter {
     else this.#text(value);
   }
 
-  /** Elements of a little-endian tensor, each but the very first with a comma in front. */
+  /** Elements `from` to `to` of a little-endian tensor, each with a comma in front, except element 0. */
   floats(view: DataView, from: number, to: number): void {
     this.ensure((to - from) * (MAX_NUMBER + 1));
     const { bytes } = this;
     for (let i = from; i < to; i++) {
       if (i > 0) {
-        i += this.#manyFloats(view, i, to);
+        i += this.#floatsByKernel(view, i, to);
         if (i === to) break;
         bytes[this.pos++] = 0x2c;
       }
@@ -173,8 +173,8 @@ export class JsonWriter {
     }
   }
 
-  /** With their commas. @returns how many, perhaps none */
-  #manyFloats(view: DataView, from: number, to: number): number {
+  /** With their commas. @returns the number of floats, possibly 0 */
+  #floatsByKernel(view: DataView, from: number, to: number): number {
     const kernel = this.#kernel.next(to - from);
     if (kernel === undefined) return 0;
     const count = kernel.write(view, from, to, this.bytes, this.pos);
@@ -183,7 +183,7 @@ export class JsonWriter {
     return count;
   }
 
-  /** The digits of `#float` when the number is less than one. */
+  /** The digits of `#float`, for a number below 1. */
   #small(isNegative: boolean): number {
     const { bytes } = this;
     const { high, low, exponent } = this.#float;
