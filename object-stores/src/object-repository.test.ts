@@ -185,7 +185,7 @@ test("many models brought at once share what is the same and release it when the
   const { server, open, env, cacheFolder } = await openTestStore(t, "s3");
   for (let i = 0; i < 20; i += 1) server.put(`repo/m/${i}/weights`, `weights ${i}`);
   const { NEREID_MODEL_CACHE: _named, ...unnamed } = env;
-  const repository = await open({ env: { ...unnamed, TMPDIR: cacheFolder, TRITON_AWS_MOUNT_DIRECTORY: cacheFolder } });
+  const repository = await open({ env: { ...unnamed, TRITON_AWS_MOUNT_DIRECTORY: cacheFolder } });
   const models = await Promise.all(Array.from({ length: 5 }, () => repository.localize("m")));
   assert.equal(server.gets("repo/m/7/weights").length, 1);
   const [first, ...others] = models;

@@ -10,7 +10,7 @@ import { ArchiveStore } from "./archive/archive-store.ts";
 import { findAzureIdentity, parseConnectionString } from "./azure/azure-identity.ts";
 import { AzureStore } from "./azure/azure-store.ts";
 import { type CloudKind, credentialFor } from "./credential-file.ts";
-import { type Environment, variable } from "./environment.ts";
+import { type Environment, type StoreVariable, variable } from "./environment.ts";
 import { findGcsIdentity } from "./gcs/gcs-identity.ts";
 import { GcsStore } from "./gcs/gcs-store.ts";
 import { createHubModelRepository } from "./hub/hub-model-repository.ts";
@@ -108,7 +108,7 @@ async function cloudCredential(kind: CloudKind, url: string, env: Environment): 
   return file === undefined ? undefined : credentialFor(file, kind, url);
 }
 
-const MOUNT_VARIABLES: Readonly<Record<StoreAddress["kind"], string>> = Object.freeze({
+const MOUNT_VARIABLES: Readonly<Record<StoreAddress["kind"], StoreVariable>> = Object.freeze({
   s3: "TRITON_AWS_MOUNT_DIRECTORY",
   gs: "TRITON_GCS_MOUNT_DIRECTORY",
   as: "TRITON_AZURE_MOUNT_DIRECTORY",

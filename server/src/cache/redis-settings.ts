@@ -1,4 +1,5 @@
 /** `--cache-config=redis,<setting>=<value>` and the two variables of the environment, as a checked object. Pure. */
+import type { Environment } from "../core/environment.ts";
 import { ServerError } from "../core/server-error.ts";
 
 export interface RedisSettings {
@@ -34,10 +35,7 @@ const KNOWN: ReadonlySet<string> = new Set(
 );
 
 /** @throws ServerError invalid_argument naming the setting */
-export function parseRedisSettings(
-  settings: ReadonlyMap<string, string>,
-  env: Readonly<Record<string, string | undefined>>,
-): RedisSettings {
+export function parseRedisSettings(settings: ReadonlyMap<string, string>, env: Environment): RedisSettings {
   const unknown = [...settings.keys()].find((name) => !KNOWN.has(name));
   if (unknown !== undefined) throw wrong(unknown, `one of ${[...KNOWN].join(", ")}`, "a name that is not known");
   const text = (name: string): string | undefined => settings.get(name) || undefined;

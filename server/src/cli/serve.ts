@@ -1,8 +1,10 @@
 /** `nereid serve`, and all of `tritonserver`: flags in, a running server, signals, an exit code. */
+
 import process from "node:process";
 import { escapesMessages, logSettings } from "../config/flags/log-settings.ts";
 import { creationProblem, parseServerFlags } from "../config/flags/parse-server-flags.ts";
 import type { ServerOptions } from "../config/flags/server-options.ts";
+import type { Environment } from "../core/environment.ts";
 import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
 import { type OtherRank, otherRank } from "../main/other-rank.ts";
 import type { RunningServer } from "../main/start-server.ts";
@@ -112,7 +114,8 @@ function stopOnSignal(server: RunningServer): Promise<void> {
     };
     process.on("SIGINT", onSignal);
     process.on("SIGTERM", onSignal);
-    if (process.env.npm_command === "exec") onLossOfParent(() => onSignal("SIGTERM"));
+    const { npm_command }: Environment = process.env;
+    if (npm_command === "exec") onLossOfParent(() => onSignal("SIGTERM"));
   });
 }
 

@@ -2,10 +2,10 @@
  * Hugging Face hub settings from the environment, with the variables and precedence of huggingface_hub ("Environment
  * variables"). Pure.
  */
-import { join } from "node:path";
-import { ToolError } from "../files/tool-error.ts";
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+import { join } from "node:path";
+import type { Environment } from "../core/environment.ts";
+import { ToolError } from "../files/tool-error.ts";
 
 export interface HubSettings {
   /** Without a trailing slash. */

@@ -1,8 +1,10 @@
 /** The listeners of a running server: which there are, in which order they open and close. Part of the composition root. */
+
 import { createServer, type Server, type Socket } from "node:net";
 import { availableParallelism } from "node:os";
 import process from "node:process";
 import type { EndpointOptions, ServerOptions } from "../config/flags/server-options.ts";
+import type { Environment } from "../core/environment.ts";
 import { MAX_GRPC_MESSAGE_BYTES } from "../core/limits.ts";
 import type { ModelServer } from "../core/model-server.ts";
 import { ServerError } from "../core/server-error.ts";
@@ -64,7 +66,7 @@ export function frontendsOf(
   server: ModelServer,
   metrics: MetricRegistry,
   log: Logger,
-  env: Readonly<Record<string, string | undefined>> = process.env,
+  env: Environment = process.env,
 ): RunningFrontends {
   const endpoints = new Map<Protocol, { address: string; port: number }>();
   const open = new Map<string, OpenWork>();
@@ -116,7 +118,7 @@ interface Parts {
   readonly regions: SharedMemoryRegions;
   /** What clients have open, by protocol. */
   readonly open: Map<string, OpenWork>;
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Environment;
 }
 
 function createServices({ options, ...rest }: Omit<Parts, "load" | "regions" | "threads">): Service[] {

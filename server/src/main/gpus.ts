@@ -1,6 +1,8 @@
 /** What the server knows of the GPUs of this machine: which models may use them, what libraries there are, their metrics. */
+
 import process from "node:process";
 import type { UsableGpus } from "../backend/backend.ts";
+import type { Environment } from "../core/environment.ts";
 import { describeGpus } from "../device/cuda/describe-gpus.ts";
 import { type FoundGpus, findGpus, visibleGpus } from "../device/cuda/find-gpus.ts";
 import { findCudaLibrary } from "../native/cuda/libraries.ts";
@@ -78,6 +80,6 @@ export function usedGpuShare(log: Logger): (device: number) => Promise<number | 
 
 /** Triton's own switch. */
 function isCpuOnly(): boolean {
-  const { TRITON_SERVER_CPU_ONLY: text } = process.env;
+  const { TRITON_SERVER_CPU_ONLY: text }: Environment = process.env;
   return text !== undefined && text !== "" && text !== "0";
 }

@@ -1,4 +1,5 @@
 /** What launchers of several processes say to all but the first. Pure. */
+import type { Environment } from "../core/environment.ts";
 
 export interface OtherRank {
   readonly rank: number;
@@ -13,7 +14,7 @@ export interface OtherRank {
 const DEFAULT_TIMEOUT_S = 300;
 
 /** Undefined: this process serves. */
-export function otherRank(environment: Readonly<Record<string, string | undefined>>): OtherRank | undefined {
+export function otherRank(environment: Environment): OtherRank | undefined {
   const { RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, LOCAL_RANK, NEREID_RANK_TIMEOUT_S } = environment;
   const [rank, worldSize, port] = [Number(RANK ?? 0), Number(WORLD_SIZE ?? 1), Number(MASTER_PORT ?? 0)];
   if (!(rank > 0) || !(worldSize > 1) || MASTER_ADDR === undefined) return undefined;

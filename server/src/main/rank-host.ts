@@ -3,17 +3,19 @@
  * serves and does the leader's steps. Each leader is followed by a process of its own, for a GPU that waits for one that is gone
  * is only freed by the end of its process.
  */
+
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { inheritedFlags } from "../child-process/inherited-flags.ts";
+import type { Environment } from "../core/environment.ts";
 import { follow } from "../engine/ranks/follow.ts";
 import { findLeader } from "../engine/ranks/network-leader.ts";
 import type { OtherRank } from "./other-rank.ts";
 
 /** Set for the process that follows. */
-const FOLLOWS = "NEREID_RANK_FOLLOWS";
+const FOLLOWS = "NEREID_RANK_FOLLOWS" satisfies keyof Environment;
 /** Nobody leads, or the leader does not want this rank: trying again is no use. */
 export const EXIT_NO_LEADER = 3;
 const EXIT_FAILED = 70;

@@ -19,7 +19,7 @@ const newest = file("foreign/bin/napi-v10/linux/libx.so.1");
 
 const spec: LibrarySpec = {
   title: "Library X",
-  override: "LIBX",
+  override: "NEREID_ONNXRUNTIME_LIB",
   fileName: "libx.so.1",
   packages: [
     { name: "own", folders: ["."] },
@@ -33,8 +33,8 @@ const lookUp = (environment: Record<string, string>, installed: readonly string[
 
 test("findLibrary() takes the override, then our package, then the newest of a foreign one", () => {
   const table: [Record<string, string>, string[], string][] = [
-    [{ LIBX: override }, ["own", "foreign"], override],
-    [{ LIBX: "" }, ["own", "foreign"], own],
+    [{ NEREID_ONNXRUNTIME_LIB: override }, ["own", "foreign"], override],
+    [{ NEREID_ONNXRUNTIME_LIB: "" }, ["own", "foreign"], own],
     [{}, ["own", "foreign"], own],
     [{}, ["foreign"], newest],
   ];
@@ -50,14 +50,17 @@ test("findLibrary() names every place searched and what to do", () => {
       assert.match(error.message, /Library X is not installed/);
       assert.match(error.message, /package own \(not installed\)/);
       assert.match(error.message, /foreign\/bin\/napi-v10\/linux\/liby\.so/);
-      assert.match(error.message, /set LIBX/);
+      assert.match(error.message, /set NEREID_ONNXRUNTIME_LIB/);
       return true;
     },
   );
 });
 
 test("findLibrary() does not fall back when the override is wrong", () => {
-  assert.throws(() => findLibrary(spec, lookUp({ LIBX: "/nowhere/libx.so.1" }, ["own"])), /\/nowhere\/libx\.so\.1/);
+  assert.throws(
+    () => findLibrary(spec, lookUp({ NEREID_ONNXRUNTIME_LIB: "/nowhere/libx.so.1" }, ["own"])),
+    /\/nowhere\/libx\.so\.1/,
+  );
 });
 
 test("installedLibraries() finds an installed package and no other", () => {

@@ -2,16 +2,18 @@
  * Finds the file of a foreign library: the environment first, then our own platform package, then a package that happens
  * to carry it. Knows where to look, not how to load.
  */
+
 import { readdirSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import process from "node:process";
+import type { Environment } from "../core/environment.ts";
 
 export interface LibrarySpec {
   /** For messages, e.g. "ONNX Runtime". */
   readonly title: string;
   /** Environment variable that names the file, above all else. */
-  readonly override: string;
+  readonly override: keyof Environment;
   readonly fileName: string;
   /** Packages that carry the file, best first. */
   readonly packages: readonly CarrierPackage[];
@@ -24,7 +26,7 @@ export interface CarrierPackage {
 }
 
 export interface LibrarySearch {
-  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly environment: Environment;
   /** Root folder of an installed package, undefined when it is not installed. */
   packageFolder(name: string): string | undefined;
 }

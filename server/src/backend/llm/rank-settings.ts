@@ -2,6 +2,7 @@
  * How many GPUs run an instance together, and which: from the model's parameters, the launcher's world size and the mapping
  * that a checkpoint was split by. Pure.
  */
+import type { Environment } from "../../core/environment.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { GpuRanks, RankNetwork } from "../../engine/engine-spec.ts";
 import { MAX_RANKS, type RankMapping } from "../../formats/trtllm/rank-mapping.ts";
@@ -40,9 +41,7 @@ export function chooseRanks(settings: RankSettings, mapping: RankMapping): RankS
 }
 
 /** Environment of a process that torchrun or a similar launcher started, one for each GPU. */
-export function rankNetwork(
-  environment: Readonly<Record<string, string | undefined>>,
-): (RankNetwork & { readonly worldSize: number }) | undefined {
+export function rankNetwork(environment: Environment): (RankNetwork & { readonly worldSize: number }) | undefined {
   const { RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, NEREID_RANK_TIMEOUT_S } = environment;
   const worldSize = Number(WORLD_SIZE ?? 1);
   const port = Number(MASTER_PORT ?? 0);

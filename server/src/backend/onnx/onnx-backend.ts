@@ -2,8 +2,10 @@
  * The backends `onnxruntime`, ONNX models on the CPU, and `tensorrt`, such models in the files that `nereid trtexec` makes.
  * Makes models; what a run is, is `model-runner.ts`.
  */
+
 import { availableParallelism } from "node:os";
 import process from "node:process";
+import type { Environment } from "../../core/environment.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { ModelInfo } from "../../native/onnxruntime/info.ts";
@@ -57,7 +59,8 @@ interface Turns {
 }
 
 function newTurns(): Turns {
-  return { budget: new TurnBudget(), gate: new RunGate(runsInPool(process.env.UV_THREADPOOL_SIZE)) };
+  const { UV_THREADPOOL_SIZE }: Environment = process.env;
+  return { budget: new TurnBudget(), gate: new RunGate(runsInPool(UV_THREADPOOL_SIZE)) };
 }
 
 async function findOnnx(source: ModelSource): Promise<{ readonly path: string }> {

@@ -1,4 +1,5 @@
 /** The flags of the log as the settings that clients read and change, and what the environment says of it. */
+import type { Environment } from "../../core/environment.ts";
 import type { LogSettings } from "../../core/model-server.ts";
 import type { LogOptions } from "./server-options.ts";
 
@@ -14,6 +15,6 @@ export function logSettings(log: LogOptions): LogSettings {
 }
 
 /** Control characters and quotes of messages are escaped unless the operator says otherwise. */
-export function escapesMessages(env: Readonly<Record<string, string | undefined>>): boolean {
+export function escapesMessages(env: Environment): boolean {
   return env.TRITON_SERVER_ESCAPE_LOG_MESSAGES !== "0";
 }

@@ -1,4 +1,5 @@
 /** The options while the command line is read: the same fields as `ServerOptions`, writable, at their defaults. */
+import type { Environment } from "../../core/environment.ts";
 import { DEFAULT_HTTP_MAX_INPUT_BYTES } from "../../core/limits.ts";
 import { parseInt32 } from "./flag-values.ts";
 import type { AccessKey, RestrictedApi, ServerOptions, TlsOptions, TraceLevel } from "./server-options.ts";
@@ -36,7 +37,7 @@ export interface TraceDraft {
 
 const INT32_MAX = 2 ** 31 - 1;
 
-export function createDraft(env: Readonly<Record<string, string | undefined>>): OptionsDraft {
+export function createDraft(env: Environment): OptionsDraft {
   // The platform of Vertex AI announces itself: its own protocol is on then, the others are off unless asked for.
   const isVertex = env.AIP_MODE === "PREDICTION";
   // Knative and what is built on it give a program one port, and say which.

@@ -1,4 +1,5 @@
 /** From the command line and the environment to frozen options, or to the text that explains what is wrong with them. */
+import type { Environment } from "../../core/environment.ts";
 import { ServerError } from "../../core/server-error.ts";
 import { deepFreeze } from "../model/deep-freeze.ts";
 import { FlagError } from "./flag-error.ts";
@@ -17,10 +18,7 @@ export type ParsedFlags =
   /** `text` is for standard error. */
   | { readonly kind: "usage"; readonly text: string; readonly exitCode: number };
 
-export function parseServerFlags(
-  argv: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-): ParsedFlags {
+export function parseServerFlags(argv: readonly string[], env: Environment): ParsedFlags {
   try {
     const draft = createDraft(env);
     applyArguments(draft, scanArguments(argv, FLAGS));
@@ -95,7 +93,7 @@ function applyFlag(draft: OptionsDraft, { name, value }: GivenFlag): void {
 }
 
 /** What depends on several flags at once. */
-function settle(draft: OptionsDraft, env: Readonly<Record<string, string | undefined>>): ServerOptions {
+function settle(draft: OptionsDraft, env: Environment): ServerOptions {
   settleRepository(draft, env);
   settleMetrics(draft);
   settleTrace(draft.trace);
@@ -116,10 +114,7 @@ function settle(draft: OptionsDraft, env: Readonly<Record<string, string | undef
   return deepFreeze({ ...options, notYet: notYetMessages(options) });
 }
 
-function settleRepository(
-  { repository, given, warnings }: OptionsDraft,
-  env: Readonly<Record<string, string | undefined>>,
-) {
+function settleRepository({ repository, given, warnings }: OptionsDraft, env: Environment) {
   if (repository.controlMode !== "poll") repository.pollSecs = 0;
   if (repository.startupModels.length > 0 && repository.controlMode !== "explicit") {
     throw new FlagError("Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well.");

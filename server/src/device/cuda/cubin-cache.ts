@@ -2,11 +2,13 @@
  * Keeps machine code of kernels on disk, by all that it depends on: source and headers, options, architecture, driver. A
  * folder that cannot be written costs compilations, nothing else.
  */
+
 import { createHash, randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
+import type { Environment } from "../../core/environment.ts";
 import type { CudaSource } from "../../native/cuda/nvrtc.ts";
 
 export function cubinKey(source: CudaSource, options: readonly string[], driverVersion: number): string {
@@ -66,7 +68,7 @@ export class CubinCache {
 }
 
 function defaultFolder(): string {
-  const { XDG_CACHE_HOME } = process.env;
+  const { XDG_CACHE_HOME }: Environment = process.env;
   const root = XDG_CACHE_HOME === undefined || XDG_CACHE_HOME === "" ? join(homedir(), ".cache") : XDG_CACHE_HOME;
   return join(root, "nereid", "cubins");
 }

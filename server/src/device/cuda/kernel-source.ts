@@ -2,10 +2,12 @@
  * The source of a kernel with all it includes, and the options it is compiled with: together they are what its machine
  * code depends on. Knows where sources lie; compiles nothing.
  */
+
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
+import type { Environment } from "../../core/environment.ts";
 import type { CudaSource } from "../../native/cuda/nvrtc.ts";
 
 /** Beside the compiled program, or beside the sources. `NEREID_KERNELS` names another folder. */
@@ -17,7 +19,7 @@ const HEADERS = "cuda";
 const COMMON_HEADER = "elem.cuh";
 
 /** @throws Error naming the places searched */
-export function kernelFolder(environment: Readonly<Record<string, string | undefined>> = process.env): string {
+export function kernelFolder(environment: Environment = process.env): string {
   const named = environment.NEREID_KERNELS;
   const folders = named === undefined || named === "" ? FOLDERS : [named];
   // Beside the compiled program lie the launchers too, without what they launch.

@@ -2,9 +2,11 @@
  * Finds NVIDIA's libraries: in folders named by the user, the search path of the linker, Python packages, the toolkit, the
  * system. Knows where they lie, not what is in them.
  */
+
 import { readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import process from "node:process";
+import type { Environment } from "../../core/environment.ts";
 
 export type CudaLibraryName = "driver" | "nvrtc" | "cublaslt" | "nccl" | "nvml";
 
@@ -64,7 +66,7 @@ const SYSTEM_FOLDERS: readonly string[] = [
 const TOOLKIT_FOLDERS: readonly string[] = ["lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib", "lib"];
 
 export interface CudaSearch {
-  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly environment: Environment;
   /** Names in a folder; empty when there is none. */
   list(folder: string): readonly string[];
   isFile(path: string): boolean;

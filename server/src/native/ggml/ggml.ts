@@ -2,10 +2,12 @@
  * Opens ggml, the library of CPU kernels, and checks that it is the one the signatures were written for.
  * It finds the library and its functions; it knows no tensor, no graph and no model.
  */
+
 import { existsSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import process from "node:process";
+import type { Environment } from "../../core/environment.ts";
 import { copyFromMemory, functionAt, type NativeLibrary, openLibrary, structType } from "../ffi.ts";
 import {
   BASE_SIGNATURES,
@@ -107,7 +109,7 @@ export function openGgml(directory: string = findGgmlDirectory()): Ggml {
 }
 
 /** `NEREID_GGML_DIR`, else the npm package of this platform. */
-export function findGgmlDirectory(environment: Readonly<Record<string, string | undefined>> = process.env): string {
+export function findGgmlDirectory(environment: Environment = process.env): string {
   const chosen = environment.NEREID_GGML_DIR;
   if (chosen !== undefined && chosen !== "") return expectLibraries(chosen, "NEREID_GGML_DIR");
   const platform = `${process.platform}-${process.arch}`;

@@ -1,4 +1,5 @@
 /** The settings of mode opentelemetry: parsed once, completed from the environment and from defaults. */
+import type { Environment } from "../../core/environment.ts";
 import { ServerError } from "../../core/server-error.ts";
 
 export interface OtlpSettings {
@@ -20,17 +21,20 @@ const MAX_QUEUE_SIZE = 1_000_000;
 const MAX_DELAY_MS = 3_600_000;
 
 /** @throws ServerError for a value that means nothing */
-export function parseOtlpSettings(written: Written, env: Readonly<Record<string, string | undefined>>): OtlpSettings {
+export function parseOtlpSettings(written: Written, env: Environment): OtlpSettings {
   const last = new Map(written);
-  const number = (key: string, max: number, fallback: number): number =>
-    parseCount(key, last.get(key) ?? env[`OTEL_${key.toUpperCase()}`], max, fallback);
-  const maxQueueSize = number("bsp_max_queue_size", MAX_QUEUE_SIZE, 2048);
+  const number = (key: string, variable: keyof Environment, max: number, fallback: number): number =>
+    parseCount(key, last.get(key) ?? env[variable], max, fallback);
+  const maxQueueSize = number("bsp_max_queue_size", "OTEL_BSP_MAX_QUEUE_SIZE", MAX_QUEUE_SIZE, 2048);
   return {
     url: parseUrl(last.get("url") ?? DEFAULT_URL),
     resource: parseResource(written),
     maxQueueSize,
-    scheduleDelayMs: number("bsp_schedule_delay", MAX_DELAY_MS, 5000),
-    maxExportBatchSize: Math.min(maxQueueSize, number("bsp_max_export_batch_size", MAX_QUEUE_SIZE, 512)),
+    scheduleDelayMs: number("bsp_schedule_delay", "OTEL_BSP_SCHEDULE_DELAY", MAX_DELAY_MS, 5000),
+    maxExportBatchSize: Math.min(
+      maxQueueSize,
+      number("bsp_max_export_batch_size", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", MAX_QUEUE_SIZE, 512),
+    ),
   };
 }
 

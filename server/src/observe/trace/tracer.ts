@@ -2,7 +2,9 @@
  * The traces of a server: settings for all models and for single ones, sampling, and the way of finished traces into a file
  * or to a collector.
  */
+
 import { randomBytes } from "node:crypto";
+import type { Environment } from "../../core/environment.ts";
 import type { RequestTrace, TraceChanges, TraceHeaders, TraceSettings, Tracing } from "../../core/request-trace.ts";
 import type { Logger } from "../log.ts";
 import { OtlpExporter } from "./otlp-exporter.ts";
@@ -33,7 +35,7 @@ export interface TraceStart extends Omit<TraceSettings, "modeSettings"> {
 export interface TracerOptions {
   readonly start: TraceStart;
   readonly log: Logger;
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Environment;
 }
 
 /** Settings in force, for the server or for one model. */

@@ -1,5 +1,7 @@
 /** The endpoints of SageMaker: invocations of one model, or of models that it loads and unloads by names of its own. */
+
 import type { JsonObject, JsonValue } from "@nereid/wire";
+import type { Environment } from "../../../core/environment.ts";
 import type { ModelServer } from "../../../core/model-server.ts";
 import { ServerError } from "../../../core/server-error.ts";
 import type { HttpCall } from "../http-call.ts";
@@ -29,9 +31,7 @@ export interface SagemakerOptions {
 
 type Reply = HttpReply | HttpStreamReply;
 
-export function sagemakerSettings(
-  env: Readonly<Record<string, string | undefined>>,
-): Pick<SagemakerOptions, "defaultModel" | "kind" | "ping"> {
+export function sagemakerSettings(env: Environment): Pick<SagemakerOptions, "defaultModel" | "kind" | "ping"> {
   const kinds: readonly InferenceKind[] = ["infer", "generate", "generate_stream"];
   return {
     defaultModel: env.SAGEMAKER_TRITON_DEFAULT_MODEL_NAME ?? "",

@@ -1,4 +1,5 @@
 /** The endpoints of Vertex AI: predictions of one model, health, and a header that reaches the rest of the protocol. */
+import type { Environment } from "../../../core/environment.ts";
 import type { ModelServer } from "../../../core/model-server.ts";
 import { ServerError } from "../../../core/server-error.ts";
 import type { HttpCall } from "../http-call.ts";
@@ -40,7 +41,7 @@ export interface VertexOptions {
 }
 
 /** @throws ServerError when the platform did not say where its calls go */
-export function vertexRoutes(env: Readonly<Record<string, string | undefined>>): Omit<VertexOptions, "defaultModel"> {
+export function vertexRoutes(env: Environment): Omit<VertexOptions, "defaultModel"> {
   const { AIP_PREDICT_ROUTE: predictRoute = "", AIP_HEALTH_ROUTE: healthRoute = "" } = env;
   const missing = predictRoute === "" ? "AIP_PREDICT_ROUTE" : healthRoute === "" ? "AIP_HEALTH_ROUTE" : undefined;
   if (missing === undefined) return { predictRoute, healthRoute };

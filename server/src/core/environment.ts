@@ -1,0 +1,81 @@
+/**
+ * Every environment variable that the server reads, and the type that lets code read no other. docs/environment.md is generated from
+ * this table by tools/environment-page.ts.
+ */
+
+export const SERVER_ENVIRONMENT = {
+  NEREID_PYTHON: { default: "python3", meaning: "Interpreter of Python models without an execution environment." },
+  NEREID_ONNXRUNTIME_LIB: {
+    default: "the installed package",
+    meaning: "Path of the ONNX Runtime library. No other place is searched.",
+  },
+  NEREID_GGML_DIR: { default: "the installed package", meaning: "Folder with the libraries of ggml." },
+  NEREID_CUDA_LIBRARIES: {
+    default: "none",
+    meaning: "Folders, separated by colons, that are searched first for NVRTC, cuBLASLt, NCCL and NVML.",
+  },
+  NEREID_KERNELS: { default: "the installed package", meaning: "Folder with the CUDA sources of the kernels." },
+  NEREID_RANK_TIMEOUT_S: { default: "300", meaning: "Seconds that the ranks of one model wait for each other." },
+  NEREID_RANK_FOLLOWS: {
+    default: "not set",
+    meaning: "Internal: a rank sets it to 1 for the process that follows one leader. Do not set it.",
+  },
+  RANK: { default: "0", meaning: "This process among those of a launcher such as torchrun. 0 serves, others follow." },
+  WORLD_SIZE: { default: "1", meaning: "Number of processes of the launcher." },
+  LOCAL_RANK: { default: "0", meaning: "GPU of a rank that follows." },
+  MASTER_ADDR: { default: "none", meaning: "Host of rank 0." },
+  MASTER_PORT: { default: "none", meaning: "Port at which rank 0 waits for the others." },
+  NEREID_PYTHON_ENVIRONMENTS: {
+    default: "a temporary folder",
+    meaning: "Folder in which archives of execution environments are unpacked. It must belong to the server's user.",
+  },
+  TRITON_SERVER_CPU_ONLY: { default: "0", meaning: "Any value except 0: GPUs are not used." },
+  TRITON_SERVER_ESCAPE_LOG_MESSAGES: {
+    default: "1",
+    meaning: "0: log messages are written as they are, control characters included.",
+  },
+  TRITONCACHE_REDIS_USERNAME: { default: "none", meaning: "User of the Redis response cache." },
+  TRITONCACHE_REDIS_PASSWORD: { default: "none", meaning: "Password of the Redis response cache." },
+  OTEL_BSP_MAX_QUEUE_SIZE: { default: "2048", meaning: "Spans that wait for export before new ones are dropped." },
+  OTEL_BSP_SCHEDULE_DELAY: { default: "5000", meaning: "Milliseconds between two exports of spans." },
+  OTEL_BSP_MAX_EXPORT_BATCH_SIZE: { default: "512", meaning: "Spans in one export." },
+  AIP_MODE: { default: "not set", meaning: "PREDICTION: the protocol of Vertex AI is on, the others are off." },
+  AIP_HTTP_PORT: { default: "8080", meaning: "Port of the Vertex AI protocol." },
+  AIP_PREDICT_ROUTE: { default: "none", meaning: "Path of predictions. Required with Vertex AI." },
+  AIP_HEALTH_ROUTE: { default: "none", meaning: "Path of the health check. Required with Vertex AI." },
+  AIP_STORAGE_URI: { default: "none", meaning: "Model repository where no flag names one, with Vertex AI." },
+  SAGEMAKER_TRITON_DEFAULT_MODEL_NAME: { default: "the only model", meaning: "Model that /invocations asks." },
+  SAGEMAKER_TRITON_INFERENCE_TYPE: {
+    default: "infer",
+    meaning: "Kind of request that /invocations takes: infer, generate or generate_stream.",
+  },
+  SAGEMAKER_TRITON_PING_MODE: { default: "ready", meaning: "Health that /ping reports: ready or live." },
+  K_SERVICE: { default: "not set", meaning: "Set by Knative: with PORT, all protocols share one port." },
+  PORT: { default: "none", meaning: "The one port, where K_SERVICE is set." },
+  HF_ENDPOINT: { default: "https://huggingface.co", meaning: "Address of the model hub." },
+  HF_TOKEN: { default: "the token file", meaning: "Token for the model hub." },
+  HUGGING_FACE_HUB_TOKEN: { default: "none", meaning: "Older name of HF_TOKEN." },
+  HF_TOKEN_PATH: { default: "$HF_HOME/token", meaning: "File with the token." },
+  HF_HOME: { default: "$XDG_CACHE_HOME/huggingface", meaning: "Folder of the hub's token and cache." },
+  HF_HUB_CACHE: { default: "$HF_HOME/hub", meaning: "Cache of downloaded files." },
+  HUGGINGFACE_HUB_CACHE: { default: "none", meaning: "Older name of HF_HUB_CACHE." },
+  HF_HUB_OFFLINE: { default: "0", meaning: "1: only the cache is used." },
+  TRANSFORMERS_OFFLINE: { default: "0", meaning: "1: as HF_HUB_OFFLINE." },
+  HF_HUB_DOWNLOAD_TIMEOUT: { default: "30", meaning: "Seconds without a byte after which a download is tried again." },
+  XDG_CACHE_HOME: { default: "~/.cache", meaning: "Root of caches: compiled kernels, files of the hub." },
+  UV_THREADPOOL_SIZE: {
+    default: "max(8, 2 * processors + 4)",
+    meaning: "Threads for files, name lookup and runs of ONNX models. The commands set the default.",
+  },
+  ORT_DISABLE_TELEMETRY: { default: "1", meaning: "Set by the commands: ONNX Runtime reports nothing." },
+  LD_LIBRARY_PATH: { default: "none", meaning: "Searched for the libraries of CUDA after NEREID_CUDA_LIBRARIES." },
+  CUDA_HOME: { default: "none", meaning: "CUDA toolkit, searched for its libraries." },
+  CUDA_PATH: { default: "none", meaning: "As CUDA_HOME." },
+  VIRTUAL_ENV: { default: "none", meaning: "Python environment, searched for NVIDIA's library packages." },
+  PATH: { default: "the system's", meaning: "Python environments beside python3 are searched likewise." },
+  npm_command: { default: "set by npm", meaning: "exec: started by npx, so the server ends with its parent." },
+  TZ: { default: "the system's", meaning: "Time zone of dates in logs. Node itself reads it." },
+} as const;
+
+/** `process.env` is one, for it names TZ; a variable that the table lacks does not compile. */
+export type Environment = { readonly [Name in keyof typeof SERVER_ENVIRONMENT]?: string | undefined };
