@@ -18,7 +18,13 @@ const ROOTS: readonly string[] = [
   "retrieval/src/stores",
 ];
 /** Folders in which every file names its source; add a folder here when its last file does. */
-const ENFORCED: readonly string[] = ["wire/src", "wire/assembly", "client/src"];
+const ENFORCED: readonly string[] = [
+  "wire/src",
+  "wire/assembly",
+  "client/src",
+  "server/src/formats",
+  "object-stores/src",
+];
 const IS_SOURCE = /\.(ts|cu|cuh)$/;
 const IS_EXCLUDED = /\.(test|bench|test-support|d)\.ts$|\/(gen|testing|node_modules|dist)\//;
 

@@ -1,6 +1,6 @@
 /**
- * Every environment variable that stores of models read, with the names and meanings of the cloud SDKs. docs/environment.md is
- * generated from this table.
+ * Every environment variable of the stores. Sources: AWS SDKs and Tools Reference Guide, Azure and Google Cloud authentication
+ * pages, Triton documentation "Model Repository". docs/environment.md is generated from this table.
  */
 
 export const STORES_ENVIRONMENT = {

@@ -1,6 +1,6 @@
 /**
  * A repository that is fetched as a whole: downloaded again when its version changes, kept while one of its models is
- * in use. No format of its own.
+ * in use. Source: Triton documentation, "Model Repository", for the layout of the result.
  */
 import { rm } from "node:fs/promises";
 import { ToolError } from "@nereid/server/files/tool-error";

@@ -1,4 +1,7 @@
-/** Caches credentials until they expire or are refused, then resolves them again. Knows no store. */
+/**
+ * Caches credentials until they expire or are refused, then resolves them again. Knows no store. Source: RFC 6749,
+ * section 5.1, for `expires_in`.
+ */
 import { RefusedRequest } from "./exchange.ts";
 
 /** Renew this long before expiry: a request may take a while to be checked. */

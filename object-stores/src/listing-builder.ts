@@ -1,6 +1,6 @@
 /**
- * Collects the pages of a listing and maps object keys to checked paths relative to the store's root. No format of its
- * own.
+ * Collects the pages of a listing and maps object keys to checked paths relative to the store's root. Sources: the list
+ * calls named in s3/s3-store.ts, gcs/gcs-store.ts and azure/azure-store.ts.
  */
 import { TransientFailure } from "@nereid/server/files/http-exchange";
 import { ToolError } from "@nereid/server/files/tool-error";

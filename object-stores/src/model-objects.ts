@@ -1,4 +1,7 @@
-/** Groups objects by model and makes a fingerprint that changes with any of them. Pure. */
+/**
+ * Groups objects by model and makes a fingerprint that changes with any of them. Source: Triton documentation, "Model
+ * Repository". Pure.
+ */
 import type { Listing, StoredObject } from "./object-store.ts";
 
 /** Paths begin with the name of the model. */

@@ -1,6 +1,6 @@
 /**
  * A disk cache of object contents, keyed by location, name and version. Complete contents are reused; interrupted
- * downloads are resumed, also by the next process.
+ * downloads are resumed, also by the next process. Source: docs/decisions/050-remote-repositories.md.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { lstat, mkdir, readdir, rm, rmdir, stat } from "node:fs/promises";

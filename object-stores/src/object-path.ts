@@ -1,4 +1,7 @@
-/** Validates object keys that become paths on disk: anybody with write access to the store chooses them. Pure. */
+/**
+ * Validates object keys that become paths on disk: anybody with write access to the store chooses them. Source: CWE-22,
+ * path traversal. Pure.
+ */
 import { ToolError } from "@nereid/server/files/tool-error";
 
 const MAX_PATH_BYTES = 1024;

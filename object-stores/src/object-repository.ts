@@ -1,4 +1,7 @@
-/** A model repository in an object store: lists it, tracks its changes and fetches models through the cache. */
+/**
+ * A model repository in an object store: lists it, tracks its changes and fetches models through the cache. Source:
+ * Triton documentation, "Model Repository", Cloud Storage.
+ */
 import { copyFile, link, mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { requireFreeBytes } from "@nereid/server/files/disk-space";

@@ -1,4 +1,7 @@
-/** Interface of an object store: list objects and read them. Knows nothing of models. Types only. */
+/**
+ * Interface of an object store: list objects and read them. Knows nothing of models. Types only. Sources: the calls
+ * that S3, Google Cloud Storage and Azure Blob Storage have in common.
+ */
 import type { IncomingResponse } from "@nereid/server/files/http-response";
 
 export interface Checksum {

@@ -1,4 +1,7 @@
-/** Creates the repository for a `--model-repository` value. The only file that knows all kinds of stores. */
+/**
+ * Creates the repository for a `--model-repository` value. The only file that knows all kinds of stores. Source: Triton
+ * documentation, "Model Repository", Cloud Storage.
+ */
 import { homedir, tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { ToolError } from "@nereid/server/files/tool-error";

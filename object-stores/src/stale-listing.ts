@@ -1,4 +1,7 @@
-/** Signals that the store has changed since it was listed: list again, then retry. */
+/**
+ * Signals that the store has changed since it was listed: list again, then retry. Source: RFC 9110, section 13.1, for
+ * conditional requests.
+ */
 import { ToolError } from "@nereid/server/files/tool-error";
 import { RefusedRequest } from "./exchange.ts";
 

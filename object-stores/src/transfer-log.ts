@@ -1,4 +1,7 @@
-/** Progress of a download in the server log: a line at the start, one at intervals, one at the end. */
+/**
+ * Progress of a download in the server log: a line at the start, one at intervals, one at the end. Source: Triton
+ * documentation, "Logging", for the line format.
+ */
 
 import { formatBytes, formatDuration } from "@nereid/server/files/progress-text";
 import type { Logger } from "@nereid/server/observe/log";

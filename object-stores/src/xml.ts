@@ -1,6 +1,6 @@
 /**
- * A minimal reader of the XML of S3 and Azure list and error responses (XML 1.0): elements only; attributes and DTDs
- * are not supported. Pure.
+ * A minimal reader of the XML of S3 and Azure list and error responses: elements only; attributes and DTDs are not
+ * supported. Source: W3C XML 1.0. Pure.
  */
 
 /** Inner texts of all elements of that name, which must not nest. */

@@ -1,4 +1,4 @@
-/** A byte stream read in pieces of requested lengths (no format of its own; used by the tar reader). */
+/** A byte stream read in pieces of requested lengths, for the tar reader (source: POSIX pax, 512-byte blocks). */
 
 export class ByteSource {
   readonly #chunks: AsyncIterator<Uint8Array>;

@@ -1,14 +1,17 @@
-/** The outputs of an answer as the bytes of one value, and back. What comes back was elsewhere: it is checked, or not used. Pure. */
+/**
+ * Serializes the outputs of a response to one cache value, and back. A value from outside is validated, or ignored.
+ * Pure.
+ */
 import { type Datatype, elementSize, isDatatype } from "@nereid/wire";
 import type { Tensor } from "../core/tensor.ts";
 
-/** In front of every value; another form gets another mark. */
+/** Magic and version at the start of every value. */
 const MARK = 0x31_43_4e_52; // "RNC1"
 const PREFIX_BYTES = 8;
-/** Descriptions of outputs: names and shapes. */
+/** Maximum bytes of the description: names and shapes of the outputs. */
 const MAX_HEADER_BYTES = 1 << 20;
 
-/** Mark, length of the description, description as JSON, contents one after the other. */
+/** Magic, length of the description, description as JSON, then the contents in order. */
 export function encodeEntry(outputs: readonly Tensor[]): Buffer {
   const parts = outputs.map(({ name, datatype, shape, data }) => ({ name, datatype, shape, bytes: data.length }));
   const header = Buffer.from(JSON.stringify(parts));
@@ -18,7 +21,7 @@ export function encodeEntry(outputs: readonly Tensor[]): Buffer {
   return Buffer.concat([prefix, header, ...outputs.map(({ data }) => data)]);
 }
 
-/** Undefined for whatever is not what `encodeEntry` writes. */
+/** Undefined for anything that `encodeEntry` does not write. */
 export function decodeEntry(value: Buffer): readonly Tensor[] | undefined {
   if (value.length < PREFIX_BYTES || value.readUInt32LE(0) !== MARK) return undefined;
   const headerBytes = value.readUInt32LE(4);
@@ -57,7 +60,7 @@ function tensorOf(part: unknown, value: Buffer, at: number): Tensor | undefined 
   return { name, datatype, shape: shape as number[], data: new Uint8Array(value.subarray(at, at + bytes)) };
 }
 
-/** What follows trusts lengths: those of the elements must be those of the shape. */
+/** Later code trusts lengths, so element lengths must match the shape. */
 function fits(datatype: Datatype, shape: readonly number[], data: Buffer): boolean {
   const count = shape.reduce((product, dim) => product * dim, 1);
   if (datatype !== "BYTES") return count * elementSize(datatype) === data.length;

@@ -1,6 +1,6 @@
 /**
- * Answers kept in a Redis server, for all servers that share it. Whatever Redis does not do, or not in time, counts as not known:
- * requests are then computed.
+ * A response cache in Redis, shared by several servers. Source: Triton documentation, "Response Cache", Redis;
+ * protocol: RESP. Any failure or timeout counts as a miss.
  */
 import { readFileSync } from "node:fs";
 import { createClient, RESP_TYPES } from "@redis/client";
@@ -13,9 +13,9 @@ import { decodeEntry, encodeEntry } from "./cache-entry.ts";
 import type { RedisSettings } from "./redis-settings.ts";
 
 const KEY_PREFIX = "nereid:";
-/** Redis refuses 512 MiB; an answer of so many bytes is faster computed than fetched. */
+/** Redis refuses values above 512 MiB, and computing such a response is faster than fetching it. */
 const MAX_VALUE_BYTES = 64 << 20;
-/** Answers on their way to Redis: what comes on top while it is slow is not kept. */
+/** Maximum bytes of pending writes: more is dropped while Redis is slow. */
 const MAX_PENDING_BYTES = 256 << 20;
 const RECONNECT = { firstMs: 100, maxMs: 5000 };
 const US_PER_MS = 1000;
@@ -47,7 +47,7 @@ export class RedisCache implements RemoteResponseCache, AsyncDisposable {
     }
   }
 
-  /** Waits for the connections, but no longer than they may take: without Redis the server serves as well. */
+  /** Waits for the connections within their time limit: the server also runs without Redis. */
   static async open(settings: RedisSettings, log: Logger): Promise<RedisCache> {
     const cache = new RedisCache(settings, log);
     const connecting = cache.#clients.map((client) =>
@@ -112,7 +112,7 @@ export class RedisCache implements RemoteResponseCache, AsyncDisposable {
     }
   }
 
-  /** In turn; undefined while none is connected. */
+  /** The next connection in round-robin order; undefined when none is connected. */
   #client(): Client | undefined {
     for (let tried = 0; tried < this.#clients.length; tried += 1) {
       this.#next = (this.#next + 1) % this.#clients.length;
@@ -127,7 +127,7 @@ export class RedisCache implements RemoteResponseCache, AsyncDisposable {
     this.#troubled(error);
   }
 
-  /** Told once, until it works again. */
+  /** Logged once, until it works again. */
   #troubled(error: unknown): void {
     if (this.#isTroubled) return;
     this.#isTroubled = true;
@@ -183,7 +183,7 @@ function read(setting: string, file: string): Buffer {
   }
 }
 
-/** @throws Error when it takes longer */
+/** @throws Error on a timeout */
 async function withinMs<T>(action: Promise<T>, limitMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

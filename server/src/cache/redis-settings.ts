@@ -1,4 +1,7 @@
-/** `--cache-config=redis,<setting>=<value>` and the two variables of the environment, as a checked object. Pure. */
+/**
+ * `--cache-config=redis,<setting>=<value>` and the two environment variables, as a checked object. Source: Triton's
+ * redis_cache README. Pure.
+ */
 import type { Environment } from "../core/environment.ts";
 import { ServerError } from "../core/server-error.ts";
 
@@ -9,7 +12,7 @@ export interface RedisSettings {
   readonly password: string | undefined;
   readonly db: number;
   readonly connectTimeoutMs: number;
-  /** How long an answer may take. */
+  /** Timeout of a response. */
   readonly answerTimeoutMs: number;
   readonly poolSize: number;
   /** Undefined: no TLS. */
@@ -70,7 +73,7 @@ function isTrue(text: string | undefined): boolean {
   throw wrong("tls_enabled", "true or false", `'${text}'`);
 }
 
-/** Values of passwords are never among what came. */
+/** Errors never quote passwords. */
 function wrong(name: string, expected: string, got: string): ServerError {
   return new ServerError("invalid_argument", `--cache-config redis,${name}: expected ${expected}, got ${got}`);
 }

@@ -1,6 +1,6 @@
-/** "Did you mean": the nearest of a set of names. Knows nothing of where the names come from. */
+/** "Did you mean": the nearest of a set of names (Levenshtein distance). */
 
-/** The candidate that a typing error could have turned into `word`; undefined when none is near. */
+/** The candidate nearest to `word`; undefined when none is near. */
 export function nearestName(word: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
   let bestDistance = Math.max(1, Math.floor(word.length / 3)) + 1;
@@ -14,10 +14,10 @@ export function nearestName(word: string, candidates: Iterable<string>): string 
   return best;
 }
 
-/** Longest word that is compared: field names are shorter, and the cost is quadratic. */
+/** Longest compared word: field names are shorter, and the cost is quadratic. */
 const MAX_COMPARED_LENGTH = 64;
 
-/** Levenshtein's distance; words longer than any name are infinitely far. */
+/** Levenshtein distance; words above the limit are infinitely far. */
 function editDistance(a: string, b: string): number {
   if (a.length > MAX_COMPARED_LENGTH || b.length > MAX_COMPARED_LENGTH) return Number.POSITIVE_INFINITY;
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index);

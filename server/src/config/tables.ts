@@ -1,4 +1,4 @@
-/** The four tables that a server prints at its start. Pure text; what is loaded, the caller knows. */
+/** The four tables that tritonserver prints at start. Pure text. */
 import { backendSettingsOf, type RateLimitResource, type ServerOptions } from "./flags/server-options.ts";
 
 const DEFAULT_MAX_BATCH_SIZE = "4";
@@ -79,7 +79,7 @@ export function optionTable(options: ServerOptions, server: ServerIdentity): str
   );
 }
 
-/** What the command line tells a backend, as it is shown. */
+/** The command-line settings of a backend, as shown. */
 export function backendConfigJson(backend: string, options: ServerOptions): string {
   const { "default-max-batch-size": batchSize, ...settings } = Object.fromEntries(backendSettingsOf(options, backend));
   return JSON.stringify({

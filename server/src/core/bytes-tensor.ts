@@ -1,4 +1,7 @@
-/** BYTES tensors of requests and models: the texts for broken ones. The layout itself is in wire. */
+/**
+ * Validates BYTES tensors of requests and models. The layout itself is in wire/ (KServe V2, binary tensor data
+ * extension).
+ */
 import { type BytesFault, checkBytesElements, splitBytesElements } from "@nereid/wire";
 import { ServerError } from "./server-error.ts";
 import { elementCount, type Tensor } from "./tensor.ts";

@@ -1,4 +1,4 @@
-/** The end of interest in a request. Its `AbortSignal` is made only when somebody asks for it: most requests end before. */
+/** Cancellation of a request. Its `AbortSignal` is created on demand: most requests end before. */
 
 export class Cancellation {
   #controller: AbortController | undefined;

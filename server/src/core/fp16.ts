@@ -1,10 +1,10 @@
-/** IEEE 754 half precision, which Node 20 has no array for. It knows no tensor. */
+/** FP16 (IEEE 754-2019 binary16) conversions, for which Node 20 has no typed array. It knows no tensor. */
 
 const EXPONENT_BIAS = 15;
 const FRACTION_BITS = 10;
 const scratch: DataView = new DataView(new ArrayBuffer(4));
 
-/** The number that 16 bits stand for. */
+/** The value of 16 bits. */
 export function fp16ToNumber(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >>> FRACTION_BITS) & 0x1f;
@@ -14,16 +14,16 @@ export function fp16ToNumber(bits: number): number {
   return sign * (1 + fraction / 1024) * 2 ** (exponent - EXPONENT_BIAS);
 }
 
-/** The nearest half of a single-precision number, ties to even; what is too large becomes infinite. */
+/** Rounds to the nearest FP16 value, ties to even; overflow becomes infinity. */
 export function numberToFp16(value: number): number {
   scratch.setFloat32(0, value);
   const bits = scratch.getUint32(0);
   const sign = (bits >>> 16) & 0x8000;
   const magnitude = bits & 0x7fffffff;
   if (magnitude > 0x7f800000) return sign | 0x7e00;
-  // From 65520 on the nearest half is infinite.
+  // From 65520 on the nearest FP16 value is infinity.
   if (magnitude >= 0x477ff000) return sign | 0x7c00;
-  // Below the smallest normal half all halves are multiples of 2^-24.
+  // Subnormal FP16 values are multiples of 2^-24.
   if (magnitude < 0x38800000) return sign | roundTiesToEven(Math.abs(Math.fround(value)) * 2 ** 24);
   const rebased = magnitude - ((127 - EXPONENT_BIAS) << 23);
   const kept = rebased >>> 13;
@@ -32,14 +32,14 @@ export function numberToFp16(value: number): number {
   return sign | (kept + (roundsUp ? 1 : 0));
 }
 
-/** The nearest halves of many numbers. */
+/** Rounds an array. */
 export function narrowToFp16(values: Float32Array): Uint16Array {
   const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
   const halves = new Uint16Array(values.length);
   for (let i = 0; i < bits.length; i++) {
     const word = bits[i] ?? 0;
     const magnitude = word & 0x7fffffff;
-    // Normal halves, which most numbers are: half of the last place, less one for ties that are even already, and cut.
+    // Normal values: add half a unit in the last place, less one for ties that are already even, then truncate.
     const isNormal = magnitude >= 0x38800000 && magnitude < 0x477ff000;
     const rebased = magnitude - ((127 - EXPONENT_BIAS) << 23);
     halves[i] = isNormal
@@ -51,7 +51,7 @@ export function narrowToFp16(values: Float32Array): Uint16Array {
 
 let numbersByHalf: Float32Array | undefined;
 
-/** The numbers that many halves stand for. */
+/** Widens an array. */
 export function widenFp16(halves: Uint16Array): Float32Array {
   numbersByHalf ??= Float32Array.from({ length: 2 ** 16 }, (_, bits) => fp16ToNumber(bits));
   const table = numbersByHalf;

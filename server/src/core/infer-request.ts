@@ -1,8 +1,11 @@
-/** What a client asks of a model, once the protocol is gone. Made by protocol/, read by scheduler/ and backend/. */
+/**
+ * An inference request, independent of its protocol. Made by protocol/, read by scheduler/ and backend/. Source: KServe
+ * V2, Inference Request.
+ */
 import type { RequestTrace } from "./request-trace.ts";
 import type { Tensor } from "./tensor.ts";
 
-/** A custom parameter. Integers come as number when safe, else as bigint. Doubles are marked so 1.0 stays a double. */
+/** A custom parameter. Integers are numbers when safe, else bigints. Doubles are marked, so that 1.0 stays a double. */
 export type ParameterValue = string | boolean | number | bigint | DoubleParameter;
 
 /** A floating-point parameter, kept apart from integers: `5.0` and `5` are different values on the wire. */
@@ -20,8 +23,8 @@ export interface SequenceInfo {
 export const NO_SEQUENCE: SequenceInfo = Object.freeze({ id: 0n, start: false, end: false });
 
 /**
- * The client's request behind a request. The steps of an ensemble and calls between models share the key of the request
- * that caused them, so that a step can keep state per client stream (the detokenizer does).
+ * The client request that caused this one. Steps of an ensemble and model-to-model calls share its key, so that a step
+ * can keep state per client stream (the detokenizer does).
  */
 export interface RequestOrigin {
   readonly key: object;
@@ -36,7 +39,7 @@ export interface InferRequest {
   /** "" when the client gave none. */
   readonly id: string;
   readonly inputs: readonly Tensor[];
-  /** Names of the outputs wanted; empty = all. */
+  /** Names of the requested outputs; empty = all. */
   readonly outputs: readonly string[];
   readonly parameters: ReadonlyMap<string, ParameterValue>;
   readonly sequence: SequenceInfo;
@@ -44,9 +47,9 @@ export interface InferRequest {
   readonly priority: number;
   /** Queue timeout in microseconds; 0 = none. */
   readonly timeoutUs: number;
-  /** Aborted when the client is gone or gave up: everything that can wait listens to it. */
+  /** Aborted when the client has disconnected or cancelled; every wait observes it. */
   readonly signal: AbortSignal;
-  /** Whether `signal` is aborted, for those who only look: a signal that nobody asked for is never made. */
+  /** Whether `signal` is aborted, without creating the signal. */
   readonly isCancelled?: boolean;
   readonly origin: RequestOrigin;
   /** `performance.now()` in ms, when the server accepted the request. */
@@ -61,10 +64,7 @@ export function isCancelled(request: InferRequest): boolean {
   return request.isCancelled ?? request.signal.aborted;
 }
 
-/**
- * The same request with other inputs. Not by spreading: front ends make requests whose `signal` comes to be only when
- * somebody asks for it.
- */
+/** The same request with other inputs. Not a spread: front ends create the request's `signal` lazily. */
 export function withInputs(
   request: InferRequest,
   inputs: readonly Tensor[],

@@ -1,10 +1,7 @@
 /**
- * The model configuration as the rest of the server sees it: validated, normalised, frozen (config/ makes it).
- *
- * Field names are those of `config.pbtxt`, because this is the one vocabulary that users, the JSON of `/config` and the
- * protobuf message share. Every primitive is present, at its default if it was not written; lists and maps are present,
- * possibly empty; a message that was not written is undefined, as is an unchosen member of a oneof. All 64-bit integers
- * are numbers: config/ refuses values outside the safe range.
+ * The model configuration after validation and normalisation, frozen (config/ makes it). Source: Triton's
+ * model_config.proto; field names are those of `config.pbtxt`. Every primitive, list and map is present, with defaults.
+ * Absent messages and unchosen oneof members are undefined. 64-bit integers are numbers: config/ refuses unsafe values.
  */
 
 export type ConfigDataType =

@@ -1,6 +1,6 @@
 /**
- * What a front end may ask of the server. Implemented by repository/, handed to protocol/ by main.ts, faked in tests:
- * no protocol ever sees the repository behind it.
+ * The server's interface for front ends. Implemented by repository/, passed to protocol/ at start, faked in tests. No
+ * protocol sees the repository.
  */
 import type { Datatype } from "@nereid/wire";
 import type { InferRequest } from "./infer-request.ts";
@@ -12,7 +12,7 @@ import type { TraceChanges, TraceSettings, Tracing } from "./request-trace.ts";
 export interface TensorMetadata {
   readonly name: string;
   readonly datatype: Datatype;
-  /** Outer shape: with a leading -1 when the model batches, before any `reshape`. */
+  /** Client shape: with a leading -1 when the model batches, before any `reshape`. */
   readonly shape: readonly number[];
 }
 
@@ -29,15 +29,15 @@ export interface ServedModel {
   readonly name: string;
   readonly version: string;
   readonly config: ModelConfig;
-  /** By input name, outer shape. */
+  /** By input name, client shape. */
   readonly inputs: ReadonlyMap<string, TensorMetadata>;
   readonly outputs: ReadonlyMap<string, TensorMetadata>;
   readonly decoupled: boolean;
-  /** Label of one class of an output, undefined when it has no label file or no such line. */
+  /** Label of an output's class, undefined without a label file or line. */
   label(output: string, index: number): string | undefined;
   /**
-   * Validates, schedules and runs. What fails later rejects the first or a later `next()`. The last response has `final: true`.
-   * @throws ServerError at once when the request is refused: it breaks a rule, or the queue is full
+   * Validates, schedules and runs a request. Later failures reject the first or a later `next()`. The last response has
+   * `final: true`. @throws ServerError at once when the request is refused: it breaks a rule, or the queue is full
    */
   infer(request: InferRequest): AsyncIterable<InferResponse>;
 }
@@ -74,7 +74,7 @@ export interface InferResponseStatistics {
   readonly cancel: DurationStatistic;
 }
 
-/** Field names and order as on the wire. */
+/** Field names and order of the wire protocol. */
 export interface ModelStatistics {
   readonly name: string;
   readonly version: string;
@@ -94,7 +94,7 @@ export interface ModelIndexEntry {
   readonly reason?: string;
 }
 
-/** Overrides of one load: `config` is the model configuration as JSON text, `files` are paths under the model's folder. */
+/** Overrides of one load: `config` is JSON text, `files` are paths inside the model's folder. */
 export interface LoadOptions {
   readonly config?: string;
   readonly files?: ReadonlyMap<string, Uint8Array>;
@@ -109,29 +109,32 @@ export interface LogSettings {
   readonly log_format: LogFormat;
 }
 
-/** All methods throw `ServerError` for what the protocol refuses. */
+/** All methods throw `ServerError` for requests that the protocol refuses. */
 export interface ModelServer {
-  /** `exiting`: every health answer is then "Server exiting" (unavailable). */
+  /** While `exiting`, every health request fails with "Server exiting" (unavailable). */
   readonly state: "starting" | "running" | "exiting";
   readonly name: string;
   readonly version: string;
   readonly extensions: readonly string[];
-  /** Server ready by the readiness rule in force. */
+  /** Server readiness under the configured rule (`--strict-readiness`). */
   ready(): boolean;
-  /** Looks a model up for any use; version "" = highest ready. @throws ServerError not_found / unavailable */
+  /** Resolves a model for any use; version "" = highest ready. @throws ServerError not_found / unavailable */
   model(name: string, version: string): ServedModel;
-  /** True when that version is ready, also by the word of its own code. @throws ServerError when the version is no number */
+  /**
+   * True when that version is ready, including its own readiness check. @throws ServerError when the version is no
+   * number
+   */
   modelReady(name: string, version: string): Promise<boolean>;
   modelMetadata(name: string, version: string): ModelMetadata;
   /** name "" = every model, version "" = every version. */
   statistics(name: string, version: string): readonly ModelStatistics[];
   index(readyOnly: boolean): readonly ModelIndexEntry[];
-  /** Answers when the load has ended, one way or the other. */
+  /** Resolves when the load has ended, with success or failure. */
   load(name: string, options: LoadOptions): Promise<void>;
   unload(name: string, unloadDependents: boolean): Promise<void>;
   logSettings(): LogSettings;
   updateLogSettings(changes: Partial<LogSettings>): LogSettings;
-  /** Where front ends get the traces of requests from. */
+  /** Creates request traces for front ends. */
   readonly tracing: Pick<Tracing, "isOn" | "start">;
   /** name "" = the server's own settings. @throws ServerError invalid_argument for a model that is not ready */
   traceSettings(name: string): TraceSettings;

@@ -1,4 +1,4 @@
-/** What a request to a model must look like, worked out once from its configuration. */
+/** The expected form of a model's requests, computed once from its configuration. */
 import type { Datatype } from "@nereid/wire";
 import type { ConfigDataType, ModelConfig } from "./model-config.ts";
 import type { TensorMetadata } from "./model-server.ts";
@@ -7,13 +7,15 @@ import { ServerError } from "./server-error.ts";
 export interface ExpectedInput {
   readonly name: string;
   readonly datatype: Datatype;
-  /** Without the batch dimension; -1 = free. */
+  /** Without the batch dimension; -1: dynamic. */
   readonly dims: readonly number[];
-  /** Shape that the backend sees instead of `dims`, without the batch dimension; undefined = the same. */
+  /** Shape for the backend instead of `dims`, without the batch dimension; undefined = the same. */
   readonly reshape: readonly number[] | undefined;
   readonly optional: boolean;
   readonly allowRaggedBatch: boolean;
-  /** A datatype that is taken for the declared one, bit for bit: INT32 and UINT32 of language-model pipelines. */
+  /**
+   * A datatype accepted in place of the declared one, with the same bits: INT32 and UINT32 of language-model pipelines.
+   */
   readonly alias: Datatype | undefined;
 }
 
@@ -41,8 +43,8 @@ export function datatypeOf(type: ConfigDataType): Datatype {
 }
 
 /**
- * Pipelines of language models changed their counts from UINT32 to INT32 in one release; clients of both eras are about.
- * Their models take either.
+ * TensorRT-LLM pipelines changed their count inputs from UINT32 to INT32 in one release. Clients of both exist, so
+ * their models accept either.
  */
 const BACKENDS_OF_PIPELINES: ReadonlySet<string> = new Set(["tokenizer", "bls", "llm", "tensorrtllm"]);
 
@@ -82,7 +84,7 @@ export function signatureOf(config: ModelConfig): ModelSignature {
   };
 }
 
-/** Metadata as clients see it: outer shapes, with -1 in front when the model batches. */
+/** Metadata for clients: with a leading -1 when the model batches. */
 export function tensorMetadata(
   tensor: { readonly name: string; readonly datatype: Datatype; readonly dims: readonly number[] },
   maxBatchSize: number,

@@ -1,6 +1,7 @@
 /**
- * What the way of a request reports to a trace, and what clients may set. Read and called by protocol/, scheduler/ and
- * backend/; implemented by observe/. A request that is not sampled has no trace: looking is all that it costs.
+ * Request tracing interfaces: events of a request, and settings that clients may change. Source: Triton's trace
+ * extension. Used by protocol/, scheduler/ and backend/; implemented by observe/. An unsampled request has no trace,
+ * and costs one check.
  */
 import type { Tensor } from "./tensor.ts";
 
@@ -25,24 +26,24 @@ export type TraceMoment =
 export type TensorMoment = "TENSOR_QUEUE_INPUT" | "TENSOR_BACKEND_INPUT" | "TENSOR_BACKEND_OUTPUT";
 
 /**
- * The trace of one request. It is complete when everybody who holds it has let go: the front end that sampled it from the
- * beginning, the model that serves it from `begin` on.
+ * The trace of one request, complete when every holder has released it. Holders: the front end that sampled it, and the
+ * serving model from `begin` on.
  */
 export interface RequestTrace {
   /** `atMs` is a time of `performance.now()`. */
   mark(moment: TraceMoment, atMs: number): void;
   tensors(moment: TensorMoment, tensors: readonly Tensor[]): void;
-  /** The model takes the request over. */
+  /** The model takes ownership of the request. */
   begin(modelVersion: string, requestId: string, atMs: number): void;
-  /** One holder lets go. */
+  /** One holder releases it. */
   end(): void;
-  /** For a request that this one causes: a step of an ensemble, a call from model to model. */
+  /** Trace for a request that this one causes: an ensemble step, or a model-to-model call. */
   child(modelName: string): RequestTrace;
-  /** The W3C context to hand on, as JSON text; undefined when the trace stays inside this server. */
+  /** The W3C trace context to propagate, as JSON text; undefined when the trace stays inside this server. */
   readonly context: string | undefined;
 }
 
-/** The headers of a request, by lower-case name. */
+/** Request headers by lower-case name. */
 export interface TraceHeaders {
   header(name: string): string | undefined;
 }
@@ -53,17 +54,17 @@ export interface TraceSettings {
   readonly mode: "triton" | "opentelemetry";
   /** Empty: off. */
   readonly levels: readonly TraceLevel[];
-  /** One of n requests is traced. */
+  /** Every n-th request is traced. */
   readonly rate: number;
-  /** Traces still to be made; -1: without end. */
+  /** Remaining traces; -1: unlimited. */
   readonly count: number;
   readonly logFrequency: number;
   readonly file: string;
-  /** What only the mode in force knows, by name. */
+  /** Settings of the active trace mode, by name. */
   readonly modeSettings: readonly (readonly [name: string, value: string])[];
 }
 
-/** What a client may change. Null goes back to what lies behind: the server's setting, or the one it was started with. */
+/** Settings that a client may change. Null resets to the server's setting, or to the initial one. */
 export interface TraceChanges {
   readonly levels?: readonly TraceLevel[] | null;
   readonly rate?: number | null;
@@ -73,12 +74,12 @@ export interface TraceChanges {
 
 /** The traces of a server, as front ends see them. */
 export interface Tracing {
-  /** False: no request is sampled now, so there is no use in asking. */
+  /** False: no request is sampled now, so callers need not ask. */
   readonly isOn: boolean;
-  /** Undefined: this request is not sampled. Whoever gets a trace calls its `end`. */
+  /** Undefined: this request is not sampled. The caller must `end` a trace that it gets. */
   start(modelName: string, headers: TraceHeaders): RequestTrace | undefined;
   /** `model` "" = the server's own. */
   settings(model: string): TraceSettings;
-  /** All or nothing. @throws ServerError invalid_argument */
+  /** Applies all changes or none. @throws ServerError invalid_argument */
   update(model: string, changes: TraceChanges): TraceSettings;
 }

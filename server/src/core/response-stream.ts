@@ -1,11 +1,11 @@
 /**
- * The way of responses from a scheduler to a front end: a queue with one producer and one consumer.
- * The consumer iterates; a producer that outruns it can await `drained()`.
+ * Responses from a scheduler to a front end: a queue with one producer and one consumer. The consumer iterates; a
+ * faster producer can await `drained()`.
  */
 import type { InferResponse } from "./infer-response.ts";
 import type { ServerError } from "./server-error.ts";
 
-/** Responses that may wait before `drained()` holds the producer back. */
+/** Queued responses from which `drained()` blocks the producer. */
 const HIGH_WATER = 64;
 
 export class ResponseStream implements AsyncIterable<InferResponse>, AsyncIterator<InferResponse, undefined> {
@@ -17,7 +17,7 @@ export class ResponseStream implements AsyncIterable<InferResponse>, AsyncIterat
     | undefined;
   #drained: { promise: Promise<void>; resolve: () => void } | undefined;
 
-  /** Hands one response over; the one marked `final` ends the stream. Anything after the end is dropped. */
+  /** Adds one response; the one marked `final` ends the stream. Anything after the end is dropped. */
   push(response: InferResponse): void {
     if (this.#ended) return;
     if (response.final) this.#ended = true;
@@ -47,7 +47,7 @@ export class ResponseStream implements AsyncIterable<InferResponse>, AsyncIterat
     return this.#ended;
   }
 
-  /** Resolves once the consumer has taken enough for the producer to go on; at once when it is not behind. */
+  /** Resolves when the queue is short enough for the producer to continue. */
   drained(): Promise<void> {
     if (this.#queue.length < HIGH_WATER || this.#ended) return Promise.resolve();
     if (this.#drained === undefined) {
@@ -77,7 +77,9 @@ export class ResponseStream implements AsyncIterable<InferResponse>, AsyncIterat
     });
   }
 
-  /** The consumer leaves early: what is queued is dropped, the producer learns it through the request's signal. */
+  /**
+   * The consumer leaves early: queued responses are dropped, and the producer learns it through the request's signal.
+   */
   return(): Promise<IteratorResult<InferResponse, undefined>> {
     this.#ended = true;
     this.#queue = [];

@@ -1,6 +1,6 @@
 /** The one error class whose message may reach a client. Each protocol maps `ErrorCode` to its own status. */
 
-/** Triton's eight codes, in the field's spelling. */
+/** Triton's eight error codes, in lower case. */
 export type ErrorCode =
   | "unknown"
   | "internal"
@@ -23,12 +23,12 @@ export const ERROR_CODE_NAMES: Readonly<Record<ErrorCode, string>> = {
   cancelled: "Cancelled",
 };
 
-/** Which `reason` label a failed request counts under in `nv_inference_request_failure`. */
+/** The `reason` label of a failed request in `nv_inference_request_failure`. */
 export type FailureReason = "REJECTED" | "CANCELED" | "BACKEND" | "OTHER";
 
 export class ServerError extends Error {
   readonly code: ErrorCode;
-  /** Set where the failure is raised; "OTHER" when nobody knew better. */
+  /** Set where the failure is raised; "OTHER" by default. */
   readonly reason: FailureReason;
 
   constructor(code: ErrorCode, message: string, options: ErrorOptions & { reason?: FailureReason } = {}) {
@@ -38,7 +38,7 @@ export class ServerError extends Error {
     this.reason = options.reason ?? (code === "cancelled" ? "CANCELED" : "OTHER");
   }
 
-  /** Wraps anything thrown. What is not a `ServerError` must not leak its text: it becomes "Internal error". */
+  /** Wraps any thrown value. Other errors must not leak their text: they become "Internal error". */
   static from(thrown: unknown): ServerError {
     if (thrown instanceof ServerError) return thrown;
     return new ServerError("internal", "Internal error", { cause: thrown });
@@ -50,7 +50,7 @@ export function invalidArgument(message: string): ServerError {
   return new ServerError("invalid_argument", message);
 }
 
-/** For the log only, never for a client: what was thrown, with its place. */
+/** For the log only, never for a client: the thrown value with its stack. */
 export function describeThrown(thrown: unknown): string {
   return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
 }

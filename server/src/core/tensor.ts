@@ -1,10 +1,11 @@
-/** A named tensor in host memory, the currency of every room of the server. Knows no protocol and no backend. */
+/** A named tensor in host memory. Knows no protocol and no backend. */
 import { type Datatype, elementSize } from "@nereid/wire";
 import { ServerError } from "./server-error.ts";
 
 /**
- * `data` is little-endian and row-major. BYTES elements lie back to back, each with a 4-byte little-endian length in front.
- * `data` may be any slice of a larger buffer (so: possibly unaligned), and belongs to the request until its last response.
+ * `data` is little-endian and row-major. BYTES elements are contiguous, each after a 4-byte little-endian length
+ * (KServe V2 binary tensor data). `data` may be an unaligned slice of a larger buffer, and belongs to the request until
+ * its last response.
  */
 export interface Tensor {
   readonly name: string;
@@ -13,7 +14,7 @@ export interface Tensor {
   readonly data: Uint8Array;
 }
 
-/** Number of elements of a shape without -1. @throws ServerError when the product leaves the safe integers. */
+/** Number of elements of a shape without -1. @throws ServerError when the product exceeds the safe integers */
 export function elementCount(shape: readonly number[]): number {
   let count = 1;
   for (const dim of shape) count *= dim;
@@ -23,7 +24,7 @@ export function elementCount(shape: readonly number[]): number {
   return count;
 }
 
-/** Bytes that a tensor of a fixed-size datatype takes; undefined for BYTES, whose size depends on its elements. */
+/** Byte size of a tensor of a fixed-size datatype; undefined for BYTES, whose size depends on its elements. */
 export function byteSize(datatype: Datatype, shape: readonly number[]): number | undefined {
   return datatype === "BYTES" ? undefined : elementCount(shape) * elementSize(datatype);
 }

@@ -1,9 +1,9 @@
-/** Names of what is being written and not complete: whoever lists a folder of models leaves them out. */
+/** Names of unfinished files and folders, which model listings skip. */
 
 export const PARTIAL_SUFFIX = ".nereid-partial";
 export const PREVIOUS_SUFFIX = ".nereid-previous";
 
-/** Hidden, and marked as unfinished by a tool of ours. */
+/** Hidden, with a suffix of our tools. */
 export function isUnfinishedName(name: string): boolean {
   return name.startsWith(".") && (name.includes(PARTIAL_SUFFIX) || name.includes(PREVIOUS_SUFFIX));
 }

@@ -1,6 +1,6 @@
 /**
- * The one check of a request against its model, for every protocol and for calls between models. Pure: looks at names,
- * datatypes, shapes and sizes, never at values. Texts are those of Triton, whose clients match on them.
+ * Validates a request against its model, for every protocol and for model-to-model calls. Checks names, datatypes,
+ * shapes and sizes, not values. Error texts are Triton's, because clients match on them. Pure.
  */
 import { elementSize } from "@nereid/wire";
 import { expectBytesElements } from "./bytes-tensor.ts";
@@ -12,17 +12,17 @@ import { elementCount, type Tensor } from "./tensor.ts";
 const BATCH_NOTE =
   "NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to be prepended to each input shape. If you want to specify the full shape including the batch dim in your input dims config, try setting max_batch_size to zero. See the model configuration docs for more info on max_batch_size.";
 
-/** What validation found out on the way. */
+/** Results of the validation. */
 export interface ValidatedRequest {
-  /** Inputs with the shapes that the backend sees. The very same array when nothing is reshaped. */
+  /** Inputs with the shapes for the backend. The same array when nothing is reshaped. */
   readonly inputs: readonly Tensor[];
   /** Rows: the first dimension of the inputs, 1 when the model does not batch. */
   readonly batchSize: number;
 }
 
 /**
- * @throws ServerError invalid_argument with the text of the first rule broken. Inputs are looked at last to first, because
- * that is the order in which Triton meets them and clients compare the texts.
+ * @throws ServerError invalid_argument with the text of the first broken rule. Inputs are checked last to first, like
+ * Triton, because clients compare the texts
  */
 export function validateRequest(request: InferRequest, signature: ModelSignature): ValidatedRequest {
   const { inputs } = request;
@@ -31,12 +31,12 @@ export function validateRequest(request: InferRequest, signature: ModelSignature
   let changed: Tensor[] | undefined;
   for (let i = inputs.length - 1; i >= 0; i -= 1) {
     const input = inputs[i] as Tensor;
-    const expected = signature.inputs.get(input.name) as ExpectedInput; // expectNames has looked
+    const expected = signature.inputs.get(input.name) as ExpectedInput; // checked by expectNames
     expectTensor(request, signature, input, expected);
     const isEmptyBatch = signature.maxBatchSize > 0 && input.shape[0] === 0;
     if (expected.reshape === undefined && input.datatype === expected.datatype && !isEmptyBatch) continue;
     changed ??= [...inputs];
-    // A batch of zero was checked as one row, and counts as one from here on.
+    // A batch of zero was validated as one row, and counts as one from here on.
     const rows = isEmptyBatch ? [1, ...input.shape.slice(1)] : input.shape;
     const shape = reshapedShape(rows, expected, signature);
     changed[i] = { name: input.name, datatype: expected.datatype, shape, data: input.data };
@@ -82,7 +82,7 @@ function expectInputCount(request: InferRequest, signature: ModelSignature): voi
       ? `expected ${numRequiredInputs} inputs but got ${got} inputs`
       : `expected number of inputs between ${numRequiredInputs} and ${signature.inputs.size} but got ${got} inputs`;
   const list = (names: readonly string[]): string => names.map((name) => `'${name}'`).join(",");
-  const missing = required.length === 0 ? " ]" : `[${list(required.map((input) => input.name))}]`; // Triton's own slip
+  const missing = required.length === 0 ? " ]" : `[${list(required.map((input) => input.name))}]`; // the spelling error is Triton's
   refuse(
     request,
     `${expectation} for model '${modelName}'. Got input(s) [${list([...given])}], but missing required input(s) ${missing}. Please provide all required input(s).`,
@@ -97,7 +97,7 @@ function batchSizeOf(request: InferRequest, signature: ModelSignature): number {
     if (rows === undefined) {
       refuse(request, `input '${name}' has no shape but model requires batch dimension for '${signature.modelName}'`);
     }
-    // A row count of zero counts like any other: beside another one it would reach the model with the wrong size.
+    // A row count of zero is compared, too: beside another count it would give the model a wrong size.
     batchSize ??= rows;
     if (rows !== batchSize) {
       refuse(request, `input '${name}' batch size does not match other inputs for '${signature.modelName}'`);
@@ -162,7 +162,7 @@ function expectShape(request: InferRequest, signature: ModelSignature, input: Te
   );
 }
 
-/** The configured reshape, if there is one, with its free dimensions filled, in order, from those of the request. */
+/** The configured reshape, if any; its dynamic dimensions are taken, in order, from the request. */
 function reshapedShape(
   shape: readonly number[],
   expected: ExpectedInput,

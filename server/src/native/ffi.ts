@@ -1,13 +1,12 @@
 /**
- * The one door to C: the only importer of koffi, whose stacks it sizes before anything is called. Knows no library.
- *
- * Rules for callers. An address given to C is only good while somebody holds the object it belongs to: keep a reference
- * until the call, or whatever C remembers of it, is over. Foreign memory is freed only after its views are dropped. Never
- * wait, in a synchronous call, for something that another thread would call back into JavaScript.
+ * The foreign function interface: the only importer of koffi, whose stacks it sizes first. Knows no library.
+ * Rules for callers. Keep a reference to an object until the call, or C's last use of its address, is over. Free
+ * foreign memory only after its views are dropped. Never block in a synchronous call on another thread that calls back
+ * into JavaScript.
  */
 import koffi, { type LibraryHandle, type TypeObject } from "koffi";
 
-/** Native stacks: by default asynchronous calls get 128 KiB, on which compilers and graph optimisers crash. */
+/** Native stack sizes: by default asynchronous calls get 128 KiB, on which compilers and graph optimisers crash. */
 const STACK_BYTES: number = 8 * 1024 * 1024;
 const HEAP_BYTES: number = 1024 * 1024;
 /** Calls that may be queued at once; the default of 256 throws under load. */
@@ -22,8 +21,8 @@ koffi.config({
 });
 
 /**
- * Libraries are never unloaded: koffi does that to one whose handle is collected, even while addresses of its functions
- * are in use.
+ * Libraries are never unloaded: koffi unloads one whose handle is collected, even while its function addresses are in
+ * use.
  */
 const loaded: LibraryHandle[] = [];
 
@@ -33,7 +32,7 @@ const memcpy = koffi.load(null).func("memcpy", "void", ["void*", "void*", "size_
 
 /** An address in this process. */
 export type Address = bigint;
-/** What may be passed where C wants a pointer; a view must stay referenced for as long as C uses it. */
+/** Values for pointer parameters; a view must stay referenced for as long as C uses it. */
 export type Pointer = Address | ArrayBufferView | null;
 /** A C type by its name ("int", "size_t", "void*", "str", ...), or a structure made by `structType`. */
 export type CType = string | StructType;
@@ -49,7 +48,7 @@ export interface NativeFunction<Args extends unknown[], Result> {
 }
 
 export interface NativeLibrary {
-  /** Null: the program itself and what it has loaded, the C library among them. */
+  /** Null: the program and its loaded libraries, including the C library. */
   readonly path: string | null;
   /** @throws Error when the library has no such function */
   func<Args extends unknown[], Result>(
@@ -58,13 +57,13 @@ export interface NativeLibrary {
     parameters: readonly CType[],
   ): NativeFunction<Args, Result>;
   has(name: string): boolean;
-  /** Address of a symbol. @throws Error when the library has none of that name */
+  /** Address of a symbol. @throws Error when the library does not export it */
   symbol(name: string): Address;
 }
 
 /**
- * Loads a shared library, for the life of the process: koffi unloads what is collected, but addresses taken out of a
- * library's tables do not keep its handle alive. @throws Error with the reason of the dynamic linker
+ * Loads a shared library for the life of the process. Addresses from its tables do not keep its handle alive, so the
+ * handle is kept here. @throws Error with the reason of the dynamic linker
  */
 export function openLibrary(path: string | null): NativeLibrary {
   const handle = koffi.load(path);
@@ -79,7 +78,7 @@ export function openLibrary(path: string | null): NativeLibrary {
   };
 }
 
-/** The function at an address, as found in tables of function pointers. */
+/** The function at an address, for example from a function table. */
 export function functionAt<Args extends unknown[], Result>(
   address: Address,
   result: CType,
@@ -89,14 +88,14 @@ export function functionAt<Args extends unknown[], Result>(
   return koffi.decode(address, prototype) as NativeFunction<Args, Result>;
 }
 
-/** A function of ours that C may call. */
+/** A JavaScript function that C may call. */
 export interface Callback {
   readonly address: Address;
-  /** C must have forgotten the address. */
+  /** Call only after C has dropped the address. */
   release(): void;
 }
 
-/** `work` must not throw. Called from another thread, that thread waits for the event loop. */
+/** `work` must not throw. A call from another thread blocks that thread until the event loop has run it. */
 export function callback<Args extends unknown[]>(
   result: CType,
   parameters: readonly CType[],
@@ -112,22 +111,22 @@ export function structType(name: string, members: Readonly<Record<string, CType>
   return koffi.struct(name, Object.fromEntries(entries)) as unknown as StructType;
 }
 
-/** Where the bytes of a view are. The view must outlive every use of the address. */
+/** Address of a view's bytes. The view must outlive every use of the address. */
 export function addressOf(view: ArrayBufferView): Address {
   return koffi.address(view);
 }
 
-/** A window on foreign memory, without a copy. The memory must outlive it; it must not be passed to another thread. */
+/** A view of foreign memory, without a copy. The memory must outlive it; it must not be passed to another thread. */
 export function viewMemory(address: Address, byteLength: number): Uint8Array {
   return new Uint8Array(koffi.view(address, byteLength));
 }
 
-/** Fills `target` from foreign memory. A tenth of the price of a view when the memory is small. */
+/** Copies foreign memory into `target`. Ten times cheaper than a view for small memory. */
 export function copyFromMemory(target: Uint8Array, address: Address): void {
   if (target.byteLength > 0) memcpy(target, address, target.byteLength);
 }
 
-/** `errno` as the latest synchronous call left it. Only good right behind a call that says it failed. */
+/** `errno` of the latest synchronous call. Only valid directly after a failed call. */
 export function lastErrno(): number {
   return koffi.errno();
 }

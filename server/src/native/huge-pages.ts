@@ -1,4 +1,4 @@
-/** Asks the system for large pages behind a range of memory, which spares large matrices most of their address look-ups. */
+/** Requests huge pages for a memory range (madvise(2), MADV_HUGEPAGE), which saves large matrices most TLB misses. */
 import process from "node:process";
 import { type Address, type NativeFunction, openLibrary } from "./ffi.ts";
 
@@ -8,7 +8,7 @@ const PAGE_BYTES = 4096n;
 
 let madvise: NativeFunction<[Address, number, number], number> | undefined;
 
-/** A hint, to be given before the memory is touched: systems without large pages ignore it. */
+/** A hint to give before the memory is touched; systems without huge pages ignore it. */
 export function adviseHugePages(address: Address, byteLength: number): void {
   if (process.platform !== "linux") return;
   madvise ??= openLibrary(null).func<[Address, number, number], number>("madvise", "int", ["void*", "size_t", "int"]);

@@ -1,6 +1,6 @@
 /**
- * Finds the file of a foreign library: the environment first, then our own platform package, then a package that happens
- * to carry it. Knows where to look, not how to load.
+ * Finds the file of a foreign library: environment variable, our platform package, other packages that contain it. Does
+ * not load it.
  */
 
 import { readdirSync, statSync } from "node:fs";
@@ -12,16 +12,16 @@ import type { Environment } from "../core/environment.ts";
 export interface LibrarySpec {
   /** For messages, e.g. "ONNX Runtime". */
   readonly title: string;
-  /** Environment variable that names the file, above all else. */
+  /** Environment variable with the file, which has precedence. */
   readonly override: keyof Environment;
   readonly fileName: string;
-  /** Packages that carry the file, best first. */
+  /** Packages that contain the file, best first. */
   readonly packages: readonly CarrierPackage[];
 }
 
 export interface CarrierPackage {
   readonly name: string;
-  /** Folders inside the package, in order; `*` as the end of a step stands for any rest, newest first. */
+  /** Folders inside the package, in order; a trailing `*` matches any rest, newest first. */
   readonly folders: readonly string[];
 }
 
@@ -44,7 +44,7 @@ export function findLibrary(spec: LibrarySpec, lookUp: LibrarySearch = installed
   );
 }
 
-/** Looks where Node would look for packages required by this file. */
+/** Searches like Node for packages required by this file. */
 export function installedLibraries(): LibrarySearch {
   const resolver = createRequire(import.meta.url);
   return {
@@ -63,7 +63,7 @@ function* candidates(spec: LibrarySpec, lookUp: LibrarySearch, searched: string[
   const override = lookUp.environment[spec.override];
   if (override !== undefined && override !== "") {
     yield override;
-    // A wrong override must not be hidden by a library found elsewhere.
+    // A wrong override must be an error, even when a library is found elsewhere.
     return;
   }
   for (const { name, folders } of spec.packages) {
@@ -73,7 +73,7 @@ function* candidates(spec: LibrarySpec, lookUp: LibrarySearch, searched: string[
   }
 }
 
-/** Folders that a pattern of steps means under a root; a step without match stays as it is, for the message. */
+/** Expands folder patterns under a root; a step without match stays unchanged, for the message. */
 function expand(root: string, pattern: string): string[] {
   let found = [root];
   for (const step of pattern.split("/").filter((part) => part !== "" && part !== ".")) {

@@ -1,12 +1,12 @@
 /**
- * Memory that another process can map but nobody can name: an anonymous file, handed on by inheritance of its descriptor.
- * It only grows: sealed against shrinking, so that no other process can take pages away from under this one. Linux only.
+ * Anonymous memory files (memfd_create(2)), shared by passing the descriptor to a child. Sealed against shrinking, so
+ * that no other process can remove pages (F_SEAL_SHRINK). Linux only.
  */
 import { closeSync, ftruncateSync } from "node:fs";
 import process from "node:process";
 import { type Address, lastErrno, type NativeFunction, openLibrary, viewMemory } from "./ffi.ts";
 
-/** As the headers of Linux have them. */
+/** Values of the Linux headers. */
 const MFD_CLOEXEC = 1;
 const MFD_ALLOW_SEALING = 2;
 const F_ADD_SEALS = 1033;
@@ -27,13 +27,13 @@ interface FileCalls {
 }
 
 let calls: FileCalls | undefined;
-/** The collector tells a registry only while somebody has the registry. */
+/** A FinalizationRegistry works only while it is referenced. */
 const viewed = new Set<SparseMemory>();
 
-/** A part of the file, mapped. */
+/** A mapped part of the file. */
 export interface MemoryRange {
   readonly offset: number;
-  /** Not to be touched after the file is closed. */
+  /** Must not be accessed after the file is closed. */
   readonly bytes: Uint8Array;
 }
 
@@ -43,7 +43,7 @@ export class MemoryFile implements Disposable {
   #byteLength = 0;
   #isClosed = false;
 
-  /** `name` shows in /proc only. @throws Error where the system refuses */
+  /** `name` shows in /proc only. @throws Error when the system refuses */
   constructor(name: string) {
     this.descriptor = openSealed(name);
   }
@@ -59,7 +59,7 @@ export class MemoryFile implements Disposable {
     return { offset, bytes: viewMemory(address, byteLength) };
   }
 
-  /** Gives the memory of a range back to the system; it reads as zeros then, and may be written again. */
+  /** Returns the memory of a range to the system; it then reads as zeros, and may be written again. */
   discard({ offset, bytes }: MemoryRange): void {
     loadCalls().fallocate(this.descriptor, PUNCH_HOLE_KEEP_SIZE, offset, bytes.length);
   }
@@ -74,8 +74,8 @@ export class MemoryFile implements Disposable {
 }
 
 /**
- * A file of fixed size, without memory until it is written to, whose parts are viewed one by one. The mapping stays until the
- * garbage collector has taken the last view: who looks too late sees other data, and never harms the process.
+ * A file of fixed size, allocated on write, whose parts are viewed separately. The mapping stays until the garbage
+ * collector has taken the last view. A late reader sees other data, but never crashes.
  */
 export class SparseMemory implements Disposable {
   readonly descriptor: number;
@@ -104,7 +104,10 @@ export class SparseMemory implements Disposable {
     });
   }
 
-  /** A view of a part inside the file. `onCollected`, which must not know the view: nobody has it or a part of it any more. */
+  /**
+   * A view of a part of the file. `onCollected`, which must not reference the view, is called when no view of it is
+   * left.
+   */
   view(offset: number, byteLength: number, onCollected: () => void): Uint8Array {
     const bytes = viewMemory(this.#address + BigInt(offset), byteLength);
     this.#collected.register(bytes.buffer, onCollected);
@@ -113,7 +116,7 @@ export class SparseMemory implements Disposable {
     return bytes;
   }
 
-  /** Gives the memory back to the system: what is viewed still reads as zeros. */
+  /** Returns the memory to the system: existing views still read as zeros. */
   [Symbol.dispose](): void {
     if (this.#isClosed) return;
     this.#isClosed = true;

@@ -1,18 +1,17 @@
 /**
- * Named shared memory of POSIX: opens an object and maps a part of it. Knows no region names and no requests.
- *
- * Views of a mapping may outlive it: a run on another thread that nobody waits for any more still reads its inputs. So
- * `close()` puts empty private pages in place of the object, at the same addresses, which gives the object's memory back at
- * once, and the addresses themselves are freed when the last view has been collected.
- *
- * An object that somebody makes shorter takes its pages away from under every process that has mapped it, and touching them
- * ends the process. `isIntact()` tells such an object before it is used; nothing protects against one that shrinks meanwhile.
+ * POSIX shared memory (shm_open(3), mmap(2)): opens an object and maps a part of it. Knows no region names and no
+ * requests.
+ * Views may outlive a mapping, because an abandoned run on another thread still reads its inputs. So `close()` replaces
+ * the object by private zero pages at the same addresses. The addresses are freed when the last view has been
+ * collected.
+ * An object that another process truncates loses its pages in every mapping, and touching them raises SIGBUS.
+ * `isIntact()` detects that before use; nothing protects against a later truncation.
  */
 import { closeSync, constants, fstatSync } from "node:fs";
 import process from "node:process";
 import { type Address, lastErrno, type NativeFunction, openLibrary, viewMemory } from "./ffi.ts";
 
-/** As <sys/mman.h> of Linux has them. */
+/** Values of <sys/mman.h> on Linux. */
 const PROT_READ_WRITE = 3;
 const MAP_SHARED = 0x01;
 const MAP_PRIVATE = 0x02;
@@ -31,7 +30,7 @@ interface MemoryCalls {
 
 let calls: MemoryCalls | undefined;
 
-/** What went wrong: there is no such object, it is smaller than the part asked for, or the system refuses to map it. */
+/** Reason of the failure: no such object, object smaller than the requested part, or mapping refused. */
 export type MappingFault = "object" | "bounds" | "mapping";
 
 export class MappingError extends Error {
@@ -47,9 +46,9 @@ export class MappingError extends Error {
 export interface SharedMapping {
   /** The mapped bytes, without a copy. Not to be called after `close()`. */
   bytes(): Uint8Array;
-  /** False when the object has become shorter than what is mapped of it: its bytes must not be touched. */
+  /** False when the object has become shorter than the mapping: its bytes must not be touched. */
   isIntact(): boolean;
-  /** Gives the object back. Bytes seen before read as zeros from now on. */
+  /** Releases the object. Existing views read as zeros from now on. */
   close(): void;
 }
 
@@ -58,19 +57,19 @@ interface Range {
   readonly byteLength: number;
 }
 
-/** A part of an object, as other processes find it. */
+/** Location of a part of an object, for other processes. */
 export interface ObjectPart {
-  /** Of this process, open until the mapping is closed. */
+  /** Descriptor of this process, open until the mapping is closed. */
   readonly descriptor: number;
   readonly device: number;
   readonly inode: number;
   readonly offset: number;
 }
 
-/** By the buffer of a mapping that is not closed: where it begins. */
+/** Location in the object, by the buffer of an open mapping. */
 const mapped = new WeakMap<ArrayBufferLike, ObjectPart>();
 
-/** Where these bytes lie; undefined when no object is mapped there. */
+/** Location of these bytes; undefined when they are not in a mapping. */
 export function findObject(bytes: Uint8Array): ObjectPart | undefined {
   const start = mapped.get(bytes.buffer);
   return start === undefined ? undefined : { ...start, offset: start.offset + bytes.byteOffset };
@@ -81,8 +80,8 @@ const unreachable = new FinalizationRegistry<Range>(({ address, byteLength }) =>
 });
 
 /**
- * Maps bytes `offset` to `offset + byteLength` of an object, to read and to write. `offset` must be a multiple of the page
- * size. @throws MappingError; for "mapping", its message is the system's
+ * Maps bytes `offset` to `offset + byteLength` of an object for reading and writing. `offset` must be a multiple of the
+ * page size. @throws MappingError; for "mapping", its message is the system's
  */
 export function mapSharedMemory(name: string, offset: number, byteLength: number): SharedMapping {
   const { shmOpen } = loadCalls();
@@ -98,7 +97,7 @@ export function mapSharedMemory(name: string, offset: number, byteLength: number
 
 class PosixMapping implements SharedMapping {
   readonly #descriptor: number;
-  /** Where the mapped part ends in the object. */
+  /** End offset of the mapped part in the object. */
   readonly #end: number;
   readonly #range: Range;
   #bytes: Uint8Array | undefined;
@@ -140,7 +139,7 @@ class PosixMapping implements SharedMapping {
   }
 }
 
-/** @throws MappingError where the system is not Linux: elsewhere the calls and their constants differ */
+/** @throws MappingError on other systems than Linux, whose constants differ */
 function loadCalls(): MemoryCalls {
   if (calls !== undefined) return calls;
   if (process.platform !== "linux") throw new MappingError("object", "shared memory objects need Linux");

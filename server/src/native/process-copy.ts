@@ -1,6 +1,6 @@
 /**
- * Copies memory of another process of the same user, by address: what a child lends crosses with one copy and no common
- * memory. Reading cannot harm this process: an address that is none, or a process that has gone, is an error. Linux only.
+ * Copies memory of another process of the same user (process_vm_readv(2)): one copy, without shared memory. An invalid
+ * address or an ended process is an error, not a crash. Linux only.
  */
 import process from "node:process";
 import { type Address, addressOf, lastErrno, type NativeFunction, openLibrary } from "./ffi.ts";

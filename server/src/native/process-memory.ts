@@ -1,16 +1,16 @@
-/** How the C library of this process keeps memory. Concerns every buffer of the server, not one of its rooms. */
+/** Settings of the C library's allocator (mallopt(3)), for the whole process. */
 import { openLibrary } from "./ffi.ts";
 
 const M_TRIM_THRESHOLD = -1;
 const M_MMAP_THRESHOLD = -3;
-/** The largest that glibc takes: blocks up to this size are reused, larger ones go back to the system at once. */
+/** The maximum of glibc: blocks up to this size are reused, larger ones return to the system at once. */
 const REUSED_BLOCK_BYTES: number = 32 * 1024 * 1024;
-/** Freed memory that the process holds on to. */
+/** Freed bytes that the process keeps. */
 const KEPT_BYTES: number = 128 * 1024 * 1024;
 
 /**
- * Makes glibc reuse freed blocks of request size instead of returning them: fresh pages cost more than what is computed on
- * them, see the 600 KB rows of `onnx.bench.ts`. False where the C library has no such setting. Call once, at the start.
+ * Makes glibc reuse freed blocks of request size instead of returning them. Fresh pages cost more than the computation
+ * on them (`onnx.bench.ts`, 600 KB rows). False when the C library has no such setting. Call once, at the start.
  */
 export function keepFreedMemory(): boolean {
   const libc = openLibrary(null);

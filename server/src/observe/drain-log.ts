@@ -1,4 +1,4 @@
-/** What the log says while a server ends: how many seconds are left, and what it waits for. Ends nothing itself. */
+/** The log lines of a shutdown: seconds left, and pending work. Ends nothing itself. */
 import type { Logger } from "./log.ts";
 import type { OpenWork } from "./open-work.ts";
 
@@ -10,7 +10,7 @@ export interface BusyModel {
   readonly inFlight: number;
 }
 
-/** Says at once and then every second what `linesOf` gives for the whole seconds that are left. */
+/** Logs the lines of `linesOf` at once and then every second. */
 export function startCountdown(
   log: Logger,
   deadlineMs: number,
@@ -25,7 +25,7 @@ export function startCountdown(
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-/** Front ends that nobody uses are not worth a line. */
+/** Front ends without open work are omitted. */
 export function connectionLines(secondsLeft: number, open: ReadonlyMap<string, OpenWork>): string[] {
   const [http, grpc] = ["http", "grpc"].map((protocol) => open.get(protocol)?.connectionCount ?? 0);
   const lines: string[] = [];

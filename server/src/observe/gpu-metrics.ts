@@ -1,4 +1,7 @@
-/** Metrics of GPUs by Triton's names. Readings are taken now and then, whoever scrapes; a page shows the latest. */
+/**
+ * GPU metrics by Triton's names (Triton documentation, "Metrics", GPU Metrics). Read at intervals, independent of
+ * scrapes; a page shows the latest values.
+ */
 import type { GpuReading, MonitoredGpu } from "../native/cuda/nvml.ts";
 import type { MetricFamily, MetricSample, MetricType } from "./metrics.ts";
 
@@ -36,7 +39,7 @@ export class GpuWatch implements Disposable {
   readonly #timer: NodeJS.Timeout;
   #isReading = false;
 
-  /** Reads twice in `intervalMs`. */
+  /** Reads twice per `intervalMs`. */
   constructor(gpus: readonly MonitoredGpu[], intervalMs: number) {
     this.#watched = gpus.map((gpu) => ({ gpu, firstJoules: undefined, reading: undefined }));
     this.families = FIGURES.map((figure) => this.#familyOf(figure));
@@ -44,7 +47,7 @@ export class GpuWatch implements Disposable {
     this.#timer.unref();
   }
 
-  /** One at a time: a driver that stands still is asked once. */
+  /** One reading at a time: a hanging driver is asked once. */
   async read(): Promise<void> {
     if (this.#isReading) return;
     this.#isReading = true;

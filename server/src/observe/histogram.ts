@@ -1,13 +1,13 @@
-/** How often a value fell into which bucket. Observing allocates nothing; the series are made when somebody scrapes. */
+/** Histogram counters. Observing allocates nothing; the series are made when a page is scraped. */
 import type { MetricSample } from "./metrics.ts";
 
 export class Histogram {
   readonly #bounds: readonly number[];
-  /** Observations of each bucket alone; the last one is open at the top. */
+  /** Observations per bucket, not cumulative; the last one is unbounded. */
   readonly #counts: Float64Array;
   #sum = 0;
 
-  /** `bounds`: the upper ends of the buckets, ascending, each belonging to its bucket. */
+  /** `bounds`: upper ends of the buckets, ascending, inclusive. */
   constructor(bounds: readonly number[]) {
     this.#bounds = bounds;
     this.#counts = new Float64Array(bounds.length + 1);

@@ -1,4 +1,7 @@
-/** Metrics of the machine: CPU, memory, and the pinned pool that Triton has and a CPU server reports as unused. */
+/**
+ * Host metrics: CPU, memory, and Triton's pinned memory pool, which is unused here (Triton documentation, "Metrics",
+ * CPU Metrics).
+ */
 import { readFileSync } from "node:fs";
 import type { MetricFamily } from "./metrics.ts";
 
@@ -16,13 +19,13 @@ export function pinnedMemoryFamilies(poolBytes: number): MetricFamily[] {
   ];
 }
 
-/** Utilisation is since the last scrape; none of these families exists where /proc does not. */
+/** Utilisation since the last scrape. Without /proc none of these families exists. */
 export function cpuFamilies(readProc: (name: string) => string = procFile): MetricFamily[] {
   try {
     readProc("stat");
     readProc("meminfo");
   } catch {
-    return []; // not Linux: absent families are the honest answer
+    return []; // not Linux: the families are absent
   }
   let last = parseCpuTimes(readProc("stat"));
   const utilization = (): number => {
@@ -42,7 +45,7 @@ export function cpuFamilies(readProc: (name: string) => string = procFile): Metr
   ];
 }
 
-/** First line of /proc/stat: user nice system idle iowait irq softirq steal ... in ticks. */
+/** First line of /proc/stat (proc(5)): user nice system idle iowait irq softirq steal ... in ticks. */
 export function parseCpuTimes(stat: string): CpuTimes {
   const ticks = (stat.split("\n")[0] ?? "").trim().split(/\s+/).slice(1, 9).map(Number);
   const idle = (ticks[3] ?? 0) + (ticks[4] ?? 0);

@@ -1,6 +1,6 @@
 /**
- * How loaded this server is, in the terms of the Open Request Cost Aggregation format, which balancers weigh servers by.
- * Reads the figures of language models from the metrics, as routers outside do. Knows no header.
+ * Server load in the Open Request Cost Aggregation (ORCA) format, which load balancers use as weights. Reads the
+ * metrics of language models. Knows no header.
  */
 import { readFileSync } from "node:fs";
 import { type CpuTimes, parseCpuTimes, parseMemInfo } from "./host-metrics.ts";
@@ -8,10 +8,10 @@ import type { MetricRegistry, MetricSample } from "./metrics.ts";
 import { RequestRate } from "./request-rate.ts";
 
 export interface LoadReport {
-  /** Shares of the machine, 0 to 1. A balancer takes a CPU share of exactly 0 for no report, so it never is. */
+  /** Shares of the machine, 0 to 1. A CPU share of exactly 0 means "no report" to a balancer, so it is never sent. */
   readonly cpuUtilization: number;
   readonly memoryUtilization: number;
-  /** The scarcest thing of language models, above 0 and up to 1; undefined without such models. */
+  /** The scarcest resource of language models, above 0 and up to 1; undefined without such models. */
   readonly applicationUtilization: number | undefined;
   readonly requestsPerSecond: number;
   readonly errorsPerSecond: number;
@@ -19,11 +19,11 @@ export interface LoadReport {
 }
 
 /**
- * What an idle language model reports. Balancers take 0 for no report and go by the CPU, which says nothing of such models; and
- * among servers with less to do than this, who has less is chance.
+ * The report of an idle language model. Balancers treat 0 as no report and would use the CPU load, which is meaningless
+ * for such models. Below this load the choice of server is random.
  */
 const MIN_UTILIZATION = 0.05;
-/** A report costs two small files; in this time the machine hardly changes. */
+/** Maximum age in ms: a report reads two small files. */
 const MACHINE_AGE_MS = 500;
 
 export class LoadMeter {
@@ -40,7 +40,7 @@ export class LoadMeter {
     this.#rate = new RequestRate(performance.now());
   }
 
-  /** An inference request was answered. */
+  /** Counts an answered inference request. */
   count(isError: boolean): void {
     this.#rate.count(performance.now(), isError);
   }
@@ -71,12 +71,12 @@ export class LoadMeter {
       const totalBytes = memory.get("MemTotal") ?? 0;
       this.#machine.memory = totalBytes === 0 ? 0 : 1 - (memory.get("MemAvailable") ?? 0) / totalBytes;
     } catch {
-      this.#machine = { cpu: 0, memory: 0 }; // not Linux: a balancer sees that nothing is known
+      this.#machine = { cpu: 0, memory: 0 }; // not Linux: the report says that nothing is known
     }
   }
 }
 
-/** Undefined when no tick has passed. One busy tick at least: the server has just answered. */
+/** Undefined when no tick has passed. At least one busy tick, because the server has just answered. */
 export function cpuShare(last: CpuTimes, now: CpuTimes): number | undefined {
   const total = now.total - last.total;
   if (total <= 0) return undefined;
@@ -88,7 +88,7 @@ interface LlmLoad {
   readonly named: ReadonlyMap<string, number>;
 }
 
-/** Undefined when no language model is served, or none has said yet what it has. */
+/** Undefined when no language model is served, or none has reported yet. */
 export function llmLoad(metrics: MetricRegistry): LlmLoad | undefined {
   const blocks = byModel(metrics.samples("nv_trt_llm_kv_cache_block_metrics"), "kv_cache_block_type");
   let [used, max, tokens] = [0, 0, 0];
@@ -111,7 +111,7 @@ export function llmLoad(metrics: MetricRegistry): LlmLoad | undefined {
   return { utilization: Math.min(1, Math.max(MIN_UTILIZATION, kvUse, slotUse)), named };
 }
 
-/** The values of a family by the label `kind`, for each model and version. */
+/** Values of a family by the label `kind`, per model and version. */
 function byModel(samples: Iterable<MetricSample>, kind: string): ReadonlyMap<string, ReadonlyMap<string, number>> {
   const models = new Map<string, Map<string, number>>();
   for (const { labels, value } of samples) {

@@ -1,10 +1,13 @@
-/** Log lines in Triton's two formats and as JSON. INFO and VERBOSE go to stdout, WARNING and ERROR to stderr, all to a file if one is set. */
+/**
+ * Log lines in Triton's two formats and as JSON (Triton documentation, "Logging"). INFO and VERBOSE go to stdout,
+ * WARNING and ERROR to stderr, all to a file if one is set.
+ */
 import { appendFileSync, closeSync, openSync } from "node:fs";
 import process from "node:process";
 import type { LogSettings } from "../core/model-server.ts";
 
 export interface Logger {
-  /** `location` is a short stable tag in the place where Triton prints file:line, e.g. "model_lifecycle". */
+  /** `location` is a short stable tag, printed where Triton prints file:line, e.g. "model_lifecycle". */
   info(location: string, message: string): void;
   warn(location: string, message: string): void;
   error(location: string, message: string): void;
@@ -13,7 +16,7 @@ export interface Logger {
   table(location: string, text: string): void;
 }
 
-/** Where lines go. Tests give their own. */
+/** Destination of lines; tests pass their own. */
 export interface LogSink {
   out(line: string): void;
   err(line: string): void;
@@ -37,7 +40,9 @@ const PROCESS_SINK: LogSink = {
   err: (line) => void process.stderr.write(line),
 };
 
-/** The log of a server. Settings but the file can change while it runs; messages are escaped, one record a line. */
+/**
+ * The log of a server. All settings except the file can change at run time; messages are escaped, one record per line.
+ */
 export class ServerLog implements Logger, Disposable {
   #settings: LogSettings;
   readonly #sink: LogSink;
@@ -107,13 +112,15 @@ export class ServerLog implements Logger, Disposable {
   }
 }
 
-/** One object a line, whatever is in the message; always escaped, since the reader is a program. */
+/** One object per line; always escaped, since the reader is a program. */
 function jsonLine(level: Level, location: string, message: string): string {
   const time = new Date().toISOString();
   return `{"time":"${time}","level":"${LEVEL_NAMES[level]}","pid":${process.pid},"location":${escapeMessage(location)},"message":${escapeMessage(message)}}\n`;
 }
 
-/** Quotes a message so that no client text can break a line or paint a terminal: JSON, and the two Unicode line ends. */
+/**
+ * Quotes a message so that client text cannot break a line or control a terminal: JSON, and the two Unicode line ends.
+ */
 export function escapeMessage(message: string): string {
   return JSON.stringify(message)
     .replaceAll("\u2028", "\\u2028")

@@ -1,12 +1,12 @@
 /**
- * The Prometheus page: families register once, series are read when somebody scrapes. Knows no model and no HTTP.
- * Text format 0.0.4; labels are printed in the order given.
+ * The metrics page: families are registered once, series are read at each scrape. Source: Prometheus exposition format,
+ * text version 0.0.4. Labels keep the given order. Knows no model and no HTTP.
  */
 
 export type MetricType = "counter" | "gauge" | "histogram" | "summary";
 
 export interface MetricSample {
-  /** Added to the family's name: "_count", "_bucket"...; none for a plain value. */
+  /** Suffix of the family's name: "_count", "_bucket"...; none for a plain value. */
   readonly suffix?: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
@@ -23,7 +23,10 @@ export interface MetricFamily {
 export class MetricRegistry {
   readonly #families = new Map<string, { head: string; sources: Set<MetricFamily> }>();
 
-  /** Adds a source of series. Several sources may feed one family (instances of one backend); the first gives the text. */
+  /**
+   * Adds a source of series. Several sources may feed one family (instances of one backend); the first one sets the
+   * help text.
+   */
   register(family: MetricFamily): Disposable {
     let entry = this.#families.get(family.name);
     if (entry === undefined) {
@@ -41,7 +44,7 @@ export class MetricRegistry {
     };
   }
 
-  /** What one family says now; nothing for a name that nobody registered. */
+  /** Current series of one family; empty for an unregistered name. */
   *samples(name: string): Generator<MetricSample, void> {
     for (const source of this.#families.get(name)?.sources ?? []) yield* source.collect();
   }
@@ -74,7 +77,7 @@ function escapeHelp(text: string): string {
   return text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
 }
 
-/** As the C++ client library prints: "Nan" and "+Inf"/"-Inf" for the special values. */
+/** Special values as prometheus-cpp prints them: "Nan", "+Inf" and "-Inf". */
 function renderValue(value: number): string {
   if (Number.isNaN(value)) return "Nan";
   if (value === Number.POSITIVE_INFINITY) return "+Inf";

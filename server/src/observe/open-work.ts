@@ -1,13 +1,13 @@
-/** Gauges of what clients have open at each front end. Knows no protocol but its name. */
+/** Gauges of open connections and requests per front end. */
 import type { MetricFamily, MetricSample } from "./metrics.ts";
 
 export interface OpenWork {
   readonly connectionCount: number;
-  /** Requests that are not answered to their end. */
+  /** Requests without a complete response. */
   readonly callCount: number;
 }
 
-/** `fronts`: by the name of the protocol. */
+/** `fronts`: by protocol name. */
 export function openWorkFamilies(fronts: ReadonlyMap<string, OpenWork>): MetricFamily[] {
   return [
     gauge("nereid_open_connections", "Connections that clients have open", fronts, (front) => front.connectionCount),

@@ -1,4 +1,4 @@
-/** How many requests a second there were lately, and how many of them failed. Counting costs no memory and no clock but the caller's. */
+/** Recent requests and failures per second. Counting allocates nothing and uses the caller's clock. */
 
 const SLOT_MS = 1000;
 const NUM_SLOTS = 10;
@@ -9,7 +9,7 @@ export interface RequestRates {
 }
 
 export class RequestRate {
-  /** By second, in a ring; the second that a slot stands for is in `#seconds`. */
+  /** Ring buffer by second; `#seconds` has the second of each slot. */
   readonly #requests = new Float64Array(NUM_SLOTS);
   readonly #errors = new Float64Array(NUM_SLOTS);
   readonly #seconds = new Float64Array(NUM_SLOTS).fill(-1);
@@ -31,7 +31,7 @@ export class RequestRate {
     if (isError) this.#errors[slot] = (this.#errors[slot] ?? 0) + 1;
   }
 
-  /** Over the last ten seconds, or as long as there is anything to look back at. */
+  /** Over the last ten seconds, or the server's life if shorter. */
   rates(nowMs: number): RequestRates {
     const second = Math.floor(nowMs / SLOT_MS);
     let requests = 0;

@@ -1,13 +1,13 @@
 /**
- * Quantiles over the last minute in bounded memory: counts in buckets that grow by one per cent, kept in five age groups of
- * twelve seconds. A quantile is off by at most half a bucket, 0.5 % of its value.
+ * Quantiles over the last minute in bounded memory: geometric buckets (growth 1 %) in five windows of twelve seconds.
+ * The error is at most half a bucket, 0.5 % of the value. Source: DDSketch, Masson et al. 2019.
  */
 
 const WINDOW_MS = 60_000;
 const NUM_AGES = 5;
 const GROWTH = 1.01;
 const LOG_GROWTH = Math.log(GROWTH);
-/** The largest value told apart, in the unit observed: about 3 hours in microseconds. */
+/** Largest distinguished value, in the observed unit: about 3 hours in microseconds. */
 const MAX_VALUE = 1e10;
 const NUM_BUCKETS = Math.ceil(Math.log(MAX_VALUE) / LOG_GROWTH) + 2;
 
@@ -22,7 +22,7 @@ export class SlidingSummary {
     this.#rotateAtMs = nowMs + WINDOW_MS / NUM_AGES;
   }
 
-  /** Of all time, as Prometheus wants them. */
+  /** Totals since the start, as Prometheus summaries require. */
   get count(): number {
     return this.#count;
   }

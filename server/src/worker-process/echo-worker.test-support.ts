@@ -1,4 +1,4 @@
-/** A worker for tests: answers, refuses, fails, dies or never answers, as it is told. */
+/** A worker for tests: answers, refuses, fails, exits or hangs on request. */
 import process from "node:process";
 import { ServerError } from "../core/server-error.ts";
 import { serveWorkerCalls } from "./serve-calls.ts";

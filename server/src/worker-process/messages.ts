@@ -1,4 +1,4 @@
-/** What a worker process and its owner tell each other. Bodies are theirs; values and bytes are copied, nothing is run. */
+/** Messages between a worker process and its owner. Values and bytes are copied. */
 import type { ErrorCode } from "../core/server-error.ts";
 
 export interface WorkerCall {
@@ -8,10 +8,10 @@ export interface WorkerCall {
 
 export type WorkerReply =
   | { readonly kind: "ready" }
-  /** It cannot do its work at all, for a reason that users can do something about. */
+  /** It cannot work at all, for a reason that a user can fix. */
   | { readonly kind: "unusable"; readonly code: ErrorCode; readonly problem: string }
   | { readonly kind: "result"; readonly id: number; readonly body: unknown }
-  /** The call was wrong or could not be done, in words for clients. */
+  /** The call was invalid or failed, in words for clients. */
   | { readonly kind: "refused"; readonly id: number; readonly code: ErrorCode; readonly problem: string }
-  /** A fault of ours, in words for the log. */
+  /** A bug, in words for the log. */
   | { readonly kind: "fault"; readonly id: number; readonly fault: string };

@@ -1,13 +1,13 @@
-/** The other end of a worker process: prepares itself once, then answers calls, as many at a time as come. */
+/** The worker side of a worker process: prepares once, then answers concurrent calls. */
 import process from "node:process";
 import { describeThrown, ServerError } from "../core/server-error.ts";
 import type { WorkerCall, WorkerReply } from "./messages.ts";
 
 export type CallHandler = (body: unknown) => Promise<unknown>;
 
-/** `prepare` gets what its owner gave at the start. The process ends when its owner does. */
+/** `prepare` receives the owner's start data. The process ends when its owner does. */
 export async function serveWorkerCalls(prepare: (data: unknown) => Promise<CallHandler>): Promise<void> {
-  // Signals to the process group are the owner's to answer: it ends this process when it is done.
+  // The owner handles signals to the process group: it ends this process when it is done.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
   process.on("disconnect", () => process.exit(0));
   try {

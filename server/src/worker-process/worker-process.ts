@@ -1,6 +1,6 @@
 /**
- * Foreign code in a process of its own: it can crash, hold its processor or fill its memory, and the server goes on. What it had
- * been asked fails once when it dies; the next call starts another. Knows nothing of what it does.
+ * Runs foreign code in a worker process, which may crash, hang or exhaust memory without affecting the server. When it
+ * dies, its pending calls fail; the next call starts another. Knows nothing of the work.
  */
 import process from "node:process";
 import { inheritedFlags } from "../child-process/inherited-flags.ts";
@@ -11,11 +11,11 @@ import type { WorkerCall, WorkerReply } from "./messages.ts";
 export interface WorkerProcessOptions {
   /** File of the program, which calls `serveWorkerCalls`. */
   readonly program: string;
-  /** For its `prepare`, as JSON. */
+  /** Argument of its `prepare`, as JSON. */
   readonly data: unknown;
-  /** In words for errors: "the process that decodes pictures". */
+  /** For error messages: "the process that decodes images". */
   readonly title: string;
-  /** Of faults and deaths. */
+  /** Receives faults and exits. */
   readonly log: (message: string) => void;
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -25,9 +25,9 @@ interface Waiting {
   readonly reject: (error: ServerError) => void;
 }
 
-/** A process that dies at once would be started without end: between two starts lies at least this. */
+/** Minimum time between two starts, against restart loops. */
 const MIN_RESTART_MS = 500;
-/** How long a process may take for its farewell. */
+/** Time limit of a graceful exit. */
 const CLOSE_LIMIT_MS = 5000;
 const KEPT_STDERR_CHARS = 2000;
 
@@ -59,7 +59,7 @@ export class WorkerProcess {
     });
   }
 
-  /** Lets it end, and makes it end when it does not. */
+  /** Ends it gracefully, or kills it after a time limit. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const child = this.#running;

@@ -1,4 +1,4 @@
-/** What the flags of HTTP, gRPC, metrics, SageMaker and Vertex AI write into the options. */
+/** Handlers of the flags of HTTP, gRPC, metrics, SageMaker and Vertex AI. */
 import { FlagError } from "./flag-error.ts";
 import { parseBoolean, parseFloat64, parseInt32, parseInt64, parsePair, parseScopedSetting } from "./flag-values.ts";
 import { applyMetricsSetting } from "./metrics-flags.ts";
@@ -107,7 +107,7 @@ const GRPC_HANDLERS: Readonly<Record<string, FlagHandler>> = {
   ...tlsHandlers("grpc"),
   "grpc-infer-response-compression-level": (draft, value) => {
     const level = COMPRESSION_LEVELS.find((name) => name === value.toLowerCase());
-    // Underscores: the name of the setting inside the server, and what scripts look for.
+    // Underscores: Triton's internal setting name, which scripts look for.
     if (level === undefined) throw new FlagError("invalid argument for --grpc_infer_response_compression_level");
     draft.grpc.responseCompression = level;
   },
@@ -185,7 +185,7 @@ function notNegative(flag: string, value: number): number {
   return value;
 }
 
-/** Names of headers have no case. `(?i)` at the front, which other engines know, is thereby said already. */
+/** Header names are case-insensitive, so a leading `(?i)` of RE2 patterns is redundant. */
 function parsePattern(text: string): RegExp | undefined {
   if (text === "") return undefined;
   try {

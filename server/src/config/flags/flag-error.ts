@@ -1,6 +1,6 @@
-/** A command line that cannot be used. The message is for the terminal, around the usage text; `hint` ends it. */
+/** An invalid command line. The message is printed around the usage text; `hint` ends it. */
 export class FlagError extends Error {
-  /** What to write instead; empty when the message says it. */
+  /** The suggested correction; empty when the message contains it. */
   readonly hint: string;
 
   constructor(message: string, { hint = "", ...options }: ErrorOptions & { readonly hint?: string } = {}) {

@@ -1,4 +1,4 @@
-/** What each flag of the server, its models and its logs writes into the options. Endpoints have a file of their own. */
+/** Handlers of the flags of server, models and logs. endpoint-flags.ts has those of the endpoints. */
 import { logFormatOf } from "../../core/log-format.ts";
 import { ENDPOINT_HANDLERS } from "./endpoint-flags.ts";
 import { FlagError } from "./flag-error.ts";

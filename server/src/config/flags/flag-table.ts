@@ -1,4 +1,7 @@
-/** The flags of the command line: groups, names, kinds of value and what each is for. Knows no values and no parsing. */
+/**
+ * The command-line flags of tritonserver: groups, names, kinds of value and descriptions. Source: Triton's
+ * `tritonserver --help`. Knows no values and no parsing.
+ */
 
 export interface Flag {
   readonly name: string;

@@ -1,4 +1,4 @@
-/** The values of flags: truth values, numbers and the `name,setting=value` forms. Knows no particular flag. */
+/** Parses flag values: booleans, numbers and the `name,setting=value` forms. Knows no particular flag. */
 import { FlagError } from "./flag-error.ts";
 
 const INT32_MAX = 2n ** 31n - 1n;
@@ -15,12 +15,12 @@ export function parseInt32(text: string): number {
   return parseWithin(text, INT32_MAX);
 }
 
-/** 64-bit, of which JavaScript counts 53 bits exactly; more is refused. */
+/** 64-bit in Triton; values that a JavaScript number cannot hold exactly are refused. */
 export function parseInt64(text: string): number {
   return parseWithin(text, INT64_MAX);
 }
 
-/** What follows the digits is ignored, as it always was: `30s` is 30. */
+/** Like Triton's atoi, ignores text after the digits: `30s` is 30. */
 function parseWithin(text: string, max: bigint): number {
   const [, sign, digits] = /^\s*([+-]?)(\d+)/.exec(text) ?? [];
   if (digits === undefined) throw new FlagError(`Invalid option value. Got ${text}`);
@@ -41,7 +41,7 @@ function outOfBound(text: string): FlagError {
   return new FlagError(`Provided option value is out of bound. Got ${text}`);
 }
 
-/** `<first><delimiter><second>`, both of them text. */
+/** `<first><delimiter><second>`, both non-empty. */
 export function parsePair(text: string, delimiter: string): readonly [string, string] {
   const at = text.indexOf(delimiter);
   if (at < 0) {
@@ -59,7 +59,10 @@ export interface Setting {
   readonly value: string;
 }
 
-/** `<scope><comma><key>=<value>`, all parts there. `parts` names them for the error, e.g. "<policy name>,<setting>=<value>". */
+/**
+ * `<scope><comma><key>=<value>`, all parts present. `parts` names them for the error, e.g. "<policy
+ * name>,<setting>=<value>".
+ */
 export function parseScopedSetting(flag: string, text: string, comma: string, parts: string): Setting {
   const afterScope = text.indexOf(comma);
   const equals = text.indexOf("=", afterScope + 1);
@@ -73,7 +76,7 @@ export function parseScopedSetting(flag: string, text: string, comma: string, pa
   return setting;
 }
 
-/** `<key>=<value>` for all, or `<scope>,<key>=<value>` for one. `what` is the scope in words: "backend name". */
+/** `<key>=<value>` for all, or `<scope>,<key>=<value>` for one. `what` names the scope: "backend name". */
 export function parseOptionalScope(flag: string, text: string, what: string, emptyScope: string): Setting {
   const comma = text.indexOf(",");
   const equals = text.indexOf("=", comma + 1);

@@ -1,4 +1,7 @@
-/** Splits a command line into flags with values, by the rules of getopt_long: prefixes, `--flag=value` and `--flag value`. */
+/**
+ * Splits a command line into flags with values, by the rules of getopt_long(3): prefixes, `--flag=value` and `--flag
+ * value`.
+ */
 import { nearestName } from "../suggest.ts";
 
 export interface NamedFlag {
@@ -19,12 +22,12 @@ export type ScannedArgument =
   | {
       readonly kind: "error";
       readonly message: string;
-      /** The flag that was probably meant. */
+      /** The flag that was probably intended. */
       readonly nearest: string | undefined;
     };
 
 export interface ScannedArguments {
-  /** In the order of the command line, so that the first mistake is the one reported. */
+  /** In command-line order, so that the first mistake is reported. */
   readonly items: readonly ScannedArgument[];
   readonly positionals: readonly string[];
 }
@@ -72,7 +75,7 @@ function scanFlag(argument: string, next: string | undefined, flags: readonly Na
   return { item: given(flag.name, next), usesNext: true };
 }
 
-/** The flag of that very name, or all that begin with it. */
+/** The flag with exactly that name, or all that begin with it. */
 function findFlag(written: string, flags: readonly NamedFlag[]): readonly NamedFlag[] {
   const exact = flags.find(({ name }) => name === written);
   return exact === undefined ? flags.filter(({ name }) => name.startsWith(written)) : [exact];

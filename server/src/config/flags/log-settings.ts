@@ -1,4 +1,4 @@
-/** The flags of the log as the settings that clients read and change, and what the environment says of it. */
+/** The log flags and environment variables as the settings of Triton's logging extension. */
 import type { Environment } from "../../core/environment.ts";
 import type { LogSettings } from "../../core/model-server.ts";
 import type { LogOptions } from "./server-options.ts";

@@ -1,4 +1,4 @@
-/** The settings of `--metrics-config`. */
+/** The settings of `--metrics-config` (Triton documentation, "Metrics"). */
 import { FlagError } from "./flag-error.ts";
 import { parseBoolean } from "./flag-values.ts";
 import type { OptionsDraft } from "./options-draft.ts";
@@ -25,7 +25,7 @@ export function applyMetricsSetting(metrics: MetricsDraft, text: string): void {
   }
 }
 
-/** `<quantile>:<error>`, both shares of one. */
+/** `<quantile>:<error>`, both between 0 and 1. */
 function parseQuantile(text: string): SummaryQuantile {
   const [quantile, error] = text.split(":").map((part) => (part === "" ? Number.NaN : Number(part)));
   if (!isShare(quantile) || !isShare(error)) {

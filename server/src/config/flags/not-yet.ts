@@ -1,4 +1,4 @@
-/** Which accepted flags have no effect, said in words for the log. A feature that is built loses its line here. */
+/** Log messages for accepted flags without effect. Remove a flag's line when its feature is implemented. */
 import type { ServerOptions } from "./server-options.ts";
 
 type Options = Omit<ServerOptions, "notYet">;

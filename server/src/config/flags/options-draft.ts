@@ -1,10 +1,10 @@
-/** The options while the command line is read: the same fields as `ServerOptions`, writable, at their defaults. */
+/** Options while the command line is parsed: the fields of `ServerOptions`, mutable, with their defaults. */
 import type { Environment } from "../../core/environment.ts";
 import { DEFAULT_HTTP_MAX_INPUT_BYTES } from "../../core/limits.ts";
 import { parseInt32 } from "./flag-values.ts";
 import type { AccessKey, RestrictedApi, ServerOptions, TlsOptions, TraceLevel } from "./server-options.ts";
 
-/** Writable all the way down to the maps and lists. */
+/** Mutable at every level, including maps and lists. */
 export type Draft<T> = T extends RegExp | string | number | boolean | undefined
   ? T
   : T extends ReadonlyMap<infer K, infer V>
@@ -19,7 +19,7 @@ export interface OptionsDraft extends Draft<Omit<ServerOptions, "trace" | "grpc"
   readonly trace: Draft<ServerOptions["trace"]> & TraceDraft;
   readonly http: Draft<Omit<ServerOptions["http"], "tls">> & TlsDraft;
   readonly grpc: Draft<Omit<ServerOptions["grpc"], "tls">> & TlsDraft;
-  /** Names of all flags that were given. */
+  /** Names of all given flags. */
   readonly given: Set<string>;
 }
 
@@ -29,18 +29,21 @@ export interface TlsDraft {
 }
 
 export interface TraceDraft {
-  /** OFF anywhere wins. */
+  /** OFF takes precedence over other levels. */
   isSwitchedOff: boolean;
-  /** Settings of --trace-config, by mode; for all modes under the empty name. In order, `resource` may repeat. */
+  /**
+   * Settings of --trace-config by mode; settings for all modes have the empty name. Ordered, because `resource` may
+   * repeat.
+   */
   readonly written: { scope: string; key: string; value: string }[];
 }
 
 const INT32_MAX = 2 ** 31 - 1;
 
 export function createDraft(env: Environment): OptionsDraft {
-  // The platform of Vertex AI announces itself: its own protocol is on then, the others are off unless asked for.
+  // Vertex AI sets this variable: its protocol is then on, and the others are off unless requested.
   const isVertex = env.AIP_MODE === "PREDICTION";
-  // Knative and what is built on it give a program one port, and say which.
+  // Knative serving platforms provide one port in PORT.
   const servicePort = env.K_SERVICE === undefined ? undefined : env.PORT;
   return {
     serverId: "triton",
@@ -168,5 +171,5 @@ function grpcDraft(isEnabled: boolean) {
   };
 }
 
-/** @throws FlagError with what was expected; the caller adds the name of the flag */
+/** @throws FlagError with the expected form; the caller adds the flag's name */
 export type FlagHandler = (draft: OptionsDraft, value: string) => void;

@@ -1,4 +1,4 @@
-/** From the command line and the environment to frozen options, or to the text that explains what is wrong with them. */
+/** Parses command line and environment to frozen options, or to the text of an error. */
 import type { Environment } from "../../core/environment.ts";
 import { ServerError } from "../../core/server-error.ts";
 import { deepFreeze } from "../model/deep-freeze.ts";
@@ -30,8 +30,8 @@ export function parseServerFlags(argv: readonly string[], env: Environment): Par
 }
 
 /**
- * What is wrong with the options as a whole, found when the server is created and not while the command line is read:
- * printed as `error: creating server: <code> - <message>`, without the usage text.
+ * Errors of the options as a whole, reported when the server is created: `error: creating server: <code> - <message>`.
+ * Unlike parse errors they come without the usage text.
  */
 export function creationProblem(options: ServerOptions): ServerError | undefined {
   const { repository, cache } = options;
@@ -55,7 +55,7 @@ export function creationProblem(options: ServerOptions): ServerError | undefined
   return new ServerError("invalid_argument", `unable to find '${library}' for cache`);
 }
 
-/** What is wrong stands ahead of the usage text, where scripts look for it, and again below, where a terminal still shows it. */
+/** The error precedes the usage text, where scripts look for it, and follows it, where a terminal still shows it. */
 function usageAfter({ message, hint }: FlagError): string {
   if (message === "") return `${usageText()}\n`;
   const again = message.trim().replaceAll("\n", " ");
@@ -92,7 +92,7 @@ function applyFlag(draft: OptionsDraft, { name, value }: GivenFlag): void {
   }
 }
 
-/** What depends on several flags at once. */
+/** Checks that involve several flags. */
 function settle(draft: OptionsDraft, env: Environment): ServerOptions {
   settleRepository(draft, env);
   settleMetrics(draft);
@@ -139,6 +139,6 @@ function settleTls<Endpoint extends TlsDraft>({ useTls, tls, ...rest }: Endpoint
 function settleMetrics({ metrics, http }: OptionsDraft): void {
   metrics.gpu &&= metrics.isEnabled;
   metrics.cpu &&= metrics.isEnabled;
-  // A path is for one listener; who keeps HTTP off the network does not want the metrics on it.
+  // A socket path serves one listener. An operator who keeps HTTP off the network does not want metrics on it either.
   metrics.address ||= http.address.startsWith("unix:") ? "127.0.0.1" : http.address;
 }

@@ -1,4 +1,4 @@
-/** Refuses services that would listen at the same place, or outside of the range that SageMaker leaves them. */
+/** Refuses services with the same address, or outside of SageMaker's port range. */
 import { FlagError } from "./flag-error.ts";
 import type { ServerOptions } from "./server-options.ts";
 
@@ -29,7 +29,7 @@ function checkPair(service: Service, other: Service): void {
       `The server cannot listen to ${other.name} requests at port ${other.port}, allowed port range is [${low}, ${high}]`,
     );
   }
-  // Port 0 asks the system for any free port, which is never the same one.
+  // Port 0 requests any free port, which never collides.
   if (service.port !== other.port || service.port === 0) return;
   throw new FlagError(
     `The server cannot listen to ${service.name} requests and ${other.name} requests at the same address and port ${service.address}:${service.port}`,

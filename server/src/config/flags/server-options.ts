@@ -1,8 +1,11 @@
-/** What the command line and the environment decide, as frozen objects with every default in place. */
+/** Server options from command line and environment, as frozen objects with every default. */
 
 import type { LogFormat } from "../../core/log-format.ts";
 
-/** The parts of the protocol that may be closed to clients without a key. */
+/**
+ * Protocol groups that may be restricted to clients with a key (Triton documentation, "Inference Protocols", Limit
+ * Endpoint Access).
+ */
 export const RESTRICTED_APIS = [
   "health",
   "metadata",
@@ -17,7 +20,7 @@ export const RESTRICTED_APIS = [
 
 export type RestrictedApi = (typeof RESTRICTED_APIS)[number];
 
-/** The header that opens an API, and the value it must have. Of gRPC metadata, the name without `triton-grpc-protocol-`. */
+/** Header name and required value. For gRPC metadata, the name without `triton-grpc-protocol-`. */
 export interface AccessKey {
   readonly header: string;
   readonly value: string;
@@ -64,9 +67,9 @@ export interface HttpOptions extends EndpointOptions {
   readonly tls: TlsOptions | undefined;
   /** 0: no limit. */
   readonly maxConnectionAgeMs: number;
-  /** HTTP/1.1, HTTP/2 and gRPC all at this port; gRPC has none of its own then. */
+  /** One port for HTTP/1.1, HTTP/2 and gRPC; gRPC has no port of its own then. */
   readonly isOnePort: boolean;
-  /** Headers whose name matches become parameters. */
+  /** Headers with matching names become request parameters. */
   readonly headerForwardPattern: RegExp | undefined;
   readonly threadCount: number;
   readonly maxInputBytes: number;
@@ -113,7 +116,7 @@ export interface MetricsOptions extends EndpointOptions {
   readonly summaryLatencies: boolean;
   readonly summaryQuantiles: readonly SummaryQuantile[];
   readonly histogramLatencies: boolean;
-  /** Gauges of open connections and calls; beyond Triton. */
+  /** Gauges of open connections and calls; not in Triton. */
   readonly openWork: boolean;
 }
 
@@ -128,13 +131,13 @@ export interface TraceOptions {
   readonly mode: "triton" | "opentelemetry";
   /** Empty: off. */
   readonly levels: readonly TraceLevel[];
-  /** One of n requests is traced. */
+  /** Every n-th request is traced. */
   readonly rate: number;
-  /** -1: without end. */
+  /** -1: unlimited. */
   readonly count: number;
   readonly file: string;
   readonly logFrequency: number;
-  /** The settings of mode opentelemetry, as written; `resource` may repeat. */
+  /** Settings of mode opentelemetry, unparsed; `resource` may repeat. */
   readonly opentelemetry: readonly (readonly [key: string, value: string])[];
 }
 
@@ -165,7 +168,7 @@ export interface MemoryOptions {
   readonly minComputeCapability: number;
   readonly bufferManagerThreadCount: number;
   readonly peerAccess: boolean;
-  /** By policy: its settings. */
+  /** Settings by policy. */
   readonly hostPolicies: ReadonlyMap<string, ReadonlyMap<string, string>>;
   readonly allowClientSharedMemory: boolean;
 }
@@ -183,7 +186,7 @@ export interface VertexOptions extends EndpointOptions {
 export interface ServerOptions {
   readonly serverId: string;
   readonly exitTimeoutSecs: number;
-  /** In front of that: not ready, and serving as before. */
+  /** Delay before draining: not ready, but serving as before. */
   readonly drainDelaySecs: number;
   readonly log: LogOptions;
   readonly repository: RepositoryOptions;
@@ -194,19 +197,19 @@ export interface ServerOptions {
   readonly vertex: VertexOptions;
   readonly trace: TraceOptions;
   readonly backendDirectory: string;
-  /** By backend; the settings for all backends stand under the empty name. */
+  /** By backend; settings for all backends have the empty name. */
   readonly backendSettings: ReadonlyMap<string, ReadonlyMap<string, string>>;
   readonly repoAgentDirectory: string;
   readonly cache: CacheOptions;
   readonly rateLimit: RateLimitOptions;
   readonly memory: MemoryOptions;
-  /** Lines for standard error: flags that are out of date or were misread on purpose. */
+  /** Lines for standard error: deprecated flags, and flags parsed leniently. */
   readonly warnings: readonly string[];
-  /** Flags that were given for features that this server does not have: to be logged once at start. */
+  /** Given flags whose features do not exist here: logged once at start. */
   readonly notYet: readonly string[];
 }
 
-/** The settings of one backend: its own over those for all. */
+/** Settings of one backend: its own override those for all. */
 export function backendSettingsOf(options: ServerOptions, backend: string): ReadonlyMap<string, string> {
   return new Map([...(options.backendSettings.get("") ?? []), ...(options.backendSettings.get(backend) ?? [])]);
 }

@@ -1,4 +1,4 @@
-/** The flags of tracing: `--trace-config` and the five it replaced. */
+/** Tracing flags: `--trace-config` and the five deprecated ones (Triton documentation, "Trace"). */
 import { FlagError } from "./flag-error.ts";
 import { parseInt32, parseOptionalScope } from "./flag-values.ts";
 import type { FlagHandler, OptionsDraft } from "./options-draft.ts";

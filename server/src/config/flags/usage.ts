@@ -11,7 +11,7 @@ export function usageText(): string {
   return `Usage: tritonserver [options]\n${groups.join("")}`;
 }
 
-/** What the usage text says about one flag. */
+/** The usage text of one flag. */
 export function flagUsage(name: string): string {
   const flag = FLAGS.find((each) => each.name === name);
   return flag === undefined ? "" : flagText(flag).trimEnd();
@@ -22,7 +22,7 @@ function flagText(flag: Flag): string {
   return `  --${flag.name}${value}\n${wrapped(flag.description)}\n`;
 }
 
-/** Lines of at most `WIDTH` characters, each after a tab; a longer word has its own. */
+/** Wraps text to `WIDTH` characters, each line after a tab; a longer word has its own line. */
 function wrapped(text: string): string {
   const lines: string[] = [];
   for (const word of text.split(" ")) {

@@ -1,12 +1,15 @@
-/** Fills what a configuration leaves open from what the model declares. Does not normalise and does not judge the rest. */
+/**
+ * Completes a configuration from the model's own description (Triton documentation, "Model Configuration",
+ * Auto-Generated). Neither normalises nor validates the rest.
+ */
 import type { ModelConfig, ModelInput, ModelOutput } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
 import { defaultMessage } from "./default-messages.ts";
 import type { DescribedModel, DescribedTensor } from "./model-description.ts";
 
-/** `defaultMaxBatchSize`: what a batching model gets that states none. */
+/** `defaultMaxBatchSize`: for a batching model without max_batch_size. */
 export function autoComplete(config: ModelConfig, model: DescribedModel, defaultMaxBatchSize: number): ModelConfig {
-  // A configuration that lists inputs and outputs is taken as complete: a stated 0 then means 0.
+  // A configuration with inputs and outputs counts as complete: an explicit 0 then means 0.
   if (model.addsTensors !== true && config.input.length > 0 && config.output.length > 0) return config;
   const maxBatchSize = completedBatchSize(config, model, defaultMaxBatchSize);
   const strip = model.canBatch && maxBatchSize > 0;
@@ -61,7 +64,7 @@ function outputOf(tensor: DescribedTensor, strip: boolean, maxBatchSize: number)
   return { ...defaultMessage("ModelOutput"), ...shapeOf(tensor, strip, maxBatchSize) };
 }
 
-/** A tensor without dimensions is one element to clients, and reshaped to none for a model that batches. */
+/** Clients see a tensor without dimensions as one element; a batching model gets it reshaped. */
 function shapeOf(tensor: DescribedTensor, strip: boolean, maxBatchSize: number) {
   const dims = strip ? tensor.dims.slice(1) : [...tensor.dims];
   const common = { name: tensor.name, data_type: tensor.dataType };

@@ -1,6 +1,6 @@
 /**
- * Name, backend, platform and artifact of a model that does not state them all, worked out from what it states and from
- * what lies in its version folder. Does not know which backends this server has.
+ * Derives name, backend, platform and artifact from the stated fields and the version folder. Source: Triton
+ * documentation, "Model Repository". Does not know the available backends.
  */
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
@@ -19,7 +19,7 @@ interface BackendRule {
   readonly artifactKind: "file" | "folder" | "either";
 }
 
-/** In the order in which they are tried. */
+/** In order of precedence. */
 const RULES: readonly BackendRule[] = [
   { backend: "tensorflow", platforms: ["tensorflow_savedmodel"], filename: "model.savedmodel", artifactKind: "folder" },
   { backend: "tensorflow", platforms: ["tensorflow_graphdef"], filename: "model.graphdef", artifactKind: "file" },
@@ -32,10 +32,10 @@ const RULES: readonly BackendRule[] = [
   { backend: "typescript", platforms: [], filename: "model.ts", artifactKind: "file" },
 ];
 
-/** The backends that have a platform name of their own, which must then be the one written. */
+/** Backends with a platform name of their own, which the configuration must then use. */
 export const PLATFORMS_OF_BACKEND: ReadonlyMap<string, readonly string[]> = platformTable();
 
-/** @throws ServerError when nothing tells the backend */
+/** @throws ServerError when the backend cannot be derived */
 export function fillBackendFields(
   config: ModelConfig,
   modelName: string,
@@ -66,13 +66,13 @@ function isOfKind(artifact: ModelArtifact, kind: BackendRule["artifactKind"]): b
   return kind === "either" || artifact.isFolder === (kind === "folder");
 }
 
-/** A stated backend needs no proof by an artifact: its usual names are filled in. */
+/** A stated backend needs no artifact as proof: its default names are filled in. */
 function ruleOfBackend(config: ModelConfig): BackendRule | undefined {
   if (config.backend === "" || config.platform !== "") return undefined;
   return RULES.find((rule) => rule.backend === config.backend);
 }
 
-/** The last resort: a model named `x.<backend>` has the artifact `model.<backend>`. */
+/** Fallback: a model named `x.<backend>` has the artifact `model.<backend>`. */
 function backendOfName(modelName: string): Pick<ModelConfig, "backend" | "default_model_filename"> {
   const dot = modelName.indexOf(".");
   if (dot < 0) {

@@ -1,4 +1,4 @@
-/** Messages with nothing written: every field at its default. */
+/** Empty messages: every field has its default. */
 import type {
   ModelConfig,
   ModelDynamicBatching,

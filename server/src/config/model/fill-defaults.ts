@@ -1,14 +1,14 @@
-/** Turns what was written into a complete message: every field that has a default gets it. Knows no rule across fields. */
+/** Adds the default of every field to a written message (proto3 semantics). Knows no rule across fields. */
 import type { ModelConfig } from "../../core/model-config.ts";
 import { type FieldSpec, messageSpec, type ValueSpec } from "./schema.ts";
 import { emptyRecord, type WrittenMessage, type WrittenValue } from "./written-message.ts";
 
-/** The schema guarantees the shape, which a test holds against `ModelConfig`. */
+/** The schema guarantees the shape; a test compares it with `ModelConfig`. */
 export function completeWritten(written: WrittenMessage): ModelConfig {
   return completeMessage("ModelConfig", written) as unknown as ModelConfig;
 }
 
-/** Fields come in the order of the schema. Messages and choices that were not written stay away. */
+/** Fields follow the schema order. Absent messages and oneof members stay absent. */
 export function completeMessage(name: string, written: WrittenMessage): WrittenMessage {
   const message: Record<string, WrittenValue> = {};
   for (const field of messageSpec(name).values()) {

@@ -1,7 +1,6 @@
 /**
- * Reads a model configuration that came as JSON (the `config` parameter of a load request) by the rules of protobuf JSON:
- * names as in the file or in camelCase, 64-bit integers as numbers or text, enumerations by name in any case or by number,
- * null for "not written". Defaults and rules across fields are not its business.
+ * Parses a model configuration in JSON (the `config` parameter of a load request). Source: protobuf.dev, "ProtoJSON
+ * Format". Defaults and rules across fields are applied elsewhere.
  */
 import { ServerError } from "../../core/server-error.ts";
 import { expectedOf, isIntegerType, parseFloatText, parseInteger, rangeText } from "../pbtxt/scalar-text.ts";
@@ -97,7 +96,7 @@ function scalarOf(type: ScalarType, json: unknown): string | number | boolean | 
   if (isIntegerType(type)) {
     const isInteger = typeof json === "number" && Number.isInteger(json);
     if (!isInteger && typeof json !== "string") return undefined;
-    // Beyond 2^53 a number prints in a form that is no integer any more, and is refused as one out of range.
+    // Above 2^53 a number does not print as an integer, and is refused as out of range.
     return Math.abs(Number(json)) > Number.MAX_SAFE_INTEGER ? "range" : parseInteger(String(json), type);
   }
   if (typeof json === "number") return json;

@@ -1,4 +1,7 @@
-/** The JSON of `/config`: every primitive, at its default too; absent messages left out; a few 64-bit integers as text. */
+/**
+ * The JSON of `/config` (Triton's model configuration extension): every primitive with its default, no absent messages,
+ * some 64-bit integers as text.
+ */
 import type { ModelConfig } from "../../core/model-config.ts";
 import { type FieldSpec, messageSpec } from "./schema.ts";
 
@@ -27,7 +30,7 @@ function printedField(field: FieldSpec, value: unknown): unknown {
 
 function printedValue(field: FieldSpec, value: unknown): unknown {
   if (field.value.kind === "message") return printedMessage(field.value.name, value as Message);
-  // JSON has no infinity: protobuf writes the name.
+  // JSON has no infinity: ProtoJSON writes the name.
   if (typeof value === "number" && !Number.isFinite(value)) return String(value);
   return field.isPrintedAsText ? String(value) : value;
 }

@@ -1,6 +1,6 @@
 /**
- * From the text of a configuration to the frozen object that the server works with, in two steps as a model is first
- * found and then loaded: what fails in the first never becomes a version, what fails in the second makes the version unavailable.
+ * From configuration text to the frozen object, in two steps: when a model is found, and when it is loaded. A failure
+ * in the first creates no version; a failure in the second makes the version unavailable.
  */
 import type { ModelConfig } from "../../core/model-config.ts";
 import { invalidArgument, ServerError } from "../../core/server-error.ts";
@@ -28,16 +28,16 @@ export function parseModelConfigJson(json: string): ModelConfig {
   return deepFreeze(completeWritten(parseJsonMessage(json, "ModelConfig")));
 }
 
-/** What a model without `config.pbtxt` starts from. */
+/** Defaults for a model without `config.pbtxt`. */
 export function emptyModelConfig(): ModelConfig {
   return deepFreeze(completeWritten({}));
 }
 
 export interface FoundModel {
   readonly written: ModelConfig;
-  /** The name of the folder. */
+  /** Name of the folder. */
   readonly modelName: string;
-  /** What lies in the (first) version folder; empty when there is none. */
+  /** Content of the (first) version folder; empty when there is none. */
   readonly artifacts: readonly ModelArtifact[];
   readonly autoComplete: boolean;
 }
@@ -59,7 +59,7 @@ export function prepareModelConfig({ written, modelName, artifacts, autoComplete
 export interface LoadedModel {
   /** The result of the first step. */
   readonly prepared: ModelConfig;
-  /** What the backend reads from the model; undefined when it cannot tell. */
+  /** The model's description from the backend; undefined when it has none. */
   readonly description: DescribedModel | undefined;
   readonly autoComplete: boolean;
   /** `--backend-config` of the backend, over the global ones. */
@@ -80,7 +80,7 @@ export function finishModelConfig({ prepared, description, settings, gpus, ...mo
   return deepFreeze(normalized);
 }
 
-/** Both steps at once, for a caller that has everything at hand. */
+/** Both steps at once, for callers with all inputs. */
 export function completeModelConfig(model: FoundModel & Omit<LoadedModel, "prepared">): ModelConfig {
   return finishModelConfig({ ...model, prepared: prepareModelConfig(model) });
 }
@@ -93,7 +93,7 @@ export function defaultMaxBatchSize(settings: ReadonlyMap<string, string>): numb
   throw invalidArgument(`backend setting 'default-max-batch-size' expects an integer, got '${text}'`);
 }
 
-/** The error of a model whose backend this server does not have. */
+/** The error for an unknown backend. */
 export function unknownBackend(backend: string): ServerError {
   return new ServerError(
     "invalid_argument",

@@ -1,11 +1,14 @@
-/** Writes out what an absent field means, so that nothing below asks again. Pure; each function makes a new object. */
+/**
+ * Resolves absent fields to explicit values, so that later code does not check again. Pure; each function makes a new
+ * object.
+ */
 import type { ModelConfig, ModelInstanceGroup, ModelSequenceBatching } from "../../core/model-config.ts";
 import { defaultMessage } from "./default-messages.ts";
 
 const DEFAULT_SEQUENCE_IDLE_US = 1_000_000;
-/** These run several small models side by side on a CPU better than one. */
+/** Backends that run several small instances on a CPU faster than one. */
 const BACKENDS_WITH_TWO_CPU_INSTANCES: ReadonlySet<string> = new Set(["onnxruntime", "tensorflow"]);
-/** Configurations for these say KIND_GPU, for want of another kind there: without a GPU the processor takes its place. */
+/** Pipeline configurations for these backends say KIND_GPU; without a GPU they run on the CPU. */
 const BACKENDS_WRITTEN_FOR_GPUS: ReadonlySet<string> = new Set(["tensorrt"]);
 
 export function normalizeModelConfig(config: ModelConfig): ModelConfig {
@@ -25,7 +28,7 @@ export function normalizeModelConfig(config: ModelConfig): ModelConfig {
   };
 }
 
-/** Settles names, kinds, counts and devices. `gpus`: the devices this server may use, by default or by request alone. */
+/** Resolves names, kinds, counts and devices. `gpus`: usable devices, by default or on request only. */
 export function normalizeInstanceGroups(
   config: ModelConfig,
   gpus: readonly number[],
@@ -68,7 +71,7 @@ function normalizeOptimization(config: ModelConfig): ModelConfig["optimization"]
   };
 }
 
-/** `open`: the devices of groups that do not say what they run on. */
+/** `open`: devices of groups without a kind. */
 function normalizeGroup(
   group: ModelInstanceGroup,
   index: number,
@@ -88,14 +91,14 @@ function normalizeGroup(
   };
 }
 
-/** What is written for GPUs alone runs on the CPU where there are none. */
+/** Groups for GPUs run on the CPU when there is no GPU. */
 function kindOf(group: ModelInstanceGroup, config: ModelConfig, open: readonly number[]): ModelInstanceGroup["kind"] {
   if (group.kind === "KIND_AUTO") return resolvedKind(group, open);
   const isMoved = group.kind === "KIND_GPU" && open.length === 0 && BACKENDS_WRITTEN_FOR_GPUS.has(config.backend);
   return isMoved ? "KIND_CPU" : group.kind;
 }
 
-/** A GPU if there is one and all that the group lists exist. */
+/** A GPU, if one exists and all listed devices do. */
 function resolvedKind(group: ModelInstanceGroup, gpus: readonly number[]): "KIND_GPU" | "KIND_CPU" {
   return gpus.length > 0 && group.gpus.every((id) => gpus.includes(id)) ? "KIND_GPU" : "KIND_CPU";
 }

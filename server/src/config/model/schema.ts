@@ -1,11 +1,11 @@
 /**
- * The fields of a model configuration: names, types and the order in which `/config` prints them. Both readers (text
- * and JSON) and the printer walk this table; a test holds it against the protobuf definition. Knows no values and no rules.
+ * The fields of a model configuration: names, types and the order in which `/config` prints them. Source: Triton's
+ * model_config.proto; a test compares both. The text and JSON readers and the printer use this table.
  */
 
 export type ScalarType = "string" | "bool" | "int32" | "uint32" | "int64" | "uint64" | "float" | "double";
 
-/** What one value of a field is. */
+/** Type of one value of a field. */
 export type ValueSpec =
   | { readonly kind: "scalar"; readonly type: ScalarType }
   | { readonly kind: "enum"; readonly name: string; readonly values: readonly string[] }
@@ -14,18 +14,18 @@ export type ValueSpec =
 export interface FieldSpec {
   readonly name: string;
   readonly shape: "single" | "list" | "map";
-  /** Type of the keys of a map. */
+  /** Type of a map's keys. */
   readonly key: "string" | "uint64";
   readonly value: ValueSpec;
-  /** 64-bit integers that the printed configuration keeps as text. */
+  /** 64-bit integers that `/config` prints as text. */
   readonly isPrintedAsText: boolean;
-  /** Name of the group of which only one field may be written. */
+  /** Name of the oneof that the field belongs to. */
   readonly choice: string | undefined;
 }
 
 export type MessageSpec = ReadonlyMap<string, FieldSpec>;
 
-/** The names of an enumeration stand at their numbers. */
+/** Enumeration names, indexed by number. */
 const ENUMS: Readonly<Record<string, readonly string[]>> = {
   DataType: (
     "TYPE_INVALID TYPE_BOOL TYPE_UINT8 TYPE_UINT16 TYPE_UINT32 TYPE_UINT64 TYPE_INT8 TYPE_INT16 TYPE_INT32 " +

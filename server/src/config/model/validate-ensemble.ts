@@ -1,11 +1,11 @@
-/** The rules inside one ensemble: its steps, and that every tensor is made once and used. Knows no other model. */
+/** Rules within one ensemble: its steps, and that every tensor is produced once and used. Knows no other model. */
 import type { ModelConfig, ModelEnsembling, ModelEnsemblingStep } from "../../core/model-config.ts";
 import { invalidArgument } from "../../core/server-error.ts";
 
-/** A tensor of the ensemble in its data flow. */
+/** A tensor in the ensemble's data flow. */
 interface FlowTensor {
   readonly name: string;
-  /** Some step makes it. */
+  /** A step produces it. */
   isMade: boolean;
   isReady: boolean;
   readonly sources: FlowTensor[];
@@ -66,7 +66,7 @@ function tensorOf(name: string, tensors: Map<string, FlowTensor>): FlowTensor {
   return tensor;
 }
 
-/** From the inputs of the ensemble onwards: a tensor is ready when all its sources are. */
+/** Starts at the ensemble's inputs: a tensor is ready when all its sources are. */
 function markReady(config: ModelConfig, tensors: ReadonlyMap<string, FlowTensor>): void {
   const queue = config.input.map(({ name }) => {
     const tensor = tensors.get(name);
@@ -94,7 +94,7 @@ function validateOutput(ensemble: string, output: string, tensors: ReadonlyMap<s
   throw invalidArgument(`output '${output}' for ensemble '${ensemble}' is not written${cause}`);
 }
 
-/** Follows tensors that are not ready back to the first; stops where a circle closes. */
+/** Follows unready tensors back to the first; stops at a cycle. */
 function unreadyOrigin(tensor: FlowTensor): FlowTensor {
   const seen = new Set<FlowTensor>();
   let origin = tensor;

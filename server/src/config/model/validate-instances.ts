@@ -1,4 +1,4 @@
-/** The rules of `instance_group`, after kinds and devices are settled. */
+/** Rules of `instance_group`, applied after kinds and devices are resolved. */
 import type { ModelConfig, ModelInstanceGroup } from "../../core/model-config.ts";
 import { invalidArgument, ServerError } from "../../core/server-error.ts";
 
@@ -6,7 +6,7 @@ const TENSORRT_PLATFORM = "tensorrt_plan";
 
 export interface UsableGpus {
   readonly ids: readonly number[];
-  /** `--min-supported-compute-capability`: named when a group asks for a device that is not usable. */
+  /** `--min-supported-compute-capability`: quoted when a group requests an unusable device. */
   readonly minComputeCapability: number;
   /** Only groups that say KIND_GPU run there. */
   readonly byRequestOnly?: boolean;

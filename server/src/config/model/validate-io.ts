@@ -1,4 +1,4 @@
-/** The rules of inputs, outputs and the tensors that the server adds per batch. */
+/** Rules of inputs, outputs and `batch_input`/`batch_output` tensors. */
 import type { BatchInput, BatchOutput, ModelConfig, ModelInput, ModelOutput } from "../../core/model-config.ts";
 import { invalidArgument } from "../../core/server-error.ts";
 
@@ -47,7 +47,7 @@ function isDimension(dim: number): boolean {
   return dim >= 1 || dim === -1;
 }
 
-/** The pieces between variable dimensions must have the same sizes on both sides: [2, 4, -1, 6] fits [8, -1, 1, 6]. */
+/** The parts between dynamic dimensions must have equal sizes on both sides: [2, 4, -1, 6] fits [8, -1, 1, 6]. */
 function validateReshape(subject: string, dims: readonly number[], shape: readonly number[], fail: Fail): void {
   const from = pieces(dims);
   const to = pieces(shape);
@@ -59,7 +59,7 @@ function validateReshape(subject: string, dims: readonly number[], shape: readon
   if (!from.every((size, index) => size === to[index])) fail(`${subject} has different size for dims and reshape`);
 }
 
-/** Element counts between the variable dimensions; of an empty shape, one element. */
+/** Element counts between dynamic dimensions; an empty shape has one element. */
 function pieces(dims: readonly number[]): number[] {
   const sizes = [1];
   for (const dim of dims) {

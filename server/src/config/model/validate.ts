@@ -1,6 +1,6 @@
 /**
- * The rules of a configuration that need nothing but the configuration, in the order in which users of the protocol know
- * their messages. Whether other models fit an ensemble is the repository's question.
+ * Rules that need only the configuration, in the order in which Triton reports violations. The repository checks
+ * ensembles against other models.
  */
 import type { ModelConfig, ModelDynamicBatching, ModelMetrics } from "../../core/model-config.ts";
 import { invalidArgument } from "../../core/server-error.ts";

@@ -1,4 +1,4 @@
-/** A configuration as it was written: only the fields that were, under their names. Objects have no prototype. */
+/** A configuration as written: only the present fields, by name. Objects have no prototype. */
 
 export type WrittenValue = string | number | boolean | WrittenMessage | readonly WrittenValue[];
 
@@ -6,7 +6,7 @@ export interface WrittenMessage {
   readonly [field: string]: WrittenValue;
 }
 
-/** An object for names that users choose: `__proto__` is a name like any other. */
+/** An object for user-chosen keys: `__proto__` is a key like any other. */
 export function emptyRecord<T>(): Record<string, T> {
   return Object.create(null) as Record<string, T>;
 }

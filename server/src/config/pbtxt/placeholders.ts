@@ -1,9 +1,9 @@
 /**
- * What a placeholder of the templates of language models means when nobody filled it in: the value that most people fill
- * in, or that says nothing. Placeholders of other templates have no such value. Pure; knows names only.
+ * Defaults for unfilled placeholders in the templates of TensorRT-LLM backend repositories: the usual value, or a
+ * neutral one. Other templates have no defaults. Pure.
  */
 
-/** By placeholder, as the value is written in a configuration. */
+/** By placeholder, as written in a configuration. */
 const STAND_INS: ReadonlyMap<string, string> = new Map([
   ["triton_max_batch_size", "64"],
   ["triton_backend", '"tensorrtllm"'],
@@ -20,7 +20,7 @@ const STAND_INS: ReadonlyMap<string, string> = new Map([
 
 const WHOLE_TEXT = /^\$\{[^}\n]*\}$/;
 
-/** Whether a quoted text is nothing but a placeholder. */
+/** Whether a quoted text is exactly one placeholder. */
 export function isPlaceholderText(text: string): boolean {
   return WHOLE_TEXT.test(text);
 }
@@ -30,12 +30,12 @@ export function placeholderName(written: string): string {
   return written.replace(/^\$\{?|\}$/g, "");
 }
 
-/** The value in place of an unfilled placeholder, as one would write it; undefined: there is none, it must be filled in. */
+/** The default in place of an unfilled placeholder; undefined: it must be filled in. */
 export function standInOf(written: string): string | undefined {
   return STAND_INS.get(placeholderName(written));
 }
 
-/** For the log: which field, what is taken, and how to fill it in. */
+/** Log text: field, assumed value, and how to fill it in. */
 export function unfilledText(field: string, written: string, standIn: string): string {
   return (
     `field '${field}' has the unfilled template placeholder '${written}': taking ${standIn}; ` +

@@ -1,12 +1,15 @@
-/** The numbers and truth values of protobuf text format. Knows the types and their ranges, not the fields. */
+/**
+ * Numbers and booleans of the protobuf text format (protobuf.dev, "Text Format Language Specification"). Knows types
+ * and ranges, not fields.
+ */
 import type { ScalarType } from "../model/schema.ts";
 
 const RANGES: Readonly<Record<"int32" | "uint32" | "int64" | "uint64", readonly [bigint, bigint]>> = {
   int32: [-(2n ** 31n), 2n ** 31n - 1n],
   uint32: [0n, 2n ** 32n - 1n],
-  // Wider values exist in the format, but no server counts so far, and JavaScript would round them.
+  // The format allows wider values, but no setting needs them, and JavaScript would round them.
   int64: [BigInt(Number.MIN_SAFE_INTEGER), BigInt(Number.MAX_SAFE_INTEGER)],
-  // Rounded above 2^53: who writes so large a number means "without end" (as many levels of priority as there are numbers).
+  // Rounded above 2^53: so large a number means "unlimited" (for example a priority level count of 2^64 - 1).
   uint64: [0n, 2n ** 64n - 1n],
 };
 const MAX_FLOAT = 3.4028234663852886e38;
@@ -17,7 +20,7 @@ export function isIntegerType(type: ScalarType): type is IntegerType {
   return Object.hasOwn(RANGES, type);
 }
 
-/** What a field of the type takes, in words for an error. */
+/** Expected values of a type, for an error message. */
 export function expectedOf(type: ScalarType): string {
   if (isIntegerType(type)) return type.startsWith("u") ? "a non-negative integer" : "an integer";
   if (type === "bool") return "true or false";
@@ -28,7 +31,7 @@ export function rangeText(type: IntegerType): string {
   return `${RANGES[type][0]} to ${RANGES[type][1]}`;
 }
 
-/** Decimal, hexadecimal (0x) or octal (leading 0). Undefined: no integer at all. "range": one outside of the type. */
+/** Decimal, hexadecimal (0x) or octal (leading 0). Undefined: no integer. "range": outside of the type. */
 export function parseInteger(text: string, type: IntegerType): number | "range" | undefined {
   const [, sign, digits] = /^(-?)(0[xX][0-9a-fA-F]+|0[0-7]+|0|[1-9][0-9]*)$/.exec(text) ?? [];
   if (digits === undefined) return undefined;

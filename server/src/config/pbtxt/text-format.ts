@@ -1,8 +1,8 @@
 /**
- * Reads a `config.pbtxt`: protobuf text format against the schema, with errors that say the place, the field and the cure.
- * More lenient than the format in two spots that people's files rely on: commas between the messages of a list may be
- * missing, and a list may end with a comma. What a placeholder of a known template stands for is a note, not an error.
- * Defaults and rules across fields are not its business.
+ * Parses `config.pbtxt` against the schema; errors state location, field and fix. Source: protobuf.dev, "Text Format
+ * Language Specification". Two leniencies that existing files need: commas between list messages are optional, and a
+ * list may end with a comma. A known template placeholder gives a note, not an error. Defaults and rules across fields
+ * are applied elsewhere.
  */
 import type { ServerError } from "../../core/server-error.ts";
 import { type FieldSpec, type MessageSpec, messageSpec, type ScalarType, type ValueSpec } from "../model/schema.ts";
@@ -12,10 +12,10 @@ import { expectedOf, isIntegerType, parseBooleanText, parseFloatText, parseInteg
 import { enumHint, unknownFieldHint } from "./text-hints.ts";
 import { errorAt, type Token, tokenize } from "./text-tokens.ts";
 
-/** Told of a spot that was passed over: `file:line:column: what and how to mend it`. */
+/** Called for a leniently parsed location: `file:line:column: problem and fix`. */
 export type OnNote = (text: string) => void;
 
-/** @throws ServerError("invalid_argument") with `file:line:column: what is wrong and how to mend it` */
+/** @throws ServerError("invalid_argument") with `file:line:column: problem and fix` */
 export function parseTextMessage(
   text: string,
   file: string,
@@ -121,7 +121,7 @@ class TextReader {
     return values;
   }
 
-  /** The value, or the one that stands in for a placeholder of a template that nobody filled in. */
+  /** The value, or the default of an unfilled template placeholder. */
   #filledValue(field: FieldSpec): WrittenValue {
     const token = this.#peek();
     const standIn = isUnfilled(field, token) ? standInOf(token.text) : undefined;
@@ -182,7 +182,7 @@ class TextReader {
     return `field '${field.name}' expects ${expectedOf(type)}, got ${shown}${cure}`;
   }
 
-  /** Texts side by side are one text. */
+  /** Adjacent string literals are concatenated. */
   #text(field: FieldSpec, first: Token): string {
     if (first.kind !== "string") {
       const cure = first.kind === "identifier" || first.kind === "number" ? `; write "${first.text}"` : "";
@@ -249,7 +249,7 @@ function described(token: Token): string {
   return token.kind === "string" ? `the text "${token.text}"` : `'${token.text}'`;
 }
 
-/** Parameters keep theirs: backends know what each of them means when it is not set. */
+/** Placeholders in parameters stay: the backend knows their meaning. */
 function isUnfilled(field: FieldSpec, token: Token): boolean {
   if (token.kind === "placeholder") return true;
   const isSingleText = field.shape === "single" && field.name !== "string_value";

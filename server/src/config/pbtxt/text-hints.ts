@@ -1,8 +1,8 @@
-/** The second half of an error about a name: what was probably meant. Pure text over the schema. */
+/** Suggestions in errors about unknown names. Pure text over the schema. */
 import { type MessageSpec, messageNames, messageSpec } from "../model/schema.ts";
 import { nearestName } from "../suggest.ts";
 
-/** Names that other frameworks, or the wire protocol, give to what has another name here. */
+/** Names that other frameworks, or the wire protocol, use for fields with another name here. */
 const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
   ["TYPE_BYTES", "TYPE_STRING"],
   ["BYTES", "TYPE_STRING"],
@@ -18,7 +18,7 @@ const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
   ["TYPE_LONG", "TYPE_INT64"],
 ]);
 
-/** What to write in place of a name that the enumeration does not have. */
+/** The suggestion for an unknown enumeration name. */
 export function enumHint(written: string, values: readonly string[]): string {
   const upper = written.toUpperCase();
   const exact = values.find((value) => value === upper || value === `TYPE_${upper}` || value === `KIND_${upper}`);
@@ -28,7 +28,7 @@ export function enumHint(written: string, values: readonly string[]): string {
   return meant === undefined ? allowed : `did you mean ${meant}? ${allowed}`;
 }
 
-/** `owner` is the message that was asked for the field. */
+/** `owner` is the message in which the field was written. */
 export function unknownFieldHint(written: string, owner: string, spec: MessageSpec): string {
   const place = owner === "ModelConfig" ? "the model configuration" : `'${owner}'`;
   const problem = `${place} has no field '${written}'`;
@@ -40,7 +40,7 @@ export function unknownFieldHint(written: string, owner: string, spec: MessageSp
   return names.length === 0 ? `${problem}; it takes no fields` : `${problem}; its fields are ${names.join(", ")}`;
 }
 
-/** The field whose block holds a field of that name, if there is only one. */
+/** The field whose message has a field of that name, if there is only one. */
 function blockOf(written: string): string | undefined {
   const owners = messageNames().filter((name) => messageSpec(name).has(written));
   const parents = messageNames().flatMap((name) =>

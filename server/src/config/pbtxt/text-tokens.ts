@@ -1,8 +1,11 @@
-/** Protobuf text format as a list of tokens with their places. Knows no schema. */
+/**
+ * Tokenizes the protobuf text format, with locations (protobuf.dev, "Text Format Language Specification"). Knows no
+ * schema.
+ */
 import { ServerError } from "../../core/server-error.ts";
 
 export interface Token {
-  /** "placeholder" is an unfilled `${name}` of a template: never legal, but worth naming in the error. */
+  /** "placeholder" is an unfilled `${name}` of a template: never legal, but named in the error. */
   readonly kind: "identifier" | "number" | "string" | "symbol" | "placeholder" | "end";
   /** As written; of a string, the decoded content. */
   readonly text: string;
@@ -38,7 +41,7 @@ export function tokenize(text: string, file: string): Token[] {
   }
 }
 
-/** The error of every reader of a configuration: the place first, so that editors can jump there. */
+/** Error of every configuration reader: the location first, so that editors can open it. */
 export function errorAt(
   file: string,
   place: { readonly line: number; readonly column: number },

@@ -1,6 +1,6 @@
 /**
- * Typed access to the fields of a Hugging Face JSON file (`config.json` and its relatives). Errors name file and field.
- * It knows no model.
+ * Typed access to the fields of a Hugging Face JSON file; errors name file and field. It knows no model. Source:
+ * transformers documentation, "Configuration".
  */
 
 /** Differences between one model family and Llama, whose field names the callers use. */

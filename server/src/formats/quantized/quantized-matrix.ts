@@ -1,6 +1,7 @@
 /**
  * A group-quantized weight matrix, independent of its storage layout (AWQ, GPTQ, compressed-tensors, TensorRT-LLM).
- * Converts it to floats or to ggml blocks (ggml-quants, Q4_0, Q4_1 and Q8_0). It knows no file.
+ * Converts it to floats or to ggml blocks. Source: ggml-common.h, block_q4_0, block_q4_1 and block_q8_0. It knows no
+ * file.
  */
 import { numberToFp16 } from "../../core/fp16.ts";
 import type { StoredInt4Groups, StoredInt4Matrix } from "../tensors/stored-int4.ts";

@@ -1,6 +1,6 @@
 /**
- * Tensors assembled from rectangles of other tensors: shards of several ranks, or stacked projections (TensorRT-LLM
- * checkpoint format).
+ * Tensors assembled from rectangles of other tensors: shards of several ranks, or stacked projections. Source: the
+ * tensor-parallel layouts of TensorRT-LLM checkpoints (trtllm/layout.ts).
  */
 import { expectTensorRange, rowBytes, type StoredTensor, type TensorSource } from "./tensor-source.ts";
 

@@ -1,4 +1,7 @@
-/** INT4 weights with a scale and zero point per group of inputs: the common form of AWQ, GPTQ and compressed-tensors. */
+/**
+ * INT4 weights with a scale and zero point per group of inputs, the common form of AWQ, GPTQ and compressed-tensors.
+ * Source: AWQ, Lin et al. 2023, section 3.
+ */
 
 export interface StoredInt4Groups {
   /** Inputs that share a scale. */

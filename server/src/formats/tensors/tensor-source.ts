@@ -1,6 +1,6 @@
 /**
  * Weights by Hugging Face names, independent of file format and storage. `openSafetensors()` returns one; other formats
- * convert their names and layouts to it. Block types are those of ggml.
+ * convert their names and layouts to it. Sources: safetensors README for types, ggml-common.h for block types.
  */
 
 import { SAFETENSORS_DTYPE_BYTES, type SafetensorsDtype } from "./safetensors-header.ts";

@@ -1,6 +1,6 @@
 /**
- * The bytes that each token id adds to the text, by the `decoder` section of tokenizer.json (tokenizers library).
- * Bytes, because a character may span several tokens. Knows no stream and no state.
+ * The bytes that each token id adds to the text, by the `decoder` section of tokenizer.json. Bytes, because a character
+ * may span several tokens. Source: tokenizers library, `decoders`. Knows no stream and no state.
  */
 import { tryBytesOfToken } from "./byte-level-alphabet.ts";
 import { isRecord } from "./tokenizer-json.ts";

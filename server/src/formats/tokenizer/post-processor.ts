@@ -1,6 +1,6 @@
 /**
- * The special tokens around an encoded text, from the `post_processor` section of tokenizer.json (tokenizers library).
- * Knows no text.
+ * The special tokens around an encoded text, from the `post_processor` section of tokenizer.json. Source: tokenizers
+ * library, `processors`. Knows no text.
  */
 import { expectTokenId, isRecord } from "./tokenizer-json.ts";
 

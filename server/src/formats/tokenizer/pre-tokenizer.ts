@@ -1,6 +1,7 @@
 /**
- * Splits text into words for byte-level BPE, by the `pre_tokenizer` section of tokenizer.json (tokenizers library).
- * Knows no vocabulary. Unsupported sections give undefined: the caller falls back to the general library.
+ * Splits text into words for byte-level BPE, by the `pre_tokenizer` section of tokenizer.json. Source: tokenizers
+ * library, `pre_tokenizers`. Knows no vocabulary. Unsupported sections give undefined: the caller falls back to the
+ * general library.
  */
 import { isRecord } from "./tokenizer-json.ts";
 import { translatePattern } from "./tokenizer-library.ts";

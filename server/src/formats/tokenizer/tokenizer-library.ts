@@ -1,6 +1,6 @@
 /**
  * The general encoder and decoder: @huggingface/tokenizers behind our interfaces, for tokenizers without an encoder of
- * our own.
+ * our own. Source: tokenizers library documentation.
  */
 import * as huggingFace from "@huggingface/tokenizers";
 import { MAX_UNPAUSED_TEXT_CHARS } from "../../core/limits.ts";

@@ -1,6 +1,7 @@
 /**
- * Text to token ids and back, from the parsed files of a Hugging Face tokenizer folder (tokenizers library format). BPE
- * runs on our own encoders, other kinds on @huggingface/tokenizers. Reads no files and knows no request.
+ * Text to token ids and back, from the parsed files of a Hugging Face tokenizer folder. BPE runs on our own encoders,
+ * other kinds on @huggingface/tokenizers. Source: tokenizers library, tokenizer.json. Reads no files and knows no
+ * request.
  */
 
 import { tryCreateByteLevelEncoder } from "./byte-level.ts";

@@ -1,6 +1,6 @@
 /**
  * Opens a Nereid engine file: weights in the exact bytes that the device keeps, read in order and verified while
- * reading. Format: see engine-header.ts.
+ * reading. Source: engine-header.ts defines the format.
  */
 import { type FileHandle, open } from "node:fs/promises";
 import { crc32 } from "node:zlib";

@@ -1,6 +1,7 @@
 /**
- * The header of a rank's engine file, a format of our own: magic, version, length, JSON, then aligned tensors. It
- * states the device for which the weights were packed. Checksums are CRC-32 (ISO 3309). Pure.
+ * The header of a rank's engine file: magic, version, length, JSON, then aligned tensors. It states the device for
+ * which the weights were packed. Source: a format of our own, docs/decisions/030-checkpoints-and-engines.md; CRC-32 of ISO 3309.
+ * Pure.
  */
 import { PACKED_BLOCKS, type PackedDtype, tensorBytes } from "../tensors/tensor-source.ts";
 

@@ -1,6 +1,6 @@
 /**
- * INT4 matrices in an engine file: separate tensors for codes, scales, zero points and input multipliers. Format: see
- * engine-header.ts.
+ * INT4 matrices in an engine file: separate tensors for codes, scales, zero points and input multipliers. Source:
+ * engine-header.ts defines the format.
  */
 
 import { dequantizeRows } from "../quantized/quantized-matrix.ts";

@@ -1,6 +1,6 @@
 /**
- * Detects integers that were already permuted for TensorRT-LLM's mixed GEMM kernels
- * (`preprocess_weights_for_mixed_gemm`). Names and sizes equal the plain layout. The kernel layout adds half the range,
+ * Detects integers that were already permuted for TensorRT-LLM's mixed GEMM kernels. Source: TensorRT-LLM,
+ * `preprocess_weights_for_mixed_gemm`. Names and sizes equal the plain layout. The kernel layout adds half the range,
  * so the small numbers that dominate become large.
  */
 

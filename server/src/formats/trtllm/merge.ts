@@ -1,6 +1,6 @@
 /**
- * Assembles Hugging Face tensors from the rank files of a TensorRT-LLM checkpoint, by its layout (layout.ts). Floats
- * only: quantized tensors are left out.
+ * Assembles Hugging Face tensors from the rank files of a TensorRT-LLM checkpoint. Floats only: quantized tensors are
+ * left out. Source: layout.ts names the checkpoint format.
  */
 
 import type { WeightNames } from "../hf/weight-names.ts";

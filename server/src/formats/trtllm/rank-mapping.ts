@@ -1,6 +1,6 @@
 /**
- * Number of GPUs of a checkpoint or engine, from `mapping` in config.json (TensorRT-LLM documentation, "TensorRT-LLM
- * Checkpoint", Mapping).
+ * Number of GPUs of a checkpoint or engine, from `mapping` in config.json. Source: TensorRT-LLM documentation,
+ * "TensorRT-LLM Checkpoint", Mapping.
  */
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,12 +1,12 @@
 /**
- * cuBLASLt, NVIDIA's library of matrix products: descriptors, the list of algorithms it thinks fast, and the product
- * itself. All matrices are the row-major ones of Nereid. Knows no layer and no model, and measures nothing.
+ * cuBLASLt GEMMs: descriptors, algorithm heuristics, execution. Matrices are row-major. Source: NVIDIA cuBLAS
+ * documentation, "Using the cuBLASLt API". Knows no layer and no model, and measures nothing.
  */
 
 import { type Address, type NativeFunction, openLibrary } from "../ffi.ts";
 import { expectCudaLibrary } from "./libraries.ts";
 
-/** Of the elements of a matrix. */
+/** Element type of a matrix. */
 export type MatmulType = "f32" | "f16" | "bf16" | "e4m3" | "i8" | "i32";
 
 /** y[rows, outputs] = x[rows, inputs] . weight[outputs, inputs]^T (+ bias[outputs]) */
@@ -17,7 +17,7 @@ export interface MatmulShape {
   readonly inputType: MatmulType;
   readonly outputType: MatmulType;
   readonly hasBias: boolean;
-  /** What multiplies the product: nothing, a float for all of each operand, or a float for each row of each. */
+  /** Scaling of the result: none, one float per operand, or one float per row of each operand. */
   readonly scales: "none" | "tensor" | "rows";
 }
 
@@ -36,12 +36,12 @@ export interface MatmulAlgorithm {
   readonly workspaceBytes: number;
 }
 
-/** A product of one shape, ready to be enqueued with any pointers. */
+/** A GEMM of one shape, ready to be enqueued with any pointers. */
 export interface MatmulPlan {
   readonly shape: MatmulShape;
   /**
-   * Best guesses first; empty when the library has none for this shape. Scales need pointers before it guesses. With
-   * `inOneSum` those that sum parts of the inputs by themselves are left out.
+   * Best candidates first; empty when the library has none for this shape. Scaled operands need scale pointers for the
+   * heuristic. `inOneSum` excludes split-K algorithms.
    */
   algorithms(
     pointers: MatmulPointers,
@@ -154,7 +154,7 @@ class Plan implements MatmulPlan {
   readonly #calls: LtCalls;
   readonly #handle: Address;
   readonly #descriptor: Address;
-  // Column by column, which is how the library reads them, a row-major matrix is its own transpose.
+  // The library is column-major, in which a row-major matrix is its own transpose.
   readonly #weight: Address;
   readonly #x: Address;
   readonly #y: Address;

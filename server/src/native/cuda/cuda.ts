@@ -1,6 +1,6 @@
 /**
- * Opens the CUDA driver and turns its status codes into errors that carry CUDA's own name and what was being done. It
- * knows no stream, no kernel and no model.
+ * Opens the CUDA driver and converts status codes to errors with CUDA's name and the attempted operation. Source: CUDA
+ * Driver API. Knows no stream, kernel or model.
  */
 
 import { type Address, addressOf, openLibrary, readCString, structType } from "../ffi.ts";
@@ -24,7 +24,7 @@ export class CudaError extends Error {
     this.cudaName = cudaName;
   }
 
-  /** No call works any more in this process: what the device does is no longer known. */
+  /** A sticky error: no call works any more in this process. */
   get isSticky(): boolean {
     return STICKY.has(this.cudaName);
   }
@@ -50,7 +50,7 @@ export interface CudaDriver {
   /** e.g. 13000 for CUDA 13.0. */
   readonly version: number;
   readonly calls: CudaFunctions;
-  /** `doing`: what was attempted, for the message. @throws CudaError unless the status is success */
+  /** `doing`: the attempted operation, for the message. @throws CudaError unless the status is success */
   check(status: CudaStatus, doing: string): void;
 }
 
@@ -89,7 +89,7 @@ function textOf(ask: (out: BigUint64Array) => CudaStatus): string | undefined {
   return address === 0n ? undefined : readCString(address);
 }
 
-/** Bytes that C may remember the address of: never moved by the engine, as small typed arrays may be. */
+/** Memory whose address C may keep: the JavaScript engine never moves it, unlike small typed arrays. */
 export function pinnedBytes(numBytes: number): { readonly view: DataView<ArrayBuffer>; readonly address: Address } {
   const view = new DataView(new ArrayBuffer(numBytes));
   return { view, address: addressOf(view) };

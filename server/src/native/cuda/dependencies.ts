@@ -1,6 +1,6 @@
 /**
- * Loads those of NVIDIA's libraries that a foreign library needs and the linker does not find, from where Nereid finds them:
- * a library that is in the process already is looked for nowhere. Does not know who needs them.
+ * Loads dependencies of a foreign library that the dynamic linker cannot find but Nereid can. A library that is already
+ * loaded needs no search path. Does not know which library needs them.
  */
 
 import { openLibrary } from "../ffi.ts";
@@ -15,10 +15,10 @@ export interface FoundFiles {
 
 const ON_THIS_MACHINE: FoundFiles = { find: (fileName) => findCudaFile(fileName), open: openLibrary };
 
-/** In the words of the linker, whoever passes them on. A name without folder: only those are looked for. */
+/** Matches the linker's message, also when a caller wraps it. Only names without a folder are searched. */
 const MISSING = /(?:^|\s)([^\s:/]+\.so[^\s:/]*): cannot open shared object file/;
 
-/** cuDNN is asked for by name when a model needs it; its parts ask for each other in the same way, the first for all. */
+/** cuDNN is opened by name when a model needs it; its parts open each other, the main library first. */
 const CUDNN_FILES: readonly string[] = [
   "libcudnn.so.9",
   "libcudnn_graph.so.9",
@@ -34,7 +34,7 @@ export function missingLibrary(error: unknown): string | undefined {
   return error instanceof Error ? MISSING.exec(error.message)?.[1] : undefined;
 }
 
-/** Tries again as often as a library that was missing is found. @throws what the last attempt threw */
+/** Retries each time after a missing library was found. @throws the error of the last attempt */
 export function withFoundLibraries(
   attempt: () => void,
   files: FoundFiles = ON_THIS_MACHINE,
@@ -54,7 +54,7 @@ export function withFoundLibraries(
   }
 }
 
-/** Nothing when the linker finds cuDNN, or nobody does: only some models need it. */
+/** Does nothing when the linker finds cuDNN, or when it is not installed: only some models need it. */
 export function loadCudnn(files: FoundFiles = ON_THIS_MACHINE): void {
   const [first = "", ...others] = CUDNN_FILES;
   if (opens(files, first)) return;

@@ -1,14 +1,17 @@
-/** The functions of the CUDA driver that Nereid calls: name and C parameters. Handles and device addresses are bigints. */
+/**
+ * The CUDA driver functions that Nereid calls: name and C parameters. Source: CUDA Driver API, cuda.h. Handles and
+ * device addresses are bigints.
+ */
 import type { Address, Pointer } from "../ffi.ts";
 
 /** Zero is success. */
 export type CudaStatus = number;
 
-/** CUipcMemHandle, passed by value: the type of this name must be known to the FFI before the functions are looked up. */
+/** CUipcMemHandle, passed by value: the FFI must know this type before the functions are resolved. */
 export const SHARED_HANDLE = "CUipcMemHandle";
 export const SHARED_HANDLE_BYTES = 64;
 export interface SharedHandle {
-  /** CU_IPC_HANDLE_SIZE of them. */
+  /** Its size is CU_IPC_HANDLE_SIZE. */
   readonly reserved: Uint8Array;
 }
 
@@ -79,7 +82,7 @@ export interface CudaFunctions {
   errorText(status: CudaStatus, text: BigUint64Array): CudaStatus;
 }
 
-/** Parameters are separated by spaces. Handles are "size_t": the FFI passes bigints through without looking. */
+/** Parameters are separated by spaces. Handles are "size_t": the FFI passes bigints unchanged. */
 export const CUDA_SIGNATURES: Readonly<Record<keyof CudaFunctions, readonly [symbol: string, parameters: string]>> = {
   init: ["cuInit", "uint"],
   driverVersion: ["cuDriverGetVersion", "void*"],
@@ -153,5 +156,5 @@ export const FUNCTION_ATTRIBUTES = {
 export const CUDA_STATUS = { success: 0, outOfMemory: 2, notReady: 600, peerAccessAlreadyEnabled: 704 } as const;
 export const STREAM_NON_BLOCKING = 1;
 export const EVENT_DISABLE_TIMING = 2;
-/** What other threads of the process do meanwhile does not matter to the capture. */
+/** Operations of other threads do not affect the capture (CU_STREAM_CAPTURE_MODE_THREAD_LOCAL). */
 export const CAPTURE_THREAD_LOCAL = 1;

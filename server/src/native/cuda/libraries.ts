@@ -1,6 +1,6 @@
 /**
- * Finds NVIDIA's libraries: in folders named by the user, the search path of the linker, Python packages, the toolkit, the
- * system. Knows where they lie, not what is in them.
+ * Finds NVIDIA's libraries: folders named by the user, linker search path, Python packages, toolkit, system. Does not
+ * load them.
  */
 
 import { readdirSync, statSync } from "node:fs";
@@ -12,11 +12,11 @@ export type CudaLibraryName = "driver" | "nvrtc" | "cublaslt" | "nccl" | "nvml";
 
 interface CudaLibrarySpec {
   readonly title: string;
-  /** File names by version, best first. The versions are those whose signatures Nereid knows. */
+  /** File names by version, best first. These are the versions whose signatures Nereid knows. */
   readonly fileNames: readonly string[];
-  /** Folders under a package folder of Python's. */
+  /** Folders inside a Python package folder. */
   readonly packages: readonly string[];
-  /** What to install when it is missing. */
+  /** Package or product to install when it is missing. */
   readonly remedy: string;
 }
 
@@ -53,7 +53,7 @@ const SPECS: Readonly<Record<CudaLibraryName, CudaLibrarySpec>> = {
   },
 };
 
-/** Of the driver's libraries where containers and distributions put them. */
+/** Folders in which containers and distributions install the driver's libraries. */
 const SYSTEM_FOLDERS: readonly string[] = [
   "/usr/lib/x86_64-linux-gnu",
   "/usr/lib/aarch64-linux-gnu",
@@ -74,12 +74,12 @@ export interface CudaSearch {
 
 export interface FoundLibrary {
   readonly name: CudaLibraryName;
-  /** Undefined: nowhere. */
+  /** Undefined: not found. */
   readonly path: string | undefined;
   readonly searched: readonly string[];
 }
 
-/** Looks for one library. `NEREID_CUDA_LIBRARIES` (folders, separated by ":") comes before all else. */
+/** Searches one library. `NEREID_CUDA_LIBRARIES` (folders, separated by ":") has precedence. */
 export function findCudaLibrary(name: CudaLibraryName, lookUp: CudaSearch = thisMachine()): FoundLibrary {
   const { fileNames, packages } = SPECS[name];
   const folders = [...new Set(searchFolders(lookUp, packages))];
@@ -92,7 +92,7 @@ export function findCudaLibrary(name: CudaLibraryName, lookUp: CudaSearch = this
   return { name, path: undefined, searched: folders };
 }
 
-/** @throws Error that says where it was looked for and what to install */
+/** @throws Error with the searched folders and what to install */
 export function expectCudaLibrary(name: CudaLibraryName, lookUp: CudaSearch = thisMachine()): string {
   const { path, searched } = findCudaLibrary(name, lookUp);
   if (path !== undefined) return path;
@@ -103,7 +103,10 @@ export function expectCudaLibrary(name: CudaLibraryName, lookUp: CudaSearch = th
   );
 }
 
-/** Folders under a package folder of Python's with what other libraries need: the toolkit in one, or each for itself. */
+/**
+ * Folders inside a Python package folder that hold dependencies: the toolkit as one package, or one package per
+ * library.
+ */
 const ALL_PACKAGES: readonly string[] = [
   "cu13/lib",
   ...["cublas", "cuda_runtime", "cuda_nvrtc", "cudnn", "cufft", "curand", "nvjitlink"].map((name) => `${name}/lib`),
@@ -118,7 +121,7 @@ export function findCudaFile(fileName: string, lookUp: CudaSearch = thisMachine(
   return undefined;
 }
 
-/** What was found of all libraries, for logs: one line each. */
+/** Log lines about all libraries, one per library. */
 export function describeCudaLibraries(lookUp: CudaSearch = thisMachine()): readonly string[] {
   return (Object.keys(SPECS) as CudaLibraryName[]).map((name) => {
     const { path, searched } = findCudaLibrary(name, lookUp);
@@ -143,7 +146,7 @@ function* toolkits({ environment, list }: CudaSearch): Generator<string> {
   for (const name of versions) yield join("/usr/local", name);
 }
 
-/** Package folders of the Python environments that are active or on the path. */
+/** Package folders of active Python environments and those on the path. */
 function* pythonPackages({ environment, list, isFile }: CudaSearch): Generator<string> {
   const { VIRTUAL_ENV } = environment;
   const roots = VIRTUAL_ENV === undefined || VIRTUAL_ENV === "" ? [] : [VIRTUAL_ENV];

@@ -1,12 +1,12 @@
 /**
- * NCCL, NVIDIA's library for work of several GPUs on the same data: communicators, sums, exchanges. All calls are made on
- * the thread whose context is the rank's GPU. Knows no model.
+ * NCCL communicators and collectives for several GPUs. Source: NVIDIA NCCL documentation. All calls run on the thread
+ * whose CUDA context is the rank's GPU. Knows no model.
  */
 
 import { type Address, type NativeFunction, openLibrary, structType } from "../ffi.ts";
 import { expectCudaLibrary } from "./libraries.ts";
 
-/** What rank 0 makes and all ranks of a communicator are given. */
+/** ncclUniqueId: rank 0 creates it, all ranks of a communicator receive it. */
 export const NCCL_ID_BYTES = 128;
 
 /** ncclDataType_t */
@@ -17,9 +17,9 @@ const SUM = 0;
 export interface NcclCommunicator {
   readonly rank: number;
   readonly numRanks: number;
-  /** `to` may be `from`. */
+  /** `to` may equal `from` (in place). */
   allReduce(from: Address, to: Address, count: number, type: NcclType, stream: Address): void;
-  /** `to`: room for `count` elements of each rank, in their order; `from` may be this rank's place in it. */
+  /** `to` has space for `count` elements per rank, in rank order; `from` may be this rank's part of it. */
   allGather(from: Address, to: Address, count: number, type: NcclType, stream: Address): void;
   send(from: Address, count: number, type: NcclType, peer: number, stream: Address): void;
   receive(to: Address, count: number, type: NcclType, peer: number, stream: Address): void;
@@ -31,7 +31,7 @@ export interface Nccl {
   /** e.g. "2.28.9" */
   readonly version: string;
   uniqueId(): Uint8Array;
-  /** Waits, on this thread, until all ranks have come. @throws Error with NCCL's reason */
+  /** Blocks this thread until all ranks have joined. @throws Error with NCCL's reason */
   join(id: Uint8Array, rank: number, numRanks: number): NcclCommunicator;
 }
 
@@ -52,7 +52,7 @@ interface NcclCalls {
 
 let opened: Nccl | undefined;
 
-/** Once per thread. @throws Error when there is none */
+/** Once per thread. @throws Error when the library is missing */
 export function openNccl(path: string = expectCudaLibrary("nccl")): Nccl {
   if (opened?.path === path) return opened;
   const calls = loadCalls(path);
@@ -71,7 +71,7 @@ export function openNccl(path: string = expectCudaLibrary("nccl")): Nccl {
   return opened;
 }
 
-/** As NCCL numbers its versions since 2.9: 22809 is 2.28.9. */
+/** NCCL's version encoding since 2.9: 22809 is 2.28.9. */
 export function versionText(version: number): string {
   return `${Math.floor(version / 10_000)}.${Math.floor(version / 100) % 100}.${version % 100}`;
 }

@@ -1,6 +1,6 @@
 /**
- * NVML, which tells the state of NVIDIA GPUs: load, memory, power. Readings are taken off this thread, for a driver that
- * stands still must not stop a server. Knows no metric.
+ * NVML: utilisation, memory and power of NVIDIA GPUs. Source: NVIDIA NVML API Reference Guide. Readings run on another
+ * thread, because a hanging driver must not stop the server. Knows no metric.
  */
 
 import { type Address, type NativeFunction, openLibrary } from "../ffi.ts";
@@ -12,7 +12,7 @@ export interface GpuIdentity {
   readonly name: string;
 }
 
-/** What a GPU does not tell is undefined. */
+/** Values that a GPU does not report are undefined. */
 export interface GpuReading {
   /** From 0 to 1. */
   readonly utilization: number | undefined;
@@ -55,7 +55,7 @@ const MILLI = 1000;
 const PERCENT = 100;
 const TEXT_BYTES = 96;
 
-/** @throws Error when there is no library, or it cannot reach the driver */
+/** @throws Error when the library is missing or cannot reach the driver */
 export function openNvml(path: string = expectCudaLibrary("nvml")): Nvml {
   const calls = loadCalls(path);
   const check = (status: number, doing: string): void => {
@@ -95,7 +95,7 @@ async function read(calls: NvmlCalls, device: Address): Promise<GpuReading> {
   };
 }
 
-/** Undefined when this GPU does not know. */
+/** Undefined when this GPU does not report it. */
 function ask<Out>(call: Call<[Address, Out]>, device: Address, out: Out): Promise<Out | undefined> {
   return new Promise((resolve) => {
     call.async(device, out, (error, status) => resolve(error === null && status === 0 ? out : undefined));

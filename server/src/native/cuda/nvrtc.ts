@@ -1,4 +1,7 @@
-/** NVRTC, the compiler of CUDA C++ at run time: source text in, machine code out. Knows no device and no kernel. */
+/**
+ * NVRTC, the runtime compiler of CUDA C++: source text in, machine code out. Source: NVIDIA NVRTC documentation. Knows
+ * no device and no kernel.
+ */
 import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Address, addressOf, cString, type NativeFunction, openLibrary } from "../ffi.ts";
@@ -7,7 +10,7 @@ export interface CudaSource {
   /** For messages of the compiler. */
   readonly name: string;
   readonly text: string;
-  /** What `#include` finds, by the name written there. */
+  /** Headers by the name in `#include`. */
   readonly headers: ReadonlyMap<string, string>;
 }
 
@@ -15,7 +18,7 @@ export interface Nvrtc {
   readonly path: string;
   /** e.g. "13.0" */
   readonly version: string;
-  /** Machine code, and what the compiler had to say. @throws Error with the compiler's log */
+  /** Machine code and the compiler log. @throws Error with the compiler's log */
   compile(source: CudaSource, options: readonly string[]): { readonly cubin: Uint8Array; readonly log: string };
 }
 
@@ -102,7 +105,7 @@ function addressesOf(texts: readonly Uint8Array[]): BigUint64Array {
   return BigUint64Array.from(texts, addressOf);
 }
 
-/** The compiler looks for its second library by name only, outside its own folder: it finds one that is loaded. */
+/** The compiler opens its second library by name only, so that library must be loaded first. */
 function loadBuiltins(path: string): void {
   const folder = dirname(path);
   for (const name of readdirSync(folder)) {

@@ -1,6 +1,6 @@
 /**
- * Memory on GPUs that another process has allocated and handed out: opened by its handle, read and written through the
- * host. Knows no region names and no requests. The other process must keep the memory until it is closed here.
+ * GPU memory that another process exported: opened by its IPC handle, read and written through the host. Source: CUDA
+ * Driver API, cuIpcOpenMemHandle. The other process must keep the memory until it is closed here.
  */
 
 import type { Address } from "../ffi.ts";
@@ -11,11 +11,11 @@ import { SHARED_HANDLE_BYTES, STREAM_NON_BLOCKING } from "./functions.ts";
 const LAZY_PEER_ACCESS = 1;
 
 export interface SharedDeviceMemory {
-  /** Of the whole allocation behind the handle. */
+  /** Byte size of the whole allocation behind the handle. */
   readonly numBytes: number;
-  /** Returns when the bytes are there. @throws CudaError */
+  /** Returns when the copy to the host is complete. @throws CudaError */
   read(offset: number, into: Uint8Array): void;
-  /** Returns when the device has them. @throws CudaError */
+  /** Returns when the copy to the device is complete. @throws CudaError */
   write(offset: number, from: Uint8Array): void;
   /** @throws CudaError */
   close(): void;
@@ -26,7 +26,7 @@ interface OpenDevice {
   readonly stream: Address;
 }
 
-/** The GPUs that handles were opened on so far: their contexts stay until the process ends. */
+/** GPUs on which handles were opened: their contexts stay until the process ends. */
 export class SharedDevices {
   readonly #open: () => CudaDriver;
   readonly #devices = new Map<number, OpenDevice>();
@@ -35,7 +35,7 @@ export class SharedDevices {
     this.#open = open;
   }
 
-  /** @throws Error when there is no such GPU, or the handle is none of memory that lives */
+  /** @throws Error when there is no such GPU, or the handle is not one of live memory */
   openMemory(handle: Uint8Array, ordinal: number): SharedDeviceMemory {
     if (handle.length !== SHARED_HANDLE_BYTES) {
       throw new Error(`expected a handle of ${SHARED_HANDLE_BYTES} bytes, got ${handle.length}`);
@@ -51,7 +51,7 @@ export class SharedDevices {
     return new OpenedMemory(driver, device, address);
   }
 
-  /** The GPU's context becomes that of this thread. */
+  /** Makes the GPU's context current on this thread. */
   #enter(driver: CudaDriver, ordinal: number): OpenDevice {
     const { calls, check } = driver;
     const known = this.#devices.get(ordinal);
@@ -122,7 +122,7 @@ class OpenedMemory implements SharedDeviceMemory {
     return driver;
   }
 
-  /** Callers check what clients say; this keeps a mistake of theirs from reaching other memory. */
+  /** Callers validate client ranges; this prevents their mistakes from reaching other memory. */
   #expectWithin(offset: number, length: number): void {
     if (offset >= 0 && offset + length <= this.numBytes) return;
     throw new CudaError(

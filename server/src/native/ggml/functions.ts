@@ -1,11 +1,11 @@
 /**
- * The functions of ggml that Nereid calls: name, C signature and TypeScript type, for ggml 0.25.
- * ggml aborts the process on a wrong argument, so callers check shapes first. It knows no library path.
+ * The ggml functions that Nereid calls: name, C signature and TypeScript type, for ggml 0.25. Source: ggml.h and
+ * ggml-backend.h. ggml aborts the process on a wrong argument, so callers check shapes first. It knows no library path.
  */
 
 import type { Address, NativeFunction, Pointer } from "../ffi.ts";
 
-/** Types whose elements share scales in blocks. */
+/** Block types: elements share scales in blocks. */
 export type GgmlBlockType = "q4_0" | "q4_1" | "q5_0" | "q5_1" | "q8_0" | "q2_K" | "q3_K" | "q4_K" | "q5_K" | "q6_K";
 
 /** C name, result and parameters of a function; parameters are separated by spaces. */
@@ -33,7 +33,7 @@ export interface GgmlBase {
   expand(graph: Address, tensor: Address): void;
   numNodes(graph: Address): number;
   add(context: Address, a: Address, b: Address): Address;
-  /** Adds `b` to the part of `a` at an offset, row lengths in bytes given; the result is `a` after that. */
+  /** Adds `b` to the part of `a` at an offset, with row lengths in bytes; returns the changed `a`. */
   accInplace(context: Address, a: Address, b: Address, nb1: number, nb2: number, nb3: number, offset: number): Address;
   mul(context: Address, a: Address, b: Address): Address;
   mulMat(context: Address, a: Address, b: Address): Address;
@@ -51,10 +51,10 @@ export interface GgmlBase {
   /** silu(a) * b */
   swigluSplit(context: Address, a: Address, b: Address): Address;
   softMax(context: Address, a: Address): Address;
-  /** Columns of the `count` largest elements of each row, largest first: a view of the whole order. */
+  /** Column indices of the `count` largest elements of each row, largest first: a view of the full argsort. */
   argsortTopK(context: Address, a: Address, count: number): Address;
   sumRows(context: Address, a: Address): Address;
-  /** Products of `b` with the matrices of `a` that `ids` names. */
+  /** Multiplies `b` by the matrices of `a` selected by `ids` (mixture of experts). */
   mulMatId(context: Address, a: Address, b: Address, ids: Address): Address;
   getRows(context: Address, a: Address, ids: Address): Address;
   setRows(context: Address, a: Address, rows: Address, ids: Address): Address;
@@ -88,7 +88,10 @@ export interface GgmlBase {
     betaFast: number,
     betaSlow: number,
   ): Address;
-  /** Four positions for each row, one list after the other; `sections` says how many frequencies each has. */
+  /**
+   * Four positions per row, one list after the other; `sections` has the number of frequencies of each (multimodal
+   * RoPE).
+   */
   ropeMulti(
     context: Address,
     a: Address,
@@ -122,7 +125,10 @@ export interface GgmlBase {
   f32ToBf16(from: Pointer, to: Pointer, count: number): void;
   /** Elements that share a scale: rows are whole blocks. */
   blockSize(type: number): number;
-  /** Bytes written. `rowLength` is whole blocks; `importance` weighs the columns, null for all alike. */
+  /**
+   * Returns the bytes written. `rowLength` is a multiple of the block size; `importance` weighs the columns, null for
+   * equal weights.
+   */
   quantizeChunk(
     type: number,
     from: Pointer,
@@ -143,7 +149,7 @@ export interface GgmlBase {
   procAddress(registry: Address, name: string): Address | null;
   supportsOp(device: Address, op: Address): boolean;
   backendFree(backend: Address): void;
-  /** A node whose `args` C function `work` reads, and writes its result: f32 [ne1, ne0]. `args`: addresses of tensors. */
+  /** A node computed by a C function `work`, which reads `args` and writes f32 [ne1, ne0]. `args`: tensor addresses. */
   custom(
     context: Address,
     type: number,
@@ -165,7 +171,7 @@ export interface GgmlBase {
   threadpoolDefaults(params: Pointer, numThreads: number): void;
 }
 
-/** From libggml-base: what widens rows of each block type. */
+/** From libggml-base: dequantization of rows, by block type. */
 export type GgmlDequantizers = Readonly<Record<GgmlBlockType, (from: Pointer, to: Pointer, count: number) => void>>;
 
 /** From libggml: the registry of backends. */
@@ -175,13 +181,13 @@ export interface GgmlRegistry {
   backendByType(type: number, params: null): Address | null;
 }
 
-/** From the library of this processor, found through the registry. */
+/** From this processor's backend library, found through the registry. */
 export interface GgmlCpu {
   setNumThreads(backend: Address, numThreads: number): void;
   threadpoolNew(params: Pointer): Address | null;
   threadpoolFree(threadpool: Address): void;
   setThreadpool(backend: Address, threadpool: Address): void;
-  /** Plain loops in place of tiles and split ranges of keys, which add up in another order as sizes change. */
+  /** Scalar loops in place of tiles and split key ranges, whose summation order depends on sizes. */
   setUseReference(backend: Address, isOn: boolean): void;
 }
 
@@ -284,7 +290,7 @@ export const REGISTRY_SIGNATURES: SignatureTable<GgmlRegistry> = {
   backendByType: ["ggml_backend_init_by_type", "void*", "int str"],
 };
 
-/** Under the names by which the registry knows them. */
+/** By registry name. */
 export const CPU_SIGNATURES: SignatureTable<GgmlCpu> = {
   setNumThreads: ["ggml_backend_set_n_threads", "void", "void* int"],
   threadpoolNew: ["ggml_threadpool_new", "void*", "void*"],

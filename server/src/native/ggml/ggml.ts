@@ -1,6 +1,6 @@
 /**
- * Opens ggml, the library of CPU kernels, and checks that it is the one the signatures were written for.
- * It finds the library and its functions; it knows no tensor, no graph and no model.
+ * Opens ggml, the library of CPU kernels, and verifies its version. Source: ggml.h, version 0.25. Knows no tensor,
+ * graph or model.
  */
 
 import { existsSync, readdirSync } from "node:fs";
@@ -21,7 +21,7 @@ import {
   type SignatureTable,
 } from "./functions.ts";
 
-/** ggml_type of the header, for the types that Nereid stores or computes with. */
+/** ggml_type of ggml.h, for the types that Nereid stores or computes with. */
 export const GGML_TYPES = {
   f32: 0,
   f16: 1,
@@ -40,7 +40,7 @@ export const GGML_TYPES = {
 } as const;
 export type GgmlType = keyof typeof GGML_TYPES;
 
-/** Elements of a block and its bytes; a block is one element where no scale is shared. */
+/** Elements and bytes of a block; a block of unquantized types is one element. */
 export const GGML_BLOCKS: Readonly<Record<GgmlType, { readonly numElements: number; readonly numBytes: number }>> = {
   f32: { numElements: 1, numBytes: 4 },
   f16: { numElements: 1, numBytes: 2 },
@@ -62,21 +62,21 @@ export interface Ggml {
   readonly directory: string;
   readonly version: string;
   readonly base: GgmlBase;
-  /** Widen rows of block types to f32. */
+  /** Dequantize rows of block types to f32. */
   readonly dequantize: GgmlDequantizers;
   readonly cpu: GgmlCpu;
   readonly device: bigint;
-  /** Keeps what ggml has to say during `work` off stderr. */
+  /** Silences ggml's stderr output during `work`. */
   quietly<T>(work: () => T): T;
-  /** Kinds of memory besides the usual one, which lay matrices out for this processor; the best first. */
+  /** Additional buffer types, which repack matrices for this processor; the best first. */
   extraBufferTypes(): readonly bigint[];
   /** A new CPU backend: the state of one stream of graphs. */
   createBackend(): bigint;
 }
 
-/** Signatures and enum values are of this series; another one may have moved them. */
+/** Signatures and enum values are those of this series; another one may have moved them. */
 const VERSION_PATTERN = /^0\.25\./;
-/** sizeof(ggml_object) + sizeof(ggml_tensor): moves when a field of either does. */
+/** sizeof(ggml_object) + sizeof(ggml_tensor): changes when a field of either does. */
 const TENSOR_OVERHEAD_BYTES = 368;
 const CPU_DEVICE_TYPE = 0;
 /** More than ggml has. */
@@ -85,7 +85,7 @@ const MAX_EXTRA_BUFFER_TYPES = 16;
 // Named once per process: koffi's type names are global.
 structType("GgmlInitParams", { mem_size: "size_t", mem_buffer: "void*", no_alloc: "bool" });
 
-/** Loads ggml from `directory`, or from where `findGgmlDirectory()` finds it. @throws Error that says what is missing */
+/** Loads ggml from `directory`, or from the result of `findGgmlDirectory()`. @throws Error naming what is missing */
 export function openGgml(directory: string = findGgmlDirectory()): Ggml {
   const baseLibrary = openLibrary(join(directory, "libggml-base.so"));
   const base = bindAll(baseLibrary, BASE_SIGNATURES);
@@ -123,7 +123,7 @@ export function findGgmlDirectory(environment: Environment = process.env): strin
   }
 }
 
-/** Guards what ggml returns for memory it could not get. */
+/** Checks ggml's results for failed allocations. */
 export function expectAddress(address: bigint | null, what: string): bigint {
   if (address === null) throw new Error(`ggml could not make ${what}: out of memory`);
   return address;
@@ -179,7 +179,7 @@ function bindCpu(base: GgmlBase, device: bigint, directory: string): GgmlCpu {
   return Object.fromEntries(bound) as unknown as GgmlCpu;
 }
 
-/** A list that ends with null. */
+/** A null-terminated list. */
 function extraBufferTypes(base: GgmlBase, device: bigint): readonly bigint[] {
   const registry = expectAddress(base.deviceRegistry(device), "a CPU registry");
   const address = base.procAddress(registry, "ggml_backend_dev_get_extra_bufts");
@@ -200,12 +200,12 @@ function splitTypes(parameters: string): string[] {
   return parameters === "" ? [] : parameters.split(" ");
 }
 
-/** The registry tries the library of each processor generation and keeps the fastest that runs here. */
+/** The registry tries the library of each processor generation and keeps the fastest supported one. */
 function loadProcessorLibrary(registry: GgmlRegistry, directory: string, quietly: Ggml["quietly"]): void {
   if (registry.deviceByType(CPU_DEVICE_TYPE) === null) quietly(() => registry.loadAll(directory));
 }
 
-/** ggml reports on stderr; an empty function of its own takes those lines meanwhile. */
+/** ggml logs to stderr; an empty callback replaces that meanwhile. */
 function silencer(base: GgmlBase, library: NativeLibrary): Ggml["quietly"] {
   return (work) => {
     base.logSet(library.symbol("ggml_time_init"), null);

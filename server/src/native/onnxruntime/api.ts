@@ -1,6 +1,6 @@
 /**
- * The C functions of ONNX Runtime that we call, found in its function table. Positions in that table are append-only
- * from release to release. Knows signatures only: who owns what is the callers' business.
+ * The ONNX Runtime C functions that we call, by index in the function table. Source: onnxruntime_c_api.h; the table is
+ * append-only. Signatures only: callers own the objects.
  */
 import {
   type Address,
@@ -12,7 +12,7 @@ import {
   viewMemory,
 } from "../ffi.ts";
 
-/** Version of the C API asked for: every function below is in it, and every later library serves it. */
+/** Requested version of the C API: it has every function below, and every later library serves it. */
 const API_VERSION = 18;
 
 /** Null is success; anything else must be released. */
@@ -31,7 +31,7 @@ export type RunArguments = [
   out: Pointer,
 ];
 
-/** Pointers marked `out` are filled by the call. Names are those of the C API. */
+/** Parameters marked `out` are filled by the call. Names are those of the C API. */
 export interface OrtApi {
   readonly GetErrorCode: Returning<number, [Address]>;
   readonly GetErrorMessage: Returning<string, [Address]>;
@@ -138,7 +138,7 @@ export interface OrtApi {
   readonly UpdateCUDAProviderOptions: Call<[provider: Address, keys: Pointer, values: Pointer, count: number]>;
   readonly ReleaseCUDAProviderOptions: Release;
   readonly RegisterCustomOpsLibrary_V2: Call<[options: Address, path: Pointer]>;
-  /** `ended(id, outputs, outputCount, status)` is called on a thread of the session's. */
+  /** `ended(id, outputs, outputCount, status)` is called on a thread of the session. */
   readonly RunAsync: Call<[...RunArguments, ended: Address, id: Address]>;
 }
 
@@ -148,7 +148,7 @@ const P = "void*";
 const N = "size_t";
 const INT = "int";
 
-/** Position in the table, and the parameters. Everything returns a status unless a third entry says otherwise. */
+/** Index in the table, and the parameters. All functions return a status unless a third entry says otherwise. */
 const FUNCTIONS: Readonly<Record<OrtFunctionName, readonly [number, readonly CType[], CType?]>> = {
   GetErrorCode: [1, [P], INT],
   GetErrorMessage: [2, [P], "str"],
@@ -242,7 +242,7 @@ export interface LoadedApi {
   readonly version: string;
 }
 
-/** @throws Error when the file is no ONNX Runtime or one too old */
+/** @throws Error when the file is not ONNX Runtime, or too old */
 export function loadOrtApi(libraryPath: string): LoadedApi {
   const getBase = openLibrary(libraryPath).func<[], Address | null>("OrtGetApiBase", P, []);
   const base = getBase();

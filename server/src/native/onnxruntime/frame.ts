@@ -1,6 +1,6 @@
 /**
- * The memory of one run: handles of its tensors, the arrays that C reads and writes, and references to every buffer whose
- * address C holds. A frame is used for one run at a time, again and again. Knows no session.
+ * The memory of one run: tensor handles, C arrays, and references to every buffer whose address C holds. A frame is
+ * reused, for one run at a time. Knows no session.
  */
 import { byteSize, elementCount, type Tensor } from "../../core/tensor.ts";
 import { type Address, addressOf, copyFromMemory, cString } from "../ffi.ts";
@@ -10,13 +10,13 @@ import { check } from "./status.ts";
 import { fromContent, toCStrings } from "./strings.ts";
 import { elementTypeOf, elementTypeOfCode } from "./types.ts";
 
-/** An output to produce. `into`, when given, says where: its shape must then be the one the model gives. */
+/** A requested output. `into`, when given, receives it: its shape must be the one that the model gives. */
 export interface OutputRequest {
   readonly name: string;
   readonly into?: Tensor | undefined;
 }
 
-/** What every frame of a process may use. */
+/** State shared by all frames of a process. */
 export interface FrameContext {
   readonly api: OrtApi;
   readonly cpuMemory: Address;
@@ -24,9 +24,9 @@ export interface FrameContext {
 }
 
 const POINTER_BYTES = 8n;
-/** Dimensions that fit without another allocation. */
+/** Dimensions that fit without a further allocation. */
 const USUAL_RANK = 16;
-/** C wants some address even for no bytes. */
+/** C needs a non-null address even for zero bytes. */
 const NOTHING: Uint8Array = Buffer.alloc(16);
 
 export class RunFrame {
@@ -37,13 +37,13 @@ export class RunFrame {
   readonly #outInt: Int32Array = new Int32Array(this.#out.buffer);
   #shape = new BigInt64Array(USUAL_RANK);
   #outputs: readonly OutputRequest[] = [];
-  /** Buffers that C knows by address while the run lasts. */
+  /** Buffers whose addresses C holds during the run. */
   #held: Uint8Array[] = [];
   inputNames: BigUint64Array = new BigUint64Array(0);
   inputValues: BigUint64Array = new BigUint64Array(0);
   outputNames: BigUint64Array = new BigUint64Array(0);
   outputValues: BigUint64Array = new BigUint64Array(0);
-  /** By index; holes where no tensor was small yet. */
+  /** By index; sparse for tensors that were never small. */
   readonly #smallInputs: (SmallValue | undefined)[] = [];
   readonly #smallOutputs: (SmallValue | undefined)[] = [];
   #inputSlots: Address = 0n;
@@ -52,7 +52,7 @@ export class RunFrame {
   outputCount = 0;
   #isTerminated = false;
 
-  /** `nameAddresses`: of every input and output of the session; they outlive the frame. */
+  /** `nameAddresses`: of all inputs and outputs of the session; they outlive the frame. */
   constructor(
     context: FrameContext,
     nameAddresses: ReadonlyMap<string, Address>,
@@ -63,7 +63,7 @@ export class RunFrame {
     this.runOptions = createRunOptions(context.api, runConfig);
   }
 
-  /** Makes the tensors. Nothing is left behind when it throws. */
+  /** Creates the tensors. Frees everything when it throws. */
   prepare(inputs: readonly Tensor[], outputs: readonly OutputRequest[]): void {
     this.#reserve(inputs.length, outputs.length);
     this.#outputs = outputs;
@@ -89,7 +89,7 @@ export class RunFrame {
     }
   }
 
-  /** Takes the outputs out after a good run. */
+  /** Takes the outputs after a successful run. */
   collect(): Tensor[] {
     return this.#outputs.map(({ name, into }, index) => {
       const value = this.outputValues[index] ?? 0n;
@@ -100,13 +100,13 @@ export class RunFrame {
     });
   }
 
-  /** Asks the run that uses this frame to stop. May be called while it is on another thread. */
+  /** Terminates the run that uses this frame, also from another thread. */
   terminate(): void {
     this.#isTerminated = true;
     check(this.#context.api, this.#context.api.RunOptionsSetTerminate(this.runOptions));
   }
 
-  /** Frees what `prepare()` and the run made. */
+  /** Frees everything that `prepare()` and the run created. */
   clear(): void {
     const { api } = this.#context;
     if (this.#isTerminated) check(api, api.RunOptionsUnsetTerminate(this.runOptions));
@@ -156,7 +156,7 @@ export class RunFrame {
     else this.#createTensor(into, this.outputValues, this.#outputSlots, index);
   }
 
-  /** Puts the lasting tensor of this place into `values[index]`, made anew when the last one was of another kind. */
+  /** Puts the persistent tensor of this position into `values[index]`, recreated when type or shape changed. */
   #useSmall(
     tensor: Tensor,
     values: BigUint64Array,
@@ -182,7 +182,7 @@ export class RunFrame {
     return small;
   }
 
-  /** Makes the tensor whose handle C writes into `values[index]`. */
+  /** Creates the tensor; C writes its handle into `values[index]`. */
   #createTensor(tensor: Tensor, values: BigUint64Array, slots: Address, index: number): void {
     this.#writeShape(tensor.shape);
     const slot = slots + BigInt(index) * POINTER_BYTES;
@@ -282,12 +282,12 @@ function wrongSize({ name, data }: Tensor, expected: number): RangeError {
   return new RangeError(`tensor '${name}' has ${data.byteLength} bytes, expected ${expected}`);
 }
 
-/** Memory for an output: small ones share a pool, none is zeroed because every byte gets written. */
+/** Memory for an output: small ones come from Node's pool. Not zeroed, because every byte is written. */
 export function uninitialized(byteLength: number): Uint8Array {
   return Buffer.allocUnsafe(byteLength);
 }
 
-/** The bytes themselves when they are aligned for their type, else one copy that is. */
+/** The bytes themselves when aligned for their type, else an aligned copy. */
 function usableData(data: Uint8Array, elementBytes: number): Uint8Array {
   if (data.byteLength === 0) return NOTHING;
   return data.byteOffset % elementBytes === 0 ? data : new Uint8Array(data);

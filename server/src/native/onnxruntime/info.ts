@@ -1,17 +1,17 @@
-/** What a loaded model says about itself: its inputs and outputs, and who made it. */
+/** A loaded model's inputs, outputs and producer. */
 import { type Address, readCString } from "../ffi.ts";
 import type { OrtApi, Status } from "./api.ts";
 import { check } from "./status.ts";
 import { type ElementType, elementTypeOfCode } from "./types.ts";
 
-/** An input or output. Values that are no tensors have `kind` other than "TENSOR", and no type or shape. */
+/** An input or output. Values that are no tensors have another `kind` than "TENSOR", and no type or shape. */
 export interface ValueInfo {
   readonly name: string;
   readonly kind: ValueKind;
   readonly elementType: ElementType;
-  /** -1 = free. A tensor of unknown rank looks like a scalar. */
+  /** -1: dynamic. A tensor of unknown rank looks like a scalar. */
   readonly dims: readonly number[];
-  /** Name of each free dimension, "" when it has none; equal names mean equal sizes. */
+  /** Name of each dynamic dimension, "" when it has none; equal names mean equal sizes. */
   readonly dimNames: readonly string[];
 }
 
@@ -21,7 +21,7 @@ export interface ModelInfo {
   /** In the model's order. */
   readonly inputs: readonly ValueInfo[];
   readonly outputs: readonly ValueInfo[];
-  /** Initialisers that a run may replace. */
+  /** Initializers that a run may override. */
   readonly overridableInitializers: readonly ValueInfo[];
 }
 

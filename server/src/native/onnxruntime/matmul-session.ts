@@ -1,13 +1,13 @@
 /**
- * Products of floats by ONNX Runtime: y = x . weight^T on memory of the caller's. Its kernels multiply blocks of many rows at
- * about three times the rate of ggml's. Knows addresses and sizes: no tensor, no model, no device.
+ * FP32 GEMMs by ONNX Runtime: y = x . weight^T in the caller's memory. Its kernels are about three times as fast as
+ * ggml's for many rows. Knows addresses and sizes only.
  */
 import { type Address, addressOf, cString } from "../ffi.ts";
 import type { FrameContext } from "./frame.ts";
 import { check } from "./status.ts";
 import { elementTypeOf } from "./types.ts";
 
-/** An ONNX model of one node, y = Gemm(x, w, transB = 1), with free sizes. */
+/** An ONNX model of one node, y = Gemm(x, w, transB = 1), with dynamic sizes. */
 export const MATMUL_MODEL: Uint8Array = Buffer.from(
   "CAgSBm5lcmVpZEIECgAQDTqTAQonCgF4CgF3EgF5Ggdwcm9kdWN0IgRHZW1tKg0KBnRyYW5zQhgBoAECEgdwcm9kdWN0Wh0KAXgSGAoWCAESEgoGEgRy" +
     "b3dzCggSBmlucHV0c1ogCgF3EhsKGQgBEhUKCRIHb3V0cHV0cwoIEgZpbnB1dHNiHgoBeRIZChcIARITCgYSBHJvd3MKCRIHb3V0cHV0cw==",
@@ -31,18 +31,18 @@ export class FloatMatmul {
   readonly #names: readonly Uint8Array[] = [cString("x"), cString("w"), cString("y")];
   /** Addresses of the names: two inputs, one output. */
   readonly #nameAddresses: BigUint64Array = BigUint64Array.from(this.#names, addressOf);
-  /** Handles of the tensors of the product being computed, in the same order. */
+  /** Tensor handles of the current GEMM, in the same order. */
   readonly #values: BigUint64Array = new BigUint64Array(3);
   readonly #valuesAddress: Address = addressOf(this.#values);
   readonly #shape: BigInt64Array = new BigInt64Array(2);
 
-  /** Takes over the session. */
+  /** Takes ownership of the session. */
   constructor(context: FrameContext, session: Address) {
     this.#context = context;
     this.#session = session;
   }
 
-  /** All three hold f32 in rows without gaps: x [rows, inputs], weight [outputs, inputs], y [rows, outputs]. */
+  /** All three are f32 with contiguous rows: x [rows, inputs], weight [outputs, inputs], y [rows, outputs]. */
   run(x: Address, weight: Address, y: Address, { numRows, numInputs, numOutputs }: MatmulSizes): void {
     const { api } = this.#context;
     const names = addressOf(this.#nameAddresses);

@@ -1,4 +1,4 @@
-/** The notes that whoever exported a model left in it. */
+/** The metadata that a model's exporter wrote (ModelProto: producer, domain, description, metadata_props). */
 import { type Address, cString, viewMemory } from "../ffi.ts";
 import type { OrtApi, Status } from "./api.ts";
 import { takeString } from "./info.ts";

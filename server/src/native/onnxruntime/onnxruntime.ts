@@ -1,4 +1,7 @@
-/** ONNX Runtime in this process: its environment and how sessions are made. Does not know what a model is used for. */
+/**
+ * The ONNX Runtime environment of this process, and its sessions. Source: onnxruntime_c_api.h. Does not know the use of
+ * a model.
+ */
 import process from "node:process";
 import { type Address, cString } from "../ffi.ts";
 import { findLibrary, type LibrarySpec } from "../library.ts";
@@ -12,23 +15,23 @@ import { OwnThreads, type StartRun, startInPool } from "./start.ts";
 import { check } from "./status.ts";
 
 export interface RuntimeOptions {
-  /** One pool of threads for all sessions; 0 threads = as many as cores. Without it each session has its own. */
+  /** One thread pool for all sessions; 0 threads = one per core. Without it each session has its own. */
   readonly globalThreads?: { readonly intraOp: number; readonly interOp: number } | undefined;
-  /** Prints all that ONNX Runtime has to say, on stderr; else nothing, since every failure comes back as an error. */
+  /** Prints ONNX Runtime's log to stderr; off by default, since every failure is returned as an error. */
   readonly isVerbose: boolean;
 }
 
-/** A device to run on, and what it is told by ONNX Runtime's names. */
+/** An execution provider, and its options by ONNX Runtime's names. */
 export interface ProviderOptions {
   readonly kind: ProviderKind;
   readonly options: ReadonlyMap<string, string>;
 }
 
 export interface SessionOptions {
-  /** 0 none, 1 basic, 2 extended, 99 all. */
+  /** Graph optimisation level: 0 none, 1 basic, 2 extended, 99 all. */
   readonly graphLevel: 0 | 1 | 2 | 99;
   readonly isParallel: boolean;
-  /** 0 = as many as cores. */
+  /** 0: one thread per core. */
   readonly intraOpThreads: number;
   readonly interOpThreads: number;
   readonly memoryArena?: boolean | undefined;
@@ -38,11 +41,11 @@ export interface SessionOptions {
   /** Settings of every run, by their ONNX Runtime name. */
   readonly runConfig: ReadonlyMap<string, string>;
   readonly customOpLibraries: readonly string[];
-  /** Devices to run on, best first; what none of them takes runs on the CPU. */
+  /** Execution providers, best first; unsupported nodes run on the CPU. */
   readonly providers?: readonly ProviderOptions[] | undefined;
-  /** Runs that block nobody are made on the session's intra-op threads, two or more, and not on libuv's. */
+  /** Asynchronous runs use the session's intra-op threads, two or more, instead of libuv's. */
   readonly runsOnOwnThreads?: boolean | undefined;
-  /** The model is also written here, as it is after optimisation. */
+  /** The optimised model is also written here. */
   readonly optimizedModelPath?: string | undefined;
 }
 
@@ -52,7 +55,7 @@ const PRODUCT_SESSION: SessionOptions = {
   intraOpThreads: 1,
   interOpThreads: 1,
   memoryPattern: false,
-  // Between two products other threads have work.
+  // Idle intra-op threads must not spin: other threads have work.
   config: new Map([["session.intra_op.allow_spinning", "0"]]),
   runConfig: new Map(),
   customOpLibraries: [],
@@ -62,7 +65,7 @@ const LOG_FATAL = 4;
 const ARENA_ALLOCATOR = 1;
 const MEMORY_TYPE_DEFAULT = 0;
 
-/** Where the library comes from on a platform. */
+/** Library packages by platform. */
 export function onnxRuntimeLibrary(platform: string, arch: string): LibrarySpec {
   return {
     title: "ONNX Runtime",
@@ -76,10 +79,10 @@ export function onnxRuntimeLibrary(platform: string, arch: string): LibrarySpec 
 }
 
 export class OnnxRuntime {
-  /** Release of the library, and its file. */
+  /** Version of the library, and its file. */
   readonly version: string;
   readonly path: string;
-  /** What it can run on, by ONNX Runtime's names: "CPUExecutionProvider" and others. */
+  /** Available execution providers, by ONNX Runtime's names: "CPUExecutionProvider" and others. */
   readonly providers: readonly string[];
   readonly #context: FrameContext;
   readonly #environment: Address;
@@ -87,12 +90,12 @@ export class OnnxRuntime {
   readonly #startInPool: StartRun;
   #ownThreads: OwnThreads | undefined;
 
-  /** @throws Error naming every place searched, when there is no library */
+  /** @throws Error naming all searched locations, when there is no library */
   constructor(
     options: RuntimeOptions,
     libraryPath: string = findLibrary(onnxRuntimeLibrary(process.platform, process.arch)),
   ) {
-    // The library reports its use to its maker, from the moment it has an environment, and keeps what it cannot send.
+    // Disable telemetry: with an environment, the library reports its use to its vendor and buffers unsent events.
     process.env.ORT_DISABLE_TELEMETRY = "1";
     const { api, version } = loadOrtApi(libraryPath);
     this.version = version;
@@ -129,7 +132,7 @@ export class OnnxRuntime {
     }
   }
 
-  /** Products of floats on memory of the caller's, who closes it. */
+  /** FP32 GEMMs on caller-owned memory; the caller closes it. */
   createFloatMatmul(numThreads: number): FloatMatmul {
     const { api } = this.#context;
     const settings = this.#createSettings({ ...PRODUCT_SESSION, intraOpThreads: numThreads });
@@ -144,7 +147,7 @@ export class OnnxRuntime {
     }
   }
 
-  /** Frees what the sessions shared; they are closed before. */
+  /** Frees the shared resources; sessions must be closed before. */
   close(): void {
     const { api, cpuMemory } = this.#context;
     this.#ownThreads?.close();
@@ -230,7 +233,7 @@ function applySwitch(
   if (isOn !== undefined) check(api, isOn ? enable(settings) : disable(settings));
 }
 
-/** Runs a call that makes one object, and gives the object. */
+/** Calls a function that creates one object, and returns the object. */
 function created(api: OrtApi, make: (out: BigUint64Array) => Status): Address {
   const out = new BigUint64Array(1);
   check(api, make(out));

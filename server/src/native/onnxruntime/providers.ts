@@ -1,4 +1,7 @@
-/** What an ONNX Runtime can run on beside the CPU, and how a session is told to. Knows no model. */
+/**
+ * Execution providers besides the CPU, and how to add them to a session. Source: ONNX Runtime documentation, "Execution
+ * Providers". Knows no model.
+ */
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { loadCudnn, missingLibrary, withFoundLibraries } from "../cuda/dependencies.ts";
@@ -38,13 +41,13 @@ function callsOf(api: OrtApi, kind: ProviderKind): ProviderCalls {
   };
 }
 
-/** Those on GPUs lie in libraries of their own, beside the one that knows of them. */
+/** GPU providers are separate libraries beside the main one. */
 const LIBRARIES: ReadonlyMap<string, string> = new Map([
   [PROVIDER_NAMES.cuda, "libonnxruntime_providers_cuda.so"],
   [PROVIDER_NAMES.tensorrt, "libonnxruntime_providers_tensorrt.so"],
 ]);
 
-/** Those that are there and not only known of. */
+/** Providers whose libraries are present. */
 export function availableProviders(api: OrtApi, libraryPath: string): readonly string[] {
   return knownProviders(api).filter((name) => {
     const library = LIBRARIES.get(name);
@@ -95,7 +98,10 @@ function append(api: OrtApi, settings: Address, { kind, options }: ProviderSetti
   }
 }
 
-/** Providers need NVIDIA's libraries; the linker's words say which is missing and not what to do. Other errors pass. */
+/**
+ * Adds installation advice to errors about missing NVIDIA libraries, which only quote the linker. Other errors pass
+ * unchanged.
+ */
 export function explainMissing(error: unknown): unknown {
   const library = missingLibrary(error);
   if (!(error instanceof OnnxRuntimeError) || library === undefined) return error;

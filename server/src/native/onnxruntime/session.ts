@@ -1,6 +1,6 @@
 /**
- * A loaded model that can run, also several times at once. Synchronous runs block the event loop for as long as they take;
- * asynchronous ones run on another thread. Which to choose is the caller's business.
+ * A loaded model that can run, also several times concurrently. Synchronous runs block the event loop; asynchronous
+ * ones use another thread. The caller chooses.
  */
 import type { Tensor } from "../../core/tensor.ts";
 import { type Address, addressOf, cString } from "../ffi.ts";
@@ -10,11 +10,11 @@ import { type ModelMetadata, readMetadata } from "./metadata.ts";
 import type { StartRun } from "./start.ts";
 import { check } from "./status.ts";
 
-/** A run under way on another thread. */
+/** A run in progress on another thread. */
 export interface PendingRun {
   /** @throws OnnxRuntimeError, with `isTermination` after `terminate()` */
   readonly outputs: Promise<Tensor[]>;
-  /** Asks the run to stop between two nodes of the graph. */
+  /** Terminates the run between two nodes of the graph. */
   terminate(): void;
 }
 
@@ -27,11 +27,11 @@ export class OnnxSession {
   /** C strings of all names; `#nameAddresses` points into them. */
   readonly #names: readonly Uint8Array[];
   readonly #nameAddresses: ReadonlyMap<string, Address>;
-  /** Frames that no run uses. As many come to be as runs ever overlapped. */
+  /** Idle frames; as many exist as runs ever overlapped. */
   readonly #idleFrames: RunFrame[] = [];
   #runsUnderWay = 0;
 
-  /** Takes over the handle. */
+  /** Takes ownership of the handle. */
   constructor(
     context: FrameContext,
     session: Address,
@@ -88,13 +88,13 @@ export class OnnxSession {
     return {
       outputs: finish(),
       terminate: () => {
-        // The flag is the frame's: after the run it would stop somebody else's.
+        // The termination flag belongs to the frame: after the run it would stop another one.
         if (isRunning) frame.terminate();
       },
     };
   }
 
-  /** Frees the model. No run may be under way. */
+  /** Frees the model. No run may be in progress. */
   async close(): Promise<void> {
     if (this.#runsUnderWay > 0) throw new Error(`cannot close a session: ${this.#runsUnderWay} runs are under way`);
     for (const frame of this.#idleFrames) frame.close();

@@ -1,18 +1,17 @@
 /**
- * A small tensor that stays: its handle and its memory serve run after run for as long as type and shape are the same. Copying
- * some hundred bytes is cheaper than making a tensor of them and freeing it. Belongs to one frame, at one place of its inputs
- * or outputs.
+ * A persistent small tensor: its handle and memory are reused while type and shape stay the same. Copying some hundred
+ * bytes is cheaper than creating a tensor. Belongs to one position of one frame.
  */
 import type { Tensor } from "../../core/tensor.ts";
 import type { Address } from "../ffi.ts";
 
-/** Larger tensors are used where they lie. */
+/** Larger tensors are used in place. */
 export const MAX_SMALL_BYTES = 2048;
 
 export class SmallValue {
-  /** Memory of its own, never moved: C knows the address. */
+  /** Memory that never moves: C holds the address. */
   readonly memory: Uint8Array = Buffer.allocUnsafeSlow(MAX_SMALL_BYTES);
-  /** 0 = none was made. */
+  /** 0: not created. */
   handle: Address = 0n;
   #datatype: Tensor["datatype"] = "INT32";
   #shape: readonly number[] = [];
@@ -24,7 +23,7 @@ export class SmallValue {
     return true;
   }
 
-  /** Remembers what the handle, made on `memory`, stands for. */
+  /** Stores the type and shape of the handle created on `memory`. */
   made(handle: Address, { datatype, shape }: Tensor): void {
     this.handle = handle;
     this.#datatype = datatype;

@@ -1,6 +1,6 @@
 /**
- * How a run gets onto another thread: one of libuv's, whichever is free, or one of the session's own, which are few and
- * always the same. Knows frames, not tensors.
+ * Starts asynchronous runs: on libuv's pool, or on the session's own intra-op threads, which are few and fixed. Knows
+ * frames, not tensors.
  */
 import { type Address, type Callback, callback } from "../ffi.ts";
 import type { OrtApi, RunArguments, Status } from "./api.ts";
@@ -22,14 +22,14 @@ export function startInPool(api: OrtApi): StartRun {
 }
 
 /**
- * For sessions with two intra-op threads or more. CUDA's provider keeps handles and workspaces, tens of megabytes of the
- * GPU, for each thread that ever ran a session; libuv has two for each core.
+ * For sessions with two or more intra-op threads. CUDA's provider keeps tens of megabytes of GPU memory per thread that
+ * ever ran a session. libuv has two threads per core.
  */
 export class OwnThreads {
   readonly #api: OrtApi;
   readonly #waiting = new Map<Address, (status: Status) => void>();
   readonly #ended: Callback;
-  /** A run under way keeps the process alive, as one in libuv's pool does. */
+  /** A run in progress keeps the process alive, as libuv's pool does. */
   readonly #hold = setInterval(() => undefined, LONGEST_TIMER_MS).unref();
   #lastId = 0n;
 
@@ -49,12 +49,12 @@ export class OwnThreads {
       this.#waiting.set(id, resolve);
       this.#hold.ref();
       const status = this.#api.RunAsync(...runArguments(session, frame), this.#ended.address, id);
-      // Not even begun: nobody will call back.
+      // Refused before it started: there will be no callback.
       if (status !== null) this.#settle(id, status);
     });
   };
 
-  /** No run may be under way. */
+  /** No run may be in progress. */
   close(): void {
     clearInterval(this.#hold);
     this.#ended.release();

@@ -1,7 +1,7 @@
-/** Turns statuses of ONNX Runtime into exceptions. Does not know what a caller makes of them. */
+/** Converts ONNX Runtime statuses to exceptions. */
 import type { OrtApi, Status } from "./api.ts";
 
-/** A run that was told to stop fails with this text and no code of its own. */
+/** A terminated run fails with this text and without a code of its own. */
 const TERMINATED = "Exiting due to terminate flag";
 
 export class OnnxRuntimeError extends Error {
@@ -26,7 +26,7 @@ export function check(api: OrtApi, status: Status): void {
   throw new OnnxRuntimeError(code, message);
 }
 
-/** Addresses in messages tell a client about our memory and nothing about its request. */
+/** Removes addresses from messages: they say nothing about a client's request, and leak memory layout. */
 function withoutAddresses(message: string): string {
   return message.replaceAll(/0x[0-9a-f]{6,16}\b/gi, "0x...");
 }

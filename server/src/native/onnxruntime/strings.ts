@@ -1,10 +1,12 @@
-/** String tensors: between the wire's length-prefixed elements and the C strings of ONNX Runtime. No calls of C here. */
+/**
+ * String tensors: from the wire's length-prefixed elements to C strings of ONNX Runtime, and back. Calls no C function.
+ */
 import { type Address, addressOf } from "../ffi.ts";
 
 const LENGTH_BYTES = 4;
 
 export interface CStrings {
-  /** The texts, each ended by NUL. Must live until the pointers have been read. */
+  /** The NUL-terminated texts. Must live until the pointers have been read. */
   readonly content: Uint8Array;
   readonly pointers: BigUint64Array;
 }
@@ -35,7 +37,7 @@ export function toCStrings(data: Uint8Array, count: number): CStrings {
   return { content, pointers };
 }
 
-/** Elements that lie back to back, by the offset of each, in the wire's form. */
+/** Contiguous elements, given by offset, in the wire's form. */
 export function fromContent(content: Uint8Array, offsets: BigUint64Array): Uint8Array {
   const count = offsets.length;
   const wire = Buffer.allocUnsafe(content.byteLength + count * LENGTH_BYTES);

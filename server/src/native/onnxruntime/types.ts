@@ -1,4 +1,4 @@
-/** Element types of ONNX beside our datatypes. Knows no tensor. */
+/** ONNX element types and our datatypes (onnx.proto, TensorProto.DataType). Knows no tensor. */
 import type { Tensor } from "../../core/tensor.ts";
 
 type Datatype = Tensor["datatype"];
@@ -6,11 +6,11 @@ type Datatype = Tensor["datatype"];
 export interface ElementType {
   /** `ONNXTensorElementDataType`. */
   readonly code: number;
-  /** ONNX's own spelling. */
+  /** Spelling in ONNX. */
   readonly name: string;
   /** Undefined when no request can carry the type. */
   readonly datatype: Datatype | undefined;
-  /** Bytes of an element; 0 for strings and for what we do not read. */
+  /** Bytes of an element; 0 for strings and unsupported types. */
   readonly byteLength: number;
 }
 
@@ -45,7 +45,7 @@ const BY_DATATYPE: ReadonlyMap<Datatype, ElementType> = new Map(
   BY_CODE.flatMap((type) => (type.datatype === undefined ? [] : [[type.datatype, type] as const])),
 );
 
-/** The type of a code; those newer than this table (4-bit, 8-bit floats) are unknown to us: "UNDEFINED". */
+/** The type of a code; "UNDEFINED" for types newer than this table (INT4, FP8). */
 export function elementTypeOfCode(code: number): ElementType {
   return BY_CODE[code] ?? UNDEFINED;
 }

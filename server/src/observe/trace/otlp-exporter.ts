@@ -1,6 +1,6 @@
 /**
- * Sends spans to a collector: OTLP over HTTP in its JSON form, in batches, one at a time. Nothing waits for it and nothing
- * fails with it: what the collector does not take is dropped, and the log says so.
+ * Sends spans to a collector in batches, one at a time. Source: OpenTelemetry OTLP/HTTP, JSON encoding. Nothing waits
+ * for it; rejected spans are dropped and logged.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,9 +13,9 @@ const LOG_LOCATION = "tracer";
 const MAX_TRIES = 3;
 const RETRY = { firstMs: 500, maxMs: 30_000 };
 const TRY_TIMEOUT_MS = 10_000;
-/** At the end of the server, for all that is left. */
+/** Time limit at shutdown, for all remaining spans. */
 const CLOSE_TIMEOUT_MS = 5000;
-/** By the protocol, these may be tried again. */
+/** Retryable statuses (OTLP specification, "Retryable Response Codes"). */
 const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 const SCOPE = { name: "triton-server" };
 
@@ -54,7 +54,7 @@ export class OtlpExporter {
     else this.#timer ??= setTimeout(() => this.#send(), scheduleDelayMs).unref();
   }
 
-  /** Sends what is left, for a few seconds at most. Never rejects. */
+  /** Sends the remaining spans, within a few seconds. Never rejects. */
   async close(): Promise<void> {
     const cut = setTimeout(() => this.#closing.abort(), CLOSE_TIMEOUT_MS);
     do {
@@ -106,12 +106,12 @@ export class OtlpExporter {
     }
   }
 
-  /** Shorter when the server ends. */
+  /** Shorter at shutdown. */
   #pause(ms: number): Promise<unknown> {
     return sleep(ms, undefined, { signal: this.#closing.signal, ref: false }).catch(() => undefined);
   }
 
-  /** Said for the first of them and then for ever ten times as many: a log must not fill with it. */
+  /** Logged for the first failure, then at every tenfold count, so that the log stays small. */
   #drop(count: number): void {
     const before = this.#numDropped;
     this.#numDropped += count;
@@ -120,7 +120,7 @@ export class OtlpExporter {
   }
 }
 
-/** The cause says what the message of `fetch` does not. */
+/** The cause has the reason that the message of `fetch` lacks. */
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   return cause instanceof Error ? cause.message : String(cause);

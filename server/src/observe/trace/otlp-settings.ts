@@ -1,12 +1,15 @@
-/** The settings of mode opentelemetry: parsed once, completed from the environment and from defaults. */
+/**
+ * Settings of trace mode opentelemetry, completed from the environment and defaults. Source: OpenTelemetry SDK
+ * environment variables; Triton documentation, "Trace".
+ */
 import type { Environment } from "../../core/environment.ts";
 import { ServerError } from "../../core/server-error.ts";
 
 export interface OtlpSettings {
   readonly url: string;
-  /** Attributes of the resource that all spans belong to. */
+  /** Resource attributes of all spans. */
   readonly resource: ReadonlyMap<string, string>;
-  /** Spans that wait to be sent; more are dropped. */
+  /** Maximum queued spans; more are dropped. */
   readonly maxQueueSize: number;
   readonly scheduleDelayMs: number;
   readonly maxExportBatchSize: number;
@@ -16,11 +19,11 @@ type Written = readonly (readonly [key: string, value: string])[];
 
 const DEFAULT_URL = "http://localhost:4318/v1/traces";
 const DEFAULT_SERVICE = "triton-inference-server";
-/** More spans would not fit into the memory that a server has beside its models. */
+/** Upper limit of the queue: a server needs its memory for models. */
 const MAX_QUEUE_SIZE = 1_000_000;
 const MAX_DELAY_MS = 3_600_000;
 
-/** @throws ServerError for a value that means nothing */
+/** @throws ServerError for an invalid value */
 export function parseOtlpSettings(written: Written, env: Environment): OtlpSettings {
   const last = new Map(written);
   const number = (key: string, variable: keyof Environment, max: number, fallback: number): number =>
@@ -38,7 +41,7 @@ export function parseOtlpSettings(written: Written, env: Environment): OtlpSetti
   };
 }
 
-/** As clients see them. */
+/** As shown to clients. */
 export function shownOtlpSettings(settings: OtlpSettings): (readonly [name: string, value: string])[] {
   return [
     ["url", settings.url],

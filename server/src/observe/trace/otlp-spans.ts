@@ -1,4 +1,4 @@
-/** A tree of traces as spans of OpenTelemetry, in the JSON form of its protocol. Pure: ids and clock are handed in. */
+/** Converts a trace tree to OpenTelemetry spans in OTLP's JSON encoding. Ids and clock are passed in. Pure. */
 import type { TraceMoment } from "../../core/request-trace.ts";
 import type { TraceClock } from "./trace-clock.ts";
 import type { TraceParent } from "./trace-parent.ts";
@@ -26,9 +26,9 @@ export interface OtlpTree {
   readonly traceId: string;
   /** The caller's span. */
   readonly parent: TraceParent | undefined;
-  /** Of the span of the client's request as a whole. */
+  /** Span id of the client's request. */
   readonly rootSpanId: string;
-  /** Of the span of the model that serves a trace. */
+  /** Span id of the model that serves a trace. */
   spanIdOf(id: number): string;
   newSpanId(): string;
 }
@@ -58,7 +58,7 @@ export function otlpSpans(nodes: readonly TraceNode[], tree: OtlpTree, clock: Tr
   return [inferRequest, ...served.flatMap((node) => modelSpans(node, tree, clock))];
 }
 
-/** The span of the model; beneath it those of its wait and of its computation, if it computed anything itself. */
+/** The span of the model with child spans for queueing and computation, if it computed anything itself. */
 function modelSpans(node: TraceNode, tree: OtlpTree, clock: TraceClock): OtlpSpan[] {
   const compute = node.moments.filter(({ name }) => name.startsWith("COMPUTE_"));
   const rest = node.moments.filter(
@@ -94,7 +94,7 @@ function modelSpans(node: TraceNode, tree: OtlpTree, clock: TraceClock): OtlpSpa
   return [model, ...queue, computed];
 }
 
-/** From the moment a request waits to the one in which it is computed. Its moments stay events of the model. */
+/** From queue start to compute start. Its events stay with the model's span. */
 function queueMoments(moments: Moments): Moments {
   const start = moments.find(({ name }) => name === "QUEUE_START");
   const end = moments.find(({ name }) => name === "COMPUTE_START");
@@ -112,7 +112,7 @@ function attributesOf(node: TraceNode): OtlpAttribute[] {
   return attributes;
 }
 
-/** The client's request is what its front end sees of it: the answers among it. */
+/** The client's request as seen by its front end, including the responses. */
 function isOfFrontEnd(name: TraceMoment): boolean {
   return name.startsWith("HTTP_") || name.startsWith("GRPC_") || name === "INFER_RESPONSE_COMPLETE";
 }

@@ -1,8 +1,8 @@
-/** The finished traces of one set of settings, and the decision when they are written and into which file. */
+/** Finished traces under one set of settings; decides when and to which file they are written. */
 import type { TraceFile } from "./trace-file.ts";
 import type { TraceSampler } from "./trace-setting.ts";
 
-/** Beyond, traces are written before their time: they would fill the memory of a server that runs for weeks. */
+/** Beyond this number, traces are written early, because they would fill the memory. */
 const MAX_BUFFERED_CHARS: number = 4 * 1024 * 1024;
 
 export class TraceBatch {
@@ -26,7 +26,7 @@ export class TraceBatch {
 
   completed(text: string): void {
     this.#numRunning -= 1;
-    if (text !== "") this.#texts.push(text); // a request refused early may leave nothing
+    if (text !== "") this.#texts.push(text); // a request refused early may have no events
     this.#numChars += text.length;
     const isLast = this.#numRunning === 0;
     if (this.#logFrequency > 0 && this.#texts.length >= this.#logFrequency) this.#write(true);
@@ -34,7 +34,7 @@ export class TraceBatch {
     else if ((isLast && this.#isRetired) || this.#numChars > MAX_BUFFERED_CHARS) this.#write(this.#logFrequency > 0);
   }
 
-  /** The settings are replaced or the server ends: what is there is written, what still runs follows. */
+  /** The settings are replaced or the server stops: writes finished traces; running ones follow. */
   retire(): void {
     this.#isRetired = true;
     this.#write(this.#logFrequency > 0);

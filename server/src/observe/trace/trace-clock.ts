@@ -1,12 +1,12 @@
-/** From times of `performance.now()` to the nanoseconds of the two clocks that traces are written in. */
+/** Converts `performance.now()` to nanoseconds of the two clocks used in traces. */
 import process from "node:process";
 
 const NS_PER_MS = 1_000_000;
 
 export interface TraceClock {
-  /** The steady clock of the machine, which other programs on it can compare with. */
+  /** The machine's monotonic clock, comparable with other programs. */
   steadyNs(atMs: number): bigint;
-  /** Since 1970. */
+  /** Since the Unix epoch. */
   unixNs(atMs: number): bigint;
 }
 
@@ -19,7 +19,7 @@ export function createTraceClock(): TraceClock {
   };
 }
 
-/** Whole milliseconds apart from the rest: a time since 1970 in ns is beyond the safe integers. */
+/** Whole milliseconds separately: nanoseconds since 1970 exceed the safe integers. */
 function toNs(ms: number): bigint {
   const whole = Math.floor(ms);
   return BigInt(whole) * BigInt(NS_PER_MS) + BigInt(Math.round((ms - whole) * NS_PER_MS));

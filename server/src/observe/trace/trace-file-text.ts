@@ -1,4 +1,7 @@
-/** A tree of traces in Triton's file format: small JSON objects joined by their `id`, without the brackets of the array. */
+/**
+ * Formats a trace tree in Triton's file format: small JSON objects joined by `id`, without the brackets of the array
+ * ("Trace" page of its documentation).
+ */
 import type { TraceClock } from "./trace-clock.ts";
 import type { TraceNode } from "./trace-record.ts";
 
@@ -10,7 +13,7 @@ function nodeTexts(node: TraceNode, clock: TraceClock): string[] {
   const { id, moments, tensors } = node;
   return [
     ...(node.modelVersion === "" ? [] : [JSON.stringify(headOf(node))]),
-    // The time is written by hand: it may be beyond the integers that a JavaScript number keeps.
+    // The time is formatted by hand: it may exceed the safe integers.
     ...moments.map(({ name, atMs }) => `{"id":${id},"timestamps":[{"name":"${name}","ns":${clock.steadyNs(atMs)}}]}`),
     ...tensors.map(({ moment, tensor }) => JSON.stringify({ id, activity: moment, tensor })),
   ];

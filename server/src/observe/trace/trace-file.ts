@@ -1,11 +1,11 @@
 /**
- * Where traces are written: the file itself, whose array is closed at the end, and numbered files that are whole at once.
- * Writes behind one another without holding anybody up. Knows text, not traces.
+ * Writes trace files: the main file, whose array is closed at the end, and numbered files that are complete at once.
+ * Writes are queued and block nobody. Knows text, not traces.
  */
 import { type FileHandle, open, writeFile } from "node:fs/promises";
 import type { Logger } from "../log.ts";
 
-/** Text that waits for the disk: beyond, traces are dropped and the log says so. */
+/** Maximum pending text: beyond it traces are dropped and logged. */
 const MAX_WAITING_CHARS: number = 64 * 1024 * 1024;
 const LOG_LOCATION = "tracer";
 
@@ -22,19 +22,19 @@ export class TraceFile {
     this.#log = log;
   }
 
-  /** Adds elements to the array of the file. */
+  /** Appends elements to the array of the file. */
   append(elements: string): void {
     this.#queue(elements, () => this.#append(elements));
   }
 
-  /** Writes elements as a whole array into the next numbered file. */
+  /** Writes elements as a complete array to the next numbered file. */
   writeNumbered(elements: string): void {
     const path = `${this.#path}.${this.#nextIndex}`;
     this.#nextIndex += 1;
     this.#queue(elements, () => writeFile(path, `[${elements}]`));
   }
 
-  /** Resolves when all is written; never rejects. */
+  /** Resolves when all writes are done; never rejects. */
   async close(): Promise<void> {
     this.#queue("", async () => {
       await this.#handle?.write("]");

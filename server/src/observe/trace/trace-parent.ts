@@ -1,7 +1,9 @@
-/** The headers of W3C Trace Context, version 00: reads what a client sent, writes what is handed on. */
+/**
+ * W3C Trace Context headers (version 00, traceparent and tracestate): parses a client's, formats the propagated ones.
+ */
 import type { TraceHeaders } from "../../core/request-trace.ts";
 
-/** Whose child the trace of a request is. */
+/** Parent span of the trace. */
 export interface TraceParent {
   /** 32 and 16 lower-case hexadecimal digits. */
   readonly traceId: string;
@@ -10,10 +12,13 @@ export interface TraceParent {
 }
 
 const TRACE_PARENT = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/;
-/** What the recommendation asks everybody to carry; a longer state is dropped, which it allows. */
+/**
+ * Minimum tracestate length that the recommendation requires to propagate (section 3.3.1.5); longer ones may be
+ * dropped.
+ */
 const MAX_STATE_CHARS = 512;
 
-/** Undefined when there is none, or none that can be trusted. */
+/** Undefined when there is none, or an invalid one. */
 export function readTraceParent(headers: TraceHeaders): TraceParent | undefined {
   const match = TRACE_PARENT.exec(headers.header("traceparent") ?? "");
   if (match === null) return undefined;
@@ -23,7 +28,7 @@ export function readTraceParent(headers: TraceHeaders): TraceParent | undefined 
   return { traceId, spanId, state: state.length > MAX_STATE_CHARS ? "" : state };
 }
 
-/** As the JSON text that propagators of OpenTelemetry read. */
+/** JSON text for OpenTelemetry propagators. */
 export function traceContextJson({ traceId, spanId, state }: TraceParent): string {
   const traceparent = `00-${traceId}-${spanId}-01`;
   return JSON.stringify(state === "" ? { traceparent } : { traceparent, tracestate: state });

@@ -1,19 +1,19 @@
 /**
- * What happened to one sampled request and to those that it caused. Collects; its owner learns of the whole tree once,
- * when everybody has let go of it. Knows no file and no collector.
+ * Events of one sampled request and of those that it caused. Its owner gets the whole tree once, when every holder has
+ * released it. Knows no file and no collector.
  */
 import type { RequestTrace, TensorMoment, TraceMoment } from "../../core/request-trace.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { type TensorText, tensorText } from "./trace-tensor-text.ts";
 
-/** Moments of one trace: a stream of responses has two for each, and must not grow without end. */
+/** Maximum events per trace: a stream has two per response, without a bound. */
 export const MAX_TRACE_MOMENTS = 16_384;
-/** Traces of one tree: a model may call others for as long as its request lasts. */
+/** Maximum traces per tree: a model may call others for as long as its request runs. */
 export const MAX_TREE_TRACES = 4096;
 
 export interface TraceNode {
   readonly id: number;
-  /** 0: the request of a client. */
+  /** 0: the client's request. */
   readonly parentId: number;
   readonly modelName: string;
   /** "" until a model has taken the request. */
@@ -27,13 +27,13 @@ export interface TraceTreeOptions {
   readonly nextId: () => number;
   readonly keepsMoments: boolean;
   readonly keepsTensors: boolean;
-  /** The W3C context that the request of a trace hands on; undefined when nobody outside learns of it. */
+  /** The W3C context that the request propagates; undefined when it is not propagated. */
   readonly contextOf: (id: number) => string | undefined;
   /** The client's request first. */
   readonly onComplete: (nodes: readonly TraceNode[]) => void;
 }
 
-/** Held by whoever asked for it. */
+/** Starts a tree; the caller holds the root trace and must release it. */
 export function createTraceTree(modelName: string, options: TraceTreeOptions): RequestTrace {
   const tree = new TraceTree(options);
   const root = new RecordedTrace(tree, 0, modelName);
@@ -55,7 +55,7 @@ class TraceTree {
     return this.#isComplete;
   }
 
-  /** False when it is too late, or too much. */
+  /** False when the trace is complete or full. */
   add(node: TraceNode): boolean {
     if (this.#isComplete || this.#nodes.length >= MAX_TREE_TRACES) return false;
     this.#nodes.push(node);

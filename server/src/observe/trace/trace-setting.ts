@@ -1,11 +1,11 @@
 /**
- * The rules of trace settings: what a change makes of them, what is refused, which request is sampled. Replaced as a whole
- * by every change, so that counting starts anew and running traces keep the settings that they began with.
+ * Rules of trace settings: changes, refusals, sampling. Source: Triton's trace extension. Every change replaces the
+ * settings as a whole, so that counts restart and running traces keep theirs.
  */
 import type { TraceChanges, TraceLevel, TraceSettings } from "../../core/request-trace.ts";
 import { ServerError } from "../../core/server-error.ts";
 
-/** The fields that can be set for a model alone; undefined = as what lies behind. */
+/** Fields that can be set per model; undefined: inherited. */
 export interface OwnSettings {
   readonly levels?: readonly TraceLevel[] | undefined;
   readonly rate?: number | undefined;
@@ -13,7 +13,7 @@ export interface OwnSettings {
   readonly logFrequency?: number | undefined;
 }
 
-/** What a change makes of the fields that were set before. */
+/** Applies a change to the previously set fields. */
 export function changedOwn(own: OwnSettings, changes: TraceChanges): OwnSettings {
   return {
     levels: changed(own.levels, changes.levels),
@@ -31,7 +31,7 @@ export function hasOwn(own: OwnSettings): boolean {
   return Object.values(own).some((value) => value !== undefined);
 }
 
-/** Field by field, what is set over what lies behind. */
+/** Overlays set fields on inherited ones. */
 export function resolveSettings(behind: TraceSettings, own: OwnSettings): TraceSettings {
   return {
     ...behind,
@@ -50,7 +50,7 @@ export function reasonAgainst({ levels, rate, mode, file }: TraceSettings): stri
   return undefined;
 }
 
-/** Settings that trace nothing may say so; all others must work. @throws ServerError */
+/** Settings that trace nothing are valid; all others must be usable. @throws ServerError */
 export function expectUsable(settings: TraceSettings): void {
   const reason = settings.levels.length === 0 ? undefined : reasonAgainst(settings);
   if (reason === undefined) return;
@@ -70,7 +70,7 @@ export class TraceSampler {
     this.#numLeft = settings.count;
   }
 
-  /** With the count as it is now. */
+  /** With the current count. */
   get settings(): TraceSettings {
     return { ...this.#settings, count: this.#numLeft };
   }
@@ -80,12 +80,12 @@ export class TraceSampler {
     return this.#isUsable && this.#numLeft !== 0;
   }
 
-  /** No more traces will begin, because as many began as were asked for. */
+  /** The requested number of traces has begun. */
   get isUsedUp(): boolean {
     return this.#settings.count > 0 && this.#numLeft === 0;
   }
 
-  /** `isForced`: the caller of the request traces it already. */
+  /** `isForced`: the caller already traces the request. */
   sample(isForced: boolean): boolean {
     if (!this.isOn) return false;
     if (!isForced && !this.#isTurn()) return false;

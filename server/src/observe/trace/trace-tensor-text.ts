@@ -1,12 +1,12 @@
-/** A tensor as a trace file shows it: its elements as text with commas between, cut off where nobody would read on. */
+/** A tensor in a trace file: its elements as text, comma-separated and truncated. */
 import { checkBytesElements, elementSize, splitBytesElements } from "@nereid/wire";
 import { bf16ToNumber } from "../../core/bf16.ts";
 import { fp16ToNumber } from "../../core/fp16.ts";
 import type { Tensor } from "../../core/tensor.ts";
 
-/** Elements of one tensor: the text of a whole image is ten times its bytes, held until it is written. */
+/** Maximum elements of one tensor: the text of an image is ten times its bytes, held until it is written. */
 export const MAX_TRACED_ELEMENTS = 65_536;
-/** Digits that tell any two FP32 values apart. */
+/** Decimal digits that distinguish any two FP32 values. */
 const FP32_DIGITS = 9;
 
 export interface TensorText {
@@ -14,11 +14,11 @@ export interface TensorText {
   readonly data: string;
   readonly shape: string;
   readonly dtype: string;
-  /** Set when elements were left out. */
+  /** Set when elements were omitted. */
   readonly truncated?: true;
 }
 
-/** Never throws: what a model made may not fit its own shape, and a trace must not be what fails its request. */
+/** Never throws: model output may not match its shape, and tracing must not fail a request. */
 export function tensorText(tensor: Tensor): TensorText {
   const { name, datatype, shape } = tensor;
   const numElements = shape.reduce((product, dim) => product * dim, 1);

@@ -1,6 +1,6 @@
 /**
- * The traces of a server: settings for all models and for single ones, sampling, and the way of finished traces into a file
- * or to a collector.
+ * The traces of a server: global and per-model settings, sampling, and export to a file or collector (Triton
+ * documentation, "Trace").
  */
 
 import { randomBytes } from "node:crypto";
@@ -26,9 +26,9 @@ import {
   TraceSampler,
 } from "./trace-setting.ts";
 
-/** How the server was started. */
+/** Settings at server start. */
 export interface TraceStart extends Omit<TraceSettings, "modeSettings"> {
-  /** The settings of mode opentelemetry, as written. */
+  /** Settings of mode opentelemetry, unparsed. */
   readonly opentelemetry: readonly (readonly [key: string, value: string])[];
 }
 
@@ -38,7 +38,7 @@ export interface TracerOptions {
   readonly env: Environment;
 }
 
-/** Settings in force, for the server or for one model. */
+/** Active settings, of the server or one model. */
 interface Scope {
   readonly own: OwnSettings;
   readonly sampler: TraceSampler;
@@ -56,10 +56,10 @@ export class Tracer implements Tracing {
   readonly #scopes = new Map<string, Scope>();
   #lastId = 0;
 
-  /** @throws ServerError for settings of mode opentelemetry that mean nothing */
+  /** @throws ServerError for invalid settings of mode opentelemetry */
   constructor({ start, log, env }: TracerOptions) {
     const { opentelemetry, ...written } = start;
-    const settings = { ...written, rate: start.rate >>> 0, logFrequency: start.logFrequency >>> 0 }; // unsigned, as upstream
+    const settings = { ...written, rate: start.rate >>> 0, logFrequency: start.logFrequency >>> 0 }; // unsigned, as in Triton
     const otlp = start.mode === "opentelemetry" ? parseOtlpSettings(opentelemetry, env) : undefined;
     this.#start = { ...settings, modeSettings: otlp === undefined ? [] : shownOtlpSettings(otlp) };
     this.#exporter = otlp === undefined ? undefined : new OtlpExporter({ settings: otlp, log });
@@ -92,7 +92,7 @@ export class Tracer implements Tracing {
       : this.#startForCollector(modelName, this.#exporter, parent);
   }
 
-  /** Writes and sends what is left. Never rejects. */
+  /** Writes and sends the remaining traces. Never rejects. */
   async close(): Promise<void> {
     this.isOn = false;
     for (const { batch } of this.#scopes.values()) batch.retire();
@@ -134,7 +134,7 @@ export class Tracer implements Tracing {
     return scope;
   }
 
-  /** A change for the server reaches every model that has left something to it. */
+  /** A server-wide change applies to every model that inherits a field. */
   #planAll(own: OwnSettings): Plan[] {
     const settings = resolveSettings(this.#start, own);
     const models = [...this.#scopes].filter(([name]) => name !== SERVER);
@@ -165,7 +165,7 @@ export class Tracer implements Tracing {
   }
 }
 
-/** What a flag asks for and does not get: a start is the time to say so, a request is not. */
+/** Warns about flags without effect: a server start may report that, a request may not. */
 function startWarnings(start: TraceSettings): string[] {
   const { levels, mode } = start;
   const reason = levels.length === 0 ? undefined : reasonAgainst(start);
