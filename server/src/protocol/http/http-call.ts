@@ -11,8 +11,8 @@ export interface HttpBody {
 export type Reserve = (numBytes: number) => Uint8Array | undefined;
 export type AtEnd = (release: () => void) => void;
 
-/** Who waits for a piece of work of a request. */
-export type Asker = Pick<HttpCall, "isCancelled" | "atEnd">;
+/** Tells work whether its request was cancelled, and when the request ends. */
+export type CallLifetime = Pick<HttpCall, "isCancelled" | "atEnd">;
 
 export interface HttpCall extends TraceHeaders {
   readonly method: string;

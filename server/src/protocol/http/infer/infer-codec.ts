@@ -4,10 +4,10 @@ import type { InferResponse } from "../../../core/infer-response.ts";
 import type { ServedModel } from "../../../core/model-server.ts";
 import { ServerError } from "../../../core/server-error.ts";
 import type { Tensor } from "../../../core/tensor.ts";
-import type { Asker } from "../http-call.ts";
+import type { CallLifetime } from "../http-call.ts";
 import { JSON_LIMITS, jsonFailure } from "../json/json-access.ts";
 import { type JsonThreads, MIN_OUTPUT_BYTES } from "../json/json-threads.ts";
-import type { Loan } from "../transport/buffer-pool.ts";
+import type { Lease } from "../transport/buffer-pool.ts";
 import { ClientGone } from "../transport/read-body.ts";
 import { runAtOnce, runInTurns } from "../transport/slices.ts";
 import {
@@ -41,24 +41,24 @@ export class InferCodec {
   }
 
   /** Memory for a large text that is to be read; undefined where there is none. */
-  lend(numBytes: number): Loan | undefined {
-    return this.#threads?.lend(numBytes);
+  lease(numBytes: number): Lease | undefined {
+    return this.#threads?.lease(numBytes);
   }
 
   /** The bytes are this one's: nobody may read them afterwards. @throws ServerError @throws ClientGone */
-  readRequest(bytes: Uint8Array, asker?: Asker): JsonInferRequest | Promise<JsonInferRequest> {
-    const outcome = this.#threads?.read(bytes, asker);
-    if (outcome === undefined) return this.#readHere(bytes, asker);
+  readRequest(bytes: Uint8Array, call?: CallLifetime): JsonInferRequest | Promise<JsonInferRequest> {
+    const outcome = this.#threads?.read(bytes, call);
+    if (outcome === undefined) return this.#readHere(bytes, call);
     return outcome.then(({ request, text }) => {
-      expectAsker(asker);
+      expectOpen(call);
       if (request !== undefined) return request;
       if (text === undefined) throw new ServerError("internal", "the thread that read the request has died");
-      return this.#readHere(text, asker);
+      return this.#readHere(text, call);
     });
   }
 
-  #readHere(bytes: Uint8Array, asker: Asker | undefined): JsonInferRequest | Promise<JsonInferRequest> {
-    if (bytes.length > MAX_BYTES_AT_ONCE) return this.#readInTurns(bytes, asker);
+  #readHere(bytes: Uint8Array, call: CallLifetime | undefined): JsonInferRequest | Promise<JsonInferRequest> {
+    if (bytes.length > MAX_BYTES_AT_ONCE) return this.#readInTurns(bytes, call);
     try {
       return runAtOnce(this.#requests.read(bytes));
     } catch (error) {
@@ -66,45 +66,45 @@ export class InferCodec {
     }
   }
 
-  async #readInTurns(bytes: Uint8Array, asker: Asker | undefined): Promise<JsonInferRequest> {
+  async #readInTurns(bytes: Uint8Array, call: CallLifetime | undefined): Promise<JsonInferRequest> {
     try {
-      return await runInTurns(new InferRequestReader(JSON_LIMITS).read(bytes), asker);
+      return await runInTurns(new InferRequestReader(JSON_LIMITS).read(bytes), call);
     } catch (error) {
       throw jsonFailure(error);
     }
   }
 
   /**
-   * With the asker's `atEnd` the answer may lie in memory that is given back at the end of the request.
+   * With the call's `atEnd` the answer may lie in leased memory, which is released at the end of the request.
    * @throws ServerError @throws ClientGone
    */
   writeResponse(
     response: InferResponse,
     wanted: OutputForms,
     served: ServedModel,
-    asker?: Asker,
+    call?: CallLifetime,
   ): EncodedInfer | Promise<EncodedInfer> {
     if (this.#threads !== undefined && outputBytes(response) >= MIN_OUTPUT_BYTES) {
-      const written = this.#writeBeside(this.#threads, response, wanted, asker);
+      const written = this.#writeBeside(this.#threads, response, wanted, call);
       if (written !== undefined) {
         return written.then((texts) => {
-          expectAsker(asker);
-          return this.#encode(response, wanted, served, asker, texts);
+          expectOpen(call);
+          return this.#encode(response, wanted, served, call, texts);
         });
       }
     }
-    return this.#encode(response, wanted, served, asker);
+    return this.#encode(response, wanted, served, call);
   }
 
   #encode(
     response: InferResponse,
     wanted: OutputForms,
     served: ServedModel,
-    asker: Asker | undefined,
+    call: CallLifetime | undefined,
     texts?: WrittenOutputs,
   ): EncodedInfer | Promise<EncodedInfer> {
     if (texts === undefined && outputBytes(response) > MAX_OUTPUT_BYTES_AT_ONCE) {
-      return runInTurns(encodeInfer(new JsonWriter(), response, wanted, served), asker);
+      return runInTurns(encodeInfer(new JsonWriter(), response, wanted, served), call);
     }
     return runAtOnce(encodeInfer(this.#writer, response, wanted, served, texts));
   }
@@ -114,10 +114,10 @@ export class InferCodec {
     threads: JsonThreads,
     response: InferResponse,
     wanted: OutputForms,
-    asker: Asker | undefined,
+    call: CallLifetime | undefined,
   ): Promise<WrittenOutputs | undefined> | undefined {
     const tasks = writableOutputs(response, wanted).map(
-      ({ tensor, datatype, count }) => [tensor, threads.write(datatype, tensor.data, count, asker)] as const,
+      ({ tensor, datatype, count }) => [tensor, threads.write(datatype, tensor.data, count, call)] as const,
     );
     if (tasks.every(([, text]) => text === undefined)) return undefined;
     return Promise.all(tasks.map(async ([tensor, text]) => [tensor, await text] as const)).then((done) => {
@@ -135,7 +135,7 @@ export function outputBytes(response: InferResponse): number {
   return numBytes;
 }
 
-/** Large work for nobody would be done at the cost of others. @throws ClientGone */
-function expectAsker(asker: Asker | undefined): void {
-  if (asker?.isCancelled === true) throw new ClientGone();
+/** Large work for a cancelled request would delay others. @throws ClientGone */
+function expectOpen(call: CallLifetime | undefined): void {
+  if (call?.isCancelled === true) throw new ClientGone();
 }

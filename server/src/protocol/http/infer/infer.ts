@@ -11,7 +11,7 @@ import type { HttpCall, Reserve } from "../http-call.ts";
 import { bytesReply, errorReply, type HttpReply } from "../http-reply.ts";
 import { MIN_TEXT_BYTES } from "../json/json-threads.ts";
 import { startTrace } from "../start-trace.ts";
-import type { Loan } from "../transport/buffer-pool.ts";
+import type { Lease } from "../transport/buffer-pool.ts";
 import { compressBody, inflateBody, requestEncoding, responseEncoding } from "../transport/compression.ts";
 import { LoopTurn } from "../transport/loop-turn.ts";
 import { decodeInfer } from "./decode-infer.ts";
@@ -71,19 +71,19 @@ export class InferHandler {
   }
 
   #decode(call: HttpCall, served: ServedModel, memory: RequestMemory): Promise<DecodedInfer> {
-    return isLargeText(call) ? this.#decodeLent(call, served, memory) : this.#decodeBody(call, served, memory);
+    return isLargeText(call) ? this.#decodeLeased(call, served, memory) : this.#decodeBody(call, served, memory);
   }
 
-  /** A text is not needed when it is read: it may be in memory that others will use. */
-  async #decodeLent(call: HttpCall, served: ServedModel, memory: RequestMemory): Promise<DecodedInfer> {
-    let loan: Loan | undefined;
+  /** The text is not needed once it is read, so it may lie in leased memory. */
+  async #decodeLeased(call: HttpCall, served: ServedModel, memory: RequestMemory): Promise<DecodedInfer> {
+    let lease: Lease | undefined;
     try {
       return await this.#decodeBody(call, served, memory, (numBytes) => {
-        loan = this.#codec.lend(numBytes);
-        return loan?.bytes;
+        lease = this.#codec.lease(numBytes);
+        return lease?.bytes;
       });
     } finally {
-      loan?.release();
+      lease?.release();
     }
   }
 

@@ -1,25 +1,28 @@
-/** The program of a thread that reads the JSON of large requests and writes that of large outputs. Started by json-threads.ts. */
+/**
+ * The program of a thread that reads the JSON of large KServe V2 requests and writes that of large outputs. Started by
+ * json-threads.ts.
+ */
 import { constants, getPriority, setPriority } from "node:os";
 import process from "node:process";
 import { parentPort, workerData } from "node:worker_threads";
 import { InferRequestReader, JsonWriter, useFloatMemory, writeTensorData } from "@nereid/wire";
 import { runAtOnce } from "../transport/slices.ts";
 import { JSON_LIMITS } from "./json-access.ts";
-import type { JsonAnswer, JsonTask, JsonThreadData, Place } from "./json-messages.ts";
+import type { JsonAnswer, JsonTask, JsonThreadData, SharedRange } from "./json-messages.ts";
 
 const requests: InferRequestReader = new InferRequestReader(JSON_LIMITS);
 const shared: JsonThreadData | undefined = (workerData as JsonThreadData | null | undefined) ?? undefined;
-/** Places in the memory are told by its one buffer, by which the kernels know that they can work there. */
+/** Ranges are views of this one buffer: the kernels work in place where the buffer is theirs. */
 const memory: ArrayBufferLike = shared?.memory.buffer ?? new ArrayBuffer(0);
 if (shared !== undefined) useFloatMemory(shared.memory, shared.scratchAt);
 
-standBack();
+lowerPriority();
 parentPort?.on("message", (task: JsonTask) => {
   const { answer, buffers } = "text" in task ? read(task.id, bytesOf(task.text)) : write(task);
   try {
     parentPort?.postMessage(answer, buffers);
   } catch {
-    // Something in it that cannot be sent to another thread: then that one reads it itself.
+    // A value that structured clone refuses: the event loop reads the text itself.
     parentPort?.postMessage(
       "text" in task ? fault(task.id, bytesOf(task.text)).answer : { id: task.id, text: undefined },
     );
@@ -27,26 +30,26 @@ parentPort?.on("message", (task: JsonTask) => {
 });
 
 /**
- * Where processors are short, the event loop and the models go first: streamed events, and the next requests for the threads
- * themselves. On Linux a priority is that of a thread; elsewhere it would be the whole process's.
+ * The event loop and the models go first where processors are short. On Linux setpriority(2) applies to a thread; elsewhere to
+ * the whole process.
  */
-function standBack(): void {
+function lowerPriority(): void {
   if (process.platform !== "linux") return;
   const { PRIORITY_BELOW_NORMAL, PRIORITY_LOW } = constants.priority;
   try {
     setPriority(Math.min(getPriority() + PRIORITY_BELOW_NORMAL, PRIORITY_LOW));
   } catch {
-    // Forbidden here: then it is as urgent as all else.
+    // Forbidden: the thread keeps its priority.
   }
 }
 
 interface Done {
   readonly answer: JsonAnswer;
-  /** Memory that goes with the answer. */
+  /** Transferred with the answer. */
   readonly buffers: ArrayBuffer[];
 }
 
-function bytesOf(given: Uint8Array | Place): Uint8Array {
+function bytesOf(given: Uint8Array | SharedRange): Uint8Array {
   return given instanceof Uint8Array ? given : new Uint8Array(memory, given.at, given.numBytes);
 }
 
@@ -54,23 +57,23 @@ function read(id: number, text: Uint8Array): Done {
   try {
     const request = runAtOnce(requests.read(text));
     const tensors = Array.isArray(request.inputs) ? request.inputs.map(({ tensor }) => tensor?.data.buffer) : [];
-    // Small tensors share their memory, and stay in this thread: they are copied.
-    const buffers = tensors.filter((buffer) => buffer instanceof ArrayBuffer && buffer.byteLength > MAX_SHARED_BYTES);
+    // Small tensors share an arena that stays in this thread: they are copied.
+    const buffers = tensors.filter((buffer) => buffer instanceof ArrayBuffer && buffer.byteLength > MAX_ARENA_BYTES);
     return { answer: { id, request }, buffers: [...new Set(buffers as ArrayBuffer[])] };
   } catch {
     return fault(id, text);
   }
 }
 
-/** A text with a fault goes back: what is wrong with it is said in one place only. */
+/** A text with an error goes back: the event loop alone reports errors. */
 function fault(id: number, text: Uint8Array): Done {
   const { buffer } = text;
   if (buffer instanceof ArrayBuffer) return { answer: { id, text }, buffers: [buffer] };
   return { answer: { id, text: undefined }, buffers: [] };
 }
 
-/** The reader gives tensors up to this size places in memory that it goes on using. */
-const MAX_SHARED_BYTES = 65_536;
+/** Size of an arena of the reader. */
+const MAX_ARENA_BYTES = 65_536;
 
 function write({ id, datatype, data, count, room }: Extract<JsonTask, { data: unknown }>): Done {
   const writer = new JsonWriter(room && bytesOf(room));
@@ -78,7 +81,7 @@ function write({ id, datatype, data, count, room }: Extract<JsonTask, { data: un
   runAtOnce(writeTensorData(writer, datatype, bytesOf(data), count));
   const written = writer.finish();
   const { buffer } = written;
-  // The writer takes memory of its own when there is not room enough.
+  // The writer allocates when `room` is too small.
   if (buffer instanceof ArrayBuffer) return { answer: { id, written }, buffers: [buffer] };
   return { answer: { id, written: written.length }, buffers: [] };
 }

@@ -8,7 +8,7 @@ import type { ServedModel } from "../../../core/model-server.ts";
 import type { AtEnd } from "../http-call.ts";
 import { JSON_FORM } from "../infer/http-infer-request.ts";
 import { InferCodec, MAX_BYTES_AT_ONCE } from "../infer/infer-codec.ts";
-import type { Loan } from "../transport/buffer-pool.ts";
+import type { Lease } from "../transport/buffer-pool.ts";
 import { ClientGone } from "../transport/read-body.ts";
 import { JsonThreads, MIN_OUTPUT_BYTES, MIN_TEXT_BYTES } from "./json-threads.ts";
 
@@ -107,7 +107,7 @@ test("large outputs written by threads give the same answer, in their places", a
   assert.equal(Buffer.concat(written.body).equals(Buffer.concat(expected.body)), true);
 });
 
-test("memory of an answer that nobody waits for is lent again when the thread has written it, not before", async () => {
+test("memory of a response that nobody waits for is leased again once the thread has written it, not before", async () => {
   const threads = new JsonThreads(1, PROGRAM);
   const data = new Uint8Array(values().buffer);
   await threads.write("FP32", data, COUNT);
@@ -122,17 +122,17 @@ test("memory of an answer that nobody waits for is lent again when the thread ha
 
 test("a thread that starts while texts take all memory works in it afterwards", async () => {
   const threads = new JsonThreads(1, PROGRAM);
-  const loans: Loan[] = [];
-  for (let loan = threads.lend(MIN_TEXT_BYTES); loan !== undefined; loan = threads.lend(MIN_TEXT_BYTES))
-    loans.push(loan);
+  const leases: Lease[] = [];
+  for (let lease = threads.lease(MIN_TEXT_BYTES); lease !== undefined; lease = threads.lease(MIN_TEXT_BYTES))
+    leases.push(lease);
   const data = new Uint8Array(values().buffer);
   const write = (): Promise<Uint8Array | undefined> | undefined =>
     threads.write("FP32", data, COUNT, { atEnd: () => undefined, isCancelled: false });
   const first = await write();
-  for (const { release } of loans) release();
+  for (const { release } of leases) release();
   const second = await write();
   assert.deepEqual(
-    [first?.buffer instanceof SharedArrayBuffer, second?.buffer === loans[0]?.bytes.buffer],
+    [first?.buffer instanceof SharedArrayBuffer, second?.buffer === leases[0]?.bytes.buffer],
     [false, true],
   );
   assert.deepEqual(first, second);
@@ -143,29 +143,29 @@ test("work for a client that goes before its turn is not done, by nobody", async
   const data = new Uint8Array(values().buffer);
   await threads.write("FP32", data, COUNT);
   const codec = new InferCodec(threads);
-  const asker = { isCancelled: false, atEnd: (release: () => void) => release() };
+  const call = { isCancelled: false, atEnd: (release: () => void) => release() };
   // Two are the thread's at once, the others wait for their turn.
   const early = [1, 2].map(() => threads.write("FP32", data, COUNT));
   const late = [
-    codec.readRequest(ownBytes(requestText()), asker),
-    codec.writeResponse(response(), JSON_FORMS, SERVED, asker),
+    codec.readRequest(ownBytes(requestText()), call),
+    codec.writeResponse(response(), JSON_FORMS, SERVED, call),
   ];
   const after = threads.write("FP32", data, COUNT);
-  asker.isCancelled = true;
+  call.isCancelled = true;
   for (const work of late) await assert.rejects(Promise.resolve(work), ClientGone);
   const texts = await Promise.all([...early, after]);
   assert.ok(texts.every((text) => text !== undefined && text.length > COUNT));
 });
 
 test("work in slices ends when its client goes", async () => {
-  const asker = { isCancelled: false, atEnd: (release: () => void) => release() };
+  const call = { isCancelled: false, atEnd: (release: () => void) => release() };
   const data = Array.from({ length: 5 * COUNT }, (_, i) => i / 7);
   const text = JSON.stringify({ inputs: [{ name: "X", datatype: "FP32", shape: [data.length], data }] });
   assert.ok(text.length > MAX_BYTES_AT_ONCE);
-  const { inputs: read } = await new InferCodec().readRequest(ownBytes(text), asker);
+  const { inputs: read } = await new InferCodec().readRequest(ownBytes(text), call);
   assert.equal(Array.isArray(read) && read.length, 1);
-  const gone = new InferCodec().readRequest(ownBytes(text), asker);
-  asker.isCancelled = true;
+  const gone = new InferCodec().readRequest(ownBytes(text), call);
+  call.isCancelled = true;
   await assert.rejects(Promise.resolve(gone), ClientGone);
 });
 

@@ -1,38 +1,38 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { copyInto, LentMemory } from "./buffer-pool.ts";
+import { BufferPool, copyInto } from "./buffer-pool.ts";
 
 const PAGE = 4096;
 
-function memory(numPages: number): LentMemory {
-  return new LentMemory(new SharedArrayBuffer((numPages + 1) * PAGE), 100, (numPages + 1) * PAGE);
+function memory(numPages: number): BufferPool {
+  return new BufferPool(new SharedArrayBuffer((numPages + 1) * PAGE), 100, (numPages + 1) * PAGE);
 }
 
-/** Where a loan of so many pages begins, in pages, and how to give it back. */
-function lend(from: LentMemory, numPages: number): readonly [at: number | undefined, release: () => void] {
-  const loan = from.lend(numPages * PAGE);
-  return [loan && loan.bytes.byteOffset / PAGE, loan?.release ?? (() => undefined)];
+/** The first page of a lease of `numPages`, and its release. */
+function lease(from: BufferPool, numPages: number): readonly [at: number | undefined, release: () => void] {
+  const lease = from.lease(numPages * PAGE);
+  return [lease && lease.bytes.byteOffset / PAGE, lease?.release ?? (() => undefined)];
 }
 
-test("LentMemory gives what came back to the next who needs no more", () => {
+test("BufferPool leases a released range again for as many bytes", () => {
   const pages = memory(10);
-  const first = pages.lend(3 * PAGE - 5);
+  const first = pages.lease(3 * PAGE - 5);
   assert.equal(first?.bytes.length, 3 * PAGE - 5);
   first?.release();
-  assert.equal(pages.lend(100)?.bytes.byteOffset, first?.bytes.byteOffset);
+  assert.equal(pages.lease(100)?.bytes.byteOffset, first?.bytes.byteOffset);
 });
 
-test("LentMemory gives nobody what another still has, even when it comes back twice", () => {
+test("BufferPool leases no range twice, even when a lease is released twice", () => {
   const pages = memory(10);
-  const [first, release] = lend(pages, 1);
+  const [first, release] = lease(pages, 1);
   release();
-  const [second] = lend(pages, 1);
+  const [second] = lease(pages, 1);
   release();
-  const [third] = lend(pages, 1);
+  const [third] = lease(pages, 1);
   assert.deepEqual([first, second, third], [1, 1, 2]);
 });
 
-test("LentMemory joins what comes back, in any order", () => {
+test("BufferPool joins released ranges, in any order", () => {
   for (const order of [
     [0, 1, 2],
     [2, 1, 0],
@@ -42,22 +42,25 @@ test("LentMemory joins what comes back, in any order", () => {
     [1, 2, 0],
   ]) {
     const pages = memory(6);
-    const releases = [2, 1, 3].map((numPages) => lend(pages, numPages)[1]);
-    assert.equal(lend(pages, 1)[0], undefined);
+    const releases = [2, 1, 3].map((numPages) => lease(pages, numPages)[1]);
+    assert.equal(lease(pages, 1)[0], undefined);
     for (const i of order) releases[i]?.();
-    assert.equal(lend(pages, 6)[0], 1);
+    assert.equal(lease(pages, 6)[0], 1);
   }
 });
 
-test("LentMemory fills the first gap that is large enough", () => {
+test("BufferPool fills the first gap that is large enough", () => {
   const pages = memory(10);
-  const [, releaseSmall] = lend(pages, 1);
-  lend(pages, 1);
-  const [, releaseLarge] = lend(pages, 3);
-  lend(pages, 1);
+  const [, releaseSmall] = lease(pages, 1);
+  lease(pages, 1);
+  const [, releaseLarge] = lease(pages, 3);
+  lease(pages, 1);
   releaseSmall();
   releaseLarge();
-  assert.deepEqual([lend(pages, 2)[0], lend(pages, 1)[0], lend(pages, 1)[0], lend(pages, 5)[0]], [3, 1, 5, undefined]);
+  assert.deepEqual(
+    [lease(pages, 2)[0], lease(pages, 1)[0], lease(pages, 1)[0], lease(pages, 5)[0]],
+    [3, 1, 5, undefined],
+  );
 });
 
 test("copyInto() copies every byte, however both sides lie", () => {

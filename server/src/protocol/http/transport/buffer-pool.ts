@@ -1,11 +1,12 @@
 /**
- * Memory that is used again and again for large texts: what is made anew for each must be faulted in by the system, and makes
- * the engine collect garbage. One piece that threads share, so that they work on it in place. Knows nothing of what it is used for.
+ * A pool of memory for large JSON bodies (RFC 8259): fresh memory for each body costs page faults and garbage collection. One
+ * shared block, so that threads work on it in place. First fit, with free neighbours joined (Knuth, The Art of Computer
+ * Programming, Volume 1, section 2.5; Knuth 1997). Knows no use of the memory.
  */
 
-export interface Loan {
+export interface Lease {
   readonly bytes: Uint8Array;
-  /** Gives it back; nobody may touch the bytes afterwards. Further calls do nothing. */
+  /** Ends the lease; the bytes must not be used afterwards. Further calls do nothing. */
   readonly release: () => void;
 }
 
@@ -14,38 +15,38 @@ interface Gap {
   readonly end: number;
 }
 
-/** Loans begin at multiples of this. */
-const STEP_BYTES = 4096;
+/** Leases begin at multiples of this. */
+const PAGE_BYTES = 4096;
 
-export class LentMemory {
+export class BufferPool {
   readonly buffer: ArrayBufferLike;
-  /** In the order of their addresses, with something lent between each two. */
+  /** Free ranges in the order of their addresses; a leased range lies between each two. */
   #gaps: readonly Gap[];
 
-  /** Lends what lies between the two addresses. */
+  /** Manages the bytes from `from` to `to` of `buffer`. */
   constructor(buffer: ArrayBufferLike, from: number, to: number) {
     this.buffer = buffer;
-    this.#gaps = [{ at: Math.ceil(from / STEP_BYTES) * STEP_BYTES, end: to }];
+    this.#gaps = [{ at: Math.ceil(from / PAGE_BYTES) * PAGE_BYTES, end: to }];
   }
 
-  /** The first part that is free, which was used by others before; undefined when none is large enough. */
-  lend(numBytes: number): Loan | undefined {
-    const size = Math.ceil(numBytes / STEP_BYTES) * STEP_BYTES;
+  /** The first free range that is large enough, with old contents; undefined if there is none. */
+  lease(numBytes: number): Lease | undefined {
+    const size = Math.ceil(numBytes / PAGE_BYTES) * PAGE_BYTES;
     const gap = this.#gaps.find(({ at, end }) => end - at >= size);
     if (gap === undefined) return undefined;
     const { at } = gap;
     this.#gaps = this.#gaps.flatMap((one) =>
       one !== gap ? [one] : one.end - at > size ? [{ at: at + size, end: one.end }] : [],
     );
-    let isLent = true;
+    let isLeased = true;
     const release = (): void => {
-      if (isLent) this.#give({ at, end: at + size });
-      isLent = false;
+      if (isLeased) this.#free({ at, end: at + size });
+      isLeased = false;
     };
     return { bytes: new Uint8Array(this.buffer, at, numBytes), release };
   }
 
-  #give({ at, end }: Gap): void {
+  #free({ at, end }: Gap): void {
     const before = this.#gaps.filter((gap) => gap.end < at);
     const behind = this.#gaps.filter((gap) => gap.at > end);
     const start = this.#gaps.find((gap) => gap.end === at)?.at ?? at;
@@ -55,19 +56,18 @@ export class LentMemory {
 }
 
 /**
- * By `fill()`, which is one copy of the system's however both sides lie: `set()` and `copy()` go byte by byte into shared
- * memory where the two lie unlike, and take five times as long.
- * @throws RangeError when there is no room for it: behind the target is what others have
+ * Copies by `fill()`, which is one memcpy at any alignment. `set()` and `copy()` copy single bytes into shared memory when the
+ * alignments differ, five times as slow. @throws RangeError if the target is too small: other leases lie behind it
  */
 export function copyInto(target: Buffer, at: number, source: Uint8Array): void {
   if (at + source.length > target.length) {
     throw new RangeError(`expected at most ${target.length - at} bytes, got ${source.length}`);
   }
-  if (source.length === 0) return; // fill() takes nothing for a mistake
+  if (source.length === 0) return; // fill() throws for an empty source
   target.fill(source, at, at + source.length);
 }
 
-/** The same bytes, as Node has them. */
+/** The same bytes as a Buffer. */
 export function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);
 }

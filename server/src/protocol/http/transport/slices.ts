@@ -1,6 +1,6 @@
 /** Runs work that comes as a generator: at once when it is small, in turns of the event loop when it is large. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Asker } from "../http-call.ts";
+import type { CallLifetime } from "../http-call.ts";
 import { ClientGone } from "./read-body.ts";
 
 /** Runs to the end without a pause. */
@@ -11,11 +11,11 @@ export function runAtOnce<T>(work: Generator<undefined, T>): T {
 }
 
 /** Lets the event loop turn at every pause, so that other requests are served in between. @throws ClientGone */
-export async function runInTurns<T>(work: Generator<undefined, T>, asker?: Asker): Promise<T> {
+export async function runInTurns<T>(work: Generator<undefined, T>, call?: CallLifetime): Promise<T> {
   let step = work.next();
   while (step.done !== true) {
     await nextTurn();
-    if (asker?.isCancelled === true) throw new ClientGone();
+    if (call?.isCancelled === true) throw new ClientGone();
     step = work.next();
   }
   return step.value;
