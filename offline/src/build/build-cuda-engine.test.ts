@@ -10,11 +10,12 @@ import { openEngineFile } from "@nereid/server/formats/trtllm/engine-file";
 import { expectTarget } from "@nereid/server/formats/trtllm/engine-header";
 import { openModelFiles } from "@nereid/server/formats/hf/model-files";
 import type { TensorSource } from "@nereid/server/formats/tensors/tensor-source";
-import { readerOf } from "@nereid/server/models/cuda/sources";
+import { floatReader } from "@nereid/server/models/cuda/read-floats";
 import { planCudaWeights } from "@nereid/server/models/cuda/weights";
 import { parseDecoderConfig } from "@nereid/server/models/config/parse-decoder-config";
 import { placeOf, type RankPlace, shardDecoder } from "@nereid/server/models/shard/rank-shard";
 import { ShardedTensors } from "@nereid/server/models/shard/sharded-tensors";
+import { openSource } from "@nereid/server/models/weights/load-weights";
 import type { WeightSource } from "@nereid/server/models/weights/weight-plan";
 import { widenBlocks } from "@nereid/server/models/weights/widened-tensors";
 import { writeCudaEngine } from "./build-cuda-engine.ts";
@@ -94,9 +95,8 @@ async function readFloats(source: WeightSource, tensors: TensorSource, type: str
   const stored = tensors.tensors.get(source.name);
   assert.ok(stored !== undefined);
   const count = source.shape.reduce((product, size) => product * size, 1);
-  const bytes = new Uint8Array(count * (type === "f32" ? 4 : 2));
-  await (await readerOf(tensors, stored, source, type === "f32" ? "f32" : "bf16"))(0, bytes);
-  return bytes;
+  const read = await openSource(floatReader(tensors), stored, source, type === "f32" ? "f32" : "bf16");
+  return read(0, count);
 }
 
 for (const name of ["llama-3.2", "gpt2", "gemma-3", "qwen2-moe"]) {

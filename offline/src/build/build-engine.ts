@@ -4,7 +4,7 @@
  */
 import type { FloatType, WeightType } from "@nereid/server/device/cpu/convert-elements";
 import { CpuDevice } from "@nereid/server/device/cpu/cpu-device";
-import { fillTensor, packedName } from "@nereid/server/models/weights/decoder-weights";
+import { fillTensor, packedName } from "@nereid/server/models/cpu/weights";
 import { dtypeOf } from "@nereid/server/models/weights/weight-types";
 import { chooseGemms, type EngineChoice, type EnginePlan } from "./choose-gemms.ts";
 import { type OpenedDecoder, openDecoder } from "../checkpoint/convert-checkpoint.ts";

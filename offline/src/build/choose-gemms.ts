@@ -7,7 +7,7 @@ import type { FloatType, WeightType } from "@nereid/server/device/cpu/convert-el
 import type { CpuDevice } from "@nereid/server/device/cpu/cpu-device";
 import type { EngineThreads } from "@nereid/server/formats/trtllm/engine-header";
 import { isPackedDtype, type TensorSource } from "@nereid/server/formats/tensors/tensor-source";
-import { type TypedPlan, typePlan } from "@nereid/server/models/weights/decoder-weights";
+import { type TypedPlan, typePlan } from "@nereid/server/models/cpu/weights";
 import { describeWeights, findPrefix, type WeightPlan } from "@nereid/server/models/weights/weight-plan";
 import { chooseType, type OpenedDecoder } from "../checkpoint/convert-checkpoint.ts";
 import {

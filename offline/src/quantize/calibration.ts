@@ -8,7 +8,7 @@ import type { CpuTensor } from "@nereid/server/device/cpu/cpu-tensor";
 import { CpuKvCache } from "@nereid/server/engine/cpu/kv-cache";
 import { ropeFactors } from "@nereid/server/models/config/rope-factors";
 import { type DecoderModel, numDecoderTensors, recordDecoder } from "@nereid/server/models/cpu/decoder";
-import { loadDecoderWeights } from "@nereid/server/models/weights/decoder-weights";
+import { loadDecoderWeights } from "@nereid/server/models/cpu/weights";
 import { chooseType, type OpenedDecoder } from "../checkpoint/convert-checkpoint.ts";
 import { type InputStats, StatsCollector, sitesByMatrix } from "./input-stats.ts";
 

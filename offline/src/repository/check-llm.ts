@@ -7,7 +7,7 @@ import type { ModelConfig } from "@nereid/server/core/model-config";
 import { formatBytes } from "@nereid/server/files/progress-text";
 import { hasModelFiles } from "@nereid/server/formats/hf/model-files";
 import { isPackedTensors } from "@nereid/server/formats/trtllm/engine-file";
-import { typePlan } from "@nereid/server/models/weights/decoder-weights";
+import { typePlan } from "@nereid/server/models/cpu/weights";
 import { describeWeights, findPrefix } from "@nereid/server/models/weights/weight-plan";
 import { engineProblem } from "../build/engine-target.ts";
 import { type OpenedDecoder, openDecoder } from "../checkpoint/convert-checkpoint.ts";

@@ -13,19 +13,12 @@ export function isSameFloat(from: StoredFloat, to: DeviceFloat): boolean {
   return (from === "F32" && to === "f32") || (from === "BF16" && to === "bf16");
 }
 
-/** Fills `into` with all of `stored`, each number plus `added`. Both begin at multiples of four bytes. */
-export function convertFloats(
-  from: StoredFloat,
-  stored: Uint8Array,
-  to: DeviceFloat,
-  into: Uint8Array,
-  added = 0,
-): void {
+/** Fills `into` with all of `stored`. Both begin at multiples of four bytes. */
+export function convertFloats(from: StoredFloat, stored: Uint8Array, to: DeviceFloat, into: Uint8Array): void {
   const count = stored.byteLength / STORED_BYTES[from];
   if (into.byteLength !== count * DEVICE_BYTES[to]) throw new Error(`expected room for ${count} numbers of ${to}`);
   const values = to === "f32" ? new Float32Array(into.buffer, into.byteOffset, count) : new Float32Array(count);
   widen(from, stored, values);
-  if (added !== 0) for (let i = 0; i < count; i++) values[i] = (values[i] ?? 0) + added;
   if (to === "bf16") narrowToBf16(values, new Uint16Array(into.buffer, into.byteOffset, count));
 }
 

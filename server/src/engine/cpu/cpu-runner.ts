@@ -14,7 +14,7 @@ import { parseDecoderConfig } from "../../models/config/parse-decoder-config.ts"
 import { hasThreeAxes } from "../../models/config/rope-axes.ts";
 import { ropeFactors } from "../../models/config/rope-factors.ts";
 import { type DecoderModel, numDecoderTensors, recordDecoder } from "../../models/cpu/decoder.ts";
-import { type DecoderWeights, loadDecoderWeights } from "../../models/weights/decoder-weights.ts";
+import { type DecoderWeights, loadDecoderWeights } from "../../models/cpu/weights.ts";
 import { loraTargets } from "../../models/weights/lora-targets.ts";
 import type { KvCacheType } from "../engine-spec.ts";
 import { checkStep } from "../plan/check-step.ts";

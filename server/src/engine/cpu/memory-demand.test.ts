@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { CpuDevice } from "../../device/cpu/cpu-device.ts";
 import { openModelFiles } from "../../formats/hf/model-files.ts";
 import { parseDecoderConfig } from "../../models/config/parse-decoder-config.ts";
-import { loadDecoderWeights } from "../../models/weights/decoder-weights.ts";
+import { loadDecoderWeights } from "../../models/cpu/weights.ts";
 import { DEFAULT_ENGINE_CONFIG } from "../engine-config.ts";
 import type { EngineSpec, KvCacheSpec } from "../engine-spec.ts";
 import { cpuMemoryDemand, planCpuMemory } from "./memory-demand.ts";

@@ -7,8 +7,9 @@ import { isPackedTensors } from "../../formats/trtllm/engine-file.ts";
 import type { DecoderConfig } from "../../models/config/decoder-config.ts";
 import { narrowWindows, widestWindow } from "../../models/config/layer-windows.ts";
 import { type ParsedDecoder, parseDecoderConfig } from "../../models/config/parse-decoder-config.ts";
-import { packedName } from "../../models/weights/decoder-weights.ts";
-import { describeWeights, findPrefix, type WeightPlan } from "../../models/weights/weight-plan.ts";
+import { packedName } from "../../models/cpu/weights.ts";
+import { listWeights } from "../../models/weights/weight-list.ts";
+import type { WeightPlan } from "../../models/weights/weight-plan.ts";
 import { chooseType, weightTypeOf } from "../../models/weights/weight-types.ts";
 import type { EngineSpec } from "../engine-spec.ts";
 import { peakBlocks } from "../kv/window-blocks.ts";
@@ -75,7 +76,7 @@ export function cpuMemoryDemand(
   { engine, weightType, kvCache }: EngineSpec,
   blockSize: number,
 ): MemoryDemand {
-  const { config, weights: names } = parsed;
+  const { config } = parsed;
   const cacheType = kvCache?.type ?? "f32";
   expectFittingHeads(config, cacheType);
   const bytesOf = (plan: WeightPlan): number => {
@@ -83,13 +84,9 @@ export function cpuMemoryDemand(
     const stored = plan.sources.flatMap(({ name }) => weightTypeOf(tensors.tensors.get(name)?.dtype ?? "F32") ?? []);
     return numElements(plan.shape) * CPU_TYPE_BYTES[chooseType(plan, stored, weightType)];
   };
-  let weightBytes = 0;
-  const prefix = findPrefix(names, (tensor) => tensors.tensors.has(tensor));
-  describeWeights(config, names, prefix, (plan) => {
-    weightBytes += bytesOf(plan);
-  });
+  const { plans } = listWeights(parsed, tensors);
   return {
-    weightBytes,
+    weightBytes: plans.reduce((sum, plan) => sum + bytesOf(plan), 0),
     workspaceBytes: workspaceBytes(config, engine),
     bytesPerToken: kvBytesPerToken(config, cacheType),
     blockSize,

@@ -56,7 +56,7 @@ export async function setUpCudaDecoder(
   let weights: CudaWeights | undefined;
   let tiers: HostKvMemory | undefined;
   try {
-    weights = await loadCudaWeights(device, parsed, files, plan.weights);
+    weights = await loadCudaWeights(device, files, plan.weights);
     buffers.push(device.allocate("activations", plan.workBytes));
     buffers.push(device.allocate("the cache of keys and values", numBlocks * plan.blockBytes));
     const [work, cache] = buffers;

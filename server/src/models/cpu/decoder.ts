@@ -18,7 +18,6 @@ import { recordSoftCap } from "../../../kernels/soft-cap/soft-cap.ggml.ts";
 import type { CpuGraph } from "../../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
-import type { DecoderWeights } from "../weights/decoder-weights.ts";
 import type { LayerWeights, Norm } from "../weights/weight-plan.ts";
 import {
   type LayerCache,
@@ -36,6 +35,7 @@ import {
   StepAdapters,
 } from "./lora.ts";
 import { recordMlp } from "./mlp.ts";
+import type { DecoderWeights } from "./weights.ts";
 
 export interface DecoderSequence extends AttentionSequence {
   /** Undefined: none. */

@@ -1,6 +1,6 @@
 /**
- * Loads the weights of a decoder to a GPU: one allocation, filled through pinned memory. Matrices may become codes of 8 bits
- * with a scale per row, made on the device.
+ * Puts the weights of a decoder on a GPU: one allocation, filled through pinned memory. Matrices may become FP8 (E4M3) with a scale
+ * per row, quantized on the device, or INT4.
  */
 import { launchQuantizeRows } from "../../../kernels/quantize/quantize.cuda.ts";
 import type { DeviceFloat } from "../../device/cuda/convert-floats.ts";
@@ -11,16 +11,11 @@ import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import { UPLOAD_PIECE_BYTES, Upload } from "../../device/cuda/upload.ts";
 import type { TensorSource } from "../../formats/tensors/tensor-source.ts";
 import type { ParsedDecoder } from "../config/parse-decoder-config.ts";
-import {
-  describeWeights,
-  findPrefix,
-  type LayerWeights,
-  type Linear,
-  type ModelWeights,
-  type WeightPlan,
-} from "../weights/weight-plan.ts";
+import { expectSource, loadWeights, type WeightSink } from "../weights/load-weights.ts";
+import { listWeights, nameTensors, type WeightList } from "../weights/weight-list.ts";
+import type { LayerWeights, Linear, ModelWeights, WeightPlan } from "../weights/weight-plan.ts";
 import { type Int4Layout, type Int4Shape, int4Tensor, planInt4Matrix, readInt4Matrix } from "./int4.ts";
-import { expectSource, readerOf, readRows } from "./sources.ts";
+import { floatReader, readRows, storedFloat } from "./read-floats.ts";
 
 export interface CudaWeights extends ModelWeights<CudaTensor> {
   readonly numBytes: number;
@@ -53,31 +48,28 @@ interface Placed extends Typed {
 const CODE_STEP = 16;
 
 export interface CudaWeightsPlan {
+  readonly list: WeightList;
+  /** In the order of the list. */
   readonly placed: readonly Placed[];
   /** Of the matrices of 4 bits. */
   readonly int4Shapes: readonly Int4Shape[];
-  /** The output is a tensor of codes, beside an embedding that it is tied to. */
-  readonly quantizesOutput: boolean;
   readonly numBytes: number;
 }
 
 /** What goes where, before anything is allocated. `type` is that of matrices and of what is added to their products. */
 export function planCudaWeights(
-  { config, weights: names, outputRows }: ParsedDecoder,
+  parsed: ParsedDecoder,
   files: Pick<TensorSource, "tensors" | "integers">,
   type: DeviceFloat,
   { layers: layerType, quantizesOutput = false }: CudaMatrixTypes = {},
 ): CudaWeightsPlan {
-  const prefix = findPrefix(names, (tensor) => files.tensors.has(tensor));
-  const plans: WeightPlan[] = [];
-  const collect = (plan: WeightPlan): WeightPlan => {
-    plans.push(plan);
-    return plan;
-  };
-  const tree = describeWeights(config, names, prefix, collect, { outputRows, copiesTiedOutput: quantizesOutput });
+  const list = listWeights(parsed, files, quantizesOutput);
+  const { plans, tree } = list;
   const parts = linearParts(tree);
   const codedOutput = quantizesOutput ? tree.output.weight : undefined;
-  for (const { sources } of plans) for (const source of sources) expectSource(source, files);
+  for (const { sources } of plans) {
+    for (const source of sources) expectSource(source, files, (stored) => storedFloat(stored, files));
+  }
   const typed = plans.map((plan) =>
     plan === codedOutput ? codedPlan(plan, type) : typePlan(plan, parts, files, type, layerType),
   );
@@ -92,7 +84,7 @@ export function planCudaWeights(
   const int4Shapes = typed.flatMap(({ int4, shape: [outputs, inputs = 0] }) =>
     int4 === undefined ? [] : [{ outputs, inputs, hasInputScales: int4.hasInputScales }],
   );
-  return { placed, int4Shapes, quantizesOutput, numBytes };
+  return { list, placed, int4Shapes, numBytes };
 }
 
 /** @throws Error when products of codes do not take the matrix */
@@ -123,23 +115,20 @@ function typePlan(
   return { ...plan, type: isCoded ? "e4m3" : float };
 }
 
-/** @throws Error naming a tensor that is missing or of another shape or type */
+/** @throws Error naming a tensor that cannot be read */
 export async function loadCudaWeights(
   device: CudaDevice,
-  parsed: ParsedDecoder,
   files: TensorSource,
-  { placed, quantizesOutput, numBytes }: CudaWeightsPlan,
+  { list, placed, numBytes }: CudaWeightsPlan,
 ): Promise<CudaWeights> {
-  const names = parsed.weights;
-  const prefix = findPrefix(names, (tensor) => files.tensors.has(tensor));
   const buffer = device.allocate("weights", numBytes);
   const upload = new Upload(device);
-  // Where rows lie before they become codes.
+  // Where rows lie before they are quantized.
   const rows = placed.some(({ type }) => type === "e4m3")
     ? device.allocate("rows of weights", UPLOAD_PIECE_BYTES)
     : undefined;
   try {
-    for (const plan of placed) await fill({ device, upload, rows, files }, buffer, plan);
+    await loadWeights(placed, files, cudaSink({ device, upload, rows, files, base: buffer.address }));
   } catch (error) {
     buffer.close();
     throw error;
@@ -147,27 +136,14 @@ export async function loadCudaWeights(
     upload.close();
     rows?.close();
   }
-  return { ...nameTensors(parsed, prefix, buffer, placed, quantizesOutput), numBytes, close: () => buffer.close() };
+  const tensors = placed.map((plan) => tensorAt(buffer.address, plan));
+  return { ...nameTensors(list, tensors), numBytes, close: () => buffer.close() };
 }
 
-function nameTensors(
-  { config, weights: names, outputRows }: ParsedDecoder,
-  prefix: string,
-  buffer: CudaBuffer,
-  placed: readonly Placed[],
-  copiesTiedOutput: boolean,
-): ModelWeights<CudaTensor> {
-  let next = 0;
-  const take = (): CudaTensor => {
-    const plan = placed[next++];
-    if (plan === undefined) throw new Error(`expected ${next} weights, planned ${placed.length}`);
-    const address = buffer.address + BigInt(plan.offset);
-    const { type, shape, int4 } = plan;
-    if (int4 !== undefined) return int4Tensor(address, shape, int4);
-    const scales = plan.scalesOffset === undefined ? undefined : buffer.address + BigInt(plan.scalesOffset);
-    return { address, type, shape, scales };
-  };
-  return describeWeights(config, names, prefix, take, { outputRows, copiesTiedOutput });
+function tensorAt(base: DevicePointer, { offset, scalesOffset, type, shape, int4 }: Placed): CudaTensor {
+  const address = base + BigInt(offset);
+  if (int4 !== undefined) return int4Tensor(address, shape, int4);
+  return { address, type, shape, scales: scalesOffset === undefined ? undefined : base + BigInt(scalesOffset) };
 }
 
 interface LinearParts {
@@ -209,31 +185,36 @@ interface Filling {
   readonly upload: Upload;
   readonly rows: CudaBuffer | undefined;
   readonly files: TensorSource;
+  readonly base: DevicePointer;
 }
 
-async function fill(filling: Filling, buffer: CudaBuffer, plan: Placed): Promise<void> {
-  if (plan.int4 !== undefined) return fillInt4(filling, buffer.address + BigInt(plan.offset), plan, plan.int4);
-  let element = 0;
-  for (const source of plan.sources) {
-    const stored = expectSource(source, filling.files);
-    const numElements = stored.shape.reduce((product, size) => product * size, 1);
-    const columns = plan.shape.at(-1) ?? 1;
-    const target = targetOf(filling, buffer, plan, columns);
-    const read = await readerOf(filling.files, stored, source, target.type);
-    // Whole rows, where a scale belongs to each.
-    const pieceElements = Math.floor(UPLOAD_PIECE_BYTES / CUDA_TYPE_BYTES[target.type] / columns) * columns;
-    for (let at = 0; at < numElements; at += pieceElements) {
-      const count = Math.min(pieceElements, numElements - at);
-      const to = target.place(element + at);
-      await filling.upload.write(to, count * CUDA_TYPE_BYTES[target.type], (bytes) => read(at, bytes));
-      target.finish(element + at, count);
-    }
-    element += numElements;
-  }
-}
-
-async function fillInt4(filling: Filling, base: DevicePointer, plan: Placed, layout: Int4Layout): Promise<void> {
+/** Writes floats through pinned memory; FP8 matrices are quantized on the device, piece by piece. */
+function cudaSink(filling: Filling): WeightSink<Placed> {
   const { files, upload } = filling;
+  return {
+    fillWhole: async (plan) => {
+      if (plan.int4 !== undefined) await fillInt4(filling, plan, plan.int4);
+      return plan.int4 !== undefined;
+    },
+    typeOf: ({ type }) => floatOf(type),
+    maxElements: (type) => Math.floor(UPLOAD_PIECE_BYTES / (type === "f32" ? 4 : 2)),
+    ...floatReader(files),
+    write: async (plan, element, count, read) => {
+      const { place, finish, elementBytes } = targetOf(filling, plan);
+      await upload.write(place(element), count * elementBytes, async (room) => {
+        await read(room);
+      });
+      finish(element, count);
+    },
+  };
+}
+
+/** Rows of FP8 matrices come as bf16. */
+function floatOf(type: CudaMatrixType): DeviceFloat {
+  return type === "e4m3" || type === "int4" ? "bf16" : type;
+}
+
+async function fillInt4({ files, upload, base }: Filling, plan: Placed, layout: Int4Layout): Promise<void> {
   const { codes, scales, zeros, inputScales } = await readInt4Matrix(plan, layout, files, (name, firstRow, numRows) =>
     readRows(files, name, firstRow, numRows),
   );
@@ -248,37 +229,35 @@ async function fillInt4(filling: Filling, base: DevicePointer, plan: Placed, lay
     const bytes = new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
     for (let from = 0; from < bytes.length; from += UPLOAD_PIECE_BYTES) {
       const piece = bytes.subarray(from, from + UPLOAD_PIECE_BYTES);
-      await upload.write(base + BigInt(at + from), piece.length, (into) => into.set(piece));
+      await upload.write(base + BigInt(plan.offset + at + from), piece.length, (into) => into.set(piece));
     }
   }
 }
 
 /** Where elements go, and what is done once they are there. */
 interface Target {
-  readonly type: DeviceFloat;
+  readonly elementBytes: number;
   place(element: number): DevicePointer;
   finish(element: number, count: number): void;
 }
 
-function targetOf({ device, rows }: Filling, buffer: CudaBuffer, plan: Placed, columns: number): Target {
-  const base = buffer.address + BigInt(plan.offset);
-  const { type, scalesOffset } = plan;
-  if (type === "int4") throw new Error("a matrix of 4 bits is filled as a whole");
+function targetOf({ device, rows, base }: Filling, { offset, scalesOffset, type, shape }: Placed): Target {
+  const at = base + BigInt(offset);
+  const elementBytes = CUDA_TYPE_BYTES[floatOf(type)];
   if (type !== "e4m3") {
-    const place = (element: number): DevicePointer => base + BigInt(element * CUDA_TYPE_BYTES[type]);
-    return { type, place, finish: () => undefined };
+    return { elementBytes, place: (element) => at + BigInt(element * elementBytes), finish: () => undefined };
   }
-  if (rows === undefined || scalesOffset === undefined)
-    throw new Error("a matrix of codes without room for its scales");
-  const scales = buffer.address + BigInt(scalesOffset);
+  if (rows === undefined || scalesOffset === undefined) throw new Error("an FP8 matrix without room for its scales");
+  const columns = shape.at(-1) ?? 1;
+  const scales = base + BigInt(scalesOffset);
   return {
-    type: "bf16",
+    elementBytes,
     place: () => rows.address,
     finish: (element, count) =>
       launchQuantizeRows(device.stream, {
         type: "bf16",
         x: rows.address,
-        out: base + BigInt(element),
+        out: at + BigInt(element),
         quantized: { codes: "e4m3", per: "row", scales: scales + BigInt((4 * element) / columns) },
         numRows: count / columns,
         width: columns,

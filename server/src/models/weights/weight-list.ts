@@ -1,0 +1,90 @@
+/** Lists the tensors of a model once, in the order in which devices place and fill them, and names what they became. Pure. */
+import type { TensorSource } from "../../formats/tensors/tensor-source.ts";
+import type { ParsedDecoder } from "../config/parse-decoder-config.ts";
+import {
+  describeWeights,
+  type ExpertWeights,
+  findPrefix,
+  type LayerWeights,
+  type Linear,
+  type Mlp,
+  type ModelWeights,
+  type Norm,
+  type WeightPlan,
+} from "./weight-plan.ts";
+
+export interface WeightList {
+  readonly plans: readonly WeightPlan[];
+  /** The same plans, each in its place; an output tied to the embedding is the embedding's. */
+  readonly tree: ModelWeights<WeightPlan>;
+}
+
+/** `copiesTiedOutput`: an output tied to the embedding becomes a tensor of its own. */
+export function listWeights(
+  { config, weights: names, outputRows }: Pick<ParsedDecoder, "config" | "weights" | "outputRows">,
+  { tensors }: Pick<TensorSource, "tensors">,
+  copiesTiedOutput = false,
+): WeightList {
+  const prefix = findPrefix(names, (tensor) => tensors.has(tensor));
+  const plans: WeightPlan[] = [];
+  const collect = (plan: WeightPlan): WeightPlan => {
+    plans.push(plan);
+    return plan;
+  };
+  return { plans, tree: describeWeights(config, names, prefix, collect, { outputRows, copiesTiedOutput }) };
+}
+
+/** The tree with another thing in the place of each plan: `tensors` has one for each of the list's plans, in their order. */
+export function nameTensors<T>({ plans, tree }: WeightList, tensors: readonly T[]): ModelWeights<T> {
+  const byPlan = new Map(plans.map((plan, i) => [plan, tensors[i]]));
+  return mapTree(tree, (plan) => {
+    const tensor = byPlan.get(plan);
+    if (tensor === undefined) throw new Error(`expected ${plans.length} tensors, got ${tensors.length}`);
+    return tensor;
+  });
+}
+
+function mapTree<A, B>(tree: ModelWeights<A>, map: (leaf: A) => B): ModelWeights<B> {
+  const { embedding, positions, layers, norm, output } = tree;
+  return {
+    embedding: map(embedding),
+    positions: positions && map(positions),
+    layers: layers.map((layer) => mapLayer(layer, map)),
+    norm: mapPair(norm, map),
+    output: mapPair(output, map),
+  };
+}
+
+function mapLayer<A, B>(layer: LayerWeights<A>, map: (leaf: A) => B): LayerWeights<B> {
+  const { attentionNorm, qkv, headNorms, attentionOut, attentionPostNorm, mlpNorm, mlp, mlpPostNorm } = layer;
+  return {
+    attentionNorm: mapPair(attentionNorm, map),
+    qkv: mapPair(qkv, map),
+    headNorms: headNorms && map(headNorms),
+    attentionOut: mapPair(attentionOut, map),
+    attentionPostNorm: attentionPostNorm && mapPair(attentionPostNorm, map),
+    mlpNorm: mlpNorm && mapPair(mlpNorm, map),
+    mlp: "router" in mlp ? mapExperts(mlp, map) : mapMlp(mlp, map),
+    mlpPostNorm: mlpPostNorm && mapPair(mlpPostNorm, map),
+  };
+}
+
+function mapExperts<A, B>(
+  { router, in: opening, out, shared }: ExpertWeights<A>,
+  map: (leaf: A) => B,
+): ExpertWeights<B> {
+  return {
+    router: map(router),
+    in: map(opening),
+    out: map(out),
+    shared: shared && { mlp: mapMlp(shared.mlp, map), gate: map(shared.gate) },
+  };
+}
+
+function mapMlp<A, B>(mlp: Mlp<A>, map: (leaf: A) => B): Mlp<B> {
+  return { in: mapPair(mlp.in, map), out: mapPair(mlp.out, map) };
+}
+
+function mapPair<A, B>({ weight, bias }: Linear<A> | Norm<A>, map: (leaf: A) => B): Linear<B> {
+  return { weight: map(weight), bias: bias === undefined ? undefined : map(bias) };
+}
