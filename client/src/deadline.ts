@@ -5,9 +5,9 @@
 import { ClientError } from "./client-error.ts";
 
 export interface CallOptions {
-  /** Aborts the call, which then fails with the reason of the signal. */
+  /** Aborts the call, which then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Of the whole call, a stream's last event included. Without it only the server and the network limit a call. */
+  /** Limit of the whole call, including the last event of a stream. Default: none. */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -25,7 +25,7 @@ export class Deadline {
     this.signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
   }
 
-  /** What to throw for an error of fetch or of its stream. */
+  /** The error to throw for an error of fetch or of its stream. */
   explain(error: unknown, where: string): unknown {
     if (error instanceof ClientError) return error;
     if (this.#callerSignal?.aborted === true) return this.#callerSignal.reason;
@@ -38,7 +38,7 @@ export class Deadline {
   }
 }
 
-/** fetch of Node says "fetch failed" and tells the rest in the cause, or in the errors of each address tried. */
+/** Node's fetch says "fetch failed"; the reason is in the cause, or in the errors of each address tried. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { cause } = error;

@@ -15,7 +15,7 @@ const FIRST_BYTES = 1024;
 export class EventStreamParser {
   readonly #maxEventBytes: number;
   readonly #line = new ByteList();
-  /** Lines of the event that is not complete yet, joined by line feeds. */
+  /** Data lines of the incomplete event, joined by line feeds. */
   #data: ByteList | undefined;
   #skipsLineFeed = false;
 
@@ -75,7 +75,7 @@ export class EventStreamParser {
   }
 }
 
-/** Bytes that grow at their end. */
+/** A growing byte buffer. */
 class ByteList {
   #bytes = new Uint8Array(FIRST_BYTES);
   length = 0;

@@ -3,10 +3,10 @@ import { ClientError } from "./client-error.ts";
 import type { CallOptions } from "./deadline.ts";
 import type { Transport } from "./transport.ts";
 
-/** How servers say no. Anything else (a wrong address, no permission) is no answer to the question. */
+/** Statuses that mean "not ready". Others (wrong address, no permission) are errors. */
 const NOT_HEALTHY: ReadonlySet<number> = new Set([400, 503]);
 
-/** @throws ClientError when the server gives no answer */
+/** @throws ClientError if the server does not answer */
 export async function isHealthy(transport: Transport, path: string, options: CallOptions): Promise<boolean> {
   const status = await transport.status({ method: "GET", path }, options);
   if (status === 200) return true;

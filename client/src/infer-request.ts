@@ -7,22 +7,22 @@ import type { InputTensor } from "./tensor.ts";
 
 export interface RequestedOutput {
   readonly name: string;
-  /** Gives the best classes as BYTES "score:index:label" instead of the tensor; how many. */
+  /** Returns that many best classes as BYTES "score:index:label" instead of the tensor (Triton's classification extension). */
   readonly classCount?: number | undefined;
 }
 
 export interface InferOptions {
   readonly inputs: readonly InputTensor[];
-  /** All of the model's when absent. */
+  /** Default: all outputs of the model. */
   readonly outputs?: readonly (string | RequestedOutput)[] | undefined;
   readonly id?: string | undefined;
-  /** Of the protocol (`sequence_id`, `priority`, ...) and of the model. */
+  /** Parameters of the protocol (`sequence_id`, `priority`, ...) and of the model. */
   readonly parameters?: Readonly<Record<string, string | number | bigint | boolean>> | undefined;
 }
 
 export interface EncodedInferRequest {
   readonly body: Uint8Array<ArrayBuffer>;
-  /** Length of the JSON at the beginning. */
+  /** Bytes of the JSON at the beginning: the header Inference-Header-Content-Length. */
   readonly jsonLength: number;
 }
 

@@ -15,7 +15,7 @@ export interface OutputOf<D extends Datatype> {
 export type OutputTensor = { [D in Datatype]: OutputOf<D> }[Datatype];
 
 export class InferResult {
-  /** "" when the request had none. */
+  /** "" if the request had none. */
   readonly id: string;
   readonly modelName: string;
   readonly modelVersion: string;
@@ -33,7 +33,7 @@ export class InferResult {
     );
   }
 
-  /** The output, of the datatype expected if one is given. @throws RangeError when there is none */
+  /** The output, checked against `datatype` if one is given. @throws RangeError if there is none */
   output(name: string): OutputTensor;
   output<D extends Datatype>(name: string, datatype: D): OutputOf<D>;
   output(name: string, datatype?: Datatype): OutputTensor {
@@ -48,7 +48,7 @@ export class InferResult {
     return found;
   }
 
-  /** The elements of a BYTES output as UTF-8 texts. @throws RangeError when there is none */
+  /** The elements of a BYTES output decoded as UTF-8. @throws RangeError if there is none */
   texts(name: string): string[] {
     return this.output(name, "BYTES").data.map((bytes) => decodeUtf8(bytes, 0, bytes.length));
   }

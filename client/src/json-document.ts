@@ -17,9 +17,9 @@ export type JsonData =
 /** Members that are undefined are left out when written. */
 export type JsonRecord = Readonly<Record<string, JsonData | undefined>>;
 
-/** Nesting of an answer. */
+/** Nesting of a response. */
 const MAX_DEPTH = 100;
-/** Members and elements of an answer: each becomes a value of its own. */
+/** Members and elements of a response: each becomes a JavaScript value. */
 const MAX_ITEMS = 10_000_000;
 
 /** @throws ClientError */

@@ -21,7 +21,7 @@ export interface ModelMetadata {
 
 export interface TensorMetadata {
   readonly name: string;
-  /** A datatype of the protocol; a text, because servers may know more of them. */
+  /** A datatype of the protocol; a string, because servers may know others. */
   readonly datatype: string;
   /** -1 stands for any size. */
   readonly shape: readonly number[];

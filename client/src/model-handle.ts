@@ -11,7 +11,7 @@ import { InferResult } from "./infer-result.ts";
 import { encodeJson, type JsonRecord, parseJsonRecord } from "./json-document.ts";
 import { type ModelMetadata, readModelMetadata, readModelStatistics } from "./metadata.ts";
 import { modelPath } from "./paths.ts";
-import { errorIn, type HttpAnswer, type Transport } from "./transport.ts";
+import { errorIn, type HttpResponse, type Transport } from "./transport.ts";
 
 const JSON_LENGTH_HEADER = "inference-header-content-length";
 const JSON_TYPE = { "content-type": "application/json" };
@@ -39,17 +39,17 @@ export class ModelHandle {
     return readModelMetadata(await this.#get("", options));
   }
 
-  /** The configuration as the server completed it, with the names of `config.pbtxt`. */
+  /** The completed model configuration, with the field names of `config.pbtxt` (Triton's model configuration extension). */
   config(options: CallOptions = {}): Promise<JsonRecord> {
     return this.#get("/config", options);
   }
 
-  /** Counters as the server names them, one record for each version. Large ones are bigints. */
+  /** Statistics, one record for each version (Triton's statistics extension). Large counters are bigints. */
   async statistics(options: CallOptions = {}): Promise<readonly JsonRecord[]> {
     return readModelStatistics(await this.#get("/stats", options));
   }
 
-  /** Runs the model once. Tensors travel as binary both ways. @throws ClientError */
+  /** Runs the model once, with binary tensors both ways. @throws ClientError */
   async infer(request: InferOptions & CallOptions): Promise<InferResult> {
     const path = `${this.#path}/infer`;
     const { body, jsonLength } = encodeInferRequest(request);
@@ -57,7 +57,7 @@ export class ModelHandle {
     return readResult(await this.#transport.read({ method: "POST", path, headers, body }, request), path);
   }
 
-  /** One answer of a model by the names of its tensors, e.g. a whole text of a language model. @throws ClientError */
+  /** One response by the names of the model's tensors, e.g. the whole text of a language model. @throws ClientError */
   async generate(body: JsonRecord, options: CallOptions = {}): Promise<JsonRecord> {
     const path = `${this.#path}/generate`;
     const call = { method: "POST", path, headers: JSON_TYPE, body: encodeJson(body) } as const;
@@ -65,7 +65,7 @@ export class ModelHandle {
     return expectNoError(parseJsonRecord(bytes, path), 200);
   }
 
-  /** As `generate()`, one answer after the other. The call begins with the loop over it and ends with it. @throws ClientError */
+  /** Like `generate()`, as a stream of responses. The call begins with the iteration and ends with it. @throws ClientError */
   async *generateStream(body: JsonRecord, options: CallOptions = {}): AsyncGenerator<JsonRecord, void, undefined> {
     const path = `${this.#path}/generate_stream`;
     const headers = { ...JSON_TYPE, accept: "text/event-stream" };
@@ -82,14 +82,14 @@ export class ModelHandle {
   }
 }
 
-/** Errors that a model has after the server began to answer come with a good status. */
+/** A model error after the first bytes of a response comes with status 200. */
 function expectNoError(document: JsonRecord, status: number): JsonRecord {
   const message = errorIn(document);
   if (message !== undefined) throw new ClientError("server", message, status);
   return document;
 }
 
-function readResult({ bytes, headers }: HttpAnswer, path: string): InferResult {
+function readResult({ bytes, headers }: HttpResponse, path: string): InferResult {
   const length = headers.get(JSON_LENGTH_HEADER);
   if (length !== null && !/^\d{1,15}$/.test(length)) {
     throw new ClientError("protocol", `${path}: the header ${JSON_LENGTH_HEADER} is '${length}', not a length`);

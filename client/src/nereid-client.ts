@@ -10,15 +10,15 @@ import { type Fetch, Transport } from "./transport.ts";
 export interface NereidClientOptions {
   /** E.g. "http://localhost:8000"; a path in front of `/v2` is kept. */
   readonly url: string;
-  /** Sent with every call. */
+  /** Headers of every call. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Stands in for the global one, e.g. for a proxy or a certificate. */
+  /** Replaces the global fetch, e.g. for a proxy or a certificate. */
   readonly fetch?: Fetch | undefined;
-  /** An answer, or one event of a stream, that is longer is refused: no server fills the memory. */
+  /** Longest response, or event of a stream, that is accepted. */
   readonly maxResponseBytes?: number | undefined;
 }
 
-/** What a server takes in one request. */
+/** Default of `maxResponseBytes`: the limit of a protobuf message, which no tensor of a server exceeds. */
 const MAX_RESPONSE_BYTES: number = 2 ** 31 - 1;
 
 export class NereidClient {
@@ -37,12 +37,12 @@ export class NereidClient {
     this.repository = new RepositoryClient(this.#transport);
   }
 
-  /** The server runs. @throws ClientError when it cannot be asked */
+  /** Whether the server is live. @throws ClientError if it does not answer */
   isLive(options: CallOptions = {}): Promise<boolean> {
     return isHealthy(this.#transport, "/v2/health/live", options);
   }
 
-  /** The server and all its models can take requests. @throws ClientError when it cannot be asked */
+  /** Whether the server and all its models are ready. @throws ClientError if it does not answer */
   isReady(options: CallOptions = {}): Promise<boolean> {
     return isHealthy(this.#transport, "/v2/health/ready", options);
   }
@@ -52,7 +52,7 @@ export class NereidClient {
     return readServerMetadata(parseJsonRecord(bytes, "/v2"));
   }
 
-  /** A model by its name; nothing is asked yet. @throws RangeError for a name or version that no path can hold */
+  /** A model by its name; sends nothing yet. @throws RangeError for a name or version that no path can hold */
   model(name: string, version?: string | number): ModelHandle {
     return new ModelHandle(this.#transport, name, version);
   }

@@ -3,7 +3,7 @@
  * percent-encoded (RFC 3986, section 3.3).
  */
 
-/** What `encodeURIComponent` encodes although a path may hold it. */
+/** Characters that `encodeURIComponent` encodes although a path may contain them (RFC 3986, 3.3: pchar). */
 const ALLOWED_IN_PATH = /%(?:24|26|2B|2C|3A|3B|3D|40)/g;
 
 /** @throws RangeError for a name or version that no path can hold */
@@ -18,7 +18,7 @@ export function repositoryPath(name: string, action: "load" | "unload"): string 
   return `/v2/repository/models/${segment(name)}/${action}`;
 }
 
-/** "." and ".." would be taken for steps by fetch. */
+/** fetch removes the segments "." and ".." (RFC 3986, 5.2.4). */
 function segment(name: string): string {
   if (name === "" || name === "." || name === "..") throw new RangeError(`'${name}' is no model name`);
   return encodeURIComponent(name).replace(ALLOWED_IN_PATH, decodeURIComponent);

@@ -8,22 +8,22 @@ import type { CallOptions } from "./deadline.ts";
 import { encodeJson, type JsonRecord, parseJson } from "./json-document.ts";
 import { type RepositoryEntry, readRepositoryIndex } from "./metadata.ts";
 import { repositoryPath } from "./paths.ts";
-import type { HttpAnswer, Transport } from "./transport.ts";
+import type { HttpResponse, Transport } from "./transport.ts";
 
 const INDEX_PATH = "/v2/repository/index";
 
 export interface IndexOptions extends CallOptions {
-  /** Only models that are ready. */
+  /** Only ready models. */
   readonly isReady?: boolean | undefined;
 }
 
 export interface LoadOptions extends CallOptions {
-  /** Takes the place of the model's configuration, with the names of `config.pbtxt`. */
+  /** Replaces the model's configuration; field names as in `config.pbtxt`. */
   readonly config?: JsonRecord | undefined;
 }
 
 export interface UnloadOptions extends CallOptions {
-  /** Also what only this model, an ensemble, needed. */
+  /** Also unloads models that only this ensemble needs. */
   readonly unloadDependents?: boolean | undefined;
 }
 
@@ -39,7 +39,7 @@ export class RepositoryClient {
     return readRepositoryIndex(parseJson(bytes, INDEX_PATH));
   }
 
-  /** Resolves when the model is ready. @throws ClientError with the reason when it cannot be */
+  /** Resolves when the model is ready. @throws ClientError with the reason if it fails */
   async load(name: string, options: LoadOptions = {}): Promise<void> {
     const { config } = options;
     const parameters = config === undefined ? undefined : { config: textOf(config) };
@@ -52,7 +52,7 @@ export class RepositoryClient {
     await this.#post(repositoryPath(name, "unload"), { parameters }, options);
   }
 
-  #post(path: string, body: JsonRecord, options: CallOptions): Promise<HttpAnswer> {
+  #post(path: string, body: JsonRecord, options: CallOptions): Promise<HttpResponse> {
     const headers = { "content-type": "application/json" };
     return this.#transport.read({ method: "POST", path, headers, body: encodeJson(body) }, options);
   }

@@ -4,7 +4,7 @@
  */
 import { type Datatype, elementSize, packBytesElements, splitBytesElements } from "@nereid/wire";
 
-/** What an input tensor takes. FP16 and BF16 are raw 16-bit patterns, BOOL is 0 or 1 a byte. Texts become UTF-8. */
+/** Elements of an input tensor. FP16 and BF16 are 16-bit patterns, BOOL a byte of 0 or 1. Strings become UTF-8. */
 export interface InputElements {
   readonly BOOL: Uint8Array;
   readonly UINT8: Uint8Array;
@@ -22,7 +22,7 @@ export interface InputElements {
   readonly BF16: Uint16Array;
 }
 
-/** What an output tensor gives: the same, with BYTES as they are. */
+/** Elements of an output tensor: the same, with BYTES undecoded. */
 export interface OutputElements extends Omit<InputElements, "BYTES"> {
   readonly BYTES: readonly Uint8Array[];
 }
@@ -31,7 +31,7 @@ export interface InputTensor {
   readonly name: string;
   readonly datatype: Datatype;
   readonly shape: readonly number[];
-  /** Little-endian, as the protocol has it. */
+  /** Little-endian (Triton's binary data extension). */
   readonly data: Uint8Array;
 }
 
@@ -77,7 +77,7 @@ const MAKERS: Readonly<Record<Exclude<Datatype, "BYTES">, TypedArrayMaker>> = {
   BF16: (buffer, offset, length) => new Uint16Array(buffer, offset, length),
 };
 
-/** The elements in `data`, whose size was checked. A view where alignment allows it, a copy elsewhere. */
+/** The elements in `data`, whose size was checked: a view if it is aligned, else a copy. */
 export function elementsOf(datatype: Datatype, data: Uint8Array): OutputElements[Datatype] {
   if (datatype === "BYTES") return splitBytesElements(data);
   const size = elementSize(datatype);

@@ -19,18 +19,18 @@ export interface TransportOptions {
 
 export interface HttpCall {
   readonly method: "GET" | "POST";
-  /** From the address of the server on, encoded. */
+  /** Path behind the server's address, percent-encoded. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array<ArrayBuffer>;
 }
 
-export interface HttpAnswer {
+export interface HttpResponse {
   readonly bytes: Uint8Array;
   readonly headers: Headers;
 }
 
-/** Of an error's body: messages are short, pages of proxies are not. */
+/** Bytes read of an error's body: messages are short, pages of proxies are not. */
 const MAX_ERROR_BYTES = 65_536;
 const MAX_ERROR_CHARS = 1000;
 
@@ -41,7 +41,7 @@ export class Transport {
     this.#options = options;
   }
 
-  /** The status alone, whatever it is. @throws ClientError */
+  /** The status of the response. @throws ClientError */
   status(call: HttpCall, options: CallOptions): Promise<number> {
     return this.#guarded(call, options, async (response) => {
       await response.body?.cancel();
@@ -49,8 +49,8 @@ export class Transport {
     });
   }
 
-  /** The whole body of a good answer. @throws ClientError */
-  read(call: HttpCall, options: CallOptions): Promise<HttpAnswer> {
+  /** The whole body of a successful response. @throws ClientError */
+  read(call: HttpCall, options: CallOptions): Promise<HttpResponse> {
     return this.#guarded(call, options, async (response) => {
       await expectOk(response);
       const { maxResponseBytes } = this.#options;
@@ -62,7 +62,7 @@ export class Transport {
     });
   }
 
-  /** The data of each server-sent event. Who stops early ends the call. @throws ClientError */
+  /** The data of each server-sent event. Ending the iteration aborts the call. @throws ClientError */
   async *events(call: HttpCall, options: CallOptions): AsyncGenerator<Uint8Array, void, undefined> {
     const deadline = new Deadline(options);
     const where = describe(call);
@@ -101,7 +101,7 @@ function describe({ method, path }: HttpCall): string {
   return `${method} ${path}`;
 }
 
-/** Gives the chunks of a body and cancels the rest when nobody wants it: not every browser iterates streams. */
+/** The chunks of a body; cancels the rest at the end. Not every browser iterates streams. */
 async function* chunksOf({ body }: Response): AsyncGenerator<Uint8Array, void, undefined> {
   if (body === null) return;
   const reader = body.getReader();
@@ -118,12 +118,12 @@ async function* chunksOf({ body }: Response): AsyncGenerator<Uint8Array, void, u
   }
 }
 
-/** The stream has failed already, and that failure is on its way to the caller. */
+/** The stream has failed already, and the caller gets that error. */
 function ignoreLateFailure(): undefined {
   return undefined;
 }
 
-/** Undefined when there are more than `maxBytes`, which are not kept. */
+/** Undefined if there are more than `maxBytes`. */
 async function readAll(response: Response, maxBytes: number): Promise<Uint8Array | undefined> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -153,14 +153,14 @@ async function expectOk(response: Response): Promise<void> {
   );
 }
 
-/** The server's own words, or the beginning of what something in between said. */
+/** The server's error message, or the beginning of a proxy's body. */
 function errorMessage(bytes: Uint8Array): string | undefined {
   const text = decodeUtf8(bytes, 0, bytes.length).trim();
   if (text === "") return undefined;
   return tryMessageIn(text.startsWith("data:") ? firstEvent(bytes) : bytes) ?? shorten(text);
 }
 
-/** A stream that fails with its first event gives the status of the error and the error as an event. */
+/** A stream that fails at its first event has the status of the error, and the error as an event. */
 function firstEvent(bytes: Uint8Array): Uint8Array {
   return new EventStreamParser(MAX_ERROR_BYTES).push(bytes)[0] ?? bytes;
 }
@@ -173,7 +173,7 @@ function tryMessageIn(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** The message of `{"error": message}`, undefined for any other document. */
+/** The message of `{"error": message}`; undefined for another document. */
 export function errorIn(document: JsonData): string | undefined {
   if (!isRecord(document) || Object.keys(document).length !== 1) return undefined;
   return typeof document.error === "string" ? document.error : undefined;
