@@ -84,7 +84,8 @@ export function isProprietary(name: string): boolean {
 export function documentProblems(manifests: readonly Manifest[], document: string): string[] {
   const problems = manifests.flatMap(manifestProblems);
   const names = manifests.flatMap(dependenciesOf).map(([name]) => name);
-  const declared = new Set(names.filter((name) => !name.startsWith(OWN_SCOPE)));
+  const own = new Set(manifests.map(({ name }) => name));
+  const declared = new Set(names.filter((name) => !own.has(name) && !name.startsWith(OWN_SCOPE)));
   if (declared.size === 0) problems.push("no package.json names a dependency: the check itself is broken");
   const documented = documentedNames(document, problems);
   for (const name of declared) if (!documented.has(name)) problems.push(`${name}: has no line in docs/dependencies.md`);

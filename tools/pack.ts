@@ -8,15 +8,20 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { onnxRuntimePackage, PLATFORMS } from "./packaging/published-manifest.ts";
+import { ADD_ONS } from "./packaging/server-modules.ts";
 import { stageLibrary } from "./packaging/stage-library.ts";
 import { stageOnnxRuntime } from "./packaging/stage-onnxruntime.ts";
 import { stageServer } from "./packaging/stage-server.ts";
+import { stageUmbrella } from "./packaging/stage-umbrella.ts";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const STAGES: ReadonlyMap<string, (stage: string) => Promise<void> | void> = new Map([
-  ["wire", (stage) => stageLibrary(ROOT, "wire", stage)],
-  ["client", (stage) => stageLibrary(ROOT, "client", stage)],
+  ...["wire", "client", ...ADD_ONS].map((name): [string, (stage: string) => Promise<void>] => [
+    name,
+    (stage) => stageLibrary(ROOT, name, stage),
+  ]),
   ["server", (stage) => stageServer(ROOT, stage)],
+  ["nereid", (stage) => stageUmbrella(ROOT, stage)],
   ...PLATFORMS.map((platform): [string, (stage: string) => void] => [
     onnxRuntimePackage(platform).replace(/^.*\//, ""),
     (stage) => stageOnnxRuntime(ROOT, platform, stage),
@@ -25,7 +30,7 @@ const STAGES: ReadonlyMap<string, (stage: string) => Promise<void> | void> = new
 
 const { values, positionals } = parseArgs({ options: { out: { type: "string" } }, allowPositionals: true });
 const out = resolve(values.out ?? join(ROOT, "build", "packages"));
-run(join(ROOT, "node_modules", ".bin", "tsc"), ["-b", "wire", "client", "server"], ROOT);
+run(join(ROOT, "node_modules", ".bin", "tsc"), ["-b", "wire", "client", "server", ...ADD_ONS], ROOT);
 if (positionals.length === 0) rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 for (const name of positionals.length > 0 ? positionals : STAGES.keys()) {

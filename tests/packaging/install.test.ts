@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -7,11 +7,22 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isProprietary } from "../../tools/dependency-rules.ts";
 import { startServerProcess } from "../support/server-process.ts";
-import { filesInTarball, install, installedPackages, pack, plainEnvironment, ROOT, run } from "./installed-packages.ts";
+import {
+  fail,
+  filesInTarball,
+  install,
+  installedPackages,
+  pack,
+  plainEnvironment,
+  ROOT,
+  run,
+} from "./installed-packages.ts";
 
 const EXAMPLES = join(ROOT, "examples", "model_repository");
-const JAVASCRIPT_PACKAGES = ["wire", "client", "server"];
+const ADD_ONS = ["images", "object-stores", "offline", "onnx-tools", "retrieval"];
+const JAVASCRIPT_PACKAGES = ["wire", "client", "server", ...ADD_ONS];
 const HOOKS = ["preinstall", "install", "postinstall"];
+const WORKER_PROGRAMS = ["dist/image-worker.js", "dist/stores/embedded-worker.js"];
 const LIBRARY = /\.(?:so|dll|dylib|node|a|cubin|fatbin)(?:\.|$)/;
 const NVIDIA_LIBRARY = /lib(?:cu|nv|tensorrt|nccl|onnxruntime_providers)|cuda/i;
 const SIMPLE = {
@@ -25,21 +36,25 @@ const GENERATE = { text_input: "What is machine learning?", max_tokens: 20, bad_
 const temporary = mkdtempSync(join(tmpdir(), "nereid-packages-"));
 const tarballs = join(temporary, "tarballs");
 const project = join(temporary, "project");
+/** The server without add-ons. */
+const core = join(temporary, "core");
 const tarballOf = (name: string): string => join(tarballs, `nereid-${name}-0.1.0.tgz`);
+const UMBRELLA = join(tarballs, "nereid-0.1.0.tgz");
+/** What `npm install @nereid/server` may take on the disk. */
+const MAX_CORE_MIB = 60;
 
 before(() => {
   pack(tarballs);
   const platform = `onnxruntime-${process.platform}-${process.arch}`;
-  install(project, [...JAVASCRIPT_PACKAGES, platform].map(tarballOf));
+  install(project, [UMBRELLA, ...[...JAVASCRIPT_PACKAGES, platform].map(tarballOf)]);
+  install(core, ["wire", "server"].map(tarballOf));
 });
 after(() => rmSync(temporary, { recursive: true, force: true }));
 
 test("`npm run pack` makes one package per part and platform", () => {
-  const names = ["client", "onnxruntime-linux-arm64", "onnxruntime-linux-x64", "server", "wire"];
-  assert.deepEqual(
-    readdirSync(tarballs).sort(),
-    names.map((name) => `nereid-${name}-0.1.0.tgz`),
-  );
+  const names = [...JAVASCRIPT_PACKAGES, "onnxruntime-linux-arm64", "onnxruntime-linux-x64"];
+  const expected = ["nereid-0.1.0.tgz", ...names.map((name) => `nereid-${name}-0.1.0.tgz`)];
+  assert.deepEqual(readdirSync(tarballs).sort(), expected.sort());
 });
 
 test("`npm run pack` makes the same bytes from the same sources", () => {
@@ -75,14 +90,68 @@ test("the package of server carries all that it starts by path, and the licence 
   for (const expected of ["bin/nereid.cjs", "bin/tritonserver.cjs", ...programs, "python/stub.py"]) {
     assert.ok(files.includes(expected), expected);
   }
+  assert.match(readFileSync(join(project, "node_modules/@nereid/server/NOTICE"), "utf8"), /koffi[\s\S]*MIT License/);
+});
+
+test("the package of offline carries the templates of model repositories", () => {
+  const files = filesInTarball(tarballOf("offline"));
   for (const model of ["preprocessing", "tensorrt_llm", "postprocessing", "tensorrt_llm_bls", "ensemble"]) {
     const template = `templates/inflight_batcher_llm/${model}`;
     for (const expected of [`${template}/config.pbtxt`, `${template}/1/.gitkeep`]) {
       assert.ok(files.includes(expected), expected);
     }
   }
-  assert.match(readFileSync(join(project, "node_modules/@nereid/server/NOTICE"), "utf8"), /koffi[\s\S]*MIT License/);
 });
+
+test("the add-ons carry the programs of their worker processes", () => {
+  const files = new Set(["images", "retrieval"].flatMap((name) => filesInTarball(tarballOf(name))));
+  for (const expected of WORKER_PROGRAMS) assert.ok(files.has(expected), expected);
+});
+
+test(`the server alone takes less than ${MAX_CORE_MIB} MiB`, () => {
+  const mib = Number(run("du", ["-sm", "node_modules"], core).split("\t")[0]);
+  assert.ok(mib < MAX_CORE_MIB, `${mib} MiB`);
+});
+
+test("a command whose package is not installed names it", () => {
+  for (const [command, name] of [
+    ["quantize", "@nereid/offline"],
+    ["doctor", "@nereid/offline"],
+    ["trtexec", "@nereid/onnx-tools"],
+    ["index", "@nereid/retrieval"],
+  ] as const) {
+    const { status, stderr } = fail("npx", ["nereid", command, "--help"], core);
+    assert.equal(status, 1, command);
+    assert.equal(
+      stderr.trim().split("\n").at(-1),
+      `nereid: the command '${command}' needs the package ${name}, which is not installed: npm install ${name}`,
+    );
+  }
+});
+
+test("a repository address whose package is not installed names it", () => {
+  const { status, stderr } = fail("npx", ["tritonserver", "--model-repository=s3://bucket/models"], core);
+  assert.equal(status, 1);
+  assert.match(stderr, /s3:\/\/ needs the package @nereid\/object-stores, which is not installed: npm install/);
+});
+
+for (const [backend, name] of [
+  ["image", "@nereid/images"],
+  ["retrieval", "@nereid/retrieval"],
+  ["onnxruntime", "@nereid/onnxruntime-"],
+] as const) {
+  test(`a model of the backend ${backend} names the package that it lacks`, () => {
+    const repository = join(core, `models_${backend}`);
+    mkdirSync(join(repository, "m", "1"), { recursive: true });
+    const io = (kind: string): string => `${kind} [{ name: "${kind.toUpperCase()}", data_type: TYPE_FP32, dims: [1] }]`;
+    const config = `name: "m"\nbackend: "${backend}"\n${io("input")}\n${io("output")}\n`;
+    writeFileSync(join(repository, "m", "config.pbtxt"), config);
+    writeFileSync(join(repository, "m", "1", "model.onnx"), "");
+    const { status, stderr } = fail("npx", ["tritonserver", `--model-repository=${repository}`], core);
+    assert.equal(status, 1);
+    assert.ok(stderr.includes(name), stderr);
+  });
+}
 
 for (const cpu of ["x64", "arm64"]) {
   test(`the package of ONNX Runtime for linux-${cpu} carries the library, its licence and notices, nothing else`, () => {

@@ -5,7 +5,9 @@ import { fileURLToPath } from "node:url";
 import { fillTemplate } from "../../offline/src/template/fill-template.ts";
 import { createModelRepository, type ModelRepository } from "./model-repository.ts";
 
-export const TEMPLATES: string = fileURLToPath(new URL("../../server/templates/inflight_batcher_llm", import.meta.url));
+export const TEMPLATES: string = fileURLToPath(
+  new URL("../../offline/templates/inflight_batcher_llm", import.meta.url),
+);
 export const LANGUAGE_MODEL: string = fileURLToPath(
   new URL("../../examples/nereid-tiny/language_model", import.meta.url),
 );

@@ -4,6 +4,7 @@ import {
   onnxRuntimeManifest,
   publishedManifest,
   publishedServerManifest,
+  publishedUmbrellaManifest,
   type WorkspaceManifest,
 } from "./published-manifest.ts";
 
@@ -32,13 +33,21 @@ test("`publishedManifest()` drops sources and development dependencies, adds not
   });
 });
 
-test("`publishedServerManifest()` replaces koffi by its native parts and adds the packages of ONNX Runtime", () => {
+test("`publishedServerManifest()` replaces koffi by its native parts", () => {
   const { dependencies, optionalDependencies } = publishedServerManifest(SERVER);
   assert.deepEqual(dependencies, { protobufjs: "8.0.0" });
   assert.deepEqual(optionalDependencies, {
     "@node-llama-cpp/linux-x64": "3.0.0",
     "@koromix/koffi-linux-x64": "3.0.1",
     "@koromix/koffi-linux-arm64": "3.0.1",
+  });
+});
+
+test("`publishedUmbrellaManifest()` adds the packages of ONNX Runtime", () => {
+  const umbrella: WorkspaceManifest = { name: "nereid", version: "4.5.6", dependencies: { "@nereid/server": "4.5.6" } };
+  const { dependencies, optionalDependencies } = publishedUmbrellaManifest(umbrella);
+  assert.deepEqual(dependencies, { "@nereid/server": "4.5.6" });
+  assert.deepEqual(optionalDependencies, {
     "@nereid/onnxruntime-linux-x64": "4.5.6",
     "@nereid/onnxruntime-linux-arm64": "4.5.6",
   });

@@ -33,7 +33,7 @@ export function publishedManifest(manifest: WorkspaceManifest): WorkspaceManifes
   };
 }
 
-/** The server's: bundled packages leave, the packages of their native parts and of ONNX Runtime come. */
+/** The server's: bundled packages are replaced by the packages of their native parts. */
 export function publishedServerManifest(manifest: WorkspaceManifest): WorkspaceManifest {
   const dependencies = Object.entries(manifest.dependencies ?? {});
   return publishedManifest({
@@ -45,6 +45,16 @@ export function publishedServerManifest(manifest: WorkspaceManifest): WorkspaceM
       ...Object.fromEntries(
         PLATFORMS.map((platform) => [`@koromix/koffi-${suffix(platform)}`, koffiVersion(manifest)]),
       ),
+    },
+  });
+}
+
+/** The umbrella's: it brings ONNX Runtime, which the server alone does without. */
+export function publishedUmbrellaManifest(manifest: WorkspaceManifest): WorkspaceManifest {
+  return publishedManifest({
+    ...manifest,
+    optionalDependencies: {
+      ...manifest.optionalDependencies,
       ...Object.fromEntries(PLATFORMS.map((platform) => [onnxRuntimePackage(platform), manifest.version])),
     },
   });

@@ -1,10 +1,11 @@
-/** The server's package: built modules that its programs reach, koffi's JavaScript, the Python stub. */
+/** The server's package: built modules that its programs and the add-ons reach, koffi's JavaScript, the Python stub. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, posix } from "node:path";
 import { build } from "esbuild";
 import { moduleGraph } from "./module-graph.ts";
 import { publishedServerManifest, type WorkspaceManifest } from "./published-manifest.ts";
+import { serverModules } from "./server-modules.ts";
 import { copyBuilt, copyInto, emptyFolder, filesBelow, readJson, writeJson } from "./stage-files.ts";
 import { expectDeclared } from "./stage-library.ts";
 
@@ -17,7 +18,6 @@ const ENTRIES = [
   "dist/src/engine/guide/grammar-worker.js",
   "dist/src/protocol/http/json/json-thread.js",
   "dist/src/engine/ranks/rank-worker.js",
-
   "dist/src/backend/typescript/worker/model-worker.js",
   "dist/src/backend/typescript/worker/type-stripping-hooks.js",
 ];
@@ -30,7 +30,8 @@ const KOFFI_IMPORT = /(\bfrom )"koffi"/g;
 export async function stageServer(root: string, stage: string): Promise<void> {
   const folder = join(root, "server");
   emptyFolder(stage);
-  const { files } = await moduleGraph(folder, ENTRIES);
+  const entries = [...ENTRIES, ...serverModules(root).map((module) => `dist/${module}`)];
+  const { files } = await moduleGraph(folder, entries);
   for (const file of files) copyBuilt(stage, folder, [file], (text) => pointToBundle(text, file));
   copyInto(stage, folder, [
     ...programs(folder, "bin", ".cjs"),
@@ -38,14 +39,13 @@ export async function stageServer(root: string, stage: string): Promise<void> {
     // Kernels are compiled for the GPU at hand.
     ...programs(folder, "kernels", ".cu"),
     ...programs(folder, "kernels", ".cuh"),
-    ...templates(folder),
   ]);
   copyBuilt(stage, folder, TYPES);
   copyInto(stage, root, ["LICENSE"]);
   await bundleKoffi(folder, stage);
   const manifest = publishedServerManifest(readJson<WorkspaceManifest>(join(folder, "package.json")));
   writeJson(join(stage, "package.json"), manifest);
-  const { packages } = await moduleGraph(stage, ENTRIES);
+  const { packages } = await moduleGraph(stage, entries);
   expectDeclared(manifest, packages);
 }
 
@@ -57,11 +57,6 @@ function programs(folder: string, part: string, ending: string): string[] {
   return filesBelow(join(folder, part))
     .filter((file) => file.endsWith(ending))
     .map((file) => join(part, file));
-}
-
-/** The configurations to fill in, with the empty version folders that a repository needs. */
-function templates(folder: string): string[] {
-  return filesBelow(join(folder, "templates")).map((file) => join("templates", file));
 }
 
 /**

@@ -14,7 +14,7 @@ export const TEMPLATE_MODELS: readonly string[] = [
 
 /** @throws ToolError */
 export function templateFolder(): string {
-  const home = import.meta.resolve("@nereid/server/package.json");
+  const home = import.meta.resolve("@nereid/offline/package.json");
   const path = fileURLToPath(new URL("templates/inflight_batcher_llm", home));
   if (existsSync(path)) return path;
   throw new ToolError(`The templates are missing from the installation: looked for ${path}`, {

@@ -2,15 +2,32 @@
 import { existsSync, readFileSync } from "node:fs";
 import process from "node:process";
 import { nearestName } from "../config/suggest.ts";
+import { ServerError } from "../core/server-error.ts";
 import { importOptional, type OptionalPackage } from "../packages/optional-package.ts";
+
+type Run = (argv: readonly string[]) => Promise<void>;
 
 interface Command {
   readonly summary: string;
-  /** Loaded when chosen, so that no command pays for another's modules. */
-  load(): Promise<Run>;
+  /** Loaded when chosen, so that no command pays for the modules of another. */
+  load(name: string): Promise<Run>;
 }
 
-const COMMANDS: ReadonlyMap<string, Command> = new Map([
+/** A command of a package that may be absent; `exported` is the function that the module exports. */
+function packaged(packageName: OptionalPackage, module: string, exported: string, summary: string): Command {
+  return {
+    summary,
+    async load(name) {
+      const neededBy = `the command '${name}'`;
+      const loaded = await importOptional<Readonly<Record<string, Run>>>(packageName, module, neededBy);
+      const run = loaded[exported];
+      if (run === undefined) throw new Error(`${packageName}/${module} exports no ${exported}`);
+      return run;
+    },
+  };
+}
+
+const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
   [
     "serve",
     {
@@ -23,10 +40,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
   ],
   [
     "doctor",
-    {
-      summary: "explain why a model repository will not load",
-      load: () => packagedCommand("@nereid/offline", "cli/doctor", "doctorCommand"),
-    },
+    packaged("@nereid/offline", "cli/doctor", "doctorCommand", "explain why a model repository will not load"),
   ],
   [
     "download",
@@ -37,113 +51,111 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map([
   ],
   [
     "fill-template",
-    {
-      summary: "fill the placeholders of a config.pbtxt; takes the command line of fill_template.py",
-      load: () => packagedCommand("@nereid/offline", "cli/fill-template", "fillTemplateCommand"),
-    },
+    packaged(
+      "@nereid/offline",
+      "cli/fill-template",
+      "fillTemplateCommand",
+      "fill the placeholders of a config.pbtxt; takes the command line of fill_template.py",
+    ),
   ],
   [
     "convert-checkpoint",
-    {
-      summary: "convert a model of Hugging Face; takes the flags of convert_checkpoint.py",
-      load: () => packagedCommand("@nereid/offline", "cli/convert-checkpoint", "convertCheckpointCommand"),
-    },
+    packaged(
+      "@nereid/offline",
+      "cli/convert-checkpoint",
+      "convertCheckpointCommand",
+      "convert a model of Hugging Face; takes the flags of convert_checkpoint.py",
+    ),
   ],
   [
     "build",
-    {
-      summary: "build an engine of a checkpoint; takes the flags of trtllm-build",
-      load: () => packagedCommand("@nereid/offline", "cli/build", "buildCommand"),
-    },
+    packaged(
+      "@nereid/offline",
+      "cli/build",
+      "buildCommand",
+      "build an engine of a checkpoint; takes the flags of trtllm-build",
+    ),
   ],
   [
     "quantize",
-    {
-      summary: "quantize a model and say what that costs; takes the flags of quantize.py",
-      load: () => packagedCommand("@nereid/offline", "cli/quantize", "quantizeCommand"),
-    },
+    packaged(
+      "@nereid/offline",
+      "cli/quantize",
+      "quantizeCommand",
+      "quantize a model and say what that costs; takes the flags of quantize.py",
+    ),
   ],
   [
     "run",
-    {
-      summary: "generate replies without a server; takes the flags of run.py",
-      load: () => packagedCommand("@nereid/offline", "cli/run", "runEngineCommand"),
-    },
+    packaged(
+      "@nereid/offline",
+      "cli/run",
+      "runEngineCommand",
+      "generate replies without a server; takes the flags of run.py",
+    ),
   ],
   [
     "summarize",
-    {
-      summary: "score summaries of an engine; takes the flags of summarize.py",
-      load: () => packagedCommand("@nereid/offline", "cli/summarize", "summarizeCommand"),
-    },
+    packaged(
+      "@nereid/offline",
+      "cli/summarize",
+      "summarizeCommand",
+      "score summaries of an engine; takes the flags of summarize.py",
+    ),
   ],
   [
     "init-repo",
-    {
-      summary: "write the model repository of a language model, filled in and checked",
-      load: () => packagedCommand("@nereid/offline", "cli/init-repo", "initRepoCommand"),
-    },
+    packaged(
+      "@nereid/offline",
+      "cli/init-repo",
+      "initRepoCommand",
+      "write the model repository of a language model, filled in and checked",
+    ),
   ],
   [
     "new-model",
-    {
-      summary: "write a model in TypeScript to begin with",
-      load: () => packagedCommand("@nereid/offline", "cli/new-model", "newModelCommand"),
-    },
+    packaged("@nereid/offline", "cli/new-model", "newModelCommand", "write a model in TypeScript to begin with"),
   ],
   [
     "types",
-    {
-      summary: "write the types of models in TypeScript beside them",
-      load: () => packagedCommand("@nereid/offline", "cli/types", "typesCommand"),
-    },
+    packaged("@nereid/offline", "cli/types", "typesCommand", "write the types of models in TypeScript beside them"),
   ],
-  [
-    "onnx",
-    {
-      summary: "export encoders as ONNX, quantize ONNX models",
-      load: () => packagedCommand("@nereid/onnx-tools", "cli/onnx", "onnxCommand"),
-    },
-  ],
+  ["onnx", packaged("@nereid/onnx-tools", "cli/onnx", "onnxCommand", "export encoders as ONNX, quantize ONNX models")],
   [
     "trtexec",
-    {
-      summary: "make an ONNX model the model.plan of platform tensorrt_plan; takes the flags of trtexec",
-      load: () => packagedCommand("@nereid/onnx-tools", "cli/trtexec", "trtexecCommand"),
-    },
+    packaged(
+      "@nereid/onnx-tools",
+      "cli/trtexec",
+      "trtexecCommand",
+      "make an ONNX model the model.plan of platform tensorrt_plan; takes the flags of trtexec",
+    ),
   ],
   [
     "index",
-    {
-      summary: "encode texts or pictures into a collection for models that look things up",
-      load: () => packagedCommand("@nereid/retrieval", "cli/index-command", "indexCommand"),
-    },
+    packaged(
+      "@nereid/retrieval",
+      "cli/index-command",
+      "indexCommand",
+      "encode texts or images into a vector store for retrieval models",
+    ),
   ],
   [
     "launch",
-    {
-      summary: "serve in the foreground; takes the flags of launch_triton_server.py",
-      load: () => packagedCommand("@nereid/offline", "cli/launch", "launchCommand"),
-    },
+    packaged(
+      "@nereid/offline",
+      "cli/launch",
+      "launchCommand",
+      "serve in the foreground; takes the flags of launch_triton_server.py",
+    ),
   ],
 ]);
-
-type Run = (argv: readonly string[]) => Promise<void>;
-
-/** A command of a package that may be absent. `name` is the function that the module exports. */
-async function packagedCommand(packageName: OptionalPackage, module: string, name: string): Promise<Run> {
-  const loaded = await importOptional<Readonly<Record<string, Run>>>(packageName, module, "this command");
-  const run = loaded[name];
-  if (run === undefined) throw new Error(`${packageName}/${module} exports no ${name}`);
-  return run;
-}
 
 export async function main(argv: readonly string[]): Promise<void> {
   const [name = "", ...rest] = argv;
   const command = COMMANDS.get(name);
   if (command !== undefined) {
-    const run = await command.load();
-    await run(rest);
+    const run = await command.load(name).catch(reportMissing);
+    await run?.(rest);
     return;
   }
   if (name === "--version") {
@@ -157,6 +169,13 @@ export async function main(argv: readonly string[]): Promise<void> {
     process.exitCode = 1;
   }
   process.stdout.write(usage());
+}
+
+/** A missing package is the user's to install; everything else is a fault. */
+function reportMissing(error: unknown): undefined {
+  if (!(error instanceof ServerError)) throw error;
+  process.stderr.write(`nereid: ${error.message}\n`);
+  process.exitCode = 1;
 }
 
 /** Of the package that this file lies in, built or not. */

@@ -23,14 +23,18 @@ export async function importOptional<Module>(
   try {
     return (await import(`${packageName}/${module}`)) as Module;
   } catch (error) {
-    if (!isMissing(error, packageName)) throw error;
-    const text = `${neededBy} needs the package ${packageName}, which is not installed: npm install ${packageName}`;
-    throw new ServerError("unavailable", text, { cause: error });
+    throw asMissing(error, packageName, neededBy);
   }
 }
 
-/** True only when the package itself is missing, not a module that it imports. */
-function isMissing(error: unknown, packageName: OptionalPackage): boolean {
+/** The error of a failed import; a ServerError that names the package when the package itself is missing. */
+export function asMissing(error: unknown, packageName: string, neededBy: string): unknown {
+  if (!isMissing(error, packageName)) return error;
+  const text = `${neededBy} needs the package ${packageName}, which is not installed: npm install ${packageName}`;
+  return new ServerError("unavailable", text, { cause: error });
+}
+
+function isMissing(error: unknown, packageName: string): boolean {
   if (!(error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND")) return false;
   return error.message.includes(`'${packageName}'`);
 }

@@ -13,7 +13,7 @@ import type { Tensor } from "../../core/tensor.ts";
 import type { BackendResponse, ModelSource } from "../backend.ts";
 import { createBlsBackend } from "./bls-backend.ts";
 
-const TEMPLATES = fileURLToPath(new URL("../../../templates/inflight_batcher_llm/", import.meta.url));
+const TEMPLATES = fileURLToPath(new URL("../../../../offline/templates/inflight_batcher_llm/", import.meta.url));
 const configOf = (model: string, change = (text: string) => text) =>
   parseModelConfigText(change(readFileSync(`${TEMPLATES}${model}/config.pbtxt`, "utf8")), "config.pbtxt");
 

@@ -9,7 +9,7 @@ import type { BackendResponse, ModelInstance } from "../backend.ts";
 import { call, EXAMPLES } from "./llm.test-support.ts";
 
 const TEMPLATE = fileURLToPath(
-  new URL("../../../templates/inflight_batcher_llm/tensorrt_llm/config.pbtxt", import.meta.url),
+  new URL("../../../../offline/templates/inflight_batcher_llm/tensorrt_llm/config.pbtxt", import.meta.url),
 );
 export const VOCABULARY = 6144;
 export const HIDDEN = 384;

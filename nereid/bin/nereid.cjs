@@ -1,0 +1,3 @@
+#!/usr/bin/env node
+"use strict";
+require("@nereid/server/bin/nereid.cjs");
