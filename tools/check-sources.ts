@@ -24,6 +24,7 @@ const ENFORCED: readonly string[] = [
   "client/src",
   "server/src/formats",
   "object-stores/src",
+  "retrieval/src/stores",
 ];
 const IS_SOURCE = /\.(ts|cu|cuh)$/;
 const IS_EXCLUDED = /\.(test|bench|test-support|d)\.ts$|\/(gen|testing|node_modules|dist)\//;

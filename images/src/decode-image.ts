@@ -1,6 +1,6 @@
 /**
- * PNG, JPEG and WebP to rows of red, green and blue, by sharp; the only file that knows it. What its library says of broken
- * files stays here: its texts are about memory and files of this machine.
+ * Decodes PNG, JPEG and WebP to RGB rows with sharp; the only file that uses it. Errors of its library are replaced,
+ * because they mention memory and local files. Formats: PNG (W3C), JPEG (ITU-T T.81), WebP (RFC 9649).
  */
 
 import { ServerError } from "@nereid/server/core/server-error";
@@ -15,7 +15,7 @@ const NUM_CHANNELS = 3;
 export async function loadDecoder(): Promise<DecodeImage> {
   const sharp = await importSharp();
   sharp.cache(false);
-  sharp.concurrency(1); // images are decoded side by side
+  sharp.concurrency(1); // images are decoded concurrently
   return (bytes, maxPixels) => decode(sharp, bytes, maxPixels);
 }
 
@@ -28,7 +28,7 @@ async function importSharp(): Promise<typeof Sharp> {
   }
 }
 
-/** As Pillow reads it: profiles of color are not applied, transparency is dropped, the camera's orientation is undone. */
+/** Like Pillow: color profiles are not applied, transparency is dropped, EXIF orientation is applied. */
 async function decode(sharp: typeof Sharp, bytes: Uint8Array, maxPixels: number): Promise<PixelImage> {
   try {
     const image = sharp(bytes, { limitInputPixels: maxPixels, failOn: "error", ignoreIcc: true, sequentialRead: true });

@@ -1,6 +1,7 @@
 /**
- * Fetches an image from an address that a client gave. The name is resolved once, every address is judged, and the connection
- * goes to the one that was judged; redirects are not followed. Sizes and times are bounded. Knows no image formats.
+ * Fetches an image from a client's URL, protected against server-side request forgery (CWE-918). The name is resolved
+ * once, every address is checked, and the connection uses the checked address. Redirects are not followed; sizes and
+ * times are bounded. Knows no image formats.
  */
 import { lookup as resolveName } from "node:dns";
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
@@ -11,16 +12,16 @@ import { invalidArgument, ServerError } from "@nereid/server/core/server-error";
 import { isPublicAddress } from "./public-address.ts";
 
 export interface FetchRules {
-  /** "public": nothing of this machine and its networks. "any": whatever it reaches. */
+  /** "public": public addresses only, nothing of this machine and its networks. "any": any reachable address. */
   readonly reach: "public" | "any";
-  /** Hosts that may be asked; empty: all. */
+  /** Allowed hosts; empty: all. */
   readonly hosts: ReadonlySet<string>;
   readonly timeoutMs: number;
 }
 
 const OK = 200;
 
-/** @throws ServerError whose text follows "image <n> "; it says nothing of what answered where */
+/** @throws ServerError whose text follows "image <n> "; it reveals nothing about the responding host */
 export async function fetchImage(
   address: string,
   rules: FetchRules,
@@ -62,7 +63,7 @@ function allowedUrl(address: string, { hosts, reach }: FetchRules): URL {
     throw invalidArgument("has an address with a user name, which is not allowed");
   const host = url.hostname.replace(/^\[|\]$/g, "");
   if (hosts.size > 0 && !hosts.has(host)) throw invalidArgument("has an address at a host that is not allowed");
-  // Addresses are not looked up, so they are judged here.
+  // IP addresses in URLs are not resolved, so they are checked here.
   if (reach === "public" && isIP(host) !== 0 && !isPublicAddress(host)) throw notPublic();
   return url;
 }
@@ -82,7 +83,7 @@ function send(url: URL, rules: FetchRules, signal: AbortSignal): Promise<Incomin
   });
 }
 
-/** Refuses a name as soon as one of its addresses is not public: which of them is taken would be chance. */
+/** Refuses a name when one of its addresses is not public: which one is used would be random. */
 const publicLookup: LookupFunction = (host, options, callback) => {
   resolveName(host, { ...options, all: true }, (error, addresses) => {
     if (error !== null) {
@@ -110,7 +111,7 @@ async function readBody(response: IncomingMessage): Promise<Uint8Array<ArrayBuff
   let numBytes = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
     numBytes += chunk.length;
-    if (numBytes > MAX_IMAGE_BYTES) throw tooLarge; // which destroys the response
+    if (numBytes > MAX_IMAGE_BYTES) throw tooLarge; // this destroys the response
     chunks.push(chunk);
   }
   return Uint8Array.from(Buffer.concat(chunks));

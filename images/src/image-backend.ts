@@ -1,6 +1,6 @@
 /**
- * The backend `image`: images as files, base64 or addresses to the pixels that a vision model takes, by the description that
- * its image processor has on the Hugging Face hub.
+ * The backend `image`: images as files, base64 or URLs to the pixel values of a vision model. Source:
+ * `preprocessor_config.json` of transformers' image processors.
  */
 import type { Backend, BackendModel, ModelSource } from "@nereid/server/backend/backend";
 import { ImageInstance } from "./image-instance.ts";

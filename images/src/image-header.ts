@@ -1,4 +1,7 @@
-/** Tells from the first bytes of a file what image it is and how large. Decodes nothing: cheap enough for every request. */
+/**
+ * Detects image format and size from the first bytes of a file, without decoding. Source: PNG (W3C), JPEG (ITU-T T.81,
+ * annex B), WebP (RFC 9649).
+ */
 
 export type ImageFormat = "png" | "jpeg" | "webp";
 
@@ -22,7 +25,7 @@ export function imageFormat(bytes: Uint8Array): ImageFormat | undefined {
   return textAt(bytes, 0) === "RIFF" && textAt(bytes, 8) === "WEBP" ? "webp" : undefined;
 }
 
-/** Undefined: not one of the formats, or broken before its size. */
+/** Undefined: not one of the formats, or truncated before its size. */
 export function readImageHeader(bytes: Uint8Array): ImageHeader | undefined {
   const format = imageFormat(bytes);
   if (format === undefined) return undefined;
@@ -50,10 +53,10 @@ function readJpeg(bytes: Uint8Array, view: DataView): Size | undefined {
     if (bytes[at] !== 0xff) return undefined;
     const marker = bytes[at + 1] ?? 0;
     if (marker === 0xff) {
-      at += 1; // filling
+      at += 1; // fill bytes
       continue;
     }
-    if (marker === 0xd9 || marker === 0xda) return undefined; // the end or the image itself, before any size
+    if (marker === 0xd9 || marker === 0xda) return undefined; // end of image or start of scan before any size
     if (isFrame(marker)) return { height: view.getUint16(at + 5), width: view.getUint16(at + 7) };
     const isStandalone = marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8); // no length follows
     at += isStandalone ? 2 : 2 + Math.max(2, view.getUint16(at + 2));

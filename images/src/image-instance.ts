@@ -1,6 +1,6 @@
 /**
- * One executor of an image model: reads what a request says about its images, has them decoded in its process, and answers with
- * their pixels. A request whose images are fetched is answered later, so that others need not wait for strangers' servers.
+ * One instance of an image model: reads the images of a request, decodes them in the worker process, and returns pixel
+ * values. Requests with URLs are answered later, so that others need not wait for remote servers.
  */
 
 import type { BackendRequest, Batch, ModelInstance } from "@nereid/server/backend/backend";
@@ -15,7 +15,7 @@ import { expectDecodable, type ImageSource, readImageSource } from "./image-sour
 import type { ImageResult } from "./messages.ts";
 import { POSITION_AXES, patchPositions } from "./patch-positions.ts";
 
-/** Requests that wait for images from elsewhere, of one instance. */
+/** Maximum requests per instance that wait for fetched images. */
 const MAX_FETCHING = 64;
 
 type Outputs = () => void;
@@ -163,7 +163,7 @@ export class ImageInstance implements ModelInstance {
     return outputs;
   }
 
-  /** One image a row: the dimension of 1 that says so goes, unless the configuration keeps it. */
+  /** With one image per row, removes the dimension of 1, unless the configuration has it. */
   #pixelShape(given: readonly number[], image: readonly number[]): readonly number[] {
     const full = [...given, ...image];
     if (full.length === this.#settings.pixels.rank + 1 && given.at(-1) === 1) return [...given.slice(0, -1), ...image];

@@ -1,4 +1,7 @@
-/** The process that decodes images, from the server's side. Decoders read hostile bytes in C: they share no memory with it. */
+/**
+ * The server's side of the image decoding process. Decoders parse hostile bytes in C, so they share no memory with the
+ * server.
+ */
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "@nereid/server/observe/log";
@@ -17,12 +20,12 @@ export class ImageProcess {
     });
   }
 
-  /** @throws ServerError when images can not be decoded here */
+  /** @throws ServerError when images cannot be decoded here */
   start(): Promise<void> {
     return this.#helper.start();
   }
 
-  /** @throws ServerError naming the image that is wrong */
+  /** @throws ServerError naming the invalid image */
   async process(images: readonly Uint8Array[]): Promise<ImageResult> {
     return (await this.#helper.call(images)) as ImageResult;
   }

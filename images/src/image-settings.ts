@@ -1,6 +1,6 @@
 /**
- * What the configuration of an image model says: its tensors, where the description of its processor lies, and what clients
- * may send. Parameters by the names of the description have the last word over it. Pure, but for reading that file.
+ * Settings of an image model from its configuration: tensors, location of the processor's description, and client
+ * permissions. Parameters override fields of the description with the same name. Pure, except for reading that file.
  */
 import { readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -17,19 +17,19 @@ export interface ImageSettings {
   /** Name of the input with images. */
   readonly input: string;
   readonly pixels: { readonly name: string; readonly type: PixelType; readonly rank: number };
-  /** Names of outputs that the configuration has, with their integer types. */
+  /** Configured outputs, with their integer types. */
   readonly sizes: IntOutput | undefined;
   readonly grids: IntOutput | undefined;
   readonly order: IntOutput | undefined;
   readonly lengths: IntOutput | undefined;
   readonly positions: IntOutput | undefined;
   readonly processing: ImageProcessing;
-  /** What `processing` was read from, and its name for messages. */
+  /** Source text of `processing`, and its name for messages. */
   readonly fields: readonly (readonly [string, Json])[];
   readonly where: string;
   readonly maxPixels: number;
   readonly maxPatches: number;
-  /** Undefined: addresses are refused. */
+  /** Undefined: URLs are refused. */
   readonly fetching: FetchRules | undefined;
   readonly isBatching: boolean;
 }
@@ -42,7 +42,7 @@ export interface IntOutput {
 const FILES = ["preprocessor_config.json", "processor_config.json"];
 const DEFAULT_FETCH_TIMEOUT_MS = 10_000;
 const MAX_FILE_BYTES = 1024 * 1024;
-/** Parameters that are about the server, and not about images. */
+/** Parameters for the server, not for image processing. */
 const OWN_PARAMETERS: ReadonlySet<string> = new Set([
   "processor",
   "max_pixels_per_picture",
@@ -52,7 +52,7 @@ const OWN_PARAMETERS: ReadonlySet<string> = new Set([
   "picture_url_timeout_ms",
 ]);
 
-/** @throws ServerError when the configuration or the description makes no sense */
+/** @throws ServerError when the configuration or the description is invalid */
 export function readImageSettings(
   source: Pick<ModelSource, "config" | "modelFolder" | "versionFolder">,
 ): ImageSettings {
@@ -118,7 +118,7 @@ function processingOf({
   return { processing: parseProcessor(fields, where), fields: [...fields], where };
 }
 
-/** The path is that of a file or of a folder that has one, from the model's folder or from its version's. */
+/** A file, or a folder that contains one, relative to the model's folder or its version's folder. */
 function findDescription(folders: readonly string[], path: string | undefined): string | undefined {
   for (const folder of folders) {
     const place = resolve(folder, path ?? ".");
@@ -144,7 +144,7 @@ function readDescription(path: string): [string, Json][] {
   }
 }
 
-/** Parameters are texts; those that are JSON mean it. */
+/** Parameters are strings; valid JSON is parsed. */
 function parseValue(text: string): Json {
   try {
     return JSON.parse(text) as Json;

@@ -1,4 +1,7 @@
-/** How large an image becomes, by the rules of Hugging Face's image processors. Pure arithmetic. */
+/**
+ * Target sizes of images by the rules of Hugging Face's image processors (transformers, image_transforms and
+ * smart_resize). Pure arithmetic.
+ */
 
 export interface Size {
   readonly width: number;
@@ -7,7 +10,7 @@ export interface Size {
 
 export type SizeRule =
   | { readonly kind: "exact"; readonly width: number; readonly height: number }
-  /** The shorter side becomes `shortest`; unless the longer one would leave `longest`. */
+  /** The shorter side becomes `shortest`, unless the longer one would exceed `longest`. */
   | { readonly kind: "shortest"; readonly shortest: number; readonly longest: number | undefined }
   | { readonly kind: "longest"; readonly longest: number }
   /** As large as fits into both. */
@@ -15,7 +18,7 @@ export type SizeRule =
   /** Multiples of `factor` near the image's own size, with a number of pixels within bounds. */
   | { readonly kind: "pixels"; readonly min: number; readonly max: number; readonly factor: number };
 
-/** Sides never become 0, however thin an image is. */
+/** Sides never become 0, even for extreme aspect ratios. */
 export function sizeAfter(rule: SizeRule, image: Size): Size {
   const { width, height } = sizeBy(rule, image);
   return { width: Math.max(1, width), height: Math.max(1, height) };
@@ -68,7 +71,7 @@ function byPixels(
   return { width: newWidth, height: newHeight };
 }
 
-/** Halves go to the even neighbour, as in Python. */
+/** Rounds half to even, as in Python. */
 function roundHalfEven(value: number): number {
   const floor = Math.floor(value);
   const rest = value - floor;

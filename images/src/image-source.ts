@@ -1,6 +1,6 @@
 /**
- * What an element of a request says about an image: the file itself, the file as base64, a data URL, or an address to fetch
- * it from. Decides by looking at bytes; fetches and decodes nothing. Pure.
+ * Parses an image element of a request: file content, base64, data URL (RFC 2397), or a URL to fetch. Decides by the
+ * bytes; fetches and decodes nothing. Pure.
  */
 import { Buffer } from "node:buffer";
 import { MAX_IMAGE_BYTES, MAX_IMAGE_URL_CHARS } from "@nereid/server/core/limits";
@@ -12,14 +12,17 @@ export type ImageSource =
   | { readonly kind: "url"; readonly url: string };
 
 const DATA_URL = /^data:(?:image\/[a-z0-9.+-]+)?(?:;[a-z0-9=._-]+)*;base64,/i;
-/** A data URL says what it is before this. */
+/** Header of a data URL. */
 const MAX_DATA_URL_HEAD = 128;
 const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
-/** As base64 a file is a third longer. */
+/** Base64 makes a file a third longer. */
 const MAX_SOURCE_BYTES = MAX_IMAGE_BYTES * 1.5;
 const SHOWN_BYTES = 8;
 
-/** `bytes` may lie in the memory of the request: the source has its own. @throws ServerError whose text follows "image <n> " */
+/**
+ * `bytes` may be in request memory, so the source gets its own copy. @throws ServerError whose text follows "image <n>
+ * "
+ */
 export function readImageSource(bytes: Uint8Array): ImageSource {
   if (bytes.length === 0) throw invalidArgument("is empty");
   if (bytes.length > MAX_SOURCE_BYTES)
@@ -36,7 +39,7 @@ export function readImageSource(bytes: Uint8Array): ImageSource {
   return { kind: "file", bytes: decoded };
 }
 
-/** Looks at the size that the file claims, before anything is decoded. @throws ServerError as above */
+/** Checks the size that the file claims, before decoding. @throws ServerError as above */
 export function expectDecodable(bytes: Uint8Array, maxPixels: number): void {
   if (bytes.length > MAX_IMAGE_BYTES) {
     throw invalidArgument(`has ${bytes.length} bytes, expected at most ${MAX_IMAGE_BYTES}`);

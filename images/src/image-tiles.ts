@@ -1,27 +1,27 @@
 /**
- * Several tiles of one image, as LLaVA-NeXT sees it: the whole image as one tile, and the image at the best of the
- * resolutions that the model knows, cut into tiles. And the order in which the patches of these tiles are read: what the
- * border added is left out, and each row of patches ends in a mark. Pure.
+ * Tiles of one image for LLaVA-NeXT ("anyres", Liu et al. 2024): the whole image, and the image at the best supported
+ * resolution, cut into tiles. Also the order of their patches: padding is left out, and each patch row ends with a
+ * newline token. Pure.
  */
 import type { Size } from "./image-size.ts";
 import { type PixelImage, type ResampleFilter, resample } from "./resample.ts";
 
 export interface TileLayout {
-  /** Resolutions that the model knows, in whole tiles. */
+  /** Supported resolutions, in whole tiles. */
   readonly pinpoints: readonly Size[];
-  /** Side of a tile before its own steps. */
+  /** Side of a tile before its own processing. */
   readonly tileSize: number;
-  /** What the whole image becomes, whatever its shape. */
+  /** Size of the whole image as one tile. */
   readonly whole: Size;
   /** Side of the square that becomes one visual token. */
   readonly patchSize: number;
   readonly filter: ResampleFilter;
 }
 
-/** Stands for the end of a row of patches: the last row of the table that the order looks into. */
+/** Newline token: index of the last row of the feature table. */
 export const END_OF_ROW = -1;
 
-/** The whole image and those that it is cut into. */
+/** The whole image and its tiles. */
 export function numTiles(image: Size, { pinpoints, tileSize }: TileLayout): number {
   const best = bestResolution(image, pinpoints);
   return 1 + (best.width / tileSize) * (best.height / tileSize);
@@ -44,7 +44,7 @@ export function patchesOfTile({ tileSize, patchSize }: TileLayout): number {
   return Math.floor(tileSize / patchSize) ** 2;
 }
 
-/** Numbers of patches, counted through all tiles of the image; see `END_OF_ROW`. */
+/** Patch indices, counted through all tiles of the image; see `END_OF_ROW`. */
 export function tileOrder(image: Size, { pinpoints, tileSize, patchSize }: TileLayout): Int32Array {
   const best = bestResolution(image, pinpoints);
   const side = Math.floor(tileSize / patchSize);
@@ -66,7 +66,7 @@ export function tileOrder(image: Size, { pinpoints, tileSize, patchSize }: TileL
   return out;
 }
 
-/** The one that keeps most of the image's pixels; among equals the one that wastes fewest of its own. */
+/** The resolution that keeps most pixels of the image; among equals the one that wastes fewest of its own. */
 export function bestResolution(image: Size, pinpoints: readonly Size[]): Size {
   const area = image.width * image.height;
   let best: Size = pinpoints[0] ?? image;
@@ -81,7 +81,7 @@ export function bestResolution(image: Size, pinpoints: readonly Size[]): Size {
   return best;
 }
 
-/** As large as fits, of the same shape. */
+/** As large as fits, with the same aspect ratio. */
 function fittedSize({ width, height }: Size, target: Size): Size {
   const [byWidth, byHeight] = [target.width / width, target.height / height];
   return byWidth < byHeight
@@ -89,7 +89,7 @@ function fittedSize({ width, height }: Size, target: Size): Size {
     : { width: Math.min(Math.ceil(width * byHeight), target.width), height: target.height };
 }
 
-/** Patches on the left and above that show nothing of the image; as many lie on the other side. */
+/** Padding patches on the left and above; the other side has as many. */
 function borderOf({ width, height }: Size, grid: Size): { readonly left: number; readonly top: number } {
   if (width / height > grid.width / grid.height) {
     const shown = Math.trunc(rounded(height * (grid.width / width)));
@@ -99,7 +99,7 @@ function borderOf({ width, height }: Size, grid: Size): { readonly left: number;
   return { left: Math.floor((grid.width - shown) / 2), top: 0 };
 }
 
-/** To seven places: products that are whole numbers but for their last bit. */
+/** Rounded to seven places, against floating-point error in whole results. */
 function rounded(value: number): number {
   return Number(value.toFixed(7));
 }

@@ -1,10 +1,10 @@
-/** What the process that decodes images is told at its start, and what it answers. */
+/** Start data and replies of the image decoding process. */
 import type { ImageProcessing } from "./processor-config.ts";
 import type { Json } from "./processor-fields.ts";
 
 export type PixelType = "FP32" | "FP16";
 
-/** The processor as it is written: tables of floats would not survive JSON. */
+/** The processor's description unparsed: tables of floats would not survive JSON. */
 export interface ImageData {
   readonly fields: readonly (readonly [string, Json])[];
   readonly where: string;
@@ -17,20 +17,20 @@ export interface JobSettings {
   readonly processing: ImageProcessing;
   readonly pixelType: PixelType;
   readonly maxPixels: number;
-  /** Of all images of a job, where they become patches or tiles. */
+  /** Maximum patches of all images of a job. */
   readonly maxPatches: number;
 }
 
 export interface ImageResult {
-  /** Of one image; all of a job have the same. Of patches and tiles: of all images one after the other. */
+  /** Shape per image; all of a job have the same. For patches and tiles, shape of all images together. */
   readonly shape: readonly number[];
   readonly data: Uint8Array<ArrayBuffer>;
-  /** Height and width of each image as it came. */
+  /** Original height and width of each image. */
   readonly sizes: readonly (readonly [number, number])[];
-  /** Of patches: frames, rows and columns of each image. */
+  /** For patches: frames, rows and columns of each image. */
   readonly grids: readonly (readonly [number, number, number])[];
-  /** Of tiles: which patches of all of them are read, in order; -1 is the end of a row. */
+  /** For tiles: order of patch indices over all tiles; -1 ends a row. */
   readonly order: Int32Array;
-  /** Of patches and tiles: visual tokens of each image. */
+  /** For patches and tiles: visual tokens of each image. */
   readonly lengths: readonly number[];
 }

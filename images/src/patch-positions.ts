@@ -1,9 +1,12 @@
-/** Where each patch of images lies, in the order in which patches are given: squares that become one visual token. Pure. */
+/**
+ * Positions of image patches, in patch order: squares that merge into one visual token follow each other (Qwen2-VL,
+ * Wang et al. 2024). Pure.
+ */
 
-/** Number of the image, row, column. */
+/** Image index, row, column. */
 export const POSITION_AXES = 3;
 
-/** [patches, 3]; `grids` has frames, rows and columns of each image. Each frame counts as an image of its own. */
+/** [patches, 3]; `grids` has frames, rows and columns of each image. Each frame counts as a separate image. */
 export function patchPositions(
   grids: readonly (readonly [frames: number, rows: number, columns: number])[],
   mergeSize: number,

@@ -1,4 +1,4 @@
-/** How many decoded pixels are in memory at once: who would exceed it waits, first come first served. Knows no images. */
+/** Limits the decoded pixels in memory: further work waits in order of arrival. Knows no images. */
 
 export class PixelBudget {
   readonly #max: number;
@@ -9,7 +9,7 @@ export class PixelBudget {
     this.#max = max;
   }
 
-  /** Runs `work` when there is room for `count` pixels. More than there can ever be runs alone. */
+  /** Runs `work` when `count` pixels are available. Work above the total budget runs alone. */
   async run<T>(count: number, work: () => Promise<T>): Promise<T> {
     await this.#take(count);
     try {

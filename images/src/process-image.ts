@@ -1,4 +1,6 @@
-/** A decoded image to the numbers that a vision model takes, by the steps of its image processor. Pure; runs in a thread. */
+/**
+ * Converts a decoded image to pixel values, by the steps of its image processor (transformers). Pure; runs in a worker.
+ */
 import { ServerError } from "@nereid/server/core/server-error";
 import { type Size, sizeAfter } from "./image-size.ts";
 import { cutTiles, numTiles, patchesOfTile, type TileLayout, tileOrder } from "./image-tiles.ts";
@@ -9,15 +11,15 @@ export interface ProcessedImage {
   /** Without a batch dimension. */
   readonly shape: readonly number[];
   readonly values: Float32Array<ArrayBuffer>;
-  /** Of patches: frames, rows and columns of them. */
+  /** For patches: frames, rows and columns. */
   readonly grid: readonly [number, number, number] | undefined;
-  /** Of tiles: in which order their patches are read; see image-tiles.ts. */
+  /** For tiles: order of their patches; see image-tiles.ts. */
   readonly order: Int32Array | undefined;
 }
 
 const NUM_CHANNELS = 3;
 
-/** How many patches it becomes; 0 where it stays an image. */
+/** Number of resulting patches; 0 when it stays an image. */
 export function numPatches(image: Size, { resize, patches, tiles }: ImageProcessing): number {
   if (tiles !== undefined) return numTiles(image, tiles) * patchesOfTile(tiles);
   if (patches === undefined) return 0;
@@ -25,7 +27,7 @@ export function numPatches(image: Size, { resize, patches, tiles }: ImageProcess
   return Math.floor(width / patches.patchSize) * Math.floor(height / patches.patchSize);
 }
 
-/** Of three channels, red first. */
+/** RGB. */
 export function processImage(image: PixelImage, processing: ImageProcessing): ProcessedImage {
   if (processing.tiles !== undefined) return toTiles(image, processing, processing.tiles);
   const ready = shaped(image, processing);
@@ -58,7 +60,7 @@ function toTiles(image: PixelImage, processing: ImageProcessing, layout: TileLay
   return { shape: [tiles.length, ...shape], values, grid: undefined, order: tileOrder(image, layout) };
 }
 
-/** That is up to the description alone. */
+/** Determined by the description alone. */
 function tilesDiffer(whole: readonly number[], tile: readonly number[]): ServerError {
   const text = `the image in small becomes [${whole.join(", ")}], its tiles [${tile.join(", ")}]: 'size' and 'crop_size' of the processor must make them equal`;
   return new ServerError("invalid_argument", text);
@@ -103,7 +105,7 @@ function cropCenter(image: PixelImage, size: { readonly width: number; readonly 
   return { width: size.width, height: size.height, channels: NUM_CHANNELS, data: out };
 }
 
-/** Where the cut begins in the image; below 0 when the image is too small and stands inside of the cut. */
+/** Start of the crop in the image; negative when the image is smaller and is centred in the crop. */
 function cropStart(length: number, cropLength: number): number {
   const start = Math.floor((length - cropLength) / 2);
   const before = Math.ceil((Math.max(length, cropLength) - length) / 2);
@@ -129,7 +131,7 @@ function toPixels({ width, height, data }: PixelImage, { values, isBgr }: ImageP
   return out;
 }
 
-/** Rows are patches in the order of merged squares; a row holds, channel by channel, the same frame as often as asked for. */
+/** Rows are patches, in the order of merged squares. A row holds, per channel, the same frame `temporalSize` times. */
 function toPatches(image: PixelImage, processing: ImageProcessing, layout: PatchLayout): ProcessedImage {
   const { patchSize, mergeSize, temporalSize } = layout;
   const [rows, columns] = [Math.floor(image.height / patchSize), Math.floor(image.width / patchSize)];

@@ -1,4 +1,4 @@
-/** The images of one request, decoded and processed into one piece of memory. Knows no process. */
+/** Decodes and processes the images of one request into one buffer. Knows no process. */
 import { numberToFp16 } from "@nereid/server/core/fp16";
 import { ServerError } from "@nereid/server/core/server-error";
 import type { DecodeImage } from "./decode-image.ts";
@@ -14,7 +14,7 @@ export interface ImageTools {
   readonly budget: PixelBudget;
 }
 
-/** Decoded one after the other: one at a time is in memory in full. @throws ServerError naming the image that is wrong */
+/** Sequentially, so that only one decoded image is in memory. @throws ServerError naming the invalid image */
 export async function processJob(
   { processing, pixelType, maxPixels, maxPatches }: JobSettings,
   { decode, budget }: ImageTools,
@@ -49,7 +49,7 @@ export async function processJob(
   };
 }
 
-/** Counted before any of them is made. */
+/** Counted before processing. */
 function tooMany(count: number, most: number): ServerError {
   const text = `images become ${count} patches or more, expected at most ${most} (parameter 'max_patches_per_request'): send smaller or fewer ones, or lower the processor's 'max_pixels'`;
   return new ServerError("invalid_argument", text);
@@ -65,13 +65,13 @@ function commonShape(images: readonly ProcessedImage[]): readonly number[] {
   return first.shape;
 }
 
-/** Patches or tiles of all images, one after the other. */
+/** Patches or tiles of all images, concatenated. */
 function listShape(images: readonly ProcessedImage[]): readonly number[] {
   const count = images.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0);
   return [count, ...(images[0]?.shape.slice(1) ?? [])];
 }
 
-/** Patches are counted through the tiles of all images. */
+/** Patch indices are counted through the tiles of all images. */
 function joinOrders(images: readonly ProcessedImage[], { tiles }: ImageProcessing): Int32Array {
   const out = new Int32Array(images.reduce((sum, { order }) => sum + (order?.length ?? 0), 0));
   let [at, before] = [0, 0];

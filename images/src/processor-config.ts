@@ -1,6 +1,6 @@
 /**
- * What a `preprocessor_config.json` of Hugging Face says about images, as the steps that are taken. Fields that would
- * change pixels in a way that is not known here are refused, never ignored. Pure.
+ * Parses Hugging Face's `preprocessor_config.json` into processing steps. Fields with an unknown effect on pixels are
+ * refused, never ignored. Source: transformers, image processors of CLIP, SigLIP, LLaVA-NeXT and Qwen2-VL. Pure.
  */
 import { ServerError } from "@nereid/server/core/server-error";
 import type { SizeRule } from "./image-size.ts";
@@ -12,37 +12,37 @@ import { readTiles } from "./tile-config.ts";
 
 export interface ImageProcessing {
   readonly resize: { readonly rule: SizeRule; readonly filter: ResampleFilter } | undefined;
-  /** Cut out of the middle; what lies outside of the image is black. */
+  /** Centre crop; pixels outside of the image are black. */
   readonly crop: { readonly width: number; readonly height: number } | undefined;
-  /** Black at the right and below, up to this size. */
+  /** Padding with black at the right and bottom, up to this size. */
   readonly pad: { readonly red: number; readonly green: number; readonly blue: number } | undefined;
-  /** The value of each byte, for red, green and blue: rescaled and normalised. */
+  /** Value of each byte per RGB channel: rescaled and normalised. */
   readonly values: readonly [Float32Array, Float32Array, Float32Array];
   readonly isBgr: boolean;
   readonly layout: "channels_first" | "channels_last";
-  /** Set: the image is given as rows of patches, as Qwen2-VL takes it. */
+  /** Set: the result is rows of patches, as for Qwen2-VL. */
   readonly patches: PatchLayout | undefined;
-  /** Set: the image is given as several tiles, each of which takes the steps of its own. */
+  /** Set: the result is several tiles, each processed separately. */
   readonly tiles: TileLayout | undefined;
 }
 
 export interface PatchLayout {
   readonly patchSize: number;
-  /** Patches of a square of this side follow each other: they become one visual token. */
+  /** Merge size: patches of a square of this side follow each other and become one visual token. */
   readonly mergeSize: number;
-  /** An image stands for this many frames. */
+  /** Number of frames per image (temporal_patch_size). */
   readonly temporalSize: number;
 }
 
-/** Pillow's numbers. */
+/** Pillow's resampling codes. */
 const FILTERS: readonly ResampleFilter[] = ["nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"];
 const BYTE_VALUES = 256;
-/** Processors for which a size of one number is that of the shorter side. */
+/** Processors for which a single number as size means the shorter side. */
 const SHORTEST_EDGE_PROCESSORS =
   /^(?:CLIP|ChineseCLIP|LlavaNext|Llava|MobileViT|Bit|LeViT|Poolformer|MobileNetV\d|DPTSquare)/;
 const TILE_PROCESSOR = /^LlavaNext(?!Video)/;
 const PATCH_PROCESSOR = /^Qwen2(?:_5)?_?VL/;
-/** True in a description: pixels would change in ways that are not known here. */
+/** Options that change pixels in unsupported ways when true. */
 const UNKNOWN_STEPS = [
   "do_image_splitting",
   "do_thumbnail",
@@ -75,7 +75,7 @@ export function parseProcessor(given: ReadonlyMap<string, Json>, where: string):
   return {
     resize,
     crop: reader.flag("do_center_crop", false) ? readCrop(reader) : undefined,
-    // Of LLaVA-NeXT it means that shorter lists of tiles are filled up, which is not needed here.
+    // LLaVA-NeXT pads lists of tiles to equal length, which is not needed here.
     pad: reader.flag("do_pad", false) && /^Llava(?!Next)/.test(type) ? padColor(mean) : undefined,
     values: readValues(reader, mean),
     isBgr: reader.flag("do_flip_channel_order", false),
@@ -85,7 +85,7 @@ export function parseProcessor(given: ReadonlyMap<string, Json>, where: string):
   };
 }
 
-/** The mean as a color: squares are made of it, so that the added parts are near 0 later. */
+/** The mean as a color for padding to squares, so that padding is near 0 after normalisation. */
 function padColor([red = 0, green = 0, blue = 0]: readonly number[]): ImageProcessing["pad"] {
   const byte = (value: number): number => Math.trunc(value * (BYTE_VALUES - 1));
   return { red: byte(red), green: byte(green), blue: byte(blue) };
@@ -138,7 +138,7 @@ function readCrop(reader: ProcessorFields): ImageProcessing["crop"] {
   return { width, height };
 }
 
-/** In single precision after the scale, as numpy computes it. */
+/** FP32 after the scale, as NumPy computes it. */
 function readValues(reader: ProcessorFields, mean: readonly number[]): ImageProcessing["values"] {
   const scale = reader.flag("do_rescale", true) ? reader.number("rescale_factor", DEFAULT_SCALE) : 1;
   const offset = reader.get("offset") === true && reader.flag("do_rescale", true) ? 1 : 0;

@@ -1,4 +1,4 @@
-/** What the image processors of transformers do where their descriptions say nothing: files written by hand leave much out. Data. */
+/** Defaults of transformers' image processors, for descriptions that omit fields. Data. */
 import type { Json } from "./processor-fields.ts";
 
 type Defaults = Readonly<Record<string, Json>>;
@@ -28,7 +28,7 @@ const PINPOINTS = [
   [336, 1008],
 ];
 
-/** By the name in front of "ImageProcessor" or "FeatureExtractor". */
+/** By class name without "ImageProcessor" or "FeatureExtractor". */
 const BY_NAME: ReadonlyMap<string, Defaults> = new Map<string, Defaults>([
   ["CLIP", CLIP],
   ["Llava", CLIP],
@@ -40,7 +40,7 @@ const BY_NAME: ReadonlyMap<string, Defaults> = new Map<string, Defaults>([
   ["Blip", { ...OPENAI, size: { height: 384, width: 384 } }],
 ]);
 
-/** The fields of a description, those of its processor beneath them. */
+/** The fields of a description over the defaults of its processor. */
 export function withDefaults(fields: ReadonlyMap<string, Json>, type: string): ReadonlyMap<string, Json> {
   const name = /^(.*?)(?:ImageProcessor|FeatureExtractor)/.exec(type)?.[1] ?? "";
   const defaults = BY_NAME.get(name);

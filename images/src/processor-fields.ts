@@ -1,4 +1,4 @@
-/** Reads single fields of an image processor's description, each with the words that say what is wrong with it. Pure. */
+/** Reads single fields of an image processor's description, with errors that name the field. Pure. */
 import { ServerError } from "@nereid/server/core/server-error";
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
@@ -31,7 +31,7 @@ export class ProcessorFields {
     throw this.wrong(key, least === Number.NEGATIVE_INFINITY ? "a number" : `a number of at least ${least}`);
   }
 
-  /** One number for each of red, green and blue. */
+  /** One number per RGB channel. */
   channels(key: string, fallback: readonly number[]): readonly number[] {
     const value = this.get(key) ?? fallback;
     const values = typeof value === "number" ? [value, value, value] : value;
@@ -42,7 +42,7 @@ export class ProcessorFields {
     });
   }
 
-  /** The members of an object whose values are whole numbers; a number alone stands for all of `keys`. */
+  /** Object members with integer values; a plain number stands for all of `keys`. */
   lengths(key: string, keysOfNumber: readonly string[]): ReadonlyMap<string, number> | undefined {
     const value = this.get(key);
     if (value === undefined) return undefined;

@@ -1,16 +1,16 @@
 /**
- * Which network addresses a server may be sent to by its clients: those of the public internet, and nothing of this machine,
- * its networks or its provider's services. Pure.
+ * Decides whether an IP address is public, so that clients cannot make the server call internal services (CWE-918).
+ * Source: IANA special-purpose address registries (RFC 6890). Pure.
  */
 import { BlockList, isIP } from "node:net";
 
-/** Address, length of the prefix: all that is not global unicast, by IANA's registries. */
+/** Address and prefix length of all blocks that are not global unicast. */
 const NOT_PUBLIC_V4: readonly (readonly [string, number])[] = [
   ["0.0.0.0", 8], // this host
   ["10.0.0.0", 8], // private
-  ["100.64.0.0", 10], // behind carriers' translation
+  ["100.64.0.0", 10], // carrier-grade NAT
   ["127.0.0.0", 8], // loopback
-  ["169.254.0.0", 16], // link-local, where providers tell a machine its secrets
+  ["169.254.0.0", 16], // link-local, including cloud metadata services
   ["172.16.0.0", 12], // private
   ["192.0.0.0", 24], // protocol assignments
   ["192.0.2.0", 24], // documentation
@@ -21,7 +21,7 @@ const NOT_PUBLIC_V4: readonly (readonly [string, number])[] = [
   ["203.0.113.0", 24], // documentation
   ["224.0.0.0", 3], // multicast, reserved, broadcast
 ];
-/** Only 2000::/3 is public; within it, what carries a version 4 address or is set apart. */
+/** Only 2000::/3 is global unicast; the exceptions inside it embed IPv4 addresses or are reserved. */
 const NOT_PUBLIC_V6: readonly (readonly [string, number])[] = [
   ["2001::", 23], // protocol assignments, Teredo
   ["2001:db8::", 32], // documentation
@@ -35,7 +35,7 @@ for (const [address, prefix] of NOT_PUBLIC_V6) NOT_PUBLIC.addSubnet(address, pre
 const GLOBAL_V6 = new BlockList();
 GLOBAL_V6.addSubnet("2000::", 3, "ipv6");
 
-/** False also for what is no address. */
+/** False also for text that is no address. */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);
   if (family === 4) return !NOT_PUBLIC.check(address, "ipv4");

@@ -1,6 +1,6 @@
 /**
- * Resizes 8-bit images as Pillow does, bit for bit: the same filters, the same 22-bit weights, and rounded to bytes between
- * its two passes. Models were trained on images that were resized so. Pure; knows no file format.
+ * Resizes 8-bit images exactly like Pillow (Resample.c): the same filters, 22-bit weights, and rounding to bytes
+ * between the passes. Models were trained on such images. Pure; knows no file format.
  */
 
 /** Rows of interleaved 8-bit channels. */
@@ -14,12 +14,12 @@ export interface PixelImage {
 export type ResampleFilter = "nearest" | "box" | "bilinear" | "hamming" | "bicubic" | "lanczos";
 
 interface Kernel {
-  /** Half the width of the filter, in pixels of the smaller image. */
+  /** Filter radius, in pixels of the smaller image. */
   readonly support: number;
   readonly weight: (x: number) => number;
 }
 
-/** For each place of the result: where its sources begin, how many they are, and their weights at a fixed stride. */
+/** Per output position: first source, number of sources, and weights at a fixed stride. */
 interface Weights {
   readonly starts: Int32Array;
   readonly counts: Int32Array;
@@ -40,7 +40,7 @@ const KERNELS: Readonly<Record<Exclude<ResampleFilter, "nearest">, Kernel>> = {
   lanczos: { support: LANCZOS_LOBES, weight: lanczos },
 };
 
-/** The same image in another size; itself when it has that size. */
+/** The image in another size; itself when it has that size. */
 export function resample(image: PixelImage, width: number, height: number, filter: ResampleFilter): PixelImage {
   if (image.width === width && image.height === height) return image;
   if (filter === "nearest") return resampleNearest(image, width, height);
@@ -49,7 +49,7 @@ export function resample(image: PixelImage, width: number, height: number, filte
   return toHeight(toWidth(image, width, kernel), height, kernel);
 }
 
-/** Pillow's rule since release 13. Bytes in between are rounded, so that the order shows. */
+/** Pass order of Pillow since release 13. Intermediate bytes are rounded, so the order matters. */
 function isHeightFirst(image: PixelImage, width: number, height: number): boolean {
   const loss = image.height - height;
   return loss > 0 && loss > 2 * (image.width - width);
@@ -160,7 +160,7 @@ function resampleNearest(
   return { width: outWidth, height: outHeight, channels, data: out };
 }
 
-/** Adds up steps, as Pillow does: a product would round differently. */
+/** Adds up steps like Pillow: multiplying would round differently. */
 function nearestIndices(inSize: number, outSize: number): Int32Array {
   const step = inSize / outSize;
   const places = new Int32Array(outSize);

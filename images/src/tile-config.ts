@@ -1,4 +1,7 @@
-/** What a processor's description says of tiles: how large they are, and which resolutions are cut into them. Pure. */
+/**
+ * Tile settings of a processor's description: tile size and supported resolutions (LLaVA-NeXT, `image_grid_pinpoints`).
+ * Pure.
+ */
 import type { Size } from "./image-size.ts";
 import type { TileLayout } from "./image-tiles.ts";
 import type { ProcessorFields } from "./processor-fields.ts";
@@ -6,7 +9,7 @@ import type { ResampleFilter } from "./resample.ts";
 
 const MAX_PINPOINTS = 256;
 const MAX_TILES_A_SIDE = 16;
-/** Side of a patch of CLIP's large models, which all of LLaVA's have; descriptions do not say. */
+/** Patch size of CLIP ViT-L/14, which all LLaVA models use; descriptions do not state it. */
 const CLIP_PATCH = 14;
 
 export function readTiles(reader: ProcessorFields, filter: ResampleFilter): TileLayout {

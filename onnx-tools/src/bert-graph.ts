@@ -1,4 +1,4 @@
-/** BERT and what has its layout (MiniLM, sentence encoders) as an ONNX graph. */
+/** BERT (Devlin et al. 2019) and models with its layout (MiniLM, sentence encoders) as an ONNX graph. */
 
 import { ToolError } from "@nereid/server/files/tool-error";
 import type { HfFields } from "@nereid/server/formats/hf/config-fields";
@@ -16,10 +16,10 @@ import {
   paddingMask,
 } from "./transformer-graph.ts";
 
-/** How the states of a text become one vector. */
+/** Pooling of token states to one vector. */
 export interface Pooling {
   readonly mode: "mean" | "cls";
-  /** To length 1. */
+  /** Normalise to unit length. */
   readonly isNormalized: boolean;
 }
 
@@ -115,7 +115,7 @@ function pool(graph: GraphBuilder, states: string, mask: string, { mode, isNorma
   return graph.node("Div", [vector, graph.node("Max", [norm, graph.float(1e-12)])]);
 }
 
-/** Of the tokens that are no padding. */
+/** Mean over tokens that are not padding. */
 function mean(graph: GraphBuilder, states: string, mask: string): string {
   const kept = graph.node("Unsqueeze", [graph.cast(mask, ONNX_TYPES.FLOAT), graph.ints([-1])]);
   const total = (value: string): string => graph.node("ReduceSum", [value, graph.ints([1])], { keepdims: { int: 0 } });

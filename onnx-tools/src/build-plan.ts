@@ -1,4 +1,7 @@
-/** An ONNX file in, one that ONNX Runtime has optimised out, as platform tensorrt_plan serves it. It knows no command line. */
+/**
+ * Builds `model.plan`: an ONNX file, optimised by ONNX Runtime, for platform tensorrt_plan. Command-line counterpart:
+ * TensorRT's trtexec. It knows no command line.
+ */
 import { resolve } from "node:path";
 import type { Tensor } from "@nereid/server/core/tensor";
 import { requireFreeBytes } from "@nereid/server/files/disk-space";
@@ -28,9 +31,9 @@ export interface PlanOptions {
   readonly output: string;
   readonly isHalf: boolean;
   readonly isInteger: boolean;
-  /** As given; what is missing is completed. */
+  /** As given; missing ones are completed. */
   readonly shapes: ShapeProfile;
-  /** Of one file, beyond which weights go to another; what protobuf allows when left out. */
+  /** Maximum bytes of one file, beyond which weights are stored externally; default: protobuf's limit. */
   readonly maxFileBytes?: number | undefined;
   readonly reporter: Reporter;
   readonly signal: AbortSignal;
@@ -42,11 +45,11 @@ export interface PlanSummary {
   readonly profile: ShapeProfile;
   readonly numInteger: number;
   readonly numHalf: number;
-  /** Against the original, at the optimal shapes, by output. */
+  /** Difference to the original at the optimal shapes, by output. */
   readonly errors: ReadonlyMap<string, ErrorSum>;
 }
 
-/** Those that every build has: simplify, optimize, check. */
+/** Passes of every build: simplify, optimize, check. */
 const STEPS = 3;
 
 export async function buildPlan(options: PlanOptions): Promise<PlanSummary> {
@@ -148,7 +151,7 @@ interface Trial {
   readonly profile: ShapeProfile;
 }
 
-/** The model as it will be served, once at its smallest and largest shapes, and against the original at the optimal ones. */
+/** Runs the result at its smallest and largest shapes, and compares it with the original at the optimal ones. */
 async function tryPlan(
   opener: ModelOpener,
   { input, path, limits, profile }: Trial,

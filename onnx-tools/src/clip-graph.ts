@@ -1,4 +1,6 @@
-/** The two encoders of CLIP as ONNX graphs, with the projection into the space that they share where the model has one. */
+/**
+ * The text and vision encoders of CLIP (Radford et al. 2021) as ONNX graphs, with projections if the model has them.
+ */
 import type { HfFields, HfFieldsOptions } from "@nereid/server/formats/hf/config-fields";
 import { ONNX_TYPES } from "@nereid/server/formats/onnx/writer";
 import type { Safetensors } from "@nereid/server/formats/tensors/safetensors";
@@ -18,17 +20,20 @@ import {
 } from "./transformer-graph.ts";
 
 export interface ClipTextOptions {
-  /** An input `attention_mask`: only the states of all tokens need it, the vector of a text looks at none behind its end. */
+  /**
+   * Adds an input `attention_mask`: only the output of all token states needs it, the pooled vector ignores tokens
+   * after its end.
+   */
   readonly hasAttentionMask: boolean;
 }
 
 const MAX_SIZE = 1 << 20;
 const BATCH = "batch_size";
 const SEQUENCE = "sequence_length";
-/** The end-of-text id of the first configurations, which is not the one in the texts: the end is then the largest id. */
+/** End-of-text id in early configurations, which differs from the id in texts; the end is then the largest id. */
 const LEGACY_EOS = 2;
 
-/** What transformers takes where a configuration says nothing. */
+/** Defaults of transformers for absent fields. */
 export const CLIP_TEXT_DEFAULTS: NonNullable<HfFieldsOptions["defaults"]> = {
   hidden_size: 512,
   intermediate_size: 2048,
@@ -62,7 +67,7 @@ export function buildClipText(
   graph.enter("text_model");
   const sequence = graph.sizes(ids, 1, 2);
   const causal = causalMask(graph, sequence);
-  // The smaller of two masks, not their sum: that would be infinite.
+  // The minimum of two masks, not their sum, which would overflow to infinity.
   const mask = attentionMask === undefined ? causal : graph.node("Min", [causal, paddingMask(graph, attentionMask)]);
   const embedded = embedTokens(context, ids, sequence);
   const states = layerNorm(context, clipLayers(context, config, embedded, mask), "final_layer_norm");
@@ -85,7 +90,7 @@ export function buildClipVision(source: Safetensors, config: HfFields): BuiltGra
   graph.enter("vision_model");
   const numTokens = Math.floor(image / patch) ** 2 + 1;
   const embedded = embedPatches(context, pixels, { channels, patch, numTokens });
-  const first = layerNorm(context, embedded, "pre_layrnorm"); // the model's own spelling
+  const first = layerNorm(context, embedded, "pre_layrnorm"); // the misspelling is the model's
   const states = clipLayers(context, config, first, undefined);
   const classToken = graph.node("Gather", [states, graph.int(0)], { axis: { int: 1 } });
   const vector = layerNorm(context, classToken, "post_layernorm");
@@ -119,7 +124,7 @@ interface Patches {
   readonly numTokens: number;
 }
 
-/** A vector for each square of the image, behind the one that stands for all of it. */
+/** Embeddings of all patches, after the class embedding. */
 export function embedPatches(context: EncoderContext, pixels: string, { channels, patch, numTokens }: Patches): string {
   const { graph, weights, sizes } = context;
   const { hidden } = sizes;
@@ -138,7 +143,7 @@ export function embedPatches(context: EncoderContext, pixels: string, { channels
   return graph.node("Add", [all, graph.weight(places.name, places.dims, places.data)]);
 }
 
-/** The states behind the first `numLayers` layers, or behind all. */
+/** The states after the first `numLayers` layers, or after all. */
 export function clipLayers(
   context: EncoderContext,
   config: HfFields,
@@ -171,7 +176,7 @@ export function clipLayers(
   return states;
 }
 
-/** Where each text ends, [batch, 1]: the first end-of-text id. */
+/** Position of each text's first end-of-text token, [batch, 1]. */
 function endOfText(graph: GraphBuilder, ids: string, config: HfFields): string {
   const eos = config.int("eos_token_id", { min: 0, max: 2 ** 31 - 1 });
   const marks = eos === LEGACY_EOS ? ids : graph.node("Equal", [ids, graph.int(eos)]);
@@ -184,7 +189,7 @@ interface Ending {
   readonly name: string;
 }
 
-/** The vector, projected where the model has a projection; else as transformers' models without one call it. */
+/** The projected vector; without a projection, the pooled output under transformers' name. */
 function finish(context: EncoderContext, source: Safetensors, ending: Ending): void {
   const { graph, sizes } = context;
   const matrix = source.tensors.get(`${ending.projection}.weight`);

@@ -1,11 +1,11 @@
-/** How far the outputs of one model are from those of another on the same inputs. */
+/** Measures the output difference between two models on the same inputs. */
 
 import { widenFp16 } from "@nereid/server/core/fp16";
 import type { Tensor } from "@nereid/server/core/tensor";
 import type { OnnxSession } from "@nereid/server/native/onnxruntime/session";
 import { type ErrorSum, ErrorTotals } from "./error-totals.ts";
 
-/** Runs both on every set of inputs; only outputs of floats are compared. */
+/** Runs both on every set of inputs; compares float outputs only. */
 export async function compareModels(
   reference: OnnxSession,
   changed: OnnxSession,
@@ -30,7 +30,7 @@ export async function compareModels(
   return new Map([...totals].map(([name, total]) => [name, total.sum()]));
 }
 
-/** Undefined for what is no float. */
+/** Undefined for types other than floats. */
 function floatsOf({ datatype, data }: Tensor): Float32Array | undefined {
   const { buffer } = Uint8Array.from(data);
   if (datatype === "FP32") return new Float32Array(buffer);

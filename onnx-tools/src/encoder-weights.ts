@@ -1,4 +1,4 @@
-/** The weights of an encoder by their Hugging Face names, as floats whenever they are asked for. It knows no graph. */
+/** The weights of an encoder by Hugging Face names, read as floats on demand. It knows no graph. */
 
 import { ToolError } from "@nereid/server/files/tool-error";
 import type { LazyBytes } from "@nereid/server/formats/protobuf/writer";
@@ -18,7 +18,7 @@ export class EncoderWeights {
   readonly #source: Safetensors;
   readonly #prefix: string;
 
-  /** `prefixes`: what may stand before the names; `known`: a weight that every such model has. */
+  /** `prefixes`: possible prefixes of the names; `known`: a weight that every such model has. */
   constructor(source: Safetensors, prefixes: readonly string[], known: string) {
     const prefix = prefixes.find((each) => source.tensors.has(`${each}${known}`));
     if (prefix === undefined) {
@@ -31,7 +31,7 @@ export class EncoderWeights {
     this.#prefix = prefix;
   }
 
-  /** With another beginning of names: what lies beside the encoder. */
+  /** With another prefix: for weights outside the encoder. */
   has(name: string): boolean {
     return this.#source.tensors.has(`${this.#prefix}${name}`);
   }
@@ -43,7 +43,7 @@ export class EncoderWeights {
     return { name: fullName, dims: shape, data: { byteLength: numBytes, load } };
   }
 
-  /** A matrix with rows and columns exchanged: Hugging Face keeps a row for each output, a product wants a column. */
+  /** A transposed matrix: Hugging Face stores [outputs, inputs], MatMul takes [inputs, outputs]. */
   transposed(name: string, [rows, columns]: readonly [rows: number, columns: number]): Weight {
     const { fullName, numBytes } = this.#find(name, [rows, columns]);
     const load = async (): Promise<Uint8Array> =>

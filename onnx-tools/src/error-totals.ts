@@ -1,11 +1,11 @@
-/** Differences between numbers that were expected and numbers that came, summed up. Pure. */
+/** Accumulates differences between expected and actual values. Pure. */
 
 export interface ErrorSum {
   readonly max: number;
   readonly mean: number;
-  /** Mean size of what was expected, to see the others by. */
+  /** Mean magnitude of the expected values, for scale. */
   readonly meanSize: number;
-  /** Of the two as vectors; 1 is the same direction. */
+  /** Cosine similarity of the two vectors. */
   readonly cosine: number;
 }
 
@@ -22,7 +22,7 @@ export class ErrorTotals {
     for (let index = 0; index < wanted.length; index++) {
       const [a, b] = [wanted[index] ?? 0, got[index] ?? Number.NaN];
       const difference = Math.abs(a - b);
-      // What is no number is the largest of errors, and Math.max keeps it.
+      // NaN counts as the largest error, and Math.max propagates it.
       this.#max = Math.max(this.#max, difference);
       this.#sum += difference;
       this.#size += Math.abs(a);

@@ -1,4 +1,7 @@
-/** A folder of Hugging Face in, its encoders as ONNX out, weight by weight. It knows no command line. */
+/**
+ * Exports the encoders of a Hugging Face folder to ONNX, weight by weight (ONNX IR specification, opset 17). It knows
+ * no command line.
+ */
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { openAtomicFolder } from "@nereid/server/files/atomic-output";
@@ -21,12 +24,12 @@ import { buildQwenVision, isQwenVision, QWEN_VISION_DEFAULTS } from "./qwen-visi
 export interface ExportOptions {
   readonly modelDir: string;
   readonly outputDir: string;
-  /** Of a model with two encoders; undefined: both. */
+  /** For a model with two encoders; undefined: both. */
   readonly part: EncoderPart | undefined;
   readonly pooling: PoolingChoice;
-  /** CLIP's text encoder takes an attention mask. BERT always does. */
+  /** Adds an attention mask to CLIP's text encoder. BERT always has one. */
   readonly hasAttentionMask: boolean;
-  /** Weights in a file beside the model, also where there would be room in it. */
+  /** External weights, even when they would fit into the model file. */
   readonly isExternal: boolean;
   readonly isForced: boolean;
   readonly reporter: Reporter;
@@ -42,13 +45,13 @@ export interface ExportedFile {
   readonly outputs: readonly string[];
 }
 
-/** Opset 17 brought LayerNormalization; all that serves ONNX today takes it. */
+/** Opset 17 introduced LayerNormalization; all current runtimes support it. */
 const OPSET = 17;
 const IR_VERSION = 8;
-/** What LLaVA's configurations leave out. */
+/** Defaults for LLaVA configurations. */
 const LLAVA_TEXT_DEFAULTS = { hidden_size: 4096 };
 
-/** @throws ToolError with what the folder lacks */
+/** @throws ToolError naming what the folder lacks */
 export async function exportOnnx(options: ExportOptions): Promise<readonly ExportedFile[]> {
   const { modelDir, outputDir, reporter } = options;
   const source = await openSafetensors(modelDir).catch((cause: unknown) => {
@@ -149,9 +152,9 @@ function clipSections(json: unknown, config: HfFields, at: string): ReadonlyMap<
 interface Draft {
   readonly name: string;
   readonly graph: BuiltGraph;
-  /** Of the model's file. */
+  /** Content of the model file. */
   readonly parts: readonly Part[];
-  /** Of the file beside it; empty when there is none. */
+  /** Content of the external data file; empty when there is none. */
   readonly data: readonly Part[];
 }
 
@@ -163,7 +166,7 @@ function draftOf(name: string, graph: BuiltGraph, { isExternal }: ExportOptions)
   return { name, graph, parts: modelParts({ ...draft, tensors }), data };
 }
 
-/** Below this a tensor stays where it is: shapes must be known before files are opened. */
+/** Smaller tensors stay inline, because shape inference needs them before external files are opened. */
 const MIN_MOVED_BYTES = 1024;
 
 function moveOut(all: readonly OnnxTensor[], location: string): { tensors: readonly OnnxTensor[]; data: Part[] } {

@@ -1,9 +1,12 @@
-/** Keeps large constants as 16-bit floats, widened where they are used: half the file, and products as before. */
+/**
+ * Stores large constants as FP16, cast to FP32 where they are used: half the file size, unchanged computation (ONNX
+ * operator Cast).
+ */
 import { numberToFp16 } from "@nereid/server/core/fp16";
 import { type DocumentTensor, newNode, newTensor, type OnnxDocument } from "@nereid/server/formats/onnx/document";
 import { ONNX_TYPES } from "@nereid/server/formats/onnx/writer";
 
-/** Below this a cast would take more room than it saves. */
+/** Below this size a Cast node costs more than it saves. */
 const MIN_ELEMENTS = 256;
 const LARGEST_HALF = 65_504;
 
@@ -15,7 +18,7 @@ export function convertToFp16(document: OnnxDocument): { document: OnnxDocument;
       tensors.set(name, tensor);
       continue;
     }
-    // Made again when it is written: a model may be larger than memory.
+    // Recomputed when written: a model may be larger than memory.
     const byteLength = 2 * tensor.dims.reduce((product, size) => product * size, 1);
     const data = { byteLength, load: () => Promise.resolve(halved(tensor) ?? new Uint8Array(0)) };
     const half = `${name}_half`;
@@ -33,7 +36,7 @@ export function convertToFp16(document: OnnxDocument): { document: OnnxDocument;
   return { document: { ...document, nodes: [...casts, ...document.nodes], tensors }, numHalved: casts.length };
 }
 
-/** Undefined for what is small, no float32, or has a number that no half can be near to. */
+/** Undefined for small tensors, types other than FP32, and values that FP16 cannot approximate. */
 function halved(tensor: DocumentTensor): Uint8Array | undefined {
   const { type, dims } = tensor;
   if (type !== ONNX_TYPES.FLOAT || dims.reduce((product, size) => product * size, 1) < MIN_ELEMENTS) return undefined;

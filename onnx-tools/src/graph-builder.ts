@@ -1,4 +1,4 @@
-/** Grows a graph of ONNX node by node: names what has no name, and keeps each constant once. It knows no model. */
+/** Builds an ONNX graph node by node: names unnamed values and deduplicates constants. It knows no model. */
 import {
   ONNX_TYPES,
   type OnnxAttribute,
@@ -24,7 +24,7 @@ export class GraphBuilder {
   readonly #outputs: OnnxValue[] = [];
   #scope = "";
 
-  /** Nodes that follow are named beneath this path, e.g. "encoder/layer.0". */
+  /** Path prefix of the following nodes, e.g. "encoder/layer.0". */
   enter(scope: string): void {
     this.#scope = `/${scope}`;
   }
@@ -34,13 +34,13 @@ export class GraphBuilder {
     return value.name;
   }
 
-  /** Gives a value the name by which clients ask for it. */
+  /** Gives a value its public output name. */
   output(from: string, value: OnnxValue): void {
     this.#nodes.push({ operator: "Identity", name: `/${value.name}`, inputs: [from], outputs: [value.name] });
     this.#outputs.push(value);
   }
 
-  /** Adds a node with one output and gives the name of that. */
+  /** Adds a node with one output and returns the output's name. */
   node(operator: string, inputs: readonly string[], attributes: Attributes = {}): string {
     const name = `${this.#scope}/${operator}_${this.#nodes.length}`;
     this.#nodes.push({ operator, name, inputs, outputs: [`${name}_output_0`], attributes });
@@ -51,20 +51,20 @@ export class GraphBuilder {
     return this.node("Cast", [value], { to: { int: type } });
   }
 
-  /** A weight of floats; given twice, it is kept once. */
+  /** A float weight, stored once even when added twice. */
   weight(name: string, dims: readonly number[], data: LazyBytes): string {
     this.#tensors.set(name, { name, type: ONNX_TYPES.FLOAT, dims, data });
     return name;
   }
 
-  /** A list of floats that are no weights. */
+  /** A list of float constants. */
   floats(name: string, values: readonly number[]): string {
     const data = new Uint8Array(Float32Array.from(values).buffer);
     this.#tensors.set(name, { name, type: ONNX_TYPES.FLOAT, dims: [values.length], data });
     return name;
   }
 
-  /** A list of whole numbers. */
+  /** A list of integers. */
   ints(values: readonly number[]): string {
     const name = `ints_${values.join("_").replaceAll("-", "minus")}`;
     const data = new Uint8Array(BigInt64Array.from(values, BigInt).buffer);
@@ -72,14 +72,14 @@ export class GraphBuilder {
     return name;
   }
 
-  /** One float, without dimensions. */
+  /** A float scalar. */
   float(value: number): string {
     const name = `float_${value}`;
     this.#tensors.set(name, { name, type: ONNX_TYPES.FLOAT, dims: [], data: floatBytes(value) });
     return name;
   }
 
-  /** One whole number, without dimensions. */
+  /** An integer scalar. */
   int(value: number): string {
     const name = `int_${value}`;
     const data = new Uint8Array(BigInt64Array.of(BigInt(value)).buffer);
@@ -87,7 +87,7 @@ export class GraphBuilder {
     return name;
   }
 
-  /** The shape given by a value, filled with one float. */
+  /** A tensor of the shape in `shape`, filled with one float. */
   filled(shape: string, value: number): string {
     const attribute: OnnxAttribute = {
       tensor: { name: "value", type: ONNX_TYPES.FLOAT, dims: [1], data: floatBytes(value) },
@@ -95,7 +95,7 @@ export class GraphBuilder {
     return this.node("ConstantOfShape", [shape], { value: attribute });
   }
 
-  /** Sizes `start` to `end` of a value's shape, as a list. */
+  /** Dimensions `start` to `end` of a value's shape, as a list. */
   sizes(value: string, start: number, end: number): string {
     return this.node("Shape", [value], { start: { int: start }, end: { int: end } });
   }

@@ -1,4 +1,7 @@
-/** Takes weights that lie beside a model into it: what is worked on afterwards is one file. It knows no operator. */
+/**
+ * Moves external data into the model file, so that further steps handle one file (ONNX, "External Data"). It knows no
+ * operator.
+ */
 
 import { ToolError } from "@nereid/server/files/tool-error";
 import { documentParts } from "@nereid/server/formats/onnx/document";
@@ -6,7 +9,7 @@ import { checkExternalData } from "@nereid/server/formats/onnx/external-data";
 import { readExternalData } from "@nereid/server/formats/onnx/model";
 import { readDocument, writeModel } from "./model-files.ts";
 
-/** The model itself when all of it is in one file already; else a copy at the place that `scratch` gives. */
+/** The model itself when it has no external data; else a copy at the path from `scratch`. */
 export async function inlineData(path: string, scratch: () => string, signal: AbortSignal): Promise<string> {
   const references = await checkedReferences(path);
   if (references.length === 0) return path;

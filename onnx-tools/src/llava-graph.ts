@@ -1,6 +1,6 @@
 /**
- * The eyes of LLaVA 1.5 and 1.6 as ONNX graphs: CLIP up to the layer that they look at, and the projector into the language
- * model. That of 1.6 takes tiles, and gives their tokens in the order that the image backend made for them.
+ * The vision encoders of LLaVA 1.5 and 1.6 (Liu et al. 2023, 2024) as ONNX graphs: CLIP up to the selected layer, and
+ * the projector. Version 1.6 takes tiles, and orders their tokens as the image backend specifies.
  */
 
 import { ToolError } from "@nereid/server/files/tool-error";
@@ -16,7 +16,7 @@ const MAX_SIZE = 1 << 20;
 const BATCH = "batch_size";
 const ROWS = "visual_tokens";
 const NEWLINE = "image_newline";
-/** Releases of transformers call the same tensors differently. */
+/** Names differ between releases of transformers. */
 const TOWERS = [
   "vision_tower.vision_model.",
   "vision_tower.",
@@ -25,7 +25,10 @@ const TOWERS = [
 ];
 const PROJECTORS = ["multi_modal_projector.", "model.multi_modal_projector."];
 
-/** `config` is that of the whole model, `vision` and `text` its sections. @throws ToolError for what is another kind of eye */
+/**
+ * `config` is that of the whole model, `vision` and `text` its sections. @throws ToolError for an unsupported vision
+ * encoder
+ */
 export function buildLlavaVision(source: Safetensors, config: HfFields, vision: HfFields, text: HfFields): BuiltGraph {
   expectClip(vision);
   const graph = new GraphBuilder();
@@ -39,7 +42,7 @@ export function buildLlavaVision(source: Safetensors, config: HfFields, vision: 
   const pixels = graph.input({ name: "pixel_values", type: ONNX_TYPES.FLOAT, dims: [BATCH, channels, image, image] });
   graph.enter("vision_tower");
   const embedded = embedPatches(context, pixels, { channels, patch, numTokens: numPatches + 1 });
-  const first = layerNorm(context, embedded, "pre_layrnorm"); // the model's own spelling
+  const first = layerNorm(context, embedded, "pre_layrnorm"); // the misspelling is the model's
   const states = clipLayers(context, vision, first, undefined, layersUpTo(config, vision));
   const isFull = config.get("vision_feature_select_strategy") === "full";
   const seen = isFull
@@ -63,7 +66,7 @@ export function buildLlavaVision(source: Safetensors, config: HfFields, vision: 
   return graph.build();
 }
 
-/** Tokens of all tiles, and behind them what ends a row of patches: -1 in the order. */
+/** Tokens of all tiles, followed by the newline embedding (index -1). */
 function outputInOrder(graph: GraphBuilder, weights: EncoderWeights, tokens: string, width: number): void {
   const order = graph.input({ name: "visual_order", type: ONNX_TYPES.INT64, dims: [ROWS] });
   const newline = weights.get(NEWLINE, [width]);
@@ -74,7 +77,7 @@ function outputInOrder(graph: GraphBuilder, weights: EncoderWeights, tokens: str
   graph.output(ordered, { name: "visual_tokens", type: ONNX_TYPES.FLOAT, dims: [ROWS, width] });
 }
 
-/** -1 is the last layer, 0 what goes into the first. */
+/** -1 is the last layer, 0 the embeddings. */
 function layersUpTo(config: HfFields, vision: HfFields): number {
   const numLayers = vision.int("num_hidden_layers", { min: 1, max: MAX_SIZE });
   const layer = config.get("vision_feature_layer") ?? -2;

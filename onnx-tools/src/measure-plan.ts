@@ -1,4 +1,4 @@
-/** How fast a model runs, one run after the other, as trtexec measures it. */
+/** Measures the latency of a model in sequential runs, like trtexec. */
 import type { Tensor } from "@nereid/server/core/tensor";
 import { ToolError } from "@nereid/server/files/tool-error";
 import { readPlan } from "@nereid/server/formats/onnx/plan-file";
@@ -11,7 +11,7 @@ import { expectShapes } from "./shapes.ts";
 
 export interface MeasureOptions {
   readonly path: string;
-  /** By input; the optimal ones of the file where none is given. */
+  /** By input; default: the optimal shapes of the file. */
   readonly shapes: Shapes;
   readonly warmUpMs: number;
   readonly durationMs: number;
@@ -32,7 +32,7 @@ export interface Latency {
   readonly p99: number;
 }
 
-/** @throws ToolError when the file is none of `nereid trtexec` */
+/** @throws ToolError when the file is not from `nereid trtexec` */
 export async function measurePlan(options: MeasureOptions): Promise<Latency> {
   const content = await readPlan(options.path).catch((cause: unknown) => {
     throw new ToolError(`Cannot read ${options.path}: ${cause instanceof Error ? cause.message : cause}`, { cause });
@@ -75,7 +75,7 @@ async function runTimes(
   }
 }
 
-/** Of at least one time. */
+/** Statistics of at least one time. */
 export function summarize(times: readonly number[]): Latency {
   const sorted = [...times].sort((a, b) => a - b);
   const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;

@@ -1,4 +1,4 @@
-/** Reads and writes whole models for the tools, with errors that a user can act on. Large ones have their weights beside them. */
+/** Reads and writes whole ONNX models for the tools, with external data for large ones (ONNX, "External Data"). */
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -24,7 +24,7 @@ export async function readDocument(path: string): Promise<OnnxDocument> {
   return { ...document, tensors: new Map(tensors) };
 }
 
-/** A tensor in a file beside its model, read whenever its bytes are asked for: only one of them is held at a time. */
+/** An external tensor, read on demand: only one of them is in memory at a time. */
 class FileTensor implements DocumentTensor {
   readonly name: string;
   readonly type: number;
@@ -34,7 +34,7 @@ class FileTensor implements DocumentTensor {
   readonly #path: string;
   readonly #offset: number;
 
-  /** Its place has been checked when the model was opened. */
+  /** Its location was checked when the model was opened. */
   constructor({ name, type, dims, external }: DocumentTensor, folder: string) {
     this.name = name;
     this.type = type;
@@ -42,7 +42,7 @@ class FileTensor implements DocumentTensor {
     this.#path = join(folder, external?.location ?? "");
     this.#offset = external?.offset ?? 0;
     const length = external?.length ?? -1;
-    // Without a length it is all that is left of the file.
+    // Without a length it extends to the end of the file.
     const byteLength = length >= 0 ? length : statSync(this.#path).size - this.#offset;
     this.lazy = { byteLength, load: () => Promise.resolve(this.data) };
     this.parts = tensorParts({ name, type, dims, data: this.lazy });
@@ -72,14 +72,14 @@ export async function writeModel(path: string, parts: readonly Part[], signal: A
 
 export interface ModelOutputFiles {
   readonly path: string;
-  /** Where weights go when the model would be larger than `maxBytes` with them. */
+  /** External data file, for models larger than `maxBytes`. */
   readonly dataPath: string;
   readonly maxBytes: number;
-  /** Before the model's own fields. */
+  /** Bytes to write before the model's own fields. */
   readonly front?: readonly Part[];
 }
 
-/** Gives the bytes of all that was written. */
+/** Returns the total bytes written. */
 export async function writeDocument(
   document: OnnxDocument,
   place: ModelOutputFiles,
@@ -100,9 +100,9 @@ export async function writeDocument(
   return partsBytes(parts) + partsBytes(data);
 }
 
-/** Below this a tensor stays where it is: shapes must be known before files are opened. */
+/** Smaller tensors stay inline, because shape inference needs them before external files are opened. */
 const MIN_MOVED_BYTES = 1024;
-/** Runtimes map the file: what begins at a page is not copied. */
+/** Page alignment: runtimes that map the file need no copy. */
 const ALIGNMENT = 4096;
 
 function moveOut(

@@ -1,4 +1,4 @@
-/** Inputs to try a model with: random ones that it can take, or arrays from files. It runs nothing. */
+/** Test inputs for a model: random ones that it accepts, or arrays from .npy files. It runs nothing. */
 
 import { numberToFp16 } from "@nereid/server/core/fp16";
 import { elementCount, type Tensor } from "@nereid/server/core/tensor";
@@ -11,14 +11,14 @@ import { elementSize } from "@nereid/wire";
 /** A shape for each input. */
 export type Shapes = ReadonlyMap<string, readonly number[]>;
 
-/** Free sizes where nobody says any: few, so that position tables of small models do not end before. */
+/** Default for dynamic sizes: small, so that position tables of small models suffice. */
 const DEFAULT_BATCH = 2;
 const DEFAULT_SIZE = 8;
 
-/** Lists of parts of one thing, some of which belong together: no batch, also where they come first. */
+/** Dimensions that are lists of related items and not a batch, even in first position. */
 const LIST_NAME = /patches/i;
 
-/** Fills free sizes: the first with a small batch, others with a short length, equal names alike. */
+/** Resolves dynamic sizes: the first to a small batch, others to a short length; equal names get equal sizes. */
 export function defaultShape({ dims, dimNames }: Pick<ValueInfo, "dims" | "dimNames">): readonly number[] {
   const isBatch = (axis: number): boolean => {
     const name = dimNames[axis] ?? "";
@@ -27,7 +27,7 @@ export function defaultShape({ dims, dimNames }: Pick<ValueInfo, "dims" | "dimNa
   return dims.map((size, axis) => (size >= 0 ? size : isBatch(axis) ? DEFAULT_BATCH : DEFAULT_SIZE));
 }
 
-/** Ids that are looked up in a table of the model must be smaller than its length: by input, that length. */
+/** Upper limits of ids by input: the length of the table that they index. */
 export function idLimits({ nodes, tensors }: OnnxDocument): ReadonlyMap<string, number> {
   const limits = new Map<string, number>();
   for (const { operator, inputs } of nodes) {
@@ -39,7 +39,7 @@ export function idLimits({ nodes, tensors }: OnnxDocument): ReadonlyMap<string, 
   return limits;
 }
 
-/** Numbers from 0 to 1, the same ones for the same seed. */
+/** Numbers from 0 to 1, reproducible by seed. */
 export function randomNumbers(seed: number): () => number {
   let state = seed | 0;
   return () => {
@@ -50,7 +50,7 @@ export function randomNumbers(seed: number): () => number {
   };
 }
 
-/** Floats as of a normal distribution; ids below their limit; ones for what is no id, since that is mostly a mask. */
+/** Normally distributed floats; ids below their limit; ones for other integers, which are mostly masks. */
 export function randomInput(
   value: ValueInfo,
   shape: readonly number[],
@@ -63,7 +63,7 @@ export function randomInput(
   return tensorOf(value, shape, Float64Array.from({ length: count }, next));
 }
 
-/** `spec` is `name:file.npy`. @throws ToolError naming what does not fit */
+/** `spec` is `name:file.npy`. @throws ToolError naming the mismatch */
 export async function fileInput(spec: string, inputs: readonly ValueInfo[]): Promise<Tensor> {
   const colon = spec.indexOf(":");
   const [name, path] = [spec.slice(0, Math.max(0, colon)), spec.slice(colon + 1)];

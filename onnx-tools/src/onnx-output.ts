@@ -1,4 +1,4 @@
-/** Where ONNX files are made before they are what they should be, and how they come to be there. It knows no content. */
+/** Atomic output of ONNX files with external data. It knows no content. */
 import { randomUUID } from "node:crypto";
 import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
@@ -9,20 +9,20 @@ import { fileError, ToolError } from "@nereid/server/files/tool-error";
 import { readExternalData } from "@nereid/server/formats/onnx/model";
 import { dataBeside } from "./sessions.ts";
 
-/** Protobuf ends at 2 GiB; weights of a larger model lie in a file of their own. */
+/** Protobuf messages end at 2 GiB; larger models need external data. */
 export const MAX_MODEL_BYTES: number = 2 ** 31 - 2 ** 20;
 
 const OWN_FILES = /^(text_|vision_)?model\.onnx(_data)?$/;
 
-/** What an earlier export wrote may be replaced, anything else may not. */
+/** Output of an earlier export may be replaced, anything else may not. */
 export async function existingOnnxOutput(folder: string): Promise<"replace" | "refuse"> {
   const names = await readdir(folder).catch(() => []);
   return names.every((name) => OWN_FILES.test(name)) ? "replace" : "refuse";
 }
 
 /**
- * Makes one file in several steps, each into a hidden file beside it. The last one takes the target's place when `make`
- * settles with its path; whatever happens, none of the others stays.
+ * Makes one file in several steps, each into a hidden temporary file. The last one replaces the target when `make`
+ * succeeds. All others are removed in every case.
  */
 export async function makeFile(target: string, make: (scratch: () => string) => Promise<string>): Promise<void> {
   const path = resolve(target);
@@ -49,14 +49,14 @@ export async function makeFile(target: string, make: (scratch: () => string) => 
   }
 }
 
-/** Where weights go that the target cannot hold; the target names the file, which no other one ever will. */
+/** External data file of the target. The target stores its name, which no other file will ever have. */
 export function weightsFor(target: string): string {
   return `${resolve(target)}_data-${randomUUID().slice(0, 8)}`;
 }
 
 const WEIGHTS = /_data-[0-9a-f]{8}$/;
 
-/** Of models that were replaced, and of those that were killed before they came to be. */
+/** Removes external data of replaced models and of killed runs. */
 async function removeUnusedWeights(path: string): Promise<void> {
   const references = await readExternalData(path).catch(() => []);
   const used = new Set(references.map(({ entries }) => new Map(entries).get("location")));
@@ -65,7 +65,7 @@ async function removeUnusedWeights(path: string): Promise<void> {
   for (const name of own) if (!used.has(name)) await rm(join(dirname(path), name), { force: true });
 }
 
-/** Bytes of a model and of the files beside it that it refers to. @throws ToolError when there is no model */
+/** Bytes of a model and its external data. @throws ToolError when there is no model */
 export async function modelBytes(path: string): Promise<number> {
   const found = await stat(path).catch((error: unknown) => {
     throw fileError("read", path, error);

@@ -1,4 +1,7 @@
-/** Attention among patches of images as ONNX nodes: by where they lie they turn, and see each other or not. */
+/**
+ * Attention among image patches as ONNX nodes: two-dimensional RoPE and block-diagonal masks (Qwen2-VL, Wang et al.
+ * 2024).
+ */
 
 import { ToolError } from "@nereid/server/files/tool-error";
 import { ONNX_TYPES } from "@nereid/server/formats/onnx/writer";
@@ -9,13 +12,13 @@ import { type EncoderContext, linear, MASKED } from "./transformer-graph.ts";
 const [PICTURE, ROW, COLUMN] = [0, 1, 2];
 export const POSITION_COLUMNS = 3;
 
-/** By which queries and keys turn: [patches, 1, headSize]. */
+/** Cosines and sines for queries and keys: [patches, 1, headSize]. */
 export interface RotaryTables {
   readonly cos: string;
   readonly sin: string;
 }
 
-/** The first quarter of a head and the third turn by the row, the others by the column: [patches, 1, headSize]. */
+/** The first and third quarter of a head rotate by row, the others by column: [patches, 1, headSize]. */
 export function rotaryTables(
   graph: GraphBuilder,
   positions: string,
@@ -38,7 +41,10 @@ function columnOf(graph: GraphBuilder, positions: string, column: number): strin
   return graph.node("Slice", [positions, graph.ints([column]), graph.ints([column + 1]), graph.ints([1])]);
 }
 
-/** Patches see each other where all of `keys`, each [patches, 1], are equal: what is added to scores, [patches, patches]. */
+/**
+ * Additive mask: patches attend to each other when all of `keys`, each [patches, 1], are equal. Result: [patches,
+ * patches].
+ */
 function maskOf(graph: GraphBuilder, keys: readonly string[]): string {
   const equal = keys.map((key) =>
     graph.node("Equal", [key, graph.node("Transpose", [key], { perm: { ints: [1, 0] } })]),
@@ -47,18 +53,18 @@ function maskOf(graph: GraphBuilder, keys: readonly string[]): string {
   return graph.node("Where", [all, graph.float(0), graph.float(MASKED)]);
 }
 
-/** Patches of an image see each other. */
+/** Patches attend within their image. */
 export function imageMask(graph: GraphBuilder, positions: string): string {
   return maskOf(graph, [columnOf(graph, positions, PICTURE)]);
 }
 
-/** Those of a square of that side do. */
+/** Patches attend within their window. */
 export function windowMask(graph: GraphBuilder, positions: string, side: number): string {
   const windows = [ROW, COLUMN].map((axis) => graph.node("Div", [columnOf(graph, positions, axis), graph.int(side)]));
   return maskOf(graph, [columnOf(graph, positions, PICTURE), ...windows]);
 }
 
-/** `name` is that of the layer's attention. Head by head, so that the scores of one are in memory. */
+/** `name` is that of the layer's attention. Head by head, so that only one head's scores are in memory. */
 export function patchAttention(
   context: EncoderContext,
   name: string,
@@ -88,7 +94,7 @@ export function patchAttention(
   return linear(context, mixed, `${name}.proj`, [hidden, hidden]);
 }
 
-/** Element i of a head turns with element i + headSize / 2. */
+/** RoPE: element i of a head is paired with element i + headSize / 2. */
 function rotated(graph: GraphBuilder, value: string, { cos, sin }: RotaryTables, headSize: number): string {
   const half = (from: number, to: number): string =>
     graph.node("Slice", [value, graph.ints([from]), graph.ints([to]), graph.ints([2])]);

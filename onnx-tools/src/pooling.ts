@@ -1,17 +1,17 @@
-/** How a sentence encoder makes one vector of a text: as its own files say, or as the user does. */
+/** Pooling of a sentence encoder, from its own files or the user's choice (sentence-transformers, modules.json). */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ToolError } from "@nereid/server/files/tool-error";
 import { HfFields } from "@nereid/server/formats/hf/config-fields";
 import type { Pooling } from "./bert-graph.ts";
 
-/** "auto": as modules.json and 1_Pooling/config.json say; none where they are missing. */
+/** "auto": as modules.json and 1_Pooling/config.json say; none when they are missing. */
 export type PoolingChoice = "auto" | "mean" | "cls" | "none";
 
 const MODES = { pooling_mode_mean_tokens: "mean", pooling_mode_cls_token: "cls" } as const;
 const KNOWN_PLACE = "1_Pooling";
 
-/** @throws ToolError when the files ask for a pooling that there is none of */
+/** @throws ToolError for an unsupported pooling */
 export async function readPooling(modelDir: string, choice: PoolingChoice): Promise<Pooling | undefined> {
   if (choice === "none") return undefined;
   if (choice !== "auto") return { mode: choice, isNormalized: true };

@@ -1,13 +1,13 @@
-/** Which kind of 8-bit weights this processor multiplies exactly. */
+/** Selects the 8-bit weight type that this processor multiplies exactly (AVX-VNNI, AVX512-VNNI, Arm dot product). */
 import { readFileSync } from "node:fs";
 import process from "node:process";
 import type { WeightInteger } from "./quantize-matrix.ts";
 
 const CPU_INFO = "/proc/cpuinfo";
 
-/** `cpuInfo`: what the system says of its processors; undefined where it says nothing. */
+/** `cpuInfo`: content of /proc/cpuinfo; undefined when unavailable. */
 export function exactWeights(arch: string = process.arch, cpuInfo: string | undefined = readCpuInfo()): WeightInteger {
-  // Without these instructions x86 adds two products in 16 bits, which is too few for int8 beside unsigned activations.
+  // Without VNNI, x86 adds two products in 16 bits, which overflows for int8 weights and uint8 activations.
   if (arch !== "x64" || cpuInfo === undefined) return "int8";
   return /^flags\s*:.*\b(avx512_vnni|avx_vnni)\b/m.test(cpuInfo) ? "int8" : "uint8";
 }

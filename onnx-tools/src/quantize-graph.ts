@@ -1,6 +1,7 @@
 /**
- * Replaces products with constant matrices by products of integers: weights are quantized once, activations each time by
- * their own range. It knows ONNX's operators and no file.
+ * Dynamic quantization: replaces MatMul and Gemm with constant matrices by MatMulInteger. Weights are quantized once,
+ * activations at run time by their range. Source: ONNX operators DynamicQuantizeLinear and MatMulInteger. It knows no
+ * file.
  */
 
 import { ToolError } from "@nereid/server/files/tool-error";
@@ -21,10 +22,10 @@ export interface QuantizedGraph {
   readonly numMatmuls: number;
 }
 
-/** DynamicQuantizeLinear is there since. */
+/** First opset with DynamicQuantizeLinear. */
 const MIN_OPSET = 11;
 
-/** @throws ToolError when the model is too old; `onMatmul` sees each product that was replaced */
+/** @throws ToolError when the model is too old; `onMatmul` is called for each replaced node */
 export function quantizeGraph(
   document: OnnxDocument,
   options: MatrixOptions,
@@ -52,11 +53,11 @@ export function quantizeGraph(
 interface Product {
   readonly weight: DocumentTensor;
   readonly isTransposed: boolean;
-  /** Of Gemm; added at the end. */
+  /** Bias of Gemm; added at the end. */
   readonly bias: string | undefined;
 }
 
-/** Undefined when it is no product, or one that stays as it is. */
+/** Undefined for other nodes, and for those that stay unchanged. */
 function findMatmul(node: DocumentNode, { tensors, inputs: replaceable }: OnnxDocument): Product | undefined {
   const { operator, domain, inputs } = node;
   const weight = tensors.get(inputs[1] ?? "");
@@ -78,11 +79,11 @@ class Rewriter {
   readonly tensors = new Map<string, DocumentTensor>();
   readonly #options: MatrixOptions;
   readonly #taken: Set<string>;
-  /** By the activation's name: products of one activation share its integers. */
+  /** By activation name: nodes with one activation share its quantized values. */
   readonly #activations = new Map<string, readonly [integers: string, scale: string, zeroPoint: string]>();
-  /** By the weight's name and order. */
+  /** By weight name and orientation. */
   readonly #matrices = new Map<string, readonly [integers: string, scales: string, zeroPoint: string]>();
-  /** Its integers and its scales are written one behind the other. */
+  /** Integers and scales of a weight are written one after the other. */
   #last: { readonly key: string; readonly matrix: IntegerMatrix } | undefined;
 
   constructor(document: OnnxDocument, options: MatrixOptions) {
@@ -132,7 +133,7 @@ class Rewriter {
     const name = this.#fresh(`${weight.name}_integers`);
     const names = [name, `${name}_scales`, `${name}_zero_point`] as const;
     const code = type === "uint8" ? ONNX_TYPES.UINT8 : ONNX_TYPES.INT8;
-    // Made when they are written, one matrix after the other: a model may be larger than memory.
+    // Computed while writing, one matrix at a time: a model may be larger than memory.
     const data = { byteLength: rows * columns, load: () => Promise.resolve(made().data) };
     const scales = { byteLength: 4 * columns, load: () => Promise.resolve(new Uint8Array(made().scales.buffer)) };
     const { zeroPoint } = quantizeColumns(new Float32Array(0), 0, { type, isReduced });
@@ -166,7 +167,7 @@ class Rewriter {
   }
 }
 
-/** Copied: what is in a file lies at any byte. */
+/** Copied, because file content may be unaligned. */
 function floatsOf(data: Uint8Array): Float32Array {
   return new Float32Array(Uint8Array.from(data).buffer);
 }

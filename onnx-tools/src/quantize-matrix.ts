@@ -1,6 +1,6 @@
-/** A matrix of floats as 8-bit integers with a scale for each column. Pure numbers. */
+/** Quantizes a float matrix to 8-bit integers with one scale per column. Pure numbers. */
 
-/** uint8 is read by processors without VNNI exactly, where two products of int8 may overflow 16 bits. */
+/** Processors without VNNI multiply uint8 exactly, while two products of int8 may overflow 16 bits. */
 export type WeightInteger = "int8" | "uint8";
 
 export interface IntegerMatrix {
@@ -12,11 +12,11 @@ export interface IntegerMatrix {
 
 export interface MatrixOptions {
   readonly type: WeightInteger;
-  /** 7 bits in place of 8: sums of two products then fit 16 bits on every processor. */
+  /** 7 bits instead of 8: sums of two products then fit 16 bits on every processor (`reduce_range`). */
   readonly isReduced: boolean;
 }
 
-/** `values` has `columns` numbers a row; all are finite. */
+/** `values` has `columns` numbers per row; all are finite. */
 export function quantizeColumns(
   values: Float32Array,
   columns: number,

@@ -1,4 +1,4 @@
-/** An ONNX file in, one with products of integers out, and how far the two are apart. It knows no command line. */
+/** Quantizes an ONNX file and measures the output difference. It knows no command line. */
 import { resolve } from "node:path";
 import type { Tensor } from "@nereid/server/core/tensor";
 import { requireFreeBytes } from "@nereid/server/files/disk-space";
@@ -20,7 +20,7 @@ export interface QuantizeOptions extends MatrixOptions {
   readonly input: string;
   readonly output: string;
   readonly samples: SampleOptions;
-  /** Of one file, beyond which weights go to another; what protobuf allows when left out. */
+  /** Maximum bytes of one file, beyond which weights are stored externally; default: protobuf's limit. */
   readonly maxFileBytes?: number | undefined;
   readonly reporter: Reporter;
   readonly signal: AbortSignal;
@@ -29,7 +29,7 @@ export interface QuantizeOptions extends MatrixOptions {
 export interface SampleOptions {
   /** `name:file.npy`; inputs without a file are random. */
   readonly files: readonly string[];
-  /** Of random inputs; what is missing is chosen. */
+  /** Shapes of random inputs; missing ones are chosen. */
   readonly shapes: Shapes;
   readonly count: number;
   readonly seed: number;
@@ -56,7 +56,7 @@ export async function quantizeOnnx(options: QuantizeOptions): Promise<QuantizeSu
   let summary: QuantizeSummary | undefined;
   await makeFile(output, async (scratch) => {
     const plain = scratch();
-    // Constants that are computed, transposed or in other files become plain tensors.
+    // Computed, transposed and external constants become inline tensors.
     const source = isLarge ? input : await inlineData(input, scratch, signal);
     await (await opener.open(source, 1, { path: plain, isLarge })).close();
     signal.throwIfAborted();

@@ -1,6 +1,6 @@
 /**
- * The eyes of Qwen2-VL and Qwen2.5-VL as ONNX graphs. They take patches of images of any size, one after the other, and where
- * each lies: by that they turn queries and keys, and see no other image. Squares of patches become one visual token each.
+ * The vision encoders of Qwen2-VL (Wang et al. 2024) and Qwen2.5-VL (Bai et al. 2025) as ONNX graphs. They take patches
+ * of several images with positions, which determine RoPE and masks. Squares of patches merge into visual tokens.
  */
 import type { HfFields } from "@nereid/server/formats/hf/config-fields";
 import { ONNX_TYPES } from "@nereid/server/formats/onnx/writer";
@@ -17,16 +17,16 @@ import {
 } from "./patch-attention.ts";
 import { activationOf, type EncoderContext, expectHeads, layerNorm, linear, rmsNorm } from "./transformer-graph.ts";
 
-/** How the releases differ. */
+/** Differences between the releases. */
 interface QwenVisionEncoder {
   readonly norm: (context: EncoderContext, value: string, name: string) => string;
-  /** Fields of the configuration: width of the states, width of visual tokens. */
+  /** Configuration fields: width of the states, width of visual tokens. */
   readonly widthField: string;
   readonly outputField: string;
   readonly activation: string;
-  /** With a gate, and a width that the configuration says; without one, a multiple of the states' width. */
+  /** A gated MLP with a configured width, or one of a multiple of the states' width. */
   readonly isGated: boolean;
-  /** Most layers see the patches of a window only. */
+  /** Most layers use window attention. */
   readonly hasWindows: boolean;
 }
 
@@ -51,7 +51,7 @@ const EYES: Readonly<Record<QwenKind, QwenVisionEncoder>> = {
   },
 };
 
-/** What transformers takes where a configuration says nothing. */
+/** Defaults of transformers for absent fields. */
 export const QWEN_VISION_DEFAULTS: Readonly<Record<string, unknown>> = {
   depth: 32,
   embed_dim: 1280,
@@ -74,7 +74,7 @@ export function isQwenVision(kind: unknown): kind is QwenKind {
   return typeof kind === "string" && Object.hasOwn(EYES, kind);
 }
 
-/** `config` is that of the eye. @throws ToolError naming what is missing or does not fit */
+/** `config` is that of the vision encoder. @throws ToolError naming what is missing or does not fit */
 export function buildQwenVision(source: Safetensors, kind: QwenKind, config: HfFields): BuiltGraph {
   const eye = EYES[kind];
   const size = (name: string): number => config.int(name, { min: 1, max: MAX_SIZE });
@@ -115,7 +115,7 @@ export function buildQwenVision(source: Safetensors, kind: QwenKind, config: HfF
   return graph.build();
 }
 
-/** A patch is the whole of what the filter sees: a product. */
+/** A patch equals the convolution's kernel size, so the convolution is a GEMM. */
 function embed({ graph, weights, sizes }: EncoderContext, pixels: string, dims: readonly number[]): string {
   const filter = weights.get("patch_embed.proj.weight", dims);
   const rows = graph.node("Reshape", [

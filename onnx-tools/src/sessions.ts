@@ -1,4 +1,4 @@
-/** ONNX Runtime for the tools: models opened to be looked at, run, or written anew by its optimiser. */
+/** ONNX Runtime for the tools: opens models for inspection, runs and optimisation. */
 import { availableParallelism } from "node:os";
 import { basename } from "node:path";
 import { ToolError } from "@nereid/server/files/tool-error";
@@ -6,16 +6,16 @@ import { checkExternalData } from "@nereid/server/formats/onnx/external-data";
 import { OnnxRuntime, type SessionOptions } from "@nereid/server/native/onnxruntime/onnxruntime";
 import type { OnnxSession } from "@nereid/server/native/onnxruntime/session";
 
-/** 1: what every runtime could take; 2: with operators of ONNX Runtime; 0: as it is. */
+/** 1: standard operators only; 2: with ONNX Runtime's own operators; 0: no optimisation. */
 export type OptimizationLevel = 0 | 1 | 2 | 99;
 
 export interface SaveOptions {
   readonly path: string;
-  /** Weights go to a file of their own beside it, since one file ends at 2 GiB. */
+  /** External data file for weights, since one file ends at 2 GiB. */
   readonly isLarge: boolean;
 }
 
-/** Of the file of weights that belongs to a model which is being made. */
+/** Path of the external data file of a model being written. */
 export function dataBeside(path: string): string {
   return `${path}_data`;
 }
@@ -27,7 +27,7 @@ function weightsBeside(path: string): [string, string][] {
   ];
 }
 
-/** One for all models that a command opens. */
+/** One runtime for all models that a command opens. */
 export class ModelOpener implements Disposable {
   readonly #runtime: OnnxRuntime = new OnnxRuntime({ isVerbose: false });
 
@@ -35,7 +35,7 @@ export class ModelOpener implements Disposable {
     return this.#runtime.version;
   }
 
-  /** `save`: where the model is also written. @throws ToolError when ONNX Runtime refuses it */
+  /** `save`: path for the optimised model. @throws ToolError when ONNX Runtime refuses it */
   async open(path: string, graphLevel: OptimizationLevel, save?: SaveOptions): Promise<OnnxSession> {
     const options: SessionOptions = {
       graphLevel,

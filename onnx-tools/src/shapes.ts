@@ -1,10 +1,12 @@
-/** Shapes of inputs as trtexec writes them, `input_ids:1x16,attention_mask:1x16`, and whether a model takes them. Pure. */
+/**
+ * Shapes of inputs in trtexec's syntax, `input_ids:1x16,attention_mask:1x16`, and whether a model accepts them. Pure.
+ */
 
 import { ToolError } from "@nereid/server/files/tool-error";
 import type { ValueInfo } from "@nereid/server/native/onnxruntime/info";
 import type { Shapes } from "./model-inputs.ts";
 
-/** Shapes that a saved model is made for. */
+/** Optimisation profile of a saved model. */
 export interface ShapeProfile {
   readonly min: Shapes;
   readonly opt: Shapes;
@@ -13,7 +15,7 @@ export interface ShapeProfile {
 
 const MAX_SIZE = 2 ** 31 - 1;
 
-/** Names may hold colons, and quotes around them are taken away. @throws ToolError naming `flag` */
+/** Names may contain colons; quotes around them are removed. @throws ToolError naming `flag` */
 export function parseShapes(flag: string, text: string | undefined): Shapes {
   const shapes = new Map<string, readonly number[]>();
   for (const part of (text ?? "").split(",").filter((each) => each !== "")) {
@@ -29,7 +31,7 @@ export function parseShapes(flag: string, text: string | undefined): Shapes {
   return shapes;
 }
 
-/** @throws ToolError with the first name, rank or size that the model does not have */
+/** @throws ToolError with the first mismatching name, rank or size */
 export function expectShapes(flag: string, shapes: Shapes, inputs: readonly ValueInfo[]): void {
   const byName = new Map(inputs.map((value) => [value.name, value]));
   for (const [name, shape] of shapes) {
@@ -50,8 +52,8 @@ interface WrittenShapes {
 }
 
 /**
- * What is not given is taken from the others, as trtexec does; an input without any shape has its fixed one, or 1 in place
- * of each free size. @throws ToolError when a smallest size is above a largest
+ * Completes missing shapes from the others, like trtexec. An input without any shape gets its fixed one, with 1 for
+ * dynamic sizes. @throws ToolError when a minimum exceeds a maximum
  */
 export function completeProfile(written: WrittenShapes, inputs: readonly ValueInfo[]): ShapeProfile {
   const pick = (order: readonly (keyof WrittenShapes)[]): Shapes =>

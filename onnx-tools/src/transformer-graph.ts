@@ -1,11 +1,11 @@
-/** The parts that BERT and CLIP share, as ONNX nodes: products with bias, norms, activations, attention. */
+/** ONNX nodes that BERT and CLIP share: linear layers, norms, activations, attention (Vaswani et al. 2017). */
 
 import { ToolError } from "@nereid/server/files/tool-error";
 import { ONNX_TYPES } from "@nereid/server/formats/onnx/writer";
 import type { EncoderWeights } from "./encoder-weights.ts";
 import type { GraphBuilder } from "./graph-builder.ts";
 
-/** What the layers of an encoder have in common. */
+/** Traits of an encoder's layers. */
 export interface EncoderSizes {
   readonly hidden: number;
   readonly intermediate: number;
@@ -22,7 +22,7 @@ export interface EncoderContext {
   readonly sizes: EncoderSizes;
 }
 
-/** Added to a score, it leaves nothing of it: what transformers takes for f32. */
+/** Masked score: the smallest FP32 value, as in transformers. */
 export const MASKED: number = -(2 - 2 ** -23) * 2 ** 127;
 
 /** By the names of Hugging Face's configurations. */
@@ -35,20 +35,20 @@ const ACTIVATIONS: ReadonlyMap<string, Activation> = new Map<string, Activation>
   ["relu", (graph, value) => graph.node("Relu", [value])],
 ]);
 
-/** @throws ToolError when the heads do not share the states evenly */
+/** @throws ToolError when the hidden size is not divisible by the heads */
 export function expectHeads(numHeads: number, hidden: number): number {
   if (hidden % numHeads === 0) return numHeads;
   throw new ToolError(`config.json: num_attention_heads: expected a divisor of ${hidden}, got ${numHeads}`);
 }
 
-/** @throws ToolError when there is none of that name */
+/** @throws ToolError for an unknown name */
 export function activationOf(name: unknown): Activation {
   const activation = typeof name === "string" ? ACTIVATIONS.get(name) : undefined;
   if (activation !== undefined) return activation;
   throw new ToolError(`config.json: hidden_act: expected one of ${[...ACTIVATIONS.keys()].join(", ")}, got ${name}`);
 }
 
-/** `value` times the matrix of a layer plus its bias. */
+/** Linear layer with bias. */
 export function linear(
   { graph, weights }: EncoderContext,
   value: string,
@@ -61,7 +61,7 @@ export function linear(
   return graph.node("Add", [product, graph.weight(bias.name, bias.dims, bias.data)]);
 }
 
-/** A product without bias. */
+/** Linear layer without bias. */
 export function projection(
   { graph, weights }: EncoderContext,
   value: string,
@@ -73,7 +73,7 @@ export function projection(
 }
 
 export function layerNorm({ graph, weights, sizes }: EncoderContext, value: string, name: string): string {
-  // Checkpoints from before 2019 call the two gamma and beta.
+  // Checkpoints from before 2019 call weight and bias gamma and beta.
   const [scaleName, shiftName] = weights.has(`${name}.weight`) ? ["weight", "bias"] : ["gamma", "beta"];
   const scale = weights.get(`${name}.${scaleName}`, [sizes.hidden]);
   const shift = weights.get(`${name}.${shiftName}`, [sizes.hidden]);
@@ -85,7 +85,7 @@ export function layerNorm({ graph, weights, sizes }: EncoderContext, value: stri
   return graph.node("LayerNormalization", inputs, { axis: { int: -1 }, epsilon: { float: sizes.epsilon } });
 }
 
-/** A norm without shift and mean. */
+/** RMSNorm. */
 export function rmsNorm({ graph, weights, sizes }: EncoderContext, value: string, name: string): string {
   const scale = weights.get(`${name}.weight`, [sizes.hidden]);
   const square = graph.node("ReduceMean", [graph.node("Mul", [value, value])], { axes: { ints: [-1] } });
@@ -128,14 +128,14 @@ export function attention(
   return linear(context, graph.node("Reshape", [mixed, graph.ints([0, 0, hidden])]), names.out, [hidden, hidden]);
 }
 
-/** From ones and zeros [batch, sequence] to what is added to scores, [batch, 1, 1, sequence]. */
+/** Converts a 0/1 mask [batch, sequence] to an additive one, [batch, 1, 1, sequence]. */
 export function paddingMask(graph: GraphBuilder, attentionMask: string): string {
   const kept = graph.cast(attentionMask, ONNX_TYPES.FLOAT);
   const masked = graph.node("Mul", [graph.node("Sub", [graph.float(1), kept]), graph.float(MASKED)]);
   return graph.node("Unsqueeze", [masked, graph.ints([1, 2])]);
 }
 
-/** No position sees a later one: [sequence, sequence]. `sequence` is a list with that size. */
+/** Causal mask: [sequence, sequence]. `sequence` is a list with that size. */
 export function causalMask(graph: GraphBuilder, sequence: string): string {
   const square = graph.node("Concat", [sequence, sequence], { axis: { int: 0 } });
   return graph.node("Trilu", [graph.filled(square, MASKED), graph.int(1)], { upper: { int: 1 } });

@@ -1,6 +1,6 @@
 /**
- * A checkpoint in, an engine for a GPU out: weights in the types that the device reads, and the algorithms of its products, so
- * that loading measures nothing. It knows no command line.
+ * Builds a GPU engine from a checkpoint: weights in device types, and the fastest GEMM algorithms, so that loading
+ * measures nothing. It knows no command line.
  */
 import { createElementConverter } from "@nereid/server/device/cpu/element-converter";
 import { transposeFloats } from "@nereid/server/device/cuda/convert-floats";
@@ -21,9 +21,9 @@ export interface CudaBuildOptions {
   readonly checkpointDir: string;
   readonly outputDir: string;
   readonly ordinal: number;
-  /** Of layers; undefined: as they are, floats as bfloat16. */
+  /** Weight type of layers; undefined: as stored, with floats as BF16. */
   readonly matrices: EngineHeader["matrices"];
-  /** Of one step: up to there sizes are measured. */
+  /** Maximum rows of one step: up to there sizes are measured. */
   readonly maxTokens: number;
   readonly maxSequences: number;
   readonly buildConfig: Readonly<Record<string, unknown>>;
@@ -41,7 +41,7 @@ export async function buildCudaEngine(options: CudaBuildOptions): Promise<CudaBu
   return { ...measured, numBytes: await writeCudaEngine(options, measured) };
 }
 
-/** Knows no GPU: what was measured on one is given. */
+/** Uses no GPU: measurements are passed in. */
 export async function writeCudaEngine(
   options: Omit<CudaBuildOptions, "ordinal" | "maxTokens" | "maxSequences">,
   { target, products, times }: MeasuredGpu,
@@ -68,13 +68,13 @@ export async function writeCudaEngine(
   }
 }
 
-/** A tensor of the model, under its own name: what is split over several GPUs is cut when it is read. */
+/** A model tensor under its own name; multi-GPU shards are cut when it is read. */
 interface EngineSource {
   readonly stored: StoredTensor;
-  /** It lies [inputs, outputs] in the model, and the other way round here. */
+  /** [inputs, outputs] in the model, transposed here. */
   readonly isTurned: boolean;
   readonly dtype: "F32" | "F16" | "BF16";
-  /** A matrix of four bits, which stays one. */
+  /** An INT4 matrix, which stays INT4. */
   readonly integers: EngineIntegers | undefined;
 }
 
@@ -167,7 +167,7 @@ async function readRows(stored: StoredTensor, files: TensorSource, row: number, 
   return bytes;
 }
 
-/** One matrix is held as a whole. */
+/** One whole matrix is in memory. */
 async function* turnedPieces({ stored, dtype }: EngineSource, files: TensorSource): AsyncGenerator<Uint8Array> {
   const [rows = 0, columns = 0] = stored.shape;
   const from = floatOf(stored);

@@ -1,6 +1,6 @@
 /**
- * A checkpoint in, an engine for the CPU out: weights in the types and the order in which the device keeps them, so that
- * loading is a plain read. It knows no command line.
+ * Builds a CPU engine from a checkpoint: weights in device types and order, so that loading is a plain read. It knows
+ * no command line.
  */
 import type { FloatType, WeightType } from "@nereid/server/device/cpu/convert-elements";
 import { CpuDevice } from "@nereid/server/device/cpu/cpu-device";
@@ -13,14 +13,14 @@ import { planEngine } from "./engine-writer.ts";
 import type { Reporter } from "@nereid/server/files/progress";
 
 export interface BuildOptions {
-  /** A checkpoint; any other folder with a model will do. */
+  /** A checkpoint, or any other model folder. */
   readonly checkpointDir: string;
   readonly outputDir: string;
-  /** Of the matrices; "auto": blocks as they are stored, floats in `floatType`. */
+  /** Type of the matrices; "auto": blocks as stored, floats in `floatType`. */
   readonly weightType: WeightType | "auto";
-  /** "auto": the type that is fastest here. */
+  /** "auto": the fastest type on this machine. */
   readonly floatType: FloatType | "auto";
-  /** What `build_config` of config.json is to hold. */
+  /** Content of `build_config` in config.json. */
   readonly buildConfig: Readonly<Record<string, unknown>>;
   readonly reporter: Reporter;
   readonly signal: AbortSignal;

@@ -1,4 +1,4 @@
-/** Runs texts through a model on a GPU and sums up what enters each of its linear layers, as it is read by their products. */
+/** Runs texts through a model on a GPU and accumulates statistics of the inputs of each linear layer. */
 import { convertFloats } from "@nereid/server/device/cuda/convert-floats";
 import type { Product } from "@nereid/server/device/cuda/dense-gemm";
 import { createCudaRunner } from "@nereid/server/engine/cuda/create-runner";
@@ -14,10 +14,10 @@ export interface CalibrateGpuOptions {
 }
 
 const BLOCK_SIZE = 32;
-/** Fewer rows go through kernels of their own, which nobody watches. */
+/** Fewer rows use skinny GEMM kernels, which are not observed. */
 export const MIN_WATCHED_TOKENS = 32;
 
-/** @throws Error when the GPU cannot, or when not all layers were seen */
+/** @throws Error when the GPU cannot run it, or some layers were not observed */
 export async function calibrateOnGpu(options: CalibrateGpuOptions): Promise<ReadonlyMap<string, InputStats>> {
   const { modelDir, ordinal, numLayers, pieces, onPiece } = options;
   const longest = Math.max(MIN_WATCHED_TOKENS, ...pieces.map(({ length }) => length));
@@ -50,7 +50,7 @@ export async function calibrateOnGpu(options: CalibrateGpuOptions): Promise<Read
   }
 }
 
-/** Adds up the rows that a product reads, where it is one of a layer. */
+/** Accumulates the input rows of a GEMM that belongs to a layer. */
 export function watcher(
   sites: ReadonlyMap<Product["weight"], string>,
   stats: StatsCollector,
@@ -71,6 +71,6 @@ function wholeStep(tokenIds: Int32Array): StepInput {
   const places = Int32Array.from({ length }, (_, i) => i);
   const blockTable = Int32Array.from({ length: Math.ceil(length / BLOCK_SIZE) }, (_, i) => i);
   const sequences = [{ queryStart: 0, queryLength: length, contextLength: length, blockTable }];
-  // Logits of every token, so that all of them pass the last layer too.
+  // Request logits of every token, so that all tokens pass the last layer.
   return { tokenIds, positions: places, slots: places, sequences, logitRows: places };
 }

@@ -1,6 +1,6 @@
 /**
- * Decides how an engine keeps each matrix: blocks stay what they are, floats take the type that is fastest here, and each shape
- * the layout that is. It writes nothing.
+ * Decides the type and layout of each matrix in an engine: blocks stay, floats take the fastest type, each shape its
+ * fastest layout. It writes nothing.
  */
 import { availableProcessors, processorName } from "@nereid/server/device/cpu/available-processors";
 import type { FloatType, WeightType } from "@nereid/server/device/cpu/convert-elements";
@@ -24,23 +24,23 @@ import {
 import type { Reporter } from "@nereid/server/files/progress";
 
 export interface GemmOptions {
-  /** Of the matrices; "auto": blocks as they are stored, floats in `floatType`. */
+  /** Type of the matrices; "auto": blocks as stored, floats in `floatType`. */
   readonly weightType: WeightType | "auto";
-  /** "auto": the type that is fastest here. */
+  /** "auto": the fastest type on this machine. */
   readonly floatType: FloatType | "auto";
   readonly reporter: Reporter;
   readonly signal: AbortSignal;
 }
 
-/** Of all matrices of a shape that could be of the same types. */
+/** Key of all matrices with one shape and the same candidate types. */
 export interface GemmChoice extends GemmVariant {
   readonly shape: readonly number[];
-  /** Of all ways, the chosen one first; empty where there is one only. */
+  /** Timings of all variants, the chosen one first; empty when there is only one. */
   readonly timings: readonly VariantTiming[];
 }
 
 export interface EnginePlan extends TypedPlan {
-  /** Undefined: there is one only, or nothing is multiplied. */
+  /** Undefined: there is only one variant, or nothing is multiplied. */
   readonly layout: GemmVariant["layout"] | undefined;
 }
 
@@ -61,7 +61,7 @@ export async function chooseGemms(
   const prefix = findPrefix(parsed.weights, (name) => tensors.tensors.has(name));
   const isTied = parsed.config.tieWordEmbeddings;
   describeWeights(parsed.config, parsed.weights, prefix, (plan) => {
-    // The embedding comes first, and stands for the output where the two are one.
+    // The embedding comes first, and stands for the output when both are tied.
     const isMultiplied = plan.isProduct || (isTied && drafts.length === 0);
     drafts.push({ plan, isMultiplied, types: candidates(options, opened, plan, isMultiplied) });
   });
@@ -78,7 +78,7 @@ export async function chooseGemms(
 interface Draft {
   readonly plan: WeightPlan;
   readonly isMultiplied: boolean;
-  /** That it could be kept in, the first one where nothing else tells. */
+  /** Candidate types, the default first. */
   readonly types: readonly WeightType[];
 }
 
@@ -110,7 +110,7 @@ function requestedFor(
   if (floatType !== "auto") return [floatType];
   const stored = chooseType("auto", parsed, tensors);
   const hasBlocks = [...tensors.tensors.values()].some(({ dtype }) => isPackedDtype(dtype));
-  // Beside quantized matrices floats keep their type, and so do rows that are looked up.
+  // Beside quantized matrices floats keep their type, and so do embedding rows.
   return hasBlocks || !isMultiplied || stored === "f32" ? [stored] : ["f32", stored];
 }
 
@@ -146,7 +146,7 @@ async function measure(
   return choices;
 }
 
-/** Of experts each is a matrix. */
+/** Each expert is a matrix. */
 function matrixOf(shape: WeightPlan["shape"]): MatrixShape {
   return [shape.at(-2) ?? 1, shape.at(-1) ?? 1];
 }

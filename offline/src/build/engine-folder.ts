@@ -1,4 +1,4 @@
-/** Writes the folder of an engine: config.json, the file with the weights, the tokenizer. How weights are packed is told it. */
+/** Writes an engine folder: config.json, weight file, tokenizer. The caller packs the weights. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { EngineHeader } from "@nereid/server/formats/trtllm/engine-header";
@@ -15,12 +15,12 @@ import { copyTokenizer } from "../checkpoint/tokenizer-copy.ts";
 export interface EngineFolder {
   readonly checkpointDir: string;
   readonly outputDir: string;
-  /** What `build_config` of config.json is to hold. */
+  /** Content of `build_config` in config.json. */
   readonly buildConfig: Readonly<Record<string, unknown>>;
   readonly header: EngineHeader;
-  /** What was measured and chosen, for people: it stands in `build_config`. */
+  /** Measurements and choices, for people; written to `build_config`. */
   readonly notes: Readonly<Record<string, unknown>>;
-  /** The split of the checkpoint over ranks stays known: several GPUs cut what they read. */
+  /** The checkpoint's rank mapping is kept: several GPUs cut tensors when they read them. */
   readonly keepsMapping?: boolean;
   readonly opened: OpenedDecoder;
   readonly reporter: Reporter;
@@ -28,7 +28,7 @@ export interface EngineFolder {
 
 const VERSION = "nereid-1";
 
-/** `writeTensors` writes those of the header, each of them. Gives the bytes of the engine's file. */
+/** `writeTensors` writes every tensor of the header. Returns the bytes of the engine file. */
 export async function writeEngineFolder(
   { checkpointDir, outputDir, buildConfig, header, notes, keepsMapping, opened, reporter }: EngineFolder,
   writeTensors: (file: EngineWriter, task: ProgressTask) => Promise<void>,
@@ -56,7 +56,7 @@ export async function writeEngineFolder(
   return numBytes;
 }
 
-/** An engine is one file, however many ranks the checkpoint was split over. */
+/** An engine is one file, independent of the ranks of the checkpoint. */
 function pretrainedConfig(
   { source, files, parsed, tensors }: OpenedDecoder,
   keepsMapping: boolean,

@@ -1,11 +1,11 @@
-/** Whether an engine was built for what is here, for those who look at it without serving it. */
+/** Whether an engine fits this machine, for tools that inspect it without serving it. */
 import { CpuDevice } from "@nereid/server/device/cpu/cpu-device";
 import { type FoundGpus, findGpus } from "@nereid/server/device/cuda/find-gpus";
 import { isPackedTensors } from "@nereid/server/formats/trtllm/engine-file";
 import { expectTarget } from "@nereid/server/formats/trtllm/engine-header";
 import type { TensorSource } from "@nereid/server/formats/tensors/tensor-source";
 
-/** What is wrong with it, in the words of the server; undefined: nothing, or it is no engine. */
+/** The problem in the server's words; undefined: none, or it is no engine. */
 export async function engineProblem(
   tensors: TensorSource,
   find: () => FoundGpus = findGpus,
@@ -14,7 +14,7 @@ export async function engineProblem(
   const { target, path } = tensors;
   if (target.device !== "cpu") {
     const { gpus } = find();
-    // The library's version shows when the model is loaded.
+    // The library's version is checked when the model is loaded.
     if (gpus.some(({ name }) => target.device.endsWith(`(${name})`))) return undefined;
     const here = gpus.length === 0 ? "there is no GPU" : `there is ${gpus.map(({ name }) => name).join(", ")}`;
     return `the engine was built for ${target.device}, here ${here}`;

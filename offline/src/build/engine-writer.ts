@@ -1,4 +1,7 @@
-/** Writes an engine file: the tensors as the device keeps them, then the header with their checksums in front. */
+/**
+ * Writes an engine file: tensors in device layout, then the header with their checksums at the start. Format:
+ * server/src/formats/trtllm/engine-header.ts.
+ */
 
 import { writeSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
@@ -24,7 +27,7 @@ export function planEngine(
   target: EngineTarget,
   rest: Omit<EngineHeader, "target" | "tensors"> = {},
 ): EngineHeader {
-  // Room for the longest checksums, so that offsets do not depend on them.
+  // Reserve space for the longest checksums, so that offsets do not depend on them.
   const draft = { target, ...rest, tensors: tensors.map((tensor) => placeAt(tensor, Number.MAX_SAFE_INTEGER)) };
   let end = alignedOffset(ENGINE_PREFIX_BYTES + Buffer.byteLength(JSON.stringify(draft)));
   const placed = tensors.map((tensor) => {
@@ -59,7 +62,7 @@ export class EngineWriter implements AsyncDisposable {
     return new EngineWriter(await open(path, "w"), header);
   }
 
-  /** Takes the bytes of a tensor in order; `end()` once all are there. */
+  /** Takes the bytes of a tensor in order; call `end()` after the last. */
   writer(index: number): { write(piece: Uint8Array | Float32Array): void; end(): void } {
     const tensor = this.#header.tensors[index];
     if (tensor === undefined) throw new Error(`expected a tensor at ${index}`);
@@ -81,7 +84,7 @@ export class EngineWriter implements AsyncDisposable {
     };
   }
 
-  /** Writes the header: before that the file is none. */
+  /** Writes the header; before that the file is invalid. */
   finish(): void {
     const tensors = this.#header.tensors.map((tensor, i) => ({ ...tensor, crc32: this.#checksumOf(i) }));
     const json = Buffer.from(JSON.stringify({ ...this.#header, tensors }));

@@ -1,7 +1,6 @@
 /**
- * Times the products with a model's matrices on this machine: each shape in each type that could hold it, laid out plainly and
- * as the processor's vector units like it, and a layer of them with several numbers of threads. What to make of the times is
- * decided apart from taking them.
+ * Times GEMMs with a model's matrices on this machine: each shape in each candidate type, plain and repacked. Also
+ * times one layer with several thread counts. choose-gemms.ts interprets the times.
  */
 import { recordLinear } from "@nereid/server/kernels/linear/linear.ggml";
 import type { WeightType } from "@nereid/server/device/cpu/convert-elements";
@@ -14,13 +13,13 @@ import type { GemmLayout } from "@nereid/server/formats/trtllm/engine-header";
 
 export type MatrixShape = readonly [rows: number, columns: number];
 
-/** One way to keep a matrix. */
+/** One way to store a matrix. */
 export interface GemmVariant {
   readonly type: WeightType;
   readonly layout: GemmLayout;
 }
 
-/** What that way takes for one token, and for a piece of a prompt. */
+/** Time of that variant for one token, and for a prefill chunk. */
 export interface VariantTiming extends GemmVariant {
   readonly decodeUs: number;
   readonly prefillUs: number;
@@ -35,19 +34,19 @@ export interface ThreadTiming {
 export const PREFILL_ROWS = 64;
 const NUM_RUNS = 7;
 const NUM_WARM_UPS = 2;
-/** Of larger matrices so many rows are measured: time grows with their number. */
+/** Maximum measured rows of larger matrices, since time grows with their number. */
 const MAX_MEASURED_ROWS = 16_384;
-/** Products of small matrices are repeated within a graph, whose start would hide them. */
+/** GEMMs of small matrices are repeated within a graph, to amortise its start. */
 const MIN_GRAPH_ELEMENTS: number = 4 << 20;
 const MAX_REPEATS = 16;
 
-/** The ways that there are for a type here. */
+/** Available variants of a type on this machine. */
 export function variantsOf(device: CpuDevice, type: WeightType, shape: CpuShape): readonly GemmVariant[] {
   const plain = { type, layout: "plain" } as const;
   return device.productMemory({ type, shape }) === undefined ? [plain] : [{ type, layout: "repacked" }, plain];
 }
 
-/** The fastest for a reply that follows a prompt of as many tokens, a piece at a time; the first of equals. */
+/** The fastest for a reply that follows a prompt of as many tokens, in chunks; the first of equals. */
 export function fastest<T extends { readonly decodeUs: number; readonly prefillUs: number }>(timings: readonly T[]): T {
   const cost = ({ decodeUs, prefillUs }: T): number => decodeUs + prefillUs / PREFILL_ROWS;
   const [first, ...others] = timings;
@@ -71,7 +70,7 @@ export function threadCounts(most: number): readonly number[] {
   return [most, Math.ceil(most / 2), Math.ceil(most / 4)].filter((count, i, all) => all.indexOf(count) === i);
 }
 
-/** Of the products of a layer, one after the other. */
+/** GEMMs of one layer, in sequence. */
 export async function timeThreads(
   matrices: readonly (GemmVariant & { readonly shape: MatrixShape })[],
   threads: number,

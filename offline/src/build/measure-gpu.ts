@@ -1,4 +1,4 @@
-/** Runs a model on a GPU with steps of every size that its products come in, so that the fastest algorithm of each is known. */
+/** Runs a model on a GPU with steps of every size, to find the fastest GEMM algorithm of each. */
 import { type KnownProduct, productRows } from "@nereid/server/device/cuda/dense-gemm";
 import { createCudaRunner, cudaTarget } from "@nereid/server/engine/cuda/create-runner";
 import { IsolatedRank } from "@nereid/server/engine/ranks/isolated-rank";
@@ -11,9 +11,9 @@ export interface MeasureGpuOptions {
   readonly modelDir: string;
   readonly ordinal: number;
   readonly matrices: EngineHeader["matrices"];
-  /** Where several GPUs are to run the model, what is measured is one's share of each product. */
+  /** With several GPUs, the measured shape is one rank's share. */
   readonly mapping: RankMapping;
-  /** Of one step. */
+  /** Maximum rows of one step. */
   readonly maxTokens: number;
   readonly maxSequences: number;
   readonly reporter: Reporter;
@@ -23,13 +23,13 @@ export interface MeasureGpuOptions {
 export interface MeasuredGpu {
   readonly target: EngineTarget;
   readonly products: readonly KnownProduct[];
-  /** Of what was chosen, by shape. */
+  /** The chosen algorithms, by shape. */
   readonly times: ReadonlyMap<string, { readonly bestUs: number; readonly firstUs: number; readonly count: number }>;
 }
 
 const BLOCK_SIZE = 32;
 
-/** @throws Error naming the library, the GPU or the tensor that is missing */
+/** @throws Error naming the missing library, GPU or tensor */
 export async function measureGpu(options: MeasureGpuOptions): Promise<MeasuredGpu> {
   const { modelDir, ordinal, matrices, mapping, maxTokens, maxSequences, reporter, signal } = options;
   const numBlocks = maxSequences + Math.ceil(maxTokens / BLOCK_SIZE) + 1;
@@ -60,7 +60,7 @@ export async function measureGpu(options: MeasureGpuOptions): Promise<MeasuredGp
   }
 }
 
-/** Sequences and tokens of each: replies of as many requests as there may be, and prompts of each length. */
+/** Sequences and tokens of each: decode steps of every batch size, and prompts of each length. */
 export function stepSizes(
   maxTokens: number,
   maxSequences: number,
@@ -71,7 +71,7 @@ export function stepSizes(
   return [...replies, ...prompts.slice(1)];
 }
 
-/** Numbers of rows that products are rounded up to. */
+/** Row counts to which GEMMs are padded. */
 function rowSizes(most: number): readonly number[] {
   const sizes = Array.from({ length: most }, (_, i) => Math.min(most, productRows(i + 1)));
   return [...new Set(sizes)];

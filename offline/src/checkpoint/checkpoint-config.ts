@@ -1,6 +1,6 @@
 /**
- * Describes a decoder in the words of a TensorRT-LLM checkpoint's config.json. What it has no word for stands under its
- * name in Hugging Face, where only Nereid reads it. Pure.
+ * Describes a decoder as a TensorRT-LLM checkpoint config ("TensorRT-LLM Checkpoint" documentation). Fields without a
+ * TensorRT-LLM name keep their Hugging Face name. Pure.
  */
 import type { FloatType } from "@nereid/server/device/cpu/convert-elements";
 import { HfFields } from "@nereid/server/formats/hf/config-fields";
@@ -16,7 +16,7 @@ export interface Quantization {
 export const NOT_QUANTIZED: Quantization = { quant_algo: null, kv_cache_quant_algo: null };
 
 export interface CheckpointConfigOptions {
-  /** Of the Hugging Face folder, for the class name and the type it was trained in. */
+  /** The Hugging Face folder's config, for class name and training type. */
   readonly source: unknown;
   readonly config: DecoderConfig;
   readonly dtype: FloatType;
@@ -31,14 +31,14 @@ const ACTIVATIONS: Readonly<Record<Activation, string>> = {
   "gelu-tanh": "gelu_pytorch_tanh",
   "gelu-erf": "gelu",
 };
-/** By which TensorRT-LLM tells what its one class for them does. */
+/** Values of the field by which TensorRT-LLM distinguishes models of one class. */
 const QWEN_TYPES: ReadonlyMap<string, string> = new Map([
   ["Qwen2ForCausalLM", "qwen2"],
   ["Qwen2MoeForCausalLM", "qwen2_moe"],
   ["Qwen3ForCausalLM", "qwen3"],
   ["Qwen3MoeForCausalLM", "qwen3_moe"],
 ]);
-/** The text half of a model that also sees is written as the model that only reads. */
+/** The language model of a vision-language model is written as the text-only model. */
 const WRITTEN_AS: ReadonlyMap<string, string> = new Map([["Gemma3ForConditionalGeneration", "Gemma3ForCausalLM"]]);
 
 export function checkpointConfig(options: CheckpointConfigOptions): Readonly<Record<string, unknown>> {
@@ -84,14 +84,14 @@ function classNameOf(source: unknown): string {
   return Array.isArray(names) ? String(names[0]) : "";
 }
 
-/** Written where the scale of embeddings depends on it. */
+/** Written when the embedding scale depends on it. */
 function trainedType(source: unknown): unknown {
   const root = new HfFields(source, "config.json");
   const holders = [root.section("text_config"), root].filter((fields) => fields !== undefined);
   return holders.map((fields) => fields.get("torch_dtype") ?? fields.get("dtype")).find((type) => type !== undefined);
 }
 
-/** "swiglu" says that one matrix holds what is multiplied and its gate. */
+/** "swiglu" means that one matrix holds gate and up projections. */
 function activationOf({ experts, mlp }: DecoderConfig, className: string): string {
   const isStacked = experts !== undefined || className === "Phi3ForCausalLM";
   return isStacked && mlp.activation === "silu" ? "swiglu" : ACTIVATIONS[mlp.activation];

@@ -1,6 +1,6 @@
 /**
- * Writes a decoder as a TensorRT-LLM checkpoint: config.json and the tensors of each rank, a piece of a tensor at a time.
- * How matrices are quantized is the affair of their storage.
+ * Writes a TensorRT-LLM checkpoint: config.json and the tensors of each rank, in pieces. The storage of quantized
+ * matrices is in `quantize/`.
  */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -34,14 +34,14 @@ export interface CheckpointJob {
   readonly dtype: FloatType;
   /** Undefined: matrices as floats. */
   readonly storage: LinearStorage | undefined;
-  /** What weights are multiplied by on their way. */
+  /** Factors folded into the weights. */
   readonly factors?: FactorsByName | undefined;
-  /** Whether each layer says that its keys and values are kept in eight bits at a scale of one. */
+  /** Whether each layer declares an 8-bit KV cache with a scale of one. */
   readonly hasCacheScales?: boolean | undefined;
-  /** Of config.json. */
+  /** Content of config.json. */
   readonly config: Readonly<Record<string, unknown>>;
   readonly outputDir: string;
-  /** Whose tokenizer goes along. */
+  /** Folder of the tokenizer to copy. */
   readonly tokenizerDir: string;
   readonly reporter: Reporter;
   readonly signal: AbortSignal;
@@ -106,7 +106,7 @@ function expectSources({ parts }: LayoutTensor, files: TensorSource): void {
   }
 }
 
-/** Single numbers that are all one. */
+/** Scalar scales, all equal to one. */
 function planOnes(
   { parsed, mapping, hasCacheScales, storage }: CheckpointJob,
   tensors: readonly LayoutTensor[],
@@ -135,7 +135,7 @@ function storageOf({ storage }: CheckpointJob, tensor: LayoutTensor): LinearStor
   return isMatrix && storage?.takes?.(tensor) !== false ? storage : undefined;
 }
 
-/** What routes between experts, what one is added to, and norms that were changed would lose too much in fewer bits. */
+/** Routers, embeddings and folded norms would lose too much accuracy in fewer bits. */
 function typeOf({ dtype, factors }: CheckpointJob, { kind, addsOne, parts }: LayoutTensor): FloatType {
   const isChanged = kind === "vector" && parts.some(({ name }) => factors?.has(name) === true);
   return kind === "router" || addsOne || isChanged ? "f32" : dtype;
@@ -202,7 +202,7 @@ function rankMatrix({ mapping }: CheckpointJob, tensor: LayoutTensor, tpRank: nu
   };
 }
 
-/** Rows of several parts below each other. */
+/** Rows of several parts, concatenated. */
 async function readFloatRows(
   reader: RowReader,
   tensor: LayoutTensor,

@@ -1,4 +1,4 @@
-/** A folder of Hugging Face in, a TensorRT-LLM checkpoint out. It knows no command line. */
+/** Converts a Hugging Face folder to a TensorRT-LLM checkpoint. It knows no command line. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { FloatType } from "@nereid/server/device/cpu/convert-elements";
@@ -20,10 +20,10 @@ export type DtypeName = "auto" | "float32" | "float16" | "bfloat16";
 export interface ConvertOptions {
   readonly modelDir: string;
   readonly outputDir: string;
-  /** Of matrices that stay floats; "auto": as the files have them. */
+  /** Type of matrices that stay floats; "auto": as in the files. */
   readonly dtype: DtypeName;
   readonly mapping: LayoutMapping;
-  /** Undefined: as the files have them, integers of four bits or floats. "gptq": those integers, or an error. */
+  /** Undefined: as in the files, INT4 or floats. "gptq": requires the files' INT4 values. */
   readonly weightOnly: WeightOnlyBits | "gptq" | undefined;
   readonly kvCacheAlgorithm?: "FP8" | undefined;
   readonly reporter: Reporter;
@@ -31,12 +31,12 @@ export interface ConvertOptions {
 }
 
 export interface OpenedDecoder extends ModelFiles {
-  /** The folder's own config.json, where there is one. */
+  /** The folder's own config.json, if any. */
   readonly source: unknown;
   readonly parsed: ParsedDecoder;
 }
 
-/** @throws ToolError with what the files lack */
+/** @throws ToolError naming what the files lack */
 export async function openDecoder(modelDir: string): Promise<OpenedDecoder> {
   const model = await openModelFiles(modelDir).catch((cause: unknown) => {
     throw new ToolError(cause instanceof Error ? cause.message : String(cause), { cause });
@@ -58,7 +58,7 @@ async function ownConfig(modelDir: string): Promise<unknown> {
 
 export interface ConvertSummary extends CheckpointSummary {
   readonly dtype: FloatType;
-  /** TensorRT-LLM's name for it; null: floats. */
+  /** quant_algo of TensorRT-LLM; null: floats. */
   readonly algorithm: string | null;
 }
 
@@ -131,7 +131,7 @@ export function chooseType(name: DtypeName, parsed: ParsedDecoder, tensors: Mode
   return TYPES.get(name) ?? storedType(parsed, tensors);
 }
 
-/** That of the embedding, or bfloat16 when it is in blocks. */
+/** Type of the embedding, or BF16 when it is in blocks. */
 function storedType({ weights }: ParsedDecoder, tensors: ModelFiles["tensors"]): FloatType {
   const prefix = findPrefix(weights, (name) => tensors.tensors.has(name));
   const dtype = tensors.tensors.get(`${prefix}${weights.embedding}.weight`)?.dtype;

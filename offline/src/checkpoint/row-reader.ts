@@ -1,6 +1,6 @@
 /**
- * Reads rows of outputs of a matrix of Hugging Face as floats of one type, whichever way round the file has it and in
- * whatever type. It holds one matrix at most: one that lies the other way round.
+ * Reads output rows of a Hugging Face matrix as floats, from any type and orientation. It holds at most one matrix: a
+ * transposed one.
  */
 
 import type { FloatType } from "@nereid/server/device/cpu/convert-elements";
@@ -11,16 +11,16 @@ import { weightTypeOf } from "@nereid/server/models/weights/weight-types";
 
 const FLOAT_BYTES: Readonly<Record<FloatType, number>> = { f32: 4, f16: 2, bf16: 2 };
 
-/** What the elements of a tensor of Hugging Face are multiplied by, for each row of outputs and each column of inputs. */
+/** Factors of a Hugging Face tensor, per output row and per input column. */
 export interface WeightFactors {
   rows?: Float32Array;
   columns?: Float32Array;
 }
 
-/** By the names of the tensors. */
+/** By tensor name. */
 export type FactorsByName = ReadonlyMap<string, Readonly<WeightFactors>>;
 
-/** What a row is part of. */
+/** Traits of the matrix that contains a row. */
 export type RowMatrix = Pick<LayoutTensor, "columns" | "isTransposed" | "addsOne">;
 
 export class RowReader {
@@ -59,7 +59,7 @@ export class RowReader {
     return bytes;
   }
 
-  /** Rows of a file of [inputs, outputs]: its columns. */
+  /** Rows of an [inputs, outputs] file are its columns. */
   async #readColumns(name: string, numInputs: number, first: number, count: number): Promise<Uint8Array> {
     const stored = this.#source.tensors.get(name);
     if (stored === undefined) throw new Error(`the weights lack tensor "${name}"`);

@@ -1,6 +1,6 @@
 /**
- * Writes a safetensors file tensor by tensor: shapes first, bytes as they come, so that no more than a piece is in memory.
- * It knows no model.
+ * Writes a safetensors file in a streaming way: shapes first, then bytes, with one piece in memory. Source: safetensors
+ * README, "Format". It knows no model.
  */
 import { type FileHandle, open } from "node:fs/promises";
 import { SAFETENSORS_DTYPE_BYTES, type SafetensorsDtype } from "@nereid/server/formats/tensors/safetensors-header";
@@ -18,7 +18,7 @@ export function planBytes({ dtype, shape }: TensorPlan): number {
   return shape.reduce((product, size) => product * size, SAFETENSORS_DTYPE_BYTES[dtype]);
 }
 
-/** Length, JSON and padding: what stands before the first tensor. */
+/** Length, JSON and padding before the first tensor. */
 export function safetensorsHeader(
   tensors: readonly TensorPlan[],
   metadata: Readonly<Record<string, string>> = {},
@@ -38,11 +38,11 @@ export function safetensorsHeader(
   return header;
 }
 
-/** Tensors in the order of the plan, each in as many pieces as it takes. */
+/** Tensors in planned order, each in any number of pieces. */
 export class SafetensorsWriter implements AsyncDisposable {
   readonly #file: FileHandle;
   readonly #tensors: readonly TensorPlan[];
-  /** The tensor being written, and how many of its bytes are. */
+  /** The current tensor, and its bytes so far. */
   #current = 0;
   #written = 0;
   #position: number;
@@ -69,7 +69,7 @@ export class SafetensorsWriter implements AsyncDisposable {
     return new SafetensorsWriter(file, tensors, header.byteLength);
   }
 
-  /** Bytes of `name`, which is the tensor whose turn it is. The array may be used again once the promise settles. */
+  /** Bytes of `name`, which must be the next tensor. The array may be reused once the promise settles. */
   async write(name: string, bytes: Uint8Array): Promise<void> {
     const tensor = this.#tensors[this.#current];
     const size = tensor === undefined ? 0 : planBytes(tensor);
@@ -84,7 +84,7 @@ export class SafetensorsWriter implements AsyncDisposable {
     this.#written = 0;
   }
 
-  /** @throws Error when a tensor is not there whole */
+  /** @throws Error when a tensor is incomplete */
   finish(): void {
     const tensor = this.#tensors[this.#current];
     if (tensor !== undefined) throw new Error(`"${tensor.name}" was not written whole`);

@@ -1,4 +1,4 @@
-/** Writes models of zeros that take no room on the disk until they are converted. */
+/** Writes zero-filled models as sparse files, which take no disk space until they are converted. */
 import { open, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SAFETENSORS_DTYPE_BYTES, type SafetensorsDtype } from "@nereid/server/formats/tensors/safetensors-header";
@@ -11,9 +11,9 @@ export interface SyntheticModel {
   readonly mlp: number;
   readonly vocab: number;
   readonly layers: number;
-  /** A Llama when left out. */
+  /** A Llama by default. */
   readonly family?: keyof typeof FAMILIES;
-  /** Of four bits, as AWQ has them. */
+  /** INT4, as in AWQ. */
   readonly isAwq?: boolean;
 }
 
@@ -41,7 +41,7 @@ export async function writeSyntheticModel(directory: string, model: SyntheticMod
   await writeFile(join(directory, "config.json"), JSON.stringify(config));
 }
 
-/** Of the largest tensor, and of all. */
+/** Bytes of the largest tensor, and of all. */
 export function syntheticBytes(model: SyntheticModel): { readonly largest: number; readonly total: number } {
   const sizes = tensors(configOf(model), model.isAwq === true).map(planBytes);
   return { largest: Math.max(...sizes), total: sizes.reduce((sum, size) => sum + size, 0) };

@@ -1,10 +1,10 @@
-/** Takes a tokenizer along to what is made of its model: grammars and stop words then need no second folder. */
+/** Copies a model's tokenizer beside the converted model, so that grammars and stop words need no second folder. */
 import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
 
 const FILES = ["tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"];
 
-/** Those that are there. */
+/** Existing tokenizer files. */
 export async function copyTokenizer(from: string, to: string): Promise<void> {
   for (const name of FILES) {
     await copyFile(join(from, name), join(to, name)).catch((error: unknown) => {

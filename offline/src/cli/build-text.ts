@@ -1,4 +1,4 @@
-/** What people are told of an engine that was built. Pure. */
+/** Text report of a built engine. Pure. */
 
 import { formatBytes } from "@nereid/server/files/progress-text";
 import type { BuildSummary } from "../build/build-engine.ts";
@@ -30,7 +30,7 @@ function us(time: number): string {
   return time < 1000 ? `${time.toFixed(0)} us` : `${(time / 1000).toFixed(1)} ms`;
 }
 
-/** Texts below each other, two blanks between. */
+/** Lines of text, indented by two blanks. */
 function columns(rows: readonly (readonly string[])[]): readonly string[] {
   const widths = rows.reduce<number[]>((all, row) => {
     for (const [i, text] of row.entries()) all[i] = Math.max(all[i] ?? 0, text.length);

@@ -1,4 +1,7 @@
-/** `nereid build`: takes the flags of trtllm-build. What has no counterpart here is noted in the engine's config.json. */
+/**
+ * `nereid build`: takes the flags of trtllm-build. Flags without a counterpart are recorded in the engine's
+ * config.json.
+ */
 
 import type { CommandSyntax, FlagTable, FlagValues } from "@nereid/server/cli/arguments";
 import { NO_EFFECT } from "@nereid/server/cli/no-effect";
@@ -12,7 +15,7 @@ import { buildText } from "./build-text.ts";
 import { DEVICE_FLAG, refuseGiven } from "./checkpoint-flags.ts";
 
 const COUNT = { type: "integer", min: 0 } as const;
-/** Of a plug-in of TensorRT: what it chooses is chosen by measurement here. */
+/** TensorRT plug-in flags: measurement makes these choices here. */
 const PLUGIN = { type: "string", hidden: true, summary: "noted" } as const;
 
 const FLAGS = {
@@ -188,7 +191,7 @@ async function buildForCpu(values: Values, { reporter, signal }: Context): Promi
   });
 }
 
-/** Larger steps are measured when they come. */
+/** Larger steps are measured when they occur. */
 const MEASURED_TOKENS = 2048;
 const MEASURED_SEQUENCES = 256;
 const GPU_MATRICES: ReadonlyMap<string, "e4m3" | "int4" | undefined> = new Map([
@@ -231,7 +234,7 @@ async function buildForGpu(values: Values, ordinal: number, { given, reporter, s
   });
 }
 
-/** Of what is done, not of what is built. */
+/** Fields about the run, not the result. */
 const OWN_FLAGS: ReadonlySet<string> = new Set([
   "checkpoint_dir",
   "output_dir",
@@ -241,7 +244,7 @@ const OWN_FLAGS: ReadonlySet<string> = new Set([
   "json",
 ]);
 
-/** Plug-ins have a section of their own; what was not given is left out. */
+/** Plug-ins have a section of their own; absent flags are omitted. */
 function buildConfigOf(values: Values): Readonly<Record<string, unknown>> {
   const isGiven = (value: unknown): boolean => value !== undefined && !(Array.isArray(value) && value.length === 0);
   const entries = Object.entries(values).filter(([name, value]) => !OWN_FLAGS.has(name) && isGiven(value));

@@ -1,4 +1,4 @@
-/** Flags that the commands which write checkpoints have in common. Pure. */
+/** Flags shared by the commands that write checkpoints. Pure. */
 
 import type { Flag } from "@nereid/server/cli/arguments";
 import { ToolError } from "@nereid/server/files/tool-error";
@@ -45,7 +45,7 @@ export function mappingOf(values: MappingValues): {
   return { tpSize: values.tp_size, ppSize: values.pp_size, embeddingSplit: isSplit ? split : "none" };
 }
 
-/** @throws ToolError for flags of the original that ask for what is done elsewhere here, or not at all */
+/** @throws ToolError for flags whose function is elsewhere or missing here */
 export function refuseGiven(given: ReadonlySet<string>, refusals: ReadonlyMap<string, string>): void {
   for (const [name, fix] of refusals) {
     if (given.has(name)) throw new ToolError(`--${name} is not supported here`, { fix });

@@ -1,4 +1,4 @@
-/** `nereid convert-checkpoint`: takes the flags of TensorRT-LLM's convert_checkpoint.py, whichever family it is for. */
+/** `nereid convert-checkpoint`: takes the flags of TensorRT-LLM's convert_checkpoint.py of any model family. */
 import { dirname } from "node:path";
 import type { CommandSyntax, FlagTable } from "@nereid/server/cli/arguments";
 import { NO_EFFECT } from "@nereid/server/cli/no-effect";
@@ -72,7 +72,7 @@ const FLAGS = {
   use_fp8_rowwise: NO_EFFECT.toggle,
   enable_fp8: NO_EFFECT.toggle,
   cp_size: NO_EFFECT.value,
-  // Sizes are those of config.json.
+  // Sizes come from config.json.
   vocab_size: NO_EFFECT.value,
   n_positions: NO_EFFECT.value,
   n_layer: NO_EFFECT.value,
@@ -175,7 +175,7 @@ export async function convertCheckpointCommand(argv: readonly string[]): Promise
 
 const PRECISIONS = { int8: 8, int4: 4, int4_gptq: "gptq" } as const;
 
-/** Scripts name the file of weights, whose folder has the rest. */
+/** Scripts name the weight file, whose folder has the rest. */
 function quantizedFolder(path: string | undefined): string | undefined {
   return path?.endsWith(".safetensors") === true ? dirname(path) : path;
 }

@@ -1,4 +1,4 @@
-/** `nereid doctor`: why a model repository will not load, with file, line and what to do. */
+/** `nereid doctor`: why a model repository will not load, with file, line and fix. */
 import process from "node:process";
 import { type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
 import { runCommand } from "@nereid/server/cli/run-command";

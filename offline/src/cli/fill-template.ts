@@ -1,4 +1,4 @@
-/** `nereid fill-template`: the command line of the stock fill_template.py, and what it leaves its users to guess. */
+/** `nereid fill-template`: the command line of Triton's fill_template.py, with checks. */
 import process from "node:process";
 import { type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
 import { runCommand } from "@nereid/server/cli/run-command";
@@ -63,7 +63,7 @@ export async function fillTemplateCommand(argv: readonly string[]): Promise<void
   });
 }
 
-/** Where a file's result goes; undefined: to stdout. @throws UsageError */
+/** Output path of a file; undefined: stdout. @throws UsageError */
 function targetOf(
   { in_place: inPlace, output }: { readonly in_place: boolean; readonly output: string | undefined },
   files: readonly string[],
@@ -134,7 +134,7 @@ function report(
   }));
   if (isWritten || reporter.mode === "json")
     reporter.result("", { files: summary, unknown: unknown.map(({ key }) => key) });
-  else for (const { text } of files) process.stdout.write(`${text}\n`); // as print() ends it
+  else for (const { text } of files) process.stdout.write(`${text}\n`); // with the newline of print()
 }
 
 function unknownText({ key, nearest }: FilledTemplate["unknown"][number]): string {

@@ -1,4 +1,7 @@
-/** `nereid launch`: the flags of launch_triton_server.py, and the server in the foreground: its signals and exit code are ours. */
+/**
+ * `nereid launch`: the flags of launch_triton_server.py. The server runs in the foreground, with its signals and exit
+ * code.
+ */
 import { statSync } from "node:fs";
 import process from "node:process";
 import { type Arguments, type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
@@ -84,7 +87,7 @@ export async function launchCommand(argv: readonly string[]): Promise<void> {
   if (hasFailed && statSync(repository, { throwIfNoEntry: false })?.isDirectory() === true) await explain(repository);
 }
 
-/** The command line that the stock script builds for rank 0. */
+/** The command line that the original script builds for rank 0. */
 function serverFlags({ values, positionals }: LaunchArguments): string[] {
   return [
     `--model-repository=${values.model_repo}`,
@@ -99,12 +102,12 @@ function serverFlags({ values, positionals }: LaunchArguments): string[] {
   ];
 }
 
-/** Engines are served by either backend. */
+/** Both backends serve engines. */
 function worldSizeFlags(worldSize: number): string[] {
   return ["tensorrtllm", "llm"].map((backend) => `--backend-config=${backend},world-size=${worldSize}`);
 }
 
-/** What people who know the stock script may wonder about. @throws UsageError */
+/** Notes about differences from the original script. @throws UsageError */
 function launchNotes({ values }: Pick<LaunchArguments, "values">): string[] {
   const notes: string[] = [];
   if (values.multi_model && values.world_size !== 1) throw new UsageError("--multi_model needs --world_size 1");

@@ -1,4 +1,4 @@
-/** `nereid new-model`: a model in TypeScript that runs, to be changed into one's own. */
+/** `nereid new-model`: a runnable TypeScript model as a starting point. */
 import { dirname } from "node:path";
 import { type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
 import { runCommand } from "@nereid/server/cli/run-command";

@@ -1,4 +1,4 @@
-/** `nereid run`: takes the flags of TensorRT-LLM's run.py and writes what it writes. */
+/** `nereid run`: takes the flags of TensorRT-LLM's run.py and has the same output. */
 import process from "node:process";
 import type { CommandSyntax, FlagTable, FlagValues } from "@nereid/server/cli/arguments";
 import { NO_EFFECT } from "@nereid/server/cli/no-effect";
@@ -165,7 +165,7 @@ function requestOf(values: Values, engine: TextEngine) {
   };
 }
 
-/** One after the other: two replies at once could not be read. */
+/** Sequential, because interleaved replies would be unreadable. */
 async function stream(
   engine: TextEngine,
   prompts: readonly Prompt[],

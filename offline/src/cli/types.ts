@@ -1,4 +1,4 @@
-/** `nereid types`: types for the models of a repository that are written in TypeScript. */
+/** `nereid types`: TypeScript types for the models of a repository. */
 
 import { type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
 import { runCommand } from "@nereid/server/cli/run-command";

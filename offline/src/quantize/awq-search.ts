@@ -1,4 +1,7 @@
-/** Searches the factors of all layers of a model from what calibration has seen of their inputs. It writes nothing. */
+/**
+ * Searches AWQ scaling factors for all layers from calibration statistics (Lin et al. 2023, section 3.2). It writes
+ * nothing.
+ */
 import { createElementConverter } from "@nereid/server/device/cpu/element-converter";
 import { type LayoutTensor, stageTensors } from "@nereid/server/formats/trtllm/layout";
 import { findPrefix } from "@nereid/server/models/weights/weight-plan";
@@ -10,9 +13,9 @@ import { type FoundScales, type SampledMatrix, searchScales, smoothingFactors } 
 
 export interface SearchedFactors {
   readonly factors: FactorsByName;
-  /** Mean square of each input behind the factors, by module of the checkpoint. */
+  /** Mean square of each input after scaling, by module of the checkpoint. */
   readonly importance: ReadonlyMap<string, Float32Array>;
-  /** Sums over all layers. */
+  /** Totals over all layers. */
   readonly error: number;
   readonly plainError: number;
 }
@@ -23,7 +26,7 @@ export type SearchScales = (
   sharedBy: Int32Array | undefined,
 ) => FoundScales;
 
-/** Of a matrix that many rows are looked at, evenly spread: factors of columns show on any of them. */
+/** Number of sampled rows per matrix, evenly spaced: they represent the effect of column factors. */
 const MAX_SAMPLED_ROWS = 256;
 const WHOLE = { tpSize: 1, ppSize: 1, embeddingSplit: "none" } as const;
 
@@ -32,7 +35,7 @@ export function awqScales(groupSize: number): SearchScales {
     searchScales({ ...stats, matrices, numColumns: stats.meanAbs.length, groupSize, sharedBy });
 }
 
-/** SmoothQuant's, of the largest inputs instead of the mean ones. */
+/** SmoothQuant's exponent, applied to maximum instead of mean inputs. */
 export function smoothingScales(): SearchScales {
   return (matrices, { maxAbs }, sharedBy) => ({
     factors: smoothingFactors(matrices, maxAbs, sharedBy),
@@ -72,7 +75,7 @@ export async function searchFactors(
   return { ...found, error, plainError };
 }
 
-/** By what follows the name of the layer. */
+/** By name suffix within a layer. */
 function layerTensors(layout: readonly LayoutTensor[], layer: number): ReadonlyMap<string, LayoutTensor> {
   const at = `transformer.layers.${layer}.`;
   const own = layout.filter(({ name }) => name.startsWith(at));
@@ -116,7 +119,7 @@ function factorsOf(factors: Map<string, WeightFactors>, name: string): WeightFac
   return made;
 }
 
-/** Which inputs a module reads, by what follows the name of its layer. */
+/** The inputs of each module, by name suffix within its layer. */
 export const MODULE_SITES: ReadonlyMap<string, LinearSite> = new Map([
   ["attention.qkv", "qkv"],
   ["attention.dense", "attentionOut"],

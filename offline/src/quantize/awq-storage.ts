@@ -1,6 +1,6 @@
 /**
- * Four bits with a scale for each group of inputs: TensorRT-LLM's W4A16_AWQ. Bytes hold an even output below and the next
- * one above, [outputs / 2, inputs].
+ * INT4 with a scale per group of inputs: TensorRT-LLM's W4A16_AWQ (Lin et al. 2023). A byte holds an even output in the
+ * low nibble and the next one in the high nibble, [outputs / 2, inputs].
  */
 import { FP8_MAX } from "@nereid/server/core/fp8";
 import { fp16ToNumber, numberToFp16 } from "@nereid/server/core/fp16";
@@ -13,9 +13,9 @@ const LARGEST_LEVEL = 7;
 
 export interface AwqStorageOptions {
   readonly groupSize: number;
-  /** How much an error of each input matters, by module; undefined: scales clip nothing. */
+  /** Importance of each input, by module; undefined: scales do not clip. */
   importanceOf(module: string): Float32Array | undefined;
-  /** Given for W4A8_AWQ, whose inputs are eight-bit floats with a scale of their own. */
+  /** Set for W4A8_AWQ, whose inputs are FP8 with a scale of their own. */
   readonly largestInputOf?: (module: string) => number | undefined;
 }
 
@@ -69,7 +69,7 @@ export class AwqStorage implements LinearStorage {
     if (largestInputOf === undefined) return;
     const inputScale = (largestInputOf(module) ?? FP8_MAX) / FP8_MAX;
     await write(`${module}.activation_scaling_factor`, new Uint8Array(Float32Array.of(inputScale).buffer));
-    // The scale of a level of a group is an eight-bit float too, times this.
+    // A group's scale is FP8 as well, times this.
     const largestScale = scales.reduce((largest, bits) => Math.max(largest, fp16ToNumber(bits)), 0);
     const second = largestScale === 0 ? 1 : (largestScale * LARGEST_LEVEL) / FP8_MAX;
     await write(`${module}.weights_scaling_factor_2`, new Uint8Array(Float32Array.of(second).buffer));

@@ -1,7 +1,4 @@
-/**
- * Runs texts through a model on the CPU and sums up what enters each of its linear layers. What becomes of the sums is decided
- * elsewhere.
- */
+/** Runs texts through a model on the CPU and accumulates statistics of the inputs of each linear layer. */
 import { CpuDevice } from "@nereid/server/device/cpu/cpu-device";
 import { CpuGraph } from "@nereid/server/device/cpu/cpu-graph";
 import type { CpuTensor } from "@nereid/server/device/cpu/cpu-tensor";
@@ -14,7 +11,7 @@ import { type InputStats, StatsCollector, sitesByMatrix } from "./input-stats.ts
 
 const BLOCK_SIZE = 16;
 
-/** By `siteKey`; layers of experts have none for what enters the experts. */
+/** By `siteKey`; expert layers have none for the experts' inputs. */
 export async function calibrate(
   { parsed, tensors }: OpenedDecoder,
   sequences: readonly Int32Array[],
@@ -65,14 +62,14 @@ async function runSequence(
   const blockTable = Int32Array.from({ length: Math.ceil(length / BLOCK_SIZE) }, (_, i) => i);
   const sequences = [{ queryStart: 0, queryLength: length, contextLength: length, blockTable }];
   graph.begin(numDecoderTensors(model.config, sequences));
-  // Logits of every token, so that all of them pass the last layer too.
+  // Request logits of every token, so that all tokens pass the last layer.
   const batch = { tokenIds, positions: places, slots: places, sequences, logitRows: places, blockSize: BLOCK_SIZE };
   recordDecoder(graph, model, batch);
   await graph.run();
   observer.collect();
 }
 
-/** Marks what enters the layers while a graph is recorded, and adds it up once it has run. */
+/** Marks layer inputs while a graph is recorded, and accumulates them after it has run. */
 class Observer {
   readonly #graph: CpuGraph;
   readonly #stats = new StatsCollector();

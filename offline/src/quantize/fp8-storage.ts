@@ -1,4 +1,7 @@
-/** Eight-bit floats with one scale for a matrix, and one for its inputs as calibration saw them: TensorRT-LLM's FP8. */
+/**
+ * FP8 (E4M3) with one scale per matrix, and one for its inputs from calibration: TensorRT-LLM's FP8 (Micikevicius et
+ * al. 2022).
+ */
 import { FP8_MAX, numberToFp8 } from "@nereid/server/core/fp8";
 import type { TensorPlan } from "../checkpoint/safetensors-writer.ts";
 import { type LinearStorage, type RankMatrix, rowPieces, type WriteTensor } from "./linear-storage.ts";
@@ -7,7 +10,7 @@ export class Fp8Storage implements LinearStorage {
   readonly takesOutput: boolean;
   readonly #largestInputOf: (module: string) => number | undefined;
 
-  /** `largestInputOf`: undefined where nothing is known of the inputs, which are taken to fit. */
+  /** `largestInputOf` is undefined for unknown inputs, which are assumed to be in range. */
   constructor(largestInputOf: (module: string) => number | undefined, takesOutput: boolean) {
     this.#largestInputOf = largestInputOf;
     this.takesOutput = takesOutput;
@@ -23,7 +26,7 @@ export class Fp8Storage implements LinearStorage {
     ];
   }
 
-  /** Read twice: for the scale, and to be rounded with it. */
+  /** Reads twice: for the scale, and for rounding. */
   async write(matrix: RankMatrix, write: WriteTensor): Promise<void> {
     const { module, numRows, numColumns, columns } = matrix;
     let largest = 0;

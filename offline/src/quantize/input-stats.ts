@@ -1,6 +1,6 @@
-/** Sums up what enters the linear layers of a model, wherever it is computed. Pure numbers. */
+/** Statistics of the inputs of a model's linear layers, on any device. Pure numbers. */
 
-/** Of each input of a linear layer, over all tokens. */
+/** Per input of a linear layer, over all tokens. */
 export interface InputStats {
   numTokens: number;
   readonly meanAbs: Float64Array;
@@ -8,21 +8,21 @@ export interface InputStats {
   readonly maxAbs: Float64Array;
 }
 
-/** Those of a layer that read the same rows are one. */
+/** Sites: layers that read the same rows share one. */
 export type LinearSite = "qkv" | "attentionOut" | "mlpIn" | "mlpOut";
 
 export function siteKey(layer: number, site: LinearSite): string {
   return `${layer} ${site}`;
 }
 
-/** What stands in the layers of a model for the matrices that read a site. */
+/** Matrices in the model's layers that read a site. */
 interface SiteLayer<T> {
   readonly qkv: { readonly weight: T };
   readonly attentionOut: { readonly weight: T };
   readonly mlp: { readonly router: T } | { readonly in: { readonly weight: T }; readonly out: { readonly weight: T } };
 }
 
-/** By what tells matrices apart, which `idOf` gives. */
+/** Site names keyed by `idOf`, which identifies matrices. */
 export function sitesByMatrix<T, Id>(
   layers: readonly SiteLayer<T>[],
   idOf: (matrix: T) => Id,
@@ -31,7 +31,7 @@ export function sitesByMatrix<T, Id>(
   for (const [i, { qkv, attentionOut, mlp }] of layers.entries()) {
     sites.set(idOf(qkv.weight), siteKey(i, "qkv"));
     sites.set(idOf(attentionOut.weight), siteKey(i, "attentionOut"));
-    // What a router reads is what the experts read.
+    // A router and its experts read the same inputs.
     sites.set(idOf("router" in mlp ? mlp.router : mlp.in.weight), siteKey(i, "mlpIn"));
     if (!("router" in mlp)) sites.set(idOf(mlp.out.weight), siteKey(i, "mlpOut"));
   }
@@ -56,7 +56,7 @@ export class StatsCollector {
     stats.numTokens += rows.length / width;
   }
 
-  /** Sums as means. */
+  /** Converts sums to means. */
   finished(): ReadonlyMap<string, InputStats> {
     for (const { numTokens, meanAbs, meanSquare } of this.#stats.values()) {
       for (let i = 0; i < meanAbs.length; i++) {

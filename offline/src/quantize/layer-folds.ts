@@ -1,21 +1,21 @@
 /**
- * Where in a layer a factor can change places: from the columns of matrices to what their inputs come out of. Pure names
- * and numbers, along the layout of a checkpoint.
+ * Pairs of producers and consumers in a layer between which a factor can be moved (SmoothQuant, Xiao et al. 2022; AWQ).
+ * Pure names and numbers, by the checkpoint layout.
  */
 import type { LayoutModel, LayoutPart, LayoutTensor } from "@nereid/server/formats/trtllm/layout";
 import type { LinearSite } from "./input-stats.ts";
 
 export interface Fold {
   readonly site: LinearSite;
-  /** Matrices that read the inputs. */
+  /** Consumers: matrices that read the inputs. */
   readonly consumers: readonly LayoutTensor[];
-  /** Rows that the inputs are, one each: a norm and its bias, rows of a matrix and of its bias. */
+  /** Producers: rows that yield the inputs, one each. Either a norm with its bias, or rows of a matrix and its bias. */
   readonly producers: readonly LayoutPart[];
-  /** Which row of the producers each input is; undefined: the same number. */
+  /** Producer row of each input; undefined: the same index. */
   readonly rowOfInput: Int32Array | undefined;
 }
 
-/** `tensors`: of one layer, by their names behind that of the layer. */
+/** `tensors` of one layer, by name within the layer. */
 export function layerFolds(model: LayoutModel, tensors: ReadonlyMap<string, LayoutTensor>): readonly Fold[] {
   const get = (name: string): LayoutTensor[] => [tensors.get(name)].filter((tensor) => tensor !== undefined);
   const hasExperts = tensors.has("mlp.router.weight");
@@ -40,12 +40,12 @@ export function layerFolds(model: LayoutModel, tensors: ReadonlyMap<string, Layo
   return folds;
 }
 
-/** Of what the MLP reads; undefined when that is what attention reads. */
+/** Input norm of the MLP; undefined when shared with attention. */
 function secondNormOf(tensors: ReadonlyMap<string, LayoutTensor>): string | undefined {
   return ["pre_feedforward_layernorm", "post_layernorm"].find((name) => tensors.has(`${name}.weight`));
 }
 
-/** What attention gives is sums of values, head by head; neighbours share those of one key-value head. */
+/** Attention output is a weighted sum of values per head; grouped heads share a key-value head. */
 function valueFold(model: LayoutModel, tensors: ReadonlyMap<string, LayoutTensor>): Fold {
   const { numHeads, numKvHeads, headDim } = model;
   const perKvHead = numHeads / numKvHeads;
@@ -61,7 +61,7 @@ function valueFold(model: LayoutModel, tensors: ReadonlyMap<string, LayoutTensor
   };
 }
 
-/** What the gate multiplies is a sum of its own, to which a factor passes through. */
+/** The up projection passes a factor through the gate product unchanged. */
 function upFold(tensors: ReadonlyMap<string, LayoutTensor>): Fold {
   const producers = tensors.has("mlp.gate.weight") ? partsAt(tensors, "mlp.gate", 0) : partsAt(tensors, "mlp.fc", 0);
   return { site: "mlpOut", consumers: tensorsOf(tensors, "mlp.proj.weight"), producers, rowOfInput: undefined };

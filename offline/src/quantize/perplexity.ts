@@ -1,4 +1,4 @@
-/** How well a model foretells a text: the exponential of the mean loss per token, in pieces that each start anew. */
+/** Perplexity: the exponential of the mean negative log-likelihood per token, over independent pieces. */
 import type { StepInput } from "@nereid/server/engine/step-runner";
 import type { Reporter } from "@nereid/server/files/progress";
 import { openRunner } from "../run/open-runner.ts";
@@ -9,7 +9,7 @@ export interface Perplexity {
   readonly numTokens: number;
 }
 
-/** `pieces`: token ids, of which all but the first of each are foretold. */
+/** `pieces`: token ids; all but the first of each are predicted. */
 export async function measurePerplexity(
   modelDir: string,
   pieces: readonly Int32Array[],
@@ -41,7 +41,7 @@ function wholeStep(tokenIds: Int32Array, blockSize: number): StepInput {
   return { tokenIds, positions: places, slots: places, sequences, logitRows: places };
 }
 
-/** Sum of the negative logarithms of the probabilities of what came. */
+/** Sum of the negative log probabilities of the actual tokens. */
 export function pieceLoss(logits: Float32Array, tokenIds: Int32Array, vocabSize: number): number {
   let loss = 0;
   for (let i = 0; i + 1 < tokenIds.length; i++) {

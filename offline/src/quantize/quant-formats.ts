@@ -1,4 +1,4 @@
-/** What each format of `quantize` writes: how matrices are kept, and what config.json says of it. It measures nothing. */
+/** The formats of `nereid quantize`: storage of the matrices, and fields of config.json. It measures nothing. */
 
 import type { FloatType } from "@nereid/server/device/cpu/convert-elements";
 import { createElementConverter } from "@nereid/server/device/cpu/element-converter";
@@ -15,7 +15,7 @@ export const QUANT_FORMATS = ["fp8", "int8_sq", "int4_awq", "w4a8_awq", "int8_wo
 export type QuantFormat = (typeof QUANT_FORMATS)[number];
 
 export const DEFAULT_GROUP_SIZE = 128;
-/** More than any layer has. */
+/** Exceeds the inputs of every published layer. */
 const MAX_INPUTS: number = 1 << 18;
 
 export interface FormatOptions {
@@ -23,24 +23,24 @@ export interface FormatOptions {
   /** Inputs that share a scale; undefined: `DEFAULT_GROUP_SIZE`. */
   readonly groupSize: number | undefined;
   readonly kvCacheAlgorithm: "FP8" | undefined;
-  /** The matrix of logits too; of fp8. */
+  /** Quantizes the lm_head too (fp8). */
   readonly quantizesOutput?: boolean | undefined;
 }
 
 export interface Calibrated {
-  /** Undefined for formats that look at weights only. */
+  /** Undefined for weight-only formats. */
   readonly stats: ReadonlyMap<string, InputStats> | undefined;
   readonly found: SearchedFactors | undefined;
 }
 
-/** `isRoundedAnew`: of matrices that were quantized before. */
+/** `isRoundedAnew`: the matrices were quantized before. */
 export function storageOf(
   { format, groupSize = DEFAULT_GROUP_SIZE, quantizesOutput = false }: FormatOptions,
   dtype: FloatType,
   { stats, found }: Calibrated,
   isRoundedAnew: boolean,
 ): LinearStorage | undefined {
-  // Of scales that were chosen before, a search finds the same ones again.
+  // A search over already chosen scales would find the same ones again.
   const alike = isRoundedAnew ? new Float32Array(MAX_INPUTS).fill(1) : undefined;
   const importanceOf = (module: string): Float32Array | undefined => found?.importance.get(module) ?? alike;
   const largestInputOf = (module: string): number | undefined => largestInput(module, stats, found);
@@ -62,7 +62,7 @@ export function storageOf(
   }
 }
 
-/** Behind the factors, where there are any. */
+/** Statistics after scaling, if factors were applied. */
 function largestInput(
   module: string,
   stats: ReadonlyMap<string, InputStats> | undefined,
@@ -75,7 +75,7 @@ function largestInput(
   const importance = found?.importance.get(module);
   let largest = 0;
   for (const [i, value] of seen.maxAbs.entries()) {
-    // Importance is the mean square behind the factor.
+    // Importance is the mean square after scaling.
     const factor = importance === undefined ? 1 : Math.sqrt((importance[i] ?? 0) / (seen.meanSquare[i] || 1));
     largest = Math.max(largest, value * factor);
   }

@@ -1,4 +1,4 @@
-/** Calibrates a model, quantizes its matrices and says what that costs. It knows no command line. */
+/** Calibrates a model, quantizes its matrices and measures the loss. It knows no command line. */
 
 import type { Reporter } from "@nereid/server/files/progress";
 import { ToolError } from "@nereid/server/files/tool-error";
@@ -31,7 +31,7 @@ export interface QuantizeOptions {
   readonly format: QuantFormat;
   readonly dtype: DtypeName;
   readonly mapping: LayoutMapping;
-  /** Inputs that share a scale; undefined: those of a model in four bits, or 128. */
+  /** Inputs that share a scale; undefined: those of an INT4 model, or 128. */
   readonly groupSize: number | undefined;
   /** Whether factors and scales are searched; plain rounding otherwise. */
   readonly isSearched: boolean;
@@ -39,7 +39,7 @@ export interface QuantizeOptions {
   /** Undefined: perplexities are not measured. */
   readonly evaluation: { readonly source: string; readonly maxTexts: number } | undefined;
   readonly kvCacheAlgorithm: "FP8" | undefined;
-  /** The matrix of logits too; of fp8. */
+  /** Quantizes the lm_head too (fp8). */
   readonly quantizesOutput?: boolean | undefined;
   readonly device: ToolDevice;
   readonly reporter: Reporter;
@@ -52,7 +52,7 @@ export interface QuantizeSummary extends CheckpointSummary {
   readonly search: Pick<SearchedFactors, "error" | "plainError"> | undefined;
 }
 
-/** Longer pieces show little more and take memory for the logits of each token. */
+/** Longer pieces add little information and need memory for the logits of each token. */
 const EVALUATION_TOKENS = 512;
 
 export async function quantize(options: QuantizeOptions): Promise<QuantizeSummary> {
@@ -72,7 +72,7 @@ export async function quantize(options: QuantizeOptions): Promise<QuantizeSummar
   }
 }
 
-/** @throws ToolError for an output that is no matrix of its own, or not the same size on each rank */
+/** @throws ToolError for an lm_head that is tied, or not divisible by the ranks */
 function expectOwnOutput({ config }: OpenedDecoder["parsed"], { tpSize }: LayoutMapping): void {
   if (config.tieWordEmbeddings) {
     throw new ToolError("--quantize_lm_head: the output of this model is its embedding, which stays as it is", {
@@ -87,7 +87,7 @@ function expectOwnOutput({ config }: OpenedDecoder["parsed"], { tpSize }: Layout
 
 const UNSEARCHED: Calibrated = { stats: undefined, found: undefined };
 
-/** What is in four bits already is not rounded again, unless other groups are asked for. */
+/** INT4 matrices are not rounded again, unless another group size is requested. */
 function keptIntegers({ format, groupSize, kvCacheAlgorithm, reporter }: QuantizeOptions, opened: OpenedDecoder) {
   if (format !== "int4_awq") return undefined;
   const kept = keepIntegers(opened, { needsZeros: false, cache: kvCacheAlgorithm ?? null });
@@ -121,7 +121,7 @@ async function search(options: QuantizeOptions, opened: OpenedDecoder): Promise<
   }
 }
 
-/** As those of AWQ, GPTQ and GGUF files are: what factors would gain has been lost before. */
+/** Whether matrices are quantized, as in AWQ, GPTQ and GGUF files: factors cannot restore their accuracy. */
 function isStoredInBlocks({ tensors }: OpenedDecoder): boolean {
   return [...tensors.tensors.values()].some(({ dtype }) => isPackedDtype(dtype));
 }
@@ -149,7 +149,7 @@ async function inputStats(options: QuantizeOptions, opened: OpenedDecoder): Prom
   }
 }
 
-/** Undefined: the processor is to do it. */
+/** Undefined: use the CPU. */
 async function statsFromGpu(
   { device, modelDir, reporter, signal }: QuantizeOptions,
   { parsed }: OpenedDecoder,

@@ -1,4 +1,4 @@
-/** Writes folders of AWQ and GPTQ with integers of its own making,. Deterministic. */
+/** Writes AWQ and GPTQ folders with generated integers. Deterministic. */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { safetensorsBytes, type TensorDraft } from "@nereid/server/formats/tensors/safetensors-writer.test-support";
@@ -8,11 +8,11 @@ import { describeWeights } from "@nereid/server/models/weights/weight-plan";
 export interface IntegerFolder {
   readonly method: "awq" | "gptq";
   readonly groupSize: number;
-  /** With others than the middle. */
+  /** Asymmetric zero points. */
   readonly hasZeros: boolean;
 }
 
-/** Matrices of the layers are integers, all else small floats; `config` is that of a model of Hugging Face. */
+/** Layer matrices are integers, all else small floats; `config` is a Hugging Face config. */
 export async function writeIntegerModel(
   folder: string,
   config: Readonly<Record<string, unknown>>,
@@ -50,7 +50,7 @@ function floats(shape: readonly number[], seed: number): TensorDraft {
 }
 
 const PER_WORD = 8;
-/** Of the first version of GPTQ's format: less one. */
+/** GPTQ format version 1: zero points minus one. */
 const MIDDLE_ZEROS = 0x7777_7777;
 
 function layerTensors(

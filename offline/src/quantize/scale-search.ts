@@ -1,6 +1,7 @@
 /**
- * Searches the factors by which the columns of matrices are multiplied before they are rounded: inputs that are large on
- * average get finer weights. What the factors add is taken away where the inputs come from. Pure.
+ * Searches factors for the columns of matrices before rounding, so that inputs with large means get finer weights. The
+ * producers of the inputs absorb the inverse factors. Source: AWQ (Lin et al. 2023), SmoothQuant (Xiao et al. 2022).
+ * Pure.
  */
 import { groupScale, roundingError } from "./group-rounding.ts";
 
@@ -14,22 +15,22 @@ export interface ScaleSearch {
   readonly matrices: readonly SampledMatrix[];
   readonly numColumns: number;
   readonly groupSize: number;
-  /** Of each input, as it is before the search. */
+  /** Mean magnitude of each input before scaling. */
   readonly meanAbs: ArrayLike<number>;
   readonly meanSquare: ArrayLike<number>;
-  /** Inputs that must have the same factor have the same number; undefined: none. */
+  /** Inputs with the same number share a factor; undefined: none do. */
   readonly sharedBy: Int32Array | undefined;
 }
 
 export interface FoundScales {
-  /** [numColumns]; all 1 where nothing is gained. */
+  /** [numColumns]; all 1 when nothing is gained. */
   readonly factors: Float32Array;
-  /** Sums of squares of what rounding changes in the outputs, with and without the factors. */
+  /** Sums of squared output errors, with and without the factors. */
   readonly error: number;
   readonly plainError: number;
 }
 
-/** Exponents of the mean input. */
+/** Candidate exponents of the mean input. */
 const NUM_EXPONENTS = 20;
 const SMALLEST_FACTOR = 1e-4;
 
@@ -50,7 +51,7 @@ export function searchScales(search: ScaleSearch): FoundScales {
   return { ...best, plainError };
 }
 
-/** Of each the largest of those that share a factor. */
+/** The maximum over inputs that share a factor. */
 function largestOfShared(values: Float32Array, sharedBy: Int32Array | undefined): Float32Array {
   if (sharedBy === undefined) return values;
   const largest = new Map<number, number>();
@@ -61,7 +62,7 @@ function largestOfShared(values: Float32Array, sharedBy: Int32Array | undefined)
   return values.map((_, i) => largest.get(sharedBy[i] ?? 0) ?? 0);
 }
 
-/** Around 1: halfway between the largest and the smallest in their logarithms. */
+/** Centred on 1, at the geometric mean of the extremes. */
 function factorsFor(means: Float32Array, exponent: number): Float32Array {
   const raw = means.map((mean) => Math.max(mean ** exponent, SMALLEST_FACTOR));
   let [largest, smallest] = [0, Number.POSITIVE_INFINITY];
@@ -90,12 +91,11 @@ function errorWith({ matrices, numColumns, groupSize, meanSquare }: ScaleSearch,
   return sum;
 }
 
-/** Between even inputs and even weights. */
+/** Interpolates between equal inputs and equal weights. */
 const SMOOTHING_EXPONENT = 0.5;
 
 /**
- * SmoothQuant: factors that share the range of each input between it and the weights that read it. `maxAbs` is of the
- * inputs; nothing is searched.
+ * SmoothQuant factors: divide the range of each input between it and its weights. `maxAbs` is of the inputs; no search.
  */
 export function smoothingFactors(
   matrices: readonly SampledMatrix[],

@@ -1,15 +1,15 @@
 /**
- * Eight bits with a scale for each output, for activations that are rounded to eight bits as well: TensorRT-LLM's
- * W8A8_SQ_PER_CHANNEL_PER_TOKEN_PLUGIN. What is smoothed has been before; smoothers that are written are neutral.
+ * INT8 with a scale per output, for INT8 activations: TensorRT-LLM's W8A8_SQ_PER_CHANNEL_PER_TOKEN_PLUGIN (Xiao et al.
+ * 2022). Smoothing was folded in before; written smoothers are neutral.
  */
 
 import type { TensorPlan } from "../checkpoint/safetensors-writer.ts";
 import { type LinearStorage, type RankMatrix, rowPieces, type WriteTensor } from "./linear-storage.ts";
 
 const LARGEST_LEVEL = 127;
-/** Their inputs are computed within the layer, where TensorRT-LLM expects a smoother. */
+/** Their inputs are computed inside the layer, where TensorRT-LLM expects a smoother. */
 const SMOOTHED = /\.(attention\.dense|mlp\.proj)$/;
-/** Those that matrices read. */
+/** Norms whose outputs are inputs of matrices. */
 const NORM = /^(transformer\.layers\.\d+)\.(input_layernorm|post_layernorm|pre_feedforward_layernorm)\.weight$/;
 
 export class SmoothQuantStorage implements LinearStorage {
@@ -28,7 +28,7 @@ export class SmoothQuantStorage implements LinearStorage {
     ];
   }
 
-  /** Where a norm is told by what its outputs become integers; with a scale for each token the number means nothing. */
+  /** Scalars for static output scales of norms; unused with per-token scales. */
   ones(names: ReadonlySet<string>): readonly string[] {
     return [...names].flatMap((name) => {
       const [, layer, norm] = NORM.exec(name) ?? [];

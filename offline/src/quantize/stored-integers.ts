@@ -1,7 +1,6 @@
 /**
- * Keeps the integers of a model that is in four bits already, as AWQ and GPTQ folders are: codes, scales and zeros move into
- * TensorRT-LLM's layout and nothing is rounded again. Without zeros that is its W4A16_AWQ, with them its W4A16_GPTQ, whose
- * zeros are what is added to a level times the scale.
+ * Converts INT4 models (AWQ and GPTQ folders) without rounding again: codes, scales and zero points move into
+ * TensorRT-LLM's layout. Symmetric ones become W4A16_AWQ, others W4A16_GPTQ, whose zeros are (8 - zero point) * scale.
  */
 import { numberToFp16 } from "@nereid/server/core/fp16";
 import { ToolError } from "@nereid/server/files/tool-error";
@@ -16,14 +15,14 @@ export interface IntegerKind {
   readonly groupSize: number;
   readonly hasZeros: boolean;
   readonly hasInputScales: boolean;
-  /** Matrices that are no integers, by their modules in a checkpoint. */
+  /** Float matrices, by module of the checkpoint. */
   readonly floats: readonly string[];
 }
 
 const MIDDLE = 8;
 const INFINITE_HALF = 0x7c00;
 
-/** Of the matrices of a model's layers; a text that says why they cannot be kept, or undefined: none is of integers. */
+/** INT4 matrices of the model's layers. A text says why they cannot be kept; undefined: there are none. */
 export function integersOf(
   layout: readonly LayoutTensor[],
   { integers }: Pick<TensorSource, "integers">,
@@ -112,7 +111,7 @@ export class StoredIntegers implements LinearStorage {
     this.#last = undefined;
   }
 
-  /** Rows from `first` on, of several parts below each other. */
+  /** Rows from `first` on, of several concatenated parts. */
   async #fill(
     { slices, columns }: RankMatrix,
     first: number,
@@ -154,7 +153,7 @@ export class StoredIntegers implements LinearStorage {
 }
 
 interface GroupNumbers {
-  /** As halves, for each row and group of the rank. */
+  /** As FP16, per row and group of the rank. */
   readonly scales: Uint16Array;
   readonly zeros: Uint16Array;
 }
@@ -167,7 +166,7 @@ function moduleOf({ name }: LayoutTensor): string {
   return name.slice(0, -".weight".length);
 }
 
-/** A code less the middle is a signed level: its highest bit turns over. */
+/** A code minus 8 is a signed level: the highest bit flips. */
 function packCodes(
   { codes, inputs }: StoredInt4Matrix,
   row: number,

@@ -1,6 +1,6 @@
 /**
- * Integers with a scale for each output: TensorRT-LLM's W8A16 and W4A16. Weights lie [inputs, outputs], two outputs of four
- * bits to a byte, the even one below; the scale is that of the largest weight.
+ * Integers with a scale per output: TensorRT-LLM's W8A16 and W4A16. Weights are [inputs, outputs]; INT4 stores two
+ * outputs per byte, the even one in the low nibble. The scale is that of the largest weight.
  */
 import type { FloatType } from "@nereid/server/device/cpu/convert-elements";
 import type { ElementConverter } from "@nereid/server/device/cpu/element-converter";
@@ -17,7 +17,7 @@ export class WeightOnlyStorage implements LinearStorage {
   readonly #dtype: FloatType;
   readonly #convert: ElementConverter;
 
-  /** `dtype`: of the scales. */
+  /** `dtype` of the scales. */
   constructor(bits: WeightOnlyBits, dtype: FloatType, convert: ElementConverter) {
     this.#bits = bits;
     this.#dtype = dtype;
@@ -48,7 +48,7 @@ export class WeightOnlyStorage implements LinearStorage {
     await write(`${module}.per_channel_scale`, bytes);
   }
 
-  /** [inputs, outputs] of the rows from `start` on, whose scales are filled in. */
+  /** [inputs, outputs] of the rows from `start` on; fills in their scales. */
   async #quantize(matrix: RankMatrix, start: number, scales: Float32Array): Promise<Uint8Array> {
     const { numColumns, columns } = matrix;
     const numRows = scales.length;
@@ -65,7 +65,7 @@ export class WeightOnlyStorage implements LinearStorage {
     return out;
   }
 
-  /** Of the whole row, so that all ranks have the same; as it will be read. */
+  /** Scale of the whole row, equal on all ranks, rounded to the stored type. */
   #roundedScale(row: Float32Array): number {
     let largest = 0;
     for (const value of row) largest = Math.max(largest, Math.abs(value));

@@ -1,4 +1,4 @@
-/** What to do about the reasons for which models do not load, by the words of the reason. Pure. */
+/** Suggested fixes for load errors, by the error text. Pure. */
 
 const ADVICE: readonly (readonly [RegExp, string])[] = [
   [

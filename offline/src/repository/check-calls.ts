@@ -1,4 +1,4 @@
-/** Models that call others: are those there, and do names, types and shapes meet. Pure over what has been examined. */
+/** Checks calls between models: existence, names, types and shapes. Pure over examined models. */
 import { parseBlsSettings } from "@nereid/server/backend/bls/bls-settings";
 import { nearestName } from "@nereid/server/config/suggest";
 import type { ModelConfig } from "@nereid/server/core/model-config";
@@ -9,7 +9,7 @@ import { adviceFor } from "./advice.ts";
 import { lineOfMessage, lineOfName } from "./config-lines.ts";
 import type { ExaminedModel } from "./examined-model.ts";
 
-/** The name in a message whose line is the one to look at: the first of these that it has. */
+/** Name in the message whose line is relevant: the first of these that occurs. */
 const PLACES = [/non-existing (?:in|out)put '(.*?)'/, /input '(.*?)' of model/, /ensemble tensor '(.*?)'/];
 
 export function checkCalls(models: ReadonlyMap<string, ExaminedModel>): void {
@@ -32,7 +32,7 @@ export function checkCalls(models: ReadonlyMap<string, ExaminedModel>): void {
 function checkSteps(model: ExaminedModel, config: ModelConfig, models: ReadonlyMap<string, ExaminedModel>): void {
   const missing = composingModels(config).filter((name) => !isThere(model, name, models));
   if (missing.length > 0) return;
-  if (composingModels(config).some((name) => !isDeclared(models.get(name)?.config))) return; // its model says it when it runs
+  if (composingModels(config).some((name) => !isDeclared(models.get(name)?.config))) return; // the model reports it when it runs
   try {
     checkEnsemble(config, (name) => models.get(name)?.config);
   } catch (error) {
@@ -43,7 +43,7 @@ function checkSteps(model: ExaminedModel, config: ModelConfig, models: ReadonlyM
   }
 }
 
-/** Whether a model that is called can be; else the caller is told. */
+/** Whether a called model can exist; else the caller gets the finding. */
 function isThere(caller: ExaminedModel, name: string, models: ReadonlyMap<string, ExaminedModel>): boolean {
   const model = models.get(name);
   const line = lineOfName(caller.text, name);

@@ -1,4 +1,4 @@
-/** A model of the backend `llm` or `tensorrtllm`: is there a model where its parameters point, and can it be served. */
+/** Checks a model of the backend `llm` or `tensorrtllm`: do its parameters lead to a model that can be served. */
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { freemem } from "node:os";
 import { join } from "node:path";
@@ -32,7 +32,7 @@ export async function checkLlm(model: ExaminedModel, config: ModelConfig, versio
   else await openModel(model, found);
 }
 
-/** Unfilled placeholders are counted elsewhere. A misspelt name loses a setting; what has no effect here loses none. */
+/** Unfilled placeholders are counted elsewhere. A misspelt name loses a setting; one without effect here does not. */
 function addNote(model: ExaminedModel, note: string): void {
   if (note.startsWith("parameters left as placeholders")) return;
   const isMisspelt = note.includes("did you mean");
@@ -116,7 +116,7 @@ function checkWeights(model: ExaminedModel, folder: string, { parsed, tensors }:
   );
 }
 
-/** `git clone` without git-lfs leaves small texts in place of weights. */
+/** `git clone` without git-lfs leaves pointer files in place of weights. */
 function reportGitLfs(model: ExaminedModel, folder: string): boolean {
   if (!statSync(folder).isDirectory()) return false;
   for (const name of readdirSync(folder)) {

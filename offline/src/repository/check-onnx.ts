@@ -1,4 +1,4 @@
-/** A model of the backends `onnxruntime` and `tensorrt`: opened as the server opens it, and closed again. */
+/** Checks a model of the backends `onnxruntime` and `tensorrt` by opening it like the server. */
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";

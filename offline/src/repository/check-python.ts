@@ -1,4 +1,4 @@
-/** Models of the backend `python`: is there an interpreter with numpy, do the models parse, is what they import installed. Runs none. */
+/** Checks Python models: interpreter with numpy, syntax of the models, installed imports. Runs no model. */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -84,7 +84,7 @@ function report(model: ExaminedModel, interpreter: string, file: string, answer:
   }
 }
 
-/** Where the package is called otherwise than its module. */
+/** Packages whose name differs from their module. */
 const PACKAGES: ReadonlyMap<string, string> = new Map([
   ["PIL", "pillow"],
   ["cv2", "opencv-python-headless"],

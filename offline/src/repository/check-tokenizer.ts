@@ -1,4 +1,4 @@
-/** A model of the backend `tokenizer`: is there a tokenizer where its parameters point, and can it be read. */
+/** Checks a model of the backend `tokenizer`: do its parameters lead to a readable tokenizer. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseTokenizerSettings } from "@nereid/server/backend/tokenizer/tokenizer-settings";

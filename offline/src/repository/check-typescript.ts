@@ -1,4 +1,4 @@
-/** A model in TypeScript: is its file there, can its types be taken out, are its settings right. Runs none of its code. */
+/** Checks a TypeScript model: file, strippable types, settings. Runs none of its code. */
 import { readFile } from "node:fs/promises";
 import { modelFile, readSettings } from "@nereid/server/backend/typescript/settings";
 import { stripTypes } from "@nereid/server/backend/typescript/worker/strip-types";
@@ -23,7 +23,7 @@ export async function checkTypescript(model: ExaminedModel, config: ModelConfig,
   }
 }
 
-/** Text and line of a fault that names its place. */
+/** Text and line of an error with a location. */
 function problemOf(error: unknown, file: string): [string, number | undefined] {
   const [text = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
   const located = text.startsWith(`${file}:`) ? /^:(\d+):\d+: (.*)$/.exec(text.slice(file.length)) : null;

@@ -1,4 +1,4 @@
-/** Models of the backends `image` and `retrieval`: do their parameters make sense, and is what they lead to there. */
+/** Checks models of the backends `image` and `retrieval`: valid parameters, existing targets. */
 import { existsSync } from "node:fs";
 import process from "node:process";
 import { readImageSettings } from "@nereid/images/image-settings";

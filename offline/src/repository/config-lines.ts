@@ -1,4 +1,4 @@
-/** Where in the text of a configuration something stands. By looks, not by grammar: broken files have lines too. Pure. */
+/** Finds lines in a configuration text by pattern, not by grammar, because broken files have lines too. Pure. */
 
 /** The line of the value of a parameter, or of its key. Counts from 1. */
 export function lineOfParameter(text: string, key: string): number | undefined {
@@ -11,7 +11,7 @@ export function lineOfParameter(text: string, key: string): number | undefined {
   return (value === -1 ? at : value) + 1;
 }
 
-/** The first line with a name in quotes; of a name as it stands when `isQuoted` is false. */
+/** The first line with a name in quotes, or unquoted when `isQuoted` is false. */
 export function lineOfName(text: string, name: string): number | undefined {
   const at = text.split("\n").findIndex((line) => {
     const code = withoutComment(line);
@@ -27,7 +27,7 @@ export function lineOfField(text: string, field: string): number | undefined {
   return at === -1 ? undefined : at + 1;
 }
 
-/** The line that a message most likely speaks of: the last of the names it quotes that stands in the text, or a field that it names. */
+/** The most likely line of a message: the last quoted name that occurs in the text, or a field that it names. */
 export function lineOfMessage(text: string, message: string): number | undefined {
   const quoted = [...message.matchAll(/'([^']+)'/g)].map((match) => match[1] ?? "").reverse();
   for (const name of quoted) {
@@ -38,7 +38,7 @@ export function lineOfMessage(text: string, message: string): number | undefined
   return field === undefined ? undefined : lineOfField(text, field);
 }
 
-/** A hash in quotes is rare and costs a line number only. */
+/** A hash in quotes is rare and affects the line number only. */
 function withoutComment(line: string): string {
   const at = line.indexOf("#");
   return at === -1 ? line : line.slice(0, at);

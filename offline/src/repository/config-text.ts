@@ -1,4 +1,4 @@
-/** Parts of a config.pbtxt as text, for models that are written here. Pure. */
+/** Formats parts of a config.pbtxt (protobuf text format). Pure. */
 
 /** A tensor of a configuration; `more` are its other fields. */
 export type TensorLine = readonly [name: string, type: string, dims: string, more?: string];
@@ -16,7 +16,7 @@ export function tensors(kind: "input" | "output", lines: readonly TensorLine[]):
   return `${kind} [\n${texts.join(",\n")}\n]\n`;
 }
 
-/** JSON's escapes are among those of the format. */
+/** JSON's escapes are valid in the format. */
 export function parameters(values: Readonly<Record<string, string>>): string {
   return Object.entries(values)
     .map(([key, value]) => `parameters {\n  key: "${key}"\n  value: { string_value: ${JSON.stringify(value)} }\n}\n`)

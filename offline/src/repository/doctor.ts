@@ -1,4 +1,7 @@
-/** Examines model repositories as the server would load them, without serving: why will what not load, where, and what helps. */
+/**
+ * Examines model repositories as the server would load them, without serving: which models fail, where, why, and the
+ * fix.
+ */
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isUnfinishedName } from "@nereid/server/core/unfinished-name";
@@ -41,7 +44,7 @@ const CHECKS: ReadonlyMap<string, Check> = new Map([
   ["retrieval", checkRetrieval],
 ]);
 const SEVERITIES: readonly Severity[] = ["error", "warning", "note"];
-/** These need nothing but their configuration. */
+/** These need only their configuration. */
 const OTHER_BACKENDS: ReadonlySet<string> = new Set([
   "bls",
   "pooling",
@@ -79,7 +82,7 @@ export async function diagnose(paths: readonly string[], reporter: Reporter, sig
   return { findings, models: [...models.values()].map(({ name, path, isLoadable }) => ({ name, path, isLoadable })) };
 }
 
-/** What will not load first, and what suffers from that after its cause. */
+/** Failing models first; those affected by another follow their cause. */
 function rank({ severity, problem }: Finding): number {
   return 2 * SEVERITIES.indexOf(severity) + (problem.startsWith("it calls model") ? 1 : 0);
 }

@@ -1,4 +1,4 @@
-/** One model's folder, read and understood as far as it goes: configuration, versions, and what was found wrong on the way. */
+/** One model's folder, parsed as far as possible: configuration, versions, and findings. */
 import { existsSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -22,14 +22,14 @@ import { hubFolderProblem } from "./file-looks.ts";
 import type { Finding, Severity } from "./finding.ts";
 
 const LOCATED = /^(.*?):(\d+):(\d+): ([\s\S]*)$/;
-/** These complete a configuration from the model's file: without it, declarations may be missing. */
+/** These backends complete a configuration from the model's file: without it, declarations may be missing. */
 const SELF_DESCRIBING: ReadonlySet<string> = new Set(["onnxruntime", "tensorrt", "python"]);
 
 export class ExaminedModel {
   readonly name: string;
   readonly path: string;
   readonly findings: Finding[] = [];
-  /** Undefined when there is none that can be read. */
+  /** Undefined when there is no readable one. */
   config: ModelConfig | undefined;
   folder: ModelFolder | undefined;
 
@@ -50,7 +50,7 @@ export class ExaminedModel {
     return this.folder?.config?.text ?? "";
   }
 
-  /** The version folder that would be served, the newest of them. */
+  /** The version folder that would be served: the newest. */
   get versionFolder(): string | undefined {
     const { folder, config } = this;
     if (folder === undefined || config === undefined) return undefined;
@@ -73,7 +73,7 @@ export class ExaminedModel {
     this.add(severity, problem, fix, { line: lineOfParameter(this.text, key) });
   }
 
-  /** What the server would say, at the line that it most likely speaks of. */
+  /** Adds the server's message at its most likely line. */
   addServerError(error: unknown): void {
     const { message } = ServerError.from(error);
     const located = LOCATED.exec(message);
@@ -103,7 +103,7 @@ export async function examineModel(repositoryPath: string, name: string): Promis
   return model;
 }
 
-/** A common mistake: the configuration lies in the version folder, where nobody looks. */
+/** A common mistake: the configuration is in the version folder. */
 async function findMisplacedConfig(model: ExaminedModel, folder: ModelFolder): Promise<void> {
   if (folder.config !== undefined) return;
   for (const version of folder.versions) {
@@ -152,7 +152,7 @@ function readConfig(model: ExaminedModel, folder: ModelFolder): ModelConfig | un
   }
 }
 
-/** `file:line:column: what and how to mend it`. */
+/** `file:line:column: problem and fix`. */
 function addNote(model: ExaminedModel, note: string): void {
   const [, file, line, , text = note] = LOCATED.exec(note) ?? [];
   const [problem = "", ...fix] = text.split("; ");
@@ -164,7 +164,7 @@ function addNote(model: ExaminedModel, note: string): void {
 
 const MAX_SHOWN = 6;
 
-/** One finding for all placeholders: a template that nobody filled has dozens. */
+/** One finding for all placeholders: an unfilled template has dozens. */
 function addUnfilled(model: ExaminedModel, folder: ModelFolder): void {
   const keys = folder.config === undefined ? [] : listKeys(folder.config.text);
   if (keys.length === 0) return;

@@ -1,10 +1,10 @@
-/** What a file looks like that is not what its name says. */
+/** Detects files whose content differs from what their name says. */
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 
 const LFS_BEGINNING = "version https://git-lfs.github.com/spec/";
 const MAX_POINTER_BYTES = 1024;
 
-/** Set when the file is what git leaves in place of a large one that was not fetched. */
+/** Set when the file is a git-lfs pointer. */
 export function gitLfsProblem(path: string): { readonly problem: string; readonly fix: string } | undefined {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats?.isFile() !== true || stats.size > MAX_POINTER_BYTES) return undefined;
@@ -20,7 +20,7 @@ export function gitLfsProblem(path: string): { readonly problem: string; readonl
   return { problem, fix: "Run git lfs pull there, or fetch it with nereid download" };
 }
 
-/** Set when the names are those of a model as the Hugging Face hub has it; `folder` is where they lie. */
+/** Set when the names are those of a Hugging Face model; `folder` is their location. */
 export function hubFolderProblem(
   folder: string,
   names: readonly string[],

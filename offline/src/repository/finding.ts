@@ -1,21 +1,21 @@
-/** What an examination of a model repository finds: where it is, what is wrong, what to do. */
+/** A finding about a model repository: location, problem, fix. */
 
-/** `error`: a model will not load. `warning`: it loads, and probably not as meant. `note`: worth knowing. */
+/** `error`: a model will not load. `warning`: it loads, but probably not as intended. `note`: useful to know. */
 export type Severity = "error" | "warning" | "note";
 
 export interface Finding {
   readonly severity: Severity;
-  /** Empty for what concerns the repository. */
+  /** Empty for findings about the repository. */
   readonly model: string;
   readonly file: string;
-  /** From 1; undefined when no line is to blame. */
+  /** From 1; undefined when no line is responsible. */
   readonly line: number | undefined;
   readonly problem: string;
-  /** What to do, as a sentence. */
+  /** The fix, as a sentence. */
   readonly fix: string;
 }
 
-/** As compilers write it, so that editors jump there. The model is named where the path does not tell it. */
+/** In compiler format, for editors. Names the model when the path does not. */
 export function findingText({ severity, model, file, line, problem, fix }: Finding): string {
   const place = line === undefined ? file : `${file}:${line}`;
   const who = model === "" || file.split("/").includes(model) ? "" : `model '${model}': `;

@@ -1,4 +1,4 @@
-/** A folder of its own for each test of what writes model repositories, and the options that a test changes a few of. */
+/** A temporary folder for each test that writes model repositories, and default options. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,9 +15,9 @@ export const reporter: Reporter = new Reporter({ mode: "quiet", command: "init-r
 export const signal: AbortSignal = new AbortController().signal;
 
 export interface InitBed {
-  /** There before each test, gone after it. */
+  /** Created before each test, removed after it. */
   readonly root: string;
-  /** Within it; nothing is there yet. */
+  /** Inside it; does not exist yet. */
   readonly repository: string;
   options(modelDir: string, changes?: Partial<InitOptions>): InitOptions;
   /** The text of a model's configuration. */

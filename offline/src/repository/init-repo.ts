@@ -1,4 +1,6 @@
-/** Writes the five models that serve a language model, filled in and examined: they appear when all of them would load. */
+/**
+ * Writes the five models that serve a language model, filled in and examined. They appear when all of them would load.
+ */
 import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { requireFreeBytes } from "@nereid/server/files/disk-space";
@@ -21,17 +23,17 @@ import { fillRepositoryFile, repositoryValues } from "./repository-values.ts";
 import { TEMPLATE_MODELS, templateFolder } from "./template-folder.ts";
 
 export interface InitOptions {
-  /** A folder with a model, an engine, or a GGUF file. */
+  /** A model folder, an engine, or a GGUF file. */
   readonly modelDir: string;
-  /** Undefined: where the model is. */
+  /** Undefined: in the model's folder. */
   readonly tokenizerDir: string | undefined;
   readonly repository: string;
   readonly maxBatchSize: number;
   readonly isDecoupled: boolean;
   readonly others: ReadonlyMap<string, string>;
-  /** Into the repository, so that it can be moved as it is. */
+  /** Copies into the repository, so that it can be moved as a whole. */
   readonly copiesModel: boolean;
-  /** Models of the same names that are there already give way. */
+  /** Replaces existing models of the same names. */
   readonly replaces: boolean;
   readonly reporter: Reporter;
   readonly signal: AbortSignal;
@@ -40,7 +42,7 @@ export interface InitOptions {
 export interface InitResult {
   readonly repository: string;
   readonly models: readonly string[];
-  /** What is worth knowing of a repository that will load. */
+  /** Notes about a repository that will load. */
   readonly findings: readonly Finding[];
 }
 
@@ -66,7 +68,7 @@ export async function initRepository(options: InitOptions): Promise<InitResult> 
   return { repository, models: TEMPLATE_MODELS, findings };
 }
 
-/** The templates as they are, for those who fill them in by hand or by script. @throws ToolError */
+/** The unfilled templates, for filling by hand or script. @throws ToolError */
 export async function copyTemplates(repository: string, replaces: boolean): Promise<InitResult> {
   const target = resolve(repository);
   await expectRoom(target, TEMPLATE_MODELS, replaces);

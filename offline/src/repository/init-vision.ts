@@ -1,4 +1,7 @@
-/** Writes the six models that serve one that sees, its eye as ONNX among them: they appear when all of them would load. */
+/**
+ * Writes the six models that serve a vision-language model, including its vision encoder as ONNX. They appear when all
+ * of them would load.
+ */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { exportOnnx } from "@nereid/onnx-tools/export-onnx";

@@ -1,14 +1,14 @@
-/** The types of a model's own tensors, from its configuration, as text to lie beside its `model.ts`. Touches no file. */
+/** TypeScript types of a model's tensors, generated from its configuration. Touches no file. */
 import type { ModelConfig, ModelInput, ModelOutput } from "@nereid/server/core/model-config";
 import { datatypeOf } from "@nereid/server/core/model-signature";
 
-/** Name of the file, in the folder of the model. */
+/** File name in the model's folder. */
 export const TYPES_FILE = "model-types.d.ts";
 
 /** Ends the part that is the same for all models. */
 const API_MODEL = /\n\/\*\*[^\n]*\*\/\nexport type Model = [\s\S]*$/;
 
-/** `api`: the text of the types that all models share; `others`: the models that this one can call. */
+/** `api`: text of the shared types; `others`: the models that this one can call. */
 export function modelTypes(config: ModelConfig, api: string, others: readonly ModelConfig[]): string {
   const batch = config.max_batch_size > 0 ? ["-1"] : [];
   const inputs = [...config.input.map((input) => inputLine(input, batch)), ...sequenceInputs(config, batch)];
@@ -32,7 +32,7 @@ export function modelTypes(config: ModelConfig, api: string, others: readonly Mo
   ].join("\n");
 }
 
-/** A member of the repository; nothing for a model whose tensors are known to its own file alone. */
+/** A member of the repository type; empty for a model whose tensors only its own file declares. */
 function handleLines({ name, input, output }: ModelConfig): string[] {
   if (input.length === 0 || output.length === 0) return [];
   const takes = input.map(
@@ -55,7 +55,7 @@ function outputLine({ name, data_type, dims, reshape }: ModelOutput, batch: read
   return member(name, data_type, reshape?.shape ?? dims, batch, "TensorValue", false);
 }
 
-/** Controls and kept states come as inputs that no client sends. */
+/** Controls and states are inputs that no client sends. */
 function sequenceInputs({ sequence_batching }: ModelConfig, batch: readonly string[]): string[] {
   const controls = (sequence_batching?.control_input ?? []).map(
     ({ name }) => `  /** Set by the server. */\n  readonly ${keyOf(name)}: Tensor;`,

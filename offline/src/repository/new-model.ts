@@ -1,4 +1,4 @@
-/** A model in TypeScript to begin with: a configuration, code that answers, the types of both. */
+/** A TypeScript model to start with: configuration, code, and the types of both. */
 import { mkdir, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { openAtomicFolder } from "@nereid/server/files/atomic-output";
@@ -64,7 +64,10 @@ export const execute: Model<{ total?: number }>["execute"] = ({ inputs: { X }, s
   },
 };
 
-/** `path`: the folder of the model, inside a repository. Returns what was written. @throws ToolError when it is there already */
+/**
+ * `path`: the folder of the model, inside a repository. Returns the written files. @throws ToolError when it exists
+ * already
+ */
 export async function newModel(path: string, kind: ModelKind, replaces = false): Promise<readonly string[]> {
   const folder = resolve(path);
   const name = basename(folder);

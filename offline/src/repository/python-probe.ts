@@ -1,4 +1,4 @@
-/** The Python program that looks at a model's file without running it. Answers with one JSON object. */
+/** The Python program that parses a model's file without running it. Prints one JSON object. */
 
 export const PYTHON_PROBE = `
 import ast, importlib.util, json, os, sys

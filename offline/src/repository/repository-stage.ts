@@ -1,4 +1,4 @@
-/** Models that are written beside a repository, examined, and moved into it when all of them would load. Knows no model. */
+/** Stages models beside a repository, examines them, and moves them into it when all would load. Knows no model. */
 import { constants, existsSync } from "node:fs";
 import { copyFile, mkdir, readdir, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
@@ -22,7 +22,7 @@ export async function findTokenizer(given: string | undefined, model: string): P
   });
 }
 
-/** Whether models of these `names` can be put there. @throws ToolError */
+/** Whether models of these `names` can be added. @throws ToolError */
 export async function expectRoom(repository: string, names: readonly string[], replaces: boolean): Promise<void> {
   const there = await readdir(repository).catch(() => []);
   const taken = there.filter((name) => names.includes(name));
@@ -32,7 +32,7 @@ export async function expectRoom(repository: string, names: readonly string[], r
   });
 }
 
-/** Names in the version folder by the files they come from. Sub-folders hold nothing that is served. */
+/** Links names in the version folder to source files. Sub-folders hold nothing that is served. */
 export async function filesToCopy(model: string, tokenizer: string): Promise<Map<string, string>> {
   const files = new Map<string, string>();
   const isFolder = (await stat(model)).isDirectory();
@@ -69,7 +69,7 @@ export async function copyAll(
   task.end();
 }
 
-/** What is worth knowing of models that would load, as if they were in the repository already. @throws ToolError for others */
+/** Notes about models that would load, as if they were in the repository already. @throws ToolError for others */
 export async function examine(folder: string, repository: string, tools: StageTools): Promise<readonly Finding[]> {
   const { findings } = await diagnose([folder], tools.reporter, tools.signal);
   const placed = findings.map((finding) => ({ ...finding, file: finding.file.replace(folder, repository) }));
@@ -80,12 +80,12 @@ export async function examine(folder: string, repository: string, tools: StageTo
   });
 }
 
-/** Beside the repository, or hidden inside of one that is there: it may be the root of a disk of its own. */
+/** Beside the repository, or hidden inside an existing one, which may be the root of a disk. */
 export function openStage(repository: string): Promise<AtomicFolder> {
   return openAtomicFolder(existsSync(repository) ? join(repository, "models") : repository, { existing: "replace" });
 }
 
-/** The repository at once; beside other models one after the other, callers last: each is whole whenever one looks. */
+/** A new repository at once; in an existing one model by model, callers last, so that each is complete at any time. */
 export async function show(folder: AtomicFolder, repository: string, names: readonly string[]): Promise<void> {
   if (folder.target === repository) return folder.commit();
   for (const name of names) await moveFolder(join(folder.path, name), join(repository, name));

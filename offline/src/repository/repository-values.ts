@@ -1,13 +1,13 @@
-/** What a new repository's placeholders are filled with: the settings of one model, and defaults for all else. Pure. */
+/** Values for a new repository's placeholders: settings of one model, and defaults for all else. Pure. */
 import { fillPlaceholders, findPlaceholders } from "../template/template-text.ts";
 
 export interface RepositorySettings {
   readonly engineDir: string;
   readonly tokenizerDir: string;
   readonly maxBatchSize: number;
-  /** Answers in pieces: `generate_stream` needs it, and `generate` works with it too. */
+  /** Decoupled: `generate_stream` needs it, and `generate` works with it too. */
   readonly isDecoupled: boolean;
-  /** By placeholder, over all of the above. */
+  /** By placeholder; overrides all of the above. */
   readonly others: ReadonlyMap<string, string>;
 }
 
@@ -32,7 +32,7 @@ export function repositoryValues(settings: RepositorySettings): ReadonlyMap<stri
   ]);
 }
 
-/** Leaves no placeholder: a text that nobody set becomes empty, which every setting reads as not set. */
+/** Leaves no placeholder: an unset text becomes empty, which every setting treats as unset. */
 export function fillRepositoryFile(template: string, values: ReadonlyMap<string, string>): string {
   const unset = findPlaceholders(template).filter(({ name, isQuoted }) => isQuoted && !values.has(name));
   return fillPlaceholders(template, new Map([...unset.map(({ name }) => [name, ""] as const), ...values]));

@@ -1,4 +1,4 @@
-/** Where the templates of model repositories lie in this installation. */
+/** Location of the repository templates in this installation. */
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { ToolError } from "@nereid/server/files/tool-error";

@@ -1,11 +1,11 @@
-/** The configurations of the models that serve one that sees: images and a question in, an answer out. Pure. */
+/** Configurations of the models that serve a vision-language model: images and a question in, an answer out. Pure. */
 import { head, parameters, type TensorLine, tensors } from "./config-text.ts";
 import { ensembleConfig } from "./vision-ensemble.ts";
 import type { VisionModel, VisionTensor } from "./vision-model.ts";
 import { choices, OPTIONAL, promptOutputs, type VisionModelName } from "./vision-names.ts";
 
 export interface VisionPaths {
-  /** Width of the language model's rows. */
+  /** Hidden size of the language model. */
   readonly width: number;
   /** As their configurations name them: folders of processor, tokenizer and language model. */
   readonly modelDir: string;

@@ -1,4 +1,4 @@
-/** The ensemble over the models that serve one that sees. Pure. */
+/** The ensemble over the models that serve a vision-language model. Pure. */
 import { type NamePair, step, type TensorLine, tensors } from "./config-text.ts";
 import type { VisionModel } from "./vision-model.ts";
 import { choices, promptOutputs } from "./vision-names.ts";

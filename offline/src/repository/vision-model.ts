@@ -1,4 +1,7 @@
-/** How a model that sees takes images, by the config.json of its folder: what its eye reads and what its prompts say. Pure. */
+/**
+ * Image input of a vision-language model, from the config.json of its folder: inputs of the vision encoder, and prompt
+ * text. Pure.
+ */
 
 import { CLIP_VISION_DEFAULTS } from "@nereid/onnx-tools/clip-graph";
 import { QWEN_VISION_DEFAULTS } from "@nereid/onnx-tools/qwen-vision-graph";
@@ -16,22 +19,22 @@ export interface VisionTensor {
 export interface VisionModel {
   /** Dimensions of one element of `pixel_values`: an image, a tile, a patch. */
   readonly pixels: string;
-  /** Each image is an element of its own, so that the eye can batch them. */
+  /** Each image is an element of its own, so that the vision encoder can batch them. */
   readonly isBatching: boolean;
-  /** Rows of `visual_tokens` that each image has; undefined: they differ. */
+  /** Rows of `visual_tokens` per image; undefined: they differ. */
   readonly numTokens: number | undefined;
-  /** What else the image backend makes, and which input of eye or prompt takes it. */
+  /** Other outputs of the image backend, and the inputs of vision encoder or prompt that take them. */
   readonly made: readonly (VisionTensor & { readonly eye?: string; readonly prompt?: string })[];
   /** Parameters of the image model and of the prompt. */
   readonly imageParameters: Readonly<Record<string, string>>;
   readonly promptParameters: Readonly<Record<string, string>>;
-  /** Prompts say where each token stands. */
+  /** Prompts state the position of each token (multimodal RoPE). */
   readonly hasPositions: boolean;
 }
 
 const SIZE = { min: 1, max: 1 << 20 } as const;
 const LENGTHS = { name: "visual_lengths", type: "INT32", dims: "-1", prompt: "VISUAL_LENGTHS" } as const;
-/** What fits into some hundred megabytes of an eye; files allow sixteen times as many. */
+/** A size that needs some hundred megabytes in a vision encoder; files allow sixteen times as much. */
 const QWEN_MAX_PIXELS = "786432";
 const QWEN_PROMPT =
   "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n{images}{text}<|im_end|>\n<|im_start|>assistant\n";
@@ -43,7 +46,7 @@ const KINDS: ReadonlyMap<unknown, (config: HfFields) => VisionModel> = new Map([
   ["qwen2_5_vl", qwen],
 ]);
 
-/** @throws ToolError for models that see nothing, or that nobody knows here */
+/** @throws ToolError for models without vision, or unknown ones */
 export function visionModel({ config: json, at }: HfConfigFiles): VisionModel {
   const config = new HfFields(json, at.config);
   const kind = config.get("model_type");
@@ -87,7 +90,7 @@ function clipSizes(config: HfFields): { readonly image: number; readonly patch: 
   return { image: vision?.int("image_size", SIZE) ?? 336, patch: vision?.int("patch_size", SIZE) ?? 14 };
 }
 
-/** Vicuna's words, or Mistral's. */
+/** Prompt format of Vicuna, or of Mistral. */
 function llavaPrompt(config: HfFields): string {
   const isMistral = config.section("text_config")?.get("model_type") === "mistral";
   return isMistral ? "[INST] {images}\n{text} [/INST]" : "USER: {images}\n{text} ASSISTANT:";

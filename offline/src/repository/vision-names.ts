@@ -1,4 +1,4 @@
-/** What the models that serve one that sees call their tensors: those of the prompt and of the language model. Pure. */
+/** Tensor names of the models that serve a vision-language model: prompt and language model. Pure. */
 import type { VisionModel } from "./vision-model.ts";
 
 /** Callers after those they call. */
@@ -14,7 +14,7 @@ export type VisionModelName = (typeof VISION_MODELS)[number];
 
 export const SCALAR = "reshape: { shape: [ ] }";
 export const OPTIONAL: string = `${SCALAR} optional: true`;
-/** Inputs of the language model that clients may give, by their names in the ensemble. */
+/** Language model inputs that clients may give, by name in the ensemble. */
 const CHOICES: readonly (readonly [input: string, name: string, type: string])[] = [
   ["temperature", "temperature", "FP32"],
   ["runtime_top_k", "top_k", "INT32"],

@@ -1,4 +1,4 @@
-/** Writes the types of the TypeScript models of a repository beside them. What is up to date is left alone. */
+/** Writes the types of a repository's TypeScript models beside them. Leaves unchanged files alone. */
 import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -15,13 +15,13 @@ export interface WrittenTypes {
   readonly isNew: boolean;
 }
 
-/** Sources have the types as they are written, builds as declarations. */
+/** Sources contain the types themselves, builds have declarations. */
 const API_FILES: readonly string[] = [
   "src/backend/typescript/model-api.ts",
   "dist/src/backend/typescript/model-api.d.ts",
 ];
 
-/** @throws ToolError when the folder is none, or a configuration cannot be read */
+/** @throws ToolError when it is no folder, or a configuration cannot be read */
 export async function writeTypes(repository: string): Promise<WrittenTypes[]> {
   const api = await readApi();
   const models = await Promise.all((await modelNames(repository)).map((name) => examineModel(repository, name)));

@@ -1,4 +1,4 @@
-/** Puts a model on the device that a tool computes on. It knows no command line. */
+/** Opens a model on the device of a tool. It knows no command line. */
 
 import { createDecoderRunner } from "@nereid/server/engine/cpu/cpu-runner";
 import { createCudaRunner } from "@nereid/server/engine/cuda/create-runner";
@@ -10,16 +10,16 @@ import { deviceName, type ToolDevice } from "./tool-device.ts";
 export interface OpenRunnerOptions {
   readonly modelDir: string;
   readonly device: ToolDevice;
-  /** That run side by side. */
+  /** Concurrent sequences. */
   readonly maxSequences: number;
-  /** Of the longest of them. */
+  /** Tokens of the longest sequence. */
   readonly maxSequenceTokens: number;
-  /** Of one step. */
+  /** Tokens of one step. */
   readonly maxStepTokens: number;
   readonly reporter?: Pick<Reporter, "info" | "warn"> | undefined;
 }
 
-/** Small blocks waste little; on a GPU a table of them crosses to the device with every step. */
+/** Small blocks waste little; on a GPU a table of them is copied to the device with every step. */
 const BLOCK_SIZES = { cpu: 16, cuda: 32 } as const;
 
 /** @throws ToolError or Error naming what is missing */

@@ -1,6 +1,6 @@
 /**
- * ROUGE as Google's rouge-score computes it without a stemmer: shared words, pairs of words, and longest common
- * subsequences of a text and its reference. Pure.
+ * ROUGE (Lin 2004) as Google's rouge-score computes it without a stemmer: shared words, bigrams, and longest common
+ * subsequences. Pure.
  */
 export interface RougeScore {
   readonly precision: number;
@@ -21,7 +21,7 @@ export function rouge(reference: string, candidate: string): Readonly<Record<Rou
   };
 }
 
-/** Runs of ASCII letters and digits, whatever their case; anything else separates. */
+/** Runs of ASCII letters and digits, lower-cased; anything else separates. */
 function words(text: string): readonly string[] {
   return text.toLowerCase().match(/[a-z0-9]+/g) ?? [];
 }
@@ -61,7 +61,10 @@ function numGrams({ length: numTokens }: readonly string[], length: 1 | 2): numb
   return Math.max(0, numTokens - length + 1);
 }
 
-/** Each line of the reference with all lines of the text; words that are shared count as often as both have them. */
+/**
+ * ROUGE-Lsum: each line of the reference with all lines of the text; shared words are counted at most as often as both
+ * have them.
+ */
 function summaryScore(wanted: readonly (readonly string[])[], given: readonly (readonly string[])[]): RougeScore {
   const [wantedCounts, givenCounts] = [countsOf(wanted.flat()), countsOf(given.flat())];
   let numHits = 0;
@@ -79,7 +82,7 @@ function summaryScore(wanted: readonly (readonly string[])[], given: readonly (r
   return scoreOf(numHits, given.flat().length, wanted.flat().length);
 }
 
-/** Where in `wanted` a longest common subsequence lies, in no particular order. */
+/** Positions in `wanted` of a longest common subsequence, in no particular order. */
 function commonIndices(wanted: readonly string[], given: readonly string[]): readonly number[] {
   const width = given.length + 1;
   const lengths = new Uint32Array((wanted.length + 1) * width);

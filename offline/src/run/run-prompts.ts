@@ -8,14 +8,14 @@ export type Sampling = Partial<Omit<GenerateRequest, "promptTokens" | "stopWords
   Pick<GenerateRequest, "maxTokens">;
 
 export interface Prompt {
-  /** Undefined for one that came as ids. */
+  /** Undefined for a prompt given as ids. */
   readonly text: string | undefined;
   readonly ids: Int32Array;
 }
 
 const MAX_FILE_BYTES: number = 256 << 20;
 
-/** A prompt a line, or lines of token ids separated by commas where the name ends in .csv. */
+/** One prompt per line, or lines of comma-separated token ids for names ending in .csv. */
 export async function readPrompts(path: string, encode: (text: string) => Int32Array): Promise<readonly Prompt[]> {
   const content = await readFile(path).catch((error: unknown) => {
     throw fileError("read", path, error);
@@ -27,7 +27,7 @@ export async function readPrompts(path: string, encode: (text: string) => Int32A
   return lines.map((line, i) => ({ text: undefined, ids: parseIds(line, path, i + 1) }));
 }
 
-/** The last `maxLength` tokens of a prompt, as the original cuts it. */
+/** The last `maxLength` tokens of a prompt, as the original truncates it. */
 export function cutPrompt({ text, ids }: Prompt, maxLength: number): Prompt {
   return { text, ids: ids.length > maxLength ? ids.slice(ids.length - maxLength) : ids };
 }

@@ -1,4 +1,4 @@
-/** Lets an engine summarize texts, and scores what it says against the summaries that people wrote. */
+/** Summarizes texts with an engine, and scores the result against reference summaries (ROUGE). */
 import { readFile } from "node:fs/promises";
 import { fileError, ToolError } from "@nereid/server/files/tool-error";
 import { ROUGE_KINDS, type RougeKind, rouge } from "./rouge.ts";
@@ -15,17 +15,17 @@ export interface SummaryReport {
   readonly numTexts: number;
   readonly numTokens: number;
   readonly seconds: number;
-  /** Means of the F-measures, in per cent, of the first beam. */
+  /** Mean F-measures of the first beam, in per cent. */
   readonly scores: Readonly<Record<RougeKind, number>>;
   readonly first: { readonly item: SummaryItem; readonly output: string } | undefined;
 }
 
 const TEXT_FIELDS: readonly string[] = ["article", "text", "document", "dialogue", "prompt"];
 const SUMMARY_FIELDS: readonly string[] = ["highlights", "summary", "reference", "canonical_solution"];
-/** Behind a text: models continue it with the short of it. */
+/** Suffix of a text that makes models continue with a summary. */
 const CUE = " TL;DR: ";
 
-/** Lines of JSON with a text and its summary. @throws ToolError naming file and line */
+/** JSON lines with a text and its summary. @throws ToolError naming file and line */
 export async function readSummaries(path: string, maxItems: number): Promise<readonly SummaryItem[]> {
   const content = await readFile(path, "utf8").catch((error: unknown) => {
     throw fileError("read", path, error);
@@ -54,7 +54,7 @@ function parseItem(line: string, file: string, number: number): SummaryItem {
   return { text: find(TEXT_FIELDS), summary: find(SUMMARY_FIELDS) };
 }
 
-/** The prompt in the words of the original: the text, without what news tokenizers leave, and a cue. */
+/** The prompt of the original: the text, without artefacts of news tokenizers, and the suffix. */
 export function summaryPrompt(text: string): string {
   return `${text}${CUE}`.trim().replaceAll(" n't", "n't");
 }

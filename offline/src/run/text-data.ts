@@ -1,4 +1,4 @@
-/** Texts to calibrate and to measure with: of a file, of lines of JSON, or built in; cut into pieces of tokens. */
+/** Texts for calibration and measurement: from a file, JSON lines, or built in; split into pieces of tokens. */
 import { readFile, stat } from "node:fs/promises";
 import { fileError, ToolError } from "@nereid/server/files/tool-error";
 import { BUILT_IN_TEXT } from "./built-in-text.ts";
@@ -11,7 +11,7 @@ export interface TokenizerLike {
 export const BUILT_IN = "built-in";
 
 const MAX_FILE_BYTES: number = 512 << 20;
-/** Fields of a line that may hold its text; the first that is there. */
+/** Fields of a line that may hold its text; the first present one counts. */
 const TEXT_FIELDS: readonly string[] = ["text", "article", "content", "prompt", "input"];
 
 /** @throws ToolError naming file and line */
@@ -39,7 +39,7 @@ function textOf(line: string, file: string, number: number): string {
   throw new ToolError(`Expected a field named ${TEXT_FIELDS.join(", ")}`, { at: { file, line: number } });
 }
 
-/** Pieces of at most `maxTokens`, each behind the start token where there is one; short rests are left out. */
+/** Pieces of at most `maxTokens`, each after the start token if there is one; short remainders are dropped. */
 export function tokenPieces(
   texts: readonly string[],
   tokenizer: TokenizerLike,

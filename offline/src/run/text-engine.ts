@@ -1,4 +1,4 @@
-/** An engine of this very process with its tokenizer: prompts in, texts out. It knows neither server nor command line. */
+/** An in-process engine with its tokenizer: prompts in, texts out. It knows neither server nor command line. */
 import { DEFAULT_ENGINE_CONFIG } from "@nereid/server/engine/engine-config";
 import { LlmEngine } from "@nereid/server/engine/llm-engine";
 import { type GenerateRequest, NEUTRAL_REQUEST } from "@nereid/server/engine/request/generate";
@@ -13,9 +13,9 @@ export interface TextEngineOptions {
   readonly engineDir: string;
   /** Undefined: the engine's own folder. */
   readonly tokenizerDir?: string | undefined;
-  /** Sequences that run side by side. */
+  /** Concurrent sequences. */
   readonly maxSequences: number;
-  /** Tokens of the longest of them, prompt and reply. */
+  /** Tokens of the longest sequence, prompt and reply. */
   readonly maxSequenceTokens: number;
   readonly reusesPrefixes?: boolean;
   readonly device: ToolDevice;
@@ -26,13 +26,13 @@ export interface GeneratedText {
   /** One per beam, best first. */
   readonly beams: readonly { readonly text: string; readonly tokenIds: readonly number[] }[];
   readonly numTokens: number;
-  /** From the start to the first token; undefined when none came. */
+  /** Time to first token in ms; undefined when there was none. */
   readonly firstTokenMs: number | undefined;
 }
 
 export class TextEngine implements AsyncDisposable {
   readonly tokenizer: Tokenizer;
-  /** Ids at which a reply ends. */
+  /** End-of-sequence ids. */
   readonly endIds: Int32Array;
   readonly #engine: LlmEngine;
 
@@ -42,7 +42,7 @@ export class TextEngine implements AsyncDisposable {
     this.#engine = engine;
   }
 
-  /** @throws ToolError naming the folder and what is wrong with it */
+  /** @throws ToolError naming the folder and the problem */
   static async open(options: TextEngineOptions): Promise<TextEngine> {
     const { engineDir, tokenizerDir = engineDir, maxSequences, maxSequenceTokens } = options;
     try {
@@ -67,7 +67,7 @@ export class TextEngine implements AsyncDisposable {
     return this.tokenizer.encode(text, { addSpecialTokens });
   }
 
-  /** `onText` gets what is new, as soon as it is there, of the first beam. */
+  /** `onText` receives new text of the first beam as soon as it is decoded. */
   async generate(
     request: Partial<GenerateRequest> & Pick<GenerateRequest, "promptTokens" | "maxTokens">,
     onText: (text: string) => void = () => undefined,

@@ -1,4 +1,4 @@
-/** Where a tool computes: the processor or a GPU, by the words of its --device flag. */
+/** The device of a tool, CPU or GPU, by its --device flag. */
 import { type FoundGpus, findGpus } from "@nereid/server/device/cuda/find-gpus";
 import { ToolError } from "@nereid/server/files/tool-error";
 
@@ -8,14 +8,14 @@ export type ToolDevice =
       readonly kind: "cuda";
       readonly ordinal: number;
       readonly name: string;
-      /** Nobody asked for it: the processor may take its place. */
+      /** Chosen automatically: the CPU may replace it. */
       readonly isOptional: boolean;
     };
 
 const CPU: ToolDevice = { kind: "cpu" };
 const GPU_WORD = /^(?:cuda|gpu)(?::(\d{1,3}))?$/;
 
-/** "auto" is the first GPU that there is, or the processor. @throws ToolError when what is asked for is not there */
+/** "auto" is the first GPU, or the CPU. @throws ToolError when the requested device does not exist */
 export function chooseDevice(word: string, find: () => FoundGpus = findGpus): ToolDevice {
   if (word === "cpu") return CPU;
   if (word === "auto") {

@@ -1,16 +1,16 @@
-/** Reads templates, fills them and writes them whole: one file, or each `config.pbtxt` of a repository. */
+/** Reads templates, fills them and writes them atomically: one file, or each `config.pbtxt` of a repository. */
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { writeFileAtomically } from "@nereid/server/files/atomic-output";
 import { fileError, ToolError } from "@nereid/server/files/tool-error";
 import { type FilledTemplate, fillTemplate } from "./fill-template.ts";
 
-/** A configuration is text that people write: beyond this it is something else. */
+/** Maximum bytes of a configuration: people write it by hand. */
 const MAX_TEMPLATE_BYTES = 16 * 1024 * 1024;
 
 export interface FilledFile extends FilledTemplate {
   readonly path: string;
-  /** As it was read. */
+  /** As read. */
   readonly template: string;
 }
 
@@ -34,7 +34,7 @@ export async function templateFiles(path: string): Promise<string[]> {
   return files;
 }
 
-/** Lines end with \n whatever they ended with, as in Python's text files. @throws ToolError */
+/** Line ends become \n, as in Python's text files. @throws ToolError */
 export async function readTemplate(path: string): Promise<string> {
   const bytes = await readFile(path).catch((error) => {
     throw fileError("read", path, error);
@@ -54,7 +54,7 @@ export async function fillFile(path: string, substitutions: string): Promise<Fil
   return { path, template, ...fillTemplate(template, substitutions) };
 }
 
-/** Writes nothing when nothing changed: a second run leaves the file and its date alone. */
+/** Writes nothing when nothing changed: a second run keeps the file and its date. */
 export async function writeFilled({ text, template }: FilledFile, target: string): Promise<void> {
   const current = await readFile(target, "utf8").catch(() => undefined);
   if (current === text && text === template) return;

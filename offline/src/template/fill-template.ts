@@ -1,4 +1,4 @@
-/** Fills one template of a model configuration and says what was filled, what is left and what nobody asked for. Pure. */
+/** Fills one template of a model configuration and reports filled, remaining and unknown keys. Pure. */
 import { standInOf } from "@nereid/server/config/pbtxt/placeholders";
 import { nearestName } from "@nereid/server/config/suggest";
 import { fillPlaceholders, findPlaceholders, type Placeholder } from "./template-text.ts";
@@ -6,11 +6,11 @@ import { parseTemplateValues } from "./template-values.ts";
 
 export interface FilledTemplate {
   readonly text: string;
-  /** Keys with a value of the command line that stood in the template. */
+  /** Keys from the command line that occurred in the template. */
   readonly filled: readonly string[];
-  /** Keys that the template does not have, with what was probably meant. */
+  /** Keys that the template does not have, with suggestions. */
   readonly unknown: readonly UnknownKey[];
-  /** Placeholders that are still there. */
+  /** Remaining placeholders. */
   readonly unfilled: readonly Placeholder[];
   readonly warnings: readonly string[];
 }
@@ -20,17 +20,17 @@ export interface UnknownKey {
   readonly nearest: string | undefined;
 }
 
-/** One placeholder of a template, for people who want to know what there is to fill. */
+/** One placeholder of a template, for listing. */
 export interface TemplateKey {
   readonly name: string;
   readonly lines: readonly number[];
-  /** What is taken when it stays unfilled; undefined: the setting's own default. */
+  /** Default when it stays unfilled; undefined: the setting's own default. */
   readonly byDefault: string | undefined;
-  /** `text` stands in quotes; `value` is a number, a boolean or a type. */
+  /** `text` is in quotes; `value` is a number, a boolean or a type. */
   readonly kind: "text" | "value";
 }
 
-/** What the stock script fills in when the command line does not. */
+/** Default of the original script when the command line gives none. */
 const BUILT_IN: ReadonlyMap<string, string> = new Map([
   ["max_queue_size", "0"],
   ["max_queue_delay_microseconds", "0"],
@@ -66,12 +66,14 @@ export function listKeys(template: string): TemplateKey[] {
   }));
 }
 
-/** The stock script's own test. It lets a key pass whose placeholder is filled already, if the parameter is called the same. */
+/**
+ * The original script's test. It accepts a key whose placeholder is filled already, if the parameter has the same name.
+ */
 function occurs(template: string, key: string): boolean {
   return key !== "" && template.includes(key);
 }
 
-/** Whether a file that was filled before shows this value: then a second run is a repetition, not a mistake. */
+/** Whether a previously filled file has this value: then a second run is a repetition, not a mistake. */
 function hasValue(text: string, value: string): boolean {
   const escaped = value.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   return new RegExp(`(^|[\\s"':\\[{,])${escaped}($|[\\s"'\\],;}])`, "m").test(text);

@@ -1,9 +1,9 @@
 /**
- * Placeholders in a text, `$name` and `${name}`, as Python's `string.Template` finds and `safe_substitute` fills them: `$$`
- * is one dollar, what has no value stays as written, values are not looked into again. Pure.
+ * Placeholders in a text, `$name` and `${name}`, with the semantics of Python's `string.Template.safe_substitute`. `$$`
+ * is one dollar, unknown names stay, values are not expanded again. Pure.
  */
 
-/** `$$`, `$name`, `${name}`, or a dollar that means nothing. Names are ASCII, of any case. */
+/** `$$`, `$name`, `${name}`, or a plain dollar. Names are ASCII, of any case. */
 const DOLLAR = /\$(?:(\$)|([_a-z][_a-z0-9]*)|\{([_a-z][_a-z0-9]*)\}|)/gi;
 
 export interface Placeholder {
@@ -12,11 +12,11 @@ export interface Placeholder {
   readonly written: string;
   /** From 1. */
   readonly line: number;
-  /** Inside quotes a placeholder that stays is a text; elsewhere it stands for a number, a boolean or a type. */
+  /** Inside quotes a remaining placeholder is text; elsewhere it stands for a number, a boolean or a type. */
   readonly isQuoted: boolean;
 }
 
-/** Fills what has a value. */
+/** Fills placeholders with values. */
 export function fillPlaceholders(text: string, values: ReadonlyMap<string, string>): string {
   return text.replace(DOLLAR, (written: string, escaped?: string, named?: string, braced?: string) => {
     if (escaped !== undefined) return "$";
@@ -25,7 +25,7 @@ export function fillPlaceholders(text: string, values: ReadonlyMap<string, strin
   });
 }
 
-/** All placeholders in order. Those in a comment of a configuration do not count: nobody has to fill them. */
+/** All placeholders in order. Those in comments do not count, because nobody has to fill them. */
 export function findPlaceholders(text: string): Placeholder[] {
   return text.split("\n").flatMap((line, index) => placeholdersOfLine(line, index + 1));
 }

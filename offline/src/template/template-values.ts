@@ -1,18 +1,18 @@
 /**
- * `key:value,key:value` as one writes it on a command line for templates of model configurations. What the stock script
- * understands means the same here, its backslashes included; values with colons and commas work without them. Pure.
+ * Parses `key:value,key:value` command-line lists for configuration templates. Input that fill_template.py understands
+ * has the same meaning here, including backslashes; values with colons and commas work without them. Pure.
  */
 import { ToolError } from "@nereid/server/files/tool-error";
 
 export interface TemplateValues {
-  /** In the order written; a key that is written twice has its last value. */
+  /** In written order; the last value of a repeated key counts. */
   readonly values: ReadonlyMap<string, string>;
   readonly warnings: readonly string[];
 }
 
 /**
- * `isKnown` tells what the template has a use for: it decides whether `scheme://rest` is the rest of a value or an entry.
- * @throws ToolError when a text is no entry and continues none
+ * `isKnown` tells whether the template uses a key, which decides whether `scheme://rest` continues a value. @throws
+ * ToolError when a text is no entry and continues none
  */
 export function parseTemplateValues(text: string, isKnown: (key: string) => boolean): TemplateValues {
   const values = new Map<string, string>();
@@ -33,7 +33,7 @@ export function parseTemplateValues(text: string, isKnown: (key: string) => bool
   return { values, warnings };
 }
 
-/** A backslash takes the next character as it is. It is used up here: a text that is split twice needs two. */
+/** A backslash escapes the next character and is consumed: a text that is split twice needs two. */
 function splitEscaped(text: string, delimiter: string): string[] {
   const parts: string[] = [];
   let part = "";
@@ -48,7 +48,7 @@ function splitEscaped(text: string, delimiter: string): string[] {
   return [...parts, part];
 }
 
-/** `0,1` and `s3://a,s3://b` are values that go on; `b:2` begins another, and so does whatever the template knows. */
+/** `0,1` and `s3://a,s3://b` are continued values; `b:2` starts another entry, and so does any key of the template. */
 function startsEntry(key: string, rest: readonly string[], isKnown: (key: string) => boolean): boolean {
   if (rest.length === 0) return false;
   if (isKnown(key)) return true;

@@ -1,4 +1,4 @@
-/** `nereid onnx quantize`: products of an ONNX model as 8-bit integers, and what that costs. */
+/** `nereid onnx quantize`: dynamic 8-bit quantization of the GEMMs of an ONNX model, and its accuracy loss. */
 
 import type { CommandSyntax, FlagTable } from "@nereid/server/cli/arguments";
 import { runCommand } from "@nereid/server/cli/run-command";

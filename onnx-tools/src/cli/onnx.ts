@@ -1,4 +1,4 @@
-/** `nereid onnx`: picks between what it does with ONNX models. */
+/** `nereid onnx`: dispatches to its subcommands. */
 import process from "node:process";
 import { nearestName } from "@nereid/server/config/suggest";
 

@@ -1,4 +1,4 @@
-/** Flags of NVIDIA's trtexec that choose how a GPU is used: taken, so that scripts run unchanged, and without effect. */
+/** trtexec flags about GPU use: accepted without effect, so that scripts run unchanged. */
 import { NO_EFFECT } from "@nereid/server/cli/no-effect";
 
 const VALUES = [

@@ -1,4 +1,6 @@
-/** `nereid trtexec`: takes the flags of TensorRT's trtexec, makes what platform tensorrt_plan serves, and measures it. */
+/**
+ * `nereid trtexec`: takes the flags of TensorRT's trtexec, builds a model for platform tensorrt_plan, and measures it.
+ */
 
 import { type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
 import { NO_EFFECT } from "@nereid/server/cli/no-effect";
@@ -116,7 +118,7 @@ function summaryLines(path: string, summary: PlanSummary): string[] {
   ];
 }
 
-/** In trtexec's words, which scripts look for. */
+/** In trtexec's wording, which scripts parse. */
 function latencyLines(latency: Latency): string[] {
   const ms = (value: number): string => `${value.toPrecision(5)} ms`;
   const percentiles = [

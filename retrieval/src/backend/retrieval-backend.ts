@@ -1,6 +1,6 @@
 /**
- * The backend `retrieval`: embeddings in, the nearest documents of a collection out. Models with the same store share its
- * connections; a store is closed with the last model that uses it.
+ * The backend `retrieval`: embeddings in, nearest documents of a collection out. Models with the same store share its
+ * connections; the last model closes it.
  */
 import process from "node:process";
 import type { Backend, BackendModel, ModelSource } from "@nereid/server/backend/backend";
@@ -44,7 +44,7 @@ function acquire(
     env: process.env,
   };
   const address = resolveAddress(settings.store, options);
-  // Other bounds are another pool; a folder can be open once only.
+  // Different limits need another pool; a folder can be open only once.
   const isFolder = /^(?:memory|pglite):/.test(address);
   const bounds = isFolder && settings.documents === undefined ? [] : [maxConnections, timeoutMs, retries];
   const key = JSON.stringify([address, settings.documents, ...bounds]);

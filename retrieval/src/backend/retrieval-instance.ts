@@ -1,6 +1,6 @@
 /**
- * One executor of a retrieval model: look-ups of a batch that differ in their vectors only become one query. A store that is
- * away fails the requests that need it, and nothing else.
+ * One instance of a retrieval model: batches requests that differ in their vectors only into one query. An unavailable
+ * store fails only the requests that need it.
  */
 
 import type { BackendRequest, Batch, ModelInstance } from "@nereid/server/backend/backend";
@@ -79,7 +79,7 @@ export class RetrievalInstance implements ModelInstance {
     }
   }
 
-  /** A vector that does not fit must not fail the look-ups beside it. */
+  /** An invalid vector must not fail the other queries. */
   async #apart(asked: readonly Asked[]): Promise<() => void> {
     const answers = await Promise.all(asked.map((one) => this.#answer([one])));
     return () => {

@@ -1,4 +1,4 @@
-/** What a request of a retrieval model asks for, and its answer as tensors. Pure; knows no store. */
+/** Parses a retrieval request, and formats its result as tensors. Pure; knows no store. */
 
 import { bytesElements, packBytesElements } from "@nereid/server/core/bytes-tensor";
 import type { InferRequest } from "@nereid/server/core/infer-request";
@@ -13,7 +13,7 @@ export interface RetrievalQuery {
   readonly query: SearchQuery;
   /** Dimensions of the embeddings without the vector itself. */
   readonly shape: readonly number[];
-  /** Look-ups with the same key differ in their vectors only: one query serves them all. */
+  /** Queries with the same key differ in their vectors only, so one query serves them all. */
   readonly key: string;
 }
 
@@ -25,7 +25,7 @@ export function readRetrievalQuery(request: InferRequest, settings: RetrievalSet
   const vectors = vectorsOf(tensor, elementCount(shape));
   const k = readHits(request, settings);
   const text = readFilterText(request);
-  // The configuration's own conditions hold whatever a client says.
+  // The configured filter holds in addition to the client's.
   const filter = [...settings.filter, ...parseFilter(text, "input 'filter'")];
   return { query: { vectors, k, metric: settings.metric, filter }, shape, key: `${k} ${text}` };
 }
@@ -37,12 +37,12 @@ function vectorsOf(tensor: Tensor, count: number): readonly Float32Array[] {
     const text = `input '${name}' has ${count} vectors of ${dimensions} numbers, expected 1 to ${MAX_RETRIEVAL_VECTORS}`;
     throw invalidArgument(text);
   }
-  const values = new Float32Array(Uint8Array.from(data).buffer); // which lies at an even address
+  const values = new Float32Array(Uint8Array.from(data).buffer); // it lies at an even address
   if (!values.every(Number.isFinite)) throw invalidArgument(`input '${name}' has numbers that are not finite`);
   return Array.from({ length: count }, (_, i) => values.subarray(i * dimensions, (i + 1) * dimensions));
 }
 
-/** One number for all rows: the widest that any of them asks for. */
+/** One number of hits for all rows: the largest request. */
 function readHits({ inputs }: InferRequest, settings: RetrievalSettings): number {
   const tensor = inputs.find(({ name }) => name === "k");
   if (tensor === undefined) return settings.k;
@@ -69,7 +69,7 @@ function readFilterText({ inputs }: InferRequest): string {
   return text;
 }
 
-/** Rows with fewer hits than others end in empty ids and documents, and scores of 0. */
+/** Rows with fewer hits are padded with empty ids and documents, and scores of 0. */
 export function answerTensors(
   { shape }: RetrievalQuery,
   hits: readonly (readonly Hit[])[],

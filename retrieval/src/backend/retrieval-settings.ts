@@ -1,4 +1,4 @@
-/** What the configuration of a retrieval model says: its tensors, the store, and how to look things up. Pure. */
+/** Settings of a retrieval model from its configuration: tensors, store, and query options. Pure. */
 
 import { MAX_RETRIEVAL_HITS } from "@nereid/server/core/limits";
 import type { ModelConfig } from "@nereid/server/core/model-config";
@@ -10,9 +10,9 @@ import { type Filter, METRICS, type Metric } from "../stores/vector-store.ts";
 export interface RetrievalSettings {
   /** Name of the input with vectors. */
   readonly embedding: string;
-  /** Outputs that the configuration has. */
+  /** Configured outputs. */
   readonly outputs: ReadonlySet<string>;
-  /** Hits in each row of the outputs when the configuration fixes them. */
+  /** Hits per row when the configuration fixes the output shape. */
   readonly fixedHits: number | undefined;
   readonly store: string;
   readonly collection: string;
@@ -42,7 +42,7 @@ const MAX_CONNECTIONS = 1000;
 const MAX_RETRIES = 10;
 const MAX_TIMEOUT_MS = 600_000;
 
-/** @throws ServerError when the configuration makes no sense */
+/** @throws ServerError when the configuration is invalid */
 export function readRetrievalSettings(config: ModelConfig): RetrievalSettings {
   const reader = new Parameters(config);
   const collection = reader.text("collection") ?? config.name;

@@ -1,4 +1,4 @@
-/** `nereid index`: texts or images through an encoder into a collection that models of backend `retrieval` look things up in. */
+/** `nereid index`: encodes texts or images into a collection for models of backend `retrieval`. */
 import process from "node:process";
 import { type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
 import { runCommand } from "@nereid/server/cli/run-command";
@@ -122,7 +122,7 @@ export async function indexCommand(argv: readonly string[]): Promise<void> {
   });
 }
 
-/** A server without doors, with the encoder and what it calls. */
+/** A server without listeners, with the encoder and the models that it calls. */
 async function startEncoder(model: string, repositories: readonly string[]): Promise<RunningServer> {
   if (repositories.length === 0) throw new UsageError("--model_repository is missing: the folder of the encoder");
   const flags = [
@@ -133,13 +133,13 @@ async function startEncoder(model: string, repositories: readonly string[]): Pro
   const parsed = parseServerFlags(flags, {});
   if (parsed.kind === "usage") throw new UsageError(parsed.text);
   const quiet = { ...DEFAULT_LOG_SETTINGS, log_info: false, log_warning: false };
-  const log = new ServerLog({ ...quiet, log_error: false }, { escape: true }); // what fails is said once, by the command
+  const log = new ServerLog({ ...quiet, log_error: false }, { escape: true }); // the command reports the failure once
   const server = await asToolErrors(() => startServer(parsed.options, log));
   log.update({ log_error: true });
   return server;
 }
 
-/** What the server's rooms refuse is for the user to act on, too. */
+/** ServerErrors are for the user to act on, too. */
 async function asToolErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

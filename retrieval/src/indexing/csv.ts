@@ -1,4 +1,4 @@
-/** Rows of a CSV text: commas, double quotes around what has commas, quotes or line breaks, doubled quotes inside. Pure. */
+/** Splits CSV text into rows (RFC 4180): commas, quoted fields, doubled quotes. Pure. */
 
 export interface CsvRow {
   readonly cells: readonly string[];
@@ -6,12 +6,12 @@ export interface CsvRow {
   readonly line: number;
 }
 
-/** Splits text that comes in pieces. */
+/** Splits text that arrives in chunks. */
 export class CsvSplitter {
   #cells: string[] = [];
   #cell = "";
   #isQuoted = false;
-  /** A quote was read inside of quotes: the end of them, or half of a doubled one. */
+  /** A quote inside a quoted field: its end, or half of a doubled quote. */
   #isAfterQuote = false;
   #line = 1;
   #rowLine = 1;
@@ -23,7 +23,7 @@ export class CsvSplitter {
     return rows;
   }
 
-  /** The last row when no line break stood behind it. @throws Error when a quote is open */
+  /** The last row when no line break followed it. @throws Error when a quote is open */
   finish(): CsvRow[] {
     if (this.#isQuoted && !this.#isAfterQuote)
       throw new Error(`a quote that is opened in line ${this.#rowLine} is never closed`);
@@ -41,7 +41,7 @@ export class CsvSplitter {
     else if (character !== "\r") this.#cell += character;
   }
 
-  /** False: the quote before was the end, and this character stands behind it. */
+  /** False: the previous quote ended the field, and this character follows it. */
   #takeQuoted(character: string): boolean {
     if (!this.#isAfterQuote) {
       if (character === '"') this.#isAfterQuote = true;

@@ -1,6 +1,6 @@
 /**
- * Records into a collection: batches are looked up, encoded and written, several at a time. A record that is there as it would
- * be written is left alone, so that a run that was cut goes on where it was, and a second one changes nothing.
+ * Writes records into a collection: several batches at a time are compared, encoded and written. Unchanged records are
+ * skipped, so interrupted runs can be continued and repeated runs change nothing.
  */
 import { createHash } from "node:crypto";
 import type { Reporter } from "@nereid/server/files/progress";
@@ -8,9 +8,9 @@ import type { Metric, VectorStore } from "../stores/vector-store.ts";
 import type { IndexRecord } from "./read-records.ts";
 
 export interface Encoder {
-  /** What it is and which version: other vectors come from another one. */
+  /** Name and version of the encoder: vectors of another one differ. */
   readonly name: string;
-  /** Most records of one call. */
+  /** Maximum records per call. */
   readonly batchSize: number;
   /** One vector for each. */
   encode(contents: readonly (string | Uint8Array)[], signal: AbortSignal): Promise<readonly Float32Array[]>;
@@ -23,7 +23,7 @@ export interface IndexOptions {
   readonly collection: string;
   readonly metric: Metric;
   readonly isApproximate: boolean;
-  /** Batches under way at once. */
+  /** Concurrent batches. */
   readonly parallel: number;
   readonly reporter: Reporter;
   readonly signal: AbortSignal;
@@ -41,7 +41,7 @@ interface Counts {
   dimensions: number | undefined;
 }
 
-/** @throws ToolError of a record that makes no sense; ServerError of the encoder or the store */
+/** @throws ToolError for an invalid record; ServerError of the encoder or the store */
 export async function indexRecords(options: IndexOptions): Promise<IndexSummary> {
   const counts: Counts = { records: 0, written: 0, dimensions: undefined };
   const progress = options.reporter.startTask({ task: "Indexing", unit: "records" });
@@ -51,7 +51,7 @@ export async function indexRecords(options: IndexOptions): Promise<IndexSummary>
     for await (const batch of batchesOf(options.records, options.encoder.batchSize)) {
       options.signal.throwIfAborted();
       if (failure !== undefined) break;
-      // The first batch makes the collection; others may then come side by side.
+      // The first batch creates the collection; then others may run concurrently.
       while (running.size >= (counts.dimensions === undefined ? 1 : options.parallel)) await Promise.race(running);
       const work = indexBatch(options, batch, counts)
         .then((numWritten) => {
@@ -77,7 +77,7 @@ export async function indexRecords(options: IndexOptions): Promise<IndexSummary>
 
 async function indexBatch(options: IndexOptions, batch: readonly IndexRecord[], counts: Counts): Promise<number> {
   const { store, collection, encoder, signal } = options;
-  // Of records with the same id in one batch the last one counts, as it would in two.
+  // The last of several records with the same id counts, within a batch as across batches.
   const records = [...new Map(batch.map((record) => [record.id, record])).values()];
   const digests = records.map((record) => digestOf(record, encoder.name));
   const held = await heldDigests(options, records);
@@ -103,7 +103,7 @@ async function indexBatch(options: IndexOptions, batch: readonly IndexRecord[], 
   return due.length;
 }
 
-/** Nothing is held by a collection that is yet to be made. */
+/** A collection that does not exist yet has no records. */
 async function heldDigests(
   { store, collection }: IndexOptions,
   records: readonly IndexRecord[],

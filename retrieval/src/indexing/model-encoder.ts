@@ -1,4 +1,4 @@
-/** An encoder that is a model of a server in this process: one input of texts or images, one output of vectors. */
+/** An encoder model of an in-process server: one input of texts or images, one output of vectors. */
 import { packBytesElements } from "@nereid/server/core/bytes-tensor";
 import { NO_PARAMETERS, NO_SEQUENCE } from "@nereid/server/core/infer-request";
 import type { ServedModel, TensorMetadata } from "@nereid/server/core/model-server";

@@ -1,7 +1,4 @@
-/**
- * What is to be indexed, record by record: lines of JSON, rows of a table, or the images of a folder. Reads no more than a
- * piece of a file at a time.
- */
+/** Streams the records to index: JSON lines, CSV rows, or the images of a folder. */
 import { createReadStream } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, dirname, extname, join, relative, resolve } from "node:path";
@@ -11,7 +8,7 @@ import { type CsvRow, CsvSplitter } from "./csv.ts";
 
 export interface IndexRecord {
   readonly id: string;
-  /** What the encoder gets: a text, or the bytes of an image. */
+  /** Input of the encoder: a text, or the bytes of an image. */
   readonly content: string | Uint8Array;
   readonly document: JsonObject;
 }
@@ -19,7 +16,7 @@ export interface IndexRecord {
 export interface RecordFields {
   readonly id: string;
   readonly text: string;
-  /** Undefined: records are texts. Else the member with the path of an image, from the file's folder. */
+  /** Undefined: records are texts. Else the member with the path of an image, relative to the file's folder. */
   readonly image: string | undefined;
 }
 
@@ -141,7 +138,7 @@ function tryParse(text: string): unknown {
   }
 }
 
-/** What a collection is called when nobody says. */
+/** Default name of a collection. */
 export function collectionNameOf(input: string): string {
   const name = basename(resolve(input))
     .replace(/\.[^.]*$/, "")

@@ -1,4 +1,4 @@
-/** What the process with an embedded store is asked: the methods of a store, as data. */
+/** Calls to the process of an embedded store: the methods of `VectorStore` as data. Source: vector-store.ts. */
 import type { CollectionShape, Row, SearchQuery } from "./vector-store.ts";
 
 export interface EmbeddedData {

@@ -1,4 +1,7 @@
-/** A store in a folder of this machine, open in a process of its own: looking through vectors holds a processor. */
+/**
+ * A store in a local folder, opened in a worker process, because vector search is CPU-bound. Source: vector-store.ts
+ * defines the interface.
+ */
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { WorkerProcess } from "@nereid/server/worker-process/worker-process";

@@ -1,4 +1,4 @@
-/** The program of the process that has an embedded store open. Started by embedded-store.ts. */
+/** The program of the embedded store's process. Started by embedded-store.ts. Source: PGlite documentation. */
 import { existsSync } from "node:fs";
 import { ServerError } from "@nereid/server/core/server-error";
 import { serveWorkerCalls } from "@nereid/server/worker-process/serve-calls";
@@ -13,11 +13,11 @@ await serveWorkerCalls((given) => {
   let store: Promise<VectorStore> | undefined;
   return Promise.resolve(async (body) => {
     const call = body as EmbeddedCall;
-    // A look-up must not leave an empty database behind.
+    // A query must not leave an empty database behind.
     const isThere = store !== undefined || call.method === "create" || existsSync(folder);
     if (!isThere) return call.method === "close" ? undefined : refuse(call.collection, `${kind}:${folder}`);
     store ??= open(kind, folder).catch((error: unknown) => {
-      store = undefined; // another process may let go of it
+      store = undefined; // another process may release it
       throw error;
     });
     return answer(await store, call);

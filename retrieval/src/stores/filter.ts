@@ -1,6 +1,6 @@
 /**
- * Conditions on documents: from the JSON that clients and configurations write, in the words of MongoDB, and what they mean
- * for a document at hand. Pure.
+ * Filters on documents, in MongoDB's query syntax as JSON: parsing, and evaluation on a document. Source: MongoDB
+ * manual, "Query and Projection Operators". Pure.
  */
 import { ServerError } from "@nereid/server/core/server-error";
 import type { Condition, Filter, JsonObject, JsonValue } from "./vector-store.ts";
@@ -84,7 +84,7 @@ function checked(condition: Condition, where: string): Condition {
   return condition;
 }
 
-/** A member that is not there is not null, as in a table of documents. */
+/** An absent member is not null, as in a table of documents. */
 function isSame(found: JsonValue | undefined, wanted: JsonValue): boolean {
   return found === wanted;
 }

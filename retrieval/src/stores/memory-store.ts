@@ -1,6 +1,6 @@
 /**
- * Collections in memory, kept in files: `<folder>/<collection>.jsonl`, a line a row, the last line of an id counts. For sets
- * that are looked through in milliseconds, some ten thousand rows.
+ * Collections in memory, stored as `<folder>/<collection>.jsonl`: one line per row, where the last line of an id
+ * counts. For exact search over some ten thousand rows. Source: JSON Lines (jsonlines.org).
  */
 import { appendFile, mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -88,7 +88,7 @@ export class MemoryStore implements VectorStore {
     lines.forEach((line, index) => {
       const row = parseLine(line, dimensions);
       if (row !== undefined) collection.put(row);
-      // A line that was cut off by a crash is the last one, and its row is written again.
+      // Only the last line can be truncated by a crash; its row is written again.
       else if (line !== "" && index < lines.length - 1) {
         throw new ServerError(
           "invalid_argument",

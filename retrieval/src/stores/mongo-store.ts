@@ -1,6 +1,7 @@
 /**
- * Documents in MongoDB, or in what speaks its protocol, by the official driver. Where the server has `$vectorSearch` it is a
- * store of vectors as well; elsewhere it holds the documents of vectors that are in another store.
+ * Documents in MongoDB or a compatible database, by the official driver. With `$vectorSearch` it is a vector store as
+ * well; otherwise it holds the documents of another store's vectors. Source: MongoDB Atlas documentation,
+ * "$vectorSearch".
  */
 
 import { ServerError } from "@nereid/server/core/server-error";
@@ -19,7 +20,7 @@ import type {
 } from "./vector-store.ts";
 
 export interface MongoOptions {
-  /** With the name of a database as its path; "nereid" without. */
+  /** With a database name as path; default "nereid". */
   readonly url: string;
   readonly maxConnections: number;
   readonly timeoutMs: number;
@@ -33,7 +34,7 @@ interface StoredRow {
 }
 
 const DEFAULT_DATABASE = "nereid";
-/** Looked at before the nearest of them are chosen, for each hit. */
+/** numCandidates per hit of the approximate search. */
 const CANDIDATES_PER_HIT = 20;
 const MAX_CANDIDATES = 10_000;
 const OPERATORS: Readonly<Record<Condition["test"], string>> = {
@@ -46,14 +47,14 @@ const OPERATORS: Readonly<Record<Condition["test"], string>> = {
   lte: "$lte",
 };
 const SIMILARITIES: Readonly<Record<Metric, string>> = { cosine: "cosine", dot: "dotProduct", l2: "euclidean" };
-/** What the server gives lies between 0 and 1. */
+/** The server's score is between 0 and 1. */
 const SCORES: Readonly<Record<Metric, (score: number) => number>> = {
   cosine: (score) => 2 * score - 1,
   dot: (score) => 2 * score - 1,
   l2: (score) => 1 - 1 / score,
 };
 const UNKNOWN_STAGE = 40_324;
-/** Command not found, not implemented, and what Atlas says without an index service. */
+/** Command not found, not implemented, and Atlas without an index service. */
 const NO_SEARCH = new Set([UNKNOWN_STAGE, 59, 238, 31_082, 6_047_401]);
 
 export class MongoStore implements VectorStore {
@@ -91,7 +92,7 @@ export class MongoStore implements VectorStore {
     return ids.map((id) => found.get(id)?.digest);
   }
 
-  /** JSON texts; undefined where there is no such document. */
+  /** JSON texts; undefined when the document does not exist. */
   async documents(name: string, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const found = await this.#find(name, ids);
     return new Map([...found].map(([id, { document }]) => [id, JSON.stringify(document)]));
@@ -140,7 +141,7 @@ export class MongoStore implements VectorStore {
     return (await this.#client).db(path ?? DEFAULT_DATABASE);
   }
 
-  /** The driver finds servers, retries what was cut, and reconnects by itself. */
+  /** The driver discovers servers, retries and reconnects itself. */
   async #connect(): Promise<MongoClient> {
     const { MongoClient } = await importDriver();
     const { url, maxConnections, timeoutMs } = this.#options;
@@ -198,7 +199,7 @@ async function searchOne(
   }));
 }
 
-/** Every value stands behind an operator of our own: nothing that a client writes is taken for one. */
+/** Every value follows an operator of our own, so client text is never an operator. */
 function mongoFilter(filter: Filter): MongoFilter<StoredRow> {
   return { $and: filter.map(({ field, test, value }) => ({ [`document.${field}`]: { [OPERATORS[test]]: value } })) };
 }

@@ -1,4 +1,7 @@
-/** The k rows of a matrix that are nearest to a vector, by looking at all of them. Pure. */
+/**
+ * Exact k-nearest-neighbour search over a matrix. Source: brute force with a bounded heap, Knuth 1998, section 5.2.3.
+ * Pure.
+ */
 import type { Metric } from "./vector-store.ts";
 
 export interface Scored {
@@ -7,15 +10,15 @@ export interface Scored {
 }
 
 export interface Matrix {
-  /** Row after row. */
+  /** Row-major. */
   readonly values: Float32Array;
   readonly dimensions: number;
   readonly numRows: number;
-  /** Length of each row's vector. */
+  /** Euclidean norm of each row's vector. */
   readonly lengths: Float64Array;
 }
 
-/** Best first; equal scores by row. `isWanted` leaves rows out. */
+/** Best first; ties by row. `isWanted` filters rows. */
 export function nearest(
   matrix: Matrix,
   vector: Float32Array,
@@ -55,7 +58,7 @@ function scoreOf(matrix: Matrix, row: number, vector: Float32Array, metric: Metr
   return scale === 0 ? 0 : dot / scale;
 }
 
-/** A heap with the worst of the kept rows on top. */
+/** A heap with the worst kept row on top. */
 class BestRows {
   readonly #k: number;
   readonly #heap: Scored[] = [];

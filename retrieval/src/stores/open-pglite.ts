@@ -1,6 +1,6 @@
 /**
- * PostgreSQL inside of this process, in a folder: PGlite with pgvector. One process at a time may have a folder open, which a
- * file in it says. Runs in a helper process, because statements hold the thread.
+ * In-process PostgreSQL in a folder: PGlite with pgvector. Source: PGlite documentation. A lock file ensures that one
+ * process opens the folder. Runs in a worker process, because statements block the thread.
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -51,7 +51,7 @@ async function importPackages(): Promise<Packages> {
   }
 }
 
-/** A process that was killed leaves its file behind, and its successor sees that nobody is there. */
+/** A killed process leaves its lock file behind; the next one detects that it is gone. */
 function own(folder: string, place: string): () => void {
   const path = join(folder, OWNER_FILE);
   const release = (): void => rmSync(path, { force: true });

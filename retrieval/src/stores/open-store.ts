@@ -1,6 +1,6 @@
 /**
- * From an address to a store. `memory:<folder>`, `pglite:<folder>`, `postgresql://…`, `mongodb://…`; `env:NAME` stands for the
- * address in that variable, so that passwords need not stand in configurations.
+ * Opens a store by address: `memory:<folder>`, `pglite:<folder>`, `postgresql://…`, `mongodb://…`. `env:NAME` reads the
+ * address from a variable, which keeps passwords out of configurations. Sources: URI forms of libpq and MongoDB.
  */
 import { resolve } from "node:path";
 import { ServerError } from "@nereid/server/core/server-error";
@@ -12,7 +12,7 @@ import { SqlStore } from "./sql-store.ts";
 import type { VectorStore } from "./vector-store.ts";
 
 export interface StoreOptions {
-  /** What paths count from. */
+  /** Base folder of relative paths. */
   readonly folder: string;
   readonly maxConnections: number;
   readonly timeoutMs: number;
@@ -23,7 +23,7 @@ export interface StoreOptions {
 
 const MONGO = /^mongodb(?:\+srv)?:\/\//;
 
-/** Vectors in the one, documents in the other where it is given. @throws ServerError when an address is none */
+/** Vectors in one store, documents in the other if given. @throws ServerError when an address is invalid */
 export function openStores(address: string, documents: string | undefined, options: StoreOptions): VectorStore {
   const store = openStore(address, options);
   if (documents === undefined) return store;
@@ -32,7 +32,7 @@ export function openStores(address: string, documents: string | undefined, optio
   return new SplitStore(store, new MongoStore({ url, ...options }));
 }
 
-/** Connects to nothing yet. @throws ServerError when the address is none */
+/** Does not connect yet. @throws ServerError when the address is invalid */
 export function openStore(address: string, options: StoreOptions): VectorStore {
   const url = resolveAddress(address, options);
   const embedded = /^(memory|pglite):(.+)$/.exec(url);
@@ -45,12 +45,12 @@ export function openStore(address: string, options: StoreOptions): VectorStore {
   throw unknownAddress(address);
 }
 
-/** @throws ServerError when no store can be there; where something is wrong with it shows when it is asked */
+/** @throws ServerError for an invalid address; errors of the store appear at its first use */
 export function expectStoreAddress(address: string): void {
   if (!/^(?:memory|pglite):.|^(?:postgres(?:ql)?|mongodb(?:\+srv)?):\/\//.test(address)) throw unknownAddress(address);
 }
 
-/** The whole address: variables read, paths absolute. Two that are equal are the same store. */
+/** The full address: variables expanded, paths absolute. Equal addresses are the same store. */
 export function resolveAddress(address: string, { folder, env }: Pick<StoreOptions, "folder" | "env">): string {
   const variable = /^env:([A-Za-z_][A-Za-z0-9_]*)$/.exec(address)?.[1];
   if (variable !== undefined) {
@@ -64,7 +64,7 @@ export function resolveAddress(address: string, { folder, env }: Pick<StoreOptio
   return embedded === null ? address : `${embedded[1]}:${resolve(folder, embedded[2] ?? "")}`;
 }
 
-/** Names become names of tables and files. @throws ServerError */
+/** Collection names become names of tables and files. @throws ServerError */
 export function expectCollectionName(name: string): void {
   if (/^[A-Za-z_][A-Za-z0-9_]{0,47}$/.test(name)) return;
   const text = `'${name}' is no name of a collection: expected up to 48 letters, digits and underscores, no digit in front`;

@@ -1,6 +1,6 @@
 /**
- * A pool of connections to a PostgreSQL server, by the driver `pg`. While the server is away callers are told at once and it is
- * tried again every second; what a lost connection leaves undone is done again on another.
+ * A PostgreSQL connection pool, by the driver `pg`. While the server is away, calls fail at once and a reconnect is
+ * tried every second. Statements of lost connections are repeated. Source: PostgreSQL manual, "Error Codes" (SQLSTATE).
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { ServerError } from "@nereid/server/core/server-error";
@@ -12,16 +12,16 @@ export interface PostgresOptions {
   readonly url: string;
   readonly maxConnections: number;
   readonly timeoutMs: number;
-  /** How often a statement is repeated after its connection was lost. */
+  /** Maximum repetitions of a statement after lost connections. */
   readonly retries: number;
 }
 
 const RETRY_PAUSE_MS = 50;
-/** After a failure to connect, for this long nobody waits for another try. */
+/** After a failed connect, calls fail without a further attempt for this many ms. */
 const AWAY_MS = 1000;
 const IDLE_MS = 30_000;
 const SQL_STATE = /^[0-9A-Z]{5}$/;
-/** The server is going down, coming up, or has too many connections: classes 08, 53, and parts of 57. */
+/** The server is stopping, starting, or has too many connections: classes 08, 53, and parts of 57. */
 const AWAY_STATES = /^(?:08...|53300|57P0[123]|57P05)$/;
 const CONNECT_TIMEOUT = /timeout exceeded when trying to connect/;
 const CANCELLED_BY_TIMEOUT = "57014";
@@ -85,7 +85,7 @@ export class PostgresConnection implements SqlConnection {
         await client.query(INDEX_SETTING).catch(passRefusal);
       },
     });
-    pool.on("error", () => undefined); // of a connection that nobody uses: the next one is another
+    pool.on("error", () => undefined); // an idle connection: the next call uses another one
     return pool;
   }
 
@@ -109,7 +109,7 @@ export class PostgresConnection implements SqlConnection {
   }
 }
 
-/** @throws what is not the server's own refusal: the connection is lost */
+/** @throws errors that are not SQL errors: the connection is lost */
 function passRefusal(error: unknown): void {
   if (isLoss(error)) throw error;
 }
@@ -123,7 +123,7 @@ async function importDriver(): Promise<typeof import("pg")> {
   }
 }
 
-/** A statement may be repeated: all of them leave the same behind. */
+/** A statement may be repeated, because all of them are idempotent. */
 function isLoss(error: unknown): boolean {
   if (error instanceof ServerError) return false;
   const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
@@ -141,7 +141,7 @@ function reasonOf(error: unknown): string {
   return isSqlState(code) ? `${code}: ${String(message)}` : code;
 }
 
-/** Errors of the system have names of five letters too: EPIPE. */
+/** Some system error codes have five letters, too: EPIPE. */
 function isSqlState(code: string): boolean {
   return SQL_STATE.test(code) && !/^E[A-Z]{4}$/.test(code);
 }

@@ -1,4 +1,7 @@
-/** Vectors in one store, their documents in MongoDB: hits are found in the former and answered with the latter. */
+/**
+ * Vectors in one store, documents in MongoDB: searches the former and returns documents of the latter. Source:
+ * vector-store.ts defines the interface.
+ */
 import type { MongoStore } from "./mongo-store.ts";
 import type { CollectionShape, Hit, Row, SearchQuery, VectorStore } from "./vector-store.ts";
 
@@ -13,7 +16,7 @@ export class SplitStore implements VectorStore {
     this.#documents = documents;
   }
 
-  /** What is not among the documents keeps what stands beside its vector. */
+  /** A row without a document keeps the content stored beside its vector. */
   async search(collection: string, query: SearchQuery): Promise<readonly (readonly Hit[])[]> {
     const found = await this.#vectors.search(collection, query);
     const documents = await this.#documents.documents(
@@ -27,7 +30,7 @@ export class SplitStore implements VectorStore {
     return this.#vectors.create(collection, shape);
   }
 
-  /** Documents first: a vector is found only when its document is there. */
+  /** Documents first: a vector becomes searchable only after its document exists. */
   async upsert(collection: string, rows: readonly Row[]): Promise<void> {
     await this.#documents.upsertDocuments(collection, rows);
     await this.#vectors.upsert(collection, rows);

@@ -1,4 +1,7 @@
-/** A filter as a condition of SQL over the column `document`; all that comes from outside becomes a parameter. Pure. */
+/**
+ * Converts a filter to an SQL condition on the column `document`; all external values become parameters. Source:
+ * PostgreSQL manual, "JSON Functions and Operators". Pure.
+ */
 import type { Condition, Filter } from "./vector-store.ts";
 
 /** A bound value of a statement. */
@@ -6,7 +9,7 @@ export type SqlParameter = string | number | readonly string[];
 
 const COMPARISONS = { gt: ">", gte: ">=", lt: "<", lte: "<=" } as const;
 
-/** Adds what it needs to `parameters`. */
+/** Appends its values to `parameters`. */
 export function filterClause(filter: Filter, parameters: SqlParameter[]): string {
   if (filter.length === 0) return "TRUE";
   return filter.map((condition) => clauseOf(condition, parameters)).join(" AND ");
@@ -23,7 +26,7 @@ function clauseOf({ field, test, value }: Condition, parameters: SqlParameter[])
       return `${member} IN (SELECT jsonb_array_elements(${place(JSON.stringify(value), parameters)}::jsonb))`;
     default: {
       const number = `${place(String(value), parameters)}::numeric`;
-      // Only numbers are compared, and CASE looks first: the order of AND is the planner's.
+      // Only numbers are compared. CASE enforces the check first: the planner may reorder AND.
       return `CASE WHEN jsonb_typeof(${member}) = 'number' THEN ${member}::numeric ${COMPARISONS[test]} ${number} ELSE FALSE END`;
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Collections as tables of PostgreSQL with pgvector: the same statements for a server and for PGlite. Values travel as
- * parameters alone; the name of a table is checked and quoted. Knows no driver.
+ * Collections as PostgreSQL tables with pgvector, for servers and PGlite. Source: pgvector README. Values are passed as
+ * parameters only; table names are validated and quoted. Knows no driver.
  */
 import { ServerError } from "@nereid/server/core/server-error";
 import { dimensionMismatch, vectorLengthMismatch } from "./memory-store.ts";
@@ -11,12 +11,15 @@ export type SqlRow = Readonly<Record<string, unknown>>;
 
 export interface SqlConnection {
   readonly place: string;
-  /** Statements may be repeated when a connection is lost: they leave the same behind. @throws SqlError @throws ServerError */
+  /**
+   * Statements are idempotent, because they are repeated when a connection is lost. @throws SqlError @throws
+   * ServerError
+   */
   query(text: string, parameters: readonly SqlParameter[]): Promise<readonly SqlRow[]>;
   close(): Promise<void>;
 }
 
-/** What the database said, with its code of five characters. */
+/** A database error with its SQLSTATE code of five characters. */
 export class SqlError extends Error {
   readonly state: string;
 
@@ -28,7 +31,7 @@ export class SqlError extends Error {
 
 interface MetricSql {
   readonly operator: string;
-  /** From the operator's value, which is always a distance. */
+  /** Converts the operator's distance to a score. */
   readonly score: (distance: string) => string;
   readonly operators: string;
 }
@@ -39,8 +42,8 @@ const METRIC_SQL: Readonly<Record<Metric, MetricSql>> = {
   l2: { operator: "<->", score: (distance) => `-(${distance})`, operators: "vector_l2_ops" },
 };
 /**
- * Of a connection: approximate indexes go on until there are as many rows as asked for, where that is more than they look at
- * or a filter leaves few. How widely they look is the database's own setting. A release that does not know it may refuse.
+ * Connection setup: enables iterative index scans (hnsw.iterative_scan), which continue until enough rows pass the
+ * filter. The search width is the database's own setting. Older releases may refuse it.
  */
 export const INDEX_SETTING = "SET hnsw.iterative_scan = strict_order";
 const UNDEFINED_TABLE = "42P01";
@@ -58,14 +61,14 @@ export class SqlStore implements VectorStore {
     this.#connection = connection;
   }
 
-  /** All vectors in one statement: a batch of requests costs one way there and back. */
+  /** All vectors in one statement: a batch of requests costs one round trip. */
   async search(name: string, query: SearchQuery): Promise<readonly (readonly Hit[])[]> {
     const { vectors, k, metric, filter } = query;
     const { operator, score } = METRIC_SQL[metric];
     const parameters: SqlParameter[] = [vectors.map(vectorText), k];
     const where = filterClause(filter, parameters);
-    // Read from text once, and not for every row that it is compared with. An index is of use to an order by distance alone:
-    // which of equally near rows are taken is decided behind that.
+    // The vector is parsed once, not per compared row. An index only supports ordering by distance, so ties are
+    // resolved in an outer query.
     const rows = await this.#query(
       name,
       `WITH q AS MATERIALIZED (
@@ -170,7 +173,7 @@ export class SqlStore implements VectorStore {
   }
 }
 
-/** Names are letters, digits and underscores (see `expectCollectionName`), so that quoting is all there is to do. */
+/** Names are letters, digits and underscores (see `expectCollectionName`), so quoting suffices. */
 function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }

@@ -1,9 +1,9 @@
 /**
- * What every store of vectors and documents can do, wherever it is: look up the nearest, write, and say what it has. A store
- * holds collections by name; each row has an id, a vector and a document.
+ * Interface of a vector store: nearest-neighbour queries, writes, and digests. A store holds collections by name; each
+ * row has an id, a vector and a document. Source: the operations that pgvector and MongoDB Atlas share.
  */
 
-/** How near two vectors are; the score grows with it: cosine, inner product, or the negative distance. */
+/** Similarity of two vectors; larger is nearer: cosine, inner product, or negative L2 distance. */
 export type Metric = "cosine" | "dot" | "l2";
 
 export const METRICS: readonly Metric[] = ["cosine", "dot", "l2"];
@@ -23,7 +23,7 @@ export type Filter = readonly Condition[];
 
 export interface SearchQuery {
   readonly vectors: readonly Float32Array[];
-  /** Hits wanted for each vector. */
+  /** Requested hits per vector. */
   readonly k: number;
   readonly metric: Metric;
   readonly filter: Filter;
@@ -40,27 +40,27 @@ export interface Row {
   readonly id: string;
   readonly vector: Float32Array;
   readonly document: JsonObject;
-  /** Tells whether a row is still what it was made from. */
+  /** Digest of the record from which the row was made. */
   readonly digest: string;
 }
 
 export interface CollectionShape {
   readonly dimensions: number;
   readonly metric: Metric;
-  /** True: an index that finds nearly all of the nearest, much faster in large collections. */
+  /** True: an approximate index, much faster in large collections. */
   readonly isApproximate: boolean;
 }
 
 export interface VectorStore {
   /** The address without secrets, for messages. */
   readonly place: string;
-  /** For each vector its hits, best first. @throws ServerError unavailable: the store is away */
+  /** Hits per vector, best first. @throws ServerError unavailable: the store cannot be reached */
   search(collection: string, query: SearchQuery): Promise<readonly (readonly Hit[])[]>;
-  /** Makes the collection unless it is there. @throws ServerError invalid_argument: it is there in another shape */
+  /** Creates the collection if needed. @throws ServerError invalid_argument: it exists with another shape */
   create(collection: string, shape: CollectionShape): Promise<void>;
-  /** Rows with the same ids are replaced. */
+  /** Replaces rows with the same ids. */
   upsert(collection: string, rows: readonly Row[]): Promise<void>;
-  /** The digest of each id; undefined where there is no such row. */
+  /** The digest of each id; undefined when there is no such row. */
   digests(collection: string, ids: readonly string[]): Promise<readonly (string | undefined)[]>;
   close(): Promise<void>;
 }
