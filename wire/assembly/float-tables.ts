@@ -35,9 +35,11 @@ export namespace Vector {
 }
 /** See fillTens(). */
 export const TENS: usize = 1024;
-/** Decimal scales by sign (1 bit), exponent (8 bits) and "from the power of ten on" (1 bit). */
+/**
+ * Decimal scales by sign (1 bit), exponent (8 bits) and "from the power of ten on" (1 bit). They end at FIRST_FREE_BYTE of
+ * wire/src/numbers/float-memory.ts.
+ */
 export const SCALES: usize = 4096;
-export const TABLES_END: usize = 69_632;
 
 /** Fields of a decimal scale, and its size. */
 export namespace Scale {

@@ -29,7 +29,7 @@ interface WebAssemblyEngine {
 }
 
 const PAGE_BYTES = 65_536;
-/** Address behind the tables of the kernels (TABLES_END in wire/assembly/float-tables.ts): what follows is free for others. */
+/** Address behind the tables of the kernels (SCALES in wire/assembly/float-tables.ts); what follows is free for others. */
 export const FIRST_FREE_BYTE = 69_632;
 
 export const engine: WebAssemblyEngine | undefined = (globalThis as { readonly WebAssembly?: WebAssemblyEngine })

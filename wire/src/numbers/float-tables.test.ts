@@ -48,6 +48,12 @@ function floatOf(bits: number): number {
   return new Float32Array(Uint32Array.of(bits).buffer)[0] ?? 0;
 }
 
+test("the tables end at FIRST_FREE_BYTE", () => {
+  const bytes = new Uint8Array(tables().buffer);
+  assert.ok(bytes.subarray(FIRST_FREE_BYTE - SCALE_BYTES, FIRST_FREE_BYTE).some((byte) => byte !== 0));
+  assert.ok(bytes.subarray(FIRST_FREE_BYTE).every((byte) => byte === 0));
+});
+
 test("the scales cover all floats from 10^-4 to below 10^8, without gaps", () => {
   const scales = supportedScales(tables());
   assert.ok(floatOf(scales[0]?.first ?? 0) >= 1e-4 && floatOf((scales[0]?.first ?? 0) - 1) < 1e-4);

@@ -1,4 +1,4 @@
-/** Typed access to JSON members that fails in the words clients of the protocol know. */
+/** Typed access to JSON (RFC 8259) members of KServe V2 requests. Errors have the words of Triton's JSON wrapper. */
 import {
   JSON_ARRAY,
   JSON_OBJECT,

@@ -1,4 +1,4 @@
-/** The body of the small JSON routes. */
+/** Reads the JSON object (RFC 8259) in the body of routes without tensors. */
 import type { JsonObject } from "@nereid/wire";
 import { ServerError } from "../../../core/server-error.ts";
 import type { HttpCall } from "../http-call.ts";
