@@ -27,6 +27,7 @@ import { JsonThreads } from "../protocol/http/json/json-threads.ts";
 import { HttpApi } from "../protocol/http/routes/http-api.ts";
 import type { ApiHandler } from "../protocol/http/transport/listener.ts";
 import { createMetricsFrontend } from "../protocol/metrics/frontend.ts";
+import type { RestrictedGroup } from "../protocol/restriction.ts";
 import { SharedMemoryRegions } from "../protocol/shared-memory.ts";
 import { readTls } from "../protocol/tls-files.ts";
 import { deviceRegions } from "./gpus.ts";
@@ -214,7 +215,7 @@ function cloudServices(parts: Parts): Service[] {
 function httpParts({ options, ...parts }: Parts): HttpFrontendDependencies & Pick<Parts, "regions"> {
   const { address, port, reusePort, maxInputBytes, headerForwardPattern, accessKeys, maxConnectionAgeMs } =
     options.http;
-  const restricted = [...accessKeys].map(([api, { header, value }]) => ({ apis: [api], key: header, value }));
+  const restricted = restrictedGroups(accessKeys);
   const tls = readTls(options.http.tls, "http");
   const place = { address, port, reusePort, tls, maxConnectionAgeMs };
   const metricsPage = options.metrics.isEnabled ? { metricsPage: () => parts.metrics.render() } : {};
@@ -223,6 +224,10 @@ function httpParts({ options, ...parts }: Parts): HttpFrontendDependencies & Pic
     ...metricsPage,
     options: { ...place, maxInputBytes, forwardPattern: headerForwardPattern, restricted },
   };
+}
+
+function restrictedGroups(accessKeys: ServerOptions["http"]["accessKeys"]): RestrictedGroup[] {
+  return [...accessKeys].map(([api, { header, value }]) => ({ apis: [api], key: header, value }));
 }
 
 function httpService({ options }: Parts, http: HttpFrontend, name = "HTTPService"): Service {
@@ -238,7 +243,7 @@ function grpcOptions({ grpc }: ServerOptions): GrpcOptions {
   return {
     address: grpc.address,
     port: grpc.port,
-    restricted: new Map([...grpc.accessKeys].map(([api, { header, value }]) => [api, { key: grpcKey(header), value }])),
+    restricted: restrictedGroups(grpc.accessKeys),
     forwardPattern: grpc.headerForwardPattern,
     inferCompressionLevel: grpc.responseCompression,
     reusePort: grpc.reusePort,
@@ -254,11 +259,6 @@ function grpcOptions({ grpc }: ServerOptions): GrpcOptions {
     },
     maxMessageBytes: MAX_GRPC_MESSAGE_BYTES,
   };
-}
-
-/** The flag's parser puts Triton's prefix in front of the key; the front end does so itself. */
-function grpcKey(header: string): string {
-  return header.replace(/^triton-grpc-protocol-/, "");
 }
 
 /** Ports that are shared stay as they are: connections meant for others would come. */

@@ -10,6 +10,7 @@ import { type BoundAddress, bind } from "../bind.ts";
 import type { Http2Fault } from "../http2/codes.ts";
 import { type Http2Stream, stopInput } from "../http2/stream.ts";
 import type { LoadReports } from "../load-report-text.ts";
+import { Restrictions } from "../restriction.ts";
 import { SharedMemoryRegions } from "../shared-memory.ts";
 import type { GrpcOptions } from "./options.ts";
 import { expectAllowed } from "./restriction.ts";
@@ -67,6 +68,7 @@ class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
   readonly inferCompressionLevel: GrpcOptions["inferCompressionLevel"];
   readonly load: LoadReports | undefined;
   readonly #options: GrpcOptions;
+  readonly #restrictions: Restrictions;
   readonly #log: Logger;
   readonly #methods: ReadonlyMap<string, GrpcMethod>;
   readonly #listener: Server;
@@ -84,6 +86,7 @@ class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
     this.#acceptPlain = acceptPlain;
     this.load = load;
     this.#options = options;
+    this.#restrictions = new Restrictions(this.#options.restricted);
     this.#log = log;
     this.maxMessageBytes = options.maxMessageBytes;
     this.inferCompressionLevel = options.inferCompressionLevel;
@@ -201,7 +204,7 @@ class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
     if (this.#isDraining) throw new GrpcError(GRPC_STATUS.unavailable, DRAINING);
     const method = this.#methods.get(headers[":path"] ?? "");
     if (method === undefined) throw new GrpcError(GRPC_STATUS.unimplemented, "");
-    expectAllowed(this.#options.restricted, method.group, headers);
+    expectAllowed(this.#restrictions, method.group, headers);
     const call = new GrpcCall(stream, method, this);
     this.#calls.add(call);
     call.start();

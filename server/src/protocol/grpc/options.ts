@@ -1,25 +1,8 @@
 /** What the gRPC front end is told at start. Values are checked where they are parsed, not here. */
 
 import type { BindOptions } from "../bind.ts";
+import type { RestrictedGroup } from "../restriction.ts";
 import type { TlsMaterial } from "../tls-files.ts";
-
-/** Groups of RPCs that can be put behind a metadata key. */
-export type GrpcProtocolGroup =
-  | "health"
-  | "metadata"
-  | "inference"
-  | "shared-memory"
-  | "model-config"
-  | "model-repository"
-  | "statistics"
-  | "trace"
-  | "logging";
-
-export interface GrpcRestriction {
-  /** Behind `triton-grpc-protocol-`. */
-  readonly key: string;
-  readonly value: string;
-}
 
 export type GrpcCompressionLevel = "none" | "low" | "medium" | "high";
 
@@ -51,7 +34,8 @@ export const DEFAULT_GRPC_KEEPALIVE: GrpcKeepaliveOptions = Object.freeze({
 });
 
 export interface GrpcOptions extends BindOptions {
-  readonly restricted: ReadonlyMap<GrpcProtocolGroup, GrpcRestriction>;
+  /** Keys without their prefix `triton-grpc-protocol-`. */
+  readonly restricted: readonly RestrictedGroup[];
   /** Metadata keys that match become string parameters of inference requests. */
   readonly forwardPattern: RegExp | undefined;
   /** Of responses to inference, when the client accepts a compression. */

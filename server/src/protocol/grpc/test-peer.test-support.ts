@@ -14,7 +14,7 @@ const root = protobuf.Root.fromJSON(schema as protobuf.INamespace);
 export const GRPC_TEST_OPTIONS: GrpcOptions = {
   address: "127.0.0.1",
   port: 0,
-  restricted: new Map(),
+  restricted: [],
   forwardPattern: undefined,
   inferCompressionLevel: "none",
   tls: undefined,

@@ -1,7 +1,7 @@
 /** What an RPC is to the transport: a path, a group for restrictions, and a handler of message bytes. */
 import type { Cancellation } from "../../../core/cancellation.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
-import type { GrpcProtocolGroup } from "../options.ts";
+import type { RestrictedApi } from "../../restriction.ts";
 
 /** By lower-case name; of repeated keys the values with commas between. Without a prototype. */
 export type Metadata = Readonly<Record<string, string>>;
@@ -23,7 +23,7 @@ export interface CallContext {
 
 export interface UnaryMethod {
   readonly kind: "unary";
-  readonly group: GrpcProtocolGroup | undefined;
+  readonly group: RestrictedApi | undefined;
   /** Answers to inference may be compressed. */
   readonly isInference: boolean;
   handle(message: Uint8Array, call: CallContext): Promise<OutgoingMessage>;
@@ -31,7 +31,7 @@ export interface UnaryMethod {
 
 export interface StreamMethod {
   readonly kind: "stream";
-  readonly group: GrpcProtocolGroup | undefined;
+  readonly group: RestrictedApi | undefined;
   readonly isInference: boolean;
   /** Called when the call begins; the handler gets its messages. */
   open(call: StreamCall): StreamHandler;

@@ -1,6 +1,7 @@
 /** Makes a unary method of a function from request object to response object. */
+
+import type { RestrictedApi } from "../../restriction.ts";
 import type { MessageTypes } from "../messages.ts";
-import type { GrpcProtocolGroup } from "../options.ts";
 import type { GrpcMethod, UnaryMethod } from "./method.ts";
 
 export type MethodEntry = readonly [path: string, method: GrpcMethod];
@@ -15,7 +16,7 @@ export function inferencePath(rpc: string): string {
 export function unaryEntry<Request>(
   types: MessageTypes,
   rpc: string,
-  group: GrpcProtocolGroup,
+  group: RestrictedApi,
   run: (request: Request) => object | Promise<object>,
 ): MethodEntry {
   const pair = types.pair<Request>(`inference.${rpc}Request`, `inference.${rpc}Response`);
@@ -23,7 +24,7 @@ export function unaryEntry<Request>(
 }
 
 export function unaryMethod<Request>(
-  group: GrpcProtocolGroup,
+  group: RestrictedApi,
   pair: ReturnType<typeof MessageTypes.prototype.pair<Request>>,
   run: (request: Request) => object | Promise<object>,
 ): UnaryMethod {

@@ -3,6 +3,7 @@ import type { ModelServer } from "../../../core/model-server.ts";
 import { describeThrown, ServerError } from "../../../core/server-error.ts";
 import type { Logger } from "../../../observe/log.ts";
 import type { LoadReports } from "../../load-report-text.ts";
+import { type RestrictedApi, type RestrictedGroup, Restrictions } from "../../restriction.ts";
 import type { SharedMemoryRegions } from "../../shared-memory.ts";
 import { GenerateHandler } from "../generate/generate.ts";
 import type { HttpCall } from "../http-call.ts";
@@ -12,7 +13,6 @@ import { InferCodec } from "../infer/infer-codec.ts";
 import { RegionHandlers } from "../infer/regions.ts";
 import type { JsonThreads } from "../json/json-threads.ts";
 import { withReports } from "../report-headers.ts";
-import { type RestrictedApi, type RestrictedGroup, Restrictions } from "../restriction.ts";
 import { statusOf } from "../status.ts";
 import { ClientGone } from "../transport/read-body.ts";
 import { expectVersion } from "../version.ts";
@@ -72,7 +72,7 @@ export class HttpApi {
     const match = this.#known.match(call.path);
     if (match === undefined) return this.#metrics(call) ?? errorReply(404, "text/plain", "Not Found");
     const route = this.#routes[match.name];
-    const missing = this.#restrictions.missingKey(route.api, call);
+    const missing = this.#restrictions.missingKey(route.api, (name) => call.header(name));
     if (missing !== undefined) {
       return errorReply(403, "text/plain", `This API is restricted, expecting header '${missing}'`);
     }
