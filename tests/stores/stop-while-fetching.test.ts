@@ -21,11 +21,11 @@ test("SIGTERM ends a download, answers who has asked for it, and keeps what has 
   const loading = fetch(`${server.baseUrl}/v2/repository/models/m/load`, { method: "POST" });
   while (store.gets("repo/m/1/weights").length === 0) await sleep(20);
   await sleep(300);
-  const startMs = performance.now();
   await server.stop();
-  assert.ok(performance.now() - startMs < 15_000);
   const response = await loading;
   assert.equal(response.status, 500);
   assert.deepEqual(liveFolders(cache), []);
+  // The server is gone before its model was there: a part of it is left.
   assert.match(contents(cache).join(), /\.part$/);
+  assert.equal(store.gets("repo/m/1/weights").length, 1);
 });

@@ -1,10 +1,12 @@
 /** Clients of HTTP/1.1 that nobody wants: they send any bytes, stop anywhere, and only report what came back. */
 import { Agent, request } from "node:http";
 import { connect, type Socket } from "node:net";
+import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const HOST = "127.0.0.1";
-const ANSWER_TIMEOUT_MS = 30_000;
+/** Without a byte in either direction: a server that is only slow is still at work. */
+const ANSWER_TIMEOUT_MS = 120_000;
 
 export interface Reply {
   readonly status: number;
@@ -19,6 +21,8 @@ export interface Outgoing {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | string;
+  /** In place of a body: asked for one after the other. `Content-Length` is then among the headers. */
+  readonly parts?: AsyncIterable<Uint8Array>;
 }
 
 /** A number of connections that are kept open between requests. */
@@ -32,11 +36,12 @@ export class KeepAliveClient implements Disposable {
   }
 
   /** @throws the error of the socket, or one that says that no answer came */
-  send({ method = "POST", path, headers = {}, body = "" }: Outgoing): Promise<Reply> {
+  send({ method = "POST", path, headers = {}, body = "", parts }: Outgoing): Promise<Reply> {
     return new Promise((resolve, reject) => {
       const bytes = Buffer.from(body);
       const options = { host: HOST, port: this.#port, agent: this.#agent, method, path };
-      const outgoing = request({ ...options, headers: { "Content-Length": bytes.length, ...headers } }, (incoming) => {
+      const length = parts === undefined ? { "Content-Length": bytes.length } : {};
+      const outgoing = request({ ...options, headers: { ...length, ...headers } }, (incoming) => {
         const chunks: Buffer[] = [];
         incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
         incoming.on("error", reject);
@@ -48,7 +53,8 @@ export class KeepAliveClient implements Disposable {
       });
       outgoing.setTimeout(ANSWER_TIMEOUT_MS, () => outgoing.destroy(new Error(`${method} ${path}: no answer`)));
       outgoing.on("error", reject);
-      outgoing.end(bytes);
+      if (parts === undefined) outgoing.end(bytes);
+      else Readable.from(parts).on("error", reject).pipe(outgoing);
     });
   }
 
