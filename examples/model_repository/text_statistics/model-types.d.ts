@@ -1,7 +1,7 @@
 // Written by "nereid types" from config.pbtxt: run it again when that changes.
 /**
- * What a model in TypeScript is made of: types alone, without imports. `nereid types` writes this text beside models,
- * in front of the types of their own tensors, so that no package has to be installed to write one.
+ * The interface of a model in TypeScript: types alone, without imports. `nereid types` writes this text beside models,
+ * with the types of their tensors, so that a model needs no package.
  */
 export type Datatype = "BOOL" | "UINT8" | "UINT16" | "UINT32" | "UINT64" | "INT8" | "INT16" | "INT32" | "INT64" | "FP16" | "BF16" | "FP32" | "FP64" | "BYTES";
 /** How the elements of each datatype lie in `data`. FP16 and BF16 are bits; `floats` has them as numbers. */
@@ -29,10 +29,10 @@ export interface Tensor<D extends Datatype = Datatype> {
     readonly data: ElementsOf[D];
     /** The elements as text: of BYTES decoded as UTF-8. */
     readonly strings: readonly string[];
-    /** The elements as 32-bit floats, whatever they are. */
+    /** The elements as 32-bit floats, converted from any datatype. */
     readonly floats: Float32Array;
 }
-/** What may be given where a tensor of a datatype is wanted, beside the array that its `data` would be. */
+/** Values accepted for a tensor of a datatype, beside the array type of its `data`. */
 interface AlternativesOf {
     BOOL: readonly boolean[] | boolean;
     UINT8: readonly number[] | number;
@@ -61,7 +61,7 @@ export interface CallOptions {
     /** Outputs wanted; all of the model when left out. */
     readonly outputs?: readonly string[];
     readonly parameters?: Readonly<Record<string, ParameterValue>>;
-    /** Of the model to call; the server's choice when left out. */
+    /** Version of the model to call; default: the server's choice. */
     readonly version?: number | string;
     readonly id?: string;
     readonly sequence?: {
@@ -107,7 +107,7 @@ export interface Log {
     /** Shown at `--log-verbose=1` and above. */
     verbose(message: string): void;
 }
-/** What a client may be told beside the message; "internal" for every other error thrown. */
+/** Error codes that reach the client with the message; every other error counts as "internal". */
 export type ErrorCode = "unknown" | "internal" | "not_found" | "invalid_argument" | "unavailable" | "unsupported" | "already_exists" | "cancelled";
 /** One instance of the model: there are as many as `instance_group` says, each in a thread of its own. */
 export interface Context<M = Models> {
@@ -150,7 +150,7 @@ export interface Request<I, O, S, M = Models> {
     /** Decoupled models: one answer, before `execute` ends. Resolves when the client keeps up. */
     send(outputs: O): Promise<void>;
 }
-/** What `execute` may give: outputs by name, or, of a decoupled model, many of them, or nothing after `send`. */
+/** Results of `execute`: outputs by name; for a decoupled model many of them, or nothing after `send`. */
 export type Answer<O> = O | void | AsyncIterable<O> | Promise<O | void>;
 /** The exports of `model.ts`: as names, or as the members of its default export. */
 export interface BaseModel<I, O, S = Record<string, unknown>, M = Models> {

@@ -15,11 +15,10 @@ export interface WrittenTypes {
   readonly isNew: boolean;
 }
 
-/** Sources contain the types themselves, builds have declarations. */
-const API_FILES: readonly string[] = [
-  "src/backend/typescript/model-api.ts",
-  "dist/src/backend/typescript/model-api.d.ts",
-];
+/** Sources have the types as they are written, builds as declarations; each gives its own, whatever else lies in a checkout. */
+const API_FILES: readonly string[] = import.meta.url.endsWith(".ts")
+  ? ["src/backend/typescript/model-api.ts"]
+  : ["dist/src/backend/typescript/model-api.d.ts"];
 
 /** @throws ToolError when it is no folder, or a configuration cannot be read */
 export async function writeTypes(repository: string): Promise<WrittenTypes[]> {
