@@ -27,7 +27,10 @@ function listOf(config: object, copiesTiedOutput = false): WeightList {
 }
 
 for (const [what, config] of [
-  ["norms with biases and positions", { architectures: ["GPT2LMHeadModel"], n_embd: 64, n_layer: 2, n_head: 4 }],
+  [
+    "norms with biases and positions",
+    { architectures: ["GPT2LMHeadModel"], n_embd: 64, n_layer: 2, n_head: 4, n_positions: 64 },
+  ],
   [
     "norms of heads and behind branches",
     { architectures: ["Gemma3ForCausalLM"], hidden_activation: "gelu_pytorch_tanh" },
