@@ -51,7 +51,9 @@ test("cpuMemoryDemand() counts the weights that are then loaded", async () => {
   for (const weightType of [undefined, "f16", "q4_0"] as const) {
     const { files, tensors } = await openModelFiles(ROOT + TINY);
     const parsed = parseDecoderConfig(files);
-    const { weightBytes } = cpuMemoryDemand(parsed, tensors, spec(TINY, {}, { weightType }), 16);
+    const [counted] = cpuMemoryDemand(parsed, tensors, spec(TINY, {}, { weightType }), 16).items;
+    const { what, numBytes: weightBytes } = counted ?? { what: "", numBytes: 0 };
+    assert.equal(what, "weights");
     const weights = await loadDecoderWeights(device, parsed, tensors, weightType, []);
     const { numBytes } = weights;
     weights.close();

@@ -64,8 +64,10 @@ function drafterDemand(spec: EngineSpec, blockSize: number): Promise<MemoryDeman
 function withDrafter(model: MemoryDemand, drafter: MemoryDemand): MemoryDemand {
   return {
     ...model,
-    weightBytes: model.weightBytes + drafter.weightBytes,
-    workspaceBytes: model.workspaceBytes + drafter.workspaceBytes,
+    items: model.items.map(({ what, numBytes }, i) => ({
+      what,
+      numBytes: numBytes + (drafter.items[i]?.numBytes ?? 0),
+    })),
     bytesPerToken: model.bytesPerToken + drafter.bytesPerToken,
   };
 }
@@ -86,8 +88,10 @@ export function cpuMemoryDemand(
   };
   const { plans } = listWeights(parsed, tensors);
   return {
-    weightBytes: plans.reduce((sum, plan) => sum + bytesOf(plan), 0),
-    workspaceBytes: workspaceBytes(config, engine),
+    items: [
+      { what: "weights", numBytes: plans.reduce((sum, plan) => sum + bytesOf(plan), 0) },
+      { what: "workspace", numBytes: workspaceBytes(config, engine) },
+    ],
     bytesPerToken: kvBytesPerToken(config, cacheType),
     blockSize,
     longestTokens: blockSize * peakBlocks(config.maxPositions, { ...engine, blockSize, window: widestWindow(config) }),

@@ -10,6 +10,7 @@ import { freeMemory } from "../../device/cpu/free-memory.ts";
 import type { CudaDevice } from "../../device/cuda/cuda-device.ts";
 import { CUDA_TYPE_BYTES } from "../../device/cuda/cuda-tensor.ts";
 import { PIECE_ROWS, PRODUCT_WORKSPACE_BYTES, productRows } from "../../device/cuda/dense-gemm.ts";
+import { planRegions, type RegionPlan } from "../../device/cuda/regions.ts";
 import type { TensorSource } from "../../formats/tensors/tensor-source.ts";
 import type { DecoderConfig } from "../../models/config/decoder-config.ts";
 import { widestWindow } from "../../models/config/layer-windows.ts";
@@ -23,6 +24,7 @@ import { vocabularyPartsBytes } from "../../models/cuda/ranks.ts";
 import { type CudaMatrixType, type CudaWeightsPlan, planCudaWeights } from "../../models/cuda/weights.ts";
 import type { RankShard } from "../../models/shard/rank-shard.ts";
 import { describeBlocks } from "../../models/weights/widened-tensors.ts";
+import { fitBlocks, type MemoryItem, sumBytes } from "../plan/memory-plan.ts";
 import type { GroupMember } from "../ranks/rank-group.ts";
 import { BLOCK_STAGES } from "./host-kv-cache.ts";
 
@@ -60,28 +62,23 @@ export interface CudaDemand {
   readonly blockBytes: number;
 }
 
-/** The parts of the memory for work, and where those that lie behind the activations begin. */
+/** Workspaces in one allocation, in this order. */
+type Workspace = "activations" | "int4" | "vocabularyParts" | "experts" | "lora";
+
+/** All that a decoder takes of a GPU's memory, and of the host's for the host KV cache. */
 export interface CudaPlan {
   readonly weights: CudaWeightsPlan;
   readonly scratch: AttentionScratch;
+  readonly workspaces: RegionPlan<Workspace>;
+  /** Within their workspaces. */
   readonly activations: ActivationsPlan;
   readonly int4: Int4Scratch | undefined;
   readonly experts: ExpertsPlan | undefined;
-  readonly int4At: number;
-  readonly partsAt: number;
-  readonly expertsAt: number;
-  readonly loraAt: number;
-  readonly workBytes: number;
   readonly blockBytes: number;
   readonly numHostBlocks: number;
-  /** Where blocks wait on their way to the host's memory and back. */
-  readonly stagingBytes: number;
-  /** All that is not the cache. */
-  readonly otherBytes: number;
-  readonly lines: readonly PlanLine[];
+  /** All that is not the cache: weights, workspaces and what is placed beside them. */
+  readonly items: readonly MemoryItem[];
 }
-
-type PlanLine = readonly [what: string, numBytes: number];
 
 /** Left to the driver, to cuBLASLt and to the recorded graphs. */
 export const RESERVE_BYTES: number = PRODUCT_WORKSPACE_BYTES + (1024 << 20);
@@ -122,33 +119,33 @@ export function planCuda(
   const activations = planActivations(config, type, options, scratch.numBytes);
   const int4 = planInt4Scratch(device, weights.int4Shapes, options.maxTokens, options.isDeterministic);
   const experts = planExperts(config, type, options.maxTokens);
-  const partsBytes =
-    ranks === undefined ? 0 : vocabularyPartsBytes(ranks.shard, ranks.group.place, options.maxLogitRows);
-  const loraBytes = adapters === undefined ? 0 : loraLowBytes(options.maxTokens, adapters.maxRank);
-  const int4At = activations.numBytes;
-  const partsAt = int4At + (int4?.numBytes ?? 0);
-  const expertsAt = partsAt + partsBytes;
-  const loraAt = expertsAt + (experts?.numBytes ?? 0);
-  const workBytes = loraAt + loraBytes;
+  const sizes = {
+    activations: activations.numBytes,
+    int4: int4?.numBytes ?? 0,
+    vocabularyParts:
+      ranks === undefined ? 0 : vocabularyPartsBytes(ranks.shard, ranks.group.place, options.maxLogitRows),
+    experts: experts?.numBytes ?? 0,
+    lora: adapters === undefined ? 0 : loraLowBytes(options.maxTokens, adapters.maxRank),
+  };
   const blockBytes = cacheBlockBytes(config, blockSize, CUDA_TYPE_BYTES[cacheType]);
   const numHostBlocks = hostBlocks(config, blockBytes, options);
+  // Where blocks wait on their way to the host's memory and back.
   const stagingBytes = numHostBlocks === 0 ? 0 : BLOCK_STAGES * blockBytes;
-  const lines: readonly PlanLine[] = [
-    [weightsLabel(describeBlocks(weights.placed, files)), weights.numBytes],
-    ["activations", activations.numBytes],
-    ["products of 4-bit weights", int4?.numBytes ?? 0],
-    ["experts", experts?.numBytes ?? 0],
-    ["logits of all GPUs", partsBytes],
-    [`adapters of ranks up to ${adapters?.maxRank}, as they are loaded`, adapters?.maxBytes ?? 0],
-    ["rows with adapters", loraBytes],
-    ["blocks on their way to the host's memory and back", stagingBytes],
-    [beside?.what ?? "", beside?.numBytes ?? 0],
+  const items: readonly MemoryItem[] = [
+    { what: weightsLabel(describeBlocks(weights.placed, files)), numBytes: weights.numBytes },
+    { what: "activations", numBytes: sizes.activations },
+    { what: "GEMMs of INT4 weights", numBytes: sizes.int4 },
+    { what: "experts", numBytes: sizes.experts },
+    { what: "logits of all GPUs", numBytes: sizes.vocabularyParts },
+    { what: `adapters of ranks up to ${adapters?.maxRank}, as they are loaded`, numBytes: adapters?.maxBytes ?? 0 },
+    { what: "rows with adapters", numBytes: sizes.lora },
+    { what: "blocks on their way to the host's memory and back", numBytes: stagingBytes },
+    { what: beside?.what ?? "", numBytes: beside?.numBytes ?? 0 },
   ];
   return {
-    ...{ weights, scratch, activations, int4, experts, int4At, partsAt, expertsAt, loraAt },
-    ...{ workBytes, blockBytes, numHostBlocks, stagingBytes },
-    otherBytes: lines.reduce((sum, [, numBytes]) => sum + numBytes, 0),
-    lines: lines.filter(([, numBytes], i) => i < 2 || numBytes > 0),
+    ...{ weights, scratch, workspaces: planRegions<Workspace>(sizes), activations, int4, experts },
+    ...{ blockBytes, numHostBlocks },
+    items: items.filter(({ numBytes }, i) => i < 2 || numBytes > 0),
   };
 }
 
@@ -188,17 +185,16 @@ function weightsLabel(blocks: string): string {
 /** @throws Error when not even two blocks fit */
 export function chooseBlocks(
   device: Pick<CudaDevice, "ordinal" | "name" | "memory">,
-  plan: Pick<CudaPlan, "otherBytes" | "blockBytes">,
+  plan: Pick<CudaPlan, "items" | "blockBytes">,
   { numBlocks, memoryShare, maxPositions, blockSize, beside }: CudaSetupOptions,
 ): number {
   const { freeBytes } = device.memory();
   const blockBytes = plan.blockBytes + (beside?.blockBytes ?? 0);
-  const room = Math.floor((freeBytes - plan.otherBytes - RESERVE_BYTES) * (numBlocks > 0 ? 1 : memoryShare));
-  const affordable = Math.floor(room / blockBytes);
-  const wanted = numBlocks > 0 ? numBlocks : affordable;
-  if (affordable >= 2 && wanted <= affordable) return wanted;
+  const room = { items: plan.items, reserveBytes: RESERVE_BYTES, blockBytes };
+  const { wanted, fits } = fitBlocks(room, { numBlocks, share: memoryShare }, freeBytes);
+  if (fits) return wanted;
   throw new Error(
-    `GPU ${device.ordinal} (${device.name}) has ${freeBytes} bytes free: after ${plan.otherBytes} for weights and ` +
+    `GPU ${device.ordinal} (${device.name}) has ${freeBytes} bytes free: after ${sumBytes(plan.items)} for weights and ` +
       `activations and ${RESERVE_BYTES} in reserve there is no room for a cache of ${Math.max(2, wanted)} blocks of ` +
       `${blockBytes} bytes (${blockSize} tokens; the longest sequence has ${maxPositions})`,
   );
@@ -206,7 +202,7 @@ export function chooseBlocks(
 
 export function describePlan(
   device: Pick<CudaDevice, "ordinal" | "name" | "arch" | "memory">,
-  { lines, blockBytes, numHostBlocks }: CudaPlan,
+  { items, blockBytes, numHostBlocks }: CudaPlan,
   numBlocks: number,
   { tell, blockSize, type, cacheType = type, beside }: CudaSetupOptions,
 ): void {
@@ -217,7 +213,7 @@ export function describePlan(
   const cache = `cache of ${numBlocks} blocks of ${blockSize} tokens in ${cacheType}`;
   const besideBytes = numBlocks * (beside?.blockBytes ?? 0);
   for (const [what, numBytes] of [
-    ...lines,
+    ...items.map(({ what, numBytes }) => [what, numBytes] as const),
     [cache, numBlocks * blockBytes] as const,
     ...(besideBytes === 0 ? [] : [[`${beside?.what}: as many blocks`, besideBytes] as const]),
     ["left to products, graphs and the driver", RESERVE_BYTES] as const,

@@ -13,6 +13,7 @@ import type { CudaMatrixType } from "../../models/cuda/weights.ts";
 import { shardDecoder } from "../../models/shard/rank-shard.ts";
 import { ShardedTensors } from "../../models/shard/sharded-tensors.ts";
 import { widenBlocks } from "../../models/weights/widened-tensors.ts";
+import { sumBytes } from "../plan/memory-plan.ts";
 import type { GroupMember } from "../ranks/rank-group.ts";
 import { boundsOfSteps, type CudaDemand, type CudaSetupOptions, planCuda, RESERVE_BYTES } from "./capacity-plan.ts";
 import { DecoderCudaRunner } from "./cuda-runner.ts";
@@ -122,8 +123,8 @@ async function demandOf(device: CudaDevice, options: CudaRunnerOptions): Promise
   try {
     const parsed = parseDecoderConfig(files);
     const setup = setupOptions({ ...options, beside: undefined }, parsed.config);
-    const { otherBytes, blockBytes } = planCuda(device, parsed, widenBlocks(tensors), setup);
-    return { what: "the draft model", numBytes: otherBytes + RESERVE_BYTES, blockBytes };
+    const { items, blockBytes } = planCuda(device, parsed, widenBlocks(tensors), setup);
+    return { what: "the draft model", numBytes: sumBytes(items) + RESERVE_BYTES, blockBytes };
   } finally {
     await tensors.close();
   }

@@ -4,6 +4,7 @@
 import type { CudaDevice } from "../../device/cuda/cuda-device.ts";
 import type { CudaBuffer } from "../../device/cuda/cuda-memory.ts";
 import { CUDA_TYPE_BYTES, layOut, tensorBytes } from "../../device/cuda/cuda-tensor.ts";
+import { placeRegions } from "../../device/cuda/regions.ts";
 import type { LoraTargets } from "../../formats/lora/lora-adapter.ts";
 import type { TensorSource } from "../../formats/tensors/tensor-source.ts";
 import type { DecoderConfig } from "../../models/config/decoder-config.ts";
@@ -11,9 +12,7 @@ import { widestWindow } from "../../models/config/layer-windows.ts";
 import type { ParsedDecoder } from "../../models/config/parse-decoder-config.ts";
 import { hasThreeAxes } from "../../models/config/rope-axes.ts";
 import { type RopeFactors, ropeFactors } from "../../models/config/rope-factors.ts";
-import { placeExperts } from "../../models/cuda/experts-memory.ts";
-import { placeInt4Scratch } from "../../models/cuda/int4.ts";
-import { type CudaActivations, placeActivations } from "../../models/cuda/memory.ts";
+import type { CudaActivations } from "../../models/cuda/memory.ts";
 import type { CudaDecoderModel, CudaLayerCache, CudaRope } from "../../models/cuda/pass.ts";
 import { type CudaWeights, loadCudaWeights } from "../../models/cuda/weights.ts";
 import { AdapterShares } from "../../models/shard/rank-lora.ts";
@@ -57,11 +56,12 @@ export async function setUpCudaDecoder(
   let tiers: HostKvMemory | undefined;
   try {
     weights = await loadCudaWeights(device, files, plan.weights);
-    buffers.push(device.allocate("activations", plan.workBytes));
+    buffers.push(device.allocate("activations", plan.workspaces.numBytes));
     buffers.push(device.allocate("the cache of keys and values", numBlocks * plan.blockBytes));
     const [work, cache] = buffers;
     if (work === undefined || cache === undefined) throw new Error("expected two buffers");
     device.stream.fill(work.address, 0, work.numBytes);
+    const at = placeRegions(plan.workspaces, work.address);
     tiers = new HostKvMemory(device, {
       cache: cache.address,
       numBlocks,
@@ -89,13 +89,13 @@ export async function setUpCudaDecoder(
         blockSize,
         numBlocks,
         attentionCountersBytes: plan.scratch.countersBytes,
-        int4: plan.int4 && placeInt4Scratch(plan.int4, work.address + BigInt(plan.int4At)),
-        experts: plan.experts && placeExperts(plan.experts, work.address + BigInt(plan.expertsAt)),
-        lora: options.adapters && { low: work.address + BigInt(plan.loraAt) },
+        int4: plan.int4 && placeRegions(plan.int4, at.int4),
+        experts: plan.experts && placeRegions(plan.experts, at.experts),
+        lora: options.adapters && { low: at.lora },
         ranks: ranks?.group,
-        share: ranks && { ...ranks.shard, parts: work.address + BigInt(plan.partsAt) },
+        share: ranks && { ...ranks.shard, parts: at.vocabularyParts },
       },
-      memory: placeActivations(plan.activations, work.address),
+      memory: placeRegions(plan.activations, at.activations),
       loraTargets: options.adapters && loraTargets(ranks?.shard.whole ?? config, parsed.weights),
       adapterShares: ranks && new AdapterShares(ranks.shard.whole, ranks.group.place),
       tiers,

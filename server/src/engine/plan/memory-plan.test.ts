@@ -1,14 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ServerError } from "../../core/server-error.ts";
-import { formatBytes, type MemoryDemand, planMemory, type RequestedMemory } from "./memory-plan.ts";
+import { fitBlocks, formatBytes, type MemoryDemand, planMemory, type RequestedMemory } from "./memory-plan.ts";
 
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
 /** A model of 2 GiB whose cache takes 64 KiB a token, 1 MiB a block. */
 const DEMAND: MemoryDemand = {
-  weightBytes: 2 * GIB,
-  workspaceBytes: GIB,
+  items: [
+    { what: "weights", numBytes: 2 * GIB },
+    { what: "workspace", numBytes: GIB },
+  ],
   bytesPerToken: MIB / 16,
   blockSize: 16,
   longestTokens: 8192,
@@ -73,6 +75,23 @@ for (const [what, wishes, free, expected] of REFUSED) {
       () => planMemory(DEMAND, { ...NO_WISHES, ...wishes }, free),
       (error) => error instanceof ServerError && error.code === "unavailable" && expected.test(error.message),
     );
+  });
+}
+
+for (const [what, request, free, expected] of [
+  ["a share of what is left", { numBlocks: 0, share: 0.5 }, 14 * GIB, { wanted: 5120, fits: true }],
+  [
+    "the number asked for, whatever the share",
+    { numBlocks: 10_240, share: 0.5 },
+    14 * GIB,
+    { wanted: 10_240, fits: true },
+  ],
+  ["more than there is room for", { numBlocks: 10_241, share: 1 }, 14 * GIB, { wanted: 10_241, fits: false }],
+  ["less than two blocks", { numBlocks: 0, share: 1 }, 4 * GIB + MIB, { wanted: 1, fits: false }],
+] as const) {
+  test(`fitBlocks() tells whether ${what} fits`, () => {
+    const room = { items: DEMAND.items, reserveBytes: GIB, blockBytes: MIB };
+    assert.deepEqual(fitBlocks(room, request, free), expected);
   });
 }
 

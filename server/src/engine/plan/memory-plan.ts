@@ -1,15 +1,20 @@
 /**
  * Number of cache blocks of an engine: the request in tokens, bytes or a share of memory, bounded by the memory left
- * after weights and workspace. Pure numbers. The plan is logged before anything is allocated; an impossible request is
- * refused with its numbers.
+ * after weights and workspaces. Pure numbers. The plan is logged before anything is allocated; an impossible request is
+ * refused with its numbers. Both devices count what they need as a list of items.
  */
 import { ServerError } from "../../core/server-error.ts";
 
+/** Weights, or one of the workspaces. */
+export interface MemoryItem {
+  readonly what: string;
+  readonly numBytes: number;
+}
+
 /** Bytes that the model needs. */
 export interface MemoryDemand {
-  readonly weightBytes: number;
-  /** Results of one step, at most. */
-  readonly workspaceBytes: number;
+  /** All that is not the cache. */
+  readonly items: readonly MemoryItem[];
   readonly bytesPerToken: number;
   readonly blockSize: number;
   /** Tokens in the cache that the longest sequence of the model needs at a time. */
@@ -44,22 +49,23 @@ const MIN_BLOCKS = 2;
 
 /** @throws ServerError with the numbers when it does not fit */
 export function planMemory(demand: MemoryDemand, wishes: RequestedMemory, freeBytes: number): MemoryPlan {
-  const { weightBytes, workspaceBytes, bytesPerToken, blockSize } = demand;
+  const { items, bytesPerToken, blockSize } = demand;
   const blockBytes = bytesPerToken * blockSize;
-  const leftBytes = freeBytes - weightBytes - workspaceBytes;
+  const itemBytes = sumBytes(items);
+  const leftBytes = freeBytes - itemBytes;
   const numBlocks = Math.max(MIN_BLOCKS, Math.floor(chooseTokens(demand, wishes, leftBytes) / blockSize));
   const numHostBlocks = Math.floor(wishes.hostBytes / blockBytes);
   const cacheBytes = numBlocks * blockBytes;
   const hostBytes = numHostBlocks * blockBytes;
   const parts =
-    `weights ${formatBytes(weightBytes)}, workspace ${formatBytes(workspaceBytes)}, KV cache ` +
+    `${items.map(({ what, numBytes }) => `${what} ${formatBytes(numBytes)}`).join(", ")}, KV cache ` +
     `${formatBytes(cacheBytes)} (${numBlocks} blocks of ${blockSize} tokens, ${formatBytes(bytesPerToken)} a token)` +
     (numHostBlocks > 0 ? `, second tier ${formatBytes(hostBytes)} (${numHostBlocks} blocks)` : "");
-  const total = weightBytes + workspaceBytes + cacheBytes + hostBytes;
+  const total = itemBytes + cacheBytes + hostBytes;
   if (total > freeBytes) {
     throw new ServerError(
       "unavailable",
-      `the model does not fit: ${parts} need ${formatBytes(total)}, ${formatBytes(freeBytes)} are free. ${remedy(demand, freeBytes)}`,
+      `the model does not fit: ${parts} need ${formatBytes(total)}, ${formatBytes(freeBytes)} are free. ${remedy(itemBytes, freeBytes)}`,
     );
   }
   const lines = [`memory plan: ${parts}; ${formatBytes(total)} of ${formatBytes(freeBytes)} free`];
@@ -87,10 +93,33 @@ function chooseTokens(demand: MemoryDemand, wishes: RequestedMemory, leftBytes: 
   return Math.min((DEFAULT_SHARE * leftBytes) / bytesPerToken, Math.max(longestTokens, DEFAULT_TOKENS));
 }
 
-function remedy({ weightBytes, workspaceBytes }: MemoryDemand, freeBytes: number): string {
-  return weightBytes + workspaceBytes > freeBytes
+function remedy(itemBytes: number, freeBytes: number): string {
+  return itemBytes > freeBytes
     ? "Narrower weights take less (weight_type), as do shorter steps (max_num_tokens)"
     : "Ask for a smaller cache (kv_cache_memory_bytes, max_tokens_in_paged_kv_cache, kv_cache_host_memory_bytes) or a narrower one (kv_cache_type)";
+}
+
+export function sumBytes(items: readonly MemoryItem[]): number {
+  return items.reduce((sum, { numBytes }) => sum + numBytes, 0);
+}
+
+export interface CacheRoom {
+  readonly items: readonly MemoryItem[];
+  /** Left free beside the items and the cache. */
+  readonly reserveBytes: number;
+  readonly blockBytes: number;
+}
+
+/** Blocks of a cache that takes `share` of the memory left after the items; the number asked for, where it is not 0. */
+export function fitBlocks(
+  { items, reserveBytes, blockBytes }: CacheRoom,
+  { numBlocks, share }: { readonly numBlocks: number; readonly share: number },
+  freeBytes: number,
+): { readonly wanted: number; readonly fits: boolean } {
+  const room = Math.floor((freeBytes - sumBytes(items) - reserveBytes) * (numBlocks > 0 ? 1 : share));
+  const affordable = Math.floor(room / blockBytes);
+  const wanted = numBlocks > 0 ? numBlocks : affordable;
+  return { wanted, fits: affordable >= MIN_BLOCKS && wanted <= affordable };
 }
 
 export function formatBytes(bytes: number): string {

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { productRows } from "../../device/cuda/dense-gemm.ts";
+import { placeRegions } from "../../device/cuda/regions.ts";
 import { parseDecoderConfig } from "../config/parse-decoder-config.ts";
-import { placeExperts, planExperts } from "./experts-memory.ts";
+import { planExperts } from "./experts-memory.ts";
 import type { CudaBatch, CudaCacheType } from "./pass.ts";
 import { GEMMA, LLAMA, LLAMA_LAYER, MIXTRAL, PHI, QWEN_MOE, record } from "./record-pass.test-support.ts";
 
@@ -266,7 +267,7 @@ test("planExperts() has room for the choices of all tokens, and refuses more tha
     at: { config: "test", generation: "test" },
   });
   const plan = planExperts(config, "bf16", 64);
-  const memory = plan && placeExperts(plan, 0n);
+  const memory = plan && placeRegions(plan, 0n);
   // 64 tokens with three choices each, [2 * 64] of bf16 a choice.
   assert.equal(Number((memory?.active ?? 0n) - (memory?.opened ?? 0n)), 64 * 3 * 2 * 64 * 2);
   assert.equal(plan?.numBytes, Number(memory?.sharedGate ?? 0n) + 256);

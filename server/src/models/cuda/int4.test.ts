@@ -7,10 +7,11 @@ import { quantizeInt4 } from "../../../kernels/int4-linear/quantize-int4.ts";
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
 import type { Product } from "../../device/cuda/dense-gemm.ts";
 import { FakeKernelStream } from "../../device/cuda/fake-kernel-stream.ts";
+import { placeRegions } from "../../device/cuda/regions.ts";
 import type { StoredInt4Matrix } from "../../formats/tensors/stored-int4.ts";
 import type { IntegerTensor, TensorSource } from "../../formats/tensors/tensor-source.ts";
 import type { WeightPlan } from "../weights/weight-plan.ts";
-import { int4Tensor, placeInt4Scratch, planInt4Matrix, planInt4Scratch, readInt4Matrix } from "./int4.ts";
+import { int4Tensor, planInt4Matrix, planInt4Scratch, readInt4Matrix } from "./int4.ts";
 import { enqueueInt4Gemm, type Int4GemmArgs } from "./int4-gemm.ts";
 import { planGemm } from "./plan-gemm.ts";
 
@@ -129,25 +130,26 @@ test("planInt4Scratch() has room for every number of rows of every shape", () =>
   ];
   const scratch = planInt4Scratch(DEVICE, shapes, 256);
   assert.ok(scratch !== undefined);
+  const { offsets } = scratch;
   for (const { outputs, inputs } of shapes) {
     for (let rows = 1; rows <= 64; rows++) {
       const { numSplits, numRowBlocks } = planInt4(DEVICE, rows, outputs, inputs);
-      assert.ok((outputs / 64) * numRowBlocks * 4 <= scratch.partialsAt);
-      assert.ok(numSplits * rows * outputs * 4 <= scratch.decodedAt - scratch.partialsAt);
+      assert.ok((outputs / 64) * numRowBlocks * 4 <= offsets.partials);
+      assert.ok(numSplits * rows * outputs * 4 <= offsets.decoded - offsets.partials);
       const form = planInt4Group(DEVICE.numSms, { numRows: rows, outputs, inputs, use: "whole" });
       const ofGroups = form && int4GroupWorkspaceBytes(outputs, form, rows);
-      assert.ok(ofGroups !== undefined && ofGroups.counters <= scratch.partialsAt);
-      assert.ok(ofGroups.partials <= scratch.decodedAt - scratch.partialsAt);
+      assert.ok(ofGroups !== undefined && ofGroups.counters <= offsets.partials);
+      assert.ok(ofGroups.partials <= offsets.decoded - offsets.partials);
     }
-    assert.ok(2 * outputs * inputs <= scratch.scaledAt - scratch.decodedAt);
+    assert.ok(2 * outputs * inputs <= offsets.scaled - offsets.decoded);
   }
-  assert.equal(scratch.numBytes - scratch.scaledAt, 2 * 256 * 14336);
+  assert.equal(scratch.numBytes - offsets.scaled, 2 * 256 * 14336);
   assert.equal(planInt4Scratch(DEVICE, [], 256), undefined);
 });
 
 test("planInt4Scratch() keeps no decoded matrix when steps are small", () => {
   const scratch = planInt4Scratch(DEVICE, [{ outputs: 4096, inputs: 4096, hasInputScales: false }], 64);
-  assert.equal(scratch?.decodedAt, scratch?.numBytes);
+  assert.equal(scratch?.offsets.decoded, scratch?.numBytes);
 });
 
 function enqueue(rows: number, factors?: bigint, arch = "sm_90a"): { kernels: string[]; products: Product[] } {
@@ -157,7 +159,7 @@ function enqueue(rows: number, factors?: bigint, arch = "sm_90a"): { kernels: st
   const weight: CudaTensor = { ...int4Tensor(4096n, [128, 256], layout), inputScales: factors };
   const stream = new FakeKernelStream(DEVICE.numSms, arch);
   const products: Product[] = [];
-  const memory = placeInt4Scratch(scratch, 2n ** 20n);
+  const memory = placeRegions(scratch, 2n ** 20n);
   const run = (product: Product): void => void products.push(product);
   const bias: CudaTensor = { address: 2n, type: "bf16", shape: [128] };
   const args: Int4GemmArgs = { x: 1n, linear: { weight, bias }, rows, out: 3n, activation: "silu" };

@@ -8,6 +8,7 @@ import { quantizeInt4 } from "../../../kernels/int4-linear/quantize-int4.ts";
 import { type CudaTensor, type Int4Groups, layOut } from "../../device/cuda/cuda-tensor.ts";
 import { productRows } from "../../device/cuda/dense-gemm.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
+import { planRegions, type RegionPlan } from "../../device/cuda/regions.ts";
 import type { StoredInt4Matrix } from "../../formats/tensors/stored-int4.ts";
 import type { TensorSource } from "../../formats/tensors/tensor-source.ts";
 import type { WeightPlan } from "../weights/weight-plan.ts";
@@ -126,15 +127,14 @@ function sameScales(
 
 const SYMMETRIC_ZERO = 8;
 
-/** Memory of the products of all matrices of 4 bits: counters in front, which are zero between products. */
-export interface Int4Scratch {
-  readonly partialsAt: number;
-  /** Where a matrix lies as bf16 while many rows are multiplied with it. */
-  readonly decodedAt: number;
-  /** Where rows lie, each input times its own scale. */
-  readonly scaledAt: number;
-  readonly numBytes: number;
-}
+/**
+ * Workspaces of the GEMMs of all INT4 matrices: counters, which are zero between GEMMs, partial sums, the matrix decoded to bf16
+ * while many rows are multiplied with it, and rows with each input times its own scale.
+ */
+type Workspace = "counters" | "partials" | "decoded" | "scaled";
+export type Int4Scratch = RegionPlan<Workspace>;
+/** Where they are. */
+export type Int4Memory = Readonly<Record<Workspace, DevicePointer>>;
 
 export interface Int4Shape {
   readonly outputs: number;
@@ -159,26 +159,11 @@ export function planInt4Scratch(
     partials = Math.max(partials, bytes.partials);
     if (maxRows > INT4_MAX_ROWS || alwaysDecodes) decoded = Math.max(decoded, 2 * outputs * inputs);
   }
-  const { offsets, numBytes } = layOut([counters, partials, decoded, scaled]);
-  const [, partialsAt = 0, decodedAt = 0, scaledAt = 0] = offsets;
-  return { partialsAt, decodedAt, scaledAt, numBytes };
+  return planRegions({ counters, partials, decoded, scaled });
 }
 
 function uniqueShapes(shapes: readonly Int4Shape[]): Iterable<Int4Shape> {
   return new Map(shapes.map((shape) => [Object.values(shape).join(" "), shape])).values();
-}
-
-/** Where that memory is. */
-export interface Int4Memory {
-  readonly counters: DevicePointer;
-  readonly partials: DevicePointer;
-  readonly decoded: DevicePointer;
-  readonly scaled: DevicePointer;
-}
-
-export function placeInt4Scratch({ partialsAt, decodedAt, scaledAt }: Int4Scratch, base: DevicePointer): Int4Memory {
-  const at = (offset: number): DevicePointer => base + BigInt(offset);
-  return { counters: base, partials: at(partialsAt), decoded: at(decodedAt), scaled: at(scaledAt) };
 }
 
 /** The tensor of a matrix that lies at `address` so. */

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { placeRegions } from "../../device/cuda/regions.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
-import { cacheBlockBytes, placeActivations, planActivations } from "./memory.ts";
+import { cacheBlockBytes, planActivations } from "./memory.ts";
 
 const CONFIG = {
   hiddenSize: 64,
@@ -35,9 +36,9 @@ test("planActivations() takes twice the memory for floats of twice the size", ()
   assert.equal(wide?.codes, 2 * (narrow?.codes ?? 0));
 });
 
-test("placeActivations() adds where the memory begins", () => {
+test("placeRegions() adds where the memory begins", () => {
   const plan = planActivations(CONFIG, "bf16", BOUNDS, 0);
-  assert.equal(placeActivations(plan, 4096n).qkv, 4096n + BigInt(plan.offsets.qkv));
+  assert.equal(placeRegions(plan, 4096n).qkv, 4096n + BigInt(plan.offsets.qkv));
 });
 
 test("cacheBlockBytes() counts keys and values of all layers", () => {

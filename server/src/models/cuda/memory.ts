@@ -5,9 +5,9 @@
 import { ELEM_BYTES, type ElemType } from "../../../kernels/cuda/launch-args.ts";
 import { groupPartsBytes } from "../../../kernels/group-linear/group-plan.ts";
 import { thinMeetingBytes } from "../../../kernels/thin-layer/thin-layer.cuda.ts";
-import { layOut } from "../../device/cuda/cuda-tensor.ts";
 import { productRows } from "../../device/cuda/dense-gemm.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
+import { planRegions, type RegionPlan } from "../../device/cuda/regions.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
 
 export interface StepBounds {
@@ -18,35 +18,29 @@ export interface StepBounds {
   readonly maxLogitRows: number;
 }
 
-const PARTS = [
-  "residual",
-  "normed",
-  "branch",
-  "mlpBranch",
-  "keptResidual",
-  "qkv",
-  "queries",
-  "attended",
-  "gateUp",
-  "activated",
-  "codes",
-  "normScales",
-  "codeScales",
-  "logits",
-  "chosen",
-  "attentionScratch",
-  "meeting",
-  "sumParts",
-] as const;
-type Part = (typeof PARTS)[number];
+type Activation =
+  | "residual"
+  | "normed"
+  | "branch"
+  | "mlpBranch"
+  | "keptResidual"
+  | "qkv"
+  | "queries"
+  | "attended"
+  | "gateUp"
+  | "activated"
+  | "codes"
+  | "normScales"
+  | "codeScales"
+  | "logits"
+  | "chosen"
+  | "attentionScratch"
+  | "meeting"
+  | "sumParts";
 
-/** Where each is. Rows have room for what products round up to. */
-export type CudaActivations = Readonly<Record<Part, DevicePointer>>;
-
-export interface ActivationsPlan {
-  readonly offsets: Readonly<Record<Part, number>>;
-  readonly numBytes: number;
-}
+/** Where each is. Rows have room for what GEMMs round up to. */
+export type CudaActivations = Readonly<Record<Activation, DevicePointer>>;
+export type ActivationsPlan = RegionPlan<Activation>;
 
 export function planActivations(
   config: DecoderConfig,
@@ -58,7 +52,7 @@ export function planActivations(
   const paddedRows = productRows(bounds.maxTokens, true);
   const rows = paddedRows * ELEM_BYTES[type];
   const inner = mlp.isGated ? 2 * mlp.intermediateSize : mlp.intermediateSize;
-  const sizes: Readonly<Record<Part, number>> = {
+  return planRegions({
     residual: rows * hiddenSize,
     normed: rows * hiddenSize,
     branch: rows * hiddenSize,
@@ -69,7 +63,7 @@ export function planActivations(
     attended: rows * numHeads * headDim,
     gateUp: rows * inner,
     activated: rows * mlp.intermediateSize,
-    // Rows and scales of 8-bit products, beside those that norms and activations give.
+    // Rows and scales of FP8 GEMMs, beside those that norms and activations give.
     codes: paddedRows * numHeads * headDim,
     normScales: 4 * paddedRows,
     codeScales: 4 * paddedRows,
@@ -77,17 +71,11 @@ export function planActivations(
     // Tokens, then their log-probabilities.
     chosen: 8 * bounds.maxLogitRows,
     attentionScratch: attentionScratchBytes,
-    // What the blocks of a kernel hand each other: zeros at first.
+    // Results that blocks of the fused layer kernel publish: zeros at first.
     meeting: thinMeetingBytes({ width: hiddenSize, inner: mlp.intermediateSize }),
-    // Of products of some tens of rows that are left in parts.
+    // Split-K partial sums that GEMMs leave to their readers.
     sumParts: groupPartsBytes(Math.max(hiddenSize, (numHeads + 2 * numKvHeads) * headDim)),
-  };
-  const { offsets, numBytes } = layOut(PARTS.map((part) => sizes[part]));
-  return { offsets: byPart((i) => offsets[i] ?? 0), numBytes };
-}
-
-export function placeActivations({ offsets }: ActivationsPlan, base: DevicePointer): CudaActivations {
-  return byPart((_, part) => base + BigInt(offsets[part]));
+  });
 }
 
 /** Bytes that one block takes in the caches of all layers. */
@@ -97,8 +85,4 @@ export function cacheBlockBytes(
   elementBytes: number,
 ): number {
   return 2 * numLayers * numKvHeads * headDim * blockSize * elementBytes;
-}
-
-function byPart<T>(make: (index: number, part: Part) => T): Readonly<Record<Part, T>> {
-  return Object.fromEntries(PARTS.map((part, i) => [part, make(i, part)])) as Record<Part, T>;
 }

@@ -2,12 +2,13 @@
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
 import type { Product } from "../../device/cuda/dense-gemm.ts";
 import { FakeKernelStream, type RecordedLaunch } from "../../device/cuda/fake-kernel-stream.ts";
+import { placeRegions } from "../../device/cuda/regions.ts";
 import { parseDecoderConfig } from "../config/parse-decoder-config.ts";
 import { describeWeights } from "../weights/weight-plan.ts";
 import { attentionScratch } from "./attention.ts";
 import { enqueueEmbedding, enqueueLayers, enqueueLogits } from "./decoder.ts";
-import { placeExperts, planExperts } from "./experts-memory.ts";
-import { placeActivations, planActivations } from "./memory.ts";
+import { planExperts } from "./experts-memory.ts";
+import { planActivations } from "./memory.ts";
 import type { CudaBatch, CudaCacheType, CudaDecoderModel, CudaPass } from "./pass.ts";
 import { layOutStep } from "./step-layout.ts";
 
@@ -107,7 +108,7 @@ export function record(
     blockSize: 16,
     numBlocks: 32,
     attentionCountersBytes: scratch.countersBytes,
-    experts: experts && placeExperts(experts, 2n ** 40n),
+    experts: experts && placeRegions(experts, 2n ** 40n),
   };
   const sizes = { numTokens, numSequences: 2, maxBlocks: 8, numLogitRows: 1, numChoices: 0 };
   const batch: CudaBatch = {
@@ -127,7 +128,7 @@ export function record(
     kernels.push(kernel.spec.name);
     launch(kernel, ...rest);
   };
-  const memory = placeActivations(planActivations(parsed.config, "bf16", bounds, scratch.numBytes), 2n ** 30n);
+  const memory = placeRegions(planActivations(parsed.config, "bf16", bounds, scratch.numBytes), 2n ** 30n);
   const run = (product: Product): void => {
     kernels.push("product");
     products.push(product);
