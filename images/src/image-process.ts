@@ -9,10 +9,10 @@ import { WorkerProcess } from "@nereid/server/worker-process/worker-process";
 import type { ImageData, ImageResult } from "./messages.ts";
 
 export class ImageProcess {
-  readonly #helper: WorkerProcess;
+  readonly #worker: WorkerProcess;
 
   constructor(data: ImageData, log: Logger) {
-    this.#helper = new WorkerProcess({
+    this.#worker = new WorkerProcess({
       program: fileURLToPath(new URL(`./image-worker${extname(import.meta.url)}`, import.meta.url)),
       data,
       title: "the process that decodes images",
@@ -22,15 +22,15 @@ export class ImageProcess {
 
   /** @throws ServerError when images cannot be decoded here */
   start(): Promise<void> {
-    return this.#helper.start();
+    return this.#worker.start();
   }
 
   /** @throws ServerError naming the invalid image */
   async process(images: readonly Uint8Array[]): Promise<ImageResult> {
-    return (await this.#helper.call(images)) as ImageResult;
+    return (await this.#worker.call(images)) as ImageResult;
   }
 
   close(): Promise<void> {
-    return this.#helper.close();
+    return this.#worker.close();
   }
 }

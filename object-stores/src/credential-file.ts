@@ -21,10 +21,10 @@ export async function credentialFor(file: string, kind: CloudKind, url: string):
 export function chooseCredential(text: string, file: string, kind: CloudKind, url: string): unknown {
   const form = 'expected JSON such as {"s3": {"s3://bucket/path": {"key_id": "…", "secret_key": "…"}}}';
   if (text.length > MAX_FILE_BYTES) throw new ToolError(`${file} has ${text.length} characters, ${form}`);
-  const all = record(parsed(text, file, form));
+  const all = asRecord(parsed(text, file, form));
   if (all === undefined) throw new ToolError(`${file} holds no object, ${form}`);
   if (all[kind] === undefined) return undefined;
-  const entries = record(all[kind]);
+  const entries = asRecord(all[kind]);
   if (entries === undefined) throw new ToolError(`${file}: "${kind}" is no object, ${form}`);
   let best: string | undefined;
   for (const prefix of Object.keys(entries)) {
@@ -34,14 +34,14 @@ export function chooseCredential(text: string, file: string, kind: CloudKind, ur
 }
 
 /** A string field of a credential; undefined when absent or empty. @throws ToolError when it is no string */
-export function textField(credential: unknown, name: string): string | undefined {
-  const value = record(credential)?.[name];
+export function stringField(credential: unknown, name: string): string | undefined {
+  const value = asRecord(credential)?.[name];
   if (value === undefined || value === "") return undefined;
   if (typeof value === "string") return value;
   throw new ToolError(`The credential's "${name}" is ${typeof value}, expected a text`);
 }
 
-export function record(value: unknown): Readonly<Record<string, unknown>> | undefined {
+export function asRecord(value: unknown): Readonly<Record<string, unknown>> | undefined {
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   return isObject ? (value as Readonly<Record<string, unknown>>) : undefined;
 }

@@ -51,10 +51,10 @@ export const STORES_ENVIRONMENT = {
 
 export type StoreVariable = keyof typeof STORES_ENVIRONMENT;
 /** A variable that the table lacks does not compile. */
-export type Environment = { readonly [Name in StoreVariable]?: string | undefined };
+export type StoresEnvironment = { readonly [Name in StoreVariable]?: string | undefined };
 
 /** The first that is set and not empty. */
-export function variable(env: Environment, ...names: readonly StoreVariable[]): string | undefined {
+export function variable(env: StoresEnvironment, ...names: readonly StoreVariable[]): string | undefined {
   for (const name of names) {
     const text = env[name]?.trim();
     if (text !== undefined && text !== "") return text;

@@ -5,10 +5,10 @@
 
 import {
   brokenConnection,
+  displayUrl,
   type HttpTimeouts,
   openResponse,
   PLAIN_HEADERS,
-  placeOf,
   TransientFailure,
 } from "@nereid/server/files/http-exchange";
 import { readText, retryAfterMs, TRANSIENT_STATUSES } from "@nereid/server/files/http-response";
@@ -81,7 +81,7 @@ export async function exchangeText(
   patience: HttpTimeouts,
 ): Promise<{ readonly text: string; readonly headers: Headers }> {
   const reply = await exchange(request, patience);
-  const tooLong = (): Error => new ToolError(`${placeOf(request.url)} answers more than ${MAX_TEXT_BYTES} bytes`);
+  const tooLong = (): Error => new ToolError(`${displayUrl(request.url)} answers more than ${MAX_TEXT_BYTES} bytes`);
   const text = await readText(reply, MAX_TEXT_BYTES, tooLong).catch((error: unknown) => {
     throw connectionFailure(error, request.url, patience.signal);
   });
@@ -98,9 +98,9 @@ export async function exchangeJson(
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null) return value as Readonly<Record<string, unknown>>;
   } catch (error) {
-    throw new TransientFailure(`${placeOf(request.url)} answers no JSON`, { cause: error });
+    throw new TransientFailure(`${displayUrl(request.url)} answers no JSON`, { cause: error });
   }
-  throw new TransientFailure(`${placeOf(request.url)} answers no JSON object`);
+  throw new TransientFailure(`${displayUrl(request.url)} answers no JSON object`);
 }
 
 /** Converts errors of a broken connection to a transient failure. */
@@ -112,9 +112,9 @@ async function refusal(response: Response, url: URL): Promise<Error> {
   const { status, headers } = response;
   const reason = await reasonOf(response);
   if (TRANSIENT_STATUSES.has(status)) {
-    return new TransientFailure(`${placeOf(url)} answers ${status}${reason}`, { waitMs: retryAfterMs(headers) });
+    return new TransientFailure(`${displayUrl(url)} answers ${status}${reason}`, { waitMs: retryAfterMs(headers) });
   }
-  return new RefusedRequest(`${placeOf(url)} answers ${status}${reason}`, status, headers);
+  return new RefusedRequest(`${displayUrl(url)} answers ${status}${reason}`, status, headers);
 }
 
 /** Code and message of an XML error document, or the beginning of any other body. */

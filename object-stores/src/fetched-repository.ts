@@ -32,12 +32,12 @@ export interface FetchedModelRepositoryOptions {
 
 class Holding {
   readonly version: string;
-  readonly brought: FetchedRepository;
+  readonly fetched: FetchedRepository;
   #users = 1;
 
-  constructor(version: string, brought: FetchedRepository) {
+  constructor(version: string, fetched: FetchedRepository) {
     this.version = version;
-    this.brought = brought;
+    this.fetched = fetched;
   }
 
   take(): void {
@@ -47,8 +47,8 @@ class Holding {
   async release(): Promise<void> {
     this.#users -= 1;
     if (this.#users > 0) return;
-    await rm(this.brought.folder, { recursive: true, force: true }).catch(() => undefined);
-    await this.brought.release();
+    await rm(this.fetched.folder, { recursive: true, force: true }).catch(() => undefined);
+    await this.fetched.release();
   }
 }
 
@@ -75,19 +75,19 @@ export class FetchedModelRepository implements RemoteRepository {
   }
 
   models(): readonly string[] {
-    return [...(this.#current?.brought.fingerprints.keys() ?? [])].sort();
+    return [...(this.#current?.fetched.fingerprints.keys() ?? [])].sort();
   }
 
   fingerprint(model: string): string | undefined {
-    return this.#current?.brought.fingerprints.get(model);
+    return this.#current?.fetched.fingerprints.get(model);
   }
 
   async localize(model: string): Promise<LocalModel> {
     const holding = this.#current;
-    const fingerprint = holding?.brought.fingerprints.get(model);
+    const fingerprint = holding?.fetched.fingerprints.get(model);
     if (holding === undefined || fingerprint === undefined) throw new ToolError(`${this.url} has no model '${model}'`);
     holding.take();
-    const { repositoryPath } = holding.brought;
+    const { repositoryPath } = holding.fetched;
     return { repositoryPath, fingerprint, release: () => holding.release() };
   }
 

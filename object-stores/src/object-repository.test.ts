@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ObjectCache } from "./object-cache.ts";
-import type { Fault } from "./object-server.test-support.ts";
+import type { StoreFault } from "./object-server.test-support.ts";
 import { contents, DIALECTS, filesIn, liveFolders, openTestStore } from "./open-stores.test-support.ts";
 
 const LARGE = Buffer.alloc(300_000, "0123456789abcdef");
@@ -57,7 +57,7 @@ for (const dialect of DIALECTS) {
       assert.equal(server.gets("repo/m/config.pbtxt").length, 2);
     });
 
-    const FAULTS: readonly (readonly [string, readonly Fault[], readonly (string | undefined)[]])[] = [
+    const FAULTS: readonly (readonly [string, readonly StoreFault[], readonly (string | undefined)[]])[] = [
       ["the connection is cut", [{ kind: "cut", afterBytes: 10_000 }], [undefined, "bytes=10000-"]],
       [
         "it is cut twice",
@@ -98,7 +98,7 @@ for (const dialect of DIALECTS) {
       const { server, cacheFolder, open } = await openTestStore(t, dialect);
       server.put("repo/m/1/weights", LARGE);
       server.put("repo/m/config.pbtxt", "");
-      server.fail("repo/m/1/weights", ...Array.from({ length: 20 }, (): Fault => ({ kind: "wrong bytes" })));
+      server.fail("repo/m/1/weights", ...Array.from({ length: 20 }, (): StoreFault => ({ kind: "wrong bytes" })));
       await assert.rejects(
         (await open()).localize("m"),
         /its content is wrong: expected md5 .*given up after 6 attempts/,
@@ -121,7 +121,10 @@ for (const dialect of DIALECTS) {
     test("a second process goes on where the first was killed", async (t) => {
       const { server, cacheFolder, open } = await openTestStore(t, dialect);
       server.put("repo/m/1/weights", LARGE);
-      server.fail("repo/m/1/weights", ...Array.from({ length: 6 }, (): Fault => ({ kind: "cut", afterBytes: 1000 })));
+      server.fail(
+        "repo/m/1/weights",
+        ...Array.from({ length: 6 }, (): StoreFault => ({ kind: "cut", afterBytes: 1000 })),
+      );
       await assert.rejects((await open()).localize("m"), /the connection ended|terminated|aborted|closed/);
       assert.match(contents(cacheFolder).join(), /\.part$/);
       const local = await (await open()).localize("m");

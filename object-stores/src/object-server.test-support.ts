@@ -12,7 +12,7 @@ import { EMPTY_HASH, signed } from "./s3/sigv4.ts";
 export type Dialect = "s3" | "gs" | "as";
 
 /** A fault in one response. */
-export type Fault =
+export type StoreFault =
   | { readonly kind: "cut"; readonly afterBytes: number }
   | { readonly kind: "wrong bytes" }
   | { readonly kind: "too long" }
@@ -46,7 +46,7 @@ interface Kept {
 export class ObjectServer implements AsyncDisposable {
   readonly asked: Asked[] = [];
   /** Faults of the next responses for an object, or for "list", in order. */
-  readonly faults: Map<string, Fault[]> = new Map();
+  readonly faults: Map<string, StoreFault[]> = new Map();
   /** Keys per page. */
   pageSize = 3;
   /** Bearer token required on the GCS side; undefined: anonymous access. */
@@ -90,7 +90,7 @@ export class ObjectServer implements AsyncDisposable {
     this.#objects.delete(name);
   }
 
-  fail(what: string, ...faults: Fault[]): void {
+  fail(what: string, ...faults: StoreFault[]): void {
     this.faults.set(what, faults);
   }
 
@@ -120,7 +120,7 @@ export class ObjectServer implements AsyncDisposable {
     const fault = this.faults.get(name ?? "list")?.shift();
     if (fault?.kind === "silence") return;
     if (fault?.kind === "status") {
-      response.writeHead(fault.status).end("<Error><Code>Fault</Code><Message>as told</Message></Error>");
+      response.writeHead(fault.status).end("<Error><Code>StoreFault</Code><Message>as told</Message></Error>");
       return;
     }
     if (name === undefined) this.#list(dialect, url, response);
@@ -197,7 +197,7 @@ export class ObjectServer implements AsyncDisposable {
     request: IncomingMessage,
     url: URL,
     response: ServerResponse,
-    fault: Fault | undefined,
+    fault: StoreFault | undefined,
   ): Promise<void> {
     const kept = this.#objects.get(name);
     const wanted = url.searchParams.get("generation");
@@ -254,7 +254,7 @@ function objectName(dialect: Dialect, url: URL): string | undefined {
   return decodeURIComponent(url.pathname.slice(root.length));
 }
 
-function damaged(content: Buffer, fault: Fault | undefined): Buffer {
+function damaged(content: Buffer, fault: StoreFault | undefined): Buffer {
   if (fault?.kind === "cut") return content.subarray(0, fault.afterBytes);
   if (fault?.kind === "too long") return Buffer.concat([content, Buffer.from("and more")]);
   if (fault?.kind !== "wrong bytes") return content;

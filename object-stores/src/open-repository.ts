@@ -13,7 +13,7 @@ import { ArchiveStore } from "./archive/archive-store.ts";
 import { findAzureIdentity, parseConnectionString } from "./azure/azure-identity.ts";
 import { AzureStore } from "./azure/azure-store.ts";
 import { type CloudKind, credentialFor } from "./credential-file.ts";
-import { type Environment, type StoreVariable, variable } from "./environment.ts";
+import { type StoresEnvironment, type StoreVariable, variable } from "./environment.ts";
 import { findGcsIdentity } from "./gcs/gcs-identity.ts";
 import { GcsStore } from "./gcs/gcs-store.ts";
 import { createHubModelRepository } from "./hub/hub-model-repository.ts";
@@ -106,7 +106,7 @@ async function openHub({ name }: Address<"hf">, { url, env }: OpenRepositoryOpti
 }
 
 /** The file is read at each resolution: it may have been corrected. */
-async function cloudCredential(kind: CloudKind, url: string, env: Environment): Promise<unknown> {
+async function cloudCredential(kind: CloudKind, url: string, env: StoresEnvironment): Promise<unknown> {
   const file = variable(env, "TRITON_CLOUD_CREDENTIAL_PATH");
   return file === undefined ? undefined : credentialFor(file, kind, url);
 }
@@ -120,13 +120,13 @@ const MOUNT_VARIABLES: Readonly<Record<StoreAddress["kind"], StoreVariable>> = O
 });
 
 /** A configured folder keeps its contents; a temporary one is removed with its models. */
-function openCache({ kind }: StoreAddress, env: Environment, firstPauseMs: number): Promise<ObjectCache> {
+function openCache({ kind }: StoreAddress, env: StoresEnvironment, firstPauseMs: number): Promise<ObjectCache> {
   const named = variable(env, MOUNT_VARIABLES[kind], "NEREID_MODEL_CACHE");
   const folder = named ?? join(tmpdir(), `nereid-models-${userInfo().uid}`);
   return ObjectCache.open({ folder, isPersistent: named !== undefined, firstPauseMs });
 }
 
-function stallMsOf(env: Environment): number {
+function stallMsOf(env: StoresEnvironment): number {
   const text = variable(env, "NEREID_STORE_TIMEOUT_SECONDS");
   const seconds = Number(text ?? DEFAULT_STALL_SECONDS);
   if (seconds > 0 && seconds <= 3600) return seconds * 1000;

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { DEFAULT_LOG_SETTINGS, ServerLog } from "@nereid/server/observe/log";
 import type { RemoteRepository } from "@nereid/server/repository/source/remote-repository";
-import type { Environment } from "./environment.ts";
+import type { StoresEnvironment } from "./environment.ts";
 import { ACCOUNT, AZURE_KEY, BUCKET, type Dialect, ObjectServer, S3_KEYS } from "./object-server.test-support.ts";
 import { openRepository } from "./open-repository.ts";
 
@@ -14,12 +14,12 @@ export const DIALECTS: readonly Dialect[] = ["s3", "gs", "as"];
 export interface TestStore {
   readonly server: ObjectServer;
   readonly url: string;
-  readonly env: Environment;
+  readonly env: StoresEnvironment;
   readonly cacheFolder: string;
   readonly lines: string[];
   open(options?: {
     readonly isWatched?: boolean;
-    readonly env?: Environment;
+    readonly env?: StoresEnvironment;
     readonly url?: string;
   }): Promise<RemoteRepository>;
 }
@@ -29,7 +29,7 @@ export async function openTestStore(t: TestContext, dialect: Dialect, path = "re
   t.after(() => server[Symbol.asyncDispose]());
   const cacheFolder = temporaryFolder(t);
   const env = environmentOf(dialect, server, cacheFolder);
-  const url = addressOf(dialect, server, path);
+  const url = serverAddress(dialect, server, path);
   const lines: string[] = [];
   const sink = { out: (line: string) => void lines.push(line), err: (line: string) => void lines.push(line) };
   const log = new ServerLog(DEFAULT_LOG_SETTINGS, { sink });
@@ -54,12 +54,12 @@ export async function openTestStore(t: TestContext, dialect: Dialect, path = "re
   };
 }
 
-export function addressOf(dialect: Dialect, server: ObjectServer, path: string): string {
+export function serverAddress(dialect: Dialect, server: ObjectServer, path: string): string {
   if (dialect === "s3") return `s3://${server.endpoint}/${BUCKET}/${path}`;
   return dialect === "gs" ? `gs://${BUCKET}/${path}` : `as://${ACCOUNT}/${BUCKET}/${path}`;
 }
 
-export function environmentOf(dialect: Dialect, server: ObjectServer, cacheFolder: string): Environment {
+export function environmentOf(dialect: Dialect, server: ObjectServer, cacheFolder: string): StoresEnvironment {
   const common = { NEREID_MODEL_CACHE: cacheFolder, NEREID_STORE_TIMEOUT_SECONDS: "1" };
   if (dialect === "s3") {
     return { ...common, AWS_ACCESS_KEY_ID: S3_KEYS.keyId, AWS_SECRET_ACCESS_KEY: S3_KEYS.secret };

@@ -43,7 +43,7 @@ const WRONG: readonly (readonly [string, RegExp])[] = [
   ["as://http://x/container", /expected as:/],
   ["https://host/repo.zip", /expected https:/],
   ["https://host/repo.tar.gz#sha256=12", /expected https:/],
-  ["http://host/repo.tar.gz", /whoever is on the way could change these models/],
+  ["http://host/repo.tar.gz", /without TLS anybody on the network path could change these models/],
   ["ftp://host/repo.tar.gz", /begins with s3:/],
 ];
 for (const [text, reason] of WRONG) {

@@ -65,10 +65,10 @@ function parseArchive(text: string): StoreAddress {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const sha256 = /^#sha256=([0-9a-f]{64})$/i.exec(url?.hash ?? "")?.[1]?.toLowerCase();
   if (url === undefined || !/\.(?:tar|tar\.gz|tgz)$/.test(url.pathname) || (url.hash !== "" && sha256 === undefined)) {
-    throw wrong(text, "https://<host>/<path>.tar.gz, .tgz or .tar, with #sha256=<64 hex digits> if wished");
+    throw wrong(text, "https://<host>/<path>.tar.gz, .tgz or .tar, optionally with #sha256=<64 hex digits>");
   }
   if (url.protocol === "http:" && sha256 === undefined && !LOOPBACK_HOSTS.has(url.hostname)) {
-    throw new ToolError(`${text}: whoever is on the way could change these models`, {
+    throw new ToolError(`${text}: without TLS anybody on the network path could change these models`, {
       fix: "Use https, or add #sha256=<hex> so that the bytes can be checked",
     });
   }

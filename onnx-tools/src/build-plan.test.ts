@@ -7,7 +7,7 @@ import { Reporter } from "@nereid/server/files/progress";
 import { planContent } from "@nereid/server/formats/onnx/plan-file";
 import { externalTensor, model, node, ONNX_TYPE, tensor } from "../../tests/fakes/onnx-writer.ts";
 import { buildPlan, type PlanOptions } from "./build-plan.ts";
-import { measurePlan, summarize } from "./measure-plan.ts";
+import { latencyStatistics, measurePlan } from "./measure-plan.ts";
 import { parseShapes } from "./shapes.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "nereid-build-plan-"));
@@ -121,8 +121,8 @@ test("measurePlan() runs an engine and refuses any other file, naming the comman
   });
 });
 
-test("summarize() orders the times of runs", () => {
+test("latencyStatistics() orders the times of runs", () => {
   const times = Array.from({ length: 100 }, (_, index) => 100 - index);
-  const { min, max, mean, median, p90, p99 } = summarize(times);
+  const { min, max, mean, median, p90, p99 } = latencyStatistics(times);
   assert.deepEqual([min, max, mean, median, p90, p99], [1, 100, 50.5, 51, 91, 100]);
 });

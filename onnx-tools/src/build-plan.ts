@@ -18,13 +18,13 @@ import { compareModels } from "./compare-models.ts";
 import type { ErrorSum } from "./error-totals.ts";
 import { convertToFp16 } from "./fp16-graph.ts";
 import { inlineData } from "./inline-data.ts";
-import { readDocument, writeDocument } from "./model-files.ts";
+import { readOnnxFile, writeDocument } from "./model-files.ts";
 import { idLimits, randomInput, randomNumbers, type Shapes } from "./model-inputs.ts";
 import { MAX_MODEL_BYTES, makeFile, modelBytes, weightsFor } from "./onnx-output.ts";
 import { exactWeights } from "./processor.ts";
 import { quantizedDocument } from "./quantize-onnx.ts";
 import { dataBeside, ModelOpener } from "./sessions.ts";
-import { completeProfile, expectShapes, type ShapeProfile, shown } from "./shapes.ts";
+import { completeProfile, expectShapes, type OptimizationProfile, shown } from "./shapes.ts";
 
 export interface PlanOptions {
   readonly input: string;
@@ -32,7 +32,7 @@ export interface PlanOptions {
   readonly isHalf: boolean;
   readonly isInteger: boolean;
   /** As given; missing ones are completed. */
-  readonly shapes: ShapeProfile;
+  readonly shapes: OptimizationProfile;
   /** Maximum bytes of one file, beyond which weights are stored externally; default: protobuf's limit. */
   readonly maxFileBytes?: number | undefined;
   readonly reporter: Reporter;
@@ -42,7 +42,7 @@ export interface PlanOptions {
 export interface PlanSummary {
   readonly bytesBefore: number;
   readonly bytesAfter: number;
-  readonly profile: ShapeProfile;
+  readonly profile: OptimizationProfile;
   readonly numInteger: number;
   readonly numHalf: number;
   /** Difference to the original at the optimal shapes, by output. */
@@ -84,7 +84,7 @@ export async function buildPlan(options: PlanOptions): Promise<PlanSummary> {
   return { bytesBefore, profile, ...built };
 }
 
-async function checkedProfile(opener: ModelOpener, { input, shapes }: PlanOptions): Promise<ShapeProfile> {
+async function checkedProfile(opener: ModelOpener, { input, shapes }: PlanOptions): Promise<OptimizationProfile> {
   const session = await opener.open(input, 0);
   try {
     const { inputs } = session.info;
@@ -100,19 +100,19 @@ async function checkedProfile(opener: ModelOpener, { input, shapes }: PlanOption
 async function buildSteps(
   opener: ModelOpener,
   options: PlanOptions & { readonly inline: string; readonly isLarge: boolean; readonly maxFileBytes: number },
-  profile: ShapeProfile,
+  profile: OptimizationProfile,
   step: (name: string) => string,
 ): Promise<Omit<PlanSummary, "bytesBefore" | "profile"> & { readonly path: string }> {
   const { input, inline, isLarge, maxFileBytes, signal } = options;
   const plain = step("simplify");
   await (await opener.open(inline, 1, { path: plain, isLarge })).close();
-  const limits = idLimits(await readDocument(plain));
+  const limits = idLimits(await readOnnxFile(plain));
   const { path: source, numMatmuls } = options.isInteger
     ? await quantizeFile(plain, step("quantize"), options, maxFileBytes)
     : { path: plain, numMatmuls: 0 };
   const optimized = step("optimize");
   await (await opener.open(source, 2, { path: optimized, isLarge })).close();
-  const document = await readDocument(optimized);
+  const document = await readOnnxFile(optimized);
   const { document: kept, numHalved } = options.isHalf ? convertToFp16(document) : { document, numHalved: 0 };
   const path = step("check");
   const front = planNoteParts(noteOf(options, profile));
@@ -128,7 +128,7 @@ async function quantizeFile(
   { reporter, signal }: PlanOptions,
   maxBytes: number,
 ): Promise<{ path: string; numMatmuls: number }> {
-  const { document, numMatmuls } = quantizedDocument(await readDocument(from), {
+  const { document, numMatmuls } = quantizedDocument(await readOnnxFile(from), {
     type: exactWeights(),
     isReduced: false,
     reporter,
@@ -138,7 +138,7 @@ async function quantizeFile(
   return { path, numMatmuls };
 }
 
-function noteOf({ isHalf, isInteger }: PlanOptions, { min, opt, max }: ShapeProfile): PlanNote {
+function noteOf({ isHalf, isInteger }: PlanOptions, { min, opt, max }: OptimizationProfile): PlanNote {
   const plain = (shapes: Shapes): SizesByInput => Object.fromEntries(shapes);
   const precision = ["fp32", ...(isHalf ? ["fp16"] : []), ...(isInteger ? ["int8"] : [])];
   return { formatVersion: PLAN_FORMAT_VERSION, precision, min: plain(min), opt: plain(opt), max: plain(max) };
@@ -148,7 +148,7 @@ interface Trial {
   readonly input: string;
   readonly path: string;
   readonly limits: ReadonlyMap<string, number>;
-  readonly profile: ShapeProfile;
+  readonly profile: OptimizationProfile;
 }
 
 /** Runs the result at its smallest and largest shapes, and compares it with the original at the optimal ones. */

@@ -7,14 +7,14 @@ import { ToolError } from "@nereid/server/files/tool-error";
 import { documentParts } from "@nereid/server/formats/onnx/document";
 import { checkExternalData } from "@nereid/server/formats/onnx/external-data";
 import { readExternalData } from "@nereid/server/formats/onnx/model";
-import { readDocument, writeModel } from "./model-files.ts";
+import { readOnnxFile, writeModel } from "./model-files.ts";
 
 /** The model itself when it has no external data; else a copy at the path from `scratch`. */
 export async function inlineData(path: string, scratch: () => string, signal: AbortSignal): Promise<string> {
   const references = await checkedReferences(path);
   if (references.length === 0) return path;
   const copy = scratch();
-  await writeModel(copy, documentParts(await readDocument(path)), signal);
+  await writeModel(copy, documentParts(await readOnnxFile(path)), signal);
   return copy;
 }
 

@@ -4,7 +4,7 @@ import { ToolError } from "@nereid/server/files/tool-error";
 import { readPlan } from "@nereid/server/formats/onnx/plan-file";
 import type { OnnxSession } from "@nereid/server/native/onnxruntime/session";
 import { randomInputs } from "./build-plan.ts";
-import { readDocument } from "./model-files.ts";
+import { readOnnxFile } from "./model-files.ts";
 import { idLimits, type Shapes } from "./model-inputs.ts";
 import { ModelOpener } from "./sessions.ts";
 import { expectShapes } from "./shapes.ts";
@@ -40,11 +40,11 @@ export async function measurePlan(options: MeasureOptions): Promise<Latency> {
   if (content.kind !== "nereid") throw wrongPlan(options.path, content.kind);
   const shapes = new Map([...Object.entries(content.note.opt), ...options.shapes]);
   using opener = new ModelOpener();
-  const limits = idLimits(await readDocument(options.path));
+  const limits = idLimits(await readOnnxFile(options.path));
   const session = await opener.open(options.path, 99);
   try {
     expectShapes("--shapes", options.shapes, session.info.inputs);
-    return summarize(await runTimes(session, randomInputs(session, shapes, limits), options));
+    return latencyStatistics(await runTimes(session, randomInputs(session, shapes, limits), options));
   } finally {
     await session.close();
   }
@@ -76,7 +76,7 @@ async function runTimes(
 }
 
 /** Statistics of at least one time. */
-export function summarize(times: readonly number[]): Latency {
+export function latencyStatistics(times: readonly number[]): Latency {
   const sorted = [...times].sort((a, b) => a - b);
   const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
   const total = sorted.reduce((sum, time) => sum + time, 0);

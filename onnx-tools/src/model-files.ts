@@ -13,7 +13,7 @@ import { tensorParts } from "@nereid/server/formats/onnx/writer";
 import { type Part, partsBytes, writeParts } from "@nereid/server/formats/protobuf/writer";
 
 /** @throws ToolError when it is no ONNX model */
-export async function readDocument(path: string): Promise<OnnxDocument> {
+export async function readOnnxFile(path: string): Promise<OnnxDocument> {
   const document = await readOnnxDocument(path).catch((cause: unknown) => {
     throw new ToolError(cause instanceof Error ? cause.message : String(cause), { cause });
   });

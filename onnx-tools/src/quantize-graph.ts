@@ -50,7 +50,7 @@ export function quantizeGraph(
   return { document: { ...document, nodes, tensors: new Map(tensors) }, numMatmuls };
 }
 
-interface Product {
+interface MatmulNode {
   readonly weight: DocumentTensor;
   readonly isTransposed: boolean;
   /** Bias of Gemm; added at the end. */
@@ -58,7 +58,7 @@ interface Product {
 }
 
 /** Undefined for other nodes, and for those that stay unchanged. */
-function findMatmul(node: DocumentNode, { tensors, inputs: replaceable }: OnnxDocument): Product | undefined {
+function findMatmul(node: DocumentNode, { tensors, inputs: replaceable }: OnnxDocument): MatmulNode | undefined {
   const { operator, domain, inputs } = node;
   const weight = tensors.get(inputs[1] ?? "");
   if (domain !== "" || weight === undefined || replaceable.has(weight.name)) return undefined;
@@ -92,7 +92,7 @@ class Rewriter {
     for (const { outputs } of document.nodes) for (const name of outputs) this.#taken.add(name);
   }
 
-  replace(node: DocumentNode, product: Product): DocumentNode[] {
+  replace(node: DocumentNode, product: MatmulNode): DocumentNode[] {
     const [activation = ""] = node.inputs;
     const [output = ""] = node.outputs;
     const name = this.#fresh(`${output}_quantized`);
@@ -122,7 +122,7 @@ class Rewriter {
     return outputs;
   }
 
-  #matrixOf({ weight, isTransposed }: Product): readonly [string, string, string] {
+  #matrixOf({ weight, isTransposed }: MatmulNode): readonly [string, string, string] {
     const key = `${isTransposed ? "T" : "N"}${weight.name}`;
     const known = this.#matrices.get(key);
     if (known !== undefined) return known;

@@ -9,14 +9,14 @@ import type { OnnxSession } from "@nereid/server/native/onnxruntime/session";
 import { compareModels } from "./compare-models.ts";
 import type { ErrorSum } from "./error-totals.ts";
 import { inlineData } from "./inline-data.ts";
-import { readDocument, writeDocument } from "./model-files.ts";
+import { readOnnxFile, writeDocument } from "./model-files.ts";
 import { defaultShape, fileInput, idLimits, randomInput, randomNumbers, type Shapes } from "./model-inputs.ts";
 import { MAX_MODEL_BYTES, makeFile, modelBytes, weightsFor } from "./onnx-output.ts";
 import { type QuantizedGraph, quantizeGraph } from "./quantize-graph.ts";
 import type { MatrixOptions } from "./quantize-matrix.ts";
 import { ModelOpener } from "./sessions.ts";
 
-export interface QuantizeOptions extends MatrixOptions {
+export interface OnnxQuantizeOptions extends MatrixOptions {
   readonly input: string;
   readonly output: string;
   readonly samples: SampleOptions;
@@ -35,7 +35,7 @@ export interface SampleOptions {
   readonly seed: number;
 }
 
-export interface QuantizeSummary {
+export interface OnnxQuantizeSummary {
   readonly numMatmuls: number;
   readonly bytesBefore: number;
   readonly bytesAfter: number;
@@ -43,7 +43,7 @@ export interface QuantizeSummary {
   readonly errors: ReadonlyMap<string, ErrorSum>;
 }
 
-export async function quantizeOnnx(options: QuantizeOptions): Promise<QuantizeSummary> {
+export async function quantizeOnnx(options: OnnxQuantizeOptions): Promise<OnnxQuantizeSummary> {
   const { input, output, signal } = options;
   if (resolve(input) === resolve(output)) {
     throw new ToolError(`${output} is the model itself`, { fix: "Name another file as --output" });
@@ -53,14 +53,14 @@ export async function quantizeOnnx(options: QuantizeOptions): Promise<QuantizeSu
   const isLarge = bytesBefore > maxFileBytes;
   await requireFreeBytes(output, 2 * bytesBefore);
   using opener = new ModelOpener();
-  let summary: QuantizeSummary | undefined;
+  let summary: OnnxQuantizeSummary | undefined;
   await makeFile(output, async (scratch) => {
     const plain = scratch();
     // Computed, transposed and external constants become inline tensors.
     const source = isLarge ? input : await inlineData(input, scratch, signal);
     await (await opener.open(source, 1, { path: plain, isLarge })).close();
     signal.throwIfAborted();
-    const document = await readDocument(plain);
+    const document = await readOnnxFile(plain);
     const { document: quantized, numMatmuls } = quantizedDocument(document, options);
     const finished = scratch();
     const place = { path: finished, dataPath: weightsFor(output), maxBytes: maxFileBytes };
@@ -76,7 +76,7 @@ export async function quantizeOnnx(options: QuantizeOptions): Promise<QuantizeSu
 /** @throws ToolError when there is nothing to quantize */
 export function quantizedDocument(
   document: OnnxDocument,
-  { type, isReduced, reporter, signal }: Pick<QuantizeOptions, "type" | "isReduced" | "reporter" | "signal">,
+  { type, isReduced, reporter, signal }: Pick<OnnxQuantizeOptions, "type" | "isReduced" | "reporter" | "signal">,
 ): QuantizedGraph {
   const task = reporter.startTask({ task: "quantize", unit: "products" });
   try {
@@ -104,7 +104,7 @@ interface Pair {
 async function measure(
   opener: ModelOpener,
   { input, finished, document }: Pair,
-  { samples, signal }: QuantizeOptions,
+  { samples, signal }: OnnxQuantizeOptions,
 ): Promise<ReadonlyMap<string, ErrorSum>> {
   const reference = await opener.open(input, 99);
   try {

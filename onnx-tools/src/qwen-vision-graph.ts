@@ -32,7 +32,7 @@ interface QwenVisionEncoder {
 
 export type QwenKind = "qwen2_vl" | "qwen2_5_vl";
 
-const EYES: Readonly<Record<QwenKind, QwenVisionEncoder>> = {
+const ENCODERS: Readonly<Record<QwenKind, QwenVisionEncoder>> = {
   qwen2_vl: {
     norm: layerNorm,
     widthField: "embed_dim",
@@ -71,19 +71,19 @@ const EPSILON = 1e-6;
 const ROPE_THETA = 10_000;
 
 export function isQwenVision(kind: unknown): kind is QwenKind {
-  return typeof kind === "string" && Object.hasOwn(EYES, kind);
+  return typeof kind === "string" && Object.hasOwn(ENCODERS, kind);
 }
 
 /** `config` is that of the vision encoder. @throws ToolError naming what is missing or does not fit */
 export function buildQwenVision(source: Safetensors, kind: QwenKind, config: HfFields): BuiltGraph {
-  const eye = EYES[kind];
+  const encoder = ENCODERS[kind];
   const size = (name: string): number => config.int(name, { min: 1, max: MAX_SIZE });
-  const hidden = size(eye.widthField);
+  const hidden = size(encoder.widthField);
   const numHeads = expectHeads(size("num_heads"), hidden);
   const graph = new GraphBuilder();
   const weights = new EncoderWeights(source, ["visual.", "model.visual."], "patch_embed.proj.weight");
-  const activation = activationOf(config.get("hidden_act") ?? eye.activation);
-  const intermediate = eye.isGated ? size("intermediate_size") : hidden * size("mlp_ratio");
+  const activation = activationOf(config.get("hidden_act") ?? encoder.activation);
+  const intermediate = encoder.isGated ? size("intermediate_size") : hidden * size("mlp_ratio");
   const context = { graph, weights, sizes: { hidden, intermediate, numHeads, epsilon: EPSILON, activation } };
   const channels = size("in_channels");
   const [patch, frames, merge] = [size("patch_size"), size("temporal_patch_size"), size("spatial_merge_size")];
@@ -94,22 +94,22 @@ export function buildQwenVision(source: Safetensors, kind: QwenKind, config: HfF
   const theta = config.section("rope_parameters")?.positive("rope_theta", ROPE_THETA) ?? ROPE_THETA;
   const turn = rotaryTables(graph, positions, { theta, headSize: hidden / numHeads });
   const sameImage = imageMask(graph, positions);
-  const windowSide = eye.hasWindows ? Math.floor(size("window_size") / merge / patch) * merge : 0;
+  const windowSide = encoder.hasWindows ? Math.floor(size("window_size") / merge / patch) * merge : 0;
   const sameWindow = windowSide > 0 ? windowMask(graph, positions, windowSide) : sameImage;
   graph.enter("patch_embed");
   let states = embed(context, pixels, [hidden, channels, frames, patch, patch]);
   const numLayers = size("depth");
-  const full = eye.hasWindows ? fullLayers(config, numLayers) : undefined;
+  const full = encoder.hasWindows ? fullLayers(config, numLayers) : undefined;
   for (let layer = 0; layer < numLayers; layer++) {
     graph.enter(`blocks.${layer}`);
     const mask = full === undefined || full.has(layer) ? sameImage : sameWindow;
-    states = block(context, eye, `blocks.${layer}`, states, { turn, mask });
+    states = block(context, encoder, `blocks.${layer}`, states, { turn, mask });
   }
   graph.enter("merger");
   const wide = hidden * merge * merge;
-  const joined = graph.node("Reshape", [eye.norm(context, states, "merger.ln_q"), graph.ints([-1, wide])]);
+  const joined = graph.node("Reshape", [encoder.norm(context, states, "merger.ln_q"), graph.ints([-1, wide])]);
   const active = activationOf("gelu")(graph, linear(context, joined, "merger.mlp.0", [wide, wide]));
-  const width = size(eye.outputField);
+  const width = size(encoder.outputField);
   const tokens = linear(context, active, "merger.mlp.2", [width, wide]);
   graph.output(tokens, { name: "visual_tokens", type: ONNX_TYPES.FLOAT, dims: [TOKENS, width] });
   return graph.build();
@@ -134,20 +134,23 @@ function fullLayers(config: HfFields, numLayers: number): ReadonlySet<number> {
 
 function block(
   context: EncoderContext,
-  eye: QwenVisionEncoder,
+  encoder: QwenVisionEncoder,
   name: string,
   states: string,
   how: { readonly turn: RotaryTables; readonly mask: string },
 ): string {
   const { graph, sizes } = context;
   const { hidden, intermediate } = sizes;
-  const mixed = patchAttention(context, `${name}.attn`, eye.norm(context, states, `${name}.norm1`), how);
+  const mixed = patchAttention(context, `${name}.attn`, encoder.norm(context, states, `${name}.norm1`), how);
   const attended = graph.node("Add", [states, mixed]);
-  const normed = eye.norm(context, attended, `${name}.norm2`);
+  const normed = encoder.norm(context, attended, `${name}.norm2`);
   const wide = (part: string): string => linear(context, normed, `${name}.mlp.${part}`, [intermediate, hidden]);
-  const active = eye.isGated
+  const active = encoder.isGated
     ? graph.node("Mul", [sizes.activation(graph, wide("gate_proj")), wide("up_proj")])
     : sizes.activation(graph, wide("fc1"));
-  const narrow = linear(context, active, `${name}.mlp.${eye.isGated ? "down_proj" : "fc2"}`, [hidden, intermediate]);
+  const narrow = linear(context, active, `${name}.mlp.${encoder.isGated ? "down_proj" : "fc2"}`, [
+    hidden,
+    intermediate,
+  ]);
   return graph.node("Add", [attended, narrow]);
 }

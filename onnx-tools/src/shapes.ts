@@ -7,7 +7,7 @@ import type { ValueInfo } from "@nereid/server/native/onnxruntime/info";
 import type { Shapes } from "./model-inputs.ts";
 
 /** Optimisation profile of a saved model. */
-export interface ShapeProfile {
+export interface OptimizationProfile {
   readonly min: Shapes;
   readonly opt: Shapes;
   readonly max: Shapes;
@@ -55,7 +55,7 @@ interface WrittenShapes {
  * Completes missing shapes from the others, like trtexec. An input without any shape gets its fixed one, with 1 for
  * dynamic sizes. @throws ToolError when a minimum exceeds a maximum
  */
-export function completeProfile(written: WrittenShapes, inputs: readonly ValueInfo[]): ShapeProfile {
+export function completeProfile(written: WrittenShapes, inputs: readonly ValueInfo[]): OptimizationProfile {
   const pick = (order: readonly (keyof WrittenShapes)[]): Shapes =>
     new Map(
       inputs.map((value) => {
@@ -72,7 +72,7 @@ export function completeProfile(written: WrittenShapes, inputs: readonly ValueIn
   return profile;
 }
 
-function expectOrder(name: string, { min, opt, max }: ShapeProfile): void {
+function expectOrder(name: string, { min, opt, max }: OptimizationProfile): void {
   const [low = [], middle = [], high = []] = [min.get(name), opt.get(name), max.get(name)];
   const isOrdered = low.every((size, axis) => size <= (middle[axis] ?? 0) && (middle[axis] ?? 0) <= (high[axis] ?? 0));
   if (isOrdered) return;

@@ -11,10 +11,10 @@ export interface EncoderSizes {
   readonly intermediate: number;
   readonly numHeads: number;
   readonly epsilon: number;
-  readonly activation: Activation;
+  readonly activation: EncoderActivation;
 }
 
-export type Activation = (graph: GraphBuilder, value: string) => string;
+export type EncoderActivation = (graph: GraphBuilder, value: string) => string;
 
 export interface EncoderContext {
   readonly graph: GraphBuilder;
@@ -26,7 +26,7 @@ export interface EncoderContext {
 export const MASKED: number = -(2 - 2 ** -23) * 2 ** 127;
 
 /** By the names of Hugging Face's configurations. */
-const ACTIVATIONS: ReadonlyMap<string, Activation> = new Map<string, Activation>([
+const ACTIVATIONS: ReadonlyMap<string, EncoderActivation> = new Map<string, EncoderActivation>([
   ["gelu", gelu],
   ["gelu_new", tanhGelu],
   ["gelu_pytorch_tanh", tanhGelu],
@@ -42,7 +42,7 @@ export function expectHeads(numHeads: number, hidden: number): number {
 }
 
 /** @throws ToolError for an unknown name */
-export function activationOf(name: unknown): Activation {
+export function activationOf(name: unknown): EncoderActivation {
   const activation = typeof name === "string" ? ACTIVATIONS.get(name) : undefined;
   if (activation !== undefined) return activation;
   throw new ToolError(`config.json: hidden_act: expected one of ${[...ACTIVATIONS.keys()].join(", ")}, got ${name}`);

@@ -5,13 +5,13 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { Environment } from "../environment.ts";
+import type { StoresEnvironment } from "../environment.ts";
 import { temporaryFolder } from "../open-stores.test-support.ts";
 import { findAzureIdentity, parseConnectionString } from "./azure-identity.ts";
 
 const PATIENCE = { stallMs: 1000, signal: new AbortController().signal };
 
-const FOUND: readonly (readonly [string, Environment, unknown, Record<string, string>])[] = [
+const FOUND: readonly (readonly [string, StoresEnvironment, unknown, Record<string, string>])[] = [
   [
     "a key",
     { AZURE_STORAGE_ACCOUNT: "a", AZURE_STORAGE_KEY: "a2V5" },
@@ -37,7 +37,7 @@ const FOUND: readonly (readonly [string, Environment, unknown, Record<string, st
     { account_str: "f", account_key: "a2V5" },
     { kind: "key", account: "f", key: "a2V5" },
   ],
-  ["nobody", {}, undefined, { kind: "nobody" }],
+  ["anonymous", {}, undefined, { kind: "anonymous" }],
 ];
 for (const [title, env, credential, expected] of FOUND) {
   test(`findAzureIdentity() finds ${title}`, async () => {
@@ -60,7 +60,7 @@ test("findAzureIdentity() gets tokens of a managed identity, a workload and a re
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const file = join(temporaryFolder(t), "token");
   writeFileSync(file, "proof\n");
-  const find = (env: Environment) => findAzureIdentity(undefined, "own", env, PATIENCE);
+  const find = (env: StoresEnvironment) => findAzureIdentity(undefined, "own", env, PATIENCE);
   const managed = {
     AZURE_STORAGE_AUTH_TYPE: "managed_identity",
     AZURE_STORAGE_CLIENT_ID: "c1",

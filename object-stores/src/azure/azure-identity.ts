@@ -6,8 +6,8 @@
 import { readFile } from "node:fs/promises";
 import type { HttpTimeouts } from "@nereid/server/files/http-exchange";
 import { ToolError } from "@nereid/server/files/tool-error";
-import { textField } from "../credential-file.ts";
-import { type Environment, variable } from "../environment.ts";
+import { stringField } from "../credential-file.ts";
+import { type StoresEnvironment, variable } from "../environment.ts";
 import { exchangeJson } from "../exchange.ts";
 import { ANONYMOUS, type BearerIdentity, bearerFrom } from "../gcs/gcs-identity.ts";
 
@@ -15,7 +15,7 @@ export type AzureIdentity = { readonly endsAtMs: number } & (
   | { readonly kind: "key"; readonly account: string; readonly key: string }
   | { readonly kind: "sas"; readonly query: string }
   | { readonly kind: "token"; readonly token: string }
-  | { readonly kind: "nobody" }
+  | { readonly kind: "anonymous" }
 );
 
 const FOREVER = Number.POSITIVE_INFINITY;
@@ -37,7 +37,7 @@ export function parseConnectionString(text: string): ReadonlyMap<string, string>
 export async function findAzureIdentity(
   credential: unknown,
   account: string,
-  env: Environment,
+  env: StoresEnvironment,
   patience: HttpTimeouts,
 ): Promise<AzureIdentity> {
   const { type, clientId, named, key, sas } =
@@ -49,7 +49,7 @@ export async function findAzureIdentity(
   }
   if (key !== undefined) return { kind: "key", account: named ?? account, key, endsAtMs: FOREVER };
   if (sas !== undefined) return { kind: "sas", query: sas.replace(/^\?/, ""), endsAtMs: FOREVER };
-  return { kind: "nobody", endsAtMs: FOREVER };
+  return { kind: "anonymous", endsAtMs: FOREVER };
 }
 
 interface AzureFields {
@@ -60,7 +60,7 @@ interface AzureFields {
   readonly sas: string | undefined;
 }
 
-function fromEnvironment(env: Environment): AzureFields {
+function fromEnvironment(env: StoresEnvironment): AzureFields {
   const connection = parseConnectionString(variable(env, "AZURE_STORAGE_CONNECTION_STRING") ?? "");
   return {
     type: variable(env, "AZURE_STORAGE_AUTH_TYPE"),
@@ -73,21 +73,21 @@ function fromEnvironment(env: Environment): AzureFields {
 
 function fromFileEntry(credential: unknown): AzureFields {
   return {
-    type: textField(credential, "auth_type"),
-    clientId: textField(credential, "client_id"),
-    named: textField(credential, "account_str"),
-    key: textField(credential, "account_key"),
+    type: stringField(credential, "auth_type"),
+    clientId: stringField(credential, "client_id"),
+    named: stringField(credential, "account_str"),
+    key: stringField(credential, "account_key"),
     sas: undefined,
   };
 }
 
 function tokenOf({ token, endsAtMs }: BearerIdentity): AzureIdentity {
-  return token === undefined ? { kind: "nobody", endsAtMs } : { kind: "token", token, endsAtMs };
+  return token === undefined ? { kind: "anonymous", endsAtMs } : { kind: "token", token, endsAtMs };
 }
 
 async function defaultToken(
   clientId: string | undefined,
-  env: Environment,
+  env: StoresEnvironment,
   patience: HttpTimeouts,
 ): Promise<BearerIdentity> {
   const tenant = variable(env, "AZURE_TENANT_ID");
@@ -112,7 +112,7 @@ async function defaultToken(
 async function programToken(
   tenant: string,
   fields: Readonly<Record<string, string>>,
-  env: Environment,
+  env: StoresEnvironment,
   patience: HttpTimeouts,
 ): Promise<BearerIdentity> {
   const host = variable(env, "AZURE_AUTHORITY_HOST") ?? "https://login.microsoftonline.com/";
@@ -126,7 +126,7 @@ async function programToken(
 
 async function machineToken(
   clientId: string | undefined,
-  env: Environment,
+  env: StoresEnvironment,
   { signal }: HttpTimeouts,
 ): Promise<BearerIdentity> {
   const service = variable(env, "IDENTITY_ENDPOINT");

@@ -7,8 +7,8 @@ import { createSign } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { HttpTimeouts } from "@nereid/server/files/http-exchange";
 import { ToolError } from "@nereid/server/files/tool-error";
-import { record, textField } from "../credential-file.ts";
-import { type Environment, variable } from "../environment.ts";
+import { asRecord, stringField } from "../credential-file.ts";
+import { type StoresEnvironment, variable } from "../environment.ts";
 import { exchangeJson } from "../exchange.ts";
 
 export interface BearerIdentity {
@@ -29,7 +29,7 @@ const FORM = { "content-type": "application/x-www-form-urlencoded" };
 /** `file` comes from the credentials file or the environment. @throws ToolError when it is set and gives no token */
 export async function findGcsIdentity(
   file: string | undefined,
-  env: Environment,
+  env: StoresEnvironment,
   patience: HttpTimeouts,
 ): Promise<BearerIdentity> {
   const path = file ?? variable(env, "GOOGLE_APPLICATION_CREDENTIALS");
@@ -44,7 +44,7 @@ async function fileIdentity(path: string, patience: HttpTimeouts): Promise<Beare
   });
   const account = parseAccount(text, path);
   const body = account.type === "service_account" ? assertionForm(account, path, Date.now()) : refreshForm(account);
-  const url = new URL(textField(account, "token_uri") ?? TOKEN_URL);
+  const url = new URL(stringField(account, "token_uri") ?? TOKEN_URL);
   return bearerFrom(await exchangeJson({ url, method: "POST", headers: FORM, body }, patience), url.host);
 }
 
@@ -55,7 +55,7 @@ function parseAccount(text: string, path: string): Readonly<Record<string, unkno
   } catch {
     throw new ToolError(`${path} is no JSON, expected the credentials of a Google account`);
   }
-  const account = record(value) ?? {};
+  const account = asRecord(value) ?? {};
   if (account.type === "service_account" || account.type === "authorized_user") return account;
   const got = JSON.stringify(account.type);
   throw new ToolError(`${path} is of type ${got}, expected "service_account" or "authorized_user"`);
@@ -63,15 +63,15 @@ function parseAccount(text: string, path: string): Readonly<Record<string, unkno
 
 /** A JWT signed with the account's key, exchanged for a token (RFC 7523, section 2.1). */
 export function assertionForm(account: Readonly<Record<string, unknown>>, path: string, nowMs: number): string {
-  const issuer = textField(account, "client_email");
-  const key = textField(account, "private_key");
+  const issuer = stringField(account, "client_email");
+  const key = stringField(account, "private_key");
   if (issuer === undefined || key === undefined) throw new ToolError(`${path} has no client_email or no private_key`);
   const issued = Math.floor(nowMs / 1000);
-  const keyId = textField(account, "private_key_id");
+  const keyId = stringField(account, "private_key_id");
   const claims = {
     iss: issuer,
     scope: SCOPE,
-    aud: textField(account, "token_uri") ?? TOKEN_URL,
+    aud: stringField(account, "token_uri") ?? TOKEN_URL,
     iat: issued,
     exp: issued + TOKEN_SECONDS,
   };
@@ -95,13 +95,13 @@ function signedBy(key: string, text: string, path: string): string {
 function refreshForm(account: Readonly<Record<string, unknown>>): string {
   return new URLSearchParams({
     grant_type: "refresh_token",
-    client_id: textField(account, "client_id") ?? "",
-    client_secret: textField(account, "client_secret") ?? "",
-    refresh_token: textField(account, "refresh_token") ?? "",
+    client_id: stringField(account, "client_id") ?? "",
+    client_secret: stringField(account, "client_secret") ?? "",
+    refresh_token: stringField(account, "refresh_token") ?? "",
   }).toString();
 }
 
-async function machineIdentity(env: Environment, { signal }: HttpTimeouts): Promise<BearerIdentity> {
+async function machineIdentity(env: StoresEnvironment, { signal }: HttpTimeouts): Promise<BearerIdentity> {
   const host = variable(env, "GCE_METADATA_HOST") ?? "metadata.google.internal";
   const url = new URL(`http://${host}/computeMetadata/v1/instance/service-accounts/default/token`);
   const headers = { "metadata-flavor": "Google" };
@@ -110,7 +110,7 @@ async function machineIdentity(env: Environment, { signal }: HttpTimeouts): Prom
 
 /** @throws ToolError when the response of `where` holds no token */
 export function bearerFrom(json: Readonly<Record<string, unknown>>, where: string): BearerIdentity {
-  const token = textField(json, "access_token");
+  const token = stringField(json, "access_token");
   const seconds = Number(json.expires_in ?? TOKEN_SECONDS);
   if (token === undefined || !/^[\x21-\x7e]+$/.test(token)) throw new ToolError(`${where} gives no token`);
   return { token, endsAtMs: Date.now() + (Number.isFinite(seconds) ? seconds : TOKEN_SECONDS) * 1000 };

@@ -1,6 +1,6 @@
 /** Objects of a Google Cloud Storage bucket. Source: Cloud Storage JSON API, "Objects: list" and "Objects: get". */
 import { ToolError } from "@nereid/server/files/tool-error";
-import { record } from "../credential-file.ts";
+import { asRecord } from "../credential-file.ts";
 import { exchange, exchangeJson } from "../exchange.ts";
 import { IdentityKeeper } from "../identity-keeper.ts";
 import { folderPrefix, keyOf, ListingBuilder, readPages } from "../listing-builder.ts";
@@ -36,7 +36,7 @@ export class GcsStore implements ObjectStore {
     await readPages(this.url, async (token) => {
       const query = token === undefined ? base : { ...base, pageToken: token };
       const page = await this.#send("", query, (request) => exchangeJson(request, { stallMs, signal }));
-      for (const item of arrayOf(page.items)) this.#addItem(listing, record(item) ?? {});
+      for (const item of arrayOf(page.items)) this.#addItem(listing, asRecord(item) ?? {});
       for (const folder of arrayOf(page.prefixes)) listing.addFolder(String(folder));
       return typeof page.nextPageToken === "string" ? page.nextPageToken : undefined;
     });

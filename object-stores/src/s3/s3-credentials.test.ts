@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import type { Environment } from "../environment.ts";
+import type { StoresEnvironment } from "../environment.ts";
 import { openTestStore, temporaryFolder } from "../open-stores.test-support.ts";
 import { findS3Identity } from "./s3-credentials.ts";
 
@@ -39,14 +39,14 @@ function homeWith(t: TestContext): string {
   return folder;
 }
 
-function filesOf(folder: string): Environment {
+function filesOf(folder: string): StoresEnvironment {
   return { AWS_SHARED_CREDENTIALS_FILE: join(folder, "credentials"), AWS_CONFIG_FILE: join(folder, "config") };
 }
 
 test("findS3Identity() takes the environment before profiles, and the profile that is named", async (t) => {
   const env = { ...NO_MACHINE, ...filesOf(homeWith(t)) };
   const pair = { AWS_ACCESS_KEY_ID: "E", AWS_SECRET_ACCESS_KEY: "es" };
-  const found = async (more: Environment) => {
+  const found = async (more: StoresEnvironment) => {
     const { keys, region } = await findS3Identity(undefined, { ...env, ...more }, PATIENCE);
     return [keys?.keyId, keys?.sessionToken, region];
   };

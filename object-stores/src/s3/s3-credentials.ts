@@ -8,8 +8,8 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import type { HttpTimeouts } from "@nereid/server/files/http-exchange";
 import { ToolError } from "@nereid/server/files/tool-error";
-import { textField } from "../credential-file.ts";
-import { type Environment, variable } from "../environment.ts";
+import { stringField } from "../credential-file.ts";
+import { type StoresEnvironment, variable } from "../environment.ts";
 import { exchangeJson, exchangeText } from "../exchange.ts";
 import { xmlText } from "../xml.ts";
 import { type Profile, readProfile } from "./profile-file.ts";
@@ -31,7 +31,7 @@ const FOREVER = Number.POSITIVE_INFINITY;
 /** @throws ToolError when the configured credentials are unusable */
 export async function findS3Identity(
   credential: unknown,
-  env: Environment,
+  env: StoresEnvironment,
   patience: HttpTimeouts,
 ): Promise<S3Identity> {
   const named = variable(env, "AWS_DEFAULT_REGION", "AWS_REGION");
@@ -52,21 +52,21 @@ export async function findS3Identity(
   return role === undefined ? { keys: undefined, region, endsAtMs: FOREVER } : { ...role, region };
 }
 
-async function fromFileEntry(entry: unknown, env: Environment, named: string | undefined): Promise<S3Identity> {
-  const keyId = textField(entry, "key_id");
-  const secret = textField(entry, "secret_key");
-  const profileName = textField(entry, "profile");
+async function fromFileEntry(entry: unknown, env: StoresEnvironment, named: string | undefined): Promise<S3Identity> {
+  const keyId = stringField(entry, "key_id");
+  const secret = stringField(entry, "secret_key");
+  const profileName = stringField(entry, "profile");
   const profile = profileName === undefined ? undefined : await profileOf(profileName, env);
-  const region = textField(entry, "region") ?? profile?.get("region") ?? named ?? DEFAULT_REGION;
+  const region = stringField(entry, "region") ?? profile?.get("region") ?? named ?? DEFAULT_REGION;
   if (keyId !== undefined && secret !== undefined) {
-    return { keys: { keyId, secret, sessionToken: textField(entry, "session_token") }, region, endsAtMs: FOREVER };
+    return { keys: { keyId, secret, sessionToken: stringField(entry, "session_token") }, region, endsAtMs: FOREVER };
   }
   const keys = profile === undefined ? undefined : keysOfProfile(profile);
   if (profileName !== undefined && keys === undefined) throw new ToolError(`Profile '${profileName}' has no keys`);
   return { keys, region, endsAtMs: FOREVER };
 }
 
-async function profileOf(name: string, env: Environment): Promise<Profile | undefined> {
+async function profileOf(name: string, env: StoresEnvironment): Promise<Profile | undefined> {
   const folder = join(variable(env, "HOME") ?? homedir(), ".aws");
   const keysFile = variable(env, "AWS_SHARED_CREDENTIALS_FILE") ?? join(folder, "credentials");
   const settingsFile = variable(env, "AWS_CONFIG_FILE") ?? join(folder, "config");
@@ -84,7 +84,7 @@ function keysOfProfile(profile: Profile): S3Keys | undefined {
 
 type RoleKeys = Pick<S3Identity, "keys" | "endsAtMs">;
 
-async function roleKeys(env: Environment, region: string, patience: HttpTimeouts): Promise<RoleKeys | undefined> {
+async function roleKeys(env: StoresEnvironment, region: string, patience: HttpTimeouts): Promise<RoleKeys | undefined> {
   const tokenFile = variable(env, "AWS_WEB_IDENTITY_TOKEN_FILE");
   if (tokenFile !== undefined) return webIdentityKeys(tokenFile, env, region, patience);
   const container = containerUrl(env);
@@ -95,7 +95,7 @@ async function roleKeys(env: Environment, region: string, patience: HttpTimeouts
 
 async function webIdentityKeys(
   file: string,
-  env: Environment,
+  env: StoresEnvironment,
   region: string,
   patience: HttpTimeouts,
 ): Promise<RoleKeys> {
@@ -117,14 +117,14 @@ async function webIdentityKeys(
   );
 }
 
-function containerUrl(env: Environment): URL | undefined {
+function containerUrl(env: StoresEnvironment): URL | undefined {
   const relative = variable(env, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
   if (relative !== undefined) return new URL(relative, "http://169.254.170.2");
   const full = variable(env, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
   return full === undefined ? undefined : new URL(full);
 }
 
-async function containerKeys(url: URL, env: Environment, patience: HttpTimeouts): Promise<RoleKeys> {
+async function containerKeys(url: URL, env: StoresEnvironment, patience: HttpTimeouts): Promise<RoleKeys> {
   const tokenFile = variable(env, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
   const token =
     tokenFile === undefined
@@ -134,7 +134,7 @@ async function containerKeys(url: URL, env: Environment, patience: HttpTimeouts)
   return keysFromJson(await exchangeJson({ url, headers }, patience));
 }
 
-async function machineKeys(env: Environment, { signal }: HttpTimeouts): Promise<RoleKeys> {
+async function machineKeys(env: StoresEnvironment, { signal }: HttpTimeouts): Promise<RoleKeys> {
   const patience = { signal, stallMs: METADATA_MS };
   const base = variable(env, "AWS_EC2_METADATA_SERVICE_ENDPOINT") ?? "http://169.254.169.254";
   const lease = { "x-aws-ec2-metadata-token-ttl-seconds": "21600" };
@@ -148,10 +148,10 @@ async function machineKeys(env: Environment, { signal }: HttpTimeouts): Promise<
 
 function keysFromJson(json: Readonly<Record<string, unknown>>): RoleKeys {
   return keysFrom(
-    textField(json, "AccessKeyId"),
-    textField(json, "SecretAccessKey"),
-    textField(json, "Token"),
-    textField(json, "Expiration"),
+    stringField(json, "AccessKeyId"),
+    stringField(json, "SecretAccessKey"),
+    stringField(json, "Token"),
+    stringField(json, "Expiration"),
   );
 }
 

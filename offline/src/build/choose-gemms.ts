@@ -9,7 +9,7 @@ import type { EngineThreads } from "@nereid/server/formats/trtllm/engine-header"
 import { isPackedDtype, type TensorSource } from "@nereid/server/formats/tensors/tensor-source";
 import { type TypedPlan, typePlan } from "@nereid/server/models/cpu/weights";
 import { describeWeights, findPrefix, type WeightPlan } from "@nereid/server/models/weights/weight-plan";
-import { chooseType, type OpenedDecoder } from "../checkpoint/convert-checkpoint.ts";
+import { chooseCheckpointType, type OpenedDecoder } from "../checkpoint/convert-checkpoint.ts";
 import {
   fastest,
   type MatrixShape,
@@ -108,7 +108,7 @@ function requestedFor(
 ): readonly WeightType[] {
   if (weightType !== "auto") return [weightType];
   if (floatType !== "auto") return [floatType];
-  const stored = chooseType("auto", parsed, tensors);
+  const stored = chooseCheckpointType("auto", parsed, tensors);
   const hasBlocks = [...tensors.tensors.values()].some(({ dtype }) => isPackedDtype(dtype));
   // Beside quantized matrices floats keep their type, and so do embedding rows.
   return hasBlocks || !isMultiplied || stored === "f32" ? [stored] : ["f32", stored];

@@ -5,7 +5,7 @@ import type { EngineHeader } from "@nereid/server/formats/trtllm/engine-header";
 import { isTrtllmConfig } from "@nereid/server/formats/trtllm/config";
 import { openAtomicFolder } from "@nereid/server/files/atomic-output";
 import { checkpointConfig, NOT_QUANTIZED } from "../checkpoint/checkpoint-config.ts";
-import { chooseType, type OpenedDecoder } from "../checkpoint/convert-checkpoint.ts";
+import { chooseCheckpointType, type OpenedDecoder } from "../checkpoint/convert-checkpoint.ts";
 import { requireFreeBytes } from "@nereid/server/files/disk-space";
 import { EngineWriter, engineBytes } from "./engine-writer.ts";
 import { existingOutput } from "@nereid/server/files/output-folder";
@@ -66,6 +66,6 @@ function pretrainedConfig(
     if (keepsMapping) return source as Readonly<Record<string, unknown>>;
     return { ...(source as object), use_parallel_embedding: false, mapping: { world_size: 1, tp_size: 1, pp_size: 1 } };
   }
-  const dtype = chooseType("auto", parsed, tensors);
+  const dtype = chooseCheckpointType("auto", parsed, tensors);
   return checkpointConfig({ source: files.config, config: parsed.config, dtype, mapping, quantization: NOT_QUANTIZED });
 }

@@ -24,7 +24,7 @@ import type { ParsedDecoder } from "@nereid/server/models/config/parse-decoder-c
 import { findPrefix } from "@nereid/server/models/weights/weight-plan";
 import { type LinearStorage, type RankMatrix, rowPieces } from "../quantize/linear-storage.ts";
 import { cutColumns, type FactorsByName, RowReader } from "./row-reader.ts";
-import { planBytes, SafetensorsWriter, type TensorPlan } from "./safetensors-writer.ts";
+import { planBytes, type SafetensorsEntry, SafetensorsWriter } from "./safetensors-writer.ts";
 import { copyTokenizer } from "./tokenizer-copy.ts";
 
 export interface CheckpointJob {
@@ -79,7 +79,7 @@ interface RankPlan {
   readonly stage: number;
   readonly tpRank: number;
   readonly tensors: readonly LayoutTensor[];
-  readonly plans: readonly TensorPlan[];
+  readonly plans: readonly SafetensorsEntry[];
 }
 
 function planRanks(job: CheckpointJob): readonly RankPlan[] {
@@ -110,7 +110,7 @@ function expectSources({ parts }: LayoutTensor, files: TensorSource): void {
 function planOnes(
   { parsed, mapping, hasCacheScales, storage }: CheckpointJob,
   tensors: readonly LayoutTensor[],
-): readonly TensorPlan[] {
+): readonly SafetensorsEntry[] {
   const numLayers = hasCacheScales === true ? parsed.config.numLayers / mapping.ppSize : 0;
   const names = [
     ...Array.from({ length: numLayers }, (_, i) => `transformer.layers.${i}.attention.kv_cache_scaling_factor`),
@@ -119,7 +119,7 @@ function planOnes(
   return names.map((name) => ({ name, dtype: "F32", shape: [1] }));
 }
 
-function planTensor(job: CheckpointJob, tensor: LayoutTensor, tpRank: number): readonly TensorPlan[] {
+function planTensor(job: CheckpointJob, tensor: LayoutTensor, tpRank: number): readonly SafetensorsEntry[] {
   const storage = storageOf(job, tensor);
   if (storage !== undefined) return storage.plan(rankMatrix(job, tensor, tpRank));
   const dtype = DTYPES[typeOf(job, tensor)];

@@ -67,7 +67,7 @@ export async function convertCheckpoint(options: ConvertOptions): Promise<Conver
   const { files, parsed, tensors } = opened;
   try {
     expectEvenSplit(parsed, options.mapping);
-    const dtype = chooseType(options.dtype, parsed, tensors);
+    const dtype = chooseCheckpointType(options.dtype, parsed, tensors);
     const { outputDir, mapping, reporter, signal } = options;
     const { storage, quantization } = storageOf(options, opened, dtype);
     const config = checkpointConfig({ source: files.config, config: parsed.config, dtype, mapping, quantization });
@@ -127,7 +127,11 @@ const TYPES: ReadonlyMap<string, FloatType> = new Map([
   ["bfloat16", "bf16"],
 ]);
 
-export function chooseType(name: DtypeName, parsed: ParsedDecoder, tensors: ModelFiles["tensors"]): FloatType {
+export function chooseCheckpointType(
+  name: DtypeName,
+  parsed: ParsedDecoder,
+  tensors: ModelFiles["tensors"],
+): FloatType {
   return TYPES.get(name) ?? storedType(parsed, tensors);
 }
 

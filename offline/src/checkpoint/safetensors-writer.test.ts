@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { openSafetensorsFile } from "@nereid/server/formats/tensors/safetensors";
-import { SafetensorsWriter, type TensorPlan } from "./safetensors-writer.ts";
+import { type SafetensorsEntry, SafetensorsWriter } from "./safetensors-writer.ts";
 
-const PLANS: readonly TensorPlan[] = [
+const PLANS: readonly SafetensorsEntry[] = [
   { name: "a", dtype: "F32", shape: [2, 2] },
   { name: "b", dtype: "I8", shape: [3] },
 ];

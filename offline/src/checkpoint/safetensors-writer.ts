@@ -5,7 +5,7 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { SAFETENSORS_DTYPE_BYTES, type SafetensorsDtype } from "@nereid/server/formats/tensors/safetensors-header";
 
-export interface TensorPlan {
+export interface SafetensorsEntry {
   readonly name: string;
   readonly dtype: SafetensorsDtype;
   readonly shape: readonly number[];
@@ -14,13 +14,13 @@ export interface TensorPlan {
 const ALIGNMENT_BYTES = 8;
 const LENGTH_BYTES = 8;
 
-export function planBytes({ dtype, shape }: TensorPlan): number {
+export function planBytes({ dtype, shape }: SafetensorsEntry): number {
   return shape.reduce((product, size) => product * size, SAFETENSORS_DTYPE_BYTES[dtype]);
 }
 
 /** Length, JSON and padding before the first tensor. */
 export function safetensorsHeader(
-  tensors: readonly TensorPlan[],
+  tensors: readonly SafetensorsEntry[],
   metadata: Readonly<Record<string, string>> = {},
 ): Uint8Array {
   let end = 0;
@@ -41,13 +41,13 @@ export function safetensorsHeader(
 /** Tensors in planned order, each in any number of pieces. */
 export class SafetensorsWriter implements AsyncDisposable {
   readonly #file: FileHandle;
-  readonly #tensors: readonly TensorPlan[];
+  readonly #tensors: readonly SafetensorsEntry[];
   /** The current tensor, and its bytes so far. */
   #current = 0;
   #written = 0;
   #position: number;
 
-  private constructor(file: FileHandle, tensors: readonly TensorPlan[], headerBytes: number) {
+  private constructor(file: FileHandle, tensors: readonly SafetensorsEntry[], headerBytes: number) {
     this.#file = file;
     this.#tensors = tensors;
     this.#position = headerBytes;
@@ -55,7 +55,7 @@ export class SafetensorsWriter implements AsyncDisposable {
 
   static async create(
     path: string,
-    tensors: readonly TensorPlan[],
+    tensors: readonly SafetensorsEntry[],
     metadata: Readonly<Record<string, string>> = {},
   ): Promise<SafetensorsWriter> {
     const header = safetensorsHeader(tensors, metadata);

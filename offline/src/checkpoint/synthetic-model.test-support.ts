@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { SAFETENSORS_DTYPE_BYTES, type SafetensorsDtype } from "@nereid/server/formats/tensors/safetensors-header";
 import { parseDecoderConfig } from "@nereid/server/models/config/parse-decoder-config";
 import { describeWeights } from "@nereid/server/models/weights/weight-plan";
-import { safetensorsHeader, type TensorPlan } from "./safetensors-writer.ts";
+import { type SafetensorsEntry, safetensorsHeader } from "./safetensors-writer.ts";
 
 export interface SyntheticModel {
   readonly hidden: number;
@@ -69,11 +69,11 @@ function configOf({ hidden, mlp, vocab, layers, family = "llama", isAwq = false 
   };
 }
 
-function tensors(config: Readonly<Record<string, unknown>>, isAwq: boolean): TensorPlan[] {
+function tensors(config: Readonly<Record<string, unknown>>, isAwq: boolean): SafetensorsEntry[] {
   const at = { config: "config.json", generation: "generation_config.json" };
   const plain = { ...config, quantization_config: undefined };
   const { config: decoder, weights } = parseDecoderConfig({ config: plain, generation: undefined, at });
-  const plans: TensorPlan[] = [];
+  const plans: SafetensorsEntry[] = [];
   describeWeights(decoder, weights, weights.prefixes[0] ?? "", ({ sources }) => {
     for (const { name, shape } of sources) {
       const isMatrix = isAwq && shape.length === 2 && name.includes(".layers.") && !name.endsWith(".gate.weight");
@@ -84,8 +84,8 @@ function tensors(config: Readonly<Record<string, unknown>>, isAwq: boolean): Ten
   return plans;
 }
 
-function awqTensors(name: string, [outputs = 0, inputs = 0]: readonly number[]): TensorPlan[] {
-  const part = (kind: string, dtype: SafetensorsDtype, shape: number[]): TensorPlan => {
+function awqTensors(name: string, [outputs = 0, inputs = 0]: readonly number[]): SafetensorsEntry[] {
+  const part = (kind: string, dtype: SafetensorsDtype, shape: number[]): SafetensorsEntry => {
     return { name: `${name}.${kind}`, dtype, shape };
   };
   return [
@@ -95,6 +95,6 @@ function awqTensors(name: string, [outputs = 0, inputs = 0]: readonly number[]):
   ];
 }
 
-function planBytes({ dtype, shape }: TensorPlan): number {
+function planBytes({ dtype, shape }: SafetensorsEntry): number {
   return SAFETENSORS_DTYPE_BYTES[dtype] * shape.reduce((product, size) => product * size, 1);
 }

@@ -120,7 +120,7 @@ const REFUSED: ReadonlyMap<string, string> = new Map([
   ["model_cls_name", "Only the architectures that nereid knows can be built"],
   ["build_config", "Give its values as flags"],
   ["auto_parallel", "Split the model with nereid convert-checkpoint --tp_size"],
-  ["strip_plan", "Leave it out: an engine without weights serves nobody"],
+  ["strip_plan", "Leave it out: an engine without weights cannot be served"],
   ["dry_run", "Leave it out: building takes as long as writing the weights"],
 ]);
 

@@ -120,7 +120,7 @@ const REFUSED: ReadonlyMap<string, string> = new Map([
   ["use_smooth_quant", "Use nereid quantize --qformat int8_sq, which calibrates"],
   ["calibrate_kv_cache", "Give --fp8_kv_cache, or set the served model's kv_cache_type, which needs no calibration"],
   ["cp_size", "Leave it out: contexts are not split over ranks"],
-  ["save_config_only", "Leave it out: a checkpoint without weights serves nobody"],
+  ["save_config_only", "Leave it out: a checkpoint without weights cannot be used"],
   ["remove_duplicated_kv_heads", "Leave it out: heads are repeated where there are fewer than ranks"],
   ["use_int8_weight_only_embedding", "Leave it out: the embedding stays as it is"],
   ["model_type", OTHER_FAMILY],

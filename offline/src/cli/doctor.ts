@@ -20,7 +20,7 @@ const FLAGS = {
 const SYNTAX: CommandSyntax<typeof FLAGS> = {
   command: "doctor",
   description:
-    "Examines model repositories as the server would load them and explains what will not load: file, line, and the cure. Serves nothing. Ends with 1 when a model will not load.",
+    "Examines model repositories as the server would load them and explains what will not load: file, line, and the fix. Serves nothing. Ends with 1 when a model will not load.",
   flags: FLAGS,
   positionals: [
     { name: "repository", summary: "a folder that holds a folder for each model", optional: true, many: true },

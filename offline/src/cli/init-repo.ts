@@ -48,7 +48,8 @@ const FLAGS = {
   copy: { type: "switch", summary: "copy model and tokenizer into the repository, so that it can be moved as a whole" },
   images: {
     type: "switch",
-    summary: "a model that sees (LLaVA, Qwen2-VL): its eye as ONNX, and models that take images with a question",
+    summary:
+      "a vision-language model (LLaVA, Qwen2-VL): its vision encoder as ONNX, and models that take images with a question",
   },
   templates: { type: "switch", summary: "write the models unfilled, for fill-template or sed; needs no --model" },
   force: { type: "switch", short: "f", summary: "replace models of the same names" },

@@ -5,7 +5,7 @@
 import { FP8_MAX } from "@nereid/server/core/fp8";
 import { fp16ToNumber, numberToFp16 } from "@nereid/server/core/fp16";
 import { ToolError } from "@nereid/server/files/tool-error";
-import type { TensorPlan } from "../checkpoint/safetensors-writer.ts";
+import type { SafetensorsEntry } from "../checkpoint/safetensors-writer.ts";
 import { groupScale, levelOf } from "./group-rounding.ts";
 import { evenRowPieces, type LinearStorage, type RankMatrix, type WriteTensor } from "./linear-storage.ts";
 
@@ -26,7 +26,7 @@ export class AwqStorage implements LinearStorage {
     this.#options = options;
   }
 
-  plan({ module, numExperts, numRows, columns }: Omit<RankMatrix, "read">): readonly TensorPlan[] {
+  plan({ module, numExperts, numRows, columns }: Omit<RankMatrix, "read">): readonly SafetensorsEntry[] {
     const { groupSize } = this.#options;
     const rows = numRows / (numExperts ?? 1);
     if (columns.count % groupSize !== 0) {
@@ -39,12 +39,12 @@ export class AwqStorage implements LinearStorage {
     }
     if (rows % 2 !== 0) throw new ToolError(`${module} has ${rows} outputs on a rank, an odd number`);
     const lead = numExperts === undefined ? [] : [numExperts];
-    const plans: readonly TensorPlan[] = [
+    const plans: readonly SafetensorsEntry[] = [
       { name: `${module}.weight`, dtype: "I8", shape: [...lead, rows / 2, columns.count] },
       { name: `${module}.weights_scaling_factor`, dtype: "F16", shape: [...lead, rows, columns.count / groupSize] },
     ];
     if (this.#options.largestInputOf === undefined) return plans;
-    const one = (kind: string): TensorPlan => ({ name: `${module}.${kind}`, dtype: "F32", shape: [1] });
+    const one = (kind: string): SafetensorsEntry => ({ name: `${module}.${kind}`, dtype: "F32", shape: [1] });
     return [...plans, one("activation_scaling_factor"), one("weights_scaling_factor_2")];
   }
 

@@ -6,7 +6,7 @@ import { CpuKvCache } from "@nereid/server/engine/cpu/kv-cache";
 import { ropeFactors } from "@nereid/server/models/config/rope-factors";
 import { type DecoderModel, numDecoderTensors, recordDecoder } from "@nereid/server/models/cpu/decoder";
 import { loadDecoderWeights } from "@nereid/server/models/cpu/weights";
-import { chooseType, type OpenedDecoder } from "../checkpoint/convert-checkpoint.ts";
+import { chooseCheckpointType, type OpenedDecoder } from "../checkpoint/convert-checkpoint.ts";
 import { type InputStats, StatsCollector, sitesByMatrix } from "./input-stats.ts";
 
 const BLOCK_SIZE = 16;
@@ -21,7 +21,7 @@ export async function calibrate(
   const longest = Math.max(1, ...sequences.map(({ length }) => length));
   const device = new CpuDevice();
   const ropes = config.ropes.map((rope) => ropeFactors(rope, longest));
-  const type = chooseType("auto", parsed, tensors);
+  const type = chooseCheckpointType("auto", parsed, tensors);
   const weights = await loadDecoderWeights(device, parsed, tensors, type, ropes);
   const numBlocks = Math.ceil(longest / BLOCK_SIZE);
   const cache = new CpuKvCache(device, config, { numBlocks, numHostBlocks: 0, blockSize: BLOCK_SIZE, type: "f32" });

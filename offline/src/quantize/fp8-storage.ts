@@ -3,7 +3,7 @@
  * al. 2022).
  */
 import { FP8_MAX, numberToFp8 } from "@nereid/server/core/fp8";
-import type { TensorPlan } from "../checkpoint/safetensors-writer.ts";
+import type { SafetensorsEntry } from "../checkpoint/safetensors-writer.ts";
 import { type LinearStorage, type RankMatrix, rowPieces, type WriteTensor } from "./linear-storage.ts";
 
 export class Fp8Storage implements LinearStorage {
@@ -16,7 +16,7 @@ export class Fp8Storage implements LinearStorage {
     this.takesOutput = takesOutput;
   }
 
-  plan({ module, numExperts, numRows, columns }: Omit<RankMatrix, "read">): readonly TensorPlan[] {
+  plan({ module, numExperts, numRows, columns }: Omit<RankMatrix, "read">): readonly SafetensorsEntry[] {
     const lead = numExperts === undefined ? [] : [numExperts];
     const shape = [...lead, numRows / (numExperts ?? 1), columns.count];
     return [

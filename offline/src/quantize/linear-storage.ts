@@ -1,6 +1,6 @@
 /** Interface between the checkpoint writer and each quantized storage. */
 import type { LayoutTensor, PartSlice } from "@nereid/server/formats/trtllm/layout";
-import type { TensorPlan } from "../checkpoint/safetensors-writer.ts";
+import type { SafetensorsEntry } from "../checkpoint/safetensors-writer.ts";
 
 /** A rank's shard of one matrix, or of all experts' matrices of a layer. */
 export interface RankMatrix {
@@ -28,7 +28,7 @@ export interface LinearStorage {
   /** The lm_head uses this storage too. Absent: it stays floats. */
   readonly takesOutput?: boolean;
   /** In the order in which `write` writes them. */
-  plan(matrix: Omit<RankMatrix, "read">): readonly TensorPlan[];
+  plan(matrix: Omit<RankMatrix, "read">): readonly SafetensorsEntry[];
   write(matrix: RankMatrix, write: WriteTensor): Promise<void>;
   /** Names of scalar tensors beside the matrices, each equal to one. `names`: tensors of a rank. */
   ones?(names: ReadonlySet<string>): readonly string[];

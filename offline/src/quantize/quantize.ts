@@ -10,7 +10,7 @@ import { calibrateOnGpu } from "../build/calibrate-gpu.ts";
 import { checkpointConfig } from "../checkpoint/checkpoint-config.ts";
 import { type CheckpointSummary, writeCheckpoint } from "../checkpoint/checkpoint-writer.ts";
 import {
-  chooseType,
+  chooseCheckpointType,
   type DtypeName,
   expectEvenSplit,
   keepIntegers,
@@ -181,7 +181,7 @@ async function write(
 ): Promise<CheckpointSummary> {
   const { files, parsed, tensors } = opened;
   const { mapping, outputDir, reporter, signal } = options;
-  const dtype = chooseType(options.dtype, parsed, tensors);
+  const dtype = chooseCheckpointType(options.dtype, parsed, tensors);
   const quantization = kept?.quantization ?? quantizationOf(options);
   const config = checkpointConfig({ source: files.config, config: parsed.config, dtype, mapping, quantization });
   const storage = kept?.storage ?? storageOf(options, dtype, calibrated, isStoredInBlocks(opened));

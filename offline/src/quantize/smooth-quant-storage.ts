@@ -3,7 +3,7 @@
  * 2022). Smoothing was folded in before; written smoothers are neutral.
  */
 
-import type { TensorPlan } from "../checkpoint/safetensors-writer.ts";
+import type { SafetensorsEntry } from "../checkpoint/safetensors-writer.ts";
 import { type LinearStorage, type RankMatrix, rowPieces, type WriteTensor } from "./linear-storage.ts";
 
 const LARGEST_LEVEL = 127;
@@ -13,10 +13,10 @@ const SMOOTHED = /\.(attention\.dense|mlp\.proj)$/;
 const NORM = /^(transformer\.layers\.\d+)\.(input_layernorm|post_layernorm|pre_feedforward_layernorm)\.weight$/;
 
 export class SmoothQuantStorage implements LinearStorage {
-  plan({ module, numExperts, numRows, columns }: Omit<RankMatrix, "read">): readonly TensorPlan[] {
+  plan({ module, numExperts, numRows, columns }: Omit<RankMatrix, "read">): readonly SafetensorsEntry[] {
     const lead = numExperts === undefined ? [] : [numExperts];
     const rows = numRows / (numExperts ?? 1);
-    const smoother: TensorPlan = { name: `${module}.smoother`, dtype: "F32", shape: [1, columns.count] };
+    const smoother: SafetensorsEntry = { name: `${module}.smoother`, dtype: "F32", shape: [1, columns.count] };
     return [
       { name: `${module}.weight`, dtype: "I8", shape: [...lead, rows, columns.count] },
       {

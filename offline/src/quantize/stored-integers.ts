@@ -8,7 +8,7 @@ import type { StoredInt4Matrix } from "@nereid/server/formats/tensors/stored-int
 import type { TensorSource } from "@nereid/server/formats/tensors/tensor-source";
 import type { LayoutTensor } from "@nereid/server/formats/trtllm/layout";
 import type { Quantization } from "../checkpoint/checkpoint-config.ts";
-import type { TensorPlan } from "../checkpoint/safetensors-writer.ts";
+import type { SafetensorsEntry } from "../checkpoint/safetensors-writer.ts";
 import { evenRowPieces, type LinearStorage, type RankMatrix, type WriteTensor } from "./linear-storage.ts";
 
 export interface IntegerKind {
@@ -71,7 +71,7 @@ export class StoredIntegers implements LinearStorage {
     return areIntegers(tensor, this.#integers);
   }
 
-  plan({ module, numExperts, numRows, columns }: Omit<RankMatrix, "read">): readonly TensorPlan[] {
+  plan({ module, numExperts, numRows, columns }: Omit<RankMatrix, "read">): readonly SafetensorsEntry[] {
     const { groupSize, hasZeros, hasInputScales } = this.#kind;
     const rows = numRows / (numExperts ?? 1);
     if (columns.count % groupSize !== 0) {
@@ -82,7 +82,7 @@ export class StoredIntegers implements LinearStorage {
     }
     if (rows % 2 !== 0) throw new ToolError(`${module} has ${rows} outputs on a rank, an odd number`);
     const lead = numExperts === undefined ? [] : [numExperts];
-    const half = (kind: string, shape: readonly number[]): TensorPlan => {
+    const half = (kind: string, shape: readonly number[]): SafetensorsEntry => {
       return { name: `${module}.${kind}`, dtype: "F16", shape };
     };
     const perGroup = [...lead, rows, columns.count / groupSize];

@@ -5,7 +5,7 @@
 import type { FloatType } from "@nereid/server/device/cpu/convert-elements";
 import type { ElementConverter } from "@nereid/server/device/cpu/element-converter";
 import type { SafetensorsDtype } from "@nereid/server/formats/tensors/safetensors-header";
-import type { TensorPlan } from "../checkpoint/safetensors-writer.ts";
+import type { SafetensorsEntry } from "../checkpoint/safetensors-writer.ts";
 import { type LinearStorage, type RankMatrix, rowPieces, type WriteTensor } from "./linear-storage.ts";
 
 export type WeightOnlyBits = 4 | 8;
@@ -24,7 +24,7 @@ export class WeightOnlyStorage implements LinearStorage {
     this.#convert = convert;
   }
 
-  plan({ module, numExperts, numRows, columns }: Omit<RankMatrix, "read">): readonly TensorPlan[] {
+  plan({ module, numExperts, numRows, columns }: Omit<RankMatrix, "read">): readonly SafetensorsEntry[] {
     const rows = numRows / (numExperts ?? 1);
     if (this.#bits === 4 && rows % 2 !== 0)
       throw new Error(`${module}: expected an even number of outputs, got ${rows}`);

@@ -59,7 +59,7 @@ function isThere(caller: ExaminedModel, name: string, models: ReadonlyMap<string
     return false;
   }
   if (model.isLoadable) return true;
-  caller.add("error", `it calls model '${name}', which will not load`, `Mend '${name}' first: see its own errors`, {
+  caller.add("error", `it calls model '${name}', which will not load`, `Fix '${name}' first: see its own errors`, {
     line,
   });
   return false;
@@ -70,7 +70,7 @@ function checkPipeline(model: ExaminedModel, config: ModelConfig, models: Readon
   for (const name of [preprocessing, engine, postprocessing, draftEngine]) {
     if (name === undefined || models.get(name)?.isLoadable === true) continue;
     const problem = `requests to it call model '${name}', which ${models.has(name) ? "will not load" : "is not in the repository"}`;
-    model.add("warning", problem, "Add or mend that model, or name another in the parameters", {
+    model.add("warning", problem, "Add or fix that model, or name another in the parameters", {
       line: lineOfName(model.text, name),
     });
   }

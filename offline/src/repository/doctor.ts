@@ -68,9 +68,11 @@ export async function diagnose(paths: readonly string[], reporter: Reporter, sig
       signal.throwIfAborted();
       const model = await examineModel(path, name);
       await checkBackend(model);
-      const twin = models.get(name);
-      if (twin !== undefined)
-        model.add("error", `model '${name}' is in ${twin.path} too`, "Remove one of the two", { file: model.path });
+      const duplicate = models.get(name);
+      if (duplicate !== undefined)
+        model.add("error", `model '${name}' is in ${duplicate.path} too`, "Remove one of the two", {
+          file: model.path,
+        });
       models.set(name, model);
       task.add(1, name);
     }

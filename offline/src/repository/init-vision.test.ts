@@ -25,32 +25,32 @@ function modelOf(name: string): string {
 const init = (modelDir: string, changes: Partial<InitOptions> = {}): Promise<InitResult> =>
   initVisionRepository(bed.options(modelDir, changes));
 
-for (const { name, eye, prompt, llm } of [
+for (const { name, encoder, prompt, llm } of [
   {
     name: "llava",
-    eye: /max_batch_size: 8.*"pixel_values" data_type: TYPE_FP32 dims: \[ 3, 12, 12 \].*dims: \[ 9, 64 \]/s,
+    encoder: /max_batch_size: 8.*"pixel_values" data_type: TYPE_FP32 dims: \[ 3, 12, 12 \].*dims: \[ 9, 64 \]/s,
     prompt: /"VISUAL_TOKENS" data_type: TYPE_FP32 dims: \[ -1, -1, 64 \].*"USER: \{images\}\\n\{text\} ASSISTANT:"/s,
     llm: /decoupled: true/,
   },
   {
     name: "llava-next",
-    eye: /dims: \[ -1, 3, 12, 12 \].*"visual_order".*dims: \[ -1, 32 \]/s,
+    encoder: /dims: \[ -1, 3, 12, 12 \].*"visual_order".*dims: \[ -1, 32 \]/s,
     prompt: /dims: \[ -1, 32 \].*"VISUAL_LENGTHS"/s,
     llm: /decoupled: true/,
   },
   {
     name: "qwen2.5-vl",
-    eye: /dims: \[ -1, 96 \].*"patch_positions".*dims: \[ -1, 32 \]/s,
+    encoder: /dims: \[ -1, 96 \].*"patch_positions".*dims: \[ -1, 32 \]/s,
     prompt: /"IMAGE_GRID_THW".*"MROPE_POSITION_IDS".*"<\|vision_start\|><\|image_pad\|><\|vision_end\|>"/s,
     llm: /"mrope_position_ids"/,
   },
 ]) {
-  test(`initVisionRepository() writes six models that would load for ${name}, its eye among them`, async () => {
+  test(`initVisionRepository() writes six models that would load for ${name}, its vision encoder among them`, async () => {
     const { models, findings } = await init(modelOf(name));
     assert.deepEqual(readdirSync(bed.repository).sort(), [...VISION_MODELS].sort());
     assert.deepEqual([models, findings.filter(({ severity }) => severity !== "note")], [VISION_MODELS, []]);
     assert.ok(existsSync(join(bed.repository, "vision_encoder/1/model.onnx")));
-    assert.match(bed.config("vision_encoder"), eye);
+    assert.match(bed.config("vision_encoder"), encoder);
     assert.match(bed.config("vlm_preprocessing"), prompt);
     assert.match(bed.config("vision_llm"), llm);
     assert.match(bed.config("vlm"), /"stream" data_type: TYPE_BOOL/);

@@ -28,7 +28,7 @@ export function visionConfigs(model: VisionModel, places: VisionPaths): Readonly
 
 function imageConfig({ pixels, made, imageParameters }: VisionModel, { modelDir }: VisionPaths): string {
   return [
-    head("Pictures (files, base64 or data URLs) to what the eye takes.", "image_preprocessing", "image", 0),
+    head("Images (files, base64 or data URLs) to the inputs of the vision encoder.", "image_preprocessing", "image", 0),
     tensors("input", [["IMAGE", "STRING", "-1"]]),
     tensors("output", [["pixel_values", "FP32", `-1, ${pixels}`], ...made.map(lineOf)]),
     parameters({ processor: modelDir, ...imageParameters }),
@@ -37,7 +37,9 @@ function imageConfig({ pixels, made, imageParameters }: VisionModel, { modelDir 
 
 function visionEncoderConfig({ pixels, isBatching, numTokens, made }: VisionModel, places: VisionPaths): string {
   const { maxBatchSize, width } = places;
-  const inputs = made.flatMap(({ eye, type, dims }): TensorLine[] => (eye === undefined ? [] : [[eye, type, dims]]));
+  const inputs = made.flatMap(({ encoder, type, dims }): TensorLine[] =>
+    encoder === undefined ? [] : [[encoder, type, dims]],
+  );
   return [
     head(
       "Pixels to visual tokens, as wide as rows of the language model.",

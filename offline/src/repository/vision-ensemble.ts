@@ -8,12 +8,16 @@ export function ensembleConfig(model: VisionModel, isDecoupled: boolean): string
   const wanted = choices(isDecoupled);
   const asked = wanted.map(([, name, type]): TensorLine => [name, type, "1", "optional: true"]);
   const ofImage = made.map(({ name }): NamePair => [name, `_${name}`]);
-  const inner = (target: "eye" | "prompt"): NamePair[] =>
+  const inner = (target: "encoder" | "prompt"): NamePair[] =>
     made.flatMap((each): NamePair[] => (each[target] === undefined ? [] : [[each[target], `_${each.name}`]]));
   const prompt = promptOutputs(model);
   const steps = [
     step("image_preprocessing", [["IMAGE", "image"]], [["pixel_values", "_pixel_values"], ...ofImage]),
-    step("vision_encoder", [["pixel_values", "_pixel_values"], ...inner("eye")], [["visual_tokens", "_visual_tokens"]]),
+    step(
+      "vision_encoder",
+      [["pixel_values", "_pixel_values"], ...inner("encoder")],
+      [["visual_tokens", "_visual_tokens"]],
+    ),
     step(
       "vlm_preprocessing",
       [

@@ -24,7 +24,7 @@ export interface VisionModel {
   /** Rows of `visual_tokens` per image; undefined: they differ. */
   readonly numTokens: number | undefined;
   /** Other outputs of the image backend, and the inputs of vision encoder or prompt that take them. */
-  readonly made: readonly (VisionTensor & { readonly eye?: string; readonly prompt?: string })[];
+  readonly made: readonly (VisionTensor & { readonly encoder?: string; readonly prompt?: string })[];
   /** Parameters of the image model and of the prompt. */
   readonly imageParameters: Readonly<Record<string, string>>;
   readonly promptParameters: Readonly<Record<string, string>>;
@@ -80,7 +80,7 @@ function llavaNext(config: HfFields): VisionModel {
     ...llava(config),
     isBatching: false,
     numTokens: undefined,
-    made: [{ name: "visual_order", type: "INT64", dims: "-1", eye: "visual_order" }, LENGTHS],
+    made: [{ name: "visual_order", type: "INT64", dims: "-1", encoder: "visual_order" }, LENGTHS],
     imageParameters: { patch_size: String(patch) },
   };
 }
@@ -104,7 +104,7 @@ function qwen(config: HfFields): VisionModel {
     isBatching: false,
     numTokens: undefined,
     made: [
-      { name: "patch_positions", type: "INT64", dims: "-1, 3", eye: "patch_positions" },
+      { name: "patch_positions", type: "INT64", dims: "-1, 3", encoder: "patch_positions" },
       { name: "image_grid_thw", type: "INT64", dims: "-1, 3", prompt: "IMAGE_GRID_THW" },
       LENGTHS,
     ],

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { after, before, describe, test } from "node:test";
-import { safetensorsHeader, type TensorPlan } from "@nereid/offline/checkpoint/safetensors-writer";
+import { type SafetensorsEntry, safetensorsHeader } from "@nereid/offline/checkpoint/safetensors-writer";
 import { cliCommand, runCli } from "@nereid/server/cli/cli.test-support";
 import { isUnfinishedName } from "@nereid/server/core/unfinished-name";
 
@@ -29,13 +29,13 @@ after(() => rm(folder, { recursive: true }));
 
 /** Of zeros, which take no room on the disk. */
 async function writeBert(directory: string): Promise<void> {
-  const plan = (name: string, ...shape: number[]): TensorPlan => ({ name, dtype: "F32", shape });
-  const linear = (name: string, rows: number, columns: number): TensorPlan[] => [
+  const plan = (name: string, ...shape: number[]): SafetensorsEntry => ({ name, dtype: "F32", shape });
+  const linear = (name: string, rows: number, columns: number): SafetensorsEntry[] => [
     plan(`${name}.weight`, rows, columns),
     plan(`${name}.bias`, rows),
   ];
-  const norm = (name: string): TensorPlan[] => [plan(`${name}.weight`, HIDDEN), plan(`${name}.bias`, HIDDEN)];
-  const layer = (at: string): TensorPlan[] => [
+  const norm = (name: string): SafetensorsEntry[] => [plan(`${name}.weight`, HIDDEN), plan(`${name}.bias`, HIDDEN)];
+  const layer = (at: string): SafetensorsEntry[] => [
     ...["attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"].flatMap(
       (name) => linear(`${at}.${name}`, HIDDEN, HIDDEN),
     ),

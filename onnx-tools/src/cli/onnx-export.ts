@@ -46,7 +46,7 @@ const FLAGS = {
 const SYNTAX: CommandSyntax<typeof FLAGS> = {
   command: "onnx export",
   description:
-    "Writes an encoder as ONNX, equal to transformers: BERT and MiniLM, CLIP's text and vision encoders, the eyes of LLaVA and Qwen2-VL. Inputs, outputs and free sizes have the names that Hugging Face's exporter gives them. Needs no Python.",
+    "Writes an encoder as ONNX, equal to transformers: BERT and MiniLM, CLIP's text and vision encoders, the vision encoders of LLaVA and Qwen2-VL. Inputs, outputs and free sizes have the names that Hugging Face's exporter gives them. Needs no Python.",
   flags: FLAGS,
   examples: [
     "nereid onnx export --model models/all-MiniLM-L6-v2 --output repo/text_encoder/1",

@@ -59,7 +59,7 @@ const FLAGS = {
   },
   id_field: { type: "string", default: "id", value: "NAME", summary: "member with the id of a record" },
   text_field: { type: "string", default: "text", value: "NAME", summary: "member with the text of a record" },
-  image_field: { type: "string", value: "NAME", summary: "member with the path of an image, in place of a text" },
+  image_field: { type: "string", value: "NAME", summary: "member with the path of an image, instead of a text" },
   output: { type: "string", value: "NAME", summary: "output with the vectors, where the model has several" },
   batch_size: { type: "integer", default: 32, min: 1, max: 1024, summary: "records of one call of the encoder" },
   parallel: { type: "integer", default: 2, min: 1, max: 64, summary: "batches under way at once" },
@@ -106,10 +106,10 @@ export async function indexCommand(argv: readonly string[]): Promise<void> {
         }),
       );
       const unchanged = numRecords - numWritten;
-      const text = `Collection '${collection}' in ${store.place}: ${numWritten} records written, ${unchanged} unchanged`;
+      const text = `Collection '${collection}' in ${store.location}: ${numWritten} records written, ${unchanged} unchanged`;
       reporter.result(text, {
         collection,
-        store: store.place,
+        store: store.location,
         records: numRecords,
         written: numWritten,
         unchanged,

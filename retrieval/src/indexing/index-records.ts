@@ -16,7 +16,7 @@ export interface Encoder {
   encode(contents: readonly (string | Uint8Array)[], signal: AbortSignal): Promise<readonly Float32Array[]>;
 }
 
-export interface IndexOptions {
+export interface IndexRecordsOptions {
   readonly records: AsyncIterable<IndexRecord>;
   readonly encoder: Encoder;
   readonly store: VectorStore;
@@ -42,7 +42,7 @@ interface Counts {
 }
 
 /** @throws ToolError for an invalid record; ServerError of the encoder or the store */
-export async function indexRecords(options: IndexOptions): Promise<IndexSummary> {
+export async function indexRecords(options: IndexRecordsOptions): Promise<IndexSummary> {
   const counts: Counts = { records: 0, written: 0, dimensions: undefined };
   const progress = options.reporter.startTask({ task: "Indexing", unit: "records" });
   const running = new Set<Promise<void>>();
@@ -75,7 +75,11 @@ export async function indexRecords(options: IndexOptions): Promise<IndexSummary>
   return { numRecords: counts.records, numWritten: counts.written, dimensions: counts.dimensions };
 }
 
-async function indexBatch(options: IndexOptions, batch: readonly IndexRecord[], counts: Counts): Promise<number> {
+async function indexBatch(
+  options: IndexRecordsOptions,
+  batch: readonly IndexRecord[],
+  counts: Counts,
+): Promise<number> {
   const { store, collection, encoder, signal } = options;
   // The last of several records with the same id counts, within a batch as across batches.
   const records = [...new Map(batch.map((record) => [record.id, record])).values()];
@@ -105,7 +109,7 @@ async function indexBatch(options: IndexOptions, batch: readonly IndexRecord[], 
 
 /** A collection that does not exist yet has no records. */
 async function heldDigests(
-  { store, collection }: IndexOptions,
+  { store, collection }: IndexRecordsOptions,
   records: readonly IndexRecord[],
 ): Promise<readonly (string | undefined)[]> {
   try {

@@ -3,14 +3,14 @@ import { createReadStream } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, dirname, extname, join, relative, resolve } from "node:path";
 import { fileError, ToolError } from "@nereid/server/files/tool-error";
-import type { JsonObject, JsonValue } from "../stores/vector-store.ts";
+import type { DocumentObject, DocumentValue } from "../stores/vector-store.ts";
 import { type CsvRow, CsvSplitter } from "./csv.ts";
 
 export interface IndexRecord {
   readonly id: string;
   /** Input of the encoder: a text, or the bytes of an image. */
   readonly content: string | Uint8Array;
-  readonly document: JsonObject;
+  readonly document: DocumentObject;
 }
 
 export interface RecordFields {
@@ -70,7 +70,7 @@ async function* parseLine(text: string, file: string, line: number, fields: Reco
     const fix = `Every line is a JSON object such as {"${fields.id}": "1", "${fields.text}": "a text"}`;
     throw new ToolError(`Not a JSON object: ${text.slice(0, 60)}`, { fix, at: { file, line } });
   }
-  yield await recordOf(value as JsonObject, file, line, fields);
+  yield await recordOf(value as DocumentObject, file, line, fields);
 }
 
 async function* readCsv(path: string, fields: RecordFields): AsyncGenerator<IndexRecord> {
@@ -99,7 +99,12 @@ async function* readCsv(path: string, fields: RecordFields): AsyncGenerator<Inde
   }
 }
 
-async function recordOf(document: JsonObject, file: string, line: number, fields: RecordFields): Promise<IndexRecord> {
+async function recordOf(
+  document: DocumentObject,
+  file: string,
+  line: number,
+  fields: RecordFields,
+): Promise<IndexRecord> {
   const at = { file, line };
   const id = memberOf(document, fields.id);
   if ((typeof id !== "string" && typeof id !== "number") || String(id) === "" || String(id).length > MAX_ID_CHARS) {
@@ -120,7 +125,7 @@ async function recordOf(document: JsonObject, file: string, line: number, fields
   throw new ToolError(`Expected '${fields.text}' to be a text, got ${JSON.stringify(text)}`, { fix, at });
 }
 
-function memberOf(document: JsonObject, name: string): JsonValue | undefined {
+function memberOf(document: DocumentObject, name: string): DocumentValue | undefined {
   return Object.hasOwn(document, name) ? document[name] : undefined;
 }
 

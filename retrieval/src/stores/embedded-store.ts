@@ -9,15 +9,15 @@ import type { EmbeddedCall, EmbeddedData } from "./embedded-calls.ts";
 import type { CollectionShape, Hit, Row, SearchQuery, VectorStore } from "./vector-store.ts";
 
 export class EmbeddedStore implements VectorStore {
-  readonly place: string;
-  readonly #helper: WorkerProcess;
+  readonly location: string;
+  readonly #worker: WorkerProcess;
 
   constructor(data: EmbeddedData, log: (message: string) => void) {
-    this.place = `${data.kind}:${data.folder}`;
-    this.#helper = new WorkerProcess({
+    this.location = `${data.kind}:${data.folder}`;
+    this.#worker = new WorkerProcess({
       program: fileURLToPath(new URL(`./embedded-worker${extname(import.meta.url)}`, import.meta.url)),
       data,
-      title: `the process of the store ${this.place}`,
+      title: `the process of the store ${this.location}`,
       log,
     });
   }
@@ -40,10 +40,10 @@ export class EmbeddedStore implements VectorStore {
 
   async close(): Promise<void> {
     await this.#call({ method: "close" }).catch(() => undefined);
-    await this.#helper.close();
+    await this.#worker.close();
   }
 
   #call(call: EmbeddedCall): Promise<unknown> {
-    return this.#helper.call(call);
+    return this.#worker.call(call);
   }
 }

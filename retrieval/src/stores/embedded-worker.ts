@@ -28,8 +28,8 @@ async function open(kind: EmbeddedData["kind"], folder: string): Promise<VectorS
   return kind === "memory" ? new MemoryStore(folder) : new SqlStore(await openPglite(folder));
 }
 
-function refuse(collection: string, place: string): never {
-  throw new ServerError("not_found", `collection '${collection}' is not in ${place}; make it with nereid index`);
+function refuse(collection: string, location: string): never {
+  throw new ServerError("not_found", `collection '${collection}' is not in ${location}; make it with nereid index`);
 }
 
 function answer(store: VectorStore, call: EmbeddedCall): Promise<unknown> {

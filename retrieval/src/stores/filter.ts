@@ -3,7 +3,7 @@
  * manual, "Query and Projection Operators". Pure.
  */
 import { ServerError } from "@nereid/server/core/server-error";
-import type { Condition, Filter, JsonObject, JsonValue } from "./vector-store.ts";
+import type { Condition, DocumentObject, DocumentValue, Filter } from "./vector-store.ts";
 
 const OPERATORS: ReadonlyMap<string, Condition["test"]> = new Map([
   ["$eq", "is"],
@@ -33,11 +33,11 @@ export function parseFilter(text: string, where: string): Filter {
   return filter;
 }
 
-export function matches(document: JsonObject, filter: Filter): boolean {
+export function matches(document: DocumentObject, filter: Filter): boolean {
   return filter.every((condition) => holds(document, condition));
 }
 
-function holds(document: JsonObject, { field, test, value }: Condition): boolean {
+function holds(document: DocumentObject, { field, test, value }: Condition): boolean {
   const found = Object.hasOwn(document, field) ? document[field] : undefined;
   switch (test) {
     case "is":
@@ -57,7 +57,7 @@ function holds(document: JsonObject, { field, test, value }: Condition): boolean
   }
 }
 
-function conditionsOf(field: string, wanted: JsonValue, where: string): Condition[] {
+function conditionsOf(field: string, wanted: DocumentValue, where: string): Condition[] {
   if (field === "" || field.length > MAX_FIELD_CHARS || field.startsWith("$") || field.includes(".")) {
     throw wrong(where, `names of members, of 1 to ${MAX_FIELD_CHARS} characters without '$' in front and dots`, field);
   }
@@ -85,7 +85,7 @@ function checked(condition: Condition, where: string): Condition {
 }
 
 /** An absent member is not null, as in a table of documents. */
-function isSame(found: JsonValue | undefined, wanted: JsonValue): boolean {
+function isSame(found: DocumentValue | undefined, wanted: DocumentValue): boolean {
   return found === wanted;
 }
 
@@ -93,13 +93,13 @@ function isPlain(value: unknown): boolean {
   return value === null || ["string", "number", "boolean"].includes(typeof value);
 }
 
-function isObject(value: JsonValue | undefined): value is JsonObject {
+function isObject(value: DocumentValue | undefined): value is DocumentObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function parseJson(text: string): JsonValue | undefined {
+function parseJson(text: string): DocumentValue | undefined {
   try {
-    return JSON.parse(text) as JsonValue;
+    return JSON.parse(text) as DocumentValue;
   } catch {
     return undefined;
   }

@@ -7,11 +7,11 @@ import { join } from "node:path";
 import { ServerError } from "@nereid/server/core/server-error";
 import { matches } from "./filter.ts";
 import { lengthOf, type Matrix, nearest } from "./nearest.ts";
-import type { CollectionShape, Hit, JsonObject, Row, SearchQuery, VectorStore } from "./vector-store.ts";
+import type { CollectionShape, DocumentObject, Hit, Row, SearchQuery, VectorStore } from "./vector-store.ts";
 
 interface Entry {
   readonly id: string;
-  readonly document: JsonObject;
+  readonly document: DocumentObject;
   readonly digest: string;
 }
 
@@ -21,12 +21,12 @@ interface Head {
 }
 
 export class MemoryStore implements VectorStore {
-  readonly place: string;
+  readonly location: string;
   readonly #folder: string;
   readonly #collections = new Map<string, MemoryCollection>();
 
   constructor(folder: string) {
-    this.place = `memory:${folder}`;
+    this.location = `memory:${folder}`;
     this.#folder = folder;
   }
 
@@ -64,7 +64,7 @@ export class MemoryStore implements VectorStore {
   async #collection(name: string): Promise<MemoryCollection> {
     const found = await this.#read(name);
     if (found !== undefined) return found;
-    throw new ServerError("not_found", `collection '${name}' is not in ${this.place}; make it with nereid index`);
+    throw new ServerError("not_found", `collection '${name}' is not in ${this.location}; make it with nereid index`);
   }
 
   async #read(name: string): Promise<MemoryCollection | undefined> {
@@ -173,7 +173,7 @@ function parseLine(line: string, dimensions: number): Row | undefined {
     const values = new Float32Array(Uint8Array.from(Buffer.from(String(vector), "base64")).buffer);
     const isRow = typeof id === "string" && typeof digest === "string" && typeof document === "object";
     return isRow && values.length === dimensions
-      ? { id, digest, document: document as JsonObject, vector: values }
+      ? { id, digest, document: document as DocumentObject, vector: values }
       : undefined;
   } catch {
     return undefined;

@@ -6,13 +6,13 @@
 
 import { ServerError } from "@nereid/server/core/server-error";
 import type { Collection, Db, MongoClient, Filter as MongoFilter } from "mongodb";
-import { placeOf } from "./postgres-connection.ts";
+import { displayAddress } from "./postgres-connection.ts";
 import type {
   CollectionShape,
   Condition,
+  DocumentObject,
   Filter,
   Hit,
-  JsonObject,
   Metric,
   Row,
   SearchQuery,
@@ -28,7 +28,7 @@ export interface MongoOptions {
 
 interface StoredRow {
   readonly _id: string;
-  readonly document: JsonObject;
+  readonly document: DocumentObject;
   readonly digest: string;
   readonly embedding?: readonly number[];
 }
@@ -58,12 +58,12 @@ const UNKNOWN_STAGE = 40_324;
 const NO_SEARCH = new Set([UNKNOWN_STAGE, 59, 238, 31_082, 6_047_401]);
 
 export class MongoStore implements VectorStore {
-  readonly place: string;
+  readonly location: string;
   readonly #options: MongoOptions;
   #client: Promise<MongoClient> | undefined;
 
   constructor(options: MongoOptions) {
-    this.place = placeOf(options.url);
+    this.location = displayAddress(options.url);
     this.#options = options;
   }
 
@@ -158,16 +158,17 @@ export class MongoStore implements VectorStore {
   #explain(error: unknown): ServerError {
     const { code, name } = error as { readonly code?: unknown; readonly name?: unknown };
     if (typeof code === "number" && NO_SEARCH.has(code)) {
-      const cure = "keep vectors in PostgreSQL or PGlite (parameter 'store') and name this server in 'documents'";
-      return new ServerError("unsupported", `${this.place} has no $vectorSearch; ${cure}`, { cause: error });
+      const fix = "keep vectors in PostgreSQL or PGlite (parameter 'store') and name this server in 'documents'";
+      return new ServerError("unsupported", `${this.location} has no $vectorSearch; ${fix}`, { cause: error });
     }
-    if (code === 18 || code === 13) return new ServerError("unavailable", `${this.place} refuses the user or password`);
+    if (code === 18 || code === 13)
+      return new ServerError("unavailable", `${this.location} refuses the user or password`);
     const kind = String(name);
     if (/Network|ServerSelection|Timeout|NotConnected|PoolClosed|PoolCleared|Parse/.test(kind) || code === 50) {
-      const text = `${this.place} is away (${kind}); it is looked for again with the next request`;
+      const text = `${this.location} is away (${kind}); it is looked for again with the next request`;
       return new ServerError("unavailable", text, { cause: error });
     }
-    return new ServerError("internal", `${this.place} refused a command (${kind} ${String(code ?? "")})`, {
+    return new ServerError("internal", `${this.location} refused a command (${kind} ${String(code ?? "")})`, {
       cause: error,
     });
   }

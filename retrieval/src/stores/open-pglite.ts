@@ -13,17 +13,17 @@ const OWNER_FILE = "nereid-owner";
 
 /** @throws ServerError when the package is missing or another process has the folder open */
 export async function openPglite(folder: string): Promise<SqlConnection> {
-  const place = `pglite:${folder}`;
+  const location = `pglite:${folder}`;
   const [{ PGlite }, { vector }] = await importPackages();
   mkdirSync(folder, { recursive: true });
-  const release = own(folder, place);
+  const release = own(folder, location);
   const database = await PGlite.create(join(folder, "data"), { extensions: { vector } }).catch((cause: unknown) => {
     release();
-    throw new ServerError("unavailable", `${place} can not be opened: ${String(cause)}`, { cause });
+    throw new ServerError("unavailable", `${location} can not be opened: ${String(cause)}`, { cause });
   });
   await database.exec(INDEX_SETTING);
   return {
-    place,
+    location,
     async query(text: string, parameters: readonly SqlParameter[]): Promise<readonly SqlRow[]> {
       try {
         return (await database.query<SqlRow>(text, [...parameters])).rows;
@@ -52,7 +52,7 @@ async function importPackages(): Promise<Packages> {
 }
 
 /** A killed process leaves its lock file behind; the next one detects that it is gone. */
-function own(folder: string, place: string): () => void {
+function own(folder: string, location: string): () => void {
   const path = join(folder, OWNER_FILE);
   const release = (): void => rmSync(path, { force: true });
   for (const isLast of [false, true]) {
@@ -68,7 +68,10 @@ function own(folder: string, place: string): () => void {
     }
   }
   const owner = tryRead(path);
-  throw new ServerError("unavailable", `${place} is open in process ${owner}; one process at a time may use a folder`);
+  throw new ServerError(
+    "unavailable",
+    `${location} is open in process ${owner}; one process at a time may use a folder`,
+  );
 }
 
 function tryRead(path: string): string {

@@ -27,14 +27,14 @@ const CONNECT_TIMEOUT = /timeout exceeded when trying to connect/;
 const CANCELLED_BY_TIMEOUT = "57014";
 
 export class PostgresConnection implements SqlConnection {
-  readonly place: string;
+  readonly location: string;
   readonly #options: PostgresOptions;
   #pool: Promise<Pool> | undefined;
   #awayUntilMs = Number.NEGATIVE_INFINITY;
   #reason = "";
 
   constructor(options: PostgresOptions) {
-    this.place = placeOf(options.url);
+    this.location = displayAddress(options.url);
     this.#options = options;
   }
 
@@ -93,19 +93,23 @@ export class PostgresConnection implements SqlConnection {
     if (error instanceof ServerError) return error;
     const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
     if (code === CANCELLED_BY_TIMEOUT || /timeout/i.test(String(message))) {
-      return new ServerError("unavailable", `${this.place} did not answer within ${this.#options.timeoutMs} ms`);
+      return new ServerError("unavailable", `${this.location} did not answer within ${this.#options.timeoutMs} ms`);
     }
     if (typeof code === "string" && SQL_STATE.test(code)) {
-      if (code.startsWith("28")) return new ServerError("unavailable", `${this.place} refuses the user or password`);
+      if (code.startsWith("28")) return new ServerError("unavailable", `${this.location} refuses the user or password`);
       return new SqlError(code, String(message));
     }
     return error;
   }
 
   #away(cause?: unknown): ServerError {
-    return new ServerError("unavailable", `${this.place} is away (${this.#reason}); it is tried again every second`, {
-      cause,
-    });
+    return new ServerError(
+      "unavailable",
+      `${this.location} is away (${this.#reason}); it is tried again every second`,
+      {
+        cause,
+      },
+    );
   }
 }
 
@@ -147,7 +151,7 @@ function isSqlState(code: string): boolean {
 }
 
 /** Without user and password. */
-export function placeOf(url: string): string {
+export function displayAddress(url: string): string {
   if (!URL.canParse(url)) return "the store";
   const { protocol, host, pathname } = new URL(url);
   return `${protocol}//${host}${pathname}`;

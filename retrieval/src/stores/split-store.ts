@@ -6,12 +6,12 @@ import type { MongoStore } from "./mongo-store.ts";
 import type { CollectionShape, Hit, Row, SearchQuery, VectorStore } from "./vector-store.ts";
 
 export class SplitStore implements VectorStore {
-  readonly place: string;
+  readonly location: string;
   readonly #vectors: VectorStore;
   readonly #documents: MongoStore;
 
   constructor(vectors: VectorStore, documents: MongoStore) {
-    this.place = `${vectors.place} with documents in ${documents.place}`;
+    this.location = `${vectors.location} with documents in ${documents.location}`;
     this.#vectors = vectors;
     this.#documents = documents;
   }

@@ -16,23 +16,23 @@ export function filterClause(filter: Filter, parameters: SqlParameter[]): string
 }
 
 function clauseOf({ field, test, value }: Condition, parameters: SqlParameter[]): string {
-  const member = `(document -> ${place(field, parameters)}::text)`;
+  const member = `(document -> ${bind(field, parameters)}::text)`;
   switch (test) {
     case "is":
-      return `${member} = ${place(JSON.stringify(value), parameters)}::jsonb`;
+      return `${member} = ${bind(JSON.stringify(value), parameters)}::jsonb`;
     case "not":
-      return `${member} IS DISTINCT FROM ${place(JSON.stringify(value), parameters)}::jsonb`;
+      return `${member} IS DISTINCT FROM ${bind(JSON.stringify(value), parameters)}::jsonb`;
     case "in":
-      return `${member} IN (SELECT jsonb_array_elements(${place(JSON.stringify(value), parameters)}::jsonb))`;
+      return `${member} IN (SELECT jsonb_array_elements(${bind(JSON.stringify(value), parameters)}::jsonb))`;
     default: {
-      const number = `${place(String(value), parameters)}::numeric`;
+      const number = `${bind(String(value), parameters)}::numeric`;
       // Only numbers are compared. CASE enforces the check first: the planner may reorder AND.
       return `CASE WHEN jsonb_typeof(${member}) = 'number' THEN ${member}::numeric ${COMPARISONS[test]} ${number} ELSE FALSE END`;
     }
   }
 }
 
-function place(value: string, parameters: SqlParameter[]): string {
+function bind(value: string, parameters: SqlParameter[]): string {
   parameters.push(value);
   return `$${parameters.length}`;
 }

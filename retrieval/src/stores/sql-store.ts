@@ -10,7 +10,7 @@ import type { CollectionShape, Hit, Metric, Row, SearchQuery, VectorStore } from
 export type SqlRow = Readonly<Record<string, unknown>>;
 
 export interface SqlConnection {
-  readonly place: string;
+  readonly location: string;
   /**
    * Statements are idempotent, because they are repeated when a connection is lost. @throws SqlError @throws
    * ServerError
@@ -53,11 +53,11 @@ const FEATURE_NOT_SUPPORTED = "0A000";
 const UNDEFINED_FILE = "58P01";
 
 export class SqlStore implements VectorStore {
-  readonly place: string;
+  readonly location: string;
   readonly #connection: SqlConnection;
 
   constructor(connection: SqlConnection) {
-    this.place = connection.place;
+    this.location = connection.location;
     this.#connection = connection;
   }
 
@@ -72,9 +72,9 @@ export class SqlStore implements VectorStore {
     const rows = await this.#query(
       name,
       `WITH q AS MATERIALIZED (
-         SELECT place::int AS place, v::vector AS v FROM unnest($1::text[]) WITH ORDINALITY AS u(v, place)
+         SELECT ordinal::int AS ordinal, v::vector AS v FROM unnest($1::text[]) WITH ORDINALITY AS u(v, ordinal)
        )
-       SELECT q.place, h.id, ${score("h.distance")} AS score, h.document::text AS document
+       SELECT q.ordinal, h.id, ${score("h.distance")} AS score, h.document::text AS document
        FROM q CROSS JOIN LATERAL (
          SELECT * FROM (
            SELECT id, embedding ${operator} q.v AS distance, document FROM ${quoted(name)}
@@ -86,7 +86,7 @@ export class SqlStore implements VectorStore {
     const hits: Hit[][] = vectors.map(() => []);
     for (const row of rows) {
       const hit = { id: String(row.id), score: Number(row.score), document: String(row.document) };
-      hits[Number(row.place) - 1]?.push(hit);
+      hits[Number(row.ordinal) - 1]?.push(hit);
     }
     for (const list of hits) list.sort((a, b) => b.score - a.score || (a.id < b.id ? -1 : 1));
     return hits;
@@ -162,12 +162,12 @@ export class SqlStore implements VectorStore {
       return vectorLengthMismatch(Number(got), Number(held));
     }
     if (error.state === UNDEFINED_TABLE) {
-      return new ServerError("not_found", `collection '${name}' is not in ${this.place}; make it with nereid index`);
+      return new ServerError("not_found", `collection '${name}' is not in ${this.location}; make it with nereid index`);
     }
     if ([NO_SUCH_TYPE, FEATURE_NOT_SUPPORTED, UNDEFINED_FILE].includes(error.state) && /vector/.test(error.message)) {
-      return new ServerError("unavailable", `${this.place} has no pgvector; install the extension 'vector' there`);
+      return new ServerError("unavailable", `${this.location} has no pgvector; install the extension 'vector' there`);
     }
-    return new ServerError("internal", `${this.place} refused a statement (SQL state ${error.state})`, {
+    return new ServerError("internal", `${this.location} refused a statement (SQL state ${error.state})`, {
       cause: error,
     });
   }

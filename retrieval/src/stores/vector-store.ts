@@ -8,15 +8,21 @@ export type Metric = "cosine" | "dot" | "l2";
 
 export const METRICS: readonly Metric[] = ["cosine", "dot", "l2"];
 
-export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
+export type DocumentValue =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly DocumentValue[]
+  | { readonly [key: string]: DocumentValue };
 
-export type JsonObject = { readonly [key: string]: JsonValue };
+export type DocumentObject = { readonly [key: string]: DocumentValue };
 
 /** A condition on one member of a document. All conditions of a filter must hold. */
 export interface Condition {
   readonly field: string;
   readonly test: "is" | "not" | "in" | "gt" | "gte" | "lt" | "lte";
-  readonly value: JsonValue;
+  readonly value: DocumentValue;
 }
 
 export type Filter = readonly Condition[];
@@ -39,7 +45,7 @@ export interface Hit {
 export interface Row {
   readonly id: string;
   readonly vector: Float32Array;
-  readonly document: JsonObject;
+  readonly document: DocumentObject;
   /** Digest of the record from which the row was made. */
   readonly digest: string;
 }
@@ -53,7 +59,7 @@ export interface CollectionShape {
 
 export interface VectorStore {
   /** The address without secrets, for messages. */
-  readonly place: string;
+  readonly location: string;
   /** Hits per vector, best first. @throws ServerError unavailable: the store cannot be reached */
   search(collection: string, query: SearchQuery): Promise<readonly (readonly Hit[])[]>;
   /** Creates the collection if needed. @throws ServerError invalid_argument: it exists with another shape */

@@ -35,28 +35,28 @@ export function numberToFp16(value: number): number {
 /** Rounds an array. */
 export function narrowToFp16(values: Float32Array): Uint16Array {
   const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
-  const halves = new Uint16Array(values.length);
+  const fp16 = new Uint16Array(values.length);
   for (let i = 0; i < bits.length; i++) {
     const word = bits[i] ?? 0;
     const magnitude = word & 0x7fffffff;
     // Normal values: add half a unit in the last place, less one for ties that are already even, then truncate.
     const isNormal = magnitude >= 0x38800000 && magnitude < 0x477ff000;
     const rebased = magnitude - ((127 - EXPONENT_BIAS) << 23);
-    halves[i] = isNormal
+    fp16[i] = isNormal
       ? ((word >>> 16) & 0x8000) | ((rebased + 0xfff + ((rebased >>> 13) & 1)) >>> 13)
       : numberToFp16(values[i] ?? 0);
   }
-  return halves;
+  return fp16;
 }
 
 let numbersByHalf: Float32Array | undefined;
 
 /** Widens an array. */
-export function widenFp16(halves: Uint16Array): Float32Array {
+export function widenFp16(fp16: Uint16Array): Float32Array {
   numbersByHalf ??= Float32Array.from({ length: 2 ** 16 }, (_, bits) => fp16ToNumber(bits));
   const table = numbersByHalf;
-  const values = new Float32Array(halves.length);
-  for (let i = 0; i < halves.length; i++) values[i] = table[halves[i] ?? 0] ?? 0;
+  const values = new Float32Array(fp16.length);
+  for (let i = 0; i < fp16.length; i++) values[i] = table[fp16[i] ?? 0] ?? 0;
   return values;
 }
 

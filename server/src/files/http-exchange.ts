@@ -59,7 +59,7 @@ export async function openResponse(
       await response.body?.cancel();
       url = nextAddress(url, location);
     }
-    throw new ToolError(`${placeOf(first)}: more than ${MAX_REDIRECTS} redirects`);
+    throw new ToolError(`${displayUrl(first)}: more than ${MAX_REDIRECTS} redirects`);
   } catch (error) {
     stall.end();
     throw failure(error, url);
@@ -79,7 +79,7 @@ export function brokenConnection(
 }
 
 /** Without the query, which may hold secrets. */
-export function placeOf(url: URL): string {
+export function displayUrl(url: URL): string {
   return `${url.origin}${url.pathname}`;
 }
 
@@ -87,7 +87,7 @@ export function placeOf(url: URL): string {
 function nextAddress(from: URL, location: string): URL {
   const next = URL.canParse(location, from.href) ? new URL(location, from) : undefined;
   if (next !== undefined && (next.protocol === "https:" || next.protocol === from.protocol)) return next;
-  throw new ToolError(`${placeOf(from)} redirects to '${location}', which is not followed`);
+  throw new ToolError(`${displayUrl(from)} redirects to '${location}', which is not followed`);
 }
 
 /** Aborts an exchange after a period without data, or when the user interrupts. */

@@ -17,7 +17,7 @@ import { afterEach, beforeEach, test } from "node:test";
 import { Reporter } from "../files/progress.ts";
 import { type DownloadOptions, type DownloadResult, download } from "./download.ts";
 import { placementRank } from "./download-target.ts";
-import { FakeHub, type Fault, gitHash, sha256 } from "./hub-server.test-support.ts";
+import { FakeHub, gitHash, type HubFault, sha256 } from "./hub-server.test-support.ts";
 import { hubSettings } from "./settings.ts";
 
 const LARGE = "model-00001-of-00002.safetensors";
@@ -126,8 +126,8 @@ test("download() fetches only what has changed when the branch moves on, and kee
   assertWhole(folder);
 });
 
-const CUT: Fault = { kind: "cut", afterBytes: 1 << 20 };
-const CURABLE: readonly [string, Fault[], number][] = [
+const CUT: HubFault = { kind: "cut", afterBytes: 1 << 20 };
+const CURABLE: readonly [string, HubFault[], number][] = [
   ["the connection is cut twice", [CUT, { kind: "cut", afterBytes: 100 }], 2],
   ["the connection is cut before the first byte", [{ kind: "cut", afterBytes: 0 }], 1],
   ["one bit arrives wrong", [{ kind: "wrong bytes" }], 1],
@@ -174,7 +174,7 @@ test("download() ends a connection in which nothing arrives", async () => {
 
 test("download() shows no file when one of them cannot be had, and goes on from there", async () => {
   const name = "model-00002-of-00002.safetensors";
-  hub.fail(name, ...Array.from({ length: 6 }, (): Fault => ({ kind: "wrong bytes" })));
+  hub.fail(name, ...Array.from({ length: 6 }, (): HubFault => ({ kind: "wrong bytes" })));
   await assert.rejects(
     run({ numWorkers: 1 }),
     /model-00002.*content is wrong: expected sha256 .*; given up after 6 attempts/,

@@ -14,7 +14,7 @@ export interface FakeFile {
 }
 
 /** A fault in one response. */
-export type Fault =
+export type HubFault =
   | { readonly kind: "cut"; readonly afterBytes: number }
   | { readonly kind: "wrong bytes" }
   | { readonly kind: "too long" }
@@ -34,7 +34,7 @@ export class FakeHub implements AsyncDisposable {
   readonly files: Map<string, FakeFile> = new Map();
   readonly requests: SeenRequest[] = [];
   /** Faults of the next responses for a path, in order; an empty list means none. */
-  readonly faults: Map<string, Fault[]> = new Map();
+  readonly faults: Map<string, HubFault[]> = new Map();
   /** The only repository. */
   repoId: string = "org/tiny";
   commit: string = "0123456789abcdef0123456789abcdef01234567";
@@ -72,7 +72,7 @@ export class FakeHub implements AsyncDisposable {
     this.files.set(path, { content: Buffer.from(content), isLarge });
   }
 
-  fail(path: string, ...faults: Fault[]): void {
+  fail(path: string, ...faults: HubFault[]): void {
     this.faults.set(path, faults);
   }
 
@@ -192,7 +192,7 @@ function drained(response: ServerResponse): Promise<void> {
   });
 }
 
-function bytesWith(fault: Fault | undefined, content: Buffer): Buffer {
+function bytesWith(fault: HubFault | undefined, content: Buffer): Buffer {
   if (fault?.kind === "too long") return Buffer.concat([content, Buffer.from("more")]);
   if (fault?.kind !== "wrong bytes") return content;
   const changed = Buffer.from(content);

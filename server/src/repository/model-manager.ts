@@ -17,7 +17,7 @@ import { NamedLocks } from "./mutex.ts";
 import { UNLOADED } from "./registry.ts";
 import { ModelSources, type ModelSourcesOptions, type PolledModel } from "./source/model-sources.ts";
 import { isSafeModelName } from "./source/path-containment.ts";
-import type { ModelFiles } from "./source/repository-location.ts";
+import type { LocalizedModel } from "./source/repository-location.ts";
 
 export interface ModelManagerOptions extends ModelSourcesOptions, VersionLoaderOptions {
   readonly loadThreads: number;
@@ -243,7 +243,7 @@ export class ModelManager {
   #releaseLater(
     record: ModelRecord | undefined,
     closing: readonly Promise<void>[],
-    files: readonly ModelFiles[] = [],
+    files: readonly LocalizedModel[] = [],
   ): void {
     if (record === undefined) return;
     const { agents } = record;

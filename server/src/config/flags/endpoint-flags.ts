@@ -3,7 +3,7 @@ import { FlagError } from "./flag-error.ts";
 import { parseBoolean, parseFloat64, parseInt32, parseInt64, parsePair, parseScopedSetting } from "./flag-values.ts";
 import { applyMetricsSetting } from "./metrics-flags.ts";
 import type { FlagHandler, OptionsDraft } from "./options-draft.ts";
-import { type AccessKey, RESTRICTED_APIS, type RestrictedApi } from "./server-options.ts";
+import { type AccessKey, RESTRICTED_APIS, type RestrictedApiName } from "./server-options.ts";
 
 type EndpointName = "http" | "grpc" | "metrics" | "sagemaker" | "vertex";
 
@@ -195,7 +195,7 @@ function parsePattern(text: string): RegExp | undefined {
   }
 }
 
-function restrict(keys: Map<RestrictedApi, AccessKey>, flag: string, what: "api" | "protocol", text: string): void {
+function restrict(keys: Map<RestrictedApiName, AccessKey>, flag: string, what: "api" | "protocol", text: string): void {
   const setting = parseScopedSetting(flag, text, ":", "<config name>:<setting>=<value>");
   for (const name of setting.scope.split(",")) {
     const api = RESTRICTED_APIS.find((known) => known === name);

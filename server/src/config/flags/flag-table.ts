@@ -3,7 +3,7 @@
  * `tritonserver --help`. Knows no values and no parsing.
  */
 
-export interface Flag {
+export interface ServerFlag {
   readonly name: string;
   /** As shown in the usage text, e.g. "<integer>"; undefined: the flag takes no value. */
   readonly value: string | undefined;
@@ -13,7 +13,7 @@ export interface Flag {
 export interface FlagGroup {
   /** Empty: printed without a heading. */
   readonly title: string;
-  readonly flags: readonly Flag[];
+  readonly flags: readonly ServerFlag[];
 }
 
 type Row = readonly [name: string, value: string, description: string];
@@ -341,4 +341,4 @@ export const FLAG_GROUPS: readonly FlagGroup[] = GROUPS.map(([title, rows]) => (
   flags: rows.map(([name, value, description]) => ({ name, value: value || undefined, description })),
 }));
 
-export const FLAGS: readonly Flag[] = FLAG_GROUPS.flatMap(({ flags }) => flags);
+export const FLAGS: readonly ServerFlag[] = FLAG_GROUPS.flatMap(({ flags }) => flags);

@@ -1,8 +1,9 @@
 /** Options while the command line is parsed: the fields of `ServerOptions`, mutable, with their defaults. */
 import type { Environment } from "../../core/environment.ts";
 import { DEFAULT_HTTP_MAX_INPUT_BYTES } from "../../core/limits.ts";
+import type { TraceLevel } from "../../core/request-trace.ts";
 import { parseInt32 } from "./flag-values.ts";
-import type { AccessKey, RestrictedApi, ServerOptions, TlsOptions, TraceLevel } from "./server-options.ts";
+import type { AccessKey, RestrictedApiName, ServerOptions, TlsOptions } from "./server-options.ts";
 
 /** Mutable at every level, including maps and lists. */
 export type Draft<T> = T extends RegExp | string | number | boolean | undefined
@@ -111,7 +112,7 @@ function endpointDrafts(isVertex: boolean, vertexPort: string, servicePort: stri
       headerForwardPattern: undefined as RegExp | undefined,
       threadCount: 8,
       maxInputBytes: DEFAULT_HTTP_MAX_INPUT_BYTES,
-      accessKeys: new Map<RestrictedApi, AccessKey>(),
+      accessKeys: new Map<RestrictedApiName, AccessKey>(),
     },
     grpc: grpcDraft(!isVertex),
     metrics: {
@@ -167,7 +168,7 @@ function grpcDraft(isEnabled: boolean) {
       maxConnectionAgeMs: 0,
       maxConnectionAgeGraceMs: 0,
     },
-    accessKeys: new Map<RestrictedApi, AccessKey>(),
+    accessKeys: new Map<RestrictedApiName, AccessKey>(),
   };
 }
 

@@ -1,6 +1,7 @@
 /** Server options from command line and environment, as frozen objects with every default. */
 
 import type { LogFormat } from "../../core/log-format.ts";
+import type { TraceLevel } from "../../core/request-trace.ts";
 
 /**
  * Protocol groups that may be restricted to clients with a key (Triton documentation, "Inference Protocols", Limit
@@ -18,7 +19,7 @@ export const RESTRICTED_APIS = [
   "logging",
 ] as const;
 
-export type RestrictedApi = (typeof RESTRICTED_APIS)[number];
+export type RestrictedApiName = (typeof RESTRICTED_APIS)[number];
 
 /** Header name and required value. For gRPC metadata, the name without `triton-grpc-protocol-`. */
 export interface AccessKey {
@@ -26,7 +27,7 @@ export interface AccessKey {
   readonly value: string;
 }
 
-export type AccessKeys = ReadonlyMap<RestrictedApi, AccessKey>;
+export type AccessKeys = ReadonlyMap<RestrictedApiName, AccessKey>;
 
 export interface LogOptions {
   readonly verboseLevel: number;
@@ -76,7 +77,7 @@ export interface HttpOptions extends EndpointOptions {
   readonly accessKeys: AccessKeys;
 }
 
-export interface GrpcOptions extends EndpointOptions {
+export interface GrpcServerOptions extends EndpointOptions {
   readonly reusePort: boolean;
   readonly headerForwardPattern: RegExp | undefined;
   readonly inferThreadCount: number;
@@ -125,8 +126,6 @@ export interface SummaryQuantile {
   readonly error: number;
 }
 
-export type TraceLevel = "TIMESTAMPS" | "TENSORS";
-
 export interface TraceOptions {
   readonly mode: "triton" | "opentelemetry";
   /** Empty: off. */
@@ -173,12 +172,12 @@ export interface MemoryOptions {
   readonly allowClientSharedMemory: boolean;
 }
 
-export interface SagemakerOptions extends EndpointOptions {
+export interface SagemakerEndpointOptions extends EndpointOptions {
   readonly threadCount: number;
   readonly safePortRange: readonly [low: number, high: number] | undefined;
 }
 
-export interface VertexOptions extends EndpointOptions {
+export interface VertexEndpointOptions extends EndpointOptions {
   readonly threadCount: number;
   readonly defaultModel: string;
 }
@@ -191,10 +190,10 @@ export interface ServerOptions {
   readonly log: LogOptions;
   readonly repository: RepositoryOptions;
   readonly http: HttpOptions;
-  readonly grpc: GrpcOptions;
+  readonly grpc: GrpcServerOptions;
   readonly metrics: MetricsOptions;
-  readonly sagemaker: SagemakerOptions;
-  readonly vertex: VertexOptions;
+  readonly sagemaker: SagemakerEndpointOptions;
+  readonly vertex: VertexEndpointOptions;
   readonly trace: TraceOptions;
   readonly backendDirectory: string;
   /** By backend; settings for all backends have the empty name. */

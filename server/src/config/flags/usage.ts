@@ -1,5 +1,5 @@
 /** The usage text of the server's command line. */
-import { FLAG_GROUPS, FLAGS, type Flag } from "./flag-table.ts";
+import { FLAG_GROUPS, FLAGS, type ServerFlag } from "./flag-table.ts";
 
 const WIDTH = 60;
 
@@ -17,7 +17,7 @@ export function flagUsage(name: string): string {
   return flag === undefined ? "" : flagText(flag).trimEnd();
 }
 
-function flagText(flag: Flag): string {
+function flagText(flag: ServerFlag): string {
   const value = flag.value === undefined ? "" : ` ${flag.value}`;
   return `  --${flag.name}${value}\n${wrapped(flag.description)}\n`;
 }

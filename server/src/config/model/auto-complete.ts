@@ -5,7 +5,7 @@
 import type { ModelConfig, ModelInput, ModelOutput } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
 import { defaultMessage } from "./default-messages.ts";
-import type { DescribedModel, DescribedTensor } from "./model-description.ts";
+import type { DescribedModel, TensorDescription } from "./model-description.ts";
 
 /** `defaultMaxBatchSize`: for a batching model without max_batch_size. */
 export function autoComplete(config: ModelConfig, model: DescribedModel, defaultMaxBatchSize: number): ModelConfig {
@@ -45,9 +45,9 @@ function wantsDynamicBatching(config: ModelConfig, model: DescribedModel, maxBat
 
 function completedTensors<T extends { readonly name: string }>(
   written: readonly T[],
-  described: readonly DescribedTensor[],
+  described: readonly TensorDescription[],
   model: DescribedModel,
-  create: (tensor: DescribedTensor) => T,
+  create: (tensor: TensorDescription) => T,
 ): readonly T[] {
   if (written.length === 0) return described.map(create);
   if (model.addsTensors !== true) return written;
@@ -55,17 +55,17 @@ function completedTensors<T extends { readonly name: string }>(
   return [...written, ...described.filter(({ name }) => !names.has(name)).map(create)];
 }
 
-function inputOf(tensor: DescribedTensor, strip: boolean, maxBatchSize: number): ModelInput {
+function inputOf(tensor: TensorDescription, strip: boolean, maxBatchSize: number): ModelInput {
   const base = defaultMessage("ModelInput");
   return { ...base, ...shapeOf(tensor, strip, maxBatchSize), optional: tensor.optional ?? false };
 }
 
-function outputOf(tensor: DescribedTensor, strip: boolean, maxBatchSize: number): ModelOutput {
+function outputOf(tensor: TensorDescription, strip: boolean, maxBatchSize: number): ModelOutput {
   return { ...defaultMessage("ModelOutput"), ...shapeOf(tensor, strip, maxBatchSize) };
 }
 
 /** Clients see a tensor without dimensions as one element; a batching model gets it reshaped. */
-function shapeOf(tensor: DescribedTensor, strip: boolean, maxBatchSize: number) {
+function shapeOf(tensor: TensorDescription, strip: boolean, maxBatchSize: number) {
   const dims = strip ? tensor.dims.slice(1) : [...tensor.dims];
   const common = { name: tensor.name, data_type: tensor.dataType };
   if (dims.length > 0) return { ...common, dims };

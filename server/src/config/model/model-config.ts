@@ -13,7 +13,7 @@ import { parseJsonMessage } from "./json-form.ts";
 import type { DescribedModel } from "./model-description.ts";
 import { normalizeInstanceGroups, normalizeModelConfig } from "./normalize.ts";
 import { validateModelConfig } from "./validate.ts";
-import { type UsableGpus, validateInstanceGroups } from "./validate-instances.ts";
+import { type GpuAvailability, validateInstanceGroups } from "./validate-instances.ts";
 import { validateModelIo } from "./validate-io.ts";
 
 const DEFAULT_MAX_BATCH_SIZE = 4;
@@ -56,7 +56,7 @@ export function prepareModelConfig({ written, modelName, artifacts, autoComplete
   return deepFreeze(normalized);
 }
 
-export interface LoadedModel {
+export interface ModelToLoad {
   /** The result of the first step. */
   readonly prepared: ModelConfig;
   /** The model's description from the backend; undefined when it has none. */
@@ -64,11 +64,11 @@ export interface LoadedModel {
   readonly autoComplete: boolean;
   /** `--backend-config` of the backend, over the global ones. */
   readonly settings: ReadonlyMap<string, string>;
-  readonly gpus: UsableGpus;
+  readonly gpus: GpuAvailability;
 }
 
 /** Second step, when the model is loaded. @throws ServerError: the version becomes unavailable for this reason */
-export function finishModelConfig({ prepared, description, settings, gpus, ...model }: LoadedModel): ModelConfig {
+export function finishModelConfig({ prepared, description, settings, gpus, ...model }: ModelToLoad): ModelConfig {
   const completed =
     model.autoComplete && description !== undefined
       ? autoComplete(prepared, description, defaultMaxBatchSize(settings))
@@ -81,7 +81,7 @@ export function finishModelConfig({ prepared, description, settings, gpus, ...mo
 }
 
 /** Both steps at once, for callers with all inputs. */
-export function completeModelConfig(model: FoundModel & Omit<LoadedModel, "prepared">): ModelConfig {
+export function completeModelConfig(model: FoundModel & Omit<ModelToLoad, "prepared">): ModelConfig {
   return finishModelConfig({ ...model, prepared: prepareModelConfig(model) });
 }
 

@@ -5,8 +5,8 @@
 import type { ConfigDataType } from "../../core/model-config.ts";
 
 export interface DescribedModel {
-  readonly inputs: readonly DescribedTensor[];
-  readonly outputs: readonly DescribedTensor[];
+  readonly inputs: readonly TensorDescription[];
+  readonly outputs: readonly TensorDescription[];
   /** The first dimension of every tensor is dynamic. */
   readonly canBatch: boolean;
   /** Values chosen by the model's code, in place of derived ones. */
@@ -17,7 +17,7 @@ export interface DescribedModel {
   readonly addsTensors?: boolean;
 }
 
-export interface DescribedTensor {
+export interface TensorDescription {
   readonly name: string;
   readonly dataType: ConfigDataType;
   /** Full shape, including the batch dimension when the model can batch; -1: dynamic. */

@@ -4,7 +4,7 @@ import { invalidArgument, ServerError } from "../../core/server-error.ts";
 
 const TENSORRT_PLATFORM = "tensorrt_plan";
 
-export interface UsableGpus {
+export interface GpuAvailability {
   readonly ids: readonly number[];
   /** `--min-supported-compute-capability`: quoted when a group requests an unusable device. */
   readonly minComputeCapability: number;
@@ -13,7 +13,7 @@ export interface UsableGpus {
 }
 
 /** @throws ServerError naming the group and the model */
-export function validateInstanceGroups(config: ModelConfig, gpus: UsableGpus): void {
+export function validateInstanceGroups(config: ModelConfig, gpus: GpuAvailability): void {
   if (config.ensemble_scheduling !== undefined) return;
   if (config.instance_group.length === 0) {
     throw invalidArgument(`must specify one or more 'instance group's for ${config.name}`);
@@ -25,7 +25,7 @@ export function validateInstanceGroups(config: ModelConfig, gpus: UsableGpus): v
   }
 }
 
-function validateKind(group: ModelInstanceGroup, subject: string, gpus: UsableGpus): void {
+function validateKind(group: ModelInstanceGroup, subject: string, gpus: GpuAvailability): void {
   if (group.kind === "KIND_AUTO") throw new ServerError("internal", `${subject} has unexpected kind KIND_AUTO`);
   if (group.kind !== "KIND_GPU") {
     if (group.gpus.length > 0)

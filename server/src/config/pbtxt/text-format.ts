@@ -178,15 +178,15 @@ class TextReader {
   #wrongScalar(field: FieldSpec, type: ScalarType, number: Token, text: string): string {
     const shown = number.kind === "number" ? `'${text}'` : described(number);
     const isQuoted = number.kind === "string" && scalarOf(number.text, type) !== undefined;
-    const cure = isQuoted ? `; write ${number.text} without quotes` : "";
-    return `field '${field.name}' expects ${expectedOf(type)}, got ${shown}${cure}`;
+    const fix = isQuoted ? `; write ${number.text} without quotes` : "";
+    return `field '${field.name}' expects ${expectedOf(type)}, got ${shown}${fix}`;
   }
 
   /** Adjacent string literals are concatenated. */
   #text(field: FieldSpec, first: Token): string {
     if (first.kind !== "string") {
-      const cure = first.kind === "identifier" || first.kind === "number" ? `; write "${first.text}"` : "";
-      throw this.#error(first, `field '${field.name}' expects a quoted text, got ${described(first)}${cure}`);
+      const fix = first.kind === "identifier" || first.kind === "number" ? `; write "${first.text}"` : "";
+      throw this.#error(first, `field '${field.name}' expects a quoted text, got ${described(first)}${fix}`);
     }
     let text = first.text;
     while (this.#peek().kind === "string") text += this.#next().text;

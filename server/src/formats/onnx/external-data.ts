@@ -65,7 +65,7 @@ function checkLocation(tensor: string, location: string): void {
   if (location.includes("\0") || location.includes("\\")) refuse("has characters that no file name may have");
   if (location.includes(MEMORY_MARKER)) refuse("names memory of the server, expected a file");
   if (isAbsolute(location) || /^[a-z]:/i.test(location))
-    refuse("is absolute, expected a path beneath the model's folder");
+    refuse("is absolute, expected a path inside the model's folder");
   if (location.split("/").includes("..")) refuse("leaves the model's folder");
 }
 

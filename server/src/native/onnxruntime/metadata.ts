@@ -4,7 +4,7 @@ import type { OrtApi, Status } from "./api.ts";
 import { takeString } from "./info.ts";
 import { check } from "./status.ts";
 
-export interface ModelMetadata {
+export interface OnnxMetadata {
   readonly producerName: string;
   readonly graphName: string;
   readonly domain: string;
@@ -13,7 +13,7 @@ export interface ModelMetadata {
   readonly custom: ReadonlyMap<string, string>;
 }
 
-export function readMetadata(api: OrtApi, allocator: Address, session: Address): ModelMetadata {
+export function readMetadata(api: OrtApi, allocator: Address, session: Address): OnnxMetadata {
   const out = new BigUint64Array(1);
   check(api, api.SessionGetModelMetadata(session, out));
   const metadata = out[0] ?? 0n;

@@ -6,7 +6,7 @@ import type { Tensor } from "../../core/tensor.ts";
 import { type Address, addressOf, cString } from "../ffi.ts";
 import { type FrameContext, type OutputRequest, RunFrame } from "./frame.ts";
 import type { ModelInfo } from "./info.ts";
-import { type ModelMetadata, readMetadata } from "./metadata.ts";
+import { type OnnxMetadata, readMetadata } from "./metadata.ts";
 import type { StartRun } from "./start.ts";
 import { check } from "./status.ts";
 
@@ -50,7 +50,7 @@ export class OnnxSession {
     );
   }
 
-  metadata(): ModelMetadata {
+  metadata(): OnnxMetadata {
     return readMetadata(this.#context.api, this.#context.allocator, this.#session);
   }
 

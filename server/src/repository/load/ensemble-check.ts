@@ -7,7 +7,7 @@ import { invalidArgument } from "../../core/server-error.ts";
 
 type Io = { readonly name: string; readonly data_type: string; readonly dims: readonly number[] };
 
-interface Place {
+interface StepTensor {
   readonly io: Io;
   readonly batches: boolean;
   /** For messages. */
@@ -19,7 +19,7 @@ export function checkEnsemble(
   config: ModelConfig,
   configOf: (model: string, step: number) => ModelConfig | undefined,
 ): void {
-  const tensors = new Map<string, Place>();
+  const tensors = new Map<string, StepTensor>();
   const batches = config.max_batch_size > 0;
   for (const io of [...config.input, ...config.output]) {
     tensors.set(io.name, { io, batches, where: `ensemble '${config.name}'` });
@@ -46,7 +46,7 @@ function checkStep(
   config: ModelConfig,
   step: ModelEnsemblingStep,
   model: ModelConfig,
-  tensors: Map<string, Place>,
+  tensors: Map<string, StepTensor>,
 ): void {
   checkSide(config, step.input_map, model.input, "input", model, tensors);
   checkSide(config, step.output_map, model.output, "output", model, tensors);
@@ -62,7 +62,7 @@ function checkSide(
   declared: readonly Io[],
   side: "input" | "output",
   model: ModelConfig,
-  tensors: Map<string, Place>,
+  tensors: Map<string, StepTensor>,
 ): void {
   for (const [name, tensor] of Object.entries(map)) {
     const io = declared.find((candidate) => candidate.name === name);
@@ -78,7 +78,7 @@ function checkSide(
   }
 }
 
-function checkMatch(ensemble: string, tensor: string, a: Place, b: Place): void {
+function checkMatch(ensemble: string, tensor: string, a: StepTensor, b: StepTensor): void {
   const text = `in ensemble '${ensemble}', ensemble tensor '${tensor}': inconsistent`;
   if (a.io.data_type !== b.io.data_type) {
     throw invalidArgument(
@@ -91,7 +91,7 @@ function checkMatch(ensemble: string, tensor: string, a: Place, b: Place): void 
   );
 }
 
-function outer(place: Place): readonly number[] {
+function outer(place: StepTensor): readonly number[] {
   return place.batches ? [-1, ...place.io.dims] : place.io.dims;
 }
 

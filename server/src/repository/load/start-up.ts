@@ -8,7 +8,7 @@ import { modelKeyText } from "../model-key.ts";
 import type { LoadOrigin } from "../model-record.ts";
 import { forEachLimited } from "../mutex.ts";
 import type { ModelSources, PolledModel } from "../source/model-sources.ts";
-import type { ModelFiles } from "../source/repository-location.ts";
+import type { LocalizedModel } from "../source/repository-location.ts";
 import { loadWaves } from "./load-order.ts";
 
 export interface StartUpOptions {
@@ -24,7 +24,7 @@ export interface StartUpOptions {
 /** A model that passed the poll, and its local folder. */
 interface FoundModel {
   readonly model: PolledModel;
-  readonly files: ModelFiles;
+  readonly files: LocalizedModel;
 }
 
 export class StartUp {
@@ -68,7 +68,7 @@ export class StartUp {
     if (this.#seen.has(key)) return;
     this.#seen.add(key);
     const { sources } = this.#options;
-    let files: ModelFiles | undefined;
+    let files: LocalizedModel | undefined;
     try {
       files = await sources.bring(key);
       const model = sources.poll(key, files, undefined);

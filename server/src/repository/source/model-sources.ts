@@ -10,7 +10,7 @@ import type { Logger } from "../../observe/log.ts";
 import { ambiguousName, modelKey, modelKeyText, nameOfKey, namespaceOfKey } from "../model-key.ts";
 import { type ModelFolder, readModelFolder } from "./model-folder.ts";
 import { writeOverrideFolder } from "./override-folder.ts";
-import type { ModelFiles, RepositoryLocation } from "./repository-location.ts";
+import type { LocalizedModel, RepositoryLocation } from "./repository-location.ts";
 
 /** A model folder with a parsed configuration: it passed the poll and may be loaded. */
 export interface PolledModel {
@@ -108,7 +108,7 @@ export class ModelSources {
     return this.#placeOf(key).fingerprint(nameOfKey(key));
   }
 
-  poll(key: string, { repositoryPath, copied }: ModelFiles, configJson: string | undefined): PolledModel {
+  poll(key: string, { repositoryPath, copied }: LocalizedModel, configJson: string | undefined): PolledModel {
     const folder = this.#read(repositoryPath, nameOfKey(key));
     return this.#understand(key, { ...folder, ...copied }, configJson);
   }
@@ -168,7 +168,7 @@ export class ModelSources {
   }
 
   /** Files of the load request, or else of the repository. @throws ServerError */
-  filesFor(key: string, options: LoadOptions): Promise<ModelFiles> {
+  filesFor(key: string, options: LoadOptions): Promise<LocalizedModel> {
     return this.pollForClient(key, () => {
       if (options.files === undefined || options.files.size === 0) return this.bring(key);
       if (options.config === undefined) {
@@ -181,7 +181,7 @@ export class ModelSources {
   }
 
   /** Fetches a remote model. @throws ServerError */
-  bring(key: string): Promise<ModelFiles> {
+  bring(key: string): Promise<LocalizedModel> {
     return this.#placeOf(key).bring(nameOfKey(key));
   }
 

@@ -10,7 +10,7 @@ import { isSafeModelName } from "./path-containment.ts";
 import type { RemoteRepository } from "./remote-repository.ts";
 
 /** A model's files, ready to be loaded. */
-export interface ModelFiles {
+export interface LocalizedModel {
   /** Folder that contains the model's folder. */
   readonly repositoryPath: string;
   /** Fingerprint of a copy; undefined for the original folder. */
@@ -31,7 +31,7 @@ export interface RepositoryLocation {
   /** Changes with any file of the model. @throws when it cannot be read */
   fingerprint(model: string): string;
   /** @throws ServerError: then nothing of the model remains on disk */
-  bring(model: string): Promise<ModelFiles>;
+  bring(model: string): Promise<LocalizedModel>;
   close(): Promise<void>;
 }
 

@@ -17,16 +17,16 @@ const MAX_DELAY_US = 5000;
 const PARAMETER = "delay_lone_requests";
 
 export class SingleClientTraffic {
-  #numLone = 0;
+  #numUnbatched = 0;
 
   /** Records an arrival. `isAlone`: no other request waits, runs or arrives with it. */
   arrived(isAlone: boolean): void {
-    this.#numLone = isAlone ? this.#numLone + 1 : 0;
+    this.#numUnbatched = isAlone ? this.#numUnbatched + 1 : 0;
   }
 
   /** Whether the most recent request may skip the delay. */
   get isDelayInVain(): boolean {
-    return this.#numLone > PROOF && this.#numLone % PROBE_EVERY !== 0;
+    return this.#numUnbatched > PROOF && this.#numUnbatched % PROBE_EVERY !== 0;
   }
 }
 

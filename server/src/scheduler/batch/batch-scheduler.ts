@@ -58,7 +58,7 @@ export class BatchScheduler implements Scheduler {
   /** Undefined where no request ever shares a batch. */
   readonly #gate: TurnGate | undefined;
   /** Undefined: no adaptive delay; a single request waits, too. */
-  readonly #lone: SingleClientTraffic | undefined;
+  readonly #singleClient: SingleClientTraffic | undefined;
   readonly #decoupled: boolean;
   /** Undefined = responses may leave in any order. */
   readonly #order: ResponseOrder | undefined;
@@ -77,7 +77,7 @@ export class BatchScheduler implements Scheduler {
       this.#gate = new TurnGate(this.#clock, () => this.#pump());
     }
     if (this.#rules !== undefined && this.#rules.queueDelayUs > 0) prepareShortWaits();
-    if (options.strategy === undefined && usesAdaptiveDelay(config)) this.#lone = new SingleClientTraffic();
+    if (options.strategy === undefined && usesAdaptiveDelay(config)) this.#singleClient = new SingleClientTraffic();
     this.#keyOf = batchKeyOf(options.signature);
     this.#decoupled = config.model_transaction_policy?.decoupled ?? false;
     this.#order = config.dynamic_batching?.preserve_ordering === true ? new ResponseOrder() : undefined;
@@ -99,7 +99,7 @@ export class BatchScheduler implements Scheduler {
       throw error;
     }
     const isFirstOfTurn = this.#gate === undefined || this.#gate.pass();
-    this.#lone?.arrived(isFirstOfTurn && this.#inFlight.count === 0);
+    this.#singleClient?.arrived(isFirstOfTurn && this.#inFlight.count === 0);
     this.#inFlight.begin();
     this.#order?.add(request);
     request.onEnd = () => this.#ended();
@@ -159,7 +159,7 @@ export class BatchScheduler implements Scheduler {
 
   #decide(nowMs: number): Decision {
     if (this.#rules === undefined) return ONE_NOW;
-    if (this.#lone?.isDelayInVain === true && this.#queue.length === 1) return ONE_NOW;
+    if (this.#singleClient?.isDelayInVain === true && this.#queue.length === 1) return ONE_NOW;
     const keyOf = this.#keyOf;
     const queue = this.#queue;
     const judge = this.#options.strategy?.startBatch();

@@ -1,29 +1,29 @@
 /** Sequences that wait for a slot, oldest first, each with its expiry time (Triton's backlog). */
 import type { Alarm, Clock } from "../clock.ts";
-import type { Sequence } from "./sequence.ts";
+import type { ClientSequence } from "./sequence.ts";
 
 const US_PER_MS = 1000;
 
 export class SequenceBacklog {
-  readonly #waiting = new Set<Sequence>();
-  readonly #onExpired: (sequence: Sequence) => void;
+  readonly #waiting = new Set<ClientSequence>();
+  readonly #onExpired: (sequence: ClientSequence) => void;
   readonly #clock: Clock;
   readonly #timer: Alarm;
   /** No sequence expires before this. */
   #nextDeadlineMs = Number.POSITIVE_INFINITY;
 
-  constructor(clock: Clock, onExpired: (sequence: Sequence) => void) {
+  constructor(clock: Clock, onExpired: (sequence: ClientSequence) => void) {
     this.#clock = clock;
     this.#timer = clock.alarm(() => this.#expire());
     this.#onExpired = onExpired;
   }
 
-  add(sequence: Sequence): void {
+  add(sequence: ClientSequence): void {
     this.#waiting.add(sequence);
   }
 
   /** A request's own timeout (0 = none) can only shorten that of its sequence. */
-  limit(sequence: Sequence, timeoutUs: number, nowMs: number): void {
+  limit(sequence: ClientSequence, timeoutUs: number, nowMs: number): void {
     if (timeoutUs <= 0 || !this.#waiting.has(sequence)) return;
     sequence.deadlineMs = Math.min(sequence.deadlineMs, nowMs + timeoutUs / US_PER_MS);
     if (sequence.deadlineMs >= this.#nextDeadlineMs) return;
@@ -31,13 +31,13 @@ export class SequenceBacklog {
     this.#timer.set(this.#nextDeadlineMs);
   }
 
-  delete(sequence: Sequence): void {
+  delete(sequence: ClientSequence): void {
     this.#waiting.delete(sequence);
     if (this.#waiting.size === 0) this.#setDeadline(Number.POSITIVE_INFINITY);
   }
 
   /** Removes the one that has waited longest. */
-  shift(): Sequence | undefined {
+  shift(): ClientSequence | undefined {
     const [first] = this.#waiting;
     if (first !== undefined) this.delete(first);
     return first;

@@ -2,7 +2,7 @@
  * The direct strategy: a sequence keeps its batch row for life, so that a model may keep its state by row. Unused rows
  * are padded. Source: Triton documentation, "Sequence Batcher", Direct.
  */
-import type { Sequence } from "./sequence.ts";
+import type { ClientSequence } from "./sequence.ts";
 import { NOTHING, type SequenceBatch, type SequenceStrategy } from "./strategy.ts";
 
 /** The request that waits in a slot. */
@@ -42,7 +42,7 @@ export function decideRows(rows: readonly (WaitingRow | undefined)[], rules: Dir
 export class DirectStrategy implements SequenceStrategy {
   readonly #rules: DirectRules;
   /** By slot, up to the highest slot in use. */
-  readonly #slots: (Sequence | undefined)[] = [];
+  readonly #slots: (ClientSequence | undefined)[] = [];
 
   constructor(rules: DirectRules) {
     this.#rules = rules;
@@ -56,23 +56,23 @@ export class DirectStrategy implements SequenceStrategy {
     return this.#rules.queueDelayMs > 0;
   }
 
-  offered(): readonly Sequence[] {
-    return this.#slots.filter((sequence) => sequence?.isOffered === true) as readonly Sequence[];
+  offered(): readonly ClientSequence[] {
+    return this.#slots.filter((sequence) => sequence?.isOffered === true) as readonly ClientSequence[];
   }
 
-  enter(sequence: Sequence): void {
+  enter(sequence: ClientSequence): void {
     const index = sequence.slot?.index ?? 0;
     while (this.#slots.length <= index) this.#slots.push(undefined);
     this.#slots[index] = sequence;
   }
 
-  leave(sequence: Sequence): void {
+  leave(sequence: ClientSequence): void {
     sequence.isOffered = false;
     this.#slots[sequence.slot?.index ?? 0] = undefined;
     while (this.#slots.length > 0 && this.#slots.at(-1) === undefined) this.#slots.pop();
   }
 
-  offer(sequence: Sequence): void {
+  offer(sequence: ClientSequence): void {
     sequence.isOffered = true;
   }
 
@@ -87,6 +87,6 @@ export class DirectStrategy implements SequenceStrategy {
 }
 
 /** The delay counts from arrival: time spent waiting for a predecessor counts too. */
-function waitingRow(sequence: Sequence): WaitingRow {
+function waitingRow(sequence: ClientSequence): WaitingRow {
   return { key: sequence.key, sinceMs: sequence.queue[0]?.request.queuedMs ?? sequence.offeredMs };
 }

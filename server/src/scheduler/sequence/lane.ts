@@ -9,7 +9,7 @@ import type { StatisticsCounter } from "../model-statistics.ts";
 import { ResponseOrder } from "../response-order.ts";
 import { TurnGate } from "../turn-gate.ts";
 import type { SequenceFeed } from "./feed.ts";
-import type { QueuedRequest, Sequence } from "./sequence.ts";
+import type { ClientSequence, QueuedRequest } from "./sequence.ts";
 import type { SequenceStrategy } from "./strategy.ts";
 
 export interface SequenceLaneOptions {
@@ -27,11 +27,11 @@ export interface SequenceLaneOptions {
   readonly limits?: InstanceLimits | undefined;
   readonly clock: Clock;
   /** The running request of the sequence is done. */
-  readonly onDone: (sequence: Sequence) => void;
+  readonly onDone: (sequence: ClientSequence) => void;
   /** The pending request of the sequence was withdrawn. */
-  readonly onCancelled: (sequence: Sequence) => void;
+  readonly onCancelled: (sequence: ClientSequence) => void;
   /** The running request of the sequence is to run again; absent when that is not allowed. */
-  readonly onGivenBack: ((sequence: Sequence, request: QueuedRequest) => void) | undefined;
+  readonly onGivenBack: ((sequence: ClientSequence, request: QueuedRequest) => void) | undefined;
 }
 
 export class SequenceLane {
@@ -53,11 +53,11 @@ export class SequenceLane {
     this.#order = options.preserveOrdering ? new ResponseOrder() : undefined;
   }
 
-  enter(sequence: Sequence): void {
+  enter(sequence: ClientSequence): void {
     this.#options.strategy.enter(sequence);
   }
 
-  leave(sequence: Sequence): void {
+  leave(sequence: ClientSequence): void {
     this.#options.strategy.leave(sequence);
     if (!this.#options.strategy.hasOffers) this.#pool.forgo();
   }
@@ -74,7 +74,7 @@ export class SequenceLane {
   }
 
   /** The head of the sequence's queue may run from now on. */
-  offer(sequence: Sequence): void {
+  offer(sequence: ClientSequence): void {
     const [head] = sequence.queue;
     if (head === undefined || sequence.isOffered) return;
     sequence.key = this.#keyOf(head, sequence);
@@ -88,7 +88,7 @@ export class SequenceLane {
     while (this.#running !== undefined) await this.#running;
   }
 
-  #keyOf({ request: { request }, flags }: QueuedRequest, { state }: Sequence): string {
+  #keyOf({ request: { request }, flags }: QueuedRequest, { state }: ClientSequence): string {
     const { keyOf, feed } = this.#options;
     if (state === undefined || !feed.hasVariableStates) return keyOf(request);
     if (flags.start) state.reset();
@@ -129,7 +129,7 @@ export class SequenceLane {
 
   #dropCancelled(): void {
     const { strategy, onCancelled } = this.#options;
-    const isUnwanted = ({ queue: [head] }: Sequence): boolean =>
+    const isUnwanted = ({ queue: [head] }: ClientSequence): boolean =>
       head !== undefined && isCancelled(head.request.request);
     const cancelled = strategy.offered().filter(isUnwanted);
     for (const sequence of cancelled) onCancelled(sequence);
@@ -141,7 +141,7 @@ export class SequenceLane {
     this.#pump();
   }
 
-  #requests(rows: readonly (Sequence | undefined)[]): readonly ExecutableRequest[] {
+  #requests(rows: readonly (ClientSequence | undefined)[]): readonly ExecutableRequest[] {
     const real = rows.map((sequence) => (sequence === undefined ? undefined : this.#take(sequence)));
     const like = real.find((request) => request !== undefined);
     if (like === undefined) throw new Error("a batch was formed without a request");
@@ -150,7 +150,7 @@ export class SequenceLane {
     return real.map((request) => request ?? empty);
   }
 
-  #take(sequence: Sequence): ExecutableRequest {
+  #take(sequence: ClientSequence): ExecutableRequest {
     const head = sequence.queue.shift();
     if (head === undefined) throw new Error(`sequence ${sequence.id} was put in a batch without a request`);
     head.unlisten?.();

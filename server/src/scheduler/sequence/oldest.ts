@@ -3,7 +3,7 @@
  * documentation, "Sequence Batcher", Oldest.
  */
 import { type BatchCandidate, type BatchRules, decideBatch } from "../batch/batch-decision.ts";
-import type { Sequence } from "./sequence.ts";
+import type { ClientSequence } from "./sequence.ts";
 import { NOTHING, type SequenceBatch, type SequenceStrategy } from "./strategy.ts";
 
 const US_PER_MS = 1000;
@@ -12,7 +12,7 @@ export class OldestStrategy implements SequenceStrategy {
   /** Undefined = the model has no batch dimension. */
   readonly #rules: BatchRules | undefined;
   /** In the order in which their requests became ready. */
-  #waiting: Sequence[] = [];
+  #waiting: ClientSequence[] = [];
 
   constructor(rules: BatchRules | undefined) {
     this.#rules = rules;
@@ -26,7 +26,7 @@ export class OldestStrategy implements SequenceStrategy {
     return (this.#rules?.queueDelayUs ?? 0) > 0;
   }
 
-  offered(): readonly Sequence[] {
+  offered(): readonly ClientSequence[] {
     return this.#waiting;
   }
 
@@ -34,12 +34,12 @@ export class OldestStrategy implements SequenceStrategy {
     // Slots only bound the number of sequences: a batch has no fixed rows.
   }
 
-  offer(sequence: Sequence): void {
+  offer(sequence: ClientSequence): void {
     sequence.isOffered = true;
     this.#waiting.push(sequence);
   }
 
-  leave(sequence: Sequence): void {
+  leave(sequence: ClientSequence): void {
     if (!sequence.isOffered) return;
     sequence.isOffered = false;
     this.#waiting = this.#waiting.filter((waiting) => waiting !== sequence);
@@ -55,6 +55,6 @@ export class OldestStrategy implements SequenceStrategy {
   }
 }
 
-function* candidates(waiting: readonly Sequence[], nowMs: number): Generator<BatchCandidate> {
+function* candidates(waiting: readonly ClientSequence[], nowMs: number): Generator<BatchCandidate> {
   for (const { key, offeredMs } of waiting) yield { rows: 1, key, waitedUs: (nowMs - offeredMs) * US_PER_MS };
 }

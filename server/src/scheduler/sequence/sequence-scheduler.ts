@@ -25,7 +25,7 @@ import { IterativeFlags } from "./iterative-flags.ts";
 import { SequenceLane } from "./lane.ts";
 import { OldestStrategy } from "./oldest.ts";
 import { backlogTimeout, checkSequenceRequest, startMissing } from "./rules.ts";
-import { type QueuedRequest, Sequence } from "./sequence.ts";
+import { ClientSequence, type QueuedRequest } from "./sequence.ts";
 import { type Slot, SlotPool } from "./slots.ts";
 import type { SequenceStrategy } from "./strategy.ts";
 
@@ -49,11 +49,11 @@ export class SequenceScheduler implements Scheduler {
   readonly #lanes: readonly SequenceLane[];
   readonly #slots: SlotPool;
   readonly #backlog: SequenceBacklog;
-  readonly #idle: IdleReaper<Sequence>;
+  readonly #idle: IdleReaper<ClientSequence>;
   /** Sequences that take requests, by correlation id. */
-  readonly #live = new Map<bigint | string, Sequence>();
+  readonly #live = new Map<bigint | string, ClientSequence>();
   /** The latest sequence of an id that accepts no more requests but has requests left. */
-  readonly #ending = new Map<bigint | string, Sequence>();
+  readonly #ending = new Map<bigint | string, ClientSequence>();
   readonly #inFlight = new InFlight();
   /** Set when each request is its own sequence, which the backend may run many times. */
   readonly #iteration: IterativeFlags | undefined;
@@ -95,7 +95,7 @@ export class SequenceScheduler implements Scheduler {
   }
 
   enqueue(request: ScheduledRequest): void {
-    let sequence: Sequence;
+    let sequence: ClientSequence;
     const flags = this.#iteration?.first(request.request.sequence) ?? request.request.sequence;
     try {
       sequence = this.#sequenceOf(request, flags);
@@ -116,7 +116,7 @@ export class SequenceScheduler implements Scheduler {
     await Promise.all(this.#lanes.map((lane) => lane.settled()));
   }
 
-  #sequenceOf({ request, batchSize }: ScheduledRequest, { id, start }: SequenceInfo): Sequence {
+  #sequenceOf({ request, batchSize }: ScheduledRequest, { id, start }: SequenceInfo): ClientSequence {
     const { feed, signature, log } = this.#options;
     const { modelName } = signature;
     checkSequenceRequest(request, batchSize, modelName, feed.controls.correlation, this.#iteration === undefined);
@@ -133,8 +133,8 @@ export class SequenceScheduler implements Scheduler {
     return live;
   }
 
-  #begin(id: bigint | string): Sequence {
-    const sequence = new Sequence(id, this.#options.feed.newState());
+  #begin(id: bigint | string): ClientSequence {
+    const sequence = new ClientSequence(id, this.#options.feed.newState());
     this.#live.set(id, sequence);
     sequence.predecessor = this.#ending.get(id);
     if (sequence.predecessor !== undefined) sequence.predecessor.successor = sequence;
@@ -144,7 +144,7 @@ export class SequenceScheduler implements Scheduler {
     return sequence;
   }
 
-  #add(sequence: Sequence, request: ScheduledRequest, flags: SequenceInfo): void {
+  #add(sequence: ClientSequence, request: ScheduledRequest, flags: SequenceInfo): void {
     const { timeoutUs } = request.request;
     const queued: QueuedRequest = { request, flags, isAgain: false, unlisten: undefined };
     this.#idle.stop(sequence);
@@ -155,13 +155,13 @@ export class SequenceScheduler implements Scheduler {
   }
 
   /** The backend reschedules the request: it goes behind the other ready ones. */
-  #again(sequence: Sequence, { request, flags }: QueuedRequest): void {
+  #again(sequence: ClientSequence, { request, flags }: QueuedRequest): void {
     const queued: QueuedRequest = { request, flags: { ...flags, start: false }, isAgain: true, unlisten: undefined };
     sequence.queue.unshift(queued);
     this.#offer(sequence, queued);
   }
 
-  #offer(sequence: Sequence, queued: QueuedRequest): void {
+  #offer(sequence: ClientSequence, queued: QueuedRequest): void {
     if (isCancelled(queued.request.request)) {
       this.#giveUp(sequence, cancelled);
       return;
@@ -176,25 +176,25 @@ export class SequenceScheduler implements Scheduler {
     queued.unlisten = () => signal.removeEventListener("abort", onAbort);
   }
 
-  #place(sequence: Sequence, slot: Slot): void {
+  #place(sequence: ClientSequence, slot: Slot): void {
     sequence.slot = slot;
     sequence.deadlineMs = Number.POSITIVE_INFINITY;
     this.#laneOf(slot).enter(sequence);
     this.#advance(sequence);
   }
 
-  #advance(sequence: Sequence): void {
+  #advance(sequence: ClientSequence): void {
     if (sequence.isReady && sequence.slot !== undefined) this.#laneOf(sequence.slot).offer(sequence);
   }
 
   /** A request of the sequence has ended and its execution is over. */
-  #done(sequence: Sequence): void {
+  #done(sequence: ClientSequence): void {
     if (sequence.queue.length > 0) this.#advance(sequence);
     else if (sequence.isLast) this.#finish(sequence);
     else if (!this.#isClosed) this.#idle.start(sequence);
   }
 
-  #takeNoMore(sequence: Sequence): void {
+  #takeNoMore(sequence: ClientSequence): void {
     if (sequence.isLast) return;
     sequence.isLast = true;
     this.#live.delete(sequence.id);
@@ -202,7 +202,7 @@ export class SequenceScheduler implements Scheduler {
   }
 
   /** The sequence has no requests left: its slot goes to the longest-waiting one. */
-  #finish(sequence: Sequence): void {
+  #finish(sequence: ClientSequence): void {
     const { slot } = sequence;
     this.#idle.stop(sequence);
     this.#backlog.delete(sequence);
@@ -217,7 +217,7 @@ export class SequenceScheduler implements Scheduler {
   }
 
   /** A sequence that waited for this one now waits for its predecessor, which may still have requests. */
-  #leaveChain(sequence: Sequence): void {
+  #leaveChain(sequence: ClientSequence): void {
     const { id, predecessor, successor } = sequence;
     if (predecessor !== undefined) predecessor.successor = successor;
     if (this.#ending.get(id) === sequence) {
@@ -230,7 +230,7 @@ export class SequenceScheduler implements Scheduler {
   }
 
   /** A sequence is useless without one of its requests: all waiting ones fail, and it accepts no more. */
-  #giveUp(sequence: Sequence, reason: (request: ScheduledRequest) => ServerError): void {
+  #giveUp(sequence: ClientSequence, reason: (request: ScheduledRequest) => ServerError): void {
     const given = sequence.queue.splice(0);
     const lane = sequence.slot === undefined ? undefined : this.#laneOf(sequence.slot);
     this.#takeNoMore(sequence);
@@ -242,13 +242,13 @@ export class SequenceScheduler implements Scheduler {
     lane?.gaveUp();
   }
 
-  #expire(sequence: Sequence): void {
+  #expire(sequence: ClientSequence): void {
     this.#options.log.verbose(1, "sequence", `sequence ${sequence.id} was idle for too long and is forgotten`);
     this.#takeNoMore(sequence);
     this.#finish(sequence);
   }
 
-  #isFree({ slot }: Sequence): boolean {
+  #isFree({ slot }: ClientSequence): boolean {
     return slot !== undefined && this.#laneOf(slot).isFree;
   }
 

@@ -14,7 +14,7 @@ export interface QueuedRequest {
   unlisten: (() => void) | undefined;
 }
 
-export class Sequence {
+export class ClientSequence {
   readonly id: bigint | string;
   readonly state: SequenceState | undefined;
   /** In order of arrival. */
@@ -31,8 +31,8 @@ export class Sequence {
   offeredMs = 0;
   key = "";
   /** An ended sequence of the same id that still has requests: this one starts after it. */
-  predecessor: Sequence | undefined;
-  successor: Sequence | undefined;
+  predecessor: ClientSequence | undefined;
+  successor: ClientSequence | undefined;
   /** In the backlog: expiry time of all of its requests. */
   deadlineMs: number = Number.POSITIVE_INFINITY;
 

@@ -1,9 +1,9 @@
 /** Interface of the two strategies: they choose which sequences of an instance form the next batch. */
-import type { Sequence } from "./sequence.ts";
+import type { ClientSequence } from "./sequence.ts";
 
 /** Rows of the next batch in order (undefined: a padding row), or the time of the next decision. */
 export interface SequenceBatch {
-  readonly rows: readonly (Sequence | undefined)[];
+  readonly rows: readonly (ClientSequence | undefined)[];
   readonly waitMs: number;
 }
 
@@ -13,13 +13,13 @@ export interface SequenceStrategy {
   /** True: pending requests may have to wait for more requests, or for a delay. */
   readonly mayDelay: boolean;
   /** Number of pending sequences. */
-  offered(): readonly Sequence[];
+  offered(): readonly ClientSequence[];
   /** The sequence got a slot of this instance. */
-  enter(sequence: Sequence): void;
+  enter(sequence: ClientSequence): void;
   /** The slot is free again, and the sequence is not running. */
-  leave(sequence: Sequence): void;
+  leave(sequence: ClientSequence): void;
   /** The sequence's next request is ready. */
-  offer(sequence: Sequence): void;
+  offer(sequence: ClientSequence): void;
   /** Removes the sequences of the batch from the pending ones. */
   next(nowMs: number): SequenceBatch;
 }
