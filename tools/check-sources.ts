@@ -22,6 +22,7 @@ const ENFORCED: readonly string[] = [
   "wire/src",
   "wire/assembly",
   "client/src",
+  "server/src/protocol",
   "server/src/formats",
   "object-stores/src",
   "retrieval/src/stores",

@@ -1,4 +1,7 @@
-/** Opens a listening socket at an address of the command line: TCP, or a path behind "unix:". Knows no protocol above it. */
+/**
+ * Opens a listening socket at an address of the command line: TCP, or a path after "unix:" (gRPC Name Resolution,
+ * https://github.com/grpc/grpc/blob/master/doc/naming.md).
+ */
 import { lstatSync, unlinkSync } from "node:fs";
 import { type AddressInfo, createConnection, type ListenOptions, type Server } from "node:net";
 import process from "node:process";

@@ -1,6 +1,6 @@
 /**
- * Bounds what the bodies of all requests hold together: each is bounded by itself, but a thousand of them would still fill
- * the machine. Numbers only; what is refused and how is said by the caller.
+ * Bounds the bytes that the bodies of all requests hold together. Each body is bounded by itself, but a thousand of
+ * them would still fill the machine. Numbers only; the caller refuses. Source: own design.
  */
 import { totalmem } from "node:os";
 import process from "node:process";

@@ -1,4 +1,7 @@
-/** Turns an output into its best classes, as text: `value:index[:label]`. Shared by every protocol. */
+/**
+ * Turns an output into its best classes, as text: `value:index[:label]` (Triton's classification extension). Shared by
+ * every protocol.
+ */
 import { packBytesElements } from "../core/bytes-tensor.ts";
 import { MAX_CLASSIFICATION_ELEMENTS } from "../core/limits.ts";
 import { ServerError } from "../core/server-error.ts";

@@ -1,4 +1,4 @@
-/** Memory of GPUs as the memory of a region: copied through the host, since models take their tensors there. */
+/** GPU memory as the memory of a region, copied through the host (Triton's CUDA shared memory extension). */
 import { ServerError } from "../core/server-error.ts";
 import type { SharedDeviceMemory, SharedDevices } from "../native/cuda/shared-memory.ts";
 import type { Logger } from "../observe/log.ts";

@@ -1,6 +1,6 @@
 /**
- * Gives the memory of bytes back at once that otherwise waits for the engine to collect it: what comes next is put into memory
- * that the processor still has in its cache, and there is nothing to collect.
+ * Detaches a buffer, so that its memory is free at once and not after the next garbage collection (ECMA-262,
+ * ArrayBuffer.prototype.transfer). New data then reuses pages that are still in the processor's cache.
  */
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 

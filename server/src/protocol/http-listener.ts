@@ -1,4 +1,4 @@
-/** Closes a Node HTTP server whose requests are short. */
+/** Closes a Node HTTP server whose requests are short (connection persistence: RFC 9112, 9.3). */
 import type { Server } from "node:http";
 
 export interface CloseOptions {

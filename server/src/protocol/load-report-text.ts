@@ -1,4 +1,7 @@
-/** A load report in the forms that clients ask for: JSON and text for a header, a protobuf message for a gRPC trailer. Pure. */
+/**
+ * A load report in the forms that clients ask for: JSON and text for a header, a protobuf message for a gRPC trailer
+ * (ORCA, https://github.com/grpc/proposal/blob/master/A51-custom-backend-metrics.md). Pure.
+ */
 import type { LoadReport } from "../observe/load-report.ts";
 
 export const LOAD_FORMAT_HEADER = "endpoint-load-metrics-format";

@@ -1,7 +1,4 @@
-/**
- * Lets HTTP/1.1 and HTTP/2 share the port of an HTTP server: by what TLS agreed on, or by the first bytes of a connection.
- * Knows nothing of what either side answers.
- */
+/** Lets HTTP/1.1 and HTTP/2 share a port: by ALPN over TLS (RFC 7301), or by the connection preface (RFC 9113, 3.4). */
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";

@@ -1,6 +1,6 @@
 /**
- * One registered region of shared memory, and what lies behind it. Texts are those of Triton. Knows no table and no wire
- * format.
+ * One registered region of shared memory and its memory (Triton's system shared memory extension). Texts are Triton's.
+ * Knows no table and no wire format.
  */
 import { invalidArgument, type ServerError } from "../core/server-error.ts";
 import type { SharedMapping } from "../native/posix-memory.ts";

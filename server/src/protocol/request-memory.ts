@@ -1,4 +1,6 @@
-/** What one request uses of the registered regions: holds them until the request has ended. Knows no wire format. */
+/**
+ * Regions in use by one request, held until it ends (Triton's system shared memory extension). Knows no wire format.
+ */
 import { ServerError } from "../core/server-error.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { Region } from "./region.ts";

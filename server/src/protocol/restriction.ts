@@ -1,6 +1,6 @@
 /**
- * APIs that `--http-restricted-api` and `--grpc-restricted-protocol` lock behind a header (Triton, inference protocols page,
- * "Limit Endpoint Access"). Both protocols compare secrets here, in constant time.
+ * APIs that `--http-restricted-api` and `--grpc-restricted-protocol` lock behind a header. Both protocols compare
+ * secrets here, in constant time. Source: Triton's inference protocols page, "Limit Endpoint Access".
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 

@@ -1,7 +1,7 @@
 /**
- * The regions of shared memory that clients have registered, one table for all protocols. Texts are those of Triton. Knows
- * no request and no wire format. Clients that may register regions are trusted as far as processes of the same machine are:
- * they can change or shorten an object while a model reads it.
+ * Registered regions of shared memory, one table for all protocols (Triton's system shared memory extension). Texts are
+ * Triton's. Clients that may register regions are trusted like processes of the same machine: they can change or
+ * shorten an object while a model reads it.
  */
 import { MAX_SHARED_MEMORY_REGION_BYTES, MAX_SHARED_MEMORY_REGIONS } from "../core/limits.ts";
 import { invalidArgument, ServerError } from "../core/server-error.ts";

@@ -1,4 +1,4 @@
-/** Certificates of a front end: reads the files that the flags name. */
+/** Certificates and keys of a front end, read from the PEM files that the flags name (RFC 7468). */
 import { readFileSync } from "node:fs";
 import type { TlsOptions } from "../config/flags/server-options.ts";
 import { ServerError } from "../core/server-error.ts";

@@ -1,4 +1,7 @@
-/** Trace settings between the field and the server: the same names, values and texts on both protocols. */
+/**
+ * Trace settings between the wire and the server: the same names, values and texts on both protocols (Triton's trace
+ * extension).
+ */
 import type { TraceChanges, TraceLevel, TraceSettings } from "../core/request-trace.ts";
 import { ServerError } from "../core/server-error.ts";
 

@@ -1,4 +1,4 @@
-/** Health answers of a server that is about to end. */
+/** Health answers while the server drains (KServe V2, health). */
 import type { ModelServer } from "../../core/model-server.ts";
 import { ServerError } from "../../core/server-error.ts";
 

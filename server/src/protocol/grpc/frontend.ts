@@ -1,6 +1,6 @@
 /**
- * The gRPC port: connections of HTTP/2, a table of methods and a drain that loses nothing. Knows no message type: the methods are made in
- * methods.ts.
+ * The gRPC port: HTTP/2 connections, a table of methods, and a drain without lost calls (gRPC over HTTP/2,
+ * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md). Knows no message type: methods.ts makes the methods.
  */
 import { createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type TLSSocket } from "node:tls";

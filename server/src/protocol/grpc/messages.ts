@@ -1,4 +1,7 @@
-/** The messages that are not hot, through protobufjs and the committed schema. Field names are those of the .proto files. */
+/**
+ * Messages off the hot path, through protobufjs and the committed schema (KServe V2, grpc_service.proto). Field names
+ * are those of the .proto files.
+ */
 import { schema } from "@nereid/wire";
 import protobuf from "protobufjs/light.js";
 import type { OutgoingMessage } from "./routes/method.ts";

@@ -1,4 +1,4 @@
-/** The text form of a model version, read as C's `strtol` reads it: "1x" is 1. */
+/** The text form of a model version, read as C's `strtol` reads it: "1x" is 1. Source: ISO C17, 7.22.1.4. */
 import { ServerError } from "../../core/server-error.ts";
 
 const EXPECTED = "version should be an integral value > 0";

@@ -1,4 +1,7 @@
-/** What the gRPC front end is told at start. Values are checked where they are parsed, not here. */
+/**
+ * Options of the gRPC front end, checked by the flag parser. Source: Triton's flags
+ * (https://github.com/triton-inference-server/server/blob/main/src/command_line_parser.cc).
+ */
 
 import type { BindOptions } from "../bind.ts";
 import type { RestrictedGroup } from "../restriction.ts";

@@ -1,4 +1,4 @@
-/** RPCs locked behind a metadata key (`--grpc-restricted-protocol`, Triton's inference protocols page). */
+/** RPCs locked behind a metadata key (Source: Triton's inference protocols page, "Limit Endpoint Access"). */
 import type { RestrictedApi, Restrictions } from "../restriction.ts";
 import type { Metadata } from "./routes/method.ts";
 import { GRPC_STATUS, GrpcError } from "./status.ts";

@@ -1,4 +1,7 @@
-/** gRPC status codes, how the server's errors map to them, and their text form in trailers. */
+/**
+ * gRPC status codes (https://github.com/grpc/grpc/blob/master/doc/statuscodes.md), the mapping of the server's errors
+ * to them, and their percent-encoded form in trailers (gRPC over HTTP/2, "Status-Message").
+ */
 import { ProtoError } from "@nereid/wire";
 import { type ErrorCode, ServerError } from "../../core/server-error.ts";
 

@@ -1,4 +1,4 @@
-/** The traces of inference requests over gRPC: whether one is sampled, and how it ends. */
+/** Traces of inference requests over gRPC: sampling, and the end of a trace (Triton's trace extension). */
 import type { ModelServer } from "../../core/model-server.ts";
 import type { RequestTrace } from "../../core/request-trace.ts";
 import type { Metadata } from "./routes/method.ts";

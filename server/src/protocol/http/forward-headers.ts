@@ -1,4 +1,7 @@
-/** Turns request headers that match `--http-header-forward-pattern` into request parameters. */
+/**
+ * Turns request headers that match `--http-header-forward-pattern` into request parameters (Triton's parameters
+ * extension).
+ */
 import type { ParameterValue } from "../../core/infer-request.ts";
 import { ServerError } from "../../core/server-error.ts";
 

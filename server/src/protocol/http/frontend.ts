@@ -1,4 +1,4 @@
-/** The HTTP front end of the inference protocol: its API behind a listener. */
+/** The HTTP front end of the inference protocol: its API and its listener (KServe V2, HTTP/REST). */
 import type { ModelServer } from "../../core/model-server.ts";
 import type { Logger } from "../../observe/log.ts";
 import type { BoundAddress } from "../bind.ts";

@@ -1,4 +1,7 @@
-/** One request as handlers see it: Node's HTTP behind a small interface, so that they run without a socket. */
+/**
+ * One request as handlers see it (RFC 9110, 3.4): Node's HTTP behind a small interface, so that handlers run without a
+ * socket.
+ */
 import type { RequestTrace, TraceHeaders } from "../../core/request-trace.ts";
 import type { ContentType } from "./http-reply.ts";
 

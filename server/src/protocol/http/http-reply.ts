@@ -1,4 +1,4 @@
-/** What a handler answers, before anything of Node's HTTP is involved. */
+/** The response of a handler, independent of Node's HTTP (RFC 9110, 3.4). */
 import { errorBody } from "./status.ts";
 
 export type ContentType =

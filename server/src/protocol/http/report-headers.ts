@@ -1,4 +1,7 @@
-/** What an answer to inference says about itself when it is asked: its own times, and the load of the server. */
+/**
+ * Optional headers of an inference answer: its own times (Server-Timing, https://www.w3.org/TR/server-timing) and the
+ * load of the server (https://github.com/grpc/proposal/blob/master/A51-custom-backend-metrics.md).
+ */
 import { LOAD_FORMAT_HEADER, LOAD_HEADER, type LoadReports, loadHeader } from "../load-report-text.ts";
 import type { HttpCall } from "./http-call.ts";
 import type { HttpReply, HttpStreamReply } from "./http-reply.ts";

@@ -1,4 +1,4 @@
-/** Asks whether a call is sampled, and notes when it began. The front end ends the trace with the answer. */
+/** Starts the trace of a sampled call (Triton's trace extension). The front end ends it with the answer. */
 import type { ModelServer } from "../../core/model-server.ts";
 import type { HttpCall } from "./http-call.ts";
 import { TimedTrace } from "./timed-trace.ts";

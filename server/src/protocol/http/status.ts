@@ -1,4 +1,7 @@
-/** The one table from error codes to HTTP status, and the body of every error. */
+/**
+ * The one table from error codes to HTTP status (RFC 9110, 15), and the body of every error (KServe V2, HTTP/REST,
+ * "Inference Response JSON Error Object").
+ */
 import type { ErrorCode } from "../../core/server-error.ts";
 
 const STATUS: Readonly<Record<ErrorCode, number>> = {

@@ -1,4 +1,7 @@
-/** Keeps the times of one request for its own answer, beside the trace that it may have. Knows no header but Server-Timing's form. */
+/**
+ * Records the times of one request for the Server-Timing header (https://www.w3.org/TR/server-timing), beside the trace
+ * that it may have.
+ */
 import type { RequestTrace, TensorMoment, TraceMoment } from "../../core/request-trace.ts";
 import type { Tensor } from "../../core/tensor.ts";
 

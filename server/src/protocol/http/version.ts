@@ -1,4 +1,4 @@
-/** The version in a path: digits that must be a positive 64-bit integer. */
+/** The version in a path: digits that must be a positive 64-bit integer (KServe V2, HTTP/REST). */
 import { ServerError } from "../../core/server-error.ts";
 import type { RouteMatch } from "./routes/router.ts";
 

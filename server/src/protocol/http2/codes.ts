@@ -1,4 +1,4 @@
-/** The numbers of HTTP/2: frames, flags, settings and errors. */
+/** The numbers of HTTP/2: frame types and flags (RFC 9113, 6), settings (6.5.2) and error codes (7). */
 
 export const FRAME = {
   data: 0,

@@ -1,4 +1,4 @@
-/** What a connection is told at its start, and what it tells. */
+/** Options and events of a connection (RFC 9113). */
 import type { Http2Fault } from "./codes.ts";
 import type { Http2Stream } from "./stream.ts";
 

@@ -1,6 +1,7 @@
 /**
- * The server's side of one HTTP/2 connection over a socket, TLS or not: frames in, streams out, windows, settings, pings and
- * the end. Reads the socket to its end whatever happens, so that a client that leaves is always noticed. Knows no gRPC.
+ * The server's side of one HTTP/2 connection over a socket, TLS or not (RFC 9113): frames in, streams out, windows,
+ * settings, pings and the end. It reads the socket to its end in every state, so that a leaving client is always
+ * noticed. Knows no gRPC.
  */
 import type { Socket } from "node:net";
 import { FLAG, FRAME, HTTP2_ERROR, Http2Fault, MAX_WINDOW_BYTES, SETTING } from "./codes.ts";

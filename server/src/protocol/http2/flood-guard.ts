@@ -1,4 +1,7 @@
-/** Counts what costs a client nothing and the server something. Decides when it is too much; ends nothing itself. */
+/**
+ * Counts frames that cost the client nothing and the server something (RFC 9113, 10.5; CVE-2023-44487 rapid reset,
+ * CVE-2024-27316 CONTINUATION flood). Decides when it is too much; ends nothing itself.
+ */
 
 /** Streams that a client may reset at once, and how many more each second. Users cancel; nobody cancels as fast as this. */
 const RESET_BURST = 2000;

@@ -1,6 +1,6 @@
 /**
- * Cuts what a client sends into frames. The payload of data frames is handed on in the pieces it came in, without a copy;
- * other frames are put together first, after their length has been judged. Knows no stream.
+ * Cuts the client's bytes into frames (RFC 9113, 4.1). DATA payloads are passed on in the pieces in which they arrive,
+ * without a copy; other frames are assembled after a check of their length. Knows no stream.
  */
 import { DEFAULT_FRAME_BYTES, FLAG, FRAME, FRAME_HEADER_BYTES, HTTP2_ERROR, Http2Fault, PREFACE } from "./codes.ts";
 

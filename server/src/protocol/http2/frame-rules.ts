@@ -1,4 +1,7 @@
-/** What holds for a frame of HTTP/2 by itself, whatever happened before: lengths, and whether it is about a stream. And its faults. */
+/**
+ * Rules for a single frame independent of state: its length, and whether it belongs to a stream (RFC 9113, 4.2 and 6).
+ * Also the errors of violations (5.4).
+ */
 import { FLAG, FRAME, HTTP2_ERROR, Http2Fault } from "./codes.ts";
 
 /** Frames that are about the connection. */

@@ -1,6 +1,6 @@
 /**
- * Collects the frames that one turn of the event loop makes for a connection and writes them together. Small ones are copied
- * into one buffer, large payloads are passed on as they are. Knows no stream.
+ * Collects the frames of one turn of the event loop and writes them together (RFC 9113, 4.1). Small frames are copied
+ * into one buffer, large payloads are passed on. Knows no stream.
  */
 import type { Socket } from "node:net";
 import { FRAME_HEADER_BYTES } from "./codes.ts";

@@ -1,4 +1,7 @@
-/** Puts the header block of a request together from its frames and reads it. Repeated requests are judged once. */
+/**
+ * Assembles the field block of a request from HEADERS and CONTINUATION (RFC 9113, 4.3 and 6.10) and decodes it.
+ * Repeated requests are validated once.
+ */
 import { FLAG, HTTP2_ERROR, Http2Fault, MAX_WINDOW_BYTES } from "./codes.ts";
 import { HeaderDecoder, type HeaderList } from "./header-decoder.ts";
 import { type RequestHead, readRequestHead } from "./request-head.ts";

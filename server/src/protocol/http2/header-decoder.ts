@@ -1,4 +1,7 @@
-/** HPACK, the reading side: from a header block to names and values, with the table that the peer fills. Judges no header. */
+/**
+ * HPACK decoder (RFC 7541, 3 and 6): from a field block to names and values, with the dynamic table that the peer
+ * fills. Validates no field.
+ */
 import { HTTP2_ERROR, Http2Fault } from "./codes.ts";
 import { decodeHuffman } from "./huffman.ts";
 import { STATIC_NAMES, STATIC_VALUES } from "./static-table.ts";

@@ -1,6 +1,6 @@
 /**
- * HPACK, the writing side. Fields that come again and again enter the peer's table once; nothing else does, so that entries
- * never move out and their places are simple arithmetic. Strings are not Huffman-coded: they are short, or sent once.
+ * HPACK encoder (RFC 7541, 6). Recurring fields enter the peer's dynamic table once and nothing else does, so entries
+ * are never evicted and indices are simple arithmetic. Strings are not Huffman-coded: they are short, or sent once.
  */
 import { staticField, staticName } from "./static-table.ts";
 

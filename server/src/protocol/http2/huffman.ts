@@ -1,4 +1,7 @@
-/** The Huffman code of header strings. It is canonical, so the lengths of its codes are all there is to know. */
+/**
+ * The Huffman code of header strings (RFC 7541, 5.2 and appendix B). The code is canonical, so the code lengths define
+ * it.
+ */
 import { HTTP2_ERROR, Http2Fault } from "./codes.ts";
 
 /** Bits of the code of each byte and, last, of the end of a string: a letter each, from A = 5 bits. */

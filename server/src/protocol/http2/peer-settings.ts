@@ -1,4 +1,4 @@
-/** What the peer's SETTINGS frames say. Checks the values; applies nothing. */
+/** The peer's SETTINGS frames (RFC 9113, 6.5). Checks the values; applies nothing. */
 import { DEFAULT_FRAME_BYTES, HTTP2_ERROR, Http2Fault, MAX_WINDOW_BYTES, SETTING } from "./codes.ts";
 
 const ENTRY_BYTES = 6;

@@ -1,4 +1,4 @@
-/** The pings of this side that have not been answered. */
+/** Unanswered PING frames of this side (RFC 9113, 6.7). */
 import { FRAME } from "./codes.ts";
 import { uint32 } from "./frame-rules.ts";
 import type { FrameWriter } from "./frame-writer.ts";

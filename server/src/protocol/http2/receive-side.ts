@@ -1,4 +1,6 @@
-/** What a connection receives of bodies: the windows that it grants, data for its streams. Knows nothing of what is sent back. */
+/**
+ * The receiving side of a connection: granted flow-control windows and data for its streams (RFC 9113, 5.2 and 6.9).
+ */
 import { DEFAULT_WINDOW_BYTES, FRAME, HTTP2_ERROR, Http2Fault } from "./codes.ts";
 import type { ConnectionLimits } from "./connection-listener.ts";
 import { uint32 } from "./frame-rules.ts";

@@ -1,4 +1,6 @@
-/** The latest numbers that were added, up to a limit. */
+/**
+ * The most recent ids, up to a limit: streams that were reset, whose late frames are ignored (RFC 9113, 5.1, "closed").
+ */
 
 const MAX_IDS = 1000;
 

@@ -1,4 +1,4 @@
-/** Whether the header fields of a request make sense as HTTP, and the request that they are. Knows no frames. */
+/** Validates the header fields of a request (RFC 9113, 8.2 and 8.3) and builds the request. Knows no frames. */
 
 export interface RequestHead {
   /** By lower-case name, `:method` and its like among them; of repeated fields the values with commas between. */

@@ -1,4 +1,6 @@
-/** What a connection sends: heads, data as far as windows and socket allow, trailers. Knows nothing of what is received. */
+/**
+ * The sending side of a connection: heads, data as far as windows and socket allow, trailers (RFC 9113, 5.2 and 8.1).
+ */
 import {
   DEFAULT_FRAME_BYTES,
   DEFAULT_WINDOW_BYTES,

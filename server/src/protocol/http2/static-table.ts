@@ -1,4 +1,4 @@
-/** The table of header fields that both sides of HTTP/2 know from the start. */
+/** The static table of HPACK (RFC 7541, appendix A). */
 
 const TABLE = `:authority
 :method GET

@@ -1,6 +1,6 @@
 /**
- * One stream of an HTTP/2 connection as its user sees it: pieces of the request come in, a head, data and trailers go out.
- * What may be sent when is the connection's business.
+ * One HTTP/2 stream (RFC 9113, 5) as its user sees it: pieces of the request in; head, data and trailers out. The
+ * connection decides when data may be sent.
  */
 import { HTTP2_ERROR } from "./codes.ts";
 import type { RequestHead } from "./request-head.ts";

@@ -1,4 +1,4 @@
-/** The listener that Prometheus reads: GET /metrics on a port of its own. Knows no metric. */
+/** GET /metrics on a port of its own, in the Prometheus exposition format. Knows no metric. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Logger } from "../../observe/log.ts";
 import { type BindOptions, type BoundAddress, bind } from "../bind.ts";

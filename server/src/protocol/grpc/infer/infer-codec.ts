@@ -1,4 +1,7 @@
-/** From request bytes to `InferRequest`, from `InferResponse` to response bytes. One writer serves all calls, one after another. */
+/**
+ * ModelInferRequest bytes to `InferRequest`, `InferResponse` to ModelInferResponse bytes (KServe V2, gRPC; protobuf
+ * encoding). One writer serves all calls in turn.
+ */
 import {
   decodeInferRequest,
   GatherWriter,

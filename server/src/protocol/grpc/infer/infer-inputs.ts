@@ -1,4 +1,7 @@
-/** The input tensors of an inference request: finds the data of each, raw or typed. Shapes and sizes are judged behind it. */
+/**
+ * Input tensors of an inference request: finds the data of each, raw_input_contents or typed contents (KServe V2, gRPC,
+ * "Tensor Data"). The model version checks shapes and sizes.
+ */
 import { contentsAs, type Datatype, type InferInputMessage, type InferRequestMessage, isDatatype } from "@nereid/wire";
 import type { ServedModel } from "../../../core/model-server.ts";
 import { invalidArgument } from "../../../core/server-error.ts";

@@ -1,4 +1,6 @@
-/** The outputs that an inference request names, and how some of them are wanted. */
+/**
+ * Requested outputs of an inference request and their parameters (KServe V2, gRPC; Triton's classification extension).
+ */
 import type { RequestedOutputMessage } from "@nereid/wire";
 import { invalidArgument } from "../../../core/server-error.ts";
 import type { OutputTarget, RequestMemory } from "../../request-memory.ts";

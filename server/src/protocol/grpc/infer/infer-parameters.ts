@@ -1,4 +1,7 @@
-/** The parameters of an inference request: those that mean something to the server, those that go to the model. */
+/**
+ * Parameters of an inference request: reserved ones for the server, all others for the model (Triton's parameters
+ * extension).
+ */
 import type { InferParameter, InferParameters } from "@nereid/wire";
 import { NO_PARAMETERS, NO_SEQUENCE, type ParameterValue, type SequenceInfo } from "../../../core/infer-request.ts";
 import { MAX_CORRELATION_ID_LENGTH } from "../../../core/limits.ts";

@@ -1,4 +1,4 @@
-/** The unary inference call: one request, one answer. */
+/** ModelInfer, the unary inference RPC (KServe V2, gRPC). */
 import type { InferResponse } from "../../../core/infer-response.ts";
 import type { ModelServer } from "../../../core/model-server.ts";
 import { ServerError } from "../../../core/server-error.ts";

@@ -1,6 +1,7 @@
 /**
- * The streaming inference call: any number of requests for any models. Answers of normal models leave in the order of their
- * requests, those of decoupled models as they are made. An error is a message, not the end, unless the client wants it so.
+ * ModelStreamInfer, the streaming inference RPC for any number of requests and models (Triton's gRPC extension).
+ * Responses of ordinary models keep the order of their requests, those of decoupled models are sent as they come. An
+ * error is a message and does not end the stream, unless the client asks for that.
  */
 import type { InferRequestMessage } from "@nereid/wire";
 import { Cancellation } from "../../../core/cancellation.ts";

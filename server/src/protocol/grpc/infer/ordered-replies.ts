@@ -1,4 +1,7 @@
-/** Holds replies back until those of all earlier requests are out. */
+/**
+ * Holds replies back until those of all earlier requests are sent. Source: own design, for the order that Triton's gRPC
+ * extension promises.
+ */
 import type { OutgoingMessage } from "../routes/method.ts";
 
 /** The replies of one request. */

@@ -1,4 +1,4 @@
-/** The parameters of a tensor that say where in shared memory it is. */
+/** Tensor parameters that locate data in shared memory (Triton's system shared memory extension). */
 import type { InferParameter, InferParameters } from "@nereid/wire";
 import { invalidArgument, type ServerError } from "../../../core/server-error.ts";
 import type { RegionPart } from "../../request-memory.ts";

@@ -1,4 +1,7 @@
-/** RPCs that tell what the server and its models are and did. */
+/**
+ * RPCs that describe the server and its models: metadata, configuration, statistics (KServe V2, gRPC; Triton's
+ * statistics extension).
+ */
 import type { ModelServer } from "../../../core/model-server.ts";
 import { expectRunning } from "../expect-running.ts";
 import type { MessageTypes } from "../messages.ts";

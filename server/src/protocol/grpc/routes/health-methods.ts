@@ -1,4 +1,4 @@
-/** grpc.health.v1: the readiness of the server under any service name. */
+/** grpc.health.v1: the readiness of the server under any service name (gRPC health checking protocol). */
 import type { ModelServer } from "../../../core/model-server.ts";
 import { ServerError } from "../../../core/server-error.ts";
 import { expectRunning } from "../expect-running.ts";

@@ -1,4 +1,7 @@
-/** What an RPC is to the transport: a path, a group for restrictions, and a handler of message bytes. */
+/**
+ * An RPC as the transport sees it: a path, a group for restrictions, and a handler of message bytes (gRPC over HTTP/2,
+ * "Path").
+ */
 import type { Cancellation } from "../../../core/cancellation.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
 import type { RestrictedApi } from "../../restriction.ts";

@@ -1,4 +1,4 @@
-/** The table of all RPCs by path. */
+/** The table of all RPCs by path (KServe V2, grpc_service.proto). */
 import type { ModelServer } from "../../../core/model-server.ts";
 import type { SharedMemoryRegions } from "../../shared-memory.ts";
 import { InferCodec } from "../infer/infer-codec.ts";

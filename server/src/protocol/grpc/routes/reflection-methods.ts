@@ -1,4 +1,4 @@
-/** grpc.reflection.v1 and v1alpha: what services there are, and the descriptors of their files. */
+/** grpc.reflection.v1 and v1alpha: services and the descriptors of their files (gRPC server reflection protocol). */
 import { type FileDescriptor, fileDescriptors, type SchemaNamespace, type SchemaService, schema } from "@nereid/wire";
 import type { MessagePair, MessageTypes } from "../messages.ts";
 import { GRPC_STATUS } from "../status.ts";

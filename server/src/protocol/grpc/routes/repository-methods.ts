@@ -1,4 +1,4 @@
-/** RPCs that list, load and unload models. */
+/** RPCs that list, load and unload models (Triton's model repository extension). */
 import type { LoadOptions, ModelServer } from "../../../core/model-server.ts";
 import { ServerError } from "../../../core/server-error.ts";
 import type { MessageTypes } from "../messages.ts";

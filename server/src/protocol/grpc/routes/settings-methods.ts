@@ -1,4 +1,4 @@
-/** The RPC for log settings. */
+/** The RPC for log settings (Triton's logging extension). */
 import { logFormatOf } from "../../../core/log-format.ts";
 import type { LogSettings, ModelServer } from "../../../core/model-server.ts";
 import { ServerError } from "../../../core/server-error.ts";

@@ -1,4 +1,6 @@
-/** RPCs for shared memory: regions of the system and on GPUs. */
+/**
+ * RPCs for regions of shared memory (Triton's system shared memory extension, Triton's CUDA shared memory extension).
+ */
 import type { SharedMemoryRegions } from "../../shared-memory.ts";
 import type { MessageTypes } from "../messages.ts";
 import { type MethodEntry, unaryEntry } from "./unary.ts";

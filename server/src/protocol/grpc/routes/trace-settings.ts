@@ -1,4 +1,4 @@
-/** The RPC for trace settings, of the server or of one model. */
+/** The RPC for trace settings, of the server or of one model (Triton's trace extension). */
 import type { ModelServer } from "../../../core/model-server.ts";
 import { ServerError } from "../../../core/server-error.ts";
 import { readTraceChanges, shownTraceSettings, type WrittenTraceSettings } from "../../trace-changes.ts";

@@ -1,4 +1,4 @@
-/** Makes a unary method of a function from request object to response object. */
+/** Makes a unary method from a function of request object to response object (gRPC over HTTP/2). */
 
 import type { RestrictedApi } from "../../restriction.ts";
 import type { MessageTypes } from "../messages.ts";

@@ -1,6 +1,6 @@
 /**
- * One call: an HTTP/2 stream that speaks gRPC. Checks the request headers, cuts the input into messages, keeps the deadline,
- * sends answers and the status. Knows no message type.
+ * One call: an HTTP/2 stream that speaks gRPC (gRPC over HTTP/2). Checks the request headers, cuts the input into
+ * messages, keeps the deadline, sends responses and the status. Knows no message type.
  */
 import { Cancellation } from "../../../core/cancellation.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";

@@ -1,4 +1,7 @@
-/** Message compression: what a peer may send, what a response is compressed with, and the work itself, off the main thread. */
+/**
+ * Message compression: accepted encodings, the choice for a response, and the work itself off the main thread (gRPC
+ * over HTTP/2, "Compressed-Flag"; https://github.com/grpc/grpc/blob/master/doc/compression.md).
+ */
 import { promisify } from "node:util";
 import { deflate, gunzip, gzip, inflate } from "node:zlib";
 import type { GrpcCompressionLevel } from "../options.ts";

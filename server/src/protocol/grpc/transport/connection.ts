@@ -1,6 +1,6 @@
 /**
- * One connection of the gRPC port: its open calls, the client's pings, the server's own, its age, and its end. Frames and
- * streams are those of the HTTP/2 connection below.
+ * One connection of the gRPC port: its open calls, the client's pings, the server's own keepalive, its age, and its end
+ * (gRPC over HTTP/2; https://grpc.io/docs/guides/keepalive). Frames and streams belong to the HTTP/2 connection below.
  */
 import type { Socket } from "node:net";
 import { MAX_GRPC_CONCURRENT_STREAMS, MAX_GRPC_HEADER_LIST_BYTES } from "../../../core/limits.ts";

@@ -1,4 +1,7 @@
-/** Cuts the bytes of a call into length-prefixed messages. A message that came in one piece is a view of it, not a copy. */
+/**
+ * Cuts the bytes of a call into length-prefixed messages (gRPC over HTTP/2, "Length-Prefixed-Message"). A message that
+ * arrived in one piece is a view, not a copy.
+ */
 import { GRPC_STATUS, GrpcError } from "../status.ts";
 
 export const PREFIX_BYTES = 5;

@@ -1,5 +1,6 @@
 /**
- * The sending side of a call: framing, compression in order, and what the client has not taken yet.
+ * The sending side of a call: framing, compression in order, and back-pressure (gRPC over HTTP/2,
+ * "Length-Prefixed-Message").
  */
 import type { Http2Stream } from "../../http2/stream.ts";
 import type { OutgoingMessage } from "../routes/method.ts";

@@ -1,4 +1,7 @@
-/** When a client pings too often. */
+/**
+ * Decides when a client pings too often (https://github.com/grpc/proposal/blob/master/A8-client-side-keepalive.md,
+ * server enforcement).
+ */
 import type { GrpcKeepaliveOptions } from "../options.ts";
 
 /** Without open calls a client needs no ping; then one is tolerated in two hours, unless idle pings are permitted. */

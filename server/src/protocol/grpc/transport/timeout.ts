@@ -1,4 +1,4 @@
-/** The grpc-timeout header. */
+/** The grpc-timeout header (gRPC over HTTP/2, "Timeout"). */
 
 const UNIT_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
 /** Node's timers fire at once past this; it is 24 days, longer than any call. */

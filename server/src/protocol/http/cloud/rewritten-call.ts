@@ -1,4 +1,4 @@
-/** A call as another one: front ends of clouds have paths and headers of their own for what the inference protocol does. */
+/** A call presented as another one, for cloud front ends with paths and headers of their own. Source: own design. */
 import type { RequestTrace } from "../../../core/request-trace.ts";
 import type { AtEnd, HttpBody, HttpCall, Reserve } from "../http-call.ts";
 import type { ContentType } from "../http-reply.ts";

@@ -1,4 +1,7 @@
-/** The models that SageMaker has named: its names, where they lie, and how the repository calls them. */
+/**
+ * Names, folders and repository names of the models of a SageMaker multi-model endpoint
+ * (https://docs.aws.amazon.com/sagemaker/latest/dg/mms-container-apis.html).
+ */
 import { readdirSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { ServerError } from "../../../core/server-error.ts";

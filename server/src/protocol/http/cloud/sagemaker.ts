@@ -1,4 +1,7 @@
-/** The endpoints of SageMaker: invocations of one model, or of models that it loads and unloads by names of its own. */
+/**
+ * The endpoints of SageMaker (https://docs.aws.amazon.com/sagemaker/latest/dg/your-algorithms-inference-code.html):
+ * invocations of one model, or of models that it loads and unloads by its own names.
+ */
 
 import type { JsonObject, JsonValue } from "@nereid/wire";
 import type { Environment } from "../../../core/environment.ts";

@@ -1,4 +1,7 @@
-/** The endpoints of Vertex AI: predictions of one model, health, and a header that reaches the rest of the protocol. */
+/**
+ * The endpoints of Vertex AI (https://cloud.google.com/vertex-ai/docs/predictions/custom-container-requirements):
+ * predictions of one model, health, and a header that redirects to the rest of the protocol.
+ */
 import type { Environment } from "../../../core/environment.ts";
 import type { ModelServer } from "../../../core/model-server.ts";
 import { ServerError } from "../../../core/server-error.ts";

@@ -1,6 +1,6 @@
 /**
- * The responses of a request one after the other, an error as the last of them, and their form as events. By hand instead of
- * with generators: each token of each user passes here.
+ * The responses of a request in order, an error last, and their form as Server-Sent Events (WHATWG HTML, 9.2). Written
+ * without generators: each token of each user passes here.
  */
 import type { InferResponse } from "../../../core/infer-response.ts";
 import type { ServedModel } from "../../../core/model-server.ts";

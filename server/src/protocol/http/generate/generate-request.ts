@@ -1,6 +1,6 @@
 /**
- * From the JSON of a generate request to tensors and parameters: a member named like an input is that tensor, any other
- * is a custom parameter. Reads each tensor straight in the datatype that the model gives it.
+ * From the JSON of a generate request to tensors and parameters (Triton's generate extension): a member named like an
+ * input is that tensor, any other is a parameter. Each tensor is read directly in its datatype.
  */
 import {
   hasJsonForm,

@@ -1,4 +1,7 @@
-/** From a response to the flat JSON object of the generate extension: members in byte order, single elements as scalars. */
+/**
+ * From a response to the flat JSON object of Triton's generate extension: members in byte order, single elements as
+ * scalars.
+ */
 import type { JsonWriter } from "@nereid/wire";
 import type { ParameterValue } from "../../../core/infer-request.ts";
 import type { InferResponse } from "../../../core/infer-response.ts";

@@ -1,4 +1,6 @@
-/** POST /v2/models/M/generate and /generate_stream: one JSON object in, one or many out. */
+/**
+ * POST /v2/models/M/generate and /generate_stream: one JSON object in, one or many out (Triton's generate extension).
+ */
 import { JsonReader, JsonTensorReader } from "@nereid/wire";
 import type { InferResponse } from "../../../core/infer-response.ts";
 import type { ModelServer, ServedModel } from "../../../core/model-server.ts";

@@ -1,6 +1,7 @@
 /**
- * From the JSON of an infer request and the bytes behind it to tensors and options. Checks what the HTTP protocol asks
- * for; whether the model takes these tensors is checked behind `ServedModel.infer`, for every protocol alike.
+ * From the JSON of an infer request and the bytes after it to tensors and options (KServe V2, HTTP/REST; Triton's
+ * binary data extension). Checks the rules of the HTTP protocol; `ServedModel.infer` checks the tensors against the
+ * model for every protocol.
  */
 import {
   type Datatype,

@@ -1,4 +1,7 @@
-/** Which model a call means that names none. */
+/**
+ * The model of a call that names none. Source: Triton's SageMaker and Vertex AI front ends
+ * (https://github.com/triton-inference-server/server/blob/main/src/vertex_ai_server.cc).
+ */
 import type { ModelServer } from "../../../core/model-server.ts";
 import { ServerError } from "../../../core/server-error.ts";
 

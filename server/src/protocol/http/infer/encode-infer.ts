@@ -1,6 +1,6 @@
 /**
- * From a response to the JSON, and the binary tail, of an infer answer. A generator, so that a large answer is written in
- * slices; a small one never yields.
+ * From a response to the JSON and binary tail of an infer answer (KServe V2, HTTP/REST; Triton's binary data
+ * extension). A generator, so that a large answer is written in slices; a small one never yields.
  */
 import { hasJsonForm, type JsonDatatype, type JsonWriter, writeTensorData } from "@nereid/wire";
 import type { ParameterValue } from "../../../core/infer-request.ts";

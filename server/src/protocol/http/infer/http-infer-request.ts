@@ -1,4 +1,4 @@
-/** The `InferRequest` of an HTTP call. Its signal is the call's, which is made only when somebody listens. */
+/** The `InferRequest` of an HTTP call (KServe V2, HTTP/REST). Its abort signal is created on first use. */
 import type { InferRequest, ParameterValue, RequestOrigin, SequenceInfo } from "../../../core/infer-request.ts";
 import { NO_PARAMETERS, NO_SEQUENCE } from "../../../core/infer-request.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";

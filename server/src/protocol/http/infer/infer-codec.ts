@@ -1,4 +1,7 @@
-/** Owns the readers and writers of the front end, and decides which work is done at once and which in slices. */
+/**
+ * Owns the readers and writers of the front end, and decides which work is done at once and which in slices (KServe V2,
+ * HTTP/REST).
+ */
 import { InferRequestReader, type JsonInferRequest, JsonReader, JsonTensorReader, JsonWriter } from "@nereid/wire";
 import type { InferResponse } from "../../../core/infer-response.ts";
 import type { ServedModel } from "../../../core/model-server.ts";

@@ -1,4 +1,7 @@
-/** POST /v2/models/M/infer: from the body to an `InferRequest`, and from the one response to the answer. */
+/**
+ * POST /v2/models/M/infer: from the body to an `InferRequest`, and from its one response to the answer (KServe V2,
+ * HTTP/REST).
+ */
 import type { ParameterValue } from "../../../core/infer-request.ts";
 import type { InferResponse } from "../../../core/infer-response.ts";
 import { MAX_HTTP_BINARY_BODY_BYTES } from "../../../core/limits.ts";

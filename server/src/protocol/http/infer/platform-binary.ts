@@ -1,4 +1,7 @@
-/** Binary tensors where a cloud lets no header of its own through: the length of the JSON stands in the content type. Pure. */
+/**
+ * Binary tensors where a cloud drops custom headers: the content type carries the length of the JSON. Pure. Source:
+ * Triton's SageMaker front end (https://github.com/triton-inference-server/server/blob/main/src/sagemaker_server.cc).
+ */
 import type { HttpCall } from "../http-call.ts";
 import type { HttpReply, HttpStreamReply } from "../http-reply.ts";
 

@@ -1,4 +1,7 @@
-/** The raw request: a body that is one tensor and nothing else, with datatype and shape taken from the model. */
+/**
+ * The raw request: a body that is one tensor, with datatype and shape taken from the model (Triton's binary data
+ * extension, "Raw Binary Request").
+ */
 import { elementSize } from "@nereid/wire";
 import { packBytesElements } from "../../../core/bytes-tensor.ts";
 import type { ServedModel, TensorMetadata } from "../../../core/model-server.ts";

@@ -1,4 +1,4 @@
-/** The routes that register, unregister and list regions of shared memory. */
+/** Routes that register, unregister and list regions of shared memory (Triton's system shared memory extension). */
 import type { JsonObject, JsonValue } from "@nereid/wire";
 import { ServerError } from "../../../core/server-error.ts";
 import { SHARED_HANDLE_BYTES } from "../../../native/cuda/functions.ts";

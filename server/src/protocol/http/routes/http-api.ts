@@ -1,4 +1,4 @@
-/** From a call to a reply: route, restriction, method, handler, error. Knows no socket. */
+/** From a call to a reply: route, restriction, method, handler, error (KServe V2, HTTP/REST). Knows no socket. */
 import type { ModelServer } from "../../../core/model-server.ts";
 import { describeThrown, ServerError } from "../../../core/server-error.ts";
 import type { Logger } from "../../../observe/log.ts";

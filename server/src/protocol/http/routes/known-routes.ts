@@ -1,4 +1,4 @@
-/** Remembers the routes of the few paths that come again and again. */
+/** Caches the routes of a few frequent paths. Source: own design. */
 import { matchRoute, type RouteMatch } from "./router.ts";
 
 /** Anybody may ask for any path: so much is remembered at most, then it begins anew. */

@@ -1,4 +1,7 @@
-/** The routes that look at models or change which are served: small JSON in, small JSON out. */
+/**
+ * Routes that describe models or change the served ones: small JSON in, small JSON out (KServe V2, HTTP/REST; Triton's
+ * model repository extension).
+ */
 import type { JsonObject, JsonValue } from "@nereid/wire";
 import { type LogFormat, logFormatOf } from "../../../core/log-format.ts";
 import type { LogSettings, ModelServer } from "../../../core/model-server.ts";

@@ -1,4 +1,7 @@
-/** The JSON of a model configuration. 64-bit integers are numbers except in the few places where clients know strings. */
+/**
+ * The JSON of a model configuration (Triton's model configuration extension). 64-bit integers are numbers, except the
+ * few that clients know as strings (protobuf encoding, JSON mapping, https://protobuf.dev/programming-guides/json).
+ */
 import type { ModelConfig } from "../../../core/model-config.ts";
 
 /** Lists and fields of 64-bit integers that stay strings, by the path of member names to them; `*` is any one. */

@@ -1,6 +1,6 @@
 /**
- * Finds the route of a path. Pure. Paths are compared as sent: nothing is decoded, no trailing slash is tolerated; a name
- * is anything but "/", a version digits only.
+ * Finds the route of a path (KServe V2, HTTP/REST). Pure. Paths are compared as sent, as Triton does: no decoding, no
+ * trailing slash. A name is anything but "/", a version digits only.
  */
 
 export type RouteName =

@@ -1,4 +1,4 @@
-/** GET and POST of /v2/trace/setting, for the server or for one model. */
+/** GET and POST of /v2/trace/setting, for the server or for one model (Triton's trace extension). */
 import type { JsonObject } from "@nereid/wire";
 import type { ModelServer } from "../../../core/model-server.ts";
 import type { TraceSettings } from "../../../core/request-trace.ts";

@@ -1,4 +1,4 @@
-/** Answers a request of plain HTTP that came on a stream of HTTP/2. */
+/** Answers a plain HTTP request that came on an HTTP/2 stream (RFC 9113, 8.1). */
 import { type Http2Stream, stopInput } from "../../http2/stream.ts";
 import type { HttpReply, HttpStreamReply } from "../http-reply.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Sends the pieces of a streamed answer: what one turn of the event loop makes leaves in one write, framed as chunks here,
- * since Node would write three pieces for each. Knows nothing of what is in a piece.
+ * Sends the pieces of a streamed answer: one write for each turn of the event loop, framed as chunks here (RFC 9112,
+ * 7.1), since Node would write three pieces for each.
  */
 import type { ServerResponse } from "node:http";
 

@@ -1,4 +1,4 @@
-/** Request bodies that come compressed, and the choice of how to compress a response. */
+/** Compressed request bodies (RFC 9110, 8.4), and the choice of a response's encoding (RFC 9110, 12.5.3). */
 import { promisify } from "node:util";
 import { deflate, deflateSync, gunzip, gzip, gzipSync, inflate } from "node:zlib";
 import { ServerError } from "../../../core/server-error.ts";

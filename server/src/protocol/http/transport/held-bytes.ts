@@ -1,4 +1,4 @@
-/** What one request holds of the bytes that all bodies together may. */
+/** The share of one request in the byte budget of all bodies. Source: own design. */
 import { ServerError } from "../../../core/server-error.ts";
 import type { BodyBudget } from "../../body-budget.ts";
 

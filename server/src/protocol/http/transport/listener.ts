@@ -1,4 +1,4 @@
-/** The listener of an HTTP front end: its connections and their end. What is answered is decided in an API behind it. */
+/** The listener of an HTTP front end: its connections and their end (RFC 9112, 9). The API behind it answers. */
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import { Server as NetServer, type Socket } from "node:net";

@@ -1,6 +1,6 @@
 /**
- * Tells whether the event loop has turned since some moment. A request that fails before it has turned was refused when
- * it was handed over; later it failed while it was served. Clients see the difference in the content type.
+ * Tells whether the event loop has turned since a moment. A request that fails before that was refused when it was
+ * submitted; later, it failed while running. Triton's answers differ in the content type. Source: own design.
  */
 export class LoopTurn {
   #turn = 0;

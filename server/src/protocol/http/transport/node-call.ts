@@ -1,4 +1,4 @@
-/** An `HttpCall` over Node's request and response. */
+/** An `HttpCall` over Node's request and response (HTTP/1.1: RFC 9112). */
 import type { IncomingMessage } from "node:http";
 import { Cancellation } from "../../../core/cancellation.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";

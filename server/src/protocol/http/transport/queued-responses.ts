@@ -1,6 +1,6 @@
 /**
- * Responses that wait for their turn on a connection, since its client sends the next request without waiting for an answer. Node
- * tells of a lost connection only the one whose turn it is: the others are told here. Knows no request.
+ * Pipelined responses that wait for their turn on a connection (RFC 9112, 9.3.2). When the connection is lost, Node
+ * notifies only the current response; the others are notified here. Knows no request.
  */
 import type { ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";

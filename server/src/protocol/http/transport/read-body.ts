@@ -1,4 +1,4 @@
-/** Collects the body of a request under a limit, without doubling copies. Knows nothing of what is in it. */
+/** Collects a request body (RFC 9112, 6) under a limit, without doubling copies. Knows nothing of its content. */
 import type { IncomingMessage } from "node:http";
 import { MAX_HTTP_CHUNKS } from "../../../core/limits.ts";
 import { ServerError } from "../../../core/server-error.ts";

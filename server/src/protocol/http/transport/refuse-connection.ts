@@ -1,6 +1,6 @@
 /**
- * Ends a connection on which something came that is no HTTP. An answer that an earlier request on it is still owed goes first:
- * Node by itself would cut it off and put the refusal in its place. Knows no route.
+ * Ends a connection that sent something other than HTTP (RFC 9112, 2.2). The answer to an earlier request is sent
+ * first; Node alone would replace it by the refusal. Knows no route.
  */
 import type { ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";

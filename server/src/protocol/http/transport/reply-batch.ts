@@ -1,7 +1,7 @@
 /**
- * Holds the replies of one turn of the event loop and sends them together at its end. Clients that wait are woken once
- * for all of them instead of once for each, and no request waits behind the writing of another's reply. Large replies go at
- * once: what was just written is still in the processor's cache, and is not held in memory for longer than it must.
+ * Collects the replies of one turn of the event loop and sends them together at its end. Waiting clients are woken
+ * once, and no request waits for the write of another's reply. Large replies go at once: they are still in the
+ * processor's cache. Source: own design.
  */
 import type { ServerResponse } from "node:http";
 import type { HttpReply } from "../http-reply.ts";

@@ -1,4 +1,6 @@
-/** Writes replies to Node's response: head as one flat list, body in as few writes as possible. */
+/**
+ * Writes replies to Node's response: the head as one flat list, the body in as few writes as possible (RFC 9112, 2.1).
+ */
 import type { ServerResponse } from "node:http";
 import type { HttpReply, HttpStreamReply } from "../http-reply.ts";
 import { ChunkWriter } from "./chunk-writer.ts";

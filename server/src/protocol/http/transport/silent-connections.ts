@@ -1,6 +1,6 @@
 /**
- * Connections on which no request has come yet. Node counts them as busy, so that nothing but a time of a minute ends them:
- * at the end of a server somebody has to know them. Clients open such ones in advance, and some checks of health are no more.
+ * Connections without a request so far. Node counts them as busy for up to a minute, so a closing server has to know
+ * them. Clients open such connections in advance (RFC 9112, 9.5), and some health checks do no more.
  */
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";

@@ -1,4 +1,7 @@
-/** Runs work that comes as a generator: at once when it is small, in turns of the event loop when it is large. */
+/**
+ * Runs work given as a generator: at once when it is small, over several turns of the event loop when it is large.
+ * Source: own design.
+ */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CallLifetime } from "../http-call.ts";
 import { ClientGone } from "./read-body.ts";

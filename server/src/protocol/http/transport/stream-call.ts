@@ -1,4 +1,4 @@
-/** An `HttpCall` over a stream of HTTP/2, on a port that is shared. */
+/** An `HttpCall` over an HTTP/2 stream on a shared port (RFC 9113, 8.3). */
 import { Cancellation } from "../../../core/cancellation.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
 import type { BodyBudget } from "../../body-budget.ts";
