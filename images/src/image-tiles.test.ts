@@ -4,7 +4,7 @@ import { bestResolution, END_OF_ROW, type TileLayout, tileOrder } from "./image-
 
 const size = (height: number, width: number): { height: number; width: number } => ({ height, width });
 const PINPOINTS = [size(336, 672), size(672, 336), size(672, 672), size(1008, 336), size(336, 1008)];
-/** Of llava-v1.6. */
+/** Tile layout of llava-v1.6. */
 const LLAVA: TileLayout = {
   pinpoints: PINPOINTS,
   tileSize: 336,

@@ -1,4 +1,6 @@
-/** Models whose weights do not fit one file, with a limit of some kilobytes in place of protobuf's two gigabytes. */
+/**
+ * Models whose weights do not fit into one file, with a limit of some kilobytes instead of protobuf's two gigabytes.
+ */
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +21,7 @@ const MAX_FILE_BYTES: number = 2 * MATRIX_BYTES;
 const folder = mkdtempSync(join(tmpdir(), "nereid-large-"));
 after(() => rmSync(folder, { recursive: true }));
 
-/** Three products, their matrices in a file beside it. */
+/** Three MatMul nodes with external matrices. */
 function writeModel(): string {
   const path = join(mkdtempSync(join(folder, "model-")), "model.onnx");
   const weights = Float32Array.from({ length: 3 * SIZE * SIZE }, (_, i) => Math.sin(i * 1.7) / 8);

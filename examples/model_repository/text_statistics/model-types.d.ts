@@ -189,13 +189,13 @@ export interface BatchStrategy<B> {
     includeRequest(batch: B, request: BatchRequest): boolean;
 }
 
-/** What a request to 'text_statistics' brings. */
+/** Input tensors of a request to 'text_statistics'. */
 export interface Inputs {
   /** Shape [-1, 1]. */
   readonly TEXT: Tensor<"BYTES">;
 }
 
-/** What it is answered with. */
+/** Output tensors of a response. */
 export interface Outputs {
   /** Shape [-1, 1]. */
   readonly WORDS: TensorValue<"INT32">;

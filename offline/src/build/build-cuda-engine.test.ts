@@ -63,7 +63,7 @@ async function build(checkpointDir: string, name: string, matrices?: "e4m3"): Pr
   return outputDir;
 }
 
-/** What a GPU would read of each weight, in the types that it keeps: all, or as one of several. */
+/** Contents of each weight as a GPU would read them, whole or as one rank's shard. */
 async function readAll(modelDir: string, place?: RankPlace): Promise<Map<string, string>> {
   const opened = await openModelFiles(modelDir);
   const whole = parseDecoderConfig(opened.files);

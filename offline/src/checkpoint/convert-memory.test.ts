@@ -34,7 +34,7 @@ const PATHS: readonly (readonly [what: string, model: SyntheticModel, flags: rea
   ["matrices that lie the other way round", { ...PLAIN, layers: 13, family: "gpt2" }, []],
 ];
 
-/** What is promised: 1.2 times the largest tensor and 200 MB. */
+/** The documented bound: 1.2 times the largest tensor and 200 MB. */
 describe("convertCheckpoint() needs little more memory than the largest tensor", { concurrency: 2 }, () => {
   for (const [what, model, flags] of PATHS) {
     test(what, async (t) => {

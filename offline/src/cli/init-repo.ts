@@ -47,6 +47,7 @@ const FLAGS = {
   },
   copy: { type: "switch", summary: "copy model and tokenizer into the repository, so that it can be moved as a whole" },
   images: {
+    aliases: ["pictures"],
     type: "switch",
     summary:
       "a vision-language model (LLaVA, Qwen2-VL): its vision encoder as ONNX, and models that take images with a question",
@@ -62,7 +63,7 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
   flags: FLAGS,
   examples: [
     "nereid init-repo --model models/gpt2 --repo repo && nereid serve --model-repository=repo",
-    "nereid init-repo --model models/llava-v1.6-mistral-7b-hf --pictures --repo repo",
+    "nereid init-repo --model models/llava-v1.6-mistral-7b-hf --images --repo repo",
   ],
 };
 

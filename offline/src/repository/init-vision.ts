@@ -61,7 +61,7 @@ async function describe(model: string): Promise<VisionModel> {
     return visionModel(await readHfConfig(model));
   } catch (cause) {
     if (cause instanceof ToolError || !(cause instanceof Error)) throw cause;
-    throw new ToolError(cause.message, { cause, fix: "--pictures needs a folder of Hugging Face" });
+    throw new ToolError(cause.message, { cause, fix: "--images needs a Hugging Face folder" });
   }
 }
 

@@ -55,7 +55,7 @@ export function visionModel({ config: json, at }: HfConfigFiles): VisionModel {
   throw new ToolError(
     `${at.config}: model_type: expected ${[...KINDS.keys()].join(", ")}, got ${JSON.stringify(kind)}`,
     {
-      fix: "Leave --pictures out for models that only read",
+      fix: "Leave --images out for text-only models",
     },
   );
 }

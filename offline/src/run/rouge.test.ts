@@ -4,7 +4,7 @@ import { ROUGE_KINDS, type RougeKind, rouge } from "./rouge.ts";
 
 type Expected = Readonly<Record<RougeKind, readonly [precision: number, recall: number, fmeasure: number]>>;
 
-/** What rouge-score 0.1.2 says, to six decimals. */
+/** Results of rouge-score 0.1.2, to six decimals. */
 const RECORDED: readonly (readonly [reference: string, candidate: string, expected: Expected])[] = [
   [
     "The quick brown fox jumps over the lazy dog.",

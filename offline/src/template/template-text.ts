@@ -25,7 +25,7 @@ export function fillPlaceholders(text: string, values: ReadonlyMap<string, strin
   });
 }
 
-/** All placeholders in order. Those in comments do not count, because nobody has to fill them. */
+/** All placeholders in order, except in comments, which need no value. */
 export function findPlaceholders(text: string): Placeholder[] {
   return text.split("\n").flatMap((line, index) => placeholdersOfLine(line, index + 1));
 }

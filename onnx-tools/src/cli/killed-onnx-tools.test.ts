@@ -27,7 +27,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true }));
 
-/** Of zeros, which take no room on the disk. */
+/** A model of zeros in a sparse file, which takes no disk space. */
 async function writeBert(directory: string): Promise<void> {
   const plan = (name: string, ...shape: number[]): SafetensorsEntry => ({ name, dtype: "F32", shape });
   const linear = (name: string, rows: number, columns: number): SafetensorsEntry[] => [

@@ -45,7 +45,7 @@ const OFFSETS = [0, -1, 1, 0xfff, 0x1000, 0x1001];
 
 test("narrowToFp16() rounds each number as numberToFp16() does", () => {
   const words = new Uint32Array(2 ** 18);
-  // All halves, the middles between them, and what lies beside both.
+  // All FP16 values, their midpoints, and the neighbours of both.
   for (let i = 0; i < words.length; i++) words[i] = (i << 14) + (OFFSETS[i % OFFSETS.length] ?? 0);
   const values = new Float32Array(words.buffer);
   const expected = Uint16Array.from(values, numberToFp16);

@@ -31,7 +31,7 @@ export interface LibrarySearch {
   packageFolder(name: string): string | undefined;
 }
 
-/** @throws Error naming every place searched */
+/** @throws Error naming every searched location */
 export function findLibrary(spec: LibrarySpec, lookUp: LibrarySearch = installedLibraries()): string {
   const searched: string[] = [];
   for (const candidate of candidates(spec, lookUp, searched)) {

@@ -1,4 +1,4 @@
-/** What a model reports to the trace of a request, however the request ends. */
+/** Events that a model reports to the trace of a request, for every way in which the request can end. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createTestRepository, identityConfig } from "../../../tests/fakes/model-repository.ts";
@@ -11,7 +11,7 @@ const QUEUE_OF_ONE = "dynamic_batching { default_queue_policy { max_queue_size: 
 const COMPUTE = ["COMPUTE_START", "COMPUTE_INPUT_END", "COMPUTE_OUTPUT_START", "COMPUTE_END"];
 const INPUTS = [int32("INPUT0", [1, 2], [1, 2])];
 
-/** What a model says to the trace of its request, in order. */
+/** Events reported to the trace of its request, in order. */
 function recording(): { readonly trace: RequestTrace; readonly notes: string[] } {
   const notes: string[] = [];
   const trace: RequestTrace = {

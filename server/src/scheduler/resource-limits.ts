@@ -14,7 +14,7 @@ export interface ResourceNeed {
 export interface ExplicitLimit {
   readonly name: string;
   readonly count: number;
-  /** -1: every device. A global resource has no device, so its limit applies whatever the device is. */
+  /** -1: every device. A global resource has no device, so its limit applies to all of them. */
   readonly device: number;
 }
 

@@ -46,7 +46,7 @@ interface TokenizerParts {
   readonly chatTemplate: string | undefined;
 }
 
-/** @throws Error with the place in the file when the files are not those of a tokenizer */
+/** @throws Error with the location in the file when the files are not those of a tokenizer */
 export function createTokenizer(files: TokenizerFiles): Tokenizer {
   const json = expectRecord(files.tokenizer, "tokenizer.json");
   const config = expectRecord(files.config, "tokenizer_config.json");

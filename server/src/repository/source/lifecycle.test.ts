@@ -25,7 +25,7 @@ function versionsOf({ registry }: TestRepository, model: string): string[] {
   return registry.ready(model).map(({ version }) => version);
 }
 
-/** Notes how many loads run at the same time, and fails as often as it is told. */
+/** Records the maximum number of concurrent loads, and fails a given number of times. */
 function slowBackend(parts: { failures?: number; slowInstances?: boolean } = {}) {
   const identity = createIdentityBackend();
   let failuresLeft = parts.failures ?? 0;
