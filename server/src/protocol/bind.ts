@@ -9,7 +9,7 @@ import process from "node:process";
 export interface BindOptions {
   /** A host, or `unix:` and the path of a socket. */
   readonly address: string;
-  /** 0 = any free port. Of no meaning for a path. */
+  /** 0 = any free port. Ignored for a path. */
   readonly port: number;
   /** Other processes may listen at the same port; the system shares connections out. */
   readonly reusePort?: boolean;

@@ -61,7 +61,7 @@ const READERS: ReadonlyMap<string, (view: DataView, i: number) => number | bigin
   ["FP64", (view: DataView, i: number) => view.getFloat64(8 * i, true)],
 ] as [string, (view: DataView, i: number) => number | bigint][]);
 
-/** Indices of the largest values. NaN comes last: it has no place in the order. */
+/** Indices of the largest values, in descending order; NaN comes last. */
 function best(values: readonly (number | bigint)[], wanted: number): number[] {
   const order = values.map((_, index) => index);
   order.sort((a, b) => compare(values[b] ?? 0, values[a] ?? 0) || a - b);

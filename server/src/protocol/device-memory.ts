@@ -6,7 +6,7 @@ import type { RegionMemory } from "./region.ts";
 
 export interface OpenedRegion {
   readonly memory: RegionMemory;
-  /** Of what the handle stands for. */
+  /** Size of the memory behind the handle. */
   readonly numBytes: number;
 }
 

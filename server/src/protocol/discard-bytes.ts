@@ -14,7 +14,7 @@ interface Transferable {
 
 let nowhere: MessagePort | undefined;
 
-/** Only for bytes that nobody will look at any more: they are empty afterwards. Leaves alone what has only a part of its memory. */
+/** Only for bytes without further readers: they are empty afterwards. A view of part of a buffer is left alone. */
 export function discardBytes(bytes: Uint8Array): void {
   const { buffer } = bytes;
   if (bytes.length < MIN_BYTES || bytes.length !== buffer.byteLength || !(buffer instanceof ArrayBuffer)) return;
@@ -23,7 +23,7 @@ export function discardBytes(bytes: Uint8Array): void {
   else portToNowhere().postMessage(undefined, [buffer]);
 }
 
-/** What is sent to a port whose other side is closed is dropped. */
+/** A message to a port without a peer is dropped. */
 function portToNowhere(): MessagePort {
   if (nowhere === undefined) {
     const { port1, port2 } = new MessageChannel();

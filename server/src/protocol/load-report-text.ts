@@ -8,7 +8,7 @@ export const LOAD_FORMAT_HEADER = "endpoint-load-metrics-format";
 export const LOAD_HEADER = "endpoint-load-metrics";
 export const LOAD_TRAILER = "endpoint-load-metrics-bin";
 
-/** Where front ends get reports from, and tell of answers. */
+/** Source of load reports for front ends, and sink of their response times. */
 export interface LoadReports {
   count(isError: boolean): void;
   report(): LoadReport;

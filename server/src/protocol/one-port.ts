@@ -3,7 +3,7 @@ import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 
-/** What every HTTP/2 connection begins with. No HTTP/1.1 request can: PRI is no method. */
+/** The start of the HTTP/2 connection preface (RFC 9113, 3.4). No HTTP/1.1 request starts so: PRI is no method. */
 const PREFACE: Buffer = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 /** A client that does not say a word for this long is not waited for. */
 const MAX_SILENCE_MS = 60_000;

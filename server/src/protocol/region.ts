@@ -35,7 +35,7 @@ export interface RegionMemory {
   close(): void;
 }
 
-/** A registered region. What unregisters it while requests use it takes effect when the last of them has ended. */
+/** A registered region. Unregistering during use takes effect when the last request has ended. */
 export class Region {
   readonly kind: RegionKind;
   readonly status: SystemStatus | CudaStatus;

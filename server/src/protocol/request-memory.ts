@@ -13,7 +13,7 @@ export interface RegionPart {
   readonly byteSize: bigint;
 }
 
-/** Where an output goes. */
+/** Destination of an output. */
 export interface OutputTarget {
   readonly region: Region;
   readonly offset: number;

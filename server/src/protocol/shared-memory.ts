@@ -10,7 +10,7 @@ import type { DeviceRegions } from "./device-memory.ts";
 import { type CudaStatus, MappedMemory, Region, type RegionKind, type SystemStatus } from "./region.ts";
 
 const PLAIN_NAME = /^[A-Za-z0-9_.-]+$/;
-/** Objects of this name carry the messages of Triton's Python processes: whoever writes there runs code. */
+/** Objects of this name carry the messages of Triton's Python processes: a client that writes there runs code. */
 const RESERVED_PREFIX = "triton_python_backend_shm_region_";
 const TITLES: Readonly<Record<RegionKind, string>> = { system: "system", cuda: "CUDA" };
 

@@ -156,7 +156,7 @@ async function* echo(request: InferRequest): AsyncIterable<InferResponse> {
   yield { ...response(request, outputs, true), parameters: request.parameters };
 }
 
-/** One response for each element, an error in place of the value -1, and a bare flag at the end. */
+/** One response for each element, an error for the value -1, and a bare final flag. */
 async function* repeat(request: InferRequest): AsyncIterable<InferResponse> {
   for (const value of request.inputs[0] === undefined ? [] : int32Values(request.inputs[0])) {
     const error = new ServerError("internal", "planned failure");

@@ -42,7 +42,7 @@ test("ModelInfer carries a tensor of many megabytes both ways", async () => {
   const request = { model_name: "echo", inputs, raw_input_contents: [bytes] };
   const client = bed.client;
   const answer = await callUnary(client, "ModelInfer", request).catch((error: unknown) => error);
-  // grpc-js takes at most 4 MiB unless told otherwise: the request came through, the answer was sent.
+  // grpc-js accepts at most 4 MiB by default: the request came through, the answer was sent.
   assert.match(String(answer), /Received message larger than max/);
   const half = { ...request, inputs: [{ name: "A", datatype: "UINT8", shape: [3_000_000] }] };
   const small = await callUnary(client, "ModelInfer", { ...half, raw_input_contents: [bytes.subarray(0, 3_000_000)] });

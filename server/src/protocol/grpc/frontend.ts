@@ -29,8 +29,8 @@ export interface GrpcFrontend {
   readonly connectionCount: number;
   readonly callCount: number;
   /**
-   * Stops accepting, lets open calls end for `graceMs`, then cancels them. Meanwhile connections stay, so that new calls on
-   * them are told UNAVAILABLE and why; then they get GOAWAY. Resolves when every connection is closed.
+   * Stops accepting, lets open calls end for `graceMs`, then cancels them. Connections stay meanwhile, so that new
+   * calls get UNAVAILABLE with the reason; then they get GOAWAY. Resolves when every connection is closed.
    */
   close(options?: { readonly graceMs?: number }): Promise<void>;
 }
@@ -41,7 +41,7 @@ export interface GrpcFrontendParts {
   /** Absent: clients cannot register shared memory. */
   readonly regions?: SharedMemoryRegions;
   readonly log: Logger;
-  /** Absent: nobody is told how loaded the server is. */
+  /** Absent: no load reports. */
   readonly load?: LoadReports;
   /** Answers what is no gRPC, on a port that is shared; absent: it is refused. */
   readonly acceptPlain?: AcceptPlain;
@@ -60,7 +60,7 @@ const PLAIN_TEXT: Buffer = Buffer.from(
 );
 const PLAIN_LENGTH: readonly string[] = ["content-length", String(PLAIN_TEXT.length)];
 const DRAINING = "GRPC server is shutting down and has stopped accepting new requests.";
-/** What is still connected this long after the end of all calls is cut off. */
+/** Connections still open this long after the end of all calls are destroyed. */
 const SOCKET_GRACE_MS = 1500;
 
 class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
@@ -143,7 +143,7 @@ class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
     clearTimeout(lastResort);
   }
 
-  /** Of connections that another listener took: nobody else waits for them. */
+  /** Connections accepted by another listener, which only this front end can close. */
   async #socketsClosed(): Promise<void> {
     await Promise.all([...this.#sockets].map((socket) => new Promise((resolve) => socket.once("close", resolve))));
   }
@@ -237,7 +237,7 @@ function isGrpc(contentType: string | undefined): boolean {
   return contentType !== undefined && /^application\/grpc($|[+;])/.test(contentType);
 }
 
-/** Whoever asks in plain HTTP is likely a person at the wrong port. */
+/** A plain HTTP request is likely a person at the wrong port. */
 function refusePlain(stream: Http2Stream, httpStatus: number): void {
   stream.respond([":status", String(httpStatus), "content-type", "text/plain", ...PLAIN_LENGTH]);
   stream.write(PLAIN_TEXT);

@@ -41,7 +41,7 @@ export interface GrpcOptions extends BindOptions {
   readonly restricted: readonly RestrictedGroup[];
   /** Metadata keys that match become string parameters of inference requests. */
   readonly forwardPattern: RegExp | undefined;
-  /** Of responses to inference, when the client accepts a compression. */
+  /** Compression of inference responses, when the client accepts it. */
   readonly inferCompressionLevel: GrpcCompressionLevel;
   readonly tls: TlsMaterial | undefined;
   readonly keepalive: GrpcKeepaliveOptions;

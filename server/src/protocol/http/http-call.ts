@@ -41,8 +41,8 @@ export interface HttpCall extends TraceHeaders {
    */
   body(maxBytes: number, reserve?: Reserve): Promise<HttpBody>;
   /**
-   * Calls back once the connection has taken the answer, or is gone; at once when that is so already. Absent where nobody can
-   * tell: nothing of the request may then be in memory that others will use.
+   * Calls back once the connection has taken the answer or is gone; at once if that has happened already. Absent when
+   * unknown: then no part of the request may lie in reusable memory.
    */
   readonly atEnd?: AtEnd | undefined;
   /** Counts bytes that the request holds until it is answered. @throws ServerError unavailable when it is too much */

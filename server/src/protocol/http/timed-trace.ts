@@ -5,7 +5,7 @@
 import type { RequestTrace, TensorMoment, TraceMoment } from "../../core/request-trace.ts";
 import type { Tensor } from "../../core/tensor.ts";
 
-/** What is told, each from one moment to another. */
+/** Reported durations, each between two events. */
 const SPANS: readonly (readonly [name: string, from: TraceMoment, to: TraceMoment])[] = [
   ["recv", "HTTP_RECV_START", "HTTP_RECV_END"],
   ["queue", "QUEUE_START", "COMPUTE_START"],
@@ -45,7 +45,7 @@ export class TimedTrace implements RequestTrace {
     this.#sampled?.end();
   }
 
-  /** The parts of a whole have times of their own, which nobody asked for. */
+  /** Ensemble steps have times of their own, which are not reported. */
   child(modelName: string): RequestTrace {
     return this.#sampled?.child(modelName) ?? new TimedTrace(undefined);
   }

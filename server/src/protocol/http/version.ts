@@ -3,7 +3,7 @@ import { ServerError } from "../../core/server-error.ts";
 import type { RouteMatch } from "./routes/router.ts";
 
 const MAX_VERSION = 2n ** 63n - 1n;
-/** More digits are out of range whatever they are, and costly to convert. */
+/** More digits are out of range in every case, and costly to convert. */
 const MAX_DIGITS = 64;
 
 /** The match with its version in canonical form: `01` is version 1. @throws ServerError */

@@ -5,13 +5,13 @@ import type { Http2Stream } from "./stream.ts";
 export interface ConnectionLimits {
   readonly maxStreams: number;
   readonly maxHeaderListBytes: number;
-  /** What a client may send ahead on one stream, and on all together. */
+  /** Initial receive windows of one stream, and of the connection. */
   readonly streamWindowBytes: number;
   readonly connectionWindowBytes: number;
 }
 
 export interface ConnectionListener {
-  /** A request. Whoever takes it sets the stream's listener at once. */
+  /** A request. The receiver sets the stream's listener at once. */
   stream(stream: Http2Stream): void;
   pinged(): void;
   /** The client opens no more streams. */

@@ -91,7 +91,7 @@ class Pair implements ConnectionListener {
     }
   }
 
-  /** What is written in pieces may come in pieces. */
+  /** Separate writes may arrive as separate chunks. */
   async untilStreams(count: number): Promise<void> {
     while (this.streams.length < count) await new Promise((resolve) => setTimeout(resolve, 5));
   }
@@ -188,7 +188,7 @@ for (const [what, code, bytes] of FAULTS) {
     pair.client.write(bytes);
     const { payload } = await pair.until(FRAME.goAway);
     assert.equal(payload.readUInt32BE(4), code, payload.subarray(8).toString());
-    // As a client does that has been told: it ends its side, or keeps it and says nothing more.
+    // As a client that got GOAWAY: it ends its side, or keeps the connection silent.
     if (code === HTTP2_ERROR.protocol) pair.client.end();
     else pair.client.once("end", () => pair.client.destroy());
     await pair.untilClosed();

@@ -7,10 +7,10 @@ import type { Socket } from "node:net";
 import { FLAG, FRAME, HTTP2_ERROR, Http2Fault, MAX_WINDOW_BYTES, SETTING } from "./codes.ts";
 import type { ConnectionLimits, ConnectionListener } from "./connection-listener.ts";
 import { FloodGuard } from "./flood-guard.ts";
-import { FrameCutter, type FrameReceiver, MAX_FRAME_BYTES } from "./frame-parser.ts";
-import { calm, expectFrame, protocolFault, uint32 } from "./frame-rules.ts";
+import { FrameParser, type FrameReceiver, MAX_FRAME_BYTES } from "./frame-parser.ts";
+import { enhanceYourCalmFault, expectFrame, protocolFault, uint32 } from "./frame-rules.ts";
 import { FrameWriter } from "./frame-writer.ts";
-import { Departure } from "./goaway.ts";
+import { GoAway } from "./goaway.ts";
 import { HeaderBlocks } from "./header-blocks.ts";
 import { readSettings, settingsPayload } from "./peer-settings.ts";
 import { Pings } from "./pings.ts";
@@ -30,16 +30,16 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
   readonly #socket: Socket;
   readonly #listener: ConnectionListener;
   readonly #limits: ConnectionLimits;
-  readonly #cutter: FrameCutter = new FrameCutter(this);
+  readonly #parser: FrameParser = new FrameParser(this);
   readonly #writer: FrameWriter;
   readonly #send: SendSide;
   readonly #input: ReceiveSide;
-  readonly #departure: Departure;
+  readonly #goAway: GoAway;
   readonly #pings: Pings;
   readonly #blocks: HeaderBlocks;
   readonly #guard = new FloodGuard();
   readonly #streams = new Map<number, Http2Stream>();
-  /** Streams that this side reset or did not take any more, whose frames may still be under way. */
+  /** Streams that this side reset or refused, whose frames may still arrive (RFC 9113, 5.1). */
   readonly #resetIds = new RecentIds();
   #lastId = 0;
   #hasSettings = false;
@@ -54,7 +54,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
     this.#send = new SendSide(this.#writer, (stream) => this.#finish(stream));
     this.#blocks = new HeaderBlocks(limits.maxHeaderListBytes);
     this.#input = new ReceiveSide(this.#writer, limits, this);
-    this.#departure = new Departure(socket, this.#writer);
+    this.#goAway = new GoAway(socket, this.#writer);
     this.#pings = new Pings(this.#writer);
     this.#handshakeTimer = setTimeout(() => this.destroy(), HANDSHAKE_MS).unref();
   }
@@ -75,7 +75,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
     this.#announce();
     socket.on("data", (chunk: Buffer) => this.#receive(chunk));
     socket.on("drain", () => this.#send.resume());
-    // Whoever ends his half of a connection cannot tell what he still wants.
+    // A half-closed peer can send no WINDOW_UPDATE or RST_STREAM (RFC 9113, 6.4 and 6.9), so it is treated as gone.
     for (const event of ["end", "error"]) socket.on(event, () => this.destroy());
     socket.on("close", () => this.#closed());
   }
@@ -94,7 +94,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
 
   #receive(chunk: Buffer): void {
     try {
-      this.#cutter.push(chunk);
+      this.#parser.push(chunk);
     } catch (error) {
       if (!(error instanceof Http2Fault)) throw error;
       this.#fail(error);
@@ -105,17 +105,17 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
   #fail(fault: Http2Fault): void {
     if (this.#fault !== undefined) return;
     this.#fault = fault;
-    this.#cutter.stop();
-    this.#departure.goAway(this.#lastId, fault.code, fault.message);
+    this.#parser.stop();
+    this.#goAway.goAway(this.#lastId, fault.code, fault.message);
     this.#closeStreams();
-    this.#departure.end();
+    this.#goAway.end();
   }
 
   /** Asks the client to open no more streams; those that are open end first. Nothing that is under way gets lost. */
   leave(): void {
-    if (!this.#departure.ask()) return;
+    if (!this.#goAway.ask()) return;
     this.ping(() => {
-      this.#departure.agree(this.#lastId);
+      this.#goAway.agree(this.#lastId);
       this.#endIfLeft();
     });
   }
@@ -127,9 +127,9 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
 
   /** Sends what is to be sent and ends, with whatever is open. */
   close(): void {
-    this.#departure.goAway(this.#lastId, HTTP2_ERROR.none, "");
+    this.#goAway.goAway(this.#lastId, HTTP2_ERROR.none, "");
     this.#closeStreams();
-    this.#departure.end();
+    this.#goAway.end();
   }
 
   /** At once. */
@@ -140,7 +140,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
   }
 
   #endIfLeft(): void {
-    if (this.#departure.isAgreed && this.#streams.size === 0) this.#departure.end();
+    if (this.#goAway.isAgreed && this.#streams.size === 0) this.#goAway.end();
   }
 
   #closed(): void {
@@ -155,7 +155,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
 
   /** The callback is not called when the connection ends first. False: too late. */
   ping(callback: () => void): boolean {
-    if (this.#departure.isEnding || this.#socket.destroyed) return false;
+    if (this.#goAway.isEnding || this.#socket.destroyed) return false;
     this.#pings.send(callback);
     return true;
   }
@@ -205,7 +205,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
       throw new Http2Fault(HTTP2_ERROR.streamClosed, `headers on stream ${streamId}, which is closed`);
     }
     this.#lastId = streamId;
-    if (!this.#departure.takes(streamId)) {
+    if (!this.#goAway.takes(streamId)) {
       this.#resetIds.add(streamId);
       return;
     }
@@ -236,7 +236,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
   dataStart(streamId: number, length: number, padding: number): void {
     if (!this.#hasSettings || this.#blocks.isOpen) throw protocolFault("data where none belongs");
     if (streamId === 0 || streamId > this.#lastId) throw protocolFault(`data on stream ${streamId}, which is idle`);
-    if (length === 0 && this.#guard.empty()) throw calm("too many empty frames");
+    if (length === 0 && this.#guard.empty()) throw enhanceYourCalmFault("too many empty frames");
     if (length > 0) this.#guard.content();
     this.#input.take(length);
     const stream = this.#streams.get(streamId);
@@ -272,7 +272,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
     this.#resetIds.delete(streamId);
     if (stream === undefined) return;
     this.#forget(stream);
-    if (this.#guard.reset(performance.now())) throw calm("too many streams are reset");
+    if (this.#guard.reset(performance.now())) throw enhanceYourCalmFault("too many streams are reset");
   }
 
   #settings(flags: number, payload: Buffer): void {
@@ -295,8 +295,8 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
   }
 
   #answer(type: number, payload: Buffer): void {
-    if (this.#guard.control(performance.now())) throw calm("too many settings and pings");
-    if (this.#writer.unsentBytes > MAX_UNSENT_BYTES) throw calm("the client does not read");
+    if (this.#guard.control(performance.now())) throw enhanceYourCalmFault("too many settings and pings");
+    if (this.#writer.unsentBytes > MAX_UNSENT_BYTES) throw enhanceYourCalmFault("the client does not read");
     this.#writer.frame(type, FLAG.ack, 0, payload);
   }
 

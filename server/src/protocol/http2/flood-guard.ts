@@ -3,7 +3,7 @@
  * CVE-2024-27316 CONTINUATION flood). Decides when it is too much; ends nothing itself.
  */
 
-/** Streams that a client may reset at once, and how many more each second. Users cancel; nobody cancels as fast as this. */
+/** Streams that a client may reset at once, and how many more each second. Users cancel, but not this fast. */
 const RESET_BURST = 2000;
 const RESETS_PER_SECOND = 200;
 /** Frames in a row that carry nothing. */

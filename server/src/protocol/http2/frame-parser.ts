@@ -4,7 +4,7 @@
  */
 import { DEFAULT_FRAME_BYTES, FLAG, FRAME, FRAME_HEADER_BYTES, HTTP2_ERROR, Http2Fault, PREFACE } from "./codes.ts";
 
-/** What the settings allow; more than the default so that large messages come in few frames. */
+/** SETTINGS_MAX_FRAME_SIZE; above the default, so that large messages come in few frames. */
 export const MAX_FRAME_BYTES: number = 256 * 1024;
 
 export interface FrameReceiver {
@@ -20,11 +20,11 @@ const EMPTY: Buffer = Buffer.alloc(0);
 const STREAM_MASK = 0x7fffffff;
 const LAST_KNOWN: number = FRAME.continuation;
 
-export class FrameCutter {
+export class FrameParser {
   readonly #receiver: FrameReceiver;
   #kept: Buffer = EMPTY;
   #hasPreface = false;
-  /** Of the data frame under way: its payload, the padding behind it, and bytes of unknown frames. */
+  /** The current DATA frame: rest of its payload, its padding, and bytes of unknown frames. */
   #dataLeft = 0;
   #skipLeft = 0;
   #streamId = 0;
@@ -35,7 +35,7 @@ export class FrameCutter {
     this.#receiver = receiver;
   }
 
-  /** What comes from now on is thrown away. */
+  /** Discards all further input. */
   stop(): void {
     this.#isStopped = true;
     this.#kept = EMPTY;
@@ -64,7 +64,7 @@ export class FrameCutter {
     return this.#hasPreface ? length : 0;
   }
 
-  /** The payload of a data frame, or bytes that nobody wants. */
+  /** Consumes payload of a DATA frame, or bytes to ignore. */
   #rest(bytes: Buffer, at: number): number {
     const available = bytes.length - at;
     if (available === 0) return 0;

@@ -34,7 +34,7 @@ export function protocolFault(message: string): Http2Fault {
 }
 
 /** For clients that are too much. */
-export function calm(message: string): Http2Fault {
+export function enhanceYourCalmFault(message: string): Http2Fault {
   return new Http2Fault(HTTP2_ERROR.enhanceYourCalm, message);
 }
 

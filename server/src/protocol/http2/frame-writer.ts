@@ -24,7 +24,7 @@ export class FrameWriter {
   readonly #socket: Socket;
   #batch: Buffer | undefined;
   #used = 0;
-  /** What goes before the batch: full batches and large payloads. */
+  /** Chunks before the batch: full batches and large payloads. */
   #queue: Uint8Array[] = [];
   #queuedBytes = 0;
   /** To be called when what was handed over is needed no more: copied, or taken by the system. */

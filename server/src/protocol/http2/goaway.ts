@@ -11,7 +11,7 @@ import type { FrameWriter } from "./frame-writer.ts";
 const LINGER_MS = 1000;
 const LARGEST_ID: number = MAX_WINDOW_BYTES;
 
-export class Departure {
+export class GoAway {
   readonly #socket: Socket;
   readonly #writer: FrameWriter;
   /** Streams above are not taken any more. */

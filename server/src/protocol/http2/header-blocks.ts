@@ -6,7 +6,7 @@ import { FLAG, HTTP2_ERROR, Http2Fault, MAX_WINDOW_BYTES } from "./codes.ts";
 import { HeaderDecoder, type HeaderList } from "./header-decoder.ts";
 import { type RequestHead, readRequestHead } from "./request-head.ts";
 
-/** Of one block as sent; the fields in it have a limit of their own. */
+/** Size of one block as sent; its fields have a limit of their own. */
 const MAX_BLOCK_BYTES = 65_536;
 const MAX_BLOCK_FRAMES = 64;
 const PRIORITY_BYTES = 5;

@@ -32,7 +32,7 @@ export class HeaderDecoder {
   #value = "";
   /** By the block that is read. */
   #hasChanged = false;
-  /** Of the block before, while the table stayed the same: clients of calls send the same one again and again. */
+  /** The previous block, valid while the table is unchanged: calls of a client repeat it. */
   #lastBlock: Buffer | undefined;
   #last: HeaderList | undefined;
 

@@ -5,7 +5,7 @@
 import { staticField, staticName } from "./static-table.ts";
 
 const DEFAULT_TABLE_BYTES = 4096;
-/** Fields of these names have few values: they are worth a place. */
+/** Fields of these names have few values and deserve a table entry. */
 const REPEATED: ReadonlySet<string> = new Set(["content-type", "grpc-accept-encoding", "grpc-encoding"]);
 const REPEATED_STATUS = "0";
 /** Far less than the table holds. */

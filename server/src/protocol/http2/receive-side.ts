@@ -9,7 +9,7 @@ import type { Http2Stream } from "./stream.ts";
 
 const NOTHING: Buffer = Buffer.alloc(0);
 
-/** What becomes of a stream. */
+/** State changes of a stream. */
 export interface ReceivedStreams {
   reset(stream: Http2Stream, code: number): void;
   /** The request is complete. */
@@ -21,7 +21,7 @@ export class ReceiveSide {
   readonly #limits: ConnectionLimits;
   readonly #streams: ReceivedStreams;
   #window: number;
-  #unannounced = 0;
+  #unacknowledged = 0;
 
   constructor(writer: FrameWriter, limits: ConnectionLimits, streams: ReceivedStreams) {
     this.#writer = writer;
@@ -40,17 +40,17 @@ export class ReceiveSide {
   }
 
   /**
-   * The window of the connection is given back at once, whoever may be slow to take the data: the windows of the streams are what
-   * bounds it. @throws Http2Fault
+   * The window of the connection is given back at once, even if a stream's reader is slow: the windows of the streams
+   * bound the data. @throws Http2Fault
    */
   take(numBytes: number): void {
     this.#window -= numBytes;
     if (this.#window < 0) throw new Http2Fault(HTTP2_ERROR.flowControl, "more data than the connection's window");
-    this.#unannounced += numBytes;
-    if (this.#unannounced * 2 < this.#limits.connectionWindowBytes) return;
-    this.#widen(0, this.#unannounced);
-    this.#window += this.#unannounced;
-    this.#unannounced = 0;
+    this.#unacknowledged += numBytes;
+    if (this.#unacknowledged * 2 < this.#limits.connectionWindowBytes) return;
+    this.#widen(0, this.#unacknowledged);
+    this.#window += this.#unacknowledged;
+    this.#unacknowledged = 0;
   }
 
   /** A frame of data begins. */
@@ -85,10 +85,10 @@ export class ReceiveSide {
   }
 
   consumed(stream: Http2Stream, numBytes: number): void {
-    stream.unannounced += numBytes;
-    if (stream.isInputOver || stream.isClosed || stream.unannounced * 2 < this.#limits.streamWindowBytes) return;
-    this.#widen(stream.id, stream.unannounced);
-    stream.receiveWindow += stream.unannounced;
-    stream.unannounced = 0;
+    stream.unacknowledged += numBytes;
+    if (stream.isInputOver || stream.isClosed || stream.unacknowledged * 2 < this.#limits.streamWindowBytes) return;
+    this.#widen(stream.id, stream.unacknowledged);
+    stream.receiveWindow += stream.unacknowledged;
+    stream.unacknowledged = 0;
   }
 }

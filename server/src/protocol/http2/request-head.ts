@@ -5,7 +5,7 @@ export interface RequestHead {
   readonly headers: Readonly<Record<string, string>>;
   /** Names and values in turn, as they came. */
   readonly fields: readonly string[];
-  /** What the client says that it will send; undefined when it does not. */
+  /** content-length; undefined when the client sends none. */
   readonly contentLength: number | undefined;
 }
 

@@ -17,7 +17,7 @@ import type { Http2Stream } from "./stream.ts";
 
 /** A socket that is behind by more gets no more data. */
 const MAX_UNSENT_BYTES: number = 512 * 1024;
-/** Whatever the peer would take: streams share the connection. */
+/** Largest DATA frame, even if the peer allows more: streams share the connection. */
 const LARGEST_FRAME: number = 256 * 1024;
 
 export class SendSide {
@@ -28,7 +28,7 @@ export class SendSide {
   #frameBytes: number = DEFAULT_FRAME_BYTES;
   /** Heads and data; pings, settings and the like do not count. */
   numFrames = 0;
-  /** Of new streams. */
+  /** Initial send window of new streams. */
   streamWindow: number = DEFAULT_WINDOW_BYTES;
   /** Streams whose data waits for the connection, not for their own window. */
   #starved = new Set<Http2Stream>();

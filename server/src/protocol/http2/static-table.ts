@@ -74,15 +74,15 @@ export const STATIC_VALUES: readonly string[] = ["", ...FIELDS.map(([, value]) =
 const FULL: ReadonlyMap<string, number> = new Map(
   FIELDS.map(([name, value], i) => [`${name}\0${value}`, i + 1] as const).filter(([key]) => !key.endsWith("\0")),
 );
-/** The first place of each name. */
+/** The first index of each name. */
 const NAMES: ReadonlyMap<string, number> = new Map(FIELDS.map(([name], i) => [name, i + 1] as const).reverse());
 
-/** The place of a whole field; 0 = none. */
+/** The index of a whole field; 0 = none. */
 export function staticField(name: string, value: string): number {
   return FULL.get(`${name}\0${value}`) ?? 0;
 }
 
-/** The place of a name; 0 = none. */
+/** The index of a name; 0 = none. */
 export function staticName(name: string): number {
   return NAMES.get(name) ?? 0;
 }

@@ -10,11 +10,11 @@ export interface StreamListener {
   data(piece: Buffer): void;
   /** The request is complete. */
   end(): void;
-  /** Nothing will come or go any more. Once, whatever ended the stream. */
+  /** The stream is over. Called once, for every cause. */
   closed(): void;
 }
 
-/** What a stream needs of its connection. */
+/** Parts of the connection that a stream uses. */
 export interface StreamTransport {
   head(stream: Http2Stream, fields: readonly string[], isConstant: boolean, ends: boolean): void;
   /** There is something to send, or to end. */
@@ -41,8 +41,8 @@ export class Http2Stream {
   /** The rest is the connection's. */
   sendWindow: number;
   receiveWindow: number;
-  /** Bytes taken since the client was last told. */
-  unannounced = 0;
+  /** Bytes consumed since the last WINDOW_UPDATE. */
+  unacknowledged = 0;
   receivedBytes = 0;
   /** The client has ended its side. */
   isInputOver = false;
@@ -52,7 +52,7 @@ export class Http2Stream {
   isClosed = false;
   hasHead = false;
   readonly queue: Uint8Array[] = [];
-  /** Of the first piece of the queue. */
+  /** Bytes sent of the first queued piece. */
   queueOffset = 0;
   queuedBytes = 0;
   /** Set when the queue is all there will be; empty: no trailers. */

@@ -47,7 +47,7 @@ export interface PreparedInfer {
   readonly wantsEmptyFinal: boolean;
 }
 
-/** What a call adds to the message. */
+/** Response fields that the call adds. */
 export interface InferContext {
   readonly metadata: NodeJS.Dict<string | string[]>;
   readonly forwardPattern: RegExp | undefined;

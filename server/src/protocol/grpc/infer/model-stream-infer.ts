@@ -136,7 +136,7 @@ class InferStream implements StreamHandler {
     }
   }
 
-  /** What failed in the model names the request and ends it; what was refused before has only its id. */
+  /** A failure in the model names the request and ends it; an earlier refusal has only its id. */
   #errorReply(error: ServerError, message: InferRequestMessage, infer: PreparedInfer | undefined): OutgoingMessage {
     const { codec } = this.#parts;
     if (infer === undefined || error.reason !== "BACKEND") return codec.encodeRefusal(error.message, message.id);

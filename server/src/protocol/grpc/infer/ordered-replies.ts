@@ -27,7 +27,7 @@ export class OrderedReplies {
     this.#send = send;
   }
 
-  /** Takes the next place. */
+  /** Reserves the next position. */
   open(): ReplySlot {
     const number = this.#next++;
     const slot: Slot = {

@@ -15,12 +15,12 @@ export interface OutgoingMessage extends ReadonlyArray<Uint8Array> {
   readonly release?: (() => void) | undefined;
 }
 
-/** What a handler sees of its call. */
+/** A call as its handler sees it. */
 export interface CallContext {
   readonly metadata: Metadata;
   /** Aborted when the client is gone, gave up or ran out of time. */
   readonly cancellation: Cancellation;
-  /** Of a unary call; set by the handler that samples it. The transport ends it with the call. */
+  /** Trace of a unary call; set by the handler that samples it. The transport ends it with the call. */
   trace: RequestTrace | undefined;
 }
 

@@ -28,11 +28,11 @@ import { FrameReader } from "./message-reader.ts";
 import { MessageSender } from "./message-sender.ts";
 import { parseGrpcTimeout } from "./timeout.ts";
 
-/** What a call needs of the front end around it. */
+/** Parts of the front end that a call uses. */
 export interface CallEnvironment {
   readonly maxMessageBytes: number;
   readonly inferCompressionLevel: GrpcCompressionLevel;
-  /** Absent: nobody is told how loaded the server is. */
+  /** Absent: no load reports. */
   readonly load: LoadReports | undefined;
   /** Sees the causes of internal errors. */
   logFailure(path: string, error: GrpcError): void;

@@ -23,7 +23,7 @@ export function parseGrpcEncoding(header: string | undefined): GrpcEncoding {
   throw new GrpcError(GRPC_STATUS.unimplemented, `Compression algorithm '${header}' is not supported`);
 }
 
-/** What responses are compressed with. The low level prefers gzip, the others deflate; identity if the client takes neither. */
+/** Encoding of responses. The low level prefers gzip, the others deflate; identity if the client takes neither. */
 export function chooseEncoding(level: GrpcCompressionLevel, acceptHeader: string | undefined): GrpcEncoding {
   if (level === "none" || acceptHeader === undefined) return "identity";
   const accepted = acceptHeader.split(",").map((name) => name.trim());

@@ -16,7 +16,7 @@ export class FrameReader {
   #chunks: Uint8Array[] = [];
   /** Bytes in `#chunks`. */
   #buffered = 0;
-  /** Of the message whose prefix has been read; -1 = the prefix comes next. */
+  /** Bytes missing from the current message; -1 = the prefix comes next. */
   #length = -1;
   #compressed = false;
 

@@ -70,7 +70,7 @@ export class MessageSender {
     return this.#drained.promise;
   }
 
-  /** Nobody waits for the client any more. */
+  /** The client is gone: nothing is left to wait for. */
   closed(): void {
     this.#drained?.resolve();
     this.#drained = undefined;

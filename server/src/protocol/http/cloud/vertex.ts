@@ -15,7 +15,7 @@ import { RewrittenCall } from "./rewritten-call.ts";
 
 const TYPE = "application/vnd.vertex-ai-triton.binary+json";
 const REDIRECT = "x-vertex-ai-triton-redirect";
-/** What a redirected call may reach, and with which method. */
+/** Paths that a redirected call may reach, with their methods. */
 const REACHABLE: ReadonlyMap<RouteName, "GET" | "POST"> = new Map<RouteName, "GET" | "POST">([
   ["live", "GET"],
   ["ready", "GET"],

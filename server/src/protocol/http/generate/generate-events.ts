@@ -7,7 +7,7 @@ import type { ServedModel } from "../../../core/model-server.ts";
 import { ServerError } from "../../../core/server-error.ts";
 import type { HttpInferRequest } from "../infer/http-infer-request.ts";
 
-/** A response of the model, or an error in its place. */
+/** A response of the model, or an error. */
 export type Outcome = { readonly response: InferResponse } | { readonly error: ServerError };
 
 export class Outcomes {
@@ -37,7 +37,7 @@ export class Outcomes {
     }
   }
 
-  /** Nobody wants the rest. */
+  /** The client is gone: the rest is dropped. */
   async leave(): Promise<void> {
     this.#hasFailed = true;
     await this.#responses?.return?.();

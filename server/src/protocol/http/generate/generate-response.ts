@@ -11,7 +11,7 @@ import { runAtOnce } from "../transport/slices.ts";
 
 type Member = { readonly text: string } | { readonly parameter: ParameterValue } | { readonly tensor: Tensor };
 
-/** Writes into what the caller has begun. Of equal names the first counts: reserved, parameter, tensor. */
+/** Appends to the caller's object. Among equal names the first counts: reserved, parameter, tensor. */
 export function writeGenerateResponse(writer: JsonWriter, response: InferResponse): void {
   const members = new Map<string, Member>();
   if (response.id !== "") members.set("id", { text: response.id });
@@ -31,7 +31,7 @@ export function writeGenerateResponse(writer: JsonWriter, response: InferRespons
   writer.byte(0x7d);
 }
 
-/** Of the names that came last: a stream has the same in each of its responses. */
+/** Cache of the last names: all responses of a stream have the same. */
 let lastNames: readonly string[] = [];
 let lastOrder: readonly string[] = [];
 

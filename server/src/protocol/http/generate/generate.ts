@@ -21,7 +21,7 @@ import { decodeGenerate, type GenerateContext } from "./generate-request.ts";
 import { writeGenerateResponse } from "./generate-response.ts";
 
 const EVENT_STREAM = "text/event-stream; charset=utf-8";
-/** What a model's own error gives here, whatever its code: only a refusal has a status by code. */
+/** Status of a model's own error, for every code: only a refusal has a status by code. */
 const FAILED_STATUS = 400;
 const NOT_ONE =
   "generate expects model to produce exactly 1 response, use generate stream for model that generates various number of responses";
@@ -144,7 +144,7 @@ export class GenerateHandler {
 /** Inputs by which language models are asked for a response per token. */
 const STREAM_FLAGS = ["stream", "streaming"];
 
-/** Where a request has one answer, by its endpoint or its model, a wish for many is read as one for all of them at once. */
+/** A request with one answer, by its endpoint or its model, gets all sequences in that answer. */
 function asOneAnswer(decoded: DecodedInfer): DecodedInfer {
   const asksForMany = ({ name, datatype }: Tensor): boolean => STREAM_FLAGS.includes(name) && datatype === "BOOL";
   if (!decoded.inputs.some(asksForMany)) return decoded;

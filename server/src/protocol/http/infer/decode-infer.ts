@@ -30,7 +30,7 @@ import { BINARY_FORM, type DecodedInfer, JSON_FORM, NO_FORMS, type OutputForm } 
 
 const MAX_ELEMENTS = 2n ** 63n - 1n;
 
-/** What decoding must know beside the JSON. */
+/** Context of decoding beside the JSON. */
 export interface DecodeContext {
   readonly modelName: string;
   /** The body behind the JSON. */

@@ -84,7 +84,7 @@ export function* encodeInfer(
   return { body: [...header, ...tail], headerLength };
 }
 
-/** A place in the JSON where a text belongs. */
+/** Position of a string in the JSON. */
 interface Cut {
   readonly at: number;
   readonly text: Uint8Array;

@@ -15,7 +15,7 @@ export interface OutputForm {
   readonly target?: OutputTarget;
 }
 
-/** What the body of a request says, in whatever form it came. */
+/** The decoded body of a request, independent of its encoding. */
 export interface DecodedInfer {
   readonly id: string;
   readonly inputs: readonly Tensor[];

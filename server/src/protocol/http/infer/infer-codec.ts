@@ -48,7 +48,7 @@ export class InferCodec {
     return this.#threads?.lease(numBytes);
   }
 
-  /** The bytes are this one's: nobody may read them afterwards. @throws ServerError @throws ClientGone */
+  /** Takes the bytes over: the caller must not read them afterwards. @throws ServerError @throws ClientGone */
   readRequest(bytes: Uint8Array, call?: CallLifetime): JsonInferRequest | Promise<JsonInferRequest> {
     const outcome = this.#threads?.read(bytes, call);
     if (outcome === undefined) return this.#readHere(bytes, call);
@@ -126,7 +126,7 @@ export class InferCodec {
     return Promise.all(tasks.map(async ([tensor, text]) => [tensor, await text] as const)).then((done) => {
       const texts = new Map<Tensor, Uint8Array>();
       for (const [tensor, text] of done) if (text !== undefined) texts.set(tensor, text);
-      // What no thread has done may be large: then all is done here, in slices.
+      // Without threads a large request is decoded here, in slices.
       return texts.size === done.length ? texts : undefined;
     });
   }

@@ -35,7 +35,7 @@ export function accessError(context: string, what: string): ServerError {
   return jsonError(`${context}attempt to access JSON ${what}`);
 }
 
-/** Gives an error of the JSON reader its place in the protocol; passes others on. */
+/** Gives an error of the JSON reader its position in the protocol; passes others on. */
 export function jsonFailure(thrown: unknown): unknown {
   if (thrown instanceof JsonSyntaxError) {
     return jsonError(`failed to parse the request JSON buffer: ${thrown.message}`);

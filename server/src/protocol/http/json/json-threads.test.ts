@@ -42,7 +42,7 @@ function priorities(): number[] {
   });
 }
 
-/** A text whose memory nobody else has a part of. */
+/** A text in memory of its own. */
 function ownBytes(text: string): Buffer {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
   bytes.write(text);

@@ -32,7 +32,7 @@ export interface HttpApiParts {
   readonly log: Logger;
   /** For large JSON; absent: it is read and written by the event loop. */
   readonly threads?: JsonThreads;
-  /** Absent: nobody is told how loaded the server is. */
+  /** Absent: no load reports. */
   readonly load?: LoadReports;
   /** The metrics page, for scrapers that read the port of the requests; absent: it is not served. */
   readonly metricsPage?: () => string;

@@ -49,7 +49,7 @@ const FIXED: ReadonlyMap<string, RouteMatch> = new Map<string, RouteMatch>([
   ["/v2/repository/index", { ...NOTHING, name: "index" }],
 ]);
 
-/** What may follow a model and its version; "" is nothing. */
+/** Path endings after a model and its version; "" is none. */
 const OF_MODEL: ReadonlyMap<string, RouteName> = new Map<string, RouteName>([
   ["", "modelMetadata"],
   ["ready", "modelReady"],

@@ -23,7 +23,7 @@ export class TraceHandlers {
   }
 
   async update({ model }: RouteMatch, call: HttpCall): Promise<HttpReply> {
-    const before = this.#server.traceSettings(model); // an unknown model is refused whatever the body says
+    const before = this.#server.traceSettings(model); // an unknown model is refused before the body is read
     const changes = readTraceChanges(writtenIn(await readObject(call, this.#maxInputBytes, true)));
     const isRead = Object.keys(changes).length === 0;
     return reply(isRead ? before : this.#server.updateTraceSettings(model, changes));

@@ -11,7 +11,7 @@ const BATCH_BYTES = 16_384;
 const FRAME_BYTES = 12;
 const LAST_CHUNK: Buffer = Buffer.from("0\r\n\r\n");
 
-/** Buffers that nobody uses. */
+/** Free buffers. */
 const pool: Buffer[] = [];
 const MAX_POOLED = 64;
 const waiting = new Set<ChunkWriter>();
@@ -74,7 +74,7 @@ export class ChunkWriter {
     return this.#batch;
   }
 
-  /** Writes what there is. Whoever waits goes on when the client has taken it, or is gone. */
+  /** Writes the pending pieces. A waiting producer continues when the client has taken them, or is gone. */
   flush(): void {
     waiting.delete(this);
     const response = this.#response;

@@ -21,7 +21,7 @@ export class HeldBytes {
     this.#numBytes += numBytes;
   }
 
-  /** The answer is out, or nobody waits for it. */
+  /** The answer is sent, or the client is gone. */
   release(): void {
     this.#budget.give(this.#numBytes);
     this.#numBytes = 0;

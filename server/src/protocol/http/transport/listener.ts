@@ -24,7 +24,7 @@ import { sendStream } from "./send-reply.ts";
 import { SilentConnections } from "./silent-connections.ts";
 import { StreamCall } from "./stream-call.ts";
 
-/** Longer than the idle time of common load balancers, so that they never meet a connection that just closes. */
+/** Longer than the idle time of common load balancers, so that they never use a connection that just closes. */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 /** During the drain: idle connections close when no request began or ended for this long. */
 const QUIET_MS = 300;
@@ -43,7 +43,7 @@ export interface ListenerOptions extends BindOptions {
   readonly tls?: TlsMaterial | undefined;
   /** The answer that a connection gets after this time is its last; 0 or absent = no limit. */
   readonly maxConnectionAgeMs?: number;
-  /** What the bodies of all requests may hold together; a share of the machine's memory by default. */
+  /** Bytes that the bodies of all requests may hold together; a share of the machine's memory by default. */
   readonly maxHeldBodyBytes?: number;
   /** Set when HTTP/2 shares the port: who takes its connections. */
   readonly acceptHttp2?: ((socket: Socket) => void) | undefined;

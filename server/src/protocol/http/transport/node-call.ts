@@ -62,7 +62,7 @@ export class NodeCall implements HttpCall {
     this.#held.hold(numBytes);
   }
 
-  /** The answer is out, or nobody waits for it. */
+  /** The answer is sent, or the client is gone. */
   release(): void {
     this.#held.release();
     this.#isOver = true;

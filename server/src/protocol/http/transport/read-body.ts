@@ -12,7 +12,7 @@ const MIN_RESERVED_BYTES = 262_144;
 /** Chunks below this count towards the limit of chunks; larger ones are bounded by the limit of bytes. */
 const SMALL_CHUNK_BYTES = 1024;
 
-/** The client went away before it was answered: nobody reads what would come. */
+/** The client disconnected before its answer. */
 export class ClientGone extends Error {
   constructor() {
     super("The client closed the connection before its request was answered");

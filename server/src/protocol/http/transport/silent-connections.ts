@@ -5,12 +5,12 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 
-/** Whoever has connected before this time and has not sent the head of a request has none on its way. */
+/** A connection older than this without a request head is idle, not slow. */
 const MAX_SILENCE_MS = 1000;
 
 export class SilentConnections {
   readonly #sinceMs = new Map<Duplex, number>();
-  /** Those that have not agreed on TLS yet, by the address of the client: what TLS makes of a socket does not tell it. */
+  /** Connections in the TLS handshake, by client address: the TLS socket does not name its raw socket. */
   readonly #raw = new Map<string, Socket>();
 
   /** A connection that is to begin with TLS. Clients on sockets of files have no address: theirs end by the time of the handshake. */

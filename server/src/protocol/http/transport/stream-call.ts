@@ -31,7 +31,7 @@ export class StreamCall implements HttpCall, StreamListener {
     this.method = headers[":method"] ?? "";
     this.path = pathOf(headers[":path"] ?? "");
     this.arrivalMs = performance.now();
-    // Nobody has asked for the body yet; the window of the stream bounds what is held.
+    // The body has no reader yet; the stream's window bounds the buffered bytes.
     stream.pause();
     stream.listener = this;
   }
