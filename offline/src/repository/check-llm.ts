@@ -13,7 +13,7 @@ import { engineProblem } from "../build/engine-target.ts";
 import { type OpenedDecoder, openDecoder } from "../checkpoint/convert-checkpoint.ts";
 import { lineOfParameter } from "./config-lines.ts";
 import type { ExaminedModel } from "./examined-model.ts";
-import { gitLfsProblem } from "./file-looks.ts";
+import { gitLfsProblem } from "./misplaced-files.ts";
 
 const FOLDER_KEYS = ["gpt_model_path", "engine_dir", "model_dir", "model_path"];
 

@@ -9,7 +9,7 @@ import type { ModelConfig } from "@nereid/server/core/model-config";
 import { ServerError } from "@nereid/server/core/server-error";
 import type { Logger } from "@nereid/server/observe/log";
 import type { ExaminedModel } from "./examined-model.ts";
-import { gitLfsProblem } from "./file-looks.ts";
+import { gitLfsProblem } from "./misplaced-files.ts";
 
 export async function checkOnnx(model: ExaminedModel, config: ModelConfig, versionFolder: string): Promise<void> {
   const isPlan = config.backend === "tensorrt";

@@ -18,8 +18,8 @@ import { checkTypescript } from "./check-typescript.ts";
 import { checkImage, checkRetrieval } from "./check-vision.ts";
 import { lineOfField } from "./config-lines.ts";
 import { type ExaminedModel, examineModel } from "./examined-model.ts";
-import { hubFolderProblem } from "./file-looks.ts";
 import type { Finding, Severity } from "./finding.ts";
+import { hubFolderProblem } from "./misplaced-files.ts";
 
 export interface Diagnosis {
   readonly models: readonly { readonly name: string; readonly path: string; readonly isLoadable: boolean }[];

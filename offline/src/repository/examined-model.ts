@@ -18,8 +18,8 @@ import { machineGpus } from "../build/machine-gpus.ts";
 import { listKeys } from "../template/fill-template.ts";
 import { adviceFor } from "./advice.ts";
 import { lineOfField, lineOfMessage, lineOfParameter } from "./config-lines.ts";
-import { hubFolderProblem } from "./file-looks.ts";
 import type { Finding, Severity } from "./finding.ts";
+import { hubFolderProblem } from "./misplaced-files.ts";
 
 const LOCATED = /^(.*?):(\d+):(\d+): ([\s\S]*)$/;
 /** These backends complete a configuration from the model's file: without it, declarations may be missing. */

@@ -3,11 +3,11 @@ import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSyn
 import { join } from "node:path";
 import { test } from "node:test";
 import { diagnose } from "./doctor.ts";
-import { initBed, TEXT_MODEL as MODEL, reporter, signal } from "./init-bed.test-support.ts";
 import { copyTemplates, type InitOptions, type InitResult, initRepository } from "./init-repo.ts";
 import { TEMPLATE_MODELS } from "./template-folder.ts";
+import { TEXT_MODEL as MODEL, reporter, signal, temporaryRepository } from "./temporary-repository.test-support.ts";
 
-const bed = initBed();
+const bed = temporaryRepository();
 
 const init = ({ modelDir = MODEL, ...changes }: Partial<InitOptions> = {}): Promise<InitResult> =>
   initRepository(bed.options(modelDir, changes));

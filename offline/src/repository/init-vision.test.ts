@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { diagnose } from "./doctor.ts";
-import { initBed, reporter, signal, TEXT_MODEL } from "./init-bed.test-support.ts";
 import type { InitOptions, InitResult } from "./init-repo.ts";
 import { initVisionRepository } from "./init-vision.ts";
+import { reporter, signal, TEXT_MODEL, temporaryRepository } from "./temporary-repository.test-support.ts";
 import { VISION_MODELS } from "./vision-names.ts";
 
 const MODELS = fileURLToPath(new URL("../../../tests/vision/", import.meta.url));
-const bed = initBed();
+const bed = temporaryRepository();
 
 /** A model of tests/vision with what a folder of the hub has beside it. */
 function modelOf(name: string): string {

@@ -6,11 +6,11 @@ import { FlagError } from "./flag-error.ts";
 import { FLAG_HANDLERS } from "./flag-handlers.ts";
 import { FLAGS } from "./flag-table.ts";
 import { type GivenFlag, type ScannedArguments, scanArguments } from "./getopt.ts";
-import { notYetMessages } from "./not-yet.ts";
 import { createDraft, type OptionsDraft, type TlsDraft } from "./options-draft.ts";
 import { checkPorts } from "./port-check.ts";
 import type { ServerOptions } from "./server-options.ts";
 import { settleTrace } from "./trace-flags.ts";
+import { unsupportedFlagMessages } from "./unsupported-flags.ts";
 import { flagUsage, usageText } from "./usage.ts";
 
 export type ParsedFlags =
@@ -111,7 +111,7 @@ function settle(draft: OptionsDraft, env: Environment): ServerOptions {
     );
   }
   checkPorts(options);
-  return deepFreeze({ ...options, notYet: notYetMessages(options) });
+  return deepFreeze({ ...options, notYet: unsupportedFlagMessages(options) });
 }
 
 function settleRepository({ repository, given, warnings }: OptionsDraft, env: Environment) {

@@ -8,6 +8,7 @@ import type { ModelConfig } from "../../core/model-config.ts";
 import type { ModelSignature } from "../../core/model-signature.ts";
 import type { Logger } from "../../observe/log.ts";
 import { type Alarm, type Clock, SYSTEM_CLOCK } from "../clock.ts";
+import { EventLoopGate } from "../event-loop-gate.ts";
 import { execute } from "../execution.ts";
 import { InFlight, stopping } from "../in-flight.ts";
 import { type InstanceLimits, InstancePool } from "../instance-pool.ts";
@@ -17,7 +18,6 @@ import { RequestQueue } from "../request-queue.ts";
 import { ResponseOrder } from "../response-order.ts";
 import type { ScheduledRequest } from "../scheduled-request.ts";
 import type { Scheduler } from "../scheduler.ts";
-import { TurnGate } from "../turn-gate.ts";
 import { SingleClientTraffic, usesAdaptiveDelay } from "./adaptive-batching-delay.ts";
 import { type BatchCandidate, type BatchRules, decideBatch } from "./batch-decision.ts";
 import { batchKeyOf } from "./batch-key.ts";
@@ -56,7 +56,7 @@ export class BatchScheduler implements Scheduler {
   readonly #clock: Clock;
   readonly #timer: Alarm;
   /** Undefined where no request ever shares a batch. */
-  readonly #gate: TurnGate | undefined;
+  readonly #gate: EventLoopGate | undefined;
   /** Undefined: no adaptive delay; a single request waits, too. */
   readonly #singleClient: SingleClientTraffic | undefined;
   readonly #decoupled: boolean;
@@ -74,7 +74,7 @@ export class BatchScheduler implements Scheduler {
     this.#pool = new InstancePool(options.instances, options.limits, () => this.#pump());
     this.#rules = batchRules(config);
     if (config.max_batch_size > 1 && this.#rules !== undefined) {
-      this.#gate = new TurnGate(this.#clock, () => this.#pump());
+      this.#gate = new EventLoopGate(this.#clock, () => this.#pump());
     }
     if (this.#rules !== undefined && this.#rules.queueDelayUs > 0) prepareShortWaits();
     if (options.strategy === undefined && usesAdaptiveDelay(config)) this.#singleClient = new SingleClientTraffic();

@@ -3,11 +3,11 @@ import type { ModelInstance } from "../../backend/backend.ts";
 import { type InferRequest, isCancelled } from "../../core/infer-request.ts";
 import type { Logger } from "../../observe/log.ts";
 import type { Alarm, Clock } from "../clock.ts";
+import { EventLoopGate } from "../event-loop-gate.ts";
 import { type ExecutableRequest, execute } from "../execution.ts";
 import { type InstanceLimits, InstancePool } from "../instance-pool.ts";
 import type { StatisticsCounter } from "../model-statistics.ts";
 import { ResponseOrder } from "../response-order.ts";
-import { TurnGate } from "../turn-gate.ts";
 import type { SequenceFeed } from "./feed.ts";
 import type { ClientSequence, QueuedRequest } from "./sequence.ts";
 import type { SequenceStrategy } from "./strategy.ts";
@@ -38,7 +38,7 @@ export class SequenceLane {
   readonly #options: SequenceLaneOptions;
   readonly #timer: Alarm;
   /** Undefined where no sequences ever share a batch. */
-  readonly #gate: TurnGate | undefined;
+  readonly #gate: EventLoopGate | undefined;
   readonly #order: ResponseOrder | undefined;
   /** Holds the one instance. */
   readonly #pool: InstancePool;
@@ -49,7 +49,7 @@ export class SequenceLane {
     this.#options = options;
     this.#timer = options.clock.alarm(() => this.#pump());
     this.#pool = new InstancePool([options.instance], options.limits, () => this.#pump());
-    this.#gate = options.isBatching ? new TurnGate(options.clock, () => this.#pump()) : undefined;
+    this.#gate = options.isBatching ? new EventLoopGate(options.clock, () => this.#pump()) : undefined;
     this.#order = options.preserveOrdering ? new ResponseOrder() : undefined;
   }
 

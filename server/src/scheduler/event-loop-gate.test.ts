@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Clock } from "./clock.ts";
-import { TurnGate } from "./turn-gate.ts";
+import { EventLoopGate } from "./event-loop-gate.ts";
 
 /** A clock whose turns end when the test says so. */
 function handClock(): Clock & { endTurn(): void } {
@@ -20,7 +20,7 @@ function handClock(): Clock & { endTurn(): void } {
 test("pass() holds nobody who comes alone", () => {
   const clock = handClock();
   let turns = 0;
-  const gate = new TurnGate(clock, () => {
+  const gate = new EventLoopGate(clock, () => {
     turns += 1;
   });
   for (let turn = 0; turn < 3; turn += 1) {
@@ -33,7 +33,7 @@ test("pass() holds nobody who comes alone", () => {
 test("pass() holds those who come behind another one until the turn ends, and in crowded times the first too", () => {
   const clock = handClock();
   let turns = 0;
-  const gate = new TurnGate(clock, () => {
+  const gate = new EventLoopGate(clock, () => {
     turns += 1;
   });
   assert.deepEqual([gate.pass(), gate.pass(), gate.pass()], [true, false, false]);

@@ -14,7 +14,7 @@ const silent = { write: () => true };
 export const reporter: Reporter = new Reporter({ mode: "quiet", command: "init-repo", stderr: silent, stdout: silent });
 export const signal: AbortSignal = new AbortController().signal;
 
-export interface InitBed {
+export interface TemporaryRepository {
   /** Created before each test, removed after it. */
   readonly root: string;
   /** Inside it; does not exist yet. */
@@ -24,7 +24,7 @@ export interface InitBed {
   config(model: string): string;
 }
 
-export function initBed(): InitBed {
+export function temporaryRepository(): TemporaryRepository {
   let root = "";
   beforeEach(() => {
     root = mkdtempSync(join(tmpdir(), "nereid-init-"));

@@ -14,13 +14,13 @@ for (const flag of [
   "--cuda-virtual-address-size=0:1",
   "--metrics-config=counter_latencies=false",
 ]) {
-  test(`notYetMessages() speaks of ${flag}`, () => {
+  test(`unsupportedFlagMessages() speaks of ${flag}`, () => {
     const [message, ...more] = notYet(flag);
     assert.deepEqual(more, []);
     assert.ok(message?.startsWith(`not supported yet, ignored: ${flag.slice(0, flag.indexOf("="))}`), message);
   });
 }
 
-test("notYetMessages() is silent about flags that say what is so anyway", () => {
+test("unsupportedFlagMessages() is silent about flags that say what is so anyway", () => {
   assert.deepEqual(notYet("--rate-limit=execution_count", "--model-namespacing=true", "--trace-config=level=OFF"), []);
 });

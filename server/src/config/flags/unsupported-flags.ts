@@ -10,7 +10,7 @@ const FEATURES: readonly (readonly [isAsked: (options: Options) => boolean, mess
   [({ metrics }) => !metrics.counterLatencies, "--metrics-config counter_latencies=false: counters go on counting"],
 ];
 
-export function notYetMessages(options: Options): string[] {
+export function unsupportedFlagMessages(options: Options): string[] {
   return FEATURES.filter(([isAsked]) => isAsked(options)).map(
     ([, message]) => `not supported yet, ignored: ${message}`,
   );

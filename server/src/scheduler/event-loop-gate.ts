@@ -5,7 +5,7 @@
  */
 import type { Clock } from "./clock.ts";
 
-export class TurnGate {
+export class EventLoopGate {
   readonly #clock: Clock;
   readonly #onTurn: () => void;
   readonly #end = (): void => this.#ended();
