@@ -53,7 +53,7 @@ export async function followEngine(models: string, ranks: string): Promise<Engin
       ...sizes,
     });
     const followed = await follow(runner, readExpected(modelDir));
-    const numMeasuredLater = runner.products.measuredUs.size;
+    const numMeasuredLater = runner.gemms.measuredUs.size;
     await runner.close();
     return { model: MODEL, ranks, numMeasured: products.length, numMeasuredLater, ...followed };
   } finally {

@@ -159,7 +159,7 @@ async function steps(): Promise<void> {
     save(`steps-${flags.model}-${flags.weights}-${flags.kv}-${flags.ranks}.json`, {
       results,
       throughputs,
-      products: Object.fromEntries(runner.products.measuredUs),
+      products: Object.fromEntries(runner.gemms.measuredUs),
     });
   for (const [numRequests, inputLength, outputLength] of loads(flags.loads)) {
     const load = { numRequests, inputLength, outputLength, maxSequences, maxBatchTokens: Number(flags.tokens) };
@@ -168,7 +168,7 @@ async function steps(): Promise<void> {
     throughputs.push(result);
     report(); // what follows may be cut off
   }
-  for (const [shape, { bestUs, firstUs, count }] of runner.products.measuredUs) {
+  for (const [shape, { bestUs, firstUs, count }] of runner.gemms.measuredUs) {
     console.log(`product ${shape}: ${bestUs.toFixed(1)} us, first guess ${firstUs.toFixed(1)} us of ${count}`);
   }
   report();

@@ -8,7 +8,7 @@ import type { StepRunner } from "../../server/src/engine/step-runner.ts";
 
 /** What measurements look at beside the contract of runners. */
 export type MeasuredRunner = StepRunner &
-  Pick<DecoderCudaRunner, "timings" | "products" | "numGraphs"> & { readonly stepsAhead?: boolean };
+  Pick<DecoderCudaRunner, "timings" | "gemms" | "numGraphs"> & { readonly stepsAhead?: boolean };
 
 /** The same for an engine in a process of its own; undefined for one GPU. */
 export function gpuRanks(ranks: string): GpuRanks | undefined {
@@ -33,7 +33,7 @@ export async function createRanks(ranks: string, options: CudaRunnerOptions): Pr
   const inner = runner.inner as DecoderCudaRunner;
   return Object.defineProperties(runner, {
     timings: { get: () => inner.timings },
-    products: { get: () => inner.products },
+    gemms: { get: () => inner.gemms },
     numGraphs: { get: () => inner.numGraphs },
   }) as unknown as MeasuredRunner;
 }

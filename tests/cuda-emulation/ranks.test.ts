@@ -156,8 +156,8 @@ test("an engine file of a checkpoint of two ranks runs on two emulated GPUs, and
   }
   const measured = {
     target: cudaTarget(alone.device),
-    products: alone.products.known,
-    times: alone.products.measuredUs,
+    products: alone.gemms.known,
+    times: alone.gemms.measuredUs,
   };
   await alone.close();
   await writeCudaEngine({ checkpointDir, outputDir, matrices: undefined, buildConfig: {}, ...shared }, measured);
@@ -165,8 +165,8 @@ test("an engine file of a checkpoint of two ranks runs on two emulated GPUs, and
   const { runner } = await openEmulatedRanks("2x1", { ...OPTIONS, modelDir: outputDir });
   const engine = engineOf(runner);
   assert.deepEqual(await generateTokens(engine, REQUESTS), await tokensOnCpu(checkpointDir));
-  const { products } = runner.inner as DecoderCudaRunner;
-  assert.ok(products.known.length > 0);
-  assert.equal(products.measuredUs.size, 0);
+  const { gemms } = runner.inner as DecoderCudaRunner;
+  assert.ok(gemms.known.length > 0);
+  assert.equal(gemms.measuredUs.size, 0);
   await engine.close();
 });

@@ -1,6 +1,6 @@
 /** Runs texts through a model on a GPU and accumulates statistics of the inputs of each linear layer. */
 import { convertFloats } from "@nereid/server/device/cuda/convert-floats";
-import type { Product } from "@nereid/server/device/cuda/dense-gemm";
+import type { DenseGemm } from "@nereid/server/device/cuda/dense-gemm";
 import { createCudaRunner } from "@nereid/server/engine/cuda/create-runner";
 import type { StepInput } from "@nereid/server/engine/step-runner";
 import { type InputStats, StatsCollector, sitesByMatrix } from "../quantize/input-stats.ts";
@@ -27,7 +27,7 @@ export async function calibrateOnGpu(options: CalibrateGpuOptions): Promise<Read
   try {
     const sites = sitesByMatrix(runner.layers, ({ address }) => address);
     const stats = new StatsCollector();
-    runner.products.onProduct = watcher(sites, stats, (address, numBytes) => {
+    runner.gemms.onGemm = watcher(sites, stats, (address, numBytes) => {
       const pinned = runner.device.pin(numBytes);
       try {
         runner.device.stream.copyToHost(pinned.address, address, numBytes);
@@ -52,10 +52,10 @@ export async function calibrateOnGpu(options: CalibrateGpuOptions): Promise<Read
 
 /** Accumulates the input rows of a GEMM that belongs to a layer. */
 export function watcher(
-  sites: ReadonlyMap<Product["weight"], string>,
+  sites: ReadonlyMap<DenseGemm["weight"], string>,
   stats: StatsCollector,
-  read: (address: Product["x"], numBytes: number) => Uint8Array,
-): (product: Pick<Product, "weight" | "x" | "rows" | "inputs" | "inputType">) => void {
+  read: (address: DenseGemm["x"], numBytes: number) => Uint8Array,
+): (product: Pick<DenseGemm, "weight" | "x" | "rows" | "inputs" | "inputType">) => void {
   return ({ weight, x, rows, inputs, inputType }) => {
     const key = sites.get(weight);
     if (key === undefined || inputType !== "bf16") return;

@@ -62,7 +62,7 @@ export async function chooseGemms(
   const isTied = parsed.config.tieWordEmbeddings;
   describeWeights(parsed.config, parsed.weights, prefix, (plan) => {
     // The embedding comes first, and stands for the output when both are tied.
-    const isMultiplied = plan.isProduct || (isTied && drafts.length === 0);
+    const isMultiplied = plan.isGemmOperand || (isTied && drafts.length === 0);
     drafts.push({ plan, isMultiplied, types: candidates(options, opened, plan, isMultiplied) });
   });
   const choices = await measure(options, device, drafts);

@@ -43,7 +43,7 @@ const MAX_REPEATS = 16;
 /** Available variants of a type on this machine. */
 export function variantsOf(device: CpuDevice, type: WeightType, shape: CpuShape): readonly GemmVariant[] {
   const plain = { type, layout: "plain" } as const;
-  return device.productMemory({ type, shape }) === undefined ? [plain] : [{ type, layout: "repacked" }, plain];
+  return device.gemmMemory({ type, shape }) === undefined ? [plain] : [{ type, layout: "repacked" }, plain];
 }
 
 /** The fastest for a reply that follows a prompt of as many tokens, in chunks; the first of equals. */
@@ -95,7 +95,7 @@ function placeZeros(
 ): PlacedTensors {
   const specs = matrices.map(({ type, shape: [rows, columns], layout }) => {
     const shape = [Math.min(rows, MAX_MEASURED_ROWS), columns] as const;
-    return { type, shape, isProduct: layout === "repacked" };
+    return { type, shape, isGemmOperand: layout === "repacked" };
   });
   const placed = new PlacedTensors(device, specs);
   for (const [i, tensor] of placed.tensors.entries()) {

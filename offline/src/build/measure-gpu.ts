@@ -1,5 +1,5 @@
 /** Runs a model on a GPU with steps of every size, to find the fastest GEMM algorithm of each. */
-import { type KnownProduct, productRows } from "@nereid/server/device/cuda/dense-gemm";
+import { type KnownGemm, gemmRows } from "@nereid/server/device/cuda/dense-gemm";
 import { createCudaRunner, cudaTarget } from "@nereid/server/engine/cuda/create-runner";
 import { IsolatedRank } from "@nereid/server/engine/ranks/isolated-rank";
 import type { StepInput } from "@nereid/server/engine/step-runner";
@@ -22,7 +22,7 @@ export interface MeasureGpuOptions {
 
 export interface MeasuredGpu {
   readonly target: EngineTarget;
-  readonly products: readonly KnownProduct[];
+  readonly products: readonly KnownGemm[];
   /** The chosen algorithms, by shape. */
   readonly times: ReadonlyMap<string, { readonly bestUs: number; readonly firstUs: number; readonly count: number }>;
 }
@@ -53,7 +53,7 @@ export async function measureGpu(options: MeasureGpuOptions): Promise<MeasuredGp
     } finally {
       task.end();
     }
-    const { known, measuredUs } = runner.products;
+    const { known, measuredUs } = runner.gemms;
     return { target: cudaTarget(runner.device), products: known, times: measuredUs };
   } finally {
     await runner.close();
@@ -73,7 +73,7 @@ export function stepSizes(
 
 /** Row counts to which GEMMs are padded. */
 function rowSizes(most: number): readonly number[] {
-  const sizes = Array.from({ length: most }, (_, i) => Math.min(most, productRows(i + 1)));
+  const sizes = Array.from({ length: most }, (_, i) => Math.min(most, gemmRows(i + 1)));
   return [...new Set(sizes)];
 }
 

@@ -77,7 +77,7 @@ class Observer {
 
   constructor(graph: CpuGraph, sites: ReadonlyMap<CpuTensor["handle"], string>) {
     this.#graph = graph;
-    graph.onProduct = (weight, x) => {
+    graph.onGemm = (weight, x) => {
       const key = sites.get(weight.handle);
       if (key === undefined) return;
       graph.output(x);

@@ -1,5 +1,5 @@
 /** Launches the product of some tens of rows with a matrix of bf16 or of 8-bit codes, on devices with products of warp groups. */
-import type { CopyTable, DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
+import type { DevicePointer, KernelStream, TensorMap } from "../../src/device/cuda/kernel-stream.ts";
 import { hasWgmma } from "../cuda/device-limits.ts";
 import { ceilDiv, expectCount, i32, ptr } from "../cuda/launch-args.ts";
 import { ACTIVATION_NUMBERS, type CudaActivation } from "../gated-mul/gated-mul.cuda.ts";
@@ -77,8 +77,8 @@ export function launchGroupLinear(stream: KernelStream, args: GroupLinearCudaArg
     waitsForPrevious: true,
   });
   const rowBytes = inputs * WEIGHT_BYTES[weightType];
-  const weights: CopyTable = { address: args.weight, rowBytes, numRows: matrixRows, pieceRows: tileOutputs };
-  const x: CopyTable = { address: args.x, rowBytes, numRows, pieceRows: rows };
+  const weights: TensorMap = { address: args.weight, rowBytes, numRows: matrixRows, pieceRows: tileOutputs };
+  const x: TensorMap = { address: args.x, rowBytes, numRows, pieceRows: rows };
   const numThreads = groups * GROUP_THREADS + 2 * 32;
   stream.launch(kernel, [groupBlocks(matrixRows, form), 1, 1], [numThreads, 1, 1], groupSharedBytes(form), [
     { table: weights },

@@ -1,5 +1,5 @@
 /** Launches products of some tens of rows with weights of 4 bits, on devices with products of warp groups. */
-import type { CopyTable, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
+import type { KernelStream, TensorMap } from "../../src/device/cuda/kernel-stream.ts";
 import { hasWgmma } from "../cuda/device-limits.ts";
 import { expectCount, i32, ptr } from "../cuda/launch-args.ts";
 import { ACTIVATION_NUMBERS, type CudaActivation } from "../gated-mul/gated-mul.cuda.ts";
@@ -59,7 +59,7 @@ export function launchInt4Group(stream: KernelStream, args: Int4GroupCudaArgs, f
     },
     waitsForPrevious: true,
   });
-  const x: CopyTable = { address: args.x, rowBytes: 2 * inputs, numRows, pieceRows: rows };
+  const x: TensorMap = { address: args.x, rowBytes: 2 * inputs, numRows, pieceRows: rows };
   const numThreads = groups * GROUP_THREADS + PRODUCER_THREADS;
   stream.launch(kernel, [int4GroupBlocks(outputs, form), 1, 1], [numThreads, 1, 1], int4GroupSharedBytes(form), [
     { table: x },

@@ -18,10 +18,10 @@ export interface LinearArgs {
 export function recordLinear(graph: CpuGraph, { x, weight, bias }: LinearArgs): CpuTensor {
   expectTensor("linear x", x, ["f32"], [-1, -1]);
   expectTensor("linear weight", weight, WEIGHT_TYPES, [-1, x.shape[1] ?? 0]);
-  graph.onProduct?.(weight, x);
+  graph.onGemm?.(weight, x);
   const { base } = graph.ggml;
   const shape = [x.shape[0] ?? 0, weight.shape[0] ?? 0];
-  const product = graph.isDeterministic ? recordRows(graph, x, weight) : graph.recordProduct(weight, x);
+  const product = graph.isDeterministic ? recordRows(graph, x, weight) : graph.recordGemm(weight, x);
   if (bias === undefined) return { handle: product, type: "f32", shape };
   expectTensor("linear bias", bias, ["f32"], [weight.shape[0] ?? 0]);
   return { handle: base.add(graph.claim(), product, bias.handle), type: "f32", shape };

@@ -7,8 +7,8 @@ import type { Address } from "../../native/ffi.ts";
 import { expectAddress, type Ggml, openGgml, threadpoolParams } from "../../native/ggml/ggml.ts";
 import { availableProcessors } from "./available-processors.ts";
 import type { CpuTensorSpec } from "./cpu-buffer.ts";
-import { DenseProducts, type GraphProducts } from "./dense-gemm.ts";
-import { ProductMemory } from "./gemm-memory.ts";
+import { DenseGemms, type GraphGemms } from "./dense-gemm.ts";
+import { GemmMemory } from "./gemm-memory.ts";
 import { type KnownThreads, ThreadLadder } from "./thread-ladder.ts";
 
 export interface CpuDeviceOptions {
@@ -38,8 +38,8 @@ export class CpuDevice {
   readonly isDeterministic: boolean;
   /** Kind of memory that its tensors live in. */
   readonly bufferType: Address;
-  #denseProducts: DenseProducts | undefined;
-  readonly #productMemory: ProductMemory;
+  #denseGemms: DenseGemms | undefined;
+  readonly #gemmMemory: GemmMemory;
   readonly #ladder: ThreadLadder;
   readonly #backend: Address;
   readonly #threadpool: Address;
@@ -57,7 +57,7 @@ export class CpuDevice {
     const { base, cpu, device } = this.ggml;
     this.bufferType = expectAddress(base.deviceBufferType(device), "a buffer type");
     this.#ladder = new ThreadLadder(this.numThreads, options.knownThreads);
-    this.#productMemory = new ProductMemory(this.ggml);
+    this.#gemmMemory = new GemmMemory(this.ggml);
     this.#backend = this.ggml.createBackend();
     this.#threadpool = expectAddress(cpu.threadpoolNew(threadpoolParams(base, this.numThreads, POLLING)), "threads");
     cpu.setThreadpool(this.#backend, this.#threadpool);
@@ -70,28 +70,28 @@ export class CpuDevice {
   }
 
   /** Kind of memory for a matrix that is only multiplied with; undefined: the usual one. */
-  productMemory(spec: CpuTensorSpec): Address | undefined {
+  gemmMemory(spec: CpuTensorSpec): Address | undefined {
     // What such memory computes of a row depends on the number of rows.
-    return this.isDeterministic ? undefined : this.#productMemory.choose(spec);
+    return this.isDeterministic ? undefined : this.#gemmMemory.choose(spec);
   }
 
   /** Undefined: ggml computes all products. */
-  get denseProducts(): DenseProducts | undefined {
-    return this.#denseProducts;
+  get denseGemms(): DenseGemms | undefined {
+    return this.#denseGemms;
   }
 
   /** For graphs made from now on that multiply many rows with matrices of f32. Some 50 ms; does nothing where it gains nothing. */
-  openDenseProducts(): void {
-    if (!this.isDeterministic) this.#denseProducts ??= DenseProducts.open(this.numThreads);
+  openDenseGemms(): void {
+    if (!this.isDeterministic) this.#denseGemms ??= DenseGemms.open(this.numThreads);
   }
 
   /** Runs an allocated graph over `numRows` rows, and `products` where it comes to them. One at a time: the next waits. */
-  compute(graph: Address, numRows: number, products?: GraphProducts): Promise<void> {
+  compute(graph: Address, numRows: number, products?: GraphGemms): Promise<void> {
     if (this.#isClosed) return Promise.reject(new Error("the CPU device is closed"));
     const turn = this.#inFlight.then(() =>
       products === undefined || products.count === 0
         ? this.#computeTimed(graph, numRows)
-        : this.#computeWithProducts(graph, products),
+        : this.#computeWithGemms(graph, products),
     );
     this.#inFlight = turn.catch(() => undefined);
     return turn;
@@ -102,7 +102,7 @@ export class CpuDevice {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await this.#inFlight;
-    this.#denseProducts?.close();
+    this.#denseGemms?.close();
     this.ggml.base.backendFree(this.#backend);
     this.ggml.cpu.threadpoolFree(this.#threadpool);
   }
@@ -115,7 +115,7 @@ export class CpuDevice {
   }
 
   /** Threads of ggml would spin while a product has theirs: one is left, and products have all. */
-  async #computeWithProducts(graph: Address, products: GraphProducts): Promise<void> {
+  async #computeWithGemms(graph: Address, products: GraphGemms): Promise<void> {
     this.ggml.cpu.setNumThreads(this.#backend, 1);
     if (products.isShort) {
       await new Promise(setImmediate); // whoever steps again and again must hear what came in meanwhile

@@ -6,19 +6,19 @@ import type { Address } from "../../native/ffi.ts";
 import { expectAddress, GGML_TYPES, type Ggml } from "../../native/ggml/ggml.ts";
 import type { CpuDevice } from "./cpu-device.ts";
 import { byteSize, type CpuTensor, type CpuType, expectWholeBlocks } from "./cpu-tensor.ts";
-import type { GraphProducts } from "./dense-gemm.ts";
+import type { GraphGemms } from "./dense-gemm.ts";
 
 type InputData = Int32Array | Float32Array | Uint16Array | Uint8Array;
 
 export class CpuGraph {
   /** Sees each product with a weight as it is recorded, and may mark what is multiplied as an output. */
-  onProduct: ((weight: CpuTensor, x: CpuTensor) => void) | undefined = undefined;
+  onGemm: ((weight: CpuTensor, x: CpuTensor) => void) | undefined = undefined;
   readonly ggml: Ggml;
   readonly #device: CpuDevice;
   /** Places results in memory and lets those that are done share it. */
   readonly #allocator: Address;
   /** Undefined: ggml computes all products. */
-  readonly #products: GraphProducts | undefined;
+  readonly #products: GraphGemms | undefined;
   #context: Address | undefined;
   #graph: Address = 0n;
   #maxTensors = 0;
@@ -29,7 +29,7 @@ export class CpuGraph {
   constructor(device: CpuDevice) {
     this.#device = device;
     this.ggml = device.ggml;
-    this.#products = device.denseProducts?.forGraph(device.ggml);
+    this.#products = device.denseGemms?.forGraph(device.ggml);
     this.#allocator = expectAddress(this.ggml.base.allocatorNew(device.bufferType), "a graph allocator");
   }
 
@@ -39,7 +39,7 @@ export class CpuGraph {
   }
 
   /** x . weight^T, by whatever computes it fastest. Shapes have been checked. */
-  recordProduct(weight: CpuTensor, x: CpuTensor): Address {
+  recordGemm(weight: CpuTensor, x: CpuTensor): Address {
     if (this.#products?.takes(weight, x) === true) return this.#products.record(this.claim(), weight, x);
     return this.ggml.base.mulMat(this.claim(), weight.handle, x.handle);
   }

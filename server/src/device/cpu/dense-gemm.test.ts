@@ -5,10 +5,10 @@ import { maxDifference, randomFloats } from "../../../kernels/testing/run-op.ts"
 import { CpuDevice } from "./cpu-device.ts";
 import { CpuGraph } from "./cpu-graph.ts";
 import type { CpuTensor } from "./cpu-tensor.ts";
-import { DenseProducts } from "./dense-gemm.ts";
+import { DenseGemms } from "./dense-gemm.ts";
 
 const device = new CpuDevice({ numThreads: 2 });
-device.openDenseProducts();
+device.openDenseGemms();
 after(() => device.close());
 
 interface Sizes {
@@ -22,7 +22,7 @@ async function multiply(graph: CpuGraph, { rows, inputs, outputs }: Sizes, x: Fl
   graph.begin(64);
   const left = graph.input("f32", [rows, inputs], x);
   const twice: CpuTensor = { ...left, handle: graph.ggml.base.add(graph.claim(), left.handle, left.handle) };
-  const handle = graph.recordProduct(graph.input("f32", [outputs, inputs], weight), twice);
+  const handle = graph.recordGemm(graph.input("f32", [outputs, inputs], weight), twice);
   const product: CpuTensor = { handle, type: "f32", shape: [rows, outputs] };
   graph.output(product);
   await graph.run(rows);
@@ -40,7 +40,7 @@ const SIZES: readonly Sizes[] = [
 
 for (const sizes of SIZES) {
   const { rows, inputs, outputs } = sizes;
-  test(`recordProduct() agrees with the reference: ${rows} rows, ${inputs} -> ${outputs}`, async () => {
+  test(`recordGemm() agrees with the reference: ${rows} rows, ${inputs} -> ${outputs}`, async () => {
     const graph = new CpuGraph(device);
     const x = randomFloats(rows * inputs, 1);
     const weight = randomFloats(outputs * inputs, 2);
@@ -68,7 +68,7 @@ test("run() leaves the event loop free between the products of a long graph", as
 test("takes() is for many rows of f32 and matrices that are worth a node", () => {
   const graph = new CpuGraph(device);
   graph.begin(64);
-  const dense = DenseProducts.open(1);
+  const dense = DenseGemms.open(1);
   assert.ok(dense !== undefined);
   const products = dense.forGraph(device.ggml);
   const floats = (shape: readonly [number, number]): CpuTensor => graph.empty("f32", shape);
@@ -87,10 +87,10 @@ test("takes() is for many rows of f32 and matrices that are worth a node", () =>
   graph.close();
 });
 
-test("openDenseProducts() does nothing on a deterministic device, nor for more threads than were measured", async () => {
+test("openDenseGemms() does nothing on a deterministic device, nor for more threads than were measured", async () => {
   const deterministic = new CpuDevice({ numThreads: 1, isDeterministic: true });
-  deterministic.openDenseProducts();
-  assert.equal(deterministic.denseProducts, undefined);
+  deterministic.openDenseGemms();
+  assert.equal(deterministic.denseGemms, undefined);
   await deterministic.close();
-  assert.equal(DenseProducts.open(3), undefined);
+  assert.equal(DenseGemms.open(3), undefined);
 });

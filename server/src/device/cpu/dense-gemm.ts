@@ -20,7 +20,7 @@ const MAX_THREADS = 2;
 const SHORT_FLOPS = 4e9;
 
 /** ONNX Runtime, for the graphs of a device. */
-export class DenseProducts {
+export class DenseGemms {
   readonly #runtime: OnnxRuntime;
   readonly #product: FloatMatmul;
 
@@ -30,17 +30,17 @@ export class DenseProducts {
   }
 
   /** Undefined where it gains nothing or there is none: ggml computes all. */
-  static open(numThreads: number): DenseProducts | undefined {
+  static open(numThreads: number): DenseGemms | undefined {
     if (numThreads > MAX_THREADS) return undefined;
     try {
-      return new DenseProducts(new OnnxRuntime({ isVerbose: false }), numThreads);
+      return new DenseGemms(new OnnxRuntime({ isVerbose: false }), numThreads);
     } catch {
       return undefined;
     }
   }
 
-  forGraph(ggml: Ggml): GraphProducts {
-    return new GraphProducts(ggml, this.#product);
+  forGraph(ggml: Ggml): GraphGemms {
+    return new GraphGemms(ggml, this.#product);
   }
 
   close(): void {
@@ -50,7 +50,7 @@ export class DenseProducts {
 }
 
 /** Those of one graph: the graph's thread waits while the event loop's computes. */
-export class GraphProducts {
+export class GraphGemms {
   readonly #ggml: Ggml;
   readonly #product: FloatMatmul;
   readonly #work: Callback;

@@ -6,7 +6,7 @@ import type { Address } from "../../native/ffi.ts";
 import { expectAddress, GGML_TYPES, type Ggml } from "../../native/ggml/ggml.ts";
 import type { CpuTensorSpec } from "./cpu-buffer.ts";
 
-export class ProductMemory {
+export class GemmMemory {
   readonly #ggml: Ggml;
   readonly #kinds: readonly Address[];
   readonly #chosen = new Map<string, Address | undefined>();
@@ -49,7 +49,7 @@ export class ProductMemory {
       if (memory === null) return false;
       return base.supportsOp(
         device,
-        inner === undefined ? product(base, products, matrix, middle) : expertProduct(base, products, matrix, inner),
+        inner === undefined ? product(base, products, matrix, middle) : expertGemm(base, products, matrix, inner),
       );
     } finally {
       if (memory !== null) base.bufferFree(memory);
@@ -63,7 +63,7 @@ function product(base: Ggml["base"], context: Address, matrix: Address, inputs: 
   return base.mulMat(context, matrix, base.newTensor2d(context, GGML_TYPES.f32, inputs, 1));
 }
 
-function expertProduct(base: Ggml["base"], context: Address, matrix: Address, inputs: number): Address {
+function expertGemm(base: Ggml["base"], context: Address, matrix: Address, inputs: number): Address {
   const rows = base.newTensor3d(context, GGML_TYPES.f32, inputs, 1, 1);
   return base.mulMatId(context, matrix, rows, base.newTensor2d(context, GGML_TYPES.i32, 1, 1));
 }

@@ -12,12 +12,12 @@ const INPUTS = 256;
 const OUTPUTS = 64;
 const ROWS = 5;
 
-/** A product with a q4_0 matrix written in pieces, in the memory that `isProduct` chooses. */
-async function productOf(isProduct: boolean): Promise<{ actual: Float32Array; expected: Float32Array }> {
+/** A product with a q4_0 matrix written in pieces, in the memory that `isGemmOperand` chooses. */
+async function productOf(isGemmOperand: boolean): Promise<{ actual: Float32Array; expected: Float32Array }> {
   const device = new CpuDevice({ numThreads: 1 });
   const placed = new PlacedTensors(device, [
-    { type: "f32", shape: [8], isProduct: false },
-    { type: "q4_0", shape: [OUTPUTS, INPUTS], isProduct },
+    { type: "f32", shape: [8], isGemmOperand: false },
+    { type: "q4_0", shape: [OUTPUTS, INPUTS], isGemmOperand },
   ]);
   const graph = new CpuGraph(device);
   try {
@@ -45,9 +45,9 @@ async function productOf(isProduct: boolean): Promise<{ actual: Float32Array; ex
   }
 }
 
-for (const isProduct of [false, true]) {
-  test(`PlacedTensors hold a matrix of blocks that products read, only multiplied with: ${isProduct}`, async () => {
-    const { actual, expected } = await productOf(isProduct);
+for (const isGemmOperand of [false, true]) {
+  test(`PlacedTensors hold a matrix of blocks that products read, only multiplied with: ${isGemmOperand}`, async () => {
+    const { actual, expected } = await productOf(isGemmOperand);
     // Activations are rounded to 8 bits: half a step of each, times weights of up to 1.
     assert.ok(maxDifference(actual, expected) < 0.3);
   });
@@ -55,7 +55,7 @@ for (const isProduct of [false, true]) {
 
 test("PlacedTensors refuse a tensor that was not written to its end", async () => {
   const device = new CpuDevice({ numThreads: 1 });
-  const placed = new PlacedTensors(device, [{ type: "f32", shape: [8], isProduct: false }]);
+  const placed = new PlacedTensors(device, [{ type: "f32", shape: [8], isGemmOperand: false }]);
   const writer = placed.writer(0);
   writer.write(new Float32Array(7));
   assert.throws(() => writer.end(), /expected 32 bytes of a tensor, got 28/);
@@ -65,9 +65,9 @@ test("PlacedTensors refuse a tensor that was not written to its end", async () =
 
 test("CpuDevice names no special memory for floats, nor in deterministic mode", async () => {
   const device = new CpuDevice({ numThreads: 1 });
-  assert.equal(device.productMemory({ type: "f32", shape: [OUTPUTS, INPUTS] }), undefined);
+  assert.equal(device.gemmMemory({ type: "f32", shape: [OUTPUTS, INPUTS] }), undefined);
   await device.close();
   const exact = new CpuDevice({ numThreads: 1, isDeterministic: true });
-  assert.equal(exact.productMemory({ type: "q4_0", shape: [OUTPUTS, INPUTS] }), undefined);
+  assert.equal(exact.gemmMemory({ type: "q4_0", shape: [OUTPUTS, INPUTS] }), undefined);
   await exact.close();
 });

@@ -6,7 +6,7 @@ import { byteSize, type CpuTensor } from "./cpu-tensor.ts";
 
 export interface PlacedSpec extends CpuTensorSpec {
   /** Only multiplied with: it may live where it cannot be read back, nor its rows be looked up. */
-  readonly isProduct: boolean;
+  readonly isGemmOperand: boolean;
 }
 
 interface Place {
@@ -29,7 +29,7 @@ export class PlacedTensors {
     this.#device = device;
     const groups = new Map<Address, number[]>();
     for (const [i, spec] of specs.entries()) {
-      const kind = (spec.isProduct ? device.productMemory(spec) : undefined) ?? device.bufferType;
+      const kind = (spec.isGemmOperand ? device.gemmMemory(spec) : undefined) ?? device.bufferType;
       groups.set(kind, [...(groups.get(kind) ?? []), i]);
     }
     const buffers: CpuBuffer[] = [];

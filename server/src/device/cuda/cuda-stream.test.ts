@@ -5,7 +5,7 @@ import type { CudaFunctions } from "../../native/cuda/functions.ts";
 import type { CudaKernel, CudaModules } from "./cuda-modules.ts";
 import { CudaStream } from "./cuda-stream.ts";
 
-const TABLE = { address: 4096n, rowBytes: 512, numRows: 40, pieceRows: 64 };
+const MATRIX = { address: 4096n, rowBytes: 512, numRows: 40, pieceRows: 64 };
 const KERNEL = { spec: { source: "k.cu", name: "k", defines: {} }, address: 1n } as unknown as CudaKernel;
 
 /** A stream on no device, and where each launch has found its parameters. */
@@ -13,7 +13,7 @@ function recordingStream(): { readonly stream: CudaStream; readonly launched: bi
   const launched: bigint[][] = [];
   const calls = {
     createStream: () => 0,
-    encodeTable: () => 0,
+    encodeTensorMap: () => 0,
     launch: (_config: unknown, _kernel: unknown, parameters: BigUint64Array) => {
       launched.push([...parameters.subarray(0, 2)]);
       return 0;
@@ -27,17 +27,17 @@ function recordingStream(): { readonly stream: CudaStream; readonly launched: bi
   };
 }
 
-test("launch() finds numbers where they are again after a launch with tables, also after one that was refused", () => {
+test("launch() finds numbers where they are again after a launch with tensor maps, also after one that was refused", () => {
   const { stream, launched } = recordingStream();
   const launch = (...args: Parameters<CudaStream["launch"]>[4]): void =>
     stream.launch(KERNEL, [1, 1, 1], [32, 1, 1], 0, args);
   launch({ ptr: 1n }, { ptr: 2n });
-  launch({ table: TABLE }, { ptr: 2n });
+  launch({ table: MATRIX }, { ptr: 2n });
   launch({ ptr: 1n }, { ptr: 2n });
-  assert.throws(() => launch({ table: TABLE }, { table: { ...TABLE, address: 4100n } }), /a multiple of 16 bytes/);
+  assert.throws(() => launch({ table: MATRIX }, { table: { ...MATRIX, address: 4100n } }), /a multiple of 16 bytes/);
   launch({ ptr: 1n }, { ptr: 2n });
-  const [first, withTable, second, last] = launched;
-  assert.notDeepEqual(withTable, first);
+  const [first, withMap, second, last] = launched;
+  assert.notDeepEqual(withMap, first);
   assert.deepEqual(second, first);
   assert.deepEqual(last, first);
 });

@@ -3,14 +3,14 @@ import { type CudaDriver, pinnedBytes } from "../../native/cuda/cuda.ts";
 import { EVENT_DISABLE_TIMING, STREAM_NON_BLOCKING } from "../../native/cuda/functions.ts";
 import type { Address, Pointer } from "../../native/ffi.ts";
 import type { CudaKernel, CudaModules } from "./cuda-modules.ts";
-import type { CopyTable, DevicePointer, Dimensions, KernelArg, KernelSpec, KernelStream } from "./kernel-stream.ts";
-import { CopyTables } from "./tensor-maps.ts";
+import type { DevicePointer, Dimensions, KernelArg, KernelSpec, KernelStream, TensorMap } from "./kernel-stream.ts";
+import { TensorMaps } from "./tensor-maps.ts";
 
 /** CUlaunchConfig and, behind it, room for one CUlaunchAttribute. */
 const CONFIG = { numBytes: 56, sharedAt: 24, streamAt: 32, attributesAt: 40, countAt: 48 } as const;
 const ATTRIBUTE = { at: 64, valueAt: 72, numBytes: 72, programmaticSerialization: 6 } as const;
 const MAX_ARGS = 64;
-const MAX_TABLES = 4;
+const MAX_TENSOR_MAPS = 4;
 /** CUDA_MEMCPY2D */
 const ROWS_COPY = {
   numBytes: 128,
@@ -53,7 +53,7 @@ export class CudaStream implements KernelStream {
   readonly #config = pinnedBytes(CONFIG.numBytes + 8 + ATTRIBUTE.numBytes);
   readonly #configBytes: Uint8Array;
   readonly #values = pinnedBytes(8 * MAX_ARGS);
-  readonly #tables: CopyTables;
+  readonly #tensorMaps: TensorMaps;
   /** Where each value is: what C calls the parameters. */
   readonly #parameters = new BigUint64Array(new ArrayBuffer(8 * MAX_ARGS));
 
@@ -61,7 +61,7 @@ export class CudaStream implements KernelStream {
     this.#owner = owner;
     this.numSms = owner.numSms;
     this.arch = owner.arch;
-    this.#tables = new CopyTables(owner.driver, MAX_TABLES);
+    this.#tensorMaps = new TensorMaps(owner.driver, MAX_TENSOR_MAPS);
     const out = new BigUint64Array(1);
     owner.driver.check(owner.driver.calls.createStream(out, STREAM_NON_BLOCKING), "making a stream");
     this.address = out[0] ?? 0n;
@@ -95,18 +95,18 @@ export class CudaStream implements KernelStream {
     }
     view.setUint32(CONFIG.sharedAt, sharedBytes, true);
     view.setUint32(CONFIG.countAt, overlapsLaunches && kernel.spec.waitsForPrevious === true ? 1 : 0, true);
-    let numTables = 0;
+    let numMaps = 0;
     let status: number;
     try {
       for (let i = 0; i < args.length; i++) {
         const arg = args[i];
-        if (arg !== undefined && "table" in arg) this.#parameters[i] = this.#tables.put(numTables++, arg.table);
+        if (arg !== undefined && "table" in arg) this.#parameters[i] = this.#tensorMaps.put(numMaps++, arg.table);
         else this.#setArg(8 * i, arg);
       }
       status = driver.calls.launch(this.#configBytes, kernel.address, this.#parameters, null);
     } finally {
-      // Also where a table was refused: the next launch has numbers there.
-      if (numTables > 0) this.#placeValues();
+      // Also where a tensor map was refused: the next launch has numbers there.
+      if (numMaps > 0) this.#placeValues();
     }
     if (status !== 0) driver.check(status, `launching ${kernel.spec.name} with a grid of ${grid}, blocks of ${block}`);
   }
@@ -167,7 +167,7 @@ export class CudaStream implements KernelStream {
     for (let i = 0; i < MAX_ARGS; i++) this.#parameters[i] = this.#values.address + BigInt(8 * i);
   }
 
-  #setArg(at: number, arg: Exclude<KernelArg, { readonly table: CopyTable }> | undefined): void {
+  #setArg(at: number, arg: Exclude<KernelArg, { readonly table: TensorMap }> | undefined): void {
     const { view } = this.#values;
     if (arg === undefined) return;
     if ("ptr" in arg) view.setBigUint64(at, arg.ptr, true);

@@ -37,7 +37,7 @@ export interface CudaTensor {
   readonly groupSize?: number | undefined;
 }
 
-/** Of every tensor of an arena: what vector loads and the tensor maps of the copy engine ask for, and then some. */
+/** Of every tensor of an arena: what vector loads and tensor maps (TMA) ask for, and then some. */
 const ALIGNMENT = 256;
 
 export function tensorBytes(type: CudaType, shape: readonly number[]): number {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CublasLt, MatmulAlgorithm, MatmulPlan, MatmulShape } from "../../native/cuda/cublaslt.ts";
 import type { CudaDevice } from "./cuda-device.ts";
-import { DenseProducts, type Product } from "./dense-gemm.ts";
+import { CublasLtGemms, type DenseGemm } from "./dense-gemm.ts";
 
 interface Ran {
   readonly shape: MatmulShape;
@@ -16,7 +16,7 @@ interface Ran {
 function fakeLibrary(
   times: readonly number[],
   isDeterministic?: boolean,
-): { products: DenseProducts; ran: Ran[]; asked: MatmulShape[]; inOneSum: Set<boolean | undefined> } {
+): { gemms: CublasLtGemms; ran: Ran[]; asked: MatmulShape[]; inOneSum: Set<boolean | undefined> } {
   const ran: Ran[] = [];
   const asked: MatmulShape[] = [];
   const inOneSum = new Set<boolean | undefined>();
@@ -43,10 +43,10 @@ function fakeLibrary(
       return times[ran.at(-1)?.algorithm ?? 0] ?? 0;
     },
   };
-  return { products: new DenseProducts(device, timer, isDeterministic), ran, asked, inOneSum };
+  return { gemms: new CublasLtGemms(device, timer, isDeterministic), ran, asked, inOneSum };
 }
 
-function product(rows: number, changes: Partial<Product> = {}): Product {
+function gemm(rows: number, changes: Partial<DenseGemm> = {}): DenseGemm {
   const shape = {
     outputs: 64,
     inputs: 128,
@@ -59,8 +59,8 @@ function product(rows: number, changes: Partial<Product> = {}): Product {
 }
 
 test("run() measures once a shape and keeps the fastest", () => {
-  const { products, ran, asked } = fakeLibrary([9, 4, 7]);
-  for (const rows of [33, 34, 40]) products.run(product(rows));
+  const { gemms, ran, asked } = fakeLibrary([9, 4, 7]);
+  for (const rows of [33, 34, 40]) gemms.run(gemm(rows));
   assert.equal(asked.length, 1);
   assert.deepEqual(
     ran.slice(3).map(({ algorithm, shape }) => [algorithm, shape.rows]),
@@ -73,53 +73,53 @@ test("run() measures once a shape and keeps the fastest", () => {
 });
 
 test("run() leaves out algorithms that fail", () => {
-  const { products, ran } = fakeLibrary([-1, 8, -1]);
-  products.run(product(1));
+  const { gemms, ran } = fakeLibrary([-1, 8, -1]);
+  gemms.run(gemm(1));
   assert.equal(ran.at(-1)?.algorithm, 1);
 });
 
 test("run() gives the library's reason when all fail", () => {
-  const { products } = fakeLibrary([-1, -1]);
-  assert.throws(() => products.run(product(1)), /not supported/);
+  const { gemms } = fakeLibrary([-1, -1]);
+  assert.throws(() => gemms.run(gemm(1)), /not supported/);
 });
 
 test("run() names the shape for which there is no algorithm", () => {
-  const { products } = fakeLibrary([]);
-  assert.throws(() => products.run(product(5)), /no algorithm for 8 64 128 bf16 bf16 false none/);
+  const { gemms } = fakeLibrary([]);
+  assert.throws(() => gemms.run(gemm(5)), /no algorithm for 8 64 128 bf16 bf16 false none/);
 });
 
 test("run() gives codes at least sixteen rows", () => {
-  const { products, asked } = fakeLibrary([1]);
-  products.run(product(1, { inputType: "e4m3" }));
+  const { gemms, asked } = fakeLibrary([1]);
+  gemms.run(gemm(1, { inputType: "e4m3" }));
   assert.equal(asked[0]?.rows, 16);
 });
 
 test("adopt() leaves nothing to measure for shapes that are known, and known gives them on", () => {
   const first = fakeLibrary([9, 4, 7]);
-  first.products.run(product(33));
-  const { known } = first.products;
+  first.gemms.run(gemm(33));
+  const { known } = first.gemms;
   assert.deepEqual(known, [{ shape: "40 64 128 bf16 bf16 false none", algorithm: "01", workspaceBytes: 0 }]);
   const second = fakeLibrary([9, 4, 7]);
-  second.products.adopt(known);
-  second.products.run(product(33));
+  second.gemms.adopt(known);
+  second.gemms.run(gemm(33));
   assert.deepEqual([second.asked.length, second.ran.map(({ algorithm }) => algorithm)], [0, [1]]);
-  second.products.run(product(1));
+  second.gemms.run(gemm(1));
   assert.equal(second.asked.length, 1);
 });
 
-test("onProduct sees each product before it runs", () => {
-  const { products, ran } = fakeLibrary([1]);
+test("onGemm sees each product before it runs", () => {
+  const { gemms, ran } = fakeLibrary([1]);
   const seen: (readonly [rows: number, ranBefore: number])[] = [];
-  products.run(product(33));
+  gemms.run(gemm(33));
   const before = ran.length;
-  products.onProduct = ({ rows }) => seen.push([rows, ran.length]);
-  products.run(product(34));
+  gemms.onGemm = ({ rows }) => seen.push([rows, ran.length]);
+  gemms.run(gemm(34));
   assert.deepEqual(seen, [[34, before]]);
 });
 
 test("run() makes every product of pieces of as many rows in the deterministic mode", () => {
-  const { products, ran, asked, inOneSum } = fakeLibrary([9, 4], true);
-  for (const rows of [1, 128, 300]) products.run(product(rows));
+  const { gemms, ran, asked, inOneSum } = fakeLibrary([9, 4], true);
+  for (const rows of [1, 128, 300]) gemms.run(gemm(rows));
   assert.deepEqual([asked.map(({ rows }) => rows), [...inOneSum]], [[128], [true]]);
   const of300 = ran.slice(-3).map(({ x, y }) => [x, y]);
   assert.deepEqual(of300, [
@@ -130,8 +130,8 @@ test("run() makes every product of pieces of as many rows in the deterministic m
 });
 
 test("run() takes the scales of each piece of rows in the deterministic mode", () => {
-  const { products, ran } = fakeLibrary([1], true);
-  products.run(product(129, { inputType: "e4m3", scales: "rows", xScale: 1000n }));
+  const { gemms, ran } = fakeLibrary([1], true);
+  gemms.run(gemm(129, { inputType: "e4m3", scales: "rows", xScale: 1000n }));
   assert.deepEqual(
     ran.slice(-2).map(({ x, xScale }) => [x, xScale]),
     [
@@ -142,8 +142,8 @@ test("run() takes the scales of each piece of rows in the deterministic mode", (
 });
 
 test("run() takes the first algorithm that works, not the fastest nor a known one, in the deterministic mode", () => {
-  const { products, ran } = fakeLibrary([-1, 9, 4], true);
-  products.adopt([{ shape: "128 64 128 bf16 bf16 false none", algorithm: "02", workspaceBytes: 0 }]);
-  products.run(product(1));
+  const { gemms, ran } = fakeLibrary([-1, 9, 4], true);
+  gemms.adopt([{ shape: "128 64 128 bf16 bf16 false none", algorithm: "02", workspaceBytes: 0 }]);
+  gemms.run(gemm(1));
   assert.equal(ran.at(-1)?.algorithm, 1);
 });

@@ -6,8 +6,8 @@
 /** A device address. */
 export type DevicePointer = bigint;
 
-/** Rows of bytes of which the copy engine takes pieces of 128 bytes by `pieceRows`; what lies behind the last row is zeros. */
-export interface CopyTable {
+/** A matrix of bytes of which TMA copies boxes of 128 bytes by `pieceRows`; rows past the last are zeros (PTX ISA, tensor copies). */
+export interface TensorMap {
   readonly address: DevicePointer;
   readonly rowBytes: number;
   readonly numRows: number;
@@ -16,7 +16,7 @@ export interface CopyTable {
 
 /** One argument of a kernel, in the order of its parameters. */
 export type KernelArg =
-  | { readonly table: CopyTable }
+  | { readonly table: TensorMap }
   | { readonly ptr: DevicePointer }
   | { readonly i32: number }
   | { readonly f32: number }

@@ -41,7 +41,7 @@ export interface DecoderRunnerOptions {
   readonly attentionWindows?: readonly number[] | undefined;
   /** Logits of a sequence do not depend on the step's other sequences, on chunks, nor on blocks, to the bit. Slower. */
   readonly isDeterministic?: boolean | undefined;
-  /** Longest sequence, at most what the model allows, which is the default. Some models turn short ones otherwise. */
+  /** Longest sequence, at most what the model allows, which is the default. Some models scale RoPE by it. */
   readonly maxPositions?: number | undefined;
 }
 
@@ -80,7 +80,7 @@ async function loadRunner({ files, tensors }: ModelFiles, options: DecoderRunner
   let weights: DecoderWeights | undefined;
   try {
     weights = await loadDecoderWeights(device, { ...parsed, config }, tensors, options.weightType, ropes);
-    if (weights.layers.some(({ qkv }) => qkv.weight.type === "f32")) device.openDenseProducts();
+    if (weights.layers.some(({ qkv }) => qkv.weight.type === "f32")) device.openDenseGemms();
     const ropeMagnitudes = ropes.map(({ magnitude }) => magnitude);
     const targets = loraTargets(config, parsed.weights);
     return new DecoderCpuRunner(device, { config, weights, ropeMagnitudes, targets }, { ...options, maxPositions });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { productRows } from "../../device/cuda/dense-gemm.ts";
+import { gemmRows } from "../../device/cuda/dense-gemm.ts";
 import { boundsOfSteps } from "./capacity-plan.ts";
 
 for (const isDeterministic of [false, true]) {
@@ -8,7 +8,7 @@ for (const isDeterministic of [false, true]) {
     test(`boundsOfSteps() has room for a recorded step of ${most} sequences${isDeterministic ? " in pieces" : ""}`, () => {
       const bounds = boundsOfSteps({ maxTokens: 64, maxSequences: most, isDeterministic });
       for (let count = 1; count <= most; count++) {
-        const rows = productRows(count);
+        const rows = gemmRows(count);
         assert.ok(rows <= bounds.maxSequences, `${rows} sequences`);
         assert.ok(rows <= bounds.maxTokens && rows <= bounds.maxLogitRows, `${rows} rows`);
       }

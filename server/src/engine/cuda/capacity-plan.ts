@@ -9,7 +9,7 @@ import { ServerError } from "../../core/server-error.ts";
 import { freeMemory } from "../../device/cpu/free-memory.ts";
 import type { CudaDevice } from "../../device/cuda/cuda-device.ts";
 import { CUDA_TYPE_BYTES } from "../../device/cuda/cuda-tensor.ts";
-import { PIECE_ROWS, PRODUCT_WORKSPACE_BYTES, productRows } from "../../device/cuda/dense-gemm.ts";
+import { GEMM_WORKSPACE_BYTES, gemmRows, PIECE_ROWS } from "../../device/cuda/dense-gemm.ts";
 import { planRegions, type RegionPlan } from "../../device/cuda/regions.ts";
 import type { TensorSource } from "../../formats/tensors/tensor-source.ts";
 import type { DecoderConfig } from "../../models/config/decoder-config.ts";
@@ -81,19 +81,19 @@ export interface CudaPlan {
 }
 
 /** Left to the driver, to cuBLASLt and to the recorded graphs. */
-export const RESERVE_BYTES: number = PRODUCT_WORKSPACE_BYTES + (1024 << 20);
+export const RESERVE_BYTES: number = GEMM_WORKSPACE_BYTES + (1024 << 20);
 
 /** More rows are made in turns, so that their logits need not all fit at once. */
 const MAX_LOGIT_ROWS = 256;
 
-/** What memory is for. Steps are rounded up, in numbers of sequences and in the pieces of deterministic products. */
+/** What memory is for. Steps are rounded up, in numbers of sequences and in the pieces of deterministic GEMMs. */
 export function boundsOfSteps({
   maxTokens,
   maxSequences: mostSequences,
   isDeterministic,
 }: Pick<CudaSetupOptions, "maxTokens" | "maxSequences" | "isDeterministic">): StepBounds {
   const step = isDeterministic === true ? PIECE_ROWS : 1;
-  const maxSequences = productRows(mostSequences);
+  const maxSequences = gemmRows(mostSequences);
   return {
     maxTokens: roundUp(Math.max(maxTokens, maxSequences), step),
     maxSequences,
@@ -216,7 +216,7 @@ export function describePlan(
     ...items.map(({ what, numBytes }) => [what, numBytes] as const),
     [cache, numBlocks * blockBytes] as const,
     ...(besideBytes === 0 ? [] : [[`${beside?.what}: as many blocks`, besideBytes] as const]),
-    ["left to products, graphs and the driver", RESERVE_BYTES] as const,
+    ["left to GEMMs, graphs and the driver", RESERVE_BYTES] as const,
   ]) {
     tell(`  ${gib(numBytes)} ${what}`);
   }

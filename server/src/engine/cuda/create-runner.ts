@@ -55,7 +55,7 @@ export interface CudaRunnerOptions {
 
 type LoadOptions = Omit<CudaRunnerOptions, "modelDir" | "beside"> & { readonly beside?: CudaDemand | undefined };
 
-/** What algorithms of products are chosen for: on another device, or with another library, they mean nothing. */
+/** The device and library that algorithms of GEMMs were chosen for; they mean nothing elsewhere. */
 export function cudaTarget(device: Pick<CudaDevice, "arch" | "name" | "lt">): EngineTarget {
   return { device: `cuda ${device.arch} (${device.name})`, kernels: `cublaslt ${device.lt.version}` };
 }
@@ -102,7 +102,7 @@ export async function loadCudaRunner(
     });
     const { usesGraphs = true, isDeterministic } = options;
     const runner = new DecoderCudaRunner(device, decoder, { ...setup, usesGraphs, isDeterministic });
-    runner.products.adopt(packed?.products ?? []);
+    runner.gemms.adopt(packed?.products ?? []);
     return runner;
   } catch (error) {
     device.close();

@@ -6,7 +6,7 @@ import type { CudaDevice } from "../../device/cuda/cuda-device.ts";
 import { CudaGraph } from "../../device/cuda/cuda-graph.ts";
 import type { CudaBuffer, PinnedBuffer } from "../../device/cuda/cuda-memory.ts";
 import type { CudaEvent } from "../../device/cuda/cuda-stream.ts";
-import { DenseProducts, productRows } from "../../device/cuda/dense-gemm.ts";
+import { CublasLtGemms, gemmRows } from "../../device/cuda/dense-gemm.ts";
 import { CudaTimer } from "../../device/cuda/measure-algorithms.ts";
 import { hasThreeAxes } from "../../models/config/rope-axes.ts";
 import {
@@ -95,7 +95,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
   /** Where it is one of several GPUs: what each holds of an adapter. */
   readonly adapterShares: AdapterShares | undefined;
   readonly device: CudaDevice;
-  readonly products: DenseProducts;
+  readonly gemms: CublasLtGemms;
   readonly #decoder: CudaDecoder;
   readonly #bounds: CudaRunnerBounds;
   readonly #tiers: HostKvCache;
@@ -133,7 +133,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     this.#decoder = decoder;
     this.#bounds = bounds;
     this.#timer = new CudaTimer(device);
-    this.products = new DenseProducts(device, this.#timer, bounds.isDeterministic);
+    this.gemms = new CublasLtGemms(device, this.#timer, bounds.isDeterministic);
     this.#slots = Array.from({ length: NUM_SLOTS }, () => ({
       begun: device.event(true),
       done: device.event(true),
@@ -157,7 +157,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     return this.#closing;
   }
 
-  /** Whose matrices products name: for who watches them. */
+  /** Their matrices are those that GEMMs name, for observers of `gemms`. */
   get layers(): CudaDecoder["model"]["weights"]["layers"] {
     return this.#decoder.model.weights.layers;
   }
@@ -236,7 +236,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
 
   /** Sizes are rounded up, so that few graphs serve all steps. The first step of a size runs before it is recorded. */
   #enqueueDecode(input: StepInput, choices: readonly TokenChoice[] | undefined): void {
-    const rows = productRows(input.tokenIds.length);
+    const rows = gemmRows(input.tokenIds.length);
     const maxBlocks = 2 ** Math.ceil(Math.log2(Math.max(MIN_BLOCKS, this.#neededBlocks(input))));
     const numChoices = choices === undefined ? 0 : rows;
     const adapters = planStepAdapters(input, this.adapters?.loaded ?? NO_ADAPTERS, rows);
@@ -293,7 +293,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
 
   #pass(batch: CudaBatch): CudaPass {
     const { model, memory } = this.#decoder;
-    return { stream: this.device.stream, products: this.products, model, memory, batch };
+    return { stream: this.device.stream, gemms: this.gemms, model, memory, batch };
   }
 
   #upload(
@@ -384,7 +384,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     await running?.catch(() => undefined);
     this.#dropGraphs();
     await this.adapters?.close();
-    this.products.close();
+    this.gemms.close();
     this.#timer.close();
     for (const pinned of this.#numbers?.pinned ?? []) pinned.close();
     this.#numbers?.buffer.close();

@@ -31,10 +31,10 @@ export type RopeScaling =
 
 export interface Rope {
   readonly theta: number;
-  /** Elements of a head that turn, from its first on. */
+  /** Elements of a head that are rotated, from its first on. */
   readonly numDims: number;
   readonly scaling: RopeScaling;
-  /** Frequencies that turn by time, row and column where tokens of pictures have three positions; absent: one position. */
+  /** Frequencies by time, row and column where tokens of images have three positions; absent: one position. */
   readonly sections?: readonly [number, number, number];
 }
 
@@ -78,7 +78,7 @@ export interface DecoderConfig {
   };
   /** What attention and MLP read: both the same rows, or the MLP what attention has been added to. */
   readonly residual: "sequential" | "parallel";
-  /** Norm of each query and key head before they turn. */
+  /** Norm of each query and key head before RoPE. */
   readonly hasHeadNorm: boolean;
   readonly attentionScale: number;
   readonly attentionSoftCap: number | undefined;

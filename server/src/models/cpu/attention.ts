@@ -47,7 +47,7 @@ export class SpansByWindow {
   }
 }
 
-/** By what tokens turn. */
+/** The positions by which tokens rotate. */
 export interface TokenPlaces {
   readonly positions: CpuTensor; // [numTokens]; with axes [4 * numTokens]
   /** Only for models all of whose ropes have sections. */
@@ -67,7 +67,7 @@ export function recordKeysAndValues(
   const cache = expectAt(model.caches, index);
   // In a row: [queries | keys | values].
   const qkv = lora("qkv", normed, recordLinear(graph, { x: normed, ...layer.qkv }));
-  const qk = recordTurned(graph, model, index, qkv, places);
+  const qk = recordRotated(graph, model, index, qkv, places);
   recordStoreKv(graph, { cache: cache.keys, source: qk, slots, column: numHeads * headDim });
   recordStoreKv(graph, { cache: cache.values, source: qkv, slots, column: (numHeads + numKvHeads) * headDim });
   return qk;
@@ -95,7 +95,7 @@ export function recordLayerAttention(
 }
 
 /** Queries and keys after their norms and rotation; what has neither keeps its place in the rows of `qkv`. */
-function recordTurned(
+function recordRotated(
   graph: CpuGraph,
   { config, weights, ropeMagnitudes }: DecoderModel,
   index: number,

@@ -58,7 +58,7 @@ export interface DecoderBatch {
 export interface DecoderModel {
   readonly config: DecoderConfig;
   readonly weights: DecoderWeights;
-  /** By which each rope multiplies what has turned. */
+  /** By which each rope multiplies what it has rotated. */
   readonly ropeMagnitudes: readonly number[];
   readonly caches: readonly LayerCache[];
   /** By the numbers that sequences name. */

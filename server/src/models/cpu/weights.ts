@@ -45,7 +45,7 @@ export interface CpuWeightsPlan {
  * @throws Error naming a tensor that is missing or has another shape than the config says
  */
 export function planCpuWeights(
-  device: Pick<CpuDevice, "target" | "productMemory">,
+  device: Pick<CpuDevice, "target" | "gemmMemory">,
   parsed: ParsedDecoder,
   files: TensorSource,
   matrixType: WeightType | undefined,
@@ -60,7 +60,7 @@ export function planCpuWeights(
   const [embedding] = plans;
   const isPlain = embedding !== undefined && packed?.tensors.get(packedName(embedding))?.layout === "plain";
   const isTied = parsed.config.tieWordEmbeddings && embedding !== undefined && !isPlain;
-  if (!isTied || device.productMemory(embedding) === undefined) return { list, plans, packed };
+  if (!isTied || device.gemmMemory(embedding) === undefined) return { list, plans, packed };
   const copying = listWeights(parsed, files, true);
   return { list: copying, plans: copying.plans.map(typed), packed };
 }
@@ -75,7 +75,9 @@ export async function loadDecoderWeights(
 ): Promise<DecoderWeights> {
   const { list, plans, packed } = planCpuWeights(device, parsed, files, matrixType);
   const divisors = ropes.flatMap((rope) => rope.divisors ?? []);
-  const divisorSpecs = divisors.map(({ length }): PlacedSpec => ({ type: "f32", shape: [length], isProduct: false }));
+  const divisorSpecs = divisors.map(
+    ({ length }): PlacedSpec => ({ type: "f32", shape: [length], isGemmOperand: false }),
+  );
   const placed = new PlacedTensors(device, [...plans, ...divisorSpecs]);
   try {
     for (const [i, plan] of plans.entries()) {
@@ -113,8 +115,8 @@ function packedPlan(plan: WeightPlan, packed: PackedTensors): TypedPlan {
   const type = stored && weightTypeOf(stored.dtype);
   const { shape } = plan;
   const fits = stored?.shape.length === shape.length && shape.every((size, i) => size === stored.shape[i]);
-  const isProduct = plan.isProduct && stored?.layout !== "plain";
-  if (fits && type !== undefined) return { ...plan, type, isProduct };
+  const isGemmOperand = plan.isGemmOperand && stored?.layout !== "plain";
+  if (fits && type !== undefined) return { ...plan, type, isGemmOperand };
   const got = stored === undefined ? "none" : `[${stored.shape.join(", ")}]`;
   throw new Error(
     `${packed.path}: tensor "${packedName(plan)}": expected [${shape.join(", ")}], got ${got}; build it again`,

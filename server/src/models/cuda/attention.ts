@@ -1,4 +1,4 @@
-/** The attention of a layer on a GPU: projection, norms of heads, rotation, the cache, and who reads it how. */
+/** The attention of a layer on a GPU: projection, norms of heads, RoPE, the cache, and the kernels that read it. */
 import {
   type DecodeRope,
   launchDecodeAttention,
@@ -21,14 +21,14 @@ import {
   numbersAt,
 } from "./pass.ts";
 
-/** What attention needs beside its tensors: counters, which are zero between steps, and partial sums behind them. */
+/** Workspace of attention: counters, which are zero between steps, and partial sums behind them. */
 export interface AttentionScratch {
   readonly countersBytes: number;
   readonly numBytes: number;
 }
 
 const ALIGNMENT = 256;
-/** Keys and values of common models lie well within what 8-bit floats reach. */
+/** Keys and values of common models lie well within the range of FP8 (E4M3). */
 const FP8_SCALES: Fp8KvScales = { key: 1, value: 1 };
 
 export function attentionScratch(
@@ -55,7 +55,7 @@ export function enqueueAttention(pass: CudaPass, index: number, normed: CudaRows
 export function enqueueProjected(pass: CudaPass, index: number, left?: LeftSums): DevicePointer {
   const { stream, model, memory, batch } = pass;
   const { numHeads, numKvHeads, headDim, norm, layers } = model.config;
-  if (left === undefined && turnsWhileReading(pass, index)) return enqueueTurningReads(pass, index);
+  if (left === undefined && rotatesInDecode(pass, index)) return enqueueRotatingReads(pass, index);
   const layer = expectAt(model.weights.layers, index);
   const { keys, values } = expectAt(model.caches, index);
   const { rope: number, window } = expectAt(layers, index);
@@ -84,10 +84,10 @@ export function enqueueProjected(pass: CudaPass, index: number, left?: LeftSums)
 }
 
 /** From more rows on the angles, which each block finds for itself, cost more than a kernel for them. */
-const MAX_TURNING_ROWS = 16;
+const MAX_ROTATING_ROWS = 16;
 
-/** Steps of few rows that add one token each need no kernel of their own for the rotary turn. */
-function turnsWhileReading({ model, batch }: CudaPass, index: number): boolean {
+/** Decode steps of few rows need no RoPE kernel: the attention kernel rotates what it reads. */
+function rotatesInDecode({ model, batch }: CudaPass, index: number): boolean {
   if (model.isDeterministic === true) return false;
   const { headDim, layers } = model.config;
   const { rope } = expectAt(layers, index);
@@ -95,11 +95,11 @@ function turnsWhileReading({ model, batch }: CudaPass, index: number): boolean {
   if (rope === undefined || headNorms !== undefined) return false;
   const { numDims, sections } = expectAt(model.ropes, rope);
   if (sections !== undefined) return false;
-  const isDecode = batch.numDecoding === batch.numTokens && batch.numTokens <= MAX_TURNING_ROWS;
+  const isDecode = batch.numDecoding === batch.numTokens && batch.numTokens <= MAX_ROTATING_ROWS;
   return isDecode && turnsInDecode(model.type, headDim, numDims);
 }
 
-function enqueueTurningReads(pass: CudaPass, index: number): DevicePointer {
+function enqueueRotatingReads(pass: CudaPass, index: number): DevicePointer {
   const { model, memory } = pass;
   const { rope = 0, window } = expectAt(model.config.layers, index);
   enqueueReads(pass, expectAt(model.caches, index), window, expectAt(model.ropes, rope));

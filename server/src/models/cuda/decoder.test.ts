@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { productRows } from "../../device/cuda/dense-gemm.ts";
+import { gemmRows } from "../../device/cuda/dense-gemm.ts";
 import { placeRegions } from "../../device/cuda/regions.ts";
 import { parseDecoderConfig } from "../config/parse-decoder-config.ts";
 import { planExperts } from "./experts-memory.ts";
@@ -8,9 +8,9 @@ import type { CudaBatch, CudaCacheType } from "./pass.ts";
 import { GEMMA, LLAMA, LLAMA_LAYER, MIXTRAL, PHI, QWEN_MOE, record } from "./record-pass.test-support.ts";
 
 test("enqueueLayers() multiplies few rows straight from the weights", () => {
-  const { kernels, products } = record(LLAMA, 12, { numDecoding: 2, numLogitRows: 12, keepsAllRows: true });
+  const { kernels, gemms } = record(LLAMA, 12, { numDecoding: 2, numLogitRows: 12, keepsAllRows: true });
   assert.equal(kernels.filter((name) => name === "thin_linear").length, 9);
-  assert.equal(products.length, 0);
+  assert.equal(gemms.length, 0);
 });
 
 test("enqueueLayers() of few rows that add one token each is two launches a layer", () => {
@@ -20,7 +20,7 @@ test("enqueueLayers() of few rows that add one token each is two launches a laye
   const start = ["gather_rows", "add_norm", "thin_linear"];
   assert.deepEqual(kernels, [...start, ...layer, ...layer, "add_norm", "thin_linear"]);
   const thin = launches.filter(({ spec }) => spec.name === "thin_layer");
-  // All four products, and behind the last attention three.
+  // All four gemms, and behind the last attention three.
   assert.deepEqual(
     thin.map(({ args }) => args.at(-1)),
     [{ i32: 4 }, { i32: 3 }],
@@ -33,7 +33,7 @@ test("enqueueLayers() takes one row as it takes many in the deterministic mode",
     return record(LLAMA, numTokens, all, { isDeterministic: true }).kernels;
   };
   const layer = LLAMA_LAYER.map((name) => (name === "paged_decode" ? "ragged_prefill" : name));
-  const expected = ["gather_rows", "add_norm", ...layer, ...layer, "product"];
+  const expected = ["gather_rows", "add_norm", ...layer, ...layer, "gemm"];
   assert.deepEqual(kernelsOf(1, { numDecoding: 1, numSequences: 1 }), expected);
   assert.deepEqual(kernelsOf(2, { numDecoding: 2 }), expected);
   assert.deepEqual(kernelsOf(40, { numDecoding: 1 }), expected);
@@ -42,8 +42,8 @@ test("enqueueLayers() takes one row as it takes many in the deterministic mode",
 test("enqueueLayers() leaves no scales to readers in the deterministic mode", () => {
   const decode = { numDecoding: 2, numLogitRows: 2, keepsAllRows: true };
   const config = { ...LLAMA, intermediate_size: 192 };
-  const { products } = record(config, 2, decode, { hasCodes: true, isDeterministic: true });
-  assert.deepEqual(new Set(products.slice(0, -1).map(({ scales }) => scales)), new Set(["rows"]));
+  const { gemms } = record(config, 2, decode, { hasCodes: true, isDeterministic: true });
+  assert.deepEqual(new Set(gemms.slice(0, -1).map(({ scales }) => scales)), new Set(["rows"]));
 });
 
 test("enqueueLayers() takes few rows product by product where a kernel for all is not written", () => {
@@ -60,10 +60,10 @@ test("enqueueLayers() takes few rows product by product where a kernel for all i
 });
 
 test("enqueueLayers() of a decode step is nine launches a layer", () => {
-  const { kernels, products } = record(LLAMA, 32, { numDecoding: 2, numLogitRows: 32, keepsAllRows: true });
-  assert.deepEqual(kernels, ["gather_rows", "add_norm", ...LLAMA_LAYER, ...LLAMA_LAYER, "product"]);
+  const { kernels, gemms } = record(LLAMA, 32, { numDecoding: 2, numLogitRows: 32, keepsAllRows: true });
+  assert.deepEqual(kernels, ["gather_rows", "add_norm", ...LLAMA_LAYER, ...LLAMA_LAYER, "gemm"]);
   assert.deepEqual(
-    products.slice(0, 4).map(({ rows, outputs, inputs }) => [rows, outputs, inputs]),
+    gemms.slice(0, 4).map(({ rows, outputs, inputs }) => [rows, outputs, inputs]),
     [
       [32, 256, 128],
       [32, 128, 128],
@@ -71,7 +71,7 @@ test("enqueueLayers() of a decode step is nine launches a layer", () => {
       [32, 128, 256],
     ],
   );
-  assert.equal(products.at(-1)?.outputType, "f32");
+  assert.equal(gemms.at(-1)?.outputType, "f32");
 });
 
 test("enqueueLayers() of some tens of rows multiplies by warp groups where there are any", () => {
@@ -111,14 +111,14 @@ test("enqueueLayers() of some tens of rows multiplies by warp groups where there
 });
 
 test("enqueueLayers() of a prompt takes the rows for logits out of the last layer", () => {
-  const { kernels, products } = record(LLAMA, 40, {});
-  const thin = kernels.map((name) => (name === "thin_linear" ? "product" : name));
+  const { kernels, gemms } = record(LLAMA, 40, {});
+  const thin = kernels.map((name) => (name === "thin_linear" ? "gemm" : name));
   assert.deepEqual(
     thin.slice(-9),
-    ["ragged_prefill", "gather_rows", "gather_rows", ...LLAMA_LAYER.slice(3), "product"].slice(-9),
+    ["ragged_prefill", "gather_rows", "gather_rows", ...LLAMA_LAYER.slice(3), "gemm"].slice(-9),
   );
   assert.deepEqual(
-    products.map(({ rows }) => rows),
+    gemms.map(({ rows }) => rows),
     [40, 40, 40, 40, 40],
   );
 });
@@ -144,7 +144,7 @@ test("enqueueLayers() writes and reads a cache of 8-bit floats as such", () => {
   assert.deepEqual(kindsOf("bf16"), Array(6).fill(undefined));
 });
 
-test("enqueueLayers() leaves the scales of products of codes to their readers, up to 256 rows", () => {
+test("enqueueLayers() leaves the scales of gemms of codes to their readers, up to 256 rows", () => {
   // No matrix of a layer has as many outputs as there are words.
   const config = { ...LLAMA, intermediate_size: 192 };
   for (const [numTokens, scales] of [
@@ -153,8 +153,8 @@ test("enqueueLayers() leaves the scales of products of codes to their readers, u
     [257, "rows"],
   ] as const) {
     const decode = { numDecoding: 2, numLogitRows: numTokens, keepsAllRows: true };
-    const { products, launches } = record(config, numTokens, decode, { hasCodes: true });
-    assert.deepEqual(new Set(products.slice(0, -1).map((product) => product.scales)), new Set([scales]));
+    const { gemms, launches } = record(config, numTokens, decode, { hasCodes: true });
+    assert.deepEqual(new Set(gemms.slice(0, -1).map((gemm) => gemm.scales)), new Set([scales]));
     const readers = launches.filter(({ spec }) => ["rope_store", "gated_mul_rows"].includes(spec.name));
     const isLeft = scales === "none" ? 1 : undefined;
     assert.deepEqual(
@@ -166,13 +166,13 @@ test("enqueueLayers() leaves the scales of products of codes to their readers, u
 
 test("enqueueLogits() of an output of codes takes rows as the last norm gives them", () => {
   const many = { numDecoding: 0, numLogitRows: 24 };
-  const { launches, products } = record(LLAMA, 24, many, { hasCodedOutput: true });
+  const { launches, gemms } = record(LLAMA, 24, many, { hasCodedOutput: true });
   const norms = launches.filter(({ spec }) => spec.name === "add_norm");
   assert.deepEqual(
     norms.map(({ spec }) => "QUANTIZE_E4M3" in spec.defines),
     norms.map((_, i) => i === norms.length - 1),
   );
-  const logits = products.at(-1);
+  const logits = gemms.at(-1);
   assert.equal(logits?.scales, "rows");
   assert.equal(logits.inputType, "e4m3");
   assert.notEqual(logits.xScale, undefined);
@@ -192,22 +192,12 @@ test("enqueueLogits() caps the logits of models that have a cap", () => {
 
 test("enqueueLayers() of parallel blocks adds both branches at once", () => {
   const { kernels } = record(PHI, 24, {});
-  const layer = [
-    "product",
-    "rope_store",
-    "ragged_prefill",
-    "product",
-    "product",
-    "activation",
-    "product",
-    "add",
-    "add_norm",
-  ];
+  const layer = ["gemm", "rope_store", "ragged_prefill", "gemm", "gemm", "activation", "gemm", "add", "add_norm"];
   assert.deepEqual(kernels.slice(2, 11), layer);
 });
 
 const EXPERTS = [
-  "product",
+  "gemm",
   "route_experts",
   "group_by_expert",
   "expert_linear",
@@ -217,10 +207,10 @@ const EXPERTS = [
 ];
 
 test("enqueueLayers() sends rows through the experts that they choose", () => {
-  const { kernels, products, launches } = record(MIXTRAL, 32, { numDecoding: 2, numLogitRows: 32, keepsAllRows: true });
+  const { kernels, gemms, launches } = record(MIXTRAL, 32, { numDecoding: 2, numLogitRows: 32, keepsAllRows: true });
   const layer = [...LLAMA_LAYER.slice(0, 5), ...EXPERTS, "add_norm"];
-  assert.deepEqual(kernels, ["gather_rows", "add_norm", ...layer, ...layer, "product"]);
-  const router = products[2];
+  assert.deepEqual(kernels, ["gather_rows", "add_norm", ...layer, ...layer, "gemm"]);
+  const router = gemms[2];
   assert.deepEqual([router?.rows, router?.outputs, router?.inputs, router?.outputType], [32, 4, 128, "f32"]);
   const [opening, closing] = launches.filter(({ spec }) => spec.name === "expert_linear");
   // Of 32 rows with two choices each: tiles of 64 outputs, as many tiles of choices as there can be.
@@ -239,11 +229,11 @@ test("enqueueLayers() sends rows through the experts that they choose", () => {
 });
 
 test("enqueueLayers() adds what the expert of all rows says, times its gate", () => {
-  const { kernels, products } = record(QWEN_MOE, 32, { numDecoding: 2, numLogitRows: 32, keepsAllRows: true });
-  const shared = ["product", "gated_mul", "product", "product", "gate_rows", "add"];
+  const { kernels, gemms } = record(QWEN_MOE, 32, { numDecoding: 2, numLogitRows: 32, keepsAllRows: true });
+  const shared = ["gemm", "gated_mul", "gemm", "gemm", "gate_rows", "add"];
   assert.deepEqual(kernels.slice(2, 21), [...LLAMA_LAYER.slice(0, 5), ...EXPERTS, ...shared, "add_norm"]);
   assert.deepEqual(
-    products.slice(2, 6).map(({ outputs, inputs, outputType }) => [outputs, inputs, outputType]),
+    gemms.slice(2, 6).map(({ outputs, inputs, outputType }) => [outputs, inputs, outputType]),
     [
       [8, 128, "f32"],
       [192, 128, "bf16"],
@@ -285,5 +275,5 @@ for (const [rows, expected] of [
   [257, 320],
   [1025, 1152],
 ] as const) {
-  test(`productRows() computes ${rows} rows as ${expected}`, () => assert.equal(productRows(rows), expected));
+  test(`gemmRows() computes ${rows} rows as ${expected}`, () => assert.equal(gemmRows(rows), expected));
 }

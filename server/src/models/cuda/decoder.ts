@@ -1,5 +1,5 @@
 /**
- * The forward pass of a decoder on a GPU: the order of the kernels and products, and the memory between them. It enqueues
+ * The forward pass of a decoder on a GPU: the order of the kernels and GEMMs, and the memory between them. It enqueues
  * and waits for nothing, so that a pass can be recorded. What the batch means is the engine's affair.
  */
 import { launchAddNorm } from "../../../kernels/add-norm/add-norm.cuda.ts";
@@ -15,12 +15,12 @@ import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import type { LayerWeights, Linear, Norm } from "../weights/weight-plan.ts";
 import { enqueueAttention, enqueueProjected } from "./attention.ts";
+import { enqueueFusedLayer, fusedLayerType } from "./fused-layer.ts";
 import { enqueueGemm, takesFp8 } from "./gemm.ts";
 import { enqueueAdapted, type LinearPlace } from "./lora.ts";
 import { enqueueMlp } from "./mlp.ts";
 import { type CudaPass, type CudaRows, codesWith, numbersAt } from "./pass.ts";
-import { enqueueMeeting, enqueueSum, isFirstStage, isLastStage, ownPart } from "./ranks.ts";
-import { enqueueThinLayer, thinLayerType } from "./skinny-layers.ts";
+import { enqueueGatheredLogits, enqueueSum, isFirstStage, isLastStage, ownPart } from "./ranks.ts";
 
 /** Rows that take the place of looked-up ones. */
 export interface CudaReplacedRows {
@@ -76,8 +76,8 @@ export function enqueueLayers(pass: CudaPass): CudaRows | undefined {
   if (first === undefined) throw new Error("a decoder without layers");
   let rows: LayerRows = { residual: memory.residual, normed: memory.normed, numRows: batch.numTokens };
   let normed = enqueueNorm(pass, rows, { norm: first.attentionNorm }, first.qkv);
-  const thinType = thinLayerType(pass);
-  if (thinType !== undefined) return enqueueThinLayers(pass, thinType, normed);
+  const fusedType = fusedLayerType(pass);
+  if (fusedType !== undefined) return enqueueFusedLayers(pass, fusedType, normed);
   let rest = pass;
   for (const [i, layer] of layers.entries()) {
     const isLast = i === layers.length - 1;
@@ -103,13 +103,13 @@ function readAgain(pass: CudaPass, rows: LayerRows, layer: LayerWeights<CudaTens
 }
 
 /** For few rows that add one token each. */
-function enqueueThinLayers(pass: CudaPass, type: ThinLayerWeightType, normed: CudaRows): CudaRows {
+function enqueueFusedLayers(pass: CudaPass, type: ThinLayerWeightType, normed: CudaRows): CudaRows {
   const { memory, batch, model } = pass;
   const { layers, norm, output } = model.weights;
   for (let i = 0; i < layers.length; i++) {
     if (i === 0) enqueueAttention(pass, i, normed);
     else enqueueProjected(pass, i);
-    enqueueThinLayer(pass, type, i);
+    enqueueFusedLayer(pass, type, i);
   }
   const rows = { residual: memory.residual, normed: memory.normed, numRows: batch.numTokens };
   return enqueueNorm(pass, rows, { norm }, output);
@@ -139,7 +139,7 @@ export function enqueueLogits(
       launchSoftCap(stream, { type: "f32", x: part, out: part, count: count * width, cap: config.logitSoftCap });
     }
   }
-  enqueueMeeting(pass, count, out);
+  enqueueGatheredLogits(pass, count, out);
 }
 
 function rowsFrom({ address, scales }: CudaRows, first: number, width: number, type: ElemType): CudaRows {
@@ -178,7 +178,7 @@ interface NormStep {
   readonly postNorm?: Norm<CudaTensor> | undefined;
 }
 
-/** Gives the rows as the product that reads them takes them. */
+/** Gives the rows in the form that the GEMM that reads them takes. */
 function enqueueNorm(
   pass: CudaPass,
   rows: LayerRows,
@@ -254,7 +254,7 @@ function enqueueLayerRest(
   return enqueueNorm(pass, rows, { norm, branch: mlpBranch, branchLeft: mlpLeft, postNorm: mlpPostNorm }, reader);
 }
 
-/** The product, summed over the ranks that have a share in it: then nothing of it can be left to the reader. */
+/** The GEMM, summed over the ranks that have a share in it: then no part of the epilogue can be deferred. */
 function enqueueShare(
   pass: CudaPass,
   place: LinearPlace,

@@ -1,6 +1,6 @@
 /** What the experts of a layer take of a GPU's memory beside the activations of all layers; counted before it is allocated. */
 import { ELEM_BYTES, type ElemType } from "../../../kernels/cuda/launch-args.ts";
-import { productRows } from "../../device/cuda/dense-gemm.ts";
+import { gemmRows } from "../../device/cuda/dense-gemm.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import { planRegions, type RegionPlan } from "../../device/cuda/regions.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
@@ -35,7 +35,7 @@ export function planExperts(
   const { numExperts, numChosen, intermediateSize, sharedIntermediateSize: sharedSize } = experts;
   if (numChosen > MAX_CHOSEN) throw new Error(`a GPU takes at most ${MAX_CHOSEN} experts a token, got ${numChosen}`);
   // GEMMs round their rows up; choices are never more than there are.
-  const rows = productRows(maxTokens, true);
+  const rows = gemmRows(maxTokens, true);
   const choices = maxTokens * numChosen;
   const bytes = ELEM_BYTES[type];
   const shared = sharedSize > 0 ? rows * bytes : 0;

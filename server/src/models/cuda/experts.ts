@@ -1,4 +1,4 @@
-/** A mixture of experts on a GPU: who is chosen, what they say, their sum, and the expert that every token takes. */
+/** A mixture of experts on a GPU: routing, the chosen experts, their weighted sum, and the shared expert. */
 import { launchAdd, launchGateRows } from "../../../kernels/elementwise/elementwise.cuda.ts";
 import { launchExpertLinear, launchGroupByExpert } from "../../../kernels/expert-linear/expert-linear.cuda.ts";
 import { launchGatedMul } from "../../../kernels/gated-mul/gated-mul.cuda.ts";
@@ -93,7 +93,7 @@ function enqueueChosen(
   launchMixExperts(stream, { type, ...sum });
 }
 
-/** Adds to y what the expert of all tokens says, times the sigmoid of its gate. */
+/** Adds the output of the shared expert, times the sigmoid of its gate, to y. */
 function enqueueShared(
   pass: CudaPass,
   { mlp, gate }: NonNullable<ExpertWeights<CudaTensor>["shared"]>,

@@ -110,7 +110,7 @@ function runWgmma(
 }
 
 function runCublasLt(
-  { products, model }: CudaPass,
+  { gemms, model }: CudaPass,
   { operand, epilogue }: GemmPlan,
   { x, linear: { weight, bias }, rows, y }: GemmArgs,
   outputType: ElemType,
@@ -120,10 +120,10 @@ function runCublasLt(
   const shape = { rows, outputs, inputs, inputType: isFp8 ? "e4m3" : model.type, outputType } as const;
   const addresses = { x: x.address, weight: weight.address, y };
   if (epilogue === "unscaled") {
-    products.run({ ...shape, hasBias: false, scales: "none", ...addresses });
+    gemms.run({ ...shape, hasBias: false, scales: "none", ...addresses });
     return { scales: scalesOf(x, weight) };
   }
-  products.run({
+  gemms.run({
     ...shape,
     hasBias: bias !== undefined,
     scales: isFp8 ? "rows" : "none",
@@ -135,13 +135,13 @@ function runCublasLt(
   return undefined;
 }
 
-function runInt4({ stream, products, model, memory }: CudaPass, plan: GemmPlan, args: GemmArgs): LeftSums | undefined {
+function runInt4({ stream, gemms, model, memory }: CudaPass, plan: GemmPlan, args: GemmArgs): LeftSums | undefined {
   if (model.int4 === undefined) throw new Error("an INT4 GEMM without workspaces");
   const { x, linear, rows, y } = args;
   const isPartial = plan.epilogue === "partial-sums";
   const addresses = { x: x.address, out: isPartial ? memory.sumParts : y };
   const { activation } = model.config.mlp;
-  const splits = enqueueInt4Gemm({ stream, products, memory: model.int4 }, plan, {
+  const splits = enqueueInt4Gemm({ stream, gemms, memory: model.int4 }, plan, {
     ...addresses,
     linear,
     rows,

@@ -8,7 +8,7 @@ import {
   launchInt4Linear,
 } from "../../../kernels/int4-linear/int4-linear.cuda.ts";
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
-import type { Products } from "../../device/cuda/dense-gemm.ts";
+import type { GemmRunner } from "../../device/cuda/dense-gemm.ts";
 import type { DevicePointer, KernelStream } from "../../device/cuda/kernel-stream.ts";
 import type { Linear } from "../weights/weight-plan.ts";
 import type { Int4Memory } from "./int4.ts";
@@ -16,7 +16,7 @@ import type { GemmPlan } from "./plan-gemm.ts";
 
 export interface Int4GemmDevice {
   readonly stream: KernelStream;
-  readonly products: Products;
+  readonly gemms: GemmRunner;
   readonly memory: Int4Memory;
 }
 
@@ -32,7 +32,7 @@ export interface Int4GemmArgs {
 
 /** Gives the number of split-K partial sums that lie at `out`; 1 for all other plans. */
 export function enqueueInt4Gemm(
-  { stream, products, memory }: Int4GemmDevice,
+  { stream, gemms, memory }: Int4GemmDevice,
   plan: GemmPlan,
   { linear, rows, out, activation, ...args }: Int4GemmArgs,
 ): number {
@@ -56,7 +56,7 @@ export function enqueueInt4Gemm(
   launchInt4Decode(stream, matrix, memory.decoded);
   const { outputs, inputs } = matrix;
   const shape = { rows, outputs, inputs, inputType: "bf16", outputType: "bf16", scales: "none" } as const;
-  products.run({ ...shape, hasBias: bias !== undefined, x, weight: memory.decoded, y: out, bias });
+  gemms.run({ ...shape, hasBias: bias !== undefined, x, weight: memory.decoded, y: out, bias });
   return 1;
 }
 

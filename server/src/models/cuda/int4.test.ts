@@ -5,7 +5,7 @@ import { planInt4 } from "../../../kernels/int4-linear/int4-linear.cuda.ts";
 import { packInt4 } from "../../../kernels/int4-linear/pack-int4.ts";
 import { quantizeInt4 } from "../../../kernels/int4-linear/quantize-int4.ts";
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
-import type { Product } from "../../device/cuda/dense-gemm.ts";
+import type { DenseGemm } from "../../device/cuda/dense-gemm.ts";
 import { FakeKernelStream } from "../../device/cuda/fake-kernel-stream.ts";
 import { placeRegions } from "../../device/cuda/regions.ts";
 import type { StoredInt4Matrix } from "../../formats/tensors/stored-int4.ts";
@@ -22,7 +22,7 @@ function matrixPlan(names: Readonly<Record<string, number>>, inputs: number): We
     ([name, rows]) => ({ name, shape: [rows, inputs], change: "none" }) as const,
   );
   const outputs = sources.reduce((sum, { shape: [rows] }) => sum + rows, 0);
-  return { kind: "matrix", isProduct: true, shape: [outputs, inputs], sources };
+  return { kind: "matrix", isGemmOperand: true, shape: [outputs, inputs], sources };
 }
 
 function floats(count: number, seed: number): Float32Array {
@@ -152,28 +152,28 @@ test("planInt4Scratch() keeps no decoded matrix when steps are small", () => {
   assert.equal(scratch?.offsets.decoded, scratch?.numBytes);
 });
 
-function enqueue(rows: number, factors?: bigint, arch = "sm_90a"): { kernels: string[]; products: Product[] } {
+function enqueue(rows: number, factors?: bigint, arch = "sm_90a"): { kernels: string[]; gemms: DenseGemm[] } {
   const layout = planInt4Matrix(matrixPlan({ a: 128 }, 256), {}, true);
   const scratch = planInt4Scratch(DEVICE, [{ outputs: 128, inputs: 256, hasInputScales: true }], 256);
   assert.ok(layout !== undefined && scratch !== undefined);
   const weight: CudaTensor = { ...int4Tensor(4096n, [128, 256], layout), inputScales: factors };
   const stream = new FakeKernelStream(DEVICE.numSms, arch);
-  const products: Product[] = [];
+  const gemms: DenseGemm[] = [];
   const memory = placeRegions(scratch, 2n ** 20n);
-  const run = (product: Product): void => void products.push(product);
+  const run = (gemm: DenseGemm): void => void gemms.push(gemm);
   const bias: CudaTensor = { address: 2n, type: "bf16", shape: [128] };
   const args: Int4GemmArgs = { x: 1n, linear: { weight, bias }, rows, out: 3n, activation: "silu" };
   const plan = planGemm(args.linear, rows, { ...DEVICE, arch, type: "bf16" });
-  enqueueInt4Gemm({ stream, products: { run }, memory }, plan, args);
-  return { kernels: stream.launches.map(({ spec }) => spec.name), products };
+  enqueueInt4Gemm({ stream, gemms: { run }, memory }, plan, args);
+  return { kernels: stream.launches.map(({ spec }) => spec.name), gemms };
 }
 
 test("enqueueInt4Gemm() multiplies up to 64 rows with the codes, and decodes the matrix for more", () => {
-  assert.deepEqual(enqueue(1), { kernels: ["int4_linear"], products: [] });
+  assert.deepEqual(enqueue(1), { kernels: ["int4_linear"], gemms: [] });
   assert.deepEqual(enqueue(64, undefined, "sm_80").kernels, ["int4_linear"]);
-  const { kernels, products } = enqueue(65);
+  const { kernels, gemms } = enqueue(65);
   assert.deepEqual(kernels, ["int4_decode"]);
-  const [product] = products;
+  const [product] = gemms;
   assert.deepEqual([product?.rows, product?.outputs, product?.inputs, product?.inputType], [65, 128, 256, "bf16"]);
   assert.deepEqual([product?.hasBias, product?.bias, product?.x, product?.y], [true, 2n, 1n, 3n]);
 });
@@ -181,14 +181,14 @@ test("enqueueInt4Gemm() multiplies up to 64 rows with the codes, and decodes the
 test("enqueueInt4Gemm() gives 9 to 64 rows to WGMMA, where the device has it", () => {
   assert.deepEqual(enqueue(8).kernels, ["int4_linear"]);
   assert.deepEqual(enqueue(9).kernels, ["int4_group"]);
-  assert.deepEqual(enqueue(64, 77n), { kernels: ["scale_columns", "int4_group"], products: [] });
+  assert.deepEqual(enqueue(64, 77n), { kernels: ["scale_columns", "int4_group"], gemms: [] });
 });
 
 test("enqueueInt4Gemm() multiplies inputs by scales of their own first", () => {
   assert.deepEqual(enqueue(3, 77n).kernels, ["scale_columns", "int4_linear"]);
-  const { kernels, products } = enqueue(65, 77n);
+  const { kernels, gemms } = enqueue(65, 77n);
   assert.deepEqual(kernels, ["scale_columns", "int4_decode"]);
-  assert.notEqual(products[0]?.x, 1n);
+  assert.notEqual(gemms[0]?.x, 1n);
 });
 
 test("readInt4Matrix() gives the scales of inputs that parts share, and refuses parts that differ", async () => {
@@ -213,7 +213,7 @@ test("enqueueInt4Gemm() refuses a matrix without scales", () => {
   const weight: CudaTensor = { address: 1n, type: "int4", shape: [128, 256] };
   const memory = { counters: 1n, partials: 2n, decoded: 3n, scaled: 4n };
   const linear = { weight, bias: undefined };
-  const device = { stream: new FakeKernelStream(), products: { run: (): void => undefined }, memory };
+  const device = { stream: new FakeKernelStream(), gemms: { run: (): void => undefined }, memory };
   const plan = planGemm(linear, 1, { ...DEVICE, type: "bf16" });
   const args = { x: 1n, linear, rows: 1, out: 3n, activation: "silu" } as const;
   assert.throws(() => enqueueInt4Gemm(device, plan, args), /without scales/);

@@ -6,7 +6,7 @@ import { INT4_MAX_ROWS, type Int4Device, int4WorkspaceBytes } from "../../../ker
 import { INT4_BLOCK, type PackedInt4, packInt4 } from "../../../kernels/int4-linear/pack-int4.ts";
 import { quantizeInt4 } from "../../../kernels/int4-linear/quantize-int4.ts";
 import { type CudaTensor, type Int4Groups, layOut } from "../../device/cuda/cuda-tensor.ts";
-import { productRows } from "../../device/cuda/dense-gemm.ts";
+import { gemmRows } from "../../device/cuda/dense-gemm.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import { planRegions, type RegionPlan } from "../../device/cuda/regions.ts";
 import type { StoredInt4Matrix } from "../../formats/tensors/stored-int4.ts";
@@ -153,7 +153,7 @@ export function planInt4Scratch(
   const thin = Math.min(maxRows, INT4_MAX_ROWS);
   let [counters, partials, decoded, scaled] = [0, 0, 0, 0];
   for (const { outputs, inputs, hasInputScales } of uniqueShapes(shapes)) {
-    if (hasInputScales) scaled = Math.max(scaled, 2 * productRows(maxRows) * inputs);
+    if (hasInputScales) scaled = Math.max(scaled, 2 * gemmRows(maxRows) * inputs);
     const bytes = int4WorkspaceBytes(device, thin, outputs, inputs);
     counters = Math.max(counters, bytes.counters);
     partials = Math.max(partials, bytes.partials);

@@ -15,7 +15,7 @@ const CONFIG = {
 } as unknown as DecoderConfig;
 const BOUNDS = { maxTokens: 20, maxSequences: 4, maxLogitRows: 5 };
 
-test("planActivations() has room for the rows that products round up to", () => {
+test("planActivations() has room for the rows that GEMMs round up to", () => {
   const { offsets } = planActivations(CONFIG, "bf16", BOUNDS, 0);
   // 20 rows are computed as 24, 5 rows of logits as 16 at the least.
   assert.ok(offsets.normed - offsets.residual >= 24 * 64 * 2);

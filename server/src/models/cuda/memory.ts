@@ -5,7 +5,7 @@
 import { ELEM_BYTES, type ElemType } from "../../../kernels/cuda/launch-args.ts";
 import { groupPartsBytes } from "../../../kernels/group-linear/group-plan.ts";
 import { thinMeetingBytes } from "../../../kernels/thin-layer/thin-layer.cuda.ts";
-import { productRows } from "../../device/cuda/dense-gemm.ts";
+import { gemmRows } from "../../device/cuda/dense-gemm.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import { planRegions, type RegionPlan } from "../../device/cuda/regions.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
@@ -49,7 +49,7 @@ export function planActivations(
   attentionScratchBytes: number,
 ): ActivationsPlan {
   const { hiddenSize, numHeads, numKvHeads, headDim, mlp, vocabSize } = config;
-  const paddedRows = productRows(bounds.maxTokens, true);
+  const paddedRows = gemmRows(bounds.maxTokens, true);
   const rows = paddedRows * ELEM_BYTES[type];
   const inner = mlp.isGated ? 2 * mlp.intermediateSize : mlp.intermediateSize;
   return planRegions({
@@ -67,7 +67,7 @@ export function planActivations(
     codes: paddedRows * numHeads * headDim,
     normScales: 4 * paddedRows,
     codeScales: 4 * paddedRows,
-    logits: productRows(bounds.maxLogitRows, true) * vocabSize * 4,
+    logits: gemmRows(bounds.maxLogitRows, true) * vocabSize * 4,
     // Tokens, then their log-probabilities.
     chosen: 8 * bounds.maxLogitRows,
     attentionScratch: attentionScratchBytes,

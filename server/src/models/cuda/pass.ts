@@ -2,7 +2,7 @@
 import type { ElemType } from "../../../kernels/cuda/launch-args.ts";
 import type { QuantizedOutput } from "../../../kernels/cuda/quantized-output.ts";
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
-import type { Products } from "../../device/cuda/dense-gemm.ts";
+import type { GemmRunner } from "../../device/cuda/dense-gemm.ts";
 import type { DevicePointer, KernelStream } from "../../device/cuda/kernel-stream.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
 import type { ModelWeights } from "../weights/weight-plan.ts";
@@ -19,16 +19,16 @@ export interface CudaLayerCache {
   readonly values: DevicePointer; // likewise
 }
 
-/** How a rope turns, as a table on the device. */
+/** The frequencies of a RoPE, as a table on the device. */
 export interface CudaRope {
   readonly invFreq: DevicePointer; // f32 [numDims / 2]
   readonly numDims: number;
   readonly magnitude: number;
-  /** Pairs that turn by the time, the row and the column of a token, where all ropes of the model have such. */
+  /** Pairs that rotate by the time, the row and the column of a token, where all ropes of the model have such. */
   readonly sections?: readonly [number, number, number] | undefined;
 }
 
-/** What the cache holds: what is computed in, halves, or 8-bit floats, which need no scales in most models. */
+/** The type of cached keys and values: that of activations, FP16, or FP8, which needs no scales in most models. */
 export type CudaCacheType = ElemType | "f16" | "e4m3";
 
 export interface CudaDecoderModel {
@@ -80,7 +80,7 @@ export interface CudaBatch {
 
 export interface CudaPass {
   readonly stream: KernelStream;
-  readonly products: Products;
+  readonly gemms: GemmRunner;
   readonly model: CudaDecoderModel;
   readonly memory: CudaActivations;
   readonly batch: CudaBatch;

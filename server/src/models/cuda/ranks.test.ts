@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
-import type { Product } from "../../device/cuda/dense-gemm.ts";
+import type { DenseGemm } from "../../device/cuda/dense-gemm.ts";
 import { FakeKernelStream } from "../../device/cuda/fake-kernel-stream.ts";
 import { placeRegions } from "../../device/cuda/regions.ts";
 import { parseDecoderConfig } from "../config/parse-decoder-config.ts";
@@ -34,9 +34,9 @@ const NUM_TOKENS = 80;
 const NUM_LOGIT_ROWS = 3;
 
 interface Recording {
-  /** Names of kernels, "product", and what the ranks are asked for. */
+  /** Names of kernels, "gemm", and what the ranks are asked for. */
   readonly work: readonly string[];
-  readonly products: readonly Product[];
+  readonly gemms: readonly DenseGemm[];
 }
 
 /** What a pass over prompts enqueues on one of several GPUs. */
@@ -84,17 +84,17 @@ function record(config: object, place: RankPlace, isCoded = false): Recording {
     work.push(kernel.spec.name);
     launch(kernel, ...rest);
   };
-  const products: Product[] = [];
-  const run = (product: Product): void => {
-    work.push("product");
-    products.push(product);
+  const gemms: DenseGemm[] = [];
+  const run = (gemm: DenseGemm): void => {
+    work.push("gemm");
+    gemms.push(gemm);
   };
   const memory = placeRegions(planActivations(parsed.config, "bf16", bounds, scratch.numBytes), 2n ** 30n);
-  const pass: CudaPass = { stream, products: { run }, model, memory, batch };
+  const pass: CudaPass = { stream, gemms: { run }, model, memory, batch };
   enqueueEmbedding(pass);
   const rows = enqueueLayers(pass);
   if (rows !== undefined) enqueueLogits(pass, rows, { first: 0, count: NUM_LOGIT_ROWS }, memory.logits);
-  return { work, products };
+  return { work, gemms };
 }
 
 const tensorRank = (rank: number): RankPlace => ({ tensorRank: rank, numTensorRanks: 2, stage: 0, numStages: 1 });
@@ -104,24 +104,24 @@ test("GPUs that share layers sum behind attention and MLP, and put their logits 
   const { work } = record(LLAMA, tensorRank(1));
   const sums = work.flatMap((name, i) => (name.startsWith("sum") ? [[work[i - 1], name, work[i + 1]]] : []));
   assert.deepEqual(sums, [
-    ["product", "sum 10240", "add_norm"],
-    ["product", "sum 10240", "add_norm"],
+    ["gemm", "sum 10240", "add_norm"],
+    ["gemm", "sum 10240", "add_norm"],
     ["thin_linear", "sum 384", "add_norm"],
     ["thin_linear", "sum 384", "add_norm"],
   ]);
   // 272 and 248 columns of 520, three rows of each.
   assert.deepEqual(work.slice(-4), [
-    "product",
+    "gemm",
     "gather 816 at 0",
     "copy 3 x 1088 from 0",
     `copy 3 x 992 from ${3 * 272 * 4}`,
   ]);
 });
 
-test("products on one of two GPUs have half the outputs, and behind them half the inputs", () => {
-  const { products } = record(LLAMA, tensorRank(0));
+test("gemms on one of two GPUs have half the outputs, and behind them half the inputs", () => {
+  const { gemms } = record(LLAMA, tensorRank(0));
   assert.deepEqual(
-    products.slice(0, 4).map(({ outputs, inputs }) => [outputs, inputs]),
+    gemms.slice(0, 4).map(({ outputs, inputs }) => [outputs, inputs]),
     [
       [128, 128],
       [128, 64],
@@ -137,9 +137,9 @@ test("what attention and MLP add to the same rows is summed at once", () => {
   for (const [i, name] of work.entries()) if (name.startsWith("sum")) assert.equal(work[i - 1], "add");
 });
 
-test("products that are summed carry their scales", () => {
-  const { products } = record(LLAMA, tensorRank(0), true);
-  const behind = products.filter(({ outputs, inputs }) => outputs === 128 && inputs !== 128);
+test("gemms that are summed carry their scales", () => {
+  const { gemms } = record(LLAMA, tensorRank(0), true);
+  const behind = gemms.filter(({ outputs, inputs }) => outputs === 128 && inputs !== 128);
   assert.ok(behind.length > 0);
   for (const { scales } of behind) assert.equal(scales, "rows");
 });
@@ -154,7 +154,7 @@ test("the first of two stages looks up and passes rows on, and gets logits back"
 test("the last of two stages takes rows, and sends logits back", () => {
   const { work } = record(LLAMA, stage(1));
   assert.equal(work[0], "receive 10240");
-  assert.deepEqual(work.slice(-2), ["product", "return 1560"]);
+  assert.deepEqual(work.slice(-2), ["gemm", "return 1560"]);
   assert.equal(
     work.some((name) => name.startsWith("sum") || name.startsWith("gather ")),
     false,

@@ -1,8 +1,8 @@
-/** What a pass needs of the other GPUs that run the same model: sums of partial products, rows of other stages, logits. */
+/** What a pass needs of the other GPUs that run the same model: all-reduced partial sums, rows of other stages, logits. */
 
 import type { ElemType } from "../../../kernels/cuda/launch-args.ts";
 import { CUDA_TYPE_BYTES, layOut } from "../../device/cuda/cuda-tensor.ts";
-import { productRows } from "../../device/cuda/dense-gemm.ts";
+import { gemmRows } from "../../device/cuda/dense-gemm.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import type { RankPlace, RankShard } from "../shard/rank-shard.ts";
 import type { CudaPass } from "./pass.ts";
@@ -28,9 +28,9 @@ export interface CudaRanks {
   }): void;
 }
 
-/** The rows of logits that each rank makes, and where they meet. */
+/** The rows of logits that each rank makes, and where they are gathered. */
 export interface CudaVocabularyShare extends Pick<RankShard, "vocabulary" | "vocabularyStep"> {
-  /** f32, for each rank of the stage `productRows(maxLogitRows)` rows of `vocabularyStep`. */
+  /** f32, for each rank of the stage `gemmRows(maxLogitRows)` rows of `vocabularyStep`. */
   readonly parts: DevicePointer;
 }
 
@@ -43,7 +43,7 @@ export function vocabularyPartsBytes(
   maxLogitRows: number,
 ): number {
   if (numTensorRanks === 1) return 0;
-  return layOut([LOGIT_BYTES * numTensorRanks * vocabularyStep * productRows(maxLogitRows, true)]).numBytes;
+  return layOut([LOGIT_BYTES * numTensorRanks * vocabularyStep * gemmRows(maxLogitRows, true)]).numBytes;
 }
 
 export function isFirstStage({ model: { ranks } }: CudaPass): boolean {
@@ -68,7 +68,7 @@ export function ownPart({ ranks, share }: CudaPass["model"], count: number, out:
 }
 
 /** Puts the parts of all ranks together: f32 [count, vocab]. */
-export function enqueueMeeting(pass: CudaPass, count: number, out: DevicePointer): void {
+export function enqueueGatheredLogits(pass: CudaPass, count: number, out: DevicePointer): void {
   const { ranks, share, config } = pass.model;
   if (ranks === undefined) return;
   const { numTensorRanks, numStages } = ranks.place;

@@ -1,6 +1,6 @@
 /** What a pass over a decoder enqueues, without a GPU. */
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
-import type { Product } from "../../device/cuda/dense-gemm.ts";
+import type { DenseGemm } from "../../device/cuda/dense-gemm.ts";
 import { FakeKernelStream, type RecordedLaunch } from "../../device/cuda/fake-kernel-stream.ts";
 import { placeRegions } from "../../device/cuda/regions.ts";
 import { parseDecoderConfig } from "../config/parse-decoder-config.ts";
@@ -62,11 +62,11 @@ export const QWEN_MOE: Config = {
 
 export interface Recording {
   readonly kernels: readonly string[];
-  readonly products: readonly Product[];
+  readonly gemms: readonly DenseGemm[];
   readonly launches: readonly RecordedLaunch[];
 }
 
-/** What a pass enqueues, in order; products are among the kernels as "product". */
+/** What a pass enqueues, in order; gemms are among the kernels as "gemm". */
 export function record(
   config: Readonly<Record<string, unknown>>,
   numTokens: number,
@@ -82,7 +82,7 @@ export function record(
     hasCodes?: boolean;
     hasCodedOutput?: boolean;
     isDeterministic?: boolean;
-    /** With products of warp groups: "sm_90a". */
+    /** With gemms of warp groups: "sm_90a". */
     arch?: string;
   } = {},
 ): Recording {
@@ -91,7 +91,7 @@ export function record(
   const weights = describeWeights(parsed.config, parsed.weights, "", (plan): CudaTensor => {
     address += 2n ** 20n;
     const isVocabulary = plan.kind === "vocabulary";
-    const isCoded = plan.shape.length === 2 && (isVocabulary ? hasCodedOutput && plan.isProduct : hasCodes);
+    const isCoded = plan.shape.length === 2 && (isVocabulary ? hasCodedOutput && plan.isGemmOperand : hasCodes);
     return { address, type: isCoded ? "e4m3" : "bf16", shape: plan.shape, scales: isCoded ? address : undefined };
   });
   const bounds = { maxTokens: 64, maxSequences: 16, maxLogitRows: 16 };
@@ -122,32 +122,32 @@ export function record(
   };
   const stream = new FakeKernelStream(132, arch);
   const kernels: string[] = [];
-  const products: Product[] = [];
+  const gemms: DenseGemm[] = [];
   const launch = stream.launch.bind(stream);
   stream.launch = (kernel, ...rest): void => {
     kernels.push(kernel.spec.name);
     launch(kernel, ...rest);
   };
   const memory = placeRegions(planActivations(parsed.config, "bf16", bounds, scratch.numBytes), 2n ** 30n);
-  const run = (product: Product): void => {
-    kernels.push("product");
-    products.push(product);
+  const run = (gemm: DenseGemm): void => {
+    kernels.push("gemm");
+    gemms.push(gemm);
   };
-  const pass: CudaPass = { stream, products: { run }, model, memory, batch };
+  const pass: CudaPass = { stream, gemms: { run }, model, memory, batch };
   enqueueEmbedding(pass);
   const rows = enqueueLayers(pass);
   if (rows !== undefined) enqueueLogits(pass, rows, { first: 0, count: batch.numLogitRows }, memory.logits);
-  return { kernels, products, launches: stream.launches };
+  return { kernels, gemms, launches: stream.launches };
 }
 
 export const LLAMA_LAYER: readonly string[] = [
-  "product",
+  "gemm",
   "rope_store",
   "paged_decode",
-  "product",
+  "gemm",
   "add_norm",
-  "product",
+  "gemm",
   "gated_mul",
-  "product",
+  "gemm",
   "add_norm",
 ];

@@ -127,7 +127,7 @@ export function packStep(
   into[layout.queryStart + numSequences] = Math.min(numTokens, count + numSequences - step.sequences.length);
 }
 
-/** Tokens without axes turn by their position alone. */
+/** Tokens without axes rotate by their position alone. */
 function packAxes(
   { axes, positions }: StepNumbers,
   { hasAxes, numTokens }: StepSizes,

@@ -44,7 +44,7 @@ interface Placed extends Typed {
   readonly scalesOffset: number | undefined;
 }
 
-/** 8-bit products want both sides of a matrix in whole groups of these. */
+/** FP8 GEMMs take matrices whose two sides are multiples of this. */
 const CODE_STEP = 16;
 
 export interface CudaWeightsPlan {
@@ -56,7 +56,7 @@ export interface CudaWeightsPlan {
   readonly numBytes: number;
 }
 
-/** What goes where, before anything is allocated. `type` is that of matrices and of what is added to their products. */
+/** Decides types and places before anything is allocated. `type` is that of matrices and of their biases. */
 export function planCudaWeights(
   parsed: ParsedDecoder,
   files: Pick<TensorSource, "tensors" | "integers">,
@@ -87,7 +87,7 @@ export function planCudaWeights(
   return { list, placed, int4Shapes, numBytes };
 }
 
-/** @throws Error when products of codes do not take the matrix */
+/** @throws Error when FP8 GEMMs do not take the matrix */
 function codedPlan(plan: WeightPlan, type: DeviceFloat): Typed {
   if (type === "bf16" && plan.shape.every((size) => size % CODE_STEP === 0)) return { ...plan, type: "e4m3" };
   throw new Error(
@@ -147,11 +147,11 @@ function tensorAt(base: DevicePointer, { offset, scalesOffset, type, shape, int4
 }
 
 interface LinearParts {
-  /** Of the products of layers, which add them in their own type; norms and logits are made in f32. */
+  /** Of the GEMMs of layers, which add them in the type of activations; norms and logits are computed in f32. */
   readonly biases: ReadonlySet<WeightPlan>;
   /** Of layers; those of experts are not among them. */
   readonly matrices: ReadonlySet<WeightPlan>;
-  /** What chooses between experts, and the expert of all tokens: they read the rows that experts read, which are no codes. */
+  /** The router and the shared expert: they read the rows that experts read, which are never FP8. */
   readonly besideExperts: ReadonlySet<WeightPlan>;
 }
 

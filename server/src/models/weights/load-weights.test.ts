@@ -19,7 +19,7 @@ function source(name: string, shape: readonly number[], change: WeightSource["ch
 }
 
 function planOf(shape: readonly [number, number], sources: readonly WeightSource[]): WeightPlan {
-  return { kind: "matrix", isProduct: true, shape, sources };
+  return { kind: "matrix", isGemmOperand: true, shape, sources };
 }
 
 /** Writes down pieces as [element, values], read into room of its own when `givesRoom`. */

@@ -13,7 +13,7 @@ export type WeightKind = "exact" | "matrix" | "vocabulary";
 export interface WeightPlan {
   readonly kind: WeightKind;
   /** Only multiplied with: its rows are never looked up, nor are its elements. */
-  readonly isProduct: boolean;
+  readonly isGemmOperand: boolean;
   readonly shape: CpuShape;
   readonly sources: readonly WeightSource[];
 }
@@ -123,9 +123,9 @@ class Plans<T> {
   }
 
   /** Rows that are looked up, or those again as a matrix; never transposed. */
-  table(name: string, rows: number, isProduct = false): T {
+  table(name: string, rows: number, isGemmOperand = false): T {
     const shape = [rows, this.config.hiddenSize] as const;
-    return this.#make({ kind: "vocabulary", isProduct, shape, sources: [source(`${name}.weight`, shape)] });
+    return this.#make({ kind: "vocabulary", isGemmOperand, shape, sources: [source(`${name}.weight`, shape)] });
   }
 
   /** Modules whose rows are stacked. */
@@ -133,7 +133,7 @@ class Plans<T> {
     const shape = [rows.reduce((sum, count) => sum + count, 0), columns] as const;
     return this.#make({
       kind,
-      isProduct: kind !== "exact",
+      isGemmOperand: kind !== "exact",
       shape,
       sources: names.map((name, i) => this.#matrixSource(name, rows[i] ?? 0, columns)),
     });
@@ -146,7 +146,7 @@ class Plans<T> {
     const sources = Array.from({ length: count }, (_, expert) =>
       names.map((name, i) => this.#matrixSource(name.replace("#", String(expert)), rows[i] ?? 0, columns)),
     );
-    return this.#make({ kind: "matrix", isProduct: true, shape, sources: sources.flat() });
+    return this.#make({ kind: "matrix", isGemmOperand: true, shape, sources: sources.flat() });
   }
 
   linear(names: readonly string[], rows: readonly number[], columns: number, hasBias: boolean): Linear<T> {
@@ -159,7 +159,7 @@ class Plans<T> {
     const shape = [parts.reduce((sum, [, length]) => sum + length, 0)] as const;
     return this.#make({
       kind: "exact",
-      isProduct: false,
+      isGemmOperand: false,
       shape,
       sources: parts.map(([name, length]) => source(name, [length])),
     });
@@ -167,7 +167,7 @@ class Plans<T> {
 
   norm(name: string): Norm<T> {
     const shape = [this.config.hiddenSize] as const;
-    const weight = this.#make({ kind: "exact", isProduct: false, shape, sources: [this.#normSource(name, shape)] });
+    const weight = this.#make({ kind: "exact", isGemmOperand: false, shape, sources: [this.#normSource(name, shape)] });
     return { weight, bias: this.config.norm.kind === "layer" ? this.vector([[`${name}.bias`, shape[0]]]) : undefined };
   }
 
@@ -177,7 +177,7 @@ class Plans<T> {
     const repeat = (name: string, count: number): readonly WeightSource[] =>
       Array.from({ length: count }, () => this.#normSource(name, [headDim]));
     const sources = [...repeat(queries, numHeads), ...repeat(keys, numKvHeads)];
-    return this.#make({ kind: "exact", isProduct: false, shape: [numHeads + numKvHeads, headDim], sources });
+    return this.#make({ kind: "exact", isGemmOperand: false, shape: [numHeads + numKvHeads, headDim], sources });
   }
 
   #normSource(name: string, shape: readonly number[]): WeightSource {

@@ -83,7 +83,7 @@ test("a matrix of Q4_0 keeps its 4 bits on a GPU unless it is stacked with anoth
     planInt4Matrix(
       {
         kind: "matrix",
-        isProduct: true,
+        isGemmOperand: true,
         shape: [ROWS * names.length, COLUMNS],
         sources: names.map((name) => ({ name, shape: [ROWS, COLUMNS], change: "none" })),
       },

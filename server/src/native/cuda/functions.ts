@@ -58,7 +58,7 @@ export interface CudaFunctions {
   functionAttribute(value: Int32Array, attribute: number, kernel: Address): CudaStatus;
   setFunctionAttribute(kernel: Address, attribute: number, value: number): CudaStatus;
   launch(config: Uint8Array, kernel: Address, parameters: BigUint64Array, extra: null): CudaStatus;
-  encodeTable(
+  encodeTensorMap(
     table: Address,
     type: number,
     rank: number,
@@ -126,7 +126,7 @@ export const CUDA_SIGNATURES: Readonly<Record<keyof CudaFunctions, readonly [sym
   functionAttribute: ["cuFuncGetAttribute", "void* int size_t"],
   setFunctionAttribute: ["cuFuncSetAttribute", "size_t int int"],
   launch: ["cuLaunchKernelEx", "void* size_t void* void*"],
-  encodeTable: ["cuTensorMapEncodeTiled", "size_t int uint size_t void* void* void* void* int int int int"],
+  encodeTensorMap: ["cuTensorMapEncodeTiled", "size_t int uint size_t void* void* void* void* int int int int"],
   beginCapture: ["cuStreamBeginCapture_v2", "size_t int"],
   endCapture: ["cuStreamEndCapture", "size_t void*"],
   instantiateGraph: ["cuGraphInstantiateWithFlags", "void* size_t uint64"],

@@ -1,6 +1,6 @@
 /**
- * The layers of a decoder on a GPU for few rows that add one token each: all between two attentions is one kernel. Says for
- * which models and batches that kernel is written. Knows no attention.
+ * The fused layer kernel of a decode step with few rows: all between two attentions in one launch. Decides for which models and
+ * batches it serves. Knows no attention.
  */
 import {
   launchThinLayer,
@@ -14,8 +14,8 @@ import type { CudaDecoderModel, CudaPass } from "./pass.ts";
 
 type Layer = LayerWeights<CudaTensor>;
 
-/** All matrices of the layers are of one of the kernel's types and shapes, and nothing stands between its products. */
-export function thinLayerType({ stream, model, batch }: CudaPass): ThinLayerWeightType | undefined {
+/** All matrices of the layers are of one of the kernel's types and shapes, and nothing stands between its GEMMs. */
+export function fusedLayerType({ stream, model, batch }: CudaPass): ThinLayerWeightType | undefined {
   const { numTokens, numDecoding, keepsAllRows, lora } = batch;
   if (numDecoding < numTokens || !keepsAllRows || lora !== undefined || model.isDeterministic === true)
     return undefined;
@@ -25,7 +25,7 @@ export function thinLayerType({ stream, model, batch }: CudaPass): ThinLayerWeig
 }
 
 /** From the rows behind the attention of layer `index` to what the next one reads in `memory.qkv`, if there is one. */
-export function enqueueThinLayer(
+export function enqueueFusedLayer(
   { stream, model, memory, batch }: CudaPass,
   weightType: ThinLayerWeightType,
   index: number,
@@ -98,7 +98,7 @@ function findType({ config, type, weights, ranks }: CudaDecoderModel): ThinLayer
   return types.size === 1 ? only : undefined;
 }
 
-/** Nothing but norms and products, and a bias where the kernel adds one. */
+/** Nothing but norms and GEMMs, and a bias where the kernel adds one. */
 function isPlain({ attentionNorm, mlpNorm, attentionPostNorm, mlpPostNorm, attentionOut, mlp }: Layer): boolean {
   const hasPlainNorms = attentionNorm.bias === undefined && mlpNorm !== undefined && mlpNorm.bias === undefined;
   if (!hasPlainNorms || attentionPostNorm !== undefined || mlpPostNorm !== undefined) return false;
