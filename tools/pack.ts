@@ -7,35 +7,56 @@ import { mkdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { onnxRuntimePackage, PLATFORMS } from "./packaging/published-manifest.ts";
-import { ADD_ONS } from "./packaging/server-modules.ts";
-import { stageLibrary } from "./packaging/stage-library.ts";
+import {
+  onnxRuntimePackage,
+  PLATFORMS,
+  publishedUmbrellaManifest,
+  type WorkspaceManifest,
+} from "./packaging/published-manifest.ts";
+import { readJson } from "./packaging/stage-files.ts";
 import { stageOnnxRuntime } from "./packaging/stage-onnxruntime.ts";
+import { stagePackage } from "./packaging/stage-package.ts";
 import { stageServer } from "./packaging/stage-server.ts";
-import { stageUmbrella } from "./packaging/stage-umbrella.ts";
+import { type PackageModules, type WorkspacePackage, workspaceModules } from "./packaging/workspace-modules.ts";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
-const STAGES: ReadonlyMap<string, (stage: string) => Promise<void> | void> = new Map([
-  ...["wire", "client", ...ADD_ONS].map((name): [string, (stage: string) => Promise<void>] => [
-    name,
-    (stage) => stageLibrary(ROOT, name, stage),
-  ]),
-  ["server", (stage) => stageServer(ROOT, stage)],
-  ["nereid", (stage) => stageUmbrella(ROOT, stage)],
-  ...PLATFORMS.map((platform): [string, (stage: string) => void] => [
-    onnxRuntimePackage(platform).replace(/^.*\//, ""),
-    (stage) => stageOnnxRuntime(ROOT, platform, stage),
-  ]),
-]);
+const { workspaces }: { readonly workspaces: readonly string[] } = readJson(join(ROOT, "package.json"));
+
+type Stage = (folder: string) => Promise<void> | void;
+
+function stageOf(member: WorkspacePackage, modules: PackageModules): Stage {
+  if (member.folder === "server") return (folder) => stageServer(ROOT, member, modules, folder);
+  const contents = member.folder === "nereid" ? { manifest: publishedUmbrellaManifest(member.manifest) } : {};
+  return (folder) => stagePackage(ROOT, member, modules, folder, contents);
+}
+
+async function allStages(): Promise<ReadonlyMap<string, Stage>> {
+  const members = workspaces.map((folder) => {
+    return { folder, manifest: readJson<WorkspaceManifest>(join(ROOT, folder, "package.json")) };
+  });
+  const modules = await workspaceModules(ROOT, members);
+  const noModules = { files: [], packages: new Set<string>() };
+  return new Map([
+    ...members.map((member): [string, Stage] => [
+      member.folder,
+      stageOf(member, modules.get(member.manifest.name) ?? noModules),
+    ]),
+    ...PLATFORMS.map((platform): [string, Stage] => [
+      onnxRuntimePackage(platform).replace(/^.*\//, ""),
+      (folder) => stageOnnxRuntime(ROOT, platform, folder),
+    ]),
+  ]);
+}
 
 const { values, positionals } = parseArgs({ options: { out: { type: "string" } }, allowPositionals: true });
 const out = resolve(values.out ?? join(ROOT, "build", "packages"));
-run(join(ROOT, "node_modules", ".bin", "tsc"), ["-b", "wire", "client", "server", ...ADD_ONS], ROOT);
+run("npm", ["run", "--silent", "build"], ROOT);
 if (positionals.length === 0) rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
-for (const name of positionals.length > 0 ? positionals : STAGES.keys()) {
-  const stage = STAGES.get(name);
-  if (stage === undefined) throw new Error(`no package "${name}"; there are ${[...STAGES.keys()].join(", ")}`);
+const stages = await allStages();
+for (const name of positionals.length > 0 ? positionals : stages.keys()) {
+  const stage = stages.get(name);
+  if (stage === undefined) throw new Error(`no package "${name}"; there are ${[...stages.keys()].join(", ")}`);
   // Beside the result, so that two runs with different results do not meet.
   const folder = join(out, ".stage", name);
   await stage(folder);

@@ -7,22 +7,22 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isProprietary } from "../../tools/dependency-rules.ts";
 import { startServerProcess } from "../support/server-process.ts";
-import {
-  fail,
-  filesInTarball,
-  install,
-  installedPackages,
-  pack,
-  plainEnvironment,
-  ROOT,
-  run,
-} from "./installed-packages.ts";
+import { filesInTarball, install, installedPackages, pack, plainEnvironment, ROOT, run } from "./installed-packages.ts";
 
 const EXAMPLES = join(ROOT, "examples", "model_repository");
-const ADD_ONS = ["images", "object-stores", "offline", "onnx-tools", "retrieval"];
-const JAVASCRIPT_PACKAGES = ["wire", "client", "server", ...ADD_ONS];
+/** Folders of the workspace. */
+const JAVASCRIPT_PACKAGES = [
+  "wire",
+  "client",
+  "server",
+  "object-stores",
+  "images",
+  "retrieval",
+  "onnx-tools",
+  "offline",
+  "nereid",
+];
 const HOOKS = ["preinstall", "install", "postinstall"];
-const WORKER_PROGRAMS = ["dist/image-worker.js", "dist/stores/embedded-worker.js"];
 const LIBRARY = /\.(?:so|dll|dylib|node|a|cubin|fatbin)(?:\.|$)/;
 const NVIDIA_LIBRARY = /lib(?:cu|nv|tensorrt|nccl|onnxruntime_providers)|cuda/i;
 const SIMPLE = {
@@ -36,25 +36,19 @@ const GENERATE = { text_input: "What is machine learning?", max_tokens: 20, bad_
 const temporary = mkdtempSync(join(tmpdir(), "nereid-packages-"));
 const tarballs = join(temporary, "tarballs");
 const project = join(temporary, "project");
-/** The server without add-ons. */
-const core = join(temporary, "core");
-const tarballOf = (name: string): string => join(tarballs, `nereid-${name}-0.1.0.tgz`);
-const UMBRELLA = join(tarballs, "nereid-0.1.0.tgz");
-/** What `npm install @nereid/server` may take on the disk. */
-const MAX_CORE_MIB = 60;
+const fileOf = (name: string): string => (name === "nereid" ? "nereid-0.1.0.tgz" : `nereid-${name}-0.1.0.tgz`);
+const tarballOf = (name: string): string => join(tarballs, fileOf(name));
 
 before(() => {
   pack(tarballs);
   const platform = `onnxruntime-${process.platform}-${process.arch}`;
-  install(project, [UMBRELLA, ...[...JAVASCRIPT_PACKAGES, platform].map(tarballOf)]);
-  install(core, ["wire", "server"].map(tarballOf));
+  install(project, [...JAVASCRIPT_PACKAGES, platform].map(tarballOf));
 });
 after(() => rmSync(temporary, { recursive: true, force: true }));
 
 test("`npm run pack` makes one package per part and platform", () => {
   const names = [...JAVASCRIPT_PACKAGES, "onnxruntime-linux-arm64", "onnxruntime-linux-x64"];
-  const expected = ["nereid-0.1.0.tgz", ...names.map((name) => `nereid-${name}-0.1.0.tgz`)];
-  assert.deepEqual(readdirSync(tarballs).sort(), expected.sort());
+  assert.deepEqual(readdirSync(tarballs).sort(), names.map(fileOf).sort());
 });
 
 test("`npm run pack` makes the same bytes from the same sources", () => {
@@ -69,7 +63,7 @@ for (const name of JAVASCRIPT_PACKAGES) {
   test(`the package of ${name} carries its licence and built modules, no sources, tests or maps`, () => {
     const files = filesInTarball(tarballOf(name));
     for (const expected of ["LICENSE", "NOTICE", "package.json"]) assert.ok(files.includes(expected), expected);
-    assert.ok(files.some((file) => /^dist\/.*\.js$/.test(file)));
+    assert.ok(files.some((file) => (name === "nereid" ? /^bin\/.*\.cjs$/ : /^dist\/.*\.js$/).test(file)));
     assert.deepEqual(
       files.filter((file) => /\.test\.|\.bench\.|\.map$|(?<!\.d)\.ts$|\.tsbuildinfo$|node_modules|\.pyc$/.test(file)),
       [],
@@ -93,6 +87,17 @@ test("the package of server carries all that it starts by path, and the licence 
   assert.match(readFileSync(join(project, "node_modules/@nereid/server/NOTICE"), "utf8"), /koffi[\s\S]*MIT License/);
 });
 
+for (const [name, program] of [
+  ["images", "dist/image-worker.js"],
+  ["retrieval", "dist/stores/embedded-worker.js"],
+  ["server", "dist/src/protocol/http/json/json-thread.js"],
+  ["server", "dist/src/engine/ranks/rank-worker.js"],
+] as const) {
+  test(`the package of ${name} carries the program of its worker, ${program}`, () => {
+    assert.ok(filesInTarball(tarballOf(name)).includes(program));
+  });
+}
+
 test("the package of offline carries the templates of model repositories", () => {
   const files = filesInTarball(tarballOf("offline"));
   for (const model of ["preprocessing", "tensorrt_llm", "postprocessing", "tensorrt_llm_bls", "ensemble"]) {
@@ -102,56 +107,6 @@ test("the package of offline carries the templates of model repositories", () =>
     }
   }
 });
-
-test("the add-ons carry the programs of their worker processes", () => {
-  const files = new Set(["images", "retrieval"].flatMap((name) => filesInTarball(tarballOf(name))));
-  for (const expected of WORKER_PROGRAMS) assert.ok(files.has(expected), expected);
-});
-
-test(`the server alone takes less than ${MAX_CORE_MIB} MiB`, () => {
-  const mib = Number(run("du", ["-sm", "node_modules"], core).split("\t")[0]);
-  assert.ok(mib < MAX_CORE_MIB, `${mib} MiB`);
-});
-
-test("a command whose package is not installed names it", () => {
-  for (const [command, name] of [
-    ["quantize", "@nereid/offline"],
-    ["doctor", "@nereid/offline"],
-    ["trtexec", "@nereid/onnx-tools"],
-    ["index", "@nereid/retrieval"],
-  ] as const) {
-    const { status, stderr } = fail("npx", ["nereid", command, "--help"], core);
-    assert.equal(status, 1, command);
-    assert.equal(
-      stderr.trim().split("\n").at(-1),
-      `nereid: the command '${command}' needs the package ${name}, which is not installed: npm install ${name}`,
-    );
-  }
-});
-
-test("a repository address whose package is not installed names it", () => {
-  const { status, stderr } = fail("npx", ["tritonserver", "--model-repository=s3://bucket/models"], core);
-  assert.equal(status, 1);
-  assert.match(stderr, /s3:\/\/ needs the package @nereid\/object-stores, which is not installed: npm install/);
-});
-
-for (const [backend, name] of [
-  ["image", "@nereid/images"],
-  ["retrieval", "@nereid/retrieval"],
-  ["onnxruntime", "@nereid/onnxruntime-"],
-] as const) {
-  test(`a model of the backend ${backend} names the package that it lacks`, () => {
-    const repository = join(core, `models_${backend}`);
-    mkdirSync(join(repository, "m", "1"), { recursive: true });
-    const io = (kind: string): string => `${kind} [{ name: "${kind.toUpperCase()}", data_type: TYPE_FP32, dims: [1] }]`;
-    const config = `name: "m"\nbackend: "${backend}"\n${io("input")}\n${io("output")}\n`;
-    writeFileSync(join(repository, "m", "config.pbtxt"), config);
-    writeFileSync(join(repository, "m", "1", "model.onnx"), "");
-    const { status, stderr } = fail("npx", ["tritonserver", `--model-repository=${repository}`], core);
-    assert.equal(status, 1);
-    assert.ok(stderr.includes(name), stderr);
-  });
-}
 
 for (const cpu of ["x64", "arm64"]) {
   test(`the package of ONNX Runtime for linux-${cpu} carries the library, its licence and notices, nothing else`, () => {
@@ -195,6 +150,27 @@ test("the types of wire and client are complete for a program that uses them", (
 
 test("`npx nereid` names its commands", () => {
   assert.match(run("npx", ["nereid", "--help"], project), /serve +serve model repositories/);
+});
+
+test("each command of `npx nereid` loads from the installed packages", () => {
+  const help = run("npx", ["nereid", "--help"], project);
+  const commands = [...help.matchAll(/^ {2}([a-z-]+) {2,}/gm)].map(([, name = ""]) => name);
+  assert.ok(commands.length > 10, help);
+  const program = join(project, "node_modules", ".bin", "nereid");
+  for (const command of commands.filter((each) => each !== "serve" && each !== "launch")) {
+    assert.match(run(program, [command, "--help"], project), /Usage|usage/, command);
+  }
+});
+
+test("`nereid doctor` and `nereid types` work on the examples", () => {
+  const program = join(project, "node_modules", ".bin", "nereid");
+  assert.match(run(program, ["doctor", EXAMPLES], project), /models: \d+ will load$/m);
+  const repository = join(temporary, "typescript-models");
+  run(program, ["new-model", "--help"], project);
+  mkdirSync(join(repository, "m", "1"), { recursive: true });
+  writeFileSync(join(repository, "m", "config.pbtxt"), 'backend: "typescript"\n');
+  run(program, ["types", repository], project);
+  assert.ok(readdirSync(repository, { recursive: true, encoding: "utf8" }).some((file) => file.endsWith(".d.ts")));
 });
 
 test("`npx tritonserver` serves the examples to curl and ends cleanly on SIGTERM", { timeout: 120_000 }, async () => {

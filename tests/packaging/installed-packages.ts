@@ -66,13 +66,6 @@ function packageFolders(modules: string): string[] {
     .filter((path) => existsSync(join(path, "package.json")));
 }
 
-/** Runs a program that may fail. */
-export function fail(program: string, args: readonly string[], cwd: string): { status: number | null; stderr: string } {
-  const env = { ...process.env, ...plainEnvironment() };
-  const { status, stderr } = spawnSync(program, args, { cwd, env, encoding: "utf8" });
-  return { status, stderr };
-}
-
 export function run(program: string, args: readonly string[], cwd: string): string {
   const result = spawnSync(program, args, { cwd, env: { ...process.env, ...plainEnvironment() }, encoding: "utf8" });
   const { status, error, stdout, stderr } = result;

@@ -1,12 +1,12 @@
-/** Which modules a program reaches, and which packages they name. Knows nothing of where they are copied. */
+/** Which modules a program reaches, and which modules of other packages they name. Knows nothing of where they are copied. */
 import { isBuiltin } from "node:module";
 import { build, type Metafile } from "esbuild";
 
 export interface ModuleGraph {
   /** Paths of the modules, relative to the root folder. */
   readonly files: readonly string[];
-  /** Names of the packages that they import; modules of Node itself left out. */
-  readonly packages: ReadonlySet<string>;
+  /** Specifiers of the modules of other packages; modules of Node itself left out. */
+  readonly imports: ReadonlySet<string>;
 }
 
 /** @throws Error when a relative import leads nowhere */
@@ -23,16 +23,18 @@ export async function moduleGraph(root: string, entries: readonly string[]): Pro
     format: "esm",
     logLevel: "silent",
   });
-  return { files: Object.keys(metafile.inputs).sort(), packages: importedPackages(metafile) };
+  return { files: Object.keys(metafile.inputs).sort(), imports: externalImports(metafile) };
 }
 
-function importedPackages(metafile: Metafile): Set<string> {
+/** `@scope/name/module` and `name/module` without the module. */
+export function packageOf(specifier: string): string {
+  return specifier
+    .split("/")
+    .slice(0, specifier.startsWith("@") ? 2 : 1)
+    .join("/");
+}
+
+function externalImports(metafile: Metafile): Set<string> {
   const imports = Object.values(metafile.inputs).flatMap((input) => input.imports);
-  const names = imports.filter(({ external, path }) => external === true && !isBuiltin(path)).map(({ path }) => path);
-  return new Set(names.map(packageName));
-}
-
-/** `@scope/name/deep/path.js` belongs to `@scope/name`. */
-function packageName(specifier: string): string {
-  return specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/");
+  return new Set(imports.filter(({ external, path }) => external === true && !isBuiltin(path)).map(({ path }) => path));
 }

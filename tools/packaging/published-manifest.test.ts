@@ -15,7 +15,10 @@ const SERVER: WorkspaceManifest = {
   files: ["dist"],
   dependencies: { koffi: "3.0.1", protobufjs: "8.0.0" },
   optionalDependencies: { "@node-llama-cpp/linux-x64": "3.0.0" },
+  peerDependencies: { "@redis/client": "6.0.0" },
+  peerDependenciesMeta: { "@redis/client": { optional: true } },
 };
+const RUNTIMES = { "@nereid/onnxruntime-linux-x64": "4.5.6", "@nereid/onnxruntime-linux-arm64": "4.5.6" };
 
 test("`publishedManifest()` drops sources and development dependencies, adds notices, keeps the rest", () => {
   const manifest: WorkspaceManifest = {
@@ -33,24 +36,32 @@ test("`publishedManifest()` drops sources and development dependencies, adds not
   });
 });
 
-test("`publishedServerManifest()` replaces koffi by its native parts", () => {
-  const { dependencies, optionalDependencies } = publishedServerManifest(SERVER);
+test("`publishedServerManifest()` replaces koffi by its native parts and has ONNX Runtime as an optional peer", () => {
+  const { dependencies, optionalDependencies, peerDependencies, peerDependenciesMeta } =
+    publishedServerManifest(SERVER);
   assert.deepEqual(dependencies, { protobufjs: "8.0.0" });
   assert.deepEqual(optionalDependencies, {
     "@node-llama-cpp/linux-x64": "3.0.0",
     "@koromix/koffi-linux-x64": "3.0.1",
     "@koromix/koffi-linux-arm64": "3.0.1",
   });
+  assert.deepEqual(peerDependencies, { "@redis/client": "6.0.0", ...RUNTIMES });
+  assert.deepEqual(peerDependenciesMeta, {
+    "@redis/client": { optional: true },
+    "@nereid/onnxruntime-linux-x64": { optional: true },
+    "@nereid/onnxruntime-linux-arm64": { optional: true },
+  });
 });
 
-test("`publishedUmbrellaManifest()` adds the packages of ONNX Runtime", () => {
-  const umbrella: WorkspaceManifest = { name: "nereid", version: "4.5.6", dependencies: { "@nereid/server": "4.5.6" } };
-  const { dependencies, optionalDependencies } = publishedUmbrellaManifest(umbrella);
-  assert.deepEqual(dependencies, { "@nereid/server": "4.5.6" });
-  assert.deepEqual(optionalDependencies, {
-    "@nereid/onnxruntime-linux-x64": "4.5.6",
-    "@nereid/onnxruntime-linux-arm64": "4.5.6",
-  });
+test("`publishedManifest()` keeps plain files and ships no types behind a pattern", () => {
+  const targets = { "nereid-source": "./src/*.ts", types: "./dist/*.d.ts", default: "./dist/*.js" };
+  const { exports } = publishedManifest({ ...SERVER, exports: { "./package.json": "./package.json", "./*": targets } });
+  assert.deepEqual(exports, { "./package.json": "./package.json", "./*": { default: "./dist/*.js" } });
+});
+
+test("`publishedUmbrellaManifest()` adds ONNX Runtime of each platform as an optional dependency", () => {
+  const { optionalDependencies } = publishedUmbrellaManifest({ name: "nereid", version: "4.5.6" });
+  assert.deepEqual(optionalDependencies, RUNTIMES);
 });
 
 test("`publishedServerManifest()` refuses a server without koffi", () => {

@@ -1,13 +1,15 @@
 /** From a package.json of the workspace to the one that users get. Decides on data given; touches no file. */
 import { BUNDLED_PACKAGES, type Manifest, OWN_SCOPE } from "../dependency-rules.ts";
 
-/** By path inside the package, then by condition. */
-type PackageExports = Readonly<Record<string, Readonly<Record<string, string>>>>;
+/** By path inside the package: a file, or files by condition. */
+type PackageExports = Readonly<Record<string, string | Readonly<Record<string, string>>>>;
 
 /** A package.json as far as packing looks at it; all other keys pass through. */
 export interface WorkspaceManifest extends Manifest {
   readonly exports?: PackageExports;
   readonly files?: readonly string[];
+  readonly bin?: Readonly<Record<string, string>>;
+  readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional: boolean }>>;
 }
 
 /** Condition under which the workspace resolves to sources, which packages do not carry. */
@@ -33,9 +35,13 @@ export function publishedManifest(manifest: WorkspaceManifest): WorkspaceManifes
   };
 }
 
-/** The server's: bundled packages are replaced by the packages of their native parts. */
+/**
+ * The server's: bundled packages leave, the packages of their native parts come. ONNX Runtime is as large as all else
+ * together, so it is an optional peer: npm checks its version and does not install it.
+ */
 export function publishedServerManifest(manifest: WorkspaceManifest): WorkspaceManifest {
   const dependencies = Object.entries(manifest.dependencies ?? {});
+  const runtimes = onnxRuntimePackages(manifest.version);
   return publishedManifest({
     ...manifest,
     ...{ os: unique(PLATFORMS.map(({ os }) => os)), cpu: unique(PLATFORMS.map(({ cpu }) => cpu)) },
@@ -46,18 +52,24 @@ export function publishedServerManifest(manifest: WorkspaceManifest): WorkspaceM
         PLATFORMS.map((platform) => [`@koromix/koffi-${suffix(platform)}`, koffiVersion(manifest)]),
       ),
     },
+    peerDependencies: { ...manifest.peerDependencies, ...runtimes },
+    peerDependenciesMeta: {
+      ...manifest.peerDependenciesMeta,
+      ...Object.fromEntries(Object.keys(runtimes).map((name) => [name, { optional: true }])),
+    },
   });
 }
 
-/** The umbrella's: it brings ONNX Runtime, which the server alone does without. */
+/** Of the package with everything: npm installs the runtime of the user's platform and skips the others. */
 export function publishedUmbrellaManifest(manifest: WorkspaceManifest): WorkspaceManifest {
   return publishedManifest({
     ...manifest,
-    optionalDependencies: {
-      ...manifest.optionalDependencies,
-      ...Object.fromEntries(PLATFORMS.map((platform) => [onnxRuntimePackage(platform), manifest.version])),
-    },
+    optionalDependencies: { ...manifest.optionalDependencies, ...onnxRuntimePackages(manifest.version) },
   });
+}
+
+function onnxRuntimePackages(version: string): Readonly<Record<string, string>> {
+  return Object.fromEntries(PLATFORMS.map((platform) => [onnxRuntimePackage(platform), version]));
 }
 
 export function onnxRuntimeManifest(
@@ -93,9 +105,15 @@ function withoutSources(exports: PackageExports): PackageExports {
   return Object.fromEntries(
     Object.entries(exports).map(([path, targets]) => [
       path,
-      Object.fromEntries(Object.entries(targets).filter(([condition]) => condition !== SOURCE_CONDITION)),
+      typeof targets === "string" ? targets : publishedTargets(targets, path.includes("*")),
     ]),
   );
+}
+
+/** Modules behind a pattern are for our own packages: they ship without types. */
+function publishedTargets(targets: Readonly<Record<string, string>>, isPattern: boolean): Record<string, string> {
+  const dropped = isPattern ? [SOURCE_CONDITION, "types"] : [SOURCE_CONDITION];
+  return Object.fromEntries(Object.entries(targets).filter(([condition]) => !dropped.includes(condition)));
 }
 
 function unique(values: readonly string[]): string[] {

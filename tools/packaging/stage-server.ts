@@ -1,62 +1,36 @@
-/** The server's package: built modules that its programs and the add-ons reach, koffi's JavaScript, the Python stub. */
+/** The server's package: its modules with koffi's JavaScript in place of the package koffi. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, posix } from "node:path";
 import { build } from "esbuild";
-import { moduleGraph } from "./module-graph.ts";
-import { publishedServerManifest, type WorkspaceManifest } from "./published-manifest.ts";
-import { serverModules } from "./server-modules.ts";
-import { copyBuilt, copyInto, emptyFolder, filesBelow, readJson, writeJson } from "./stage-files.ts";
-import { expectDeclared } from "./stage-library.ts";
+import { publishedServerManifest } from "./published-manifest.ts";
+import { readJson } from "./stage-files.ts";
+import { stagePackage } from "./stage-package.ts";
+import type { PackageModules, WorkspacePackage } from "./workspace-modules.ts";
 
-/** Modules that commands and child processes start with. */
-const ENTRIES = [
-  "dist/src/index.js",
-  "dist/src/cli/nereid.js",
-  "dist/src/cli/serve.js",
-  "dist/src/main/engine-host.js",
-  "dist/src/engine/guide/grammar-worker.js",
-  "dist/src/protocol/http/json/json-thread.js",
-  "dist/src/engine/ranks/rank-worker.js",
-  "dist/src/backend/typescript/worker/model-worker.js",
-  "dist/src/backend/typescript/worker/type-stripping-hooks.js",
-];
 /** What `nereid types` writes beside models, and the types of the package, which need no others. */
 const TYPES = ["dist/src/backend/typescript/model-api.d.ts", "dist/src/index.d.ts"];
 const KOFFI = "dist/vendor/koffi.js";
 const RULE = "-".repeat(70);
 const KOFFI_IMPORT = /(\bfrom )"koffi"/g;
 
-export async function stageServer(root: string, stage: string): Promise<void> {
-  const folder = join(root, "server");
-  emptyFolder(stage);
-  const entries = [...ENTRIES, ...serverModules(root).map((module) => `dist/${module}`)];
-  const { files } = await moduleGraph(folder, entries);
-  for (const file of files) copyBuilt(stage, folder, [file], (text) => pointToBundle(text, file));
-  copyInto(stage, folder, [
-    ...programs(folder, "bin", ".cjs"),
-    ...programs(folder, "python", ".py"),
-    // Kernels are compiled for the GPU at hand.
-    ...programs(folder, "kernels", ".cu"),
-    ...programs(folder, "kernels", ".cuh"),
-  ]);
-  copyBuilt(stage, folder, TYPES);
-  copyInto(stage, root, ["LICENSE"]);
-  await bundleKoffi(folder, stage);
-  const manifest = publishedServerManifest(readJson<WorkspaceManifest>(join(folder, "package.json")));
-  writeJson(join(stage, "package.json"), manifest);
-  const { packages } = await moduleGraph(stage, entries);
-  expectDeclared(manifest, packages);
+export async function stageServer(
+  root: string,
+  server: WorkspacePackage,
+  modules: PackageModules,
+  stage: string,
+): Promise<void> {
+  const packages = new Set([...modules.packages].filter((name) => name !== "koffi"));
+  stagePackage(root, server, { files: modules.files, packages }, stage, {
+    manifest: publishedServerManifest(server.manifest),
+    types: TYPES,
+    change: pointToBundle,
+  });
+  await bundleKoffi(join(root, server.folder), stage);
 }
 
 function pointToBundle(text: string, file: string): string {
   return text.replace(KOFFI_IMPORT, (_, from: string) => `${from}"${posix.relative(posix.dirname(file), KOFFI)}"`);
-}
-
-function programs(folder: string, part: string, ending: string): string[] {
-  return filesBelow(join(folder, part))
-    .filter((file) => file.endsWith(ending))
-    .map((file) => join(part, file));
 }
 
 /**

@@ -2,8 +2,8 @@
 
 import { type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
 import { runCommand } from "@nereid/server/cli/run-command";
+import { requirePackage } from "@nereid/server/packages/optional-package";
 import { copyTemplates, initRepository } from "../repository/init-repo.ts";
-import { initVisionRepository } from "../repository/init-vision.ts";
 import { parseTemplateValues } from "../template/template-values.ts";
 
 const DEFAULT_BATCH_SIZE = 64;
@@ -67,6 +67,12 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
   ],
 };
 
+/** The vision encoder is exported by a package of its own. */
+async function loadVisionInit(): Promise<typeof initRepository> {
+  const load = () => import("../repository/init-vision.ts");
+  return (await requirePackage("@nereid/onnx-tools", "init-repo --images", load)).initVisionRepository;
+}
+
 export async function initRepoCommand(argv: readonly string[]): Promise<void> {
   await runCommand(SYNTAX, argv, async ({ values, reporter, signal }) => {
     if (values.templates) {
@@ -81,7 +87,7 @@ export async function initRepoCommand(argv: readonly string[]): Promise<void> {
     }
     if (values.model === undefined)
       throw new UsageError("--model is missing: which model to serve, or --templates for unfilled ones");
-    const init = values.images ? initVisionRepository : initRepository;
+    const init = values.images ? await loadVisionInit() : initRepository;
     const { repository, models, findings } = await init({
       modelDir: values.model,
       tokenizerDir: values.tokenizer,

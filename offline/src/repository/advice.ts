@@ -1,6 +1,7 @@
 /** Suggested fixes for load errors, by the error text. Pure. */
 
 const ADVICE: readonly (readonly [RegExp, string])[] = [
+  [/needs the package (\S+), which is not installed/, "Install it: npm install $1"],
   [
     /unexpected directory name '(.*?)' for model '(.*?)'/,
     "Rename the folder to '$2', or write name: \"$1\" (or nothing) in the configuration",

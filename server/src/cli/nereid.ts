@@ -2,8 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import process from "node:process";
 import { nearestName } from "../config/suggest.ts";
-import { ServerError } from "../core/server-error.ts";
-import { importOptional, type OptionalPackage } from "../packages/optional-package.ts";
+import { importOptional, MissingPackageError, type OptionalPackage } from "../packages/optional-package.ts";
 
 type Run = (argv: readonly string[]) => Promise<void>;
 
@@ -173,7 +172,7 @@ export async function main(argv: readonly string[]): Promise<void> {
 
 /** A missing package is the user's to install; everything else is a fault. */
 function reportMissing(error: unknown): undefined {
-  if (!(error instanceof ServerError)) throw error;
+  if (!(error instanceof MissingPackageError)) throw error;
   process.stderr.write(`nereid: ${error.message}\n`);
   process.exitCode = 1;
 }

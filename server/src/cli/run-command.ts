@@ -5,6 +5,7 @@
 import process from "node:process";
 import { progressMode, Reporter } from "../files/progress.ts";
 import { locationText, ToolError } from "../files/tool-error.ts";
+import { MissingPackageError } from "../packages/optional-package.ts";
 import { type Arguments, type CommandSyntax, type FlagTable, parseArguments, UsageError } from "./arguments.ts";
 import { helpText } from "./arguments-help.ts";
 
@@ -97,6 +98,10 @@ function abortOnSignal(interruption: AbortController): () => void {
 function report(error: unknown, reporter: Reporter, signal: AbortSignal): void {
   const reason: unknown = signal.aborted ? signal.reason : error;
   if (!signal.aborted) process.exitCode = FAILED;
+  if (reason instanceof MissingPackageError) {
+    reporter.error(reason.message);
+    return;
+  }
   if (!(reason instanceof ToolError)) {
     reporter.error(reason instanceof Error ? (reason.stack ?? reason.message) : String(reason));
     return;

@@ -4,7 +4,7 @@ import type { RedisCache } from "../cache/redis-cache.ts";
 import type { CacheOptions } from "../config/flags/server-options.ts";
 import { ServerError } from "../core/server-error.ts";
 import type { ServerLog } from "../observe/log.ts";
-import { asMissing } from "../packages/optional-package.ts";
+import { requirePackage } from "../packages/optional-package.ts";
 import { ResponseCache } from "../scheduler/cache/response-cache.ts";
 
 /** At most one of them. */
@@ -31,11 +31,10 @@ function createCache(settings: ReadonlyMap<string, string>): ResponseCache {
   throw new ServerError("invalid_argument", `--cache-config local,size= expects a number of bytes, got '${text}'`);
 }
 
-/** Loads the client only when a Redis cache is configured. */
+/** Its code is loaded for those who use it. */
 async function openRedis(settings: ReadonlyMap<string, string>, log: ServerLog): Promise<RedisCache> {
-  const { RedisCache: Cache } = await import("../cache/redis-cache.ts").catch((error: unknown) => {
-    throw asMissing(error, "@redis/client", "--cache-config=redis");
-  });
+  const load = () => import("../cache/redis-cache.ts");
+  const { RedisCache: Cache } = await requirePackage("@redis/client", "--cache-config=redis", load);
   const { parseRedisSettings } = await import("../cache/redis-settings.ts");
   return Cache.open(parseRedisSettings(settings, process.env), log);
 }

@@ -40,7 +40,8 @@ export function findLibrary(spec: LibrarySpec, lookUp: LibrarySearch = installed
   }
   throw new Error(
     `${spec.title} is not installed: found no ${spec.fileName} in ${searched.join(", ")}; ` +
-      `install one of ${spec.packages.map(({ name }) => name).join(", ")} or set ${spec.override} to the path of the library`,
+      `npm install ${spec.packages.map(({ name }) => name).join(" (or ")}${")".repeat(spec.packages.length - 1)}, ` +
+      `or set ${spec.override} to the path of the library`,
   );
 }
 

@@ -9,32 +9,49 @@ export type OptionalPackage =
   | "@nereid/object-stores"
   | "@nereid/offline"
   | "@nereid/onnx-tools"
-  | "@nereid/retrieval";
+  | "@nereid/retrieval"
+  | "@redis/client";
+
+/** A package that this installation lacks. The message is one line with the command that installs it. */
+export class MissingPackageError extends ServerError {
+  constructor(packageName: string, neededBy: string, options?: ErrorOptions) {
+    const text = `${neededBy} needs the package ${packageName}, which is not installed: npm install ${packageName}`;
+    super("unavailable", text, options);
+    this.name = "MissingPackageError";
+  }
+}
 
 /**
  * Imports `<packageName>/<module>`. `Module` is the contract that the module satisfies; the package's own types check it.
- * @throws ServerError unavailable, naming the package and how to install it, when the package is not installed
+ * @throws MissingPackageError when the package is not installed
  */
-export async function importOptional<Module>(
+export function importOptional<Module>(
   packageName: OptionalPackage,
   module: string,
   neededBy: string,
 ): Promise<Module> {
+  return requirePackage(packageName, neededBy, async () => (await import(`${packageName}/${module}`)) as Module);
+}
+
+/**
+ * Runs an import that leads to an optional package, directly or through a module of ours.
+ * @throws MissingPackageError when the package is not installed
+ */
+export async function requirePackage<Module>(
+  packageName: OptionalPackage,
+  neededBy: string,
+  load: () => Promise<Module>,
+): Promise<Module> {
   try {
-    return (await import(`${packageName}/${module}`)) as Module;
+    return await load();
   } catch (error) {
-    throw asMissing(error, packageName, neededBy);
+    if (!isMissing(error, packageName)) throw error;
+    throw new MissingPackageError(packageName, neededBy, { cause: error });
   }
 }
 
-/** The error of a failed import; a ServerError that names the package when the package itself is missing. */
-export function asMissing(error: unknown, packageName: string, neededBy: string): unknown {
-  if (!isMissing(error, packageName)) return error;
-  const text = `${neededBy} needs the package ${packageName}, which is not installed: npm install ${packageName}`;
-  return new ServerError("unavailable", text, { cause: error });
-}
-
-function isMissing(error: unknown, packageName: string): boolean {
+/** True only when the package itself is missing, not a module that it imports. */
+function isMissing(error: unknown, packageName: OptionalPackage): boolean {
   if (!(error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND")) return false;
   return error.message.includes(`'${packageName}'`);
 }
