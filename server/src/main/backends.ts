@@ -1,0 +1,96 @@
+/** The backends of a server, each loaded with the first model that names it. Part of the composition root. */
+import type { Backend, UsableGpus } from "../backend/backend.ts";
+import { lazyBackend } from "../backend/lazy-backend.ts";
+import type { ModelControl } from "../backend/python/questions.ts";
+import { visibleGpus } from "../device/cuda/find-gpus.ts";
+import { packagedBackend } from "../packages/packaged-backend.ts";
+import type { ModelManager } from "../repository/model-manager.ts";
+import { usableGpus } from "./gpus.ts";
+
+/** By the name that users write in `backend:`. `control` serves models that load and unload others. */
+export function createBackends(control: ModelControl): ReadonlyMap<string, Backend> {
+  const all = [
+    ...onnxBackends(),
+    ...["python", "vllm", "pytorch"].map((name) => pythonBackend(name, control)),
+    ...["llm", "tensorrtllm"].map(llmBackend),
+    ...plainBackends(),
+    packagedBackend("image", "@nereid/images", "image-backend"),
+    packagedBackend("retrieval", "@nereid/retrieval", "backend/retrieval-backend"),
+    ...testBackends(),
+  ];
+  return new Map(all.map((backend) => [backend.name, backend]));
+}
+
+/** Models end first: callers before those they call. */
+export async function closeBackends(manager: ModelManager, backends: ReadonlyMap<string, Backend>): Promise<void> {
+  await manager.close();
+  await Promise.all([...new Set(backends.values())].map((backend) => backend.close()));
+}
+
+/** Both run on the same threads and share their turns, so one call makes both. */
+function onnxBackends(): Backend[] {
+  let both: Promise<readonly Backend[]> | undefined;
+  const create = async (): Promise<readonly Backend[]> => {
+    const { createOnnxBackends } = await import("../backend/onnx/onnx-backend.ts");
+    return createOnnxBackends(usableGpus);
+  };
+  return ["onnxruntime", "tensorrt"].map((name) =>
+    lazyBackend(name, async () => {
+      both ??= create();
+      const found = (await both).find((backend) => backend.name === name);
+      if (found === undefined) throw new RangeError(`createOnnxBackends() makes no backend ${name}`);
+      return found;
+    }),
+  );
+}
+
+function pythonBackend(name: string, control: ModelControl): Backend {
+  return lazyBackend(name, async () => {
+    const { createPythonBackend } = await import("../backend/python/python-backend.ts");
+    return createPythonBackend({ control, findGpus: allGpus, ...(name === "python" ? {} : { name }) });
+  });
+}
+
+let seenGpus: UsableGpus | undefined;
+
+/** Python models bring their own code: any GPU will do. */
+function allGpus(): UsableGpus {
+  seenGpus ??= { ids: visibleGpus().map(({ ordinal }) => ordinal), minComputeCapability: 0 };
+  return seenGpus;
+}
+
+function llmBackend(name: string): Backend {
+  return lazyBackend(name, async () => {
+    const { createLlmBackend } = await import("../backend/llm/llm-backend.ts");
+    return createLlmBackend(name === "llm" ? "llm" : "tensorrtllm", {}, usableGpus);
+  });
+}
+
+function plainBackends(): Backend[] {
+  return [
+    lazyBackend("typescript", async () =>
+      (await import("../backend/typescript/typescript-backend.ts")).createTypescriptBackend(),
+    ),
+    lazyBackend("tokenizer", async () =>
+      (await import("../backend/tokenizer/tokenizer-backend.ts")).createTokenizerBackend(),
+    ),
+    lazyBackend("pooling", async () => (await import("../backend/pooling/pooling-backend.ts")).createPoolingBackend()),
+    lazyBackend("bls", async () => (await import("../backend/bls/bls-backend.ts")).createBlsBackend()),
+  ];
+}
+
+/** Models of Triton's own tests and examples. */
+function testBackends(): Backend[] {
+  return [
+    lazyBackend("identity", async () => (await import("../backend/testing/identity.ts")).createIdentityBackend()),
+    lazyBackend("repeat", async () => (await import("../backend/testing/repeat.ts")).createRepeatBackend()),
+    lazyBackend("square", async () => (await import("../backend/testing/square.ts")).createSquareBackend()),
+    lazyBackend("sequence", async () => (await import("../backend/testing/sequence.ts")).createSequenceBackend()),
+    lazyBackend("dyna_sequence", async () =>
+      (await import("../backend/testing/dyna-sequence.ts")).createDynaSequenceBackend(),
+    ),
+    lazyBackend("iterative_sequence", async () =>
+      (await import("../backend/testing/iterative-sequence.ts")).createIterativeSequenceBackend(),
+    ),
+  ];
+}

@@ -1,0 +1,31 @@
+/** The configuration of a model folder: its `config.pbtxt`, or the JSON of a load request in its place. */
+import {
+  emptyModelConfig,
+  parseModelConfigJson,
+  parseModelConfigText,
+  prepareModelConfig,
+} from "../../config/model/model-config.ts";
+import { ServerError } from "../../core/server-error.ts";
+import type { PolledModel } from "./model-sources.ts";
+
+/**
+ * Completed as far as files tell; the model itself may tell more when it loads.
+ * @throws ServerError for a configuration that is wrong, or missing where nothing is completed
+ */
+export function modelConfigOf(
+  folder: PolledModel["folder"],
+  configJson: string | undefined,
+  autoComplete: boolean,
+  onNote: (note: string) => void,
+): PolledModel["config"] {
+  const written =
+    configJson !== undefined
+      ? parseModelConfigJson(configJson)
+      : folder.config !== undefined
+        ? parseModelConfigText(folder.config.text, folder.config.path, onNote)
+        : emptyModelConfig();
+  if (folder.config === undefined && configJson === undefined && !autoComplete) {
+    throw new ServerError("not_found", `model '${folder.name}' has no config.pbtxt, and auto-complete is off`);
+  }
+  return prepareModelConfig({ written, modelName: folder.name, artifacts: folder.artifacts, autoComplete });
+}
