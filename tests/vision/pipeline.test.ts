@@ -138,7 +138,7 @@ test("a prompt may place several pictures, and each place shows its own", async 
   );
   await assert.rejects(
     ask("<image> and <image>", 0),
-    /400: in ensemble 'vlm', the prompt has 2 places '<image>' for 1 pictures/,
+    /400: in ensemble 'vlm', the prompt has 2 places '<image>' for 1 images/,
   );
 });
 

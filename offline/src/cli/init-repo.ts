@@ -47,8 +47,8 @@ const FLAGS = {
   },
   copy: { type: "switch", summary: "copy model and tokenizer into the repository, so that it can be moved as a whole" },
   images: {
-    aliases: ["pictures"],
     type: "switch",
+    aliases: ["pictures"],
     summary:
       "a vision-language model (LLaVA, Qwen2-VL): its vision encoder as ONNX, and models that take images with a question",
   },
