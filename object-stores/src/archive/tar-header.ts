@@ -19,7 +19,7 @@ export function parseTarHeader(block: Uint8Array, at: number): TarHeader | undef
   const where = `at byte ${at} of the archive`;
   const stored = octal(block.subarray(148, 156), `checksum ${where}`);
   if (stored !== checksumOf(block)) throw new ToolError(`What is ${where} is no tar header: its checksum is wrong`);
-  const prefix = text(block.subarray(257, 262)) === "ustar" ? text(block.subarray(345, 500)) : "";
+  const prefix = isUstar(block) ? text(block.subarray(345, 500)) : "";
   const name = text(block.subarray(0, 100));
   const code = block[156] ?? 0;
   return {
@@ -27,6 +27,14 @@ export function parseTarHeader(block: Uint8Array, at: number): TarHeader | undef
     bytes: size(block.subarray(124, 136), where),
     type: code === 0 || code === 0x37 ? "0" : String.fromCharCode(code),
   };
+}
+
+/**
+ * POSIX's magic is "ustar" and NUL. GNU's is "ustar" and two blanks; its bytes from 345 on hold times (`--incremental`)
+ * and the map of a sparse file, not a prefix of the name (GNU tar manual, "Basic Tar Format").
+ */
+function isUstar(block: Uint8Array): boolean {
+  return text(block.subarray(257, 262)) === "ustar" && block[262] === 0;
 }
 
 /** `path=…` and `size=…` of pax extended attributes; others are ignored. @throws ToolError */

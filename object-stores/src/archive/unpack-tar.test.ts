@@ -63,6 +63,16 @@ test("unpackTar() reads what the system's tar writes, compressed or not", async 
   }
 });
 
+test("unpackTar() reads the names of a GNU incremental archive, and refuses its lists of folders", async (t) => {
+  const folder = temporaryFolder(t);
+  mkdirSync(join(folder, "m"));
+  writeFileSync(join(folder, "m", "config.pbtxt"), "config");
+  const snapshot = ["-C", folder, "--format=gnu", "--incremental", "-cf", "-"];
+  const file = execFileSync("tar", [...snapshot, "m/config.pbtxt"]);
+  assert.deepEqual((await unpack(t, file)).found, { "m/config.pbtxt": "config" });
+  await assert.rejects(unpack(t, execFileSync("tar", [...snapshot, "m"])), /'m' is of type 'D'/);
+});
+
 const EVIL: readonly (readonly [string, readonly TarEntry[], RegExp])[] = [
   ["a name that goes up", [{ name: "../evil", content: "x" }], /"\.\.\/evil" is refused: it leaves its folder/],
   ["a name that goes up in the middle", [{ name: "m/../../evil", content: "x" }], /leaves its folder/],
