@@ -6,15 +6,15 @@ import { cudaChecks as fixedAttention } from "./attention/fixed-attention.cuda-c
 import { cudaChecks as copyBlock } from "./copy-block/copy-block.cuda-check.ts";
 import { cudaChecks as elementwise } from "./elementwise/elementwise.cuda-check.ts";
 import { cudaChecks as expertLinear } from "./expert-linear/expert-linear.cuda-check.ts";
-import { cudaChecks as groupLinear } from "./group-linear/group-linear.cuda-check.ts";
+import { cudaChecks as fusedLayer } from "./fused-layer/fused-layer.cuda-check.ts";
 import { cudaChecks as int4Linear } from "./int4-linear/int4-linear.cuda-check.ts";
 import { cudaChecks as lora } from "./lora/lora.cuda-check.ts";
 import { cudaChecks as quantize } from "./quantize/quantize.cuda-check.ts";
 import { cudaChecks as ropeStore } from "./rope-store/rope-store.cuda-check.ts";
 import { cudaChecks as sample } from "./sample/sample.cuda-check.ts";
+import { cudaChecks as skinnyGemm } from "./skinny-gemm/skinny-gemm.cuda-check.ts";
 import type { CudaCheck } from "./testing/cuda-check.ts";
-import { cudaChecks as thinLayer } from "./thin-layer/thin-layer.cuda-check.ts";
-import { cudaChecks as thinLinear } from "./thin-linear/thin-linear.cuda-check.ts";
+import { cudaChecks as wgmmaGemm } from "./wgmma-gemm/wgmma-gemm.cuda-check.ts";
 
 export const allCudaChecks: readonly CudaCheck[] = [
   ...elementwise,
@@ -25,9 +25,9 @@ export const allCudaChecks: readonly CudaCheck[] = [
   ...fixedAttention,
   ...sample,
   ...int4Linear,
-  ...thinLinear,
-  ...thinLayer,
-  ...groupLinear,
+  ...skinnyGemm,
+  ...fusedLayer,
+  ...wgmmaGemm,
   ...expertLinear,
   ...lora,
   ...copyBlock,

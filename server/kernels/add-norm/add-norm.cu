@@ -47,13 +47,13 @@ extern "C" __global__ void __launch_bounds__(1024) add_norm(
   const int numVectors = width / ELEM_VEC;
   const u64 start = (u64)blockIdx.x * width;
   float values[VECTORS][ELEM_VEC];
-  START_NEXT();
+  PDL_TRIGGER();
 #if VECTORS == 1
   // Where registers allow, weights are here before the rows are.
   float weightsAhead[ELEM_VEC] = {};
   if ((int)threadIdx.x < numVectors) load_weights(weight + threadIdx.x * ELEM_VEC, weightsAhead);
 #endif
-  WAIT_FOR_PREVIOUS();
+  PDL_WAIT();
 #pragma unroll
   for (int v = 0; v < VECTORS; v++) {
     const int at = threadIdx.x + v * blockDim.x;

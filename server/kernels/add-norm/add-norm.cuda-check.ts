@@ -6,7 +6,7 @@ import type { OutputCodes } from "../cuda/quantized-output.ts";
 import type { CudaCheck, CudaCheckContext } from "../testing/cuda-check.ts";
 import { relativeError } from "../testing/cuda-check.ts";
 import { allocateFloats, downloadFloats, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";
-import { uploadParts } from "../testing/sum-parts.ts";
+import { uploadPartials } from "../testing/split-k-partials.ts";
 import { launchAddNorm } from "./add-norm.cuda.ts";
 import { addNormRef } from "./add-norm.ref.ts";
 
@@ -52,7 +52,7 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
   const residual = uploadRandom(context, type, count, 1, 3);
   const branch = uploadRandom(context, type, count, 2, 2);
   const { numParts } = variant;
-  const left = numParts === undefined ? undefined : uploadParts(context, numParts, count, 6, 2);
+  const left = numParts === undefined ? undefined : uploadPartials(context, numParts, count, 6, 2);
   const rowScales = uploadRandom(context, "f32", NUM_ROWS, 7);
   const columnScales = uploadRandom(context, "f32", width, 8);
   const added = left?.values.map(

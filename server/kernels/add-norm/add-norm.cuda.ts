@@ -4,7 +4,12 @@
  */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { type ElemType, elemDefines, expectCount, f32, i32, ptr, rowShape } from "../cuda/launch-args.ts";
-import { type QuantizedOutput, quantizeDefines, type SumParts, type SumScales } from "../cuda/quantized-output.ts";
+import {
+  type QuantizedOutput,
+  quantizeDefines,
+  type SplitKPartials,
+  type SumScales,
+} from "../cuda/quantized-output.ts";
 
 export interface AddNormCudaArgs {
   readonly type: ElemType;
@@ -13,7 +18,7 @@ export interface AddNormCudaArgs {
   /** Of a branch that is sums of codes: what its rows and columns are still to be multiplied by. */
   readonly branchScales?: SumScales | undefined;
   /** In place of `branch`. */
-  readonly branchParts?: SumParts | undefined;
+  readonly branchParts?: SplitKPartials | undefined;
   /** Multiplies the branch, 1 for most models. */
   readonly branchScale?: number | undefined;
   /** f32 [width]: the branch is normalized by its root mean square before it is added. */

@@ -5,7 +5,7 @@
 // RANKS; ELEM_BF16 or ELEM_F32.
 #include "elem.cuh"
 
-#define PATIENCE_NS 30000000000ull
+#define TIMEOUT_NS 30000000000ull
 
 __device__ __forceinline__ void tell(u32* flag, u32 round) {
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(round) : "memory");
@@ -28,7 +28,7 @@ __device__ __forceinline__ void wait_for(const u32* flag, u32 round) {
   const u64 start = nanoseconds();
   // Rounds wrap around after 2^32.
   while ((int)(told(flag) - round) < 0)
-    if (nanoseconds() - start > PATIENCE_NS) __trap();
+    if (nanoseconds() - start > TIMEOUT_NS) __trap();
 }
 
 // Past the caches of this device, which know nothing of another's writes.
@@ -47,8 +47,8 @@ extern "C" __global__ void __launch_bounds__(512) all_reduce(
     u32* const* flags,          // [RANKS] addresses of [gridDim.x, RANKS]: the round that a rank has reached, for each block
     u32* rounds,                // [gridDim.x], this rank's
     int rank, i64 count, i64 capacity) {
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   const u32 round = rounds[blockIdx.x] + 1;
   const u64 half = (round & 1) * (u64)capacity;
   const u64 step = (u64)gridDim.x * blockDim.x * ELEM_VEC;

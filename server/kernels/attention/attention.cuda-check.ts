@@ -82,17 +82,17 @@ const variantChecks: readonly CudaCheck[] = VARIANTS.flatMap((variant) => {
 });
 
 /** Decode attention that turns and stores the last key itself, against the kernels that do it one after the other. */
-const TURNING: readonly Variant[] = [
+const ROTATING: readonly Variant[] = [
   { type: "bf16", headDim: 128, numHeads: 8, numKvHeads: 2, blockSize: 32 },
   { type: "bf16", headDim: 64, numHeads: 12, numKvHeads: 1, blockSize: 16, window: 70 },
   { type: "bf16", headDim: 128, numHeads: 8, numKvHeads: 2, blockSize: 16, isFp8: true },
   { type: "bf16", headDim: 64, numHeads: 4, numKvHeads: 2, blockSize: 16, isHalf: true },
 ];
 
-const turningChecks: readonly CudaCheck[] = TURNING.map((variant) => ({
+const rotatingChecks: readonly CudaCheck[] = ROTATING.map((variant) => ({
   name: `decode attention that turns ${variant.headDim}${variant.isFp8 ? " fp8" : ""}${variant.isHalf ? " halves" : ""}`,
   maxError: 8e-3,
-  run: (context) => runTurning(context, variant),
+  run: (context) => runRotating(context, variant),
 }));
 
 function uploadFrequencies(context: CudaCheckContext, headDim: number): bigint {
@@ -110,7 +110,7 @@ function lastSlot(blockTable: Int32Array, contextLength: number, blockSize: numb
   return last < 0 ? -1 : (blockTable[Math.floor(last / blockSize)] ?? 0) * blockSize + (last % blockSize);
 }
 
-async function runTurning(context: CudaCheckContext, variant: Variant): Promise<number> {
+async function runRotating(context: CudaCheckContext, variant: Variant): Promise<number> {
   const { headDim, numHeads, numKvHeads, blockSize, window, isFp8 = false, isHalf = false } = variant;
   const { sequences, blockTables, maxBlocks, numBlocks } = layOut(TURNED, blockSize);
   const kvType = cacheElement(variant);
@@ -144,9 +144,9 @@ async function runTurning(context: CudaCheckContext, variant: Variant): Promise<
     ...{ fp8: isFp8 ? SCALES : undefined, isHalf },
     ...{ counters: context.zeros(bytes.counters), partials: context.allocate(bytes.partials) },
   };
-  const [keys, values, turnedKeys, turnedValues] = [cache(2), cache(3), cache(2), cache(3)];
+  const [keys, values, rotatedKeys, rotatedValues] = [cache(2), cache(3), cache(2), cache(3)];
   const q = context.allocate(count * numHeads * headDim * 2);
-  const [out, turnedOut] = [0, 1].map(() => context.allocate(count * numHeads * headDim * 2));
+  const [out, rotatedOut] = [0, 1].map(() => context.allocate(count * numHeads * headDim * 2));
   launchRopeStore(context.stream, {
     ...({
       type: "bf16",
@@ -163,15 +163,15 @@ async function runTurning(context: CudaCheckContext, variant: Variant): Promise<
   });
   launchDecodeAttention(context.stream, { ...shared, q, qRowWidth: numHeads * headDim, keys, values, out: out ?? 0n });
   const rope = { invFreq, magnitude: 1.5 };
-  const turned = { q: qkv, qRowWidth, keys: turnedKeys, values: turnedValues, out: turnedOut ?? 0n, rope };
+  const turned = { q: qkv, qRowWidth, keys: rotatedKeys, values: rotatedValues, out: rotatedOut ?? 0n, rope };
   launchDecodeAttention(context.stream, { ...shared, ...turned });
   const read = (at: bigint | undefined, type: CudaElement, size: number): Promise<Float32Array> =>
     downloadFloats(context, type, at ?? 0n, size);
   return Math.max(
-    relativeError(await read(turnedKeys, kvType, cacheCount), await read(keys, kvType, cacheCount)),
-    relativeError(await read(turnedValues, kvType, cacheCount), await read(values, kvType, cacheCount)),
+    relativeError(await read(rotatedKeys, kvType, cacheCount), await read(keys, kvType, cacheCount)),
+    relativeError(await read(rotatedValues, kvType, cacheCount), await read(values, kvType, cacheCount)),
     relativeError(
-      await read(turnedOut, "bf16", count * numHeads * headDim),
+      await read(rotatedOut, "bf16", count * numHeads * headDim),
       await read(out, "bf16", count * numHeads * headDim),
     ),
   );
@@ -364,4 +364,4 @@ function prefillBenches(context: CudaCheckContext, isFp8: boolean): readonly Cud
   });
 }
 
-export const cudaChecks: readonly CudaCheck[] = [...variantChecks, ...turningChecks];
+export const cudaChecks: readonly CudaCheck[] = [...variantChecks, ...rotatingChecks];

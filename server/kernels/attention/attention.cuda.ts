@@ -46,7 +46,7 @@ export interface DecodeRope {
 }
 
 /** Whether decode attention can turn heads of that size itself: all of their elements, in bf16. */
-export function turnsInDecode(type: ElemType, headDim: number, numDims: number): boolean {
+export function supportsDecodeRope(type: ElemType, headDim: number, numDims: number): boolean {
   return type === "bf16" && numDims === headDim && headDim % 32 === 0;
 }
 
@@ -148,31 +148,31 @@ function prefillArgs(args: PrefillAttentionCudaArgs): KernelArg[] {
 }
 
 /** Fewer queries would leave most of a warp group's 64 rows empty. */
-const GROUP_MIN_QUERIES = 48;
-const GROUP_HEAD_DIM = 128;
-const GROUP_TILE = 128;
+const WGMMA_MIN_QUERIES = 48;
+const WGMMA_HEAD_DIM = 128;
+const WGMMA_TILE = 128;
 
 function isForGroups(
   arch: string,
   { headDim, window, softCap = 0, maxQueryLength, isDeterministic, isHalf }: PrefillAttentionCudaArgs,
 ): boolean {
   if (isDeterministic === true || isHalf === true) return false;
-  const isPlain = headDim === GROUP_HEAD_DIM && window === undefined && softCap === 0;
-  return hasWgmma(arch) && isPlain && maxQueryLength >= GROUP_MIN_QUERIES;
+  const isPlain = headDim === WGMMA_HEAD_DIM && window === undefined && softCap === 0;
+  return hasWgmma(arch) && isPlain && maxQueryLength >= WGMMA_MIN_QUERIES;
 }
 
 function launchGroups(stream: KernelStream, args: PrefillAttentionCudaArgs): void {
   const { headDim, blockSize, fp8, maxQueryLength, numHeads, numSequences } = args;
   const kernel = stream.kernel({
-    source: "attention/group-prefill.cu",
-    name: "group_prefill",
+    source: "attention/wgmma-prefill.cu",
+    name: "wgmma_prefill",
     defines: { ...kvDefines(args), HEAD_DIM: headDim, BLOCK_SIZE: blockSize, ROW_HALVES: 2 },
     waitsForPrevious: true,
   });
   // Queries, two stages of keys and values, and codes on their way; and what it takes to begin at a multiple of 1024.
-  const rows = GROUP_TILE * headDim;
+  const rows = WGMMA_TILE * headDim;
   const sharedBytes = 5 * 2 * rows + (fp8 === undefined ? 0 : 2 * rows) + 1024;
-  const grid = [numHeads, ceilDiv(maxQueryLength, GROUP_TILE), numSequences] as const;
+  const grid = [numHeads, ceilDiv(maxQueryLength, WGMMA_TILE), numSequences] as const;
   stream.launch(kernel, grid, [256, 1, 1], sharedBytes, prefillArgs(args));
 }
 

@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
   const int sequence = blockIdx.z, kvHead = blockIdx.y % numKvHeads, chunkOfHeads = blockIdx.y / numKvHeads;
   const int group = numHeads / numKvHeads;
   const int headStart = kvHead * group + chunkOfHeads * ROWS, numRows = min(ROWS, group - chunkOfHeads * ROWS);
-  START_NEXT();
+  PDL_TRIGGER();
   // Lengths and tables came with the step: no kernel writes them.
   const int length = contextLengths[sequence];
   const Span span = split_of(length, window);
@@ -81,12 +81,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
 #pragma unroll
   for (int s = 0; s < STAGES; s++) firstBlocks[s] = block_of(tile + s * WARPS);
 #if defined(ROPE)
-  __shared__ float2 turns[HEAD_DIM / 2];
+  __shared__ float2 rotations[HEAD_DIM / 2];
   __shared__ __align__(16) kv_t lastRows[2 * HEAD_DIM]; // key and value
   for (int i = threadIdx.x; i < HEAD_DIM / 2; i += THREADS) {
     float sine, cosine;
     sincosf((float)(length - 1) * invFreq[i], &sine, &cosine);
-    turns[i] = make_float2(cosine * magnitude, sine * magnitude);
+    rotations[i] = make_float2(cosine * magnitude, sine * magnitude);
   }
   __syncthreads();
   const bool hasLast = length > 0 && lastTile >= span.startTile && lastTile < span.endTile;
@@ -130,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
     if (tile + s * WARPS != lateTile) fetch_tile(tile + s * WARPS, firstBlocks[s], s);
     cp_async_commit();
   }
-  WAIT_FOR_PREVIOUS();
+  PDL_WAIT();
   const u64 outStart = ((u64)sequence * numHeads + headStart) * HEAD_DIM;
   if (length <= 0) {
     if (blockIdx.x == 0)
@@ -141,7 +141,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
   u32 queries[K_STEPS][4];
   const u16* row = q + (u64)sequence * qRowWidth;
 #if defined(ROPE)
-  load_turned_queries(queries, row + headStart * HEAD_DIM, HEAD_DIM, numRows, turns);
+  load_rotated_queries(queries, row + headStart * HEAD_DIM, HEAD_DIM, numRows, rotations);
 #else
   load_queries(queries, row + headStart * HEAD_DIM, HEAD_DIM, numRows);
 #endif
@@ -153,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
     const u16* key = row + (numHeads + kvHead) * HEAD_DIM;
     for (int i = 2 * threadIdx.x; i < HEAD_DIM / 2; i += 2 * THREADS) {
       float2 low, high;
-      turn_two(*reinterpret_cast<const u32*>(key + i), *reinterpret_cast<const u32*>(key + HEAD_DIM / 2 + i), turns + i, low,
+      rotate_pairs(*reinterpret_cast<const u32*>(key + i), *reinterpret_cast<const u32*>(key + HEAD_DIM / 2 + i), rotations + i, low,
                high);
       keep_two(lastRows, keyTo, i, low, inverseKeyScale);
       keep_two(lastRows, keyTo, HEAD_DIM / 2 + i, high, inverseKeyScale);

@@ -31,8 +31,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP) plain_attention(
   __shared__ float warpSums[WARPS][HEAD_DIM], warpLargest[WARPS], warpTotals[WARPS];
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const int sequence = blockIdx.z, head = blockIdx.y, kvHead = head / (numHeads / numKvHeads);
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   const int start = queryStarts == nullptr ? sequence : queryStarts[sequence];
   const int numQueries = queryStarts == nullptr ? 1 : queryStarts[sequence + 1] - start;
   if ((int)blockIdx.x >= numQueries) return;

@@ -27,8 +27,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) ragged_pref
     float valueScale) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2;
   const int sequence = blockIdx.z, head = blockIdx.y, kvHead = head / (numHeads / numKvHeads);
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   const int queryStart = queryStarts[sequence], numQueries = queryStarts[sequence + 1] - queryStart;
   const int contextLength = contextLengths[sequence], past = contextLength - numQueries;
   // The last queries see most keys: their blocks start first.

@@ -5,7 +5,7 @@
 extern "C" __global__ void copy_block(const u8* from, u8* to, i64 fromStride, i64 toStride, int pieceBytes) {
   const int at = (blockIdx.x * blockDim.x + threadIdx.x) * 16;
   // The kernels behind it start once it has ended: some read cached keys before they wait for anything.
-  WAIT_FOR_PREVIOUS();
+  PDL_WAIT();
   if (at >= pieceBytes) return;
   const uint4 value = *reinterpret_cast<const uint4*>(from + blockIdx.y * fromStride + at);
   *reinterpret_cast<uint4*>(to + blockIdx.y * toStride + at) = value;

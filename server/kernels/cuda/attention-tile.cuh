@@ -54,8 +54,8 @@ __device__ __forceinline__ int out_column(int j, int e) {
 }
 
 // Two numbers and those half a head further, turned; `turns`: cosine and sine of the first of them.
-__device__ __forceinline__ void turn_two(u32 low, u32 high, const float2* turns, float2& lowOut, float2& highOut) {
-  const float2 first = turns[0], second = turns[1];
+__device__ __forceinline__ void rotate_pairs(u32 low, u32 high, const float2* rotations, float2& lowOut, float2& highOut) {
+  const float2 first = rotations[0], second = rotations[1];
   lowOut = make_float2(bf16_low(low) * first.x - bf16_low(high) * first.y,
                        bf16_high(low) * second.x - bf16_high(high) * second.y);
   highOut = make_float2(bf16_low(high) * first.x + bf16_low(low) * first.y,
@@ -63,8 +63,8 @@ __device__ __forceinline__ void turn_two(u32 low, u32 high, const float2* turns,
 }
 
 // The same as load_queries() of rows that are still to be turned. `turns`: [HEAD_DIM / 2]
-__device__ __forceinline__ void load_turned_queries(u32 (&fragments)[K_STEPS][4], const u16* q, int rowStride, int numRows,
-                                                    const float2* turns) {
+__device__ __forceinline__ void load_rotated_queries(u32 (&fragments)[K_STEPS][4], const u16* q, int rowStride, int numRows,
+                                                    const float2* rotations) {
   const int g = (threadIdx.x & 31) >> 2, t = threadIdx.x & 3;
 #pragma unroll
   for (int k = 0; k < K_STEPS / 2; k++) {
@@ -83,7 +83,7 @@ __device__ __forceinline__ void load_turned_queries(u32 (&fragments)[K_STEPS][4]
         high = *reinterpret_cast<const u32*>(at + HEAD_DIM / 2);
       }
       float2 a, b;
-      turn_two(low, high, turns + column, a, b);
+      rotate_pairs(low, high, rotations + column, a, b);
       fragments[k][i] = PACK(a.x, a.y);
       fragments[k + K_STEPS / 2][i] = PACK(b.x, b.y);
     }

@@ -14,11 +14,11 @@ typedef long long i64;
 
 // Kernels that are started before the one ahead of them ends wait here, before they touch what it writes.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-#define WAIT_FOR_PREVIOUS() asm volatile("griddepcontrol.wait;" ::: "memory")
-#define START_NEXT() asm volatile("griddepcontrol.launch_dependents;" ::: "memory")
+#define PDL_WAIT() asm volatile("griddepcontrol.wait;" ::: "memory")
+#define PDL_TRIGGER() asm volatile("griddepcontrol.launch_dependents;" ::: "memory")
 #else
-#define WAIT_FOR_PREVIOUS()
-#define START_NEXT()
+#define PDL_WAIT()
+#define PDL_TRIGGER()
 #endif
 
 __device__ __forceinline__ float bf16_to_float(u16 bits) { return __uint_as_float((u32)bits << 16); }

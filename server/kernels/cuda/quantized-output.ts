@@ -26,20 +26,20 @@ export interface SumScales {
 }
 
 /** Sums that several blocks have each left a part of: f32 [count, rows, columns]. */
-export interface SumParts {
+export interface SplitKPartials {
   readonly address: DevicePointer;
   readonly count: number;
 }
 
 /** What a product leaves to its reader. */
-export interface LeftSums {
+export interface DeferredEpilogue {
   readonly scales?: SumScales | undefined;
-  readonly parts?: SumParts | undefined;
+  readonly parts?: SplitKPartials | undefined;
 }
 
 const SUM_DEFINES: Defines = { SUM_SCALES: 1 };
 
-export function sumDefines(scales: SumScales | undefined, parts?: SumParts): Defines {
+export function sumDefines(scales: SumScales | undefined, parts?: SplitKPartials): Defines {
   const ofScales = scales === undefined ? NO_DEFINES : SUM_DEFINES;
-  return parts === undefined ? ofScales : { ...ofScales, SUM_PARTS: parts.count };
+  return parts === undefined ? ofScales : { ...ofScales, SPLIT_K_PARTIALS: parts.count };
 }

@@ -2,7 +2,7 @@
 // which is written and read at once. Who finds the number of this launch in a word has its numbers too, so that no barrier
 // stands between, and one trip to the L2 cache is all that it takes.
 #pragma once
-#include "meet-grid.cuh"
+#include "grid-barrier.cuh"
 
 __device__ __forceinline__ void put_word(u64* at, u32 pair, u32 launch) {
   const u64 word = (u64)launch << 32 | pair;

@@ -6,8 +6,8 @@
 
 extern "C" __global__ void add(const elem_t* a, const elem_t* b, elem_t* out, i64 count) {
   const u64 at = FLAT_INDEX;
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   if (at >= count) return;
   float x[ELEM_VEC], y[ELEM_VEC];
   load_vec(a + at, x);
@@ -19,8 +19,8 @@ extern "C" __global__ void add(const elem_t* a, const elem_t* b, elem_t* out, i6
 
 extern "C" __global__ void scale(const elem_t* in, elem_t* out, i64 count, float factor) {
   const u64 at = FLAT_INDEX;
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   if (at >= count) return;
   float x[ELEM_VEC];
   load_vec(in + at, x);
@@ -31,8 +31,8 @@ extern "C" __global__ void scale(const elem_t* in, elem_t* out, i64 count, float
 
 extern "C" __global__ void soft_cap(const elem_t* in, elem_t* out, i64 count, float cap) {
   const u64 at = FLAT_INDEX;
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   if (at >= count) return;
   float x[ELEM_VEC];
   load_vec(in + at, x);
@@ -43,8 +43,8 @@ extern "C" __global__ void soft_cap(const elem_t* in, elem_t* out, i64 count, fl
 
 extern "C" __global__ void activation(const elem_t* in, elem_t* out, i64 count) {
   const u64 at = FLAT_INDEX;
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   if (at >= count) return;
   float x[ELEM_VEC];
   load_vec(in + at, x);
@@ -56,8 +56,8 @@ extern "C" __global__ void activation(const elem_t* in, elem_t* out, i64 count) 
 extern "C" __global__ void add_bias(elem_t* x /* [numRows, width] */, const elem_t* bias /* [width] */, i64 count,
                                     int width) {
   const u64 at = FLAT_INDEX;
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   if (at >= count) return;
   float values[ELEM_VEC], shifts[ELEM_VEC];
   load_vec(x + at, values);
@@ -70,8 +70,8 @@ extern "C" __global__ void add_bias(elem_t* x /* [numRows, width] */, const elem
 extern "C" __global__ void scale_columns(const elem_t* in /* [numRows, width] */, const float* factors /* [width] */,
                                          elem_t* out, i64 count, int width) {
   const u64 at = FLAT_INDEX;
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   if (at >= count) return;
   float x[ELEM_VEC];
   load_vec(in + at, x);
@@ -84,8 +84,8 @@ extern "C" __global__ void scale_columns(const elem_t* in /* [numRows, width] */
 extern "C" __global__ void gate_rows(const elem_t* in /* [numRows, width] */, const elem_t* gate /* [numRows] */,
                                      elem_t* out, i64 count, int width) {
   const u64 at = FLAT_INDEX;
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   if (at >= count) return;
   float x[ELEM_VEC];
   load_vec(in + at, x);

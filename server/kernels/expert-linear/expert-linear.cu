@@ -53,8 +53,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) expert_linear(
   __shared__ int choices[TOKENS];
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
   const int firstOutput = blockIdx.x * OUTPUTS;
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   if (warp == 0) {
     const int2 tile = find_tile(starts, numExperts, blockIdx.y);
     if (lane == 0) found = tile;

@@ -12,8 +12,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) group_by_expert(
   __shared__ float scratch[32];
   __shared__ int warpCounts[2][WARPS];
   const int expert = blockIdx.x, lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   float fewer = 0.f; // exact up to 2^24 choices
   for (int i = threadIdx.x; i < count; i += THREADS) fewer += ids[i] < expert ? 1.f : 0.f;
   int at = (int)block_sum(fewer, scratch);

@@ -10,8 +10,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP) plain_expert_linear(
     elem_t* out,          // [numChoices, outputs]
     int inputs, int outputs, int choicesPerRow) {
   const int output = blockIdx.x * WARPS + (threadIdx.x >> 5), choice = blockIdx.y;
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   if (output >= outputs) return;
   const elem_t* row = x + (u64)(choice / choicesPerRow) * inputs;
   const elem_t* column = weight + ((u64)ids[choice] * outputs + output) * inputs;

@@ -31,8 +31,8 @@ extern "C" __global__ void __launch_bounds__(256) gated_mul(
     const float* columnScales, // [2 * width]
     int width) {
   const int at = (blockIdx.x * blockDim.x + threadIdx.x) * ELEM_VEC;
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   if (at >= width) return;
   float values[ELEM_VEC];
   gated_vector(gateUp + (u64)blockIdx.y * 2 * width + at, width, rowScales + blockIdx.y, columnScales + at, values);
@@ -53,8 +53,8 @@ extern "C" __global__ void __launch_bounds__(1024) gated_mul_rows(
     int width) {
   __shared__ float scratch[32];
   float values[VECTORS][ELEM_VEC];
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
 #pragma unroll
   for (int v = 0; v < VECTORS; v++) {
     const int at = (threadIdx.x + v * blockDim.x) * ELEM_VEC;

@@ -10,8 +10,8 @@ extern "C" __global__ void gather_rows(
     elem_t* out,         // [count, width]
     int numRows, int width, float scale) {
   const int at = (blockIdx.x * blockDim.x + threadIdx.x) * ELEM_VEC;
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   if (at >= width) return;
   int id = ids[blockIdx.y];
 #if defined(HAS_CARRIED)

@@ -105,12 +105,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES == 1 ? 2 : 1) in
     *reinterpret_cast<uint4*>(shared + rows * X_STRIDE + i * 16) = make_uint4(0, 0, 0, 0);
     *reinterpret_cast<uint4*>(shared + X_BYTES + rows * X_STRIDE + i * 16) = make_uint4(0, 0, 0, 0);
   }
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   copy_x(startSegment, 0);
 
   float sums[TILES][ROW_TILES][4] = {};
-  const auto take_turn = [&](int segment, const Chunk& chunk, Chunk& free) {
+  const auto run_segment = [&](int segment, const Chunk& chunk, Chunk& free) {
     const int stage = (segment - startSegment) & 1;
     load_chunk(segment + 1, free);
     cp_async_wait<0>();
@@ -173,8 +173,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES == 1 ? 2 : 1) in
   };
   // Two turns in a round, so that chunks change places without being moved.
   for (int segment = startSegment; segment < endSegment; segment += 2) {
-    take_turn(segment, chunks[0], chunks[1]);
-    if (segment + 1 < endSegment) take_turn(segment + 1, chunks[1], chunks[0]);
+    run_segment(segment, chunks[0], chunks[1]);
+    if (segment + 1 < endSegment) run_segment(segment + 1, chunks[1], chunks[0]);
   }
   cp_async_wait<0>();
   __syncthreads();
@@ -237,8 +237,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) int4_decode(
   const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   const int numBlocks = inputs / BLOCK, numOutBlocks = outputs / OUTPUTS;
   const int k = blockIdx.x * WARPS + (threadIdx.x >> 5), block = blockIdx.y;
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   if (k >= numBlocks) return;
 #pragma unroll
   for (int i = 0; i < TILES; i++) {

@@ -2,9 +2,9 @@
 import { linearRef } from "../linear/linear.ref.ts";
 import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
 import { downloadFloats, seededFloats, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";
-import { int4GroupForm, launchInt4Group } from "./int4-group.cuda.ts";
-import { type Int4GroupForm, type Int4GroupUse, int4GroupWorkspaceBytes } from "./int4-group-plan.ts";
 import { type Int4CudaWeight, int4WorkspaceBytes, launchInt4Decode, launchInt4Linear } from "./int4-linear.cuda.ts";
+import { int4WgmmaTileConfig, launchInt4Wgmma } from "./int4-wgmma.cuda.ts";
+import { type Int4WgmmaTileConfig, type Int4WgmmaUse, int4WgmmaWorkspaceBytes } from "./int4-wgmma-plan.ts";
 import { packInt4 } from "./pack-int4.ts";
 import { dequantizeInt4, quantizeInt4 } from "./quantize-int4.ts";
 
@@ -26,12 +26,12 @@ const VARIANTS: readonly Variant[] = [
 ];
 
 interface GroupVariant extends Variant {
-  readonly use?: Int4GroupUse;
+  readonly use?: Int4WgmmaUse;
   /** In place of what the plan says. */
-  readonly form?: Partial<Int4GroupForm>;
+  readonly form?: Partial<Int4WgmmaTileConfig>;
 }
 
-const GROUP_VARIANTS: readonly GroupVariant[] = [
+const WGMMA_VARIANTS: readonly GroupVariant[] = [
   { numRows: 64, outputs: 1024, inputs: 2048, groupSize: 128, hasZeros: false, hasBias: false },
   { numRows: 9, outputs: 192, inputs: 1152, groupSize: 128, hasZeros: true, hasBias: true },
   {
@@ -50,12 +50,12 @@ const GROUP_VARIANTS: readonly GroupVariant[] = [
   { numRows: 20, outputs: 384, inputs: 2048, groupSize: 128, hasZeros: true, hasBias: false, use: "parts" },
 ];
 
-export const cudaChecks: readonly CudaCheck[] = [...VARIANTS.flatMap(plainChecks), ...GROUP_VARIANTS.map(groupCheck)];
+export const cudaChecks: readonly CudaCheck[] = [...VARIANTS.flatMap(plainChecks), ...WGMMA_VARIANTS.map(groupCheck)];
 
 function groupCheck(variant: GroupVariant, i: number): CudaCheck {
   const { numRows, outputs, inputs, groupSize, hasZeros, use = "whole" } = variant;
   return {
-    name: `int4-group ${use} ${numRows} rows ${outputs} x ${inputs} groups of ${groupSize}${hasZeros ? " zeros" : ""}`,
+    name: `int4-wgmma ${use} ${numRows} rows ${outputs} x ${inputs} groups of ${groupSize}${hasZeros ? " zeros" : ""}`,
     maxError: 5e-3,
     needsWgmma: true,
     run: (context: CudaCheckContext) => runGroup(context, variant),
@@ -121,18 +121,18 @@ async function runGroup(context: CudaCheckContext, variant: GroupVariant): Promi
   const bias = uploadRandom(context, "bf16", outputs, 3);
   const outWidth = use === "gated" ? outputs / 2 : outputs;
   const out = context.allocate(numRows * outWidth * 2);
-  const planned = int4GroupForm({ arch: "sm_90a", numSms: context.stream.numSms }, numRows, variant, use);
+  const planned = int4WgmmaTileConfig({ arch: "sm_90a", numSms: context.stream.numSms }, numRows, variant, use);
   if (planned === undefined) throw new Error("the kernel is not written for this shape");
   const form = { ...planned, ...variant.form };
-  const bytes = int4GroupWorkspaceBytes(outputs, form, numRows);
+  const bytes = int4WgmmaWorkspaceBytes(outputs, form, numRows);
   const workspace = { counters: context.zeros(bytes.counters + 4), partials: context.allocate(bytes.partials + 4) };
   const gatedBy = use === "gated" ? ("silu" as const) : undefined;
   // The second launch finds the counters as the first left them.
   for (let round = 0; round < 2; round++) {
     const pointers = { x: x.pointer, weight, bias: hasBias ? bias.pointer : undefined, out };
-    launchInt4Group(
+    launchInt4Wgmma(
       context.stream,
-      { ...pointers, numRows, ...workspace, gatedBy, leavesParts: use === "parts" },
+      { ...pointers, numRows, ...workspace, gatedBy, keepsPartials: use === "parts" },
       form,
     );
   }
@@ -140,13 +140,13 @@ async function runGroup(context: CudaCheckContext, variant: GroupVariant): Promi
   const sums = linearRef({ x: x.values, weight: values, inputs, ...withBias });
   if (use === "parts") {
     const parts = await downloadFloats(context, "f32", workspace.partials, form.splits * numRows * outputs);
-    return relativeError(sumParts(parts, form.splits), sums);
+    return relativeError(splitKPartials(parts, form.splits), sums);
   }
   const result = await downloadFloats(context, "bf16", out, numRows * outWidth);
   return relativeError(result, use === "gated" ? gated(sums, outWidth) : sums);
 }
 
-function sumParts(parts: Float32Array, count: number): Float32Array {
+function splitKPartials(parts: Float32Array, count: number): Float32Array {
   const length = parts.length / count;
   return Float32Array.from({ length }, (_, i) => {
     let sum = 0;
@@ -200,10 +200,10 @@ function benches(context: CudaCheckContext, rows: readonly number[], isGroup: bo
         launch: (round: number): void => {
           const weight = weights[round % copies];
           if (weight === undefined) return;
-          const form = isGroup ? int4GroupForm(stream, numRows, weight) : undefined;
+          const form = isGroup ? int4WgmmaTileConfig(stream, numRows, weight) : undefined;
           const product = { x, weight, out, numRows, ...workspace };
           if (form === undefined) launchInt4Linear(stream, product);
-          else launchInt4Group(stream, product, form);
+          else launchInt4Wgmma(stream, product, form);
         },
       };
     });

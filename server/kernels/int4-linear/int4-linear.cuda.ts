@@ -3,7 +3,7 @@ import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-s
 import { sharedBytesPerBlock } from "../cuda/device-limits.ts";
 import type { Defines } from "../cuda/launch-args.ts";
 import { ceilDiv, expectCount, i32, ptr } from "../cuda/launch-args.ts";
-import { type Int4WorkspaceBytes, int4GroupWorkspaceBytes, planInt4Group } from "./int4-group-plan.ts";
+import { type Int4WorkspaceBytes, int4WgmmaWorkspaceBytes, planInt4Wgmma } from "./int4-wgmma-plan.ts";
 import { expectInt4Shape, INT4_BLOCK } from "./pack-int4.ts";
 
 /** Weights as packInt4() orders them. */
@@ -83,8 +83,8 @@ export function int4WorkspaceBytes(
   let counters = 0;
   for (let numRows = 1; numRows <= maxRows; numRows++) {
     const { numSplits, numRowBlocks } = planInt4(device, numRows, outputs, inputs);
-    const form = planInt4Group(device.numSms, { numRows, outputs, inputs, use: "whole" });
-    const ofGroups = form === undefined ? NO_WORKSPACE : int4GroupWorkspaceBytes(outputs, form, numRows);
+    const form = planInt4Wgmma(device.numSms, { numRows, outputs, inputs, use: "whole" });
+    const ofGroups = form === undefined ? NO_WORKSPACE : int4WgmmaWorkspaceBytes(outputs, form, numRows);
     partials = Math.max(partials, numSplits * numRows * outputs * 4, ofGroups.partials);
     counters = Math.max(counters, (outputs / INT4_BLOCK) * numRowBlocks * 4, ofGroups.counters);
   }

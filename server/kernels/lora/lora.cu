@@ -40,8 +40,8 @@ extern "C" __global__ void __launch_bounds__(SHRINK_WARPS * WARP) lora_shrink(
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
   const int partIndex = blockIdx.y % LORA_PARTS, split = blockIdx.y / LORA_PARTS, firstRank = blockIdx.x * RANKS;
   const uint4 none = make_uint4(0, 0, 0, 0);
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   for (int tile = blockIdx.z; tile < numTiles && adapters[tile] != 0; tile += gridDim.z) {
     const LoraPart* part = lora_part(adapters, tile, firstPart, partIndex);
     if (part == nullptr || firstRank >= part->rank) continue;
@@ -116,8 +116,8 @@ extern "C" __global__ void __launch_bounds__(EXPAND_WARPS * WARP) lora_expand(
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
   const int firstColumn = (blockIdx.x * EXPAND_WARPS + warp) * OUTPUTS;
   const u64 splitStride = (u64)numRows * LORA_PARTS * maxRank;
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   for (int tile = blockIdx.z; tile < numTiles && adapters[tile] != 0; tile += gridDim.z) {
     const int* rows = tileRows + tile * ROWS;
     for (int p = 0; p < LORA_PARTS; p++) {

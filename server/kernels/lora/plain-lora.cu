@@ -8,8 +8,8 @@ extern "C" __global__ void plain_lora_shrink(
     const u64* adapters, const int* tileRows, const elem_t* x, float* low, int firstPart, int inputs, int numRows,
     int maxRank, int rowsPerTile) {
   const int lane = threadIdx.x & 31, rank = blockIdx.x * WARPS + (threadIdx.x >> 5);
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   const LoraPart* part = lora_part(adapters, blockIdx.z, firstPart, blockIdx.y);
   if (part == nullptr || rank >= part->rank) return;
   const elem_t* a = reinterpret_cast<const elem_t*>(part->a) + (u64)rank * inputs;
@@ -30,8 +30,8 @@ extern "C" __global__ void plain_lora_expand(
     const u64* adapters, const int* tileRows, const float* low, elem_t* y, int firstPart, int width, int numRows,
     int maxRank, int rowsPerTile) {
   const int output = blockIdx.x * WARPS * WARP + threadIdx.x;
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   const LoraPart* part = lora_part(adapters, blockIdx.z, firstPart, blockIdx.y);
   if (part == nullptr || output >= part->outputs) return;
   const elem_t* b = reinterpret_cast<const elem_t*>(part->b) + (u64)output * part->rank;

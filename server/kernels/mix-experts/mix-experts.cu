@@ -7,8 +7,8 @@ extern "C" __global__ void __launch_bounds__(128) mix_experts(
     elem_t* out,          // [numTokens, width]
     int numChosen, int width) {
   const int at = (blockIdx.x * blockDim.x + threadIdx.x) * ELEM_VEC;
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   if (at >= width) return;
   float sums[ELEM_VEC] = {};
   for (int i = 0; i < numChosen; i++) {

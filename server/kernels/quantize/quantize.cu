@@ -12,8 +12,8 @@ extern "C" __global__ void __launch_bounds__(1024) quantize_rows(
   const int numVectors = width / ELEM_VEC;
   const u64 start = (u64)blockIdx.x * width;
   float values[VECTORS][ELEM_VEC];
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
 #pragma unroll
   for (int v = 0; v < VECTORS; v++) {
     const int at = threadIdx.x + v * blockDim.x;
@@ -45,8 +45,8 @@ template <typename Product>
 __device__ __forceinline__ void scale_products(const Product* products, const float* rowScales,
                                                const float* columnScales, elem_t* out, int width) {
   const int column = (blockIdx.x * blockDim.x + threadIdx.x) * ELEM_VEC;
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   if (column >= width) return;
   const u64 at = (u64)blockIdx.y * width + column;
   float values[ELEM_VEC];

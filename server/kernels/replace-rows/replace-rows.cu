@@ -7,8 +7,8 @@ extern "C" __global__ void replace_rows(
     const elem_t* values, // [count, width]
     int numRows, int width) {
   const int at = (blockIdx.x * blockDim.x + threadIdx.x) * ELEM_VEC;
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   const int row = rows[blockIdx.y];
   if (at >= width || row < 0 || row >= numRows) return;
   *reinterpret_cast<uint4*>(x + (u64)row * width + at) =

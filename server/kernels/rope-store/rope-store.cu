@@ -2,7 +2,7 @@
 // values to their slots of the cache. One warp a head; a warp's heads are of one token and share its angles.
 // TIME_PAIRS and ROW_PAIRS for tokens at a time, a row and a column: so many of a head's pairs turn by the first two.
 // HEAD_DIM; HEAD_NORMS for the norms; KV_E4M3 for a cache of fp8, KV_F16 for one of halves; SUM_SCALES where the rows are sums of codes,
-// SUM_PARTS where they are so many parts in f32 that are still to be added up.
+// SPLIT_K_PARTIALS where they are so many parts in f32 that are still to be added up.
 #include "elem.cuh"
 
 #define PAIRS_PER_LANE CEIL_DIV(HEAD_DIM, 128)
@@ -16,7 +16,7 @@ typedef u16 kv_t;
 typedef elem_t kv_t;
 #endif
 
-#if defined(SUM_PARTS)
+#if defined(SPLIT_K_PARTIALS)
 typedef float in_t;
 #else
 typedef elem_t in_t;
@@ -112,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(256) rope_store(
   const int warp = blockIdx.y * (blockDim.x / WARP) + threadIdx.x / WARP;
   const int numWarps = gridDim.y * (blockDim.x / WARP);
   const int numAll = numHeads + 2 * numKvHeads, half = numDims / 2;
-  START_NEXT();
+  PDL_TRIGGER();
   // Positions and slots came with the step: no kernel writes them.
   const int slot = slots[token];
   float2 sines[PAIRS_PER_LANE], cosines[PAIRS_PER_LANE];
@@ -125,21 +125,21 @@ extern "C" __global__ void __launch_bounds__(256) rope_store(
     sines[n] = make_float2(sines[n].x * magnitude, sines[n].y * magnitude);
     cosines[n] = make_float2(cosines[n].x * magnitude, cosines[n].y * magnitude);
   }
-  WAIT_FOR_PREVIOUS();
+  PDL_WAIT();
   for (int number = warp; number < numAll; number += numWarps) {
     const bool isQuery = number < numHeads, isValue = number >= numHeads + numKvHeads;
     if (!isQuery && slot < 0) break;
     Head head;
     const in_t* from = qkv + ((u64)token * numAll + number) * HEAD_DIM;
-#if defined(SUM_PARTS)
+#if defined(SPLIT_K_PARTIALS)
     const u64 partSize = (u64)gridDim.x * numAll * HEAD_DIM;
     each_two(head, numDims, [&](float2& two, int column) {
-      float2 parts[SUM_PARTS];
+      float2 parts[SPLIT_K_PARTIALS];
 #pragma unroll
-      for (int p = 0; p < SUM_PARTS; p++) parts[p] = *reinterpret_cast<const float2*>(from + p * partSize + column);
+      for (int p = 0; p < SPLIT_K_PARTIALS; p++) parts[p] = *reinterpret_cast<const float2*>(from + p * partSize + column);
       two = parts[0];
 #pragma unroll
-      for (int p = 1; p < SUM_PARTS; p++) two = make_float2(two.x + parts[p].x, two.y + parts[p].y);
+      for (int p = 1; p < SPLIT_K_PARTIALS; p++) two = make_float2(two.x + parts[p].x, two.y + parts[p].y);
     });
 #else
     each_two(head, numDims, [&](float2& two, int column) { two = load_two(from + column); });

@@ -12,7 +12,7 @@ import {
   uploadRandom,
 } from "../testing/cuda-check-data.ts";
 import type { CudaElement } from "../testing/cuda-elements.ts";
-import { uploadParts } from "../testing/sum-parts.ts";
+import { uploadPartials } from "../testing/split-k-partials.ts";
 import { launchRopeStore } from "./rope-store.cuda.ts";
 
 interface Variant {
@@ -134,7 +134,7 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
     hasSums === true
       ? (rowScales.values[Math.floor(i / qkvWidth)] ?? Number.NaN) * (columnScales.values[i % qkvWidth] ?? Number.NaN)
       : 1;
-  const left = numParts === undefined ? undefined : uploadParts(context, numParts, NUM_TOKENS * qkvWidth, 7, 3);
+  const left = numParts === undefined ? undefined : uploadPartials(context, numParts, NUM_TOKENS * qkvWidth, 7, 3);
   const rows = (left ?? qkv).values.map((value, i) => value * scaleOf(i));
   const positions = seededInts((sections === undefined ? 1 : 3) * NUM_TOKENS, 3, 3000);
   const slots = seededOrder(NUM_SLOTS, 4).subarray(0, NUM_TOKENS).slice();
@@ -149,7 +149,7 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
     type,
     qkv: qkv.pointer,
     sumScales: hasSums === true ? { rows: rowScales.pointer, columns: columnScales.pointer } : undefined,
-    sumParts: left?.parts,
+    splitKPartials: left?.parts,
     positions: context.upload(positions),
     slots: context.upload(slots),
     numTokens: NUM_TOKENS,

@@ -2,7 +2,7 @@
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { expectGroups, expectHeadDim, type KvCacheForm, kvDefines } from "../cuda/kv-cache-type.ts";
 import { ceilDiv, type ElemType, elemDefines, expectCount, f32, i32, ptr } from "../cuda/launch-args.ts";
-import { type SumParts, type SumScales, sumDefines } from "../cuda/quantized-output.ts";
+import { type SplitKPartials, type SumScales, sumDefines } from "../cuda/quantized-output.ts";
 
 export interface RopeStoreCudaArgs extends KvCacheForm {
   readonly type: ElemType;
@@ -10,7 +10,7 @@ export interface RopeStoreCudaArgs extends KvCacheForm {
   /** Where `qkv` is sums of codes: what its rows and columns are still to be multiplied by. */
   readonly sumScales?: SumScales | undefined;
   /** In place of `qkv`. */
-  readonly sumParts?: SumParts | undefined;
+  readonly splitKPartials?: SplitKPartials | undefined;
   readonly positions: DevicePointer; // i32 [numTokens]; of a rope with sections [3, numTokens]
   readonly slots: DevicePointer; // i32 [numTokens]; -1 stores nothing
   readonly numTokens: number;
@@ -54,7 +54,7 @@ const WARPS = 4;
 const MANY_TOKENS = 256;
 
 export function launchRopeStore(stream: KernelStream, args: RopeStoreCudaArgs): void {
-  const { type, numTokens, numHeads, numKvHeads, headDim, rope, headNorms, fp8, sumScales, sumParts } = args;
+  const { type, numTokens, numHeads, numKvHeads, headDim, rope, headNorms, fp8, sumScales, splitKPartials } = args;
   expectCount("ropeStore", "token", numTokens);
   expectHeadDim("ropeStore", headDim);
   expectGroups("ropeStore", numHeads, numKvHeads);
@@ -68,7 +68,7 @@ export function launchRopeStore(stream: KernelStream, args: RopeStoreCudaArgs): 
     defines: {
       ...elemDefines(type),
       ...kvDefines(args),
-      ...sumDefines(sumScales, sumParts),
+      ...sumDefines(sumScales, splitKPartials),
       HEAD_DIM: headDim,
       ...axisDefines(rope),
       ...(headNorms === undefined ? {} : { HEAD_NORMS: 1 }),
@@ -77,7 +77,7 @@ export function launchRopeStore(stream: KernelStream, args: RopeStoreCudaArgs): 
   });
   const numHeadGroups = numTokens >= MANY_TOKENS ? 1 : ceilDiv(numHeads + 2 * numKvHeads, WARPS);
   stream.launch(kernel, [numTokens, numHeadGroups, 1], [WARPS * 32, 1, 1], 0, [
-    ptr(sumParts?.address ?? args.qkv),
+    ptr(splitKPartials?.address ?? args.qkv),
     ptr(args.positions),
     ptr(args.slots),
     ptr(rope?.invFreq),

@@ -12,8 +12,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP) route_experts(
     float* weights,       // [numTokens, numChosen]
     int numTokens, int numChosen, int isRenormalized) {
   const int lane = threadIdx.x & 31, token = blockIdx.x * WARPS + (threadIdx.x >> 5);
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   if (token >= numTokens) return;
   float values[PER_LANE], largest = MINUS_INFINITY;
 #pragma unroll

@@ -27,14 +27,14 @@ __device__ __forceinline__ float warp_total(const float* weights, int n) {
   return running;
 }
 
-__device__ __forceinline__ void sort_falling(u64* keys, int size /* a power of 2 */) {
+__device__ __forceinline__ void bitonic_sort_descending(u64* keys, int size /* a power of 2 */) {
   for (int span = 2; span <= size; span <<= 1) {
     for (int step = span >> 1; step > 0; step >>= 1) {
       for (int i = threadIdx.x; i < size / 2; i += THREADS) {
         const int a = 2 * i - (i & (step - 1)), b = a + step;
-        const bool isFalling = (a & span) == 0;
+        const bool isDescending = (a & span) == 0;
         const u64 x = keys[a], y = keys[b];
-        if ((x < y) == isFalling) {
+        if ((x < y) == isDescending) {
           keys[a] = y;
           keys[b] = x;
         }
@@ -142,8 +142,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) sample(
   __shared__ u32 countScratch[32];
   __shared__ Cut cutShared;
   __shared__ int numListed, chosenShared;
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   Row row;
   row.params = params[blockIdx.x];
   const Params& asked = row.params;
@@ -229,7 +229,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sample(
       while (size < numAll) size *= 2;
       for (int i = numAll + threadIdx.x; i < size; i += THREADS) scratch.list.keys[i] = 0;
       __syncthreads();
-      sort_falling(scratch.list.keys, size);
+      bitonic_sort_descending(scratch.list.keys, size);
       for (int i = threadIdx.x; i < numAll; i += THREADS)
         scratch.list.weights[i] = __expf(from_ordered((u32)(scratch.list.keys[i] >> 32)) - best);
       __syncthreads();

@@ -3,11 +3,11 @@ import {
   type DecodeRope,
   launchDecodeAttention,
   launchPrefillAttention,
-  turnsInDecode,
+  supportsDecodeRope,
 } from "../../../kernels/attention/attention.cuda.ts";
 import { decodeWorkspaceBytes } from "../../../kernels/attention/decode-plan.ts";
 import type { Fp8KvScales, KvCacheForm } from "../../../kernels/cuda/kv-cache-type.ts";
-import type { LeftSums } from "../../../kernels/cuda/quantized-output.ts";
+import type { DeferredEpilogue } from "../../../kernels/cuda/quantized-output.ts";
 import { launchRopeStore } from "../../../kernels/rope-store/rope-store.cuda.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
@@ -52,7 +52,7 @@ export function enqueueAttention(pass: CudaPass, index: number, normed: CudaRows
 }
 
 /** The same from queries, keys and values in `memory.qkv` on. */
-export function enqueueProjected(pass: CudaPass, index: number, left?: LeftSums): DevicePointer {
+export function enqueueProjected(pass: CudaPass, index: number, left?: DeferredEpilogue): DevicePointer {
   const { stream, model, memory, batch } = pass;
   const { numHeads, numKvHeads, headDim, norm, layers } = model.config;
   if (left === undefined && rotatesInDecode(pass, index)) return enqueueRotatingReads(pass, index);
@@ -64,7 +64,7 @@ export function enqueueProjected(pass: CudaPass, index: number, left?: LeftSums)
     type: model.type,
     qkv: memory.qkv,
     sumScales: left?.scales,
-    sumParts: left?.parts,
+    splitKPartials: left?.parts,
     positions: numbersAt(batch, rope?.sections === undefined ? "positions" : "axes"),
     slots: numbersAt(batch, "slots"),
     numTokens: batch.numTokens,
@@ -96,7 +96,7 @@ function rotatesInDecode({ model, batch }: CudaPass, index: number): boolean {
   const { numDims, sections } = expectAt(model.ropes, rope);
   if (sections !== undefined) return false;
   const isDecode = batch.numDecoding === batch.numTokens && batch.numTokens <= MAX_ROTATING_ROWS;
-  return isDecode && turnsInDecode(model.type, headDim, numDims);
+  return isDecode && supportsDecodeRope(model.type, headDim, numDims);
 }
 
 function enqueueRotatingReads(pass: CudaPass, index: number): DevicePointer {

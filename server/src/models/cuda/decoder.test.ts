@@ -9,17 +9,17 @@ import { GEMMA, LLAMA, LLAMA_LAYER, MIXTRAL, PHI, QWEN_MOE, record } from "./rec
 
 test("enqueueLayers() multiplies few rows straight from the weights", () => {
   const { kernels, gemms } = record(LLAMA, 12, { numDecoding: 2, numLogitRows: 12, keepsAllRows: true });
-  assert.equal(kernels.filter((name) => name === "thin_linear").length, 9);
+  assert.equal(kernels.filter((name) => name === "skinny_gemm").length, 9);
   assert.equal(gemms.length, 0);
 });
 
 test("enqueueLayers() of few rows that add one token each is two launches a layer", () => {
-  const layer = ["paged_decode", "thin_layer"];
+  const layer = ["paged_decode", "fused_layer"];
   const decode = { numDecoding: 2, numLogitRows: 2, keepsAllRows: true };
   const { kernels, launches } = record(LLAMA, 2, decode, { arch: "sm_90a" });
-  const start = ["gather_rows", "add_norm", "thin_linear"];
-  assert.deepEqual(kernels, [...start, ...layer, ...layer, "add_norm", "thin_linear"]);
-  const thin = launches.filter(({ spec }) => spec.name === "thin_layer");
+  const start = ["gather_rows", "add_norm", "skinny_gemm"];
+  assert.deepEqual(kernels, [...start, ...layer, ...layer, "add_norm", "skinny_gemm"]);
+  const thin = launches.filter(({ spec }) => spec.name === "fused_layer");
   // All four gemms, and behind the last attention three.
   assert.deepEqual(
     thin.map(({ args }) => args.at(-1)),
@@ -55,7 +55,7 @@ test("enqueueLayers() takes few rows product by product where a kernel for all i
     [LLAMA, { keepsAllRows: false }],
   ] as const) {
     const { kernels } = record(config, 2, { ...kind, ...change }, { arch: "sm_90a" });
-    assert.ok(!kernels.includes("thin_layer"));
+    assert.ok(!kernels.includes("fused_layer"));
   }
 });
 
@@ -77,23 +77,15 @@ test("enqueueLayers() of a decode step is nine launches a layer", () => {
 test("enqueueLayers() of some tens of rows multiplies by warp groups where there are any", () => {
   const kind = { numDecoding: 2, numLogitRows: 32, keepsAllRows: true };
   const kernelsOf = (hasCodes: boolean) => record(LLAMA, 32, kind, { hasCodes, arch: "sm_90a" });
-  const ofFloats = [
-    "rope_store",
-    "paged_decode",
-    "group_linear",
-    "add_norm",
-    "group_linear",
-    "group_linear",
-    "add_norm",
-  ];
+  const ofFloats = ["rope_store", "paged_decode", "wgmma_gemm", "add_norm", "wgmma_gemm", "wgmma_gemm", "add_norm"];
   const ofCodes = ofFloats.flatMap((name, i) => (i === 2 || i === 5 ? ["quantize_rows", name] : [name]));
   for (const [hasCodes, layer] of [
     [false, ofFloats],
     [true, ofCodes],
   ] as const) {
     const { kernels, launches } = kernelsOf(hasCodes);
-    assert.deepEqual(kernels.slice(2, -1), [...["group_linear", ...layer], ...["group_linear", ...layer]]);
-    const groups = launches.filter(({ spec }) => spec.name === "group_linear").slice(0, 4);
+    assert.deepEqual(kernels.slice(2, -1), [...["wgmma_gemm", ...layer], ...["wgmma_gemm", ...layer]]);
+    const groups = launches.filter(({ spec }) => spec.name === "wgmma_gemm").slice(0, 4);
     // Complete, with the scales of rows and columns, and gate and up as one.
     assert.deepEqual(
       groups.map(({ spec }) => [spec.defines.WEIGHT_E4M3, spec.defines.GATED]),
@@ -106,13 +98,13 @@ test("enqueueLayers() of some tens of rows multiplies by warp groups where there
     [32, { isDeterministic: true }],
   ] as const) {
     const { kernels } = record(LLAMA, numTokens, { ...kind, numLogitRows: numTokens }, { arch: "sm_90a", ...change });
-    assert.ok(!kernels.includes("group_linear"));
+    assert.ok(!kernels.includes("wgmma_gemm"));
   }
 });
 
 test("enqueueLayers() of a prompt takes the rows for logits out of the last layer", () => {
   const { kernels, gemms } = record(LLAMA, 40, {});
-  const thin = kernels.map((name) => (name === "thin_linear" ? "gemm" : name));
+  const thin = kernels.map((name) => (name === "skinny_gemm" ? "gemm" : name));
   assert.deepEqual(
     thin.slice(-9),
     ["ragged_prefill", "gather_rows", "gather_rows", ...LLAMA_LAYER.slice(3), "gemm"].slice(-9),
@@ -182,7 +174,7 @@ test("enqueueLogits() of an output of codes takes rows as the last norm gives th
     { numDecoding: 8, numSequences: 8, numLogitRows: 8, keepsAllRows: true },
     { hasCodedOutput: true },
   );
-  assert.equal(few.kernels.at(-1), "thin_linear");
+  assert.equal(few.kernels.at(-1), "skinny_gemm");
   assert.equal("WEIGHT_E4M3" in (few.launches.at(-1)?.spec.defines ?? {}), true);
 });
 

@@ -4,13 +4,13 @@
  */
 import { launchAddNorm } from "../../../kernels/add-norm/add-norm.cuda.ts";
 import { ELEM_BYTES, type ElemType } from "../../../kernels/cuda/launch-args.ts";
-import type { LeftSums } from "../../../kernels/cuda/quantized-output.ts";
+import type { DeferredEpilogue } from "../../../kernels/cuda/quantized-output.ts";
 import { launchAdd, launchSoftCap } from "../../../kernels/elementwise/elementwise.cuda.ts";
+import type { FusedLayerWeightType } from "../../../kernels/fused-layer/fused-layer.cuda.ts";
 import { launchGatherRows } from "../../../kernels/gather-rows/gather-rows.cuda.ts";
 import { launchQuantizeRows } from "../../../kernels/quantize/quantize.cuda.ts";
 import { launchReplaceRows } from "../../../kernels/replace-rows/replace-rows.cuda.ts";
 import { launchSample } from "../../../kernels/sample/sample.cuda.ts";
-import type { ThinLayerWeightType } from "../../../kernels/thin-layer/thin-layer.cuda.ts";
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import type { LayerWeights, Linear, Norm } from "../weights/weight-plan.ts";
@@ -103,7 +103,7 @@ function readAgain(pass: CudaPass, rows: LayerRows, layer: LayerWeights<CudaTens
 }
 
 /** For few rows that add one token each. */
-function enqueueFusedLayers(pass: CudaPass, type: ThinLayerWeightType, normed: CudaRows): CudaRows {
+function enqueueFusedLayers(pass: CudaPass, type: FusedLayerWeightType, normed: CudaRows): CudaRows {
   const { memory, batch, model } = pass;
   const { layers, norm, output } = model.weights;
   for (let i = 0; i < layers.length; i++) {
@@ -173,7 +173,7 @@ interface NormStep {
   readonly norm: Norm<CudaTensor>;
   /** Added to the residual stream before. */
   readonly branch?: DevicePointer;
-  readonly branchLeft?: LeftSums | undefined;
+  readonly branchLeft?: DeferredEpilogue | undefined;
   /** Norm of the branch. */
   readonly postNorm?: Norm<CudaTensor> | undefined;
 }
@@ -262,7 +262,7 @@ function enqueueShare(
   linear: Linear<CudaTensor>,
   rows: number,
   y: DevicePointer,
-): LeftSums | undefined {
+): DeferredEpilogue | undefined {
   const left = enqueueAdapted(pass, place, x, linear, rows, y, pass.model.ranks === undefined ? "sums" : "complete");
   enqueueSum(pass, y, rows);
   return left;

@@ -3,11 +3,11 @@
  * batches it serves. Knows no attention.
  */
 import {
-  launchThinLayer,
-  planThinLayer,
-  type ThinLayerMatrix,
-  type ThinLayerWeightType,
-} from "../../../kernels/thin-layer/thin-layer.cuda.ts";
+  type FusedLayerMatrix,
+  type FusedLayerWeightType,
+  launchFusedLayer,
+  planFusedLayer,
+} from "../../../kernels/fused-layer/fused-layer.cuda.ts";
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
 import type { ExpertWeights, LayerWeights, Mlp } from "../weights/weight-plan.ts";
 import type { CudaDecoderModel, CudaPass } from "./pass.ts";
@@ -15,68 +15,68 @@ import type { CudaDecoderModel, CudaPass } from "./pass.ts";
 type Layer = LayerWeights<CudaTensor>;
 
 /** All matrices of the layers are of one of the kernel's types and shapes, and nothing stands between its GEMMs. */
-export function fusedLayerType({ stream, model, batch }: CudaPass): ThinLayerWeightType | undefined {
+export function fusedLayerType({ stream, model, batch }: CudaPass): FusedLayerWeightType | undefined {
   const { numTokens, numDecoding, keepsAllRows, lora } = batch;
   if (numDecoding < numTokens || !keepsAllRows || lora !== undefined || model.isDeterministic === true)
     return undefined;
   const weightType = typeOfLayers(model);
   if (weightType === undefined) return undefined;
-  return planThinLayer(stream.arch, { weightType, numRows: numTokens, ...widths(model) }) && weightType;
+  return planFusedLayer(stream.arch, { weightType, numRows: numTokens, ...widths(model) }) && weightType;
 }
 
 /** From the rows behind the attention of layer `index` to what the next one reads in `memory.qkv`, if there is one. */
 export function enqueueFusedLayer(
   { stream, model, memory, batch }: CudaPass,
-  weightType: ThinLayerWeightType,
+  weightType: FusedLayerWeightType,
   index: number,
 ): void {
   const { layers } = model.weights;
   const [layer, next] = [layers[index], layers[index + 1]];
   if (layer?.mlpNorm === undefined || "router" in layer.mlp) throw new Error(`layer ${index}: not one for few rows`);
   const { mlp, norm } = model.config;
-  launchThinLayer(stream, {
+  launchFusedLayer(stream, {
     ...{ weightType, numRows: batch.numTokens, ...widths(model) },
     activation: mlp.activation,
     epsilon: norm.epsilon,
-    attended: memory.attended,
+    attention: memory.attended,
     residual: memory.residual,
     activated: memory.activated,
-    behind: matrixOf(layer.attentionOut.weight),
+    oProj: matrixOf(layer.attentionOut.weight),
     norm: layer.mlpNorm.weight.address,
     gateUp: matrixOf(layer.mlp.in.weight),
     down: matrixOf(layer.mlp.out.weight),
-    before: next && {
+    qkvProj: next && {
       matrix: matrixOf(next.qkv.weight),
       norm: next.attentionNorm.weight.address,
       bias: next.qkv.bias?.address,
       out: memory.qkv,
     },
-    meeting: memory.meeting,
+    gridBarrier: memory.gridBarrier,
   });
 }
 
 function widths({ config }: CudaDecoderModel): {
-  readonly attendedWidth: number;
+  readonly attentionWidth: number;
   readonly width: number;
   readonly inner: number;
   readonly outWidth: number;
 } {
   const { hiddenSize, numHeads, numKvHeads, headDim, mlp } = config;
   return {
-    attendedWidth: numHeads * headDim,
+    attentionWidth: numHeads * headDim,
     width: hiddenSize,
     inner: mlp.intermediateSize,
     outWidth: (numHeads + 2 * numKvHeads) * headDim,
   };
 }
 
-function matrixOf({ address, scales }: CudaTensor): ThinLayerMatrix {
+function matrixOf({ address, scales }: CudaTensor): FusedLayerMatrix {
   return { weight: address, scales };
 }
 
-const known = new WeakMap<CudaDecoderModel, { readonly type: ThinLayerWeightType | undefined }>();
+const known = new WeakMap<CudaDecoderModel, { readonly type: FusedLayerWeightType | undefined }>();
 
-function typeOfLayers(model: CudaDecoderModel): ThinLayerWeightType | undefined {
+function typeOfLayers(model: CudaDecoderModel): FusedLayerWeightType | undefined {
   let found = known.get(model);
   if (found === undefined) {
     found = { type: findType(model) };
@@ -85,7 +85,7 @@ function typeOfLayers(model: CudaDecoderModel): ThinLayerWeightType | undefined 
   return found.type;
 }
 
-function findType({ config, type, weights, ranks }: CudaDecoderModel): ThinLayerWeightType | undefined {
+function findType({ config, type, weights, ranks }: CudaDecoderModel): FusedLayerWeightType | undefined {
   const isWritten =
     type === "bf16" &&
     ranks === undefined &&
@@ -115,7 +115,7 @@ function matrices({ qkv, attentionOut, mlp }: Layer): readonly CudaTensor[] {
 
 const INT4_GROUP_SIZE = 128;
 
-function matrixType({ type, groupSize, zeros, inputScales }: CudaTensor): ThinLayerWeightType | undefined {
+function matrixType({ type, groupSize, zeros, inputScales }: CudaTensor): FusedLayerWeightType | undefined {
   if (type === "bf16" || type === "e4m3") return type;
   const isWritten = groupSize === INT4_GROUP_SIZE && zeros === undefined && inputScales === undefined;
   return type === "int4" && isWritten ? "int4" : undefined;

@@ -1,8 +1,8 @@
 /** Enqueues GEMMs as plan-gemm.ts decides them. It knows no layer. */
 import type { ElemType } from "../../../kernels/cuda/launch-args.ts";
-import type { LeftSums, SumScales } from "../../../kernels/cuda/quantized-output.ts";
-import { launchGroupLinear } from "../../../kernels/group-linear/group-linear.cuda.ts";
-import { launchThinLinear } from "../../../kernels/thin-linear/thin-linear.cuda.ts";
+import type { DeferredEpilogue, SumScales } from "../../../kernels/cuda/quantized-output.ts";
+import { launchSkinnyGemm } from "../../../kernels/skinny-gemm/skinny-gemm.cuda.ts";
+import { launchWgmmaGemm } from "../../../kernels/wgmma-gemm/wgmma-gemm.cuda.ts";
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import type { Linear } from "../weights/weight-plan.ts";
@@ -36,7 +36,11 @@ export function takesFp8(pass: CudaPass, linear: Linear<CudaTensor>, rows: numbe
 }
 
 /** Plans for the form that the rows have, and enqueues. Gives the part of the epilogue that is deferred to the reader. */
-export function enqueueGemm(pass: CudaPass, args: GemmArgs, use: Omit<GemmUse, "operand"> = {}): LeftSums | undefined {
+export function enqueueGemm(
+  pass: CudaPass,
+  args: GemmArgs,
+  use: Omit<GemmUse, "operand"> = {},
+): DeferredEpilogue | undefined {
   const operand = args.x.scales === undefined ? "activations" : "fp8";
   return runGemm(pass, planFor(pass, args.linear, args.rows, { ...use, operand }), args, use.outputType);
 }
@@ -47,7 +51,7 @@ export function runGemm(
   plan: GemmPlan,
   args: GemmArgs,
   outputType: ElemType = pass.model.type,
-): LeftSums | undefined {
+): DeferredEpilogue | undefined {
   switch (plan.kernel) {
     case "skinny":
       return runSkinny(pass, plan.weightType, args, outputType);
@@ -67,7 +71,7 @@ function runSkinny(
   outputType: ElemType,
 ): undefined {
   const [outputs = 0, inputs = 0] = weight.shape;
-  launchThinLinear(stream, {
+  launchSkinnyGemm(stream, {
     x: x.address,
     weight: weight.address,
     weightType,
@@ -85,12 +89,12 @@ function runWgmma(
   { stream, model, memory }: CudaPass,
   { form, epilogue, weightType }: Extract<GemmPlan, { readonly kernel: "wgmma" }>,
   { x, linear: { weight, bias }, rows, y }: GemmArgs,
-): LeftSums | undefined {
+): DeferredEpilogue | undefined {
   const [matrixRows = 0, inputs = 0] = weight.shape;
   const isGated = epilogue === "gated";
   const isPartial = epilogue === "partial-sums";
   const scales = scalesOf(x, weight);
-  launchGroupLinear(
+  launchWgmmaGemm(
     stream,
     {
       weightType,
@@ -100,13 +104,13 @@ function runWgmma(
       x: x.address,
       weight: weight.address,
       bias: bias?.address,
-      out: isPartial ? memory.sumParts : y,
+      out: isPartial ? memory.splitKPartials : y,
       gatedBy: isGated ? model.config.mlp.activation : undefined,
       scales,
     },
     form,
   );
-  return isPartial ? { scales, parts: { address: memory.sumParts, count: form.splits } } : undefined;
+  return isPartial ? { scales, parts: { address: memory.splitKPartials, count: form.splits } } : undefined;
 }
 
 function runCublasLt(
@@ -114,7 +118,7 @@ function runCublasLt(
   { operand, epilogue }: GemmPlan,
   { x, linear: { weight, bias }, rows, y }: GemmArgs,
   outputType: ElemType,
-): LeftSums | undefined {
+): DeferredEpilogue | undefined {
   const [outputs = 0, inputs = 0] = weight.shape;
   const isFp8 = operand === "fp8";
   const shape = { rows, outputs, inputs, inputType: isFp8 ? "e4m3" : model.type, outputType } as const;
@@ -135,11 +139,15 @@ function runCublasLt(
   return undefined;
 }
 
-function runInt4({ stream, gemms, model, memory }: CudaPass, plan: GemmPlan, args: GemmArgs): LeftSums | undefined {
+function runInt4(
+  { stream, gemms, model, memory }: CudaPass,
+  plan: GemmPlan,
+  args: GemmArgs,
+): DeferredEpilogue | undefined {
   if (model.int4 === undefined) throw new Error("an INT4 GEMM without workspaces");
   const { x, linear, rows, y } = args;
   const isPartial = plan.epilogue === "partial-sums";
-  const addresses = { x: x.address, out: isPartial ? memory.sumParts : y };
+  const addresses = { x: x.address, out: isPartial ? memory.splitKPartials : y };
   const { activation } = model.config.mlp;
   const splits = enqueueInt4Gemm({ stream, gemms, memory: model.int4 }, plan, {
     ...addresses,
@@ -147,7 +155,7 @@ function runInt4({ stream, gemms, model, memory }: CudaPass, plan: GemmPlan, arg
     rows,
     activation,
   });
-  return isPartial ? { parts: { address: memory.sumParts, count: splits } } : undefined;
+  return isPartial ? { parts: { address: memory.splitKPartials, count: splits } } : undefined;
 }
 
 function scalesOf({ scales: rows }: CudaRows, { type, scales: columns }: CudaTensor): SumScales | undefined {

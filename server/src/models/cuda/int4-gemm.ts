@@ -1,12 +1,12 @@
 /** Enqueues GEMMs with INT4 matrices as plan-gemm.ts decides them. It knows no layer. */
 import { launchScaleColumns } from "../../../kernels/elementwise/elementwise.cuda.ts";
 import type { CudaActivation } from "../../../kernels/gated-mul/gated-mul.cuda.ts";
-import { launchInt4Group } from "../../../kernels/int4-linear/int4-group.cuda.ts";
 import {
   type Int4CudaWeight,
   launchInt4Decode,
   launchInt4Linear,
 } from "../../../kernels/int4-linear/int4-linear.cuda.ts";
+import { launchInt4Wgmma } from "../../../kernels/int4-linear/int4-wgmma.cuda.ts";
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
 import type { GemmRunner } from "../../device/cuda/dense-gemm.ts";
 import type { DevicePointer, KernelStream } from "../../device/cuda/kernel-stream.ts";
@@ -45,8 +45,8 @@ export function enqueueInt4Gemm(
     const { form, epilogue } = plan;
     const isPartial = epilogue === "partial-sums";
     const gatedBy = epilogue === "gated" ? activation : undefined;
-    const places = isPartial ? { partials: out, leavesParts: true } : {};
-    launchInt4Group(stream, { ...shared, ...places, gatedBy }, form);
+    const places = isPartial ? { partials: out, keepsPartials: true } : {};
+    launchInt4Wgmma(stream, { ...shared, ...places, gatedBy }, form);
     return isPartial ? form.splits : 1;
   }
   if (plan.kernel === "int4-skinny") {

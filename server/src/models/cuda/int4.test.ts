@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { int4GroupWorkspaceBytes, planInt4Group } from "../../../kernels/int4-linear/int4-group-plan.ts";
 import { planInt4 } from "../../../kernels/int4-linear/int4-linear.cuda.ts";
+import { int4WgmmaWorkspaceBytes, planInt4Wgmma } from "../../../kernels/int4-linear/int4-wgmma-plan.ts";
 import { packInt4 } from "../../../kernels/int4-linear/pack-int4.ts";
 import { quantizeInt4 } from "../../../kernels/int4-linear/quantize-int4.ts";
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
@@ -136,8 +136,8 @@ test("planInt4Scratch() has room for every number of rows of every shape", () =>
       const { numSplits, numRowBlocks } = planInt4(DEVICE, rows, outputs, inputs);
       assert.ok((outputs / 64) * numRowBlocks * 4 <= offsets.partials);
       assert.ok(numSplits * rows * outputs * 4 <= offsets.decoded - offsets.partials);
-      const form = planInt4Group(DEVICE.numSms, { numRows: rows, outputs, inputs, use: "whole" });
-      const ofGroups = form && int4GroupWorkspaceBytes(outputs, form, rows);
+      const form = planInt4Wgmma(DEVICE.numSms, { numRows: rows, outputs, inputs, use: "whole" });
+      const ofGroups = form && int4WgmmaWorkspaceBytes(outputs, form, rows);
       assert.ok(ofGroups !== undefined && ofGroups.counters <= offsets.partials);
       assert.ok(ofGroups.partials <= offsets.decoded - offsets.partials);
     }
@@ -180,8 +180,8 @@ test("enqueueInt4Gemm() multiplies up to 64 rows with the codes, and decodes the
 
 test("enqueueInt4Gemm() gives 9 to 64 rows to WGMMA, where the device has it", () => {
   assert.deepEqual(enqueue(8).kernels, ["int4_linear"]);
-  assert.deepEqual(enqueue(9).kernels, ["int4_group"]);
-  assert.deepEqual(enqueue(64, 77n), { kernels: ["scale_columns", "int4_group"], gemms: [] });
+  assert.deepEqual(enqueue(9).kernels, ["int4_wgmma"]);
+  assert.deepEqual(enqueue(64, 77n), { kernels: ["scale_columns", "int4_wgmma"], gemms: [] });
 });
 
 test("enqueueInt4Gemm() multiplies inputs by scales of their own first", () => {

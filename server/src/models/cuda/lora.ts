@@ -3,7 +3,7 @@
  * for the rows that carry it. It knows no files and no requests; an adapter is an address.
  */
 import { ELEM_BYTES, type ElemType, roundUp } from "../../../kernels/cuda/launch-args.ts";
-import type { LeftSums } from "../../../kernels/cuda/quantized-output.ts";
+import type { DeferredEpilogue } from "../../../kernels/cuda/quantized-output.ts";
 import {
   LORA_PART_BYTES,
   LORA_PARTS,
@@ -44,7 +44,7 @@ export function enqueueAdapted(
   numRows: number,
   y: DevicePointer,
   reader: GemmReader = "complete",
-): LeftSums | undefined {
+): DeferredEpilogue | undefined {
   const { lora } = pass.batch;
   const gemm = { x, linear: weights, rows: numRows, y };
   const left = enqueueGemm(pass, gemm, { reader: readerWithLora(pass, reader) });

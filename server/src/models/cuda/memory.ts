@@ -3,8 +3,8 @@
  * a step. Pure.
  */
 import { ELEM_BYTES, type ElemType } from "../../../kernels/cuda/launch-args.ts";
-import { groupPartsBytes } from "../../../kernels/group-linear/group-plan.ts";
-import { thinMeetingBytes } from "../../../kernels/thin-layer/thin-layer.cuda.ts";
+import { gridBarrierBytes } from "../../../kernels/fused-layer/fused-layer.cuda.ts";
+import { splitKPartialsBytes } from "../../../kernels/wgmma-gemm/wgmma-plan.ts";
 import { gemmRows } from "../../device/cuda/dense-gemm.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import { planRegions, type RegionPlan } from "../../device/cuda/regions.ts";
@@ -35,8 +35,8 @@ type Activation =
   | "logits"
   | "chosen"
   | "attentionScratch"
-  | "meeting"
-  | "sumParts";
+  | "gridBarrier"
+  | "splitKPartials";
 
 /** Where each is. Rows have room for what GEMMs round up to. */
 export type CudaActivations = Readonly<Record<Activation, DevicePointer>>;
@@ -72,9 +72,9 @@ export function planActivations(
     chosen: 8 * bounds.maxLogitRows,
     attentionScratch: attentionScratchBytes,
     // Results that blocks of the fused layer kernel publish: zeros at first.
-    meeting: thinMeetingBytes({ width: hiddenSize, inner: mlp.intermediateSize }),
+    gridBarrier: gridBarrierBytes({ width: hiddenSize, inner: mlp.intermediateSize }),
     // Split-K partial sums that GEMMs leave to their readers.
-    sumParts: groupPartsBytes(Math.max(hiddenSize, (numHeads + 2 * numKvHeads) * headDim)),
+    splitKPartials: splitKPartialsBytes(Math.max(hiddenSize, (numHeads + 2 * numKvHeads) * headDim)),
   });
 }
 

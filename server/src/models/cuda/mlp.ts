@@ -1,5 +1,5 @@
 /** The MLP of a layer on a GPU: one for every token, or a mixture of experts. */
-import type { LeftSums } from "../../../kernels/cuda/quantized-output.ts";
+import type { DeferredEpilogue } from "../../../kernels/cuda/quantized-output.ts";
 import { launchActivation } from "../../../kernels/elementwise/elementwise.cuda.ts";
 import { launchGatedMul } from "../../../kernels/gated-mul/gated-mul.cuda.ts";
 import { launchQuantizeRows } from "../../../kernels/quantize/quantize.cuda.ts";
@@ -21,7 +21,7 @@ export function enqueueMlp(
   numRows: number,
   y: DevicePointer,
   reader: GemmReader,
-): LeftSums | undefined {
+): DeferredEpilogue | undefined {
   if ("router" in weights) {
     if (x.scales !== undefined) throw new Error("experts read rows, and got codes");
     enqueueExperts(pass, weights, x.address, numRows, y);

@@ -13,12 +13,16 @@
  * In the deterministic mode a row's result may not depend on how many rows there are: only cublaslt and int4-decode serve.
  */
 import type { ElemType } from "../../../kernels/cuda/launch-args.ts";
-import { groupFormOf } from "../../../kernels/group-linear/group-linear.cuda.ts";
-import type { GroupForm } from "../../../kernels/group-linear/group-plan.ts";
-import { int4GroupForm } from "../../../kernels/int4-linear/int4-group.cuda.ts";
-import type { Int4GroupForm, Int4GroupUse } from "../../../kernels/int4-linear/int4-group-plan.ts";
 import { INT4_MAX_ROWS } from "../../../kernels/int4-linear/int4-linear.cuda.ts";
-import { isThinShape, THIN_MAX_ROWS, type ThinWeightType } from "../../../kernels/thin-linear/thin-linear.cuda.ts";
+import { int4WgmmaTileConfig } from "../../../kernels/int4-linear/int4-wgmma.cuda.ts";
+import type { Int4WgmmaTileConfig, Int4WgmmaUse } from "../../../kernels/int4-linear/int4-wgmma-plan.ts";
+import {
+  isSkinnyShape,
+  SKINNY_MAX_ROWS,
+  type SkinnyWeightType,
+} from "../../../kernels/skinny-gemm/skinny-gemm.cuda.ts";
+import { wgmmaTileConfig } from "../../../kernels/wgmma-gemm/wgmma-gemm.cuda.ts";
+import type { WgmmaTileConfig } from "../../../kernels/wgmma-gemm/wgmma-plan.ts";
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
 import type { KernelStream } from "../../device/cuda/kernel-stream.ts";
 import type { Linear } from "../weights/weight-plan.ts";
@@ -56,10 +60,10 @@ export interface GemmUse {
 
 /** A kernel and, of those with several tilings, the one that suits. */
 export type GemmKernel =
-  | { readonly kernel: "skinny"; readonly weightType: ThinWeightType }
-  | { readonly kernel: "wgmma"; readonly form: GroupForm; readonly weightType: ThinWeightType }
+  | { readonly kernel: "skinny"; readonly weightType: SkinnyWeightType }
+  | { readonly kernel: "wgmma"; readonly form: WgmmaTileConfig; readonly weightType: SkinnyWeightType }
   | { readonly kernel: "int4-skinny" | "int4-decode" | "cublaslt" }
-  | { readonly kernel: "int4-wgmma"; readonly form: Int4GroupForm };
+  | { readonly kernel: "int4-wgmma"; readonly form: Int4WgmmaTileConfig };
 
 export type GemmPlan = GemmKernel & { readonly operand: GemmOperand; readonly epilogue: GemmEpilogue };
 
@@ -111,9 +115,9 @@ function skinnyType(
   { type: kept, shape: [outputs = 0, inputs = 0] }: GemmMatrix["weight"],
   rows: number,
   { type, isDeterministic }: GemmDevice,
-): ThinWeightType | undefined {
+): SkinnyWeightType | undefined {
   if (type !== "bf16" || isDeterministic === true || (kept !== "bf16" && kept !== "e4m3")) return undefined;
-  return rows <= THIN_MAX_ROWS[kept] && isThinShape(kept, outputs, inputs) ? kept : undefined;
+  return rows <= SKINNY_MAX_ROWS[kept] && isSkinnyShape(kept, outputs, inputs) ? kept : undefined;
 }
 
 type WgmmaPlan = Extract<GemmKernel, { readonly kernel: "wgmma" }>;
@@ -127,8 +131,8 @@ function planWgmma(
   const isWritten = device.type === "bf16" && device.isDeterministic !== true && rows >= MIN_WGMMA_ROWS;
   if (!isWritten || (weightType !== "bf16" && weightType !== "e4m3")) return undefined;
   const [matrixRows = 0, inputs = 0] = shape;
-  const flags = { isGated: use === "gated", leavesParts: use === "partial-sums" };
-  const form = groupFormOf(device, { weightType, numRows: rows, matrixRows, inputs, ...flags });
+  const flags = { isGated: use === "gated", keepsPartials: use === "partial-sums" };
+  const form = wgmmaTileConfig(device, { weightType, numRows: rows, matrixRows, inputs, ...flags });
   return form && { kernel: "wgmma", form, weightType };
 }
 
@@ -153,7 +157,7 @@ const EPILOGUES: Readonly<Record<GemmReader, "partial-sums" | "gated" | undefine
   gate: "gated",
 };
 const INT4_USES = { complete: "whole", "partial-sums": "parts", gated: "gated" } as const satisfies Readonly<
-  Record<string, Int4GroupUse>
+  Record<string, Int4WgmmaUse>
 >;
 
 /** A single split is a complete result: nothing is left to add up. */
@@ -171,22 +175,22 @@ function planInt4Gemm(
   expectOperand(weight, operand, "activations");
   if (device.isDeterministic === true) return { kernel: "int4-decode", operand, epilogue: "complete" };
   const special = bias === undefined ? EPILOGUES[reader] : undefined;
-  const form = special && int4WgmmaForm(weight, rows, device, special);
+  const form = special && int4TileConfig(weight, rows, device, special);
   if (special !== undefined && form !== undefined && isWorthwhile(special, form)) {
     return { kernel: "int4-wgmma", form, operand, epilogue: special };
   }
   if (rows > INT4_MAX_ROWS) return { kernel: "int4-decode", operand, epilogue: "complete" };
-  const complete = int4WgmmaForm(weight, rows, device, "complete");
+  const complete = int4TileConfig(weight, rows, device, "complete");
   if (complete === undefined) return { kernel: "int4-skinny", operand, epilogue: "complete" };
   return { kernel: "int4-wgmma", form: complete, operand, epilogue: "complete" };
 }
 
-function int4WgmmaForm(
+function int4TileConfig(
   { shape: [outputs = 0, inputs = 0], groupSize = 0 }: GemmMatrix["weight"],
   rows: number,
   device: GemmDevice,
   epilogue: keyof typeof INT4_USES,
-): Int4GroupForm | undefined {
+): Int4WgmmaTileConfig | undefined {
   if (rows < MIN_WGMMA_ROWS) return undefined;
-  return int4GroupForm(device, rows, { outputs, inputs, groupSize }, INT4_USES[epilogue]);
+  return int4WgmmaTileConfig(device, rows, { outputs, inputs, groupSize }, INT4_USES[epilogue]);
 }

@@ -106,8 +106,8 @@ test("GPUs that share layers sum behind attention and MLP, and put their logits 
   assert.deepEqual(sums, [
     ["gemm", "sum 10240", "add_norm"],
     ["gemm", "sum 10240", "add_norm"],
-    ["thin_linear", "sum 384", "add_norm"],
-    ["thin_linear", "sum 384", "add_norm"],
+    ["skinny_gemm", "sum 384", "add_norm"],
+    ["skinny_gemm", "sum 384", "add_norm"],
   ]);
   // 272 and 248 columns of 520, three rows of each.
   assert.deepEqual(work.slice(-4), [

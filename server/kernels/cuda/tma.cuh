@@ -6,28 +6,28 @@
 #define LINE 128 // bytes of a row that a rectangle takes
 
 // What the engine knows of a table of rows, as the driver writes it.
-struct __align__(64) CopyTable {
+struct __align__(64) TensorMap {
   u64 words[16];
 };
 
-__device__ __forceinline__ void init_barrier(u32 barrier, u32 count) {
+__device__ __forceinline__ void mbarrier_init(u32 barrier, u32 count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
 }
 
-// The engine sees what `init_barrier` has made.
-__device__ __forceinline__ void show_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+// The engine sees what `mbarrier_init` has made.
+__device__ __forceinline__ void fence_mbarrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
-__device__ __forceinline__ void arrive(u32 barrier) {
+__device__ __forceinline__ void mbarrier_arrive(u32 barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
 // Arrives, and expects so many bytes.
-__device__ __forceinline__ void expect_bytes(u32 barrier, u32 numBytes) {
+__device__ __forceinline__ void mbarrier_expect_tx(u32 barrier, u32 numBytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(numBytes) : "memory");
 }
 
 // Until the phase of that parity is over.
-__device__ __forceinline__ void await_phase(u32 barrier, u32 parity) {
+__device__ __forceinline__ void mbarrier_wait_parity(u32 barrier, u32 parity) {
   u32 isOver;
   do {
     asm volatile(
@@ -39,13 +39,13 @@ __device__ __forceinline__ void await_phase(u32 barrier, u32 parity) {
 }
 
 // What is read once and not again soon.
-__device__ __forceinline__ u64 read_once_policy() {
+__device__ __forceinline__ u64 evict_first_policy() {
   u64 policy;
   asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
   return policy;
 }
 
-__device__ __forceinline__ u64 keep_policy() {
+__device__ __forceinline__ u64 evict_last_policy() {
   u64 policy;
   asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
   return policy;
@@ -53,7 +53,7 @@ __device__ __forceinline__ u64 keep_policy() {
 
 // A rectangle from byte `x` of row `y` on, to lines of shared memory in the order of the matrix units: groups of eight
 // lines, the pieces of 16 bytes changed over by the number of the line.
-__device__ __forceinline__ void copy_rectangle(u32 to, const CopyTable& table, int x, int y, u32 barrier, u64 policy) {
+__device__ __forceinline__ void tma_load_2d(u32 to, const TensorMap& table, int x, int y, u32 barrier, u64 policy) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
       "l"(&table), "r"(x), "r"(y), "r"(barrier), "l"(policy)
@@ -61,7 +61,7 @@ __device__ __forceinline__ void copy_rectangle(u32 to, const CopyTable& table, i
 }
 
 // Bytes as they lie, a multiple of 16 from a multiple of 16.
-__device__ __forceinline__ void copy_bytes(u32 to, const void* from, u32 numBytes, u32 barrier, u64 policy) {
+__device__ __forceinline__ void bulk_load(u32 to, const void* from, u32 numBytes, u32 barrier, u64 policy) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(to),
       "l"(from), "r"(numBytes), "r"(barrier), "l"(policy)

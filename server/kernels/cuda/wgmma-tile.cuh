@@ -23,30 +23,30 @@
 #endif
 
 #if defined(WEIGHT_E4M3)
-#define GROUP_PRODUCT "n" STRING(ROWS) "k32.f32.e4m3.e4m3 "
-#define GROUP_SIDES ", p, 1, 1;"
+#define WGMMA_SHAPE "n" STRING(ROWS) "k32.f32.e4m3.e4m3 "
+#define WGMMA_SCALES ", p, 1, 1;"
 #else
-#define GROUP_PRODUCT "n" STRING(ROWS) "k16.f32.bf16.bf16 "
-#define GROUP_SIDES ", p, 1, 1, 0, 0;"
+#define WGMMA_SHAPE "n" STRING(ROWS) "k16.f32.bf16.bf16 "
+#define WGMMA_SCALES ", p, 1, 1, 0, 0;"
 #endif
 #define STRING_OF(text) #text
 #define STRING(text) STRING_OF(text)
 
-__device__ __forceinline__ u64 describe_lines(u32 address) {
+__device__ __forceinline__ u64 shared_descriptor(u32 address) {
   return (u64)((address & 0x3ffffu) >> 4) | 1ull << 16 | (u64)(1024 >> 4) << 32 | 1ull << 62;
 }
 
-__device__ __forceinline__ void group_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void group_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 // Until at most `N` groups of products are under way.
 template <int N>
-__device__ __forceinline__ void group_wait() {
+__device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
 
 // d = a . b^T (+ d). d[4 * j + 2 * h + e]: row 16 * warp + g + 8 * h of a, row 8 * j + 2 * t + e of b.
-__device__ __forceinline__ void multiply_group(float (&d)[ROWS / 2], u64 a, u64 b, int adds) {
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " ADDS ", 0;\nwgmma.mma_async.sync.aligned.m64" GROUP_PRODUCT SUMS GROUP_SIDES "\n}\n"
+__device__ __forceinline__ void wgmma_shared_shared(float (&d)[ROWS / 2], u64 a, u64 b, int adds) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " ADDS ", 0;\nwgmma.mma_async.sync.aligned.m64" WGMMA_SHAPE SUMS WGMMA_SCALES "\n}\n"
                : SUM_OPERANDS
                : "l"(a), "l"(b), "r"(adds));
 }

@@ -3,10 +3,10 @@ import type { ElemType } from "../cuda/launch-args.ts";
 import { linearRef } from "../linear/linear.ref.ts";
 import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
 import { allocateFloats, downloadFloats, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";
-import { launchThinLinear, type ThinWeightType } from "./thin-linear.cuda.ts";
+import { launchSkinnyGemm, type SkinnyWeightType } from "./skinny-gemm.cuda.ts";
 
 interface Variant {
-  readonly weightType: ThinWeightType;
+  readonly weightType: SkinnyWeightType;
   readonly outputType: ElemType;
   readonly numRows: number;
   readonly outputs: number;
@@ -29,7 +29,7 @@ export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant) => {
   const { weightType, outputType, numRows, outputs, inputs } = variant;
   const isFirst = numRows === 1;
   return {
-    name: `thin-linear ${weightType} ${numRows} rows ${outputs} x ${inputs} ${outputType}`,
+    name: `skinny-gemm ${weightType} ${numRows} rows ${outputs} x ${inputs} ${outputType}`,
     maxError: outputType === "f32" ? 1e-5 : 4e-3,
     run: (context) => runLinear(context, variant),
     ...(isFirst ? { benches: (context: CudaCheckContext) => benches(context, weightType) } : {}),
@@ -43,7 +43,7 @@ async function runLinear(context: CudaCheckContext, variant: Variant): Promise<n
   const scales = uploadRandom(context, "f32", outputs, 3);
   const bias = uploadRandom(context, outputType, outputs, 4);
   const out = allocateFloats(context, outputType, numRows * outputs);
-  launchThinLinear(context.stream, {
+  launchSkinnyGemm(context.stream, {
     x: x.pointer,
     weight: weight.pointer,
     weightType,
@@ -64,7 +64,7 @@ async function runLinear(context: CudaCheckContext, variant: Variant): Promise<n
 }
 
 /** The products of a layer of an 8B model and its logits; weights rotate, so that none stays in the L2 cache. */
-function benches(context: CudaCheckContext, weightType: ThinWeightType): readonly CudaBench[] {
+function benches(context: CudaCheckContext, weightType: SkinnyWeightType): readonly CudaBench[] {
   const shapes: readonly (readonly [outputs: number, inputs: number])[] = [
     [6144, 4096],
     [4096, 4096],
@@ -89,7 +89,7 @@ function benches(context: CudaCheckContext, weightType: ThinWeightType): readonl
           const weight = weights[round % copies];
           if (weight === undefined) return;
           const shape = { numRows, outputs, inputs, weightType, outputType: "bf16" } as const;
-          launchThinLinear(context.stream, { x, weight, scales, out, ...shape });
+          launchSkinnyGemm(context.stream, { x, weight, scales, out, ...shape });
         },
       };
     });

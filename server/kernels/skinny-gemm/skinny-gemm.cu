@@ -1,9 +1,9 @@
 // out = x . weight^T + bias for few rows of x, at the speed at which weights are read. A block takes 16 * TILES outputs;
 // its warps take stretches of the inputs in turn and meet only at the end. Which inputs share a step of 16 on the tensor
-// cores does not matter (thin-tile.cuh). A warp copies whole lines of 128 bytes to shared memory, STAGES ahead, and waits
+// cores does not matter (skinny-tile.cuh). A warp copies whole lines of 128 bytes to shared memory, STAGES ahead, and waits
 // for no other warp. The first weights set out before the kernel ahead has ended.
 // TILES, STAGES; ROW_TILES: rows of x in eights; BLOCKS_PER_SM; WEIGHT_E4M3: codes with a scale a row; OUT_F32; HAS_BIAS.
-#include "thin-tile.cuh"
+#include "skinny-tile.cuh"
 
 #define WARPS 8
 #define THREADS (WARPS * WARP)
@@ -28,7 +28,7 @@ struct Rows {
   uint4 runs[ROW_TILES][RUN / 8]; // of row g of each eight
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) thin_linear(
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) skinny_gemm(
     const u16* x,        // bf16 [numRows, inputs]
     const u8* weight,    // [outputs, inputs]
     const float* scales, // [outputs] of codes
@@ -67,8 +67,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) thin_linear
 
 #pragma unroll
   for (int i = 0; i + 1 < STAGES; i++) copy_weights(warp + i * WARPS, i);
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   Rows next;
   load_x(warp, next);
 

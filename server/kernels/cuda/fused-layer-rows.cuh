@@ -5,7 +5,7 @@
 // for each group of inputs. With WEIGHT_E4M3 rows that come from a norm are multiplied by a power of two for each group.
 #pragma once
 #include "tagged-words.cuh"
-#include "thin-layer-product.cuh"
+#include "fused-layer-gemm.cuh"
 
 // Of more rows the words would take longer than a meeting of all blocks.
 #if ROWS <= 2
@@ -124,7 +124,7 @@ struct RowsOfX {
       const u64 start = nanoseconds();
       do {
         look(source, row, chunk, words);
-        if (nanoseconds() - start > PATIENCE_NS) __trap();
+        if (nanoseconds() - start > TIMEOUT_NS) __trap();
       } while (!is_there());
     }
 #endif

@@ -2,12 +2,12 @@
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { ceilDiv, type ElemType, expectCount, i32, ptr } from "../cuda/launch-args.ts";
 
-export type ThinWeightType = "bf16" | "e4m3";
+export type SkinnyWeightType = "bf16" | "e4m3";
 
-export interface ThinLinearCudaArgs {
+export interface SkinnyGemmCudaArgs {
   readonly x: DevicePointer; // bf16 [numRows, inputs]
   readonly weight: DevicePointer; // [outputs, inputs]
-  readonly weightType: ThinWeightType;
+  readonly weightType: SkinnyWeightType;
   /** f32 [outputs]; of codes only. */
   readonly scales?: DevicePointer | undefined;
   readonly bias?: DevicePointer | undefined; // [outputs] of `outputType`
@@ -19,11 +19,11 @@ export interface ThinLinearCudaArgs {
 }
 
 /** From more rows on, a dense product takes less time. */
-export const THIN_MAX_ROWS: Readonly<Record<ThinWeightType, number>> = { bf16: 16, e4m3: 16 };
+export const SKINNY_MAX_ROWS: Readonly<Record<SkinnyWeightType, number>> = { bf16: 16, e4m3: 16 };
 
 const THREADS = 256;
 /** Inputs that a warp takes at a time. */
-const CHUNKS: Readonly<Record<ThinWeightType, number>> = { bf16: 64, e4m3: 128 };
+const CHUNKS: Readonly<Record<SkinnyWeightType, number>> = { bf16: 64, e4m3: 128 };
 const TILE_OUTPUTS = 16;
 const TILE_ROWS = 8;
 /** What a warp copies of a tile of weights at a time. */
@@ -32,25 +32,25 @@ const STAGE_TILE_BYTES = 2048;
 const MANY_ROWS = 5;
 
 /** Whether the kernel is written for matrices of this shape. */
-export function isThinShape(type: ThinWeightType, outputs: number, inputs: number): boolean {
+export function isSkinnyShape(type: SkinnyWeightType, outputs: number, inputs: number): boolean {
   return outputs % TILE_OUTPUTS === 0 && inputs % CHUNKS[type] === 0 && inputs > 0;
 }
 
-export function launchThinLinear(stream: KernelStream, args: ThinLinearCudaArgs): void {
+export function launchSkinnyGemm(stream: KernelStream, args: SkinnyGemmCudaArgs): void {
   const { weightType, outputType, numRows, outputs, inputs } = args;
-  expectCount("thinLinear", "row", numRows);
-  if (!isThinShape(weightType, outputs, inputs)) {
+  expectCount("skinnyGemm", "row", numRows);
+  if (!isSkinnyShape(weightType, outputs, inputs)) {
     throw new Error(
-      `thinLinear: expected outputs of a multiple of ${TILE_OUTPUTS} and inputs of ${CHUNKS[weightType]}, ` +
+      `skinnyGemm: expected outputs of a multiple of ${TILE_OUTPUTS} and inputs of ${CHUNKS[weightType]}, ` +
         `got [${outputs}, ${inputs}] of ${weightType}`,
     );
   }
-  const { tiles, rowTiles } = planThinLinear(stream.numSms, numRows, outputs);
+  const { tiles, rowTiles } = planSkinnyGemm(stream.numSms, numRows, outputs);
   const numBlocks = (outputs / (tiles * TILE_OUTPUTS)) * ceilDiv(numRows, rowTiles * TILE_ROWS);
   const { stages, blocksPerSm } = formOf(weightType, tiles, rowTiles, numBlocks <= 2 * stream.numSms);
   const kernel = stream.kernel({
-    source: "thin-linear/thin-linear.cu",
-    name: "thin_linear",
+    source: "skinny-gemm/skinny-gemm.cu",
+    name: "skinny_gemm",
     defines: {
       TILES: tiles,
       ROW_TILES: rowTiles,
@@ -80,7 +80,7 @@ export function launchThinLinear(stream: KernelStream, args: ThinLinearCudaArgs)
  * with room for three on a multiprocessor, some would get three and others none.
  */
 function formOf(
-  type: ThinWeightType,
+  type: SkinnyWeightType,
   tiles: 1 | 2,
   rowTiles: 1 | 2,
   isFew: boolean,
@@ -91,7 +91,7 @@ function formOf(
 }
 
 /** Two tiles of outputs a block where enough blocks are left to fill the device. */
-export function planThinLinear(
+export function planSkinnyGemm(
   numSms: number,
   numRows: number,
   outputs: number,

@@ -1,6 +1,6 @@
 // What a thin tile is multiplied with: x as bf16, or with X_F16 as f16, cut off where that ends.
 #pragma once
-#include "thin-tile.cuh"
+#include "skinny-tile.cuh"
 
 #if defined(X_F16)
 #define MULTIPLY mma_f16

@@ -2,31 +2,31 @@
 import { linearRef } from "../linear/linear.ref.ts";
 import { fromElements, toElements } from "../testing/cuda-elements.ts";
 
-export interface ThinLayerRef {
-  readonly attended: Float32Array;
+export interface FusedLayerRef {
+  readonly attention: Float32Array;
   readonly residual: Float32Array;
-  readonly behind: Float32Array;
+  readonly oProj: Float32Array;
   readonly gateUp: Float32Array;
   readonly down: Float32Array;
-  readonly before: Float32Array;
+  readonly qkvProj: Float32Array;
   readonly norm: Float32Array;
   readonly outNorm: Float32Array;
   readonly bias?: Float32Array;
-  readonly attendedWidth: number;
+  readonly attentionWidth: number;
   readonly width: number;
   readonly inner: number;
   readonly epsilon: number;
 }
 
-export interface ThinLayerResult {
+export interface FusedLayerResult {
   readonly residual: Float32Array;
   readonly out: Float32Array;
 }
 
-export function thinLayerRef(args: ThinLayerRef): ThinLayerResult {
-  const { attendedWidth, width, inner } = args;
-  const attended = linearRef({ x: args.attended, weight: args.behind, inputs: attendedWidth });
-  const middle = stored(args.residual.map((value, i) => value + (attended[i] ?? 0)));
+export function fusedLayerRef(args: FusedLayerRef): FusedLayerResult {
+  const { attentionWidth, width, inner } = args;
+  const attention = linearRef({ x: args.attention, weight: args.oProj, inputs: attentionWidth });
+  const middle = stored(args.residual.map((value, i) => value + (attention[i] ?? 0)));
   const gateUp = linearRef({ x: normed(middle, args.norm, args), weight: args.gateUp, inputs: width });
   const activated = new Float32Array((gateUp.length / 2) | 0).map((_, i) => {
     const at = Math.floor(i / inner) * 2 * inner + (i % inner);
@@ -37,10 +37,10 @@ export function thinLayerRef(args: ThinLayerRef): ThinLayerResult {
   const residual = stored(middle.map((value, i) => value + (down[i] ?? 0)));
   const x = normed(residual, args.outNorm, args);
   const bias = args.bias === undefined ? {} : { bias: args.bias };
-  return { residual, out: linearRef({ x, weight: args.before, inputs: width, ...bias }) };
+  return { residual, out: linearRef({ x, weight: args.qkvProj, inputs: width, ...bias }) };
 }
 
-function normed(rows: Float32Array, norm: Float32Array, { width, epsilon }: ThinLayerRef): Float32Array {
+function normed(rows: Float32Array, norm: Float32Array, { width, epsilon }: FusedLayerRef): Float32Array {
   const out = new Float32Array(rows.length);
   for (let start = 0; start < rows.length; start += width) {
     let squares = 0;

@@ -3,7 +3,7 @@
 #include "elem.cuh"
 
 // A block that is gone would be waited for until the end of time: an error that ends this process is better.
-#define PATIENCE_NS 30000000000ull
+#define TIMEOUT_NS 30000000000ull
 
 __device__ __forceinline__ u64 nanoseconds() {
   u64 now;
@@ -11,28 +11,28 @@ __device__ __forceinline__ u64 nanoseconds() {
   return now;
 }
 
-__device__ __forceinline__ u32 seen(const u32* at) {
+__device__ __forceinline__ u32 load_acquire(const u32* at) {
   u32 value;
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
   return value;
 }
 
-__device__ __forceinline__ void come(u32* at) {
+__device__ __forceinline__ void grid_arrive(u32* at) {
   asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(at), "r"(1u) : "memory");
 }
 
 // All blocks of the grid, for the n-th time. meeting: how many have come, for each n. Counts are zeros again before the next
 // launch: block 0 clears the later ones before it comes for the first time, so that nobody can have come there yet, and the
 // first once all have left it.
-__device__ __forceinline__ void meet_grid(u32* meeting, int n) {
+__device__ __forceinline__ void grid_barrier(u32* arrived, int n) {
   __syncthreads();
   if (threadIdx.x == 0) {
-    if (blockIdx.x == 0 && n == 0) meeting[1] = meeting[2] = 0;
-    come(meeting + n);
+    if (blockIdx.x == 0 && n == 0) arrived[1] = arrived[2] = 0;
+    grid_arrive(arrived + n);
     const u64 start = nanoseconds();
-    while (seen(meeting + n) < gridDim.x)
-      if (nanoseconds() - start > PATIENCE_NS) __trap();
-    if (blockIdx.x == 0 && n == 1) meeting[0] = 0;
+    while (load_acquire(arrived + n) < gridDim.x)
+      if (nanoseconds() - start > TIMEOUT_NS) __trap();
+    if (blockIdx.x == 0 && n == 1) arrived[0] = 0;
   }
   __syncthreads();
 }

@@ -3,13 +3,13 @@
 // in registers, which are the left side: 64 outputs of a tile, 16 to each warp. One block runs on a multiprocessor. One of
 // its warps asks for weights as far ahead as there is room, before the kernel ahead has ended, for nobody writes these;
 // another asks for x once it has. SPLITS blocks share the inputs of a tile; the last one to finish adds their sums up, or
-// each leaves its own to whoever reads them (LEAVES_PARTS).
-// ROWS: of x, 16, 32 or 64; GROUPS, GROUP_TILES: warp groups, and how many tiles each has; SPLITS; WEIGHT_STAGES, a multiple of
+// each leaves its own to whoever reads them (KEEP_PARTIALS).
+// ROWS: of x, 16, 32 or 64; WARP_GROUPS, GROUP_TILES: warp groups, and how many tiles each has; SPLITS; WEIGHT_STAGES, a multiple of
 // the tiles; ROW_STAGES;
 // GROUP: inputs that share a scale, a multiple of 128; HAS_ZEROS; HAS_BIAS; GATED: the first half of the tiles are of the first
 // half of the matrix, and out = act(first) * second (ACTIVATION).
-#include "copy-engine.cuh"
-#include "group-fragments.cuh"
+#include "tma.cuh"
+#include "wgmma-fragments.cuh"
 #include "int4-codes.cuh"
 #if defined(GATED)
 #include "activation.cuh"
@@ -18,10 +18,10 @@
 #define CHUNK 128 // inputs
 #define BLOCK 64
 #define TILE 64 // outputs
-#define TILES (GROUPS * GROUP_TILES)
+#define TILES (WARP_GROUPS * GROUP_TILES)
 #define WIDTH (TILES * TILE)
-#define GROUP_THREADS (GROUPS * 128)
-#define THREADS (GROUP_THREADS + 2 * WARP)
+#define WARP_GROUP_THREADS (WARP_GROUPS * 128)
+#define THREADS (WARP_GROUP_THREADS + 2 * WARP)
 #define CODE_BYTES (TILE * CHUNK / 2)
 #define SCALE_BYTES (TILE * 2)
 #define ZERO_BYTES (TILE / 2)
@@ -53,16 +53,16 @@ __device__ __forceinline__ void decode_block(const u8* codes, u32 zeroLow, u32 z
 }
 
 __device__ __forceinline__ void multiply_block(float (&part)[ROWS / 2], const Fragments& a, u32 rows, bool isFirst) {
-  group_fence();
+  wgmma_fence();
 #pragma unroll
   for (int step = 0; step < BLOCK / 16; step++)
-    multiply_fragments(part, a[step], describe_lines(rows + 32 * step), !isFirst || step > 0);
-  group_commit();
+    wgmma_register_shared(part, a[step], shared_descriptor(rows + 32 * step), !isFirst || step > 0);
+  wgmma_commit();
 }
 #endif
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) int4_group(
-    const __grid_constant__ CopyTable x, // [numRows, inputs]
+extern "C" __global__ void __launch_bounds__(THREADS, 1) int4_wgmma(
+    const __grid_constant__ TensorMap x, // [numRows, inputs]
     const u8* codes,                     // [outputs / 64, inputs / 64, 4, 32] of 16 bytes
     const u8* scales,                    // [inputs / GROUP, outputs / 64, 8] of eight f16
     const u8* zeros,                     // [inputs / GROUP, outputs / 64, 8] of eight nibbles
@@ -80,68 +80,68 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) int4_group(
   const int firstChunk = split * perSplit, endChunk = min(firstChunk + perSplit, inputs / CHUNK);
 
   __shared__ __align__(8) u64 barriers[2 * (WEIGHT_STAGES + ROW_STAGES)];
-  const u32 weightsCome = shared_address(barriers), weightsGone = weightsCome + 8 * WEIGHT_STAGES;
-  const u32 rowsCome = weightsGone + 8 * WEIGHT_STAGES, rowsGone = rowsCome + 8 * ROW_STAGES;
+  const u32 weightsFull = shared_address(barriers), weightsEmpty = weightsFull + 8 * WEIGHT_STAGES;
+  const u32 rowsFull = weightsEmpty + 8 * WEIGHT_STAGES, rowsEmpty = rowsFull + 8 * ROW_STAGES;
   // Lines repeat their pattern every 1024 bytes.
   u8* base = shared + ((1024 - (shared_address(shared) & 1023)) & 1023);
   u8* weights = base + ROW_STAGES * ROW_SLOT_BYTES;
   const u32 rowsAt = shared_address(base), weightsAt = shared_address(weights);
   for (int i = threadIdx.x; i < 2 * (WEIGHT_STAGES + ROW_STAGES); i += THREADS) {
-    const bool isGone = i >= WEIGHT_STAGES && (i < 2 * WEIGHT_STAGES || i >= 2 * WEIGHT_STAGES + ROW_STAGES);
-    init_barrier(weightsCome + 8 * i, !isGone ? 1 : i < 2 * WEIGHT_STAGES ? 4 : 4 * GROUPS);
+    const bool isEmptyBarrier = i >= WEIGHT_STAGES && (i < 2 * WEIGHT_STAGES || i >= 2 * WEIGHT_STAGES + ROW_STAGES);
+    mbarrier_init(weightsFull + 8 * i, !isEmptyBarrier ? 1 : i < 2 * WEIGHT_STAGES ? 4 : 4 * WARP_GROUPS);
   }
-  show_barriers();
+  fence_mbarrier_init();
   __syncthreads();
-  START_NEXT();
+  PDL_TRIGGER();
 
-  if (warp == GROUP_THREADS / WARP) {
+  if (warp == WARP_GROUP_THREADS / WARP) {
     // Each lane has a tile.
     if (lane < TILES) {
-      const u64 policy = read_once_policy();
+      const u64 policy = evict_first_policy();
       // Tiles behind the last one are the last once more.
       const int tile = min(firstTile + lane % OUT_TILES, outTiles - 1) + lane / OUT_TILES * outTiles;
       const u8* from = codes + ((u64)tile * (inputs / CHUNK) + firstChunk) * CODE_BYTES;
       int slot = lane, parity = 1;
       for (int chunk = firstChunk; chunk < endChunk; chunk++) {
         const u64 set = (u64)(chunk / (GROUP / CHUNK)) * numTiles + tile;
-        const u32 at = weightsAt + slot * WEIGHT_SLOT_BYTES, come = weightsCome + 8 * slot;
-        await_phase(weightsGone + 8 * slot, parity);
-        expect_bytes(come, TILE_BYTES);
-        copy_bytes(at, from, CODE_BYTES, come, policy);
-        copy_bytes(at + CODE_BYTES, scales + set * SCALE_BYTES, SCALE_BYTES, come, policy);
+        const u32 at = weightsAt + slot * WEIGHT_SLOT_BYTES, full = weightsFull + 8 * slot;
+        mbarrier_wait_parity(weightsEmpty + 8 * slot, parity);
+        mbarrier_expect_tx(full, TILE_BYTES);
+        bulk_load(at, from, CODE_BYTES, full, policy);
+        bulk_load(at + CODE_BYTES, scales + set * SCALE_BYTES, SCALE_BYTES, full, policy);
 #if defined(HAS_ZEROS)
-        copy_bytes(at + CODE_BYTES + SCALE_BYTES, zeros + set * ZERO_BYTES, ZERO_BYTES, come, policy);
+        bulk_load(at + CODE_BYTES + SCALE_BYTES, zeros + set * ZERO_BYTES, ZERO_BYTES, full, policy);
 #endif
         from += CODE_BYTES;
         slot += TILES;
         if (slot >= WEIGHT_STAGES) slot = lane, parity ^= 1;
       }
     }
-  } else if (warp == GROUP_THREADS / WARP + 1) {
+  } else if (warp == WARP_GROUP_THREADS / WARP + 1) {
     if (lane == 0) {
-      const u64 policy = keep_policy();
-      WAIT_FOR_PREVIOUS();
+      const u64 policy = evict_last_policy();
+      PDL_WAIT();
       int stage = 0, parity = 1;
       for (int chunk = firstChunk; chunk < endChunk; chunk++) {
-        await_phase(rowsGone + 8 * stage, parity);
-        expect_bytes(rowsCome + 8 * stage, ROW_SLOT_BYTES);
+        mbarrier_wait_parity(rowsEmpty + 8 * stage, parity);
+        mbarrier_expect_tx(rowsFull + 8 * stage, ROW_SLOT_BYTES);
         for (int half = 0; half < CHUNK / BLOCK; half++)
-          copy_rectangle(rowsAt + stage * ROW_SLOT_BYTES + half * ROWS * LINE, x, chunk * 2 * CHUNK + half * LINE, 0,
-                         rowsCome + 8 * stage, policy);
+          tma_load_2d(rowsAt + stage * ROW_SLOT_BYTES + half * ROWS * LINE, x, chunk * 2 * CHUNK + half * LINE, 0,
+                         rowsFull + 8 * stage, policy);
         if (++stage == ROW_STAGES) stage = 0, parity ^= 1;
       }
     }
   }
   __syncwarp();
   float sums[GROUP_TILES][ROWS / 2] = {};
-  if (group < GROUPS && firstChunk < endChunk) {
+  if (group < WARP_GROUPS && firstChunk < endChunk) {
     const int numItems = (endChunk - firstChunk) * GROUP_TILES;
     // The slots of this group's tiles, one behind the other in each chunk.
     int slot = group * GROUP_TILES, slotParity = 0, stage = 0, rowParity = 0;
     u32 scalePair = 0, zeroLow = 0xc308c308u, zeroHigh = 0xc308c308u;
     Fragments first, second;
     const auto open_tile = [&]() {
-      await_phase(weightsCome + 8 * slot, slotParity);
+      mbarrier_wait_parity(weightsFull + 8 * slot, slotParity);
       const u8* at = weights + slot * WEIGHT_SLOT_BYTES;
       scalePair = reinterpret_cast<const u32*>(at + CODE_BYTES)[g * 4 + (warp & 3)];
 #if defined(HAS_ZEROS)
@@ -157,7 +157,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) int4_group(
     };
     open_tile();
     for (int item = 0; item < numItems; item += GROUP_TILES) {
-      await_phase(rowsCome + 8 * stage, rowParity);
+      mbarrier_wait_parity(rowsFull + 8 * stage, rowParity);
       const u32 rows = rowsAt + stage * ROW_SLOT_BYTES;
 #pragma unroll
       for (int tile = 0; tile < GROUP_TILES; tile++) {
@@ -167,34 +167,34 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) int4_group(
         const float low = f16_to_float((u16)scalePair), high = f16_to_float((u16)(scalePair >> 16));
         multiply_block(part, second, rows + ROWS * LINE, false);
         __syncwarp();
-        if (lane == 0) arrive(weightsGone + 8 * slot);
+        if (lane == 0) mbarrier_arrive(weightsEmpty + 8 * slot);
         skip_slots(tile + 1 < GROUP_TILES ? 1 : TILES - GROUP_TILES + 1);
-        group_wait<1>();
+        wgmma_wait<1>();
         // The next tile becomes numbers while the products of this one end.
         if (item + tile + 1 < numItems) open_tile();
-        group_wait<0>();
+        wgmma_wait<0>();
 #pragma unroll
         for (int i = 0; i < ROWS / 2; i++) sums[tile][i] += (i & 2 ? high : low) * part[i];
       }
-      if (lane == 0) arrive(rowsGone + 8 * stage);
+      if (lane == 0) mbarrier_arrive(rowsEmpty + 8 * stage);
       if (++stage == ROW_STAGES) stage = 0, rowParity ^= 1;
     }
   }
 
   // Sums meet where weights and rows were: [ROWS, SUM_STRIDE].
-  float* meeting = reinterpret_cast<float*>(base);
+  float* epilogue = reinterpret_cast<float*>(base);
   __syncthreads();
-  if (group < GROUPS) {
+  if (group < WARP_GROUPS) {
 #pragma unroll
     for (int tile = 0; tile < GROUP_TILES; tile++)
 #pragma unroll
       for (int i = 0; i < ROWS / 2; i++) {
         const int output = (warp & 3) * 16 + g + 8 * (i >> 1 & 1), row = 8 * (i >> 2) + 2 * t + (i & 1);
-        meeting[row * SUM_STRIDE + (group * GROUP_TILES + tile) * TILE + output] = sums[tile][i];
+        epilogue[row * SUM_STRIDE + (group * GROUP_TILES + tile) * TILE + output] = sums[tile][i];
       }
   }
   __syncthreads();
-  WAIT_FOR_PREVIOUS();
+  PDL_WAIT();
   const int firstOutput = firstTile * TILE;
   const auto store_four = [&](int row, int output, float4 sum) {
 #if defined(HAS_BIAS)
@@ -207,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) int4_group(
   for (int i = threadIdx.x; i < numRows * (OUT_WIDTH / 4); i += THREADS) {
     const int row = i / (OUT_WIDTH / 4), column = i % (OUT_WIDTH / 4) * 4, output = firstOutput + column;
     if (output >= outWidth) continue;
-    const float* at = meeting + row * SUM_STRIDE + column;
+    const float* at = epilogue + row * SUM_STRIDE + column;
     float4 sum = *reinterpret_cast<const float4*>(at);
 #if defined(GATED)
     const float4 second = *reinterpret_cast<const float4*>(at + OUT_WIDTH);
@@ -219,7 +219,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) int4_group(
     else
       *reinterpret_cast<float4*>(partials + ((u64)split * numRows + row) * outputs + output) = sum;
   }
-#if SPLITS > 1 && !defined(LEAVES_PARTS)
+#if SPLITS > 1 && !defined(KEEP_PARTIALS)
   const u64 splitSize = (u64)numRows * outputs;
   __shared__ bool isLast;
   __threadfence();

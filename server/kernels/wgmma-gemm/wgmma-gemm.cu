@@ -3,18 +3,18 @@
 // One block runs on a multiprocessor. One of its warps asks for weights as far ahead as there is room, before the kernel
 // ahead has ended, for nobody writes these; another asks for x once it has. Each warp group multiplies its own outputs.
 // SPLITS blocks share the inputs of a tile; where there are several, each leaves its sums to whoever reads them.
-// ROWS: of x, 16, 32, 64 or 128; GROUPS, GROUP_TILES: warp groups, and how many tiles of TILE_OUTPUTS (at most 64) each has;
+// ROWS: of x, 16, 32, 64 or 128; WARP_GROUPS, GROUP_TILES: warp groups, and how many tiles of TILE_OUTPUTS (at most 64) each has;
 // SPLITS; WEIGHT_STAGES, ROW_STAGES; WEIGHT_E4M3: both sides are codes with a scale a row; HAS_BIAS; GATED: the first half of
 // the tiles are of the first half of the matrix, and out = act(first) * second (ACTIVATION).
-#include "copy-engine.cuh"
-#include "group-product.cuh"
+#include "tma.cuh"
+#include "wgmma-tile.cuh"
 #if defined(GATED)
 #include "activation.cuh"
 #endif
 
-#define TILES (GROUPS * GROUP_TILES)
-#define GROUP_THREADS (GROUPS * 128)
-#define THREADS (GROUP_THREADS + 2 * WARP)
+#define TILES (WARP_GROUPS * GROUP_TILES)
+#define WARP_GROUP_THREADS (WARP_GROUPS * 128)
+#define THREADS (WARP_GROUP_THREADS + 2 * WARP)
 #define WEIGHT_SLOT_BYTES (64 * LINE)
 #define ROW_SLOT_BYTES (ROWS * LINE)
 #define WIDTH (TILES * TILE_OUTPUTS) // sums of a row in a block
@@ -36,9 +36,9 @@ __device__ __forceinline__ void scale_four(float4& sum, const float* columnScale
 }
 #endif
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) group_linear(
-    const __grid_constant__ CopyTable weights, // [outputs, inputs], GATED: [2 * outputs, inputs]
-    const __grid_constant__ CopyTable x,       // [numRows, inputs]
+extern "C" __global__ void __launch_bounds__(THREADS, 1) wgmma_gemm(
+    const __grid_constant__ TensorMap weights, // [outputs, inputs], GATED: [2 * outputs, inputs]
+    const __grid_constant__ TensorMap x,       // [numRows, inputs]
     const float* rowScales,                    // [numRows] of codes
     const float* columnScales,                 // likewise, one a row of weights
     const u16* bias,                           // [outputs]
@@ -51,28 +51,28 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) group_linear(
   const int firstOutput = (blockIdx.x / SPLITS) * OUT_WIDTH, firstChunk = split * chunksPerSplit;
 
   __shared__ __align__(8) u64 barriers[2 * (WEIGHT_STAGES + ROW_STAGES)];
-  const u32 weightsCome = shared_address(barriers), weightsGone = weightsCome + 8 * WEIGHT_STAGES;
-  const u32 rowsCome = weightsGone + 8 * WEIGHT_STAGES, rowsGone = rowsCome + 8 * ROW_STAGES;
+  const u32 weightsFull = shared_address(barriers), weightsEmpty = weightsFull + 8 * WEIGHT_STAGES;
+  const u32 rowsFull = weightsEmpty + 8 * WEIGHT_STAGES, rowsEmpty = rowsFull + 8 * ROW_STAGES;
   // Lines repeat their pattern every 1024 bytes.
   u8* base = shared + ((1024 - (shared_address(shared) & 1023)) & 1023);
   const u32 weightsAt = shared_address(base), rowsAt = weightsAt + WEIGHT_STAGES * WEIGHT_SLOT_BYTES;
   if (threadIdx.x == 0) {
     for (int i = 0; i < WEIGHT_STAGES; i++) {
-      init_barrier(weightsCome + 8 * i, 1);
-      init_barrier(weightsGone + 8 * i, 4);
+      mbarrier_init(weightsFull + 8 * i, 1);
+      mbarrier_init(weightsEmpty + 8 * i, 4);
     }
     for (int i = 0; i < ROW_STAGES; i++) {
-      init_barrier(rowsCome + 8 * i, 1);
-      init_barrier(rowsGone + 8 * i, 4 * GROUPS);
+      mbarrier_init(rowsFull + 8 * i, 1);
+      mbarrier_init(rowsEmpty + 8 * i, 4 * WARP_GROUPS);
     }
-    show_barriers();
+    fence_mbarrier_init();
   }
   __syncthreads();
-  START_NEXT();
+  PDL_TRIGGER();
 
-  if (warp == GROUP_THREADS / WARP) {
+  if (warp == WARP_GROUP_THREADS / WARP) {
     if (lane == 0) {
-      const u64 policy = read_once_policy();
+      const u64 policy = evict_first_policy();
       int stage = 0, parity = 1;
       for (int chunk = 0; chunk < chunksPerSplit; chunk++) {
 #pragma unroll
@@ -82,23 +82,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) group_linear(
 #else
           const int row = firstOutput + tile * TILE_OUTPUTS;
 #endif
-          await_phase(weightsGone + 8 * stage, parity);
-          expect_bytes(weightsCome + 8 * stage, TILE_OUTPUTS * LINE);
-          copy_rectangle(weightsAt + stage * WEIGHT_SLOT_BYTES, weights, (firstChunk + chunk) * LINE, row,
-                         weightsCome + 8 * stage, policy);
+          mbarrier_wait_parity(weightsEmpty + 8 * stage, parity);
+          mbarrier_expect_tx(weightsFull + 8 * stage, TILE_OUTPUTS * LINE);
+          tma_load_2d(weightsAt + stage * WEIGHT_SLOT_BYTES, weights, (firstChunk + chunk) * LINE, row,
+                         weightsFull + 8 * stage, policy);
           if (++stage == WEIGHT_STAGES) stage = 0, parity ^= 1;
         }
       }
     }
-  } else if (warp == GROUP_THREADS / WARP + 1) {
+  } else if (warp == WARP_GROUP_THREADS / WARP + 1) {
     if (lane == 0) {
-      const u64 policy = keep_policy();
-      WAIT_FOR_PREVIOUS();
+      const u64 policy = evict_last_policy();
+      PDL_WAIT();
       int stage = 0, parity = 1;
       for (int chunk = 0; chunk < chunksPerSplit; chunk++) {
-        await_phase(rowsGone + 8 * stage, parity);
-        expect_bytes(rowsCome + 8 * stage, ROW_SLOT_BYTES);
-        copy_rectangle(rowsAt + stage * ROW_SLOT_BYTES, x, (firstChunk + chunk) * LINE, 0, rowsCome + 8 * stage, policy);
+        mbarrier_wait_parity(rowsEmpty + 8 * stage, parity);
+        mbarrier_expect_tx(rowsFull + 8 * stage, ROW_SLOT_BYTES);
+        tma_load_2d(rowsAt + stage * ROW_SLOT_BYTES, x, (firstChunk + chunk) * LINE, 0, rowsFull + 8 * stage, policy);
         if (++stage == ROW_STAGES) stage = 0, parity ^= 1;
       }
     }
@@ -106,41 +106,41 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) group_linear(
   __syncwarp();
   const int g = lane >> 2, t = lane & 3;
   float sums[GROUP_TILES][ROWS / 2] = {};
-  if (group < GROUPS) {
+  if (group < WARP_GROUPS) {
     int slot = group * GROUP_TILES, slotParity = 0, stage = 0, parity = 0, slotBefore = 0, stageBefore = 0;
     const auto after = [](int at, int count) { return at + count >= WEIGHT_STAGES ? at + count - WEIGHT_STAGES : at + count; };
     for (int chunk = 0; chunk < chunksPerSplit; chunk++) {
-      await_phase(rowsCome + 8 * stage, parity);
+      mbarrier_wait_parity(rowsFull + 8 * stage, parity);
       const u32 rows = rowsAt + stage * ROW_SLOT_BYTES;
 #pragma unroll
       for (int tile = 0; tile < GROUP_TILES; tile++) {
         const int at = after(slot, tile);
-        await_phase(weightsCome + 8 * at, at < slot ? slotParity ^ 1 : slotParity);
+        mbarrier_wait_parity(weightsFull + 8 * at, at < slot ? slotParity ^ 1 : slotParity);
         const u32 lines = weightsAt + at * WEIGHT_SLOT_BYTES;
-        group_fence();
+        wgmma_fence();
 #pragma unroll
         for (int k = 0; k < LINE / 32; k++)
-          multiply_group(sums[tile], describe_lines(lines + 32 * k), describe_lines(rows + 32 * k), chunk > 0 || k > 0);
+          wgmma_shared_shared(sums[tile], shared_descriptor(lines + 32 * k), shared_descriptor(rows + 32 * k), chunk > 0 || k > 0);
       }
-      group_commit();
+      wgmma_commit();
       // The chunk before this one has been read.
-      group_wait<1>();
+      wgmma_wait<1>();
       if (chunk > 0 && lane == 0) {
 #pragma unroll
-        for (int tile = 0; tile < GROUP_TILES; tile++) arrive(weightsGone + 8 * after(slotBefore, tile));
-        arrive(rowsGone + 8 * stageBefore);
+        for (int tile = 0; tile < GROUP_TILES; tile++) mbarrier_arrive(weightsEmpty + 8 * after(slotBefore, tile));
+        mbarrier_arrive(rowsEmpty + 8 * stageBefore);
       }
       slotBefore = slot, stageBefore = stage;
       slot = after(slot, TILES);
       if (slot < slotBefore) slotParity ^= 1;
       if (++stage == ROW_STAGES) stage = 0, parity ^= 1;
     }
-    group_wait<0>();
+    wgmma_wait<0>();
   }
 
 #if SPLITS > 1
-  WAIT_FOR_PREVIOUS();
-  if (group >= GROUPS) return;
+  PDL_WAIT();
+  if (group >= WARP_GROUPS) return;
 #pragma unroll
   for (int tile = 0; tile < GROUP_TILES; tile++)
 #pragma unroll
@@ -152,24 +152,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) group_linear(
     }
 #else
   // Sums meet where weights and rows were: [ROWS, SUM_STRIDE].
-  float* meeting = reinterpret_cast<float*>(base);
+  float* epilogue = reinterpret_cast<float*>(base);
   __syncthreads();
-  if (group < GROUPS) {
+  if (group < WARP_GROUPS) {
 #pragma unroll
     for (int tile = 0; tile < GROUP_TILES; tile++)
 #pragma unroll
       for (int i = 0; i < ROWS / 2; i++) {
         const int output = (warp & 3) * 16 + g + 8 * (i >> 1 & 1), row = 8 * (i >> 2) + 2 * t + (i & 1);
         if (output < TILE_OUTPUTS)
-          meeting[row * SUM_STRIDE + (group * GROUP_TILES + tile) * TILE_OUTPUTS + output] = sums[tile][i];
+          epilogue[row * SUM_STRIDE + (group * GROUP_TILES + tile) * TILE_OUTPUTS + output] = sums[tile][i];
       }
   }
   __syncthreads();
-  WAIT_FOR_PREVIOUS();
+  PDL_WAIT();
   for (int i = threadIdx.x; i < numRows * (OUT_WIDTH / 4); i += THREADS) {
     const int row = i / (OUT_WIDTH / 4), column = i % (OUT_WIDTH / 4) * 4, output = firstOutput + column;
     if (output >= outputs) continue;
-    const float* at = meeting + row * SUM_STRIDE + column;
+    const float* at = epilogue + row * SUM_STRIDE + column;
     float4 sum = *reinterpret_cast<const float4*>(at);
 #if defined(WEIGHT_E4M3)
     const float rowScale = rowScales[row];

@@ -3,50 +3,50 @@ import type { KernelStream, TensorMap } from "../../src/device/cuda/kernel-strea
 import { hasWgmma } from "../cuda/device-limits.ts";
 import { expectCount, i32, ptr } from "../cuda/launch-args.ts";
 import { ACTIVATION_NUMBERS, type CudaActivation } from "../gated-mul/gated-mul.cuda.ts";
+import type { Int4CudaWeight, Int4Device, Int4LinearCudaArgs } from "./int4-linear.cuda.ts";
 import {
   INT4_CHUNK,
-  type Int4GroupForm,
-  type Int4GroupUse,
-  int4GroupBlocks,
-  int4GroupSharedBytes,
-  planInt4Group,
-} from "./int4-group-plan.ts";
-import type { Int4CudaWeight, Int4Device, Int4LinearCudaArgs } from "./int4-linear.cuda.ts";
+  type Int4WgmmaTileConfig,
+  type Int4WgmmaUse,
+  int4WgmmaBlocks,
+  int4WgmmaSharedBytes,
+  planInt4Wgmma,
+} from "./int4-wgmma-plan.ts";
 
-const known = new Map<string, Int4GroupForm | undefined>();
+const known = new Map<string, Int4WgmmaTileConfig | undefined>();
 
 /** How the product is spread over the device; undefined where the kernel does not serve. */
-export function int4GroupForm(
+export function int4WgmmaTileConfig(
   { arch, numSms }: Int4Device,
   numRows: number,
   { outputs, inputs, groupSize }: Pick<Int4CudaWeight, "outputs" | "inputs" | "groupSize">,
-  use: Int4GroupUse = "whole",
-): Int4GroupForm | undefined {
+  use: Int4WgmmaUse = "whole",
+): Int4WgmmaTileConfig | undefined {
   if (!hasWgmma(arch) || groupSize % INT4_CHUNK !== 0) return undefined;
   const key = `${numSms} ${numRows} ${outputs} ${inputs} ${use}`;
-  if (!known.has(key)) known.set(key, planInt4Group(numSms, { numRows, outputs, inputs, use }));
+  if (!known.has(key)) known.set(key, planInt4Wgmma(numSms, { numRows, outputs, inputs, use }));
   return known.get(key);
 }
 
-export interface Int4GroupCudaArgs extends Int4LinearCudaArgs {
+export interface Int4WgmmaCudaArgs extends Int4LinearCudaArgs {
   /** The first half of the matrix gives what is activated and multiplies what the second gives: half as wide an `out`. */
   readonly gatedBy?: CudaActivation | undefined;
   /** The sums of the splits stay in `partials`, f32 [splits, numRows, outputs], and nothing is written to `out`. */
-  readonly leavesParts?: boolean;
+  readonly keepsPartials?: boolean;
 }
 
-export function launchInt4Group(stream: KernelStream, args: Int4GroupCudaArgs, form: Int4GroupForm): void {
-  const { weight, bias, numRows, gatedBy, leavesParts = false } = args;
+export function launchInt4Wgmma(stream: KernelStream, args: Int4WgmmaCudaArgs, form: Int4WgmmaTileConfig): void {
+  const { weight, bias, numRows, gatedBy, keepsPartials = false } = args;
   const { outputs, inputs, groupSize, zeros } = weight;
   const { rows, groups, groupTiles, splits, weightStages, rowStages } = form;
-  expectCount("int4Group", "row", numRows);
-  if (numRows > rows) throw new Error(`int4Group: expected at most ${rows} rows, got ${numRows}`);
+  expectCount("int4Wgmma", "row", numRows);
+  if (numRows > rows) throw new Error(`int4Wgmma: expected at most ${rows} rows, got ${numRows}`);
   const kernel = stream.kernel({
-    source: "int4-linear/int4-group.cu",
-    name: "int4_group",
+    source: "int4-linear/int4-wgmma.cu",
+    name: "int4_wgmma",
     defines: {
       ROWS: rows,
-      GROUPS: groups,
+      WARP_GROUPS: groups,
       GROUP_TILES: groupTiles,
       SPLITS: splits,
       WEIGHT_STAGES: weightStages,
@@ -55,13 +55,13 @@ export function launchInt4Group(stream: KernelStream, args: Int4GroupCudaArgs, f
       ...(zeros === undefined ? {} : { HAS_ZEROS: 1 }),
       ...(bias === undefined ? {} : { HAS_BIAS: 1 }),
       ...(gatedBy === undefined ? {} : { GATED: 1, ACTIVATION: ACTIVATION_NUMBERS[gatedBy] }),
-      ...(leavesParts ? { LEAVES_PARTS: 1 } : {}),
+      ...(keepsPartials ? { KEEP_PARTIALS: 1 } : {}),
     },
     waitsForPrevious: true,
   });
   const x: TensorMap = { address: args.x, rowBytes: 2 * inputs, numRows, pieceRows: rows };
-  const numThreads = groups * GROUP_THREADS + PRODUCER_THREADS;
-  stream.launch(kernel, [int4GroupBlocks(outputs, form), 1, 1], [numThreads, 1, 1], int4GroupSharedBytes(form), [
+  const numThreads = groups * WARP_GROUP_THREADS + PRODUCER_THREADS;
+  stream.launch(kernel, [int4WgmmaBlocks(outputs, form), 1, 1], [numThreads, 1, 1], int4WgmmaSharedBytes(form), [
     { table: x },
     ptr(weight.codes),
     ptr(weight.scales),
@@ -76,6 +76,6 @@ export function launchInt4Group(stream: KernelStream, args: Int4GroupCudaArgs, f
   ]);
 }
 
-const GROUP_THREADS = 128;
+const WARP_GROUP_THREADS = 128;
 /** Two warps that ask for weights and for rows. */
 const PRODUCER_THREADS = 64;

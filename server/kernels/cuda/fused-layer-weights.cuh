@@ -2,7 +2,7 @@
 // product into the next, so that memory goes on while blocks wait for each other. A warp has few instructions for each
 // tile, or these set the pace and not memory: where the next unit lies is one product and one sum away.
 #pragma once
-#include "thin-layer-product.cuh"
+#include "fused-layer-gemm.cuh"
 
 struct WeightsAhead {
   const Layer& layer;
@@ -33,7 +33,7 @@ struct WeightsAhead {
 #else
     copyTo = shared_address(stages) + line_place(lane >> 3, lane & 7);
 #endif
-    turn_to_product();
+    start_gemm();
 #pragma unroll 1
     for (int i = 0; i + 1 < STAGES; i++) copy(i);
   }
@@ -49,12 +49,12 @@ struct WeightsAhead {
   }
 
   // To the first unit of the product, or of one behind it.
-  __device__ __forceinline__ void turn_to_product() {
-    Product p;
+  __device__ __forceinline__ void start_gemm() {
+    Gemm p;
 #pragma unroll 1
     for (;; phase++) {
       if (phase >= end) return;
-      p = layer.product(phase);
+      p = layer.gemm(phase);
       numMine = (p.numChunks - warp + WARPS - 1) / WARPS;
       if ((int)blockIdx.x < p.numUnits && numMine > 0) break;
     }
@@ -76,10 +76,10 @@ struct WeightsAhead {
     partStep = (u64)layer.inner * rowBytes;
     fourRows = 4 * rowBytes;
 #endif
-    turn_to_unit();
+    start_unit();
   }
 
-  __device__ __forceinline__ void turn_to_unit() {
+  __device__ __forceinline__ void start_unit() {
     numLeft = numMine;
 #if defined(WEIGHT_INT4)
     from = base + (u64)((u32)unit >> 2) * unitBytes + (unit & 3) * (WARP * 16);
@@ -101,12 +101,12 @@ struct WeightsAhead {
 #pragma unroll
       for (int i = 0; i < 4; i++) cp_async(at + 4 * i * LINE, begin + i * fourRows, true);
 #endif
-      turn_to_next();
+      advance();
     }
     cp_async_commit();
   }
 
-  __device__ __forceinline__ void turn_to_next() {
+  __device__ __forceinline__ void advance() {
     if (phase == GATE_UP && part == 0) {
       part = 1;
       return;
@@ -124,10 +124,10 @@ struct WeightsAhead {
     }
     unit += gridDim.x;
     if (unit < numUnits) {
-      turn_to_unit();
+      start_unit();
       return;
     }
     phase += 1;
-    turn_to_product();
+    start_gemm();
   }
 };

@@ -8,18 +8,18 @@ import {
   uploadPattern,
   uploadRandom,
 } from "../testing/cuda-check-data.ts";
-import { type GroupWeightType, groupFormOf, launchGroupLinear } from "./group-linear.cuda.ts";
-import type { GroupForm } from "./group-plan.ts";
+import { launchWgmmaGemm, type WgmmaWeightType, wgmmaTileConfig } from "./wgmma-gemm.cuda.ts";
+import type { WgmmaTileConfig } from "./wgmma-plan.ts";
 
 interface Variant {
-  readonly weightType: GroupWeightType;
+  readonly weightType: WgmmaWeightType;
   readonly numRows: number;
   readonly outputs: number;
   readonly inputs: number;
   readonly hasBias?: boolean;
   readonly isGated?: boolean;
   /** In place of what the plan says. */
-  readonly form?: Partial<GroupForm>;
+  readonly form?: Partial<WgmmaTileConfig>;
 }
 
 const VARIANTS: readonly Variant[] = [
@@ -38,7 +38,7 @@ const VARIANTS: readonly Variant[] = [
 export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant, i) => {
   const { weightType, numRows, outputs, inputs, isGated } = variant;
   return {
-    name: `group-linear ${weightType} ${numRows} rows ${outputs} x ${inputs}${isGated === true ? " gated" : ""}`,
+    name: `wgmma-gemm ${weightType} ${numRows} rows ${outputs} x ${inputs}${isGated === true ? " gated" : ""}`,
     maxError: 4e-3,
     needsWgmma: true,
     run: (context) => runLinear(context, variant),
@@ -64,7 +64,7 @@ async function runLinear(context: CudaCheckContext, variant: Variant): Promise<n
   const addresses = { x: x.pointer, weight: weight.pointer, out, bias: hasBias ? bias.pointer : undefined };
   const scales = isCoded ? { rows: rows.pointer, columns: columns.pointer } : undefined;
   const gatedBy = isGated ? "silu" : undefined;
-  launchGroupLinear(context.stream, { weightType, ...addresses, scales, gatedBy, numRows, outputs, inputs }, form);
+  launchWgmmaGemm(context.stream, { weightType, ...addresses, scales, gatedBy, numRows, outputs, inputs }, form);
   const result = addedUp(await downloadFloats(context, isWhole ? "bf16" : "f32", out, size), numRows * outputs);
   // Sums in parts are left without scales.
   const isScaled = isCoded && isWhole;
@@ -77,8 +77,8 @@ async function runLinear(context: CudaCheckContext, variant: Variant): Promise<n
   return relativeError(result, isGated ? gated(sums, outputs) : sums);
 }
 
-function formOf({ stream }: CudaCheckContext, variant: Variant, matrixRows: number): GroupForm {
-  const planned = groupFormOf({ arch: "sm_90a", numSms: stream.numSms }, { ...variant, matrixRows });
+function formOf({ stream }: CudaCheckContext, variant: Variant, matrixRows: number): WgmmaTileConfig {
+  const planned = wgmmaTileConfig({ arch: "sm_90a", numSms: stream.numSms }, { ...variant, matrixRows });
   if (planned === undefined) throw new Error("the kernel is not written for this shape");
   return { ...planned, ...variant.form };
 }
@@ -102,7 +102,7 @@ function gated(sums: Float32Array, width: number): Float32Array {
 }
 
 /** The products of a layer of an 8B model, left as their readers take them; weights rotate, so that none stays in the L2 cache. */
-function benches(context: CudaCheckContext, weightType: GroupWeightType): readonly CudaBench[] {
+function benches(context: CudaCheckContext, weightType: WgmmaWeightType): readonly CudaBench[] {
   return BENCHES.flatMap(({ matrixRows, inputs, isGated }) => {
     const bytes = matrixRows * inputs * (weightType === "bf16" ? 2 : 1);
     const copies = Math.max(2, Math.ceil(2 ** 28 / bytes));
@@ -112,8 +112,8 @@ function benches(context: CudaCheckContext, weightType: GroupWeightType): readon
     const outputs = isGated ? matrixRows / 2 : matrixRows;
     return [16, 32, MAX_BENCH_ROWS].map((numRows) => {
       const x = uploadPattern(context, "bf16", numRows * inputs);
-      const shape = { weightType, numRows, matrixRows, inputs, isGated, leavesParts: !isGated };
-      const form = groupFormOf(context.stream, shape);
+      const shape = { weightType, numRows, matrixRows, inputs, isGated, keepsPartials: !isGated };
+      const form = wgmmaTileConfig(context.stream, shape);
       const out = context.allocate((form?.splits ?? 1) * numRows * outputs * 4);
       return {
         name: `${numRows} rows ${matrixRows} x ${inputs}`,
@@ -124,7 +124,7 @@ function benches(context: CudaCheckContext, weightType: GroupWeightType): readon
           if (weight === undefined || form === undefined) return;
           const sizes = { weightType, numRows, outputs, inputs, x, weight, out } as const;
           const scales = weightType === "e4m3" ? { rows, columns } : undefined;
-          launchGroupLinear(context.stream, { ...sizes, scales, gatedBy: isGated ? "silu" : undefined }, form);
+          launchWgmmaGemm(context.stream, { ...sizes, scales, gatedBy: isGated ? "silu" : undefined }, form);
         },
       };
     });

@@ -1,22 +1,22 @@
 /** Sums that a product has left in parts, for checks of the kernels that read them. */
-import type { SumParts } from "../cuda/quantized-output.ts";
+import type { SplitKPartials } from "../cuda/quantized-output.ts";
 import type { CudaCheckContext } from "./cuda-check.ts";
 import { uploadRandom } from "./cuda-check-data.ts";
 
-export interface CheckParts {
-  readonly parts: SumParts;
+export interface CheckPartials {
+  readonly parts: SplitKPartials;
   /** What they add up to. */
   readonly values: Float32Array;
 }
 
 /** `size` sums in `count` parts of numbers up to `spread`. */
-export function uploadParts(
+export function uploadPartials(
   context: CudaCheckContext,
   count: number,
   size: number,
   seed: number,
   spread: number,
-): CheckParts {
+): CheckPartials {
   const { pointer, values } = uploadRandom(context, "f32", count * size, seed, spread);
   const sums = new Float32Array(size);
   for (let i = 0; i < values.length; i++) sums[i % size] = (sums[i % size] ?? 0) + (values[i] ?? 0);

@@ -4,24 +4,24 @@ import { dequantizeInt4, quantizeInt4 } from "../int4-linear/quantize-int4.ts";
 import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
 import { downloadFloats, seededFloats, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";
 import {
-  launchThinLayer,
-  planThinLayer,
-  type ThinLayerCudaArgs,
-  type ThinLayerMatrix,
-  type ThinLayerShape,
-  type ThinLayerWeightType,
-  thinMeetingBytes,
-} from "./thin-layer.cuda.ts";
-import { thinLayerRef } from "./thin-layer.ref.ts";
+  type FusedLayerCudaArgs,
+  type FusedLayerMatrix,
+  type FusedLayerShape,
+  type FusedLayerWeightType,
+  gridBarrierBytes,
+  launchFusedLayer,
+  planFusedLayer,
+} from "./fused-layer.cuda.ts";
+import { fusedLayerRef } from "./fused-layer.ref.ts";
 
-interface Variant extends ThinLayerShape {
+interface Variant extends FusedLayerShape {
   readonly hasBias: boolean;
   /** "products": one launch for each. "block": one block does all. "grid": as it is meant, where blocks run at once. */
   readonly form: "products" | "block" | "grid";
 }
 
-const SMALL = { attendedWidth: 256, width: 512, inner: 768, outWidth: 320 } as const;
-const WIDE = { attendedWidth: 1024, width: 1280, inner: 2816, outWidth: 1536 } as const;
+const SMALL = { attentionWidth: 256, width: 512, inner: 768, outWidth: 320 } as const;
+const WIDE = { attentionWidth: 1024, width: 1280, inner: 2816, outWidth: 1536 } as const;
 
 const VARIANTS: readonly Variant[] = [
   { ...SMALL, weightType: "bf16", numRows: 1, hasBias: false, form: "block" },
@@ -45,7 +45,7 @@ export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant) => {
   const { weightType, numRows, form } = variant;
   const isTimed = form === "grid" && numRows === 1;
   return {
-    name: `thin-layer ${weightType} ${numRows} rows ${form}`,
+    name: `fused-layer ${weightType} ${numRows} rows ${form}`,
     maxError: 6e-3,
     shows: [form],
     ...(form === "grid" ? { needsWholeGrid: true } : {}),
@@ -57,11 +57,11 @@ export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant) => {
 /** A matrix that keeps the size of what it multiplies. */
 function uploadMatrix(
   context: CudaCheckContext,
-  type: ThinLayerWeightType,
+  type: FusedLayerWeightType,
   outputs: number,
   inputs: number,
   seed: number,
-): { readonly matrix: ThinLayerMatrix; readonly values: Float32Array } {
+): { readonly matrix: FusedLayerMatrix; readonly values: Float32Array } {
   const spread = Math.sqrt(3 / inputs);
   if (type === "int4") {
     const quantized = quantizeInt4(seededFloats(outputs * inputs, seed, spread), inputs, {
@@ -85,42 +85,42 @@ function uploadMatrix(
 }
 
 async function runLayer(context: CudaCheckContext, variant: Variant): Promise<number> {
-  const { weightType, numRows, attendedWidth, width, inner, outWidth, hasBias, form } = variant;
-  const attended = uploadRandom(context, "bf16", numRows * attendedWidth, 1);
+  const { weightType, numRows, attentionWidth, width, inner, outWidth, hasBias, form } = variant;
+  const attention = uploadRandom(context, "bf16", numRows * attentionWidth, 1);
   const residual = uploadRandom(context, "bf16", numRows * width, 2);
-  if (planThinLayer(context.stream.arch, variant) === undefined) {
+  if (planFusedLayer(context.stream.arch, variant) === undefined) {
     return relativeError(await downloadFloats(context, "bf16", residual.pointer, numRows * width), residual.values);
   }
   const [norm, outNorm] = [uploadRandom(context, "f32", width, 3), uploadRandom(context, "f32", width, 4)];
   const bias = uploadRandom(context, "bf16", outWidth, 5);
-  const behind = uploadMatrix(context, weightType, width, attendedWidth, 6);
+  const oProj = uploadMatrix(context, weightType, width, attentionWidth, 6);
   const gateUp = uploadMatrix(context, weightType, 2 * inner, width, 7);
   const down = uploadMatrix(context, weightType, width, inner, 8);
-  const before = uploadMatrix(context, weightType, outWidth, width, 9);
+  const qkvProj = uploadMatrix(context, weightType, outWidth, width, 9);
   const out = context.allocate(numRows * outWidth * 2);
-  const args: ThinLayerCudaArgs = {
-    ...{ weightType, numRows, attendedWidth, width, inner, outWidth },
+  const args: FusedLayerCudaArgs = {
+    ...{ weightType, numRows, attentionWidth, width, inner, outWidth },
     activation: "silu",
     epsilon: EPSILON,
-    attended: attended.pointer,
+    attention: attention.pointer,
     residual: residual.pointer,
     activated: context.allocate(numRows * inner * 2),
-    behind: behind.matrix,
+    oProj: oProj.matrix,
     norm: norm.pointer,
     gateUp: gateUp.matrix,
     down: down.matrix,
-    before: { matrix: before.matrix, norm: outNorm.pointer, bias: hasBias ? bias.pointer : undefined, out },
-    meeting: context.zeros(thinMeetingBytes(variant)),
+    qkvProj: { matrix: qkvProj.matrix, norm: outNorm.pointer, bias: hasBias ? bias.pointer : undefined, out },
+    gridBarrier: context.zeros(gridBarrierBytes(variant)),
   };
   if (form === "products") {
-    for (let i = 0; i < 4; i++) launchThinLayer(context.stream, { ...args, products: [i, i + 1], numBlocks: 7 });
+    for (let i = 0; i < 4; i++) launchFusedLayer(context.stream, { ...args, products: [i, i + 1], numBlocks: 7 });
   } else {
-    launchThinLayer(context.stream, form === "block" ? { ...args, numBlocks: 1 } : args);
+    launchFusedLayer(context.stream, form === "block" ? { ...args, numBlocks: 1 } : args);
   }
-  const expected = thinLayerRef({
-    ...{ attended: attended.values, residual: residual.values, norm: norm.values, outNorm: outNorm.values },
-    ...{ behind: behind.values, gateUp: gateUp.values, down: down.values, before: before.values },
-    ...{ attendedWidth, width, inner, epsilon: EPSILON, ...(hasBias ? { bias: bias.values } : {}) },
+  const expected = fusedLayerRef({
+    ...{ attention: attention.values, residual: residual.values, norm: norm.values, outNorm: outNorm.values },
+    ...{ oProj: oProj.values, gateUp: gateUp.values, down: down.values, qkvProj: qkvProj.values },
+    ...{ attentionWidth, width, inner, epsilon: EPSILON, ...(hasBias ? { bias: bias.values } : {}) },
   });
   const residualError = relativeError(
     await downloadFloats(context, "bf16", residual.pointer, numRows * width),
@@ -133,32 +133,32 @@ async function runLayer(context: CudaCheckContext, variant: Variant): Promise<nu
 }
 
 /** A layer of an 8B model, whose weights are more than the L2 cache holds. */
-function benches(context: CudaCheckContext, weightType: ThinLayerWeightType): readonly CudaBench[] {
+function benches(context: CudaCheckContext, weightType: FusedLayerWeightType): readonly CudaBench[] {
   const [width, inner, outWidth] = [4096, 14336, 6144];
   const bits = weightType === "bf16" ? 16 : weightType === "e4m3" ? 8 : 4;
-  const matrix = (outputs: number, inputs: number): ThinLayerMatrix => ({
+  const matrix = (outputs: number, inputs: number): FusedLayerMatrix => ({
     weight: uploadPattern(context, "bf16", (outputs * inputs * bits) / 16),
     scales: uploadPattern(context, "f32", weightType === "int4" ? (outputs * inputs) / 256 : outputs),
   });
-  const [behind, gateUp] = [matrix(width, width), matrix(2 * inner, width)];
-  const [down, before] = [matrix(width, inner), matrix(outWidth, width)];
+  const [oProj, gateUp] = [matrix(width, width), matrix(2 * inner, width)];
+  const [down, qkvProj] = [matrix(width, inner), matrix(outWidth, width)];
   const norm = uploadPattern(context, "f32", width);
   const numWeights = width * width + 3 * inner * width + outWidth * width;
   return { bf16: [1, 2, 4, 8], e4m3: [1, 2, 4], int4: [1, 2] }[weightType].map((numRows) => {
-    const [attended, residual] = [width, width].map((each) => uploadPattern(context, "bf16", numRows * each));
+    const [attention, residual] = [width, width].map((each) => uploadPattern(context, "bf16", numRows * each));
     const args = {
-      ...{ weightType, numRows, attendedWidth: width, width, inner, outWidth, epsilon: EPSILON, norm },
-      ...{ behind, gateUp, down, meeting: context.zeros(thinMeetingBytes({ width, inner })) },
+      ...{ weightType, numRows, attentionWidth: width, width, inner, outWidth, epsilon: EPSILON, norm },
+      ...{ oProj, gateUp, down, gridBarrier: context.zeros(gridBarrierBytes({ width, inner })) },
       activation: "silu" as const,
       activated: context.allocate(numRows * inner * 2),
-      before: { matrix: before, norm, out: context.allocate(numRows * outWidth * 2) },
+      qkvProj: { matrix: qkvProj, norm, out: context.allocate(numRows * outWidth * 2) },
     } as const;
     return {
       name: `${numRows} rows of a layer of 8B`,
       bytes: (numWeights * bits) / 8 + (weightType === "int4" ? numWeights / 64 : 0),
       flops: 2 * numRows * numWeights,
       launch: (): void =>
-        launchThinLayer(context.stream, { ...args, attended: attended ?? 0n, residual: residual ?? 0n }),
+        launchFusedLayer(context.stream, { ...args, attention: attention ?? 0n, residual: residual ?? 0n }),
     };
   });
 }

@@ -31,9 +31,9 @@ __device__ __forceinline__ u64 describe(u32 address, u32 leading, u32 stride) {
   return (u64)((address & 0x3ffffu) >> 4) | (u64)(leading >> 4) << 16 | (u64)(stride >> 4) << 32 | 1ull << 62;
 }
 
-__device__ __forceinline__ void group_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void group_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void group_wait() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
 // What threads have stored is seen by the matrix units.
 __device__ __forceinline__ void show_to_units() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
@@ -62,7 +62,7 @@ __device__ __forceinline__ u32 piece_place(int row, int piece) {
 }
 #endif
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) group_prefill(
+extern "C" __global__ void __launch_bounds__(THREADS, 1) wgmma_prefill(
     const u16* q,              // rows of qRowWidth, the queries first
     const kv_t* keys,          // [numBlocks, BLOCK_SIZE, numKvHeads, HEAD_DIM]
     const kv_t* values,        // likewise
@@ -73,10 +73,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) group_prefill(
     int numHeads, int numKvHeads, int qRowWidth, int maxBlocks, int window, float scale, float softCap,
     float valueScale) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = threadIdx.x >> 7, g = lane >> 2, t = lane & 3;
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warpGroup = threadIdx.x >> 7, g = lane >> 2, t = lane & 3;
   const int sequence = blockIdx.z, head = blockIdx.x, kvHead = head / (numHeads / numKvHeads);
-  START_NEXT();
-  WAIT_FOR_PREVIOUS();
+  PDL_TRIGGER();
+  PDL_WAIT();
   const int queryStart = queryStarts[sequence], numQueries = queryStarts[sequence + 1] - queryStart;
   const int contextLength = contextLengths[sequence], past = contextLength - numQueries;
   // The last queries see most keys: their blocks start first.
@@ -156,9 +156,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) group_prefill(
   convert(0);
   fetch(1, 1);
 #endif
-  const int groupQuery = firstQuery + group * 64, warpQuery = firstQuery + warp * 16;
+  const int groupQuery = firstQuery + warpGroup * 64, warpQuery = firstQuery + warp * 16;
   const int groupFirst = past + groupQuery, groupLast = past + min(groupQuery + 64, numQueries) - 1; // positions
-  const u32 groupQueriesAt = queriesAt + group * 64 * 128;
+  const u32 groupQueriesAt = queriesAt + warpGroup * 64 * 128;
   float sums[64];
 #pragma unroll
   for (int i = 0; i < 64; i++) sums[i] = 0.f;
@@ -178,20 +178,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) group_prefill(
     const bool isSeen = tile * KEYS <= groupLast && groupQuery < numQueries;
     float scores[64];
     if (isSeen) {
-      group_fence();
+      wgmma_fence();
 #pragma unroll
       for (int k = 0; k < 8; k++) {
         const u32 at = (k >> 2) * HALF_BYTES + (k & 3) * 32;
         multiply_rows(scores, describe(groupQueriesAt + at, 16, 1024), describe(keys_at(stage) + at, 16, 1024), k > 0);
       }
-      group_commit();
+      wgmma_commit();
     }
 #if defined(KV_E4M3)
     if (tile + 1 < endTile) convert(stage ^ 1);
     fetch(tile + 2, stage);
 #endif
     if (!isSeen) continue;
-    group_wait();
+    wgmma_wait();
     if (tile * KEYS + KEYS > groupFirst + 1) {
 #pragma unroll
       for (int i = 0; i < 64; i++) {
@@ -229,12 +229,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) group_prefill(
       for (int i = 0; i < 4; i++) weights[s][i] = PACK(scores[8 * s + 2 * i], scores[8 * s + 2 * i + 1]);
 #pragma unroll
     for (int i = 0; i < 64; i++) sums[i] *= factors[i >> 1 & 1];
-    group_fence();
+    wgmma_fence();
 #pragma unroll
     for (int s = 0; s < 8; s++)
       multiply_columns(sums, weights[s], describe(keys_at(stage) + ROWS_BYTES + s * 2048, HALF_BYTES, 1024));
-    group_commit();
-    group_wait();
+    wgmma_commit();
+    wgmma_wait();
   }
   cp_async_wait<0>();
 #pragma unroll

@@ -1,7 +1,7 @@
 /** How a product of some tens of rows is spread over the blocks of a GPU. Pure; it depends on sizes alone. */
 import { ceilDiv } from "../cuda/launch-args.ts";
 
-export interface GroupForm {
+export interface WgmmaTileConfig {
   /** Rows of x as the matrix units take them. */
   readonly rows: number;
   readonly groups: number;
@@ -13,7 +13,7 @@ export interface GroupForm {
   readonly rowStages: number;
 }
 
-export interface GroupShape {
+export interface WgmmaShape {
   readonly numRows: number;
   /** Rows of the matrix. */
   readonly outputs: number;
@@ -22,7 +22,7 @@ export interface GroupShape {
   /** Half of the outputs multiply the other half. */
   readonly isGated: boolean;
   /** The reader takes sums in parts: splits may be more than one. */
-  readonly leavesParts: boolean;
+  readonly keepsPartials: boolean;
 }
 
 /** Bytes of a row that are copied at a time. */
@@ -36,7 +36,7 @@ const ROW_STEPS: readonly number[] = [16, 32, MAX_ROWS];
 const MAX_PARTS = 2;
 const ROOM_PARTS = 4;
 /** Of a block: how many warp groups, how many tiles each has, of how many outputs; and blocks that share the inputs. */
-const SPREADS: readonly Pick<GroupForm, "groups" | "groupTiles" | "tileOutputs" | "splits">[] = [
+const SPREADS: readonly Pick<WgmmaTileConfig, "groups" | "groupTiles" | "tileOutputs" | "splits">[] = [
   { groups: 1, groupTiles: 1 },
   { groups: 2, groupTiles: 1 },
   { groups: 3, groupTiles: 1 },
@@ -49,11 +49,11 @@ const ROW_STAGES = { ofFewTiles: 12, ofMany: 6 } as const;
 const FEW_TILES = 2;
 
 /** The form that reads least, in so many rounds of blocks; undefined where none is written for the shape. */
-export function planGroupLinear(numSms: number, shape: GroupShape): GroupForm | undefined {
+export function planWgmmaGemm(numSms: number, shape: WgmmaShape): WgmmaTileConfig | undefined {
   const rows = ROW_STEPS.find((step) => step >= shape.numRows);
   const { outputs, rowBytes, isGated } = shape;
   if (rows === undefined || rowBytes % LINE_BYTES !== 0 || outputs % (isGated ? 16 : 8) !== 0) return undefined;
-  let best: { readonly form: GroupForm; readonly cost: number } | undefined;
+  let best: { readonly form: WgmmaTileConfig; readonly cost: number } | undefined;
   for (const spread of SPREADS) {
     const form = {
       ...spread,
@@ -66,7 +66,7 @@ export function planGroupLinear(numSms: number, shape: GroupShape): GroupForm | 
   return best?.form;
 }
 
-function stagesOf(rows: number, chunks: number, tiles: number): Pick<GroupForm, "weightStages" | "rowStages"> {
+function stagesOf(rows: number, chunks: number, tiles: number): Pick<WgmmaTileConfig, "weightStages" | "rowStages"> {
   const rowStages = Math.max(2, Math.min(chunks, tiles <= FEW_TILES ? ROW_STAGES.ofFewTiles : ROW_STAGES.ofMany));
   return { rowStages, weightStages: Math.floor((RING_BYTES - rowStages * rows * LINE_BYTES) / SLOT_BYTES) };
 }
@@ -74,31 +74,31 @@ function stagesOf(rows: number, chunks: number, tiles: number): Pick<GroupForm, 
 /** In lines that one multiprocessor copies; undefined where the form does not go with the shape. */
 function costOf(
   numSms: number,
-  { outputs, rowBytes, isGated, leavesParts }: GroupShape,
-  form: GroupForm,
+  { outputs, rowBytes, isGated, keepsPartials }: WgmmaShape,
+  form: WgmmaTileConfig,
 ): number | undefined {
   const { rows, groups, groupTiles, tileOutputs, splits } = form;
   const tiles = groups * groupTiles;
   const chunks = rowBytes / LINE_BYTES;
-  const isPossible = chunks % splits === 0 && (!isGated || tiles % 2 === 0) && (splits === 1 || leavesParts);
+  const isPossible = chunks % splits === 0 && (!isGated || tiles % 2 === 0) && (splits === 1 || keepsPartials);
   if (!isPossible) return undefined;
   const width = tiles * tileOutputs;
   const lines = (chunks / splits) * (width + rows);
   // Sums are written and read again.
   const partLines = splits > 1 ? (width * rows * 4) / LINE_BYTES : 0;
-  return ceilDiv(groupBlocks(outputs, form), numSms) * (lines + partLines);
+  return ceilDiv(wgmmaBlocks(outputs, form), numSms) * (lines + partLines);
 }
 
-export function groupBlocks(outputs: number, { groups, groupTiles, tileOutputs, splits }: GroupForm): number {
+export function wgmmaBlocks(outputs: number, { groups, groupTiles, tileOutputs, splits }: WgmmaTileConfig): number {
   return ceilDiv(outputs, groups * groupTiles * tileOutputs) * splits;
 }
 
 /** Of dynamic shared memory; what it takes to begin at a multiple of 1024 is in it. */
-export function groupSharedBytes({ rows, weightStages, rowStages }: GroupForm): number {
+export function wgmmaSharedBytes({ rows, weightStages, rowStages }: WgmmaTileConfig): number {
   return weightStages * SLOT_BYTES + rowStages * rows * LINE_BYTES + 1024;
 }
 
 /** Of the parts of a product's sums, at most, whichever kernel leaves them. */
-export function groupPartsBytes(outputs: number): number {
+export function splitKPartialsBytes(outputs: number): number {
   return ROOM_PARTS * MAX_ROWS * outputs * 4;
 }

@@ -1,7 +1,7 @@
 // Products of warp groups whose left side, 64 rows by 16 numbers of bf16, lies in registers as mma.cuh has it, 16 rows a
-// warp; the right one, ROWS (16, 32 or 64), in shared memory in lines of 128 bytes (group-product.cuh). For sm_90a.
+// warp; the right one, ROWS (16, 32 or 64), in shared memory in lines of 128 bytes (wgmma-tile.cuh). For sm_90a.
 #pragma once
-#include "group-product.cuh"
+#include "wgmma-tile.cuh"
 
 #if ROWS == 16
 #define FRAGMENTS "{%0,%1,%2,%3,%4,%5,%6,%7}, {%8,%9,%10,%11}, %12"
@@ -14,8 +14,8 @@
 #define FRAGMENTS_ADD "%37"
 #endif
 
-// d = a . b^T (+ d), d as of multiply_group(). Nothing may change `a` until the products have ended.
-__device__ __forceinline__ void multiply_fragments(float (&d)[ROWS / 2], const u32 (&a)[4], u64 b, int adds) {
+// d = a . b^T (+ d), d as of wgmma_shared_shared(). Nothing may change `a` until the products have ended.
+__device__ __forceinline__ void wgmma_register_shared(float (&d)[ROWS / 2], const u32 (&a)[4], u64 b, int adds) {
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " FRAGMENTS_ADD ", 0;\nwgmma.mma_async.sync.aligned.m64n" STRING(ROWS) "k16.f32.bf16.bf16 " FRAGMENTS ", p, 1, 1, 0;\n}\n"
                : SUM_OPERANDS
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds));

@@ -5,15 +5,15 @@
 #if defined(WEIGHT_E4M3)
 #define X_F16
 #endif
-#include "thin-x.cuh"
+#include "skinny-input.cuh"
 
 #define WARPS 16
 #define THREADS (WARPS * WARP)
 // Behind attention, gate and up, down, before the next attention.
-#define BEHIND 0
+#define O_PROJ 0
 #define GATE_UP 1
 #define DOWN 2
-#define BEFORE 3
+#define QKV_PROJ 3
 
 #if defined(WEIGHT_INT4)
 #undef CHUNK
@@ -29,7 +29,7 @@ typedef float scale_t;
 // Inputs that share a scale of weights or of x.
 #define GROUP 128
 
-struct Product {
+struct Gemm {
   const u8* weight; // [outputs, inputs]
   const scale_t* scales;
   int inputs, outputs;
@@ -37,16 +37,16 @@ struct Product {
 };
 
 struct Layer {
-  const u8 *behind, *gateUp, *down, *before;
-  const scale_t *behindScales, *gateUpScales, *downScales, *beforeScales;
-  int attendedWidth, width, inner, outWidth;
+  const u8 *oProj, *gateUp, *down, *qkvProj;
+  const scale_t *oProjScales, *gateUpScales, *downScales, *qkvProjScales;
+  int attentionWidth, width, inner, outWidth;
 
-  __device__ __forceinline__ Product product(int phase) const {
-    Product p;
-    p.weight = phase == BEHIND ? behind : phase == GATE_UP ? gateUp : phase == DOWN ? down : before;
-    p.scales = phase == BEHIND ? behindScales : phase == GATE_UP ? gateUpScales : phase == DOWN ? downScales : beforeScales;
-    p.inputs = phase == BEHIND ? attendedWidth : phase == DOWN ? inner : width;
-    p.outputs = phase == BEHIND || phase == DOWN ? width : phase == GATE_UP ? 2 * inner : outWidth;
+  __device__ __forceinline__ Gemm gemm(int phase) const {
+    Gemm p;
+    p.weight = phase == O_PROJ ? oProj : phase == GATE_UP ? gateUp : phase == DOWN ? down : qkvProj;
+    p.scales = phase == O_PROJ ? oProjScales : phase == GATE_UP ? gateUpScales : phase == DOWN ? downScales : qkvProjScales;
+    p.inputs = phase == O_PROJ ? attentionWidth : phase == DOWN ? inner : width;
+    p.outputs = phase == O_PROJ || phase == DOWN ? width : phase == GATE_UP ? 2 * inner : outWidth;
     p.numChunks = p.inputs / CHUNK;
     p.numUnits = (phase == GATE_UP ? inner : p.outputs) / 16;
     return p;

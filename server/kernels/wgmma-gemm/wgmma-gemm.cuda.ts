@@ -3,13 +3,13 @@ import type { DevicePointer, KernelStream, TensorMap } from "../../src/device/cu
 import { hasWgmma } from "../cuda/device-limits.ts";
 import { ceilDiv, expectCount, i32, ptr } from "../cuda/launch-args.ts";
 import { ACTIVATION_NUMBERS, type CudaActivation } from "../gated-mul/gated-mul.cuda.ts";
-import { type GroupForm, groupBlocks, groupSharedBytes, LINE_BYTES, planGroupLinear } from "./group-plan.ts";
+import { LINE_BYTES, planWgmmaGemm, type WgmmaTileConfig, wgmmaBlocks, wgmmaSharedBytes } from "./wgmma-plan.ts";
 
-export type GroupWeightType = "bf16" | "e4m3";
+export type WgmmaWeightType = "bf16" | "e4m3";
 
-export interface GroupLinearCudaArgs {
+export interface WgmmaGemmCudaArgs {
   /** Of the matrix and of x. */
-  readonly weightType: GroupWeightType;
+  readonly weightType: WgmmaWeightType;
   readonly x: DevicePointer; // [numRows, inputs]
   readonly weight: DevicePointer; // [outputs, inputs]; gated: [2 * outputs, inputs]
   /** Of codes: one f32 for each row of x and of the matrix. */
@@ -25,46 +25,46 @@ export interface GroupLinearCudaArgs {
 }
 
 /** Sizes of a product that ask whether the kernel is written for it. */
-export interface GroupLinearShape {
-  readonly weightType: GroupWeightType;
+export interface WgmmaGemmShape {
+  readonly weightType: WgmmaWeightType;
   readonly numRows: number;
   /** Rows of the matrix. */
   readonly matrixRows: number;
   readonly inputs: number;
   readonly isGated?: boolean;
   /** The reader takes sums in parts and without scales. */
-  readonly leavesParts?: boolean;
+  readonly keepsPartials?: boolean;
 }
 
-const WEIGHT_BYTES: Readonly<Record<GroupWeightType, number>> = { bf16: 2, e4m3: 1 };
-const known = new Map<string, GroupForm | undefined>();
+const WEIGHT_BYTES: Readonly<Record<WgmmaWeightType, number>> = { bf16: 2, e4m3: 1 };
+const known = new Map<string, WgmmaTileConfig | undefined>();
 
 /** How the product is spread over the device; undefined where the kernel does not serve. */
-export function groupFormOf(
+export function wgmmaTileConfig(
   { arch, numSms }: Pick<KernelStream, "arch" | "numSms">,
-  { weightType, numRows, matrixRows, inputs, isGated = false, leavesParts = false }: GroupLinearShape,
-): GroupForm | undefined {
+  { weightType, numRows, matrixRows, inputs, isGated = false, keepsPartials = false }: WgmmaGemmShape,
+): WgmmaTileConfig | undefined {
   if (!hasWgmma(arch)) return undefined;
-  const key = `${numSms} ${weightType} ${numRows} ${matrixRows} ${inputs} ${isGated} ${leavesParts}`;
+  const key = `${numSms} ${weightType} ${numRows} ${matrixRows} ${inputs} ${isGated} ${keepsPartials}`;
   if (!known.has(key)) {
     const rowBytes = inputs * WEIGHT_BYTES[weightType];
-    known.set(key, planGroupLinear(numSms, { numRows, outputs: matrixRows, rowBytes, isGated, leavesParts }));
+    known.set(key, planWgmmaGemm(numSms, { numRows, outputs: matrixRows, rowBytes, isGated, keepsPartials }));
   }
   return known.get(key);
 }
 
-export function launchGroupLinear(stream: KernelStream, args: GroupLinearCudaArgs, form: GroupForm): void {
+export function launchWgmmaGemm(stream: KernelStream, args: WgmmaGemmCudaArgs, form: WgmmaTileConfig): void {
   const { weightType, numRows, outputs, inputs, scales, bias, gatedBy } = args;
   const { rows, groups, groupTiles, tileOutputs, splits, weightStages, rowStages } = form;
-  expectCount("groupLinear", "row", numRows);
-  if (numRows > rows) throw new Error(`groupLinear: expected at most ${rows} rows, got ${numRows}`);
+  expectCount("wgmmaGemm", "row", numRows);
+  if (numRows > rows) throw new Error(`wgmmaGemm: expected at most ${rows} rows, got ${numRows}`);
   const matrixRows = gatedBy === undefined ? outputs : 2 * outputs;
   const kernel = stream.kernel({
-    source: "group-linear/group-linear.cu",
-    name: "group_linear",
+    source: "wgmma-gemm/wgmma-gemm.cu",
+    name: "wgmma_gemm",
     defines: {
       ROWS: rows,
-      GROUPS: groups,
+      WARP_GROUPS: groups,
       GROUP_TILES: groupTiles,
       TILE_OUTPUTS: tileOutputs,
       SPLITS: splits,
@@ -79,8 +79,8 @@ export function launchGroupLinear(stream: KernelStream, args: GroupLinearCudaArg
   const rowBytes = inputs * WEIGHT_BYTES[weightType];
   const weights: TensorMap = { address: args.weight, rowBytes, numRows: matrixRows, pieceRows: tileOutputs };
   const x: TensorMap = { address: args.x, rowBytes, numRows, pieceRows: rows };
-  const numThreads = groups * GROUP_THREADS + 2 * 32;
-  stream.launch(kernel, [groupBlocks(matrixRows, form), 1, 1], [numThreads, 1, 1], groupSharedBytes(form), [
+  const numThreads = groups * WARP_GROUP_THREADS + 2 * 32;
+  stream.launch(kernel, [wgmmaBlocks(matrixRows, form), 1, 1], [numThreads, 1, 1], wgmmaSharedBytes(form), [
     { table: weights },
     { table: x },
     ptr(scales?.rows),
@@ -94,4 +94,4 @@ export function launchGroupLinear(stream: KernelStream, args: GroupLinearCudaArg
   ]);
 }
 
-const GROUP_THREADS = 128;
+const WARP_GROUP_THREADS = 128;

@@ -1,14 +1,14 @@
 // All between two attentions of a decoder, for few rows, in one kernel: the projection behind attention and its sum with the
 // residual stream, norm, gate and up with their activation, down and its sum, norm, and the projection before the next
-// attention. One block on each multiprocessor. What makes it fast is that weights never wait (thin-layer-ahead.cuh), and
-// that between two products a warp waits for the inputs that it multiplies and for nothing else (thin-layer-rows.cuh); of
+// attention. One block on each multiprocessor. What makes it fast is that weights never wait (fused-layer-weights.cuh), and
+// that between two products a warp waits for the inputs that it multiplies and for nothing else (fused-layer-rows.cuh); of
 // more than two rows all blocks meet. Sums are taken in a fixed order.
 // What a weight costs to read must cost little to multiply. Codes of 8-bit floats become f16 in one instruction for two of
 // them, and so is x. Codes of 4 bits become bytes, and so do the rows of x.
 // STAGES: of a warp's copies; TILES: of 16 outputs, whose sums meet at once, an even number; ACTIVATION; and those of the headers.
 #include "activation.cuh"
-#include "thin-layer-ahead.cuh"
-#include "thin-layer-rows.cuh"
+#include "fused-layer-weights.cuh"
+#include "fused-layer-rows.cuh"
 
 extern __shared__ __align__(16) u8 shared[];
 
@@ -95,30 +95,30 @@ __device__ __forceinline__ void multiply(const u8* tile, const RowsOfX& x, const
 }
 #endif
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
-    const u16* attended, // [numRows, attendedWidth]
+extern "C" __global__ void __launch_bounds__(THREADS, 1) fused_layer(
+    const u16* attention, // [numRows, attentionWidth]
     u16* residual,       // [numRows, width]
     u16* activated,      // [numRows, inner], where blocks meet
     u16* out,            // [numRows, outWidth]
-    const u8* behind,    // [width, attendedWidth]
+    const u8* oProj,    // [width, attentionWidth]
     const u8* gateUp,    // [2 * inner, width]
     const u8* down,      // [width, inner]
-    const u8* before,    // [outWidth, width]
-    const scale_t* behindScales, const scale_t* gateUpScales, const scale_t* downScales, const scale_t* beforeScales,
+    const u8* qkvProj,    // [outWidth, width]
+    const scale_t* oProjScales, const scale_t* gateUpScales, const scale_t* downScales, const scale_t* qkvProjScales,
     const float* innerNorm, // [width], ahead of gate and up
     const float* outNorm,   // [width], ahead of the last product
     const u16* outBias,     // [outWidth], or null
-    u32* meeting,           // [3], and how many launches each block has seen; zeros before the first
+    u32* barrier,           // [3], and how many launches each block has seen; zeros before the first
     u64* words,             // [2 * width + inner, ROWS / 2], for tagged rows
-    int numRows, int attendedWidth, int width, int inner, int outWidth, float epsilon, int isWhole, int first, int end) {
+    int numRows, int attentionWidth, int width, int inner, int outWidth, float epsilon, int isWhole, int first, int end) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
-  const Layer layer = {behind, gateUp, down, before, behindScales, gateUpScales, downScales, beforeScales,
-                       attendedWidth, width, inner, outWidth};
+  const Layer layer = {oProj, gateUp, down, qkvProj, oProjScales, gateUpScales, downScales, qkvProjScales,
+                       attentionWidth, width, inner, outWidth};
   WeightsAhead weights(layer, shared + warp * STAGES * STAGE_BYTES, first, end);
   // What else no kernel writes: scales of this block's outputs, and norms, a line each.
 #if !defined(WEIGHT_INT4)
   for (int phase = first; phase < end; phase++) {
-    const Product p = layer.product(phase);
+    const Gemm p = layer.gemm(phase);
     const int unit = blockIdx.x + threadIdx.x * gridDim.x;
     if (p.scales == nullptr || unit >= p.numUnits) continue;
     prefetch(p.scales + unit * 16);
@@ -127,9 +127,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
 #endif
   for (int line = blockIdx.x * THREADS + threadIdx.x; line < width / 32; line += gridDim.x * THREADS) {
     if (end > GATE_UP) prefetch(innerNorm + line * 32);
-    if (end > BEFORE) prefetch(outNorm + line * 32);
+    if (end > QKV_PROJ) prefetch(outNorm + line * 32);
   }
-  WAIT_FOR_PREVIOUS();
+  PDL_WAIT();
 
   // [2, TILES, WARPS, 16, ROWS]: two batches, as one is summed up while the next begins. Behind them the squares of x.
   float* warpSums = reinterpret_cast<float*>(shared + WARPS * STAGES * STAGE_BYTES);
@@ -138,11 +138,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
   x.numRows = numRows;
   x.lane = lane;
   x.scales = warpSquares + 2 * ROWS * WARPS;
-  u32* launches = meeting + 4 + blockIdx.x;
+  u32* launches = barrier + 4 + blockIdx.x;
 #if defined(TAGGED_ROWS)
   x.launch = *reinterpret_cast<volatile u32*>(launches) + 1;
 #endif
-  const int numScales = ROWS * (max(max(attendedWidth, width), inner) / GROUP);
+  const int numScales = ROWS * (max(max(attentionWidth, width), inner) / GROUP);
   x.kept = reinterpret_cast<decltype(x.kept)>(x.scales + CEIL_DIV(numScales, 4) * 4);
   u64 *const middleWords = words, *const activatedWords = middleWords + ROWS * (width / 2),
              *const endWords = activatedWords + ROWS * (inner / 2);
@@ -161,7 +161,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
       if (2 * t + (e & 1) < ROWS) to[(g + (e >> 1) * 8) * ROWS + 2 * t + (e & 1)] = sums[e];
 #endif
   };
-  const auto scale_of = [&](const Product& p, int output) {
+  const auto scale_of = [&](const Gemm& p, int output) {
 #if defined(WEIGHT_E4M3)
     return UNDO_SPREAD * p.scales[output];
 #else
@@ -171,21 +171,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
 
 #pragma unroll 1
   for (int phase = first; phase < end; phase++) {
-    const Product p = layer.product(phase);
-    const bool isAdding = phase == BEHIND || phase == DOWN;
+    const Gemm p = layer.gemm(phase);
+    const bool isAdding = phase == O_PROJ || phase == DOWN;
     const int parts = phase == GATE_UP ? 2 : 1;
     Source source;
-    source.norm = phase == GATE_UP ? innerNorm : phase == BEFORE ? outNorm : nullptr;
+    source.norm = phase == GATE_UP ? innerNorm : phase == QKV_PROJ ? outNorm : nullptr;
 #if defined(TAGGED_ROWS)
-    source.plain = attended;
-    source.words = phase == BEHIND ? nullptr : phase == GATE_UP ? middleWords : phase == DOWN ? activatedWords : endWords;
-    u64* const give = phase == BEHIND ? middleWords : phase == GATE_UP ? activatedWords : phase == DOWN ? endWords : nullptr;
+    source.plain = attention;
+    source.words = phase == O_PROJ ? nullptr : phase == GATE_UP ? middleWords : phase == DOWN ? activatedWords : endWords;
+    u64* const give = phase == O_PROJ ? middleWords : phase == GATE_UP ? activatedWords : phase == DOWN ? endWords : nullptr;
 #else
-    source.plain = phase == BEHIND ? attended : phase == DOWN ? activated : residual;
+    source.plain = phase == O_PROJ ? attention : phase == DOWN ? activated : residual;
     source.words = nullptr;
-    if (phase > first) meet_grid(meeting, phase - 1);
+    if (phase > first) grid_barrier(barrier, phase - 1);
     if (phase == end - 1) {
-      START_NEXT();
+      PDL_TRIGGER();
     }
 #endif
 #if defined(WEIGHT_INT4)
@@ -219,7 +219,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
 #if defined(TAGGED_ROWS)
           // Whoever has rows of the last product knows that all blocks run: another kernel cannot take their place.
           if (phase == end - 1) {
-      START_NEXT();
+      PDL_TRIGGER();
     }
 #endif
         }
@@ -254,7 +254,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
         scale = scale_of(p, output);
         if (phase == GATE_UP) upScale = scale_of(p, inner + output);
         if (isAdding) addend = bf16_to_float(__ldcg(residual + (u64)row * width + output));
-        if (phase == BEFORE && outBias != nullptr) addend = bf16_to_float(outBias[output]);
+        if (phase == QKV_PROJ && outBias != nullptr) addend = bf16_to_float(outBias[output]);
       }
       __syncthreads();
       u32 value = 0;
@@ -278,7 +278,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) thin_layer(
           value = float_to_bf16(addend + sum * scale);
         }
         if (isAdding) residual[(u64)row * width + output] = (u16)value;
-        if (phase == BEFORE) out[(u64)row * outWidth + output] = (u16)value;
+        if (phase == QKV_PROJ) out[(u64)row * outWidth + output] = (u16)value;
 #if !defined(TAGGED_ROWS)
         if (phase == GATE_UP) activated[(u64)row * inner + output] = (u16)value;
 #endif

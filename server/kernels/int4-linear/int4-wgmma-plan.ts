@@ -2,7 +2,7 @@
 import { ceilDiv } from "../cuda/launch-args.ts";
 import { INT4_BLOCK } from "./pack-int4.ts";
 
-export interface Int4GroupForm {
+export interface Int4WgmmaTileConfig {
   /** Rows of x as the matrix units take them. */
   readonly rows: number;
   readonly groups: number;
@@ -20,13 +20,13 @@ export interface Int4WorkspaceBytes {
 }
 
 /** What becomes of sums: they are added up, stay in parts for the reader, or half of them multiply the other half. */
-export type Int4GroupUse = "whole" | "parts" | "gated";
+export type Int4WgmmaUse = "whole" | "parts" | "gated";
 
-export interface Int4GroupShape {
+export interface Int4WgmmaShape {
   readonly numRows: number;
   readonly outputs: number;
   readonly inputs: number;
-  readonly use: Int4GroupUse;
+  readonly use: Int4WgmmaUse;
 }
 
 /** Inputs that a block takes at a time. */
@@ -68,12 +68,12 @@ const JOIN_COST = 48 * 1024;
 const ROW_COST = 0.6;
 
 /** The form that takes least, in so many rounds of blocks; undefined where none is written for the shape. */
-export function planInt4Group(numSms: number, shape: Int4GroupShape): Int4GroupForm | undefined {
+export function planInt4Wgmma(numSms: number, shape: Int4WgmmaShape): Int4WgmmaTileConfig | undefined {
   const { numRows, outputs, inputs, use } = shape;
   const rows = ROW_STEPS.find((step) => step >= numRows);
   const outputStep = use === "gated" ? 2 * INT4_BLOCK : INT4_BLOCK;
   if (rows === undefined || inputs % INT4_CHUNK !== 0 || outputs % outputStep !== 0) return undefined;
-  let best: { readonly form: Int4GroupForm; readonly cost: number } | undefined;
+  let best: { readonly form: Int4WgmmaTileConfig; readonly cost: number } | undefined;
   for (const [groups, groupTiles] of SPREADS[rows] ?? []) {
     for (const splits of SPLITS) {
       const form = { rows, groups, groupTiles, splits, ...stagesOf(rows, groups * groupTiles) };
@@ -86,7 +86,7 @@ export function planInt4Group(numSms: number, shape: Int4GroupShape): Int4GroupF
 }
 
 /** Each tile has as many of the stages of weights. */
-function stagesOf(rows: number, tiles: number): Pick<Int4GroupForm, "weightStages" | "rowStages"> {
+function stagesOf(rows: number, tiles: number): Pick<Int4WgmmaTileConfig, "weightStages" | "rowStages"> {
   const rest = RING_BYTES - ROW_STAGES * rowSlotBytes(rows);
   const most = Math.min(MAX_WEIGHT_STAGES, Math.floor(rest / TILE_BYTES));
   return { rowStages: ROW_STAGES, weightStages: most - (most % tiles) };
@@ -96,33 +96,43 @@ function rowSlotBytes(rows: number): number {
   return 2 * INT4_CHUNK * rows;
 }
 
-function isPossible({ groups, groupTiles, splits }: Int4GroupForm, { use }: Int4GroupShape): boolean {
+function isPossible({ groups, groupTiles, splits }: Int4WgmmaTileConfig, { use }: Int4WgmmaShape): boolean {
   return use !== "gated" || (splits === 1 && (groups * groupTiles) % 2 === 0);
 }
 
 /** In bytes that one multiprocessor reads. */
-function costOf(numSms: number, { outputs, inputs, use }: Int4GroupShape, form: Int4GroupForm): number {
+function costOf(numSms: number, { outputs, inputs, use }: Int4WgmmaShape, form: Int4WgmmaTileConfig): number {
   const { rows, groups, groupTiles, splits } = form;
   const tiles = groups * groupTiles;
   const chunks = ceilDiv(inputs / INT4_CHUNK, splits);
   const partBytes = splits === 1 ? 0 : 2 * tiles * INT4_BLOCK * rows * 4 * ROW_COST + (use === "parts" ? 0 : JOIN_COST);
   const blockCost = chunks * (tiles * TILE_BYTES + ROW_COST * rowSlotBytes(rows)) + partBytes + BLOCK_COST;
-  return ceilDiv(int4GroupBlocks(outputs, form), numSms) * blockCost;
+  return ceilDiv(int4WgmmaBlocks(outputs, form), numSms) * blockCost;
 }
 
-export function int4GroupBlocks(outputs: number, { groups, groupTiles, splits }: Int4GroupForm): number {
+export function int4WgmmaBlocks(outputs: number, { groups, groupTiles, splits }: Int4WgmmaTileConfig): number {
   return ceilDiv(outputs / INT4_BLOCK, groups * groupTiles) * splits;
 }
 
 /** Of dynamic shared memory; what it takes to begin at a multiple of 1024 is in it. */
-export function int4GroupSharedBytes({ rows, groups, groupTiles, weightStages, rowStages }: Int4GroupForm): number {
+export function int4WgmmaSharedBytes({
+  rows,
+  groups,
+  groupTiles,
+  weightStages,
+  rowStages,
+}: Int4WgmmaTileConfig): number {
   const ring = rowStages * rowSlotBytes(rows) + weightStages * TILE_BYTES;
   const meeting = 4 * rows * (groups * groupTiles * INT4_BLOCK + 4);
   return Math.max(ring, meeting) + 1024;
 }
 
-export function int4GroupWorkspaceBytes(outputs: number, form: Int4GroupForm, numRows: number): Int4WorkspaceBytes {
+export function int4WgmmaWorkspaceBytes(
+  outputs: number,
+  form: Int4WgmmaTileConfig,
+  numRows: number,
+): Int4WorkspaceBytes {
   if (form.splits === 1) return { counters: 0, partials: 0 };
   const { splits } = form;
-  return { counters: (4 * int4GroupBlocks(outputs, form)) / splits, partials: 4 * splits * numRows * outputs };
+  return { counters: (4 * int4WgmmaBlocks(outputs, form)) / splits, partials: 4 * splits * numRows * outputs };
 }

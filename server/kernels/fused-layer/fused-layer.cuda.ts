@@ -4,51 +4,51 @@ import { sharedBytesPerBlock } from "../cuda/device-limits.ts";
 import { ceilDiv, type Defines, expectCount, f32, i32, ptr } from "../cuda/launch-args.ts";
 import { ACTIVATION_NUMBERS, type CudaActivation } from "../gated-mul/gated-mul.cuda.ts";
 
-export type ThinLayerWeightType = "bf16" | "e4m3" | "int4";
+export type FusedLayerWeightType = "bf16" | "e4m3" | "int4";
 
-export interface ThinLayerMatrix {
+export interface FusedLayerMatrix {
   readonly weight: DevicePointer; // [outputs, inputs]; of 4 bits as packInt4() orders them, in groups of 128 without zeros
   /** Of codes: f32 [outputs]; of 4 bits: f16 as packInt4() orders them. */
   readonly scales?: DevicePointer | undefined;
 }
 
-export interface ThinLayerShape {
-  readonly weightType: ThinLayerWeightType;
+export interface FusedLayerShape {
+  readonly weightType: FusedLayerWeightType;
   readonly numRows: number;
-  readonly attendedWidth: number;
+  readonly attentionWidth: number;
   readonly width: number;
   readonly inner: number;
   readonly outWidth: number;
 }
 
 /** What comes before the next attention; absent behind the last one. */
-export interface ThinLayerBefore {
-  readonly matrix: ThinLayerMatrix; // [outWidth, width]
+export interface FusedLayerQkvProj {
+  readonly matrix: FusedLayerMatrix; // [outWidth, width]
   readonly norm: DevicePointer; // f32 [width]
   readonly bias?: DevicePointer | undefined; // bf16 [outWidth]
   readonly out: DevicePointer; // bf16 [numRows, outWidth]
 }
 
-export interface ThinLayerCudaArgs extends ThinLayerShape {
+export interface FusedLayerCudaArgs extends FusedLayerShape {
   readonly activation: CudaActivation;
   readonly epsilon: number;
-  readonly attended: DevicePointer; // bf16 [numRows, attendedWidth]
+  readonly attention: DevicePointer; // bf16 [numRows, attentionWidth]
   readonly residual: DevicePointer; // bf16 [numRows, width]
   readonly activated: DevicePointer; // 16 bits [numRows, inner]: room
-  readonly behind: ThinLayerMatrix; // [width, attendedWidth]
+  readonly oProj: FusedLayerMatrix; // [width, attentionWidth]
   readonly norm: DevicePointer; // f32 [width], of gate and up
-  readonly gateUp: ThinLayerMatrix; // [2 * inner, width]
-  readonly down: ThinLayerMatrix; // [width, inner]
-  readonly before?: ThinLayerBefore | undefined;
-  /** `thinMeetingBytes()` of zeros before the first launch; no two launches that run at once may share them. */
-  readonly meeting: DevicePointer;
+  readonly gateUp: FusedLayerMatrix; // [2 * inner, width]
+  readonly down: FusedLayerMatrix; // [width, inner]
+  readonly qkvProj?: FusedLayerQkvProj | undefined;
+  /** `gridBarrierBytes()` of zeros before the first launch; no two launches that run at once may share them. */
+  readonly gridBarrier: DevicePointer;
   /** Only some of the products, each a launch of its own, and how many blocks: for checks. */
   readonly products?: readonly [first: number, end: number];
   readonly numBlocks?: number;
 }
 
 /** From more rows on, products of their own take less time. */
-const MAX_ROWS: Readonly<Record<ThinLayerWeightType, number>> = { bf16: 8, e4m3: 4, int4: 4 };
+const MAX_ROWS: Readonly<Record<FusedLayerWeightType, number>> = { bf16: 8, e4m3: 4, int4: 4 };
 
 const THREADS = 512;
 const WARPS = 16;
@@ -56,12 +56,12 @@ const NUM_PRODUCTS = 4;
 const TILES: readonly number[] = [8, 4, 2];
 /** Of a warp's copies. More gain nothing, and what is on its way delays what blocks hand each other. */
 const STAGES = 3;
-const STAGE_BYTES: Readonly<Record<ThinLayerWeightType, number>> = { bf16: 2048, e4m3: 2048, int4: 2112 };
+const STAGE_BYTES: Readonly<Record<FusedLayerWeightType, number>> = { bf16: 2048, e4m3: 2048, int4: 2112 };
 /** Bytes that an input of a row of x takes. */
 const X_BYTES = 2;
 const MAX_INT4_ROWS = 4;
 /** Inputs that a warp takes at a time. */
-const CHUNKS: Readonly<Record<ThinLayerWeightType, number>> = { bf16: 64, e4m3: 128, int4: 256 };
+const CHUNKS: Readonly<Record<FusedLayerWeightType, number>> = { bf16: 64, e4m3: 128, int4: 256 };
 /** Inputs that may share a scale of x. */
 const GROUP = 128;
 /** Up to so many rows blocks hand each other numbers; of more all meet. */
@@ -70,7 +70,7 @@ const TAGGED_ROWS = 2;
 const COUNTER_BYTES = 4096;
 const FIRST_LAUNCHES = 4;
 
-export interface ThinLayerPlan {
+export interface FusedLayerPlan {
   readonly rows: number;
   /** Tiles of 16 outputs whose sums meet at once. */
   readonly tiles: number;
@@ -78,19 +78,19 @@ export interface ThinLayerPlan {
 }
 
 /** Undefined where the kernel is not written for the shape, or a multiprocessor has too little shared memory for it. */
-export function planThinLayer(arch: string, shape: ThinLayerShape): ThinLayerPlan | undefined {
-  const { weightType, numRows, attendedWidth, width, inner, outWidth } = shape;
+export function planFusedLayer(arch: string, shape: FusedLayerShape): FusedLayerPlan | undefined {
+  const { weightType, numRows, attentionWidth, width, inner, outWidth } = shape;
   if (numRows < 1 || numRows > MAX_ROWS[weightType]) return undefined;
   const outputStep = weightType === "int4" ? 64 : 16;
   const isShape =
-    [attendedWidth, width, inner].every((inputs) => inputs > 0 && inputs % CHUNKS[weightType] === 0) &&
+    [attentionWidth, width, inner].every((inputs) => inputs > 0 && inputs % CHUNKS[weightType] === 0) &&
     [width, inner, outWidth].every((outputs) => outputs > 0 && outputs % outputStep === 0);
   if (!isShape) return undefined;
   const rows = 2 ** Math.ceil(Math.log2(numRows));
   if (weightType === "int4" && rows > MAX_INT4_ROWS) return undefined;
-  const widest = Math.max(attendedWidth, width, inner);
+  const widest = Math.max(attentionWidth, width, inner);
   const keepsAll = rows <= TAGGED_ROWS || weightType === "int4";
-  const kept = keepsAll ? widest : Math.max(attendedWidth, width);
+  const kept = keepsAll ? widest : Math.max(attentionWidth, width);
   const keptBytes = rows * (X_BYTES * kept + (weightType === "int4" ? 128 : 64));
   const scaleBytes = 16 * ceilDiv(rows * Math.floor(widest / GROUP), 4);
   const forms = TILES.filter((tiles) => 16 * rows * tiles <= THREADS).map((tiles) => {
@@ -102,23 +102,23 @@ export function planThinLayer(arch: string, shape: ThinLayerShape): ThinLayerPla
 }
 
 /** What `meeting` takes for layers of such widths. */
-export function thinMeetingBytes({ width, inner }: Pick<ThinLayerShape, "width" | "inner">): number {
+export function gridBarrierBytes({ width, inner }: Pick<FusedLayerShape, "width" | "inner">): number {
   return COUNTER_BYTES + 4 * TAGGED_ROWS * (2 * width + inner);
 }
 
-export function launchThinLayer(stream: KernelStream, args: ThinLayerCudaArgs): void {
-  const { weightType, numRows, behind, gateUp, down, before } = args;
-  expectCount("thinLayer", "row", numRows);
-  const plan = planThinLayer(stream.arch, args);
+export function launchFusedLayer(stream: KernelStream, args: FusedLayerCudaArgs): void {
+  const { weightType, numRows, oProj, gateUp, down, qkvProj } = args;
+  expectCount("fusedLayer", "row", numRows);
+  const plan = planFusedLayer(stream.arch, args);
   if (plan === undefined) {
-    const { attendedWidth, width, inner, outWidth } = args;
+    const { attentionWidth, width, inner, outWidth } = args;
     throw new Error(
-      `thinLayer: no form for ${numRows} rows of ${attendedWidth}, ${width}, ${inner} and ${outWidth} in ${weightType}`,
+      `fusedLayer: no form for ${numRows} rows of ${attentionWidth}, ${width}, ${inner} and ${outWidth} in ${weightType}`,
     );
   }
   const kernel = stream.kernel({
-    source: "thin-layer/thin-layer.cu",
-    name: "thin_layer",
+    source: "fused-layer/fused-layer.cu",
+    name: "fused_layer",
     defines: {
       ELEM_BF16: 1,
       ROWS: plan.rows,
@@ -129,30 +129,31 @@ export function launchThinLayer(stream: KernelStream, args: ThinLayerCudaArgs): 
     },
     waitsForPrevious: true,
   });
-  const last = before === undefined ? NUM_PRODUCTS - 1 : NUM_PRODUCTS;
+  const last = qkvProj === undefined ? NUM_PRODUCTS - 1 : NUM_PRODUCTS;
   const [first, end] = args.products ?? [0, last];
   const numBlocks = args.numBlocks ?? stream.numSms;
-  if (numBlocks > COUNTER_BYTES / 4 - FIRST_LAUNCHES) throw new Error(`thinLayer: no counters for ${numBlocks} blocks`);
+  if (numBlocks > COUNTER_BYTES / 4 - FIRST_LAUNCHES)
+    throw new Error(`fusedLayer: no counters for ${numBlocks} blocks`);
   stream.launch(kernel, [numBlocks, 1, 1], [THREADS, 1, 1], plan.sharedBytes, [
-    ptr(args.attended),
+    ptr(args.attention),
     ptr(args.residual),
     ptr(args.activated),
-    ptr(before?.out),
-    ptr(behind.weight),
+    ptr(qkvProj?.out),
+    ptr(oProj.weight),
     ptr(gateUp.weight),
     ptr(down.weight),
-    ptr(before?.matrix.weight),
-    ptr(behind.scales),
+    ptr(qkvProj?.matrix.weight),
+    ptr(oProj.scales),
     ptr(gateUp.scales),
     ptr(down.scales),
-    ptr(before?.matrix.scales),
+    ptr(qkvProj?.matrix.scales),
     ptr(args.norm),
-    ptr(before?.norm),
-    ptr(before?.bias),
-    ptr(args.meeting),
-    ptr(args.meeting + BigInt(COUNTER_BYTES)),
+    ptr(qkvProj?.norm),
+    ptr(qkvProj?.bias),
+    ptr(args.gridBarrier),
+    ptr(args.gridBarrier + BigInt(COUNTER_BYTES)),
     i32(numRows),
-    i32(args.attendedWidth),
+    i32(args.attentionWidth),
     i32(args.width),
     i32(args.inner),
     i32(args.outWidth),
@@ -163,7 +164,7 @@ export function launchThinLayer(stream: KernelStream, args: ThinLayerCudaArgs): 
   ]);
 }
 
-const WEIGHT_DEFINES: Readonly<Record<ThinLayerWeightType, Defines>> = {
+const WEIGHT_DEFINES: Readonly<Record<FusedLayerWeightType, Defines>> = {
   bf16: {},
   e4m3: { WEIGHT_E4M3: 1 },
   int4: { WEIGHT_INT4: 1 },
