@@ -24,6 +24,7 @@ const ENFORCED: readonly string[] = [
   "client/src",
   "server/src/protocol",
   "server/src/formats",
+  "server/kernels",
   "object-stores/src",
   "retrieval/src/stores",
 ];

@@ -1,4 +1,6 @@
-/** All checks of GPU kernels. Knows no driver: who runs them brings the context. */
+/**
+ * All checks of GPU kernels. Knows no driver: the caller brings the context. Sources: the head comment of each kernel.
+ */
 import { cudaChecks as addNorm } from "./add-norm/add-norm.cuda-check.ts";
 import { cudaChecks as allReduce } from "./all-reduce/all-reduce.cuda-check.ts";
 import { cudaChecks as attention } from "./attention/attention.cuda-check.ts";

@@ -1,5 +1,9 @@
-// One block a row: residual += branchScale * [postNorm](branch); out = norm(residual) * weight + bias, quantized or not.
-// BRANCH_SCALES: the branch is sums of codes, and still to be multiplied. BRANCH_PARTS: it is so many parts in f32, still to be added up. Without HAS_BRANCH it is a plain norm. Rows stay in registers: VECTORS vectors a thread.
+// residual[row] += branchScale * postNorm(branch[row]); out[row] = norm(residual[row]) * weight + bias, [numRows,
+// width], one block a row. The result is optionally quantized (quantize.cuh). Rows stay in registers, VECTORS vectors a
+// thread, so each is read once. Bound by bytes: residual and branch in, residual and out back.
+// BRANCH_SCALES: the branch holds unscaled sums of a GEMM of codes. BRANCH_PARTS: the branch is that many f32 split-K
+// partial sums. Without HAS_BRANCH the kernel is a plain norm.
+// Source: RMSNorm (Zhang and Sennrich 2019), LayerNorm (Ba et al. 2016).
 #include "elem.cuh"
 #include "quantize.cuh"
 

@@ -1,4 +1,7 @@
-/** The fused add and norm on a GPU: each variant against the reference, and the bandwidth of the common one. */
+/**
+ * The fused add and norm on a GPU: each variant against the reference, and the bandwidth of the common one. Source:
+ * add-norm.cu.
+ */
 
 import type { ElemType } from "../cuda/launch-args.ts";
 import { ELEM_BYTES } from "../cuda/launch-args.ts";

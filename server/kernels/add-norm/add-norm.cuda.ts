@@ -1,6 +1,7 @@
 /**
- * Adds a branch to the residual stream and normalizes the sum, in one pass: the step between two blocks of a decoder.
- * Without a branch it is a plain norm of `residual`.
+ * Launches add-norm.cu: adds a branch to the residual stream and normalizes the sum in one pass, between two blocks of
+ * a decoder. Without a branch it is a plain norm of `residual`. Source: RMSNorm (Zhang and Sennrich 2019), LayerNorm
+ * (Ba et al. 2016).
  */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { type ElemType, elemDefines, expectCount, f32, i32, ptr, rowShape } from "../cuda/launch-args.ts";

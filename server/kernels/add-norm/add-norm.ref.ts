@@ -1,4 +1,7 @@
-/** Plain reference: a branch added to the residual stream, and the norm of the sum. */
+/**
+ * Reference: a branch added to the residual stream, and the norm of the sum. Source: RMSNorm (Zhang and Sennrich 2019),
+ * LayerNorm (Ba et al. 2016).
+ */
 import { layerNormRef } from "../layer-norm/layer-norm.ref.ts";
 import { rmsNormRef } from "../rms-norm/rms-norm.ref.ts";
 

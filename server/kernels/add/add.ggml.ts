@@ -1,4 +1,4 @@
-/** a + b of one shape: the residual stream. */
+/** a + b of one shape: the residual stream. Bound by bytes. Source: ggml.h, ggml_add. */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";
 

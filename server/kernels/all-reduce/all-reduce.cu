@@ -1,8 +1,10 @@
-// The sum of small messages of all ranks, in one step: each rank lays its message where the others can read it, tells
-// them, waits for theirs and sums all in the order of ranks, so that every rank has the same bits.
-// Staging is double: a rank overwrites a half two rounds later, and every rank has by then told that it is done reading.
-// Rounds are counted on the device, block by block, so that a recorded graph can be replayed.
-// RANKS; ELEM_BF16 or ELEM_F32.
+// One-shot all-reduce (sum) of small messages [count] over RANKS GPUs of one host. Each rank writes its message to
+// peer-visible staging memory, raises its flag, waits for the other flags, and adds all messages in rank order. All
+// ranks therefore get the same bits. Bound by the latency of the link.
+// Staging is double-buffered: a rank overwrites a half two rounds later, when every rank has raised the flag of the
+// round between. Rounds are counted on the device for each block, so that a captured CUDA graph can be replayed.
+// Options: RANKS; ELEM_BF16 or ELEM_F32. Source: all-reduce of the NCCL user guide; flags by PTX ISA st.release and
+// ld.acquire at system scope (memory consistency model).
 #include "elem.cuh"
 
 #define TIMEOUT_NS 30000000000ull

@@ -1,6 +1,6 @@
 /**
- * The sum over ranks on one GPU: this rank runs, and the other's message and flags lie ready for two rounds, one in each
- * half of its staging memory.
+ * The all-reduce on one GPU: this rank runs. The other rank's message and flags are prepared for two rounds, one in
+ * each half of its staging memory. Source: all-reduce.cu.
  */
 import type { ElemType } from "../cuda/launch-args.ts";
 import { type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";

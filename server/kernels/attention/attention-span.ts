@@ -1,6 +1,6 @@
 /**
- * Decides how attention reads one sequence's blocks: as one range of the cache when they lie side by side, else slot by
- * slot. Pure numbers; it knows no device.
+ * Decides how attention reads one sequence's blocks: as one range of the cache when they are contiguous, else slot by
+ * slot. Pure numbers; it knows no device. Source: block tables of PagedAttention (Kwon et al. 2023).
  */
 export interface AttentionSequence {
   readonly queryStart: number;

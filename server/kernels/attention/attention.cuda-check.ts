@@ -1,4 +1,7 @@
-/** Paged attention on a GPU: decode and prefill against the plain reference, with blocks in no order. */
+/**
+ * Paged attention on a GPU: decode and prefill against the reference, with blocks in random order. Sources: the
+ * attention kernels in this folder.
+ */
 import type { ElemType } from "../cuda/launch-args.ts";
 import { launchRopeStore } from "../rope-store/rope-store.cuda.ts";
 import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";

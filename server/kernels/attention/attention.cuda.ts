@@ -1,6 +1,7 @@
 /**
- * Causal attention over the paged cache on a GPU: one query a sequence (decode), or the last queries of each context
+ * Causal attention over the paged cache on a GPU: one query per sequence (decode), or the last queries of each context
  * (prefill). Both read lengths on the device. A step with both kinds launches each over its part of the sequences.
+ * Source: PagedAttention (Kwon et al. 2023), FlashAttention-2 (Dao 2023), FlashAttention-3 (Shah et al. 2024).
  */
 
 import type { DevicePointer, KernelArg, KernelStream } from "../../src/device/cuda/kernel-stream.ts";

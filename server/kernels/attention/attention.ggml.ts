@@ -1,6 +1,7 @@
 /**
  * Causal attention of a ragged batch over the paged cache: one flash-attention node per sequence. It reads the cache in
- * place when a sequence's blocks lie side by side, and gathers them first when they do not.
+ * place when a sequence's blocks are contiguous, and gathers them first when they are not. Bound by the bytes of keys
+ * and values in decode, by FLOP in prefill. Source: ggml.h, ggml_flash_attn_ext; PagedAttention (Kwon et al. 2023).
  */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { CPU_TYPE_BYTES, type CpuTensor, expectTensor, expectWholeBlocks } from "../../src/device/cpu/cpu-tensor.ts";

@@ -1,4 +1,8 @@
-/** Plain reference: causal attention over a paged cache, one query, head and key at a time, in double precision. */
+/**
+ * Reference: causal attention over a paged cache, one query, head and key at a time, in double precision. Source:
+ * scaled dot-product attention (Vaswani et al. 2017), PagedAttention (Kwon et al. 2023), logit soft-capping (Gemma Team
+ * 2024).
+ */
 import { type AttentionSequence, slotsOf } from "./attention-span.ts";
 
 export interface AttentionRef {

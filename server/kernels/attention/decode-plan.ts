@@ -1,6 +1,7 @@
 /**
- * How the decode kernel is compiled and spread over a GPU. It depends on nothing that changes from step to step, so that
- * a recorded graph stays good: into how many splits a context really falls is found on the device.
+ * Compile-time options and grid of the decode kernel. They depend on nothing that changes from step to step, so that a
+ * captured CUDA graph stays valid; the device computes the number of splits of a context. Source: split keys of
+ * FlashAttention-2 (Dao 2023).
  */
 import { sharedBytesPerBlock } from "../cuda/device-limits.ts";
 import { ceilDiv, roundUp } from "../cuda/launch-args.ts";

@@ -1,4 +1,7 @@
-/** Attention of the deterministic mode on a GPU: a query gives the same bits alone, in any chunk and beside any others. */
+/**
+ * Attention of the deterministic mode on a GPU: a query gives the same bits alone, in any chunk, and beside any other
+ * queries. Sources: the attention kernels in this folder.
+ */
 import type { CudaCheck, CudaCheckContext } from "../testing/cuda-check.ts";
 import { seededFloats, seededOrder, uploadRandom } from "../testing/cuda-check-data.ts";
 import { toElements } from "../testing/cuda-elements.ts";

@@ -1,9 +1,13 @@
-// Attention of one query a sequence over the paged cache, on tensor cores. A block takes one KV head of one sequence,
-// up to 16 of its query heads, and one split of the keys. Its warps take tiles of 16 keys in turn, each with copies of
-// its own under way, and meet only at the end. The last block of a head to finish joins the splits.
-// HEAD_DIM, BLOCK_SIZE (a multiple of 16), WARPS, STAGES, ROW_HALVES (1: at most 8 heads a block), KV_E4M3, KV_F16, SOFT_CAP.
-// ROPE: q are rows of [queries | keys | values] that are still to be turned; the block that has the last key turns and
-// stores it, with its value, on the way.
+// Decode attention: one query per sequence, q [numSequences, numHeads, HEAD_DIM], over the paged KV cache, on tensor
+// cores. A block takes one KV head of one sequence, up to 16 of its query heads (GQA), and one split of the keys. Its
+// warps take tiles of 16 keys in turn, with cp.async copies in flight, and reduce at the end. The last block of a head
+// to finish merges the splits. Bound by bytes: each cached key and value is read once.
+// Source: PagedAttention (Kwon et al. 2023), FlashAttention-2 (Dao 2023) with keys split over blocks, online softmax
+// (Milakov and Gimelshein 2018), GQA (Ainslie et al. 2023); PTX ISA, mma.sync and cp.async.
+// Options: HEAD_DIM, BLOCK_SIZE (a multiple of 16), WARPS, STAGES, ROW_HALVES (1: at most 8 heads a block), KV_E4M3,
+// KV_F16, SOFT_CAP.
+// ROPE: q holds rows of [queries | keys | values] before RoPE (Su et al. 2021). The block that has the last key rotates
+// it and stores it with its value.
 #define TWO_CHAINS
 #include "attention-tile.cuh"
 

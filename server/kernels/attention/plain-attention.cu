@@ -1,6 +1,8 @@
-// Attention of any head size and element type over the paged cache, one query head a block, in f32: for exactness, and
-// for what the tensor-core kernels are not written for. Warps take keys in turn and meet at the end.
-// HEAD_DIM, BLOCK_SIZE, KV_E4M3, KV_F16.
+// Attention of any head size and element type over the paged KV cache, one query head a block, in f32. It serves
+// exactness checks and shapes that the tensor-core kernels do not cover. Warps take keys in turn and merge at the end.
+// Bound by instructions, not tuned.
+// Options: HEAD_DIM, BLOCK_SIZE, KV_E4M3, KV_F16. Source: PagedAttention (Kwon et al. 2023), online softmax (Milakov
+// and Gimelshein 2018).
 #include "elem.cuh"
 
 #define WARPS 4

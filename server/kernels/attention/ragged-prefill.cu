@@ -1,7 +1,10 @@
-// Causal attention of sequences with many queries each over the paged cache, on tensor cores. The queries are the last
-// of their context. A block takes 16 * WARPS queries of one head and walks the keys they see, 64 at a time, the next
-// tile on its way while one is worked on; a warp holds 16 queries and their sums in registers.
-// HEAD_DIM, BLOCK_SIZE (a multiple of 16), WARPS, BLOCKS_PER_SM, KV_E4M3, KV_F16, SOFT_CAP, ROW_HALVES 2.
+// Causal prefill attention of a ragged batch over the paged KV cache, on tensor cores. The queries of a sequence are
+// the last of its context. A block takes 16 * WARPS queries of one head and walks their keys, 64 at a time. The next
+// tile is copied while one is computed; a warp keeps 16 queries and their output in registers. Bound by FLOP: 4 *
+// HEAD_DIM for each pair of query and visible key.
+// Options: HEAD_DIM, BLOCK_SIZE (a multiple of 16), WARPS, BLOCKS_PER_SM, KV_E4M3, KV_F16, SOFT_CAP, ROW_HALVES 2.
+// Source: FlashAttention-2 (Dao 2023), online softmax (Milakov and Gimelshein 2018), PagedAttention (Kwon et al. 2023),
+// logit soft-capping (Gemma Team 2024); PTX ISA, mma.sync and cp.async.
 #include "attention-tile.cuh"
 
 #define THREADS (WARPS * WARP)

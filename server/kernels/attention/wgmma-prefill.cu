@@ -1,12 +1,12 @@
-// Causal attention of sequences with many queries each over the paged cache, by the products of warp groups, which sm_90a
-// alone has: twice the speed of ragged-prefill.cu, whose contract this is. The queries are the last of their context. A
-// block takes 128 queries of one head, a warp group 64 of them, and walks the keys that they see, 128 at a time. While a
-// group's scores are made the next keys and values come in; 8-bit ones are turned into f16 meanwhile, each thread what it
-// has copied itself.
-//
-// What the products read lies in lines of 128 bytes, eight of them 1024 bytes apart from the next eight, the pieces of 16
-// bytes changed over by the number of the line, as the matrix units want it. Rows of 128 elements are two such halves.
-// HEAD_DIM (128), BLOCK_SIZE (a multiple of 16), KV_E4M3, ROW_HALVES 2.
+// Causal prefill attention by WGMMA (sm_90a only): about twice the speed of ragged-prefill.cu, with the same contract.
+// A block takes 128 queries of one head, a warp group 64 of them, and walks their keys, 128 at a time. The next keys
+// and values are copied while a warp group computes its scores. FP8 keys and values become f16 in the meantime; each
+// thread converts the bytes that it copied. Bound by FLOP.
+// Operands lie in shared memory in the 128-byte swizzle: lines of 128 bytes, groups of eight lines 1024 bytes apart,
+// 16-byte pieces XORed with the line number. Rows of 128 elements are two such halves.
+// Options: HEAD_DIM (128), BLOCK_SIZE (a multiple of 16), KV_E4M3, ROW_HALVES 2.
+// Source: FlashAttention-3 (Shah et al. 2024), PagedAttention (Kwon et al. 2023), online softmax (Milakov and
+// Gimelshein 2018); PTX ISA, wgmma.mma_async and its matrix descriptor.
 #include "attention-tile.cuh"
 
 #define THREADS 256

@@ -1,5 +1,6 @@
-// The pieces of a cache block, one for the keys and one for the values of each layer, from one place to another. Pieces lie
-// `stride` bytes apart and are of a multiple of 16 bytes.
+// Copies the pieces of one KV cache block, a key piece and a value piece for each layer, between two places. Pieces lie
+// `stride` bytes apart and are multiples of 16 bytes. Bound by bytes.
+// Source: block copies and swaps of PagedAttention (Kwon et al. 2023).
 #include "elem.cuh"
 
 extern "C" __global__ void copy_block(const u8* from, u8* to, i64 fromStride, i64 toStride, int pieceBytes) {

@@ -1,4 +1,7 @@
-/** Cache blocks on their way: out of all layers side by side, back into another block, and from block to block. */
+/**
+ * Copies of cache blocks: gathered from all layers, scattered into another block, and from block to block. Source:
+ * copy-block.cu.
+ */
 import { type CudaBench, type CudaCheck, type CudaCheckContext, shareOfDifferences } from "../testing/cuda-check.ts";
 import { seededInts } from "../testing/cuda-check-data.ts";
 import { launchCopyBlock } from "./copy-block.cuda.ts";

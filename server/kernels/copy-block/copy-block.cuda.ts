@@ -1,4 +1,7 @@
-/** Copies of a cache block on a GPU: all layers in one launch. */
+/**
+ * Launches copy-block.cu: copies of a cache block on a GPU, all layers in one launch. Source: PagedAttention (Kwon et
+ * al. 2023).
+ */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { ceilDiv, expectCount, i32, ptr } from "../cuda/launch-args.ts";
 

@@ -1,4 +1,5 @@
-// The activations of a network's middle layer, in f32. ACTIVATION: 0 silu, 1 gelu by tanh, 2 gelu by erf.
+// Activations of the MLP in f32. ACTIVATION: 0 SiLU, 1 GELU by tanh, 2 GELU by erf. Source: GELU (Hendrycks and Gimpel
+// 2016), SiLU as in SwiGLU (Shazeer 2020).
 #pragma once
 #include "elem.cuh"
 

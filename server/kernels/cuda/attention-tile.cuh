@@ -1,6 +1,7 @@
-// Tiles of 16 keys and values in shared memory against 16 queries in registers: what the kernels of attention share.
-// HEAD_DIM (a multiple of 4), ROW_HALVES (1: only the first 8 queries count), KV_E4M3, KV_F16, SOFT_CAP. In bf16; with a cache of halves or of fp8
-// the products are f16, to which e4m3 converts exactly.
+// Tiles of 16 keys and values in shared memory against 16 queries in registers, shared by the attention kernels on
+// mma.sync. GEMMs run in bf16; with an FP16 or FP8 cache they run in f16, to which E4M3 converts exactly.
+// Options: HEAD_DIM (a multiple of 4), ROW_HALVES (1: only the first 8 queries count), KV_E4M3, KV_F16, SOFT_CAP.
+// Source: FlashAttention-2 (Dao 2023), RoPE (Su et al. 2021); PTX ISA, mma.sync, ldmatrix and cp.async.
 #pragma once
 #include "mma.cuh"
 

@@ -1,4 +1,7 @@
-/** What a block may use, by the architecture that kernels are compiled for. */
+/**
+ * Shared memory and instructions that an architecture offers. Source: compute capabilities of the CUDA C++ Programming
+ * Guide.
+ */
 
 const KIB = 1024;
 const SHARED_BYTES: ReadonlyMap<string, number> = new Map([

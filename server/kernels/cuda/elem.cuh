@@ -1,5 +1,6 @@
-// What every kernel shares: the element type of activations, 16-byte accesses, reductions, the order of launches.
+// Shared by every kernel: the element type of activations, 16-byte accesses, reductions, programmatic dependent launch.
 // Includes nothing, so that kernels compile without a toolkit. ELEM_BF16 or ELEM_F32 chooses the type.
+// Source: PTX ISA, cvt and griddepcontrol; FP8 E4M3 (Micikevicius et al. 2022).
 #pragma once
 
 typedef unsigned char u8;

@@ -1,6 +1,7 @@
-// The products of a layer for few rows: what they are, how their weights lie, and what a warp takes of them at a time.
-// ROWS: rows of x at most, 1, 2, 4 or 8; WEIGHT_E4M3 (codes with a scale a row), WEIGHT_INT4 (packed, a scale for 128
-// inputs, no zeros; at most 4 rows) or bf16.
+// The four GEMMs of the fused layer kernel: their shapes, the layout of their weights, and the chunk that a warp takes
+// at a time. Source: fused-layer.cu.
+// Options: ROWS: rows of x at most, 1, 2, 4 or 8; WEIGHT_E4M3 (codes with a scale per output), WEIGHT_INT4 (packed, a
+// scale for 128 inputs, no zeros; at most 4 rows) or bf16.
 #pragma once
 #if defined(WEIGHT_E4M3)
 #define X_F16

@@ -1,8 +1,9 @@
-// The rows of x of a product for few rows: a warp reads only the inputs that it multiplies, chunk by chunk, the next
-// while it multiplies one, and keeps them in shared memory as the tensor cores take them. Norms leave their factor a row, the inverse of the
-// root of the mean square, to whoever adds the warps' sums up.
-// With WEIGHT_INT4 each row becomes two rows of bytes, of which one is 128 times the other: 15 bits in all, with a scale
-// for each group of inputs. With WEIGHT_E4M3 rows that come from a norm are multiplied by a power of two for each group.
+// Input rows of a GEMM of the fused layer kernel. A warp reads only the inputs that it multiplies, chunk by chunk, the
+// next one while it multiplies. It keeps them in shared memory in mma.sync order. The RMSNorm factor of a row is
+// applied after the warps' sums are reduced.
+// With WEIGHT_INT4 each row becomes two rows of bytes, one of them weighted by 128: 15 bits in all, with a scale for
+// each group of inputs. With WEIGHT_E4M3 normed rows are multiplied by a power of two for each group.
+// Source: RMSNorm (Zhang and Sennrich 2019); PTX ISA, mma.sync with .s8 and memory consistency model.
 #pragma once
 #include "tagged-words.cuh"
 #include "fused-layer-gemm.cuh"

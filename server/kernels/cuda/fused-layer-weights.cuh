@@ -1,6 +1,7 @@
-// Weights on their way to shared memory: each warp copies its own STAGES ahead, unit after unit and past the end of a
-// product into the next, so that memory goes on while blocks wait for each other. A warp has few instructions for each
-// tile, or these set the pace and not memory: where the next unit lies is one product and one sum away.
+// Weight copies of the fused layer kernel: each warp copies STAGES tiles ahead by cp.async, across units and across
+// GEMMs, so that memory stays busy while blocks wait for each other. Address updates are few, because instructions for
+// each tile must not exceed the time of its bytes.
+// Source: PTX ISA, cp.async and cp.async.wait_group.
 #pragma once
 #include "fused-layer-gemm.cuh"
 

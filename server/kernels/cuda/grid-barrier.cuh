@@ -1,4 +1,5 @@
-// A meeting of all blocks of a grid that run at once: one on each multiprocessor.
+// Barrier over all blocks of a grid that is co-resident: one block on each SM. Source: PTX ISA, red.release and
+// ld.acquire at gpu scope (memory consistency model); grid synchronization of the CUDA C++ Programming Guide.
 #pragma once
 #include "elem.cuh"
 

@@ -1,5 +1,6 @@
-// Codes of 4 bits as the left operand of tensor cores: a word of packInt4() has the eight that a lane holds of 16 outputs by
-// 16 inputs.
+// INT4 codes to bf16 A fragments of mma.sync and wgmma. A word of packInt4() has the eight codes that a lane holds of
+// 16 outputs by 16 inputs.
+// Source: Marlin (Frantar et al. 2024) and its lop3 conversion (Kim et al. 2022); PTX ISA, lop3.
 #pragma once
 #include "mma.cuh"
 

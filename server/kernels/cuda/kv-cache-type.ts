@@ -1,4 +1,7 @@
-/** What the paged cache holds: elements as the activations are, halves, or fp8 with one scale for a layer's keys and values each. */
+/**
+ * Element type of the paged KV cache: the type of activations, FP16, or FP8 with one scale for a layer's keys and one
+ * for its values. Source: FP8 E4M3 (Micikevicius et al. 2022), PagedAttention (Kwon et al. 2023).
+ */
 import type { Defines } from "./launch-args.ts";
 
 export interface Fp8KvScales {

@@ -1,4 +1,7 @@
-/** What launchers share: the defines of element types, argument shorthands, checks of sizes. Launches nothing. */
+/**
+ * Shared by launchers: the defines of element types, argument shorthands, checks of sizes. Launches nothing. Source:
+ * kernel parameters of cuLaunchKernel, CUDA Driver API.
+ */
 import type { DevicePointer, KernelArg } from "../../src/device/cuda/kernel-stream.ts";
 
 /** What activations are stored as. */

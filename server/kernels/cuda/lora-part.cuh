@@ -1,4 +1,5 @@
-// How the matrices of an adapter lie in memory, and which rows of a step carry it. Rows come in tiles of one adapter each.
+// Memory layout of adapter matrices, and the tiles of rows that carry each adapter. All rows of a tile share one
+// adapter. Source: SGMV of Punica (Chen et al. 2023).
 #pragma once
 #include "elem.cuh"
 

@@ -1,4 +1,5 @@
-// Tensor-core products of 16 x 8 x 16, the loads that feed them, and copies to shared memory that run in the background.
+// Tensor-core instruction of 16 x 8 x 16, the loads that feed it, and asynchronous copies to shared memory. Source: PTX
+// ISA, mma.sync.m16n8k16 and m16n8k32, ldmatrix, cp.async.
 // Fragments, with g = lane / 4 and t = lane % 4 (each register two 16-bit numbers, columns k and k + 1):
 //   A, 16 x 16: a0 (g, 2t), a1 (g + 8, 2t), a2 (g, 2t + 8), a3 (g + 8, 2t + 8)
 //   B, 16 x 8:  b0 (k = 2t, n = g), b1 (k = 2t + 8, n = g)

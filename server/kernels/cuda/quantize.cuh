@@ -1,6 +1,7 @@
-// How a kernel that ends in a quantization writes its row. QUANTIZE chooses: absent for elem_t, or
-// QUANTIZE_E4M3 / QUANTIZE_I8, with one scale per row that the kernel finds (per token) or, with STATIC_SCALE, one that
-// it is given (per tensor). A number is its code times its scale.
+// Quantizing epilogue of a kernel that writes rows: a number is its code times its scale. QUANTIZE_E4M3 or QUANTIZE_I8
+// chooses the codes; without them rows are elem_t. The kernel finds one scale per row (per token); with STATIC_SCALE
+// one scale is given (per tensor).
+// Source: FP8 E4M3 (Micikevicius et al. 2022), per-token scales of SmoothQuant (Xiao et al. 2022); PTX ISA, cvt.
 #pragma once
 #include "elem.cuh"
 

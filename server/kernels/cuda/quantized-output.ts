@@ -1,4 +1,7 @@
-/** How a kernel's result is stored: as activations, or as codes of 8 bits with a scale per row or one for all. */
+/**
+ * Result format of a kernel: activations, or 8-bit codes with a scale per row or one for all; and the deferred epilogue
+ * of a GEMM. Source: FP8 E4M3 (Micikevicius et al. 2022), split-K of CUTLASS's efficient GEMM guide.
+ */
 import type { DevicePointer } from "../../src/device/cuda/kernel-stream.ts";
 import type { Defines } from "./launch-args.ts";
 

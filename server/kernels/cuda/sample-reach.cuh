@@ -1,5 +1,7 @@
-// How far from the best score the tokens lie that top-k or top-p keep: histograms of distances, each closer than the
-// one before, with counts and masses in whole numbers.
+// Finds the score distance from the best token within which top-k and top-p keep tokens. Histograms of distances, each
+// finer than the previous one, hold counts and masses in integers, so that results do not depend on thread order. Bound
+// by the bytes of the logits, once for each histogram.
+// Source: top-k (Fan et al. 2018), nucleus sampling (Holtzman et al. 2019), radix selection (Alabi et al. 2012).
 #pragma once
 #include "sample-row.cuh"
 

@@ -1,4 +1,7 @@
-// A row of logits as its request changes it, and the sums and numbers that a choice from it needs. One block a row.
+// A row of logits [vocab] after the request's logits processors, with the reductions and the uniform number that
+// sampling needs. One block a row.
+// Source: online softmax (Milakov and Gimelshein 2018), repetition penalty (Keskar et al. 2019), integer hash lowbias32
+// (https://github.com/skeeto/hash-prospector).
 #pragma once
 #include "elem.cuh"
 

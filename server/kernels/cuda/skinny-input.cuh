@@ -1,4 +1,5 @@
-// What a thin tile is multiplied with: x as bf16, or with X_F16 as f16, cut off where that ends.
+// The B operand of a skinny tile: x as bf16, or with X_F16 as f16, clamped to its range. Source: PTX ISA, mma.sync and
+// cvt.
 #pragma once
 #include "skinny-tile.cuh"
 

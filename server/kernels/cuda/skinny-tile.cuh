@@ -1,7 +1,8 @@
-// A warp's share of a product of few rows: tiles of 16 outputs by 128 bytes of their weights, read from shared memory in the
-// order of the tensor cores. Which inputs share a step of 16 there does not matter as long as both sides agree, so a thread
-// takes 16 bytes of a row of weights at a time, and the inputs of x that go with them.
-// WEIGHT_E4M3: codes, which come out as bf16 that is 2^120 too small, or with X_F16 as f16; else bf16.
+// A warp's part of a skinny GEMM: tiles of 16 outputs by 128 bytes of their weights, read from shared memory as
+// mma.sync A fragments. The order of inputs within a step is free as long as both operands share it. A thread therefore
+// takes 16 consecutive bytes of a weight row, and the inputs of x that belong to them.
+// WEIGHT_E4M3: codes, converted to bf16 that is 2^120 too small, or with X_F16 to f16; else bf16. Source: PTX ISA,
+// mma.sync; FP8 E4M3 (Micikevicius et al. 2022).
 #pragma once
 #include "mma.cuh"
 

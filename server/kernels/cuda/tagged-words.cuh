@@ -1,6 +1,7 @@
-// Numbers that blocks of a running grid hand each other: two of 16 bits and the number of the launch in a word of 64 bits,
-// which is written and read at once. Who finds the number of this launch in a word has its numbers too, so that no barrier
-// stands between, and one trip to the L2 cache is all that it takes.
+// Values that blocks of a running grid exchange: a 64-bit word holds two 16-bit values and the number of the launch,
+// and is written and read at once. A reader that finds the number of this launch has the values too. No barrier is
+// needed, and the exchange costs one trip to the L2 cache.
+// Source: LL protocol of NCCL (data and flag in one word); PTX ISA, st.relaxed and ld.relaxed at gpu scope.
 #pragma once
 #include "grid-barrier.cuh"
 

@@ -1,5 +1,6 @@
-// Copies of rectangles by the copy engine, which count their bytes at a barrier in shared memory, and such barriers.
-// For sm_90 and later.
+// TMA: bulk and tensor-map copies to shared memory that count their bytes at an mbarrier, and mbarrier operations. For
+// sm_90 and later.
+// Source: PTX ISA, cp.async.bulk, cp.async.bulk.tensor, mbarrier, createpolicy.
 #pragma once
 #include "mma.cuh"
 

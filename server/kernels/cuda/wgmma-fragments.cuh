@@ -1,5 +1,6 @@
-// Products of warp groups whose left side, 64 rows by 16 numbers of bf16, lies in registers as mma.cuh has it, 16 rows a
-// warp; the right one, ROWS (16, 32 or 64), in shared memory in lines of 128 bytes (wgmma-tile.cuh). For sm_90a.
+// WGMMA with the A operand, 64 rows by 16 bf16, in registers: 16 rows a warp, fragments as in mma.cuh. The B operand,
+// ROWS (16, 32 or 64) rows, is in shared memory in the 128-byte swizzle (wgmma-tile.cuh). For sm_90a.
+// Source: PTX ISA, wgmma.mma_async.m64nNk16, register fragments.
 #pragma once
 #include "wgmma-tile.cuh"
 

@@ -1,6 +1,8 @@
-// Products of warp groups: 64 rows of a left side by ROWS (16, 32, 64 or 128) of a right one, both described in shared memory
-// in lines of 128 bytes, eight of them 1024 bytes apart from the next eight, the pieces of 16 bytes changed over by the
-// number of the line. WEIGHT_E4M3: 32 codes deep, else 16 numbers of bf16. For sm_90a.
+// WGMMA of a tile: 64 rows of A by ROWS (16, 32, 64 or 128) rows of B, both in shared memory in the 128-byte swizzle.
+// That layout has lines of 128 bytes, groups of eight lines 1024 bytes apart, and 16-byte pieces XORed with the line
+// number. WEIGHT_E4M3: 32 FP8 codes deep, else 16 bf16 numbers. For sm_90a.
+// Source: PTX ISA, wgmma.mma_async, matrix descriptor and swizzling modes; CUTLASS calls the layout Swizzle<3,4,3>
+// (SW128).
 #pragma once
 #include "mma.cuh"
 

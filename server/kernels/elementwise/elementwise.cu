@@ -1,5 +1,7 @@
-// One vector a thread over a flat array: add, scale, soft cap, gelu; and rows times the sigmoid of their own gate.
-// `count` is a multiple of ELEM_VEC.
+// Elementwise kernels over a flat array of `count` elements, one vector a thread: add, scale, soft cap, GELU, and rows
+// times the sigmoid of their gate. `count` is a multiple of ELEM_VEC. Bound by bytes.
+// Source: GELU (Hendrycks and Gimpel 2016), logit soft-capping (Gemma Team 2024), gated shared expert of Qwen2-MoE
+// (Yang et al. 2024).
 #include "activation.cuh"
 
 #define FLAT_INDEX ((u64)(blockIdx.x) * blockDim.x + threadIdx.x) * ELEM_VEC

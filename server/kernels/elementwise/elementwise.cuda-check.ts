@@ -1,4 +1,7 @@
-/** The elementwise ops, the gated products and the moves of rows on a GPU, each against its reference. */
+/**
+ * The elementwise ops, the gated activations and the row copies on a GPU, each against its reference. Sources:
+ * elementwise.cu, gated-mul.cu, gather-rows.cu, replace-rows.cu.
+ */
 
 import { addRef } from "../add/add.ref.ts";
 import { ELEM_BYTES, type ElemType } from "../cuda/launch-args.ts";

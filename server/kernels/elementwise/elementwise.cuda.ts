@@ -1,4 +1,4 @@
-/** Launchers of what treats each element by itself. In place where `out` is the input. */
+/** Launchers of the elementwise kernels. In place where `out` is the input. Source: elementwise.cu. */
 import type { DevicePointer, KernelArg, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { ceilDiv, ELEM_VEC, type ElemType, elemDefines, expectWidth, f32, i32, ptr } from "../cuda/launch-args.ts";
 import { ACTIVATION_NUMBERS, type CudaActivation } from "../gated-mul/gated-mul.cuda.ts";

@@ -1,7 +1,10 @@
-// Each choice's row of x times the matrix of its expert, in bf16 on tensor cores. A block takes 64 outputs of one expert
-// and up to TOKENS of the choices that fell on it; the weights are the left operand, so that 8 choices fill a tile.
-// Choices come ordered by expert (group-by-expert.cu); results go to the place of their choice.
-// TOKENS: 8, 16, 32 or 64.
+// Grouped GEMM of a mixture of experts: out[choice] = x[row of choice] . weight[expert]^T, bf16 on tensor cores. x is
+// [numTokens, inputs], weight [numExperts, outputs, inputs], out [numChoices, outputs]. A block takes 64 outputs of one
+// expert and up to TOKENS of its choices. The weights are the A operand, so that 8 choices fill a tile. Bound by the
+// bytes of the chosen experts for few tokens, by FLOP for many.
+// Choices arrive sorted by expert (group-by-expert.cu); results go to the place of their choice. Options: TOKENS: 8,
+// 16, 32 or 64.
+// Source: mixture of experts (Shazeer et al. 2017; Fedus et al. 2021); PTX ISA, mma.sync.
 #include "mma.cuh"
 
 #define WARPS 4

@@ -1,4 +1,7 @@
-/** Experts on a GPU: the choice, the order by expert, the products and their sum, each against its reference. */
+/**
+ * Mixture of experts on a GPU: routing, sort by expert, grouped GEMM and weighted sum, each against its reference.
+ * Sources: expert-linear.cu, route-experts.cu, mix-experts.cu.
+ */
 import type { ElemType } from "../cuda/launch-args.ts";
 import { launchMixExperts } from "../mix-experts/mix-experts.cuda.ts";
 import { mixExpertsRef } from "../mix-experts/mix-experts.ref.ts";

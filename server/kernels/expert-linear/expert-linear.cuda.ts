@@ -1,4 +1,7 @@
-/** Products of rows with the matrices of the experts that they chose, on a GPU: first ordered by expert, then in tiles. */
+/**
+ * Launches the grouped GEMM of a mixture of experts on a GPU: first the sort by expert, then tiles. Source: Shazeer et
+ * al. 2017; Fedus et al. 2021.
+ */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { ceilDiv, type ElemType, elemDefines, expectCount, expectWidth, i32, ptr } from "../cuda/launch-args.ts";
 

@@ -1,4 +1,7 @@
-/** Products of each token's rows with the matrices of its experts; the rows of an expert are computed together. */
+/**
+ * GEMM of each token's rows with the matrices of its experts; rows of one expert are computed together. Bound by the
+ * bytes of the chosen experts for few tokens. Source: ggml.h, ggml_mul_mat_id; Shazeer et al. 2017.
+ */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor, WEIGHT_TYPES } from "../../src/device/cpu/cpu-tensor.ts";
 

@@ -1,4 +1,7 @@
-/** Plain reference: each row times the matrix of the expert that its place in `ids` names. */
+/**
+ * Reference: each row times the matrix of the expert that its entry of `ids` names. Source: mixture of experts (Shazeer
+ * et al. 2017).
+ */
 import { linearRef } from "../linear/linear.ref.ts";
 
 export interface ExpertLinearRef {

@@ -1,11 +1,15 @@
-// All between two attentions of a decoder, for few rows, in one kernel: the projection behind attention and its sum with the
-// residual stream, norm, gate and up with their activation, down and its sum, norm, and the projection before the next
-// attention. One block on each multiprocessor. What makes it fast is that weights never wait (fused-layer-weights.cuh), and
-// that between two products a warp waits for the inputs that it multiplies and for nothing else (fused-layer-rows.cuh); of
-// more than two rows all blocks meet. Sums are taken in a fixed order.
-// What a weight costs to read must cost little to multiply. Codes of 8-bit floats become f16 in one instruction for two of
-// them, and so is x. Codes of 4 bits become bytes, and so do the rows of x.
-// STAGES: of a warp's copies; TILES: of 16 outputs, whose sums meet at once, an even number; ACTIVATION; and those of the headers.
+// Fused layer kernel: everything between two attentions of a decoder for few rows. It computes o_proj and its residual
+// sum, RMSNorm, gate and up with their activation, down and its residual sum, RMSNorm, and the next qkv_proj. One
+// persistent block runs on each SM. Bound by the bytes of the four matrices.
+// Weight copies never stop (fused-layer-weights.cuh). Between two GEMMs a warp waits only for the inputs that it
+// multiplies (fused-layer-rows.cuh). With more than two rows all blocks meet at a grid barrier. Sums are taken in a
+// fixed order.
+// Reading a weight sets the time, so multiplying it must be cheap. Two FP8 codes become f16 in one instruction, and x
+// is f16 too. INT4 codes become bytes, and so do the rows of x.
+// Options: STAGES: of a warp's copies; TILES: of 16 outputs that are reduced together, an even number; ACTIVATION; and
+// the options of the headers.
+// Source: RMSNorm (Zhang and Sennrich 2019), SwiGLU (Shazeer 2020), FP8 E4M3 (Micikevicius et al. 2022); PTX ISA,
+// mma.sync, cp.async, griddepcontrol, ld.relaxed and ld.acquire.
 #include "activation.cuh"
 #include "fused-layer-weights.cuh"
 #include "fused-layer-rows.cuh"

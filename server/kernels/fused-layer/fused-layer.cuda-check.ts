@@ -1,4 +1,7 @@
-/** All between two attentions on a GPU against the same step by step, and how near it comes to the speed of reading. */
+/**
+ * The fused layer kernel on a GPU against the same operations step by step, and its share of memory bandwidth. Source:
+ * fused-layer.cu.
+ */
 import { packInt4 } from "../int4-linear/pack-int4.ts";
 import { dequantizeInt4, quantizeInt4 } from "../int4-linear/quantize-int4.ts";
 import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";

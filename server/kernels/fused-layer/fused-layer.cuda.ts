@@ -1,4 +1,7 @@
-/** Launches all that lies between two attentions of a decoder as one kernel, for few rows. */
+/**
+ * Launches fused-layer.cu: everything between two attentions of a decoder as one kernel, for few rows. Source: RMSNorm
+ * (Zhang and Sennrich 2019), SwiGLU (Shazeer 2020), grid synchronization of the CUDA C++ Programming Guide.
+ */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { sharedBytesPerBlock } from "../cuda/device-limits.ts";
 import { ceilDiv, type Defines, expectCount, f32, i32, ptr } from "../cuda/launch-args.ts";

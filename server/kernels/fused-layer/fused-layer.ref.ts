@@ -1,4 +1,7 @@
-/** All between two attentions, step by step in double precision; rounded to bf16 where the kernel stores. */
+/**
+ * Reference of the fused layer kernel, step by step in double precision; rounded to bf16 where the kernel stores.
+ * Source: RMSNorm (Zhang and Sennrich 2019), SwiGLU (Shazeer 2020).
+ */
 import { linearRef } from "../linear/linear.ref.ts";
 import { fromElements, toElements } from "../testing/cuda-elements.ts";
 

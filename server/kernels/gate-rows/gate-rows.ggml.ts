@@ -1,4 +1,7 @@
-/** Each row times the sigmoid of its own number: how much of a shared expert a token takes. */
+/**
+ * Each row times the sigmoid of its gate value: the share of a shared expert in a token. Bound by bytes. Source:
+ * ggml.h, ggml_sigmoid and ggml_mul; shared expert of Qwen2-MoE (Yang et al. 2024).
+ */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";
 

@@ -1,5 +1,7 @@
-// act(gate) * up, where each row holds its gate columns, then its up columns. ACTIVATION: 0 silu, 1 gelu by tanh,
-// 2 gelu by erf. SUM_SCALES: the rows are sums of codes, and still to be multiplied. `gated_mul` spreads a row over blocks; `gated_mul_rows` keeps a row in one, to find its scale.
+// out [numRows, width] = act(gate) * up, for rows [gate | up] of 2 * width columns. ACTIVATION: 0 SiLU (SwiGLU), 1 GELU
+// by tanh, 2 GELU by erf (GeGLU). SUM_SCALES: the rows are unscaled sums of a GEMM of codes. `gated_mul` spreads a row
+// over blocks; `gated_mul_rows` keeps a row in one block, to find its quantization scale. Bound by bytes.
+// Source: SwiGLU and GeGLU (Shazeer 2020).
 #include "activation.cuh"
 #include "quantize.cuh"
 

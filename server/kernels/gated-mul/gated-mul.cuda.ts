@@ -1,4 +1,7 @@
-/** act(gate) * up over rows of [gate | up], stored as activations or as codes for the next product. */
+/**
+ * Launches gated-mul.cu: act(gate) * up over rows of [gate | up], stored as activations or as codes for the next GEMM.
+ * Source: SwiGLU and GeGLU (Shazeer 2020).
+ */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import {
   ceilDiv,

@@ -1,6 +1,7 @@
-// out[i] = scale * table[ids[i]]: the embedding, and the rows that logits are wanted of. An id outside the table gives
-// zeros: padded rows of a recorded step have id -1. HAS_CARRIED: an id of -2 - r is the one that the step before chose in
-// its row r.
+// out[i] = scale * table[ids[i]], rows of `width`: the embedding look-up, and the choice of rows for logits. An id
+// outside the table gives zeros; padded rows of a CUDA graph have id -1. HAS_CARRIED: an id of -2 - r is the token that
+// the previous step chose in its row r. Bound by bytes.
+// Source: ggml.h, ggml_get_rows (same rows, without the scale); sqrt(width) scale of embeddings (Vaswani et al. 2017).
 #include "elem.cuh"
 
 extern "C" __global__ void gather_rows(

@@ -1,4 +1,7 @@
-/** Rows of a table by their ids, times a factor: the embedding, and the rows that logits are wanted of. */
+/**
+ * Launches gather-rows.cu: rows of a table by their ids, times a factor, for the embedding and for the rows of logits.
+ * Source: ggml.h, ggml_get_rows.
+ */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import {
   ceilDiv,

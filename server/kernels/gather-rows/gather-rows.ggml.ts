@@ -1,4 +1,7 @@
-/** Rows of a table in the order of `ids`, widened to f32: the embedding look-up, and the choice of rows for logits. */
+/**
+ * Rows of a table in the order of `ids`, widened to f32: the embedding look-up, and the choice of rows for logits.
+ * Bound by bytes. Source: ggml.h, ggml_get_rows.
+ */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor, WEIGHT_TYPES } from "../../src/device/cpu/cpu-tensor.ts";
 

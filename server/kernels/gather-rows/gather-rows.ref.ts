@@ -1,4 +1,7 @@
-/** Plain reference: the rows of a table in the order of `ids`. An embedding is this; so is picking rows for logits. */
+/**
+ * Reference: the rows of a table in the order of `ids`, for embeddings and for the rows of logits. Source: ggml.h,
+ * ggml_get_rows.
+ */
 export interface GatherRowsRef {
   readonly table: Float32Array; // [numRows, width]
   readonly ids: Int32Array; // [count]

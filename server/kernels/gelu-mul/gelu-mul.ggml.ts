@@ -1,4 +1,7 @@
-/** gelu(gate) * up in f32, from one projection whose rows hold the gate columns, then the up columns. */
+/**
+ * gelu(gate) * up in f32, from one projection whose rows hold the gate columns, then the up columns. Bound by bytes.
+ * Source: GeGLU (Shazeer 2020); ggml.h, ggml_geglu_erf and ggml_swiglu_split.
+ */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";
 import { recordTanhTerms } from "../gelu/gelu.ggml.ts";

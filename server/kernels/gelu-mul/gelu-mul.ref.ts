@@ -1,4 +1,6 @@
-/** Plain reference: gelu(gate) * up, where each row holds its gate columns, then its up columns. */
+/**
+ * Reference: gelu(gate) * up, where each row holds its gate columns, then its up columns. Source: GeGLU (Shazeer 2020).
+ */
 import { type GeluForm, geluOf } from "../gelu/gelu.ref.ts";
 
 export function geluMulRef(gateUp: Float32Array, width: number, form: GeluForm): Float32Array {

@@ -1,6 +1,7 @@
 /**
- * gelu in f32. ggml's own tanh form looks the result up by the argument's half-precision bits, which costs three digits;
- * here it is silu(z) / w with w = 2a(1 + bx^2) and z = xw, because (1 + tanh(z / 2)) / 2 is the sigmoid of z.
+ * GELU in f32. ggml's own tanh form is a table over the FP16 bits of the argument, which costs three digits. Here it is
+ * silu(z) / w, with w = 2a(1 + bx^2) and z = xw. The reason: (1 + tanh(z / 2)) / 2 is the sigmoid of z. Bound by bytes.
+ * Source: GELU (Hendrycks and Gimpel 2016); ggml.h, ggml_gelu_erf and ggml_silu.
  */
 
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";

@@ -1,4 +1,4 @@
-/** Plain reference of both forms of gelu, in double precision. */
+/** Reference of both forms of GELU, in double precision. Source: GELU (Hendrycks and Gimpel 2016). */
 export type GeluForm = "tanh" | "erf";
 
 export function geluRef(x: Float32Array, form: GeluForm): Float32Array {

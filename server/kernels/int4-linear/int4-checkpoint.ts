@@ -1,6 +1,7 @@
 /**
- * What the 4-bit tensors of a checkpoint stand for: GPTQ packs eight inputs of an output into a word, AWQ eight outputs
- * of an input, in an order of its own. Tensors in, one matrix out; reads no file.
+ * Decodes the INT4 tensors of a checkpoint into one matrix. GPTQ packs eight inputs of an output into a word; AWQ packs
+ * eight outputs of an input, in an order of its own. Tensors in, one matrix out; reads no file. Source: GPTQ (Frantar
+ * et al. 2022), AWQ (Lin et al. 2023).
  */
 import { fp16ToNumber } from "../../src/core/fp16.ts";
 import type { Int4Matrix } from "./pack-int4.ts";

@@ -1,9 +1,11 @@
-// Products with weights of 4 bits: out = x . weight^T + bias for few rows of x, at the speed at which weights are read.
-// A block takes 64 outputs and a stretch of the inputs. Its 8 warps take 128 inputs each in turn; what a warp reads of
-// the weights goes straight to its registers, in the order in which the tensor cores want it (pack-int4.ts), one turn
-// ahead of the use. The rows of x pass through shared memory. The weights are the left operand, so that 8 rows of x fill
-// a tile. The last block of a stretch to finish joins the splits.
-// GROUP: inputs that share a scale, 32, 64 or a multiple of 128; ROW_TILES: rows of x in eights; HAS_ZEROS; HAS_BIAS.
+// INT4 weight-only GEMM for few rows: out [numRows, outputs] = x [numRows, inputs] . weight^T + bias. A block takes 64
+// outputs and a range of the inputs. Each of its 8 warps takes 128 inputs at a time. Weights go straight to registers
+// in the order of the mma.sync A fragment (pack-int4.ts), one step ahead. The rows of x pass through shared memory.
+// Weights are the A operand, so that 8 rows of x fill a tile. The last block of a split to finish adds the split-K
+// partial sums. Bound by the bytes of the weights.
+// Options: GROUP: inputs that share a scale, 32, 64 or a multiple of 128; ROW_TILES: rows of x in eights; HAS_ZEROS;
+// HAS_BIAS.
+// Source: Marlin (Frantar et al. 2024), offline weight shuffle and split-K reduction; PTX ISA, mma.sync fragments.
 #include "int4-codes.cuh"
 
 #define WARPS 8

@@ -1,4 +1,7 @@
-/** Products with 4-bit weights on a GPU against the decoded matrix, and how near they come to the speed of reading. */
+/**
+ * INT4 GEMMs on a GPU against the decoded matrix, and their share of memory bandwidth. Sources: int4-linear.cu,
+ * int4-wgmma.cu.
+ */
 import { linearRef } from "../linear/linear.ref.ts";
 import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
 import { downloadFloats, seededFloats, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";

@@ -1,4 +1,7 @@
-/** Products with weights of 4 bits on a GPU: straight from the codes for few rows, decoded to bf16 for many. */
+/**
+ * Launches INT4 GEMMs on a GPU: straight from the codes for few rows, decoded to bf16 for many. Source: Marlin (Frantar
+ * et al. 2024).
+ */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { sharedBytesPerBlock } from "../cuda/device-limits.ts";
 import type { Defines } from "../cuda/launch-args.ts";

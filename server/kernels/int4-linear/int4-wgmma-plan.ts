@@ -1,4 +1,7 @@
-/** How a product of 4-bit weights with some tens of rows is spread over the blocks of a GPU. Pure; it depends on sizes alone. */
+/**
+ * Tile configuration and splits of an INT4 WGMMA GEMM over the SMs of a GPU. Pure; it depends on sizes alone. Source:
+ * int4-wgmma.cu; split-K of CUTLASS's efficient GEMM guide.
+ */
 import { ceilDiv } from "../cuda/launch-args.ts";
 import { INT4_BLOCK } from "./pack-int4.ts";
 

@@ -1,13 +1,14 @@
-// out = x . weight^T + bias for some tens of rows of x and weights of 4 bits, at the speed at which these are read, by the
-// products of warp groups, which sm_90a alone has. Codes come to shared memory as they lie (pack-int4.ts) and become bf16
-// in registers, which are the left side: 64 outputs of a tile, 16 to each warp. One block runs on a multiprocessor. One of
-// its warps asks for weights as far ahead as there is room, before the kernel ahead has ended, for nobody writes these;
-// another asks for x once it has. SPLITS blocks share the inputs of a tile; the last one to finish adds their sums up, or
-// each leaves its own to whoever reads them (KEEP_PARTIALS).
-// ROWS: of x, 16, 32 or 64; WARP_GROUPS, GROUP_TILES: warp groups, and how many tiles each has; SPLITS; WEIGHT_STAGES, a multiple of
-// the tiles; ROW_STAGES;
-// GROUP: inputs that share a scale, a multiple of 128; HAS_ZEROS; HAS_BIAS; GATED: the first half of the tiles are of the first
-// half of the matrix, and out = act(first) * second (ACTIVATION).
+// INT4 weight-only GEMM by WGMMA (sm_90a only) for 9 to 64 rows: out [numRows, outputs] = x [numRows, inputs] .
+// weight^T + bias. Codes are copied to shared memory unchanged (pack-int4.ts) and become bf16 A fragments in registers:
+// 64 outputs of a tile, 16 to each warp. One block runs on an SM. A producer warp copies weights as far ahead as shared
+// memory allows, before the previous kernel ends, because no kernel writes weights. A second producer loads x by TMA.
+// SPLITS blocks share the inputs of a tile. The last one to finish adds the split-K partial sums, or each keeps its own
+// for the reader (KEEP_PARTIALS). Bound by the bytes of the weights.
+// Options: ROWS: of x, 16, 32 or 64; WARP_GROUPS, GROUP_TILES: warp groups and tiles of each; SPLITS; WEIGHT_STAGES, a
+// multiple of the tiles; ROW_STAGES; GROUP: inputs that share a scale, a multiple of 128; HAS_ZEROS; HAS_BIAS; GATED:
+// out = act(first half of the matrix) * second half (ACTIVATION).
+// Source: Marlin (Frantar et al. 2024) for the mixed-precision layout, warp-specialized pipelines of CUTLASS 3; PTX
+// ISA, wgmma with A in registers, cp.async.bulk.tensor, mbarrier.
 #include "tma.cuh"
 #include "wgmma-fragments.cuh"
 #include "int4-codes.cuh"

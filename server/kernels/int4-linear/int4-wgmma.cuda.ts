@@ -1,4 +1,7 @@
-/** Launches products of some tens of rows with weights of 4 bits, on devices with products of warp groups. */
+/**
+ * Launches int4-wgmma.cu: INT4 GEMMs of 9 to 64 rows, on devices with WGMMA. Source: Marlin (Frantar et al. 2024); PTX
+ * ISA, wgmma.
+ */
 import type { KernelStream, TensorMap } from "../../src/device/cuda/kernel-stream.ts";
 import { hasWgmma } from "../cuda/device-limits.ts";
 import { expectCount, i32, ptr } from "../cuda/launch-args.ts";

@@ -1,8 +1,9 @@
 /**
- * Weights of 4 bits in the order in which the GPU kernel reads them. A chunk is 64 outputs by 64 inputs: four tiles of 16
- * outputs, each of 32 lanes, each lane with one word for each of four steps of 16 inputs. A word is what one lane holds
- * of a 16 x 16 left operand of the tensor cores: with g = lane / 4 and t = lane % 4, nibble i and nibble i + 4 are the
- * inputs 2t and 2t + 1 (8 more for i of 2 and 3) of output g (g + 8 for odd i). Knows no file format.
+ * INT4 weights in the order in which the GPU kernels read them. A chunk is 64 outputs by 64 inputs: four tiles of 16
+ * outputs, each of 32 lanes, each lane with one word for each of four steps of 16 inputs. A word holds one lane's part
+ * of a 16 x 16 A fragment. Let g = lane / 4 and t = lane % 4. Nibbles i and i + 4 are the inputs 2t and 2t + 1, 8 more
+ * for i of 2 and 3. They belong to output g, or to g + 8 for odd i. Knows no file format. Source: Marlin (Frantar et
+ * al. 2024), offline shuffle; PTX ISA, mma.sync fragments.
  */
 import { numberToFp16 } from "../../src/core/fp16.ts";
 

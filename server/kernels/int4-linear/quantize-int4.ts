@@ -1,4 +1,7 @@
-/** Weights to 4 bits, group by group: the nearest code, with a zero of 8 or with the group's own. */
+/**
+ * Quantizes weights to INT4 group by group: round to nearest, with a zero of 8 or with the group's own. Source:
+ * round-to-nearest baseline of GPTQ (Frantar et al. 2022).
+ */
 import { fp16ToNumber, numberToFp16 } from "../../src/core/fp16.ts";
 import type { Int4Matrix } from "./pack-int4.ts";
 

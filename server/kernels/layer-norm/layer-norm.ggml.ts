@@ -1,4 +1,7 @@
-/** Layer norm with a weight and, in most models, a bias per column. */
+/**
+ * LayerNorm with a weight and, in most models, a bias per column. Bound by bytes. Source: LayerNorm (Ba et al. 2016);
+ * ggml.h, ggml_norm.
+ */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";
 

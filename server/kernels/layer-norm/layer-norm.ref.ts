@@ -1,4 +1,7 @@
-/** Plain reference: each row brought to mean 0 and variance 1, then scaled and shifted per column. */
+/**
+ * Reference: each row brought to mean 0 and variance 1, then scaled and shifted per column. Source: LayerNorm (Ba et
+ * al. 2016).
+ */
 export interface LayerNormRef {
   readonly x: Float32Array; // [numRows, width]
   readonly weight: Float32Array; // [width]

@@ -1,9 +1,11 @@
 /**
- * y = x . weight^T + bias. With an f32 weight all is f32; with f16 or bf16 weights ggml rounds the rows of `x` to the
- * weight's type too, and with block types to 8 bits that share a scale, which costs accuracy and saves memory traffic.
+ * y = x . weight^T + bias. With an f32 weight all is f32. With f16 or bf16 weights ggml rounds the rows of `x` to the
+ * weight's type too. With block types it rounds them to 8 bits that share a scale, which costs accuracy and saves
+ * memory traffic. Bound by the bytes of the weight for few rows, by FLOP for many.
  *
- * Of several rows ggml multiplies tiles, whose sums run in another order than those of one row. On a deterministic device
- * each row is a matrix of its own, by which the weight is broadcast: its outputs are dot products whatever is beside it.
+ * ggml multiplies several rows in tiles, whose sums run in another order than the sums of one row. On a deterministic
+ * device each row is a matrix of its own, by which the weight is broadcast: its outputs are dot products whatever is
+ * beside it. Source: ggml.h, ggml_mul_mat.
  */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor, WEIGHT_TYPES } from "../../src/device/cpu/cpu-tensor.ts";

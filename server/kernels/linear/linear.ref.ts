@@ -1,4 +1,4 @@
-/** Plain reference: y = x . weight^T + bias, summed in double precision. */
+/** Reference: y = x . weight^T + bias, summed in double precision. Source: ggml.h, ggml_mul_mat. */
 export interface LinearRef {
   readonly x: Float32Array; // [numRows, inputs]
   readonly weight: Float32Array; // [outputs, inputs]

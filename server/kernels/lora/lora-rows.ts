@@ -1,6 +1,6 @@
 /**
- * Which rows of a step carry which adapter: those of the same adapter are one group, so that each of its matrices is read
- * once a step. Pure; it knows sequences by where their rows lie.
+ * Groups the rows of a step by adapter, so that each adapter matrix is read once a step. Pure; it knows sequences by
+ * the position of their rows. Source: SGMV of Punica (Chen et al. 2023).
  */
 
 /** Rows of one adapter: a run of neighbours, or any. */

@@ -1,7 +1,10 @@
-// y += b . (a . x) for rows that carry adapters, in bf16 on tensor cores with sums in f32: lora_shrink makes a . x, of
-// parts of the inputs by themselves where rows are few, and lora_expand adds the rest. A tile holds ROWS rows (8 or 32) of
-// one adapter. X_E4M3: x holds codes with a scale each row. SUM_SCALES: y is still to be multiplied by the scales of its rows
-// and columns, which is left to its reader. Inputs are a multiple of 8.
+// LoRA of several adapters in one step: y[row] += b . (a . x[row]) for rows that carry an adapter, in bf16 on tensor
+// cores with f32 sums. a is [rank, inputs], b [outputs, rank]. lora_shrink computes a . x, split over the inputs where
+// rows are few; lora_expand adds b times that. A tile holds ROWS rows (8 or 32) of one adapter. Bound by the bytes of
+// the adapters.
+// Options: X_E4M3: x holds codes with a scale per row. SUM_SCALES: y holds unscaled sums of a GEMM of codes; the reader
+// applies the scales. Inputs are a multiple of 8.
+// Source: LoRA (Hu et al. 2021), SGMV of Punica (Chen et al. 2023); PTX ISA, mma.sync.
 #include "lora-part.cuh"
 #include "mma.cuh"
 

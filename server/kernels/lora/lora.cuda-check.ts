@@ -1,4 +1,7 @@
-/** Adapters on a GPU against the reference: several in one step, rows without any, stacked projections, codes. */
+/**
+ * Adapters on a GPU against the reference: several in one step, rows without any, stacked projections, codes. Source:
+ * lora.cu.
+ */
 import type { ElemType } from "../cuda/launch-args.ts";
 import { roundUp } from "../cuda/launch-args.ts";
 import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";

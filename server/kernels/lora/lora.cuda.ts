@@ -1,6 +1,7 @@
 /**
- * Adapters on a GPU: y += b . (a . x) for the rows that carry them, in two launches for all adapters of a step. Says how an
- * adapter's matrices are described in memory; knows no layer and no adapter.
+ * Launches lora.cu: y += b . (a . x) for the rows that carry adapters, in two launches for all adapters of a step.
+ * Defines the memory layout that describes an adapter's matrices; knows no layer and no adapter. Source: LoRA (Hu et
+ * al. 2021), SGMV of Punica (Chen et al. 2023).
  */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import {

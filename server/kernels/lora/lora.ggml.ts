@@ -1,7 +1,7 @@
 /**
- * Adds what an adapter changes to the result of a linear layer, for the rows that carry it: y += b . (a . x). Rows of
- * others are neither read nor written. The result is `y` itself after that: what comes next reads it in its place, which
- * keeps the order and lets the memory go when it is done.
+ * Adds the change of an adapter to the result of a linear layer, for the rows that carry it: y += b . (a . x). Other
+ * rows are neither read nor written. The result is `y` itself, written in place, which keeps the order and frees memory
+ * early. Source: LoRA (Hu et al. 2021); ggml.h, ggml_mul_mat and ggml_acc_inplace.
  */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";

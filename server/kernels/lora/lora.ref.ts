@@ -1,4 +1,7 @@
-/** Plain reference: rows of one adapter get b . (a . x) on top of some columns of what they are; other rows stay. */
+/**
+ * Reference: rows of one adapter get b . (a . x) added to some of their columns; other rows stay. Source: LoRA (Hu et
+ * al. 2021).
+ */
 import { linearRef } from "../linear/linear.ref.ts";
 
 export interface LoraPartRef {

@@ -1,4 +1,5 @@
-// y += b . (a . x) for rows that carry adapters, as lora.cu, number by number in f32: for showing that all else is right.
+// LoRA of several adapters in f32, element by element, with the contract of lora.cu: for exactness checks. Not tuned.
+// Source: LoRA (Hu et al. 2021).
 #include "lora-part.cuh"
 
 #define WARPS 8

@@ -1,4 +1,6 @@
-// The weighted sum of each token's rows, one a chosen expert.
+// out[token] = sum over the chosen experts of weight * x[token, chosen]: x [numTokens * numChosen, width], out
+// [numTokens, width]. Bound by bytes.
+// Source: output of a mixture of experts (Shazeer et al. 2017, equation 1).
 #include "elem.cuh"
 
 extern "C" __global__ void __launch_bounds__(128) mix_experts(

@@ -1,4 +1,4 @@
-/** The weighted sum of what each token's experts gave. */
+/** Launches mix-experts.cu: the weighted sum of the outputs of each token's experts. Source: Shazeer et al. 2017. */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import {
   ceilDiv,

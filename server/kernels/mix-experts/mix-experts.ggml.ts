@@ -1,4 +1,7 @@
-/** The weighted sum of what each token's experts gave. */
+/**
+ * The weighted sum of the outputs of each token's experts. Bound by bytes. Source: Shazeer et al. 2017; ggml.h,
+ * ggml_mul and ggml_add.
+ */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";
 

@@ -1,4 +1,4 @@
-/** Plain reference: the weighted sum of each token's rows. */
+/** Reference: the weighted sum of each token's rows. Source: mixture of experts (Shazeer et al. 2017). */
 export function mixExpertsRef(x: Float32Array, weights: Float32Array, numChosen: number): Float32Array {
   const width = x.length / weights.length;
   const out = new Float32Array((weights.length / numChosen) * width);

@@ -1,4 +1,6 @@
-// Rows of activations to codes with scales, and products of codes back to activations.
+// Quantizes rows of activations [numRows, width] to FP8 or INT8 codes with a scale per row. It also scales the sums of
+// a GEMM of codes back to activations. Bound by bytes.
+// Source: FP8 E4M3 (Micikevicius et al. 2022); per-token scales, SmoothQuant (Xiao et al. 2022).
 #include "quantize.cuh"
 
 #if defined(CODE_MAX)

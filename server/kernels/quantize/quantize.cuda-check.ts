@@ -1,4 +1,4 @@
-/** Codes and scales of rows on a GPU, decoded again; and the scaling of sums. */
+/** Codes and scales of rows on a GPU, decoded again; and the scaling of sums. Source: quantize.cu. */
 import { type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
 import { allocateFloats, downloadFloats, seededInts, uploadFloats, uploadRandom } from "../testing/cuda-check-data.ts";
 import { launchQuantizeRows, launchScaleSums } from "./quantize.cuda.ts";

@@ -1,4 +1,7 @@
-/** Activations to codes of 8 bits for a product on tensor cores, and its sums back to activations. */
+/**
+ * Launches quantize.cu: activations to 8-bit codes for a tensor-core GEMM, and its sums back to activations. Source:
+ * FP8 E4M3 (Micikevicius et al. 2022), SmoothQuant (Xiao et al. 2022).
+ */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import {
   ceilDiv,

@@ -1,4 +1,6 @@
-// x[rows[i]] = values[i], in place; a row outside x is skipped.
+// x[rows[i]] = values[i] in place, rows of `width`; a row outside x is skipped. It puts rows of a prompt table in the
+// place of embeddings. Bound by bytes.
+// Source: ggml.h, ggml_set_rows; prompt tuning (Lester et al. 2021).
 #include "elem.cuh"
 
 extern "C" __global__ void replace_rows(

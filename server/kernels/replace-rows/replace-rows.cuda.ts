@@ -1,4 +1,7 @@
-/** Overwrites rows of `x` in place: rows of a prompt table in the place of embeddings. */
+/**
+ * Overwrites rows of `x` in place: rows of a prompt table replace embeddings. Source: prompt tuning (Lester et al.
+ * 2021).
+ */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import {
   ceilDiv,

@@ -1,4 +1,7 @@
-/** Overwrites rows of a result of the same graph: embeddings of a picture in the place of token embeddings. */
+/**
+ * Overwrites rows of a result of the same graph: image embeddings replace token embeddings. Bound by bytes. Source:
+ * ggml.h, ggml_set_rows.
+ */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";
 

@@ -1,4 +1,4 @@
-/** Plain reference: a copy of `x` in which row `rows[i]` is `values[i]`. */
+/** Reference: a copy of `x` in which row `rows[i]` is `values[i]`. Source: ggml.h, ggml_set_rows. */
 export interface ReplaceRowsRef {
   readonly x: Float32Array; // [numRows, width]
   readonly rows: Int32Array; // [count]

@@ -1,6 +1,7 @@
 /**
- * Root-mean-square norm of each of the first heads of a row. Queries and keys lie side by side, so one node norms both:
- * the weight has a row for each head.
+ * RMSNorm of each of the first heads of a row. Queries and keys are adjacent, so one node normalizes both: the weight
+ * has a row for each head. Bound by bytes. Source: RMSNorm (Zhang and Sennrich 2019), query-key normalization (Henry et
+ * al. 2020); ggml.h, ggml_rms_norm.
  */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";

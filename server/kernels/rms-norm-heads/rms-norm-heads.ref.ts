@@ -1,4 +1,7 @@
-/** Plain reference: each of the first `numHeads` heads of a row divided by its own root mean square, then scaled. */
+/**
+ * Reference: each of the first `numHeads` heads of a row divided by its own root mean square, then scaled. Source:
+ * RMSNorm (Zhang and Sennrich 2019).
+ */
 export interface RmsNormHeadsRef {
   readonly x: Float32Array; // [numTokens, rowWidth]
   readonly weight: Float32Array; // [numHeads, headDim]

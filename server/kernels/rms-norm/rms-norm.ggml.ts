@@ -1,4 +1,7 @@
-/** Root-mean-square norm with a weight per column; ggml runs the two nodes as one. */
+/**
+ * RMSNorm with a weight per column; ggml fuses the two nodes. Bound by bytes. Source: RMSNorm (Zhang and Sennrich
+ * 2019); ggml.h, ggml_rms_norm.
+ */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";
 

@@ -1,4 +1,7 @@
-/** Plain reference: each row divided by its root mean square, then scaled per column. */
+/**
+ * Reference: each row divided by its root mean square, then scaled per column. Source: RMSNorm (Zhang and Sennrich
+ * 2019).
+ */
 export interface RmsNormRef {
   readonly x: Float32Array; // [numRows, width]
   readonly weight: Float32Array; // [width]

@@ -1,8 +1,11 @@
-// From rows of [queries | keys | values]: the norm of each query and key head, the rotary turn, queries to `q`, keys and
-// values to their slots of the cache. One warp a head; a warp's heads are of one token and share its angles.
-// TIME_PAIRS and ROW_PAIRS for tokens at a time, a row and a column: so many of a head's pairs turn by the first two.
-// HEAD_DIM; HEAD_NORMS for the norms; KV_E4M3 for a cache of fp8, KV_F16 for one of halves; SUM_SCALES where the rows are sums of codes,
-// SPLIT_K_PARTIALS where they are so many parts in f32 that are still to be added up.
+// Takes rows [queries | keys | values] of the QKV projection apart: optional RMSNorm of each query and key head, RoPE,
+// queries to `q`, keys and values to their slots of the paged KV cache. One warp a head; the heads of a warp share a
+// token and its angles. Bound by bytes.
+// Options: HEAD_DIM; HEAD_NORMS; KV_E4M3 or KV_F16 for the type of the cache; SUM_SCALES: rows hold unscaled sums of a
+// GEMM of codes; SPLIT_K_PARTIALS: number of f32 split-K partial sums that a row consists of. TIME_PAIRS and ROW_PAIRS
+// (multimodal RoPE): pairs of a head that rotate by the time and by the row; the rest rotate by the column.
+// Source: RoPE (Su et al. 2021), multimodal RoPE of Qwen2-VL (Wang et al. 2024), PagedAttention (Kwon et al. 2023),
+// RMSNorm (Zhang and Sennrich 2019).
 #include "elem.cuh"
 
 #define PAIRS_PER_LANE CEIL_DIV(HEAD_DIM, 128)

@@ -1,4 +1,7 @@
-/** Norms of heads, rotary turn and the writes to the cache on a GPU, against the three references in a row. */
+/**
+ * Head norms, RoPE and the writes to the KV cache on a GPU, against the three references in sequence. Source:
+ * rope-store.cu.
+ */
 import type { ElemType } from "../cuda/launch-args.ts";
 import { rmsNormHeadsRef } from "../rms-norm-heads/rms-norm-heads.ref.ts";
 import { ropeRef } from "../rope/rope.ref.ts";

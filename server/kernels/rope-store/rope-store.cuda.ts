@@ -1,4 +1,7 @@
-/** Takes the rows of the query-key-value product apart: norms of heads, rotary turn, keys and values to the cache. */
+/**
+ * Launches rope-store.cu: splits the rows of the QKV projection, with head norms, RoPE, and keys and values to the
+ * cache. Source: RoPE (Su et al. 2021), PagedAttention (Kwon et al. 2023).
+ */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { expectGroups, expectHeadDim, type KvCacheForm, kvDefines } from "../cuda/kv-cache-type.ts";
 import { ceilDiv, type ElemType, elemDefines, expectCount, f32, i32, ptr } from "../cuda/launch-args.ts";

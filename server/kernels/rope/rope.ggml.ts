@@ -1,7 +1,8 @@
 /**
- * Rotary positions on the first `numHeads` heads of each row, in the "half" layout. Queries and keys lie side by side in
- * the rows of one projection, so one node turns both. Where the frequencies are shared out between several positions of a
- * token, each turns by its own.
+ * RoPE on the first `numHeads` heads of each row, in the "half" (NeoX) layout. Queries and keys are adjacent in the
+ * rows of one projection, so one node rotates both. In multimodal RoPE the frequencies are divided between several
+ * positions of a token, and each rotates by its own. Bound by bytes. Source: RoPE (Su et al. 2021), Qwen2-VL (Wang et
+ * al. 2024); ggml.h, ggml_rope_ext and ggml_rope_multi.
  */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";

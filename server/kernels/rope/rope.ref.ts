@@ -1,6 +1,6 @@
 /**
- * Plain reference: rotary positions in the "half" layout of Hugging Face's Llama, where element i of a head turns with
- * element i + numDims / 2. Heads beyond `numHeads` of a row are left out.
+ * Reference: RoPE in the "half" layout of Hugging Face's Llama, where element i of a head rotates with element i +
+ * numDims / 2. Heads beyond `numHeads` of a row are left out. Source: RoPE (Su et al. 2021).
  */
 export interface RopeRef {
   readonly x: Float32Array; // [numTokens, rowWidth]

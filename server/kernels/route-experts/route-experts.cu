@@ -1,5 +1,7 @@
-// Chooses each token's experts: softmax over all, the largest, ties to the smaller number. One warp a token.
-// ELEM_BF16 or ELEM_F32 is the type of the logits; EXPERTS.
+// Top-k routing of a mixture of experts: softmax over logits [numTokens, EXPERTS], then the numChosen largest, ties to
+// the smaller id; ids and weights are [numTokens, numChosen]. One warp a token. Bound by latency.
+// Options: EXPERTS; ELEM_BF16 or ELEM_F32 is the type of the logits. Source: mixture of experts (Shazeer et al. 2017;
+// Fedus et al. 2021).
 #include "elem.cuh"
 
 #define WARPS 4

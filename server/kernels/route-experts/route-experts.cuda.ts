@@ -1,4 +1,7 @@
-/** Chooses each token's experts on a GPU: softmax over all, the largest of them, and what each counts. */
+/**
+ * Launches route-experts.cu: softmax over all experts, the largest of them, and their weights. Source: Shazeer et al.
+ * 2017; Fedus et al. 2021.
+ */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { ceilDiv, type ElemType, elemDefines, expectCount, i32, ptr } from "../cuda/launch-args.ts";
 

@@ -1,4 +1,7 @@
-/** Chooses each token's experts: softmax over all, the largest of them, and what each counts. */
+/**
+ * Top-k routing of a mixture of experts: softmax over all, the largest of them, and their weights. Source: Shazeer et
+ * al. 2017; ggml.h, ggml_soft_max and ggml_argsort_top_k.
+ */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";
 

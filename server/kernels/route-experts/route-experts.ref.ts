@@ -1,4 +1,7 @@
-/** Plain reference: softmax over all experts, the largest `numChosen` of them, and what each counts. */
+/**
+ * Reference: softmax over all experts, the largest `numChosen` of them, and their weights. Source: mixture of experts
+ * (Shazeer et al. 2017; Fedus et al. 2021).
+ */
 export interface RouteExpertsRef {
   readonly logits: Float32Array; // [numTokens, numExperts]
   readonly numExperts: number;

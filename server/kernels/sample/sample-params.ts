@@ -1,4 +1,4 @@
-/** What a request asks of the device's choice of its next token, in the words that sample.cu reads. Knows no engine. */
+/** Sampling parameters of a row in the memory layout that sample.cu reads. Knows no engine. Source: sample.cu. */
 
 export interface SampleParams {
   /** Ignored when greedy. */

@@ -1,6 +1,10 @@
-// Chooses one token a row: the request's rules on its logits, then the largest, or a draw after top-k, top-p and min-p.
-// One block a row. Nothing depends on the order in which threads run: sums are taken in a fixed order or in whole
-// numbers. ELEM_BF16 or ELEM_F32 is the type of the logits.
+// Chooses one token for each row of logits [numRows, vocab], one block a row: logits processors, then argmax, or a draw
+// after top-k, top-p and min-p. The draw inverts the cumulative distribution at one uniform number per row; it does not
+// use Gumbel noise. Results do not depend on thread order: sums run in a fixed order or in integers. Bound by the bytes
+// of the logits.
+// ELEM_BF16 or ELEM_F32 is the type of the logits. Source: top-k (Fan et al. 2018), nucleus sampling (Holtzman et al.
+// 2019), min-p (Nguyen et al. 2024), inverse transform sampling (Devroye 1986), repetition penalty (Keskar et al.
+// 2019).
 #include "sample-reach.cuh"
 
 // First of n weights at which their running sum reaches `target` (passes it, when strict); n when none does. One warp.

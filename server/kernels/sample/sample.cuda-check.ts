@@ -1,4 +1,4 @@
-/** The choice of tokens on a GPU: each way to choose, row by row the token that the reference chooses. */
+/** Sampling on a GPU: for each sampling method, row by row, the token that the reference chooses. Source: sample.cu. */
 import type { ElemType } from "../cuda/launch-args.ts";
 import {
   type CudaBench,

@@ -1,4 +1,7 @@
-/** Chooses the next token of each row of logits on the device, and its log-probability under the model's distribution. */
+/**
+ * Launches sample.cu: the next token of each row of logits, and its log-probability under the model's distribution.
+ * Source: sample.cu.
+ */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { ELEM_VEC, type ElemType, elemDefines, expectCount, i32, ptr } from "../cuda/launch-args.ts";
 

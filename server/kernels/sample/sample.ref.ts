@@ -1,4 +1,7 @@
-/** Plain reference of the choice of a token, in double precision: the rules, the kept set, the draw. */
+/**
+ * Reference of sampling in double precision: logits processors, the kept set, the draw by inversion. Source: nucleus
+ * sampling (Holtzman et al. 2019), min-p (Nguyen et al. 2024), repetition penalty (Keskar et al. 2019).
+ */
 import { COUNT_SEEN, type SampleParams } from "./sample-params.ts";
 
 export interface SampleRef {

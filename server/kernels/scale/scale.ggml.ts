@@ -1,4 +1,7 @@
-/** Every element times one factor known when recording: embedding multipliers, logit scales. */
+/**
+ * Every element times one factor known when recording: embedding multipliers, logit scales. Bound by bytes. Source:
+ * ggml.h, ggml_scale.
+ */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";
 

@@ -1,4 +1,7 @@
-/** silu(gate) * up, from one projection whose rows hold the gate columns, then the up columns. */
+/**
+ * silu(gate) * up, from one projection whose rows hold the gate columns, then the up columns. Bound by bytes. Source:
+ * SwiGLU (Shazeer 2020); ggml.h, ggml_swiglu.
+ */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";
 

@@ -1,4 +1,7 @@
-/** Plain reference: silu(gate) * up, where each row holds its gate columns, then its up columns. */
+/**
+ * Reference: silu(gate) * up, where each row holds its gate columns, then its up columns. Source: SwiGLU (Shazeer
+ * 2020).
+ */
 export function siluMulRef(gateUp: Float32Array, width: number): Float32Array {
   const numRows = gateUp.length / (2 * width);
   const out = new Float32Array(numRows * width);

@@ -1,8 +1,11 @@
-// out = x . weight^T + bias for few rows of x, at the speed at which weights are read. A block takes 16 * TILES outputs;
-// its warps take stretches of the inputs in turn and meet only at the end. Which inputs share a step of 16 on the tensor
-// cores does not matter (skinny-tile.cuh). A warp copies whole lines of 128 bytes to shared memory, STAGES ahead, and waits
-// for no other warp. The first weights set out before the kernel ahead has ended.
-// TILES, STAGES; ROW_TILES: rows of x in eights; BLOCKS_PER_SM; WEIGHT_E4M3: codes with a scale a row; OUT_F32; HAS_BIAS.
+// Skinny GEMM: out [numRows, outputs] = x [numRows, inputs] . weight^T + bias for few rows. A block takes 16 * TILES
+// outputs; its warps take ranges of the inputs in turn and reduce at the end. Sixteen inputs of an mma.sync step may
+// come in any order that both operands share (skinny-tile.cuh). A warp copies whole 128-byte lines to shared memory,
+// STAGES ahead, and waits for no other warp. The first weights are requested before the previous kernel ends. Bound by
+// the bytes of the weights.
+// Options: TILES, STAGES; ROW_TILES: rows of x in eights; BLOCKS_PER_SM; WEIGHT_E4M3: FP8 codes with a scale per
+// output; OUT_F32; HAS_BIAS.
+// Source: PTX ISA, mma.sync, cp.async and griddepcontrol; FP8 E4M3 (Micikevicius et al. 2022).
 #include "skinny-tile.cuh"
 
 #define WARPS 8

@@ -1,4 +1,4 @@
-/** Products with few rows on a GPU against the plain ones, and how near they come to the speed of reading. */
+/** Skinny GEMMs on a GPU against the reference, and their share of memory bandwidth. Source: skinny-gemm.cu. */
 import type { ElemType } from "../cuda/launch-args.ts";
 import { linearRef } from "../linear/linear.ref.ts";
 import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";

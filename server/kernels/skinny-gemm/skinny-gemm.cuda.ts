@@ -1,4 +1,7 @@
-/** Launches the product of few rows with a matrix of bf16 or of 8-bit codes: one pass over the weights, no quantizing of rows. */
+/**
+ * Launches skinny-gemm.cu: few rows times a bf16 or FP8 matrix, one pass over the weights, rows not quantized. Source:
+ * skinny-gemm.cu.
+ */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { ceilDiv, type ElemType, expectCount, i32, ptr } from "../cuda/launch-args.ts";
 

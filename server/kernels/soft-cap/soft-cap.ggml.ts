@@ -1,4 +1,7 @@
-/** cap * tanh(x / cap), for logits. The scores of attention have theirs inside the attention op. */
+/**
+ * cap * tanh(x / cap), for logits. The attention op caps its own scores. Bound by bytes. Source: logit soft-capping
+ * (Gemma Team 2024); ggml.h, ggml_scale and ggml_tanh.
+ */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";
 

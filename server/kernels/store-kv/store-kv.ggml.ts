@@ -1,4 +1,7 @@
-/** Writes each token's key or value row to its slot of the cache, in the cache's type. */
+/**
+ * Writes each token's key or value row to its slot of the KV cache, in the cache's type. Bound by bytes. Source:
+ * PagedAttention (Kwon et al. 2023); ggml.h, ggml_set_rows.
+ */
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";
 

@@ -1,4 +1,7 @@
-/** Plain reference: columns of each token's row, written to the token's slot of the cache. */
+/**
+ * Reference: columns of each token's row, written to the token's slot of the cache. Source: PagedAttention (Kwon et al.
+ * 2023).
+ */
 export interface StoreKvRef {
   readonly cache: Float32Array; // [numSlots, width]
   readonly source: Float32Array; // [numTokens, sourceWidth]

@@ -1,4 +1,4 @@
-/** Sums that a product has left in parts, for checks of the kernels that read them. */
+/** Split-K partial sums for checks of the kernels that read them. Source: split-K of CUTLASS's efficient GEMM guide. */
 import type { SplitKPartials } from "../cuda/quantized-output.ts";
 import type { CudaCheckContext } from "./cuda-check.ts";
 import { uploadRandom } from "./cuda-check-data.ts";

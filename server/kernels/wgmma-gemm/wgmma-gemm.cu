@@ -1,11 +1,14 @@
-// out = x . weight^T + bias for some tens of rows of x, at the speed at which weights are read, by the products of warp
-// groups, which sm_90a alone has. Weights are the left side, 64 outputs at a time, so that few rows of x waste nothing.
-// One block runs on a multiprocessor. One of its warps asks for weights as far ahead as there is room, before the kernel
-// ahead has ended, for nobody writes these; another asks for x once it has. Each warp group multiplies its own outputs.
-// SPLITS blocks share the inputs of a tile; where there are several, each leaves its sums to whoever reads them.
-// ROWS: of x, 16, 32, 64 or 128; WARP_GROUPS, GROUP_TILES: warp groups, and how many tiles of TILE_OUTPUTS (at most 64) each has;
-// SPLITS; WEIGHT_STAGES, ROW_STAGES; WEIGHT_E4M3: both sides are codes with a scale a row; HAS_BIAS; GATED: the first half of
-// the tiles are of the first half of the matrix, and out = act(first) * second (ACTIVATION).
+// GEMM by WGMMA (sm_90a only) for few tens of rows: out [numRows, outputs] = x [numRows, inputs] . weight^T + bias.
+// Weights are the A operand, 64 outputs at a time, so that few rows of x waste nothing. One block runs on an SM. A
+// producer warp loads weights by TMA as far ahead as shared memory allows, before the previous kernel ends, because no
+// kernel writes weights. A second producer loads x after the wait. Each consumer warp group multiplies its own outputs.
+// SPLITS blocks share the inputs of a tile; with several, each keeps its split-K partial sums for the reader. Bound by
+// the bytes of the weights.
+// Options: ROWS: of x, 16, 32, 64 or 128; WARP_GROUPS, GROUP_TILES: warp groups and the tiles of TILE_OUTPUTS (at most
+// 64) of each; SPLITS; WEIGHT_STAGES, ROW_STAGES; WEIGHT_E4M3: both operands are FP8 codes with a scale per row;
+// HAS_BIAS; GATED: out = act(first half of the matrix) * second half (ACTIVATION).
+// Source: warp-specialized pipelines of CUTLASS 3; PTX ISA, wgmma.mma_async, cp.async.bulk.tensor, mbarrier,
+// griddepcontrol; FP8 E4M3 (Micikevicius et al. 2022).
 #include "tma.cuh"
 #include "wgmma-tile.cuh"
 #if defined(GATED)

@@ -1,4 +1,4 @@
-/** Products of some tens of rows on a GPU against the plain ones, and how near they come to the speed of reading. */
+/** WGMMA GEMMs on a GPU against the reference, and their share of memory bandwidth. Source: wgmma-gemm.cu. */
 import { linearRef } from "../linear/linear.ref.ts";
 import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
 import {

@@ -1,4 +1,4 @@
-/** Launches the product of some tens of rows with a matrix of bf16 or of 8-bit codes, on devices with products of warp groups. */
+/** Launches wgmma-gemm.cu: up to 128 rows times a bf16 or FP8 matrix, on devices with WGMMA. Source: PTX ISA, wgmma. */
 import type { DevicePointer, KernelStream, TensorMap } from "../../src/device/cuda/kernel-stream.ts";
 import { hasWgmma } from "../cuda/device-limits.ts";
 import { ceilDiv, expectCount, i32, ptr } from "../cuda/launch-args.ts";

@@ -1,4 +1,7 @@
-/** How a product of some tens of rows is spread over the blocks of a GPU. Pure; it depends on sizes alone. */
+/**
+ * Tile configuration and splits of a WGMMA GEMM over the SMs of a GPU. Pure; it depends on sizes alone. Source:
+ * wgmma-gemm.cu; split-K of CUTLASS's efficient GEMM guide.
+ */
 import { ceilDiv } from "../cuda/launch-args.ts";
 
 export interface WgmmaTileConfig {
