@@ -9,6 +9,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { writeRawResults } from "../raw-results.ts";
 import { circumstances, figure, table } from "../serving/report.ts";
 import { Contestant } from "./contestant.ts";
 import { SHAPE_1B, SHAPE_100MB, type WeightFormat, writeRandomGguf } from "./random-gguf.ts";
@@ -106,7 +107,7 @@ async function compare(format: WeightFormat): Promise<Row[]> {
 function save(): void {
   mkdirSync(RESULTS, { recursive: true });
   const about = circumstances(`npm run bench:llm-cpu -- ${process.argv.slice(2).join(" ")}`);
-  writeFileSync(`${RESULTS}${flags.name}.json`, `${JSON.stringify({ ...about, rows }, undefined, 2)}\n`);
+  writeRawResults(flags.name, { ...about, rows });
   const head = [
     "# Language model on the CPU, beside libllama",
     "",

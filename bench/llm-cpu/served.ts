@@ -10,6 +10,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { writeRawResults } from "../raw-results.ts";
 import { circumstances, figure, table } from "../serving/report.ts";
 import { Contestant } from "./contestant.ts";
 import { SHAPE_1B, SHAPE_100MB, type WeightFormat, writeRandomGguf } from "./random-gguf.ts";
@@ -105,7 +106,7 @@ function installApi(): void {
 function save(): void {
   mkdirSync(RESULTS, { recursive: true });
   const about = circumstances(`npm run bench:llm-served -- ${process.argv.slice(2).join(" ")}`);
-  writeFileSync(`${RESULTS}${flags.name}.json`, `${JSON.stringify({ ...about, rows }, undefined, 2)}\n`);
+  writeRawResults(flags.name, { ...about, rows });
   const head = [
     "# Streaming clients of the server, beside node-llama-cpp's own API",
     "",

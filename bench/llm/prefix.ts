@@ -6,6 +6,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { writeRawResults } from "../raw-results.ts";
 import { circumstances, figure, table } from "../serving/report.ts";
 import { startNereid } from "../serving/servers.ts";
 
@@ -87,7 +88,7 @@ if (flags.name !== "") save();
 function save(): void {
   mkdirSync(RESULTS, { recursive: true });
   const about = circumstances(`npm run bench:llm-prefix -- ${process.argv.slice(2).join(" ")}`);
-  writeFileSync(`${RESULTS}${flags.name}.json`, `${JSON.stringify({ ...about, ratio, rows }, undefined, 2)}\n`);
+  writeRawResults(flags.name, { ...about, ratio, rows });
   const head = [
     "# Language model: a prompt whose beginning is known",
     "",

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { writeRawResults } from "../raw-results.ts";
 import { measure, type Sample, type Summary, summarize } from "../serving/measure.ts";
 import { circumstances, figure, table } from "../serving/report.ts";
 import { type BenchServer, startNereid } from "../serving/servers.ts";
@@ -94,7 +95,7 @@ function save(results: readonly RowResult[]): void {
   mkdirSync(RESULTS, { recursive: true });
   const about = circumstances(`npm run bench:scheduling -- ${process.argv.slice(2).join(" ")}`);
   const rows = results.map(({ row: { name, group, clients }, nereid }) => ({ name, group, clients, nereid }));
-  writeFileSync(`${RESULTS}${flags.name}.json`, `${JSON.stringify({ ...about, rows }, undefined, 2)}\n`);
+  writeRawResults(flags.name, { ...about, rows });
   const text = [
     "# Scheduling: what it costs and what it saves",
     "",

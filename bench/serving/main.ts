@@ -7,6 +7,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { writeRawResults } from "../raw-results.ts";
 import { measure, type Sample, type Summary, summarize } from "./measure.ts";
 import { circumstances, figure, table } from "./report.ts";
 import { ROWS, type Row } from "./rows.ts";
@@ -126,7 +127,7 @@ function save(results: readonly RowResult[]): void {
     nereid,
     references,
   }));
-  writeFileSync(`${RESULTS}${flags.name}.json`, `${JSON.stringify({ ...about, rows }, undefined, 2)}\n`);
+  writeRawResults(flags.name, { ...about, rows });
   const head = [
     "row",
     "clients",

@@ -7,6 +7,7 @@ import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { writeRawResults } from "../raw-results.ts";
 import { type EventLoad, type StreamShape, startEventStreams, startGrpcStreams } from "./event-load.ts";
 import { startJsonClients } from "./json-clients.ts";
 import { startProbe } from "./probe.ts";
@@ -161,5 +162,5 @@ function save(lines: readonly string[][]): void {
     "",
   ].join("\n");
   writeFileSync(`${RESULTS}${flags.name}.md`, text);
-  writeFileSync(`${RESULTS}${flags.name}.json`, `${JSON.stringify({ ...about, head, lines }, undefined, 2)}\n`);
+  writeRawResults(flags.name, { ...about, head, lines });
 }

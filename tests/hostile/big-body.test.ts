@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
-import { mkdir, writeFile } from "node:fs/promises";
 import { cpus } from "node:os";
 import process from "node:process";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
+import { writeRawResults } from "../../bench/raw-results.ts";
 import { KeepAliveClient, type Reply } from "../support/hostile-http.ts";
 import { EXAMPLES } from "../support/model-repository.ts";
 import { assertSound } from "../support/probe-server.ts";
@@ -13,7 +12,6 @@ import { type ServerProcess, startServerProcess } from "../support/server-proces
 const BODY_BYTES = 64 * 1024 * 1024;
 const POLL_MS = 10;
 const NUM_PARTS = 32;
-const RESULTS = fileURLToPath(new URL("../../bench/results/", import.meta.url));
 const SIMPLE = "/v2/models/simple/infer";
 
 let server: ServerProcess;
@@ -100,10 +98,9 @@ for (const [what, body] of bodies) {
   });
 }
 
-after(async () => {
+after(() => {
   if (process.env.NEREID_RECORD !== "1") return;
-  await mkdir(RESULTS, { recursive: true });
   const machine = `${cpus().length} x ${cpus()[0]?.model ?? "unknown"}`;
   const record = { bodyBytes: BODY_BYTES, pollMs: POLL_MS, node: process.version, machine, measured };
-  await writeFile(`${RESULTS}big-body.json`, `${JSON.stringify(record, undefined, 2)}\n`);
+  writeRawResults("big-body", record);
 });
