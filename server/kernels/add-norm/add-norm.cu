@@ -53,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(1024) add_norm(
   float values[VECTORS][ELEM_VEC];
   PDL_TRIGGER();
 #if VECTORS == 1
-  // Where registers allow, weights are here before the rows are.
+  // If registers allow, weights are loaded before the rows.
   float weightsAhead[ELEM_VEC] = {};
   if ((int)threadIdx.x < numVectors) load_weights(weight + threadIdx.x * ELEM_VEC, weightsAhead);
 #endif

@@ -25,7 +25,7 @@ __device__ __forceinline__ u64 nanoseconds() {
   return now;
 }
 
-// A rank that is gone would be waited for until the end of time: an error that ends this process is better.
+// A missing rank would hang the GPU, so a timeout traps instead.
 __device__ __forceinline__ void wait_for(const u32* flag, u32 round) {
   const u64 start = nanoseconds();
   // Rounds wrap around after 2^32.
@@ -33,7 +33,7 @@ __device__ __forceinline__ void wait_for(const u32* flag, u32 round) {
     if (nanoseconds() - start > TIMEOUT_NS) __trap();
 }
 
-// Past the caches of this device, which know nothing of another's writes.
+// Bypasses this device's caches, which are not coherent with a peer's writes.
 __device__ __forceinline__ uint4 load_shared_by_peers(const elem_t* at) {
   uint4 value;
   asm volatile("ld.volatile.global.v4.u32 {%0,%1,%2,%3}, [%4];"

@@ -20,7 +20,7 @@ async function runRank(context: CudaCheckContext, type: ElemType): Promise<numbe
   const bytes = allReduceBytes(type, RANKS, COUNT);
   const mine = uploadRandom(context, type, COUNT, 1);
   const theirs = uploadRandom(context, type, 2 * COUNT, 2);
-  // The other rank has long told of round 2.
+  // The other rank has already signaled round 2.
   const told = Uint32Array.from({ length: ALL_REDUCE_BLOCKS * RANKS }, (_, i) => (i % RANKS === 1 ? 2 : 0));
   const addresses = (own: bigint, other: bigint): bigint => context.upload(BigUint64Array.of(own, other));
   const shared = {

@@ -42,7 +42,7 @@ const VARIANTS: readonly Variant[] = [
   { type: "bf16", headDim: 256, numHeads: 4, numKvHeads: 2, blockSize: 16, isFp8: true },
   { type: "f32", headDim: 64, numHeads: 4, numKvHeads: 2, blockSize: 16, isHalf: true },
   { type: "bf16", headDim: 128, numHeads: 4, numKvHeads: 2, blockSize: 16, isHalf: true, window: 60 },
-  // What products do not take whole, and what copies of 16 bytes do not.
+  // Head sizes that are no multiple of an MMA step, or of a 16-byte copy.
   { type: "bf16", headDim: 24, numHeads: 4, numKvHeads: 2, blockSize: 16, window: 40 },
   { type: "bf16", headDim: 100, numHeads: 6, numKvHeads: 3, blockSize: 16 },
   { type: "bf16", headDim: 24, numHeads: 4, numKvHeads: 2, blockSize: 32, isFp8: true },

@@ -97,7 +97,7 @@ for (const headDim of [24, 80, 96, 128, 256]) {
   });
 }
 
-/** Of a cache of that type: attention over what it stands for. Blocks side by side are multiplied with rounded queries. */
+/** Cache of that type: attention over its decoded values. Blocks side by side are multiplied with rounded queries. */
 for (const [type, blockTable, bound] of [
   ["q8_0", SCATTERED, 2e-5],
   ["q8_0", CONTIGUOUS, 2e-2],

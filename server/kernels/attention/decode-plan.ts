@@ -39,14 +39,14 @@ const FORMS: readonly (readonly [warps: number, stages: number])[] = [
   [4, 2],
   [2, 2],
 ];
-/** Bytes under way on a multiprocessor come from this many blocks. */
+/** Bytes in flight on an SM come from this many blocks. */
 const BLOCKS_PER_SM = 2;
 /** Contexts differ in length, so that several rounds of blocks even out. */
 const ROUNDS = 4;
 const MAX_SPLITS = 64;
-/** With fewer, too little is under way. */
+/** With fewer, too few bytes are in flight. */
 const MIN_STAGES = 3;
-/** Of a block, beside what it asks for. */
+/** Shared memory of a block beside its dynamic part. */
 const STATIC_BYTES = 2048;
 
 export function planDecode(arch: string, numSms: number, shape: DecodeShape): DecodePlan {
@@ -58,7 +58,7 @@ export function planDecode(arch: string, numSms: number, shape: DecodeShape): De
   const bytesOf = ([warps, stages]: readonly [number, number]): number =>
     Math.max(
       warps * stages * 2 * TILE * tileRowBytes(headDim, isFp8),
-      warps * 8 * rowHalves * (tileWidth(headDim) + 8 + 2) * 4, // where the warps' sums meet
+      warps * 8 * rowHalves * (tileWidth(headDim) + 8 + 2) * 4, // memory in which the warps' sums are reduced
     );
   const numBlocks = numSequences * numKvHeads * numHeadChunks;
   const fitting = FORMS.filter((candidate) => bytesOf(candidate) <= budget);

@@ -110,7 +110,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
 #pragma unroll
       for (int c = lane; c < TILE * CHUNKS; c += WARP) {
         const int row = c / CHUNKS, column = (c % CHUNKS) * 16;
-        // What lies behind the last key was never written.
+        // Slots after the last key were never written.
         const bool isKey = key + row < numStored;
         const u64 from = start + (u64)row * rowBytes;
         copy_chunk(to + row * ROW_STRIDE, reinterpret_cast<const u8*>(keys) + from, column, isKey);
@@ -181,7 +181,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
   float largest[2] = {MINUS_INFINITY, MINUS_INFINITY}, totals[2] = {0.f, 0.f};
   const float toLog2 = log2_factor(scale, softCap), toCapped = scale / softCap;
   for (; tile < span.endTile; tile += WARPS) {
-    // The last tile may have been asked for behind all others; nothing comes after it.
+    // The last tile may have been requested after all others; no request follows it.
     if (tile == lateTile) {
       cp_async_commit();
       cp_async_wait<0>();
@@ -255,7 +255,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
   cp_async_wait<0>();
   __syncthreads();
 
-  // The warps' sums meet where the tiles were.
+  // The warps' sums are reduced in the memory of the tiles.
   float* warpSums = reinterpret_cast<float*>(shared);          // [WARPS, ROWS, OUT_STRIDE]
   float* warpStats = warpSums + WARPS * ROWS * OUT_STRIDE;     // [WARPS, ROWS, 2]
 #pragma unroll

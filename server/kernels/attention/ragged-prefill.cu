@@ -59,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) ragged_pref
         const int c = threadIdx.x + n * THREADS, row = c / CHUNKS, column = (c % CHUNKS) * 16;
         if (c >= KEYS * CHUNKS) break;
         const int key = tile * KEYS + row;
-        // What lies behind the last key was never written; what lies before the window may have lost its block.
+        // Slots after the last key were never written; blocks before the window may have been freed.
         const bool isKey = key >= firstKey && key < contextLength;
         const int block = isKey ? table[key / BLOCK_SIZE] : 0;
         const u64 from = ((u64)block * BLOCK_SIZE + key % BLOCK_SIZE) * rowBytes + headOffset;

@@ -34,7 +34,7 @@ __device__ __forceinline__ u64 describe(u32 address, u32 leading, u32 stride) {
 __device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
-// What threads have stored is seen by the matrix units.
+// Makes generic-proxy stores visible to WGMMA (PTX ISA, fence.proxy.async).
 __device__ __forceinline__ void show_to_units() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // d = a . b^T (+ d): 64 rows by 128, 16 numbers deep; both described in shared memory, each row along its numbers.
@@ -56,7 +56,7 @@ __device__ __forceinline__ void multiply_columns(float (&d)[64], const u32 (&a)[
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
-// Where piece `piece` of 16 bytes of a row lies.
+// Byte offset of 16-byte piece `piece` of a row in the 128-byte swizzle.
 __device__ __forceinline__ u32 piece_place(int row, int piece) {
   return (piece >> 3) * HALF_BYTES + row * 128 + (((piece & 7) ^ (row & 7)) << 4);
 }
@@ -107,13 +107,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) wgmma_prefill(
   const int rowBytes = numKvHeads * HEAD_DIM * (int)sizeof(kv_t);
   const u64 headOffset = (u64)kvHead * HEAD_DIM * sizeof(kv_t);
   const u32 rawAt = stagesAt + 4 * ROWS_BYTES;
-  // bf16 comes to its place, 8-bit numbers to one of the thread's own.
+  // bf16 is copied to its final place, FP8 to a staging place of the thread.
   const auto fetch = [&](int tile, int stage) {
     if (tile < endTile) {
 #pragma unroll
       for (int n = 0; n < COPIES; n++) {
         const int c = threadIdx.x + n * THREADS, row = c / PIECES, piece = c % PIECES, key = tile * KEYS + row;
-        // What lies behind the last key was never written.
+        // Slots after the last key were never written.
         const bool isKey = key < contextLength;
         const int block = isKey ? table[key / BLOCK_SIZE] : 0;
         const u64 from = ((u64)block * BLOCK_SIZE + key % BLOCK_SIZE) * rowBytes + headOffset + piece * 16;

@@ -6,7 +6,7 @@ import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-s
 import { ceilDiv, expectCount, i32, ptr } from "../cuda/launch-args.ts";
 
 export interface CopyBlockCudaArgs {
-  /** Of the first piece; the others lie `stride` bytes apart each. */
+  /** Address of the first piece; the others follow `stride` bytes apart. */
   readonly from: DevicePointer;
   readonly fromStride: number;
   readonly to: DevicePointer;

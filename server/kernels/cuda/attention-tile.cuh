@@ -23,7 +23,7 @@ typedef u16 kv_t;
 #define PACK pack_bf16
 #endif
 
-// Heads are as wide as products take them; what lies behind the last element is zeros.
+// Heads are padded with zeros to the width of MMA instructions.
 #define WIDTH (CEIL_DIV(HEAD_DIM, 16) * 16)
 #define IS_WHOLE (HEAD_DIM % 16 == 0)
 #define HEAD_BYTES (HEAD_DIM * (int)sizeof(kv_t))
@@ -44,7 +44,7 @@ __device__ __forceinline__ void copy_chunk(u32 row, const u8* head, int column, 
   for (int i = 0; i < 16; i += 4) cp_async_4(row + column + i, head + column + i, isKey && column + i < HEAD_BYTES);
 }
 
-// Where this thread's number `e` of tile `j` stands in a row of the output.
+// Column of this thread's element `e` of tile `j` in a row of the output.
 __device__ __forceinline__ int out_column(int j, int e) {
   const int t = threadIdx.x & 3;
 #if defined(KV_E4M3)
@@ -54,7 +54,7 @@ __device__ __forceinline__ int out_column(int j, int e) {
 #endif
 }
 
-// Two numbers and those half a head further, turned; `turns`: cosine and sine of the first of them.
+// Rotates two numbers with their partners half a head further; `rotations`: cosine and sine of the first of them.
 __device__ __forceinline__ void rotate_pairs(u32 low, u32 high, const float2* rotations, float2& lowOut, float2& highOut) {
   const float2 first = rotations[0], second = rotations[1];
   lowOut = make_float2(bf16_low(low) * first.x - bf16_low(high) * first.y,
@@ -63,7 +63,7 @@ __device__ __forceinline__ void rotate_pairs(u32 low, u32 high, const float2* ro
                         bf16_high(high) * second.x + bf16_high(low) * second.y);
 }
 
-// The same as load_queries() of rows that are still to be turned. `turns`: [HEAD_DIM / 2]
+// load_queries() of rows before RoPE. `rotations`: [HEAD_DIM / 2]
 __device__ __forceinline__ void load_rotated_queries(u32 (&fragments)[K_STEPS][4], const u16* q, int rowStride, int numRows,
                                                     const float2* rotations) {
   const int g = (threadIdx.x & 31) >> 2, t = threadIdx.x & 3;
@@ -185,7 +185,7 @@ __device__ __forceinline__ void add_values(float (&sums)[N_TILES][4], const u32 
   }
 }
 
-// What a score (before its scale, or between -1 and 1 where it is capped) is multiplied by to be a power of two.
+// Factor from a score (before its scale, or in -1 to 1 if capped) to an exponent of two.
 __device__ __forceinline__ float log2_factor(float scale, float softCap) {
 #if defined(SOFT_CAP)
   return softCap * LOG2_E;

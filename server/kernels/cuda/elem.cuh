@@ -13,7 +13,7 @@ typedef long long i64;
 #define FULL_MASK 0xffffffffu
 #define CEIL_DIV(a, b) (((a) + (b) - 1) / (b))
 
-// Kernels that are started before the one ahead of them ends wait here, before they touch what it writes.
+// Programmatic dependent launch: a kernel may start before the previous one ends, and waits before it touches its results.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 #define PDL_WAIT() asm volatile("griddepcontrol.wait;" ::: "memory")
 #define PDL_TRIGGER() asm volatile("griddepcontrol.launch_dependents;" ::: "memory")
@@ -137,7 +137,7 @@ __device__ __forceinline__ void load_vec(const elem_t* at, float (&out)[ELEM_VEC
 __device__ __forceinline__ void store_vec(elem_t* at, const float (&in)[ELEM_VEC]) {
   *reinterpret_cast<uint4*>(at) = pack_elems(in);
 }
-// What storing would leave of a number.
+// Rounds a number as storing it would.
 __device__ __forceinline__ float as_stored(float value) { return elem_to_float(float_to_elem(value)); }
 #endif
 

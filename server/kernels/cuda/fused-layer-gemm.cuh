@@ -10,7 +10,7 @@
 
 #define WARPS 16
 #define THREADS (WARPS * WARP)
-// Behind attention, gate and up, down, before the next attention.
+// Phases: o_proj, gate_up, down, the next qkv_proj.
 #define O_PROJ 0
 #define GATE_UP 1
 #define DOWN 2

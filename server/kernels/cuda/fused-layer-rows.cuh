@@ -8,16 +8,16 @@
 #include "tagged-words.cuh"
 #include "fused-layer-gemm.cuh"
 
-// Of more rows the words would take longer than a meeting of all blocks.
+// With more rows the words would take longer than a grid barrier.
 #if ROWS <= 2
 #define TAGGED_ROWS
 #endif
-// Of a chunk, that a lane brings.
+// Inputs of a chunk that a lane loads.
 #define LANE_INPUTS (CHUNK / WARP)
 #define LANE_PAIRS (LANE_INPUTS / 2)
 
 #if defined(WEIGHT_INT4)
-// Of a row of x.
+// Byte rows for each row of x.
 #define PARTS 2
 #define LARGEST_CODE 16256.f
 #else
@@ -31,7 +31,7 @@ struct Source {
   bool isX; // to be kept as it is
 };
 
-// A chunk on its way from the L2 cache. Only one: what is asked for before it is there costs the others time.
+// A chunk in flight from the L2 cache. Only one, because early requests delay the other blocks.
 struct Arriving {
   u64 words[ROWS][LANE_PAIRS];
   float norms[LANE_INPUTS];

@@ -8,13 +8,13 @@
 struct WeightsAhead {
   const Layer& layer;
   u8* stages; // of this warp
-  int end;    // of the products
+  int end;    // of the phases
   int warp, lane;
-  // What is copied next, and the stage that is read next.
+  // The next copy, and the stage that is read next.
   int phase, unit, part = 0, stage = 0;
-  // Of the product: its units, the chunks of each that are this warp's, and how many of these are still to be copied.
+  // The GEMM's units, this warp's chunks of each, and the number of chunks still to be copied.
   int numUnits = 0, numMine = 0, numLeft = 0;
-  // Where this thread copies from, and where it would in the first unit; from the gate to up.
+  // Source address of this thread, now and for the first unit; distance from gate to up.
   const u8 *from = nullptr, *base = nullptr;
   u32 unitBytes = 0; // of a unit's rows; of 4 bits those of four units, which lie mixed
   u64 partStep = 0;
@@ -39,7 +39,7 @@ struct WeightsAhead {
     for (int i = 0; i + 1 < STAGES; i++) copy(i);
   }
 
-  // The tile that comes next; the stage before it is free for what comes.
+  // The next tile; the stage before it is free for the next copy.
   __device__ __forceinline__ const u8* next() {
     cp_async_wait<STAGES - 2>();
     __syncwarp();
@@ -49,7 +49,7 @@ struct WeightsAhead {
     return at;
   }
 
-  // To the first unit of the product, or of one behind it.
+  // Moves to the first unit of this GEMM, or of a later one.
   __device__ __forceinline__ void start_gemm() {
     Gemm p;
 #pragma unroll 1

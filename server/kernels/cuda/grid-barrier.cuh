@@ -3,7 +3,7 @@
 #pragma once
 #include "elem.cuh"
 
-// A block that is gone would be waited for until the end of time: an error that ends this process is better.
+// A missing block would hang the GPU, so a timeout traps instead.
 #define TIMEOUT_NS 30000000000ull
 
 __device__ __forceinline__ u64 nanoseconds() {
@@ -22,9 +22,9 @@ __device__ __forceinline__ void grid_arrive(u32* at) {
   asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(at), "r"(1u) : "memory");
 }
 
-// All blocks of the grid, for the n-th time. meeting: how many have come, for each n. Counts are zeros again before the next
-// launch: block 0 clears the later ones before it comes for the first time, so that nobody can have come there yet, and the
-// first once all have left it.
+// Barrier number n (0 to 2) of a launch. arrived[n] counts the blocks. All counts are zero again before the next launch.
+// Block 0 clears counts 1 and 2 before it arrives at barrier 0, when no block can have arrived there yet. It clears count 0
+// once all blocks have left barrier 0.
 __device__ __forceinline__ void grid_barrier(u32* arrived, int n) {
   __syncthreads();
   if (threadIdx.x == 0) {

@@ -4,7 +4,7 @@
  */
 import type { DevicePointer, KernelArg } from "../../src/device/cuda/kernel-stream.ts";
 
-/** What activations are stored as. */
+/** Storage type of activations. */
 export type ElemType = "bf16" | "f32";
 
 export const ELEM_BYTES: Readonly<Record<ElemType, number>> = { bf16: 2, f32: 4 };

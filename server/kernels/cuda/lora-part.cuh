@@ -3,7 +3,7 @@
 #pragma once
 #include "elem.cuh"
 
-// Of one linear layer, at most.
+// Parts of one linear layer, at most.
 #define LORA_PARTS 4
 
 struct LoraPart {
@@ -23,7 +23,7 @@ __device__ __forceinline__ const LoraPart* lora_part(const u64* adapters, int ti
   return found->a == 0 ? nullptr : found;
 }
 
-// Where the products of a row with `a` begin: f32 [splits, numRows, LORA_PARTS, maxRank].
+// Address of a row's a . x: f32 [splits, numRows, LORA_PARTS, maxRank].
 __device__ __forceinline__ u64 lora_low(int split, int numRows, int row, int part, int maxRank) {
   return (((u64)split * numRows + row) * LORA_PARTS + part) * maxRank;
 }

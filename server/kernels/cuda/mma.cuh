@@ -21,7 +21,7 @@ __device__ __forceinline__ void mma_f16(float (&c)[4], const u32 (&a)[4], u32 b0
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Of signed bytes, 32 inputs deep: a register holds four numbers, columns 4 * t to 4 * t + 3.
+// Signed bytes, 32 inputs deep: a register holds four numbers, columns 4 * t to 4 * t + 3.
 __device__ __forceinline__ void mma_s8(int (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
   asm(
       "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -72,7 +72,7 @@ __device__ __forceinline__ void cp_async_4(u32 to, const void* from, bool isWant
 
 __device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
-// Until at most `N` groups are under way.
+// Waits until at most `N` groups are in flight.
 template <int N>
 __device__ __forceinline__ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");

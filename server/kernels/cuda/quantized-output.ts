@@ -9,7 +9,7 @@ export type OutputCodes = "e4m3" | "i8";
 
 export interface QuantizedOutput {
   readonly codes: OutputCodes;
-  /** Where one f32 a row is written ("row"), or the one f32 for all rows is read ("tensor"): a number is code * scale. */
+  /** One f32 per row is written here ("row"), or one f32 for all rows is read ("tensor"): a number is code * scale. */
   readonly scales: DevicePointer;
   readonly per: "row" | "tensor";
 }
@@ -22,19 +22,19 @@ export function quantizeDefines(output: QuantizedOutput | undefined): Defines {
   return output.per === "tensor" ? { ...codes, STATIC_SCALE: 1 } : codes;
 }
 
-/** What the rows and columns of a product of codes are still to be multiplied by. */
+/** Scales that the reader of a GEMM of codes must still apply to rows and columns. */
 export interface SumScales {
   readonly rows: DevicePointer; // f32, one a row
   readonly columns: DevicePointer; // f32, one a column
 }
 
-/** Sums that several blocks have each left a part of: f32 [count, rows, columns]. */
+/** Split-K partial sums: f32 [count, rows, columns]. */
 export interface SplitKPartials {
   readonly address: DevicePointer;
   readonly count: number;
 }
 
-/** What a product leaves to its reader. */
+/** The part of a GEMM's epilogue that its reader does. */
 export interface DeferredEpilogue {
   readonly scales?: SumScales | undefined;
   readonly parts?: SplitKPartials | undefined;

@@ -31,7 +31,7 @@ __device__ __forceinline__ float inclusive_scan(float value) {
   return value;
 }
 
-// The bin in which the wanted count or mass is reached, and what lies before and through it.
+// The bin in which the wanted count or mass is reached, with the total before it and through it.
 struct Cut {
   int bin;
   u32 countBefore, countThrough;
@@ -87,7 +87,7 @@ __device__ Cut find_cut(const Histogram& histogram, const Wanted& wanted, float*
 struct Window {
   float start, perUnit;
   bool isFirst;
-  // -1 before the window, BINS behind it.
+  // -1 before the window, BINS after it.
   __device__ __forceinline__ int bin_of(float distance) const {
     if (distance < start) return -1;
     const float bin = (distance - start) * perUnit;

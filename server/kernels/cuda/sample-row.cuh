@@ -12,7 +12,7 @@
 #define COUNT_SEEN 0x8000u
 #define COUNT_OUTPUTS 0x7fffu
 
-// What a request asks of its row; written by sample-params.ts.
+// Sampling parameters of a row; written by sample-params.ts.
 struct Params {
   float inverseTemperature;
   int isGreedy;
@@ -92,7 +92,7 @@ __device__ __forceinline__ u64 block_max_key(u64 key, u64* scratch /* [32] */) {
   return key;
 }
 
-// A sum of exp(x - largest) that goes on as larger numbers come.
+// Online softmax denominator: the sum of exp(x - largest), rescaled when `largest` grows.
 struct RunningSum {
   float largest = MINUS_INFINITY, sum = 0.f;
   __device__ __forceinline__ void add(const float (&values)[ELEM_VEC]) {
@@ -108,7 +108,7 @@ struct RunningSum {
       if (weight > 0.f) sum += weight;
     }
   }
-  // Of the whole block, known to every thread.
+  // Reduces over the block; every thread gets the result.
   __device__ __forceinline__ RunningSum join(float* maxScratch, float* sumScratch) const {
     RunningSum all;
     all.largest = block_max(largest, maxScratch);

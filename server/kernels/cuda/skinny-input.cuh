@@ -6,7 +6,7 @@
 #if defined(X_F16)
 #define MULTIPLY mma_f16
 __device__ __forceinline__ float in_reach(float value) { return fminf(fmaxf(value, -65504.f), 65504.f); }
-// What is kept of x.
+// The stored form of x.
 __device__ __forceinline__ u16 float_to_x(float value) { return (u16)pack_f16(in_reach(value), 0.f); }
 __device__ __forceinline__ uint4 pack_x(const float (&v)[8]) {
   return make_uint4(pack_f16(in_reach(v[0]), in_reach(v[1])), pack_f16(in_reach(v[2]), in_reach(v[3])),

@@ -14,7 +14,7 @@
 #define PIECE (RUN / 2)
 #define CHUNK (4 * RUN)
 #define STEPS (RUN / 4)
-// Of one warp: a line of each row.
+// Stage of one warp: a line of each row.
 #define LINE 128
 #define TILE_STAGE_BYTES (16 * LINE)
 
@@ -56,11 +56,11 @@ __device__ __forceinline__ void fragment(const uint4 (&low)[2], const uint4 (&hi
 #endif
 }
 
-// Eight lanes copy a line. Rows of even and odd number have the halves of their lines changed over, so that the eight
+// Eight lanes copy a line. Odd rows swap the halves of their lines, so that the eight
 // threads that read at a time find eight different groups of banks.
 __device__ __forceinline__ u32 line_place(int row, int piece) { return row * LINE + (piece ^ ((row & 1) << 2)) * 16; }
 
-// What the thread reads of the tile: rows g and g + 8.
+// Loads the thread's part of the tile: rows g and g + 8.
 __device__ __forceinline__ void load_lines(const u8* tile, int g, int t, uint4 (&low)[2], uint4 (&high)[2]) {
 #pragma unroll
   for (int j = 0; j < 2; j++) {
@@ -70,5 +70,5 @@ __device__ __forceinline__ void load_lines(const u8* tile, int g, int t, uint4 (
   }
 }
 
-// Where in a chunk the i-th eight inputs lie that the thread takes of a row of x.
+// Offset in a chunk of the i-th eight inputs that the thread takes of a row of x.
 __device__ __forceinline__ int run_place(int t, int i) { return t * PIECE + (8 * i / PIECE) * 4 * PIECE + 8 * i % PIECE; }

@@ -4,9 +4,9 @@
 #pragma once
 #include "mma.cuh"
 
-#define LINE 128 // bytes of a row that a rectangle takes
+#define LINE 128 // bytes of a row in a box of the tensor map
 
-// What the engine knows of a table of rows, as the driver writes it.
+// Tensor map (CUtensorMap) of a matrix, written by the driver.
 struct __align__(64) TensorMap {
   u64 words[16];
 };
@@ -15,7 +15,7 @@ __device__ __forceinline__ void mbarrier_init(u32 barrier, u32 count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
 }
 
-// The engine sees what `mbarrier_init` has made.
+// Makes mbarrier_init visible to TMA.
 __device__ __forceinline__ void fence_mbarrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
 __device__ __forceinline__ void mbarrier_arrive(u32 barrier) {
@@ -27,7 +27,7 @@ __device__ __forceinline__ void mbarrier_expect_tx(u32 barrier, u32 numBytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(numBytes) : "memory");
 }
 
-// Until the phase of that parity is over.
+// Waits until the phase of that parity is over.
 __device__ __forceinline__ void mbarrier_wait_parity(u32 barrier, u32 parity) {
   u32 isOver;
   do {
@@ -39,7 +39,7 @@ __device__ __forceinline__ void mbarrier_wait_parity(u32 barrier, u32 parity) {
   } while (isOver == 0);
 }
 
-// What is read once and not again soon.
+// L2 policy for data that is read once.
 __device__ __forceinline__ u64 evict_first_policy() {
   u64 policy;
   asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));

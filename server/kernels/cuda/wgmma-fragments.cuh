@@ -15,7 +15,7 @@
 #define FRAGMENTS_ADD "%37"
 #endif
 
-// d = a . b^T (+ d), d as of wgmma_shared_shared(). Nothing may change `a` until the products have ended.
+// d = a . b^T (+ d), d as of wgmma_shared_shared(). `a` must not change until the WGMMA has ended.
 __device__ __forceinline__ void wgmma_register_shared(float (&d)[ROWS / 2], const u32 (&a)[4], u64 b, int adds) {
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " FRAGMENTS_ADD ", 0;\nwgmma.mma_async.sync.aligned.m64n" STRING(ROWS) "k16.f32.bf16.bf16 " FRAGMENTS ", p, 1, 1, 0;\n}\n"
                : SUM_OPERANDS

@@ -30,7 +30,7 @@ __device__ __forceinline__ u32 upper_codes(u32 word) {
 __device__ __forceinline__ void multiply(const u8* tile, const RowsOfX& x, int chunk, float (&sums)[4]) {
   const int lane = x.lane, g = lane >> 2, t = lane & 3;
   const uint4* codes = reinterpret_cast<const uint4*>(tile) + lane;
-  // Columns beyond the last are ones that nobody reads.
+  // Columns after the last row are never read.
   const u8* from = x.kept + min(g, 2 * x.numRows - 1) * x.stride() + chunk * CHUNK + t * 16;
   const float* scales = x.scales + min(t, x.numRows - 1) * (x.inputs / GROUP) + chunk * (CHUNK / GROUP);
 #pragma unroll
@@ -57,7 +57,7 @@ struct Rows {
   uint4 runs[RUN / 8]; // of row g
 };
 
-// Columns beyond the last row are ones that nobody reads.
+// Columns after the last row are never read.
 __device__ __forceinline__ Rows load_rows(const RowsOfX& x, const u16* plain, int chunk) {
   const int row = min(x.lane >> 2, x.numRows - 1), t = x.lane & 3;
   Rows rows;
@@ -102,7 +102,7 @@ __device__ __forceinline__ void multiply(const u8* tile, const RowsOfX& x, const
 extern "C" __global__ void __launch_bounds__(THREADS, 1) fused_layer(
     const u16* attention, // [numRows, attentionWidth]
     u16* residual,       // [numRows, width]
-    u16* activated,      // [numRows, inner], where blocks meet
+    u16* activated,      // [numRows, inner], used with grid barriers
     u16* out,            // [numRows, outWidth]
     const u8* oProj,    // [width, attentionWidth]
     const u8* gateUp,    // [2 * inner, width]
@@ -110,7 +110,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) fused_layer(
     const u8* qkvProj,    // [outWidth, width]
     const scale_t* oProjScales, const scale_t* gateUpScales, const scale_t* downScales, const scale_t* qkvProjScales,
     const float* innerNorm, // [width], ahead of gate and up
-    const float* outNorm,   // [width], ahead of the last product
+    const float* outNorm,   // [width], before the last GEMM
     const u16* outBias,     // [outWidth], or null
     u32* barrier,           // [3], and how many launches each block has seen; zeros before the first
     u64* words,             // [2 * width + inner, ROWS / 2], for tagged rows
@@ -119,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) fused_layer(
   const Layer layer = {oProj, gateUp, down, qkvProj, oProjScales, gateUpScales, downScales, qkvProjScales,
                        attentionWidth, width, inner, outWidth};
   WeightsAhead weights(layer, shared + warp * STAGES * STAGE_BYTES, first, end);
-  // What else no kernel writes: scales of this block's outputs, and norms, a line each.
+  // Other constants: scales of this block's outputs, and norms, a line each.
 #if !defined(WEIGHT_INT4)
   for (int phase = first; phase < end; phase++) {
     const Gemm p = layer.gemm(phase);
@@ -202,7 +202,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) fused_layer(
 #if defined(TAGGED_ROWS) || defined(WEIGHT_INT4)
     const bool isKept = true;
 #else
-    // Wide rows come as they are used.
+    // Wide rows are loaded as they are used.
     const bool isKept = phase != DOWN;
 #endif
     x.inputs = p.inputs;
@@ -221,7 +221,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) fused_layer(
           x.keep(source, chunk, arriving, squares);
           if (chunk + WARPS < p.numChunks) x.ask(source, chunk + WARPS, arriving);
 #if defined(TAGGED_ROWS)
-          // Whoever has rows of the last product knows that all blocks run: another kernel cannot take their place.
+          // Rows of the last GEMM exist only if all blocks run, so the next kernel cannot take their SMs.
           if (phase == end - 1) {
       PDL_TRIGGER();
     }
@@ -245,14 +245,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) fused_layer(
       count += 1;
       if ((count + 1) * parts <= TILES && unit + (int)gridDim.x < p.numUnits) continue;
 
-      // The warps' sums of `count` units meet.
+      // Reduces the warps' sums of `count` units.
       if (source.norm != nullptr && lane == 0)
 #pragma unroll
         for (int row = 0; row < ROWS; row++) warpSquares[(parity * ROWS + row) * WARPS + warp] = squares[row];
       const int place = threadIdx.x / (16 * ROWS), within = threadIdx.x % (16 * ROWS) / ROWS, row = threadIdx.x % ROWS;
       const int output = (unit - (count - 1 - place) * (int)gridDim.x) * 16 + within;
       const bool isGiving = place < count && row < numRows;
-      // On its way while the others come.
+      // Loaded while other warps arrive.
       float scale = 1.f, upScale = 1.f, addend = 0.f;
       if (isGiving) {
         scale = scale_of(p, output);

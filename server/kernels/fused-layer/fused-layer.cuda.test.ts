@@ -31,7 +31,7 @@ test("planFusedLayer() fits shared memory, and lets as many tiles meet at once a
     const plan = planFusedLayer("sm_90a", { ...LLAMA_8B, weightType, numRows });
     assert.equal(plan?.tiles, tiles, `${weightType}, ${numRows} rows`);
     assert.ok(plan.sharedBytes <= sharedBytesPerBlock("sm_90a"));
-    // Each sum that meets has a thread.
+    // Each sum that is reduced has a thread.
     assert.ok(16 * plan.rows * plan.tiles <= 512);
   }
 });

@@ -24,7 +24,7 @@ export interface FusedLayerShape {
   readonly outWidth: number;
 }
 
-/** What comes before the next attention; absent behind the last one. */
+/** The QKV projection of the next layer; absent after the last layer. */
 export interface FusedLayerQkvProj {
   readonly matrix: FusedLayerMatrix; // [outWidth, width]
   readonly norm: DevicePointer; // f32 [width]
@@ -50,14 +50,14 @@ export interface FusedLayerCudaArgs extends FusedLayerShape {
   readonly numBlocks?: number;
 }
 
-/** From more rows on, products of their own take less time. */
+/** With more rows, separate GEMMs take less time. */
 const MAX_ROWS: Readonly<Record<FusedLayerWeightType, number>> = { bf16: 8, e4m3: 4, int4: 4 };
 
 const THREADS = 512;
 const WARPS = 16;
 const NUM_PRODUCTS = 4;
 const TILES: readonly number[] = [8, 4, 2];
-/** Of a warp's copies. More gain nothing, and what is on its way delays what blocks hand each other. */
+/** Stages of a warp's copies. More gain nothing: copies in flight delay the exchange between blocks. */
 const STAGES = 3;
 const STAGE_BYTES: Readonly<Record<FusedLayerWeightType, number>> = { bf16: 2048, e4m3: 2048, int4: 2112 };
 /** Bytes that an input of a row of x takes. */
@@ -67,15 +67,15 @@ const MAX_INT4_ROWS = 4;
 const CHUNKS: Readonly<Record<FusedLayerWeightType, number>> = { bf16: 64, e4m3: 128, int4: 256 };
 /** Inputs that may share a scale of x. */
 const GROUP = 128;
-/** Up to so many rows blocks hand each other numbers; of more all meet. */
+/** Up to this many rows blocks exchange tagged words; with more they use grid barriers. */
 const TAGGED_ROWS = 2;
-/** Of counters, in front of what blocks hand each other. */
+/** Counters, in front of the tagged words. */
 const COUNTER_BYTES = 4096;
 const FIRST_LAUNCHES = 4;
 
 export interface FusedLayerPlan {
   readonly rows: number;
-  /** Tiles of 16 outputs whose sums meet at once. */
+  /** Tiles of 16 outputs whose sums are reduced at once. */
   readonly tiles: number;
   readonly sharedBytes: number;
 }

@@ -29,7 +29,7 @@
 
 extern __shared__ __align__(16) u8 shared[];
 
-// What a warp works on in one turn: 64 outputs by 128 inputs.
+// Weights of one step of a warp: 64 outputs by 128 inputs.
 struct Chunk {
   uint4 weights[BLOCKS][TILES]; // for each 16 outputs, the four steps of 16 inputs
   uint4 scales[SCALE_SETS];     // f16: outputs g and g + 8 of each 16
@@ -173,7 +173,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES == 1 ? 2 : 1) in
       }
     }
   };
-  // Two turns in a round, so that chunks change places without being moved.
+  // Unrolled by two, so that chunks swap roles without being moved.
   for (int segment = startSegment; segment < endSegment; segment += 2) {
     run_segment(segment, chunks[0], chunks[1]);
     if (segment + 1 < endSegment) run_segment(segment + 1, chunks[1], chunks[0]);
@@ -181,7 +181,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES == 1 ? 2 : 1) in
   cp_async_wait<0>();
   __syncthreads();
 
-  // The warps' sums meet where x was: [WARPS, ROWS, OUTPUTS].
+  // The warps' sums are reduced in the memory of x: [WARPS, ROWS, OUTPUTS].
   float* warpSums = reinterpret_cast<float*>(shared);
 #pragma unroll
   for (int i = 0; i < TILES; i++)
@@ -233,7 +233,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES == 1 ? 2 : 1) in
   }
 }
 
-// Weights as bf16 [outputs, inputs], for products with many rows. One warp a block of 64 by 64.
+// Weights as bf16 [outputs, inputs], for GEMMs with many rows. One warp a block of 64 by 64.
 extern "C" __global__ void __launch_bounds__(THREADS) int4_decode(
     const uint4* codes, const uint4* scales, const u32* zeros, u16* weight, int inputs, int outputs) {
   const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;

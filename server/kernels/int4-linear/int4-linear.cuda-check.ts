@@ -30,7 +30,7 @@ const VARIANTS: readonly Variant[] = [
 
 interface GroupVariant extends Variant {
   readonly use?: Int4WgmmaUse;
-  /** In place of what the plan says. */
+  /** Overrides the plan. */
   readonly form?: Partial<Int4WgmmaTileConfig>;
 }
 

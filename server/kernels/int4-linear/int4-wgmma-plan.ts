@@ -22,7 +22,7 @@ export interface Int4WorkspaceBytes {
   readonly partials: number;
 }
 
-/** What becomes of sums: they are added up, stay in parts for the reader, or half of them multiply the other half. */
+/** Use of the sums: added up, kept as split-K partial sums for the reader, or gated. */
 export type Int4WgmmaUse = "whole" | "parts" | "gated";
 
 export interface Int4WgmmaShape {
@@ -34,7 +34,7 @@ export interface Int4WgmmaShape {
 
 /** Inputs that a block takes at a time. */
 export const INT4_CHUNK = 128;
-/** Of a tile's codes and scales in shared memory. */
+/** A tile's codes and scales in shared memory. */
 const TILE_BYTES = (INT4_BLOCK * INT4_CHUNK) / 2 + 256;
 const RING_BYTES = 200 * 1024;
 const MAX_WEIGHT_STAGES = 32;
@@ -62,9 +62,9 @@ const SPREADS: Readonly<Record<number, readonly (readonly [groups: number, group
     [2, 2],
   ],
 };
-/** More would cost whoever adds them up more than they gain. */
+/** More would cost the reader that adds them more than they gain. */
 const SPLITS: readonly number[] = [1, 2, 4];
-/** What a block costs before it multiplies, and what it costs to have sums of other blocks added up, in bytes read. */
+/** Start-up cost of a block, and cost of adding the sums of other blocks, in bytes read. */
 const BLOCK_COST = 24 * 1024;
 const JOIN_COST = 48 * 1024;
 /** Rows of x come from the L2 cache. */
@@ -117,7 +117,7 @@ export function int4WgmmaBlocks(outputs: number, { groups, groupTiles, splits }:
   return ceilDiv(outputs / INT4_BLOCK, groups * groupTiles) * splits;
 }
 
-/** Of dynamic shared memory; what it takes to begin at a multiple of 1024 is in it. */
+/** Bytes of dynamic shared memory, with the padding for alignment to 1024. */
 export function int4WgmmaSharedBytes({
   rows,
   groups,

@@ -44,7 +44,7 @@
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 extern __shared__ __align__(16) u8 shared[];
 
-// What a warp multiplies with at a time: 16 outputs by 64 inputs.
+// A fragments of one warp: 16 outputs by 64 inputs.
 typedef u32 Fragments[BLOCK / 16][4];
 
 __device__ __forceinline__ void decode_block(const u8* codes, u32 zeroLow, u32 zeroHigh, Fragments& a) {
@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) int4_wgmma(
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = threadIdx.x >> 7, g = lane >> 2, t = lane & 3;
   const int split = blockIdx.x % SPLITS, block = blockIdx.x / SPLITS;
-  // Of the matrix; of out, where the second half of these multiplies the first.
+  // Tiles of the matrix, and tiles of out: half as many if GATED.
   const int numTiles = outputs / TILE, outTiles = numTiles / (TILES / OUT_TILES), outWidth = outTiles * TILE;
   const int firstTile = block * OUT_TILES, perSplit = CEIL_DIV(inputs / CHUNK, SPLITS);
   const int firstChunk = split * perSplit, endChunk = min(firstChunk + perSplit, inputs / CHUNK);
@@ -99,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) int4_wgmma(
     // Each lane has a tile.
     if (lane < TILES) {
       const u64 policy = evict_first_policy();
-      // Tiles behind the last one are the last once more.
+      // Tiles after the last one repeat the last.
       const int tile = min(firstTile + lane % OUT_TILES, outTiles - 1) + lane / OUT_TILES * outTiles;
       const u8* from = codes + ((u64)tile * (inputs / CHUNK) + firstChunk) * CODE_BYTES;
       int slot = lane, parity = 1;
@@ -137,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) int4_wgmma(
   float sums[GROUP_TILES][ROWS / 2] = {};
   if (group < WARP_GROUPS && firstChunk < endChunk) {
     const int numItems = (endChunk - firstChunk) * GROUP_TILES;
-    // The slots of this group's tiles, one behind the other in each chunk.
+    // The slots of this warp group's tiles, adjacent in each chunk.
     int slot = group * GROUP_TILES, slotParity = 0, stage = 0, rowParity = 0;
     u32 scalePair = 0, zeroLow = 0xc308c308u, zeroHigh = 0xc308c308u;
     Fragments first, second;
@@ -171,7 +171,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) int4_wgmma(
         if (lane == 0) mbarrier_arrive(weightsEmpty + 8 * slot);
         skip_slots(tile + 1 < GROUP_TILES ? 1 : TILES - GROUP_TILES + 1);
         wgmma_wait<1>();
-        // The next tile becomes numbers while the products of this one end.
+        // Decodes the next tile while the WGMMAs of this one end.
         if (item + tile + 1 < numItems) open_tile();
         wgmma_wait<0>();
 #pragma unroll
@@ -182,7 +182,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) int4_wgmma(
     }
   }
 
-  // Sums meet where weights and rows were: [ROWS, SUM_STRIDE].
+  // Sums are staged in the memory of weights and rows: [ROWS, SUM_STRIDE].
   float* epilogue = reinterpret_cast<float*>(base);
   __syncthreads();
   if (group < WARP_GROUPS) {

@@ -47,8 +47,8 @@ for (const [type, bound] of BOUNDS) {
 const BLOCK_TYPES = ["q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K"] as const;
 
 /**
- * What an output may be off by: each activation by half of its block's largest / 127, and by what rounding scales to
- * halves adds to it, times its weight; minima of blocks come with sums of activations, which are halves as well.
+ * Error bound of an output. Each activation is off by half of its block's largest / 127 and by the FP16 rounding of the
+ * scale, times its weight. Minima of blocks are multiplied by sums of activations, which are FP16 as well.
  */
 function roundingBounds(x: Float32Array, weight: Float32Array, inputs: number, block: number): Float64Array {
   const outputs = weight.length / inputs;

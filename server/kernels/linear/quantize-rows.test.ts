@@ -41,7 +41,7 @@ for (const type of TYPES) {
     const worst = values.map((value, i) => {
       const block = values.subarray(i - (i % 32), i - (i % 32) + 32);
       const largest = block.reduce((most, other) => Math.max(most, Math.abs(other)), 0);
-      // Scale and minimum are halves: another 2^-10 of the largest.
+      // Scale and minimum are FP16: another 2^-10 of the largest.
       return Math.abs(value - (kept[i] ?? Number.NaN)) - largest * (STEP_SHARE[type] + 2 ** -10);
     });
     assert.ok(Math.max(...worst) <= SUBNORMAL_SLACK, `a weight is off by ${Math.max(...worst)} more than a step`);

@@ -5,7 +5,7 @@
 import { groupKeptRows, groupRows, type LoraGroup, type LoraSpan } from "./lora-rows.ts";
 
 export interface LoraTiles {
-  /** Those included that only make up the number. */
+  /** Includes padding tiles. */
   readonly numTiles: number;
   readonly rowsPerTile: 8 | 32;
 }

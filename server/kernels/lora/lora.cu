@@ -92,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(SHRINK_WARPS * WARP) lora_shrink(
   }
 }
 
-// What a row is to be multiplied with, for the ranks from `k` on: the sum over the splits as two numbers of bf16 each, so
+// Multiplier of a row for the ranks from `k` on: the sum over the splits as two numbers of bf16 each, so
 // that nothing of it is lost.
 __device__ __forceinline__ void load_low(const float* at, u64 splitStride, int splits, bool isRow, u32 (&high)[2],
                                          u32 (&rest)[2]) {

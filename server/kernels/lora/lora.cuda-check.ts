@@ -119,7 +119,7 @@ export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant, i) => ({
 }));
 
 interface Placed {
-  /** Of each adapter. */
+  /** Address of each adapter. */
   readonly addresses: readonly bigint[];
   readonly parts: readonly (readonly LoraPartRef[])[];
   readonly maxRank: number;

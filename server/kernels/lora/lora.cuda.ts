@@ -16,10 +16,10 @@ import {
 } from "../cuda/launch-args.ts";
 import type { LoraTiles } from "./lora-tiles.ts";
 
-/** Of a linear layer, at most. */
+/** Parts of a linear layer, at most. */
 export const LORA_PARTS = 4;
 export const LORA_PART_BYTES = 32;
-/** Of ranks: what is missing are zeros. */
+/** Ranks are padded with zeros to this multiple. */
 export const LORA_RANK_STEP = 16;
 
 /** A part of a linear layer that an adapter changes. */

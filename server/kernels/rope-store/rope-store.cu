@@ -52,7 +52,7 @@ __device__ __forceinline__ void store_kv_two(kv_t* at, float2 two, float inverse
 #endif
 }
 
-// A head in registers: what turns, (i, i + numDims / 2) for i = 2 * lane + {0, 1} + 64 * n, and the rest.
+// A head in registers: the rotated pairs, (i, i + numDims / 2) for i = 2 * lane + {0, 1} + 64 * n, and the rest.
 struct Head {
   float2 low[PAIRS_PER_LANE];
   float2 high[PAIRS_PER_LANE];
@@ -88,7 +88,7 @@ __device__ __forceinline__ void normalize(Head& head, int numDims, const float* 
   });
 }
 
-// By which the pair of that number turns.
+// Position by which that pair rotates (multimodal RoPE has three).
 __device__ __forceinline__ float position_of(const int* positions, int token, int pair) {
 #if defined(TIME_PAIRS)
   const int axis = pair < TIME_PAIRS ? 0 : pair < TIME_PAIRS + ROW_PAIRS ? 1 : 2;

@@ -35,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP) route_experts(
     int bestExpert = EXPERTS;
 #pragma unroll
     for (int n = 0; n < PER_LANE; n++) {
-      // Whatever the values, what is chosen is an expert.
+      // The choice is a valid expert even for NaN logits.
       const int expert = lane + n * WARP;
       if (expert < EXPERTS && (values[n] > best || bestExpert == EXPERTS)) {
         best = values[n];

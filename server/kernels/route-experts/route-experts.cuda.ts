@@ -6,7 +6,7 @@ import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-s
 import { ceilDiv, type ElemType, elemDefines, expectCount, i32, ptr } from "../cuda/launch-args.ts";
 
 export interface RouteExpertsCudaArgs {
-  /** Of the logits. */
+  /** Type of the logits. */
   readonly type: ElemType;
   readonly logits: DevicePointer; // [numTokens, numExperts]
   readonly ids: DevicePointer; // i32 [numTokens, numChosen], most probable first

@@ -12,7 +12,7 @@ export interface SampleParams {
   readonly minP: number;
   readonly seedLow: number;
   readonly seedHigh: number;
-  /** Of the token in the output: the same seed and index give the same number in any batch. */
+  /** Index of the token in the output: the same seed and index give the same number in any batch. */
   readonly index: number;
   readonly repetitionPenalty: number;
   readonly presencePenalty: number;

@@ -116,7 +116,7 @@ __device__ int draw_by_id(const Row& row, float best, const Reach& reach, float 
       for (int offset = 16; offset > 0; offset >>= 1) mineLast = max(mineLast, __shfl_xor_sync(FULL_MASK, mineLast, offset));
       last = max(last, mineLast);
     }
-    // Rounding left the target at the very end: the last that can come at all.
+    // Rounding left the target at the very end: take the last possible token.
     if (lane == 0) *chosen = found >= 0 ? found : last;
   }
   __syncthreads();
@@ -132,7 +132,7 @@ union Scratch {
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) sample(
-    const elem_t* logits,   // [numRows, rowStride], rowStride a multiple of ELEM_VEC, what lies behind vocab is ignored
+    const elem_t* logits,   // [numRows, rowStride], rowStride a multiple of ELEM_VEC, elements after vocab are ignored
     const Params* params,   // [numRows]
     u16* countTable,        // [.., vocab]: 0x8000 for a token that was seen, plus how often it was put out
     const float* biasTable, // [.., vocab]

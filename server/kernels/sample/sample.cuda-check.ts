@@ -16,7 +16,7 @@ interface Way {
   readonly name: string;
   readonly type: ElemType;
   readonly params: Partial<SampleParams>;
-  /** Of the logits: how far they spread. */
+  /** Spread of the logits. */
   readonly spread: number;
   readonly vocab?: number;
   readonly hasTables?: boolean;

@@ -6,7 +6,7 @@ import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-s
 import { ELEM_VEC, type ElemType, elemDefines, expectCount, i32, ptr } from "../cuda/launch-args.ts";
 
 export interface SampleCudaArgs {
-  /** Of the logits. */
+  /** Type of the logits. */
   readonly type: ElemType;
   readonly logits: DevicePointer; // [numRows, rowStride]
   readonly numRows: number;

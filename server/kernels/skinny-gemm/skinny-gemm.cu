@@ -104,7 +104,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) skinny_gemm
   cp_async_wait<0>();
   __syncthreads();
 
-  // The warps' sums meet where the weights were: [WARPS, ROWS, SUM_STRIDE].
+  // The warps' sums are reduced in the memory of the weights: [WARPS, ROWS, SUM_STRIDE].
   float* warpSums = reinterpret_cast<float*>(shared);
 #pragma unroll
   for (int i = 0; i < TILES; i++)

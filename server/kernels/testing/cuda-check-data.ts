@@ -3,7 +3,7 @@ import type { DevicePointer } from "../../src/device/cuda/kernel-stream.ts";
 import type { CudaCheckContext } from "./cuda-check.ts";
 import { type CudaElement, ELEMENT_BYTES, emptyElements, fromElements, toElements } from "./cuda-elements.ts";
 
-/** What both sides read: the device its stored form, the reference the numbers that storing left. */
+/** Input of both sides: the stored form for the device, the rounded numbers for the reference. */
 export interface CheckInput {
   readonly pointer: DevicePointer;
   readonly values: Float32Array;

@@ -27,9 +27,9 @@ export interface CudaBench {
 
 export interface CudaCheck {
   readonly name: string;
-  /** What `run` may give at most. */
+  /** Largest error that `run` may return. */
   readonly maxError: number;
-  /** What it shows that the defines of its kernel do not tell, for choosing few checks that show all. */
+  /** Coverage beyond the defines of its kernel, for choosing few checks that cover all. */
   readonly shows?: readonly string[];
   /** Its blocks wait for each other: only a device that runs them at once can show it. */
   readonly needsWholeGrid?: boolean;

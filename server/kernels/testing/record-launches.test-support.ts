@@ -1,4 +1,4 @@
-/** What the checks of GPU kernels launch, without a GPU. */
+/** Records the launches of GPU kernel checks, without a GPU. */
 import { FakeKernelStream, type RecordedLaunch } from "../../src/device/cuda/fake-kernel-stream.ts";
 import type { CudaCheck, CudaCheckContext } from "./cuda-check.ts";
 

@@ -1,4 +1,4 @@
-/** What the tests of the ops share: one op on the CPU device, random data from a seed, distance to the reference. */
+/** Shared by the tests of the ops: one op on the CPU device, random data from a seed, distance to the reference. */
 import { CpuBuffer } from "../../src/device/cpu/cpu-buffer.ts";
 import { CpuDevice } from "../../src/device/cpu/cpu-device.ts";
 import { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";

@@ -5,7 +5,7 @@ import { uploadRandom } from "./cuda-check-data.ts";
 
 export interface CheckPartials {
   readonly parts: SplitKPartials;
-  /** What they add up to. */
+  /** Their sums. */
   readonly values: Float32Array;
 }
 

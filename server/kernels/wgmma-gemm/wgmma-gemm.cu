@@ -154,7 +154,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) wgmma_gemm(
         parts[((u64)split * numRows + row) * outputs + output] = sums[tile][i];
     }
 #else
-  // Sums meet where weights and rows were: [ROWS, SUM_STRIDE].
+  // Sums are staged in the memory of weights and rows: [ROWS, SUM_STRIDE].
   float* epilogue = reinterpret_cast<float*>(base);
   __syncthreads();
   if (group < WARP_GROUPS) {

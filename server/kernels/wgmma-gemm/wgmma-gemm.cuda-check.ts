@@ -18,7 +18,7 @@ interface Variant {
   readonly inputs: number;
   readonly hasBias?: boolean;
   readonly isGated?: boolean;
-  /** In place of what the plan says. */
+  /** Overrides the plan. */
   readonly form?: Partial<WgmmaTileConfig>;
 }
 

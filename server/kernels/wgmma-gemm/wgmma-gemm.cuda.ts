@@ -8,7 +8,7 @@ import { LINE_BYTES, planWgmmaGemm, type WgmmaTileConfig, wgmmaBlocks, wgmmaShar
 export type WgmmaWeightType = "bf16" | "e4m3";
 
 export interface WgmmaGemmCudaArgs {
-  /** Of the matrix and of x. */
+  /** Type of the matrix and of x. */
   readonly weightType: WgmmaWeightType;
   readonly x: DevicePointer; // [numRows, inputs]
   readonly weight: DevicePointer; // [outputs, inputs]; gated: [2 * outputs, inputs]

@@ -20,7 +20,7 @@ export interface WgmmaShape {
   readonly numRows: number;
   /** Rows of the matrix. */
   readonly outputs: number;
-  /** Of a row of the matrix. */
+  /** Bytes of a row of the matrix. */
   readonly rowBytes: number;
   /** Half of the outputs multiply the other half. */
   readonly isGated: boolean;
@@ -38,7 +38,7 @@ const ROW_STEPS: readonly number[] = [16, 32, MAX_ROWS];
 /** More gain nothing, and cost the reader. */
 const MAX_PARTS = 2;
 const ROOM_PARTS = 4;
-/** Of a block: how many warp groups, how many tiles each has, of how many outputs; and blocks that share the inputs. */
+/** Per block: warp groups, tiles of each, outputs of a tile; and blocks that share the inputs. */
 const SPREADS: readonly Pick<WgmmaTileConfig, "groups" | "groupTiles" | "tileOutputs" | "splits">[] = [
   { groups: 1, groupTiles: 1 },
   { groups: 2, groupTiles: 1 },
