@@ -73,9 +73,9 @@ const REFUSED: readonly (readonly [what: string, launch: Launch, message: RegExp
     /prefillAttention: expected rows of at least 32 heads of 128, got 128/,
   ],
   [
-    "a turn of more elements than a head has",
+    "a rotation of more elements than a head has",
     (stream) => launchRopeStore(stream, { ...ROPE, ...ROPE_SHAPE, rope: { invFreq: 0n, numDims: 132, magnitude: 1 } }),
-    /ropeStore: expected a multiple of 4 of at most 128 turning elements, got 132/,
+    /ropeStore: expected a multiple of 4 of at most 128 rotated elements, got 132/,
   ],
   [
     "a norm of rows that vectors do not fill",

@@ -84,7 +84,7 @@ const variantChecks: readonly CudaCheck[] = VARIANTS.flatMap((variant) => {
   ];
 });
 
-/** Decode attention that turns and stores the last key itself, against the kernels that do it one after the other. */
+/** Decode attention that rotates and stores the last key itself, against the kernels that do it one after the other. */
 const ROTATING: readonly Variant[] = [
   { type: "bf16", headDim: 128, numHeads: 8, numKvHeads: 2, blockSize: 32 },
   { type: "bf16", headDim: 64, numHeads: 12, numKvHeads: 1, blockSize: 16, window: 70 },
@@ -93,7 +93,7 @@ const ROTATING: readonly Variant[] = [
 ];
 
 const rotatingChecks: readonly CudaCheck[] = ROTATING.map((variant) => ({
-  name: `decode attention that turns ${variant.headDim}${variant.isFp8 ? " fp8" : ""}${variant.isHalf ? " halves" : ""}`,
+  name: `decode attention that rotates ${variant.headDim}${variant.isFp8 ? " fp8" : ""}${variant.isHalf ? " halves" : ""}`,
   maxError: 8e-3,
   run: (context) => runRotating(context, variant),
 }));
@@ -166,8 +166,8 @@ async function runRotating(context: CudaCheckContext, variant: Variant): Promise
   });
   launchDecodeAttention(context.stream, { ...shared, q, qRowWidth: numHeads * headDim, keys, values, out: out ?? 0n });
   const rope = { invFreq, magnitude: 1.5 };
-  const turned = { q: qkv, qRowWidth, keys: rotatedKeys, values: rotatedValues, out: rotatedOut ?? 0n, rope };
-  launchDecodeAttention(context.stream, { ...shared, ...turned });
+  const rotated = { q: qkv, qRowWidth, keys: rotatedKeys, values: rotatedValues, out: rotatedOut ?? 0n, rope };
+  launchDecodeAttention(context.stream, { ...shared, ...rotated });
   const read = (at: bigint | undefined, type: CudaElement, size: number): Promise<Float32Array> =>
     downloadFloats(context, type, at ?? 0n, size);
   return Math.max(

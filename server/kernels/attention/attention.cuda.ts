@@ -37,7 +37,7 @@ export interface DecodeAttentionCudaArgs extends AttentionCudaArgs {
   /** Row s of `q` and `out` is the query of sequence s. Sizes: `decodeWorkspaceBytes`. */
   readonly counters: DevicePointer;
   readonly partials: DevicePointer;
-  /** The rows of `q` are [queries | keys | values], still to be turned; keys and values go to their places on the way. */
+  /** The rows of `q` are [queries | keys | values], not yet rotated; keys and values go to their places on the way. */
   readonly rope?: DecodeRope | undefined;
 }
 
@@ -46,7 +46,7 @@ export interface DecodeRope {
   readonly magnitude: number;
 }
 
-/** Whether decode attention can turn heads of that size itself: all of their elements, in bf16. */
+/** Whether decode attention can rotate heads of that size itself: all of their elements, in bf16. */
 export function supportsDecodeRope(type: ElemType, headDim: number, numDims: number): boolean {
   return type === "bf16" && numDims === headDim && headDim % 32 === 0;
 }

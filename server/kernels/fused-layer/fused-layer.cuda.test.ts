@@ -19,7 +19,7 @@ const LLAMA_8B: FusedLayerShape = {
   outWidth: 6144,
 };
 
-test("planFusedLayer() fits shared memory, and lets as many tiles meet at once as fit", () => {
+test("planFusedLayer() fits shared memory, and reduces as many tiles at once as fit", () => {
   for (const [weightType, numRows, tiles] of [
     ["bf16", 1, 8],
     ["bf16", 8, 2],

@@ -104,7 +104,7 @@ export function planFusedLayer(arch: string, shape: FusedLayerShape): FusedLayer
   return forms.find(({ sharedBytes }) => sharedBytes <= sharedBytesPerBlock(arch));
 }
 
-/** What `meeting` takes for layers of such widths. */
+/** Bytes of `gridBarrier` for layers of these widths. */
 export function gridBarrierBytes({ width, inner }: Pick<FusedLayerShape, "width" | "inner">): number {
   return COUNTER_BYTES + 4 * TAGGED_ROWS * (2 * width + inner);
 }

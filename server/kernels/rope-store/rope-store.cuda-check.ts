@@ -170,12 +170,12 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
   const gotQ = await downloadFloats(context, type, q, NUM_TOKENS * qRowWidth);
   const gotK = await downloadFloats(context, kvType, keys, NUM_SLOTS * kvWidth);
   const gotV = await downloadFloats(context, kvType, values, NUM_SLOTS * kvWidth);
-  const turned = turnedRef(variant, rows, norms.values, positions);
-  const turnedWidth = NUM_TURNED * headDim;
+  const rotated = rotatedRef(variant, rows, norms.values, positions);
+  const rotatedWidth = NUM_TURNED * headDim;
   const qWidth = HEADS.numHeads * headDim;
-  const wantedQ = columns(turned, turnedWidth, 0, qWidth);
-  const wantedK = stored(columns(turned, turnedWidth, qWidth, kvWidth), slots, kvWidth, isFp8 ? SCALES.key : 1);
-  const rowsV = columns(rows, qkvWidth, turnedWidth, kvWidth);
+  const wantedQ = columns(rotated, rotatedWidth, 0, qWidth);
+  const wantedK = stored(columns(rotated, rotatedWidth, qWidth, kvWidth), slots, kvWidth, isFp8 ? SCALES.key : 1);
+  const rowsV = columns(rows, qkvWidth, rotatedWidth, kvWidth);
   const wantedV = stored(rowsV, slots, kvWidth, isFp8 ? SCALES.value : 1);
   return Math.max(
     relativeError(columns(gotQ, qRowWidth, 0, qWidth), wantedQ),
@@ -185,7 +185,7 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
 }
 
 /** [numTokens, NUM_TURNED * headDim] */
-function turnedRef(
+function rotatedRef(
   { headDim, numDims, hasNorms, sections }: Variant,
   qkv: Float32Array,
   weight: Float32Array,

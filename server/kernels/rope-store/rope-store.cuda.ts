@@ -20,10 +20,10 @@ export interface RopeStoreCudaArgs extends KvCacheForm {
   readonly numHeads: number;
   readonly numKvHeads: number;
   readonly headDim: number;
-  /** Absent for layers that turn nothing. */
+  /** Absent for layers that rotate nothing. */
   readonly rope?: RopeTable | undefined;
   readonly headNorms?: HeadNorms | undefined;
-  /** Rows of queries; `qkv` itself with rows as wide as its own turns them in place. */
+  /** Rows of queries; `qkv` itself with rows as wide as its own rotates them in place. */
   readonly q: DevicePointer;
   readonly qRowWidth: number;
   readonly keys: DevicePointer; // [numSlots, numKvHeads * headDim]
@@ -32,10 +32,10 @@ export interface RopeStoreCudaArgs extends KvCacheForm {
 
 export interface RopeTable {
   readonly invFreq: DevicePointer; // f32 [numDims / 2]
-  /** Elements of a head that turn; a multiple of 4. */
+  /** Elements of a head that rotate; a multiple of 4. */
   readonly numDims: number;
   readonly magnitude: number;
-  /** Pairs of a head that turn by the time, the row and the column of a token; absent: all by its position. */
+  /** Pairs of a head that rotate by the time, the row and the column of a token; absent: all by its position. */
   readonly sections?: readonly [number, number, number] | undefined;
 }
 
@@ -63,7 +63,7 @@ export function launchRopeStore(stream: KernelStream, args: RopeStoreCudaArgs): 
   expectGroups("ropeStore", numHeads, numKvHeads);
   const numDims = rope?.numDims ?? 0;
   if (numDims % 4 !== 0 || numDims > headDim) {
-    throw new Error(`ropeStore: expected a multiple of 4 of at most ${headDim} turning elements, got ${numDims}`);
+    throw new Error(`ropeStore: expected a multiple of 4 of at most ${headDim} rotated elements, got ${numDims}`);
   }
   const kernel = stream.kernel({
     source: "rope-store/rope-store.cu",

@@ -10,19 +10,19 @@ import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts
 export interface RopeArgs {
   readonly x: CpuTensor; // [numTokens, rowWidth], rowWidth >= numHeads * headDim
   readonly positions: CpuTensor; // [numTokens]; with sections [4 * numTokens], one list after the other
-  /** Frequencies that turn by the first, second and third position of a token; absent: it has one. */
+  /** Frequencies that rotate by the first, second and third position of a token; absent: it has one. */
   readonly sections?: readonly [number, number, number] | undefined;
   readonly numHeads: number;
   readonly headDim: number;
-  /** Elements of a head that turn, from its first on; the others are copied. */
+  /** Elements of a head that rotate, from its first on; the others are copied. */
   readonly numDims: number;
   readonly theta: number;
   readonly frequencyFactors?: CpuTensor | undefined; // [numDims / 2], each divides its frequency
-  /** Multiplies what has turned. */
+  /** Multiplies what has rotated. */
   readonly magnitude: number;
 }
 
-/** ggml's name for the layout in which element i turns with element i + numDims / 2. */
+/** ggml's name for the layout in which element i rotates with element i + numDims / 2. */
 const MODE_NEOX = 2;
 /** The same with four positions a token. */
 const MODE_SECTIONS = 8;

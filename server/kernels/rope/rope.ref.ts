@@ -5,16 +5,16 @@
 export interface RopeRef {
   readonly x: Float32Array; // [numTokens, rowWidth]
   readonly positions: Int32Array; // [numTokens]; with sections [4 * numTokens], one list after the other
-  /** Frequencies that turn by the first, second and third position of a token. */
+  /** Frequencies that rotate by the first, second and third position of a token. */
   readonly sections?: readonly [number, number, number] | undefined;
   readonly rowWidth: number;
   readonly numHeads: number;
   readonly headDim: number;
-  /** Elements of a head that turn, from its first on; the others are copied. */
+  /** Elements of a head that rotate, from its first on; the others are copied. */
   readonly numDims: number;
   readonly theta: number;
   readonly frequencyFactors?: Float32Array; // [numDims / 2], each divides its frequency
-  /** Multiplies what has turned. */
+  /** Multiplies what has rotated. */
   readonly magnitude: number;
 }
 

@@ -61,7 +61,7 @@ for (const { name, positions, theta, factors, changes } of CASES) {
 const IN_THREE = Int32Array.of(0, 4, 4, 9, 0, 4, 5, 9, 0, 6, 4, 9, 0, 0, 0, 0);
 const SECTIONS = [2, 3, 3] as const;
 
-test("recordRope() turns each section of the frequencies by a position of its own", async () => {
+test("recordRope() rotates each section of the frequencies by a position of its own", async () => {
   const x = randomFloats(4 * BASE.rowWidth, 13);
   const actual = await runOp((graph) =>
     recordRope(graph, {
@@ -79,7 +79,7 @@ test("recordRope() turns each section of the frequencies by a position of its ow
 test("recordRope() gives the same bits for three equal positions as for one", async () => {
   const x = randomFloats(3 * BASE.rowWidth, 14);
   const positions = Int32Array.of(0, 77, 1000);
-  const turned = (sections: typeof SECTIONS | undefined, lists: Int32Array): Promise<Float32Array> =>
+  const rotated = (sections: typeof SECTIONS | undefined, lists: Int32Array): Promise<Float32Array> =>
     runOp((graph) =>
       recordRope(graph, {
         ...BASE,
@@ -90,7 +90,7 @@ test("recordRope() gives the same bits for three equal positions as for one", as
       }),
     );
   const lists = Int32Array.of(...positions, ...positions, ...positions, 0, 0, 0);
-  assert.deepEqual(await turned(SECTIONS, lists), await turned(undefined, positions));
+  assert.deepEqual(await rotated(SECTIONS, lists), await rotated(undefined, positions));
 });
 
 test("recordRope() refuses sections of another number of frequencies", async () => {
@@ -119,7 +119,7 @@ test("recordRope() refuses more heads than a row has", async () => {
   await assert.rejects(run, /11 heads of 16 exceed rows of 160/);
 });
 
-test("recordRope() refuses to turn more than a head has", async () => {
+test("recordRope() refuses to rotate more than a head has", async () => {
   const run = runOp((graph) =>
     recordRope(graph, {
       ...BASE,

@@ -64,7 +64,7 @@ const ARGS: WgmmaGemmCudaArgs = {
   scales: { rows: 64n, columns: 128n },
 };
 
-test("launchWgmmaGemm() tells the copy engine of both sides and leaves parts of sums where inputs are split", () => {
+test("launchWgmmaGemm() gives TMA both operands and keeps split-K partial sums where inputs are split", () => {
   const stream = new FakeKernelStream();
   const form = wgmmaTileConfig(stream, { ...ARGS, matrixRows: 4096, keepsPartials: true });
   assert.ok(form);
