@@ -60,7 +60,7 @@ const LOOKING = kernelOf(
   const u64 start = nanoseconds();
   do {
     look_at_word(word, seen);
-    if (nanoseconds() - start > PATIENCE_NS) __trap();
+    if (nanoseconds() - start > TIMEOUT_NS) __trap();
   } while (!is_of_launch(seen, 7));
   out[threadIdx.x] = (int)(u32)seen;`,
 ).replace("mma.cuh", "tagged-words.cuh");

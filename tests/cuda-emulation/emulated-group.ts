@@ -4,7 +4,7 @@
  */
 import { type CudaElement, ELEMENT_BYTES, toElements } from "../../server/kernels/testing/cuda-elements.ts";
 import type { GroupMember, RankLayout } from "../../server/src/engine/ranks/rank-group.ts";
-import type { CudaRanks } from "../../server/src/models/cuda/ranks.ts";
+import type { CudaRanks } from "../../server/src/models/cuda/pass.ts";
 import { placeOf, type RankPlace } from "../../server/src/models/shard/rank-shard.ts";
 import { viewMemory } from "../../server/src/native/ffi.ts";
 import type { Exclusive } from "./emulated-device.ts";

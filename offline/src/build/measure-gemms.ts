@@ -4,7 +4,7 @@
  */
 import { recordLinear } from "@nereid/server/kernels/linear/linear.ggml";
 import type { WeightType } from "@nereid/server/device/cpu/convert-elements";
-import type { CpuShape } from "@nereid/server/device/cpu/cpu-buffer";
+import type { CpuShape } from "@nereid/server/device/cpu/cpu-tensor";
 import { CpuDevice } from "@nereid/server/device/cpu/cpu-device";
 import { CpuGraph } from "@nereid/server/device/cpu/cpu-graph";
 import { byteSize, numElements } from "@nereid/server/device/cpu/cpu-tensor";

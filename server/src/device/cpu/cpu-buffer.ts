@@ -3,15 +3,7 @@ import type { Address } from "../../native/ffi.ts";
 import { expectAddress, GGML_TYPES } from "../../native/ggml/ggml.ts";
 import { adviseHugePages } from "../../native/huge-pages.ts";
 import type { CpuDevice } from "./cpu-device.ts";
-import { byteSize, type CpuTensor, type CpuType, expectWholeBlocks } from "./cpu-tensor.ts";
-
-export type CpuShape = readonly [number] | readonly [number, number] | readonly [number, number, number];
-
-export interface CpuTensorSpec {
-  readonly type: CpuType;
-  /** Outermost first. */
-  readonly shape: CpuShape;
-}
+import { byteSize, type CpuTensor, type CpuTensorSpec, expectWholeBlocks } from "./cpu-tensor.ts";
 
 /** The memory is not cleared: the system commits its pages when they are first written. */
 export class CpuBuffer {

@@ -6,7 +6,7 @@ import { loadavg } from "node:os";
 import type { Address } from "../../native/ffi.ts";
 import { expectAddress, type Ggml, openGgml, threadpoolParams } from "../../native/ggml/ggml.ts";
 import { availableProcessors } from "./available-processors.ts";
-import type { CpuTensorSpec } from "./cpu-buffer.ts";
+import type { CpuTensorSpec } from "./cpu-tensor.ts";
 import { DenseGemms, type GraphGemms } from "./dense-gemm.ts";
 import { GemmMemory } from "./gemm-memory.ts";
 import { type KnownThreads, ThreadLadder } from "./thread-ladder.ts";

@@ -64,3 +64,11 @@ export function expectTensor(
   const expected = `${types.join("|")}[${shape.map((size) => (size === -1 ? "*" : size)).join(", ")}]`;
   throw new Error(`${where}: expected ${expected}, got ${tensor.type}[${tensor.shape.join(", ")}]`);
 }
+
+export type CpuShape = readonly [number] | readonly [number, number] | readonly [number, number, number];
+
+export interface CpuTensorSpec {
+  readonly type: CpuType;
+  /** Outermost first. */
+  readonly shape: CpuShape;
+}

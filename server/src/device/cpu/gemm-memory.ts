@@ -4,7 +4,7 @@
  */
 import type { Address } from "../../native/ffi.ts";
 import { expectAddress, GGML_TYPES, type Ggml } from "../../native/ggml/ggml.ts";
-import type { CpuTensorSpec } from "./cpu-buffer.ts";
+import type { CpuTensorSpec } from "./cpu-tensor.ts";
 
 export class GemmMemory {
   readonly #ggml: Ggml;

@@ -1,7 +1,8 @@
 /** Tensors that outlive a graph, each in the kind of memory that suits it. It does not know what they mean. */
 import type { Address } from "../../native/ffi.ts";
-import { CpuBuffer, type CpuTensorSpec } from "./cpu-buffer.ts";
+import { CpuBuffer } from "./cpu-buffer.ts";
 import type { CpuDevice } from "./cpu-device.ts";
+import type { CpuTensorSpec } from "./cpu-tensor.ts";
 import { byteSize, type CpuTensor } from "./cpu-tensor.ts";
 
 export interface PlacedSpec extends CpuTensorSpec {

@@ -13,7 +13,8 @@ import { narrowWindows, widestWindow } from "../../models/config/layer-windows.t
 import { parseDecoderConfig } from "../../models/config/parse-decoder-config.ts";
 import { hasThreeAxes } from "../../models/config/rope-axes.ts";
 import { ropeFactors } from "../../models/config/rope-factors.ts";
-import { type DecoderModel, numDecoderTensors, recordDecoder } from "../../models/cpu/decoder.ts";
+import { numDecoderTensors, recordDecoder } from "../../models/cpu/decoder.ts";
+import type { DecoderModel } from "../../models/cpu/decoder-model.ts";
 import { type DecoderWeights, loadDecoderWeights } from "../../models/cpu/weights.ts";
 import { loraTargets } from "../../models/weights/lora-targets.ts";
 import type { KvCacheType } from "../engine-spec.ts";

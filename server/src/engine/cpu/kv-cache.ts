@@ -3,8 +3,10 @@
  * of the same form. Both are RAM here, pages of which the system commits when they are first written; what a device of its
  * own memory would keep in the host's is kept apart, so that the engine drives both alike.
  */
-import { CpuBuffer, type CpuTensorSpec } from "../../device/cpu/cpu-buffer.ts";
+
+import { CpuBuffer } from "../../device/cpu/cpu-buffer.ts";
 import type { CpuDevice } from "../../device/cpu/cpu-device.ts";
+import type { CpuTensorSpec } from "../../device/cpu/cpu-tensor.ts";
 import { CPU_TYPE_BYTES, type CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import type { DecoderConfig } from "../../models/config/decoder-config.ts";
 import type { LayerCache } from "../../models/cpu/attention.ts";

@@ -16,7 +16,7 @@ import type { CudaDevice } from "../../device/cuda/cuda-device.ts";
 import type { CudaBuffer } from "../../device/cuda/cuda-memory.ts";
 import { layOut } from "../../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
-import type { CudaRanks } from "../../models/cuda/ranks.ts";
+import type { CudaRanks } from "../../models/cuda/pass.ts";
 import { placeOf, type RankPlace } from "../../models/shard/rank-shard.ts";
 import { DeterministicAllReduce } from "./deterministic-all-reduce.ts";
 

@@ -7,7 +7,7 @@ import { recordRope } from "../../../kernels/rope/rope.ggml.ts";
 import { recordStoreKv } from "../../../kernels/store-kv/store-kv.ggml.ts";
 import type { CpuGraph } from "../../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
-import type { DecoderModel } from "./decoder.ts";
+import type { DecoderModel } from "./decoder-model.ts";
 import type { LoraChanger } from "./lora.ts";
 
 /** Keys and values of one layer. */

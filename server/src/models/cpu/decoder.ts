@@ -5,7 +5,6 @@
  */
 import { recordAdd } from "../../../kernels/add/add.ggml.ts";
 import { ATTENTION_TENSORS_PER_SPAN } from "../../../kernels/attention/attention.ggml.ts";
-import type { AttentionSequence } from "../../../kernels/attention/attention-span.ts";
 import { recordGatherRows } from "../../../kernels/gather-rows/gather-rows.ggml.ts";
 import { recordLayerNorm } from "../../../kernels/layer-norm/layer-norm.ggml.ts";
 import { recordLinear } from "../../../kernels/linear/linear.ggml.ts";
@@ -19,15 +18,9 @@ import type { CpuGraph } from "../../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
 import type { LayerWeights, Norm } from "../weights/weight-plan.ts";
+import { recordKeysAndValues, recordLayerAttention, SpansByWindow, type TokenPlaces } from "./attention.ts";
+import type { DecoderBatch, DecoderModel, DecoderSequence } from "./decoder-model.ts";
 import {
-  type LayerCache,
-  recordKeysAndValues,
-  recordLayerAttention,
-  SpansByWindow,
-  type TokenPlaces,
-} from "./attention.ts";
-import {
-  type AdapterWeights,
   countAdapters,
   LORA_TENSORS_PER_ADAPTER,
   LORA_TENSORS_PER_LAYER,
@@ -35,35 +28,6 @@ import {
   StepAdapters,
 } from "./lora.ts";
 import { recordMlp } from "./mlp.ts";
-import type { DecoderWeights } from "./weights.ts";
-
-export interface DecoderSequence extends AttentionSequence {
-  /** Undefined: none. */
-  readonly adapter?: number | undefined;
-}
-
-/** A batch whose indices have all been checked. */
-export interface DecoderBatch {
-  readonly tokenIds: Int32Array; // [numTokens]
-  readonly positions: Int32Array; // [numTokens]
-  /** [3, numTokens] time, row and column of each token, for ropes with sections; absent: its position in all three. */
-  readonly axes?: Int32Array;
-  readonly slots: Int32Array; // [numTokens]
-  readonly sequences: readonly DecoderSequence[];
-  readonly logitRows: Int32Array;
-  readonly embeddings?: { readonly rows: Int32Array; readonly values: Float32Array };
-  readonly blockSize: number;
-}
-
-export interface DecoderModel {
-  readonly config: DecoderConfig;
-  readonly weights: DecoderWeights;
-  /** By which each rope multiplies what it has rotated. */
-  readonly ropeMagnitudes: readonly number[];
-  readonly caches: readonly LayerCache[];
-  /** By the numbers that sequences name. */
-  readonly adapters: ReadonlyMap<number, AdapterWeights>;
-}
 
 /** Graph tensors of a layer and of the model besides attention's and the experts' own, at most. */
 const TENSORS_PER_LAYER = 48;

@@ -11,7 +11,6 @@ import {
   launchLora,
   writeLoraPart,
 } from "../../../kernels/lora/lora.cuda.ts";
-import type { LoraTiles } from "../../../kernels/lora/lora-tiles.ts";
 import { type CudaTensor, layOut } from "../../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import type { LoraAdapter, LoraChange, LoraLinear } from "../../formats/lora/lora-adapter.ts";
@@ -19,14 +18,6 @@ import type { Linear } from "../weights/weight-plan.ts";
 import { enqueueGemm } from "./gemm.ts";
 import type { CudaPass, CudaRows } from "./pass.ts";
 import type { GemmReader } from "./plan-gemm.ts";
-
-/** The rows of a pass that carry adapters. */
-export interface CudaLoraBatch extends LoraTiles {
-  readonly adapters: DevicePointer; // u64 [numTiles]
-  readonly tileRows: DevicePointer; // i32 [numTiles, rowsPerTile]
-  /** Of the adapters, what is filled up included. */
-  readonly maxRank: number;
-}
 
 const LINEARS: readonly LoraLinear[] = ["qkv", "attentionOut", "mlpIn", "mlpOut"];
 

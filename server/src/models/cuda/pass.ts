@@ -1,17 +1,52 @@
 /** What all parts of a pass over a decoder on a GPU share: the model, the memory and the batch. */
 import type { ElemType } from "../../../kernels/cuda/launch-args.ts";
 import type { QuantizedOutput } from "../../../kernels/cuda/quantized-output.ts";
+import type { LoraTiles } from "../../../kernels/lora/lora-tiles.ts";
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
 import type { GemmRunner } from "../../device/cuda/dense-gemm.ts";
 import type { DevicePointer, KernelStream } from "../../device/cuda/kernel-stream.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
+import type { RankPlace, RankShard } from "../shard/rank-shard.ts";
 import type { ModelWeights } from "../weights/weight-plan.ts";
 import type { ExpertsMemory } from "./experts-memory.ts";
 import type { Int4Memory } from "./int4.ts";
-import type { CudaLoraBatch } from "./lora.ts";
 import type { CudaActivations } from "./memory.ts";
-import type { CudaRanks, CudaVocabularyShare } from "./ranks.ts";
 import type { StepLayout } from "./step-layout.ts";
+
+export interface CudaRanks {
+  readonly place: RankPlace;
+  /** In place, over the ranks of the stage. Enqueues, as all of these. */
+  sum(at: DevicePointer, count: number, type: ElemType): void;
+  /** The rows of the stage before, and to the one behind. */
+  receiveRows(at: DevicePointer, count: number, type: ElemType): void;
+  sendRows(at: DevicePointer, count: number, type: ElemType): void;
+  /** `parts` holds `count` elements of each rank of the stage, this rank's in its place. */
+  gather(parts: DevicePointer, count: number): void;
+  /** From the first rank of the last stage to the first of all; others do nothing. */
+  returnLogits(at: DevicePointer, count: number): void;
+  copyRows(copy: {
+    readonly to: DevicePointer;
+    readonly toPitch: number;
+    readonly from: DevicePointer;
+    readonly fromPitch: number;
+    readonly rowBytes: number;
+    readonly numRows: number;
+  }): void;
+}
+
+/** The rows of logits that each rank makes, and where they are gathered. */
+export interface CudaVocabularyShare extends Pick<RankShard, "vocabulary" | "vocabularyStep"> {
+  /** f32, for each rank of the stage `gemmRows(maxLogitRows)` rows of `vocabularyStep`. */
+  readonly parts: DevicePointer;
+}
+
+/** The rows of a pass that carry adapters. */
+export interface CudaLoraBatch extends LoraTiles {
+  readonly adapters: DevicePointer; // u64 [numTiles]
+  readonly tileRows: DevicePointer; // i32 [numTiles, rowsPerTile]
+  /** Of the adapters, what is filled up included. */
+  readonly maxRank: number;
+}
 
 /** Keys and values of one layer. */
 export interface CudaLayerCache {

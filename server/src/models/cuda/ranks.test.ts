@@ -10,8 +10,8 @@ import { describeWeights } from "../weights/weight-plan.ts";
 import { attentionScratch } from "./attention.ts";
 import { enqueueEmbedding, enqueueLayers, enqueueLogits } from "./decoder.ts";
 import { planActivations } from "./memory.ts";
-import type { CudaDecoderModel, CudaPass } from "./pass.ts";
-import { type CudaRanks, vocabularyPartsBytes } from "./ranks.ts";
+import type { CudaDecoderModel, CudaPass, CudaRanks } from "./pass.ts";
+import { vocabularyPartsBytes } from "./ranks.ts";
 import { layOutStep } from "./step-layout.ts";
 
 const LLAMA = {

@@ -1,38 +1,10 @@
 /** What a pass needs of the other GPUs that run the same model: all-reduced partial sums, rows of other stages, logits. */
 
-import type { ElemType } from "../../../kernels/cuda/launch-args.ts";
 import { CUDA_TYPE_BYTES, layOut } from "../../device/cuda/cuda-tensor.ts";
 import { gemmRows } from "../../device/cuda/dense-gemm.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import type { RankPlace, RankShard } from "../shard/rank-shard.ts";
 import type { CudaPass } from "./pass.ts";
-
-export interface CudaRanks {
-  readonly place: RankPlace;
-  /** In place, over the ranks of the stage. Enqueues, as all of these. */
-  sum(at: DevicePointer, count: number, type: ElemType): void;
-  /** The rows of the stage before, and to the one behind. */
-  receiveRows(at: DevicePointer, count: number, type: ElemType): void;
-  sendRows(at: DevicePointer, count: number, type: ElemType): void;
-  /** `parts` holds `count` elements of each rank of the stage, this rank's in its place. */
-  gather(parts: DevicePointer, count: number): void;
-  /** From the first rank of the last stage to the first of all; others do nothing. */
-  returnLogits(at: DevicePointer, count: number): void;
-  copyRows(copy: {
-    readonly to: DevicePointer;
-    readonly toPitch: number;
-    readonly from: DevicePointer;
-    readonly fromPitch: number;
-    readonly rowBytes: number;
-    readonly numRows: number;
-  }): void;
-}
-
-/** The rows of logits that each rank makes, and where they are gathered. */
-export interface CudaVocabularyShare extends Pick<RankShard, "vocabulary" | "vocabularyStep"> {
-  /** f32, for each rank of the stage `gemmRows(maxLogitRows)` rows of `vocabularyStep`. */
-  readonly parts: DevicePointer;
-}
 
 export const LOGIT_BYTES: number = CUDA_TYPE_BYTES.f32;
 

@@ -2,7 +2,7 @@
  * Which tensors of the files make up which device tensor of a decoder. Projections that read the same rows are stacked
  * into one, which halves the products of a layer. Pure: it reads no file and knows no device.
  */
-import type { CpuShape } from "../../device/cpu/cpu-buffer.ts";
+import type { CpuShape } from "../../device/cpu/cpu-tensor.ts";
 import type { ExpertNames, WeightNames } from "../../formats/hf/weight-names.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
 

@@ -1,0 +1,34 @@
+/** A decoder on the CPU as its forward pass sees it: weights, caches, adapters, and the batch of a step. */
+import type { AttentionSequence } from "../../../kernels/attention/attention-span.ts";
+import type { DecoderConfig } from "../config/decoder-config.ts";
+import type { LayerCache } from "./attention.ts";
+import type { AdapterWeights } from "./lora.ts";
+import type { DecoderWeights } from "./weights.ts";
+
+export interface DecoderSequence extends AttentionSequence {
+  /** Undefined: none. */
+  readonly adapter?: number | undefined;
+}
+
+/** A batch whose indices have all been checked. */
+export interface DecoderBatch {
+  readonly tokenIds: Int32Array; // [numTokens]
+  readonly positions: Int32Array; // [numTokens]
+  /** [3, numTokens] time, row and column of each token, for ropes with sections; absent: its position in all three. */
+  readonly axes?: Int32Array;
+  readonly slots: Int32Array; // [numTokens]
+  readonly sequences: readonly DecoderSequence[];
+  readonly logitRows: Int32Array;
+  readonly embeddings?: { readonly rows: Int32Array; readonly values: Float32Array };
+  readonly blockSize: number;
+}
+
+export interface DecoderModel {
+  readonly config: DecoderConfig;
+  readonly weights: DecoderWeights;
+  /** By which each rope multiplies what it has rotated. */
+  readonly ropeMagnitudes: readonly number[];
+  readonly caches: readonly LayerCache[];
+  /** By the numbers that sequences name. */
+  readonly adapters: ReadonlyMap<number, AdapterWeights>;
+}
