@@ -209,7 +209,7 @@ test("metadata that matches the pattern becomes parameters; reserved names are r
 });
 
 test("restricted groups need their key, others do not", async () => {
-  const restricted = [{ apis: ["model-repository"], key: "triton-grpc-protocol-Admin", value: "let me in" }] as const;
+  const restricted = [{ apis: ["model-repository"], key: "Admin", value: "let me in" }] as const;
   const closed = await openTestBed({ restricted });
   const details = "This protocol is restricted, expecting header 'triton-grpc-protocol-Admin'";
   const metadata = new Metadata();

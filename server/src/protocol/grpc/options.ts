@@ -37,7 +37,7 @@ export const DEFAULT_GRPC_KEEPALIVE: GrpcKeepaliveOptions = Object.freeze({
 });
 
 export interface GrpcOptions extends BindOptions {
-  /** Keys without their prefix `triton-grpc-protocol-`. */
+  /** Keys with or without the prefix `triton-grpc-protocol-`. */
   readonly restricted: readonly RestrictedGroup[];
   /** Metadata keys that match become string parameters of inference requests. */
   readonly forwardPattern: RegExp | undefined;

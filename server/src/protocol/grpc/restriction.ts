@@ -1,7 +1,19 @@
 /** RPCs locked behind a metadata key (Source: Triton's inference protocols page, "Limit Endpoint Access"). */
-import type { RestrictedApi, Restrictions } from "../restriction.ts";
+import { type RestrictedApi, type RestrictedGroup, Restrictions } from "../restriction.ts";
 import type { Metadata } from "./routes/method.ts";
 import { GRPC_STATUS, GrpcError } from "./status.ts";
+
+/** Triton puts this in front of the key that the user chose. */
+const KEY_PREFIX = "triton-grpc-protocol-";
+
+/** Keys may come with the prefix or without it. */
+export function grpcRestrictions(groups: readonly RestrictedGroup[]): Restrictions {
+  return new Restrictions(groups.map((group) => ({ ...group, key: withPrefix(group.key) })));
+}
+
+function withPrefix(key: string): string {
+  return key.startsWith(KEY_PREFIX) ? key : `${KEY_PREFIX}${key}`;
+}
 
 /** @throws GrpcError when the group is restricted and the call does not carry its key */
 export function expectAllowed(restrictions: Restrictions, group: RestrictedApi | undefined, metadata: Metadata): void {
