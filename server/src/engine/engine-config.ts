@@ -1,6 +1,6 @@
 /** Bounds of an engine and its scheduling policy. Plain data. */
 
-import type { CapacityPolicy } from "./plan/step-planner.ts";
+import type { CapacityPolicy } from "./plan/capacity-policy.ts";
 import { NO_SPECULATION, type SpeculationConfig } from "./speculation/speculation-config.ts";
 
 export interface EngineConfig {

@@ -5,16 +5,15 @@
  * blocks run out, the running sequence of lowest priority releases its blocks and is queued again, to be recomputed
  * (continuous batching: Orca, Yu et al. 2022; paging and preemption: vLLM, Kwon et al. 2023).
  */
+
 import { BlockPool } from "../kv/block-pool.ts";
 import { PrefixCache, type PrefixMatch } from "../kv/prefix-cache.ts";
 import { waitsForPrefix } from "../kv/shared-prefix.ts";
 import { firstBlockSeen, longestChunk, peakBlocks, type WindowRules } from "../kv/window-blocks.ts";
 import { insertAfterEqual, insertBeforeEqual, orderKey } from "../priority-order.ts";
 import type { Sequence } from "../request/sequence.ts";
+import type { CapacityPolicy } from "./capacity-policy.ts";
 import { StepPlan } from "./step-plan.ts";
-
-/** `guaranteed_no_evict` admits what can run to its end for sure; `max_utilization` admits more and preempts. */
-export type CapacityPolicy = "guaranteed_no_evict" | "max_utilization";
 
 export interface PlannerConfig extends WindowRules {
   readonly numBlocks: number;
