@@ -9,7 +9,7 @@ import type { CpuDevice } from "../../device/cpu/cpu-device.ts";
 import type { CpuTensorSpec } from "../../device/cpu/cpu-tensor.ts";
 import { CPU_TYPE_BYTES, type CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import type { DecoderConfig } from "../../models/config/decoder-config.ts";
-import type { LayerCache } from "../../models/cpu/attention.ts";
+import type { LayerCache } from "../../models/cpu/decoder-model.ts";
 import type { KvCacheType } from "../engine-spec.ts";
 
 /** Elements that share a scale: heads are whole numbers of them. */

@@ -7,14 +7,8 @@ import { recordRope } from "../../../kernels/rope/rope.ggml.ts";
 import { recordStoreKv } from "../../../kernels/store-kv/store-kv.ggml.ts";
 import type { CpuGraph } from "../../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
-import type { DecoderModel } from "./decoder-model.ts";
+import type { DecoderModel, LayerCache } from "./decoder-model.ts";
 import type { LoraChanger } from "./lora.ts";
-
-/** Keys and values of one layer. */
-export interface LayerCache {
-  readonly keys: CpuTensor; // [numSlots, kvHeads * headDim]
-  readonly values: CpuTensor; // [numSlots, kvHeads * headDim]
-}
 
 /** What each sequence's queries see, for each window that a layer has; recorded when a layer first asks. */
 export class SpansByWindow {

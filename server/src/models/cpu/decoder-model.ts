@@ -1,7 +1,7 @@
 /** A decoder on the CPU as its forward pass sees it: weights, caches, adapters, and the batch of a step. */
 import type { AttentionSequence } from "../../../kernels/attention/attention-span.ts";
+import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
-import type { LayerCache } from "./attention.ts";
 import type { AdapterWeights } from "./lora.ts";
 import type { DecoderWeights } from "./weights.ts";
 
@@ -31,4 +31,10 @@ export interface DecoderModel {
   readonly caches: readonly LayerCache[];
   /** By the numbers that sequences name. */
   readonly adapters: ReadonlyMap<number, AdapterWeights>;
+}
+
+/** Keys and values of one layer. */
+export interface LayerCache {
+  readonly keys: CpuTensor; // [numSlots, kvHeads * headDim]
+  readonly values: CpuTensor; // [numSlots, kvHeads * headDim]
 }
