@@ -13,11 +13,14 @@ interface ReflectionRequest {
 }
 
 export function reflectionEntries(types: MessageTypes): readonly MethodEntry[] {
-  const files = new FileIndex();
+  let files: FileIndex | undefined;
   return ["v1", "v1alpha"].map((version) => {
     const scope = `grpc.reflection.${version}`;
     const pair = types.pair<ReflectionRequest>(`${scope}.ServerReflectionRequest`, `${scope}.ServerReflectionResponse`);
-    const open = (call: StreamCall): StreamHandler => new Reflection(files, pair, call);
+    const open = (call: StreamCall): StreamHandler => {
+      files ??= new FileIndex();
+      return new Reflection(files, pair, call);
+    };
     const path = `/${scope}.ServerReflection/ServerReflectionInfo`;
     return [path, { kind: "stream", group: undefined, isInference: false, open }];
   });
