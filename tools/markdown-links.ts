@@ -10,13 +10,13 @@ export interface Reference {
   readonly target: string;
 }
 
-interface Line {
+export interface Line {
   readonly number: number;
   readonly text: string;
 }
 
 /** CommonMark 4.5: a fence ends with as many of the same characters as it began with. */
-function prose(page: string): readonly Line[] {
+export function linesOutsideFences(page: string): readonly Line[] {
   const lines: Line[] = [];
   let fence: string | undefined;
   for (const [index, text] of page.split("\n").entries()) {
@@ -32,7 +32,7 @@ const CODE = /(`+)(.+?)\1(?!`)/g;
 const LINK = /\]\(<?([^)\s>]+)>?(?:\s+"[^"]*")?\)|^\s*\[[^\]]+\]:\s+<?(\S+?)>?\s*$|\b(?:href|src)="([^"]+)"/g;
 
 export function referencesIn(page: string): readonly Reference[] {
-  return prose(page).flatMap(({ number, text }) => {
+  return linesOutsideFences(page).flatMap(({ number, text }) => {
     const paths = [...text.matchAll(CODE)].map(([, , code = ""]) => ({
       line: number,
       kind: "path" as const,
@@ -51,7 +51,7 @@ export function referencesIn(page: string): readonly Reference[] {
 export function anchorsOf(page: string): ReadonlySet<string> {
   const anchors = new Set<string>();
   const counts = new Map<string, number>();
-  for (const { text } of prose(page)) {
+  for (const { text } of linesOutsideFences(page)) {
     for (const [, id = ""] of text.matchAll(/<a (?:id|name)="([^"]+)"/g)) anchors.add(id);
     const [, heading] = /^#{1,6}\s+(.+?)\s*#*\s*$/.exec(text) ?? [];
     if (heading === undefined) continue;
