@@ -1,4 +1,4 @@
-/** What a dynamic batcher with a short delay makes of traffic that goes on: clients that take turns with it, and arrivals at random. */
+/** Plays steady traffic on a dynamic batcher with a short delay: clients that wait for each response, and random arrivals. */
 import type { ModelDynamicBatching } from "../../server/src/core/model-config.ts";
 import { fakeConfig, fakeInput, fakeOutput } from "../fakes/model-config.ts";
 import { collect } from "../fakes/requests.ts";
@@ -9,9 +9,9 @@ import { VirtualClock } from "./virtual-clock.ts";
 export const DELAY_MS = 0.5;
 
 export interface Traffic {
-  /** Of the model: the parameter `delay_lone_requests`. */
-  readonly delaysLone: boolean;
-  /** Of one execution; 0 = on the spot. */
+  /** The model parameter `adaptive_batching_delay`. */
+  readonly isAdaptive: boolean;
+  /** Time of one execution; 0 = synchronous. */
   readonly runMs: number;
   readonly batching?: Partial<ModelDynamicBatching>;
   /** Sends once at each of these times. */
@@ -20,7 +20,7 @@ export interface Traffic {
   readonly untilMs: number;
 }
 
-/** A client that sends when it has its answer and has thought about it. */
+/** A client that sends its next request some time after its response. */
 export interface ClosedLoop {
   readonly fromMs: number;
   readonly thinkMs: () => number;
@@ -34,7 +34,7 @@ export interface Execution {
 
 /** The executions, first started first. */
 export async function playTraffic(traffic: Traffic): Promise<readonly Execution[]> {
-  const { delaysLone, runMs, arrivalsMs = [], clients = [], untilMs, batching } = traffic;
+  const { isAdaptive, runMs, arrivalsMs = [], clients = [], untilMs, batching } = traffic;
   const clock = new VirtualClock();
   const executions: Execution[] = [];
   const config = fakeConfig({
@@ -46,7 +46,7 @@ export async function playTraffic(traffic: Traffic): Promise<readonly Execution[
       max_queue_delay_microseconds: DELAY_MS * 1000,
       ...batching,
     }),
-    parameters: { delay_lone_requests: { string_value: String(delaysLone) } },
+    parameters: { adaptive_batching_delay: { string_value: String(isAdaptive) } },
   });
   const instance = timedInstance(clock, ({ requests }) => {
     const atMs = clock.nowMs();

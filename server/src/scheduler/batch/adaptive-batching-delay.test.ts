@@ -24,7 +24,7 @@ function config(batching: Partial<ModelDynamicBatching> | undefined, changes: Pa
   return fakeConfig({ max_batch_size: 8, dynamic_batching, ...changes });
 }
 
-test("SingleClientTraffic finds the delay in vain after 32 that were alone, but for each seventeenth, until one is not alone", () => {
+test("SingleClientTraffic skips the delay after 32 unbatched requests, except for every 17th, until one meets another", () => {
   const traffic = new SingleClientTraffic();
   const inVain = (alone: readonly boolean[]): boolean[] =>
     alone.map((isAlone) => {
@@ -36,6 +36,12 @@ test("SingleClientTraffic finds the delay in vain after 32 that were alone, but 
   assert.deepEqual(inVain(new Array<boolean>(69).fill(true)), [...no, true, false, ...yes, false, ...yes, false, true]);
   assert.deepEqual(inVain([false, ...new Array<boolean>(33).fill(true)]), [false, ...no, true]);
 });
+
+const withParameters = (words: Readonly<Record<string, string>>): ModelConfig =>
+  config(
+    {},
+    { parameters: Object.fromEntries(Object.entries(words).map(([name, word]) => [name, { string_value: word }])) },
+  );
 
 const CASES: readonly (readonly [title: string, config: ModelConfig, isSpared: boolean])[] = [
   ["a short delay and nothing else", config({}), true],
@@ -49,8 +55,11 @@ const CASES: readonly (readonly [title: string, config: ModelConfig, isSpared: b
   ["levels", config({ priority_levels: 2 }), false],
   ["a queue policy", config({ default_queue_policy: POLICY }), false],
   ["a queue policy of a level", config({ priority_queue_policy: { "1": POLICY } }), false],
-  ["the wish for all delays", config({}, { parameters: { delay_lone_requests: { string_value: "true" } } }), false],
-  ["no such wish", config({}, { parameters: { delay_lone_requests: { string_value: "false" } } }), true],
+  ["adaptive_batching_delay false", withParameters({ adaptive_batching_delay: "false" }), false],
+  ["adaptive_batching_delay true", withParameters({ adaptive_batching_delay: "true" }), true],
+  ["the alias delay_lone_requests true", withParameters({ delay_lone_requests: "true" }), false],
+  ["the alias delay_lone_requests false", withParameters({ delay_lone_requests: "false" }), true],
+  ["both", withParameters({ adaptive_batching_delay: "true", delay_lone_requests: "true" }), true],
 ];
 for (const [title, model, isSpared] of CASES) {
   test(`usesAdaptiveDelay() is ${isSpared} for a model with ${title}`, () => {
@@ -59,8 +68,12 @@ for (const [title, model, isSpared] of CASES) {
 }
 
 test("expectAdaptiveDelaySetting() refuses what is neither true nor false", () => {
-  const model = config({}, { parameters: { delay_lone_requests: { string_value: "never" } } });
-  const message = "parameter 'delay_lone_requests' of model 'm' must be 'true' or 'false', got 'never'";
-  assert.throws(() => expectAdaptiveDelaySetting(model), { code: "invalid_argument", message });
+  for (const name of ["adaptive_batching_delay", "delay_lone_requests"]) {
+    const message = `parameter '${name}' of model 'm' must be 'true' or 'false', got 'never'`;
+    assert.throws(() => expectAdaptiveDelaySetting(withParameters({ [name]: "never" })), {
+      code: "invalid_argument",
+      message,
+    });
+  }
   for (const [, other] of CASES) expectAdaptiveDelaySetting(other);
 });

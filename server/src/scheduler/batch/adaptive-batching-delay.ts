@@ -1,6 +1,6 @@
 /**
  * Adaptive batching delay: skips the queue delay for single-client traffic, where waiting would gather nothing. Some
- * requests still wait, to detect new traffic (docs/decisions/005-lone-requests.md). Knows neither time nor queue.
+ * requests still wait, to detect new traffic (docs/decisions/005-adaptive-batching-delay.md). Knows neither time nor queue.
  */
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
@@ -14,7 +14,9 @@ const PROOF = 32;
 const PROBE_EVERY = 17;
 /** A longer configured delay, in us, says that batches matter more than latency. */
 const MAX_DELAY_US = 5000;
-const PARAMETER = "delay_lone_requests";
+const PARAMETER = "adaptive_batching_delay";
+/** Alias with the opposite meaning: "true" keeps the whole delay. */
+const OLD_PARAMETER = "delay_lone_requests";
 
 export class SingleClientTraffic {
   #numUnbatched = 0;
@@ -33,7 +35,7 @@ export class SingleClientTraffic {
 /** Whether a model uses the adaptive delay: its delay is short, and no other queue option is set. */
 export function usesAdaptiveDelay(config: ModelConfig): boolean {
   const { dynamic_batching: batching, max_batch_size } = config;
-  if (batching === undefined || max_batch_size < 2 || wordOf(config) === "true") return false;
+  if (batching === undefined || max_batch_size < 2 || isSwitchedOff(config)) return false;
   const { max_queue_delay_microseconds: delayUs, preferred_batch_size: sizes } = batching;
   const isPlain =
     !batching.preserve_ordering &&
@@ -43,14 +45,22 @@ export function usesAdaptiveDelay(config: ModelConfig): boolean {
   return isPlain && delayUs > 0 && delayUs <= MAX_DELAY_US && sizes.every((size) => size === max_batch_size);
 }
 
-/** @throws ServerError when the parameter is neither true nor false */
+/** @throws ServerError when the parameter, or its alias, is neither true nor false */
 export function expectAdaptiveDelaySetting(config: ModelConfig): void {
-  const word = wordOf(config);
-  if (word === undefined || word === "true" || word === "false") return;
-  const text = `parameter '${PARAMETER}' of model '${config.name}' must be 'true' or 'false', got '${word}'`;
-  throw new ServerError("invalid_argument", text);
+  for (const name of [PARAMETER, OLD_PARAMETER]) {
+    const word = wordOf(config, name);
+    if (word === undefined || word === "true" || word === "false") continue;
+    const text = `parameter '${name}' of model '${config.name}' must be 'true' or 'false', got '${word}'`;
+    throw new ServerError("invalid_argument", text);
+  }
 }
 
-function wordOf({ parameters }: ModelConfig): string | undefined {
-  return Object.hasOwn(parameters, PARAMETER) ? parameters[PARAMETER]?.string_value : undefined;
+/** The parameter counts before its alias. */
+function isSwitchedOff(config: ModelConfig): boolean {
+  const word = wordOf(config, PARAMETER);
+  return word === undefined ? wordOf(config, OLD_PARAMETER) === "true" : word === "false";
+}
+
+function wordOf({ parameters }: ModelConfig, name: string): string | undefined {
+  return Object.hasOwn(parameters, name) ? parameters[name]?.string_value : undefined;
 }
