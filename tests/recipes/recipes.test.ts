@@ -75,7 +75,7 @@ test("docs/recipes/llama-awq.md works as it stands", { timeout: TIMEOUT_MS }, as
   assert.deepEqual([model_name, typeof text_output], ["ensemble", "string"]);
 });
 
-/** Stands in for the library on machines without it: the twin's own code is what runs. */
+/** Stands in for the library on machines without it: the model's own code runs. */
 const TRANSFORMERS = `
 class AutoTokenizer:
     @staticmethod
@@ -87,16 +87,16 @@ def pipeline(task, model, tokenizer):
     return lambda text, max_new_tokens: [{"generated_text": f"{text} and {max_new_tokens} more"}]
 `;
 
-test("docs/recipes/llama2-python-twin.md works as it stands", { timeout: TIMEOUT_MS, skip }, async () => {
+test("docs/recipes/llama2-python.md works as it stands", { timeout: TIMEOUT_MS, skip }, async () => {
   await using hub = await hubWith("meta-llama/Llama-2-7b-chat-hf", "llama");
   const modules = mkdtempSync(join(tmpdir(), "nereid-modules-"));
   writeFileSync(join(modules, "transformers.py"), TRANSFORMERS);
   const env = { HF_ENDPOINT: hub.endpoint, PYTHONPATH: modules, NEREID_PYTHON: clientVenv.python ?? "" };
-  await using recipe = await openRecipe("llama2-python-twin", { env });
-  const [engine, twin, typed] = (await recipe.run()).map((text): Record<string, unknown> => JSON.parse(text));
+  await using recipe = await openRecipe("llama2-python", { env });
+  const [engine, python, typed] = (await recipe.run()).map((text): Record<string, unknown> => JSON.parse(text));
   rmSync(modules, { recursive: true });
   assert.equal(typeof engine?.text_output, "string");
-  assert.equal(twin?.text_output, "What is machine learning? and 20 more");
+  assert.equal(python?.text_output, "What is machine learning? and 20 more");
   const outputs = typed?.outputs as readonly { readonly name: string; readonly data: readonly unknown[] }[];
   assert.deepEqual(outputs.find(({ name }) => name === "text_output")?.data, [engine?.text_output]);
 });
