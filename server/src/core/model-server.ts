@@ -24,6 +24,12 @@ export interface ModelMetadata {
   readonly outputs: readonly TensorMetadata[];
 }
 
+/** Absolute paths. */
+export interface ModelFolders {
+  readonly model: string;
+  readonly version: string;
+}
+
 /** One served version of a model, pinned for the life of a request. */
 export interface ServedModel {
   readonly name: string;
@@ -33,6 +39,8 @@ export interface ServedModel {
   readonly inputs: ReadonlyMap<string, TensorMetadata>;
   readonly outputs: ReadonlyMap<string, TensorMetadata>;
   readonly decoupled: boolean;
+  /** Where the model's files lie; paths in `parameters` count from there. Absent: it has none on this machine. */
+  readonly folders?: ModelFolders;
   /** Label of an output's class, undefined without a label file or line. */
   label(output: string, index: number): string | undefined;
   /**

@@ -3,7 +3,7 @@ import type { BackendModel, ModelInstance } from "../backend/backend.ts";
 import { type InferRequest, withInputs } from "../core/infer-request.ts";
 import type { InferResponse } from "../core/infer-response.ts";
 import type { ModelConfig } from "../core/model-config.ts";
-import type { ServedModel, TensorMetadata } from "../core/model-server.ts";
+import type { ModelFolders, ServedModel, TensorMetadata } from "../core/model-server.ts";
 import { type ModelSignature, tensorMetadata } from "../core/model-signature.ts";
 import { validateRequest } from "../core/validate-request.ts";
 import type { ExecutionTiming } from "../scheduler/execution-timing.ts";
@@ -19,6 +19,7 @@ export interface ModelVersionParts {
   readonly signature: ModelSignature;
   readonly decoupled: boolean;
   readonly labels: ReadonlyMap<string, readonly string[]>;
+  readonly folders: ModelFolders;
   readonly statistics: StatisticsCounter;
   readonly scheduler: Scheduler;
   readonly instances: readonly ModelInstance[];
@@ -36,6 +37,7 @@ export class ModelVersion implements ServedModel {
   readonly namespace: string;
   readonly version: string;
   readonly decoupled: boolean;
+  readonly folders: ModelFolders;
   readonly inputs: ReadonlyMap<string, TensorMetadata>;
   readonly outputs: ReadonlyMap<string, TensorMetadata>;
   readonly signature: ModelSignature;
@@ -57,6 +59,7 @@ export class ModelVersion implements ServedModel {
     this.#config = config;
     this.#instances = parts.instances;
     this.decoupled = parts.decoupled;
+    this.folders = parts.folders;
     this.signature = signature;
     this.statistics = parts.statistics;
     this.loadSeconds = parts.loadSeconds;

@@ -29,6 +29,8 @@ export interface EncodeOptions {
 
 export interface DecodeOptions {
   readonly skipSpecialTokens: boolean;
+  /** Special tokens that stay in the text all the same. */
+  readonly keptIds?: ReadonlySet<number>;
 }
 
 /** A tokenizer ready for use. Made by `createTokenizer`. */
@@ -125,9 +127,14 @@ export class Tokenizer {
     return detokenizer.push(ids) + detokenizer.finish();
   }
 
+  /** Bytes that a token adds inside a text; undefined when the decoder looks across tokens, or there is no such token. */
+  bytesOf(id: number): Uint8Array | undefined {
+    return this.#parts.pieces?.bytesOf(id, false);
+  }
+
   createDetokenizer(options: DecodeOptions): Detokenizer {
     const { pieces, library, specialIds } = this.#parts;
-    const skipped = options.skipSpecialTokens ? specialIds : undefined;
+    const skipped = options.skipSpecialTokens ? without(specialIds, options.keptIds) : undefined;
     if (pieces !== undefined) return new IncrementalDetokenizer(pieces, skipped);
     return new WholeDetokenizer((ids) => library.decode(ids), skipped);
   }
@@ -141,4 +148,8 @@ export class Tokenizer {
     const hasStart = before.length > 0 && before.every((id, index) => ids[index] === id);
     return Int32Array.from([...(hasStart ? [] : before), ...ids, ...after]);
   }
+}
+
+function without(ids: ReadonlySet<number>, kept: ReadonlySet<number> | undefined): ReadonlySet<number> {
+  return kept === undefined || kept.size === 0 ? ids : new Set([...ids].filter((id) => !kept.has(id)));
 }

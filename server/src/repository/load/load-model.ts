@@ -15,6 +15,7 @@ import { finishModelConfig, unknownBackend } from "../../config/model/model-conf
 import { withDecoupled } from "../../config/model/normalize.ts";
 import type { BatchStrategy } from "../../core/batch-strategy.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
+import type { ModelFolders } from "../../core/model-server.ts";
 import { signatureOf } from "../../core/model-signature.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
@@ -114,6 +115,7 @@ export async function loadModelVersion(
     ...base,
     generation: () => generation,
     labels,
+    folders: foldersOf(polled, version),
     scheduler,
     instances,
     model,
@@ -196,14 +198,19 @@ async function generationOf({ remoteCache }: LoadContext, polled: PolledModel, v
 /** No GPU is usable until its device exists. */
 const NO_GPUS = Object.freeze({ ids: [] as readonly number[], minComputeCapability: 0 });
 
+function foldersOf({ folder }: PolledModel, version: number): ModelFolders {
+  return { model: folder.path, version: join(folder.path, String(version)) };
+}
+
 function sourceOf(context: LoadContext, polled: PolledModel, version: number): ModelSource {
   const { config, folder } = polled;
+  const folders = foldersOf(polled, version);
   return {
     name: folder.name,
     version,
     config,
-    modelFolder: folder.path,
-    versionFolder: join(folder.path, String(version)),
+    modelFolder: folders.model,
+    versionFolder: folders.version,
     isFetched: folder.origin !== folder.path,
     settings: context.settingsOf(config.backend),
     log: context.log,
@@ -264,6 +271,7 @@ async function loadEnsemble(
     generation,
     decoupled: plan.isDecoupled,
     labels: new Map([...composingLabels(config, (index) => stepModel(index, "").labels), ...labels]),
+    folders: foldersOf(polled, version),
     statistics,
     scheduler,
     instances: [],

@@ -1,0 +1,54 @@
+/** The responses of one generation, in order; the reader's end cancels the rest. Written without generators: each token passes here. */
+import type { InferResponse } from "../core/infer-response.ts";
+import type { ServedModel, TensorMetadata } from "../core/model-server.ts";
+import type { Tensor } from "../core/tensor.ts";
+import type { TextInferRequest } from "./text-infer-request.ts";
+
+export class Responses {
+  readonly #model: ServedModel;
+  readonly #request: TextInferRequest;
+  #iterator: AsyncIterator<InferResponse> | undefined;
+
+  constructor(model: ServedModel, request: TextInferRequest) {
+    this.#model = model;
+    this.#request = request;
+  }
+
+  /** Undefined behind the last. @throws ServerError */
+  async next(): Promise<InferResponse | undefined> {
+    this.#iterator ??= this.#model.infer(this.#request)[Symbol.asyncIterator]();
+    const { done, value } = await this.#iterator.next();
+    if (done === true) return undefined;
+    if (value.error !== undefined) throw value.error;
+    return value;
+  }
+
+  /** Cancels what still runs. */
+  async return(): Promise<void> {
+    this.#request.cancel();
+    await this.#iterator?.return?.();
+  }
+}
+
+export function outputOf(response: InferResponse, output: TensorMetadata | undefined): Tensor | undefined {
+  if (output === undefined) return undefined;
+  for (const tensor of response.outputs) if (tensor.name === output.name) return tensor;
+  return undefined;
+}
+
+/** Values of an integer tensor of 32 or 64 bits. */
+export function integers({ data, datatype }: Tensor): Int32Array {
+  const size = datatype === "INT64" || datatype === "UINT64" ? 8 : 4;
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  const values = new Int32Array(data.byteLength / size);
+  for (let i = 0; i < values.length; i++) values[i] = view.getInt32(i * size, true);
+  return values;
+}
+
+export function floats({ data }: Tensor): Float32Array {
+  return new Float32Array(data.slice().buffer);
+}
+
+export function firstInteger(tensor: Tensor | undefined): number | undefined {
+  return tensor === undefined || tensor.datatype === "BYTES" ? undefined : integers(tensor)[0];
+}

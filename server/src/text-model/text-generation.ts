@@ -1,0 +1,127 @@
+/** A generation by a model of text: a pipeline over an engine, or a model of the user's own. */
+import { bytesElements } from "../core/bytes-tensor.ts";
+import type { InferResponse } from "../core/infer-response.ts";
+import type { ServedModel } from "../core/model-server.ts";
+import type { Tokenizer } from "../formats/tokenizer/tokenizer.ts";
+import { firstInteger, outputOf, Responses } from "./responses.ts";
+import { StopScan } from "./stop-scan.ts";
+import type { OutputRole } from "./tensor-names.ts";
+import type { TextInferRequest } from "./text-infer-request.ts";
+import type { FinishReason, TextChunk, TextGeneration, TextRequest } from "./text-request.ts";
+import type { TextSignature } from "./text-signature.ts";
+
+export interface TextGenerationParts {
+  readonly model: ServedModel;
+  readonly signature: TextSignature;
+  readonly tokenizer: Tokenizer | undefined;
+  readonly request: TextRequest;
+  readonly infer: TextInferRequest;
+  readonly promptText: string;
+  /** Undefined: unknown without a tokenizer. */
+  readonly numPromptTokens: number | undefined;
+  readonly limit: number;
+  /** Each response is one token: the model streams from an engine. */
+  readonly countsResponses: boolean;
+  /** Responses hold the whole text so far. */
+  readonly accumulates: boolean;
+}
+
+export class TextTensorGeneration implements TextGeneration {
+  readonly #parts: TextGenerationParts;
+  readonly #responses: Responses;
+  readonly #scan: StopScan;
+  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  /** All text of the model, for counts and for models that accumulate. */
+  #whole = "";
+  #numResponses = 0;
+  #numTokens: number | undefined;
+  #numPromptTokens: number | undefined;
+  #reason: FinishReason | undefined;
+  #isOver = false;
+
+  constructor(parts: TextGenerationParts) {
+    this.#parts = parts;
+    this.#responses = new Responses(parts.model, parts.infer);
+    this.#scan = new StopScan(parts.request.stop, parts.request.includesStop);
+    this.#numPromptTokens = parts.numPromptTokens;
+  }
+
+  async next(): Promise<TextChunk | undefined> {
+    while (!this.#isOver) {
+      const response = await this.#responses.next();
+      const chunk = response === undefined ? this.#finish("") : this.#read(response);
+      if (chunk !== undefined) {
+        if (this.#isOver) await this.#responses.return();
+        return chunk;
+      }
+    }
+    return undefined;
+  }
+
+  async return(): Promise<void> {
+    this.#isOver = true;
+    await this.#responses.return();
+  }
+
+  #read(response: InferResponse): TextChunk | undefined {
+    const text = this.#newText(response);
+    // The last response of an answer that ended by itself has no token.
+    if (text !== "" || !response.final) this.#numResponses += 1;
+    this.#readFacts(response);
+    const { text: shown, isStopped } = this.#scan.push(text);
+    if (isStopped) {
+      this.#reason = "stop";
+      return this.#over(shown);
+    }
+    if (response.final) return this.#finish(shown);
+    return shown === "" ? undefined : { text: shown, scores: [], finish: undefined };
+  }
+
+  #newText(response: InferResponse): string {
+    const tensor = outputOf(response, this.#parts.signature.outputs.get("text"));
+    const [first] = tensor === undefined ? [] : bytesElements(tensor);
+    const text = first === undefined ? "" : this.#decoder.decode(first);
+    const isFirst = this.#whole === "";
+    if (this.#parts.accumulates) {
+      const fresh = text.startsWith(this.#whole) ? text.slice(this.#whole.length) : text;
+      this.#whole = text;
+      return fresh;
+    }
+    const { promptText } = this.#parts;
+    const own = isFirst && response.final && promptText !== "" && text.startsWith(promptText);
+    const fresh = own ? text.slice(promptText.length) : text;
+    this.#whole += fresh;
+    return fresh;
+  }
+
+  #readFacts(response: InferResponse): void {
+    const int = (role: OutputRole): number | undefined =>
+      firstInteger(outputOf(response, this.#parts.signature.outputs.get(role)));
+    this.#numTokens = int("numOutputTokens") ?? this.#numTokens;
+    this.#numPromptTokens = int("numPromptTokens") ?? this.#numPromptTokens;
+    const reason = outputOf(response, this.#parts.signature.outputs.get("finishReason"));
+    if (reason?.datatype !== "BYTES") return;
+    const [bytes] = bytesElements(reason);
+    const text = bytes === undefined ? "" : this.#decoder.decode(bytes);
+    if (text === "length" || text === "stop") this.#reason = text;
+  }
+
+  #finish(text: string): TextChunk {
+    return this.#over(text + this.#scan.end());
+  }
+
+  #over(text: string): TextChunk {
+    this.#isOver = true;
+    const outputTokens = this.#countTokens();
+    const isCut = outputTokens !== undefined && outputTokens >= this.#parts.limit;
+    const reason = this.#reason ?? (isCut ? "length" : "stop");
+    const usage = { promptTokens: this.#numPromptTokens, outputTokens, cachedTokens: 0 };
+    return { text, scores: [], finish: { reason, usage } };
+  }
+
+  #countTokens(): number | undefined {
+    if (this.#numTokens !== undefined) return this.#numTokens;
+    if (this.#parts.countsResponses) return this.#numResponses;
+    return this.#parts.tokenizer?.encode(this.#whole, { addSpecialTokens: false }).length;
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * The room of text models: finds the model of a name, `base:adapter` included, and keeps what was read from its folders
+ * as long as that load of the model serves.
+ */
+import type { CreateChatFormat } from "../chat/chat-contract.ts";
+import type { ModelServer, ServedModel } from "../core/model-server.ts";
+import { ServerError } from "../core/server-error.ts";
+import { type ModelAssets, readAssets, TokenizerCache } from "./model-assets.ts";
+import { parameterText } from "./model-folders.ts";
+import { TextModel } from "./text-model.ts";
+import { textSignature } from "./text-signature.ts";
+
+interface Known {
+  readonly served: ServedModel;
+  readonly assets: Promise<ModelAssets>;
+}
+
+export class TextModels {
+  readonly #server: Pick<ModelServer, "model" | "index">;
+  readonly #createChat: CreateChatFormat;
+  readonly #tokenizers = new TokenizerCache();
+  readonly #known = new Map<string, Known>();
+
+  constructor(server: Pick<ModelServer, "model" | "index">, createChat: CreateChatFormat) {
+    this.#server = server;
+    this.#createChat = createChat;
+  }
+
+  /** @throws ServerError not_found for an unknown name, invalid_argument for a model that is none of text */
+  async find(name: string): Promise<TextModel> {
+    const { served, adapter } = this.#served(name);
+    const signature = textSignature(served);
+    if ("reason" in signature) {
+      throw new ServerError("invalid_argument", `The model '${name}' does not generate text: ${signature.reason}`);
+    }
+    return new TextModel(served, signature, await this.assets(served), name, adapter);
+  }
+
+  /** The model of a name without its adapter. @throws ServerError not_found */
+  served(name: string): ServedModel {
+    return this.#served(name).served;
+  }
+
+  /** Names of all models that are ready. */
+  names(): readonly string[] {
+    return [...new Set(this.#server.index(true).map(({ name }) => name))];
+  }
+
+  /** Tokenizer and further facts of any model, read once for each load. */
+  assets(served: ServedModel): Promise<ModelAssets> {
+    const known = this.#known.get(served.name);
+    if (known?.served === served) return known.assets;
+    const assets = readAssets(served, this.#server, this.#tokenizers, this.#createChat);
+    this.#known.set(served.name, { served, assets });
+    if (known !== undefined) void closeChat(known.assets);
+    // A failure is told to who asked; the next request tries again.
+    assets.catch(() => {
+      if (this.#known.get(served.name)?.assets === assets) this.#known.delete(served.name);
+    });
+    return assets;
+  }
+
+  async close(): Promise<void> {
+    const all = [...this.#known.values()];
+    this.#known.clear();
+    await Promise.all(all.map(({ assets }) => closeChat(assets)));
+  }
+
+  #served(name: string): { readonly served: ServedModel; readonly adapter: string | undefined } {
+    const exact = this.#try(name);
+    if (exact instanceof ServerError === false) return { served: exact, adapter: undefined };
+    const colonAt = name.lastIndexOf(":");
+    const base = colonAt <= 0 ? exact : this.#try(name.slice(0, colonAt));
+    const adapter = name.slice(colonAt + 1);
+    if (base instanceof ServerError || adapter === "" || !base.inputs.has("lora_name")) throw exact;
+    return { served: base, adapter };
+  }
+
+  #try(name: string): ServedModel | ServerError {
+    try {
+      return this.#server.model(name, "");
+    } catch (error) {
+      return ServerError.from(error);
+    }
+  }
+}
+
+/** Names of the adapters in a model's `lora_adapters`: "name:folder,name:folder". */
+export function adapterNames(served: ServedModel): readonly string[] {
+  const text = parameterText(served, "lora_adapters") ?? "";
+  return text.split(",").flatMap((entry) => {
+    const name = entry.slice(0, entry.indexOf(":")).trim();
+    return name === "" ? [] : [name];
+  });
+}
+
+async function closeChat(assets: Promise<ModelAssets>): Promise<void> {
+  const loaded = await assets.catch(() => undefined);
+  await loaded?.chat.close();
+}
