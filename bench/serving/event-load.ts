@@ -71,12 +71,21 @@ class Counted implements EventLoad {
 }
 
 export function startEventStreams(port: number, shape: StreamShape, numClients: number): EventLoad {
-  const load = new Counted();
-  for (let k = 0; k < numClients; k++) {
+  const requests = Array.from({ length: numClients }, (_, k) => {
     const { model, inputs } = inputsOf(shape, k, numClients);
-    const body = JSON.stringify(
-      Object.fromEntries(inputs.map(({ name, value, count }) => [name, new Array<number>(count).fill(value)])),
-    );
+    const values = inputs.map(({ name, value, count }) => [name, new Array<number>(count).fill(value)]);
+    return { model, body: JSON.stringify(Object.fromEntries(values)) };
+  });
+  return readEventStreams(port, requests);
+}
+
+/** A client for each request, which sends it again when its stream has ended. */
+export function readEventStreams(
+  port: number,
+  requests: readonly { readonly model: string; readonly body: string }[],
+): EventLoad {
+  const load = new Counted();
+  for (const { model, body } of requests) {
     const head = `POST /v2/models/${model}/generate_stream HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: ${body.length}\r\n\r\n`;
     load.sockets.push(startReader(port, Buffer.from(head + body), load));
   }
@@ -123,18 +132,28 @@ export function startGrpcStreams(
   numConnections: number,
   numClients: number,
 ): EventLoad {
+  const messages = Array.from({ length: numClients }, (_, k) => grpcRequest(inputsOf(shape, k, numClients)));
+  return readGrpcStreams(port, messages, numConnections, shape.kind === "paced");
+}
+
+/** A stream for each request, over connections in turn, which is sent again when its stream has ended. */
+export function readGrpcStreams(
+  port: number,
+  messages: readonly Uint8Array[],
+  numConnections: number,
+  isPaced: boolean,
+): EventLoad {
   const load = new Counted();
-  const bodies = Array.from({ length: numClients }, (_, k) => grpcBody(inputsOf(shape, k, numClients)));
+  const bodies = messages.map(grpcBody);
   for (let k = 0; k < numConnections; k++) {
     const own = bodies.filter((_, client) => client % numConnections === k);
-    load.sockets.push(startConnection(port, own, shape.kind === "paced", load));
+    load.sockets.push(startConnection(port, own, isPaced, load));
   }
   return load;
 }
 
-/** The request, framed as gRPC does. */
-function grpcBody({ model, inputs }: ReturnType<typeof inputsOf>): Buffer {
-  const message = grpcMessage(
+function grpcRequest({ model, inputs }: ReturnType<typeof inputsOf>): Uint8Array {
+  return grpcMessage(
     model,
     inputs.map(({ name, value, count }) => ({
       name,
@@ -143,6 +162,10 @@ function grpcBody({ model, inputs }: ReturnType<typeof inputsOf>): Buffer {
       values: new Int32Array(count).fill(value),
     })),
   );
+}
+
+/** The request, framed as gRPC does. */
+function grpcBody(message: Uint8Array): Buffer {
   const body = Buffer.alloc(GRPC_PREFIX_BYTES + message.length);
   body.writeUInt32BE(message.length, 1);
   body.set(message, GRPC_PREFIX_BYTES);

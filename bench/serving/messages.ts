@@ -4,9 +4,10 @@ import type { HttpRequest } from "./http-load.ts";
 
 export interface BenchTensor {
   readonly name: string;
-  readonly datatype: "INT32" | "INT64" | "FP32";
+  readonly datatype: "INT32" | "INT64" | "FP32" | "BOOL" | "BYTES";
   readonly shape: readonly number[];
-  readonly values: Int32Array | BigInt64Array | Float32Array;
+  /** As the datatype has them; of BOOL and BYTES the bytes of the tensor. */
+  readonly values: Int32Array | BigInt64Array | Float32Array | Uint8Array;
 }
 
 export function jsonRequest(model: string, tensors: readonly BenchTensor[]): HttpRequest {

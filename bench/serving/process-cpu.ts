@@ -6,12 +6,17 @@ const US_PER_TICK = 10_000;
 
 /** User and system time in microseconds. */
 export function cpuTimeUs(pid: number): number {
+  let us = ownCpuTimeUs(pid);
+  for (const child of childrenOf(pid)) us += cpuTimeUs(child);
+  return us;
+}
+
+/** Without descendants. */
+export function ownCpuTimeUs(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
   // The name, in brackets, may hold blanks.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  let us = (Number(fields[11]) + Number(fields[12])) * US_PER_TICK;
-  for (const child of childrenOf(pid)) us += cpuTimeUs(child);
-  return us;
+  return (Number(fields[11]) + Number(fields[12])) * US_PER_TICK;
 }
 
 function childrenOf(pid: number): number[] {
