@@ -39,8 +39,10 @@ export interface BackendRequest {
    * Responses sent before still reach the client.
    */
   reschedule?(): void;
-  /** Resolves when the client has taken enough of what was sent: a producer of many responses awaits it. */
-  drained(): Promise<void>;
+  /**
+   * Resolves when the client has taken enough of what was sent: a producer of many responses awaits it. Undefined: it has.
+   */
+  drained(): Promise<void> | undefined;
 }
 
 /** One execution. The marks feed the statistics: input before `computeStart`, output after `computeEnd`. */

@@ -47,9 +47,9 @@ export class ResponseStream implements AsyncIterable<InferResponse>, AsyncIterat
     return this.#ended;
   }
 
-  /** Resolves when the queue is short enough for the producer to continue. */
-  drained(): Promise<void> {
-    if (this.#queue.length < HIGH_WATER || this.#ended) return Promise.resolve();
+  /** Resolves when the queue is short enough for the producer to continue; undefined: it is. */
+  drained(): Promise<void> | undefined {
+    if (this.#queue.length < HIGH_WATER || this.#ended) return undefined;
     if (this.#drained === undefined) {
       let release = (): void => undefined;
       const promise = new Promise<void>((resolve) => {

@@ -174,7 +174,7 @@ export class ScheduledRequest implements ExecutableRequest {
     this.#end(error);
   }
 
-  drained(): Promise<void> {
+  drained(): Promise<void> | undefined {
     return this.stream.drained();
   }
 

@@ -69,6 +69,13 @@ export class JsonWriter {
     this.pos = at + length;
   }
 
+  /** JSON text that is written already. */
+  rawBytes(text: Uint8Array): void {
+    this.ensure(text.length);
+    this.bytes.set(text, this.pos);
+    this.pos += text.length;
+  }
+
   string(text: string): void {
     this.ensure(text.length * 6 + 2);
     this.bytes[this.pos++] = 0x22;

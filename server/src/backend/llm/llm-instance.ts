@@ -17,6 +17,7 @@ import type { BackendRequest, Batch, ModelInstance } from "../backend.ts";
 import type { LlmSettings } from "./llm-settings.ts";
 import { isStopRequest, type LlmRow, readRow } from "./read-row.ts";
 import { type BeamOutput, outputTensors, type RowOutput } from "./row-outputs.ts";
+import { ElementSlab, TokenOutputs } from "./token-outputs.ts";
 
 /** The engine of an instance, wherever it runs. */
 export interface InstanceEngine extends Generator {
@@ -60,6 +61,7 @@ export class LlmInstance implements ModelInstance {
   readonly answersLater = true;
   readonly #options: LlmInstanceOptions;
   readonly #running = new Set<Promise<void>>();
+  readonly #slab = new ElementSlab();
 
   constructor(options: LlmInstanceOptions) {
     this.name = options.name;
@@ -149,10 +151,9 @@ export class LlmInstance implements ModelInstance {
     const { row } = job;
     const seed = seedOf(row.generate.seed, job.sequenceIndex);
     const chunks: GeneratedChunk[] = [];
-    for await (const chunk of engine.generate({ ...row.generate, seed, signal })) {
-      chunks.push(chunk);
-      if (row.isStreaming) await this.#stream(request, job, chunk, outcome);
-    }
+    const generation = engine.generate({ ...row.generate, seed, signal });
+    if (row.isStreaming) await this.#streamAll(request, job, generation, outcome);
+    else for await (const chunk of generation) chunks.push(chunk);
     const whole = rowOutput(job, chunks);
     if (settings.isDecoupled && !row.isStreaming) {
       outcome.numLeft -= 1;
@@ -162,19 +163,49 @@ export class LlmInstance implements ModelInstance {
   }
 
   /** One response per token, also when the reader was late and several came at once: clients count them. */
-  async #stream(request: BackendRequest, job: Job, chunk: GeneratedChunk, outcome: { numLeft: number }): Promise<void> {
-    for (const part of splitChunk(chunk)) {
-      const isLast = part.finishReason !== undefined;
-      if (isLast) outcome.numLeft -= 1;
-      this.#respond(request, [rowOutput(job, [part])], isLast && outcome.numLeft === 0);
-      await request.drained();
+  async #streamAll(
+    request: BackendRequest,
+    job: Job,
+    generation: AsyncIterable<GeneratedChunk>,
+    outcome: { numLeft: number },
+  ): Promise<void> {
+    let tokens: TokenOutputs | undefined;
+    for await (const chunk of generation) {
+      for (const part of splitChunk(chunk)) {
+        if (isPlainToken(part)) {
+          tokens ??= this.#tokenOutputs(request, job, part);
+          respondToken(request, tokens, part);
+        } else {
+          this.#streamPart(request, job, part, outcome);
+        }
+        const behind = request.drained();
+        if (behind !== undefined) await behind;
+      }
     }
+  }
+
+  #streamPart(request: BackendRequest, job: Job, part: GeneratedChunk, outcome: { numLeft: number }): void {
+    const isLast = part.finishReason !== undefined;
+    if (isLast) outcome.numLeft -= 1;
+    this.#respond(request, [rowOutput(job, [part])], isLast && outcome.numLeft === 0);
+  }
+
+  #tokenOutputs(request: BackendRequest, job: Job, part: GeneratedChunk): TokenOutputs {
+    const first = outputTensors(this.#options.config, request.outputNames, [rowOutput(job, [part])]);
+    return new TokenOutputs(first, job.row.generate.logProbs, this.#slab);
   }
 
   #respond(request: BackendRequest, rows: readonly RowOutput[], final: boolean): void {
     if (request.request.signal.aborted) return; // the end of `#generate` answers
     request.respond({ outputs: outputTensors(this.#options.config, request.outputNames, rows), final });
   }
+}
+
+function respondToken(request: BackendRequest, tokens: TokenOutputs, part: GeneratedChunk): void {
+  if (request.request.signal.aborted) return; // the end of `#generate` answers
+  const [id = 0] = part.tokenIds;
+  const outputs = tokens.of({ id, logProb: part.logProbs[0] ?? 0, cumLogProb: part.cumLogProb });
+  request.respond({ outputs, final: false });
 }
 
 /** A row once for each sequence that it asks for. */
@@ -189,9 +220,14 @@ function seedOf(seed: bigint | undefined, sequenceIndex: number): bigint | undef
   return seed === undefined ? undefined : seed ^ BigInt.asUintN(64, BigInt(sequenceIndex) * 0x9e3779b97f4a7c15n);
 }
 
-function splitChunk(chunk: GeneratedChunk): GeneratedChunk[] {
+/** One token, and nothing else. */
+function isPlainToken({ tokenIds, extras, beams, finishReason }: GeneratedChunk): boolean {
+  return tokenIds.length === 1 && extras === undefined && beams === undefined && finishReason === undefined;
+}
+
+function splitChunk(chunk: GeneratedChunk): readonly GeneratedChunk[] {
+  if (chunk.tokenIds.length <= 1) return [chunk];
   const { tokenIds, logProbs, cumLogProb, extras, ...end } = chunk;
-  if (tokenIds.length <= 1) return [chunk];
   let sum = cumLogProb - logProbs.reduce((total, value) => total + value, 0);
   return Array.from(tokenIds, (_, i) => {
     sum += logProbs[i] ?? 0;

@@ -131,8 +131,11 @@ export class RequestsInFlight {
     if (inFlight.uncredited < CREDIT_STEP) return;
     const count = inFlight.uncredited;
     inFlight.uncredited = 0;
-    void inFlight.target.drained().then(() => {
-      if (this.#requests.has(key)) this.#signals.credited(key, count);
-    });
+    void this.#creditWhenDrained(key, inFlight, count);
+  }
+
+  async #creditWhenDrained(key: number, inFlight: InFlight, count: number): Promise<void> {
+    await inFlight.target.drained();
+    if (this.#requests.has(key)) this.#signals.credited(key, count);
   }
 }

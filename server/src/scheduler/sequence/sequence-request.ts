@@ -92,7 +92,7 @@ export class SequencedRequest implements ExecutableRequest {
     this.#settle();
   }
 
-  drained(): Promise<void> {
+  drained(): Promise<void> | undefined {
     return this.#parts.client.drained();
   }
 
@@ -153,7 +153,7 @@ export class NullRequest implements ExecutableRequest {
     this.#ended = true;
   }
 
-  drained(): Promise<void> {
+  drained(): Promise<void> | undefined {
     return Promise.resolve();
   }
 }

@@ -11,8 +11,11 @@ import { runAtOnce } from "../transport/slices.ts";
 
 type Member = { readonly text: string } | { readonly parameter: ParameterValue } | { readonly tensor: Tensor };
 
+/** Says where the text of a tensor lies in what was written. */
+export type OnTensor = (tensor: Tensor, from: number, to: number) => void;
+
 /** Appends to the caller's object. Among equal names the first counts: reserved, parameter, tensor. */
-export function writeGenerateResponse(writer: JsonWriter, response: InferResponse): void {
+export function writeGenerateResponse(writer: JsonWriter, response: InferResponse, onTensor?: OnTensor): void {
   const members = new Map<string, Member>();
   if (response.id !== "") members.set("id", { text: response.id });
   members.set("model_name", { text: response.modelName });
@@ -26,7 +29,12 @@ export function writeGenerateResponse(writer: JsonWriter, response: InferRespons
     isFirst = false;
     writer.string(name);
     writer.byte(0x3a);
-    writeMember(writer, members.get(name));
+    const member = members.get(name);
+    const from = writer.size;
+    writeMember(writer, member);
+    if (onTensor !== undefined && member !== undefined && "tensor" in member) {
+      onTensor(member.tensor, from, writer.size);
+    }
   }
   writer.byte(0x7d);
 }
@@ -55,7 +63,8 @@ function writeMember(writer: JsonWriter, member: Member | undefined): void {
   else writeTensor(writer, member.tensor);
 }
 
-function writeTensor(writer: JsonWriter, tensor: Tensor): void {
+/** @throws ServerError when the datatype has no JSON form */
+export function writeTensor(writer: JsonWriter, tensor: Tensor): void {
   const isScalar = elementCount(tensor.shape) === 1;
   if (!isScalar) writer.byte(0x5b);
   runAtOnce(writeElements(writer, tensor));

@@ -16,11 +16,14 @@ import { startTrace } from "../start-trace.ts";
 import { errorBody } from "../status.ts";
 import { LoopTurn } from "../transport/loop-turn.ts";
 import { runAtOnce, runInTurns } from "../transport/slices.ts";
+import { EventWriter } from "./event-writer.ts";
 import { Events, type Outcome, Outcomes } from "./generate-events.ts";
 import { decodeGenerate, type GenerateContext } from "./generate-request.ts";
 import { writeGenerateResponse } from "./generate-response.ts";
 
 const EVENT_STREAM = "text/event-stream; charset=utf-8";
+const EVENT_START: Buffer = Buffer.from("data: ");
+const EVENT_END: Buffer = Buffer.from("\n\n");
 /** Status of a model's own error, for every code: only a refusal has a status by code. */
 const FAILED_STATUS = 400;
 const NOT_ONE =
@@ -56,7 +59,7 @@ export class GenerateHandler {
       return errorReply(FAILED_STATUS, "application/json", first.error.message);
     }
     if (first === undefined || count !== 1) return errorReply(200, "application/json", NOT_ONE);
-    return bytesReply("application/json", [this.#write(first, "", "")]);
+    return bytesReply("application/json", [this.#body(first.response)]);
   }
 
   /** The first outcome sets the status; all are events. A refusal is a plain JSON error. */
@@ -66,7 +69,8 @@ export class GenerateHandler {
     const outcomes = new Outcomes(request);
     const first = await outcomes.read();
     if (first === undefined) return emptyReply(200, EVENT_STREAM);
-    const chunks = new Events(first, outcomes, (outcome) => this.#event(outcome));
+    const events = new EventWriter();
+    const chunks = new Events(first, outcomes, (outcome) => this.#event(outcome, events));
     if (!("error" in first)) return { status: 200, contentType: EVENT_STREAM, chunks };
     if (this.#isRefusal(first, turn)) throw first.error;
     return { status: FAILED_STATUS, contentType: EVENT_STREAM, chunks };
@@ -121,22 +125,25 @@ export class GenerateHandler {
     }
   }
 
-  #event(outcome: Outcome): Uint8Array {
+  #event(outcome: Outcome, events: EventWriter): Uint8Array {
     if ("error" in outcome)
       return Buffer.concat([Buffer.from("data: "), errorBody(outcome.error.message), Buffer.from("\n\n")]);
+    const { writer } = this.#codec;
     try {
-      return this.#write(outcome, "data: ", "\n\n");
+      writer.begin();
+      writer.rawBytes(EVENT_START);
+      events.write(writer, outcome.response);
+      writer.rawBytes(EVENT_END);
+      return writer.finish();
     } catch (error) {
-      return this.#event({ error: ServerError.from(error) });
+      return this.#event({ error: ServerError.from(error) }, events);
     }
   }
 
-  #write(outcome: { readonly response: InferResponse }, before: string, after: string): Uint8Array {
+  #body(response: InferResponse): Uint8Array {
     const { writer } = this.#codec;
     writer.begin();
-    writer.raw(before);
-    writeGenerateResponse(writer, outcome.response);
-    writer.raw(after);
+    writeGenerateResponse(writer, response);
     return writer.finish();
   }
 }
