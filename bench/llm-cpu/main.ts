@@ -114,8 +114,8 @@ function save(): void {
     `Commit ${about.commit}, ${about.date}, Node ${about.node}, ${about.machine}.`,
     `Command: \`${about.command}\`. Random weights of the named shape, both read the same file, ${flags.threads} threads.`,
     "",
-    "Tokens per second by the fastest step of all rounds, in which the two take turns. KV cache f16, flash attention, contexts",
-    "of 32 tokens when decoding; logits of each sequence's last token.",
+    "Tokens per second come from the fastest step of all rounds, in which the two take turns. Both compute the logits of each",
+    "sequence's last token, with an f16 KV cache and flash attention. Decoding uses contexts of 32 tokens.",
   ];
   writeFileSync(`${RESULTS}${flags.name}.md`, `${[...head, "", text].join("\n")}\n`);
 }

@@ -113,8 +113,8 @@ function save(): void {
     `Commit ${about.commit}, ${about.date}, Node ${about.node}, ${about.machine}.`,
     `Command: \`${about.command}\`. node-llama-cpp ${API_VERSION}; random weights, both read the same file, ${flags.threads} threads.`,
     "",
-    `${flags.clients} clients at once, prompts of ${PROMPT_TOKENS} tokens, greedy; output tokens per second of the fastest round, prefill`,
-    "included. Nereid's clients run on the same processors as its server and read one event a token; the API's caller gets",
+    `${flags.clients} concurrent clients, prompts of ${PROMPT_TOKENS} tokens, greedy. Figures are output tokens per second of the fastest round,`,
+    "prefill included. Nereid's clients run on the same processors as its server, and read one event a token. The API's caller gets",
     "tokens in its own process.",
   ];
   writeFileSync(`${RESULTS}${flags.name}.md`, `${[...head, "", text].join("\n")}\n`);

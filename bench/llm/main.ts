@@ -123,8 +123,8 @@ function save(): void {
     `Commit ${about.commit}, ${about.date}, Node ${about.node}, ${about.machine}.`,
     `Command: \`${about.command}\`. Model: examples/nereid-tiny through the model \`ensemble\`, one response per token.`,
     "",
-    "Medians of the rounds, in which the ways take turns. The first row is the same engine in the process of the benchmark, fed",
-    "with tokens; its CPU time holds all of that process. Clients run on the same cores as the server.",
+    "Figures are medians of the rounds, in which the rows take turns. Clients run on the same cores as the server.",
+    "The row `engine in this process` is the same engine inside the benchmark, fed with tokens. Its CPU time covers that process.",
   ];
   writeFileSync(`${RESULTS}${flags.name}.md`, `${[...head, "", text].join("\n")}\n`);
 }

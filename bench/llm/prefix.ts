@@ -90,11 +90,13 @@ function save(): void {
   const about = circumstances(`npm run bench:llm-prefix -- ${process.argv.slice(2).join(" ")}`);
   writeRawResults(flags.name, { ...about, ratio, rows });
   const head = [
-    "# Language model: a prompt whose beginning is known",
+    "# Language model: time to the first token with a cached prefix",
     "",
     `Commit ${about.commit}, ${about.date}, Node ${about.node}, ${about.machine}.`,
-    `Command: \`${about.command}\`. Model: examples/nereid-tiny through \`generate_stream\` of \`tensorrt_llm\`; medians of ${cold.length} rounds,`,
-    "each with a prefix of its own.",
+    `Command: \`${about.command}\`.`,
+    "",
+    "Model: examples/nereid-tiny through `generate_stream` of `tensorrt_llm`.",
+    `Figures are medians of ${cold.length} rounds, each with its own prefix.`,
     "",
   ];
   const end = `\n\nThe time to the first token is ${ratio.toFixed(1)} times shorter when the prefix is in the cache.\n`;

@@ -115,9 +115,11 @@ function save(rows: readonly string[]): void {
   );
   const text = `# Reloads under load
 
-\`${command}\`, commit ${commit}, Node ${node}, ${date}; ${machine}.
-${flags.rate} requests a second, half of them to the model that is reloaded, half to the one beside it; ${flags.reloads} reloads
-in ${flags.rounds} rounds a model, each after a quiet time. \`large\` has ${flags.megabytes} MB of weights.
+Commit ${commit}, ${date}, Node ${node}, ${machine}.
+Command: \`${command}\`.
+
+Half of ${flags.rate} requests a second go to the model that is reloaded, half to the model \`beside\`. There are ${flags.reloads}
+reloads in all, in ${flags.rounds} rounds a model, each after a quiet time. \`large\` has ${flags.megabytes} MB of weights.
 
 | when | model | requests | failed | p50 ms | p99 ms | p99.9 ms | max ms |
 | --- | --- | --- | --- | --- | --- | --- | --- |
