@@ -17,7 +17,7 @@ const HEADER_TEXTS: readonly string[] = ["threads.h", "language.h", "ptx.h"].map
 );
 const CACHE = fileURLToPath(new URL("../../.cache/cuda-emulation/", import.meta.url));
 const OPTIONS: readonly string[] = [
-  "-std=c++14",
+  "-std=c++17",
   "-Og",
   "-g0",
   "-shared",
@@ -55,7 +55,7 @@ export function hostCompiler(): HostCompiler {
 
 /** Warnings about the headers alone. */
 export function checkHeaders(): string {
-  const options = ["-std=c++14", "-Wall", "-Wextra", "-Wshadow", "-Wno-unused-function", "-fsyntax-only"];
+  const options = ["-std=c++17", "-Wall", "-Wextra", "-Wshadow", "-Wno-unused-function", "-fsyntax-only"];
   const path = join(HEADERS, "ptx.h");
   return spawnSync("g++", [...options, "-x", "c++", "-include", path, "/dev/null"], { encoding: "utf8" }).stderr;
 }

@@ -3,12 +3,17 @@
 #pragma once
 #include "elem.cuh"
 
-__device__ __forceinline__ float activate(float x) {
-#if ACTIVATION == 0
-  return x / (1.f + __expf(-x));
-#elif ACTIVATION == 1
+__device__ __forceinline__ float silu(float x) { return x / (1.f + __expf(-x)); }
+
+__device__ __forceinline__ float gelu_tanh(float x) {
   return 0.5f * x * (1.f + tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x)));
-#else
-  return 0.5f * x * (1.f + erff(x * 0.7071067811865476f));
-#endif
+}
+
+__device__ __forceinline__ float gelu_erf(float x) { return 0.5f * x * (1.f + erff(x * 0.7071067811865476f)); }
+
+template <int activation>
+__device__ __forceinline__ float activate(float x) {
+  if constexpr (activation == 0) return silu(x);
+  if constexpr (activation == 1) return gelu_tanh(x);
+  return gelu_erf(x);
 }

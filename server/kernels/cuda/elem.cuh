@@ -1,7 +1,8 @@
 // Shared by every kernel: the element type of activations, 16-byte accesses, reductions, programmatic dependent launch.
-// Includes nothing, so that kernels compile without a toolkit. ELEM_BF16 or ELEM_F32 chooses the type.
+// Includes nothing of CUDA, so that kernels compile without a toolkit. ELEM_BF16 or ELEM_F32 chooses the type.
 // Source: PTX ISA, cvt and griddepcontrol; FP8 E4M3 (Micikevicius et al. 2022).
 #pragma once
+#include "options.cuh"
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -14,7 +15,7 @@ typedef long long i64;
 #define CEIL_DIV(a, b) (((a) + (b) - 1) / (b))
 
 // Programmatic dependent launch: a kernel may start before the previous one ends, and waits before it touches its results.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if __CUDA_ARCH__ >= 900
 #define PDL_WAIT() asm volatile("griddepcontrol.wait;" ::: "memory")
 #define PDL_TRIGGER() asm volatile("griddepcontrol.launch_dependents;" ::: "memory")
 #else
@@ -52,23 +53,25 @@ __device__ __forceinline__ float f16_to_float(u16 bits) {
 
 // ---- fp8 e4m3 ----
 
+// Whether the device converts E4M3 by itself.
+constexpr bool convertsE4m3 = __CUDA_ARCH__ >= 890;
+
 // Two e4m3 as two f16, exactly. Below sm_89 by shifting the bits to their place, which is 2^8 too small.
 __device__ __forceinline__ u32 e4m3x2_to_f16x2(u16 pair) {
   u32 out;
-#if __CUDA_ARCH__ >= 890
-  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(out) : "h"(pair));
-#else
-  const u32 spread = ((u32)pair & 0xffu) | (((u32)pair & 0xff00u) << 8);
-  const u32 small = ((spread & 0x00800080u) << 8) | ((spread & 0x007f007fu) << 7);
-  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(out) : "r"(small), "r"(0x5c005c00u));
-#endif
+  if constexpr (convertsE4m3) {
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(out) : "h"(pair));
+  } else {
+    const u32 spread = ((u32)pair & 0xffu) | (((u32)pair & 0xff00u) << 8);
+    const u32 small = ((spread & 0x00800080u) << 8) | ((spread & 0x007f007fu) << 7);
+    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(out) : "r"(small), "r"(0x5c005c00u));
+  }
   return out;
 }
 
 __device__ __forceinline__ float e4m3_to_float(u8 bits) { return f16_to_float((u16)e4m3x2_to_f16x2(bits)); }
 
-#if __CUDA_ARCH__ < 890
-// Nearest, ties to even, saturating: what cvt.rn.satfinite does on later devices.
+// Nearest, ties to even, saturating: cvt.rn.satfinite of later devices.
 __device__ __forceinline__ u8 float_to_e4m3_bits(float value) {
   const u32 sign = (__float_as_uint(value) >> 24) & 0x80u;
   const float size = fminf(fabsf(value), 448.f);
@@ -78,17 +81,13 @@ __device__ __forceinline__ u8 float_to_e4m3_bits(float value) {
   const u32 roundedBits = bits + 0x7ffffu + ((bits >> 20) & 1u);
   return (u8)(sign | ((roundedBits >> 20) - (120u << 3)));
 }
-#endif
 
-// Two floats as e4m3, `low` in the lower byte; what is too large becomes 448.
+// Two floats as e4m3, `low` in the lower byte; larger ones become 448.
 __device__ __forceinline__ u16 pack_e4m3(float low, float high) {
-#if __CUDA_ARCH__ >= 890
+  if constexpr (!convertsE4m3) return (u16)(float_to_e4m3_bits(low) | ((u32)float_to_e4m3_bits(high) << 8));
   u16 pair;
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
   return pair;
-#else
-  return (u16)(float_to_e4m3_bits(low) | ((u32)float_to_e4m3_bits(high) << 8));
-#endif
 }
 
 __device__ __forceinline__ u32 pack_e4m3x4(float a, float b, float c, float d) {
@@ -97,12 +96,28 @@ __device__ __forceinline__ u32 pack_e4m3x4(float a, float b, float c, float d) {
 
 // ---- elements ----
 
-#if defined(ELEM_BF16)
-typedef u16 elem_t;
-#define ELEM_VEC 8
-__device__ __forceinline__ float elem_to_float(elem_t value) { return bf16_to_float(value); }
-__device__ __forceinline__ elem_t float_to_elem(float value) { return float_to_bf16(value); }
-__device__ __forceinline__ void unpack_elems(uint4 raw, float (&out)[ELEM_VEC]) {
+// Storage type of activations: f32 with ELEM_F32, else bf16 by its bits.
+typedef Choose<IS_SET(ELEM_F32), float, u16> elem_t;
+// Elements of a vector of 16 bytes.
+constexpr int ELEM_VEC = 16 / sizeof(elem_t);
+
+__device__ __forceinline__ float elem_to_float(u16 bits) { return bf16_to_float(bits); }
+__device__ __forceinline__ float elem_to_float(float value) { return value; }
+
+template <typename Elem>
+__device__ __forceinline__ Elem float_to(float value);
+template <>
+__device__ __forceinline__ u16 float_to<u16>(float value) {
+  return float_to_bf16(value);
+}
+template <>
+__device__ __forceinline__ float float_to<float>(float value) {
+  return value;
+}
+__device__ __forceinline__ elem_t float_to_elem(float value) { return float_to<elem_t>(value); }
+
+// A vector of bf16.
+__device__ __forceinline__ void unpack_elems(uint4 raw, float (&out)[8]) {
   const u32 words[4] = {raw.x, raw.y, raw.z, raw.w};
 #pragma unroll
   for (int i = 0; i < 4; i++) {
@@ -110,26 +125,21 @@ __device__ __forceinline__ void unpack_elems(uint4 raw, float (&out)[ELEM_VEC]) 
     out[2 * i + 1] = bf16_high(words[i]);
   }
 }
-__device__ __forceinline__ uint4 pack_elems(const float (&in)[ELEM_VEC]) {
+__device__ __forceinline__ uint4 pack_elems(const float (&in)[8]) {
   return make_uint4(pack_bf16(in[0], in[1]), pack_bf16(in[2], in[3]), pack_bf16(in[4], in[5]), pack_bf16(in[6], in[7]));
 }
-#elif defined(ELEM_F32)
-typedef float elem_t;
-#define ELEM_VEC 4
-__device__ __forceinline__ float elem_to_float(elem_t value) { return value; }
-__device__ __forceinline__ elem_t float_to_elem(float value) { return value; }
-__device__ __forceinline__ void unpack_elems(uint4 raw, float (&out)[ELEM_VEC]) {
+
+// A vector of f32.
+__device__ __forceinline__ void unpack_elems(uint4 raw, float (&out)[4]) {
   out[0] = __uint_as_float(raw.x);
   out[1] = __uint_as_float(raw.y);
   out[2] = __uint_as_float(raw.z);
   out[3] = __uint_as_float(raw.w);
 }
-__device__ __forceinline__ uint4 pack_elems(const float (&in)[ELEM_VEC]) {
+__device__ __forceinline__ uint4 pack_elems(const float (&in)[4]) {
   return make_uint4(__float_as_uint(in[0]), __float_as_uint(in[1]), __float_as_uint(in[2]), __float_as_uint(in[3]));
 }
-#endif
 
-#if defined(ELEM_VEC)
 // 16 bytes; `at` must be a multiple of 16.
 __device__ __forceinline__ void load_vec(const elem_t* at, float (&out)[ELEM_VEC]) {
   unpack_elems(*reinterpret_cast<const uint4*>(at), out);
@@ -139,7 +149,6 @@ __device__ __forceinline__ void store_vec(elem_t* at, const float (&in)[ELEM_VEC
 }
 // Rounds a number as storing it would.
 __device__ __forceinline__ float as_stored(float value) { return elem_to_float(float_to_elem(value)); }
-#endif
 
 // ---- reductions ----
 

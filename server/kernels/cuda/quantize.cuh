@@ -5,65 +5,67 @@
 #pragma once
 #include "elem.cuh"
 
-#if defined(QUANTIZE_E4M3)
-typedef u8 out_t;
-#define CODE_MAX 448.f
-#elif defined(QUANTIZE_I8)
-typedef u8 out_t;
-#define CODE_MAX 127.f
-#else
-typedef elem_t out_t;
-#endif
+constexpr bool isQuantizedToI8 = IS_SET(QUANTIZE_I8);
+constexpr bool isQuantized = IS_SET(QUANTIZE_E4M3) || isQuantizedToI8;
+constexpr bool hasStaticScale = IS_SET(STATIC_SCALE);
+constexpr float codeMax = isQuantizedToI8 ? 127.f : 448.f;
 
-#if defined(CODE_MAX)
+typedef Choose<isQuantized, u8, elem_t> out_t;
+
+// To the nearest, and within a byte.
+__device__ __forceinline__ u32 i8_code(float value) { return __float2int_rn(fminf(fmaxf(value, -128.f), 127.f)) & 0xff; }
+
 __device__ __forceinline__ u32 pack_codes(float a, float b, float c, float d) {
-#if defined(QUANTIZE_E4M3)
+  if constexpr (isQuantizedToI8) return i8_code(a) | i8_code(b) << 8 | i8_code(c) << 16 | i8_code(d) << 24;
   return pack_e4m3x4(a, b, c, d);
-#else
-  // To the nearest, and within a byte.
-  const int codes[4] = {__float2int_rn(fminf(fmaxf(a, -128.f), 127.f)), __float2int_rn(fminf(fmaxf(b, -128.f), 127.f)),
-                        __float2int_rn(fminf(fmaxf(c, -128.f), 127.f)), __float2int_rn(fminf(fmaxf(d, -128.f), 127.f))};
-  return (codes[0] & 0xff) | (codes[1] & 0xff) << 8 | (codes[2] & 0xff) << 16 | (codes[3] & 0xff) << 24;
-#endif
 }
-#endif
 
-// One vector of results, already times 1/scale where they are quantized.
-__device__ __forceinline__ void store_out(out_t* at, const float (&values)[ELEM_VEC]) {
-#if !defined(CODE_MAX)
-  store_vec(at, values);
-#elif ELEM_VEC == 8
+__device__ __forceinline__ void store_codes(u8* at, const float (&values)[4]) {
+  *reinterpret_cast<u32*>(at) = pack_codes(values[0], values[1], values[2], values[3]);
+}
+
+__device__ __forceinline__ void store_codes(u8* at, const float (&values)[8]) {
   *reinterpret_cast<uint2*>(at) = make_uint2(pack_codes(values[0], values[1], values[2], values[3]),
                                              pack_codes(values[4], values[5], values[6], values[7]));
-#else
-  *reinterpret_cast<u32*>(at) = pack_codes(values[0], values[1], values[2], values[3]);
-#endif
 }
 
-// Writes a row that the block holds in registers, thread t the vectors t, t + blockDim, ...
+// One vector of results, already times 1/scale where they are quantized.
+__device__ __forceinline__ void store_out(elem_t* at, const float (&values)[ELEM_VEC]) { store_vec(at, values); }
+__device__ __forceinline__ void store_out(u8* at, const float (&values)[ELEM_VEC]) { store_codes(at, values); }
+
 template <int N>
-__device__ __forceinline__ void store_row(out_t* row, float* scale, float (&values)[N][ELEM_VEC], int numVectors,
-                                          float* scratch /* [32] */) {
-#if defined(CODE_MAX)
-#if defined(STATIC_SCALE)
-  const float inverse = 1.f / *scale;
-#else
+__device__ __forceinline__ float largest_size(const float (&values)[N][ELEM_VEC]) {
   float largest = 0.f;
 #pragma unroll
   for (int v = 0; v < N; v++)
 #pragma unroll
     for (int i = 0; i < ELEM_VEC; i++) largest = fmaxf(largest, fabsf(values[v][i]));
-  largest = block_max(largest, scratch);
+  return largest;
+}
+
+// 1/scale of a row that the block holds. A scale that is found is written to `scale`.
+template <int N>
+__device__ __forceinline__ float inverse_scale(float* scale, const float (&values)[N][ELEM_VEC],
+                                               float* scratch /* [32] */) {
+  if constexpr (hasStaticScale) return 1.f / *scale;
   // A row of zeros keeps a scale that can be divided by.
-  const float found = fmaxf(largest / CODE_MAX, 1e-12f);
+  const float found = fmaxf(block_max(largest_size(values), scratch) / codeMax, 1e-12f);
   if (threadIdx.x == 0) *scale = found;
-  const float inverse = 1.f / found;
-#endif
+  return 1.f / found;
+}
+
+// Writes a row that the block holds in registers, thread t the vectors t, t + blockDim, ... `scales`: [numRows], or [1]
+// when given.
+template <int N>
+__device__ __forceinline__ void store_row(out_t* row, float* scales, float (&values)[N][ELEM_VEC], int numVectors,
+                                          float* scratch /* [32] */) {
+  if constexpr (isQuantized) {
+    const float inverse = inverse_scale(hasStaticScale ? scales : scales + blockIdx.x, values, scratch);
 #pragma unroll
-  for (int v = 0; v < N; v++)
+    for (int v = 0; v < N; v++)
 #pragma unroll
-    for (int i = 0; i < ELEM_VEC; i++) values[v][i] *= inverse;
-#endif
+      for (int i = 0; i < ELEM_VEC; i++) values[v][i] *= inverse;
+  }
 #pragma unroll
   for (int v = 0; v < N; v++) {
     const int at = threadIdx.x + v * blockDim.x;

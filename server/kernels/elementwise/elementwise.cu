@@ -1,5 +1,6 @@
 // Elementwise kernels over a flat array of `count` elements, one vector a thread: add, scale, soft cap, GELU, and rows
-// times the sigmoid of their gate. `count` is a multiple of ELEM_VEC. Bound by bytes.
+// times the sigmoid of their gate. `count` is a multiple of ELEM_VEC. Roofline: bytes, 2 to 3
+// elements moved for each FLOP or two.
 // Source: GELU (Hendrycks and Gimpel 2016), logit soft-capping (Gemma Team 2024), gated shared expert of Qwen2-MoE
 // (Yang et al. 2024).
 #include "activation.cuh"
@@ -51,7 +52,7 @@ extern "C" __global__ void activation(const elem_t* in, elem_t* out, i64 count) 
   float x[ELEM_VEC];
   load_vec(in + at, x);
 #pragma unroll
-  for (int i = 0; i < ELEM_VEC; i++) x[i] = activate(x[i]);
+  for (int i = 0; i < ELEM_VEC; i++) x[i] = activate<ACTIVATION>(x[i]);
   store_vec(out + at, x);
 }
 

@@ -277,7 +277,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) fused_layer(
         if (phase == GATE_UP) {
 #pragma unroll
           for (int w = 0; w < WARPS; w++) upSum += sums_of(place * parts + 1, w)[within * ROWS + row];
-          value = float_to_x(activate(sum * scale) * (upSum * upScale));
+          value = float_to_x(activate<ACTIVATION>(sum * scale) * (upSum * upScale));
         } else {
           value = float_to_bf16(addend + sum * scale);
         }

@@ -1,6 +1,6 @@
 /**
- * Launches gated-mul.cu: act(gate) * up over rows of [gate | up], stored as activations or as codes for the next GEMM.
- * Source: SwiGLU and GeGLU (Shazeer 2020).
+ * Launches gated-mul.cu and gated-mul-rows.cu: act(gate) * up over rows of [gate | up], stored as activations or as
+ * codes for the next GEMM. Source: SwiGLU and GeGLU (Shazeer 2020).
  */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import {
@@ -71,7 +71,7 @@ function launchRows(stream: KernelStream, args: GatedMulCudaArgs): void {
   const { type, activation, gateUp, out, quantized, sumScales, numRows, width } = args;
   const { threads, vectors } = rowShape("gatedMul", width, type);
   const kernel = stream.kernel({
-    source: "gated-mul/gated-mul.cu",
+    source: "gated-mul/gated-mul-rows.cu",
     name: "gated_mul_rows",
     defines: {
       ...elemDefines(type),

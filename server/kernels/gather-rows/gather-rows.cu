@@ -15,9 +15,9 @@ extern "C" __global__ void gather_rows(
   PDL_WAIT();
   if (at >= width) return;
   int id = ids[blockIdx.y];
-#if defined(HAS_CARRIED)
-  if (id < -1) id = carried[-2 - id];
-#endif
+  if constexpr (IS_SET(HAS_CARRIED)) {
+    if (id < -1) id = carried[-2 - id];
+  }
   float values[ELEM_VEC];
   const bool isRow = id >= 0 && id < numRows;
   if (isRow) load_vec(table + (u64)id * width + at, values);

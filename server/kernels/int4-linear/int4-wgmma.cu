@@ -212,8 +212,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) int4_wgmma(
     float4 sum = *reinterpret_cast<const float4*>(at);
 #if defined(GATED)
     const float4 second = *reinterpret_cast<const float4*>(at + OUT_WIDTH);
-    sum = make_float4(activate(sum.x) * second.x, activate(sum.y) * second.y, activate(sum.z) * second.z,
-                      activate(sum.w) * second.w);
+    sum = make_float4(activate<ACTIVATION>(sum.x) * second.x, activate<ACTIVATION>(sum.y) * second.y, activate<ACTIVATION>(sum.z) * second.z,
+                      activate<ACTIVATION>(sum.w) * second.w);
 #endif
     if (SPLITS == 1)
       store_four(row, output, sum);

@@ -1,6 +1,6 @@
 /**
- * Launches quantize.cu: activations to 8-bit codes for a tensor-core GEMM, and its sums back to activations. Source:
- * FP8 E4M3 (Micikevicius et al. 2022), SmoothQuant (Xiao et al. 2022).
+ * Launches quantize.cu and scale-sums.cu: activations to 8-bit codes for a tensor-core GEMM, and its sums back.
+ * Source: FP8 E4M3 (Micikevicius et al. 2022), SmoothQuant (Xiao et al. 2022).
  */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import {
@@ -59,7 +59,7 @@ export function launchScaleSums(stream: KernelStream, args: ScaleSumsCudaArgs): 
   expectCount("scaleSums", "row", numRows);
   expectWidth("scaleSums", width, type);
   const kernel = stream.kernel({
-    source: "quantize/quantize.cu",
+    source: "quantize/scale-sums.cu",
     name: sumType === "i32" ? "scale_whole_sums" : "scale_sums",
     defines: elemDefines(type),
     waitsForPrevious: true,

@@ -183,8 +183,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) wgmma_gemm(
 #if defined(GATED)
     float4 second = *reinterpret_cast<const float4*>(at + OUT_WIDTH);
     scale_four(second, columnScales + outputs + output, rowScale);
-    sum = make_float4(activate(sum.x) * second.x, activate(sum.y) * second.y, activate(sum.z) * second.z,
-                      activate(sum.w) * second.w);
+    sum = make_float4(activate<ACTIVATION>(sum.x) * second.x, activate<ACTIVATION>(sum.y) * second.y, activate<ACTIVATION>(sum.z) * second.z,
+                      activate<ACTIVATION>(sum.w) * second.w);
 #endif
 #if defined(HAS_BIAS)
     const uint2 added = *reinterpret_cast<const uint2*>(bias + output);
