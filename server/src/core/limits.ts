@@ -79,3 +79,9 @@ export const MAX_RETRIEVAL_HITS = 1000;
 export const MAX_RETRIEVAL_VECTORS = 1024;
 /** Characters of the filter of one retrieval request. */
 export const MAX_RETRIEVAL_FILTER_CHARS: number = 16 * 1024;
+/** Steps of one rendering of a chat template: a node, a turn of a loop, or 32 characters. Held for about a fifth of a second. */
+export const MAX_TEMPLATE_STEPS = 2_000_000;
+/** Characters of a prompt that a chat template makes, and of each text on the way. */
+export const MAX_RENDERED_CHARS: number = 8 * 1024 * 1024;
+/** Macros of a chat template that are open within each other. */
+export const MAX_TEMPLATE_DEPTH = 64;
