@@ -10,7 +10,7 @@ import { fp16ToNumber } from "@nereid/server/core/fp16";
 import { bytesTensor, floatsOf, type LoadedInstance, loadInstance } from "../../tests/fakes/run-instance.ts";
 import { createBackend } from "./image-backend.ts";
 
-const PICTURES = new URL("../../tests/vision/pictures/", import.meta.url);
+const PICTURES = new URL("../../tests/vision/images/", import.meta.url);
 const WIDE = readFileSync(new URL("wide.png", PICTURES));
 const SQUARE = readFileSync(new URL("square.webp", PICTURES));
 const FOLDER = mkdtempSync(join(tmpdir(), "nereid-image-"));
@@ -142,7 +142,7 @@ const REFUSED: readonly (readonly [what: string, element: Uint8Array | string, m
   ["half an image", WIDE.subarray(0, WIDE.length / 2), /image 0 is broken: it can not be decoded/],
   ["a bomb", pngOf(65_535, 65_535), /has 65535 x 65535 pixels, expected at most 33554432/],
   ["a size of nothing", pngOf(0, 5), /is broken: it begins like PNG, and has no size/],
-  ["an address", "http://127.0.0.1:9/x.png", /is an address: this model fetches none \(parameter 'picture_urls'\)/],
+  ["an address", "http://127.0.0.1:9/x.png", /is an address: this model fetches none \(parameter 'image_urls'\)/],
 ];
 for (const [what, element, message] of REFUSED) {
   test(`the backend \`image\` refuses ${what} and goes on`, async () => {
@@ -205,7 +205,10 @@ const BAD_CONFIGURATIONS: readonly (readonly [Form, RegExp])[] = [
   [{ parameters: { image_mean: "0.5", image_std: "[1, 0, 1]" } }, /'image_std' must be three numbers other than 0/],
   [{ parameters: { do_resize: "yes" } }, /'do_resize' must be true or false, got "yes"/],
   [{ parameters: { do_image_splitting: "true" } }, /'do_image_splitting' is not supported/],
+  [{ parameters: { image_urls: "all" } }, /parameter 'image_urls' is 'all', expected off, public or any/],
   [{ parameters: { picture_urls: "all" } }, /parameter 'picture_urls' is 'all', expected off, public or any/],
+  [{ parameters: { max_pixels_per_image: "0" } }, /parameter 'max_pixels_per_image' is '0', expected a whole number/],
+  [{ parameters: { max_pixels_per_picture: "0" } }, /parameter 'max_pixels_per_picture' is '0', expected a whole/],
   [{ parameters: { processor: "elsewhere" } }, /parameter 'processor' is 'elsewhere', and there is no/],
   [{ type: "INT8" }, /expects an output of TYPE_FP32 or TYPE_FP16/],
   [{ batch: 4, parameters: QWEN }, /one list of tiles or patches: max_batch_size must be 0/],
@@ -245,7 +248,7 @@ test("the backend `image` fetches addresses where allowed, follows no redirects,
     (answers[request.url ?? ""] ?? (() => response.writeHead(404).end()))();
   };
   await withServer(listener, async (origin) => {
-    await using loaded = await load({ parameters: { picture_urls: "any", picture_url_timeout_ms: "400" } });
+    await using loaded = await load({ parameters: { image_urls: "any", image_url_timeout_ms: "400" } });
     const direct = await loaded.run(image([`${origin}/a.png`]));
     const same = await loaded.run(image([WIDE]));
     assert.deepEqual(direct.get("pixel_values"), same.get("pixel_values"));
@@ -270,7 +273,7 @@ test("the backend `image` goes to no address of this machine and its networks wh
   };
   await withServer(count, async (origin) => {
     const { port } = new URL(origin);
-    await using loaded = await load({ parameters: { picture_urls: "public" } });
+    await using loaded = await load({ parameters: { image_urls: "public" } });
     const hosts = [
       "127.0.0.1",
       "localhost",
@@ -293,7 +296,7 @@ test("a request that leaves while its image is fetched ends as cancelled", async
   await withServer(
     () => undefined,
     async (origin) => {
-      await using loaded = await load({ parameters: { picture_urls: "any" } });
+      await using loaded = await load({ parameters: { image_urls: "any" } });
       const leaving = new AbortController();
       const outcome = loaded.run(image([origin]), { signal: leaving.signal });
       setImmediate(() => leaving.abort());
@@ -301,3 +304,18 @@ test("a request that leaves while its image is fetched ends as cancelled", async
     },
   );
 });
+
+for (const { urls, hosts } of [
+  { urls: "image_urls", hosts: "image_url_hosts" },
+  { urls: "picture_urls", hosts: "picture_url_hosts" },
+]) {
+  test(`the backend \`image\` fetches from the hosts that ${urls} and ${hosts} allow, and from no others`, async () => {
+    const listener: RequestListener = (_, response) => response.end(WIDE);
+    await withServer(listener, async (origin) => {
+      await using loaded = await load({ parameters: { [urls]: "any", [hosts]: "127.0.0.1" } });
+      assert.ok((await loaded.run(image([`${origin}/a.png`]))).has("pixel_values"));
+      const elsewhere = image([origin.replace("127.0.0.1", "localhost")]);
+      await assert.rejects(loaded.run(elsewhere), /has an address at a host that is not allowed/);
+    });
+  });
+}

@@ -94,7 +94,7 @@ export class ImageInstance implements ModelInstance {
     if (source.kind === "file") expectDecodable(source.bytes, this.#settings.maxPixels);
     else if (this.#settings.fetching === undefined) {
       throw invalidArgument(
-        "is an address: this model fetches none (parameter 'picture_urls'); send the file or its base64",
+        "is an address: this model fetches none (parameter 'image_urls'); send the file or its base64",
       );
     }
     return source;

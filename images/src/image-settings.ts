@@ -42,14 +42,18 @@ export interface IntOutput {
 const FILES = ["preprocessor_config.json", "processor_config.json"];
 const DEFAULT_FETCH_TIMEOUT_MS = 10_000;
 const MAX_FILE_BYTES = 1024 * 1024;
+/** Earlier names of parameters, which still work. */
+const ALIASES: Readonly<Record<string, string>> = {
+  max_pixels_per_image: "max_pixels_per_picture",
+  image_urls: "picture_urls",
+  image_url_hosts: "picture_url_hosts",
+  image_url_timeout_ms: "picture_url_timeout_ms",
+};
 /** Parameters for the server, not for image processing. */
 const OWN_PARAMETERS: ReadonlySet<string> = new Set([
   "processor",
-  "max_pixels_per_picture",
   "max_patches_per_request",
-  "picture_urls",
-  "picture_url_hosts",
-  "picture_url_timeout_ms",
+  ...Object.entries(ALIASES).flat(),
 ]);
 
 /** @throws ServerError when the configuration or the description is invalid */
@@ -76,7 +80,7 @@ export function readImageSettings(
     lengths: intOutput(config, "visual_lengths"),
     positions: intOutput(config, "patch_positions"),
     ...description,
-    maxPixels: wholeNumber(config, "max_pixels_per_picture", DEFAULT_MAX_IMAGE_PIXELS),
+    maxPixels: wholeNumber(config, "max_pixels_per_image", DEFAULT_MAX_IMAGE_PIXELS),
     maxPatches: wholeNumber(config, "max_patches_per_request", DEFAULT_MAX_PATCHES),
     fetching: fetchingOf(config),
     isBatching: config.max_batch_size > 0,
@@ -154,24 +158,36 @@ function parseValue(text: string): Json {
 }
 
 function fetchingOf(config: ModelConfig): FetchRules | undefined {
-  const reach = textOf(config, "picture_urls") ?? "off";
+  const key = givenName(config, "image_urls");
+  const reach = textOf(config, key) ?? "off";
   if (reach === "off") return undefined;
   if (reach !== "public" && reach !== "any") {
-    throw wrong(config, `parameter 'picture_urls' is '${reach}', expected off, public or any`);
+    throw wrong(config, `parameter '${key}' is '${reach}', expected off, public or any`);
   }
-  const hosts = (textOf(config, "picture_url_hosts") ?? "").split(",").map((host) => host.trim().toLowerCase());
+  const hosts = (textOf(config, givenName(config, "image_url_hosts")) ?? "")
+    .split(",")
+    .map((host) => host.trim().toLowerCase());
   return {
     reach,
     hosts: new Set(hosts.filter((host) => host !== "")),
-    timeoutMs: wholeNumber(config, "picture_url_timeout_ms", DEFAULT_FETCH_TIMEOUT_MS),
+    timeoutMs: wholeNumber(config, "image_url_timeout_ms", DEFAULT_FETCH_TIMEOUT_MS),
   };
 }
 
-function wholeNumber(config: ModelConfig, key: string, fallback: number): number {
+function wholeNumber(config: ModelConfig, name: string, fallback: number): number {
+  const key = givenName(config, name);
   const text = textOf(config, key);
   if (text === undefined) return fallback;
   if (/^\d+$/.test(text) && Number.isSafeInteger(Number(text)) && Number(text) > 0) return Number(text);
   throw wrong(config, `parameter '${key}' is '${text}', expected a whole number above 0`);
+}
+
+/** The name of a parameter that the configuration uses: its own, or the earlier one. */
+function givenName(config: ModelConfig, name: string): string {
+  const alias = ALIASES[name];
+  return alias !== undefined && textOf(config, name) === undefined && textOf(config, alias) !== undefined
+    ? alias
+    : name;
 }
 
 function textOf(config: ModelConfig, key: string): string | undefined {

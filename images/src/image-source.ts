@@ -51,7 +51,7 @@ export function expectDecodable(bytes: Uint8Array, maxPixels: number): void {
   const { width, height } = header;
   if (width * height <= maxPixels) return;
   throw invalidArgument(
-    `has ${width} x ${height} pixels, expected at most ${maxPixels} (parameter 'max_pixels_per_picture' of the model)`,
+    `has ${width} x ${height} pixels, expected at most ${maxPixels} (parameter 'max_pixels_per_image' of the model)`,
   );
 }
 

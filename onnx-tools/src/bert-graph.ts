@@ -100,11 +100,11 @@ function bertLayer(context: EncoderContext, states: string, name: string, mask: 
     out: `${name}.attention.output.dense`,
   };
   const mixed = graph.node("Add", [attention(context, states, names, mask), states]);
-  const attended = layerNorm(context, mixed, `${name}.attention.output.LayerNorm`);
-  const wide = linear(context, attended, `${name}.intermediate.dense`, [sizes.intermediate, sizes.hidden]);
+  const afterAttention = layerNorm(context, mixed, `${name}.attention.output.LayerNorm`);
+  const wide = linear(context, afterAttention, `${name}.intermediate.dense`, [sizes.intermediate, sizes.hidden]);
   const active = sizes.activation(graph, wide);
   const narrow = linear(context, active, `${name}.output.dense`, [sizes.hidden, sizes.intermediate]);
-  return layerNorm(context, graph.node("Add", [narrow, attended]), `${name}.output.LayerNorm`);
+  return layerNorm(context, graph.node("Add", [narrow, afterAttention]), `${name}.output.LayerNorm`);
 }
 
 function pool(graph: GraphBuilder, states: string, mask: string, { mode, isNormalized }: Pooling): string {

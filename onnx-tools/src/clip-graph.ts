@@ -163,14 +163,14 @@ export function clipLayers(
       out: `${name}.self_attn.out_proj`,
     };
     const mixed = attention(context, layerNorm(context, states, `${name}.layer_norm1`), names, mask);
-    const attended = graph.node("Add", [states, mixed]);
-    const normed = layerNorm(context, attended, `${name}.layer_norm2`);
+    const afterAttention = graph.node("Add", [states, mixed]);
+    const normed = layerNorm(context, afterAttention, `${name}.layer_norm2`);
     const wide = linear(context, normed, `${name}.mlp.fc1`, [sizes.intermediate, sizes.hidden]);
     const narrow = linear(context, sizes.activation(graph, wide), `${name}.mlp.fc2`, [
       sizes.hidden,
       sizes.intermediate,
     ]);
-    states = graph.node("Add", [attended, narrow]);
+    states = graph.node("Add", [afterAttention, narrow]);
   }
   graph.enter("pooling");
   return states;

@@ -142,8 +142,8 @@ function block(
   const { graph, sizes } = context;
   const { hidden, intermediate } = sizes;
   const mixed = patchAttention(context, `${name}.attn`, encoder.norm(context, states, `${name}.norm1`), how);
-  const attended = graph.node("Add", [states, mixed]);
-  const normed = encoder.norm(context, attended, `${name}.norm2`);
+  const afterAttention = graph.node("Add", [states, mixed]);
+  const normed = encoder.norm(context, afterAttention, `${name}.norm2`);
   const wide = (part: string): string => linear(context, normed, `${name}.mlp.${part}`, [intermediate, hidden]);
   const active = encoder.isGated
     ? graph.node("Mul", [sizes.activation(graph, wide("gate_proj")), wide("up_proj")])
@@ -152,5 +152,5 @@ function block(
     hidden,
     intermediate,
   ]);
-  return graph.node("Add", [attended, narrow]);
+  return graph.node("Add", [afterAttention, narrow]);
 }

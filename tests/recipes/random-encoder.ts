@@ -66,7 +66,7 @@ export const CLIP_VISION = {
   patch_size: 14,
 } as const;
 
-/** The tensors of that eye, for squares of `imageSize`. */
+/** The tensors of that vision encoder, for squares of `imageSize`. */
 export function clipVision(prefix: string, imageSize: number): Shapes {
   const layer = `${prefix}encoder.layers.0`;
   return {

@@ -143,7 +143,7 @@ test("docs/recipes/clip-minilm.md works as it stands", { timeout: TIMEOUT_MS }, 
   assert.equal(images.fetches("flax_model.msgpack").length, 0);
 });
 
-const PICTURE = fileURLToPath(new URL("../vision/pictures/wide.png", import.meta.url));
+const PICTURE = fileURLToPath(new URL("../vision/images/wide.png", import.meta.url));
 
 for (const { page, repoId, write } of [
   { page: "llava", repoId: "llava-hf/llava-v1.6-mistral-7b-hf", write: writeRandomLlava },

@@ -78,7 +78,7 @@ async function lookUp(server: ServerProcess, folder: string, scene: { file: stri
   const { matches, match_ids, description } = await generate(server, "vlm_search", body);
   const [best = "{}"] = matches as string[];
   const encoded = await generate(server, "caption_encoder", { TEXT: description });
-  const seen = await generate(server, "picture_encoder", { IMAGE: image });
+  const seen = await generate(server, "image_encoder", { IMAGE: image });
   return {
     isRight: JSON.parse(best).text === scene.text,
     ids: match_ids as string[],

@@ -6,16 +6,16 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { ModelRepository } from "../support/model-repository.ts";
+import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import {
   assertClose,
-  createSeeingRepository,
+  createVisionRepository,
   exportEncoder,
   infer,
   io,
   parameter,
   step,
-} from "../support/seeing-model.ts";
-import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
+} from "../support/vision-language-model.ts";
 
 const FOLDER = fileURLToPath(new URL("clip-text", import.meta.url));
 const TOLERANCE = 1e-4;
@@ -53,7 +53,7 @@ let repository: ModelRepository;
 let server: ServerProcess;
 
 before(async () => {
-  repository = await createSeeingRepository(FOLDER, FILES, "encoder");
+  repository = await createVisionRepository(FOLDER, FILES, "encoder");
   await exportOlder();
   const flags = ["--model-control-mode=explicit", "--load-model=clip_text", "--load-model=older_clip_text"];
   server = await startServerProcess({ repositories: [repository.path], flags });

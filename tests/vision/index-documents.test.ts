@@ -4,8 +4,8 @@ import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { noFerret, startFerret } from "../support/ferret-server.ts";
-import { infer, parameter, type Wire } from "../support/seeing-model.ts";
 import { startServerProcess } from "../support/server-process.ts";
+import { infer, parameter, type Wire } from "../support/vision-language-model.ts";
 import { createVisionRepository, indexCaptions, makeCaptions } from "../support/vision-server.ts";
 
 const NUM_CAPTIONS = 60;

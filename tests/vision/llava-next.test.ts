@@ -5,17 +5,17 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { ModelRepository } from "../support/model-repository.ts";
+import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import {
   assertClose,
-  createSeeingRepository,
+  createVisionRepository,
+  imageInput,
   infer,
   io,
   type Numbers,
   parameter,
-  pictureInput,
   step,
-} from "../support/seeing-model.ts";
-import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
+} from "../support/vision-language-model.ts";
 
 const FOLDER = fileURLToPath(new URL("llava-next", import.meta.url));
 const TOLERANCE = 1e-4;
@@ -37,7 +37,7 @@ const FILES = {
   "tiles/config.pbtxt": `name: "tiles" backend: "image" input [ ${io("IMAGE", "STRING", "-1")} ]
     output [ ${io("pixel_values", "FP32", "-1, 3, 12, 12")}, ${io("visual_order", "INT64", "-1")}, ${io("visual_lengths", "INT32", "-1")} ]
     ${parameter("processor", FOLDER)} ${parameter("patch_size", "4")}`,
-  "eye/config.pbtxt": `name: "eye" backend: "onnxruntime"
+  "vision_encoder/config.pbtxt": `name: "vision_encoder" backend: "onnxruntime"
     input [ ${io("pixel_values", "FP32", "-1, 3, 12, 12")}, ${io("visual_order", "INT64", "-1")} ] output [ ${io("visual_tokens", "FP32", "-1, 32")} ]`,
   "prompt/config.pbtxt": `name: "prompt" backend: "tokenizer"
     input [ ${io("QUERY", "STRING", "1")}, ${io("VISUAL_TOKENS", "FP32", "-1, 32")}, ${io("VISUAL_LENGTHS", "INT32", "-1")}, ${io("REQUEST_OUTPUT_LEN", "INT32", "1")} ]
@@ -57,7 +57,7 @@ const FILES = {
       ${io("tokens", "FP32", "-1, 32")}, ${io("lengths", "INT32", "-1")} ]
     ensemble_scheduling { step [
       ${step("tiles", ["IMAGE=image"], ["pixel_values=pixels", "visual_order=_order", "visual_lengths=lengths"])},
-      ${step("eye", ["pixel_values=pixels", "visual_order=_order"], ["visual_tokens=tokens"])},
+      ${step("vision_encoder", ["pixel_values=pixels", "visual_order=_order"], ["visual_tokens=tokens"])},
       ${step("prompt", ["QUERY=text", "VISUAL_TOKENS=tokens", "VISUAL_LENGTHS=lengths", "REQUEST_OUTPUT_LEN=length"], ["INPUT_ID=_ids", "REQUEST_INPUT_LEN=_len", "REQUEST_OUTPUT_LEN=_new", "PROMPT_EMBEDDING_TABLE=_table", "PROMPT_VOCAB_SIZE=_rows"])},
       ${step("llm", ["input_ids=_ids", "input_lengths=_len", "request_output_len=_new", "prompt_embedding_table=_table", "prompt_vocab_size=_rows", "return_generation_logits=logits"], ["output_ids=ids", "generation_logits=generation_logits"])}
     ] }`,
@@ -68,7 +68,7 @@ let repository: ModelRepository;
 let server: ServerProcess;
 
 before(async () => {
-  repository = await createSeeingRepository(FOLDER, FILES);
+  repository = await createVisionRepository(FOLDER, FILES);
   const flags = ["--model-control-mode=explicit", "--load-model=see"];
   server = await startServerProcess({ repositories: [repository.path], flags });
 });
@@ -81,7 +81,7 @@ after(async () => {
 for (const { files, text, pixels, lengths, tokens, logits, ids } of cases) {
   test(`tiles of ${files.join(" and ")}, their tokens and the answer are those of transformers`, async () => {
     const outputs = await infer(server, "see", [
-      await pictureInput("image", files),
+      await imageInput("image", files),
       { name: "text", datatype: "BYTES", shape: [1], data: [text] },
       { name: "length", datatype: "INT32", shape: [1], data: [NUM_NEW] },
       { name: "logits", datatype: "BOOL", shape: [1], data: [true] },

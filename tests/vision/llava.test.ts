@@ -1,20 +1,20 @@
-/** A tiny LLaVA in its Hugging Face folder: its eye as ONNX and its language model, against transformers (see record_llava.py). */
+/** A tiny LLaVA in its Hugging Face folder: its vision encoder as ONNX and its language model, against transformers (see record_llava.py). */
 import assert from "node:assert/strict";
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { startServerProcess } from "../support/server-process.ts";
 import {
   assertClose,
-  createSeeingRepository,
+  createVisionRepository,
   infer,
   io,
   type Numbers,
   parameter,
   type Wire,
-} from "../support/seeing-model.ts";
-import { startServerProcess } from "../support/server-process.ts";
+} from "../support/vision-language-model.ts";
 import { generate, runNode } from "../support/vision-server.ts";
 
 const NEREID = fileURLToPath(new URL("../../server/bin/nereid.cjs", import.meta.url));
@@ -32,7 +32,7 @@ interface Recorded {
 }
 
 const FILES = {
-  "eye/config.pbtxt": `name: "eye" backend: "onnxruntime" max_batch_size: 4
+  "vision_encoder/config.pbtxt": `name: "vision_encoder" backend: "onnxruntime" max_batch_size: 4
     input [ ${io("pixel_values", "FP32", "3, 12, 12")} ] output [ ${io("visual_tokens", "FP32", "9, 64")} ]`,
   "llm/config.pbtxt": `name: "llm" backend: "llm" max_batch_size: 4
     input [ ${io("input_ids", "INT32", "-1", "allow_ragged_batch: true")}, ${io("input_lengths", "INT32", "1", "reshape: { shape: [ ] }")},
@@ -43,11 +43,11 @@ const FILES = {
 
 test("visual tokens and answers of a LLaVA folder are those of transformers", { timeout: 120_000 }, async () => {
   const { pixels, tokens, prompts, ids }: Recorded = JSON.parse(await readFile(join(LLAVA, "expected.json"), "utf8"));
-  await using repository = await createSeeingRepository(LLAVA, FILES);
-  const flags = ["--model-control-mode=explicit", "--load-model=eye", "--load-model=llm"];
+  await using repository = await createVisionRepository(LLAVA, FILES);
+  const flags = ["--model-control-mode=explicit", "--load-model=vision_encoder", "--load-model=llm"];
   const server = await startServerProcess({ repositories: [repository.path], flags });
   try {
-    const seen = await infer(server, "eye", [{ name: "pixel_values", datatype: "FP32", ...pixels }]);
+    const seen = await infer(server, "vision_encoder", [{ name: "pixel_values", datatype: "FP32", ...pixels }]);
     assertClose(seen.get("visual_tokens"), tokens, TOLERANCE);
     const rows = seen.get("visual_tokens")?.data ?? [];
     const [, numRows = 0, width = 0] = tokens.shape;
@@ -69,7 +69,7 @@ test("visual tokens and answers of a LLaVA folder are those of transformers", { 
   }
 });
 
-test("`nereid init-repo --pictures` serves the folder: pictures of a request enter one batch of the eye", {
+test("`nereid init-repo --pictures` serves the folder: pictures of a request enter one batch of the vision encoder", {
   timeout: 120_000,
 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), "nereid-llava-"));

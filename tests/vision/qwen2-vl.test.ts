@@ -8,18 +8,18 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { ModelRepository } from "../support/model-repository.ts";
+import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import {
   assertClose,
-  createSeeingRepository,
+  createVisionRepository,
+  imageInput,
   infer,
   io,
   type Numbers,
   parameter,
-  pictureInput,
   step,
   type Wire,
-} from "../support/seeing-model.ts";
-import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
+} from "../support/vision-language-model.ts";
 
 const TOLERANCE = 1e-4;
 /** Every how many pixels one was recorded. */
@@ -47,7 +47,7 @@ const filesOf = (folder: string): Record<string, string> => ({
     output [ ${io("pixel_values", "FP32", "-1, 96")}, ${io("patch_positions", "INT64", "-1, 3")}, ${io("image_grid_thw", "INT64", "-1, 3")},
       ${io("visual_lengths", "INT32", "-1")} ]
     ${parameter("processor", folder)}`,
-  "eye/config.pbtxt": `name: "eye" backend: "onnxruntime"
+  "vision_encoder/config.pbtxt": `name: "vision_encoder" backend: "onnxruntime"
     input [ ${io("pixel_values", "FP32", "-1, 96")}, ${io("patch_positions", "INT64", "-1, 3")} ] output [ ${io("visual_tokens", "FP32", "-1, 32")} ]`,
   "prompt/config.pbtxt": `name: "prompt" backend: "tokenizer"
     input [ ${io("QUERY", "STRING", "1")}, ${io("VISUAL_TOKENS", "FP32", "-1, 32", "optional: true")}, ${io("VISUAL_LENGTHS", "INT32", "-1", "optional: true")},
@@ -63,7 +63,7 @@ const filesOf = (folder: string): Record<string, string> => ({
       ${io("tokens", "FP32", "-1, 32")}, ${io("grids", "INT64", "-1, 3")} ]
     ensemble_scheduling { step [
       ${step("patches", ["IMAGE=image"], ["pixel_values=pixels", "patch_positions=_places", "image_grid_thw=grids", "visual_lengths=_lengths"])},
-      ${step("eye", ["pixel_values=pixels", "patch_positions=_places"], ["visual_tokens=tokens"])},
+      ${step("vision_encoder", ["pixel_values=pixels", "patch_positions=_places"], ["visual_tokens=tokens"])},
       ${step("prompt", ["QUERY=text", "VISUAL_TOKENS=tokens", "VISUAL_LENGTHS=_lengths", "IMAGE_GRID_THW=grids", "REQUEST_OUTPUT_LEN=length"], ["INPUT_ID=_ids", "REQUEST_INPUT_LEN=_len", "REQUEST_OUTPUT_LEN=_new", "PROMPT_EMBEDDING_TABLE=_table", "PROMPT_VOCAB_SIZE=_rows", "MROPE_POSITION_IDS=_positions"])},
       ${step("llm", ["input_ids=_ids", "input_lengths=_len", "request_output_len=_new", "prompt_embedding_table=_table", "prompt_vocab_size=_rows", "mrope_position_ids=_positions", "return_generation_logits=logits"], ["output_ids=ids", "generation_logits=generation_logits"])}
     ] }`,
@@ -77,7 +77,7 @@ for (const name of ["qwen2-vl", "qwen2.5-vl"]) {
     let server: ServerProcess;
 
     before(async () => {
-      repository = await createSeeingRepository(folder, filesOf(folder));
+      repository = await createVisionRepository(folder, filesOf(folder));
       const flags = ["--model-control-mode=explicit", "--load-model=see"];
       server = await startServerProcess({ repositories: [repository.path], flags });
     });
@@ -89,7 +89,7 @@ for (const name of ["qwen2-vl", "qwen2.5-vl"]) {
 
     const see = async ({ files, text, ids }: Recorded): Promise<ReadonlyMap<string, Wire>> =>
       infer(server, "see", [
-        await pictureInput("image", files),
+        await imageInput("image", files),
         { name: "text", datatype: "BYTES", shape: [1], data: [text] },
         { name: "length", datatype: "INT32", shape: [1], data: [ids.length] },
         { name: "logits", datatype: "BOOL", shape: [1], data: [true] },

@@ -73,7 +73,7 @@ tokenizer.save(str(FOLDER / "tokenizer.json"), pretty=False)
 
 cases = []
 for files, text in CASES:
-    pictures = [ImageOps.exif_transpose(Image.open(HERE / "pictures" / file)).convert("RGB") for file in files]
+    pictures = [ImageOps.exif_transpose(Image.open(HERE / "images" / file)).convert("RGB") for file in files]
     batch = processor(pictures, return_tensors="pt")
     with torch.no_grad():
         features = model.model.get_image_features(pixel_values=batch["pixel_values"], image_sizes=batch["image_sizes"])

@@ -28,7 +28,7 @@ from transformers import (
 from transformers.image_utils import load_image
 
 HERE = Path(__file__).parent
-PICTURES = HERE / "pictures"
+PICTURES = HERE / "images"
 
 PROCESSORS = {
     "clip": CLIPImageProcessor(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}),

@@ -88,7 +88,7 @@ def record(name, seed):
 
 @torch.no_grad()
 def run(model, processor, tokenizer, files, text):
-    pictures = [ImageOps.exif_transpose(Image.open(HERE / "pictures" / file)).convert("RGB") for file in files]
+    pictures = [ImageOps.exif_transpose(Image.open(HERE / "images" / file)).convert("RGB") for file in files]
     batch = processor(pictures, return_tensors="pt") if pictures else {}
     grids = batch["image_grid_thw"] if pictures else torch.zeros(0, 3, dtype=torch.long)
     rest = [int(grid.prod()) // 4 for grid in grids]

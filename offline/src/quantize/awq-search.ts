@@ -122,7 +122,7 @@ function factorsOf(factors: Map<string, WeightFactors>, name: string): WeightFac
 /** The inputs of each module, by name suffix within its layer. */
 export const MODULE_SITES: ReadonlyMap<string, LinearSite> = new Map([
   ["attention.qkv", "qkv"],
-  ["attention.dense", "attentionOut"],
+  ["attention.dense", "oProj"],
   ["mlp.fc", "mlpIn"],
   ["mlp.gate", "mlpIn"],
   ["mlp.proj", "mlpOut"],

@@ -5,7 +5,7 @@ import { StatsCollector, sitesByMatrix } from "./input-stats.ts";
 
 const layer = (first: number) => ({
   qkv: { weight: first },
-  attentionOut: { weight: first + 1 },
+  oProj: { weight: first + 1 },
   mlp: { in: { weight: first + 2 }, out: { weight: first + 3 } },
 });
 
@@ -14,11 +14,11 @@ test("sitesByMatrix() names what each matrix of a layer reads, and experts by th
   const sites = sitesByMatrix([layer(0), experts], (matrix) => matrix);
   assert.deepEqual(Object.fromEntries(sites), {
     0: "0 qkv",
-    1: "0 attentionOut",
+    1: "0 oProj",
     2: "0 mlpIn",
     3: "0 mlpOut",
     10: "1 qkv",
-    11: "1 attentionOut",
+    11: "1 oProj",
     12: "1 mlpIn",
   });
 });

@@ -9,7 +9,7 @@ export interface InputStats {
 }
 
 /** Sites: layers that read the same rows share one. */
-export type LinearSite = "qkv" | "attentionOut" | "mlpIn" | "mlpOut";
+export type LinearSite = "qkv" | "oProj" | "mlpIn" | "mlpOut";
 
 export function siteKey(layer: number, site: LinearSite): string {
   return `${layer} ${site}`;
@@ -18,7 +18,7 @@ export function siteKey(layer: number, site: LinearSite): string {
 /** Matrices in the model's layers that read a site. */
 interface SiteLayer<T> {
   readonly qkv: { readonly weight: T };
-  readonly attentionOut: { readonly weight: T };
+  readonly oProj: { readonly weight: T };
   readonly mlp: { readonly router: T } | { readonly in: { readonly weight: T }; readonly out: { readonly weight: T } };
 }
 
@@ -28,9 +28,9 @@ export function sitesByMatrix<T, Id>(
   idOf: (matrix: T) => Id,
 ): ReadonlyMap<Id, string> {
   const sites = new Map<Id, string>();
-  for (const [i, { qkv, attentionOut, mlp }] of layers.entries()) {
+  for (const [i, { qkv, oProj, mlp }] of layers.entries()) {
     sites.set(idOf(qkv.weight), siteKey(i, "qkv"));
-    sites.set(idOf(attentionOut.weight), siteKey(i, "attentionOut"));
+    sites.set(idOf(oProj.weight), siteKey(i, "oProj"));
     // A router and its experts read the same inputs.
     sites.set(idOf("router" in mlp ? mlp.router : mlp.in.weight), siteKey(i, "mlpIn"));
     if (!("router" in mlp)) sites.set(idOf(mlp.out.weight), siteKey(i, "mlpOut"));

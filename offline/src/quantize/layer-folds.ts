@@ -54,7 +54,7 @@ function valueFold(model: LayoutModel, tensors: ReadonlyMap<string, LayoutTensor
     return Math.floor(head / perKvHead) * headDim + (i % headDim);
   });
   return {
-    site: "attentionOut",
+    site: "oProj",
     consumers: tensorsOf(tensors, "attention.dense.weight"),
     producers: partsAt(tensors, "attention.qkv", 2),
     rowOfInput,

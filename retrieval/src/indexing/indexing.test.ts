@@ -13,7 +13,7 @@ import { collectionNameOf, type IndexRecord, readRecords } from "./read-records.
 const FOLDER = mkdtempSync(join(tmpdir(), "nereid-indexing-"));
 after(() => rmSync(FOLDER, { recursive: true }));
 const FIELDS = { id: "id", text: "text", image: undefined };
-const PICTURE = fileURLToPath(new URL("../../../tests/vision/pictures/tiny.png", import.meta.url));
+const PICTURE = fileURLToPath(new URL("../../../tests/vision/images/tiny.png", import.meta.url));
 
 function fileOf(name: string, text: string): string {
   const path = join(FOLDER, name);

@@ -1,7 +1,7 @@
 // residual[row] += branchScale * postNorm(branch[row]); out[row] = norm(residual[row]) * weight + bias, [numRows,
 // width], one block a row. The result is optionally quantized (quantize.cuh). Rows stay in registers, VECTORS vectors a
 // thread, so each is read once.
-// Options: HAS_BRANCH: without it the kernel is a plain norm; BRANCH_PARTS: the branch is that many f32 split-K partial
+// Options: HAS_BRANCH: without it the kernel is a plain norm; BRANCH_PARTIALS: the branch is that many f32 split-K partial
 // sums; BRANCH_SCALES: it holds unscaled sums of a GEMM of codes; POST_NORM; LAYER_NORM, else RMSNorm; HAS_BIAS.
 // Roofline: bytes. A launch moves 4 * numRows * width elements (residual and branch in, residual and out back) for
 // about 6 FLOP each.
@@ -9,11 +9,11 @@
 #include "elem.cuh"
 #include "quantize.cuh"
 
-#ifndef BRANCH_PARTS
-#define BRANCH_PARTS 0
+#ifndef BRANCH_PARTIALS
+#define BRANCH_PARTIALS 0
 #endif
 
-typedef Choose<(BRANCH_PARTS > 0), float, elem_t> branch_t;
+typedef Choose<(BRANCH_PARTIALS > 0), float, elem_t> branch_t;
 // A row in registers: thread t has the vectors t, t + blockDim, ...; those after the last are zeros.
 typedef float Row[VECTORS][ELEM_VEC];
 
@@ -138,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(1024) add_norm(
       const int at = threadIdx.x + v * blockDim.x;
       clear(added[v]);
       const branch_t* from = branch + start + at * ELEM_VEC;
-      load_branch<BRANCH_PARTS>(from, (u64)gridDim.x * width, at < numVectors, added[v]);
+      load_branch<BRANCH_PARTIALS>(from, (u64)gridDim.x * width, at < numVectors, added[v]);
       if constexpr (IS_SET(BRANCH_SCALES)) {
         if (at < numVectors) scale_branch(branchRowScales[blockIdx.x], branchColumnScales + at * ELEM_VEC, added[v]);
       }

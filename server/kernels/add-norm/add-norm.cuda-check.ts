@@ -73,7 +73,7 @@ async function runVariant(context: CudaCheckContext, variant: Variant): Promise<
     residual: residual.pointer,
     branch: variant.hasBranch ? branch.pointer : undefined,
     branchScales: left && { rows: rowScales.pointer, columns: columnScales.pointer },
-    branchParts: left?.parts,
+    branchPartials: left?.parts,
     branchScale: 0.5,
     postWeight: variant.hasPostNorm ? postWeight.pointer : undefined,
     kind,

@@ -19,7 +19,7 @@ export interface AddNormCudaArgs {
   /** Of a branch that is sums of codes: what its rows and columns are still to be multiplied by. */
   readonly branchScales?: SumScales | undefined;
   /** In place of `branch`. */
-  readonly branchParts?: SplitKPartials | undefined;
+  readonly branchPartials?: SplitKPartials | undefined;
   /** Multiplies the branch, 1 for most models. */
   readonly branchScale?: number | undefined;
   /** f32 [width]: the branch is normalized by its root mean square before it is added. */
@@ -35,8 +35,8 @@ export interface AddNormCudaArgs {
 }
 
 export function launchAddNorm(stream: KernelStream, args: AddNormCudaArgs): void {
-  const { type, numRows, width, branchParts } = args;
-  const branch = branchParts?.address ?? args.branch;
+  const { type, numRows, width, branchPartials } = args;
+  const branch = branchPartials?.address ?? args.branch;
   expectCount("addNorm", "row", numRows);
   const { threads, vectors } = rowShape("addNorm", width, type);
   const kernel = stream.kernel({
@@ -47,13 +47,13 @@ export function launchAddNorm(stream: KernelStream, args: AddNormCudaArgs): void
       ...quantizeDefines(args.quantized),
       VECTORS: vectors,
       ...(branch === undefined ? {} : { HAS_BRANCH: 1 }),
-      ...(branchParts === undefined ? {} : { BRANCH_PARTS: branchParts.count }),
+      ...(branchPartials === undefined ? {} : { BRANCH_PARTIALS: branchPartials.count }),
       ...(args.branchScales === undefined ? {} : { BRANCH_SCALES: 1 }),
       ...(args.postWeight === undefined ? {} : { POST_NORM: 1 }),
       ...(args.kind === "layer" ? { LAYER_NORM: 1 } : {}),
       ...(args.bias === undefined ? {} : { HAS_BIAS: 1 }),
     },
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   stream.launch(kernel, [numRows, 1, 1], [threads, 1, 1], 0, [
     ptr(args.residual),

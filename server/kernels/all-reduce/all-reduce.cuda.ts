@@ -67,7 +67,7 @@ export function launchAllReduce(stream: KernelStream, args: AllReduceCudaArgs): 
     source: "all-reduce/all-reduce.cu",
     name: "all_reduce",
     defines: { ...elemDefines(type), RANKS: numRanks },
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   // A small message has threads enough in fewer, smaller blocks; the number of blocks stays.
   const threads = Math.min(THREADS, 32 * ceilDiv(ceilDiv(count / ELEM_VEC[type], ALL_REDUCE_BLOCKS), 32));

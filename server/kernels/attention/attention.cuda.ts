@@ -87,7 +87,7 @@ export function launchDecodeAttention(stream: KernelStream, args: DecodeAttentio
       ...capDefines(args),
       ...(args.rope === undefined ? {} : { ROPE: 1 }),
     },
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   // A split that no context of these tables could reach would only come and go.
   const numSplits = Math.min(plan.numSplits, ceilDiv(args.maxBlocks * blockSize, MIN_SPLIT_TOKENS));
@@ -127,7 +127,7 @@ export function launchPrefillAttention(stream: KernelStream, args: PrefillAttent
     source: "attention/ragged-prefill.cu",
     name: "ragged_prefill",
     defines: { ...prefillDefines(args), ...capDefines(args) },
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   const numKeys = headDim > 128 ? 32 : 64;
   const sharedBytes = 2 * 2 * numKeys * tileRowBytes(headDim, fp8 !== undefined);
@@ -168,7 +168,7 @@ function launchGroups(stream: KernelStream, args: PrefillAttentionCudaArgs): voi
     source: "attention/wgmma-prefill.cu",
     name: "wgmma_prefill",
     defines: { ...kvDefines(args), HEAD_DIM: headDim, BLOCK_SIZE: blockSize, ROW_HALVES: 2 },
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   // Queries, two stages of keys and values, and codes on their way; and what it takes to begin at a multiple of 1024.
   const rows = WGMMA_TILE * headDim;
@@ -209,7 +209,7 @@ function launchPlain(
       HEAD_DIM: args.headDim,
       BLOCK_SIZE: args.blockSize,
     },
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   const grid = [maxQueryLength, args.numHeads, args.numSequences] as const;
   stream.launch(kernel, grid, [PLAIN_THREADS, 1, 1], 0, [

@@ -28,7 +28,7 @@ export function launchCopyBlock(stream: KernelStream, args: CopyBlockCudaArgs): 
     source: "copy-block/copy-block.cu",
     name: "copy_block",
     defines: {},
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   const strides = [{ i64: BigInt(fromStride) }, { i64: BigInt(toStride) }];
   const grid = [ceilDiv(pieceBytes / ACCESS_BYTES, THREADS), numPieces, 1] as const;

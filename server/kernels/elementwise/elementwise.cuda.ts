@@ -94,7 +94,7 @@ function launchFlat(
     source: "elementwise/elementwise.cu",
     name,
     defines: { ...elemDefines(type), ACTIVATION: activation },
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   stream.launch(kernel, [ceilDiv(count / ELEM_VEC[type], THREADS), 1, 1], [THREADS, 1, 1], 0, args);
 }

@@ -42,7 +42,7 @@ export function launchGroupByExpert(stream: KernelStream, args: GroupByExpertCud
     source: "expert-linear/group-by-expert.cu",
     name: "group_by_expert",
     defines: {},
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   const pointers = [ptr(args.ids), ptr(args.starts), ptr(args.order)];
   stream.launch(kernel, [numExperts, 1, 1], [GROUP_THREADS, 1, 1], 0, [...pointers, i32(numChoices)]);
@@ -65,7 +65,7 @@ function launchTiles(stream: KernelStream, args: ExpertLinearCudaArgs): void {
     source: "expert-linear/expert-linear.cu",
     name: "expert_linear",
     defines: { TOKENS: tokens },
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   // How choices fall is known on the device alone: as many tiles as there can be.
   const maxTiles = Math.min(numChoices, Math.floor(numChoices / tokens) + numExperts);
@@ -89,7 +89,7 @@ function launchPlain(stream: KernelStream, args: ExpertLinearCudaArgs): void {
     source: "expert-linear/plain-expert-linear.cu",
     name: "plain_expert_linear",
     defines: elemDefines(type),
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   const grid = [ceilDiv(outputs, PLAIN_WARPS), numChoices, 1] as const;
   const pointers = [ptr(args.x), ptr(args.weight), ptr(args.ids), ptr(args.out)];

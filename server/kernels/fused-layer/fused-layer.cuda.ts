@@ -130,7 +130,7 @@ export function launchFusedLayer(stream: KernelStream, args: FusedLayerCudaArgs)
       ACTIVATION: ACTIVATION_NUMBERS[args.activation],
       ...WEIGHT_DEFINES[weightType],
     },
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   const last = qkvProj === undefined ? NUM_PRODUCTS - 1 : NUM_PRODUCTS;
   const [first, end] = args.products ?? [0, last];

@@ -53,7 +53,7 @@ function launchFlat(stream: KernelStream, args: GatedMulCudaArgs): void {
       ...sumDefines(sumScales),
       ACTIVATION: ACTIVATION_NUMBERS[activation],
     },
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   const numBlocks = ceilDiv(width / ELEM_VEC[type], THREADS);
   stream.launch(kernel, [numBlocks, numRows, 1], [THREADS, 1, 1], 0, [
@@ -80,7 +80,7 @@ function launchRows(stream: KernelStream, args: GatedMulCudaArgs): void {
       ACTIVATION: ACTIVATION_NUMBERS[activation],
       VECTORS: vectors,
     },
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   stream.launch(kernel, [numRows, 1, 1], [threads, 1, 1], 0, [
     ptr(gateUp),

@@ -38,7 +38,7 @@ export function launchGatherRows(stream: KernelStream, args: GatherRowsCudaArgs)
     source: "gather-rows/gather-rows.cu",
     name: "gather_rows",
     defines: { ...elemDefines(type), ...(args.carried === undefined ? {} : { HAS_CARRIED: 1 }) },
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   stream.launch(kernel, [ceilDiv(width / ELEM_VEC[type], THREADS), count, 1], [THREADS, 1, 1], 0, [
     ptr(args.table),

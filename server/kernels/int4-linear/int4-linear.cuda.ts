@@ -104,7 +104,7 @@ export function launchInt4Linear(stream: KernelStream, args: Int4LinearCudaArgs)
     source: "int4-linear/int4-linear.cu",
     name: "int4_linear",
     defines: { ...weightDefines(weight, rowTiles), ...(bias === undefined ? {} : { HAS_BIAS: 1 }) },
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   const grid = [outputs / INT4_BLOCK, numSplits, numRowBlocks] as const;
   stream.launch(kernel, grid, [THREADS, 1, 1], sharedBytesOf(rowTiles), [
@@ -130,7 +130,7 @@ export function launchInt4Decode(stream: KernelStream, weight: Int4CudaWeight, o
     source: "int4-linear/int4-linear.cu",
     name: "int4_decode",
     defines: weightDefines(weight, 1),
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   const grid = [ceilDiv(inputs, DECODE_INPUTS), outputs / INT4_BLOCK, 1] as const;
   const pointers = [ptr(weight.codes), ptr(weight.scales), ptr(weight.zeros), ptr(out)];

@@ -126,8 +126,8 @@ export function int4WgmmaSharedBytes({
   rowStages,
 }: Int4WgmmaTileConfig): number {
   const ring = rowStages * rowSlotBytes(rows) + weightStages * TILE_BYTES;
-  const meeting = 4 * rows * (groups * groupTiles * INT4_BLOCK + 4);
-  return Math.max(ring, meeting) + 1024;
+  const joined = 4 * rows * (groups * groupTiles * INT4_BLOCK + 4);
+  return Math.max(ring, joined) + 1024;
 }
 
 export function int4WgmmaWorkspaceBytes(

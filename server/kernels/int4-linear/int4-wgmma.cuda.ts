@@ -60,7 +60,7 @@ export function launchInt4Wgmma(stream: KernelStream, args: Int4WgmmaCudaArgs, f
       ...(gatedBy === undefined ? {} : { GATED: 1, ACTIVATION: ACTIVATION_NUMBERS[gatedBy] }),
       ...(keepsPartials ? { KEEP_PARTIALS: 1 } : {}),
     },
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   const x: TensorMap = { address: args.x, rowBytes: 2 * inputs, numRows, pieceRows: rows };
   const numThreads = groups * WARP_GROUP_THREADS + PRODUCER_THREADS;

@@ -109,7 +109,7 @@ export function launchLora(stream: KernelStream, args: LoraCudaArgs): void {
   const splits = args.inOneSum === true ? 1 : splitsOf(numRows);
   const defines = { ROWS: rowsPerTile, ...(xScales === undefined ? {} : { X_E4M3: 1 }) };
   const source = "lora/lora.cu";
-  const shrink = stream.kernel({ source, name: "lora_shrink", defines, waitsForPrevious: true });
+  const shrink = stream.kernel({ source, name: "lora_shrink", defines, usesProgrammaticLaunch: true });
   const tiles = [ptr(args.adapters), ptr(args.tileRows)];
   const rows = [i32(numRows), i32(maxRank), i32(splits)];
   const first = [i32(numTiles), i32(args.firstPart)];
@@ -124,7 +124,7 @@ export function launchLora(stream: KernelStream, args: LoraCudaArgs): void {
     source,
     name: "lora_expand",
     defines: { ROWS: rowsPerTile, ...(sumScales === undefined ? {} : { SUM_SCALES: 1 }) },
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   const scales = [ptr(sumScales?.rows), ptr(sumScales?.columns)];
   stream.launch(expand, [ceilDiv(width, BLOCK_COLUMNS), 1, turns], [EXPAND_THREADS, 1, 1], 0, [
@@ -136,7 +136,7 @@ export function launchLora(stream: KernelStream, args: LoraCudaArgs): void {
 
 function launchPlain(stream: KernelStream, args: LoraCudaArgs): void {
   const { type, inputs, width, numRows, numTiles, maxRank, rowsPerTile } = args;
-  const shared = { source: "lora/plain-lora.cu", defines: elemDefines(type), waitsForPrevious: true };
+  const shared = { source: "lora/plain-lora.cu", defines: elemDefines(type), usesProgrammaticLaunch: true };
   const block = [PLAIN_WARPS * 32, 1, 1] as const;
   const tiles = [ptr(args.adapters), ptr(args.tileRows)];
   const sizes = [i32(numRows), i32(maxRank), i32(rowsPerTile)];

@@ -31,7 +31,7 @@ export function launchMixExperts(stream: KernelStream, args: MixExpertsCudaArgs)
     source: "mix-experts/mix-experts.cu",
     name: "mix_experts",
     defines: elemDefines(type),
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   const grid = [ceilDiv(width / ELEM_VEC[type], THREADS), numTokens, 1] as const;
   const pointers = [ptr(args.x), ptr(args.weights), ptr(args.out)];

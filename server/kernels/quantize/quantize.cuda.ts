@@ -47,7 +47,7 @@ export function launchQuantizeRows(stream: KernelStream, args: QuantizeRowsCudaA
     source: "quantize/quantize.cu",
     name: "quantize_rows",
     defines: { ...elemDefines(type), ...quantizeDefines(quantized), VECTORS: vectors },
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   const pointers = [ptr(args.x), ptr(args.out), ptr(quantized.scales)];
   stream.launch(kernel, [numRows, 1, 1], [threads, 1, 1], 0, [...pointers, i32(width)]);
@@ -62,7 +62,7 @@ export function launchScaleSums(stream: KernelStream, args: ScaleSumsCudaArgs): 
     source: "quantize/scale-sums.cu",
     name: sumType === "i32" ? "scale_whole_sums" : "scale_sums",
     defines: elemDefines(type),
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   stream.launch(kernel, [ceilDiv(width / ELEM_VEC[type], THREADS), numRows, 1], [THREADS, 1, 1], 0, [
     ptr(args.sums),

@@ -34,7 +34,7 @@ export function launchReplaceRows(stream: KernelStream, args: ReplaceRowsCudaArg
     source: "replace-rows/replace-rows.cu",
     name: "replace_rows",
     defines: elemDefines(type),
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   const grid = [ceilDiv(width / ELEM_VEC[type], THREADS), count, 1] as const;
   const pointers = [ptr(args.x), ptr(args.rows), ptr(args.values)];

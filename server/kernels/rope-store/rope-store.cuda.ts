@@ -76,7 +76,7 @@ export function launchRopeStore(stream: KernelStream, args: RopeStoreCudaArgs): 
       ...axisDefines(rope),
       ...(headNorms === undefined ? {} : { HEAD_NORMS: 1 }),
     },
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   const numHeadGroups = numTokens >= MANY_TOKENS ? 1 : ceilDiv(numHeads + 2 * numKvHeads, WARPS);
   stream.launch(kernel, [numTokens, numHeadGroups, 1], [WARPS * 32, 1, 1], 0, [

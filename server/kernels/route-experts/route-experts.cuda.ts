@@ -32,7 +32,7 @@ export function launchRouteExperts(stream: KernelStream, args: RouteExpertsCudaA
     source: "route-experts/route-experts.cu",
     name: "route_experts",
     defines: { ...elemDefines(type), EXPERTS: numExperts },
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   stream.launch(kernel, [ceilDiv(numTokens, WARPS), 1, 1], [WARPS * 32, 1, 1], 0, [
     ptr(args.logits),

@@ -37,7 +37,7 @@ export function launchSample(stream: KernelStream, args: SampleCudaArgs): void {
     source: "sample/sample.cu",
     name: "sample",
     defines: elemDefines(type),
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   stream.launch(kernel, [numRows, 1, 1], [THREADS, 1, 1], 0, [
     ptr(args.logits),

@@ -63,7 +63,7 @@ export function launchSkinnyGemm(stream: KernelStream, args: SkinnyGemmCudaArgs)
       ...(outputType === "f32" ? { OUT_F32: 1 } : {}),
       ...(args.bias === undefined ? {} : { HAS_BIAS: 1 }),
     },
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   const grid = [outputs / (tiles * TILE_OUTPUTS), ceilDiv(numRows, rowTiles * TILE_ROWS), 1] as const;
   stream.launch(kernel, grid, [THREADS, 1, 1], (THREADS / 32) * stages * tiles * STAGE_TILE_BYTES, [

@@ -74,7 +74,7 @@ export function launchWgmmaGemm(stream: KernelStream, args: WgmmaGemmCudaArgs, f
       ...(bias === undefined ? {} : { HAS_BIAS: 1 }),
       ...(gatedBy === undefined ? {} : { GATED: 1, ACTIVATION: ACTIVATION_NUMBERS[gatedBy] }),
     },
-    waitsForPrevious: true,
+    usesProgrammaticLaunch: true,
   });
   const rowBytes = inputs * WEIGHT_BYTES[weightType];
   const weights: TensorMap = { address: args.weight, rowBytes, numRows: matrixRows, pieceRows: tileOutputs };

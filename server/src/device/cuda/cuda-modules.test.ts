@@ -12,8 +12,8 @@ test("askedKey() is the same for equal specs and tells all others apart", () => 
     { ...SPEC, defines: { WIDTH: 81 } },
     { ...SPEC, defines: { WIDTH: 8 } },
     { ...SPEC, defines: { WIDTH: 8, FAST: 1, ODD: 1 } },
-    { ...SPEC, waitsForPrevious: true },
+    { ...SPEC, usesProgrammaticLaunch: true },
   ];
-  assert.equal(askedKey(SPEC), askedKey({ ...SPEC, defines: { WIDTH: 8, FAST: 1 }, waitsForPrevious: false }));
+  assert.equal(askedKey(SPEC), askedKey({ ...SPEC, defines: { WIDTH: 8, FAST: 1 }, usesProgrammaticLaunch: false }));
   assert.equal(new Set([SPEC, ...others].map(askedKey)).size, others.length + 1);
 });

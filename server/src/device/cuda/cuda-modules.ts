@@ -53,7 +53,7 @@ export class CudaModules {
   #find(spec: KernelSpec): CudaKernel {
     const options = compileOptions(this.#arch, spec.defines);
     const key = `${spec.source} ${options.join(" ")}`;
-    const name = `${key} ${spec.name} ${spec.waitsForPrevious === true}`;
+    const name = `${key} ${spec.name} ${spec.usesProgrammaticLaunch === true}`;
     const known = this.#kernels.get(name);
     if (known !== undefined) return known;
     const { calls, check } = this.#driver;
@@ -110,8 +110,8 @@ export class CudaModules {
 }
 
 /** Tells specs apart; those that differ in the order of their defines too. */
-export function askedKey({ source, name, defines, waitsForPrevious }: KernelSpec): string {
-  let key = `${source} ${name} ${waitsForPrevious === true ? 1 : 0}`;
+export function askedKey({ source, name, defines, usesProgrammaticLaunch }: KernelSpec): string {
+  let key = `${source} ${name} ${usesProgrammaticLaunch === true ? 1 : 0}`;
   for (const define in defines) key += ` ${define}=${defines[define]}`;
   return key;
 }

@@ -94,7 +94,7 @@ export class CudaStream implements KernelStream {
       view.setUint32(12 + 4 * i, block[i] ?? 1, true);
     }
     view.setUint32(CONFIG.sharedAt, sharedBytes, true);
-    view.setUint32(CONFIG.countAt, overlapsLaunches && kernel.spec.waitsForPrevious === true ? 1 : 0, true);
+    view.setUint32(CONFIG.countAt, overlapsLaunches && kernel.spec.usesProgrammaticLaunch === true ? 1 : 0, true);
     let numMaps = 0;
     let status: number;
     try {

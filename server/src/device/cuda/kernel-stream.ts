@@ -32,10 +32,10 @@ export interface KernelSpec {
   /** -D options of the compiler, e.g. { ELEM_BF16: 1 }. */
   readonly defines: Readonly<Record<string, string | number>>;
   /**
-   * The kernel waits by itself (griddepcontrol.wait) before it touches what earlier kernels write, so that it may be
-   * started while the one before it still runs. Only for kernels that do.
+   * Programmatic dependent launch (CUDA programming guide): the kernel may start while the previous one still runs. Only for
+   * kernels that execute griddepcontrol.wait before they access memory that earlier kernels write.
    */
-  readonly waitsForPrevious?: boolean;
+  readonly usesProgrammaticLaunch?: boolean;
 }
 
 /** A loaded kernel; good for the stream that gave it. */

@@ -13,7 +13,7 @@ export type AdapterFrame =
 const LOAD = -1;
 const CHANGE = -2;
 const UNLOAD = -3;
-const LINEARS: readonly LoraLinear[] = ["qkv", "attentionOut", "mlpIn", "mlpOut"];
+const LINEARS: readonly LoraLinear[] = ["qkv", "oProj", "mlpIn", "mlpOut"];
 /** Kind, layer, linear layer, column, inputs, outputs, rank. */
 const CHANGE_WORDS = 7;
 

@@ -182,7 +182,7 @@ function checkPositions({ promptTokens, promptPositions, promptTable }: Generate
   const { length } = promptTokens;
   if (promptPositions === undefined) {
     if (limits.hasAxes !== true || promptTable === undefined) return;
-    refuse("this model turns pictures by their rows and columns: a prompt table needs mrope_position_ids");
+    refuse("this model rotates images by rows and columns (M-RoPE): a prompt table needs mrope_position_ids");
   }
   if (limits.hasAxes !== true) refuse("mrope_position_ids: this model has one position for each token");
   if (promptPositions.length !== 3 * length) {

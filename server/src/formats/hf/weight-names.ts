@@ -18,7 +18,7 @@ export interface WeightNames {
   /** Three modules, or one whose rows are queries, keys and values. */
   readonly qkv: readonly string[];
   readonly headNorms?: readonly [queries: string, keys: string];
-  readonly attentionOut: string;
+  readonly oProj: string;
   /** Norm of the attention output, applied before the residual add. */
   readonly attentionPostNorm?: string;
   /** Absent when MLP and attention share one input norm. */
@@ -53,7 +53,7 @@ const LLAMA: WeightNames = {
   layer: "layers.#.",
   attentionNorm: "input_layernorm",
   qkv: ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
-  attentionOut: "self_attn.o_proj",
+  oProj: "self_attn.o_proj",
   mlpNorm: "post_attention_layernorm",
   mlpIn: ["mlp.gate_proj", "mlp.up_proj"],
   mlpOut: "mlp.down_proj",
@@ -100,7 +100,7 @@ const { mlpNorm: _, ...ONE_NORM } = LLAMA;
 const PHI: WeightNames = {
   ...ONE_NORM,
   norm: "final_layernorm",
-  attentionOut: "self_attn.dense",
+  oProj: "self_attn.dense",
   mlpIn: ["mlp.fc1"],
   mlpOut: "mlp.fc2",
 };
@@ -114,7 +114,7 @@ const GPT2: WeightNames = {
   layer: "h.#.",
   attentionNorm: "ln_1",
   qkv: ["attn.c_attn"],
-  attentionOut: "attn.c_proj",
+  oProj: "attn.c_proj",
   mlpNorm: "ln_2",
   mlpIn: ["mlp.c_fc"],
   mlpOut: "mlp.c_proj",

@@ -7,7 +7,7 @@
  * A linear layer of a decoder layer. Stacked projections are one layer; an adapter of one part has its own output
  * columns.
  */
-export type LoraLinear = "qkv" | "attentionOut" | "mlpIn" | "mlpOut";
+export type LoraLinear = "qkv" | "oProj" | "mlpIn" | "mlpOut";
 
 export interface LoraTarget {
   readonly linear: LoraLinear;

@@ -45,7 +45,7 @@ function layoutOf(
   });
   const biases = {
     qkv: has("transformer.layers.0.attention.qkv.bias"),
-    attentionOut: has("transformer.layers.0.attention.dense.bias"),
+    oProj: has("transformer.layers.0.attention.dense.bias"),
     mlp: has("transformer.layers.0.mlp.fc.bias"),
     output: has("lm_head.bias"),
   };

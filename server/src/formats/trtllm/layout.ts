@@ -22,7 +22,7 @@ export interface LayoutModel {
         readonly sharedIntermediateSize: number;
       }
     | undefined;
-  readonly biases: Readonly<Record<"qkv" | "attentionOut" | "mlp" | "output", boolean>>;
+  readonly biases: Readonly<Record<"qkv" | "oProj" | "mlp" | "output", boolean>>;
   readonly tieWordEmbeddings: boolean;
 }
 
@@ -206,7 +206,7 @@ class Layout {
 
   #attention(to: string, from: string): readonly LayoutTensor[] {
     const { numHeads, numKvHeads, headDim, hiddenSize, biases } = this.#model;
-    const { qkv, attentionOut, headNorms } = this.#names;
+    const { qkv, oProj, headNorms } = this.#names;
     const widths = [numHeads, numKvHeads, numKvHeads] as const;
     const total = (numHeads + 2 * numKvHeads) * headDim;
     let stacked = 0;
@@ -220,10 +220,10 @@ class Layout {
       stacked += numRows;
       return { ...place, numRows, numUnits: units };
     });
-    const out = this.#whole(from + attentionOut, hiddenSize);
+    const out = this.#whole(from + oProj, hiddenSize);
     return [
       ...this.#linear(`${to}attention.qkv`, "rows", rows, hiddenSize, biases.qkv),
-      ...this.#linear(`${to}attention.dense`, "columns", [out], numHeads * headDim, biases.attentionOut),
+      ...this.#linear(`${to}attention.dense`, "columns", [out], numHeads * headDim, biases.oProj),
       ...(headNorms === undefined ? [] : this.#headNorms(to, from, headNorms)),
     ];
   }

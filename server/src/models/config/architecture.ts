@@ -41,7 +41,7 @@ export interface Architecture {
   readonly positions: "rope" | "learned";
   readonly hasHeadNorm: boolean;
   readonly scalesEmbedding: boolean;
-  readonly biases: Readonly<Record<"qkv" | "attentionOut" | "mlp" | "output", BiasRule>>;
+  readonly biases: Readonly<Record<"qkv" | "oProj" | "mlp" | "output", BiasRule>>;
   readonly window: WindowRule;
   readonly weights: WeightNames;
 }

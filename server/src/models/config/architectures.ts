@@ -9,7 +9,7 @@ import type { Architecture } from "./architecture.ts";
 /** A row; the names of its weights are in a table of their own. */
 type Row = Omit<Architecture, "weights">;
 
-const NO_BIAS = { qkv: false, attentionOut: false, mlp: false, output: false } as const;
+const NO_BIAS = { qkv: false, oProj: false, mlp: false, output: false } as const;
 
 const LLAMA: Row = {
   className: "LlamaForCausalLM",
@@ -21,7 +21,7 @@ const LLAMA: Row = {
   scalesEmbedding: false,
   biases: {
     qkv: { field: "attention_bias" },
-    attentionOut: { field: "attention_bias" },
+    oProj: { field: "attention_bias" },
     mlp: { field: "mlp_bias" },
     output: false,
   },
@@ -55,7 +55,7 @@ const QWEN3: Row = {
   ...QWEN2,
   className: "Qwen3ForCausalLM",
   defaults: { head_dim: 128 },
-  biases: { ...NO_BIAS, qkv: { field: "attention_bias" }, attentionOut: { field: "attention_bias" } },
+  biases: { ...NO_BIAS, qkv: { field: "attention_bias" }, oProj: { field: "attention_bias" } },
   hasHeadNorm: true,
 };
 
@@ -168,7 +168,7 @@ const PHI: Row = {
   norm: "layer",
   residual: "parallel",
   isGated: false,
-  biases: { qkv: true, attentionOut: true, mlp: true, output: true },
+  biases: { qkv: true, oProj: true, mlp: true, output: true },
 };
 
 const STARCODER2: Row = {
@@ -180,7 +180,7 @@ const STARCODER2: Row = {
   isGated: false,
   biases: {
     qkv: { field: "use_bias" },
-    attentionOut: { field: "use_bias" },
+    oProj: { field: "use_bias" },
     mlp: { field: "use_bias" },
     output: false,
   },
@@ -204,7 +204,7 @@ const GPT2: Row = {
   isGated: false,
   intermediateRatio: 4,
   positions: "learned",
-  biases: { qkv: true, attentionOut: true, mlp: true, output: false },
+  biases: { qkv: true, oProj: true, mlp: true, output: false },
 };
 
 /** The same with matrices the usual way round. */

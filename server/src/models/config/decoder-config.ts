@@ -86,7 +86,7 @@ export interface DecoderConfig {
   readonly experts: Experts | undefined;
   readonly biases: {
     readonly qkv: boolean;
-    readonly attentionOut: boolean;
+    readonly oProj: boolean;
     readonly mlp: boolean;
     readonly output: boolean;
   };

@@ -110,7 +110,7 @@ test("parseDecoderConfig() reads Llama 3.1", () => {
     attentionScale: 1 / Math.sqrt(128),
     attentionSoftCap: undefined,
     mlp: { isGated: true, activation: "silu", intermediateSize: 14336 },
-    biases: { qkv: false, attentionOut: false, mlp: false, output: false },
+    biases: { qkv: false, oProj: false, mlp: false, output: false },
     embeddingScale: 1,
     logitSoftCap: undefined,
     tieWordEmbeddings: false,

@@ -186,7 +186,7 @@ function parseBlock(fields: HfFields, architecture: Architecture, sizes: Sizes) 
     mlp: Object.freeze({ isGated: architecture.isGated, activation, intermediateSize: sizes.intermediateSize }),
     biases: Object.freeze({
       qkv: bias(biases.qkv),
-      attentionOut: bias(biases.attentionOut),
+      oProj: bias(biases.oProj),
       mlp: bias(biases.mlp),
       output: bias(biases.output),
     }),

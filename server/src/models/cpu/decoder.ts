@@ -64,11 +64,11 @@ export function recordDecoder(graph: CpuGraph, model: DecoderModel, batch: Decod
     const normed = recordNorm(graph, config, layer.attentionNorm, x);
     const queries = recordKeysAndValues(graph, model, i, normed, { ...shared, lora: adapters.changer(i) });
     if (isLast && batch.logitRows.length === 0) return undefined;
-    const attended = recordLayerAttention(graph, model, i, queries, shared.spans);
+    const attentionOutput = recordLayerAttention(graph, model, i, queries, shared.spans);
     // Only rows that go on to logits pass the rest of the last layer.
     const keep = isLast && lastRows !== undefined ? rowsKeeper(graph, lastRows) : (tensor: CpuTensor) => tensor;
     const lora = adapters.changer(i, isLast ? lastRows : undefined);
-    x = recordLayerRest(graph, config, { ...layer, lora }, keep(x), keep(attended), () => keep(normed));
+    x = recordLayerRest(graph, config, { ...layer, lora }, keep(x), keep(attentionOutput), () => keep(normed));
   }
   const logits = recordLogits(graph, model, x);
   graph.output(logits);
@@ -109,11 +109,11 @@ function recordLayerRest(
   config: DecoderConfig,
   layer: LayerWeights<CpuTensor> & { readonly lora: LoraChanger },
   x: CpuTensor,
-  attended: CpuTensor,
+  attentionOutput: CpuTensor,
   normed: () => CpuTensor,
 ): CpuTensor {
   const { attentionPostNorm, mlpNorm, mlpPostNorm, lora } = layer;
-  const projected = lora("attentionOut", attended, recordLinear(graph, { x: attended, ...layer.attentionOut }));
+  const projected = lora("oProj", attentionOutput, recordLinear(graph, { x: attentionOutput, ...layer.oProj }));
   const branch = attentionPostNorm === undefined ? projected : recordNorm(graph, config, attentionPostNorm, projected);
   const sum = recordAdd(graph, { a: branch, b: x });
   const mlpSource = config.residual === "parallel" ? x : sum;

@@ -80,7 +80,7 @@ export function enqueueProjected(pass: CudaPass, index: number, left?: DeferredE
     ...cacheForm(model),
   });
   enqueueReads(pass, { keys, values }, window);
-  return memory.attended;
+  return memory.attentionOutput;
 }
 
 /** From more rows on the angles, which each block finds for itself, cost more than a kernel for them. */
@@ -103,7 +103,7 @@ function enqueueRotatingReads(pass: CudaPass, index: number): DevicePointer {
   const { model, memory } = pass;
   const { rope = 0, window } = expectAt(model.config.layers, index);
   enqueueReads(pass, expectAt(model.caches, index), window, expectAt(model.ropes, rope));
-  return memory.attended;
+  return memory.attentionOutput;
 }
 
 /** The sequences in front that add one token each are read for by one kernel, all others by another. */
@@ -121,7 +121,7 @@ function enqueueReads(
     qRowWidth: (turning === undefined ? numHeads : numHeads + 2 * numKvHeads) * headDim,
     keys,
     values,
-    out: memory.attended,
+    out: memory.attentionOutput,
     maxBlocks: batch.maxBlocks,
     blockSize: model.blockSize,
     numHeads,

@@ -81,17 +81,17 @@ export function enqueueLayers(pass: CudaPass): CudaRows | undefined {
   let rest = pass;
   for (const [i, layer] of layers.entries()) {
     const isLast = i === layers.length - 1;
-    let attended = enqueueAttention(pass, i, normed);
+    let attentionOutput = enqueueAttention(pass, i, normed);
     const isEnd = isLast && isLastStage(pass);
     if (isEnd && batch.numLogitRows === 0) return undefined;
     if (isEnd && !batch.keepsAllRows) {
-      [rows, attended] = keepRows(pass, rows, attended);
+      [rows, attentionOutput] = keepRows(pass, rows, attentionOutput);
       rest = { ...pass, batch: { ...batch, lora: batch.keptLora } };
       normed = readAgain(pass, rows, layer, normed);
     }
     const next = layers[i + 1];
     const after = next === undefined ? { norm, reader: output } : { norm: next.attentionNorm, reader: next.qkv };
-    normed = enqueueLayerRest(rest, i, layer, { ...rows, attended, read: normed }, after);
+    normed = enqueueLayerRest(rest, i, layer, { ...rows, attentionOutput, read: normed }, after);
   }
   return isLastStage(pass) ? normed : handOn(pass, normed);
 }
@@ -196,7 +196,7 @@ function enqueueNorm(
     residual: rows.residual,
     branch,
     branchScales: branchLeft?.scales,
-    branchParts: branchLeft?.parts,
+    branchPartials: branchLeft?.parts,
     postWeight: postNorm?.weight.address,
     kind,
     weight: norm.weight.address,
@@ -211,7 +211,7 @@ function enqueueNorm(
 }
 
 interface RestRows extends LayerRows {
-  readonly attended: DevicePointer;
+  readonly attentionOutput: DevicePointer;
   /** What attention has read, for models whose MLP reads the same. */
   readonly read: CudaRows;
 }
@@ -233,10 +233,10 @@ function enqueueLayerRest(
   const { attentionPostNorm, mlpNorm, mlpPostNorm } = layer;
   // Experts read rows as they are.
   const mlpReader = "router" in layer.mlp ? undefined : layer.mlp.in;
-  const attended = attendedRows(pass, rows, layer.attentionOut);
-  const out = { layer: index, linear: "attentionOut" } as const;
+  const attentionOutput = attentionRows(pass, rows, layer.oProj);
+  const out = { layer: index, linear: "oProj" } as const;
   if (model.config.residual === "parallel") {
-    enqueueAdapted(pass, out, attended, layer.attentionOut, rows.numRows, branch);
+    enqueueAdapted(pass, out, attentionOutput, layer.oProj, rows.numRows, branch);
     const read = mlpNorm === undefined ? rows.read : enqueueNorm(pass, rows, { norm: mlpNorm }, mlpReader);
     enqueueMlp(pass, index, layer.mlp, read, rows.numRows, mlpBranch, "complete");
     const count = rows.numRows * model.config.hiddenSize;
@@ -245,7 +245,7 @@ function enqueueLayerRest(
     return enqueueNorm(pass, rows, { norm, branch }, reader);
   }
   if (mlpNorm === undefined) throw new Error("a layer without a norm before its MLP");
-  const branchLeft = enqueueShare(pass, out, attended, layer.attentionOut, rows.numRows, branch);
+  const branchLeft = enqueueShare(pass, out, attentionOutput, layer.oProj, rows.numRows, branch);
   const between = { norm: mlpNorm, branch, branchLeft, postNorm: attentionPostNorm };
   const read = enqueueNorm(pass, rows, between, mlpReader);
   const norms = model.ranks === undefined ? "sums" : "complete";
@@ -268,18 +268,18 @@ function enqueueShare(
   return left;
 }
 
-function attendedRows(pass: CudaPass, { attended, numRows }: RestRows, reader: Linear<CudaTensor>): CudaRows {
-  if (!takesFp8(pass, reader, numRows)) return { address: attended };
+function attentionRows(pass: CudaPass, { attentionOutput, numRows }: RestRows, reader: Linear<CudaTensor>): CudaRows {
+  if (!takesFp8(pass, reader, numRows)) return { address: attentionOutput };
   const { stream, model, memory } = pass;
   const { numHeads, headDim } = model.config;
   const quantized = codesWith(memory.codeScales);
   const width = numHeads * headDim;
-  launchQuantizeRows(stream, { type: model.type, x: attended, out: memory.codes, quantized, numRows, width });
+  launchQuantizeRows(stream, { type: model.type, x: attentionOutput, out: memory.codes, quantized, numRows, width });
   return { address: memory.codes, scales: quantized.scales };
 }
 
 /** Only rows that go on to logits pass the rest of the last layer. */
-function keepRows(pass: CudaPass, rows: LayerRows, attended: DevicePointer): [LayerRows, DevicePointer] {
+function keepRows(pass: CudaPass, rows: LayerRows, attentionOutput: DevicePointer): [LayerRows, DevicePointer] {
   const { stream, model, memory, batch } = pass;
   const { hiddenSize, numHeads, headDim } = model.config;
   const { type } = model;
@@ -289,7 +289,7 @@ function keepRows(pass: CudaPass, rows: LayerRows, attended: DevicePointer): [La
     return out;
   };
   // Nothing reads the queries any more.
-  const kept = keep(attended, numHeads * headDim, memory.queries);
+  const kept = keep(attentionOutput, numHeads * headDim, memory.queries);
   const residual = keep(rows.residual, hiddenSize, memory.keptResidual);
   return [{ residual, normed: rows.normed, numRows: batch.numLogitRows }, kept];
 }

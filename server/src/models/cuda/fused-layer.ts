@@ -38,10 +38,10 @@ export function enqueueFusedLayer(
     ...{ weightType, numRows: batch.numTokens, ...widths(model) },
     activation: mlp.activation,
     epsilon: norm.epsilon,
-    attention: memory.attended,
+    attention: memory.attentionOutput,
     residual: memory.residual,
     activated: memory.activated,
-    oProj: matrixOf(layer.attentionOut.weight),
+    oProj: matrixOf(layer.oProj.weight),
     norm: layer.mlpNorm.weight.address,
     gateUp: matrixOf(layer.mlp.in.weight),
     down: matrixOf(layer.mlp.out.weight),
@@ -99,18 +99,18 @@ function findType({ config, type, weights, ranks }: CudaDecoderModel): FusedLaye
 }
 
 /** Nothing but norms and GEMMs, and a bias where the kernel adds one. */
-function isPlain({ attentionNorm, mlpNorm, attentionPostNorm, mlpPostNorm, attentionOut, mlp }: Layer): boolean {
+function isPlain({ attentionNorm, mlpNorm, attentionPostNorm, mlpPostNorm, oProj, mlp }: Layer): boolean {
   const hasPlainNorms = attentionNorm.bias === undefined && mlpNorm !== undefined && mlpNorm.bias === undefined;
   if (!hasPlainNorms || attentionPostNorm !== undefined || mlpPostNorm !== undefined) return false;
-  return isDense(mlp) && [attentionOut, mlp.in, mlp.out].every(({ bias }) => bias === undefined);
+  return isDense(mlp) && [oProj, mlp.in, mlp.out].every(({ bias }) => bias === undefined);
 }
 
 function isDense(mlp: Mlp<CudaTensor> | ExpertWeights<CudaTensor>): mlp is Mlp<CudaTensor> {
   return !("router" in mlp);
 }
 
-function matrices({ qkv, attentionOut, mlp }: Layer): readonly CudaTensor[] {
-  return isDense(mlp) ? [qkv.weight, attentionOut.weight, mlp.in.weight, mlp.out.weight] : [];
+function matrices({ qkv, oProj, mlp }: Layer): readonly CudaTensor[] {
+  return isDense(mlp) ? [qkv.weight, oProj.weight, mlp.in.weight, mlp.out.weight] : [];
 }
 
 const INT4_GROUP_SIZE = 128;

@@ -19,7 +19,7 @@ import { enqueueGemm } from "./gemm.ts";
 import type { CudaPass, CudaRows } from "./pass.ts";
 import type { GemmReader } from "./plan-gemm.ts";
 
-const LINEARS: readonly LoraLinear[] = ["qkv", "attentionOut", "mlpIn", "mlpOut"];
+const LINEARS: readonly LoraLinear[] = ["qkv", "oProj", "mlpIn", "mlpOut"];
 
 export interface LinearPlace {
   readonly layer: number;

@@ -26,7 +26,7 @@ type Activation =
   | "keptResidual"
   | "qkv"
   | "queries"
-  | "attended"
+  | "attentionOutput"
   | "gateUp"
   | "activated"
   | "codes"
@@ -60,7 +60,7 @@ export function planActivations(
     keptResidual: rows * hiddenSize,
     qkv: rows * (numHeads + 2 * numKvHeads) * headDim,
     queries: rows * numHeads * headDim,
-    attended: rows * numHeads * headDim,
+    attentionOutput: rows * numHeads * headDim,
     gateUp: rows * inner,
     activated: rows * mlp.intermediateSize,
     // Rows and scales of FP8 GEMMs, beside those that norms and activations give.

@@ -169,9 +169,9 @@ function linearParts(tree: ModelWeights<WeightPlan>): LinearParts {
   return { biases, matrices, besideExperts };
 }
 
-function linearsOf({ qkv, attentionOut, mlp }: LayerWeights<WeightPlan>): readonly Linear<WeightPlan>[] {
+function linearsOf({ qkv, oProj, mlp }: LayerWeights<WeightPlan>): readonly Linear<WeightPlan>[] {
   const dense = "router" in mlp ? mlp.shared?.mlp : mlp;
-  return dense === undefined ? [qkv, attentionOut] : [qkv, attentionOut, dense.in, dense.out];
+  return dense === undefined ? [qkv, oProj] : [qkv, oProj, dense.in, dense.out];
 }
 
 function besideExpertsOf({ mlp }: LayerWeights<WeightPlan>): readonly WeightPlan[] {

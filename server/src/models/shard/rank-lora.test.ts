@@ -27,7 +27,7 @@ const { config } = parseDecoderConfig({
 const QKV: LoraTarget = { linear: "qkv", column: 0, inputs: 8, outputs: 32 };
 const KEYS: LoraTarget = { ...QKV, column: 16, outputs: 8 };
 const UP: LoraTarget = { linear: "mlpIn", column: 12, inputs: 8, outputs: 12 };
-const OUT: LoraTarget = { linear: "attentionOut", column: 0, inputs: 16, outputs: 8 };
+const OUT: LoraTarget = { linear: "oProj", column: 0, inputs: 16, outputs: 8 };
 const DOWN: LoraTarget = { linear: "mlpOut", column: 0, inputs: 12, outputs: 8 };
 
 function changeOf(layer: number, target: LoraTarget): LoraChange {

@@ -15,7 +15,7 @@ interface ChangeShare {
 }
 
 /** Linear layers whose inputs are divided. */
-const DIVIDED_INPUTS: ReadonlySet<LoraLinear> = new Set(["attentionOut", "mlpOut"]);
+const DIVIDED_INPUTS: ReadonlySet<LoraLinear> = new Set(["oProj", "mlpOut"]);
 const NOTHING: Float32Array = new Float32Array(0);
 
 export class AdapterShares {

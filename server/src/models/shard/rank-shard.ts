@@ -150,7 +150,7 @@ function addLayer(
   slices.whole(whole.headNorms, part.headNorms);
   const heads = headRows(config, place);
   slices.rowsOf(whole.qkv, part.qkv, heads);
-  slices.columnsOf(whole.attentionOut, part.attentionOut, place);
+  slices.columnsOf(whole.oProj, part.oProj, place);
   if ("router" in whole.mlp && "router" in part.mlp) addExperts(slices, config, whole.mlp, part.mlp, place);
   else if (!("router" in whole.mlp) && !("router" in part.mlp)) {
     addMlp(slices, whole.mlp, part.mlp, config.mlp.isGated ? 2 : 1, place);

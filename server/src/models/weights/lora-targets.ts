@@ -10,18 +10,18 @@ export function loraTargets(config: DecoderConfig, names: WeightNames): LoraTarg
   const width = mlp.intermediateSize;
   const qkv = partsOf("qkv", hiddenSize, [queries, keys, keys]);
   const mlpIn = partsOf("mlpIn", hiddenSize, mlp.isGated ? [width, width] : [width]);
-  const attentionOut: LoraTarget = { linear: "attentionOut", column: 0, inputs: queries, outputs: hiddenSize };
+  const oProj: LoraTarget = { linear: "oProj", column: 0, inputs: queries, outputs: hiddenSize };
   const mlpOut: LoraTarget = { linear: "mlpOut", column: 0, inputs: width, outputs: hiddenSize };
   const modules = new Map([
     ...byName(names.qkv, qkv),
-    [names.attentionOut, attentionOut] as const,
+    [names.oProj, oProj] as const,
     ...byName(names.mlpIn, mlpIn),
     [names.mlpOut, mlpOut] as const,
   ]);
   const [query, key, value] = qkv.parts;
   const [gate, up] = mlpIn.parts;
   // Module 5 is the branch that is activated, module 7 the other one.
-  const ids = [qkv.whole, query, key, value, attentionOut, gate, mlpOut, up];
+  const ids = [qkv.whole, query, key, value, oProj, gate, mlpOut, up];
   return {
     numLayers: config.numLayers,
     expertLayers: new Set(config.layers.flatMap((layer, i) => (layer.mlp === "experts" ? [i] : []))),

@@ -56,12 +56,12 @@ function mapTree<A, B>(tree: ModelWeights<A>, map: (leaf: A) => B): ModelWeights
 }
 
 function mapLayer<A, B>(layer: LayerWeights<A>, map: (leaf: A) => B): LayerWeights<B> {
-  const { attentionNorm, qkv, headNorms, attentionOut, attentionPostNorm, mlpNorm, mlp, mlpPostNorm } = layer;
+  const { attentionNorm, qkv, headNorms, oProj, attentionPostNorm, mlpNorm, mlp, mlpPostNorm } = layer;
   return {
     attentionNorm: mapPair(attentionNorm, map),
     qkv: mapPair(qkv, map),
     headNorms: headNorms && map(headNorms),
-    attentionOut: mapPair(attentionOut, map),
+    oProj: mapPair(oProj, map),
     attentionPostNorm: attentionPostNorm && mapPair(attentionPostNorm, map),
     mlpNorm: mlpNorm && mapPair(mlpNorm, map),
     mlp: "router" in mlp ? mapExperts(mlp, map) : mapMlp(mlp, map),

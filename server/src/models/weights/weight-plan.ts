@@ -54,7 +54,7 @@ export interface LayerWeights<T> {
   readonly qkv: Linear<T>; // [(heads + 2 * kvHeads) * headDim, hidden]
   /** A row per query head, then per key head. */
   readonly headNorms: T | undefined; // [heads + kvHeads, headDim]
-  readonly attentionOut: Linear<T>; // [hidden, heads * headDim]
+  readonly oProj: Linear<T>; // [hidden, heads * headDim]
   readonly attentionPostNorm: Norm<T> | undefined;
   readonly mlpNorm: Norm<T> | undefined;
   readonly mlp: Mlp<T> | ExpertWeights<T>;
@@ -208,7 +208,7 @@ function describeLayer<T>(plans: Plans<T>, index: number, at: string): LayerWeig
     attentionNorm: plans.norm(at + names.attentionNorm),
     qkv: plans.linear(names.qkv.map(within), qkvRows, hiddenSize, biases.qkv),
     headNorms: headNorms === undefined ? undefined : plans.headNorms([at + headNorms[0], at + headNorms[1]]),
-    attentionOut: plans.linear([at + names.attentionOut], [hiddenSize], queryWidth, biases.attentionOut),
+    oProj: plans.linear([at + names.oProj], [hiddenSize], queryWidth, biases.oProj),
     attentionPostNorm: norm(names.attentionPostNorm),
     mlpNorm: norm(names.mlpNorm),
     mlp: hasExperts

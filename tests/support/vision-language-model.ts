@@ -1,5 +1,5 @@
 /**
- * A vision-language model from its Hugging Face folder: eye, prompt, language model and the ensemble of them on a built
+ * A vision-language model from its Hugging Face folder: vision encoder, prompt, language model and the ensemble of them on a built
  * server, and what it answers. Knows no architecture: callers say how their models differ.
  */
 import assert from "node:assert/strict";
@@ -11,7 +11,7 @@ import type { ServerProcess } from "./server-process.ts";
 import { runNode } from "./vision-server.ts";
 
 const NEREID = fileURLToPath(new URL("../../server/bin/nereid.cjs", import.meta.url));
-const PICTURES = new URL("../vision/pictures/", import.meta.url);
+const PICTURES = new URL("../vision/images/", import.meta.url);
 
 export interface Wire {
   readonly name: string;
@@ -41,10 +41,10 @@ export function step(model: string, inputs: readonly string[], outputs: readonly
 }
 
 /** `folder` is the model's; its encoder is exported into the served model `encoder`. The caller disposes of it. */
-export async function createSeeingRepository(
+export async function createVisionRepository(
   folder: string,
   files: Readonly<Record<string, string>>,
-  encoder: string = "eye",
+  encoder: string = "vision_encoder",
 ): Promise<ModelRepository> {
   const repository = await createModelRepository({ files });
   await exportEncoder(folder, repository, encoder);
@@ -72,8 +72,8 @@ export async function infer(
   return new Map(outputs.map((output) => [output.name, output]));
 }
 
-/** Files of tests/vision/pictures as the elements of a BYTES tensor. */
-export async function pictureInput(name: string, files: readonly string[]): Promise<Wire> {
+/** Files of tests/vision/images as the elements of a BYTES tensor. */
+export async function imageInput(name: string, files: readonly string[]): Promise<Wire> {
   const data = await Promise.all(
     files.map(async (file) => (await readFile(new URL(file, PICTURES))).toString("base64")),
   );
