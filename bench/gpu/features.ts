@@ -5,8 +5,8 @@ import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts"
 import { followAdapters, loadRandomAdapters } from "./adapters.ts";
 import { compareGuesses, type GuessForm, type GuessResult } from "./guesses.ts";
 import { generateAdapted, generateHosted } from "./hosted.ts";
+import { followImages } from "./images.ts";
 import { followNarrowed, lineOf } from "./parity.ts";
-import { followPictures } from "./pictures.ts";
 import { gpuRanks } from "./ranks.ts";
 import { measureDecode, measurePrefill, type StepResult } from "./steps.ts";
 import { compareTiers, measureCrossing, type TierResult } from "./tiers.ts";
@@ -48,12 +48,12 @@ export async function showFeatures(places: FeaturePlaces): Promise<object> {
   }
   const windows = await followNarrowed(models, ranks);
   for (const result of windows) console.log(`windows ${lineOf(result)}`);
-  const pictures = await followPictures(vision, ranks);
-  for (const { model, type, numSame, numTexts, largestLogitDifference } of pictures) {
+  const images = await followImages(vision, ranks);
+  for (const { model, type, numSame, numTexts, largestLogitDifference } of images) {
     const off = largestLogitDifference.toExponential(1);
-    console.log(`pictures ${model} ${type}: ${numSame} of ${numTexts} texts as recorded, logits off ${off}`);
+    console.log(`images ${model} ${type}: ${numSame} of ${numTexts} texts as recorded, logits off ${off}`);
   }
-  return { adapters: followed, guesses, tiers, windows, pictures, hosted: await showHosted(places) };
+  return { adapters: followed, guesses, tiers, windows, images, hosted: await showHosted(places) };
 }
 
 function tellGuesses(result: GuessResult): void {

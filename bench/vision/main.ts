@@ -25,8 +25,8 @@ import { cpuPerRequest, cpuTimes } from "./process-cpu.ts";
 import { stepsOneByOne } from "./steps.ts";
 
 const CLIENTS = 32;
-/** More than are asked about: no answer gains from a picture that was seen before. */
-const NUM_PICTURES = 4000;
+/** More than are asked about: no answer gains from an image that was seen before. */
+const NUM_IMAGES = 4000;
 const QUESTION = "How many shapes are there?";
 const MAX_TOKENS = 12;
 const { values: flags } = parseArgs({
@@ -73,13 +73,13 @@ const repository = createVisionRepository(postgres?.url ?? "memory:../../store")
 const model = join(repository.folder, "vision_repository/vision_llm/config.pbtxt");
 appendFileSync(model, `parameters { key: "num_threads" value { string_value: "${Number(flags.threads)}" } }\n`);
 const captions = join(repository.folder, "captions.jsonl");
-const pictures = join(repository.folder, "pictures");
+const folder = join(repository.folder, "pictures");
 await makeCaptions(captions, Number(flags.captions));
 await indexCaptions(repository, captions, postgres?.url ?? `memory:${join(repository.folder, "store")}`, [
   "--approximate",
 ]);
-await renderScenes(pictures, NUM_PICTURES);
-const images = readScenes(pictures).map(({ file }) => readFileSync(join(pictures, file)));
+await renderScenes(folder, NUM_IMAGES);
+const images = readScenes(folder).map(({ file }) => readFileSync(join(folder, file)));
 const server = await startVisionServer(repository);
 const results: Record<string, unknown> = {
   clients: CLIENTS,

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * Finds for each example picture the caption that fits it best, with two encoders on the server:
+ * Finds for each example image the caption that fits it best, with two encoders on the server:
  * node examples/clients/match-captions.mjs [--url http://localhost:8000]
  */
 import { readFileSync } from "node:fs";
@@ -15,11 +15,11 @@ const { values: flags } = parseArgs({ options: { url: { type: "string", default:
 const scenes = JSON.parse(readFileSync(new URL("golden_captions.json", EXAMPLE), "utf8"));
 const captions = [...new Set(scenes.map(({ caption }) => caption))];
 
-const pictures = await encodePictures(scenes.map(({ index }) => pixelsOf(index)));
+const images = await encodeImages(scenes.map(({ index }) => pixelsOf(index)));
 const texts = await encodeCaptions(captions);
 let numRight = 0;
 scenes.forEach(({ index, caption }, row) => {
-  const found = captions[nearest(pictures[row], texts)];
+  const found = captions[nearest(images[row], texts)];
   if (found === caption) numRight += 1;
   console.log(
     `scene_${String(index).padStart(2, "0")}.png  ${found}${found === caption ? "" : `  (expected: ${caption})`}`,
@@ -37,7 +37,7 @@ function pixelsOf(index) {
   return Float32Array.from({ length: 3 * area }, (_, at) => data[(at % area) * channels + Math.floor(at / area)] / 255);
 }
 
-async function encodePictures(planes) {
+async function encodeImages(planes) {
   const pixels = new Float32Array(planes.length * 3 * SIDE * SIDE);
   planes.forEach((plane, row) => {
     pixels.set(plane, row * plane.length);

@@ -1,4 +1,4 @@
-/** Decodes PNG pictures of 8 bits per channel, RGB or RGBA, without interlace: what the example pictures are. */
+/** Decodes PNG images of 8 bits per channel, RGB or RGBA, without interlace: what the example images are. */
 import { inflateSync } from "node:zlib";
 
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);

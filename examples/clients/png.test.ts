@@ -11,10 +11,10 @@ for (const [colorType, channels] of [
   [6, 4],
 ] as const) {
   for (const filter of [0, 1, 2, 3, 4]) {
-    test(`\`decodePng()\` undoes filter ${filter} of pictures with ${channels} channels`, () => {
+    test(`\`decodePng()\` undoes filter ${filter} of images with ${channels} channels`, () => {
       const pixels = Uint8Array.from({ length: WIDTH * HEIGHT * channels }, (_, i) => (i * 97 + i * i * 13) & 255);
-      const picture = decodePng(encodePng(pixels, channels, colorType, filter));
-      assert.deepEqual(picture, { width: WIDTH, height: HEIGHT, channels, data: pixels });
+      const image = decodePng(encodePng(pixels, channels, colorType, filter));
+      assert.deepEqual(image, { width: WIDTH, height: HEIGHT, channels, data: pixels });
     });
   }
 }

@@ -10,9 +10,9 @@ import { fp16ToNumber } from "@nereid/server/core/fp16";
 import { bytesTensor, floatsOf, type LoadedInstance, loadInstance } from "../../tests/fakes/run-instance.ts";
 import { createBackend } from "./image-backend.ts";
 
-const PICTURES = new URL("../../tests/vision/images/", import.meta.url);
-const WIDE = readFileSync(new URL("wide.png", PICTURES));
-const SQUARE = readFileSync(new URL("square.webp", PICTURES));
+const IMAGES = new URL("../../tests/vision/images/", import.meta.url);
+const WIDE = readFileSync(new URL("wide.png", IMAGES));
+const SQUARE = readFileSync(new URL("square.webp", IMAGES));
 const FOLDER = mkdtempSync(join(tmpdir(), "nereid-image-"));
 after(() => rmSync(FOLDER, { recursive: true }));
 

@@ -9,7 +9,7 @@ import type { GraphBuilder } from "./graph-builder.ts";
 import { type EncoderContext, linear, MASKED } from "./transformer-graph.ts";
 
 /** Columns of the positions. */
-const [PICTURE, ROW, COLUMN] = [0, 1, 2];
+const [IMAGE, ROW, COLUMN] = [0, 1, 2];
 export const POSITION_COLUMNS = 3;
 
 /** Cosines and sines for queries and keys: [patches, 1, headSize]. */
@@ -55,13 +55,13 @@ function maskOf(graph: GraphBuilder, keys: readonly string[]): string {
 
 /** Patches attend within their image. */
 export function imageMask(graph: GraphBuilder, positions: string): string {
-  return maskOf(graph, [columnOf(graph, positions, PICTURE)]);
+  return maskOf(graph, [columnOf(graph, positions, IMAGE)]);
 }
 
 /** Patches attend within their window. */
 export function windowMask(graph: GraphBuilder, positions: string, side: number): string {
   const windows = [ROW, COLUMN].map((axis) => graph.node("Div", [columnOf(graph, positions, axis), graph.int(side)]));
-  return maskOf(graph, [columnOf(graph, positions, PICTURE), ...windows]);
+  return maskOf(graph, [columnOf(graph, positions, IMAGE), ...windows]);
 }
 
 /** `name` is that of the layer's attention. Head by head, so that only one head's scores are in memory. */

@@ -89,7 +89,7 @@ test("text_statistics counts words, and tokens by another model; its types are u
   assert.match(text, /^up to date: .*text_statistics/m);
 });
 
-test("match-captions.mjs finds the caption of every picture", async () => {
+test("match-captions.mjs finds the caption of every image", async () => {
   const { code, text } = await run(process.execPath, [
     join(ROOT, "examples/clients/match-captions.mjs"),
     "--url",

@@ -1,4 +1,4 @@
-/** Pictures through the vision encoder into the language model as rows of a prompt embedding table: every caption, both protocols. */
+/** Images through the vision encoder into the language model as rows of a prompt embedding table: every caption, both protocols. */
 import assert from "node:assert/strict";
 import { readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -72,7 +72,7 @@ async function idsOf(server: ServerProcess, text: string): Promise<number[]> {
   return [...outputOf(outputs, "INPUT_ID").values];
 }
 
-/** The inputs of the engine for each picture: the rows take the ids behind the vocabulary. */
+/** The inputs of the engine for each image: the rows take the ids behind the vocabulary. */
 async function captionRequests(server: ServerProcess): Promise<Wire[][]> {
   const pixels = Float32Array.from(scenes.flatMap(({ index }) => [...pixelsOf(index)]));
   const encoded = await infer(server.baseUrl, "vision_encoder", [
@@ -84,8 +84,8 @@ async function captionRequests(server: ServerProcess): Promise<Wire[][]> {
   const after = (await idsOf(server, "\nDescribe the image. [/INST]")).slice(1); // without the start token
   const virtual = Array.from({ length: numRows }, (_, row) => VOCABULARY + row);
   const ids = Int32Array.of(...before, ...virtual, ...after);
-  return scenes.map((_, picture) => {
-    const rows = values.subarray(picture * numRows * width, (picture + 1) * numRows * width);
+  return scenes.map((_, image) => {
+    const rows = values.subarray(image * numRows * width, (image + 1) * numRows * width);
     const scalar = (name: string, value: number): Wire => tensor(name, "INT32", [1, 1], Int32Array.of(value));
     return [
       tensor("input_ids", "INT32", [1, ids.length], ids),
@@ -136,7 +136,7 @@ for (const [way, decoupled, ask] of [
   ["HTTP infer", "False", overHttp],
   ["a gRPC stream", "True", overGrpc],
 ] as const) {
-  test(`pictures get the captions that the model was recorded with, over ${way}`, { timeout: 120_000 }, async () => {
+  test(`images get the captions that the model was recorded with, over ${way}`, { timeout: 120_000 }, async () => {
     await using repository = await createPipeline({
       tensorrt_llm: `decoupled_mode:${decoupled},exclude_input_in_output:True`,
     });

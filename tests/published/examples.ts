@@ -74,7 +74,7 @@ async function runClient(file: string, scratch: string, python: string, server: 
   return {};
 }
 
-/** Its own client fetches a picture and code from the network: the request that it makes, with noise for a picture. */
+/** Its own client fetches an image and code from the network: the request that it makes, with noise for an image. */
 async function askResnet(server: ServerProcess): Promise<object> {
   const data = Buffer.from(Float32Array.from({ length: 3 * 224 * 224 }, (_, i) => Math.sin(i)).buffer);
   const head = JSON.stringify({

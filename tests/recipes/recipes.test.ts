@@ -143,7 +143,7 @@ test("docs/recipes/clip-minilm.md works as it stands", { timeout: TIMEOUT_MS }, 
   assert.equal(images.fetches("flax_model.msgpack").length, 0);
 });
 
-const PICTURE = fileURLToPath(new URL("../vision/images/wide.png", import.meta.url));
+const IMAGE = fileURLToPath(new URL("../vision/images/wide.png", import.meta.url));
 
 for (const { page, repoId, write } of [
   { page: "llava", repoId: "llava-hf/llava-v1.6-mistral-7b-hf", write: writeRandomLlava },
@@ -152,7 +152,7 @@ for (const { page, repoId, write } of [
   test(`docs/recipes/${page}.md works as it stands`, { timeout: TIMEOUT_MS }, async () => {
     await using hub = await hubOf(repoId, write);
     await using recipe = await openRecipe(page, { env: { HF_ENDPOINT: hub.endpoint } });
-    copyFileSync(PICTURE, join(recipe.folder, "picture.png"));
+    copyFileSync(IMAGE, join(recipe.folder, "picture.png"));
     const [whole = "", streamed = ""] = await recipe.run();
     const { model_name, text_output }: Record<string, unknown> = JSON.parse(whole);
     assert.equal(model_name, "vlm");

@@ -1,5 +1,5 @@
 /**
- * Pictures to captions over a large collection: 500 drawn pictures through `vlm_search` among 10,000 captions, and the same
+ * Images to captions over a large collection: 500 drawn images through `vlm_search` among 10,000 captions, and the same
  * look-ups in every store at hand. As long as it takes, whatever the minutes are.
  */
 import assert from "node:assert/strict";
@@ -22,7 +22,7 @@ import {
 import type { Soak, SoakResult } from "./soak.ts";
 
 const NUM_CAPTIONS = 10_000;
-const NUM_PICTURES = 500;
+const NUM_IMAGES = 500;
 const LEAST_RIGHT = 0.98;
 const CLIENTS = 16;
 const PER_QUERY = 25;
@@ -32,37 +32,37 @@ interface Looked {
   readonly isRight: boolean;
   readonly ids: readonly string[];
   readonly description: Float32Array;
-  readonly picture: Float32Array;
+  readonly image: Float32Array;
   readonly text: string;
 }
 
 async function run(): Promise<SoakResult> {
   using repository = createVisionRepository("memory:../../store");
   const captions = join(repository.folder, "captions.jsonl");
-  const pictures = join(repository.folder, "pictures");
+  const images = join(repository.folder, "pictures");
   await makeCaptions(captions, NUM_CAPTIONS);
-  await renderScenes(pictures, NUM_PICTURES);
+  await renderScenes(images, NUM_IMAGES);
   const memory = `memory:${join(repository.folder, "store")}`;
   await indexCaptions(repository, captions, memory);
   const server = await startVisionServer(repository);
   let looked: Looked[];
   try {
-    looked = await mapSome(readScenes(pictures), CLIENTS, (scene) => lookUp(server, pictures, scene));
+    looked = await mapSome(readScenes(images), CLIENTS, (scene) => lookUp(server, images, scene));
     await server.stop();
   } finally {
     await server.kill();
   }
   const right = looked.filter(({ isRight }) => isRight).length;
-  assert.ok(right >= LEAST_RIGHT * NUM_PICTURES, `${right} of ${NUM_PICTURES} right`);
-  const byPicture = await inStore(
+  assert.ok(right >= LEAST_RIGHT * NUM_IMAGES, `${right} of ${NUM_IMAGES} right`);
+  const byImage = await inStore(
     openStore(memory, options(repository.folder)),
-    looked.map(({ picture }) => picture),
+    looked.map(({ image }) => image),
   );
   const result = {
     right,
-    rightByPictureVector: countRight(looked, byPicture, 1),
-    amongThreeByPictureVector: countRight(looked, byPicture, HITS),
-    pictures: NUM_PICTURES,
+    rightByImageVector: countRight(looked, byImage, 1),
+    amongThreeByImageVector: countRight(looked, byImage, HITS),
+    images: NUM_IMAGES,
     captions: NUM_CAPTIONS,
     ...(await sameIn(repository, captions, looked, `pglite:${join(repository.folder, "pglite")}`, "pglite")),
   };
@@ -83,12 +83,12 @@ async function lookUp(server: ServerProcess, folder: string, scene: { file: stri
     isRight: JSON.parse(best).text === scene.text,
     ids: match_ids as string[],
     description: Float32Array.from(encoded.embedding as number[]),
-    picture: Float32Array.from(seen.embedding as number[]),
+    image: Float32Array.from(seen.embedding as number[]),
     text: scene.text,
   };
 }
 
-/** The same captions in another store give the same three for every picture. */
+/** The same captions in another store give the same three for every image. */
 async function sameIn(
   repository: Parameters<typeof indexCaptions>[0],
   captions: string,

@@ -11,7 +11,7 @@ import type { ServerProcess } from "./server-process.ts";
 import { runNode } from "./vision-server.ts";
 
 const NEREID = fileURLToPath(new URL("../../server/bin/nereid.cjs", import.meta.url));
-const PICTURES = new URL("../vision/images/", import.meta.url);
+const IMAGES = new URL("../vision/images/", import.meta.url);
 
 export interface Wire {
   readonly name: string;
@@ -74,9 +74,7 @@ export async function infer(
 
 /** Files of tests/vision/images as the elements of a BYTES tensor. */
 export async function imageInput(name: string, files: readonly string[]): Promise<Wire> {
-  const data = await Promise.all(
-    files.map(async (file) => (await readFile(new URL(file, PICTURES))).toString("base64")),
-  );
+  const data = await Promise.all(files.map(async (file) => (await readFile(new URL(file, IMAGES))).toString("base64")));
   return { name, datatype: "BYTES", shape: [files.length], data };
 }
 

@@ -22,8 +22,8 @@ import {
 const NEREID = fileURLToPath(new URL("../../server/bin/nereid.cjs", import.meta.url));
 const LEAST_SAME = 31;
 const NUM_CAPTIONS = 10_000;
-const NUM_PICTURES = 100;
-/** Of the pictures. */
+const NUM_IMAGES = 100;
+/** Of the images. */
 const LEAST_FOUND = 0.97;
 const scenes = JSON.parse(readFileSync(`${EXAMPLE_FOLDER}nereid-tiny/golden_captions.json`, "utf8")) as {
   readonly index: number;
@@ -53,7 +53,7 @@ before(async () => {
   const captions = join(repository.folder, "captions.jsonl");
   await makeCaptions(captions, NUM_CAPTIONS);
   await indexCaptions(repository, captions, `memory:${join(repository.folder, "store")}`);
-  await renderScenes(join(repository.folder, "pictures"), NUM_PICTURES);
+  await renderScenes(join(repository.folder, "pictures"), NUM_IMAGES);
   server = await startVisionServer(repository);
 });
 
@@ -73,7 +73,7 @@ test(`the vision encoder in 8 bits gives at least ${LEAST_SAME} of ${scenes.leng
   assert.ok(same >= LEAST_SAME, `${same} of ${scenes.length}`);
 });
 
-test(`with both encoders in 8 bits, pictures find their caption first among ${NUM_CAPTIONS}`, async (context) => {
+test(`with both encoders in 8 bits, images find their caption first among ${NUM_CAPTIONS}`, async (context) => {
   const folder = join(repository.folder, "pictures");
   const found = await mapSome(readScenes(folder), 8, async ({ file, text }) => {
     const image = readFileSync(join(folder, file)).toString("base64");
@@ -81,7 +81,7 @@ test(`with both encoders in 8 bits, pictures find their caption first among ${NU
     return JSON.parse((matches as string[])[0] ?? "{}").text === text;
   });
   const numFound = found.filter(Boolean).length;
-  context.diagnostic(`${numFound} of ${found.length} pictures`);
-  assert.equal(found.length, NUM_PICTURES);
-  assert.ok(numFound >= LEAST_FOUND * NUM_PICTURES, `${numFound} of ${NUM_PICTURES}`);
+  context.diagnostic(`${numFound} of ${found.length} images`);
+  assert.equal(found.length, NUM_IMAGES);
+  assert.ok(numFound >= LEAST_FOUND * NUM_IMAGES, `${numFound} of ${NUM_IMAGES}`);
 });

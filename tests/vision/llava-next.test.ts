@@ -1,4 +1,4 @@
-/** A tiny LLaVA-NeXT in its Hugging Face folder, from picture files and a text to ids, against transformers (see record_llava_next.py). */
+/** A tiny LLaVA-NeXT in its Hugging Face folder, from image files and a text to ids, against transformers (see record_llava_next.py). */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -18,7 +18,7 @@ import {
 import { generate, runNode } from "../support/vision-server.ts";
 
 const NEREID = fileURLToPath(new URL("../../server/bin/nereid.cjs", import.meta.url));
-const PICTURES = new URL("pictures/", import.meta.url);
+const IMAGES = new URL("images/", import.meta.url);
 const LLAVA = fileURLToPath(new URL("llava", import.meta.url));
 const TOLERANCE = 1e-4;
 const VOCABULARY = 96;
@@ -51,17 +51,17 @@ test("visual tokens and answers of a LLaVA folder are those of transformers", { 
     assertClose(seen.get("visual_tokens"), tokens, TOLERANCE);
     const rows = seen.get("visual_tokens")?.data ?? [];
     const [, numRows = 0, width = 0] = tokens.shape;
-    for (const [picture, prompt] of prompts.entries()) {
+    for (const [image, prompt] of prompts.entries()) {
       let row = VOCABULARY;
       const placed = prompt.map((id) => (id === IMAGE ? row++ : id));
-      const table = rows.slice(picture * numRows * width, (picture + 1) * numRows * width);
+      const table = rows.slice(image * numRows * width, (image + 1) * numRows * width);
       const inputs: Wire[] = [
         { name: "input_ids", datatype: "INT32", shape: [1, placed.length], data: placed },
         { name: "input_lengths", datatype: "INT32", shape: [1, 1], data: [placed.length] },
         { name: "request_output_len", datatype: "INT32", shape: [1, 1], data: [12] },
         { name: "prompt_embedding_table", datatype: "FP32", shape: [1, numRows, width], data: table },
       ];
-      assert.deepEqual((await infer(server, "llm", inputs)).get("output_ids")?.data, ids[picture]);
+      assert.deepEqual((await infer(server, "llm", inputs)).get("output_ids")?.data, ids[image]);
     }
     await server.stop();
   } finally {
@@ -69,7 +69,7 @@ test("visual tokens and answers of a LLaVA folder are those of transformers", { 
   }
 });
 
-test("`nereid init-repo --pictures` serves the folder: pictures of a request enter one batch of the vision encoder", {
+test("`nereid init-repo --pictures` serves the folder: images of a request enter one batch of the vision encoder", {
   timeout: 120_000,
 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), "nereid-llava-"));
@@ -82,7 +82,7 @@ test("`nereid init-repo --pictures` serves the folder: pictures of a request ent
   await runNode([NEREID, "init-repo", "--quiet", "--model", model, "--pictures", "--repo", repository]);
   const server = await startServerProcess({ repositories: [repository] });
   const ask = async (text: string, ...files: readonly string[]): Promise<string> => {
-    const image = await Promise.all(files.map((file) => readFile(new URL(file, PICTURES), "base64")));
+    const image = await Promise.all(files.map((file) => readFile(new URL(file, IMAGES), "base64")));
     const { text_output } = await generate(server, "vlm", { image, text_input: text, max_tokens: 8 });
     return String(text_output);
   };

@@ -1,4 +1,4 @@
-/** The example's pictures as files through the whole pipeline: image backend, encoder, language model, look-up; all from one request. */
+/** The example's images as files through the whole pipeline: image backend, encoder, language model, look-up; all from one request. */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -25,16 +25,16 @@ import {
 } from "../support/vision-server.ts";
 
 const NUM_CAPTIONS = 10_000;
-const NUM_PICTURES = 40;
+const NUM_IMAGES = 40;
 const QUESTION = "Describe the image.";
 const scenes = JSON.parse(readFileSync(`${EXAMPLE_FOLDER}nereid-tiny/golden_captions.json`, "utf8")) as {
   readonly index: number;
   readonly caption: string;
   readonly generated: string;
 }[];
-const pictureOf = (index: number): Buffer =>
+const imageOf = (index: number): Buffer =>
   readFileSync(`${EXAMPLE_FOLDER}nereid-tiny/images/scene_${String(index).padStart(2, "0")}.png`);
-const base64Of = (index: number): string => pictureOf(index).toString("base64");
+const base64Of = (index: number): string => imageOf(index).toString("base64");
 
 let repository: VisionRepository;
 let server: ServerProcess;
@@ -46,7 +46,7 @@ before(async () => {
   const store = `memory:${join(repository.folder, "store")}`;
   const first = await indexCaptions(repository, captions, store);
   assert.deepEqual([first.written, first.unchanged, first.dimensions], [NUM_CAPTIONS, 0, 128]);
-  await renderScenes(join(repository.folder, "pictures"), NUM_PICTURES);
+  await renderScenes(join(repository.folder, "pictures"), NUM_IMAGES);
   server = await startVisionServer(repository, [
     "--trace-config=mode=triton",
     `--trace-config=triton,file=${repository.folder}/trace`,
@@ -60,7 +60,7 @@ after(async () => {
   repository[Symbol.dispose]();
 });
 
-test("32 of 32 pictures get their captions over /generate, starting from the files", async () => {
+test("32 of 32 images get their captions over /generate, starting from the files", async () => {
   const answers = await mapSome(scenes, 8, async ({ index }) => {
     const body = { image: base64Of(index), text_input: QUESTION, max_tokens: 40 };
     return String((await generate(server, "vlm", body)).text_output).trim();
@@ -71,7 +71,7 @@ test("32 of 32 pictures get their captions over /generate, starting from the fil
   );
 });
 
-test("32 of 32 pictures get their captions over gRPC, as files in BYTES tensors", async () => {
+test("32 of 32 images get their captions over gRPC, as files in BYTES tensors", async () => {
   const session = openSession(server.grpc);
   const texts = await mapSome(scenes, 8, async ({ index }) => {
     const sized = (bytes: Uint8Array): Buffer => {
@@ -86,11 +86,7 @@ test("32 of 32 pictures get their captions over gRPC, as files in BYTES tensors"
         { name: "text_input", datatype: "BYTES", shape: [1] },
         { name: "max_tokens", datatype: "INT32", shape: [1] },
       ],
-      raw_input_contents: [
-        sized(pictureOf(index)),
-        sized(Buffer.from(QUESTION)),
-        Buffer.from(Int32Array.of(40).buffer),
-      ],
+      raw_input_contents: [sized(imageOf(index)), sized(Buffer.from(QUESTION)), Buffer.from(Int32Array.of(40).buffer)],
     });
     const prefix = Buffer.alloc(5);
     prefix.writeUInt32BE(message.length, 1);
@@ -107,7 +103,7 @@ test("32 of 32 pictures get their captions over gRPC, as files in BYTES tensors"
   );
 });
 
-test("an answer about a picture is streamed token by token", async () => {
+test("an answer about an image is streamed token by token", async () => {
   const body = { image: base64Of(5), text_input: "What is the background color?", max_tokens: 40, stream: true };
   const reply = await fetch(`${server.baseUrl}/v2/models/vlm/generate_stream`, {
     method: "POST",
@@ -124,9 +120,9 @@ test("an answer about a picture is streamed token by token", async () => {
   );
 });
 
-test("a prompt may place several pictures, and each place shows its own", async () => {
-  const ask = async (text: string, ...pictures: number[]): Promise<string> => {
-    const body = { image: pictures.map(base64Of), text_input: text, max_tokens: 40 };
+test("a prompt may place several images, and each place shows its own", async () => {
+  const ask = async (text: string, ...images: number[]): Promise<string> => {
+    const body = { image: images.map(base64Of), text_input: text, max_tokens: 40 };
     return String((await generate(server, "vlm", body)).text_output).trim();
   };
   const alone = await ask("Describe the image.", 0);
@@ -142,7 +138,7 @@ test("a prompt may place several pictures, and each place shows its own", async 
   );
 });
 
-test("a picture that was seen before is found in the prefix cache, another one is not", async () => {
+test("an image that was seen before is found in the prefix cache, another one is not", async () => {
   const counts = async (): Promise<number> => {
     const text = await (await fetch(`http://127.0.0.1:${server.metrics}/metrics`)).text();
     const line = text
@@ -163,21 +159,21 @@ test("a picture that was seen before is found in the prefix cache, another one i
   const same = await counts();
   assert.ok(
     same - other > other - before,
-    `reused ${other - before} blocks for another picture, ${same - other} for the same`,
+    `reused ${other - before} blocks for another image, ${same - other} for the same`,
   );
 });
 
-test("broken pictures, bombs and addresses fail their own request with the cause", async () => {
+test("broken images, bombs and addresses fail their own request with the cause", async () => {
   for (const [image, message] of [
     ["bm90IGEgcGljdHVyZQ==", /input 'IMAGE': image 0 is neither PNG, JPEG nor WebP/],
-    [pictureOf(0).subarray(0, 60).toString("base64"), /image 0 is broken: it can not be decoded/],
+    [imageOf(0).subarray(0, 60).toString("base64"), /image 0 is broken: it can not be decoded/],
     ["http://169.254.169.254/latest/meta-data", /is an address: this model fetches none/],
   ] as const) {
     await assert.rejects(generate(server, "vlm", { image, text_input: QUESTION, max_tokens: 5 }), message);
   }
 });
 
-test(`pictures drawn by the example find their caption first among ${NUM_CAPTIONS}, with answer and score in one response`, async () => {
+test(`images drawn by the example find their caption first among ${NUM_CAPTIONS}, with answer and score in one response`, async () => {
   const folder = join(repository.folder, "pictures");
   const found = await mapSome(readScenes(folder), 8, async ({ file, text }) => {
     const image = readFileSync(join(folder, file)).toString("base64");
@@ -191,8 +187,8 @@ test(`pictures drawn by the example find their caption first among ${NUM_CAPTION
     const [score = 0] = match_scores as number[];
     return { isRight: JSON.parse(best).text === text, score };
   });
-  assert.equal(found.length, NUM_PICTURES);
-  assert.ok(found.filter(({ isRight }) => isRight).length >= 0.98 * NUM_PICTURES);
+  assert.equal(found.length, NUM_IMAGES);
+  assert.ok(found.filter(({ isRight }) => isRight).length >= 0.98 * NUM_IMAGES);
   assert.ok(found.every(({ score }) => score > 0.9 && score <= 1.0001));
 });
 

@@ -1,4 +1,4 @@
-/** Pictures against what Pillow-based processors of Hugging Face transformers made of them (see record_processors.py). */
+/** Images against what Pillow-based processors of Hugging Face transformers made of them (see record_processors.py). */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -15,7 +15,7 @@ interface Recorded {
   readonly outputs: readonly { readonly file: string; readonly shape: readonly number[]; readonly pixels: string }[];
 }
 
-/** In units of the bytes of a picture. Models would bear 2; so far nothing differs at all. */
+/** In units of the bytes of an image. Models would bear 2; so far nothing differs at all. */
 const TOLERANCE = 0.01;
 
 const recorded: Recorded[] = JSON.parse(
@@ -53,11 +53,11 @@ for (const [name, kept] of Object.entries(ESSENTIALS)) {
 }
 
 for (const { name, description, outputs } of recorded) {
-  test(`pictures become what the processor '${name}' made of them, within ${TOLERANCE}/255`, async () => {
+  test(`images become what the processor '${name}' made of them, within ${TOLERANCE}/255`, async () => {
     assert.ok(outputs.length > 0);
     const processing = parseProcessor(new Map(Object.entries(description)), name);
     for (const { file, shape, pixels } of outputs) {
-      const bytes = Uint8Array.from(readFileSync(new URL(`pictures/${file}`, import.meta.url)));
+      const bytes = Uint8Array.from(readFileSync(new URL(`images/${file}`, import.meta.url)));
       const data = { processing, pixelType: "FP32", maxPixels: 1 << 24, maxPatches: 1 << 12 } as const;
       const result = await processJob(data, tools, [bytes]);
       assert.deepEqual(result.shape, shape, file);

@@ -1,5 +1,5 @@
 /**
- * Tiny models of Qwen2-VL and Qwen2.5-VL in their Hugging Face folders, from picture files and a text to ids, against
+ * Tiny models of Qwen2-VL and Qwen2.5-VL in their Hugging Face folders, from image files and a text to ids, against
  * transformers (see record_qwen2_vl.py).
  */
 import assert from "node:assert/strict";
@@ -121,13 +121,13 @@ for (const name of ["qwen2-vl", "qwen2.5-vl"]) {
       });
     }
 
-    test("a text without pictures gets the answer of transformers", async () => {
+    test("a text without images gets the answer of transformers", async () => {
       const texts = cases.filter(({ files }) => files.length === 0);
       assert.equal(texts.length, 1);
       for (const recorded of texts) await ask(recorded);
     });
 
-    test("texts and pictures side by side in the steps of the engine get the same answers", async () => {
+    test("texts and images side by side in the steps of the engine get the same answers", async () => {
       await Promise.all([...cases, ...cases, ...cases].map(ask));
     });
   });

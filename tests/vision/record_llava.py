@@ -40,8 +40,8 @@ with torch.no_grad():
     tokens = torch.stack([f for f in features]) if not isinstance(features, torch.Tensor) else features
     prompts = [[1, 5, 7] + [IMAGE] * 9 + [11, 13], [1, 8] + [IMAGE] * 9 + [17, 19, 23]]
     ids = []
-    for picture, prompt in zip(pixels, prompts):
-        out = model.generate(input_ids=torch.tensor([prompt]), pixel_values=picture[None], max_new_tokens=12,
+    for image, prompt in zip(pixels, prompts):
+        out = model.generate(input_ids=torch.tensor([prompt]), pixel_values=image[None], max_new_tokens=12,
                              attention_mask=torch.ones(1, len(prompt), dtype=torch.long), do_sample=False)
         ids.append(out[0][len(prompt):].tolist())
 (FOLDER / "generation_config.json").unlink(missing_ok=True)

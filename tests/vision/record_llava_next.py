@@ -5,8 +5,8 @@ Run by hand:
     python -m venv venv && venv/bin/pip install torch "transformers>=5" "pillow>=13"
     venv/bin/python tests/vision/record_llava_next.py
 
-llava-next/ gets the folder as transformers saves it, and expected.json: for each case its pictures (of pictures/), every fifth
-of their pixels, the visual tokens, the text with places of pictures, its ids, the logits behind it, and the ids that are written
+llava-next/ gets the folder as transformers saves it, and expected.json: for each case its images (of images/), every fifth
+of their pixels, the visual tokens, the text with places of images, its ids, the logits behind it, and the ids that are written
 greedily.
 """
 
@@ -73,8 +73,8 @@ tokenizer.save(str(FOLDER / "tokenizer.json"), pretty=False)
 
 cases = []
 for files, text in CASES:
-    pictures = [ImageOps.exif_transpose(Image.open(HERE / "images" / file)).convert("RGB") for file in files]
-    batch = processor(pictures, return_tensors="pt")
+    images = [ImageOps.exif_transpose(Image.open(HERE / "images" / file)).convert("RGB") for file in files]
+    batch = processor(images, return_tensors="pt")
     with torch.no_grad():
         features = model.model.get_image_features(pixel_values=batch["pixel_values"], image_sizes=batch["image_sizes"])
         tokens = getattr(features, "pooler_output", features)

@@ -1,11 +1,11 @@
-"""Records what Pillow-based image processors of Hugging Face transformers make of pictures, for processors.test.ts.
+"""Records what Pillow-based image processors of Hugging Face transformers make of images, for processors.test.ts.
 
-Run by hand; the pictures are drawn anew from a fixed seed:
+Run by hand; the images are drawn anew from a fixed seed:
 
     python -m venv venv && venv/bin/pip install "transformers<5" pillow numpy
     venv/bin/python tests/vision/record_processors.py
 
-pictures/ gets the files, processors.json.gz each processor's description and, for each picture, shape and pixels (base64 of
+images/ gets the files, processors.json.gz each processor's description and, for each image, shape and pixels (base64 of
 little-endian f32).
 """
 
@@ -28,7 +28,7 @@ from transformers import (
 from transformers.image_utils import load_image
 
 HERE = Path(__file__).parent
-PICTURES = HERE / "images"
+IMAGES = HERE / "images"
 
 PROCESSORS = {
     "clip": CLIPImageProcessor(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}),
@@ -50,9 +50,9 @@ PROCESSORS = {
 def draw():
     """Edges, gradients and noise; each file format, mode and orientation once."""
     rng = np.random.default_rng(9)
-    PICTURES.mkdir(exist_ok=True)
+    IMAGES.mkdir(exist_ok=True)
 
-    def picture(width, height):
+    def image(width, height):
         x, y = np.meshgrid(np.linspace(0, 255, width), np.linspace(0, 255, height))
         pixels = np.stack([x, y, (x + y) / 2], axis=-1) + rng.normal(0, 12, (height, width, 3))
         image = Image.fromarray(pixels.clip(0, 255).astype(np.uint8))
@@ -61,31 +61,31 @@ def draw():
         shapes.rectangle([width // 2, height // 3, width - 3, height - 5], fill=(10, 90, 240))
         return image
 
-    picture(97, 61).save(PICTURES / "wide.png")
-    picture(64, 64).save(PICTURES / "square.webp", lossless=True)
-    picture(120, 150).save(PICTURES / "photo.webp", quality=85)
-    picture(45, 131).save(PICTURES / "tall.jpg", quality=90)
-    picture(19, 14).save(PICTURES / "tiny.png")
-    picture(80, 50).convert("L").save(PICTURES / "gray.png")
-    picture(66, 40).convert("P").save(PICTURES / "palette.png")
-    transparent = picture(50, 70)
+    image(97, 61).save(IMAGES / "wide.png")
+    image(64, 64).save(IMAGES / "square.webp", lossless=True)
+    image(120, 150).save(IMAGES / "photo.webp", quality=85)
+    image(45, 131).save(IMAGES / "tall.jpg", quality=90)
+    image(19, 14).save(IMAGES / "tiny.png")
+    image(80, 50).convert("L").save(IMAGES / "gray.png")
+    image(66, 40).convert("P").save(IMAGES / "palette.png")
+    transparent = image(50, 70)
     transparent.putalpha(Image.fromarray(rng.integers(0, 256, (70, 50), dtype=np.uint8)))
-    transparent.save(PICTURES / "transparent.png")
-    turned = picture(90, 60)
+    transparent.save(IMAGES / "transparent.png")
+    turned = image(90, 60)
     exif = Image.Exif()
     exif[0x0112] = 6
-    turned.save(PICTURES / "turned.jpg", quality=92, subsampling=0, exif=exif)
-    picture(60, 60).convert("L").save(PICTURES / "gray.jpg", quality=88)
+    turned.save(IMAGES / "turned.jpg", quality=92, subsampling=0, exif=exif)
+    image(60, 60).convert("L").save(IMAGES / "gray.jpg", quality=88)
 
 
 def record():
     recorded = []
-    files = sorted(path.name for path in PICTURES.iterdir())
+    files = sorted(path.name for path in IMAGES.iterdir())
     for name, processor in PROCESSORS.items():
         description = {key: value for key, value in json.loads(processor.to_json_string()).items() if value is not None}
         outputs = []
         for file in files:
-            batch = processor(load_image(str(PICTURES / file)), return_tensors="np")
+            batch = processor(load_image(str(IMAGES / file)), return_tensors="np")
             pixels = np.asarray(batch["pixel_values"])
             pixels = pixels[0] if "image_grid_thw" not in batch else pixels
             outputs.append({

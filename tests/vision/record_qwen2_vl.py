@@ -6,8 +6,8 @@ Run by hand:
     python -m venv venv && venv/bin/pip install torch "transformers>=5" "pillow>=13"
     venv/bin/python tests/vision/record_qwen2_vl.py
 
-qwen2-vl/ and qwen2.5-vl/ get the folders as transformers saves them, and expected.json: for each case its pictures (of
-pictures/), the grids and every ninth of the pixels, the visual tokens, the text with places of pictures, the ids that are
+qwen2-vl/ and qwen2.5-vl/ get the folders as transformers saves them, and expected.json: for each case its images (of
+images/), the grids and every ninth of the pixels, the visual tokens, the text with places of images, the ids that are
 written greedily, and the logits that each was chosen by.
 """
 
@@ -88,15 +88,15 @@ def record(name, seed):
 
 @torch.no_grad()
 def run(model, processor, tokenizer, files, text):
-    pictures = [ImageOps.exif_transpose(Image.open(HERE / "images" / file)).convert("RGB") for file in files]
-    batch = processor(pictures, return_tensors="pt") if pictures else {}
-    grids = batch["image_grid_thw"] if pictures else torch.zeros(0, 3, dtype=torch.long)
+    images = [ImageOps.exif_transpose(Image.open(HERE / "images" / file)).convert("RGB") for file in files]
+    batch = processor(images, return_tensors="pt") if images else {}
+    grids = batch["image_grid_thw"] if images else torch.zeros(0, 3, dtype=torch.long)
     rest = [int(grid.prod()) // 4 for grid in grids]
     ids = tokenizer.encode(text).ids
     placed = torch.tensor([[each for id in ids for each in ([IMAGE] * rest.pop(0) if id == IMAGE else [id])]])
     inputs = {"input_ids": placed, "attention_mask": torch.ones_like(placed)}
     tokens = torch.zeros(0, 32)
-    if pictures:
+    if images:
         inputs |= {"pixel_values": batch["pixel_values"], "image_grid_thw": grids,
                    "mm_token_type_ids": (placed == IMAGE).int()}
         features = model.model.get_image_features(pixel_values=batch["pixel_values"], image_grid_thw=grids)
@@ -106,7 +106,7 @@ def run(model, processor, tokenizer, files, text):
         "files": files,
         "text": text,
         "grids": grids.tolist(),
-        "pixels": flat(batch["pixel_values"].flatten()[::9] if pictures else torch.zeros(0)),
+        "pixels": flat(batch["pixel_values"].flatten()[::9] if images else torch.zeros(0)),
         "tokens": flat(tokens),
         "logits": flat(torch.cat(out.logits)),
         "ids": out.sequences[0][placed.shape[1]:].tolist(),

@@ -9,7 +9,7 @@ import { parseTemplateValues } from "../template/template-values.ts";
 const DEFAULT_BATCH_SIZE = 64;
 const MAX_BATCH_SIZE = 4096;
 
-const CURL_PICTURE = `curl -X POST localhost:8000/v2/models/vlm/generate -d @- <<< "{\\"image\\": \\"$(base64 -w0 image.png)\\", \\"text_input\\": \\"What is shown in this image?\\", \\"max_tokens\\": 20}"`;
+const CURL_IMAGE = `curl -X POST localhost:8000/v2/models/vlm/generate -d @- <<< "{\\"image\\": \\"$(base64 -w0 image.png)\\", \\"text_input\\": \\"What is shown in this image?\\", \\"max_tokens\\": 20}"`;
 const CURL = `curl -X POST localhost:8000/v2/models/ensemble/generate -d '{"text_input": "What is machine learning?", "max_tokens": 20}'`;
 
 const FLAGS = {
@@ -102,7 +102,7 @@ export async function initRepoCommand(argv: readonly string[]): Promise<void> {
     });
     for (const { severity, problem } of findings) if (severity === "warning") reporter.warn(problem);
     const next = `nereid serve --model-repository=${repository}`;
-    const request = values.images ? CURL_PICTURE : CURL;
+    const request = values.images ? CURL_IMAGE : CURL;
     reporter.result(`${repository}: ${models.join(", ")}\nNext:\n  ${next}\n  ${request}`, {
       repository,
       models,

@@ -49,7 +49,7 @@ export function ensembleConfig(model: VisionModel, isDecoupled: boolean): string
     ),
   ];
   return [
-    `# Pictures and a question in, an answer out.\nname: "vlm"\nplatform: "ensemble"\n`,
+    `# Images and a question in, an answer out.\nname: "vlm"\nplatform: "ensemble"\n`,
     tensors("input", [
       ["image", "STRING", "-1"],
       ["text_input", "STRING", "1"],

@@ -73,7 +73,7 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
   flags: FLAGS,
   examples: [
     "nereid index --model caption_encoder --model_repository repo --input captions.jsonl --store pglite:repo/store --collection captions",
-    "nereid index --model image_encoder --model_repository repo --input pictures/ --store postgresql://user@host/db",
+    "nereid index --model image_encoder --model_repository repo --input images/ --store postgresql://user@host/db",
   ],
 };
 

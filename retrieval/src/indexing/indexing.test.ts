@@ -13,7 +13,7 @@ import { collectionNameOf, type IndexRecord, readRecords } from "./read-records.
 const FOLDER = mkdtempSync(join(tmpdir(), "nereid-indexing-"));
 after(() => rmSync(FOLDER, { recursive: true }));
 const FIELDS = { id: "id", text: "text", image: undefined };
-const PICTURE = fileURLToPath(new URL("../../../tests/vision/images/tiny.png", import.meta.url));
+const IMAGE = fileURLToPath(new URL("../../../tests/vision/images/tiny.png", import.meta.url));
 
 function fileOf(name: string, text: string): string {
   const path = join(FOLDER, name);
@@ -81,8 +81,8 @@ test("`readRecords()` reads lines of JSON, tables and folders of images", async 
     { id: "1", content: "one, two", document: { key: "1", words: "one, two" } },
   ]);
   mkdirSync(join(FOLDER, "images/inner"), { recursive: true });
-  copyFileSync(PICTURE, join(FOLDER, "images/b.PNG"));
-  copyFileSync(PICTURE, join(FOLDER, "images/inner/a.png"));
+  copyFileSync(IMAGE, join(FOLDER, "images/b.PNG"));
+  copyFileSync(IMAGE, join(FOLDER, "images/inner/a.png"));
   fileOf("images/notes.txt", "no image");
   const images = await all(readRecords(join(FOLDER, "images"), FIELDS));
   assert.deepEqual(

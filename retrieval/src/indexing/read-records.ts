@@ -20,7 +20,7 @@ export interface RecordFields {
   readonly image: string | undefined;
 }
 
-const PICTURES: readonly string[] = [".png", ".jpg", ".jpeg", ".webp"];
+const IMAGES: readonly string[] = [".png", ".jpg", ".jpeg", ".webp"];
 const MAX_LINE_CHARS = 16 * 1024 * 1024;
 const MAX_ID_CHARS = 512;
 
@@ -37,11 +37,11 @@ export async function* readRecords(input: string, fields: RecordFields): AsyncGe
 async function* readImages(folder: string): AsyncGenerator<IndexRecord> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries
-    .filter((entry) => entry.isFile() && PICTURES.includes(extname(entry.name).toLowerCase()))
+    .filter((entry) => entry.isFile() && IMAGES.includes(extname(entry.name).toLowerCase()))
     .map((entry) => join(entry.parentPath, entry.name))
     .sort();
   if (files.length === 0)
-    throw new ToolError(`${folder} has no images`, { fix: `Expected files ending in ${PICTURES.join(", ")}` });
+    throw new ToolError(`${folder} has no images`, { fix: `Expected files ending in ${IMAGES.join(", ")}` });
   for (const file of files) {
     const path = relative(folder, file);
     yield { id: path, content: await readImage(file), document: { path } };

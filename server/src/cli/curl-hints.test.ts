@@ -41,7 +41,7 @@ test("curlHints() asks for an inference with the tensors that a model needs", ()
   );
 });
 
-test("curlHints() asks a model of texts to generate, with the picture that it insists on", () => {
+test("curlHints() asks a model of texts to generate, with the image that it insists on", () => {
   const asked = body(
     hint([
       ["image", "BYTES", [-1, -1]],
@@ -53,7 +53,7 @@ test("curlHints() asks a model of texts to generate, with the picture that it in
   assert.equal(Buffer.from(asked.image, "base64").subarray(1, 4).toString(), "PNG");
 });
 
-test("curlHints() gives inputs of pictures a picture", () => {
+test("curlHints() gives inputs of images an image", () => {
   const { inputs } = body(hint([["IMAGE", "BYTES", [1]]])) as { inputs: readonly { data: readonly string[] }[] };
   assert.match(inputs[0]?.data[0] ?? "", /^iVBORw0KGgo/);
 });

@@ -22,8 +22,8 @@ const BYTES_OF: Readonly<Record<string, number>> = {
 const DEFAULT_BYTES = 4;
 /** Types whose tensors JSON does not carry. */
 const BINARY_ONLY: ReadonlySet<string> = new Set(["FP16", "BF16"]);
-/** A red pixel, for inputs that by their name take files of pictures. */
-const PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC";
+/** A red pixel, for inputs that by their name take files of images. */
+const IMAGE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC";
 
 /** Of a repository without models there is nothing to paste: why that may be is said instead, unless models are to come later. */
 export function curlHints(server: ModelServer, endpoints: Endpoints, repository: Repository): string {
@@ -112,7 +112,7 @@ function elements({ shape }: TensorMetadata): number {
 
 function sample(input: TensorMetadata): unknown[] {
   const values = Array.from({ length: elements(input) }, (_, i) => i + 1);
-  if (input.datatype === "BYTES" && /^images?$/i.test(input.name)) return values.map(() => PICTURE);
+  if (input.datatype === "BYTES" && /^images?$/i.test(input.name)) return values.map(() => IMAGE);
   if (input.datatype === "BYTES") return values.map((value) => `text ${value}`);
   return input.datatype === "BOOL" ? values.map((value) => value % 2 === 0) : values;
 }

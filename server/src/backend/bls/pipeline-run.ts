@@ -28,7 +28,7 @@ import {
 const TOKEN_OUTPUTS = ["output_ids", "sequence_length", "batch_index", "sequence_index"];
 /** Inputs that the pipeline itself reads. */
 const OWN_INPUTS: ReadonlySet<string> = new Set(["num_draft_tokens", "use_draft_logits"]);
-const PICTURES = ["image_input", "image_bytes_input", "image_url_input", "video_bytes_input"];
+const IMAGES = ["image_input", "image_bytes_input", "image_url_input", "video_bytes_input"];
 const TEXT_OUTPUT = "text_output";
 
 export interface Pipeline {
@@ -72,7 +72,7 @@ export class PipelineRun {
     if (isStreaming && !settings.isDecoupled) {
       throw new ServerError("invalid_argument", "Streaming is only supported in decoupled mode.");
     }
-    for (const name of PICTURES) this.#refuseImage(name);
+    for (const name of IMAGES) this.#refuseImage(name);
     const engine = models.signature(settings.engine);
     const tokens = await this.#preprocess();
     const request = this.#request(settings.engine, this.#engineInputs(tokens, engine), this.#engineOutputs(engine), {

@@ -71,7 +71,7 @@ async function reused(instance: ModelInstance, ids: readonly number[], ...more: 
 /** Nine tokens in blocks of four. */
 const PROMPT = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 
-test("execute() shares cache blocks between requests of one salt and one picture only", async (t) => {
+test("execute() shares cache blocks between requests of one salt and one image only", async (t) => {
   const { instance } = await serve(t, withReuse);
   assert.deepEqual([await reused(instance, PROMPT), await reused(instance, PROMPT)], [0, 2]);
   const salt = text("cache_salt", "tenant");
@@ -81,14 +81,14 @@ test("execute() shares cache blocks between requests of one salt and one picture
   const found: number[] = [];
   for (const last of [7n, 7n, 8n, 7n + (1n << 40n)]) found.push(await reused(instance, tokens, ids(last)));
   assert.deepEqual(found, [0, 2, 1, 1]); // what comes before the other number is shared
-  const picture = (value: number, ...more: Tensor[]): Promise<number> => {
+  const image = (value: number, ...more: Tensor[]): Promise<number> => {
     const table = { ...fp32("prompt_embedding_table", [1, 1, 4], value, 0, 0, 0) };
     return reused(instance, [21, 2, 3, 4, 64, 6, 7, 8, 9], table, int32("prompt_vocab_size", [1], 1), ...more);
   };
   const same = ids(5n);
-  assert.deepEqual([await picture(0.5), await picture(0.5), await picture(0.25)], [0, 2, 1]);
+  assert.deepEqual([await image(0.5), await image(0.5), await image(0.25)], [0, 2, 1]);
   // A number that is wrong does not mix them either.
-  assert.deepEqual([await picture(0.5, same), await picture(0.75, same), await picture(0.5, same)], [1, 1, 2]);
+  assert.deepEqual([await image(0.5, same), await image(0.75, same), await image(0.5, same)], [1, 1, 2]);
 });
 
 test("execute() keeps what a request says is worth keeping when the cache runs full", async (t) => {

@@ -38,7 +38,7 @@ export function declaredOutputs(config: ModelConfig): ReadonlyMap<string, FixedD
 }
 
 /** Inputs that need an image processor, which a tokenizer is not. */
-const PICTURES = ["IMAGE", "IMAGE_BYTES", "IMAGE_URL", "IMAGES", "VIDEO_BYTES"];
+const IMAGES = ["IMAGE", "IMAGE_BYTES", "IMAGE_URL", "IMAGES", "VIDEO_BYTES"];
 
 /** @throws ServerError when an input is beyond its limit or asks for what there is not */
 export function* preprocess(
@@ -238,7 +238,7 @@ class OutputMaker {
 }
 
 function refuseImages(request: InferRequest): void {
-  for (const name of PICTURES) {
+  for (const name of IMAGES) {
     const tensor = findInput(request, name);
     if (tensor === undefined || tensor.data.length === 0) continue;
     throw new ServerError(

@@ -165,7 +165,7 @@ test("plan() lets a prompt wait a step for the beginning that another one comput
   assert.equal(second.reusedBlocks, 2);
 });
 
-test("plan() lets nobody wait for blocks of another salt or picture, for less than a block, or without reuse", () => {
+test("plan() lets nobody wait for blocks of another salt or image, for less than a block, or without reuse", () => {
   const salted = sequence(14, 4);
   salted.request = { ...salted.request, cacheSalt: "another" };
   const keyed = sequence(14, 4);

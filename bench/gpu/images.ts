@@ -1,5 +1,5 @@
 /**
- * Prompts with pictures on GPUs: the visual tokens that were recorded with transformers take the place of tokens, which stand
+ * Prompts with images on GPUs: the visual tokens that were recorded with transformers take the place of tokens, which stand
  * at a time, a row and a column, and tokens and logits are compared with the recorded ones.
  */
 import { readdirSync, readFileSync } from "node:fs";
@@ -37,7 +37,7 @@ const MODELS = /^qwen2(\.5)?-vl$/;
 /** Patches of a side that become one token. */
 const MERGED = 2;
 
-export async function followPictures(folder: string, ranks: string): Promise<readonly ImageResult[]> {
+export async function followImages(folder: string, ranks: string): Promise<readonly ImageResult[]> {
   const results: ImageResult[] = [];
   for (const model of readdirSync(folder).filter((name) => MODELS.test(name))) {
     const modelDir = join(folder, model);
@@ -46,7 +46,7 @@ export async function followPictures(folder: string, ranks: string): Promise<rea
       const sizes = { blockSize: 16, numBlocks: 64, maxTokens: 256, maxSequences: 4 };
       const runner = await createRanks(ranks, { modelDir, type, ...sizes });
       const engine = engineOf(runner);
-      // All at once: rows of several pictures and of texts in one step.
+      // All at once: rows of several images and of texts in one step.
       const answers = await Promise.all(cases.map((recorded) => answer(engine, recorded, runner)));
       await engine.close();
       const same = cases.flatMap(({ ids, logits }, i) => {
@@ -80,12 +80,12 @@ async function answer(
 }
 
 function requestOf({ text, grids, tokens, ids }: Recorded, vocabSize: number): GenerateRequest {
-  const pictures = grids.map(([, rows = 0, columns = 0]) => ({ rows: rows / MERGED, columns: columns / MERGED }));
-  let [picture, row] = [0, 0];
+  const images = grids.map(([, rows = 0, columns = 0]) => ({ rows: rows / MERGED, columns: columns / MERGED }));
+  let [image, row] = [0, 0];
   const promptTokens = Int32Array.from(
     text.split(" ").flatMap((word) => {
       if (word !== "<|image_pad|>") return [idOf(word)];
-      const { rows, columns } = pictures[picture++] ?? { rows: 0, columns: 0 };
+      const { rows, columns } = images[image++] ?? { rows: 0, columns: 0 };
       return Array.from({ length: rows * columns }, () => vocabSize + row++);
     }),
   );
@@ -98,7 +98,7 @@ function requestOf({ text, grids, tokens, ids }: Recorded, vocabSize: number): G
   };
   if (row === 0) return plain;
   const promptTable = { numRows: row, values: Float32Array.from(tokens.data) };
-  return { ...plain, promptTable, promptPositions: promptPositions(promptTokens, vocabSize, pictures) };
+  return { ...plain, promptTable, promptPositions: promptPositions(promptTokens, vocabSize, images) };
 }
 
 /** As the recorded models' tokenizers have it. */

@@ -1,5 +1,5 @@
 /**
- * Prompts with pictures on emulated GPUs, one and two: rows in place of tokens, and tokens that stand at a time, a row and a
+ * Prompts with images on emulated GPUs, one and two: rows in place of tokens, and tokens that stand at a time, a row and a
  * column, against the CPU's engine.
  */
 import assert from "node:assert/strict";
@@ -22,7 +22,7 @@ const HIDDEN = 32;
 const SIZES = { blockSize: 16, numBlocks: 24, maxTokens: 64, maxSequences: 4 };
 const skip = hostCompiler().reason ?? false;
 
-/** A text of two, a picture of 2 x 3, a text of two. */
+/** A text of two, an image of 2 x 3, a text of two. */
 const TOKENS = [5, 7, 0, 0, 0, 0, 0, 0, 11, 20];
 const ROWS = [2, 3, 4, 5, 6, 7];
 const AXES = [
@@ -107,7 +107,7 @@ for (const model of ["qwen2-vl", "qwen2.5-vl"]) {
   });
 }
 
-/** The picture's rows are those behind the vocabulary. */
+/** The image's rows are those behind the vocabulary. */
 function seeingRequest({ vocabSize, hiddenSize }: StepRunner, hasAxes: boolean): GenerateRequest {
   const prompt = TOKENS.map((token, i) => (ROWS.includes(i) ? vocabSize + i - 2 : token));
   const promptTable = { numRows: ROWS.length, values: valuesOf(hiddenSize) };
@@ -119,7 +119,7 @@ for (const [model, ranks, hasAxes] of [
   ["qwen2-vl", "2x1", true],
   ["llava", "1x2", false],
 ] as const) {
-  test(`an engine of ${model} on emulated GPUs, ${ranks}, gives the CPU's tokens for a prompt with a picture`, {
+  test(`an engine of ${model} on emulated GPUs, ${ranks}, gives the CPU's tokens for a prompt with an image`, {
     skip,
   }, async () => {
     const onCpu = await openCpu(model);
