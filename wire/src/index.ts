@@ -46,8 +46,11 @@ export {
   decodeStreamResponse,
   type InferOutputMessage,
   type InferResponseMessage,
+  RAW_CONTENTS_TAG,
+  STREAMED_RESPONSE_TAG,
   type StreamResponseMessage,
   writeInferResponse,
+  writeInferResponseHead,
   writeStreamResponse,
 } from "./proto/infer-response.ts";
 export { NameCache } from "./proto/name-cache.ts";

@@ -1,6 +1,6 @@
 /**
- * Responses from a scheduler to a front end: a queue with one producer and one consumer. The consumer iterates; a
- * faster producer can await `drained()`.
+ * Responses from a scheduler to a front end: a queue with one producer and one consumer. The consumer iterates, or takes
+ * each response as it comes; a faster producer can await `drained()`.
  */
 import type { InferResponse } from "./infer-response.ts";
 import type { ServerError } from "./server-error.ts";
@@ -8,26 +8,82 @@ import type { ServerError } from "./server-error.ts";
 /** Queued responses from which `drained()` blocks the producer. */
 const HIGH_WATER = 64;
 
+/** A promise when the next response has to wait for it. What it throws ends the stream. */
+export type TakeResponse = (response: InferResponse) => Promise<unknown> | undefined;
+
+/** Settles behind the last response. @throws what the stream fails with, and what `take` throws or rejects with */
+export async function forEachResponse(responses: AsyncIterable<InferResponse>, take: TakeResponse): Promise<void> {
+  if (responses instanceof ResponseStream) responses.deliverTo(take);
+  for await (const response of responses) {
+    const behind = take(response);
+    if (behind !== undefined) await behind;
+  }
+}
+
 export class ResponseStream implements AsyncIterable<InferResponse>, AsyncIterator<InferResponse, undefined> {
   #queue: InferResponse[] = [];
   #error: ServerError | undefined;
   #ended = false;
   #waiting:
-    | { resolve: (r: IteratorResult<InferResponse, undefined>) => void; reject: (e: ServerError) => void }
+    | { resolve: (r: IteratorResult<InferResponse, undefined>) => void; reject: (e: unknown) => void }
     | undefined;
   #drained: { promise: Promise<void>; resolve: () => void } | undefined;
+  #take: TakeResponse | undefined;
+  /** What was delivered last asked to wait. */
+  #isBehind = false;
+
+  /**
+   * From here on, responses that find the consumer waiting go to `take` in the call of the producer: a promise a response
+   * costs more than most responses. The last one, and those that had to wait, are iterated.
+   */
+  deliverTo(take: TakeResponse): void {
+    this.#take = take;
+  }
 
   /** Adds one response; the one marked `final` ends the stream. Anything after the end is dropped. */
   push(response: InferResponse): void {
     if (this.#ended) return;
     if (response.final) this.#ended = true;
     const waiting = this.#waiting;
-    if (waiting !== undefined) {
+    if (waiting === undefined || this.#isBehind) {
+      this.#queue.push(response);
+    } else if (this.#take !== undefined && !response.final) {
+      this.#deliver(this.#take, response);
+    } else {
       this.#waiting = undefined;
       waiting.resolve({ done: false, value: response });
-    } else {
-      this.#queue.push(response);
     }
+  }
+
+  #deliver(take: TakeResponse, response: InferResponse): void {
+    try {
+      const behind = take(response);
+      if (behind === undefined) return;
+      this.#isBehind = true;
+      behind.then(
+        () => this.#caughtUp(),
+        (error: unknown) => this.#giveUp(error),
+      );
+    } catch (error) {
+      this.#giveUp(error);
+    }
+  }
+
+  /** Whatever came meanwhile is iterated. */
+  #caughtUp(): void {
+    this.#isBehind = false;
+    const waiting = this.#waiting;
+    if (waiting === undefined || (this.#queue.length === 0 && this.#error === undefined && !this.#ended)) return;
+    this.#waiting = undefined;
+    this.next().then(waiting.resolve, waiting.reject);
+  }
+
+  #giveUp(error: unknown): void {
+    this.#isBehind = false;
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    void this.return();
+    waiting?.reject(error);
   }
 
   /** Ends the stream with an error, after the responses already pushed. Ignored when the stream has ended. */
@@ -35,7 +91,7 @@ export class ResponseStream implements AsyncIterable<InferResponse>, AsyncIterat
     if (this.#ended) return;
     this.#ended = true;
     const waiting = this.#waiting;
-    if (waiting !== undefined) {
+    if (waiting !== undefined && !this.#isBehind) {
       this.#waiting = undefined;
       waiting.reject(error);
     } else {

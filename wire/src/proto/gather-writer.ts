@@ -77,6 +77,13 @@ export class GatherWriter {
     this.end(mark);
   }
 
+  /** Fields that are written already. They are copied. */
+  raw(fields: Uint8Array): void {
+    this.#reserve(fields.length);
+    this.#scratch.set(fields, this.#at);
+    this.#at += fields.length;
+  }
+
   /** A bytes field, written even when empty. The payload must stay as it is until it is sent. */
   bytes(tag: number, payload: Uint8Array): void {
     this.#reserve(20 + INLINE_BYTES);

@@ -16,6 +16,11 @@ import { MAX_REPEATED_MESSAGES, ProtoError, ProtoReader } from "./proto-reader.t
 import { readShapeField, writeShape } from "./shape.ts";
 import { type ContentsKind, readContents, type TypedContents, typedContents } from "./tensor-contents.ts";
 
+/** `raw_output_contents`. */
+export const RAW_CONTENTS_TAG = 50;
+/** `infer_response` of a message on a stream. */
+export const STREAMED_RESPONSE_TAG = 18;
+
 export interface InferResponseMessage {
   readonly modelName: string;
   readonly modelVersion: string;
@@ -38,6 +43,12 @@ export interface StreamResponseMessage {
 }
 
 export function writeInferResponse(writer: GatherWriter, response: InferResponseMessage): void {
+  writeInferResponseHead(writer, response);
+  for (const output of response.outputs) writer.bytes(RAW_CONTENTS_TAG, output.data);
+}
+
+/** All but the data of the outputs. */
+export function writeInferResponseHead(writer: GatherWriter, response: InferResponseMessage): void {
   writer.stringField(10, response.modelName);
   writer.stringField(18, response.modelVersion);
   writer.stringField(26, response.id);
@@ -52,13 +63,12 @@ export function writeInferResponse(writer: GatherWriter, response: InferResponse
     writeShape(writer, 26, output.shape);
     writer.end(mark);
   }
-  for (const output of response.outputs) writer.bytes(50, output.data);
 }
 
 /** The error comes behind the response, which the order of fields leaves free: so nothing has to be measured ahead. */
 export function writeStreamResponse(writer: GatherWriter, response: InferResponseMessage, errorMessage: string): void {
   writeInferResponse(writer, response);
-  writer.wrap(18);
+  writer.wrap(STREAMED_RESPONSE_TAG);
   writer.stringField(10, errorMessage);
 }
 

@@ -3,8 +3,10 @@
  * hands over the next requests while these generate; the engine does the batching.
  */
 
+import { isCancelled } from "../../core/infer-request.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
+import { forEachChunk } from "../../engine/plan/chunk-queue.ts";
 import {
   type BeamResult,
   EMPTY_TOKENS,
@@ -170,18 +172,18 @@ export class LlmInstance implements ModelInstance {
     outcome: { numLeft: number },
   ): Promise<void> {
     let tokens: TokenOutputs | undefined;
-    for await (const chunk of generation) {
-      for (const part of splitChunk(chunk)) {
-        if (isPlainToken(part)) {
-          tokens ??= this.#tokenOutputs(request, job, part);
-          respondToken(request, tokens, part);
-        } else {
-          this.#streamPart(request, job, part, outcome);
-        }
-        const behind = request.drained();
-        if (behind !== undefined) await behind;
+    const respond = (part: GeneratedChunk): Promise<void> | undefined => {
+      if (isPlainToken(part)) {
+        tokens ??= this.#tokenOutputs(request, job, part);
+        respondToken(request, tokens, part);
+      } else {
+        this.#streamPart(request, job, part, outcome);
       }
-    }
+      return request.drained();
+    };
+    await forEachChunk(generation, (chunk) => {
+      return chunk.tokenIds.length <= 1 ? respond(chunk) : respondInTurn(splitChunk(chunk), respond);
+    });
   }
 
   #streamPart(request: BackendRequest, job: Job, part: GeneratedChunk, outcome: { numLeft: number }): void {
@@ -201,8 +203,19 @@ export class LlmInstance implements ModelInstance {
   }
 }
 
+/** Those of a reader that was late. */
+async function respondInTurn(
+  parts: readonly GeneratedChunk[],
+  respond: (part: GeneratedChunk) => Promise<void> | undefined,
+): Promise<void> {
+  for (const part of parts) {
+    const behind = respond(part);
+    if (behind !== undefined) await behind;
+  }
+}
+
 function respondToken(request: BackendRequest, tokens: TokenOutputs, part: GeneratedChunk): void {
-  if (request.request.signal.aborted) return; // the end of `#generate` answers
+  if (isCancelled(request.request)) return; // the end of `#generate` answers
   const [id = 0] = part.tokenIds;
   const outputs = tokens.of({ id, logProb: part.logProbs[0] ?? 0, cumLogProb: part.cumLogProb });
   request.respond({ outputs, final: false });
@@ -225,8 +238,8 @@ function isPlainToken({ tokenIds, extras, beams, finishReason }: GeneratedChunk)
   return tokenIds.length === 1 && extras === undefined && beams === undefined && finishReason === undefined;
 }
 
+/** One for each of its tokens, of which there is more than one. */
 function splitChunk(chunk: GeneratedChunk): readonly GeneratedChunk[] {
-  if (chunk.tokenIds.length <= 1) return [chunk];
   const { tokenIds, logProbs, cumLogProb, extras, ...end } = chunk;
   let sum = cumLogProb - logProbs.reduce((total, value) => total + value, 0);
   return Array.from(tokenIds, (_, i) => {

@@ -7,6 +7,27 @@ import type { BeamResult, FinishReason, GeneratedChunk, GeneratedExtras, Usage }
 import { ExtrasBuffer } from "../request/generated-extras.ts";
 import type { SequenceSink } from "../request/sequence.ts";
 
+/** A promise when the next chunk has to wait for it. What it throws ends the generation. */
+export type TakeChunk = (chunk: GeneratedChunk) => Promise<unknown> | undefined;
+
+/** Settles behind the last chunk. @throws what the generation fails with, and what `take` throws or rejects with */
+export async function forEachChunk(chunks: AsyncIterable<GeneratedChunk>, take: TakeChunk): Promise<void> {
+  if (chunks instanceof ChunkQueue) chunks.deliverTo(take);
+  for await (const chunk of chunks) {
+    const behind = take(chunk);
+    if (behind !== undefined) await behind;
+  }
+}
+
+/** Queues to be woken in this turn: one microtask serves all sequences of a step. */
+let due: ChunkQueue[] = [];
+
+function wakeAll(): void {
+  const queues = due;
+  due = [];
+  for (const queue of queues) queue.wake();
+}
+
 type Result = IteratorResult<GeneratedChunk, undefined>;
 
 const DONE: Result = { done: true, value: undefined };
@@ -25,8 +46,11 @@ export class ChunkQueue implements SequenceSink, AsyncIterableIterator<Generated
   #end: { reason: FinishReason; usage: Usage } | undefined;
   #error: ServerError | undefined;
   #isOver = false;
-  #reader: { resolve: (result: Result) => void; reject: (error: ServerError) => void } | undefined;
+  #reader: { resolve: (result: Result) => void; reject: (error: unknown) => void } | undefined;
   #isWakeDue = false;
+  #deliver: TakeChunk | undefined;
+  /** What was delivered last asked to wait. */
+  #isBehind = false;
 
   constructor(withLogProbs: boolean, signal: AbortSignal | undefined) {
     this.#withLogProbs = withLogProbs;
@@ -38,6 +62,14 @@ export class ChunkQueue implements SequenceSink, AsyncIterableIterator<Generated
   onCancel(cancel: () => void): void {
     this.#cancel = cancel;
     this.#signal?.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  /**
+   * From here on, chunks that find the reader waiting go to `take` without a promise each. The last one, and those that had
+   * to wait, are iterated.
+   */
+  deliverTo(take: TakeChunk): void {
+    this.#deliver = take;
   }
 
   started(): void {
@@ -112,17 +144,64 @@ export class ChunkQueue implements SequenceSink, AsyncIterableIterator<Generated
 
   /** A microtask later, so that the last token of a step and the end of its sequence leave in one chunk. */
   #wakeSoon(): void {
-    if (this.#isWakeDue || this.#reader === undefined) return;
+    if (this.#isWakeDue || this.#reader === undefined || this.#isBehind) return;
     this.#isWakeDue = true;
-    queueMicrotask(() => {
-      this.#isWakeDue = false;
-      const reader = this.#reader;
-      this.#reader = undefined;
-      if (reader !== undefined) this.next().then(reader.resolve, reader.reject);
-    });
+    if (due.push(this) === 1) queueMicrotask(wakeAll);
+  }
+
+  /** By `wakeAll` only. */
+  wake(): void {
+    this.#isWakeDue = false;
+    const reader = this.#reader;
+    if (reader === undefined) return;
+    const isLast = this.#end !== undefined || this.#error !== undefined || this.#isOver;
+    if (this.#deliver !== undefined && !isLast && this.#numTokens > 0) {
+      this.#handOver(this.#deliver);
+      return;
+    }
+    this.#reader = undefined;
+    this.next().then(reader.resolve, reader.reject);
+  }
+
+  #handOver(take: TakeChunk): void {
+    try {
+      const behind = take(this.#chunk());
+      if (behind === undefined) return;
+      this.#isBehind = true;
+      behind.then(
+        () => this.#caughtUp(),
+        (error: unknown) => this.#giveUp(error),
+      );
+    } catch (error) {
+      this.#giveUp(error);
+    }
+  }
+
+  /** Whatever came meanwhile is one chunk. */
+  #caughtUp(): void {
+    this.#isBehind = false;
+    const hasMore = this.#numTokens > 0 || this.#end !== undefined || this.#error !== undefined || this.#isOver;
+    if (hasMore) this.#wakeSoon();
+  }
+
+  #giveUp(error: unknown): void {
+    this.#isBehind = false;
+    const reader = this.#reader;
+    this.#reader = undefined;
+    void this.return();
+    reader?.reject(error);
   }
 
   #take(): Result {
+    const value = this.#chunk();
+    if (this.#end !== undefined) {
+      this.#end = undefined;
+      this.#isOver = true;
+    }
+    return { done: false, value };
+  }
+
+  #chunk(): GeneratedChunk {
     const end = this.#end;
     const chunk: GeneratedChunk = {
       tokenIds: this.#tokens.slice(0, this.#numTokens),
@@ -133,11 +212,7 @@ export class ChunkQueue implements SequenceSink, AsyncIterableIterator<Generated
       ...(end === undefined ? {} : { finishReason: end.reason, usage: end.usage }),
     };
     this.#numTokens = 0;
-    if (end !== undefined) {
-      this.#end = undefined;
-      this.#isOver = true;
-    }
-    return { done: false, value: chunk };
+    return chunk;
   }
 
   #grow(): void {

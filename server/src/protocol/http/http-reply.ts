@@ -27,7 +27,13 @@ export interface HttpStreamReply {
   readonly contentType: ContentType;
   /** Further headers, names and values in turn. */
   readonly headers?: readonly string[];
-  readonly chunks: AsyncIterable<Uint8Array>;
+  readonly chunks: AsyncIterable<Uint8Array> | PouredChunks;
+}
+
+/** Pieces that can also come without being asked for, which costs no promise a piece. */
+export interface PouredChunks extends AsyncIterable<Uint8Array> {
+  /** A promise of `write`: the next piece waits for it. Settles behind the last. @throws what `write` throws */
+  pour(write: (piece: Uint8Array) => Promise<void> | undefined): Promise<void>;
 }
 
 const NO_HEADERS: readonly string[] = [];

@@ -6,6 +6,7 @@
 import type { InferRequest, ParameterValue } from "../../core/infer-request.ts";
 import type { InferResponse } from "../../core/infer-response.ts";
 import type { ModelSignature } from "../../core/model-signature.ts";
+import { forEachResponse } from "../../core/response-stream.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { Clock } from "../clock.ts";
@@ -121,20 +122,25 @@ export class EnsembleRun {
 
   async #consume(context: Context, step: EnsembleStep, responses: AsyncIterable<InferResponse>): Promise<void> {
     try {
-      for await (const response of responses) {
-        if (this.#isFailed) break;
+      await forEachResponse(responses, (response) => {
+        if (this.#isFailed) throw new ServerError("cancelled", "the ensemble has failed");
         if (response.error !== undefined) throw response.error;
-        if (response.empty && step.isDecoupled) continue;
+        if (response.empty && step.isDecoupled) return undefined;
         this.#take(context, step, response);
-        await this.#options.request.drained();
-        const room =
-          this.#options.plan.maxInFlight === 0 ? undefined : this.#gate.room(nextSteps(this.#options.plan, step));
-        if (room !== undefined) await room;
-      }
+        return this.#room(step);
+      });
     } catch (thrown) {
       this.#fail(thrown);
     }
     this.#leave(context, step);
+  }
+
+  /** Undefined: the next response of the step may come. */
+  #room(step: EnsembleStep): Promise<unknown> | undefined {
+    const { request, plan } = this.#options;
+    const room = plan.maxInFlight === 0 ? undefined : this.#gate.room(nextSteps(plan, step));
+    const drained = request.drained();
+    return room === undefined ? drained : Promise.all([drained, room]);
   }
 
   #leave(context: Context, step: EnsembleStep): void {

@@ -12,7 +12,10 @@ import {
   type InferResponseMessage,
   NameCache,
   NO_INFER_PARAMETERS,
+  RAW_CONTENTS_TAG,
+  STREAMED_RESPONSE_TAG,
   writeInferResponse,
+  writeInferResponseHead,
   writeStreamResponse,
 } from "@nereid/wire";
 import type { Cancellation } from "../../../core/cancellation.ts";
@@ -24,6 +27,7 @@ import { ServerError } from "../../../core/server-error.ts";
 import type { Tensor } from "../../../core/tensor.ts";
 import { classify } from "../../classification.ts";
 import { type RequestMemory, writeOutput } from "../../request-memory.ts";
+import { ResponsePattern } from "../../response-pattern.ts";
 import type { OutgoingMessage } from "../routes/method.ts";
 import { PREFIX_BYTES } from "../transport/message-reader.ts";
 import { readInputs } from "./infer-inputs.ts";
@@ -45,6 +49,14 @@ export interface PreparedInfer {
   /** Regions that the request uses; answers must not point to them. */
   readonly memory: RequestMemory;
   readonly wantsEmptyFinal: boolean;
+  /** Set where responses are sent as the model gives them: those like the one before are written in part only. */
+  readonly repeated: RepeatedFields | undefined;
+}
+
+/** Parts of the answers of one request that stay. */
+interface RepeatedFields {
+  readonly pattern: ResponsePattern;
+  fields: readonly (Uint8Array | number)[];
 }
 
 /** Response fields that the call adds. */
@@ -77,6 +89,37 @@ export class InferCodec {
 
   /** One answer on a stream, marked as the last of its request or not. @throws ServerError */
   encodeOnStream(response: InferResponse, infer: PreparedInfer): OutgoingMessage {
+    const { repeated } = infer;
+    if (repeated === undefined || response.final || response.release !== undefined)
+      return this.#encode(response, infer);
+    const likeness = repeated.pattern.compare(response);
+    if (likeness === "unlike") return this.#encode(response, infer);
+    if (likeness === "learned") {
+      const message = responseMessage(response, infer, parametersOf(response.parameters, NOT_FINAL));
+      repeated.fields = this.#fieldsOf(message, repeated.pattern.changes);
+    }
+    return this.#written((writer) => writeFields(writer, repeated.fields, response.outputs));
+  }
+
+  /** Fields of a response up to data that change, or the number of the output with such data. */
+  #fieldsOf(message: InferResponseMessage, changes: readonly boolean[]): readonly (Uint8Array | number)[] {
+    const fields: (Uint8Array | number)[] = [];
+    const writer = new GatherWriter((size) => Buffer.allocUnsafeSlow(size));
+    const cut = (): void => {
+      if (writer.size > 0) fields.push(Buffer.concat(writer.finish()));
+    };
+    writeInferResponseHead(writer, message);
+    for (const [i, output] of message.outputs.entries()) {
+      if (changes[i] === true) {
+        cut();
+        fields.push(i);
+      } else writer.bytes(RAW_CONTENTS_TAG, output.data);
+    }
+    cut();
+    return fields;
+  }
+
+  #encode(response: InferResponse, infer: PreparedInfer): OutgoingMessage {
     const parameters = parametersOf(response.parameters, response.final ? FINAL : NOT_FINAL);
     const message = response.empty ? bareMessage(infer, parameters) : responseMessage(response, infer, parameters);
     return releasing(
@@ -110,6 +153,14 @@ export class InferCodec {
   }
 }
 
+function writeFields(writer: GatherWriter, fields: readonly (Uint8Array | number)[], outputs: readonly Tensor[]): void {
+  for (const field of fields) {
+    if (typeof field !== "number") writer.raw(field);
+    else writer.bytes(RAW_CONTENTS_TAG, (outputs[field] as Tensor).data); // the pattern compared their number
+  }
+  writer.wrap(STREAMED_RESPONSE_TAG);
+}
+
 /** @throws ServerError for what the protocol refuses; the model's own rules are checked behind `infer` */
 export function prepareInfer(message: InferRequestMessage, model: ServedModel, context: InferContext): PreparedInfer {
   const parameters = readRequestParameters(message.parameters);
@@ -137,7 +188,9 @@ export function prepareInfer(message: InferRequestMessage, model: ServedModel, c
     arrivalMs: performance.now(),
     trace,
   };
-  return { model, request, forms, memory, wantsEmptyFinal: parameters.wantsEmptyFinal };
+  const isPlain = model.decoupled && forms.size === 0 && !memory.isUsed;
+  const repeated = isPlain ? { pattern: new ResponsePattern(true), fields: [] } : undefined;
+  return { model, request, forms, memory, wantsEmptyFinal: parameters.wantsEmptyFinal, repeated };
 }
 
 /** Large outputs are pieces of the message as they are. */

@@ -7,6 +7,7 @@ import type { InferRequestMessage } from "@nereid/wire";
 import { Cancellation } from "../../../core/cancellation.ts";
 import type { ServedModel } from "../../../core/model-server.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
+import { forEachResponse } from "../../../core/response-stream.ts";
 import { ServerError } from "../../../core/server-error.ts";
 import { RequestMemory } from "../../request-memory.ts";
 import type { OutgoingMessage, StreamCall, StreamHandler, StreamMethod } from "../routes/method.ts";
@@ -123,17 +124,17 @@ class InferStream implements StreamHandler {
   /** Sends every response of a request as it comes, not faster than the client takes them. */
   async #relay(infer: PreparedInfer, send: Send): Promise<void> {
     const { codec } = this.#parts;
-    for await (const response of infer.model.infer(infer.request)) {
-      if (response.empty && !infer.wantsEmptyFinal) continue;
+    const { trace } = infer.request;
+    await forEachResponse(infer.model.infer(infer.request), (response) => {
+      if (response.empty && !infer.wantsEmptyFinal) return undefined;
       if (response.error !== undefined && this.#isStrict) throw response.error;
       const reply =
         response.error === undefined
           ? codec.encodeOnStream(response, infer)
           : codec.encodeFailure(response.error, infer, response.final);
-      infer.request.trace?.mark("GRPC_SEND_START", performance.now());
-      const behind = send(reply);
-      if (behind !== undefined) await behind;
-    }
+      trace?.mark("GRPC_SEND_START", performance.now());
+      return send(reply);
+    });
   }
 
   /** A failure in the model names the request and ends it; an earlier refusal has only its id. */

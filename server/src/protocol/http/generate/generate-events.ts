@@ -4,7 +4,9 @@
  */
 import type { InferResponse } from "../../../core/infer-response.ts";
 import type { ServedModel } from "../../../core/model-server.ts";
+import { forEachResponse, ResponseStream } from "../../../core/response-stream.ts";
 import { ServerError } from "../../../core/server-error.ts";
+import type { PouredChunks } from "../http-reply.ts";
 import type { HttpInferRequest } from "../infer/http-infer-request.ts";
 
 /** A response of the model, or an error. */
@@ -28,12 +30,35 @@ export class Outcomes {
       for (;;) {
         const { done, value } = await this.#responses.next();
         if (done === true) return undefined;
-        if (value.error !== undefined) return { error: value.error };
-        if (!value.empty) return { response: value };
+        const outcome = outcomeOf(value);
+        if (outcome !== undefined) return outcome;
       }
     } catch (error) {
       this.#hasFailed = true;
       return { error: ServerError.from(error) };
+    }
+  }
+
+  /** Those behind the ones that were read, each as it comes. @throws what `take` throws */
+  async deliver(take: (outcome: Outcome) => Promise<void> | undefined): Promise<void> {
+    const responses = this.#responses;
+    if (this.#hasFailed || responses === undefined) return;
+    let thrown: unknown;
+    try {
+      await forEachResponse(iterableOf(responses), (response) => {
+        const outcome = outcomeOf(response);
+        if (outcome === undefined) return undefined;
+        try {
+          return take(outcome);
+        } catch (error) {
+          thrown = error;
+          throw error;
+        }
+      });
+    } catch (error) {
+      this.#hasFailed = true;
+      if (thrown !== undefined) throw thrown;
+      await take({ error: ServerError.from(error) });
     }
   }
 
@@ -44,7 +69,18 @@ export class Outcomes {
   }
 }
 
-export class Events implements AsyncIterableIterator<Uint8Array, void> {
+/** Undefined for a response that only marks the end. */
+function outcomeOf(response: InferResponse): Outcome | undefined {
+  if (response.error !== undefined) return { error: response.error };
+  return response.empty ? undefined : { response };
+}
+
+/** A stream of responses is its own iterator. */
+function iterableOf(iterator: AsyncIterator<InferResponse>): AsyncIterable<InferResponse> {
+  return iterator instanceof ResponseStream ? iterator : { [Symbol.asyncIterator]: () => iterator };
+}
+
+export class Events implements AsyncIterableIterator<Uint8Array, void>, PouredChunks {
   readonly #outcomes: Outcomes;
   readonly #write: (outcome: Outcome) => Uint8Array;
   #first: Outcome | undefined;
@@ -59,6 +95,13 @@ export class Events implements AsyncIterableIterator<Uint8Array, void> {
     const outcome = this.#first ?? (await this.#outcomes.read());
     this.#first = undefined;
     return outcome === undefined ? { done: true, value: undefined } : { done: false, value: this.#write(outcome) };
+  }
+
+  async pour(write: (piece: Uint8Array) => Promise<void> | undefined): Promise<void> {
+    const first = this.#first;
+    this.#first = undefined;
+    if (first !== undefined) await write(this.#write(first));
+    await this.#outcomes.deliver((outcome) => write(this.#write(outcome)));
   }
 
   async return(): Promise<IteratorResult<Uint8Array, void>> {

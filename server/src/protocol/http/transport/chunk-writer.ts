@@ -11,9 +11,11 @@ const BATCH_BYTES = 16_384;
 const FRAME_BYTES = 12;
 const LAST_CHUNK: Buffer = Buffer.from("0\r\n\r\n");
 
-/** Free buffers. */
-const pool: Buffer[] = [];
-const MAX_POOLED = 64;
+const HEX_DIGIT_BITS = 4;
+const MAX_HEX_DIGITS = 8;
+
+/** One buffer serves all writers in turn: most writes are taken by the system at once. */
+let scratch: Buffer = Buffer.allocUnsafeSlow(BATCH_BYTES);
 const waiting = new Set<ChunkWriter>();
 
 function flushAll(): void {
@@ -26,9 +28,9 @@ export class ChunkWriter {
   readonly #response: ServerResponse;
   /** HTTP/1.0 knows no chunks: its answers end with their connection. */
   readonly #isChunked: boolean;
-  #batch: Buffer | undefined;
-  #used = 0;
-  #burst = 0;
+  #pieces: Uint8Array[] = [];
+  /** Of the pieces, with their frames. */
+  #numBytes = 0;
   #onFlush: (() => void) | undefined;
 
   /** The head of the answer must have been given. */
@@ -38,16 +40,18 @@ export class ChunkWriter {
     response.chunkedEncoding = false;
   }
 
-  /** A promise when the caller has to wait before it goes on: for the client, or for the others. */
+  /**
+   * A promise when the caller has to wait before it goes on: for the client, or for the others. The bytes must stay as they
+   * are until they are written.
+   */
   write(piece: Uint8Array): Promise<void> | undefined {
     if (piece.length === 0) return undefined;
-    const batch = this.#room(piece.length + FRAME_BYTES);
-    if (this.#isChunked) this.#line(batch, piece.length.toString(16));
-    batch.set(piece, this.#used);
-    this.#used += piece.length;
-    if (this.#isChunked) this.#line(batch, "");
-    this.#burst += 1;
-    if (this.#burst < MAX_BURST && !this.#response.writableNeedDrain) return undefined;
+    if (this.#numBytes + piece.length + FRAME_BYTES > BATCH_BYTES) this.flush();
+    if (waiting.size === 0) setImmediate(flushAll);
+    waiting.add(this);
+    this.#pieces.push(piece);
+    this.#numBytes += piece.length + FRAME_BYTES;
+    if (this.#pieces.length < MAX_BURST && !this.#response.writableNeedDrain) return undefined;
     return new Promise((resolve) => {
       this.#onFlush = resolve;
     });
@@ -58,47 +62,55 @@ export class ChunkWriter {
     this.#response.end(this.#isChunked ? LAST_CHUNK : undefined);
   }
 
-  #line(batch: Buffer, text: string): void {
-    for (let i = 0; i < text.length; i++) batch[this.#used++] = text.charCodeAt(i);
-    batch[this.#used++] = 13;
-    batch[this.#used++] = 10;
-  }
-
-  #room(numBytes: number): Buffer {
-    if (this.#batch !== undefined && this.#used + numBytes > this.#batch.length) this.flush();
-    if (this.#batch === undefined) {
-      if (waiting.size === 0) setImmediate(flushAll);
-      waiting.add(this);
-      this.#batch = numBytes > BATCH_BYTES ? Buffer.allocUnsafeSlow(numBytes) : (pool.pop() ?? newBatch());
-    }
-    return this.#batch;
-  }
-
   /** Writes the pending pieces. A waiting producer continues when the client has taken them, or is gone. */
   flush(): void {
     waiting.delete(this);
     const response = this.#response;
-    const batch = this.#batch;
-    this.#batch = undefined;
-    this.#burst = 0;
-    if (batch !== undefined && !response.destroyed) response.write(batch.subarray(0, this.#used));
-    this.#used = 0;
-    if (batch !== undefined && response.writableLength === 0) recycle(batch);
+    if (this.#pieces.length > 0 && !response.destroyed) this.#writePieces();
+    this.#pieces.length = 0;
+    this.#numBytes = 0;
     const resolve = this.#onFlush;
     this.#onFlush = undefined;
     if (resolve === undefined) return;
     if (response.writableNeedDrain && !response.destroyed) whenDrained(response, resolve);
     else resolve();
   }
+
+  #writePieces(): void {
+    const response = this.#response;
+    const isFree = response.writableLength === 0 && this.#numBytes <= scratch.length;
+    const batch = isFree ? scratch : Buffer.allocUnsafeSlow(this.#numBytes);
+    let at = 0;
+    for (const piece of this.#pieces) {
+      if (this.#isChunked) at = writeLength(batch, at, piece.length);
+      batch.set(piece, at);
+      at += piece.length;
+      if (this.#isChunked) at = writeLineEnd(batch, at);
+    }
+    // Node would cork the socket until the next tick, and the batch could not serve the next writer.
+    const { socket } = response;
+    socket?.cork();
+    response.write(batch.subarray(0, at));
+    socket?.uncork();
+    if (batch === scratch && response.writableLength > 0) scratch = Buffer.allocUnsafeSlow(BATCH_BYTES);
+  }
 }
 
-function newBatch(): Buffer {
-  return Buffer.allocUnsafeSlow(BATCH_BYTES);
+/** In hexadecimal digits, with a line end. @returns the offset behind it */
+function writeLength(batch: Buffer, at: number, length: number): number {
+  let digits = 1;
+  while (digits < MAX_HEX_DIGITS && length >>> (HEX_DIGIT_BITS * digits) > 0) digits++;
+  for (let i = 0; i < digits; i++) {
+    const digit = (length >>> (HEX_DIGIT_BITS * (digits - 1 - i))) & 15;
+    batch[at + i] = digit < 10 ? 0x30 + digit : 0x57 + digit;
+  }
+  return writeLineEnd(batch, at + digits);
 }
 
-/** The system has its bytes. */
-function recycle(batch: Buffer): void {
-  if (batch.length === BATCH_BYTES && pool.length < MAX_POOLED) pool.push(batch);
+function writeLineEnd(batch: Buffer, at: number): number {
+  batch[at] = 13;
+  batch[at + 1] = 10;
+  return at + 2;
 }
 
 function whenDrained(response: ServerResponse, resolve: () => void): void {

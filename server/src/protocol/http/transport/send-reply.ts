@@ -2,8 +2,9 @@
  * Writes replies to Node's response: the head as one flat list, the body in as few writes as possible (RFC 9112, 2.1).
  */
 import type { ServerResponse } from "node:http";
-import type { HttpReply, HttpStreamReply } from "../http-reply.ts";
+import type { HttpReply, HttpStreamReply, PouredChunks } from "../http-reply.ts";
 import { ChunkWriter } from "./chunk-writer.ts";
+import { ClientGone } from "./read-body.ts";
 
 /** Smaller bodies are joined: a second write costs more than the copy. */
 const MAX_JOINED_BYTES = 65_536;
@@ -41,12 +42,27 @@ export async function sendStream(
 ): Promise<void> {
   writeHead(response, reply.status, ["Content-Type", reply.contentType, ...(reply.headers ?? [])]);
   const writer = new ChunkWriter(response);
-  for await (const chunk of reply.chunks) {
-    if (call.isCancelled) break;
-    const behind = writer.write(chunk);
-    if (behind !== undefined) await behind;
+  const { chunks } = reply;
+  if ("pour" in chunks) await pour(chunks, writer, call);
+  else {
+    for await (const chunk of chunks) {
+      if (call.isCancelled) break;
+      const behind = writer.write(chunk);
+      if (behind !== undefined) await behind;
+    }
   }
   writer.end();
+}
+
+async function pour(chunks: PouredChunks, writer: ChunkWriter, call: { readonly isCancelled: boolean }): Promise<void> {
+  try {
+    await chunks.pour((chunk) => {
+      if (call.isCancelled) throw new ClientGone();
+      return writer.write(chunk);
+    });
+  } catch (error) {
+    if (!(error instanceof ClientGone)) throw error;
+  }
 }
 
 function writeHead(response: ServerResponse, status: number, head: string[]): void {
