@@ -12,6 +12,8 @@ import { LoadMeter } from "../observe/load-report.ts";
 import type { Logger } from "../observe/log.ts";
 import type { MetricRegistry } from "../observe/metrics.ts";
 import { type OpenWork, openWorkFamilies } from "../observe/open-work.ts";
+import { ApiChain } from "../protocol/api/api-chain.ts";
+import type { JsonApi } from "../protocol/api/json-api.ts";
 import { bind, canReusePort, unixPath } from "../protocol/bind.ts";
 import { createGrpcFrontend } from "../protocol/grpc/frontend.ts";
 import type { GrpcOptions } from "../protocol/grpc/options.ts";
@@ -23,13 +25,17 @@ import {
   type HttpFrontend,
   type HttpFrontendDependencies,
 } from "../protocol/http/frontend.ts";
+import { errorReply } from "../protocol/http/http-reply.ts";
 import { JsonThreads } from "../protocol/http/json/json-threads.ts";
 import { HttpApi } from "../protocol/http/routes/http-api.ts";
 import type { ApiHandler } from "../protocol/http/transport/listener.ts";
 import { createMetricsFrontend } from "../protocol/metrics/frontend.ts";
+import { createOpenAiApi } from "../protocol/openai/openai-api.ts";
 import type { RestrictedGroup } from "../protocol/restriction.ts";
 import { SharedMemoryRegions } from "../protocol/shared-memory.ts";
 import { readTls } from "../protocol/tls-files.ts";
+import { TextModels } from "../text-model/text-models.ts";
+import { createChatFormat } from "./chat-format.ts";
 import { deviceRegions } from "./gpus.ts";
 
 interface Listener {
@@ -37,7 +43,7 @@ interface Listener {
   close(options?: { readonly graceMs?: number }): Promise<void>;
 }
 
-type Protocol = "grpc" | "http" | "sagemaker" | "vertex_ai" | "metrics";
+type Protocol = "grpc" | "http" | "openai" | "sagemaker" | "vertex_ai" | "metrics";
 
 interface Service {
   /** As the log names it. */
@@ -115,6 +121,8 @@ interface Parts {
   readonly metrics: MetricRegistry;
   readonly log: Logger;
   readonly load: LoadMeter;
+  /** APIs beside the inference protocol. */
+  readonly apis: readonly JsonApi[];
   readonly threads: JsonThreads;
   readonly regions: SharedMemoryRegions;
   /** What clients have open, by protocol. */
@@ -122,16 +130,18 @@ interface Parts {
   readonly env: Environment;
 }
 
-function createServices({ options, ...rest }: Omit<Parts, "load" | "regions" | "threads">): Service[] {
+function createServices({ options, ...rest }: Omit<Parts, "load" | "regions" | "threads" | "apis">): Service[] {
   const { metrics, log, open } = rest;
   const regions = new SharedMemoryRegions(options.memory.allowClientSharedMemory, deviceRegions(log));
   if (options.metrics.openWork) for (const family of openWorkFamilies(open)) metrics.register(family);
-  const parts: Parts = { options, ...rest, regions, load: new LoadMeter(metrics), threads: jsonThreads(options) };
+  const load = new LoadMeter(metrics);
+  const apis = createApis(options, rest.server, log, load);
+  const parts: Parts = { options, ...rest, regions, load, apis, threads: jsonThreads(options) };
   const services =
     options.http.isEnabled && options.grpc.isEnabled && options.http.isOnePort
       ? onePortServices(parts)
       : ownPortServices(parts);
-  services.push(...cloudServices(parts));
+  services.push(...openAiServices(parts), ...cloudServices(parts));
   if (options.metrics.isEnabled) {
     const { address, port } = options.metrics;
     const listener = createMetricsFrontend({ render: () => metrics.render(), address, port, log });
@@ -182,6 +192,26 @@ function onePortServices(parts: Parts): Service[] {
     await Promise.all([grpc.close(closing), service.listener.close(closing)]);
   };
   return [{ ...service, listener: { listen: service.listener.listen, close } }];
+}
+
+/** OpenAI's API answers at the HTTP port, and at a port of its own when one is given. */
+function createApis(options: ServerOptions, server: ModelServer, log: Logger, load: LoadMeter): JsonApi[] {
+  if (!options.openai.isEnabled) return [];
+  const { maxInputBytes, accessKeys } = options.http;
+  const models = new TextModels(server, createChatFormat);
+  return [createOpenAiApi({ server, models, restricted: restrictedGroups(accessKeys), maxInputBytes, log, load })];
+}
+
+function openAiServices({ options, apis, log, open }: Parts): Service[] {
+  const { port } = options.openai;
+  if (port === undefined || apis.length === 0) return [];
+  const { address, tls, maxConnectionAgeMs } = options.http;
+  const endpoint = { isEnabled: true, address, port };
+  const nothing: ApiHandler = { handle: () => Promise.resolve(errorReply(404, "text/plain", "Not Found")) };
+  const place = { address, port, tls: readTls(tls, "http"), maxConnectionAgeMs };
+  const front = createApiFrontend(new ApiChain(apis, nothing), place, log);
+  open.set("openai", front);
+  return [{ name: "OpenAI Service", protocol: "openai", endpoint, listener: listenerOf(front) }];
 }
 
 /** Front ends of clouds: the same protocol behind other paths, each on a port of its own. */
@@ -284,9 +314,14 @@ async function expectFree(services: readonly Service[]): Promise<void> {
 
 function listenError(service: Service, error: unknown): ServerError {
   const place = placeOf(service.endpoint);
-  const kind = { grpc: "GRPC", http: "HTTP", sagemaker: "Sagemaker", vertex_ai: "Vertex AI", metrics: "Metrics" }[
-    service.protocol
-  ];
+  const kind = {
+    grpc: "GRPC",
+    http: "HTTP",
+    openai: "OpenAI",
+    sagemaker: "Sagemaker",
+    vertex_ai: "Vertex AI",
+    metrics: "Metrics",
+  }[service.protocol];
   const { code } = error as { readonly code?: unknown };
   // The first line is Triton's.
   const text =

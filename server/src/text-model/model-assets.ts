@@ -19,6 +19,8 @@ export interface ModelAssets {
   /** Tokens of prompt and output together. */
   readonly contextLength: number | undefined;
   readonly vocabularySize: number | undefined;
+  /** A model that it calls writes a prompt of its own around the text (`prompt_template`). */
+  readonly hasOwnPrompt: boolean;
   /** Values for fields that a request leaves out. */
   readonly defaults: Sampling;
 }
@@ -45,6 +47,7 @@ export async function readAssets(
     chat: await chatOf(model, tokenizer, createChat),
     contextLength: Number.isInteger(context) && context > 0 ? context : (facts.contextLength ?? beside.contextLength),
     vocabularySize: facts.vocabularySize ?? tokenizer?.vocabularySize,
+    hasOwnPrompt: folders.hasOwnPrompt,
     defaults: { ...facts.sampling, ...known(beside.sampling), ...known(ownDefaults(model)) },
   };
 }

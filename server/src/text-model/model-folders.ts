@@ -10,6 +10,8 @@ export interface CandidateFolders {
   readonly tokenizers: readonly string[];
   /** The same for weights. */
   readonly weights: readonly string[];
+  /** A called model has a `prompt_template`, which stands around the text. */
+  readonly hasOwnPrompt: boolean;
 }
 
 type Server = Pick<ModelServer, "model" | "index">;
@@ -29,9 +31,8 @@ export function parameterText({ config }: Pick<ServedModel, "config">, key: stri
 export function candidateFolders(model: ServedModel, server: Server): CandidateFolders {
   const called = calledModels(model, server);
   const own = [model, ...called];
-  const callers = own.some((each) => parameterText(each, "tokenizer_dir") !== undefined)
-    ? []
-    : callersOf(model, server);
+  const isAlone = model.inputs.has("input_ids") && parameterText(model, "tokenizer_dir") === undefined;
+  const callers = isAlone ? callersOf(model, server) : [];
   const all = [...own, ...callers];
   const weights = own.flatMap((each) => foldersOf(each, WEIGHT_KEYS));
   const plain = own.flatMap(({ folders }) => (folders === undefined ? [] : [folders.version, folders.model]));
@@ -39,6 +40,7 @@ export function candidateFolders(model: ServedModel, server: Server): CandidateF
   return {
     tokenizers: [...new Set([...tokenizers, ...weights, ...plain])],
     weights: [...new Set([...weights, ...plain])],
+    hasOwnPrompt: called.some((each) => parameterText(each, "prompt_template") !== undefined),
   };
 }
 

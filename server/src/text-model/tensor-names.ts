@@ -64,7 +64,7 @@ export const INPUT_NAMES: Readonly<Record<InputRole, readonly string[]>> = {
   excludesInput: ["exclude_input_in_output"],
   cacheStats: ["return_kv_cache_reuse_stats"],
   samplingJson: ["sampling_parameters"],
-  image: ["image", "image_bytes", "images", "image_input", "image_url_input"],
+  image: ["image", "images", "IMAGE", "image_bytes", "IMAGES"],
 };
 
 export type OutputRole =

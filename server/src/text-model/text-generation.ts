@@ -7,7 +7,7 @@ import { firstInteger, outputOf, Responses } from "./responses.ts";
 import { StopScan } from "./stop-scan.ts";
 import type { OutputRole } from "./tensor-names.ts";
 import type { TextInferRequest } from "./text-infer-request.ts";
-import type { FinishReason, TextChunk, TextGeneration, TextRequest } from "./text-request.ts";
+import type { FinishReason, TextChunk, TextGeneration, TextRequest, TextUsage } from "./text-request.ts";
 import type { TextSignature } from "./text-signature.ts";
 
 export interface TextGenerationParts {
@@ -74,7 +74,9 @@ export class TextTensorGeneration implements TextGeneration {
       return this.#over(shown);
     }
     if (response.final) return this.#finish(shown);
-    return shown === "" ? undefined : { text: shown, scores: [], finish: undefined };
+    if (shown === "") return undefined;
+    const outputTokens = this.#numTokens ?? (this.#parts.countsResponses ? this.#numResponses : undefined);
+    return { text: shown, scores: [], usage: this.#usage(outputTokens), finish: undefined };
   }
 
   #newText(response: InferResponse): string {
@@ -115,8 +117,11 @@ export class TextTensorGeneration implements TextGeneration {
     const outputTokens = this.#countTokens();
     const isCut = outputTokens !== undefined && outputTokens >= this.#parts.limit;
     const reason = this.#reason ?? (isCut ? "length" : "stop");
-    const usage = { promptTokens: this.#numPromptTokens, outputTokens, cachedTokens: 0 };
-    return { text, scores: [], finish: { reason, usage } };
+    return { text, scores: [], usage: this.#usage(outputTokens), finish: reason };
+  }
+
+  #usage(outputTokens: number | undefined): TextUsage {
+    return { promptTokens: this.#numPromptTokens, outputTokens, cachedTokens: 0 };
   }
 
   #countTokens(): number | undefined {

@@ -54,6 +54,11 @@ export class TextModel {
     return this.assets.chat;
   }
 
+  /** The pipeline writes its own prompt around a question. */
+  get takesRawText(): boolean {
+    return this.assets.hasOwnPrompt;
+  }
+
   get takesImages(): boolean {
     return this.signature.inputs.has("image");
   }

@@ -89,6 +89,7 @@ export interface TokenLogProb {
   /** Text of the token alone; bytes that are no whole character come out as U+FFFD. */
   readonly text: string;
   readonly bytes: Uint8Array;
+  /** NaN for the first token of a prompt, which follows nothing. */
   readonly logProb: number;
 }
 
@@ -112,10 +113,12 @@ export interface TextChunk {
   readonly text: string;
   /** Empty unless log-probabilities were asked for. */
   readonly scores: readonly TokenScore[];
-  /** Scores of the prompt, on the first chunk only; the first token has none. */
-  readonly promptScores?: readonly (TokenScore | undefined)[] | undefined;
+  /** Scores of the prompt, on the first chunk only. */
+  readonly promptScores?: readonly TokenScore[] | undefined;
+  /** So far, this chunk included. */
+  readonly usage: TextUsage;
   /** Set on the last chunk. */
-  readonly finish: { readonly reason: FinishReason; readonly usage: TextUsage } | undefined;
+  readonly finish: FinishReason | undefined;
 }
 
 /** Chunks of one generation. `return` cancels it. */

@@ -56,7 +56,7 @@ function rolesOf<Role extends string>(
   return found;
 }
 
-/** Text is BYTES: by a usual name, else the only tensor of that datatype. */
+/** Text is BYTES: by a usual name, else the only tensor that there is. */
 function fillText(
   model: Tensors,
   inputs: Map<InputRole, TensorMetadata>,
@@ -66,6 +66,7 @@ function fillText(
     model.config.input.find((input) => input.name === name)?.optional !== true;
   const input = textTensor(INPUT_NAMES.text, model.inputs, isRequired);
   const output = textTensor(OUTPUT_NAMES.text, model.outputs, () => true);
+  if (inputs.get("image")?.datatype !== "BYTES") inputs.delete("image");
   inputs.delete("text");
   outputs.delete("text");
   if (input !== undefined) inputs.set("text", input);
@@ -79,8 +80,8 @@ function textTensor(
 ): TensorMetadata | undefined {
   const named = names.map((name) => tensors.get(name)).find((tensor) => tensor?.datatype === "BYTES");
   if (named !== undefined) return named;
-  const texts = [...tensors.values()].filter(({ name, datatype }) => datatype === "BYTES" && isCandidate(name));
-  return texts.length === 1 ? texts[0] : undefined;
+  const [only, ...others] = [...tensors.values()].filter(({ name }) => isCandidate(name));
+  return others.length === 0 && only?.datatype === "BYTES" ? only : undefined;
 }
 
 function reasonOf(

@@ -112,16 +112,15 @@ export class TokenGeneration implements TextGeneration {
 
   #over(text: string, scores: readonly TokenScore[], reason: FinishReason): TextChunk {
     this.#isOver = true;
+    return this.#chunk(text, scores, reason);
+  }
+
+  #chunk(text: string, scores: readonly TokenScore[], finish: TextChunk["finish"]): TextChunk {
     const usage = {
       promptTokens: this.#parts.promptTokens.length,
       outputTokens: this.#numOutput,
       cachedTokens: this.#cachedTokens,
     };
-    return this.#chunk(text, scores, { reason, usage });
-  }
-
-  #chunk(text: string, scores: readonly TokenScore[], finish: TextChunk["finish"]): TextChunk {
-    const promptScores = this.#scores?.takePrompt();
-    return promptScores === undefined ? { text, scores, finish } : { text, scores, promptScores, finish };
+    return { text, scores, promptScores: this.#scores?.takePrompt(), usage, finish };
   }
 }

@@ -14,7 +14,7 @@ export class TokenScores {
   readonly #signature: TextSignature;
   readonly #request: TextRequest;
   readonly #promptTokens: Int32Array;
-  #prompt: readonly (TokenScore | undefined)[] | undefined;
+  #prompt: readonly TokenScore[] | undefined;
 
   constructor(tokenizer: Tokenizer, signature: TextSignature, request: TextRequest, promptTokens: Int32Array) {
     this.#tokenizer = tokenizer;
@@ -33,7 +33,7 @@ export class TokenScores {
   }
 
   /** Once. */
-  takePrompt(): readonly (TokenScore | undefined)[] | undefined {
+  takePrompt(): readonly TokenScore[] | undefined {
     const scores = this.#prompt;
     this.#prompt = undefined;
     return scores;
@@ -47,9 +47,10 @@ export class TokenScores {
     if (values.length === 0) return;
     const tokens = this.#promptTokens;
     const tops = this.#tops(response, "promptTopIds", "promptTopLogProbs", tokens.length - 1, count);
-    this.#prompt = Array.from(tokens, (id, i) =>
-      i === 0 ? undefined : { ...this.#token(id, values[i - 1] ?? 0), top: tops[i - 1] ?? [] },
-    );
+    this.#prompt = Array.from(tokens, (id, i) => ({
+      ...this.#token(id, i === 0 ? Number.NaN : (values[i - 1] ?? 0)),
+      top: tops[i - 1] ?? [],
+    }));
   }
 
   #tops(

@@ -5,7 +5,7 @@ import { applyMetricsSetting } from "./metrics-flags.ts";
 import type { FlagHandler, OptionsDraft } from "./options-draft.ts";
 import { type AccessKey, RESTRICTED_APIS, type RestrictedApiName } from "./server-options.ts";
 
-type EndpointName = "http" | "grpc" | "metrics" | "sagemaker" | "vertex";
+type EndpointName = "http" | "grpc" | "metrics" | "sagemaker" | "vertex" | "openai";
 
 const COMPRESSION_LEVELS = ["none", "low", "medium", "high"] as const;
 const MIN_GRPC_THREADS = 2;
@@ -26,7 +26,7 @@ function port(endpoint: EndpointName): FlagHandler {
   };
 }
 
-function address(endpoint: EndpointName): FlagHandler {
+function address(endpoint: Exclude<EndpointName, "openai">): FlagHandler {
   return (draft, value) => {
     draft[endpoint].address = value;
   };
@@ -149,6 +149,8 @@ const OTHER_HANDLERS: Readonly<Record<string, FlagHandler>> = {
     draft.metrics.intervalMs = parseFloat64(value);
   },
   "metrics-config": (draft, value) => applyMetricsSetting(draft.metrics, value),
+  "allow-openai": enabled("openai"),
+  "openai-port": port("openai"),
   "allow-sagemaker": enabled("sagemaker"),
   "sagemaker-port": port("sagemaker"),
   "sagemaker-thread-count": (draft, value) => {

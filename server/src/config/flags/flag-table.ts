@@ -206,6 +206,13 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
     ],
   ],
   [
+    "OpenAI",
+    [
+      ["allow-openai", BOOLEAN, "Whether OpenAI's API (/v1) is served, at the HTTP port. Default is true."],
+      ["openai-port", INTEGER, "Port to listen on for OpenAI's API beside that of HTTP. Default is none."],
+    ],
+  ],
+  [
     "Sagemaker",
     [
       ["allow-sagemaker", BOOLEAN, "Whether SageMaker requests are served. Default is false."],

@@ -134,6 +134,7 @@ function endpointDrafts(isVertex: boolean, vertexPort: string, servicePort: stri
       histogramLatencies: false,
       openWork: false,
     },
+    openai: { isEnabled: true, port: undefined as number | undefined },
     sagemaker: {
       isEnabled: false,
       address: "0.0.0.0",

@@ -10,7 +10,7 @@ interface Service {
   readonly safeRange: readonly [low: number, high: number] | undefined;
 }
 
-type Endpoints = Pick<ServerOptions, "http" | "grpc" | "metrics" | "sagemaker" | "vertex">;
+type Endpoints = Pick<ServerOptions, "http" | "grpc" | "metrics" | "openai" | "sagemaker" | "vertex">;
 
 /** @throws FlagError naming both services */
 export function checkPorts(options: Endpoints): void {
@@ -36,11 +36,22 @@ function checkPair(service: Service, other: Service): void {
   );
 }
 
-function enabledServices({ http, grpc, metrics, sagemaker, vertex }: Endpoints): Service[] {
+function enabledServices({ http, grpc, metrics, openai, sagemaker, vertex }: Endpoints): Service[] {
   const all = [
     { name: "HTTP", ...http, safeRange: undefined },
     { name: "GRPC", ...grpc, isEnabled: grpc.isEnabled && !(http.isEnabled && http.isOnePort), safeRange: undefined },
     { name: "metrics", ...metrics, safeRange: undefined },
+    ...(openai.port === undefined
+      ? []
+      : [
+          {
+            name: "OpenAI",
+            isEnabled: openai.isEnabled,
+            address: http.address,
+            port: openai.port,
+            safeRange: undefined,
+          },
+        ]),
     { name: "SageMaker", ...sagemaker, safeRange: sagemaker.safePortRange },
     { name: "Vertex AI", ...vertex, safeRange: undefined },
   ];

@@ -172,6 +172,12 @@ export interface MemoryOptions {
   readonly allowClientSharedMemory: boolean;
 }
 
+export interface OpenAiOptions {
+  readonly isEnabled: boolean;
+  /** A port of its own beside that of HTTP; undefined: none. */
+  readonly port: number | undefined;
+}
+
 export interface SagemakerEndpointOptions extends EndpointOptions {
   readonly threadCount: number;
   readonly safePortRange: readonly [low: number, high: number] | undefined;
@@ -192,6 +198,7 @@ export interface ServerOptions {
   readonly http: HttpOptions;
   readonly grpc: GrpcServerOptions;
   readonly metrics: MetricsOptions;
+  readonly openai: OpenAiOptions;
   readonly sagemaker: SagemakerEndpointOptions;
   readonly vertex: VertexEndpointOptions;
   readonly trace: TraceOptions;

@@ -1,6 +1,8 @@
 /** The HTTP front end of the inference protocol: its API and its listener (KServe V2, HTTP/REST). */
 import type { ModelServer } from "../../core/model-server.ts";
 import type { Logger } from "../../observe/log.ts";
+import { ApiChain } from "../api/api-chain.ts";
+import type { JsonApi } from "../api/json-api.ts";
 import type { BoundAddress } from "../bind.ts";
 import type { Http2Stream } from "../http2/stream.ts";
 import type { LoadReports } from "../load-report-text.ts";
@@ -33,13 +35,16 @@ export interface HttpFrontendDependencies {
   readonly threads?: JsonThreads;
   /** Absent: no load reports. */
   readonly load?: LoadReports;
+  /** Further APIs behind the same port. */
+  readonly apis?: readonly JsonApi[];
   /** The metrics page, for scrapers that read the port of the requests; absent: it is not served. */
   readonly metricsPage?: () => string;
 }
 
-export function createHttpFrontend({ regions, ...parts }: HttpFrontendDependencies): HttpFrontend {
+export function createHttpFrontend({ regions, apis = [], ...parts }: HttpFrontendDependencies): HttpFrontend {
   const api = new HttpApi({ ...parts, regions: regions ?? new SharedMemoryRegions(false) });
-  return createApiFrontend(api, parts.options, parts.log);
+  const handler = apis.length === 0 ? api : new ApiChain(apis, api);
+  return createApiFrontend(handler, parts.options, parts.log);
 }
 
 /** A front end of another protocol over HTTP. */

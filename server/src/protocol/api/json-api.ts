@@ -1,0 +1,129 @@
+/**
+ * A JSON API from its table of routes: method, restriction, body, handler, error. The form of errors belongs to the
+ * protocol. Knows no socket.
+ * Source: RFC 9110, 15.5.
+ */
+import { randomUUID } from "node:crypto";
+import { describeThrown, ServerError } from "../../core/server-error.ts";
+import type { Logger } from "../../observe/log.ts";
+import type { HttpCall } from "../http/http-call.ts";
+import { type HttpReply, jsonReply } from "../http/http-reply.ts";
+import { withReports } from "../http/report-headers.ts";
+import { ClientGone } from "../http/transport/read-body.ts";
+import type { LoadReports } from "../load-report-text.ts";
+import { type RestrictedGroup, Restrictions } from "../restriction.ts";
+import { ApiError } from "./api-error.ts";
+import { readJsonBody } from "./json-body.ts";
+import type { ApiReply, ApiRoute } from "./route.ts";
+import { type RouteFound, RouteTable } from "./route-table.ts";
+
+export interface JsonApiParts {
+  readonly routes: readonly ApiRoute[];
+  /** Unknown paths that begin so get this API's error; undefined: only its routes are its own. */
+  readonly prefix?: string | undefined;
+  readonly restricted: readonly RestrictedGroup[];
+  readonly maxBodyBytes: number;
+  readonly log: Logger;
+  /** Absent: no load reports. */
+  readonly load?: LoadReports | undefined;
+  /** The protocol's own error for anything that was thrown. */
+  readonly errorOf: (thrown: unknown) => ApiError;
+  readonly errorBody: (error: ApiError) => unknown;
+}
+
+const MIN_ERROR_STATUS = 400;
+
+export class JsonApi {
+  readonly routes: readonly ApiRoute[];
+  readonly #parts: JsonApiParts;
+  readonly #table: RouteTable;
+  readonly #restrictions: Restrictions;
+
+  constructor(parts: JsonApiParts) {
+    this.routes = parts.routes;
+    this.#parts = parts;
+    this.#table = new RouteTable(parts.routes);
+    this.#restrictions = new Restrictions(parts.restricted);
+  }
+
+  /** Whether any route has this path, with any method. */
+  serves({ path }: Pick<HttpCall, "path">): boolean {
+    return this.#table.find(path) !== undefined;
+  }
+
+  /** Whether an unknown path is answered by this API. */
+  owns({ path }: Pick<HttpCall, "path">): boolean {
+    return this.#parts.prefix !== undefined && path.startsWith(this.#parts.prefix);
+  }
+
+  /** Never rejects, but for a client that left. @throws ClientGone */
+  async handle(call: HttpCall): Promise<ApiReply> {
+    const requestId = `req_${randomUUID().replaceAll("-", "")}`;
+    call.errorType = "application/json";
+    const found = this.#table.find(call.path);
+    try {
+      const route = expectMethod(found, call);
+      this.#expectAccess(route, call);
+      const reply = await this.#answer(route, found, call, requestId);
+      return this.#reported(route, withId(reply, requestId), call);
+    } catch (error) {
+      return withId(this.#refuse(error, call), requestId);
+    }
+  }
+
+  async #answer(route: ApiRoute, found: RouteFound | undefined, call: HttpCall, requestId: string): Promise<ApiReply> {
+    try {
+      const params = found?.params ?? new Map<string, string>();
+      const body = route.body === undefined ? undefined : await readJsonBody(call, this.#parts.maxBodyBytes);
+      return await route.handle({ call, params, requestId }, body);
+    } catch (error) {
+      return this.#refuse(error, call);
+    }
+  }
+
+  #expectAccess({ api }: ApiRoute, call: HttpCall): void {
+    const missing = this.#restrictions.missingKey(api, (name) => call.header(name));
+    if (missing === undefined) return;
+    throw new ApiError({
+      status: 403,
+      type: "permission_error",
+      code: "restricted_api",
+      param: null,
+      message: `This API is restricted, expecting header '${missing}'`,
+    });
+  }
+
+  #reported(route: ApiRoute, reply: ApiReply, call: HttpCall): ApiReply {
+    if (route.api !== "inference") return reply;
+    this.#parts.load?.count(reply.status >= MIN_ERROR_STATUS);
+    return withReports(reply, call, this.#parts.load);
+  }
+
+  #refuse(thrown: unknown, call: HttpCall): HttpReply {
+    if (thrown instanceof ClientGone) throw thrown;
+    const isKnown = thrown instanceof ApiError || thrown instanceof ServerError;
+    if (!isKnown) this.#parts.log.error("http", `${call.method} ${call.path}: ${describeThrown(thrown)}`);
+    const error = this.#parts.errorOf(thrown);
+    return { ...jsonReply(this.#parts.errorBody(error)), status: error.status };
+  }
+}
+
+function expectMethod(found: RouteFound | undefined, { method, path }: HttpCall): ApiRoute {
+  const route = found?.routes.find((each) => each.method === method);
+  if (route !== undefined) return route;
+  const isKnown = found !== undefined;
+  const message = isKnown
+    ? `Not allowed to ${method} on ${path}. (HINT: Perhaps you meant to use a different HTTP method?)`
+    : `Invalid URL (${method} ${path})`;
+  throw new ApiError({
+    status: isKnown ? 405 : 404,
+    type: "invalid_request_error",
+    code: isKnown ? "method_not_supported" : null,
+    param: null,
+    message,
+  });
+}
+
+function withId(reply: ApiReply, requestId: string): ApiReply {
+  return { ...reply, headers: [...(reply.headers ?? []), "x-request-id", requestId] };
+}

@@ -1,0 +1,113 @@
+/**
+ * From the messages and tools of a chat request to the request of a text model, and the parser of its answer.
+ * Source: transformers' chat templating guide.
+ */
+import type { ChatMessage, OutputParser } from "../../chat/chat-contract.ts";
+import { PlainParser, renderPlain } from "../../text-model/plain-chat.ts";
+import type { TextModel } from "../../text-model/text-model.ts";
+import type { TextRequest } from "../../text-model/text-request.ts";
+import { unsupportedParameter } from "../api/api-error.ts";
+import type { ChatRequest } from "./chat-request.ts";
+import { readTools, type Tools } from "./chat-tools.ts";
+import { textRequestOf } from "./generation-fields.ts";
+
+export interface PreparedChat {
+  readonly request: TextRequest;
+  /** Parsers have state: one for each choice. */
+  openParser(): OutputParser;
+}
+
+/** @throws ApiError @throws ServerError of the template */
+export async function prepareChat(model: TextModel, body: ChatRequest): Promise<PreparedChat> {
+  const { chat } = model;
+  const tools = readTools(body);
+  const messages = body.messages.map(({ message }) => withKnownRole(message, chat.tools.name));
+  const prompt = await renderPrompt(model, body, messages, tools);
+  const request = chatTextRequest(model, body, tools, prompt);
+  const isSplit = tools.list.length > 0 || chat.reasoning !== undefined;
+  const options = { prompt, tools: tools.list, choice: tools.choice };
+  return { request, openParser: () => (isSplit ? chat.openParser(options) : new PlainParser()) };
+}
+
+/** Harmony alone tells developers from the system; other templates refuse the role or drop the message. */
+function withKnownRole(message: ChatMessage, format: string): ChatMessage {
+  const isKnown = message.role !== "developer" || /harmony|gpt_oss/.test(format);
+  return isKnown ? message : { ...message, role: "system" };
+}
+
+/** Rendered text of the conversation. */
+export async function renderPrompt(
+  model: TextModel,
+  body: Pick<
+    ChatRequest,
+    | "add_generation_prompt"
+    | "continue_final_message"
+    | "chat_template_kwargs"
+    | "reasoning_effort"
+    | "documents"
+    | "verbosity"
+  >,
+  messages: readonly ChatMessage[],
+  tools: Tools,
+): Promise<string> {
+  const continues = body.continue_final_message === true;
+  const isUsed = tools.list.length > 0 && tools.choice !== "none";
+  const variables = {
+    ...(body.reasoning_effort === undefined ? {} : { reasoning_effort: body.reasoning_effort }),
+    ...(body.verbosity === undefined ? {} : { verbosity: body.verbosity }),
+    ...(body.documents === undefined ? {} : { documents: body.documents }),
+    ...body.chat_template_kwargs,
+    messages,
+    ...(isUsed ? { tools: tools.list } : {}),
+    addGenerationPrompt: continues ? false : (body.add_generation_prompt ?? true),
+  };
+  if (model.takesRawText) return messages.map(textOf).join("\n");
+  const text = model.chat.template === undefined ? renderPlain(variables) : await model.chat.template.render(variables);
+  return continues ? upToLastText(text, messages.at(-1)) : text;
+}
+
+function textOf({ content }: ChatMessage): string {
+  if (content === null || typeof content === "string") return content ?? "";
+  return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
+}
+
+/** The final message goes on: whatever the template closes it with is cut off. */
+function upToLastText(rendered: string, last: ChatMessage | undefined): string {
+  const text = typeof last?.content === "string" ? last.content.trimEnd() : "";
+  const at = text === "" ? -1 : rendered.lastIndexOf(text);
+  return at < 0 ? rendered : rendered.slice(0, at + text.length);
+}
+
+function chatTextRequest(model: TextModel, body: ChatRequest, tools: Tools, prompt: string): TextRequest {
+  const shared = textRequestOf(body);
+  const { chat } = model;
+  const format = shared.guide;
+  // A form for the whole answer leaves no room for a call, unless a call is asked for.
+  const isForced = tools.choice === "required" || typeof tools.choice === "object";
+  const ownGuide =
+    format === undefined || isForced ? chat.tools.grammarFor(tools.list, tools.choice, tools.isParallel) : undefined;
+  if (isForced && ownGuide === undefined && chat.template === undefined) {
+    throw unsupportedParameter("tool_choice", `Model '${model.name}' has no tool format: set 'tool_format'.`);
+  }
+  return {
+    ...shared,
+    prompt: { text: prompt },
+    // The template writes the start token where the model wants one.
+    addSpecialTokens: body.add_special_tokens ?? chat.template === undefined,
+    maxTokens: body.max_completion_tokens ?? body.max_tokens,
+    images: body.messages.flatMap(({ images }) => images),
+    guide: ownGuide ?? format,
+    logProbs: body.logprobs === true ? (body.top_logprobs ?? 0) : undefined,
+    keptTokens: [...(tools.list.length > 0 ? chat.tools.specialTokens : []), ...(chat.reasoning?.specialTokens ?? [])],
+    extras: new Map([
+      ...shared.extras,
+      ["messages", JSON.stringify(body.messages.map(({ message }) => message))],
+      ...(tools.list.length === 0
+        ? []
+        : ([
+            ["tools", JSON.stringify(tools.list)],
+            ["tool_choice", JSON.stringify(tools.choice)],
+          ] as const)),
+    ]),
+  };
+}

@@ -1,0 +1,119 @@
+/**
+ * GET /v1/models and /v1/models/{model}: the models that these routes can serve, with capabilities and context length.
+ * Sources: OpenAI's API reference, "Models"; vLLM's `max_model_len`.
+ */
+import type { ServedModel } from "../../core/model-server.ts";
+import { embeddingSignature } from "../../text-model/embedding-signature.ts";
+import { adapterNames } from "../../text-model/text-models.ts";
+import { textSignature } from "../../text-model/text-signature.ts";
+import { unknownModel } from "../api/api-error.ts";
+import type { OpenAiContext } from "./openai-context.ts";
+import { modelError } from "./openai-error.ts";
+
+export interface ModelObject {
+  readonly id: string;
+  readonly object: "model";
+  readonly created: number;
+  readonly owned_by: string;
+  /** The base model of an adapter. */
+  readonly parent: string | null;
+  readonly root: string;
+  readonly capabilities: readonly Capability[];
+  readonly max_model_len?: number;
+}
+
+export type Capability =
+  | "chat"
+  | "completions"
+  | "tools"
+  | "reasoning"
+  | "vision"
+  | "logprobs"
+  | "structured_outputs"
+  | "tokenize"
+  | "embeddings"
+  | "score"
+  | "classify";
+
+export class ModelList {
+  readonly #context: OpenAiContext;
+  /** No file tells when a model was made: the time from which this server knows it. */
+  readonly #created = Math.floor(Date.now() / 1000);
+
+  constructor(context: OpenAiContext) {
+    this.#context = context;
+  }
+
+  async all(): Promise<{ readonly object: "list"; readonly data: readonly ModelObject[] }> {
+    const { models } = this.#context;
+    const lists = await Promise.all(models.names().map((name) => this.#tryObjects(name)));
+    return { object: "list", data: lists.flat() };
+  }
+
+  /** @throws ApiError model_not_found */
+  async one(name: string): Promise<ModelObject> {
+    const served = this.#find(name);
+    const [base] = await this.#objects(served);
+    if (base === undefined) throw unknownModel(name);
+    return served.name === name ? base : adapterOf(base, name);
+  }
+
+  #find(name: string): ServedModel {
+    try {
+      return this.#context.models.served(name);
+    } catch (error) {
+      throw modelError(error, name);
+    }
+  }
+
+  async #tryObjects(name: string): Promise<readonly ModelObject[]> {
+    try {
+      return await this.#objects(this.#context.server.model(name, ""));
+    } catch {
+      return []; // unloaded meanwhile, or its files are broken: a request says why
+    }
+  }
+
+  /** The model and its adapters; none for a model that no route serves. */
+  async #objects(served: ServedModel): Promise<readonly ModelObject[]> {
+    const capabilities = await this.#capabilities(served);
+    if (capabilities.length === 0) return [];
+    const { contextLength } = await this.#context.models.assets(served);
+    const base: ModelObject = {
+      id: served.name,
+      object: "model",
+      created: this.#created,
+      owned_by: "nereid",
+      parent: null,
+      root: served.name,
+      capabilities,
+      ...(contextLength === undefined ? {} : { max_model_len: contextLength }),
+    };
+    return [base, ...adapterNames(served).map((adapter) => adapterOf(base, `${served.name}:${adapter}`))];
+  }
+
+  async #capabilities(served: ServedModel): Promise<readonly Capability[]> {
+    const embedding = embeddingSignature(served);
+    if (embedding !== undefined)
+      return [embedding.kind, ...(embedding.kind === "embeddings" ? ["score" as const] : [])];
+    const signature = textSignature(served);
+    if ("reason" in signature) return [];
+    const { tokenizer, chat } = await this.#context.models.assets(served);
+    if (signature.kind === "tokens" && tokenizer === undefined) return [];
+    const has = (isThere: boolean, capability: Capability): readonly Capability[] => (isThere ? [capability] : []);
+    return [
+      "chat",
+      "completions",
+      ...has(chat.template !== undefined && chat.tools.name !== "none", "tools"),
+      ...has(chat.reasoning !== undefined, "reasoning"),
+      ...has(signature.inputs.has("image"), "vision"),
+      ...has(signature.kind === "tokens" && signature.inputs.has("logProbs"), "logprobs"),
+      ...has(signature.inputs.has("guide"), "structured_outputs"),
+      ...has(tokenizer !== undefined, "tokenize"),
+    ];
+  }
+}
+
+function adapterOf(base: ModelObject, id: string): ModelObject {
+  return { ...base, id, parent: base.id };
+}

@@ -1,0 +1,66 @@
+/**
+ * The OpenAI API: its one table of routes, from which dispatch, validation and documentation come.
+ * Sources: OpenAI's API reference; vLLM's OpenAI-compatible server.
+ */
+import type { ModelServer } from "../../core/model-server.ts";
+import type { Logger } from "../../observe/log.ts";
+import type { TextModels } from "../../text-model/text-models.ts";
+import { JsonApi } from "../api/json-api.ts";
+import { type ApiRoute, getRoute, postRoute } from "../api/route.ts";
+import { jsonReply } from "../http/http-reply.ts";
+import type { LoadReports } from "../load-report-text.ts";
+import type { RestrictedGroup } from "../restriction.ts";
+import { createChatCompletion } from "./chat-completions.ts";
+import { CHAT_REQUEST } from "./chat-request.ts";
+import { COMPLETION_REQUEST } from "./completion-request.ts";
+import { createCompletion } from "./completions.ts";
+import { ModelList } from "./list-models.ts";
+import type { OpenAiContext } from "./openai-context.ts";
+import { openAiError, openAiErrorBody } from "./openai-error.ts";
+import { DETOKENIZE_REQUEST, detokenize, TOKENIZE_REQUEST, tokenize } from "./tokenize.ts";
+
+export interface OpenAiApiParts {
+  readonly server: ModelServer;
+  readonly models: TextModels;
+  readonly restricted: readonly RestrictedGroup[];
+  readonly maxInputBytes: number;
+  readonly log: Logger;
+  /** Absent: no load reports. */
+  readonly load?: LoadReports | undefined;
+}
+
+export function createOpenAiApi(parts: OpenAiApiParts): JsonApi {
+  return new JsonApi({
+    routes: openAiRoutes({ server: parts.server, models: parts.models }),
+    prefix: "/v1/",
+    restricted: parts.restricted,
+    maxBodyBytes: parts.maxInputBytes,
+    log: parts.log,
+    load: parts.load,
+    errorOf: openAiError,
+    errorBody: openAiErrorBody,
+  });
+}
+
+export function openAiRoutes(context: OpenAiContext): readonly ApiRoute[] {
+  const list = new ModelList(context);
+  const json = async (answer: Promise<unknown>) => jsonReply(await answer);
+  return [
+    getRoute("/v1/models", "metadata", "List the models", () => json(list.all())),
+    getRoute("/v1/models/{model*}", "metadata", "Describe a model", ({ params }) =>
+      json(list.one(params.get("model") ?? "")),
+    ),
+    postRoute("/v1/chat/completions", "inference", "Answer a chat", CHAT_REQUEST, (body, route) =>
+      createChatCompletion(context, body, route),
+    ),
+    postRoute("/v1/completions", "inference", "Continue a text", COMPLETION_REQUEST, (body, route) =>
+      createCompletion(context, body, route),
+    ),
+    postRoute("/tokenize", "inference", "Text or messages to token ids", TOKENIZE_REQUEST, (body) =>
+      json(tokenize(context, body)),
+    ),
+    postRoute("/detokenize", "inference", "Token ids to text", DETOKENIZE_REQUEST, (body) =>
+      json(detokenize(context, body)),
+    ),
+  ];
+}

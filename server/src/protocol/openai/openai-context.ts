@@ -1,0 +1,35 @@
+/** Parts that all handlers of the OpenAI API share. Source: OpenAI's API reference. */
+import type { ModelServer } from "../../core/model-server.ts";
+import type { TextModel } from "../../text-model/text-model.ts";
+import type { TextModels } from "../../text-model/text-models.ts";
+import type { CallFacts } from "../../text-model/text-request.ts";
+import { HttpCallFacts } from "../api/call-facts.ts";
+import type { RouteCall } from "../api/route.ts";
+import { startTrace } from "../http/start-trace.ts";
+import { modelError } from "./openai-error.ts";
+
+export interface OpenAiContext {
+  readonly server: ModelServer;
+  readonly models: TextModels;
+}
+
+/** @throws ApiError model_not_found @throws ServerError for a model that is none of text */
+export async function findModel({ models }: OpenAiContext, name: string): Promise<TextModel> {
+  try {
+    return await models.find(name);
+  } catch (error) {
+    throw modelError(error, name);
+  }
+}
+
+/** Starts the trace of the call and marks that its body has come. */
+export function startCall({ server }: OpenAiContext, model: string, { call, requestId }: RouteCall): CallFacts {
+  startTrace(server.tracing, model, call);
+  call.trace?.mark("HTTP_RECV_END", performance.now());
+  return new HttpCallFacts(call, requestId);
+}
+
+/** Seconds since 1970, as OpenAI's objects have them. */
+export function nowSeconds(): number {
+  return Math.floor(Date.now() / 1000);
+}
