@@ -90,7 +90,13 @@ export interface ToolFormat {
   /** Special tokens that must stay in the text for the parser; all others are left out of it. */
   readonly specialTokens: readonly string[];
   /** Undefined: nothing to constrain, as with choice `none`. */
-  grammarFor(tools: readonly ChatTool[], choice: ToolChoice, parallel: boolean): OutputGuide | undefined;
+  grammarFor(
+    tools: readonly ChatTool[],
+    choice: ToolChoice,
+    parallel: boolean,
+    /** The rendered prompt: reasoning that it opens comes before calls that are required. */
+    prompt?: string,
+  ): OutputGuide | undefined;
   openParser(): OutputParser;
 }
 

@@ -1,0 +1,189 @@
+/**
+ * The grammar of an answer with tools, as a structural tag of xgrammar: text is free until a call begins; from there on the form of
+ * the call and the schema of its arguments hold. Source: xgrammar's documentation, "Structural Tag".
+ */
+import type { ChatTool, OutputGuide, ToolChoice } from "../chat-contract.ts";
+import type { CallForm, NamedJsonForm, ParametersForm, ToolRow } from "./tool-row.ts";
+
+type Format = Readonly<Record<string, unknown>> & { readonly type: string };
+type Tag = Format & { readonly type: "tag"; readonly begin: string };
+type Schema = Readonly<Record<string, unknown>>;
+
+const ANY_OBJECT: Schema = { type: "object" };
+const ANY_TEXT: Format = { type: "any_text" };
+const NOTHING: Format = { type: "const_string", value: "" };
+/** Of one answer: a number in the mark of a call needs one tag each. */
+const MAX_NUMBERED_CALLS = 8;
+
+/** Reasoning that the answer begins with, before calls that are required. */
+export interface OpenReasoning {
+  /** "" when the prompt has opened it. */
+  readonly open: string;
+  readonly close: string;
+}
+
+/** Undefined: nothing to constrain. */
+export function toolGrammar(
+  row: ToolRow,
+  tools: readonly ChatTool[],
+  choice: ToolChoice,
+  isParallel: boolean,
+  reasoning?: OpenReasoning,
+): OutputGuide | undefined {
+  const allowed = typeof choice === "object" ? tools.filter(({ function: { name } }) => name === choice.name) : tools;
+  if (choice === "none" || allowed.length === 0) return undefined;
+  const isRequired = choice !== "auto";
+  // One call by name is one call.
+  const calls = callsFormat(row, allowed, isRequired, isParallel && typeof choice !== "object");
+  const format = isRequired && reasoning !== undefined ? after(reasoning, calls) : calls;
+  return { type: "structural_tag", text: JSON.stringify({ type: "structural_tag", format }) };
+}
+
+function after({ open, close }: OpenReasoning, calls: Format): Format {
+  return sequence(tag(open, ANY_TEXT, close), { type: "regex", pattern: "\\n{0,2}" }, calls);
+}
+
+function callsFormat(row: ToolRow, tools: readonly ChatTool[], isRequired: boolean, isParallel: boolean): Format {
+  const tags = tagsOf(row, tools, isParallel);
+  const { section } = row;
+  if (section === undefined) return triggered(tags, triggerOf(row.form), isRequired, isParallel && !isList(row.form));
+  const inner = separated(tags, row.form.kind === "parameters" ? "\n" : "", isParallel);
+  const gap = row.form.kind === "parameters" ? "\n" : "";
+  return triggered([tag(section.open, inner, gap + section.close)], section.open.trim(), isRequired, false);
+}
+
+/** One tag holds all calls of an answer. */
+function isList(form: CallForm): boolean {
+  return form.kind === "json-list" || form.kind === "pythonic";
+}
+
+function triggerOf({ open, ...form }: CallForm): string {
+  if (open.trim() !== "") return open.trim();
+  return form.kind === "pythonic" ? "[" : '{"name"';
+}
+
+function triggered(tags: readonly Tag[], trigger: string, isRequired: boolean, isParallel: boolean): Format {
+  const rule = { at_least_one: isRequired, stop_after_first: !isParallel };
+  return { type: "triggered_tags", triggers: [trigger], tags, ...rule };
+}
+
+function separated(tags: readonly Tag[], separator: string, isParallel: boolean): Format {
+  return { type: "tags_with_separator", tags, separator, at_least_one: true, stop_after_first: !isParallel };
+}
+
+function tagsOf({ form }: ToolRow, tools: readonly ChatTool[], isParallel: boolean): readonly Tag[] {
+  switch (form.kind) {
+    case "json-object":
+      return tools.map((tool) => objectTag(tool, form, form.open + form.gap, form.gap + form.close));
+    case "json-list": {
+      const calls = tools.map((tool) => objectTag(tool, form, "", ""));
+      return [tag(`${form.open}[`, separated(calls, ", ", isParallel), `]${form.close}`)];
+    }
+    case "named-json":
+      return tools.flatMap((tool) => namedTags(tool, form, isParallel));
+    case "parameters":
+      return tools.map((tool) => parametersTag(tool, form));
+    case "pythonic": {
+      const calls = tools.map((tool) => tag(`${nameOf(tool)}(`, pythonArguments(schemaOf(tool)), ")"));
+      return [tag(`${form.open}[`, separated(calls, ", ", isParallel), `]${form.close}`)];
+    }
+  }
+}
+
+function objectTag(
+  tool: ChatTool,
+  { nameKey, argumentsKey }: { readonly nameKey: string; readonly argumentsKey: string },
+  open: string,
+  close: string,
+): Tag {
+  const begin = `${open}{"${nameKey}": ${JSON.stringify(nameOf(tool))}, "${argumentsKey}": `;
+  return tag(begin, jsonFormat(schemaOf(tool)), `}${close}`);
+}
+
+function namedTags(tool: ChatTool, form: NamedJsonForm, isParallel: boolean): readonly Tag[] {
+  const { open, namePrefix, nameSuffix, middle, close } = form;
+  const numbers = nameSuffix.includes("#") ? (isParallel ? MAX_NUMBERED_CALLS : 1) : 1;
+  return Array.from({ length: numbers }, (_, i) => {
+    const head = open + namePrefix + nameOf(tool) + nameSuffix.replace("#", String(i)) + middle;
+    return tag(head, jsonFormat(schemaOf(tool)), close);
+  });
+}
+
+/** Required parameters in the order of the schema, each other one where it stands, or not. */
+function parametersTag(tool: ChatTool, form: ParametersForm): Tag {
+  const { open, nameEnd, parameterOpen, parameterMiddle, parameterClose, padding, gap, close } = form;
+  const begin = open + nameOf(tool) + nameEnd + (nameEnd.endsWith(gap) ? "" : gap);
+  const parameters = propertiesOf(schemaOf(tool)).map(({ name, schema, isRequired, isText }) => {
+    const value = isText ? ANY_TEXT : jsonFormat(schema);
+    const one = tag(parameterOpen + name + parameterMiddle + padding, value, padding + parameterClose + gap);
+    return isRequired ? one : either(one, NOTHING);
+  });
+  return tag(begin, sequence(...parameters), close);
+}
+
+/** Literals of JSON, which the parser takes beside Python's. Optional arguments in their order, up to any of them. */
+function pythonArguments(schema: Schema): Format {
+  const properties = propertiesOf(schema);
+  const required = properties.filter(({ isRequired }) => isRequired);
+  const optional = properties.filter(({ isRequired }) => !isRequired);
+  const one = (name: string, value: Schema, isFirst: boolean): Format =>
+    sequence({ type: "const_string", value: `${isFirst ? "" : ", "}${name}=` }, jsonFormat(value));
+  const rest = optional.reduceRight<Format>((tail, { name, schema: value }, i) => {
+    return either(sequence(one(name, value, required.length + i === 0), tail), NOTHING);
+  }, NOTHING);
+  return sequence(...required.map(({ name, schema: value }, i) => one(name, value, i === 0)), rest);
+}
+
+interface Property {
+  readonly name: string;
+  readonly schema: Schema;
+  readonly isRequired: boolean;
+  /** Any text: no schema holds it to less. */
+  readonly isText: boolean;
+}
+
+/** A reference leads into the definitions of the whole schema: each property takes them along. */
+function propertiesOf(schema: Schema): readonly Property[] {
+  const properties = isObject(schema.properties) ? schema.properties : {};
+  const required = new Set(Array.isArray(schema.required) ? schema.required : []);
+  const { $defs, definitions } = schema;
+  return Object.entries(properties).map(([name, property]) => {
+    const own: Schema = isObject(property) ? property : {};
+    const isText = own.type === "string" && Object.keys(own).every((key) => PLAIN_TEXT_KEYS.has(key));
+    return { name, schema: { ...own, ...given({ $defs, definitions }) }, isRequired: required.has(name), isText };
+  });
+}
+
+const PLAIN_TEXT_KEYS = new Set(["type", "description", "title", "default", "examples"]);
+
+function given(members: Readonly<Record<string, unknown>>): Schema {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+}
+
+function nameOf(tool: ChatTool): string {
+  return tool.function.name;
+}
+
+function schemaOf(tool: ChatTool): Schema {
+  return tool.function.parameters ?? ANY_OBJECT;
+}
+
+function jsonFormat(schema: Schema): Format {
+  return { type: "json_schema", json_schema: schema };
+}
+
+function tag(begin: string, content: Format, end: string): Tag {
+  return { type: "tag", begin, content, end };
+}
+
+function sequence(...elements: readonly Format[]): Format {
+  return elements.length === 0 ? NOTHING : { type: "sequence", elements };
+}
+
+function either(...elements: readonly Format[]): Format {
+  return { type: "or", elements };
+}
+
+function isObject(value: unknown): value is Schema {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
