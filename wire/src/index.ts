@@ -14,7 +14,7 @@ export { readV2Response, type V2InferResponse, type V2Output, V2ResponseError } 
 export type { JsonInferTensor, JsonParameters, JsonShapeError } from "./json/infer-tensor.ts";
 export { type JsonLimits, JsonReader } from "./json/reader.ts";
 export { hasJsonForm, type JsonDatatype, type JsonTensor, JsonTensorReader } from "./json/tensor-reader.ts";
-export { writeTensorData } from "./json/tensor-writer.ts";
+export { writeSmallTensorData, writeTensorData } from "./json/tensor-writer.ts";
 export {
   JSON_ARRAY,
   JSON_OBJECT,

@@ -69,6 +69,11 @@ export interface ModelInstance {
    * means: done already, synchronously (saves a turn of the event loop).
    */
   execute(batch: Batch): Promise<void> | undefined;
+  /**
+   * Answers a request of one row in the call, where nothing but inputs and origin matter. Absent: `execute` only.
+   * @throws ServerError
+   */
+  readonly answerNow?: ((request: Pick<InferRequest, "inputs" | "origin">) => readonly Tensor[]) | undefined;
   /** False takes model and server readiness down; for instances that can die (engine hosts, Python processes). */
   isReady(): boolean;
   /** The model's own readiness check, if it has one. @throws ServerError unavailable with the reason */

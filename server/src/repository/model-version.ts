@@ -1,10 +1,11 @@
 /** One loaded version of a model: its scheduler, instances, statistics, and the interface for front ends. */
 import type { BackendModel, ModelInstance } from "../backend/backend.ts";
-import { type InferRequest, withInputs } from "../core/infer-request.ts";
+import { type InferRequest, type RequestOrigin, withInputs } from "../core/infer-request.ts";
 import type { InferResponse } from "../core/infer-response.ts";
 import type { ModelConfig } from "../core/model-config.ts";
 import type { ModelFolders, ServedModel, TensorMetadata } from "../core/model-server.ts";
 import { type ModelSignature, tensorMetadata } from "../core/model-signature.ts";
+import type { Tensor } from "../core/tensor.ts";
 import { validateRequest } from "../core/validate-request.ts";
 import type { ExecutionTiming } from "../scheduler/execution-timing.ts";
 import type { StatisticsCounter } from "../scheduler/model-statistics.ts";
@@ -132,6 +133,15 @@ export class ModelVersion implements ServedModel {
     const scheduled = new ScheduledRequest(checked, batchSize, this.#context, onTiming);
     this.#parts.scheduler.enqueue(scheduled);
     return scheduled.stream;
+  }
+
+  /** As `Scheduler.runNow`. */
+  runNow(
+    inputs: readonly Tensor[],
+    origin: RequestOrigin,
+    onTiming: (timing: ExecutionTiming) => void,
+  ): readonly Tensor[] | undefined {
+    return this.#parts.scheduler.runNow?.(inputs, origin, onTiming);
   }
 
   /** False while an instance is down. */

@@ -40,6 +40,11 @@ export class InstancePool {
     return this.#idle.length > 0 || this.#asked !== undefined;
   }
 
+  /** The lowest-numbered free instance, which stays free. Without a limiter only. */
+  peek(): ModelInstance | undefined {
+    return this.#idle.at(-1)?.instance;
+  }
+
   get size(): number {
     return this.#ranks.size;
   }

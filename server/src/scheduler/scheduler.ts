@@ -1,5 +1,8 @@
 /** Interface between a model version and its scheduler. */
 import type { ModelInstance } from "../backend/backend.ts";
+import type { RequestOrigin } from "../core/infer-request.ts";
+import type { Tensor } from "../core/tensor.ts";
+import type { ExecutionTiming } from "./execution-timing.ts";
 import type { ScheduledRequest } from "./scheduled-request.ts";
 
 export interface Scheduler {
@@ -8,6 +11,17 @@ export interface Scheduler {
    * refused (queue full, stopping)
    */
   enqueue(request: ScheduledRequest): void;
+  /**
+   * The outputs of a request of one row that nobody could cancel or wait for, counted as any other. Undefined: an instance
+   * cannot answer in the call. Inputs must be valid. @throws ServerError of the model
+   */
+  readonly runNow?:
+    | ((
+        inputs: readonly Tensor[],
+        origin: RequestOrigin,
+        onTiming: (timing: ExecutionTiming) => void,
+      ) => readonly Tensor[] | undefined)
+    | undefined;
   /** Requests that have been accepted and have not ended. */
   readonly inFlight: number;
   /**

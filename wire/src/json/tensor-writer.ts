@@ -32,6 +32,27 @@ export function* writeTensorData(
   }
 }
 
+/** As `writeTensorData`, in one go: for tensors that are known to be small. */
+export function writeSmallTensorData(
+  writer: JsonWriter,
+  datatype: JsonDatatype,
+  data: Uint8Array,
+  count: number,
+): void {
+  if (datatype === "BYTES") writeSmallStrings(writer, data);
+  else if (datatype === "INT32" && count === 1) writer.integer(readLength(data, 0) | 0);
+  else writeNumbers(writer, datatype, new DataView(data.buffer, data.byteOffset, data.byteLength), 0, count);
+}
+
+function writeSmallStrings(writer: JsonWriter, data: Uint8Array): void {
+  for (let at = 0; at + 4 <= data.length; ) {
+    if (at > 0) writer.byte(COMMA);
+    const end = Math.min(at + 4 + readLength(data, at), data.length);
+    writer.stringBytes(data, at + 4, end);
+    at = end;
+  }
+}
+
 function* writeStrings(writer: JsonWriter, data: Uint8Array): Generator<undefined, void> {
   let budget = ELEMENTS_PER_SLICE;
   let at = 0;

@@ -7,7 +7,7 @@ import type { InferRequest } from "../../core/infer-request.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { Detokenizer } from "../../formats/tokenizer/detokenizer.ts";
-import { findInput, intValues } from "./tensor-values.ts";
+import { findInput, firstInt, intValues, textTensor } from "./tensor-values.ts";
 
 /** Inputs that older configurations pass through this model to the ensemble's outputs. */
 const PASSED_THROUGH: readonly string[] = [
@@ -26,8 +26,11 @@ export interface PostprocessingModel {
   readonly streams: WeakMap<object, Map<string, Detokenizer>>;
 }
 
+/** All that is read of a request. */
+type TokensRequest = Pick<InferRequest, "inputs" | "origin">;
+
 /** @throws ServerError when the tensors do not fit together */
-export function postprocess(model: PostprocessingModel, request: InferRequest): readonly Tensor[] {
+export function postprocess(model: PostprocessingModel, request: TokensRequest): readonly Tensor[] {
   const beams = readBeams(request);
   const stream = streamOf(model, request);
   const texts = beams.rows.map((ids, index) => {
@@ -41,7 +44,9 @@ export function postprocess(model: PostprocessingModel, request: InferRequest): 
   if (request.origin.isLast) model.streams.delete(request.origin.key);
   const tensors: Tensor[] = [];
   if (model.outputs.has("OUTPUT")) {
-    tensors.push({ name: "OUTPUT", datatype: "BYTES", shape: beams.outer, data: packBytesElements(texts) });
+    const [only] = texts;
+    if (texts.length === 1 && only !== undefined) tensors.push(textTensor("OUTPUT", beams.outer, only));
+    else tensors.push({ name: "OUTPUT", datatype: "BYTES", shape: beams.outer, data: packBytesElements(texts) });
   }
   for (const name of PASSED_THROUGH) {
     const tensor = findInput(request, name);
@@ -52,7 +57,7 @@ export function postprocess(model: PostprocessingModel, request: InferRequest): 
 }
 
 /** State is kept only for requests that announce more, and asked for only where it may exist. */
-function streamOf(model: PostprocessingModel, request: InferRequest): Map<string, Detokenizer> | undefined {
+function streamOf(model: PostprocessingModel, request: TokensRequest): Map<string, Detokenizer> | undefined {
   const { key, isLast } = request.origin;
   const known = model.streams.get(key);
   if (known !== undefined || isLast) return known;
@@ -70,9 +75,10 @@ interface Beams {
   readonly key: string;
 }
 
-function readBeams(request: InferRequest): Beams {
+function readBeams(request: TokensRequest): Beams {
   const tokens = findInput(request, "TOKENS_BATCH");
   if (tokens === undefined) throw new ServerError("invalid_argument", "input 'TOKENS_BATCH' is missing");
+  const key = `${indexOf(request, "BATCH_INDEX")}.${indexOf(request, "SEQUENCE_INDEX")}.`;
   const ids = intValues(tokens);
   const width = tokens.shape.at(-1) ?? 0;
   const outer = tokens.shape.slice(0, -1);
@@ -80,12 +86,13 @@ function readBeams(request: InferRequest): Beams {
   const lengths = readLengths(request, numBeams);
   const rows = Array.from({ length: numBeams }, (_, beam) => {
     const length = Math.max(0, Math.min(width, lengths?.[beam] ?? width));
-    return ids.subarray(beam * width, beam * width + length);
+    // A view of a small array makes V8 allocate its memory anew.
+    return length === ids.length ? ids : ids.subarray(beam * width, beam * width + length);
   });
-  return { rows, outer, key: `${indexOf(request, "BATCH_INDEX")}.${indexOf(request, "SEQUENCE_INDEX")}.` };
+  return { rows, outer, key };
 }
 
-function readLengths(request: InferRequest, numBeams: number): Int32Array | undefined {
+function readLengths(request: TokensRequest, numBeams: number): Int32Array | undefined {
   const tensor = findInput(request, "SEQUENCE_LENGTH");
   if (tensor === undefined) return undefined;
   const lengths = intValues(tensor);
@@ -96,7 +103,7 @@ function readLengths(request: InferRequest, numBeams: number): Int32Array | unde
   );
 }
 
-function indexOf(request: InferRequest, name: string): number {
+function indexOf(request: TokensRequest, name: string): number {
   const tensor = findInput(request, name);
-  return tensor === undefined ? 0 : (intValues(tensor)[0] ?? 0);
+  return tensor === undefined ? 0 : firstInt(tensor);
 }

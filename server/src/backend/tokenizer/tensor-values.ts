@@ -4,7 +4,10 @@ import { bytesElements } from "../../core/bytes-tensor.ts";
 import type { InferRequest } from "../../core/infer-request.ts";
 import type { Tensor } from "../../core/tensor.ts";
 
-export function findInput(request: InferRequest, name: string): Tensor | undefined {
+/** Length in front of each element of a BYTES tensor. */
+const LENGTH_BYTES = 4;
+
+export function findInput(request: Pick<InferRequest, "inputs">, name: string): Tensor | undefined {
   return request.inputs.find((input) => input.name === name);
 }
 
@@ -17,6 +20,21 @@ export function intValues(tensor: Tensor): Int32Array {
   // Token ids and lengths fit in the low half; -1 does too.
   for (let i = 0; i < values.length; i++) values[i] = view.getInt32(i * size, true);
   return values;
+}
+
+/** The first value of an integer tensor of 32 or 64 bits; 0 when it is empty. */
+export function firstInt({ data }: Tensor): number {
+  const low = (data[0] ?? 0) | ((data[1] ?? 0) << 8) | ((data[2] ?? 0) << 16);
+  return low | ((data[3] ?? 0) << 24);
+}
+
+/** A tensor of one text. Its bytes are cut from Node's pool. */
+export function textTensor(name: string, shape: readonly number[], text: string): Tensor {
+  const size = Buffer.byteLength(text);
+  const data = Buffer.allocUnsafe(LENGTH_BYTES + size);
+  data.writeUInt32LE(size, 0);
+  data.write(text, LENGTH_BYTES);
+  return { name, datatype: "BYTES", shape, data };
 }
 
 export function floatValues(tensor: Tensor): Float32Array {

@@ -21,6 +21,13 @@ const MAX_SYNCHRONOUS_BYTES = 65_536;
 /** The work of one request, in steps. */
 type Answer = (request: BackendRequest) => Iterator<undefined, readonly Tensor[], undefined>;
 
+/** How a kind of model answers. */
+interface Work {
+  readonly answer: Answer;
+  /** For answers that are short enough to be made in the call. */
+  readonly answerNow?: ModelInstance["answerNow"];
+}
+
 export function createTokenizerBackend(): Backend {
   return { name: "tokenizer", load, close: () => Promise.resolve() };
 }
@@ -28,16 +35,16 @@ export function createTokenizerBackend(): Backend {
 async function load(source: ModelSource): Promise<BackendModel> {
   const settings = parseTokenizerSettings(source);
   const { tokenizer, folder } = await loadFirst(settings.folders, source.name);
-  const answer = ANSWERS[settings.role](source, settings, tokenizer, folder);
+  const work = WORKS[settings.role](source, settings, tokenizer, folder);
   return {
-    createInstance: ({ name }) => Promise.resolve(new TokenizerInstance(name, answer)),
+    createInstance: ({ name }) => Promise.resolve(new TokenizerInstance(name, work)),
     close: () => Promise.resolve(),
   };
 }
 
-type CreateAnswer = (source: ModelSource, settings: TokenizerSettings, tokenizer: Tokenizer, folder: string) => Answer;
+type CreateWork = (source: ModelSource, settings: TokenizerSettings, tokenizer: Tokenizer, folder: string) => Work;
 
-const ANSWERS: Readonly<Record<TokenizerSettings["role"], CreateAnswer>> = {
+const WORKS: Readonly<Record<TokenizerSettings["role"], CreateWork>> = {
   preprocessing: preprocessor,
   postprocessing: postprocessor,
   encoding: encoder,
@@ -67,7 +74,7 @@ function preprocessor(
   settings: TokenizerSettings,
   tokenizer: Tokenizer,
   folder: string,
-): Answer {
+): Work {
   const { promptTemplate, imageToken, imageTemplate, addSpecialTokens } = settings;
   const vocabularySize = settings.vocabularySize ?? modelVocabulary(folder) ?? tokenizer.vocabularySize;
   const model = {
@@ -84,19 +91,22 @@ function preprocessor(
     isBatching: config.max_batch_size > 0,
     outputs: declaredOutputs(config),
   };
-  return ({ request, batchSize }) => preprocess(model, request, batchSize);
+  return { answer: ({ request, batchSize }) => preprocess(model, request, batchSize) };
 }
 
-function postprocessor({ config }: ModelSource, settings: TokenizerSettings, tokenizer: Tokenizer): Answer {
+function postprocessor({ config }: ModelSource, settings: TokenizerSettings, tokenizer: Tokenizer): Work {
   const model = {
     createDetokenizer: () => tokenizer.createDetokenizer({ skipSpecialTokens: settings.skipSpecialTokens }),
     outputs: new Set(config.output.map(({ name }) => name)),
     streams: new WeakMap(),
   };
-  return ({ request }) => ({ next: () => ({ done: true, value: postprocess(model, request) }) });
+  return {
+    answer: ({ request }) => ({ next: () => ({ done: true, value: postprocess(model, request) }) }),
+    answerNow: (request) => postprocess(model, request),
+  };
 }
 
-function encoder({ config }: ModelSource, settings: TokenizerSettings, tokenizer: Tokenizer, folder: string): Answer {
+function encoder({ config }: ModelSource, settings: TokenizerSettings, tokenizer: Tokenizer, folder: string): Work {
   const input = config.input.find(({ data_type }) => data_type === "TYPE_STRING")?.name ?? "";
   const model = {
     tokenizer,
@@ -107,16 +117,18 @@ function encoder({ config }: ModelSource, settings: TokenizerSettings, tokenizer
     maxLength: settings.maxLength ?? longestText(folder),
     padMultiple: settings.padMultiple,
   };
-  return ({ request, batchSize }) => encodeTexts(model, request, batchSize);
+  return { answer: ({ request, batchSize }) => encodeTexts(model, request, batchSize) };
 }
 
 class TokenizerInstance implements ModelInstance {
   readonly name: string;
+  readonly answerNow: ModelInstance["answerNow"];
   readonly #answer: Answer;
 
-  constructor(name: string, answer: Answer) {
+  constructor(name: string, { answer, answerNow }: Work) {
     this.name = name;
     this.#answer = answer;
+    this.answerNow = answerNow;
   }
 
   execute(batch: Batch): Promise<void> | undefined {

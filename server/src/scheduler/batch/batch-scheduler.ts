@@ -4,12 +4,16 @@
  */
 import type { ModelInstance } from "../../backend/backend.ts";
 import type { BatchStrategy } from "../../core/batch-strategy.ts";
+import type { RequestOrigin } from "../../core/infer-request.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
 import type { ModelSignature } from "../../core/model-signature.ts";
+import type { Tensor } from "../../core/tensor.ts";
 import type { Logger } from "../../observe/log.ts";
+import { answerNow } from "../answer-now.ts";
 import { type Alarm, type Clock, SYSTEM_CLOCK } from "../clock.ts";
 import { EventLoopGate } from "../event-loop-gate.ts";
 import { execute } from "../execution.ts";
+import type { ExecutionTiming } from "../execution-timing.ts";
 import { InFlight, stopping } from "../in-flight.ts";
 import { type InstanceLimits, InstancePool } from "../instance-pool.ts";
 import type { StatisticsCounter } from "../model-statistics.ts";
@@ -63,6 +67,8 @@ export class BatchScheduler implements Scheduler {
   /** Undefined = responses may leave in any order. */
   readonly #order: ResponseOrder | undefined;
   readonly #inFlight = new InFlight();
+  /** No request waits for others, and tensors are those of the client. */
+  readonly #answersNow: boolean;
   #isPumping = false;
 
   constructor(options: BatchSchedulerOptions) {
@@ -81,6 +87,7 @@ export class BatchScheduler implements Scheduler {
     this.#keyOf = batchKeyOf(options.signature);
     this.#decoupled = config.model_transaction_policy?.decoupled ?? false;
     this.#order = config.dynamic_batching?.preserve_ordering === true ? new ResponseOrder() : undefined;
+    this.#answersNow = config.dynamic_batching === undefined && options.limits === undefined && !reshapes(config);
   }
 
   get inFlight(): number {
@@ -104,6 +111,17 @@ export class BatchScheduler implements Scheduler {
     this.#order?.add(request);
     request.onEnd = () => this.#ended();
     if (isFirstOfTurn) this.#pump();
+  }
+
+  runNow(
+    inputs: readonly Tensor[],
+    origin: RequestOrigin,
+    onTiming: (timing: ExecutionTiming) => void,
+  ): readonly Tensor[] | undefined {
+    if (!this.#answersNow || this.#inFlight.isStopping || this.#queue.length > 0) return undefined;
+    const instance = this.#pool.peek();
+    const { statistics } = this.#options;
+    return instance && answerNow(instance, { inputs, origin }, { statistics, clock: this.#clock, onTiming });
   }
 
   resize(instances: readonly ModelInstance[]): Promise<void> {
@@ -194,6 +212,10 @@ export class BatchScheduler implements Scheduler {
     this.#order?.ended();
     this.#inFlight.end();
   }
+}
+
+function reshapes({ input, output }: ModelConfig): boolean {
+  return [...input, ...output].some(({ reshape }) => reshape !== undefined);
 }
 
 /** As in Triton, dynamic batching has no effect on a model without a batch dimension. */

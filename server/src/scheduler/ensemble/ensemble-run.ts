@@ -14,14 +14,15 @@ import { DerivedCancellation } from "../derived-cancellation.ts";
 import type { ExecutionTiming } from "../execution-timing.ts";
 import type { ScheduledRequest } from "../scheduled-request.ts";
 import { StepGate } from "../step-gate.ts";
+import { type DirectModel, EnsembleLane } from "./ensemble-lane.ts";
 import { type EnsemblePlan, type EnsembleStep, nextSteps } from "./ensemble-plan.ts";
 import type { EnsembleRoute } from "./ensemble-route.ts";
+import { fitBatch } from "./fit-batch.ts";
 
 const MS_PER_S = 1000;
 
 /** A composing model as the ensemble calls it. */
-export interface ComposingModel {
-  readonly signature: ModelSignature;
+export interface ComposingModel extends DirectModel {
   /** @throws ServerError when refused */
   submit(request: InferRequest, onTiming: (timing: ExecutionTiming) => void): AsyncIterable<InferResponse>;
 }
@@ -59,6 +60,7 @@ export class EnsembleRun {
   readonly #leaves: Context[] = [];
   readonly #compute = { input: 0, infer: 0, output: 0 };
   readonly #gate: StepGate;
+  readonly #parameters: ReadonlyMap<string, ParameterValue>;
   #running = 0;
   #isFailed = false;
 
@@ -72,6 +74,7 @@ export class EnsembleRun {
       onTimeout: (step) => this.#waitedTooLong(step),
     });
     this.#cancellation = new DerivedCancellation(options.request.request);
+    this.#parameters = sequenceParameters(options.request.request);
   }
 
   start(): void {
@@ -121,18 +124,45 @@ export class EnsembleRun {
   }
 
   async #consume(context: Context, step: EnsembleStep, responses: AsyncIterable<InferResponse>): Promise<void> {
+    const lane = this.#laneOf(context, step);
     try {
       await forEachResponse(responses, (response) => {
         if (this.#isFailed) throw new ServerError("cancelled", "the ensemble has failed");
         if (response.error !== undefined) throw response.error;
         if (response.empty && step.isDecoupled) return undefined;
-        this.#take(context, step, response);
+        if (!this.#takeShort(context, lane, response)) this.#take(context, step, response);
         return this.#room(step);
       });
     } catch (thrown) {
       this.#fail(thrown);
     }
     this.#leave(context, step);
+  }
+
+  /** Undefined: the step is no stream, or each of its responses is looked at. */
+  #laneOf(context: Context, step: EnsembleStep): EnsembleLane | undefined {
+    const { plan, request, model, route, signature } = this.#options;
+    if (!step.isDecoupled || plan.maxInFlight > 0 || request.request.trace !== undefined) return undefined;
+    return new EnsembleLane(step, {
+      plan,
+      route,
+      signature,
+      request: request.request,
+      outputNames: request.outputNames,
+      model,
+      outer: (tensor) => lookUp(context, tensor),
+      onTiming: (timing) => this.#addTiming(timing),
+    });
+  }
+
+  /** False: the response has to go the long way, as when an earlier one is still on it. */
+  #takeShort(context: Context, lane: EnsembleLane | undefined, response: InferResponse): boolean {
+    if (lane === undefined || response.final || response.release !== undefined) return false;
+    if (this.#running > 1 || this.#leaves.length > 1 || this.#leaves[0] !== context) return false;
+    const outputs = lane.run(response);
+    if (outputs === undefined) return false;
+    this.#options.request.respond({ outputs, parameters: this.#parameters, final: false });
+    return true;
   }
 
   /** Undefined: the next response of the step may come. */
@@ -229,7 +259,7 @@ export class EnsembleRun {
       outputs.push(fitBatch(tensor, signature.maxBatchSize > 0, signature.outputs.get(name)?.dims.length ?? 0));
     }
     const isFinal = leaf.isLast && this.#running === 0 && this.#leaves.slice(1).every((other) => this.#isSpent(other));
-    request.respond({ outputs, parameters: sequenceParameters(request.request), final: isFinal });
+    request.respond({ outputs, parameters: this.#parameters, final: isFinal });
   }
 
   /** The producer ran and omitted the output, which a model may do; otherwise nothing could produce it. */
@@ -329,14 +359,6 @@ function hasAll(context: Context, step: EnsembleStep): boolean {
     if (!known) return false;
   }
   return true;
-}
-
-/** Adds a batch dimension of 1 for a batching model, or removes it for one that does not batch. */
-function fitBatch(tensor: Tensor, batches: boolean, rank: number): Tensor {
-  const { shape } = tensor;
-  if (batches && shape.length === rank) return { ...tensor, shape: [1, ...shape] };
-  if (!batches && shape.length === rank + 1 && shape[0] === 1) return { ...tensor, shape: shape.slice(1) };
-  return tensor;
 }
 
 /** Like Triton, returns the sequence of the request as response parameters. */

@@ -23,11 +23,11 @@ import type { InferRequest, ParameterValue } from "../../../core/infer-request.t
 import type { InferResponse } from "../../../core/infer-response.ts";
 import type { ServedModel } from "../../../core/model-server.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
+import { ResponsePattern } from "../../../core/response-pattern.ts";
 import { ServerError } from "../../../core/server-error.ts";
 import type { Tensor } from "../../../core/tensor.ts";
 import { classify } from "../../classification.ts";
 import { type RequestMemory, writeOutput } from "../../request-memory.ts";
-import { ResponsePattern } from "../../response-pattern.ts";
 import type { OutgoingMessage } from "../routes/method.ts";
 import { PREFIX_BYTES } from "../transport/message-reader.ts";
 import { readInputs } from "./infer-inputs.ts";

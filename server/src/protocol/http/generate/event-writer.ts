@@ -4,8 +4,8 @@
  */
 import type { JsonWriter } from "@nereid/wire";
 import type { InferResponse } from "../../../core/infer-response.ts";
+import { ResponsePattern } from "../../../core/response-pattern.ts";
 import type { Tensor } from "../../../core/tensor.ts";
-import { ResponsePattern } from "../../response-pattern.ts";
 import { writeGenerateResponse, writeTensor } from "./generate-response.ts";
 
 /** Text that stays, or the number of an output whose elements are written anew. */

@@ -6,7 +6,7 @@ import type { JsonWriter } from "@nereid/wire";
 import type { ParameterValue } from "../../../core/infer-request.ts";
 import type { InferResponse } from "../../../core/infer-response.ts";
 import { elementCount, type Tensor } from "../../../core/tensor.ts";
-import { writeElements, writeParameter } from "../infer/encode-infer.ts";
+import { MAX_SMALL_BYTES, writeElements, writeParameter, writeSmallElements } from "../infer/encode-infer.ts";
 import { runAtOnce } from "../transport/slices.ts";
 
 type Member = { readonly text: string } | { readonly parameter: ParameterValue } | { readonly tensor: Tensor };
@@ -65,8 +65,10 @@ function writeMember(writer: JsonWriter, member: Member | undefined): void {
 
 /** @throws ServerError when the datatype has no JSON form */
 export function writeTensor(writer: JsonWriter, tensor: Tensor): void {
-  const isScalar = elementCount(tensor.shape) === 1;
+  const count = elementCount(tensor.shape);
+  const isScalar = count === 1;
   if (!isScalar) writer.byte(0x5b);
-  runAtOnce(writeElements(writer, tensor));
+  if (tensor.data.length <= MAX_SMALL_BYTES) writeSmallElements(writer, tensor, count);
+  else runAtOnce(writeElements(writer, tensor));
   if (!isScalar) writer.byte(0x5d);
 }

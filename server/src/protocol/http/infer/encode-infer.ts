@@ -2,7 +2,7 @@
  * From a response to the JSON and binary tail of an infer answer (KServe V2, HTTP/REST; Triton's binary data
  * extension). A generator, so that a large answer is written in slices; a small one never yields.
  */
-import { hasJsonForm, type JsonDatatype, type JsonWriter, writeTensorData } from "@nereid/wire";
+import { hasJsonForm, type JsonDatatype, type JsonWriter, writeSmallTensorData, writeTensorData } from "@nereid/wire";
 import type { ParameterValue } from "../../../core/infer-request.ts";
 import type { InferResponse } from "../../../core/infer-response.ts";
 import type { ServedModel } from "../../../core/model-server.ts";
@@ -178,16 +178,28 @@ function* writeJsonOutput(
 
 /** The elements of a tensor, without brackets. */
 export function* writeElements(writer: JsonWriter, tensor: Tensor): Generator<undefined, void> {
-  const { datatype, data } = tensor;
+  const { data, shape } = tensor;
+  yield* writeTensorData(writer, expectWritable(tensor), data, elementCount(shape));
+}
+
+/** The same in one go, for tensors of at most `MAX_SMALL_BYTES`. */
+export function writeSmallElements(writer: JsonWriter, tensor: Tensor, count: number): void {
+  writeSmallTensorData(writer, expectWritable(tensor), tensor.data, count);
+}
+
+export const MAX_SMALL_BYTES = 4096;
+
+/** @throws ServerError when the tensor has no JSON form, or another size than its shape says */
+function expectWritable({ name, datatype, shape, data }: Tensor): JsonDatatype {
   if (!hasJsonForm(datatype)) {
     throw new ServerError(
       "invalid_argument",
       `sending ${datatype} data via JSON is not supported. Please use the binary data format for output`,
     );
   }
-  const expected = byteSize(datatype, tensor.shape);
+  const expected = byteSize(datatype, shape);
   if (expected !== undefined && expected !== data.length) {
-    throw new ServerError("internal", `output tensor shape does not match size of output for '${tensor.name}'`);
+    throw new ServerError("internal", `output tensor shape does not match size of output for '${name}'`);
   }
-  yield* writeTensorData(writer, datatype, data, elementCount(tensor.shape));
+  return datatype;
 }

@@ -2,8 +2,8 @@
  * Recognizes the responses of a stream that differ from the one before in the data of a few outputs only, so that a
  * protocol writes the rest once. Tensors that are the same object have the same data. Source: own design.
  */
-import type { InferResponse } from "../core/infer-response.ts";
-import type { Tensor } from "../core/tensor.ts";
+import type { InferResponse } from "./infer-response.ts";
+import type { Tensor } from "./tensor.ts";
 
 /** `learned`: like the one before it, and `changes` says where it differs. `known`: as learned. */
 export type Likeness = "unlike" | "learned" | "known";
