@@ -1,24 +1,14 @@
 // Attention of any head size and element type over the paged KV cache, one query head a block, in f32. It serves
 // exactness checks and shapes that the tensor-core kernels do not cover. Warps take keys in turn and merge at the end.
-// Bound by instructions, not tuned.
+// Roofline: not tuned. A launch reads each visible key and value once for each query and head, for 4 FLOP an element,
+// and is bound by instructions.
 // Options: HEAD_DIM, BLOCK_SIZE, KV_E4M3, KV_F16. Source: PagedAttention (Kwon et al. 2023), online softmax (Milakov
 // and Gimelshein 2018).
-#include "elem.cuh"
+#include "kv-element.cuh"
 
 #define WARPS 4
 #define PER_LANE CEIL_DIV(HEAD_DIM, WARP)
 #define MINUS_INFINITY __uint_as_float(0xff800000u)
-
-#if defined(KV_E4M3)
-typedef u8 kv_t;
-__device__ __forceinline__ float kv_to_float(kv_t bits) { return e4m3_to_float(bits); }
-#elif defined(KV_F16)
-typedef u16 kv_t;
-__device__ __forceinline__ float kv_to_float(kv_t bits) { return f16_to_float(bits); }
-#else
-typedef elem_t kv_t;
-__device__ __forceinline__ float kv_to_float(kv_t value) { return elem_to_float(value); }
-#endif
 
 extern "C" __global__ void __launch_bounds__(WARPS * WARP) plain_attention(
     const elem_t* q,           // rows of qRowWidth, the queries first
