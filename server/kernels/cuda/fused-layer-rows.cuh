@@ -9,20 +9,10 @@
 #include "fused-layer-gemm.cuh"
 
 // With more rows the words would take longer than a grid barrier.
-#if ROWS <= 2
-#define TAGGED_ROWS
-#endif
+constexpr bool isTagged = ROWS <= 2;
 // Inputs of a chunk that a lane loads.
 #define LANE_INPUTS (CHUNK / WARP)
 #define LANE_PAIRS (LANE_INPUTS / 2)
-
-#if defined(WEIGHT_INT4)
-// Byte rows for each row of x.
-#define PARTS 2
-#define LARGEST_CODE 16256.f
-#else
-#define PARTS 1
-#endif
 
 struct Source {
   const u16* plain; // [numRows, inputs], where there are no words
@@ -37,98 +27,101 @@ struct Arriving {
   float norms[LANE_INPUTS];
 };
 
+__device__ __forceinline__ float largest_of(const float (&values)[LANE_INPUTS]) {
+  float largest = 0.f;
+#pragma unroll
+  for (int i = 0; i < LANE_INPUTS; i++) largest = fmaxf(largest, fabsf(values[i]));
+  return largest;
+}
+
 struct RowsOfX {
   int numRows, inputs, lane;
   u32 launch;
-#if defined(WEIGHT_INT4)
-  u8* kept; // [2 * ROWS, inputs] and half a line between
-#else
-  u16* kept; // [ROWS, inputs] and half a line between
-#endif
-  float* scales; // [ROWS, inputs / GROUP]
+  Form::Kept* kept; // [ROWS, inputs], of INT4 [2 * ROWS, inputs], and half a line between
+  float* scales;    // [ROWS, inputs / GROUP]
 
-  __device__ __forceinline__ int stride() const { return inputs + (PARTS == 2 ? 64 : 32); }
+  __device__ __forceinline__ int stride() const { return inputs + Form::rowGap; }
 
-  // The n-th pair of the lane. Of 4-bit codes, thread t takes inputs 2t, 2t + 8, 2t + 1 and 2t + 9 of 16.
+  // The n-th pair of the lane. Of INT4 codes, thread t takes inputs 2t, 2t + 8, 2t + 1 and 2t + 9 of 16.
   __device__ __forceinline__ int place(int chunk, int n) const {
-#if defined(WEIGHT_INT4)
-    return chunk * CHUNK + (lane >> 1) * 16 + (lane & 1) * 4 + (n >> 1) * 8 + (n & 1) * 2;
-#else
+    if constexpr (hasInt4Weights) return chunk * CHUNK + (lane >> 1) * 16 + (lane & 1) * 4 + (n >> 1) * 8 + (n & 1) * 2;
     return chunk * CHUNK + lane * LANE_INPUTS + 2 * n;
-#endif
   }
 
   __device__ __forceinline__ void look(const Source& source, int row, int chunk, u64 (&words)[LANE_PAIRS]) const {
     const u64* from = source.words + (u64)row * (inputs / 2);
-#if LANE_PAIRS == 1
-    look_at_word(from + place(chunk, 0) / 2, words[0]);
-#else
+    if constexpr (LANE_PAIRS == 1) {
+      look_at_word(from + place(chunk, 0) / 2, words[0]);
+    } else {
 #pragma unroll
-    for (int n = 0; n < LANE_PAIRS; n += 2) look_at_words(from + place(chunk, n) / 2, words[n], words[n + 1]);
-#endif
+      for (int n = 0; n < LANE_PAIRS; n += 2) look_at_words(from + place(chunk, n) / 2, words[n], words[n + 1]);
+    }
+  }
+
+  __device__ __forceinline__ void ask_plain(const Source& source, int row, int chunk, u64 (&pairs)[LANE_PAIRS]) const {
+    const u16* from = source.plain + (u64)row * inputs;
+    if constexpr (LANE_PAIRS == 1) {
+      pairs[0] = __ldcg(reinterpret_cast<const u32*>(from + place(chunk, 0)));
+    } else {
+#pragma unroll
+      for (int n = 0; n < LANE_PAIRS; n += 2) {
+        const uint2 two = __ldcg(reinterpret_cast<const uint2*>(from + place(chunk, n)));
+        pairs[n] = two.x;
+        pairs[n + 1] = two.y;
+      }
+    }
+  }
+
+  __device__ __forceinline__ void ask_norms(const float* norm, int chunk, float (&norms)[LANE_INPUTS]) const {
+    if constexpr (LANE_PAIRS == 1) {
+      const float2 two = *reinterpret_cast<const float2*>(norm + place(chunk, 0));
+      norms[0] = two.x;
+      norms[1] = two.y;
+    } else {
+#pragma unroll
+      for (int n = 0; n < LANE_PAIRS; n += 2) {
+        const float4 four = *reinterpret_cast<const float4*>(norm + place(chunk, n));
+        norms[2 * n] = four.x;
+        norms[2 * n + 1] = four.y;
+        norms[2 * n + 2] = four.z;
+        norms[2 * n + 3] = four.w;
+      }
+    }
   }
 
   __device__ __forceinline__ void ask(const Source& source, int chunk, Arriving& arriving) const {
 #pragma unroll
     for (int row = 0; row < ROWS; row++) {
       if (row >= numRows) break;
-#if defined(TAGGED_ROWS)
-      if (source.words != nullptr) {
+      if (isTagged && source.words != nullptr)
         look(source, row, chunk, arriving.words[row]);
-        continue;
-      }
-#endif
-      const u16* from = source.plain + (u64)row * inputs;
-#if LANE_PAIRS == 1
-      arriving.words[row][0] = __ldcg(reinterpret_cast<const u32*>(from + place(chunk, 0)));
-#else
-#pragma unroll
-      for (int n = 0; n < LANE_PAIRS; n += 2) {
-        const uint2 two = __ldcg(reinterpret_cast<const uint2*>(from + place(chunk, n)));
-        arriving.words[row][n] = two.x;
-        arriving.words[row][n + 1] = two.y;
-      }
-#endif
+      else
+        ask_plain(source, row, chunk, arriving.words[row]);
     }
-    if (source.norm == nullptr) return;
-#if LANE_PAIRS == 1
-    const float2 two = *reinterpret_cast<const float2*>(source.norm + place(chunk, 0));
-    arriving.norms[0] = two.x;
-    arriving.norms[1] = two.y;
-#else
-#pragma unroll
-    for (int n = 0; n < LANE_PAIRS; n += 2) {
-      const float4 four = *reinterpret_cast<const float4*>(source.norm + place(chunk, n));
-      arriving.norms[2 * n] = four.x;
-      arriving.norms[2 * n + 1] = four.y;
-      arriving.norms[2 * n + 2] = four.z;
-      arriving.norms[2 * n + 3] = four.w;
-    }
-#endif
+    if (source.norm != nullptr) ask_norms(source.norm, chunk, arriving.norms);
   }
 
-  // Until all that was asked for is there.
+  __device__ __forceinline__ bool are_there(const u64 (&words)[LANE_PAIRS]) const {
+    bool all = true;
+#pragma unroll
+    for (int n = 0; n < LANE_PAIRS; n++) all = all && is_of_launch(words[n], launch);
+    return all;
+  }
+
+  // Until all tagged words that were asked for are there.
   __device__ __forceinline__ void wait(const Source& source, int chunk, Arriving& arriving) const {
-#if defined(TAGGED_ROWS)
     if (source.words == nullptr) return;
 #pragma unroll
     for (int row = 0; row < ROWS; row++) {
       if (row >= numRows) break;
       u64(&words)[LANE_PAIRS] = arriving.words[row];
-      const auto is_there = [&]() {
-        bool all = true;
-#pragma unroll
-        for (int n = 0; n < LANE_PAIRS; n++) all = all && is_of_launch(words[n], launch);
-        return all;
-      };
-      if (is_there()) continue;
+      if (are_there(words)) continue;
       const u64 start = nanoseconds();
       do {
         look(source, row, chunk, words);
         if (nanoseconds() - start > TIMEOUT_NS) __trap();
-      } while (!is_there());
+      } while (!are_there(words));
     }
-#endif
   }
 
   // Adds the squares of what has arrived to those of its row.
@@ -136,13 +129,13 @@ struct RowsOfX {
 #pragma unroll
     for (int row = 0; row < ROWS; row++) {
       if (row >= numRows) break;
-#if !defined(WEIGHT_INT4)
-      if (source.isX) {
-        store_pairs(row, chunk, arriving.words[row]);
-        keep_scale(row, chunk, 1.f);
-        continue;
+      if constexpr (!hasInt4Weights) {
+        if (source.isX) {
+          store_pairs(row, chunk, arriving.words[row]);
+          keep_scale(row, chunk, 1.f);
+          continue;
+        }
       }
-#endif
       float values[LANE_INPUTS];
 #pragma unroll
       for (int n = 0; n < LANE_PAIRS; n++) {
@@ -156,33 +149,32 @@ struct RowsOfX {
           values[i] *= arriving.norms[i];
         }
       }
-      keep_values(row, chunk, values, source.norm != nullptr);
+      if constexpr (hasInt4Weights)
+        keep_bytes(row, chunk, values);
+      else if constexpr (hasE4m3Weights)
+        keep_f16(row, chunk, values, source.norm != nullptr);
+      else
+        keep_bf16(row, chunk, values);
     }
     __syncwarp();
   }
 
-  // By one lane of those that bring the group.
+  // By one lane of those that bring the group: half a warp has a group of INT4, a warp one of FP8, and bf16 has none.
   __device__ __forceinline__ void keep_scale(int row, int group, float scale) const {
-#if defined(WEIGHT_INT4)
-    if ((lane & 15) == 0) scales[row * (inputs / GROUP) + group] = scale;
-#elif defined(X_F16)
-    if (lane == 0) scales[row * (inputs / GROUP) + group] = scale;
-#endif
+    if (hasInt4Weights ? (lane & 15) == 0 : hasE4m3Weights && lane == 0) scales[row * (inputs / GROUP) + group] = scale;
   }
 
-#if defined(WEIGHT_INT4)
-  __device__ __forceinline__ void keep_values(int row, int chunk, const float (&values)[LANE_INPUTS], bool) const {
-    float largest = 0.f;
-#pragma unroll
-    for (int i = 0; i < LANE_INPUTS; i++) largest = fmaxf(largest, fabsf(values[i]));
+  __device__ __forceinline__ void keep_bytes(int row, int chunk, const float (&values)[LANE_INPUTS]) const {
+    constexpr float largestCode = 16256.f;
+    float largest = largest_of(values);
     // Half a warp has a group.
 #pragma unroll
     for (int offset = 8; offset > 0; offset >>= 1) largest = fmaxf(largest, __shfl_xor_sync(FULL_MASK, largest, offset));
     largest = fmaxf(largest, 1e-30f);
-    keep_scale(row, chunk * (CHUNK / GROUP) + (lane >> 4), largest / (16.f * LARGEST_CODE));
-    const float factor = LARGEST_CODE / largest;
+    keep_scale(row, chunk * (CHUNK / GROUP) + (lane >> 4), largest / (16.f * largestCode));
+    const float factor = largestCode / largest;
     const int set = lane >> 1;
-    u8* to = kept + 2 * row * stride() + chunk * CHUNK + (set >> 2) * BLOCK + (lane & 1) * 32 + (set & 3) * 4;
+    Form::Kept* to = kept + 2 * row * stride() + chunk * CHUNK + (set >> 2) * Int4Form::block + (lane & 1) * 32 + (set & 3) * 4;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
       u32 high = 0, low = 0;
@@ -197,37 +189,35 @@ struct RowsOfX {
       *reinterpret_cast<u32*>(to + stride() + half * 16) = low;
     }
   }
-#else
+
   __device__ __forceinline__ void store_pairs(int row, int chunk, const u64 (&pairs)[LANE_PAIRS]) const {
-    u16* to = kept + row * stride() + place(chunk, 0);
-#if LANE_PAIRS == 1
-    *reinterpret_cast<u32*>(to) = (u32)pairs[0];
-#else
-    *reinterpret_cast<uint2*>(to) = make_uint2((u32)pairs[0], (u32)pairs[1]);
-#endif
+    Form::Kept* to = kept + row * stride() + place(chunk, 0);
+    if constexpr (LANE_PAIRS == 1)
+      *reinterpret_cast<u32*>(to) = (u32)pairs[0];
+    else
+      *reinterpret_cast<uint2*>(to) = make_uint2((u32)pairs[0], (u32)pairs[1]);
   }
 
-  __device__ __forceinline__ void keep_values(int row, int chunk, const float (&values)[LANE_INPUTS], bool isScaled) const {
+  __device__ __forceinline__ void keep_f16(int row, int chunk, const float (&values)[LANE_INPUTS], bool isScaled) const {
     u64 pairs[LANE_PAIRS];
-#if defined(X_F16)
     float factor = 1.f, scale = 1.f;
     if (isScaled) {
-      float largest = 0.f;
-#pragma unroll
-      for (int i = 0; i < LANE_INPUTS; i++) largest = fmaxf(largest, fabsf(values[i]));
       // To 256 or more, by a power of two.
-      const u32 exponent = max(__float_as_uint(warp_max(largest)) >> 23, 20u);
+      const u32 exponent = max(__float_as_uint(warp_max(largest_of(values))) >> 23, 20u);
       factor = __uint_as_float((262u - exponent) << 23);
       scale = __uint_as_float((exponent - 8u) << 23);
     }
     keep_scale(row, chunk, scale);
 #pragma unroll
-    for (int n = 0; n < LANE_PAIRS; n++) pairs[n] = pack_f16(in_reach(values[2 * n] * factor), in_reach(values[2 * n + 1] * factor));
-#else
-#pragma unroll
-    for (int n = 0; n < LANE_PAIRS; n++) pairs[n] = pack_bf16(values[2 * n], values[2 * n + 1]);
-#endif
+    for (int n = 0; n < LANE_PAIRS; n++)
+      pairs[n] = pack_f16(F16Input::clamped(values[2 * n] * factor), F16Input::clamped(values[2 * n + 1] * factor));
     store_pairs(row, chunk, pairs);
   }
-#endif
+
+  __device__ __forceinline__ void keep_bf16(int row, int chunk, const float (&values)[LANE_INPUTS]) const {
+    u64 pairs[LANE_PAIRS];
+#pragma unroll
+    for (int n = 0; n < LANE_PAIRS; n++) pairs[n] = pack_bf16(values[2 * n], values[2 * n + 1]);
+    store_pairs(row, chunk, pairs);
+  }
 };

@@ -5,6 +5,83 @@
 #pragma once
 #include "fused-layer-gemm.cuh"
 
+// Place of a tile's weights: lines of 128 bytes, one of each output.
+template <typename Format>
+struct LineCursor {
+  u32 copyTo;
+  // Source address of this thread, now and for the first unit.
+  const u8 *from = nullptr, *base = nullptr;
+  u32 unitBytes = 0;
+  u64 partStep = 0; // distance from gate to up
+  u32 fourRows = 0;
+
+  __device__ __forceinline__ LineCursor(const u8* stages, int lane)
+      : copyTo(shared_address(stages) + line_place(lane >> 3, lane & 7)) {}
+
+  __device__ __forceinline__ void start_gemm(const Gemm& p, int inner, int warp, int lane) {
+    const u32 rowBytes = p.inputs * 32 / Format::run;
+    unitBytes = 16 * rowBytes;
+    base = p.weight + (u64)(lane >> 3) * rowBytes + warp * LINE + (lane & 7) * 16;
+    partStep = (u64)inner * rowBytes;
+    fourRows = 4 * rowBytes;
+  }
+
+  __device__ __forceinline__ void start_unit(int unit) { from = base + (u64)(u32)unit * unitBytes; }
+
+  __device__ __forceinline__ void copy(int stage, int part, int, int) const {
+    const u32 at = copyTo + stage * STAGE_BYTES;
+    const u8* begin = part == 0 ? from : from + partStep;
+#pragma unroll
+    for (int i = 0; i < 4; i++) cp_async(at + 4 * i * LINE, begin + i * fourRows, true);
+  }
+
+  __device__ __forceinline__ void next_chunk() { from += WARPS * LINE; }
+};
+
+// Place of a tile's weights: packed codes, of which four units lie mixed, and their scales.
+struct Int4Cursor {
+  u32 copyTo;
+  const u8 *from = nullptr, *base = nullptr;
+  u32 unitBytes = 0; // of four units
+  u64 partStep = 0;
+  u32 scalesTo, scalesStep = 0;
+  const u32 *scalesFrom = nullptr, *scalesBase = nullptr;
+
+  __device__ __forceinline__ Int4Cursor(const u8* stages, int lane)
+      : copyTo(shared_address(stages) + lane * 16),
+        scalesTo(shared_address(stages) + Int4Form::scalesAt + lane * 4) {}
+
+  __device__ __forceinline__ void start_gemm(const Gemm& p, int inner, int warp, int lane) {
+    const int numBlocks = p.inputs / Int4Form::block, numGroups = p.outputs / 64;
+    unitBytes = numBlocks * Int4Form::blockBytes;
+    base = p.weight + warp * (CHUNK / Int4Form::block) * Int4Form::blockBytes + lane * 16;
+    partStep = (u64)(inner / 64) * unitBytes;
+    // Outputs g and g + 8 of the tile, for each group of inputs.
+    const int set = warp * (CHUNK / GROUP) + (lane >> 3 & 1);
+    scalesBase = reinterpret_cast<const u32*>(p.scales + (u64)set * numGroups * 8 + (lane & 7));
+    scalesStep = WARPS * (CHUNK / GROUP) * numGroups * 32;
+  }
+
+  __device__ __forceinline__ void start_unit(int unit) {
+    from = base + (u64)((u32)unit >> 2) * unitBytes + (unit & 3) * (WARP * 16);
+    scalesFrom = scalesBase + (u32)((unit >> 2) * 32 + (unit & 3));
+  }
+
+  __device__ __forceinline__ void copy(int stage, int part, int inner, int lane) const {
+    const u32 at = copyTo + stage * STAGE_BYTES;
+    const u8* begin = part == 0 ? from : from + partStep;
+#pragma unroll
+    for (int n = 0; n < CHUNK / Int4Form::block; n++) cp_async(at + n * (WARP * 16), begin + n * Int4Form::blockBytes, true);
+    if (lane < 16) cp_async_4(scalesTo + stage * STAGE_BYTES, part == 0 ? scalesFrom : scalesFrom + (inner / 64) * 32);
+  }
+
+  __device__ __forceinline__ void next_chunk() {
+    from += WARPS * (CHUNK / Int4Form::block) * Int4Form::blockBytes;
+    scalesFrom += scalesStep;
+  }
+};
+
+template <typename Cursor>
 struct WeightsAhead {
   const Layer& layer;
   u8* stages; // of this warp
@@ -14,26 +91,11 @@ struct WeightsAhead {
   int phase, unit, part = 0, stage = 0;
   // The GEMM's units, this warp's chunks of each, and the number of chunks still to be copied.
   int numUnits = 0, numMine = 0, numLeft = 0;
-  // Source address of this thread, now and for the first unit; distance from gate to up.
-  const u8 *from = nullptr, *base = nullptr;
-  u32 unitBytes = 0; // of a unit's rows; of 4 bits those of four units, which lie mixed
-  u64 partStep = 0;
-  u32 copyTo;
-#if defined(WEIGHT_INT4)
-  u32 scalesTo, scalesStep = 0;
-  const u32 *scalesFrom = nullptr, *scalesBase = nullptr;
-#else
-  u32 fourRows = 0;
-#endif
+  Cursor cursor;
 
   __device__ __forceinline__ WeightsAhead(const Layer& of, u8* to, int first, int endOf)
-      : layer(of), stages(to), end(endOf), warp(threadIdx.x >> 5), lane(threadIdx.x & 31), phase(first), unit(blockIdx.x) {
-#if defined(WEIGHT_INT4)
-    copyTo = shared_address(stages) + lane * 16;
-    scalesTo = shared_address(stages) + SCALES_AT + lane * 4;
-#else
-    copyTo = shared_address(stages) + line_place(lane >> 3, lane & 7);
-#endif
+      : layer(of), stages(to), end(endOf), warp(threadIdx.x >> 5), lane(threadIdx.x & 31), phase(first),
+        unit(blockIdx.x), cursor(to, threadIdx.x & 31) {
     start_gemm();
 #pragma unroll 1
     for (int i = 0; i + 1 < STAGES; i++) copy(i);
@@ -61,47 +123,18 @@ struct WeightsAhead {
     }
     unit = blockIdx.x;
     numUnits = p.numUnits;
-#if defined(WEIGHT_INT4)
-    const int numBlocks = p.inputs / BLOCK, numGroups = p.outputs / 64;
-    unitBytes = numBlocks * (4 * WARP * 16);
-    base = p.weight + warp * (CHUNK / BLOCK) * (4 * WARP * 16) + lane * 16;
-    partStep = (u64)(layer.inner / 64) * unitBytes;
-    // Outputs g and g + 8 of the tile, for each group of inputs.
-    const int set = warp * (CHUNK / GROUP) + (lane >> 3 & 1);
-    scalesBase = reinterpret_cast<const u32*>(p.scales + (u64)set * numGroups * 8 + (lane & 7));
-    scalesStep = WARPS * (CHUNK / GROUP) * numGroups * 32;
-#else
-    const u32 rowBytes = p.inputs * 32 / RUN;
-    unitBytes = 16 * rowBytes;
-    base = p.weight + (u64)(lane >> 3) * rowBytes + warp * LINE + (lane & 7) * 16;
-    partStep = (u64)layer.inner * rowBytes;
-    fourRows = 4 * rowBytes;
-#endif
+    cursor.start_gemm(p, layer.inner, warp, lane);
     start_unit();
   }
 
   __device__ __forceinline__ void start_unit() {
     numLeft = numMine;
-#if defined(WEIGHT_INT4)
-    from = base + (u64)((u32)unit >> 2) * unitBytes + (unit & 3) * (WARP * 16);
-    scalesFrom = scalesBase + (u32)((unit >> 2) * 32 + (unit & 3));
-#else
-    from = base + (u64)(u32)unit * unitBytes;
-#endif
+    cursor.start_unit(unit);
   }
 
   __device__ __forceinline__ void copy(int to) {
     if (phase < end) {
-      const u32 at = copyTo + to * STAGE_BYTES;
-      const u8* begin = part == 0 ? from : from + partStep;
-#if defined(WEIGHT_INT4)
-#pragma unroll
-      for (int n = 0; n < CHUNK / BLOCK; n++) cp_async(at + n * (WARP * 16), begin + n * (4 * WARP * 16), true);
-      if (lane < 16) cp_async_4(scalesTo + to * STAGE_BYTES, part == 0 ? scalesFrom : scalesFrom + (layer.inner / 64) * 32);
-#else
-#pragma unroll
-      for (int i = 0; i < 4; i++) cp_async(at + 4 * i * LINE, begin + i * fourRows, true);
-#endif
+      cursor.copy(to, part, layer.inner, lane);
       advance();
     }
     cp_async_commit();
@@ -115,12 +148,7 @@ struct WeightsAhead {
     part = 0;
     numLeft -= 1;
     if (numLeft > 0) {
-#if defined(WEIGHT_INT4)
-      from += WARPS * (CHUNK / BLOCK) * 4 * WARP * 16;
-      scalesFrom += scalesStep;
-#else
-      from += WARPS * LINE;
-#endif
+      cursor.next_chunk();
       return;
     }
     unit += gridDim.x;
