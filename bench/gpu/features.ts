@@ -1,15 +1,15 @@
-/** What requests may ask for beside text, shown and timed: adapters, guesses, blocks that come back from the host's memory. */
+/** What requests may ask for beside text, shown and timed: adapters, speculative decoding, blocks that come back from the host's memory. */
 import { join } from "node:path";
 import type { DecoderCudaRunner } from "../../server/src/engine/cuda/cuda-runner.ts";
 import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
 import { followAdapters, loadRandomAdapters } from "./adapters.ts";
-import { compareGuesses, type GuessForm, type GuessResult } from "./guesses.ts";
+import { compareHostKv, type HostKvResult, measureCrossing } from "./host-kv.ts";
 import { generateAdapted, generateHosted } from "./hosted.ts";
 import { followImages } from "./images.ts";
 import { followNarrowed, lineOf } from "./parity.ts";
 import { gpuRanks } from "./ranks.ts";
+import { compareSpeculation, type FeatureForm, type SpeculationResult } from "./speculation.ts";
 import { measureDecode, measurePrefill, type StepResult } from "./steps.ts";
-import { compareTiers, measureCrossing, type TierResult } from "./tiers.ts";
 
 export interface FeaturePlaces {
   readonly models: string;
@@ -31,20 +31,20 @@ export async function showFeatures(places: FeaturePlaces): Promise<object> {
     const off = `off ${aloneOff.toExponential(1)} alone, ${togetherOff.toExponential(1)} in one batch`;
     console.log(`adapters ${how} ${numAdapters} adapters: ${off}; ${numWrong} of ${numSteps} tokens differ`);
   }
-  const guesses: GuessResult[] = [];
-  const tiers: TierResult[] = [];
+  const speculation: SpeculationResult[] = [];
+  const hostKv: HostKvResult[] = [];
   for (const [type, isDeterministic] of [
     ["f32", false],
     ["bf16", false],
     ["bf16", true],
   ] as const) {
     const form = { type, isDeterministic };
-    const guessed = await compareGuesses(folder, form, ranks);
-    for (const result of guessed) tellGuesses(result);
-    guesses.push(...guessed);
-    const tier = await compareTiers(folder, form, ranks);
-    tellTiers(tier);
-    tiers.push(tier);
+    const found = await compareSpeculation(folder, form, ranks);
+    for (const result of found) printSpeculation(result);
+    speculation.push(...found);
+    const hostKvResult = await compareHostKv(folder, form, ranks);
+    printHostKv(hostKvResult);
+    hostKv.push(hostKvResult);
   }
   const windows = await followNarrowed(models, ranks);
   for (const result of windows) console.log(`windows ${lineOf(result)}`);
@@ -53,23 +53,23 @@ export async function showFeatures(places: FeaturePlaces): Promise<object> {
     const off = largestLogitDifference.toExponential(1);
     console.log(`images ${model} ${type}: ${numSame} of ${numTexts} texts as recorded, logits off ${off}`);
   }
-  return { adapters: followed, guesses, tiers, windows, images, hosted: await showHosted(places) };
+  return { adapters: followed, speculation, hostKv, windows, images, hosted: await showHosted(places) };
 }
 
-function tellGuesses(result: GuessResult): void {
-  const { guesses, numSame, numTexts, largestMargin, numGuessed, numAccepted } = result;
-  const share = `${numAccepted} of ${numGuessed} guesses came true`;
+function printSpeculation(result: SpeculationResult): void {
+  const { method, numSame, numTexts, largestMargin, numDraftTokens, numAccepted } = result;
+  const share = `${numAccepted} of ${numDraftTokens} draft tokens accepted`;
   const apart = numSame === numTexts ? "" : `, the others part at margins of up to ${largestMargin.toExponential(1)}`;
-  console.log(`guesses ${nameOf(result)} ${guesses}: ${numSame} of ${numTexts} texts the same${apart}; ${share}`);
+  console.log(`speculation ${nameOf(result)} ${method}: ${numSame} of ${numTexts} texts the same${apart}; ${share}`);
 }
 
-function tellTiers(result: TierResult): void {
+function printHostKv(result: HostKvResult): void {
   const { numSame, numTexts, numOffloaded, numOnboarded } = result;
   const blocks = `${numOffloaded} blocks went to the host, ${numOnboarded} came back`;
-  console.log(`tiers ${nameOf(result)}: ${numSame} of ${numTexts} texts the same, ${blocks}`);
+  console.log(`host KV cache ${nameOf(result)}: ${numSame} of ${numTexts} texts the same, ${blocks}`);
 }
 
-function nameOf({ type, isDeterministic }: GuessForm): string {
+function nameOf({ type, isDeterministic }: FeatureForm): string {
   return `${type}${isDeterministic ? " deterministic" : ""}`;
 }
 
@@ -88,13 +88,13 @@ async function showHosted({ models, adapters: root, folder, ranks }: FeaturePlac
     gpu,
     ...{ engine: { ...DEFAULT_ENGINE_CONFIG, speculation }, draftModelDir: join(folder, "language_model"), kvCache },
   });
-  console.log(`hosted with a draft model and a second tier: ${there} and ${here} of 6 texts as recorded`);
+  console.log(`hosted with a draft model and a host KV cache: ${there} and ${here} of 6 texts as recorded`);
   return { numAdapted, numAdapters, there, here };
 }
 
 type Pairs = readonly (readonly [number, number])[];
 
-/** Of a runner with room for adapters of rank 16 and with a second tier; `blockBytes`: of a block of its cache. */
+/** Of a runner with room for adapters of rank 16 and with a host KV cache; `blockBytes`: of a block of its cache. */
 export async function timeFeatures(
   runner: DecoderCudaRunner,
   decode: Pairs,

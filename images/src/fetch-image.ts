@@ -33,7 +33,7 @@ export async function fetchImage(
   } catch (error) {
     if (signal.aborted) throw new ServerError("cancelled", "Request was cancelled");
     if (error instanceof ServerError) throw error;
-    const why = bounded.aborted ? `did not come within ${rules.timeoutMs} ms` : "could not be fetched";
+    const why = bounded.aborted ? `did not arrive within ${rules.timeoutMs} ms` : "could not be fetched";
     throw new ServerError("unavailable", why, { cause: error });
   }
 }

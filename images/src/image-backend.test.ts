@@ -257,7 +257,7 @@ test("the backend `image` fetches addresses where allowed, follows no redirects,
       ["/large", /has more than 33554432 bytes/],
       ["/text", /neither PNG, JPEG nor WebP/],
       ["/none", /could not be fetched: status 404/],
-      ["/slow", /did not come within 400 ms/],
+      ["/slow", /did not arrive within 400 ms/],
     ] as const) {
       await assert.rejects(loaded.run(image([`${origin}${path}`])), message, path);
     }

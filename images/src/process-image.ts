@@ -62,7 +62,7 @@ function toTiles(image: PixelImage, processing: ImageProcessing, layout: TileLay
 
 /** Determined by the description alone. */
 function tilesDiffer(whole: readonly number[], tile: readonly number[]): ServerError {
-  const text = `the image in small becomes [${whole.join(", ")}], its tiles [${tile.join(", ")}]: 'size' and 'crop_size' of the processor must make them equal`;
+  const text = `the resized image becomes [${whole.join(", ")}], its tiles [${tile.join(", ")}]: 'size' and 'crop_size' of the processor must make them equal`;
   return new ServerError("invalid_argument", text);
 }
 

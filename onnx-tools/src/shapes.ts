@@ -25,7 +25,7 @@ export function parseShapes(flag: string, text: string | undefined): Shapes {
     if (name === "" || !dims.every((size) => Number.isSafeInteger(size) && size <= MAX_SIZE)) {
       throw new ToolError(`${flag}: expected name:1x2x3,…, got '${part}'`);
     }
-    if (shapes.has(name)) throw new ToolError(`${flag}: '${name}' stands there twice`);
+    if (shapes.has(name)) throw new ToolError(`${flag}: '${name}' is given twice`);
     shapes.set(name, dims);
   }
   return shapes;

@@ -1,5 +1,5 @@
 /**
- * The engine with a runner for GPUs whose kernels run on emulated threads: guesses change no token, blocks that went to the
+ * The engine with a runner for GPUs whose kernels run on emulated threads: draft tokens change no token, blocks that went to the
  * host's memory come back as they were, and each request gets its adapter.
  */
 import assert from "node:assert/strict";
@@ -36,7 +36,7 @@ const PROMPTS = [
 ];
 const REQUESTS = PROMPTS.map((prompt) => greedyRequest(prompt, 10));
 
-test("an engine on an emulated GPU gives the same tokens with guesses of a model and with those it looks up", {
+test("an engine on an emulated GPU gives the same tokens with draft tokens of a model and of n-gram look-up", {
   skip,
 }, async () => {
   const plain = engineOf(await openRunner(new EmulatedGpu(compiler)));
@@ -49,12 +49,12 @@ test("an engine on an emulated GPU gives the same tokens with guesses of a model
   const speculation = { maxDraftTokens: 3, ngramSize: 0 };
   const gpu = new EmulatedGpu(compiler);
   const drafter = new ModelDrafter(await openRunner(new EmulatedGpu(compiler)), speculation, 128);
-  const guessing = engineOf(await openRunner(gpu), { speculation }, { drafter });
-  assert.deepEqual(await generateTokens(guessing, REQUESTS), expected);
-  // Nearly all that it guesses for itself comes true.
-  const { acceptedDraftTokens } = guessing.stats();
-  assert.ok(acceptedDraftTokens >= 10, `${acceptedDraftTokens} of 20 tokens were guessed`);
-  await guessing.close();
+  const drafting = engineOf(await openRunner(gpu), { speculation }, { drafter });
+  assert.deepEqual(await generateTokens(drafting, REQUESTS), expected);
+  // Nearly all draft tokens of the same model are accepted.
+  const { acceptedDraftTokens } = drafting.stats();
+  assert.ok(acceptedDraftTokens >= 10, `${acceptedDraftTokens} of 20 draft tokens accepted`);
+  await drafting.close();
   const lookingUp = engineOf(await openRunner(new EmulatedGpu(compiler)), {
     speculation: { maxDraftTokens: 4, ngramSize: 2 },
   });

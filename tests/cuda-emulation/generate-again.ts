@@ -1,4 +1,4 @@
-/** Prompts whose blocks must go to a second tier of the cache, for there is no room, and come back from there. */
+/** Prompts whose blocks must go to a host KV cache, for there is no room, and come back from there. */
 import type { StepRunner } from "../../server/src/engine/step-runner.ts";
 import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing/generation.ts";
 
@@ -11,7 +11,7 @@ export interface AgainTexts {
   readonly numOnboarded: number;
 }
 
-/** One after the other, twice. Takes the runner over, which has five blocks of 16 tokens and more in its second tier. */
+/** One after the other, twice. Takes the runner over, which has five blocks of 16 tokens and more in its host KV cache. */
 export async function generateAgain(runner: StepRunner): Promise<AgainTexts> {
   const engine = engineOf(runner);
   const [first, again]: [number[][], number[][]] = [[], []];

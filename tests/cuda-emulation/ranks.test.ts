@@ -88,7 +88,7 @@ for (const [ranks, maxBytes, numLeft] of [
   });
 }
 
-test("an engine on emulated GPUs gives the CPU's tokens with guesses of a model on the first of them", {
+test("an engine on emulated GPUs gives the CPU's tokens with a draft model on the first of them", {
   skip,
 }, async () => {
   const speculation = { maxDraftTokens: 3, ngramSize: 0 };
@@ -98,7 +98,7 @@ test("an engine on emulated GPUs gives the CPU's tokens with guesses of a model 
   const engine = engineOf(runner, { speculation }, { drafter });
   assert.deepEqual(await generateTokens(engine, REQUESTS), await tokensOnCpu());
   const { acceptedDraftTokens } = engine.stats();
-  assert.ok(acceptedDraftTokens >= 10, `${acceptedDraftTokens} of 20 tokens were guessed`);
+  assert.ok(acceptedDraftTokens >= 10, `${acceptedDraftTokens} of 20 draft tokens accepted`);
   await engine.close();
 });
 

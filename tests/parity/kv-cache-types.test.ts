@@ -1,5 +1,5 @@
 /**
- * What narrower types of the KV cache cost: logits and perplexity against a cache of f32, and copies between the tiers of
+ * What narrower types of the KV cache cost: logits and perplexity against a cache of f32, and copies between device and host of
  * such a cache. Each text is read in one go, so that every token but the first is predicted from rounded keys and values.
  */
 import assert from "node:assert/strict";
@@ -140,7 +140,7 @@ test("heads that are no multiple of 32 are refused in q8_0, naming what fits", a
 });
 
 for (const cacheType of ["f32", "q8_0"] as const) {
-  test(`blocks of ${cacheType} come back from the second tier as they went`, async () => {
+  test(`blocks of ${cacheType} come back from the host KV cache as they went`, async () => {
     const [model] = MODELS;
     assert.ok(model);
     const { modelDir, texts } = model;
@@ -152,7 +152,7 @@ for (const cacheType of ["f32", "q8_0"] as const) {
     original.numCached = text.length;
     const next = stepOf(runner, [{ sequence: original, tokens: [5] }]);
     const expected = (await runner.run(next)).slice();
-    // To the second tier, there overwritten by what is written back first, and to other places of the first.
+    // To the host KV cache, there overwritten by what is written back first, and to other blocks of the device.
     const there = Int32Array.of(0, 8, 1, 11, 2, 9);
     const back = Int32Array.of(8, 5, 11, 6, 9, 8, 8, 7);
     const moved = new TestSequence([5, 6, 7]);

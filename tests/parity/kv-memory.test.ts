@@ -1,6 +1,6 @@
 /**
  * Memory of keys and values that comes and goes while real models run: windows that free blocks, windows that a user sets,
- * a second tier, 8 bits. The tokens are those of plenty of memory.
+ * a host KV cache, 8 bits. The tokens are those of plenty of memory.
  */
 import assert from "node:assert/strict";
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -100,7 +100,7 @@ function kvCache(changes: Partial<KvCacheSpec>): KvCacheSpec {
   return { type: undefined, bytes: 0, freeFraction: undefined, hostBytes: 0, attentionWindows: [], ...changes };
 }
 
-test("an engine's process says its plan, and takes prefixes back from the second tier, in 8 bits", async () => {
+test("an engine's process says its plan, and takes prefixes back from the host KV cache, in 8 bits", async () => {
   const lines: string[] = [];
   const write = (_: string, line: string): void => {
     lines.push(line);
@@ -126,7 +126,7 @@ test("an engine's process says its plan, and takes prefixes back from the second
   assert.equal(kvBlocksMax, 20);
   assert.ok(kvBlocksOffloaded > 0 && kvBlocksOnboarded > 0, `${kvBlocksOffloaded} ${kvBlocksOnboarded}`);
   const plan =
-    /^tiny: memory plan: weights 45\.0 MiB, .* KV cache 510\.0 KiB \(20 blocks .* second tier 3\.98 MiB \(160 blocks\)/;
+    /^tiny: memory plan: weights 45\.0 MiB, .* KV cache 510\.0 KiB \(20 blocks .* host KV cache 3\.98 MiB \(160 blocks\)/;
   assert.ok(
     lines.some((line) => plan.test(line)),
     lines.join("\n"),

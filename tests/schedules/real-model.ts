@@ -55,7 +55,7 @@ function randomRequest(random: Random, prompts: readonly (readonly number[])[], 
   };
 }
 
-/** The same load with guesses of the callers' own: mostly what comes out, with something wrong now and then. */
+/** The same load with the callers' own draft tokens: mostly right, sometimes wrong. */
 export function withDrafts(load: RealLoad, outputs: readonly RealOutput[]): RealLoad {
   const random = createRandom(load.seed);
   const requests = load.requests.map((request, i) => {

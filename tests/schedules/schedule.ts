@@ -28,7 +28,7 @@ export interface Schedule {
   readonly seed: number;
   readonly shape: Shape;
   readonly config: EngineConfig;
-  /** Who guesses tokens beside the look-up: a model that is always right, one that is not, or nobody. */
+  /** The drafter beside the look-up: a model that is always right, one that is not, or none. */
   readonly draftModel: "same" | "other" | "none";
   readonly arrivals: readonly Arrival[];
   /** On the virtual clock, one after the other and again from the start. */

@@ -1,5 +1,5 @@
 /**
- * Speculative decoding of nereid-tiny, its own weights in four bits guessing: token for token and bit for bit what comes
+ * Speculative decoding of nereid-tiny, its own weights in INT4 as draft model: token for token and bit for bit what comes
  * without, over the recorded prompts, greedy and drawn.
  */
 import assert from "node:assert/strict";
@@ -64,7 +64,9 @@ for (const { name, ngramSize, isDrafted, share } of KINDS) {
     const engine = new LlmEngine(lend(target, target.numBlocks), config, undefined, { drafter });
     assert.deepEqual(await oneByOne(engine), expected);
     const { draftTokens, acceptedDraftTokens, iteration } = engine.stats();
-    t.diagnostic(`${acceptedDraftTokens} of ${draftTokens} guesses right, ${iteration} steps instead of ${plainSteps}`);
+    t.diagnostic(
+      `${acceptedDraftTokens} of ${draftTokens} draft tokens accepted, ${iteration} steps instead of ${plainSteps}`,
+    );
     assert.ok(acceptedDraftTokens > 0 && acceptedDraftTokens >= share * draftTokens);
     assert.ok(iteration < plainSteps);
     await engine.close();

@@ -45,7 +45,7 @@ export class AzureStore implements ObjectStore {
     await readPages(this.url, async (marker) => {
       const query = marker === undefined ? base : { ...base, marker };
       const { text } = await this.#send("", query, {}, (request) => exchangeText(request, { stallMs, signal }));
-      if (!text.includes("<EnumerationResults")) throw new ToolError(`${this.url}: what answers is no blob storage`);
+      if (!text.includes("<EnumerationResults")) throw new ToolError(`${this.url}: the server is no blob storage`);
       for (const element of xmlElements(text, "Blob")) addBlob(listing, element);
       for (const element of xmlElements(text, "BlobPrefix")) listing.addFolder(xmlText(element, "Name") ?? "");
       return xmlText(text, "NextMarker");

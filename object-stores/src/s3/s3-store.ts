@@ -78,7 +78,7 @@ export class S3Store implements ObjectStore {
   async #text(query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<string> {
     const patience = { stallMs: this.#options.stallMs, signal };
     const { text } = await this.#send("", query, {}, (request) => exchangeText(request, patience));
-    if (!text.includes("<ListBucketResult")) throw new ToolError(`${this.url}: what answers is no S3 store`);
+    if (!text.includes("<ListBucketResult")) throw new ToolError(`${this.url}: the server is no S3 store`);
     return text;
   }
 

@@ -43,7 +43,7 @@ export async function calibrateOnGpu(options: CalibrateGpuOptions): Promise<Read
     }
     const found = stats.finished();
     const missing = Array.from({ length: numLayers }, (_, layer) => `${layer} qkv`).find((key) => !found.has(key));
-    if (missing !== undefined) throw new Error(`no product of layer ${missing} was seen`);
+    if (missing !== undefined) throw new Error(`no GEMM of layer ${missing} was seen`);
     return found;
   } finally {
     await runner.close();

@@ -97,8 +97,8 @@ function candidates(
   isMultiplied: boolean,
 ): readonly WeightType[] {
   const { tensors } = opened;
-  const wishes = isStoredInBlocks(plan, tensors, options) ? [undefined] : requestedFor(options, opened, isMultiplied);
-  return [...new Set(wishes.map((wish) => typePlan(plan, tensors, wish).type))];
+  const types = isStoredInBlocks(plan, tensors, options) ? [undefined] : requestedFor(options, opened, isMultiplied);
+  return [...new Set(types.map((type) => typePlan(plan, tensors, type).type))];
 }
 
 function requestedFor(

@@ -98,10 +98,10 @@ function storageOf(options: ConvertOptions, opened: OpenedDecoder, dtype: FloatT
   if (typeof kept === "object") return kept;
   if (weightOnly === "gptq") {
     throw new ToolError(`The matrices cannot be written as int4_gptq: ${kept ?? "they are floats"}`, {
-      fix: "Name a folder in 4 bits of GPTQ or AWQ, or use nereid quantize --qformat int4_awq",
+      fix: "Name an INT4 folder of GPTQ or AWQ, or use nereid quantize --qformat int4_awq",
     });
   }
-  if (kept !== undefined) reporter.warn(`The matrices become the floats that their integers stand for: ${kept}`);
+  if (kept !== undefined) reporter.warn(`The matrices are dequantized to floats: ${kept}`);
   return { storage: undefined, quantization: { ...NOT_QUANTIZED, kv_cache_quant_algo: cache } };
 }
 

@@ -21,7 +21,7 @@ test("buildText() shows what became of each shape, and the times of what was mea
     "Wrote engine: config.json and rank0.engine, 10.0 MiB in 2.6 s",
     "  matrix      kept as        1 token  64 tokens",
     "  6144 x 384  bf16",
-    "  640 x 384   q4_0 repacked  12 us    1.4 ms     of 2 ways",
+    "  640 x 384   q4_0 repacked  12 us    1.4 ms     of 2 choices",
     "Threads for one token: 1, for 64: 2 (2: 155 us and 23.1 ms; 1: 1.4 ms and 24.2 ms)",
   ]);
 });

@@ -13,7 +13,7 @@ export function buildText(
     shape.join(" x "),
     `${type}${layout === "repacked" ? " repacked" : ""}`,
     ...timings.slice(0, 1).flatMap(({ decodeUs, prefillUs }) => [us(decodeUs), us(prefillUs)]),
-    timings.length < 2 ? "" : `of ${timings.length} ways`,
+    timings.length < 2 ? "" : `of ${timings.length} choices`,
   ]);
   const table = columns([["matrix", "kept as", "1 token", `${PREFILL_ROWS} tokens`, ""], ...rows]);
   const counts = threadTimings.map(({ threads: count, decodeUs, prefillUs }) => {

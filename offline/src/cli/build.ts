@@ -16,44 +16,52 @@ import { DEVICE_FLAG, refuseGiven } from "./checkpoint-flags.ts";
 
 const COUNT = { type: "integer", min: 0 } as const;
 /** TensorRT plug-in flags: measurement makes these choices here. */
-const PLUGIN = { type: "string", hidden: true, summary: "noted" } as const;
+const PLUGIN = { type: "string", hidden: true, summary: "recorded" } as const;
 
 const FLAGS = {
   checkpoint_dir: {
     type: "string",
     value: "DIR",
-    summary: "checkpoint of convert-checkpoint or quantize; a folder of Hugging Face or a GGUF file will do",
+    summary: "checkpoint of convert-checkpoint or quantize; also a Hugging Face folder or a GGUF file",
   },
-  output_dir: { type: "string", value: "DIR", default: "engine_outputs", summary: "where the engine goes" },
+  output_dir: { type: "string", value: "DIR", default: "engine_outputs", summary: "folder for the engine" },
   weight_type: {
     type: "string",
     choices: ["auto", "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "fp8", "int4"],
     default: "auto",
     summary:
-      "type of the matrices; auto: quantized ones as they are, floats in what is fastest here; on a GPU auto, bf16, fp8 or int4",
+      "type of the matrices; auto: quantized ones unchanged, floats in the fastest type here; on a GPU auto, bf16, fp8 or int4",
   },
-  device: { ...DEVICE_FLAG, summary: "for what to build: cpu, cuda or cuda:N; auto: the first GPU, or else the CPU" },
+  device: {
+    ...DEVICE_FLAG,
+    summary: "device to build for: cpu, cuda or cuda:N; auto: the first GPU, otherwise the CPU",
+  },
   gemm_plugin: {
     type: "string",
     choices: ["auto", "float16", "bfloat16", "float32", "fp8", "disable"],
-    summary: "of those floats in the words of trtllm-build: a float type is taken, anything else means auto",
+    summary: "type of those floats, as in trtllm-build: float types count, anything else means auto",
   },
-  max_batch_size: { ...COUNT, default: 2048, summary: "sequences of a step; noted" },
-  max_input_len: { ...COUNT, default: 1024, summary: "tokens of a prompt; noted" },
-  max_seq_len: { ...COUNT, aliases: ["max_decoder_seq_len"], summary: "tokens of prompt and reply; noted" },
-  max_num_tokens: { ...COUNT, default: 8192, summary: "tokens of a step; noted" },
-  opt_num_tokens: { ...COUNT, summary: "noted" },
-  max_beam_width: { ...COUNT, default: 1, summary: "beams of a request; noted" },
-  max_prompt_embedding_table_size: { ...COUNT, default: 0, aliases: ["max_multimodal_len"], summary: "noted" },
-  max_encoder_input_len: { ...COUNT, summary: "noted" },
-  max_draft_len: { ...COUNT, summary: "noted" },
-  max_output_len: { ...COUNT, summary: "noted" },
-  kv_cache_type: { type: "string", choices: ["paged", "continuous", "disabled"], default: "paged", summary: "noted" },
-  tokens_per_block: { ...COUNT, summary: "noted" },
-  gather_context_logits: { type: "switch", summary: "noted: any request may ask for logits" },
-  gather_generation_logits: { type: "switch", summary: "noted" },
-  gather_all_token_logits: { type: "switch", summary: "noted" },
-  logits_dtype: { type: "string", summary: "noted: logits are float32" },
+  max_batch_size: { ...COUNT, default: 2048, summary: "sequences in a step; recorded" },
+  max_input_len: { ...COUNT, default: 1024, summary: "tokens of a prompt; recorded" },
+  max_seq_len: { ...COUNT, aliases: ["max_decoder_seq_len"], summary: "tokens of prompt and reply; recorded" },
+  max_num_tokens: { ...COUNT, default: 8192, summary: "tokens in a step; recorded" },
+  opt_num_tokens: { ...COUNT, summary: "recorded" },
+  max_beam_width: { ...COUNT, default: 1, summary: "beams of a request; recorded" },
+  max_prompt_embedding_table_size: { ...COUNT, default: 0, aliases: ["max_multimodal_len"], summary: "recorded" },
+  max_encoder_input_len: { ...COUNT, summary: "recorded" },
+  max_draft_len: { ...COUNT, summary: "recorded" },
+  max_output_len: { ...COUNT, summary: "recorded" },
+  kv_cache_type: {
+    type: "string",
+    choices: ["paged", "continuous", "disabled"],
+    default: "paged",
+    summary: "recorded",
+  },
+  tokens_per_block: { ...COUNT, summary: "recorded" },
+  gather_context_logits: { type: "switch", summary: "recorded: any request may ask for logits" },
+  gather_generation_logits: { type: "switch", summary: "recorded" },
+  gather_all_token_logits: { type: "switch", summary: "recorded" },
+  logits_dtype: { type: "string", summary: "recorded: logits are float32" },
   gpt_attention_plugin: PLUGIN,
   bert_attention_plugin: PLUGIN,
   gemm_swiglu_plugin: PLUGIN,
@@ -101,11 +109,11 @@ const FLAGS = {
   build_config: NO_EFFECT.value,
   model_cls_file: NO_EFFECT.value,
   model_cls_name: NO_EFFECT.value,
-  speculative_decoding_mode: { type: "string", hidden: true, summary: "noted" },
-  lora_dir: { type: "string", many: "list", hidden: true, summary: "noted" },
-  lora_ckpt_source: { type: "string", hidden: true, summary: "noted" },
-  lora_target_modules: { type: "string", many: "list", hidden: true, summary: "noted" },
-  max_lora_rank: { ...COUNT, hidden: true, summary: "noted" },
+  speculative_decoding_mode: { type: "string", hidden: true, summary: "recorded" },
+  lora_dir: { type: "string", many: "list", hidden: true, summary: "recorded" },
+  lora_ckpt_source: { type: "string", hidden: true, summary: "recorded" },
+  lora_target_modules: { type: "string", many: "list", hidden: true, summary: "recorded" },
+  max_lora_rank: { ...COUNT, hidden: true, summary: "recorded" },
 } as const satisfies FlagTable;
 
 const PLUGIN_CONFIG: ReadonlySet<string> = new Set([
@@ -133,7 +141,7 @@ const FLOAT_TYPES: ReadonlyMap<string, "f32" | "f16" | "bf16"> = new Map([
 const SYNTAX: CommandSyntax<typeof FLAGS> = {
   command: "build",
   description:
-    "Builds an engine of a checkpoint: weights packed for this machine's processor or GPU, with the ways to multiply that were fastest on it. The folder can be the engine_dir of a served model.",
+    "Builds an engine from a checkpoint: weights packed for this machine's CPU or GPU, with the GEMM choices that were fastest on it. The folder can be the engine_dir of a served model.",
   flags: FLAGS,
   examples: [
     "nereid build --checkpoint_dir gpt2/trt_ckpt/fp16/1-gpu --output_dir gpt2/trt_engines/fp16/1-gpu",
@@ -225,7 +233,7 @@ async function buildForGpu(values: Values, ordinal: number, { given, reporter, s
   const seconds = (performance.now() - startMs) / 1000;
   const { numBytes, target, products } = summary;
   const wrote = `Wrote ${outputDir}: config.json and rank0.engine, ${formatBytes(numBytes)} in ${seconds.toFixed(1)} s`;
-  reporter.result(`${wrote}, for ${target.device}; ${products.length} products measured`, {
+  reporter.result(`${wrote}, for ${target.device}; ${products.length} GEMMs measured`, {
     output_dir: outputDir,
     device: target.device,
     bytes: numBytes,

@@ -14,7 +14,7 @@ export const DEVICE_FLAG: {
   type: "string",
   value: "DEVICE",
   default: "auto",
-  summary: "where to compute: cpu, cuda or cuda:N; auto: the first GPU, or else the CPU",
+  summary: "device: cpu, cuda or cuda:N; auto: the first GPU, otherwise the CPU",
 };
 
 const SIZE = { type: "integer", default: 1, min: 1, max: 4096 } as const;

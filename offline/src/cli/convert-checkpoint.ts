@@ -12,7 +12,7 @@ const FLAGS = {
   model_dir: {
     type: "string",
     value: "DIR",
-    summary: "model: a folder of Hugging Face, plain, AWQ or GPTQ, or a GGUF file",
+    summary: "model: a Hugging Face folder (plain, AWQ or GPTQ), or a GGUF file",
     aliases: ["hf_model_dir", "model"],
   },
   output_dir: {
@@ -20,13 +20,13 @@ const FLAGS = {
     value: "DIR",
     default: "tllm_checkpoint",
     aliases: ["output_model_dir"],
-    summary: "where the checkpoint goes",
+    summary: "folder for the checkpoint",
   },
   dtype: {
     type: "string",
     choices: DTYPES,
     default: "auto",
-    summary: "type of what is not quantized; auto: as the files have it",
+    summary: "type of unquantized tensors; auto: the type of the files",
   },
   ...MAPPING_FLAGS,
   use_parallel_embedding: { type: "switch", summary: "split the embedding too" },
@@ -42,16 +42,16 @@ const FLAGS = {
     choices: ["int8", "int4", "int4_gptq"],
     default: "int8",
     aliases: ["use_weight_only_with_precision"],
-    summary: "bits of those integers; int4_gptq: those of a GPTQ or AWQ folder, as they are",
+    summary: "bits of those integers; int4_gptq: the integers of a GPTQ or AWQ folder, unchanged",
   },
   quant_ckpt_path: {
     type: "string",
     value: "PATH",
-    summary: "with int4_gptq: the folder of the integers, or its file, where it is not --model_dir",
+    summary: "with int4_gptq: the folder or file of the integers, if not --model_dir",
   },
-  group_size: { type: "integer", hidden: true, summary: "noted: groups are those of the files" },
+  group_size: { type: "integer", hidden: true, summary: "ignored: groups are those of the files" },
   per_group: NO_EFFECT.toggle,
-  fp8_kv_cache: { type: "switch", summary: "note in config.json that the cache is to be kept in 8 bits" },
+  fp8_kv_cache: { type: "switch", summary: "record an FP8 KV cache in config.json" },
   int8_kv_cache: NO_EFFECT.toggle,
   workers: NO_EFFECT.value,
   log_level: NO_EFFECT.value,
@@ -109,7 +109,7 @@ const FLAGS = {
 const OTHER_FAMILY = "Only decoders of the families that the README names can be converted";
 const REFUSED: ReadonlyMap<string, string> = new Map([
   ["meta_ckpt_dir", "Download the model from Hugging Face, and give its folder as --model_dir"],
-  ["nemo_ckpt_path", "Convert the model to a folder of Hugging Face with NeMo's own exporter"],
+  ["nemo_ckpt_path", "Convert the model to a Hugging Face folder with NeMo's own exporter"],
   ["smoothquant", "Use nereid quantize --qformat int8_sq, which calibrates"],
   ["per_channel", "Use nereid quantize --qformat int8_sq"],
   ["per_token", "Use nereid quantize --qformat int8_sq"],
@@ -121,7 +121,7 @@ const REFUSED: ReadonlyMap<string, string> = new Map([
   ["calibrate_kv_cache", "Give --fp8_kv_cache, or set the served model's kv_cache_type, which needs no calibration"],
   ["cp_size", "Leave it out: contexts are not split over ranks"],
   ["save_config_only", "Leave it out: a checkpoint without weights cannot be used"],
-  ["remove_duplicated_kv_heads", "Leave it out: heads are repeated where there are fewer than ranks"],
+  ["remove_duplicated_kv_heads", "Leave it out: heads are repeated if there are fewer than ranks"],
   ["use_int8_weight_only_embedding", "Leave it out: the embedding stays as it is"],
   ["model_type", OTHER_FAMILY],
   ["model_name", OTHER_FAMILY],
@@ -135,7 +135,7 @@ const REFUSED: ReadonlyMap<string, string> = new Map([
 const SYNTAX: CommandSyntax<typeof FLAGS> = {
   command: "convert-checkpoint",
   description:
-    "Converts a model of Hugging Face to a checkpoint of TensorRT-LLM: config.json and a rankN.safetensors for each rank.",
+    "Converts a Hugging Face model to a TensorRT-LLM checkpoint: config.json and a rankN.safetensors for each rank.",
   flags: FLAGS,
   examples: [
     "nereid convert-checkpoint --model_dir gpt2 --dtype float16 --output_dir gpt2/trt_ckpt/fp16/1-gpu",
@@ -164,7 +164,7 @@ export async function convertCheckpointCommand(argv: readonly string[]): Promise
       signal,
     });
     const seconds = (performance.now() - startMs) / 1000;
-    const files = numRanks === 1 ? "rank0.safetensors" : `${numRanks} files of ranks`;
+    const files = numRanks === 1 ? "rank0.safetensors" : `${numRanks} rank files`;
     const kept = algorithm === null ? "" : `, matrices as ${algorithm}`;
     reporter.result(
       `Wrote ${values.output_dir}: config.json and ${files}, ${formatBytes(numBytes)} in ${seconds.toFixed(1)} s${kept}`,

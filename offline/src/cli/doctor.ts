@@ -11,10 +11,10 @@ const FLAGS = {
     type: "string",
     many: "repeated",
     value: "DIR",
-    summary: "a repository, as the server's flag names it",
+    summary: "a repository, as in the server's flag",
     aliases: ["model-store", "model-repo"],
   },
-  all: { type: "switch", short: "a", summary: "show notes too: what is without effect here and does no harm" },
+  all: { type: "switch", short: "a", summary: "also show notes: settings without effect here" },
 } as const satisfies FlagTable;
 
 const SYNTAX: CommandSyntax<typeof FLAGS> = {

@@ -17,7 +17,7 @@ const FLAGS = {
     type: "string",
     value: "DIR",
     aliases: ["engine", "engine_dir", "model_dir"],
-    summary: "a folder of Hugging Face, a checkpoint, an engine, or a GGUF file",
+    summary: "a Hugging Face folder, a checkpoint, an engine, or a GGUF file",
   },
   repo: {
     type: "string",
@@ -30,7 +30,7 @@ const FLAGS = {
     type: "string",
     value: "DIR",
     aliases: ["tokenizer_dir"],
-    summary: "the folder with tokenizer.json, where it is not that of the model",
+    summary: "the folder with tokenizer.json, if it is not the model's",
   },
   max_batch_size: {
     type: "integer",
@@ -39,11 +39,11 @@ const FLAGS = {
     default: DEFAULT_BATCH_SIZE,
     summary: "requests that run at the same time",
   },
-  no_streaming: { type: "switch", summary: "answers in one piece only (decoupled_mode:False)" },
+  no_streaming: { type: "switch", summary: "whole answers only (decoupled_mode:False)" },
   set: {
     type: "string",
     value: "KEY:VALUE,...",
-    summary: "other placeholders of the templates, written as for fill-template",
+    summary: "other placeholders of the templates, as for fill-template",
   },
   copy: { type: "switch", summary: "copy model and tokenizer into the repository, so that it can be moved as a whole" },
   images: {

@@ -21,7 +21,7 @@ const FLAGS = {
     min: 1,
     max: MAX_RANKS,
     default: 1,
-    summary: "ranks that the engine was built for (TP x PP): so many GPUs run it together, driven by one process",
+    summary: "ranks of the engine (TP x PP): as many GPUs run it together, driven by one process",
   },
   model_repo: {
     type: "string",
@@ -63,7 +63,7 @@ const FLAGS = {
 const SYNTAX: CommandSyntax<typeof FLAGS> = {
   command: "launch",
   description:
-    "Starts the server in the foreground with the flags of launch_triton_server.py, as one process: no MPI, no ranks to wait for. What stands behind -- goes to the server as it is. When models do not load, it says why.",
+    "Starts the server in the foreground with the flags of launch_triton_server.py, as one process: no MPI, no ranks to wait for. Arguments after -- go to the server unchanged. When models do not load, it says why.",
   flags: FLAGS,
   positionals: [{ name: "-- server flags", summary: "flags of nereid serve", optional: true, many: true }],
   examples: ["nereid launch --world_size 1 --model_repo repo --http_port 8000 -- --http-address=127.0.0.1"],

@@ -15,15 +15,15 @@ const FLAGS = {
   model_dir: {
     type: "string",
     value: "DIR",
-    summary: "model: a folder of Hugging Face, plain, AWQ or GPTQ, or a GGUF file",
+    summary: "model: a Hugging Face folder (plain, AWQ or GPTQ), or a GGUF file",
   },
-  output_dir: { type: "string", value: "DIR", default: "exported_model", summary: "where the checkpoint goes" },
+  output_dir: { type: "string", value: "DIR", default: "exported_model", summary: "folder for the checkpoint" },
   qformat: { type: "string", choices: QUANT_FORMATS, default: "full_prec", summary: "how matrices are kept" },
   dtype: {
     type: "string",
     choices: DTYPES,
     default: "auto",
-    summary: "type of what is not quantized; auto: as the files have it",
+    summary: "type of unquantized tensors; auto: the type of the files",
   },
   ...MAPPING_FLAGS,
   use_parallel_embedding: { type: "switch", summary: "split the embedding too" },
@@ -39,10 +39,10 @@ const FLAGS = {
     type: "string",
     choices: ["full", "none"],
     default: "full",
-    summary: "search factors and scales by what the model reads, or only round",
+    summary: "search factors and scales by the inputs of layers, or only round",
   },
-  quantize_lm_head: { type: "switch", summary: "the matrix of logits too; with --qformat fp8" },
-  kv_cache_dtype: { type: "string", choices: ["fp8", "int8", "none"], summary: "noted: type of the cache" },
+  quantize_lm_head: { type: "switch", summary: "quantize the output matrix (lm_head) too; with --qformat fp8" },
+  kv_cache_dtype: { type: "string", choices: ["fp8", "int8", "none"], summary: "recorded: type of the KV cache" },
   calib_size: { type: "integer", min: 1, default: 512, summary: "texts to calibrate with; 32 at most for AWQ" },
   calib_dataset: {
     type: "string",
@@ -50,14 +50,14 @@ const FLAGS = {
     default: BUILT_IN,
     summary: "texts to calibrate with: a text file, or .jsonl with a field named text",
   },
-  calib_max_seq_length: { type: "integer", min: 2, default: 512, summary: "tokens of each" },
+  calib_max_seq_length: { type: "integer", min: 2, default: 512, summary: "tokens of each text" },
   eval_dataset: {
     type: "string",
     value: "FILE",
     default: BUILT_IN,
-    summary: "text of which perplexity is measured before and after, or none",
+    summary: "text for the perplexity before and after, or none",
   },
-  eval_size: { type: "integer", min: 1, default: 64, summary: "pieces of it" },
+  eval_size: { type: "integer", min: 1, default: 64, summary: "pieces of that text" },
   batch_size: NO_EFFECT.value,
   seed: NO_EFFECT.value,
   tokenizer_max_seq_length: NO_EFFECT.value,
@@ -79,7 +79,7 @@ const FLAGS = {
 } as const satisfies FlagTable;
 
 const REFUSED: ReadonlyMap<string, string> = new Map([
-  ["nemo_ckpt_path", "Convert the model to a folder of Hugging Face with NeMo's own exporter"],
+  ["nemo_ckpt_path", "Convert the model to a Hugging Face folder with NeMo's own exporter"],
   ["cp_size", "Leave it out: contexts are not split over ranks"],
   ["autoq_format", "Give one --qformat"],
   ["auto_quantize_bits", "Give one --qformat"],
@@ -89,7 +89,7 @@ const REFUSED: ReadonlyMap<string, string> = new Map([
 const SYNTAX: CommandSyntax<typeof FLAGS> = {
   command: "quantize",
   description:
-    "Quantizes the matrices of a model, calibrated on texts where the format asks for it, and writes a checkpoint of TensorRT-LLM. Measures what that costs in perplexity.",
+    "Quantizes the matrices of a model, calibrated on texts if the format needs it, and writes a TensorRT-LLM checkpoint. Measures the perplexity before and after.",
   flags: FLAGS,
   examples: [
     "nereid quantize --model_dir Llama-3.1-8B --dtype bfloat16 --qformat int4_awq --awq_block_size 128 --output_dir llama-awq",
@@ -151,7 +151,7 @@ function checkValues(values: FlagValues<typeof FLAGS>): void {
     });
   }
   if (quantize_lm_head && qformat !== "fp8") {
-    throw new ToolError(`--quantize_lm_head goes with --qformat fp8, got ${qformat}`, {
+    throw new ToolError(`--quantize_lm_head needs --qformat fp8, got ${qformat}`, {
       fix: "Leave it out; where the model is served on a GPU, its parameter quantize_lm_head does the same for any format",
     });
   }

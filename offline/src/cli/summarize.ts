@@ -15,7 +15,7 @@ const FLAGS = {
     type: "string",
     value: "DIR",
     default: "engine_outputs",
-    summary: "engine of nereid build; a checkpoint, a folder of Hugging Face or a GGUF file will do",
+    summary: "engine of nereid build; also a checkpoint, a Hugging Face folder or a GGUF file",
   },
   tokenizer_dir: {
     type: "string",
@@ -32,7 +32,7 @@ const FLAGS = {
   batch_size: { type: "integer", min: 1, default: 1, summary: "texts side by side" },
   max_ite: { type: "integer", min: 1, default: 20, summary: "batches at most" },
   output_len: { type: "integer", min: 1, default: 100, summary: "new tokens at most" },
-  max_input_length: { type: "integer", min: 1, default: 923, summary: "of a longer prompt the last tokens are taken" },
+  max_input_length: { type: "integer", min: 1, default: 923, summary: "a longer prompt keeps its last tokens" },
   num_beams: { type: "integer", min: 1, max: 64, default: 1, summary: "beams, of which the first is scored" },
   temperature: { type: "number", min: 0, default: 1, summary: "above 0" },
   top_k: { type: "integer", min: 0, default: 1, summary: "candidates kept; 1 is greedy" },
@@ -44,8 +44,8 @@ const FLAGS = {
   random_seed: { type: "integer", min: 0, default: 0, summary: "equal seeds give equal summaries" },
   check_accuracy: { type: "switch", summary: "fail when the score is below the threshold" },
   tensorrt_llm_rouge1_threshold: { type: "number", default: 15, summary: "least rouge1, in per cent" },
-  test_trt_llm: { type: "switch", summary: "taken: it is the engine that is tested" },
-  kv_cache_enable_block_reuse: { type: "switch", summary: "prompts share what they begin with" },
+  test_trt_llm: { type: "switch", summary: "accepted: the engine is always tested" },
+  kv_cache_enable_block_reuse: { type: "switch", summary: "prompts share cached prefixes" },
   test_hf: NO_EFFECT.toggle,
   eval_ppl: NO_EFFECT.toggle,
   eval_task: {
@@ -81,7 +81,7 @@ const REFUSED: ReadonlyMap<string, string> = new Map([
 const SYNTAX: CommandSyntax<typeof FLAGS> = {
   command: "summarize",
   description:
-    "Lets an engine summarize texts, scores the summaries by ROUGE against those of the file, and says how fast it was.",
+    "Lets an engine summarize texts, scores the summaries by ROUGE against those of the file, and reports the speed.",
   flags: FLAGS,
   examples: [
     "nereid summarize --test_trt_llm --engine_dir engine --tokenizer_dir model --dataset cnn.jsonl --batch_size 8",

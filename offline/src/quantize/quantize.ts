@@ -94,7 +94,7 @@ function keptIntegers({ format, groupSize, kvCacheAlgorithm, reporter }: Quantiz
   if (typeof kept !== "object" || (groupSize ?? kept.groupSize) !== kept.groupSize) return undefined;
   const { groupSize: size, quantization } = kept;
   reporter.info(
-    `The matrices are in 4 bits already: their integers are kept as ${quantization.quant_algo}, groups of ${size}`,
+    `The matrices are INT4 already: their integers are kept as ${quantization.quant_algo}, groups of ${size}`,
   );
   return kept;
 }

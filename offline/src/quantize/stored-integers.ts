@@ -30,7 +30,7 @@ export function integersOf(
   const linears = layout.filter(({ kind, columns }) => kind === "linear" && columns !== undefined);
   const floats = linears.filter((tensor) => !areIntegers(tensor, integers));
   if (floats.some(({ parts }) => parts.some(({ name }) => integers?.has(name)))) {
-    return "some are in 8 bits, or in groups that are no runs of neighbouring inputs";
+    return "some are INT8, or in groups that are not contiguous";
   }
   const stored = linears.flatMap(({ parts }) => parts.flatMap(({ name }) => integers?.get(name)?.int4 ?? []));
   const [groupSize, ...others] = new Set(stored.map((one) => one.groupSize));

@@ -36,7 +36,7 @@ export async function checkLlm(model: ExaminedModel, config: ModelConfig, versio
 function addNote(model: ExaminedModel, note: string): void {
   if (note.startsWith("parameters left as placeholders")) return;
   const isMisspelt = note.includes("did you mean");
-  const fix = isMisspelt ? "Write the name that is meant" : "Nothing: the model loads all the same";
+  const fix = isMisspelt ? "Write the name that is meant" : "Nothing: the model loads anyway";
   model.add(isMisspelt ? "warning" : "note", note, fix);
 }
 
@@ -99,7 +99,7 @@ function checkWeights(model: ExaminedModel, folder: string, { parsed, tensors }:
       describeWeights(parsed.config, parsed.weights, prefix, (plan) => typePlan(plan, tensors, undefined));
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error);
-      model.add("error", problem, "Check that all weight files are there: nereid download goes on where it stopped", {
+      model.add("error", problem, "Check that all weight files are there: nereid download resumes", {
         file: folder,
       });
       return;

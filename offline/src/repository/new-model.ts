@@ -72,7 +72,7 @@ export async function newModel(path: string, kind: ModelKind, replaces = false):
   const folder = resolve(path);
   const name = basename(folder);
   if (!/^[\w.-]+$/.test(name)) {
-    throw new ToolError(`the name of a model may have letters, digits and the signs _ . - alone, got '${name}'`);
+    throw new ToolError(`the name of a model may contain only letters, digits and the signs _ . -, got '${name}'`);
   }
   await mkdir(dirname(folder), { recursive: true });
   const { config, code } = BEGINNINGS[kind];

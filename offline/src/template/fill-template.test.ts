@@ -125,9 +125,7 @@ for (const [text, expected] of [
 }
 
 test("parseTemplateValues() warns of a key that is given twice", () => {
-  assert.deepEqual(parseTemplateValues("a:1,a:2", () => true).warnings, [
-    "'a' is given twice: the last value is taken",
-  ]);
+  assert.deepEqual(parseTemplateValues("a:1,a:2", () => true).warnings, ["'a' is given twice: the last value counts"]);
 });
 
 const TEMPLATE = `max_batch_size: \${triton_max_batch_size} # \${comment}

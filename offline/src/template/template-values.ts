@@ -21,7 +21,7 @@ export function parseTemplateValues(text: string, isKnown: (key: string) => bool
   for (const piece of splitEscaped(text, ",")) {
     const [key = "", ...rest] = splitEscaped(piece, ":");
     if (startsEntry(key, rest, isKnown)) {
-      if (values.has(key)) warnings.push(`'${key}' is given twice: the last value is taken`);
+      if (values.has(key)) warnings.push(`'${key}' is given twice: the last value counts`);
       values.set(key, rest.join(":"));
       last = key;
     } else if (last === undefined || piece === "") {

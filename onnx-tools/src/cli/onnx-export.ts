@@ -11,7 +11,7 @@ const FLAGS = {
     short: "m",
     value: "DIR",
     required: true,
-    summary: "folder of Hugging Face with config.json and safetensors files",
+    summary: "Hugging Face folder with config.json and safetensors files",
     aliases: ["model_dir"],
   },
   output: {
@@ -19,7 +19,7 @@ const FLAGS = {
     short: "o",
     value: "DIR",
     default: "onnx",
-    summary: "where model.onnx goes, or text_model.onnx and vision_model.onnx: a version's folder will do",
+    summary: "folder for model.onnx, or text_model.onnx and vision_model.onnx; may be a version's folder",
     aliases: ["output_dir"],
   },
   part: {
@@ -36,11 +36,11 @@ const FLAGS = {
   attention_mask: { type: "switch", summary: "an input attention_mask for CLIP's text encoder" },
   external_data: { type: "switch", summary: "weights in a file beside the model; above 2 GiB they always are" },
   force: { type: "switch", short: "f", summary: "replace an output folder that holds other files" },
-  task: { type: "string", hidden: true, summary: "noted" },
-  framework: { type: "string", hidden: true, summary: "noted" },
-  opset: { type: "integer", hidden: true, summary: "noted" },
-  device: { type: "string", hidden: true, summary: "noted" },
-  dtype: { type: "string", choices: ["fp32"], hidden: true, summary: "noted" },
+  task: { type: "string", hidden: true, summary: "ignored" },
+  framework: { type: "string", hidden: true, summary: "ignored" },
+  opset: { type: "integer", hidden: true, summary: "ignored" },
+  device: { type: "string", hidden: true, summary: "ignored" },
+  dtype: { type: "string", choices: ["fp32"], hidden: true, summary: "ignored" },
 } as const satisfies FlagTable;
 
 const SYNTAX: CommandSyntax<typeof FLAGS> = {

@@ -16,32 +16,32 @@ const FLAGS = {
     summary: "the ONNX model",
     aliases: ["model", "onnx"],
   },
-  output: { type: "string", short: "o", value: "FILE", required: true, summary: "where the quantized model goes" },
+  output: { type: "string", short: "o", value: "FILE", required: true, summary: "file for the quantized model" },
   weight_type: { type: "string", choices: ["int8", "uint8"], default: "int8", summary: "type of the weights" },
   reduce_range: {
     type: "switch",
-    summary: "7 bits in place of 8: exact sums on processors without VNNI; uint8 has them with 8 bits, and is slower",
+    summary: "7 bits instead of 8: exact sums on CPUs without VNNI; uint8 has them with 8 bits, and is slower",
   },
   shapes: {
     type: "string",
     value: "NAME:2x16,…",
-    summary: "shapes of the random inputs by which the error is measured",
+    summary: "shapes of the random inputs that measure the error",
   },
   load_inputs: {
     type: "string",
     many: "list",
     value: "NAME:FILE.npy",
-    summary: "inputs from files in place of random ones",
+    summary: "inputs from files instead of random ones",
   },
   samples: { type: "integer", default: 4, min: 1, max: 1000, summary: "how many random inputs" },
   seed: { type: "integer", default: 0, summary: "of the random inputs" },
-  per_channel: { type: "switch", hidden: true, summary: "noted: every column has a scale" },
+  per_channel: { type: "switch", hidden: true, summary: "ignored: every column has a scale" },
 } as const satisfies FlagTable;
 
 const SYNTAX: CommandSyntax<typeof FLAGS> = {
   command: "onnx quantize",
   description:
-    "Quantizes products with constant matrices (MatMul, Gemm) to 8 bits, with a scale for each column; activations are quantized by their own range in each run. Prints sizes and the error against the original.",
+    "Quantizes matrix products with constant matrices (MatMul, Gemm) to 8 bits, with a scale for each column; activations are quantized by their own range in each run. Prints sizes and the error against the original.",
   flags: FLAGS,
   examples: ["nereid onnx quantize --input onnx/model.onnx --output repo/text_encoder/1/model.onnx"],
 };
@@ -63,7 +63,7 @@ export async function onnxQuantizeCommand(argv: readonly string[]): Promise<void
       signal,
     });
     const sizes = `${formatBytes(bytesBefore)} -> ${formatBytes(bytesAfter)}`;
-    const lines = [`Wrote ${values.output}: ${numMatmuls} products quantized, ${sizes}`, ...errorLines(errors)];
+    const lines = [`Wrote ${values.output}: ${numMatmuls} matrix products quantized, ${sizes}`, ...errorLines(errors)];
     reporter.result(lines.join("\n"), {
       output: values.output,
       products: numMatmuls,

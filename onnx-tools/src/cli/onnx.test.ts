@@ -18,7 +18,7 @@ test("nereid onnx export, onnx quantize and trtexec go from safetensors to an en
   assert.deepEqual([event, files[0]?.path, files[0]?.outputs], ["done", model, ["last_hidden_state"]]);
   const quantized = await runCli(["onnx", "quantize", "-i", model, "-o", join(folder, "int8", "model.onnx"), "-q"]);
   assert.equal(quantized.code, 0, quantized.stderr);
-  assert.match(quantized.stdout, /12 products quantized, \S+ \S+ -> /);
+  assert.match(quantized.stdout, /12 matrix products quantized, \S+ \S+ -> /);
   assert.match(
     quantized.stdout,
     /last_hidden_state: error at most 0\.\d+, mean 0\.\d+ \(values .* on average\), cosine 0\.9/,

@@ -10,7 +10,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<(argv: readonly string[]) => P
 const USAGE = `Usage: nereid onnx <command> [options]
 
 Commands:
-  export    write BERT, MiniLM, CLIP, LLaVA and Qwen2-VL encoders as ONNX, from a folder of Hugging Face
+  export    write BERT, MiniLM, CLIP, LLaVA and Qwen2-VL encoders as ONNX, from a Hugging Face folder
   quantize  8-bit integers for the products of an ONNX model, with the error that it costs
 `;
 

@@ -16,19 +16,19 @@ const SHAPES = { type: "string", value: "NAME:1x3x224x224,…" } as const;
 
 const FLAGS = {
   onnx: { type: "string", value: "FILE", summary: "the ONNX model" },
-  saveEngine: { type: "string", value: "FILE", summary: "where the engine goes, e.g. repo/text_encoder/1/model.plan" },
-  loadEngine: { type: "string", value: "FILE", summary: "measure an engine that is there, in place of --onnx" },
-  fp16: { type: "switch", summary: "keep weights in 16 bits; products are computed in float32" },
-  int8: { type: "switch", summary: "products of 8-bit integers, activations quantized in each run: no calibration" },
+  saveEngine: { type: "string", value: "FILE", summary: "file for the engine, e.g. repo/text_encoder/1/model.plan" },
+  loadEngine: { type: "string", value: "FILE", summary: "measure an existing engine, instead of --onnx" },
+  fp16: { type: "switch", summary: "keep weights in FP16; computes in float32" },
+  int8: { type: "switch", summary: "INT8 matrix products, activations quantized in each run: no calibration" },
   best: { type: "switch", summary: "--fp16 and --int8" },
-  minShapes: { ...SHAPES, summary: "smallest shapes that are served" },
-  optShapes: { ...SHAPES, summary: "shapes that are measured" },
-  maxShapes: { ...SHAPES, summary: "largest shapes that are served" },
-  shapes: { ...SHAPES, summary: "all three at once; with --loadEngine: what is measured" },
+  minShapes: { ...SHAPES, summary: "smallest shapes to serve" },
+  optShapes: { ...SHAPES, summary: "shapes to measure" },
+  maxShapes: { ...SHAPES, summary: "largest shapes to serve" },
+  shapes: { ...SHAPES, summary: "all three at once; with --loadEngine: the shapes to measure" },
   skipInference: { type: "switch", summary: "do not measure", aliases: ["buildOnly"] },
   warmUp: { type: "number", default: 200, min: 0, value: "MS", summary: "run this long before measuring" },
   duration: { type: "number", default: 3, min: 0, value: "S", summary: "measure this long" },
-  iterations: { type: "integer", default: 10, min: 1, summary: "and at least so many runs" },
+  iterations: { type: "integer", default: 10, min: 1, summary: "and run at least N times" },
   bf16: NO_EFFECT.toggle,
   fp8: NO_EFFECT.toggle,
   ...TRTEXEC_NOTED,
@@ -37,7 +37,7 @@ const FLAGS = {
 const SYNTAX: CommandSyntax<typeof FLAGS> = {
   command: "trtexec",
   description:
-    "Optimises an ONNX model and writes it as the model.plan that platform tensorrt_plan serves; then measures it. Flags of NVIDIA's trtexec that choose GPU kernels are taken and have no effect.",
+    "Optimises an ONNX model and writes it as the model.plan that platform tensorrt_plan serves; then measures it. Flags of NVIDIA's trtexec that choose GPU kernels are accepted without effect.",
   flags: FLAGS,
   examples: [
     "nereid trtexec --onnx=onnx/model.onnx --saveEngine=repo/text_encoder/1/model.plan --fp16 --minShapes=input_ids:1x1,attention_mask:1x1,token_type_ids:1x1 --optShapes=input_ids:8x64,attention_mask:8x64,token_type_ids:8x64 --maxShapes=input_ids:32x256,attention_mask:32x256,token_type_ids:32x256",
@@ -73,7 +73,7 @@ function warnOfTypes({ values, reporter }: Context): void {
 
 async function build(onnx: string, { values, reporter, signal }: Context): Promise<PlanSummary> {
   const { saveEngine } = values;
-  if (saveEngine === undefined) throw new UsageError("--saveEngine=model.plan is missing: where the engine goes");
+  if (saveEngine === undefined) throw new UsageError("--saveEngine=model.plan is missing: the file for the engine");
   const all = parseShapes("--shapes", values.shapes);
   const shapesOf = (flag: "minShapes" | "optShapes" | "maxShapes") =>
     new Map([...all, ...parseShapes(`--${flag}`, values[flag])]);
@@ -107,7 +107,7 @@ function summaryLines(path: string, summary: PlanSummary): string[] {
     return `  ${name}: ${sizes.join(" <= ")}`;
   });
   const kept = [
-    ...(numInteger > 0 ? [`${numInteger} products in int8`] : []),
+    ...(numInteger > 0 ? [`${numInteger} matrix products in int8`] : []),
     ...(numHalf > 0 ? [`${numHalf} weights in fp16`] : []),
   ];
   const how = kept.length === 0 ? "" : `, ${kept.join(", ")}`;

@@ -25,7 +25,7 @@ const FLAGS = {
     type: "string",
     many: "repeated",
     value: "DIR",
-    summary: "where the encoder and the models that it calls lie",
+    summary: "repositories of the encoder and the models that it calls",
   },
   input: {
     type: "string",
@@ -45,31 +45,31 @@ const FLAGS = {
     type: "string",
     short: "c",
     value: "NAME",
-    summary: "where the records go (default: the name of the input)",
+    summary: "collection for the records (default: the name of the input)",
   },
   documents: {
     type: "string",
     value: "ADDRESS",
-    summary: "mongodb://… for the documents, where they are to be apart from the vectors",
+    summary: "mongodb://… for the documents, if they are stored apart from the vectors",
   },
-  metric: { type: "string", choices: METRICS, default: "cosine", summary: "what an approximate index is made for" },
+  metric: { type: "string", choices: METRICS, default: "cosine", summary: "metric of an approximate index" },
   approximate: {
     type: "switch",
-    summary: "make an index (HNSW) that finds nearly all of the nearest, for large collections",
+    summary: "make an HNSW index, which finds nearly all of the nearest, for large collections",
   },
   id_field: { type: "string", default: "id", value: "NAME", summary: "member with the id of a record" },
   text_field: { type: "string", default: "text", value: "NAME", summary: "member with the text of a record" },
   image_field: { type: "string", value: "NAME", summary: "member with the path of an image, instead of a text" },
-  output: { type: "string", value: "NAME", summary: "output with the vectors, where the model has several" },
+  output: { type: "string", value: "NAME", summary: "output with the vectors, if the model has several" },
   batch_size: { type: "integer", default: 32, min: 1, max: 1024, summary: "records of one call of the encoder" },
-  parallel: { type: "integer", default: 2, min: 1, max: 64, summary: "batches under way at once" },
-  timeout_ms: { type: "integer", default: 60_000, min: 1, summary: "how long the store may take for one statement" },
+  parallel: { type: "integer", default: 2, min: 1, max: 64, summary: "batches in flight" },
+  timeout_ms: { type: "integer", default: 60_000, min: 1, summary: "timeout of one statement in the store" },
 } as const satisfies FlagTable;
 
 const SYNTAX: CommandSyntax<typeof FLAGS> = {
   command: "index",
   description:
-    "Encodes records and writes them into a collection, with all their members as the document. Records that are there unchanged are left alone: run it again after an interruption or when the input has grown.",
+    "Encodes records and writes them into a collection, with all their members as the document. Unchanged records are skipped: run it again after an interruption or when the input has grown.",
   flags: FLAGS,
   examples: [
     "nereid index --model caption_encoder --model_repository repo --input captions.jsonl --store pglite:repo/store --collection captions",

@@ -66,7 +66,7 @@ function row(name: string, summary: string): string {
   const left = `  ${name}`;
   const indent = " ".repeat(NAME_COLUMN);
   const text = wrap(summary, NAME_COLUMN);
-  return left.length < NAME_COLUMN ? `${left.padEnd(NAME_COLUMN)}${text}` : `${left}\n${indent}${text}`;
+  return left.length + 1 < NAME_COLUMN ? `${left.padEnd(NAME_COLUMN)}${text}` : `${left}\n${indent}${text}`;
 }
 
 /** Lines after the first begin at column `indent`. */

@@ -23,12 +23,12 @@ const FLAGS = {
     type: "string",
     many: "list",
     value: "PATTERN",
-    summary: "only files that fit one of the patterns, such as *.safetensors",
+    summary: "only files that match one of the patterns, such as *.safetensors",
   },
-  exclude: { type: "string", many: "list", value: "PATTERN", summary: "no file that fits one of the patterns" },
+  exclude: { type: "string", many: "list", value: "PATTERN", summary: "no file that matches one of the patterns" },
   "serving-only": {
     type: "switch",
-    summary: "leave out weights that stand there a second time in a format that is not served",
+    summary: "skip duplicate weights in formats that are not served",
   },
   "cache-dir": { type: "string", value: "DIR", summary: "the cache, instead of HF_HUB_CACHE or HF_HOME" },
   token: { type: "string", value: "TOKEN", summary: "instead of HF_TOKEN; others on this machine can see it" },
@@ -51,10 +51,10 @@ const FLAGS = {
 const SYNTAX: CommandSyntax<typeof FLAGS> = {
   command: "download",
   description:
-    "Fetches a repository from the Hugging Face hub, or from a mirror named by HF_ENDPOINT. Goes on where an earlier run stopped; files appear only when all of them have been fetched and checked.",
+    "Fetches a repository from the Hugging Face hub, or from a mirror named by HF_ENDPOINT. Resumes an earlier run; files appear only when all of them have been fetched and checked.",
   flags: FLAGS,
   positionals: [
-    { name: "org/model", summary: "the repository's name, with @revision if wished" },
+    { name: "org/model", summary: "the repository's name, optionally with @revision" },
     { name: "file", summary: "names or patterns of the files that are wanted", optional: true, many: true },
   ],
   examples: [

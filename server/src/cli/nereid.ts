@@ -63,7 +63,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
       "@nereid/offline",
       "cli/convert-checkpoint",
       "convertCheckpointCommand",
-      "convert a model of Hugging Face; takes the flags of convert_checkpoint.py",
+      "convert a Hugging Face model; takes the flags of convert_checkpoint.py",
     ),
   ],
   [
@@ -72,7 +72,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
       "@nereid/offline",
       "cli/build",
       "buildCommand",
-      "build an engine of a checkpoint; takes the flags of trtllm-build",
+      "build an engine from a checkpoint; takes the flags of trtllm-build",
     ),
   ],
   [
@@ -81,7 +81,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
       "@nereid/offline",
       "cli/quantize",
       "quantizeCommand",
-      "quantize a model and say what that costs; takes the flags of quantize.py",
+      "quantize a model and measure the perplexity; takes the flags of quantize.py",
     ),
   ],
   [
@@ -126,7 +126,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
       "@nereid/onnx-tools",
       "cli/trtexec",
       "trtexecCommand",
-      "make an ONNX model the model.plan of platform tensorrt_plan; takes the flags of trtexec",
+      "build the model.plan of platform tensorrt_plan; takes the flags of trtexec",
     ),
   ],
   [

@@ -1,5 +1,5 @@
 /**
- * What all offline commands share: help, wrong flags, progress as wished, signals, exit codes. 0: done; 1: it could not be done;
+ * What all offline commands share: help, wrong flags, progress, signals, exit codes. 0: done; 1: it could not be done;
  * 2: the command line is wrong; 130 and 143: interrupted. Knows nothing of what a command does.
  */
 import process from "node:process";
@@ -84,7 +84,7 @@ function abortOnSignal(interruption: AbortController): () => void {
     const code = SIGNAL_EXIT_CODES[signal];
     if (interruption.signal.aborted) process.exit(code);
     process.exitCode = code;
-    interruption.abort(new ToolError("Interrupted", { fix: "Run the command again: it goes on, or starts anew" }));
+    interruption.abort(new ToolError("Interrupted", { fix: "Run the command again: it resumes, or starts over" }));
   };
   process.on("SIGINT", onSignal);
   process.on("SIGTERM", onSignal);

@@ -88,7 +88,7 @@ function reportStartFailure(error: unknown): void {
 function doctorHint(repositories: readonly string[]): string {
   const why = "The log says which models and why";
   if (repositories.some((path) => path.includes("://"))) return `${why}.\n`;
-  return `${why}; for files, lines and cures: nereid doctor ${repositories.join(" ")}\n`;
+  return `${why}; for files, lines and fixes: nereid doctor ${repositories.join(" ")}\n`;
 }
 
 function repositoryHint(paths: readonly string[]): string {

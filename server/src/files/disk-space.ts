@@ -28,7 +28,7 @@ export async function requireFreeBytes(
   if (neededBytes <= free) return;
   const needed = `${formatBytes(neededBytes)} (${neededBytes} bytes)`;
   throw new ToolError(
-    `Not enough room for ${path}: ${needed} are needed, ${formatBytes(free)} (${free} bytes) are free`,
+    `Not enough disk space for ${path}: ${needed} are needed, ${formatBytes(free)} (${free} bytes) are free`,
     {
       fix: `Free ${formatBytes(neededBytes - free)} more, or name a folder on another disk`,
     },

@@ -47,6 +47,6 @@ const REASONS: ReadonlyMap<string, string> = new Map([
   ["EROFS", "the file system is read-only"],
   ["ENAMETOOLONG", "the name is too long"],
   ["EBUSY", "it is in use, or the root of a disk"],
-  ["EXDEV", "it is the root of a disk, and what lies beside it is on another"],
+  ["EXDEV", "it is the root of a disk, and its parent is on another"],
   ["EMFILE", "too many files are open"],
 ]);

@@ -56,7 +56,7 @@ export function fileNameProblem(path: string): string | undefined {
   const parts = path.split("/");
   if (parts.some((part) => part === "" || part === "." || part === "..")) return "its name leaves the folder";
   if (parts.some((part) => Buffer.byteLength(part) > MAX_PART_BYTES)) return "a part of its name is too long";
-  if (path.startsWith(".cache/huggingface/")) return "it would lie among the marks of downloads";
+  if (path.startsWith(".cache/huggingface/")) return "it would be among the records of downloads";
   return undefined;
 }
 

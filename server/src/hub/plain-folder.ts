@@ -113,7 +113,7 @@ export async function expectDownloaded(folder: string): Promise<void> {
   const staged = await readdir(marksOf(resolve(folder))).catch(() => []);
   if (staged.some((name) => name.endsWith(INCOMPLETE) || name.endsWith(CHECKED))) {
     throw new ToolError(`The download in ${folder} is not complete, and the network may not be used`, {
-      fix: "Run it again without --offline: it goes on where it stopped",
+      fix: "Run it again without --offline: it resumes",
     });
   }
 }

@@ -245,8 +245,8 @@ export class PipelineRun {
       encoders === undefined
         ? "the model has no encoders (parameter 'multimodal_encoders_name')"
         : `model '${encoders}' is not called`;
-    const cure = "send the encoder's rows as 'prompt_embedding_table' instead";
-    throw new ServerError("unsupported", `input '${name}' is not supported: ${cause}; ${cure}`);
+    const fix = "send the encoder's rows as 'prompt_embedding_table' instead";
+    throw new ServerError("unsupported", `input '${name}' is not supported: ${cause}; ${fix}`);
   }
 
   #flag(name: string): boolean {

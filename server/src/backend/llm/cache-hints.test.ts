@@ -140,7 +140,7 @@ test("execute() refuses hints that make no sense, naming them", async (t) => {
     ],
     [ranges([0], [8], [101], [-1]), /a retention priority is 101, expected 0 to 100/],
     [ranges([0], [8], [50], [-2]), /a retention duration is -2 ms/],
-    [ranges([8], [8], [50], [-1]), /a retention range is 8 to 8, expected to end behind its start/],
+    [ranges([8], [8], [50], [-1]), /a retention range is 8 to 8, expected an end after its start/],
     [ranges([4, 0], [8, 5], [50, 60], [-1, -1]), /retention ranges 0 to 5 and 4 to 8 overlap/],
     [[int32("retention_decode_priority", [1], -1)], /a retention priority is -1/],
     [[uint64("prompt_table_extra_ids", 1n)], /prompt_table_extra_ids has 1 numbers for 9 prompt tokens/],

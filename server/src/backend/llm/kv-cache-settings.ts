@@ -75,7 +75,7 @@ function parseWindows(parameters: KvCacheParameters): readonly number[] {
 function noteOnboarding(parameters: KvCacheParameters): void {
   if (parameters.flag("kv_cache_onboard_blocks") !== false) return;
   parameters.note(
-    "kv_cache_onboard_blocks is false: blocks of the second tier are copied back all the same, attention reads the first",
+    "kv_cache_onboard_blocks is false: blocks of the host KV cache are copied back anyway, attention reads device blocks only",
   );
 }
 
@@ -83,7 +83,7 @@ function noteSinks(parameters: KvCacheParameters): void {
   const text = parameters.text("sink_token_length");
   if (text === undefined || /^0+$/.test(text)) return;
   parameters.note(
-    `sink_token_length is '${text}', not supported, ignored: sinks need keys that are turned by their place in the cache, ` +
-      "and here they are turned by their place in the text",
+    `sink_token_length is '${text}', not supported, ignored: sinks need keys that are rotated by their position in the cache, ` +
+      "and here they are rotated by their position in the text",
   );
 }

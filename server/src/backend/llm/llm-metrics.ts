@@ -72,14 +72,14 @@ const SERIES: readonly Series[] = [
   },
   {
     name: "nereid_llm_draft_tokens",
-    help: "Tokens that speculative decoding tried, and those of them that came true, of finished requests",
+    help: "Draft tokens of finished requests, proposed and accepted",
     label: "kind",
     type: "counter",
     values: { drafted: (s) => s.draftTokens, accepted: (s) => s.acceptedDraftTokens },
   },
   {
     name: "nereid_llm_kv_cache_moved_blocks",
-    help: "Blocks copied from the KV cache to its second tier, and back",
+    help: "Blocks copied from the KV cache to the host KV cache, and back",
     label: "kind",
     type: "counter",
     values: { offloaded: (s) => s.kvBlocksOffloaded, onboarded: (s) => s.kvBlocksOnboarded },

@@ -128,7 +128,7 @@ export function parseLlmSettings(
 function parseEngineConfig(reader: ParameterReader, config: ModelSource["config"]): Omit<EngineConfig, "speculation"> {
   const defaults = DEFAULT_ENGINE_CONFIG;
   if (/^v1$/i.test(reader.text("gpt_model_type") ?? "")) {
-    reader.note("gpt_model_type is V1: requests are batched in flight all the same, with equal results");
+    reader.note("gpt_model_type is V1: requests use in-flight batching anyway, with equal results");
   }
   return {
     maxSequences: reader.int("max_num_sequences") || Math.max(config.max_batch_size, defaults.maxSequences),

@@ -28,7 +28,7 @@ export async function locateModelFile(
   if (isAbsolute(fileName) || fileName.split(/[/\\]/).includes("..") || fileName.includes("\0")) {
     throw new ServerError(
       "invalid_argument",
-      `default_model_filename of model '${name}' must be a path beneath the version's folder, got '${fileName}'`,
+      `default_model_filename of model '${name}' must be a path inside the version's folder, got '${fileName}'`,
     );
   }
   const given = join(versionFolder, fileName);

@@ -66,7 +66,7 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
       [
         "model-repository",
         TEXT,
-        "Folder with the models. May be given several times; a model that lies in more than one of the folders is not served.",
+        "Folder with the models. May be given several times; a model in more than one of the folders is not served.",
       ],
       ["exit-on-error", BOOLEAN, "Whether the process ends when a model cannot be loaded at start. Default is true."],
       [
@@ -88,7 +88,7 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
       [
         "load-model",
         TEXT,
-        "Model to load at start in mode explicit. May be given several times; a single * stands for all models.",
+        "Model to load at start in mode explicit. May be given several times; a single * means all models.",
       ],
       [
         "model-config-name",

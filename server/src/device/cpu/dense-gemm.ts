@@ -117,7 +117,7 @@ export class GraphGemms {
   #compute(result: Address): void {
     try {
       const due = this.#due.get(result);
-      if (due === undefined) throw new Error("a graph ran a product that was not recorded");
+      if (due === undefined) throw new Error("a graph ran a GEMM that was not recorded");
       const { weight, x } = due;
       const [numRows = 0, numInputs = 0] = x.shape;
       const [numOutputs = 0] = weight.shape;
@@ -130,7 +130,7 @@ export class GraphGemms {
 
   #dataOf(tensor: Address): Address {
     const address = this.#ggml.base.getData(tensor);
-    if (address === null) throw new Error("a tensor of a product has no memory");
+    if (address === null) throw new Error("a tensor of a GEMM has no memory");
     return address;
   }
 }

@@ -78,7 +78,7 @@ export class CudaDevice implements StreamOwner {
     return new CudaStream(this);
   }
 
-  /** What this device waits for will not come: waits for its marks end with this error. */
+  /** The device waits for something that will never happen: waits for its events end with this error. */
   giveUp(error: Error): void {
     this.#broken ??= error;
   }

@@ -1,4 +1,4 @@
-/** An order of work on a device: launches, copies, marks in time. Knows no kernel and no tensor. */
+/** An order of work on a device: launches, copies, events. Knows no kernel and no tensor. */
 import { type CudaDriver, pinnedBytes } from "../../native/cuda/cuda.ts";
 import { EVENT_DISABLE_TIMING, STREAM_NON_BLOCKING } from "../../native/cuda/functions.ts";
 import type { Address, Pointer } from "../../native/ffi.ts";
@@ -177,13 +177,13 @@ export class CudaStream implements KernelStream {
   }
 }
 
-/** A mark in a stream: whether the device has passed it, and when. */
+/** An event in a stream: whether the device has passed it, and when. */
 export class CudaEvent {
   readonly #driver: CudaDriver;
   readonly #address: Address;
   readonly #expectSound: () => void;
 
-  /** `expectSound` throws when what the mark waits for will not come. */
+  /** `expectSound` throws when the event can never be reached. */
   constructor(driver: CudaDriver, hasTime = false, expectSound: () => void = () => undefined) {
     const out = new BigUint64Array(1);
     driver.check(driver.calls.createEvent(out, hasTime ? 0 : EVENT_DISABLE_TIMING), "making an event");
@@ -196,12 +196,12 @@ export class CudaEvent {
     this.#driver.check(this.#driver.calls.recordEvent(this.#address, stream.address), "recording an event");
   }
 
-  /** What is enqueued on `stream` from now on waits for the mark, if it has been set. */
+  /** Later work on `stream` waits for the event, if it was recorded. */
   holdBack(stream: CudaStream): void {
     this.#driver.check(this.#driver.calls.streamWaitEvent(stream.address, this.#address, 0), "waiting for an event");
   }
 
-  /** Resolves once the device has passed the mark. Looks again each turn of the event loop, which goes on meanwhile. */
+  /** Resolves once the device has passed the event. Polls each turn of the event loop, which goes on meanwhile. */
   async passed(doing: string): Promise<void> {
     const NOT_READY = 600;
     for (;;) {

@@ -36,7 +36,7 @@ export interface DecoderRunnerOptions {
    */
   readonly weightType?: WeightType | undefined;
   readonly cacheType?: KvCacheType | undefined;
-  /** Blocks of the second tier. */
+  /** Blocks of the host KV cache. */
   readonly numHostBlocks?: number | undefined;
   /** Narrows what layers see: the first size is the first layer's, and after the last one comes the first again. */
   readonly attentionWindows?: readonly number[] | undefined;

@@ -1,5 +1,5 @@
 /**
- * Memory of keys and values on the CPU device: per layer the blocks that attention reads, and behind them a second tier
+ * Memory of keys and values on the CPU device: per layer the blocks that attention reads, and behind them a host KV cache
  * of the same form. Both are RAM here, pages of which the system commits when they are first written; what a device of its
  * own memory would keep in the host's is kept apart, so that the engine drives both alike.
  */
@@ -68,7 +68,7 @@ export class CpuKvCache {
       const to = this.#place(pairs[i + 1] ?? 0);
       for (const [layer, tensor] of from.buffer.tensors.entries()) {
         const target = to.buffer.tensors[layer];
-        if (target === undefined) throw new Error("kv cache: the tiers differ in layers");
+        if (target === undefined) throw new Error("kv cache: device and host differ in layers");
         from.buffer.read(tensor, this.#block, from.byteOffset);
         to.buffer.write(target, this.#block, to.byteOffset);
       }

@@ -83,7 +83,7 @@ test("planCpuMemory() needs less for the longest sequence when all layers are wi
   assert.deepEqual([await warns([]), await warns([256]), await warns([256, 2048])], [true, false, true]);
 });
 
-test("planCpuMemory() leaves a second tier out that would stay empty, and says why", async () => {
+test("planCpuMemory() leaves a host KV cache out that would stay empty, and says why", async () => {
   const hostBytes = 2 ** 20;
   const plans = [
     spec(TINY, { hostBytes }),

@@ -25,7 +25,7 @@ export async function planCpuMemory(
   const { bytes = 0, freeFraction, hostBytes = 0 } = spec.kvCache ?? {};
   const { window, ...model } = await modelDemand(spec, blockSize);
   const demand = spec.draftModelDir === undefined ? model : withDrafter(model, await drafterDemand(spec, blockSize));
-  const whyNoHost = hostBytes > 0 ? withoutHostTier(spec, window) : undefined;
+  const whyNoHost = hostBytes > 0 ? withoutHostKv(spec, window) : undefined;
   const usedHostBytes = whyNoHost === undefined ? hostBytes : 0;
   const plan = planMemory(
     demand,
@@ -35,8 +35,8 @@ export async function planCpuMemory(
   return whyNoHost === undefined ? plan : { ...plan, lines: [...plan.lines, whyNoHost] };
 }
 
-/** Why a second tier would stay empty; undefined when it would not. */
-function withoutHostTier({ engine }: EngineSpec, window: number | undefined): string | undefined {
+/** Why a host KV cache would stay empty; undefined when it would not. */
+function withoutHostKv({ engine }: EngineSpec, window: number | undefined): string | undefined {
   if (!engine.prefixReuse)
     return "kv_cache_host_memory_bytes has no effect: blocks are not reused (enable_kv_cache_reuse)";
   if (window === undefined) return undefined;

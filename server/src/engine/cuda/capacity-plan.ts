@@ -1,5 +1,5 @@
 /**
- * What a decoder takes of a GPU's memory, and of the host's for its second tier: counted before anything is allocated, and
+ * What a decoder takes of a GPU's memory, and of the host's for the host KV cache: counted before anything is allocated, and
  * said in lines for the log. What is left of the GPU becomes the paged cache unless its size is given.
  */
 import { isHeadDim } from "../../../kernels/cuda/kv-cache-type.ts";
@@ -41,7 +41,7 @@ export interface CudaSetupOptions extends StepBounds {
   /** 0: as many as fit into `memoryShare` of what is free once all else is placed. */
   readonly numBlocks: number;
   readonly memoryShare: number;
-  /** Of the second tier of the cache, in the memory of the host; GPUs that run the model together divide it. */
+  /** Of the host KV cache, in the memory of the host; GPUs that run the model together divide it. */
   readonly hostBytes?: number | undefined;
   /** Longest sequence, at most what the model allows. */
   readonly maxPositions: number;
@@ -139,7 +139,7 @@ export function planCuda(
     { what: "logits of all GPUs", numBytes: sizes.vocabularyParts },
     { what: `adapters of ranks up to ${adapters?.maxRank}, as they are loaded`, numBytes: adapters?.maxBytes ?? 0 },
     { what: "rows with adapters", numBytes: sizes.lora },
-    { what: "blocks on their way to the host's memory and back", numBytes: stagingBytes },
+    { what: "staging blocks of the host KV cache", numBytes: stagingBytes },
     { what: beside?.what ?? "", numBytes: beside?.numBytes ?? 0 },
   ];
   return {
@@ -221,8 +221,6 @@ export function describePlan(
     tell(`  ${gib(numBytes)} ${what}`);
   }
   if (numHostBlocks > 0) {
-    tell(
-      `  in the host's memory, locked: ${gib(numHostBlocks * blockBytes)}, ${numHostBlocks} blocks of a second tier`,
-    );
+    tell(`  host KV cache in pinned memory: ${gib(numHostBlocks * blockBytes)}, ${numHostBlocks} blocks`);
   }
 }

@@ -35,7 +35,7 @@ export interface CudaRunnerOptions {
   readonly numBlocks: number;
   /** Of the memory that is free once all else is placed. */
   readonly memoryShare?: number | undefined;
-  /** Of the second tier of the cache, in the memory of the host. */
+  /** Of the host KV cache, in the memory of the host. */
   readonly hostBytes?: number | undefined;
   /** Room for adapters: bytes of all at a time, and the largest rank. Absent: none. */
   readonly adapters?: { readonly maxBytes: number; readonly maxRank: number } | undefined;

@@ -74,7 +74,7 @@ interface StepSlot {
 const WORDS_OF_TILE = 12;
 const NO_ADAPTERS: ReadonlyMap<number, PlacedAdapter> = new Map();
 const MAX_UNDER_WAY = 2;
-/** One more: a step is timed against the one before it, whose marks must not have been set anew by then. */
+/** One more: a step is timed against the one before it, whose events must not have been recorded again by then. */
 const NUM_SLOTS = 3;
 
 export class DecoderCudaRunner implements StepRunner, StepLimits {
@@ -98,7 +98,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
   readonly gemms: CublasLtGemms;
   readonly #decoder: CudaDecoder;
   readonly #bounds: CudaRunnerBounds;
-  readonly #tiers: HostKvCache;
+  readonly #hostKvCache: HostKvCache;
   readonly #timer: CudaTimer;
   readonly #graphs = new Map<string, CudaGraph>();
   #numbers: StepNumbersMemory | undefined;
@@ -124,8 +124,8 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     this.hasAxes = hasThreeAxes(config);
     this.numBlocks = numBlocks;
     this.window = decoder.window;
-    this.numHostBlocks = decoder.tiers.numHostBlocks;
-    this.#tiers = new HostKvCache(decoder.tiers, numBlocks);
+    this.numHostBlocks = decoder.hostKv.numHostBlocks;
+    this.#hostKvCache = new HostKvCache(decoder.hostKv, numBlocks);
     this.device = device;
     const { loraTargets, model } = decoder;
     this.adapters = loraTargets && new CudaAdapters(device, loraTargets, model.type, config.numLayers);
@@ -223,7 +223,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     this.#checkBounds(input);
     slot.begun.record(this.device.stream);
     this.#numChosen = 0;
-    if (input.blockCopies !== undefined) this.#tiers.copy(input.blockCopies);
+    if (input.blockCopies !== undefined) this.#hostKvCache.copy(input.blockCopies);
     if (input.tokenIds.length > 0) {
       if (this.#bounds.usesGraphs && isDecodeStep(input)) this.#enqueueDecode(input, choices);
       else this.#enqueueAny(input, choices);

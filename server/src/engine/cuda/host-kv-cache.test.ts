@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { createRandom, type Random } from "../../../../tests/support/random.ts";
 import { BLOCK_STAGES, HostKvCache, type HostKvCopies, type HostKvStream } from "./host-kv-cache.ts";
 
-/** Two streams whose work is done in any order that their marks allow. */
+/** Two streams whose work is done in any order that their events allow. */
 class TwoStreams implements HostKvCopies {
   readonly device: number[];
   readonly host: number[];
@@ -12,7 +12,7 @@ class TwoStreams implements HostKvCopies {
     steps: [],
     copies: [],
   };
-  readonly #marks: { isPassed: boolean }[] = [];
+  readonly #events: { isPassed: boolean }[] = [];
   maxWaiting = 0;
 
   constructor(numBlocks: number, numHostBlocks: number) {
@@ -35,16 +35,16 @@ class TwoStreams implements HostKvCopies {
   fetch(hostBlock: number, stage: number): void {
     this.#enqueue("copies", () => copyTo(this.#stages, stage, this.host, hostBlock));
   }
-  mark(stage: number, stream: HostKvStream): void {
-    const mark = { isPassed: false };
-    this.#marks[stage] = mark;
+  record(stage: number, stream: HostKvStream): void {
+    const event = { isPassed: false };
+    this.#events[stage] = event;
     this.#enqueue(stream, () => {
-      mark.isPassed = true;
+      event.isPassed = true;
     });
   }
   await(stage: number, stream: HostKvStream): void {
-    const mark = this.#marks[stage];
-    this.#queues[stream].push({ isReady: () => mark?.isPassed ?? true, run: () => undefined });
+    const event = this.#events[stage];
+    this.#queues[stream].push({ isReady: () => event?.isPassed ?? true, run: () => undefined });
   }
 
   /** What a step writes, once the stream comes to it. */
@@ -73,7 +73,7 @@ function copyTo(to: number[], at: number, from: readonly number[], index: number
   to[at] = from[index] ?? -1;
 }
 
-test("copy() leaves in both tiers what copies one after the other leave, in any order that the streams allow", () => {
+test("copy() leaves in device and host what copies one after the other leave, in any order that the streams allow", () => {
   for (let seed = 1; seed <= 300; seed++) {
     const random = createRandom(seed);
     const [numBlocks, numHostBlocks] = [2 + random.below(12), 1 + random.below(12)];

@@ -1,10 +1,10 @@
 /**
- * Copies of cache blocks on a GPU, between the blocks that attention reads and a second tier in locked memory of the host.
- * What goes to the host or comes from there passes a stage on the device: the stream of steps only fills and empties
- * stages, and a stream of its own crosses to the host meanwhile. It decides nothing.
+ * Copies of KV-cache blocks between the device and the host KV cache in pinned memory. Each transfer passes a staging block
+ * on the device. The stream of steps only fills and empties staging blocks; a second stream copies to and from the host at
+ * the same time. It decides nothing.
  */
 
-/** What copies are made of. Each stream does what is asked of it in order; the two know of each other by marks alone. */
+/** The operations of copies. Each stream runs in order; the two synchronize by events only. */
 export interface HostKvCopies {
   /** On the stream of steps. */
   move(from: number, to: number): void;
@@ -13,15 +13,15 @@ export interface HostKvCopies {
   /** On the stream of copies. */
   store(stage: number, hostBlock: number): void;
   fetch(hostBlock: number, stage: number): void;
-  /** The stage is done with, up to here. */
-  mark(stage: number, stream: HostKvStream): void;
-  /** What comes next on the stream waits for the last mark of the stage, if there is one. */
+  /** Records the event of a staging block: its work up to here. */
+  record(stage: number, stream: HostKvStream): void;
+  /** Later work on the stream waits for the last event of the staging block, if there is one. */
   await(stage: number, stream: HostKvStream): void;
 }
 
 export type HostKvStream = "steps" | "copies";
 
-/** So many blocks may be on their way at a time. */
+/** Blocks in transfer at a time. */
 export const BLOCK_STAGES = 8;
 
 export class HostKvCache {
@@ -53,10 +53,10 @@ export class HostKvCache {
     copies.await(stage, first);
     if (isFromHost) copies.fetch(from - this.#numBlocks, stage);
     else copies.gather(from, stage);
-    copies.mark(stage, first);
+    copies.record(stage, first);
     copies.await(stage, last);
     if (isToHost) copies.store(stage, to - this.#numBlocks);
     else copies.scatter(stage, to);
-    copies.mark(stage, last);
+    copies.record(stage, last);
   }
 }

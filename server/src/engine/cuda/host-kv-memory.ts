@@ -1,6 +1,6 @@
 /**
- * The memory of both tiers of a cache on a GPU, and the streams that copy between them. The second tier is locked memory of
- * the host; its blocks have all layers side by side, so that each crosses in one copy. It decides nothing.
+ * The memory of the device and host KV cache, and the streams that copy between them. The host KV cache is pinned memory. Its
+ * blocks have all layers side by side, so each is one copy. It decides nothing.
  */
 import { launchCopyBlock } from "../../../kernels/copy-block/copy-block.cuda.ts";
 import type { CudaDevice } from "../../device/cuda/cuda-device.ts";
@@ -18,13 +18,13 @@ export interface HostKvShape {
   readonly pieceBytes: number;
 }
 
-/** The host's memory is locked in pieces of about this size. */
+/** Host memory is pinned in pieces of about this size. */
 const LOCKED_BYTES: number = 2 ** 30;
 
-/** What there is only with a second tier. */
-interface SecondTier {
+/** Present only with a host KV cache. */
+interface HostMemory {
   readonly stages: CudaBuffer;
-  readonly marks: readonly CudaEvent[];
+  readonly events: readonly CudaEvent[];
   readonly stream: CudaStream;
   readonly locked: readonly PinnedBuffer[];
   readonly blocksPerPiece: number;
@@ -34,14 +34,14 @@ export class HostKvMemory implements HostKvCopies {
   readonly numHostBlocks: number;
   readonly #device: CudaDevice;
   readonly #shape: HostKvShape;
-  readonly #second: SecondTier | undefined;
+  readonly #host: HostMemory | undefined;
 
-  /** @throws CudaError when the system does not lock so much */
+  /** @throws CudaError when the system cannot pin that much memory */
   constructor(device: CudaDevice, shape: HostKvShape) {
     this.numHostBlocks = shape.numHostBlocks;
     this.#device = device;
     this.#shape = shape;
-    this.#second = shape.numHostBlocks === 0 ? undefined : makeSecond(device, shape);
+    this.#host = shape.numHostBlocks === 0 ? undefined : createHostMemory(device, shape);
   }
 
   move(from: number, to: number): void {
@@ -62,29 +62,29 @@ export class HostKvMemory implements HostKvCopies {
   }
 
   store(stage: number, hostBlock: number): void {
-    this.#there.stream.copyToHost(this.#hostAt(hostBlock), this.#stageAt(stage), this.#blockBytes);
+    this.#expectHost.stream.copyToHost(this.#hostAt(hostBlock), this.#stageAt(stage), this.#blockBytes);
   }
 
   fetch(hostBlock: number, stage: number): void {
-    this.#there.stream.copyToDevice(this.#stageAt(stage), this.#hostAt(hostBlock), this.#blockBytes);
+    this.#expectHost.stream.copyToDevice(this.#stageAt(stage), this.#hostAt(hostBlock), this.#blockBytes);
   }
 
-  mark(stage: number, stream: HostKvStream): void {
-    this.#markOf(stage).record(this.#streamOf(stream));
+  record(stage: number, stream: HostKvStream): void {
+    this.#eventOf(stage).record(this.#streamOf(stream));
   }
 
   await(stage: number, stream: HostKvStream): void {
-    this.#markOf(stage).holdBack(this.#streamOf(stream));
+    this.#eventOf(stage).holdBack(this.#streamOf(stream));
   }
 
-  /** Waits for the copies under way. */
+  /** Waits for copies in flight. */
   close(): void {
-    if (this.#second !== undefined) closeSecond(this.#second);
+    if (this.#host !== undefined) closeHostMemory(this.#host);
   }
 
-  get #there(): SecondTier {
-    if (this.#second === undefined) throw new Error("a cache without a second tier");
-    return this.#second;
+  get #expectHost(): HostMemory {
+    if (this.#host === undefined) throw new Error("a cache without a host KV cache");
+    return this.#host;
   }
 
   get #blockBytes(): number {
@@ -100,24 +100,24 @@ export class HostKvMemory implements HostKvCopies {
   }
 
   #stageAt(stage: number): DevicePointer {
-    return this.#there.stages.address + BigInt(stage * this.#blockBytes);
+    return this.#expectHost.stages.address + BigInt(stage * this.#blockBytes);
   }
 
   #hostAt(hostBlock: number): DevicePointer {
-    const { locked, blocksPerPiece } = this.#there;
+    const { locked, blocksPerPiece } = this.#expectHost;
     const piece = locked[Math.floor(hostBlock / blocksPerPiece)];
-    if (piece === undefined) throw new Error(`the second tier has no block ${hostBlock}`);
+    if (piece === undefined) throw new Error(`the host KV cache has no block ${hostBlock}`);
     return piece.address + BigInt((hostBlock % blocksPerPiece) * this.#blockBytes);
   }
 
-  #markOf(stage: number): CudaEvent {
-    const mark = this.#there.marks[stage];
-    if (mark === undefined) throw new Error(`there is no stage ${stage}`);
-    return mark;
+  #eventOf(stage: number): CudaEvent {
+    const event = this.#expectHost.events[stage];
+    if (event === undefined) throw new Error(`there is no stage ${stage}`);
+    return event;
   }
 
   #streamOf(stream: HostKvStream): CudaStream {
-    return stream === "steps" ? this.#device.stream : this.#there.stream;
+    return stream === "steps" ? this.#device.stream : this.#expectHost.stream;
   }
 
   #copy(places: { from: DevicePointer; fromStride: number; to: DevicePointer; toStride: number }): void {
@@ -126,7 +126,7 @@ export class HostKvMemory implements HostKvCopies {
   }
 }
 
-function makeSecond(device: CudaDevice, { numHostBlocks, numPieces, pieceBytes }: HostKvShape): SecondTier {
+function createHostMemory(device: CudaDevice, { numHostBlocks, numPieces, pieceBytes }: HostKvShape): HostMemory {
   const blockBytes = numPieces * pieceBytes;
   const blocksPerPiece = Math.max(1, Math.floor(LOCKED_BYTES / blockBytes));
   const locked: PinnedBuffer[] = [];
@@ -134,19 +134,19 @@ function makeSecond(device: CudaDevice, { numHostBlocks, numPieces, pieceBytes }
     for (let first = 0; first < numHostBlocks; first += blocksPerPiece) {
       locked.push(device.pin(Math.min(blocksPerPiece, numHostBlocks - first) * blockBytes));
     }
-    const stages = device.allocate("blocks on their way to the host's memory and back", BLOCK_STAGES * blockBytes);
-    const marks = Array.from({ length: BLOCK_STAGES }, () => device.event());
-    return { stages, marks, stream: device.newStream(), locked, blocksPerPiece };
+    const stages = device.allocate("staging blocks of the host KV cache", BLOCK_STAGES * blockBytes);
+    const events = Array.from({ length: BLOCK_STAGES }, () => device.event());
+    return { stages, events, stream: device.newStream(), locked, blocksPerPiece };
   } catch (error) {
     for (const piece of locked) piece.close();
     throw error;
   }
 }
 
-function closeSecond({ stages, marks, stream, locked }: SecondTier): void {
+function closeHostMemory({ stages, events, stream, locked }: HostMemory): void {
   stream.synchronize();
   stream.close();
-  for (const mark of marks) mark.close();
+  for (const event of events) event.close();
   stages.close();
   for (const piece of locked) piece.close();
 }

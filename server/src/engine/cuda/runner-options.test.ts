@@ -63,7 +63,7 @@ test("cudaRunnerOptions() hands on the deterministic mode to GPUs of one process
   }
 });
 
-test("cudaRunnerOptions() has a second tier where blocks are used again, and says so where they are not", () => {
+test("cudaRunnerOptions() has a host KV cache where blocks are used again, and says so where they are not", () => {
   const kvCache = { ...NO_CACHE, hostBytes: 2 ** 30 };
   const lines: string[] = [];
   const tell = (line: string): void => void lines.push(line);

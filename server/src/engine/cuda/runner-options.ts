@@ -69,7 +69,7 @@ function cacheTypeOf({ type, isFp8 }: Partial<KvCacheSpec> = {}): CudaRunnerOpti
   return type === "f16" ? "f16" : undefined;
 }
 
-/** A second tier keeps what may be used again. */
+/** A host KV cache keeps what may be used again. */
 function hostBytesOf({ kvCache, engine }: EngineSpec, tell: (line: string) => void): number {
   const { hostBytes = 0 } = kvCache ?? {};
   if (hostBytes === 0 || engine.prefixReuse) return hostBytes;

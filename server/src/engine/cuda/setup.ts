@@ -29,7 +29,7 @@ export interface CudaDecoder {
   readonly loraTargets: LoraTargets | undefined;
   /** Where other GPUs hold parts of the same adapters. */
   readonly adapterShares: AdapterShares | undefined;
-  readonly tiers: HostKvMemory;
+  readonly hostKv: HostKvMemory;
   /** Keys that a query sees at most in every layer, those of other GPUs included; undefined: all. */
   readonly window: number | undefined;
   /** Of the device: weights, activations, cache. */
@@ -53,7 +53,7 @@ export async function setUpCudaDecoder(
   describePlan(device, plan, numBlocks, options);
   const buffers: CudaBuffer[] = [];
   let weights: CudaWeights | undefined;
-  let tiers: HostKvMemory | undefined;
+  let hostKv: HostKvMemory | undefined;
   try {
     weights = await loadCudaWeights(device, files, plan.weights);
     buffers.push(device.allocate("activations", plan.workspaces.numBytes));
@@ -62,7 +62,7 @@ export async function setUpCudaDecoder(
     if (work === undefined || cache === undefined) throw new Error("expected two buffers");
     device.stream.fill(work.address, 0, work.numBytes);
     const at = placeRegions(plan.workspaces, work.address);
-    tiers = new HostKvMemory(device, {
+    hostKv = new HostKvMemory(device, {
       cache: cache.address,
       numBlocks,
       numHostBlocks: plan.numHostBlocks,
@@ -98,13 +98,13 @@ export async function setUpCudaDecoder(
       memory: placeRegions(plan.activations, at.activations),
       loraTargets: options.adapters && loraTargets(ranks?.shard.whole ?? config, parsed.weights),
       adapterShares: ranks && new AdapterShares(ranks.shard.whole, ranks.group.place),
-      tiers,
+      hostKv,
       window,
       numBytes: buffers.reduce((sum, buffer) => sum + buffer.numBytes, weights.numBytes),
-      close: closer(buffers, tiers, weights, ranks?.group),
+      close: closer(buffers, hostKv, weights, ranks?.group),
     };
   } catch (error) {
-    closer(buffers, tiers, weights, ranks?.group)();
+    closer(buffers, hostKv, weights, ranks?.group)();
     throw error;
   }
 }
@@ -122,13 +122,13 @@ function withOwnOutput(weights: CudaWeights, { vocabulary }: RankShard): CudaWei
 
 function closer(
   buffers: readonly CudaBuffer[],
-  tiers: HostKvMemory | undefined,
+  hostKv: HostKvMemory | undefined,
   weights: CudaWeights | undefined,
   group: GroupMember | undefined,
 ): () => void {
   return () => {
     group?.close();
-    tiers?.close();
+    hostKv?.close();
     for (const buffer of buffers) buffer.close();
     weights?.close();
   };

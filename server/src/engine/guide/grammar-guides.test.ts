@@ -117,7 +117,7 @@ test("open() gives up a guide that takes too long, and texts under way go on", a
   assert.equal(await accepts(guides, { type: "choice", text: '["b"]' }, "b"), true);
 });
 
-test("accept() gives up a text that can be read in too many ways, and no other", async (t) => {
+test("accept() gives up a text with an ambiguous guide, and no other", async (t) => {
   const guides = createGuides(t);
   const a = (await loadTokenizer(MODEL)).encode("a", { addSpecialTokens: false })[0] ?? 0;
   const other = await guides.open({ type: "regex", text: "a+" }, END_IDS);
@@ -133,7 +133,7 @@ test("accept() gives up a text that can be read in too many ways, and no other",
   }
   assert.match(
     session.failure?.message ?? "",
-    /read in too many ways: one token took \d+ ms to prepare, at most 100 ms/,
+    /the guide is ambiguous: one token took \d+ ms to prepare, at most 100 ms/,
   );
   assert.deepEqual([other.failure, allows(other, a)], [undefined, true]);
 });

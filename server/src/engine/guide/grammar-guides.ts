@@ -145,7 +145,7 @@ class GrammarSession implements GuideSession {
 function ambiguous(maskMs: number): ServerError {
   return new ServerError(
     "invalid_argument",
-    `the guide can be read in too many ways: one token took ${Math.round(maskMs)} ms to prepare, at most ` +
+    `the guide is ambiguous: one token took ${Math.round(maskMs)} ms to prepare, at most ` +
       `${MAX_MASK_MS} ms are allowed; make it less ambiguous`,
   );
 }

@@ -202,7 +202,7 @@ test("release() counts the blocks behind the prompt as those of the output", () 
   assert.equal(matchLength(cache, range(12)), 2);
 });
 
-test("evicted blocks go to the second tier and come back by copies, in order", () => {
+test("evicted blocks go to the host KV cache and come back by copies, in order", () => {
   const { pool, cache, moves } = createCache(2, true, 2);
   const first = visit(cache, source(range(8)));
   const second = visit(cache, source(range(8, 100)));
@@ -226,7 +226,7 @@ test("evicted blocks go to the second tier and come back by copies, in order", (
   check(pool, cache, [again]);
 });
 
-test("the second tier gives up what is worth least, ends of chains first", () => {
+test("the host KV cache gives up what is worth least, ends of chains first", () => {
   const { pool, cache } = createCache(1, true, 2);
   visit(cache, source(range(4), "", retention(90)));
   for (const first of [100, 200, 300]) visit(cache, source(range(4, first)));
@@ -237,7 +237,7 @@ test("the second tier gives up what is worth least, ends of chains first", () =>
   check(pool, cache, []);
 });
 
-test("commit() of a chain that lies in the second tier brings it back without a copy", () => {
+test("commit() of a chain that lies in the host KV cache brings it back without a copy", () => {
   const { pool, cache, moves } = createCache(2, true, 4);
   const early = take(cache, range(4)); // not known yet
   visit(cache, source(range(4)));

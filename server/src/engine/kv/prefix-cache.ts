@@ -49,7 +49,7 @@ export class PrefixCache {
   readonly #isEnabled: boolean;
   readonly #move: PrefixCacheOptions["move"];
   readonly #chains: ChainTable;
-  /** Block of each link, and link of each block of both tiers. */
+  /** Block of each link, and link of each block of device and host. */
   readonly #blocks: Int32Array;
   readonly #links: Int32Array;
   /** Children of each link on the device; they are evicted before their parent. */
@@ -238,7 +238,7 @@ export class PrefixCache {
     return this.#links[block] ?? NO_LINK;
   }
 
-  /** Whether its block lies in the first tier. */
+  /** Whether its block lies in the device KV cache. */
   #isOnDevice(link: number): boolean {
     return (this.#blocks[link] ?? 0) < this.#numBlocks;
   }
@@ -333,7 +333,7 @@ export class PrefixCache {
     throw new Error("prefix cache: no block to evict");
   }
 
-  /** A free block of the second tier, its least worth one given up when need be; undefined when there is none. */
+  /** A free block of the host KV cache, its least worth one given up when need be; undefined when there is none. */
   #hostSlot(): number | undefined {
     if (this.#host.numFree === 0) {
       const leaf = this.#hostLeaves.first();
@@ -343,7 +343,7 @@ export class PrefixCache {
     return this.#numBlocks + this.#host.allocate();
   }
 
-  /** Copies a link of the second tier, whose parent is onDevice, to a block of the first. */
+  /** Copies a link of the host KV cache, whose parent is onDevice, to a device block. */
   #onboard(link: number): void {
     const slot = this.#blocks[link] ?? -1;
     const block = this.allocate(); // before the slot is given back, or it might be overwritten first

@@ -25,7 +25,7 @@ const CASES: readonly (readonly [what: string, wishes: Partial<RequestedMemory>,
   ["the bytes asked for", { bytes: 300 * MIB }, 103 * GIB, 300],
   ["the share asked for, of what is left", { freeFraction: 0.5 }, 7 * GIB, 2048],
   ["the share asked for, less what others need", { freeFraction: 1 }, 13 * GIB, 10_240 - 512],
-  ["the share asked for, less the second tier", { freeFraction: 1, hostBytes: GIB }, 13 * GIB, 10_240 - 1024 - 512],
+  ["the share asked for, less the host KV cache", { freeFraction: 1, hostBytes: GIB }, 13 * GIB, 10_240 - 1024 - 512],
   ["nine tenths of little", { freeFraction: 1 }, 3 * GIB + 100 * MIB, 90],
   ["no share beyond what sequences can fill", { freeFraction: 0.9 }, 1003 * GIB, 2 * 64 * 512],
   ["the least of several bounds", { tokens: 1600, bytes: 300 * MIB, freeFraction: 0.5 }, 7 * GIB, 100],
@@ -45,7 +45,7 @@ test("planMemory() tells the plan, and a cache that is smaller than the context"
     numHostBlocks: 50,
     lines: [
       "memory plan: weights 2.00 GiB, workspace 1.00 GiB, KV cache 100.0 MiB (100 blocks of 16 tokens, 64.0 KiB a token), " +
-        "second tier 50.0 MiB (50 blocks); 3.15 GiB of 7.00 GiB free",
+        "host KV cache 50.0 MiB (50 blocks); 3.15 GiB of 7.00 GiB free",
       "the KV cache holds 1600 tokens, the longest sequence of the model takes 8192: longer ones are refused",
     ],
   });
@@ -62,10 +62,10 @@ const REFUSED: readonly (readonly [what: string, wishes: Partial<RequestedMemory
     ],
     ["a cache in tokens", { tokens: 81_920 }, 7 * GIB, /KV cache 5\.00 GiB \(5120 blocks of 16 tokens/],
     [
-      "a second tier",
+      "a host KV cache",
       { bytes: GIB, hostBytes: 4 * GIB },
       7 * GIB,
-      /second tier 4\.00 GiB \(4096 blocks\) need 8\.00 GiB/,
+      /host KV cache 4\.00 GiB \(4096 blocks\) need 8\.00 GiB/,
     ],
   ];
 

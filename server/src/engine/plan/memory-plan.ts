@@ -48,19 +48,19 @@ const MAX_SPARED_BYTES: number = 512 * 2 ** 20;
 const MIN_BLOCKS = 2;
 
 /** @throws ServerError with the numbers when it does not fit */
-export function planMemory(demand: MemoryDemand, wishes: RequestedMemory, freeBytes: number): MemoryPlan {
+export function planMemory(demand: MemoryDemand, requested: RequestedMemory, freeBytes: number): MemoryPlan {
   const { items, bytesPerToken, blockSize } = demand;
   const blockBytes = bytesPerToken * blockSize;
   const itemBytes = sumBytes(items);
   const leftBytes = freeBytes - itemBytes;
-  const numBlocks = Math.max(MIN_BLOCKS, Math.floor(chooseTokens(demand, wishes, leftBytes) / blockSize));
-  const numHostBlocks = Math.floor(wishes.hostBytes / blockBytes);
+  const numBlocks = Math.max(MIN_BLOCKS, Math.floor(chooseTokens(demand, requested, leftBytes) / blockSize));
+  const numHostBlocks = Math.floor(requested.hostBytes / blockBytes);
   const cacheBytes = numBlocks * blockBytes;
   const hostBytes = numHostBlocks * blockBytes;
   const parts =
     `${items.map(({ what, numBytes }) => `${what} ${formatBytes(numBytes)}`).join(", ")}, KV cache ` +
     `${formatBytes(cacheBytes)} (${numBlocks} blocks of ${blockSize} tokens, ${formatBytes(bytesPerToken)} a token)` +
-    (numHostBlocks > 0 ? `, second tier ${formatBytes(hostBytes)} (${numHostBlocks} blocks)` : "");
+    (numHostBlocks > 0 ? `, host KV cache ${formatBytes(hostBytes)} (${numHostBlocks} blocks)` : "");
   const total = itemBytes + cacheBytes + hostBytes;
   if (total > freeBytes) {
     throw new ServerError(
@@ -78,14 +78,14 @@ export function planMemory(demand: MemoryDemand, wishes: RequestedMemory, freeBy
   return { numBlocks, numHostBlocks, lines };
 }
 
-function chooseTokens(demand: MemoryDemand, wishes: RequestedMemory, leftBytes: number): number {
+function chooseTokens(demand: MemoryDemand, requested: RequestedMemory, leftBytes: number): number {
   const { bytesPerToken, longestTokens, maxSequences } = demand;
   const bounds: number[] = [];
-  if (wishes.tokens > 0) bounds.push(wishes.tokens);
-  if (wishes.bytes > 0) bounds.push(wishes.bytes / bytesPerToken);
-  if (wishes.freeFraction !== undefined) {
+  if (requested.tokens > 0) bounds.push(requested.tokens);
+  if (requested.bytes > 0) bounds.push(requested.bytes / bytesPerToken);
+  if (requested.freeFraction !== undefined) {
     const sparedBytes = Math.min(MAX_SPARED_BYTES, leftBytes / 10);
-    const shareBytes = Math.min(wishes.freeFraction * leftBytes, leftBytes - wishes.hostBytes - sparedBytes);
+    const shareBytes = Math.min(requested.freeFraction * leftBytes, leftBytes - requested.hostBytes - sparedBytes);
     // Beyond twice the tokens of all sequences, blocks would hardly be reused.
     bounds.push(Math.min(shareBytes / bytesPerToken, 2 * maxSequences * longestTokens));
   }

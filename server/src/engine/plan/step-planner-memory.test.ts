@@ -213,7 +213,7 @@ const REQUESTS = Array.from({ length: 60 }, (_, i): GenerateRequest => {
   };
 });
 
-test("the second tier changes nothing but what is computed", async () => {
+test("the host KV cache changes nothing but what is computed", async () => {
   const expected = await run(REQUESTS, { numBlocks: 512 }, { prefixReuse: false });
   for (const policy of ["guaranteed_no_evict", "max_utilization"] as const) {
     const config = { policy, maxSequences: 4 };

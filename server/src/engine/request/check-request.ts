@@ -159,7 +159,7 @@ function checkRetention({ ranges, decode }: Retention): void {
   const sorted = [...ranges].sort((a, b) => a.start - b.start);
   for (const [i, { start, end }] of sorted.entries()) {
     if (!(start >= 0 && start < end))
-      refuse(`a retention range is ${start} to ${end}, expected to end behind its start`);
+      refuse(`a retention range is ${start} to ${end}, expected an end after its start`);
     const next = sorted[i + 1];
     if (next !== undefined && next.start < end) {
       refuse(`retention ranges ${start} to ${end} and ${next.start} to ${next.end} overlap`);

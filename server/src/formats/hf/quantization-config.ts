@@ -73,7 +73,7 @@ function parseCompressed(fields: HfFields): QuantizationConfig {
   if (sparsity !== "dense") throw fields.refusal("sparsity_config", "dense weights", sparsity);
   const transforms = fields.section("transform_config")?.get("config_groups") ?? {};
   if (Object.keys(transforms).length > 0) {
-    throw fields.refusal("transform_config", "none: weights that were turned are not turned back", transforms);
+    throw fields.refusal("transform_config", "none: rotated weights are not supported", transforms);
   }
   let block: readonly [number, number] = DEFAULT_BLOCK;
   const groups = fields.get("config_groups") ?? {};

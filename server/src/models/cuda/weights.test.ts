@@ -79,7 +79,7 @@ test("planCudaWeights() makes codes of the output when asked, beside an embeddin
   );
   assert.throws(
     () => planCudaWeights(PARSED, files(), "f32", { quantizesOutput: true }),
-    /an output of 8-bit floats: expected bf16/,
+    /an FP8 output matrix: expected bf16/,
   );
 });
 

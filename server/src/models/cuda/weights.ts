@@ -91,7 +91,7 @@ export function planCudaWeights(
 function codedPlan(plan: WeightPlan, type: DeviceFloat): Typed {
   if (type === "bf16" && plan.shape.every((size) => size % CODE_STEP === 0)) return { ...plan, type: "e4m3" };
   throw new Error(
-    `an output of 8-bit floats: expected bf16 and multiples of ${CODE_STEP}, got ${type} and ${plan.shape.join(" x ")}`,
+    `an FP8 output matrix: expected bf16 and multiples of ${CODE_STEP}, got ${type} and ${plan.shape.join(" x ")}`,
   );
 }
 

@@ -40,14 +40,14 @@ export function isBlockType(type: WeightType): boolean {
   return !FLOATS.includes(type);
 }
 
-/** `stored` are the types of its sources; without a wish, blocks stay as they are stored and floats become f32. */
+/** `stored` are the types of its sources; without a requested type, blocks stay as they are stored and floats become f32. */
 export function chooseType(
   plan: Pick<WeightPlan, "kind" | "shape">,
   stored: readonly WeightType[],
-  wish: WeightType | undefined,
+  requested: WeightType | undefined,
 ): WeightType {
   if (plan.kind === "exact") return "f32";
-  const type = wish === undefined ? asStored(stored) : forKind(plan.kind, wish);
+  const type = requested === undefined ? asStored(stored) : forKind(plan.kind, requested);
   return fitRow(type, plan.shape.at(-1) ?? 1);
 }
 
@@ -59,8 +59,8 @@ function asStored(stored: readonly WeightType[]): WeightType {
 }
 
 /** Logits and embeddings suffer from four bits more than anything else. */
-function forKind(kind: WeightKind, wish: WeightType): WeightType {
-  return kind === "vocabulary" && isBlockType(wish) ? "q8_0" : wish;
+function forKind(kind: WeightKind, requested: WeightType): WeightType {
+  return kind === "vocabulary" && isBlockType(requested) ? "q8_0" : requested;
 }
 
 /** Rows that are no whole blocks stay floats. */

@@ -231,7 +231,7 @@ class Plan implements MatmulPlan {
       BigInt(workspace.numBytes),
       stream,
     );
-    if (status !== 0) expectSuccess(status, `a product ${describe(this.shape)}`);
+    if (status !== 0) expectSuccess(status, `a GEMM ${describe(this.shape)}`);
   }
 
   close(): void {
@@ -286,14 +286,14 @@ class Plan implements MatmulPlan {
   }
 
   #setPointer(attribute: number, address: Address | undefined): void {
-    if (address === undefined) throw new Error(`a product ${describe(this.shape)} lacks its bias or a scale`);
+    if (address === undefined) throw new Error(`a GEMM ${describe(this.shape)} lacks its bias or a scale`);
     this.#pointer[0] = address;
     this.#set(attribute, this.#pointer);
   }
 
   #set(attribute: number, value: ArrayBufferView): void {
     const status = this.#calls.setDescriptor(this.#descriptor, attribute, value, value.byteLength);
-    if (status !== 0) expectSuccess(status, `attribute ${attribute} of a product ${describe(this.shape)}`);
+    if (status !== 0) expectSuccess(status, `attribute ${attribute} of a GEMM ${describe(this.shape)}`);
   }
 }
 

@@ -73,7 +73,7 @@ export class HeaderDecoder {
       this.#value = this.#valueAt(index);
       return;
     }
-    if (this.#isResize()) throw fault("the table is resized behind a field");
+    if (this.#isResize()) throw fault("the table is resized after a field");
     const isKept = (byte & 0x40) !== 0;
     const index = this.#integer(isKept ? 6 : 4);
     this.#name = index === 0 ? this.#string() : this.#nameAt(index);

@@ -1,4 +1,4 @@
-/** Guessed tokens on a GPU: the recorded texts with a draft model and with tokens looked up, against those without. */
+/** Speculative decoding on a GPU: the recorded texts with a draft model and with n-gram look-up, against those without. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCudaRunner } from "../../server/src/engine/cuda/create-runner.ts";
@@ -13,27 +13,31 @@ interface GoldenText {
   readonly output_ids: readonly number[];
 }
 
-export interface GuessForm {
+export interface FeatureForm {
   readonly type: "f32" | "bf16";
   readonly isDeterministic: boolean;
 }
 
-export interface GuessResult extends GuessForm {
-  readonly guesses: string;
-  /** Texts that are as without guesses, to the last token. */
+export interface SpeculationResult extends FeatureForm {
+  readonly method: string;
+  /** Texts that are as without draft tokens, to the last token. */
   readonly numSame: number;
   readonly numTexts: number;
   /** Where the others part: between the logits of the two tokens, the largest. */
   readonly largestMargin: number;
-  readonly numGuessed: number;
+  readonly numDraftTokens: number;
   readonly numAccepted: number;
 }
 
 const MAX_BATCH_TOKENS = 512;
 const MAX_SEQUENCES = 16;
 
-/** The model that guesses is on the first GPU. */
-export async function compareGuesses(folder: string, form: GuessForm, ranks: string): Promise<readonly GuessResult[]> {
+/** The draft model is on the first GPU. */
+export async function compareSpeculation(
+  folder: string,
+  form: FeatureForm,
+  ranks: string,
+): Promise<readonly SpeculationResult[]> {
   const golden = JSON.parse(readFileSync(join(folder, "golden_text.json"), "utf8")) as readonly GoldenText[];
   const repeated = golden.map(({ input_ids, output_ids }) => [...input_ids, ...output_ids.slice(0, 24), ...input_ids]);
   const prompts = [...golden.map(({ input_ids }) => input_ids), ...repeated];
@@ -43,9 +47,9 @@ export async function compareGuesses(folder: string, form: GuessForm, ranks: str
     ...{ ...form, blockSize: 16, numBlocks: 512, maxTokens: MAX_BATCH_TOKENS, maxSequences: MAX_SEQUENCES },
   };
   const open = (): Promise<StepRunner> => createRanks(ranks, options);
-  const results: GuessResult[] = [];
+  const results: SpeculationResult[] = [];
   let expected: readonly (readonly number[])[] = [];
-  for (const [guesses, maxDraftTokens, ngramSize] of [
+  for (const [method, maxDraftTokens, ngramSize] of [
     ["none", 0, 0],
     ["n-grams, up to 8", 8, 3],
     ["itself as draft model, up to 4", 4, 0],
@@ -57,13 +61,13 @@ export async function compareGuesses(folder: string, form: GuessForm, ranks: str
       : undefined;
     const engine = engineOf(await open(), { maxSequences: MAX_SEQUENCES, speculation }, { drafter });
     const texts = await generateTokens(engine, requests);
-    const { draftTokens: numGuessed, acceptedDraftTokens: numAccepted } = engine.stats();
+    const { draftTokens: numDraftTokens, acceptedDraftTokens: numAccepted } = engine.stats();
     await engine.close();
     if (expected.length === 0) expected = texts;
     const partings = texts.flatMap((text, i) => partingOf(prompts[i] ?? [], expected[i] ?? [], text));
     const numSame = texts.length - partings.length;
     const largestMargin = await marginOf(partings, open);
-    results.push({ ...form, guesses, numSame, numTexts: texts.length, largestMargin, numGuessed, numAccepted });
+    results.push({ ...form, method, numSame, numTexts: texts.length, largestMargin, numDraftTokens, numAccepted });
   }
   return results;
 }

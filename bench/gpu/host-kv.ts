@@ -1,5 +1,5 @@
 /**
- * The second tier of the cache on a GPU: texts whose prompts went to the host's memory and came back, and how fast blocks
+ * The host KV cache of a GPU: texts whose prompts went to the host's memory and came back, and how fast blocks
  * cross, by themselves and beside steps.
  */
 import { readFileSync } from "node:fs";
@@ -7,10 +7,10 @@ import { join } from "node:path";
 import type { DecoderCudaRunner } from "../../server/src/engine/cuda/cuda-runner.ts";
 import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing/generation.ts";
 import { contiguousBlocks, stepOf, TestSequence } from "../../server/src/engine/testing/sequences.ts";
-import type { GuessForm } from "./guesses.ts";
 import { createRanks } from "./ranks.ts";
+import type { FeatureForm } from "./speculation.ts";
 
-export interface TierResult extends GuessForm {
+export interface HostKvResult extends FeatureForm {
   readonly numSame: number;
   readonly numTexts: number;
   readonly numOffloaded: number;
@@ -20,7 +20,7 @@ export interface TierResult extends GuessForm {
 const MAX_TOKENS = 16;
 
 /** Prompts one after the other, twice; the cache holds fewer than half of them. */
-export async function compareTiers(folder: string, form: GuessForm, ranks: string): Promise<TierResult> {
+export async function compareHostKv(folder: string, form: FeatureForm, ranks: string): Promise<HostKvResult> {
   const golden = JSON.parse(readFileSync(join(folder, "golden_text.json"), "utf8")) as readonly {
     readonly input_ids: readonly number[];
     readonly output_ids: readonly number[];
