@@ -34,6 +34,14 @@ export function textsTensor(
   return { name: input.name, datatype: "BYTES", shape, data: packBytesElements(texts) };
 }
 
+/** A text a row; without a batch dimension there is one row. */
+export function textRowsTensor(input: TensorMetadata, texts: readonly string[], isBatching: boolean): Tensor {
+  if (!isBatching) return textsTensor(input, texts, false);
+  const shape = [texts.length, ...input.shape.slice(1).map((dim) => Math.max(1, dim))];
+  expectRoom(input, shape, texts.length);
+  return { name: input.name, datatype: "BYTES", shape, data: packBytesElements(texts) };
+}
+
 /** @throws ServerError when the declared shape has no room for the values */
 export function valuesTensor(input: TensorMetadata, values: ArrayLike<Value>, isBatching: boolean): Tensor {
   const { name, datatype } = input;

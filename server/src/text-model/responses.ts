@@ -1,8 +1,12 @@
 /** The responses of one generation, in order; the reader's end cancels the rest. Written without generators: each token passes here. */
 import type { InferResponse } from "../core/infer-response.ts";
 import type { ServedModel, TensorMetadata } from "../core/model-server.ts";
+import { forEachResponse, ResponseStream } from "../core/response-stream.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { TextInferRequest } from "./text-infer-request.ts";
+
+/** The reader wants no more. */
+export const END: unique symbol = Symbol("end");
 
 export class Responses {
   readonly #model: ServedModel;
@@ -21,6 +25,26 @@ export class Responses {
     if (done === true) return undefined;
     if (value.error !== undefined) throw value.error;
     return value;
+  }
+
+  /**
+   * Responses behind those that were read, each in the call of its producer: a promise a token costs more than the token.
+   * `take` ends it with `END`. @throws ServerError
+   */
+  async deliver(take: (response: InferResponse) => Promise<void> | undefined | typeof END): Promise<void> {
+    this.#iterator ??= this.#model.infer(this.#request)[Symbol.asyncIterator]();
+    const iterator = this.#iterator;
+    const all = iterator instanceof ResponseStream ? iterator : { [Symbol.asyncIterator]: () => iterator };
+    try {
+      await forEachResponse(all, (response) => {
+        if (response.error !== undefined) throw response.error;
+        const behind = take(response);
+        if (behind === END) throw END;
+        return behind;
+      });
+    } catch (error) {
+      if (error !== END) throw error;
+    }
   }
 
   /** Cancels what still runs. */
@@ -46,7 +70,7 @@ export function integers({ data, datatype }: Tensor): Int32Array {
 }
 
 export function floats({ data }: Tensor): Float32Array {
-  return new Float32Array(data.slice().buffer);
+  return new Float32Array(new Uint8Array(data).buffer);
 }
 
 export function firstInteger(tensor: Tensor | undefined): number | undefined {

@@ -3,11 +3,11 @@ import { bytesElements } from "../core/bytes-tensor.ts";
 import type { InferResponse } from "../core/infer-response.ts";
 import type { ServedModel } from "../core/model-server.ts";
 import type { Tokenizer } from "../formats/tokenizer/tokenizer.ts";
-import { firstInteger, outputOf, Responses } from "./responses.ts";
+import { END, firstInteger, outputOf, Responses } from "./responses.ts";
 import { StopScan } from "./stop-scan.ts";
 import type { OutputRole } from "./tensor-names.ts";
 import type { TextInferRequest } from "./text-infer-request.ts";
-import type { FinishReason, TextChunk, TextGeneration, TextRequest, TextUsage } from "./text-request.ts";
+import type { FinishReason, TakeChunk, TextChunk, TextGeneration, TextRequest, TextUsage } from "./text-request.ts";
 import type { TextSignature } from "./text-signature.ts";
 
 export interface TextGenerationParts {
@@ -56,6 +56,18 @@ export class TextTensorGeneration implements TextGeneration {
       }
     }
     return undefined;
+  }
+
+  async deliver(take: TakeChunk): Promise<void> {
+    if (this.#isOver) return;
+    await this.#responses.deliver((response) => {
+      if (this.#isOver) return END;
+      const chunk = this.#read(response);
+      const behind = chunk === undefined ? undefined : take(chunk);
+      return this.#isOver && behind === undefined ? END : behind;
+    });
+    if (this.#isOver) await this.#responses.return();
+    else await take(this.#finish(""));
   }
 
   async return(): Promise<void> {

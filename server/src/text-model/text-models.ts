@@ -5,6 +5,8 @@
 import type { CreateChatFormat } from "../chat/chat-contract.ts";
 import type { ModelServer, ServedModel } from "../core/model-server.ts";
 import { ServerError } from "../core/server-error.ts";
+import { EmbeddingModel } from "./embedding-model.ts";
+import { embeddingSignature } from "./embedding-signature.ts";
 import { type ModelAssets, readAssets, TokenizerCache } from "./model-assets.ts";
 import { parameterText } from "./model-folders.ts";
 import { TextModel } from "./text-model.ts";
@@ -34,6 +36,15 @@ export class TextModels {
       throw new ServerError("invalid_argument", `The model '${name}' does not generate text: ${signature.reason}`);
     }
     return new TextModel(served, signature, await this.assets(served), name, adapter);
+  }
+
+  /** @throws ServerError not_found for an unknown name, invalid_argument for a model that gives no numbers for texts */
+  async findEmbedding(name: string): Promise<EmbeddingModel> {
+    const { served } = this.#served(name);
+    const signature = embeddingSignature(served);
+    if (signature !== undefined) return new EmbeddingModel(served, signature, await this.assets(served));
+    const expected = "an input of TYPE_STRING, and an output of floating-point numbers";
+    throw new ServerError("invalid_argument", `The model '${name}' embeds no texts: expected ${expected}`);
   }
 
   /** The model of a name without its adapter. @throws ServerError not_found */

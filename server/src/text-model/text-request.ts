@@ -121,10 +121,15 @@ export interface TextChunk {
   readonly finish: FinishReason | undefined;
 }
 
+/** A promise when the next chunk has to wait for it. */
+export type TakeChunk = (chunk: TextChunk) => Promise<void> | undefined;
+
 /** Chunks of one generation. `return` cancels it. */
 export interface TextGeneration {
   /** Undefined behind the last. @throws ServerError */
   next(): Promise<TextChunk | undefined>;
+  /** The chunks behind those that were read, each as it comes. @throws ServerError, and what `take` throws */
+  deliver(take: TakeChunk): Promise<void>;
   return(): Promise<void>;
 }
 

@@ -3,10 +3,10 @@ import type { InferResponse } from "../core/infer-response.ts";
 import type { ServedModel } from "../core/model-server.ts";
 import type { Detokenizer } from "../formats/tokenizer/detokenizer.ts";
 import type { Tokenizer } from "../formats/tokenizer/tokenizer.ts";
-import { firstInteger, integers, outputOf, Responses } from "./responses.ts";
+import { END, firstInteger, integers, outputOf, Responses } from "./responses.ts";
 import { StopScan } from "./stop-scan.ts";
 import type { TextInferRequest } from "./text-infer-request.ts";
-import type { FinishReason, TextChunk, TextGeneration, TextRequest, TokenScore } from "./text-request.ts";
+import type { FinishReason, TakeChunk, TextChunk, TextGeneration, TextRequest, TokenScore } from "./text-request.ts";
 import type { TextSignature } from "./text-signature.ts";
 import { TokenScores } from "./token-scores.ts";
 
@@ -58,6 +58,18 @@ export class TokenGeneration implements TextGeneration {
       }
     }
     return undefined;
+  }
+
+  async deliver(take: TakeChunk): Promise<void> {
+    if (this.#isOver) return;
+    await this.#responses.deliver((response) => {
+      if (this.#isOver) return END;
+      const chunk = this.#read(response);
+      const behind = chunk === undefined ? undefined : take(chunk);
+      return this.#isOver && behind === undefined ? END : behind;
+    });
+    if (this.#isOver) await this.#responses.return();
+    else await take(this.#finish("", NO_SCORES, "stop"));
   }
 
   async return(): Promise<void> {

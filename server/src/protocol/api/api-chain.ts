@@ -7,8 +7,8 @@ import type { ApiHandler } from "../http/transport/listener.ts";
 import type { JsonApi } from "./json-api.ts";
 import type { ApiReply } from "./route.ts";
 
-/** Paths of the inference protocol: no other API is asked. */
-const INFERENCE_PREFIX = "/v2";
+/** Most requests of the inference protocol: no other API is asked. */
+const INFERENCE_PREFIX = "/v2/models/";
 
 export class ApiChain implements ApiHandler {
   readonly #apis: readonly JsonApi[];

@@ -2,6 +2,7 @@
  * Answers as Server-Sent Events (WHATWG HTML, 9.2) in OpenAI's form: one JSON object an event, `[DONE]` at the end.
  * Written without generators: each token of each user passes here.
  */
+import type { PouredChunks } from "../http/http-reply.ts";
 import type { ChunkSource, IndexedChunk } from "./open-generations.ts";
 import { openAiError, openAiErrorBody } from "./openai-error.ts";
 
@@ -19,7 +20,7 @@ export function eventOf(value: unknown): string {
   return `data: ${JSON.stringify(value)}\n\n`;
 }
 
-export class EventStream implements AsyncIterableIterator<Uint8Array, void> {
+export class EventStream implements AsyncIterableIterator<Uint8Array, void>, PouredChunks {
   readonly #source: ChunkSource;
   readonly #writer: EventWriter;
   readonly #promptParam: string;
@@ -40,6 +41,30 @@ export class EventStream implements AsyncIterableIterator<Uint8Array, void> {
       if (text !== "") return { done: false, value: Buffer.from(text) };
     }
     return { done: true, value: undefined };
+  }
+
+  async pour(write: (piece: Uint8Array) => Promise<void> | undefined): Promise<void> {
+    const send = (text: string): Promise<void> | undefined => (text === "" ? undefined : write(Buffer.from(text)));
+    let thrown: unknown;
+    try {
+      const first = this.#first;
+      this.#first = undefined;
+      if (first !== undefined) await send(this.#writer.chunk(first));
+      await this.#source.deliver((chunk) => {
+        const text = this.#writer.chunk(chunk);
+        try {
+          return send(text);
+        } catch (error) {
+          thrown = error; // the client is gone
+          throw error;
+        }
+      });
+      await send(this.#writer.end() + DONE);
+    } catch (error) {
+      await this.#source.return();
+      if (thrown !== undefined) throw thrown;
+      await send(this.#failure(error));
+    }
   }
 
   /** The client is gone: the rest is cancelled. */
@@ -63,7 +88,11 @@ export class EventStream implements AsyncIterableIterator<Uint8Array, void> {
     } catch (error) {
       this.#isOver = true;
       await this.#source.return();
-      return eventOf(openAiErrorBody(openAiError(error, this.#promptParam)));
+      return this.#failure(error);
     }
+  }
+
+  #failure(error: unknown): string {
+    return eventOf(openAiErrorBody(openAiError(error, this.#promptParam)));
   }
 }

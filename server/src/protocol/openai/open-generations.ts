@@ -14,6 +14,8 @@ export interface IndexedChunk {
 export interface ChunkSource {
   /** Undefined behind the last. @throws ServerError of the first generation that fails; the others are cancelled */
   next(): Promise<IndexedChunk | undefined>;
+  /** The chunks behind those that were read, each as it comes. @throws as `next` */
+  deliver(take: (chunk: IndexedChunk) => Promise<void> | undefined): Promise<void>;
   return(): Promise<void>;
 }
 
@@ -42,6 +44,10 @@ class SingleSource implements ChunkSource {
   async next(): Promise<IndexedChunk | undefined> {
     const chunk = await this.#generation.next();
     return chunk === undefined ? undefined : { index: 0, chunk };
+  }
+
+  deliver(take: (chunk: IndexedChunk) => Promise<void> | undefined): Promise<void> {
+    return this.#generation.deliver((chunk) => take({ index: 0, chunk }));
   }
 
   return(): Promise<void> {
@@ -77,6 +83,10 @@ class MergedSource implements ChunkSource {
       return { index, chunk };
     }
     return undefined;
+  }
+
+  async deliver(take: (chunk: IndexedChunk) => Promise<void> | undefined): Promise<void> {
+    for (let next = await this.next(); next !== undefined; next = await this.next()) await take(next);
   }
 
   async return(): Promise<void> {

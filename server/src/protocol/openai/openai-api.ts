@@ -10,13 +10,15 @@ import { type ApiRoute, getRoute, postRoute } from "../api/route.ts";
 import { jsonReply } from "../http/http-reply.ts";
 import type { LoadReports } from "../load-report-text.ts";
 import type { RestrictedGroup } from "../restriction.ts";
-import { createChatCompletion } from "./chat-completions.ts";
-import { CHAT_REQUEST } from "./chat-request.ts";
-import { COMPLETION_REQUEST } from "./completion-request.ts";
-import { createCompletion } from "./completions.ts";
+import { createChatCompletion } from "./chat/create-chat.ts";
+import { CHAT_REQUEST } from "./chat/request.ts";
+import { createCompletion } from "./completion/create-completion.ts";
+import { COMPLETION_REQUEST } from "./completion/request.ts";
+import { createEmbeddings, EMBEDDING_REQUEST } from "./embeddings.ts";
 import { ModelList } from "./list-models.ts";
 import type { OpenAiContext } from "./openai-context.ts";
 import { openAiError, openAiErrorBody } from "./openai-error.ts";
+import { CLASSIFY_REQUEST, classify, createScores, RERANK_REQUEST, rerank, SCORE_REQUEST } from "./score.ts";
 import { DETOKENIZE_REQUEST, detokenize, TOKENIZE_REQUEST, tokenize } from "./tokenize.ts";
 
 export interface OpenAiApiParts {
@@ -55,6 +57,24 @@ export function openAiRoutes(context: OpenAiContext): readonly ApiRoute[] {
     ),
     postRoute("/v1/completions", "inference", "Continue a text", COMPLETION_REQUEST, (body, route) =>
       createCompletion(context, body, route),
+    ),
+    postRoute("/v1/embeddings", "inference", "Vectors of texts", EMBEDDING_REQUEST, (body, route) =>
+      json(createEmbeddings(context, body, route)),
+    ),
+    ...["/score", "/v1/score"].map((path) =>
+      postRoute(path, "inference", "Scores of pairs of texts", SCORE_REQUEST, (body, route) =>
+        json(createScores(context, body, route)),
+      ),
+    ),
+    ...["/rerank", "/v1/rerank", "/v2/rerank"].map((path) =>
+      postRoute(path, "inference", "Documents in the order of a query", RERANK_REQUEST, (body, route) =>
+        json(rerank(context, body, route)),
+      ),
+    ),
+    ...["/classify", "/v1/classify"].map((path) =>
+      postRoute(path, "inference", "Classes of texts", CLASSIFY_REQUEST, (body, route) =>
+        json(classify(context, body, route)),
+      ),
     ),
     postRoute("/tokenize", "inference", "Text or messages to token ids", TOKENIZE_REQUEST, (body) =>
       json(tokenize(context, body)),

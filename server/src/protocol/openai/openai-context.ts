@@ -1,5 +1,6 @@
 /** Parts that all handlers of the OpenAI API share. Source: OpenAI's API reference. */
 import type { ModelServer } from "../../core/model-server.ts";
+import type { EmbeddingModel } from "../../text-model/embedding-model.ts";
 import type { TextModel } from "../../text-model/text-model.ts";
 import type { TextModels } from "../../text-model/text-models.ts";
 import type { CallFacts } from "../../text-model/text-request.ts";
@@ -17,6 +18,15 @@ export interface OpenAiContext {
 export async function findModel({ models }: OpenAiContext, name: string): Promise<TextModel> {
   try {
     return await models.find(name);
+  } catch (error) {
+    throw modelError(error, name);
+  }
+}
+
+/** @throws ApiError model_not_found @throws ServerError for a model that gives no numbers for texts */
+export async function findEmbeddingModel({ models }: OpenAiContext, name: string): Promise<EmbeddingModel> {
+  try {
+    return await models.findEmbedding(name);
   } catch (error) {
     throw modelError(error, name);
   }

@@ -13,9 +13,9 @@ import {
   type Schema,
   string,
 } from "../api/schema.ts";
-import { MESSAGES, type ReadMessage } from "./chat-messages.ts";
-import { renderPrompt } from "./chat-prompt.ts";
-import { readTools } from "./chat-tools.ts";
+import { MESSAGES, type ReadMessage } from "./chat/messages.ts";
+import { renderPrompt } from "./chat/prompt.ts";
+import { readTools } from "./chat/tools.ts";
 import { MAX_TOKEN_ID } from "./generation-fields.ts";
 import { findModel, type OpenAiContext } from "./openai-context.ts";
 

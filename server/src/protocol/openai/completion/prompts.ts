@@ -3,12 +3,12 @@
  * Source: OpenAI's API reference, "Create completion".
  */
 
-import { gapPrompt } from "../../text-model/fill-in-the-middle.ts";
-import type { TextModel } from "../../text-model/text-model.ts";
-import type { Prompt, TextRequest } from "../../text-model/text-request.ts";
-import { invalidParameter, unsupportedParameter } from "../api/api-error.ts";
-import type { CompletionRequest } from "./completion-request.ts";
-import { textRequestOf } from "./generation-fields.ts";
+import { gapPrompt } from "../../../text-model/fill-in-the-middle.ts";
+import type { TextModel } from "../../../text-model/text-model.ts";
+import type { Prompt, TextRequest } from "../../../text-model/text-request.ts";
+import { invalidParameter, unsupportedParameter } from "../../api/api-error.ts";
+import { textRequestOf } from "../generation-fields.ts";
+import type { CompletionRequest } from "./request.ts";
 
 /** OpenAI's default. */
 const DEFAULT_MAX_TOKENS = 16;

@@ -1,11 +1,11 @@
 /** Chunks of a chat answer. Source: OpenAI's API reference, "The chat completion chunk object". */
-import type { OutputDelta, OutputParser } from "../../chat/chat-contract.ts";
-import type { TokenScore } from "../../text-model/text-request.ts";
+import type { OutputDelta, OutputParser } from "../../../chat/chat-contract.ts";
+import type { TokenScore } from "../../../text-model/text-request.ts";
+import type { EventWriter } from "../event-stream.ts";
+import { chatLogProbs } from "../log-probs.ts";
+import type { IndexedChunk } from "../open-generations.ts";
+import { UsageSum } from "../usage.ts";
 import { ChatChoice, type ChoiceStep } from "./chat-choice.ts";
-import type { EventWriter } from "./event-stream.ts";
-import { chatLogProbs } from "./log-probs.ts";
-import type { IndexedChunk } from "./open-generations.ts";
-import { UsageSum } from "./usage.ts";
 
 export interface ChatEventOptions {
   /** Members of every chunk but `choices`, without the closing brace. */

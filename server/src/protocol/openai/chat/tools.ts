@@ -1,7 +1,7 @@
 /** Tools of a chat request and which of them must be called. Source: OpenAI's API reference, `tools`, `tool_choice`. */
-import type { ChatTool, ToolChoice } from "../../chat/chat-contract.ts";
-import { invalidParameter, missingParameter } from "../api/api-error.ts";
-import { isObject, type JsonObject } from "../api/schema.ts";
+import type { ChatTool, ToolChoice } from "../../../chat/chat-contract.ts";
+import { invalidParameter, missingParameter } from "../../api/api-error.ts";
+import { isObject, type JsonObject } from "../../api/schema.ts";
 
 export interface ToolFields {
   readonly tools?: readonly JsonObject[] | undefined;

@@ -2,8 +2,8 @@
  * One choice of a chat answer: the deltas of its text, and all of them together.
  * Source: OpenAI's API reference, "The chat completion object".
  */
-import type { OutputDelta, OutputParser } from "../../chat/chat-contract.ts";
-import type { FinishReason, TextChunk, TokenScore } from "../../text-model/text-request.ts";
+import type { OutputDelta, OutputParser } from "../../../chat/chat-contract.ts";
+import type { FinishReason, TextChunk, TokenScore } from "../../../text-model/text-request.ts";
 
 export type ChatFinish = FinishReason | "tool_calls";
 

@@ -1,5 +1,5 @@
 /** Body of POST /v1/chat/completions. Sources: OpenAI's API reference; vLLM's "Chat API", extra parameters. */
-import { unsupportedParameter } from "../api/api-error.ts";
+import { unsupportedParameter } from "../../api/api-error.ts";
 import {
   anyObject,
   anything,
@@ -13,10 +13,10 @@ import {
   required,
   type Schema,
   string,
-} from "../api/schema.ts";
-import { MESSAGES, type ReadMessage } from "./chat-messages.ts";
-import type { ToolFields } from "./chat-tools.ts";
-import { type FieldsOf, GENERATION_FIELDS, type GenerationFields, TOP_LOG_PROBS } from "./generation-fields.ts";
+} from "../../api/schema.ts";
+import { type FieldsOf, GENERATION_FIELDS, type GenerationFields, TOP_LOG_PROBS } from "../generation-fields.ts";
+import { MESSAGES, type ReadMessage } from "./messages.ts";
+import type { ToolFields } from "./tools.ts";
 
 export interface ChatRequest extends GenerationFields, ToolFields {
   readonly messages: readonly ReadMessage[];

@@ -1,8 +1,8 @@
 /** Body of POST /v1/completions. Sources: OpenAI's API reference; vLLM's "Completions API", extra parameters. */
-import type { Prompt } from "../../text-model/text-request.ts";
-import { boolean, integer, object, optional, required, type Schema, string } from "../api/schema.ts";
-import { GENERATION_FIELDS, type GenerationFields, TOP_LOG_PROBS } from "./generation-fields.ts";
-import { PROMPTS } from "./prompts.ts";
+import type { Prompt } from "../../../text-model/text-request.ts";
+import { boolean, integer, object, optional, required, type Schema, string } from "../../api/schema.ts";
+import { GENERATION_FIELDS, type GenerationFields, TOP_LOG_PROBS } from "../generation-fields.ts";
+import { PROMPTS } from "../prompts.ts";
 
 export interface CompletionRequest extends GenerationFields {
   readonly prompt: readonly Prompt[];

@@ -1,9 +1,9 @@
 /** Chunks of a completion. Source: OpenAI's API reference, "The completion object" (streams have the same form). */
-import type { TokenScore } from "../../text-model/text-request.ts";
-import type { EventWriter } from "./event-stream.ts";
-import { completionLogProbs } from "./log-probs.ts";
-import type { IndexedChunk } from "./open-generations.ts";
-import { UsageSum } from "./usage.ts";
+import type { TokenScore } from "../../../text-model/text-request.ts";
+import type { EventWriter } from "../event-stream.ts";
+import { completionLogProbs } from "../log-probs.ts";
+import type { IndexedChunk } from "../open-generations.ts";
+import { UsageSum } from "../usage.ts";
 
 export interface CompletionEventOptions {
   /** Members of every chunk but `choices`, without the closing brace. */

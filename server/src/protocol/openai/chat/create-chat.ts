@@ -1,18 +1,18 @@
 /** POST /v1/chat/completions. Source: OpenAI's API reference, "Create chat completion". */
-import type { TextModel } from "../../text-model/text-model.ts";
-import { invalidParameter } from "../api/api-error.ts";
-import type { ApiReply, RouteCall } from "../api/route.ts";
-import { jsonReply } from "../http/http-reply.ts";
+import type { TextModel } from "../../../text-model/text-model.ts";
+import { invalidParameter } from "../../api/api-error.ts";
+import type { ApiReply, RouteCall } from "../../api/route.ts";
+import { jsonReply } from "../../http/http-reply.ts";
+import { EventStream } from "../event-stream.ts";
+import { chatLogProbs } from "../log-probs.ts";
+import { type ChunkSource, type IndexedChunk, openGenerations } from "../open-generations.ts";
+import { findModel, nowSeconds, type OpenAiContext, startCall } from "../openai-context.ts";
+import { openAiError } from "../openai-error.ts";
+import { UsageSum } from "../usage.ts";
 import { ChatChoice, WholeChoice } from "./chat-choice.ts";
-import { ChatEvents } from "./chat-events.ts";
-import { type PreparedChat, prepareChat } from "./chat-prompt.ts";
-import type { ChatRequest } from "./chat-request.ts";
-import { EventStream } from "./event-stream.ts";
-import { chatLogProbs } from "./log-probs.ts";
-import { type ChunkSource, type IndexedChunk, openGenerations } from "./open-generations.ts";
-import { findModel, nowSeconds, type OpenAiContext, startCall } from "./openai-context.ts";
-import { openAiError } from "./openai-error.ts";
-import { UsageSum } from "./usage.ts";
+import { ChatEvents } from "./events.ts";
+import { type PreparedChat, prepareChat } from "./prompt.ts";
+import type { ChatRequest } from "./request.ts";
 
 const PROMPT_PARAM = "messages";
 

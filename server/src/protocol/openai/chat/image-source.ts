@@ -1,6 +1,6 @@
 /** Images of a request: data URLs (RFC 2397) as bytes, others as they came, for the model that may fetch them. */
-import { MAX_IMAGE_BYTES, MAX_IMAGE_URL_CHARS } from "../../core/limits.ts";
-import { invalidParameter } from "../api/api-error.ts";
+import { MAX_IMAGE_BYTES, MAX_IMAGE_URL_CHARS } from "../../../core/limits.ts";
+import { invalidParameter } from "../../api/api-error.ts";
 
 const DATA_URL = /^data:[\w.+/-]*(?:;[\w=.+-]+)*?(;base64)?,/i;
 const WEB_URL = /^https?:\/\//i;

@@ -1,17 +1,17 @@
 /** POST /v1/completions. Source: OpenAI's API reference, "Create completion". */
-import type { TextModel } from "../../text-model/text-model.ts";
-import type { FinishReason, TextChunk, TokenScore } from "../../text-model/text-request.ts";
-import type { ApiReply, RouteCall } from "../api/route.ts";
-import { jsonReply } from "../http/http-reply.ts";
-import { CompletionEvents } from "./completion-events.ts";
-import { type PreparedCompletion, prepareCompletion } from "./completion-prompts.ts";
-import type { CompletionRequest } from "./completion-request.ts";
-import { EventStream } from "./event-stream.ts";
-import { completionLogProbs } from "./log-probs.ts";
-import { type ChunkSource, type IndexedChunk, openGenerations } from "./open-generations.ts";
-import { findModel, nowSeconds, type OpenAiContext, startCall } from "./openai-context.ts";
-import { openAiError } from "./openai-error.ts";
-import { UsageSum } from "./usage.ts";
+import type { TextModel } from "../../../text-model/text-model.ts";
+import type { FinishReason, TextChunk, TokenScore } from "../../../text-model/text-request.ts";
+import type { ApiReply, RouteCall } from "../../api/route.ts";
+import { jsonReply } from "../../http/http-reply.ts";
+import { EventStream } from "../event-stream.ts";
+import { completionLogProbs } from "../log-probs.ts";
+import { type ChunkSource, type IndexedChunk, openGenerations } from "../open-generations.ts";
+import { findModel, nowSeconds, type OpenAiContext, startCall } from "../openai-context.ts";
+import { openAiError } from "../openai-error.ts";
+import { UsageSum } from "../usage.ts";
+import { CompletionEvents } from "./events.ts";
+import { type PreparedCompletion, prepareCompletion } from "./prompts.ts";
+import type { CompletionRequest } from "./request.ts";
 
 interface Answer {
   readonly model: TextModel;

@@ -2,10 +2,10 @@
  * Messages of a chat request: their schema, and their form for templates. Source: OpenAI's API reference, "Create chat
  * completion", messages.
  */
-import type { ChatMessage, ChatToolCall, ContentPart } from "../../chat/chat-contract.ts";
-import { MAX_IMAGES } from "../../core/limits.ts";
-import { invalidParameter, missingParameter, unsupportedValue } from "../api/api-error.ts";
-import { anyObject, array, isObject, type JsonObject, mapped, oneOf, type Schema } from "../api/schema.ts";
+import type { ChatMessage, ChatToolCall, ContentPart } from "../../../chat/chat-contract.ts";
+import { MAX_IMAGES } from "../../../core/limits.ts";
+import { invalidParameter, missingParameter, unsupportedValue } from "../../api/api-error.ts";
+import { anyObject, array, isObject, type JsonObject, mapped, oneOf, type Schema } from "../../api/schema.ts";
 import { readImage } from "./image-source.ts";
 
 /** One message and the images in it. */

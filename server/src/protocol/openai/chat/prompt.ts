@@ -2,14 +2,14 @@
  * From the messages and tools of a chat request to the request of a text model, and the parser of its answer.
  * Source: transformers' chat templating guide.
  */
-import type { ChatMessage, OutputParser } from "../../chat/chat-contract.ts";
-import { PlainParser, renderPlain } from "../../text-model/plain-chat.ts";
-import type { TextModel } from "../../text-model/text-model.ts";
-import type { TextRequest } from "../../text-model/text-request.ts";
-import { unsupportedParameter } from "../api/api-error.ts";
-import type { ChatRequest } from "./chat-request.ts";
-import { readTools, type Tools } from "./chat-tools.ts";
-import { textRequestOf } from "./generation-fields.ts";
+import type { ChatMessage, OutputParser } from "../../../chat/chat-contract.ts";
+import { PlainParser, renderPlain } from "../../../text-model/plain-chat.ts";
+import type { TextModel } from "../../../text-model/text-model.ts";
+import type { TextRequest } from "../../../text-model/text-request.ts";
+import { unsupportedParameter } from "../../api/api-error.ts";
+import { textRequestOf } from "../generation-fields.ts";
+import type { ChatRequest } from "./request.ts";
+import { readTools, type Tools } from "./tools.ts";
 
 export interface PreparedChat {
   readonly request: TextRequest;
