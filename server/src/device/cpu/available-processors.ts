@@ -14,7 +14,7 @@ export function availableProcessors(read: ReadText = readText, processors: numbe
   return quota === undefined ? processors : Math.max(1, Math.min(processors, Math.floor(quota)));
 }
 
-/** What the system calls them; empty where it does not say. */
+/** The system's name of the processor; empty if unknown. */
 export function processorName(): string {
   return cpus()[0]?.model.trim() ?? "";
 }

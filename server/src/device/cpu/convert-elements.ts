@@ -4,7 +4,7 @@ import type { GgmlBlockType } from "../../native/ggml/functions.ts";
 import { GGML_BLOCKS, GGML_TYPES, type Ggml } from "../../native/ggml/ggml.ts";
 
 export type FloatType = "f32" | "f16" | "bf16";
-/** What weights are stored as, in files and in memory. */
+/** Storage types of weights, in files and in memory. */
 export type WeightType = FloatType | GgmlBlockType;
 
 /** Little-endian elements in, the same number out. Equal types give back `bytes` itself. */

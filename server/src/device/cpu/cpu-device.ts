@@ -14,7 +14,7 @@ import { type KnownThreads, ThreadLadder } from "./thread-ladder.ts";
 export interface CpuDeviceOptions {
   /** Threads of a graph; capped by the processors there are. Undefined: those that are idle now. */
   readonly numThreads?: number | undefined;
-  /** What is computed of a row depends on that row alone, to the bit: not on the rows beside it, nor on their number. */
+  /** The result of a row depends on that row alone, to the bit: not on other rows, nor on their number. */
   readonly isDeterministic?: boolean | undefined;
   /** Threads that were fastest before, for those that `numThreads` allows. */
   readonly knownThreads?: KnownThreads | undefined;
@@ -64,14 +64,14 @@ export class CpuDevice {
     cpu.setUseReference(this.#backend, this.isDeterministic);
   }
 
-  /** What weights are packed for: the kind of device, and the series of the library whose blocks they are. */
+  /** Target of packed weights: the kind of device, and the version of the library whose blocks they are. */
   get target(): { readonly device: string; readonly kernels: string } {
     return { device: "cpu", kernels: `ggml ${this.ggml.version.split(".").slice(0, 2).join(".")}` };
   }
 
   /** Kind of memory for a matrix that is only multiplied with; undefined: the usual one. */
   gemmMemory(spec: CpuTensorSpec): Address | undefined {
-    // What such memory computes of a row depends on the number of rows.
+    // With such memory the result of a row depends on the number of rows.
     return this.isDeterministic ? undefined : this.#gemmMemory.choose(spec);
   }
 

@@ -29,7 +29,7 @@ export const WEIGHT_TYPES: readonly CpuType[] = [
   "q6_K",
 ];
 
-/** Of one element; a fraction, and an exact one, where a block of them shares scales. */
+/** Bytes of one element; an exact fraction if a block of elements shares scales. */
 export const CPU_TYPE_BYTES: Readonly<Record<CpuType, number>> = Object.freeze(
   Object.fromEntries(
     Object.entries(GGML_BLOCKS).map(([type, { numElements, numBytes }]) => [type, numBytes / numElements]),

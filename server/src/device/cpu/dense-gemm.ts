@@ -49,7 +49,7 @@ export class DenseGemms {
   }
 }
 
-/** Those of one graph: the graph's thread waits while the event loop's computes. */
+/** The GEMMs of one graph: the graph's thread waits while the event loop's computes. */
 export class GraphGemms {
   readonly #ggml: Ggml;
   readonly #product: FloatMatmul;

@@ -6,7 +6,7 @@
 import { readFileSync } from "node:fs";
 import { freemem } from "node:os";
 
-/** Of control groups: version 2, then version 1. */
+/** Files of control groups: version 2, then version 1. */
 const VERSIONS = [
   { folder: "/sys/fs/cgroup", limit: "memory.max", used: "memory.current", files: ["inactive_file", "active_file"] },
   {
@@ -31,7 +31,7 @@ export function freeMemory(read: ReadText = readText, machineBytes: number = fre
   return machineBytes;
 }
 
-/** Of the named lines of "<name> <number>". */
+/** Sum over the named lines of "<name> <number>". */
 function sumOf(text: string, names: readonly string[]): number {
   let sum = 0;
   for (const line of text.split("\n")) {

@@ -28,13 +28,13 @@ interface SizeClass {
 /** A graph this many times slower than the best of its class has waited for processors. */
 const SLOW_FACTOR = 3;
 const SLOW_IN_A_ROW = 3;
-/** What one trial must gain before it is believed. */
+/** Ratio of times that one trial must reach to be accepted. */
 const GAIN = 0.8;
 const FIRST_TRIAL = 12;
 const TRIAL_PERIOD = 64;
 const AVERAGE_WEIGHT = 0.2;
 
-/** What was measured before, for one row and for many. */
+/** Numbers of threads measured before, for one row and for many. */
 export interface KnownThreads {
   readonly decode: number;
   readonly prefill: number;

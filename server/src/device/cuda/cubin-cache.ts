@@ -58,7 +58,7 @@ export class CubinCache {
     try {
       rmSync(draft, { force: true });
     } catch {
-      // Where nothing could be written, nothing is left.
+      // Nothing was written, so nothing is left behind.
     }
   }
 

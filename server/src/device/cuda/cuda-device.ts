@@ -106,7 +106,7 @@ export class CudaDevice implements StreamOwner {
     return { freeBytes: Number(free[0] ?? 0n), totalBytes: Number(total[0] ?? 0n) };
   }
 
-  /** What it has given out must be closed before. */
+  /** Everything that it has given out must be closed before. */
   close(): void {
     this.stream.synchronize();
     this.stream.close();
@@ -124,7 +124,7 @@ export class CudaDevice implements StreamOwner {
   }
 }
 
-/** What to compile for. Kernels may use what only this architecture has, where the name says so. */
+/** Architecture to compile for. The suffix "a" allows features of this architecture only. */
 export function archOf(capability: number): string {
   return capability === 90 ? "sm_90a" : `sm_${capability}`;
 }

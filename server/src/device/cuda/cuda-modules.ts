@@ -24,7 +24,7 @@ export interface CompiledModule {
 const DEFAULT_SHARED_BYTES = 48 * 1024;
 
 export class CudaModules {
-  /** What was compiled or found compiled, in order. */
+  /** Modules compiled or found in the cache, in order. */
   readonly compiled: CompiledModule[] = [];
   readonly #driver: CudaDriver;
   readonly #arch: string;

@@ -35,7 +35,7 @@ export interface RowsCopy {
   readonly numRows: number;
 }
 
-/** What streams of one device share. */
+/** State that streams of one device share. */
 export interface StreamOwner {
   readonly driver: CudaDriver;
   readonly modules: CudaModules;
@@ -54,7 +54,7 @@ export class CudaStream implements KernelStream {
   readonly #configBytes: Uint8Array;
   readonly #values = pinnedBytes(8 * MAX_ARGS);
   readonly #tensorMaps: TensorMaps;
-  /** Where each value is: what C calls the parameters. */
+  /** Addresses of the values: the parameters of cuLaunchKernel. */
   readonly #parameters = new BigUint64Array(new ArrayBuffer(8 * MAX_ARGS));
 
   constructor(owner: StreamOwner) {

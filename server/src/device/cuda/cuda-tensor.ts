@@ -13,7 +13,7 @@ export const CUDA_TYPE_BYTES: Readonly<Record<CudaType, number>> = {
   int4: 0.5,
 };
 
-/** What inputs of a matrix of 4 bits share. */
+/** Groups of inputs that share a scale in an INT4 matrix. */
 export interface Int4Groups {
   readonly groupSize: number;
   /** Whether each group has a zero of its own. */
@@ -27,9 +27,9 @@ export interface CudaTensor {
   readonly type: CudaType;
   /** Outermost first; rows lie one behind the other. */
   readonly shape: readonly number[];
-  /** f32 [rows]: what the codes of each row of an 8-bit matrix are multiplied by. Of 4 bits: those of all groups. */
+  /** f32 [rows]: scales of the rows of an 8-bit matrix. INT4: the scales of all groups. */
   readonly scales?: DevicePointer | undefined;
-  /** Of a matrix of 4 bits whose groups have zeros of their own. */
+  /** Zero points of the groups of an INT4 matrix. */
   readonly zeros?: DevicePointer | undefined;
   /** f32 [columns]: what inputs of a matrix of 4 bits are multiplied by first. */
   readonly inputScales?: DevicePointer | undefined;
@@ -37,14 +37,14 @@ export interface CudaTensor {
   readonly groupSize?: number | undefined;
 }
 
-/** Of every tensor of an arena: what vector loads and tensor maps (TMA) ask for, and then some. */
+/** Alignment of every tensor of an arena: more than vector loads and tensor maps (TMA) require. */
 const ALIGNMENT = 256;
 
 export function tensorBytes(type: CudaType, shape: readonly number[]): number {
   return CUDA_TYPE_BYTES[type] * shape.reduce((product, size) => product * size, 1);
 }
 
-/** Where each of the sizes begins when they lie one behind the other, and where all end. */
+/** Offsets of the sizes when they are stored one behind the other, and the end of all. */
 export function layOut(sizes: readonly number[]): { readonly offsets: readonly number[]; readonly numBytes: number } {
   let end = 0;
   const offsets = sizes.map((size) => {

@@ -17,7 +17,7 @@ import { type AlgorithmTimer, measureAlgorithms } from "./measure-algorithms.ts"
 
 export interface DenseGemm extends MatmulShape, MatmulPointers {}
 
-/** What a forward pass needs: tests put a recorder in its place. */
+/** The GEMM interface of a forward pass: tests put a recorder in its place. */
 export interface GemmRunner {
   /** y = x . weight^T + bias for `rows` rows; `x` and `y` have room for `gemmRows(rows)`. */
   run(gemm: DenseGemm): void;
@@ -29,7 +29,10 @@ const MAX_ALGORITHMS = 12;
 /** FP8 GEMMs take whole groups of rows only. */
 const MIN_QUANTIZED_ROWS = 16;
 
-/** Of every GEMM in the deterministic mode: with fewer, most matrices are still read in the time of the arithmetic. */
+/**
+ * Rows of every GEMM in the deterministic mode. With fewer rows, reading a matrix still takes as long as the
+ * arithmetic.
+ */
 export const PIECE_ROWS = 128;
 const BYTES: Readonly<Record<MatmulType, number>> = { f32: 4, f16: 2, bf16: 2, e4m3: 1, i8: 1, i32: 4 };
 
@@ -52,7 +55,7 @@ interface Chosen {
   readonly algorithm: MatmulAlgorithm;
 }
 
-/** What was chosen for a shape, for another process on a device and with a library like these. */
+/** The choice for a shape, for another process with the same kind of device and library. */
 export interface KnownGemm {
   readonly shape: string;
   /** As the library has it, in hexadecimal digits. */
@@ -88,7 +91,7 @@ export class CublasLtGemms implements GemmRunner {
     });
   }
 
-  /** Shapes for which nothing needs to be measured. What is fast is not asked for in the deterministic mode. */
+  /** Adopts shapes that need no measuring. The deterministic mode ignores measured choices. */
   adopt(known: readonly KnownGemm[]): void {
     if (this.#isDeterministic) return;
     for (const { shape, algorithm, workspaceBytes } of known) {
@@ -134,7 +137,7 @@ export class CublasLtGemms implements GemmRunner {
     const results = measureAlgorithms(algorithms, this.#timer, (algorithm) =>
       plan.run(pointers, algorithm, this.#workspace, address),
     );
-    // What is fastest is not the same each time: the library's first choice is.
+    // The fastest differs from run to run; the library's first choice does not.
     const [best] = this.#isDeterministic ? results : results.toSorted((a, b) => a.us - b.us);
     if (best === undefined) throw new Error(`cuBLASLt has no algorithm for ${key}`);
     this.measuredUs.set(key, { bestUs: best.us, firstUs: results[0]?.us ?? best.us, count: results.length });

@@ -1,4 +1,4 @@
-/** What is there for GPUs on this machine, in words: libraries and devices. Opens none, and never fails. */
+/** Describes this machine's GPUs in words: libraries and devices. Opens none, and never fails. */
 import { describeCudaLibraries, findCudaLibrary } from "../../native/cuda/libraries.ts";
 import { type FoundGpus, findGpus } from "./find-gpus.ts";
 

@@ -12,7 +12,7 @@ export interface RecordedLaunch {
 /** Limits of every device that Nereid compiles for. */
 const MAX_BLOCK_THREADS = 1024;
 const MAX_GRID: Dimensions = [2 ** 31 - 1, 65535, 65535];
-/** Of one block, on sm_90. */
+/** Shared memory of one block on sm_90. */
 const MAX_SHARED_BYTES = 227 * 1024;
 
 export class FakeKernelStream implements KernelStream {
@@ -45,7 +45,7 @@ export class FakeKernelStream implements KernelStream {
   }
 }
 
-/** What a driver would refuse. */
+/** Refuses launches that a driver would refuse. */
 function expectSizes(name: string, grid: Dimensions, block: Dimensions, sharedBytes: number): void {
   const isGrid = grid.every((size, i) => Number.isInteger(size) && size >= 1 && size <= (MAX_GRID[i] ?? 0));
   const isBlock = block.every((size) => Number.isInteger(size) && size >= 1);

@@ -12,7 +12,7 @@ export interface FoundGpu {
 }
 
 export interface FoundGpus {
-  /** Those that the kernels are written for. */
+  /** GPUs that the kernels are written for. */
   readonly gpus: readonly FoundGpu[];
   /** Why there are none, or not all. */
   readonly notes: readonly string[];

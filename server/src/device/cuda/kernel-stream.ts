@@ -46,7 +46,7 @@ export interface KernelHandle {
 export interface KernelStream {
   /** Streaming multiprocessors of the device. */
   readonly numSms: number;
-  /** What kernels are compiled for, e.g. "sm_90a". */
+  /** Architecture that kernels are compiled for, e.g. "sm_90a". */
   readonly arch: string;
   /** Compiles and loads on first use. @throws Error with the compiler's log */
   kernel(spec: KernelSpec): KernelHandle;

@@ -16,10 +16,10 @@ export interface AlgorithmTimer {
 /** Larger than any cache of a GPU of today. */
 const FLUSH_BYTES = 160 << 20;
 const REPEATS = 4;
-/** What takes this long differs little from run to run. */
+/** Times above this differ little from run to run. */
 const LONG_MS = 0.5;
 
-/** Those that fail are left out; the first error is thrown when all do. */
+/** Algorithms that fail are left out; the first error is thrown when all do. */
 export function measureAlgorithms<Algorithm>(
   algorithms: readonly Algorithm[],
   timer: AlgorithmTimer,

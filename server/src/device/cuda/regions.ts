@@ -14,7 +14,7 @@ export function planRegions<Name extends string>(sizes: Readonly<Record<Name, nu
   return { offsets: byName(names, (i) => offsets[i] ?? 0), numBytes };
 }
 
-/** Where each is in memory that begins at `base`. */
+/** Address of each region in memory that begins at `base`. */
 export function placeRegions<Name extends string>(
   { offsets }: RegionPlan<Name>,
   base: DevicePointer,

@@ -6,13 +6,13 @@ import type { TensorMap } from "./kernel-stream.ts";
 /** CUtensorMap, which must begin at a multiple of 64. */
 const MAP_BYTES = 128;
 const ALIGNMENT = 64;
-/** Of a row, what a piece takes: the longest that its order in shared memory goes with. */
+/** Bytes of a row in one tile: the longest that the swizzle of 128 bytes allows. */
 const PIECE_BYTES = 128;
 /** CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion */
 const BYTES_TYPE = 0;
 const SWIZZLE_128 = 3;
 const PROMOTION_256 = 3;
-/** Of an address and a row. */
+/** Alignment of an address and of a row. */
 const ROW_ALIGNMENT = 16;
 
 export class TensorMaps {

@@ -82,7 +82,7 @@ export class AdapterCache {
     throw new Error(`adapter cache: adapter ${held.id} is released that is not here`);
   }
 
-  /** Fails those that wait for room. What is in memory goes with the memory. */
+  /** Fails the requests that wait for room. Loaded adapters go with the memory. */
   close(): void {
     this.#isClosed = true;
     this.#onRelease?.();

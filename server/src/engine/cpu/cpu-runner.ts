@@ -46,7 +46,7 @@ export interface DecoderRunnerOptions {
   readonly maxPositions?: number | undefined;
 }
 
-/** Where the time of the steps so far went. */
+/** Time of the steps so far, by phase. */
 export interface StepTimings {
   numSteps: number;
   /** Checking, building the graph: on the event loop. */
@@ -92,14 +92,14 @@ async function loadRunner({ files, tensors }: ModelFiles, options: DecoderRunner
   }
 }
 
-/** Those that were measured when the engine was built, if that was on processors like these. */
+/** Numbers of threads measured when the engine was built, if that was on the same processors. */
 function builtThreads(tensors: ModelFiles["tensors"]): EngineThreads | undefined {
   const { threads } = isPackedTensors(tensors) ? tensors : {};
   const isHere = threads?.processor === processorName() && threads.numProcessors === availableProcessors();
   return isHere ? threads : undefined;
 }
 
-/** What a runner takes over besides its device. */
+/** State that a runner takes over besides its device. */
 export interface LoadedDecoder extends Omit<DecoderModel, "caches" | "adapters"> {
   readonly targets: LoraTargets;
 }

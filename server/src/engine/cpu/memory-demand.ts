@@ -56,7 +56,7 @@ async function modelDemand(spec: EngineSpec, blockSize: number): Promise<ModelDe
   }
 }
 
-/** Of the small model that drafts, which has as many blocks as the large one, in f32. */
+/** Demand of the draft model, which has as many blocks as the target model, in f32. */
 function drafterDemand(spec: EngineSpec, blockSize: number): Promise<MemoryDemand> {
   return modelDemand({ ...spec, modelDir: spec.draftModelDir ?? "", kvCache: undefined }, blockSize);
 }
@@ -99,7 +99,10 @@ export function cpuMemoryDemand(
   };
 }
 
-/** Of one step of the largest size: rows between the ops of a layer, of which few live at a time, and logits twice. */
+/**
+ * Workspace of one step of the largest size: rows between the ops of a layer, of which few live at a time, and logits
+ * twice.
+ */
 function workspaceBytes(
   { hiddenSize, numHeads, numKvHeads, headDim, mlp, vocabSize, maxPositions }: DecoderConfig,
   { maxBatchTokens, maxSequences }: EngineSpec["engine"],

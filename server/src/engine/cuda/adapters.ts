@@ -10,7 +10,7 @@ import { type CudaLoraMatrix, planCudaLora } from "../../models/cuda/lora.ts";
 import { checkAdapters } from "../request/check-adapters.ts";
 import type { AdapterMemory, StepSequence } from "../step-runner.ts";
 
-/** What steps need to know of an adapter. */
+/** Data of an adapter that steps need. */
 export interface PlacedAdapter {
   readonly address: DevicePointer;
   readonly maxRank: number;

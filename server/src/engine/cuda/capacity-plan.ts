@@ -1,6 +1,6 @@
 /**
- * What a decoder takes of a GPU's memory, and of the host's for the host KV cache: counted before anything is allocated, and
- * said in lines for the log. What is left of the GPU becomes the paged cache unless its size is given.
+ * Memory of a decoder on the GPU, and of the host KV cache: counted before anything is allocated, and logged in lines.
+ * The paged cache gets the rest of the GPU, unless its size is given.
  */
 import { isHeadDim } from "../../../kernels/cuda/kv-cache-type.ts";
 import { type ElemType, roundUp } from "../../../kernels/cuda/launch-args.ts";
@@ -29,19 +29,19 @@ import type { GroupMember } from "../ranks/rank-group.ts";
 import { BLOCK_STAGES } from "./host-kv-cache.ts";
 
 export interface CudaSetupOptions extends StepBounds {
-  /** Of weights and activations. */
+  /** Type of weights and activations. */
   readonly type: ElemType;
-  /** Of the matrices of layers; undefined: the same. */
+  /** Type of layer matrices; undefined: the same. */
   readonly matrixType?: CudaMatrixType | undefined;
   /** The matrix of logits becomes 8-bit floats. */
   readonly quantizesOutput?: boolean | undefined;
-  /** Of keys and values; undefined: as `type`. */
+  /** Type of keys and values; undefined: as `type`. */
   readonly cacheType?: CudaCacheType | undefined;
   readonly blockSize: number;
   /** 0: as many as fit into `memoryShare` of what is free once all else is placed. */
   readonly numBlocks: number;
   readonly memoryShare: number;
-  /** Of the host KV cache, in the memory of the host; GPUs that run the model together divide it. */
+  /** Bytes of the host KV cache; GPUs that run the model together divide it. */
   readonly hostBytes?: number | undefined;
   /** Longest sequence, at most what the model allows. */
   readonly maxPositions: number;
@@ -50,9 +50,9 @@ export interface CudaSetupOptions extends StepBounds {
   readonly tell?: ((line: string) => void) | undefined;
   /** Room for adapters: bytes of all that are loaded at a time, and the largest rank. Absent: there are none. */
   readonly adapters?: { readonly maxBytes: number; readonly maxRank: number } | undefined;
-  /** What else will be placed on the GPU, some of it for each block of the cache. */
+  /** Other data that will be placed on the GPU, some of it for each cache block. */
   readonly beside?: CudaDemand | undefined;
-  /** Where other GPUs run the same model: the group, and what of the model is this GPU's. */
+  /** Present if other GPUs run the same model: the group, and this GPU's share of the model. */
   readonly ranks?: { readonly group: GroupMember; readonly shard: RankShard } | undefined;
 }
 
@@ -86,7 +86,7 @@ export const RESERVE_BYTES: number = GEMM_WORKSPACE_BYTES + (1024 << 20);
 /** More rows are made in turns, so that their logits need not all fit at once. */
 const MAX_LOGIT_ROWS = 256;
 
-/** What memory is for. Steps are rounded up, in numbers of sequences and in the pieces of deterministic GEMMs. */
+/** Bounds of a step's memory. Steps are padded, in numbers of sequences and in the pieces of deterministic GEMMs. */
 export function boundsOfSteps({
   maxTokens,
   maxSequences: mostSequences,
@@ -129,7 +129,7 @@ export function planCuda(
   };
   const blockBytes = cacheBlockBytes(config, blockSize, CUDA_TYPE_BYTES[cacheType]);
   const numHostBlocks = hostBlocks(config, blockBytes, options);
-  // Where blocks wait on their way to the host's memory and back.
+  // Staging blocks of transfers to the host's memory and back.
   const stagingBytes = numHostBlocks === 0 ? 0 : BLOCK_STAGES * blockBytes;
   const items: readonly MemoryItem[] = [
     { what: weightsLabel(describeBlocks(weights.placed, files)), numBytes: weights.numBytes },
@@ -149,7 +149,7 @@ export function planCuda(
   };
 }
 
-/** Of sequences that let go of what windows no longer see, most of a prefix is not needed to go on from it. */
+/** Window models get no host KV cache: most of a prefix is not needed to continue from it. */
 function hostBlocks(
   config: DecoderConfig,
   blockBytes: number,

@@ -24,29 +24,29 @@ export interface CudaRunnerOptions {
   /** Which GPU. */
   readonly ordinal?: number | undefined;
   readonly type?: ElemType | undefined;
-  /** Of the matrices of layers; undefined: as `type`. */
+  /** Type of layer matrices; undefined: as `type`. */
   readonly matrixType?: CudaMatrixType | undefined;
   /** The matrix of logits becomes 8-bit floats. */
   readonly quantizesOutput?: boolean | undefined;
-  /** Of keys and values; undefined: as `type`. */
+  /** Type of keys and values; undefined: as `type`. */
   readonly cacheType?: CudaCacheType | undefined;
   readonly blockSize: number;
   /** 0: as many as fit. */
   readonly numBlocks: number;
-  /** Of the memory that is free once all else is placed. */
+  /** Share of the memory that is free once everything else is placed. */
   readonly memoryShare?: number | undefined;
-  /** Of the host KV cache, in the memory of the host. */
+  /** Bytes of the host KV cache. */
   readonly hostBytes?: number | undefined;
   /** Room for adapters: bytes of all at a time, and the largest rank. Absent: none. */
   readonly adapters?: { readonly maxBytes: number; readonly maxRank: number } | undefined;
   /** A model that will be put on the same GPU, with as many blocks: `numBlocks` does not count. */
   readonly beside?: CudaRunnerOptions | undefined;
   readonly maxPositions?: number | undefined;
-  /** Of one step. */
+  /** Tokens of one step. */
   readonly maxTokens: number;
   readonly maxSequences: number;
   readonly usesGraphs?: boolean | undefined;
-  /** What comes out for a sequence does not depend on the others, to the bit. */
+  /** The result of a sequence does not depend on the others, to the bit. */
   readonly isDeterministic?: boolean | undefined;
   /** Narrower ones than the model's, for its layers in turn. */
   readonly attentionWindows?: readonly number[] | undefined;
@@ -117,7 +117,7 @@ function closing(device: CudaDevice): (error: unknown) => never {
   };
 }
 
-/** What a model will take that is put on the GPU later. */
+/** Demand of a model that is placed on the GPU later. */
 async function demandOf(device: CudaDevice, options: CudaRunnerOptions): Promise<CudaDemand> {
   const { files, tensors } = await openModelFiles(options.modelDir);
   try {

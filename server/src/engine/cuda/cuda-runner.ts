@@ -28,7 +28,7 @@ import type { CudaDecoder } from "./setup.ts";
 import { adapterSizes, packAdapters, planStepAdapters, type StepAdapters } from "./step-adapters.ts";
 import { countQueries, isDecodeStep, keepsRows, packChoices, storedValues } from "./step-values.ts";
 
-/** Where the time of the steps so far went. */
+/** Time of the steps so far, by phase. */
 export interface CudaStepTimings {
   numSteps: number;
   /** Checking, packing, enqueueing: on the event loop. */
@@ -40,7 +40,7 @@ export interface CudaStepTimings {
   idleMs: number;
 }
 
-/** Of the numbers of a step, beside its block table. */
+/** Smallest block table in a step's inputs. */
 const MIN_BLOCKS = 16;
 /** Rows of logits whose tokens are chosen on the device begin at multiples of 16 bytes. */
 const CHOICE_VOCABULARY_STEP = 4;
@@ -62,7 +62,7 @@ interface StepNumbersMemory {
   readonly buffer: CudaBuffer;
 }
 
-/** What a step under way has for itself. */
+/** Memory that belongs to one step in flight. */
 interface StepSlot {
   readonly begun: CudaEvent;
   readonly done: CudaEvent;
@@ -92,7 +92,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
   readonly stepsAhead = true;
   readonly timings: CudaStepTimings = { numSteps: 0, hostMs: 0, waitMs: 0, numBehind: 0, idleMs: 0 };
   readonly adapters: CudaAdapters | undefined;
-  /** Where it is one of several GPUs: what each holds of an adapter. */
+  /** Present on one of several GPUs: each GPU's share of an adapter. */
   readonly adapterShares: AdapterShares | undefined;
   readonly device: CudaDevice;
   readonly gemms: CublasLtGemms;
@@ -345,7 +345,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     this.device.stream.copyToHost(to, this.#decoder.memory.logits, count * rowBytes);
   }
 
-  /** Where the rows and their values are, once the stream comes to them; both in memory that is free until then. */
+  /** Addresses of the rows and their values, once the stream reaches them; both in memory that is free until then. */
   #uploadEmbeddings({ embeddings }: StepInput): CudaReplacedRows | undefined {
     if (embeddings === undefined || embeddings.rows.length === 0) return undefined;
     const { rows, values } = embeddings;

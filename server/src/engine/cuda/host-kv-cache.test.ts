@@ -47,7 +47,7 @@ class TwoStreams implements HostKvCopies {
     this.#queues[stream].push({ isReady: () => event?.isPassed ?? true, run: () => undefined });
   }
 
-  /** What a step writes, once the stream comes to it. */
+  /** A step's write, once the stream reaches it. */
   write(block: number, value: number): void {
     this.#enqueue("steps", () => {
       this.device[block] = value;

@@ -1,4 +1,4 @@
-/** What a spec of an engine means for a runner on a GPU. Pure. */
+/** Translates an engine spec to the options of a GPU runner. Pure. */
 import { ServerError } from "../../core/server-error.ts";
 import { DEFAULT_ADAPTERS } from "../adapters/adapter-choice.ts";
 import type { EngineSpec, GpuMatrices, GpuSpec, KvCacheSpec } from "../engine-spec.ts";
@@ -37,14 +37,14 @@ export function cudaRunnerOptions(
   };
 }
 
-/** Of the other GPUs that run the model. What is beside it is on the first alone. */
+/** Options of the other GPUs that run the model. Data beside the model is on the first GPU only. */
 export function followerOptions(leader: CudaRunnerOptions, ordinal: number): CudaRunnerOptions {
   return { ...leader, ordinal, beside: undefined, tell: undefined };
 }
 
 const MAX_WHOLE_PROMPT = 16_384;
 
-/** Of the small model that drafts, which has as many blocks as the large one, so that it can follow every sequence. */
+/** Options of the draft model, which has as many blocks as the target model, so that it can follow every sequence. */
 export function draftOptions(
   { draftModelDir = "", weightType, engine, kvCache }: EngineSpec,
   { ordinal, matrices }: Pick<GpuSpec, "ordinal" | "matrices">,
@@ -63,7 +63,7 @@ export function draftOptions(
   };
 }
 
-/** Where 8 bits are asked for, 8-bit floats: as q8_0 is what stands for these on a CPU. */
+/** FP8 if 8 bits are requested: q8_0 is their form on a CPU. */
 function cacheTypeOf({ type, isFp8 }: Partial<KvCacheSpec> = {}): CudaRunnerOptions["cacheType"] {
   if (isFp8 === true || type === "q8_0") return "e4m3";
   return type === "f16" ? "f16" : undefined;

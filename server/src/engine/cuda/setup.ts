@@ -25,14 +25,14 @@ import { HostKvMemory } from "./host-kv-memory.ts";
 export interface CudaDecoder {
   readonly model: CudaDecoderModel;
   readonly memory: CudaActivations;
-  /** Where adapters may be loaded. */
+  /** Present if adapters may be loaded. */
   readonly loraTargets: LoraTargets | undefined;
-  /** Where other GPUs hold parts of the same adapters. */
+  /** Present if other GPUs hold parts of the same adapters. */
   readonly adapterShares: AdapterShares | undefined;
   readonly hostKv: HostKvMemory;
   /** Keys that a query sees at most in every layer, those of other GPUs included; undefined: all. */
   readonly window: number | undefined;
-  /** Of the device: weights, activations, cache. */
+  /** Bytes on the device: weights, activations, cache. */
   readonly numBytes: number;
   close(): void;
 }
@@ -69,7 +69,7 @@ export async function setUpCudaDecoder(
       numPieces: 2 * config.numLayers,
       pieceBytes: plan.blockBytes / (2 * config.numLayers),
     });
-    // Where all layers have windows, sequences outgrow the cache.
+    // If all layers have windows, sequences may outgrow the cache.
     const window = widestWindow(ranks?.shard.whole ?? config);
     const cached = window === undefined ? numBlocks * blockSize : options.maxPositions;
     const servedPositions = Math.min(options.maxPositions, cached);

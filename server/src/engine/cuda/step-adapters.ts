@@ -15,7 +15,7 @@ interface TiledRows {
 
 export interface StepAdapters {
   readonly all: TiledRows;
-  /** Of the rows of logits; undefined: none of them carries one. */
+  /** Rows of logits with an adapter; undefined: none. */
   readonly kept: TiledRows | undefined;
   /** As `loraStepRank` rounds it. */
   readonly maxRank: number;

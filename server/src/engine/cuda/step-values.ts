@@ -1,4 +1,4 @@
-/** What a runner on a GPU asks of a step, and the values of a step as the device reads them. Pure. */
+/** A GPU runner's requirements for a step, and the values of a step as the device reads them. Pure. */
 import type { ElemType } from "../../../kernels/cuda/launch-args.ts";
 import { type SampleParams, writeSampleParams } from "../../../kernels/sample/sample-params.ts";
 import { convertFloats } from "../../device/cuda/convert-floats.ts";

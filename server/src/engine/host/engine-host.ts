@@ -238,7 +238,10 @@ export class EngineHost implements Generator {
     this.#timer = setTimeout(() => this.#spawn(), pauseMs);
   }
 
-  /** Those that ran fail; the others wait for the next host, unless no host could be loaded or several died under them. */
+  /**
+   * Started requests fail. The others wait for the next host, unless no host could be loaded or several died under
+   * them.
+   */
   #failStarted(message: string, wasReady: boolean): void {
     for (const pending of [...this.#pending.values()]) {
       if (pending.isCancelled) {

@@ -258,7 +258,7 @@ export class PrefixCache {
     this.#retainAs(link, source, index);
   }
 
-  /** What a request says of a block holds until another one says something else. */
+  /** A request's retention of a block holds until another request sets another one. */
   #retainAs(link: number, { request, promptLength }: PrefixSource, index: number): void {
     if (request.retention === undefined) return;
     const said: BlockRetention | undefined = blockRetention(request.retention, index * this.#blockSize, promptLength);

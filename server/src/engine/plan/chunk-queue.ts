@@ -7,7 +7,7 @@ import type { BeamResult, FinishReason, GeneratedChunk, GeneratedExtras, Usage }
 import { ExtrasBuffer } from "../request/generated-extras.ts";
 import type { SequenceSink } from "../request/sequence.ts";
 
-/** A promise when the next chunk has to wait for it. What it throws ends the generation. */
+/** Returns a promise if the next chunk has to wait for it. An exception ends the generation. */
 export type TakeChunk = (chunk: GeneratedChunk) => Promise<unknown> | undefined;
 
 /** Settles behind the last chunk. @throws what the generation fails with, and what `take` throws or rejects with */
@@ -49,7 +49,7 @@ export class ChunkQueue implements SequenceSink, AsyncIterableIterator<Generated
   #reader: { resolve: (result: Result) => void; reject: (error: unknown) => void } | undefined;
   #isWakeDue = false;
   #deliver: TakeChunk | undefined;
-  /** What was delivered last asked to wait. */
+  /** The chunk delivered last asked to wait. */
   #isBehind = false;
 
   constructor(withLogProbs: boolean, signal: AbortSignal | undefined) {

@@ -171,7 +171,7 @@ export class StepPlanner {
     if (sequence.group?.isForked === true) return; // what beams wrote is of no use to others
     const numFull = Math.floor(end / blockSize);
     for (let index = Math.floor(first / blockSize); index < numFull; index++) {
-      // Those that nothing looks at any more may be gone.
+      // Blocks that no layer reads any more may be gone.
       if (index >= sequence.firstBlock) this.#cache.commit(sequence, index, sequence.blockTable);
     }
   }
@@ -291,7 +291,7 @@ export class StepPlanner {
     return this.#waiting.find(isAwaited) ?? this.#waiting.find((each) => !deferred.has(each));
   }
 
-  /** What logits are wanted of must be computed. */
+  /** Tokens whose logits are requested must be computed. */
   #reusableTokens({ wantsPromptRows, numTokens }: Sequence): number {
     return wantsPromptRows || !this.#config.prefixReuse ? 0 : numTokens - 1;
   }

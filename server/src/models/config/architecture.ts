@@ -10,7 +10,7 @@ export type WindowRule =
   | { readonly kind: "all" }
   /** All but every nth; the field may say another n. */
   | { readonly kind: "all-but-every"; readonly n: number; readonly field?: string }
-  /** Those from a layer on, when a field switches it on. */
+  /** The layers from a given one on, when a field switches it on. */
   | { readonly kind: "from-layer"; readonly isOnField: string; readonly field: string };
 
 /** A bias that is there, is not, or is as a field of config.json says. */
@@ -23,11 +23,14 @@ export interface Architecture {
   readonly section?: string;
   /** Older files describe the decoder beside everything else: without such an object the whole is taken. */
   readonly isSectionOptional?: boolean;
-  /** What `model_type` that part may have, the first where it says none, and what each leaves out; absent: whatever it says. */
+  /**
+   * The `model_type` values that this part may have, the first as default, and the keys that each omits. Absent: any
+   * value.
+   */
   readonly sectionTypes?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   /** Names of fields where they are not those of Llama. */
   readonly aliases?: Readonly<Record<string, string>>;
-  /** What files leave out, by the names they would have there. */
+  /** Values of keys that files omit, by the names that they would have there. */
   readonly defaults?: Readonly<Record<string, unknown>>;
   /** Values of fields, if set, without which the model is another one than we compute. */
   readonly requires?: Readonly<Record<string, unknown>>;
@@ -36,7 +39,7 @@ export interface Architecture {
   readonly isGated: boolean;
   /** Width of the MLP over that of the rows, where the field is not set. */
   readonly intermediateRatio?: number;
-  /** Where the field is known to say something else than was trained. */
+  /** For architectures whose field is known to differ from the trained activation. */
   readonly activation?: "gelu-tanh";
   readonly positions: "rope" | "learned";
   readonly hasHeadNorm: boolean;

@@ -116,7 +116,7 @@ const GEMMA3_OF_MULTIMODAL: Row = {
   section: "text_config",
 };
 
-/** What files of a whole leave out of their part: all that Llama's and Mistral's classes have by default. */
+/** Keys that whole models omit from their text part: the defaults of Llama's and Mistral's classes. */
 const LLAMA_DEFAULTS = {
   vocab_size: 32_000,
   hidden_size: 4096,

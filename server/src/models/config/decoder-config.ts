@@ -76,7 +76,7 @@ export interface DecoderConfig {
     /** The files hold weights less this. */
     readonly weightOffset: 0 | 1;
   };
-  /** What attention and MLP read: both the same rows, or the MLP what attention has been added to. */
+  /** Inputs of attention and MLP: the same rows, or the MLP reads the rows with attention added. */
   readonly residual: "sequential" | "parallel";
   /** Norm of each query and key head before RoPE. */
   readonly hasHeadNorm: boolean;

@@ -10,7 +10,7 @@ import { parseRopes } from "./parse-rope.ts";
 
 export interface ParsedDecoder {
   readonly config: DecoderConfig;
-  /** Where its weights are in the files. */
+  /** Names of the weights in the files. */
   readonly weights: WeightNames;
   /** Rows of an output table of its own, where other GPUs have the others; absent: all. */
   readonly outputRows?: number;

@@ -7,7 +7,7 @@ export interface RopeSizes {
   readonly maxPositions: number;
 }
 
-/** Of layers that see everything and of those that see a window. */
+/** RoPE of layers with full attention, and of layers with a window. */
 export interface ParsedRopes {
   readonly full: Rope;
   readonly sliding: Rope;
@@ -46,7 +46,7 @@ function parseRope(fields: HfFields, rope: HfFields | undefined, sizes: RopeSize
   });
 }
 
-/** Those of time, row and column, one behind the other. */
+/** Sizes of the sections for time, row and column, in this order. */
 function parseSections(rope: HfFields, count: number): readonly [number, number, number] {
   if (rope.boolean("mrope_interleaved", false)) throw rope.refusal("mrope_interleaved", "false", true);
   const [time = 0, row = 0, column = 0] = rope.positives("mrope_section", 3);

@@ -1,4 +1,4 @@
-/** What context extension does to the rotary frequencies: a divisor for each, and a magnitude. Pure numbers. */
+/** Effect of context extension on RoPE frequencies: a divisor for each, and a magnitude. Pure numbers. */
 import type { Rope } from "./decoder-config.ts";
 
 export interface RopeFactors {
@@ -9,8 +9,8 @@ export interface RopeFactors {
 }
 
 /**
- * `servedPositions`: the longest sequence there will be. Where short and long sequences want other frequencies, it
- * chooses for all: a sequence that changed them midway would read keys that had turned otherwise.
+ * `servedPositions`: the longest sequence to be served. If short and long sequences need other frequencies, it decides
+ * for all. A sequence that changed them midway would read keys that were rotated with the other list.
  */
 export function ropeFactors({ theta, numDims, scaling }: Rope, servedPositions: number): RopeFactors {
   const count = numDims / 2;

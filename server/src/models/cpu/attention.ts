@@ -10,7 +10,7 @@ import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import type { DecoderModel, LayerCache } from "./decoder-model.ts";
 import type { LoraChanger } from "./lora.ts";
 
-/** What each sequence's queries see, for each window that a layer has; recorded when a layer first asks. */
+/** Attention spans of each sequence's queries, for each window of a layer; recorded at the first use. */
 export class SpansByWindow {
   readonly #graph: CpuGraph;
   readonly #sequences: readonly AttentionSequence[];

@@ -71,7 +71,7 @@ export class StepAdapters {
     this.#adapters = adapters;
   }
 
-  /** Of a layer whose rows are all tokens, or only those `kept`, which are the same whenever they are given. */
+  /** For a layer whose rows are all tokens, or only those in `kept`, which must be the same at each call. */
   changer(layer: number, kept?: Int32Array): LoraChanger {
     return (linear, x, y) => {
       let changed = y;

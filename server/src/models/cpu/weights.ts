@@ -105,7 +105,7 @@ export function typePlan(plan: WeightPlan, files: TensorSource, matrixType: Weig
   return { ...plan, type: chooseType(plan, stored, matrixType) };
 }
 
-/** What a packed tensor is called: by the first that is in it. */
+/** The name of a packed tensor: that of its first source. */
 export function packedName({ sources }: WeightPlan): string {
   return sources[0]?.name ?? "";
 }

@@ -205,7 +205,7 @@ test("enqueueLayers() sends rows through the experts that they choose", () => {
   const router = gemms[2];
   assert.deepEqual([router?.rows, router?.outputs, router?.inputs, router?.outputType], [32, 4, 128, "f32"]);
   const [opening, closing] = launches.filter(({ spec }) => spec.name === "expert_linear");
-  // Of 32 rows with two choices each: tiles of 64 outputs, as many tiles of choices as there can be.
+  // 32 rows with two choices each: tiles of 64 outputs, and the largest possible number of tiles of choices.
   assert.deepEqual(
     [opening?.grid, closing?.grid],
     [

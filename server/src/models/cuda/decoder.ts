@@ -1,6 +1,6 @@
 /**
  * The forward pass of a decoder on a GPU: the order of the kernels and GEMMs, and the memory between them. It enqueues
- * and waits for nothing, so that a pass can be recorded. What the batch means is the engine's affair.
+ * and waits for nothing, so that a pass can be captured. The engine decides the meaning of the batch.
  */
 import { launchAddNorm } from "../../../kernels/add-norm/add-norm.cuda.ts";
 import { ELEM_BYTES, type ElemType } from "../../../kernels/cuda/launch-args.ts";
@@ -115,7 +115,7 @@ function enqueueFusedLayers(pass: CudaPass, type: FusedLayerWeightType, normed: 
   return enqueueNorm(pass, rows, { norm }, output);
 }
 
-/** The stage behind goes on. What comes back are logits, where any are wanted. */
+/** The next stage continues. Returns logits, if any were requested. */
 function handOn({ model, memory, batch }: CudaPass, normed: CudaRows): CudaRows | undefined {
   model.ranks?.sendRows(memory.residual, batch.numTokens * model.config.hiddenSize, model.type);
   return batch.numLogitRows === 0 ? undefined : normed;
@@ -164,7 +164,7 @@ export function enqueueChoice({ stream, model, memory, batch }: CudaPass, count:
 
 interface LayerRows {
   readonly residual: DevicePointer;
-  /** Where norms put their rows. */
+  /** Output address of norms. */
   readonly normed: DevicePointer;
   readonly numRows: number;
 }
@@ -212,7 +212,7 @@ function enqueueNorm(
 
 interface RestRows extends LayerRows {
   readonly attentionOutput: DevicePointer;
-  /** What attention has read, for models whose MLP reads the same. */
+  /** Input rows of attention, for models whose MLP reads the same rows. */
   readonly read: CudaRows;
 }
 

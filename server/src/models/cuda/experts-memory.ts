@@ -1,4 +1,4 @@
-/** What the experts of a layer take of a GPU's memory beside the activations of all layers; counted before it is allocated. */
+/** GPU memory of a layer's experts, beside the activations of all layers; counted before it is allocated. */
 import { ELEM_BYTES, type ElemType } from "../../../kernels/cuda/launch-args.ts";
 import { gemmRows } from "../../device/cuda/dense-gemm.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";

@@ -26,7 +26,7 @@ export interface Int4GemmArgs {
   readonly rows: number;
   /** bf16 [rows, outputs]; gated: [rows, outputs / 2]; of partial sums f32 [splits, rows, outputs]. */
   readonly out: DevicePointer;
-  /** Of gated plans. */
+  /** The activation of gated plans. */
   readonly activation: CudaActivation;
 }
 

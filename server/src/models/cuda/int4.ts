@@ -13,10 +13,10 @@ import type { StoredInt4Matrix } from "../../formats/tensors/stored-int4.ts";
 import type { TensorSource } from "../../formats/tensors/tensor-source.ts";
 import type { WeightPlan } from "../weights/weight-plan.ts";
 
-/** Of floats that become 4 bits: the largest that divides the inputs. */
+/** Group sizes for floats that become INT4: the largest that divides the inputs is used. */
 const GROUP_SIZES: readonly number[] = [128, 64, 32];
 
-/** Where the parts of a matrix of 4 bits lie within it. */
+/** Positions of the parts of an INT4 matrix. */
 export interface Int4Layout extends Int4Groups {
   readonly scalesAt: number;
   readonly zerosAt: number | undefined;
@@ -25,8 +25,8 @@ export interface Int4Layout extends Int4Groups {
 }
 
 /**
- * How a matrix is kept in 4 bits; undefined when it is not. Those stored so stay so; floats become so when `isWanted`.
- * Only integers of 4 bits have zeros of their own: what is made from floats is symmetric.
+ * How a matrix is kept in INT4; undefined when it is not. Stored INT4 stays INT4; floats become INT4 when `isWanted`.
+ * Only stored INT4 has zero points: conversion from floats is symmetric.
  */
 export function planInt4Matrix(
   { shape, sources }: WeightPlan,
@@ -133,7 +133,7 @@ const SYMMETRIC_ZERO = 8;
  */
 type Workspace = "counters" | "partials" | "decoded" | "scaled";
 export type Int4Scratch = RegionPlan<Workspace>;
-/** Where they are. */
+/** Addresses of the workspaces. */
 export type Int4Memory = Readonly<Record<Workspace, DevicePointer>>;
 
 export interface Int4Shape {

@@ -71,7 +71,7 @@ export interface CudaLoraMatrix {
 export interface CudaLoraPlan {
   readonly numBytes: number;
   readonly matrices: readonly CudaLoraMatrix[];
-  /** Of its parts, a multiple of what kernels take. */
+  /** Largest rank of its parts, rounded up to the step of the kernels. */
   readonly maxRank: number;
   /** The descriptions, when all begins at that address. */
   describe(base: DevicePointer): Uint8Array<ArrayBuffer>;
@@ -115,7 +115,10 @@ function shapesOf({ rank, target, a, b }: LoraChange): readonly Omit<CudaLoraMat
   ];
 }
 
-/** Of each change, among the parts of all layers. The parts of a linear layer are added at once: none may meet another. */
+/**
+ * Index of each change among the parts of all layers. The parts of a linear layer are added at once, so none may
+ * overlap.
+ */
 function placesOf(changes: readonly LoraChange[]): readonly number[] {
   const byLinear = new Map<number, LoraChange[]>();
   return changes.map((change) => {

@@ -38,7 +38,7 @@ type Activation =
   | "gridBarrier"
   | "splitKPartials";
 
-/** Where each is. Rows have room for what GEMMs round up to. */
+/** Address of each. Rows have room for the padding of GEMMs. */
 export type CudaActivations = Readonly<Record<Activation, DevicePointer>>;
 export type ActivationsPlan = RegionPlan<Activation>;
 

@@ -32,7 +32,7 @@ export function enqueueMlp(
   return enqueueAdapted(pass, { layer, linear: "mlpOut" }, rows, weights.out, numRows, y, reader);
 }
 
-/** What the closing product reads. */
+/** The input of the down projection. */
 function enqueueActivated(
   pass: CudaPass,
   layer: number,

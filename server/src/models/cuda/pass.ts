@@ -1,4 +1,4 @@
-/** What all parts of a pass over a decoder on a GPU share: the model, the memory and the batch. */
+/** State shared by all parts of a decoder's pass on a GPU: the model, the memory and the batch. */
 import type { ElemType } from "../../../kernels/cuda/launch-args.ts";
 import type { QuantizedOutput } from "../../../kernels/cuda/quantized-output.ts";
 import type { LoraTiles } from "../../../kernels/lora/lora-tiles.ts";
@@ -44,7 +44,7 @@ export interface CudaVocabularyShare extends Pick<RankShard, "vocabulary" | "voc
 export interface CudaLoraBatch extends LoraTiles {
   readonly adapters: DevicePointer; // u64 [numTiles]
   readonly tileRows: DevicePointer; // i32 [numTiles, rowsPerTile]
-  /** Of the adapters, what is filled up included. */
+  /** Largest rank of the adapters, padding included. */
   readonly maxRank: number;
 }
 
@@ -69,7 +69,7 @@ export type CudaCacheType = ElemType | "f16" | "e4m3";
 export interface CudaDecoderModel {
   readonly config: DecoderConfig;
   readonly type: ElemType;
-  /** What comes out for a row does not depend on the others: nothing is done otherwise for few rows. */
+  /** The result of a row does not depend on other rows: few rows take no special path. */
   readonly isDeterministic?: boolean | undefined;
   readonly weights: ModelWeights<CudaTensor>;
   readonly ropes: readonly CudaRope[];
@@ -77,15 +77,15 @@ export interface CudaDecoderModel {
   readonly cacheType: CudaCacheType;
   readonly blockSize: number;
   readonly numBlocks: number;
-  /** Of the counters in front of the scratch memory of attention. */
+  /** Bytes of the counters in front of the scratch memory of attention. */
   readonly attentionCountersBytes: number;
-  /** Where there are matrices of 4 bits. */
+  /** Present for models with INT4 matrices. */
   readonly int4?: Int4Memory | undefined;
-  /** Where there are experts. */
+  /** Present for models with experts. */
   readonly experts?: ExpertsMemory | undefined;
-  /** Where adapters may be loaded. */
+  /** Present if adapters may be loaded. */
   readonly lora?: { readonly low: DevicePointer } | undefined;
-  /** Where other GPUs run the same model. */
+  /** Present if other GPUs run the same model. */
   readonly ranks?: CudaRanks | undefined;
   readonly share?: CudaVocabularyShare | undefined;
 }
@@ -98,14 +98,14 @@ export interface CudaBatch {
   readonly maxBlocks: number;
   /** Sequences in front that add one token each. */
   readonly numDecoding: number;
-  /** Of one of the other sequences. */
+  /** The longest query of the other sequences. */
   readonly maxQueryLength: number;
   readonly numLogitRows: number;
-  /** Of the rows of logits, those whose tokens are chosen. */
+  /** Number of logits rows whose tokens are sampled on the device. */
   readonly numChoices: number;
   /** Logits are wanted of every row, in order. */
   readonly keepsAllRows: boolean;
-  /** Where rows carry adapters. */
+  /** Present if rows carry adapters. */
   readonly lora?: CudaLoraBatch | undefined;
   /** The same of the rows of logits, where only these pass the rest of the last layer; absent: none of them does. */
   readonly keptLora?: CudaLoraBatch | undefined;
@@ -133,7 +133,7 @@ export interface CudaRows {
   readonly scales?: DevicePointer | undefined; // f32, one a row
 }
 
-/** What a kernel needs in order to store its rows as codes with a scale each. */
+/** The output form of a kernel that stores its rows as codes with a scale each. */
 export function codesWith(scales: DevicePointer): QuantizedOutput {
   return { codes: "e4m3", per: "row", scales };
 }

@@ -30,9 +30,9 @@ import type { Linear } from "../weights/weight-plan.ts";
 /** The right side of a GEMM, as far as plans depend on it. */
 export type GemmMatrix = Linear<Pick<CudaTensor, "type" | "shape" | "groupSize">>;
 
-/** What plans depend on beside the matrix: the device, and how the model computes. */
+/** Inputs of a plan beside the matrix: the device, and how the model computes. */
 export interface GemmDevice extends Pick<KernelStream, "arch" | "numSms"> {
-  /** Of activations. */
+  /** Type of activations. */
   readonly type: ElemType;
   readonly isDeterministic?: boolean | undefined;
 }
@@ -46,13 +46,13 @@ export type GemmOperand = "activations" | "fp8";
  */
 export type GemmReader = "complete" | "scales" | "sums" | "gate";
 
-/** What comes out: all done; sums of FP8 codes without their scales; split-K partial sums; or gated activations. */
+/** Form of the result: complete; sums of FP8 codes without their scales; split-K partial sums; or gated activations. */
 export type GemmEpilogue = "complete" | "unscaled" | "partial-sums" | "gated";
 
 export interface GemmUse {
   /** "complete" unless given. */
   readonly reader?: GemmReader;
-  /** Of complete results; that of activations unless given. */
+  /** Type of complete results; by default that of activations. */
   readonly outputType?: ElemType;
   /** The form that the rows have already; undefined: the plan chooses. */
   readonly operand?: GemmOperand | undefined;
@@ -136,7 +136,7 @@ function planWgmma(
   return form && { kernel: "wgmma", form, weightType };
 }
 
-/** Where the reader's help makes a WGMMA GEMM faster than a complete one. */
+/** Chooses a deferred epilogue if it makes a WGMMA GEMM faster than a complete one. */
 function planEpilogue(
   matrix: GemmMatrix,
   rows: number,
@@ -149,7 +149,7 @@ function planEpilogue(
   return isWorthwhile(epilogue, plan.form) ? { ...plan, epilogue } : undefined;
 }
 
-/** What WGMMA kernels leave or add for each reader; they apply scales themselves. */
+/** The part of the epilogue that WGMMA kernels defer or fuse for each reader; they apply scales themselves. */
 const EPILOGUES: Readonly<Record<GemmReader, "partial-sums" | "gated" | undefined>> = {
   complete: undefined,
   scales: undefined,

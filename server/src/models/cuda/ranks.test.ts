@@ -39,7 +39,7 @@ interface Recording {
   readonly gemms: readonly DenseGemm[];
 }
 
-/** What a pass over prompts enqueues on one of several GPUs. */
+/** Records a pass over prompts on one of several GPUs. */
 function record(config: object, place: RankPlace, isCoded = false): Recording {
   const whole = parseDecoderConfig({ config, generation: undefined, at: { config: "test", generation: "test" } });
   const { parsed, vocabulary, vocabularyStep } = shardDecoder(whole, () => false, place);

@@ -1,4 +1,6 @@
-/** What a pass needs of the other GPUs that run the same model: all-reduced partial sums, rows of other stages, logits. */
+/**
+ * Collectives of a pass with the other GPUs of the same model: all-reduced partial sums, rows of other stages, logits.
+ */
 
 import { CUDA_TYPE_BYTES, layOut } from "../../device/cuda/cuda-tensor.ts";
 import { gemmRows } from "../../device/cuda/dense-gemm.ts";
@@ -33,7 +35,7 @@ export function enqueueSum({ model }: CudaPass, at: DevicePointer, numRows: numb
   ranks.sum(at, numRows * config.hiddenSize, type);
 }
 
-/** Where this rank puts its part of `count` rows of logits. */
+/** Address of this rank's part of `count` rows of logits. */
 export function ownPart({ ranks, share }: CudaPass["model"], count: number, out: DevicePointer): DevicePointer {
   if (ranks === undefined || share === undefined || ranks.place.numTensorRanks === 1) return out;
   return share.parts + BigInt(ranks.place.tensorRank * count * share.vocabularyStep * LOGIT_BYTES);

@@ -1,4 +1,4 @@
-/** What a pass over a decoder enqueues, without a GPU. */
+/** Records the launches of a decoder's pass, without a GPU. */
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
 import type { DenseGemm } from "../../device/cuda/dense-gemm.ts";
 import { FakeKernelStream, type RecordedLaunch } from "../../device/cuda/fake-kernel-stream.ts";
@@ -66,7 +66,7 @@ export interface Recording {
   readonly launches: readonly RecordedLaunch[];
 }
 
-/** What a pass enqueues, in order; gemms are among the kernels as "gemm". */
+/** The launches of a pass, in order; GEMMs are among the kernels as "gemm". */
 export function record(
   config: Readonly<Record<string, unknown>>,
   numTokens: number,

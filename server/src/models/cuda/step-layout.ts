@@ -15,7 +15,7 @@ export interface StepSizes {
   readonly numLogitRows: number;
   /** Rows whose tokens are chosen on the device. */
   readonly numChoices: number;
-  /** Of the rows that carry adapters, and of those among the rows of logits. */
+  /** Tiles of the rows that carry adapters, and of such rows among the rows of logits. */
   readonly loraTiles?: LoraTiles | undefined;
   readonly keptLoraTiles?: LoraTiles | undefined;
 }
@@ -78,7 +78,7 @@ function takeTiles(
   return [take(2 * (tiles?.numTiles ?? 0)), take((tiles?.numTiles ?? 0) * (tiles?.rowsPerTile ?? 0))];
 }
 
-/** What a step brings; see the contract of step runners. */
+/** Inputs of a step; see the contract of step runners. */
 export interface StepNumbers {
   readonly tokenIds: Int32Array;
   readonly positions: Int32Array;

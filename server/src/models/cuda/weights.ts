@@ -22,7 +22,7 @@ export interface CudaWeights extends ModelWeights<CudaTensor> {
   close(): void;
 }
 
-/** What matrices of layers are kept as. */
+/** Storage types of layer matrices. */
 export type CudaMatrixType = DeviceFloat | "e4m3" | "int4";
 
 export interface CudaMatrixTypes {
@@ -34,13 +34,13 @@ export interface CudaMatrixTypes {
 
 interface Typed extends WeightPlan {
   readonly type: CudaMatrixType;
-  /** Of a matrix of 4 bits. */
+  /** Layout of an INT4 matrix. */
   readonly int4?: Int4Layout | undefined;
 }
 
 interface Placed extends Typed {
   readonly offset: number;
-  /** Of the scales of its rows, where it is made of codes. */
+  /** Offset of the row scales of a matrix of codes. */
   readonly scalesOffset: number | undefined;
 }
 
@@ -51,7 +51,7 @@ export interface CudaWeightsPlan {
   readonly list: WeightList;
   /** In the order of the list. */
   readonly placed: readonly Placed[];
-  /** Of the matrices of 4 bits. */
+  /** Shapes of the INT4 matrices. */
   readonly int4Shapes: readonly Int4Shape[];
   readonly numBytes: number;
 }
@@ -123,7 +123,7 @@ export async function loadCudaWeights(
 ): Promise<CudaWeights> {
   const buffer = device.allocate("weights", numBytes);
   const upload = new Upload(device);
-  // Where rows lie before they are quantized.
+  // Rows before they are quantized.
   const rows = placed.some(({ type }) => type === "e4m3")
     ? device.allocate("rows of weights", UPLOAD_PIECE_BYTES)
     : undefined;
@@ -147,9 +147,9 @@ function tensorAt(base: DevicePointer, { offset, scalesOffset, type, shape, int4
 }
 
 interface LinearParts {
-  /** Of the GEMMs of layers, which add them in the type of activations; norms and logits are computed in f32. */
+  /** Biases of layer GEMMs, which add them in the type of activations; norms and logits are computed in f32. */
   readonly biases: ReadonlySet<WeightPlan>;
-  /** Of layers; those of experts are not among them. */
+  /** Matrices of layers, without those of experts. */
   readonly matrices: ReadonlySet<WeightPlan>;
   /** The router and the shared expert: they read the rows that experts read, which are never FP8. */
   readonly besideExperts: ReadonlySet<WeightPlan>;
@@ -234,7 +234,7 @@ async function fillInt4({ files, upload, base }: Filling, plan: Placed, layout: 
   }
 }
 
-/** Where elements go, and what is done once they are there. */
+/** Destination of elements, and the work after they have arrived. */
 interface Target {
   readonly elementBytes: number;
   place(element: number): DevicePointer;

@@ -57,7 +57,7 @@ function onlyChange(adapter: LoraAdapter, layer: number): LoraChange {
   return found;
 }
 
-/** Of the stacked projection, the rows that a rank's columns stand for. */
+/** The rows of the stacked projection that a rank's columns stand for. */
 function rowsOf(places: readonly number[], { column, outputs }: LoraTarget): readonly number[] {
   return places.slice(column, column + outputs);
 }

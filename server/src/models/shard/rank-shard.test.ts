@@ -133,7 +133,7 @@ test("a rank has its heads, its share of the inner width, and its rows of the vo
     ...whole(`${at}self_attn.o_proj.weight`).slice(16 * row + 8, 16 * row + 16),
   ]);
   assert.deepEqual([...out], rows.flat());
-  // What all ranks would add is added once.
+  // A bias that all ranks would add is added once.
   assert.deepEqual(await readAll(own, `${at}self_attn.o_proj.bias`, 1000), new Float32Array(16));
   assert.deepEqual(await readAll(own, "lm_head.weight", 64), whole("lm_head.weight").slice(64 * 16));
 });

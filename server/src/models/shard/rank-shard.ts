@@ -15,7 +15,7 @@ import {
   type WeightSource,
 } from "../weights/weight-plan.ts";
 
-/** Where a rank stands. Ranks of a stage share its layers; stages follow each other. */
+/** Position of a rank. Ranks of a stage share its layers; stages follow each other. */
 export interface RankPlace {
   readonly tensorRank: number;
   readonly numTensorRanks: number;
@@ -28,11 +28,11 @@ export interface Range {
   readonly count: number;
 }
 
-/** What a tensor of a rank is made of. */
+/** The source of a rank's tensor. */
 export interface WeightSlice {
   /** In the files, with its shape there. */
   readonly source: WeightSource;
-  /** Of the rank's tensor. */
+  /** Shape of the rank's tensor. */
   readonly shape: readonly number[];
   /** Undefined: the whole. */
   readonly cut?: { readonly axis: 0 | 1; readonly ranges: readonly Range[] } | undefined;
@@ -41,7 +41,7 @@ export interface WeightSlice {
 }
 
 export interface RankShard {
-  /** Of the model, which all ranks run together. */
+  /** Configuration of the whole model, which all ranks run together. */
   readonly whole: DecoderConfig;
   /** The decoder as this rank runs it. */
   readonly parsed: ParsedDecoder;
@@ -49,7 +49,7 @@ export interface RankShard {
   readonly slices: ReadonlyMap<string, WeightSlice>;
   /** Rows of the vocabulary whose logits this rank makes. */
   readonly vocabulary: Range;
-  /** What ranks before the last make. */
+  /** Rows of the vocabulary on each rank before the last. */
   readonly vocabularyStep: number;
 }
 

@@ -11,7 +11,7 @@ import {
 } from "../../formats/tensors/tensor-source.ts";
 import type { Range, WeightSlice } from "./rank-shard.ts";
 
-/** What is read of a file at once for parts of its rows. */
+/** Bytes read of a file at once for parts of its rows. */
 const PIECE_BYTES = 16 << 20;
 
 type Cut = NonNullable<WeightSlice["cut"]>;
@@ -30,7 +30,7 @@ export class ShardedTensors implements TensorSource {
       const stored = files.tensors.get(slice.source.name);
       if (stored === undefined) continue;
       const integer = files.integers?.get(stored.name);
-      // What is read by way of integers may lie in blocks, which nobody cuts.
+      // Tensors made from integers may be in blocks, which are never split.
       tensors.set(name, partOf(integer === undefined ? stored : { ...stored, dtype: "F32" }, name, slice));
       if (integer !== undefined) integers.set(name, slice.cut === undefined ? integer : cutInteger(integer, slice.cut));
     }
@@ -207,7 +207,7 @@ function takeColumns(matrix: StoredInt4Matrix, ranges: readonly Range[]): Stored
   };
 }
 
-/** Of each row what lies in the ranges, `perElement` columns being one element. */
+/** The elements of each row that lie in the ranges; `perElement` columns are one element. */
 function takeParts<T extends Uint8Array | Float32Array>(
   values: T,
   numRows: number,

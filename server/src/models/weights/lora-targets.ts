@@ -1,4 +1,4 @@
-/** What adapters may change of a decoder, by the names of its files and by the module ids of TensorRT-LLM. Pure. */
+/** Linear layers that adapters may change, by the names of the files and by TensorRT-LLM's module ids. Pure. */
 
 import type { WeightNames } from "../../formats/hf/weight-names.ts";
 import type { LoraLinear, LoraTarget, LoraTargets } from "../../formats/lora/lora-adapter.ts";

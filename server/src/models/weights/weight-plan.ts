@@ -6,7 +6,10 @@ import type { CpuShape } from "../../device/cpu/cpu-tensor.ts";
 import type { ExpertNames, WeightNames } from "../../formats/hf/weight-names.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
 
-/** What decides the type of a tensor: some stay exact, and a vocabulary bears fewer bits less well than a matrix. */
+/**
+ * Kind of a tensor, which decides its type: some stay exact, and a vocabulary tolerates fewer bits less well than a
+ * matrix.
+ */
 export type WeightKind = "exact" | "matrix" | "vocabulary";
 
 /** One device tensor and the file tensors whose elements follow each other in it. */
@@ -22,7 +25,7 @@ export interface WeightSource {
   readonly name: string;
   /** As the file has it. */
   readonly shape: readonly number[];
-  /** What happens to the elements on their way. */
+  /** Conversion of the elements while they are loaded. */
   readonly change: "none" | "transpose" | "add-one";
 }
 

@@ -29,7 +29,7 @@ export function weightTypeOf(dtype: TensorDtype): WeightType | undefined {
   return (WEIGHT_TYPES as ReadonlyMap<TensorDtype, WeightType>).get(dtype);
 }
 
-/** What files call a type. */
+/** The name of a type in files. */
 export function dtypeOf(type: WeightType): EngineDtype {
   const found = [...WEIGHT_TYPES].find(([, known]) => known === type);
   if (found === undefined) throw new Error(`files have no name for ${type}`);

@@ -26,7 +26,7 @@ export function widenBlocks(files: TensorSource): TensorSource {
 
 const { numElements: BLOCK, numBytes: BLOCK_BYTES } = PACKED_BLOCKS.Q4_0;
 const HALF_BLOCK = 16;
-/** Of rows that are widened at a time. */
+/** Elements of the rows that are widened at a time. */
 const PIECE_ELEMENTS: number = 1 << 22;
 
 class WidenedTensors implements TensorSource {
