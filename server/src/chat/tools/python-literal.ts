@@ -11,11 +11,11 @@ export class PythonReader {
     this.#text = text;
   }
 
-  /** @throws PythonLiteralError */
-  value(): unknown {
+  /** The next literal as JSON: numbers keep their digits. @throws PythonLiteralError */
+  json(): string {
     this.space();
     const char = this.#text.charAt(this.at);
-    if (char === "'" || char === '"') return this.#string(char);
+    if (char === "'" || char === '"') return JSON.stringify(this.#string(char));
     if (char === "[") return this.#items("[", "]");
     if (char === "(") return this.#items("(", ")");
     if (char === "{") return this.#dict();
@@ -46,32 +46,32 @@ export class PythonReader {
     while (/\s/.test(this.#text.charAt(this.at))) this.at += 1;
   }
 
-  #items(open: string, close: string): unknown[] {
+  #items(open: string, close: string): string {
     this.expect(open);
-    const items: unknown[] = [];
+    const items: string[] = [];
     while (!this.skip(close)) {
-      items.push(this.value());
+      items.push(this.json());
       if (!this.skip(",")) {
         this.expect(close);
         break;
       }
     }
-    return items;
+    return `[${items.join(", ")}]`;
   }
 
-  #dict(): Readonly<Record<string, unknown>> {
+  #dict(): string {
     this.expect("{");
-    const entries: [string, unknown][] = [];
+    const members: string[] = [];
     while (!this.skip("}")) {
-      const key = String(this.value());
+      const key = this.json();
       this.expect(":");
-      entries.push([key, this.value()]);
+      members.push(`${key.startsWith('"') ? key : JSON.stringify(key)}: ${this.json()}`);
       if (!this.skip(",")) {
         this.expect("}");
         break;
       }
     }
-    return Object.fromEntries(entries);
+    return `{${members.join(", ")}}`;
   }
 
   #string(quote: string): string {
@@ -82,26 +82,28 @@ export class PythonReader {
     return body.replace(/\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[\s\S])/g, (_, code: string) => unescaped(code));
   }
 
-  #scalar(): unknown {
+  #scalar(): string {
     const [word] = /^[^\s,\])}]+/.exec(this.#text.slice(this.at)) ?? [];
     if (word === undefined) throw new PythonLiteralError(`expected a value at ${this.at}`);
     this.at += word.length;
-    const constant = CONSTANTS.get(word);
-    if (constant !== undefined) return constant.value;
+    if (JSON_NUMBER.test(word)) return word;
     const number = Number(word.replaceAll("_", ""));
-    if (Number.isFinite(number)) return number;
+    const text = CONSTANTS[word] ?? (Number.isFinite(number) ? String(number) : undefined);
+    if (text !== undefined) return text;
     throw new PythonLiteralError(`expected a literal, got ${word}`);
   }
 }
 
-const CONSTANTS: ReadonlyMap<string, { readonly value: unknown }> = new Map([
-  ["True", { value: true }],
-  ["true", { value: true }],
-  ["False", { value: false }],
-  ["false", { value: false }],
-  ["None", { value: null }],
-  ["null", { value: null }],
-]);
+/** RFC 8259, section 6. */
+const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
+const CONSTANTS: Readonly<Record<string, string>> = {
+  True: "true",
+  true: "true",
+  False: "false",
+  false: "false",
+  None: "null",
+  null: "null",
+};
 
 const ESCAPES: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r", b: "\b", f: "\f", "0": "\0", "\n": "" };
 

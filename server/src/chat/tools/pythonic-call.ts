@@ -8,7 +8,8 @@ import type { PythonicForm } from "./tool-row.ts";
 
 interface PythonCall {
   readonly name: string;
-  readonly arguments: Readonly<Record<string, unknown>>;
+  /** JSON. */
+  readonly arguments: string;
 }
 
 export class PythonicReader implements CallReader {
@@ -59,7 +60,7 @@ export class PythonicReader implements CallReader {
     if (call === undefined) return "failed";
     cursor.take(end);
     this.#sink.start(call.name, deltas);
-    this.#sink.addArguments(JSON.stringify(call.arguments), deltas);
+    this.#sink.addArguments(call.arguments, deltas);
     this.#sink.end(deltas);
     this.#step = "between";
     return "done";
@@ -85,18 +86,18 @@ function parseCall(text: string): PythonCall | undefined {
   try {
     const reader = new PythonReader(text);
     const name = reader.word();
-    const entries: [string, unknown][] = [];
+    const members: string[] = [];
     reader.expect("(");
     while (!reader.skip(")")) {
       const key = reader.word();
       reader.expect("=");
-      entries.push([key, reader.value()]);
+      members.push(`${JSON.stringify(key)}: ${reader.json()}`);
       if (!reader.skip(",")) {
         reader.expect(")");
         break;
       }
     }
-    return { name, arguments: Object.fromEntries(entries) };
+    return { name, arguments: `{${members.join(", ")}}` };
   } catch (error) {
     if (error instanceof PythonLiteralError) return undefined;
     throw error;

@@ -11,9 +11,10 @@ type Schema = Readonly<Record<string, unknown>>;
 
 const ANY_OBJECT: Schema = { type: "object" };
 const ANY_TEXT: Format = { type: "any_text" };
-const NOTHING: Format = { type: "const_string", value: "" };
-/** Of one answer: a number in the mark of a call needs one tag each. */
-const MAX_NUMBERED_CALLS = 8;
+/** The library takes no empty text and no empty expression. */
+const NOTHING: Format = { type: "grammar", grammar: 'root ::= ""' };
+/** Calls that follow each other without a separator: each place in the answer is a part of the grammar. */
+const MAX_CALLS = 8;
 
 /** Reasoning that the answer begins with, before calls that are required. */
 export interface OpenReasoning {
@@ -43,13 +44,34 @@ function after({ open, close }: OpenReasoning, calls: Format): Format {
   return sequence(tag(open, ANY_TEXT, close), { type: "regex", pattern: "\\n{0,2}" }, calls);
 }
 
+/** Free text around the calls when none is required; else calls and nothing else. */
 function callsFormat(row: ToolRow, tools: readonly ChatTool[], isRequired: boolean, isParallel: boolean): Format {
-  const tags = tagsOf(row, tools, isParallel);
-  const { section } = row;
-  if (section === undefined) return triggered(tags, triggerOf(row.form), isRequired, isParallel && !isList(row.form));
-  const inner = separated(tags, row.form.kind === "parameters" ? "\n" : "", isParallel);
-  const gap = row.form.kind === "parameters" ? "\n" : "";
-  return triggered([tag(section.open, inner, gap + section.close)], section.open.trim(), isRequired, false);
+  const { section, form } = row;
+  const place = (index: number): Format => either(...tagsOf(form, tools, isParallel, index));
+  const count = isParallel && !isList(form) ? MAX_CALLS : 1;
+  if (section !== undefined) {
+    const gap = form.kind === "parameters" ? form.gap : "";
+    const all = tag(section.open, inPlaces(place, gap, count), gap + section.close);
+    return isRequired ? all : triggered([all], section.open.trim(), false);
+  }
+  if (isRequired) return inPlaces(place, separatorOf(form), count);
+  return triggered(tagsOf(form, tools, isParallel, 0), triggerOf(form), count > 1);
+}
+
+/** Between two calls, as models write it. */
+function separatorOf(form: CallForm): string {
+  if (form.kind === "json-object") return form.open === "" ? "; " : "\n";
+  return form.kind === "parameters" ? form.gap : "";
+}
+
+/** One to `count` calls. */
+function inPlaces(place: (index: number) => Format, gap: string, count: number): Format {
+  let rest = NOTHING;
+  for (let index = count - 1; index > 0; index -= 1) {
+    const next = gap === "" ? place(index) : sequence({ type: "const_string", value: gap }, place(index));
+    rest = either(sequence(next, rest), NOTHING);
+  }
+  return sequence(place(0), rest);
 }
 
 /** One tag holds all calls of an answer. */
@@ -62,16 +84,16 @@ function triggerOf({ open, ...form }: CallForm): string {
   return form.kind === "pythonic" ? "[" : '{"name"';
 }
 
-function triggered(tags: readonly Tag[], trigger: string, isRequired: boolean, isParallel: boolean): Format {
-  const rule = { at_least_one: isRequired, stop_after_first: !isParallel };
-  return { type: "triggered_tags", triggers: [trigger], tags, ...rule };
+function triggered(tags: readonly Tag[], trigger: string, isParallel: boolean): Format {
+  return { type: "triggered_tags", triggers: [trigger], tags, at_least_one: false, stop_after_first: !isParallel };
 }
 
 function separated(tags: readonly Tag[], separator: string, isParallel: boolean): Format {
   return { type: "tags_with_separator", tags, separator, at_least_one: true, stop_after_first: !isParallel };
 }
 
-function tagsOf({ form }: ToolRow, tools: readonly ChatTool[], isParallel: boolean): readonly Tag[] {
+/** @param index of the call in the answer, for forms that number them */
+function tagsOf(form: CallForm, tools: readonly ChatTool[], isParallel: boolean, index: number): readonly Tag[] {
   switch (form.kind) {
     case "json-object":
       return tools.map((tool) => objectTag(tool, form, form.open + form.gap, form.gap + form.close));
@@ -80,7 +102,7 @@ function tagsOf({ form }: ToolRow, tools: readonly ChatTool[], isParallel: boole
       return [tag(`${form.open}[`, separated(calls, ", ", isParallel), `]${form.close}`)];
     }
     case "named-json":
-      return tools.flatMap((tool) => namedTags(tool, form, isParallel));
+      return tools.map((tool) => namedTag(tool, form, index));
     case "parameters":
       return tools.map((tool) => parametersTag(tool, form));
     case "pythonic": {
@@ -100,21 +122,18 @@ function objectTag(
   return tag(begin, jsonFormat(schemaOf(tool)), `}${close}`);
 }
 
-function namedTags(tool: ChatTool, form: NamedJsonForm, isParallel: boolean): readonly Tag[] {
+function namedTag(tool: ChatTool, form: NamedJsonForm, index: number): Tag {
   const { open, namePrefix, nameSuffix, middle, close } = form;
-  const numbers = nameSuffix.includes("#") ? (isParallel ? MAX_NUMBERED_CALLS : 1) : 1;
-  return Array.from({ length: numbers }, (_, i) => {
-    const head = open + namePrefix + nameOf(tool) + nameSuffix.replace("#", String(i)) + middle;
-    return tag(head, jsonFormat(schemaOf(tool)), close);
-  });
+  const head = open + namePrefix + nameOf(tool) + nameSuffix.replace("#", String(index)) + middle;
+  return tag(head, jsonFormat(schemaOf(tool)), close);
 }
 
 /** Required parameters in the order of the schema, each other one where it stands, or not. */
 function parametersTag(tool: ChatTool, form: ParametersForm): Tag {
   const { open, nameEnd, parameterOpen, parameterMiddle, parameterClose, padding, gap, close } = form;
   const begin = open + nameOf(tool) + nameEnd + (nameEnd.endsWith(gap) ? "" : gap);
-  const parameters = propertiesOf(schemaOf(tool)).map(({ name, schema, isRequired, isText }) => {
-    const value = isText ? ANY_TEXT : jsonFormat(schema);
+  const parameters = propertiesOf(schemaOf(tool)).map(({ name, schema, isRequired }) => {
+    const value = schema.type === "string" ? bareText(schema) : jsonFormat(schema);
     const one = tag(parameterOpen + name + parameterMiddle + padding, value, padding + parameterClose + gap);
     return isRequired ? one : either(one, NOTHING);
   });
@@ -138,8 +157,6 @@ interface Property {
   readonly name: string;
   readonly schema: Schema;
   readonly isRequired: boolean;
-  /** Any text: no schema holds it to less. */
-  readonly isText: boolean;
 }
 
 /** A reference leads into the definitions of the whole schema: each property takes them along. */
@@ -149,12 +166,21 @@ function propertiesOf(schema: Schema): readonly Property[] {
   const { $defs, definitions } = schema;
   return Object.entries(properties).map(([name, property]) => {
     const own: Schema = isObject(property) ? property : {};
-    const isText = own.type === "string" && Object.keys(own).every((key) => PLAIN_TEXT_KEYS.has(key));
-    return { name, schema: { ...own, ...given({ $defs, definitions }) }, isRequired: required.has(name), isText };
+    return { name, schema: { ...own, ...given({ $defs, definitions }) }, isRequired: required.has(name) };
   });
 }
 
-const PLAIN_TEXT_KEYS = new Set(["type", "description", "title", "default", "examples"]);
+/** Text without quotes: it ends where the mark behind it begins. */
+function bareText({ enum: values, const: value, pattern, minLength, maxLength }: Schema): Format {
+  const fixed = value === undefined ? values : [value];
+  if (Array.isArray(fixed) && fixed.every((one) => typeof one === "string" && one !== "")) {
+    return either(...fixed.map((one): Format => ({ type: "const_string", value: one })));
+  }
+  const anchored = typeof pattern === "string" ? /^\^(.*)\$$/s.exec(pattern)?.[1] : undefined;
+  if (anchored !== undefined) return { type: "regex", pattern: anchored };
+  if (typeof minLength !== "number" && typeof maxLength !== "number") return ANY_TEXT;
+  return { type: "regex", pattern: `[^<]{${minLength ?? 0},${maxLength ?? ""}}` };
+}
 
 function given(members: Readonly<Record<string, unknown>>): Schema {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
