@@ -3,6 +3,7 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { availableParallelism } from "node:os";
 import process from "node:process";
+import { createChatFormat } from "../chat/chat-format.ts";
 import type { EndpointOptions, ServerOptions } from "../config/flags/server-options.ts";
 import type { Environment } from "../core/environment.ts";
 import { MAX_GRPC_MESSAGE_BYTES } from "../core/limits.ts";
@@ -12,6 +13,7 @@ import { LoadMeter } from "../observe/load-report.ts";
 import type { Logger } from "../observe/log.ts";
 import type { MetricRegistry } from "../observe/metrics.ts";
 import { type OpenWork, openWorkFamilies } from "../observe/open-work.ts";
+import { createAnthropicApi } from "../protocol/anthropic/anthropic-api.ts";
 import { ApiChain } from "../protocol/api/api-chain.ts";
 import type { JsonApi } from "../protocol/api/json-api.ts";
 import { bind, canReusePort, unixPath } from "../protocol/bind.ts";
@@ -35,7 +37,6 @@ import type { RestrictedGroup } from "../protocol/restriction.ts";
 import { SharedMemoryRegions } from "../protocol/shared-memory.ts";
 import { readTls } from "../protocol/tls-files.ts";
 import { TextModels } from "../text-model/text-models.ts";
-import { createChatFormat } from "./chat-format.ts";
 import { deviceRegions } from "./gpus.ts";
 
 interface Listener {
@@ -194,12 +195,16 @@ function onePortServices(parts: Parts): Service[] {
   return [{ ...service, listener: { listen: service.listener.listen, close } }];
 }
 
-/** OpenAI's API answers at the HTTP port, and at a port of its own when one is given. */
+/** OpenAI's and Anthropic's APIs answer at the HTTP port, and at a port of their own when one is given. */
 function createApis(options: ServerOptions, server: ModelServer, log: Logger, load: LoadMeter): JsonApi[] {
   if (!options.openai.isEnabled) return [];
   const { maxInputBytes, accessKeys } = options.http;
   const models = new TextModels(server, createChatFormat);
-  return [createOpenAiApi({ server, models, restricted: restrictedGroups(accessKeys), maxInputBytes, log, load })];
+  const shared = { server, models, restricted: restrictedGroups(accessKeys), log, load };
+  return [
+    createOpenAiApi({ ...shared, maxInputBytes }),
+    createAnthropicApi({ ...shared, maxBodyBytes: maxInputBytes }),
+  ];
 }
 
 function openAiServices({ options, apis, log, open }: Parts): Service[] {

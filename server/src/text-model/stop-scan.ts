@@ -4,6 +4,8 @@ export interface Scanned {
   /** Text that is certain to belong to the output. */
   readonly text: string;
   readonly isStopped: boolean;
+  /** The text that ended it. */
+  readonly stop?: string | undefined;
 }
 
 export class StopScan {
@@ -26,7 +28,8 @@ export class StopScan {
     const found = this.#first(text);
     if (found !== undefined) {
       this.#held = "";
-      return { text: text.slice(0, this.#includesStop ? found.end : found.start), isStopped: true };
+      const stop = text.slice(found.start, found.end);
+      return { text: text.slice(0, this.#includesStop ? found.end : found.start), isStopped: true, stop };
     }
     const numHeld = this.#partial(text);
     this.#held = text.slice(text.length - numHeld);

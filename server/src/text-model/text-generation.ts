@@ -80,10 +80,10 @@ export class TextTensorGeneration implements TextGeneration {
     // The last response of an answer that ended by itself has no token.
     if (text !== "" || !response.final) this.#numResponses += 1;
     this.#readFacts(response);
-    const { text: shown, isStopped } = this.#scan.push(text);
+    const { text: shown, isStopped, stop } = this.#scan.push(text);
     if (isStopped) {
       this.#reason = "stop";
-      return this.#over(shown);
+      return this.#over(shown, stop);
     }
     if (response.final) return this.#finish(shown);
     if (shown === "") return undefined;
@@ -124,12 +124,12 @@ export class TextTensorGeneration implements TextGeneration {
     return this.#over(text + this.#scan.end());
   }
 
-  #over(text: string): TextChunk {
+  #over(text: string, stopText?: string): TextChunk {
     this.#isOver = true;
     const outputTokens = this.#countTokens();
     const isCut = outputTokens !== undefined && outputTokens >= this.#parts.limit;
     const reason = this.#reason ?? (isCut ? "length" : "stop");
-    return { text, scores: [], usage: this.#usage(outputTokens), finish: reason };
+    return { text, scores: [], usage: this.#usage(outputTokens), finish: reason, stopText };
   }
 
   #usage(outputTokens: number | undefined): TextUsage {

@@ -80,6 +80,11 @@ export class TextModel {
     }
   }
 
+  /** Tokens of a text alone; 0 without a tokenizer. */
+  numTokens(text: string): number {
+    return text === "" ? 0 : (this.tokenizer?.encode(text, { addSpecialTokens: false }).length ?? 0);
+  }
+
   /** Nothing runs before the first `next()`. @throws FieldError naming the field that the model cannot honour */
   async generate(request: TextRequest, call: CallFacts): Promise<TextGeneration> {
     const adapted = this.adapter === undefined ? request : { ...request, adapter: this.adapter };

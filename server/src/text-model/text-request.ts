@@ -119,6 +119,8 @@ export interface TextChunk {
   readonly usage: TextUsage;
   /** Set on the last chunk. */
   readonly finish: FinishReason | undefined;
+  /** The stop text that ended the output. */
+  readonly stopText?: string | undefined;
 }
 
 /** A promise when the next chunk has to wait for it. */

@@ -86,8 +86,8 @@ export class TokenGeneration implements TextGeneration {
     this.#countCached(response);
     const scores = this.#scores?.read(response, ids) ?? NO_SCORES;
     const text = this.#detokenizer.push(ids);
-    const { text: shown, isStopped } = this.#scan.push(text);
-    if (isStopped) return this.#over(shown, scores, "stop");
+    const { text: shown, isStopped, stop } = this.#scan.push(text);
+    if (isStopped) return this.#over(shown, scores, "stop", stop);
     if (stopAt >= 0) return this.#finish(shown, scores, "stop");
     if (response.final) return this.#finish(shown, scores, this.#numOutput >= this.#parts.limit ? "length" : "stop");
     if (shown === "" && scores.length === 0) return undefined;
@@ -119,12 +119,12 @@ export class TokenGeneration implements TextGeneration {
   #finish(text: string, scores: readonly TokenScore[], reason: FinishReason): TextChunk {
     const last = this.#scan.push(this.#detokenizer.finish());
     const rest = last.isStopped ? last.text : last.text + this.#scan.end();
-    return this.#over(text + rest, scores, last.isStopped ? "stop" : reason);
+    return this.#over(text + rest, scores, last.isStopped ? "stop" : reason, last.stop);
   }
 
-  #over(text: string, scores: readonly TokenScore[], reason: FinishReason): TextChunk {
+  #over(text: string, scores: readonly TokenScore[], reason: FinishReason, stopText?: string): TextChunk {
     this.#isOver = true;
-    return this.#chunk(text, scores, reason);
+    return { ...this.#chunk(text, scores, reason), stopText };
   }
 
   #chunk(text: string, scores: readonly TokenScore[], finish: TextChunk["finish"]): TextChunk {

@@ -28,7 +28,9 @@ export interface JsonApiParts {
   readonly load?: LoadReports | undefined;
   /** The protocol's own error for anything that was thrown. */
   readonly errorOf: (thrown: unknown) => ApiError;
-  readonly errorBody: (error: ApiError) => unknown;
+  readonly errorBody: (error: ApiError, requestId: string) => unknown;
+  /** Header that carries the id of the request; default: OpenAI's. */
+  readonly idHeader?: string | undefined;
 }
 
 const MIN_ERROR_STATUS = 400;
@@ -65,9 +67,9 @@ export class JsonApi {
       const route = expectMethod(found, call);
       this.#expectAccess(route, call);
       const reply = await this.#answer(route, found, call, requestId);
-      return this.#reported(route, withId(reply, requestId), call);
+      return this.#reported(route, this.#withId(reply, requestId), call);
     } catch (error) {
-      return withId(this.#refuse(error, call), requestId);
+      return this.#withId(this.#refuse(error, call, requestId), requestId);
     }
   }
 
@@ -77,7 +79,7 @@ export class JsonApi {
       const body = route.body === undefined ? undefined : await readJsonBody(call, this.#parts.maxBodyBytes);
       return await route.handle({ call, params, requestId }, body);
     } catch (error) {
-      return this.#refuse(error, call);
+      return this.#refuse(error, call, requestId);
     }
   }
 
@@ -99,12 +101,17 @@ export class JsonApi {
     return withReports(reply, call, this.#parts.load);
   }
 
-  #refuse(thrown: unknown, call: HttpCall): HttpReply {
+  #refuse(thrown: unknown, call: HttpCall, requestId: string): HttpReply {
     if (thrown instanceof ClientGone) throw thrown;
     const isKnown = thrown instanceof ApiError || thrown instanceof ServerError;
     if (!isKnown) this.#parts.log.error("http", `${call.method} ${call.path}: ${describeThrown(thrown)}`);
     const error = this.#parts.errorOf(thrown);
-    return { ...jsonReply(this.#parts.errorBody(error)), status: error.status };
+    return { ...jsonReply(this.#parts.errorBody(error, requestId)), status: error.status };
+  }
+
+  #withId(reply: ApiReply, requestId: string): ApiReply {
+    const name = this.#parts.idHeader ?? "x-request-id";
+    return { ...reply, headers: [...(reply.headers ?? []), name, requestId] };
   }
 }
 
@@ -122,8 +129,4 @@ function expectMethod(found: RouteFound | undefined, { method, path }: HttpCall)
     param: null,
     message,
   });
-}
-
-function withId(reply: ApiReply, requestId: string): ApiReply {
-  return { ...reply, headers: [...(reply.headers ?? []), "x-request-id", requestId] };
 }

@@ -63,7 +63,7 @@ function streamed(answer: Answer, first: IndexedChunk | undefined, source: Chunk
     usageInEach: options?.continuous_usage_stats === true,
     hasLogProbs: body.logprobs === true,
     includesReasoning: body.include_reasoning !== false,
-    countReasoning: (text) => countTokens(answer.model, text),
+    countReasoning: (text) => answer.model.numTokens(text),
   });
   const chunks = new EventStream(first, source, writer, PROMPT_PARAM);
   return {
@@ -90,7 +90,7 @@ async function whole(answer: Answer, first: IndexedChunk | undefined, source: Ch
   }
   const choices = parts.map(({ choice }, index) => choiceObject(choice, index, body));
   const reasoning = parts.map(({ choice }) => choice.reasoning).join("");
-  const counts = usage.value(countTokens(model, reasoning));
+  const counts = usage.value(model.numTokens(reasoning));
   return { ...headOf(answer, "chat.completion"), choices, ...(counts === undefined ? {} : { usage: counts }) };
 }
 
@@ -118,9 +118,4 @@ function choiceObject(choice: WholeChoice, index: number, body: ChatRequest): un
   };
   const logprobs = body.logprobs === true ? chatLogProbs(choice.scores) : null;
   return { index, message, logprobs, finish_reason: choice.finish };
-}
-
-function countTokens({ tokenizer }: TextModel, text: string): number {
-  if (text === "") return 0;
-  return tokenizer?.encode(text, { addSpecialTokens: false }).length ?? 0;
 }

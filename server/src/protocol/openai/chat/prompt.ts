@@ -3,6 +3,7 @@
  * Source: transformers' chat templating guide.
  */
 import type { ChatMessage, OutputParser } from "../../../chat/chat-contract.ts";
+import { unsupportedField } from "../../../text-model/field-error.ts";
 import { PlainParser, renderPlain } from "../../../text-model/plain-chat.ts";
 import type { TextModel } from "../../../text-model/text-model.ts";
 import type { TextRequest } from "../../../text-model/text-request.ts";
@@ -17,10 +18,16 @@ export interface PreparedChat {
   openParser(): OutputParser;
 }
 
-/** @throws ApiError @throws ServerError of the template */
-export async function prepareChat(model: TextModel, body: ChatRequest): Promise<PreparedChat> {
+/** `tools`: those of another API, read by its rules. @throws ApiError @throws ServerError of the template */
+export async function prepareChat(
+  model: TextModel,
+  body: ChatRequest,
+  tools: Tools = readTools(body),
+): Promise<PreparedChat> {
   const { chat } = model;
-  const tools = readTools(body);
+  if (!model.takesImages && body.messages.some(({ images }) => images.length > 0)) {
+    throw unsupportedField(model.name, "images", "it has no input for images");
+  }
   const messages = body.messages.map(({ message }) => withKnownRole(message, chat.tools.name));
   const prompt = await renderPrompt(model, body, messages, tools);
   const request = chatTextRequest(model, body, tools, prompt);
