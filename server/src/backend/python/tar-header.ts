@@ -7,7 +7,7 @@ export type TarKind = "file" | "folder" | "symlink" | "hardlink" | "long name" |
 export interface TarHeader {
   readonly kind: TarKind;
   readonly name: string;
-  /** Where a link leads. */
+  /** Target of a link. */
   readonly target: string;
   readonly byteLength: number;
   readonly mode: number;

@@ -29,10 +29,7 @@ const MAX_ALGORITHMS = 12;
 /** FP8 GEMMs take whole groups of rows only. */
 const MIN_QUANTIZED_ROWS = 16;
 
-/**
- * Rows of every GEMM in the deterministic mode. With fewer rows, reading a matrix still takes as long as the
- * arithmetic.
- */
+/** Rows of every GEMM in the deterministic mode: the arithmetic of so many takes about as long as reading a matrix once. */
 export const PIECE_ROWS = 128;
 const BYTES: Readonly<Record<MatmulType, number>> = { f32: 4, f16: 2, bf16: 2, e4m3: 1, i8: 1, i32: 4 };
 
