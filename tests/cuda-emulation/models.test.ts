@@ -18,6 +18,7 @@ import { compareCourses, courseBlocks, coursesOf } from "../../server/src/engine
 import { append, contiguousBlocks, TestSequence } from "../../server/src/engine/testing/sequences.ts";
 import { readTiny, toGguf } from "../../server/src/formats/gguf/tiny-gguf.test-support.ts";
 import { openModelFiles } from "../../server/src/formats/hf/model-files.ts";
+import type { TensorSource } from "../../server/src/formats/tensors/tensor-source.ts";
 import { parseDecoderConfig } from "../../server/src/models/config/parse-decoder-config.ts";
 import { hostCompiler } from "./compile-emulation.ts";
 import { EmulatedGpu } from "./emulated-gpu.ts";
@@ -147,4 +148,42 @@ async function differencesOf(model: string, changes: Partial<CudaRunnerOptions>)
 test("a deterministic runner gives equal bits on an emulated GPU, whatever the course", { skip }, async () => {
   assert.deepEqual(await differencesOf("qwen3", { isDeterministic: true }), []);
   assert.deepEqual(await differencesOf("llama-3.2", { isDeterministic: true, cacheType: "e4m3" }), []);
+});
+
+/** Of four rows as many as fit a vocabulary that is no multiple of a vector. */
+const ODD_VOCABULARY = 203;
+
+/** The first rows of the embedding, which is the output too. */
+function withVocabulary(files: TensorSource, numTokens: number): TensorSource {
+  const name = "model.embed_tokens.weight";
+  const whole = files.tensors.get(name);
+  assert.ok(whole !== undefined);
+  const [numRows = 0, width = 0] = whole.shape;
+  const cut = { ...whole, shape: [numTokens, width], byteLength: (whole.byteLength / numRows) * numTokens };
+  return {
+    tensors: new Map([...files.tensors, [name, cut]]),
+    integers: files.integers,
+    read: (tensor, into, byteOffset) => files.read(tensor, into, byteOffset),
+    close: () => files.close(),
+  };
+}
+
+test("gemma-2 with a vocabulary that fills no vector gives the logits of the whole one on an emulated GPU", {
+  skip,
+}, async () => {
+  const modelDir = join(MODELS, "gemma-2");
+  const whole = await logitsOf(await openGpu(modelDir));
+  const { files, tensors } = await openModelFiles(modelDir);
+  const config = { ...(files.config as Readonly<Record<string, unknown>>), vocab_size: ODD_VOCABULARY };
+  const sizes = { blockSize: 16, numBlocks: 24, maxTokens: 128, maxSequences: 12 };
+  const parsed = parseDecoderConfig({ ...files, config });
+  const source = withVocabulary(tensors, ODD_VOCABULARY);
+  const device = new EmulatedGpu(compiler).asDevice();
+  const cut = await logitsOf(
+    await loadCudaRunner(device, parsed, source, { ...sizes, type: "f32", usesGraphs: false }),
+  );
+  await tensors.close();
+  assert.ok(cut.every(({ length }) => length === ODD_VOCABULARY));
+  const expected = whole.map((row) => row.subarray(0, ODD_VOCABULARY));
+  assert.ok(largestDifference(cut, expected) < 1e-5);
 });

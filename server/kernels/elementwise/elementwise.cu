@@ -1,5 +1,5 @@
 // Elementwise kernels over a flat array of `count` elements, one vector a thread: add, scale, soft cap, GELU, and rows
-// times the sigmoid of their gate. `count` is a multiple of ELEM_VEC. Roofline: bytes, 2 to 3
+// times the sigmoid of their gate. `count` is a multiple of ELEM_VEC, but for the soft cap: its rows are a vocabulary. Roofline: bytes, 2 to 3
 // elements moved for each FLOP or two.
 // Source: GELU (Hendrycks and Gimpel 2016), logit soft-capping (Gemma Team 2024), gated shared expert of Qwen2-MoE
 // (Yang et al. 2024).
@@ -37,6 +37,10 @@ extern "C" __global__ void soft_cap(const elem_t* in, elem_t* out, i64 count, fl
   PDL_TRIGGER();
   PDL_WAIT();
   if (at >= count) return;
+  if (at + ELEM_VEC > count) {
+    for (u64 i = at; i < count; i++) out[i] = float_to_elem(cap * tanhf(elem_to_float(in[i]) / cap));
+    return;
+  }
   float x[ELEM_VEC];
   load_vec(in + at, x);
 #pragma unroll

@@ -121,6 +121,18 @@ const opChecks: readonly CudaCheck[] = Object.entries(OPS).flatMap(([name, op]) 
   })),
 );
 
+const softCapChecks: readonly CudaCheck[] = TYPES.map((type) => ({
+  name: `soft-cap ${type} of rows that fill no vector`,
+  maxError: MAX_ERROR[type],
+  run: async (context: CudaCheckContext): Promise<number> => {
+    const count = 3 * 1003;
+    const x = uploadRandom(context, type, count, 16, 4);
+    const out = allocateFloats(context, type, count);
+    launchSoftCap(context.stream, { type, count, x: x.pointer, out, cap: 3 });
+    return relativeError(await downloadFloats(context, type, out, count), softCapRef(x.values, 3));
+  },
+}));
+
 const gatedChecks: readonly CudaCheck[] = (["silu", "gelu-tanh", "gelu-erf"] as const).flatMap((activation) =>
   TYPES.map((type) => ({
     name: `gated-mul ${activation} ${type}`,
@@ -191,7 +203,13 @@ const scaledCheck: CudaCheck = {
   },
 };
 
-export const cudaChecks: readonly CudaCheck[] = [...opChecks, ...gatedChecks, quantizedCheck, scaledCheck];
+export const cudaChecks: readonly CudaCheck[] = [
+  ...opChecks,
+  ...softCapChecks,
+  ...gatedChecks,
+  quantizedCheck,
+  scaledCheck,
+];
 
 function gatedRef(activation: CudaActivation, gateUp: Float32Array): Float32Array {
   if (activation === "silu") return siluMulRef(gateUp, WIDTH);

@@ -1,6 +1,16 @@
 /** Launchers of the elementwise kernels. In place where `out` is the input. Source: elementwise.cu. */
 import type { DevicePointer, KernelArg, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
-import { ceilDiv, ELEM_VEC, type ElemType, elemDefines, expectWidth, f32, i32, ptr } from "../cuda/launch-args.ts";
+import {
+  ceilDiv,
+  ELEM_VEC,
+  type ElemType,
+  elemDefines,
+  expectCount,
+  expectWidth,
+  f32,
+  i32,
+  ptr,
+} from "../cuda/launch-args.ts";
 import { ACTIVATION_NUMBERS, type CudaActivation } from "../gated-mul/gated-mul.cuda.ts";
 
 interface FlatArgs {
@@ -27,12 +37,13 @@ export function launchScale(
   launchFlat(stream, "scale", args, [ptr(args.x), ptr(args.out), i64(args.count), f32(args.factor)]);
 }
 
-/** out = cap * tanh(x / cap) */
+/** out = cap * tanh(x / cap), for any number of elements: a vocabulary has any size. */
 export function launchSoftCap(
   stream: KernelStream,
   args: FlatArgs & { readonly x: DevicePointer; readonly out: DevicePointer; readonly cap: number },
 ): void {
-  launchFlat(stream, "soft_cap", args, [ptr(args.x), ptr(args.out), i64(args.count), f32(args.cap)]);
+  expectCount("soft_cap", "element", args.count);
+  enqueueFlat(stream, "soft_cap", args, [ptr(args.x), ptr(args.out), i64(args.count), f32(args.cap)], 0);
 }
 
 /** out = activation(x) */
@@ -90,6 +101,16 @@ function launchFlat(
   activation = 0,
 ): void {
   expectWidth(name, count, type);
+  enqueueFlat(stream, name, { type, count }, args, activation);
+}
+
+function enqueueFlat(
+  stream: KernelStream,
+  name: string,
+  { type, count }: FlatArgs,
+  args: readonly KernelArg[],
+  activation: number,
+): void {
   const kernel = stream.kernel({
     source: "elementwise/elementwise.cu",
     name,

@@ -11,7 +11,7 @@ export type FusedLayerWeightType = "bf16" | "e4m3" | "int4";
 
 export interface FusedLayerMatrix {
   readonly weight: DevicePointer; // [outputs, inputs]; of 4 bits as packInt4() orders them, in groups of 128 without zeros
-  /** FP8: f32 [outputs]. INT4: f16 as packInt4() orders them. */
+  /** Of codes: f32 [outputs]; of 4 bits: f16 as packInt4() orders them. */
   readonly scales?: DevicePointer | undefined;
 }
 

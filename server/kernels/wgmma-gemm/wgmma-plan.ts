@@ -96,12 +96,12 @@ export function wgmmaBlocks(outputs: number, { groups, groupTiles, tileOutputs, 
   return ceilDiv(outputs, groups * groupTiles * tileOutputs) * splits;
 }
 
-/** Bytes of dynamic shared memory, with the padding for alignment to 1024. */
+/** Of dynamic shared memory; what it takes to begin at a multiple of 1024 is in it. */
 export function wgmmaSharedBytes({ rows, weightStages, rowStages }: WgmmaTileConfig): number {
   return weightStages * SLOT_BYTES + rowStages * rows * LINE_BYTES + 1024;
 }
 
-/** Largest size of a GEMM's split-K partial sums, of any kernel. */
+/** Of the parts of a product's sums, at most, whichever kernel leaves them. */
 export function splitKPartialsBytes(outputs: number): number {
   return ROOM_PARTS * MAX_ROWS * outputs * 4;
 }
