@@ -79,6 +79,8 @@ export interface EngineSpec {
   /** Absolute path of a module that exports `logitsPostProcessors`; its functions run in the engine's process. */
   readonly postProcessorModule?: string | undefined;
   readonly adapters?: AdapterSpec | undefined;
+  /** Seconds that first steps on a GPU may take before the engine is ready; absent: the default, 0: none. */
+  readonly warmUpSeconds?: number | undefined;
 }
 
 export interface EngineInfo {

@@ -5,16 +5,24 @@ import type { KvCacheSpec } from "../../engine/engine-spec.ts";
 import { parseKvCache } from "./kv-cache-settings.ts";
 import { parseByteCount } from "./parse-byte-count.ts";
 
-function parse(parameters: Readonly<Record<string, string>>): { spec: KvCacheSpec; notes: string[] } {
+interface Parsed {
+  readonly spec: KvCacheSpec;
+  readonly notes: string[];
+  readonly cpuNotes: string[];
+}
+
+function parse(parameters: Readonly<Record<string, string>>): Parsed {
   const notes: string[] = [];
+  const cpuNotes: string[] = [];
   const text = (key: string): string | undefined => parameters[key];
   const spec = parseKvCache({
     text,
     flag: (key) => (text(key) === undefined ? undefined : text(key) === "true"),
     note: (line) => notes.push(line),
+    noteOnCpu: (line) => cpuNotes.push(line),
     error: (key, expected, got) => new ServerError("invalid_argument", `${key} is '${got}', expected ${expected}`),
   });
-  return { spec, notes };
+  return { spec, notes, cpuNotes };
 }
 
 const NOTHING: KvCacheSpec = {
@@ -41,16 +49,17 @@ const GOOD: readonly (readonly [Readonly<Record<string, string>>, Partial<KvCach
 
 test("parseKvCache() reads every parameter", () => {
   for (const [parameters, expected] of GOOD) {
-    assert.deepEqual(parse(parameters), { spec: { ...NOTHING, ...expected }, notes: [] });
+    assert.deepEqual(parse(parameters), { spec: { ...NOTHING, ...expected }, notes: [], cpuNotes: [] });
   }
 });
 
 test("parseKvCache() says what it does instead of what was asked for", () => {
   for (const name of ["int8", "fp8"]) {
-    const { spec, notes } = parse({ kv_cache_type: name });
+    const { spec, notes, cpuNotes } = parse({ kv_cache_type: name });
     assert.equal(spec.type, "q8_0");
     assert.equal(spec.isFp8, name === "fp8");
-    assert.match(notes.join(), new RegExp(`^kv_cache_type is '${name}': on a CPU keys and values are kept as q8_0`));
+    assert.deepEqual(notes, []); // a GPU keeps them as they were asked for
+    assert.match(cpuNotes.join(), new RegExp(`^kv_cache_type is '${name}': on a CPU keys and values are kept as q8_0`));
   }
   assert.match(parse({ sink_token_length: "4" }).notes.join(), /^sink_token_length is '4', not supported/);
   assert.match(parse({ kv_cache_onboard_blocks: "false" }).notes.join(), /copied back anyway/);

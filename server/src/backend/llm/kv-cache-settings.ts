@@ -8,6 +8,8 @@ export interface KvCacheParameters {
   text(key: string): string | undefined;
   flag(key: string): boolean | undefined;
   note(text: string): void;
+  /** Of instances on a CPU only. */
+  noteOnCpu(text: string): void;
   error(key: string, expected: string, text: string): ServerError;
 }
 
@@ -39,7 +41,7 @@ function parseType(parameters: KvCacheParameters): KvCacheType | undefined {
   if (!EIGHT_BITS.includes(text)) {
     throw parameters.error("kv_cache_type", ["auto", ...KV_CACHE_TYPES, "int8", "fp8"].join(", "), text);
   }
-  parameters.note(
+  parameters.noteOnCpu(
     `kv_cache_type is '${text}': on a CPU keys and values are kept as q8_0, 8 bits with a scale for every 32`,
   );
   return "q8_0";

@@ -60,6 +60,8 @@ class LlmModel implements BackendModel {
   readonly #metrics: Disposable[];
   readonly #gpus: GpuChoice;
   #numInstances = 0;
+  /** What is to be said of instances on a CPU. */
+  #hasNoted = false;
 
   constructor(source: ModelSource, settings: LlmSettings, modelDir: string, host: HostSettings, gpus: GpuChoice) {
     this.#source = source;
@@ -86,8 +88,9 @@ class LlmModel implements BackendModel {
       postProcessorModule,
       adapters,
     } = this.#settings;
-    const { isDeterministic, draftModel, gpuMatrices, quantizesOutput } = this.#settings;
+    const { isDeterministic, draftModel, gpuMatrices, quantizesOutput, warmUpSeconds } = this.#settings;
     const gpu = this.#gpuOf(spec);
+    if (gpu === undefined) this.#noteOnce();
     if (gpu === undefined && this.#gpus.hasGpus) {
       this.#source.log.info("llm", `instance '${spec.name}' runs on the CPU, as its group says: KIND_GPU is for GPUs`);
     }
@@ -108,6 +111,7 @@ class LlmModel implements BackendModel {
         draftModelDir: draftModel,
         postProcessorModule,
         adapters,
+        warmUpSeconds,
       },
       log: this.#source.log,
       observer: this.#figures,
@@ -120,6 +124,13 @@ class LlmModel implements BackendModel {
       engine,
       stoppable: this.#stoppable,
     });
+  }
+
+  #noteOnce(): void {
+    if (this.#hasNoted) return;
+    this.#hasNoted = true;
+    const { name, log } = this.#source;
+    for (const note of this.#settings.cpuNotes) log.warn("llm", `model '${name}': ${note}`);
   }
 
   /** Configurations written for TensorRT-LLM name GPUs beside an instance group of KIND_CPU. */

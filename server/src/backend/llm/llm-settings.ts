@@ -50,8 +50,12 @@ export interface LlmSettings {
   readonly eosTokenIds: readonly number[];
   /** Size of the model's queue, which bounds the engine's queue too. */
   readonly priorityLevels: PriorityLevels;
+  /** Seconds that the first steps on a GPU may take before the model is ready; undefined = the default. */
+  readonly warmUpSeconds: number | undefined;
   /** One line each, to be logged once. */
   readonly notes: readonly string[];
+  /** The same, where an instance runs on a CPU. */
+  readonly cpuNotes: readonly string[];
 }
 
 const FOLDER_KEYS = ["gpt_model_path", "engine_dir", "model_dir", "model_path"];
@@ -101,6 +105,7 @@ export function parseLlmSettings(
     kvCacheTokens: reader.int("max_tokens_in_paged_kv_cache") ?? 0,
     kvCache: parseKvCache(reader),
     numThreads: reader.int("num_threads") ?? 0,
+    warmUpSeconds: parseWarmUp(reader),
     weightType: parseWeightType(reader),
     gpuMatrices: parseGpuMatrices(reader),
     quantizesOutput: parseQuantizesOutput(reader),
@@ -122,7 +127,7 @@ export function parseLlmSettings(
   reader.noteUnused("not applicable on this device", NOT_APPLICABLE);
   reader.noteUnused("not supported, ignored", NOT_SUPPORTED);
   reader.noteUnknown(OF_EVERY_TEMPLATE);
-  return { ...settings, notes: reader.notes() };
+  return { ...settings, notes: reader.notes(), cpuNotes: reader.cpuNotes() };
 }
 
 function parseEngineConfig(reader: ParameterReader, config: ModelSource["config"]): Omit<EngineConfig, "speculation"> {
@@ -139,6 +144,15 @@ function parseEngineConfig(reader: ParameterReader, config: ModelSource["config"
     policy: parsePolicy(reader),
     maxWaiting: config.dynamic_batching?.default_queue_policy?.max_queue_size ?? 0,
   };
+}
+
+/** Of a GPU, where kernels, GEMM algorithms and graphs are made before the model is ready. */
+function parseWarmUp(reader: ParameterReader): number | undefined {
+  const text = reader.text("warmup_seconds");
+  if (text === undefined) return undefined;
+  const seconds = Number(text);
+  if (Number.isFinite(seconds) && seconds >= 0 && text.trim() !== "") return seconds;
+  throw reader.error("warmup_seconds", "a number of seconds, 0 for none", text);
 }
 
 function noteGuides(reader: ParameterReader): void {
@@ -209,6 +223,7 @@ function parsePolicy(reader: ParameterReader): EngineConfig["policy"] {
 class ParameterReader {
   readonly #config: ModelSource["config"];
   readonly #notes: string[] = [];
+  readonly #cpuNotes: string[] = [];
   readonly #placeholders: string[];
   /** Keys that somebody reads: what is given beside them has no effect. */
   readonly #asked = new Set<string>();
@@ -259,6 +274,14 @@ class ParameterReader {
       return near === undefined ? key : `${key} (did you mean ${near}?)`;
     });
     this.note(`parameters unknown, ignored: ${shown.join(", ")}`);
+  }
+
+  noteOnCpu(text: string): void {
+    this.#cpuNotes.push(text);
+  }
+
+  cpuNotes(): string[] {
+    return [...this.#cpuNotes];
   }
 
   notes(): string[] {
