@@ -24,7 +24,7 @@ export function titleProblems(title: string): readonly string[] {
   return problems;
 }
 
-/** Title of a message as an editor leaves it, without Git's comments and leading empty lines. */
+/** Of a message as an editor leaves it: comments of Git and empty lines at the front are not part of it. */
 export function titleOf(message: string): string {
   return message.split("\n").find((line) => line.trim() !== "" && !line.startsWith("#")) ?? "";
 }

@@ -1,4 +1,4 @@
-/** The context of kernel checks on a real GPU. */
+/** What the checks of kernels run on: a real GPU behind the interface that they know. */
 
 import type { CudaCheckContext } from "../../server/kernels/testing/cuda-check.ts";
 import type { CudaDevice } from "../../server/src/device/cuda/cuda-device.ts";

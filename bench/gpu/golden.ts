@@ -26,9 +26,7 @@ export interface GoldenResult {
   readonly numWrong: number;
   readonly largestLogitDifference: number;
   readonly numGraphs: number;
-  /**
-   * Texts of the engine's own generation that equal the recording to the last token; tokens are chosen on the device.
-   */
+  /** Of the engine's own generation, tokens chosen on the device: texts that are as recorded to the last token. */
   readonly numSameTexts: number;
 }
 

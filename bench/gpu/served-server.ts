@@ -14,7 +14,7 @@ export interface Server {
 export interface ServerPlan {
   readonly program: string;
   readonly repository: string;
-  /** Port of HTTP; gRPC and metrics take the next two. */
+  /** Of HTTP; gRPC and metrics take the next two. */
   readonly port: number;
   readonly readyTimeoutMs: number;
   readonly flags?: readonly string[];

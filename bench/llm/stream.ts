@@ -1,4 +1,4 @@
-/** Times of one generation over a stream. */
+/** What one generation over a stream looked like in time. */
 
 export interface Generation {
   readonly firstTokenMs: number;

@@ -24,15 +24,12 @@ export interface GrpcRequest {
   readonly isStream: boolean;
 }
 
-/**
- * Indices in HPACK's static table: ":method POST", ":scheme http"; then the names ":path", ":authority",
- * "content-type".
- */
+/** Of the table of HPACK: ":method POST", ":scheme http"; then the names ":path", ":authority", "content-type". */
 const METHOD_AND_SCHEME = [0x83, 0x86];
 const PATH = 4;
 const AUTHORITY = 1;
 const CONTENT_TYPE = 31;
-/** Indices of the first request's four fields in the dynamic table, newest first. */
+/** Where the four fields of the first request lie in the table afterwards, newest first. */
 const REPEATED_FIELDS = [0xc1, 0xc0, 0xbf, 0xbe];
 const MAX_FRAME_BYTES = 16_384;
 const PREFIX_BYTES = 5;
@@ -54,7 +51,7 @@ export function startGrpcLoad(port: number, request: GrpcRequest, numConnections
 interface Call {
   readonly id: number;
   readonly startMs: number;
-  /** Bytes that the server allows to be sent. */
+  /** What the server lets us send. */
   window: number;
   /** Bytes of the body sent. */
   sent: number;

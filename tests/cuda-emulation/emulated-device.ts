@@ -19,7 +19,7 @@ export type Exclusive = <T>(run: () => T) => T;
 export interface EmulationOptions {
   readonly compiler: HostCompiler;
   readonly arch: string;
-  /** Seed of the order in which threads run. */
+  /** Of the order in which threads run. */
   readonly seed: number;
   readonly numSms?: number;
   /** By the path in a kernel's spec. */
@@ -29,7 +29,7 @@ export interface EmulationOptions {
 }
 
 interface EmulatedKernel extends KernelHandle {
-  /** Kinds of its parameters, a letter each. */
+  /** Of its parameters, a letter each. */
   readonly kinds: string;
   readonly launch: NativeFunction<[Pointer, Pointer], string | null>;
 }
@@ -49,6 +49,11 @@ export class EmulatedDevice implements CudaCheckContext, KernelStream {
     this.#exclusive = options.exclusive ?? ((run) => run());
     this.numSms = options.numSms ?? 132;
     this.arch = options.arch;
+  }
+
+  /** Loaded so far. */
+  get numKernels(): number {
+    return this.#kernels.size;
   }
 
   kernel(spec: KernelSpec): EmulatedKernel {

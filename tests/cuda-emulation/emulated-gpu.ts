@@ -1,7 +1,7 @@
 /**
  * A GPU as runners of models see one, whose kernels run on emulated threads and whose products are loops: for showing that
  * everything around the kernels is right where there is no GPU. It does all at once and in order, so it tells nothing of
- * streams, and it records no graphs.
+ * streams; a recorded graph is the list of its calls.
  */
 import {
   type CudaElement,
@@ -22,6 +22,7 @@ import {
 } from "../../server/src/native/ffi.ts";
 import type { HostCompiler } from "./compile-emulation.ts";
 import { EmulatedDevice, type Exclusive } from "./emulated-device.ts";
+import { EmulatedGraphs } from "./emulated-graphs.ts";
 
 /** Times of events: long enough for measurements to end at once. */
 const EVENT_MS = 1;
@@ -33,9 +34,16 @@ export class EmulatedGpu {
   readonly arch: string;
   readonly numSms: number;
   readonly stream: EmulatedStream;
-  /** Numbers of launches, by name. */
+  /** What was launched, by name. */
   readonly launched = new Map<string, number>();
-  readonly lt = { version: "none", plan: (shape: MatmulShape): EmulatedProduct => new EmulatedProduct(shape) };
+  readonly graphs = new EmulatedGraphs();
+  readonly driver = this.graphs.driver;
+  readonly lt = {
+    version: "none",
+    plan: (shape: MatmulShape): EmulatedProduct => new EmulatedProduct(shape, this.graphs, this.numAlgorithms),
+  };
+  /** That the library suggests for each product. */
+  numAlgorithms = 1;
   readonly #device: EmulatedDevice;
 
   /** `exclusive`: where several threads of the process have emulated GPUs. */
@@ -43,7 +51,12 @@ export class EmulatedGpu {
     this.#device = new EmulatedDevice({ compiler, arch, seed: 1, exclusive });
     this.arch = arch;
     this.numSms = this.#device.numSms;
-    this.stream = new EmulatedStream(this.#device, this.launched);
+    this.stream = new EmulatedStream(this.#device, this.launched, this.graphs);
+  }
+
+  /** Kernels that were loaded so far. */
+  get numKernels(): number {
+    return this.#device.numKernels;
   }
 
   /** As what takes a GPU knows it. */
@@ -88,7 +101,10 @@ class EmulatedStream {
   readonly #memcpy: NativeFunction<[Pointer, Pointer, number], void>;
   readonly #memset: NativeFunction<[Pointer, number, number], void>;
 
-  constructor(device: EmulatedDevice, launched: Map<string, number>) {
+  readonly #graphs: EmulatedGraphs;
+
+  constructor(device: EmulatedDevice, launched: Map<string, number>, graphs: EmulatedGraphs) {
+    this.#graphs = graphs;
     const libc = openLibrary(null);
     this.#memcpy = libc.func("memcpy", "void", ["void*", "void*", "size_t"]);
     this.#memset = libc.func("memset", "void", ["void*", "int", "size_t"]);
@@ -110,24 +126,26 @@ class EmulatedStream {
     args: readonly KernelArg[],
   ): void {
     const { name } = kernel.spec;
-    this.#launched.set(name, (this.#launched.get(name) ?? 0) + 1);
-    this.#device.launch(kernel, grid, block, sharedBytes, args);
+    this.#graphs.call(() => {
+      this.#launched.set(name, (this.#launched.get(name) ?? 0) + 1);
+      this.#device.launch(kernel, grid, block, sharedBytes, args);
+    });
   }
 
   copyToDevice(to: Address, from: Pointer, numBytes: number): void {
-    this.#memcpy(to, from, numBytes);
+    this.#graphs.call(() => this.#memcpy(to, from, numBytes));
   }
 
   copyToHost(to: Pointer, from: Address, numBytes: number): void {
-    this.#memcpy(to, from, numBytes);
+    this.#graphs.call(() => this.#memcpy(to, from, numBytes));
   }
 
   copyOnDevice(to: Address, from: Address, numBytes: number): void {
-    this.#memcpy(to, from, numBytes);
+    this.#graphs.call(() => this.#memcpy(to, from, numBytes));
   }
 
   fill(to: Address, byte: number, numBytes: number): void {
-    this.#memset(to, byte, numBytes);
+    this.#graphs.call(() => this.#memset(to, byte, numBytes));
   }
 
   synchronize(): void {
@@ -142,16 +160,24 @@ class EmulatedStream {
 /** y = x . weight^T + bias, of floats or of codes with scales. */
 class EmulatedProduct {
   readonly #shape: MatmulShape;
+  readonly #graphs: EmulatedGraphs;
+  readonly #numAlgorithms: number;
 
-  constructor(shape: MatmulShape) {
+  constructor(shape: MatmulShape, graphs: EmulatedGraphs, numAlgorithms: number) {
     this.#shape = shape;
+    this.#graphs = graphs;
+    this.#numAlgorithms = numAlgorithms;
   }
 
   algorithms(): readonly object[] {
-    return [{ data: Uint8Array.of(1), workspaceBytes: 0 }];
+    return Array.from({ length: this.#numAlgorithms }, (_, i) => ({ data: Uint8Array.of(i + 1), workspaceBytes: 0 }));
   }
 
-  run({ x, weight, y, bias, xScale, weightScale }: MatmulPointers): void {
+  run(pointers: MatmulPointers): void {
+    this.#graphs.call(() => this.#multiply(pointers));
+  }
+
+  #multiply({ x, weight, y, bias, xScale, weightScale }: MatmulPointers): void {
     const { rows, outputs, inputs, inputType, outputType, scales } = this.#shape;
     const [left, right] = [readFloats(inputType, x, rows * inputs), readFloats(inputType, weight, outputs * inputs)];
     const added = bias === undefined ? undefined : readFloats(outputType, bias, outputs);
@@ -177,7 +203,7 @@ class EmulatedProduct {
   }
 }
 
-/** The values at an address, as f32. */
+/** What lies there, as f32. */
 export function readFloats(type: string, at: Address, count: number): Float32Array {
   const element = expectFloat(type);
   const copy = viewMemory(at, count * ELEMENT_BYTES[element]).slice();

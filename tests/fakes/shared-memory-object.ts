@@ -2,7 +2,7 @@
 import { closeSync, ftruncateSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import process from "node:process";
 
-/** The folder of Linux for shared memory objects. */
+/** Where Linux shows them. */
 const FOLDER = "/dev/shm";
 let made = 0;
 

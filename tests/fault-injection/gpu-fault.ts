@@ -22,7 +22,7 @@ export function parseFault(text: string | undefined): GpuFault {
   return { ordinal: Number(ordinal), numSteps: Number(numSteps), marker };
 }
 
-/** An address that is never mapped. */
+/** Where nothing is ever mapped. */
 const NOWHERE = 4096n;
 
 export function injectFault<Runner extends StepRunner & { readonly device: Pick<CudaDevice, "ordinal" | "stream"> }>(

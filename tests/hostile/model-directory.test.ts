@@ -18,7 +18,7 @@ interface BadModel {
   readonly name: string;
   /** Makes the folder; `path` does not exist yet. */
   readonly make: (path: string) => Promise<void>;
-  /** The expected text in the log. */
+  /** What the log must say of it. */
   readonly says: RegExp;
 }
 

@@ -1,4 +1,4 @@
-/** Outcome of models and clients that other people have published. Knows none of them. */
+/** What came of models and clients that other people have published. Knows none of them. */
 import { execFile } from "node:child_process";
 
 const SCRIPT_TIMEOUT_MS = 300_000;
@@ -8,9 +8,9 @@ const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 export interface Outcome {
   readonly name: string;
   readonly passed: boolean;
-  /** Time of one request after another, if it was measured. */
+  /** Of one request after another, where it was measured. */
   readonly msPerRequest?: number;
-  /** The adaptation, or the failure. */
+  /** What was adapted, or what went wrong. */
   readonly note?: string;
 }
 
@@ -26,7 +26,7 @@ export async function outcomeOf(
   }
 }
 
-/** Complaints of a server that does not start. */
+/** Of a server that does not start, its complaints. */
 function shorten(text: string): string {
   const complaints = text.split("\n").filter((line) => /^E\d{4} /.test(line));
   return (complaints.length > 0 ? complaints.join("\n") : text).slice(0, NOTE_CHARACTERS);

@@ -1,4 +1,4 @@
-/** The output that a request must give under any load: computed token by token, by its own parameters alone. */
+/** What a request must give under any load: computed token by token, by nothing but its own rules. */
 
 import { TokenStep } from "../../server/src/engine/plan/token-step.ts";
 import type { BeamResult, FinishReason, GenerateRequest } from "../../server/src/engine/request/generate.ts";

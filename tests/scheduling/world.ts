@@ -224,7 +224,7 @@ class World {
     return model;
   }
 
-  /** Checks that running instances need no more than there is. Returns their number. */
+  /** What runs needs no more than there is. Returns how many run. */
   #judgeCapacity(): number {
     const { capacity } = this.#scenario;
     if (capacity === undefined) return 0;

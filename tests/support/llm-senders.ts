@@ -19,7 +19,7 @@ export interface Outcome {
   readonly ending: Ending;
   /** Parts of the answer that came. */
   readonly numParts: number;
-  /** The server's message, if it refused. */
+  /** What the server said, where it refused. */
   readonly message: string;
 }
 

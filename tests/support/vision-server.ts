@@ -73,7 +73,7 @@ export interface Scene {
   readonly text: string;
 }
 
-/** The scenes that `renderScenes` drew. */
+/** What `renderScenes` drew. */
 export function readScenes(folder: string): Scene[] {
   const lines = readFileSync(join(folder, "captions.jsonl"), "utf8").trim().split("\n");
   return lines.map((line) => JSON.parse(line) as Scene);

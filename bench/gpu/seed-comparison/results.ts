@@ -1,4 +1,4 @@
-/** Figures of a load of the comparison. Knows no server. */
+/** What a load of the comparison comes to, in numbers. Knows no server. */
 
 export interface Spread {
   readonly p50: number;

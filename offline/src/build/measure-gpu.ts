@@ -1,6 +1,8 @@
 /** Runs a model on a GPU with steps of every size, to find the fastest GEMM algorithm of each. */
-import { type KnownGemm, gemmRows } from "@nereid/server/device/cuda/dense-gemm";
+import type { KnownGemm } from "@nereid/server/device/cuda/dense-gemm";
 import { createCudaRunner, cudaTarget } from "@nereid/server/engine/cuda/create-runner";
+import { promptName, rowSizes } from "@nereid/server/engine/cuda/warm-up-plan";
+import { WarmUpStore } from "@nereid/server/engine/cuda/warm-up-store";
 import { IsolatedRank } from "@nereid/server/engine/ranks/isolated-rank";
 import type { StepInput } from "@nereid/server/engine/step-runner";
 import type { EngineHeader, EngineTarget } from "@nereid/server/formats/trtllm/engine-header";
@@ -37,8 +39,9 @@ export async function measureGpu(options: MeasureGpuOptions): Promise<MeasuredGp
   const tell = (line: string): void => reporter.info(line);
   const layout = { numTensorRanks: mapping.tensorParallel, numStages: mapping.pipelineParallel };
   const isAlone = layout.numTensorRanks * layout.numStages === 1;
+  const store = new WarmUpStore({ adopts: false });
   const runner = await createCudaRunner(
-    { modelDir, ordinal, matrixType: matrices, ...sizes, usesGraphs: false, tell },
+    { modelDir, ordinal, matrixType: matrices, ...sizes, usesGraphs: false, tell, store },
     isAlone ? undefined : () => new IsolatedRank(layout),
   );
   try {
@@ -53,6 +56,7 @@ export async function measureGpu(options: MeasureGpuOptions): Promise<MeasuredGp
     } finally {
       task.end();
     }
+    store.save(steps.filter(([numSequences]) => numSequences === 1).map(([, length]) => promptName(length)));
     const { known, measuredUs } = runner.gemms;
     return { target: cudaTarget(runner.device), products: known, times: measuredUs };
   } finally {
@@ -69,12 +73,6 @@ export function stepSizes(
   const replies = rowSizes(Math.min(maxSequences, maxTokens)).map((rows) => [rows, 1] as const);
   const prompts = rowSizes(Math.min(maxTokens, maxPositions)).map((rows) => [1, rows] as const);
   return [...replies, ...prompts.slice(1)];
-}
-
-/** Row counts to which GEMMs are padded. */
-function rowSizes(most: number): readonly number[] {
-  const sizes = Array.from({ length: most }, (_, i) => Math.min(most, gemmRows(i + 1)));
-  return [...new Set(sizes)];
 }
 
 function stepOf(numSequences: number, length: number): StepInput {

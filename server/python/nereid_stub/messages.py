@@ -17,14 +17,14 @@ HELLO, INITIALIZED, EXECUTED, RESPONSE, CALL, CALL_CANCEL, LOG, FINALIZED, ASK, 
 MODE_DESCRIBE = 0
 MODE_SERVE = 1
 
-# Outcome of each request of a batch.
+# What a batch says of each request.
 BY_SENDER, ANSWERED, RESCHEDULED = range(3)
-# Results of the model's `is_ready`.
+# What `is_ready` of the model says.
 READY, NOT_READY, READY_FAILED = range(3)
 
 
 class Initialize:
-    """The model to load, and its options."""
+    """What to load and how."""
 
     def __init__(self, reader: Reader) -> None:
         self.mode = reader.u8()

@@ -177,7 +177,7 @@ function reportMissing(error: unknown): undefined {
   process.exitCode = 1;
 }
 
-/** Version of the package of this file, built or not. */
+/** Of the package that this file lies in, built or not. */
 function ownVersion(): string {
   let path = new URL("package.json", import.meta.url);
   while (!existsSync(path)) path = new URL("../package.json", path);

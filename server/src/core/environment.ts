@@ -62,7 +62,10 @@ export const SERVER_ENVIRONMENT = {
   HF_HUB_OFFLINE: { default: "0", meaning: "1: only the cache is used." },
   TRANSFORMERS_OFFLINE: { default: "0", meaning: "1: as HF_HUB_OFFLINE." },
   HF_HUB_DOWNLOAD_TIMEOUT: { default: "30", meaning: "Seconds without a byte after which a download is tried again." },
-  XDG_CACHE_HOME: { default: "~/.cache", meaning: "Root of caches: compiled kernels, files of the hub." },
+  XDG_CACHE_HOME: {
+    default: "~/.cache",
+    meaning: "Root of caches: compiled kernels and measured algorithms of GPUs, files of the hub.",
+  },
   UV_THREADPOOL_SIZE: {
     default: "max(8, 2 * processors + 4)",
     meaning: "Threads for files, name lookup and runs of ONNX models. The commands set the default.",

@@ -35,7 +35,7 @@ export class ResponsePattern {
     return "learned";
   }
 
-  /** Forgets the learned pattern. */
+  /** What was learned is of no use. */
   forget(): void {
     this.#before = undefined;
     this.#like = undefined;

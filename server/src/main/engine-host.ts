@@ -7,8 +7,10 @@ import process from "node:process";
 import { ServerError } from "../core/server-error.ts";
 import { createDecoderRunner } from "../engine/cpu/cpu-runner.ts";
 import { planCpuMemory } from "../engine/cpu/memory-demand.ts";
-import { createCudaRunner } from "../engine/cuda/create-runner.ts";
+import { type CudaRunnerOptions, createCudaRunner } from "../engine/cuda/create-runner.ts";
 import { cudaRunnerOptions, draftOptions, followerOptions } from "../engine/cuda/runner-options.ts";
+import { warmUp } from "../engine/cuda/warm-up.ts";
+import { WarmUpStore } from "../engine/cuda/warm-up-store.ts";
 import type { EngineSpec, GpuSpec } from "../engine/engine-spec.ts";
 import { HOST_SOCKET_FD } from "../engine/host/host-process.ts";
 import { serveEngine } from "../engine/host/serve-engine.ts";
@@ -22,6 +24,8 @@ import type { StepRunner } from "../engine/step-runner.ts";
 
 /** Tokens of a cache block: small blocks waste little on short sequences and share short prefixes. */
 const BLOCK_SIZE = 16;
+/** Enough for the GEMMs of most models; the next start takes them from the cache. */
+const DEFAULT_WARM_UP_SECONDS = 30;
 
 async function createRunner(spec: EngineSpec): Promise<StepRunner> {
   if (spec.gpu !== undefined) return createGpuRunner(spec, spec.gpu);
@@ -45,7 +49,21 @@ let hasRanks = false;
 
 /** The first of the GPUs is this thread's, each other has one of its own. */
 async function createGpuRunner(spec: EngineSpec, gpu: GpuSpec): Promise<StepRunner> {
-  const options = cudaRunnerOptions(spec, gpu, tell);
+  const store = new WarmUpStore();
+  const options = { ...cudaRunnerOptions(spec, gpu, tell), store };
+  const runner = await openGpuRunner(options, gpu);
+  const { maxTokens, maxSequences } = options;
+  const seconds = spec.warmUpSeconds ?? DEFAULT_WARM_UP_SECONDS;
+  try {
+    await warmUp(runner, { maxTokens, maxSequences, seconds, store, tell });
+  } catch (error) {
+    await runner.close();
+    throw error;
+  }
+  return runner;
+}
+
+async function openGpuRunner(options: CudaRunnerOptions, gpu: GpuSpec): Promise<StepRunner> {
   const { ranks } = gpu;
   if (ranks === undefined) return createCudaRunner(options);
   hasRanks = true;

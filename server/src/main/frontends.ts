@@ -57,7 +57,7 @@ interface Service {
 export interface RunningFrontends {
   /** Filled by `listen`; only the services that are on. */
   readonly endpoints: ReadonlyMap<Protocol, { readonly address: string; readonly port: number }>;
-  /** Open requests of clients, by protocol. */
+  /** What clients have open, by protocol. */
   readonly open: ReadonlyMap<string, OpenWork>;
   /** Looks at every port for a moment; nobody is served yet. @throws ServerError unavailable when one is taken */
   expectFree(): Promise<void>;
@@ -126,7 +126,7 @@ interface Parts {
   readonly apis: readonly JsonApi[];
   readonly threads: JsonThreads;
   readonly regions: SharedMemoryRegions;
-  /** Open requests of clients, by protocol. */
+  /** What clients have open, by protocol. */
   readonly open: Map<string, OpenWork>;
   readonly env: Environment;
 }

@@ -1,4 +1,4 @@
-/** Reads what launchers of several processes tell every rank but the first. Pure. */
+/** What launchers of several processes say to all but the first. Pure. */
 import type { Environment } from "../core/environment.ts";
 
 export interface OtherRank {
@@ -6,7 +6,7 @@ export interface OtherRank {
   readonly worldSize: number;
   readonly address: string;
   readonly port: number;
-  /** GPU of this process. */
+  /** Of this process. */
   readonly ordinal: number;
   readonly timeoutMs: number;
 }

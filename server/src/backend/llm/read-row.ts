@@ -193,12 +193,12 @@ function readDrafts(
   return {
     draftTokens,
     draftAcceptanceThreshold: inputs.float("draft_acceptance_threshold") ?? 0,
-    // The first token of an n-gram is known.
+    // Of an n-gram the first token is known.
     maxDraftTokens: ngramSize > 0 ? ngramSize - 1 : -1,
   };
 }
 
-const GUIDE_TYPES = ["json", "json_schema", "regex", "ebnf_grammar", "choice", "structural_tag"] as const;
+const GUIDE_TYPES = ["json", "json_schema", "regex", "ebnf_grammar", "choice"] as const;
 
 function readGuide(inputs: RowInputs): Guide | undefined {
   const name = inputs.text("guided_decoding_guide_type");

@@ -7,7 +7,7 @@ export type TarKind = "file" | "folder" | "symlink" | "hardlink" | "long name" |
 export interface TarHeader {
   readonly kind: TarKind;
   readonly name: string;
-  /** Target of a link. */
+  /** Where a link leads. */
   readonly target: string;
   readonly byteLength: number;
   readonly mode: number;

@@ -54,7 +54,7 @@ class Unpacker {
   readonly #links: { readonly header: TarHeader; readonly name: string }[] = [];
   #numEntries = 0;
   #numBytes = 0;
-  /** Attributes that earlier entries give to the next one. */
+  /** What earlier entries say of the next one. */
   #next: { name?: string; target?: string; byteLength?: number } = {};
 
   constructor(folder: string, limits: ArchiveLimits) {
@@ -177,7 +177,7 @@ class ByteSource {
     return taken;
   }
 
-  /** Available bytes, at least one and at most `maxBytes`. @throws RangeError when the stream has ended */
+  /** What is there, at least one byte and at most `maxBytes`. @throws RangeError when the stream has ended */
   async some(maxBytes: number): Promise<Buffer> {
     if (this.#rest.length === 0 && !(await this.#fill())) throw new RangeError("the archive ends early");
     return this.exactly(Math.min(maxBytes, this.#rest.length));

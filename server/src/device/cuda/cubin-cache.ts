@@ -3,13 +3,9 @@
  * folder that cannot be written costs compilations, nothing else.
  */
 
-import { createHash, randomUUID } from "node:crypto";
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { homedir } from "node:os";
-import { join } from "node:path";
-import process from "node:process";
-import type { Environment } from "../../core/environment.ts";
+import { createHash } from "node:crypto";
 import type { CudaSource } from "../../native/cuda/nvrtc.ts";
+import { CacheFolder, userCacheFolder } from "./cache-folder.ts";
 
 export function cubinKey(source: CudaSource, options: readonly string[], driverVersion: number): string {
   const hash = createHash("sha256");
@@ -28,47 +24,17 @@ export function cubinKey(source: CudaSource, options: readonly string[], driverV
 }
 
 export class CubinCache {
-  readonly #folder: string;
+  readonly #folder: CacheFolder;
 
-  constructor(folder: string = defaultFolder()) {
-    this.#folder = folder;
+  constructor(folder: string = userCacheFolder("cubins")) {
+    this.#folder = new CacheFolder(folder);
   }
 
   get(key: string): Uint8Array | undefined {
-    try {
-      return readFileSync(this.#path(key));
-    } catch {
-      return undefined;
-    }
+    return this.#folder.get(`${key}.cubin`);
   }
 
-  /** Other processes see the whole file or none. */
   set(key: string, cubin: Uint8Array): void {
-    const draft = `${this.#path(key)}.${randomUUID()}`;
-    try {
-      mkdirSync(this.#folder, { recursive: true });
-      writeFileSync(draft, cubin);
-      renameSync(draft, this.#path(key));
-    } catch {
-      this.#discard(draft);
-    }
+    this.#folder.set(`${key}.cubin`, cubin);
   }
-
-  #discard(draft: string): void {
-    try {
-      rmSync(draft, { force: true });
-    } catch {
-      // Nothing was written, so nothing is left behind.
-    }
-  }
-
-  #path(key: string): string {
-    return join(this.#folder, `${key}.cubin`);
-  }
-}
-
-function defaultFolder(): string {
-  const { XDG_CACHE_HOME }: Environment = process.env;
-  const root = XDG_CACHE_HOME === undefined || XDG_CACHE_HOME === "" ? join(homedir(), ".cache") : XDG_CACHE_HOME;
-  return join(root, "nereid", "cubins");
 }

@@ -29,7 +29,10 @@ const MAX_ALGORITHMS = 12;
 /** FP8 GEMMs take whole groups of rows only. */
 const MIN_QUANTIZED_ROWS = 16;
 
-/** Rows of every GEMM in the deterministic mode: the arithmetic of so many takes about as long as reading a matrix once. */
+/**
+ * Rows of every GEMM in the deterministic mode. With fewer rows, reading a matrix still takes as long as the
+ * arithmetic.
+ */
 export const PIECE_ROWS = 128;
 const BYTES: Readonly<Record<MatmulType, number>> = { f32: 4, f16: 2, bf16: 2, e4m3: 1, i8: 1, i32: 4 };
 
@@ -71,6 +74,8 @@ export class CublasLtGemms implements GemmRunner {
   readonly #adopted = new Map<string, MatmulAlgorithm>();
   /** Sees each GEMM before it runs; what it reads of the device is what was enqueued until then. */
   onGemm: ((gemm: DenseGemm) => void) | undefined = undefined;
+  /** Called when an algorithm was measured and chosen. */
+  onMeasured: (() => void) | undefined = undefined;
 
   constructor(device: CudaDevice, timer: AlgorithmTimer, isDeterministic = false) {
     this.#device = device;
@@ -82,10 +87,13 @@ export class CublasLtGemms implements GemmRunner {
 
   /** So far, in any order. */
   get known(): readonly KnownGemm[] {
-    return [...this.#chosen].map(([shape, { algorithm }]) => {
-      const { data, workspaceBytes } = algorithm;
-      return { shape, algorithm: Buffer.from(data).toString("hex"), workspaceBytes };
-    });
+    return [...this.#chosen].map(([shape, { algorithm }]) => knownGemm(shape, algorithm));
+  }
+
+  /** Those that were adopted and not needed yet included. */
+  get all(): readonly KnownGemm[] {
+    const adopted = [...this.#adopted].filter(([shape]) => !this.#chosen.has(shape));
+    return [...this.known, ...adopted.map(([shape, algorithm]) => knownGemm(shape, algorithm))];
   }
 
   /** Adopts shapes that need no measuring. The deterministic mode ignores measured choices. */
@@ -140,8 +148,13 @@ export class CublasLtGemms implements GemmRunner {
     this.measuredUs.set(key, { bestUs: best.us, firstUs: results[0]?.us ?? best.us, count: results.length });
     const chosen = { plan, algorithm: best.algorithm };
     this.#chosen.set(key, chosen);
+    this.onMeasured?.();
     return chosen;
   }
+}
+
+function knownGemm(shape: string, { data, workspaceBytes }: MatmulAlgorithm): KnownGemm {
+  return { shape, algorithm: Buffer.from(data).toString("hex"), workspaceBytes };
 }
 
 /** The GEMM of rows from `first` on. */

@@ -18,6 +18,7 @@ import type { GroupMember } from "../ranks/rank-group.ts";
 import { boundsOfSteps, type CudaDemand, type CudaSetupOptions, planCuda, RESERVE_BYTES } from "./capacity-plan.ts";
 import { DecoderCudaRunner } from "./cuda-runner.ts";
 import { setUpCudaDecoder } from "./setup.ts";
+import type { WarmUpStore } from "./warm-up-store.ts";
 
 export interface CudaRunnerOptions {
   readonly modelDir: string;
@@ -51,6 +52,8 @@ export interface CudaRunnerOptions {
   /** Narrower ones than the model's, for its layers in turn. */
   readonly attentionWindows?: readonly number[] | undefined;
   readonly tell?: ((line: string) => void) | undefined;
+  /** What other starts of the model measured; absent: nothing is read or kept. */
+  readonly store?: WarmUpStore | undefined;
 }
 
 type LoadOptions = Omit<CudaRunnerOptions, "modelDir" | "beside"> & { readonly beside?: CudaDemand | undefined };
@@ -95,19 +98,24 @@ export async function loadCudaRunner(
   const packed = isPackedTensors(files) ? files : undefined;
   try {
     if (packed !== undefined) expectTarget(packed.target, cudaTarget(device), packed.path);
-    const decoder = await setUpCudaDecoder(device, parsed, source, {
-      ...setup,
-      ranks: group && shard && { group, shard },
-      matrixType: options.matrixType ?? packed?.matrices,
-    });
+    const matrixType = options.matrixType ?? packed?.matrices;
+    const ranks = group && shard && { group, shard };
+    const decoder = await setUpCudaDecoder(device, parsed, source, { ...setup, ranks, matrixType });
     const { usesGraphs = true, isDeterministic } = options;
     const runner = new DecoderCudaRunner(device, decoder, { ...setup, usesGraphs, isDeterministic });
+    const { type, quantizesOutput = false } = setup;
+    options.store?.open(storeKey(device, parsed.config, { type, matrixType, quantizesOutput }), runner.gemms);
     runner.gemms.adopt(packed?.products ?? []);
     return runner;
   } catch (error) {
     device.close();
     throw error;
   }
+}
+
+/** All that the choice of algorithms depends on: what the model is, how it lies in memory, and what runs it. */
+function storeKey(device: CudaDevice, config: DecoderConfig, weights: Readonly<Record<string, unknown>>): unknown {
+  return { ...cudaTarget(device), driver: device.driver.version, weights, config };
 }
 
 function closing(device: CudaDevice): (error: unknown) => never {

@@ -39,7 +39,7 @@ export function cudaRunnerOptions(
 
 /** Options of the other GPUs that run the model. Data beside the model is on the first GPU only. */
 export function followerOptions(leader: CudaRunnerOptions, ordinal: number): CudaRunnerOptions {
-  return { ...leader, ordinal, beside: undefined, tell: undefined };
+  return { ...leader, ordinal, beside: undefined, tell: undefined, store: undefined };
 }
 
 const MAX_WHOLE_PROMPT = 16_384;

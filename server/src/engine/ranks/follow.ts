@@ -3,6 +3,7 @@
  */
 import process from "node:process";
 import { type CudaRunnerOptions, createCudaRunner } from "../cuda/create-runner.ts";
+import { WarmUpStore } from "../cuda/warm-up-store.ts";
 import type { StepRunner } from "../step-runner.ts";
 import { unframeAdapter } from "./adapter-frame.ts";
 import { FollowedAdapters } from "./followed-adapters.ts";
@@ -28,7 +29,8 @@ export interface LeaderPort {
 
 export async function follow({ rank, layout, options }: RankTask, port: LeaderPort): Promise<void> {
   const tell = (line: string): void => void process.stdout.write(`rank ${rank}: ${line}\n`);
-  const runner = await createCudaRunner({ ...options, tell }, async (device) => {
+  const store = new WarmUpStore();
+  const runner = await createCudaRunner({ ...options, tell, store }, async (device) => {
     port.opened();
     return openGroup(device, await port.ids(), rank, layout, options.isDeterministic);
   });
