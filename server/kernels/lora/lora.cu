@@ -1,7 +1,8 @@
 // LoRA of several adapters in one step: y[row] += b . (a . x[row]) for rows that carry an adapter, in bf16 on tensor
 // cores with f32 sums. a is [rank, inputs], b [outputs, rank]. lora_shrink computes a . x, split over the inputs where
-// rows are few; lora_expand adds b times that. A tile holds ROWS rows (8 or 32) of one adapter. Bound by the bytes of
-// the adapters.
+// rows are few; lora_expand adds b times that. A tile holds ROWS rows (8 or 32) of one adapter.
+// Roofline: bytes of the adapters, rank * (inputs + outputs) bf16 for each adapter and part of a launch, for 2 * rows FLOP
+// each.
 // Options: X_E4M3: x holds codes with a scale per row. SUM_SCALES: y holds unscaled sums of a GEMM of codes; the reader
 // applies the scales. Inputs are a multiple of 8.
 // Source: LoRA (Hu et al. 2021), SGMV of Punica (Chen et al. 2023); PTX ISA, mma.sync.
@@ -15,21 +16,20 @@
 #define DEPTH 32
 #define OUTPUTS 32
 
-#if defined(X_E4M3)
-typedef u8 x_t;
+typedef Choose<IS_SET(X_E4M3), u8, u16> x_t;
+
 __device__ __forceinline__ u32 codes_to_bf16(u32 pair) {
   const u32 halves = e4m3x2_to_f16x2((u16)pair);
   return pack_bf16(f16_to_float((u16)halves), f16_to_float((u16)(halves >> 16)));
 }
+
+// Eight numbers of x as bf16.
 __device__ __forceinline__ uint4 load_x(const u8* at) {
   const uint2 raw = *reinterpret_cast<const uint2*>(at);
   return make_uint4(codes_to_bf16(raw.x & 0xffffu), codes_to_bf16(raw.x >> 16), codes_to_bf16(raw.y & 0xffffu),
                     codes_to_bf16(raw.y >> 16));
 }
-#else
-typedef u16 x_t;
 __device__ __forceinline__ uint4 load_x(const u16* at) { return *reinterpret_cast<const uint4*>(at); }
-#endif
 
 // Grid: ranks / 16, parts x splits, as many as take turns with the tiles; those in front are taken, the others empty.
 extern "C" __global__ void __launch_bounds__(SHRINK_WARPS * WARP) lora_shrink(
@@ -83,9 +83,7 @@ extern "C" __global__ void __launch_bounds__(SHRINK_WARPS * WARP) lora_shrink(
       float sum = 0.f;
 #pragma unroll
       for (int w = 0; w < SHRINK_WARPS; w++) sum += sums[w][rank][place];
-#if defined(X_E4M3)
-      sum *= xScales[row];
-#endif
+      if constexpr (IS_SET(X_E4M3)) sum *= xScales[row];
       low[lora_low(split, numRows, row, partIndex, maxRank) + firstRank + rank] = sum;
     }
     __syncthreads();
@@ -174,12 +172,12 @@ extern "C" __global__ void __launch_bounds__(EXPAND_WARPS * WARP) lora_expand(
           const int row = rows[i * 8 + 2 * t + e];
           if (row < 0) continue;
           float delta[4] = {c[0][i][e], c[0][i][2 + e], c[1][i][e], c[1][i][2 + e]};
-#if defined(SUM_SCALES)
-          for (int o = 0; o < 4; o++) {
-            const int at = min(max(output + o, 0), outputs - 1);
-            delta[o] /= rowScales[row] * columnScales[part->column + at];
+          if constexpr (IS_SET(SUM_SCALES)) {
+            for (int o = 0; o < 4; o++) {
+              const int at = min(max(output + o, 0), outputs - 1);
+              delta[o] /= rowScales[row] * columnScales[part->column + at];
+            }
           }
-#endif
           u16* to = y + (u64)row * width + part->column + output;
           if (isWhole) {
             const uint2 was = old[i][e];
