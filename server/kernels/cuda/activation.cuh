@@ -3,6 +3,11 @@
 #pragma once
 #include "elem.cuh"
 
+// Kernels in which it is an option compile without it.
+#ifndef ACTIVATION
+#define ACTIVATION 0
+#endif
+
 __device__ __forceinline__ float silu(float x) { return x / (1.f + __expf(-x)); }
 
 __device__ __forceinline__ float gelu_tanh(float x) {

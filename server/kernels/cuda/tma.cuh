@@ -39,6 +39,16 @@ __device__ __forceinline__ void mbarrier_wait_parity(u32 barrier, u32 parity) {
   } while (isOver == 0);
 }
 
+// Stages of a ring that a producer or a consumer visits in order, and the parity of the phase that it waits for.
+template <int numStages>
+struct RingCursor {
+  int stage, parity;
+
+  __device__ __forceinline__ void next() {
+    if (++stage == numStages) stage = 0, parity ^= 1;
+  }
+};
+
 // L2 policy for data that is read once.
 __device__ __forceinline__ u64 evict_first_policy() {
   u64 policy;

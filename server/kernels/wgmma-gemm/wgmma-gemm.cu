@@ -2,18 +2,19 @@
 // Weights are the A operand, 64 outputs at a time, so that few rows of x waste nothing. One block runs on an SM. A
 // producer warp loads weights by TMA as far ahead as shared memory allows, before the previous kernel ends, because no
 // kernel writes weights. A second producer loads x after the wait. Each consumer warp group multiplies its own outputs.
-// SPLITS blocks share the inputs of a tile; with several, each keeps its split-K partial sums for the reader. Bound by
-// the bytes of the weights.
+// SPLITS blocks share the inputs of a tile; with several, each keeps its split-K partial sums for the reader.
 // Options: ROWS: of x, 16, 32, 64 or 128; WARP_GROUPS, GROUP_TILES: warp groups and the tiles of TILE_OUTPUTS (at most
 // 64) of each; SPLITS; WEIGHT_STAGES, ROW_STAGES; WEIGHT_E4M3: both operands are FP8 codes with a scale per row;
 // HAS_BIAS; GATED: out = act(first half of the matrix) * second half (ACTIVATION).
+// Roofline: bytes of the weights. A launch reads outputs * inputs weights for 2 * numRows * outputs * inputs FLOP: with
+// 128 rows of bf16, 128 FLOP a byte, of which an H200 needs about 200 to be bound by FLOP.
 // Source: warp-specialized pipelines of CUTLASS 3; PTX ISA, wgmma.mma_async, cp.async.bulk.tensor, mbarrier,
 // griddepcontrol; FP8 E4M3 (Micikevicius et al. 2022).
-#include "tma.cuh"
-#include "wgmma-tile.cuh"
-#if defined(GATED)
 #include "activation.cuh"
-#endif
+#include "tma.cuh"
+#include "wgmma.cuh"
+
+constexpr bool hasCodes = IS_SET(WEIGHT_E4M3), isGated = IS_SET(GATED);
 
 #define TILES (WARP_GROUPS * GROUP_TILES)
 #define WARP_GROUP_THREADS (WARP_GROUPS * 128)
@@ -21,45 +22,30 @@
 #define WEIGHT_SLOT_BYTES (64 * LINE)
 #define ROW_SLOT_BYTES (ROWS * LINE)
 #define WIDTH (TILES * TILE_OUTPUTS) // sums of a row in a block
-#if defined(GATED)
-#define OUT_WIDTH (WIDTH / 2)
-#else
-#define OUT_WIDTH WIDTH
-#endif
+#define OUT_TILES (isGated ? TILES / 2 : TILES)
+#define OUT_WIDTH (OUT_TILES * TILE_OUTPUTS)
 #define SUM_STRIDE (WIDTH + 4) // keeps the eight threads that store at a time in different banks
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 extern __shared__ __align__(16) u8 shared[];
 
-__device__ __forceinline__ void scale_four(float4& sum, const float* columnScales, float rowScale) {
-#if defined(WEIGHT_E4M3)
-  const float4 scales = *reinterpret_cast<const float4*>(columnScales);
-  sum.x *= scales.x * rowScale, sum.y *= scales.y * rowScale, sum.z *= scales.z * rowScale, sum.w *= scales.w * rowScale;
-#endif
-}
-#endif
+// Sums of one warp group, as wgmma.cuh has them.
+typedef float Sums[GROUP_TILES][ROWS / 2];
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) wgmma_gemm(
-    const __grid_constant__ TensorMap weights, // [outputs, inputs], GATED: [2 * outputs, inputs]
-    const __grid_constant__ TensorMap x,       // [numRows, inputs]
-    const float* rowScales,                    // [numRows] of codes
-    const float* columnScales,                 // likewise, one a row of weights
-    const u16* bias,                           // [outputs]
-    u16* out,                                  // [numRows, outputs]
-    float* parts,                              // in its place [SPLITS, numRows, outputs], without scales
-    int numRows, int outputs, int chunksPerSplit) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = threadIdx.x >> 7;
-  const int split = blockIdx.x % SPLITS;
-  const int firstOutput = (blockIdx.x / SPLITS) * OUT_WIDTH, firstChunk = split * chunksPerSplit;
+// Rings of weight tiles and of rows of x in shared memory, with a full and an empty mbarrier for each stage.
+struct Pipeline {
+  u32 weightsFull, weightsEmpty, rowsFull, rowsEmpty;
+  u32 weightsAt, rowsAt;
 
-  __shared__ __align__(8) u64 barriers[2 * (WEIGHT_STAGES + ROW_STAGES)];
-  const u32 weightsFull = shared_address(barriers), weightsEmpty = weightsFull + 8 * WEIGHT_STAGES;
-  const u32 rowsFull = weightsEmpty + 8 * WEIGHT_STAGES, rowsEmpty = rowsFull + 8 * ROW_STAGES;
-  // Lines repeat their pattern every 1024 bytes.
-  u8* base = shared + ((1024 - (shared_address(shared) & 1023)) & 1023);
-  const u32 weightsAt = shared_address(base), rowsAt = weightsAt + WEIGHT_STAGES * WEIGHT_SLOT_BYTES;
-  if (threadIdx.x == 0) {
+  __device__ __forceinline__ Pipeline(const u64* barriers, u32 base)
+      : weightsFull(shared_address(barriers)),
+        weightsEmpty(weightsFull + 8 * WEIGHT_STAGES),
+        rowsFull(weightsEmpty + 8 * WEIGHT_STAGES),
+        rowsEmpty(rowsFull + 8 * ROW_STAGES),
+        weightsAt(base),
+        rowsAt(base + WEIGHT_STAGES * WEIGHT_SLOT_BYTES) {}
+
+  // By one thread. A warp of each consumer arrives at an empty barrier.
+  __device__ __forceinline__ void init() const {
     for (int i = 0; i < WEIGHT_STAGES; i++) {
       mbarrier_init(weightsFull + 8 * i, 1);
       mbarrier_init(weightsEmpty + 8 * i, 4);
@@ -70,60 +56,67 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) wgmma_gemm(
     }
     fence_mbarrier_init();
   }
-  __syncthreads();
-  PDL_TRIGGER();
 
-  if (warp == WARP_GROUP_THREADS / WARP) {
-    if (lane == 0) {
-      const u64 policy = evict_first_policy();
-      int stage = 0, parity = 1;
-      for (int chunk = 0; chunk < chunksPerSplit; chunk++) {
+  // Row of the matrix at which a tile starts: GATED blocks take as many of both halves.
+  __device__ __forceinline__ static int row_of(int tile, int firstOutput, int outputs) {
+    return firstOutput + tile % OUT_TILES * TILE_OUTPUTS + (tile < OUT_TILES ? 0 : outputs);
+  }
+
+  __device__ __forceinline__ void load_weights(const TensorMap& weights, int firstOutput, int outputs, int firstChunk,
+                                               int numChunks) const {
+    const u64 policy = evict_first_policy();
+    RingCursor<WEIGHT_STAGES> at = {0, 1};
+    for (int chunk = 0; chunk < numChunks; chunk++) {
 #pragma unroll
-        for (int tile = 0; tile < TILES; tile++) {
-#if defined(GATED)
-          const int row = firstOutput + (tile % (TILES / 2)) * TILE_OUTPUTS + (tile < TILES / 2 ? 0 : outputs);
-#else
-          const int row = firstOutput + tile * TILE_OUTPUTS;
-#endif
-          mbarrier_wait_parity(weightsEmpty + 8 * stage, parity);
-          mbarrier_expect_tx(weightsFull + 8 * stage, TILE_OUTPUTS * LINE);
-          tma_load_2d(weightsAt + stage * WEIGHT_SLOT_BYTES, weights, (firstChunk + chunk) * LINE, row,
-                         weightsFull + 8 * stage, policy);
-          if (++stage == WEIGHT_STAGES) stage = 0, parity ^= 1;
-        }
-      }
-    }
-  } else if (warp == WARP_GROUP_THREADS / WARP + 1) {
-    if (lane == 0) {
-      const u64 policy = evict_last_policy();
-      PDL_WAIT();
-      int stage = 0, parity = 1;
-      for (int chunk = 0; chunk < chunksPerSplit; chunk++) {
-        mbarrier_wait_parity(rowsEmpty + 8 * stage, parity);
-        mbarrier_expect_tx(rowsFull + 8 * stage, ROW_SLOT_BYTES);
-        tma_load_2d(rowsAt + stage * ROW_SLOT_BYTES, x, (firstChunk + chunk) * LINE, 0, rowsFull + 8 * stage, policy);
-        if (++stage == ROW_STAGES) stage = 0, parity ^= 1;
+      for (int tile = 0; tile < TILES; tile++) {
+        mbarrier_wait_parity(weightsEmpty + 8 * at.stage, at.parity);
+        mbarrier_expect_tx(weightsFull + 8 * at.stage, TILE_OUTPUTS * LINE);
+        tma_load_2d(weightsAt + at.stage * WEIGHT_SLOT_BYTES, weights, (firstChunk + chunk) * LINE,
+                    row_of(tile, firstOutput, outputs), weightsFull + 8 * at.stage, policy);
+        at.next();
       }
     }
   }
-  __syncwarp();
-  const int g = lane >> 2, t = lane & 3;
-  float sums[GROUP_TILES][ROWS / 2] = {};
-  if (group < WARP_GROUPS) {
-    int slot = group * GROUP_TILES, slotParity = 0, stage = 0, parity = 0, slotBefore = 0, stageBefore = 0;
-    const auto after = [](int at, int count) { return at + count >= WEIGHT_STAGES ? at + count - WEIGHT_STAGES : at + count; };
-    for (int chunk = 0; chunk < chunksPerSplit; chunk++) {
-      mbarrier_wait_parity(rowsFull + 8 * stage, parity);
-      const u32 rows = rowsAt + stage * ROW_SLOT_BYTES;
+
+  __device__ __forceinline__ void load_rows(const TensorMap& x, int firstChunk, int numChunks) const {
+    const u64 policy = evict_last_policy();
+    PDL_WAIT();
+    RingCursor<ROW_STAGES> at = {0, 1};
+    for (int chunk = 0; chunk < numChunks; chunk++) {
+      mbarrier_wait_parity(rowsEmpty + 8 * at.stage, at.parity);
+      mbarrier_expect_tx(rowsFull + 8 * at.stage, ROW_SLOT_BYTES);
+      tma_load_2d(rowsAt + at.stage * ROW_SLOT_BYTES, x, (firstChunk + chunk) * LINE, 0, rowsFull + 8 * at.stage, policy);
+      at.next();
+    }
+  }
+
+  // Stage of a tile `count` after one.
+  __device__ __forceinline__ static int after(int stage, int count) {
+    return stage + count >= WEIGHT_STAGES ? stage + count - WEIGHT_STAGES : stage + count;
+  }
+
+  // A tile of weights times the rows of a chunk.
+  __device__ __forceinline__ static void multiply(u32 weights, u32 rows, int chunk, float (&sums)[ROWS / 2]) {
+    wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < LINE / 32; k++)
+      wgmma_shared_shared<hasCodes ? WgmmaType::e4m3 : WgmmaType::bf16>(
+          sums, shared_descriptor(weights + 32 * k), shared_descriptor(rows + 32 * k), chunk > 0 || k > 0);
+  }
+
+  // The tiles of one warp group, each chunk in flight while the one before is given back.
+  __device__ __forceinline__ void multiply_tiles(int group, int numChunks, Sums& sums) const {
+    const int lane = threadIdx.x & 31;
+    int slot = group * GROUP_TILES, slotParity = 0, slotBefore = 0, stageBefore = 0;
+    RingCursor<ROW_STAGES> at = {0, 0};
+    for (int chunk = 0; chunk < numChunks; chunk++) {
+      mbarrier_wait_parity(rowsFull + 8 * at.stage, at.parity);
+      const u32 rows = rowsAt + at.stage * ROW_SLOT_BYTES;
 #pragma unroll
       for (int tile = 0; tile < GROUP_TILES; tile++) {
-        const int at = after(slot, tile);
-        mbarrier_wait_parity(weightsFull + 8 * at, at < slot ? slotParity ^ 1 : slotParity);
-        const u32 lines = weightsAt + at * WEIGHT_SLOT_BYTES;
-        wgmma_fence();
-#pragma unroll
-        for (int k = 0; k < LINE / 32; k++)
-          wgmma_shared_shared(sums[tile], shared_descriptor(lines + 32 * k), shared_descriptor(rows + 32 * k), chunk > 0 || k > 0);
+        const int full = after(slot, tile);
+        mbarrier_wait_parity(weightsFull + 8 * full, full < slot ? slotParity ^ 1 : slotParity);
+        multiply(weightsAt + full * WEIGHT_SLOT_BYTES, rows, chunk, sums[tile]);
       }
       wgmma_commit();
       // The chunk before this one has been read.
@@ -133,39 +126,96 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) wgmma_gemm(
         for (int tile = 0; tile < GROUP_TILES; tile++) mbarrier_arrive(weightsEmpty + 8 * after(slotBefore, tile));
         mbarrier_arrive(rowsEmpty + 8 * stageBefore);
       }
-      slotBefore = slot, stageBefore = stage;
+      slotBefore = slot, stageBefore = at.stage;
       slot = after(slot, TILES);
       if (slot < slotBefore) slotParity ^= 1;
-      if (++stage == ROW_STAGES) stage = 0, parity ^= 1;
+      at.next();
     }
     wgmma_wait<0>();
   }
+};
 
-#if SPLITS > 1
-  PDL_WAIT();
-  if (group >= WARP_GROUPS) return;
+// Calls `use(row of x, output in the warp group's tile, tile, sum)` for each sum that the thread holds.
+template <typename Use>
+__device__ __forceinline__ void each_sum(const Sums& sums, Use use) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
 #pragma unroll
   for (int tile = 0; tile < GROUP_TILES; tile++)
 #pragma unroll
-    for (int i = 0; i < ROWS / 2; i++) {
-      const int inTile = (warp & 3) * 16 + g + 8 * (i >> 1 & 1), row = 8 * (i >> 2) + 2 * t + (i & 1);
+    for (int i = 0; i < ROWS / 2; i++)
+      use(8 * (i >> 2) + 2 * t + (i & 1), (warp & 3) * 16 + g + 8 * (i >> 1 & 1), tile, sums[tile][i]);
+}
+
+__device__ __forceinline__ void scale_four(float4& sum, const float* columnScales, float rowScale) {
+  if constexpr (hasCodes) {
+    const float4 scales = *reinterpret_cast<const float4*>(columnScales);
+    sum.x *= scales.x * rowScale, sum.y *= scales.y * rowScale, sum.z *= scales.z * rowScale, sum.w *= scales.w * rowScale;
+  }
+}
+
+// Four outputs from the sums of a row: `second` the sums of the other half of a gated matrix.
+__device__ __forceinline__ float4 finish_four(float4 sum, const float* second, const float* columnScales, float rowScale,
+                                              int outputs, const u16* bias) {
+  scale_four(sum, columnScales, rowScale);
+  if constexpr (isGated) {
+    float4 up = *reinterpret_cast<const float4*>(second);
+    scale_four(up, columnScales + outputs, rowScale);
+    sum = make_float4(activate<ACTIVATION>(sum.x) * up.x, activate<ACTIVATION>(sum.y) * up.y,
+                      activate<ACTIVATION>(sum.z) * up.z, activate<ACTIVATION>(sum.w) * up.w);
+  }
+  if constexpr (IS_SET(HAS_BIAS)) {
+    const uint2 added = *reinterpret_cast<const uint2*>(bias);
+    sum.x += bf16_low(added.x), sum.y += bf16_high(added.x), sum.z += bf16_low(added.y), sum.w += bf16_high(added.y);
+  }
+  return sum;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) wgmma_gemm(
+    const __grid_constant__ TensorMap weights, // [outputs, inputs], GATED: [2 * outputs, inputs]
+    const __grid_constant__ TensorMap x,       // [numRows, inputs]
+    const float* rowScales,                    // [numRows] of codes
+    const float* columnScales,                 // likewise, one a row of weights
+    const u16* bias,                           // [outputs]
+    u16* out,                                  // [numRows, outputs]
+    float* parts,                              // in its place [SPLITS, numRows, outputs], without scales
+    int numRows, int outputs, int chunksPerSplit) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = threadIdx.x >> 7;
+  const int split = blockIdx.x % SPLITS;
+  const int firstOutput = (blockIdx.x / SPLITS) * OUT_WIDTH, firstChunk = split * chunksPerSplit;
+
+  __shared__ __align__(8) u64 barriers[2 * (WEIGHT_STAGES + ROW_STAGES)];
+  u8* base = shared + swizzle_padding(shared_address(shared));
+  const Pipeline pipeline(barriers, shared_address(base));
+  if (threadIdx.x == 0) pipeline.init();
+  __syncthreads();
+  PDL_TRIGGER();
+
+  if (warp == WARP_GROUP_THREADS / WARP) {
+    if (lane == 0) pipeline.load_weights(weights, firstOutput, outputs, firstChunk, chunksPerSplit);
+  } else if (warp == WARP_GROUP_THREADS / WARP + 1) {
+    if (lane == 0) pipeline.load_rows(x, firstChunk, chunksPerSplit);
+  }
+  __syncwarp();
+  Sums sums = {};
+  if (group < WARP_GROUPS) pipeline.multiply_tiles(group, chunksPerSplit, sums);
+
+  if constexpr (SPLITS > 1) {
+    PDL_WAIT();
+    if (group >= WARP_GROUPS) return;
+    each_sum(sums, [&](int row, int inTile, int tile, float sum) {
       const int output = firstOutput + (group * GROUP_TILES + tile) * TILE_OUTPUTS + inTile;
       if (inTile < TILE_OUTPUTS && output < outputs && row < numRows)
-        parts[((u64)split * numRows + row) * outputs + output] = sums[tile][i];
-    }
-#else
+        parts[((u64)split * numRows + row) * outputs + output] = sum;
+    });
+    return;
+  }
   // Sums are staged in the memory of weights and rows: [ROWS, SUM_STRIDE].
   float* epilogue = reinterpret_cast<float*>(base);
   __syncthreads();
   if (group < WARP_GROUPS) {
-#pragma unroll
-    for (int tile = 0; tile < GROUP_TILES; tile++)
-#pragma unroll
-      for (int i = 0; i < ROWS / 2; i++) {
-        const int output = (warp & 3) * 16 + g + 8 * (i >> 1 & 1), row = 8 * (i >> 2) + 2 * t + (i & 1);
-        if (output < TILE_OUTPUTS)
-          epilogue[row * SUM_STRIDE + (group * GROUP_TILES + tile) * TILE_OUTPUTS + output] = sums[tile][i];
-      }
+    each_sum(sums, [&](int row, int inTile, int tile, float sum) {
+      if (inTile < TILE_OUTPUTS) epilogue[row * SUM_STRIDE + (group * GROUP_TILES + tile) * TILE_OUTPUTS + inTile] = sum;
+    });
   }
   __syncthreads();
   PDL_WAIT();
@@ -173,26 +223,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) wgmma_gemm(
     const int row = i / (OUT_WIDTH / 4), column = i % (OUT_WIDTH / 4) * 4, output = firstOutput + column;
     if (output >= outputs) continue;
     const float* at = epilogue + row * SUM_STRIDE + column;
-    float4 sum = *reinterpret_cast<const float4*>(at);
-#if defined(WEIGHT_E4M3)
-    const float rowScale = rowScales[row];
-#else
-    const float rowScale = 1.f;
-#endif
-    scale_four(sum, columnScales + output, rowScale);
-#if defined(GATED)
-    float4 second = *reinterpret_cast<const float4*>(at + OUT_WIDTH);
-    scale_four(second, columnScales + outputs + output, rowScale);
-    sum = make_float4(activate<ACTIVATION>(sum.x) * second.x, activate<ACTIVATION>(sum.y) * second.y, activate<ACTIVATION>(sum.z) * second.z,
-                      activate<ACTIVATION>(sum.w) * second.w);
-#endif
-#if defined(HAS_BIAS)
-    const uint2 added = *reinterpret_cast<const uint2*>(bias + output);
-    sum.x += bf16_low(added.x), sum.y += bf16_high(added.x), sum.z += bf16_low(added.y), sum.w += bf16_high(added.y);
-#endif
+    const float4 four = finish_four(*reinterpret_cast<const float4*>(at), at + OUT_WIDTH, columnScales + output,
+                                    hasCodes ? rowScales[row] : 1.f, outputs, bias + output);
     *reinterpret_cast<uint2*>(out + (u64)row * outputs + output) =
-        make_uint2(pack_bf16(sum.x, sum.y), pack_bf16(sum.z, sum.w));
+        make_uint2(pack_bf16(four.x, four.y), pack_bf16(four.z, four.w));
   }
-#endif
-#endif
 }
