@@ -2,11 +2,14 @@
 // outputs and a range of the inputs. Each of its 8 warps takes 128 inputs at a time. Weights go straight to registers
 // in the order of the mma.sync A fragment (pack-int4.ts), one step ahead. The rows of x pass through shared memory.
 // Weights are the A operand, so that 8 rows of x fill a tile. The last block of a split to finish adds the split-K
-// partial sums. Bound by the bytes of the weights.
+// partial sums.
 // Options: GROUP: inputs that share a scale, 32, 64 or a multiple of 128; ROW_TILES: rows of x in eights; HAS_ZEROS;
 // HAS_BIAS.
+// Roofline: bytes of the weights. A launch reads outputs * inputs / 2 bytes of codes and a scale for GROUP of them, for
+// 2 * numRows * outputs * inputs FLOP: with 8 rows, 32 FLOP a byte, of which an H200 needs about 200.
 // Source: Marlin (Frantar et al. 2024), offline weight shuffle and split-K reduction; PTX ISA, mma.sync fragments.
 #include "int4-codes.cuh"
+#include "last-block.cuh"
 
 #define WARPS 8
 #define THREADS (WARPS * WARP)
@@ -27,15 +30,15 @@
 #define UNIT_STEPS ((GROUP < FOLD ? GROUP : FOLD) / 16)
 #define UNITS (CHUNK / 16 / UNIT_STEPS)
 
+constexpr bool hasZeros = IS_SET(HAS_ZEROS);
+
 extern __shared__ __align__(16) u8 shared[];
 
 // Weights of one step of a warp: 64 outputs by 128 inputs.
 struct Chunk {
   uint4 weights[BLOCKS][TILES]; // for each 16 outputs, the four steps of 16 inputs
   uint4 scales[SCALE_SETS];     // f16: outputs g and g + 8 of each 16
-#if defined(HAS_ZEROS)
-  u32 zeros[SCALE_SETS];        // 4 bits each, in the same order
-#endif
+  u32 zeros[SCALE_SETS];        // with HAS_ZEROS: 4 bits each, in the same order
 };
 
 __device__ __forceinline__ uint4 load_once(const uint4* at) {
@@ -44,6 +47,125 @@ __device__ __forceinline__ uint4 load_once(const uint4* at) {
                : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
                : "l"(at));
   return value;
+}
+
+// The chunks of a warp, in order.
+struct ChunkReader {
+  const uint4 *codes, *scales;
+  const u32* zeros;
+  int inputs, endSegment, warp, g;
+
+  __device__ __forceinline__ void load(int segment, Chunk& chunk) {
+    const int block = blockIdx.x, numOutBlocks = gridDim.x, k = (segment * WARPS + warp) * CHUNK;
+#pragma unroll
+    for (int n = 0; n < BLOCKS; n++) {
+      const bool isThere = segment < endSegment && k + n * BLOCK < inputs;
+#pragma unroll
+      for (int i = 0; i < TILES; i++)
+        chunk.weights[n][i] = isThere ? load_once(codes + (n * TILES + i) * WARP) : make_uint4(0, 0, 0, 0);
+    }
+    codes += WARPS * BLOCKS * TILES * WARP;
+#pragma unroll
+    for (int s = 0; s < SCALE_SETS; s++) {
+      // Without scale, inputs past the last add nothing.
+      const bool isThere = segment < endSegment && k + s * GROUP < inputs;
+      const u32 at = ((u32)(k + s * GROUP) / GROUP * numOutBlocks + block) * 8 + g;
+      chunk.scales[s] = isThere ? load_once(scales + at) : make_uint4(0, 0, 0, 0);
+      if constexpr (hasZeros) chunk.zeros[s] = isThere ? zeros[at] : 0;
+    }
+  }
+};
+
+// Copies a segment of the rows of x to a stage of shared memory.
+__device__ __forceinline__ void copy_x(const u16* x, int inputs, int firstRow, int rows, int segment, int stage) {
+  const u32 to = shared_address(shared + stage * X_BYTES);
+  for (int c = threadIdx.x; c < rows * (SEGMENT / 8); c += THREADS) {
+    const int row = c / (SEGMENT / 8), column = (c % (SEGMENT / 8)) * 8, k = segment * SEGMENT + column;
+    const bool isThere = k < inputs;
+    cp_async(to + row * X_STRIDE + column * 2, x + (u64)(firstRow + row) * inputs + (isThere ? k : 0), isThere);
+  }
+}
+
+typedef float RowTiles[ROW_TILES][4];
+typedef u32 RowFragments[ROW_TILES][UNIT_STEPS][2];
+
+__device__ __forceinline__ void load_fragments(RowFragments& b, u32 rows) {
+#pragma unroll
+  for (int r = 0; r < ROW_TILES; r++)
+#pragma unroll
+    for (int n = 0; n < UNIT_STEPS; n += 2) {
+      u32 four[4];
+      ldmatrix_x4(four, rows + r * 8 * X_STRIDE + n * 32);
+      b[r][n][0] = four[0];
+      b[r][n][1] = four[1];
+      b[r][n + 1][0] = four[2];
+      b[r][n + 1][1] = four[3];
+    }
+}
+
+// The sum of each row of x, by a left operand of ones: the codes' bias of 128 and their zeros are taken off by it.
+__device__ __forceinline__ void sum_rows(RowTiles& sums, const RowFragments& b) {
+  const u32 ones[4] = {0x3f803f80u, 0x3f803f80u, 0x3f803f80u, 0x3f803f80u};
+#pragma unroll
+  for (int n = 0; n < UNIT_STEPS; n++)
+#pragma unroll
+    for (int r = 0; r < ROW_TILES; r++) mma_bf16(sums[r], ones, b[r][n][0], b[r][n][1]);
+}
+
+// Adds 16 outputs by the inputs of a unit, once scaled.
+__device__ __forceinline__ void multiply_tile(RowTiles& sums, const Chunk& chunk, int unit, int i, const RowFragments& b,
+                                              const RowTiles& rowSums) {
+  const int set = unit * SCALE_SETS / UNITS;
+  RowTiles part = {};
+#pragma unroll
+  for (int n = 0; n < UNIT_STEPS; n++) {
+    const int s = unit * UNIT_STEPS + n;
+    const u32 word = word_of(chunk.weights[s / STEPS][i], s % STEPS);
+    const u32 a[4] = {biased_codes(word, 0), biased_codes(word, 1), biased_codes(word, 2), biased_codes(word, 3)};
+#pragma unroll
+    for (int r = 0; r < ROW_TILES; r++) mma_bf16(part[r], a, b[r][n][0], b[r][n][1]);
+  }
+  float zeroLow = 136.f, zeroHigh = 136.f;
+  if constexpr (hasZeros) {
+    zeroLow = 128.f + (float)((chunk.zeros[set] >> (8 * i)) & 15u);
+    zeroHigh = 128.f + (float)((chunk.zeros[set] >> (8 * i + 4)) & 15u);
+  }
+  const u32 pair = word_of(chunk.scales[set], i);
+  const float low = f16_to_float((u16)pair), high = f16_to_float((u16)(pair >> 16));
+#pragma unroll
+  for (int r = 0; r < ROW_TILES; r++) {
+    sums[r][0] += low * (part[r][0] - zeroLow * rowSums[r][0]);
+    sums[r][1] += low * (part[r][1] - zeroLow * rowSums[r][1]);
+    sums[r][2] += high * (part[r][2] - zeroHigh * rowSums[r][2]);
+    sums[r][3] += high * (part[r][3] - zeroHigh * rowSums[r][3]);
+  }
+}
+
+// Multiplies a chunk by its rows of x, which begin at `rows` in shared memory.
+__device__ __forceinline__ void multiply_chunk(RowTiles (&sums)[TILES], const Chunk& chunk, u32 rows) {
+#pragma unroll
+  for (int unit = 0; unit < UNITS; unit++) {
+    RowFragments b;
+    load_fragments(b, rows + unit * UNIT_STEPS * 32);
+    RowTiles rowSums = {};
+    sum_rows(rowSums, b);
+#pragma unroll
+    for (int i = 0; i < TILES; i++) multiply_tile(sums[i], chunk, unit, i, b, rowSums);
+  }
+}
+
+// Stages the sums of each warp in shared memory: [WARPS, ROWS, OUTPUTS].
+__device__ __forceinline__ void stage_sums(float* warpSums, const RowTiles (&sums)[TILES]) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
+#pragma unroll
+  for (int i = 0; i < TILES; i++)
+#pragma unroll
+    for (int r = 0; r < ROW_TILES; r++)
+#pragma unroll
+      for (int e = 0; e < 4; e++) {
+        const int row = r * 8 + 2 * t + (e & 1), output = i * 16 + g + (e >> 1) * 8;
+        warpSums[(warp * ROWS + row) * OUTPUTS + output] = sums[i][r][e];
+      }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES == 1 ? 2 : 1) int4_linear(
@@ -56,52 +178,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES == 1 ? 2 : 1) in
     float* partials,     // [gridDim.y, numRows, outputs] when inputs are split
     int* counters,       // [outputs / 64, gridDim.z], zeros before and after
     int numRows, int inputs, int outputs) {
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
-  const int block = blockIdx.x, numOutBlocks = gridDim.x;
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2;
+  const int block = blockIdx.x;
   const int numBlocks = inputs / BLOCK, numSegments = CEIL_DIV(inputs, SEGMENT);
   const int perSplit = CEIL_DIV(numSegments, (int)gridDim.y);
   const int startSegment = blockIdx.y * perSplit, endSegment = min(startSegment + perSplit, numSegments);
   const int firstRow = blockIdx.z * ROWS, rows = min(ROWS, numRows - firstRow);
 
-  // Segments are asked for in order.
-  const uint4* nextCodes =
-      codes + ((u64)block * numBlocks + (startSegment * WARPS + warp) * BLOCKS) * (TILES * WARP) + lane;
-  const auto load_chunk = [&](int segment, Chunk& chunk) {
-    const int k = (segment * WARPS + warp) * CHUNK;
-#pragma unroll
-    for (int n = 0; n < BLOCKS; n++) {
-      const bool isThere = segment < endSegment && k + n * BLOCK < inputs;
-#pragma unroll
-      for (int i = 0; i < TILES; i++)
-        chunk.weights[n][i] = isThere ? load_once(nextCodes + (n * TILES + i) * WARP) : make_uint4(0, 0, 0, 0);
-    }
-    nextCodes += WARPS * BLOCKS * TILES * WARP;
-#pragma unroll
-    for (int s = 0; s < SCALE_SETS; s++) {
-      // Without scale, what is not there adds nothing.
-      const bool isThere = segment < endSegment && k + s * GROUP < inputs;
-      const u32 at = ((u32)(k + s * GROUP) / GROUP * numOutBlocks + block) * 8 + g;
-      chunk.scales[s] = isThere ? load_once(scales + at) : make_uint4(0, 0, 0, 0);
-#if defined(HAS_ZEROS)
-      chunk.zeros[s] = isThere ? zeros[at] : 0;
-#endif
-    }
-  };
-  const auto copy_x = [&](int segment, int stage) {
-    if (segment < endSegment) {
-      const u32 to = shared_address(shared + stage * X_BYTES);
-      for (int c = threadIdx.x; c < rows * (SEGMENT / 8); c += THREADS) {
-        const int row = c / (SEGMENT / 8), column = (c % (SEGMENT / 8)) * 8, k = segment * SEGMENT + column;
-        const bool isThere = k < inputs;
-        cp_async(to + row * X_STRIDE + column * 2, x + (u64)(firstRow + row) * inputs + (isThere ? k : 0), isThere);
-      }
-    }
-    cp_async_commit();
-  };
-
   // Weights are no earlier kernel's work: they set out before the wait.
+  const uint4* firstCodes = codes + ((u64)block * numBlocks + (startSegment * WARPS + warp) * BLOCKS) * (TILES * WARP) + lane;
+  ChunkReader reader = {firstCodes, scales, zeros, inputs, endSegment, warp, g};
   Chunk chunks[2];
-  load_chunk(startSegment, chunks[0]);
+  reader.load(startSegment, chunks[0]);
   // Rows that fill up the last tile are zeros, once and for all.
   for (int i = threadIdx.x; i < (ROWS - rows) * (X_STRIDE / 16); i += THREADS) {
     *reinterpret_cast<uint4*>(shared + rows * X_STRIDE + i * 16) = make_uint4(0, 0, 0, 0);
@@ -109,69 +197,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES == 1 ? 2 : 1) in
   }
   PDL_TRIGGER();
   PDL_WAIT();
-  copy_x(startSegment, 0);
+  if (startSegment < endSegment) copy_x(x, inputs, firstRow, rows, startSegment, 0);
+  cp_async_commit();
 
-  float sums[TILES][ROW_TILES][4] = {};
+  RowTiles sums[TILES] = {};
   const auto run_segment = [&](int segment, const Chunk& chunk, Chunk& free) {
     const int stage = (segment - startSegment) & 1;
-    load_chunk(segment + 1, free);
+    reader.load(segment + 1, free);
     cp_async_wait<0>();
     __syncthreads();
-    copy_x(segment + 1, stage ^ 1);
-
+    if (segment + 1 < endSegment) copy_x(x, inputs, firstRow, rows, segment + 1, stage ^ 1);
+    cp_async_commit();
     const u32 at = shared_address(shared + stage * X_BYTES) + (lane & 7) * X_STRIDE + warp * CHUNK * 2 + (lane >> 3) * 16;
-#pragma unroll
-    for (int unit = 0; unit < UNITS; unit++) {
-      const int set = unit * SCALE_SETS / UNITS;
-      u32 b[ROW_TILES][UNIT_STEPS][2];
-#pragma unroll
-      for (int r = 0; r < ROW_TILES; r++)
-#pragma unroll
-        for (int n = 0; n < UNIT_STEPS; n += 2) {
-          u32 four[4];
-          ldmatrix_x4(four, at + r * 8 * X_STRIDE + (unit * UNIT_STEPS + n) * 32);
-          b[r][n][0] = four[0];
-          b[r][n][1] = four[1];
-          b[r][n + 1][0] = four[2];
-          b[r][n + 1][1] = four[3];
-        }
-      // The sum of each row of x, by a left operand of ones: what the codes' bias of 128 and their zeros are taken off by.
-      float rowSums[ROW_TILES][4] = {};
-#pragma unroll
-      for (int n = 0; n < UNIT_STEPS; n++)
-#pragma unroll
-        for (int r = 0; r < ROW_TILES; r++) {
-          const u32 ones[4] = {0x3f803f80u, 0x3f803f80u, 0x3f803f80u, 0x3f803f80u};
-          mma_bf16(rowSums[r], ones, b[r][n][0], b[r][n][1]);
-        }
-#pragma unroll
-      for (int i = 0; i < TILES; i++) {
-        float part[ROW_TILES][4] = {};
-#pragma unroll
-        for (int n = 0; n < UNIT_STEPS; n++) {
-          const int s = unit * UNIT_STEPS + n;
-          const u32 word = word_of(chunk.weights[s / STEPS][i], s % STEPS);
-          const u32 a[4] = {biased_codes(word, 0), biased_codes(word, 1), biased_codes(word, 2), biased_codes(word, 3)};
-#pragma unroll
-          for (int r = 0; r < ROW_TILES; r++) mma_bf16(part[r], a, b[r][n][0], b[r][n][1]);
-        }
-#if defined(HAS_ZEROS)
-        const float zeroLow = 128.f + (float)((chunk.zeros[set] >> (8 * i)) & 15u);
-        const float zeroHigh = 128.f + (float)((chunk.zeros[set] >> (8 * i + 4)) & 15u);
-#else
-        const float zeroLow = 136.f, zeroHigh = 136.f;
-#endif
-        const u32 pair = word_of(chunk.scales[set], i);
-        const float low = f16_to_float((u16)pair), high = f16_to_float((u16)(pair >> 16));
-#pragma unroll
-        for (int r = 0; r < ROW_TILES; r++) {
-          sums[i][r][0] += low * (part[r][0] - zeroLow * rowSums[r][0]);
-          sums[i][r][1] += low * (part[r][1] - zeroLow * rowSums[r][1]);
-          sums[i][r][2] += high * (part[r][2] - zeroHigh * rowSums[r][2]);
-          sums[i][r][3] += high * (part[r][3] - zeroHigh * rowSums[r][3]);
-        }
-      }
-    }
+    multiply_chunk(sums, chunk, at);
   };
   // Unrolled by two, so that chunks swap roles without being moved.
   for (int segment = startSegment; segment < endSegment; segment += 2) {
@@ -181,22 +219,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES == 1 ? 2 : 1) in
   cp_async_wait<0>();
   __syncthreads();
 
-  // The warps' sums are reduced in the memory of x: [WARPS, ROWS, OUTPUTS].
+  // The warps' sums are reduced in the memory of x.
   float* warpSums = reinterpret_cast<float*>(shared);
-#pragma unroll
-  for (int i = 0; i < TILES; i++)
-#pragma unroll
-    for (int r = 0; r < ROW_TILES; r++)
-#pragma unroll
-      for (int e = 0; e < 4; e++) {
-        const int row = r * 8 + 2 * t + (e & 1), output = i * 16 + g + (e >> 1) * 8;
-        warpSums[(warp * ROWS + row) * OUTPUTS + output] = sums[i][r][e];
-      }
+  stage_sums(warpSums, sums);
   __syncthreads();
   const auto store = [&](int row, int output, float sum) {
-#if defined(HAS_BIAS)
-    sum += bf16_to_float(bias[output]);
-#endif
+    if constexpr (IS_SET(HAS_BIAS)) sum += bf16_to_float(bias[output]);
     out[(u64)row * outputs + output] = float_to_bf16(sum);
   };
   const u64 splitSize = (u64)numRows * outputs;
@@ -213,16 +241,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, ROW_TILES == 1 ? 2 : 1) in
   if (gridDim.y == 1) return;
 
   __shared__ bool isLast;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    int* counter = counters + block * gridDim.z + blockIdx.z;
-    isLast = atomicAdd(counter, 1) == (int)gridDim.y - 1;
-    if (isLast) *counter = 0;
-  }
-  __syncthreads();
-  if (!isLast) return;
-  __threadfence();
+  if (!is_last_block(counters + block * gridDim.z + blockIdx.z, gridDim.y, isLast)) return;
   for (int i = threadIdx.x; i < rows * OUTPUTS; i += THREADS) {
     const int row = firstRow + i / OUTPUTS, output = block * OUTPUTS + i % OUTPUTS;
     const float* from = partials + (u64)row * outputs + output;
@@ -248,11 +267,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) int4_decode(
 #pragma unroll
     for (int s = 0; s < STEPS; s++) {
       const u64 at = ((u64)((k * BLOCK + s * 16) / GROUP) * numOutBlocks + block) * 8 + g;
-#if defined(HAS_ZEROS)
-      const u32 zeroLow = minus_zero(zeros[at], 2 * i), zeroHigh = minus_zero(zeros[at], 2 * i + 1);
-#else
-      const u32 zeroLow = 0xc308c308u, zeroHigh = 0xc308c308u;
-#endif
+      u32 zeroLow = 0xc308c308u, zeroHigh = 0xc308c308u;
+      if constexpr (hasZeros) {
+        zeroLow = minus_zero(zeros[at], 2 * i);
+        zeroHigh = minus_zero(zeros[at], 2 * i + 1);
+      }
       u32 a[4];
       decode(word_of(four, s), zeroLow, zeroHigh, a);
       const u32 pair = word_of(scales[at], i);
