@@ -32,6 +32,7 @@ import { JsonThreads } from "../protocol/http/json/json-threads.ts";
 import { HttpApi } from "../protocol/http/routes/http-api.ts";
 import type { ApiHandler } from "../protocol/http/transport/listener.ts";
 import { createMetricsFrontend } from "../protocol/metrics/frontend.ts";
+import { createOllamaApi } from "../protocol/ollama/ollama-api.ts";
 import { createOpenAiApi } from "../protocol/openai/openai-api.ts";
 import type { RestrictedGroup } from "../protocol/restriction.ts";
 import { SharedMemoryRegions } from "../protocol/shared-memory.ts";
@@ -195,7 +196,7 @@ function onePortServices(parts: Parts): Service[] {
   return [{ ...service, listener: { listen: service.listener.listen, close } }];
 }
 
-/** OpenAI's and Anthropic's APIs answer at the HTTP port, and at a port of their own when one is given. */
+/** The APIs of OpenAI, Anthropic and Ollama answer at the HTTP port, and at a port of their own when one is given. */
 function createApis(options: ServerOptions, server: ModelServer, log: Logger, load: LoadMeter): JsonApi[] {
   if (!options.openai.isEnabled) return [];
   const { maxInputBytes, accessKeys } = options.http;
@@ -204,6 +205,7 @@ function createApis(options: ServerOptions, server: ModelServer, log: Logger, lo
   return [
     createOpenAiApi({ ...shared, maxInputBytes }),
     createAnthropicApi({ ...shared, maxBodyBytes: maxInputBytes }),
+    createOllamaApi({ ...shared, maxBodyBytes: maxInputBytes }),
   ];
 }
 

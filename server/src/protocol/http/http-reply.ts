@@ -7,6 +7,7 @@ export type ContentType =
   | "text/plain"
   | "text/plain; charset=utf-8"
   | "text/event-stream; charset=utf-8"
+  | "application/x-ndjson"
   | `application/vnd.${string}`;
 
 export interface HttpReply {

@@ -1,0 +1,114 @@
+/**
+ * GET /api/tags and /api/ps, POST /api/show: the models of this server in Ollama's terms. Sizes and digests of files are
+ * unknown here. Source: Ollama's API reference, "List Local Models", "Show Model Information".
+ */
+import { createHash } from "node:crypto";
+import { missingParameter } from "../api/api-error.ts";
+import { type Capability, ModelList, type ModelObject } from "../openai/list-models.ts";
+import type { OpenAiContext } from "../openai/openai-context.ts";
+import { type OllamaShowRequest, servedName } from "./ollama-request.ts";
+
+/** Ollama's names for what a model can do. */
+const CAPABILITIES: readonly (readonly [own: Capability, name: string])[] = [
+  ["chat", "completion"],
+  ["vision", "vision"],
+  ["tools", "tools"],
+  ["reasoning", "thinking"],
+  ["embeddings", "embedding"],
+];
+
+/** No model is unloaded for want of use. */
+const NEVER = "9999-12-31T23:59:59Z";
+const MS_PER_S = 1000;
+
+export class OllamaModels {
+  readonly #context: OpenAiContext;
+  readonly #list: ModelList;
+
+  constructor(context: OpenAiContext) {
+    this.#context = context;
+    this.#list = new ModelList(context);
+  }
+
+  async tags(): Promise<unknown> {
+    const models = await this.#models();
+    return { models: models.map((model) => this.#entry(model)) };
+  }
+
+  /** All models of a server are loaded. */
+  async running(): Promise<unknown> {
+    const models = await this.#models();
+    return {
+      models: models.map((model) => ({
+        ...this.#entry(model),
+        expires_at: NEVER,
+        size_vram: 0,
+        context_length: model.max_model_len ?? 0,
+      })),
+    };
+  }
+
+  /** @throws ApiError model_not_found */
+  async show({ model: given, name: older }: OllamaShowRequest): Promise<unknown> {
+    const name = given ?? older;
+    if (name === undefined || name === "") throw missingParameter("model");
+    const model = await this.#list.one(servedName(name));
+    const family = this.#family(model);
+    return {
+      modelfile: "",
+      parameters: "",
+      template: "",
+      license: "",
+      details: detailsOf(family),
+      model_info: {
+        "general.architecture": family,
+        "general.basename": model.root,
+        ...(model.max_model_len === undefined ? {} : { [`${family}.context_length`]: model.max_model_len }),
+      },
+      capabilities: capabilitiesOf(model),
+      modified_at: modifiedAt(model),
+    };
+  }
+
+  /** Models that Ollama's routes can use. */
+  async #models(): Promise<readonly ModelObject[]> {
+    const { data } = await this.#list.all();
+    return data.filter((model) => capabilitiesOf(model).length > 0);
+  }
+
+  #entry(model: ModelObject): Readonly<Record<string, unknown>> {
+    const { id } = model;
+    return {
+      name: id,
+      model: id,
+      modified_at: modifiedAt(model),
+      size: 0,
+      digest: createHash("sha256").update(id).digest("hex"),
+      details: { ...detailsOf(this.#family(model)), parent_model: model.parent ?? "" },
+    };
+  }
+
+  #family({ root }: ModelObject): string {
+    const { config } = this.#context.models.served(root);
+    return config.backend === "" ? "ensemble" : config.backend;
+  }
+}
+
+function capabilitiesOf({ capabilities }: ModelObject): readonly string[] {
+  return CAPABILITIES.flatMap(([own, name]) => (capabilities.includes(own) ? [name] : []));
+}
+
+function detailsOf(family: string): Readonly<Record<string, unknown>> {
+  return {
+    parent_model: "",
+    format: "",
+    family,
+    families: [family],
+    parameter_size: "",
+    quantization_level: "",
+  };
+}
+
+function modifiedAt({ created }: ModelObject): string {
+  return new Date(created * MS_PER_S).toISOString();
+}
