@@ -21,6 +21,7 @@ await build({
     "rank-sums": join(ROOT, "bench/gpu/rank-sums.ts"),
     onnx: join(ROOT, "bench/gpu/onnx.ts"),
     served: join(ROOT, "bench/gpu/served.ts"),
+    streamed: join(ROOT, "bench/gpu/streamed.ts"),
     "seed-comparison": join(ROOT, "bench/gpu/seed-comparison/compare.ts"),
   },
   outdir: folder,
