@@ -8,7 +8,8 @@ import { type ServerProcess, startServerProcess } from "../support/server-proces
 import { createScriptedModels } from "./scripted-models.ts";
 
 const LLM = "tensorrt_llm";
-const QUESTION = [{ role: "user" as const, content: "Hello" }];
+const QUESTION = [{ role: "user" as const, content: "What is the first computer?" }];
+const ANSWER = " The first computer bug was an actual insect that got stuck in the Harvard Mark II computer in 1947.";
 let scripted: ModelRepository;
 let server: ServerProcess;
 let client: OpenAI;
@@ -48,17 +49,17 @@ test("models.list() names text models with capabilities and context length, and 
   assert.equal(one.object, "model");
   assert.deepEqual(Reflect.get(one, "max_model_len"), 2048);
   const capabilities: unknown = Reflect.get(one, "capabilities");
-  assert.deepEqual(capabilities, ["chat", "completions", "logprobs", "structured_outputs", "tokenize"]);
+  assert.deepEqual(capabilities, ["chat", "completions", "tools", "logprobs", "structured_outputs", "tokenize"]);
 });
 
 for (const model of [LLM, "ensemble", "tensorrt_llm_bls"]) {
   test(`chat.completions.create() answers with '${model}' as generate does`, async () => {
-    const answer = await client.chat.completions.create({ model, messages: QUESTION, temperature: 0, max_tokens: 12 });
+    const answer = await client.chat.completions.create({ model, messages: QUESTION, temperature: 0, max_tokens: 50 });
     const [choice] = answer.choices;
-    assert.equal(choice?.message.content, " The first known computer, UNIVAC I, was");
-    assert.equal(choice?.finish_reason, "length");
-    assert.equal(answer.usage?.prompt_tokens, 11);
-    assert.equal(answer.usage?.completion_tokens, 12);
+    assert.equal(choice?.message.content, ANSWER);
+    assert.equal(choice?.finish_reason, "stop");
+    assert.equal(answer.usage?.prompt_tokens, 10);
+    assert.equal(answer.usage?.completion_tokens, 27);
   });
 
   test(`a stream of '${model}' adds up to the whole answer`, async () => {
@@ -80,12 +81,15 @@ for (const model of [LLM, "ensemble", "tensorrt_llm_bls"]) {
 }
 
 test("a stop text ends the answer and is not part of it, streamed or not", async () => {
-  const body = { model: LLM, messages: QUESTION, temperature: 0, max_tokens: 50, stop: ["UNIVAC"] } as const;
+  const body = { model: LLM, messages: QUESTION, temperature: 0, max_tokens: 50, stop: ["insect"] } as const;
   const whole = await client.chat.completions.create({ ...body, stop: [...body.stop] });
-  assert.equal(whole.choices[0]?.message.content, " The first known computer, ");
+  assert.equal(whole.choices[0]?.message.content, " The first computer bug was an actual ");
   assert.equal(whole.choices[0]?.finish_reason, "stop");
   const chunks = await collect(await client.chat.completions.create({ ...body, stop: [...body.stop], stream: true }));
-  assert.equal(chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join(""), " The first known computer, ");
+  assert.equal(
+    chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join(""),
+    " The first computer bug was an actual ",
+  );
 });
 
 test("log-probabilities come with bytes and alternatives, streamed or not", async () => {
@@ -101,7 +105,7 @@ test("log-probabilities come with bytes and alternatives, streamed or not", asyn
   const content = whole.choices[0]?.logprobs?.content ?? [];
   assert.deepEqual(
     content.map(({ token }) => token),
-    [" The", " first", " known", " computer"],
+    [" The", " first", " computer", " bu"],
   );
   for (const { token, bytes, logprob, top_logprobs: top } of content) {
     assert.equal(Buffer.from(bytes ?? []).toString(), token);
@@ -127,7 +131,7 @@ test("n gives so many choices; equal seeds give equal choices, and one request's
     texts,
   );
   assert.equal(new Set(texts).size, 3);
-  assert.equal(first.usage?.prompt_tokens, 11);
+  assert.equal(first.usage?.prompt_tokens, 10);
   const chunks = await collect(await client.chat.completions.create({ ...body, stream: true }));
   const streamed = [0, 1, 2].map((index) =>
     chunks
@@ -363,7 +367,7 @@ test("/tokenize and /detokenize undo each other, and messages are rendered", asy
   const { prompt } = await post<{ prompt: string }>("/detokenize", { model: LLM, tokens });
   assert.equal(prompt, "<s>hello there");
   const chat = await post<{ tokens: number[] }>("/tokenize", { model: LLM, messages: QUESTION });
-  assert.equal(chat.tokens.length, 11);
+  assert.equal(chat.tokens.length, 10);
 });
 
 async function post<T>(path: string, body: unknown): Promise<T> {

@@ -54,6 +54,8 @@ export function createScriptedModels(): Promise<ModelRepository> {
     files: {
       "echo/config.pbtxt": TEXT_MODEL("echo", ""),
       "echo/1/model.ts": ECHO,
+      "caller/config.pbtxt": `${TEXT_MODEL("caller", "")}parameters { key: "tool_format" value: { string_value: "hermes" } }\nparameters { key: "reasoning_format" value: { string_value: "think" } }\n`,
+      "caller/1/model.ts": ECHO,
       "messages/config.pbtxt": TEXT_MODEL(
         "messages",
         ', { name: "messages" data_type: TYPE_STRING dims: [ 1 ] }, { name: "user" data_type: TYPE_STRING dims: [ 1 ] optional: true }',

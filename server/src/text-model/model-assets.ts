@@ -9,7 +9,6 @@ import type { Tokenizer } from "../formats/tokenizer/tokenizer.ts";
 import { hasTokenizerFiles, loadTokenizer } from "../formats/tokenizer/tokenizer-files.ts";
 import { type FolderFacts, readFolderFacts, samplingOf } from "./folder-facts.ts";
 import { candidateFolders, parameterText } from "./model-folders.ts";
-import { PLAIN_CHAT } from "./plain-chat.ts";
 import type { Sampling } from "./text-request.ts";
 
 export interface ModelAssets {
@@ -64,7 +63,6 @@ async function chatOf(
   const template = (await ownTemplate(model)) ?? tokenizer?.chatTemplate;
   const toolFormat = parameterText(model, "tool_format");
   const reasoningFormat = parameterText(model, "reasoning_format");
-  if (template === undefined && toolFormat === undefined && reasoningFormat === undefined) return PLAIN_CHAT;
   const textOf = (id: number | undefined): string | undefined =>
     id === undefined ? undefined : tokenizer?.tokenOf(id);
   return createChat({

@@ -1,34 +1,10 @@
-/** The chat form of a model without a template: one line for each message. Its answers are text. */
-import type { ChatFormat, ChatMessage, OutputDelta, OutputParser, TemplateVariables } from "../chat/chat-contract.ts";
-
-const NO_DELTAS: readonly OutputDelta[] = [];
-
-export class PlainParser implements OutputParser {
-  push(text: string): readonly OutputDelta[] {
-    return text === "" ? NO_DELTAS : [{ type: "text", text }];
-  }
-
-  end(): readonly OutputDelta[] {
-    return NO_DELTAS;
-  }
-}
-
-export const PLAIN_CHAT: ChatFormat = Object.freeze({
-  template: undefined,
-  tools: {
-    name: "none",
-    specialTokens: [],
-    grammarFor: () => undefined,
-    openParser: () => new PlainParser(),
-  },
-  reasoning: undefined,
-  openParser: () => new PlainParser(),
-  close: () => Promise.resolve(),
-});
+/** Conversations as plain lines, for a model without a chat template. */
+import type { ChatMessage, TemplateVariables } from "../chat/chat-contract.ts";
+import { describeTools } from "../chat/tool-description.ts";
 
 /** `role: text` a line, and the start of the answer. */
-export function renderPlain({ messages, addGenerationPrompt }: TemplateVariables): string {
-  const lines = messages.map((message) => `${message.role}: ${plainText(message)}\n`);
+export function renderPlain({ messages, tools, addGenerationPrompt }: TemplateVariables): string {
+  const lines = describeTools(messages, tools ?? []).map((message) => `${message.role}: ${plainText(message)}\n`);
   return addGenerationPrompt ? `${lines.join("")}assistant:` : lines.join("");
 }
 

@@ -198,7 +198,7 @@ function readDrafts(
   };
 }
 
-const GUIDE_TYPES = ["json", "json_schema", "regex", "ebnf_grammar", "choice"] as const;
+const GUIDE_TYPES = ["json", "json_schema", "regex", "ebnf_grammar", "choice", "structural_tag"] as const;
 
 function readGuide(inputs: RowInputs): Guide | undefined {
   const name = inputs.text("guided_decoding_guide_type");

@@ -49,6 +49,18 @@ const SCHEMA = JSON.stringify({
   additionalProperties: false,
 });
 
+const CALL = { type: "object", properties: { a: { type: "integer" } }, required: ["a"], additionalProperties: false };
+const TAG = JSON.stringify({
+  type: "structural_tag",
+  format: {
+    type: "triggered_tags",
+    triggers: ["<f>"],
+    tags: [{ type: "tag", begin: "<f>", content: { type: "json_schema", json_schema: CALL }, end: "</f>" }],
+    at_least_one: false,
+    stop_after_first: true,
+  },
+});
+
 test("open() allows what fits the guide and nothing else", async (t) => {
   const guides = createGuides(t);
   const cases: [Guide, string[], string[]][] = [
@@ -59,6 +71,11 @@ test("open() allows what fits the guide and nothing else", async (t) => {
       ["re", "blue"],
     ],
     [{ type: "ebnf_grammar", text: 'root ::= "x" y\ny ::= "1" | "2" y' }, ["x1", "x221"], ["x", "x2", "y1"]],
+    [
+      { type: "structural_tag", text: TAG },
+      ["no call", 'first <f>{"a":1}</f>', '<f>{"a":1}</f>'],
+      ['<f>{"a":"x"}</f>', "<f>{}</f>", `<f>{${" ".repeat(17)}"a":1}</f>`],
+    ],
     [{ type: "json", text: "" }, ['{"a": [1, 2.5, null]}', '[true, "b"]'], ["{", '{"a" 1}', "hello"]],
     [
       { type: "json_schema", text: SCHEMA },
@@ -84,6 +101,7 @@ test("open() refuses guides that make no sense, and serves others at the same ti
     [{ type: "json_schema", text: '{"type":' }, /the guide cannot be compiled: .*Failed to parse JSON/],
     [{ type: "ebnf_grammar", text: "root ::= " }, /the guide cannot be compiled: EBNF parser error at line 1/],
     [{ type: "ebnf_grammar", text: 'start ::= "a"' }, /the guide cannot be compiled/],
+    [{ type: "structural_tag", text: "{" }, /the guide cannot be compiled/],
     [{ type: "choice", text: "[]" }, /must be a JSON list of texts/],
     [{ type: "choice", text: '["a", ""]' }, /must be a JSON list of texts/],
     [{ type: "choice", text: "red" }, /must be a JSON list of texts/],

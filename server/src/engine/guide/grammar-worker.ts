@@ -4,6 +4,7 @@
  */
 import process from "node:process";
 import { readTokenizerFiles } from "../../formats/tokenizer/tokenizer-files.ts";
+import { boundedTag } from "./bounded-tag.ts";
 import type { GrammarAnswer, GrammarJob, GrammarRequest, GrammarWorkerData } from "./grammar-messages.ts";
 import type { Grammar } from "./guide-grammar.ts";
 import {
@@ -88,6 +89,17 @@ class GrammarWorker {
     return compiled;
   }
 
+  async #compileTag(tag: unknown): Promise<XGrammarCompiled> {
+    const bounded = await boundedTag(tag, async (schema) => {
+      const { Grammar } = this.#xgrammar;
+      const grammar = await Grammar.fromJSONSchema(schema, true, undefined, undefined, true, MAX_WHITESPACE);
+      const text = grammar.toString();
+      grammar.dispose();
+      return text;
+    });
+    return this.#compiler.compileStructuralTag(bounded);
+  }
+
   #compileAnew(grammar: Grammar): Promise<XGrammarCompiled> {
     switch (grammar.kind) {
       case "json":
@@ -96,6 +108,8 @@ class GrammarWorker {
         return this.#compiler.compileJSONSchema(grammar.text, true, undefined, undefined, true, MAX_WHITESPACE);
       case "ebnf":
         return this.#compiler.compileGrammar(grammar.text);
+      case "structural_tag":
+        return this.#compileTag(JSON.parse(grammar.text));
       case "regex": {
         const format = { type: "regex", pattern: grammar.text };
         return this.#compiler.compileStructuralTag({ type: "structural_tag", format });

@@ -4,7 +4,7 @@ import type { Guide } from "../request/generate.ts";
 
 export type Grammar =
   | { readonly kind: "json" }
-  | { readonly kind: "json_schema" | "regex" | "ebnf"; readonly text: string };
+  | { readonly kind: "json_schema" | "regex" | "ebnf" | "structural_tag"; readonly text: string };
 
 /** @throws ServerError invalid_argument */
 export function grammarOf({ type, text }: Guide): Grammar {
@@ -13,6 +13,7 @@ export function grammarOf({ type, text }: Guide): Grammar {
       return { kind: "json" };
     case "json_schema":
     case "regex":
+    case "structural_tag":
       return { kind: type, text };
     case "ebnf_grammar":
       return { kind: "ebnf", text };

@@ -15,6 +15,17 @@ export interface XGrammar {
       stopTokenIds: readonly number[],
     ): Promise<unknown>;
   };
+  readonly Grammar: {
+    /** As `compileJSONSchema`. */
+    fromJSONSchema(
+      schema: string,
+      isAnyWhitespaceAllowed: boolean,
+      indent: undefined,
+      separators: undefined,
+      isStrict: boolean,
+      maxWhitespace: number,
+    ): Promise<XGrammarText>;
+  };
   readonly GrammarCompiler: { createGrammarCompiler(info: unknown, isCaching: boolean): Promise<XGrammarCompiler> };
   readonly GrammarMatcher: {
     createGrammarMatcher(grammar: XGrammarCompiled, stopTokenIds: readonly number[]): Promise<XGrammarMatcher>;
@@ -34,6 +45,12 @@ export interface XGrammarCompiler {
   ): Promise<XGrammarCompiled>;
   compileGrammar(ebnf: string): Promise<XGrammarCompiled>;
   compileStructuralTag(tag: unknown): Promise<XGrammarCompiled>;
+}
+
+/** `toString` gives EBNF. */
+export interface XGrammarText {
+  toString(): string;
+  dispose(): void;
 }
 
 export interface XGrammarCompiled {

@@ -18,9 +18,10 @@ export interface PromptTable {
 
 /**
  * The required form of the output. `choice` is a JSON list of the allowed texts; `json` is any JSON and has no text.
+ * `structural_tag` is JSON of xgrammar's structural tag: text that is free but for the parts that its tags begin.
  */
 export interface Guide {
-  readonly type: "json" | "json_schema" | "regex" | "ebnf_grammar" | "choice";
+  readonly type: "json" | "json_schema" | "regex" | "ebnf_grammar" | "choice" | "structural_tag";
   readonly text: string;
 }
 

@@ -2,9 +2,10 @@
  * From the messages and tools of a chat request to the request of a text model, and the parser of its answer.
  * Source: transformers' chat templating guide.
  */
-import type { ChatMessage, OutputParser } from "../../../chat/chat-contract.ts";
+import type { ChatMessage, OutputGuide, OutputParser } from "../../../chat/chat-contract.ts";
+import { PlainParser } from "../../../chat/tools/plain-parser.ts";
 import { unsupportedField } from "../../../text-model/field-error.ts";
-import { PlainParser, renderPlain } from "../../../text-model/plain-chat.ts";
+import { renderPlain } from "../../../text-model/plain-chat.ts";
 import type { TextModel } from "../../../text-model/text-model.ts";
 import type { TextRequest } from "../../../text-model/text-request.ts";
 import { unsupportedParameter } from "../../api/api-error.ts";
@@ -91,11 +92,7 @@ function chatTextRequest(model: TextModel, body: ChatRequest, tools: Tools, prom
   const format = shared.guide;
   // A form for the whole answer leaves no room for a call, unless a call is asked for.
   const isForced = tools.choice === "required" || typeof tools.choice === "object";
-  const ownGuide =
-    format === undefined || isForced ? chat.tools.grammarFor(tools.list, tools.choice, tools.isParallel) : undefined;
-  if (isForced && ownGuide === undefined && chat.template === undefined) {
-    throw unsupportedParameter("tool_choice", `Model '${model.name}' has no tool format: set 'tool_format'.`);
-  }
+  const ownGuide = format === undefined || isForced ? callGuide(model, tools, prompt) : undefined;
   return {
     ...shared,
     prompt: { text: prompt },
@@ -117,4 +114,16 @@ function chatTextRequest(model: TextModel, body: ChatRequest, tools: Tools, prom
           ] as const)),
     ]),
   };
+}
+
+/** A model without guides may call tools as it likes; a call that is required it must be able to promise. */
+function callGuide(model: TextModel, tools: Tools, prompt: string): OutputGuide | undefined {
+  const { inputs, jsonInputs } = model.signature;
+  if (inputs.has("guideType")) {
+    return model.chat.tools.grammarFor(tools.list, tools.choice, tools.isParallel, prompt);
+  }
+  const isPromised = jsonInputs.some(({ name }) => name === "tool_choice");
+  if (tools.choice === "auto" || tools.choice === "none" || isPromised) return undefined;
+  const why = `Model '${model.name}' has no input for a guide, which alone makes it call a tool.`;
+  throw unsupportedParameter("tool_choice", why);
 }

@@ -1,0 +1,138 @@
+/** Tools and reasoning by OpenAI's own client, against a model that answers by rule and one that knows nothing. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import OpenAI from "openai";
+import { EXAMPLES, type ModelRepository } from "../support/model-repository.ts";
+import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
+import { createScriptedModels } from "./scripted-models.ts";
+
+const TOOLS = [
+  {
+    type: "function" as const,
+    function: {
+      name: "get_weather",
+      description: "Weather of a town",
+      strict: true,
+      parameters: {
+        type: "object",
+        properties: { town: { enum: ["Oslo", "Rome"] }, days: { type: "integer", minimum: 1, maximum: 9 } },
+        required: ["town", "days"],
+        additionalProperties: false,
+      },
+    },
+  },
+];
+const CALL = '{"name": "get_weather", "arguments": {"town": "Oslo", "days": 2}}';
+let scripted: ModelRepository;
+let server: ServerProcess;
+let client: OpenAI;
+
+before(async () => {
+  scripted = await createScriptedModels();
+  server = await startServerProcess({ repositories: [EXAMPLES, scripted.path] });
+  client = new OpenAI({ apiKey: "none", baseURL: `${server.baseUrl}/v1`, maxRetries: 0 });
+});
+
+after(async () => {
+  await server?.stop();
+  await scripted?.[Symbol.asyncDispose]();
+});
+
+const say = (text: string) => [{ role: "user" as const, content: `say:${text}` }];
+
+test("a call in the text of a model becomes a tool call", async () => {
+  const messages = say(`Let me see. <tool_call>${CALL}</tool_call>`);
+  const answer = await client.chat.completions.create({ model: "caller", messages, tools: TOOLS });
+  const [choice] = answer.choices;
+  assert.equal(choice?.finish_reason, "tool_calls");
+  assert.equal(choice.message.content?.trim(), "Let me see.");
+  const [call] = choice.message.tool_calls ?? [];
+  assert.equal(call?.type, "function");
+  assert.equal(call.function.name, "get_weather");
+  assert.deepEqual(JSON.parse(call.function.arguments), { town: "Oslo", days: 2 });
+});
+
+test("a streamed call arrives as the client's accumulator expects it", async () => {
+  const messages = say(`<tool_call>${CALL}</tool_call>`);
+  const stream = client.chat.completions.stream({ model: "caller", messages, tools: TOOLS });
+  const done: string[] = [];
+  stream.on("tool_calls.function.arguments.done", ({ name, arguments: text }) => {
+    done.push(`${name} ${text}`);
+  });
+  const final = await stream.finalChatCompletion();
+  const [call] = final.choices[0]?.message.tool_calls ?? [];
+  assert.equal(call?.type, "function");
+  assert.equal(call.function.name, "get_weather");
+  assert.deepEqual(JSON.parse(call.function.arguments), { town: "Oslo", days: 2 });
+  assert.equal(done.length, 1);
+});
+
+test("runTools() calls the function and sends its result back", async () => {
+  const seen: unknown[] = [];
+  const runner = client.chat.completions.runTools({
+    model: "caller",
+    messages: say(`<tool_call>${CALL}</tool_call>`),
+    max_completion_tokens: 100,
+    tools: [
+      {
+        type: "function",
+        function: {
+          ...TOOLS[0]?.function,
+          parse: JSON.parse,
+          // The model repeats its last instruction: the result gives it another one.
+          function: (args: unknown) => {
+            seen.push(args);
+            return "say: It rains.";
+          },
+        },
+      } as never,
+    ],
+  });
+  const content = await runner.finalContent();
+  assert.match(content ?? "", /It rains\./);
+  assert.deepEqual(seen, [{ town: "Oslo", days: 2 }]);
+});
+
+test("reasoning is split off, streamed or not", async () => {
+  const messages = say("<think>first this</think>then that");
+  const whole = await client.chat.completions.create({ model: "caller", messages });
+  const message = whole.choices[0]?.message;
+  assert.equal(message?.content?.trim(), "then that");
+  assert.equal(Reflect.get(message ?? {}, "reasoning_content"), "first this");
+  let reasoning = "";
+  let text = "";
+  for await (const { choices } of await client.chat.completions.create({ model: "caller", messages, stream: true })) {
+    const delta = choices[0]?.delta;
+    reasoning += String(Reflect.get(delta ?? {}, "reasoning_content") ?? "");
+    text += delta?.content ?? "";
+  }
+  assert.deepEqual([reasoning, text.trim()], ["first this", "then that"]);
+});
+
+test("a call that is required is valid, from a model that knows nothing", { timeout: 120_000 }, async () => {
+  for (let seed = 0; seed < 8; seed++) {
+    const answer = await client.chat.completions.create({
+      model: "tensorrt_llm",
+      messages: [{ role: "user", content: "Hello" }],
+      tools: TOOLS,
+      tool_choice: seed % 2 === 0 ? "required" : { type: "function", function: { name: "get_weather" } },
+      parallel_tool_calls: false,
+      seed,
+      max_completion_tokens: 400,
+    });
+    const [call] = answer.choices[0]?.message.tool_calls ?? [];
+    assert.equal(call?.type, "function", JSON.stringify(answer.choices));
+    const { town, days }: { town: string; days: number } = JSON.parse(call.function.arguments);
+    assert.ok(["Oslo", "Rome"].includes(town) && days >= 1 && days <= 9, call.function.arguments);
+  }
+});
+
+test("a required call of a model without guides is refused by name", async () => {
+  const answer = client.chat.completions.create({
+    model: "caller",
+    messages: say("x"),
+    tools: TOOLS,
+    tool_choice: "required",
+  });
+  await assert.rejects(answer, (error: unknown) => Reflect.get(Object(error), "param") === "tool_choice");
+});
