@@ -5,7 +5,7 @@
 
 import type { BackendRequest, Batch, ModelInstance } from "@nereid/server/backend/backend";
 import { bytesElements } from "@nereid/server/core/bytes-tensor";
-import { MAX_IMAGES, MAX_PIXEL_VALUES_BYTES } from "@nereid/server/core/limits";
+import { MAX_IMAGE_FETCHES, MAX_IMAGES, MAX_PIXEL_VALUES_BYTES } from "@nereid/server/core/limits";
 import { invalidArgument, ServerError } from "@nereid/server/core/server-error";
 import type { Tensor } from "@nereid/server/core/tensor";
 import { fetchImage } from "./fetch-image.ts";
@@ -14,9 +14,6 @@ import type { ImageSettings, IntOutput } from "./image-settings.ts";
 import { expectDecodable, type ImageSource, readImageSource } from "./image-source.ts";
 import type { ImageResult } from "./messages.ts";
 import { POSITION_AXES, patchPositions } from "./patch-positions.ts";
-
-/** Maximum requests per instance that wait for fetched images. */
-const MAX_FETCHING = 64;
 
 type Outputs = () => void;
 
@@ -64,8 +61,8 @@ export class ImageInstance implements ModelInstance {
   }
 
   #answerLater(request: BackendRequest, sources: readonly ImageSource[]): void {
-    if (this.#fetching.size >= MAX_FETCHING) {
-      throw new ServerError("unavailable", `${MAX_FETCHING} requests wait for images from elsewhere; try again`);
+    if (this.#fetching.size >= MAX_IMAGE_FETCHES) {
+      throw new ServerError("unavailable", `${MAX_IMAGE_FETCHES} requests wait for images from elsewhere; try again`);
     }
     const work = this.#answer(request, sources)
       .catch(

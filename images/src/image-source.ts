@@ -3,7 +3,7 @@
  * bytes; fetches and decodes nothing. Pure.
  */
 import { Buffer } from "node:buffer";
-import { MAX_IMAGE_BYTES, MAX_IMAGE_URL_CHARS } from "@nereid/server/core/limits";
+import { MAX_IMAGE_BYTES, MAX_IMAGE_SOURCE_BYTES, MAX_IMAGE_URL_CHARS } from "@nereid/server/core/limits";
 import { invalidArgument, type ServerError } from "@nereid/server/core/server-error";
 import { imageFormat, readImageHeader } from "./image-header.ts";
 
@@ -15,8 +15,6 @@ const DATA_URL = /^data:(?:image\/[a-z0-9.+-]+)?(?:;[a-z0-9=._-]+)*;base64,/i;
 /** Header of a data URL. */
 const MAX_DATA_URL_HEAD = 128;
 const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
-/** Base64 makes a file a third longer. */
-const MAX_SOURCE_BYTES = MAX_IMAGE_BYTES * 1.5;
 const SHOWN_BYTES = 8;
 
 /**
@@ -25,8 +23,8 @@ const SHOWN_BYTES = 8;
  */
 export function readImageSource(bytes: Uint8Array): ImageSource {
   if (bytes.length === 0) throw invalidArgument("is empty");
-  if (bytes.length > MAX_SOURCE_BYTES)
-    throw invalidArgument(`has ${bytes.length} bytes, expected at most ${MAX_SOURCE_BYTES}`);
+  if (bytes.length > MAX_IMAGE_SOURCE_BYTES)
+    throw invalidArgument(`has ${bytes.length} bytes, expected at most ${MAX_IMAGE_SOURCE_BYTES}`);
   if (imageFormat(bytes) !== undefined) return { kind: "file", bytes: Uint8Array.from(bytes) };
   const head = latin1(bytes.subarray(0, MAX_DATA_URL_HEAD));
   if (/^https?:/i.test(head)) return { kind: "url", url: addressOf(bytes) };

@@ -2,6 +2,7 @@
  * Filters on documents, in MongoDB's query syntax as JSON: parsing, and evaluation on a document. Source: MongoDB
  * manual, "Query and Projection Operators". Pure.
  */
+import { MAX_FILTER_CHOICES, MAX_FILTER_CONDITIONS, MAX_FILTER_FIELD_CHARS } from "@nereid/server/core/limits";
 import { ServerError } from "@nereid/server/core/server-error";
 import type { Condition, DocumentObject, DocumentValue, Filter } from "./vector-store.ts";
 
@@ -14,9 +15,6 @@ const OPERATORS: ReadonlyMap<string, Condition["test"]> = new Map([
   ["$lt", "lt"],
   ["$lte", "lte"],
 ]);
-const MAX_CONDITIONS = 32;
-const MAX_CHOICES = 1000;
-const MAX_FIELD_CHARS = 128;
 
 /** `where` names the input or parameter. "" means no condition. @throws ServerError */
 export function parseFilter(text: string, where: string): Filter {
@@ -24,10 +22,10 @@ export function parseFilter(text: string, where: string): Filter {
   const value = parseJson(text);
   if (!isObject(value)) throw wrong(where, `a JSON object such as {"color": "red", "year": {"$gte": 2020}}`, text);
   const filter = Object.entries(value).flatMap(([field, wanted]) => conditionsOf(field, wanted, where));
-  if (filter.length > MAX_CONDITIONS) {
+  if (filter.length > MAX_FILTER_CONDITIONS) {
     throw new ServerError(
       "invalid_argument",
-      `${where} has ${filter.length} conditions, expected at most ${MAX_CONDITIONS}`,
+      `${where} has ${filter.length} conditions, expected at most ${MAX_FILTER_CONDITIONS}`,
     );
   }
   return filter;
@@ -58,8 +56,15 @@ function holds(document: DocumentObject, { field, test, value }: Condition): boo
 }
 
 function conditionsOf(field: string, wanted: DocumentValue, where: string): Condition[] {
-  if (field === "" || field.length > MAX_FIELD_CHARS || field.startsWith("$") || field.includes(".")) {
-    throw wrong(where, `names of members, of 1 to ${MAX_FIELD_CHARS} characters without '$' in front and dots`, field);
+  if (field.length > MAX_FILTER_FIELD_CHARS) {
+    throw wrong(where, `names of members, of 1 to ${MAX_FILTER_FIELD_CHARS} characters`, `${field.length}: ${field}`);
+  }
+  if (field === "" || field.startsWith("$") || field.includes(".")) {
+    throw wrong(
+      where,
+      `names of members, of 1 to ${MAX_FILTER_FIELD_CHARS} characters without '$' in front and dots`,
+      field,
+    );
   }
   if (!isObject(wanted)) return [checked({ field, test: "is", value: wanted }, where)];
   return Object.entries(wanted).map(([operator, value]) => {
@@ -72,8 +77,15 @@ function conditionsOf(field: string, wanted: DocumentValue, where: string): Cond
 function checked(condition: Condition, where: string): Condition {
   const { test, value } = condition;
   if (test === "in") {
-    if (!Array.isArray(value) || value.length > MAX_CHOICES || !value.every(isPlain)) {
-      throw wrong(where, `a list of at most ${MAX_CHOICES} texts, numbers or booleans for $in`, JSON.stringify(value));
+    if (Array.isArray(value) && value.length > MAX_FILTER_CHOICES) {
+      throw wrong(where, `at most ${MAX_FILTER_CHOICES} values for $in`, String(value.length));
+    }
+    if (!Array.isArray(value) || !value.every(isPlain)) {
+      throw wrong(
+        where,
+        `a list of at most ${MAX_FILTER_CHOICES} texts, numbers or booleans for $in`,
+        JSON.stringify(value),
+      );
     }
   } else if (test === "is" || test === "not") {
     if (!isPlain(value))

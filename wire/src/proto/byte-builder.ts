@@ -2,10 +2,9 @@
  * Collects the bytes of one tensor from the pieces of repeated protobuf fields (protobuf encoding, "Repeated
  * Elements"). A single run of bytes is kept as the view that it came as.
  */
+import { MAX_TENSOR_BYTES } from "../limits.ts";
 import { ProtoError } from "./proto-reader.ts";
 
-/** The largest protobuf message. One-byte varints become eight bytes, so the message size alone does not bound a tensor. */
-export const MAX_TENSOR_BYTES: number = 2 ** 31 - 1;
 const FIRST_CAPACITY = 64;
 
 export class ByteBuilder {
@@ -58,7 +57,8 @@ export class ByteBuilder {
   reserve(more: number): void {
     const run = this.#run;
     const needed = (run?.length ?? this.#length) + more;
-    if (needed > MAX_TENSOR_BYTES) throw new ProtoError(`tensor contents take more than ${MAX_TENSOR_BYTES} bytes`);
+    if (needed > MAX_TENSOR_BYTES)
+      throw new ProtoError(`tensor contents take ${needed} bytes or more, expected at most ${MAX_TENSOR_BYTES}`);
     if (run === undefined && needed <= this.#bytes.length) return;
     const grown = new Uint8Array(Math.max(needed, Math.min(this.#bytes.length * 2, MAX_TENSOR_BYTES), FIRST_CAPACITY));
     grown.set(run ?? this.#bytes.subarray(0, this.#length));

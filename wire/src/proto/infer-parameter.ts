@@ -2,8 +2,9 @@
  * InferParameter of KServe V2 (grpc_service.proto) and the maps of it that requests, tensors and responses carry.
  * Source: protobuf encoding, "Maps" and "Oneofs".
  */
+import { MAX_REPEATED_MESSAGES } from "../limits.ts";
 import type { GatherWriter } from "./gather-writer.ts";
-import { MAX_REPEATED_MESSAGES, ProtoError, type ProtoReader } from "./proto-reader.ts";
+import { ProtoError, type ProtoReader } from "./proto-reader.ts";
 
 /** A parameter and which member of its oneof was set; `none` when no member was. */
 export type InferParameter =
@@ -31,7 +32,9 @@ export function readParameterEntry(reader: ProtoReader, parameters: Map<string, 
   }
   reader.leave(outer);
   parameters.set(key, value);
-  if (parameters.size > MAX_REPEATED_MESSAGES) throw new ProtoError("too many parameters");
+  if (parameters.size > MAX_REPEATED_MESSAGES) {
+    throw new ProtoError(`${parameters.size} parameters, expected at most ${MAX_REPEATED_MESSAGES}`);
+  }
 }
 
 function readParameter(reader: ProtoReader, before: InferParameter): InferParameter {

@@ -3,6 +3,7 @@
  * copies.
  */
 import type { Datatype } from "../datatype.ts";
+import { MAX_REPEATED_MESSAGES } from "../limits.ts";
 import type { ByteBuilder } from "./byte-builder.ts";
 import type { GatherWriter } from "./gather-writer.ts";
 import {
@@ -13,7 +14,7 @@ import {
   writeParameterEntry,
 } from "./infer-parameter.ts";
 import type { NameCache } from "./name-cache.ts";
-import { MAX_REPEATED_MESSAGES, ProtoError, ProtoReader } from "./proto-reader.ts";
+import { ProtoError, ProtoReader } from "./proto-reader.ts";
 import { readShapeField, writeShape } from "./shape.ts";
 import { type ContentsKind, readContents, type TypedContents, typedContents } from "./tensor-contents.ts";
 
@@ -92,7 +93,9 @@ export function decodeInferRequest(bytes: Uint8Array, names: NameCache): InferRe
 }
 
 function push<T>(list: T[], item: T): void {
-  if (list.length >= MAX_REPEATED_MESSAGES) throw new ProtoError(`more than ${MAX_REPEATED_MESSAGES} tensors`);
+  if (list.length >= MAX_REPEATED_MESSAGES) {
+    throw new ProtoError(`${list.length + 1} tensors or more, expected at most ${MAX_REPEATED_MESSAGES}`);
+  }
   list.push(item);
 }
 

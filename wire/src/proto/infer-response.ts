@@ -2,6 +2,7 @@
  * Reads and writes ModelInferResponse and ModelStreamInferResponse of KServe V2 (grpc_service.proto). Tensor data is
  * always raw.
  */
+import { MAX_REPEATED_MESSAGES } from "../limits.ts";
 import type { ByteBuilder } from "./byte-builder.ts";
 import type { GatherWriter } from "./gather-writer.ts";
 import {
@@ -12,7 +13,7 @@ import {
   writeParameterEntry,
 } from "./infer-parameter.ts";
 import type { NameCache } from "./name-cache.ts";
-import { MAX_REPEATED_MESSAGES, ProtoError, ProtoReader } from "./proto-reader.ts";
+import { ProtoError, ProtoReader } from "./proto-reader.ts";
 import { readShapeField, writeShape } from "./shape.ts";
 import { type ContentsKind, readContents, type TypedContents, typedContents } from "./tensor-contents.ts";
 

@@ -2,6 +2,7 @@
  * Reads the fields of a protobuf message (protobuf encoding, https://protobuf.dev/programming-guides/encoding/). Every
  * length is checked against the remaining bytes. Knows no message type.
  */
+import { MAX_GROUP_DEPTH } from "../limits.ts";
 import type { NameCache } from "./name-cache.ts";
 import { tryDecodeUtf8 } from "./utf8.ts";
 
@@ -13,10 +14,6 @@ export class ProtoError extends Error {
   }
 }
 
-/** Entries of one repeated message field: requests have a handful, and each takes far more memory than its two bytes. */
-export const MAX_REPEATED_MESSAGES = 65_536;
-/** Nested groups of unknown fields; the recursion limit of protobuf's C++ and Java parsers is 100 too. */
-const MAX_GROUP_DEPTH = 100;
 const TWO_32 = 4_294_967_296;
 
 export class ProtoReader {
@@ -149,7 +146,8 @@ export class ProtoReader {
     let current = tag;
     for (;;) {
       depth += this.#skipOne(current & 7);
-      if (depth < 0 || depth > MAX_GROUP_DEPTH) throw new ProtoError(`groups do not nest at byte ${this.pos}`);
+      if (depth < 0) throw new ProtoError(`groups do not nest at byte ${this.pos}`);
+      if (depth > MAX_GROUP_DEPTH) throw new ProtoError(`${depth} nested groups, expected at most ${MAX_GROUP_DEPTH}`);
       if (depth === 0) return;
       current = this.tag();
       if (current === 0) throw new ProtoError("group without end");

@@ -2,11 +2,9 @@
  * The repeated int64 of a shape, packed or not (protobuf encoding, "Packed Repeated Fields": parsers must accept
  * both).
  */
+import { MAX_DIMS } from "../limits.ts";
 import type { GatherWriter } from "./gather-writer.ts";
 import { ProtoError, type ProtoReader } from "./proto-reader.ts";
-
-/** Dimensions of one tensor; no model has more than a dozen. */
-const MAX_DIMS = 4096;
 
 /** Reads the field at `tag` (wire type 0 = one dimension, 2 = packed) into `shape`. */
 export function readShapeField(reader: ProtoReader, tag: number, shape: number[]): void {
@@ -17,7 +15,7 @@ export function readShapeField(reader: ProtoReader, tag: number, shape: number[]
     while (reader.pos < reader.end && shape.length <= MAX_DIMS) shape.push(Number(reader.int64()));
     reader.leave(outer);
   }
-  if (shape.length > MAX_DIMS) throw new ProtoError(`more than ${MAX_DIMS} dimensions`);
+  if (shape.length > MAX_DIMS) throw new ProtoError(`${shape.length} dimensions or more, expected at most ${MAX_DIMS}`);
 }
 
 /** Writes the dimensions packed, nothing when there are none. */

@@ -2,6 +2,7 @@
  * Prompts with images: a template combines a text and image placeholders. Each placeholder becomes as many ids beyond
  * the vocabulary as its image has rows in the prompt table. Knows row counts only, no images.
  */
+import { MAX_IMAGE_PLACES } from "../../core/limits.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tokenizer } from "../../formats/tokenizer/tokenizer.ts";
 
@@ -20,8 +21,6 @@ export interface ImagePromptSettings {
   readonly addSpecialTokens: boolean;
 }
 
-const MAX_PLACES = 1024;
-
 /**
  * The text with a placeholder for every image. @throws ServerError when the numbers of placeholders and images differ
  */
@@ -37,6 +36,9 @@ export function renderPrompt(
   const prompt = template.replace(/\{images\}|\{text\}/g, (part) => (part === "{text}" ? text : places));
   const total = countOf(prompt, place);
   if (total !== numImages) throw wrongPlaces(total, numImages, place);
+  if (total > MAX_IMAGE_PLACES) {
+    throw new ServerError("invalid_argument", `the prompt has ${total} places, expected at most ${MAX_IMAGE_PLACES}`);
+  }
   return prompt;
 }
 
@@ -82,7 +84,7 @@ function expandIds(ids: Int32Array, placeId: number, lengths: readonly number[],
 
 function countOf(text: string, part: string): number {
   let count = 0;
-  for (let at = text.indexOf(part); at >= 0 && count <= MAX_PLACES; at = text.indexOf(part, at + part.length))
+  for (let at = text.indexOf(part); at >= 0 && count <= MAX_IMAGE_PLACES; at = text.indexOf(part, at + part.length))
     count += 1;
   return count;
 }

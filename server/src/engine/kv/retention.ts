@@ -5,7 +5,6 @@
 
 /** Priority of blocks without a retention setting, or whose duration has passed. */
 export const DEFAULT_RETENTION_PRIORITY = 35;
-export const MAX_RETENTION_PRIORITY = 100;
 
 export interface BlockRetention {
   /** 0 to 100; blocks of lower priority go first. */

@@ -3,6 +3,7 @@ import {
   MAX_LLM_BEAMS,
   MAX_LLM_GUIDE_CHARS,
   MAX_LLM_LOGITS_BYTES,
+  MAX_LLM_RETENTION_PRIORITY,
   MAX_LLM_RETENTION_RANGES,
   MAX_LLM_SALT_CHARS,
   MAX_LLM_TOP_LOG_PROBS,
@@ -10,7 +11,7 @@ import {
   MAX_LLM_WORDS,
 } from "../../core/limits.ts";
 import { ServerError } from "../../core/server-error.ts";
-import { MAX_RETENTION_PRIORITY, type Retention } from "../kv/retention.ts";
+import type { Retention } from "../kv/retention.ts";
 import type { GenerateRequest } from "./generate.ts";
 
 export interface RequestLimits {
@@ -152,7 +153,7 @@ function checkCacheHints({ priority, cacheSalt, retention, tokenSalts, promptTok
 function checkRetention({ ranges, decode }: Retention): void {
   within("the number of retention ranges", ranges.length, 0, MAX_LLM_RETENTION_RANGES);
   for (const each of [...ranges, decode]) {
-    within("a retention priority", each.priority, 0, MAX_RETENTION_PRIORITY);
+    within("a retention priority", each.priority, 0, MAX_LLM_RETENTION_PRIORITY);
     if (!(each.durationMs >= 0))
       refuse(`a retention duration is ${each.durationMs} ms, expected at least 0, or -1 for ever`);
   }

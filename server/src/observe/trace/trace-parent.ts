@@ -1,6 +1,7 @@
 /**
  * W3C Trace Context headers (version 00, traceparent and tracestate): parses a client's, formats the propagated ones.
  */
+import { MAX_TRACE_STATE_CHARS } from "../../core/limits.ts";
 import type { TraceHeaders } from "../../core/request-trace.ts";
 
 /** Parent span of the trace. */
@@ -12,11 +13,6 @@ export interface TraceParent {
 }
 
 const TRACE_PARENT = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/;
-/**
- * Minimum tracestate length that the recommendation requires to propagate (section 3.3.1.5); longer ones may be
- * dropped.
- */
-const MAX_STATE_CHARS = 512;
 
 /** Undefined when there is none, or an invalid one. */
 export function readTraceParent(headers: TraceHeaders): TraceParent | undefined {
@@ -25,7 +21,7 @@ export function readTraceParent(headers: TraceHeaders): TraceParent | undefined 
   const [, version, traceId = "", spanId = "", more] = match;
   if (version === "00" && more !== undefined) return undefined;
   const state = headers.header("tracestate") ?? "";
-  return { traceId, spanId, state: state.length > MAX_STATE_CHARS ? "" : state };
+  return { traceId, spanId, state: state.length > MAX_TRACE_STATE_CHARS ? "" : state };
 }
 
 /** JSON text for OpenTelemetry propagators. */

@@ -2,14 +2,10 @@
  * Events of one sampled request and of those that it caused. Its owner gets the whole tree once, when every holder has
  * released it. Knows no file and no collector.
  */
+import { MAX_TRACE_MOMENTS, MAX_TREE_TRACES } from "../../core/limits.ts";
 import type { RequestTrace, TensorMoment, TraceMoment } from "../../core/request-trace.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { type TensorText, tensorText } from "./trace-tensor-text.ts";
-
-/** Maximum events per trace: a stream has two per response, without a bound. */
-export const MAX_TRACE_MOMENTS = 16_384;
-/** Maximum traces per tree: a model may call others for as long as its request runs. */
-export const MAX_TREE_TRACES = 4096;
 
 export interface TraceNode {
   readonly id: number;

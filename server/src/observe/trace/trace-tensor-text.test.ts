@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Datatype, packBytesElements } from "@nereid/wire";
-import { MAX_TRACED_ELEMENTS, tensorText } from "./trace-tensor-text.ts";
+import { MAX_TRACED_ELEMENTS } from "../../core/limits.ts";
+import { tensorText } from "./trace-tensor-text.ts";
 
 function bytesOf(array: ArrayBufferView): Uint8Array {
   return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);

@@ -1,11 +1,11 @@
 /** A tensor in a trace file: its elements as text, comma-separated and truncated. */
+
 import { checkBytesElements, elementSize, splitBytesElements } from "@nereid/wire";
 import { bf16ToNumber } from "../../core/bf16.ts";
 import { fp16ToNumber } from "../../core/fp16.ts";
+import { MAX_TRACED_ELEMENTS } from "../../core/limits.ts";
 import type { Tensor } from "../../core/tensor.ts";
 
-/** Maximum elements of one tensor: the text of an image is ten times its bytes, held until it is written. */
-export const MAX_TRACED_ELEMENTS = 65_536;
 /** Decimal digits that distinguish any two FP32 values. */
 const FP32_DIGITS = 9;
 

@@ -2,6 +2,7 @@
  * Schemas of request bodies: each reads a JSON value to its type, and describes itself as JSON Schema (2020-12), so that
  * validation and documentation come from one table. Errors name the parameter, as OpenAI's do.
  */
+import { MAX_ARRAY_ITEMS } from "../../core/limits.ts";
 import { type ApiError, invalidParameter, missingParameter } from "./api-error.ts";
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -85,7 +86,7 @@ function numeric(kind: "decimal" | "integer", minimum: number, maximum: number):
   };
 }
 
-export function array<T>(item: Schema<T>, minItems = 0, maxItems = 1_000_000): Schema<readonly T[]> {
+export function array<T>(item: Schema<T>, minItems = 0, maxItems: number = MAX_ARRAY_ITEMS): Schema<readonly T[]> {
   return {
     json: { type: "array", items: item.json, minItems, maxItems },
     read(value, path) {

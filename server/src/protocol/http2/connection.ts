@@ -7,11 +7,12 @@ import type { Socket } from "node:net";
 import { FLAG, FRAME, HTTP2_ERROR, Http2Fault, MAX_WINDOW_BYTES, SETTING } from "./codes.ts";
 import type { ConnectionLimits, ConnectionListener } from "./connection-listener.ts";
 import { FloodGuard } from "./flood-guard.ts";
-import { FrameParser, type FrameReceiver, MAX_FRAME_BYTES } from "./frame-parser.ts";
+import { FrameParser, type FrameReceiver } from "./frame-parser.ts";
 import { enhanceYourCalmFault, expectFrame, protocolFault, uint32 } from "./frame-rules.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import { GoAway } from "./goaway.ts";
 import { HeaderBlocks } from "./header-blocks.ts";
+import { MAX_FRAME_BYTES, MAX_UNREAD_BYTES } from "./limits.ts";
 import { readSettings, settingsPayload } from "./peer-settings.ts";
 import { Pings } from "./pings.ts";
 import { type ReceivedStreams, ReceiveSide } from "./receive-side.ts";
@@ -22,8 +23,6 @@ import { Http2Stream, type StreamTransport } from "./stream.ts";
 
 /** A connection on which nothing has been said for this long is no connection. */
 const HANDSHAKE_MS = 60_000;
-/** A client that takes neither answers nor pongs, and goes on asking for them. */
-const MAX_UNSENT_BYTES: number = 4 * 1024 * 1024;
 const NOTHING: Buffer = Buffer.alloc(0);
 
 export class Http2Connection implements FrameReceiver, StreamTransport, ReceivedStreams {
@@ -296,7 +295,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
 
   #answer(type: number, payload: Buffer): void {
     if (this.#guard.control(performance.now())) throw enhanceYourCalmFault("too many settings and pings");
-    if (this.#writer.unsentBytes > MAX_UNSENT_BYTES) throw enhanceYourCalmFault("the client does not read");
+    if (this.#writer.unsentBytes > MAX_UNREAD_BYTES) throw enhanceYourCalmFault("the client does not read");
     this.#writer.frame(type, FLAG.ack, 0, payload);
   }
 

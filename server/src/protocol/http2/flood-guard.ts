@@ -3,13 +3,7 @@
  * CVE-2024-27316 CONTINUATION flood). Decides when it is too much; ends nothing itself.
  */
 
-/** Streams that a client may reset at once, and how many more each second. Users cancel, but not this fast. */
-const RESET_BURST = 2000;
-const RESETS_PER_SECOND = 200;
-/** Frames in a row that carry nothing. */
-const MAX_EMPTY_FRAMES = 1000;
-/** Settings and pings of a second. */
-const MAX_CONTROL_PER_SECOND = 10_000;
+import { MAX_CONTROL_PER_SECOND, MAX_EMPTY_FRAMES, MAX_RESET_BURST, MAX_RESETS_PER_SECOND } from "./limits.ts";
 
 export class FloodGuard {
   #resets = 0;
@@ -20,10 +14,10 @@ export class FloodGuard {
 
   /** A stream was reset by the client. True: too many. */
   reset(nowMs: number): boolean {
-    const refill = ((nowMs - this.#resetsSinceMs) * RESETS_PER_SECOND) / 1000;
+    const refill = ((nowMs - this.#resetsSinceMs) * MAX_RESETS_PER_SECOND) / 1000;
     this.#resets = Math.max(0, this.#resets - refill) + 1;
     this.#resetsSinceMs = nowMs;
-    return this.#resets > RESET_BURST;
+    return this.#resets > MAX_RESET_BURST;
   }
 
   /** A frame without content and without end. True: too many. */

@@ -2,10 +2,9 @@
  * Cuts the client's bytes into frames (RFC 9113, 4.1). DATA payloads are passed on in the pieces in which they arrive,
  * without a copy; other frames are assembled after a check of their length. Knows no stream.
  */
-import { DEFAULT_FRAME_BYTES, FLAG, FRAME, FRAME_HEADER_BYTES, HTTP2_ERROR, Http2Fault, PREFACE } from "./codes.ts";
 
-/** SETTINGS_MAX_FRAME_SIZE; above the default, so that large messages come in few frames. */
-export const MAX_FRAME_BYTES: number = 256 * 1024;
+import { DEFAULT_FRAME_BYTES, FLAG, FRAME, FRAME_HEADER_BYTES, HTTP2_ERROR, Http2Fault, PREFACE } from "./codes.ts";
+import { MAX_FRAME_BYTES } from "./limits.ts";
 
 export interface FrameReceiver {
   /** A data frame begins; `length` counts against the windows, `padding` of it is worth nothing. */
@@ -86,8 +85,10 @@ export class FrameParser {
     const type = bytes[at + 3] ?? 0;
     const flags = bytes[at + 4] ?? 0;
     const streamId = bytes.readUInt32BE(at + 5) & STREAM_MASK;
-    if (length > MAX_FRAME_BYTES || (length > DEFAULT_FRAME_BYTES && type !== FRAME.data && type !== FRAME.headers)) {
-      throw new Http2Fault(HTTP2_ERROR.frameSize, `a frame of type ${type} has ${length} bytes`);
+    const most = type === FRAME.data || type === FRAME.headers ? MAX_FRAME_BYTES : DEFAULT_FRAME_BYTES;
+    if (length > most) {
+      const text = `a frame of type ${type} has ${length} bytes, expected at most ${most}`;
+      throw new Http2Fault(HTTP2_ERROR.frameSize, text);
     }
     if (type === FRAME.data) return this.#startData(bytes, at, length, flags, streamId);
     if (type > LAST_KNOWN) {

@@ -4,11 +4,9 @@
  */
 import { FLAG, HTTP2_ERROR, Http2Fault, MAX_WINDOW_BYTES } from "./codes.ts";
 import { HeaderDecoder, type HeaderList } from "./header-decoder.ts";
+import { MAX_BLOCK_BYTES, MAX_BLOCK_FRAMES } from "./limits.ts";
 import { type RequestHead, readRequestHead } from "./request-head.ts";
 
-/** Size of one block as sent; its fields have a limit of their own. */
-const MAX_BLOCK_BYTES = 65_536;
-const MAX_BLOCK_FRAMES = 64;
 const PRIORITY_BYTES = 5;
 
 export interface HeaderBlock {
@@ -72,9 +70,8 @@ export class HeaderBlocks {
   #part(bytes: Buffer, flags: number): boolean {
     this.#parts.push(bytes);
     this.#numBytes += bytes.length;
-    if (this.#numBytes > MAX_BLOCK_BYTES || this.#parts.length > MAX_BLOCK_FRAMES) {
-      throw new Http2Fault(HTTP2_ERROR.enhanceYourCalm, `a header block has more than ${MAX_BLOCK_BYTES} bytes`);
-    }
+    expectAtMost(this.#numBytes, MAX_BLOCK_BYTES, "bytes");
+    expectAtMost(this.#parts.length, MAX_BLOCK_FRAMES, "frames");
     this.#isOpen = (flags & FLAG.endHeaders) === 0;
     return !this.#isOpen;
   }
@@ -96,4 +93,12 @@ export class HeaderBlocks {
     }
     return this.#lastHead;
   }
+}
+
+function expectAtMost(got: number, most: number, unit: string): void {
+  if (got <= most) return;
+  throw new Http2Fault(
+    HTTP2_ERROR.enhanceYourCalm,
+    `a header block has ${got} ${unit} or more, expected at most ${most}`,
+  );
 }

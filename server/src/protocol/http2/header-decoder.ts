@@ -4,12 +4,10 @@
  */
 import { HTTP2_ERROR, Http2Fault } from "./codes.ts";
 import { decodeHuffman } from "./huffman.ts";
+import { MAX_HPACK_INTEGER, MAX_TABLE_BYTES } from "./limits.ts";
 import { STATIC_NAMES, STATIC_VALUES } from "./static-table.ts";
 
-/** The peer may use less, not more: the default, which the settings of this side leave. */
-const MAX_TABLE_BYTES = 4096;
 const ENTRY_BYTES = 32;
-const MAX_INTEGER: number = 2 ** 28;
 
 export interface HeaderList {
   /** Names and values in turn. */
@@ -135,7 +133,9 @@ export class HeaderDecoder {
     for (let shift = 0; ; shift += 7) {
       const byte = this.#byte();
       value += (byte & 127) * 2 ** shift;
-      if (value > MAX_INTEGER || shift > 28) throw fault("a number is too large");
+      if (value > MAX_HPACK_INTEGER || shift > 28) {
+        throw fault(`a number is ${value} or more, expected at most ${MAX_HPACK_INTEGER}`);
+      }
       if (byte < 128) return value;
     }
   }

@@ -2,7 +2,7 @@
  * Request fields that chat completions and completions share, OpenAI's and those that vLLM's clients add, and their
  * meaning for a text model. Sources: OpenAI's API reference; vLLM's OpenAI-compatible server, "Extra parameters".
  */
-import { MAX_LLM_SALT_CHARS, MAX_LLM_TOP_LOG_PROBS } from "../../core/limits.ts";
+import { MAX_CHOICES, MAX_LLM_SALT_CHARS, MAX_LLM_TOP_LOG_PROBS, MAX_STOPS, MAX_TOKEN_ID } from "../../core/limits.ts";
 import { PLAIN_REQUEST, type Sampling, type TextRequest } from "../../text-model/text-request.ts";
 import { unsupportedValue } from "../api/api-error.ts";
 import {
@@ -67,11 +67,6 @@ export interface GenerationFields {
   readonly guided_choice?: readonly string[] | undefined;
   readonly structured_outputs?: JsonObject | undefined;
 }
-
-const MAX_CHOICES = 128;
-/** OpenAI allows 4; vLLM's clients send more. */
-const MAX_STOPS = 64;
-export const MAX_TOKEN_ID = 16_777_216;
 
 const STOPS: Schema<readonly string[]> = choice<readonly string[]>(
   "a string or an array of strings",

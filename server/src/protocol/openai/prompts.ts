@@ -1,11 +1,7 @@
 /** Prompts of a completion: a text, token ids, or several of either. Source: OpenAI's API reference, `prompt`. */
+import { MAX_PROMPT_TOKENS, MAX_PROMPTS, MAX_TOKEN_ID } from "../../core/limits.ts";
 import type { Prompt } from "../../text-model/text-request.ts";
 import { array, choice, integer, mapped, type Schema, string } from "../api/schema.ts";
-import { MAX_TOKEN_ID } from "./generation-fields.ts";
-
-/** OpenAI's limit on the inputs of one request. */
-export const MAX_PROMPTS = 2048;
-const MAX_PROMPT_TOKENS = 1_048_576;
 
 const TOKENS: Schema<Prompt> = mapped(array(integer(0, MAX_TOKEN_ID), 1, MAX_PROMPT_TOKENS), (ids) => ({
   tokens: Int32Array.from(ids),

@@ -2,6 +2,7 @@
  * Scores of texts against each other: /score, /rerank and /classify, by models of pairs, of vectors, and of classes.
  * Sources: vLLM's "Score API", "Re-rank API" and "Classification API"; Jina's and Cohere's rerank references.
  */
+import { MAX_PROMPTS } from "../../core/limits.ts";
 import { cosine, type EmbeddingModel, sigmoid, softmax } from "../../text-model/embedding-model.ts";
 import type { CallFacts } from "../../text-model/text-request.ts";
 import { invalidParameter, missingParameter } from "../api/api-error.ts";
@@ -21,7 +22,6 @@ import {
   string,
 } from "../api/schema.ts";
 import { findEmbeddingModel, nowSeconds, type OpenAiContext, startCall } from "./openai-context.ts";
-import { MAX_PROMPTS } from "./prompts.ts";
 
 const TEXTS: Schema<readonly string[]> = choice<readonly string[]>(
   "a string or an array of strings",

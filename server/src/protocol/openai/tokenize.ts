@@ -1,4 +1,5 @@
 /** POST /tokenize and /detokenize, in the shape of vLLM's clients. Source: vLLM's OpenAI-compatible server, "Tokenizer API". */
+import { MAX_TOKEN_ID } from "../../core/limits.ts";
 import type { TextModel } from "../../text-model/text-model.ts";
 import { ApiError, missingParameter } from "../api/api-error.ts";
 import {
@@ -16,7 +17,6 @@ import {
 import { MESSAGES, type ReadMessage } from "./chat/messages.ts";
 import { renderPrompt } from "./chat/prompt.ts";
 import { readTools } from "./chat/tools.ts";
-import { MAX_TOKEN_ID } from "./generation-fields.ts";
 import { findModel, type OpenAiContext } from "./openai-context.ts";
 
 export interface TokenizeRequest {

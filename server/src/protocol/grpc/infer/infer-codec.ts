@@ -2,6 +2,7 @@
  * ModelInferRequest bytes to `InferRequest`, `InferResponse` to ModelInferResponse bytes (KServe V2, gRPC; protobuf
  * encoding). One writer serves all calls in turn.
  */
+
 import {
   decodeInferRequest,
   GatherWriter,
@@ -21,6 +22,7 @@ import {
 import type { Cancellation } from "../../../core/cancellation.ts";
 import type { InferRequest, ParameterValue } from "../../../core/infer-request.ts";
 import type { InferResponse } from "../../../core/infer-response.ts";
+import { MAX_GRPC_MESSAGE_BYTES } from "../../../core/limits.ts";
 import type { ServedModel } from "../../../core/model-server.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
 import { ResponsePattern } from "../../../core/response-pattern.ts";
@@ -34,8 +36,6 @@ import { readInputs } from "./infer-inputs.ts";
 import { type OutputForm, outputNames, readForms } from "./infer-outputs.ts";
 import { readRequestParameters, withForwardedMetadata } from "./infer-parameters.ts";
 
-/** A gRPC message cannot be longer on any peer. */
-const MAX_RESPONSE_BYTES: number = 2 ** 31 - 1;
 const FINAL: InferParameter = { kind: "bool", value: true };
 const NOT_FINAL: InferParameter = { kind: "bool", value: false };
 const FINAL_MARK = "triton_final_response";
@@ -144,7 +144,7 @@ export class InferCodec {
     const writer = this.#writer;
     try {
       write(writer);
-      if (writer.size > MAX_RESPONSE_BYTES) throw tooLarge(writer.size);
+      if (writer.size > MAX_GRPC_MESSAGE_BYTES) throw tooLarge(writer.size);
       return writer.finish(PREFIX_BYTES);
     } catch (error) {
       writer.discard();
@@ -258,6 +258,6 @@ function parameterOf(value: ParameterValue): InferParameter {
 }
 
 function tooLarge(size: number): ServerError {
-  const text = `Response has byte size ${size} which exceeds gRPC's byte size limit ${MAX_RESPONSE_BYTES}.`;
+  const text = `Response has byte size ${size} which exceeds gRPC's byte size limit ${MAX_GRPC_MESSAGE_BYTES}.`;
   return new ServerError("invalid_argument", text);
 }

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import { createServer as createSecureServer } from "node:https";
 import { Server as NetServer, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { MAX_HTTP_HEADER_BYTES } from "../../../core/limits.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
 import { describeThrown } from "../../../core/server-error.ts";
 import type { Logger } from "../../../observe/log.ts";
@@ -241,9 +242,10 @@ function endTrace(trace: RequestTrace): void {
 }
 
 function createHttpServer({ tls, acceptHttp2 }: ListenerOptions, listener: RequestListener): Server {
-  if (tls === undefined) return createServer(listener);
+  if (tls === undefined) return createServer({ maxHeaderSize: MAX_HTTP_HEADER_BYTES }, listener);
   const { cert, key, root, mutual } = tls;
   const secure = {
+    maxHeaderSize: MAX_HTTP_HEADER_BYTES,
     cert: Buffer.from(cert),
     key: Buffer.from(key),
     requestCert: mutual,

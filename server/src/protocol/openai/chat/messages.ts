@@ -3,7 +3,7 @@
  * completion", messages.
  */
 import type { ChatMessage, ChatToolCall, ContentPart } from "../../../chat/chat-contract.ts";
-import { MAX_IMAGES } from "../../../core/limits.ts";
+import { MAX_IMAGES, MAX_MESSAGES } from "../../../core/limits.ts";
 import { invalidParameter, missingParameter, unsupportedValue } from "../../api/api-error.ts";
 import { anyObject, array, isObject, type JsonObject, mapped, oneOf, type Schema } from "../../api/schema.ts";
 import { readImage } from "./image-source.ts";
@@ -15,7 +15,6 @@ export interface ReadMessage {
 }
 
 const ROLE = oneOf("system", "assistant", "user", "function", "tool", "developer");
-const MAX_MESSAGES = 65_536;
 
 export const MESSAGES: Schema<readonly ReadMessage[]> = array(mapped(anyObject(), readMessage), 1, MAX_MESSAGES);
 
@@ -29,7 +28,7 @@ function readMessage(value: JsonObject, path: string): ReadMessage {
   if (content === null && calls === undefined && role !== "assistant") throw missingParameter(`${path}.content`);
   if (role === "tool" && typeof value.tool_call_id !== "string") throw missingParameter(`${path}.tool_call_id`);
   if (images.length > MAX_IMAGES) {
-    throw unsupportedValue(`${path}.content`, `A message holds at most ${MAX_IMAGES} images.`);
+    throw unsupportedValue(`${path}.content`, `It holds ${images.length} images, expected at most ${MAX_IMAGES}.`);
   }
   const message: ChatMessage = {
     role: role === "function" ? "tool" : role,

@@ -3,6 +3,7 @@
  * Source: OpenAI's API reference, "Create completion".
  */
 
+import { MAX_COMPLETION_CHOICES } from "../../../core/limits.ts";
 import { gapPrompt } from "../../../text-model/fill-in-the-middle.ts";
 import type { TextModel } from "../../../text-model/text-model.ts";
 import type { Prompt, TextRequest } from "../../../text-model/text-request.ts";
@@ -12,7 +13,6 @@ import type { CompletionRequest } from "./request.ts";
 
 /** OpenAI's default. */
 const DEFAULT_MAX_TOKENS = 16;
-const MAX_CHOICES = 2048;
 
 export interface PreparedCompletion {
   readonly requests: readonly TextRequest[];
@@ -26,8 +26,8 @@ export function prepareCompletion(model: TextModel, body: CompletionRequest): Pr
   if (body.best_of !== undefined && body.best_of !== numChoices) {
     throw unsupportedParameter("best_of", "This server ranks no choices: leave it out, or give it the value of 'n'.");
   }
-  if (body.prompt.length * numChoices > MAX_CHOICES) {
-    const text = `Invalid 'prompt': ${body.prompt.length} prompts with ${numChoices} choices each, expected at most ${MAX_CHOICES} choices.`;
+  if (body.prompt.length * numChoices > MAX_COMPLETION_CHOICES) {
+    const text = `Invalid 'prompt': ${body.prompt.length} prompts with ${numChoices} choices each, expected at most ${MAX_COMPLETION_CHOICES} choices.`;
     throw invalidParameter("prompt", "array_above_max_length", text);
   }
   const isScoreOnly = body.max_tokens === 0;
