@@ -12,6 +12,8 @@ export class Responses {
   readonly #model: ServedModel;
   readonly #request: TextInferRequest;
   #iterator: AsyncIterator<InferResponse> | undefined;
+  /** The last response was read: there is nothing left to cancel. */
+  #isOver = false;
 
   constructor(model: ServedModel, request: TextInferRequest) {
     this.#model = model;
@@ -22,6 +24,7 @@ export class Responses {
   async next(): Promise<InferResponse | undefined> {
     this.#iterator ??= this.#model.infer(this.#request)[Symbol.asyncIterator]();
     const { done, value } = await this.#iterator.next();
+    if (done === true || value.final) this.#isOver = true;
     if (done === true) return undefined;
     if (value.error !== undefined) throw value.error;
     return value;
@@ -37,6 +40,7 @@ export class Responses {
     const all = iterator instanceof ResponseStream ? iterator : { [Symbol.asyncIterator]: () => iterator };
     try {
       await forEachResponse(all, (response) => {
+        if (response.final) this.#isOver = true;
         if (response.error !== undefined) throw response.error;
         const behind = take(response);
         if (behind === END) throw END;
@@ -49,6 +53,8 @@ export class Responses {
 
   /** Cancels what still runs. */
   async return(): Promise<void> {
+    if (this.#isOver) return;
+    this.#isOver = true;
     this.#request.cancel();
     await this.#iterator?.return?.();
   }

@@ -22,6 +22,7 @@ export class TextModels {
   readonly #createChat: CreateChatFormat;
   readonly #tokenizers = new TokenizerCache();
   readonly #known = new Map<string, Known>();
+  readonly #signatures = new WeakMap<ServedModel, ReturnType<typeof textSignature>>();
 
   constructor(server: Pick<ModelServer, "model" | "index">, createChat: CreateChatFormat) {
     this.#server = server;
@@ -31,7 +32,7 @@ export class TextModels {
   /** @throws ServerError not_found for an unknown name, invalid_argument for a model that is none of text */
   async find(name: string): Promise<TextModel> {
     const { served, adapter } = this.#served(name);
-    const signature = textSignature(served);
+    const signature = this.#signature(served);
     if ("reason" in signature) {
       throw new ServerError("invalid_argument", `The model '${name}' does not generate text: ${signature.reason}`);
     }
@@ -75,6 +76,14 @@ export class TextModels {
     const all = [...this.#known.values()];
     this.#known.clear();
     await Promise.all(all.map(({ assets }) => closeChat(assets)));
+  }
+
+  #signature(served: ServedModel): ReturnType<typeof textSignature> {
+    const known = this.#signatures.get(served);
+    if (known !== undefined) return known;
+    const signature = textSignature(served);
+    this.#signatures.set(served, signature);
+    return signature;
   }
 
   #served(name: string): { readonly served: ServedModel; readonly adapter: string | undefined } {

@@ -40,12 +40,17 @@ const PARAMS: Readonly<Record<TextField, string>> = {
 /** The engine's refusal of a prompt that its cache cannot hold. */
 const TOO_LONG = /^Prompt length \(\d+\) exceeds maximum input length/;
 
+/** The engine's refusal of an adapter that the model does not have. */
+const NO_ADAPTER = /^no adapter is named '([^']*)'/;
+
 /** `promptParam`: the request's own name for its prompt. */
 export function openAiError(thrown: unknown, promptParam = "prompt"): ApiError {
   if (thrown instanceof ApiError) return thrown;
   const error = ServerError.from(thrown);
   if (error instanceof FieldError) return fieldError(error, promptParam);
   if (TOO_LONG.test(error.message)) return contextError(error.message, promptParam);
+  const [, adapter] = NO_ADAPTER.exec(error.message) ?? [];
+  if (adapter !== undefined) return unknownModel(adapter);
   const [status, type, code] = STATUS[error.code];
   return new ApiError({ status, type, code, param: null, message: error.message });
 }

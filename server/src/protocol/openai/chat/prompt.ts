@@ -103,17 +103,15 @@ function chatTextRequest(model: TextModel, body: ChatRequest, tools: Tools, prom
     guide: ownGuide ?? format,
     logProbs: body.logprobs === true ? (body.top_logprobs ?? 0) : undefined,
     keptTokens: [...(tools.list.length > 0 ? chat.tools.specialTokens : []), ...(chat.reasoning?.specialTokens ?? [])],
-    extras: new Map([
-      ...shared.extras,
-      ["messages", JSON.stringify(body.messages.map(({ message }) => message))],
-      ...(tools.list.length === 0
-        ? []
-        : ([
-            ["tools", JSON.stringify(tools.list)],
-            ["tool_choice", JSON.stringify(tools.choice)],
-          ] as const)),
-    ]),
+    extras: model.signature.jsonInputs.length === 0 ? shared.extras : jsonExtras(body, tools, shared.extras),
   };
+}
+
+/** For models with inputs of those names. */
+function jsonExtras(body: ChatRequest, tools: Tools, more: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  const extras = new Map([...more, ["messages", JSON.stringify(body.messages.map(({ message }) => message))]]);
+  if (tools.list.length === 0) return extras;
+  return extras.set("tools", JSON.stringify(tools.list)).set("tool_choice", JSON.stringify(tools.choice));
 }
 
 /** A model without guides may call tools as it likes; a call that is required it must be able to promise. */
