@@ -1,4 +1,4 @@
-/** Engine files on several GPUs: one GPU measures a rank's share of the products, and all read the file that comes of it. */
+/** Engine files on several GPUs: one GPU measures a rank's share of the GEMMs, and all read the file that comes of it. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -169,7 +169,7 @@ async function steps(): Promise<void> {
     report(); // what follows may be cut off
   }
   for (const [shape, { bestUs, firstUs, count }] of runner.gemms.measuredUs) {
-    console.log(`product ${shape}: ${bestUs.toFixed(1)} us, first suggestion ${firstUs.toFixed(1)} us of ${count}`);
+    console.log(`GEMM ${shape}: ${bestUs.toFixed(1)} us, first suggestion ${firstUs.toFixed(1)} us of ${count}`);
   }
   report();
   await runner.close();

@@ -5,7 +5,7 @@ import { model, node, ONNX_TYPE, tensor } from "../../tests/fakes/onnx-writer.ts
 import type { BenchTensor } from "../serving/messages.ts";
 import { newRepository } from "./served-repository.ts";
 
-/** Each model is served once for each. On a GPU products round their inputs to TF32 unless they are told not to. */
+/** Each model is served once for each. On a GPU GEMMs round their inputs to TF32 by default. */
 export const PLACES = {
   cpu: "instance_group [ { count: 1, kind: KIND_CPU } ]",
   gpu: "instance_group [ { count: 1, kind: KIND_GPU, gpus: [ 0 ] } ]",

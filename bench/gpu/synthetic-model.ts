@@ -85,7 +85,7 @@ export class SyntheticTensors implements TensorSource {
   readonly #pattern: Uint8Array;
   readonly #ones: Uint8Array;
 
-  /** `isFourBit`: matrices of layers are integers of 4 bits in groups of 128, so that none has to be rounded. */
+  /** `isFourBit`: matrices of layers are INT4 in groups of 128, so that none has to be rounded. */
   constructor({ config, weights }: ParsedDecoder, isFourBit = false) {
     const integers = new Map<string, IntegerTensor>();
     const tensors = new Map<string, StoredTensor>();

@@ -87,7 +87,7 @@ async function measure(numBytes: number, count: number): Promise<void> {
     const median = (durationsMs.sort((a, b) => a - b)[durationsMs.length >> 1] ?? 0).toFixed(2);
     const [serverMs, processMs] = [...cpuMs.values()].map((ms) => (ms / ROUNDS / count).toFixed(2));
     process.stdout.write(
-      `${numBytes / MIB} MiB ${way}: median ${median} ms, processor time: server ${serverMs} ms, process ${processMs} ms\n`,
+      `${numBytes / MIB} MiB ${way}: median ${median} ms, CPU time: server ${serverMs} ms, process ${processMs} ms\n`,
     );
   }
 }

@@ -1,4 +1,4 @@
-/** Measures one row on one server: rate, latencies, and processor time of the server per request. */
+/** Measures one row on one server: rate, latencies, and CPU time of the server per request. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Load } from "./load.ts";
 import { cpuTimeUs } from "./process-cpu.ts";

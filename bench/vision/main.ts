@@ -117,7 +117,7 @@ try {
     ),
   );
   for (const step of steps) say(step);
-  for (const [name, ms] of Object.entries(cpuMs)) say(`  ${name.padEnd(22)} ${ms} ms of processor time a request`);
+  for (const [name, ms] of Object.entries(cpuMs)) say(`  ${name.padEnd(22)} ${ms} ms of CPU time a request`);
   const ratio = many.perSecond / alone.perSecond;
   say(`${round(ratio)} times the client that makes the steps itself`);
   Object.assign(results, { alone, single, many, steps, cpuMs, ratio });

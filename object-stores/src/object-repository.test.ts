@@ -232,7 +232,7 @@ test("folders of processes that are gone are removed at the start, others stay",
   assert.deepEqual(liveFolders(cacheFolder), ["live-another.host-4194305-1-bb"]);
 });
 
-test("servers that share a cache fetch a content once, whoever comes first", async (t) => {
+test("servers that share a cache fetch a content once, whichever comes first", async (t) => {
   const { server, open } = await openTestStore(t, "s3");
   server.put("repo/m/1/weights", LARGE);
   server.bytesPerSecond = 600_000;

@@ -88,7 +88,7 @@ const REFUSED: readonly (readonly [what: string, launch: Launch, message: RegExp
     /addNorm: expected rows of at most 32768, got 65536/,
   ],
   [
-    "a gated product of no rows",
+    "a gated GEMM of no rows",
     (stream) => launchGatedMul(stream, { type: "f32", activation: "silu", gateUp: 0n, out: 0n, numRows: 0, width: 64 }),
     /gatedMul: expected at least one row, got 0/,
   ],

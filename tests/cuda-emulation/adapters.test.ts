@@ -84,7 +84,7 @@ for (const [model, type, bound] of [
   });
 }
 
-test("run() of 8-bit floats on an emulated GPU changes logits as the adapter does, of codes and of few rows", {
+test("run() of FP8 on an emulated GPU changes logits as the adapter does, of codes and of few rows", {
   skip,
 }, async () => {
   const runner = await openRunner("llama-3.2", "bf16", "e4m3");

@@ -29,7 +29,7 @@ const OPTIONS: readonly string[] = [
   "-Wall",
   "-Wextra",
   "-Werror",
-  // A kernel is full of hints for another compiler, and of helpers that one variant or another does without.
+  // A kernel is full of hints for another compiler, and of functions that one variant or another does without.
   "-Wno-unknown-pragmas",
   "-Wno-unused",
   "-Wno-attributes",

@@ -1,5 +1,5 @@
 /**
- * A GPU as runners of models see one, whose kernels run on emulated threads and whose products are loops: for showing that
+ * A GPU as runners of models see one, whose kernels run on emulated threads and whose GEMMs are loops: for showing that
  * everything around the kernels is right where there is no GPU. It does all at once and in order, so it tells nothing of
  * streams; a recorded graph is the list of its calls.
  */

@@ -6,7 +6,7 @@ import { hostCompiler } from "./compile-emulation.ts";
 import { EmulatedDevice } from "./emulated-device.ts";
 import { selectChecks } from "./select-checks.ts";
 
-// Without the letter: products of warp groups are not there, and what takes their place is shown.
+// Without the letter: WGMMA is not there, and the kernels in its place are shown.
 const ARCH = "sm_90";
 /** All checks, on every architecture and with other seeds: `npm run soak -- kernels`. */
 const SEED = 1;

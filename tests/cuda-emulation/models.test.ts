@@ -70,7 +70,7 @@ for (const model of ["mistral-nemo", "qwen3"]) {
   });
 }
 
-test("a cache of halves and one of 8-bit floats give the CPU's logits about as exactly as they hold numbers", {
+test("an FP16 and an FP8 cache give the CPU's logits about as exactly as they hold numbers", {
   skip,
 }, async () => {
   const modelDir = join(MODELS, "llama-3.2");
@@ -85,7 +85,7 @@ test("a cache of halves and one of 8-bit floats give the CPU's logits about as e
 });
 
 for (const model of ["llama-2", "llama-3.2"]) {
-  test(`${model} with an output of 8-bit floats gives about the CPU's logits on an emulated GPU`, {
+  test(`${model} with an FP8 output gives about the CPU's logits on an emulated GPU`, {
     skip,
   }, async () => {
     const modelDir = join(MODELS, model);

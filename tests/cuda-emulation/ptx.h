@@ -1,5 +1,5 @@
 // The instructions that kernels write as inline assembly, each a function of its name with the operands in order.
-// Conversions are exact to their definition, products sum in f32. An instruction that is missing here does not compile.
+// Conversions are exact to their definition, matrix products sum in f32. An instruction that is missing here does not compile.
 #pragma once
 #include "language.h"
 
@@ -12,7 +12,7 @@ typedef uint16_t u16;
 inline void griddepcontrol_wait() {}
 inline void griddepcontrol_launch_dependents() {}
 // Each look at the clock finds a second gone, so that who waits with patience loses it.
-// Whoever looks at the clock waits for others.
+// A thread that reads the clock lets others run.
 inline uint64_t globaltimer() {
   static uint64_t nanoseconds = 0;
   emulated::let_others_run();

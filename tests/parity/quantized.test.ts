@@ -1,4 +1,4 @@
-/** Checkpoints of 8-bit floats and of integers against what torch computed with the numbers they stand for. */
+/** Checkpoints of FP8 and of integers against what torch computed with the numbers they stand for. */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";

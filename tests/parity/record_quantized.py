@@ -1,4 +1,4 @@
-"""Records one tiny random model in the ways in which checkpoints keep 8-bit floats and integers, and what torch computes
+"""Records one tiny random model in the ways in which checkpoints keep FP8 and integers, and what torch computes
 with the numbers that they stand for, for quantized.test.ts.
 
 Run by hand:

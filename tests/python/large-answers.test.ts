@@ -23,7 +23,7 @@ class TritonPythonModel:
         ]
 `;
 
-test("large answers of Python models hold their own data, whoever else is answered meanwhile", {
+test("large answers of Python models hold their own data while others are answered", {
   skip: clientVenv.reason,
   timeout: 120_000,
 }, async () => {

@@ -1,5 +1,5 @@
 /**
- * Sees to it that nobody waits for ever: whoever is first in line, by arrival and priority, gets something done in every
+ * Checks that no request waits for ever: the first in line, by arrival and priority, makes progress in every
  * step, or those who run before it was first have as many steps at most as they have tokens left.
  */
 import type { Sequence } from "../../server/src/engine/request/sequence.ts";

@@ -5,7 +5,7 @@ import { hostCompiler } from "../cuda-emulation/compile-emulation.ts";
 import { EmulatedDevice } from "../cuda-emulation/emulated-device.ts";
 import type { Soak, SoakOptions, SoakResult } from "./soak.ts";
 
-/** The newest, and the oldest, on which kernels do without instructions for 8-bit floats. */
+/** The newest, and the oldest, on which kernels do without instructions for FP8. */
 const ARCHITECTURES = ["sm_90", "sm_80"];
 
 export const kernelsSoak: Soak = { name: "kernels", run };

@@ -34,7 +34,7 @@ test("StatsCollector gives means and the largest of each input over all rows", (
   assert.deepEqual([...maxAbs], [5, 4]);
 });
 
-test("watcher() reads what enters products of layers, and nothing of others", () => {
+test("watcher() reads the inputs of the layers' GEMMs, and nothing of others", () => {
   const stats = new StatsCollector();
   // 1, -2, 0.5 and 4 as bfloat16.
   const memory = new Map([[7n, new Uint8Array(Uint16Array.of(0x3f80, 0xc000, 0x3f00, 0x4080).buffer)]]);

@@ -170,7 +170,7 @@ const quantizedCheck: CudaCheck = {
   },
 };
 
-/** Rows of sums that the product before left unscaled. */
+/** Rows of sums that the previous GEMM left unscaled. */
 const scaledCheck: CudaCheck = {
   name: "gated-mul silu of sums to e4m3 by row",
   maxError: 4e-2,

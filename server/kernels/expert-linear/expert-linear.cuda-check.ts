@@ -110,7 +110,7 @@ async function runProducts(context: CudaCheckContext, variant: Variant): Promise
   );
 }
 
-/** The first product of a layer of 128 experts of 768, 8 a token. */
+/** The first GEMM of a layer of 128 experts of 768, 8 a token. */
 function benches(context: CudaCheckContext): readonly CudaBench[] {
   const [numExperts, numChosen, inputs, outputs] = [128, 8, 2048, 1536];
   const weight = uploadPattern(context, "bf16", numExperts * outputs * inputs);

@@ -19,8 +19,8 @@ import { fusedLayerRef } from "./fused-layer.ref.ts";
 
 interface Variant extends FusedLayerShape {
   readonly hasBias: boolean;
-  /** "products": one launch for each. "block": one block does all. "grid": as it is meant, where blocks run at once. */
-  readonly form: "products" | "block" | "grid";
+  /** "gemms": one launch for each GEMM. "block": one block does all. "grid": as it is meant, where blocks run at once. */
+  readonly form: "gemms" | "block" | "grid";
 }
 
 const SMALL = { attentionWidth: 256, width: 512, inner: 768, outWidth: 320 } as const;
@@ -28,11 +28,11 @@ const WIDE = { attentionWidth: 1024, width: 1280, inner: 2816, outWidth: 1536 } 
 
 const VARIANTS: readonly Variant[] = [
   { ...SMALL, weightType: "bf16", numRows: 1, hasBias: false, form: "block" },
-  { ...SMALL, weightType: "bf16", numRows: 3, hasBias: true, form: "products" },
-  { ...SMALL, weightType: "bf16", numRows: 8, hasBias: false, form: "products" },
+  { ...SMALL, weightType: "bf16", numRows: 3, hasBias: true, form: "gemms" },
+  { ...SMALL, weightType: "bf16", numRows: 8, hasBias: false, form: "gemms" },
   { ...SMALL, weightType: "e4m3", numRows: 2, hasBias: true, form: "block" },
-  { ...SMALL, weightType: "e4m3", numRows: 3, hasBias: false, form: "products" },
-  { ...SMALL, weightType: "int4", numRows: 1, hasBias: true, form: "products" },
+  { ...SMALL, weightType: "e4m3", numRows: 3, hasBias: false, form: "gemms" },
+  { ...SMALL, weightType: "int4", numRows: 1, hasBias: true, form: "gemms" },
   { ...SMALL, weightType: "int4", numRows: 2, hasBias: false, form: "block" },
   { ...WIDE, weightType: "bf16", numRows: 1, hasBias: false, form: "grid" },
   { ...WIDE, weightType: "bf16", numRows: 5, hasBias: true, form: "grid" },
@@ -115,8 +115,8 @@ async function runLayer(context: CudaCheckContext, variant: Variant): Promise<nu
     qkvProj: { matrix: qkvProj.matrix, norm: outNorm.pointer, bias: hasBias ? bias.pointer : undefined, out },
     gridBarrier: context.zeros(gridBarrierBytes(variant)),
   };
-  if (form === "products") {
-    for (let i = 0; i < 4; i++) launchFusedLayer(context.stream, { ...args, products: [i, i + 1], numBlocks: 7 });
+  if (form === "gemms") {
+    for (let i = 0; i < 4; i++) launchFusedLayer(context.stream, { ...args, gemms: [i, i + 1], numBlocks: 7 });
   } else {
     launchFusedLayer(context.stream, form === "block" ? { ...args, numBlocks: 1 } : args);
   }

@@ -67,15 +67,15 @@ const ARGS: FusedLayerCudaArgs = {
   ...{ oProj: { weight: 1n }, gateUp: { weight: 2n }, down: { weight: 3n } },
 };
 
-test("launchFusedLayer() counts a launch once its last product is done", () => {
+test("launchFusedLayer() counts a launch once its last GEMM is done", () => {
   const qkvProj = { matrix: { weight: 4n }, norm: 2048n, out: 4096n };
   for (const [args, wanted] of [
     [ARGS, 1],
     [{ ...ARGS, qkvProj }, 1],
-    [{ ...ARGS, products: [0, 1] }, 0],
-    [{ ...ARGS, products: [2, 3] }, 1],
-    [{ ...ARGS, qkvProj, products: [2, 3] }, 0],
-    [{ ...ARGS, qkvProj, products: [3, 4] }, 1],
+    [{ ...ARGS, gemms: [0, 1] }, 0],
+    [{ ...ARGS, gemms: [2, 3] }, 1],
+    [{ ...ARGS, qkvProj, gemms: [2, 3] }, 0],
+    [{ ...ARGS, qkvProj, gemms: [3, 4] }, 1],
   ] as const) {
     const stream = new FakeKernelStream(132, "sm_90a");
     launchFusedLayer(stream, args);

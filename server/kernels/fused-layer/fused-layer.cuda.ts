@@ -10,8 +10,8 @@ import { ACTIVATION_NUMBERS, type CudaActivation } from "../gated-mul/gated-mul.
 export type FusedLayerWeightType = "bf16" | "e4m3" | "int4";
 
 export interface FusedLayerMatrix {
-  readonly weight: DevicePointer; // [outputs, inputs]; of 4 bits as packInt4() orders them, in groups of 128 without zeros
-  /** Of codes: f32 [outputs]; of 4 bits: f16 as packInt4() orders them. */
+  readonly weight: DevicePointer; // [outputs, inputs]; INT4 as packInt4() orders it, in groups of 128 without zeros
+  /** FP8: f32 [outputs]. INT4: f16 as packInt4() orders them. */
   readonly scales?: DevicePointer | undefined;
 }
 
@@ -45,8 +45,8 @@ export interface FusedLayerCudaArgs extends FusedLayerShape {
   readonly qkvProj?: FusedLayerQkvProj | undefined;
   /** `gridBarrierBytes()` of zeros before the first launch; no two launches that run at once may share them. */
   readonly gridBarrier: DevicePointer;
-  /** Only some of the products, each a launch of its own, and how many blocks: for checks. */
-  readonly products?: readonly [first: number, end: number];
+  /** Only some of the GEMMs, each a launch of its own, and how many blocks: for checks. */
+  readonly gemms?: readonly [first: number, end: number];
   readonly numBlocks?: number;
 }
 
@@ -133,7 +133,7 @@ export function launchFusedLayer(stream: KernelStream, args: FusedLayerCudaArgs)
     usesProgrammaticLaunch: true,
   });
   const last = qkvProj === undefined ? NUM_PRODUCTS - 1 : NUM_PRODUCTS;
-  const [first, end] = args.products ?? [0, last];
+  const [first, end] = args.gemms ?? [0, last];
   const numBlocks = args.numBlocks ?? stream.numSms;
   if (numBlocks > COUNTER_BYTES / 4 - FIRST_LAUNCHES)
     throw new Error(`fusedLayer: no counters for ${numBlocks} blocks`);

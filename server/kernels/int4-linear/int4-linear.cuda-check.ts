@@ -173,7 +173,7 @@ async function runDecode(context: CudaCheckContext, variant: Variant): Promise<n
   return relativeError(await downloadFloats(context, "bf16", out, values.length), values);
 }
 
-/** The four products of a layer of an 8B model; weights rotate, so that none stays in the L2 cache. */
+/** The four GEMMs of a layer of an 8B model; weights rotate, so that none stays in the L2 cache. */
 function benches(context: CudaCheckContext, rows: readonly number[], isGroup: boolean): readonly CudaBench[] {
   const { stream } = context;
   const shapes: readonly (readonly [outputs: number, inputs: number])[] = [

@@ -30,7 +30,7 @@ export interface Int4LinearCudaArgs {
   readonly partials: DevicePointer;
 }
 
-/** From more rows on, decoding the weights and a dense product take less time. */
+/** From more rows on, decoding the weights and a dense GEMM take less time. */
 export const INT4_MAX_ROWS = 64;
 
 /** Inputs that a block takes in one turn. */

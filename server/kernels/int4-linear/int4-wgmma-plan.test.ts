@@ -19,7 +19,7 @@ function shapes(use: Int4WgmmaShape["use"]): readonly Int4WgmmaShape[] {
   );
 }
 
-test("planInt4Wgmma() takes one round of blocks for the products of an 8B model, and fits shared memory", () => {
+test("planInt4Wgmma() takes one round of blocks for the GEMMs of an 8B model, and fits shared memory", () => {
   for (const shape of [...shapes("whole"), ...shapes("parts")]) {
     const form = planInt4Wgmma(SMS, shape);
     assert.ok(form !== undefined);
@@ -30,7 +30,7 @@ test("planInt4Wgmma() takes one round of blocks for the products of an 8B model,
   }
 });
 
-test("planInt4Wgmma() of a gated product has both halves in each block, and no splits", () => {
+test("planInt4Wgmma() of a gated GEMM has both halves in each block, and no splits", () => {
   for (const shape of shapes("gated")) {
     const { groups = 0, groupTiles = 0, splits } = planInt4Wgmma(SMS, shape) ?? {};
     assert.equal((groups * groupTiles) % 2, 0);
@@ -46,7 +46,7 @@ test("planInt4Wgmma() has no form for other shapes", () => {
   assert.equal(planInt4Wgmma(SMS, { ...shape, outputs: 4096 + 64, use: "gated" }), undefined);
 });
 
-test("int4WgmmaTileConfig() serves groups of 128 inputs where there are products of warp groups", () => {
+test("int4WgmmaTileConfig() serves groups of 128 inputs where WGMMA exists", () => {
   const weight = { outputs: 4096, inputs: 4096, groupSize: 128 };
   assert.notEqual(int4WgmmaTileConfig({ arch: "sm_90a", numSms: SMS }, 16, weight), undefined);
   assert.equal(int4WgmmaTileConfig({ arch: "sm_90", numSms: SMS }, 16, weight), undefined);

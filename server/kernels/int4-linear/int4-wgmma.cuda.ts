@@ -18,7 +18,7 @@ import {
 
 const known = new Map<string, Int4WgmmaTileConfig | undefined>();
 
-/** How the product is spread over the device; undefined where the kernel does not serve. */
+/** How the GEMM is spread over the device; undefined where the kernel does not serve. */
 export function int4WgmmaTileConfig(
   { arch, numSms }: Int4Device,
   numRows: number,

@@ -224,7 +224,7 @@ function uploadTiles(
   };
 }
 
-/** The opening product of an MLP of 8 billion weights with rank 16: one sequence, 64 with 8 adapters, a prompt. */
+/** The first GEMM of an MLP of 8 billion weights with rank 16: one sequence, 64 with 8 adapters, a prompt. */
 function benches(context: CudaCheckContext): readonly CudaBench[] {
   const [inputs, half, rank, numAdapters] = [4096, 14336, 16, 8];
   const width = 2 * half;

@@ -27,7 +27,7 @@ export interface QuantizeRowsCudaArgs {
 
 export interface ScaleSumsCudaArgs {
   readonly type: ElemType;
-  /** Sums of products of codes: as activations, or as i32. */
+  /** Sums of GEMMs of codes: as activations, or as i32. */
   readonly sums: DevicePointer; // [numRows, width]
   readonly sumType: "elem" | "i32";
   readonly rowScales?: DevicePointer | undefined; // f32 [numRows]

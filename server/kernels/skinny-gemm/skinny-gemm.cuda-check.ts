@@ -63,7 +63,7 @@ async function runLinear(context: CudaCheckContext, variant: Variant): Promise<n
   return relativeError(await downloadFloats(context, outputType, out, numRows * outputs), expected);
 }
 
-/** The products of a layer of an 8B model and its logits; weights rotate, so that none stays in the L2 cache. */
+/** The GEMMs of a layer of an 8B model and its logits; weights rotate, so that none stays in the L2 cache. */
 function benches(context: CudaCheckContext, weightType: SkinnyWeightType): readonly CudaBench[] {
   const shapes: readonly (readonly [outputs: number, inputs: number])[] = [
     [6144, 4096],

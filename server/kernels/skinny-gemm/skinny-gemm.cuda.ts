@@ -21,7 +21,7 @@ export interface SkinnyGemmCudaArgs {
   readonly inputs: number;
 }
 
-/** From more rows on, a dense product takes less time. */
+/** From more rows on, a dense GEMM takes less time. */
 export const SKINNY_MAX_ROWS: Readonly<Record<SkinnyWeightType, number>> = { bf16: 16, e4m3: 16 };
 
 const THREADS = 256;

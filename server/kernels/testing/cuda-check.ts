@@ -33,7 +33,7 @@ export interface CudaCheck {
   readonly shows?: readonly string[];
   /** Its blocks wait for each other: only a device that runs them at once can show it. */
   readonly needsWholeGrid?: boolean;
-  /** It uses products of warp groups, which sm_90a alone has. */
+  /** It uses WGMMA, which sm_90a alone has. */
   readonly needsWgmma?: boolean;
   /** Runs the kernel on fresh random inputs: norm of (result - reference) over norm of the reference. */
   run(context: CudaCheckContext): Promise<number>;

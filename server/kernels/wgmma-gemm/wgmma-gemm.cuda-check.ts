@@ -101,7 +101,7 @@ function gated(sums: Float32Array, width: number): Float32Array {
   });
 }
 
-/** The products of a layer of an 8B model, left as their readers take them; weights rotate, so that none stays in the L2 cache. */
+/** The GEMMs of a layer of an 8B model, left as their readers take them; weights rotate, so that none stays in the L2 cache. */
 function benches(context: CudaCheckContext, weightType: WgmmaWeightType): readonly CudaBench[] {
   return BENCHES.flatMap(({ matrixRows, inputs, isGated }) => {
     const bytes = matrixRows * inputs * (weightType === "bf16" ? 2 : 1);

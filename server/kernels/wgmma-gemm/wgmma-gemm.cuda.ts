@@ -24,7 +24,7 @@ export interface WgmmaGemmCudaArgs {
   readonly inputs: number;
 }
 
-/** Sizes of a product that ask whether the kernel is written for it. */
+/** Sizes of a GEMM that decide whether the kernel is written for it. */
 export interface WgmmaGemmShape {
   readonly weightType: WgmmaWeightType;
   readonly numRows: number;
@@ -39,7 +39,7 @@ export interface WgmmaGemmShape {
 const WEIGHT_BYTES: Readonly<Record<WgmmaWeightType, number>> = { bf16: 2, e4m3: 1 };
 const known = new Map<string, WgmmaTileConfig | undefined>();
 
-/** How the product is spread over the device; undefined where the kernel does not serve. */
+/** How the GEMM is spread over the device; undefined where the kernel does not serve. */
 export function wgmmaTileConfig(
   { arch, numSms }: Pick<KernelStream, "arch" | "numSms">,
   { weightType, numRows, matrixRows, inputs, isGated = false, keepsPartials = false }: WgmmaGemmShape,

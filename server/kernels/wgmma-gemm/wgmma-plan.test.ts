@@ -83,7 +83,7 @@ test("launchWgmmaGemm() refuses more rows than its form has", () => {
   assert.throws(() => launchWgmmaGemm(new FakeKernelStream(), ARGS, form), /at most 16 rows, got 40/);
 });
 
-test("wgmmaTileConfig() gives nothing where there are no products of warp groups", () => {
+test("wgmmaTileConfig() gives nothing without WGMMA", () => {
   const shape = { weightType: "bf16", numRows: 32, matrixRows: 4096, inputs: 4096 } as const;
   assert.equal(wgmmaTileConfig({ arch: "sm_90", numSms: NUM_SMS }, shape), undefined);
   assert.equal(wgmmaTileConfig({ arch: "sm_80", numSms: NUM_SMS }, shape), undefined);

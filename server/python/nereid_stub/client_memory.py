@@ -4,7 +4,7 @@ Every input gets a mapping of its own, and a private one: what the model writes 
 is gone with the mapping. A model may keep an array for longer than its request, and the client may then use its memory
 for something else: so `settle` gives what is still looked at pages of its own when the request ends.
 
-A client that makes its object shorter takes the pages away, and the system answers whoever touches them with SIGBUS, which
+A client that makes its object shorter takes the pages away, and the system answers their next access with SIGBUS, which
 would end the process and everybody's requests. So the signal is caught here: zeros take the place of what is gone, and only
 the request that has brought the memory fails.
 """

@@ -25,7 +25,7 @@ INLINE, SHARED, LENT, CLIENT = range(4)
 
 
 def text_of(value):
-    """Models give names as `bytes`, too: straight out of arrays. Anything else is left to whoever checks it."""
+    """Models give names as `bytes`, too: straight out of arrays. Anything else is left to the later checks."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 

@@ -1,7 +1,8 @@
 """Who reads the socket: the main thread while it has nothing to do, a helper while the model runs. Knows no message.
 
 A thread that only reads would cost every request two changes of threads. So the main thread reads, runs what it was told, and
-reads again; the helper looks from time to time, and reads in its place when a command takes long or waits for the server.
+reads again. The background thread looks from time to time. It reads in its place when a command takes long or waits for
+the server.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import collections
 import queue
 import threading
 
-# How soon the helper notices that the main thread is busy.
+# How soon the background thread notices that the main thread is busy.
 TICK_S = 0.005
-# Ticks without a command after which the helper sleeps until there is one.
+# Ticks without a command after which the background thread sleeps until there is one.
 QUIET_TICKS = 20
 
 _READ = object()
@@ -26,17 +27,17 @@ class Reading:
         self._take = take
         # Held by the thread that reads.
         self._turn = threading.Lock()
-        # Read by the helper, for the main thread.
+        # Read by the background thread, for the main thread.
         self._commands: queue.SimpleQueue = queue.SimpleQueue()
-        # Wakes the helper.
+        # Wakes the background thread.
         self._calls: queue.SimpleQueue = queue.SimpleQueue()
         # What any thread at any point, also the garbage collector, wants to have done: soon, or when there is time.
         self._errands: collections.deque = collections.deque()
         self._chores: collections.deque = collections.deque()
         self._is_busy = False
         self._num_commands = 0
-        self._helper_sleeps = False
-        self._helper_reads = False
+        self._background_sleeps = False
+        self._background_reads = False
 
     def start(self) -> None:
         threading.Thread(target=self._help, name="server-socket", daemon=True).start()
@@ -47,9 +48,9 @@ class Reading:
         run_all(self._errands)
         command = self._read_or_wait()
         self._num_commands += 1
-        # In this order: the helper sets that it sleeps, then looks whether this is set.
+        # In this order: the background thread sets that it sleeps, then looks whether this is set.
         self._is_busy = True
-        if self._helper_sleeps:
+        if self._background_sleeps:
             self._calls.put(_LOOK)
         return command
 
@@ -69,9 +70,9 @@ class Reading:
         self._nudge()
 
     def _nudge(self) -> None:
-        if self._helper_reads:
+        if self._background_reads:
             self._commands.put(_LOOK)
-        elif self._helper_sleeps:
+        elif self._background_sleeps:
             self._calls.put(_LOOK)
 
     def _read_or_wait(self):
@@ -82,14 +83,14 @@ class Reading:
                     return self._read() if left is None else left
                 finally:
                     self._turn.release()
-            # The helper reads, and goes on until it has a command.
+            # The background thread reads, and goes on until it has a command.
             command = self._commands.get()
             if command is not _LOOK:
                 return command
             self._tidy()
 
     def _next_left(self):
-        """A command that the helper has left for the main thread, or None."""
+        """A command that the background thread has left for the main thread, or None."""
         while True:
             try:
                 command = self._commands.get_nowait()
@@ -113,13 +114,13 @@ class Reading:
     def _help(self) -> None:
         seen = quiet = 0
         while True:
-            self._helper_sleeps = quiet >= QUIET_TICKS
-            may_sleep = self._helper_sleeps and not (self._is_busy or self._errands or self._chores)
+            self._background_sleeps = quiet >= QUIET_TICKS
+            may_sleep = self._background_sleeps and not (self._is_busy or self._errands or self._chores)
             try:
                 call = self._calls.get(timeout=None if may_sleep else TICK_S)
             except queue.Empty:
                 call = None
-            self._helper_sleeps = False
+            self._background_sleeps = False
             is_new = self._num_commands != seen
             seen = self._num_commands
             quiet = 0 if is_new or self._is_busy else quiet + 1
@@ -131,11 +132,11 @@ class Reading:
         if not self._turn.acquire(blocking=False):
             return
         try:
-            self._helper_reads = True
+            self._background_reads = True
             self._tidy()
             self._commands.put(self._read())
         finally:
-            self._helper_reads = False
+            self._background_reads = False
             self._turn.release()
 
 

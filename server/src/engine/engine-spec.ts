@@ -19,7 +19,7 @@ export const KV_CACHE_TYPES: readonly KvCacheType[] = ["f32", "f16", "q8_0"];
 export interface KvCacheSpec {
   /** Undefined: what the device computes in. */
   readonly type: KvCacheType | undefined;
-  /** Asked for as 8-bit floats: a GPU keeps these, and on the CPU `type` says what stands for them. */
+  /** Requested as FP8: a GPU keeps it, and on the CPU `type` is its form. */
   readonly isFp8?: boolean | undefined;
   /** Its size at most; 0 = not said. */
   readonly bytes: number;
@@ -34,7 +34,7 @@ export interface KvCacheSpec {
 export interface GpuSpec {
   readonly ordinal: number;
   readonly matrices: GpuMatrices | undefined;
-  /** The matrix of logits becomes 8-bit floats. */
+  /** The matrix of logits becomes FP8. */
   readonly quantizesOutput?: boolean | undefined;
   /** Absent: one GPU runs the model. */
   readonly ranks?: GpuRanks | undefined;

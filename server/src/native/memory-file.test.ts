@@ -21,7 +21,7 @@ test("`MemoryFile` shows in its file what is written to its ranges", options, ()
   assert.ok(content.subarray(PAGE).every((byte) => byte === 2));
 });
 
-test("`MemoryFile` cannot be made shorter by whoever has it open", options, () => {
+test("`MemoryFile` cannot be made shorter by a process that has it open", options, () => {
   using file = new MemoryFile("test");
   file.grow(PAGE);
   const other = openSync(`/proc/self/fd/${file.descriptor}`, "r+");

@@ -49,7 +49,7 @@ function refusal(code: ErrorCode, message: string): (error: unknown) => boolean 
   };
 }
 
-test("registerCuda() is refused without GPUs whoever asks, with them where clients may not register", () => {
+test("registerCuda() is refused without GPUs, and with GPUs where clients may not register", () => {
   const none = refusal("invalid_argument", "failed to register CUDA shared memory region: 'r', GPUs not supported");
   for (const isAllowed of [false, true]) {
     assert.throws(() => new SharedMemoryRegions(isAllowed).registerCuda("r", HANDLE, 0n, 8n), none);

@@ -65,7 +65,7 @@ async function ggufFacts(folder: string): Promise<Omit<FolderFacts, "sampling">>
       await file.close();
     }
   } catch {
-    return none; // whoever loads the weights says why
+    return none; // the loader of the weights says why
   }
 }
 

@@ -13,7 +13,7 @@ export interface KvCacheParameters {
   error(key: string, expected: string, text: string): ServerError;
 }
 
-/** Names by which 8 bits are asked for elsewhere; the form here is q8_0. */
+/** Other names for 8 bits; the form here is q8_0. */
 const EIGHT_BITS: readonly string[] = ["int8", "fp8", "q8", "fp8_e4m3", "fp8_e5m2"];
 
 /** The subset that GPUs support. */

@@ -247,14 +247,14 @@ test("the example model on the real engine continues the recorded prompts greedi
   }
 });
 
-test("a model in 8-bit floats needs a GPU, and says so", async (t) => {
+test("an FP8 model needs a GPU, and says so", async (t) => {
   await assert.rejects(
     serve(t, (text) => `${text}parameters { key: "weight_type" value: { string_value: "fp8" } }\n`),
     /parameter 'weight_type' is 'fp8', which needs an instance group of KIND_GPU/,
   );
 });
 
-test("an output in 8-bit floats needs a GPU and matrices of fewer bits, and says so", async (t) => {
+test("an FP8 output matrix needs a GPU and matrices of fewer bits, and says so", async (t) => {
   const wanted = `parameters { key: "quantize_lm_head" value: { string_value: "true" } }\n`;
   await assert.rejects(
     serve(t, (text) => text + wanted),

@@ -33,7 +33,7 @@ export interface LlmSettings {
   readonly weightType: EngineSpec["weightType"];
   /** Quantized type of layer matrices; GPUs only. */
   readonly gpuMatrices: GpuMatrices | undefined;
-  /** The matrix of logits becomes 8-bit floats, on GPUs alone. */
+  /** The matrix of logits becomes FP8, on GPUs alone. */
   readonly quantizesOutput: boolean;
   readonly ranks: RankSettings;
   /** Outputs are bit-identical whatever else is served. */

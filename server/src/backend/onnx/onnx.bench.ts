@@ -1,4 +1,4 @@
-/** Microseconds of wall and processor time a run, through the whole backend: `node --conditions=nereid-source --import tsx onnx.bench.ts`. */
+/** Microseconds of wall and CPU time a run, through the whole backend: `node --conditions=nereid-source --import tsx onnx.bench.ts`. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -22,7 +22,7 @@ export interface CpuDeviceOptions {
 }
 
 /**
- * How long ggml's helpers spin for the next graph before they sleep, in its own unit. One unit saves a step that follows
+ * How long ggml's worker threads spin for the next graph before they sleep, in its own unit. One unit saves a step that follows
  * at once 0.1 ms of waking them, and costs an engine that falls idle some 15 ms of one processor, once.
  */
 const POLLING = 1;
@@ -118,7 +118,7 @@ export class CpuDevice {
   async #computeWithGemms(graph: Address, products: GraphGemms): Promise<void> {
     this.ggml.cpu.setNumThreads(this.#backend, 1);
     if (products.isShort) {
-      await new Promise(setImmediate); // whoever steps again and again must hear what came in meanwhile
+      await new Promise(setImmediate); // a caller that steps again and again must receive new events
       expectDone(this.ggml.base.compute(this.#backend, graph));
     } else await this.#computeNow(graph);
     products.expectDone();

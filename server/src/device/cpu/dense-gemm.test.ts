@@ -52,7 +52,7 @@ for (const sizes of SIZES) {
   });
 }
 
-test("run() leaves the event loop free between the products of a long graph", async () => {
+test("run() leaves the event loop free between the GEMMs of a long graph", async () => {
   const graph = new CpuGraph(device);
   const sizes = { rows: 512, inputs: 2048, outputs: 2048 };
   const weight = new Float32Array(sizes.inputs * sizes.outputs).fill(1);

@@ -1,5 +1,5 @@
 /**
- * Products of many rows with matrices of f32, computed by ONNX Runtime as nodes of ggml's graphs: its blocks of rows are two
+ * GEMMs of many rows with f32 matrices, computed by ONNX Runtime as nodes of ggml's graphs: its blocks of rows are two
  * to three times as fast as ggml's, and its single rows slower. It knows no op and no model.
  */
 import { type Address, type Callback, callback } from "../../native/ffi.ts";
@@ -8,13 +8,13 @@ import type { FloatMatmul } from "../../native/onnxruntime/matmul-session.ts";
 import { OnnxRuntime } from "../../native/onnxruntime/onnxruntime.ts";
 import type { CpuTensor } from "./cpu-tensor.ts";
 
-/** From here on it is faster: each product lays the matrix out anew, which costs more where that is no longer in a cache. */
+/** From here on it is faster: each GEMM packs the matrix anew, which costs more where that is no longer in a cache. */
 const MIN_ROWS = 12;
 const MIN_ROWS_OF_LARGE = 32;
 /** A node of its own costs up to 60 us. */
 const MIN_ELEMENTS = 64 * 1024;
 const LARGE_ELEMENTS = 8 * 1024 * 1024;
-/** All that is not such a product runs on one thread meanwhile, which with more of them was not measured. */
+/** Everything that is no such GEMM runs on one thread meanwhile, which with more of them was not measured. */
 const MAX_THREADS = 2;
 /** Some 40 ms of one thread. */
 const SHORT_FLOPS = 4e9;
@@ -69,12 +69,12 @@ export class GraphGemms {
     return this.#due.size;
   }
 
-  /** The graph is over so soon that the event loop may wait for it, which spares a change of threads at each product. */
+  /** The graph is over so soon that the event loop may wait for it, which spares a change of threads at each GEMM. */
   get isShort(): boolean {
     return this.#numFlops <= SHORT_FLOPS;
   }
 
-  /** Whether a product is better off here. ggml's own is what remains. */
+  /** Whether a GEMM is faster here. ggml's own is what remains. */
   takes(weight: CpuTensor, x: CpuTensor): boolean {
     const [numOutputs = 0, numInputs = 0] = weight.shape;
     const [numRows = 0] = x.shape;
@@ -104,7 +104,7 @@ export class GraphGemms {
     this.#failure = undefined;
   }
 
-  /** After a run. @throws what a product of it threw */
+  /** After a run. @throws errors of its GEMMs */
   expectDone(): void {
     if (this.#failure !== undefined) throw this.#failure;
   }

@@ -1,6 +1,6 @@
 /**
  * How much memory this process may still take: what the machine has free, unless the system grants it less. Copies of
- * files in memory count as used in the figures of a control group, but give way to whoever needs the room: a model that was
+ * files in memory count as used in the figures of a control group, but are released when memory is needed: a model that was
  * just read, or served before, must not look as if it filled the memory.
  */
 import { readFileSync } from "node:fs";

@@ -28,7 +28,7 @@ export class GemmMemory {
     return this.#chosen.get(key);
   }
 
-  /** Asks ggml about a product with such a matrix. The memory is reserved for that, but never touched. */
+  /** Asks ggml about a GEMM with such a matrix. The memory is reserved for that, but never touched. */
   #takes(kind: Address, { type, shape }: CpuTensorSpec): boolean {
     const { base, device } = this.#ggml;
     const [outer, middle, inner] = shape;

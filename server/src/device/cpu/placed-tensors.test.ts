@@ -12,7 +12,7 @@ const INPUTS = 256;
 const OUTPUTS = 64;
 const ROWS = 5;
 
-/** A product with a q4_0 matrix written in pieces, in the memory that `isGemmOperand` chooses. */
+/** A GEMM with a q4_0 matrix written in pieces, in the memory that `isGemmOperand` chooses. */
 async function productOf(isGemmOperand: boolean): Promise<{ actual: Float32Array; expected: Float32Array }> {
   const device = new CpuDevice({ numThreads: 1 });
   const placed = new PlacedTensors(device, [
@@ -46,7 +46,7 @@ async function productOf(isGemmOperand: boolean): Promise<{ actual: Float32Array
 }
 
 for (const isGemmOperand of [false, true]) {
-  test(`PlacedTensors hold a matrix of blocks that products read, only multiplied with: ${isGemmOperand}`, async () => {
+  test(`PlacedTensors hold a matrix of blocks that GEMMs read, only multiplied with: ${isGemmOperand}`, async () => {
     const { actual, expected } = await productOf(isGemmOperand);
     // Activations are rounded to 8 bits: half a step of each, times weights of up to 1.
     assert.ok(maxDifference(actual, expected) < 0.3);

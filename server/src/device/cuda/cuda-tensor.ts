@@ -31,9 +31,9 @@ export interface CudaTensor {
   readonly scales?: DevicePointer | undefined;
   /** Zero points of the groups of an INT4 matrix. */
   readonly zeros?: DevicePointer | undefined;
-  /** f32 [columns]: what inputs of a matrix of 4 bits are multiplied by first. */
+  /** f32 [columns]: what inputs of an INT4 matrix are multiplied by first. */
   readonly inputScales?: DevicePointer | undefined;
-  /** Inputs that share a scale, of a matrix of 4 bits. */
+  /** Inputs that share a scale, of an INT4 matrix. */
   readonly groupSize?: number | undefined;
 }
 

@@ -107,7 +107,7 @@ test("adopt() leaves nothing to measure for shapes that are known, and known giv
   assert.equal(second.asked.length, 1);
 });
 
-test("onGemm sees each product before it runs", () => {
+test("onGemm sees each GEMM before it runs", () => {
   const { gemms, ran } = fakeLibrary([1]);
   const seen: (readonly [rows: number, ranBefore: number])[] = [];
   gemms.run(gemm(33));
@@ -117,7 +117,7 @@ test("onGemm sees each product before it runs", () => {
   assert.deepEqual(seen, [[34, before]]);
 });
 
-test("run() makes every product of pieces of as many rows in the deterministic mode", () => {
+test("run() makes every GEMM of pieces of as many rows in the deterministic mode", () => {
   const { gemms, ran, asked, inOneSum } = fakeLibrary([9, 4], true);
   for (const rows of [1, 128, 300]) gemms.run(gemm(rows));
   assert.deepEqual([asked.map(({ rows }) => rows), [...inOneSum]], [[128], [true]]);

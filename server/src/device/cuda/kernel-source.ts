@@ -14,7 +14,7 @@ import type { CudaSource } from "../../native/cuda/nvrtc.ts";
 const FOLDERS: readonly string[] = ["../../../kernels", "../../../../kernels"].map((path) =>
   fileURLToPath(new URL(path, import.meta.url)),
 );
-/** Shared device helpers: `#include "elem.cuh"` finds cuda/elem.cuh. */
+/** Shared device functions: `#include "elem.cuh"` finds cuda/elem.cuh. */
 const HEADERS = "cuda";
 const COMMON_HEADER = "elem.cuh";
 

@@ -1,4 +1,4 @@
-/** The adapters in the memory of the CPU device, by number. It decides nothing: whoever loads one also unloads it. */
+/** The adapters in the memory of the CPU device, by number. It decides nothing: the caller that loads one also unloads it. */
 import type { CpuDevice } from "../../device/cpu/cpu-device.ts";
 import type { LoraAdapter, LoraTargets } from "../../formats/lora/lora-adapter.ts";
 import { type AdapterWeights, placeAdapter } from "../../models/cpu/lora.ts";

@@ -1,4 +1,4 @@
-/** The adapters in the memory of a GPU, by number. It decides nothing: whoever loads one also unloads it. */
+/** The adapters in the memory of a GPU, by number. It decides nothing: the caller that loads one also unloads it. */
 import { ELEM_BYTES, type ElemType } from "../../../kernels/cuda/launch-args.ts";
 import { convertFloats } from "../../device/cuda/convert-floats.ts";
 import type { CudaDevice } from "../../device/cuda/cuda-device.ts";

@@ -33,7 +33,7 @@ export interface CudaSetupOptions extends StepBounds {
   readonly type: ElemType;
   /** Type of layer matrices; undefined: the same. */
   readonly matrixType?: CudaMatrixType | undefined;
-  /** The matrix of logits becomes 8-bit floats. */
+  /** The matrix of logits becomes FP8. */
   readonly quantizesOutput?: boolean | undefined;
   /** Type of keys and values; undefined: as `type`. */
   readonly cacheType?: CudaCacheType | undefined;

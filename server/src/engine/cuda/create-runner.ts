@@ -27,7 +27,7 @@ export interface CudaRunnerOptions {
   readonly type?: ElemType | undefined;
   /** Type of layer matrices; undefined: as `type`. */
   readonly matrixType?: CudaMatrixType | undefined;
-  /** The matrix of logits becomes 8-bit floats. */
+  /** The matrix of logits becomes FP8. */
   readonly quantizesOutput?: boolean | undefined;
   /** Type of keys and values; undefined: as `type`. */
   readonly cacheType?: CudaCacheType | undefined;

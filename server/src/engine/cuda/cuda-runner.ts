@@ -51,7 +51,7 @@ export interface CudaRunnerBounds {
   readonly maxPositions: number;
   readonly maxLogitRows: number;
   readonly usesGraphs: boolean;
-  /** Tokens are chosen from logits by the engine then, whoever else is there. */
+  /** The engine then samples from logits, with any other requests in the step. */
   readonly isDeterministic?: boolean | undefined;
 }
 

@@ -29,7 +29,7 @@ test("cudaRunnerOptions() keeps matrices as the files have them unless a type is
   assert.equal(cudaRunnerOptions({ ...SPEC, weightType: "bf16" }, GPU, ignore).matrixType, "bf16");
 });
 
-test("cudaRunnerOptions() keeps keys and values as 8-bit floats when asked to", () => {
+test("cudaRunnerOptions() keeps keys and values as FP8 when asked to", () => {
   const kvCache = { ...NO_CACHE, type: "q8_0", isFp8: true } as const;
   assert.equal(cudaRunnerOptions({ ...SPEC, kvCache }, GPU, ignore).cacheType, "e4m3");
   assert.equal(cudaRunnerOptions({ ...SPEC, kvCache: { ...kvCache, isFp8: false } }, GPU, ignore).cacheType, "e4m3");

@@ -77,7 +77,7 @@ function hostBytesOf({ kvCache, engine }: EngineSpec, tell: (line: string) => vo
   return 0;
 }
 
-/** Undefined: as the files have them, which may be 4 bits. */
+/** Undefined: as in the files, which may be INT4. */
 function matrixTypeOf(
   matrices: GpuMatrices | undefined,
   weightType: EngineSpec["weightType"],

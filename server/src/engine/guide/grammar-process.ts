@@ -1,6 +1,6 @@
 /**
  * A grammar worker from the outside: a process, so that it can be ended at any moment and takes its memory along. Every
- * job has a limit of processor time; one that fails or takes more ends the process.
+ * job has a limit of CPU time; one that fails or takes more ends the process.
  */
 import { readFileSync } from "node:fs";
 import process from "node:process";
@@ -11,7 +11,7 @@ import type { GrammarAnswer, GrammarJob, GrammarRequest, GrammarWorkerData } fro
 
 /** Reading the vocabulary of a large tokenizer takes half a second. */
 const START_LIMIT_MS = 30_000;
-/** How much longer than its processor time a job may take on a busy machine. */
+/** How much longer than its CPU time a job may take on a busy machine. */
 const MAX_WALL_FACTOR = 10;
 /** Linux counts the time of processes in hundredths of a second. */
 const MS_PER_TICK = 10;

@@ -174,7 +174,7 @@ for (const [name, pack, quantization] of FORMATS) {
     });
     const expected = await logitsOf(wideDir);
     assert.equal(maxDifference(await logitsOf(quantizedDir, "f32"), expected), 0);
-    // As stored, activations are rounded to 8 bits before each product.
+    // As stored, activations are rounded to 8 bits before each GEMM.
     const asStored = maxDifference(await logitsOf(quantizedDir), expected);
     const spread = Math.max(...expected) - Math.min(...expected);
     assert.ok(asStored > 0 && asStored < 0.02 * spread, `logits are off by ${asStored} of ${spread}`);

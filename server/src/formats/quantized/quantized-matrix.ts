@@ -71,7 +71,7 @@ export function irregularGroups(groupOf: Int32Array, groupSize: number): Int32Ar
   return groupOf.every((group, i) => group === Math.floor(i / groupSize)) ? undefined : groupOf;
 }
 
-/** Two codes a byte. @throws Error for zero points that 4 bits cannot hold */
+/** Two codes a byte. @throws Error for zero points that INT4 cannot hold */
 export function toInt4(matrix: QuantizedMatrix): StoredInt4Matrix {
   const { outputs, inputs, groupSize, values, scales } = matrix;
   const codes = new Uint8Array((outputs * inputs) / 2);

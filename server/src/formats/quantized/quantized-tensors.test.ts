@@ -115,7 +115,7 @@ for (const [what, tensors, config, expected] of [
   ["symmetric GPTQ layers", gptq(RUNS), GPTQ_CONFIG, { groupSize: 32, hasZeros: false, hasInputScales: false }],
   ["layers with groups that are no runs", gptq(MIXED), GPTQ_CONFIG, undefined],
 ] as const) {
-  test(`openQuantizedTensors() says how ${what} are integers of 4 bits`, async () => {
+  test(`openQuantizedTensors() says how ${what} are INT4`, async () => {
     await withCheckpoint(tensors, async (directory) => {
       const source = await openQuantizedTensors(directory, config);
       assert.deepEqual(source.integers?.get("m.q.weight")?.int4, expected);
@@ -125,7 +125,7 @@ for (const [what, tensors, config, expected] of [
   });
 }
 
-test("openQuantizedTensors() gives codes of 4 bits, and the floats that they stand for", async () => {
+test("openQuantizedTensors() gives INT4 codes, and the floats that they stand for", async () => {
   await withCheckpoint(AWQ, async (directory) => {
     const source = await openQuantizedTensors(directory, AWQ_CONFIG);
     const integers = source.integers?.get("m.q.weight");

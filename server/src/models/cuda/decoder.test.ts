@@ -46,7 +46,7 @@ test("enqueueLayers() leaves no scales to readers in the deterministic mode", ()
   assert.deepEqual(new Set(gemms.slice(0, -1).map(({ scales }) => scales)), new Set(["rows"]));
 });
 
-test("enqueueLayers() takes few rows product by product where a kernel for all is not written", () => {
+test("enqueueLayers() takes few rows GEMM by GEMM where no fused kernel is written", () => {
   const kind = { numDecoding: 2, numLogitRows: 2, keepsAllRows: true };
   for (const [config, change] of [
     [GEMMA, {}],
@@ -74,7 +74,7 @@ test("enqueueLayers() of a decode step is nine launches a layer", () => {
   assert.equal(gemms.at(-1)?.outputType, "f32");
 });
 
-test("enqueueLayers() of some tens of rows multiplies by warp groups where there are any", () => {
+test("enqueueLayers() of some tens of rows uses WGMMA where it exists", () => {
   const kind = { numDecoding: 2, numLogitRows: 32, keepsAllRows: true };
   const kernelsOf = (hasCodes: boolean) => record(LLAMA, 32, kind, { hasCodes, arch: "sm_90a" });
   const ofFloats = ["rope_store", "paged_decode", "wgmma_gemm", "add_norm", "wgmma_gemm", "wgmma_gemm", "add_norm"];
@@ -126,7 +126,7 @@ test("enqueueLayers() gives sequences in front that add one token to the kernel 
   assert.equal(kernels.filter((name) => name === "ragged_prefill").length, 2);
 });
 
-test("enqueueLayers() writes and reads a cache of 8-bit floats as such", () => {
+test("enqueueLayers() writes and reads an FP8 cache as such", () => {
   const readers = ["rope_store", "paged_decode", "ragged_prefill"];
   const kindsOf = (cacheType: CudaCacheType): readonly unknown[] =>
     record(LLAMA, 33, { numDecoding: 1 }, { cacheType })

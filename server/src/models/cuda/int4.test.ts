@@ -55,7 +55,7 @@ test("planInt4Matrix() keeps integers of one group size as they are, with zeros 
   assert.deepEqual([mixed?.scalesAt, mixed?.zerosAt, mixed?.numBytes], [8192, 8704, 8960]);
 });
 
-test("planInt4Matrix() makes 4 bits of floats when asked, in the largest groups that divide the inputs", () => {
+test("planInt4Matrix() makes INT4 of floats when asked, in the largest groups that divide the inputs", () => {
   const groupOf = (inputs: number): number | undefined =>
     planInt4Matrix(matrixPlan({ a: 64 }, inputs), {}, true)?.groupSize;
   assert.deepEqual([groupOf(4096), groupOf(192), groupOf(96), groupOf(100)], [128, 64, undefined, undefined]);
@@ -71,7 +71,7 @@ for (const [what, plan, files, isWanted] of [
     false,
   ],
   ["groups that the kernel does not take", matrixPlan({ a: 64 }, 128), filesOf({ a: groupsOf(16) }), false],
-  ["integers of 8 bits", matrixPlan({ a: 64 }, 128), filesOf({ a: groupsOf(undefined) }), true],
+  ["INT8", matrixPlan({ a: 64 }, 128), filesOf({ a: groupsOf(undefined) }), true],
   ["transposed floats", transposed(matrixPlan({ a: 64 }, 128)), {}, true],
 ] as const) {
   test(`planInt4Matrix() leaves ${what} to other types`, () => {

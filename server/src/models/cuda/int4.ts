@@ -74,10 +74,10 @@ function layOutInt4(outputs: number, inputs: number, groups: Int4Groups): Int4La
 /** Reads floats of rows of a tensor. */
 export type ReadRows = (name: string, firstRow: number, numRows: number) => Promise<Float32Array>;
 
-/** Rows that become 4 bits at a time. */
+/** Rows that become INT4 at a time. */
 const PIECE_ROWS = 512;
 
-/** A whole matrix in the order of the kernel. @throws Error naming the tensor that 4 bits do not hold */
+/** A whole matrix in the order of the kernel. @throws Error naming the tensor that INT4 cannot hold */
 export async function readInt4Matrix(
   { shape, sources }: WeightPlan,
   { groupSize, hasZeros, hasInputScales }: Int4Groups,

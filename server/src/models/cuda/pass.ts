@@ -126,7 +126,7 @@ export function numbersAt(batch: CudaBatch, part: keyof StepLayout): DevicePoint
   return batch.numbers + BigInt(4 * batch.layout[part]);
 }
 
-/** The left side of a product. */
+/** The left operand of a GEMM. */
 export interface CudaRows {
   /** Activations, or codes where there are scales. */
   readonly address: DevicePointer;

@@ -82,7 +82,7 @@ export function record(
     hasCodes?: boolean;
     hasCodedOutput?: boolean;
     isDeterministic?: boolean;
-    /** With gemms of warp groups: "sm_90a". */
+    /** With WGMMA: "sm_90a". */
     arch?: string;
   } = {},
 ): Recording {

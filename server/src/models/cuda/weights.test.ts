@@ -111,7 +111,7 @@ function int4Names(layerType: "bf16" | "int4" | undefined, stored: readonly stri
   return placed.flatMap(({ sources, type }) => (type === "int4" ? [sources[0]?.name.split(".").at(-2) ?? ""] : []));
 }
 
-test("planCudaWeights() keeps matrices of layers in 4 bits where the files do, and rounds floats only when asked", () => {
+test("planCudaWeights() keeps matrices of layers in INT4 where the files do, and rounds floats only when asked", () => {
   const down = "model.layers.0.mlp.down_proj.weight";
   assert.deepEqual(int4Names(undefined, [down, "lm_head.weight"]), ["down_proj"]);
   assert.deepEqual(int4Names("bf16", [down]), []);

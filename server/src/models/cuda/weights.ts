@@ -26,9 +26,9 @@ export interface CudaWeights extends ModelWeights<CudaTensor> {
 export type CudaMatrixType = DeviceFloat | "e4m3" | "int4";
 
 export interface CudaMatrixTypes {
-  /** Undefined: 4 bits where the files have these, or what is computed in. */
+  /** Undefined: INT4 if the files have it, otherwise the type of activations. */
   readonly layers?: CudaMatrixType | undefined;
-  /** The matrix of logits becomes 8-bit floats with a scale per row. */
+  /** The matrix of logits becomes FP8 with a scale per row. */
   readonly quantizesOutput?: boolean | undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
  * Which tensors of the files make up which device tensor of a decoder. Projections that read the same rows are stacked
- * into one, which halves the products of a layer. Pure: it reads no file and knows no device.
+ * into one, which halves the GEMMs of a layer. Pure: it reads no file and knows no device.
  */
 import type { CpuShape } from "../../device/cpu/cpu-tensor.ts";
 import type { ExpertNames, WeightNames } from "../../formats/hf/weight-names.ts";
@@ -75,7 +75,7 @@ export interface ModelWeights<T> {
 
 /**
  * Describes a model, `make` standing for each device tensor: always the same ones in the same order. `copiesTiedOutput`:
- * an output tied to the embedding becomes a tensor of its own, for devices that lay matrices out for products.
+ * an output tied to the embedding becomes a tensor of its own, for devices that lay matrices out for GEMMs.
  * `outputRows`: of an output of its own, where other devices have the others.
  */
 export function describeWeights<T>(

@@ -77,7 +77,7 @@ test("widenBlocks() gives the integers of Q4_0 as groups of 32 with the same num
   assert.deepEqual(await integers.readFloats(5, 2), expected.subarray(5 * COLUMNS, 7 * COLUMNS));
 });
 
-test("a matrix of Q4_0 keeps its 4 bits on a GPU unless it is stacked with another type", () => {
+test("a matrix of Q4_0 stays INT4 on a GPU unless it is stacked with another type", () => {
   const wide = widenBlocks(sourceOf({ a: "Q4_0", b: "Q4_0", c: "Q6_K" }));
   const plan = (...names: string[]) =>
     planInt4Matrix(

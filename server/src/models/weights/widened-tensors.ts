@@ -1,5 +1,5 @@
 /**
- * Weights that lie in blocks, as those of GGUF files, for a device that takes floats and groups of 4 bits: read as floats,
+ * Weights that lie in blocks, as those of GGUF files, for a device that takes floats and INT4 groups: read as floats,
  * and those of q4_0 as the integers they are too. Knows no device and no file.
  */
 import { fp16ToNumber } from "../../core/fp16.ts";

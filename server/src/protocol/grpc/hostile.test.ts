@@ -96,7 +96,7 @@ test("a message split into single bytes is put together", async () => {
   assert.equal((await trailers)["grpc-status"], "0");
 });
 
-test("what is no gRPC gets an HTTP status and a word for whoever has the wrong port", async () => {
+test("a request that is no gRPC gets an HTTP status and a hint at the right port", async () => {
   const types = ["application/json", "application/grpc-web", "application/grpcx", ""];
   for (const type of types) {
     const { headers, body } = await rawCall(session, { "content-type": type }, frame(GOOD));

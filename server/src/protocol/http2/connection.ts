@@ -267,7 +267,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
   #reset(streamId: number): void {
     if (streamId > this.#lastId) throw protocolFault(`reset of stream ${streamId}, which is idle`);
     const stream = this.#streams.get(streamId);
-    // A client that gave the stream up itself sends nothing more on it, whoever was first.
+    // A client that reset the stream itself sends nothing more on it, whichever side was first.
     this.#resetIds.delete(streamId);
     if (stream === undefined) return;
     this.#forget(stream);
