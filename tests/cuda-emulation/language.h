@@ -84,6 +84,12 @@ inline unsigned __ballot_sync(unsigned, bool vote) {
     if ((voters >> i & 1u) != 0 && (uint32_t)votes[i] != 0) all |= 1u << i;
   return all;
 }
+inline unsigned __reduce_add_sync(unsigned, unsigned value) {
+  const uint64_t* values = emulated::tell_warp("__reduce_add_sync", value);
+  unsigned sum = 0;
+  for (int i = 0; i < emulated::warpThreads; i++) if (emulated::is_running(i)) sum += (unsigned)values[i];
+  return sum;
+}
 inline bool __any_sync(unsigned mask, bool vote) { return __ballot_sync(mask, vote) != 0; }
 
 template <class T> T atomicAdd(T* at, T value) {

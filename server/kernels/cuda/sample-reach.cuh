@@ -1,20 +1,24 @@
-// Finds the score distance from the best token within which top-k and top-p keep tokens. Histograms of distances, each
-// finer than the previous one, hold counts and masses in integers, so that results do not depend on thread order. Bound
-// by the bytes of the logits, once for each histogram.
+// Finds the last token that top-k and top-p keep. A histogram of distances to the best score holds counts and masses in
+// integers, so that results do not depend on thread order; it spans the scores of the row, so that flat and peaked rows
+// fill its bins alike. The bin in which the cut falls is put in order, or looked at closer. Bound by the bytes of the
+// logits: one reading for each histogram and one for the bin.
 // Source: top-k (Fan et al. 2018), nucleus sampling (Holtzman et al. 2019), radix selection (Alabi et al. 2012).
 #pragma once
 #include "sample-row.cuh"
 
 #define BINS THREADS
-// The first histogram: distances to the best score in steps of 1/32; from 32 on (weights under 1e-13) all are one bin.
-#define FIRST_BINS_PER_UNIT 32.f
-// Three times finer by 1024 is past what a float tells apart.
+// Distances from here on weigh under 1e-13 of the best: one bin without end holds them.
+#define MAX_DISTANCE 32.f
+// Two times finer by 1024 is past what a float tells apart.
 #define MAX_ZOOMS 3
 // Candidates that are put in order; more are drawn from without.
 #define CAPACITY 2048
 // Rounding at the edge of a bin may list a few more than were counted.
 #define SPARE 32
 #define MASS_BITS 14
+// Lanes of a warp that add to one bin together: fewer are as fast one by one.
+#define MIN_SHARING 6
+#define MAX_SHARED_BINS 4
 
 struct Histogram {
   u32 counts[BINS];
@@ -98,16 +102,101 @@ struct Window {
 // How far from the best the kept tokens reach.
 struct Reach {
   Window window;
-  int bin;         // kept are the bins up to this one
+  int bin;         // kept are at most the bins up to this one
   bool isListable; // few enough to be put in order
+  u64 lastKey;     // rank key of the last that is kept; 0: all are
   float mass;
 };
 
-__device__ __forceinline__ void fill_histogram(const Row& row, float best, const Window& window,
-                                               Histogram& histogram) {
+// Candidates in order: rank keys that fall, and the weights of their scores.
+struct List {
+  u64 keys[CAPACITY];
+  float weights[CAPACITY];
+};
+
+union Scratch {
+  Histogram histogram;
+  List list;
+};
+
+struct ReachShared {
+  float sums[32];
+  u32 counts[32];
+  Cut cut;
+  int numListed;
+  u64 key;
+  float mass;
+};
+
+// Adds one score for each lane, -1 for none. Flat rows have all scores in few bins, whose additions would wait for each
+// other: lanes that share a bin add once. The whole warp takes part.
+__device__ __forceinline__ void add_to_bins(Histogram& histogram, int bin, u32 whole) {
+  const int lane = threadIdx.x & 31;
+  u32 pending = __ballot_sync(FULL_MASK, bin >= 0);
+  for (int i = 0; i < MAX_SHARED_BINS && pending != 0; i++) {
+    const int first = __ffs(pending) - 1;
+    const bool isMine = bin == __shfl_sync(FULL_MASK, bin, first);
+    const u32 peers = __ballot_sync(FULL_MASK, isMine);
+    if (__popc(peers) < MIN_SHARING) break;
+    const int shared = bin;
+    const u32 high = __reduce_add_sync(FULL_MASK, isMine ? whole >> MASS_BITS : 0u);
+    const u32 low = __reduce_add_sync(FULL_MASK, isMine ? whole & ((1u << MASS_BITS) - 1) : 0u);
+    if (lane == first) {
+      atomicAdd(&histogram.counts[shared], (u32)__popc(peers));
+      atomicAdd(&histogram.high[shared], high);
+      atomicAdd(&histogram.low[shared], low);
+    }
+    if (isMine) bin = -1;
+    pending &= ~peers;
+  }
+  if (bin < 0) return;
+  atomicAdd(&histogram.counts[bin], 1u);
+  if (whole == 0) return;
+  atomicAdd(&histogram.high[bin], whole >> MASS_BITS);
+  atomicAdd(&histogram.low[bin], whole & ((1u << MASS_BITS) - 1));
+}
+
+__device__ void fill_histogram(const Row& row, float best, const Window& window, Histogram& histogram) {
   histogram.counts[threadIdx.x] = 0;
   histogram.high[threadIdx.x] = 0;
   histogram.low[threadIdx.x] = 0;
+  __syncthreads();
+  for (int base = 0; base < row.numVectors; base += THREADS) {
+    const int v = base + (int)threadIdx.x;
+    float scores[ELEM_VEC];
+    if (v < row.numVectors) load_scores(row, v, scores);
+#pragma unroll
+    for (int i = 0; i < ELEM_VEC; i++) {
+      const float distance = v < row.numVectors ? best - scores[i] : PLUS_INFINITY;
+      const int bin = distance < PLUS_INFINITY ? window.bin_of(distance) : -1;
+      const u32 whole = __float2uint_rn(__expf(-distance) * (float)(1 << (2 * MASS_BITS)));
+      add_to_bins(histogram, bin < BINS ? bin : -1, whole);
+    }
+  }
+  __syncthreads();
+}
+
+__device__ __forceinline__ void bitonic_sort_descending(u64* keys, int size /* a power of 2 */) {
+  for (int span = 2; span <= size; span <<= 1) {
+    for (int step = span >> 1; step > 0; step >>= 1) {
+      for (int i = threadIdx.x; i < size / 2; i += THREADS) {
+        const int a = 2 * i - (i & (step - 1)), b = a + step;
+        const bool isDescending = (a & span) == 0;
+        const u64 x = keys[a], y = keys[b];
+        if ((x < y) == isDescending) {
+          keys[a] = y;
+          keys[b] = x;
+        }
+      }
+      __syncthreads();
+    }
+  }
+}
+
+// Puts the tokens of bins [firstBin, lastBin] in order; gives their number. The list takes the place of the histogram.
+__device__ int list_bins(const Row& row, float best, const Window& window, int firstBin, int lastBin, List& list,
+                         int* numListed) {
+  if (threadIdx.x == 0) *numListed = 0;
   __syncthreads();
   for (int v = threadIdx.x; v < row.numVectors; v += THREADS) {
     float scores[ELEM_VEC];
@@ -115,38 +204,126 @@ __device__ __forceinline__ void fill_histogram(const Row& row, float best, const
 #pragma unroll
     for (int i = 0; i < ELEM_VEC; i++) {
       const float distance = best - scores[i];
-      const int bin = distance < PLUS_INFINITY ? window.bin_of(distance) : -1;
-      if (bin < 0 || bin >= BINS) continue;
-      const u32 whole = __float2uint_rn(__expf(-distance) * (float)(1 << (2 * MASS_BITS)));
-      atomicAdd(&histogram.counts[bin], 1u);
-      if (whole == 0) continue;
-      atomicAdd(&histogram.high[bin], whole >> MASS_BITS);
-      atomicAdd(&histogram.low[bin], whole & ((1u << MASS_BITS) - 1));
+      if (!(distance < PLUS_INFINITY)) continue;
+      const int bin = window.bin_of(distance);
+      if (bin < firstBin || bin > lastBin) continue;
+      const int at = atomicAdd(numListed, 1);
+      if (at < CAPACITY) list.keys[at] = rank_key(scores[i], v * ELEM_VEC + i);
     }
   }
   __syncthreads();
+  const int count = min(*numListed, CAPACITY);
+  int size = 2;
+  while (size < count) size *= 2;
+  for (int i = count + threadIdx.x; i < size; i += THREADS) list.keys[i] = 0;
+  __syncthreads();
+  bitonic_sort_descending(list.keys, size);
+  for (int i = threadIdx.x; i < count; i += THREADS)
+    list.weights[i] = __expf(from_ordered((u32)(list.keys[i] >> 32)) - best);
+  __syncthreads();
+  return count;
 }
 
-// Looks closer at the bin that is cut until what is kept can be put in order, or a float tells no more apart: the
-// tokens of the last bin then count as equal and are all kept.
-__device__ Reach find_reach(const Row& row, float best, Wanted wanted, Histogram& histogram, float* scratch,
-                            u32* countScratch, Cut* shared) {
+// First of n weights at which their running sum reaches `target` (passes it, when strict); n when none does. One warp.
+__device__ __forceinline__ int first_reaching(const float* weights, int n, float target, bool isStrict) {
+  const int lane = threadIdx.x & 31;
+  float running = 0.f;
+  for (int base = 0; base < n; base += WARP) {
+    const int at = base + lane;
+    const float sum = running + inclusive_scan(at < n ? weights[at] : 0.f);
+    const u32 hits = __ballot_sync(FULL_MASK, at < n && (isStrict ? sum > target : sum >= target));
+    if (hits != 0) return base + __ffs(hits) - 1;
+    running = __shfl_sync(FULL_MASK, sum, 31);
+  }
+  return n;
+}
+
+__device__ __forceinline__ float warp_total(const float* weights, int n) {
+  float running = 0.f;
+  for (int base = 0; base < n; base += WARP) {
+    const int at = base + (int)(threadIdx.x & 31);
+    const float sum = running + inclusive_scan(at < n ? weights[at] : 0.f);
+    running = __shfl_sync(FULL_MASK, sum, 31);
+  }
+  return running;
+}
+
+// The last kept token of the bin that is cut: `wanted` is what that bin still has to give.
+__device__ void cut_in_bin(const Row& row, float best, const Wanted& wanted, float massBefore, Reach& reach, List& list,
+                           ReachShared& shared) {
+  const int count = list_bins(row, best, reach.window, reach.bin, reach.bin, list, &shared.numListed);
+  if (threadIdx.x < WARP) {
+    int last = wanted.byCount ? (int)wanted.count - 1 : first_reaching(list.weights, count, wanted.mass, false);
+    last = min(max(last, 0), count - 1);
+    const float mass = warp_total(list.weights, last + 1);
+    if (threadIdx.x == 0) {
+      shared.key = count > 0 ? list.keys[last] : 0;
+      shared.mass = massBefore + mass;
+    }
+  }
+  __syncthreads();
+  reach.lastKey = shared.key;
+  reach.mass = shared.mass;
+}
+
+// Rank key of the last kept token where all of them can be put in order.
+__device__ u64 listed_key(const Row& row, float best, const Wanted& wanted, Reach reach, List& list,
+                          ReachShared& shared) {
+  const int count = list_bins(row, best, reach.window, 0, reach.bin, list, &shared.numListed);
+  if (threadIdx.x < WARP) {
+    const int last = min(first_reaching(list.weights, count, wanted.mass, false), count - 1);
+    if (threadIdx.x == 0) shared.key = list.keys[max(last, 0)];
+  }
+  __syncthreads();
+  return shared.key;
+}
+
+// More tokens than can be put in order have nearly equal scores: all of their bin are kept.
+__device__ void keep_bin(const Row& row, float best, Reach& reach, ReachShared& shared) {
+  float lowest = PLUS_INFINITY;
+  for (int v = threadIdx.x; v < row.numVectors; v += THREADS) {
+    float scores[ELEM_VEC];
+    load_scores(row, v, scores);
+#pragma unroll
+    for (int i = 0; i < ELEM_VEC; i++) {
+      const float distance = best - scores[i];
+      const bool isIn = distance < PLUS_INFINITY && reach.window.bin_of(distance) <= reach.bin;
+      if (isIn) lowest = fminf(lowest, scores[i]);
+    }
+  }
+  lowest = -block_max(-lowest, shared.sums);
+  reach.lastKey = (u64)ordered(lowest) << 32;
+}
+
+// Looks closer at the bin that is cut until its tokens can be put in order, or a float tells no more apart.
+__device__ Reach find_reach(const Row& row, float best, float range, Wanted wanted, Scratch& scratch,
+                            ReachShared& shared) {
   Reach reach;
-  reach.window = {0.f, FIRST_BINS_PER_UNIT, true};
+  const float width = fminf(fmaxf(range * 1.0001f, 1e-6f), MAX_DISTANCE);
+  reach.window = {0.f, (float)BINS / width, true};
+  reach.lastKey = 0;
   u32 countBefore = 0;
   float massBefore = 0.f;
   for (int zoom = 0;; zoom++) {
-    fill_histogram(row, best, reach.window, histogram);
-    const Cut cut = find_cut(histogram, wanted, scratch, countScratch, shared);
+    fill_histogram(row, best, reach.window, scratch.histogram);
+    const Cut cut = find_cut(scratch.histogram, wanted, shared.sums, shared.counts, &shared.cut);
     reach.bin = cut.bin;
     reach.mass = massBefore + cut.massThrough;
     reach.isListable = countBefore + cut.countThrough <= CAPACITY - SPARE;
-    const bool isEndless = reach.window.isFirst && cut.bin == BINS - 1;
-    if (reach.isListable || isEndless || zoom + 1 == MAX_ZOOMS) return reach;
+    const bool isEndless = reach.window.isFirst && cut.bin == BINS - 1 && range >= MAX_DISTANCE;
+    if (reach.isListable || isEndless) return reach;
     countBefore += cut.countBefore;
     massBefore += cut.massBefore;
     wanted.count -= min(wanted.count, cut.countBefore);
     wanted.mass -= cut.massBefore;
+    if (cut.countThrough - cut.countBefore <= CAPACITY - SPARE) {
+      cut_in_bin(row, best, wanted, massBefore, reach, scratch.list, shared);
+      return reach;
+    }
+    if (zoom + 1 == MAX_ZOOMS) {
+      keep_bin(row, best, reach, shared);
+      return reach;
+    }
     const Window next = {reach.window.start + cut.bin / reach.window.perUnit, reach.window.perUnit * BINS, false};
     reach.window = next;
     __syncthreads();

@@ -7,56 +7,14 @@
 // 2019).
 #include "sample-reach.cuh"
 
-// First of n weights at which their running sum reaches `target` (passes it, when strict); n when none does. One warp.
-__device__ __forceinline__ int first_reaching(const float* weights, int n, float target, bool isStrict) {
-  const int lane = threadIdx.x & 31;
-  float running = 0.f;
-  for (int base = 0; base < n; base += WARP) {
-    const int at = base + lane;
-    const float sum = running + inclusive_scan(at < n ? weights[at] : 0.f);
-    const u32 hits = __ballot_sync(FULL_MASK, at < n && (isStrict ? sum > target : sum >= target));
-    if (hits != 0) return base + __ffs(hits) - 1;
-    running = __shfl_sync(FULL_MASK, sum, 31);
-  }
-  return n;
-}
-
-__device__ __forceinline__ float warp_total(const float* weights, int n) {
-  float running = 0.f;
-  for (int base = 0; base < n; base += WARP) {
-    const int at = base + (int)(threadIdx.x & 31);
-    const float sum = running + inclusive_scan(at < n ? weights[at] : 0.f);
-    running = __shfl_sync(FULL_MASK, sum, 31);
-  }
-  return running;
-}
-
-__device__ __forceinline__ void bitonic_sort_descending(u64* keys, int size /* a power of 2 */) {
-  for (int span = 2; span <= size; span <<= 1) {
-    for (int step = span >> 1; step > 0; step >>= 1) {
-      for (int i = threadIdx.x; i < size / 2; i += THREADS) {
-        const int a = 2 * i - (i & (step - 1)), b = a + step;
-        const bool isDescending = (a & span) == 0;
-        const u64 x = keys[a], y = keys[b];
-        if ((x < y) == isDescending) {
-          keys[a] = y;
-          keys[b] = x;
-        }
-      }
-      __syncthreads();
-    }
-  }
-}
-
 // Weight of a score among those that are drawn from, 0 when it is not.
-__device__ __forceinline__ float kept_weight(float score, float best, const Reach& reach, float minP) {
-  const float distance = best - score;
-  const float weight = __expf(-distance);
-  return weight > 0.f && weight >= minP && reach.window.bin_of(distance) <= reach.bin ? weight : 0.f;
+__device__ __forceinline__ float kept_weight(float score, int id, float best, u64 lastKey, float minP) {
+  const float weight = __expf(score - best);
+  return weight > 0.f && weight >= minP && rank_key(score, id) >= lastKey ? weight : 0.f;
 }
 
-// A draw among the tokens within reach, in the order of ids. Each warp has a stretch of the row.
-__device__ int draw_by_id(const Row& row, float best, const Reach& reach, float u, float* warpSums /* [32] */,
+// A draw among the tokens down to `lastKey`, in the order of ids. Each warp has a stretch of the row.
+__device__ int draw_by_id(const Row& row, float best, u64 lastKey, float u, float* warpSums /* [32] */,
                           int* chosen) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const float minP = row.params.minP;
@@ -66,7 +24,7 @@ __device__ int draw_by_id(const Row& row, float best, const Reach& reach, float 
   for (int v = start + lane; v < end; v += WARP) {
     load_scores(row, v, scores);
 #pragma unroll
-    for (int i = 0; i < ELEM_VEC; i++) sum += kept_weight(scores[i], best, reach, minP);
+    for (int i = 0; i < ELEM_VEC; i++) sum += kept_weight(scores[i], v * ELEM_VEC + i, best, lastKey, minP);
   }
   sum = warp_sum(sum);
   if (lane == 0) warpSums[warp] = sum;
@@ -93,7 +51,7 @@ __device__ int draw_by_id(const Row& row, float best, const Reach& reach, float 
       if (v < end) load_scores(row, v, scores);
 #pragma unroll
       for (int i = 0; i < ELEM_VEC; i++) {
-        weights[i] = v < end ? kept_weight(scores[i], best, reach, minP) : 0.f;
+        weights[i] = v < end ? kept_weight(scores[i], v * ELEM_VEC + i, best, lastKey, minP) : 0.f;
         mine += weights[i];
         if (weights[i] > 0.f) mineLast = v * ELEM_VEC + i;
       }
@@ -123,13 +81,52 @@ __device__ int draw_by_id(const Row& row, float best, const Reach& reach, float 
   return *chosen;
 }
 
-union Scratch {
-  Histogram histogram;
-  struct {
-    u64 keys[CAPACITY];
-    float weights[CAPACITY];
-  } list;
-};
+// A draw among the tokens within reach, in the order of falling scores.
+__device__ int draw_in_order(const Row& row, float best, const Reach& reach, float u, float wholeMass, List& list,
+                             ReachShared& shared, int* chosen) {
+  const Params& asked = row.params;
+  const bool limitsCount = asked.topK > 0 && asked.topK < row.vocab, limitsMass = asked.topP > 0.f && asked.topP < 1.f;
+  const int numAll = list_bins(row, best, reach.window, 0, reach.bin, list, &shared.numListed);
+  if (threadIdx.x < WARP) {
+    const float* weights = list.weights;
+    int count = limitsCount ? min(numAll, asked.topK) : numAll;
+    if (limitsMass) {
+      const float all = limitsCount ? warp_total(weights, count) : wholeMass;
+      count = min(count, first_reaching(weights, count, asked.topP * all, false) + 1);
+    }
+    // Weights fall, so that those under min-p are at the end.
+    while (count > 1 && weights[count - 1] < asked.minP) count--;
+    int at = first_reaching(weights, count, u * warp_total(weights, count), true);
+    if (at >= count) {
+      at = count - 1;
+      while (at > 0 && !(weights[at] > 0.f)) at--;
+    }
+    if (threadIdx.x == 0) *chosen = (int)~(u32)list.keys[at];
+  }
+  __syncthreads();
+  return *chosen;
+}
+
+// A draw after top-k, top-p and min-p. `range` is the distance from the best score to the lowest.
+__device__ int draw(const Row& row, float best, float range, float wholeMass, Scratch& scratch, ReachShared& shared,
+                    int* chosen) {
+  const Params& asked = row.params;
+  const float u = uniform_at(asked.seedLow, asked.seedHigh, (u32)asked.index);
+  const bool limitsCount = asked.topK > 0 && asked.topK < row.vocab, limitsMass = asked.topP > 0.f && asked.topP < 1.f;
+  if (!limitsCount && !limitsMass) return draw_by_id(row, best, 0, u, shared.sums, chosen);
+  const Wanted wanted = {limitsCount, (u32)asked.topK, asked.topP * wholeMass};
+  Reach reach = find_reach(row, best, range, wanted, scratch, shared);
+  __syncthreads();
+  if (reach.isListable) return draw_in_order(row, best, reach, u, wholeMass, scratch.list, shared, chosen);
+  if (limitsCount && limitsMass) {
+    // The mass that top-p speaks of is that of the k best.
+    const Wanted heavy = {false, 0, asked.topP * reach.mass};
+    reach = find_reach(row, best, range, heavy, scratch, shared);
+    __syncthreads();
+    if (reach.isListable) reach.lastKey = listed_key(row, best, heavy, reach, scratch.list, shared);
+  }
+  return draw_by_id(row, best, reach.lastKey, u, shared.sums, chosen);
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS) sample(
     const elem_t* logits,   // [numRows, rowStride], rowStride a multiple of ELEM_VEC, elements after vocab are ignored
@@ -141,11 +138,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) sample(
     float* logProbs,        // [numRows], under the model's own distribution
     int rowStride, int vocab) {
   __shared__ Scratch scratch;
-  __shared__ float floats[4][32];
+  __shared__ ReachShared reachShared;
+  __shared__ float floats[5][32];
   __shared__ u64 keyScratch[32];
-  __shared__ u32 countScratch[32];
-  __shared__ Cut cutShared;
-  __shared__ int numListed, chosenShared;
+  __shared__ int chosenShared;
   PDL_TRIGGER();
   PDL_WAIT();
   Row row;
@@ -168,7 +164,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sample(
 
   // One reading for the best score, the weight of all, and the model's own distribution.
   RunningSum raw, mass;
-  float bestScore = MINUS_INFINITY;
+  float bestScore = MINUS_INFINITY, worstScore = PLUS_INFINITY;
   int bestId = -1;
   for (int v = threadIdx.x; v < row.numVectors; v += THREADS) {
     float values[ELEM_VEC];
@@ -187,6 +183,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sample(
         bestScore = values[i];
         bestId = v * ELEM_VEC + i;
       }
+      if (values[i] > MINUS_INFINITY) worstScore = fminf(worstScore, values[i]);
     }
     if (!asked.isGreedy) mass.add(values);
   }
@@ -197,67 +194,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) sample(
 
   if (!asked.isGreedy && token >= 0 && best < PLUS_INFINITY) {
     const RunningSum massAll = mass.join(floats[2], floats[3]);
-    const float u = uniform_at(asked.seedLow, asked.seedHigh, (u32)asked.index);
-    const bool limitsCount = asked.topK > 0 && asked.topK < vocab, limitsMass = asked.topP > 0.f && asked.topP < 1.f;
-    // Without limits all are within reach.
-    Reach reach = {{0.f, FIRST_BINS_PER_UNIT, true}, BINS - 1, false, massAll.sum};
-    if (limitsCount || limitsMass) {
-      const Wanted wanted = {limitsCount, (u32)asked.topK, asked.topP * massAll.sum};
-      reach = find_reach(row, best, wanted, scratch.histogram, floats[0], countScratch, &cutShared);
-      if (limitsCount && limitsMass && !reach.isListable) {
-        // The mass that top-p speaks of is that of the k best.
-        const Wanted heavy = {false, 0, asked.topP * reach.mass};
-        __syncthreads();
-        reach = find_reach(row, best, heavy, scratch.histogram, floats[0], countScratch, &cutShared);
-        reach.isListable = false;
-      }
-    }
-    __syncthreads();
-    if (reach.isListable) {
-      if (threadIdx.x == 0) numListed = 0;
-      __syncthreads();
-      for (int v = threadIdx.x; v < row.numVectors; v += THREADS) {
-        float scores[ELEM_VEC];
-        load_scores(row, v, scores);
-#pragma unroll
-        for (int i = 0; i < ELEM_VEC; i++) {
-          const float distance = best - scores[i];
-          if (!(distance < PLUS_INFINITY) || reach.window.bin_of(distance) > reach.bin) continue;
-          const int at = atomicAdd(&numListed, 1);
-          if (at < CAPACITY) scratch.list.keys[at] = rank_key(scores[i], v * ELEM_VEC + i);
-        }
-      }
-      __syncthreads();
-      const int numAll = min(numListed, CAPACITY);
-      int size = 2;
-      while (size < numAll) size *= 2;
-      for (int i = numAll + threadIdx.x; i < size; i += THREADS) scratch.list.keys[i] = 0;
-      __syncthreads();
-      bitonic_sort_descending(scratch.list.keys, size);
-      for (int i = threadIdx.x; i < numAll; i += THREADS)
-        scratch.list.weights[i] = __expf(from_ordered((u32)(scratch.list.keys[i] >> 32)) - best);
-      __syncthreads();
-      if (threadIdx.x < WARP) {
-        const float* weights = scratch.list.weights;
-        int count = limitsCount ? min(numAll, asked.topK) : numAll;
-        if (limitsMass) {
-          const float all = limitsCount ? warp_total(weights, count) : massAll.sum;
-          count = min(count, first_reaching(weights, count, asked.topP * all, false) + 1);
-        }
-        // Weights fall, so that those under min-p are at the end.
-        while (count > 1 && weights[count - 1] < asked.minP) count--;
-        int at = first_reaching(weights, count, u * warp_total(weights, count), true);
-        if (at >= count) {
-          at = count - 1;
-          while (at > 0 && !(weights[at] > 0.f)) at--;
-        }
-        if (threadIdx.x == 0) chosenShared = (int)~(u32)scratch.list.keys[at];
-      }
-      __syncthreads();
-      token = chosenShared;
-    } else {
-      token = draw_by_id(row, best, reach, u, floats[1], &chosenShared);
-    }
+    const float worst = -block_max(-worstScore, floats[4]);
+    token = draw(row, best, best - worst, massAll.sum, scratch, reachShared, &chosenShared);
   }
   if (threadIdx.x != 0) return;
   tokens[blockIdx.x] = token;

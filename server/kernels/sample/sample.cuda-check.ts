@@ -18,6 +18,8 @@ interface Way {
   readonly params: Partial<SampleParams>;
   /** Spread of the logits. */
   readonly spread: number;
+  /** Logit of the first token; the others lie around 0. */
+  readonly outlier?: number;
   readonly vocab?: number;
   readonly hasTables?: boolean;
   readonly byId?: boolean;
@@ -52,12 +54,24 @@ const WAYS: readonly Way[] = [
   { name: "top-p 0.9", type: "f32", params: { topP: 0.9, temperature: 0.3 }, spread: 12 },
   { name: "top-p 0.9 min-p 0.1", type: "bf16", params: { topP: 0.9, minP: 0.1, temperature: 0.5 }, spread: 12 },
   { name: "flat top-p 0.5", type: "f32", params: { topP: 0.5 }, spread: 0.1, byId: true },
+  { name: "flat top-p 0.9", type: "f32", params: { topP: 0.9, temperature: 0.8 }, spread: 0.1, byId: true },
+  { name: "flat top-p 0.9 far from one", type: "bf16", params: { topP: 0.9 }, spread: 0.1, outlier: 9, byId: true },
+  { name: "flat top-k 50", type: "f32", params: { topK: 50 }, spread: 0.1 },
   { name: "flat top-k 20000 top-p 0.5", type: "f32", params: { topK: 20000, topP: 0.5 }, spread: 0.5, byId: true },
   { name: "rules top-k 40", type: "f32", params: { topK: 40, temperature: 1.3 }, spread: 12, hasTables: true },
   { name: "odd vocabulary top-p 0.95", type: "f32", params: { topP: 0.95 }, spread: 15, vocab: 32001 },
+  { name: "small vocabulary top-p 0.9", type: "bf16", params: { topP: 0.9 }, spread: 0.5, vocab: 1003 },
+  { name: "large vocabulary top-p 0.9", type: "f32", params: { topP: 0.9 }, spread: 0.1, vocab: 262144, byId: true },
 ];
 
-const TIMED: ReadonlySet<string> = new Set(["greedy", "all", "top-k 50", "top-p 0.9"]);
+const TIMED: ReadonlySet<string> = new Set([
+  "greedy",
+  "all",
+  "top-k 50",
+  "top-p 0.9",
+  "flat top-p 0.9",
+  "flat top-k 50",
+]);
 
 export const cudaChecks: readonly CudaCheck[] = WAYS.map((way) => ({
   name: `sample ${way.name} ${way.type}`,
@@ -71,7 +85,7 @@ export const cudaChecks: readonly CudaCheck[] = WAYS.map((way) => ({
 async function runWay(context: CudaCheckContext, way: Way): Promise<number> {
   const vocab = way.vocab ?? 128256;
   const rowStride = Math.ceil(vocab / 8) * 8;
-  const logits = uploadFloats(context, way.type, logitsOf(NUM_ROWS * rowStride, way.spread));
+  const logits = uploadFloats(context, way.type, wayLogits(way, rowStride));
   const counts = new Uint16Array(NUM_ROWS * vocab);
   const maskWords = Math.ceil(vocab / 32);
   const mask = new Uint32Array(NUM_ROWS * maskWords).fill(0xffffffff);
@@ -123,6 +137,12 @@ function paramsOf(way: Way, row: number): SampleParams {
   const tables = { countRow: row, biasRow: row, maskRow: row };
   const penalties = { repetitionPenalty: 1.3, presencePenalty: 0.4, frequencyPenalty: 0.2 };
   return { ...NEUTRAL, ...way.params, ...own, ...tables, ...penalties };
+}
+
+function wayLogits({ spread, outlier }: Way, rowStride: number): Float32Array {
+  const logits = logitsOf(NUM_ROWS * rowStride, spread);
+  if (outlier !== undefined) for (let row = 0; row < NUM_ROWS; row += 1) logits[row * rowStride] = outlier;
+  return logits;
 }
 
 /** Most logits lie low and few high, as a model's do. */
