@@ -6,7 +6,13 @@
 import type { GenerateRequest } from "../../server/src/engine/request/generate.ts";
 import type { Sequence } from "../../server/src/engine/request/sequence.ts";
 import { Sampler } from "../../server/src/engine/sample/sampler.ts";
-import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "../../server/src/engine/step-runner.ts";
+import type {
+  ChosenTokens,
+  PartlyChosenTokens,
+  StepInput,
+  StepRunner,
+  TokenChoice,
+} from "../../server/src/engine/step-runner.ts";
 import { HashRunner, type HashRunnerOptions } from "./hash-runner.ts";
 
 const PLAIN = { badWords: [], noRepeatNgramSize: 0, minTokens: 0 };
@@ -14,13 +20,17 @@ const PLAIN = { badWords: [], noRepeatNgramSize: 0, minTokens: 0 };
 export class ChoosingRunner extends HashRunner implements StepRunner {
   readonly stepsAhead: boolean;
   numChosen = 0;
+  /** Rows that were not chosen for, beside some that were. */
+  numSeen = 0;
   /** Steps that were begun while another ran. */
   numAhead = 0;
+  readonly #sampler: Sampler;
   #numUnderWay = 0;
   #last: Promise<Int32Array> = Promise.resolve(new Int32Array(0));
 
   constructor(options: HashRunnerOptions & { readonly stepsAhead?: boolean } = {}) {
     super(options);
+    this.#sampler = new Sampler(this.vocabSize);
     this.stepsAhead = options.stepsAhead ?? false;
   }
 
@@ -39,6 +49,24 @@ export class ChoosingRunner extends HashRunner implements StepRunner {
     return chosen.then((tokens) => ({ tokens, logProbs: new Float32Array(tokens.length).fill(-1) }));
   }
 
+  async chooseSome(input: StepInput, choices: readonly (TokenChoice | undefined)[]): Promise<PartlyChosenTokens> {
+    const logits = await this.run(input);
+    const rowOf = (row: number): Float32Array => logits.subarray(row * this.vocabSize, (row + 1) * this.vocabSize);
+    const tokens = choices.map((choice, row) => (choice === undefined ? -1 : this.#sample(rowOf(row), choice)));
+    const seen = choices.flatMap((choice, row) => (choice === undefined ? [...rowOf(row)] : []));
+    this.numChosen += choices.length - seen.length / this.vocabSize;
+    this.numSeen += seen.length / this.vocabSize;
+    const logProbs = new Float32Array(tokens.length).fill(-1);
+    return { tokens: Int32Array.from(tokens), logProbs, logits: Float32Array.from(seen) };
+  }
+
+  #sample(row: Float32Array, choice: TokenChoice): number {
+    const { seedLow, seedHigh, topP, index } = choice;
+    const request = { ...choice, ...PLAIN } as unknown as GenerateRequest;
+    const sequence = { request, seedLow, seedHigh, topP, numOutput: index } as unknown as Sequence;
+    return this.#sampler.sample(row, sequence);
+  }
+
   async #chooseBehind(
     last: Promise<Int32Array>,
     input: StepInput,
@@ -53,13 +81,9 @@ export class ChoosingRunner extends HashRunner implements StepRunner {
       if (row >= 0) input.tokenIds[i] = before[row] ?? 0;
     });
     const logits = await super.run(input);
-    const sampler = new Sampler(this.vocabSize);
-    const tokens = choices.map((choice, row) => {
-      const { seedLow, seedHigh, topP, index } = choice;
-      const request = { ...choice, ...PLAIN } as unknown as GenerateRequest;
-      const sequence = { request, seedLow, seedHigh, topP, numOutput: index } as unknown as Sequence;
-      return sampler.sample(logits.subarray(row * this.vocabSize, (row + 1) * this.vocabSize), sequence);
-    });
+    const tokens = choices.map((choice, row) =>
+      this.#sample(logits.subarray(row * this.vocabSize, (row + 1) * this.vocabSize), choice),
+    );
     this.numChosen += tokens.length;
     this.#numUnderWay -= 1;
     return Int32Array.from(tokens);

@@ -10,6 +10,7 @@ import { countIdle, countRequests, countStep, countTokens, type EngineStats, fir
 import { longestSequence } from "./kv/window-blocks.ts";
 import { ChunkQueue } from "./plan/chunk-queue.ts";
 import { LogitsBudget } from "./plan/logits-budget.ts";
+import { sequenceRows } from "./plan/sequence-rows.ts";
 import { StepBatch } from "./plan/step-batch.ts";
 import type { StepPlan } from "./plan/step-plan.ts";
 import { StepPlanner } from "./plan/step-planner.ts";
@@ -20,13 +21,20 @@ import { checkRequest, logitsBytes, type RequestLimits } from "./request/check-r
 import type { FinishReason, GeneratedChunk, GenerateRequest, Generator } from "./request/generate.ts";
 import { prepareSequence } from "./request/prepare-sequence.ts";
 import type { Sequence, SequenceGroup, SequenceSink } from "./request/sequence.ts";
-import { canPlanAhead, tokenChoices } from "./sample/token-choices.ts";
+import { canPlanAhead, isEveryChosen, tokenChoices } from "./sample/token-choices.ts";
 import { createDrafters } from "./speculation/create-drafters.ts";
 import type { Drafter } from "./speculation/drafter.ts";
-import type { StepInput, StepRunner } from "./step-runner.ts";
+import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "./step-runner.ts";
 
 /** Called by the loop with everything of a step handed to the sinks, before the next one is waited for. Must not throw. */
 export type TurnListener = () => void;
+
+interface PartlyChosen {
+  readonly choices: readonly (TokenChoice | undefined)[];
+  readonly chosen: ChosenTokens;
+}
+
+const NOTHING_CHOSEN: ChosenTokens = { tokens: new Int32Array(0), logProbs: new Float32Array(0) };
 
 export class LlmEngine implements Generator {
   readonly limits: RequestLimits;
@@ -210,9 +218,9 @@ export class LlmEngine implements Generator {
     }
     countStep(this.#stats, plan);
     this.#onTurn();
-    const choices = this.#runner.choose && tokenChoices(plan, this.#batch.promptRows);
-    const chosen = choices && this.#runner.choose?.(input, choices);
-    if (chosen === undefined) return await this.#runForLogits(plan, input, start);
+    const choices = this.#runner.choose === undefined ? [undefined] : tokenChoices(plan, this.#batch.promptRows);
+    const chosen = isEveryChosen(choices) ? this.#runner.choose?.(input, choices) : undefined;
+    if (chosen === undefined) return await this.#runForLogits(plan, input, choices, start);
     this.#inFlight.add(plan, chosen, start);
     if (this.#inFlight.count > 1 || !this.#mayRunAhead) await this.#settle();
   }
@@ -227,32 +235,35 @@ export class LlmEngine implements Generator {
     this.#stats.totalStepMs += this.#stats.lastStepMs;
   }
 
-  async #runForLogits(plan: StepPlan, input: StepInput, start: number): Promise<void> {
-    const logits = await this.#runner.run(input);
+  /** The device chooses for the rows that nobody has to see, where it can. */
+  async #runForLogits(
+    plan: StepPlan,
+    input: StepInput,
+    choices: PartlyChosen["choices"],
+    start: number,
+  ): Promise<void> {
+    const isPartly = choices.some((choice) => choice !== undefined);
+    const chosen = isPartly ? await this.#runner.chooseSome?.(input, choices) : undefined;
+    const logits = chosen?.logits ?? (await this.#runner.run(input));
     for (const { guide } of plan.sequences) if (guide?.pending !== undefined) await guide.pending;
-    this.#applyLogits(plan, logits, this.#nowNs());
+    this.#applyLogits(plan, logits, this.#nowNs(), chosen && { choices, chosen });
     this.#countTime(this.#nowNs() - start);
   }
 
-  #applyLogits(plan: StepPlan, logits: Float32Array, now: number): void {
+  /** @param partly the tokens that the device chose; `logits` then holds the other rows alone */
+  #applyLogits(plan: StepPlan, logits: Float32Array, now: number, partly?: PartlyChosen): void {
     const { vocabSize } = this.#runner;
-    let row = 0;
-    for (let i = 0; i < plan.sequences.length; i++) {
-      const sequence = plan.sequences[i];
-      if (sequence === undefined) break;
-      const length = plan.queryLengths[i] ?? 0;
-      const numDrafts = Math.max(0, sequence.numComputed + length - sequence.numTokens);
-      this.#planner.computed(sequence, length - numDrafts);
-      const promptRows = this.#batch.promptRows[i] ?? 0;
-      const rows = logits.subarray(row * vocabSize, (row + promptRows) * vocabSize);
-      row += promptRows;
-      if (promptRows > 0) this.#tokenStep.takePrompt(sequence, rows, promptRows);
-      if (sequence.numComputed < sequence.numTokens) continue; // a chunk in the middle of a prompt
-      if (promptRows === 0 || sequence.numTokens !== sequence.promptLength) row += 1;
-      const last = logits.subarray((row - 1) * vocabSize, (row + numDrafts) * vocabSize);
-      row += numDrafts;
-      if (sequence.cancelled) continue;
-      this.#takeRows(sequence, last, numDrafts, now);
+    const rowsFrom = (row: number, count: number): Float32Array =>
+      logits.subarray(row * vocabSize, (row + count) * vocabSize);
+    for (const rows of sequenceRows(plan, this.#batch.promptRows, partly?.choices)) {
+      const { sequence, numPromptRows, numDrafts, lastRow, chosenAt } = rows;
+      this.#planner.computed(sequence, rows.numComputed);
+      const prompt = rowsFrom(rows.firstPromptRow, numPromptRows);
+      if (numPromptRows > 0) this.#tokenStep.takePrompt(sequence, prompt, numPromptRows);
+      if (lastRow === undefined || sequence.cancelled) continue;
+      const { tokens, logProbs } = partly?.chosen ?? NOTHING_CHOSEN;
+      if (chosenAt === undefined) this.#takeRows(sequence, rowsFrom(lastRow, 1 + numDrafts), numDrafts, now);
+      else this.#takeChosen(sequence, tokens[chosenAt] ?? -1, logProbs[chosenAt] ?? 0, now);
     }
     // Beams change places once nothing of this step looks at them any more.
     for (const group of this.#complete) this.#advance(group, now);

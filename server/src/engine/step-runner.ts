@@ -91,6 +91,12 @@ export interface ChosenTokens {
   readonly logProbs: Float32Array;
 }
 
+/** Tokens of the rows that were to be chosen, -1 for the others, whose logits are there instead. */
+export interface PartlyChosenTokens extends ChosenTokens {
+  /** [rows without a choice, vocabSize], in their order; valid until the next step. */
+  readonly logits: Float32Array;
+}
+
 /** A model on a device. One step at a time: `run` may be called again once its promise has settled. */
 export interface StepRunner {
   readonly vocabSize: number;
@@ -125,6 +131,13 @@ export interface StepRunner {
    * only. The choice is that of the engine's own sampler but for the rounding of the logits.
    */
   readonly choose?: ((input: StepInput, choices: readonly TokenChoice[]) => Promise<ChosenTokens>) | undefined;
+  /**
+   * As `choose`, where some rows must be seen: undefined for those. One request with logits processors then costs the others
+   * no copy of their logits. Not while a step is under way. Absent: all rows are chosen, or all are seen.
+   */
+  readonly chooseSome?:
+    | ((input: StepInput, choices: readonly (TokenChoice | undefined)[]) => Promise<PartlyChosenTokens>)
+    | undefined;
   /**
    * `choose` may be called once more before its promise has settled: that step runs behind the first and may compute tokens
    * which that one chooses. The arrays of its input are free again when `choose` returns.

@@ -21,9 +21,10 @@ import { layOutStep, packStep, type StepSizes } from "../../models/cuda/step-lay
 import type { AdapterShares } from "../../models/shard/rank-lora.ts";
 import { checkStep, type StepLimits } from "../plan/check-step.ts";
 import { checkAdapters } from "../request/check-adapters.ts";
-import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "../step-runner.ts";
+import type { ChosenTokens, PartlyChosenTokens, StepInput, StepRunner, TokenChoice } from "../step-runner.ts";
 import { CudaAdapters, type PlacedAdapter } from "./adapters.ts";
 import { HostKvCache } from "./host-kv-cache.ts";
+import { SeenLogits } from "./seen-logits.ts";
 import type { CudaDecoder } from "./setup.ts";
 import { adapterSizes, packAdapters, planStepAdapters, type StepAdapters } from "./step-adapters.ts";
 import { countQueries, isDecodeStep, keepsRows, packChoices, storedValues } from "./step-values.ts";
@@ -73,6 +74,7 @@ interface StepSlot {
 /** A tile of rows with an adapter has an address and 8 rows; of recorded steps, which round up, each row has one. */
 const WORDS_OF_TILE = 12;
 const NO_ADAPTERS: ReadonlyMap<number, PlacedAdapter> = new Map();
+const ONE_AT_A_TIME = "a step is running: await it before one whose logits are wanted";
 const MAX_UNDER_WAY = 2;
 /** One more: a step is timed against the one before it, whose events must not have been recorded again by then. */
 const NUM_SLOTS = 3;
@@ -89,6 +91,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
   readonly maxPositions: number;
   readonly eosTokenIds: readonly number[];
   readonly choose: StepRunner["choose"];
+  readonly chooseSome: StepRunner["chooseSome"];
   readonly stepsAhead = true;
   readonly timings: CudaStepTimings = { numSteps: 0, hostMs: 0, waitMs: 0, numBehind: 0, idleMs: 0 };
   readonly adapters: CudaAdapters | undefined;
@@ -102,7 +105,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
   readonly #timer: CudaTimer;
   readonly #graphs = new Map<string, CudaGraph>();
   #numbers: StepNumbersMemory | undefined;
-  #logits: PinnedBuffer | undefined;
+  readonly #logits: SeenLogits;
   readonly #slots: readonly StepSlot[];
   #nextSlot = 0;
   #numUnderWay = 0;
@@ -131,6 +134,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     this.adapters = loraTargets && new CudaAdapters(device, loraTargets, model.type, config.numLayers);
     this.adapterShares = decoder.adapterShares;
     this.#decoder = decoder;
+    this.#logits = new SeenLogits(device, decoder.memory.logits, config.vocabSize);
     this.#bounds = bounds;
     this.#timer = new CudaTimer(device);
     this.gemms = new CublasLtGemms(device, this.#timer, bounds.isDeterministic);
@@ -141,15 +145,15 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     }));
     const isChoosing = config.vocabSize % CHOICE_VOCABULARY_STEP === 0 && bounds.isDeterministic !== true;
     this.choose = isChoosing ? (input, choices): Promise<ChosenTokens> => this.#choose(input, choices) : undefined;
+    this.chooseSome = isChoosing
+      ? (input, choices): Promise<PartlyChosenTokens> => this.#chooseSome(input, choices)
+      : undefined;
   }
 
   async run(input: StepInput): Promise<Float32Array> {
-    const numRows = input.logitRows.length;
-    if (this.#numUnderWay > 0) throw new Error("a step is running: await it before one whose logits are wanted");
+    if (this.#numUnderWay > 0) throw new Error(ONE_AT_A_TIME);
     await this.#begin(input, undefined);
-    if (this.#logits === undefined || numRows === 0) return new Float32Array(0);
-    const { buffer, byteOffset } = this.#logits.bytes;
-    return new Float32Array(buffer, byteOffset, numRows * this.vocabSize);
+    return this.#logits.rows(input.logitRows.length);
   }
 
   close(): Promise<void> {
@@ -157,7 +161,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     return this.#closing;
   }
 
-  /** Their matrices are those that GEMMs name, for observers of `gemms`. */
+  /** For observers of `gemms`. */
   get layers(): CudaDecoder["model"]["weights"]["layers"] {
     return this.#decoder.model.weights.layers;
   }
@@ -172,7 +176,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     return this.#graphs.size;
   }
 
-  async #choose(input: StepInput, choices: readonly TokenChoice[]): Promise<ChosenTokens> {
+  async #choose(input: StepInput, choices: readonly (TokenChoice | undefined)[]): Promise<ChosenTokens> {
     const count = choices.length;
     if (count !== input.logitRows.length || count > this.#bounds.maxLogitRows) {
       throw new Error(`step: expected a choice for each of ${input.logitRows.length} rows, got ${count}`);
@@ -185,8 +189,14 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     return { tokens: tokens.subarray(0, count), logProbs: logProbs.subarray(first, first + count) };
   }
 
+  async #chooseSome(input: StepInput, choices: readonly (TokenChoice | undefined)[]): Promise<PartlyChosenTokens> {
+    if (this.#numUnderWay > 0) throw new Error(ONE_AT_A_TIME);
+    const chosen = await this.#choose(input, choices);
+    return { ...chosen, logits: this.#logits.rows(choices.filter((choice) => choice === undefined).length) };
+  }
+
   /** Enqueues the step before it returns; settles when the device has done it. */
-  #begin(input: StepInput, choices: readonly TokenChoice[] | undefined): Promise<StepSlot> {
+  #begin(input: StepInput, choices: readonly (TokenChoice | undefined)[] | undefined): Promise<StepSlot> {
     if (this.#closing !== undefined) throw new Error("the step runner is closed");
     const slot = this.#slots[this.#nextSlot];
     if (this.#numUnderWay >= MAX_UNDER_WAY || slot === undefined) throw new Error("too many steps are running");
@@ -218,7 +228,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     return slot;
   }
 
-  #enqueue(input: StepInput, choices: readonly TokenChoice[] | undefined, slot: StepSlot): void {
+  #enqueue(input: StepInput, choices: readonly (TokenChoice | undefined)[] | undefined, slot: StepSlot): void {
     checkStep(input, this);
     this.#checkBounds(input);
     slot.begun.record(this.device.stream);
@@ -235,7 +245,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
   }
 
   /** Sizes are rounded up, so that few graphs serve all steps. The first step of a size runs before it is recorded. */
-  #enqueueDecode(input: StepInput, choices: readonly TokenChoice[] | undefined): void {
+  #enqueueDecode(input: StepInput, choices: readonly (TokenChoice | undefined)[] | undefined): void {
     const rows = gemmRows(input.tokenIds.length);
     const maxBlocks = 2 ** Math.ceil(Math.log2(Math.max(MIN_BLOCKS, this.#neededBlocks(input))));
     const numChoices = choices === undefined ? 0 : rows;
@@ -252,8 +262,11 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     } else {
       graph.launch(this.device.stream);
     }
-    if (choices === undefined) this.#copyLogits(0, input.logitRows.length, input.logitRows.length);
-    else this.#numChosen = rows;
+    if (choices === undefined) this.#logits.copy(0, input.logitRows.length, input.logitRows.length);
+    else {
+      this.#numChosen = rows;
+      this.#logits.copyUnchosen(choices);
+    }
   }
 
   #enqueueDecodePass(pass: CudaPass): void {
@@ -265,7 +278,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     if (numChoices > 0) enqueueChoice(pass, numChoices);
   }
 
-  #enqueueAny(input: StepInput, choices: readonly TokenChoice[] | undefined): void {
+  #enqueueAny(input: StepInput, choices: readonly (TokenChoice | undefined)[] | undefined): void {
     const numLogitRows = input.logitRows.length;
     const sizes = {
       numTokens: input.tokenIds.length,
@@ -284,11 +297,12 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     for (let first = 0; first < numLogitRows; first += this.#bounds.maxLogitRows) {
       const count = Math.min(this.#bounds.maxLogitRows, numLogitRows - first);
       enqueueLogits(pass, rows, { first, count }, pass.memory.logits);
-      if (choices === undefined) this.#copyLogits(first, count, numLogitRows);
+      if (choices === undefined) this.#logits.copy(first, count, numLogitRows);
     }
     if (choices === undefined) return;
     enqueueChoice(pass, choices.length);
     this.#numChosen = choices.length;
+    this.#logits.copyUnchosen(choices);
   }
 
   #pass(batch: CudaBatch): CudaPass {
@@ -299,7 +313,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
   #upload(
     input: StepInput,
     sizes: StepSizes,
-    choices: readonly TokenChoice[] | undefined,
+    choices: readonly (TokenChoice | undefined)[] | undefined,
     kind: Pick<CudaBatch, "numDecoding" | "maxQueryLength" | "keepsAllRows">,
     adapters: StepAdapters | undefined,
   ): CudaBatch {
@@ -331,18 +345,6 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     const pinned = this.#slots.map(() => this.device.pin(numBytes));
     this.#numbers = { pinned, numWords: numBytes / 4, buffer: this.device.allocate("the numbers of a step", numBytes) };
     return this.#numbers;
-  }
-
-  /** Copies what `memory.logits` holds to the place of these rows among all of the step's. */
-  #copyLogits(first: number, count: number, total: number): void {
-    const rowBytes = 4 * this.vocabSize;
-    if (this.#logits === undefined || this.#logits.bytes.byteLength < total * rowBytes) {
-      this.device.stream.synchronize();
-      this.#logits?.close();
-      this.#logits = this.device.pin(Math.max(total, 8) * rowBytes);
-    }
-    const to = this.#logits.address + BigInt(first * rowBytes);
-    this.device.stream.copyToHost(to, this.#decoder.memory.logits, count * rowBytes);
   }
 
   /** Addresses of the rows and their values, once the stream reaches them; both in memory that is free until then. */
@@ -388,7 +390,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     this.#timer.close();
     for (const pinned of this.#numbers?.pinned ?? []) pinned.close();
     this.#numbers?.buffer.close();
-    this.#logits?.close();
+    this.#logits.close();
     for (const { begun, done, chosen } of this.#slots) {
       begun.close();
       done.close();

@@ -26,8 +26,13 @@ export function keepsRows({ tokenIds, logitRows }: StepInput): boolean {
   return logitRows.length === tokenIds.length && logitRows.every((row, i) => row === i);
 }
 
-/** The rows behind the last are those that only make up the number. Nothing is made anew for a row. */
-export function packChoices(choices: readonly TokenChoice[], numRows: number, values: Int32Array, at: number): void {
+/** Rows behind the last only make up the number; they and rows without a choice are left out. Nothing is made anew for a row. */
+export function packChoices(
+  choices: readonly (TokenChoice | undefined)[],
+  numRows: number,
+  values: Int32Array,
+  at: number,
+): void {
   const view = new DataView(values.buffer, values.byteOffset + 4 * at, 4 * CHOICE_WORDS * numRows);
   for (let row = 0; row < numRows; row++) {
     const choice = choices[row];

@@ -48,7 +48,29 @@ for (const [what, request] of [
     assert.deepEqual(await generate(choosing, requests), await generate(new HashRunner(), requests));
     assert.equal(choosing.numChosen, 0);
   });
+
+  test(`generate() leaves the choice for others to the runner beside a request for ${what}`, async () => {
+    const choosing = new ChoosingRunner({ stepsAhead: true });
+    const own = { promptTokens: Int32Array.of(3, 1), maxTokens: 9, ...request };
+    const requests = [...SIMPLE.slice(0, 2), own, ...SIMPLE.slice(2)];
+    assert.deepEqual(await generate(choosing, requests), await generate(new HashRunner(), requests));
+    assert.ok(choosing.numChosen >= 4 * 8, `${choosing.numChosen} tokens were chosen`);
+    assert.ok(choosing.numSeen > 0 && choosing.numSeen <= 2 * 9, `${choosing.numSeen} rows were seen`);
+  });
 }
+
+test("generate() takes the rows of prompts and drafts beside rows that the runner chooses for", async () => {
+  const choosing = new ChoosingRunner({ stepsAhead: true });
+  const requests = [
+    ...SIMPLE,
+    { promptTokens: Int32Array.of(3, 1, 2, 6), contextLogits: true },
+    { promptTokens: Int32Array.of(5, 1, 2), promptLogProbs: true, logProbs: true },
+    { promptTokens: Int32Array.of(8, 1), draftTokens: Int32Array.of(1, 2, 3) },
+    { promptTokens: Int32Array.of(2, 2), minTokens: 5 },
+  ];
+  assert.deepEqual(await generate(choosing, requests), await generate(new HashRunner(), requests));
+  assert.ok(choosing.numChosen > 0);
+});
 
 test("generate() fails only the sequence whose row holds no number", async () => {
   const runner = new HashRunner();

@@ -1,6 +1,6 @@
 /**
- * Decides whether the tokens of a step can be chosen on the device, and with which parameters. They cannot when a
- * request wants logits or has logits processors. Pure.
+ * Decides which tokens of a step can be chosen on the device, and with which parameters. Those of a request that wants
+ * logits or has logits processors cannot. Pure.
  */
 
 import type { StepPlan } from "../plan/step-plan.ts";
@@ -9,25 +9,29 @@ import type { TokenChoice } from "../step-runner.ts";
 import { needsLogitsProcessors } from "./logits-processors.ts";
 
 /**
- * One for each row of logits of the plan, in order; undefined when one of them must be seen. `promptRows`: how many rows
- * are wanted of each sequence's prompt.
+ * One for each row of logits of the plan, in order; undefined for a row that must be seen. `promptRows`: how many rows are wanted
+ * of each sequence's prompt. @see StepBatch.fill
  */
 export function tokenChoices(
   { sequences, queryLengths }: Pick<StepPlan, "sequences" | "queryLengths">,
   promptRows: readonly number[],
-): TokenChoice[] | undefined {
-  const choices: TokenChoice[] = [];
-  for (let i = 0; i < sequences.length; i++) {
-    const sequence = sequences[i];
-    if (sequence === undefined) break;
+): (TokenChoice | undefined)[] {
+  const choices: (TokenChoice | undefined)[] = [];
+  for (const [i, sequence] of sequences.entries()) {
     const contextLength = sequence.numComputed + (queryLengths[i] ?? 0);
-    if ((promptRows[i] ?? 0) > 0) return undefined;
+    const numPromptRows = promptRows[i] ?? 0;
     const numTokens = sequence.numTokens + sequence.numPending;
-    if (contextLength < numTokens) continue; // a chunk in the middle of a prompt
-    if (contextLength > numTokens || needsLogits(sequence)) return undefined;
-    choices.push(choiceOf(sequence));
+    const isLastSeen = numPromptRows > 0 && sequence.numTokens === sequence.promptLength;
+    const numRows = Math.max(0, contextLength - numTokens + (isLastSeen ? 0 : 1));
+    if (numPromptRows === 0 && contextLength === numTokens && !needsLogits(sequence)) choices.push(choiceOf(sequence));
+    else for (let row = 0; row < numPromptRows + numRows; row += 1) choices.push(undefined);
   }
   return choices;
+}
+
+/** Whether the device chooses every token. */
+export function isEveryChosen(choices: readonly (TokenChoice | undefined)[]): choices is readonly TokenChoice[] {
+  return choices.every((choice) => choice !== undefined);
 }
 
 function needsLogits(sequence: Sequence): boolean {
