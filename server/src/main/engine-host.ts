@@ -48,11 +48,19 @@ async function createRunner(spec: EngineSpec): Promise<StepRunner> {
 let hasRanks = false;
 
 /** The first of the GPUs is this thread's, each other has one of its own. */
-async function createGpuRunner(spec: EngineSpec, gpu: GpuSpec): Promise<StepRunner> {
+function createGpuRunner(spec: EngineSpec, gpu: GpuSpec): Promise<StepRunner> {
+  return openWarm(spec, cudaRunnerOptions(spec, gpu, tell), (options) => openGpuRunner(options, gpu));
+}
+
+/** With the first steps of every kind done. */
+async function openWarm(
+  spec: EngineSpec,
+  given: CudaRunnerOptions,
+  open: (options: CudaRunnerOptions) => Promise<StepRunner>,
+): Promise<StepRunner> {
   const store = new WarmUpStore();
-  const options = { ...cudaRunnerOptions(spec, gpu, tell), store };
-  const runner = await openGpuRunner(options, gpu);
-  const { maxTokens, maxSequences } = options;
+  const runner = await open({ ...given, store });
+  const { maxTokens, maxSequences } = given;
   const seconds = spec.warmUpSeconds ?? DEFAULT_WARM_UP_SECONDS;
   try {
     await warmUp(runner, { maxTokens, maxSequences, seconds, store, tell });
@@ -86,7 +94,7 @@ function tell(line: string): void {
 }
 
 function createDraftRunner(spec: EngineSpec, modelDir: string, numBlocks: number): Promise<StepRunner> {
-  if (spec.gpu !== undefined) return createCudaRunner(draftOptions(spec, spec.gpu, numBlocks));
+  if (spec.gpu !== undefined) return openWarm(spec, draftOptions(spec, spec.gpu, numBlocks), createCudaRunner);
   return createDecoderRunner({
     modelDir,
     blockSize: BLOCK_SIZE,
