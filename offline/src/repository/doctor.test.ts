@@ -354,3 +354,18 @@ test("diagnose() names a model that two repositories have", async () => {
   const { findings } = await run(repository, whole);
   assert.equal(findings.filter(({ problem }) => /^model '.*' is in .* too$/.test(problem)).length, 5);
 });
+
+test("diagnose() notes which models chat, and why others do not", async () => {
+  add("answers", {
+    "config.pbtxt":
+      'backend: "typescript"\ninput [ { name: "QUESTION" data_type: TYPE_STRING dims: [ 1 ] }, { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } ]\noutput [ { name: "text_output" data_type: TYPE_STRING dims: [ 1 ] } ]\n',
+    "1/model.ts": "export const execute = () => ({});\n",
+  });
+  const { findings } = await run();
+  const notes = findings.filter(({ problem }) => problem.includes("chat model"));
+  const noteOf = (name: string): string => notes.find(({ model }) => model === name)?.problem ?? "";
+  assert.match(noteOf("tensorrt_llm"), /^it is a chat model: token ids$/);
+  assert.match(noteOf("ensemble"), /^it is a chat model: text in 'text_input'$/);
+  assert.match(noteOf("answers"), /^it is no chat model: no input of TYPE_STRING/);
+  assert.ok(notes.every(({ severity }) => severity === "note"));
+});

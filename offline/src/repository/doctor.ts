@@ -10,6 +10,7 @@ import { ToolError } from "@nereid/server/files/tool-error";
 import { listModels } from "@nereid/server/repository/source/model-folder";
 import { adviceFor } from "./advice.ts";
 import { checkCalls } from "./check-calls.ts";
+import { checkChat } from "./check-chat.ts";
 import { checkLlm } from "./check-llm.ts";
 import { checkOnnx } from "./check-onnx.ts";
 import { checkPython } from "./check-python.ts";
@@ -79,6 +80,7 @@ export async function diagnose(paths: readonly string[], reporter: Reporter, sig
     task.end();
   }
   checkCalls(models);
+  for (const model of models.values()) checkChat(model);
   for (const model of models.values()) findings.push(...model.findings);
   findings.sort((a, b) => rank(a) - rank(b));
   return { findings, models: [...models.values()].map(({ name, path, isLoadable }) => ({ name, path, isLoadable })) };

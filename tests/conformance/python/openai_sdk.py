@@ -1,0 +1,117 @@
+"""OpenAI's Python client against /v1: chats, streams, tools, parsed answers, completions, embeddings and errors."""
+
+import asyncio
+import json
+
+import openai
+from checks import HTTP, run_all
+from pydantic import BaseModel
+
+URL = f"http://{HTTP}/v1"
+LLM = "tensorrt_llm"
+QUESTION = [{"role": "user", "content": "What is the first computer?"}]
+ANSWER = " The first computer bug was an actual insect that got stuck in the Harvard Mark II computer in 1947."
+client = openai.OpenAI(base_url=URL, api_key="none", max_retries=0)
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "parameters": {"type": "object", "properties": {"town": {"type": "string"}}, "required": ["town"]},
+    },
+}
+CALL = 'say: <tool_call>{"name": "get_weather", "arguments": {"town": "Oslo"}}</tool_call>'
+
+
+class Colour(BaseModel):
+    red: bool
+    name: str
+
+
+def check_models():
+    """models.list() and retrieve() name the text models"""
+    ids = [model.id for model in client.models.list()]
+    assert LLM in ids and "echo" in ids, ids
+    assert client.models.retrieve(LLM).id == LLM
+
+
+def check_chat():
+    """chat.completions.create() answers with usage and finish reason"""
+    answer = client.chat.completions.create(model=LLM, messages=QUESTION, temperature=0, max_tokens=50)
+    assert answer.choices[0].message.content == ANSWER, answer
+    assert answer.choices[0].finish_reason == "stop"
+    assert answer.usage.completion_tokens == 27, answer.usage
+
+
+def check_stream():
+    """a stream adds up to the whole answer, and usage comes last"""
+    options = {"include_usage": True}
+    stream = client.chat.completions.create(
+        model=LLM, messages=QUESTION, temperature=0, max_tokens=50, stream=True, stream_options=options
+    )
+    chunks = list(stream)
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert text == ANSWER, text
+    assert chunks[-1].usage.total_tokens == 37, chunks[-1]
+
+
+async def check_async():
+    """64 chats at once by the asynchronous client"""
+    async with openai.AsyncOpenAI(base_url=URL, api_key="none", max_retries=0) as many:
+        ask = [
+            many.chat.completions.create(model="echo", messages=[{"role": "user", "content": f"say: {i}"}])
+            for i in range(64)
+        ]
+        texts = [answer.choices[0].message.content for answer in await asyncio.gather(*ask)]
+    assert texts == [str(i) for i in range(64)], texts
+
+
+def check_tools():
+    """a call becomes a tool call, streamed or not"""
+    messages = [{"role": "user", "content": CALL}]
+    answer = client.chat.completions.create(model="caller", messages=messages, tools=[TOOL])
+    (call,) = answer.choices[0].message.tool_calls
+    assert (call.function.name, json.loads(call.function.arguments)) == ("get_weather", {"town": "Oslo"})
+    with client.chat.completions.stream(model="caller", messages=messages, tools=[TOOL]) as stream:
+        final = stream.get_final_completion()
+    (call,) = final.choices[0].message.tool_calls
+    assert json.loads(call.function.arguments) == {"town": "Oslo"}, final
+
+
+def check_parse():
+    """parse() gives an object of the class that it asked for"""
+    answer = client.chat.completions.parse(
+        model=LLM, messages=QUESTION, response_format=Colour, seed=3, max_tokens=300, temperature=0
+    )
+    assert isinstance(answer.choices[0].message.parsed, Colour), answer
+
+
+def check_completions():
+    """completions.create() with echo and log-probabilities"""
+    answer = client.completions.create(model=LLM, prompt="a", temperature=0, max_tokens=2, echo=True, logprobs=1)
+    assert answer.choices[0].text == "a: There", answer
+    assert answer.choices[0].logprobs.tokens == ["<s>", "a", ":", " There"], answer
+
+
+def check_extra_body():
+    """fields of vLLM's clients pass through extra_body"""
+    answer = client.chat.completions.create(
+        model=LLM, messages=QUESTION, max_tokens=5, extra_body={"top_k": 1, "min_p": 0.1, "ignore_eos": True}
+    )
+    assert answer.usage.completion_tokens == 5, answer
+
+
+def check_errors():
+    """errors are of the client's own classes"""
+    for body, kind, code in [
+        ({"model": "none"}, openai.NotFoundError, "model_not_found"),
+        ({"temperature": 9}, openai.BadRequestError, "decimal_above_max_value"),
+    ]:
+        try:
+            client.chat.completions.create(**{"model": LLM, "messages": QUESTION, "max_tokens": 2, **body})
+        except kind as error:
+            assert error.code == code, error
+        else:
+            raise AssertionError(f"{body} was answered")
+
+
+run_all(globals())
