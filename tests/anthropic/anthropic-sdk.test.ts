@@ -11,7 +11,7 @@ const SCRIPT = "script";
 const QUESTION = [{ role: "user" as const, content: "Hello" }];
 /** The newest types have no sampling; programs still send it. */
 const GREEDY: object = { temperature: 0 };
-/** Of the example model, for the question. */
+/** The example model answers the question so. */
 const TEXT = " Answer:\n\nThe \"Milady's G";
 const CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris", "days": 2}}\n</tool_call>';
 const TOOLS: Anthropic.Tool[] = [
@@ -212,6 +212,32 @@ test("thinking comes as a block when it is on, without text when omitted, and no
   for (const { content } of [...(await answers({})), ...(await answers({ thinking: { type: "disabled" } }))]) {
     assert.deepEqual(content, [{ type: "text", text: "Four." }]);
   }
+});
+
+test("thinking ends at its budget, and the answer follows", async () => {
+  const thinking = { type: "enabled" as const, budget_tokens: 1024 };
+  const body = say(`<think>${"word ".repeat(2000)}</think>Four.`, { max_tokens: 5000, thinking });
+  for (const answer of [await client.messages.create(body), await client.messages.stream(body).finalMessage()]) {
+    const [first, second] = answer.content;
+    // A chunk of three characters counts as a token: the model has no tokenizer.
+    assert.equal(
+      first?.type === "thinking" && first.thinking,
+      "word "
+        .repeat(2000)
+        .slice(0, 3 * 1024 - 7)
+        .trim(),
+    );
+    assert.deepEqual(second, { type: "text", text: "Enough." });
+  }
+});
+
+test("models.list() and models.retrieve() name the models", async () => {
+  const ids: string[] = [];
+  for await (const { id, type } of client.models.list()) if (type === "model") ids.push(id);
+  for (const id of [LLM, SCRIPT]) assert.ok(ids.includes(id), `no ${id}`);
+  const one = await client.models.retrieve(SCRIPT);
+  assert.deepEqual([one.id, one.type, one.display_name], [SCRIPT, "model", SCRIPT]);
+  assert.ok(!Number.isNaN(Date.parse(one.created_at)));
 });
 
 test("the template learns whether thinking is on", async () => {

@@ -28,7 +28,8 @@ export async function* execute({ inputs }) {
   const prompt = inputs.text_input.strings[0];
   const said = prompt.split("say:").at(-1).split("\\n<|assistant|>")[0].trim();
   const images = inputs.image?.strings.length ?? 0;
-  const answer = /show prompt\\n<\\|assistant\\|>[^\\n]*$/.test(prompt) ? prompt + " images=" + images : said;
+  const isCut = /<\\/think>\\n\\n$/.test(prompt);
+  const answer = isCut ? "Enough." : /show prompt\\n<\\|assistant\\|>[^\\n]*$/.test(prompt) ? prompt + " images=" + images : said;
   for (const piece of answer.match(/[^]{1,3}/g) ?? []) yield { text_output: [piece] };
 }
 `;

@@ -105,6 +105,9 @@ export interface ReasoningFormat {
   /** As `reasoning_format` in `parameters` names it: `deepseek_r1`, `qwen3`, `gpt_oss`, `none`. */
   readonly name: string;
   readonly specialTokens: readonly string[];
+  /** Marks around it; absent where it is a channel of its own, as in harmony. */
+  readonly open?: string;
+  readonly close?: string;
 }
 
 /** Everything about the chat form of one model. */

@@ -41,7 +41,7 @@ export function reasoningRow(name: string): ReasoningRow | undefined {
 }
 
 /** Whether the prompt leaves the model inside its reasoning. */
-export function isReasoningOpen(prompt: string, { open, close }: ReasoningRow): boolean {
+export function isReasoningOpen(prompt: string, { open, close }: Pick<ReasoningRow, "open" | "close">): boolean {
   return prompt.lastIndexOf(open.trim()) > prompt.lastIndexOf(close.trim()) && prompt.trimEnd().endsWith(open.trim());
 }
 

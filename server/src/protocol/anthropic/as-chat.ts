@@ -29,6 +29,7 @@ export function asChatPrompt(body: PromptFields): ChatRequest {
     messages: messagesOf(body.system, body.messages),
     continue_final_message: continuesLast(body.messages),
     chat_template_kwargs: thinkingVariables(body),
+    thinking_token_budget: body.thinking?.budgetTokens,
     ...effortOf(body),
   };
 }

@@ -35,7 +35,7 @@ export async function createMessage(
   const model = await findModel(context, body.model);
   const call = startCall(context, model.served.name, route);
   const chat = await prepareChat(model, asChat(body), readTools(body.tools, body.tool_choice));
-  const source = await openGenerations(model, [chat.request], 1, call);
+  const source = await openGenerations(chat.generator, [chat.request], 1, call);
   const first = await source.next(); // an error before the first chunk has a status of its own
   const answer = { model, body, chat, id: `msg_${route.requestId.slice(4)}` };
   return body.stream === true ? streamed(answer, first, source) : jsonReply(await whole(answer, first, source));

@@ -62,7 +62,7 @@ function thinkFields(think: AnswerFields["think"]): Pick<ChatRequest, "chat_temp
   return typeof think === "string" ? { ...variables, reasoning_effort: think } : variables;
 }
 
-/** Those that name no sampling (num_ctx, num_gpu, mirostat, ...) change nothing here. */
+/** Options of sampling; others (num_ctx, num_gpu, mirostat, ...) change nothing here. */
 class Options {
   readonly #values: JsonObject;
 

@@ -24,7 +24,7 @@ export async function chat(context: OpenAiContext, body: OllamaChatRequest, rout
   if ((body.messages ?? []).length === 0) return jsonReply(loadedAnswer(form, loadReason(body)));
   const call = startCall(context, model.served.name, route);
   const prepared = await prepareChat(model, asChat(body));
-  return answer(body, form, prepared, await openGenerations(model, [prepared.request], 1, call));
+  return answer(body, form, prepared, await openGenerations(prepared.generator, [prepared.request], 1, call));
 }
 
 /** @throws ApiError @throws ServerError @throws ClientGone */
@@ -40,12 +40,13 @@ export async function generate(
   const request = promptAsChat(body);
   const isPlain = body.raw === true || (body.suffix ?? "") !== "";
   const prepared = isPlain ? preparePlain(model, body, request) : await prepareChat(model, request);
-  return answer(body, form, prepared, await openGenerations(model, [prepared.request], 1, call));
+  return answer(body, form, prepared, await openGenerations(prepared.generator, [prepared.request], 1, call));
 }
 
 /** A prompt that goes to the model as it is, or around a gap. @throws ApiError */
 function preparePlain(model: TextModel, body: OllamaGenerateRequest, request: ChatRequest): PreparedChat {
   return {
+    generator: model,
     request: {
       ...textRequestOf(request),
       prompt: { text: promptText(model, body) },

@@ -1,6 +1,6 @@
 /**
  * GET /v1/models and /v1/models/{model}: the models that these routes can serve, with capabilities and context length.
- * Sources: OpenAI's API reference, "Models"; vLLM's `max_model_len`.
+ * Sources: OpenAI's and Anthropic's API references, "Models"; vLLM's `max_model_len`.
  */
 import type { ServedModel } from "../../core/model-server.ts";
 import { embeddingSignature } from "../../text-model/embedding-signature.ts";
@@ -15,6 +15,10 @@ export interface ModelObject {
   readonly object: "model";
   readonly created: number;
   readonly owned_by: string;
+  /** Members of Anthropic's clients, whose list has the same path. */
+  readonly type: "model";
+  readonly display_name: string;
+  readonly created_at: string;
   /** The base model of an adapter. */
   readonly parent: string | null;
   readonly root: string;
@@ -35,6 +39,17 @@ export type Capability =
   | "score"
   | "classify";
 
+/** Both APIs' lists, in one page. */
+export interface ModelPage {
+  readonly object: "list";
+  readonly data: readonly ModelObject[];
+  readonly has_more: false;
+  readonly first_id: string | null;
+  readonly last_id: string | null;
+}
+
+const MS_PER_S = 1000;
+
 export class ModelList {
   readonly #context: OpenAiContext;
   /** No file tells when a model was made: the time from which this server knows it. */
@@ -44,10 +59,12 @@ export class ModelList {
     this.#context = context;
   }
 
-  async all(): Promise<{ readonly object: "list"; readonly data: readonly ModelObject[] }> {
+  async all(): Promise<ModelPage> {
     const { models } = this.#context;
     const lists = await Promise.all(models.names().map((name) => this.#tryObjects(name)));
-    return { object: "list", data: lists.flat() };
+    const data = lists.flat();
+    const ends = { first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null };
+    return { object: "list", data, has_more: false, ...ends };
   }
 
   /** @throws ApiError model_not_found */
@@ -84,6 +101,9 @@ export class ModelList {
       object: "model",
       created: this.#created,
       owned_by: "nereid",
+      type: "model",
+      display_name: served.name,
+      created_at: new Date(this.#created * MS_PER_S).toISOString(),
       parent: null,
       root: served.name,
       capabilities,
@@ -115,5 +135,5 @@ export class ModelList {
 }
 
 function adapterOf(base: ModelObject, id: string): ModelObject {
-  return { ...base, id, parent: base.id };
+  return { ...base, id, display_name: id, parent: base.id };
 }

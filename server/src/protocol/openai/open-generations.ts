@@ -2,7 +2,7 @@
  * Generations of one request: several choices run at once and are read as one stream.
  * Source: OpenAI's API reference, `n`.
  */
-import type { TextModel } from "../../text-model/text-model.ts";
+import type { Generator } from "../../text-model/reasoning-budget.ts";
 import type { CallFacts, TextChunk, TextGeneration, TextRequest } from "../../text-model/text-request.ts";
 import { withChoiceSeed } from "./generation-fields.ts";
 
@@ -21,7 +21,7 @@ export interface ChunkSource {
 
 /** All requests are checked before the first one runs. @throws FieldError */
 export async function openGenerations(
-  model: TextModel,
+  model: Generator,
   requests: readonly TextRequest[],
   numChoices: number,
   call: CallFacts,

@@ -36,7 +36,7 @@ export async function createChatCompletion(
   const call = startCall(context, model.served.name, route);
   try {
     const chat = await prepareChat(model, body);
-    const source = await openGenerations(model, [chat.request], body.n ?? 1, call);
+    const source = await openGenerations(chat.generator, [chat.request], body.n ?? 1, call);
     const first = await source.next(); // an error before the first chunk has a status of its own
     const answer = { model, body, chat, id: `chatcmpl-${route.requestId.slice(4)}`, created: nowSeconds() };
     return body.stream === true ? streamed(answer, first, source) : jsonReply(await whole(answer, first, source));

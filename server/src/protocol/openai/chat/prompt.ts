@@ -3,9 +3,11 @@
  * Source: transformers' chat templating guide.
  */
 import type { ChatMessage, OutputGuide, OutputParser } from "../../../chat/chat-contract.ts";
+import { isReasoningOpen } from "../../../chat/reasoning.ts";
 import { PlainParser } from "../../../chat/tools/plain-parser.ts";
 import { unsupportedField } from "../../../text-model/field-error.ts";
 import { renderPlain } from "../../../text-model/plain-chat.ts";
+import { BudgetedModel, type Generator } from "../../../text-model/reasoning-budget.ts";
 import type { TextModel } from "../../../text-model/text-model.ts";
 import type { TextRequest } from "../../../text-model/text-request.ts";
 import { unsupportedParameter } from "../../api/api-error.ts";
@@ -14,6 +16,8 @@ import type { ChatRequest } from "./request.ts";
 import { readTools, type Tools } from "./tools.ts";
 
 export interface PreparedChat {
+  /** The model, within the budget of its reasoning. */
+  readonly generator: Generator;
   readonly request: TextRequest;
   /** Parsers have state: one for each choice. */
   openParser(): OutputParser;
@@ -34,7 +38,30 @@ export async function prepareChat(
   const request = chatTextRequest(model, body, tools, prompt);
   const isSplit = tools.list.length > 0 || chat.reasoning !== undefined;
   const options = { prompt, tools: tools.list, choice: tools.choice };
-  return { request, openParser: () => (isSplit ? chat.openParser(options) : new PlainParser()) };
+  const generator = budgeted(model, body, tools, prompt, request);
+  return { generator, request, openParser: () => (isSplit ? chat.openParser(options) : new PlainParser()) };
+}
+
+/** A guide of calls knows whether reasoning is open; the form of a whole answer stays as it is. */
+function budgeted(
+  model: TextModel,
+  body: ChatRequest,
+  tools: Tools,
+  prompt: string,
+  { guide }: TextRequest,
+): Generator {
+  const { open, close } = model.chat.reasoning ?? {};
+  const maxTokens = body.thinking_token_budget;
+  if (maxTokens === undefined || open === undefined || close === undefined) return model;
+  const isOfCalls = guide?.type === "structural_tag" && body.response_format === undefined;
+  return new BudgetedModel(model, {
+    maxTokens,
+    open,
+    close,
+    isOpen: isReasoningOpen(prompt, { open, close }),
+    prompt,
+    guideAfter: (text) => (isOfCalls ? callGuide(model, tools, text) : guide),
+  });
 }
 
 /** Harmony alone tells developers from the system; other templates refuse the role or drop the message. */

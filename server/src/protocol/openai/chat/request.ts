@@ -24,6 +24,7 @@ export interface ChatRequest extends GenerationFields, ToolFields {
   readonly logprobs?: boolean | undefined;
   readonly top_logprobs?: number | undefined;
   readonly reasoning_effort?: string | undefined;
+  readonly thinking_token_budget?: number | undefined;
   readonly include_reasoning?: boolean | undefined;
   readonly chat_template_kwargs?: JsonObject | undefined;
   readonly add_generation_prompt?: boolean | undefined;
@@ -64,6 +65,7 @@ export const CHAT_REQUEST: Schema<ChatRequest> = object<ChatRequest>({
   logprobs: optional(boolean()),
   top_logprobs: optional(TOP_LOG_PROBS),
   reasoning_effort: optional(string()),
+  thinking_token_budget: optional(integer(0)),
   include_reasoning: optional(boolean()),
   chat_template_kwargs: optional(anyObject()),
   add_generation_prompt: optional(boolean()),
