@@ -7,9 +7,9 @@ import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { DEFAULT_LOG_SETTINGS, ServerLog } from "@nereid/server/observe/log";
 import type { RemoteRepository } from "@nereid/server/repository/source/remote-repository";
+import { tarOf } from "../../../server/src/files/tar/tar-writer.test-support.ts";
 import { openRepository } from "../open-repository.ts";
 import { filesIn, liveFolders, temporaryFolder } from "../open-stores.test-support.ts";
-import { tarOf } from "./tar-writer.test-support.ts";
 
 const SILENT = new ServerLog({ ...DEFAULT_LOG_SETTINGS, log_info: false, log_warning: false });
 

@@ -8,6 +8,12 @@ export interface TarEntry {
   readonly link?: string;
   /** Overrides the length of the content. */
   readonly bytes?: number;
+  /** "ustar\0" and "00" of POSIX by default; "ustar  \0" is GNU's, "" that of Version 7. */
+  readonly magic?: string;
+  /** Writes to the header before its checksum. */
+  readonly patch?: (header: Buffer) => void;
+  /** Sum of the header, wrong by so much. */
+  readonly wrongBy?: number;
 }
 
 export function tarOf(entries: readonly TarEntry[], end = Buffer.alloc(1024)): Buffer {
@@ -25,7 +31,8 @@ export function pax(records: Readonly<Record<string, string>>): TarEntry {
   return { name: "PaxHeader", type: "x", content: lines.join("") };
 }
 
-function entryBlocks({ name, content = "", type = "0", link = "", bytes }: TarEntry): Buffer[] {
+function entryBlocks(entry: TarEntry): Buffer[] {
+  const { name, content = "", type = "0", link = "", bytes, magic = "ustar\x0000", patch, wrongBy = 0 } = entry;
   const body = Buffer.from(content);
   const header = Buffer.alloc(512);
   header.write(name, 0, 100, "utf8");
@@ -34,8 +41,9 @@ function entryBlocks({ name, content = "", type = "0", link = "", bytes }: TarEn
   header.write("        ", 148);
   header.write(type, 156);
   header.write(link, 157, 100, "utf8");
-  header.write("ustar\x0000", 257);
-  const sum = header.reduce((total, byte) => total + byte, 0);
+  header.write(magic, 257);
+  patch?.(header);
+  const sum = header.reduce((total, byte) => total + byte, wrongBy);
   header.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
   return [header, body, Buffer.alloc((512 - (body.length % 512)) % 512)];
 }

@@ -21,7 +21,8 @@ export class ByteSource {
       missing -= part.length;
     }
     if (missing === bytes && bytes > 0) return undefined;
-    if (missing > 0) throw new RangeError(`the archive ends after ${this.position} bytes, in the middle of an entry`);
+    if (missing > 0)
+      throw new RangeError(`the archive ends after ${this.position} bytes, in the middle of an entry: it was cut off`);
     return parts.length === 1 ? parts[0] : Buffer.concat(parts);
   }
 
