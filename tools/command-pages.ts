@@ -19,7 +19,7 @@ export interface HelpFlag {
   readonly summary: string;
 }
 
-/** What stands under Options: names from the third column on, and behind them what they mean, on one line or more. */
+/** Flags under Options: names from the third column on, then their meaning, on one line or more. */
 export function flagsOf(help: string): readonly HelpFlag[] {
   const [, options = ""] = /^Options:\n([\s\S]*?)\n(?:\n|$)/m.exec(help) ?? [];
   const flags: { names: string; summary: string }[] = [];

@@ -24,7 +24,7 @@ export function titleProblems(title: string): readonly string[] {
   return problems;
 }
 
-/** Of a message as an editor leaves it: comments of Git and empty lines at the front are not part of it. */
+/** Title of a message as an editor leaves it, without Git's comments and leading empty lines. */
 export function titleOf(message: string): string {
   return message.split("\n").find((line) => line.trim() !== "" && !line.startsWith("#")) ?? "";
 }

@@ -39,7 +39,7 @@ const PROPRIETARY = /(?:^|[@/_-])(?:nvidia|cuda|cudnn|cublas|tensorrt|nccl)/i;
 const FOLDER = "node_modules/";
 const EXACT_VERSION = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?$/;
 const LINE = /^\| `([^`]+)` +\|(.+)$/gm;
-/** What a line says: what for, what else was considered, how to leave it. */
+/** Columns of a line: purpose, alternatives, and how to leave it. */
 const COLUMNS = 3;
 
 /** Packages of others, by folder; `installed` tells the licence of a folder when the lock does not. */
@@ -61,7 +61,7 @@ export function licenseProblems(packages: LockedPackages, installed: (folder: st
   return problems;
 }
 
-/** What users would get with our packages and must not: NVIDIA's, and code that runs at install time. */
+/** Packages that users must not get with ours: NVIDIA's, and code that runs at install time. */
 export function shippedProblems(packages: LockedPackages): string[] {
   const shipped = foreignPackages(packages).filter(([, { dev }]) => dev !== true);
   if (shipped.length === 0) return ["no dependency is shipped: the check itself is broken"];

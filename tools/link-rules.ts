@@ -12,7 +12,7 @@ export interface Repository {
 /** Paths in prose may leave these out. */
 const SHORT_FOR = ["server/src/", "server/", "server/kernels/"] as const;
 const IS_ELSEWHERE = /^(?:[a-z][a-z0-9+.-]*:|\/\/)/i;
-/** What a build or a run makes is not under version control. */
+/** Results of builds and runs are not under version control. */
 const IS_MADE = /(^|\/)(dist|node_modules|build|\.cache)(\/|$)/;
 const IS_PATH = /^[\w.@*-]+(\/[\w.@*-]+)*\/?$/;
 const IS_SOURCE = /\.(ts|cu|cuh|py)$/;

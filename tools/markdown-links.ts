@@ -6,7 +6,7 @@
 export interface Reference {
   readonly line: number;
   readonly kind: "link" | "path";
-  /** Of a link: the target as written. Of a path: what stands between the backticks. */
+  /** Link: the target as written. Path: the text between the backticks. */
   readonly target: string;
 }
 

@@ -1,27 +1,43 @@
 /**
- * Prints the median and 90th percentile of words a sentence over all Markdown pages, the longest sentences, and every odd
- * opening; fails when the aim is missed. `npm run prose`; with page names only those; with `--quiet` only what is missed.
+ * Prints the median and 90th percentile of words a sentence over all Markdown pages, and the longest sentences. Fails when
+ * the aim is missed, or when a sentence or a comment of a source has an odd opening. `npm run prose`; with names of pages and
+ * sources only those; with `--quiet` only the problems.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import process from "node:process";
-import { countedSentences, proseProblems, type Sentence, sentencesIn, summarize } from "./prose-rules.ts";
+import { countedSentences, isOddOpening, proseProblems, type Sentence, sentencesIn, summarize } from "./prose-rules.ts";
+import { commentsIn } from "./source-comments.ts";
 
 const NUM_LONGEST = 25;
+const IS_GENERATED = /\/gen\//;
 
 const names = process.argv.slice(2).filter((argument) => !argument.startsWith("--"));
-const list = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.md"], {
-  encoding: "utf8",
-});
-const files = list
-  .split("\0")
-  .filter((path) => path !== "" && existsSync(path))
-  .filter((path) => names.length === 0 || names.some((name) => path.startsWith(name)));
-const pages = new Map(files.map((path) => [path, sentencesIn(readFileSync(path, "utf8"))] as const));
+const pages = new Map(filesLike("*.md").map((path) => [path, sentencesIn(readFileSync(path, "utf8"))] as const));
+const sources = filesLike("*.ts", "*.mjs", "*.cjs", "*.cu", "*.cuh", "*.py").filter((path) => !IS_GENERATED.test(path));
 if (!process.argv.includes("--quiet")) process.stdout.write(report(pages));
-const problems = pages.size === 0 ? ["no pages found: the check itself is broken"] : proseProblems(pages);
+const isBroken = names.length === 0 && (pages.size === 0 || sources.length === 0);
+const problems = isBroken
+  ? ["no files found: the check itself is broken"]
+  : [...proseProblems(pages), ...sources.flatMap(commentProblems)];
 for (const problem of problems) process.stderr.write(`${problem}\n`);
 process.exitCode = problems.length === 0 ? 0 : 1;
+
+function filesLike(...patterns: readonly string[]): readonly string[] {
+  const options = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", ...patterns];
+  return execFileSync("git", options, { encoding: "utf8", maxBuffer: 2 ** 26 })
+    .split("\0")
+    .filter((path) => path !== "" && existsSync(path))
+    .filter((path) => names.length === 0 || names.some((name) => path.startsWith(name)));
+}
+
+function commentProblems(path: string): readonly string[] {
+  return commentsIn(path, readFileSync(path, "utf8")).flatMap(({ line, text }) =>
+    sentencesIn(text)
+      .filter(isOddOpening)
+      .map((sentence) => `${path}:${line}: odd opening: ${sentence.text.slice(0, 80)}`),
+  );
+}
 
 function report(sentencesByPage: ReadonlyMap<string, readonly Sentence[]>): string {
   const longest = [...sentencesByPage]

@@ -1,4 +1,4 @@
-/** What the checks of kernels run on: a real GPU behind the interface that they know. */
+/** The context of kernel checks on a real GPU. */
 
 import type { CudaCheckContext } from "../../server/kernels/testing/cuda-check.ts";
 import type { CudaDevice } from "../../server/src/device/cuda/cuda-device.ts";

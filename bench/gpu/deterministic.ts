@@ -30,7 +30,7 @@ const FORMS: readonly Form[] = [
 const COMPANY = 63;
 const MODEL_TOKENS = 40;
 
-/** Of how many rows of logits how many differ; and what was compared of requests. */
+/** Number of rows of logits that differ, and the comparisons of requests. */
 export interface DeterministicResult {
   readonly what: string;
   readonly numCompared: number;

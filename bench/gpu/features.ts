@@ -1,4 +1,4 @@
-/** What requests may ask for beside text, shown and timed: adapters, speculative decoding, blocks that come back from the host's memory. */
+/** Request features beside text, shown and timed: adapters, speculative decoding, the host KV cache. */
 import { join } from "node:path";
 import type { DecoderCudaRunner } from "../../server/src/engine/cuda/cuda-runner.ts";
 import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
@@ -14,7 +14,7 @@ import { measureDecode, measurePrefill, type StepResult } from "./steps.ts";
 export interface FeaturePlaces {
   readonly models: string;
   readonly adapters: string;
-  /** Of a model with recorded texts. */
+  /** Folder of a model with recorded texts. */
   readonly folder: string;
   readonly filter: RegExp;
   /** Models that see. */
@@ -94,7 +94,10 @@ async function showHosted({ models, adapters: root, folder, ranks }: FeaturePlac
 
 type Pairs = readonly (readonly [number, number])[];
 
-/** Of a runner with room for adapters of rank 16 and with a host KV cache; `blockBytes`: of a block of its cache. */
+/**
+ * Times a runner with room for adapters of rank 16 and with a host KV cache. `blockBytes`: size of a block of its
+ * cache.
+ */
 export async function timeFeatures(
   runner: DecoderCudaRunner,
   decode: Pairs,

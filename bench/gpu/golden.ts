@@ -26,7 +26,9 @@ export interface GoldenResult {
   readonly numWrong: number;
   readonly largestLogitDifference: number;
   readonly numGraphs: number;
-  /** Of the engine's own generation, tokens chosen on the device: texts that are as recorded to the last token. */
+  /**
+   * Texts of the engine's own generation that equal the recording to the last token; tokens are chosen on the device.
+   */
   readonly numSameTexts: number;
 }
 

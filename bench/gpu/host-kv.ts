@@ -51,7 +51,7 @@ export interface CrossingResult {
   readonly blockMiB: number;
   readonly toHostGbPerSecond: number;
   readonly fromHostGbPerSecond: number;
-  /** Of one sequence, with and without two blocks that go to the host in each. */
+  /** Step of one sequence, with and without two blocks that go to the host in each. */
   readonly stepMs: number;
   readonly stepWithTwoMs: number;
 }

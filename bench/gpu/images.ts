@@ -29,7 +29,7 @@ export interface ImageResult {
   readonly type: "f32" | "bf16";
   readonly numSame: number;
   readonly numTexts: number;
-  /** Of those that are the same. */
+  /** Largest difference among texts that are the same. */
   readonly largestLogitDifference: number;
 }
 

@@ -36,9 +36,9 @@ const { values: flags, positionals } = parseArgs({
     /** Requests x input x output. */
     loads: { type: "string", default: "64x128x128" },
     weights: { type: "string", default: "bf16" },
-    /** What `steps` measures: llama-8b or qwen3-30b-a3b. */
+    /** Model of `steps`: llama-8b or qwen3-30b-a3b. */
     model: { type: "string", default: "llama-8b" },
-    /** Of keys and values: bf16 or e4m3. */
+    /** Type of keys and values: bf16 or e4m3. */
     kv: { type: "string", default: "bf16" },
     models: { type: "string", default: "tests/parity/models" },
     vision: { type: "string", default: "tests/vision" },
@@ -46,15 +46,15 @@ const { values: flags, positionals } = parseArgs({
     strict: { type: "boolean", default: false },
     sequences: { type: "string", default: "256" },
     tokens: { type: "string", default: "8192" },
-    /** Of steps: the matrix of logits in 8-bit floats. */
+    /** For `steps`: the matrix of logits in FP8. */
     quantize_lm_head: { type: "boolean", default: false },
     /** GPUs that share each layer x stages, e.g. 2x1; more than one: of golden, parity, deterministic, features, steps and sums. */
     ranks: { type: "string", default: "1x1" },
-    /** Of parity: how many of the forms of each model. */
+    /** For `parity`: number of forms of each model. */
     forms: { type: "string", default: "5" },
-    /** Of deterministic: types of matrices at the size of --model. */
+    /** For `deterministic`: types of matrices at the size of --model. */
     large: { type: "string", default: "" },
-    /** Of write, and what steps run then. */
+    /** Folder for `write`, and checkpoint of `steps`. */
     checkpoint: { type: "string", default: "" },
   },
 });
@@ -113,7 +113,7 @@ async function parity(): Promise<void> {
   if (results.some(({ isWithin }) => isWithin === false)) process.exitCode = 1;
 }
 
-/** Of tiny models, of requests, and of the sizes of a real model for each type of matrices that --large names. */
+/** Checks tiny models, requests, and the sizes of a real model for each type of matrices in --large. */
 async function deterministic(): Promise<void> {
   const tell = (line: string): void => console.log(line);
   const results: unknown[] = [...(await compareModels(flags.models, new RegExp(flags.filter), tell, flags.ranks))];

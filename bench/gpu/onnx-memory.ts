@@ -1,4 +1,4 @@
-/** What an ONNX model holds of a GPU's memory once many clients have used it, by settings of the session. */
+/** GPU memory of an ONNX model after many clients have used it, by settings of the session. */
 import { execFileSync } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startHttpLoad } from "../serving/http-load.ts";
@@ -8,7 +8,7 @@ import { type ServerPlan, startServer } from "./served-server.ts";
 
 interface Variant {
   readonly model: string;
-  /** Of ONNX Runtime's CUDA provider. */
+  /** Settings of ONNX Runtime's CUDA provider. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 

@@ -23,7 +23,7 @@ const { values: flags, positionals } = parseArgs({
     examples: { type: "string", default: "examples" },
     work: { type: "string", default: "/tmp/onnx" },
     port: { type: "string", default: "18480" },
-    /** Of the linker where it is not to find CUDA's libraries, as long as it finds the driver. */
+    /** The linker's path for the case in which it finds the driver, but not CUDA's libraries. */
     "bare-path": { type: "string", default: "" },
     seconds: { type: "string", default: "1.2" },
     places: { type: "string", default: Object.keys(PLACES).join() },
@@ -34,7 +34,9 @@ const PORT = Number(flags.port);
 const NAMES = Object.keys(MODELS);
 const ALL_PLACES = flags.places.split(",") as readonly Place[];
 const COMPARED_ROWS = 8;
-/** Of the largest value of an output. TF32 keeps 10 bits of each factor, f32 of both places rounds differently. */
+/**
+ * Tolerance relative to an output's largest value. TF32 keeps 10 bits of each factor; f32 rounds differently on both.
+ */
 const TOLERANCES: Readonly<Record<string, number>> = { gpu: 5e-3, gpu_of_3: 5e-3, gpu_f32: 5e-5 };
 const NUM_AT_ONCE = 24;
 const LOADS = [
@@ -111,7 +113,7 @@ const PLAN = {
   flags: [`--backend-config=onnxruntime,library=${flags.library}`],
 };
 
-/** What fails is told; the rest goes on. */
+/** Prints a failure; the rest goes on. */
 async function attempt(work: () => Promise<void>): Promise<void> {
   try {
     await work();

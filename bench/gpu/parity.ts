@@ -11,7 +11,7 @@ import type { CudaRunnerOptions } from "../../server/src/engine/cuda/create-runn
 import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src/engine/testing/sequences.ts";
 import { createRanks, type MeasuredRunner } from "./ranks.ts";
 
-/** What was recorded of a model. */
+/** The recording of a model. */
 export interface Expected {
   readonly prompt: readonly number[];
   readonly greedy?: readonly number[];
@@ -22,7 +22,7 @@ export interface Expected {
 interface Form {
   readonly type: "f32" | "bf16";
   readonly cacheType: "f32" | "bf16" | "f16" | "e4m3";
-  /** Of layers; undefined: 4 bits where the files have them. */
+  /** Type of layer matrices; undefined: INT4 if the files have it. */
   readonly matrixType?: "int4";
   /** On the largest difference of logits; where all is exact also the tokens must be those recorded. */
   readonly bound: number;
@@ -31,7 +31,7 @@ interface Form {
 export interface ParityResult extends Form {
   readonly model: string;
   readonly largestLogitDifference?: number;
-  /** Of all steps, each after the recorded tokens. */
+  /** Wrong tokens of all steps, each after the recorded tokens. */
   readonly numWrong?: number;
   readonly numSteps?: number;
   readonly isWithin?: boolean;

@@ -6,7 +6,7 @@ import { createRankedRunner, RankedRunner } from "../../server/src/engine/ranks/
 import { startThread } from "../../server/src/engine/ranks/thread-follower.ts";
 import type { StepRunner } from "../../server/src/engine/step-runner.ts";
 
-/** What measurements look at beside the contract of runners. */
+/** Properties that measurements need beside the contract of runners. */
 export type MeasuredRunner = StepRunner &
   Pick<DecoderCudaRunner, "timings" | "gemms" | "numGraphs"> & { readonly stepsAhead?: boolean };
 

@@ -14,7 +14,7 @@ export interface StreamedInput {
 }
 
 export interface StreamedAnswer {
-  /** Of the output asked for. */
+  /** Texts of the requested output. */
   readonly texts: readonly string[];
   readonly firstMs: number;
   readonly numMessages: number;
@@ -68,7 +68,7 @@ function requestOf(model: string, inputs: readonly StreamedInput[], output: stri
 const INFER_RESPONSE = 2;
 const RAW_CONTENTS = 6;
 
-/** Of the answer's only output: a length, then the text. */
+/** Text of the response's only output: a length, then the text. */
 function lastText(message: Buffer): string {
   const response = fieldsOf(message).find(({ field }) => field === INFER_RESPONSE)?.bytes ?? Buffer.alloc(0);
   const content = fieldsOf(response).find(({ field }) => field === RAW_CONTENTS)?.bytes;

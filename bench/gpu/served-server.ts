@@ -14,7 +14,7 @@ export interface Server {
 export interface ServerPlan {
   readonly program: string;
   readonly repository: string;
-  /** Of HTTP; gRPC and metrics take the next two. */
+  /** Port of HTTP; gRPC and metrics take the next two. */
   readonly port: number;
   readonly readyTimeoutMs: number;
   readonly flags?: readonly string[];

@@ -23,7 +23,7 @@ export interface SpeculationResult extends FeatureForm {
   /** Texts that are as without draft tokens, to the last token. */
   readonly numSame: number;
   readonly numTexts: number;
-  /** Where the others part: between the logits of the two tokens, the largest. */
+  /** Largest difference between the logits of the two tokens at which texts diverge. */
   readonly largestMargin: number;
   readonly numDraftTokens: number;
   readonly numAccepted: number;
@@ -72,7 +72,7 @@ export async function compareSpeculation(
   return results;
 }
 
-/** Where two texts part: what is before it, and the two tokens. */
+/** The point at which two texts diverge: the tokens before it, and the two tokens. */
 interface Parting {
   readonly before: readonly number[];
   readonly tokens: readonly [number, number];

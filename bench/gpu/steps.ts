@@ -16,7 +16,7 @@ export interface StepResult {
   /** Median of a whole step as the engine sees it; of decode steps from the end of one to the end of the next. */
   readonly stepMs: number;
   readonly hostMs: number;
-  /** What the device waits for the host between two steps. */
+  /** Time in which the device waits for the host between two steps. */
   readonly idleMs?: number;
   readonly tokensPerSecond: number;
 }
@@ -66,7 +66,7 @@ export async function measureDecode(
   batch: number,
   context: number,
   numSteps = 24,
-  /** Of the sequences, in turn. */
+  /** Adapters of the sequences, in turn. */
   adapters: readonly number[] = [],
 ): Promise<StepResult> {
   const blocks = Math.ceil((context + numSteps + 8) / runner.blockSize);

@@ -32,7 +32,7 @@ export const LLAMA_8B: Readonly<Record<string, unknown>> = {
   torch_dtype: "bfloat16",
 };
 
-/** Of Qwen3-30B-A3B: 128 experts in each layer, 8 a token. */
+/** Shape of Qwen3-30B-A3B: 128 experts in each layer, 8 a token. */
 const QWEN3_30B: Readonly<Record<string, unknown>> = {
   architectures: ["Qwen3MoeForCausalLM"],
   model_type: "qwen3_moe",

@@ -18,12 +18,12 @@ export interface ThroughputResult extends Load {
   readonly numSteps: number;
   /** Median over requests, from the start of all. */
   readonly firstTokenMs: number;
-  /** Of a step: enqueueing, waiting for the device, and all else that the engine does. */
+  /** Parts of a step: enqueueing, waiting for the device, and the rest of the engine's work. */
   readonly stepMs: number;
   readonly enqueueMs: number;
   readonly waitMs: number;
   readonly engineMs: number;
-  /** Of steps begun behind another: what the device waited for. */
+  /** Time in which the device waited, in steps begun behind another. */
   readonly idleMs: number;
 }
 

@@ -22,7 +22,7 @@ export interface Shape {
   readonly layers: number;
 }
 
-/** Of Llama 3.2 1B, embeddings tied. */
+/** Shape of Llama 3.2 1B, embeddings tied. */
 export const SHAPE_1B: Shape = {
   hidden: 2048,
   heads: 32,

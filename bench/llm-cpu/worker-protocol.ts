@@ -1,4 +1,4 @@
-/** What the bench asks of each contestant, each in a process of its own; answers are milliseconds of the work asked for. */
+/** Requests of the bench to each contestant, in a process of its own; answers are milliseconds of the work. */
 import type { WeightFormat } from "./random-gguf.ts";
 
 export type Job =

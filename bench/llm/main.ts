@@ -34,7 +34,7 @@ type Generate = (prompt: string) => Promise<Generation>;
 interface Sample {
   readonly tokensPerSecond: number;
   readonly firstTokenMs: number;
-  /** Of the process that generates and those it started, per token. */
+  /** CPU time of the process that generates and its children, per token. */
   readonly cpuUs: number;
 }
 

@@ -1,4 +1,4 @@
-/** What one generation over a stream looked like in time. */
+/** Times of one generation over a stream. */
 
 export interface Generation {
   readonly firstTokenMs: number;

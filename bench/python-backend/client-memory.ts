@@ -1,6 +1,6 @@
 /**
- * What a Python model's input in a client's system shared memory costs, mapped and copied in turn on one server: an input at an
- * odd offset is copied. Prints the table of docs/decisions/026-client-memory-in-python.md. Takes 12 s.
+ * Cost of a Python model's input in a client's system shared memory, mapped and copied in turn on one server: an input
+ * at an odd offset is copied. Prints the table of docs/decisions/026-client-memory-in-python.md. Takes 12 s.
  */
 import { readFileSync } from "node:fs";
 import process from "node:process";
@@ -24,7 +24,7 @@ class TritonPythonModel:
 `;
 const MIB = 1024 * 1024;
 const FLOAT_BYTES = 4;
-/** Of a request, by how many are measured. */
+/** Sizes of a request, and how many are measured. */
 const SIZES: readonly (readonly [number, number])[] = [
   [MIB * 2, 200],
   [MIB * 8, 50],

@@ -1,6 +1,6 @@
 /**
- * What the Python backend costs, process to process: identity models of 1 KB and 1 MB on 1 and 4 instances, without front
- * ends. Prints one row a case: requests/s, bytes/s in and out together, and processor time a request of server and processes.
+ * Cost of the Python backend, process to process: identity models of 1 KB and 1 MB on 1 and 4 instances, without front
+ * ends. Prints one row a case: requests/s, bytes/s in and out together, and CPU time a request of server and processes.
  * `node --conditions=nereid-source --import tsx bench/python-backend/main.ts [--seconds=3]`
  */
 import { rm } from "node:fs/promises";

@@ -1,8 +1,8 @@
 /**
- * What clients notice while a model is reloaded: latencies of 200 requests a second with and without reloads, in turn, in one run.
- * `npm run bench:reload -- [--reloads=1000] [--rounds=4] [--rate=200] [--pause-ms=100] [--megabytes=32] [--base-port=18000]
- * [--name=reload]`. Half of the requests go to the model that is reloaded, half to one beside it. A name stores the result
- * under bench/results. 1,000 reloads take some four minutes.
+ * Latencies while a model is reloaded: 200 requests a second with and without reloads, in turn, in one run.
+ * `npm run bench:reload -- [--reloads=1000] [--rounds=4] [--rate=200] [--pause-ms=100] [--megabytes=32]
+ * [--base-port=18000] [--name=reload]`. Half of the requests go to the model that is reloaded, half to one beside it. A
+ * name stores the result under bench/results. 1,000 reloads take some four minutes.
  */
 import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -33,7 +33,7 @@ const { values: flags } = parseArgs({
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const RESULTS = fileURLToPath(new URL("../results/", import.meta.url));
 const WARM_UP_MS = 3000;
-/** Of each round, at least. */
+/** Quiet time of each round, at least. */
 const QUIET_MS = 10_000;
 const RELOADED = ["small", "large"] as const;
 const numReloads = Number(flags.reloads);

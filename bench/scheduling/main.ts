@@ -1,7 +1,8 @@
 /**
- * What scheduling costs and saves: units of work per second and CPU time of the server for each, done one way and the other.
- * `npm run bench:scheduling -- [--seconds=4] [--rounds=3] [--rows=mlp] [--base-port=18000] [--name=scheduling] [--node-flags=...]`.
- * A name stores the result under bench/results.
+ * Cost and savings of scheduling: units of work per second and CPU time of the server for each, done one way and the
+ * other.
+ * `npm run bench:scheduling -- [--seconds=4] [--rounds=3] [--rows=mlp] [--base-port=18000] [--name=scheduling]
+ * [--node-flags=...]`. A name stores the result under bench/results.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

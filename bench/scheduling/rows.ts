@@ -1,4 +1,4 @@
-/** What is measured: pairs of ways to get the same work done, one of them the scheduler's. */
+/** Rows of the benchmark: pairs of ways to do the same work, one of them the scheduler's. */
 import type { HttpRequest } from "../serving/http-load.ts";
 import type { Load } from "../serving/load.ts";
 import { type BenchTensor, binaryRequest } from "../serving/messages.ts";

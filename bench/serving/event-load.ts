@@ -27,7 +27,7 @@ const ENDLESS = 2 ** 31 - 1;
 const EVENT_END = Buffer.from("\n\n");
 const DUE = Buffer.from('"DUE_US":');
 const LAST_CHUNK = Buffer.from("0\r\n\r\n");
-/** What can follow an event and belongs to none: the end of a chunk. */
+/** Bytes that may follow an event and belong to none: the end of a chunk. */
 const FRAMING_BYTES = 2;
 const GRPC_PREFIX_BYTES = 5;
 /** Behind the due time in a message: its four bytes, and a field of four bytes with tag and length. */

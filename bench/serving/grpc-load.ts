@@ -24,12 +24,15 @@ export interface GrpcRequest {
   readonly isStream: boolean;
 }
 
-/** Of the table of HPACK: ":method POST", ":scheme http"; then the names ":path", ":authority", "content-type". */
+/**
+ * Indices in HPACK's static table: ":method POST", ":scheme http"; then the names ":path", ":authority",
+ * "content-type".
+ */
 const METHOD_AND_SCHEME = [0x83, 0x86];
 const PATH = 4;
 const AUTHORITY = 1;
 const CONTENT_TYPE = 31;
-/** Where the four fields of the first request lie in the table afterwards, newest first. */
+/** Indices of the first request's four fields in the dynamic table, newest first. */
 const REPEATED_FIELDS = [0xc1, 0xc0, 0xbf, 0xbe];
 const MAX_FRAME_BYTES = 16_384;
 const PREFIX_BYTES = 5;
@@ -51,7 +54,7 @@ export function startGrpcLoad(port: number, request: GrpcRequest, numConnections
 interface Call {
   readonly id: number;
   readonly startMs: number;
-  /** What the server lets us send. */
+  /** Bytes that the server allows to be sent. */
   window: number;
   /** Bytes of the body sent. */
   sent: number;

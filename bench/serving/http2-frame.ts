@@ -58,7 +58,7 @@ export interface FrameListener {
 export class FrameSplitter {
   readonly #listener: FrameListener;
   #kept: Buffer = Buffer.alloc(0);
-  /** Of the data frame under way. */
+  /** Bytes left of the current data frame. */
   #dataLeft = 0;
   #streamId = 0;
   #flags = 0;

@@ -1,4 +1,4 @@
-/** What all load generators have in common: counts, latencies, the end. Knows no protocol. */
+/** Common part of all load generators: counts, latencies, the end. Knows no protocol. */
 
 /** Latencies kept of one run; later ones replace none. */
 const MAX_SAMPLES = 200_000;
@@ -34,7 +34,7 @@ export class Tally {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /** Of the answers since `reset()`, in microseconds. */
+  /** Percentile of the latencies since `reset()`, in microseconds. */
   percentileUs(share: number): number {
     const count = Math.min(this.completed, MAX_SAMPLES);
     if (count === 0) return Number.NaN;

@@ -4,7 +4,7 @@ import type { Load } from "./load.ts";
 import { cpuTimeUs } from "./process-cpu.ts";
 import type { BenchServer } from "./servers.ts";
 
-/** What is measured, whoever makes the load. */
+/** The measured figures, for any load generator. */
 export interface Measured {
   readonly name: string;
   readonly protocol: "http" | "grpc";

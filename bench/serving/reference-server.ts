@@ -1,6 +1,6 @@
 /**
- * What Node's own servers cost for the same bytes: `node --import tsx reference-server.ts http|grpc-js|http2 PORT` echoes
- * bodies or messages and prints its port when it listens; `grpc-js-infer` adds and subtracts as the model `simple` does, with
+ * Node's own servers for the same bytes: `node --import tsx reference-server.ts http|grpc-js|http2 PORT` echoes bodies
+ * or messages and prints its port when it listens. `grpc-js-infer` adds and subtracts as the model `simple` does, with
  * protobufjs for the messages. A child process of the benchmark.
  */
 import { createServer } from "node:http";

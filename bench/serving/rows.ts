@@ -1,4 +1,4 @@
-/** What is measured: a request, how many clients send it, what it is compared with, and what the C++ server took elsewhere. */
+/** Rows of the benchmark: a request, its number of clients, its comparisons, and Triton's CPU time elsewhere. */
 import { type GrpcRequest, startGrpcLoad } from "./grpc-load.ts";
 import { type HttpRequest, startHttpLoad } from "./http-load.ts";
 import type { Load } from "./load.ts";

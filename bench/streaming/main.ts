@@ -135,7 +135,7 @@ interface Row {
   readonly name: string;
   readonly clients: number;
   readonly eventsPerSecond: number;
-  /** Of the server's process and its threads, without the engine's. */
+  /** CPU time of the server's process and its threads, without the engine's. */
   readonly cpuUs: number;
   readonly stages: ReadonlyMap<string, number>;
   readonly probeMs: number;

@@ -33,8 +33,9 @@ const { values: flags } = parseArgs({
   options: {
     seconds: { type: "string", default: "20" },
     captions: { type: "string", default: "10000" },
-    // Of the language model, for the lone client as for the many. Left to itself it takes as many as processors are idle when it
-    // is loaded, so that runs would not compare. One leaves the other of two processors to all other steps.
+    // Threads of the language model, the same for one client and many. By default it takes all processors that are idle
+    // when it is loaded, so that runs would not compare. One thread leaves the other of two processors to all other
+    // steps.
     threads: { type: "string", default: "1" },
     output: { type: "string" },
   },

@@ -1,7 +1,7 @@
 /** Processor time of a process and all that it started, by what each of them is. Reads Linux's /proc; knows no server. */
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Of USER_HZ, which Linux has always shown as 100. */
+/** Length of a tick of USER_HZ, which Linux has always shown as 100. */
 const TICK_MS = 10;
 
 interface Entry {

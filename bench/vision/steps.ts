@@ -1,4 +1,4 @@
-/** What `vlm_search` does, by a client that calls every model itself and waits for each: the way without an ensemble. */
+/** The work of `vlm_search` without an ensemble: a client calls every model itself and waits for each. */
 
 interface Wire {
   readonly name: string;

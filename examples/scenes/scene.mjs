@@ -1,6 +1,6 @@
 /**
- * Scenes as nereid-tiny knows them: one or two shapes on a plain background. What they are called, and how they are drawn; the
- * same scene and seed give the same pixels.
+ * Scenes as nereid-tiny knows them: one or two shapes on a plain background, with their captions and their drawing. The same
+ * scene and seed give the same pixels.
  */
 
 export const COLORS = {

@@ -1,4 +1,4 @@
-"""What Python models import to talk to the server, under the name that they expect."""
+"""The module that Python models import to talk to the server, under the name that they expect."""
 
 from nereid_stub.control import is_model_ready, load_model, unload_model
 from nereid_stub.datatypes import (

@@ -1,6 +1,6 @@
 /**
  * The server as a part of another program: models are loaded as by `nereid serve` and called without a network, by the API that
- * models in TypeScript have for each other. What listens is chosen by the flags; nothing does unless they say so.
+ * models in TypeScript have for each other. Flags choose the listeners; by default there are none.
  */
 import process from "node:process";
 import type { ModelCaller } from "./backend/backend.ts";

@@ -38,7 +38,7 @@ const ECHO_MESSAGE = encode("inference.ModelInferRequest", {
   raw_input_contents: [Buffer.from([7, 0, 0, 0])],
 });
 const LONG = JSON.stringify({ text_input: "Once upon a time", max_tokens: 400 });
-/** Of the requests that come once Envoy knows the load. */
+/** Share of the requests that come once Envoy knows the load. */
 const MOST = 0.75;
 
 const envoy = await findEnvoy();
@@ -123,7 +123,7 @@ function shareOf(port: number, start: ReadonlyMap<number, number>, end: Readonly
   return all === 0 ? 0 : (more.find(([at]) => at === port)?.[1] ?? 0) / all;
 }
 
-/** What the server says of its language model when it is asked itself. */
+/** Utilization of the language model as the server itself reports it. */
 async function utilizationOf({ baseUrl }: ServerProcess): Promise<number> {
   const headers = { "endpoint-load-metrics-format": "json" };
   const response = await fetch(`${baseUrl}/v2/models/echo/infer`, { method: "POST", headers, body: ECHO });

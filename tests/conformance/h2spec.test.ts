@@ -21,7 +21,7 @@ const NUM_RUNS = 3;
 const TOO_LARGE = "http2/4.2 Sends a large size HEADERS frame that exceeds the SETTINGS_MAX_FRAME_SIZE";
 /** The frame has 20 KB; h2spec takes the default of 16 KB for granted, where the settings here allow 256 KB. */
 const DEVIATIONS = [TOO_LARGE];
-/** What does not begin as HTTP/2 is HTTP/1.1 here, and answered so. */
+/** A connection that does not begin as HTTP/2 is HTTP/1.1 here, and answered so. */
 const SHARED_PORT_DEVIATIONS = ["http2/3.5 Sends invalid connection preface", ...DEVIATIONS];
 interface Outcome {
   readonly numPassed: number;
@@ -48,7 +48,7 @@ async function run(program: string, port: number, path: string): Promise<Outcome
 }
 
 /**
- * What fails three times in a row. Some cases send a request in two pieces and take for granted that it is not answered between
+ * Cases that fail three times in a row. Some send a request in two pieces and assume that it is not answered between
  * them, which a busy machine does not keep.
  */
 async function failures(program: string, port: number, path: string, known: readonly string[]): Promise<string[]> {

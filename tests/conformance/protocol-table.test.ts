@@ -35,7 +35,7 @@ function rows(): TableRow[] {
   );
 }
 
-/** Of the recorded answers. */
+/** Groups of the recorded answers. */
 function groups(): ReadonlySet<string> {
   const files = ["probes", "grpc-probes", "cli-probes"].map((name) => `${ROOT}tests/golden/${name}.jsonl`);
   const lines = files.flatMap((file) => readFileSync(file, "utf8").split("\n").filter(Boolean));

@@ -34,7 +34,7 @@ const OPTIONS: readonly string[] = [
   "-Wno-unused",
   "-Wno-attributes",
   "-Wno-sign-compare",
-  // What is set and used under the same condition looks unset to it.
+  // Variables set and used under the same condition look unset to the compiler.
   "-Wno-uninitialized",
   "-Wno-maybe-uninitialized",
 ];

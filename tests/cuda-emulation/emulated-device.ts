@@ -19,7 +19,7 @@ export type Exclusive = <T>(run: () => T) => T;
 export interface EmulationOptions {
   readonly compiler: HostCompiler;
   readonly arch: string;
-  /** Of the order in which threads run. */
+  /** Seed of the order in which threads run. */
   readonly seed: number;
   readonly numSms?: number;
   /** By the path in a kernel's spec. */
@@ -29,7 +29,7 @@ export interface EmulationOptions {
 }
 
 interface EmulatedKernel extends KernelHandle {
-  /** Of its parameters, a letter each. */
+  /** Kinds of its parameters, a letter each. */
   readonly kinds: string;
   readonly launch: NativeFunction<[Pointer, Pointer], string | null>;
 }

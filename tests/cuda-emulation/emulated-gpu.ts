@@ -34,7 +34,7 @@ export class EmulatedGpu {
   readonly arch: string;
   readonly numSms: number;
   readonly stream: EmulatedStream;
-  /** What was launched, by name. */
+  /** Numbers of launches, by name. */
   readonly launched = new Map<string, number>();
   readonly graphs = new EmulatedGraphs();
   readonly driver = this.graphs.driver;
@@ -203,7 +203,7 @@ class EmulatedProduct {
   }
 }
 
-/** What lies there, as f32. */
+/** The values at an address, as f32. */
 export function readFloats(type: string, at: Address, count: number): Float32Array {
   const element = expectFloat(type);
   const copy = viewMemory(at, count * ELEMENT_BYTES[element]).slice();

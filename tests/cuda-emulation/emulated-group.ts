@@ -1,6 +1,7 @@
 /**
- * What several emulated GPUs have in place of NCCL: threads of one process that wait for each other and read each other's
- * memory. All sums are made in the order of ranks. It tells nothing of NCCL, of streams, or of the kernel for small sums.
+ * Collectives of several emulated GPUs, in place of NCCL: threads of one process that wait for each other and read each
+ * other's memory. All sums are made in the order of ranks. It shows nothing of NCCL, of streams, or of the kernel for
+ * small sums.
  */
 import { type CudaElement, ELEMENT_BYTES, toElements } from "../../server/kernels/testing/cuda-elements.ts";
 import type { GroupMember, RankLayout } from "../../server/src/engine/ranks/rank-group.ts";
@@ -10,7 +11,7 @@ import { viewMemory } from "../../server/src/native/ffi.ts";
 import type { Exclusive } from "./emulated-device.ts";
 import { readFloats } from "./emulated-gpu.ts";
 
-/** Of a rank that will not come any more. */
+/** Longest wait for a rank. */
 const WAIT_MS = 60_000;
 /** Words: the lock; of each room how many have come and how often all have; of each rank a letter box and an address. */
 const ROOMS_AT = 2;
@@ -19,7 +20,7 @@ const ADDRESSES_AT = 128;
 const GROUP_WORDS = 256;
 const MAX_RANKS = 16;
 
-/** What all ranks of a group are given. */
+/** Shared memory of all ranks of a group. */
 export function newGroupMemory({ numTensorRanks, numStages }: RankLayout): SharedArrayBuffer {
   if (numTensorRanks * numStages > MAX_RANKS) throw new Error(`an emulated group has at most ${MAX_RANKS} ranks`);
   return new SharedArrayBuffer(4 * GROUP_WORDS);
@@ -107,7 +108,7 @@ export class EmulatedGroup implements GroupMember {
   }
 
   close(): void {
-    // Whoever is last frees the memory.
+    // The last rank frees the memory.
   }
 
   #all(): readonly number[] {
@@ -119,7 +120,7 @@ export class EmulatedGroup implements GroupMember {
     return Array.from({ length: numTensorRanks }, (_, i) => stage * numTensorRanks + i);
   }
 
-  /** What each of these ranks tells, once all have. They must meet once more before they tell something else. */
+  /** Values of these ranks, once all have given one. They synchronize once more before the next exchange. */
   #tell(value: bigint, ranks: readonly number[]): readonly bigint[] {
     Atomics.store(this.#addresses, this.#rank, value);
     if (ranks.length === this.#numRanks) this.#meet(0, this.#numRanks);

@@ -150,7 +150,7 @@ test("a deterministic runner gives equal bits on an emulated GPU, whatever the c
   assert.deepEqual(await differencesOf("llama-3.2", { isDeterministic: true, cacheType: "e4m3" }), []);
 });
 
-/** Of four rows as many as fit a vocabulary that is no multiple of a vector. */
+/** A vocabulary that is no multiple of a vector. */
 const ODD_VOCABULARY = 203;
 
 /** The first rows of the embedding, which is the output too. */

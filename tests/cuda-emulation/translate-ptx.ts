@@ -44,7 +44,7 @@ function argumentOf(arg: string, operands: readonly string[], text: string): str
   return operand;
 }
 
-/** What is in the parentheses behind a constraint, as `"=r"(pair)`. */
+/** The expression in the parentheses behind a constraint, as `"=r"(pair)`. */
 function expressionOf(operand: string): string[] {
   const found = /^\s*"[^"]*"\s*\(([\s\S]*)\)\s*$/.exec(operand);
   return found?.[1] === undefined ? [] : [found[1]];

@@ -1,4 +1,4 @@
-/** What the examples promise: `nereid serve` prints requests that work as they stand, and the clients do what they say. */
+/** Promises of the examples: `nereid serve` prints requests that work unchanged, and the clients do what they say. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";

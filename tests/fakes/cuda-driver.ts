@@ -1,6 +1,6 @@
 /**
  * A driver without a GPU, as a shared library: one device whose shared memory is objects of /dev/shm. A handle is the
- * object's name. What no test needs answers CUDA_ERROR_NOT_SUPPORTED. Needs a C compiler.
+ * object's name. Functions that no test needs answer CUDA_ERROR_NOT_SUPPORTED. Needs a C compiler.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -9,7 +9,7 @@ import { batchOf, EMPTY_CONFIG, sourceOf, type TestRequest, type TestSource } fr
 /** NEREID_TEST_PYTHON: another interpreter with numpy, for the same tests with each version of Python. */
 const named: string | undefined = process.env.NEREID_TEST_PYTHON;
 export const venv: PythonVenv = named === undefined ? await pythonVenv(["numpy"]) : { python: named };
-/** Of tests that run Python: skipped by name where that is impossible. */
+/** Options of tests that run Python: skipped by name if that is impossible. */
 export const options: { readonly skip: string | false; readonly timeout: number } = {
   skip: venv.reason ?? false,
   timeout: 60_000,

@@ -91,7 +91,7 @@ export class TestRequest implements BackendRequest {
   readonly errors: ServerError[] = [];
   readonly abort: AbortController = new AbortController();
   readonly ended: Promise<void>;
-  /** What a client that takes nothing leaves pending. */
+  /** Pending writes of a client that reads nothing. */
   drain: Promise<void> = Promise.resolve();
   #end: () => void = () => undefined;
 

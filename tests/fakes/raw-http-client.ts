@@ -28,7 +28,7 @@ export class RawHttpClient {
     this.socket.write(Buffer.concat([Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join("")}\r\n`), bytes]));
   }
 
-  /** What has come so far, once it satisfies `isEnough`. */
+  /** The bytes received so far, once they satisfy `isEnough`. */
   async received(isEnough: (bytes: Buffer) => boolean): Promise<Buffer> {
     while (!isEnough(this.#received)) await once(this.socket, "data");
     return this.#received;

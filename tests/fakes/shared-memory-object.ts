@@ -2,7 +2,7 @@
 import { closeSync, ftruncateSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import process from "node:process";
 
-/** Where Linux shows them. */
+/** The folder of Linux for shared memory objects. */
 const FOLDER = "/dev/shm";
 let made = 0;
 

@@ -22,7 +22,7 @@ export function parseFault(text: string | undefined): GpuFault {
   return { ordinal: Number(ordinal), numSteps: Number(numSteps), marker };
 }
 
-/** Where nothing is ever mapped. */
+/** An address that is never mapped. */
 const NOWHERE = 4096n;
 
 export function injectFault<Runner extends StepRunner & { readonly device: Pick<CudaDevice, "ordinal" | "stream"> }>(

@@ -18,7 +18,7 @@ interface BadModel {
   readonly name: string;
   /** Makes the folder; `path` does not exist yet. */
   readonly make: (path: string) => Promise<void>;
-  /** What the log must say of it. */
+  /** The expected text in the log. */
   readonly says: RegExp;
 }
 

@@ -24,7 +24,7 @@ test("no two of the three tables have a limit of the same name", () => {
   assert.deepEqual(names.length, CONSTANTS.size);
 });
 
-/** What a run past the limit came to. A run that only cuts says how much it kept. */
+/** Outcome of a run past the limit. A run that only cuts says how much it kept. */
 async function refusal({ run, value, step = 1 }: LimitRow): Promise<Refusal> {
   try {
     const kept = await run(value + step);

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 export const ROOT: string = fileURLToPath(new URL("../..", import.meta.url));
 const PACK_TOOL = join(ROOT, "tools", "pack.ts");
-/** Where to find packages is the machine's to say; all else npm does as it is shipped. */
+/** The machine decides the source of packages; everything else of npm is as shipped. */
 const REGISTRY_SETTING = /^npm_config_(?:registry|cafile|userconfig|globalconfig|cache|.*proxy)$/i;
 
 export interface InstalledPackage {

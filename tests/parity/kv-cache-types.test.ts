@@ -1,6 +1,7 @@
 /**
- * What narrower types of the KV cache cost: logits and perplexity against a cache of f32, and copies between device and host of
- * such a cache. Each text is read in one go, so that every token but the first is predicted from rounded keys and values.
+ * Cost of narrower types of the KV cache: logits and perplexity against a cache of f32, and copies between device and
+ * host of such a cache. Each text is read in one go, so that every token but the first is predicted from rounded keys
+ * and values.
  */
 import assert from "node:assert/strict";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -20,7 +20,7 @@ interface Expected {
 const MODELS = fileURLToPath(new URL("models/", import.meta.url));
 /**
  * Bounds on the largest difference of logits. In f32 2e-3 is promised; the tighter bound also tells the two forms of
- * gelu apart. Those recorded have five decimals.
+ * gelu apart. Recorded logits have five decimals.
  */
 const F32_BOUND = 1e-4;
 const BF16_BOUND = 3e-2;

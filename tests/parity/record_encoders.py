@@ -27,7 +27,7 @@ TEXT = dict(vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_he
             max_position_embeddings=9, projection_dim=8, bos_token_id=48, eos_token_id=49, pad_token_id=1)
 VISION = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermediate_size=24, image_size=12,
               patch_size=4, projection_dim=8)
-# What CLIP's first configurations say, whatever the vocabulary: the end is then the largest id.
+# CLIP's first configurations say this for any vocabulary: the end is then the largest id.
 LEGACY_TEXT = dict(TEXT, eos_token_id=2, bos_token_id=0, hidden_act="quick_gelu")
 
 # name: (class, fields of the config, dtype of the files)

@@ -51,7 +51,7 @@ const record = {
   startedAt,
   node: process.version,
   machine: `${cpus().length} x ${cpus()[0]?.model ?? "unknown"}`,
-  /** Of the last five minutes, when all was done: times of a busy machine say little. */
+  /** Load average of the last five minutes at the end: times of a busy machine say little. */
   loadAverage: loadavg()[1],
   versions: JSON.parse(execFileSync(python, ["-c", VERSIONS], { encoding: "utf8" })) as unknown,
   passed: outcomes.every(({ passed }) => passed),

@@ -1,7 +1,8 @@
 /**
- * preprocessing, postprocessing and tensorrt_llm_bls in Python as TensorRT-LLM's backend publishes them, around this server's own
- * `tensorrt_llm`: the folder `inflight_batcher_llm` of one version, copied and filled in as its guides say, nothing else changed.
- * What they answer is compared with this server's own models of the same names, and their time stands beside theirs.
+ * preprocessing, postprocessing and tensorrt_llm_bls in Python as TensorRT-LLM's backend publishes them, around this
+ * server's own `tensorrt_llm`. The folder `inflight_batcher_llm` of one version is copied and filled in as its guides
+ * say; nothing else is changed. Their answers are compared with this server's own models of the same names, and the
+ * times of both are printed.
  */
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,14 +16,14 @@ const MODELS = ["ensemble", "preprocessing", "tensorrt_llm", "postprocessing", "
 const PROMPT = "The quick brown fox jumps";
 const NUM_TOKENS = 12;
 const NUM_TIMED = 50;
-/** Where the notes of users leave a placeholder, it stays. */
+/** Placeholders that the users' notes leave stay unfilled. */
 const VALUES =
   `tokenizer_dir:${LANGUAGE_MODEL},tokenizer_type:auto,engine_dir:${LANGUAGE_MODEL},triton_max_batch_size:4,` +
   "preprocessing_instance_count:1,postprocessing_instance_count:1,bls_instance_count:1,triton_backend:tensorrtllm," +
   "max_queue_delay_microseconds:0,max_queue_size:0,batching_strategy:inflight_fused_batching,logits_datatype:TYPE_FP32," +
   "encoder_input_features_data_type:TYPE_FP16,tensorrt_llm_model_name:tensorrt_llm";
 
-/** What this server's own models answer, for comparison. */
+/** Answers of this server's own models, for comparison. */
 export async function askOwn(python: string): Promise<[whole: Answers, decoupled: Answers]> {
   const ask = async (decoupled: boolean): Promise<Answers> => {
     await using repository = await ownModels(decoupled);

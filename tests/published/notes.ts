@@ -105,7 +105,7 @@ export async function askLlama(server: ServerProcess, prompt: string = PROMPTS[0
   return dataOf(await postJson(`${server.baseUrl}/v2/models/llama-python/infer`, { inputs }));
 }
 
-/** What the client of the notes prints. */
+/** Output of the notes' client. */
 export function runClient(python: string, folder: string, server: ServerProcess): Promise<string> {
   const flags = ["-u", `127.0.0.1:${server.grpc}`, "-p", PROMPTS[0] ?? "", "-o", `${NUM_TOKENS}`, "-m", "llama-python"];
   return runPython(python, [join(folder, "client.py"), ...flags]);
@@ -115,7 +115,7 @@ function dataOf(answer: Record<string, unknown>): unknown {
   return (answer.outputs as readonly { readonly data: unknown }[])[0]?.data;
 }
 
-/** What the libraries say without a server to the model of the Mistral note. The other one takes tokens at random. */
+/** Answers of the libraries without a server for the model of the Mistral note. The other one samples at random. */
 async function expectedTexts(python: string, mistralFolder: string): Promise<unknown> {
   const code = `
 import json, sys, torch, transformers

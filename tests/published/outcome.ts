@@ -1,4 +1,4 @@
-/** What came of models and clients that other people have published. Knows none of them. */
+/** Outcome of models and clients that other people have published. Knows none of them. */
 import { execFile } from "node:child_process";
 
 const SCRIPT_TIMEOUT_MS = 300_000;
@@ -8,9 +8,9 @@ const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 export interface Outcome {
   readonly name: string;
   readonly passed: boolean;
-  /** Of one request after another, where it was measured. */
+  /** Time of one request after another, if it was measured. */
   readonly msPerRequest?: number;
-  /** What was adapted, or what went wrong. */
+  /** The adaptation, or the failure. */
   readonly note?: string;
 }
 
@@ -26,7 +26,7 @@ export async function outcomeOf(
   }
 }
 
-/** Of a server that does not start, its complaints. */
+/** Complaints of a server that does not start. */
 function shorten(text: string): string {
   const complaints = text.split("\n").filter((line) => /^E\d{4} /.test(line));
   return (complaints.length > 0 ? complaints.join("\n") : text).slice(0, NOTE_CHARACTERS);

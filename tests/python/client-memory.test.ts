@@ -28,7 +28,7 @@ const skip = process.platform === "linux" ? venv.reason : "shared memory needs L
 let repository: ModelRepository;
 let server: ServerProcess;
 
-/** What the model says about its input. */
+/** The model's report about its input. */
 interface Seen {
   readonly pid: number;
   readonly place: string;
@@ -127,7 +127,7 @@ describe("an input of a Python model in a client's shared memory", { skip, timeo
     await repository[Symbol.asyncDispose]();
   });
 
-  // Of a test that has failed.
+  // For a test that has failed.
   afterEach(unregister);
 
   test("is read where it lies, from any offset that suits arrays", async () => {

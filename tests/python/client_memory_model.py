@@ -1,4 +1,4 @@
-"""What a model sees of an input that may lie in a client's shared memory. The request says in "mode" what to do with it."""
+"""Reports a model's view of an input that may be in a client's shared memory. The request says in "mode" what to do with it."""
 
 import json
 import os

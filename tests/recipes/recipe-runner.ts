@@ -18,7 +18,7 @@ const READY_TIMEOUT_MS = 60_000;
 const HOSTS = ["http", "grpc", "metrics"].map((name) => `--${name}-address=127.0.0.1`).join(" ");
 
 interface Block {
-  /** What stands behind the fence: `sh`, `sh server`, `json` … */
+  /** Info string of the fence: `sh`, `sh server`, `json` … */
   readonly kind: string;
   readonly text: string;
 }

@@ -1,4 +1,4 @@
-/** What a request must give under any load: computed token by token, by nothing but its own rules. */
+/** The output that a request must give under any load: computed token by token, by its own parameters alone. */
 
 import { TokenStep } from "../../server/src/engine/plan/token-step.ts";
 import type { BeamResult, FinishReason, GenerateRequest } from "../../server/src/engine/request/generate.ts";

@@ -1,4 +1,4 @@
-/** What a random load over nereid-tiny must show, a load at a time: for the test, and for the long run with many more of them. */
+/** Checks of a random load over nereid-tiny, one load at a time: for the test, and for the long run with many more. */
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import type { DecoderRunnerOptions } from "../../server/src/engine/cpu/cpu-runner.ts";
@@ -33,7 +33,10 @@ export interface ExactFigures {
   readonly preemptions: number;
 }
 
-/** Of a runner that is deterministic. @throws AssertionError unless each output is the same to the bit, alone and among others */
+/**
+ * Checks a deterministic runner. @throws AssertionError unless each output is the same to the bit, alone and among
+ * others
+ */
 export async function expectEqualBits(runner: StepRunner, seed: number): Promise<ExactFigures> {
   const load = createLoad(seed, runner.vocabSize, false);
   const alone = await outputsAlone(runner, load);
@@ -44,7 +47,7 @@ export async function expectEqualBits(runner: StepRunner, seed: number): Promise
 
 export interface CloseFigures {
   readonly numTokens: number;
-  /** Of each output that differs: how close the two best tokens were there. */
+  /** For each output that differs: the distance of the two best tokens there. */
   readonly margins: readonly number[];
 }
 

@@ -13,7 +13,7 @@ import type { VirtualClock } from "./virtual-clock.ts";
 import { type Faults, NEAR_MS, type Watch } from "./watch.ts";
 
 const US_PER_MS = 1000;
-/** What the strategy of these models lets share a batch: the last digits of the ids may make so much together. */
+/** Limit of a batch in the strategy of these models: the largest sum of the ids' last digits. */
 export const STRATEGY_BUDGET = 12;
 
 interface Waiting {

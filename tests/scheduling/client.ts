@@ -1,4 +1,4 @@
-/** Who asked for something: makes the request, takes the answers, and says whether they are what was promised. */
+/** A client: makes the request, takes the responses, and judges whether they are as promised. */
 import type { InferRequest } from "../../server/src/core/infer-request.ts";
 import type { InferResponse } from "../../server/src/core/infer-response.ts";
 import { ServerError } from "../../server/src/core/server-error.ts";
@@ -175,7 +175,7 @@ class OneClient implements Client {
     if (waitedMs < leastMs - NEAR_MS) this.#fault(`timed out after ${waitedMs} ms`);
   }
 
-  /** Who gives up a request of a sequence gives up those that wait behind it. */
+  /** A client that gives up a request of a sequence gives up those that wait behind it. */
   #canBeDragged(): boolean {
     return isSequence(this.#parts);
   }

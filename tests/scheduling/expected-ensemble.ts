@@ -1,6 +1,6 @@
 /**
- * What an ensemble must answer when nothing goes wrong, computed without queues: each response of a decoupled step opens an
- * iteration of what hangs on it, and those that are whole answer, first opened first.
+ * The expected responses of an ensemble without failures, computed without queues: each response of a decoupled step
+ * opens an iteration of the steps behind it. Complete iterations respond in the order in which they were opened.
  */
 import type { ModelConfig } from "../../server/src/core/model-config.ts";
 import { type EnsembleStep, neededSteps, planEnsemble } from "../../server/src/scheduler/ensemble/ensemble-plan.ts";

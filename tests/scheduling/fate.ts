@@ -1,17 +1,17 @@
 /**
- * What a model does with a request: how long it takes, how it ends. Follows from the seed, the model and the request alone, so
- * that a request meets the same fate whatever happens to the others.
+ * A model's treatment of a request: its duration and its end. It follows from the seed, the model and the request
+ * alone, so a request has the same fate in any company.
  */
 
 export interface Fate {
   readonly runMs: number;
   /** `error`: answers with one; `forget`: never answers; `throw`: the whole batch falls with it. */
   readonly end: "answer" | "error" | "fail" | "throw" | "forget";
-  /** Of a decoupled model. */
+  /** Responses of a decoupled model. */
   readonly numResponses: number;
-  /** Of a decoupled model, or one that answers later: how long after its execution the request ends. */
+  /** For a decoupled model, or one that answers later: time from its execution to the end of the request. */
   readonly afterMs: number;
-  /** Of an iterative sequence: how often it runs again. */
+  /** Repeated runs of an iterative sequence. */
   readonly numAgain: number;
 }
 

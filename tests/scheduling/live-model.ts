@@ -1,4 +1,4 @@
-/** One load of a model: its scheduler over played instances, watched. What the repository does of this is done here in small. */
+/** One load of a model: its scheduler over simulated instances, watched. A small form of the repository's work. */
 import type { InferRequest } from "../../server/src/core/infer-request.ts";
 import type { ModelConfig } from "../../server/src/core/model-config.ts";
 import type { ModelSignature } from "../../server/src/core/model-signature.ts";

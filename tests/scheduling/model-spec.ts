@@ -19,7 +19,7 @@ export interface ModelSpec {
   readonly isCached: boolean;
   /** Its executions settle before its requests are answered. */
   readonly answersLater: boolean;
-  /** Of the shared resource, each instance. */
+  /** Need of the shared resource, for each instance. */
   readonly need: number;
   readonly priority: number;
 }

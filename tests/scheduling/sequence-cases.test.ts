@@ -18,7 +18,10 @@ const ROUNDS_OF_FOUR = ["10 1:S1 2:S11 3:S111 4:S1111", "10 1:2 2:12 3:112 4:111
 const WIDTHS: Readonly<Record<number, number>> = { 1: 2, 2: 2, 3: 1, 4: 3 };
 const OF_DIFFERENT_WIDTH = FOUR_OF_THREE.map((arrival) => ({ ...arrival, width: WIDTHS[arrival.id] ?? 1 }));
 
-/** The direct strategy, one instance of four slots, unless they say otherwise. What is held back has all arrived when it begins. */
+/**
+ * The direct strategy with one instance of four slots, unless a case says otherwise. Held requests have all arrived
+ * when it begins.
+ */
 const CASES: readonly Case[] = [
   {
     title: "one sequence runs request by request",

@@ -1,4 +1,7 @@
-/** What a sequence batcher does with requests that come at given times: which rows run when and where, and how each request ends. */
+/**
+ * Plays requests that arrive at given times on a sequence batcher: which rows run when and where, and how each request
+ * ends.
+ */
 import type { Batch, ModelInstance } from "../../server/src/backend/backend.ts";
 import type { ModelInput, ModelSequenceBatching } from "../../server/src/core/model-config.ts";
 import { signatureOf } from "../../server/src/core/model-signature.ts";

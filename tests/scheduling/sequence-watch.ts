@@ -15,7 +15,7 @@ import { type Faults, NEAR_MS, type Watch } from "./watch.ts";
 
 const US_PER_MS = 1000;
 
-/** What was asked under one START, by the book of the client. */
+/** The requests under one START, in the client's records. */
 interface Run {
   readonly startSerial: number;
   /** It was told to end, or may have been given up. */
@@ -46,7 +46,7 @@ export class SequenceWatch implements Watch {
   readonly #parts: SequenceWatchParts;
   readonly #asked = new Map<string, Asked>();
   readonly #runs = new Map<number, Run>();
-  /** What the next request of an id may find: what the last one put out or, when that could fail, what it found. */
+  /** States that the next request of an id may find: the last one's output or, if that could fail, its input. */
   readonly #states = new Map<number, readonly number[]>();
   /** Ids whose last request was an END. */
   readonly #ended = new Set<number>();
@@ -99,7 +99,7 @@ export class SequenceWatch implements Watch {
     if (this.#runs.get(ask.id) === run && !run.isOver && isFresh) this.#fault(`${id} was refused in a living sequence`);
   }
 
-  /** What may have ended a sequence before its time: a cancelled request, a wait that was too long. */
+  /** Events that may have ended a sequence before its time: a cancelled request, a wait that was too long. */
   disturbed(ask: Ask): void {
     for (const run of [this.#asked.get(String(ask.serial))?.run, this.#runs.get(ask.id)]) {
       if (run !== undefined) run.isOver = true;

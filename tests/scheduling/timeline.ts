@@ -1,4 +1,4 @@
-/** What a batcher does with requests that come at given times: which batches start when, and when each request ends how. */
+/** Plays requests that arrive at given times on a batcher: which batches start when, and how each request ends. */
 import type { Batch, ModelInstance } from "../../server/src/backend/backend.ts";
 import type { ModelConfig, ModelDynamicBatching, ModelInput } from "../../server/src/core/model-config.ts";
 import { signatureOf } from "../../server/src/core/model-signature.ts";

@@ -1,4 +1,4 @@
-/** What a run finds wrong, and what watches over one load of a model have in common. */
+/** Findings of a run, and the common part of everything that watches one load of a model. */
 import type { Batch } from "../../server/src/backend/backend.ts";
 import type { ServerError } from "../../server/src/core/server-error.ts";
 import type { ScheduledRequest } from "../../server/src/scheduler/scheduled-request.ts";

@@ -224,7 +224,7 @@ class World {
     return model;
   }
 
-  /** What runs needs no more than there is. Returns how many run. */
+  /** Checks that running instances need no more than there is. Returns their number. */
   #judgeCapacity(): number {
     const { capacity } = this.#scenario;
     if (capacity === undefined) return 0;

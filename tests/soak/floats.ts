@@ -84,7 +84,7 @@ const FORMS: readonly Form[] = [
   besideTheMiddle,
 ];
 
-/** Of two floats: a few units of a double's last place away, or none. */
+/** A number near the middle of two floats: a few units of a double's last place away, or none. */
 function besideTheMiddle(random: Random): string {
   const bits = FIRST_USUAL + random.below(LAST_USUAL - FIRST_USUAL);
   const [one = 0, next = 0] = new Float32Array(Uint32Array.of(bits, bits + 1).buffer);

@@ -85,7 +85,7 @@ async function atRest(server: ServerProcess): Promise<Rest> {
   };
 }
 
-/** What was there after each round. */
+/** Resources left after each round. */
 function figures(rests: readonly Rest[]): SoakResult {
   const result: Record<string, number> = {};
   for (const [i, rest] of rests.entries()) {

@@ -3,7 +3,7 @@ import { createDecoderRunner } from "../../server/src/engine/cpu/cpu-runner.ts";
 import { DETERMINISTIC, expectClose, expectEqualBits, MARGINS, SHAPE } from "../schedules/real-loads.ts";
 import type { Soak, SoakOptions, SoakResult } from "./soak.ts";
 
-/** Of one type, before the next has its turn. */
+/** Loads of one type, before the next has its turn. */
 const LOADS_PER_TURN = 20;
 /** Seeds of a run follow each other; runs with other seeds see other loads. */
 const SEEDS_PER_RUN = 1_000_000;

@@ -1,4 +1,4 @@
-/** What a long run is: the same hostile work as in the tests, for as long as one likes, with a seed and a result. */
+/** A long run: the same hostile work as in the tests, for any time, with a seed and a result. */
 
 export interface SoakOptions {
   readonly seed: number;

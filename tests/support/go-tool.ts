@@ -13,7 +13,7 @@ const FOLDER = join(tmpdir(), "nereid-go-tools");
 
 export interface GoToolSource {
   readonly name: string;
-  /** What its releases call it. */
+  /** Its name in release files. */
   readonly alias?: string;
   readonly module: string;
   /** Built only when it is asked for. */

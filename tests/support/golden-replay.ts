@@ -1,6 +1,6 @@
 /**
- * Replays recorded answers against the built server, one profile of flags at a time, in a child process. Where no Python can be had
- * it replays a copy of the recordings without everything that names a Python model, and says what it left out.
+ * Replays recorded answers against the built server, one profile of flags at a time, in a child process. Without Python
+ * it replays a copy of the recordings that names no Python model, and says what it left out.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -231,7 +231,7 @@ export interface MixOptions {
   readonly width: number;
   /** Connections at a time; one in a thousand calls closes one and opens another. */
   readonly numConnections: number;
-  /** What goes wrong at once, for runs that must end in time. */
+  /** Ends a run early, for runs that must end in time. */
   readonly goesOn?: () => boolean;
 }
 

@@ -18,7 +18,7 @@ type Values = readonly (number | string)[];
 interface Kind {
   readonly model: string;
   readonly datatype: string;
-  /** What a value takes of the text, about. */
+  /** Approximate bytes of a value in the text. */
   readonly valueBytes: number;
   value(random: Random): number | string;
 }
@@ -46,7 +46,7 @@ export interface LoadOptions {
   readonly port: number;
   readonly seed: number;
   readonly numClients: number;
-  /** Of each client. What it does in them depends on the seed alone. */
+  /** Rounds of each client. Its work in them depends on the seed alone. */
   readonly numRounds: number;
 }
 

@@ -52,7 +52,7 @@ export function openStream(port: number, numTokens: number, prompt = "Once upon 
   return { outcome, received: () => events().length, destroy: () => outgoing?.destroy() };
 }
 
-/** Starts a streamed answer on a gRPC stream and hands over how to hang up. What comes is thrown away. */
+/** Starts a streamed answer on a gRPC stream, and returns a function that hangs up. Received data is discarded. */
 export function openGrpcStream(session: ClientHttp2Session, numTokens: number): () => void {
   const stream = session.request({
     ":method": "POST",

@@ -105,7 +105,7 @@ function expectWithin(value: number, from: number, more: number, where: string):
   assert.ok(value >= from && value <= from + more, `${value} is not within ${from} and ${from + more}: ${where}`);
 }
 
-/** Of the server and the processes of its engines. */
+/** Resident memory of the server and its engines' processes. */
 export async function residentOfAll({ pid }: ServerProcess): Promise<number> {
   const pids = [pid, ...(await childrenOf(pid, "engine-host"))];
   const sizes = await Promise.all(pids.map(residentBytes));

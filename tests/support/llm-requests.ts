@@ -1,7 +1,7 @@
 /** Random requests to a language-model pipeline, the same for the same seed: which model, which endpoint, what is asked, what is done to it. */
 import type { Random } from "./random.ts";
 
-/** What the client does to a request that it has sent. */
+/** The client's action on a request that it has sent. */
 export type Fate =
   /** Reads to the end. */
   | "read"

@@ -19,7 +19,7 @@ export interface Outcome {
   readonly ending: Ending;
   /** Parts of the answer that came. */
   readonly numParts: number;
-  /** What the server said, where it refused. */
+  /** The server's message, if it refused. */
   readonly message: string;
 }
 

@@ -38,7 +38,7 @@ export interface ReloadLoadResult {
   readonly requests: number;
   /** Requests without the right answer, in words. */
   readonly failures: readonly string[];
-  /** What the model beside it has answered in all, by its own statistics, and what it was sent. */
+  /** Requests that the neighbouring model has answered, by its own statistics, and those sent to it. */
   readonly steadyAnswered: number;
   readonly steadySent: number;
   readonly p50Ms: number;
@@ -131,7 +131,7 @@ class Load {
   }
 }
 
-/** What may happen to a model's folder between two loads. */
+/** Changes of a model's folder between two loads. */
 class Reloader {
   readonly #client: KeepAliveClient;
   readonly #folder: string;

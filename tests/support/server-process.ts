@@ -23,7 +23,7 @@ export interface ServerProcessOptions {
   readonly repositories: readonly string[];
   readonly flags?: readonly string[];
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** What to wait for: "live" for servers with models that cannot load. */
+  /** State to wait for: "live" for servers with models that cannot load. */
   readonly waitFor?: "ready" | "live";
   /** Other programs in front of the same flags; the server's own by default. */
   readonly command?: readonly string[];

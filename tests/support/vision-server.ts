@@ -73,7 +73,7 @@ export interface Scene {
   readonly text: string;
 }
 
-/** What `renderScenes` drew. */
+/** The scenes that `renderScenes` drew. */
 export function readScenes(folder: string): Scene[] {
   const lines = readFileSync(join(folder, "captions.jsonl"), "utf8").trim().split("\n");
   return lines.map((line) => JSON.parse(line) as Scene);

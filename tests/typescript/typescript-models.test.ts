@@ -225,7 +225,7 @@ test("`nereid types` writes types that the models pass and a wrong one does not"
   assert.match(wrong, /'X' does not exist on type 'Inputs'/);
 });
 
-/** What the compiler says. */
+/** Output of the compiler. */
 async function typeCheck(files: readonly string[]): Promise<string> {
   const flags = [
     "--ignoreConfig",

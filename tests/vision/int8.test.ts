@@ -23,7 +23,7 @@ const NEREID = fileURLToPath(new URL("../../server/bin/nereid.cjs", import.meta.
 const LEAST_SAME = 31;
 const NUM_CAPTIONS = 10_000;
 const NUM_IMAGES = 100;
-/** Of the images. */
+/** Least share of the images. */
 const LEAST_FOUND = 0.97;
 const scenes = JSON.parse(readFileSync(`${EXAMPLE_FOLDER}nereid-tiny/golden_captions.json`, "utf8")) as {
   readonly index: number;

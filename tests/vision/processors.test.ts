@@ -32,7 +32,7 @@ function floats(base64: string): Float32Array {
   return new Float32Array(Uint8Array.from(Buffer.from(base64, "base64")).buffer);
 }
 
-/** What a description has to say where its processor's own defaults are meant. */
+/** Fields that a description needs where its processor's own defaults are meant. */
 const ESSENTIALS: Readonly<Record<string, readonly string[]>> = {
   clip: ["size", "crop_size"],
   vit: ["size"],

@@ -15,7 +15,7 @@ import { mapSome, runNode } from "../support/vision-server.ts";
 
 const NEREID = fileURLToPath(new URL("../../server/bin/nereid.cjs", import.meta.url));
 const TOLERANCE = 1e-4;
-/** Of 8 bits, as a cosine. */
+/** Least cosine with 8 bits. */
 const LEAST_COSINE = 0.95;
 const found = findMinilm();
 const skip = "folder" in found ? false : found.reason;

@@ -78,7 +78,7 @@ test("memory, PGlite and a PostgreSQL server give the same answers", { skip, tim
   }
 });
 
-/** Of an index of HNSW. */
+/** Scans of an HNSW index. */
 async function numIndexScans(url: string): Promise<number> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -15,7 +15,7 @@ export interface WorkspaceManifest extends Manifest {
 /** Condition under which the workspace resolves to sources, which packages do not carry. */
 const SOURCE_CONDITION = "nereid-source";
 const NOTICES: readonly string[] = ["LICENSE", "NOTICE"];
-/** Where ONNX Runtime, koffi and the server all have a library to offer. */
+/** Platforms for which ONNX Runtime, koffi and the server all have a library. */
 export const PLATFORMS: readonly Platform[] = [
   { os: "linux", cpu: "x64" },
   { os: "linux", cpu: "arm64" },
@@ -60,7 +60,7 @@ export function publishedServerManifest(manifest: WorkspaceManifest): WorkspaceM
   });
 }
 
-/** Of the package with everything: npm installs the runtime of the user's platform and skips the others. */
+/** Manifest of the package with everything: npm installs the runtime of the user's platform and skips the others. */
 export function publishedUmbrellaManifest(manifest: WorkspaceManifest): WorkspaceManifest {
   return publishedManifest({
     ...manifest,

@@ -8,7 +8,7 @@ import { readJson } from "./stage-files.ts";
 import { stagePackage } from "./stage-package.ts";
 import type { PackageModules, WorkspacePackage } from "./workspace-modules.ts";
 
-/** What `nereid types` writes beside models, and the types of the package, which need no others. */
+/** Types that `nereid types` writes beside models, and the types of the package, which need no others. */
 const TYPES = ["dist/src/backend/typescript/model-api.d.ts", "dist/src/index.d.ts"];
 const KOFFI = "dist/vendor/koffi.js";
 const RULE = "-".repeat(70);

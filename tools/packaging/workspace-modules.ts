@@ -86,7 +86,7 @@ class Member {
   }
 }
 
-/** Where the `exports` of a package lead for a specifier (Node.js, "Subpath patterns"): one `*`, the longest prefix wins. */
+/** Target of a specifier in a package's `exports` (Node.js, "Subpath patterns"): one `*`, the longest prefix wins. */
 export function exportedFile({ name, exports = {} }: WorkspaceManifest, specifier: string): string {
   const path = `.${specifier.slice(name.length)}`;
   const exact = exports[path];

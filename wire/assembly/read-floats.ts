@@ -5,7 +5,7 @@
  * Characters are classified 32 at a time and 16 digits are converted at once, as in W. Muła, "SIMD-ized parsing of unsigned
  * integers" and D. Lemire, "Number Parsing at a Gigabyte per Second" (2021). The value is a double with a bounded error. It
  * decides the rounding unless it is too near to the middle of two floats: the Bellerophon test of W. Clinger, "How to Read
- * Floating Point Numbers Accurately" (1990). Those numbers, and other forms (exponents, 16 integer digits), stop the kernel.
+ * Floating Point Numbers Accurately" (1990). Numbers near the middle, and other forms (exponents, 16 integer digits), stop the kernel.
  */
 import { KEEP_FIRST, KEEP_LAST, LEAST_FOR_16_DIGITS, Vector } from "./float-tables";
 

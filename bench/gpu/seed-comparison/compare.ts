@@ -46,7 +46,7 @@ const OUTPUT = Number(flags.output);
 const READY_TIMEOUT_MS = 240_000;
 const MAX_BATCH = 64;
 
-/** What may be asked for: a model of the repository, and whether token by token. */
+/** Systems to measure: a model of the repository, and whether it streams token by token. */
 const SYSTEMS: Readonly<Record<string, { readonly model: string; readonly isStreamed: boolean }>> = {
   nereid: { model: "ensemble", isStreamed: true },
   batched: { model: "python_batched", isStreamed: false },
@@ -66,7 +66,7 @@ function wordsOf(path: string): readonly string[] {
   return Object.keys(tokenizer.model.vocab).filter((token) => /^\u0120[a-z]{4,}$/.test(token));
 }
 
-/** Of as many tokens as wanted, another one each time. */
+/** A new prompt with the requested number of tokens. */
 function newPrompt(): string {
   const seed = ++turn;
   const at = (i: number): number => (seed * 7919 + i * 31 + ((seed * i) % 13) * 17) % words.length;

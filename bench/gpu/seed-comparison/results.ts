@@ -1,4 +1,4 @@
-/** What a load of the comparison comes to, in numbers. Knows no server. */
+/** Figures of a load of the comparison. Knows no server. */
 
 export interface Spread {
   readonly p50: number;

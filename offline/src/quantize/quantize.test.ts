@@ -127,7 +127,7 @@ test("quantize() as int4_awq at groups of 64 costs less perplexity than plain ro
   assert.ok((searched.search?.error ?? 1) < (searched.search?.plainError ?? 0));
 });
 
-/** What rounding may cost at most, as a factor on perplexity. */
+/** Largest cost of rounding, as a factor on perplexity. */
 const COSTS: readonly (readonly [format: QuantizeOptions["format"], factor: number])[] = [
   ["full_prec", 1.0001],
   ["int8_wo", 1.02],

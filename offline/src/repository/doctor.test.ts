@@ -70,7 +70,7 @@ const ENGINE = /string_value: "[^"]*language_model"/;
 interface Case {
   readonly title: string;
   readonly arrange: () => number | undefined;
-  /** Where the error is, beneath the repository. */
+  /** The file of the error, inside the repository. */
   readonly file: string;
   readonly problem: RegExp;
   readonly fix: RegExp;

@@ -13,7 +13,7 @@ def installed(name):
         return False
 
 def imports(body, certain=True):
-    """What stands in try may be missing. What stands in a function matters when that runs: initialize does at once."""
+    """Imports in try may be missing. Imports in a function matter when it runs; initialize runs at once."""
     for node in body:
         if isinstance(node, ast.Import):
             for alias in node.names:

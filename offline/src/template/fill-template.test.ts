@@ -6,7 +6,7 @@ import { fillTemplate, listKeys } from "./fill-template.ts";
 import { fillPlaceholders, findPlaceholders } from "./template-text.ts";
 import { parseTemplateValues } from "./template-values.ts";
 
-/** What the stock script does with a text, in the language it is written in. */
+/** The stock script's work on a text, in its own language. */
 const STOCK = `
 import json, sys
 from string import Template

@@ -16,7 +16,7 @@ export interface AddNormCudaArgs {
   readonly type: ElemType;
   readonly residual: DevicePointer; // [numRows, width]; with a branch it is written too
   readonly branch?: DevicePointer | undefined; // [numRows, width]
-  /** Of a branch that is sums of codes: what its rows and columns are still to be multiplied by. */
+  /** Scales of the branch's rows and columns, if it holds unscaled sums of codes. */
   readonly branchScales?: SumScales | undefined;
   /** In place of `branch`. */
   readonly branchPartials?: SplitKPartials | undefined;

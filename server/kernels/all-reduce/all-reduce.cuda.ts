@@ -40,7 +40,7 @@ export const ALL_REDUCE_MAX_BYTES: number = 512 * 1024;
 const THREADS = 512;
 const MAX_RANKS = 8;
 
-/** Of each rank. */
+/** Bytes of each rank's staging memory. */
 export function allReduceBytes(
   type: ElemType,
   numRanks: number,

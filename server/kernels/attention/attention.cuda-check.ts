@@ -107,7 +107,7 @@ function cacheElement({ type, isFp8, isHalf }: Variant): CudaElement {
   return isHalf ? "f16" : type;
 }
 
-/** Where the last of `contextLength` tokens lies; -1 when there is none. */
+/** Slot of the last of `contextLength` tokens; -1 when there is none. */
 function lastSlot(blockTable: Int32Array, contextLength: number, blockSize: number): number {
   const last = contextLength - 1;
   return last < 0 ? -1 : (blockTable[Math.floor(last / blockSize)] ?? 0) * blockSize + (last % blockSize);

@@ -23,7 +23,7 @@ export interface AttentionArgs {
   readonly spans: readonly RecordedSpan[];
   readonly numHeads: number;
   readonly numKvHeads: number;
-  /** Of the products of queries and keys. */
+  /** Scale of the products of queries and keys. */
   readonly scale: number;
   /** Scores s become cap * tanh(s / cap); undefined for none. */
   readonly softCap: number | undefined;

@@ -77,7 +77,7 @@ export function planDecode(arch: string, numSms: number, shape: DecodeShape): De
   return { warps, stages, rowHalves, numHeadChunks, numSplits, sharedBytes: bytesOf(form) };
 }
 
-/** What `launchDecodeAttention` needs beside its tensors, for this shape and all with fewer sequences. */
+/** Workspace of `launchDecodeAttention` for this shape and all with fewer sequences. */
 export function decodeWorkspaceBytes(arch: string, numSms: number, shape: DecodeShape): DecodeWorkspaceBytes {
   let partials = 0;
   let counters = 0;

@@ -42,7 +42,7 @@ struct RowsOfX {
 
   __device__ __forceinline__ int stride() const { return inputs + Form::rowGap; }
 
-  // The n-th pair of the lane. Of INT4 codes, thread t takes inputs 2t, 2t + 8, 2t + 1 and 2t + 9 of 16.
+  // The n-th pair of the lane. For INT4 codes, thread t takes inputs 2t, 2t + 8, 2t + 1 and 2t + 9 of 16.
   __device__ __forceinline__ int place(int chunk, int n) const {
     if constexpr (hasInt4Weights) return chunk * CHUNK + (lane >> 1) * 16 + (lane & 1) * 4 + (n >> 1) * 8 + (n & 1) * 2;
     return chunk * CHUNK + lane * LANE_INPUTS + 2 * n;

@@ -119,7 +119,7 @@ struct Block {
     return rsqrtf(total / inputs + epsilon);
   }
 
-  // Multiplies a unit by this warp's chunks of x. Of the first unit x is new, and arrives chunk by chunk.
+  // Multiplies a unit by this warp's chunks of x. In the first unit x is new, and arrives chunk by chunk.
   __device__ __forceinline__ void multiply_unit(const Phase& phase, RowsOfX& x, Weights& weights, bool isNew,
                                                 Arriving& arriving, float (&squares)[ROWS], float (&sums)[2][4]) const {
     const Source& source = phase.source;
@@ -236,7 +236,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) fused_layer(
   const Layer layer = {oProj, gateUp, down, qkvProj, oProjScales, gateUpScales, downScales, qkvProjScales,
                        attentionWidth, width, inner, outWidth};
   Weights weights(layer, shared + warp * STAGES * STAGE_BYTES, first, end);
-  // Those of INT4 travel with the codes.
+  // INT4 scales travel with the codes.
   if constexpr (!hasInt4Weights) prefetch_scales(layer, first, end);
   prefetch_norms(innerNorm, outNorm, width, end);
   PDL_WAIT();

@@ -25,7 +25,7 @@ export interface GatedMulCudaArgs {
   readonly type: ElemType;
   readonly activation: CudaActivation;
   readonly gateUp: DevicePointer; // [numRows, 2 * width]
-  /** Where `gateUp` is sums of codes: what its rows and columns are still to be multiplied by. */
+  /** Scales of the rows and columns of `gateUp`, if it holds unscaled sums of codes. */
   readonly sumScales?: SumScales | undefined;
   readonly out: DevicePointer; // [numRows, width], elements or codes
   readonly quantized?: QuantizedOutput | undefined;

@@ -41,10 +41,10 @@ const THREADS = 256;
 const MAX_ROW_TILES = 4;
 const X_ROW_BYTES = SEGMENT * 2 + 16;
 const MAX_SPLITS = 16;
-/** What joining one more split costs, in turns of a block. */
+/** Cost of joining one more split, in turns of a block. */
 const SPLIT_COST = 0.15;
 
-/** What the plan depends on; a stream is one. */
+/** Device properties that the plan depends on; a stream has them. */
 export type Int4Device = Pick<KernelStream, "numSms" | "arch">;
 
 export interface Int4Plan {

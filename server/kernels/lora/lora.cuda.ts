@@ -52,12 +52,12 @@ export interface LoraCudaArgs extends LoraTiles {
   /** f32 [numRows], where `x` holds codes. */
   readonly xScales?: DevicePointer | undefined;
   readonly y: DevicePointer; // [numRows, width]
-  /** What the rows and columns of `y` are still to be multiplied by. */
+  /** Scales of the rows and columns of `y`, which are still to be applied. */
   readonly sumScales?: { readonly rows: DevicePointer; readonly columns: DevicePointer } | undefined;
   readonly inputs: number;
   readonly width: number;
   readonly numRows: number;
-  /** Of the step's adapters, a multiple of `LORA_RANK_STEP`. */
+  /** Largest rank of the step's adapters, a multiple of `LORA_RANK_STEP`. */
   readonly maxRank: number;
   /** `loraLowBytes` of it. */
   readonly low: DevicePointer;
@@ -76,7 +76,7 @@ const MAX_SPLITS = 8;
 /** Rows whose products with `a` there is room for, parts of the inputs counted by themselves. */
 const MIN_LOW_ROWS = 1024;
 
-/** What steps take for adapters of up to that rank: powers of two, so that few graphs serve all. */
+/** Rank of a step with adapters of up to that rank: powers of two, so that few graphs serve all. */
 export function loraStepRank(rank: number): number {
   return 2 ** Math.ceil(Math.log2(roundUp(rank, LORA_RANK_STEP)));
 }

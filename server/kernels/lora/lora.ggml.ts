@@ -10,7 +10,7 @@ import { recordLinear } from "../linear/linear.ggml.ts";
 export interface LoraPart {
   readonly a: CpuTensor; // [rank, inputs]
   readonly b: CpuTensor; // [outputs, rank], the scale in it
-  /** Of `y`, where the outputs begin. */
+  /** First column of the outputs in `y`. */
   readonly column: number;
 }
 

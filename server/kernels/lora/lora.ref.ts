@@ -8,7 +8,7 @@ export interface LoraPartRef {
   readonly a: Float32Array; // [rank, inputs]
   readonly b: Float32Array; // [outputs, rank], the scale in it
   readonly rank: number;
-  /** Of `y`, where the outputs begin. */
+  /** First column of the outputs in `y`. */
   readonly column: number;
 }
 

@@ -10,7 +10,7 @@ import { type SplitKPartials, type SumScales, sumDefines } from "../cuda/quantiz
 export interface RopeStoreCudaArgs extends KvCacheForm {
   readonly type: ElemType;
   readonly qkv: DevicePointer; // [numTokens, (numHeads + 2 * numKvHeads) * headDim]
-  /** Where `qkv` is sums of codes: what its rows and columns are still to be multiplied by. */
+  /** Scales of the rows and columns of `qkv`, if it holds unscaled sums of codes. */
   readonly sumScales?: SumScales | undefined;
   /** In place of `qkv`. */
   readonly splitKPartials?: SplitKPartials | undefined;

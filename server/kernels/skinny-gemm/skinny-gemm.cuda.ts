@@ -29,7 +29,7 @@ const THREADS = 256;
 const CHUNKS: Readonly<Record<SkinnyWeightType, number>> = { bf16: 64, e4m3: 128 };
 const TILE_OUTPUTS = 16;
 const TILE_ROWS = 8;
-/** What a warp copies of a tile of weights at a time. */
+/** Bytes of a weight tile that a warp copies at a time. */
 const STAGE_TILE_BYTES = 2048;
 /** Rows from which on reading them again for each block of outputs costs more than fewer blocks do. */
 const MANY_ROWS = 5;

@@ -12,7 +12,7 @@ export interface WgmmaGemmCudaArgs {
   readonly weightType: WgmmaWeightType;
   readonly x: DevicePointer; // [numRows, inputs]
   readonly weight: DevicePointer; // [outputs, inputs]; gated: [2 * outputs, inputs]
-  /** Of codes: one f32 for each row of x and of the matrix. */
+  /** Scales of codes: one f32 for each row of x and of the matrix. */
   readonly scales?: { readonly rows: DevicePointer; readonly columns: DevicePointer } | undefined;
   readonly bias?: DevicePointer | undefined; // bf16 [outputs]
   /** The first half of the matrix gives what is activated and multiplies what the second gives. */

@@ -96,12 +96,12 @@ export function wgmmaBlocks(outputs: number, { groups, groupTiles, tileOutputs, 
   return ceilDiv(outputs, groups * groupTiles * tileOutputs) * splits;
 }
 
-/** Of dynamic shared memory; what it takes to begin at a multiple of 1024 is in it. */
+/** Bytes of dynamic shared memory, with the padding for alignment to 1024. */
 export function wgmmaSharedBytes({ rows, weightStages, rowStages }: WgmmaTileConfig): number {
   return weightStages * SLOT_BYTES + rowStages * rows * LINE_BYTES + 1024;
 }
 
-/** Of the parts of a product's sums, at most, whichever kernel leaves them. */
+/** Largest size of a GEMM's split-K partial sums, of any kernel. */
 export function splitKPartialsBytes(outputs: number): number {
   return ROOM_PARTS * MAX_ROWS * outputs * 4;
 }

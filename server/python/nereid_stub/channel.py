@@ -11,7 +11,7 @@ _LENGTH = struct.Struct("<I")
 _CREDENTIALS = struct.Struct("3i")
 # Frames up to this size leave in one write; larger ones go part by part, without a copy.
 _JOIN_BYTES = 64 * 1024
-# What one read may bring: small frames come with their length, and several at once.
+# Largest read: small frames come with their length, and several at once.
 _READ_BYTES = 64 * 1024
 
 

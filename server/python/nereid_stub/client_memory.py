@@ -28,10 +28,10 @@ _MREMAP_TO = 3
 _SA_SIGINFO = 4
 _MADV_POPULATE_READ = 22
 _FAILED = ctypes.c_void_p(-1).value
-# Where `siginfo_t` has the address that was touched.
+# Offset of the accessed address in `siginfo_t`.
 _ADDRESS_OF_FAULT = 16
 
-# What a request fails with whose memory was taken away.
+# Error of a request whose memory was taken away.
 LOST = "The shared memory of an input has become shorter, or cannot be mapped. Keep its size until the request has ended"
 
 # By address: the mappings of clients' objects, and who looks at these or at what has taken their place.
@@ -71,7 +71,7 @@ class ClientInput:
         self.view = memoryview(owner)
 
     def settle(self) -> None:
-        """What the client does with its memory from here on changes no array."""
+        """From here on the client's writes change no array."""
         owner = self._owner()
         if owner is None or _mapped.get(self._start) is not self:
             return
@@ -148,7 +148,7 @@ class ClientMemory:
             os.close(descriptor)
 
     def belongs_to(self, key: int) -> None:
-        """What was read since the last call is this request's."""
+        """Pages read since the last call belong to this request."""
         if self._read:
             self._inputs[key] = self._read
             self._read = []
@@ -170,7 +170,7 @@ class ClientMemory:
 
 
 def own(address: int) -> None:
-    """What lies there is about to be read by the server, which no signal could help."""
+    """The server is about to read these pages, and no signal handler could help it."""
     for mapped in list(_mapped.values()):
         if mapped.holds(address):
             mapped.settle()
@@ -209,7 +209,7 @@ class _Action(ctypes.Structure):
     ]
 
 
-# What was set before, once the signal is caught.
+# The handlers set before, once the signal is caught.
 _before: list = []
 
 

@@ -20,7 +20,7 @@ COPY_BYTES = 32 * 1024
 
 BOOL, INT, STRING, DOUBLE = range(4)
 
-# Where the data of a tensor is: behind its head, in memory that both sides see, in the memory of the stub, or in that of a client.
+# Places of a tensor's data: behind its head, in memory shared with the server, in the stub's memory, or in a client's.
 INLINE, SHARED, LENT, CLIENT = range(4)
 
 
@@ -43,7 +43,7 @@ class Writer:
 
     @property
     def _size(self) -> int:
-        """Of the message so far, without its length."""
+        """Size of the message so far, without its length."""
         return self._parts_size + len(self._part) - _U32.size
 
     def u8(self, value: int) -> None:

@@ -64,7 +64,7 @@ _api.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _NAME = ctypes.c_char_p(b"dltensor")
 _USED_NAME = ctypes.c_char_p(b"used_dltensor")
 
-# What lent tensors need until their deleters run, by address.
+# Data of leased tensors until their deleters run, by address.
 _lent: dict = {}
 
 

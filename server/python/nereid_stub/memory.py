@@ -21,7 +21,7 @@ from .codec import LENT, SHARED
 SHARE_BYTES = 32 * 1024
 # Places up to here keep their memory when they are free; what lies beyond goes back to the system.
 KEEP_BYTES = 64 * 1024 * 1024
-# What the server reads to find out whether it may look into this process.
+# Bytes that the server reads to test whether it may read this process's memory.
 PROBE = b"nereid-probe"
 
 
@@ -176,7 +176,7 @@ class HandoverOfMessage:
         self._copied = None
 
     def hand_over(self, data):
-        """Where data is, and three numbers that say it exactly; None when it has to travel in the message."""
+        """The place of data, and three numbers for it; None when it has to travel in the message."""
         if len(data) < SHARE_BYTES:
             return None
         place = self._handover.answers.place(data)
@@ -207,7 +207,7 @@ class HandoverOfMessage:
 
 
 def probe_address() -> tuple:
-    """Where PROBE lies in this process, and the object that keeps it there."""
+    """Address of PROBE in this process, and the object that keeps it there."""
     import ctypes
 
     buffer = ctypes.create_string_buffer(PROBE, len(PROBE))

@@ -17,14 +17,14 @@ HELLO, INITIALIZED, EXECUTED, RESPONSE, CALL, CALL_CANCEL, LOG, FINALIZED, ASK, 
 MODE_DESCRIBE = 0
 MODE_SERVE = 1
 
-# What a batch says of each request.
+# Outcome of each request of a batch.
 BY_SENDER, ANSWERED, RESCHEDULED = range(3)
-# What `is_ready` of the model says.
+# Results of the model's `is_ready`.
 READY, NOT_READY, READY_FAILED = range(3)
 
 
 class Initialize:
-    """What to load and how."""
+    """The model to load, and its options."""
 
     def __init__(self, reader: Reader) -> None:
         self.mode = reader.u8()

@@ -1,4 +1,4 @@
-"""Who reads the socket: the main thread while it has nothing to do, a helper while the model runs. Knows no message.
+"""Readers of the socket: the main thread while it is idle, a second thread while the model runs. Knows no message.
 
 A thread that only reads would cost every request two changes of threads. So the main thread reads, runs what it was told, and
 reads again. The background thread looks from time to time. It reads in its place when a command takes long or waits for
@@ -31,7 +31,7 @@ class Reading:
         self._commands: queue.SimpleQueue = queue.SimpleQueue()
         # Wakes the background thread.
         self._calls: queue.SimpleQueue = queue.SimpleQueue()
-        # What any thread at any point, also the garbage collector, wants to have done: soon, or when there is time.
+        # Work that any thread, also the garbage collector, wants done: soon, or when there is time.
         self._errands: collections.deque = collections.deque()
         self._chores: collections.deque = collections.deque()
         self._is_busy = False

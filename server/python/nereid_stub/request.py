@@ -22,7 +22,7 @@ class MemoryType(enum.IntEnum):
 
 
 class PreferredMemory:
-    """Where outputs of a called model should land. All tensors of this process are in host memory."""
+    """Preferred memory for outputs of a called model. All tensors of this process are in host memory."""
 
     def __init__(self, preferred_memory_type, preferred_device_id: int = 0) -> None:
         self.preferred_memory_type = MemoryType(preferred_memory_type)
@@ -237,7 +237,7 @@ class ResponseIterator:
             except queue.Empty:
                 future = loop.create_future()
                 self._waiter = (loop, future)
-                # What came before the waiter was set has not woken it.
+                # Answers from before the waiter was set have not woken it.
                 if self._answers.empty():
                     await future
 

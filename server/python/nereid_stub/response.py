@@ -14,7 +14,7 @@ from .tensor import Tensor
 COMPLETE_FINAL = 1
 # Responses of one request that may be on their way before `send` waits for the client to take some.
 WINDOW = 128
-# Of all senders, and never held for long.
+# Lock of all senders, never held for long.
 _lock = threading.Lock()
 
 

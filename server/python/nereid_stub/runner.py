@@ -336,7 +336,7 @@ def auto_complete(model_class, what: messages.Initialize) -> str:
 
 
 def check_responses(result, requests: list, name: str, decoupled: bool) -> list:
-    """What `execute` returned, one entry a request; raises when it is not what the server may expect."""
+    """Result of `execute`, one entry a request; raises when the server cannot take it."""
     if result is None:
         return [_unanswered(request) for request in requests]
     if decoupled:

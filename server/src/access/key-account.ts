@@ -20,7 +20,7 @@ export class KeyAccount {
   #tokens: TokenBucket | undefined;
   #numOpen = 0;
   #usedTokens: number;
-  /** Of open requests, at most what they may still use. */
+  /** Tokens that open requests may still use, at most. */
   #reservedTokens = 0;
 
   /** @param usedTokens of earlier processes, from the ledger */

@@ -1,4 +1,4 @@
-/** Who may do what: finds the key of a request, checks its model, and counts what it uses. Knows no protocol and no file. */
+/** Access control: finds the key of a request, checks its model, and counts its use. Knows no protocol and no file. */
 import { createHash } from "node:crypto";
 import { AccessRefusal } from "./access-refusal.ts";
 import { KeyAccount, type RateState } from "./key-account.ts";
@@ -55,7 +55,7 @@ export class KeyGate {
 
   constructor(parts: {
     readonly onFinish: (use: FinishedUse) => void;
-    /** Of earlier processes, by name of the key. */
+    /** Tokens used in earlier processes, by name of the key. */
     readonly usedTokens?: ReadonlyMap<string, number>;
     readonly clock?: AccessClock;
   }) {

@@ -4,7 +4,7 @@
  */
 
 const MS_PER_MINUTE = 60_000;
-/** Of a level, after many fills: a request is not late by a millisecond because of it. */
+/** Rounding error of a level after many fills. Without it a request could be a millisecond late. */
 const ROUNDING = 1e-6;
 
 export class TokenBucket {
@@ -34,7 +34,7 @@ export class TokenBucket {
     this.#atMs = nowMs;
   }
 
-  /** What may be taken; negative after a debt. */
+  /** Tokens that may be taken; negative after a debt. */
   levelAt(nowMs: number): number {
     const filled = (Math.max(nowMs - this.#atMs, 0) * this.perMinute) / MS_PER_MINUTE;
     return Math.min(this.#level + filled, this.perMinute);

@@ -11,7 +11,7 @@ export interface Flag {
   readonly short?: string;
   /** Other names for the same flag. */
   readonly aliases?: readonly string[];
-  /** What help calls the value. */
+  /** Name of the value in help. */
   readonly value?: string;
   /** The only texts allowed. */
   readonly choices?: readonly string[];
@@ -40,7 +40,7 @@ export interface Positional {
 export interface CommandSyntax<T extends FlagTable> {
   /** As typed: "download". */
   readonly command: string;
-  /** What the command does, in a sentence or two. */
+  /** Purpose of the command, in a sentence or two. */
   readonly description: string;
   readonly flags: T;
   readonly positionals?: readonly Positional[];

@@ -19,7 +19,7 @@ const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const PROGRAM = `import { main } from ${JSON.stringify(new URL("./nereid.ts", import.meta.url).href)}; await main(process.argv.slice(1));`;
 const FROM_SOURCE = ["--conditions=nereid-source", "--import", "tsx", "--input-type=module", "-e", PROGRAM, "--"];
 const BUILT = [join(ROOT, "server/bin/nereid.cjs")];
-/** What is written at the end of a build, and the sources that go into it. */
+/** The record that a build writes at its end, and the sources that go into it. */
 const BUILDS: readonly (readonly [record: string, folders: readonly string[]])[] = [
   ["wire/tsconfig.tsbuildinfo", ["wire/src"]],
   ["server/dist/tsconfig.tsbuildinfo", ["server/src", "server/kernels"]],

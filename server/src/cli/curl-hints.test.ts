@@ -29,7 +29,7 @@ function hint(inputs: Tensors, outputs: Tensors = [], optional: readonly string[
   );
 }
 
-/** What follows -d, without its quotes. */
+/** The text after -d, without its quotes. */
 function body(text: string): unknown {
   return JSON.parse(/-d '(.*)'/.exec(text)?.[1] ?? "");
 }

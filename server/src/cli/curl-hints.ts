@@ -25,7 +25,7 @@ const BINARY_ONLY: ReadonlySet<string> = new Set(["FP16", "BF16"]);
 /** A red pixel, for inputs that by their name take files of images. */
 const IMAGE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC";
 
-/** Of a repository without models there is nothing to paste: why that may be is said instead, unless models are to come later. */
+/** Requests to paste. A repository without models gets the likely reason instead, unless models are to come later. */
 export function curlHints(server: ModelServer, endpoints: Endpoints, repository: Repository): string {
   const lines: string[] = [];
   for (const [name, { address, port }] of endpoints)

@@ -177,7 +177,7 @@ function reportMissing(error: unknown): undefined {
   process.exitCode = 1;
 }
 
-/** Of the package that this file lies in, built or not. */
+/** Version of the package of this file, built or not. */
 function ownVersion(): string {
   let path = new URL("package.json", import.meta.url);
   while (!existsSync(path)) path = new URL("../package.json", path);

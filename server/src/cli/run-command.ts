@@ -1,6 +1,6 @@
 /**
- * What all offline commands share: help, wrong flags, progress, signals, exit codes. 0: done; 1: it could not be done;
- * 2: the command line is wrong; 130 and 143: interrupted. Knows nothing of what a command does.
+ * The common part of all offline commands: help, wrong flags, progress, signals, exit codes. 0: done; 1: it could not
+ * be done; 2: the command line is wrong; 130 and 143: interrupted. It does not know the work of a command.
  */
 import process from "node:process";
 import { progressMode, Reporter } from "../files/progress.ts";

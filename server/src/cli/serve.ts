@@ -60,7 +60,7 @@ export async function serve(argv: readonly string[], { hints, isExplained = fals
 /** Ranks behind the first serve nobody. */
 async function followAsRank(rank: OtherRank): Promise<void> {
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(0));
-  // What only ranks need is loaded for them alone.
+  // Modules for ranks are loaded for ranks only.
   const { runRank } = await import("../main/rank-host.ts");
   process.exit(await runRank(rank));
 }

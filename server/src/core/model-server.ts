@@ -39,7 +39,7 @@ export interface ServedModel {
   readonly inputs: ReadonlyMap<string, TensorMetadata>;
   readonly outputs: ReadonlyMap<string, TensorMetadata>;
   readonly decoupled: boolean;
-  /** Where the model's files lie; paths in `parameters` count from there. Absent: it has none on this machine. */
+  /** Folders of the model's files; paths in `parameters` are relative to them. Absent: it has none on this machine. */
   readonly folders?: ModelFolders;
   /** Label of an output's class, undefined without a label file or line. */
   label(output: string, index: number): string | undefined;

@@ -35,7 +35,7 @@ export class ResponsePattern {
     return "learned";
   }
 
-  /** What was learned is of no use. */
+  /** Forgets the learned pattern. */
   forget(): void {
     this.#before = undefined;
     this.#like = undefined;

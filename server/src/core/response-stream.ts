@@ -8,7 +8,7 @@ import type { ServerError } from "./server-error.ts";
 /** Queued responses from which `drained()` blocks the producer. */
 const HIGH_WATER = 64;
 
-/** A promise when the next response has to wait for it. What it throws ends the stream. */
+/** Returns a promise if the next response has to wait for it. An exception ends the stream. */
 export type TakeResponse = (response: InferResponse) => Promise<unknown> | undefined;
 
 /** Settles behind the last response. @throws what the stream fails with, and what `take` throws or rejects with */
@@ -29,7 +29,7 @@ export class ResponseStream implements AsyncIterable<InferResponse>, AsyncIterat
     | undefined;
   #drained: { promise: Promise<void>; resolve: () => void } | undefined;
   #take: TakeResponse | undefined;
-  /** What was delivered last asked to wait. */
+  /** The response delivered last asked to wait. */
   #isBehind = false;
 
   /**

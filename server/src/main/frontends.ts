@@ -58,7 +58,7 @@ interface Service {
 export interface RunningFrontends {
   /** Filled by `listen`; only the services that are on. */
   readonly endpoints: ReadonlyMap<Protocol, { readonly address: string; readonly port: number }>;
-  /** What clients have open, by protocol. */
+  /** Open requests of clients, by protocol. */
   readonly open: ReadonlyMap<string, OpenWork>;
   /** Looks at every port for a moment; nobody is served yet. @throws ServerError unavailable when one is taken */
   expectFree(): Promise<void>;
@@ -127,7 +127,7 @@ interface Parts {
   readonly apis: readonly JsonApi[];
   readonly threads: JsonThreads;
   readonly regions: SharedMemoryRegions;
-  /** What clients have open, by protocol. */
+  /** Open requests of clients, by protocol. */
   readonly open: Map<string, OpenWork>;
   readonly env: Environment;
 }

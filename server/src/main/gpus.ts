@@ -1,4 +1,4 @@
-/** What the server knows of the GPUs of this machine: which models may use them, what libraries there are, their metrics. */
+/** GPUs of this machine as the server uses them: models that may use them, libraries, metrics. */
 
 import process from "node:process";
 import type { UsableGpus } from "../backend/backend.ts";
@@ -38,7 +38,7 @@ function hasVisibleGpus(): boolean {
   return !isCpuOnly() && visibleGpus().length > 0;
 }
 
-/** What is there for GPUs, where there is a driver. */
+/** Logs the GPU libraries and devices, if there is a driver. */
 export function logGpuLibraries(log: Logger): void {
   if (isCpuOnly()) return;
   for (const line of describeGpus()) log.info("cuda", line);

@@ -1,4 +1,4 @@
-/** What launchers of several processes say to all but the first. Pure. */
+/** Reads what launchers of several processes tell every rank but the first. Pure. */
 import type { Environment } from "../core/environment.ts";
 
 export interface OtherRank {
@@ -6,7 +6,7 @@ export interface OtherRank {
   readonly worldSize: number;
   readonly address: string;
   readonly port: number;
-  /** Of this process. */
+  /** GPU of this process. */
   readonly ordinal: number;
   readonly timeoutMs: number;
 }

@@ -26,7 +26,7 @@ import { stopServer } from "./stop-server.ts";
 
 /** The release of Triton whose behaviour this server has: clients and tools look at it. */
 export const TRITON_VERSION = "2.70.0";
-/** Of the error with which a start ends when a model does not load; Triton's words. */
+/** Message of the error with which a start ends when a model does not load; Triton's text. */
 export const MODELS_NOT_LOADED = "failed to load all models";
 
 const MS_PER_S = 1000;
@@ -43,7 +43,7 @@ export interface RunningServer {
   hurry(): void;
 }
 
-/** What a server consists of, before it has models and listeners. */
+/** Parts of a server, before it has models and listeners. */
 interface Parts {
   readonly options: ServerOptions;
   readonly log: ServerLog;

@@ -5,7 +5,7 @@ import { type FloatKernel, floatKernel, floatTextBytes } from "./float-kernel.ts
 
 const kernel = floatKernel() as FloatKernel;
 
-/** What the kernel takes of a text that begins with a comma, and what it leaves. */
+/** The floats that the kernel reads of a text that begins with a comma, and the rest. */
 function read(text: string, room = 100_000): { values: number[]; rest: string } {
   const target = new Float32Array(room);
   const bytes = encodeUtf8(text);
@@ -71,7 +71,7 @@ for (const [text, values, rest] of READABLE) {
   });
 }
 
-/** What the kernel reads, with what it leaves read as its caller would. */
+/** The floats that the kernel reads; the rest is read as its caller would. */
 function readAll(texts: readonly string[]): Float32Array {
   const bytes = encodeUtf8(`${texts.map((one) => `,${one}`).join("")}]`);
   const found = new Float32Array(texts.length);
@@ -173,7 +173,7 @@ test("FloatKernel.write() writes what JavaScript writes, for floats of every usu
 });
 
 test("FloatKernel.write() drops digits as JavaScript does where two numbers with fewer are equally near", () => {
-  // Of 17 and 18 digits, the last of them five.
+  // Numbers of 17 and 18 digits that end with five.
   const values = [2 ** 17, 2 ** 18].flatMap((range) =>
     Array.from({ length: 20_000 }, (_, i) => (range - 1 - 2 * i) / range),
   );

@@ -30,7 +30,7 @@ function tables(): DataView {
   return new DataView(memory.buffer);
 }
 
-/** Those of positive normal floats that the kernel writes. */
+/** Scales of positive normal floats that the kernel writes. */
 function supportedScales(view: DataView): DecimalScale[] {
   const scales: DecimalScale[] = [];
   for (let exponent = 1; exponent < 255; exponent++) {

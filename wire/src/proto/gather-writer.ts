@@ -14,7 +14,7 @@ const FIRST_CAPACITY = 8192;
 const KEPT_CAPACITY = 1 << 20;
 const TWO_32 = 4_294_967_296;
 
-/** Where buffers come from; Node's pool is ten times faster than `new Uint8Array` at these sizes. */
+/** Source of buffers; Node's pool is ten times faster than `new Uint8Array` at these sizes. */
 export type Allocate = (size: number) => Uint8Array;
 
 export class GatherWriter {

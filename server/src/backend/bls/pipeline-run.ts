@@ -98,7 +98,7 @@ export class PipelineRun {
     this.#outer.respond({ outputs: answer, final: true });
   }
 
-  /** What is left to send at the end: the last answer, or the only one. */
+  /** The response that is left to send at the end: the last one, or the only one. */
   async #keepOrSend(kept: readonly Tensor[], outputs: readonly Tensor[], isOver: boolean): Promise<readonly Tensor[]> {
     if (isOver && kept.length === 0) return outputs;
     if (!this.#pipeline.settings.isDecoupled) {

@@ -32,7 +32,7 @@ export async function readBuildLimits(folder: string): Promise<BuildLimits> {
   }
 }
 
-/** What is not a positive integer counts as not said: the files are judged by who reads the weights. */
+/** A value that is no positive integer counts as absent: the loader of the weights judges the files. */
 export function parseBuildLimits(text: string): BuildLimits {
   let section: Readonly<Record<string, unknown>> | null | undefined;
   try {

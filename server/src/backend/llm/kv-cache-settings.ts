@@ -8,7 +8,7 @@ export interface KvCacheParameters {
   text(key: string): string | undefined;
   flag(key: string): boolean | undefined;
   note(text: string): void;
-  /** Of instances on a CPU only. */
+  /** A note for instances on a CPU only. */
   noteOnCpu(text: string): void;
   error(key: string, expected: string, text: string): ServerError;
 }

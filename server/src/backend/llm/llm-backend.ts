@@ -60,7 +60,7 @@ class LlmModel implements BackendModel {
   readonly #metrics: Disposable[];
   readonly #gpus: GpuChoice;
   #numInstances = 0;
-  /** What is to be said of instances on a CPU. */
+  /** Whether the notes for instances on a CPU have been logged. */
   #hasNoted = false;
 
   constructor(source: ModelSource, settings: LlmSettings, modelDir: string, host: HostSettings, gpus: GpuChoice) {

@@ -203,7 +203,7 @@ export class LlmInstance implements ModelInstance {
   }
 }
 
-/** Those of a reader that was late. */
+/** Sends the responses of a slow reader. */
 async function respondInTurn(
   parts: readonly GeneratedChunk[],
   respond: (part: GeneratedChunk) => Promise<void> | undefined,
@@ -250,7 +250,7 @@ function splitChunk(chunk: GeneratedChunk): readonly GeneratedChunk[] {
   });
 }
 
-/** What belongs to token `index` of `count`; all of the prompt's goes with the first. */
+/** Extras of token `index` of `count`; all those of the prompt go with the first. */
 function extrasOf(extras: Readonly<GeneratedExtras>, index: number, count: number): GeneratedExtras {
   const own = <T extends Float32Array | Int32Array>(values: T): T =>
     values.subarray((values.length / count) * index, (values.length / count) * (index + 1)) as T;

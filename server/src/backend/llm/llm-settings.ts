@@ -146,7 +146,7 @@ function parseEngineConfig(reader: ParameterReader, config: ModelSource["config"
   };
 }
 
-/** Of a GPU, where kernels, GEMM algorithms and graphs are made before the model is ready. */
+/** For GPUs: kernels, GEMM algorithms and graphs are made before the model is ready. */
 function parseWarmUp(reader: ParameterReader): number | undefined {
   const text = reader.text("warmup_seconds");
   if (text === undefined) return undefined;

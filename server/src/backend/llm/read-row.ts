@@ -193,7 +193,7 @@ function readDrafts(
   return {
     draftTokens,
     draftAcceptanceThreshold: inputs.float("draft_acceptance_threshold") ?? 0,
-    // Of an n-gram the first token is known.
+    // The first token of an n-gram is known.
     maxDraftTokens: ngramSize > 0 ? ngramSize - 1 : -1,
   };
 }

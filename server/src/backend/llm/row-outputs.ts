@@ -220,7 +220,7 @@ function joinRows<T extends Int32Array | Float32Array>(
   return { values, width };
 }
 
-/** Of the rows that carry logits of new tokens; 0 when none does. */
+/** Vocabulary size of the rows that carry logits of new tokens; 0 when none does. */
 function vocabOf(rows: readonly RowOutput[]): number {
   for (const { beams } of rows) {
     for (const { logits, numNewTokens } of beams) if (logits.length > 0) return logits.length / numNewTokens;

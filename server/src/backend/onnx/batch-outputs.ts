@@ -62,7 +62,7 @@ function splitOutput(requests: readonly BackendRequest[], output: Tensor, shares
   }
 }
 
-/** Where the elements of a share that begins at `offset` end. */
+/** End of the elements of a share that begins at `offset`. */
 function endOf(output: Tensor, shape: readonly number[], offset: number): number {
   const size = byteSize(output.datatype, shape);
   if (size !== undefined) return offset + size;

@@ -95,7 +95,7 @@ export class OnnxInstance implements ModelInstance {
     return shape === undefined ? tensor : { ...tensor, shape };
   }
 
-  /** What nobody foresaw goes on to the scheduler, which logs it and fails the batch. */
+  /** Unexpected errors go on to the scheduler, which logs them and fails the batch. */
   #fail(batch: Batch, error: unknown): void {
     if (!(error instanceof ServerError || error instanceof OnnxRuntimeError)) throw error;
     const answer = toServerError(error);

@@ -113,7 +113,7 @@ function expectType(config: ModelConfig, what: string, type: string, value: Valu
   throw unable(config, `configuration expects datatype ${type} for ${what}, model provides ${shownTypeOf(value)}`);
 }
 
-/** What lies end to end has one dimension, as long as the batch makes it. */
+/** Ragged elements have one dimension, whose size is that of the batch. */
 function expectFlat(config: ModelConfig, what: string, dims: readonly number[]): void {
   if (dims.length === 1 && dims[0] === -1) return;
   throw unable(config, `${what}: the model must have shape [-1] for it, got ${shown(dims)}`);

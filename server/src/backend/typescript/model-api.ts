@@ -179,7 +179,7 @@ export type Answer<O> = O | void | AsyncIterable<O> | Promise<O | void>;
 
 /** The exports of `model.ts`: as names, or as the members of its default export. */
 export interface BaseModel<I, O, S = Record<string, unknown>, M = Models> {
-  /** Once, before the first request. What it throws is why the model does not load. */
+  /** Called once, before the first request. If it throws, the model does not load. */
   initialize?(context: Context<M>): void | Promise<void>;
   /** Answers one request; the requests of a batch run side by side. */
   execute?(request: Request<I, O, S, M>, context: Context<M>): Answer<O>;

@@ -1,6 +1,6 @@
 /**
- * What one rendering may cost. Templates come with models, from anywhere: a loop must not hold the event loop, and doubled
- * strings must not fill the memory. Work on text counts by its length.
+ * The budget of one rendering. Templates come with models, from anywhere: a loop must not hold the event loop, and
+ * doubled strings must not fill the memory. Work on text counts by its length.
  */
 import { MAX_RENDERED_CHARS, MAX_TEMPLATE_DEPTH, MAX_TEMPLATE_STEPS } from "../../core/limits.ts";
 import { TemplateError } from "./template-error.ts";

@@ -5,7 +5,7 @@ import { numberOf, Tuple, typeName, type Value } from "./values.ts";
 
 const DIRECTIVE = /%(?:\((\w*)\))?([-+ 0#]*)(\d*)(?:\.(\d+))?([a-zA-Z%])/g;
 const DEFAULT_DECIMALS = 6;
-/** Of a width or precision: what is padded counts as text that the template makes. */
+/** Largest width or precision: padding counts as text that the template makes. */
 const MAX_WIDTH = 1000;
 
 /** @throws TemplateError for too few or too many values, or values of another type */

@@ -20,7 +20,7 @@ export class Scope {
     return new Undefined(name);
   }
 
-  /** Of this scope alone: what a loop sets is gone after the turn. */
+  /** Sets a name in this scope only: names set in a loop are gone after the turn. */
   set(name: string, value: Value): void {
     this.#names.set(name, value);
   }

@@ -134,7 +134,7 @@ export class AnswerParser implements OutputParser {
     return true;
   }
 
-  /** What was no call is text; what broke off in the middle of a call ends it. */
+  /** Pieces that are no call become text; a call that breaks off ends. */
   #giveUp(deltas: OutputDelta[]): void {
     this.#isAtStart = false;
     this.#sink.end(deltas);

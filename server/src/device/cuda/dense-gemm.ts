@@ -29,10 +29,7 @@ const MAX_ALGORITHMS = 12;
 /** FP8 GEMMs take whole groups of rows only. */
 const MIN_QUANTIZED_ROWS = 16;
 
-/**
- * Rows of every GEMM in the deterministic mode. With fewer rows, reading a matrix still takes as long as the
- * arithmetic.
- */
+/** Rows of every GEMM in the deterministic mode: the arithmetic of so many takes about as long as reading a matrix once. */
 export const PIECE_ROWS = 128;
 const BYTES: Readonly<Record<MatmulType, number>> = { f32: 4, f16: 2, bf16: 2, e4m3: 1, i8: 1, i32: 4 };
 
@@ -90,7 +87,7 @@ export class CublasLtGemms implements GemmRunner {
     return [...this.#chosen].map(([shape, { algorithm }]) => knownGemm(shape, algorithm));
   }
 
-  /** Those that were adopted and not needed yet included. */
+  /** All choices, adopted ones that were not needed yet included. */
   get all(): readonly KnownGemm[] {
     const adopted = [...this.#adopted].filter(([shape]) => !this.#chosen.has(shape));
     return [...this.known, ...adopted.map(([shape, algorithm]) => knownGemm(shape, algorithm))];

@@ -1,6 +1,6 @@
 /**
- * What the launcher of a kernel needs of a GPU: a function by its source, and a place in the order of a stream to run it.
- * The launchers in kernels/ see nothing else, so that they can be tested without a GPU. Knows no driver.
+ * A kernel launcher's view of a GPU: a function by its source, and a place in the order of a stream to run it. The
+ * launchers in kernels/ use nothing else, so that they can be tested without a GPU. Knows no driver.
  */
 
 /** A device address. */

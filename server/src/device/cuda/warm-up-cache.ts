@@ -1,6 +1,7 @@
 /**
- * What a start of a model on a GPU learned for the next one: the algorithms of its GEMMs, and which steps were run. Keyed by
- * everything that it depends on: model shape, GPU, driver, library. A file that is missing or broken costs time, nothing else.
+ * Results of one start of a model on a GPU for the next: the algorithms of its GEMMs, and the steps that ran. The key
+ * is everything that they depend on: model shape, GPU, driver, library. A missing or broken file costs time, nothing
+ * else.
  */
 import { createHash } from "node:crypto";
 import { CacheFolder, userCacheFolder } from "./cache-folder.ts";
@@ -13,7 +14,7 @@ export interface WarmUpRecord {
 }
 
 const EMPTY: WarmUpRecord = { gemms: [], steps: [] };
-/** Of the file; another one is not read. */
+/** Format of the file; another one is not read. */
 const FORMAT = 1;
 
 export class WarmUpCache {
@@ -42,7 +43,7 @@ export class WarmUpCache {
   }
 }
 
-/** What is not as it was written is left out. */
+/** Entries that were changed are left out. */
 function recordOf(value: unknown): WarmUpRecord {
   const { gemms, steps } = value as { readonly gemms?: unknown; readonly steps?: unknown };
   if (!Array.isArray(gemms) || !Array.isArray(steps)) return EMPTY;

@@ -52,7 +52,7 @@ export interface CudaRunnerOptions {
   /** Narrower ones than the model's, for its layers in turn. */
   readonly attentionWindows?: readonly number[] | undefined;
   readonly tell?: ((line: string) => void) | undefined;
-  /** What other starts of the model measured; absent: nothing is read or kept. */
+  /** Measurements of other starts of the model; absent: nothing is read or kept. */
   readonly store?: WarmUpStore | undefined;
 }
 

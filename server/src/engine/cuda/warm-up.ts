@@ -7,12 +7,12 @@ import { planWarmUp, type WarmUpBounds, type WarmUpStep, warmUpChoices, warmUpIn
 import type { WarmUpStore } from "./warm-up-store.ts";
 
 export interface WarmUpOptions {
-  /** Of one step. */
+  /** Tokens of one step. */
   readonly maxTokens: number;
   readonly maxSequences: number;
   /** 0: nothing is done. */
   readonly seconds: number;
-  /** What earlier starts measured; what this one measures is added. */
+  /** Measurements of earlier starts; those of this one are added. */
   readonly store: WarmUpStore;
   readonly tell: (line: string) => void;
   readonly nowMs?: () => number;

@@ -1,6 +1,6 @@
 /**
- * Decides which tokens of a step can be chosen on the device, and with which parameters. Those of a request that wants
- * logits or has logits processors cannot. Pure.
+ * Decides which tokens of a step can be chosen on the device, and with which parameters. A request that wants logits or
+ * has logits processors chooses on the host. Pure.
  */
 
 import type { StepPlan } from "../plan/step-plan.ts";

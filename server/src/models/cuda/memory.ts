@@ -1,6 +1,6 @@
 /**
- * What a decoder takes of a GPU's memory, counted before anything is allocated: activations, the paged cache, the numbers of
- * a step. Pure.
+ * GPU memory of a decoder, counted before anything is allocated: activations, the paged cache, the inputs of a step.
+ * Pure.
  */
 import { ELEM_BYTES, type ElemType } from "../../../kernels/cuda/launch-args.ts";
 import { gridBarrierBytes } from "../../../kernels/fused-layer/fused-layer.cuda.ts";

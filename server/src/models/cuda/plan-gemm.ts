@@ -41,8 +41,8 @@ export interface GemmDevice extends Pick<KernelStream, "arch" | "numSms"> {
 export type GemmOperand = "activations" | "fp8";
 
 /**
- * What the kernel that reads the result can do itself: nothing; multiply by the scales of rows and columns; that, and add up
- * split-K partial sums; or be left out, because the GEMM applies the gated activation.
+ * Work that the kernel behind the GEMM can take over: none; the scales of rows and columns; those and split-K partial
+ * sums; or none, because the GEMM applies the gated activation and replaces that kernel.
  */
 export type GemmReader = "complete" | "scales" | "sums" | "gate";
 

@@ -1,7 +1,7 @@
 /**
- * What one of several GPUs holds of an adapter: of projections whose outputs are divided all inputs and its own outputs, of
- * those whose inputs are divided its own inputs and all outputs. The sums over GPUs that follow the latter sum the adapter's
- * part too. Pure.
+ * One GPU's part of an adapter, with tensor parallelism. Projections with split outputs keep all inputs and their own
+ * outputs. Projections with split inputs keep their own inputs and all outputs; the all-reduce that follows also sums
+ * the adapter's part. Pure.
  */
 import type { LoraAdapter, LoraChange, LoraLinear } from "../../formats/lora/lora-adapter.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";

@@ -1,6 +1,6 @@
 /**
- * What one of several GPUs holds of a decoder: a run of its layers, and of each its share of heads, of inner widths and of
- * the rows of logits. Pure: it says which parts of which tensors, and reads none.
+ * One GPU's part of a decoder: a run of its layers, and in each its share of heads, of inner widths and of the rows of
+ * logits. Pure: it names parts of tensors, and reads none.
  */
 import type { DecoderConfig } from "../config/decoder-config.ts";
 import type { ParsedDecoder } from "../config/parse-decoder-config.ts";

@@ -1,6 +1,6 @@
 /**
  * The end of a connection from this side: graceful shutdown or error by GOAWAY (RFC 9113, 6.8), then its last frames.
- * Of the streams it knows only the last accepted one.
+ * The only stream that it knows is the last accepted one.
  */
 import type { Socket } from "node:net";
 import { FRAME, HTTP2_ERROR, MAX_WINDOW_BYTES } from "./codes.ts";

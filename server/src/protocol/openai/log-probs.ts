@@ -28,7 +28,7 @@ export interface CompletionLogProbs {
   readonly tokens: readonly string[];
   readonly token_logprobs: readonly (number | null)[];
   readonly top_logprobs: readonly (Readonly<Record<string, number>> | null)[];
-  /** Where each token begins in the text of the choice. */
+  /** Offset of each token in the text of the choice. */
   readonly text_offset: readonly number[];
 }
 

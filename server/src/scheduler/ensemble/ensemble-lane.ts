@@ -24,7 +24,7 @@ export interface DirectModel {
     | undefined;
 }
 
-/** Where a tensor comes from. */
+/** Source of a tensor. */
 type Source =
   | { readonly kind: "constant"; readonly tensor: Tensor }
   /** Output `at` of the response, under another name and shape. */
@@ -34,7 +34,7 @@ type Source =
 
 interface Lane {
   readonly model: DirectModel | undefined;
-  /** Of the step behind, if there is one. */
+  /** Inputs of the next step, if there is one. */
   readonly inputs: readonly Source[];
   /** Outputs of the ensemble, in the order of its responses. */
   readonly outputs: readonly Source[];
@@ -107,7 +107,7 @@ export class EnsembleLane {
     const { plan, route, outputNames, model: modelOf } = this.#options;
     const behind = plan.steps.filter(({ index, origin }) => origin === this.#step.index && route.needed.has(index));
     const [only] = behind;
-    // Of several steps some could answer and some not, which would then run twice.
+    // With several steps some could answer and others not, which would then run twice.
     if (behind.length > 1 || only?.isDecoupled === true) return undefined;
     const model = only && modelOf(only);
     if (model !== undefined && model.runNow === undefined) return undefined;

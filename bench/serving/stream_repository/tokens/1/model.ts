@@ -28,7 +28,7 @@ interface Stream {
 const TICK_MS = 1;
 const MAX_BEHIND = 64;
 const US_PER_NS = 1000n;
-/** Of the clock of the machine, what an INT32 holds. */
+/** Part of the machine's clock that an INT32 holds. */
 const CLOCK_MASK = 0x7fff_ffff;
 
 const streams = new Set<Stream>();

@@ -24,7 +24,7 @@ const LIMITS: ConnectionLimits = {
   connectionWindowBytes: 16 * 1024 * 1024,
 };
 
-/** What a connection needs of the front end. */
+/** A connection's requirements of the front end. */
 export interface ConnectionHost {
   request(stream: Http2Stream, connection: Connection): void;
   disconnected(connection: Connection, fault: Http2Fault | undefined): void;

@@ -39,7 +39,7 @@ export class Outcomes {
     }
   }
 
-  /** Those behind the ones that were read, each as it comes. @throws what `take` throws */
+  /** Delivers the outcomes behind those that were read, each as it comes. @throws errors of `take` */
   async deliver(take: (outcome: Outcome) => Promise<void> | undefined): Promise<void> {
     const responses = this.#responses;
     if (this.#hasFailed || responses === undefined) return;

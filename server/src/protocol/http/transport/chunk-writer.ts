@@ -29,7 +29,7 @@ export class ChunkWriter {
   /** HTTP/1.0 knows no chunks: its answers end with their connection. */
   readonly #isChunked: boolean;
   #pieces: Uint8Array[] = [];
-  /** Of the pieces, with their frames. */
+  /** Bytes of the pieces, with their frames. */
   #numBytes = 0;
   #onFlush: (() => void) | undefined;
 

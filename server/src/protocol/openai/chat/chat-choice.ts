@@ -13,7 +13,7 @@ export interface ToolCall {
   readonly function: { readonly name: string; arguments: string };
 }
 
-/** What a chunk adds to a choice. */
+/** The addition of a chunk to a choice. */
 export interface ChoiceStep {
   readonly deltas: readonly OutputDelta[];
   readonly finish: ChatFinish | undefined;
