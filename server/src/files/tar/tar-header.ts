@@ -5,9 +5,9 @@
 
 export const TAR_BLOCK_BYTES = 512;
 
-/** What comes out of an archive. */
+/** Entries that are unpacked. */
 export type TarKind = "file" | "folder" | "symlink" | "hardlink";
-/** What describes the next entry, or all that follow. */
+/** Entries that describe the next entry, or all that follow. */
 export type TarNote = "long name" | "long link" | "pax" | "global pax";
 
 export interface TarHeader {
