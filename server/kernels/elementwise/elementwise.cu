@@ -1,6 +1,6 @@
 // Elementwise kernels over a flat array of `count` elements, one vector a thread: add, scale, soft cap, GELU, and rows
-// times the sigmoid of their gate. `count` is a multiple of ELEM_VEC, but for the soft cap: its rows are a vocabulary. Roofline: bytes, 2 to 3
-// elements moved for each FLOP or two.
+// times the sigmoid of their gate. `count` is a multiple of ELEM_VEC.
+// Roofline: bytes. A launch moves two or three elements for each result, with a few FLOP.
 // Source: GELU (Hendrycks and Gimpel 2016), logit soft-capping (Gemma Team 2024), gated shared expert of Qwen2-MoE
 // (Yang et al. 2024).
 #include "activation.cuh"
